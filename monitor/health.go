@@ -1,0 +1,36 @@
+package monitor
+
+import "time"
+
+// Health says how the monitor itself is doing.
+type Health struct {
+	Broker   BrokerHealth
+	Ready    bool              // the monitor runs and can answer
+	Messages uint64            // broker messages read
+	Events   uint64            // events folded
+	Rejected map[string]uint64 // events or messages that could not be used, by cause
+	Latency  time.Duration     // receipt of the newest batch → folded
+}
+
+// BrokerHealth is the state of the broker connection.
+type BrokerHealth struct {
+	URL         string // password masked
+	Connected   bool
+	Since       time.Time // when Connected last changed
+	LastEventAt time.Time // local receipt time of the newest event, zero if there was none
+	LastError   string    // why it is not connected, empty if it is
+	NextTryAt   time.Time // when the next connection is tried, zero if connected
+	Attempts    int       // failed tries since it was last connected
+}
+
+// Rates are per second, over the last 10 full seconds. Series hold one value a second, oldest first,
+// for the last 60 full seconds.
+type Rates struct {
+	Events, Received, Succeeded, Failed, Retried float64
+	Series                                       Series
+}
+
+// Series are per-second counts, oldest first, all of one length.
+type Series struct {
+	Received, Succeeded, Failed, Retried []float64
+}

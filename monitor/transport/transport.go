@@ -1,0 +1,56 @@
+// Package transport is the seam between Umbel and message brokers: a Broker that connects, and a
+// Session that delivers event messages and publishes control commands. It holds no broker's code and
+// decides nothing about events.
+package transport
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrClosed is returned by a Session that has ended: by Close, or because the connection was lost.
+// The cause, if there is one, is wrapped beside it.
+var ErrClosed = errors.New("session closed")
+
+// MaxBatch is the greatest number of messages that Receive returns at once.
+const MaxBatch = 64
+
+// Message is one delivery. Body is owned by the receiver.
+type Message struct {
+	Body            []byte
+	ContentType     string // MIME type as the sender declared it, empty if it declared none
+	ContentEncoding string // utf-8, binary, or empty
+	RoutingKey      string
+	Redelivered     bool
+	Tag             uint64 // names the delivery within its session, rising by 1 from 1
+}
+
+// Command is a Celery remote control command for every worker (pidbox, no reply wanted).
+type Command struct {
+	Method    string         // heartbeat, enable_events
+	Arguments map[string]any // may be nil
+}
+
+// Broker is one place that Celery events come from. It is safe for concurrent use.
+type Broker interface {
+	// Connect dials, declares what Umbel needs and starts consuming. It returns when messages
+	// may flow, or with an error that says what to do about it. ctx bounds the call only.
+	Connect(ctx context.Context) (Session, error)
+	// String is the broker's URL with its password masked.
+	String() string
+}
+
+// Session is one connection to a Broker. Receive is called from one goroutine; Ack, Broadcast and
+// Close may be called from any.
+type Session interface {
+	// Receive waits for at least one message, then gathers what arrives within 5 ms, at most
+	// MaxBatch. It returns ctx's error when ctx ends, and ErrClosed once the session has ended.
+	Receive(ctx context.Context) ([]Message, error)
+	// Ack tells the broker that every message with a tag up to and including tag is safe here.
+	// Messages never acknowledged are delivered again, if the broker can.
+	Ack(tag uint64) error
+	// Broadcast sends a control command to all workers and does not wait for replies.
+	Broadcast(ctx context.Context, c Command) error
+	// Close ends the session. It may be called more than once.
+	Close() error
+}

@@ -1,0 +1,164 @@
+package state
+
+import "github.com/umbelhq/umbel/clock"
+
+// State is a task state by Celery's upper-case name. Custom states are upper-cased subjects.
+type State string
+
+// Celery's built-in states.
+const (
+	Pending  State = "PENDING"
+	Received State = "RECEIVED"
+	Started  State = "STARTED"
+	Success  State = "SUCCESS"
+	Failure  State = "FAILURE"
+	Retry    State = "RETRY"
+	Revoked  State = "REVOKED"
+	Rejected State = "REJECTED"
+)
+
+// States lists the built-in states in the order in which a task passes through them.
+func States() []State {
+	return []State{Pending, Received, Started, Retry, Success, Failure, Revoked, Rejected}
+}
+
+// Final reports whether a task in this state is finished: it will not change by itself.
+func (s State) Final() bool {
+	return s == Success || s == Failure || s == Revoked || s == Rejected
+}
+
+// Task is a copy of what is known of one task. Pointers are nil and times are 0 where nothing is
+// known. Times are µs since 1970 UTC as the sender's wall clock had them.
+type Task struct {
+	ID        string
+	Name      *string
+	State     State
+	Args      *string // Python repr as sent
+	Kwargs    *string // Python repr as sent
+	Result    *string // Python repr as sent
+	Exception *string
+	Traceback *string
+
+	Worker     *string // node name of the newest execution
+	Client     *string // node name of the publisher
+	Queue      *string
+	Exchange   *string
+	RoutingKey *string
+	Retries    *int64
+	ETA        *string // ISO 8601 as sent
+	Expires    *string // ISO 8601 as sent
+
+	RootID   *string
+	ParentID *string
+	Children []string // ids, by stamp
+
+	SentAt, ReceivedAt, StartedAt, SucceededAt, FailedAt int64
+	RetriedAt, RevokedAt, RejectedAt                     int64
+	UpdatedAt                                            int64 // newest timestamp of its events
+
+	WaitSeconds    *float64 // started − sent, or − received where no task-sent was seen
+	RuntimeSeconds *float64 // as measured by the worker
+	Stamp          clock.Stamp
+
+	Executions []Execution // oldest first; the last one is shown in the fields above
+
+	Redelivered  bool   // an attempt was received more than once
+	Orphaned     bool   // the process that ran it has ended without reporting an end
+	OrphanReason string // why, in words, when Orphaned
+	Truncated    bool   // some text was cut or dropped to keep memory bounded
+}
+
+// Execution is one run of a task on one worker process.
+type Execution struct {
+	Attempt   int64 // retries when it was received, 0 for the first
+	Worker    string
+	PID       int64 // 0 if unknown
+	State     State
+	Inferred  bool // no task-received was seen for it
+	Result    *string
+	Exception *string
+	Traceback *string
+
+	ReceivedAt, StartedAt, SucceededAt, FailedAt int64
+	RetriedAt, RevokedAt, RejectedAt             int64
+	RuntimeSeconds                               *float64
+}
+
+// TaskEvent is one stored event of a task, for its timeline.
+type TaskEvent struct {
+	Type     string // Celery's name, task-received
+	Hostname string
+	PID      int64
+	Clock    int64 // as sent, 0 if none
+	Stamp    clock.Stamp
+}
+
+// Status is what Umbel knows of a worker's liveness, from local receive times only.
+type Status string
+
+// Worker statuses.
+const (
+	Online   Status = "online"
+	Late     Status = "late"     // silent for longer than max(3 × freq, 10 s)
+	Offline  Status = "offline"  // silent for half as long again, or said goodbye and finished
+	Stopping Status = "stopping" // said goodbye, but its tasks have not all ended
+)
+
+// Worker is a copy of what is known of one worker, by node name.
+type Worker struct {
+	Name            string
+	PID             int64 // 0 if unknown
+	Status          Status
+	LastHeartbeatAt int64    // local receipt time, µs
+	FreqSeconds     float64  // seconds between heartbeats
+	Active          *int64   // tasks running, as last reported
+	Processed       *int64   // tasks accepted since its start, as last reported
+	Load            *[3]float64
+	Software        *string // py-celery
+	Version         *string
+	System          *string
+	Restarts        int64 // processes seen under this name, less one
+	Clock           int64 // its newest repaired clock
+	RunningTasks    int   // unfinished tasks that events place here
+	Extra           map[string]string
+}
+
+// Query selects tasks. Empty fields match all.
+type Query struct {
+	States  []State
+	Names   []string // exact task names
+	Workers []string // exact node names
+	Text    string   // case-insensitive substring of id, name, args, kwargs, result or exception
+	Root    string   // exact root id
+
+	Limit int       // 1 to 500; 0 means 50
+	From  *Position // continue after this row, exclusive
+	Newer bool      // walk towards newer rows from From, instead of older ones
+}
+
+// Position is a place in the list of tasks.
+type Position struct {
+	Stamp clock.Stamp
+	ID    string
+}
+
+// Page is a consistent part of the list of tasks, newest change first.
+type Page struct {
+	Tasks   []Task
+	Older   *Position // where an older page starts, nil at the end
+	Newer   *Position // where a newer page starts, nil at the top
+	Total   *int      // matches in all, nil if counting was given up
+	Version uint64    // the cluster version that the page shows
+}
+
+// Counts are totals over the tasks and workers held in memory.
+type Counts struct {
+	Tasks    int
+	ByState  map[State]int
+	ByName   map[string]int
+	ByWorker map[string]int
+	ByQueue  map[string]int
+	Workers  map[Status]int
+	Orphaned int
+	Evicted  uint64 // tasks dropped to stay within MaxTasks
+}
