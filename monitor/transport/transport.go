@@ -6,14 +6,19 @@ package transport
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // ErrClosed is returned by a Session that has ended: by Close, or because the connection was lost.
 // The cause, if there is one, is wrapped beside it.
 var ErrClosed = errors.New("session closed")
 
-// MaxBatch is the greatest number of messages that Receive returns at once.
-const MaxBatch = 64
+const (
+	// MaxBatch is the greatest number of messages that Receive returns at once.
+	MaxBatch = 64
+	// MaxGather is the longest that Receive holds a message back to gather more of them.
+	MaxGather = 5 * time.Millisecond
+)
 
 // Message is one delivery. Body is owned by the receiver.
 type Message struct {
@@ -43,14 +48,18 @@ type Broker interface {
 // Session is one connection to a Broker. Receive is called from one goroutine; Ack, Broadcast and
 // Close may be called from any.
 type Session interface {
-	// Receive waits for at least one message, then gathers what arrives within 5 ms, at most
+	// Receive waits for at least one message, then gathers what arrives within MaxGather, at most
 	// MaxBatch. It returns ctx's error when ctx ends, and ErrClosed once the session has ended.
+	// It returns no error beside messages, and ctx's end loses none.
 	Receive(ctx context.Context) ([]Message, error)
 	// Ack tells the broker that every message with a tag up to and including tag is safe here.
-	// Messages never acknowledged are delivered again, if the broker can.
+	// Messages never acknowledged are delivered again, if the broker can. A tag acknowledged
+	// before does nothing; one that Receive has not returned yet is an error and changes nothing.
 	Ack(tag uint64) error
-	// Broadcast sends a control command to all workers and does not wait for replies.
+	// Broadcast sends a control command to all workers and does not wait for replies. An error
+	// other than ErrClosed leaves the session as it was.
 	Broadcast(ctx context.Context, c Command) error
-	// Close ends the session. It may be called more than once.
+	// Close ends the session and frees what it holds; a session that has ended by itself wants it
+	// too. It may be called more than once.
 	Close() error
 }

@@ -1,0 +1,138 @@
+// Package memory is a broker inside the process, for the demo, tests and benchmarks: producers
+// publish, one session at a time receives, and what it never acknowledged goes to the next one. It
+// stores nothing and loses nothing: a full broker makes its producers wait.
+package memory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+const (
+	defaultLimit = 4096
+	maxCommands  = 1000 // newest broadcasts kept for Broadcasts
+)
+
+// Options of a Broker. The zero value is useful.
+type Options struct {
+	// Limit is how many messages may wait to be received, 4,096 if zero or less. Messages received
+	// but not acknowledged do not count.
+	Limit int
+	// OnBroadcast, if not nil, is called with every command, on the goroutine that broadcasts it.
+	// It must not wait for Publish: a full broker is emptied only by the receiver, which may be
+	// the one that broadcasts.
+	OnBroadcast func(transport.Command)
+}
+
+// Broker holds messages between producers and a session. It is safe for concurrent use.
+type Broker struct {
+	limit       int
+	onBroadcast func(transport.Command)
+
+	mu       sync.Mutex
+	messages []transport.Message // oldest first: received and not acknowledged, then unread
+	received int                 // how many of messages the session has received
+	waiting  bool                // a producer waits for room
+	room     chan struct{}       // closed when there is room again, then replaced
+	session  *session            // nil when nobody is connected
+	refusal  error
+	commands []transport.Command
+}
+
+// New returns a Broker without messages.
+func New(o Options) *Broker {
+	return &Broker{
+		limit:       cmp.Or(max(o.Limit, 0), defaultLimit),
+		onBroadcast: o.OnBroadcast,
+		room:        make(chan struct{}),
+	}
+}
+
+// Publish adds m to the messages that wait to be received, and waits for room if they are at the
+// limit. The broker owns m.Body from then on, and sets Redelivered and Tag itself. It returns ctx's
+// error if ctx ends first.
+func (b *Broker) Publish(ctx context.Context, m transport.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.Redelivered, m.Tag = false, 0
+	for {
+		room := b.add(m)
+		if room == nil {
+			return nil
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// add appends m, or returns a channel that is closed when trying again makes sense.
+func (b *Broker) add(m transport.Message) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.unread() >= b.limit {
+		b.waiting = true
+		return b.room
+	}
+	b.messages = append(b.messages, m)
+	if s := b.session; s != nil && s.wanted > 0 && b.unread() >= s.wanted {
+		s.wake()
+	}
+	return nil
+}
+
+// unread counts the messages that wait to be received. The caller holds mu.
+func (b *Broker) unread() int { return len(b.messages) - b.received }
+
+// Connect starts a session. It fails with the error given to Refuse, and while another session is open.
+func (b *Broker) Connect(ctx context.Context) (transport.Session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refusal != nil {
+		return nil, b.refusal
+	}
+	if b.session != nil {
+		return nil, errors.New("in-memory broker has a session already: close it first")
+	}
+	b.session = newSession(b)
+	return b.session, nil
+}
+
+// String names the broker.
+func (b *Broker) String() string { return "memory://" }
+
+// Fail ends the current session, if there is one, as a lost connection would: with ErrClosed and
+// cause, which must not be nil. What it had not acknowledged waits for the next session.
+func (b *Broker) Fail(cause error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.session != nil {
+		b.session.end(fmt.Errorf("%w: %w", transport.ErrClosed, cause))
+	}
+}
+
+// Refuse makes every later Connect fail with err, until it is called with nil.
+func (b *Broker) Refuse(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refusal = err
+}
+
+// Broadcasts returns the commands broadcast so far, oldest first, at most the last 1,000.
+func (b *Broker) Broadcasts() []transport.Command {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.commands)
+}

@@ -1,0 +1,231 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/monitor/transport/transporttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	transporttest.Run(t, func(*testing.T) transporttest.Fixture {
+		commands := make(chan transport.Command, 100)
+		b := memory.New(memory.Options{OnBroadcast: func(c transport.Command) { commands <- c }})
+		return transporttest.Fixture{
+			Broker:     b,
+			Publish:    b.Publish,
+			Break:      func(*testing.T) { b.Fail(errors.New("cable cut")) },
+			Listen:     func(*testing.T) <-chan transport.Command { return commands },
+			Redelivers: true,
+		}
+	})
+}
+
+func TestPublishWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit, total = 10, 100
+		b := memory.New(memory.Options{Limit: limit})
+		published := 0
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for i := range total {
+				if err := b.Publish(t.Context(), transport.Message{Body: []byte(strconv.Itoa(i))}); err != nil {
+					t.Errorf("publish message %d: %v", i, err)
+				}
+				published++
+			}
+		}()
+		synctest.Wait()
+		if got, want := published, limit; got != want {
+			t.Errorf("published with nobody connected = %d, want %d", got, want)
+		}
+
+		s := connect(t, b)
+		for next := 0; next < total; {
+			batch, err := s.Receive(t.Context())
+			if err != nil {
+				t.Fatalf("receive message %d: %v", next, err)
+			}
+			for _, m := range batch {
+				if got, want := string(m.Body), strconv.Itoa(next); got != want {
+					t.Fatalf("body = %s, want %s", got, want)
+				}
+				next++
+			}
+		}
+		<-done
+	})
+}
+
+func TestPublishEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Options{Limit: 1})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := b.Publish(ctx, transport.Message{}); err != nil {
+			t.Fatalf("publish to an empty broker: %v", err)
+		}
+		if err := b.Publish(ctx, transport.Message{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("publish to a full broker: error %v, want %v", err, context.DeadlineExceeded)
+		}
+	})
+}
+
+func TestReceiveGathersForMaxGather(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		published int
+		want      int
+		wantTime  time.Duration
+	}{
+		"one message":                {published: 1, want: 1, wantTime: transport.MaxGather},
+		"almost a batch":             {published: 63, want: 63, wantTime: transport.MaxGather},
+		"a batch and one more":       {published: 65, want: 64},
+		"a message that comes later": {want: 1, wantTime: time.Second + transport.MaxGather},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := memory.New(memory.Options{})
+				s := connect(t, b)
+				for range test.published {
+					publish(t, b)
+				}
+				if test.published == 0 {
+					later := time.AfterFunc(time.Second, func() { publish(t, b) })
+					defer later.Stop()
+				}
+				start := time.Now()
+				batch, err := s.Receive(t.Context())
+				if err != nil {
+					t.Fatalf("receive: %v", err)
+				}
+				if got := len(batch); got != test.want {
+					t.Errorf("received %d messages, want %d", got, test.want)
+				}
+				if got := time.Since(start); got != test.wantTime {
+					t.Errorf("receive took %v, want %v", got, test.wantTime)
+				}
+			})
+		})
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	b := memory.New(memory.Options{})
+	refusal := errors.New("broker is down")
+	b.Refuse(refusal)
+	if _, err := b.Connect(t.Context()); !errors.Is(err, refusal) {
+		t.Errorf("connect to a refusing broker: error %v, want %v", err, refusal)
+	}
+	b.Refuse(nil)
+	connect(t, b)
+	if _, err := b.Connect(t.Context()); err == nil {
+		t.Error("second session of one broker: no error")
+	}
+}
+
+func TestFailNamesItsCause(t *testing.T) {
+	t.Parallel()
+	b := memory.New(memory.Options{})
+	s := connect(t, b)
+	cause := errors.New("cable cut")
+	b.Fail(cause)
+	_, err := s.Receive(t.Context())
+	if !errors.Is(err, transport.ErrClosed) || !errors.Is(err, cause) {
+		t.Errorf("receive after Fail: error %v, want %v with %v", err, transport.ErrClosed, cause)
+	}
+}
+
+func TestBroadcastsKeepsCommands(t *testing.T) {
+	t.Parallel()
+	b := memory.New(memory.Options{})
+	s := connect(t, b)
+	want := []transport.Command{
+		{Method: "heartbeat"},
+		{Method: "shutdown", Arguments: map[string]any{"destination": "w1"}},
+	}
+	for _, c := range want {
+		if err := s.Broadcast(t.Context(), c); err != nil {
+			t.Fatalf("broadcast %s: %v", c.Method, err)
+		}
+	}
+	if diff := cmp.Diff(want, b.Broadcasts()); diff != "" {
+		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+}
+
+// BenchmarkBroker passes messages from producers to a receiver that acknowledges every batch.
+func BenchmarkBroker(b *testing.B) {
+	for _, producers := range []int{1, 4} {
+		b.Run("producers="+strconv.Itoa(producers), func(b *testing.B) {
+			broker := memory.New(memory.Options{})
+			s := connect(b, broker)
+			body := make([]byte, 300)
+			total := b.N * producers
+			b.ReportAllocs()
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for range producers {
+				wg.Go(func() {
+					for range b.N {
+						if err := broker.Publish(b.Context(), transport.Message{Body: body}); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			for n := 0; n < total; {
+				batch, err := s.Receive(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := s.Ack(batch[len(batch)-1].Tag); err != nil {
+					b.Fatal(err)
+				}
+				n += len(batch)
+			}
+			wg.Wait()
+			b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "msgs/s")
+		})
+	}
+}
+
+func connect(t testing.TB, b *memory.Broker) transport.Session {
+	t.Helper()
+	s, err := b.Connect(t.Context())
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close session: %v", err)
+		}
+	})
+	return s
+}
+
+func publish(t testing.TB, b *memory.Broker) {
+	t.Helper()
+	if err := b.Publish(t.Context(), transport.Message{Body: []byte("{}")}); err != nil {
+		t.Errorf("publish: %v", err)
+	}
+}
