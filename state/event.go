@@ -79,6 +79,7 @@ type Event struct {
 	Clock          int64  // the sender's Lamport clock, 1 to 2^62, 0 if it sent no usable one
 	Micros         int64  // timestamp, µs since 1970 UTC
 	ReceivedMicros int64  // local receipt time, µs since 1970 UTC
+	Retimed        bool   // Micros is the receipt time, since the sender's timestamp was unusable
 
 	// Task events.
 	ID                          string

@@ -3,6 +3,13 @@
 // logs nothing; whoever owns a Cluster locks it.
 package state
 
+import (
+	"strconv"
+	"strings"
+
+	"github.com/umbelhq/umbel/clock"
+)
+
 // Options of a Cluster. The zero value is useful.
 type Options struct {
 	MaxTasks int   // tasks kept in memory; 0 means 1,000,000
@@ -20,40 +27,362 @@ const (
 	Celery
 )
 
+// rules is a rule set at work.
+type rules interface {
+	// stamp gives an event its repaired clock.
+	stamp(e *Event) int64
+	// repeats reports whether the event says what one of the task's records already says.
+	repeats(r *row, e *record) bool
+	// show folds the records of a task, in order of arrival, into what its row shows.
+	show(records []*record) shown
+	// fill folds the records of a task into a full copy of it.
+	fill(t *Task, records []*record)
+}
+
+// Bounds of what strangers can make grow. Beyond a bound, new keys become «(other)».
+const (
+	defaultMaxTasks = 1_000_000
+	defaultMaxText  = 512 << 20
+	maxCalls        = 50_000
+	maxHosts        = 50_000
+	maxLanes        = 100_000
+	maxStates       = 1_000
+	maxWorkers      = 5_000
+	maxRecords      = 64  // events kept of one task; beyond it, old custom ones make room
+	maxSymbol       = 512 // bytes of a name
+	otherKey        = "(other)"
+)
+
 // Cluster is the picture of one Celery cluster. It is not safe for concurrent use: one writer calls
-// Apply and Expire, readers share a lock with it.
-type Cluster struct{}
+// Apply, Expire and Merge, readers share a lock with it.
+type Cluster struct {
+	options Options
+	rules   rules
+	clock   clock.Receiver
+	version uint64
+	now     int64 // newest local time heard of, µs
+
+	index     map[taskKey]uint32
+	rows      slab[row]
+	records   slab[record]
+	relations slab[relation]
+	families  map[taskKey]uint32 // parent → first child
+	foreign   map[taskKey]string // ids that are no UUIDs
+	order     order
+	text      *textLog
+
+	lanes   *table[clock.Lane]
+	hosts   *table[string]
+	calls   *table[call]
+	states  stateNames
+	workers map[string]*worker
+
+	tally   tally
+	evicted uint64
+	lost    uint64 // events not kept since their task had too many
+
+	scratch []*record
+	entry   []byte
+}
 
 // New returns an empty cluster.
-func New(o Options) *Cluster { panic("todo") }
+func New(o Options) *Cluster {
+	if o.MaxTasks <= 0 {
+		o.MaxTasks = defaultMaxTasks
+	}
+	if o.MaxText <= 0 {
+		o.MaxText = defaultMaxText
+	}
+	c := &Cluster{
+		options:  o,
+		clock:    clock.Receiver{MaxLanes: maxLanes},
+		index:    make(map[taskKey]uint32),
+		families: make(map[taskKey]uint32),
+		foreign:  make(map[taskKey]string),
+		text:     newTextLog(o.MaxText),
+		lanes:    newTable(maxLanes, clock.Lane{Hostname: otherKey}, cloneLane),
+		hosts:    newTable(maxHosts, otherKey, strings.Clone),
+		calls:    newTable(maxCalls, call{name: otherKey}, cloneCall),
+		states:   newStateNames(),
+		workers:  make(map[string]*worker),
+	}
+	c.order.less = c.rowBefore
+	if o.Rules == Celery {
+		c.rules = &celeryRules{c: c}
+	} else {
+		c.rules = &causalRules{c: c, fold: causal{lanes: c.lanes}}
+	}
+	return c
+}
 
-// Apply folds one event in. It copies what it keeps.
-func (c *Cluster) Apply(e *Event) { panic("todo") }
+func cloneLane(l clock.Lane) clock.Lane {
+	l.Hostname = strings.Clone(l.Hostname)
+	return l
+}
 
-// Expire moves the clock by which workers are late or offline to now (µs) and reports whether
-// any worker's status changed.
-func (c *Cluster) Expire(now int64) bool { panic("todo") }
+func cloneCall(c call) call {
+	return call{strings.Clone(c.name), strings.Clone(c.queue), strings.Clone(c.exchange), strings.Clone(c.routingKey)}
+}
+
+// rowBefore breaks ties of the clock in the order of the list.
+func (c *Cluster) rowBefore(a, b uint32) bool {
+	return c.position(c.rows.at(a)).compare(c.position(c.rows.at(b))) < 0
+}
 
 // Version rises with every change.
-func (c *Cluster) Version() uint64 { panic("todo") }
+func (c *Cluster) Version() uint64 { return c.version }
 
-// Task returns a copy of the task, false if it is not held.
-func (c *Cluster) Task(id string) (Task, bool) { panic("todo") }
+// Clock returns the receiver's Lamport clock.
+func (c *Cluster) Clock() int64 { return c.clock.Value() }
 
-// TaskEvents returns the events of a task that are held, by stamp.
-func (c *Cluster) TaskEvents(id string) []TaskEvent { panic("todo") }
+// Apply folds one event in. It copies what it keeps. Events that are neither of a task nor of
+// a worker change nothing.
+func (c *Cluster) Apply(e *Event) { c.apply(e, c.rules.stamp(e)) }
 
-// Tasks returns copies of the tasks that match q, newest change first, at most q.Limit.
-func (c *Cluster) Tasks(q Query) Page { panic("todo") }
+// apply folds in an event that has its repaired clock.
+func (c *Cluster) apply(e *Event, repaired int64) {
+	c.now = max(c.now, e.ReceivedMicros)
+	if len(e.Hostname) > maxSymbol {
+		short := *e
+		short.Hostname = symbol(e.Hostname)
+		e = &short
+	}
+	switch {
+	case e.Kind.Task():
+		c.applyTask(e, repaired)
+		if e.Kind != TaskSent {
+			c.heard(e, repaired)
+		}
+	case e.Kind.Worker():
+		c.applyWorker(e, repaired)
+	}
+}
 
-// Workers returns copies of all workers by name.
-func (c *Cluster) Workers() []Worker { panic("todo") }
+// applyTask adds the event to its task and shows the task anew.
+func (c *Cluster) applyTask(e *Event, repaired int64) {
+	k, digested := key(e.ID)
+	i, known := c.index[k]
+	if !known {
+		i = c.rows.alloc()
+		r := c.rows.at(i)
+		r.id = k
+		if digested {
+			r.marks |= foreign
+			c.foreign[k] = strings.Clone(e.ID)
+		}
+		c.index[k] = i
+	}
+	r := c.rows.at(i)
+	rec := c.record(e, repaired)
+	if known && c.rules.repeats(r, &rec) {
+		c.lanes.release(rec.lane)
+		c.calls.release(rec.call)
+		return
+	}
+	if known {
+		c.order.remove(c.entryOf(i, r))
+		c.tally.remove(c, r)
+	}
+	if int(r.count) >= maxRecords {
+		c.thin(r)
+	}
+	c.append(r, e, rec)
+	c.show(i, r, e)
+	c.order.insert(c.entryOf(i, r))
+	c.tally.add(c, r)
+	c.version++
+	if !known && len(c.index) > c.options.MaxTasks {
+		c.evict()
+	}
+}
 
-// Worker returns a copy of the worker of that node name.
-func (c *Cluster) Worker(name string) (Worker, bool) { panic("todo") }
+// record makes the event's record, but for its text and place in the chain.
+func (c *Cluster) record(e *Event, repaired int64) record {
+	r := record{
+		micros: e.Micros, clock: e.Clock, repaired: repaired, kind: e.Kind,
+		lane: c.lanes.acquire(e.lane()), n: uint16(min(max(e.Retries, 0), 1<<16-1)),
+	}
+	if e.Retimed {
+		r.flags |= retimed
+	}
+	if e.Kind == TaskCustom {
+		r.n = uint16(c.states.code(customState(e.Subject)))
+	}
+	if e.Present&^e.Null&(FieldName|FieldQueue|FieldExchange|FieldRoutingKey) != 0 {
+		k := call{name: symbol(e.Name)}
+		if e.Kind == TaskSent {
+			k.queue, k.exchange, k.routingKey = symbol(e.Queue), symbol(e.Exchange), symbol(e.RoutingKey)
+		}
+		r.call = c.calls.acquire(k)
+	}
+	return r
+}
 
-// Counts returns totals.
-func (c *Cluster) Counts() Counts { panic("todo") }
+// symbol bounds the length of a name.
+func symbol(s string) string {
+	if len(s) > maxSymbol {
+		return cutText(s, maxSymbol)
+	}
+	return s
+}
 
-// Names returns every task name seen, sorted.
-func (c *Cluster) Names() []string { panic("todo") }
+// customState is the state that a custom event names.
+func customState(subject string) State { return State(strings.ToUpper(symbol(subject))) }
+
+// append stores the record, with the event's text, at the end of the row's chain.
+func (c *Cluster) append(r *row, e *Event, rec record) {
+	if e.Present&inEntry != 0 {
+		var shortened bool
+		c.entry, shortened = appendEntry(c.entry[:0], e)
+		rec.text = c.text.add(c.entry)
+		if shortened {
+			rec.flags |= cut
+		}
+	}
+	i := c.records.alloc()
+	*c.records.at(i) = rec
+	if r.tail == 0 {
+		r.head = i
+	} else {
+		c.records.at(r.tail).next = i
+	}
+	r.tail = i
+	r.count++
+}
+
+// thin makes room in a task that sends events without end: its oldest custom record goes, else
+// its oldest after the first.
+func (c *Cluster) thin(r *row) {
+	victim, before := uint32(0), uint32(0)
+	for prev, i := r.head, c.records.at(r.head).next; i != 0; prev, i = i, c.records.at(i).next {
+		if victim == 0 || c.records.at(i).kind == TaskCustom {
+			victim, before = i, prev
+		}
+		if c.records.at(i).kind == TaskCustom {
+			break
+		}
+	}
+	rec := c.records.at(victim)
+	c.records.at(before).next = rec.next
+	if r.tail == victim {
+		r.tail = before
+	}
+	c.free(victim)
+	r.count--
+	c.lost++
+}
+
+func (c *Cluster) free(i uint32) {
+	rec := c.records.at(i)
+	c.lanes.release(rec.lane)
+	c.calls.release(rec.call)
+	c.records.release(i)
+}
+
+// chain returns the records of a row in order of arrival, in scratch memory.
+func (c *Cluster) chain(r *row, scratch []*record) []*record {
+	scratch = scratch[:0]
+	for i := r.head; i != 0; {
+		rec := c.records.at(i)
+		scratch = append(scratch, rec)
+		i = rec.next
+	}
+	return scratch
+}
+
+// show decides anew what the row shows, after e.
+func (c *Cluster) show(i uint32, r *row, e *Event) {
+	c.scratch = c.chain(r, c.scratch)
+	id, worker := r.marks&foreign, r.worker
+	r.shown = c.rules.show(c.scratch)
+	r.marks |= id
+	r.worker = 0
+	if r.lane != 0 {
+		r.worker = c.hosts.acquire(c.lanes.key(r.lane).Hostname)
+	}
+	c.hosts.release(worker)
+	if newest := c.records.at(r.tail); r.origin == 0 || c.after(newest, r) {
+		c.lanes.retain(newest.lane)
+		c.lanes.release(r.origin)
+		r.clock, r.micros, r.origin = newest.repaired, newest.micros, newest.lane
+	}
+	if e.Has(FieldRootID) || e.Has(FieldParentID) {
+		c.relate(i, r, e)
+	}
+}
+
+// after reports whether the record's stamp is above the row's.
+func (c *Cluster) after(rec *record, r *row) bool {
+	if rec.repaired != r.clock {
+		return rec.repaired > r.clock
+	}
+	return c.stampOf(rec).Compare(c.stamp(r)) > 0
+}
+
+func (c *Cluster) stamp(r *row) clock.Stamp {
+	return clock.Stamp{Clock: r.clock, Micros: r.micros, Origin: origin(c.lanes.key(r.origin))}
+}
+
+// origin names a process as Celery does: hostname.pid, or a client's hostname alone.
+func origin(l clock.Lane) string {
+	if l.PID == 0 {
+		return l.Hostname
+	}
+	return l.Hostname + "." + strconv.FormatInt(l.PID, 10)
+}
+
+// id returns a row's task id as it was sent.
+func (c *Cluster) id(r *row) string {
+	if r.marks&foreign != 0 {
+		return c.foreign[r.id]
+	}
+	return r.id.uuid()
+}
+
+// entryOf is the row's place in the order, with what filters need.
+func (c *Cluster) entryOf(i uint32, r *row) entry {
+	return entry{clock: r.clock, row: i, name: r.name, worker: r.worker, state: r.state, marks: r.marks}
+}
+
+// evict drops the oldest finished tasks, or the oldest of all where none is finished, until a
+// hundredth of the room is free.
+func (c *Cluster) evict() {
+	surplus := len(c.index) - c.options.MaxTasks + c.options.MaxTasks/100
+	var victims, active []uint32
+	c.order.oldest(0, 0, func(e entry) bool {
+		if c.states.final(e.state) {
+			victims = append(victims, e.row)
+		} else if len(active) < surplus {
+			active = append(active, e.row)
+		}
+		return len(victims) < surplus
+	})
+	need := len(c.index) - c.options.MaxTasks - len(victims)
+	if need > 0 {
+		victims = append(victims, active[:need]...)
+	}
+	for _, i := range victims {
+		c.drop(i)
+	}
+	c.evicted += uint64(len(victims))
+}
+
+// drop forgets a task.
+func (c *Cluster) drop(i uint32) {
+	r := c.rows.at(i)
+	c.order.remove(c.entryOf(i, r))
+	c.tally.remove(c, r)
+	c.unrelate(r)
+	c.hosts.release(r.worker)
+	c.lanes.release(r.origin)
+	for rec := r.head; rec != 0; {
+		next := c.records.at(rec).next
+		c.free(rec)
+		rec = next
+	}
+	delete(c.index, r.id)
+	if r.marks&foreign != 0 {
+		delete(c.foreign, r.id)
+	}
+	c.rows.release(i)
+}

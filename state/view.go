@@ -52,9 +52,9 @@ type Task struct {
 	ParentID *string
 	Children []string // ids, by stamp
 
-	SentAt, ReceivedAt, StartedAt, SucceededAt, FailedAt int64
-	RetriedAt, RevokedAt, RejectedAt                     int64
-	UpdatedAt                                            int64 // newest timestamp of its events
+	SentAt int64
+	Times
+	UpdatedAt int64 // newest timestamp of its events
 
 	WaitSeconds    *float64 // started − sent, or − received where no task-sent was seen
 	RuntimeSeconds *float64 // as measured by the worker
@@ -79,9 +79,37 @@ type Execution struct {
 	Exception *string
 	Traceback *string
 
+	Times
+	RuntimeSeconds *float64 // as measured by the worker
+}
+
+// Times are when an execution came to each of its states, µs since 1970 UTC by the worker's
+// wall clock, 0 where it did not.
+type Times struct {
 	ReceivedAt, StartedAt, SucceededAt, FailedAt int64
 	RetriedAt, RevokedAt, RejectedAt             int64
-	RuntimeSeconds                               *float64
+}
+
+// at is the field that a kind of event sets, nil for a custom one.
+func (t *Times) at(k Kind) *int64 {
+	switch k {
+	case TaskReceived:
+		return &t.ReceivedAt
+	case TaskStarted:
+		return &t.StartedAt
+	case TaskSucceeded:
+		return &t.SucceededAt
+	case TaskFailed:
+		return &t.FailedAt
+	case TaskRetried:
+		return &t.RetriedAt
+	case TaskRevoked:
+		return &t.RevokedAt
+	case TaskRejected:
+		return &t.RejectedAt
+	default:
+		return nil
+	}
 }
 
 // TaskEvent is one stored event of a task, for its timeline.
@@ -109,10 +137,10 @@ type Worker struct {
 	Name            string
 	PID             int64 // 0 if unknown
 	Status          Status
-	LastHeartbeatAt int64    // local receipt time, µs
-	FreqSeconds     float64  // seconds between heartbeats
-	Active          *int64   // tasks running, as last reported
-	Processed       *int64   // tasks accepted since its start, as last reported
+	LastHeartbeatAt int64   // local receipt time, µs
+	FreqSeconds     float64 // seconds between heartbeats
+	Active          *int64  // tasks running, as last reported
+	Processed       *int64  // tasks accepted since its start, as last reported
 	Load            *[3]float64
 	Software        *string // py-celery
 	Version         *string

@@ -1,0 +1,113 @@
+package clock
+
+import "math"
+
+// clientSkew is what Celery adds to a client's clock, since clients never synchronise
+// (celery/events/receiver.py, CLIENT_CLOCK_SKEW).
+const clientSkew = -1
+
+// Receiver gives every event that arrives a repaired clock: one that rises with the raw clock
+// inside each lane, whatever the order of arrival, and compares across lanes. The zero value keeps any
+// number of lanes; set MaxLanes to bound it. It is not safe for concurrent use.
+type Receiver struct {
+	// MaxLanes is how many lanes are remembered; 0 means no bound. Over it, lanes that were idle
+	// longest are forgotten, and begin anew at the receiver's value if they speak again.
+	MaxLanes int
+
+	lamport Lamport
+	lanes   map[Lane]*history
+	sweep   uint64 // number of sweeps so far
+}
+
+// history is what the receiver remembers of a lane: its life, and the one before a restart.
+type history struct {
+	current  epoch
+	previous *epoch
+	sweep    uint64 // the sweep in which it last spoke
+}
+
+// Value returns the receiver's Lamport clock.
+func (r *Receiver) Value() int64 { return r.lamport.Value() }
+
+// Restore continues from a value saved earlier, so that repaired clocks keep rising over a restart.
+func (r *Receiver) Restore(v int64) { r.lamport.Restore(v) }
+
+// Lanes returns how many lanes are remembered.
+func (r *Receiver) Lanes() int { return len(r.lanes) }
+
+// Client returns the repaired clock of an event from a client, whose own clock means nothing.
+func (r *Receiver) Client() int64 {
+	l := max(max(r.lamport.Value(), 1)+clientSkew, 1)
+	r.lamport.Witness(l)
+	return l
+}
+
+// Repair returns the repaired clock of an event, at least 1. raw is the sender's clock, and counts only
+// if Valid; micros is the event's wall clock, and serves only to tell a restart from a late event.
+func (r *Receiver) Repair(lane Lane, raw, micros int64) int64 {
+	if !Valid(raw) {
+		return r.lamport.Tick()
+	}
+	l := r.epochOf(lane, raw, micros).repair(raw, micros, r.lamport.Value())
+	if l < raw || l == math.MaxInt64 { // the sum overflowed: both clocks are absurd
+		return r.lamport.Tick()
+	}
+	r.lamport.Witness(l)
+	return l
+}
+
+// epochOf finds the life of the lane that the event belongs to, opening one if need be.
+func (r *Receiver) epochOf(lane Lane, raw, micros int64) *epoch {
+	h := r.lanes[lane]
+	if h == nil {
+		if r.lanes == nil {
+			r.lanes = make(map[Lane]*history)
+		}
+		if r.MaxLanes > 0 && len(r.lanes) >= r.MaxLanes {
+			r.forget()
+		}
+		h = &history{}
+		r.lanes[lane] = h
+	}
+	h.sweep = r.sweep
+	c := &h.current
+	switch {
+	case len(c.steps) == 0:
+	case raw < c.newest && micros > c.newestMicros+RestartGap:
+		old := *c
+		h.previous, h.current = &old, epoch{}
+	case h.previous != nil && micros+RestartGap < c.first:
+		return h.previous
+	}
+	return &h.current
+}
+
+// forget drops the lanes that have not spoken since the sweep before, or, if all have, any.
+func (r *Receiver) forget() {
+	for lane, h := range r.lanes {
+		if h.sweep < r.sweep {
+			delete(r.lanes, lane)
+		}
+	}
+	for lane := range r.lanes {
+		if len(r.lanes) < r.MaxLanes-r.MaxLanes/4 {
+			break
+		}
+		delete(r.lanes, lane)
+	}
+	r.sweep++
+}
+
+// Celery returns the clock that Celery's own receiver gives an event, and moves the receiver's as it
+// does: a client's clock becomes the receiver's less one (so 0 at first), a missing one a tick, any
+// other stands as sent (celery/events/receiver.py, event_from_message).
+func (r *Receiver) Celery(raw int64, client, missing bool) int64 {
+	switch {
+	case client:
+		raw = max(r.lamport.Value(), 1) + clientSkew
+	case missing:
+		return r.lamport.Tick()
+	}
+	r.lamport.Witness(raw)
+	return raw
+}

@@ -1,0 +1,297 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/umbelhq/umbel/clock"
+)
+
+// run is an execution as the fold sees it.
+type run struct {
+	attempt  int64
+	lane     uint32
+	received bool  // opened by a task-received
+	first    int64 // least timestamp of its own events, µs
+	clock    int64 // raw clock of its first event
+	stands   [TaskCustom + 1]*record
+}
+
+// strength lists the kinds from the one that decides the state of an execution to the weakest.
+var strength = [...]Kind{ //nolint:gochecknoglobals // a constant table
+	TaskSucceeded, TaskFailed, TaskRetried, TaskRevoked, TaskRejected, TaskCustom, TaskStarted, TaskReceived,
+}
+
+// strongest returns the event that decides the state of the run.
+func (r *run) strongest() *record {
+	for _, k := range strength {
+		if r.stands[k] != nil {
+			return r.stands[k]
+		}
+	}
+	return nil
+}
+
+// ended reports whether the run is over.
+func (r *run) ended() bool {
+	k := r.strongest().kind
+	return k != TaskCustom && k != TaskStarted && k != TaskReceived
+}
+
+// add lets an event that follows all before it stand for its kind.
+func (r *run) add(e *record) {
+	r.stands[e.kind] = e
+	if e.micros < r.first {
+		r.first = e.micros
+	}
+}
+
+// open starts a run with the event e.
+func open(e *record) run {
+	r := run{lane: e.lane, first: e.micros, clock: e.clock}
+	if e.kind == TaskReceived {
+		r.received, r.attempt = true, int64(e.n)
+	}
+	r.add(e)
+	return r
+}
+
+// causal folds the events of one task as a set: no step may look at their order of arrival.
+type causal struct {
+	lanes *table[clock.Lane]
+
+	sent     []*record // task-sent events
+	steps    []*record // worker events
+	loose    []*record // custom events from a pool child, and revocations of what no worker had taken
+	runs     []run
+	returned bool // some attempt was received twice
+}
+
+// fold sorts the records of a task into executions, oldest first.
+func (f *causal) fold(records []*record) {
+	f.sent, f.steps, f.loose, f.runs, f.returned = f.sent[:0], f.steps[:0], f.loose[:0], f.runs[:0], false
+	for _, r := range records {
+		if r.kind == TaskSent {
+			f.sent = append(f.sent, r)
+		} else {
+			f.steps = append(f.steps, r)
+		}
+	}
+	slices.SortFunc(f.steps, func(a, b *record) int {
+		return cmp.Or(cmp.Compare(a.lane, b.lane), byTime(a, b))
+	})
+	for rest := f.steps; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].lane == rest[0].lane {
+			n++
+		}
+		f.process(rest[:n])
+		rest = rest[n:]
+	}
+	f.infer()
+	f.adopt()
+	slices.SortFunc(f.runs, func(a, b run) int { return f.compare(&a, &b) })
+	f.revoke()
+	f.markReturned()
+}
+
+// byTime orders the events of one process by timestamp.
+func byTime(a, b *record) int {
+	return cmp.Or(cmp.Compare(a.micros, b.micros), cmp.Compare(a.clock, b.clock), cmp.Compare(a.kind, b.kind), cmp.Compare(a.n, b.n))
+}
+
+// byClock orders the events of one process by raw clock: happened-before.
+func byClock(a, b *record) int {
+	return cmp.Or(cmp.Compare(a.clock, b.clock), cmp.Compare(a.micros, b.micros), cmp.Compare(a.kind, b.kind), cmp.Compare(a.n, b.n))
+}
+
+// process splits the events of one pid, given by time, into lives of that pid, and those into runs.
+// A life ends where the clock drops although time has gone on: a container restarts under the pid it had.
+// Only a life that began with a task-received can end so, or a wall clock set back would look the same.
+func (f *causal) process(events []*record) {
+	newest, received := 0, events[0].kind == TaskReceived
+	for i, e := range events {
+		if e.clock == 0 {
+			f.life(events) // ordered by time: not all of them have a clock
+			return
+		}
+		if top := events[newest]; e.clock <= top.clock && e.micros > top.micros+clock.RestartGap && received {
+			f.process(events[i:])
+			events = events[:i]
+			break
+		}
+		if e.clock > events[newest].clock {
+			newest = i
+		}
+		received = received || e.kind == TaskReceived
+	}
+	slices.SortFunc(events, byClock)
+	f.life(events)
+}
+
+// life sorts the events of one life of a process, given in order, into runs: each belongs to the last
+// task-received before it.
+func (f *causal) life(events []*record) {
+	child := true
+	for _, e := range events {
+		child = child && (e.kind == TaskCustom || e.kind == TaskRevoked)
+	}
+	if child {
+		f.loose = append(f.loose, events...)
+		return
+	}
+	current := -1
+	for _, e := range events {
+		switch {
+		case e.kind == TaskReceived || current < 0:
+			f.runs = append(f.runs, open(e))
+			current = len(f.runs) - 1
+		case e.kind == TaskRevoked && f.runs[current].stands[TaskRetried] != nil && !f.runs[current].final():
+			f.loose = append(f.loose, e) // it meets the next attempt, which the worker never took up
+		default:
+			f.runs[current].add(e)
+		}
+	}
+}
+
+// final reports whether the run ended for good, other than by a retry.
+func (r *run) final() bool { return r.stands[TaskSucceeded] != nil || r.stands[TaskFailed] != nil }
+
+// infer gives runs without a task-received the highest attempt that had begun by their first event.
+func (f *causal) infer() {
+	for i := range f.runs {
+		if r := &f.runs[i]; !r.received {
+			r.attempt = f.attemptAt(r.first)
+		}
+	}
+}
+
+func (f *causal) attemptAt(micros int64) int64 {
+	var attempt int64
+	for i := range f.runs {
+		if r := &f.runs[i]; r.received && r.first <= micros {
+			attempt = max(attempt, r.attempt)
+		}
+	}
+	return attempt
+}
+
+// adopt gives custom events of pool children to what ran on their host at the time.
+func (f *causal) adopt() {
+	slices.SortFunc(f.loose, f.byPlace)
+	known := len(f.runs)
+	for _, e := range f.loose {
+		if e.kind != TaskCustom {
+			continue
+		}
+		host, best := f.lanes.key(e.lane).Hostname, -1
+		for i := range f.runs {
+			if f.lanes.key(f.runs[i].lane).Hostname != host {
+				continue
+			}
+			if best < 0 || f.closer(&f.runs[i], &f.runs[best], e.micros) {
+				best = i
+			}
+		}
+		switch {
+		case best < 0:
+			r := open(e)
+			r.attempt = f.attemptAt(e.micros)
+			f.runs = append(f.runs, r)
+		case best >= known:
+			f.runs[best].add(e)
+		default:
+			if old := f.runs[best].stands[TaskCustom]; old == nil || byTime(old, e) <= 0 {
+				f.runs[best].stands[TaskCustom] = e
+			}
+		}
+	}
+}
+
+// closer reports whether a is the likelier to have been running at micros than b: the last that had
+// begun, or the first of all.
+func (f *causal) closer(a, b *run, micros int64) bool {
+	if aBegun, bBegun := a.first <= micros, b.first <= micros; aBegun != bBegun {
+		return aBegun
+	} else if !aBegun {
+		return f.compare(a, b) < 0
+	}
+	return cmp.Or(cmp.Compare(a.first, b.first), f.compare(a, b)) > 0
+}
+
+// byPlace orders loose events of all processes.
+func (f *causal) byPlace(a, b *record) int {
+	return cmp.Or(cmp.Compare(a.micros, b.micros), f.lanes.key(a.lane).Compare(f.lanes.key(b.lane)), byClock(a, b))
+}
+
+// compare orders runs by attempt, then by the timestamp of their first event, then by process.
+func (f *causal) compare(a, b *run) int {
+	return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.first, b.first),
+		f.lanes.key(a.lane).Compare(f.lanes.key(b.lane)), cmp.Compare(a.clock, b.clock))
+}
+
+// revoke gives revocations by workers that never took the task to its newest attempt. After a retry
+// that is the attempt that waits: whoever received it discarded it without a task-received.
+func (f *causal) revoke() {
+	for _, e := range f.loose {
+		if e.kind != TaskRevoked {
+			continue
+		}
+		if last := len(f.runs) - 1; last >= 0 && (f.runs[last].stands[TaskRetried] == nil || f.runs[last].final()) {
+			if old := f.runs[last].stands[TaskRevoked]; old == nil || f.byPlace(old, e) <= 0 {
+				f.runs[last].stands[TaskRevoked] = e
+			}
+			continue
+		}
+		r := open(e)
+		if last := len(f.runs) - 1; last >= 0 {
+			r.attempt = f.runs[last].attempt + 1
+		} else {
+			for _, s := range f.sent {
+				r.attempt = max(r.attempt, int64(s.n))
+			}
+		}
+		f.runs = append(f.runs, r)
+	}
+}
+
+// markReturned notes whether an attempt was received more than once.
+func (f *causal) markReturned() {
+	for i := 1; i < len(f.runs); i++ {
+		a, b := &f.runs[i-1], &f.runs[i]
+		f.returned = f.returned || a.received && b.received && a.attempt == b.attempt
+	}
+}
+
+// newest returns the run that the task shows, nil if no worker has had it.
+func (f *causal) newest() *run {
+	if len(f.runs) == 0 {
+		return nil
+	}
+	return &f.runs[len(f.runs)-1]
+}
+
+// source returns the task-sent that the newest run came from: that of its attempt, or of the nearest
+// before it, or any; nil if none was seen.
+func (f *causal) source() *record {
+	attempt := int64(1 << 62)
+	if r := f.newest(); r != nil {
+		attempt = r.attempt
+	}
+	var best *record
+	for _, s := range f.sent {
+		if best == nil || f.nearer(s, best, attempt) {
+			best = s
+		}
+	}
+	return best
+}
+
+func (f *causal) nearer(a, b *record, attempt int64) bool {
+	if aIn, bIn := int64(a.n) <= attempt, int64(b.n) <= attempt; aIn != bIn {
+		return aIn
+	} else if a.n != b.n {
+		return (a.n > b.n) == aIn
+	}
+	return f.byPlace(a, b) > 0
+}

@@ -1,0 +1,148 @@
+package state
+
+import "math"
+
+// celeryRules repeats celery/events/state.py and the clock of celery/events/receiver.py: events count in
+// the order in which they arrive, and each as often as it does.
+type celeryRules struct{ c *Cluster }
+
+// stamp is the receiver's rule: client clocks are replaced by its own less one, missing ones by a tick,
+// others stand as sent.
+func (u *celeryRules) stamp(e *Event) int64 {
+	return u.c.clock.Celery(e.Clock, e.Kind == TaskSent, e.Present&FieldClock == 0)
+}
+
+func (u *celeryRules) repeats(*row, *record) bool { return false }
+
+// precedence of Celery's states (celery/states.py): lower wins. Custom ones share the place of None.
+func precedence(s stateCode) int {
+	switch s {
+	case codeSuccess:
+		return 0
+	case codeFailure:
+		return 1
+	case codeRevoked:
+		return 3
+	case codeStarted:
+		return 4
+	case codeReceived:
+		return 5
+	case codeRejected:
+		return 6
+	case codeRetry:
+		return 7
+	case codePending:
+		return 8
+	}
+	return 2
+}
+
+// merges reports whether an event of state next only adds to a task in state now: it logically
+// happened before.
+func merges(now, next stateCode) bool {
+	return next != codeRetry && now != codeRetry && precedence(next) > precedence(now)
+}
+
+// receivedKeeps are the fields that a task-received adds when it merges (Task.merge_rules).
+const receivedKeeps = FieldName | FieldArgs | FieldKwargs | FieldParentID | FieldRootID | FieldRetries | FieldETA | FieldExpires
+
+func (u *celeryRules) show(records []*record) shown {
+	s := shown{state: codePending}
+	for _, e := range records {
+		if e.kind == TaskSent {
+			s.sent = e.call
+		} else {
+			s.lane = e.lane
+		}
+		if e.call != 0 {
+			s.name = e.call
+		}
+		if next := stateOf(e); !merges(s.state, next) {
+			s.state = next
+		}
+	}
+	if u.c.states.final(s.state) {
+		s.marks |= ended
+	}
+	return s
+}
+
+func (u *celeryRules) fill(t *Task, records []*record) {
+	v := viewer{c: u.c, t: t}
+	now := codePending
+	t.UpdatedAt = 0
+	for _, e := range records {
+		f := v.read(e)
+		next := stateOf(e)
+		keep := Fields(math.MaxUint32)
+		if merges(now, next) {
+			if e.kind == TaskReceived {
+				keep = receivedKeeps
+			}
+		} else {
+			now = next
+		}
+		if keep&FieldTimestamp != 0 {
+			t.UpdatedAt, t.Stamp = e.micros, u.c.stampOf(e)
+		}
+		v.celeryEvent(e)
+		v.copy(&f, e, keep)
+	}
+	t.State = u.c.states.name(now)
+}
+
+// celeryEvent sets the attributes that an event sets whatever the state: the time of its
+// name, and who sent it.
+func (v viewer) celeryEvent(e *record) {
+	host := v.c.lanes.key(e.lane).Hostname
+	if e.kind == TaskSent {
+		v.t.SentAt, v.t.Client = e.micros, &host
+		return
+	}
+	v.t.Worker = &host
+	if at := v.t.at(e.kind); at != nil {
+		*at = e.micros
+	}
+}
+
+// copy overwrites the task's fields with the event's, null ones included.
+func (v viewer) copy(f *fields, e *record, keep Fields) {
+	t := v.t
+	put := func(dst **string, bit Fields, value string) {
+		if f.present&keep&bit == 0 {
+			return
+		}
+		*dst = nil
+		if f.null&bit == 0 {
+			*dst = new(value)
+		}
+	}
+	put(&t.Args, FieldArgs, f.args)
+	put(&t.Kwargs, FieldKwargs, f.kwargs)
+	put(&t.RootID, FieldRootID, f.root)
+	put(&t.ParentID, FieldParentID, f.parent)
+	put(&t.ETA, FieldETA, f.eta)
+	put(&t.Expires, FieldExpires, f.expires)
+	put(&t.Result, FieldResult, f.result)
+	put(&t.Exception, FieldException, f.exc)
+	put(&t.Traceback, FieldTraceback, f.trace)
+	call := v.c.calls.key(e.call)
+	put(&t.Name, FieldName, call.name)
+	if e.kind == TaskSent {
+		put(&t.Queue, FieldQueue, call.queue)
+		put(&t.Exchange, FieldExchange, call.exchange)
+		put(&t.RoutingKey, FieldRoutingKey, call.routingKey)
+	}
+	if f.present&keep&FieldRetries != 0 {
+		t.Retries = nil
+		if f.has(FieldRetries) {
+			t.Retries = new(f.retries)
+		}
+	}
+	if f.present&keep&FieldRuntime != 0 {
+		t.RuntimeSeconds = nil
+		if f.has(FieldRuntime) {
+			t.RuntimeSeconds = new(f.runtime)
+		}
+	}
+}

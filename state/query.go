@@ -1,0 +1,310 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+const (
+	defaultLimit = 50
+	maxLimit     = 500
+	// maxScan is how many tasks one query looks at when it must read text to decide.
+	maxScan = 50_000
+)
+
+func (p Position) compare(q Position) int {
+	return cmp.Or(p.Stamp.Compare(q.Stamp), cmp.Compare(p.ID, q.ID))
+}
+
+func (c *Cluster) position(r *row) Position { return Position{Stamp: c.stamp(r), ID: c.id(r)} }
+
+// Task returns a copy of the task, false if it is not held.
+func (c *Cluster) Task(id string) (Task, bool) {
+	r := c.row(id)
+	if r == nil {
+		return Task{}, false
+	}
+	return c.task(r), true
+}
+
+func (c *Cluster) row(id string) *row {
+	k, _ := key(id)
+	i, ok := c.index[k]
+	if !ok {
+		return nil
+	}
+	return c.rows.at(i)
+}
+
+// task copies a row out. It uses memory of its own, since readers share the lock.
+func (c *Cluster) task(r *row) Task {
+	t := Task{ID: c.id(r), State: Pending, Stamp: c.stamp(r), Children: c.children(r)}
+	if r.name != 0 {
+		t.Name = new(c.calls.key(r.name).name)
+	}
+	records := c.chain(r, make([]*record, 0, 8))
+	for _, e := range records {
+		t.UpdatedAt = max(t.UpdatedAt, e.micros)
+	}
+	c.reader().fill(&t, records)
+	return t
+}
+
+// reader returns the rules with scratch memory of their own.
+func (c *Cluster) reader() rules {
+	if c.options.Rules == Celery {
+		return c.rules
+	}
+	return &causalRules{c: c, fold: causal{lanes: c.lanes}}
+}
+
+// TaskEvents returns the events of a task that are held, by stamp.
+func (c *Cluster) TaskEvents(id string) []TaskEvent {
+	r := c.row(id)
+	if r == nil {
+		return nil
+	}
+	events := make([]TaskEvent, 0, r.count)
+	for _, e := range c.chain(r, nil) {
+		lane := c.lanes.key(e.lane)
+		events = append(events, TaskEvent{
+			Type: c.typeOf(e), Hostname: lane.Hostname, PID: lane.PID, Clock: e.clock, Stamp: c.stampOf(e),
+		})
+	}
+	slices.SortFunc(events, func(a, b TaskEvent) int { return a.Stamp.Compare(b.Stamp) })
+	return events
+}
+
+// typeOf is Celery's name of what a record says.
+func (c *Cluster) typeOf(e *record) string {
+	if e.kind == TaskCustom {
+		return "task-" + strings.ToLower(string(c.states.name(stateCode(e.n))))
+	}
+	return "task-" + subjects[e.kind]
+}
+
+var subjects = [...]string{ //nolint:gochecknoglobals // a constant table
+	TaskSent: "sent", TaskReceived: "received", TaskStarted: "started", TaskSucceeded: "succeeded",
+	TaskFailed: "failed", TaskRejected: "rejected", TaskRevoked: "revoked", TaskRetried: "retried",
+}
+
+// Tasks returns copies of the tasks that match q, newest change first, at most q.Limit. The page
+// is consistent: its Version names one state. A query by text reads at most 50,000 tasks; where
+// that is not enough the page may hold fewer than q.Limit and still have an older one.
+func (c *Cluster) Tasks(q Query) Page {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	limit = min(limit, maxLimit)
+	m := c.matcher(q)
+	page := Page{Version: c.version, Total: c.total(q, m)}
+	if m.never {
+		return page
+	}
+	chunk, i := c.order.end()
+	if q.From != nil {
+		chunk, i = c.order.seek(q.From.Stamp.Clock, func(e entry) bool {
+			return c.position(c.rows.at(e.row)).compare(*q.From) < 0
+		})
+	} else if q.Newer {
+		chunk, i = 0, 0
+	}
+	var found []uint32
+	var last uint32 // newest or oldest row known to be on this page or to match nothing
+	scanned, more := 0, false
+	visit := func(e entry) bool {
+		if more = m.text != "" && scanned == maxScan; more {
+			return false
+		}
+		scanned++
+		if m.match(e) {
+			if more = len(found) == limit; more {
+				return false
+			}
+			found = append(found, e.row)
+		}
+		last = e.row
+		return true
+	}
+	if q.Newer {
+		c.order.oldest(chunk, i, func(e entry) bool {
+			return q.From != nil && c.position(c.rows.at(e.row)) == *q.From || visit(e)
+		})
+		slices.Reverse(found)
+	} else {
+		c.order.newest(chunk, i, visit)
+	}
+	page.Tasks = make([]Task, len(found))
+	for n, i := range found {
+		page.Tasks[n] = c.task(c.rows.at(i))
+	}
+	c.link(&page, q, found, last, more)
+	return page
+}
+
+// link sets where the neighbouring pages start.
+func (c *Cluster) link(page *Page, q Query, found []uint32, last uint32, more bool) {
+	at := func(i uint32) *Position { return new(c.position(c.rows.at(i))) }
+	if q.Newer {
+		if more {
+			page.Newer = at(last)
+		}
+		if len(found) > 0 {
+			page.Older = at(found[len(found)-1])
+		}
+		return
+	}
+	if more {
+		page.Older = at(last)
+	}
+	if q.From != nil && len(found) > 0 {
+		page.Newer = at(found[0])
+	}
+}
+
+// matcher is a query in terms of entries.
+type matcher struct {
+	c       *Cluster
+	states  numbers // nil where the query has no such filter
+	names   numbers
+	workers numbers
+	root    *taskKey
+	text    string
+	named   numbers // calls whose name contains text
+	never   bool    // nothing held can match
+}
+
+// numbers is a set of small numbers.
+type numbers []bool
+
+func (s numbers) has(i uint32) bool { return int(i) < len(s) && s[i] }
+
+// with returns s with i in it, unless i is 0: no number at all.
+func (s numbers) with(i uint32) numbers {
+	if i == 0 {
+		return s
+	}
+	if int(i) >= len(s) {
+		s = append(s, make(numbers, int(i)+1-len(s))...)
+	}
+	s[i] = true
+	return s
+}
+
+func (c *Cluster) matcher(q Query) *matcher {
+	m := &matcher{c: c, text: strings.ToLower(q.Text)}
+	if len(q.States) > 0 {
+		m.states = make(numbers, len(c.states.names))
+		known := false
+		for _, s := range q.States {
+			if code, ok := c.states.codes[s]; ok {
+				m.states[code], known = true, true
+			}
+		}
+		m.never = !known
+	}
+	if len(q.Names) > 0 {
+		m.names = c.callsWhere(func(k call) bool { return slices.Contains(q.Names, k.name) })
+		m.never = m.never || len(m.names) == 0
+	}
+	if len(q.Workers) > 0 {
+		m.workers = numbers{}
+		for _, w := range q.Workers {
+			m.workers = m.workers.with(c.hosts.lookup(w))
+		}
+		m.never = m.never || len(m.workers) == 0
+	}
+	if q.Root != "" {
+		k, _ := key(q.Root)
+		m.root = &k
+	}
+	if m.text != "" {
+		m.named = c.callsWhere(func(k call) bool { return strings.Contains(strings.ToLower(k.name), m.text) })
+	}
+	return m
+}
+
+func (c *Cluster) callsWhere(f func(call) bool) numbers {
+	set := numbers{}
+	for i := range c.calls.items {
+		if f(c.calls.items[i].key) {
+			set = set.with(uint32(i))
+		}
+	}
+	return set
+}
+
+func (m *matcher) match(e entry) bool {
+	if m.states != nil && !m.states.has(uint32(e.state)) || m.names != nil && !m.names.has(e.name) ||
+		m.workers != nil && !m.workers.has(e.worker) {
+		return false
+	}
+	if m.root == nil && m.text == "" {
+		return true
+	}
+	r := m.c.rows.at(e.row)
+	if m.root != nil && r.id != *m.root && (r.relation == 0 || m.c.relations.at(r.relation).root != *m.root) {
+		return false
+	}
+	return m.text == "" || m.named.has(e.name) || m.contains(r)
+}
+
+// contains reports whether the text is in the id or any text of the task.
+func (m *matcher) contains(r *row) bool {
+	if strings.Contains(strings.ToLower(m.c.id(r)), m.text) {
+		return true
+	}
+	for i := r.head; i != 0; {
+		e := m.c.records.at(i)
+		if b := m.c.text.get(e.text); b != nil {
+			var f fields
+			f.decode(b)
+			for _, s := range []string{f.args, f.kwargs, f.result, f.exc} {
+				if strings.Contains(strings.ToLower(s), m.text) {
+					return true
+				}
+			}
+		}
+		i = e.next
+	}
+	return false
+}
+
+// total counts the matches where that takes no scan, nil elsewhere.
+func (c *Cluster) total(q Query, m *matcher) *int {
+	n := 0
+	filters := 0
+	for _, used := range []bool{m.states != nil, m.names != nil, m.workers != nil, m.root != nil, m.text != ""} {
+		if used {
+			filters++
+		}
+	}
+	switch {
+	case m.never:
+	case filters == 0:
+		n = len(c.index)
+	case filters > 1 || m.root != nil || m.text != "":
+		return nil
+	case m.states != nil:
+		each(c.tally.states, func(i uint32, count int) {
+			if m.states.has(i) {
+				n += count
+			}
+		})
+	case m.names != nil:
+		each(c.tally.names, func(i uint32, count int) {
+			if m.names.has(i) {
+				n += count
+			}
+		})
+	case m.workers != nil:
+		each(c.tally.workers, func(i uint32, count int) {
+			if m.workers.has(i) {
+				n += count
+			}
+		})
+	}
+	return &n
+}

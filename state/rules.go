@@ -1,0 +1,198 @@
+package state
+
+// causalRules makes the state of a task a function of the set of its events.
+type causalRules struct {
+	c    *Cluster
+	fold causal
+}
+
+func (u *causalRules) stamp(e *Event) int64 {
+	if e.Kind == TaskSent {
+		return u.c.clock.Client()
+	}
+	return u.c.clock.Repair(e.lane(), e.Clock, e.Micros)
+}
+
+// repeats compares identities: process, raw clock, kind, and the timestamp, which tells the lives of a
+// reused pid apart.
+func (u *causalRules) repeats(r *row, e *record) bool {
+	for i := r.head; i != 0; {
+		o := u.c.records.at(i)
+		if o.lane == e.lane && o.clock == e.clock && o.kind == e.kind && (e.kind != TaskCustom || o.n == e.n) &&
+			(o.micros == e.micros || (o.flags|e.flags)&retimed != 0) {
+			return true
+		}
+		i = o.next
+	}
+	return false
+}
+
+func (u *causalRules) show(records []*record) shown {
+	u.fold.fold(records)
+	s := shown{state: codePending}
+	if sent := u.fold.source(); sent != nil {
+		s.sent, s.name = sent.call, sent.call
+	}
+	if run := u.fold.newest(); run != nil {
+		s.state, s.lane = stateOf(run.strongest()), run.lane
+		if run.ended() {
+			s.marks |= ended
+		}
+		if n := u.fold.named(); n != 0 {
+			s.name = n
+		}
+	}
+	if u.fold.returned {
+		s.marks |= redelivered
+	}
+	return s
+}
+
+// named returns the call of the worker event that names the task: its task-received, where one was seen.
+func (f *causal) named() uint32 {
+	for i := len(f.runs) - 1; i >= 0; i-- {
+		run := &f.runs[i]
+		if e := run.stands[TaskReceived]; e != nil && e.call != 0 {
+			return e.call
+		}
+	}
+	if s := f.source(); s != nil && s.call != 0 {
+		return 0 // the task-sent's will do
+	}
+	for i := len(f.runs) - 1; i >= 0; i-- {
+		for _, k := range strength {
+			if e := f.runs[i].stands[k]; e != nil && e.call != 0 {
+				return e.call
+			}
+		}
+	}
+	return 0
+}
+
+func (u *causalRules) fill(t *Task, records []*record) {
+	f, v := &u.fold, viewer{c: u.c, t: t}
+	f.fold(records)
+	for i := range f.runs {
+		t.Executions = append(t.Executions, v.execution(&f.runs[i]))
+	}
+	sent := f.source()
+	run := f.newest()
+	if run != nil {
+		x := &t.Executions[len(t.Executions)-1]
+		t.State, t.Result, t.Exception, t.Traceback, t.RuntimeSeconds = x.State, x.Result, x.Exception, x.Traceback, x.RuntimeSeconds
+		t.Times = x.Times
+		t.Worker = new(x.Worker)
+		t.Retries = new(x.Attempt)
+		if e := run.stands[TaskReceived]; e != nil {
+			v.origins(e)
+		}
+		for _, k := range strength {
+			if e := run.stands[k]; e != nil && k != TaskReceived {
+				v.origins(e)
+			}
+		}
+		if !run.ended() {
+			t.OrphanReason = u.c.orphanReason(u.c.lanes.key(run.lane), run.first)
+			t.Orphaned = t.OrphanReason != ""
+		}
+	}
+	if sent != nil {
+		v.sent(sent)
+	}
+	t.Redelivered = f.returned
+	if t.StartedAt != 0 {
+		if from := firstOf(t.SentAt, t.ReceivedAt); from != 0 {
+			t.WaitSeconds = new(float64(t.StartedAt-from) / 1e6)
+		}
+	}
+}
+
+func firstOf(a, b int64) int64 {
+	if a != 0 {
+		return a
+	}
+	return b
+}
+
+// viewer copies records into a Task.
+type viewer struct {
+	c *Cluster
+	t *Task
+}
+
+// read decodes the text of a record, marking the task if some of it is gone.
+func (v viewer) read(e *record) fields {
+	var f fields
+	if b := v.c.text.get(e.text); b != nil {
+		f.decode(b)
+	} else if e.text != 0 {
+		v.t.Truncated = true
+	}
+	if e.flags&cut != 0 {
+		v.t.Truncated = true
+	}
+	return f
+}
+
+// execution copies a run. The strongest event has the first word, weaker ones fill what is empty.
+func (v viewer) execution(r *run) Execution {
+	lane := v.c.lanes.key(r.lane)
+	x := Execution{
+		Attempt: r.attempt, Worker: lane.Hostname, PID: lane.PID, Inferred: !r.received,
+		State: v.c.states.name(stateOf(r.strongest())),
+	}
+	for _, k := range strength {
+		e := r.stands[k]
+		if e == nil {
+			continue
+		}
+		if at := x.Times.at(k); at != nil {
+			*at = e.micros
+		}
+		f := v.read(e)
+		fill(&x.Result, &f, FieldResult, f.result)
+		fill(&x.Exception, &f, FieldException, f.exc)
+		fill(&x.Traceback, &f, FieldTraceback, f.trace)
+		if x.RuntimeSeconds == nil && f.has(FieldRuntime) {
+			x.RuntimeSeconds = new(f.runtime)
+		}
+	}
+	return x
+}
+
+// origins fills in what a publisher decides, where it is still unknown.
+func (v viewer) origins(e *record) {
+	f, t := v.read(e), v.t
+	fill(&t.Args, &f, FieldArgs, f.args)
+	fill(&t.Kwargs, &f, FieldKwargs, f.kwargs)
+	fill(&t.ETA, &f, FieldETA, f.eta)
+	fill(&t.Expires, &f, FieldExpires, f.expires)
+	fill(&t.RootID, &f, FieldRootID, f.root)
+	fill(&t.ParentID, &f, FieldParentID, f.parent)
+	if t.Retries == nil && f.has(FieldRetries) {
+		t.Retries = new(f.retries)
+	}
+}
+
+// sent fills in what a task-sent says.
+func (v viewer) sent(e *record) {
+	t := v.t
+	t.SentAt = e.micros
+	t.Client = new(v.c.lanes.key(e.lane).Hostname)
+	v.origins(e)
+	if e.call == 0 {
+		return
+	}
+	call := v.c.calls.key(e.call)
+	f := v.read(e)
+	fill(&t.Queue, &f, FieldQueue, call.queue)
+	fill(&t.Exchange, &f, FieldExchange, call.exchange)
+	fill(&t.RoutingKey, &f, FieldRoutingKey, call.routingKey)
+}
+
+// fill sets an unknown field from one that the event had.
+func fill(dst **string, f *fields, bit Fields, value string) {
+	if *dst == nil && f.has(bit) {
+		*dst = new(value)
+	}
+}

@@ -1,0 +1,163 @@
+package state
+
+import (
+	"slices"
+	"strings"
+)
+
+// tally counts the tasks held, kept up to date with every change of a row.
+type tally struct {
+	states  []int32 // by state code
+	names   []int32 // by number of call: what names the task
+	queues  []int32 // by number of call: where it was sent
+	workers []int32 // by number of host
+	running []int32 // unfinished, by number of lane
+}
+
+func (t *tally) add(c *Cluster, r *row)    { t.count(c, r, 1) }
+func (t *tally) remove(c *Cluster, r *row) { t.count(c, r, -1) }
+
+func (t *tally) count(c *Cluster, r *row, by int32) {
+	bump(&t.states, uint32(r.state), by)
+	bump(&t.names, r.name, by)
+	bump(&t.queues, r.sent, by)
+	bump(&t.workers, r.worker, by)
+	if r.lane != 0 && r.marks&ended == 0 {
+		bump(&t.running, r.lane, by)
+	}
+}
+
+func bump(counts *[]int32, i uint32, by int32) {
+	for int(i) >= len(*counts) {
+		*counts = append(*counts, make([]int32, len(*counts)+64)...)
+	}
+	(*counts)[i] += by
+}
+
+// Counts returns totals.
+func (c *Cluster) Counts() Counts {
+	n := Counts{
+		Tasks:   len(c.index),
+		ByState: make(map[State]int), ByName: make(map[string]int),
+		ByWorker: make(map[string]int), ByQueue: make(map[string]int),
+		Workers: make(map[Status]int),
+		Evicted: c.evicted,
+	}
+	each(c.tally.states, func(i uint32, count int) { n.ByState[c.states.name(stateCode(i))] += count })
+	each(c.tally.names, func(i uint32, count int) {
+		if i != 0 {
+			n.ByName[c.calls.key(i).name] += count
+		}
+	})
+	each(c.tally.queues, func(i uint32, count int) {
+		if i != 0 {
+			n.ByQueue[c.calls.key(i).queue] += count
+		}
+	})
+	delete(n.ByQueue, "") // routed by exchange
+	each(c.tally.workers, func(i uint32, count int) {
+		if i != 0 {
+			n.ByWorker[c.hosts.key(i)] += count
+		}
+	})
+	each(c.tally.running, func(i uint32, count int) {
+		if lane := c.lanes.key(i); c.orphanReason(lane, c.now) != "" {
+			n.Orphaned += count
+		}
+	})
+	for _, w := range c.workers {
+		n.Workers[c.status(w)]++
+	}
+	return n
+}
+
+func each(counts []int32, f func(i uint32, count int)) {
+	for i, count := range counts {
+		if count != 0 {
+			f(uint32(i), int(count))
+		}
+	}
+}
+
+// Names returns the name of every task held, sorted.
+func (c *Cluster) Names() []string {
+	var names []string
+	each(c.tally.names, func(i uint32, _ int) {
+		if i != 0 {
+			names = append(names, c.calls.key(i).name)
+		}
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Capped returns how often a name, node name or custom state became «(other)», and how many events were not
+// kept since their task had too many.
+func (c *Cluster) Capped() (symbols, events uint64) {
+	return c.lanes.capped + c.hosts.capped + c.calls.capped + c.states.capped, c.lost
+}
+
+// stateCode is a state as a number: the built-in ones first, then custom ones as they come.
+type stateCode uint16
+
+const (
+	codePending stateCode = iota
+	codeReceived
+	codeStarted
+	codeRetry
+	codeSuccess
+	codeFailure
+	codeRevoked
+	codeRejected
+)
+
+// stateNames numbers the states.
+type stateNames struct {
+	names  []State
+	codes  map[State]stateCode
+	capped uint64
+}
+
+func newStateNames() stateNames {
+	s := stateNames{codes: make(map[State]stateCode)}
+	for _, name := range append(States(), State(otherKey)) {
+		s.codes[name] = stateCode(len(s.names))
+		s.names = append(s.names, name)
+	}
+	return s
+}
+
+// code returns the number of a state.
+func (s *stateNames) code(name State) stateCode {
+	if code, ok := s.codes[name]; ok {
+		return code
+	}
+	if len(s.names) >= maxStates {
+		s.capped++
+		return s.codes[State(otherKey)]
+	}
+	name = State(strings.Clone(string(name)))
+	s.codes[name] = stateCode(len(s.names))
+	s.names = append(s.names, name)
+	return s.codes[name]
+}
+
+func (s *stateNames) name(code stateCode) State { return s.names[code] }
+
+func (s *stateNames) final(code stateCode) bool {
+	return code >= codeSuccess && code <= codeRejected
+}
+
+// kindStates maps each built-in kind to its state.
+var kindStates = [...]stateCode{ //nolint:gochecknoglobals // a constant table
+	TaskSent: codePending, TaskReceived: codeReceived, TaskStarted: codeStarted, TaskSucceeded: codeSuccess,
+	TaskFailed: codeFailure, TaskRejected: codeRejected, TaskRevoked: codeRevoked, TaskRetried: codeRetry,
+}
+
+// stateOf is the state that a record stands for.
+func stateOf(r *record) stateCode {
+	if r.kind == TaskCustom {
+		return stateCode(r.n)
+	}
+	return kindStates[r.kind]
+}

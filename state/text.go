@@ -1,0 +1,157 @@
+package state
+
+import (
+	"encoding/binary"
+	"math"
+	"unicode/utf8"
+)
+
+// textLog keeps the long fields of events in large chunks, oldest first, within a number of bytes.
+// When it is full the oldest chunk goes, whole. Positions are never reused.
+type textLog struct {
+	chunks  [][]byte
+	first   int64 // number of chunks dropped so far
+	keep    int   // chunks kept at most
+	dropped uint64
+}
+
+const (
+	textChunk = 1 << 20
+	// maxField bounds one text field. Celery cuts args, kwargs and result at 1,024 characters; exceptions
+	// and tracebacks it does not cut at all.
+	maxField = 64 << 10
+)
+
+func newTextLog(maxBytes int64) *textLog {
+	return &textLog{keep: int(max(maxBytes/textChunk, 2))}
+}
+
+// add stores an entry and returns its position, above 0.
+func (t *textLog) add(entry []byte) int64 {
+	last := len(t.chunks) - 1
+	if last < 0 || len(t.chunks[last])+len(entry) > textChunk {
+		if len(t.chunks) == t.keep {
+			t.chunks = append(t.chunks[:0], t.chunks[1:]...)
+			t.first++
+		}
+		t.chunks = append(t.chunks, make([]byte, 0, textChunk))
+		last = len(t.chunks) - 1
+	}
+	at := (t.first+int64(last))*textChunk + int64(len(t.chunks[last]))
+	t.chunks[last] = append(t.chunks[last], entry...)
+	return at + 1
+}
+
+// get returns what follows position at, nil if it was dropped or is 0.
+func (t *textLog) get(at int64) []byte {
+	if at == 0 {
+		return nil
+	}
+	chunk := (at-1)/textChunk - t.first
+	if chunk < 0 {
+		return nil
+	}
+	return t.chunks[chunk][(at-1)%textChunk:]
+}
+
+// bytes returns how much text is held.
+func (t *textLog) bytes() int64 {
+	var n int64
+	for _, c := range t.chunks {
+		n += int64(len(c))
+	}
+	return n
+}
+
+// An entry is: the present fields (uvarint), the null ones among them (uvarint), then the value of each
+// field of inText that is present and not null, in the order of the bits. Strings are a uvarint
+// length and bytes; retries is a zigzag varint; runtime is 8 bytes of float64, little endian.
+const inText = FieldArgs | FieldKwargs | FieldRootID | FieldParentID | FieldRetries | FieldETA | FieldExpires |
+	FieldResult | FieldRuntime | FieldException | FieldTraceback | FieldSignum
+
+// inEntry are the fields whose presence is worth an entry.
+const inEntry = inText | FieldName | FieldQueue | FieldExchange | FieldRoutingKey
+
+// fields are the values of an entry. The strings of a decoded one share memory with the log.
+type fields struct {
+	present, null                                                        Fields
+	args, kwargs, root, parent, eta, expires, result, exc, trace, signum string
+	retries                                                              int64
+	runtime                                                              float64
+}
+
+func (f *fields) has(m Fields) bool { return f.present&m != 0 && f.null&m == 0 }
+
+// strings pairs each text field with its place in f, in the order of the bits.
+func (f *fields) text() [10]textField {
+	return [10]textField{
+		{FieldArgs, &f.args}, {FieldKwargs, &f.kwargs}, {FieldRootID, &f.root}, {FieldParentID, &f.parent},
+		{FieldETA, &f.eta}, {FieldExpires, &f.expires}, {FieldResult, &f.result}, {FieldException, &f.exc},
+		{FieldTraceback, &f.trace}, {FieldSignum, &f.signum},
+	}
+}
+
+type textField struct {
+	bit   Fields
+	value *string
+}
+
+// appendEntry encodes the long fields of e, reporting whether any had to be cut.
+func appendEntry(b []byte, e *Event) (entry []byte, cut bool) {
+	f := fields{
+		args: e.Args, kwargs: e.Kwargs, root: e.RootID, parent: e.ParentID, eta: e.ETA, expires: e.Expires,
+		result: e.Result, exc: e.Exception, trace: e.Traceback, signum: e.Signum,
+	}
+	b = binary.AppendUvarint(b, uint64(e.Present))
+	b = binary.AppendUvarint(b, uint64(e.Null&e.Present))
+	if e.Has(FieldRetries) {
+		b = binary.AppendVarint(b, e.Retries)
+	}
+	if e.Has(FieldRuntime) {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(e.Runtime))
+	}
+	for _, t := range f.text() {
+		if !e.Has(t.bit) {
+			continue
+		}
+		s := *t.value
+		if len(s) > maxField {
+			s, cut = cutText(s, maxField), true
+		}
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	return b, cut
+}
+
+// cutText shortens s to at most n bytes without splitting a character.
+func cutText(s string, n int) string {
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// decode reads an entry. The text of f is valid for as long as the caller holds the cluster's lock.
+func (f *fields) decode(b []byte) {
+	present, n := binary.Uvarint(b)
+	b = b[n:]
+	null, n := binary.Uvarint(b)
+	b = b[n:]
+	f.present, f.null = Fields(present), Fields(null)
+	if f.has(FieldRetries) {
+		f.retries, n = binary.Varint(b)
+		b = b[n:]
+	}
+	if f.has(FieldRuntime) {
+		f.runtime = math.Float64frombits(binary.LittleEndian.Uint64(b))
+		b = b[8:]
+	}
+	for _, t := range f.text() {
+		if f.has(t.bit) {
+			size, n := binary.Uvarint(b)
+			*t.value = string(b[n : n+int(size)])
+			b = b[n+int(size):]
+		}
+	}
+}

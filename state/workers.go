@@ -1,0 +1,345 @@
+package state
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/umbelhq/umbel/clock"
+)
+
+// worker is what is known of one node name: the lives of its processes. All of it is a maximum
+// over events, so arrival order cannot matter.
+type worker struct {
+	name    string
+	epochs  []life // by first timestamp; the newest maxEpochs
+	dropped int64  // epochs forgotten
+	heard   int64  // newest local receipt time of any of its events, µs
+	beat    int64  // newest local receipt time of its own events, µs
+	clock   int64  // newest repaired clock
+}
+
+// life is one process of a worker.
+type life struct {
+	PID         int64
+	First, Last int64 // least and greatest timestamp, µs
+	Clock       int64 // greatest raw clock, and
+	ClockMicros int64 // its timestamp
+	Alive       point // newest online or heartbeat
+	Goodbye     point // newest offline
+	Report      report
+}
+
+// point is a moment of one process: raw clock, then timestamp.
+type point struct{ Clock, Micros int64 }
+
+// after reports whether p is later than q in the same process.
+func (p point) after(q point) bool {
+	if p.Clock != 0 && q.Clock != 0 && p.Clock != q.Clock {
+		return p.Clock > q.Clock
+	}
+	return p.Micros > q.Micros
+}
+
+// report is what a worker says of itself with each heartbeat.
+type report struct {
+	At                        point
+	Has                       Fields
+	Freq                      float64
+	Active, Processed         int64
+	Load                      [3]float64
+	Software, Version, System string
+	Extra                     map[string]string
+}
+
+const (
+	maxEpochs    = 8
+	maxExtra     = 16         // unknown fields kept of a worker
+	minSilence   = 10_000_000 // µs before a worker is late, at least
+	defaultFreq  = 2.0        // seconds, Celery's default
+	unknownFreq  = 60.0       // seconds, for a worker known by its tasks alone, as Celery has it
+	maxFreq      = 3600.0     // seconds; more is absurd, and would keep the dead alive
+	offlineAfter = 1.5        // × the silence that makes a worker late
+)
+
+// heard notes a sign of life that a task event is.
+func (c *Cluster) heard(e *Event, repaired int64) {
+	w := c.workers[e.Hostname]
+	if w == nil {
+		if e.Kind == TaskCustom { // perhaps from a client
+			return
+		}
+		w = c.addWorker(e.Hostname)
+	}
+	w.heard = max(w.heard, e.ReceivedMicros)
+	w.clock = max(w.clock, repaired)
+	if e.Kind != TaskCustom { // custom events come from pool children, under another pid
+		w.epoch(e)
+	}
+}
+
+// applyWorker folds in a worker's event about itself.
+func (c *Cluster) applyWorker(e *Event, repaired int64) {
+	w := c.workers[e.Hostname]
+	if w == nil {
+		w = c.addWorker(e.Hostname)
+	}
+	c.version++
+	w.heard = max(w.heard, e.ReceivedMicros)
+	w.clock = max(w.clock, repaired)
+	l := w.epoch(e)
+	at := point{e.Clock, e.Micros}
+	switch e.Kind {
+	case WorkerOffline:
+		if at.after(l.Goodbye) {
+			l.Goodbye = at
+		}
+	case WorkerOnline, WorkerHeartbeat:
+		w.beat = max(w.beat, e.ReceivedMicros)
+		if at.after(l.Alive) {
+			l.Alive = at
+		}
+	}
+	if !e.forced() && e.Present&(FieldFreq|FieldActive|FieldProcessed|FieldLoad|FieldSoftware) != 0 {
+		l.Report.merge(e, at)
+	}
+}
+
+// forced reports whether the event is a heartbeat made by the heartbeat control command. It says
+// freq 5, an integer, and nothing else that is true (celery-wire: worker/control.py).
+func (e *Event) forced() bool {
+	return e.Kind == WorkerHeartbeat && e.FreqIsInt && e.Freq == 5 && !e.Has(FieldActive)
+}
+
+// merge takes over what e says, unless a later event has said it.
+func (r *report) merge(e *Event, at point) {
+	if r.Has != 0 && !at.after(r.At) {
+		return
+	}
+	r.At = at
+	r.Has |= e.Present &^ e.Null
+	for _, f := range []struct {
+		bit Fields
+		set func()
+	}{
+		{FieldFreq, func() { r.Freq = e.Freq }},
+		{FieldActive, func() { r.Active = e.Active }},
+		{FieldProcessed, func() { r.Processed = e.Processed }},
+		{FieldLoad, func() { r.Load = e.Load }},
+		{FieldSoftware, func() { r.Software = strings.Clone(symbol(e.Software)) }},
+		{FieldVersion, func() { r.Version = strings.Clone(symbol(e.Version)) }},
+		{FieldSystem, func() { r.System = strings.Clone(symbol(e.System)) }},
+	} {
+		if e.Has(f.bit) {
+			f.set()
+		}
+	}
+	for k, v := range e.Extra {
+		if len(r.Extra) >= maxExtra || len(k)+len(v) > maxSymbol {
+			continue
+		}
+		if r.Extra == nil {
+			r.Extra = make(map[string]string)
+		}
+		r.Extra[strings.Clone(k)] = strings.Clone(v)
+	}
+}
+
+// addWorker makes room for a worker of that name, if need be by forgetting the one silent longest.
+func (c *Cluster) addWorker(name string) *worker {
+	if len(c.workers) >= maxWorkers {
+		var oldest *worker
+		for _, w := range c.workers {
+			if oldest == nil || w.heard < oldest.heard {
+				oldest = w
+			}
+		}
+		delete(c.workers, oldest.name)
+	}
+	w := &worker{name: strings.Clone(symbol(name))}
+	c.workers[w.name] = w
+	c.version++
+	return w
+}
+
+// epoch returns the life that sent e, opening one for a new pid, or where the clock of the same pid has
+// dropped although time has gone on (clock.RestartGap).
+func (w *worker) epoch(e *Event) *life {
+	for i := len(w.epochs) - 1; i >= 0; i-- {
+		l := &w.epochs[i]
+		if l.PID != e.PID {
+			continue
+		}
+		if e.Clock != 0 && e.Clock < l.Clock && e.Micros > l.ClockMicros+clock.RestartGap {
+			break
+		}
+		if i > 0 && e.Micros+clock.RestartGap < l.First && slices.ContainsFunc(w.epochs[:i], func(o life) bool { return o.PID == e.PID }) {
+			continue // of an earlier life of this pid
+		}
+		l.Last = max(l.Last, e.Micros)
+		l.First = min(l.First, e.Micros)
+		if e.Clock > l.Clock {
+			l.Clock, l.ClockMicros = e.Clock, e.Micros
+		}
+		return l
+	}
+	w.epochs = append(w.epochs, life{PID: e.PID, First: e.Micros, Last: e.Micros, Clock: e.Clock, ClockMicros: e.Micros})
+	w.sort()
+	for i := range w.epochs {
+		if l := &w.epochs[i]; l.PID == e.PID && l.First == e.Micros {
+			return l
+		}
+	}
+	return &w.epochs[0]
+}
+
+// sort orders the lives by their beginning and forgets the oldest over the bound.
+func (w *worker) sort() {
+	slices.SortFunc(w.epochs, func(a, b life) int {
+		if a.First != b.First {
+			if a.First < b.First {
+				return -1
+			}
+			return 1
+		}
+		return int(min(max(a.PID-b.PID, -1), 1))
+	})
+	for len(w.epochs) > maxEpochs {
+		w.epochs = append(w.epochs[:0], w.epochs[1:]...)
+		w.dropped++
+	}
+}
+
+// current is the life that was heard of last.
+func (w *worker) current() *life {
+	best := &w.epochs[0]
+	for i := range w.epochs {
+		if l := &w.epochs[i]; l.Last >= best.Last {
+			best = l
+		}
+	}
+	return best
+}
+
+// status judges by local receive time only: c.now is the local time.
+func (c *Cluster) status(w *worker) Status {
+	l := w.current()
+	silence := float64(c.now - w.heard)
+	limit := math.Max(3*w.freq()*1e6, minSilence)
+	if l.Goodbye.Micros != 0 && !l.Alive.after(l.Goodbye) {
+		if silence <= limit && c.running(clock.Lane{Hostname: w.name, PID: l.PID}) > 0 {
+			return Stopping
+		}
+		return Offline
+	}
+	switch {
+	case silence <= limit:
+		return Online
+	case silence <= limit*offlineAfter:
+		return Late
+	}
+	return Offline
+}
+
+// freq is the seconds between heartbeats.
+func (w *worker) freq() float64 {
+	l := w.current()
+	switch {
+	case l.Report.Has&FieldFreq != 0 && l.Report.Freq > 0:
+		return math.Min(l.Report.Freq, maxFreq)
+	case w.beat == 0:
+		return unknownFreq
+	}
+	return defaultFreq
+}
+
+func (c *Cluster) running(l clock.Lane) int {
+	if n := c.lanes.lookup(l); n != 0 && int(n) < len(c.tally.running) {
+		return int(c.tally.running[n])
+	}
+	return 0
+}
+
+// orphanReason says why an unfinished execution, begun at micros on that process, will not report an end;
+// empty if it may still.
+func (c *Cluster) orphanReason(l clock.Lane, micros int64) string {
+	w := c.workers[l.Hostname]
+	if w == nil {
+		return ""
+	}
+	now := w.current()
+	switch {
+	case now.PID != l.PID && slices.ContainsFunc(w.epochs, func(o life) bool { return o.PID == l.PID && o.First < now.First }):
+		return "its worker process has been replaced by a newer one"
+	case now.PID == l.PID && micros < now.First:
+		return "its worker process has restarted"
+	case c.status(w) == Offline:
+		return "its worker is offline"
+	}
+	return ""
+}
+
+// Expire moves the local time to now (µs), by which workers become late or offline, and reports
+// whether any did.
+func (c *Cluster) Expire(now int64) bool {
+	before := make(map[string]Status, len(c.workers))
+	for name, w := range c.workers {
+		before[name] = c.status(w)
+	}
+	c.now = max(c.now, now)
+	for name, w := range c.workers {
+		if c.status(w) != before[name] {
+			c.version++
+			return true
+		}
+	}
+	return false
+}
+
+// Workers returns copies of all workers by name.
+func (c *Cluster) Workers() []Worker {
+	workers := make([]Worker, 0, len(c.workers))
+	for _, name := range slices.Sorted(maps.Keys(c.workers)) {
+		workers = append(workers, c.workerView(c.workers[name]))
+	}
+	return workers
+}
+
+// Worker returns a copy of the worker of that node name.
+func (c *Cluster) Worker(name string) (Worker, bool) {
+	w, ok := c.workers[name]
+	if !ok {
+		return Worker{}, false
+	}
+	return c.workerView(w), true
+}
+
+func (c *Cluster) workerView(w *worker) Worker {
+	l := w.current()
+	r := &l.Report
+	v := Worker{
+		Name: w.name, PID: l.PID, Status: c.status(w), LastHeartbeatAt: w.beat, FreqSeconds: w.freq(),
+		Restarts: int64(len(w.epochs)) - 1 + w.dropped, Clock: w.clock,
+		RunningTasks: c.running(clock.Lane{Hostname: w.name, PID: l.PID}), Extra: maps.Clone(r.Extra),
+	}
+	if r.Has&FieldActive != 0 {
+		v.Active = new(r.Active)
+	}
+	if r.Has&FieldProcessed != 0 {
+		v.Processed = new(r.Processed)
+	}
+	if r.Has&FieldLoad != 0 {
+		v.Load = new(r.Load)
+	}
+	if r.Has&FieldSoftware != 0 {
+		v.Software = new(r.Software)
+	}
+	if r.Has&FieldVersion != 0 {
+		v.Version = new(r.Version)
+	}
+	if r.Has&FieldSystem != 0 {
+		v.System = new(r.System)
+	}
+	return v
+}
