@@ -1,0 +1,170 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// How long topics without subscribers are kept, and how many of them.
+const (
+	parkedAge    = 60 * time.Second
+	parkedTopics = 32
+)
+
+// Options of a Hub. Source is required.
+type Options struct {
+	Source     Source
+	MaxSockets int          // sockets at once, further ones get 503; 0 means 1,000
+	Origins    []string     // origins like https://host that may connect besides the host itself
+	Logger     *slog.Logger // nil discards
+}
+
+// Hub serves sockets. It is safe for concurrent use.
+type Hub struct {
+	opt   Options
+	slots chan struct{} // bounds the renderings at work
+
+	mu      sync.Mutex
+	stop    chan struct{} // closed when Run ends, nil until it begins
+	stopped bool
+	sockets int
+	topics  map[string]*topic
+	wg      sync.WaitGroup // sockets and topics; added to under mu while not stopped
+}
+
+// New validates o and starts nothing.
+func New(o Options) (*Hub, error) {
+	if o.Source == nil {
+		return nil, errors.New("live: option Source is missing")
+	}
+	if o.MaxSockets < 0 {
+		return nil, errors.New("live: option MaxSockets is negative")
+	}
+	o.MaxSockets = cmp.Or(o.MaxSockets, 1000)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Hub{
+		opt:    o,
+		slots:  make(chan struct{}, runtime.GOMAXPROCS(0)),
+		topics: map[string]*topic{},
+	}, nil
+}
+
+// Run serves sockets until ctx ends, then closes them with status 1001 and waits for them. Before
+// and after, requests for sockets get 503.
+func (h *Hub) Run(ctx context.Context) error {
+	h.mu.Lock()
+	if h.stop != nil {
+		h.mu.Unlock()
+		return errors.New("run hub: it has been started before")
+	}
+	h.stop = make(chan struct{})
+	h.mu.Unlock()
+
+	tick := time.NewTicker(parkedAge / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			h.mu.Lock()
+			h.expire(now)
+			h.mu.Unlock()
+		case <-ctx.Done():
+			h.mu.Lock()
+			h.stopped = true
+			close(h.stop)
+			h.mu.Unlock()
+			h.wg.Wait()
+			return nil
+		}
+	}
+}
+
+// ServeHTTP upgrades the request to a WebSocket and serves it until either side ends it.
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.enter() {
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "no live updates now", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.leave()
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		OriginPatterns:  h.opt.Origins,
+		CompressionMode: websocket.CompressionDisabled,
+	})
+	if err != nil {
+		h.opt.Logger.Debug("socket refused", "error", err)
+		return
+	}
+	// The connection outlives the request's context in some servers and not in others.
+	newSession(h, conn).run(context.WithoutCancel(r.Context()))
+}
+
+// enter takes a place for a socket and reports whether there was one.
+func (h *Hub) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stop == nil || h.stopped || h.sockets >= h.opt.MaxSockets {
+		return false
+	}
+	h.sockets++
+	h.wg.Add(1)
+	return true
+}
+
+func (h *Hub) leave() {
+	h.mu.Lock()
+	h.sockets--
+	h.mu.Unlock()
+	h.wg.Done()
+}
+
+// subscribe adds s to a topic. The caller is a socket, so Run waits for the topic as well.
+func (h *Hub) subscribe(s *session, req request) (*topic, cursor) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, ok := h.topics[req.Topic]
+	if !ok {
+		t = newTopic(req.Topic, h)
+		h.topics[req.Topic] = t
+		h.expire(time.Now())
+	}
+	c, start := t.subscribe(s, req.Epoch, req.Seq)
+	if start {
+		h.wg.Go(t.run)
+	}
+	return t, c
+}
+
+// expire forgets topics that were left too long ago, and the longest left ones if there are too
+// many. The caller holds mu.
+func (h *Hub) expire(now time.Time) {
+	parked := 0
+	var oldest *topic
+	var since time.Time
+	for name, t := range h.topics {
+		left, ok := t.parkedSince()
+		switch {
+		case !ok:
+			continue
+		case now.Sub(left) > parkedAge:
+			delete(h.topics, name)
+			continue
+		case oldest == nil || left.Before(since):
+			oldest, since = t, left
+		}
+		parked++
+	}
+	if parked > parkedTopics {
+		delete(h.topics, oldest.name)
+	}
+}

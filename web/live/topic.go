@@ -1,0 +1,240 @@
+package live
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// interval is the least time between two renderings of a topic.
+const interval = 250 * time.Millisecond
+
+// topic renders one topic for all its subscribers. Its goroutine runs while it has any; without, the
+// topic is kept for a while as it is, so that a client that comes back can resume.
+type topic struct {
+	name   string
+	epoch  string
+	source Source
+	slots  chan struct{} // one element per rendering at work, of all topics
+	log    *slog.Logger
+	idle   chan struct{} // wakes the goroutine when the last subscriber has left
+
+	mu        sync.Mutex
+	subs      map[*session]uint64 // the number of renderings that the session waits for
+	running   bool
+	idleSince time.Time
+	rendering bool
+	renders   uint64          // renderings done
+	changed   <-chan struct{} // closed when the last rendering is out of date
+	err       error           // of the last rendering
+	snap      Snapshot        // of the last good rendering
+	seq       uint64          // of the last frame
+	full      []byte          // the reset frame at seq, nil until somebody needs it
+	ring      ring
+}
+
+func newTopic(name string, h *Hub) *topic {
+	return &topic{
+		name:   name,
+		epoch:  rand.Text()[:12],
+		source: h.opt.Source,
+		slots:  h.slots,
+		log:    h.opt.Logger,
+		idle:   make(chan struct{}, 1),
+		subs:   map[*session]uint64{},
+	}
+}
+
+// cursor is how far a session has read a topic.
+type cursor struct {
+	epoch string
+	seq   uint64
+	need  uint64 // renderings to wait for before a reset
+}
+
+// subscribe adds s, which has read up to epoch and seq, and reports whether the caller must start
+// run. A session that subscribes again gets a new cursor.
+func (t *topic) subscribe(s *session, epoch string, seq uint64) (c cursor, start bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// The client has a page that may be newer than snap: a reset must not take it back in time. A
+	// rendering at work may have begun before the page.
+	c = cursor{epoch: epoch, seq: seq, need: t.renders}
+	if t.stale() {
+		c.need++
+	}
+	if t.rendering {
+		c.need++
+	}
+	t.subs[s] = c.need
+	start = !t.running
+	t.running = true
+	return c, start
+}
+
+// stale reports whether the last rendering is missing or out of date. The caller holds mu.
+func (t *topic) stale() bool {
+	if t.changed == nil {
+		return true
+	}
+	select {
+	case <-t.changed:
+		return true
+	default:
+		return false
+	}
+}
+
+func (t *topic) unsubscribe(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.subs, s)
+	if len(t.subs) == 0 {
+		t.idleSince = time.Now()
+		select {
+		case t.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run renders after every change, at most once per interval, until there are no subscribers.
+func (t *topic) run() {
+	for {
+		start := time.Now()
+		changed := t.render()
+		if !wait(t, time.After(interval-time.Since(start))) || !wait(t, changed) {
+			return
+		}
+	}
+}
+
+// wait blocks until c is ready. It reports false as soon as the topic has no subscribers.
+func wait[T any](t *topic, c <-chan T) bool {
+	for {
+		select {
+		case <-c:
+			return true
+		case <-t.idle:
+			if t.park() {
+				return false
+			}
+		}
+	}
+}
+
+// park reports whether the goroutine ends, having no subscribers.
+func (t *topic) park() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running = len(t.subs) > 0
+	return !t.running
+}
+
+// render takes a snapshot, publishes what is new in it, and returns the channel that is closed when
+// the snapshot is out of date.
+func (t *topic) render() <-chan struct{} {
+	t.slots <- struct{}{}
+	t.mu.Lock()
+	t.rendering = true
+	t.mu.Unlock()
+	changed := t.source.Changed()
+	s, err := t.snapshot()
+	<-t.slots
+
+	var f []byte
+	if err == nil {
+		f, err = t.frame(s)
+	}
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil && t.err == nil && !errors.Is(err, ErrNoTopic) {
+		t.log.Warn("topic cannot be rendered", "topic", t.name, "error", err)
+	}
+	t.rendering = false
+	t.renders++
+	t.changed = changed
+	t.err = err
+	if err == nil {
+		t.snap = s
+	}
+	if f != nil {
+		t.seq++
+		t.full = nil
+		t.ring.push(t.seq, f, time.Now())
+	}
+	for sub, need := range t.subs {
+		if f != nil || err != nil || need == t.renders {
+			sub.notify()
+		}
+	}
+	return changed
+}
+
+// snapshot renders the topic. A panic in a template must not end the program.
+func (t *topic) snapshot() (s Snapshot, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("render topic: panic: %v", p)
+		}
+	}()
+	return t.source.Snapshot(t.name)
+}
+
+// frame returns the frame that leads from snap to s, nil if they look the same. Only the
+// topic's goroutine writes what it reads, so it needs no lock.
+func (t *topic) frame(s Snapshot) ([]byte, error) {
+	ops, same := diff(t.snap, s)
+	if len(ops) == 0 && same && t.seq > 0 {
+		return nil, nil
+	}
+	return encode(frame{
+		V: protocol, Topic: t.name, Epoch: t.epoch, Seq: t.seq + 1, Version: s.Version,
+		Reset: !same || t.seq == 0, Ops: ops,
+	})
+}
+
+// next returns the frame after c, a reset frame if there is none for c, or nil if c has read all,
+// and moves c. The error is that of a topic that cannot be shown.
+func (t *topic) next(c *cursor) ([]byte, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.renders >= c.need && errors.Is(t.err, ErrNoTopic) {
+		return nil, t.err
+	}
+	if c.epoch == t.epoch && c.seq > 0 {
+		if c.seq == t.seq {
+			return nil, nil
+		}
+		if f, ok := t.ring.at(c.seq + 1); ok {
+			c.seq++
+			return f, nil
+		}
+	}
+	if t.renders < c.need || t.seq == 0 {
+		return nil, nil
+	}
+	if t.full == nil {
+		f, err := encode(frame{
+			V: protocol, Topic: t.name, Epoch: t.epoch, Seq: t.seq, Version: t.snap.Version,
+			Reset: true, Ops: all(t.snap),
+		})
+		if err != nil {
+			return nil, err
+		}
+		t.full = f
+	}
+	c.epoch, c.seq = t.epoch, t.seq
+	return t.full, nil
+}
+
+// parkedSince returns when the last subscriber left, false if the topic is in use.
+func (t *topic) parkedSince() (time.Time, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.idleSince, !t.running && len(t.subs) == 0
+}
