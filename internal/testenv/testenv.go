@@ -1,0 +1,57 @@
+// Package testenv tells a test where the real programs it needs are: brokers, Celery, a browser. It
+// starts, stops and installs nothing (scripts/deps and scripts/services do), and no code outside
+// tests may import it.
+package testenv
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// AMQP returns the URL of a running RabbitMQ that other tests use at the same time.
+func AMQP(t testing.TB) string {
+	t.Helper()
+	return need(t, "amqp", "UMBEL_TEST_AMQP_URL")
+}
+
+// Redis returns the URL of a running Redis that other tests use at the same time.
+func Redis(t testing.TB) string {
+	t.Helper()
+	return need(t, "redis", "UMBEL_TEST_REDIS_URL")
+}
+
+// Python returns the path of a Python interpreter that can import celery and redis.
+func Python(t testing.TB) string {
+	t.Helper()
+	return need(t, "python", "UMBEL_TEST_PYTHON")
+}
+
+// Chromium returns the path of a Chromium browser.
+func Chromium(t testing.TB) string {
+	t.Helper()
+	return need(t, "chromium", "UMBEL_TEST_CHROMIUM")
+}
+
+// RabbitMQCtl returns the path of a rabbitmqctl that controls the node behind AMQP. Whoever stops
+// that node disturbs every other test: close single connections, or restore it before the test ends.
+func RabbitMQCtl(t testing.TB) string {
+	t.Helper()
+	return need(t, "rabbitmqctl", "UMBEL_TEST_RABBITMQCTL")
+}
+
+// need returns the environment variable key. Without it the test is skipped, or fails where it must not be: when
+// CI is true or UMBEL_REQUIRE, a comma-separated list, has the name.
+func need(t testing.TB, name, key string) string {
+	t.Helper()
+	if value := os.Getenv(key); value != "" {
+		return value
+	}
+	required := strings.Split(os.Getenv("UMBEL_REQUIRE"), ",")
+	if os.Getenv("CI") == "true" || slices.Contains(required, name) {
+		t.Fatalf("%s is not set: run make test", key)
+	}
+	t.Skipf("%s is not set: run make test", key)
+	return ""
+}
