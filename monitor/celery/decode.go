@@ -1,0 +1,239 @@
+// Package celery knows the wire format of Celery: event messages in, events of package state out. It
+// decodes JSON as Python writes it, never pickle, and does no I/O.
+package celery
+
+import (
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/umbelhq/umbel/clock"
+	"github.com/umbelhq/umbel/state"
+)
+
+// Causes by which a Decoder counts what it could not use. The first five cost an event or the whole
+// rest of a message, the others only a field.
+const (
+	CauseContentType = "content_type" // a serializer other than JSON
+	CauseMalformed   = "malformed"    // no JSON, from here to the end of the message
+	CauseNoEvent     = "not_an_event" // JSON, but no object, or one without a usable type
+	CauseHostname    = "hostname"     // a task or worker event without a sender
+	CauseUUID        = "uuid"         // a task event without an id, or with one of over 512 bytes
+	CauseTimestamp   = "timestamp"    // missing or outside 2000 to 2100: replaced by the time of receipt
+	CauseClock       = "clock"        // not an integer from 1 to 2^62: ignored
+	CauseField       = "field"        // a known field of another type than Celery's: ignored
+)
+
+// Timestamps from 2000 up to 2100 are believed, µs.
+const (
+	minMicros = 946684800_000000
+	maxMicros = 4102444800_000000
+	maxID     = 512
+	maxExtras = 16
+)
+
+// Decoder decodes event messages. The zero value is ready. It is not safe for concurrent use.
+type Decoder struct {
+	rejected map[string]uint64
+	event    state.Event
+	extras   []extra
+}
+
+type extra struct{ key, raw string }
+
+// Rejected returns how often each cause occurred.
+func (d *Decoder) Rejected() map[string]uint64 { return maps.Clone(d.rejected) }
+
+// reject counts a cause.
+func (d *Decoder) reject(cause string) {
+	if d.rejected == nil {
+		d.rejected = make(map[string]uint64)
+	}
+	d.rejected[cause]++
+}
+
+// Accepts reports whether messages of that MIME type can be decoded, and counts those that cannot. A
+// missing type is taken for JSON.
+func (d *Decoder) Accepts(contentType string) bool {
+	mime, _, _ := strings.Cut(contentType, ";")
+	if mime == "" || strings.EqualFold(strings.TrimSpace(mime), "application/json") {
+		return true
+	}
+	d.reject(CauseContentType)
+	return false
+}
+
+// Decode calls yield with each event of a message body: one JSON object, or an array of them. received
+// is the local time, µs. The event and its strings are valid only during the call. An element that cannot be
+// used is counted and does not cost the others; after malformed JSON the rest of the message is lost. Decode
+// returns the number of elements or messages that it could not use.
+func (d *Decoder) Decode(body []byte, received int64, yield func(*state.Event)) (lost int) {
+	s := scanner{text: valid(body)}
+	if s.next() != '[' {
+		if !d.element(&s, received, yield, &lost) || !s.end() {
+			lost++
+			d.reject(CauseMalformed)
+		}
+		return lost
+	}
+	s.at++
+	if s.accept(']') {
+		return lost // workers up to 5.6 flush empty batches
+	}
+	for d.element(&s, received, yield, &lost) {
+		if s.accept(']') {
+			if s.end() {
+				return lost
+			}
+			break
+		}
+		if !s.accept(',') {
+			break
+		}
+	}
+	d.reject(CauseMalformed)
+	return lost + 1
+}
+
+// valid returns the body as a string in which each byte that is not UTF-8 is U+FFFD.
+func valid(body []byte) string {
+	text := string(body)
+	if !utf8.ValidString(text) {
+		text = string([]rune(text))
+	}
+	return text
+}
+
+// element decodes one value and yields it if it is an event. It returns false if the JSON is malformed.
+func (d *Decoder) element(s *scanner, received int64, yield func(*state.Event), lost *int) bool {
+	if s.next() != '{' {
+		if _, err := s.raw(); err != nil {
+			return false
+		}
+		*lost++
+		d.reject(CauseNoEvent)
+		return true
+	}
+	e := &d.event
+	*e = state.Event{ReceivedMicros: received}
+	d.extras = d.extras[:0]
+	s.at++
+	if !s.accept('}') {
+		for {
+			key, err := s.str()
+			if err != nil || !s.accept(':') || !d.field(s, e, key) {
+				return false
+			}
+			if s.accept('}') {
+				break
+			}
+			if !s.accept(',') {
+				return false
+			}
+		}
+	}
+	if cause := d.check(e); cause != "" {
+		*lost++
+		d.reject(cause)
+		return true
+	}
+	yield(e)
+	return true
+}
+
+// check completes an event, or says why it is none.
+func (d *Decoder) check(e *state.Event) (cause string) {
+	switch {
+	case e.Kind == 0:
+		return CauseNoEvent
+	case e.Kind == state.Other:
+		return ""
+	case e.Hostname == "":
+		return CauseHostname
+	case e.Kind.Task() && (e.ID == "" || len(e.ID) > maxID):
+		return CauseUUID
+	}
+	if e.Present&state.FieldClock != 0 && e.Clock == 0 && e.Kind != state.TaskSent {
+		d.reject(CauseClock)
+	}
+	if e.Micros < minMicros || e.Micros >= maxMicros {
+		d.reject(CauseTimestamp)
+		e.Micros, e.Retimed = e.ReceivedMicros, true
+	}
+	if e.Kind.Worker() && len(d.extras) > 0 {
+		e.Extra = make(map[string]string, len(d.extras))
+		for _, x := range d.extras {
+			e.Extra[x.key] = x.raw
+		}
+	}
+	return ""
+}
+
+// field reads the value of one key into the event. It returns false if the JSON is malformed.
+func (d *Decoder) field(s *scanner, e *state.Event, key string) bool {
+	f, known := fieldOf(key)
+	if !known {
+		raw, err := s.raw()
+		if err == nil && len(d.extras) < maxExtras {
+			d.extras = append(d.extras, extra{key, raw})
+		}
+		return err == nil
+	}
+	e.Present |= f.bit
+	e.Null &^= f.bit
+	switch b := s.next(); {
+	case b == 'n' && s.word():
+		e.Null |= f.bit
+		if f.set != nil { // a repeated key: the last value counts
+			f.set(e, "")
+		}
+		return true
+	case b == '"' && (f.kind == text || f.kind == repr):
+		v, err := s.str()
+		if err == nil {
+			f.set(e, v)
+		}
+		return err == nil
+	}
+	start := s.at
+	raw, err := s.raw()
+	if err != nil {
+		return false
+	}
+	if !f.read(e, raw, s.text[start]) {
+		e.Null |= f.bit
+		d.reject(CauseField)
+	}
+	return true
+}
+
+// micros converts a float of seconds to µs, 0 if it is out of all range.
+func micros(raw string) int64 {
+	f, err := strconv.ParseFloat(raw, 64)
+	if err != nil || math.IsNaN(f) || math.Abs(f) > 1e11 {
+		return 0
+	}
+	return int64(math.Round(f * 1e6))
+}
+
+// integer reads a JSON number as an integer, truncating a float as Python's int() would.
+func integer(raw string) (n int64, ok bool) {
+	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(raw, 64)
+	if err != nil || math.IsNaN(f) || math.Abs(f) >= 1<<63 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// rawClock reads a Lamport clock; anything but a usable one is 0.
+func rawClock(raw string) int64 {
+	if n, ok := integer(raw); ok && clock.Valid(n) {
+		return n
+	}
+	return 0
+}

@@ -1,0 +1,109 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+// Bounds of the wait before the broker is dialled again.
+const (
+	minRedial = 500 * time.Millisecond
+	maxRedial = 30 * time.Second
+)
+
+// redialAfter is the wait after a number of failed tries: full jitter over a doubling bound, so that
+// many monitors do not come back to a broker at the same moment.
+func redialAfter(failures int) time.Duration {
+	bound := maxRedial
+	if failures < 6 {
+		bound = min(minRedial<<failures, maxRedial)
+	}
+	return minRedial + rand.N(bound)
+}
+
+// supervise keeps a session with the broker until ctx ends.
+func (m *Monitor) supervise(ctx context.Context) error {
+	failures := 0
+	for ctx.Err() == nil {
+		session, err := m.broker.Connect(ctx)
+		if err == nil {
+			failures = 0
+			m.connected(ctx, session)
+			err = m.receive(ctx, session)
+			if e := session.Close(); e != nil {
+				m.log.Debug("session did not close cleanly", "error", e)
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		wait := redialAfter(failures)
+		failures++
+		m.disconnected(err, failures, wait)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	return ctx.Err()
+}
+
+// receive folds what the session delivers until it ends.
+func (m *Monitor) receive(ctx context.Context, session transport.Session) error {
+	for {
+		batch, err := session.Receive(ctx)
+		if err != nil {
+			return fmt.Errorf("receive events: %w", err)
+		}
+		m.fold(batch)
+		m.linkMu.Lock()
+		m.link.LastEventAt = m.now()
+		m.linkMu.Unlock()
+		if err := session.Ack(batch[len(batch)-1].Tag); err != nil {
+			return fmt.Errorf("acknowledge events: %w", err)
+		}
+	}
+}
+
+// connected notes a new session and asks the workers to make themselves known.
+func (m *Monitor) connected(ctx context.Context, session transport.Session) {
+	m.linkMu.Lock()
+	m.link.Connected, m.link.Since = true, m.now()
+	m.link.LastError, m.link.NextTryAt, m.link.Attempts = "", time.Time{}, 0
+	m.linkMu.Unlock()
+	m.log.Info("broker connected", "url", m.broker.String())
+	methods := []string{"heartbeat"}
+	if m.enableEvents {
+		methods = append(methods, "enable_events")
+	}
+	for _, method := range methods {
+		if err := session.Broadcast(ctx, transport.Command{Method: method}); err != nil {
+			m.log.Warn("control command not sent", "method", method, "error", err)
+		}
+	}
+	m.wake()
+}
+
+// disconnected notes a lost session or a failed try, and when the next one is.
+func (m *Monitor) disconnected(cause error, failures int, wait time.Duration) {
+	now := m.now()
+	m.linkMu.Lock()
+	if m.link.Connected {
+		m.link.Connected, m.link.Since = false, now
+	}
+	m.link.LastError, m.link.NextTryAt, m.link.Attempts = cause.Error(), now.Add(wait), failures
+	m.linkMu.Unlock()
+	m.log.Warn("broker not connected", "url", m.broker.String(), "error", cause, "retry_in_ms", wait.Milliseconds())
+	m.wake()
+}
+
+// wake tells readers that Health has changed.
+func (m *Monitor) wake() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.notify()
+}
