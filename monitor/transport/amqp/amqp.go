@@ -1,0 +1,150 @@
+// Package amqp reads Celery's events from RabbitMQ over AMQP 0.9.1 and broadcasts commands to its
+// workers. It never touches a task queue, never decodes an event, and never redials by itself.
+package amqp
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+// closeTimeout bounds the polite end of a connection.
+const closeTimeout = 2 * time.Second
+
+// Broker is RabbitMQ at one or more addresses. It holds no connection itself and is safe for
+// concurrent use.
+type Broker struct {
+	options   Options
+	endpoints []endpoint
+}
+
+// New checks o and connects nowhere. Its errors are one sentence and never contain a password.
+func New(o Options) (*Broker, error) {
+	endpoints, err := parseURLs(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	for i := range endpoints {
+		e := &endpoints[i]
+		if o.TLS != (TLS{}) && !e.secure {
+			return nil, fmt.Errorf("TLS options need an amqps:// URL, and %s is not one", e)
+		}
+		e.tls = e.tls.override(o.TLS)
+		if _, err := e.tls.config(e.host); err != nil {
+			return nil, err
+		}
+	}
+	if o, err = o.withDefaults(); err != nil {
+		return nil, err
+	}
+	return &Broker{options: o, endpoints: endpoints}, nil
+}
+
+// String returns the broker's URLs with their passwords masked, separated by semicolons.
+func (b *Broker) String() string {
+	urls := make([]string, len(b.endpoints))
+	for i, e := range b.endpoints {
+		urls[i] = e.String()
+	}
+	return strings.Join(urls, ";")
+}
+
+// Connect tries the broker's addresses in turn, each for at most Options.DialTimeout. At the first
+// that lets it, it declares the event exchange and the queue, and starts consuming.
+func (b *Broker) Connect(ctx context.Context) (transport.Session, error) {
+	var failed failures
+	for _, e := range b.endpoints {
+		s, err := b.connect(ctx, e)
+		if err == nil {
+			return s, nil
+		}
+		failed = append(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(failed) == 1 {
+		return nil, failed[0]
+	}
+	return nil, failed
+}
+
+func (b *Broker) connect(ctx context.Context, e endpoint) (*session, error) {
+	s := newSession(b, e)
+	conn, err := b.open(ctx, e, func(c *amqp091.Connection) error { return b.consume(c, s) })
+	if err != nil {
+		return nil, err
+	}
+	s.conn = conn
+	return s, nil
+}
+
+// open dials e and calls use with the connection; both are cut short when ctx or the dial timeout
+// ends. The caller closes the connection.
+func (b *Broker) open(
+	ctx context.Context, e endpoint, use func(*amqp091.Connection) error,
+) (*amqp091.Connection, error) {
+	limited, cancel := context.WithTimeout(ctx, b.options.DialTimeout)
+	defer cancel()
+	socket, err := dial(limited, e)
+	if err != nil {
+		return nil, connectError(limited, e, err)
+	}
+	// amqp091 knows no contexts: what waits on the socket ends when the socket does.
+	release := context.AfterFunc(limited, func() { _ = socket.Close() })
+	defer release()
+	conn, err := amqp091.Open(socket, b.config(e))
+	if err != nil {
+		_ = socket.Close()
+		return nil, connectError(limited, e, err)
+	}
+	if err := use(conn); err != nil {
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		return nil, connectError(limited, e, err)
+	}
+	if !release() {
+		return nil, connectError(limited, e, limited.Err())
+	}
+	return conn, nil
+}
+
+// dial connects to e and shakes hands for TLS, if e wants that.
+func dial(ctx context.Context, e endpoint) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", e.address())
+	if err != nil || !e.secure {
+		return conn, err
+	}
+	config, err := e.tls.config(e.host)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+func (b *Broker) config(e endpoint) amqp091.Config {
+	return amqp091.Config{
+		SASL:      []amqp091.Authentication{&amqp091.PlainAuth{Username: e.user, Password: e.password}},
+		Vhost:     e.vhost,
+		Heartbeat: e.heartbeat,
+		Locale:    "en_US",
+		Properties: amqp091.Table{
+			"product":         "Umbel",
+			"version":         b.options.Version,
+			"connection_name": strings.TrimSpace("umbel " + b.options.Version),
+		},
+	}
+}

@@ -1,0 +1,92 @@
+package amqp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+// Broadcast implements transport.Session. It connects anew for every command, for at most
+// Options.DialTimeout, and returns when the broker has the command.
+func (s *session) Broadcast(ctx context.Context, c transport.Command) error {
+	if s.channel.IsClosed() {
+		return transport.ErrClosed
+	}
+	body, err := encode(c)
+	if err != nil {
+		return fmt.Errorf("encode command %s: %w", c.Method, err)
+	}
+	conn, err := s.broker.open(ctx, s.endpoint, func(conn *amqp091.Connection) error {
+		return s.broker.publish(ctx, conn, s.endpoint, body)
+	})
+	if err != nil {
+		return fmt.Errorf("broadcast %s: %w", c.Method, err)
+	}
+	_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // the command is there, come what may
+	return nil
+}
+
+// encode writes a pidbox request that asks every worker and wants no reply. Workers of all versions
+// expect every key.
+func encode(c transport.Command) ([]byte, error) {
+	arguments := c.Arguments
+	if arguments == nil {
+		arguments = map[string]any{}
+	}
+	return json.Marshal(map[string]any{
+		"method":      c.Method,
+		"arguments":   arguments,
+		"destination": nil,
+		"pattern":     nil,
+		"matcher":     nil,
+	})
+}
+
+// publish sends a request to the exchange of the workers' mailboxes and waits until the broker
+// confirms it. Workers witness the clock, which 0 leaves as it is.
+func (b *Broker) publish(ctx context.Context, conn *amqp091.Connection, e endpoint, body []byte) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open channel: %w", err)
+	}
+	refused := ch.NotifyClose(make(chan *amqp091.Error, 1))
+	exchange := b.options.pidbox()
+	err = ch.ExchangeDeclare(exchange, amqp091.ExchangeFanout, false, false, false, false, nil)
+	if err != nil {
+		return stepError(fmt.Sprintf("declare exchange %q", exchange), err, hints{
+			amqp091.PreconditionFailed: "Celery's control exchange is not durable and of type fanout: " +
+				"delete this one, or name the one that Celery uses",
+			amqp091.AccessRefused: fmt.Sprintf("user %q needs configure permission on it", e.user),
+		})
+	}
+	if err := ch.Confirm(false); err != nil {
+		return fmt.Errorf("ask for confirmation: %w", err)
+	}
+	confirmation, err := ch.PublishWithDeferredConfirm(exchange, "", false, false, amqp091.Publishing{
+		Headers:         amqp091.Table{"clock": int64(0), "expires": int64(0)},
+		ContentType:     "application/json",
+		ContentEncoding: "utf-8",
+		DeliveryMode:    amqp091.Transient,
+		Body:            body,
+	})
+	if err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	if ok, err := confirmation.WaitContext(ctx); err != nil || ok {
+		return err
+	}
+	select {
+	case err := <-refused:
+		return stepError(fmt.Sprintf("publish to exchange %q", exchange), err, hints{
+			amqp091.AccessRefused: fmt.Sprintf("user %q needs write permission on it", e.user),
+		})
+	default:
+		return errors.New("broker did not take the command")
+	}
+}

@@ -1,0 +1,39 @@
+package amqp_test
+
+import (
+	"testing"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/transporttest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for name, named := range map[string]bool{"transient queue": false, "named queue": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			transporttest.Run(t, func(t *testing.T) transporttest.Fixture {
+				t.Helper()
+				return fixture(t, named)
+			})
+		})
+	}
+}
+
+// fixture is a broker behind a proxy that can lose its connections.
+func fixture(t *testing.T, named bool) transporttest.Fixture {
+	t.Helper()
+	o := options(t)
+	p := newProxy(t, plain)
+	o.URL = p.url(t, "amqp")
+	if named {
+		o.Queue = o.Exchange + ".queue"
+	}
+	return transporttest.Fixture{
+		Broker:     open(t, o),
+		Publish:    publisher(t, o.Exchange),
+		Break:      func(*testing.T) { p.cut() },
+		Listen:     func(t *testing.T) <-chan transport.Command { t.Helper(); return listen(t, o.ControlExchange) },
+		Redelivers: named,
+	}
+}

@@ -1,0 +1,145 @@
+package amqp
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/rabbitmq/amqp091-go"
+)
+
+// explained tells an error in one sentence with a hint, and wraps what it is about.
+type explained struct {
+	sentence string
+	cause    error
+}
+
+func (e *explained) Error() string { return e.sentence }
+
+// Unwrap returns the cause.
+func (e *explained) Unwrap() error { return e.cause }
+
+// hints say what to do about the reply codes of AMQP.
+type hints map[int]string
+
+// stepError explains why the broker refused a step. It returns nil if err is nil.
+func stepError(step string, err error, known hints) error {
+	if err == nil {
+		return nil
+	}
+	refusal, ok := errors.AsType[*amqp091.Error](err)
+	if !ok || known[refusal.Code] == "" {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return &explained{sentence: step + ": " + reason(refusal) + "; " + known[refusal.Code], cause: err}
+}
+
+// reason is the broker's sentence without the code before it.
+func reason(e *amqp091.Error) string {
+	if _, after, ok := strings.Cut(e.Reason, "_REFUSED - "); ok {
+		return after
+	}
+	if _, after, ok := strings.Cut(e.Reason, "PRECONDITION_FAILED - "); ok {
+		return after
+	}
+	return e.Reason
+}
+
+// connectError explains why e cannot be used. If ctx has ended, whatever failed did so because of that.
+func connectError(ctx context.Context, e endpoint, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		err = ended
+	}
+	prefix := fmt.Sprintf("connect to %s: ", e)
+	if why := explain(e, err); why != "" {
+		return &explained{sentence: prefix + why, cause: err}
+	}
+	return fmt.Errorf("%s%w", prefix, err)
+}
+
+// explain says what err means and what to do about it, or nothing if it does not know.
+func explain(e endpoint, err error) string {
+	if known, ok := errors.AsType[*explained](err); ok {
+		return known.sentence
+	}
+	if refusal, ok := errors.AsType[*amqp091.Error](err); ok {
+		return explainRefusal(e, refusal)
+	}
+	if why := explainTLS(e, err); why != "" {
+		return why
+	}
+	lookup, ok := errors.AsType[*net.DNSError](err)
+	switch {
+	case ok:
+		return fmt.Sprintf("host %q cannot be looked up (%s); check the name", e.host, lookup.Err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time; check the host and the port, and that no firewall is in between"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused; check the host and the port, and that RabbitMQ is running"
+	}
+	return ""
+}
+
+// explainRefusal explains what amqp091 says about a handshake. What the broker leaves unsaid, the
+// library fills in: a socket closed after the login means a wrong password.
+func explainRefusal(e endpoint, refusal *amqp091.Error) string {
+	switch {
+	case refusal.Code == amqp091.NotAllowed || refusal == amqp091.ErrVhost:
+		return fmt.Sprintf("user %q may not use vhost %q (%s); check that the vhost exists and that the user "+
+			"has permissions on it", e.user, e.vhost, reason(refusal))
+	case refusal.Code == amqp091.AccessRefused:
+		why := fmt.Sprintf("user %q or its password was refused; check both", e.user)
+		if e.user == "guest" {
+			why += ", and note that RabbitMQ lets guest in from its own machine only"
+		}
+		return why
+	case refusal.Code == amqp091.FrameError:
+		why := fmt.Sprintf("the handshake broke off (%s); check that the port is the one for AMQP", reason(refusal))
+		if !e.secure {
+			why += ", and use amqps:// if it is the one for TLS"
+		}
+		return why
+	}
+	return ""
+}
+
+// explainTLS explains a failed TLS handshake.
+func explainTLS(e endpoint, err error) string {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return "this port does not speak TLS; use the broker's TLS port, usually 5671, or amqp://"
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "the broker's certificate is signed by an unknown authority; name the file of its authority"
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return fmt.Sprintf("the broker's certificate is not for %q; use the name it is for, or set the TLS server name",
+			cmp.Or(e.tls.ServerName, e.host))
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Sprintf("the broker's certificate is not accepted (%v); renew it", errors.Unwrap(err))
+	}
+	if alert, ok := errors.AsType[tls.AlertError](err); ok {
+		return fmt.Sprintf("the broker ended the TLS handshake (%v); it may want a client certificate", alert)
+	}
+	return ""
+}
+
+// failures are the errors of several addresses, told in one line.
+type failures []error
+
+func (f failures) Error() string {
+	texts := make([]string, len(f))
+	for i, err := range f {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap lets errors.Is look at each of them.
+func (f failures) Unwrap() []error { return f }

@@ -1,0 +1,135 @@
+package amqp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+// session consumes one queue over one connection. Commands go over connections of their own, since
+// RabbitMQ stops reading from one that publishes when memory or disk run low, acknowledgements
+// included, and then a full queue could never be emptied.
+type session struct {
+	broker     *Broker
+	endpoint   endpoint
+	conn       *amqp091.Connection
+	channel    *amqp091.Channel
+	queue      string
+	deliveries <-chan amqp091.Delivery // closed at the end of the session
+	lost       <-chan *amqp091.Error   // holds why, before deliveries is closed, unless Close did it
+	cancelled  <-chan string           // holds the consumer's tag if the queue was deleted
+	cause      func() error            // why deliveries is closed, the same at every call
+	closing    sync.Once
+
+	mu       sync.Mutex // guards the tags below, and keeps acknowledgements in their order
+	received uint64     // tag of the last message that Receive returned
+	acked    uint64     // greatest tag acknowledged
+}
+
+func newSession(b *Broker, e endpoint) *session {
+	s := &session{broker: b, endpoint: e}
+	s.cause = sync.OnceValue(s.ended)
+	return s
+}
+
+// Receive implements transport.Session.
+func (s *session) Receive(ctx context.Context) ([]transport.Message, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case d, ok := <-s.deliveries:
+		if !ok {
+			return nil, s.cause()
+		}
+		batch := s.gather(message(d))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.received = batch[len(batch)-1].Tag
+		return batch, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// gather returns first and what follows it shortly.
+func (s *session) gather(first transport.Message) []transport.Message {
+	batch := make([]transport.Message, 1, transport.MaxBatch)
+	batch[0] = first
+	enough := time.NewTimer(transport.MaxGather)
+	defer enough.Stop()
+	for len(batch) < transport.MaxBatch {
+		select {
+		case d, ok := <-s.deliveries:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, message(d))
+		case <-enough.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+func message(d amqp091.Delivery) transport.Message {
+	return transport.Message{
+		Body:            d.Body,
+		ContentType:     d.ContentType,
+		ContentEncoding: d.ContentEncoding,
+		RoutingKey:      d.RoutingKey,
+		Redelivered:     d.Redelivered,
+		Tag:             d.DeliveryTag,
+	}
+}
+
+// Ack implements transport.Session. It keeps tags from the broker that it would answer by closing
+// the channel.
+func (s *session) Ack(tag uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.channel.IsClosed():
+		return transport.ErrClosed
+	case tag > s.received:
+		return fmt.Errorf("acknowledge message %d: only %d were received", tag, s.received)
+	case tag <= s.acked:
+		return nil
+	}
+	if err := s.channel.Ack(tag, true); err != nil {
+		return fmt.Errorf("%w: %w", transport.ErrClosed, err)
+	}
+	s.acked = tag
+	return nil
+}
+
+// Close implements transport.Session. Its error is always nil: a connection that cannot be closed
+// politely is gone, and the broker delivers again what was not acknowledged.
+func (s *session) Close() error {
+	s.closing.Do(func() { _ = s.conn.CloseDeadline(time.Now().Add(closeTimeout)) })
+	return nil
+}
+
+// ended says why deliveries is closed. The library tells before it closes it.
+func (s *session) ended() error {
+	select {
+	case err, ok := <-s.lost:
+		if ok {
+			return fmt.Errorf("%w: connection lost: %w", transport.ErrClosed, &explained{sentence: reason(err), cause: err})
+		}
+	default:
+	}
+	select {
+	case _, ok := <-s.cancelled:
+		if ok {
+			return fmt.Errorf("%w: queue %q was deleted", transport.ErrClosed, s.queue)
+		}
+	default:
+	}
+	return transport.ErrClosed
+}
