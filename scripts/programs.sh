@@ -1,0 +1,28 @@
+# shellcheck shell=bash
+# Where the programs are that the tests need. Sourced by deps and services; each function prints a
+# path, or fails.
+
+# The directory with rabbitmq-server and rabbitmqctl. Debian's commands on PATH are wrappers that
+# insist on the system's own node, so the scripts behind them come first.
+find_rabbitmq() {
+	local dir
+	for dir in /usr/lib/rabbitmq/bin "$(dirname "$(command -v rabbitmq-server || echo /nowhere/x)")"; do
+		if [[ -x $dir/rabbitmq-server && -x $dir/rabbitmqctl ]]; then
+			echo "$dir"
+			return
+		fi
+	done
+	return 1
+}
+
+find_redis() { command -v redis-server; }
+
+find_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
+
+# Celery's interpreter, in a virtual environment of the project's own.
+find_celery_python() {
+	local python=$PWD/.services/venv/bin/python
+	[[ -x $python ]] && "$python" -c '
+import celery, redis, sys
+sys.exit(not (5, 6) <= celery.VERSION[:2] < (6, 0))' 2>/dev/null && echo "$python"
+}
