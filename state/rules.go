@@ -99,6 +99,11 @@ func (u *causalRules) fill(t *Task, records []*record) {
 	if sent != nil {
 		v.sent(sent)
 	}
+	for i := len(f.runs) - 1; i >= 0; i-- { // what no attempt can change
+		if e := f.runs[i].stands[TaskReceived]; e != nil {
+			v.family(v.read(e))
+		}
+	}
 	t.Redelivered = f.returned
 	if t.StartedAt != 0 {
 		if from := firstOf(t.SentAt, t.ReceivedAt); from != 0 {
@@ -167,11 +172,16 @@ func (v viewer) origins(e *record) {
 	fill(&t.Kwargs, &f, FieldKwargs, f.kwargs)
 	fill(&t.ETA, &f, FieldETA, f.eta)
 	fill(&t.Expires, &f, FieldExpires, f.expires)
-	fill(&t.RootID, &f, FieldRootID, f.root)
-	fill(&t.ParentID, &f, FieldParentID, f.parent)
+	v.family(f)
 	if t.Retries == nil && f.has(FieldRetries) {
 		t.Retries = new(f.retries)
 	}
+}
+
+// family fills in the place of the task in its workflow, where it is still unknown.
+func (v viewer) family(f fields) {
+	fill(&v.t.RootID, &f, FieldRootID, f.root)
+	fill(&v.t.ParentID, &f, FieldParentID, f.parent)
 }
 
 // sent fills in what a task-sent says.

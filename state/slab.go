@@ -8,7 +8,7 @@ type slab[T any] struct {
 	used   uint32
 }
 
-const slabChunk = 1 << 13
+const slabChunk = 1 << 10
 
 // at returns record i. The pointer is valid until i is released.
 func (s *slab[T]) at(i uint32) *T { return &s.chunks[i/slabChunk][i%slabChunk] }

@@ -34,7 +34,11 @@ func (t *textLog) add(entry []byte) int64 {
 			t.chunks = append(t.chunks[:0], t.chunks[1:]...)
 			t.first++
 		}
-		t.chunks = append(t.chunks, make([]byte, 0, textChunk))
+		var chunk []byte // the first one grows: many clusters stay small
+		if last >= 0 {
+			chunk = make([]byte, 0, textChunk)
+		}
+		t.chunks = append(t.chunks, chunk)
 		last = len(t.chunks) - 1
 	}
 	at := (t.first+int64(last))*textChunk + int64(len(t.chunks[last]))
