@@ -1,0 +1,83 @@
+package templates
+
+// Section is the entry of the main navigation that a page belongs to.
+type Section string
+
+// The sections that exist.
+const (
+	SectionOverview Section = "overview"
+	SectionTasks    Section = "tasks"
+	SectionWorkers  Section = "workers"
+)
+
+// Chrome is what surrounds the content of every page.
+type Chrome struct {
+	Site
+	Title   string  // of the page, without the name of the product
+	Section Section // empty for pages outside all sections
+	Topic   string  // live topic; empty if the page does not change by itself
+	Theme   string  // light or dark as chosen by the visitor, empty to follow the system
+	Path    string  // address of the page, to come back to after changing the theme
+	Search  string  // text in the search field
+	Version string
+	Broker  Broker
+}
+
+// Broker is the state of the connection that events come from. Times are µs since 1970, 0 if
+// unknown.
+type Broker struct {
+	URL         string // password masked
+	Connected   bool
+	Since       int64
+	LastEventAt int64
+	LastError   string
+	NextTryAt   int64
+	Attempts    int
+}
+
+// Regions are the parts of the chrome that change by themselves.
+func (c Chrome) Regions() []Region {
+	return []Region{
+		{ID: "banner", Body: banner(c.Site, c.Broker)},
+		{ID: "broker", Body: brokerMark(c.Site, c.Broker)},
+	}
+}
+
+// entry is a link of the main navigation.
+type entry struct {
+	Section Section
+	Icon    string
+	Label   string
+	Href    string
+}
+
+func (c Chrome) entries() []entry {
+	return []entry{
+		{SectionOverview, "layout-dashboard", "Overview", string(c.overview())},
+		{SectionTasks, "list-checks", "Tasks", string(c.tasks())},
+		{SectionWorkers, "server", "Workers", string(c.workers())},
+	}
+}
+
+// choice is one of the themes.
+type choice struct{ Value, Icon, Label string }
+
+func themes() []choice {
+	return []choice{
+		{"light", "sun", "Light theme"},
+		{"system", "monitor", "Theme of the system"},
+		{"dark", "moon", "Dark theme"},
+	}
+}
+
+func (c Chrome) chosen(theme string) bool {
+	return theme == c.Theme || theme == "system" && c.Theme == ""
+}
+
+// attempts tells how often in a row the broker was not reached.
+func attempts(failed int) string {
+	if failed == 0 {
+		return ""
+	}
+	return ", after " + plural(failed, "failed try", "failed tries")
+}

@@ -1,0 +1,176 @@
+package templates
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// Overview is the content of the first page.
+type Overview struct {
+	Rates    Rates
+	Counts   state.Counts
+	Workers  []state.Worker
+	Failures []state.Task // newest first
+	Ingest   Ingest
+}
+
+// Rates are per second, over the last ten seconds; the series hold one value for each of the last
+// sixty, oldest first.
+type Rates struct {
+	Received, Succeeded, Failed, Retried                         float64
+	ReceivedSeries, SucceededSeries, FailedSeries, RetriedSeries []float64
+}
+
+// Ingest is how events come in.
+type Ingest struct {
+	Broker   Broker
+	Messages uint64
+	Events   uint64
+	Rejected map[string]uint64 // by cause
+}
+
+// Page draws the whole page.
+func (v Overview) Page(c Chrome) templ.Component { return overview(c, v) }
+
+// Regions are the panels.
+func (v Overview) Regions(s Site) []Region {
+	return []Region{
+		{ID: "checklist", Body: checklist(s, v)},
+		{ID: "tiles", Body: tiles(s, v)},
+		{ID: "states", Body: statesPanel(s, v.Counts)},
+		{ID: "busiest", Body: busiestPanel(s, v.Counts)},
+		{ID: "heat", Body: heatPanel(s, v.Workers)},
+		{ID: "ingest", Body: ingestPanel(s, v)},
+	}
+}
+
+// Lists holds the recent failures.
+func (v Overview) Lists(s Site) []List {
+	l := List{ID: "failures"}
+	for _, t := range v.Failures {
+		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: failureRow(s, t)})
+	}
+	return []List{l}
+}
+
+// rowID is the id attribute of a task's row.
+func rowID(id string) string { return "t-" + id }
+
+// ended is how many tasks of the last minute ended well, and how many ended.
+func (r Rates) ended() (well, all float64) {
+	well = total(r.SucceededSeries)
+	return well, well + total(r.FailedSeries)
+}
+
+// fresh reports whether nothing at all has been seen.
+func (v Overview) fresh() bool { return v.Counts.Tasks == 0 && v.Counts.Evicted == 0 }
+
+// check is a line of the checklist of a fresh installation.
+type check struct {
+	Done    bool
+	Title   string
+	Detail  string
+	Command string // to copy; empty if there is none
+}
+
+func (v Overview) checks() []check {
+	return []check{
+		{
+			Done:   v.Ingest.Broker.Connected,
+			Title:  "The broker is reachable",
+			Detail: v.Ingest.Broker.URL,
+		},
+		{
+			Done:    len(v.Workers) > 0,
+			Title:   "Workers send events",
+			Detail:  "Start workers with -E, or set worker_send_task_events = True. Heartbeats alone show the worker, not its tasks.",
+			Command: "celery -A proj worker -E",
+		},
+		{
+			Done:    v.sentSeen(),
+			Title:   "Clients send task-sent",
+			Detail:  "Optional: shows tasks while they wait, their queue, and how long they waited.",
+			Command: "task_send_sent_event = True",
+		},
+	}
+}
+
+// sentSeen reports whether any task-sent arrived: no other event names a queue.
+func (v Overview) sentSeen() bool { return len(v.Counts.ByQueue) > 0 }
+
+// workersTold summarises how many workers are in each status but online.
+func workersTold(counts map[state.Status]int) string {
+	told := ""
+	for _, s := range []state.Status{state.Late, state.Stopping, state.Offline} {
+		if n := counts[s]; n > 0 {
+			if told != "" {
+				told += ", "
+			}
+			told += number(n) + " " + string(s)
+		}
+	}
+	return cmp.Or(told, "none late or offline")
+}
+
+func workersIn(workers []state.Worker) (counts map[state.Status]int, all int) {
+	counts = map[state.Status]int{}
+	for _, w := range workers {
+		counts[w.Status]++
+	}
+	return counts, len(workers)
+}
+
+// maxCells bounds the strip of workers.
+const maxCells = 300
+
+// mostRunning is how much the busiest worker has to do.
+func mostRunning(workers []state.Worker) int {
+	most := 0
+	for _, w := range workers {
+		most = max(most, w.RunningTasks)
+	}
+	return most
+}
+
+// heat grades how busy a worker is against the busiest, from 0 (idle) to 4.
+func heat(w state.Worker, most int) int {
+	if w.RunningTasks <= 0 {
+		return 0
+	}
+	return (4*w.RunningTasks + most - 1) / most
+}
+
+// rejection is a cause for which events were not used.
+type rejection struct {
+	Cause string
+	Words string
+	Count uint64
+}
+
+func (i Ingest) rejections() []rejection {
+	var list []rejection
+	for cause, n := range i.Rejected {
+		if n > 0 {
+			list = append(list, rejection{cause, causeWords(cause), n})
+		}
+	}
+	slices.SortFunc(list, func(a, b rejection) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Cause, b.Cause))
+	})
+	return list
+}
+
+func (i Ingest) rejectedInAll() uint64 {
+	var n uint64
+	for _, r := range i.rejections() {
+		n += r.Count
+	}
+	return n
+}
+
+// causeWords explains a cause of rejection; a cause without words speaks for itself.
+func causeWords(cause string) string { return cause }

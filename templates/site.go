@@ -1,0 +1,72 @@
+// Package templates draws the pages of the dashboard: values go in, HTML comes out. It asks nothing of
+// the cluster, reads no wall clock and decides nothing; equal values give equal bytes.
+package templates
+
+import (
+	"net/url"
+
+	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// Site says where the dashboard lives. Every link is made by it.
+type Site struct {
+	Prefix string                   // path before every page, "/ops/celery"; empty at the root
+	Asset  func(name string) string // URL of a static file, "umbel.css"
+}
+
+// Region is an element that a live page replaces as a whole. ID is its id attribute.
+type Region struct {
+	ID   string
+	Body templ.Component
+}
+
+// List is an element whose rows a live page reorders, each by its own id.
+type List struct {
+	ID   string
+	Rows []Region
+}
+
+// View is the content of one page. What Regions and Lists return is part of what Page draws, byte
+// for byte, and depends on nothing but the values.
+type View interface {
+	Page(c Chrome) templ.Component
+	Regions(s Site) []Region
+	Lists(s Site) []List
+}
+
+func (s Site) overview() templ.SafeURL { return templ.SafeURL(s.Prefix + "/") }
+
+func (s Site) workers() templ.SafeURL { return templ.SafeURL(s.Prefix + "/workers") }
+
+func (s Site) tasks() templ.SafeURL { return templ.SafeURL(s.Prefix + "/tasks") }
+
+func (s Site) theme() templ.SafeURL { return templ.SafeURL(s.Prefix + "/theme") }
+
+// TaskPath is the address of a task's page, below the prefix.
+func TaskPath(id string) string { return "/tasks/" + url.PathEscape(id) }
+
+// WorkerPath is the address of a worker's page, below the prefix.
+func WorkerPath(name string) string { return "/workers/" + url.PathEscape(name) }
+
+func (s Site) task(id string) templ.SafeURL { return templ.SafeURL(s.Prefix + TaskPath(id)) }
+
+func (s Site) taskJSON(id string) templ.SafeURL {
+	return templ.SafeURL(s.Prefix + "/api/v1/tasks/" + url.PathEscape(id))
+}
+
+func (s Site) worker(name string) templ.SafeURL { return templ.SafeURL(s.Prefix + WorkerPath(name)) }
+
+// tasksWhere links to the tasks that match pairs of parameter and value.
+func (s Site) tasksWhere(pairs ...string) templ.SafeURL {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		v.Add(pairs[i], pairs[i+1])
+	}
+	return templ.SafeURL(s.Prefix + "/tasks?" + v.Encode())
+}
+
+func (s Site) tasksIn(st state.State) templ.SafeURL { return s.tasksWhere("state", string(st)) }
+
+func (s Site) icon(name string) string { return s.Asset("sprite.svg") + "#" + name }

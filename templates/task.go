@@ -1,0 +1,142 @@
+package templates
+
+import (
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// Bounds of what one page shows of one task; the API has all.
+const (
+	maxShown  = 16_384 // bytes of one text
+	maxEvents = 200
+)
+
+// Task is the content of the page of one task.
+type Task struct {
+	Task     state.Task
+	Root     *Relative // nil if the task is its own root or knows none
+	Parent   *Relative // nil if the task knows none
+	Children []Relative        // the first of them
+	Events   []state.TaskEvent // by stamp
+}
+
+// Relative is a task that another one refers to. State is empty and Name nil if it is not held.
+type Relative struct {
+	ID    string
+	Name  *string
+	State state.State
+}
+
+// Page draws the whole page.
+func (v Task) Page(c Chrome) templ.Component { return task(c, v) }
+
+// Regions are the parts of the page.
+func (v Task) Regions(s Site) []Region {
+	return []Region{
+		{ID: "task-head", Body: taskHead(s, v)},
+		{ID: "task-runs", Body: taskRuns(s, v.Task)},
+		{ID: "task-texts", Body: taskTexts(s, v.Task)},
+		{ID: "task-facts", Body: taskFacts(s, v.Task)},
+		{ID: "task-children", Body: taskChildren(s, v)},
+		{ID: "task-events", Body: taskEvents(v.Events)},
+	}
+}
+
+// Lists is empty: the page of a task has no list that grows at its top.
+func (v Task) Lists(Site) []List { return nil }
+
+// crumbs are the ancestors that are known, the root first.
+func (v Task) crumbs() []Relative {
+	var list []Relative
+	if v.Root != nil && (v.Parent == nil || v.Root.ID != v.Parent.ID) {
+		list = append(list, *v.Root)
+	}
+	if v.Parent != nil {
+		list = append(list, *v.Parent)
+	}
+	return list
+}
+
+// shortened reports whether Celery may have cut a repr: it marks the place with three dots.
+func shortened(repr string) bool { return strings.Contains(repr, "...") }
+
+// redeliveredAttempts are the attempts that were received more than once.
+func redeliveredAttempts(t state.Task) []int64 {
+	var list []int64
+	seen := map[int64]int{}
+	for _, e := range t.Executions {
+		if seen[e.Attempt]++; seen[e.Attempt] == 2 {
+			list = append(list, e.Attempt)
+		}
+	}
+	return list
+}
+
+// redeliveredWords names those attempts as people count them, from 1.
+func redeliveredWords(t state.Task) string {
+	var words []string
+	for _, a := range redeliveredAttempts(t) {
+		words = append(words, number(a+1))
+	}
+	switch len(words) {
+	case 0:
+		return "The broker delivered it"
+	case 1:
+		return "The broker delivered attempt " + words[0]
+	default:
+		return "The broker delivered attempts " + strings.Join(words, ", ")
+	}
+}
+
+// labelled is a moment in the life of a task.
+type labelled struct {
+	Label  string
+	Micros int64
+	Why    string // why it may be unknown
+}
+
+// timesOf lists the moments that every task may have, and of the others those that it has.
+func timesOf(t state.Task) []labelled {
+	list := []labelled{
+		{"Sent", t.SentAt, "No task-sent was seen"},
+		{"Received", t.ReceivedAt, "No task-received was seen"},
+		{"Started", t.StartedAt, "No task-started was seen"},
+	}
+	for _, l := range []labelled{
+		{"Retried", t.RetriedAt, ""},
+		{"Succeeded", t.SucceededAt, ""},
+		{"Failed", t.FailedAt, ""},
+		{"Revoked", t.RevokedAt, ""},
+		{"Rejected", t.RejectedAt, ""},
+	} {
+		if l.Micros != 0 {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// endLabel names the end of a run.
+func endLabel(r run) string {
+	switch r.State {
+	case state.Success:
+		return "Succeeded"
+	case state.Failure:
+		return "Failed"
+	case state.Retry:
+		return "Retried"
+	case state.Revoked, state.Rejected:
+		return stateWord(r.State)
+	}
+	return "Ended"
+}
+
+func orphanReason(t state.Task) string {
+	if t.OrphanReason == "" {
+		return "the process that ran it has ended"
+	}
+	return t.OrphanReason
+}

@@ -1,0 +1,268 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/go-chi/chi/v5"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/live"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// cluster is what the pages show.
+type cluster interface {
+	View(f func(c *state.Cluster))
+	Health() monitor.Health
+	Rates() monitor.Rates
+}
+
+// pages assembles what people see: it reads the cluster and hands values to the templates. A page
+// and the live topic of the same name come from one place, so that they never disagree.
+type pages struct {
+	cluster cluster
+	site    templates.Site
+	version string
+	log     *slog.Logger
+}
+
+// page is one page as it is now.
+type page struct {
+	topic   string
+	address string // of the page itself, below the prefix
+	title   string
+	section templates.Section
+	search  string
+	view    templates.View
+	version uint64 // of the cluster that it shows
+}
+
+// errUnknown says that the cluster does not hold what a page is about.
+var errUnknown = errors.New("not held")
+
+// page assembles the page of a topic. The error is live.ErrNoTopic or errUnknown.
+func (p *pages) page(topic string) (page, error) {
+	switch {
+	case topic == "overview":
+		return p.overviewPage(), nil
+	case topic == "workers":
+		return p.workersPage(), nil
+	}
+	if raw, ok := strings.CutPrefix(topic, "tasks"); ok {
+		v, err := url.ParseQuery(strings.TrimPrefix(raw, "?"))
+		if err != nil {
+			return page{}, live.ErrNoTopic
+		}
+		q, err := query.Parse(v)
+		if err != nil || q.URL("tasks") != topic {
+			return page{}, live.ErrNoTopic
+		}
+		return p.tasksPage(q), nil
+	}
+	if id, ok := strings.CutPrefix(topic, "task/"); ok {
+		return p.taskPage(id)
+	}
+	if name, ok := strings.CutPrefix(topic, "worker/"); ok {
+		return p.workerPage(name)
+	}
+	return page{}, live.ErrNoTopic
+}
+
+// Snapshot renders a topic for the sockets.
+func (p *pages) Snapshot(topic string) (live.Snapshot, error) {
+	pg, err := p.page(topic)
+	if errors.Is(err, errUnknown) {
+		err = live.ErrNoTopic
+	}
+	if err != nil {
+		return live.Snapshot{}, err
+	}
+	s := live.Snapshot{Version: pg.version}
+	chrome := templates.Chrome{Site: p.site, Broker: broker(p.cluster.Health().Broker)}
+	s.Regions, err = fragments(append(chrome.Regions(), pg.view.Regions(p.site)...))
+	if err != nil {
+		return live.Snapshot{}, err
+	}
+	for _, l := range pg.view.Lists(p.site) {
+		rows, err := fragments(l.Rows)
+		if err != nil {
+			return live.Snapshot{}, err
+		}
+		s.Lists = append(s.Lists, live.List{ID: l.ID, Rows: rows})
+	}
+	return s, nil
+}
+
+func fragments(regions []templates.Region) ([]live.Fragment, error) {
+	list := make([]live.Fragment, 0, len(regions))
+	for _, r := range regions {
+		html, err := render(r.Body)
+		if err != nil {
+			return nil, fmt.Errorf("render %s: %w", r.ID, err)
+		}
+		list = append(list, live.Fragment{ID: r.ID, HTML: html})
+	}
+	return list, nil
+}
+
+func (p *pages) overview(w http.ResponseWriter, r *http.Request) {
+	p.show(w, r, http.StatusOK, p.overviewPage())
+}
+
+func (p *pages) workers(w http.ResponseWriter, r *http.Request) {
+	p.show(w, r, http.StatusOK, p.workersPage())
+}
+
+func (p *pages) tasks(w http.ResponseWriter, r *http.Request) {
+	v := r.URL.Query()
+	q, err := query.ParseLax(v)
+	if wrong, ok := errors.AsType[*query.Error](err); ok {
+		p.show(w, r, http.StatusBadRequest, p.wrongTasksPage(q, v, wrong))
+		return
+	}
+	// A form sends its empty fields too. The address bar gets the short spelling.
+	if hasEmpty(v) {
+		http.Redirect(w, r, q.URL(p.site.Prefix+"/tasks"), http.StatusSeeOther)
+		return
+	}
+	pg := p.tasksPage(q)
+	p.show(w, r, http.StatusOK, p.suggest(pg))
+}
+
+func hasEmpty(v url.Values) bool {
+	for _, values := range v {
+		for _, s := range values {
+			if s == "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *pages) task(w http.ResponseWriter, r *http.Request) {
+	id := param(r, "id")
+	pg, err := p.taskPage(id)
+	if err != nil {
+		p.problem(w, r, http.StatusNotFound, p.unknownTask(id))
+		return
+	}
+	p.show(w, r, http.StatusOK, pg)
+}
+
+func (p *pages) worker(w http.ResponseWriter, r *http.Request) {
+	name := param(r, "name")
+	pg, err := p.workerPage(name)
+	if err != nil {
+		p.problem(w, r, http.StatusNotFound, p.unknownWorker(name))
+		return
+	}
+	p.show(w, r, http.StatusOK, pg)
+}
+
+// notFound answers for addresses that no page has.
+func (p *pages) notFound(w http.ResponseWriter, r *http.Request) {
+	p.problem(w, r, http.StatusNotFound, templates.Problem{
+		Title:   "Not found",
+		Message: "There is no page at this address.",
+	})
+}
+
+// failed answers for a page that could not be made. The request id leads to the cause in the log.
+func (p *pages) failed(w http.ResponseWriter, r *http.Request, requestID string) {
+	p.problem(w, r, http.StatusInternalServerError, templates.Problem{
+		Title:     "Something went wrong",
+		Message:   "This page could not be made. The rest of Umbel goes on.",
+		RequestID: requestID,
+	})
+}
+
+func (p *pages) problem(w http.ResponseWriter, r *http.Request, status int, v templates.Problem) {
+	p.show(w, r, status, page{title: v.Title, view: v, address: "/"})
+}
+
+// param is a route parameter as it was before it was escaped. chi leaves it escaped only where the
+// path could not be written otherwise.
+func param(r *http.Request, name string) string {
+	v := chi.URLParam(r, name)
+	if r.URL.RawPath == "" {
+		return v
+	}
+	if plain, err := url.PathUnescape(v); err == nil {
+		return plain
+	}
+	return v
+}
+
+// show writes a page with its chrome.
+func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, pg page) {
+	html, err := render(pg.view.Page(templates.Chrome{
+		Site:    p.site,
+		Title:   pg.title,
+		Section: pg.section,
+		Topic:   pg.topic,
+		Theme:   theme(r),
+		Path:    p.site.Prefix + pg.address,
+		Search:  pg.search,
+		Version: p.version,
+		Broker:  broker(p.cluster.Health().Broker),
+	}))
+	if err != nil {
+		p.log.ErrorContext(r.Context(), "render page", "title", pg.title, "error", err)
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if _, err := w.Write([]byte(html)); err != nil {
+		p.log.DebugContext(r.Context(), "send page", "error", err)
+	}
+}
+
+func render(c templ.Component) (string, error) {
+	var b bytes.Buffer
+	// Components only write: nothing in them could be cancelled.
+	if err := c.Render(context.Background(), &b); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+// theme is what the visitor chose, empty for that of the system.
+func theme(r *http.Request) string {
+	c, err := r.Cookie("theme")
+	if err == nil && (c.Value == "light" || c.Value == "dark") {
+		return c.Value
+	}
+	return ""
+}
+
+func broker(h monitor.BrokerHealth) templates.Broker {
+	return templates.Broker{
+		URL:         h.URL,
+		Connected:   h.Connected,
+		Since:       micros(h.Since),
+		LastEventAt: micros(h.LastEventAt),
+		LastError:   h.LastError,
+		NextTryAt:   micros(h.NextTryAt),
+		Attempts:    h.Attempts,
+	}
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
