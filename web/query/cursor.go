@@ -14,7 +14,6 @@ const (
 	cursorVersion = 1
 	cursorOlder   = 0
 	cursorNewer   = 1
-	maxCursor     = 4_096 // characters
 )
 
 // Encode returns the cursor of the page that continues after pos, towards newer or older rows.
@@ -34,9 +33,6 @@ func Encode(pos state.Position, newer bool) string {
 
 // decode reverses Encode. It accepts nothing that Encode would not have returned.
 func decode(s string) (pos state.Position, newer, ok bool) {
-	if len(s) > maxCursor {
-		return pos, false, false
-	}
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil || len(b) < 2 || b[0] != cursorVersion {
 		return pos, false, false

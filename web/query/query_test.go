@@ -22,7 +22,7 @@ func position() state.Position {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	pos := position()
+	pos, long := position(), state.Position{ID: strings.Repeat("x", 100_000)}
 	tests := map[string]struct {
 		raw  string
 		want query.Tasks
@@ -40,6 +40,7 @@ func TestParse(t *testing.T) {
 		"default limit":  {"limit=50", query.Tasks{}},
 		"older":          {"cursor=" + query.Encode(pos, false), query.Tasks{From: &pos}},
 		"newer":          {"cursor=" + query.Encode(pos, true), query.Tasks{From: &pos, Newer: true}},
+		"long id":        {"cursor=" + query.Encode(long, false), query.Tasks{From: &long}},
 		"zero position":  {"cursor=" + query.Encode(state.Position{}, false), query.Tasks{From: &state.Position{}}},
 		"one among none": {"q=&q=x", query.Tasks{Text: "x"}},
 	}
@@ -79,7 +80,6 @@ func TestParseNamesTheWrongParameter(t *testing.T) {
 		"cursor cut to two":   {"cursor=" + good[:2], "cursor"},
 		"cursor cut to ten":   {"cursor=" + good[:10], "cursor"},
 		"cursor of version 2": {"cursor=Ag" + good[2:], "cursor"},
-		"cursor too long":     {"cursor=" + query.Encode(state.Position{ID: strings.Repeat("x", 4096)}, false), "cursor"},
 		"cursor of one byte":  {"cursor=AQ", "cursor"},
 		"cursor huge origin":  {"cursor=AQAAAP__________AQ", "cursor"},
 		"unknown":             {"zzz=1&offset=", "offset"},

@@ -1,0 +1,214 @@
+// Package api serves the state of a cluster as JSON under /api/v1: tasks, workers and an overview,
+// described by an OpenAPI document made from the same types. It only reads: it changes nothing,
+// authenticates nobody and lets no answer be cached.
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-chi/chi/v5"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/state"
+)
+
+// Backend is what the API reads.
+type Backend interface {
+	// View calls f with the cluster under a read lock.
+	View(f func(c *state.Cluster))
+	Health() monitor.Health
+	Rates() monitor.Rates
+}
+
+// Options of the API. Backend is required.
+type Options struct {
+	Backend Backend
+	Prefix  string       // URL path under which the host serves Umbel, such as /ops/celery; may be empty
+	Version string       // Umbel's version, for the OpenAPI document
+	Logger  *slog.Logger // nil discards
+}
+
+// api answers requests. It is safe for concurrent use.
+type api struct {
+	backend Backend
+	logger  *slog.Logger
+	epoch   string // names this run in entity tags: versions of another run mean other states
+	openAPI json.RawMessage
+}
+
+// New returns a handler of the API's resources by their paths below {prefix}/api/v1, so that hosts
+// mount it there or strip that much.
+func New(o Options) http.Handler {
+	a := &api{backend: o.Backend, logger: o.Logger, epoch: rand.Text()[:8]}
+	if a.logger == nil {
+		a.logger = slog.New(slog.DiscardHandler)
+	}
+	mux := chi.NewMux()
+	mux.Use(a.recovered, negotiated)
+	mux.NotFound(func(w http.ResponseWriter, _ *http.Request) {
+		problem(http.StatusNotFound, "There is no such resource; openapi.json lists what there is.").write(w)
+	})
+	mux.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", "GET, HEAD")
+		problem(http.StatusMethodNotAllowed, "The API only reads: use GET or HEAD.").write(w)
+	})
+	h := huma.NewAPI(config(o), adapter{mux})
+	a.register(h)
+	document, err := json.Marshal(h.OpenAPI())
+	if err != nil {
+		panic(err) // made of our own types alone
+	}
+	a.openAPI = document
+	return mux
+}
+
+func config(o Options) huma.Config {
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	registry.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[Problem]())
+	format := huma.Format{Marshal: marshal}
+	c := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			Info: &huma.Info{
+				Title:   "Umbel",
+				Version: o.Version,
+				Description: "Tasks and workers of a Celery cluster. Null is unknown. Times are RFC 3339 in UTC " +
+					"with microseconds, integers beyond ±2^53 are strings.",
+			},
+			Servers:    []*huma.Server{{URL: strings.TrimRight(o.Prefix, "/") + "/api/v1"}},
+			Components: &huma.Components{Schemas: registry},
+		},
+		// «json» is for types that end in +json.
+		Formats:       map[string]huma.Format{"application/json": format, "json": format},
+		DefaultFormat: "application/json",
+	}
+	c.AllowAdditionalPropertiesByDefault = true // so that a new field breaks no strict client
+	return c
+}
+
+// marshal writes v as JSON. Only v can make it fail: a client that has gone is no error.
+func marshal(w io.Writer, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, _ = w.Write(b.Bytes())
+	return nil
+}
+
+// answer is an answer in huma's terms.
+type answer[T any] struct{ Body T }
+
+// tagged is an answer that clients can ask for again by its entity tag.
+type tagged[T any] struct {
+	Status int
+	ETag   string `header:"ETag"`
+	Body   T
+}
+
+// view calls f with the cluster, unless the client has its present version.
+func (a *api) view(r *request, f func(c *state.Cluster)) (tag string, fresh bool) {
+	a.backend.View(func(c *state.Cluster) {
+		tag = fmt.Sprintf(`"%s-%d"`, a.epoch, c.Version())
+		if fresh = strings.Contains(r.ifNoneMatch, tag); !fresh {
+			f(c)
+		}
+	})
+	return tag, fresh
+}
+
+// reply answers with body, or says that the client has it already.
+func reply[T any](tag string, fresh bool, body T) *tagged[T] {
+	if fresh {
+		return &tagged[T]{Status: http.StatusNotModified, ETag: tag}
+	}
+	return &tagged[T]{Status: http.StatusOK, ETag: tag, Body: body}
+}
+
+func (a *api) tasks(_ context.Context, r *request) (*tagged[List[Task]], error) {
+	q, err := r.tasks()
+	if err != nil {
+		return nil, err
+	}
+	var page state.Page
+	tag, fresh := a.view(r, func(c *state.Cluster) { page = c.Tasks(q.State()) })
+	return reply(tag, fresh, fromPage(page)), nil
+}
+
+func (a *api) task(_ context.Context, r *taskRequest) (*tagged[Task], error) {
+	if err := r.plain(); err != nil {
+		return nil, err
+	}
+	var task state.Task
+	var held bool
+	tag, fresh := a.view(&r.request, func(c *state.Cluster) { task, held = c.Task(r.ID) })
+	if !held && !fresh {
+		return nil, unknownTask(r.ID)
+	}
+	return reply(tag, fresh, FromTask(task)), nil
+}
+
+func (a *api) taskEvents(_ context.Context, r *taskRequest) (*tagged[List[TaskEvent]], error) {
+	if err := r.plain(); err != nil {
+		return nil, err
+	}
+	var events []state.TaskEvent
+	tag, fresh := a.view(&r.request, func(c *state.Cluster) { events = c.TaskEvents(r.ID) })
+	if len(events) == 0 && !fresh {
+		return nil, unknownTask(r.ID)
+	}
+	return reply(tag, fresh, whole(events, fromTaskEvent)), nil
+}
+
+func (a *api) workers(_ context.Context, r *request) (*tagged[List[Worker]], error) {
+	if err := r.plain(); err != nil {
+		return nil, err
+	}
+	var workers []state.Worker
+	tag, fresh := a.view(r, func(c *state.Cluster) { workers = c.Workers() })
+	return reply(tag, fresh, whole(workers, FromWorker)), nil
+}
+
+func (a *api) worker(_ context.Context, r *workerRequest) (*tagged[Worker], error) {
+	if err := r.plain(); err != nil {
+		return nil, err
+	}
+	var worker state.Worker
+	var known bool
+	var others []state.Worker
+	tag, fresh := a.view(&r.request, func(c *state.Cluster) {
+		if worker, known = c.Worker(r.Name); !known {
+			others = c.Workers()
+		}
+	})
+	if !known && !fresh {
+		return nil, unknownWorker(r.Name, each(others, func(w state.Worker) string { return w.Name }))
+	}
+	return reply(tag, fresh, FromWorker(worker)), nil
+}
+
+func (a *api) overview(_ context.Context, r *request) (*answer[Overview], error) {
+	if err := r.plain(); err != nil {
+		return nil, err
+	}
+	var counts state.Counts
+	a.backend.View(func(c *state.Cluster) { counts = c.Counts() })
+	return &answer[Overview]{Body: Overview{
+		Counts: fromCounts(counts), Rates: fromRates(a.backend.Rates()), Health: fromHealth(a.backend.Health()),
+	}}, nil
+}
+
+func (a *api) document(context.Context, *struct{}) (*answer[json.RawMessage], error) {
+	return &answer[json.RawMessage]{Body: a.openAPI}, nil
+}

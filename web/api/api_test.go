@@ -1,0 +1,417 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/api"
+)
+
+const (
+	taskID   = "3f2a9a54-6c1e-4c2a-9a3f-0d7c5c1b2a01"
+	failedID = "3f2a9a54-6c1e-4c2a-9a3f-0d7c5c1b2a02"
+	oddID    = "odd/../id?é%2F \"<x>&"
+	oddName  = "celery@höst/1%2F#?"
+)
+
+// start is 2026-11-21T00:00:00Z in µs.
+const start = int64(1_795_219_200_000_000)
+
+// backend is a cluster that nothing writes to while requests run.
+type backend struct {
+	cluster *state.Cluster
+	health  monitor.Health
+	rates   monitor.Rates
+}
+
+func (b *backend) View(f func(c *state.Cluster)) { f(b.cluster) }
+func (b *backend) Health() monitor.Health        { return b.health }
+func (b *backend) Rates() monitor.Rates          { return b.rates }
+
+// apply folds in events, second by second.
+func (b *backend) apply(events ...state.Event) {
+	for i := range events {
+		e := &events[i]
+		at := start + int64(i)*1_000_000
+		e.Micros, e.ReceivedMicros = at, at
+		if e.Clock == 0 {
+			e.Clock = int64(i + 1)
+		}
+		b.cluster.Apply(e)
+	}
+}
+
+// newBackend returns a cluster with a task of each kind that matters here.
+func newBackend() *backend {
+	b := &backend{cluster: state.New(state.Options{})}
+	w1, w2 := "celery@w1", oddName
+	b.apply(
+		heartbeat(w1, 11),
+		heartbeat(w2, 22),
+		state.Event{
+			Kind: state.TaskSent, Hostname: "gen7@client", ID: taskID, Name: "shop.add", Args: "(1, 2)", Kwargs: "{}",
+			RootID: taskID, Queue: "celery", Exchange: "", RoutingKey: "celery", ETA: "2026-11-21T00:00:01.5+01:00",
+			Expires: "in a while",
+			Present: state.FieldName | state.FieldArgs | state.FieldKwargs | state.FieldRootID | state.FieldQueue |
+				state.FieldRoutingKey | state.FieldRetries | state.FieldETA | state.FieldExpires,
+		},
+		received(w1, 11, taskID, "shop.add", "2026-11-21T00:00:01.5+01:00", "in a while"),
+		state.Event{Kind: state.TaskStarted, Hostname: w1, PID: 11, ID: taskID},
+		state.Event{
+			Kind: state.TaskSucceeded, Hostname: w1, PID: 11, ID: taskID, Result: "3", Runtime: 0.25,
+			Present: state.FieldResult | state.FieldRuntime, Clock: 1 << 60,
+		},
+		received(w2, 22, failedID, "shop.pay", "", ""),
+		state.Event{
+			Kind: state.TaskFailed, Hostname: w2, PID: 22, ID: failedID, Exception: "ValueError('x')",
+			Traceback: "Traceback…", Runtime: math.NaN(),
+			Present: state.FieldException | state.FieldTraceback | state.FieldRuntime,
+		},
+		received(w2, 22, oddID, "shop.odd", "", ""),
+	)
+	return b
+}
+
+func heartbeat(hostname string, pid int64) state.Event {
+	return state.Event{
+		Kind: state.WorkerHeartbeat, Hostname: hostname, PID: pid, Freq: 2, Active: 1, Processed: 7,
+		Load: [3]float64{0.5, 1, 2}, Software: "py-celery", Version: "5.6.0", System: "Linux",
+		Present: state.FieldFreq | state.FieldActive | state.FieldProcessed | state.FieldLoad |
+			state.FieldSoftware | state.FieldVersion | state.FieldSystem,
+	}
+}
+
+func received(hostname string, pid int64, id, name, eta, expires string) state.Event {
+	e := state.Event{
+		Kind: state.TaskReceived, Hostname: hostname, PID: pid, ID: id, Name: name, Args: "(1, 2)", Kwargs: "{}",
+		ETA: eta, Expires: expires,
+		Present: state.FieldName | state.FieldArgs | state.FieldKwargs | state.FieldRetries,
+	}
+	if eta != "" {
+		e.Present |= state.FieldETA | state.FieldExpires
+	}
+	return e
+}
+
+// get answers one request, and checks what holds of every answer.
+func get(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+	check(t, w)
+	return w
+}
+
+func check(t *testing.T, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if got := w.Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("Cache-Control = %q, want no-store", got)
+	}
+	want := "application/json"
+	if w.Code >= http.StatusBadRequest {
+		want = "application/problem+json"
+	}
+	if got := w.Header().Get("Content-Type"); got != want && w.Code != http.StatusNotModified {
+		t.Errorf("Content-Type of %d = %q, want %q", w.Code, got, want)
+	}
+}
+
+func decode(t *testing.T, body string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	d := json.NewDecoder(strings.NewReader(body))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("decode %s: %v", body, err)
+	}
+	return v
+}
+
+func TestTask(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	got := decode(t, get(t, h, "/tasks/"+taskID).Body.String())
+	want := decode(t, `{
+		"id": "3f2a9a54-6c1e-4c2a-9a3f-0d7c5c1b2a01", "name": "shop.add", "state": "SUCCESS",
+		"args": "(1, 2)", "kwargs": "{}", "result": "3", "exception": null, "traceback": null,
+		"worker": "celery@w1", "client": "gen7@client", "queue": "celery", "exchange": null, "routing_key": "celery",
+		"priority": null, "retries": 0, "eta": "2026-11-20T23:00:01.500000Z", "expires": "in a while",
+		"root_id": "3f2a9a54-6c1e-4c2a-9a3f-0d7c5c1b2a01", "parent_id": null, "children": [], "group_id": null,
+		"sent_at": "2026-11-21T00:00:02.000000Z", "received_at": "2026-11-21T00:00:03.000000Z",
+		"started_at": "2026-11-21T00:00:04.000000Z", "succeeded_at": "2026-11-21T00:00:05.000000Z",
+		"failed_at": null, "retried_at": null, "revoked_at": null, "rejected_at": null,
+		"updated_at": "2026-11-21T00:00:05.000000Z", "wait_seconds": 2, "runtime_seconds": 0.25,
+		"clock": "1152921504606846976",
+		"executions": [{
+			"attempt": 0, "worker": "celery@w1", "pid": 11, "state": "SUCCESS", "inferred": false,
+			"result": "3", "exception": null, "traceback": null,
+			"received_at": "2026-11-21T00:00:03.000000Z", "started_at": "2026-11-21T00:00:04.000000Z",
+			"succeeded_at": "2026-11-21T00:00:05.000000Z", "failed_at": null, "retried_at": null,
+			"revoked_at": null, "rejected_at": null, "runtime_seconds": 0.25
+		}],
+		"redelivered": false, "orphaned": false, "truncated": false
+	}`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("task (-want +got):\n%s", diff)
+	}
+}
+
+func TestTaskEvents(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	got := decode(t, get(t, h, "/tasks/"+taskID+"/events").Body.String())
+	first, _ := json.Marshal(got["items"].([]any)[1])
+	want := decode(t, `{
+		"type": "task-received", "hostname": "celery@w1", "pid": 11, "occurred_at": "2026-11-21T00:00:03.000000Z",
+		"clock": 4, "repaired_clock": 4
+	}`)
+	if diff := cmp.Diff(want, decode(t, string(first))); diff != "" {
+		t.Errorf("second event (-want +got):\n%s", diff)
+	}
+	if got, want := got["total"], json.Number("4"); got != want {
+		t.Errorf("total = %v, want %v", got, want)
+	}
+}
+
+func TestWorker(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/workers/celery@w1").Body.String())
+	want := decode(t, `{
+		"name": "celery@w1", "pid": 11, "status": "online", "last_heartbeat_at": "2026-11-21T00:00:00.000000Z",
+		"freq_seconds": 2, "active": 1, "processed": 7, "load": [0.5, 1, 2], "software": "py-celery",
+		"version": "5.6.0", "system": "Linux", "restarts": 0, "clock": "1152921504606846976",
+		"queues": null, "pool": null
+	}`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("worker (-want +got):\n%s", diff)
+	}
+}
+
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	b.rates = monitor.Rates{Events: 9.5, Received: 3, Succeeded: 2, Failed: 1}
+	b.health = monitor.Health{
+		Ready: true, Messages: 8, Events: 9, Latency: 1500 * time.Microsecond,
+		Rejected: map[string]uint64{"malformed JSON": 2},
+		Broker: monitor.BrokerHealth{
+			URL: "amqp://u:***@h//", Since: time.UnixMicro(start), LastError: "connection refused",
+			NextTryAt: time.UnixMicro(start + 1), Attempts: 3,
+		},
+	}
+	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/overview").Body.String())
+	want := decode(t, `{
+		"counts": {
+			"tasks": 3,
+			"by_state": {"PENDING": 0, "RECEIVED": 1, "STARTED": 0, "RETRY": 0, "SUCCESS": 1, "FAILURE": 1, "REVOKED": 0,
+				"REJECTED": 0},
+			"by_name": {"shop.add": 1, "shop.pay": 1, "shop.odd": 1},
+			"workers": {"online": 2, "late": 0, "offline": 0, "stopping": 0}, "orphaned": 0, "evicted": 0
+		},
+		"rates": {"events": 9.5, "received": 3, "succeeded": 2, "failed": 1, "retried": 0},
+		"health": {
+			"ready": true, "messages": 8, "events": 9, "latency_seconds": 0.0015, "rejected": {"malformed JSON": 2},
+			"broker": {
+				"url": "amqp://u:***@h//", "connected": false, "since": "2026-11-21T00:00:00.000000Z",
+				"last_event_at": null, "last_error": "connection refused", "next_try_at": "2026-11-21T00:00:00.000001Z",
+				"attempts": 3
+			}
+		}
+	}`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("overview (-want +got):\n%s", diff)
+	}
+}
+
+func TestOverviewNamesTheMostFrequentTasks(t *testing.T) {
+	t.Parallel()
+	b := &backend{cluster: state.New(state.Options{})}
+	for i := range 150 {
+		for range 1 + i/149 {
+			b.apply(received("celery@w1", 1, fmt.Sprintf("id-%d-%d", i, b.cluster.Version()), fmt.Sprintf("task%03d", i), "", ""))
+		}
+	}
+	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/overview").Body.String())
+	names := got["counts"].(map[string]any)["by_name"].(map[string]any)
+	if got, want := len(names), 100; got != want {
+		t.Errorf("names = %d, want %d", got, want)
+	}
+	if got, want := names["task149"], json.Number("2"); got != want {
+		t.Errorf("count of the most frequent name = %v, want %v", got, want)
+	}
+}
+
+func TestTasksFilters(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	tests := map[string][]string{
+		"":                                    {oddID, failedID, taskID},
+		"?state=success,Failure":              {failedID, taskID},
+		"?state=received":                     {oddID},
+		"?state=CUSTOM":                       {},
+		"?name=shop.pay&name=shop.odd":        {oddID, failedID},
+		"?worker=" + url.QueryEscape(oddName): {oddID, failedID},
+		"?q=valueerror":                       {failedID},
+		"?root=" + taskID:                     {taskID},
+		"?state=SUCCESS&name=shop.pay":        {},
+		"?limit=1":                            {oddID},
+	}
+	for target, want := range tests {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			got := ids(decode(t, get(t, h, "/tasks"+target).Body.String()))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("ids (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTasksPages(t *testing.T) {
+	t.Parallel()
+	b := &backend{cluster: state.New(state.Options{})}
+	var all []string
+	for i := range 7 {
+		all = append([]string{fmt.Sprintf("id %d/é", i)}, all...)
+		b.apply(received("celery@w1", 1, all[0], "n", "", ""))
+	}
+	h := api.New(api.Options{Backend: b})
+	page := func(cursor any) map[string]any {
+		target := "/tasks?limit=3"
+		if cursor != nil {
+			target += "&cursor=" + url.QueryEscape(cursor.(string))
+		}
+		return decode(t, get(t, h, target).Body.String())
+	}
+	first := page(nil)
+	second := page(first["next"])
+	third := page(second["next"])
+	got := append(append(ids(first), ids(second)...), ids(third)...)
+	if diff := cmp.Diff(all, got); diff != "" {
+		t.Errorf("ids on three pages (-want +got):\n%s", diff)
+	}
+	if first["prev"] != nil || third["next"] != nil {
+		t.Errorf("list goes on beyond its ends: prev %v, next %v", first["prev"], third["next"])
+	}
+	if diff := cmp.Diff(ids(second), ids(page(third["prev"]))); diff != "" {
+		t.Errorf("page before the third (-second +got):\n%s", diff)
+	}
+	if got, want := first["total"], json.Number("7"); got != want {
+		t.Errorf("total = %v, want %v", got, want)
+	}
+}
+
+func TestNamesSurviveEveryMount(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	router := chi.NewRouter()
+	router.Mount("/ops/api/v1", h)
+	hosts := map[string]struct {
+		handler http.Handler
+		base    string
+	}{
+		"alone":        {h, ""},
+		"stripped":     {http.StripPrefix("/api/v1", h), "/api/v1"},
+		"chi":          {router, "/ops/api/v1"},
+		"stripped chi": {http.StripPrefix("/x", router), "/x/ops/api/v1"},
+	}
+	for name, host := range hosts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for target, want := range map[string]string{
+				"/tasks/" + url.PathEscape(oddID):             `"id":"odd/../id?é%2F \"<x>&"`,
+				"/tasks/" + url.PathEscape(oddID) + "/events": `"type":"task-received"`,
+				"/workers/" + url.PathEscape(oddName):         `"name":"celery@höst/1%2F#?"`,
+				"/workers/celery@h%C3%B6st/1%252F%23%3F":      `"name":"celery@höst/1%2F#?"`,
+				"/workers/celery%40w1":                        `"name":"celery@w1"`,
+				"/workers/celery@w1":                          `"name":"celery@w1"`,
+			} {
+				w := get(t, host.handler, host.base+target)
+				if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+					t.Errorf("GET %s = %d %s, want %s", target, w.Code, w.Body, want)
+				}
+			}
+		})
+	}
+}
+
+func TestEntityTags(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	h := api.New(api.Options{Backend: b})
+	for _, target := range []string{"/tasks?state=SUCCESS", "/tasks/" + taskID, "/tasks/" + taskID + "/events", "/workers", "/workers/celery@w1"} {
+		tag := get(t, h, target).Header().Get("ETag")
+		again := func() int {
+			r := httptest.NewRequest(http.MethodGet, target, nil)
+			r.Header.Set("If-None-Match", `"other", W/`+tag)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			check(t, w)
+			if w.Code == http.StatusNotModified && w.Body.Len() > 0 {
+				t.Errorf("GET %s answers 304 with a body", target)
+			}
+			return w.Code
+		}
+		if got, want := again(), http.StatusNotModified; got != want {
+			t.Errorf("GET %s with its ETag %s = %d, want %d", target, tag, got, want)
+		}
+		b.apply(received("celery@w1", 11, "new "+target, "n", "", ""))
+		if got, want := again(), http.StatusOK; got != want {
+			t.Errorf("GET %s after a change = %d, want %d", target, got, want)
+		}
+	}
+	other := api.New(api.Options{Backend: b})
+	if a, b := get(t, h, "/workers").Header().Get("ETag"), get(t, other, "/workers").Header().Get("ETag"); a == b {
+		t.Errorf("two runs share the ETag %s", a)
+	}
+}
+
+func TestHead(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(api.New(api.Options{Backend: newBackend()}))
+	defer server.Close()
+	for target, want := range map[string]int{"/tasks": 200, "/workers/celery@w1": 200, "/tasks/none": 404} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodHead, server.URL+target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got := resp.StatusCode; got != want {
+			t.Errorf("HEAD %s = %d, want %d", target, got, want)
+		}
+	}
+}
+
+func TestPanicShowsNothing(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	h := api.New(api.Options{Backend: &backend{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	w := get(t, h, "/tasks")
+	if got, want := w.Code, http.StatusInternalServerError; got != want {
+		t.Fatalf("status = %d, want %d", got, want)
+	}
+	if body := w.Body.String(); strings.Contains(body, "nil pointer") || strings.Contains(body, ".go") {
+		t.Errorf("answer shows internals: %s", body)
+	}
+	if !strings.Contains(log.String(), "nil pointer") || !strings.Contains(log.String(), "stack=") {
+		t.Errorf("log lacks the panic: %s", log.String())
+	}
+}

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/state"
+)
+
+// Overview is the cluster at a glance.
+type Overview struct {
+	Counts Counts `json:"counts"`
+	Rates  Rates  `json:"rates"`
+	Health Health `json:"health"`
+}
+
+// Counts are totals over the tasks and workers held in memory.
+type Counts struct {
+	Tasks    int            `json:"tasks"`
+	ByState  map[string]int `json:"by_state" doc:"Tasks by state; every built-in state is present."`
+	ByName   map[string]int `json:"by_name" doc:"Tasks by name, the 100 most frequent names."`
+	Workers  map[string]int `json:"workers" doc:"Workers by status; every status is present."`
+	Orphaned int            `json:"orphaned" doc:"Tasks whose process has ended without reporting an end."`
+	Evicted  uint64         `json:"evicted" doc:"Tasks dropped to bound memory."`
+}
+
+// Rates are per second, over the last ten full seconds.
+type Rates struct {
+	Events    float64 `json:"events"`
+	Received  float64 `json:"received"`
+	Succeeded float64 `json:"succeeded"`
+	Failed    float64 `json:"failed"`
+	Retried   float64 `json:"retried"`
+}
+
+// Health says how Umbel itself is doing.
+type Health struct {
+	Ready          bool              `json:"ready"`
+	Broker         Broker            `json:"broker"`
+	Rejected       map[string]uint64 `json:"rejected" doc:"Events and messages that could not be used, by cause."`
+	Messages       uint64            `json:"messages" doc:"Broker messages read."`
+	Events         uint64            `json:"events" doc:"Events folded into the state."`
+	LatencySeconds float64           `json:"latency_seconds" doc:"From the receipt of the newest batch until it was folded."`
+}
+
+// Broker is the state of the broker connection.
+type Broker struct {
+	URL         string  `json:"url" doc:"The password is masked."`
+	Connected   bool    `json:"connected"`
+	Since       Time    `json:"since" doc:"When connected last changed."`
+	LastEventAt Time    `json:"last_event_at"`
+	LastError   *string `json:"last_error" doc:"Why it is not connected."`
+	NextTryAt   Time    `json:"next_try_at" doc:"When the next connection is tried, null if connected."`
+	Attempts    int     `json:"attempts" doc:"Failed tries since it was last connected."`
+}
+
+// maxNames bounds by_name: strangers choose how many task names there are.
+const maxNames = 100
+
+func fromCounts(c state.Counts) Counts {
+	d := Counts{
+		Tasks: c.Tasks, ByState: map[string]int{}, ByName: busiest(c.ByName), Workers: map[string]int{},
+		Orphaned: c.Orphaned, Evicted: c.Evicted,
+	}
+	for _, s := range state.States() {
+		d.ByState[string(s)] = 0
+	}
+	for s, n := range c.ByState {
+		d.ByState[string(s)] = n
+	}
+	for _, s := range []state.Status{state.Online, state.Late, state.Offline, state.Stopping} {
+		d.Workers[string(s)] = c.Workers[s]
+	}
+	return d
+}
+
+// busiest returns the entries with the highest counts, ties by name.
+func busiest(counts map[string]int) map[string]int {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	top := map[string]int{}
+	for _, name := range names[:min(len(names), maxNames)] {
+		top[name] = counts[name]
+	}
+	return top
+}
+
+func fromRates(r monitor.Rates) Rates {
+	return Rates{
+		Events: r.Events, Received: r.Received, Succeeded: r.Succeeded, Failed: r.Failed, Retried: r.Retried,
+	}
+}
+
+func fromHealth(h monitor.Health) Health {
+	d := Health{
+		Ready: h.Ready, Rejected: map[string]uint64{}, Messages: h.Messages, Events: h.Events,
+		LatencySeconds: h.Latency.Seconds(),
+		Broker: Broker{
+			URL: h.Broker.URL, Connected: h.Broker.Connected, Since: timeOf(h.Broker.Since),
+			LastEventAt: timeOf(h.Broker.LastEventAt), LastError: text(h.Broker.LastError),
+			NextTryAt: timeOf(h.Broker.NextTryAt), Attempts: h.Broker.Attempts,
+		},
+	}
+	maps.Copy(d.Rejected, h.Rejected)
+	return d
+}

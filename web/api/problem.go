@@ -1,0 +1,121 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// Problem is what clients get instead of an answer (RFC 9457).
+type Problem struct {
+	Type      string   `json:"type" example:"about:blank"`
+	Title     string   `json:"title" doc:"The status in words." example:"Bad Request"`
+	Status    int      `json:"status" example:"400"`
+	Detail    string   `json:"detail" doc:"What is wrong, in one sentence."`
+	Parameter string   `json:"parameter,omitempty" doc:"The query parameter that is wrong." example:"limit"`
+	Errors    []Detail `json:"errors,omitempty" nullable:"false"`
+}
+
+// Detail is one thing that is wrong with a request.
+type Detail struct {
+	Location string `json:"location" example:"query.limit"`
+	Message  string `json:"message" example:"must be a whole number from 1 to 500"`
+}
+
+func problem(status int, detail string) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// badParameter reports a query parameter that is wrong.
+func badParameter(e *query.Error) *Problem {
+	e = &query.Error{Param: shorten(e.Param), Message: e.Message}
+	p := problem(http.StatusBadRequest, "Parameter "+e.Error()+".")
+	p.Parameter = e.Param
+	p.Errors = []Detail{{Location: "query." + e.Param, Message: e.Message}}
+	return p
+}
+
+func unknownTask(id string) *Problem {
+	return problem(http.StatusNotFound,
+		fmt.Sprintf("Task %q is not held: no event of it was seen, or it was dropped to bound memory.", shorten(id)))
+}
+
+func unknownWorker(name string, known []string) *Problem {
+	detail := fmt.Sprintf("No worker is named %q.", shorten(name))
+	if near := nearest(name, known); near != "" {
+		detail = fmt.Sprintf("No worker is named %q; the nearest is %q.", shorten(name), near)
+	}
+	return problem(http.StatusNotFound, detail)
+}
+
+// Error returns the detail.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus returns the HTTP status.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType returns the media type of problems.
+func (p *Problem) ContentType(string) string { return problemType }
+
+const problemType = "application/problem+json"
+
+// write answers with the problem, for what no operation handles.
+func (p *Problem) write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", problemType)
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // fails only if the client has gone
+}
+
+// shorten bounds what a client sent before it is sent back.
+func shorten(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// nearest returns the known name that was probably meant, empty if none is near.
+func nearest(name string, known []string) string {
+	if name == "" || len(name) > 255 {
+		return ""
+	}
+	name = strings.ToLower(name)
+	best, least := "", len(name)/2+1
+	for _, k := range known {
+		lower := strings.ToLower(k)
+		if strings.Contains(lower, name) {
+			return k
+		}
+		if len(lower) > 2*len(name) {
+			continue
+		}
+		if d := distance(name, lower); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's, in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,116 @@
+package api_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/umbelhq/umbel/web/api"
+)
+
+func ids(list map[string]any) []string {
+	found := []string{}
+	for _, item := range list["items"].([]any) {
+		found = append(found, item.(map[string]any)["id"].(string))
+	}
+	return found
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	long := strings.Repeat("é", 5000)
+	tests := map[string]struct {
+		target    string
+		status    int
+		parameter string
+		detail    string
+	}{
+		"limit":             {"/tasks?limit=501", 400, "limit", "limit must be a whole number from 1 to 500"},
+		"state":             {"/tasks?state=a%20b", 400, "state", "state must be"},
+		"cursor":            {"/tasks?cursor=x", 400, "cursor", "cursor must be"},
+		"unknown parameter": {"/tasks?stat=SUCCESS", 400, "stat", "stat is not a parameter of this list"},
+		"escape":            {"/tasks?q=a&name=%zz", 400, "name", "name is not URL-encoded"},
+		"semicolon":         {"/tasks?q=a;b", 400, "q", "q is not URL-encoded"},
+		"long parameter":    {"/tasks?" + long + "=1", 400, strings.Repeat("é", 100) + "…", "is not a parameter"},
+		"task parameter":    {"/tasks/" + taskID + "?limit=1", 400, "limit", "limit is not a parameter of this resource"},
+		"event parameter":   {"/tasks/" + taskID + "/events?a=1", 400, "a", "a is not a parameter"},
+		"workers parameter": {"/workers?z=1&b=1", 400, "b", "b is not a parameter"},
+		"worker parameter":  {"/workers/celery@w1?z=1", 400, "z", "z is not a parameter"},
+		"overview":          {"/overview?z=1", 400, "z", "z is not a parameter"},
+		"task":              {"/tasks/none", 404, "", `Task "none" is not held`},
+		"long task":         {"/tasks/" + url.PathEscape(long), 404, "", strings.Repeat("é", 100) + `…" is not held`},
+		"no task":           {"/tasks/", 404, "", `Task "" is not held`},
+		"events":            {"/tasks/none/events", 404, "", `Task "none" is not held`},
+		"worker":            {"/workers/nothing-like-it", 404, "", `No worker is named "nothing-like-it".`},
+		"worker misspelt":   {"/workers/celary@W1", 404, "", `the nearest is "celery@w1"`},
+		"worker's host":     {"/workers/w1", 404, "", `the nearest is "celery@w1"`},
+		"long worker":       {"/workers/" + url.PathEscape(long), 404, "", `…".`},
+		"resource":          {"/nothing", 404, "", "openapi.json"},
+		"root":              {"/", 404, "", "openapi.json"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := get(t, h, tt.target)
+			got := decode(t, w.Body.String())
+			if w.Code != tt.status || got["title"] != http.StatusText(tt.status) || got["type"] != "about:blank" {
+				t.Errorf("problem = %d %v, want status %d", w.Code, got, tt.status)
+			}
+			if detail := got["detail"].(string); !strings.Contains(detail, tt.detail) {
+				t.Errorf("detail = %q, want it to contain %q", detail, tt.detail)
+			}
+			if tt.parameter == "" {
+				return
+			}
+			if got["parameter"] != tt.parameter {
+				t.Errorf("parameter = %q, want %q", got["parameter"], tt.parameter)
+			}
+			location := got["errors"].([]any)[0].(map[string]any)["location"]
+			if want := "query." + tt.parameter; location != want {
+				t.Errorf("location = %q, want %q", location, want)
+			}
+		})
+	}
+}
+
+func TestMethodsAreReadOnly(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, "BREW"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, "/tasks/"+taskID, nil))
+		check(t, w)
+		if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s = %d, Allow %q, want 405 and GET, HEAD", method, w.Code, w.Header().Get("Allow"))
+		}
+	}
+}
+
+func TestAccept(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	for accept, want := range map[string]int{
+		"":                                 200,
+		"*/*":                              200,
+		"application/*;q=0.1":              200,
+		"text/html, application/json;q=.5": 200,
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": 200,
+		"application/json; charset=utf-8":                                 200,
+		"text/html":                                                       406,
+		"application/json;q=0":                                            406,
+		"json":                                                            406,
+		"/;;,":                                                            406,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/workers", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		check(t, w)
+		if got := w.Code; got != want {
+			t.Errorf("Accept %q = %d, want %d", accept, got, want)
+		}
+	}
+}

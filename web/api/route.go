@@ -1,0 +1,101 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	"github.com/go-chi/chi/v5"
+
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// adapter registers operations on a router.
+type adapter struct{ *chi.Mux }
+
+// Handle registers the operation for GET and HEAD. A parameter at the end of its path takes the whole
+// rest, since names of workers may hold slashes that a proxy has unescaped.
+func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
+	pattern, rest := op.Path, ""
+	if i := strings.LastIndex(pattern, "{"); strings.HasSuffix(pattern, "}") {
+		pattern, rest = pattern[:i]+"*", pattern[i+1:len(pattern)-1]
+	}
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		if rest != "" {
+			r.SetPathValue(rest, chi.URLParam(r, "*"))
+		}
+		h(humachi.NewContext(op, r, w))
+	}
+	a.Get(pattern, serve)
+	a.Head(pattern, serve)
+}
+
+func (a *api) register(h huma.API) {
+	problems := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")
+	operation := func(id, path, summary string, statuses ...int) huma.Operation {
+		op := huma.Operation{
+			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
+			SkipValidateParams: true, // query.Parse does it
+			Responses:          map[string]*huma.Response{},
+		}
+		for _, s := range append(statuses, http.StatusNotAcceptable, http.StatusInternalServerError) {
+			op.Responses[strconv.Itoa(s)] = &huma.Response{
+				Description: http.StatusText(s),
+				Content:     map[string]*huma.MediaType{problemType: {Schema: problems}},
+			}
+		}
+		return op
+	}
+	cacheable := func(op huma.Operation, params ...*huma.Param) huma.Operation {
+		op.Parameters = append(params, ifNoneMatch())
+		op.Responses["304"] = &huma.Response{Description: "The cluster has not changed since that ETag."}
+		return op
+	}
+	const bad, missing = http.StatusBadRequest, http.StatusNotFound
+	huma.Register(h, cacheable(operation("list-tasks", "/tasks", "Tasks, newest change first", bad), taskParams()...), a.tasks)
+	huma.Register(h, cacheable(operation("get-task", "/tasks/{id}", "One task", bad, missing)), a.task)
+	huma.Register(h, cacheable(operation("list-task-events", "/tasks/{id}/events",
+		"Events of a task in causal order", bad, missing)), a.taskEvents)
+	huma.Register(h, cacheable(operation("list-workers", "/workers", "Workers by name", bad)), a.workers)
+	huma.Register(h, cacheable(operation("get-worker", "/workers/{name}", "One worker", bad, missing)), a.worker)
+	huma.Register(h, operation("get-overview", "/overview", "Counts, rates and health", bad), a.overview)
+	huma.Register(h, operation("get-openapi", "/openapi.json", "This description, as OpenAPI 3.1"), a.document)
+}
+
+func ifNoneMatch() *huma.Param {
+	return &huma.Param{
+		Name: "If-None-Match", In: "header", Description: "ETag of an answer that the client has.",
+		Schema: &huma.Schema{Type: huma.TypeString},
+	}
+}
+
+// taskParams describes what query.Parse reads.
+func taskParams() []*huma.Param {
+	one := func(name, doc string, s huma.Schema) *huma.Param {
+		return &huma.Param{Name: name, In: "query", Description: doc, Schema: &s}
+	}
+	many := func(name, doc string, item huma.Schema) *huma.Param {
+		return &huma.Param{
+			Name: name, In: "query", Description: doc, Explode: new(true),
+			Schema: &huma.Schema{Type: huma.TypeArray, Items: &item, MaxItems: new(query.MaxValues)},
+		}
+	}
+	text := huma.Schema{Type: huma.TypeString}
+	return []*huma.Param{
+		many("state", "Any of these states, in any case; may also be separated by commas.",
+			huma.Schema{Type: huma.TypeString, Examples: []any{"FAILURE"}}),
+		many("name", "Any of these task names, exactly.", text),
+		many("worker", "Any of these worker node names, exactly.", text),
+		one("q", "Text in id, name, args, kwargs, result or exception, in any case.",
+			huma.Schema{Type: huma.TypeString, MaxLength: new(query.MaxText)}),
+		one("root", "Id of the first task of a workflow.", text),
+		one("limit", "Most tasks to return.", huma.Schema{
+			Type: huma.TypeInteger, Default: query.DefaultLimit,
+			Minimum: new(1.0), Maximum: new(float64(query.MaxLimit)),
+		}),
+		one("cursor", "Where to continue: next or prev of an earlier answer.", text),
+	}
+}

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// Task is what is known of one task. Null is unknown.
+type Task struct {
+	ID        string  `json:"id"`
+	Name      *string `json:"name"`
+	State     string  `json:"state" doc:"State by Celery's upper-case name, or a custom state." example:"SUCCESS"`
+	Args      *string `json:"args" doc:"Python repr as sent."`
+	Kwargs    *string `json:"kwargs" doc:"Python repr as sent."`
+	Result    *string `json:"result" doc:"Python repr as sent."`
+	Exception *string `json:"exception"`
+	Traceback *string `json:"traceback"`
+
+	Worker     *string `json:"worker" doc:"Node name of the newest execution."`
+	Client     *string `json:"client" doc:"Node name of the publisher."`
+	Queue      *string `json:"queue"`
+	Exchange   *string `json:"exchange"`
+	RoutingKey *string `json:"routing_key"`
+	Priority   *Int    `json:"priority"`
+	Retries    *Int    `json:"retries"`
+	ETA        *string `json:"eta" doc:"RFC 3339 in UTC with microseconds; text that is no ISO 8601 time stays as sent."`
+	Expires    *string `json:"expires" doc:"RFC 3339 in UTC with microseconds; text that is no ISO 8601 time stays as sent."`
+
+	RootID   *string  `json:"root_id"`
+	ParentID *string  `json:"parent_id"`
+	Children []string `json:"children" nullable:"false" doc:"Ids of the tasks that it published."`
+	GroupID  *string  `json:"group_id"`
+
+	SentAt      Time `json:"sent_at" doc:"By the wall clock of the sender, like all times of a task."`
+	ReceivedAt  Time `json:"received_at"`
+	StartedAt   Time `json:"started_at"`
+	SucceededAt Time `json:"succeeded_at"`
+	FailedAt    Time `json:"failed_at"`
+	RetriedAt   Time `json:"retried_at"`
+	RevokedAt   Time `json:"revoked_at"`
+	RejectedAt  Time `json:"rejected_at"`
+	UpdatedAt   Time `json:"updated_at" doc:"Newest time of its events."`
+
+	WaitSeconds    *float64 `json:"wait_seconds" doc:"From sent, or else received, to started."`
+	RuntimeSeconds *float64 `json:"runtime_seconds" doc:"As measured by the worker."`
+	Clock          *Int     `json:"clock" doc:"Repaired Lamport clock of its newest event, by which lists are ordered."`
+
+	Executions []Execution `json:"executions" nullable:"false" doc:"Oldest first; the last one is shown in the fields above."`
+
+	Redelivered bool `json:"redelivered" doc:"An attempt was received more than once."`
+	Orphaned    bool `json:"orphaned" doc:"The process that ran it has ended without reporting an end."`
+	Truncated   bool `json:"truncated" doc:"Some text was cut or dropped to bound memory."`
+}
+
+// TransformSchema lets integers that may be unknown be null.
+func (Task) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Task](s) }
+
+// FromTask returns the task in the form of the API.
+func FromTask(t state.Task) Task {
+	d := Task{
+		ID: t.ID, Name: t.Name, State: string(t.State),
+		Args: t.Args, Kwargs: t.Kwargs, Result: t.Result, Exception: t.Exception, Traceback: t.Traceback,
+		Worker: t.Worker, Client: t.Client, Queue: t.Queue, Exchange: t.Exchange, RoutingKey: t.RoutingKey,
+		Retries: integer(t.Retries), ETA: isoTime(t.ETA), Expires: isoTime(t.Expires),
+		RootID: t.RootID, ParentID: t.ParentID, Children: append([]string{}, t.Children...),
+		SentAt: Time(t.SentAt), ReceivedAt: Time(t.ReceivedAt), StartedAt: Time(t.StartedAt),
+		SucceededAt: Time(t.SucceededAt), FailedAt: Time(t.FailedAt), RetriedAt: Time(t.RetriedAt),
+		RevokedAt: Time(t.RevokedAt), RejectedAt: Time(t.RejectedAt), UpdatedAt: Time(t.UpdatedAt),
+		WaitSeconds: number(t.WaitSeconds), RuntimeSeconds: number(t.RuntimeSeconds),
+		Clock:       positive(t.Stamp.Clock),
+		Executions:  make([]Execution, len(t.Executions)),
+		Redelivered: t.Redelivered, Orphaned: t.Orphaned, Truncated: t.Truncated,
+	}
+	for i, e := range t.Executions {
+		d.Executions[i] = fromExecution(e)
+	}
+	return d
+}
+
+// Execution is one run of a task on one worker process. Null is unknown.
+type Execution struct {
+	Attempt   Int     `json:"attempt" doc:"Retries when it was received, 0 for the first."`
+	Worker    *string `json:"worker"`
+	PID       *Int    `json:"pid"`
+	State     string  `json:"state"`
+	Inferred  bool    `json:"inferred" doc:"Its task-received was not seen."`
+	Result    *string `json:"result"`
+	Exception *string `json:"exception"`
+	Traceback *string `json:"traceback"`
+
+	ReceivedAt  Time `json:"received_at"`
+	StartedAt   Time `json:"started_at"`
+	SucceededAt Time `json:"succeeded_at"`
+	FailedAt    Time `json:"failed_at"`
+	RetriedAt   Time `json:"retried_at"`
+	RevokedAt   Time `json:"revoked_at"`
+	RejectedAt  Time `json:"rejected_at"`
+
+	RuntimeSeconds *float64 `json:"runtime_seconds"`
+}
+
+// TransformSchema lets integers that may be unknown be null.
+func (Execution) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable[Execution](s)
+}
+
+func fromExecution(e state.Execution) Execution {
+	return Execution{
+		Attempt: Int(e.Attempt), Worker: text(e.Worker), PID: positive(e.PID), State: string(e.State),
+		Inferred: e.Inferred, Result: e.Result, Exception: e.Exception, Traceback: e.Traceback,
+		ReceivedAt: Time(e.ReceivedAt), StartedAt: Time(e.StartedAt), SucceededAt: Time(e.SucceededAt),
+		FailedAt: Time(e.FailedAt), RetriedAt: Time(e.RetriedAt), RevokedAt: Time(e.RevokedAt),
+		RejectedAt: Time(e.RejectedAt), RuntimeSeconds: number(e.RuntimeSeconds),
+	}
+}
+
+// TaskEvent is one event of a task. Null is unknown.
+type TaskEvent struct {
+	Type          string `json:"type" example:"task-received"`
+	Hostname      string `json:"hostname" doc:"Node name of the sender."`
+	PID           *Int   `json:"pid"`
+	OccurredAt    Time   `json:"occurred_at" doc:"By the wall clock of the sender."`
+	Clock         *Int   `json:"clock" doc:"Lamport clock as sent."`
+	RepairedClock *Int   `json:"repaired_clock" doc:"Lamport clock that orders it among all events."`
+}
+
+// TransformSchema lets integers that may be unknown be null.
+func (TaskEvent) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable[TaskEvent](s)
+}
+
+func fromTaskEvent(e state.TaskEvent) TaskEvent {
+	return TaskEvent{
+		Type: e.Type, Hostname: e.Hostname, PID: positive(e.PID), OccurredAt: Time(e.Stamp.Micros),
+		Clock: positive(e.Clock), RepairedClock: positive(e.Stamp.Clock),
+	}
+}
+
+// text returns s, nil if it is empty: not known.
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Time is an instant in µs since 1970 UTC. In JSON it is RFC 3339 in UTC with six decimals. 0 means
+// unknown and is null, as is what lies outside the years 0 to 9999.
+type Time int64
+
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// MarshalJSON returns the time as a JSON string, or null.
+func (t Time) MarshalJSON() ([]byte, error) {
+	at := time.UnixMicro(int64(t)).UTC()
+	if year := at.Year(); t == 0 || year < 0 || year > 9999 {
+		return []byte("null"), nil
+	}
+	return at.AppendFormat(nil, `"`+timeLayout+`"`), nil
+}
+
+// Schema describes the JSON form.
+func (Time) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeString, Nullable: true, Format: "date-time",
+		Examples: []any{"2026-11-21T00:49:15.467538Z"},
+	}
+}
+
+func timeOf(t time.Time) Time {
+	if t.IsZero() {
+		return 0
+	}
+	return Time(t.UnixMicro())
+}
+
+// maxSafe is the greatest integer up to which every reader of JSON numbers is exact.
+const maxSafe = 1 << 53
+
+// Int is an integer that others sent. In JSON it is a number, or a string of digits beyond ±2^53,
+// where many readers would round it.
+type Int int64
+
+// MarshalJSON returns the integer as a JSON number or string.
+func (i Int) MarshalJSON() ([]byte, error) {
+	b := strconv.AppendInt(make([]byte, 0, 24), int64(i), 10)
+	if i >= -maxSafe && i <= maxSafe {
+		return b, nil
+	}
+	return append(append([]byte{'"'}, b...), '"'), nil
+}
+
+// Schema describes the JSON form.
+func (Int) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{AnyOf: []*huma.Schema{
+		{Type: huma.TypeInteger, Format: "int64"},
+		{Type: huma.TypeString, Pattern: `^-?[0-9]+$`, Description: "Beyond ±2^53."},
+	}}
+}
+
+// integer returns n, nil if it is not known.
+func integer(n *int64) *Int { return (*Int)(n) }
+
+// positive returns n, nil if it is 0: not known.
+func positive(n int64) *Int {
+	if n == 0 {
+		return nil
+	}
+	return new(Int(n))
+}
+
+// number returns f, nil if it is not known or has no JSON form.
+func number(f *float64) *float64 {
+	if f == nil || math.IsNaN(*f) || math.IsInf(*f, 0) {
+		return nil
+	}
+	return f
+}
+
+// isoTime returns a time that Celery sent as text in the form of Time. Text that is not ISO 8601
+// stays as it is. A time without a zone is UTC (celery/app/amqp.py).
+func isoTime(s *string) *string {
+	if s == nil {
+		return nil
+	}
+	for _, layout := range []string{
+		"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05",
+	} {
+		if t, err := time.Parse(layout, *s); err == nil {
+			return new(t.UTC().Format(timeLayout))
+		}
+	}
+	return s
+}

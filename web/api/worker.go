@@ -1,0 +1,61 @@
+package api
+
+import (
+	"math"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// Worker is what is known of one worker. Null is unknown.
+type Worker struct {
+	Name            string      `json:"name" doc:"Node name." example:"celery@host"`
+	PID             *Int        `json:"pid"`
+	Status          string      `json:"status" enum:"online,late,offline,stopping"`
+	LastHeartbeatAt Time        `json:"last_heartbeat_at" doc:"When its newest heartbeat came, by the clock of this server."`
+	FreqSeconds     *float64    `json:"freq_seconds" doc:"Time between heartbeats."`
+	Active          *Int        `json:"active" doc:"Tasks running, as last reported."`
+	Processed       *Int        `json:"processed" doc:"Tasks accepted since its start, as last reported."`
+	Load            *[3]float64 `json:"load" doc:"Load average of its host over 1, 5 and 15 minutes."`
+	Software        *string     `json:"software"`
+	Version         *string     `json:"version"`
+	System          *string     `json:"system"`
+	Restarts        Int         `json:"restarts" doc:"Processes seen under this name, less one."`
+	Clock           *Int        `json:"clock" doc:"Its newest repaired Lamport clock."`
+	Queues          []string    `json:"queues"`
+	Pool            *string     `json:"pool"`
+}
+
+// TransformSchema lets integers that may be unknown be null.
+func (Worker) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable[Worker](s)
+}
+
+// FromWorker returns the worker in the form of the API.
+func FromWorker(w state.Worker) Worker {
+	d := Worker{
+		Name: w.Name, PID: positive(w.PID), Status: string(w.Status),
+		LastHeartbeatAt: Time(w.LastHeartbeatAt),
+		Active:          integer(w.Active), Processed: integer(w.Processed), Load: load(w.Load),
+		Software: w.Software, Version: w.Version, System: w.System,
+		Restarts: Int(w.Restarts), Clock: positive(w.Clock),
+	}
+	if w.FreqSeconds > 0 {
+		d.FreqSeconds = number(&w.FreqSeconds)
+	}
+	return d
+}
+
+// load returns l, nil if some of it has no JSON form.
+func load(l *[3]float64) *[3]float64 {
+	if l == nil {
+		return nil
+	}
+	for _, f := range l {
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil
+		}
+	}
+	return l
+}
