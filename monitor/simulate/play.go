@@ -1,0 +1,38 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+// minWait bounds how often Run sleeps: messages may be that much late, but never early.
+const minWait = time.Millisecond
+
+// Run plays the story in real time: each message is published when its time has come, and at once if
+// that is past, so a story that started ten minutes ago begins with ten minutes of history. Run
+// returns nil when ctx or the story ends, or the error of publish.
+func (c *Cluster) Run(ctx context.Context, publish func(context.Context, transport.Message) error) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		d, ok := c.Next()
+		if !ok {
+			return nil
+		}
+		if wait := time.Until(d.At); wait > 0 {
+			timer.Reset(max(wait, minWait))
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		if err := publish(ctx, d.Message); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("publish event: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+// Package simulate plays a synthetic Celery cluster, the workers and clients of a small web shop, and
+// hands out the event messages that they publish, byte for byte as Celery would write them. It runs in
+// virtual time from a seed, so a story can be told twice. It opens no connection, runs no task, folds
+// no event, and looks at the wall clock only to pace Run.
+package simulate
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+// MaxRate is the greatest Rate.
+const MaxRate = 100_000
+
+// minWorkers is the number of workers that have a part of their own in the story.
+const minWorkers = 6
+
+// Options of a Cluster. Start is required.
+type Options struct {
+	Seed    uint64        // same seed and options: the same story, byte for byte
+	Start   time.Time     // when the story begins; Run plays what is past at once
+	Rate    float64       // tasks per second on average, at most MaxRate; 0 means 20
+	Workers int           // at least 6; 0 means 6
+	Length  time.Duration // how long clients send tasks; 0 means for ever
+	Truth   bool          // remember every task for Truth, at about 1 kB each
+}
+
+// Cluster is one story in the telling. It is not safe for concurrent use.
+type Cluster struct {
+	opts  Options
+	dice  dice
+	now   int64 // virtual time, ns since 1970 UTC
+	end   int64 // when clients stop, 0 if never
+	seq   uint64
+	open  int // task messages that somebody still has to deal with
+	plan  agenda
+	kinds map[string]*kind
+
+	hosts    []*host
+	queues   map[string]*queue
+	workers  []*worker
+	gossips  []*worker
+	clients  []client
+	requests []request
+
+	recent [12]Delivery // the newest deliveries, a ring
+	told   int          // deliveries so far
+	tasks  []*task      // if Options.Truth
+}
+
+// Delivery is one message as it reaches a consumer of the event exchange.
+type Delivery struct {
+	At time.Time // virtual arrival time
+	transport.Message
+}
+
+// New validates o and sets the stage. Nothing has happened yet.
+func New(o Options) (*Cluster, error) {
+	if o.Rate == 0 {
+		o.Rate = 20
+	}
+	if o.Workers == 0 {
+		o.Workers = minWorkers
+	}
+	switch {
+	case o.Start.IsZero():
+		return nil, fmt.Errorf("simulate: Start is required")
+	case math.IsNaN(o.Rate) || o.Rate < 0 || o.Rate > MaxRate:
+		return nil, fmt.Errorf("simulate: Rate is %v, must be 0 to %d", o.Rate, MaxRate)
+	case o.Workers < minWorkers:
+		return nil, fmt.Errorf("simulate: Workers is %d, must be 0 or at least %d", o.Workers, minWorkers)
+	case o.Length < 0:
+		return nil, fmt.Errorf("simulate: Length is %v, must not be negative", o.Length)
+	}
+	c := &Cluster{opts: o, dice: newDice(o.Seed), now: o.Start.UnixNano(), kinds: kinds()}
+	if o.Length > 0 {
+		c.end = c.now + int64(o.Length)
+	}
+	c.stage()
+	return c, nil
+}
+
+// Next returns the next message in order of arrival. It is false once the story has ended: Length
+// has passed, every task has come to its end and the workers have gone home.
+func (c *Cluster) Next() (Delivery, bool) {
+	for len(c.plan) > 0 {
+		e := heap.Pop(&c.plan).(entry)
+		c.now = e.at
+		if e.do != nil {
+			e.do()
+			continue
+		}
+		c.recent[c.told%len(c.recent)] = *e.out
+		c.told++
+		return *e.out, true
+	}
+	return Delivery{}, false
+}
+
+// over reports whether clients have stopped and nobody has anything left to do.
+func (c *Cluster) over() bool { return c.ended() && c.open == 0 }
+
+func (c *Cluster) ended() bool { return c.end > 0 && c.now >= c.end }
+
+// at plans do for the virtual time t, or for now if t is past.
+func (c *Cluster) at(t int64, do func()) { c.push(entry{at: max(t, c.now), do: do}) }
+
+func (c *Cluster) after(d time.Duration, do func()) { c.at(c.now+int64(d), do) }
+
+func (c *Cluster) push(e entry) {
+	c.seq++
+	e.seq = c.seq
+	heap.Push(&c.plan, e)
+}
+
+// entry is something that will happen: do is called, or out is delivered.
+type entry struct {
+	at  int64
+	seq uint64
+	do  func()
+	out *Delivery
+}
+
+// agenda is a heap of what will happen, soonest first, then in order of planning.
+type agenda []entry
+
+func (a agenda) Len() int { return len(a) }
+func (a agenda) Less(i, j int) bool {
+	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].seq < a[j].seq
+}
+func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a *agenda) Push(e any)   { *a = append(*a, e.(entry)) }
+
+func (a *agenda) Pop() any {
+	last := len(*a) - 1
+	e := (*a)[last]
+	(*a)[last] = entry{}
+	*a = (*a)[:last]
+	return e
+}

@@ -1,0 +1,80 @@
+package simulate
+
+import (
+	"slices"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// TaskTruth is what really happened to a task, as far as events that were published can tell.
+type TaskTruth struct {
+	ID         string
+	Name       string
+	Root       string           // id of the first task of its workflow, its own if it is alone
+	State      state.State      // of its newest execution, Pending if there is none
+	Worker     string           // node name of its newest execution, empty if there is none
+	Attempts   int64            // 1 more than the retries of its newest execution, 0 if there is none
+	Executions []ExecutionTruth // by attempt, then in order of arrival at their workers
+}
+
+// ExecutionTruth is one attempt at a task on one worker process. State is the strongest of its
+// events: SUCCESS, FAILURE, RETRY, REVOKED, REJECTED, a custom state, STARTED, RECEIVED.
+type ExecutionTruth struct {
+	Attempt int64 // its retries
+	Worker  string
+	PID     int64
+	State   state.State
+	Lost    bool // its process dropped it and no event tells how it ended
+}
+
+// Truth returns every task that an event has named so far, in order of creation. It is empty unless
+// Options.Truth is set.
+//
+// Two things are left out of stories because no observer could tell the truth about them: a message
+// that is delivered again to the process that still runs it, and one that is delivered again so
+// soon that the wall clocks of two hosts disagree about which came first.
+func (c *Cluster) Truth() []TaskTruth {
+	var all []TaskTruth
+	for _, t := range c.tasks {
+		truth := TaskTruth{ID: t.id, Name: t.kind.name, Root: t.root, State: state.Pending}
+		for _, x := range t.executions {
+			if x.state != "" {
+				truth.Executions = append(truth.Executions, ExecutionTruth{
+					Attempt: x.m.retries, Worker: x.w.name, PID: x.main.pid, State: x.state, Lost: x.lost,
+				})
+			}
+		}
+		slices.SortStableFunc(truth.Executions, func(a, b ExecutionTruth) int { return int(a.Attempt - b.Attempt) })
+		if n := len(truth.Executions); n > 0 {
+			newest := truth.Executions[n-1]
+			truth.State, truth.Worker, truth.Attempts = newest.State, newest.Worker, newest.Attempt+1
+		} else if !t.sent {
+			continue
+		}
+		all = append(all, truth)
+	}
+	return all
+}
+
+// observe takes in an event about x that has been published.
+func (x *execution) observe(s state.State) {
+	if x.state == "" || strength(s) < strength(x.state) {
+		x.state = s
+	}
+}
+
+// strength ranks the states that an execution can be in, strongest first.
+func strength(s state.State) int {
+	order := [...]state.State{state.Success, state.Failure, state.Retry, state.Revoked, state.Rejected}
+	if i := slices.Index(order[:], s); i >= 0 {
+		return i
+	}
+	switch s {
+	case state.Started:
+		return len(order) + 1
+	case state.Received:
+		return len(order) + 2
+	default:
+		return len(order)
+	}
+}
