@@ -13,22 +13,24 @@ import (
 // recovered answers 500 where a handler panics, and marks every answer as private.
 func (a *api) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			v := recover()
-			if v == nil {
-				return
-			}
-			if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
-				panic(v)
-			}
-			a.logger.ErrorContext(r.Context(), "api handler panicked",
-				"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			problem(http.StatusInternalServerError, "Umbel could not answer; its log says why.").write(w)
-		}()
+		defer a.recover(w, r)
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		next.ServeHTTP(w, r)
 	})
+}
+
+// recover ends a panic. It must be deferred itself.
+func (a *api) recover(w http.ResponseWriter, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+		panic(v)
+	}
+	a.logger.ErrorContext(r.Context(), "api handler panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	problem(http.StatusInternalServerError, "Umbel could not answer; its log says why.").write(w)
 }
 
 // negotiated answers 406 to clients that do not take JSON.

@@ -10,7 +10,7 @@ import (
 )
 
 // Problem is what clients get instead of an answer (RFC 9457).
-type Problem struct {
+type Problem struct { //nolint:errname // its name in the OpenAPI document
 	Type      string   `json:"type" example:"about:blank"`
 	Title     string   `json:"title" doc:"The status in words." example:"Bad Request"`
 	Status    int      `json:"status" example:"400"`

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,7 @@ func (a *api) register(h huma.API) {
 		return op
 	}
 	cacheable := func(op huma.Operation, params ...*huma.Param) huma.Operation {
-		op.Parameters = append(params, ifNoneMatch())
+		op.Parameters = slices.Concat(params, []*huma.Param{ifNoneMatch()})
 		op.Responses["304"] = &huma.Response{Description: "The cluster has not changed since that ETag."}
 		return op
 	}

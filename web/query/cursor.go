@@ -48,10 +48,12 @@ func decode(s string) (pos state.Position, newer, ok bool) {
 		b = b[n:]
 		origin, n = binary.Uvarint(b)
 	}
-	if n <= 0 || origin > uint64(len(b)-n) {
+	if n <= 0 {
 		return pos, false, false
 	}
-	b = b[n:]
+	if b = b[n:]; origin > uint64(len(b)) {
+		return pos, false, false
+	}
 	pos = state.Position{
 		Stamp: clock.Stamp{Clock: count, Micros: micros, Origin: string(b[:origin])},
 		ID:    string(b[origin:]),
