@@ -144,13 +144,12 @@ func (o *order) drop(chunk int) {
 	o.firsts = append(o.firsts[:chunk], o.firsts[chunk+1:]...)
 }
 
-// newest yields the entries before the place, from the newest to the oldest.
-func (o *order) newest(chunk, i int, yield func(entry) bool) {
+// newest yields the entries before the place in runs, the newest run first. A run itself is sorted
+// oldest first, and must not be kept.
+func (o *order) newest(chunk, i int, yield func([]entry) bool) {
 	for ; chunk >= 0 && chunk < len(o.chunks); chunk-- {
-		for i--; i >= 0; i-- {
-			if !yield(o.chunks[chunk][i]) {
-				return
-			}
+		if !yield(o.chunks[chunk][:i]) {
+			return
 		}
 		if chunk > 0 {
 			i = len(o.chunks[chunk-1])
@@ -158,13 +157,11 @@ func (o *order) newest(chunk, i int, yield func(entry) bool) {
 	}
 }
 
-// oldest yields the entry at the place and those after it, from the oldest to the newest.
-func (o *order) oldest(chunk, i int, yield func(entry) bool) {
+// oldest yields the entry at the place and those after it in runs, the oldest run first.
+func (o *order) oldest(chunk, i int, yield func([]entry) bool) {
 	for ; chunk < len(o.chunks); chunk, i = chunk+1, 0 {
-		for ; i < len(o.chunks[chunk]); i++ {
-			if !yield(o.chunks[chunk][i]) {
-				return
-			}
+		if !yield(o.chunks[chunk][i:]) {
+			return
 		}
 	}
 }

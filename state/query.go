@@ -103,23 +103,16 @@ func (c *Cluster) Tasks(q Query) Page {
 	if m.never {
 		return page
 	}
-	chunk, i := c.order.end()
-	if q.From != nil {
-		chunk, i = c.order.seek(q.From.Stamp.Clock, func(e entry) bool {
-			return c.position(c.rows.at(e.row)).compare(*q.From) < 0
-		})
-	} else if q.Newer {
-		chunk, i = 0, 0
-	}
+	chunk, i := c.place(q)
 	var found []uint32
-	var last uint32 // newest or oldest row known to be on this page or to match nothing
+	var last uint32 // the row after which the next page begins
 	scanned, more := 0, false
-	visit := func(e entry) bool {
+	visit := func(e *entry) bool {
 		if more = m.text != "" && scanned == maxScan; more {
 			return false
 		}
 		scanned++
-		if m.match(e) {
+		if m.slow(e) {
 			if more = len(found) == limit; more {
 				return false
 			}
@@ -129,12 +122,24 @@ func (c *Cluster) Tasks(q Query) Page {
 		return true
 	}
 	if q.Newer {
-		c.order.oldest(chunk, i, func(e entry) bool {
-			return q.From != nil && c.position(c.rows.at(e.row)) == *q.From || visit(e)
+		c.order.oldest(chunk, i, func(run []entry) bool {
+			for n := range run {
+				if m.quick(&run[n]) && !visit(&run[n]) {
+					return false
+				}
+			}
+			return true
 		})
 		slices.Reverse(found)
 	} else {
-		c.order.newest(chunk, i, visit)
+		c.order.newest(chunk, i, func(run []entry) bool {
+			for n := len(run) - 1; n >= 0; n-- {
+				if m.quick(&run[n]) && !visit(&run[n]) {
+					return false
+				}
+			}
+			return true
+		})
 	}
 	page.Tasks = make([]Task, len(found))
 	for n, i := range found {
@@ -142,6 +147,23 @@ func (c *Cluster) Tasks(q Query) Page {
 	}
 	c.link(&page, q, found, last, more)
 	return page
+}
+
+// place is where a page begins: the first entry not before From, or, for a newer page, the first after it.
+func (c *Cluster) place(q Query) (chunk, i int) {
+	switch {
+	case q.From == nil && q.Newer:
+		return 0, 0
+	case q.From == nil:
+		return c.order.end()
+	}
+	bound := 0
+	if q.Newer {
+		bound = 1
+	}
+	return c.order.seek(q.From.Stamp.Clock, func(e entry) bool {
+		return c.position(c.rows.at(e.row)).compare(*q.From) < bound
+	})
 }
 
 // link sets where the neighbouring pages start.
@@ -236,11 +258,15 @@ func (c *Cluster) callsWhere(f func(call) bool) numbers {
 	return set
 }
 
-func (m *matcher) match(e entry) bool {
-	if m.states != nil && !m.states.has(uint32(e.state)) || m.names != nil && !m.names.has(e.name) ||
-		m.workers != nil && !m.workers.has(e.worker) {
-		return false
-	}
+// quick decides by columns alone: a million entries pass through here.
+func (m *matcher) quick(e *entry) bool {
+	return (m.states == nil || m.states.has(uint32(e.state))) &&
+		(m.names == nil || m.names.has(e.name)) &&
+		(m.workers == nil || m.workers.has(e.worker))
+}
+
+// slow decides by what only the row and its text know.
+func (m *matcher) slow(e *entry) bool {
 	if m.root == nil && m.text == "" {
 		return true
 	}

@@ -150,14 +150,16 @@ func (l *life) join(m life) {
 
 // events yields every event held, oldest task first, each task's in order of arrival.
 func (c *Cluster) events(yield func(savedEvent) bool) {
-	c.order.oldest(0, 0, func(e entry) bool {
-		r := c.rows.at(e.row)
-		for i := r.head; i != 0; {
-			rec := c.records.at(i)
-			if !yield(c.event(r, rec)) {
-				return false
+	c.order.oldest(0, 0, func(run []entry) bool {
+		for _, e := range run {
+			r := c.rows.at(e.row)
+			for i := r.head; i != 0; {
+				rec := c.records.at(i)
+				if !yield(c.event(r, rec)) {
+					return false
+				}
+				i = rec.next
 			}
-			i = rec.next
 		}
 		return true
 	})

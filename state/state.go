@@ -349,13 +349,18 @@ func (c *Cluster) entryOf(i uint32, r *row) entry {
 func (c *Cluster) evict() {
 	surplus := len(c.index) - c.options.MaxTasks + c.options.MaxTasks/100
 	var victims, active []uint32
-	c.order.oldest(0, 0, func(e entry) bool {
-		if c.states.final(e.state) {
-			victims = append(victims, e.row)
-		} else if len(active) < surplus {
-			active = append(active, e.row)
+	c.order.oldest(0, 0, func(run []entry) bool {
+		for _, e := range run {
+			switch {
+			case len(victims) == surplus:
+				return false
+			case c.states.final(e.state):
+				victims = append(victims, e.row)
+			case len(active) < surplus:
+				active = append(active, e.row)
+			}
 		}
-		return len(victims) < surplus
+		return true
 	})
 	need := len(c.index) - c.options.MaxTasks - len(victims)
 	if need > 0 {

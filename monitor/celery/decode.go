@@ -68,24 +68,24 @@ func (d *Decoder) Accepts(contentType string) bool {
 // Decode calls yield with each event of a message body: one JSON object, or an array of them. received
 // is the local time, µs. The event and its strings are valid only during the call. An element that cannot be
 // used is counted and does not cost the others; after malformed JSON the rest of the message is lost. Decode
-// returns the number of elements or messages that it could not use.
-func (d *Decoder) Decode(body []byte, received int64, yield func(*state.Event)) (lost int) {
+// returns how many elements or messages it could not use, and the cause of the last one.
+func (d *Decoder) Decode(body []byte, received int64, yield func(*state.Event)) (lost int, cause string) {
 	s := scanner{text: valid(body)}
+	m := message{d: d, s: &s, received: received, yield: yield}
 	if s.next() != '[' {
-		if !d.element(&s, received, yield, &lost) || !s.end() {
-			lost++
-			d.reject(CauseMalformed)
+		if !m.element() || !s.end() {
+			m.lose(CauseMalformed)
 		}
-		return lost
+		return m.lost, m.cause
 	}
 	s.at++
-	if s.accept(']') {
-		return lost // workers up to 5.6 flush empty batches
+	if s.accept(']') && s.end() {
+		return 0, "" // workers up to 5.6 flush empty batches
 	}
-	for d.element(&s, received, yield, &lost) {
+	for m.element() {
 		if s.accept(']') {
 			if s.end() {
-				return lost
+				return m.lost, m.cause
 			}
 			break
 		}
@@ -93,8 +93,25 @@ func (d *Decoder) Decode(body []byte, received int64, yield func(*state.Event)) 
 			break
 		}
 	}
-	d.reject(CauseMalformed)
-	return lost + 1
+	m.lose(CauseMalformed)
+	return m.lost, m.cause
+}
+
+// message is one body being decoded.
+type message struct {
+	d        *Decoder
+	s        *scanner
+	received int64
+	yield    func(*state.Event)
+	lost     int
+	cause    string
+}
+
+// lose counts an element or a rest that cannot be used.
+func (m *message) lose(cause string) {
+	m.lost++
+	m.cause = cause
+	m.d.reject(cause)
 }
 
 // valid returns the body as a string in which each byte that is not UTF-8 is U+FFFD.
@@ -107,17 +124,17 @@ func valid(body []byte) string {
 }
 
 // element decodes one value and yields it if it is an event. It returns false if the JSON is malformed.
-func (d *Decoder) element(s *scanner, received int64, yield func(*state.Event), lost *int) bool {
+func (m *message) element() bool {
+	s, d := m.s, m.d
 	if s.next() != '{' {
 		if _, err := s.raw(); err != nil {
 			return false
 		}
-		*lost++
-		d.reject(CauseNoEvent)
+		m.lose(CauseNoEvent)
 		return true
 	}
 	e := &d.event
-	*e = state.Event{ReceivedMicros: received}
+	*e = state.Event{ReceivedMicros: m.received}
 	d.extras = d.extras[:0]
 	s.at++
 	if !s.accept('}') {
@@ -135,11 +152,10 @@ func (d *Decoder) element(s *scanner, received int64, yield func(*state.Event), 
 		}
 	}
 	if cause := d.check(e); cause != "" {
-		*lost++
-		d.reject(cause)
+		m.lose(cause)
 		return true
 	}
-	yield(e)
+	m.yield(e)
 	return true
 }
 

@@ -1,0 +1,91 @@
+package state_test
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+const million = 1_000_000
+
+// filled returns a cluster of n finished tasks of four events each, a thousandth of them failed.
+// Its text is all but dropped, so that what is left is the tasks themselves.
+func filled(n int) *state.Cluster {
+	c := state.New(state.Options{MaxTasks: n, MaxText: 1})
+	for i := range n {
+		id := fmt.Sprintf("%08x-6f61-4a64-9e1f-%012x", uint32(i)*2654435761, i)
+		worker, name := fmt.Sprintf("celery@web-%d", i%8), fmt.Sprintf("shop.tasks.task_%d", i%40)
+		end := state.TaskSucceeded
+		if i%1000 == 0 {
+			end = state.TaskFailed
+		}
+		for k, kind := range []state.Kind{state.TaskSent, state.TaskReceived, state.TaskStarted, end} {
+			e := state.Event{
+				Kind: kind, ID: id, Hostname: worker, PID: 100 + int64(i%8), Clock: int64(i*4 + k + 1),
+				Micros: 1795222153963517 + int64(i*4+k), ReceivedMicros: 1795222153963517 + int64(i*4+k),
+			}
+			if kind == state.TaskSent {
+				e.Hostname, e.Queue, e.Present = "gen4711@web", "celery", state.FieldQueue
+			}
+			if kind == state.TaskSent || kind == state.TaskReceived {
+				e.Name, e.Args, e.Kwargs, e.RootID = name, "(1, 2)", "{}", id
+				e.Present |= state.FieldName | state.FieldArgs | state.FieldKwargs | state.FieldRootID
+			}
+			c.Apply(&e)
+		}
+	}
+	return c
+}
+
+// BenchmarkMillionTasks reports what a million finished tasks cost: heap without text, a full garbage
+// collection, and pages of 50.
+func BenchmarkMillionTasks(b *testing.B) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	c := filled(million)
+	debug.FreeOSMemory()
+	runtime.ReadMemStats(&after)
+	perTask := float64(after.HeapAlloc-before.HeapAlloc) / million
+
+	b.Run("heap", func(b *testing.B) {
+		for range b.N {
+			runtime.KeepAlive(c)
+		}
+		b.ReportMetric(perTask, "B/task")
+	})
+	b.Run("gc", func(b *testing.B) {
+		for range b.N {
+			runtime.GC()
+		}
+		runtime.KeepAlive(c)
+	})
+	middle := c.Tasks(state.Query{Limit: 500}).Older
+	for range 1000 {
+		middle = c.Tasks(state.Query{Limit: 500, From: middle}).Older
+	}
+	for name, q := range map[string]state.Query{
+		"newest":       {},
+		"from_middle":  {From: middle},
+		"by_state":     {States: []state.State{state.Failure}},
+		"by_name":      {Names: []string{"shop.tasks.task_7"}},
+		"rare_of_name": {States: []state.State{state.Failure}, Names: []string{"shop.tasks.task_7"}},
+		"nothing":      {States: []state.State{state.Failure}, Workers: []string{"celery@web-7"}},
+	} {
+		b.Run("page/"+name, func(b *testing.B) {
+			took := make([]time.Duration, 0, b.N)
+			for range b.N {
+				start := time.Now()
+				c.Tasks(q)
+				took = append(took, time.Since(start))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}
