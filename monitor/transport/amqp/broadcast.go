@@ -56,6 +56,7 @@ func (b *Broker) publish(ctx context.Context, conn *amqp091.Connection, e endpoi
 		return fmt.Errorf("open channel: %w", err)
 	}
 	refused := ch.NotifyClose(make(chan *amqp091.Error, 1))
+	blocked := conn.NotifyBlocked(make(chan amqp091.Blocking, 1))
 	exchange := b.options.pidbox()
 	err = ch.ExchangeDeclare(exchange, amqp091.ExchangeFanout, false, false, false, false, nil)
 	if err != nil {
@@ -78,15 +79,26 @@ func (b *Broker) publish(ctx context.Context, conn *amqp091.Connection, e endpoi
 	if err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
-	if ok, err := confirmation.WaitContext(ctx); err != nil || ok {
-		return err
+	select {
+	case <-confirmation.Done():
+	case state := <-blocked:
+		if state.Active {
+			return fmt.Errorf("broker takes no messages for now: %s", state.Reason)
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if confirmation.Acked() {
+		return nil
 	}
 	select {
-	case err := <-refused:
-		return stepError(fmt.Sprintf("publish to exchange %q", exchange), err, hints{
-			amqp091.AccessRefused: fmt.Sprintf("user %q needs write permission on it", e.user),
-		})
+	case err, ok := <-refused:
+		if ok {
+			return stepError(fmt.Sprintf("publish to exchange %q", exchange), err, hints{
+				amqp091.AccessRefused: fmt.Sprintf("user %q needs write permission on it", e.user),
+			})
+		}
 	default:
-		return errors.New("broker did not take the command")
 	}
+	return errors.New("broker did not take the command")
 }

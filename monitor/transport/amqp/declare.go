@@ -3,6 +3,7 @@ package amqp
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/rabbitmq/amqp091-go"
 )
@@ -24,13 +25,17 @@ func (b *Broker) consume(conn *amqp091.Connection, s *session) error {
 	s.channel = ch
 	s.lost = ch.NotifyClose(make(chan *amqp091.Error, 1))
 	s.cancelled = ch.NotifyCancel(make(chan string, 1))
-	// Exclusive, so that a second reader of a named queue is refused instead of getting every other
+	// Exclusive, so that a second reader of a named queue is refused instead of taking every other
 	// event.
 	s.deliveries, err = ch.Consume(name, "umbel", false, true, false, false, nil)
-	return stepError(fmt.Sprintf("read queue %q", name), err, hints{
-		amqp091.AccessRefused: fmt.Sprintf("one Umbel at a time may read it, and user %q needs read permission on it: "+
-			"stop the other one, choose another --queue, or grant the permission", s.endpoint.user),
-	})
+	if err == nil {
+		return nil
+	}
+	hint := fmt.Sprintf("user %q needs read permission on it", s.endpoint.user)
+	if strings.Contains(err.Error(), "exclusive use") {
+		hint = "one Umbel at a time may read it: stop the other one, or choose another --queue"
+	}
+	return stepError(fmt.Sprintf("read queue %q", name), err, hints{amqp091.AccessRefused: hint})
 }
 
 // declare declares the event exchange and a queue bound to all of it, whose name it returns.

@@ -28,11 +28,8 @@ func (e *explained) Unwrap() error { return e.cause }
 // hints say what to do about the reply codes of AMQP.
 type hints map[int]string
 
-// stepError explains why the broker refused a step. It returns nil if err is nil.
+// stepError explains why the broker refused a step.
 func stepError(step string, err error, known hints) error {
-	if err == nil {
-		return nil
-	}
 	refusal, ok := errors.AsType[*amqp091.Error](err)
 	if !ok || known[refusal.Code] == "" {
 		return fmt.Errorf("%s: %w", step, err)
@@ -40,13 +37,10 @@ func stepError(step string, err error, known hints) error {
 	return &explained{sentence: step + ": " + reason(refusal) + "; " + known[refusal.Code], cause: err}
 }
 
-// reason is the broker's sentence without the code before it.
+// reason is the broker's sentence without the name of its reply code.
 func reason(e *amqp091.Error) string {
-	if _, after, ok := strings.Cut(e.Reason, "_REFUSED - "); ok {
-		return after
-	}
-	if _, after, ok := strings.Cut(e.Reason, "PRECONDITION_FAILED - "); ok {
-		return after
+	if _, sentence, ok := strings.Cut(e.Reason, " - "); ok {
+		return sentence
 	}
 	return e.Reason
 }
@@ -124,8 +118,8 @@ func explainTLS(e endpoint, err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("the broker's certificate is not accepted (%v); renew it", errors.Unwrap(err))
 	}
-	if alert, ok := errors.AsType[tls.AlertError](err); ok {
-		return fmt.Sprintf("the broker ended the TLS handshake (%v); it may want a client certificate", alert)
+	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" { // crypto/tls's word for it
+		return fmt.Sprintf("the broker ended the TLS handshake (%v); it may want a client certificate", alert.Err)
 	}
 	return ""
 }

@@ -39,9 +39,11 @@ type Options struct {
 	Exchange string
 	// ControlExchange is Celery's control_exchange, celery if empty.
 	ControlExchange string
-	// Queue names a durable queue that is kept, and keeps events, while nobody is connected. If it is
-	// empty, every session has a queue of its own, which is gone with it. Events are transient
-	// messages: no queue keeps them over a restart of the broker.
+	// Queue names a durable queue that is kept, and keeps events, while nobody is connected. One
+	// session at a time may read it: when one is lost without a word, the next is refused until the
+	// broker has noticed, two to three heartbeats later. If Queue is empty, every session has a queue
+	// of its own, which is gone with it. Events are transient messages: no queue keeps them over a
+	// restart of the broker.
 	Queue string
 	// Expires is how long the broker keeps a named queue that nobody reads, 24 h if zero.
 	Expires time.Duration

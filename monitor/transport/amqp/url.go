@@ -13,7 +13,7 @@ import (
 
 const defaultHeartbeat = 10 * time.Second
 
-// errURL says nothing of what is wrong where, since the words of net/url quote the password.
+// errURL does not say what is wrong where, since that could be a piece of the password.
 var errURL = errors.New("broker URL cannot be read: write it as amqp://user:password@host:5672/vhost, " +
 	"with special characters in user, password and vhost percent-encoded")
 
@@ -62,51 +62,78 @@ func parseURLs(urls string) ([]endpoint, error) {
 	return endpoints, nil
 }
 
-// parseURL reads a URL as Kombu does: one slash divides host and vhost, and no vhost is "/".
+// parseURL reads a URL as Kombu does, which is more lenient than net/url: one slash divides host and
+// vhost, no vhost is "/", and characters that should have been encoded stand for themselves.
 func parseURL(text string) (endpoint, error) {
-	scheme, _, ok := strings.Cut(text, "://")
-	if !ok {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok || strings.ContainsAny(scheme, ":@") {
 		return endpoint{}, errURL
 	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return endpoint{}, errURL
-	}
-	switch u.Scheme {
-	case "amqp", "amqps", "pyamqp":
+	e := endpoint{heartbeat: defaultHeartbeat}
+	switch strings.ToLower(scheme) {
+	case "amqp", "pyamqp":
+	case "amqps":
+		e.secure = true
 	default:
 		return endpoint{}, fmt.Errorf("broker URL has scheme %q: use amqp://, amqps:// or pyamqp://", scheme)
 	}
-	e := endpoint{
-		user:      cmp.Or(u.User.Username(), "guest"),
-		password:  "guest",
-		host:      cmp.Or(u.Hostname(), "localhost"),
-		vhost:     cmp.Or(strings.TrimPrefix(u.Path, "/"), "/"),
-		heartbeat: defaultHeartbeat,
-		secure:    u.Scheme == "amqps",
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
 	}
-	if p, _ := u.User.Password(); p != "" {
-		e.password = p
+	if strings.Contains(tail, "@") { // a password with a slash in it, which must not pass for a vhost
+		return endpoint{}, errURL
 	}
-	if err := e.parseQuery(u.RawQuery); err != nil {
+	tail, _, _ = strings.Cut(tail, "#")
+	path, query, _ := strings.Cut(tail, "?")
+	e.vhost = cmp.Or(unescape(strings.TrimPrefix(path, "/")), "/")
+	if err := e.parseQuery(query); err != nil {
 		return endpoint{}, err
+	}
+	return e, e.parseAuthority(authority)
+}
+
+// parseAuthority reads user:password@host:port, each of which may be missing.
+func (e *endpoint) parseAuthority(text string) error {
+	login, address := "", text
+	if i := strings.LastIndexByte(text, '@'); i >= 0 {
+		login, address = text[:i], text[i+1:]
+	}
+	user, password, _ := strings.Cut(login, ":")
+	e.user = cmp.Or(unescape(user), "guest")
+	e.password = cmp.Or(unescape(password), "guest")
+	u := url.URL{Host: address}
+	e.host = cmp.Or(u.Hostname(), "localhost")
+	if strings.Contains(e.host, ":") && !strings.HasPrefix(address, "[") { // a port that is no number
+		return errURL
 	}
 	e.port = cmp.Or(u.Port(), "5672")
 	if e.secure {
 		e.port = cmp.Or(u.Port(), "5671")
 	}
 	if n, err := strconv.ParseUint(e.port, 10, 16); err != nil || n == 0 {
-		return endpoint{}, fmt.Errorf("broker URL has port %s: use one from 1 to 65535", e.port)
+		return fmt.Errorf("broker URL has port %s: use one from 1 to 65535", e.port)
 	}
-	return e, nil
+	return nil
+}
+
+// unescape decodes s, or returns it as it is if it cannot be decoded.
+func unescape(s string) string {
+	if decoded, err := url.PathUnescape(s); err == nil {
+		return decoded
+	}
+	return s
 }
 
 // parseQuery reads the parts of a URL's query that matter here, under Kombu's names and those of
-// RabbitMQ's own clients. Like Kombu, it takes any ssl_ name for a wish to use TLS.
+// RabbitMQ's own clients. Like Kombu, it takes ssl or any ssl_ name for a wish to use TLS.
 func (e *endpoint) parseQuery(raw string) error {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		return errURL
+	}
+	if wish, _ := strconv.ParseBool(q.Get("ssl")); wish {
+		e.secure = true
 	}
 	for name := range q {
 		e.secure = e.secure || strings.HasPrefix(name, "ssl_")

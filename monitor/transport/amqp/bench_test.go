@@ -1,0 +1,123 @@
+package amqp_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/amqp"
+)
+
+const (
+	benchMessages = 100_000
+	benchBody     = 300 // bytes, a typical event
+	benchRounds   = 2
+)
+
+// BenchmarkConsume reads a queue of 100,000 messages through a session that acknowledges each batch,
+// and through the bare library acknowledging every 64th message, both with the same prefetch. The two
+// take turns, so that what else the machine does hits both. ratio is the session's rate over the
+// library's.
+func BenchmarkConsume(b *testing.B) {
+	o := options(b)
+	o.Queue = o.Exchange + ".queue"
+	broker := open(b, o)
+	if err := connect(b, broker).Close(); err != nil {
+		b.Fatalf("close session: %v", err)
+	}
+	var session, bare time.Duration
+	messages := 0
+	for b.Loop() {
+		for range benchRounds {
+			fill(b, o.Exchange)
+			session += consumeSession(b, broker)
+			fill(b, o.Exchange)
+			bare += consumeBare(b, o.Queue)
+			messages += benchMessages
+		}
+	}
+	b.ReportMetric(0, "ns/op") // covers filling, and so says nothing
+	b.ReportMetric(float64(messages)/session.Seconds(), "session-msgs/s")
+	b.ReportMetric(float64(messages)/bare.Seconds(), "bare-msgs/s")
+	b.ReportMetric(bare.Seconds()/session.Seconds(), "ratio")
+}
+
+// fill publishes benchMessages and returns when the broker has them all.
+func fill(b *testing.B, exchange string) {
+	b.Helper()
+	ch := channel(b)
+	if err := ch.Confirm(false); err != nil {
+		b.Fatalf("ask for confirmation: %v", err)
+	}
+	m := amqp091.Publishing{ContentType: "application/json", ContentEncoding: "utf-8", Body: bytes.Repeat([]byte("x"), benchBody)}
+	var last *amqp091.DeferredConfirmation
+	for i := range benchMessages {
+		c, err := ch.PublishWithDeferredConfirm(exchange, "task.received", false, false, m)
+		if err != nil {
+			b.Fatalf("publish: %v", err)
+		}
+		last = c
+		if i%1000 == 999 { // not more than the broker takes
+			last.Wait()
+		}
+	}
+	if !last.Wait() {
+		b.Fatal("publish: not confirmed")
+	}
+}
+
+// consumeSession receives benchMessages through the package under test.
+func consumeSession(b *testing.B, broker *amqp.Broker) time.Duration {
+	b.Helper()
+	start := time.Now()
+	s := connect(b, broker)
+	for n := 0; n < benchMessages; {
+		batch, err := s.Receive(b.Context())
+		if err != nil {
+			b.Fatalf("receive: %v", err)
+		}
+		n += len(batch)
+		if err := s.Ack(batch[len(batch)-1].Tag); err != nil {
+			b.Fatalf("acknowledge: %v", err)
+		}
+	}
+	took := time.Since(start)
+	if err := s.Close(); err != nil {
+		b.Fatalf("close session: %v", err)
+	}
+	return took
+}
+
+// consumeBare receives benchMessages with nothing but the library.
+func consumeBare(b *testing.B, queue string) time.Duration {
+	b.Helper()
+	start := time.Now()
+	ch := channel(b)
+	if err := ch.Qos(2048, 0, false); err != nil {
+		b.Fatalf("set prefetch: %v", err)
+	}
+	deliveries, err := ch.Consume(queue, "bare", false, false, false, false, nil)
+	if err != nil {
+		b.Fatalf("consume: %v", err)
+	}
+	n := 0
+	for d := range deliveries {
+		n++
+		if n%transport.MaxBatch == 0 || n == benchMessages {
+			if err := ch.Ack(d.DeliveryTag, true); err != nil {
+				b.Fatalf("acknowledge: %v", err)
+			}
+		}
+		if n == benchMessages {
+			break
+		}
+	}
+	took := time.Since(start)
+	if err := ch.Cancel("bare", false); err != nil {
+		b.Fatalf("cancel: %v", err)
+	}
+	return took
+}
