@@ -281,20 +281,19 @@ func (c *Cluster) orphanReason(l clock.Lane, micros int64) string {
 }
 
 // Expire moves the local time to now (µs), by which workers become late or offline, and reports
-// whether any did.
+// whether any has since it was last called.
 func (c *Cluster) Expire(now int64) bool {
-	before := make(map[string]Status, len(c.workers))
-	for name, w := range c.workers {
-		before[name] = c.status(w)
-	}
 	c.now = max(c.now, now)
-	for name, w := range c.workers {
-		if c.status(w) != before[name] {
-			c.version++
-			return true
+	changed := false
+	for _, w := range c.workers {
+		if status := c.status(w); status != w.reported {
+			w.reported, changed = status, true
 		}
 	}
-	return false
+	if changed {
+		c.version++
+	}
+	return changed
 }
 
 // Workers returns copies of all workers by name.

@@ -202,9 +202,7 @@ func (d *Decoder) field(s *scanner, e *state.Event, key string) bool {
 	switch b := s.next(); {
 	case b == 'n' && s.word():
 		e.Null |= f.bit
-		if f.set != nil { // a repeated key: the last value counts
-			f.set(e, "")
-		}
+		f.clear(e)
 		return true
 	case b == '"' && (f.kind == text || f.kind == repr):
 		v, err := s.str()
@@ -220,6 +218,7 @@ func (d *Decoder) field(s *scanner, e *state.Event, key string) bool {
 	}
 	if !f.read(e, raw, s.text[start]) {
 		e.Null |= f.bit
+		f.clear(e)
 		d.reject(CauseField)
 	}
 	return true

@@ -47,6 +47,16 @@ func (f *field) read(e *state.Event, raw string, first byte) bool {
 	return false
 }
 
+// clear undoes an earlier value of a repeated key: the last one counts.
+func (f *field) clear(e *state.Event) {
+	switch {
+	case f.set != nil:
+		f.set(e, "")
+	case f.num != nil:
+		f.num(e, "0")
+	}
+}
+
 // readLoad reads [0.71, 0.65, 0.3].
 func readLoad(e *state.Event, raw string) bool {
 	parts := strings.Split(strings.Trim(raw, "[] \t\r\n"), ",")
