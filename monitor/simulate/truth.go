@@ -40,7 +40,7 @@ func (c *Cluster) Truth() []TaskTruth {
 		for _, x := range t.executions {
 			if x.state != "" {
 				truth.Executions = append(truth.Executions, ExecutionTruth{
-					Attempt: x.m.retries, Worker: x.w.name, PID: x.main.pid, State: x.state, Lost: x.lost,
+					Attempt: x.m.retries, Worker: x.w.name, PID: x.main.pid, State: x.state, Lost: x.lost && !x.state.Final(),
 				})
 			}
 		}
@@ -58,7 +58,7 @@ func (c *Cluster) Truth() []TaskTruth {
 
 // observe takes in an event about x that has been published.
 func (x *execution) observe(s state.State) {
-	if x.state == "" || strength(s) < strength(x.state) {
+	if x.state == "" || strength(s) <= strength(x.state) {
 		x.state = s
 	}
 }
