@@ -18,6 +18,8 @@ type worker struct {
 	heard   int64  // newest local receipt time of any of its events, µs
 	beat    int64  // newest local receipt time of its own events, µs
 	clock   int64  // newest repaired clock
+
+	reported Status // as of the last Expire
 }
 
 // life is one process of a worker.
