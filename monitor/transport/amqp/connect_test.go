@@ -76,7 +76,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := amqp.Options{URL: test.url}
-			if test.is == context.DeadlineExceeded {
+			if errors.Is(test.is, context.DeadlineExceeded) {
 				o.DialTimeout = 100 * time.Millisecond
 			}
 			b, err := amqp.New(o)
@@ -208,8 +208,8 @@ func serve(t *testing.T, talk func(net.Conn)) string {
 				return
 			}
 			go func() {
-				defer c.Close()
 				talk(c)
+				_ = c.Close()
 			}()
 		}
 	}()

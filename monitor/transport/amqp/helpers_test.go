@@ -27,59 +27,59 @@ const patience = 10 * time.Second
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // options are those of a broker whose exchanges no other test uses.
-func options(t testing.TB) amqp.Options {
-	t.Helper()
+func options(tb testing.TB) amqp.Options {
+	tb.Helper()
 	name := "umbel-test." + rand.Text()
-	return amqp.Options{URL: testenv.AMQP(t), Exchange: name + ".ev", ControlExchange: name, Version: "test " + name}
+	return amqp.Options{URL: testenv.AMQP(tb), Exchange: name + ".ev", ControlExchange: name, Version: "test " + name}
 }
 
 // open makes a Broker and removes what it will declare when the test ends.
-func open(t testing.TB, o amqp.Options) *amqp.Broker {
-	t.Helper()
+func open(tb testing.TB, o amqp.Options) *amqp.Broker {
+	tb.Helper()
 	b, err := amqp.New(o)
 	if err != nil {
-		t.Fatalf("new broker: %v", err)
+		tb.Fatalf("new broker: %v", err)
 	}
-	ch := channel(t)
-	t.Cleanup(func() {
+	ch := channel(tb)
+	tb.Cleanup(func() {
 		if err := ch.ExchangeDelete(o.Exchange, false, false); err != nil {
-			t.Errorf("delete event exchange: %v", err)
+			tb.Errorf("delete event exchange: %v", err)
 		}
 		if err := ch.ExchangeDelete(o.ControlExchange+".pidbox", false, false); err != nil {
-			t.Errorf("delete control exchange: %v", err)
+			tb.Errorf("delete control exchange: %v", err)
 		}
 		if _, err := ch.QueueDelete(o.Queue, false, false, false); o.Queue != "" && err != nil {
-			t.Errorf("delete queue: %v", err)
+			tb.Errorf("delete queue: %v", err)
 		}
 	})
 	return b
 }
 
 // connect opens a session that ends with the test.
-func connect(t testing.TB, b *amqp.Broker) transport.Session {
-	t.Helper()
-	s, err := b.Connect(t.Context())
+func connect(tb testing.TB, b *amqp.Broker) transport.Session {
+	tb.Helper()
+	s, err := b.Connect(tb.Context())
 	if err != nil {
-		t.Fatalf("connect: %v", err)
+		tb.Fatalf("connect: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Errorf("close session: %v", err)
+			tb.Errorf("close session: %v", err)
 		}
 	})
 	return s
 }
 
 // receive waits for n messages.
-func receive(t testing.TB, s transport.Session, n int) []transport.Message {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func receive(tb testing.TB, s transport.Session, n int) []transport.Message {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
 	var all []transport.Message
 	for len(all) < n {
 		batch, err := s.Receive(ctx)
 		if err != nil {
-			t.Fatalf("receive after %d of %d messages: %v", len(all), n, err)
+			tb.Fatalf("receive after %d of %d messages: %v", len(all), n, err)
 		}
 		all = append(all, batch...)
 	}
@@ -87,30 +87,30 @@ func receive(t testing.TB, s transport.Session, n int) []transport.Message {
 }
 
 // channel opens a channel of a connection that is not under test.
-func channel(t testing.TB) *amqp091.Channel {
-	t.Helper()
-	conn, err := amqp091.Dial(testenv.AMQP(t))
+func channel(tb testing.TB) *amqp091.Channel {
+	tb.Helper()
+	conn, err := amqp091.Dial(testenv.AMQP(tb))
 	if err != nil {
-		t.Fatalf("dial: %v", err)
+		tb.Fatalf("dial: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := conn.Close(); err != nil {
-			t.Errorf("close connection: %v", err)
+			tb.Errorf("close connection: %v", err)
 		}
 	})
 	ch, err := conn.Channel()
 	if err != nil {
-		t.Fatalf("open channel: %v", err)
+		tb.Fatalf("open channel: %v", err)
 	}
 	return ch
 }
 
 // publisher sends events to exchange as a worker does, but waits until the broker has each.
-func publisher(t testing.TB, exchange string) func(context.Context, transport.Message) error {
-	t.Helper()
-	ch := channel(t)
+func publisher(tb testing.TB, exchange string) func(context.Context, transport.Message) error {
+	tb.Helper()
+	ch := channel(tb)
 	if err := ch.Confirm(false); err != nil {
-		t.Fatalf("ask for confirmation: %v", err)
+		tb.Fatalf("ask for confirmation: %v", err)
 	}
 	var mu sync.Mutex
 	return func(ctx context.Context, m transport.Message) error {
@@ -134,37 +134,37 @@ func publisher(t testing.TB, exchange string) func(context.Context, transport.Me
 }
 
 // mailbox binds a queue to the control exchange, as a worker does, and reads it.
-func mailbox(t testing.TB, controlExchange string) <-chan amqp091.Delivery {
-	t.Helper()
-	ch := channel(t)
+func mailbox(tb testing.TB, controlExchange string) <-chan amqp091.Delivery {
+	tb.Helper()
+	ch := channel(tb)
 	exchange := controlExchange + ".pidbox"
 	if err := ch.ExchangeDeclare(exchange, "fanout", false, false, false, false, nil); err != nil {
-		t.Fatalf("declare control exchange: %v", err)
+		tb.Fatalf("declare control exchange: %v", err)
 	}
 	q, err := ch.QueueDeclare("", false, true, true, false, nil)
 	if err != nil {
-		t.Fatalf("declare mailbox: %v", err)
+		tb.Fatalf("declare mailbox: %v", err)
 	}
 	if err := ch.QueueBind(q.Name, "", exchange, false, nil); err != nil {
-		t.Fatalf("bind mailbox: %v", err)
+		tb.Fatalf("bind mailbox: %v", err)
 	}
 	deliveries, err := ch.Consume(q.Name, "", true, true, false, false, nil)
 	if err != nil {
-		t.Fatalf("read mailbox: %v", err)
+		tb.Fatalf("read mailbox: %v", err)
 	}
 	return deliveries
 }
 
 // listen decodes what arrives in a mailbox.
-func listen(t testing.TB, controlExchange string) <-chan transport.Command {
-	t.Helper()
-	deliveries := mailbox(t, controlExchange)
+func listen(tb testing.TB, controlExchange string) <-chan transport.Command {
+	tb.Helper()
+	deliveries := mailbox(tb, controlExchange)
 	commands := make(chan transport.Command, 100)
 	go func() {
 		for d := range deliveries {
 			var c transport.Command
 			if err := json.Unmarshal(d.Body, &c); err != nil {
-				t.Errorf("decode command: %v", err)
+				tb.Errorf("decode command: %v", err)
 			}
 			commands <- c
 		}
@@ -183,21 +183,21 @@ type proxy struct {
 }
 
 // newProxy listens on a free port in front of the broker.
-func newProxy(t testing.TB, wrap func(net.Listener) net.Listener) *proxy {
-	t.Helper()
+func newProxy(tb testing.TB, wrap func(net.Listener) net.Listener) *proxy {
+	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatalf("listen: %v", err)
+		tb.Fatalf("listen: %v", err)
 	}
-	u, err := url.Parse(testenv.AMQP(t))
+	u, err := url.Parse(testenv.AMQP(tb))
 	if err != nil {
-		t.Fatalf("parse the URL of the broker: %v", err)
+		tb.Fatalf("parse the URL of the broker: %v", err)
 	}
 	p := &proxy{listener: wrap(l), target: u.Host}
 	p.wg.Go(p.serve)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := l.Close(); err != nil {
-			t.Errorf("close listener: %v", err)
+			tb.Errorf("close listener: %v", err)
 		}
 		p.cut()
 		p.wg.Wait()
@@ -206,11 +206,11 @@ func newProxy(t testing.TB, wrap func(net.Listener) net.Listener) *proxy {
 }
 
 // url is that of the broker behind the proxy.
-func (p *proxy) url(t testing.TB, scheme string) string {
-	t.Helper()
-	u, err := url.Parse(testenv.AMQP(t))
+func (p *proxy) url(tb testing.TB, scheme string) string {
+	tb.Helper()
+	u, err := url.Parse(testenv.AMQP(tb))
 	if err != nil {
-		t.Fatalf("parse the URL of the broker: %v", err)
+		tb.Fatalf("parse the URL of the broker: %v", err)
 	}
 	u.Scheme, u.Host = scheme, p.listener.Addr().String()
 	return u.String()
@@ -254,21 +254,21 @@ func (p *proxy) cut() {
 func plain(l net.Listener) net.Listener { return l }
 
 // expectError fails the test if err does not hold every text, or holds a secret.
-func expectError(t testing.TB, err error, secret string, texts ...string) {
-	t.Helper()
+func expectError(tb testing.TB, err error, secret string, texts ...string) {
+	tb.Helper()
 	if err == nil {
-		t.Errorf("no error, want one with %q", texts)
+		tb.Errorf("no error, want one with %q", texts)
 		return
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("error %q does not contain %q", err, text)
+			tb.Errorf("error %q does not contain %q", err, text)
 		}
 	}
 	if secret != "" && strings.Contains(err.Error(), secret) {
-		t.Errorf("error %q contains the password", err)
+		tb.Errorf("error %q contains the password", err)
 	}
 	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("error %q is more than one line", err)
+		tb.Errorf("error %q is more than one line", err)
 	}
 }

@@ -76,7 +76,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.DialTimeout < 0:
 		return o, fmt.Errorf("dial timeout %v is negative", o.DialTimeout)
 	case strings.HasPrefix(o.Queue, "amq."):
-		return o, fmt.Errorf("queue name %q is reserved: choose one that does not start with amq.", o.Queue)
+		return o, fmt.Errorf("queue name %q starts with amq., which the broker reserves: choose another", o.Queue)
 	}
 	for what, name := range map[string]string{
 		"queue name": o.Queue, "event exchange name": o.Exchange, "control exchange name": o.pidbox(),

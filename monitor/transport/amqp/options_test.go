@@ -33,7 +33,7 @@ func TestURL(t *testing.T) {
 		"amqp://h?ssl_cert_reqs=CERT_NONE": "amqps://guest:***@h:5671/",
 		"pyamqp://h":                       "amqp://guest:***@h:5672/",
 		"AMQPS://h/v":                      "amqps://guest:***@h:5671/v",
-		" amqp://u:p@a ; amqps://u:p@b; ":  "amqp://u:***@a:5672/;amqps://u:***@b:5671/",
+		"amqp://u:p@a;\tamqps://u:p@b;\n":  "amqp://u:***@a:5672/;amqps://u:***@b:5671/",
 	}
 	for url, want := range tests {
 		t.Run(url, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestBadOptions(t *testing.T) {
 		"expiry too short":      {amqp.Options{URL: url, Queue: "q", Expires: time.Millisecond}, "queue expiry 1ms"},
 		"expiry too long":       {amqp.Options{URL: url, Queue: "q", Expires: 50 * 24 * time.Hour}, "queue expiry 1200h"},
 		"negative dial timeout": {amqp.Options{URL: url, DialTimeout: -1}, "dial timeout"},
-		"reserved queue":        {amqp.Options{URL: url, Queue: "amq.mine"}, `queue name "amq.mine" is reserved`},
+		"reserved queue":        {amqp.Options{URL: url, Queue: "amq.mine"}, `queue name "amq.mine" starts with amq.`},
 		"long queue":            {amqp.Options{URL: url, Queue: strings.Repeat("q", 256)}, "queue name is longer than 255"},
 		"long exchange":         {amqp.Options{URL: url, Exchange: strings.Repeat("q", 256)}, "event exchange name is longer"},
 		"long control exchange": {amqp.Options{URL: url, ControlExchange: strings.Repeat("q", 249)}, "control exchange name is longer"},

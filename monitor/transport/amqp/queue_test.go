@@ -188,11 +188,13 @@ func TestQueueProperties(t *testing.T) {
 		arguments []string
 	}{
 		"named": {
-			named.Exchange, queue{Durable: true},
+			named.Exchange,
+			queue{Durable: true},
 			[]string{`"x-expires"`, "3600000", `"x-max-length"`, "1000000", `"drop-head"`, `"classic"`},
 		},
 		"transient": {
-			transient.Exchange, queue{AutoDelete: true, Exclusive: true},
+			transient.Exchange,
+			queue{AutoDelete: true, Exclusive: true},
 			[]string{`"x-expires"`, "60000", `"x-max-length"`, "5000", `"drop-head"`, `"classic"`},
 		},
 	}

@@ -87,14 +87,17 @@ func parseURL(text string) (endpoint, error) {
 	tail, _, _ = strings.Cut(tail, "#")
 	path, query, _ := strings.Cut(tail, "?")
 	e.vhost = cmp.Or(unescape(strings.TrimPrefix(path, "/")), "/")
-	if err := e.parseQuery(query); err != nil {
+	if err := parseQuery(&e, query); err != nil {
 		return endpoint{}, err
 	}
-	return e, e.parseAuthority(authority)
+	if err := parseAuthority(&e, authority); err != nil {
+		return endpoint{}, err
+	}
+	return e, nil
 }
 
 // parseAuthority reads user:password@host:port, each of which may be missing.
-func (e *endpoint) parseAuthority(text string) error {
+func parseAuthority(e *endpoint, text string) error {
 	login, address := "", text
 	if i := strings.LastIndexByte(text, '@'); i >= 0 {
 		login, address = text[:i], text[i+1:]
@@ -127,7 +130,7 @@ func unescape(s string) string {
 
 // parseQuery reads the parts of a URL's query that matter here, under Kombu's names and those of
 // RabbitMQ's own clients. Like Kombu, it takes ssl or any ssl_ name for a wish to use TLS.
-func (e *endpoint) parseQuery(raw string) error {
+func parseQuery(e *endpoint, raw string) error {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		return errURL

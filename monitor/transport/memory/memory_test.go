@@ -209,23 +209,23 @@ func BenchmarkBroker(b *testing.B) {
 	}
 }
 
-func connect(t testing.TB, b *memory.Broker) transport.Session {
-	t.Helper()
-	s, err := b.Connect(t.Context())
+func connect(tb testing.TB, b *memory.Broker) transport.Session {
+	tb.Helper()
+	s, err := b.Connect(tb.Context())
 	if err != nil {
-		t.Fatalf("connect: %v", err)
+		tb.Fatalf("connect: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Errorf("close session: %v", err)
+			tb.Errorf("close session: %v", err)
 		}
 	})
 	return s
 }
 
-func publish(t testing.TB, b *memory.Broker) {
-	t.Helper()
-	if err := b.Publish(t.Context(), transport.Message{Body: []byte("{}")}); err != nil {
-		t.Errorf("publish: %v", err)
+func publish(tb testing.TB, b *memory.Broker) {
+	tb.Helper()
+	if err := b.Publish(tb.Context(), transport.Message{Body: []byte("{}")}); err != nil {
+		tb.Errorf("publish: %v", err)
 	}
 }

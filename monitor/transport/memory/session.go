@@ -114,7 +114,7 @@ func (s *session) Ack(tag uint64) error {
 	case tag <= s.acked:
 		return nil
 	}
-	n := int(tag - s.acked) //nolint:gosec // at most b.received
+	n := int(tag - s.acked) // at most b.received
 	clear(b.messages[:n])   // the array may live on for long
 	b.messages = b.messages[n:]
 	b.received -= n

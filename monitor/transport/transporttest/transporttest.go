@@ -35,63 +35,69 @@ type Fixture struct {
 // Run runs the suite, each test on its own fixture.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	t.Helper()
-	tests := map[string]func(*testing.T, Fixture){
-		"Receive keeps order and numbers messages":        receiveInOrder,
-		"Receive passes on properties and bodies":         receiveProperties,
-		"Receive returns at most MaxBatch":                receiveBatches,
-		"Receive does not hold a lone message back":       receiveLone,
-		"Receive honours its context":                     receiveContext,
-		"Ack ignores old tags and refuses future ones":    ackBounds,
-		"Ack covers every message up to its tag":          ackUpTo,
-		"Broadcast reaches workers":                       broadcast,
-		"Broadcast honours its context":                   broadcastContext,
-		"Close ends the session for every method":         closeEnds,
-		"Close wakes Receive":                             closeWakes,
-		"a lost connection ends the session":              lostConnection,
-		"Connect honours its context":                     connectContext,
-		"a session may be used from several goroutines":   concurrent,
-		"a broker may be connected to again after a loss": reconnect,
+	tests := map[string]func(trial){
+		"Receive keeps order and numbers messages":        trial.receiveInOrder,
+		"Receive passes on properties and bodies":         trial.receiveProperties,
+		"Receive returns at most MaxBatch":                trial.receiveBatches,
+		"Receive does not hold a lone message back":       trial.receiveLone,
+		"Receive honours its context":                     trial.receiveContext,
+		"Ack ignores old tags and refuses future ones":    trial.ackBounds,
+		"Ack covers every message up to its tag":          trial.ackUpTo,
+		"Broadcast reaches workers":                       trial.broadcast,
+		"Broadcast honours its context":                   trial.broadcastContext,
+		"Close ends the session for every method":         trial.closeEnds,
+		"Close wakes Receive":                             trial.closeWakes,
+		"a lost connection ends the session":              trial.lostConnection,
+		"Connect honours its context":                     trial.connectContext,
+		"a session may be used from several goroutines":   trial.concurrent,
+		"a broker may be connected to again after a loss": trial.reconnect,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t))
+			test(trial{T: t, Fixture: open(t)})
 		})
 	}
 }
 
+// trial is one test of the suite, on its own fixture.
+type trial struct {
+	*testing.T
+	Fixture
+}
+
 // connect opens a session that ends with the test. It tries more than once, since a broker may need
 // a moment to notice that an earlier session is gone.
-func connect(t *testing.T, f Fixture) transport.Session {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func (c trial) connect() transport.Session {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	s, err := f.Broker.Connect(ctx)
-	for ; err != nil; s, err = f.Broker.Connect(ctx) {
+	s, err := c.Broker.Connect(ctx)
+	for ; err != nil; s, err = c.Broker.Connect(ctx) {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			t.Fatalf("connect to %s: %v", f.Broker, err)
+			c.Fatalf("connect to %s: %v", c.Broker, err)
 		}
 	}
-	t.Cleanup(func() {
+	c.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Errorf("close session: %v", err)
+			c.Errorf("close session: %v", err)
 		}
 	})
 	return s
 }
 
 // publish sends n messages with the bodies first, first+1, ….
-func publish(t *testing.T, f Fixture, first, n int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func (c trial) publish(first, n int) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
 	for i := first; i < first+n; i++ {
-		if err := f.Publish(ctx, message(i)); err != nil {
-			t.Fatalf("publish message %d: %v", i, err)
+		if err := c.Publish(ctx, message(i)); err != nil {
+			c.Fatalf("publish message %d: %v", i, err)
 		}
 	}
 }
@@ -106,46 +112,46 @@ func message(i int) transport.Message {
 }
 
 // receive waits for n messages.
-func receive(t *testing.T, s transport.Session, n int) []transport.Message {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func (c trial) receive(s transport.Session, n int) []transport.Message {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
 	var all []transport.Message
 	for len(all) < n {
 		batch, err := s.Receive(ctx)
 		if err != nil {
-			t.Fatalf("receive after %d of %d messages: %v", len(all), n, err)
+			c.Fatalf("receive after %d of %d messages: %v", len(all), n, err)
 		}
 		all = append(all, batch...)
 	}
 	if len(all) > n {
-		t.Fatalf("received %d messages, want %d", len(all), n)
+		c.Fatalf("received %d messages, want %d", len(all), n)
 	}
 	return all
 }
 
 // expectNothing fails the test if a message arrives soon.
-func expectNothing(t *testing.T, s transport.Session) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+func (c trial) expectNothing(s transport.Session) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), 50*time.Millisecond)
 	defer cancel()
 	if batch, err := s.Receive(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("receive with nothing to come = %d messages, error %v, want %v",
+		c.Errorf("receive with nothing to come = %d messages, error %v, want %v",
 			len(batch), err, context.DeadlineExceeded)
 	}
 }
 
 // expectClosed fails the test if err is not that of an ended session.
-func expectClosed(t *testing.T, call string, err error) {
-	t.Helper()
+func (c trial) expectClosed(call string, err error) {
+	c.Helper()
 	if !errors.Is(err, transport.ErrClosed) {
-		t.Errorf("%s after the end of the session: error %v, want %v", call, err, transport.ErrClosed)
+		c.Errorf("%s after the end of the session: error %v, want %v", call, err, transport.ErrClosed)
 	}
 }
 
 // expectMessages compares got with the messages first, first+1, … as a session numbers them.
-func expectMessages(t *testing.T, got []transport.Message, first int, redelivered bool) {
-	t.Helper()
+func (c trial) expectMessages(got []transport.Message, first int, redelivered bool) {
+	c.Helper()
 	want := make([]transport.Message, len(got))
 	for i := range want {
 		want[i] = message(first + i)
@@ -153,20 +159,20 @@ func expectMessages(t *testing.T, got []transport.Message, first int, redelivere
 		want[i].Tag = uint64(i + 1)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("received messages (-want +got):\n%s", diff)
+		c.Errorf("received messages (-want +got):\n%s", diff)
 	}
 }
 
-// within returns what f returns, or fails the test if it takes too long.
-func within(t *testing.T, what string, f func() error) error {
-	t.Helper()
+// within returns what call returns, or fails the test if it takes too long.
+func (c trial) within(what string, call func() error) error {
+	c.Helper()
 	done := make(chan error, 1)
-	go func() { done <- f() }()
+	go func() { done <- call() }()
 	select {
 	case err := <-done:
 		return err
 	case <-time.After(patience):
-		t.Fatalf("%s did not return within %v", what, patience)
+		c.Fatalf("%s did not return within %v", what, patience)
 		return nil
 	}
 }
