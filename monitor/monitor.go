@@ -95,7 +95,7 @@ func (m *Monitor) fold(batch []transport.Message) {
 	start := m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	count := m.rates.at(start)
+	m.rates.advance(start)
 	for i := range batch {
 		m.messages++
 		if !m.decoder.Accepts(batch[i].ContentType) {
@@ -103,7 +103,7 @@ func (m *Monitor) fold(batch []transport.Message) {
 		}
 		m.decoder.Decode(batch[i].Body, start.UnixMicro(), func(e *state.Event) {
 			m.events++
-			count.add(e.Kind)
+			m.rates.add(e)
 			m.cluster.Apply(e)
 		})
 	}
@@ -135,7 +135,7 @@ func (m *Monitor) expire() {
 	now := m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rates.at(now)
+	m.rates.advance(now)
 	if m.cluster.Expire(now.UnixMicro()) || m.rates.moving() {
 		m.notify()
 	}

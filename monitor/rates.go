@@ -23,9 +23,17 @@ type counts struct {
 	events, received, succeeded, failed, retried float64
 }
 
-func (c *counts) add(k state.Kind) {
+// add counts an event in the second in which it happened, so that a late batch is no peak. What
+// happened longer ago than the series reaches, or will, counts in the second of now: more likely a wall
+// clock is wrong.
+func (m *meter) add(e *state.Event) {
+	second := e.Micros / 1e6
+	if second > m.second || second <= m.second-seriesLength {
+		second = m.second
+	}
+	c := &m.ring[second%meterSize]
 	c.events++
-	switch k {
+	switch e.Kind {
 	case state.TaskReceived:
 		c.received++
 	case state.TaskSucceeded:
@@ -38,9 +46,9 @@ func (c *counts) add(k state.Kind) {
 	}
 }
 
-// at moves to the second of now, clearing those passed over, and returns its counts. A clock set back
-// goes on counting in the newest second.
-func (m *meter) at(now time.Time) *counts {
+// advance moves to the second of now, clearing those passed over. A clock set back goes on counting in
+// the newest second.
+func (m *meter) advance(now time.Time) {
 	second := now.Unix()
 	if m.second == 0 || second-m.second > meterSize {
 		m.second, m.ring = second, [meterSize]counts{}
@@ -49,7 +57,6 @@ func (m *meter) at(now time.Time) *counts {
 		m.second++
 		m.ring[m.second%meterSize] = counts{}
 	}
-	return &m.ring[m.second%meterSize]
 }
 
 // moving reports whether the rates still change with time.

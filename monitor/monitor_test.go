@@ -1,0 +1,279 @@
+package monitor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/simulate"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/state"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start runs a monitor on a broker until the test ends.
+func start(t *testing.T, b transport.Broker) *monitor.Monitor {
+	t.Helper()
+	m, err := monitor.New(monitor.Options{Broker: b, EnableEvents: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v, want nil after an orderly stop", err)
+		}
+	})
+	return m
+}
+
+// await waits for a change after which ok holds.
+func await(t *testing.T, m *monitor.Monitor, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		changed := m.Changed()
+		if ok() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func body(kind, id string, clock int) []byte {
+	return fmt.Appendf(nil, `{"type":"task-%s","hostname":"w1","pid":7,"clock":%d,"timestamp":%d,"uuid":"%s"}`, kind, clock, 1790000000+clock, id)
+}
+
+func publish(t *testing.T, b *memory.Broker, bodies ...[]byte) {
+	t.Helper()
+	for _, body := range bodies {
+		if err := b.Publish(t.Context(), transport.Message{Body: body, ContentType: "application/json"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func tasks(m *monitor.Monitor) (n int) {
+	m.View(func(c *state.Cluster) { n = c.Counts().Tasks })
+	return n
+}
+
+func TestEventsReachReaders(t *testing.T) {
+	t.Parallel()
+	b := memory.New(memory.Options{})
+	m := start(t, b)
+	publish(t, b, body("received", "a", 1), []byte("["+string(body("started", "a", 2))+","+string(body("received", "b", 3))+"]"))
+	await(t, m, "two tasks", func() bool { return tasks(m) == 2 })
+	if h := m.Health(); h.Events != 3 || h.Messages != 2 || !h.Broker.Connected || h.Broker.LastEventAt.IsZero() || !h.Ready {
+		t.Errorf("health = %+v, want 3 events of 2 messages, connected and ready", h)
+	}
+}
+
+func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var methods []string
+	m := start(t, memory.New(memory.Options{OnBroadcast: func(c transport.Command) {
+		mu.Lock()
+		defer mu.Unlock()
+		methods = append(methods, c.Method)
+	}}))
+	await(t, m, "two commands", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(methods) == 2
+	})
+	if diff := cmp.Diff([]string{"heartbeat", "enable_events"}, methods); diff != "" {
+		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+}
+
+func TestHostileMessagesAreCountedAndCostNothing(t *testing.T) {
+	t.Parallel()
+	b := memory.New(memory.Options{})
+	m := start(t, b)
+	if err := b.Publish(t.Context(), transport.Message{Body: []byte("\x80\x04."), ContentType: "application/x-python-serialize"}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, []byte("not json"), []byte(`{"type":"task-started"}`), []byte("[]"), body("received", "a", 1))
+	await(t, m, "the good task", func() bool { return tasks(m) == 1 })
+	want := map[string]uint64{celery.CauseContentType: 1, celery.CauseMalformed: 1, celery.CauseHostname: 1}
+	if diff := cmp.Diff(want, m.Health().Rejected); diff != "" {
+		t.Errorf("rejected (-want +got):\n%s", diff)
+	}
+}
+
+// failing refuses a number of connections before it lets the broker answer.
+type failing struct {
+	transport.Broker
+	mu   sync.Mutex
+	left int
+}
+
+func (f *failing) Connect(ctx context.Context) (transport.Session, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left > 0 {
+		f.left--
+		return nil, errors.New("connection refused")
+	}
+	return f.Broker.Connect(ctx)
+}
+
+func TestALostBrokerIsRedialledAndSaidSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &failing{Broker: memory.New(memory.Options{}), left: 8}
+		m, err := monitor.New(monitor.Options{Broker: b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		began := time.Now()
+		go func() { done <- m.Run(ctx) }()
+		synctest.Wait()
+		h := m.Health().Broker
+		if h.Connected || h.LastError != "connection refused" || h.Attempts != 1 || !h.NextTryAt.After(began) || h.NextTryAt.Sub(began) > 2*time.Second {
+			t.Errorf("after one refusal: %+v", h)
+		}
+		if !m.Health().Ready {
+			t.Error("not ready without a broker: pages could not say so")
+		}
+		for !m.Health().Broker.Connected {
+			changed := m.Changed()
+			<-changed
+		}
+		if took := time.Since(began); took < 4*time.Second || took > 3*time.Minute {
+			t.Errorf("connected after 8 refusals and %v, want a back-off between 4 s and 3 min", took)
+		}
+		if h := m.Health().Broker; h.LastError != "" || h.Attempts != 0 || !h.NextTryAt.IsZero() {
+			t.Errorf("after connecting: %+v", h)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+func TestWorkersGrowLateWhileNothingArrives(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Options{})
+		m, err := monitor.New(monitor.Options{Broker: b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- m.Run(ctx) }()
+		publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":"w1","pid":7,"clock":1,"freq":2.0,"timestamp":%d}`, time.Now().Unix()))
+		status := func() (s state.Status) {
+			m.View(func(c *state.Cluster) {
+				if w, ok := c.Worker("w1"); ok {
+					s = w.Status
+				}
+			})
+			return s
+		}
+		for _, want := range []state.Status{state.Online, state.Late, state.Offline} {
+			for status() != want {
+				<-m.Changed()
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
+// TestNothingIsLostAcrossReconnects breaks the session again and again while a story is told: in the end the
+// picture is the truth.
+func TestNothingIsLostAcrossReconnects(t *testing.T) {
+	t.Parallel()
+	story, err := simulate.New(simulate.Options{
+		Seed: 3, Rate: 50, Start: time.Now().Add(-time.Hour), Length: time.Minute, Truth: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := memory.New(memory.Options{})
+	m := start(t, b)
+	n := 0
+	for d, ok := story.Next(); ok; d, ok = story.Next() {
+		publish(t, b, d.Body)
+		if n++; n%500 == 0 {
+			b.Fail(errors.New("cable pulled"))
+		}
+	}
+	publish(t, b, body("received", "last", 1))
+	await(t, m, "the last task", func() (ok bool) {
+		m.View(func(c *state.Cluster) { _, ok = c.Task("last") })
+		return ok
+	})
+	wrong := 0
+	m.View(func(c *state.Cluster) {
+		for _, want := range story.Truth() {
+			if got, ok := c.Task(want.ID); !ok || got.State != want.State {
+				wrong++
+			}
+		}
+	})
+	if wrong > 0 {
+		t.Errorf("%d of %d tasks differ from the truth", wrong, len(story.Truth()))
+	}
+}
+
+func TestReadersAndWriterShare(t *testing.T) {
+	t.Parallel()
+	b := memory.New(memory.Options{})
+	m := start(t, b)
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				m.View(func(c *state.Cluster) {
+					c.Tasks(state.Query{Limit: 20, Text: "t"})
+					c.Workers()
+					c.Counts()
+					c.Names()
+					c.TaskEvents("t1")
+				})
+				m.Health()
+				m.Rates()
+			}
+		})
+	}
+	for i := range 500 {
+		publish(t, b, body("received", fmt.Sprint("t", i), i+1))
+	}
+	await(t, m, "all tasks", func() bool { return tasks(m) == 500 })
+	cancel()
+	readers.Wait()
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	t.Parallel()
+	if _, err := monitor.New(monitor.Options{}); err == nil {
+		t.Error("New without a broker succeeded")
+	}
+}
