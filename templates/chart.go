@@ -175,11 +175,16 @@ func runs(t state.Task) []run {
 			first, last = min(first, at), max(last, at)
 		}
 	}
+	open := false
 	note(t.SentAt)
 	for _, e := range t.Executions {
+		open = open || endOf(e) == 0
 		for _, at := range []int64{e.ReceivedAt, e.StartedAt, endOf(e)} {
 			note(at)
 		}
+	}
+	if open { // leave room for what is still running
+		last += (last - first) / 2
 	}
 	scale := func(at int64) int { return int(1000 * (at - first) / max(last-first, 1)) }
 	list := make([]run, 0, len(t.Executions))

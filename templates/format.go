@@ -180,6 +180,12 @@ func taskBase(name string) string {
 	return name
 }
 
+// splitWorker parts a node name after its @: celery@ and the host.
+func splitWorker(name string) (node, host string) {
+	i := strings.IndexByte(name, '@') + 1
+	return name[:i], name[i:]
+}
+
 // stateWord is a state as a word in a sentence: Success, Retry, Progress.
 func stateWord(s state.State) string {
 	if s == "" {

@@ -2,7 +2,6 @@ package templates
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/a-h/templ"
 
@@ -30,7 +29,15 @@ type Ingest struct {
 	Broker   Broker
 	Messages uint64
 	Events   uint64
-	Rejected map[string]uint64 // by cause
+	Rejected []Rejection // what could not be used, most frequent first
+}
+
+// Rejection is a cause for which something that arrived was not used.
+type Rejection struct {
+	Cause string // as in the API
+	Words string // what happened, in words
+	Lost  bool   // a whole event or more was lost, not just a field
+	Count uint64
 }
 
 // Page draws the whole page.
@@ -144,33 +151,18 @@ func heat(w state.Worker, most int) int {
 	return (4*w.RunningTasks + most - 1) / most
 }
 
-// rejection is a cause for which events were not used.
-type rejection struct {
-	Cause string
-	Words string
-	Count uint64
-}
-
-func (i Ingest) rejections() []rejection {
-	var list []rejection
-	for cause, n := range i.Rejected {
-		if n > 0 {
-			list = append(list, rejection{cause, causeWords(cause), n})
+// verdict sums up what could not be used.
+func (i Ingest) verdict() (title, rest string) {
+	var lost, odd uint64
+	for _, r := range i.Rejected {
+		if r.Lost {
+			lost += r.Count
+		} else {
+			odd += r.Count
 		}
 	}
-	slices.SortFunc(list, func(a, b rejection) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Cause, b.Cause))
-	})
-	return list
-}
-
-func (i Ingest) rejectedInAll() uint64 {
-	var n uint64
-	for _, r := range i.rejections() {
-		n += r.Count
+	if lost > 0 {
+		return plural(lost, "event", "events") + " could not be used.", "All others were."
 	}
-	return n
+	return plural(odd, "event was", "events were") + " used in part.", "Nothing was lost but what is listed here."
 }
-
-// causeWords explains a cause of rejection; a cause without words speaks for itself.
-func causeWords(cause string) string { return cause }

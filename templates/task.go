@@ -17,8 +17,8 @@ const (
 // Task is the content of the page of one task.
 type Task struct {
 	Task     state.Task
-	Root     *Relative // nil if the task is its own root or knows none
-	Parent   *Relative // nil if the task knows none
+	Root     *Relative         // nil if the task is its own root or knows none
+	Parent   *Relative         // nil if the task knows none
 	Children []Relative        // the first of them
 	Events   []state.TaskEvent // by stamp
 }

@@ -1,8 +1,6 @@
 package templates
 
 import (
-	"slices"
-
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/state"
@@ -81,11 +79,6 @@ func (f Filter) empty() bool {
 
 func (f Filter) wrong(param string) bool { return f.Param == param }
 
-// onField reports whether the wrong parameter has a field to show the message at.
-func (f Filter) onField() bool {
-	return slices.Contains([]string{"state", "name", "worker", "q", "root"}, f.Param)
-}
-
 // inField splits the values of a repeatable parameter: the last goes into its field, the ones before
 // it stand beside as boxes to untick.
 func inField(values []string) (field string, boxes []string) {
@@ -99,6 +92,8 @@ func inField(values []string) (field string, boxes []string) {
 // total tells how many tasks match, in words that hold when counting was given up.
 func (v Tasks) total() string {
 	switch n := len(v.Found.Tasks); {
+	case v.Filter.Param != "":
+		return ""
 	case v.Found.Total != nil:
 		return plural(*v.Found.Total, "task", "tasks")
 	case v.Older == "" && v.Newer == "":

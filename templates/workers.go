@@ -70,16 +70,6 @@ func (v Worker) Lists(s Site) []List { return []List{taskList(s, "tasks", v.Task
 // extras are the fields of a worker that have no place of their own, by name.
 func extras(w state.Worker) []string { return slices.Sorted(maps.Keys(w.Extra)) }
 
-// loads are the three load averages, of 1, 5 and 15 minutes.
-func loads(l [3]float64) string {
-	text := ""
-	for i, v := range l {
-		if i > 0 {
-			text += " "
-		}
-		text += strconv.FormatFloat(v, 'f', 2, 64)
-	}
-	return text
-}
+func hundredths(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
 func joined(list []string) string { return strings.Join(list, ", ") }

@@ -1,7 +1,11 @@
 package web
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -17,7 +21,7 @@ func (p *pages) overviewPage() page {
 			Broker:   broker(health.Broker),
 			Messages: health.Messages,
 			Events:   health.Events,
-			Rejected: health.Rejected,
+			Rejected: rejections(health.Rejected),
 		},
 	}
 	pg := page{topic: "overview", address: "/", title: "Overview", section: templates.SectionOverview}
@@ -42,4 +46,47 @@ func rates(r monitor.Rates) templates.Rates {
 		FailedSeries:    r.Series.Failed,
 		RetriedSeries:   r.Series.Retried,
 	}
+}
+
+// rejections puts causes into words, the most frequent first.
+func rejections(counts map[string]uint64) []templates.Rejection {
+	var list []templates.Rejection
+	for cause, n := range counts {
+		if n > 0 {
+			words, lost := explain(cause)
+			list = append(list, templates.Rejection{Cause: cause, Words: words, Lost: lost, Count: n})
+		}
+	}
+	slices.SortFunc(list, func(a, b templates.Rejection) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Cause, b.Cause))
+	})
+	return list
+}
+
+// explain says what a cause means, and whether it cost whole events. A cause without words speaks for
+// itself.
+func explain(cause string) (words string, lost bool) {
+	switch cause {
+	case celery.CauseContentType:
+		return "Messages in a format other than JSON", true
+	case celery.CauseMalformed:
+		return "Broken JSON, and the rest of its message", true
+	case celery.CauseNoEvent:
+		return "JSON that is no event", true
+	case celery.CauseHostname:
+		return "Events without a sender", true
+	case celery.CauseUUID:
+		return "Task events without a usable id", true
+	case celery.CauseTimestamp:
+		return "Timestamps replaced by the time of receipt", false
+	case celery.CauseClock:
+		return "Clocks ignored, no usable number", false
+	case celery.CauseField:
+		return "Fields ignored, not of Celery’s type", false
+	case monitor.CauseSymbols:
+		return "New names beyond the limit, shown as (other)", false
+	case monitor.CauseEvents:
+		return "Events beyond what is kept of one task", false
+	}
+	return cause, true
 }

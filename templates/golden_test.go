@@ -1,0 +1,187 @@
+package templates_test
+
+import (
+	"bytes"
+	"flag"
+	"html"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/a-h/templ"
+	"github.com/umbelhq/umbel/templates"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+// site is mounted below a prefix, so that a link that forgets it shows.
+func site() templates.Site {
+	return templates.Site{
+		Prefix: "/ops",
+		Asset:  func(name string) string { return "/ops/assets/0/" + name },
+	}
+}
+
+func render(t *testing.T, c templ.Component) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Render(t.Context(), &b); err != nil {
+		t.Fatalf("render: %v", err)
+	}
+	return b.String()
+}
+
+func page(t *testing.T, s scene) string {
+	t.Helper()
+	c := s.chrome
+	c.Site = site()
+	return render(t, s.view.Page(c))
+}
+
+// lines puts each tag on a line of its own, so that differences can be read.
+func lines(html string) string { return strings.ReplaceAll(html, "><", ">\n<") + "\n" }
+
+func TestPagesLookAsRecorded(t *testing.T) {
+	t.Parallel()
+	for name, s := range scenes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := lines(page(t, s))
+			golden := filepath.Join("testdata", name+".html")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("page differs from %s (-want +got), run with -update if that is meant:\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func TestRegionsAndRowsArePartsOfThePage(t *testing.T) {
+	t.Parallel()
+	for name, s := range scenes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole := page(t, s)
+			regions := s.view.Regions(site())
+			for _, l := range s.view.Lists(site()) {
+				if !strings.Contains(whole, `<tbody id="`+l.ID+`">`) {
+					t.Errorf("page has no list %q", l.ID)
+				}
+				regions = append(regions, l.Rows...)
+			}
+			chrome := s.chrome
+			chrome.Site = site()
+			seen := map[string]bool{}
+			for _, r := range append(regions, chrome.Regions()...) {
+				part := render(t, r.Body)
+				if !strings.Contains(whole, part) {
+					t.Errorf("page does not hold region %q as it is:\n%s", r.ID, part)
+				}
+				if id := `id="` + html.EscapeString(r.ID) + `"`; !strings.Contains(tags(part)[0], id) {
+					t.Errorf("region %q starts with %s", r.ID, tags(part)[0])
+				}
+				if seen[r.ID] {
+					t.Errorf("two regions have the id %q", r.ID)
+				}
+				seen[r.ID] = true
+			}
+		})
+	}
+}
+
+// tags are the start tags of a document. Text and attributes are escaped, so that angle brackets are
+// always tags.
+func tags(html string) []string {
+	return regexp.MustCompile(`<[a-zA-Z][^>]*>`).FindAllString(html, -1)
+}
+
+func attributes(tag, name string) []string {
+	var values []string
+	for _, m := range regexp.MustCompile(`\s`+name+`="([^"]*)"`).FindAllStringSubmatch(tag, -1) {
+		values = append(values, html.UnescapeString(m[1]))
+	}
+	return values
+}
+
+func TestPagesKeepTheContentSecurityPolicy(t *testing.T) {
+	t.Parallel()
+	inline := regexp.MustCompile(`(?i)\s(style|on[a-z]+|srcdoc|formaction)\s*=|^<(style|base|iframe|object|embed)\b|=\s*["']?\s*(javascript|vbscript|data):`)
+	for name, s := range scenes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, tag := range tags(page(t, s)) {
+				// Quoted values may say anything: only names and schemes matter.
+				if bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`); inline.MatchString(bare) {
+					t.Errorf("inline style or script: %s", tag)
+				}
+				if strings.HasPrefix(tag, "<script") && len(attributes(tag, "src")) != 1 {
+					t.Errorf("inline script: %s", tag)
+				}
+				for _, attribute := range []string{"href", "src", "action"} {
+					for _, url := range attributes(tag, attribute) {
+						if !strings.HasPrefix(url, "/ops/") && !strings.HasPrefix(url, "#") {
+							t.Errorf("%s outside the prefix: %s", attribute, tag)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestIDsAreUnique(t *testing.T) {
+	t.Parallel()
+	for name, s := range scenes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := map[string]bool{}
+			for _, tag := range tags(page(t, s)) {
+				for _, id := range attributes(tag, "id") {
+					if seen[id] {
+						t.Errorf("two elements have the id %q", id)
+					}
+					seen[id] = true
+				}
+			}
+		})
+	}
+}
+
+func TestEveryIconIsInTheSprite(t *testing.T) {
+	t.Parallel()
+	sprite, err := os.ReadFile("../static/icons/sprite.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := map[string]bool{}
+	for _, m := range regexp.MustCompile(`<symbol id="([^"]+)"`).FindAllStringSubmatch(string(sprite), -1) {
+		held[m[1]] = true
+	}
+	used := map[string]bool{}
+	for _, s := range scenes() {
+		for _, tag := range tags(page(t, s)) {
+			for _, href := range attributes(tag, "href") {
+				if _, icon, ok := strings.Cut(href, "/sprite.svg#"); ok {
+					used[icon] = true
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(held)), slices.Sorted(maps.Keys(used))); diff != "" {
+		t.Errorf("icons in the sprite (-) and on the pages (+):\n%s", diff)
+	}
+}

@@ -1,0 +1,263 @@
+package templates_test
+
+import (
+	"strings"
+
+	"github.com/umbelhq/umbel/clock"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+)
+
+// noon is 2026-11-21 12:00 UTC in µs.
+const noon = int64(1_795_262_400_000_000)
+
+const second = int64(1_000_000)
+
+// scene is a page in a certain situation.
+type scene struct {
+	chrome templates.Chrome
+	view   templates.View
+}
+
+func scenes() map[string]scene {
+	return map[string]scene{
+		"overview":        {chrome(templates.SectionOverview, "overview"), overview()},
+		"overview-fresh":  {chrome(templates.SectionOverview, "overview"), templates.Overview{Ingest: templates.Ingest{Broker: connected()}}},
+		"overview-down":   {down(chrome(templates.SectionOverview, "overview")), overviewDown()},
+		"tasks":           {chrome(templates.SectionTasks, "tasks"), tasks()},
+		"tasks-filtered":  {dark(chrome(templates.SectionTasks, "tasks?state=FAILURE")), tasksFiltered()},
+		"tasks-wrong":     {chrome(templates.SectionTasks, ""), tasksWrong()},
+		"tasks-empty":     {chrome(templates.SectionTasks, "tasks"), templates.Tasks{}},
+		"tasks-searching": {chrome(templates.SectionTasks, "tasks?q=x"), tasksSearching()},
+		"tasks-none":      {chrome(templates.SectionTasks, "tasks?name=x&worker=w"), tasksNone()},
+		"task":            {chrome(templates.SectionTasks, "task/"+retried().ID), task()},
+		"task-orphaned":   {chrome(templates.SectionTasks, "task/o"), templates.Task{Task: orphaned()}},
+		"task-sent":       {chrome(templates.SectionTasks, "task/s"), templates.Task{Task: sent()}},
+		"task-hostile":    {chrome(templates.SectionTasks, "task/h"), templates.Task{Task: hostile(), Children: []templates.Relative{{ID: evil}}}},
+		"workers":         {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workers()}},
+		"workers-none":    {down(chrome(templates.SectionWorkers, "workers")), templates.Workers{}},
+		"worker":          {chrome(templates.SectionWorkers, "worker/celery@a"), templates.Worker{Worker: workers()[0], Tasks: []state.Task{succeeded()}}},
+		"worker-late":     {chrome(templates.SectionWorkers, "worker/celery@b"), templates.Worker{Worker: workers()[1]}},
+		"worker-offline":  {chrome(templates.SectionWorkers, "worker/celery@c"), templates.Worker{Worker: workers()[2]}},
+		"worker-stopping": {chrome(templates.SectionWorkers, "worker/celery@d"), templates.Worker{Worker: workers()[3]}},
+		"not-found": {chrome("", ""), templates.Problem{
+			Title: "Unknown worker", Message: "No event of worker x has been seen.",
+			Back: "/ops/workers", BackText: "All workers",
+			Similar: []templates.Link{{Text: "celery@a", Href: "/ops/workers/celery@a"}, {Text: "celery@b", Href: "/ops/workers/celery@b"}},
+		}},
+		"failed": {chrome("", ""), templates.Problem{Title: "Something went wrong", Message: "This page could not be made.", RequestID: "4f2c"}},
+	}
+}
+
+func chrome(section templates.Section, topic string) templates.Chrome {
+	return templates.Chrome{
+		Title: "A page", Section: section, Topic: topic, Path: "/ops/", Version: "v0.1.0", Broker: connected(),
+	}
+}
+
+func dark(c templates.Chrome) templates.Chrome {
+	c.Theme, c.Search = "dark", `"quoted" <text>`
+	return c
+}
+
+func down(c templates.Chrome) templates.Chrome {
+	c.Broker = lost()
+	return c
+}
+
+func connected() templates.Broker {
+	return templates.Broker{
+		URL: "amqp://umbel:***@rabbit:5672/prod", Connected: true, Since: noon - 3600*second, LastEventAt: noon,
+	}
+}
+
+func lost() templates.Broker {
+	return templates.Broker{
+		URL: "amqp://umbel:***@rabbit:5672/prod", Since: noon - 20*second, LastEventAt: noon - 21*second,
+		LastError: "dial tcp 10.0.3.7:5672: connect: connection refused", NextTryAt: noon + 8*second, Attempts: 4,
+	}
+}
+
+func overview() templates.Overview {
+	return templates.Overview{
+		Rates: templates.Rates{
+			Received: 118.25, Succeeded: 112.4, Failed: 1.5, Retried: 0.04,
+			ReceivedSeries: []float64{110, 120, 118}, SucceededSeries: []float64{100, 110, 112},
+			FailedSeries: []float64{0, 2, 1}, RetriedSeries: []float64{0, 0, 1},
+		},
+		Counts: state.Counts{
+			Tasks:   1_204_331,
+			ByState: map[state.State]int{state.Success: 1_204_000, state.Failure: 300, state.Started: 30, "PROGRESS": 1},
+			ByName:  map[string]int{"billing.tasks.charge": 1_000_000, "mail.deliver": 204_331, "cleanup": 0},
+			ByQueue: map[string]int{"celery": 12},
+			Workers: map[state.Status]int{state.Online: 1, state.Late: 1, state.Offline: 1, state.Stopping: 1},
+			Evicted: 12, Orphaned: 3,
+		},
+		Workers:  workers(),
+		Failures: []state.Task{retried(), hostile()},
+		Ingest: templates.Ingest{
+			Broker: connected(), Messages: 18_234, Events: 2_043_310,
+			Rejected: []templates.Rejection{
+				{Cause: "malformed", Words: "Broken JSON, and the rest of its message", Lost: true, Count: 12},
+				{Cause: "clock", Words: "Clocks ignored, no usable number", Count: 1},
+			},
+		},
+	}
+}
+
+func overviewDown() templates.Overview {
+	v := overview()
+	v.Counts.ByQueue = nil
+	v.Ingest = templates.Ingest{Broker: lost(), Events: 1, Messages: 1, Rejected: []templates.Rejection{
+		{Cause: "clock", Words: "Clocks ignored, no usable number", Count: 1},
+	}}
+	return v
+}
+
+func tasks() templates.Tasks {
+	total := 1_204_331
+	return templates.Tasks{
+		Found:        state.Page{Tasks: []state.Task{sent(), orphaned(), retried(), succeeded(), hostile()}, Total: &total},
+		Counts:       overview().Counts,
+		KnownNames:   []string{"billing.tasks.charge", "mail.deliver"},
+		KnownWorkers: []string{"celery@a"},
+		Older:        "/ops/tasks?cursor=abc",
+	}
+}
+
+func tasksFiltered() templates.Tasks {
+	v := tasks()
+	v.Filter = templates.Filter{
+		States: []state.State{state.Failure, "HALTED"}, Names: []string{"a", "b"}, Workers: []string{"celery@a"},
+		Text: `"x" & <y>`, Root: "0f7d8c1e-1111-4111-8111-111111111111", Limit: 100,
+	}
+	v.Found.Total = nil
+	v.Newest, v.Newer = "/ops/tasks", "/ops/tasks?cursor=def"
+	return v
+}
+
+func tasksWrong() templates.Tasks {
+	return templates.Tasks{Filter: templates.Filter{
+		Text: strings.Repeat("x", 300), Param: "q", Message: "must be at most 256 characters long",
+	}}
+}
+
+func tasksSearching() templates.Tasks {
+	return templates.Tasks{Filter: templates.Filter{Text: "x"}, Older: "/ops/tasks?cursor=abc&q=x"}
+}
+
+func tasksNone() templates.Tasks {
+	total, none := 204, 0
+	return templates.Tasks{
+		Filter: templates.Filter{Names: []string{"x"}, Workers: []string{"w"}},
+		Found:  state.Page{Total: &none},
+		Wider: []templates.Wider{
+			{Condition: "worker w", Href: "/ops/tasks?name=x", Total: &total},
+			{Condition: "name x", Href: "/ops/tasks?worker=w"},
+		},
+	}
+}
+
+func task() templates.Task {
+	t := retried()
+	name := "reports.build"
+	return templates.Task{
+		Task:     t,
+		Root:     &templates.Relative{ID: "root-0001-0002", Name: &name, State: state.Success},
+		Parent:   &templates.Relative{ID: "parent-0001-0002"},
+		Children: []templates.Relative{{ID: "child-0001-0002", Name: &name, State: state.Started}, {ID: "child-0003-0004"}},
+		Events: []state.TaskEvent{
+			{Type: "task-sent", Hostname: "gen7@web", Clock: 4, Stamp: clock.Stamp{Clock: 918, Micros: t.SentAt, Origin: "gen7@web"}},
+			{Type: "task-received", Hostname: "celery@a", PID: 41, Clock: 920, Stamp: clock.Stamp{Clock: 920, Micros: t.SentAt + second, Origin: "celery@a.41"}},
+			{Type: "task-progress", Hostname: "celery@a", PID: 41, Stamp: clock.Stamp{Clock: 921, Micros: t.SentAt + second, Origin: "celery@a.41"}},
+		},
+	}
+}
+
+func sent() state.Task {
+	return state.Task{
+		ID: "7d1e6a52-0000-4000-8000-000000000001", Name: new("mail.deliver"), State: state.Pending,
+		Args: new("()"), Kwargs: new("{'to': 'a@example.org'}"), Client: new("gen7@web"), Queue: new("mail"),
+		Retries: new(int64(0)), ETA: new("2026-11-21T13:00:00+00:00"), Expires: new("2026-11-22T13:00:00+00:00"),
+		SentAt: noon, UpdatedAt: noon, Stamp: clock.Stamp{Clock: 12, Micros: noon},
+	}
+}
+
+func succeeded() state.Task {
+	t := sent()
+	t.ID, t.State, t.Result, t.Worker = "7d1e6a52-0000-4000-8000-000000000002", state.Success, new("True"), new("celery@a")
+	t.ReceivedAt, t.StartedAt, t.SucceededAt, t.UpdatedAt = noon+second, noon+2*second, noon+5*second, noon+5*second
+	t.WaitSeconds, t.RuntimeSeconds = new(2.0), new(2.998)
+	t.Executions = []state.Execution{{
+		Worker: "celery@a", PID: 41, State: state.Success, RuntimeSeconds: t.RuntimeSeconds, Result: t.Result,
+		Times: state.Times{ReceivedAt: t.ReceivedAt, StartedAt: t.StartedAt, SucceededAt: t.SucceededAt},
+	}}
+	return t
+}
+
+func orphaned() state.Task {
+	t := sent()
+	t.ID, t.State, t.Worker = "7d1e6a52-0000-4000-8000-000000000003", state.Started, new("celery@c")
+	t.ReceivedAt, t.StartedAt = noon+second, noon+2*second
+	t.Orphaned, t.OrphanReason = true, "its worker process has restarted"
+	t.Executions = []state.Execution{{
+		Worker: "celery@c", State: state.Started,
+		Times: state.Times{ReceivedAt: t.ReceivedAt, StartedAt: t.StartedAt},
+	}}
+	return t
+}
+
+// retried failed at its second attempt, which was received twice.
+func retried() state.Task {
+	t := sent()
+	t.ID, t.State, t.Worker = "7d1e6a52-0000-4000-8000-000000000004", state.Failure, new("celery@b")
+	t.Args, t.Kwargs = new("(1, 'cus_7f...')"), new("{}")
+	t.RootID, t.ParentID = new("root-0001-0002"), new("parent-0001-0002")
+	t.Children = []string{"child-0001-0002", "child-0003-0004", "child-0005-0006"}
+	t.Exception, t.Traceback = new("ValueError('no <b>')"), new("Traceback (most recent call last):\n  File \"a.py\", line 1\nValueError: no <b>")
+	t.Retries, t.Redelivered, t.Truncated = new(int64(1)), true, true
+	t.ReceivedAt, t.StartedAt, t.FailedAt, t.RetriedAt = noon+9*second, noon+9*second, noon+10*second, noon+4*second
+	t.Executions = []state.Execution{
+		{
+			Worker: "celery@a", PID: 41, State: state.Retry, Exception: new("TimeoutError()"), Traceback: new("Traceback"),
+			Times: state.Times{ReceivedAt: noon + second, StartedAt: noon + 2*second, RetriedAt: noon + 4*second},
+		},
+		{
+			Attempt: 1, Worker: "celery@a", PID: 41, State: state.Received,
+			Times: state.Times{ReceivedAt: noon + 6*second},
+		},
+		{
+			Attempt: 1, Worker: "celery@b", State: state.Failure, Inferred: true, Exception: t.Exception, Traceback: t.Traceback,
+			Times: state.Times{StartedAt: noon + 9*second, FailedAt: noon + 10*second},
+		},
+	}
+	return t
+}
+
+// evil tries to leave every place it may be put into.
+const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)>' onmouseover='alert(1)' javascript:alert(1) style=x %2F/../</pre></textarea>`
+
+func hostile() state.Task {
+	t := retried()
+	t.ID, t.Name, t.State, t.Worker, t.Client = evil, new(evil), state.State(strings.ToUpper(evil)), new(evil), new(evil)
+	t.Args, t.Kwargs, t.Result = new(evil+strings.Repeat("A", 1<<20)), new(evil), new(evil)
+	t.Exception, t.Traceback, t.Queue, t.Exchange, t.RoutingKey = new(evil), new(evil), new(evil), new(evil), new(evil)
+	t.ETA, t.Expires, t.RootID, t.ParentID, t.Children = new(evil), new(evil), new(evil), new(evil), []string{evil}
+	t.OrphanReason, t.Orphaned = evil, true
+	t.Executions[0].Worker, t.Executions[0].State = evil, t.State
+	t.Executions[0].Exception, t.Executions[0].Traceback = new(evil), new(strings.Repeat("é", 20_000))
+	return t
+}
+
+func workers() []state.Worker {
+	return []state.Worker{
+		{
+			Name: "celery@a", PID: 41, Status: state.Online, LastHeartbeatAt: noon, FreqSeconds: 2, Active: new(int64(3)),
+			Processed: new(int64(12_345)), Load: &[3]float64{0.4, 1.25, 12}, Software: new("py-celery"), Version: new("5.7.0"),
+			System: new("Linux"), Restarts: 2, Clock: 918, RunningTasks: 4, Extra: map[string]string{"b": "1", "a": `"<x>"`},
+		},
+		{Name: "celery@b", Status: state.Late, LastHeartbeatAt: noon - 14*second, Version: new("5.6.3"), RunningTasks: 1},
+		{Name: "celery@c", Status: state.Offline},
+		{Name: evil, Status: state.Stopping},
+	}
+}
