@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the command line. Every flag has an environment variable, UMBEL_ and its name.
+type cli struct {
+	Serve   serveCmd         `cmd:"" default:"withargs" help:"Watch a cluster and serve its dashboard (default)."`
+	Demo    demoCmd          `cmd:"" help:"Serve the dashboard of a simulated cluster. Needs no broker."`
+	Replay  replayCmd        `cmd:"" help:"Fold recorded events and print the state they lead to as JSON."`
+	Capture captureCmd       `cmd:"" help:"Print raw event bodies from the broker, one a line, for replay."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
+
+	LogLevel  slog.Level `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error." env:"UMBEL_LOG_LEVEL" placeholder:"LEVEL"`
+	LogFormat string     `default:"text" enum:"text,json" help:"text or json." env:"UMBEL_LOG_FORMAT"`
+}
+
+// streams are where a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// usageError is an error in what the user asked for: exit status 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// run executes the command line and returns the exit status: 0 done, 1 failed, 2 asked wrongly.
+func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer) int {
+	var c cli
+	exited, status := false, 0
+	parser, err := kong.New(&c,
+		kong.Name("umbel"), kong.Description("The live dashboard for Celery."), kong.Writers(out, stderr),
+		kong.Vars{"version": "umbel " + versionString()}, kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Exit(func(code int) { exited, status = true, code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(streams{in, out, stderr}),
+	)
+	if err != nil {
+		fmt.Fprintf(stderr, "umbel: %v\n", err)
+		return 1
+	}
+	if len(args) > 0 && args[0] == "version" {
+		args = []string{"--version"}
+	}
+	k, err := parser.Parse(args)
+	if exited {
+		return status
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "umbel: %v\n", err)
+		return 2
+	}
+	log := c.logger(stderr)
+	err = k.Run(log)
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "umbel: %v\n", err)
+		return 2
+	}
+	fmt.Fprintf(stderr, "umbel: %v\n", err)
+	return 1
+}
+
+func (c *cli) logger(w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// versionString is the linker's version, else the module's.
+func versionString() string {
+	if version != "" {
+		return strings.TrimPrefix(version, "v")
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return strings.TrimPrefix(info.Main.Version, "v")
+	}
+	return "unknown"
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/monitor/simulate"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+)
+
+// prologue is how much of the story has already happened when the demo starts.
+const prologue = 55 * time.Second
+
+// demoCmd shows a simulated cluster.
+type demoCmd struct {
+	webFlags `embed:""`
+	Seed     uint64  `env:"UMBEL_SEED" default:"1" help:"The same seed tells the same story."`
+	Rate     float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
+}
+
+// Run plays the story through the real pipeline until ctx ends.
+func (c *demoCmd) Run(ctx context.Context, log *slog.Logger) error {
+	if !(c.Rate > 0) || c.Rate > simulate.MaxRate {
+		return usageError{fmt.Errorf("--rate %v is not within 0 to %d tasks a second", c.Rate, simulate.MaxRate)}
+	}
+	story, err := simulate.New(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-prologue)})
+	if err != nil {
+		return usageError{err}
+	}
+	broker := memory.New(memory.Options{})
+	o := umbel.Options{Broker: broker, Version: versionString()}
+	return c.serve(ctx, o, log, func(ctx context.Context) error {
+		if err := story.Run(ctx, broker.Publish); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("play the simulated cluster: %w", err)
+		}
+		return nil
+	})
+}

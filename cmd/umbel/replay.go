@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/api"
+)
+
+// replayCmd folds recorded events.
+type replayCmd struct {
+	Rules string `enum:"causal,celery" default:"causal" help:"causal: a task is a function of the set of its events. celery: Celery's own fold, oddities included."`
+	File  string `arg:"" optional:"" help:"Newline-delimited JSON, one raw event body a line, in order of arrival; - for standard input."`
+}
+
+// Run prints {"tasks": […], "workers": […], "stats": {…}}.
+func (c *replayCmd) Run(s streams) error {
+	in, err := c.open(s.in)
+	if err != nil {
+		return usageError{err}
+	}
+	defer func() { _ = in.Close() }()
+	r := replay{cluster: state.New(state.Options{MaxTasks: math.MaxInt32, MaxText: math.MaxInt32 << 10, Rules: rulesOf(c.Rules)})}
+	if err := r.read(in, s.err); err != nil {
+		return usageError{fmt.Errorf("read %s: %w", c.File, err)}
+	}
+	return r.print(s.out)
+}
+
+func rulesOf(name string) state.Rules {
+	if name == "celery" {
+		return state.Celery
+	}
+	return state.Causal
+}
+
+func (c *replayCmd) open(stdin io.Reader) (io.ReadCloser, error) {
+	switch c.File {
+	case "":
+		return nil, errors.New("replay needs a file of events, or - for standard input")
+	case "-":
+		return io.NopCloser(stdin), nil
+	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		_ = f.Close()
+		return nil, fmt.Errorf("replay: %s is a directory, not a file of events", c.File)
+	}
+	return f, nil
+}
+
+// replay is a fold in progress.
+type replay struct {
+	cluster          *state.Cluster
+	decoder          celery.Decoder
+	events, rejected int
+}
+
+// read folds every line. Events count as received when they say they happened, so that the same file has
+// the same outcome on any day.
+func (r *replay) read(in io.Reader, stderr io.Writer) error {
+	lines := bufio.NewReaderSize(in, 1<<20)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			lost, cause := r.decoder.Decode(line, 0, func(e *state.Event) {
+				r.events++
+				e.ReceivedMicros = e.Micros
+				r.cluster.Apply(e)
+			})
+			if lost > 0 {
+				r.rejected += lost
+				fmt.Fprintf(stderr, "line %d: %d not usable (%s)\n", n, lost, cause)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// print writes the state, oldest stamp first, a page at a time.
+func (r *replay) print(out io.Writer) error {
+	w := bufio.NewWriterSize(out, 1<<20)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	put := func(sep string, v any) error {
+		if _, err := w.WriteString(sep); err != nil {
+			return err
+		}
+		return enc.Encode(v)
+	}
+	sep := `{"tasks": [`
+	q := state.Query{Newer: true, Limit: 500}
+	count := 0
+	for {
+		page := r.cluster.Tasks(q)
+		for _, t := range slices.Backward(page.Tasks) {
+			if err := put(sep, api.FromTask(t)); err != nil {
+				return err
+			}
+			sep = ","
+			count++
+		}
+		if page.Newer == nil {
+			break
+		}
+		q.From = page.Newer
+	}
+	if count == 0 {
+		_, _ = w.WriteString(sep)
+	}
+	workers := make([]api.Worker, 0)
+	for _, v := range r.cluster.Workers() {
+		workers = append(workers, api.FromWorker(v))
+	}
+	if err := put(`], "workers": `, workers); err != nil {
+		return err
+	}
+	stats := map[string]int{"events": r.events, "tasks": count, "rejected": r.rejected}
+	if err := put(`, "stats": `, stats); err != nil {
+		return err
+	}
+	_, _ = w.WriteString("}\n")
+	return w.Flush()
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel"
+)
+
+// drain bounds the wait for requests in progress when the program stops.
+const drain = 10 * time.Second
+
+// webFlags say where the dashboard is served.
+type webFlags struct {
+	Listen          string   `env:"UMBEL_LISTEN" default:"127.0.0.1:5555" help:"Address to listen on. Others than loopback need --unauthenticated."`
+	Hosts           []string `name:"host" env:"UMBEL_HOST" placeholder:"NAME" help:"Name by which a proxy may call the dashboard, besides localhost. Repeatable."`
+	Unauthenticated bool     `env:"UMBEL_UNAUTHENTICATED" help:"Serve everybody who can reach --listen, by any name."`
+	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path under which a proxy shows the dashboard, such as /umbel."`
+	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"1000000" help:"Tasks kept in memory. Over it, the oldest finished ones go."`
+}
+
+// serveCmd watches a cluster.
+type serveCmd struct {
+	brokerFlags  `embed:""`
+	webFlags     `embed:""`
+	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
+}
+
+// Run serves until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, log *slog.Logger) error {
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	o.LeaveEventsOff = !c.EnableEvents
+	return c.serve(ctx, o, log)
+}
+
+// serve listens, so that a taken port fails at once, and runs the dashboard until ctx ends. Others run beside it.
+func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger, others ...func(context.Context) error) error {
+	if f.MaxTasks < 1 {
+		return usageError{fmt.Errorf("--max-tasks %d is less than 1", f.MaxTasks)}
+	}
+	if err := loopback(f.Listen); err != nil && !f.Unauthenticated {
+		return usageError{fmt.Errorf("--listen %s: %w", f.Listen, err)}
+	}
+	if !f.Unauthenticated {
+		o.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.Hosts...)
+	}
+	o.Prefix, o.MaxTasks, o.Logger = f.Prefix, f.MaxTasks, log
+	u, err := umbel.New(o)
+	if err != nil {
+		return usageError{err}
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", f.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w", f.Listen, err)
+	}
+	log.Info("dashboard ready", "url", "http://"+listener.Addr().String()+prefixed(f.Prefix))
+	server := &http.Server{
+		Handler: u, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error { return u.Run(ctx) })
+	g.Go(func() error {
+		<-ctx.Done()
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		return server.Shutdown(late)
+	})
+	for _, run := range others {
+		g.Go(func() error { return run(ctx) })
+	}
+	err = g.Wait()
+	log.Info("stopped")
+	return err
+}
+
+// loopback refuses addresses that others can reach: there is no authentication yet.
+func loopback(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return errors.New("not an address: write host:port, such as 127.0.0.1:5555")
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return errors.New("others could reach the dashboard, which asks nobody who they are: " +
+		"listen on 127.0.0.1 behind a proxy that does, or add --unauthenticated")
+}
+
+func prefixed(prefix string) string {
+	if prefix == "" || prefix == "/" {
+		return "/"
+	}
+	return "/" + strings.Trim(prefix, "/") + "/"
+}

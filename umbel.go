@@ -1,0 +1,114 @@
+// Package umbel is the live dashboard for Celery, ready to be mounted in any Go program: New checks the
+// options, Run watches the cluster, ServeHTTP shows it. It owns no listener and no signal.
+package umbel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/amqp"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+// Options of an Umbel. One of BrokerURL and Broker is required.
+type Options struct {
+	// BrokerURL is what the workers' broker_url is: amqp://user:password@host:5672/vhost or
+	// amqps://. The query may hold TLS files (ssl_ca_certs, ssl_certfile, ssl_keyfile).
+	BrokerURL string
+	// Broker is used instead of BrokerURL where it is set.
+	Broker transport.Broker
+
+	// Queue names a durable queue on RabbitMQ that keeps events while nobody reads them; empty
+	// means a queue that goes away with the connection.
+	Queue string
+	// QueueExpires is how long RabbitMQ keeps Queue unread, 24 h if zero.
+	QueueExpires time.Duration
+	// Exchange and ControlExchange are Celery's event_exchange and control_exchange, celeryev and
+	// celery if empty.
+	Exchange, ControlExchange string
+	// TLS says how to trust and be trusted by amqps:// URLs.
+	TLS amqp.TLS
+	// LeaveEventsOff keeps Umbel from asking workers started without -E to send task events.
+	LeaveEventsOff bool
+
+	// Prefix is the path that Umbel is mounted under, such as /ops/celery; empty means the root.
+	Prefix string
+	// Hosts are the names, without port, by which requests may call Umbel; others are refused. Empty
+	// answers any: the host program decides who may ask.
+	Hosts []string
+
+	MaxTasks int          // tasks kept in memory, 1,000,000 if zero
+	Version  string       // shown on the pages and in the API
+	Logger   *slog.Logger // nil discards
+}
+
+// Umbel watches one Celery cluster and shows it. It is safe for concurrent use.
+type Umbel struct {
+	monitor *monitor.Monitor
+	web     *web.Handler
+}
+
+// New validates o and starts nothing.
+func New(o Options) (*Umbel, error) {
+	broker := o.Broker
+	if broker == nil {
+		var err error
+		if broker, err = Dial(o); err != nil {
+			return nil, err
+		}
+	}
+	m, err := monitor.New(monitor.Options{
+		Broker: broker, State: state.Options{MaxTasks: o.MaxTasks}, EnableEvents: !o.LeaveEventsOff, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	w, err := web.New(web.Options{Backend: m, Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts})
+	if err != nil {
+		return nil, err
+	}
+	return &Umbel{monitor: m, web: w}, nil
+}
+
+// Dial returns the broker that o.BrokerURL names. It connects nowhere yet.
+func Dial(o Options) (transport.Broker, error) {
+	scheme, _, _ := strings.Cut(o.BrokerURL, "://")
+	switch scheme {
+	case "":
+		return nil, errors.New("no broker URL")
+	case "amqp", "amqps", "pyamqp":
+		b, err := amqp.New(amqp.Options{
+			URL: o.BrokerURL, Queue: o.Queue, Expires: o.QueueExpires, TLS: o.TLS,
+			Exchange: o.Exchange, ControlExchange: o.ControlExchange, Version: o.Version,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
+	if !strings.Contains(o.BrokerURL, "://") {
+		return nil, errors.New("the broker URL has no scheme: it begins with amqp:// or amqps://")
+	}
+	return nil, fmt.Errorf("brokers of scheme %s:// are not supported: use amqp:// or amqps://", scheme)
+}
+
+// Run watches the cluster and keeps pages live until ctx ends. It returns nil after an orderly stop.
+func (u *Umbel) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return u.monitor.Run(ctx) })
+	g.Go(func() error { return u.web.Run(ctx) })
+	return g.Wait()
+}
+
+// ServeHTTP shows the pages, sockets and API under the prefix.
+func (u *Umbel) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.web.ServeHTTP(w, r) }

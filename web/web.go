@@ -1,0 +1,180 @@
+// Package web is one http.Handler: pages, live sockets, static files and the JSON API of one cluster. It
+// opens no listener, reads no broker and keeps no state of its own but its sockets.
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/static"
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/api"
+	"github.com/umbelhq/umbel/web/live"
+)
+
+// Backend is what is shown: a monitor.
+type Backend interface {
+	View(f func(c *state.Cluster))
+	Changed() <-chan struct{}
+	Health() monitor.Health
+	Rates() monitor.Rates
+}
+
+// Options of a Handler. Backend is required.
+type Options struct {
+	Backend Backend
+	Prefix  string // path that every link begins with, such as /ops/celery; empty for the root
+	Version string // shown on the pages and in the API
+
+	// Hosts are the names by which requests may call this server, without port. Others are refused with
+	// 421, which keeps foreign pages from reading a dashboard on loopback through a name of their own
+	// (DNS rebinding). Empty answers any: the host program decides.
+	Hosts []string
+	// Origins are those of pages besides this server's own that may open live sockets, https://ops.example.
+	Origins    []string
+	MaxSockets int          // live sockets at once; 0 means 1,000
+	Logger     *slog.Logger // nil discards
+}
+
+// Handler serves the dashboard. Requests are answered with and without the prefix, so that it works
+// behind http.StripPrefix and proxies that strip. It is safe for concurrent use.
+type Handler struct {
+	prefix string
+	hub    *live.Hub
+	root   http.Handler
+}
+
+// source joins what live topics read.
+type source struct {
+	*pages
+	Backend
+}
+
+// New validates o and starts nothing.
+func New(o Options) (*Handler, error) {
+	if o.Backend == nil {
+		return nil, errors.New("web needs a backend")
+	}
+	prefix, err := normalPrefix(o.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	assets, err := static.New()
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{
+		cluster: o.Backend, version: o.Version, log: o.Logger,
+		site: templates.Site{Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }},
+	}
+	hub, err := live.New(live.Options{
+		Source: source{p, o.Backend}, MaxSockets: o.MaxSockets, Origins: o.Origins, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{prefix: prefix, hub: hub}
+	h.root = h.guard(o, p, h.routes(o, p, assets))
+	return h, nil
+}
+
+// normalPrefix returns the prefix with a slash before and none behind.
+func normalPrefix(prefix string) (string, error) {
+	prefix = strings.Trim(prefix, "/")
+	if prefix == "" {
+		return "", nil
+	}
+	for segment := range strings.SplitSeq(prefix, "/") {
+		if segment == "" || segment == "." || segment == ".." || url.PathEscape(segment) != segment {
+			return "", fmt.Errorf("the prefix %q is not a plain path such as /ops/celery", prefix)
+		}
+	}
+	return "/" + prefix, nil
+}
+
+// routes maps paths below the prefix.
+func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler {
+	r := chi.NewRouter()
+	r.NotFound(p.notFound)
+	r.Group(func(r chi.Router) {
+		r.Use(uncached)
+		r.Get("/", p.overview)
+		r.Get("/tasks", p.tasks)
+		r.Get("/tasks/*", wildcard("id", p.task))
+		r.Get("/workers", p.workers)
+		r.Get("/workers/*", wildcard("name", p.worker))
+		r.Post("/theme", h.theme)
+		r.Get("/healthz", healthz)
+		r.Get("/readyz", readyz(o.Backend))
+		r.Mount("/api/v1", api.New(api.Options{Backend: o.Backend, Prefix: h.prefix, Version: o.Version, Logger: o.Logger}))
+	})
+	r.Handle("/ws", h.hub)
+	r.Handle("/assets/*", assets)
+	return r
+}
+
+// wildcard names the rest of the path, since node names and task ids may hold slashes.
+func wildcard(name string, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		chi.RouteContext(r.Context()).URLParams.Add(name, chi.URLParam(r, "*"))
+		next(w, r)
+	}
+}
+
+// uncached keeps task arguments out of caches.
+func uncached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// healthz says that the process answers.
+func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
+
+// readyz says whether the picture may be shown. A lost broker is no reason against: pages say so.
+func readyz(b Backend) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if !b.Health().Ready {
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ready\n"))
+	}
+}
+
+// theme keeps the visitor's choice in a cookie and leads back.
+func (h *Handler) theme(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 4096)
+	c := &http.Cookie{
+		Name: "theme", Value: r.FormValue("theme"), Path: h.prefix + "/",
+		MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	}
+	if c.Value != "light" && c.Value != "dark" {
+		c.Value, c.MaxAge = "", -1
+	}
+	http.SetCookie(w, c) //nolint:gosec // not Secure: the dashboard may be served on loopback without TLS
+	back := r.FormValue("return")
+	if u, err := url.Parse(back); err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(back, h.prefix+"/") || strings.HasPrefix(back, "//") || strings.Contains(back, `\`) {
+		back = h.prefix + "/"
+	}
+	http.Redirect(w, r, back, http.StatusSeeOther)
+}
+
+// Run keeps pages live until ctx ends, then closes the sockets with status 1001 and waits for them.
+func (h *Handler) Run(ctx context.Context) error { return h.hub.Run(ctx) }
+
+// ServeHTTP answers requests for paths below the prefix, and for the same paths without it.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.root.ServeHTTP(w, r) }
