@@ -1,0 +1,62 @@
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+export GOTOOLCHAIN := local
+
+TOOL := go tool -modfile=go.tool.mod
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+FUZZTIME ?= 30s
+BENCH ?= .
+BENCHCOUNT ?= 6
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+generate: ## turn templates into Go
+	$(TOOL) templ generate -log-level warn
+
+fmt: ## format Go (gofumpt, imports) and templates
+	$(TOOL) golangci-lint fmt
+	$(TOOL) templ fmt -log-level warn templates
+
+lint: ## golangci-lint, import rules included
+	$(TOOL) golangci-lint run
+
+test: ## all tests with the race detector, on real brokers and in a browser
+	scripts/deps
+	scripts/services run go test -race -timeout 20m ./...
+
+e2e: ## only the tests named EndToEnd: real Celery, broker and browser
+	scripts/deps
+	scripts/services run go test -race -timeout 20m -count 1 -v -run EndToEnd ./...
+
+fuzz: ## FUZZTIME (30s) of each fuzz target
+	@git grep --untracked -o '^func Fuzz[[:alnum:]_]*' -- '*_test.go' | while IFS=: read -r file target; do \
+		go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZTIME); \
+	done
+
+bench: ## benchmarks that match BENCH, BENCHCOUNT (6) times, into bench.txt for benchstat
+	scripts/deps
+	scripts/services run go test -timeout 2h -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./... | tee bench.txt
+
+build: generate ## static binary in bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/umbel ./cmd/umbel
+
+demo: ## a simulated cluster on http://127.0.0.1:5555/; needs only Go
+	go run ./cmd/umbel demo
+
+verify: ## generated code, formatting and go.mod are current
+	scripts/verify
+
+check: ## what CI runs: verify, lint, test
+	@for stage in verify lint test; do \
+		start=$$SECONDS; \
+		$(MAKE) --no-print-directory $$stage; \
+		echo "== $$stage took $$((SECONDS - start)) s"; \
+	done
+
+clean: ## remove what the other targets made, the Celery environment too
+	scripts/services down
+	rm -rf bin .services bench.txt
+
+.PHONY: help generate fmt lint test e2e fuzz bench build demo verify check clean
