@@ -20,8 +20,8 @@ type cli struct {
 	Capture captureCmd       `cmd:"" help:"Print raw event bodies from the broker, one a line, for replay."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	LogLevel  slog.Level `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error." env:"UMBEL_LOG_LEVEL" placeholder:"LEVEL"`
-	LogFormat string     `default:"text" enum:"text,json" help:"text or json." env:"UMBEL_LOG_FORMAT"`
+	LogLevel  string `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error." env:"UMBEL_LOG_LEVEL" placeholder:"LEVEL"`
+	LogFormat string `default:"text" enum:"text,json" help:"text or json." env:"UMBEL_LOG_FORMAT"`
 }
 
 // streams are where a command reads and writes.
@@ -76,7 +76,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 }
 
 func (c *cli) logger(w io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: c.LogLevel}
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // the parser has checked it
+	o := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
