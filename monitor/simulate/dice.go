@@ -10,7 +10,7 @@ import (
 // dice is the only source of chance in a story.
 type dice struct{ *rand.Rand }
 
-func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0xce1e47))} } //nolint:gosec // a story, not a secret
+func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0xce1e47))} }
 
 // chance is true with probability p.
 func (d dice) chance(p float64) bool { return d.Float64() < p }

@@ -70,7 +70,7 @@ type event []byte
 // newEvent starts an event of p under a node name, and ticks p's clock.
 func newEvent(p *process, node string) event {
 	p.clock++
-	e := append(make(event, 0, 384), `{"hostname": "`...)
+	e := append(make(event, 0, 512), `{"hostname": "`...)
 	e = append(e, node...)
 	e = append(e, `", "utcoffset": `...)
 	e = append(e, p.host.utcoffset...)

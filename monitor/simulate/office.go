@@ -45,9 +45,11 @@ func catalogueKinds() []kind {
 			result: func(d dice) string {
 				return fmt.Sprintf("{'indexed': %d, 'took': %d}", d.upTo(40, 400), d.upTo(400, 4_000))
 			},
-			faults: []fault{{0.06, retries, "ConnectionTimeout('Connection timed out')",
+			faults: []fault{{
+				0.06, retries, "ConnectionTimeout('Connection timed out')",
 				raised("elastic_transport.ConnectionTimeout: Connection timed out", bulk(), pool10()),
-				retried("elastic_transport.ConnectionTimeout: Connection timed out", "ConnectionTimeout('Connection timed out')", bulk(), pool10())}},
+				retried("elastic_transport.ConnectionTimeout: Connection timed out", "ConnectionTimeout('Connection timed out')", bulk(), pool10()),
+			}},
 		},
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestRunKeepsTime(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{20, 5_000} {
-		o := simulate.Options{Seed: 9, Rate: rate, Length: 3 * time.Second}
+		o := simulate.Options{Seed: 9, Rate: rate, Length: 2 * time.Second}
 		synctest.Test(t, func(t *testing.T) {
 			o.Start = time.Now().Add(-time.Second) // a second of history
 			want, err := simulate.New(o)

@@ -84,7 +84,7 @@ type call struct {
 }
 
 // send creates a task and publishes its first message.
-func (c *Cluster) send(from client, call call) *task {
+func (c *Cluster) send(from client, call call) {
 	t := &task{id: c.dice.uuid(), root: call.root, kind: call.kind, args: call.args, kwargs: call.kwargs, then: call.then}
 	if t.root == "" {
 		t.root = t.id
@@ -106,7 +106,6 @@ func (c *Cluster) send(from client, call call) *task {
 		c.tasks = append(c.tasks, t)
 	}
 	c.submit(from, m, c.dice.latency())
-	return t
 }
 
 // submit publishes a task message, which is in its queue after delay, and says so in an event.

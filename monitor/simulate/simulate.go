@@ -5,7 +5,7 @@
 package simulate
 
 import (
-	"container/heap"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -68,7 +68,7 @@ func New(o Options) (*Cluster, error) {
 	}
 	switch {
 	case o.Start.IsZero():
-		return nil, fmt.Errorf("simulate: Start is required")
+		return nil, errors.New("simulate: Start is required")
 	case math.IsNaN(o.Rate) || o.Rate < 0 || o.Rate > MaxRate:
 		return nil, fmt.Errorf("simulate: Rate is %v, must be 0 to %d", o.Rate, MaxRate)
 	case o.Workers < minWorkers:
@@ -87,8 +87,8 @@ func New(o Options) (*Cluster, error) {
 // Next returns the next message in order of arrival. It is false once the story has ended: Length
 // has passed, every task has come to its end and the workers have gone home.
 func (c *Cluster) Next() (Delivery, bool) {
-	for len(c.plan) > 0 {
-		e := heap.Pop(&c.plan).(entry)
+	for !c.plan.empty() {
+		e := c.plan.pop()
 		c.now = e.at
 		if e.do != nil {
 			e.do()
@@ -114,31 +114,5 @@ func (c *Cluster) after(d time.Duration, do func()) { c.at(c.now+int64(d), do) }
 func (c *Cluster) push(e entry) {
 	c.seq++
 	e.seq = c.seq
-	heap.Push(&c.plan, e)
-}
-
-// entry is something that will happen: do is called, or out is delivered.
-type entry struct {
-	at  int64
-	seq uint64
-	do  func()
-	out *Delivery
-}
-
-// agenda is a heap of what will happen, soonest first, then in order of planning.
-type agenda []entry
-
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
-	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].seq < a[j].seq
-}
-func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(e any)   { *a = append(*a, e.(entry)) }
-
-func (a *agenda) Pop() any {
-	last := len(*a) - 1
-	e := (*a)[last]
-	(*a)[last] = entry{}
-	*a = (*a)[:last]
-	return e
+	c.plan.push(e)
 }
