@@ -40,9 +40,6 @@ func (c *Cluster) row(id string) *row {
 // task copies a row out. It uses memory of its own, since readers share the lock.
 func (c *Cluster) task(r *row) Task {
 	t := Task{ID: c.id(r), State: Pending, Stamp: c.stamp(r), Children: c.children(r)}
-	if r.name != 0 {
-		t.Name = new(c.calls.key(r.name).name)
-	}
 	records := c.chain(r, make([]*record, 0, 8))
 	for _, e := range records {
 		t.UpdatedAt = max(t.UpdatedAt, e.micros)

@@ -29,17 +29,14 @@ func (u *causalRules) repeats(r *row, e *record) bool {
 
 func (u *causalRules) show(records []*record) shown {
 	u.fold.fold(records)
-	s := shown{state: codePending}
+	s := shown{state: codePending, name: u.fold.named()}
 	if sent := u.fold.source(); sent != nil {
-		s.sent, s.name = sent.call, sent.call
+		s.sent = sent.call
 	}
 	if run := u.fold.newest(); run != nil {
 		s.state, s.lane = stateOf(run.strongest()), run.lane
 		if run.ended() {
 			s.marks |= ended
-		}
-		if n := u.fold.named(); n != 0 {
-			s.name = n
 		}
 	}
 	if u.fold.returned {
@@ -48,16 +45,16 @@ func (u *causalRules) show(records []*record) shown {
 	return s
 }
 
-// named returns the call of the worker event that names the task: its task-received, where one was seen.
+// named returns the call that names the task: its newest task-received's, else its task-sent's, else that
+// of any event; 0 if none has a name.
 func (f *causal) named() uint32 {
 	for i := len(f.runs) - 1; i >= 0; i-- {
-		run := &f.runs[i]
-		if e := run.stands[TaskReceived]; e != nil && e.call != 0 {
+		if e := f.runs[i].stands[TaskReceived]; e != nil && e.call != 0 {
 			return e.call
 		}
 	}
 	if s := f.source(); s != nil && s.call != 0 {
-		return 0 // the task-sent's will do
+		return s.call
 	}
 	for i := len(f.runs) - 1; i >= 0; i-- {
 		for _, k := range strength {
@@ -74,6 +71,9 @@ func (u *causalRules) fill(t *Task, records []*record) {
 	f.fold(records)
 	for i := range f.runs {
 		t.Executions = append(t.Executions, v.execution(&f.runs[i]))
+	}
+	if name := u.c.calls.key(f.named()).name; name != "" {
+		t.Name = new(name)
 	}
 	sent := f.source()
 	run := f.newest()

@@ -54,6 +54,7 @@ func (c *Cluster) Counts() Counts {
 			n.ByQueue[c.calls.key(i).queue] += count
 		}
 	})
+	delete(n.ByName, "")  // an event that has only a queue
 	delete(n.ByQueue, "") // routed by exchange
 	each(c.tally.workers, func(i uint32, count int) {
 		if i != 0 {
@@ -83,8 +84,8 @@ func each(counts []int32, f func(i uint32, count int)) {
 func (c *Cluster) Names() []string {
 	var names []string
 	each(c.tally.names, func(i uint32, _ int) {
-		if i != 0 {
-			names = append(names, c.calls.key(i).name)
+		if name := c.calls.key(i).name; name != "" {
+			names = append(names, name)
 		}
 	})
 	slices.Sort(names)
