@@ -30,9 +30,10 @@ type ExecutionTruth struct {
 // Truth returns every task that an event has named so far, in order of creation. It is empty unless
 // Options.Truth is set.
 //
-// Two things are left out of stories because no observer could tell the truth about them: a message
-// that is delivered again to the process that still runs it, and one that is delivered again so
-// soon that the wall clocks of two hosts disagree about which came first.
+// Three things are left out of stories because no observer could tell the truth about them: a message
+// that is delivered again to the process that still runs it, one that is delivered again so soon that
+// the wall clocks of two hosts disagree about which came first, and a retry that its own worker
+// receives before it has reported the attempt that failed.
 func (c *Cluster) Truth() []TaskTruth {
 	var all []TaskTruth
 	for _, t := range c.tasks {
