@@ -237,6 +237,7 @@ func endOf(e state.Execution) int64 {
 		return e.RevokedAt
 	case state.Rejected:
 		return e.RejectedAt
+	case state.Pending, state.Received, state.Started:
 	}
 	return 0
 }

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/a-h/templ"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/a-h/templ"
 	"github.com/umbelhq/umbel/templates"
 )
 

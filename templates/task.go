@@ -130,6 +130,7 @@ func endLabel(r run) string {
 		return "Retried"
 	case state.Revoked, state.Rejected:
 		return stateWord(r.State)
+	case state.Pending, state.Received, state.Started:
 	}
 	return "Ended"
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,10 +54,10 @@ var errUnknown = errors.New("not held")
 
 // page assembles the page of a topic. The error is live.ErrNoTopic or errUnknown.
 func (p *pages) page(topic string) (page, error) {
-	switch {
-	case topic == "overview":
+	switch topic {
+	case "overview":
 		return p.overviewPage(), nil
-	case topic == "workers":
+	case "workers":
 		return p.workersPage(), nil
 	}
 	if raw, ok := strings.CutPrefix(topic, "tasks"); ok {
@@ -107,7 +108,7 @@ func (p *pages) Snapshot(topic string) (live.Snapshot, error) {
 func fragments(regions []templates.Region) ([]live.Fragment, error) {
 	list := make([]live.Fragment, 0, len(regions))
 	for _, r := range regions {
-		html, err := render(r.Body)
+		html, err := render(context.Background(), r.Body)
 		if err != nil {
 			return nil, fmt.Errorf("render %s: %w", r.ID, err)
 		}
@@ -133,7 +134,7 @@ func (p *pages) tasks(w http.ResponseWriter, r *http.Request) {
 	}
 	// A form sends its empty fields too. The address bar gets the short spelling.
 	if hasEmpty(v) {
-		http.Redirect(w, r, q.URL(p.site.Prefix+"/tasks"), http.StatusSeeOther)
+		http.Redirect(w, r, q.URL(p.site.Prefix+"/tasks"), http.StatusSeeOther) //nolint:gosec // only the query is the visitor's
 		return
 	}
 	pg := p.tasksPage(q)
@@ -142,10 +143,8 @@ func (p *pages) tasks(w http.ResponseWriter, r *http.Request) {
 
 func hasEmpty(v url.Values) bool {
 	for _, values := range v {
-		for _, s := range values {
-			if s == "" {
-				return true
-			}
+		if slices.Contains(values, "") {
+			return true
 		}
 	}
 	return false
@@ -207,7 +206,7 @@ func param(r *http.Request, name string) string {
 
 // show writes a page with its chrome.
 func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, pg page) {
-	html, err := render(pg.view.Page(templates.Chrome{
+	html, err := render(r.Context(), pg.view.Page(templates.Chrome{
 		Site:    p.site,
 		Title:   pg.title,
 		Section: pg.section,
@@ -230,10 +229,10 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, pg page
 	}
 }
 
-func render(c templ.Component) (string, error) {
+// render draws a component to its end: a visitor who leaves is no reason to fail.
+func render(ctx context.Context, c templ.Component) (string, error) {
 	var b bytes.Buffer
-	// Components only write: nothing in them could be cancelled.
-	if err := c.Render(context.Background(), &b); err != nil {
+	if err := c.Render(context.WithoutCancel(ctx), &b); err != nil {
 		return "", err
 	}
 	return b.String(), nil

@@ -1,0 +1,105 @@
+package web
+
+import (
+	"errors"
+	"html"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/live"
+)
+
+type model struct{ *state.Cluster }
+
+func (m model) View(f func(c *state.Cluster)) { f(m.Cluster) }
+func (model) Health() monitor.Health          { return monitor.Health{} }
+func (model) Rates() monitor.Rates            { return monitor.Rates{} }
+
+func modelPages() *pages {
+	c := state.New(state.Options{})
+	for i, kind := range []state.Kind{state.WorkerHeartbeat, state.TaskReceived, state.TaskFailed} {
+		c.Apply(&state.Event{
+			Kind: kind, Hostname: "celery@a", PID: 7, ID: "id 1", Name: "billing.charge", Clock: int64(1 + i), Micros: 1e15, ReceivedMicros: 1e15,
+			Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName,
+		})
+	}
+	return &pages{
+		cluster: model{c}, log: slog.New(slog.DiscardHandler),
+		site: templates.Site{Asset: func(name string) string { return "/" + name }},
+	}
+}
+
+func TestSnapshotIsWhatThePageShows(t *testing.T) {
+	t.Parallel()
+	p := modelPages()
+	tests := map[string]struct {
+		rows int
+		show http.HandlerFunc
+	}{
+		"overview":            {1, p.overview},
+		"tasks":               {1, p.tasks},
+		"workers":             {1, p.workers},
+		"task/id 1":           {0, p.showTopic(t, "task/id 1")},
+		"worker/celery@a":     {1, p.showTopic(t, "worker/celery@a")},
+		"tasks?state=SUCCESS": {0, p.showTopic(t, "tasks?state=SUCCESS")},
+	}
+	for topic, tc := range tests {
+		t.Run(topic, func(t *testing.T) {
+			t.Parallel()
+			snap, err := p.Snapshot(topic)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := httptest.NewRecorder()
+			tc.show(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+			page := w.Body.String()
+			if want := `data-topic="` + html.EscapeString(topic) + `"`; !strings.Contains(page, want) {
+				t.Errorf("page has no %s", want)
+			}
+			parts, rows := snap.Regions, 0
+			for _, l := range snap.Lists {
+				parts = append(parts, l.Rows...)
+				rows += len(l.Rows)
+			}
+			for _, part := range parts {
+				if !strings.Contains(page, part.HTML) {
+					t.Errorf("page does not hold %q as the snapshot has it", part.ID)
+				}
+			}
+			if rows != tc.rows {
+				t.Errorf("snapshot has %d rows, want %d", rows, tc.rows)
+			}
+			if snap.Version == 0 {
+				t.Error("snapshot has no version")
+			}
+		})
+	}
+}
+
+func (p *pages) showTopic(t *testing.T, topic string) http.HandlerFunc {
+	t.Helper()
+	pg, err := p.page(topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(w http.ResponseWriter, r *http.Request) { p.show(w, r, http.StatusOK, pg) }
+}
+
+func TestSnapshotOfUnknownTopics(t *testing.T) {
+	t.Parallel()
+	p := modelPages()
+	for _, topic := range []string{
+		"", "nope", "task", "task/", "task/nope", "worker/nope", "taskss", "tasks?", "tasks?limit=0", "tasks?nope=1",
+		"tasks?state=success", "tasks?state=SUCCESS&q=a", "tasks?q=%zz", "overview/", strings.Repeat("x", 1<<16),
+	} {
+		if _, err := p.Snapshot(topic); !errors.Is(err, live.ErrNoTopic) {
+			t.Errorf("Snapshot(%.40q) = %v, want ErrNoTopic", topic, err)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+func TestPagesTellWhatTheClusterHolds(t *testing.T) {
+	t.Parallel()
+	h := dashboard(t, painted(state.Options{}))
+	tests := map[string]struct {
+		target string
+		status int
+		topic  string
+		want   []string
+	}{
+		"overview": {"/ops/", 200, "overview", []string{
+			"ValueError(&#39;&lt;b&gt;&#39;)", "5 events could not be used.", "Broken JSON", "Clocks ignored", "from_the_future",
+		}},
+		"tasks":           {"/ops/tasks", 200, "tasks", []string{"30 tasks", "task-29"}},
+		"tasks by state":  {"/ops/tasks?state=failure", 200, "tasks?state=FAILURE", []string{"10 tasks", "checked"}},
+		"tasks by worker": {"/ops/tasks?worker=celery%40b", 200, "tasks?worker=celery%40b", []string{"No task matches this filter", "Without worker celery@b"}},
+		"tasks, none by text": {"/ops/tasks?q=nope&state=FAILURE", 200, "tasks?q=nope&state=FAILURE", []string{
+			"Without the text “nope”", `value="nope"`,
+		}},
+		"tasks, wrong limit": {"/ops/tasks?limit=0&q=x", 400, "", []string{
+			"<code>limit</code> must be a whole number from 1 to 500", `value="x"`, "Correct the filter",
+		}},
+		"tasks, wrong text": {"/ops/tasks?q=" + strings.Repeat("x", 257), 400, "", []string{
+			strings.Repeat("x", 257), `aria-invalid="true"`, "must be at most 256 characters long",
+		}},
+		"tasks, wrong cursor":   {"/ops/tasks?cursor=x", 400, "", []string{"<code>cursor</code> must be a cursor"}},
+		"tasks, other's params": {"/ops/tasks?utm=1", 200, "tasks", []string{"30 tasks"}},
+		"task": {"/ops/tasks/task-01", 200, "task/task-01", []string{
+			"billing.", "<b>charge</b>", "Traceback: &lt;b&gt;", "task-failed",
+		}},
+		"unknown task":           {"/ops/tasks/nope", 404, "", []string{"No event of task nope has been seen", "All tasks"}},
+		"workers":                {"/ops/workers", 200, "workers", []string{"2 of 2 online", "celery@"}},
+		"worker":                 {"/ops/workers/celery@a", 200, "worker/celery@a", []string{"task-29", "All its tasks"}},
+		"worker with odd name":   {"/ops/workers/celery@b%2F1%2520%C3%BC", 200, "worker/celery@b/1%20ü", []string{"Online"}},
+		"worker, slash left raw": {"/ops/workers/celery@b/1%2520%C3%BC", 200, "worker/celery@b/1%20ü", []string{"Online"}},
+		"unknown worker":         {"/ops/workers/celery@nope", 404, "", []string{"Unknown worker", `href="/ops/workers/celery@a"`}},
+		"unknown page":           {"/ops/nope", 404, "", []string{"There is no page at this address"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := visit(t, h, tc.target)
+			page := w.Body.String()
+			if w.Code != tc.status {
+				t.Errorf("status = %d, want %d", w.Code, tc.status)
+			}
+			if got := strings.Join(find(`<main [^>]*data-topic="([^"]*)"`, page), " "); got != tc.topic {
+				t.Errorf("topic = %q, want %q", got, tc.topic)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(strings.ReplaceAll(page, "\u202f", " "), want) {
+					t.Errorf("page does not say %q:\n%s", want, page)
+				}
+			}
+		})
+	}
+}
+
+func TestLinksOfAllPagesLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	h := dashboard(t, painted(state.Options{}))
+	queue, seen := []string{"/ops/"}, map[string]bool{"/ops/": true}
+	for len(queue) > 0 {
+		target := queue[0]
+		queue = queue[1:]
+		w := visit(t, h, target)
+		if w.Code != http.StatusOK {
+			t.Errorf("%s answers %d", target, w.Code)
+		}
+		if w.Header().Get("Content-Type") != "text/html; charset=utf-8" {
+			continue
+		}
+		for _, href := range find(`(?:href|src)="([^"#]+)[^"]*"`, w.Body.String()) {
+			if !strings.HasPrefix(href, "/ops/") {
+				t.Errorf("%s links outside the prefix: %s", target, href)
+			}
+			if !seen[href] {
+				seen[href] = true
+				queue = append(queue, href)
+			}
+		}
+	}
+	for _, want := range []string{"/ops/tasks/task-00", "/ops/workers/celery@b%2F1%2520%C3%BC", "/ops/api/v1/tasks/task-01"} {
+		if !seen[want] {
+			t.Errorf("no page links to %s", want)
+		}
+	}
+}
+
+func TestPagesOfTasksMeetWithoutGapOrOverlap(t *testing.T) {
+	t.Parallel()
+	h := dashboard(t, painted(state.Options{}))
+	var want []string
+	for i := range 30 {
+		want = append(want, fmt.Sprintf("t-task-%02d", 29-i))
+	}
+	walk := func(target, direction string) (rows []string, last string) {
+		for target != "" {
+			page := visit(t, h, target).Body.String()
+			part := find(`<tr id="([^"]*)"`, page)
+			if direction == "prev" {
+				rows = append(part, rows...)
+			} else {
+				rows = append(rows, part...)
+			}
+			last = target
+			target = strings.Join(find(`rel="`+direction+`" href="([^"]*)"`, page), "")
+		}
+		return rows, last
+	}
+	down, bottom := walk("/ops/tasks?limit=7", "next")
+	if diff := cmp.Diff(want, down); diff != "" {
+		t.Errorf("rows from the newest to the oldest (-want +got):\n%s", diff)
+	}
+	up, _ := walk(bottom, "prev")
+	if diff := cmp.Diff(want, up); diff != "" {
+		t.Errorf("rows from the oldest to the newest (-want +got):\n%s", diff)
+	}
+}
+
+func TestFormsWithEmptyFieldsGetAShortAddress(t *testing.T) {
+	t.Parallel()
+	h := dashboard(t, painted(state.Options{}))
+	for target, want := range map[string]string{
+		"/ops/tasks?state=SUCCESS&state=RETRY&name=&worker=&q=": "/ops/tasks?state=RETRY&state=SUCCESS",
+		"/ops/tasks?q=":               "/ops/tasks",
+		"/ops/tasks?name=a&q=b&root=": "/ops/tasks?name=a&q=b",
+	} {
+		w := visit(t, h, target)
+		if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || got != want {
+			t.Errorf("%s leads with %d to %q, want 303 to %q", target, w.Code, got, want)
+		}
+	}
+}
+
+func TestThemeOfTheVisitor(t *testing.T) {
+	t.Parallel()
+	h := dashboard(t, painted(state.Options{}))
+	tests := map[string]struct {
+		cookie, theme, pressed string
+	}{
+		"none":    {"", "", "system"},
+		"light":   {"light", "light", "light"},
+		"dark":    {"dark", "dark", "dark"},
+		"unknown": {"pink", "", "system"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ops/tasks?q=1", nil)
+			r.AddCookie(&http.Cookie{Name: "theme", Value: tc.cookie})
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			page := w.Body.String()
+			if got := strings.Join(find(`<html [^>]*data-theme="([^"]*)"`, page), ""); got != tc.theme {
+				t.Errorf("theme = %q, want %q", got, tc.theme)
+			}
+			if got := find(`value="([a-z]+)" aria-pressed="true"`, page); !slices.Equal(got, []string{tc.pressed}) {
+				t.Errorf("pressed = %q, want %q", got, tc.pressed)
+			}
+			if got := find(`name="return" value="([^"]*)"`, page); !slices.Equal(got, []string{"/ops/tasks?q=1"}) {
+				t.Errorf("way back = %q, want the page itself", got)
+			}
+		})
+	}
+}
+
+func TestEveryPageSaysThatTheBrokerIsAway(t *testing.T) {
+	t.Parallel()
+	b := painted(state.Options{})
+	b.health.Broker.Connected = false
+	b.health.Broker.LastError = "connection refused"
+	b.health.Broker.NextTryAt = time.UnixMicro(noon + 8_000_000)
+	b.health.Broker.Attempts = 3
+	h := dashboard(t, b)
+	for _, target := range []string{"/ops/", "/ops/tasks", "/ops/tasks/task-01", "/ops/workers", "/ops/workers/celery@a", "/ops/nope"} {
+		page := visit(t, h, target).Body.String()
+		for _, want := range []string{
+			"The broker is out of reach.", "connection refused", "12:00:08.000", "after 3 failed tries", `datetime="2026-11-21T12:00:00.000000Z" data-age`,
+		} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s does not say %q", target, want)
+			}
+		}
+	}
+}
+
+func TestFreshInstallationShowsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	b := painted(state.Options{})
+	b.cluster = state.New(state.Options{})
+	page := visit(t, dashboard(t, b), "/ops/").Body.String()
+	for _, want := range []string{"Waiting for the first task", `class="done"`, `data-copy="celery -A proj worker -E"`, `data-copy="task_send_sent_event = True"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("overview does not say %q", want)
+		}
+	}
+	if page := visit(t, dashboard(t, painted(state.Options{})), "/ops/").Body.String(); strings.Contains(page, "Waiting for the first task") {
+		t.Error("the checklist stays after tasks were seen")
+	}
+}
+
+func TestUnknownTaskMayHaveBeenEvicted(t *testing.T) {
+	t.Parallel()
+	page := visit(t, dashboard(t, painted(state.Options{MaxTasks: 12})), "/ops/tasks/task-00").Body.String()
+	if want := "it was evicted to make room for newer tasks"; !strings.Contains(page, want) {
+		t.Errorf("page does not say %q:\n%s", want, page)
+	}
+}
