@@ -134,9 +134,9 @@ func (h *Hub) subscribe(s *session, req request) (*topic, cursor) {
 	defer h.mu.Unlock()
 	t, ok := h.topics[req.Topic]
 	if !ok {
+		h.expire(time.Now())
 		t = newTopic(req.Topic, h)
 		h.topics[req.Topic] = t
-		h.expire(time.Now())
 	}
 	c, start := t.subscribe(s, req.Epoch, req.Seq)
 	if start {

@@ -34,8 +34,8 @@ var (
 type session struct {
 	hub  *Hub
 	conn *websocket.Conn
-	wake chan struct{} // holds one element when a topic may have news
-	in   chan request
+	wake chan struct{}   // holds one element when a topic may have news
+	in   chan request    // buffered, so that reading goes on during a slow write
 	subs []*subscription // owned by write
 }
 
@@ -46,7 +46,7 @@ type subscription struct {
 
 func newSession(h *Hub, conn *websocket.Conn) *session {
 	conn.SetReadLimit(maxRequest)
-	return &session{hub: h, conn: conn, wake: make(chan struct{}, 1), in: make(chan request)}
+	return &session{hub: h, conn: conn, wake: make(chan struct{}, 1), in: make(chan request, requestBurst)}
 }
 
 // notify tells the session that a topic may have news. It never blocks.

@@ -26,9 +26,9 @@ type topic struct {
 	subs      map[*session]uint64 // the number of renderings that the session waits for
 	running   bool
 	idleSince time.Time
-	rendering bool
+	rendering bool            // one is at work
 	renders   uint64          // renderings done
-	changed   <-chan struct{} // closed when the last rendering is out of date
+	changed   <-chan struct{} // closed when the last rendering, or the one at work, is out of date
 	err       error           // of the last rendering
 	snap      Snapshot        // of the last good rendering
 	seq       uint64          // of the last frame
@@ -60,13 +60,12 @@ type cursor struct {
 func (t *topic) subscribe(s *session, epoch string, seq uint64) (c cursor, start bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// The client has a page that may be newer than snap: a reset must not take it back in time. A
-	// rendering at work may have begun before the page.
+	// The client has a page that may be newer than snap: a reset must not take it back in time.
 	c = cursor{epoch: epoch, seq: seq, need: t.renders}
-	if t.stale() {
+	if t.rendering {
 		c.need++
 	}
-	if t.rendering {
+	if closed(t.changed) {
 		c.need++
 	}
 	t.subs[s] = c.need
@@ -75,13 +74,9 @@ func (t *topic) subscribe(s *session, epoch string, seq uint64) (c cursor, start
 	return c, start
 }
 
-// stale reports whether the last rendering is missing or out of date. The caller holds mu.
-func (t *topic) stale() bool {
-	if t.changed == nil {
-		return true
-	}
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-t.changed:
+	case <-c:
 		return true
 	default:
 		return false
@@ -138,10 +133,11 @@ func (t *topic) park() bool {
 // the snapshot is out of date.
 func (t *topic) render() <-chan struct{} {
 	t.slots <- struct{}{}
+	changed := t.source.Changed()
 	t.mu.Lock()
 	t.rendering = true
+	t.changed = changed
 	t.mu.Unlock()
-	changed := t.source.Changed()
 	s, err := t.snapshot()
 	<-t.slots
 
@@ -157,7 +153,6 @@ func (t *topic) render() <-chan struct{} {
 	}
 	t.rendering = false
 	t.renders++
-	t.changed = changed
 	t.err = err
 	if err == nil {
 		t.snap = s

@@ -1,0 +1,654 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/web/live"
+)
+
+func TestFirstFrameHoldsEverything(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		s.set("overview", fragments("a", `<p id="a">"1" & <b>2</b></p>`), live.List{ID: "l", Rows: fragments("x", "<tr>x</tr>")})
+		c := s.dial("overview")
+		c.subscribe(t.Context())
+		got := c.frame(t.Context())
+		if !got.Reset || got.Seq != 1 || got.V != 1 || got.Version != 1 || got.Epoch == "" {
+			t.Errorf("first frame = %+v, want a reset frame with v 1, seq 1, version 1 and an epoch", got)
+		}
+		if want := s.topics["overview"]; !c.model.equal(want) {
+			t.Errorf("model = %+v, want %+v", c.model, want)
+		}
+	})
+}
+
+func TestFramesHoldOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	row := func(id, text string) []string { return []string{id, "<tr>" + text + "</tr>"} }
+	rows := func(rr ...[]string) []live.Fragment {
+		var pairs []string
+		for _, r := range rr {
+			pairs = append(pairs, r...)
+		}
+		return fragments(pairs...)
+	}
+	before := live.Snapshot{
+		Regions: fragments("a", "1", "b", "2"),
+		Lists:   []live.List{{ID: "l", Rows: rows(row("x", "x"), row("y", "y"))}},
+	}
+	type ops = map[string]any
+	tests := map[string]struct {
+		regions []live.Fragment
+		lists   []live.List
+		want    ops
+		reset   bool
+	}{
+		"region": {
+			regions: fragments("a", "1", "b", "3"), lists: before.Lists,
+			want: ops{"b": "3"},
+		},
+		"row in place": {
+			regions: before.Regions, lists: []live.List{{ID: "l", Rows: rows(row("x", "x"), row("y", "z"))}},
+			want: ops{"l": ops{"y": "<tr>z</tr>"}},
+		},
+		"new row on top": {
+			regions: before.Regions, lists: []live.List{{ID: "l", Rows: rows(row("n", "n"), row("x", "x"))}},
+			want: ops{"l": ops{"n": "<tr>n</tr>"}, "l order": []string{"n", "x"}},
+		},
+		"all rows gone": {
+			regions: before.Regions, lists: []live.List{{ID: "l"}},
+			want: ops{"l": ops{}, "l order": []string{}},
+		},
+		"another layout": {
+			regions: fragments("a", "1"), lists: before.Lists,
+			want: ops{"a": "1", "l": ops{"x": "<tr>x</tr>", "y": "<tr>y</tr>"}, "l order": []string{"x", "y"}}, reset: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t, live.Options{})
+				s.set("t", before.Regions, before.Lists...)
+				c := s.dial("t")
+				c.subscribe(t.Context())
+				first := c.frame(t.Context())
+				s.set("t", test.regions, test.lists...)
+				f := c.frame(t.Context())
+				if f.Reset != test.reset || f.Seq != 2 || f.Epoch != first.Epoch {
+					t.Errorf("frame has reset %v, seq %d, epoch %q, want %v, 2, %q", f.Reset, f.Seq, f.Epoch, test.reset, first.Epoch)
+				}
+				got := ops{}
+				for _, o := range f.Ops {
+					if o.Op == "replace" {
+						got[o.ID] = o.HTML
+						continue
+					}
+					rows := ops{}
+					for id, html := range o.Rows {
+						rows[id] = html
+					}
+					got[o.ID] = rows
+					if o.Order != nil {
+						got[o.ID+" order"] = o.Order
+					}
+				}
+				if d := cmp.Diff(got, test.want); d != "" {
+					t.Errorf("ops (-got +want):\n%s", d)
+				}
+			})
+		})
+	}
+}
+
+func TestFourFramesASecondAndTheLastOneCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		c := s.dial("t")
+		c.subscribe(t.Context())
+		c.frame(t.Context())
+		base := s.rendered("t")
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		go func() {
+			for i := range 2000 {
+				<-tick.C
+				s.set("t", fragments("n", fmt.Sprint(i)))
+			}
+		}()
+		start := time.Now()
+		first := c.frame(t.Context())
+		if got, want := time.Since(start), 250*time.Millisecond; got > want {
+			t.Errorf("first change shown after %v, want at most %v", got, want)
+		}
+		frames := 1
+		for c.model.regions["n"] != "1999" {
+			c.frame(t.Context())
+			frames++
+		}
+		if frames > 9 {
+			t.Errorf("%d frames in 2 s, want at most 9", frames)
+		}
+		if got := s.rendered("t") - base; got > 10 {
+			t.Errorf("%d renderings in 2 s, want at most 10", got)
+		}
+		if got, want := time.Since(start), 2300*time.Millisecond; got > want {
+			t.Errorf("last change shown after %v, want at most %v", got, want)
+		}
+		if !first.Reset && first.Seq != 2 {
+			t.Errorf("first change has seq %d, want 2", first.Seq)
+		}
+	})
+}
+
+func TestChangeAfterSilenceIsShownAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		c := s.dial("t")
+		c.subscribe(t.Context())
+		c.frame(t.Context())
+		<-time.After(time.Second)
+		start := time.Now()
+		s.set("t", fragments("n", "1"))
+		c.frame(t.Context())
+		if got := time.Since(start); got != 0 {
+			t.Errorf("shown after %v, want at once", got)
+		}
+	})
+}
+
+func TestOneRenderingServesAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		s.set("t", fragments("n", "0"))
+		var clients []*client
+		for range 20 {
+			c := s.dial("t")
+			c.subscribe(t.Context())
+			c.frame(t.Context())
+			clients = append(clients, c)
+		}
+		base := s.rendered("t")
+		for i := range 5 {
+			<-time.After(time.Second)
+			s.set("t", fragments("n", fmt.Sprint(i+1)))
+			for _, c := range clients {
+				c.frame(t.Context())
+			}
+		}
+		if got := s.rendered("t") - base; got != 5 {
+			t.Errorf("%d renderings of 5 changes for 20 sockets, want 5", got)
+		}
+	})
+}
+
+func TestTopicsRestWithoutSubscribers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		c := s.dial("t")
+		c.subscribe(t.Context())
+		c.frame(t.Context())
+		c.send(t.Context(), map[string]any{"op": "unsub", "topic": "t"})
+		synctest.Wait()
+		base := s.rendered("t")
+		for i := range 10 {
+			<-time.After(time.Second)
+			s.set("t", fragments("n", fmt.Sprint(i)))
+		}
+		if got := s.rendered("t"); got != base {
+			t.Errorf("%d renderings without subscribers, want 0", got-base)
+		}
+	})
+}
+
+func TestResume(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		watched bool          // somebody else watches meanwhile
+		changes int           // meanwhile, one a second
+		away    time.Duration // besides
+		size    int           // bytes of each change
+		resets  int           // expected after the first
+		frames  int           // expected after the first
+	}{
+		"nothing missed":                {watched: true},
+		"missed frames are replayed":    {watched: true, changes: 10, frames: 10},
+		"nobody watched":                {changes: 10, frames: 1},
+		"away for too long":             {watched: true, changes: 1, away: 2 * time.Minute, frames: 1},
+		"frames too old":                {watched: true, changes: 100, resets: 1, frames: 1},
+		"nobody watched, topic expired": {changes: 1, away: 2 * time.Minute, resets: 1, frames: 1},
+		"frames beyond the byte limit":  {watched: true, changes: 10, size: 1 << 20, resets: 1, frames: 1},
+		"frames just in the byte limit": {watched: true, changes: 3, size: 1 << 20, frames: 3},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t, live.Options{})
+				set := func(i int) {
+					s.set("t", fragments("n", fmt.Sprint(i)+strings.Repeat("x", test.size)), live.List{ID: "l", Rows: fragments("r", fmt.Sprint(i))})
+				}
+				set(-1)
+				if test.watched {
+					other := s.dial("t")
+					other.subscribe(t.Context())
+					go func() {
+						for {
+							if _, err := other.read(t.Context()); err != nil {
+								return
+							}
+						}
+					}()
+				}
+				c := s.dial("t")
+				c.subscribe(t.Context())
+				c.frame(t.Context())
+				resets, frames := c.model.resets, c.model.frames
+				_ = c.conn.CloseNow()
+				synctest.Wait()
+				for i := range test.changes {
+					<-time.After(time.Second)
+					set(i)
+				}
+				<-time.After(test.away)
+				s.redial(c)
+				c.subscribe(t.Context())
+				for range test.frames {
+					c.frame(t.Context())
+				}
+				quiet(t, c)
+				if got := c.model.resets - resets; got != test.resets {
+					t.Errorf("%d resets, want %d", got, test.resets)
+				}
+				if got := c.model.frames - frames; got != test.frames {
+					t.Errorf("%d frames, want %d", got, test.frames)
+				}
+				if want := s.topics["t"]; !c.model.equal(want) {
+					t.Errorf("model differs from the source after resuming")
+				}
+			})
+		})
+	}
+}
+
+// quiet fails if the server sends a frame within a second. It ends the socket.
+func quiet(t *testing.T, c *client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	for {
+		m, err := c.read(ctx)
+		if err != nil {
+			return
+		}
+		if m.Topic != "" {
+			t.Errorf("unexpected frame %+v", m)
+		}
+	}
+}
+
+func TestForeignPositionsGetAReset(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(m *model){
+		"other epoch":       func(m *model) { m.epoch = "other" },
+		"seq of the future": func(m *model) { m.seq = 99 },
+		"no seq":            func(m *model) { m.seq = 0 },
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t, live.Options{})
+				s.set("t", fragments("n", "1"))
+				c := s.dial("t")
+				c.subscribe(t.Context())
+				c.frame(t.Context())
+				spoil(&c.model)
+				c.subscribe(t.Context())
+				if f := c.frame(t.Context()); !f.Reset || f.Seq != 1 {
+					t.Errorf("frame = %+v, want a reset to seq 1", f)
+				}
+			})
+		})
+	}
+}
+
+// A page is rendered at some version; the first frame for it must not show an older one.
+func TestResetIsNeverOlderThanTheRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		s.set("t", fragments("n", "old"))
+		first := s.dial("t")
+		first.subscribe(t.Context())
+		first.frame(t.Context())
+		s.set("t", fragments("n", "new")) // within 250 ms: not rendered yet
+		c := s.dial("t")
+		c.subscribe(t.Context())
+		c.frame(t.Context())
+		if got, want := c.model.regions["n"], "new"; got != want {
+			t.Errorf("first frame shows %q, want %q", got, want)
+		}
+	})
+}
+
+func TestStalledReaderHarmsNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		s.set("t", fragments("n", "0"))
+		stalled := s.dial("t")
+		stalled.subscribe(t.Context())
+		stalled.frame(t.Context()) // and never again
+		c := s.dial("t")
+		c.subscribe(t.Context())
+		c.frame(t.Context())
+		for i := range 100 {
+			<-time.After(250 * time.Millisecond)
+			s.set("t", fragments("n", fmt.Sprint(i+1)))
+			start := time.Now()
+			c.frame(t.Context())
+			if got := time.Since(start); got > 0 {
+				t.Fatalf("change %d took %v beside a stalled reader, want 0", i, got)
+			}
+		}
+		var err error
+		for err == nil {
+			_, err = stalled.read(t.Context())
+		}
+		if got, want := stalled.model.frames, 10; got > want {
+			t.Errorf("stalled reader was kept for %d frames, want it dropped after 10 s", got)
+		}
+	})
+}
+
+func TestSlowReaderSkipsToTheNewest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		page := strings.Repeat("x", 1<<20)
+		s.set("t", fragments("n", page))
+		c := s.dial("t")
+		c.subscribe(t.Context())
+		c.frame(t.Context())
+		for range 36 { // more than the ring holds, within the write timeout
+			<-time.After(250 * time.Millisecond)
+			s.change(func() { s.topics["t"] = live.Snapshot{Regions: fragments("n", fmt.Sprint(s.version)+page)} })
+		}
+		for !c.model.equal(s.topics["t"]) {
+			c.frame(t.Context())
+		}
+		if got, want := c.model.frames, 6; got > want {
+			t.Errorf("slow reader got %d frames, want at most %d", got, want)
+		}
+		if got, want := c.model.resets, 2; got != want {
+			t.Errorf("slow reader had %d resets, want %d", got, want)
+		}
+	})
+}
+
+func TestUnknownTopicIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		c := s.dial("nowhere")
+		for range 2 {
+			c.subscribe(t.Context())
+			if got, want := c.frame(t.Context()).Error, live.ErrNoTopic.Error(); got != want {
+				t.Errorf("error = %q, want %q", got, want)
+			}
+		}
+		c.send(t.Context(), map[string]any{"op": "sub", "topic": "t"})
+		if got := c.frame(t.Context()); got.Topic != "t" || got.Error != "" {
+			t.Errorf("message = %+v, want a frame of t", got)
+		}
+	})
+}
+
+func TestFailedRenderingIsRetriedAtTheNextChange(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(*source, bool){
+		"error": func(s *source, on bool) {
+			s.fail = nil
+			if on {
+				s.fail = errors.New("disk full")
+			}
+		},
+		"panic": func(s *source, on bool) { s.panics = on },
+	}
+	for name, fail := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t, live.Options{})
+				s.set("t", fragments("n", "1"))
+				c := s.dial("t")
+				c.subscribe(t.Context())
+				c.frame(t.Context())
+				s.change(func() { fail(s.source, true) })
+				<-time.After(time.Second)
+				s.change(func() { fail(s.source, false); s.topics["t"] = live.Snapshot{Regions: fragments("n", "2")} })
+				if got := c.frame(t.Context()); got.Seq != 2 || c.model.regions["n"] != "2" {
+					t.Errorf("frame = %+v, want the change with seq 2", got)
+				}
+			})
+		})
+	}
+}
+
+func TestManyTopicsOnOneSocket(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		c := s.dial("none of them")
+		for i := range 17 {
+			c.send(t.Context(), map[string]any{"op": "sub", "topic": fmt.Sprintf("t%d", i)})
+			m := c.frame(t.Context())
+			if refused := m.Error != ""; refused != (i == 16) {
+				t.Errorf("topic %d: message %+v", i+1, m)
+			}
+		}
+		c.send(t.Context(), map[string]any{"op": "unsub", "topic": "t3"})
+		c.send(t.Context(), map[string]any{"op": "sub", "topic": "t16"})
+		if m := c.frame(t.Context()); m.Topic != "t16" || m.Error != "" {
+			t.Errorf("after one was left: message %+v, want a frame of t16", m)
+		}
+	})
+}
+
+func TestBadRequestsEndTheSocket(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		request string
+		want    websocket.StatusCode
+	}{
+		"not JSON":   {"hello", websocket.StatusPolicyViolation},
+		"unknown op": {`{"op":"eval"}`, websocket.StatusPolicyViolation},
+		"wrong type": {`{"op":"sub","topic":7}`, websocket.StatusPolicyViolation},
+		"too long":   {`{"op":"sub","topic":"` + strings.Repeat("x", 1<<15) + `"}`, websocket.StatusMessageTooBig},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t, live.Options{})
+				c := s.dial("t")
+				go func() { _ = c.conn.Write(t.Context(), websocket.MessageText, []byte(test.request)) }()
+				var err error
+				for err == nil {
+					_, err = c.read(t.Context())
+				}
+				if got := websocket.CloseStatus(err); got != test.want {
+					t.Errorf("close status = %v (%v), want %v", got, err, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestFloodOfRequestsIsSlowedDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		s.set("t", fragments("n", "1"))
+		c := s.dial("t")
+		go func() {
+			for {
+				if err := c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"t"}`)); err != nil {
+					return
+				}
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		for {
+			if _, err := c.read(ctx); err != nil {
+				break
+			}
+		}
+		if got, want := c.model.frames, 32+5*10+1; got > want {
+			t.Errorf("%d frames for a flood of requests in 10 s, want at most %d", got, want)
+		}
+	})
+}
+
+func TestStoppingClosesSocketsAsGoingAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		c := s.dial("t")
+		c.subscribe(t.Context())
+		deaf := s.dial("t")
+		deaf.subscribe(t.Context())
+		closed := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := c.read(t.Context()); err != nil {
+					closed <- err
+					return
+				}
+			}
+		}()
+		<-time.After(time.Second)
+		s.set("t", fragments("n", "1"))
+		synctest.Wait()
+		start := time.Now()
+		s.stop()
+		if got, want := websocket.CloseStatus(<-closed), websocket.StatusGoingAway; got != want {
+			t.Errorf("close status = %v, want %v", got, want)
+		}
+		if got, want := time.Since(start), 5*time.Second; got > want {
+			t.Errorf("stopping took %v beside a deaf peer, want at most %v", got, want)
+		}
+	})
+}
+
+func TestSilentPeerIsDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{MaxSockets: 1})
+		c := s.dial("t")
+		if _, err := c.read(t.Context()); err != nil { // and never again: pings go unanswered
+			t.Fatal(err)
+		}
+		if _, resp, err := s.tryDial(nil); err == nil || resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("second socket: %v, %v, want 503", resp, err)
+		}
+		<-time.After(46 * time.Second)
+		s.dial("t")
+	})
+}
+
+func TestBeats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		c := s.dial("t")
+		for i := range 10 {
+			m, err := c.read(t.Context())
+			if err != nil {
+				t.Fatalf("beat %d: %v", i, err)
+			}
+			if got, want := m.Now, time.Now().UnixMilli(); got != want {
+				t.Errorf("beat %d tells %d, want %d", i, got, want)
+			}
+		}
+	})
+}
+
+func TestHandshake(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		origin string
+		want   int
+	}{
+		"own origin":     {"http://umbel.test", http.StatusSwitchingProtocols},
+		"no origin":      {"", http.StatusSwitchingProtocols},
+		"allowed origin": {"https://ops.example.com", http.StatusSwitchingProtocols},
+		"other scheme":   {"http://ops.example.com", http.StatusForbidden},
+		"foreign origin": {"https://evil.example", http.StatusForbidden},
+		"null origin":    {"null", http.StatusForbidden},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t, live.Options{Origins: []string{"https://ops.example.com"}})
+				header := http.Header{}
+				if test.origin != "" {
+					header.Set("Origin", test.origin)
+				}
+				conn, resp, err := s.tryDial(header)
+				if err == nil {
+					defer func() { _ = conn.CloseNow() }()
+				}
+				if resp == nil || resp.StatusCode != test.want {
+					t.Errorf("response = %v, %v, want %d", resp, err, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestHubServesOnlyWhileItRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		if err := s.hub.Run(t.Context()); err == nil {
+			t.Error("second Run succeeded, want an error")
+		}
+		c := s.dial("t")
+		_ = c.conn.CloseNow()
+	})
+}
+
+func TestOptionsAreValidated(t *testing.T) {
+	t.Parallel()
+	tests := map[string]live.Options{
+		"no source":        {},
+		"negative sockets": {Source: newSource(), MaxSockets: -1},
+	}
+	for name, o := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := live.New(o); err == nil {
+				t.Error("New succeeded, want an error")
+			}
+		})
+	}
+}
