@@ -150,9 +150,9 @@ func TestHostileTextStaysText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole := page(t, s)
-			for _, tag := range tags(whole) {
-				if strings.HasPrefix(tag, "<img") || tag == "<script>" {
-					t.Errorf("text became the tag %s", tag)
+			for _, e := range elements(whole) {
+				if strings.HasPrefix(e.tag, "<img") || e.tag == "<script>" {
+					t.Errorf("text became the tag %s", e.tag)
 				}
 			}
 			if size, most := len(whole), 200_000; size > most {
@@ -176,11 +176,9 @@ func TestChartsSurviveAbsurdSeries(t *testing.T) {
 			v := templates.Overview{Rates: templates.Rates{
 				Succeeded: inf, SucceededSeries: series, FailedSeries: series, RetriedSeries: series, ReceivedSeries: series,
 			}}
-			for _, tag := range tags(render(t, v.Regions(site())[1].Body)) {
-				for _, d := range attributes(tag, "d") {
-					if strings.ContainsAny(d, "NI") {
-						t.Errorf("path %q is not made of numbers", d)
-					}
+			for _, e := range elements(render(t, v.Regions(site())[1].Body)) {
+				if d := e.attributes["d"]; strings.ContainsAny(d, "NI") {
+					t.Errorf("path %q is not made of numbers", d)
 				}
 			}
 		})

@@ -66,10 +66,10 @@ func (b *stillLife) happen(kind state.Kind, id string, second int) {
 		Clock: int64(10 + second), Micros: noon + int64(second)*1_000_000, ReceivedMicros: noon,
 		Present: state.FieldClock | state.FieldPID | state.FieldTimestamp,
 	}
-	switch kind {
-	case state.TaskReceived:
+	if kind == state.TaskReceived {
 		e.Present |= state.FieldName | state.FieldArgs | state.FieldKwargs | state.FieldRetries
-	case state.TaskFailed:
+	}
+	if kind == state.TaskFailed {
 		e.Exception, e.Traceback = "ValueError('<b>')", "Traceback: <b>"
 		e.Present |= state.FieldException | state.FieldTraceback
 	}
