@@ -23,8 +23,8 @@ type BrokerHealth struct {
 	Attempts    int       // failed tries since it was last connected
 }
 
-// Rates are per second, over the last 10 full seconds. Series hold one value a second, oldest first,
-// for the last 60 full seconds.
+// Rates are per second, over the last 10 full seconds by the senders' clocks. Series hold one value a
+// second, oldest first, for the last 60 full seconds.
 type Rates struct {
 	Events, Received, Succeeded, Failed, Retried float64
 	Series                                       Series

@@ -201,7 +201,9 @@ func TestWorkersGrowLateWhileNothingArrives(t *testing.T) {
 			}
 		}
 		cancel()
-		<-done
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
 	})
 }
 

@@ -23,13 +23,12 @@ type counts struct {
 	events, received, succeeded, failed, retried float64
 }
 
-// add counts an event in the second in which it happened, so that a late batch is no peak. What
-// happened longer ago than the series reaches, or will, counts in the second of now: more likely a wall
-// clock is wrong.
+// add counts an event in the second in which it happened by its sender's clock, so that a backlog read
+// at once is no peak. What happened before the series begins is left out; what is yet to happen counts now.
 func (m *meter) add(e *state.Event) {
-	second := e.Micros / 1e6
-	if second > m.second || second <= m.second-seriesLength {
-		second = m.second
+	second := min(e.Micros/1e6, m.second)
+	if second <= m.second-seriesLength {
+		return
 	}
 	c := &m.ring[second%meterSize]
 	c.events++

@@ -140,18 +140,30 @@ func (f *causal) life(events []*record) {
 		f.loose = append(f.loose, events...)
 		return
 	}
-	current := -1
+	current, before := -1, -1
 	for _, e := range events {
 		switch {
 		case e.kind == TaskReceived || current < 0:
 			f.runs = append(f.runs, open(e))
-			current = len(f.runs) - 1
+			current, before = len(f.runs)-1, current
+		case e.kind == TaskRetried && f.overtaken(before, current):
+			f.runs[before].add(e)
 		case e.kind == TaskRevoked && f.runs[current].stands[TaskRetried] != nil && !f.runs[current].final():
 			f.loose = append(f.loose, e) // it meets the next attempt, which the worker never took up
 		default:
 			f.runs[current].add(e)
 		}
 	}
+}
+
+// overtaken reports whether a task-retried after current, which has not started, is that of the run
+// before it: a worker may receive the next attempt before it has reported the retry.
+func (f *causal) overtaken(before, current int) bool {
+	if before < 0 {
+		return false
+	}
+	a, b := &f.runs[before], &f.runs[current]
+	return b.stands[TaskStarted] == nil && b.attempt == a.attempt+1 && !a.ended()
 }
 
 // final reports whether the run ended for good, other than by a retry.

@@ -15,7 +15,7 @@ func (c *Cluster) relate(i uint32, r *row, e *Event) {
 	if e.Has(FieldParentID) {
 		parent, _ = key(e.ParentID)
 	}
-	if parent == r.id { // not a family
+	if parent == r.id { // a retry calls itself its parent
 		parent = taskKey{}
 	}
 	if r.relation == 0 {

@@ -96,7 +96,7 @@ func (c *Cluster) Tasks(q Query) Page {
 	}
 	limit = min(limit, maxLimit)
 	m := c.matcher(q)
-	page := Page{Version: c.version, Total: c.total(q, m)}
+	page := Page{Version: c.version, Total: c.total(m)}
 	if m.never {
 		return page
 	}
@@ -296,7 +296,7 @@ func (m *matcher) contains(r *row) bool {
 }
 
 // total counts the matches where that takes no scan, nil elsewhere.
-func (c *Cluster) total(q Query, m *matcher) *int {
+func (c *Cluster) total(m *matcher) *int {
 	n := 0
 	filters := 0
 	for _, used := range []bool{m.states != nil, m.names != nil, m.workers != nil, m.root != nil, m.text != ""} {

@@ -1,5 +1,7 @@
 package state
 
+import "slices"
+
 // causalRules makes the state of a task a function of the set of its events.
 type causalRules struct {
 	c    *Cluster
@@ -48,17 +50,17 @@ func (u *causalRules) show(records []*record) shown {
 // named returns the call that names the task: its newest task-received's, else its task-sent's, else that
 // of any event; 0 if none has a name.
 func (f *causal) named() uint32 {
-	for i := len(f.runs) - 1; i >= 0; i-- {
-		if e := f.runs[i].stands[TaskReceived]; e != nil && e.call != 0 {
+	for _, run := range slices.Backward(f.runs) {
+		if e := run.stands[TaskReceived]; e != nil && e.call != 0 {
 			return e.call
 		}
 	}
 	if s := f.source(); s != nil && s.call != 0 {
 		return s.call
 	}
-	for i := len(f.runs) - 1; i >= 0; i-- {
+	for _, run := range slices.Backward(f.runs) {
 		for _, k := range strength {
-			if e := f.runs[i].stands[k]; e != nil && e.call != 0 {
+			if e := run.stands[k]; e != nil && e.call != 0 {
 				return e.call
 			}
 		}
@@ -99,8 +101,8 @@ func (u *causalRules) fill(t *Task, records []*record) {
 	if sent != nil {
 		v.sent(sent)
 	}
-	for i := len(f.runs) - 1; i >= 0; i-- { // what no attempt can change
-		if e := f.runs[i].stands[TaskReceived]; e != nil {
+	for _, run := range slices.Backward(f.runs) { // what no attempt can change
+		if e := run.stands[TaskReceived]; e != nil {
 			v.family(v.read(e))
 		}
 	}
@@ -181,7 +183,9 @@ func (v viewer) origins(e *record) {
 // family fills in the place of the task in its workflow, where it is still unknown.
 func (v viewer) family(f fields) {
 	fill(&v.t.RootID, &f, FieldRootID, f.root)
-	fill(&v.t.ParentID, &f, FieldParentID, f.parent)
+	if f.parent != v.t.ID { // a retry calls itself its parent
+		fill(&v.t.ParentID, &f, FieldParentID, f.parent)
+	}
 }
 
 // sent fills in what a task-sent says.

@@ -181,7 +181,7 @@ func (c *Cluster) applyTask(e *Event, repaired int64) {
 	}
 	if known {
 		c.order.remove(c.entryOf(i, r))
-		c.tally.remove(c, r)
+		c.tally.remove(r)
 	}
 	if int(r.count) >= maxRecords {
 		c.thin(r)
@@ -189,7 +189,7 @@ func (c *Cluster) applyTask(e *Event, repaired int64) {
 	c.append(r, e, rec)
 	c.show(i, r, e)
 	c.order.insert(c.entryOf(i, r))
-	c.tally.add(c, r)
+	c.tally.add(r)
 	c.version++
 	if !known && len(c.index) > c.options.MaxTasks {
 		c.evict()
@@ -376,7 +376,7 @@ func (c *Cluster) evict() {
 func (c *Cluster) drop(i uint32) {
 	r := c.rows.at(i)
 	c.order.remove(c.entryOf(i, r))
-	c.tally.remove(c, r)
+	c.tally.remove(r)
 	c.unrelate(r)
 	c.hosts.release(r.worker)
 	c.lanes.release(r.origin)

@@ -14,10 +14,10 @@ type tally struct {
 	running []int32 // unfinished, by number of lane
 }
 
-func (t *tally) add(c *Cluster, r *row)    { t.count(c, r, 1) }
-func (t *tally) remove(c *Cluster, r *row) { t.count(c, r, -1) }
+func (t *tally) add(r *row)    { t.count(r, 1) }
+func (t *tally) remove(r *row) { t.count(r, -1) }
 
-func (t *tally) count(c *Cluster, r *row, by int32) {
+func (t *tally) count(r *row, by int32) {
 	bump(&t.states, uint32(r.state), by)
 	bump(&t.names, r.name, by)
 	bump(&t.queues, r.sent, by)

@@ -9,10 +9,9 @@ import (
 // textLog keeps the long fields of events in large chunks, oldest first, within a number of bytes.
 // When it is full the oldest chunk goes, whole. Positions are never reused.
 type textLog struct {
-	chunks  [][]byte
-	first   int64 // number of chunks dropped so far
-	keep    int   // chunks kept at most
-	dropped uint64
+	chunks [][]byte
+	first  int64 // number of chunks dropped so far
+	keep   int   // chunks kept at most
 }
 
 const (
@@ -58,15 +57,6 @@ func (t *textLog) get(at int64) []byte {
 	return t.chunks[chunk][(at-1)%textChunk:]
 }
 
-// bytes returns how much text is held.
-func (t *textLog) bytes() int64 {
-	var n int64
-	for _, c := range t.chunks {
-		n += int64(len(c))
-	}
-	return n
-}
-
 // An entry is: the present fields (uvarint), the null ones among them (uvarint), then the value of each
 // field of inText that is present and not null, in the order of the bits. Strings are a uvarint
 // length and bytes; retries is a zigzag varint; runtime is 8 bytes of float64, little endian.
@@ -89,9 +79,16 @@ func (f *fields) has(m Fields) bool { return f.present&m != 0 && f.null&m == 0 }
 // strings pairs each text field with its place in f, in the order of the bits.
 func (f *fields) text() [10]textField {
 	return [10]textField{
-		{FieldArgs, &f.args}, {FieldKwargs, &f.kwargs}, {FieldRootID, &f.root}, {FieldParentID, &f.parent},
-		{FieldETA, &f.eta}, {FieldExpires, &f.expires}, {FieldResult, &f.result}, {FieldException, &f.exc},
-		{FieldTraceback, &f.trace}, {FieldSignum, &f.signum},
+		{FieldArgs, &f.args},
+		{FieldKwargs, &f.kwargs},
+		{FieldRootID, &f.root},
+		{FieldParentID, &f.parent},
+		{FieldETA, &f.eta},
+		{FieldExpires, &f.expires},
+		{FieldResult, &f.result},
+		{FieldException, &f.exc},
+		{FieldTraceback, &f.trace},
+		{FieldSignum, &f.signum},
 	}
 }
 

@@ -102,6 +102,7 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 		if at.after(l.Alive) {
 			l.Alive = at
 		}
+	default:
 	}
 	if !e.forced() && e.Present&(FieldFreq|FieldActive|FieldProcessed|FieldLoad|FieldSoftware) != 0 {
 		l.Report.merge(e, at)

@@ -53,9 +53,7 @@ func (h *Handler) strip(next http.Handler) http.Handler {
 		path, okPath := h.below(r.URL.Path)
 		raw, okRaw := h.below(r.URL.RawPath)
 		if r.URL.Path == "" || !okPath || !okRaw {
-			target := *r.URL
-			target.Path, target.RawPath = h.prefix+"/", ""
-			http.Redirect(w, r, target.RequestURI(), http.StatusPermanentRedirect)
+			http.Redirect(w, r, h.prefix+"/", http.StatusPermanentRedirect)
 			return
 		}
 		// An outer chi router leaves its own position in the context.

@@ -158,14 +158,14 @@ func readyz(b Backend) http.HandlerFunc {
 // theme keeps the visitor's choice in a cookie and leads back.
 func (h *Handler) theme(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)
-	c := &http.Cookie{
+	c := &http.Cookie{ //nolint:gosec // not Secure: the dashboard may be served on loopback without TLS
 		Name: "theme", Value: r.FormValue("theme"), Path: h.prefix + "/",
 		MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	}
 	if c.Value != "light" && c.Value != "dark" {
 		c.Value, c.MaxAge = "", -1
 	}
-	http.SetCookie(w, c) //nolint:gosec // not Secure: the dashboard may be served on loopback without TLS
+	http.SetCookie(w, c)
 	back := r.FormValue("return")
 	if u, err := url.Parse(back); err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(back, h.prefix+"/") || strings.HasPrefix(back, "//") || strings.Contains(back, `\`) {
 		back = h.prefix + "/"

@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(streams{in, out, stderr}),
 	)
 	if err != nil {
-		fmt.Fprintf(stderr, "umbel: %v\n", err)
+		complain(stderr, err)
 		return 1
 	}
 	if len(args) > 0 && args[0] == "version" {
@@ -58,22 +58,23 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 		return status
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "umbel: %v\n", err)
+		complain(stderr, err)
 		return 2
 	}
 	log := c.logger(stderr)
 	err = k.Run(log)
-	var usage usageError
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "umbel: %v\n", err)
+	}
+	complain(stderr, err)
+	if _, usage := errors.AsType[usageError](err); usage {
 		return 2
 	}
-	fmt.Fprintf(stderr, "umbel: %v\n", err)
 	return 1
 }
+
+// complain says in one line what is wrong.
+func complain(w io.Writer, err error) { _, _ = fmt.Fprintf(w, "umbel: %v\n", err) }
 
 func (c *cli) logger(w io.Writer) *slog.Logger {
 	var level slog.Level

@@ -11,8 +11,12 @@ import (
 	"github.com/umbelhq/umbel/monitor/transport/memory"
 )
 
-// prologue is how much of the story has already happened when the demo starts.
-const prologue = 55 * time.Second
+// prologue is how much of the story has already happened when the demo starts: long enough for a worker
+// to have died, short enough to be told at once at any rate.
+func prologue(rate float64) time.Duration {
+	const tasks = 20_000
+	return min(5*time.Minute, time.Duration(tasks/rate*float64(time.Second)))
+}
 
 // demoCmd shows a simulated cluster.
 type demoCmd struct {
@@ -26,7 +30,7 @@ func (c *demoCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if !(c.Rate > 0) || c.Rate > simulate.MaxRate {
 		return usageError{fmt.Errorf("--rate %v is not within 0 to %d tasks a second", c.Rate, simulate.MaxRate)}
 	}
-	story, err := simulate.New(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-prologue)})
+	story, err := simulate.New(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-prologue(c.Rate))})
 	if err != nil {
 		return usageError{err}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // version is set by the linker; without it, the module's own is used.
-var version string //nolint:gochecknoglobals // the linker can set nothing else
+var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -82,7 +82,7 @@ func (r *replay) read(in io.Reader, stderr io.Writer) error {
 			})
 			if lost > 0 {
 				r.rejected += lost
-				fmt.Fprintf(stderr, "line %d: %d not usable (%s)\n", n, lost, cause)
+				_, _ = fmt.Fprintf(stderr, "line %d: %d not usable (%s)\n", n, lost, cause)
 			}
 		}
 		if errors.Is(err, io.EOF) {

@@ -46,7 +46,6 @@ type task struct {
 	retries          int
 	stage            string // new, sent, received, started, waiting, done
 	on               *process
-	pid              int // of on, when it was received
 	child            int
 }
 
