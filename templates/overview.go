@@ -134,8 +134,8 @@ func workersIn(workers []state.Worker) (counts map[state.Status]int, all int) {
 // maxCells bounds the strip of workers.
 const maxCells = 300
 
-// mostRunning is how much the busiest worker has to do.
-func mostRunning(workers []state.Worker) int {
+// mostHeld is how many unfinished tasks the busiest worker has.
+func mostHeld(workers []state.Worker) int {
 	most := 0
 	for _, w := range workers {
 		most = max(most, w.RunningTasks)

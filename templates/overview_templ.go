@@ -1190,7 +1190,7 @@ func busiestPanel(s Site, counts state.Counts) templ.Component {
 	})
 }
 
-// heatPanel has one cell per worker, darker with more running tasks.
+// heatPanel has one cell per worker, darker with more unfinished tasks.
 func heatPanel(s Site, workers []state.Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1235,7 +1235,7 @@ func heatPanel(s Site, workers []state.Worker) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			most := mostRunning(workers)
+			most := mostHeld(workers)
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 98, "<ul class=\"heat\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1281,9 +1281,9 @@ func heatPanel(s Site, workers []state.Worker) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var67 string
-				templ_7745c5c3_Var67, templ_7745c5c3_Err = templ.JoinStringErrs(w.Name + ": " + string(w.Status) + ", " + number(w.RunningTasks) + " running")
+				templ_7745c5c3_Var67, templ_7745c5c3_Err = templ.JoinStringErrs(w.Name + ": " + string(w.Status) + ", " + number(w.RunningTasks) + " unfinished")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 230, Col: 92}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 230, Col: 95}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var67))
 				if templ_7745c5c3_Err != nil {
@@ -1315,7 +1315,7 @@ func heatPanel(s Site, workers []state.Worker) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, ", running</span> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, ", unfinished tasks:</span> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1356,7 +1356,7 @@ func heatPanel(s Site, workers []state.Worker) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 110, " <p class=\"legend\" aria-hidden=\"true\">Running tasks <span class=\"heat-0\"></span><span class=\"heat-1\"></span><span class=\"heat-2\"></span><span class=\"heat-3\"></span><span class=\"heat-4\"></span> <span class=\"is-late\"></span> late <span class=\"is-offline\"></span> offline</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 110, " <p class=\"legend\" aria-hidden=\"true\">Unfinished tasks <span class=\"heat-0\"></span><span class=\"heat-1\"></span><span class=\"heat-2\"></span><span class=\"heat-3\"></span><span class=\"heat-4\"></span> <span class=\"is-late\"></span> late <span class=\"is-offline\"></span> offline</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -69,4 +69,9 @@ func (s Site) tasksWhere(pairs ...string) templ.SafeURL {
 
 func (s Site) tasksIn(st state.State) templ.SafeURL { return s.tasksWhere("state", string(st)) }
 
+// unfinishedOn links to the tasks that a worker holds.
+func (s Site) unfinishedOn(worker string) templ.SafeURL {
+	return s.tasksWhere("state", string(state.Received), "state", string(state.Started), "worker", worker)
+}
+
 func (s Site) icon(name string) string { return s.Asset("sprite.svg") + "#" + name }

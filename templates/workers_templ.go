@@ -62,7 +62,7 @@ func workers(c Chrome, v Workers) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<table class=\"workers\"><thead><tr><th scope=\"col\" class=\"c-state\">Status</th><th scope=\"col\" class=\"c-name\">Worker</th><th scope=\"col\" class=\"c-number\"><abbr title=\"Tasks that events place here and that have not ended\">Running</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Tasks running, as the worker last reported\">Active</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Tasks accepted since it started, as it last reported\">Processed</abbr></th><th scope=\"col\" class=\"c-load\"><abbr title=\"Averages over 1, 5 and 15 minutes\">Load</abbr></th><th scope=\"col\" class=\"c-number\">Pid</th><th scope=\"col\" class=\"c-number\">Restarts</th><th scope=\"col\" class=\"c-version\">Version</th><th scope=\"col\" class=\"c-age\">Heartbeat</th></tr></thead> <tbody id=\"workers\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<table class=\"workers\"><thead><tr><th scope=\"col\" class=\"c-state\">Status</th><th scope=\"col\" class=\"c-name\">Worker</th><th scope=\"col\" class=\"c-number\"><abbr title=\"Tasks that events place here and that have not ended: running, reserved, or waiting for their ETA\">Unfinished</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Tasks running, as the worker last reported\">Active</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Tasks accepted since it started, as it last reported\">Processed</abbr></th><th scope=\"col\" class=\"c-load\"><abbr title=\"Averages over 1, 5 and 15 minutes\">Load</abbr></th><th scope=\"col\" class=\"c-number\">Pid</th><th scope=\"col\" class=\"c-number\">Restarts</th><th scope=\"col\" class=\"c-version\">Version</th><th scope=\"col\" class=\"c-age\">Heartbeat</th></tr></thead> <tbody id=\"workers\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -255,14 +255,14 @@ func workerRow(s Site, w state.Worker) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</a></td><td class=\"c-number\" data-label=\"Running\"><a href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</a></td><td class=\"c-number\" data-label=\"Unfinished\"><a href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var12 templ.SafeURL
-		templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasksWhere("state", string(state.Started), "worker", w.Name))
+		templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinURLErrs(s.unfinishedOn(w.Name))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 69, Col: 75}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 69, Col: 35}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 		if templ_7745c5c3_Err != nil {
@@ -275,7 +275,7 @@ func workerRow(s Site, w state.Worker) templ.Component {
 		var templ_7745c5c3_Var13 string
 		templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(number(w.RunningTasks))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 69, Col: 102}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 69, Col: 62}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 		if templ_7745c5c3_Err != nil {
@@ -794,15 +794,15 @@ func workerTiles(s Site, w state.Worker) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var35 templ.SafeURL
-		templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasksWhere("state", string(state.Started), "worker", w.Name))
+		templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinURLErrs(s.unfinishedOn(w.Name))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 175, Col: 87}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 175, Col: 47}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var35))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "\"><h2>Running</h2><p class=\"figure\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "\"><h2>Unfinished</h2><p class=\"figure\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -815,7 +815,7 @@ func workerTiles(s Site, w state.Worker) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "</p><p class=\"more\">by its events</p></a><div class=\"tile\"><h2>Active</h2><p class=\"figure\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "</p><p class=\"more\">running, reserved or waiting</p></a><div class=\"tile\"><h2>Active</h2><p class=\"figure\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
