@@ -1,1 +1,551 @@
-// The script of the dashboard.
+// Umbel in the browser: keeps an open page current and adds shortcuts. Pages work without it. The
+// protocol and what a page offers are described in docs/live-protocol.md.
+
+const prefix = document.documentElement.dataset.prefix ?? "";
+const $ = (selector, within = document) => within.querySelector(selector);
+const main = $("main");
+const mark = $("#connection");
+const pauseButton = $("#pause");
+
+// ---- Elements ----
+
+// parse turns the HTML of one element, which may be a table row, into that element.
+function parse(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content.firstElementChild;
+}
+
+function element(tag, properties, ...children) {
+  const e = Object.assign(document.createElement(tag), properties);
+  e.append(...children);
+  return e;
+}
+
+// morph makes old look like next and touches nothing that is the same, so that focus, hover, selected
+// text and scroll positions survive. What the user opened stays open, the field in use is left alone.
+function morph(old, next) {
+  if (old.nodeType !== next.nodeType || old.nodeName !== next.nodeName || old.id !== next.id) return old.replaceWith(next);
+  if (old.isEqualNode(next)) return setFields(old, next);
+  if (old.nodeType !== Node.ELEMENT_NODE) return void (old.data = next.data);
+  for (const { name } of [...old.attributes]) {
+    if (!next.hasAttribute(name) && !(name === "open" && old.matches("details, dialog"))) old.removeAttribute(name);
+  }
+  for (const { name, value } of next.attributes) {
+    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  setFields(old, next);
+  if (old.matches("time[data-age]")) return age(old);
+  if (old.matches("[data-news]")) return;
+  if (old.matches("tbody[id]")) return takeRows(old, [...next.children]);
+  let at = old.firstChild;
+  for (const child of [...next.childNodes]) {
+    const keyed = child.id && [...old.children].find((e) => e.id === child.id);
+    if (keyed && keyed !== at) {
+      old.insertBefore(keyed, at);
+      at = keyed;
+    }
+    if (at && at.nodeName === child.nodeName && at.id === child.id) {
+      const after = at.nextSibling;
+      morph(at, child);
+      at = after;
+    } else {
+      old.insertBefore(child, at);
+    }
+  }
+  while (at) {
+    const after = at.nextSibling;
+    at.remove();
+    at = after;
+  }
+}
+
+function setFields(old, next) {
+  if (old.nodeName !== "INPUT" || old === document.activeElement) return;
+  if (old.checked !== next.checked) old.checked = next.checked;
+  if (old.value !== next.value) old.value = next.value;
+}
+
+// ---- Lists: tbodies with an id, whose rows have ids ----
+
+// lists holds, by tbody, the ids of the rows that it should have, and the rows that it has not yet.
+const lists = new WeakMap();
+
+function listOf(tbody) {
+  if (!lists.has(tbody)) lists.set(tbody, { order: [...tbody.children].map((row) => row.id), waiting: new Map() });
+  return lists.get(tbody);
+}
+
+function rowIn(tbody, id) {
+  const row = document.getElementById(id);
+  return row?.parentNode === tbody ? row : null;
+}
+
+// update changes the rows that are shown at once and lets the others wait until the list is not in use.
+function update(tbody, order, rows) {
+  const list = listOf(tbody);
+  if (order) list.order = order;
+  for (const [id, row] of rows) {
+    const shown = rowIn(tbody, id);
+    if (shown) morph(shown, row);
+    else list.waiting.set(id, row);
+  }
+  for (const id of list.waiting.keys()) if (!list.order.includes(id)) list.waiting.delete(id);
+  if (!inUse(tbody)) settle(tbody);
+  tell(tbody);
+}
+
+// takeRows does the same with all rows of a page that was fetched.
+function takeRows(tbody, rows) {
+  update(tbody, rows.map((row) => row.id), rows.map((row) => [row.id, row]));
+}
+
+// settle gives a list the rows and the order that it should have.
+function settle(tbody) {
+  const { order, waiting } = listOf(tbody);
+  const focused = tbody.contains(document.activeElement) && document.activeElement;
+  const wanted = new Set(order);
+  for (const row of [...tbody.children]) if (!wanted.has(row.id)) row.remove();
+  let at = tbody.firstElementChild;
+  for (const id of order) {
+    const row = rowIn(tbody, id) ?? waiting.get(id);
+    if (!row) return void live.startOver();
+    if (row === at) at = at.nextElementSibling;
+    else tbody.insertBefore(row, at);
+  }
+  waiting.clear();
+  if (focused?.isConnected) focused.focus({ preventScroll: true });
+  tick();
+}
+
+// inUse reports whether moving rows now would move them away under the user.
+function inUse(tbody) {
+  const selection = document.getSelection();
+  return (matchMedia("(hover: hover)").matches && (tbody.matches(":hover") || slotOf(tbody)?.matches(":hover"))) ||
+    tbody.contains(document.activeElement) ||
+    (!selection.isCollapsed && selection.containsNode(tbody, true)) ||
+    scrolledAway(tbody) || $("dialog[open]") !== null;
+}
+
+const scrolledAway = (tbody) => tbody.childElementCount > 0 && tbody.getBoundingClientRect().top < 0;
+
+const tbodies = () => [...main.querySelectorAll("tbody[id]")];
+
+function settled(tbody) {
+  const { order } = listOf(tbody);
+  return order.length === tbody.childElementCount && order.every((id, i) => tbody.children[i].id === id);
+}
+
+// ---- The pill that tells of rows that wait ----
+
+const slotOf = (tbody) => $(`[data-news="${CSS.escape(tbody.id)}"]`);
+let settling;
+
+// tell shows how many rows wait for the list to be out of use, when they are let in by themselves.
+function tell(tbody) {
+  const slot = slotOf(tbody);
+  if (settled(tbody)) return slot?.replaceChildren();
+  settling ??= setInterval(settleUnused, 400);
+  if (!slot) return;
+  const rows = listOf(tbody).waiting.size;
+  if (!slot.firstChild) {
+    slot.append(element("button", { type: "button", onclick: showNews }));
+    if (rows) announce(`${rows} new rows. Press n to show them.`);
+  }
+  const text = rows ? `${rows} new` : "New order";
+  if (slot.textContent !== text) slot.firstChild.textContent = text;
+}
+
+function settleUnused() {
+  for (const tbody of tbodies()) {
+    if (!settled(tbody) && !inUse(tbody)) settle(tbody);
+    tell(tbody);
+  }
+  if (tbodies().every(settled)) settling = clearInterval(settling);
+}
+
+function showNews() {
+  for (const tbody of tbodies()) {
+    const away = scrolledAway(tbody);
+    settle(tbody);
+    tell(tbody);
+    if (away) tbody.firstElementChild?.scrollIntoView({ block: "nearest" });
+  }
+}
+
+// ---- The socket ----
+
+const patience = { late: 5e3, beat: 45e3, poll: 5e3, hidden: 5e3, first: 500, longest: 30e3 };
+
+const live = {
+  socket: null,
+  open: false, // the server has spoken
+  tries: 0, // since the last time it did
+  topic: "", // subscribed to
+  at: {}, // epoch and seq of the last frame of topic
+  refused: "", // a topic that the server does not have
+  paused: false,
+  hidden: false,
+  polling: null,
+  polled: false, // the last poll worked
+  heard: Date.now(), // when the server last spoke, by any way
+  skew: 0, // the server's clock less ours, ms
+  refreshed: 0, // when it was begun
+
+  wanted() {
+    const topic = main?.dataset.topic ?? "";
+    return this.paused || this.hidden || topic === this.refused ? "" : topic;
+  },
+
+  // follow makes the subscription what it should be, and connects if there is none to be had.
+  follow() {
+    const topic = this.wanted();
+    if (this.open && topic !== this.topic) {
+      if (this.topic) this.send({ op: "unsub", topic: this.topic });
+      this.topic = topic;
+      if (topic && this.at.topic !== topic) this.at = { topic };
+      if (topic) this.send({ op: "sub", ...this.at });
+    }
+    if (topic && !this.socket) this.connect();
+    if (!topic) this.poll(false);
+    paint();
+  },
+
+  connect() {
+    clearTimeout(this.again);
+    const url = new URL(prefix + "/ws", location.href);
+    url.protocol = url.protocol.replace("http", "ws");
+    const socket = this.socket = new WebSocket(url);
+    socket.onmessage = (e) => {
+      this.heard = Date.now();
+      if (!this.open) {
+        this.open = true;
+        this.tries = 0;
+        this.poll(false);
+        this.follow();
+      }
+      this.take(JSON.parse(e.data));
+    };
+    socket.onclose = () => this.lost();
+  },
+
+  // lost forgets the socket and tries again later, the later the more often it failed.
+  lost() {
+    if (this.socket) this.socket.onclose = this.socket.onmessage = null;
+    this.socket?.close();
+    this.socket = null;
+    this.open = false;
+    this.topic = "";
+    this.tries++;
+    if (this.tries >= 2 && this.wanted()) this.poll(true);
+    const wait = Math.random() * Math.min(patience.longest, patience.first * 2 ** this.tries);
+    clearTimeout(this.again);
+    this.again = setTimeout(() => !this.socket && this.follow(), wait);
+    paint();
+  },
+
+  send(message) {
+    this.socket.send(JSON.stringify(message));
+  },
+
+  take(message) {
+    if (message.now) this.skew = message.now - Date.now();
+    if (message.topic === undefined || message.topic !== this.topic) return paint();
+    if (message.error) {
+      this.refused = message.topic;
+      this.topic = "";
+      this.refresh();
+      return paint();
+    }
+    if (!message.reset) {
+      if (message.epoch === this.at.epoch && message.seq <= this.at.seq) return;
+      if (message.epoch !== this.at.epoch || message.seq !== this.at.seq + 1) return this.startOver();
+    }
+    this.at = { topic: message.topic, epoch: message.epoch, seq: message.seq };
+    apply(message);
+    paint();
+  },
+
+  // startOver asks for everything.
+  startOver() {
+    this.at = { topic: this.topic };
+    if (this.open && this.topic) this.send({ op: "sub", topic: this.topic });
+  },
+
+  // poll fetches the page now and then, for want of a socket.
+  poll(on) {
+    if (!on) this.polling = clearInterval(this.polling);
+    else this.polling ??= setInterval(() => this.refresh(), patience.poll);
+    this.polled &&= on;
+  },
+
+  // refresh fetches the page and takes over what is new in it.
+  async refresh() {
+    if (going) return;
+    this.refreshed = Date.now();
+    this.polled = await swap(location.href).then(() => true, () => false) && this.polling != null;
+    paint();
+  },
+};
+
+// apply shows a frame.
+function apply(frame) {
+  let strange = false;
+  for (const op of frame.ops) {
+    const target = document.getElementById(op.id);
+    if (!target) strange = true;
+    else if (op.op === "replace") morph(target, parse(op.html));
+    else update(target, op.order, Object.entries(op.rows ?? {}).map(([id, html]) => [id, parse(html)]));
+  }
+  tick();
+  // The page has another layout by now. Once is enough if that does not help.
+  if (strange && Date.now() - live.refreshed > patience.poll) live.refresh();
+}
+
+function clock(ms) {
+  return new Date(ms).toLocaleTimeString([], { hour12: false });
+}
+
+// paint tells how live the page is.
+function paint() {
+  if (!mark || !main?.dataset.topic) return;
+  const last = `last update ${clock(live.heard)}`;
+  let [state, text] = ["live", "Live"];
+  if (live.paused) [state, text] = ["paused", "Paused"];
+  else if (live.open) text = "Live";
+  else if (live.polled) text = "Live, each 5 s";
+  else if (!navigator.onLine) [state, text] = ["offline", `Offline, ${last}`];
+  else if (Date.now() - live.heard > patience.late) [state, text] = ["reconnecting", `Reconnecting, ${last}`];
+  else [state, text] = ["connecting", "Connecting"];
+  if (mark.dataset.state !== state) mark.dataset.state = state;
+  if (mark.textContent !== text) mark.textContent = text;
+}
+
+function pause() {
+  live.paused = !live.paused;
+  pauseButton?.setAttribute("aria-pressed", live.paused);
+  const label = pauseButton && $(".label", pauseButton);
+  if (label) label.textContent = live.paused ? "Resume" : "Pause";
+  live.follow();
+}
+
+// ---- Pages without a load ----
+
+let shown = location.pathname + location.search;
+let loading;
+let going = 0; // loads that the user waits for
+let typing;
+let wasTyped = false;
+
+// swap fetches a page and takes over its main part. It returns the address that answered.
+async function swap(url, settleAll) {
+  loading?.abort();
+  loading = new AbortController();
+  const response = await fetch(url, { signal: loading.signal, headers: { Accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  const next = $("main", page);
+  if (!next) throw new Error(`no page at ${url}`);
+  live.heard = Date.now();
+  document.title = page.title;
+  for (const part of ["#banner", "#broker", ".top .search", ".top .theme"]) {
+    const [old, now] = [$(part), $(part, page)];
+    if (old && now) morph(old, now);
+  }
+  if (settleAll) for (const tbody of tbodies()) tbody.replaceChildren();
+  morph(main, next);
+  tick();
+  const before = live.topic;
+  live.follow();
+  if (live.topic === before) live.startOver(); // the page is ahead of the frames
+  return response.url;
+}
+
+// go shows another page, with push as a step of its own in the history, else with replace in the same.
+async function go(url, how) {
+  going++;
+  live.refused = "";
+  try {
+    const address = new URL(await swap(url, true));
+    shown = address.pathname + address.search;
+    if (how) history[`${how}State`](null, "", shown);
+  } catch (error) {
+    if (error.name !== "AbortError") location.assign(url);
+  } finally {
+    going--;
+  }
+}
+
+// submit shows what a filter form asks for. What is typed in one go is one step in the history.
+function submit(form, typed) {
+  clearTimeout(typing);
+  const fields = [...new FormData(form)].filter(([, value]) => value !== "");
+  go(`${form.action}?${new URLSearchParams(fields)}`, typed && wasTyped ? "replace" : "push");
+  wasTyped = typed;
+}
+
+const filterOf = (e) => e.target.closest?.("form[data-filter]");
+document.addEventListener("submit", (e) => {
+  if (!filterOf(e)) return;
+  e.preventDefault();
+  submit(e.target, false);
+});
+document.addEventListener("change", (e) => {
+  if (filterOf(e) && e.target.type !== "search") submit(filterOf(e), false);
+});
+document.addEventListener("input", (e) => {
+  if (!filterOf(e) || e.target.type !== "search") return;
+  clearTimeout(typing);
+  typing = setTimeout(submit, 300, e.target.form, true);
+});
+addEventListener("popstate", () => {
+  if (location.pathname + location.search === shown) return; // only the fragment changed
+  document.activeElement?.blur();
+  wasTyped = false;
+  go(location.href);
+});
+
+// ---- Ages, announcements, copying ----
+
+function span(seconds) {
+  const unit = (n, name) => `${n}\u202f${name}`;
+  const two = (size, big, small) => {
+    const rest = Math.floor((seconds % size) / (size === 86400 ? 3600 : size / 60));
+    return unit(Math.floor(seconds / size), big) + (rest ? ` ${unit(rest, small)}` : "");
+  };
+  if (seconds < 60) return unit(Math.floor(seconds), "s");
+  if (seconds < 3600) return two(60, "m", "s");
+  return seconds < 86400 ? two(3600, "h", "m") : two(86400, "d", "h");
+}
+
+function age(time) {
+  const seconds = (Date.now() + live.skew - Date.parse(time.dateTime)) / 1000;
+  if (Number.isNaN(seconds)) return;
+  // Clocks differ a little: what is due in less than 5 s has just happened.
+  const text = seconds < -5 ? `in ${span(-seconds)}` : span(Math.max(0, seconds));
+  if (time.textContent !== text) time.textContent = text;
+}
+
+// tick redraws ages, but none that would be read aloud each time.
+function tick() {
+  for (const time of document.querySelectorAll("time[data-age]")) if (!time.closest("[role=alert]")) age(time);
+}
+
+const voice = element("div", { className: "hidden", role: "status" });
+document.body.append(voice);
+let spoken = 0;
+
+function announce(text) {
+  if (Date.now() - spoken < 10e3) return;
+  spoken = Date.now();
+  voice.textContent = text;
+}
+
+async function copy(button) {
+  const text = button.dataset.copy;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch { // no clipboard without TLS
+    const area = element("textarea", { value: text, className: "hidden" });
+    button.after(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+    button.focus();
+  }
+  button.dataset.copied = "";
+  setTimeout(() => delete button.dataset.copied, 1500);
+  announce("Copied");
+}
+
+document.addEventListener("click", (e) => {
+  const button = e.target.closest("[data-copy]");
+  if (button) copy(button);
+});
+
+// ---- Keys ----
+
+const keys = {
+  "/": ["search", () => $("input[name=q]")?.focus()],
+  "j": ["next row", () => step(1)],
+  "k": ["row before", () => step(-1)],
+  "n": ["show new rows", showNews],
+  "p": ["pause and resume", pause],
+  "g o": ["overview", () => location.assign(prefix + "/")],
+  "g t": ["tasks", () => location.assign(prefix + "/tasks")],
+  "g w": ["workers", () => location.assign(prefix + "/workers")],
+  "?": ["this help", () => help().showModal()],
+};
+
+// step moves the focus to the link of a neighbouring row; Enter then opens it.
+function step(by) {
+  const rows = [...main.querySelectorAll("tbody[id] > tr")].filter((row) => $("a", row));
+  const now = rows.findIndex((row) => row.contains(document.activeElement));
+  const row = rows[now < 0 ? 0 : Math.min(Math.max(now + by, 0), rows.length - 1)];
+  if (row) $("a", row).focus();
+}
+
+// Single keys can be switched off, for those who speak to their machine.
+const setting = {
+  get off() { try { return localStorage.getItem("umbel.keys") === "off"; } catch { return false; } },
+  set off(value) { try { localStorage.setItem("umbel.keys", value ? "off" : "on"); } catch { /* kept for this page only */ } },
+};
+let keysOff = setting.off;
+
+let dialog;
+function help() {
+  if (dialog) return dialog;
+  const facts = element("dl");
+  for (const [key, [words]] of Object.entries(keys)) {
+    const names = key.split(" ").map((name) => element("kbd", { textContent: name }));
+    facts.append(element("dt", {}, ...names), element("dd", { textContent: words }));
+  }
+  const box = element("input", { type: "checkbox", checked: !keysOff, onchange: () => setting.off = keysOff = !box.checked });
+  dialog = element("dialog", {},
+    element("h2", { textContent: "Keyboard" }), facts,
+    element("label", {}, box, " Single keys are shortcuts"),
+    element("form", { method: "dialog" }, element("button", { className: "button", textContent: "Close" })));
+  document.body.append(dialog);
+  return dialog;
+}
+
+let lastKey = "";
+let lastKeyAt = 0;
+document.addEventListener("keydown", (e) => {
+  if (keysOff || e.ctrlKey || e.metaKey || e.altKey || e.isComposing) return;
+  if (e.target.closest("input, textarea, select, [contenteditable], dialog")) return;
+  const pair = Date.now() - lastKeyAt < 1000 ? `${lastKey} ${e.key}` : "";
+  lastKey = e.key;
+  lastKeyAt = Date.now();
+  const [, act] = keys[pair] ?? keys[e.key] ?? [];
+  if (!act) return;
+  e.preventDefault();
+  act();
+});
+
+// ---- Start ----
+
+pauseButton?.addEventListener("click", pause);
+pauseButton?.before(element("button", {
+  type: "button", className: "button quiet", textContent: "?", title: "Keyboard shortcuts (?)", onclick: () => help().showModal(),
+}));
+
+let hiding;
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hiding);
+  const hide = (hidden) => {
+    live.hidden = hidden;
+    live.follow();
+  };
+  if (document.hidden) hiding = setTimeout(hide, patience.hidden, true);
+  else hide(false);
+});
+for (const event of ["online", "offline"]) addEventListener(event, paint);
+addEventListener("online", () => live.socket || live.follow());
+
+setInterval(() => {
+  if (live.open && Date.now() - live.heard > patience.beat) live.lost();
+  paint();
+}, 1000);
+setInterval(tick, matchMedia("(prefers-reduced-motion: reduce)").matches ? 10e3 : 1e3);
+tick();
+live.follow();
