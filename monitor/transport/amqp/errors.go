@@ -93,12 +93,12 @@ func explainRefusal(e endpoint, refusal *amqp091.Error) string {
 			why += ", and note that RabbitMQ lets guest in from its own machine only"
 		}
 		return why
-	case refusal.Code == amqp091.FrameError:
+	case refusal.Code == amqp091.FrameError || refusal == amqp091.ErrClosed: // whichever comes first
 		why := fmt.Sprintf("the handshake broke off (%s); check that the port is the one for AMQP", reason(refusal))
-		if !e.secure {
-			why += ", and use amqps:// if it is the one for TLS"
+		if e.secure {
+			return why + ", and whether the broker wants a client certificate"
 		}
-		return why
+		return why + ", and use amqps:// if it is the one for TLS"
 	}
 	return ""
 }

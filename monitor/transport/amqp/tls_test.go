@@ -65,7 +65,7 @@ func TestTLS(t *testing.T) {
 			want: []string{"is not accepted", "expired", "renew it"},
 		},
 		"client certificate missing": {
-			server: server, tune: ask, options: named(amqp.TLS{CAFile: ca.file}), want: []string{"the handshake broke off", "certificate"},
+			server: server, tune: ask, options: named(amqp.TLS{CAFile: ca.file}), want: []string{"the handshake broke off", "whether the broker wants a client certificate"},
 		},
 		"client certificate missing before TLS 1.3": {
 			server: server, tune: askEarly, options: named(amqp.TLS{CAFile: ca.file}),
