@@ -89,20 +89,12 @@ func TestEventsReachReaders(t *testing.T) {
 
 func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var methods []string
-	m := start(t, memory.New(memory.Options{OnBroadcast: func(c transport.Command) {
-		mu.Lock()
-		defer mu.Unlock()
-		methods = append(methods, c.Method)
-	}}))
-	await(t, m, "two commands", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(methods) == 2
-	})
-	if diff := cmp.Diff([]string{"heartbeat", "enable_events"}, methods); diff != "" {
-		t.Errorf("commands (-want +got):\n%s", diff)
+	methods := make(chan string, 2)
+	start(t, memory.New(memory.Options{OnBroadcast: func(c transport.Command) { methods <- c.Method }}))
+	for _, want := range []string{"heartbeat", "enable_events"} {
+		if got := <-methods; got != want {
+			t.Errorf("command %q, want %q", got, want)
+		}
 	}
 }
 

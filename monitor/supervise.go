@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/transport"
@@ -32,11 +33,8 @@ func (m *Monitor) supervise(ctx context.Context) error {
 		session, err := m.broker.Connect(ctx)
 		if err == nil {
 			failures = 0
-			m.connected(ctx, session)
-			err = m.receive(ctx, session)
-			if e := session.Close(); e != nil {
-				m.log.Debug("session did not close cleanly", "error", e)
-			}
+			m.connected()
+			err = m.attend(ctx, session)
 		}
 		if ctx.Err() != nil {
 			break
@@ -52,7 +50,35 @@ func (m *Monitor) supervise(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// receive folds what the session delivers until it ends.
+// attend greets the workers and folds what the session delivers until it ends. A broker that takes no
+// commands for now, such as one low on memory, still delivers.
+func (m *Monitor) attend(ctx context.Context, session transport.Session) error {
+	greeting, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { m.greet(greeting, session) })
+	err := m.receive(ctx, session)
+	cancel()
+	wg.Wait()
+	if e := session.Close(); e != nil {
+		m.log.Debug("session did not close cleanly", "error", e)
+	}
+	return err
+}
+
+// greet asks the workers to make themselves known.
+func (m *Monitor) greet(ctx context.Context, session transport.Session) {
+	methods := []string{"heartbeat"}
+	if m.enableEvents {
+		methods = append(methods, "enable_events")
+	}
+	for _, method := range methods {
+		if err := session.Broadcast(ctx, transport.Command{Method: method}); err != nil && ctx.Err() == nil {
+			m.log.Warn("control command not sent", "method", method, "error", err)
+		}
+	}
+}
+
+// receive folds batches until the session ends.
 func (m *Monitor) receive(ctx context.Context, session transport.Session) error {
 	for {
 		batch, err := session.Receive(ctx)
@@ -69,22 +95,13 @@ func (m *Monitor) receive(ctx context.Context, session transport.Session) error 
 	}
 }
 
-// connected notes a new session and asks the workers to make themselves known.
-func (m *Monitor) connected(ctx context.Context, session transport.Session) {
+// connected notes a new session.
+func (m *Monitor) connected() {
 	m.linkMu.Lock()
 	m.link.Connected, m.link.Since = true, m.now()
 	m.link.LastError, m.link.NextTryAt, m.link.Attempts = "", time.Time{}, 0
 	m.linkMu.Unlock()
 	m.log.Info("broker connected", "url", m.broker.String())
-	methods := []string{"heartbeat"}
-	if m.enableEvents {
-		methods = append(methods, "enable_events")
-	}
-	for _, method := range methods {
-		if err := session.Broadcast(ctx, transport.Command{Method: method}); err != nil {
-			m.log.Warn("control command not sent", "method", method, "error", err)
-		}
-	}
 	m.wake()
 }
 
