@@ -188,6 +188,7 @@ func runs(t state.Task) []run {
 	}
 	scale := func(at int64) int { return int(1000 * (at - first) / max(last-first, 1)) }
 	list := make([]run, 0, len(t.Executions))
+	queued := t.SentAt // the task shows when its newest attempt was sent
 	for i, e := range t.Executions {
 		r := run{Execution: e, Number: i + 1, EndedAt: endOf(e), Ran: e.RuntimeSeconds}
 		if e.ReceivedAt != 0 && e.StartedAt != 0 {
@@ -205,8 +206,9 @@ func runs(t state.Task) []run {
 				r.Spans = append(r.Spans, span{class, scale(from), max(scale(to)-scale(from), 3), false})
 			}
 		}
-		if i == 0 && e.ReceivedAt != 0 {
-			add("queued", t.SentAt, e.ReceivedAt)
+		if queued != 0 && e.ReceivedAt >= queued {
+			add("queued", queued, e.ReceivedAt)
+			queued = 0
 		}
 		if e.StartedAt != 0 || r.EndedAt == 0 {
 			add("reserved", e.ReceivedAt, e.StartedAt)

@@ -136,6 +136,17 @@ func clockTime(micros int64) string { return utc(micros).Format("2 Jan 15:04:05"
 // exactTime is shown where the moment matters more than its age.
 func exactTime(micros int64) string { return utc(micros).Format("2006-01-02 15:04:05.000") }
 
+// parseTime reads an ISO 8601 time as Celery sends it. Without an offset it is UTC. 0 means that it could not
+// be read.
+func parseTime(iso string) int64 {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05"} {
+		if at, err := time.Parse(layout, iso); err == nil {
+			return at.UnixMicro()
+		}
+	}
+	return 0
+}
+
 // shortID is the first eight characters of an id.
 func shortID(id string) string { return head(id, 8) }
 

@@ -1269,7 +1269,7 @@ func taskFacts(s Site, t state.Task) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = text(t.ETA, "None, or not known").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = isoMoment(t.ETA, "None, or not known").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1291,7 +1291,7 @@ func taskFacts(s Site, t state.Task) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = text(t.Expires, "Never, or not known").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = isoMoment(t.Expires, "Never, or not known").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
