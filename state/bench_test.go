@@ -75,6 +75,7 @@ func BenchmarkMillionTasks(b *testing.B) {
 		"by_state":     {States: []state.State{state.Failure}},
 		"by_name":      {Names: []string{"shop.tasks.task_7"}},
 		"rare_of_name": {States: []state.State{state.Failure}, Names: []string{"shop.tasks.task_7"}},
+		"text":         {Text: "nowhere to be found"},
 		"nothing":      {States: []state.State{state.Failure}, Workers: []string{"celery@web-7"}},
 	} {
 		b.Run("page/"+name, func(b *testing.B) {

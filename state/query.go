@@ -276,19 +276,13 @@ func (m *matcher) slow(e *entry) bool {
 
 // contains reports whether the text is in the id or any text of the task.
 func (m *matcher) contains(r *row) bool {
-	if strings.Contains(strings.ToLower(m.c.id(r)), m.text) {
+	if containsFold([]byte(m.c.id(r)), m.text) {
 		return true
 	}
 	for i := r.head; i != 0; {
 		e := m.c.records.at(i)
-		if b := m.c.text.get(e.text); b != nil {
-			var f fields
-			f.decode(b)
-			for _, s := range []string{f.args, f.kwargs, f.result, f.exc} {
-				if strings.Contains(strings.ToLower(s), m.text) {
-					return true
-				}
-			}
+		if b := m.c.text.get(e.text); b != nil && entryContains(b, m.text) {
+			return true
 		}
 		i = e.next
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"unicode/utf8"
@@ -66,7 +67,7 @@ const inText = FieldArgs | FieldKwargs | FieldRootID | FieldParentID | FieldRetr
 // inEntry are the fields whose presence is worth an entry.
 const inEntry = inText | FieldName | FieldQueue | FieldExchange | FieldRoutingKey
 
-// fields are the values of an entry. The strings of a decoded one share memory with the log.
+// fields are the values of an entry.
 type fields struct {
 	present, null                                                        Fields
 	args, kwargs, root, parent, eta, expires, result, exc, trace, signum string
@@ -76,7 +77,7 @@ type fields struct {
 
 func (f *fields) has(m Fields) bool { return f.present&m != 0 && f.null&m == 0 }
 
-// strings pairs each text field with its place in f, in the order of the bits.
+// text pairs each text field with its place in f, in the order of the bits.
 func (f *fields) text() [10]textField {
 	return [10]textField{
 		{FieldArgs, &f.args},
@@ -133,8 +134,21 @@ func cutText(s string, n int) string {
 	return s[:n]
 }
 
-// decode reads an entry. The text of f is valid for as long as the caller holds the cluster's lock.
+// decode reads an entry.
 func (f *fields) decode(b []byte) {
+	text := f.text()
+	b = f.head(b)
+	for _, t := range text {
+		if f.has(t.bit) {
+			var value []byte
+			value, b = cutValue(b)
+			*t.value = string(value)
+		}
+	}
+}
+
+// head reads what comes before the text of an entry, and returns the text.
+func (f *fields) head(b []byte) []byte {
 	present, n := binary.Uvarint(b)
 	b = b[n:]
 	null, n := binary.Uvarint(b)
@@ -148,11 +162,55 @@ func (f *fields) decode(b []byte) {
 		f.runtime = math.Float64frombits(binary.LittleEndian.Uint64(b))
 		b = b[8:]
 	}
-	for _, t := range f.text() {
+	return b
+}
+
+// cutValue splits the first value off the text of an entry.
+func cutValue(b []byte) (value, rest []byte) {
+	size, n := binary.Uvarint(b)
+	return b[n : n+int(size)], b[n+int(size):]
+}
+
+// entryContains reports whether any text of an entry contains lower, without regard to case.
+func entryContains(b []byte, lower string) bool {
+	var f fields
+	text := f.text()
+	b = f.head(b)
+	for _, t := range text {
 		if f.has(t.bit) {
-			size, n := binary.Uvarint(b)
-			*t.value = string(b[n : n+int(size)])
-			b = b[n+int(size):]
+			var value []byte
+			value, b = cutValue(b)
+			if containsFold(value, lower) {
+				return true
+			}
 		}
 	}
+	return false
+}
+
+// containsFold reports whether text contains lower, which is in lower case, without regard to case. It
+// allocates only where lower is not ASCII.
+func containsFold(text []byte, lower string) bool {
+	for i := range len(lower) {
+		if lower[i] >= utf8.RuneSelf {
+			return bytes.Contains(bytes.ToLower(text), []byte(lower))
+		}
+	}
+	for i := 0; i+len(lower) <= len(text); i++ {
+		n := 0
+		for n < len(lower) && lowerASCII(text[i+n]) == lower[n] {
+			n++
+		}
+		if n == len(lower) {
+			return true
+		}
+	}
+	return false
+}
+
+func lowerASCII(b byte) byte {
+	if b >= 'A' && b <= 'Z' {
+		return b + 'a' - 'A'
+	}
+	return b
 }

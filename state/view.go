@@ -156,7 +156,7 @@ type Query struct {
 	States  []State
 	Names   []string // exact task names
 	Workers []string // exact node names
-	Text    string   // case-insensitive substring of id, name, args, kwargs, result or exception
+	Text    string   // substring of the id, name or any text, without regard to case
 	Root    string   // exact root id
 
 	Limit int       // 1 to 500; 0 means 50
