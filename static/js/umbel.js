@@ -118,10 +118,14 @@ function settle(tbody) {
   tick();
 }
 
+// A finger hovers over nothing, though browsers say so of what it touched last.
+let hovers = false;
+document.addEventListener("pointermove", (e) => hovers = e.pointerType !== "touch", { capture: true, passive: true });
+
 // inUse reports whether moving rows now would move them away under the user.
 function inUse(tbody) {
   const selection = document.getSelection();
-  return (matchMedia("(hover: hover)").matches && (tbody.matches(":hover") || slotOf(tbody)?.matches(":hover"))) ||
+  return (hovers && (tbody.matches(":hover") || slotOf(tbody)?.matches(":hover"))) ||
     tbody.contains(document.activeElement) ||
     (!selection.isCollapsed && selection.containsNode(tbody, true)) ||
     scrolledAway(tbody) || $("dialog[open]") !== null;

@@ -1,0 +1,249 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/umbelhq/umbel/internal/testenv"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+// movie is a backend that changes.
+type movie struct {
+	*stillLife
+	mu      sync.RWMutex
+	changed chan struct{}
+	second  int
+}
+
+func moving() *movie {
+	return &movie{stillLife: painted(state.Options{}), changed: make(chan struct{}), second: 1000}
+}
+
+func (m *movie) View(f func(c *state.Cluster)) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	m.stillLife.View(f)
+}
+
+func (m *movie) Changed() <-chan struct{} {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.changed
+}
+
+// now applies an event of a task that is newer than all others.
+func (m *movie) now(kind state.Kind, id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.second++
+	m.happen(kind, id, m.second)
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// stage is a server with a dashboard that can be stopped and started again at its address.
+type stage struct {
+	t       *testing.T
+	backend *movie
+	prefix  string
+	address string
+	around  func(http.Handler) http.Handler // what a host program puts around the dashboard
+	stop    func()
+}
+
+func newStage(t *testing.T, prefix string, around func(http.Handler) http.Handler) *stage {
+	t.Helper()
+	s := &stage{t: t, backend: moving(), prefix: prefix, address: "127.0.0.1:0", around: around}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+func (s *stage) start() {
+	s.t.Helper()
+	h, err := web.New(web.Options{Backend: s.backend, Prefix: s.prefix, Version: "v1"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var root http.Handler = h
+	if s.around != nil {
+		root = s.around(h)
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(s.t.Context(), "tcp", s.address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.address = listener.Addr().String()
+	srv := &http.Server{Handler: root, ReadHeaderTimeout: time.Second}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = srv.Serve(listener) })
+	wg.Go(func() { _ = h.Run(ctx) })
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		_ = srv.Close()
+		wg.Wait()
+	})
+}
+
+// browser starts Chromium for all tabs of a test.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(testenv.Chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.UserDataDir(t.TempDir()),
+	)
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start browser: %v", err)
+	}
+	return ctx
+}
+
+// tab is a page that must break no policy and log no error, but for those of a lost connection.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	url string
+}
+
+// patience is how long a busy machine may take for what should be at once.
+const patience = 20 * time.Second
+
+func newTab(t *testing.T, browser context.Context, s *stage, path string) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	tb := &tab{t: t, ctx: ctx, url: "http://" + s.address + s.prefix + path}
+	console := chromedp.Console(ctx)
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		for m, err := range console {
+			if err != nil {
+				return
+			}
+			if m.Source != "network" && !strings.Contains(m.Text, "WebSocket connection") {
+				t.Errorf("%s: %s", path, m)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		listening.Wait()
+	})
+	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `addEventListener("securitypolicyviolation", (e) => console.error(e.violatedDirective, e.blockedURI))`,
+	})
+	if err != nil {
+		t.Fatalf("listen to violations: %v", err)
+	}
+	if err := chromedp.Do(ctx, chromedp.Navigate(tb.url)); err != nil {
+		t.Fatalf("open %s: %v", tb.url, err)
+	}
+	return tb
+}
+
+// eval runs an expression in the page.
+func (tb *tab) eval(expression string) any {
+	tb.t.Helper()
+	ctx, cancel := context.WithTimeout(tb.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[any]("("+expression+") ?? null"))
+	if err != nil {
+		tb.t.Fatalf("evaluate %s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits for an expression to be true.
+func (tb *tab) until(expression string) {
+	tb.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+		if tb.eval(expression) == true {
+			return
+		}
+	}
+	tb.t.Fatalf("never true: %s; rows %v, connection %v, address %v", expression,
+		tb.eval(rows), tb.eval(`document.querySelector("#connection").textContent`), tb.eval("location.href"))
+}
+
+// want checks the value of an expression.
+func (tb *tab) want(expression string, want any) {
+	tb.t.Helper()
+	if got := tb.eval(expression); got != want {
+		tb.t.Errorf("%s = %v, want %v", expression, got, want)
+	}
+}
+
+func (tb *tab) press(keys string) {
+	tb.t.Helper()
+	if err := chromedp.Do(tb.ctx, chromedp.KeyEvent(keys)); err != nil {
+		tb.t.Fatalf("press %q: %v", keys, err)
+	}
+}
+
+// click clicks on the middle of an element.
+func (tb *tab) click(selector string) {
+	tb.t.Helper()
+	x, y := tb.middle(selector)
+	if err := chromedp.Do(tb.ctx, chromedp.MouseClickXY(x, y)); err != nil {
+		tb.t.Fatalf("click %s: %v", selector, err)
+	}
+}
+
+// point moves the mouse over an element.
+func (tb *tab) point(selector string) {
+	tb.t.Helper()
+	x, y := tb.middle(selector)
+	if err := chromedp.Do(tb.ctx, chromedp.MouseEvent(chromedp.MouseMoved, x, y)); err != nil {
+		tb.t.Fatalf("point at %s: %v", selector, err)
+	}
+}
+
+func (tb *tab) middle(selector string) (x, y float64) {
+	tb.t.Helper()
+	v, ok := tb.eval(fmt.Sprintf(`(() => {
+		const r = document.querySelector(%q)?.getBoundingClientRect();
+		return r && [r.x + r.width / 2, r.y + r.height / 2];
+	})()`, selector)).([]any)
+	if !ok {
+		tb.t.Fatalf("no element %s", selector)
+	}
+	return v[0].(float64), v[1].(float64)
+}
+
+// The newest rows of the list of tasks, by id.
+const rows = `[...document.querySelectorAll("#tasks tr")].slice(0, 3).map((r) => r.id).join(" ")`
+
+const live = `document.querySelector("#connection")?.dataset.state === "live"`
+
+// stripped is a host program that strips the prefix.
+func stripped(prefix string) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler { return http.StripPrefix(prefix, h) }
+}
+
+func queryOf(address any) string {
+	u, err := url.Parse(fmt.Sprint(address))
+	if err != nil {
+		return err.Error()
+	}
+	return u.RawQuery
+}

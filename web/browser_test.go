@@ -1,0 +1,297 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// What a person sees in a real browser.
+func TestBrowser(t *testing.T) {
+	t.Parallel()
+	b := browser(t)
+	tests := map[string]func(*testing.T, context.Context){
+		"rows change without a load":        rowsChange,
+		"every page keeps the policy":       pagesKeepThePolicy,
+		"rows wait under the pointer":       rowsWaitUnderThePointer,
+		"rows wait for the focus":           rowsWaitForTheFocus,
+		"rows wait below the fold":          rowsWaitBelowTheFold,
+		"connection comes back":             connectionComesBack,
+		"polling replaces a refused socket": pollingReplacesSockets,
+		"filter swaps the page":             filterSwapsThePage,
+		"pause and resume":                  pauseAndResume,
+		"hidden tab rests":                  hiddenTabRests,
+		"keys":                              keysWork,
+		"ages tick":                         agesTick,
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, b)
+		})
+	}
+}
+
+func rowsChange(t *testing.T, b context.Context) {
+	for name, s := range map[string]*stage{
+		"at the root":   newStage(t, "", nil),
+		"under a path":  newStage(t, "/ops/celery", nil),
+		"stripped path": newStage(t, "/ops/celery", stripped("/ops/celery")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb := newTab(t, b, s, "/tasks")
+			tb.until(live)
+			tb.eval(`window.unloaded = false`)
+			s.backend.now(state.TaskReceived, "new")
+			tb.until(`document.querySelector("#tasks tr").id === "t-new"`)
+			tb.eval(`void (window.row = document.getElementById("t-new"))`)
+			s.backend.now(state.TaskStarted, "new")
+			tb.until(`window.row.innerText.includes("Started")`)
+			s.backend.now(state.TaskReceived, "newer")
+			tb.until(`document.querySelector("#tasks tr").id === "t-newer"`)
+			tb.want(`window.row.isConnected && document.getElementById("t-new") === window.row`, true)
+			tb.want(`document.querySelectorAll("#tasks tr").length`, 32.0)
+			tb.want(`document.getElementById("matches").innerText`, "32 tasks")
+			tb.want(`window.unloaded`, false)
+		})
+	}
+}
+
+func pagesKeepThePolicy(t *testing.T, b context.Context) {
+	s := newStage(t, "/ops", nil)
+	for _, path := range []string{"/", "/tasks", "/tasks/task-01", "/workers", "/workers/celery@a", "/tasks/nope", "/tasks?limit=0"} {
+		t.Run(path, func(t *testing.T) {
+			tb := newTab(t, b, s, path)
+			if tb.eval(`document.querySelector("main").dataset.topic ?? ""`) != "" {
+				tb.until(live)
+			}
+			// Everything that the page names has arrived: style, script, icons.
+			tb.until(`performance.getEntriesByType("resource").filter((e) => e.name.includes("/assets/")).length >= 3`)
+			tb.want(`performance.getEntriesByType("resource").filter((e) => e.responseStatus !== 200 && e.name.includes("/assets/")).map((e) => e.name).join()`, "")
+			tb.want(`getComputedStyle(document.body).display`, "grid")
+		})
+	}
+}
+
+func rowsWaitUnderThePointer(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(live)
+	tb.point("#t-task-28")
+	s.backend.now(state.TaskReceived, "one")
+	s.backend.now(state.TaskStarted, "task-26")
+	tb.until(`document.querySelector("[data-news] button")?.innerText === "1 new"`)
+	tb.want(rows, "t-task-29 t-task-28 t-task-27")
+	tb.until(`document.querySelector("#t-task-26").innerText.includes("Started")`)
+	s.backend.now(state.TaskReceived, "two")
+	tb.until(`document.querySelector("[data-news] button")?.innerText === "2 new"`)
+	tb.want(rows, "t-task-29 t-task-28 t-task-27")
+
+	tb.point("[data-news] button")
+	s.backend.now(state.TaskReceived, "three")
+	tb.until(`document.querySelector("[data-news] button")?.innerText === "3 new"`)
+	tb.click("[data-news] button")
+	tb.until(rows + ` === "t-three t-two t-task-26"`)
+	tb.until(`document.querySelector("[data-news] button") === null`)
+
+	tb.point("#t-task-28")
+	s.backend.now(state.TaskReceived, "four")
+	tb.until(`document.querySelector("[data-news] button")?.innerText === "1 new"`)
+	tb.point("h1")
+	tb.until(rows + ` === "t-four t-three t-two"`)
+}
+
+func rowsWaitForTheFocus(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(live)
+	tb.press("j")
+	tb.press("j")
+	tb.want(`document.activeElement.closest("tr").id`, "t-task-28")
+	s.backend.now(state.TaskReceived, "one")
+	tb.until(`document.querySelector("[data-news] button")?.innerText === "1 new"`)
+	tb.press("n")
+	tb.until(rows + ` === "t-one t-task-29 t-task-28"`)
+	tb.want(`document.activeElement.closest("tr").id`, "t-task-28")
+	tb.press("\r")
+	tb.until(`location.pathname === "/tasks/task-28"`)
+}
+
+func rowsWaitBelowTheFold(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(live)
+	tb.eval(`void scrollTo(0, document.body.scrollHeight)`)
+	tb.until(`document.querySelector("#tasks").getBoundingClientRect().top < 0`)
+	s.backend.now(state.TaskReceived, "one")
+	tb.until(`document.querySelector("[data-news] button")?.innerText === "1 new"`)
+	tb.want(rows, "t-task-29 t-task-28 t-task-27")
+	tb.click("[data-news] button")
+	tb.until(rows + ` === "t-one t-task-29 t-task-28"`)
+	tb.until(`document.querySelector("#tasks").getBoundingClientRect().top >= 0`)
+
+	// Selected text keeps rows in their place as well.
+	tb.eval(`getSelection().selectAllChildren(document.querySelector("#t-task-28 .c-worker"))`)
+	s.backend.now(state.TaskReceived, "two")
+	tb.until(`document.querySelector("[data-news] button")?.innerText === "1 new"`)
+	tb.eval(`getSelection().removeAllRanges()`)
+	tb.point("h1")
+	tb.until(rows + ` === "t-two t-one t-task-29"`)
+}
+
+func connectionComesBack(t *testing.T, b context.Context) {
+	s := newStage(t, "/ops", nil)
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(live)
+	tb.eval(`window.unloaded = false`)
+	s.stop()
+	tb.until(`document.querySelector("#connection").dataset.state === "connecting"`)
+	s.backend.now(state.TaskReceived, "missed")
+	tb.until(`document.querySelector("#connection").dataset.state === "reconnecting"`)
+	tb.until(`/^Reconnecting, last update \d\d:\d\d:\d\d$/.test(document.querySelector("#connection").textContent)`)
+	s.start()
+	tb.until(live)
+	tb.until(rows + ` === "t-missed t-task-29 t-task-28"`)
+	s.backend.now(state.TaskStarted, "missed")
+	tb.until(`document.getElementById("t-missed").innerText.includes("Started")`)
+	tb.want(`window.unloaded`, false)
+}
+
+func pollingReplacesSockets(t *testing.T, b context.Context) {
+	s := newStage(t, "", func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/ws") {
+				http.Error(w, "no upgrades here", http.StatusBadGateway)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(`document.querySelector("#connection").textContent === "Live, each 5 s"`)
+	tb.eval(`window.unloaded = false`)
+	tb.point("#t-task-28")
+	s.backend.now(state.TaskReceived, "polled")
+	tb.until(`document.querySelector("[data-news] button")?.innerText === "1 new"`)
+	tb.want(rows, "t-task-29 t-task-28 t-task-27")
+	tb.point("h1")
+	tb.until(rows + ` === "t-polled t-task-29 t-task-28"`)
+	tb.want(`window.unloaded`, false)
+}
+
+func filterSwapsThePage(t *testing.T, b context.Context) {
+	s := newStage(t, "/ops", nil)
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(live)
+	tb.eval(`window.unloaded = false`)
+	tb.click(`input[name=state][value=FAILURE]`)
+	tb.until(rows + ` === "t-task-28 t-task-25 t-task-22"`)
+	if got, want := queryOf(tb.eval("location.href")), "state=FAILURE"; got != want {
+		t.Errorf("query = %q, want %q", got, want)
+	}
+	tb.want(`document.querySelector("main").dataset.topic`, "tasks?state=FAILURE")
+	tb.until(live)
+	s.backend.now(state.TaskReceived, "good")
+	s.backend.now(state.TaskReceived, "bad")
+	s.backend.now(state.TaskFailed, "bad")
+	tb.point("h1")
+	tb.until(rows + ` === "t-bad t-task-28 t-task-25"`)
+
+	tb.click("#filter-q")
+	tb.press("task-25")
+	tb.until(rows + ` === "t-task-25"`)
+	tb.want(`document.activeElement.id`, "filter-q")
+	tb.want(`document.activeElement.value`, "task-25")
+
+	tb.eval(`history.back()`)
+	tb.until(rows + ` === "t-bad t-task-28 t-task-25"`)
+	tb.want(`document.querySelector("#filter-q").value`, "")
+	tb.eval(`history.back()`)
+	tb.until(rows + ` === "t-bad t-good t-task-29"`)
+	tb.want(`document.querySelector("input[name=state][value=FAILURE]").checked`, false)
+	tb.want(`location.search`, "")
+	tb.want(`window.unloaded`, false)
+}
+
+func pauseAndResume(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(live)
+	tb.click("#pause")
+	tb.until(`document.querySelector("#connection").dataset.state === "paused"`)
+	tb.want(`document.querySelector("#pause").getAttribute("aria-pressed")`, "true")
+	tb.point("h1")
+	s.backend.now(state.TaskReceived, "one")
+	<-time.After(time.Second)
+	tb.want(rows, "t-task-29 t-task-28 t-task-27")
+	tb.press("p")
+	tb.until(rows + ` === "t-one t-task-29 t-task-28"`)
+	tb.want(`document.querySelector("#connection").dataset.state`, "live")
+}
+
+func hiddenTabRests(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(live)
+	hide := func(hidden string) {
+		tb.eval(`(() => {
+			Object.defineProperty(document, "hidden", { value: ` + hidden + `, configurable: true });
+			document.dispatchEvent(new Event("visibilitychange"));
+		})()`)
+	}
+	hide("true")
+	<-time.After(6 * time.Second)
+	s.backend.now(state.TaskReceived, "one")
+	<-time.After(time.Second)
+	tb.want(rows, "t-task-29 t-task-28 t-task-27")
+	hide("false")
+	tb.until(rows + ` === "t-one t-task-29 t-task-28"`)
+}
+
+func keysWork(t *testing.T, b context.Context) {
+	s := newStage(t, "/ops", nil)
+	tb := newTab(t, b, s, "/")
+	tb.until(live)
+	tb.press("/")
+	tb.want(`document.activeElement.name`, "q")
+	tb.eval(`document.activeElement.value = ""`) // of the slash that a simulated key leaves
+	tb.press("gt?p")                             // ordinary letters in a field
+	tb.want(`document.activeElement.value`, "gt?p")
+	tb.want(`document.querySelector("#connection").dataset.state`, "live")
+	tb.eval(`document.activeElement.blur()`)
+	tb.press("?")
+	tb.until(`document.querySelector("dialog[open] h2")?.textContent === "Keyboard"`)
+	tb.click("dialog[open] input[type=checkbox]")
+	tb.click("dialog[open] button")
+	tb.until(`document.querySelector("dialog[open]") === null`)
+	tb.press("p")
+	tb.want(`document.querySelector("#connection").dataset.state`, "live")
+	tb.click("button[title^=Keyboard]")
+	tb.click("dialog[open] input[type=checkbox]")
+	tb.click("dialog[open] button")
+	for key, path := range map[string]string{"w": "/ops/workers", "t": "/ops/tasks", "o": "/ops/"} {
+		tb.press("g")
+		tb.press(key)
+		tb.until(`location.pathname === "` + path + `" && ` + live)
+	}
+}
+
+func agesTick(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	tb := newTab(t, b, s, "/tasks")
+	const age = `document.querySelector("h1 time")`
+	tb.until(live)
+	tb.eval(`void (() => {
+		const time = document.createElement("time");
+		time.dateTime = new Date(Date.now() - 65000).toISOString();
+		time.dataset.age = "";
+		document.querySelector("h1").append(time);
+	})()`)
+	tb.until(`/^1\u202fm ([5-9]|1\d|2\d)\u202fs$/.test(` + age + `.textContent)`)
+	tb.eval(`void (window.age = ` + age + `.textContent)`)
+	tb.until(age + `.textContent !== window.age`)
+}
