@@ -38,6 +38,7 @@ type Monitor struct {
 	cluster  *state.Cluster
 	decoder  celery.Decoder
 	rates    meter
+	arrivals arrivals
 	changed  chan struct{}
 	messages uint64
 	events   uint64
@@ -65,7 +66,7 @@ func New(o Options) (*Monitor, error) {
 	}
 	return &Monitor{
 		broker: o.Broker, enableEvents: o.EnableEvents, log: o.Logger, now: o.Now,
-		cluster: state.New(o.State), changed: make(chan struct{}),
+		cluster: state.New(o.State), changed: make(chan struct{}), arrivals: arrivals{wake: make(chan struct{}, 1)},
 		link: BrokerHealth{URL: o.Broker.String(), Since: o.Now()},
 	}, nil
 }
@@ -104,6 +105,7 @@ func (m *Monitor) fold(batch []transport.Message) {
 		m.decoder.Decode(batch[i].Body, start.UnixMicro(), func(e *state.Event) {
 			m.events++
 			m.rates.add(e)
+			m.arrivals.add(e)
 			m.cluster.Apply(e)
 		})
 	}

@@ -98,6 +98,29 @@ func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
 	}
 }
 
+func TestWorkersThatComeLaterAreAskedForTaskEvents(t *testing.T) {
+	t.Parallel()
+	methods := make(chan string, 8)
+	b := memory.New(memory.Options{OnBroadcast: func(c transport.Command) { methods <- c.Method }})
+	start(t, b)
+	<-methods
+	<-methods
+	publish(t, b, []byte(`{"type":"worker-online","hostname":"late","pid":9,"clock":1,"timestamp":1790000000}`))
+	for beat := range 5 {
+		publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":"late","pid":9,"clock":%d,"freq":2.0,"timestamp":%d}`, beat+2, 1790000002+beat))
+		if beat == 0 || beat == 2 {
+			if got := <-methods; got != "enable_events" {
+				t.Errorf("after heartbeat %d: command %q, want enable_events", beat+1, got)
+			}
+		}
+	}
+	select {
+	case got := <-methods:
+		t.Errorf("a known worker was sent %q", got)
+	default:
+	}
+}
+
 func TestHostileMessagesAreCountedAndCostNothing(t *testing.T) {
 	t.Parallel()
 	b := memory.New(memory.Options{})

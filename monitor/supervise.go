@@ -65,16 +65,30 @@ func (m *Monitor) attend(ctx context.Context, session transport.Session) error {
 	return err
 }
 
-// greet asks the workers to make themselves known.
+// greet asks the workers to make themselves known, and those that come later to send task events.
 func (m *Monitor) greet(ctx context.Context, session transport.Session) {
-	methods := []string{"heartbeat"}
-	if m.enableEvents {
-		methods = append(methods, "enable_events")
+	m.broadcast(ctx, session, "heartbeat")
+	if !m.enableEvents {
+		return
 	}
-	for _, method := range methods {
-		if err := session.Broadcast(ctx, transport.Command{Method: method}); err != nil && ctx.Err() == nil {
-			m.log.Warn("control command not sent", "method", method, "error", err)
+	for {
+		m.broadcast(ctx, session, "enable_events")
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.arrivals.wake:
 		}
+		select { // let others arrive too
+		case <-ctx.Done():
+			return
+		case <-time.After(arrivalPause):
+		}
+	}
+}
+
+func (m *Monitor) broadcast(ctx context.Context, session transport.Session, method string) {
+	if err := session.Broadcast(ctx, transport.Command{Method: method}); err != nil && ctx.Err() == nil {
+		m.log.Warn("control command not sent", "method", method, "error", err)
 	}
 }
 
