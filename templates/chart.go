@@ -160,7 +160,6 @@ type span struct {
 // run is one execution, placed on the time axis of its task.
 type run struct {
 	state.Execution
-	Number   int // from 1, in the order of the task's executions
 	Spans    []span
 	Reserved *float64 // seconds from received to started
 	Ran      *float64 // seconds as measured by the worker, or from started to the end
@@ -169,56 +168,65 @@ type run struct {
 
 // runs places the executions of t on one axis, from its first known moment to its last.
 func runs(t state.Task) []run {
-	first, last := int64(math.MaxInt64), int64(math.MinInt64)
-	note := func(at int64) {
-		if at != 0 {
-			first, last = min(first, at), max(last, at)
-		}
-	}
-	open := false
-	note(t.SentAt)
-	for _, e := range t.Executions {
-		open = open || endOf(e) == 0
-		for _, at := range []int64{e.ReceivedAt, e.StartedAt, endOf(e)} {
-			note(at)
-		}
-	}
-	if open { // leave room for what is still running
-		last += (last - first) / 2
-	}
-	scale := func(at int64) int { return int(1000 * (at - first) / max(last-first, 1)) }
+	x := axisOf(t)
 	list := make([]run, 0, len(t.Executions))
 	queued := t.SentAt // the task shows when its newest attempt was sent
-	for i, e := range t.Executions {
-		r := run{Execution: e, Number: i + 1, EndedAt: endOf(e), Ran: e.RuntimeSeconds}
+	for _, e := range t.Executions {
+		r := run{Execution: e, EndedAt: endOf(e), Ran: e.RuntimeSeconds}
 		if e.ReceivedAt != 0 && e.StartedAt != 0 {
 			r.Reserved = seconds(e.StartedAt - e.ReceivedAt)
 		}
 		if r.Ran == nil && e.StartedAt != 0 && r.EndedAt != 0 {
 			r.Ran = seconds(r.EndedAt - e.StartedAt)
 		}
-		add := func(class string, from, to int64) {
-			switch {
-			case from == 0:
-			case to == 0:
-				r.Spans = append(r.Spans, span{class, scale(from), max(1000-scale(from), 12), true})
-			default:
-				r.Spans = append(r.Spans, span{class, scale(from), max(scale(to)-scale(from), 3), false})
-			}
-		}
 		if queued != 0 && e.ReceivedAt >= queued {
-			add("queued", queued, e.ReceivedAt)
+			r.Spans = x.add(r.Spans, "queued", queued, e.ReceivedAt)
 			queued = 0
 		}
-		if e.StartedAt != 0 || r.EndedAt == 0 {
-			add("reserved", e.ReceivedAt, e.StartedAt)
-			add("running", e.StartedAt, r.EndedAt)
+		if e.StartedAt == 0 {
+			r.Spans = x.add(r.Spans, "reserved", e.ReceivedAt, r.EndedAt)
 		} else {
-			add("reserved", e.ReceivedAt, r.EndedAt)
+			r.Spans = x.add(r.Spans, "reserved", e.ReceivedAt, e.StartedAt)
+			r.Spans = x.add(r.Spans, "running", e.StartedAt, r.EndedAt)
 		}
 		list = append(list, r)
 	}
 	return list
+}
+
+// axis is the time axis of a task, µs.
+type axis struct{ first, length int64 }
+
+func axisOf(t state.Task) axis {
+	first, last, open := int64(math.MaxInt64), int64(0), false
+	for _, e := range t.Executions {
+		for _, at := range []int64{t.SentAt, e.ReceivedAt, e.StartedAt, endOf(e)} {
+			if at != 0 {
+				first, last = min(first, at), max(last, at)
+			}
+		}
+		open = open || endOf(e) == 0
+	}
+	length := max(last-first, 1)
+	if open { // leave room for what is still running
+		length += length / 2
+	}
+	return axis{first, length}
+}
+
+// at is a moment in thousandths of the axis.
+func (x axis) at(micros int64) int { return int(1000 * (micros - x.first) / x.length) }
+
+// add appends the span between two moments, of which the second may not have come yet.
+func (x axis) add(spans []span, class string, from, to int64) []span {
+	switch {
+	case from == 0:
+		return spans
+	case to == 0:
+		return append(spans, span{class, x.at(from), max(1000-x.at(from), 12), true})
+	default:
+		return append(spans, span{class, x.at(from), max(x.at(to)-x.at(from), 3), false})
+	}
 }
 
 func seconds(micros int64) *float64 {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -101,5 +102,31 @@ func TestSnapshotOfUnknownTopics(t *testing.T) {
 		if _, err := p.Snapshot(topic); !errors.Is(err, live.ErrNoTopic) {
 			t.Errorf("Snapshot(%.40q) = %v, want ErrNoTopic", topic, err)
 		}
+	}
+}
+
+// BenchmarkSnapshot renders what one change costs, for all who watch the topic together.
+func BenchmarkSnapshot(b *testing.B) {
+	c := state.New(state.Options{})
+	for i := range int64(10_000) {
+		for j, kind := range []state.Kind{state.TaskReceived, state.TaskFailed} {
+			c.Apply(&state.Event{
+				Kind: kind, Hostname: "celery@a", PID: 7, ID: strconv.FormatInt(i, 10), Name: "billing.charge", Args: "(1, 'cus_7f')",
+				Clock: 1 + 2*i + int64(j), Micros: 1e15 + i, ReceivedMicros: 1e15,
+				Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName | state.FieldArgs,
+			})
+		}
+	}
+	p := modelPages()
+	p.cluster = model{c}
+	for _, topic := range []string{"overview", "tasks", "tasks?state=FAILURE", "workers"} {
+		b.Run(topic, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Snapshot(topic); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
