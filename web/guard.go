@@ -3,8 +3,10 @@ package web
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -17,8 +19,14 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // guard stands before every route: it sets security headers, refuses foreign hosts and cross-site writes,
 // takes the prefix off, and answers for handlers that panic.
-func (h *Handler) guard(o Options, p *pages, next http.Handler) http.Handler {
-	routed := http.NewCrossOriginProtection().Handler(h.strip(next))
+func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, error) {
+	protection := http.NewCrossOriginProtection()
+	for _, origin := range o.Origins {
+		if err := protection.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("the origin %q is not of the form https://host: %w", origin, err)
+		}
+	}
+	routed := protection.Handler(h.strip(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
 		head.Set("Content-Security-Policy", policy)
@@ -31,7 +39,7 @@ func (h *Handler) guard(o Options, p *pages, next http.Handler) http.Handler {
 		}
 		defer recovered(p, w, r)
 		routed.ServeHTTP(w, r)
-	})
+	}), nil
 }
 
 // allowed reports whether the host of a request is one of hosts, or any is.
@@ -53,7 +61,8 @@ func (h *Handler) strip(next http.Handler) http.Handler {
 		path, okPath := h.below(r.URL.Path)
 		raw, okRaw := h.below(r.URL.RawPath)
 		if r.URL.Path == "" || !okPath || !okRaw {
-			http.Redirect(w, r, h.prefix+"/", http.StatusPermanentRedirect)
+			u := url.URL{Path: h.prefix + "/", RawQuery: r.URL.RawQuery}
+			http.Redirect(w, r, u.String(), http.StatusPermanentRedirect)
 			return
 		}
 		// An outer chi router leaves its own position in the context.

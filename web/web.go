@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/state"
@@ -41,7 +42,8 @@ type Options struct {
 	// 421, which keeps foreign pages from reading a dashboard on loopback through a name of their own
 	// (DNS rebinding). Empty answers any: the host program decides.
 	Hosts []string
-	// Origins are those of pages besides this server's own that may open live sockets, https://ops.example.
+	// Origins are those of pages besides this server's own, such as https://ops.example, that may open
+	// live sockets and change the theme. A proxy that hides its own name from Umbel needs its origin here.
 	Origins    []string
 	MaxSockets int          // live sockets at once; 0 means 1,000
 	Logger     *slog.Logger // nil discards
@@ -86,7 +88,10 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{prefix: prefix, hub: hub}
-	h.root = h.guard(o, p, h.routes(o, p, assets))
+	h.root, err = h.guard(o, p, h.routes(o, p, assets))
+	if err != nil {
+		return nil, err
+	}
 	return h, nil
 }
 
@@ -107,9 +112,10 @@ func normalPrefix(prefix string) (string, error) {
 // routes maps paths below the prefix.
 func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler {
 	r := chi.NewRouter()
+	r.Use(middleware.GetHead)
 	r.NotFound(p.notFound)
 	r.Group(func(r chi.Router) {
-		r.Use(uncached)
+		r.Use(uncached, middleware.Compress(5, "text/html", "application/json"))
 		r.Get("/", p.overview)
 		r.Get("/tasks", p.tasks)
 		r.Get("/tasks/*", wildcard("id", p.task))
@@ -119,6 +125,9 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
 		r.Mount("/api/v1", api.New(api.Options{Backend: o.Backend, Prefix: h.prefix, Version: o.Version, Logger: o.Logger}))
+	})
+	r.Get("/favicon.ico", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, p.site.Asset("favicon.svg"), http.StatusFound)
 	})
 	r.Handle("/ws", h.hub)
 	r.Handle("/assets/*", assets)
@@ -166,11 +175,17 @@ func (h *Handler) theme(w http.ResponseWriter, r *http.Request) {
 		c.Value, c.MaxAge = "", -1
 	}
 	http.SetCookie(w, c)
-	back := r.FormValue("return")
-	if u, err := url.Parse(back); err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(back, h.prefix+"/") || strings.HasPrefix(back, "//") || strings.Contains(back, `\`) {
-		back = h.prefix + "/"
+	http.Redirect(w, r, h.back(r.FormValue("return")), http.StatusSeeOther) //nolint:gosec // a path of ours
+}
+
+// back returns target if it is an address below the prefix, else the first page.
+func (h *Handler) back(target string) string {
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, h.prefix+"/") ||
+		strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, `\`) {
+		return h.prefix + "/"
 	}
-	http.Redirect(w, r, back, http.StatusSeeOther)
+	return u.RequestURI()
 }
 
 // Run keeps pages live until ctx ends, then closes the sockets with status 1001 and waits for them.

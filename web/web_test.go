@@ -1,0 +1,432 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/go-chi/chi/v5"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+func newWeb(t *testing.T, o web.Options) *web.Handler {
+	t.Helper()
+	if o.Backend == nil {
+		o.Backend = painted(state.Options{})
+	}
+	h, err := web.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// request serves one request. Header is alternating names and values.
+func request(t *testing.T, h http.Handler, method, target, body string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+			continue
+		}
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// However a host program mounts the dashboard, every address on the first page leads back into it.
+func TestMounts(t *testing.T) {
+	t.Parallel()
+	const prefix = "/ops/celery"
+	h := newWeb(t, web.Options{Prefix: prefix})
+	mux := http.NewServeMux()
+	mux.Handle(prefix+"/", h)
+	stripping := http.NewServeMux()
+	stripping.Handle(prefix+"/", http.StripPrefix(prefix, h))
+	router := chi.NewRouter()
+	router.Mount(prefix, h)
+	nested := chi.NewRouter()
+	nested.Route("/ops", func(r chi.Router) { r.Handle("/celery/*", h); r.Handle("/celery", h) })
+	mounts := map[string]struct {
+		host     http.Handler
+		external string // what a proxy takes off before the request arrives
+	}{
+		"alone":             {host: h},
+		"ServeMux":          {host: mux},
+		"StripPrefix":       {host: stripping},
+		"chi Mount":         {host: router},
+		"chi Handle":        {host: nested},
+		"proxy that strips": {host: h, external: prefix},
+	}
+	for name, m := range mounts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(m.host)
+			t.Cleanup(srv.Close)
+			get := func(address string) *http.Response {
+				t.Helper()
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+strings.TrimPrefix(address, m.external), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := http.DefaultTransport.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = resp.Body.Close() })
+				return resp
+			}
+			page, err := io.ReadAll(get(prefix + "/").Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			addresses := append(find(`(?:href|src)="(/[^"#]*)`, string(page)),
+				prefix+"/tasks/task-01", prefix+"/workers/celery@b%2F1%2520%C3%BC", prefix+"/api/v1/tasks/task-01",
+				prefix+"/api/v1/workers/celery@b%2F1%2520%C3%BC", prefix+"/api/v1/openapi.json", prefix+"/healthz", prefix+"/readyz")
+			if len(addresses) < 15 {
+				t.Errorf("only %d addresses on the first page", len(addresses))
+			}
+			for _, a := range addresses {
+				if !strings.HasPrefix(a, prefix+"/") {
+					t.Errorf("address %s is outside %s", a, prefix)
+				}
+				if resp := get(a); resp.StatusCode != http.StatusOK {
+					t.Errorf("%s answers %s", a, resp.Status)
+				}
+			}
+			if m.external != "" {
+				return // the proxy cannot ask for an empty path
+			}
+			if resp := get(prefix); resp.Header.Get("Location") != prefix+"/" {
+				t.Errorf("%s answers %s to %q, want a redirect to %s/", prefix, resp.Status, resp.Header.Get("Location"), prefix)
+			}
+		})
+	}
+}
+
+func TestPrefixes(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		prefix string
+		want   string // of the link to the tasks; empty for an error
+	}{
+		"root":          {"", "/tasks"},
+		"slash":         {"/", "/tasks"},
+		"without slash": {"ops", "/ops/tasks"},
+		"both slashes":  {"/ops/celery/", "/ops/celery/tasks"},
+		"dots":          {"/ops/../etc", ""},
+		"empty segment": {"/ops//celery", ""},
+		"query":         {"/ops?x", ""},
+		"escape":        {"/ops%2Fcelery", ""},
+		"quote":         {`/o"ps`, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, err := web.New(web.Options{Backend: painted(state.Options{}), Prefix: tc.prefix})
+			if tc.want == "" {
+				if err == nil {
+					t.Errorf("New took the prefix %q", tc.prefix)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if page := visit(t, h, "/").Body.String(); !strings.Contains(page, `href="`+tc.want+`"`) {
+				t.Errorf("first page does not link to %s", tc.want)
+			}
+		})
+	}
+}
+
+func TestOptionsAreValidated(t *testing.T) {
+	t.Parallel()
+	backend := painted(state.Options{})
+	tests := map[string]web.Options{
+		"no backend":       {},
+		"origin with path": {Backend: backend, Origins: []string{"https://ops.example/x"}},
+		"negative sockets": {Backend: backend, MaxSockets: -1},
+	}
+	for name, o := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := web.New(o); err == nil {
+				t.Error("New succeeded, want an error")
+			}
+		})
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	h := newWeb(t, web.Options{})
+	const page, data, other = "no-store", "no-store", ""
+	asset := find(`href="([^"]*umbel\.css)"`, visit(t, h, "/").Body.String())[0]
+	tests := map[string]struct {
+		target string
+		status int
+		cache  string
+	}{
+		"page":         {"/", 200, page},
+		"missing page": {"/nope", 404, other},
+		"missing task": {"/tasks/nope", 404, page},
+		"API":          {"/api/v1/tasks", 200, data},
+		"API problem":  {"/api/v1/tasks/nope", 404, data},
+		"health":       {"/healthz", 200, data},
+		"asset":        {asset, 200, "public, max-age=31536000, immutable"},
+		"old asset":    {"/assets/0123456789ab/umbel.css", 200, "no-cache"},
+		"no asset":     {"/assets/0123456789ab/nope.css", 404, other},
+		"icon":         {"/favicon.ico", 302, other},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, method := range []string{http.MethodGet, http.MethodHead} {
+				w := request(t, h, method, tc.target, "")
+				if w.Code != tc.status {
+					t.Errorf("%s: status = %d, want %d", method, w.Code, tc.status)
+				}
+				if got := w.Header().Get("Cache-Control"); got != tc.cache {
+					t.Errorf("%s: Cache-Control = %q, want %q", method, got, tc.cache)
+				}
+				for header, want := range map[string]string{
+					"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "X-Robots-Tag": "noindex, nofollow",
+				} {
+					if got := w.Header().Get(header); got != want {
+						t.Errorf("%s: %s = %q, want %q", method, header, got, want)
+					}
+				}
+				policy := w.Header().Get("Content-Security-Policy")
+				if !strings.HasPrefix(policy, "default-src 'none'; script-src 'self'; style-src 'self';") || strings.Contains(policy, "unsafe") {
+					t.Errorf("%s: policy = %q", method, policy)
+				}
+			}
+		})
+	}
+}
+
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	some := newWeb(t, web.Options{Hosts: []string{"localhost", "127.0.0.1", "::1", "Ops.example"}})
+	any := newWeb(t, web.Options{})
+	tests := map[string]bool{
+		"localhost": true, "localhost:5555": true, "127.0.0.1:5555": true, "[::1]:5555": true, "[::1]": true,
+		"ops.example": true, "OPS.EXAMPLE.:443": true,
+		"evil.example": false, "evil.example:5555": false, "localhost.evil.example": false, "127.0.0.2": false, "": false,
+	}
+	for host, want := range tests {
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			for _, target := range []string{"/", "/api/v1/tasks", "/ws", "/healthz"} {
+				if got := request(t, some, http.MethodGet, target, "", "Host", host).Code != http.StatusMisdirectedRequest; got != want {
+					t.Errorf("%s: answered = %v, want %v", target, got, want)
+				}
+			}
+			// What a client says of a proxy changes nothing.
+			w := request(t, some, http.MethodGet, "/", "", "Host", host, "X-Forwarded-Host", "localhost", "Forwarded", "host=localhost")
+			if got := w.Code != http.StatusMisdirectedRequest; got != want {
+				t.Errorf("with forwarding headers: answered = %v, want %v", got, want)
+			}
+			if w := request(t, any, http.MethodGet, "/", "", "Host", host); w.Code != http.StatusOK {
+				t.Errorf("without a list: status = %d, want 200", w.Code)
+			}
+		})
+	}
+}
+
+func TestForwardedPrefixIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	w := request(t, newWeb(t, web.Options{Prefix: "/ops"}), http.MethodGet, "/", "", "X-Forwarded-Prefix", "//evil.example")
+	if strings.Contains(w.Body.String(), "evil.example") {
+		t.Error("the page repeats X-Forwarded-Prefix")
+	}
+}
+
+func TestTheme(t *testing.T) {
+	t.Parallel()
+	h := newWeb(t, web.Options{Prefix: "/ops"})
+	tests := map[string]struct {
+		form, cookie, location string
+	}{
+		"dark":         {"theme=dark&return=/ops/tasks", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/tasks"},
+		"with query":   {"theme=light&return=/ops/tasks%3Fq%3Da%2526b", "theme=light; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/tasks?q=a%26b"},
+		"system":       {"theme=system&return=/ops/", "theme=; Path=/ops/; Max-Age=0; HttpOnly; SameSite=Lax", "/ops/"},
+		"unknown":      {"theme=<b>", "theme=; Path=/ops/; Max-Age=0; HttpOnly; SameSite=Lax", "/ops/"},
+		"other site":   {"theme=dark&return=https://evil.example/ops/", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
+		"other host":   {"theme=dark&return=//evil.example/ops/", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
+		"other path":   {"theme=dark&return=/admin", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
+		"backslash":    {`theme=dark&return=/ops/\evil.example`, "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
+		"header split": {"theme=dark&return=/ops/%0d%0aSet-Cookie:x", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := request(t, h, http.MethodPost, "/ops/theme", tc.form, "Content-Type", "application/x-www-form-urlencoded")
+			if w.Code != http.StatusSeeOther {
+				t.Errorf("status = %d, want 303", w.Code)
+			}
+			if got := w.Header().Get("Location"); got != tc.location {
+				t.Errorf("Location = %q, want %q", got, tc.location)
+			}
+			if got := w.Header().Get("Set-Cookie"); got != tc.cookie {
+				t.Errorf("Set-Cookie = %q, want %q", got, tc.cookie)
+			}
+		})
+	}
+	if page := request(t, h, http.MethodGet, "/ops/", "", "Cookie", "theme=dark").Body.String(); !strings.Contains(page, `data-theme="dark"`) {
+		t.Error("the cookie does not make the page dark")
+	}
+	if page := request(t, newWeb(t, web.Options{}), http.MethodPost, "/theme", "return=//evil.example/", "Content-Type", "application/x-www-form-urlencoded"); page.Header().Get("Location") != "/" {
+		t.Errorf("at the root: Location = %q, want /", page.Header().Get("Location"))
+	}
+}
+
+func TestForeignPagesChangeNothing(t *testing.T) {
+	t.Parallel()
+	h := newWeb(t, web.Options{Origins: []string{"https://ops.example"}})
+	tests := map[string]struct {
+		header []string
+		want   int
+	}{
+		"own form":       {[]string{"Sec-Fetch-Site", "same-origin", "Origin", "http://example.com"}, http.StatusSeeOther},
+		"no browser":     {nil, http.StatusSeeOther},
+		"allowed origin": {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "https://ops.example"}, http.StatusSeeOther},
+		"foreign form":   {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}, http.StatusForbidden},
+		"sister site":    {[]string{"Sec-Fetch-Site", "same-site", "Origin", "https://evil.example.com"}, http.StatusForbidden},
+		"old browser":    {[]string{"Origin", "https://evil.example"}, http.StatusForbidden},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			header := append([]string{"Content-Type", "application/x-www-form-urlencoded"}, tc.header...)
+			if got := request(t, h, http.MethodPost, "/theme", "theme=dark", header...).Code; got != tc.want {
+				t.Errorf("status = %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		health monitor.Health
+		want   int
+	}{
+		"starting":    {monitor.Health{}, http.StatusServiceUnavailable},
+		"broker lost": {monitor.Health{Ready: true}, http.StatusOK},
+		"ready":       {monitor.Health{Ready: true, Broker: monitor.BrokerHealth{Connected: true}}, http.StatusOK},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newWeb(t, web.Options{Backend: &stillLife{cluster: state.New(state.Options{}), health: tc.health}})
+			if got := visit(t, h, "/readyz").Code; got != tc.want {
+				t.Errorf("/readyz = %d, want %d", got, tc.want)
+			}
+			if got := visit(t, h, "/healthz").Code; got != http.StatusOK {
+				t.Errorf("/healthz = %d, want 200", got)
+			}
+		})
+	}
+}
+
+// broken is a backend whose cluster cannot be read.
+type broken struct{ *stillLife }
+
+func (broken) View(func(c *state.Cluster)) { panic("secret of the cluster") }
+
+func TestPanicIsAPageWithAnID(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	h := newWeb(t, web.Options{Backend: broken{painted(state.Options{})}, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	w := request(t, h, http.MethodGet, "/tasks", "", "Accept-Encoding", "gzip")
+	if w.Code != http.StatusInternalServerError {
+		t.Errorf("status = %d, want 500", w.Code)
+	}
+	page := w.Body.String()
+	if strings.Contains(page, "secret") {
+		t.Error("the page tells the cause")
+	}
+	ids := find(`"request_id":"([A-Z0-9]+)"`, log.String())
+	if len(ids) != 1 || !strings.Contains(page, ids[0]) {
+		t.Errorf("the page does not show the request id %v of the log:\n%s", ids, page)
+	}
+	if !strings.Contains(log.String(), "secret of the cluster") {
+		t.Errorf("the log does not tell the cause: %s", &log)
+	}
+}
+
+// A first visit costs at most 50 kB: page, style, script and icons as they travel.
+func TestFirstLoadIsLight(t *testing.T) {
+	t.Parallel()
+	const most = 50_000
+	h := newWeb(t, web.Options{})
+	for _, target := range []string{"/", "/tasks", "/tasks/task-01", "/workers"} {
+		page := visit(t, h, target).Body.String()
+		addresses := append(find(`(?:src|rel="stylesheet" href|image/svg\+xml" href)="([^"]*)"`, page), find(`<use href="([^"#]*)`, page)[0], target)
+		sum := 0
+		for _, a := range addresses {
+			w := request(t, h, http.MethodGet, a, "", "Accept-Encoding", "gzip")
+			if got := w.Header().Get("Content-Encoding"); got != "gzip" {
+				t.Errorf("%s: Content-Encoding = %q, want gzip", a, got)
+			}
+			sum += w.Body.Len()
+		}
+		if len(addresses) != 5 || sum > most {
+			t.Errorf("%s: %v are %d bytes, want five at most %d", target, addresses, sum, most)
+		}
+		t.Logf("%s: %d bytes", target, sum)
+	}
+}
+
+func TestSocket(t *testing.T) {
+	t.Parallel()
+	h := newWeb(t, web.Options{Prefix: "/ops"})
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	if w := visit(t, h, "/ops/ws"); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("before Run: status = %d, want 503", w.Code)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- h.Run(ctx) }()
+	var conn *websocket.Conn
+	for conn == nil && t.Context().Err() == nil { // until Run has begun
+		conn, _, _ = websocket.Dial(t.Context(), srv.URL+"/ops/ws", nil)
+	}
+	if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"tasks?state=FAILURE"}`)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		_, b, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), `"topic":"tasks?state=FAILURE"`) {
+			if !strings.Contains(string(b), "t-task-28") {
+				t.Errorf("frame = %s, want the row of task-28", b)
+			}
+			break
+		}
+	}
+	cancel()
+	if _, _, err := conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusGoingAway {
+		t.Errorf("after Run: %v, want status 1001", err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
