@@ -175,7 +175,7 @@ func (h *Handler) theme(w http.ResponseWriter, r *http.Request) {
 		c.Value, c.MaxAge = "", -1
 	}
 	http.SetCookie(w, c)
-	http.Redirect(w, r, h.back(r.FormValue("return")), http.StatusSeeOther) //nolint:gosec // a path of ours
+	http.Redirect(w, r, h.back(r.FormValue("return")), http.StatusSeeOther)
 }
 
 // back returns target if it is an address below the prefix, else the first page.

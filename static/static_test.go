@@ -1,0 +1,122 @@
+package static_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/umbelhq/umbel/static"
+)
+
+func newAssets(t *testing.T) *static.Assets {
+	t.Helper()
+	a, err := static.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func get(t *testing.T, h http.Handler, target string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestFilesAreServedAsTheyAre(t *testing.T) {
+	t.Parallel()
+	a := newAssets(t)
+	for name, mime := range map[string]string{
+		"css/umbel.css":     "text/css; charset=utf-8",
+		"js/umbel.js":       "text/javascript; charset=utf-8",
+		"icons/sprite.svg":  "image/svg+xml",
+		"icons/favicon.svg": "image/svg+xml",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := a.URL(filepath.Base(name))
+			if !regexp.MustCompile(`^/assets/[0-9a-f]{12}/`).MatchString(address) {
+				t.Errorf("URL = %q, want a hash in it", address)
+			}
+			plain := get(t, a, address)
+			if got := plain.Header().Get("Content-Type"); got != mime {
+				t.Errorf("Content-Type = %q, want %q", got, mime)
+			}
+			if !bytes.Equal(plain.Body.Bytes(), want) {
+				t.Error("plain body differs from the file")
+			}
+			packed := get(t, a, address, "Accept-Encoding", "br, gzip;q=0.8")
+			zr, err := gzip.NewReader(packed.Body)
+			if err != nil {
+				t.Fatalf("read gzip body: %v", err)
+			}
+			if got, err := io.ReadAll(zr); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("gzip body differs from the file: %v", err)
+			}
+			if got, other := plain.Header().Get("ETag"), packed.Header().Get("ETag"); got == other || got == "" {
+				t.Errorf("ETags = %q and %q, want two", got, other)
+			}
+			again := get(t, a, address, "If-None-Match", plain.Header().Get("ETag"))
+			if again.Code != http.StatusNotModified || again.Body.Len() != 0 {
+				t.Errorf("with its ETag: status %d, %d bytes, want 304 and none", again.Code, again.Body.Len())
+			}
+		})
+	}
+}
+
+func TestEncodings(t *testing.T) {
+	t.Parallel()
+	a := newAssets(t)
+	for accept, want := range map[string]string{
+		"":                     "",
+		"gzip":                 "gzip",
+		"GZIP, deflate":        "gzip",
+		"deflate, gzip;q=1.0":  "gzip",
+		"gzip;q=0":             "",
+		"gzip; q=0.000, br":    "",
+		"x-gzip-not":           "",
+		"br;q=1.0, gzip;q=0.1": "gzip",
+	} {
+		w := get(t, a, a.URL("umbel.js"), "Accept-Encoding", accept)
+		if got := w.Header().Get("Content-Encoding"); got != want {
+			t.Errorf("Accept-Encoding %q: Content-Encoding = %q, want %q", accept, got, want)
+		}
+		if got := w.Header().Get("Vary"); got != "Accept-Encoding" {
+			t.Errorf("Accept-Encoding %q: Vary = %q", accept, got)
+		}
+	}
+}
+
+func TestUnknownFiles(t *testing.T) {
+	t.Parallel()
+	a := newAssets(t)
+	for _, target := range []string{a.URL("nope.js"), "/assets/", "/assets/x", "/assets/x/../umbel.js", "/assets/x/js/umbel.js"} {
+		if got := get(t, a, target).Code; got != http.StatusNotFound {
+			t.Errorf("%s: status = %d, want 404", target, got)
+		}
+	}
+}
+
+func TestScriptStaysSmall(t *testing.T) {
+	t.Parallel()
+	const most = 8_000
+	a := newAssets(t)
+	if got := get(t, a, a.URL("umbel.js"), "Accept-Encoding", "gzip").Body.Len(); got > most {
+		t.Errorf("umbel.js has %d bytes gzipped, want at most %d", got, most)
+	}
+}
