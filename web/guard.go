@@ -54,6 +54,20 @@ func allowed(hosts []string, host string) bool {
 	return slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
+// origins returns those of pages that a proxy shows under one of hosts. Other programs serve pages on
+// loopback too, so its names are none.
+func origins(hosts []string) []string {
+	var list []string
+	for _, h := range hosts {
+		ip := net.ParseIP(h)
+		if strings.EqualFold(h, "localhost") || ip != nil || strings.ContainsAny(h, `*?[]\/:`) {
+			continue
+		}
+		list = append(list, "https://"+h, "http://"+h)
+	}
+	return list
+}
+
 // strip takes the prefix off the path, if it is there, and routes from the root whatever router is
 // around this handler.
 func (h *Handler) strip(next http.Handler) http.Handler {

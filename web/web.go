@@ -42,8 +42,9 @@ type Options struct {
 	// 421, which keeps foreign pages from reading a dashboard on loopback through a name of their own
 	// (DNS rebinding). Empty answers any: the host program decides.
 	Hosts []string
-	// Origins are those of pages besides this server's own, such as https://ops.example, that may open
-	// live sockets and change the theme. A proxy that hides its own name from Umbel needs its origin here.
+	// Origins are those of pages besides this server's own, such as https://ops.example:8443, that may
+	// open live sockets and change the theme: those of proxies that hide their name from Umbel. The
+	// names in Hosts, but for loopback, are origins already, with the usual ports.
 	Origins    []string
 	MaxSockets int          // live sockets at once; 0 means 1,000
 	Logger     *slog.Logger // nil discards
@@ -72,6 +73,7 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Origins = append(origins(o.Hosts), o.Origins...)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	assets, err := static.New()
 	if err != nil {

@@ -296,7 +296,9 @@ func TestTheme(t *testing.T) {
 
 func TestForeignPagesChangeNothing(t *testing.T) {
 	t.Parallel()
-	h := newWeb(t, web.Options{Origins: []string{"https://ops.example"}})
+	h := newWeb(t, web.Options{
+		Origins: []string{"https://ops.example"}, Hosts: []string{"example.com", "localhost", "127.0.0.1", "proxy.example", "*"},
+	})
 	tests := map[string]struct {
 		header []string
 		want   int
@@ -304,6 +306,10 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 		"own form":       {[]string{"Sec-Fetch-Site", "same-origin", "Origin", "http://example.com"}, http.StatusSeeOther},
 		"no browser":     {nil, http.StatusSeeOther},
 		"allowed origin": {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "https://ops.example"}, http.StatusSeeOther},
+		"proxy's name":   {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "https://proxy.example"}, http.StatusSeeOther},
+		"proxy's port":   {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "https://proxy.example:8443"}, http.StatusForbidden},
+		"other local":    {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "http://localhost:3000"}, http.StatusForbidden},
+		"local, port 80": {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "http://localhost"}, http.StatusForbidden},
 		"foreign form":   {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}, http.StatusForbidden},
 		"sister site":    {[]string{"Sec-Fetch-Site", "same-site", "Origin", "https://evil.example.com"}, http.StatusForbidden},
 		"old browser":    {[]string{"Origin", "https://evil.example"}, http.StatusForbidden},

@@ -90,7 +90,9 @@ function update(tbody, order, rows) {
     if (shown) morph(shown, row);
     else list.waiting.set(id, row);
   }
-  for (const id of list.waiting.keys()) if (!list.order.includes(id)) list.waiting.delete(id);
+  const wanted = new Set(list.order);
+  for (const id of list.waiting.keys()) if (!wanted.has(id)) list.waiting.delete(id);
+  for (const row of tbody.children) row.toggleAttribute("data-left", !wanted.has(row.id)); // it changes no more
   if (!inUse(tbody)) settle(tbody);
   tell(tbody);
 }
@@ -156,7 +158,8 @@ function tell(tbody) {
     slot.append(element("button", { type: "button", onclick: showNews }));
     if (rows) announce(`${rows} new rows. Press n to show them.`);
   }
-  const text = rows ? `${rows} new` : "New order";
+  // When all rows are new there may have been more, which have left again.
+  const text = !rows ? "New order" : `${rows}${rows === listOf(tbody).order.length ? "+" : ""} new`;
   if (slot.textContent !== text) slot.firstChild.textContent = text;
 }
 
