@@ -130,7 +130,7 @@ func (f *causal) process(events []*record) {
 }
 
 // life sorts the events of one life of a process, given in order, into runs: each belongs to the last
-// task-received before it.
+// task-received before it, unless the worker was ahead of its own reports.
 func (f *causal) life(events []*record) {
 	child := true
 	for _, e := range events {
@@ -140,14 +140,16 @@ func (f *causal) life(events []*record) {
 		f.loose = append(f.loose, events...)
 		return
 	}
-	current, before := -1, -1
+	first := len(f.runs)
 	for _, e := range events {
+		current := len(f.runs) - 1
 		switch {
-		case e.kind == TaskReceived || current < 0:
+		case e.kind == TaskReceived || current < first:
 			f.runs = append(f.runs, open(e))
-			current, before = len(f.runs)-1, current
-		case e.kind == TaskRetried && f.overtaken(before, current):
-			f.runs[before].add(e)
+		case e.kind == TaskStarted:
+			unstarted(f.runs[first:]).add(e)
+		case e.kind == TaskRetried:
+			retried(f.runs[first:]).add(e)
 		case e.kind == TaskRevoked && f.runs[current].stands[TaskRetried] != nil && !f.runs[current].final():
 			f.loose = append(f.loose, e) // it meets the next attempt, which the worker never took up
 		default:
@@ -156,14 +158,29 @@ func (f *causal) life(events []*record) {
 	}
 }
 
-// overtaken reports whether a task-retried after current, which has not started, is that of the run
-// before it: a worker may receive the next attempt before it has reported the retry.
-func (f *causal) overtaken(before, current int) bool {
-	if before < 0 {
-		return false
+// unstarted returns the run that a task-started belongs to, of those that a process has begun so far: the
+// last that waits for one. A pool may tell of a start when the next attempt has already come in.
+func unstarted(runs []run) *run {
+	for i := range slices.Backward(runs) {
+		if r := &runs[i]; r.stands[TaskStarted] == nil && !r.ended() {
+			return r
+		}
 	}
-	a, b := &f.runs[before], &f.runs[current]
-	return b.stands[TaskStarted] == nil && b.attempt == a.attempt+1 && !a.ended()
+	return &runs[len(runs)-1]
+}
+
+// retried returns the run that a task-retried belongs to. Before it reports a retry, a worker with a free
+// child may have received the next attempt, and may even have run it to its end (seen with Celery 5.7 and
+// countdown=0): then it is the report of the earliest attempt that is still out.
+func retried(runs []run) *run {
+	best := &runs[len(runs)-1]
+	for newest, i := best.attempt, 0; i < len(runs)-1; i++ {
+		r := &runs[i]
+		if r.attempt < newest && r.stands[TaskStarted] != nil && !r.ended() && (best.attempt == newest || r.attempt <= best.attempt) {
+			best = r
+		}
+	}
+	return best
 }
 
 // final reports whether the run ended for good, other than by a retry.

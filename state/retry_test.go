@@ -1,0 +1,62 @@
+package state_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// TestRetriesReportedLate has what prefork workers send for tasks that retry at once: a free child runs the
+// next attempt before the worker tells how the last one ended. A digit is the attempt that an event really
+// belongs to, which only task-received says itself.
+func TestRetriesReportedLate(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]state.Kind{
+		"received": state.TaskReceived, "started": state.TaskStarted, "retried": state.TaskRetried, "succeeded": state.TaskSucceeded,
+	}
+	for _, story := range []string{
+		"received0 started0 retried0 received1 started1 retried1 received2 started2 succeeded2",
+		"received0 started0 received1 retried0 started1 received2 retried1 started2 succeeded2",
+		"received0 started0 received1 started1 retried0 received2 started2 retried1 succeeded2",
+		"received0 started0 received1 started1 received2 retried0 retried1 started2 succeeded2",
+		"received0 started0 received1 started1 received2 retried0 started2 retried1 succeeded2",
+		"received0 started0 received1 started1 received2 retried0 started2 succeeded2 retried1",
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			c := state.New(state.Options{})
+			want := []string{"RETRY attempt 0", "RETRY attempt 1", "SUCCESS "}
+			for i, step := range strings.Fields(story) {
+				kind, attempt := step[:len(step)-1], int64(step[len(step)-1]-'0')
+				e := ev(kinds[kind], "a", "w1", 10, float64(i+1))
+				switch e.Kind {
+				case state.TaskReceived:
+					e = retry(e, attempt)
+				case state.TaskRetried:
+					e.Exception, e.Present = fmt.Sprint("attempt ", attempt), e.Present|state.FieldException
+				default:
+				}
+				c.Apply(&e)
+			}
+			got := mustTask(t, c, "a")
+			var runs []string
+			for _, r := range got.Executions {
+				exception := ""
+				if r.Exception != nil {
+					exception = *r.Exception
+				}
+				runs = append(runs, string(r.State)+" "+exception)
+			}
+			if diff := cmp.Diff(want, runs); diff != "" {
+				t.Errorf("executions (-want +got):\n%s", diff)
+			}
+			if got.State != state.Success || got.Exception != nil {
+				t.Errorf("task is %s with exception %v, want SUCCESS without", got.State, got.Exception)
+			}
+		})
+	}
+}
