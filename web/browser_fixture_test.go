@@ -27,8 +27,8 @@ type movie struct {
 	second  int
 }
 
-func moving() *movie {
-	return &movie{stillLife: painted(state.Options{}), changed: make(chan struct{}), second: 1000}
+func moving(o state.Options) *movie {
+	return &movie{stillLife: painted(o), changed: make(chan struct{}), second: 1000}
 }
 
 func (m *movie) View(f func(c *state.Cluster)) {
@@ -53,6 +53,9 @@ func (m *movie) now(kind state.Kind, id string) {
 	m.changed = make(chan struct{})
 }
 
+// maxTasks is how many tasks a movie remembers.
+const maxTasks = 200
+
 // stage is a server with a dashboard that can be stopped and started again at its address.
 type stage struct {
 	t       *testing.T
@@ -65,7 +68,7 @@ type stage struct {
 
 func newStage(t *testing.T, prefix string, around func(http.Handler) http.Handler) *stage {
 	t.Helper()
-	s := &stage{t: t, backend: moving(), prefix: prefix, address: "127.0.0.1:0", around: around}
+	s := &stage{t: t, backend: moving(state.Options{MaxTasks: maxTasks}), prefix: prefix, address: "127.0.0.1:0", around: around}
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s

@@ -2,10 +2,14 @@ package web_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/state"
 )
@@ -26,6 +30,8 @@ func TestBrowser(t *testing.T) {
 		"pause and resume":                  pauseAndResume,
 		"hidden tab rests":                  hiddenTabRests,
 		"keys":                              keysWork,
+		"evicted task":                      evictedTask,
+		"pages converge":                    pagesConverge,
 		"ages tick":                         agesTick,
 	}
 	for name, test := range tests {
@@ -294,4 +300,63 @@ func agesTick(t *testing.T, b context.Context) {
 	tb.until(`/^1\u202fm ([5-9]|1\d|2\d)\u202fs$/.test(` + age + `.textContent)`)
 	tb.eval(`void (window.age = ` + age + `.textContent)`)
 	tb.until(age + `.textContent !== window.age`)
+}
+
+func evictedTask(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	tb := newTab(t, b, s, "/tasks/task-00")
+	tb.until(live)
+	for i := range maxTasks {
+		id := fmt.Sprint("new-", i)
+		s.backend.now(state.TaskReceived, id)
+		s.backend.now(state.TaskSucceeded, id)
+	}
+	tb.until(`document.querySelector("h1").innerText === "Unknown task"`)
+	tb.until(`document.querySelector("#connection").textContent === "Not live"`)
+}
+
+// After many changes and several lost servers, a page holds what a fresh one would, to the letter.
+func pagesConverge(t *testing.T, b context.Context) {
+	for _, path := range []string{"/", "/tasks", "/tasks?state=FAILURE", "/tasks/task-03", "/workers/celery@a"} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, "", nil)
+			tb := newTab(t, b, s, path)
+			tb.until(live)
+			r := rand.New(rand.NewPCG(1, 2))
+			kinds := []state.Kind{state.TaskReceived, state.TaskStarted, state.TaskRetried, state.TaskFailed, state.TaskSucceeded}
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for i := range 300 {
+				<-tick.C
+				s.backend.now(kinds[r.IntN(len(kinds))], fmt.Sprintf("task-%02d", r.IntN(50)))
+				if i%100 == 99 {
+					s.stop()
+					s.start()
+				}
+			}
+			tb.until(live)
+			tb.eval(`void (async () => {
+				const content = (page) => {
+					const main = page.querySelector("main").cloneNode(true);
+					for (const time of main.querySelectorAll("time[data-age]")) time.textContent = "";
+					for (const slot of main.querySelectorAll("[data-news]")) slot.textContent = "";
+					for (const list of main.querySelectorAll("datalist")) list.remove();
+					return main.outerHTML.replace(/\s+/g, " ");
+				};
+				for (window.same = false; !window.same; await new Promise((r) => setTimeout(r, 200))) {
+					const fresh = await (await fetch(location.href)).text();
+					[window.got, window.want] = [content(document), content(new DOMParser().parseFromString(fresh, "text/html"))];
+					window.same = window.got === window.want;
+				}
+			})()`)
+			deadline := time.Now().Add(patience)
+			for tb.eval(`window.same`) != true {
+				if time.Now().After(deadline) {
+					t.Fatalf("page differs from a fresh one:\n%s", cmp.Diff(strings.Split(fmt.Sprint(tb.eval(`window.got`)), "<"), strings.Split(fmt.Sprint(tb.eval(`window.want`)), "<")))
+				}
+				<-tick.C
+			}
+		})
+	}
 }

@@ -256,6 +256,7 @@ const live = {
   },
 
   take(message) {
+    if (message.v !== 1) return location.reload(); // by now the server has another script
     if (message.now) this.skew = message.now - Date.now();
     if (message.topic === undefined || message.topic !== this.topic) return paint();
     if (message.error) {
@@ -315,10 +316,11 @@ function clock(ms) {
 
 // paint tells how live the page is.
 function paint() {
-  if (!mark || !main?.dataset.topic) return;
+  if (!mark) return;
   const last = `last update ${clock(live.heard)}`;
   let [state, text] = ["live", "Live"];
-  if (live.paused) [state, text] = ["paused", "Paused"];
+  if (!main?.dataset.topic) [state, text] = ["static", "Not live"];
+  else if (live.paused) [state, text] = ["paused", "Paused"];
   else if (live.open) text = "Live";
   else if (live.polled) text = "Live, each 5 s";
   else if (!navigator.onLine) [state, text] = ["offline", `Offline, ${last}`];

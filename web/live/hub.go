@@ -8,15 +8,18 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
 )
 
-// How long topics without subscribers are kept, and how many of them.
+// Limits of a hub.
 const (
-	parkedAge    = 60 * time.Second
-	parkedTopics = 32
+	parkedAge    = 60 * time.Second // how long topics without subscribers are kept
+	parkedTopics = 32               // how many of them
+	maxTopics    = 2048             // topics in all
+	maxRings     = 64 << 20         // bytes of frames kept by all topics
 )
 
 // Options of a Hub. Source is required.
@@ -31,6 +34,7 @@ type Options struct {
 type Hub struct {
 	opt   Options
 	slots chan struct{} // bounds the renderings at work
+	share atomic.Int64  // bytes of frames that each topic may keep
 
 	mu      sync.Mutex
 	stop    chan struct{} // closed when Run ends, nil until it begins
@@ -128,15 +132,20 @@ func (h *Hub) leave() {
 	h.wg.Done()
 }
 
-// subscribe adds s to a topic. The caller is a socket, so Run waits for the topic as well.
+// subscribe adds s to a topic, nil if there are too many. The caller is a socket, so Run waits for
+// the topic as well.
 func (h *Hub) subscribe(s *session, req request) (*topic, cursor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t, ok := h.topics[req.Topic]
 	if !ok {
 		h.expire(time.Now())
+		if len(h.topics) >= maxTopics {
+			return nil, cursor{}
+		}
 		t = newTopic(req.Topic, h)
 		h.topics[req.Topic] = t
+		h.share.Store(int64(min(ringBytes, maxRings/len(h.topics))))
 	}
 	c, start := t.subscribe(s, req.Epoch, req.Seq)
 	if start {
@@ -167,4 +176,5 @@ func (h *Hub) expire(now time.Time) {
 	if parked > parkedTopics {
 		delete(h.topics, oldest.name)
 	}
+	h.share.Store(int64(min(ringBytes, maxRings/max(1, len(h.topics)))))
 }

@@ -220,6 +220,7 @@ func TestResume(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		watched bool          // somebody else watches meanwhile
+		others  int           // topics that are watched besides
 		changes int           // meanwhile, one a second
 		away    time.Duration // besides
 		size    int           // bytes of each change
@@ -234,6 +235,7 @@ func TestResume(t *testing.T) {
 		"nobody watched, topic expired": {changes: 1, away: 2 * time.Minute, resets: 1, frames: 1},
 		"frames beyond the byte limit":  {watched: true, changes: 10, size: 1 << 20, resets: 1, frames: 1},
 		"frames just in the byte limit": {watched: true, changes: 3, size: 1 << 20, frames: 3},
+		"topics share the byte limit":   {watched: true, others: 99, changes: 3, size: 1 << 19, resets: 1, frames: 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -254,6 +256,14 @@ func TestResume(t *testing.T) {
 							}
 						}
 					}()
+				}
+				var other *client
+				for i := range test.others {
+					if i%16 == 0 {
+						other = s.dial("none of them")
+					}
+					other.send(t.Context(), map[string]any{"op": "sub", "topic": fmt.Sprint("t", i)})
+					other.frame(t.Context())
 				}
 				c := s.dial("t")
 				c.subscribe(t.Context())

@@ -2,7 +2,7 @@ package live
 
 import "time"
 
-// The most that a topic keeps for clients that come back.
+// The most that a topic keeps for clients that come back. With many topics they share fewer bytes.
 const (
 	ringFrames = 2048
 	ringBytes  = 4 << 20
@@ -22,15 +22,16 @@ type entry struct {
 	at    time.Time
 }
 
-// push appends frame as number seq, one above the last, and drops what is too much or too old.
-func (r *ring) push(seq uint64, frame []byte, now time.Time) {
+// push appends frame as number seq, one above the last, and drops what is too old or more than
+// maxBytes in all.
+func (r *ring) push(seq uint64, frame []byte, now time.Time, maxBytes int) {
 	if len(r.entries) == 0 {
 		r.first = seq
 	}
 	r.entries = append(r.entries, entry{frame, now})
 	r.bytes += len(frame)
 	for len(r.entries) > 0 &&
-		(len(r.entries) > ringFrames || r.bytes > ringBytes || now.Sub(r.entries[0].at) > ringAge) {
+		(len(r.entries) > ringFrames || r.bytes > maxBytes || now.Sub(r.entries[0].at) > ringAge) {
 		r.bytes -= len(r.entries[0].frame)
 		r.entries[0] = entry{}
 		r.entries = r.entries[1:]

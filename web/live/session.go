@@ -14,7 +14,7 @@ import (
 
 // Limits of one socket.
 const (
-	maxTopics       = 16
+	maxSubs         = 16
 	maxRequest      = 16 << 10 // bytes
 	requestsPerSec  = 5
 	requestBurst    = 32
@@ -27,6 +27,7 @@ const (
 var (
 	errStopping = errors.New("server is stopping")
 	errRequest  = errors.New("request cannot be read")
+	errTopics   = errors.New("too many topics")
 )
 
 // session serves one socket. It pulls frames from its topics when the socket is free; nothing is
@@ -193,15 +194,18 @@ func (s *session) advance(ctx context.Context) (sent bool, err error) {
 func (s *session) serve(ctx context.Context, req request) error {
 	i := slices.IndexFunc(s.subs, func(sub *subscription) bool { return sub.topic.name == req.Topic })
 	switch {
-	case req.Op == "sub" && i < 0 && len(s.subs) >= maxTopics:
-		return s.send(ctx, refusal{V: protocol, Topic: req.Topic, Error: "too many topics"})
+	case req.Op == "sub" && i < 0 && len(s.subs) >= maxSubs:
+		return s.refuse(ctx, req.Topic, errTopics)
 	case req.Op == "sub":
 		t, c := s.hub.subscribe(s, req)
-		if i >= 0 {
+		switch {
+		case t == nil:
+			return s.refuse(ctx, req.Topic, errTopics)
+		case i >= 0:
 			s.subs[i].cursor = c
-			return nil
+		default:
+			s.subs = append(s.subs, &subscription{topic: t, cursor: c})
 		}
-		s.subs = append(s.subs, &subscription{topic: t, cursor: c})
 		return nil
 	case req.Op == "unsub" && i >= 0:
 		s.drop(req.Topic)
@@ -213,7 +217,7 @@ func (s *session) serve(ctx context.Context, req request) error {
 	}
 }
 
-// refuse ends a topic that cannot be shown.
+// refuse ends a topic that cannot be shown, if it has begun.
 func (s *session) refuse(ctx context.Context, name string, cause error) error {
 	s.drop(name)
 	return s.send(ctx, refusal{V: protocol, Topic: name, Error: cause.Error()})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +20,7 @@ type topic struct {
 	epoch  string
 	source Source
 	slots  chan struct{} // one element per rendering at work, of all topics
+	share  *atomic.Int64 // bytes of frames to keep
 	log    *slog.Logger
 	idle   chan struct{} // wakes the goroutine when the last subscriber has left
 
@@ -42,6 +44,7 @@ func newTopic(name string, h *Hub) *topic {
 		epoch:  rand.Text()[:12],
 		source: h.opt.Source,
 		slots:  h.slots,
+		share:  &h.share,
 		log:    h.opt.Logger,
 		idle:   make(chan struct{}, 1),
 		subs:   map[*session]uint64{},
@@ -160,7 +163,7 @@ func (t *topic) render() <-chan struct{} {
 	if f != nil {
 		t.seq++
 		t.full = nil
-		t.ring.push(t.seq, f, time.Now())
+		t.ring.push(t.seq, f, time.Now(), int(t.share.Load()))
 	}
 	for sub, need := range t.subs {
 		if f != nil || err != nil || need == t.renders {
