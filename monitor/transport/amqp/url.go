@@ -114,8 +114,8 @@ func parseAuthority(e *endpoint, text string) error {
 	if e.secure {
 		e.port = cmp.Or(u.Port(), "5671")
 	}
-	if n, err := strconv.ParseUint(e.port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("broker URL has port %s: use one from 1 to 65535", e.port)
+	if n, err := strconv.ParseUint(e.port, 10, 16); err != nil || n == 0 { // or a password, if the host is missing
+		return errors.New("broker URL has a port outside 1 to 65535")
 	}
 	return nil
 }
