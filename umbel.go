@@ -82,10 +82,14 @@ func New(o Options) (*Umbel, error) {
 
 // Dial returns the broker that o.BrokerURL names. It connects nowhere yet.
 func Dial(o Options) (transport.Broker, error) {
-	scheme, _, _ := strings.Cut(o.BrokerURL, "://")
-	switch scheme {
-	case "":
+	if o.BrokerURL == "" {
 		return nil, errors.New("no broker URL")
+	}
+	scheme, _, ok := strings.Cut(o.BrokerURL, "://")
+	if !ok || strings.ContainsAny(scheme, ":@") { // what is before it could be a password
+		return nil, errors.New("the broker URL has no scheme: it begins with amqp:// or amqps://")
+	}
+	switch strings.ToLower(strings.TrimSpace(scheme)) {
 	case "amqp", "amqps", "pyamqp":
 		b, err := amqp.New(amqp.Options{
 			URL: o.BrokerURL, Queue: o.Queue, Expires: o.QueueExpires, TLS: o.TLS,
@@ -95,9 +99,6 @@ func Dial(o Options) (transport.Broker, error) {
 			return nil, err
 		}
 		return b, nil
-	}
-	if !strings.Contains(o.BrokerURL, "://") {
-		return nil, errors.New("the broker URL has no scheme: it begins with amqp:// or amqps://")
 	}
 	return nil, fmt.Errorf("brokers of scheme %s:// are not supported: use amqp:// or amqps://", scheme)
 }

@@ -7,9 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel"
-	"github.com/umbelhq/umbel/monitor/transport/amqp"
-)
+	"github.com/umbelhq/umbel")
 
 // brokerFlags say where the events come from.
 type brokerFlags struct {
@@ -26,27 +24,40 @@ type brokerFlags struct {
 	Insecure        bool          `name:"tls-insecure" env:"UMBEL_TLS_INSECURE" help:"Do not verify the broker's certificate."`
 }
 
-// options turns the flags into the broker's part of umbel.Options.
+// options turns the flags into the broker's part of umbel.Options. Its error names the flag that is wrong.
 func (f *brokerFlags) options() (umbel.Options, error) {
-	url := f.BrokerURL
+	o := umbel.Options{BrokerURL: f.BrokerURL, Version: versionString()}
+	source := "--broker-url"
 	if f.BrokerURLFile != "" {
+		source = "--broker-url-file"
 		b, err := os.ReadFile(f.BrokerURLFile)
 		if err != nil {
-			return umbel.Options{}, usageError{fmt.Errorf("--broker-url-file: %w", err)}
+			return o, usageError{fmt.Errorf("%s: %w", source, err)}
 		}
-		url = strings.TrimSpace(string(b))
+		o.BrokerURL = strings.TrimSpace(string(b))
 	}
-	if url == "" {
-		return umbel.Options{}, usageError{errors.New(
+	if o.BrokerURL == "" {
+		return o, usageError{errors.New(
 			"--broker-url is missing: give it the workers' broker_url, or set UMBEL_BROKER_URL or CELERY_BROKER_URL")}
 	}
-	o := umbel.Options{
-		BrokerURL: url, Queue: f.Queue, QueueExpires: f.QueueExpires,
-		Exchange: f.EventExchange, ControlExchange: f.ControlExchange, Version: versionString(),
-		TLS: amqp.TLS{CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile, ServerName: f.ServerName, InsecureSkipVerify: f.Insecure},
-	}
-	if _, err := umbel.Dial(o); err != nil {
-		return o, usageError{fmt.Errorf("--broker-url: %w", err)}
+	for _, step := range []struct {
+		flag string
+		set  func()
+	}{
+		{source, func() {}},
+		{"--queue", func() { o.Queue = f.Queue }},
+		{"--queue-expires", func() { o.QueueExpires = f.QueueExpires }},
+		{"--event-exchange", func() { o.Exchange = f.EventExchange }},
+		{"--control-exchange", func() { o.ControlExchange = f.ControlExchange }},
+		{"--tls-ca", func() { o.TLS.CAFile = f.CAFile }},
+		{"--tls-cert, --tls-key", func() { o.TLS.CertFile, o.TLS.KeyFile = f.CertFile, f.KeyFile }},
+		{"--tls-server-name", func() { o.TLS.ServerName = f.ServerName }},
+		{"--tls-insecure", func() { o.TLS.InsecureSkipVerify = f.Insecure }},
+	} {
+		step.set()
+		if _, err := umbel.Dial(o); err != nil {
+			return o, usageError{fmt.Errorf("%s: %w", step.flag, err)}
+		}
 	}
 	return o, nil
 }

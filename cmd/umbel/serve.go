@@ -58,7 +58,7 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 	o.Prefix, o.MaxTasks, o.Logger = f.Prefix, f.MaxTasks, log
 	u, err := umbel.New(o)
 	if err != nil {
-		return usageError{err}
+		return usageError{fmt.Errorf("--prefix: %w", err)} // everything else has been checked
 	}
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", f.Listen)
@@ -82,7 +82,10 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 		<-ctx.Done()
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
-		return server.Shutdown(late)
+		if err := server.Shutdown(late); err != nil { // somebody's request does not end
+			return server.Close()
+		}
+		return nil
 	})
 	for _, run := range others {
 		g.Go(func() error { return run(ctx) })
