@@ -46,6 +46,9 @@ type Options struct {
 	// Hosts are the names, without port, by which requests may call Umbel; others are refused. Empty
 	// answers any: the host program decides who may ask.
 	Hosts []string
+	// Origins are those of pages besides Umbel's own that may open live sockets, such as
+	// https://ops.example:8443: those of proxies that hide their name from Umbel.
+	Origins []string
 
 	MaxTasks int          // tasks kept in memory, 1,000,000 if zero
 	Version  string       // shown on the pages and in the API
@@ -73,7 +76,7 @@ func New(o Options) (*Umbel, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := web.New(web.Options{Backend: m, Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts})
+	w, err := web.New(web.Options{Backend: m, Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins})
 	if err != nil {
 		return nil, err
 	}
