@@ -107,18 +107,15 @@ func (u *causalRules) fill(t *Task, records []*record) {
 		}
 	}
 	t.Redelivered = f.returned
-	if t.StartedAt != 0 {
-		if from := firstOf(t.SentAt, t.ReceivedAt); from != 0 {
+	if run != nil && t.StartedAt != 0 {
+		from := t.ReceivedAt
+		if sent != nil && int64(sent.n) == run.attempt { // an older one would count the attempts before
+			from = sent.micros
+		}
+		if from != 0 {
 			t.WaitSeconds = new(float64(t.StartedAt-from) / 1e6)
 		}
 	}
-}
-
-func firstOf(a, b int64) int64 {
-	if a != 0 {
-		return a
-	}
-	return b
 }
 
 // viewer copies records into a Task.

@@ -56,7 +56,7 @@ type Task struct {
 	Times
 	UpdatedAt int64 // newest timestamp of its events
 
-	WaitSeconds    *float64 // started − sent, or − received where no task-sent was seen
+	WaitSeconds    *float64 // started − sent, or − received where this attempt's task-sent was not seen
 	RuntimeSeconds *float64 // as measured by the worker
 	Stamp          clock.Stamp
 
