@@ -147,9 +147,9 @@ func (f *causal) life(events []*record) {
 		case e.kind == TaskReceived || current < first:
 			f.runs = append(f.runs, open(e))
 		case e.kind == TaskStarted:
-			unstarted(f.runs[first:]).add(e)
+			out(f.runs[first:], false).add(e)
 		case e.kind == TaskRetried:
-			retried(f.runs[first:]).add(e)
+			out(f.runs[first:], true).add(e)
 		case e.kind == TaskRevoked && f.runs[current].stands[TaskRetried] != nil && !f.runs[current].final():
 			f.loose = append(f.loose, e) // it meets the next attempt, which the worker never took up
 		default:
@@ -158,27 +158,20 @@ func (f *causal) life(events []*record) {
 	}
 }
 
-// unstarted returns the run that a task-started belongs to, of those that a process has begun so far: the
-// last that waits for one. A pool may tell of a start when the next attempt has already come in.
-func unstarted(runs []run) *run {
-	for i := range slices.Backward(runs) {
-		if r := &runs[i]; r.stands[TaskStarted] == nil && !r.ended() {
-			return r
-		}
-	}
-	return &runs[len(runs)-1]
-}
-
-// retried returns the run that a task-retried belongs to. Before it reports a retry, a worker with a free
-// child may have received the next attempt, and may even have run it to its end (seen with Celery 5.7 and
-// countdown=0): then it is the report of the earliest attempt that is still out.
-func retried(runs []run) *run {
-	best := &runs[len(runs)-1]
-	for newest, i := best.attempt, 0; i < len(runs)-1; i++ {
+// out returns the run that a task-started or task-retried belongs to, of those that a process has begun so
+// far: the one of the earliest attempt that is out, not started or started. A worker with a free child may
+// receive the next attempt before it tells that the last one has started, and may even have run it to its
+// end before it reports the retry that led to it (seen with Celery 5.7).
+func out(runs []run, started bool) *run {
+	var best *run
+	for i := range runs {
 		r := &runs[i]
-		if r.attempt < newest && r.stands[TaskStarted] != nil && !r.ended() && (best.attempt == newest || r.attempt <= best.attempt) {
+		if (r.stands[TaskStarted] != nil) == started && !r.ended() && (best == nil || r.attempt <= best.attempt) {
 			best = r
 		}
+	}
+	if best == nil {
+		return &runs[len(runs)-1]
 	}
 	return best
 }

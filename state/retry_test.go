@@ -10,9 +10,9 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// TestRetriesReportedLate has what prefork workers send for tasks that retry at once: a free child runs the
-// next attempt before the worker tells how the last one ended. A digit is the attempt that an event really
-// belongs to, which only task-received says itself.
+// TestRetriesReportedLate has what prefork workers send for tasks that retry at once: a free child takes the
+// next attempt before the worker tells that the last one has started, or how it ended. A digit is the
+// attempt that an event really belongs to, which only task-received says itself.
 func TestRetriesReportedLate(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]state.Kind{
@@ -21,6 +21,8 @@ func TestRetriesReportedLate(t *testing.T) {
 	for _, story := range []string{
 		"received0 started0 retried0 received1 started1 retried1 received2 started2 succeeded2",
 		"received0 started0 received1 retried0 started1 received2 retried1 started2 succeeded2",
+		"received0 received1 started0 retried0 received2 started1 retried1 started2 succeeded2",
+		"received0 received1 started0 received2 started1 retried0 retried1 started2 succeeded2",
 		"received0 started0 received1 started1 retried0 received2 started2 retried1 succeeded2",
 		"received0 started0 received1 started1 received2 retried0 retried1 started2 succeeded2",
 		"received0 started0 received1 started1 received2 retried0 started2 retried1 succeeded2",
