@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel")
+	"github.com/umbelhq/umbel"
+)
 
 // brokerFlags say where the events come from.
 type brokerFlags struct {
