@@ -1,0 +1,132 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/umbelhq/umbel/internal/testenv"
+)
+
+// recorder notes when a page first shows a state somewhere, as "id-of-the-element Word". It runs before
+// the page's own script and outlives everything but a reload.
+const recorder = `
+	window.umbelSeen = {};
+	new MutationObserver(() => {
+		for (const mark of document.querySelectorAll(".state")) {
+			const where = mark.closest("[id]");
+			if (where) window.umbelSeen[where.id + " " + mark.textContent.trim()] ??= Date.now();
+		}
+	}).observe(document, {childList: true, subtree: true, characterData: true, attributes: true});`
+
+// tab is a page open in Chromium. It may be used by several goroutines.
+type tab struct {
+	url string
+
+	mu  sync.Mutex // one action at a time
+	ctx context.Context
+}
+
+// newBrowser starts a Chromium of the test's own.
+func newBrowser(tb testing.TB) context.Context {
+	tb.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(testenv.Chromium(tb)), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+	ctx, stop := chromedp.NewExecAllocator(context.WithoutCancel(tb.Context()), options...)
+	tb.Cleanup(stop)
+	ctx, shut := chromedp.NewContext(ctx)
+	tb.Cleanup(shut)
+	if err := chromedp.Do(ctx); err != nil {
+		tb.Fatalf("start chromium: %v", err)
+	}
+	return ctx
+}
+
+// openTab opens a page and waits until it is live. At the end of the test it must be the same document
+// still, and the browser must have found nothing wrong with it: no error, no warning, no violation of
+// the content security policy.
+func openTab(tb testing.TB, browser context.Context, url string) *tab {
+	tb.Helper()
+	ctx, shut := chromedp.NewContext(browser)
+	t := &tab{url: url, ctx: ctx}
+	if err := chromedp.Do(ctx); err != nil {
+		tb.Fatalf("open tab: %v", err)
+	}
+	complaints := make(chan string, 100)
+	console := chromedp.Console(ctx)
+	go func() {
+		defer close(complaints)
+		for m, err := range console {
+			if err == nil && (m.IsException() || m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleWarning) {
+				complaints <- m.Source + " " + m.String()
+			}
+		}
+	}()
+	err := chromedp.Do(ctx,
+		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument,
+				page.AddScriptToEvaluateOnNewDocumentParams{Source: recorder})
+			return err
+		}),
+		chromedp.Navigate(url))
+	if err != nil {
+		tb.Fatalf("open %s: %v", url, err)
+	}
+	t.until(tb, `document.querySelector("#connection").dataset.state === "live"`)
+	opened := evaluate[float64](tb, t, "performance.timeOrigin")
+	tb.Cleanup(func() {
+		if again := evaluate[float64](tb, t, "performance.timeOrigin"); again != opened {
+			tb.Errorf("%s was loaded again", url)
+		}
+		shut()
+		for c := range complaints {
+			tb.Errorf("%s: %s", url, c)
+		}
+	})
+	return t
+}
+
+// evaluate returns the value of an expression in the page.
+func evaluate[T any](tb testing.TB, t *tab, expression string) T {
+	tb.Helper()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		tb.Fatalf("evaluate %s in %s: %v", expression, t.url, err)
+	}
+	return v
+}
+
+// until waits for a condition in the page.
+func (t *tab) until(tb testing.TB, condition string) {
+	tb.Helper()
+	eventually(tb, patience, func() error {
+		if !evaluate[bool](tb, t, condition) {
+			return fmt.Errorf("not so on the page: %s", condition)
+		}
+		return nil
+	})
+}
+
+// sees waits until the page has shown a state in an element, and returns when that was.
+func (t *tab) sees(tb testing.TB, element, word string) time.Time {
+	tb.Helper()
+	key, err := json.Marshal(element + " " + word)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	at := fmt.Sprintf("(window.umbelSeen[%s] ?? 0)", key)
+	t.until(tb, at+" > 0")
+	return time.UnixMilli(int64(evaluate[float64](tb, t, at)))
+}

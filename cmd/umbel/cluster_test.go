@@ -1,0 +1,139 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/umbelhq/umbel/internal/testenv"
+)
+
+// vhost makes a virtual host that no other test uses, and returns the URL of the broker with it. It is
+// gone after the test.
+func vhost(tb testing.TB) string {
+	tb.Helper()
+	u, err := url.Parse(testenv.AMQP(tb))
+	if err != nil {
+		tb.Fatalf("parse the broker's URL: %v", err)
+	}
+	ctl := testenv.RabbitMQCtl(tb)
+	name := "umbel-test-" + strings.ToLower(rand.Text()[:8])
+	run := func(args ...string) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 2*patience)
+		defer cancel()
+		if out, err := exec.CommandContext(ctx, ctl, args...).CombinedOutput(); err != nil {
+			tb.Errorf("rabbitmqctl %s: %v\n%s", args[0], err, out)
+		}
+	}
+	run("add_vhost", name)
+	tb.Cleanup(func() { run("delete_vhost", name) })
+	run("set_permissions", "-p", name, u.User.Username(), ".*", ".*", ".*")
+	if tb.Failed() {
+		tb.FailNow()
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+// cluster is a Celery app with its broker and a client.
+type cluster struct {
+	broker string
+	dir    string // of the app
+	env    []string
+	python string
+
+	client  *process
+	mu      sync.Mutex // one order at a time
+	orders  io.Writer
+	answers *bufio.Scanner
+}
+
+// newCluster starts a client and no worker.
+func newCluster(tb testing.TB) *cluster {
+	tb.Helper()
+	dir, err := filepath.Abs("testdata")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := &cluster{broker: vhost(tb), dir: dir, python: testenv.Python(tb)}
+	c.env = []string{
+		"CELERY_BROKER_URL=" + c.broker, "CELERY_RESULT_BACKEND=" + testenv.Redis(tb), "C_FORCE_ROOT=1",
+		"PYTHONPATH=" + dir, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "PYTHONWARNINGS=ignore",
+	}
+	cmd := command(c.env, c.python, filepath.Join(dir, "client.py"))
+	if c.orders, err = cmd.StdinPipe(); err != nil {
+		tb.Fatal(err)
+	}
+	answers, toTest := io.Pipe()
+	cmd.Stdout, c.answers = toTest, bufio.NewScanner(answers)
+	c.client = spawn(tb, cmd)
+	go func() {
+		<-c.client.exited
+		_ = toTest.Close()
+	}()
+	return c
+}
+
+// order is what the client is to do.
+type order struct {
+	Call    string         `json:"call"`
+	Args    []any          `json:"args,omitempty"`
+	Kwargs  map[string]any `json:"kwargs,omitempty"`
+	Options map[string]any `json:"options,omitempty"`
+}
+
+// do has the client carry out an order, and returns the ids of the tasks that it has published.
+func (c *cluster) do(tb testing.TB, o order) []string {
+	tb.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := json.NewEncoder(c.orders).Encode(o); err != nil {
+		tb.Fatalf("order %s: %v", o.Call, err)
+	}
+	if !c.answers.Scan() {
+		tb.Fatalf("client ended at %s: %v\n%s", o.Call, c.answers.Err(), c.client.lines.tail(40))
+	}
+	var ids []string
+	if err := json.Unmarshal(c.answers.Bytes(), &ids); err != nil {
+		tb.Fatalf("decode answer to %s: %v", o.Call, err)
+	}
+	return ids
+}
+
+// call publishes a task and returns its id.
+func (c *cluster) call(tb testing.TB, name string, args ...any) string {
+	tb.Helper()
+	return c.do(tb, order{Call: name, Args: args})[0]
+}
+
+// work starts a worker that takes tasks from a queue, and waits until it does.
+func (c *cluster) work(tb testing.TB, node, queue string, flags ...string) *process {
+	tb.Helper()
+	args := append([]string{"-m", "celery", "-A", "tasks", "worker", "-l", "INFO", "-n", node, "-Q", queue}, flags...)
+	cmd := command(c.env, c.python, args...)
+	cmd.Dir = c.dir
+	p := spawn(tb, cmd)
+	p.await(tb, node+" ready.")
+	return p
+}
+
+// gate is a file that tasks wait for.
+type gate string
+
+func newGate(tb testing.TB) gate { tb.Helper(); return gate(filepath.Join(tb.TempDir(), "open")) }
+
+func (g gate) open(tb testing.TB) {
+	tb.Helper()
+	if err := os.WriteFile(string(g), nil, 0o600); err != nil {
+		tb.Fatalf("open gate: %v", err)
+	}
+}

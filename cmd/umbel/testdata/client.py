@@ -1,0 +1,18 @@
+"""Publishes tasks as it is told to: reads an order a line, JSON, and answers each with a line of JSON."""
+import json
+import sys
+
+import tasks
+
+
+def perform(call, args=(), kwargs=None, options=None):
+    if call == "revoke":
+        tasks.app.control.revoke(*args, **kwargs or {})
+        return []
+    if call.startswith("start_"):
+        return getattr(tasks, call)(*args)
+    return [getattr(tasks, call).apply_async(args, kwargs, **options or {}).id]
+
+
+for line in sys.stdin:
+    print(json.dumps(perform(**json.loads(line))), flush=True)

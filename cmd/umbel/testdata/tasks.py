@@ -1,0 +1,77 @@
+"""A Celery app that does a little of everything. Its broker and result backend come from the
+environment, CELERY_BROKER_URL and CELERY_RESULT_BACKEND."""
+import os
+import time
+
+from celery import Celery, chain, chord, group
+
+app = Celery("tasks")
+app.conf.update(
+    task_send_sent_event=True,
+    broker_connection_retry_on_startup=True,
+    worker_prefetch_multiplier=1,
+)
+
+
+@app.task
+def add(x, y):
+    return x + y
+
+
+@app.task
+def total(numbers):
+    return sum(numbers)
+
+
+@app.task
+def boom(text):
+    raise ValueError(text)
+
+
+@app.task(bind=True, max_retries=5)
+def flaky(self, failures, countdown):
+    """Fails so many times, each on another attempt, with so many seconds between them."""
+    if self.request.retries < failures:
+        try:
+            raise OSError(f"attempt {self.request.retries} failed")
+        except OSError as error:
+            raise self.retry(exc=error, countdown=countdown)
+    return self.request.retries
+
+
+@app.task
+def hold(path):
+    """Runs until the file exists."""
+    while not os.path.exists(path):
+        time.sleep(0.02)
+    return "released"
+
+
+@app.task(acks_late=True)
+def hold_late(path):
+    return hold(path)
+
+
+@app.task(bind=True)
+def progress(self, path):
+    self.send_event("task-progress", done=1, of=2)
+    return hold(path)
+
+
+@app.task
+def fan_out(n):
+    """Publishes a group from inside a worker."""
+    result = group(add.s(i, i) for i in range(n)).apply_async()
+    return [child.id for child in result.children]
+
+
+def start_chain():
+    """Returns the ids of three tasks, of which each leads to the next."""
+    last = chain(add.s(1, 1), add.s(2), add.s(3)).apply_async()
+    return [last.parent.parent.id, last.parent.id, last.id]
+
+
+def start_chord():
+    """Returns the ids of a header of two tasks, and of the body that takes their results."""
+    body = chord([add.s(1, 1), add.s(2, 2)])(total.s())
+    return [child.id for child in body.parent.children] + [body.id]
