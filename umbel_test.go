@@ -1,0 +1,204 @@
+package umbel_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/go-chi/chi/v5"
+	"go.uber.org/goleak"
+
+	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/monitor/transport/amqp"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+)
+
+const prefix = "/ops/celery"
+
+func embed(t *testing.T) *umbel.Umbel {
+	t.Helper()
+	u, err := umbel.New(umbel.Options{Broker: memory.New(memory.Options{}), Prefix: prefix, Version: "1.2.3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// run runs u until the test ends.
+func run(t *testing.T, u *umbel.Umbel) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- u.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+func TestWorksUnderEveryRouter(t *testing.T) {
+	t.Parallel()
+	for name, mount := range map[string]func(u http.Handler) http.Handler{
+		"alone": func(u http.Handler) http.Handler { return u },
+		"ServeMux": func(u http.Handler) http.Handler {
+			mux := http.NewServeMux()
+			mux.Handle(prefix+"/", u)
+			return mux
+		},
+		"StripPrefix": func(u http.Handler) http.Handler {
+			mux := http.NewServeMux()
+			mux.Handle(prefix+"/", http.StripPrefix(prefix, u))
+			return mux
+		},
+		"chi Mount": func(u http.Handler) http.Handler {
+			r := chi.NewRouter()
+			r.Mount(prefix, u)
+			return r
+		},
+		"chi Mount in a Route": func(u http.Handler) http.Handler {
+			r := chi.NewRouter()
+			r.Route("/ops", func(r chi.Router) { r.Mount("/celery", u) })
+			return r
+		},
+		"chi Handle": func(u http.Handler) http.Handler {
+			r := chi.NewRouter()
+			r.Handle(prefix+"/*", u)
+			return r
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := embed(t)
+			run(t, u)
+			server := httptest.NewServer(mount(u))
+			t.Cleanup(server.Close)
+			visitAll(t, server.URL)
+		})
+	}
+}
+
+// visitAll looks at each kind of address below the prefix.
+func visitAll(t *testing.T, origin string) {
+	t.Helper()
+	status, page := get(origin + prefix + "/")
+	if status != http.StatusOK || !strings.Contains(page, `data-topic="overview"`) {
+		t.Fatalf("overview answered %d", status)
+	}
+	links := regexp.MustCompile(`(?:href|src)="(/[^"#]+)`).FindAllStringSubmatch(page, -1)
+	if len(links) < 8 {
+		t.Errorf("overview has %d links", len(links))
+	}
+	for _, link := range links {
+		if status, _ := get(origin + link[1]); status != http.StatusOK || !strings.HasPrefix(link[1], prefix+"/") {
+			t.Errorf("link %s answered %d", link[1], status)
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/workers", "/api/v1/tasks?limit=1", "/api/v1/openapi.json"} {
+		if status, body := get(origin + prefix + path); status != http.StatusOK {
+			t.Errorf("%s answered %d: %s", path, status, body)
+		}
+	}
+	for path, want := range map[string]string{"/tasks/no%2Fsuch": "no/such", "/nothing": "no page at this address"} {
+		if status, body := get(origin + prefix + path); status != http.StatusNotFound || !strings.Contains(body, want) {
+			t.Errorf("%s answered %d, want 404 and a page with %q", path, status, want)
+		}
+	}
+	if topic := subscribe(t, origin+prefix+"/ws"); topic != "overview" {
+		t.Errorf("first frame is of topic %q, want overview", topic)
+	}
+}
+
+// subscribe opens a socket, asks for the overview, and returns the topic of the first frame.
+func subscribe(t *testing.T, url string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, res, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1), nil)
+	if err != nil {
+		t.Fatalf("open socket: %v", err)
+	}
+	if res.Body != nil {
+		_ = res.Body.Close()
+	}
+	defer func() { _ = conn.CloseNow() }()
+	conn.SetReadLimit(1 << 20)
+	if err := conn.Write(ctx, websocket.MessageText, []byte(`{"op":"sub","topic":"overview"}`)); err != nil {
+		t.Fatalf("subscribe: %v", err)
+	}
+	var frame struct {
+		Topic string `json:"topic"`
+	}
+	for frame.Topic == "" {
+		_, body, err := conn.Read(ctx)
+		if err != nil {
+			t.Fatalf("read frame: %v", err)
+		}
+		if err := json.Unmarshal(body, &frame); err != nil {
+			t.Fatalf("decode frame: %v", err)
+		}
+	}
+	return frame.Topic
+}
+
+func TestNothingRunsBeforeRunAndAfterIt(t *testing.T) {
+	ignored := goleak.IgnoreCurrent()
+	u := embed(t)
+	goleak.VerifyNone(t, ignored)
+	ask := func(path string) int {
+		w := httptest.NewRecorder()
+		u.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, prefix+path, nil))
+		return w.Code
+	}
+	for path, want := range map[string]int{"/": http.StatusOK, "/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/ws": http.StatusServiceUnavailable} {
+		if got := ask(path); got != want {
+			t.Errorf("before Run, %s answered %d, want %d", path, got, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- u.Run(ctx) }()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("run: %v", err)
+	}
+	goleak.VerifyNone(t, ignored)
+	if got := ask("/readyz"); got != http.StatusServiceUnavailable {
+		t.Errorf("after Run, /readyz answered %d", got)
+	}
+}
+
+func TestOptionsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	broker := memory.New(memory.Options{})
+	for name, tc := range map[string]struct {
+		options umbel.Options
+		want    string
+	}{
+		"none":                     {umbel.Options{}, "no broker URL"},
+		"no scheme":                {umbel.Options{BrokerURL: "localhost"}, "begins with amqp://"},
+		"password before scheme":   {umbel.Options{BrokerURL: "bob:secret://localhost"}, "begins with amqp://"},
+		"another broker":           {umbel.Options{BrokerURL: "redis://:secret@localhost"}, "redis:// are not supported"},
+		"bad URL":                  {umbel.Options{BrokerURL: "amqp://bob:sec/ret@localhost"}, "percent-encoded"},
+		"reserved queue":           {umbel.Options{BrokerURL: "amqp://", Queue: "amq.x"}, "reserves"},
+		"expiry too short":         {umbel.Options{BrokerURL: "amqp://", Queue: "x", QueueExpires: 1}, "queue expiry"},
+		"certificates without TLS": {umbel.Options{BrokerURL: "amqp://bob:secret@host", TLS: amqp.TLS{CAFile: "ca.pem"}}, "amqps://"},
+		"prefix":                   {umbel.Options{Broker: broker, Prefix: "/a?b"}, "plain path"},
+		"negative limit":           {umbel.Options{Broker: broker, MaxTasks: -1}, "negative"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := umbel.New(tc.options)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("error = %v, want one with %q and without the password", err, tc.want)
+			}
+		})
+	}
+}
