@@ -146,10 +146,8 @@ func (f *causal) life(events []*record) {
 		switch {
 		case e.kind == TaskReceived || current < first:
 			f.runs = append(f.runs, open(e))
-		case e.kind == TaskStarted:
-			out(f.runs[first:], false).add(e)
-		case e.kind == TaskRetried:
-			out(f.runs[first:], true).add(e)
+		case e.kind == TaskStarted, e.kind == TaskRetried:
+			f.out(f.runs[first:], e.kind).add(e)
 		case e.kind == TaskRevoked && f.runs[current].stands[TaskRetried] != nil && !f.runs[current].final():
 			f.loose = append(f.loose, e) // it meets the next attempt, which the worker never took up
 		default:
@@ -159,14 +157,19 @@ func (f *causal) life(events []*record) {
 }
 
 // out returns the run that a task-started or task-retried belongs to, of those that a process has begun so
-// far: the one of the earliest attempt that is out, not started or started. A worker with a free child may
-// receive the next attempt before it tells that the last one has started, and may even have run it to its
-// end before it reports the retry that led to it (seen with Celery 5.7).
-func out(runs []run, started bool) *run {
+// far: the one of the earliest attempt that is still out. A worker with a free child may receive the next
+// attempt before it tells that the last one has started, and may even have run it to its end before it
+// reports the retry that led to it (seen with Celery 5.7). What was taken back unstarted and delivered
+// again, as after a lost connection, is not out.
+func (f *causal) out(runs []run, kind Kind) *run {
 	var best *run
 	for i := range runs {
 		r := &runs[i]
-		if (r.stands[TaskStarted] != nil) == started && !r.ended() && (best == nil || r.attempt <= best.attempt) {
+		unstarted := r.stands[TaskStarted] == nil
+		if r.ended() || kind == TaskStarted && !unstarted || unstarted && f.returnedBefore(r) {
+			continue
+		}
+		if best == nil || r.attempt <= best.attempt {
 			best = r
 		}
 	}
@@ -174,6 +177,14 @@ func out(runs []run, started bool) *run {
 		return &runs[len(runs)-1]
 	}
 	return best
+}
+
+// returnedBefore reports whether the attempt was received again after the run r had received it.
+func (f *causal) returnedBefore(r *run) bool {
+	received := r.stands[TaskReceived]
+	return received != nil && slices.ContainsFunc(f.steps, func(e *record) bool {
+		return e.kind == TaskReceived && e.n == received.n && e.micros > received.micros
+	})
 }
 
 // final reports whether the run ended for good, other than by a retry.

@@ -62,3 +62,48 @@ func TestRetriesReportedLate(t *testing.T) {
 		})
 	}
 }
+
+// TestDeliveriesTakenBack has attempts that a worker received and never started, since it lost its connection
+// and the broker gave them to somebody again. Each step is worker, kind and attempt.
+func TestDeliveriesTakenBack(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]state.Kind{"received": state.TaskReceived, "started": state.TaskStarted, "retried": state.TaskRetried}
+	for name, tc := range map[string]struct {
+		story string
+		want  []string
+	}{
+		"given to the same process": {
+			"w1-received-0 w1-received-0 w1-started-0 w1-retried-0 w1-received-1 w1-started-1",
+			[]string{"w1 RECEIVED", "w1 RETRY", "w1 STARTED"},
+		},
+		"given to another worker, which retries": {
+			"w1-received-0 w2-received-0 w2-started-0 w2-retried-0 w1-received-1 w1-started-1 w1-retried-1",
+			[]string{"w1 RECEIVED", "w2 RETRY", "w1 RETRY"},
+		},
+		"while it ran": {
+			"w1-received-0 w1-started-0 w2-received-0 w2-started-0 w2-retried-0 w1-received-1 w1-retried-0 w1-started-1",
+			[]string{"w1 RETRY", "w2 RETRY", "w1 STARTED"},
+		},
+		"and its start was never seen": {
+			"w1-received-0 w1-received-1 w1-retried-0 w1-started-1",
+			[]string{"w1 RETRY", "w1 STARTED"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := state.New(state.Options{})
+			for i, step := range strings.Fields(tc.story) {
+				part := strings.Split(step, "-")
+				e := retry(ev(kinds[part[1]], "a", part[0], 10, float64(i+1)), int64(part[2][0]-'0'))
+				c.Apply(&e)
+			}
+			var got []string
+			for _, x := range mustTask(t, c, "a").Executions {
+				got = append(got, x.Worker+" "+string(x.State))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("executions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
