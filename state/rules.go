@@ -85,14 +85,6 @@ func (u *causalRules) fill(t *Task, records []*record) {
 		t.Times = x.Times
 		t.Worker = new(x.Worker)
 		t.Retries = new(x.Attempt)
-		if e := run.stands[TaskReceived]; e != nil {
-			v.origins(e)
-		}
-		for _, k := range strength {
-			if e := run.stands[k]; e != nil && k != TaskReceived {
-				v.origins(e)
-			}
-		}
 		if !run.ended() {
 			t.OrphanReason = u.c.orphanReason(u.c.lanes.key(run.lane), run.first)
 			t.Orphaned = t.OrphanReason != ""
@@ -101,11 +93,7 @@ func (u *causalRules) fill(t *Task, records []*record) {
 	if sent != nil {
 		v.sent(sent)
 	}
-	for _, run := range slices.Backward(f.runs) { // what no attempt can change
-		if e := run.stands[TaskReceived]; e != nil {
-			v.family(v.read(e))
-		}
-	}
+	v.published(f, run, sent)
 	t.Redelivered = f.returned
 	if run != nil && t.StartedAt != 0 {
 		from := t.ReceivedAt
@@ -115,6 +103,34 @@ func (u *causalRules) fill(t *Task, records []*record) {
 		if from != 0 {
 			t.WaitSeconds = new(float64(t.StartedAt-from) / 1e6)
 		}
+	}
+}
+
+// published fills in what publishers decided, as the attempt shown has it. What is not known of that one is
+// taken from another, since a retry repeats it unless it is told not to: all but the ETA.
+func (v viewer) published(f *causal, run *run, sent *record) {
+	if run != nil {
+		for _, k := range slices.Backward(strength[:]) { // its task-received before all
+			if e := run.stands[k]; e != nil {
+				v.origins(e)
+			}
+		}
+		for _, r := range slices.Backward(f.runs) {
+			if e := r.stands[TaskReceived]; e != nil && r.attempt == run.attempt {
+				v.origins(e)
+			}
+		}
+	}
+	if sent != nil && (run == nil || int64(sent.n) == run.attempt) {
+		v.origins(sent)
+	}
+	for _, r := range slices.Backward(f.runs) {
+		if e := r.stands[TaskReceived]; e != nil {
+			v.repeated(v.read(e))
+		}
+	}
+	if sent != nil {
+		v.repeated(v.read(sent))
 	}
 }
 
@@ -164,33 +180,33 @@ func (v viewer) execution(r *run) Execution {
 	return x
 }
 
-// origins fills in what a publisher decides, where it is still unknown.
+// origins fills in what the publisher of an attempt decided, where it is still unknown.
 func (v viewer) origins(e *record) {
 	f, t := v.read(e), v.t
-	fill(&t.Args, &f, FieldArgs, f.args)
-	fill(&t.Kwargs, &f, FieldKwargs, f.kwargs)
+	v.repeated(f)
 	fill(&t.ETA, &f, FieldETA, f.eta)
-	fill(&t.Expires, &f, FieldExpires, f.expires)
-	v.family(f)
 	if t.Retries == nil && f.has(FieldRetries) {
 		t.Retries = new(f.retries)
 	}
 }
 
-// family fills in the place of the task in its workflow, where it is still unknown.
-func (v viewer) family(f fields) {
-	fill(&v.t.RootID, &f, FieldRootID, f.root)
-	if f.parent != v.t.ID { // a retry calls itself its parent
-		fill(&v.t.ParentID, &f, FieldParentID, f.parent)
+// repeated fills in what every attempt has in common, where it is still unknown.
+func (v viewer) repeated(f fields) {
+	t := v.t
+	fill(&t.Args, &f, FieldArgs, f.args)
+	fill(&t.Kwargs, &f, FieldKwargs, f.kwargs)
+	fill(&t.Expires, &f, FieldExpires, f.expires)
+	fill(&t.RootID, &f, FieldRootID, f.root)
+	if f.parent != t.ID { // a retry calls itself its parent
+		fill(&t.ParentID, &f, FieldParentID, f.parent)
 	}
 }
 
-// sent fills in what a task-sent says.
+// sent fills in what a task-sent says of the way that the task took.
 func (v viewer) sent(e *record) {
 	t := v.t
 	t.SentAt = e.micros
 	t.Client = new(v.c.lanes.key(e.lane).Hostname)
-	v.origins(e)
 	if e.call == 0 {
 		return
 	}
