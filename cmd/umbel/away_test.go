@@ -81,6 +81,7 @@ func TestKilledWhileReading(t *testing.T) {
 		}
 		return nil
 	})
+	t.Logf("%d of %d messages were acknowledged before the kill", len(bodies)-left, len(before))
 	if left < len(after)+len(before)/2-1 {
 		t.Errorf("%d messages are left, want all that came after the kill", left)
 	}
