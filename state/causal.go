@@ -107,14 +107,15 @@ func byClock(a, b *record) int {
 
 // process splits the events of one pid, given by time, into lives of that pid, and those into runs.
 // A life ends where the clock drops although time has gone on: a container restarts under the pid it had.
-// Only a life that began with a task-received can end so, or a wall clock set back would look the same.
+// Only a life that began with a task-received can end so, or a wall clock set back would look the same. Where
+// an event has no clock, all are left in order of time.
 func (f *causal) process(events []*record) {
+	if slices.ContainsFunc(events, func(e *record) bool { return e.clock == 0 }) {
+		f.life(events)
+		return
+	}
 	newest, received := 0, events[0].kind == TaskReceived
 	for i, e := range events {
-		if e.clock == 0 {
-			f.life(events) // ordered by time: not all of them have a clock
-			return
-		}
 		if top := events[newest]; e.clock <= top.clock && e.micros > top.micros+clock.RestartGap && received {
 			f.process(events[i:])
 			events = events[:i]
@@ -202,7 +203,7 @@ func (f *causal) infer() {
 func (f *causal) attemptAt(micros int64) int64 {
 	var attempt int64
 	for i := range f.runs {
-		if r := &f.runs[i]; r.received && r.first <= micros {
+		if r := &f.runs[i]; r.received && r.stands[TaskReceived].micros <= micros {
 			attempt = max(attempt, r.attempt)
 		}
 	}

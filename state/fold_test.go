@@ -2,8 +2,11 @@ package state_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,6 +68,12 @@ func TestCausalFoldIgnoresArrivalOrderAndRepetition(t *testing.T) {
 			if diff := cmp.Diff(want, got, ignoreStamps()); diff != "" {
 				t.Fatalf("seed %d, shuffle %d: task depends on arrival (-in order +shuffled):\n%s", seed, n, diff)
 			}
+		}
+		senseless := history.Wild(seed, 30)
+		want = tasks(fold(t, state.Causal, senseless))
+		got := tasks(fold(t, state.Causal, history.Shuffle(seed, senseless)))
+		if diff := cmp.Diff(want, got, ignoreStamps(), cmpopts.IgnoreFields(state.Task{}, "Orphaned", "OrphanReason")); diff != "" {
+			t.Fatalf("seed %d: task of senseless events depends on arrival (-one order +another):\n%s", seed, diff)
 		}
 	}
 }
@@ -148,6 +157,94 @@ func TestCausalEqualsCeleryInCalmOrder(t *testing.T) {
 			if diff := cmp.Diff(a, b, ignoreStamps(), ignore); diff != "" {
 				t.Fatalf("seed %d: rules differ on a calm history (-celery +causal):\n%s", seed, diff)
 			}
+		}
+	}
+}
+
+// TestCausalFoldEqualsTheReference folds histories of which events are missing, late, repeated and disturbed.
+func TestCausalFoldEqualsTheReference(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(histories) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		often := func() bool { return rng.IntN(4) != 0 }
+		h := history.New(seed, history.Options{
+			Tasks: 5, Deaths: often(), SamePID: !often(), Custom: often(), Revoked: often(), Rejected: often(), Discarded: often(),
+		})
+		lossy := slices.DeleteFunc(slices.Clone(h.Events), func(json.RawMessage) bool { return rng.IntN(6) == 0 })
+		disturbed := disturb(t, rng, h.Events)
+		for name, stream := range map[string][]json.RawMessage{
+			"in order": h.Events, "lossy": lossy, "lossy and shuffled": history.Shuffle(seed, lossy),
+			"disturbed": disturbed, "disturbed and shuffled": history.Shuffle(seed, disturbed),
+		} {
+			equalsReference(t, fmt.Sprintf("seed %d, %s", seed, name), stream)
+		}
+	}
+}
+
+// disturb changes events in ways that the histories do not know: processes that report late, have no
+// clocks, share a node name, or have wall clocks that stand still for a second.
+func disturb(t *testing.T, rng *rand.Rand, bodies []json.RawMessage) []json.RawMessage {
+	t.Helper()
+	events := make([]map[string]any, len(bodies))
+	for i, body := range bodies {
+		if err := json.Unmarshal(body, &events[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late, shared, coarse := rng.IntN(2) == 0, rng.IntN(4) == 0, rng.IntN(4) == 0
+	var clockless any
+	if rng.IntN(4) == 0 {
+		clockless = events[rng.IntN(len(events))]["hostname"]
+	}
+	for _, e := range events {
+		if o := events[rng.IntN(len(events))]; late && rng.IntN(3) == 0 && o["pid"] == e["pid"] {
+			e["clock"], o["clock"] = o["clock"], e["clock"]
+			e["timestamp"], o["timestamp"] = o["timestamp"], e["timestamp"]
+		}
+		if kind, _ := e["type"].(string); shared && kind != "task-sent" && e["hostname"] != clockless {
+			e["hostname"] = "celery@shared"
+		}
+		if at, ok := e["timestamp"].(float64); ok && coarse {
+			e["timestamp"] = math.Floor(at)
+		}
+	}
+	out := make([]json.RawMessage, len(events))
+	for i, e := range events {
+		if e["hostname"] == clockless {
+			delete(e, "clock")
+		}
+		body, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[i] = body
+	}
+	return out
+}
+
+func equalsReference(t *testing.T, name string, stream []json.RawMessage) {
+	t.Helper()
+	events := make(map[string][]*wire)
+	for _, body := range stream {
+		e := new(wire)
+		if err := json.Unmarshal(body, e); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(e.Type, "task-") {
+			events[e.UUID] = append(events[e.UUID], e)
+		}
+	}
+	got := tasks(fold(t, state.Causal, stream))
+	notRefolded := cmpopts.IgnoreFields(state.Task{}, "Kwargs", "ETA", "Expires", "Traceback", "Client", "Queue", "Exchange", "RoutingKey", "Children",
+		"SentAt", "UpdatedAt", "WaitSeconds", "RuntimeSeconds", "Redelivered", "Orphaned", "OrphanReason")
+	for id, of := range events {
+		if diff := cmp.Diff(reference(id, of), got[id], ignoreStamps(), notRefolded,
+			cmpopts.IgnoreFields(state.Execution{}, "Traceback", "RuntimeSeconds")); diff != "" {
+			slices.SortFunc(of, byTime)
+			for _, e := range of {
+				t.Logf("%s %s.%d clock %d at %.3f attempt %d", e.Type, e.Hostname, e.PID, e.Clock, e.Timestamp-1_790_000_000, e.Retries)
+			}
+			t.Fatalf("%s, task %s (-reference +fold):\n%s", name, id, diff)
 		}
 	}
 }
