@@ -1,0 +1,93 @@
+package state_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+func TestEvictionSparesActiveTasks(t *testing.T) {
+	t.Parallel()
+	c := state.New(state.Options{MaxTasks: 100})
+	apply(c, ev(state.TaskReceived, "active", "w1", 10, 1))
+	for i := range 500 {
+		apply(c, ev(state.TaskSucceeded, fmt.Sprint("done", i), "w1", 10, float64(i+2)))
+	}
+	counts := c.Counts()
+	if counts.Tasks > 100 || counts.Evicted != uint64(501-counts.Tasks) {
+		t.Errorf("%d tasks held, %d evicted, want at most 100 of 501", counts.Tasks, counts.Evicted)
+	}
+	if _, ok := c.Task("active"); !ok {
+		t.Error("an active task was evicted before finished ones")
+	}
+	if _, ok := c.Task("done499"); !ok {
+		t.Error("the newest task was evicted")
+	}
+	for i := range 300 {
+		apply(c, ev(state.TaskReceived, fmt.Sprint("a", i), "w1", 10, float64(i+1000)))
+	}
+	if n := c.Counts().Tasks; n > 100 {
+		t.Errorf("%d active tasks held, want at most 100", n)
+	}
+}
+
+func TestEndlessNamesStayBounded(t *testing.T) {
+	t.Parallel()
+	c := state.New(state.Options{MaxTasks: 100_000})
+	for i := range 60_000 {
+		e := ev(state.TaskReceived, fmt.Sprint("t", i), "w1", 10, float64(i+1))
+		e.Name = fmt.Sprint("name", i)
+		apply(c, e)
+	}
+	if names, _ := c.Capped(); names == 0 || len(c.Names()) > 50_001 {
+		t.Errorf("%d names held, %d capped, want a bound", len(c.Names()), names)
+	}
+	if n := c.Counts().Tasks; n != 60_000 {
+		t.Errorf("%d tasks held, want all 60,000", n)
+	}
+}
+
+func TestATaskThatNeverStopsReportingStaysBounded(t *testing.T) {
+	t.Parallel()
+	c := apply(state.New(state.Options{}), ev(state.TaskReceived, "a", "w1", 10, 1), ev(state.TaskStarted, "a", "w1", 10, 2))
+	for i := range 1000 {
+		e := ev(state.TaskCustom, "a", "w1", 11, float64(i+3))
+		e.Subject = "progress"
+		apply(c, e)
+	}
+	apply(c, ev(state.TaskSucceeded, "a", "w1", 10, 2000))
+	if got := mustTask(t, c, "a"); got.State != state.Success || got.ReceivedAt != at(1) || len(c.TaskEvents("a")) > 64 {
+		t.Errorf("got %s, received at %d, %d events", got.State, got.ReceivedAt, len(c.TaskEvents("a")))
+	}
+}
+
+// FuzzFold feeds arbitrary events: nothing may panic, and no event may change another task.
+func FuzzFold(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8})
+	f.Add([]byte("the quick brown fox jumps over the lazy dog, again and again"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := apply(state.New(state.Options{MaxTasks: 50}), ev(state.TaskReceived, "still", "calm", 1, 1))
+		want := mustTask(t, c, "still")
+		for i := 0; i+4 <= len(data); i += 4 {
+			e := ev(state.Kind(data[i]%16), fmt.Sprint("t", data[i+1]%8), fmt.Sprint("w", data[i+1]%3), int64(data[i+2]%4), float64(data[i+3]))
+			e.Retries = int64(data[i+2]) - 3
+			e.Subject = string(data[i : i+1])
+			e.ParentID, e.RootID = fmt.Sprint("t", data[i+3]%8), fmt.Sprint("t", data[i+2]%8)
+			e.Present |= state.Fields(data[i]) << 3
+			if data[i+3] == 0 {
+				e.Clock = 1 << 62
+			}
+			apply(c, e)
+			c.Tasks(state.Query{Text: "t1"})
+		}
+		c.Counts()
+		got := mustTask(t, c, "still")
+		got.Orphaned, got.OrphanReason = want.Orphaned, want.OrphanReason
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("another task's events changed it (-before +after):\n%s", diff)
+		}
+	})
+}

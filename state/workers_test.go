@@ -1,0 +1,89 @@
+package state_test
+
+import (
+	"testing"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+func TestTaskIsOrphanedOnceItsProcessIsReplaced(t *testing.T) {
+	t.Parallel()
+	c := apply(state.New(state.Options{}), ev(state.TaskReceived, "a", "w1", 10, 1), ev(state.TaskStarted, "a", "w1", 10, 2))
+	if mustTask(t, c, "a").Orphaned {
+		t.Error("orphaned while its process lives")
+	}
+	apply(c, heartbeat(11, 4))
+	got := mustTask(t, c, "a")
+	if !got.Orphaned || got.OrphanReason == "" || got.State != state.Started {
+		t.Errorf("got orphaned %v (%q) in %s, want true with a reason in STARTED", got.Orphaned, got.OrphanReason, got.State)
+	}
+	if n := c.Counts().Orphaned; n != 1 {
+		t.Errorf("counted %d orphans, want 1", n)
+	}
+	apply(c, ev(state.TaskSucceeded, "a", "w1", 10, 3))
+	if got := mustTask(t, c, "a"); got.Orphaned || c.Counts().Orphaned != 0 {
+		t.Error("still orphaned after its end was heard of")
+	}
+}
+
+func heartbeat(pid int64, second float64) state.Event {
+	e := ev(state.WorkerHeartbeat, "", "w1", pid, second)
+	e.Freq, e.Active, e.Processed = 2, 1, 5
+	e.Present |= state.FieldFreq | state.FieldActive | state.FieldProcessed
+	return e
+}
+
+func TestWorkerStatus(t *testing.T) {
+	t.Parallel()
+	offline := ev(state.WorkerOffline, "", "w1", 10, 3)
+	forced := ev(state.WorkerHeartbeat, "", "w1", 10, 2)
+	forced.Freq, forced.FreqIsInt, forced.Present = 5, true, forced.Present|state.FieldFreq
+	for name, tc := range map[string]struct {
+		events []state.Event
+		now    float64
+		want   state.Status
+	}{
+		"fresh":                             {[]state.Event{heartbeat(10, 1)}, 1, state.Online},
+		"10 s of silence":                   {[]state.Event{heartbeat(10, 1)}, 11, state.Online},
+		"more than 10 s":                    {[]state.Event{heartbeat(10, 1)}, 11.5, state.Late},
+		"half as long again":                {[]state.Event{heartbeat(10, 1)}, 16.5, state.Offline},
+		"a task is a sign of life":          {[]state.Event{heartbeat(10, 1), ev(state.TaskStarted, "a", "w1", 10, 20)}, 21, state.Online},
+		"said goodbye":                      {[]state.Event{heartbeat(10, 1), offline}, 4, state.Offline},
+		"said goodbye, still working":       {[]state.Event{heartbeat(10, 1), ev(state.TaskStarted, "a", "w1", 10, 2), offline}, 4, state.Stopping},
+		"a late heartbeat does not revive":  {[]state.Event{offline, heartbeat(10, 1)}, 4, state.Offline},
+		"a newer heartbeat revives":         {[]state.Event{offline, heartbeat(10, 4)}, 5, state.Online},
+		"a new pid revives":                 {[]state.Event{heartbeat(10, 1), offline, heartbeat(11, 4)}, 5, state.Online},
+		"a forced heartbeat is a life sign": {[]state.Event{heartbeat(10, 1), forced}, 12, state.Online},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := apply(state.New(state.Options{}), tc.events...)
+			c.Expire(at(tc.now))
+			got, _ := c.Worker("w1")
+			if got.Status != tc.want {
+				t.Errorf("status at %v s = %s, want %s", tc.now, got.Status, tc.want)
+			}
+		})
+	}
+}
+
+func TestForcedHeartbeatChangesNoReport(t *testing.T) {
+	t.Parallel()
+	forced := ev(state.WorkerHeartbeat, "", "w1", 10, 2)
+	forced.Freq, forced.FreqIsInt, forced.Present = 5, true, forced.Present|state.FieldFreq
+	c := apply(state.New(state.Options{}), heartbeat(10, 1), forced)
+	got, _ := c.Worker("w1")
+	if got.FreqSeconds != 2 || got.Active == nil || *got.Active != 1 {
+		t.Errorf("freq %v, active %v after a forced heartbeat, want 2 and 1", got.FreqSeconds, got.Active)
+	}
+}
+
+func TestRestartsAreCountedByProcess(t *testing.T) {
+	t.Parallel()
+	again := heartbeat(12, 9)
+	again.Clock = 1
+	c := apply(state.New(state.Options{}), heartbeat(10, 1), heartbeat(11, 2), heartbeat(10, 1.5), heartbeat(12, 3), again)
+	if got, _ := c.Worker("w1"); got.Restarts != 3 || got.PID != 12 {
+		t.Errorf("restarts %d, pid %d, want 3 (pids 10, 11, 12 and 12 again) and 12", got.Restarts, got.PID)
+	}
+}
