@@ -83,7 +83,10 @@ func TestTextFindsIDsNamesArgsAndExceptions(t *testing.T) {
 func TestCountsFollowEveryChange(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		c := fold(t, state.Causal, history.Shuffle(seed, history.New(seed, wild()).Events))
+		o := wild()
+		o.SamePID = seed%2 == 0
+		rules := []state.Rules{state.Causal, state.Celery}[seed/2%2]
+		c := fold(t, rules, history.Shuffle(seed, history.New(seed, o).Events))
 		got := c.Counts()
 		byState, byWorker, byName := map[state.State]int{}, map[string]int{}, map[string]int{}
 		orphaned := 0

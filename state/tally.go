@@ -1,6 +1,7 @@
 package state
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -61,14 +62,43 @@ func (c *Cluster) Counts() Counts {
 			n.ByWorker[c.hosts.key(i)] += count
 		}
 	})
-	each(c.tally.running, func(i uint32, count int) {
-		if lane := c.lanes.key(i); c.orphanReason(lane, c.now) != "" {
-			n.Orphaned += count
-		}
-	})
+	if c.options.Rules == Causal {
+		each(c.tally.running, func(i uint32, count int) { n.Orphaned += c.orphans(i, count) })
+	}
 	for _, w := range c.workers {
 		n.Workers[c.status(w)]++
 	}
+	return n
+}
+
+// orphans counts the orphaned ones among the unfinished tasks of a process, of which there are running.
+func (c *Cluster) orphans(lane uint32, running int) int {
+	l := c.lanes.key(lane)
+	if c.orphanReason(l, math.MaxInt64) != "" {
+		return running
+	}
+	w := c.workers[l.Hostname]
+	if w == nil {
+		return 0
+	}
+	if now := w.current(); !w.forgot(l.PID) && (now.PID != l.PID || !w.had(l.PID, now.First)) {
+		return 0
+	}
+	// Perhaps some are: those that an earlier process had begun.
+	n, worker := 0, c.hosts.lookup(l.Hostname)
+	chunk, end := c.order.end()
+	c.order.newest(chunk, end, func(entries []entry) bool {
+		for _, e := range slices.Backward(entries) {
+			if e.worker != worker || e.marks&ended != 0 || c.rows.at(e.row).lane != lane {
+				continue
+			}
+			if c.orphanReason(l, c.rows.at(e.row).begun) != "" {
+				n++
+			}
+			running--
+		}
+		return running > 0
+	})
 	return n
 }
 

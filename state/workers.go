@@ -187,14 +187,21 @@ func (w *worker) epoch(e *Event) *life {
 		}
 		return l
 	}
-	w.epochs = append(w.epochs, life{PID: e.PID, First: e.Micros, Last: e.Micros, Clock: e.Clock, ClockMicros: e.Micros})
-	w.sort()
-	for i := range w.epochs {
-		if l := &w.epochs[i]; l.PID == e.PID && l.First == e.Micros {
-			return l
-		}
+	l := life{PID: e.PID, First: e.Micros, Last: e.Micros, Clock: e.Clock, ClockMicros: e.Micros}
+	at := len(w.epochs)
+	for at > 0 && w.epochs[at-1].First > e.Micros {
+		at--
 	}
-	return &w.epochs[0]
+	if len(w.epochs) == maxEpochs {
+		if at == 0 {
+			return &l // of a process long forgotten
+		}
+		w.epochs = append(w.epochs[:0], w.epochs[1:]...)
+		w.dropped++
+		at--
+	}
+	w.epochs = slices.Insert(w.epochs, at, l)
+	return &w.epochs[at]
 }
 
 // sort orders the lives by their beginning and forgets the oldest over the bound.
@@ -273,7 +280,7 @@ func (c *Cluster) orphanReason(l clock.Lane, micros int64) string {
 	}
 	now := w.current()
 	switch {
-	case now.PID != l.PID && slices.ContainsFunc(w.epochs, func(o life) bool { return o.PID == l.PID && o.First < now.First }):
+	case now.PID != l.PID && w.had(l.PID, now.First), w.forgot(l.PID) && micros < w.epochs[0].First:
 		return "its worker process has been replaced by a newer one"
 	case now.PID == l.PID && micros < now.First:
 		return "its worker process has restarted"
@@ -282,6 +289,14 @@ func (c *Cluster) orphanReason(l clock.Lane, micros int64) string {
 	}
 	return ""
 }
+
+// had reports whether a process of that pid had begun before micros.
+func (w *worker) had(pid, micros int64) bool {
+	return slices.ContainsFunc(w.epochs, func(o life) bool { return o.PID == pid && o.First < micros })
+}
+
+// forgot reports whether there may have been a process of that pid before those that are remembered.
+func (w *worker) forgot(pid int64) bool { return w.dropped > 0 && !w.had(pid, math.MaxInt64) }
 
 // Expire moves the local time to now (µs), by which workers become late or offline, and reports
 // whether any has since it was last called.

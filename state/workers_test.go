@@ -87,3 +87,44 @@ func TestRestartsAreCountedByProcess(t *testing.T) {
 		t.Errorf("restarts %d, pid %d, want 3 (pids 10, 11, 12 and 12 again) and 12", got.Restarts, got.PID)
 	}
 }
+
+// TestLateEventsOfForgottenProcessesCountNothing has a worker that restarted more often than is remembered.
+func TestLateEventsOfForgottenProcessesCountNothing(t *testing.T) {
+	t.Parallel()
+	c := apply(state.New(state.Options{}), ev(state.TaskReceived, "a", "w1", 100, 5))
+	for pid := range int64(20) {
+		apply(c, heartbeat(100+pid, float64(10*pid+5)))
+	}
+	want, _ := c.Worker("w1")
+	if want.Restarts != 19 {
+		t.Fatalf("restarts = %d, want 19", want.Restarts)
+	}
+	goodbye := ev(state.WorkerOffline, "", "w1", 101, 16)
+	goodbye.Clock = 1 << 40
+	apply(c, goodbye, heartbeat(100, 6), heartbeat(103, 36), heartbeat(103, 37))
+	if got, _ := c.Worker("w1"); got.Restarts != want.Restarts || got.PID != want.PID || got.Status != state.Online {
+		t.Errorf("after late events: %d restarts, pid %d, %s, want %d, %d, online", got.Restarts, got.PID, got.Status, want.Restarts, want.PID)
+	}
+	if got := mustTask(t, c, "a"); !got.Orphaned || c.Counts().Orphaned != 1 {
+		t.Errorf("task of a forgotten process: orphaned %v, %d counted, want true and 1", got.Orphaned, c.Counts().Orphaned)
+	}
+}
+
+func TestTasksOfAProcessThatRestartedUnderItsPidAreOrphans(t *testing.T) {
+	t.Parallel()
+	again := heartbeat(10, 20)
+	again.Clock = 1
+	running := ev(state.TaskReceived, "new", "w1", 10, 21)
+	running.Clock = 2
+	c := apply(state.New(state.Options{}),
+		heartbeat(10, 1), ev(state.TaskReceived, "old", "w1", 10, 2), ev(state.TaskReceived, "done", "w1", 10, 3), again, running,
+		ev(state.TaskSucceeded, "done", "w1", 10, 4))
+	for id, want := range map[string]bool{"old": true, "done": false, "new": false} {
+		if got := mustTask(t, c, id); got.Orphaned != want {
+			t.Errorf("task %s: orphaned %v (%q), want %v", id, got.Orphaned, got.OrphanReason, want)
+		}
+	}
+	if n := c.Counts().Orphaned; n != 1 {
+		t.Errorf("counted %d orphans, want 1", n)
+	}
+}
