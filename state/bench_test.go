@@ -90,3 +90,15 @@ func BenchmarkMillionTasks(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFullOfActiveTasks adds tasks to a cluster that is full of others, none of them finished.
+func BenchmarkFullOfActiveTasks(b *testing.B) {
+	const room = 100_000
+	c := state.New(state.Options{MaxTasks: room})
+	for i := range room + b.N {
+		if i == room {
+			b.ResetTimer()
+		}
+		c.Apply(&state.Event{Kind: state.TaskReceived, ID: fmt.Sprint("t", i), Hostname: "w1", PID: 10, Clock: int64(i + 1), Micros: t0 + int64(i)})
+	}
+}

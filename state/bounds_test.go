@@ -34,6 +34,33 @@ func TestEvictionSparesActiveTasks(t *testing.T) {
 	}
 }
 
+func TestEvictionMakesRoomForManyTasksAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]state.Kind{"active": state.TaskSent, "finished": state.TaskSucceeded} {
+		c := state.New(state.Options{MaxTasks: 1000})
+		for i := range 1001 {
+			apply(c, ev(kind, fmt.Sprint("t", i), "w1", 10, float64(i+1)))
+		}
+		if n := c.Counts().Tasks; n != 990 {
+			t.Errorf("%d %s tasks are left of 1,001, want 990: the search must be worth its cost", n, name)
+		}
+		if _, ok := c.Task("t11"); !ok {
+			t.Errorf("more than the 11 oldest %s tasks were evicted", name)
+		}
+	}
+}
+
+func TestOneTaskIsKeptAtLeast(t *testing.T) {
+	t.Parallel()
+	c := state.New(state.Options{MaxTasks: 1})
+	for i := range 10 {
+		apply(c, ev(state.TaskReceived, fmt.Sprint("t", i), "w1", 10, float64(i+1)))
+		if page := c.Tasks(state.Query{}); len(page.Tasks) != 1 || c.Counts().Tasks != 1 {
+			t.Fatalf("%d tasks listed, %d counted, want 1", len(page.Tasks), c.Counts().Tasks)
+		}
+	}
+}
+
 func TestEndlessNamesStayBounded(t *testing.T) {
 	t.Parallel()
 	c := state.New(state.Options{MaxTasks: 100_000})

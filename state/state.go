@@ -344,28 +344,26 @@ func (c *Cluster) entryOf(i uint32, r *row) entry {
 	return entry{clock: r.clock, row: i, name: r.name, worker: r.worker, state: r.state, marks: r.marks}
 }
 
-// evict drops the oldest finished tasks, or the oldest of all where none is finished, until a
-// hundredth of the room is free.
+// evict drops the oldest finished tasks, then the oldest of all, until a hundredth of the room is free: looking
+// for them costs a walk through the order, which many new tasks must share.
 func (c *Cluster) evict() {
 	surplus := len(c.index) - c.options.MaxTasks + c.options.MaxTasks/100
-	var victims, active []uint32
+	finished := min(surplus, c.tally.finished())
+	victims := make([]uint32, 0, surplus)
+	var active []uint32
 	c.order.oldest(0, 0, func(run []entry) bool {
 		for _, e := range run {
-			switch {
-			case len(victims) == surplus:
-				return false
-			case c.states.final(e.state):
-				victims = append(victims, e.row)
-			case len(active) < surplus:
+			if c.states.final(e.state) {
+				if len(victims) < finished {
+					victims = append(victims, e.row)
+				}
+			} else if len(active) < surplus-finished {
 				active = append(active, e.row)
 			}
 		}
-		return true
+		return len(victims)+len(active) < surplus
 	})
-	need := len(c.index) - c.options.MaxTasks - len(victims)
-	if need > 0 {
-		victims = append(victims, active[:need]...)
-	}
+	victims = append(victims, active...)
 	for _, i := range victims {
 		c.drop(i)
 	}

@@ -35,6 +35,14 @@ func bump(counts *[]int32, i uint32, by int32) {
 	(*counts)[i] += by
 }
 
+// finished is how many tasks are in a final state.
+func (t *tally) finished() (n int) {
+	for code := codeSuccess; code <= codeRejected && int(code) < len(t.states); code++ {
+		n += int(t.states[code])
+	}
+	return n
+}
+
 // Counts returns totals.
 func (c *Cluster) Counts() Counts {
 	n := Counts{
