@@ -291,9 +291,12 @@ func (f *causal) revoke() {
 
 // markReturned notes whether an attempt was received more than once.
 func (f *causal) markReturned() {
-	for i := 1; i < len(f.runs); i++ {
-		a, b := &f.runs[i-1], &f.runs[i]
-		f.returned = f.returned || a.received && b.received && a.attempt == b.attempt
+	last := int64(-1)
+	for i := range f.runs {
+		if r := &f.runs[i]; r.received {
+			f.returned = f.returned || r.attempt == last
+			last = r.attempt
+		}
 	}
 }
 

@@ -15,13 +15,13 @@ func (u *causalRules) stamp(e *Event) int64 {
 	return u.c.clock.Repair(e.lane(), e.Clock, e.Micros)
 }
 
-// repeats compares identities: process, raw clock, kind, and the timestamp, which tells the lives of a
-// reused pid apart.
+// repeats compares identities: process, raw clock, kind with attempt or custom state, and the timestamp, which
+// tells the lives of a reused pid apart. An event whose timestamp was unusable has none at any receipt.
 func (u *causalRules) repeats(r *row, e *record) bool {
 	for i := r.head; i != 0; {
 		o := u.c.records.at(i)
-		if o.lane == e.lane && o.clock == e.clock && o.kind == e.kind && (e.kind != TaskCustom || o.n == e.n) &&
-			(o.micros == e.micros || (o.flags|e.flags)&retimed != 0) {
+		if o.lane == e.lane && o.clock == e.clock && o.kind == e.kind && o.n == e.n &&
+			(o.micros == e.micros || o.flags&e.flags&retimed != 0) {
 			return true
 		}
 		i = o.next
