@@ -50,10 +50,7 @@ const (
 	FieldRuntime
 	FieldException
 	FieldTraceback
-	FieldRequeue
-	FieldTerminated
 	FieldSignum
-	FieldExpired
 	FieldFreq
 	FieldActive
 	FieldProcessed
@@ -92,8 +89,6 @@ type Event struct {
 	Result                      string
 	Runtime                     float64 // seconds
 	Exception, Traceback        string
-	Requeue, Terminated         bool
-	Expired                     bool
 	Signum                      string
 
 	// Worker events.

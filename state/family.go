@@ -5,16 +5,9 @@ import (
 	"slices"
 )
 
-// relate ties the task to its root and parent. Children wait for a parent that is not held
-// under its id, for as long as they are held themselves.
-func (c *Cluster) relate(i uint32, r *row, e *Event) {
-	var root, parent taskKey
-	if e.Has(FieldRootID) {
-		root, _ = key(e.RootID)
-	}
-	if e.Has(FieldParentID) {
-		parent, _ = key(e.ParentID)
-	}
+// relate ties the task to its root and parent, zero where an event names none. Children wait for a parent that
+// is not held under its id, for as long as they are held themselves.
+func (c *Cluster) relate(i uint32, r *row, root, parent taskKey) {
 	if parent == r.id { // a retry calls itself its parent
 		parent = taskKey{}
 	}

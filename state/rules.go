@@ -140,17 +140,10 @@ type viewer struct {
 	t *Task
 }
 
-// read decodes the text of a record, marking the task if some of it is gone.
+// read returns the fields of a record, marking the task if some of its text is gone.
 func (v viewer) read(e *record) fields {
-	var f fields
-	if b := v.c.text.get(e.text); b != nil {
-		f.decode(b)
-	} else if e.text != 0 {
-		v.t.Truncated = true
-	}
-	if e.flags&cut != 0 {
-		v.t.Truncated = true
-	}
+	f, whole := v.c.fields(e)
+	v.t.Truncated = v.t.Truncated || !whole
 	return f
 }
 

@@ -21,10 +21,12 @@ type header struct {
 	Evicted uint64
 }
 
-// savedEvent is an event with the repaired clock that it was given on receipt.
+// savedEvent is an event of a task with the repaired clock that it was given on receipt.
 type savedEvent struct {
 	Event    Event
 	Repaired int64
+	Cut      bool        // some of its text is gone,
+	Family   *[2]taskKey // and with it perhaps the root and parent that the task has
 }
 
 // savedWorker is a worker in a snapshot.
@@ -85,7 +87,7 @@ func (c *Cluster) Restore(r io.Reader) error {
 		if err := dec.Decode(&s); err != nil {
 			return fmt.Errorf("read snapshot: %w", err)
 		}
-		c.applyTask(&s.Event, s.Repaired)
+		c.restore(s)
 	}
 	for _, s := range workers {
 		c.join(s)
@@ -96,11 +98,27 @@ func (c *Cluster) Restore(r io.Reader) error {
 	return nil
 }
 
+// restore adds an event of another cluster.
+func (c *Cluster) restore(s savedEvent) {
+	var flags recordFlags
+	if s.Cut {
+		flags = cut
+	}
+	c.applyTask(&s.Event, s.Repaired, flags)
+	if s.Family == nil {
+		return
+	}
+	k, _ := key(s.Event.ID)
+	if i, ok := c.index[k]; ok {
+		c.relate(i, c.rows.at(i), s.Family[0], s.Family[1])
+	}
+}
+
 // Merge folds in what another cluster holds: two receivers that saw overlapping events agree
 // once merged. other is not changed.
 func (c *Cluster) Merge(other *Cluster) {
 	other.events(func(s savedEvent) bool {
-		c.applyTask(&s.Event, s.Repaired)
+		c.restore(s)
 		return true
 	})
 	for _, w := range other.workers {
@@ -168,10 +186,7 @@ func (c *Cluster) events(yield func(savedEvent) bool) {
 // event makes an event of a record again.
 func (c *Cluster) event(r *row, rec *record) savedEvent {
 	lane := c.lanes.key(rec.lane)
-	var f fields
-	if b := c.text.get(rec.text); b != nil {
-		f.decode(b)
-	}
+	f, whole := c.fields(rec)
 	k := c.calls.key(rec.call)
 	e := Event{
 		Kind: rec.kind, ID: c.id(r), Hostname: lane.Hostname, PID: lane.PID, Clock: rec.clock, Micros: rec.micros,
@@ -180,13 +195,13 @@ func (c *Cluster) event(r *row, rec *record) savedEvent {
 		Args: f.args, Kwargs: f.kwargs, RootID: f.root, ParentID: f.parent, Retries: f.retries, ETA: f.eta, Expires: f.expires,
 		Result: f.result, Runtime: f.runtime, Exception: f.exc, Traceback: f.trace, Signum: f.signum,
 	}
-	if rec.call != 0 {
-		e.Present |= FieldName
-	}
 	if rec.kind == TaskCustom {
 		e.Subject = string(c.states.name(stateCode(rec.n)))
-	} else if rec.n != 0 {
-		e.Present, e.Retries = e.Present|FieldRetries, int64(rec.n)
 	}
-	return savedEvent{Event: e, Repaired: rec.repaired}
+	s := savedEvent{Event: e, Repaired: rec.repaired, Cut: !whole}
+	if !whole && r.relation != 0 {
+		rel := c.relations.at(r.relation)
+		s.Family = &[2]taskKey{rel.root, rel.parent}
+	}
+	return s
 }

@@ -149,7 +149,7 @@ func (c *Cluster) apply(e *Event, repaired int64) {
 	}
 	switch {
 	case e.Kind.Task():
-		c.applyTask(e, repaired)
+		c.applyTask(e, repaired, 0)
 		if e.Kind != TaskSent {
 			c.heard(e, repaired)
 		}
@@ -159,7 +159,7 @@ func (c *Cluster) apply(e *Event, repaired int64) {
 }
 
 // applyTask adds the event to its task and shows the task anew.
-func (c *Cluster) applyTask(e *Event, repaired int64) {
+func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags) {
 	k, digested := key(e.ID)
 	i, known := c.index[k]
 	if !known {
@@ -174,6 +174,7 @@ func (c *Cluster) applyTask(e *Event, repaired int64) {
 	}
 	r := c.rows.at(i)
 	rec := c.record(e, repaired)
+	rec.flags |= flags
 	if known && c.rules.repeats(r, &rec) {
 		c.lanes.release(rec.lane)
 		c.calls.release(rec.call)
@@ -306,9 +307,14 @@ func (c *Cluster) show(i uint32, r *row, e *Event) {
 		c.lanes.release(r.origin)
 		r.clock, r.micros, r.origin = newest.repaired, newest.micros, newest.lane
 	}
-	if e.Has(FieldRootID) || e.Has(FieldParentID) {
-		c.relate(i, r, e)
+	var root, parent taskKey
+	if e.Has(FieldRootID) {
+		root, _ = key(e.RootID)
 	}
+	if e.Has(FieldParentID) {
+		parent, _ = key(e.ParentID)
+	}
+	c.relate(i, r, root, parent)
 }
 
 // after reports whether the record's stamp is above the row's.

@@ -134,6 +134,34 @@ func cutText(s string, n int) string {
 	return s[:n]
 }
 
+// fields returns the fields of a record, and whether its text is whole. Where it is gone, they are those
+// that the record itself has.
+func (c *Cluster) fields(e *record) (f fields, whole bool) {
+	if b := c.text.get(e.text); b != nil || e.text == 0 {
+		if b != nil {
+			f.decode(b)
+		}
+		return f, e.flags&cut == 0
+	}
+	if k := c.calls.key(e.call); e.call != 0 {
+		f.know(FieldName, k.name != "")
+		f.know(FieldQueue, k.queue != "")
+		f.know(FieldExchange, k.exchange != "")
+		f.know(FieldRoutingKey, k.routingKey != "")
+	}
+	if e.kind == TaskSent || e.kind == TaskReceived {
+		f.retries = int64(e.n)
+		f.know(FieldRetries, true)
+	}
+	return f, false
+}
+
+func (f *fields) know(m Fields, known bool) {
+	if known {
+		f.present |= m
+	}
+}
+
 // decode reads an entry.
 func (f *fields) decode(b []byte) {
 	text := f.text()
