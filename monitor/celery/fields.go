@@ -14,7 +14,7 @@ const (
 	text   shape = iota // a string
 	repr                // a string; any other value is shown as its JSON
 	number              // a number
-	flag                // true or false
+	whole               // an integer, or a float to truncate
 	load                // an array of three numbers
 )
 
@@ -24,7 +24,7 @@ type field struct {
 	kind shape
 	set  func(e *state.Event, v string) // text and repr; "" clears
 	num  func(e *state.Event, raw string) bool
-	flag func(e *state.Event, v bool)
+	int  func(e *state.Event) *int64
 }
 
 // read sets the field from a value that is no plain string. It returns false if the type is wrong.
@@ -35,11 +35,10 @@ func (f *field) read(e *state.Event, raw string, first byte) bool {
 		return true
 	case number:
 		return first != '"' && f.num(e, raw)
-	case flag:
-		if f.flag != nil && (first == 't' || first == 'f') {
-			f.flag(e, first == 't')
-			return true
-		}
+	case whole:
+		n, ok := integer(raw)
+		*f.int(e) = n
+		return ok && first != '"'
 	case load:
 		return readLoad(e, raw)
 	case text:
@@ -54,6 +53,8 @@ func (f *field) clear(e *state.Event) {
 		f.set(e, "")
 	case f.num != nil:
 		f.num(e, "0")
+	case f.int != nil:
+		*f.int(e) = 0
 	}
 }
 
@@ -93,10 +94,7 @@ func fieldOf(key string) (f field, known bool) {
 			return true
 		}}, true
 	case "pid":
-		return field{bit: state.FieldPID, kind: number, num: func(e *state.Event, raw string) (ok bool) {
-			e.PID, ok = integer(raw)
-			return ok
-		}}, true
+		return field{bit: state.FieldPID, kind: whole, int: func(e *state.Event) *int64 { return &e.PID }}, true
 	case "utcoffset", "local_received":
 		return field{kind: number, num: func(*state.Event, string) bool { return true }}, true
 	}
@@ -153,7 +151,7 @@ func workerKind(subject string) state.Kind {
 	return state.WorkerOther
 }
 
-// textFields sets the string fields.
+// taskField finds a key of task events.
 func taskField(key string) (f field, known bool) {
 	f = field{kind: text}
 	switch key {
@@ -186,24 +184,16 @@ func taskField(key string) (f field, known bool) {
 	case "signum":
 		f.bit, f.kind, f.set = state.FieldSignum, repr, func(e *state.Event, v string) { e.Signum = v }
 	case "retries":
-		f.bit, f.kind, f.num = state.FieldRetries, number, func(e *state.Event, raw string) (ok bool) {
-			e.Retries, ok = integer(raw)
-			return ok
-		}
+		f.bit, f.kind, f.int = state.FieldRetries, whole, func(e *state.Event) *int64 { return &e.Retries }
 	case "runtime":
 		f.bit, f.kind, f.num = state.FieldRuntime, number, func(e *state.Event, raw string) bool { return float(&e.Runtime, raw) }
-	case "requeue":
-		f.bit, f.kind, f.flag = state.FieldRequeue, flag, func(e *state.Event, v bool) { e.Requeue = v }
-	case "terminated":
-		f.bit, f.kind, f.flag = state.FieldTerminated, flag, func(e *state.Event, v bool) { e.Terminated = v }
-	case "expired":
-		f.bit, f.kind, f.flag = state.FieldExpired, flag, func(e *state.Event, v bool) { e.Expired = v }
 	default:
 		return f, false
 	}
 	return f, true
 }
 
+// workerField finds a key of worker events.
 func workerField(key string) (f field, known bool) {
 	f = field{kind: number}
 	switch key {
@@ -213,15 +203,9 @@ func workerField(key string) (f field, known bool) {
 			return float(&e.Freq, raw)
 		}
 	case "active":
-		f.bit, f.num = state.FieldActive, func(e *state.Event, raw string) (ok bool) {
-			e.Active, ok = integer(raw)
-			return ok
-		}
+		f.bit, f.kind, f.int = state.FieldActive, whole, func(e *state.Event) *int64 { return &e.Active }
 	case "processed":
-		f.bit, f.num = state.FieldProcessed, func(e *state.Event, raw string) (ok bool) {
-			e.Processed, ok = integer(raw)
-			return ok
-		}
+		f.bit, f.kind, f.int = state.FieldProcessed, whole, func(e *state.Event) *int64 { return &e.Processed }
 	case "loadavg":
 		f.bit, f.kind = state.FieldLoad, load
 	case "sw_ident":
