@@ -30,7 +30,7 @@ func embed(t *testing.T) *umbel.Umbel {
 	return u
 }
 
-// run runs u until the test ends.
+// run runs u until the test ends, and returns when it is ready.
 func run(t *testing.T, u *umbel.Umbel) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -42,6 +42,19 @@ func run(t *testing.T, u *umbel.Umbel) {
 			t.Errorf("run: %v", err)
 		}
 	})
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for ask(t, u, "/readyz") != http.StatusOK {
+		<-tick.C
+	}
+}
+
+// ask returns the status of the answer to a request below the prefix.
+func ask(t *testing.T, u *umbel.Umbel, path string) int {
+	t.Helper()
+	w := httptest.NewRecorder()
+	u.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, prefix+path, nil))
+	return w.Code
 }
 
 func TestWorksUnderEveryRouter(t *testing.T) {
@@ -152,13 +165,8 @@ func TestNothingRunsBeforeRunAndAfterIt(t *testing.T) {
 	ignored := goleak.IgnoreCurrent()
 	u := embed(t)
 	goleak.VerifyNone(t, ignored)
-	ask := func(path string) int {
-		w := httptest.NewRecorder()
-		u.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, prefix+path, nil))
-		return w.Code
-	}
 	for path, want := range map[string]int{"/": http.StatusOK, "/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/ws": http.StatusServiceUnavailable} {
-		if got := ask(path); got != want {
+		if got := ask(t, u, path); got != want {
 			t.Errorf("before Run, %s answered %d, want %d", path, got, want)
 		}
 	}
@@ -170,7 +178,7 @@ func TestNothingRunsBeforeRunAndAfterIt(t *testing.T) {
 		t.Errorf("run: %v", err)
 	}
 	goleak.VerifyNone(t, ignored)
-	if got := ask("/readyz"); got != http.StatusServiceUnavailable {
+	if got := ask(t, u, "/readyz"); got != http.StatusServiceUnavailable {
 		t.Errorf("after Run, /readyz answered %d", got)
 	}
 }

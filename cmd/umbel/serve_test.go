@@ -14,16 +14,18 @@ import (
 	"github.com/coder/websocket"
 )
 
-// dial opens a live socket and subscribes to a topic.
+// dial opens a live socket, as soon as the server lets it, and subscribes to a topic.
 func dial(tb testing.TB, d *dashboard, topic string) *websocket.Conn {
 	tb.Helper()
-	conn, res, err := websocket.Dial(tb.Context(), "ws"+strings.TrimPrefix(d.url, "http")+"ws", nil)
-	if err != nil {
-		tb.Fatalf("open socket: %v", err)
-	}
-	if res.Body != nil {
-		_ = res.Body.Close()
-	}
+	var conn *websocket.Conn
+	eventually(tb, patience, func() (err error) {
+		var res *http.Response
+		conn, res, err = websocket.Dial(tb.Context(), "ws"+strings.TrimPrefix(d.url, "http")+"ws", nil)
+		if res != nil && res.Body != nil {
+			_ = res.Body.Close()
+		}
+		return err
+	})
 	tb.Cleanup(func() { _ = conn.CloseNow() })
 	conn.SetReadLimit(16 << 20)
 	if err := conn.Write(tb.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"`+topic+`"}`)); err != nil {
