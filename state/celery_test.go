@@ -116,3 +116,21 @@ func TestCeleryRulesEqualCelery(t *testing.T) {
 
 // near equates times within a microsecond, to which Umbel keeps them.
 func near(a, b float64) bool { return a == b || math.Abs(a-b) < 1.5e-6 }
+
+// TestCeleryClocks has what Celery's receiver makes of clocks. It stops at null; here null is a missing clock.
+func TestCeleryClocks(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		clock string
+		want  int64
+	}{
+		"as sent": {`"clock":7,`, 7}, "zero": {`"clock":0,`, 0}, "missing": {``, 1}, "null": {`"clock":null,`, 1}, "text": {`"clock":"7",`, 1},
+		"float": {`"clock":7.9,`, 7},
+	} {
+		body := `{"type":"task-started","hostname":"w1","pid":7,` + tc.clock + `"timestamp":1790000000,"uuid":"a"}`
+		c := fold(t, state.Celery, []json.RawMessage{json.RawMessage(body)})
+		if got := mustTask(t, c, "a").Stamp.Clock; got != tc.want {
+			t.Errorf("%s: clock %d, want %d", name, got, tc.want)
+		}
+	}
+}
