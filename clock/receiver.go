@@ -67,6 +67,7 @@ func (r *Receiver) epochOf(lane Lane, raw, micros int64) *epoch {
 			r.forget()
 		}
 		h = &history{}
+		lane.Hostname = string([]byte(lane.Hostname)) // a copy: the name may be part of a long message
 		r.lanes[lane] = h
 	}
 	h.sweep = r.sweep

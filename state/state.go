@@ -137,16 +137,14 @@ func (c *Cluster) Clock() int64 { return c.clock.Value() }
 
 // Apply folds one event in. It copies what it keeps. Events that are neither of a task nor of
 // a worker change nothing.
-func (c *Cluster) Apply(e *Event) { c.apply(e, c.rules.stamp(e)) }
-
-// apply folds in an event that has its repaired clock.
-func (c *Cluster) apply(e *Event, repaired int64) {
-	c.now = max(c.now, e.ReceivedMicros)
+func (c *Cluster) Apply(e *Event) {
 	if len(e.Hostname) > maxSymbol {
 		short := *e
 		short.Hostname = symbol(e.Hostname)
 		e = &short
 	}
+	c.now = max(c.now, e.ReceivedMicros)
+	repaired := c.rules.stamp(e)
 	switch {
 	case e.Kind.Task():
 		c.applyTask(e, repaired, 0)
