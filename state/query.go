@@ -192,6 +192,7 @@ type matcher struct {
 	root    *taskKey
 	text    string
 	named   numbers // calls whose name contains text
+	id      []byte  // scratch
 	never   bool    // nothing held can match
 }
 
@@ -276,7 +277,7 @@ func (m *matcher) slow(e *entry) bool {
 
 // contains reports whether the text is in the id or any text of the task.
 func (m *matcher) contains(r *row) bool {
-	if containsFold([]byte(m.c.id(r)), m.text) {
+	if m.id = append(m.id[:0], m.c.id(r)...); containsFold(m.id, m.text) {
 		return true
 	}
 	for i := r.head; i != 0; {

@@ -44,7 +44,6 @@ type row struct {
 
 	head, tail uint32 // chain of records
 	relation   uint32 // root and parent, 0 if it has neither beyond itself
-	count      uint16 // records in the chain
 	shown
 }
 
@@ -55,6 +54,7 @@ type shown struct {
 	worker uint32 // number of its node name in hosts
 	lane   uint32 // process of the newest execution
 	begun  int64  // timestamp of that execution's first event
+	count  uint16 // records in the chain; here, since the row would be 8 bytes longer otherwise
 	state  stateCode
 	marks  marks
 }

@@ -32,6 +32,9 @@ func (t *table[K]) acquire(k K) uint32 {
 		t.items[n].refs++
 		return n
 	}
+	if k == t.items[other].key {
+		return other
+	}
 	if len(t.numbers) >= t.limit {
 		t.capped++
 		return other
@@ -70,7 +73,12 @@ func (t *table[K]) release(n uint32) {
 }
 
 // lookup returns the number of k, 0 if it is not in use.
-func (t *table[K]) lookup(k K) uint32 { return t.numbers[k] }
+func (t *table[K]) lookup(k K) uint32 {
+	if k == t.items[other].key {
+		return other
+	}
+	return t.numbers[k]
+}
 
 // key returns the key of n.
 func (t *table[K]) key(n uint32) K { return t.items[n].key }
