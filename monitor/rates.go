@@ -81,12 +81,15 @@ func (m *meter) read(now time.Time) Rates {
 		s.Received, s.Succeeded = append(s.Received, c.received), append(s.Succeeded, c.succeeded)
 		s.Failed, s.Retried = append(s.Failed, c.failed), append(s.Retried, c.retried)
 		if second >= end-rateWindow {
-			r.Events += c.events / rateWindow
-			r.Received += c.received / rateWindow
-			r.Succeeded += c.succeeded / rateWindow
-			r.Failed += c.failed / rateWindow
-			r.Retried += c.retried / rateWindow
+			r.Events += c.events
+			r.Received += c.received
+			r.Succeeded += c.succeeded
+			r.Failed += c.failed
+			r.Retried += c.retried
 		}
+	}
+	for _, rate := range []*float64{&r.Events, &r.Received, &r.Succeeded, &r.Failed, &r.Retried} {
+		*rate /= rateWindow
 	}
 	return r
 }
