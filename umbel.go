@@ -51,6 +51,7 @@ type Options struct {
 	Origins []string
 
 	MaxTasks int          // tasks kept in memory, 1,000,000 if zero
+	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
 	Version  string       // shown on the pages and in the API
 	Logger   *slog.Logger // nil discards
 }
@@ -71,7 +72,7 @@ func New(o Options) (*Umbel, error) {
 		}
 	}
 	m, err := monitor.New(monitor.Options{
-		Broker: broker, State: state.Options{MaxTasks: o.MaxTasks}, EnableEvents: !o.LeaveEventsOff, Logger: o.Logger,
+		Broker: broker, State: state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText}, EnableEvents: !o.LeaveEventsOff, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err

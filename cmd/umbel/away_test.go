@@ -30,7 +30,7 @@ func complete(tb testing.TB, d *dashboard, bodies [][]byte) {
 	}
 }
 
-func TestEventsPublishedWhileAwayArriveLater(t *testing.T) {
+func TestEndToEndEventsPublishedWhileAwayArriveLater(t *testing.T) {
 	t.Parallel()
 	broker := vhost(t)
 	b := newBus(t, broker)
@@ -49,9 +49,9 @@ func TestEventsPublishedWhileAwayArriveLater(t *testing.T) {
 	complete(t, d, bodies)
 }
 
-// TestKilledWhileReading kills Umbel at work. What it had acknowledged was in its memory and is gone with
+// TestEndToEndKilledWhileReading kills Umbel at work. What it had acknowledged was in its memory and is gone with
 // it; everything else must reach the next one, once.
-func TestKilledWhileReading(t *testing.T) {
+func TestEndToEndKilledWhileReading(t *testing.T) {
 	t.Parallel()
 	const queue = "umbel-killed"
 	broker := vhost(t)
@@ -139,8 +139,8 @@ func TestBrokerAwayAtStart(t *testing.T) {
 	}
 }
 
-// TestBrokerLost cuts the connection in the middle of a stream of events, again and again.
-func TestBrokerLost(t *testing.T) {
+// TestEndToEndBrokerLost cuts the connection in the middle of a stream of events, again and again.
+func TestEndToEndBrokerLost(t *testing.T) {
 	t.Parallel()
 	broker := vhost(t)
 	b := newBus(t, broker)

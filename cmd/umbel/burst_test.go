@@ -13,8 +13,8 @@ import (
 // burst is a little over 100,000 events: received, started and succeeded of 33,336 tasks.
 const burst = 100_008
 
-// TestNothingIsLostInABurst runs beside no other test, for the sake of its figures.
-func TestNothingIsLostInABurst(t *testing.T) {
+// TestEndToEndNothingIsLostInABurst runs beside no other test, for the sake of its figures.
+func TestEndToEndNothingIsLostInABurst(t *testing.T) {
 	singles := simulate.Typical(burst, 1)
 	for name, bodies := range map[string][][]byte{"single messages": singles, "arrays of 24": simulate.Typical(burst, 24)} {
 		t.Run(name, func(t *testing.T) {

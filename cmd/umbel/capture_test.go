@@ -13,8 +13,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
 
-// TestCaptureAndReplay records what a dashboard sees too, and replays it: both must end in one state.
-func TestCaptureAndReplay(t *testing.T) {
+// TestEndToEndCaptureAndReplay records what a dashboard sees too, and replays it: both must end in one state.
+func TestEndToEndCaptureAndReplay(t *testing.T) {
 	t.Parallel()
 	broker := vhost(t)
 	d := start(t, nil, "serve", "--broker-url", broker)

@@ -42,7 +42,7 @@ func (s scene) lists(t *testing.T, id, word, kind string) {
 	s.shows(t, s.page, "t-"+id, word, event{Type: kind, UUID: id})
 }
 
-func TestCeleryOnRabbitMQ(t *testing.T) {
+func TestEndToEndCeleryOnRabbitMQ(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	solo := c.work(t, "solo@test", "solo", "-P", "solo")
@@ -293,7 +293,7 @@ func isWatched(t *testing.T, s scene) {
 	page.until(t, `document.querySelector("main").textContent.includes("'released'")`)
 }
 
-func TestWorkersComeAndGo(t *testing.T) {
+func TestEndToEndWorkersComeAndGo(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	d := start(t, c.env, "serve")

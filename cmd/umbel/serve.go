@@ -25,6 +25,7 @@ type webFlags struct {
 	Unauthenticated bool     `env:"UMBEL_UNAUTHENTICATED" help:"Serve everybody who can reach --listen, by any name."`
 	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path under which a proxy shows the dashboard, such as /umbel."`
 	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"1000000" help:"Tasks kept in memory. Over it, the oldest finished ones go."`
+	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Over it, the oldest go."`
 }
 
 // serveCmd watches a cluster.
@@ -55,7 +56,7 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 	if !f.Unauthenticated {
 		o.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.Hosts...)
 	}
-	o.Prefix, o.MaxTasks, o.Logger = f.Prefix, f.MaxTasks, log
+	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
 	u, err := umbel.New(o)
 	if err != nil {
 		return usageError{fmt.Errorf("--prefix: %w", err)} // everything else has been checked
