@@ -50,7 +50,6 @@ const (
 	FieldRuntime
 	FieldException
 	FieldTraceback
-	FieldSignum
 	FieldFreq
 	FieldActive
 	FieldProcessed
@@ -89,7 +88,6 @@ type Event struct {
 	Result                      string
 	Runtime                     float64 // seconds
 	Exception, Traceback        string
-	Signum                      string
 
 	// Worker events.
 	Freq                      float64 // seconds between heartbeats

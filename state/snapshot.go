@@ -193,7 +193,7 @@ func (c *Cluster) event(r *row, rec *record) savedEvent {
 		Retimed: rec.flags&retimed != 0, Present: f.present, Null: f.null,
 		Name: k.name, Queue: k.queue, Exchange: k.exchange, RoutingKey: k.routingKey,
 		Args: f.args, Kwargs: f.kwargs, RootID: f.root, ParentID: f.parent, Retries: f.retries, ETA: f.eta, Expires: f.expires,
-		Result: f.result, Runtime: f.runtime, Exception: f.exc, Traceback: f.trace, Signum: f.signum,
+		Result: f.result, Runtime: f.runtime, Exception: f.exc, Traceback: f.trace,
 	}
 	if rec.kind == TaskCustom {
 		e.Subject = string(c.states.name(stateCode(rec.n)))

@@ -58,28 +58,28 @@ func (t *textLog) get(at int64) []byte {
 	return t.chunks[chunk][(at-1)%textChunk:]
 }
 
-// An entry is: the present fields (uvarint), the null ones among them (uvarint), then the value of each
-// field of inText that is present and not null, in the order of the bits. Strings are a uvarint
-// length and bytes; retries is a zigzag varint; runtime is 8 bytes of float64, little endian.
+// An entry is: the present fields (uvarint), the null ones among them (uvarint), then, where present and not
+// null, retries (zigzag varint), runtime (8 bytes of float64, little endian) and the texts in the order of
+// their bits (uvarint length, bytes).
 const inText = FieldArgs | FieldKwargs | FieldRootID | FieldParentID | FieldRetries | FieldETA | FieldExpires |
-	FieldResult | FieldRuntime | FieldException | FieldTraceback | FieldSignum
+	FieldResult | FieldRuntime | FieldException | FieldTraceback
 
 // inEntry are the fields whose presence is worth an entry.
 const inEntry = inText | FieldName | FieldQueue | FieldExchange | FieldRoutingKey
 
 // fields are the values of an entry.
 type fields struct {
-	present, null                                                        Fields
-	args, kwargs, root, parent, eta, expires, result, exc, trace, signum string
-	retries                                                              int64
-	runtime                                                              float64
+	present, null                                                Fields
+	args, kwargs, root, parent, eta, expires, result, exc, trace string
+	retries                                                      int64
+	runtime                                                      float64
 }
 
 func (f *fields) has(m Fields) bool { return f.present&m != 0 && f.null&m == 0 }
 
 // text pairs each text field with its place in f, in the order of the bits.
-func (f *fields) text() [10]textField {
-	return [10]textField{
+func (f *fields) text() [9]textField {
+	return [9]textField{
 		{FieldArgs, &f.args},
 		{FieldKwargs, &f.kwargs},
 		{FieldRootID, &f.root},
@@ -89,7 +89,6 @@ func (f *fields) text() [10]textField {
 		{FieldResult, &f.result},
 		{FieldException, &f.exc},
 		{FieldTraceback, &f.trace},
-		{FieldSignum, &f.signum},
 	}
 }
 
@@ -102,7 +101,7 @@ type textField struct {
 func appendEntry(b []byte, e *Event) (entry []byte, cut bool) {
 	f := fields{
 		args: e.Args, kwargs: e.Kwargs, root: e.RootID, parent: e.ParentID, eta: e.ETA, expires: e.Expires,
-		result: e.Result, exc: e.Exception, trace: e.Traceback, signum: e.Signum,
+		result: e.Result, exc: e.Exception, trace: e.Traceback,
 	}
 	b = binary.AppendUvarint(b, uint64(e.Present))
 	b = binary.AppendUvarint(b, uint64(e.Null&e.Present))

@@ -181,8 +181,6 @@ func taskField(key string) (f field, known bool) {
 		f.bit, f.kind, f.set = state.FieldException, repr, func(e *state.Event, v string) { e.Exception = v }
 	case "traceback":
 		f.bit, f.kind, f.set = state.FieldTraceback, repr, func(e *state.Event, v string) { e.Traceback = v }
-	case "signum":
-		f.bit, f.kind, f.set = state.FieldSignum, repr, func(e *state.Event, v string) { e.Signum = v }
 	case "retries":
 		f.bit, f.kind, f.int = state.FieldRetries, whole, func(e *state.Event) *int64 { return &e.Retries }
 	case "runtime":
