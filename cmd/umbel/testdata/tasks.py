@@ -8,6 +8,7 @@ from celery import Celery, chain, chord, group
 app = Celery("tasks")
 app.conf.update(
     task_send_sent_event=True,
+    broker_connection_retry=False,  # a worker that outlives its test ends with the broker
     broker_connection_retry_on_startup=True,
     worker_prefetch_multiplier=1,
 )
