@@ -58,6 +58,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 		return status
 	}
 	if err != nil {
+		if flag, _, end := strings.Cut(err.Error(), ": expected "); end && strings.HasSuffix(err.Error(), `"EOL" (<EOL>)`) {
+			err = fmt.Errorf("%s needs a value", flag) // the parser speaks of its tokens
+		}
 		complain(stderr, err)
 		return 2
 	}
