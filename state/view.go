@@ -138,7 +138,7 @@ type Worker struct {
 	PID             int64 // 0 if unknown
 	Status          Status
 	LastHeartbeatAt int64   // local receipt time, µs
-	FreqSeconds     float64 // seconds between heartbeats
+	FreqSeconds     float64 // seconds between heartbeats, 0 if it has sent none
 	Active          *int64  // tasks running, as last reported
 	Processed       *int64  // tasks accepted since its start, as last reported
 	Load            *[3]float64

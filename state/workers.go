@@ -336,9 +336,12 @@ func (c *Cluster) workerView(w *worker) Worker {
 	l := w.current()
 	r := &l.Report
 	v := Worker{
-		Name: w.name, PID: l.PID, Status: c.status(w), LastHeartbeatAt: w.beat, FreqSeconds: w.freq(),
+		Name: w.name, PID: l.PID, Status: c.status(w), LastHeartbeatAt: w.beat,
 		Restarts: int64(len(w.epochs)) - 1 + w.dropped, Clock: w.clock,
 		RunningTasks: c.running(clock.Lane{Hostname: w.name, PID: l.PID}), Extra: maps.Clone(r.Extra),
+	}
+	if w.beat != 0 {
+		v.FreqSeconds = w.freq()
 	}
 	if r.Has&FieldActive != 0 {
 		v.Active = new(r.Active)
