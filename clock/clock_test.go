@@ -187,6 +187,24 @@ func TestARestartUnderTheSamePidBeginsAnew(t *testing.T) {
 	}
 }
 
+// TestAClockThatStandsStill has a sender that is no Celery worker and always says 1. Its events rise as time goes on.
+func TestAClockThatStandsStill(t *testing.T) {
+	t.Parallel()
+	still, other := clock.Lane{Hostname: "w1", PID: 1}, clock.Lane{Hostname: "w2", PID: 2}
+	var r clock.Receiver
+	last := int64(0)
+	for second := range int64(100) {
+		l := r.Repair(still, 1, second*1_000_000)
+		if l <= last {
+			t.Fatalf("second %d: repaired to %d, not above %d", second, l, last)
+		}
+		if again := r.Repair(still, 1, second*1_000_000); again != l {
+			t.Fatalf("second %d: repaired to %d, then to %d", second, l, again)
+		}
+		last = r.Repair(other, 10*(second+1), second*1_000_000)
+	}
+}
+
 func TestLanesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := clock.Receiver{MaxLanes: 100}

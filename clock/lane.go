@@ -41,19 +41,22 @@ func (e *epoch) repair(raw, micros, v int64) int64 {
 		e.steps = append(e.steps, step{raw, max(v-raw, 0)})
 		return raw + e.steps[0].lift
 	}
-	if raw <= e.newest {
+	if raw < e.newest || raw == e.newest && micros <= e.newestMicros {
 		return raw + e.liftAt(raw)
 	}
 	e.newest, e.newestMicros = raw, micros
-	last := e.steps[len(e.steps)-1].lift
-	if v-raw > last {
-		last = v - raw
+	last := &e.steps[len(e.steps)-1]
+	switch {
+	case v-raw <= last.lift:
+	case last.from == raw: // a clock that stands still
+		last.lift = v - raw
+	default:
 		if len(e.steps) == maxSteps {
 			e.steps = append(e.steps[:0], e.steps[1:]...)
 		}
-		e.steps = append(e.steps, step{raw, last})
+		e.steps = append(e.steps, step{raw, v - raw})
 	}
-	return raw + last
+	return raw + e.steps[len(e.steps)-1].lift
 }
 
 // liftAt is the lift in force at raw. The oldest step kept answers for everything before it, which

@@ -102,3 +102,15 @@ func BenchmarkFullOfActiveTasks(b *testing.B) {
 		c.Apply(&state.Event{Kind: state.TaskReceived, ID: fmt.Sprint("t", i), Hostname: "w1", PID: 10, Clock: int64(i + 1), Micros: t0 + int64(i)})
 	}
 }
+
+// BenchmarkEqualClocks adds tasks that all have the same repaired clock: they are late, and say that they are first.
+func BenchmarkEqualClocks(b *testing.B) {
+	c := state.New(state.Options{})
+	c.Apply(&state.Event{Kind: state.TaskReceived, ID: "newest", Hostname: "w1", PID: 10, Clock: 2, Micros: t0})
+	for i := range 100_000 + b.N {
+		if i == 100_000 {
+			b.ResetTimer()
+		}
+		c.Apply(&state.Event{Kind: state.TaskReceived, ID: fmt.Sprint("t", i), Hostname: "w1", PID: 10, Clock: 1, Micros: t0 - 1e12 + int64(i)})
+	}
+}

@@ -36,16 +36,19 @@ func (o *order) seek(clock int64, before func(entry) bool) (chunk, i int) {
 	if len(o.chunks) == 0 {
 		return 0, 0
 	}
-	// Begin at the last chunk whose first clock is below the one sought: several may begin with an equal one.
-	chunk = max(sort.Search(len(o.firsts), func(k int) bool { return o.firsts[k] >= clock })-1, 0)
-	for {
-		c := o.chunks[chunk]
-		i = sort.Search(len(c), func(k int) bool { return !before(c[k]) })
-		if i < len(c) || chunk == len(o.chunks)-1 {
-			return chunk, i
+	// Begin at the last chunk whose first entry is before the point. Its clock decides, but where it is equal.
+	chunk = max(sort.Search(len(o.firsts), func(k int) bool {
+		if o.firsts[k] != clock {
+			return o.firsts[k] > clock
 		}
-		chunk++
+		return !before(o.chunks[k][0])
+	})-1, 0)
+	c := o.chunks[chunk]
+	i = sort.Search(len(c), func(k int) bool { return !before(c[k]) })
+	if i == len(c) && chunk < len(o.chunks)-1 {
+		return chunk + 1, 0
 	}
+	return chunk, i
 }
 
 // find returns the place of e, or where it would go.
@@ -61,7 +64,7 @@ func (o *order) insert(e entry) {
 		o.firsts = append(o.firsts, e.clock)
 	}
 	chunk, i := len(o.chunks)-1, 0
-	if last := o.chunks[chunk]; len(last) > 0 && o.before(last[len(last)-1], e) {
+	if last := o.chunks[chunk]; len(last) == 0 || o.before(last[len(last)-1], e) {
 		i = len(last)
 	} else {
 		chunk, i = o.find(e)
