@@ -154,8 +154,13 @@ func expected(story []string) state.State {
 		word  string
 		state state.State
 	}{
-		{"succeeded", state.Success}, {"failed", state.Failure}, {"retried", state.Retry}, {"revoked", state.Revoked},
-		{"rejected", state.Rejected}, {"progress", "PROGRESS"}, {"started", state.Started},
+		{"succeeded", state.Success},
+		{"failed", state.Failure},
+		{"retried", state.Retry},
+		{"revoked", state.Revoked},
+		{"rejected", state.Rejected},
+		{"progress", "PROGRESS"},
+		{"started", state.Started},
 	} {
 		if has(s.word) {
 			return s.state
