@@ -116,7 +116,7 @@ func (f *causal) process(events []*record) {
 	}
 	newest, received := 0, events[0].kind == TaskReceived
 	for i, e := range events {
-		if top := events[newest]; e.clock <= top.clock && e.micros > top.micros+clock.RestartGap && received {
+		if top := events[newest]; e.clock < top.clock && e.micros > top.micros+clock.RestartGap && received {
 			f.process(events[i:])
 			events = events[:i]
 			break

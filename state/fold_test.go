@@ -182,7 +182,7 @@ func TestCausalFoldEqualsTheReference(t *testing.T) {
 }
 
 // disturb changes events in ways that the histories do not know: processes that report late, have no
-// clocks, share a node name, or have wall clocks that stand still for a second.
+// clocks or ones that stand still, share a node name, or have wall clocks that stand still for a second.
 func disturb(t *testing.T, rng *rand.Rand, bodies []json.RawMessage) []json.RawMessage {
 	t.Helper()
 	events := make([]map[string]any, len(bodies))
@@ -209,8 +209,13 @@ func disturb(t *testing.T, rng *rand.Rand, bodies []json.RawMessage) []json.RawM
 		}
 	}
 	out := make([]json.RawMessage, len(events))
+	still := rng.IntN(2) == 0
 	for i, e := range events {
-		if e["hostname"] == clockless {
+		switch {
+		case e["hostname"] != clockless:
+		case still:
+			e["clock"] = 1
+		default:
 			delete(e, "clock")
 		}
 		body, err := json.Marshal(e)

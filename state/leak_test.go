@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -229,4 +230,79 @@ func TestNamesBeyondTheBoundAreOne(t *testing.T) {
 		t.Errorf("worker %s after room was made, want its name", *task.Worker)
 	}
 	audit(t, c)
+}
+
+// choices is random numbers that a fuzzer chooses.
+type choices struct{ left []byte }
+
+func (c *choices) Uint64() uint64 {
+	if len(c.left) == 0 {
+		return 0
+	}
+	b := c.left[0]
+	c.left = c.left[1:]
+	return uint64(b) * 0x0101010101010101
+}
+
+// FuzzTables applies events to two small clusters, merges, saves and restores them.
+func FuzzTables(f *testing.F) {
+	rng := rand.NewChaCha8([32]byte{})
+	for range 3 {
+		seed := make([]byte, 400)
+		_, _ = rng.Read(seed)
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		source := &choices{data}
+		rng := rand.New(source)
+		o := Options{MaxTasks: 1 + rng.IntN(10), MaxText: 1, Rules: Rules(rng.IntN(2))}
+		clusters := []*Cluster{New(o), New(o)}
+		for _, c := range clusters {
+			c.lanes.limit, c.hosts.limit, c.calls.limit = 2+rng.IntN(8), 2+rng.IntN(8), 2+rng.IntN(8)
+		}
+		for second := 0.0; len(source.left) > 0; second++ {
+			c := clusters[rng.IntN(2)]
+			switch rng.IntN(32) {
+			case 0:
+				c.Expire(int64(rng.IntN(1 << 50)))
+			case 1:
+				clusters[0].Merge(clusters[1])
+			case 2:
+				var b bytes.Buffer
+				if err := c.Snapshot(&b); err != nil {
+					t.Fatal(err)
+				}
+				restored := New(o)
+				if err := restored.Restore(&b); err != nil {
+					t.Fatal(err)
+				}
+				clusters[rng.IntN(2)] = restored
+			default:
+				e := random(rng, 12, second)
+				if rng.IntN(4) == 0 {
+					e.Kind = WorkerOnline + Kind(rng.IntN(4))
+				}
+				c.Apply(&e)
+			}
+		}
+		for _, c := range clusters {
+			audit(t, c)
+			read(c)
+		}
+	})
+}
+
+// read calls everything that readers call.
+func read(c *Cluster) {
+	c.Counts()
+	c.Names()
+	c.Workers()
+	for page := c.Tasks(Query{Limit: 3}); ; page = c.Tasks(Query{Limit: 3, From: page.Older, Text: "task"}) {
+		for _, task := range page.Tasks {
+			c.TaskEvents(task.ID)
+		}
+		if page.Older == nil {
+			return
+		}
+	}
 }

@@ -150,7 +150,7 @@ func lives(events []*wire) (all [][]*wire) {
 	for _, e := range events {
 		if anyIs(life, "received") {
 			newest := slices.MaxFunc(life, func(a, b *wire) int { return cmp.Compare(a.Clock, b.Clock) })
-			if e.Clock <= newest.Clock && e.micros() > newest.micros()+1_000_000 {
+			if e.Clock < newest.Clock && e.micros() > newest.micros()+1_000_000 {
 				all, life = append(all, life), nil
 			}
 		}

@@ -107,3 +107,17 @@ func TestDeliveriesTakenBack(t *testing.T) {
 		})
 	}
 }
+
+// TestAClockThatStandsStill has a worker that always says 1: then its wall clock tells.
+func TestAClockThatStandsStill(t *testing.T) {
+	t.Parallel()
+	c := state.New(state.Options{})
+	for _, e := range tell("received started retried received1 started1 succeeded") {
+		e.Clock, e.Micros = 1, t0+10*(e.Micros-t0)
+		apply(c, e)
+	}
+	got := mustTask(t, c, "a")
+	if len(got.Executions) != 2 || got.Executions[0].State != state.Retry || got.State != state.Success || got.StartedAt == 0 {
+		t.Errorf("got %s in executions %+v, want a RETRY and a SUCCESS", got.State, got.Executions)
+	}
+}
