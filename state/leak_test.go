@@ -232,12 +232,16 @@ func TestNamesBeyondTheBoundAreOne(t *testing.T) {
 	audit(t, c)
 }
 
-// choices is random numbers that a fuzzer chooses.
-type choices struct{ left []byte }
+// choices is random numbers that a fuzzer chooses, and after those a sequence.
+type choices struct {
+	left []byte
+	past uint64
+}
 
 func (c *choices) Uint64() uint64 {
 	if len(c.left) == 0 {
-		return 0
+		c.past += 0x9e3779b97f4a7c15
+		return c.past
 	}
 	b := c.left[0]
 	c.left = c.left[1:]
@@ -253,7 +257,7 @@ func FuzzTables(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		source := &choices{data}
+		source := &choices{left: data}
 		rng := rand.New(source)
 		o := Options{MaxTasks: 1 + rng.IntN(10), MaxText: 1, Rules: Rules(rng.IntN(2))}
 		clusters := []*Cluster{New(o), New(o)}
