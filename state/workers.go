@@ -280,7 +280,7 @@ func (c *Cluster) orphanReason(l clock.Lane, micros int64) string {
 	}
 	now := w.current()
 	switch {
-	case now.PID != l.PID && w.had(l.PID, now.First), w.forgot(l.PID) && micros < w.epochs[0].First:
+	case now.PID != l.PID && w.replaced(l.PID, now), w.forgot(l.PID) && micros < w.epochs[0].First:
 		return "its worker process has been replaced by a newer one"
 	case now.PID == l.PID && micros < now.First:
 		return "its worker process has restarted"
@@ -293,6 +293,14 @@ func (c *Cluster) orphanReason(l clock.Lane, micros int64) string {
 // had reports whether a process of that pid had begun before micros.
 func (w *worker) had(pid, micros int64) bool {
 	return slices.ContainsFunc(w.epochs, func(o life) bool { return o.PID == pid && o.First < micros })
+}
+
+// replaced reports whether a process of that pid had begun before now, and fell silent since: of two that live
+// under one node name, which Celery only warns of, neither replaces the other.
+func (w *worker) replaced(pid int64, now *life) bool {
+	return slices.ContainsFunc(w.epochs, func(o life) bool {
+		return o.PID == pid && o.First < now.First && (o.Last < now.First || now.Last-o.Last > minSilence)
+	})
 }
 
 // forgot reports whether there may have been a process of that pid before those that are remembered.

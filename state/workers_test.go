@@ -128,3 +128,19 @@ func TestTasksOfAProcessThatRestartedUnderItsPidAreOrphans(t *testing.T) {
 		t.Errorf("counted %d orphans, want 1", n)
 	}
 }
+
+func TestProcessesThatShareANodeNameAreNoOrphans(t *testing.T) {
+	t.Parallel()
+	c := apply(state.New(state.Options{}),
+		heartbeat(10, 1), ev(state.TaskReceived, "a", "w1", 10, 2), heartbeat(11, 3), ev(state.TaskReceived, "b", "w1", 11, 4))
+	for second := 5; second < 30; second += 2 {
+		apply(c, heartbeat(10, float64(second)), heartbeat(11, float64(second+1)))
+		if n := c.Counts().Orphaned; n != 0 {
+			t.Fatalf("second %d: %d orphans of two live processes", second, n)
+		}
+	}
+	apply(c, heartbeat(11, 41)) // and pid 10 has been silent
+	if a, b := mustTask(t, c, "a"), mustTask(t, c, "b"); !a.Orphaned || b.Orphaned {
+		t.Errorf("orphaned: %v and %v, want the silent process's task alone", a.Orphaned, b.Orphaned)
+	}
+}
