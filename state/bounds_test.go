@@ -118,3 +118,48 @@ func FuzzFold(f *testing.F) {
 		}
 	})
 }
+
+// TestATaskThatIsTriedForEver keeps the newest attempts.
+func TestATaskThatIsTriedForEver(t *testing.T) {
+	t.Parallel()
+	c := state.New(state.Options{})
+	second := 0.0
+	for attempt := range int64(2000) {
+		for _, kind := range []state.Kind{state.TaskReceived, state.TaskStarted, state.TaskRetried} {
+			second++
+			apply(c, retry(ev(kind, "a", "w1", 10, second), attempt))
+		}
+	}
+	got := mustTask(t, c, "a")
+	if got.State != state.Retry || *got.Retries != 1999 || got.RetriedAt != at(second) || len(got.Executions) > 64 {
+		t.Errorf("got %s of attempt %d in %d executions", got.State, *got.Retries, len(got.Executions))
+	}
+	if _, lost := c.Capped(); lost != 6000-64 {
+		t.Errorf("%d events counted as not kept, want %d", lost, 6000-64)
+	}
+}
+
+func TestFamiliesOfAnyShape(t *testing.T) {
+	t.Parallel()
+	child := func(id, parent, root string, second float64) state.Event {
+		e := ev(state.TaskReceived, id, "w1", 10, second)
+		e.ParentID, e.RootID, e.Present = parent, root, e.Present|state.FieldParentID|state.FieldRootID
+		return e
+	}
+	c := apply(state.New(state.Options{}),
+		child("a", "b", "b", 1), child("b", "a", "a", 2), // each other's parent
+		child("self", "self", "self", 3),
+		child("ABC", "abc", "abc", 4), child("abc", "ABC", "ABC", 5)) // other ids, not the same
+	for i := range 10_000 {
+		apply(c, child(fmt.Sprint("child", i), "crowd", "crowd", float64(i+10)))
+	}
+	apply(c, ev(state.TaskReceived, "crowd", "w1", 10, 20_000))
+	for id, want := range map[string]int{"a": 1, "b": 1, "self": 0, "ABC": 1, "abc": 1, "crowd": 1000} {
+		if got := len(mustTask(t, c, id).Children); got != want {
+			t.Errorf("%s lists %d children, want %d", id, got, want)
+		}
+	}
+	if page := c.Tasks(state.Query{Root: "crowd", Limit: 500}); len(page.Tasks) != 500 || page.Older == nil {
+		t.Errorf("%d tasks of the crowd on the first page, want 500 and more to come", len(page.Tasks))
+	}
+}

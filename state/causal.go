@@ -160,14 +160,14 @@ func (f *causal) life(events []*record) {
 // out returns the run that a task-started or task-retried belongs to, of those that a process has begun so
 // far: the one of the earliest attempt that is still out. A worker with a free child may receive the next
 // attempt before it tells that the last one has started, and may even have run it to its end before it
-// reports the retry that led to it (seen with Celery 5.7). What was taken back unstarted and delivered
-// again, as after a lost connection, is not out.
+// reports the retry that led to it (seen with Celery 5.7).
 func (f *causal) out(runs []run, kind Kind) *run {
 	var best *run
+	newest := &runs[len(runs)-1]
 	for i := range runs {
 		r := &runs[i]
-		unstarted := r.stands[TaskStarted] == nil
-		if r.ended() || kind == TaskStarted && !unstarted || unstarted && f.returnedBefore(r) {
+		started := r.stands[TaskStarted] != nil
+		if r.ended() || kind == TaskStarted && started || r.received && f.past(r, started, newest) {
 			continue
 		}
 		if best == nil || r.attempt <= best.attempt {
@@ -175,17 +175,22 @@ func (f *causal) out(runs []run, kind Kind) *run {
 		}
 	}
 	if best == nil {
-		return &runs[len(runs)-1]
+		return newest
 	}
 	return best
 }
 
-// returnedBefore reports whether the attempt was received again after the run r had received it.
-func (f *causal) returnedBefore(r *run) bool {
-	received := r.stands[TaskReceived]
-	return received != nil && slices.ContainsFunc(f.steps, func(e *record) bool {
-		return e.kind == TaskReceived && e.n == received.n && e.micros > received.micros
-	})
+// past reports whether no report of the run r will come any more: it was taken back before it started, as after a
+// lost connection, and delivered again; or the attempt after it was missed, and so were its reports.
+func (f *causal) past(r *run, started bool, newest *run) bool {
+	again, next := false, r.attempt >= newest.attempt
+	for _, e := range f.steps {
+		if e.kind == TaskReceived {
+			again = again || int64(e.n) == r.attempt && e.micros > r.stands[TaskReceived].micros
+			next = next || int64(e.n) == r.attempt+1
+		}
+	}
+	return again && !started || !next
 }
 
 // final reports whether the run ended for good, other than by a retry.

@@ -178,14 +178,16 @@ func executions(p process, life, received []*wire) (runs []*run, discarded []*wi
 			continue
 		case e.is("started", "retried"):
 			// A worker may be behind with its reports: they are of the earliest attempt that is still out. A
-			// delivery that was taken back before it started is not.
+			// delivery that was taken back before it started is not, nor one whose next attempt was missed.
 			var earliest *run
 			for _, r := range runs {
-				started := anyIs(r.events, "started")
-				returned := slices.ContainsFunc(received, func(o *wire) bool {
-					return r.events[0].is("received") && o.Retries == r.attempt && o.micros() > r.events[0].micros()
-				})
-				if r.ended() || started && e.is("started") || !started && returned {
+				started, again, next := anyIs(r.events, "started"), false, r.attempt >= runs[len(runs)-1].attempt
+				for _, o := range received {
+					again = again || o.Retries == r.attempt && o.micros() > r.events[0].micros()
+					next = next || o.Retries == r.attempt+1
+				}
+				past := r.events[0].is("received") && (again && !started || !next)
+				if r.ended() || started && e.is("started") || past {
 					continue
 				}
 				if earliest == nil || r.attempt <= earliest.attempt {

@@ -84,6 +84,10 @@ func TestDeliveriesTakenBack(t *testing.T) {
 			"w1-received-0 w1-started-0 w2-received-0 w2-started-0 w2-retried-0 w1-received-1 w1-retried-0 w1-started-1",
 			[]string{"w1 RETRY", "w2 RETRY", "w1 STARTED"},
 		},
+		"and all else was missed up to the third attempt": {
+			"w1-received-0 w1-received-2 w1-started-2 w1-retried-2 w1-received-3 w1-started-3",
+			[]string{"w1 RECEIVED", "w1 RETRY", "w1 STARTED"},
+		},
 		"and its start was never seen": {
 			"w1-received-0 w1-received-1 w1-retried-0 w1-started-1",
 			[]string{"w1 RETRY", "w1 STARTED"},
