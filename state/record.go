@@ -53,7 +53,6 @@ type shown struct {
 	sent   uint32 // call of the task-sent that it came from
 	worker uint32 // number of its node name in hosts
 	lane   uint32 // process of the newest execution
-	begun  int64  // timestamp of that execution's first event
 	count  uint16 // records in the chain; here, since the row would be 8 bytes longer otherwise
 	state  stateCode
 	marks  marks

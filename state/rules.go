@@ -36,7 +36,7 @@ func (u *causalRules) show(records []*record) shown {
 		s.sent = sent.call
 	}
 	if run := u.fold.newest(); run != nil {
-		s.state, s.lane, s.begun = stateOf(run.strongest()), run.lane, run.first
+		s.state, s.lane = stateOf(run.strongest()), run.lane
 		if run.ended() {
 			s.marks |= ended
 		}

@@ -100,7 +100,7 @@ func (c *Cluster) orphans(lane uint32, running int) int {
 			if e.worker != worker || e.marks&ended != 0 || c.rows.at(e.row).lane != lane {
 				continue
 			}
-			if c.orphanReason(l, c.rows.at(e.row).begun) != "" {
+			if c.task(c.rows.at(e.row)).Orphaned {
 				n++
 			}
 			running--

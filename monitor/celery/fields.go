@@ -192,7 +192,6 @@ func taskField(key string) (f field, known bool) {
 }
 
 // workerField finds a key of worker events.
-// workerField finds a key of worker events.
 func workerField(key string) (f field, known bool) {
 	f = field{kind: number}
 	switch key {
