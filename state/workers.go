@@ -9,8 +9,8 @@ import (
 	"github.com/umbelhq/umbel/clock"
 )
 
-// worker is what is known of one node name: the lives of its processes. All of it is a maximum
-// over events, so arrival order cannot matter.
+// worker is what is known of one node name: the lives of its processes. All of it is a maximum over events, so
+// arrival order cannot matter, but for where the lives of a reused pid are told apart.
 type worker struct {
 	name    string
 	epochs  []life // by first timestamp; the newest maxEpochs
