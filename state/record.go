@@ -44,6 +44,7 @@ type row struct {
 
 	head, tail uint32 // chain of records
 	relation   uint32 // root and parent, 0 if it has neither beyond itself
+	count      uint16 // records in the chain
 	shown
 }
 
@@ -53,7 +54,6 @@ type shown struct {
 	sent   uint32 // call of the task-sent that it came from
 	worker uint32 // number of its node name in hosts
 	lane   uint32 // process of the newest execution
-	count  uint16 // records in the chain; here, since the row would be 8 bytes longer otherwise
 	state  stateCode
 	marks  marks
 }

@@ -295,7 +295,6 @@ func (c *Cluster) show(i uint32, r *row, e *Event) {
 	id, worker := r.marks&foreign, r.worker
 	r.shown = c.rules.show(c.scratch)
 	r.marks |= id
-	r.count = uint16(len(c.scratch))
 	r.worker = 0
 	if r.lane != 0 {
 		r.worker = c.hosts.acquire(c.lanes.key(r.lane).Hostname)
