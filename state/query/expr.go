@@ -1,0 +1,136 @@
+// Package query is the language in which tasks are asked for: it reads queries, writes them in one
+// canonical form, and decides whether a task matches. Stores compile the same expressions into their
+// own terms. It does no I/O and reads no wall clock.
+package query
+
+import "time"
+
+// Field is what a term looks at.
+type Field uint8
+
+// The fields of a task. Any is a term without a field: it looks at the start of the id, the name, and all
+// texts.
+const (
+	Any Field = iota + 1
+	// Exact values with wildcards.
+	ID
+	Name
+	Worker
+	Queue
+	Client
+	Exchange
+	RoutingKey
+	Root
+	Parent
+	// One of a set.
+	State
+	Is
+	// Texts, of which a part is looked for.
+	Args
+	Kwargs
+	Result
+	Exception
+	Traceback
+	// Times.
+	Sent
+	Received
+	Started
+	Finished
+	Updated
+	ETA
+	Expires
+	// Durations.
+	Wait
+	Run
+	// Whole numbers.
+	Retries
+	Clock
+)
+
+// Type is the kind of values that a field has.
+type Type uint8
+
+// The types of fields.
+const (
+	Word     Type = iota + 1 // exact, with * for any characters
+	Set                      // one of a few words
+	Text                     // contains
+	Time                     // µs since 1970 UTC
+	Duration                 // µs
+	Number                   // an integer
+)
+
+// Expr is a parsed query: And, Or, Not or Term. An empty And matches everything.
+type Expr interface{ expr() }
+
+// And matches where all do.
+type And []Expr
+
+// Or matches where any does. It has at least two.
+type Or []Expr
+
+// Not matches where X does not. A term on what is not known of a task does not match, so its
+// negation does.
+type Not struct{ X Expr }
+
+// Term matches where the field has any of the values, of which there is at least one.
+type Term struct {
+	Field  Field
+	Values []Value
+}
+
+func (And) expr()  {}
+func (Or) expr()   {}
+func (Not) expr()  {}
+func (Term) expr() {}
+
+// Value is what a term compares with. Which fields count depends on Match.
+type Value struct {
+	Match    Match
+	Text     string // Exact, Pattern, Contains
+	Min, Max Bound  // Range
+}
+
+// Match is a way of comparing.
+type Match uint8
+
+// The ways of comparing. Text is compared by case where it is Exact or a Pattern of a Word, and without
+// regard to case elsewhere. A Pattern has * for any run of characters and no other magic.
+const (
+	Exact Match = iota + 1
+	Pattern
+	Contains
+	Range
+)
+
+// Bound is an end of a range. Both ends of a range are optional.
+type Bound struct {
+	Set       bool
+	Exclusive bool
+	Relative  bool  // N is a distance in µs from now, negative before it
+	N         int64 // µs or a plain number, by the field's type
+}
+
+// At returns the bound's value as of now.
+func (b Bound) At(now time.Time) int64 {
+	if b.Relative {
+		return now.UnixMicro() + b.N
+	}
+	return b.N
+}
+
+// Is values.
+const (
+	IsActive      = "active"      // not finished
+	IsFinished    = "finished"    // SUCCESS, FAILURE, REVOKED or REJECTED
+	IsRetried     = "retried"     // has been retried at least once
+	IsRedelivered = "redelivered" // an attempt was received more than once
+	IsOrphaned    = "orphaned"    // its process ended without a word
+	IsTruncated   = "truncated"   // some text was cut
+)
+
+// Sort is an order of a list. The zero value is newest change first.
+type Sort struct {
+	Field     Field // 0, or one of Sent, Received, Started, Finished, Wait, Run, Retries; tasks without it are left out
+	Ascending bool
+}
