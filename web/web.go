@@ -17,7 +17,9 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/static"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/api"
@@ -30,6 +32,11 @@ type Backend interface {
 	Changed() <-chan struct{}
 	Health() monitor.Health
 	Rates() monitor.Rates
+	Tasks(ctx context.Context, r store.Request) (store.Page, error)
+	Task(ctx context.Context, id string) (state.Task, error)
+	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
+	Count(ctx context.Context, q query.Query) (store.Count, error)
+	Store() store.Store
 }
 
 // Options of a Handler. Backend is required.
