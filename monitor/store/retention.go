@@ -7,8 +7,17 @@ import (
 
 // Retention removes what is older than its rules. Active tasks are never removed.
 type Retention interface {
+	// Rules returns the rules in force.
+	Rules() Rules
+	// Today is the moment that Run measures ages against: now by the wall clock, but never further beyond
+	// the newest task than for how long that has been the newest. So a clock that is set forward by
+	// mistake removes nothing.
+	Today(ctx context.Context) (time.Time, error)
 	// Prunable says what the rules would remove now.
 	Prunable(ctx context.Context, now time.Time) (Plan, error)
+	// Prune removes what the rules say, a little in each transaction, until nothing is left to remove. It
+	// calls done after each of them.
+	Prune(ctx context.Context, now time.Time, done func(Pruned)) error
 }
 
 // Rules say how long to keep what. 0 is for ever.
@@ -21,8 +30,19 @@ type Rules struct {
 
 // Plan is what retention would remove.
 type Plan struct {
-	Succeeded, Failed, Events Count // tasks; Events: tasks that lose events
-	Size                      Count // tasks beyond those, to get below MaxSize
-	Oldest                    time.Time
-	Bytes                     int64 // about how much the file has free afterwards
+	Succeeded, Failed Count // tasks that are too old
+	Events            Count // tasks that are old enough to lose events
+	Size              Count // tasks beyond those, to get below MaxSize, by estimate
+	Bytes             int64 // about how much they take on disk
+
+	Tasks  int       // that are kept now, in all
+	Oldest time.Time // when the finished task ended that ended first, zero if there is none
+	Used   int64     // bytes in use on disk: less than the size of the file while some wait to be given back
+}
+
+// Pruned is what one transaction has removed.
+type Pruned struct {
+	Tasks  []string // ids of tasks
+	Events int      // tasks that lost events
+	Bytes  int64    // given back to the file system
 }
