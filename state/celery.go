@@ -12,7 +12,7 @@ func (u *celeryRules) stamp(e *Event) int64 {
 	return u.c.clock.Celery(e.Clock, e.Kind == TaskSent, !e.Has(FieldClock))
 }
 
-func (u *celeryRules) repeats(*row, *record) bool { return false }
+func (u *celeryRules) repeats(*row, *record) uint32 { return 0 }
 
 // precedence of Celery's states (celery/states.py): lower wins. Custom ones share the place of None.
 func precedence(s stateCode) int {

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -259,7 +258,7 @@ func FuzzTables(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		source := &choices{left: data}
 		rng := rand.New(source)
-		o := Options{MaxTasks: 1 + rng.IntN(10), MaxText: 1, Rules: Rules(rng.IntN(2))}
+		o := Options{MaxTasks: 1 + rng.IntN(10), MaxText: 1, Rules: Rules(rng.IntN(2)), Track: true}
 		clusters := []*Cluster{New(o), New(o)}
 		for _, c := range clusters {
 			c.lanes.limit, c.hosts.limit, c.calls.limit = 2+rng.IntN(8), 2+rng.IntN(8), 2+rng.IntN(8)
@@ -272,15 +271,15 @@ func FuzzTables(f *testing.F) {
 			case 1:
 				clusters[0].Merge(clusters[1])
 			case 2:
-				var b bytes.Buffer
-				if err := c.Snapshot(&b); err != nil {
+				other := clusters[rng.IntN(2)]
+				for _, u := range c.TakeUnsaved(rng.IntN(4)) {
+					if err := other.Load(u.View.ID, u.Events); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := c.Saved(rng.IntN(2) == 0, nil); err != nil {
 					t.Fatal(err)
 				}
-				restored := New(o)
-				if err := restored.Restore(&b); err != nil {
-					t.Fatal(err)
-				}
-				clusters[rng.IntN(2)] = restored
 			default:
 				e := random(rng, 12, second)
 				if rng.IntN(4) == 0 {

@@ -104,6 +104,15 @@ func (o *order) split(chunk, i int) (int, int) {
 	return chunk, i
 }
 
+// update replaces the entry of e's clock and row.
+func (o *order) update(e entry) {
+	chunk, i := o.find(e)
+	if chunk >= len(o.chunks) || i >= len(o.chunks[chunk]) || o.chunks[chunk][i].row != e.row {
+		panic("state: order has lost a row")
+	}
+	o.chunks[chunk][i] = e
+}
+
 // remove takes out the entry of e's clock and row.
 func (o *order) remove(e entry) {
 	chunk, i := o.find(e)

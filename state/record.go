@@ -64,6 +64,11 @@ const (
 	redelivered marks = 1 << iota
 	ended             // the newest execution has ended
 	foreign           // the id is no UUID: the key is a digest of it
+	unsaved           // changed since it was taken to be saved
+	saving            // taken to be saved, outcome unknown
+	stored            // saved, with no event that is not held
+
+	folded = redelivered | ended // what events decide
 )
 
 // relation ties a task into its workflow.

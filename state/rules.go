@@ -17,16 +17,16 @@ func (u *causalRules) stamp(e *Event) int64 {
 
 // repeats compares identities: process, raw clock, kind with attempt or custom state, and the timestamp, which
 // tells the lives of a reused pid apart. An event whose timestamp was unusable has none at any receipt.
-func (u *causalRules) repeats(r *row, e *record) bool {
+func (u *causalRules) repeats(r *row, e *record) uint32 {
 	for i := r.head; i != 0; {
 		o := u.c.records.at(i)
 		if o.lane == e.lane && o.clock == e.clock && o.kind == e.kind && o.n == e.n &&
 			(o.micros == e.micros || o.flags&e.flags&retimed != 0) {
-			return true
+			return i
 		}
 		i = o.next
 	}
-	return false
+	return 0
 }
 
 func (u *causalRules) show(records []*record) shown {

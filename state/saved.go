@@ -1,9 +1,11 @@
 package state
 
-import "errors"
-
-// ErrSaved is returned for bytes that are no saved events of a known version.
-var ErrSaved = errors.New("not saved events")
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+)
 
 // Unsaved is a task that has changed since it was last saved.
 type Unsaved struct {
@@ -15,54 +17,358 @@ type Unsaved struct {
 // Change is what an event did to its task.
 type Change struct {
 	New                 bool   // it was not known yet
+	Clock               int64  // the repaired clock that it was given
 	Name, Worker, Queue string // of its task, as it shows now; empty if unknown
 	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen
 }
 
-// AppendEvent appends e, with the repaired clock it was given, in the form that Replay reads.
-func AppendEvent(b []byte, e *Event, repaired int64) []byte { panic("todo") }
+// savedEvent is an event of a task with the repaired clock that it was given on receipt.
+type savedEvent struct {
+	Event    Event
+	Repaired int64
+	Cut      bool        // some of its text is gone,
+	Family   *[2]taskKey // and with it perhaps the root and parent that the task has
+}
+
+// AppendEvent appends e, with the repaired clock it was given, in the form that Replay reads: the form's
+// number, the id as a text, then the event.
+func AppendEvent(b []byte, e *Event, repaired int64) []byte {
+	var c codec
+	b = append(b, savedForm)
+	b = c.text(b, e.ID)
+	c.begin(e.ID)
+	return c.append(b, &savedEvent{Event: *e, Repaired: repaired}, true)
+}
 
 // Replay folds in events that AppendEvent wrote, such that any that are known already change nothing, and
-// yields each with what it did.
-func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error { panic("todo") }
+// yields each with what it did. Events before the first that cannot be read are folded in beside the error.
+func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error {
+	r := savedReader{rest: string(journal)}
+	var s savedEvent
+	for len(r.rest) > 0 {
+		if r.byte() != savedForm {
+			return fmt.Errorf("replay journal: %w", ErrSaved)
+		}
+		id := r.text()
+		r.begin(id)
+		r.next(&s)
+		if r.bad {
+			return fmt.Errorf("replay journal: %w", ErrSaved)
+		}
+		s.Event.ID = id
+		c.RestoreClock(s.Repaired)
+		yield(&s.Event, c.apply(&s.Event, s.Repaired))
+	}
+	return nil
+}
 
-// Unsaved returns the number of tasks that have changed since they were last saved.
-func (c *Cluster) Unsaved() int { panic("todo") }
+// Unsaved returns the number of tasks that have changed since they were last saved, those being saved
+// included.
+func (c *Cluster) Unsaved() int { return c.unsaved.size() + len(c.saving) }
 
 // TakeUnsaved returns the n tasks that wait longest to be saved. They count as being saved, and are not
 // evicted, until Saved says what came of it.
-func (c *Cluster) TakeUnsaved(n int) []Unsaved { panic("todo") }
+func (c *Cluster) TakeUnsaved(n int) []Unsaved {
+	n = min(n, c.unsaved.size())
+	list := make([]Unsaved, 0, n)
+	for range n {
+		i := c.unsaved.pop()
+		c.mark(i, unsaved, saving)
+		c.saving = append(c.saving, i)
+		r := c.rows.at(i)
+		u := Unsaved{View: c.task(r), Stored: r.marks&stored != 0}
+		var whole bool
+		u.Events, whole = c.save(r)
+		u.Stored = u.Stored && whole
+		list = append(list, u)
+	}
+	return list
+}
+
+// mark takes marks from a row and gives it others, in its place in the order too.
+func (c *Cluster) mark(i uint32, take, give marks) {
+	r := c.rows.at(i)
+	r.marks = r.marks&^take | give
+	c.order.update(c.entryOf(i, r))
+}
+
+// save encodes the events of a row, and reports whether it still has all their text.
+func (c *Cluster) save(r *row) (b []byte, whole bool) {
+	whole = true
+	b = make([]byte, 1, 256)
+	b[0] = savedForm
+	c.codec.begin(c.id(r))
+	for i := r.head; i != 0; {
+		rec := c.records.at(i)
+		s := c.event(r, rec)
+		if rec.text != 0 && c.text.get(rec.text) == nil {
+			whole = false
+		}
+		b = c.codec.append(b, &s, false)
+		i = rec.next
+	}
+	return b, whole
+}
 
 // Saved ends what TakeUnsaved began: the tasks are saved, or, if ok is false, wait to be saved again, first
 // of all. Those of known were not written, since a store has events of them that may be missing here: these are
 // merged in.
-func (c *Cluster) Saved(ok bool, known map[string][]byte) error { panic("todo") }
+func (c *Cluster) Saved(ok bool, known map[string][]byte) error {
+	var failed error
+	again := c.saving[:0]
+	for _, i := range c.saving {
+		r := c.rows.at(i)
+		var events []byte
+		if ok && len(known) > 0 {
+			events = known[c.id(r)]
+		}
+		switch {
+		case !ok || events != nil:
+			if r.marks&unsaved == 0 {
+				again = append(again, i)
+			}
+			c.mark(i, saving, unsaved)
+		default:
+			c.mark(i, saving, stored)
+		}
+		if events != nil {
+			if err := c.Load(c.id(r), events); err != nil {
+				failed = err // it is written over next time: what cannot be read cannot be kept
+				c.mark(i, 0, stored)
+			}
+		}
+	}
+	c.unsaved.unpop(again)
+	c.saving = c.saving[:0]
+	c.crowded = c.options.MaxTasks
+	c.evict()
+	return failed
+}
+
+// touch notes that a row is to be saved.
+func (c *Cluster) touch(i uint32, r *row) {
+	if c.options.Track && r.marks&unsaved == 0 {
+		r.marks |= unsaved
+		c.unsaved.push(i)
+	}
+}
 
 // Load adds a task as it was saved. One that is held already gains the events that it lacks.
-func (c *Cluster) Load(id string, events []byte) error { panic("todo") }
+func (c *Cluster) Load(id string, events []byte) error {
+	r := &c.input
+	if len(events) == 0 || events[0] != savedForm {
+		return fmt.Errorf("load task: %w", ErrSaved)
+	}
+	*r = savedReader{codec: r.codec, rest: string(events[1:])}
+	r.begin(id)
+	c.loaded = c.loaded[:0]
+	for len(r.rest) > 0 {
+		c.loaded = append(c.loaded, savedEvent{})
+		s := &c.loaded[len(c.loaded)-1]
+		r.next(s)
+		if r.bad || !s.Event.Kind.Task() {
+			return fmt.Errorf("load task: %w", ErrSaved)
+		}
+		s.Event.ID = id
+	}
+	if len(c.loaded) == 0 {
+		return fmt.Errorf("load task: no events: %w", ErrSaved)
+	}
+	c.load(id)
+	return nil
+}
+
+// load adds the events of c.loaded to a task and shows it once.
+func (c *Cluster) load(id string) {
+	i, r, known := c.hold(id)
+	if known {
+		c.order.remove(c.entryOf(i, r))
+		c.tally.remove(r)
+	}
+	for n := range c.loaded {
+		s := &c.loaded[n]
+		c.RestoreClock(s.Repaired)
+		rec := c.record(&s.Event, s.Repaired)
+		if s.Cut {
+			rec.flags |= cut
+		}
+		if same := c.rules.repeats(r, &rec); same != 0 {
+			c.refresh(same, &s.Event)
+			c.release(&rec)
+			continue
+		}
+		if int(r.count) >= maxRecords {
+			c.thin(r)
+		}
+		c.append(r, &s.Event, rec)
+		c.rise(r)
+		c.relateAs(i, r, &s.Event)
+	}
+	c.show(r)
+	r.marks |= stored
+	c.order.insert(c.entryOf(i, r))
+	c.tally.add(r)
+	c.version++
+	if !known {
+		c.evict()
+	}
+}
+
+// refresh gives a record its text again, if that is gone.
+func (c *Cluster) refresh(i uint32, e *Event) {
+	if rec := c.records.at(i); rec.text != 0 && c.text.get(rec.text) == nil {
+		c.entry, _ = appendEntry(c.entry[:0], e)
+		rec.text = c.text.add(c.entry)
+	}
+}
 
 // SetHorizon says that tasks up to a position are kept elsewhere only.
-func (c *Cluster) SetHorizon(p Position) { panic("todo") }
+func (c *Cluster) SetHorizon(p Position) {
+	if c.horizon == nil || c.horizon.compare(p) < 0 {
+		c.horizon = &p
+	}
+}
 
-// Horizon is the newest position of a task that is not held since it was evicted or never loaded, zero if
-// all are.
-func (c *Cluster) Horizon() Position { panic("todo") }
+// Horizon is the newest position of a task that was evicted or never loaded, nil if all are held. A task
+// that has changed since then is held again, but its position may be below.
+func (c *Cluster) Horizon() *Position { return c.horizon }
 
 // Forget drops tasks that were removed elsewhere, but for those that changed since they were saved.
-func (c *Cluster) Forget(ids []string) { panic("todo") }
+func (c *Cluster) Forget(ids []string) {
+	for _, id := range ids {
+		k, _ := key(id)
+		if i, ok := c.index[k]; ok && c.rows.at(i).marks&(unsaved|saving) == 0 {
+			c.drop(i)
+			c.version++
+		}
+	}
+}
 
-// Unfold returns the task and its events, by stamp, that saved events tell of. Children, and what the
-// lives of workers decide, are not known.
-func Unfold(id string, events []byte) (Task, []TaskEvent, error) { panic("todo") }
+// Changed reports whether the task is held and has changed since it was saved.
+func (c *Cluster) Changed(id string) bool {
+	r := c.row(id)
+	return r != nil && r.marks&(unsaved|saving) != 0
+}
 
-// Thin returns saved events without those that no execution shows, and whether there were any.
-func Thin(id string, events []byte) (thin []byte, less bool, err error) { panic("todo") }
+// UnsavedTasks returns copies of the n tasks that have changed since they were saved which follow from in
+// the list, towards older ones or newer ones; nil is the newest, or oldest, end.
+func (c *Cluster) UnsavedTasks(from *Position, newer bool, n int) []Task {
+	chunk, i := c.place(Query{From: from, Newer: newer})
+	var list []Task
+	visit := func(e *entry) {
+		if e.marks&(unsaved|saving) != 0 && len(list) < n {
+			list = append(list, c.task(c.rows.at(e.row)))
+		}
+	}
+	left := c.Unsaved()
+	if newer {
+		c.order.oldest(chunk, i, func(run []entry) bool {
+			for n := range run {
+				visit(&run[n])
+			}
+			return len(list) < min(n, left)
+		})
+		return list
+	}
+	c.order.newest(chunk, i, func(run []entry) bool {
+		for n := len(run) - 1; n >= 0; n-- {
+			visit(&run[n])
+		}
+		return len(list) < min(n, left)
+	})
+	return list
+}
 
 // SaveWorkers calls f with every worker that changed since it was last saved, as JSON.
-func (c *Cluster) SaveWorkers(f func(name string, saved []byte)) error { panic("todo") }
+func (c *Cluster) SaveWorkers(f func(name string, saved []byte)) error {
+	for _, w := range c.workers {
+		if !w.changed {
+			continue
+		}
+		b, err := json.Marshal(w.saved())
+		if err != nil {
+			return fmt.Errorf("save worker: %w", err)
+		}
+		w.changed = false
+		f(w.name, b)
+	}
+	return nil
+}
 
 // LoadWorker merges in a worker as it was saved.
-func (c *Cluster) LoadWorker(saved []byte) error { panic("todo") }
+func (c *Cluster) LoadWorker(saved []byte) error {
+	var s savedWorker
+	if err := json.Unmarshal(saved, &s); err != nil {
+		return fmt.Errorf("load worker: %w", err)
+	}
+	if len(s.Lives) == 0 {
+		return fmt.Errorf("load worker: no life: %w", ErrSaved)
+	}
+	c.join(s)
+	c.now = max(c.now, s.Heard)
+	c.workers[symbol(s.Name)].changed = false
+	return nil
+}
+
+// savedWorker is a worker as it is saved.
+type savedWorker struct {
+	Name                        string
+	Lives                       []life
+	Dropped, Heard, Beat, Clock int64
+}
+
+// saved copies what is saved of a worker. JSON has no number that is not finite.
+func (w *worker) saved() savedWorker {
+	s := savedWorker{w.name, slices.Clone(w.epochs), w.dropped, w.heard, w.beat, w.clock}
+	for i := range s.Lives {
+		r := &s.Lives[i].Report
+		if finite(r.Freq) != r.Freq {
+			r.Freq, r.Has = 0, r.Has&^FieldFreq
+		}
+		for n, l := range r.Load {
+			r.Load[n] = finite(l)
+		}
+	}
+	return s
+}
+
+func finite(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return f
+}
 
 // RestoreClock sets the receiver's clock to at least n.
-func (c *Cluster) RestoreClock(n int64) { panic("todo") }
+func (c *Cluster) RestoreClock(n int64) { c.clock.Restore(max(n, c.clock.Value())) }
+
+// fifo is a queue of rows.
+type fifo struct {
+	rows []uint32
+	head int
+}
+
+func (q *fifo) size() int { return len(q.rows) - q.head }
+
+func (q *fifo) push(i uint32) {
+	if q.head > 1024 && q.head > len(q.rows)/2 {
+		q.rows = append(q.rows[:0], q.rows[q.head:]...)
+		q.head = 0
+	}
+	q.rows = append(q.rows, i)
+}
+
+func (q *fifo) pop() uint32 {
+	i := q.rows[q.head]
+	q.head++
+	return i
+}
+
+// unpop puts rows back before all others.
+func (q *fifo) unpop(rows []uint32) {
+	if len(rows) == 0 {
+		return
+	}
+	q.rows = slices.Concat(rows, q.rows[q.head:])
+	q.head = 0
+}

@@ -15,6 +15,7 @@ type Options struct {
 	MaxTasks int   // tasks kept in memory; 0 means 1,000,000
 	MaxText  int64 // bytes of args, results and tracebacks kept; 0 means 512 MiB
 	Rules    Rules // zero value: Causal
+	Track    bool  // tasks are saved elsewhere: Unsaved tells which, and only saved ones are evicted
 }
 
 // Rules chooses how the events of a task become its state.
@@ -31,8 +32,8 @@ const (
 type rules interface {
 	// stamp gives an event its repaired clock.
 	stamp(e *Event) int64
-	// repeats reports whether the event says what one of the task's records already says.
-	repeats(r *row, e *record) bool
+	// repeats returns the one of the task's records that says what the event says, 0 if none does.
+	repeats(r *row, e *record) uint32
 	// show folds the records of a task, in order of arrival, into what its row shows.
 	show(records []*record) shown
 	// fill folds the records of a task into a full copy of it.
@@ -81,8 +82,16 @@ type Cluster struct {
 	evicted uint64
 	lost    uint64 // events not kept since their task had too many
 
+	unsaved fifo     // rows that changed since they were taken to be saved, longest first
+	saving  []uint32 // rows taken to be saved
+	horizon *Position
+	crowded int // number of tasks above which to look for some to evict
+
 	scratch []*record
 	entry   []byte
+	codec   codec
+	input   savedReader
+	loaded  []savedEvent
 }
 
 // New returns an empty cluster.
@@ -105,6 +114,7 @@ func New(o Options) *Cluster {
 		calls:    newTable(maxCalls, call{name: otherKey}, cloneCall),
 		states:   newStateNames(),
 		workers:  make(map[string]*worker),
+		crowded:  o.MaxTasks,
 	}
 	c.order.less = c.rowBefore
 	if o.Rules == Celery {
@@ -135,47 +145,58 @@ func (c *Cluster) Version() uint64 { return c.version }
 // Clock returns the receiver's Lamport clock.
 func (c *Cluster) Clock() int64 { return c.clock.Value() }
 
-// Apply folds one event in. It copies what it keeps. Events that are neither of a task nor of
-// a worker change nothing.
-func (c *Cluster) Apply(e *Event) {
+// Apply folds one event in, and says what it did. It copies what it keeps. Events that are neither of a task
+// nor of a worker change nothing.
+func (c *Cluster) Apply(e *Event) Change {
 	if len(e.Hostname) > maxSymbol {
 		short := *e
 		short.Hostname = symbol(e.Hostname)
 		e = &short
 	}
+	return c.apply(e, c.rules.stamp(e))
+}
+
+// apply folds in an event with the repaired clock it was given.
+func (c *Cluster) apply(e *Event, repaired int64) Change {
 	c.now = max(c.now, e.ReceivedMicros)
-	repaired := c.rules.stamp(e)
+	ch := Change{Clock: repaired}
 	switch {
 	case e.Kind.Task():
-		c.applyTask(e, repaired, 0)
+		c.applyTask(e, repaired, 0, &ch)
 		if e.Kind != TaskSent {
 			c.heard(e, repaired)
 		}
 	case e.Kind.Worker():
 		c.applyWorker(e, repaired)
+		ch.New = true
 	}
+	return ch
 }
 
-// applyTask adds the event to its task and shows the task anew.
-func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags) {
-	k, digested := key(e.ID)
-	i, known := c.index[k]
+// hold returns the row of a task, a new one if it is not known.
+func (c *Cluster) hold(id string) (i uint32, r *row, known bool) {
+	k, digested := key(id)
+	i, known = c.index[k]
 	if !known {
 		i = c.rows.alloc()
-		r := c.rows.at(i)
+		r = c.rows.at(i)
 		r.id = k
 		if digested {
 			r.marks |= foreign
-			c.foreign[k] = strings.Clone(e.ID)
+			c.foreign[k] = strings.Clone(id)
 		}
 		c.index[k] = i
 	}
-	r := c.rows.at(i)
+	return i, c.rows.at(i), known
+}
+
+// applyTask adds the event to its task and shows the task anew.
+func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Change) {
+	i, r, known := c.hold(e.ID)
 	rec := c.record(e, repaired)
 	rec.flags |= flags
-	if known && c.rules.repeats(r, &rec) {
-		c.lanes.release(rec.lane)
-		c.calls.release(rec.call)
+	if known && c.rules.repeats(r, &rec) != 0 {
+		c.release(&rec)
 		return
 	}
 	if known {
@@ -186,12 +207,53 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags) {
 		c.thin(r)
 	}
 	c.append(r, e, rec)
-	c.show(i, r, e)
+	c.rise(r)
+	c.show(r)
+	c.relateAs(i, r, e)
+	c.touch(i, r)
 	c.order.insert(c.entryOf(i, r))
 	c.tally.add(r)
 	c.version++
-	if !known && len(c.index) > c.options.MaxTasks {
+	c.tell(ch, r)
+	if !known {
 		c.evict()
+	}
+}
+
+// release gives back what a record holds that is not kept.
+func (c *Cluster) release(rec *record) {
+	c.lanes.release(rec.lane)
+	c.calls.release(rec.call)
+}
+
+// tell describes the change that the newest record of a row made.
+func (c *Cluster) tell(ch *Change, r *row) {
+	ch.New = true
+	ch.Name, ch.Queue = c.calls.key(r.name).name, c.calls.key(r.sent).queue
+	if r.worker != 0 {
+		ch.Worker = c.hosts.key(r.worker)
+	}
+	e := c.records.at(r.tail)
+	if e.kind != TaskStarted {
+		return
+	}
+	var sent, received *record
+	for i := r.head; i != 0; {
+		o := c.records.at(i)
+		switch {
+		case o.kind == TaskSent && (sent == nil || o.n > sent.n):
+			sent = o
+		case o.kind == TaskReceived && o.lane == e.lane && (received == nil || o.micros > received.micros):
+			received = o
+		}
+		i = o.next
+	}
+	from := received
+	if sent != nil && (received == nil || sent.n == received.n) {
+		from = sent
+	}
+	if from != nil {
+		ch.WaitMicros = e.micros - from.micros
 	}
 }
 
@@ -252,29 +314,21 @@ func (c *Cluster) append(r *row, e *Event, rec record) {
 // thin makes room in a task that sends events without end: its oldest custom record goes, else
 // its oldest after the first.
 func (c *Cluster) thin(r *row) {
-	victim, before := uint32(0), uint32(0)
-	for prev, i := r.head, c.records.at(r.head).next; i != 0; prev, i = i, c.records.at(i).next {
+	victim := uint32(0)
+	for i := c.records.at(r.head).next; i != 0; i = c.records.at(i).next {
 		if victim == 0 || c.records.at(i).kind == TaskCustom {
-			victim, before = i, prev
+			victim = i
 		}
 		if c.records.at(i).kind == TaskCustom {
 			break
 		}
 	}
-	rec := c.records.at(victim)
-	c.records.at(before).next = rec.next
-	if r.tail == victim {
-		r.tail = before
-	}
-	c.free(victim)
-	r.count--
+	c.remove(r, victim)
 	c.lost++
 }
 
 func (c *Cluster) free(i uint32) {
-	rec := c.records.at(i)
-	c.lanes.release(rec.lane)
-	c.calls.release(rec.call)
+	c.release(c.records.at(i))
 	c.records.release(i)
 }
 
@@ -289,22 +343,30 @@ func (c *Cluster) chain(r *row, scratch []*record) []*record {
 	return scratch
 }
 
-// show decides anew what the row shows, after e.
-func (c *Cluster) show(i uint32, r *row, e *Event) {
+// show decides anew what the row shows.
+func (c *Cluster) show(r *row) {
 	c.scratch = c.chain(r, c.scratch)
-	id, worker := r.marks&foreign, r.worker
+	kept, worker := r.marks&^folded, r.worker
 	r.shown = c.rules.show(c.scratch)
-	r.marks |= id
+	r.marks |= kept
 	r.worker = 0
 	if r.lane != 0 {
 		r.worker = c.hosts.acquire(c.lanes.key(r.lane).Hostname)
 	}
 	c.hosts.release(worker)
+}
+
+// rise gives the row the stamp of its newest record, if that is later than its own.
+func (c *Cluster) rise(r *row) {
 	if newest := c.records.at(r.tail); r.origin == 0 || c.after(newest, r) {
 		c.lanes.retain(newest.lane)
 		c.lanes.release(r.origin)
 		r.clock, r.micros, r.origin = newest.repaired, newest.micros, newest.lane
 	}
+}
+
+// relateAs ties the task into its workflow as the event says.
+func (c *Cluster) relateAs(i uint32, r *row, e *Event) {
 	var root, parent taskKey
 	if e.Has(FieldRootID) {
 		root, _ = key(e.RootID)
@@ -349,19 +411,25 @@ func (c *Cluster) entryOf(i uint32, r *row) entry {
 }
 
 // evict drops the oldest finished tasks, then the oldest of all, until a hundredth of the room is free: looking
-// for them costs a walk through the order, which many new tasks must share.
+// for them costs a walk through the order, which many new tasks must share. Where tasks are saved elsewhere,
+// those that are not yet stay.
 func (c *Cluster) evict() {
+	if len(c.index) <= c.crowded {
+		return
+	}
 	surplus := len(c.index) - c.options.MaxTasks + c.options.MaxTasks/100
 	finished := min(surplus, c.tally.finished())
 	victims := make([]uint32, 0, surplus)
 	var active []uint32
 	c.order.oldest(0, 0, func(run []entry) bool {
 		for _, e := range run {
-			if c.states.final(e.state) {
+			switch {
+			case c.options.Track && e.marks&(unsaved|saving) != 0:
+			case c.states.final(e.state):
 				if len(victims) < finished {
 					victims = append(victims, e.row)
 				}
-			} else if len(active) < surplus-finished {
+			case len(active) < surplus-finished:
 				active = append(active, e.row)
 			}
 		}
@@ -369,9 +437,13 @@ func (c *Cluster) evict() {
 	})
 	victims = append(victims, active...)
 	for _, i := range victims {
+		if c.options.Track {
+			c.SetHorizon(c.position(c.rows.at(i)))
+		}
 		c.drop(i)
 	}
 	c.evicted += uint64(len(victims))
+	c.crowded = max(c.options.MaxTasks, len(c.index)+c.options.MaxTasks/100)
 }
 
 // drop forgets a task.

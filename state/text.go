@@ -26,6 +26,14 @@ func newTextLog(maxBytes int64) *textLog {
 	return &textLog{keep: int(max(maxBytes/textChunk, 2))}
 }
 
+// reset drops everything. What was stored before is gone, and positions begin anew.
+func (t *textLog) reset() {
+	if len(t.chunks) > 0 {
+		t.chunks = append(t.chunks[:0], t.chunks[0][:0])
+	}
+	t.first = 0
+}
+
 // add stores an entry and returns its position, above 0.
 func (t *textLog) add(entry []byte) int64 {
 	last := len(t.chunks) - 1

@@ -167,6 +167,7 @@ type Query struct {
 // Position is a place in the list of tasks.
 type Position struct {
 	Stamp clock.Stamp
+	Value int64 // that the list is sorted by, where it is not by Stamp
 	ID    string
 }
 

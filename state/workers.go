@@ -20,6 +20,7 @@ type worker struct {
 	clock   int64  // newest repaired clock
 
 	reported Status // as of the last Expire
+	changed  bool   // since it was last saved
 }
 
 // life is one process of a worker.
@@ -74,6 +75,7 @@ func (c *Cluster) heard(e *Event, repaired int64) {
 		}
 		w = c.addWorker(e.Hostname)
 	}
+	w.changed = true
 	w.heard = max(w.heard, e.ReceivedMicros)
 	w.clock = max(w.clock, repaired)
 	if e.Kind != TaskCustom { // custom events come from pool children, under another pid
@@ -88,6 +90,7 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 		w = c.addWorker(e.Hostname)
 	}
 	c.version++
+	w.changed = true
 	w.heard = max(w.heard, e.ReceivedMicros)
 	w.clock = max(w.clock, repaired)
 	l := w.epoch(e)

@@ -1,0 +1,307 @@
+package state
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+)
+
+// ErrSaved is returned for bytes that are no saved events of a known form.
+var ErrSaved = errors.New("not saved events")
+
+// savedForm begins saved events. It rises whenever their form changes; older forms stay readable.
+const savedForm = 1
+
+// A saved event is: its kind, in the low half of a byte, with codec flags in the high half; the present fields
+// worth saving and the null ones among them (uvarints); raw clock and repaired clock (uvarints); micros (varint),
+// as the distance from the event before; receivedMicros, if flagged, as the distance from micros (varint); pid
+// (varint); hostname; subject, if the kind has one; then every field that is present and not null, in the
+// order of the bits; then, of a worker's event, the number of unknown fields and their keys and values. Integers
+// are varints, floats 8 bytes little endian. A text is a uvarint, twice its length, and its bytes; or
+// twice its number in the table of texts, plus one. The table holds the task id, then every text of at least
+// minShared bytes as it comes, maxShared in all.
+const (
+	codecRetimed  = 0x10
+	codecCut      = 0x20
+	codecInt      = 0x40 // freq was an integer
+	codecReceived = 0x80
+
+	minShared = 4
+	maxShared = 32
+)
+
+// inSaved are the fields worth saving: others only say what keys the event had.
+const inSaved = inEntry | FieldFreq | FieldActive | FieldProcessed | FieldLoad | FieldSoftware | FieldVersion | FieldSystem
+
+// codec is what the saved events of one task have in common.
+type codec struct {
+	texts  []string
+	micros int64
+}
+
+// begin forgets the events before.
+func (c *codec) begin(id string) {
+	c.texts, c.micros = append(c.texts[:0], id), 0
+}
+
+// savedField is one field of an event: a text, or a number if value is nil.
+type savedField struct {
+	bit   Fields
+	value *string
+}
+
+func savedFields(e *Event) [22]savedField {
+	return [22]savedField{
+		{FieldName, &e.Name},
+		{FieldArgs, &e.Args},
+		{FieldKwargs, &e.Kwargs},
+		{FieldRootID, &e.RootID},
+		{FieldParentID, &e.ParentID},
+		{FieldRetries, nil},
+		{FieldETA, &e.ETA},
+		{FieldExpires, &e.Expires},
+		{FieldQueue, &e.Queue},
+		{FieldExchange, &e.Exchange},
+		{FieldRoutingKey, &e.RoutingKey},
+		{FieldResult, &e.Result},
+		{FieldRuntime, nil},
+		{FieldException, &e.Exception},
+		{FieldTraceback, &e.Traceback},
+		{FieldFreq, nil},
+		{FieldActive, nil},
+		{FieldProcessed, nil},
+		{FieldLoad, nil},
+		{FieldSoftware, &e.Software},
+		{FieldVersion, &e.Version},
+		{FieldSystem, &e.System},
+	}
+}
+
+// hasSubject reports whether the subject of an event of that kind says more than the kind.
+func hasSubject(k Kind) bool { return k == TaskCustom || k == WorkerOther || k == Other }
+
+// append encodes an event, but for its id.
+func (c *codec) append(b []byte, s *savedEvent, received bool) []byte {
+	e := &s.Event
+	present := e.Present & inSaved
+	head := byte(e.Kind)
+	for _, f := range [...]struct {
+		set bool
+		bit byte
+	}{{e.Retimed, codecRetimed}, {s.Cut, codecCut}, {e.FreqIsInt, codecInt}, {received, codecReceived}} {
+		if f.set {
+			head |= f.bit
+		}
+	}
+	b = append(b, head)
+	b = binary.AppendUvarint(b, uint64(present))
+	b = binary.AppendUvarint(b, uint64(e.Null&present))
+	b = binary.AppendUvarint(b, uint64(e.Clock))
+	b = binary.AppendUvarint(b, uint64(s.Repaired))
+	b = binary.AppendVarint(b, e.Micros-c.micros)
+	c.micros = e.Micros
+	if received {
+		b = binary.AppendVarint(b, e.ReceivedMicros-e.Micros)
+	}
+	b = binary.AppendVarint(b, e.PID)
+	b = c.text(b, e.Hostname)
+	if hasSubject(e.Kind) {
+		b = c.text(b, e.Subject)
+	}
+	for _, f := range savedFields(e) {
+		switch {
+		case present&^e.Null&f.bit == 0:
+		case f.value != nil:
+			b = c.text(b, *f.value)
+		default:
+			b = appendNumber(b, e, f.bit)
+		}
+	}
+	if e.Kind.Worker() {
+		b = binary.AppendUvarint(b, uint64(len(e.Extra)))
+		for k, v := range e.Extra {
+			b = c.text(c.text(b, k), v)
+		}
+	}
+	return b
+}
+
+func appendNumber(b []byte, e *Event, f Fields) []byte {
+	switch f {
+	case FieldRetries:
+		return binary.AppendVarint(b, e.Retries)
+	case FieldActive:
+		return binary.AppendVarint(b, e.Active)
+	case FieldProcessed:
+		return binary.AppendVarint(b, e.Processed)
+	case FieldRuntime:
+		return appendFloat(b, e.Runtime)
+	case FieldFreq:
+		return appendFloat(b, e.Freq)
+	default:
+		for _, l := range e.Load {
+			b = appendFloat(b, l)
+		}
+		return b
+	}
+}
+
+func appendFloat(b []byte, f float64) []byte {
+	return binary.LittleEndian.AppendUint64(b, math.Float64bits(f))
+}
+
+// text encodes a text, by its number if the table has it.
+func (c *codec) text(b []byte, s string) []byte {
+	if len(s) > maxField {
+		s = cutText(s, maxField)
+	}
+	if len(s) >= minShared {
+		if i := slices.Index(c.texts, s); i >= 0 {
+			return binary.AppendUvarint(b, uint64(i)<<1|1)
+		}
+		c.share(s)
+	}
+	b = binary.AppendUvarint(b, uint64(len(s))<<1)
+	return append(b, s...)
+}
+
+func (c *codec) share(s string) {
+	if len(s) >= minShared && len(c.texts) < maxShared {
+		c.texts = append(c.texts, s)
+	}
+}
+
+// savedReader reads saved events. After anything that is none, bad is set and the rest reads as zero.
+type savedReader struct {
+	codec
+	rest string
+	bad  bool
+}
+
+// next reads one event into s, whose texts share memory with the input.
+func (r *savedReader) next(s *savedEvent) {
+	head := r.byte()
+	*s = savedEvent{Cut: head&codecCut != 0}
+	e := &s.Event
+	e.Kind, e.Retimed, e.FreqIsInt = Kind(head&0x0f), head&codecRetimed != 0, head&codecInt != 0
+	if !e.Kind.Task() && !e.Kind.Worker() {
+		r.bad = true
+	}
+	e.Present = Fields(r.uvarint()) & inSaved
+	e.Null = Fields(r.uvarint()) & e.Present
+	e.Clock, s.Repaired = int64(r.uvarint()), int64(r.uvarint())
+	e.Micros = r.micros + r.varint()
+	r.micros = e.Micros
+	if head&codecReceived != 0 {
+		e.ReceivedMicros = e.Micros + r.varint()
+	}
+	e.PID = r.varint()
+	e.Hostname = r.text()
+	if hasSubject(e.Kind) {
+		e.Subject = r.text()
+	}
+	for _, f := range savedFields(e) {
+		switch {
+		case e.Present&^e.Null&f.bit == 0:
+		case f.value != nil:
+			*f.value = r.text()
+		default:
+			r.number(e, f.bit)
+		}
+	}
+	if e.Kind.Worker() {
+		for n := r.uvarint(); n > 0 && !r.bad; n-- {
+			if e.Extra == nil {
+				e.Extra = make(map[string]string)
+			}
+			k := r.text()
+			e.Extra[k] = r.text()
+		}
+	}
+}
+
+func (r *savedReader) number(e *Event, f Fields) {
+	switch f {
+	case FieldRetries:
+		e.Retries = r.varint()
+	case FieldActive:
+		e.Active = r.varint()
+	case FieldProcessed:
+		e.Processed = r.varint()
+	case FieldRuntime:
+		e.Runtime = r.float()
+	case FieldFreq:
+		e.Freq = r.float()
+	default:
+		for i := range e.Load {
+			e.Load[i] = r.float()
+		}
+	}
+}
+
+func (r *savedReader) fail() {
+	r.rest, r.bad = "", true
+}
+
+func (r *savedReader) byte() byte {
+	if len(r.rest) == 0 {
+		r.fail()
+		return 0
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
+func (r *savedReader) uvarint() uint64 {
+	var v uint64
+	for i := 0; i < len(r.rest) && i < binary.MaxVarintLen64; i++ {
+		b := r.rest[i]
+		v |= uint64(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			r.rest = r.rest[i+1:]
+			return v
+		}
+	}
+	r.fail()
+	return 0
+}
+
+func (r *savedReader) varint() int64 {
+	u := r.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+func (r *savedReader) float() float64 {
+	if len(r.rest) < 8 {
+		r.fail()
+		return 0
+	}
+	var u uint64
+	for i := range 8 {
+		u |= uint64(r.rest[i]) << (8 * i)
+	}
+	r.rest = r.rest[8:]
+	return math.Float64frombits(u)
+}
+
+func (r *savedReader) text() string {
+	u := r.uvarint()
+	n := u >> 1
+	if u&1 == 1 {
+		if n >= uint64(len(r.texts)) {
+			r.fail()
+			return ""
+		}
+		return r.texts[n]
+	}
+	if n > uint64(len(r.rest)) {
+		r.fail()
+		return ""
+	}
+	s := r.rest[:n]
+	r.rest = r.rest[n:]
+	r.share(s)
+	return s
+}

@@ -1,0 +1,112 @@
+package state
+
+import "slices"
+
+// restore adds an event of another cluster.
+func (c *Cluster) restore(s savedEvent) {
+	var flags recordFlags
+	if s.Cut {
+		flags = cut
+	}
+	c.applyTask(&s.Event, s.Repaired, flags, new(Change))
+	if s.Family == nil {
+		return
+	}
+	k, _ := key(s.Event.ID)
+	if i, ok := c.index[k]; ok {
+		c.relate(i, c.rows.at(i), s.Family[0], s.Family[1])
+	}
+}
+
+// Merge folds in what another cluster holds: two receivers that saw overlapping events agree
+// once merged. other is not changed.
+func (c *Cluster) Merge(other *Cluster) {
+	other.events(func(s savedEvent) bool {
+		c.restore(s)
+		return true
+	})
+	for _, w := range other.workers {
+		c.join(w.saved())
+	}
+	c.clock.Restore(max(c.clock.Value(), other.clock.Value()))
+	c.now = max(c.now, other.now)
+}
+
+// join merges what is known of a worker: every part of it is a maximum.
+func (c *Cluster) join(s savedWorker) {
+	w := c.workers[s.Name]
+	if w == nil {
+		w = c.addWorker(s.Name)
+	}
+	c.version++
+	w.changed = true
+	w.dropped, w.clock = max(w.dropped, s.Dropped), max(w.clock, s.Clock)
+	w.heard, w.beat = max(w.heard, s.Heard), max(w.beat, s.Beat)
+	for _, l := range s.Lives {
+		i := slices.IndexFunc(w.epochs, func(o life) bool {
+			return o.PID == l.PID && (o.First <= l.Last && l.First <= o.Last)
+		})
+		if i < 0 {
+			w.epochs = append(w.epochs, l)
+			continue
+		}
+		w.epochs[i].join(l)
+	}
+	w.sort()
+}
+
+func (l *life) join(m life) {
+	l.First, l.Last = min(l.First, m.First), max(l.Last, m.Last)
+	if m.Clock > l.Clock {
+		l.Clock, l.ClockMicros = m.Clock, m.ClockMicros
+	}
+	if m.Alive.after(l.Alive) {
+		l.Alive = m.Alive
+	}
+	if m.Goodbye.after(l.Goodbye) {
+		l.Goodbye = m.Goodbye
+	}
+	if m.Report.At.after(l.Report.At) {
+		l.Report = m.Report
+	}
+}
+
+// events yields every event held, oldest task first, each task's in order of arrival.
+func (c *Cluster) events(yield func(savedEvent) bool) {
+	c.order.oldest(0, 0, func(run []entry) bool {
+		for _, e := range run {
+			r := c.rows.at(e.row)
+			for i := r.head; i != 0; {
+				rec := c.records.at(i)
+				if !yield(c.event(r, rec)) {
+					return false
+				}
+				i = rec.next
+			}
+		}
+		return true
+	})
+}
+
+// event makes an event of a record again.
+func (c *Cluster) event(r *row, rec *record) savedEvent {
+	lane := c.lanes.key(rec.lane)
+	f, whole := c.fields(rec)
+	k := c.calls.key(rec.call)
+	e := Event{
+		Kind: rec.kind, ID: c.id(r), Hostname: lane.Hostname, PID: lane.PID, Clock: rec.clock, Micros: rec.micros,
+		Retimed: rec.flags&retimed != 0, Present: f.present, Null: f.null,
+		Name: k.name, Queue: k.queue, Exchange: k.exchange, RoutingKey: k.routingKey,
+		Args: f.args, Kwargs: f.kwargs, RootID: f.root, ParentID: f.parent, Retries: f.retries, ETA: f.eta, Expires: f.expires,
+		Result: f.result, Runtime: f.runtime, Exception: f.exc, Traceback: f.trace,
+	}
+	if rec.kind == TaskCustom {
+		e.Subject = string(c.states.name(stateCode(rec.n)))
+	}
+	s := savedEvent{Event: e, Repaired: rec.repaired, Cut: !whole}
+	if !whole && r.relation != 0 {
+		rel := c.relations.at(r.relation)
+		s.Family = &[2]taskKey{rel.root, rel.parent}
+	}
+	return s
+}

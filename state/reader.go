@@ -1,0 +1,115 @@
+package state
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// Reader tells of tasks from their saved events, apart from any cluster. The zero value is ready. It is not safe
+// for concurrent use.
+type Reader struct{ c *Cluster }
+
+// Task returns the task, and its events by stamp. Children, and what the lives of workers decide, are not known.
+func (r *Reader) Task(id string, events []byte) (Task, []TaskEvent, error) {
+	row, err := r.open(id, events)
+	if err != nil {
+		return Task{}, nil, err
+	}
+	return r.c.task(row), r.c.TaskEvents(id), nil
+}
+
+// View is Task without the events.
+func (r *Reader) View(id string, events []byte) (Task, error) {
+	row, err := r.open(id, events)
+	if err != nil {
+		return Task{}, err
+	}
+	return r.c.task(row), nil
+}
+
+// open loads a task as the only one.
+func (r *Reader) open(id string, events []byte) (*row, error) {
+	if r.c == nil {
+		r.c = New(Options{MaxTasks: 2, MaxText: 256 << 20})
+	}
+	for _, i := range r.c.index {
+		r.c.drop(i)
+	}
+	r.c.text.reset()
+	if err := r.c.Load(id, events); err != nil {
+		return nil, err
+	}
+	return r.c.row(id), nil
+}
+
+// Thin returns saved events without those that no execution shows, and whether there were any.
+func (r *Reader) Thin(id string, events []byte) (thin []byte, less bool, err error) {
+	row, err := r.open(id, events)
+	if err != nil {
+		return nil, false, err
+	}
+	c := r.c
+	before := c.task(row)
+	for i, drop := range c.idle(row) {
+		if drop {
+			less = true
+			c.remove(row, i)
+		}
+	}
+	if !less {
+		return events, false, nil
+	}
+	thin, _ = c.save(row)
+	after, err := r.View(id, thin)
+	if err != nil {
+		return nil, false, fmt.Errorf("thin task: %w", err)
+	}
+	if !reflect.DeepEqual(before, after) { // it takes part in more than shows
+		return events, false, nil
+	}
+	return thin, true, nil
+}
+
+// idle returns the records of a row that none of its executions shows.
+func (c *Cluster) idle(r *row) map[uint32]bool {
+	rules, ok := c.rules.(*causalRules)
+	if !ok {
+		return nil
+	}
+	f := &rules.fold
+	f.fold(c.chain(r, nil))
+	shows := make(map[*record]bool)
+	for i := range f.runs {
+		for _, e := range f.runs[i].stands {
+			shows[e] = true
+		}
+	}
+	idle := make(map[uint32]bool)
+	for i := r.head; i != 0; {
+		e := c.records.at(i)
+		if e.kind != TaskSent && !shows[e] {
+			idle[i] = true
+		}
+		i = e.next
+	}
+	return idle
+}
+
+// remove takes a record out of a row's chain.
+func (c *Cluster) remove(r *row, victim uint32) {
+	before := uint32(0)
+	for i := r.head; i != victim; i = c.records.at(i).next {
+		before = i
+	}
+	next := c.records.at(victim).next
+	if before == 0 {
+		r.head = next
+	} else {
+		c.records.at(before).next = next
+	}
+	if r.tail == victim {
+		r.tail = before
+	}
+	c.free(victim)
+	r.count--
+}
