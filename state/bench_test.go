@@ -17,6 +17,12 @@ const million = 1_000_000
 // Its text is all but dropped, so that what is left is the tasks themselves.
 func filled(n int) *state.Cluster {
 	c := state.New(state.Options{MaxTasks: n, MaxText: 1})
+	fill(c, n)
+	return c
+}
+
+// fill applies the events of n tasks.
+func fill(c *state.Cluster, n int) {
 	for i := range n {
 		id := fmt.Sprintf("%08x-6f61-4a64-9e1f-%012x", uint32(i)*2654435761, i)
 		worker, name := fmt.Sprintf("celery@web-%d", i%8), fmt.Sprintf("shop.tasks.task_%d", i%40)
@@ -39,7 +45,6 @@ func filled(n int) *state.Cluster {
 			c.Apply(&e)
 		}
 	}
-	return c
 }
 
 // BenchmarkMillionTasks reports what a million finished tasks cost: heap without text, a full garbage
@@ -113,4 +118,32 @@ func BenchmarkEqualClocks(b *testing.B) {
 		}
 		c.Apply(&state.Event{Kind: state.TaskReceived, ID: fmt.Sprint("t", i), Hostname: "w1", PID: 10, Clock: 1, Micros: t0 - 1e12 + int64(i)})
 	}
+}
+
+// BenchmarkSave takes finished tasks of four events to be saved, and loads them again, per task.
+func BenchmarkSave(b *testing.B) {
+	c := state.New(state.Options{Track: true})
+	fill(c, b.N)
+	saved := make([]state.Unsaved, 0, b.N)
+	size := 0
+	b.ResetTimer()
+	for c.Unsaved() > 0 {
+		for _, u := range c.TakeUnsaved(1000) {
+			size += len(u.Events)
+			saved = append(saved, u)
+		}
+		if err := c.Saved(true, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(size)/float64(b.N), "B/task")
+	start := time.Now()
+	other := state.New(state.Options{})
+	for _, u := range saved {
+		if err := other.Load(u.View.ID, u.Events); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(time.Since(start).Nanoseconds())/float64(b.N), "load-ns/task")
 }
