@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"github.com/umbelhq/umbel/internal/shelf"
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
@@ -28,7 +29,9 @@ type movie struct {
 }
 
 func moving(o state.Options) *movie {
-	return &movie{stillLife: painted(o), changed: make(chan struct{}), second: 1000}
+	m := &movie{stillLife: painted(o), changed: make(chan struct{}), second: 1000}
+	m.History = shelf.New(m.View)
+	return m
 }
 
 func (m *movie) View(f func(c *state.Cluster)) {

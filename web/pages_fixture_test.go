@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/shelf"
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
@@ -19,6 +20,7 @@ const noon = int64(1_795_262_400_000_000)
 
 // stillLife is a backend that does not change.
 type stillLife struct {
+	*shelf.History
 	cluster *state.Cluster
 	health  monitor.Health
 	rates   monitor.Rates
@@ -39,6 +41,7 @@ func painted(o state.Options) *stillLife {
 			Since: time.UnixMicro(noon), LastEventAt: time.UnixMicro(noon),
 		},
 	}}
+	b.History = shelf.New(b.View)
 	for i, w := range []string{"celery@a", "celery@b/1%20ü"} {
 		b.cluster.Apply(&state.Event{
 			Kind: state.WorkerHeartbeat, Hostname: w, PID: int64(40 + i), Clock: 1, Micros: noon, ReceivedMicros: noon, Freq: 2,

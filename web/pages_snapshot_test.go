@@ -10,17 +10,28 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/umbelhq/umbel/internal/shelf"
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
 )
 
-type model struct{ *state.Cluster }
+type model struct {
+	*shelf.History
+	cluster *state.Cluster
+}
 
-func (m model) View(f func(c *state.Cluster)) { f(m.Cluster) }
-func (model) Health() monitor.Health          { return monitor.Health{} }
-func (model) Rates() monitor.Rates            { return monitor.Rates{} }
+func newModel(c *state.Cluster) *model {
+	m := &model{cluster: c}
+	m.History = shelf.New(m.View)
+	return m
+}
+
+func (m *model) View(f func(c *state.Cluster)) { f(m.cluster) }
+func (*model) Changed() <-chan struct{}        { return nil }
+func (*model) Health() monitor.Health          { return monitor.Health{} }
+func (*model) Rates() monitor.Rates            { return monitor.Rates{} }
 
 func modelPages() *pages {
 	c := state.New(state.Options{})
@@ -31,7 +42,7 @@ func modelPages() *pages {
 		})
 	}
 	return &pages{
-		cluster: model{c}, log: slog.New(slog.DiscardHandler),
+		cluster: newModel(c), log: slog.New(slog.DiscardHandler),
 		site: templates.Site{Asset: func(name string) string { return "/" + name }},
 	}
 }
@@ -118,7 +129,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		}
 	}
 	p := modelPages()
-	p.cluster = model{c}
+	p.cluster = newModel(c)
 	for _, topic := range []string{"overview", "tasks", "tasks?state=FAILURE", "workers"} {
 		b.Run(topic, func(b *testing.B) {
 			b.ReportAllocs()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/internal/shelf"
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/api"
@@ -30,6 +31,7 @@ const start = int64(1_795_219_200_000_000)
 
 // backend is a cluster that nothing writes to while requests run.
 type backend struct {
+	*shelf.History
 	cluster *state.Cluster
 	health  monitor.Health
 	rates   monitor.Rates
@@ -38,6 +40,13 @@ type backend struct {
 func (b *backend) View(f func(c *state.Cluster)) { f(b.cluster) }
 func (b *backend) Health() monitor.Health        { return b.health }
 func (b *backend) Rates() monitor.Rates          { return b.rates }
+
+// emptyBackend returns a backend that knows nothing yet.
+func emptyBackend() *backend {
+	b := &backend{cluster: state.New(state.Options{})}
+	b.History = shelf.New(b.View)
+	return b
+}
 
 // apply folds in events, second by second.
 func (b *backend) apply(events ...state.Event) {
@@ -54,7 +63,7 @@ func (b *backend) apply(events ...state.Event) {
 
 // newBackend returns a cluster with a task of each kind that matters here.
 func newBackend() *backend {
-	b := &backend{cluster: state.New(state.Options{})}
+	b := emptyBackend()
 	w1, w2 := "celery@w1", oddName
 	b.apply(
 		heartbeat(w1, 11),
@@ -237,7 +246,7 @@ func TestOverview(t *testing.T) {
 
 func TestOverviewNamesTheMostFrequentTasks(t *testing.T) {
 	t.Parallel()
-	b := &backend{cluster: state.New(state.Options{})}
+	b := emptyBackend()
 	for i := range 150 {
 		for range 1 + i/149 {
 			b.apply(received("celery@w1", 1, fmt.Sprintf("id-%d-%d", i, b.cluster.Version()), fmt.Sprintf("task%03d", i), "", ""))
@@ -281,7 +290,7 @@ func TestTasksFilters(t *testing.T) {
 
 func TestTasksPages(t *testing.T) {
 	t.Parallel()
-	b := &backend{cluster: state.New(state.Options{})}
+	b := emptyBackend()
 	var all []string
 	for i := range 7 {
 		all = append([]string{fmt.Sprintf("id %d/é", i)}, all...)

@@ -1,0 +1,63 @@
+package shelf
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// memory is a store that keeps views and knows nothing else. Other uses of it panic.
+type memory struct {
+	store.Store
+
+	mu    sync.Mutex
+	views []store.View
+	last  int
+}
+
+// Views returns all views by name.
+func (m *memory) Views(context.Context) ([]store.View, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := slices.Clone(m.views)
+	slices.SortStableFunc(list, func(a, b store.View) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// SaveView writes a view.
+func (m *memory) SaveView(_ context.Context, v store.View) (store.View, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if v.ID == "" {
+		m.last++
+		v.ID = strconv.Itoa(m.last)
+		m.views = append(m.views, v)
+		return v, nil
+	}
+	i := slices.IndexFunc(m.views, func(old store.View) bool { return old.ID == v.ID })
+	if i < 0 {
+		return v, store.ErrMissing
+	}
+	m.views[i] = v
+	return v, nil
+}
+
+// DeleteView removes a view.
+func (m *memory) DeleteView(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.views, func(v store.View) bool { return v.ID == id })
+	if i < 0 {
+		return store.ErrMissing
+	}
+	m.views = slices.Delete(m.views, i, i+1)
+	return nil
+}
+
+// Values returns nothing: all values are in the cluster.
+func (m *memory) Values(context.Context, query.Field, string, int) ([]string, error) { return nil, nil }
