@@ -95,7 +95,8 @@ type Value struct {
 type Match uint8
 
 // The ways of comparing. Text is compared by case where it is Exact or a Pattern of a Word, and without
-// regard to case elsewhere. A Pattern has * for any run of characters and no other magic.
+// regard to case elsewhere. A Pattern has * for any run of characters and no other magic. It is the whole of
+// a Word, and any part of a Text. The Pattern * matches whatever is known.
 const (
 	Exact Match = iota + 1
 	Pattern
@@ -103,7 +104,8 @@ const (
 	Range
 )
 
-// Bound is an end of a range. Both ends of a range are optional.
+// Bound is an end of a range. Both ends of a range are optional: a range without any matches what is known.
+// In parsed queries an end is exclusive only where the other is not set.
 type Bound struct {
 	Set       bool
 	Exclusive bool

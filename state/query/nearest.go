@@ -1,0 +1,52 @@
+package query
+
+import "strings"
+
+// fieldNames returns the names of all fields, with their other names.
+func fieldNames() []string {
+	var names []string
+	for _, f := range Fields() {
+		names = append(append(names, f.String()), fields[f].aliases...)
+	}
+	return names
+}
+
+// nearest returns the name that s is most likely meant to be, empty if none comes near.
+func nearest(s string, names []string) string {
+	best, least := "", max(1, len(s)/3)+1
+	for _, name := range names {
+		d := distance(s, name)
+		if len(s) >= 3 && strings.HasPrefix(name, s) {
+			d = min(d, 1)
+		}
+		if d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// distance is how many bytes must be put in, left out, changed or swapped with the next to make b of a.
+func distance(a, b string) int {
+	const most = 64
+	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
+	var two, one, row [most + 1]int
+	for j := range len(b) + 1 {
+		one[j] = j
+	}
+	for i := range len(a) {
+		row[0] = i + 1
+		for j := range len(b) {
+			change := one[j]
+			if a[i] != b[j] {
+				change++
+			}
+			row[j+1] = min(one[j+1]+1, row[j]+1, change)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], two[j-1]+1)
+			}
+		}
+		two, one = one, row
+	}
+	return one[len(b)]
+}

@@ -1,0 +1,39 @@
+package query
+
+import "strings"
+
+// ParseSort reads an order: a field by which lists can be sorted, with - before it for the greatest first.
+// Nothing is the newest change first.
+func ParseSort(s string) (Sort, bool) {
+	if s == "" {
+		return Sort{}, true
+	}
+	name, descending := strings.CutPrefix(s, "-")
+	f, ok := FieldNamed(name)
+	if !ok || !f.Sortable() {
+		return Sort{}, false
+	}
+	return Sort{Field: f, Ascending: !descending}, true
+}
+
+// String returns the order as ParseSort reads it.
+func (s Sort) String() string {
+	switch {
+	case s.Field == 0 && !s.Ascending:
+		return ""
+	case s.Ascending:
+		return s.Field.String()
+	default:
+		return "-" + s.Field.String()
+	}
+}
+
+// Sortable reports whether lists can be sorted by the field.
+func (f Field) Sortable() bool {
+	switch f {
+	case Sent, Received, Started, Finished, Wait, Run, Retries:
+		return true
+	default:
+		return false
+	}
+}
