@@ -150,6 +150,26 @@ func TestFourFramesASecondAndTheLastOneCounts(t *testing.T) {
 	})
 }
 
+func TestSlowTopicsAreRenderedATenthOfTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, live.Options{})
+		s.slow = 200 * time.Millisecond
+		c := s.dial("t")
+		c.subscribe(t.Context())
+		c.frame(t.Context())
+		start := time.Now()
+		for i := range 3 {
+			s.set("t", fragments("a", fmt.Sprint(i)))
+			c.frame(t.Context())
+			// 1.8 s of rest, 0.2 s of work.
+			if got, want := time.Since(start), time.Duration(i+1)*2*time.Second; got != want {
+				t.Errorf("frame %d came after %v, want %v", i, got, want)
+			}
+		}
+	})
+}
+
 func TestChangeAfterSilenceIsShownAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

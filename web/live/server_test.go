@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -23,6 +24,7 @@ type source struct {
 	calls   map[string]int
 	fail    error
 	panics  bool
+	slow    time.Duration // that a snapshot takes; set before the server is used
 }
 
 func newSource() *source {
@@ -54,6 +56,9 @@ func (s *source) Changed() <-chan struct{} {
 }
 
 func (s *source) Snapshot(topic string) (live.Snapshot, error) {
+	if s.slow > 0 {
+		<-time.After(s.slow)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls[topic]++

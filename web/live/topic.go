@@ -10,8 +10,13 @@ import (
 	"time"
 )
 
-// interval is the least time between two renderings of a topic.
-const interval = 250 * time.Millisecond
+const (
+	// interval is the least time between two renderings of a topic.
+	interval = 250 * time.Millisecond
+	// rest is how many times as long as it rendered a topic rests, so that a slow one does not keep the
+	// program busy.
+	rest = 9
+)
 
 // topic renders one topic for all its subscribers. Its goroutine runs while it has any; without, the
 // topic is kept for a while as it is, so that a client that comes back can resume.
@@ -99,12 +104,14 @@ func (t *topic) unsubscribe(s *session) {
 	}
 }
 
-// run renders after every change, at most once per interval, until there are no subscribers.
+// run renders after every change, at most once per interval and a tenth of the time, until there are no
+// subscribers.
 func (t *topic) run() {
 	for {
 		start := time.Now()
 		changed := t.render()
-		if !wait(t, time.After(interval-time.Since(start))) || !wait(t, changed) {
+		took := time.Since(start)
+		if !wait(t, time.After(max(interval-took, rest*took))) || !wait(t, changed) {
 			return
 		}
 	}
