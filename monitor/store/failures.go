@@ -3,28 +3,72 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
-// Failures groups failed tasks by name and fingerprint of the exception.
+// Failures groups failed tasks by name and fingerprint of the exception. Groups follow from the tasks that
+// are kept: one whose tasks are all gone is gone, too. A task that failed and succeeded later is in none.
 type Failures interface {
-	// Failures returns the groups whose newest failure is at or after since, newest first, at most limit.
-	Failures(ctx context.Context, since time.Time, limit int) ([]Failure, error)
-	// Failure returns one group, ErrMissing if there is none.
-	Failure(ctx context.Context, id string) (Failure, error)
-	// Resolve marks a group as resolved at the time, or reopens it if at is zero. A failure after it reopens
-	// it by itself. ErrMissing if there is none.
-	Resolve(ctx context.Context, id string, at time.Time) error
+	// Failures returns the groups that r asks for.
+	Failures(ctx context.Context, r FailureRequest) (FailurePage, error)
+	// Failure returns one group as of now, ErrMissing if there is none.
+	Failure(ctx context.Context, id fingerprint.ID, now time.Time) (Failure, error)
+	// Resolve marks a group as resolved at that time, or reopens it if the time is zero. A failure after it
+	// reopens it by itself. ErrMissing if there is none.
+	Resolve(ctx context.Context, id fingerprint.ID, at time.Time) error
+}
+
+// Bounds of what is told of failures.
+const (
+	// MaxFailureGroups is how many groups there are at most. What fails in yet another way goes to one group
+	// per name of task (fingerprint.Other).
+	MaxFailureGroups = 10_000
+	// MaxFailureCount is how far the tasks of a group are counted.
+	MaxFailureCount = 10_000
+	// TrendParts is the number of equal parts, of an hour each, that a trend has.
+	TrendParts = 24
+)
+
+// FailureRequest asks for groups.
+type FailureRequest struct {
+	Resolved *bool            // only those that are, or are not, resolved; nil is all
+	Busiest  bool             // most failures in the last hour first, only those that have any; else newest failure first
+	After    *FailurePosition // the page continues after this place; not with Busiest
+	Limit    int              // 1 to 500
+	Now      time.Time        // what the last hour and the trend refer to
+	Stale    time.Duration    // how old the answer may be
+}
+
+// FailurePosition is a place in the list of groups.
+type FailurePosition struct {
+	Last time.Time
+	ID   fingerprint.ID
+}
+
+// FailurePage is a part of the list of groups.
+type FailurePage struct {
+	Groups         []Failure
+	Next           *FailurePosition // where the next page starts, nil at the end
+	Open, Resolved int              // groups in all, whatever was asked for
 }
 
 // Failure is a group of failed tasks.
 type Failure struct {
-	ID          string // stable across restarts
-	Name        string // of the task
-	Fingerprint string // what the exceptions have in common, in words
-	Example     string // the newest exception
+	ID          fingerprint.ID
+	Name        string // of the tasks, empty if it is not known
+	Fingerprint fingerprint.Fingerprint
+	Example     string // exception of the newest
 	TaskID      string // of the newest
 	Count       Count
+	LastHour    int // failures in it, up to MaxFailureCount
 	First, Last time.Time
-	Trend       []int64   // failures per equal part of the last 24 hours, oldest first
-	ResolvedAt  time.Time // zero if it is open
+	Trend       []int64   // failures in each part of the last 24 hours, oldest first
+	ResolvedAt  time.Time // zero if it never was
 }
+
+// Resolved reports whether the group was resolved and nothing has failed since.
+func (f Failure) Resolved() bool { return !f.ResolvedAt.IsZero() && !f.CameBack() }
+
+// CameBack reports whether something has failed after the group was resolved.
+func (f Failure) CameBack() bool { return !f.ResolvedAt.IsZero() && f.Last.After(f.ResolvedAt) }

@@ -1,0 +1,13 @@
+-- +goose Up
+
+-- Groups of failed tasks: what tasks.failure refers to. All that is counted is counted in tasks.
+CREATE TABLE failures (
+	failure  INTEGER PRIMARY KEY, -- fingerprint.ID
+	name     TEXT NOT NULL,       -- of the tasks
+	type     TEXT NOT NULL,       -- fingerprint.Fingerprint
+	message  TEXT NOT NULL,
+	place    TEXT NOT NULL,
+	resolved INTEGER              -- µs since 1970 UTC, NULL if it never was
+) STRICT;
+
+CREATE INDEX tasks_failure ON tasks (failure, finished) WHERE failure IS NOT NULL;
