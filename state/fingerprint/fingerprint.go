@@ -1,6 +1,5 @@
 // Package fingerprint says which failures are one bug: it reads Python's exceptions and tracebacks, leaves
-// out what differs from one run to the next, and names what is left. It knows nothing of tasks and their
-// states, and keeps nothing.
+// out what differs from one run to the next, and names what is left. It keeps nothing and counts nothing.
 package fingerprint
 
 import (
@@ -8,6 +7,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strings"
+
+	"github.com/umbelhq/umbel/state"
 )
 
 // Fingerprint is what failures of one bug have in common. Fields are empty where nothing is known.
@@ -41,6 +42,18 @@ func Of(exception, traceback string) Fingerprint {
 	f.Message = normal(f.Message)
 	f.Place, _ = cut(r.place, maxPlace)
 	return f
+}
+
+// OfTask returns the fingerprint of a failed task and the group that it is in.
+func OfTask(t *state.Task) (Fingerprint, ID) {
+	text := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}
+	f := Of(text(t.Exception), text(t.Traceback))
+	return f, f.ID(text(t.Name))
 }
 
 // Other is the fingerprint of a group that takes what has no group of its own.

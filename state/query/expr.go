@@ -22,6 +22,7 @@ const (
 	RoutingKey
 	Root
 	Parent
+	Failure // id of a group of failures, fingerprint.ID
 	// One of a set.
 	State
 	Is

@@ -27,6 +27,7 @@ var fields = [...]field{ //nolint:gochecknoglobals // a constant table
 	RoutingKey: {"routing_key", Word, []string{"routing"}, "routing key it was sent with"},
 	Root:       {"root", Word, []string{"root_id", "workflow"}, "first task of its workflow, itself included"},
 	Parent:     {"parent", Word, []string{"parent_id"}, "task that sent it"},
+	Failure:    {"failure", Word, nil, "group of failures that it is in"},
 	State:      {"state", Set, []string{"status"}, "state, in any case"},
 	Is:         {"is", Set, nil, "what is special about it"},
 	Args:       {"args", Text, nil, "text in its positional arguments"},

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
 // Match reports whether the task matches as of now.
@@ -66,6 +67,12 @@ func (f Field) anyWord(t *state.Task, match func(string) bool) bool {
 		return match(t.ID) || is(t.RootID)
 	case Parent:
 		return is(t.ParentID)
+	case Failure:
+		if t.State != state.Failure {
+			return false
+		}
+		_, group := fingerprint.OfTask(t)
+		return match(group.String())
 	default:
 		return false
 	}
