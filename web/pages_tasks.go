@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/state"
+	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -85,64 +86,34 @@ func (p *pages) wrongTasksPage(q query.Tasks, raw url.Values, wrong *query.Error
 }
 
 func filter(q query.Tasks) templates.Filter {
+	s := q.State()
 	return templates.Filter{
-		States:  q.States,
-		Names:   q.Names,
-		Workers: q.Workers,
+		States:  s.States,
+		Names:   s.Names,
+		Workers: s.Workers,
 		Text:    q.Text,
-		Root:    q.Root,
+		Root:    s.Root,
 		Limit:   q.Limit,
 	}
 }
 
-// wider looks for queries with one condition less that do match something. Text is costly to look
-// for, so with text there is only the query without it.
+// wider looks for queries with one condition less that do match something.
 func wider(c *state.Cluster, q query.Tasks, path string) []templates.Wider {
 	var found []templates.Wider
-	try := func(condition string, less query.Tasks) {
+	conditions := q.Query.Conditions()
+	for i, condition := range conditions {
+		var rest lang.Query
+		for j, other := range conditions {
+			if j != i {
+				rest = rest.And(other)
+			}
+		}
+		less := q.Where(rest)
 		less.Limit = 1
 		if page := c.Tasks(less.State()); len(page.Tasks) > 0 {
 			less.Limit = q.Limit
-			found = append(found, templates.Wider{Condition: condition, Href: less.URL(path), Total: page.Total})
+			found = append(found, templates.Wider{Condition: condition.String(), Href: less.URL(path), Total: page.Total})
 		}
 	}
-	if q.Text != "" {
-		less := q
-		less.Text = ""
-		try("the text “"+q.Text+"”", less)
-		return found
-	}
-	if len(q.States) > 0 {
-		less := q
-		less.States = nil
-		try("state "+list(q.States), less)
-	}
-	if len(q.Names) > 0 {
-		less := q
-		less.Names = nil
-		try("name "+list(q.Names), less)
-	}
-	if len(q.Workers) > 0 {
-		less := q
-		less.Workers = nil
-		try("worker "+list(q.Workers), less)
-	}
-	if q.Root != "" {
-		less := q
-		less.Root = ""
-		try("the workflow", less)
-	}
 	return found
-}
-
-// list joins up to three values for a sentence.
-func list[S ~string](values []S) string {
-	var words []string
-	for _, v := range values[:min(len(values), 3)] {
-		words = append(words, string(v))
-	}
-	if len(values) > 3 {
-		words = append(words, "…")
-	}
-	return strings.Join(words, ", ")
 }

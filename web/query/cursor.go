@@ -8,21 +8,23 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// A cursor is base64url, unpadded, of: format version (1 byte), direction (1 byte), clock and
-// micros (signed varints), length of the origin (unsigned varint), origin, id.
+// A cursor is base64url, unpadded, of: format version (1 byte), direction (1 byte), the value that the list
+// is sorted by, clock and micros (signed varints), length of the origin (unsigned varint), origin, id.
 const (
-	cursorVersion = 1
+	cursorVersion = 2
 	cursorOlder   = 0
 	cursorNewer   = 1
 )
 
-// Encode returns the cursor of the page that continues after pos, towards newer or older rows.
+// Encode returns the cursor of the page that continues after pos, towards the top of the list if newer, else
+// towards its end.
 func Encode(pos state.Position, newer bool) string {
 	direction := byte(cursorOlder)
 	if newer {
 		direction = cursorNewer
 	}
 	b := []byte{cursorVersion, direction}
+	b = binary.AppendVarint(b, pos.Value)
 	b = binary.AppendVarint(b, pos.Stamp.Clock)
 	b = binary.AppendVarint(b, pos.Stamp.Micros)
 	b = binary.AppendUvarint(b, uint64(len(pos.Stamp.Origin)))
@@ -38,24 +40,22 @@ func decode(s string) (pos state.Position, newer, ok bool) {
 		return pos, false, false
 	}
 	newer, b = b[1] == cursorNewer, b[2:]
-	micros, origin := int64(0), uint64(0)
-	count, n := binary.Varint(b)
-	if n > 0 {
+	var numbers [3]int64 // value, clock, micros
+	for i := range numbers {
+		n := 0
+		if numbers[i], n = binary.Varint(b); n <= 0 {
+			return pos, false, false
+		}
 		b = b[n:]
-		micros, n = binary.Varint(b)
 	}
-	if n > 0 {
-		b = b[n:]
-		origin, n = binary.Uvarint(b)
-	}
-	if n <= 0 {
+	origin, n := binary.Uvarint(b)
+	if n <= 0 || origin > uint64(len(b)-n) {
 		return pos, false, false
 	}
-	if b = b[n:]; origin > uint64(len(b)) {
-		return pos, false, false
-	}
+	b = b[n:]
 	pos = state.Position{
-		Stamp: clock.Stamp{Clock: count, Micros: micros, Origin: string(b[:origin])},
+		Stamp: clock.Stamp{Clock: numbers[1], Micros: numbers[2], Origin: string(b[:origin])},
+		Value: numbers[0],
 		ID:    string(b[origin:]),
 	}
 	return pos, newer, Encode(pos, newer) == s

@@ -1,28 +1,21 @@
 package query
 
 import (
+	"cmp"
 	"net/url"
-	"slices"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
 )
 
-// State returns the query in the terms of a cluster.
-func (t Tasks) State() state.Query {
-	limit := t.Limit
-	if limit == 0 {
-		limit = DefaultLimit
-	}
-	return state.Query{
-		States:  t.States,
-		Names:   t.Names,
-		Workers: t.Workers,
-		Text:    t.Text,
-		Root:    t.Root,
-		Limit:   limit,
-		From:    t.From,
-		Newer:   t.Newer,
+// Request returns what a backend is asked for, with relative times as of now.
+func (t Tasks) Request(now time.Time) store.Request {
+	return store.Request{
+		Query: t.Query, Sort: t.Sort, Limit: cmp.Or(t.Limit, DefaultLimit), From: t.From, Newer: t.Newer, Now: now,
 	}
 }
 
@@ -45,53 +38,57 @@ func (t Tasks) URL(path string) string {
 
 func (t Tasks) values() url.Values {
 	v := url.Values{}
-	for _, s := range t.States {
-		v.Add(paramState, string(s))
+	set := func(param, value string) {
+		if value != "" {
+			v.Set(param, value)
+		}
 	}
-	for _, s := range t.Names {
-		v.Add(paramName, s)
+	set(paramText, t.Query.String())
+	set(paramSort, t.Sort.String())
+	cols := make([]string, len(t.Cols))
+	for i, f := range t.Cols {
+		cols[i] = f.String()
 	}
-	for _, s := range t.Workers {
-		v.Add(paramWorker, s)
-	}
-	if t.Text != "" {
-		v.Set(paramText, t.Text)
-	}
-	if t.Root != "" {
-		v.Set(paramRoot, t.Root)
-	}
+	set(paramCols, strings.Join(cols, ","))
 	if t.Limit != 0 && t.Limit != DefaultLimit {
-		v.Set(paramLimit, strconv.Itoa(t.Limit))
+		set(paramLimit, strconv.Itoa(t.Limit))
 	}
 	return v
 }
 
 // Filtered reports whether the query leaves any task out.
-func (t Tasks) Filtered() bool {
-	return len(t.States) > 0 || len(t.Names) > 0 || len(t.Workers) > 0 || t.Text != "" || t.Root != ""
-}
+func (t Tasks) Filtered() bool { return !t.Query.All() }
 
-// First returns the query at the newest page.
+// First returns the query at the first page.
 func (t Tasks) First() Tasks {
 	t.From, t.Newer = nil, false
 	return t
 }
 
-// After returns the query at the page that continues after pos, towards newer or older rows. With
-// a nil pos, as a state.Page has at its ends, it returns the newest page.
+// After returns the query at the page that continues after pos, towards the top or the end of the list. With
+// a nil pos, as a page has at its ends, it returns the first page.
 func (t Tasks) After(pos *state.Position, newer bool) Tasks {
 	t.From, t.Newer = pos, newer && pos != nil
 	return t
 }
 
-// Toggle returns the query, at its newest page, with s among its states if it was not, without it
-// if it was.
-func (t Tasks) Toggle(s state.State) Tasks {
-	t = t.First()
-	if i, found := slices.BinarySearch(t.States, s); found {
-		t.States = slices.Delete(slices.Clone(t.States), i, i+1)
-	} else {
-		t.States = slices.Insert(slices.Clone(t.States), i, s)
-	}
+// Where returns the first page of another query in the same order and with the same columns.
+func (t Tasks) Where(q query.Query) Tasks {
+	t.Query, t.Text = q, q.String()
+	return t.First()
+}
+
+// Toggle returns the first page of the query without the term if it has it, else with it.
+func (t Tasks) Toggle(term query.Term) Tasks { return t.Where(t.Query.Toggle(term)) }
+
+// By returns the first page of the query in another order.
+func (t Tasks) By(s query.Sort) Tasks {
+	t.Sort = s
+	return t.First()
+}
+
+// Show returns the query with other columns.
+func (t Tasks) Show(cols ...query.Field) Tasks {
+	t.Cols = cols
 	return t
 }

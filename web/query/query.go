@@ -3,23 +3,24 @@
 package query
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
 )
 
 // Bounds of what a query may hold.
 const (
 	DefaultLimit = 50
 	MaxLimit     = 500
-	MaxText      = 256   // characters of q
-	MaxValues    = 100   // values of one repeatable parameter
-	maxValue     = 1_024 // bytes of one name, worker or root
-	maxState     = 64    // bytes of one state
+	MaxText      = query.MaxLength // characters of q
+	MaxValues    = 100             // values of one repeatable parameter
+	maxValue     = 1_024           // bytes of one name, worker or root
+	maxState     = 64              // bytes of one state
 )
 
 // The parameters of a query, in the order in which they are checked.
@@ -29,30 +30,32 @@ const (
 	paramWorker = "worker"
 	paramText   = "q"
 	paramRoot   = "root"
+	paramSort   = "sort"
+	paramCols   = "cols"
 	paramLimit  = "limit"
 	paramCursor = "cursor"
 )
 
 // Error says which parameter is wrong and why.
 type Error struct {
-	Param   string // name of the parameter as the client sent it
-	Message string // what is wrong, to be read after the name: "must be …"
+	Param   string       // name of the parameter as the client sent it
+	Message string       // what is wrong, to be read after the name: "must be …"
+	Query   *query.Error // where q is wrong, nil for other parameters
 }
 
 // Error returns the name and the message in one sentence.
 func (e *Error) Error() string { return e.Param + " " + e.Message }
 
 // Tasks selects a page of the list of tasks. Parse makes it; the zero value selects the newest
-// tasks. Its slices are sorted, hold no value twice and must not be modified.
+// tasks. Its slices must not be modified.
 type Tasks struct {
-	States  []state.State
-	Names   []string // exact task names
-	Workers []string // exact node names
-	Text    string
-	Root    string          // exact root id
-	Limit   int             // 1 to MaxLimit; 0 means DefaultLimit
-	From    *state.Position // the page continues after this row; nil means the newest page
-	Newer   bool            // the page lies on the newer side of From
+	Query query.Query // q, and what the parameters of single fields add to it
+	Text  string      // q as it was written; the spelling of Query where other parameters add to it
+	Sort  query.Sort
+	Cols  []query.Field   // columns to show, in their order; none means the usual ones
+	Limit int             // 1 to MaxLimit; 0 means DefaultLimit
+	From  *state.Position // the page continues after this row; nil means the first page
+	Newer bool            // the page lies before From, towards the top of the list
 }
 
 // Parse reads a query from URL parameters. Empty values count as absent, as forms send them. On the
@@ -80,14 +83,11 @@ func Parse(v url.Values) (Tasks, error) {
 // ParseLax is Parse for pages that have parameters of their own: unknown ones are ignored.
 func ParseLax(v url.Values) (Tasks, error) {
 	p := parser{values: v}
-	t := Tasks{
-		States:  p.states(),
-		Names:   p.list(paramName),
-		Workers: p.list(paramWorker),
-		Text:    p.text(),
-		Root:    p.bounded(paramRoot, p.one(paramRoot)),
-		Limit:   p.limit(),
-	}
+	var t Tasks
+	t.Query, t.Text = p.query()
+	t.Sort = p.sort()
+	t.Cols = p.cols()
+	t.Limit = p.limit()
 	t.From, t.Newer = p.cursor()
 	if p.err != nil {
 		return t, p.err
@@ -96,7 +96,9 @@ func ParseLax(v url.Values) (Tasks, error) {
 }
 
 func params() []string {
-	return []string{paramState, paramName, paramWorker, paramText, paramRoot, paramLimit, paramCursor}
+	return []string{
+		paramState, paramName, paramWorker, paramText, paramRoot, paramSort, paramCols, paramLimit, paramCursor,
+	}
 }
 
 // parser reads parameters and keeps the first error; what is wrong is left out of the query.
@@ -127,29 +129,63 @@ func (p *parser) one(param string) string {
 	return found
 }
 
-// bounded returns v, or nothing if it is too long.
-func (p *parser) bounded(param, v string) string {
-	if len(v) > maxValue {
-		p.fail(param, "must be at most "+strconv.Itoa(maxValue)+" bytes long")
-		return ""
+// query reads q and the parameters of single fields, which are further conditions. It also returns q as it
+// was written.
+func (p *parser) query() (query.Query, string) {
+	fields := query.Query{}
+	for _, f := range [...]struct {
+		field  query.Field
+		values []string
+	}{
+		{query.State, p.states()},
+		{query.Name, p.list(paramName)},
+		{query.Worker, p.list(paramWorker)},
+		{query.Root, p.list(paramRoot)},
+	} {
+		if len(f.values) > 0 {
+			fields = fields.With(query.Equal(f.field, f.values...))
+		}
 	}
-	return v
+	text := strings.TrimSpace(p.one(paramText))
+	q, err := query.Parse(text)
+	if wrong, ok := errors.AsType[*query.Error](err); ok {
+		p.failQuery("cannot be read: "+wrong.Message, wrong)
+	}
+	if fields.All() {
+		return q, text
+	}
+	q = q.And(fields)
+	if _, err := query.Parse(q.String()); err != nil {
+		p.fail(paramText, "and the parameters of fields are too much together: "+err.Error())
+		return query.Query{}, text
+	}
+	return q, q.String()
 }
 
-// list returns the values of a repeatable parameter, sorted, each once.
+func (p *parser) failQuery(message string, wrong *query.Error) {
+	if p.err == nil {
+		p.err = &Error{Param: paramText, Message: message, Query: wrong}
+	}
+}
+
+// list returns the values of a repeatable parameter.
 func (p *parser) list(param string) []string {
 	var list []string
 	for _, v := range p.values[param] {
-		if v = p.bounded(param, v); v != "" {
+		if len(v) > maxValue {
+			p.fail(param, "must be at most "+strconv.Itoa(maxValue)+" bytes long")
+			continue
+		}
+		if v != "" {
 			list = append(list, v)
 		}
 	}
-	return distinct(p, param, list)
+	return p.few(param, list)
 }
 
 // states returns the states, which may be repeated, separated by commas, or both.
-func (p *parser) states() []state.State {
-	var list []state.State
+func (p *parser) states() []string {
+	var list []string
 	for _, v := range p.values[paramState] {
 		for s := range strings.SplitSeq(v, ",") {
 			if s = strings.TrimSpace(s); s == "" {
@@ -159,16 +195,14 @@ func (p *parser) states() []state.State {
 				p.fail(paramState, "must be made of 1 to 64 letters, digits, _ and -, such as SUCCESS")
 				continue
 			}
-			list = append(list, state.State(strings.ToUpper(s)))
+			list = append(list, s)
 		}
 	}
-	return distinct(p, paramState, list)
+	return p.few(paramState, list)
 }
 
-// distinct sorts list and drops what it holds twice.
-func distinct[S ~string](p *parser, param string, list []S) []S {
-	slices.Sort(list)
-	list = slices.Compact(list)
+// few returns the list, or nothing if it is too long.
+func (p *parser) few(param string, list []string) []string {
 	if len(list) > MaxValues {
 		p.fail(param, "may be given at most "+strconv.Itoa(MaxValues)+" times")
 		return nil
@@ -187,13 +221,51 @@ func validState(s string) bool {
 	return len(s) >= 1 && len(s) <= maxState
 }
 
-func (p *parser) text() string {
-	s := strings.TrimSpace(p.one(paramText))
-	if utf8.RuneCountInString(s) > MaxText {
-		p.fail(paramText, "must be at most "+strconv.Itoa(MaxText)+" characters long")
-		return ""
+func (p *parser) sort() query.Sort {
+	s, ok := query.ParseSort(p.one(paramSort))
+	if !ok {
+		p.fail(paramSort, "must be one of "+strings.Join(sortable(), ", ")+", with - before it for the greatest first")
 	}
 	return s
+}
+
+func sortable() []string {
+	var names []string
+	for _, f := range query.Fields() {
+		if f.Sortable() {
+			names = append(names, f.String())
+		}
+	}
+	return names
+}
+
+// cols returns the columns, each once.
+func (p *parser) cols() []query.Field {
+	var cols []query.Field
+	for name := range strings.SplitSeq(p.one(paramCols), ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		f, ok := query.FieldNamed(name)
+		if !ok || f == query.Is {
+			p.fail(paramCols, "has no column "+strconv.Quote(name)+"; these are: "+strings.Join(columns(), ", "))
+			continue
+		}
+		if !slices.Contains(cols, f) {
+			cols = append(cols, f)
+		}
+	}
+	return cols
+}
+
+func columns() []string {
+	var names []string
+	for _, f := range query.Fields() {
+		if f != query.Is {
+			names = append(names, f.String())
+		}
+	}
+	return names
 }
 
 // limit returns 0 for the default, so that a query has one form whether the default is spelled out
