@@ -58,9 +58,10 @@ func New(o Options) http.Handler {
 	mux.NotFound(func(w http.ResponseWriter, _ *http.Request) {
 		problem(http.StatusNotFound, "There is no such resource; openapi.json lists what there is.").write(w)
 	})
-	mux.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Allow", "GET, HEAD")
-		problem(http.StatusMethodNotAllowed, "The API only reads: use GET or HEAD.").write(w)
+	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		allowed := adapter{mux}.methods(r)
+		w.Header().Set("Allow", allowed)
+		problem(http.StatusMethodNotAllowed, "This resource answers to "+allowed+" only.").write(w)
 	})
 	h := huma.NewAPI(config(o), adapter{mux})
 	a.register(h)

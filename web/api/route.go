@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"reflect"
 	"slices"
@@ -17,8 +18,8 @@ import (
 // adapter registers operations on a router.
 type adapter struct{ *chi.Mux }
 
-// Handle registers the operation for GET and HEAD. A parameter at the end of its path takes the whole
-// rest, since names of workers may hold slashes that a proxy has unescaped.
+// Handle registers the operation, one for GET for HEAD too. A parameter at the end of its path takes the
+// whole rest, since names of workers may hold slashes that a proxy has unescaped.
 func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
 	pattern, rest := op.Path, ""
 	if i := strings.LastIndex(pattern, "{"); strings.HasSuffix(pattern, "}") {
@@ -30,8 +31,22 @@ func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
 		}
 		h(humachi.NewContext(op, r, w))
 	}
-	a.Get(pattern, serve)
-	a.Head(pattern, serve)
+	a.MethodFunc(op.Method, pattern, serve)
+	if op.Method == http.MethodGet {
+		a.Head(pattern, serve)
+	}
+}
+
+// methods are those that the resource of a request has, as the header Allow lists them.
+func (a adapter) methods(r *http.Request) string {
+	path := cmp.Or(chi.RouteContext(r.Context()).RoutePath, r.URL.RawPath, r.URL.Path)
+	var list []string
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if a.Match(chi.NewRouteContext(), m, path) {
+			list = append(list, m)
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 func (a *api) register(h huma.API) {
