@@ -33,7 +33,7 @@ CREATE TABLE tasks (
 	wait        INTEGER,
 	run         INTEGER,
 	retries     INTEGER,
-	marks       INTEGER NOT NULL,    -- 1 redelivered, 2 truncated
+	marks       INTEGER NOT NULL,    -- 1 redelivered, 2 truncated, 4 retried
 	failure     INTEGER,             -- group of a failed task
 	indexed     INTEGER NOT NULL     -- 1 if its text is in texts
 ) STRICT;
@@ -43,6 +43,9 @@ CREATE TABLE events (
 	task INTEGER PRIMARY KEY,
 	body BLOB NOT NULL
 ) STRICT;
+
+-- What was active is read at every start.
+CREATE INDEX tasks_active ON tasks (clock, micros) WHERE final = 0;
 
 CREATE TABLE workers (
 	name TEXT PRIMARY KEY,
@@ -60,6 +63,15 @@ CREATE TABLE meta (
 	key   TEXT PRIMARY KEY,
 	value ANY NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Saved views of the list of tasks (store.View).
+CREATE TABLE views (
+	view  INTEGER PRIMARY KEY AUTOINCREMENT,
+	name  TEXT NOT NULL,
+	query TEXT NOT NULL,
+	sort  TEXT NOT NULL,
+	cols  TEXT NOT NULL
+) STRICT;
 
 -- Trigrams of args, kwargs, results, exceptions and tracebacks, by tasks.task.
 CREATE VIRTUAL TABLE texts USING fts5(body, content='', contentless_delete=1, detail=none, tokenize='trigram');

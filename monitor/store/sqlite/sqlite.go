@@ -1,0 +1,90 @@
+// Package sqlite keeps history in one SQLite file. It writes on a single connection and reads on others,
+// which never wait for a write. It decides nothing about tasks: what a task is, is said by its events, which
+// it stores as package state wrote them.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor/store"
+)
+
+// Memory is the Dir of a store that keeps nothing beyond its Close.
+const Memory = ":memory:"
+
+// Options of a DB. Dir is required.
+type Options struct {
+	Dir      string // where the file is, made if it is missing, or Memory
+	ReadOnly bool   // read beside the process that writes; nothing is made and no lock is taken
+	Rules    store.Rules
+	Logger   *slog.Logger     // nil discards
+	Now      func() time.Time // nil means time.Now
+}
+
+// DB is a store.Store in a file.
+type DB struct {
+	path   string      // of the file, or Memory
+	opened os.FileInfo // the file, nil if there is none
+	lock   *os.File
+	rules  store.Rules
+	log    *slog.Logger
+	now    func() time.Time
+
+	write   *sql.DB       // one connection
+	read    *sql.DB       // others, or the same one for Memory
+	gate    chan struct{} // holds a token while a transaction is at work
+	symbols symbols
+
+	unindexed atomic.Int64 // tasks that wait for the text index
+
+	// mu guards what Health says of writes.
+	mu       sync.Mutex
+	trouble  error
+	failedAt time.Time
+}
+
+var _ store.Store = (*DB)(nil)
+
+// Run maintains the store until ctx ends.
+func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.index(ctx) })
+	g.Go(func() error { return d.retain(ctx, removed) })
+	if err := g.Wait(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// Health says how the store is doing.
+func (d *DB) Health() store.Health {
+	h := store.Health{Location: d.path, Unindexed: int(d.unindexed.Load())}
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(d.path + suffix); err == nil && d.opened != nil {
+			h.Size += info.Size()
+		}
+	}
+	d.mu.Lock()
+	trouble, failedAt := d.trouble, d.failedAt
+	d.mu.Unlock()
+	if trouble == nil {
+		trouble, failedAt = d.present(), d.now()
+	}
+	if trouble != nil {
+		h.LastError, h.FailedAt = trouble.Error(), failedAt
+	}
+	return h
+}
+
+// Close ends all use of the store, once calls at work have returned.
+func (d *DB) Close() error {
+	return d.close()
+}

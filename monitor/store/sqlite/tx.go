@@ -1,0 +1,104 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// tx is a transaction on the connection that writes. It is used by one goroutine.
+type tx struct {
+	*sql.Tx
+	ctx   context.Context //nolint:containedctx // lives as long as the transaction; never ends, so that no statement pays for watching it
+	db    *DB
+	stmts map[string]*sql.Stmt
+
+	added   map[string]int64 // symbols, known to others once it commits
+	removed []int64
+}
+
+// update runs f in a transaction, which commits if f returns nil. ctx ends the wait for its turn; a
+// transaction that has begun is not interrupted, so f is brief.
+func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
+	if d.write == nil {
+		return errReadOnly
+	}
+	select {
+	case d.gate <- struct{}{}:
+		defer func() { <-d.gate }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ctx = context.WithoutCancel(ctx)
+	begun, err := d.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	t := &tx{Tx: begun, ctx: ctx, db: d, stmts: make(map[string]*sql.Stmt)}
+	if err := f(t); err != nil {
+		return errors.Join(err, begun.Rollback())
+	}
+	if err := begun.Commit(); err != nil {
+		return err
+	}
+	d.symbols.change(t.added, t.removed)
+	return nil
+}
+
+// stmt returns query as a statement that is prepared once in the transaction.
+func (t *tx) stmt(query string) (*sql.Stmt, error) {
+	if s, ok := t.stmts[query]; ok {
+		return s, nil
+	}
+	s, err := t.PrepareContext(t.ctx, query)
+	if err == nil {
+		t.stmts[query] = s
+	}
+	return s, err
+}
+
+// exec runs a statement.
+func (t *tx) exec(query string, args ...any) error {
+	s, err := t.stmt(query)
+	if err == nil {
+		_, err = s.ExecContext(t.ctx, args...)
+	}
+	return err
+}
+
+// get reads the one row of a query, sql.ErrNoRows if there is none.
+func (t *tx) get(query string, args []any, into ...any) error {
+	s, err := t.stmt(query)
+	if err != nil {
+		return err
+	}
+	return s.QueryRowContext(t.ctx, args...).Scan(into...)
+}
+
+// symbol returns the symbol of a text, which it gives one if need be.
+func (t *tx) symbol(text string) (int64, error) {
+	if n, ok := t.db.symbols.symbol(text); ok {
+		return n, nil
+	}
+	if n, ok := t.added[text]; ok {
+		return n, nil
+	}
+	var n int64
+	err := t.get(`INSERT INTO symbols (text) VALUES (?) RETURNING symbol`, []any{text}, &n)
+	if err != nil {
+		return 0, err
+	}
+	if t.added == nil {
+		t.added = make(map[string]int64)
+	}
+	t.added[text] = n
+	return n, nil
+}
+
+// optional returns the symbol of a text, nil if there is no text.
+func (t *tx) optional(text *string) (any, error) {
+	if text == nil {
+		return nil, nil //nolint:nilnil // SQL's NULL
+	}
+	return t.symbol(*text)
+}

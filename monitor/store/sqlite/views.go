@@ -1,0 +1,74 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/umbelhq/umbel/monitor/store"
+)
+
+// Views returns all views by name.
+func (d *DB) Views(ctx context.Context) ([]store.View, error) {
+	var all []store.View
+	err := d.each(ctx, `SELECT view, name, query, sort, cols FROM views ORDER BY name, view`, nil, func(rows *sql.Rows) error {
+		var n int64
+		var v store.View
+		err := rows.Scan(&n, &v.Name, &v.Query, &v.Sort, &v.Cols)
+		v.ID = strconv.FormatInt(n, 10)
+		all = append(all, v)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read views: %w", explain(err))
+	}
+	return all, nil
+}
+
+// SaveView writes a view and returns it; one without an ID is new.
+func (d *DB) SaveView(ctx context.Context, v store.View) (store.View, error) {
+	err := d.update(ctx, func(t *tx) error {
+		var n int64
+		var err error
+		if v.ID == "" {
+			err = t.get(`INSERT INTO views (name, query, sort, cols) VALUES (?, ?, ?, ?) RETURNING view`,
+				[]any{v.Name, v.Query, v.Sort, v.Cols}, &n)
+		} else {
+			err = t.get(`UPDATE views SET name = ?, query = ?, sort = ?, cols = ? WHERE view = ? RETURNING view`,
+				[]any{v.Name, v.Query, v.Sort, v.Cols, viewKey(v.ID)}, &n)
+		}
+		v.ID = strconv.FormatInt(n, 10)
+		return err
+	})
+	return v, viewError("save view", err)
+}
+
+// DeleteView removes a view, ErrMissing if there is none.
+func (d *DB) DeleteView(ctx context.Context, id string) error {
+	return viewError("delete view", d.update(ctx, func(t *tx) error {
+		var n int64
+		return t.get(`DELETE FROM views WHERE view = ? RETURNING view`, []any{viewKey(id)}, &n)
+	}))
+}
+
+// viewKey is the key of an id, one that no view has if it is no id.
+func viewKey(id string) int64 {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func viewError(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sql.ErrNoRows):
+		return store.ErrMissing
+	default:
+		return fmt.Errorf("%s: %w", doing, explain(err))
+	}
+}

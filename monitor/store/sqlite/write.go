@@ -1,0 +1,199 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Write commits b as a whole, or nothing of it.
+func (d *DB) Write(ctx context.Context, b store.Batch) (store.Written, error) {
+	var w store.Written
+	err := d.present()
+	if err == nil {
+		err = explain(d.update(ctx, func(t *tx) (err error) {
+			w, err = t.write(b)
+			return err
+		}))
+	}
+	if ctx.Err() == nil || err == nil {
+		d.note(err)
+	}
+	if err != nil {
+		return store.Written{}, fmt.Errorf("write history: %w", err)
+	}
+	return w, nil
+}
+
+func (t *tx) write(b store.Batch) (w store.Written, err error) {
+	if len(b.Journal) > 0 {
+		err := t.get(`INSERT INTO journal (body) VALUES (?) RETURNING entry`, []any{b.Journal}, &w.Journal)
+		if err != nil {
+			return w, err
+		}
+	}
+	for i := range b.Tasks {
+		known, err := t.task(&b.Tasks[i])
+		if err != nil {
+			return w, err
+		}
+		if known != nil {
+			if w.Known == nil {
+				w.Known = make(map[string][]byte)
+			}
+			w.Known[b.Tasks[i].View.ID] = known
+		}
+	}
+	if b.Checkpoint != nil {
+		if err := t.checkpoint(b.Checkpoint); err != nil {
+			return w, err
+		}
+	}
+	if b.Forget > 0 {
+		err = t.exec(`DELETE FROM journal WHERE entry <= ?`, int64(b.Forget))
+	}
+	return w, err
+}
+
+// checkpoint saves everything beside tasks, as of the newest journal entry.
+func (t *tx) checkpoint(c *store.Checkpoint) error {
+	const set = `INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value`
+	if err := t.exec(set, metaClock, c.Clock); err != nil {
+		return err
+	}
+	var newest int64
+	err := t.get(`SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'journal'`, nil, &newest)
+	if err != nil {
+		return err
+	}
+	if err := t.exec(set, metaCheckpoint, newest); err != nil {
+		return err
+	}
+	for name, body := range c.Workers {
+		err := t.exec(`INSERT INTO workers (name, body) VALUES (?, ?) ON CONFLICT DO UPDATE SET body = excluded.body`,
+			name, string(body))
+		if err != nil {
+			return err
+		}
+	}
+	return t.minutes(c.Minutes)
+}
+
+// Keys of the table meta.
+const (
+	metaClock      = "clock"
+	metaCheckpoint = "checkpoint"
+)
+
+// task writes one task, or returns the events of one that is there already and not said to be.
+func (t *tx) task(s *store.Task) (known []byte, err error) {
+	var row int64
+	var indexed bool
+	id := idValue(s.View.ID)
+	err = t.get(`SELECT task, indexed FROM tasks WHERE id = ?`, []any{id}, &row, &indexed)
+	there := err == nil
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, err
+	}
+	if there && !s.Stored {
+		err := t.get(`SELECT body FROM events WHERE task = ?`, []any{row}, &known)
+		return known, err
+	}
+	columns, err := t.columns(&s.View)
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		if err := t.get(insertTask, append(columns, id), &row); err != nil {
+			return nil, err
+		}
+		return nil, t.exec(`INSERT INTO events (task, body) VALUES (?, ?)`, row, s.Events)
+	}
+	if indexed {
+		if err := t.exec(`DELETE FROM texts WHERE rowid = ?`, row); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.exec(updateTask, append(columns, row)...); err != nil {
+		return nil, err
+	}
+	return nil, t.exec(`UPDATE events SET body = ? WHERE task = ?`, s.Events, row)
+}
+
+const (
+	taskColumns = `clock, micros, origin, state, final, name, worker, queue, client, exchange, routing_key, root, parent,
+		sent, received, started, finished, updated, eta, expires, wait, run, retries, marks, failure`
+	insertTask = `INSERT INTO tasks (` + taskColumns + `, id, indexed)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) RETURNING task`
+	updateTask = `UPDATE tasks SET (` + taskColumns + `, indexed)
+		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) WHERE task = ?`
+)
+
+// Classes of tasks, as in the column final.
+const (
+	classActive = iota
+	classSucceeded
+	classFailed // revoked and rejected ones too
+)
+
+func class(s state.State) int64 {
+	switch {
+	case !s.Final():
+		return classActive
+	case s == state.Success:
+		return classSucceeded
+	default:
+		return classFailed
+	}
+}
+
+// columns returns the values of taskColumns.
+func (t *tx) columns(v *state.Task) ([]any, error) {
+	columns := make([]any, 0, 27)
+	columns = append(columns, v.Stamp.Clock, v.Stamp.Micros)
+	for _, text := range []string{v.Stamp.Origin, string(v.State)} {
+		n, err := t.symbol(text)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, n)
+	}
+	columns = append(columns, class(v.State))
+	for _, text := range []*string{v.Name, v.Worker, v.Queue, v.Client, v.Exchange, v.RoutingKey} {
+		n, err := t.optional(text)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, n)
+	}
+	columns = append(columns, relative(v.RootID, v.ID), relative(v.ParentID, ""))
+	for _, f := range []query.Field{
+		query.Sent, query.Received, query.Started, query.Finished, query.Updated,
+		query.ETA, query.Expires, query.Wait, query.Run, query.Retries,
+	} {
+		n, ok := f.Int(v)
+		switch {
+		case ok:
+			columns = append(columns, n)
+		case f == query.Updated:
+			columns = append(columns, 0)
+		default:
+			columns = append(columns, nil)
+		}
+	}
+	failure, err := t.failure(v)
+	return append(columns, marks(v), failure), err
+}
+
+// relative returns the key of another task, nil if there is none or it is self.
+func relative(id *string, self string) any {
+	if id == nil || *id == self {
+		return nil
+	}
+	return idValue(*id)
+}
