@@ -21,7 +21,9 @@ type History struct {
 
 // New returns the history of a cluster that view shows.
 func New(view func(f func(c *state.Cluster))) *History {
-	return &History{view: view, store: &memory{}}
+	h := &History{view: view}
+	h.store = &memory{match: h.match}
+	return h
 }
 
 // Tasks returns a page of the tasks that match.

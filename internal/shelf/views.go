@@ -6,18 +6,24 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// memory is a store that keeps views and knows nothing else. Other uses of it panic.
+// memory is a store that keeps views and what was resolved of failures, and knows nothing else. Other uses of
+// it panic.
 type memory struct {
 	store.Store
+	match func(q query.Query, now time.Time) []state.Task
 
-	mu    sync.Mutex
-	views []store.View
-	last  int
+	mu       sync.Mutex
+	views    []store.View
+	last     int
+	resolved map[fingerprint.ID]time.Time
 }
 
 // Views returns all views by name.

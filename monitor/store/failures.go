@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/umbelhq/umbel/state/fingerprint"
@@ -40,13 +42,41 @@ type FailureRequest struct {
 	Stale    time.Duration    // how old the answer may be
 }
 
+// Page returns what r asks for, of all groups there are. It takes all over.
+func (r FailureRequest) Page(all []Failure) FailurePage {
+	var page FailurePage
+	for i := range all {
+		if all[i].Resolved() {
+			page.Resolved++
+		} else {
+			page.Open++
+		}
+	}
+	byLast := func(a, b Failure) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(b.ID, a.ID)) }
+	order := byLast
+	if r.Busiest {
+		order = func(a, b Failure) int { return cmp.Or(cmp.Compare(b.LastHour, a.LastHour), byLast(a, b)) }
+	}
+	all = slices.DeleteFunc(all, func(f Failure) bool {
+		return r.Resolved != nil && f.Resolved() != *r.Resolved || r.Busiest && f.LastHour == 0 ||
+			r.After != nil && byLast(f, Failure{ID: r.After.ID, Last: r.After.Last}) <= 0
+	})
+	slices.SortFunc(all, order)
+	if len(all) > r.Limit {
+		all = slices.Clone(all[:r.Limit])
+		page.Next = &FailurePosition{Last: all[r.Limit-1].Last, ID: all[r.Limit-1].ID}
+	}
+	page.Groups = all
+	return page
+}
+
 // FailurePosition is a place in the list of groups.
 type FailurePosition struct {
 	Last time.Time
 	ID   fingerprint.ID
 }
 
-// FailurePage is a part of the list of groups.
+// FailurePage is a part of the list of groups. It may be shared and must not be modified.
 type FailurePage struct {
 	Groups         []Failure
 	Next           *FailurePosition // where the next page starts, nil at the end
