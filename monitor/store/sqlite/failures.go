@@ -2,7 +2,12 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
@@ -10,18 +15,238 @@ import (
 	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
+// keepResolved is how long a group that was resolved is remembered after its last task has gone.
+const keepResolved = 30 * 24 * time.Hour
+
+// failure returns the group of a failed task, which it makes if need be, and nil for any other task.
+func (t *tx) failure(v *state.Task) (any, error) {
+	if v.State != state.Failure {
+		return nil, nil //nolint:nilnil // SQL's NULL
+	}
+	f, id := fingerprint.OfTask(v)
+	err := t.get(`SELECT 1 FROM failures WHERE failure = ?`, []any{int64(id)}, new(int))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return int64(id), err
+	}
+	if t.groups == 0 {
+		if err := t.get(`SELECT count(*) FROM failures`, nil, &t.groups); err != nil {
+			return nil, err
+		}
+	}
+	name := ""
+	if v.Name != nil {
+		name = *v.Name
+	}
+	if t.groups >= store.MaxFailureGroups {
+		f = fingerprint.Other()
+		id = f.ID(name)
+	} else {
+		t.groups++
+	}
+	return int64(id), t.exec(`INSERT INTO failures (failure, name, type, message, place) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT DO NOTHING`, int64(id), name, f.Type, f.Message, f.Place)
+}
+
+// Resolve marks a group as resolved, or reopens it.
+func (d *DB) Resolve(ctx context.Context, id fingerprint.ID, at time.Time) error {
+	var resolved any
+	if !at.IsZero() {
+		resolved = at.UnixMicro()
+	}
+	err := d.update(ctx, func(t *tx) error {
+		return t.get(`UPDATE failures SET resolved = ? WHERE failure = ? RETURNING failure`,
+			[]any{resolved, int64(id)}, new(int64))
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return store.ErrMissing
+	case err != nil:
+		return fmt.Errorf("resolve failure: %w", explain(err))
+	}
+	d.failures.forget()
+	return nil
+}
+
+// sweepFailures removes groups that no task is in any more, but for those that were resolved of late.
+func (d *DB) sweepFailures(ctx context.Context) error {
+	const empty = ` WHERE coalesce(resolved, 0) < ? AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.failure = failures.failure)`
+	before := d.now().Add(-keepResolved).UnixMicro()
+	var ids failureIDs
+	err := d.each(ctx, `SELECT failure FROM failures`+empty, []any{before}, func(rows *sql.Rows) error {
+		var id fingerprint.ID
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	if err == nil && len(ids) > 0 {
+		err = d.update(ctx, func(t *tx) error {
+			return t.exec(`DELETE FROM failures`+empty+` AND failure IN (SELECT value FROM json_each(?))`, before, ids)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("sweep failures: %w", explain(err))
+	}
+	return nil
+}
+
+// failureIDs is an argument of statements: a JSON array.
+type failureIDs []fingerprint.ID
+
+// Value returns the array.
+func (l failureIDs) Value() (driver.Value, error) {
+	b, err := json.Marshal(l)
+	return string(b), err
+}
+
 // Failures returns the groups that r asks for.
-func (d *DB) Failures(context.Context, store.FailureRequest) (store.FailurePage, error) {
-	return store.FailurePage{}, errors.New("not yet")
+func (d *DB) Failures(ctx context.Context, r store.FailureRequest) (store.FailurePage, error) {
+	page, err := d.failures.page(r, func() (store.FailurePage, error) {
+		all, err := d.groups(ctx, r.Now, ``)
+		if err != nil {
+			return store.FailurePage{}, err
+		}
+		page := r.Page(all)
+		return page, d.describe(ctx, page.Groups, r.Now)
+	})
+	if err != nil {
+		return page, fmt.Errorf("read failures: %w", explain(err))
+	}
+	return page, nil
 }
 
-// Failure returns one group.
-func (d *DB) Failure(context.Context, fingerprint.ID, time.Time) (store.Failure, error) {
-	return store.Failure{}, errors.New("not yet")
+// Failure returns one group as of now.
+func (d *DB) Failure(ctx context.Context, id fingerprint.ID, now time.Time) (store.Failure, error) {
+	found, err := d.groups(ctx, now, `WHERE f.failure = ?`, int64(id))
+	if err == nil {
+		err = d.describe(ctx, found, now)
+	}
+	switch {
+	case err != nil:
+		return store.Failure{}, fmt.Errorf("read failure: %w", explain(err))
+	case len(found) == 0:
+		return store.Failure{}, store.ErrMissing
+	}
+	return found[0], nil
 }
 
-// Resolve marks a group as resolved.
-func (d *DB) Resolve(context.Context, fingerprint.ID, time.Time) error { return errors.New("not yet") }
+// groups reads those that have tasks, without what describe adds.
+func (d *DB) groups(ctx context.Context, now time.Time, where string, args ...any) ([]store.Failure, error) {
+	var all []store.Failure
+	args = append([]any{now.Add(-time.Hour).UnixMicro(), store.MaxFailureCount}, args...)
+	err := d.each(ctx, `SELECT failure, name, type, message, place, resolved, last, recent FROM (
+		SELECT f.*, (SELECT max(finished) FROM tasks t WHERE t.failure = f.failure) AS last,
+			(SELECT count(*) FROM (SELECT 1 FROM tasks t WHERE t.failure = f.failure AND t.finished > ? LIMIT ?)) AS recent
+		FROM failures f `+where+`) WHERE last IS NOT NULL`, args, func(rows *sql.Rows) error {
+		var f store.Failure
+		var last int64
+		var resolved sql.NullInt64
+		err := rows.Scan(&f.ID, &f.Name, &f.Fingerprint.Type, &f.Fingerprint.Message, &f.Fingerprint.Place,
+			&resolved, &last, &f.LastHour)
+		f.Last = time.UnixMicro(last).UTC()
+		if resolved.Valid {
+			f.ResolvedAt = time.UnixMicro(resolved.Int64).UTC()
+		}
+		all = append(all, f)
+		return err
+	})
+	return all, err
+}
 
-// failure returns the group of a failed task, nil for any other.
-func (t *tx) failure(*state.Task) (any, error) { return nil, nil } //nolint:nilnil // SQL's NULL
+// describe adds to groups what takes a look at their tasks.
+func (d *DB) describe(ctx context.Context, groups []store.Failure, now time.Time) error {
+	at := make(map[fingerprint.ID]*store.Failure, len(groups))
+	ids := make(failureIDs, len(groups))
+	for i := range groups {
+		f := &groups[i]
+		at[f.ID], ids[i] = f, f.ID
+		f.Trend = make([]int64, store.TrendParts)
+		if err := d.describeOne(ctx, f); err != nil {
+			return err
+		}
+	}
+	const part = int64(time.Hour / time.Microsecond)
+	from := now.Truncate(time.Hour).UnixMicro() - (store.TrendParts-1)*part
+	return d.each(ctx, `SELECT failure, (finished - ?) / ?, count(*) FROM tasks
+		WHERE failure IN (SELECT value FROM json_each(?)) AND finished >= ? GROUP BY 1, 2`,
+		[]any{from, part, ids, from}, func(rows *sql.Rows) error {
+			var id fingerprint.ID
+			var i, n int64
+			err := rows.Scan(&id, &i, &n)
+			at[id].Trend[min(i, store.TrendParts-1)] += n // the clocks of workers may be ahead
+			return err
+		})
+}
+
+func (d *DB) describeOne(ctx context.Context, f *store.Failure) error {
+	var task any
+	var events []byte
+	var first int64
+	err := d.read.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE failure = ?1 LIMIT ?2)),
+			(SELECT min(finished) FROM tasks WHERE failure = ?1), t.id, e.body
+		FROM tasks t JOIN events e USING (task) WHERE t.failure = ?1 AND t.finished IS NOT NULL
+		ORDER BY t.finished DESC LIMIT 1`,
+		int64(f.ID), store.MaxFailureCount+1).Scan(&f.Count.N, &first, &task, &events)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // its tasks have gone since it was found
+	}
+	if err != nil {
+		return err
+	}
+	f.Count.Exact = f.Count.N <= store.MaxFailureCount
+	f.Count.N = min(f.Count.N, store.MaxFailureCount)
+	f.First, f.TaskID = time.UnixMicro(first).UTC(), idText(task)
+	newest, _, err := state.Unfold(f.TaskID, events)
+	if newest.Exception != nil {
+		f.Example = *newest.Exception
+	}
+	return err
+}
+
+// failureCache keeps pages of groups for those who do not need the newest. It makes one at a time.
+type failureCache struct {
+	mu    sync.Mutex
+	pages map[failureKey]failureEntry
+}
+
+type failureKey struct {
+	resolved, all, busiest bool
+	after                  store.FailurePosition
+	limit                  int
+}
+
+type failureEntry struct {
+	at   time.Time
+	page store.FailurePage
+}
+
+// page returns the page that r asks for, made by f if none is kept that is new enough.
+func (c *failureCache) page(r store.FailureRequest, f func() (store.FailurePage, error)) (store.FailurePage, error) {
+	const most = 32
+	k := failureKey{all: r.Resolved == nil, busiest: r.Busiest, limit: r.Limit}
+	if r.Resolved != nil {
+		k.resolved = *r.Resolved
+	}
+	if r.After != nil {
+		k.after = *r.After
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.pages[k]; ok && r.Now.Sub(e.at) < r.Stale {
+		return e.page, nil
+	}
+	page, err := f()
+	if err != nil {
+		return store.FailurePage{}, err
+	}
+	if c.pages == nil || len(c.pages) >= most {
+		c.pages = make(map[failureKey]failureEntry)
+	}
+	c.pages[k] = failureEntry{r.Now, page}
+	return page, nil
+}
+
+func (c *failureCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pages = nil
+}

@@ -43,6 +43,8 @@ type DB struct {
 	gate    chan struct{} // holds a token while a transaction is at work
 	symbols symbols
 
+	failures failureCache
+
 	unindexed atomic.Int64 // tasks that wait for the text index
 
 	// mu guards what Health says of writes.

@@ -15,6 +15,8 @@ type tx struct {
 
 	added   map[string]int64 // symbols, known to others once it commits
 	removed []int64
+
+	groups int // of failures, once they were counted
 }
 
 // update runs f in a transaction, which commits if f returns nil. ctx ends the wait for its turn; a

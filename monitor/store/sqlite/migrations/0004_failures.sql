@@ -10,4 +10,6 @@ CREATE TABLE failures (
 	resolved INTEGER              -- µs since 1970 UTC, NULL if it never was
 ) STRICT;
 
-CREATE INDEX tasks_failure ON tasks (failure, finished) WHERE failure IS NOT NULL;
+-- When a group failed, and its tasks in the order of lists.
+CREATE INDEX tasks_failed ON tasks (failure, finished) WHERE failure IS NOT NULL;
+CREATE INDEX tasks_by_failure ON tasks (failure, clock) WHERE failure IS NOT NULL;
