@@ -9,10 +9,10 @@ import "time"
 type Field uint8
 
 // The fields of a task. Any is a term without a field: it looks at the start of the id, the name, and all
-// texts.
+// texts. They are in groups of one Type: words, sets, texts, times, durations, numbers.
 const (
 	Any Field = iota + 1
-	// Exact values with wildcards.
+
 	ID
 	Name
 	Worker
@@ -23,16 +23,16 @@ const (
 	Root
 	Parent
 	Failure // id of a group of failures, fingerprint.ID
-	// One of a set.
+
 	State
 	Is
-	// Texts, of which a part is looked for.
+
 	Args
 	Kwargs
 	Result
 	Exception
 	Traceback
-	// Times.
+
 	Sent
 	Received
 	Started
@@ -40,10 +40,10 @@ const (
 	Updated
 	ETA
 	Expires
-	// Durations.
+
 	Wait
 	Run
-	// Whole numbers.
+
 	Retries
 	Clock
 )

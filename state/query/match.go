@@ -31,14 +31,14 @@ func matches(e Expr, t *state.Task, now time.Time) bool {
 func (f Field) matches(v Value, t *state.Task, now time.Time) bool {
 	switch f.Type() {
 	case Word:
-		return f.anyWord(t, func(s string) bool { return v.matchesWord(s) })
+		return f.anyWord(t, v.matchesWord)
 	case Set:
 		if f == State {
 			return strings.EqualFold(string(t.State), v.Text)
 		}
 		return Marked(t, v.Text)
 	case Text:
-		return f.anyText(t, func(s string) bool { return v.matchesText(s) }) || f == Any && v.beginsID(t.ID)
+		return f.anyText(t, v.matchesText) || f == Any && v.beginsID(t.ID)
 	default:
 		n, ok := f.Int(t)
 		return ok && v.holds(n, now)

@@ -11,8 +11,14 @@ func fieldNames() []string {
 	return names
 }
 
+// maxName is the longest word that may be meant to be a name.
+const maxName = 64
+
 // nearest returns the name that s is most likely meant to be, empty if none comes near.
 func nearest(s string, names []string) string {
+	if len(s) > maxName {
+		return ""
+	}
 	best, least := "", max(1, len(s)/3)+1
 	for _, name := range names {
 		d := distance(s, name)
@@ -28,10 +34,8 @@ func nearest(s string, names []string) string {
 
 // distance is how many bytes must be put in, left out, changed or swapped with the next to make b of a.
 func distance(a, b string) int {
-	const most = 64
-	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
-	var two, one, row [most + 1]int
-	for j := range len(b) + 1 {
+	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range one {
 		one[j] = j
 	}
 	for i := range len(a) {
@@ -46,7 +50,7 @@ func distance(a, b string) int {
 				row[j+1] = min(row[j+1], two[j-1]+1)
 			}
 		}
-		two, one = one, row
+		two, one, row = one, row, two
 	}
 	return one[len(b)]
 }

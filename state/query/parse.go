@@ -245,7 +245,7 @@ func (p *parser) unknown(start int, name string) {
 		p.fail(start, start+len(name), fmt.Sprintf("%s: is not there yet; %s", name, why))
 		return
 	}
-	message := fmt.Sprintf("there is no field %s", name)
+	message := "there is no field " + name
 	near := nearest(lower, fieldNames())
 	if f, ok := FieldNamed(near); ok {
 		near = f.String()
@@ -316,27 +316,28 @@ func (w word) bare() (string, bool) {
 
 // word reads up to space, a parenthesis or, but for free text, a comma.
 func (p *parser) word(f Field) word {
+	ends := func(r rune) bool {
+		return unicode.IsSpace(r) || r == '(' || r == ')' || r == '"' || r == ',' && f != Any
+	}
 	w := word{start: p.at}
 	for p.err == nil && p.at < len(p.in) {
-		r, size := utf8.DecodeRuneInString(p.in[p.at:])
-		switch {
-		case r == '"':
+		if p.begins(`"`) {
 			w.parts = append(w.parts, part{p.quoted(), true})
 			continue
-		case unicode.IsSpace(r), r == ')', r == ',' && f != Any:
-			w.end = p.at
-			return w
-		case r == '(':
-			p.fail(w.start, p.at+1, "put text with parentheses in quotes")
-		default:
-			if n := len(w.parts); n == 0 || w.parts[n-1].quoted {
-				w.parts = append(w.parts, part{})
-			}
-			w.parts[len(w.parts)-1].text += p.in[p.at : p.at+size]
-			p.at += size
 		}
+		n := strings.IndexFunc(p.in[p.at:], ends)
+		if n < 0 {
+			n = len(p.in) - p.at
+		}
+		if n == 0 {
+			break
+		}
+		w.parts = append(w.parts, part{text: p.in[p.at : p.at+n]})
+		p.at += n
 	}
-	w.end = p.at
+	if w.end = p.at; p.begins("(") {
+		p.fail(w.start, p.at+1, "put text with parentheses in quotes")
+	}
 	return w
 }
 

@@ -1,147 +1,134 @@
 package query_test
 
 import (
-	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
-func TestCanonical(t *testing.T) {
+func TestFacets(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ in, want string }{
-		"nothing":                      {"", ""},
-		"space":                        {" \t\n", ""},
-		"free text":                    {"timeout", "timeout"},
-		"words must all be there":      {"two  words", "two words"},
-		"phrase":                       {`"two words"`, `"two words"`},
-		"needless quotes":              {`"timeout"`, "timeout"},
-		"quoted keyword":               {`"OR"`, `"OR"`},
-		"keywords are upper case":      {"this or that", "or that this"},
-		"escapes":                      {`"say \"hi\" \\ \n"`, `"say \"hi\" \\ \\n"`},
-		"text with commas":             {"1,2", `"1,2"`},
-		"text with a colon":            {"10:30", `"10:30"`},
-		"text that begins like a not":  {`"-x"`, `"-x"`},
-		"wildcards in text":            {"*time*out*", "time*out"},
-		"text at any place":            {"~timeout", "timeout"},
-		"anything":                     {"**", "*"},
-		"state in any case":            {"STATE:Failure", "state:failure"},
-		"list":                         {"state:retry,failure,RETRY", "state:failure,retry"},
-		"custom state":                 {"state:half-way_2", "state:half-way_2"},
-		"alternatives of one field":    {"state:retry OR state:failure", "state:failure,retry"},
-		"other names":                  {"host:a exception:x traceback:y runtime:0 uuid:z", "exc:x id:z run:0 trace:y worker:a"},
-		"pattern":                      {"name:billing.**", "name:billing.*"},
-		"pattern with space":           {`name:"a b"*`, `name:"a b"*`},
-		"quoted star":                  {`name:"a*"`, `name:"a*"`},
-		"part of a word":               {"name:~Pay", "name:~Pay"},
-		"known":                        {"queue:* exc:*", "exc:* queue:*"},
-		"not":                          {"NOT state:success -is:orphan", "-is:orphaned -state:success"},
-		"not not":                      {"NOT -x", "x"},
-		"and":                          {"a AND b", "a b"},
-		"repetition":                   {"b a b", "a b"},
-		"or binds less than and":       {"c b OR a", "a OR b c"},
-		"parentheses":                  {"((a OR b) c)", "(a OR b) c"},
-		"needless parentheses":         {"(a) ((b))", "a b"},
-		"not of several":               {"-(b a)", "-(a b)"},
-		"nested alternatives":          {"a OR (b OR (c OR a))", "a OR b OR c"},
-		"above":                        {"run:>2s", "run:>2s"},
-		"at least":                     {"run:2s..", "run:>=2s"},
-		"below":                        {"wait:<150ms", "wait:<150ms"},
-		"at most":                      {"wait:..1h30m", "wait:<=1h30m"},
-		"between":                      {"run:90s..1.5h", "run:1m30s..1h30m"},
-		"exactly":                      {"run:2s", "run:2s"},
-		"long durations":               {"run:<1w12h wait:>-1.5ms", "run:<7d12h wait:>-1.5ms"},
-		"microseconds":                 {"run:2.000001s,15us", "run:15us,2.000001s"},
-		"numbers":                      {"retries:>0 clock:1..3,7", "clock:1..3,7 retries:>0"},
-		"day":                          {"received:2026-11-20", "received:2026-11-20"},
-		"days":                         {"received:2026-11-20..2026-11-21", "received:2026-11-20..2026-11-21"},
-		"from a day on":                {"received:>=2026-11-20", "received:>=2026-11-20"},
-		"after a day":                  {"received:>2026-11-20", "received:>=2026-11-21"},
-		"before a day":                 {"received:<2026-11-20", "received:<2026-11-20"},
-		"up to a day":                  {"received:<=2026-11-20", "received:<=2026-11-20"},
-		"a minute":                     {"started:2026-11-20T10:00", "started:2026-11-20T10:00Z..2026-11-20T10:00:59.999999Z"},
-		"times of one day":             {"started:2026-11-20T10:00..11:00", "started:2026-11-20T10:00Z..2026-11-20T11:00Z"},
-		"zone":                         {"sent:>2026-11-20T10:00:00.5+02:00", "sent:>2026-11-20T08:00:00.5Z"},
-		"zone for both times of a day": {"sent:2026-11-20T10+02:00..11:30", "sent:2026-11-20T08:00Z..2026-11-20T09:30Z"},
-		"an instant":                   {"sent:2026-11-20T10:00:00..2026-11-20T10:00:00", "sent:2026-11-20T10:00Z..2026-11-20T10:00Z"},
-		"since":                        {"received:-60m..", "received:>=-1h"},
-		"relative":                     {"received:now-7d..-1d eta:..now expires:<+1h", "eta:<=now expires:<+1h received:-7d..-1d"},
-		"time known":                   {"finished:*", "finished:*"},
+	failure, retry := query.Equal(query.State, "failure"), query.Equal(query.State, "RETRY")
+	q := parse(t, "state:failure,retry -state:started x")
+	tests := map[string]struct {
+		got  query.Query
+		want string
+	}{
+		"to nothing":         {query.Query{}.With(failure), "state:failure"},
+		"another value":      {parse(t, "state:failure").With(retry), "state:failure,retry"},
+		"another field":      {q.With(query.Equal(query.Name, "a*", "b c")), `-state:started name:"a*","b c" state:failure,retry x`},
+		"held already":       {q.With(retry), "-state:started state:failure,retry x"},
+		"more text":          {q.With(query.Equal(query.Any, "OR")), `"OR" -state:started state:failure,retry x`},
+		"in a text":          {q.With(query.Equal(query.Exception, "a")), "-state:started exc:a state:failure,retry x"},
+		"a range":            {query.Query{}.With(query.Between(query.Retries, 1, 3)), "retries:1..2"},
+		"one value less":     {q.Without(failure), "-state:started state:retry x"},
+		"condition less":     {q.Without(failure).Without(retry), "-state:started x"},
+		"not held":           {q.Without(query.Equal(query.Name, "a")), "-state:started state:failure,retry x"},
+		"last one":           {parse(t, "state:retry").Without(retry), ""},
+		"toggled off":        {q.Toggle(retry), "-state:started state:failure x"},
+		"toggled on":         {q.Toggle(retry).Toggle(retry), "-state:started state:failure,retry x"},
+		"field dropped":      {q.Drop(query.State), "-state:started x"},
+		"alternatives stay":  {parse(t, "state:a OR name:b").With(failure), "(name:b OR state:a) state:failure"},
+		"both":               {q.And(parse(t, "x y OR z")), "-state:started state:failure,retry x (x y OR z)"},
+		"both, one for all":  {q.And(query.Query{}), "-state:started state:failure,retry x"},
+		"everything or some": {query.New(query.Or{query.And{}, failure}), ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q, err := query.Parse(tt.in)
-			if err != nil {
-				t.Fatalf("Parse(%q): %v", tt.in, err)
-			}
-			if got := q.String(); got != tt.want {
-				t.Errorf("canonical form of %q = %q, want %q", tt.in, got, tt.want)
-			}
-			again, err := query.Parse(q.String())
-			if err != nil || again.String() != q.String() {
-				t.Errorf("Parse(%q) = %q, %v, want the same", q, again, err)
+			if got := tt.got.String(); got != tt.want {
+				t.Errorf("query = %s, want %s", got, tt.want)
 			}
 		})
+	}
+	if !q.Has(failure) || q.Has(query.Equal(query.State, "started")) || q.Has(query.Equal(query.Name, "a")) {
+		t.Errorf("%s has the wrong terms", q)
+	}
+	if got, want := q.String(), "-state:started state:failure,retry x"; got != want {
+		t.Errorf("query afterwards = %s, want %s", got, want)
 	}
 }
 
-func TestParseMarksTheWrongToken(t *testing.T) {
+func TestConditions(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ in, marked, nearest string }{
-		"field":                 {"a nmae:b", "nmae", "name"},
-		"alias":                 {"runtme:2s", "runtme", "run"},
-		"no such field":         {"http://x", "http", ""},
-		"field to come":         {"x before:y", "before", ""},
-		"part of a text":        {"args.0:42", "args.0", ""},
-		"no value":              {"state: x", ":", ""},
-		"no value in list":      {"state:a,,b", ",", ""},
-		"state":                 {"state:a.b", "a.b", ""},
-		"is":                    {"is:orphand", "orphand", "orphaned"},
-		"is to come":            {"is:late", "late", ""},
-		"time":                  {"sent:yesterday", "yesterday", ""},
-		"single instant":        {"sent:-1h", "-1h", ""},
-		"day that is none":      {"sent:>2026-02-30", ">2026-02-30", ""},
-		"year beyond":           {"sent:>9999-12-31", ">9999-12-31", ""},
-		"duration":              {"run:>5", ">5", ""},
-		"duration overflows":    {"run:>99999999999999w", ">99999999999999w", ""},
-		"too fine":              {"run:1.5us", "1.5us", ""},
-		"percentile":            {"run:>p95", ">p95", ""},
-		"number":                {"retries:1.5", "1.5", ""},
-		"number overflows":      {"retries:99999999999999999999", "99999999999999999999", ""},
-		"range backwards":       {"retries:5..2", "5..2", ""},
-		"text compared":         {"name:>b", ">b", ""},
-		"expression":            {"exc:/a+/", "/a+/", ""},
-		"star in and out":       {`name:"a*"*`, `"a*"*`, ""},
-		"part with a star":      {"name:~a*b", "~a*b", ""},
-		"quote":                 {`a "b c`, `"b c`, ""},
-		"parenthesis open":      {"a (b", "(", ""},
-		"parenthesis closed":    {"a) b", ")", ""},
-		"parenthesis in a word": {"KeyError('x')", "KeyError(", ""},
-		"parenthesis of values": {"state:(a OR b)", "(", ""},
-		"empty parentheses":     {"a ()", "(", ""},
-		"or at the start":       {"OR a", "O", ""},
-		"or at the end":         {"a OR ", "OR", ""},
-		"or twice":              {"a OR OR b", "OR", ""},
-		"and at the end":        {"a AND", "AND", ""},
-		"and or":                {"a AND OR b", "OR", ""},
-		"and at the start":      {"AND a", "AND", ""},
-		"not at the end":        {"a NOT", "NOT", ""},
-		"minus alone":           {"a - b", "-", ""},
-		"empty text":            {`a ""`, `""`, ""},
-		"not text":              {"a \xff b", "\xff", ""},
+	for in, want := range map[string][]string{
+		"":                           nil,
+		"a":                          {"a"},
+		"a OR b":                     {"a OR b"},
+		"state:failure (a OR b) -c ": {"-c", "a OR b", "state:failure"},
+	} {
+		var got []string
+		joined := query.Query{}
+		for _, c := range parse(t, in).Conditions() {
+			got = append(got, c.String())
+			joined = joined.And(c)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("conditions of %q (-want +got):\n%s", in, diff)
+		}
+		if diff := cmp.Diff(parse(t, in), joined); diff != "" {
+			t.Errorf("conditions of %q joined (-want +got):\n%s", in, diff)
+		}
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q, err := query.Parse(tt.in)
-			wrong, ok := errors.AsType[*query.Error](err)
-			if !ok {
-				t.Fatalf("Parse(%q) = %q, %v, want a *query.Error", tt.in, q, err)
-			}
-			if got := tt.in[wrong.Offset : wrong.Offset+wrong.Length]; got != tt.marked || wrong.Nearest != tt.nearest {
-				t.Errorf("Parse(%q) marks %q, nearest %q, want %q, %q: %v", tt.in, got, wrong.Nearest, tt.marked, tt.nearest, err)
-			}
-		})
+}
+
+func TestSimple(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]*state.Query{
+		"": {},
+		"state:failure,retry name:a,b worker:w root:r": {
+			States: []state.State{state.Failure, state.Retry}, Names: []string{"a", "b"}, Workers: []string{"w"}, Root: "r",
+		},
+		"name:a*": nil, "name:~a": nil, "a": nil, "-state:failure": nil, "name:a name:b": nil, "root:a,b": nil,
+		"name:a OR worker:b": nil, "queue:a": nil, "is:active": nil, "run:1s": nil,
+	} {
+		got, ok := parse(t, in).Simple()
+		if want == nil && !ok {
+			continue
+		}
+		if want == nil || !ok {
+			t.Errorf("Simple of %q = %+v, %v, want %+v", in, got, ok, want)
+			continue
+		}
+		if diff := cmp.Diff(*want, got); diff != "" {
+			t.Errorf("Simple of %q (-want +got):\n%s", in, diff)
+		}
+	}
+}
+
+func TestSort(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]query.Sort{
+		"": {}, "run": {Field: query.Run, Ascending: true}, "-retries": {Field: query.Retries}, "-sent": {Field: query.Sent},
+	} {
+		got, ok := query.ParseSort(in)
+		if !ok || got != want || got.String() != in {
+			t.Errorf("ParseSort(%q) = %+v, %v, which reads %q, want %+v", in, got, ok, got, want)
+		}
+	}
+	for _, in := range []string{"name", "-", "--run", "x", "is", " run"} {
+		if got, ok := query.ParseSort(in); ok {
+			t.Errorf("ParseSort(%q) = %+v, want none", in, got)
+		}
+	}
+}
+
+func TestFieldsHaveNames(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, f := range query.Fields() {
+		if f.String() == "" || f.Help() == "" || f.Type() == 0 || seen[f.String()] {
+			t.Errorf("field %d is %q, %q, type %d", f, f, f.Help(), f.Type())
+		}
+		seen[f.String()] = true
+		if got, ok := query.FieldNamed(f.String()); !ok || got != f {
+			t.Errorf("FieldNamed(%q) = %v, %v, want %v", f, got, ok, f)
+		}
+	}
+	if _, ok := query.FieldNamed(""); ok {
+		t.Error("no name is a field")
 	}
 }

@@ -92,7 +92,7 @@ func TestParseNamesTheWrongParameter(t *testing.T) {
 		"name not UTF-8":      {"name=%ff", "q"},
 		"sort":                {"sort=args", "sort"},
 		"sort twice":          {"sort=run&sort=-run", "sort"},
-		"column":              {"cols=run,nmae", "cols"},
+		"column":              {"cols=run,naem", "cols"},
 		"mark as column":      {"cols=is", "cols"},
 		"text twice":          {"q=a&q=b", "q"},
 		"limit zero":          {"limit=0", "limit"},
@@ -129,7 +129,7 @@ func TestParseNamesTheWrongParameter(t *testing.T) {
 
 func TestParseSaysWhereTheQueryIsWrong(t *testing.T) {
 	t.Parallel()
-	got, err := query.Parse(values(t, "q=a+nmae:b&limit=7"))
+	got, err := query.Parse(values(t, "q=a+naem:b&limit=7"))
 	wrong, ok := errors.AsType[*query.Error](err)
 	if !ok || wrong.Query == nil {
 		t.Fatalf("error = %v, want one about the query", err)
@@ -137,7 +137,7 @@ func TestParseSaysWhereTheQueryIsWrong(t *testing.T) {
 	if w := wrong.Query; w.Offset != 2 || w.Length != 4 || w.Nearest != "name" {
 		t.Errorf("wrong token = %+v, want 4 bytes at 2, near name", w)
 	}
-	if diff := cmp.Diff(query.Tasks{Text: "a nmae:b", Limit: 7}, got); diff != "" {
+	if diff := cmp.Diff(query.Tasks{Text: "a naem:b", Limit: 7}, got); diff != "" {
 		t.Errorf("query beside the error (-want +got):\n%s", diff)
 	}
 }
