@@ -1,8 +1,10 @@
 // Package umbel is the live dashboard for Celery, ready to be mounted in any Go program: New checks the
-// options, Run watches the cluster, ServeHTTP shows it. It owns no listener and no signal.
+// options and opens the history, Run watches the cluster, ServeHTTP shows it, Close ends it. It owns no listener
+// and no signal.
 package umbel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/monitor/transport/amqp"
 	"github.com/umbelhq/umbel/state"
@@ -50,7 +54,13 @@ type Options struct {
 	// https://ops.example:8443: those of proxies that hide their name from Umbel.
 	Origins []string
 
-	MaxTasks int          // tasks kept in memory, 1,000,000 if zero
+	// DataDir is where the history is kept, in a file that one Umbel at a time may use. Empty, or :memory:,
+	// keeps it in memory until Close.
+	DataDir string
+	// Keep says how long what is kept. The zero value keeps everything.
+	Keep store.Rules
+
+	MaxTasks int          // finished tasks held in memory for speed, 200,000 if zero; all of them are in the history
 	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
 	Version  string       // shown on the pages and in the API
 	Logger   *slog.Logger // nil discards
@@ -58,11 +68,13 @@ type Options struct {
 
 // Umbel watches one Celery cluster and shows it. It is safe for concurrent use.
 type Umbel struct {
+	history *sqlite.DB
 	monitor *monitor.Monitor
 	web     *web.Handler
 }
 
-// New validates o and starts nothing.
+// New validates o, opens the history, and starts nothing. Close must follow. Its error wraps store.ErrLocked
+// if another Umbel uses the history, and ErrHistory if that is what is wrong.
 func New(o Options) (*Umbel, error) {
 	broker := o.Broker
 	if broker == nil {
@@ -71,17 +83,37 @@ func New(o Options) (*Umbel, error) {
 			return nil, err
 		}
 	}
+	history, err := sqlite.Open(context.Background(), sqlite.Options{
+		Dir: cmp.Or(o.DataDir, sqlite.Memory), Rules: o.Keep, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrHistory, err)
+	}
+	u, err := assemble(o, broker, history)
+	if err != nil {
+		return nil, errors.Join(err, history.Close())
+	}
+	return u, nil
+}
+
+// ErrHistory is what is wrong where New cannot open the history.
+var ErrHistory = errors.New("history cannot be used")
+
+func assemble(o Options, broker transport.Broker, history *sqlite.DB) (*Umbel, error) {
 	m, err := monitor.New(monitor.Options{
-		Broker: broker, State: state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText}, EnableEvents: !o.LeaveEventsOff, Logger: o.Logger,
+		Broker: broker, Store: history, State: state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText},
+		EnableEvents: !o.LeaveEventsOff, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	w, err := web.New(web.Options{Backend: m, Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins})
+	w, err := web.New(web.Options{
+		Backend: m, Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &Umbel{monitor: m, web: w}, nil
+	return &Umbel{history: history, monitor: m, web: w}, nil
 }
 
 // Dial returns the broker that o.BrokerURL names. It connects nowhere yet.
@@ -107,13 +139,17 @@ func Dial(o Options) (transport.Broker, error) {
 	return nil, fmt.Errorf("brokers of scheme %s:// are not supported: use amqp:// or amqps://", scheme)
 }
 
-// Run watches the cluster and keeps pages live until ctx ends. It returns nil after an orderly stop.
+// Run restores the history, then watches the cluster and keeps pages live until ctx ends. It returns nil after an
+// orderly stop.
 func (u *Umbel) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return u.monitor.Run(ctx) })
 	g.Go(func() error { return u.web.Run(ctx) })
 	return g.Wait()
 }
+
+// Close closes the history, after Run has returned and the last request was answered.
+func (u *Umbel) Close() error { return u.history.Close() }
 
 // ServeHTTP shows the pages, sockets and API under the prefix.
 func (u *Umbel) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.web.ServeHTTP(w, r) }

@@ -5,7 +5,8 @@ import "time"
 // Health says how the monitor itself is doing.
 type Health struct {
 	Broker   BrokerHealth
-	Ready    bool              // the monitor runs and can answer
+	Store    StoreHealth
+	Ready    bool              // the monitor runs and has restored what the last one left
 	Messages uint64            // broker messages read
 	Events   uint64            // events folded
 	Rejected map[string]uint64 // events or messages that could not be used, by cause
@@ -21,6 +22,16 @@ type BrokerHealth struct {
 	LastError   string    // why it is not connected, empty if it is
 	NextTryAt   time.Time // when the next connection is tried, zero if connected
 	Attempts    int       // failed tries since it was last connected
+}
+
+// StoreHealth says how writing history goes. Nothing that waits is acknowledged to the broker.
+type StoreHealth struct {
+	LastError string    // why the newest try to write failed, empty if it did not
+	FailedAt  time.Time // when that was
+	Since     time.Time // when writing began to fail, zero if it does not
+	NextTryAt time.Time // when it is tried again, zero if it does not fail
+	Waiting   int       // events that are folded and not on disk
+	Unsaved   int       // tasks that have changed since they were saved; their events may be on disk
 }
 
 // Rates are per second, over the last 10 full seconds by the senders' clocks. Series hold one value a

@@ -2,23 +2,161 @@ package monitor
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Tasks returns a page of all tasks that are kept, in memory or in the store.
-func (m *Monitor) Tasks(ctx context.Context, r store.Request) (store.Page, error) { panic("todo") }
-
-// Task returns a copy of the task, store.ErrMissing if it is not kept.
-func (m *Monitor) Task(ctx context.Context, id string) (state.Task, error) { panic("todo") }
-
-// TaskEvents returns the events of a task by stamp, store.ErrMissing if it is not kept.
-func (m *Monitor) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error) { panic("todo") }
-
-// Count returns how many tasks match, exactly up to 10,000. It may be 10 s old.
-func (m *Monitor) Count(ctx context.Context, q query.Query) (store.Count, error) { panic("todo") }
+const (
+	maxChildren = 1_000            // listed with a task
+	maxCount    = 10_000           // counted exactly
+	maxCounts   = 1_000            // remembered
+	countAge    = 10 * time.Second // for how long
+)
 
 // Store returns where history is kept.
-func (m *Monitor) Store() store.Store { panic("todo") }
+func (m *Monitor) Store() store.Store { return m.store }
+
+// Task returns a copy of the task, store.ErrMissing if it is not kept.
+func (m *Monitor) Task(ctx context.Context, id string) (state.Task, error) {
+	m.mu.RLock()
+	t, held := m.cluster.Task(id)
+	all := m.complete()
+	m.mu.RUnlock()
+	if held && all {
+		return t, nil
+	}
+	if !held {
+		saved, err := m.store.Task(ctx, id)
+		if err != nil {
+			return state.Task{}, err
+		}
+		if t, _, err = state.Unfold(id, saved); err != nil {
+			return state.Task{}, err
+		}
+	}
+	children, err := m.store.Children(ctx, id, maxChildren)
+	if err != nil {
+		if held && !errors.Is(err, context.Canceled) {
+			return t, nil // memory knows most of it
+		}
+		return state.Task{}, err
+	}
+	stored := make(map[string]bool, len(children))
+	for _, child := range children {
+		stored[child] = true
+	}
+	for _, child := range t.Children { // what is not stored yet is newest
+		if !stored[child] {
+			children = append(children, child)
+		}
+	}
+	t.Children = children[:min(len(children), maxChildren)]
+	return t, nil
+}
+
+// TaskEvents returns the events of a task by stamp, store.ErrMissing if it is not kept.
+func (m *Monitor) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error) {
+	m.mu.RLock()
+	events := m.cluster.TaskEvents(id)
+	m.mu.RUnlock()
+	if events != nil {
+		return events, nil
+	}
+	saved, err := m.store.Task(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	_, events, err = state.Unfold(id, saved)
+	return events, err
+}
+
+// complete reports whether memory holds all tasks. mu is held.
+func (m *Monitor) complete() bool { return m.restored && m.cluster.Horizon() == nil }
+
+// Count returns how many tasks match, exactly up to 10,000. It may be 10 s old.
+func (m *Monitor) Count(ctx context.Context, q query.Query) (store.Count, error) {
+	if n, ok := m.tally(q); ok {
+		return store.Count{N: n, Exact: true}, nil
+	}
+	now := m.now()
+	if c, ok := m.counts.read(q.String(), now); ok {
+		return c, nil
+	}
+	count := m.store.Count
+	if mentions(q.Expr(), query.IsOrphaned) {
+		count = m.count
+	}
+	c, err := count(ctx, q, now, maxCount)
+	if err != nil {
+		return store.Count{}, err
+	}
+	m.counts.write(q.String(), c, now)
+	return c, nil
+}
+
+// tally counts where memory holds all tasks and that takes no scan.
+func (m *Monitor) tally(q query.Query) (int, bool) {
+	s, simple := q.Simple()
+	if !simple {
+		return 0, false
+	}
+	s.Limit = 1
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if !m.complete() {
+		return 0, false
+	}
+	total := m.cluster.Tasks(s).Total
+	if total == nil {
+		return 0, false
+	}
+	return *total, true
+}
+
+// count counts what the store alone cannot, page by page.
+func (m *Monitor) count(ctx context.Context, q query.Query, now time.Time, limit int) (store.Count, error) {
+	r := store.Request{Query: q, Limit: maxPage, Now: now}
+	for n := 0; ; {
+		page, err := m.Tasks(ctx, r)
+		if err != nil {
+			return store.Count{}, err
+		}
+		n += len(page.Tasks)
+		if page.Next == nil || page.Searched > 0 || n >= limit {
+			return store.Count{N: min(n, limit), Exact: page.Next == nil && n <= limit}, nil
+		}
+		r.From = page.Next
+	}
+}
+
+// countCache remembers counts. It is safe for concurrent use.
+type countCache struct {
+	mu     sync.Mutex
+	counts map[string]cachedCount
+}
+
+type cachedCount struct {
+	store.Count
+	at time.Time
+}
+
+func (c *countCache) read(q string, now time.Time) (store.Count, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.counts[q]
+	return known.Count, ok && now.Sub(known.at).Abs() < countAge
+}
+
+func (c *countCache) write(q string, n store.Count, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil || len(c.counts) >= maxCounts {
+		c.counts = make(map[string]cachedCount)
+	}
+	c.counts[q] = cachedCount{n, now}
+}

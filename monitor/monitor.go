@@ -1,10 +1,13 @@
-// Package monitor owns the state of a cluster: it receives events from a broker, folds them, and
-// lets any number of readers see the newest picture. It serves no page and knows no broker by name.
+// Package monitor owns the state of a cluster: it receives events from a broker, folds them, keeps them in
+// a store, and lets any number of readers see the newest picture and what came before. It serves no page and
+// knows no broker and no database by name.
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -13,13 +16,18 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/state"
 )
 
-// Options of a Monitor. Broker is required.
+// DefaultMaxTasks is how many finished tasks are held in memory where nothing else is said.
+const DefaultMaxTasks = 200_000
+
+// Options of a Monitor. Broker and Store are required.
 type Options struct {
 	Broker       transport.Broker
+	Store        store.Store // who opened it closes it, after Run has returned
 	State        state.Options
 	EnableEvents bool             // broadcast enable_events after connecting, for workers started without -E
 	Logger       *slog.Logger     // nil discards
@@ -29,13 +37,17 @@ type Options struct {
 // Monitor watches one Celery cluster. It is safe for concurrent use.
 type Monitor struct {
 	broker       transport.Broker
+	store        store.Store
+	maxTasks     int
 	enableEvents bool
 	log          *slog.Logger
 	now          func() time.Time
 
-	// mu guards the picture: Run's receiver writes it, readers share it.
+	// mu guards the picture: Run's receiver and writer change it, readers share it.
 	mu       sync.RWMutex
 	cluster  *state.Cluster
+	restored bool   // the cluster holds what the last monitor left
+	intake   intake // what is folded and not on disk
 	decoder  celery.Decoder
 	rates    meter
 	arrivals arrivals
@@ -44,16 +56,23 @@ type Monitor struct {
 	events   uint64
 	latency  time.Duration
 
-	// linkMu guards what Health says of the broker.
-	linkMu sync.Mutex
-	link   BrokerHealth
-	ready  bool
+	writer writer
+	counts countCache
+
+	// linkMu guards what Health says of the broker and of writing.
+	linkMu  sync.Mutex
+	link    BrokerHealth
+	writing StoreHealth
+	ready   bool
 }
 
 // New validates o and starts nothing.
 func New(o Options) (*Monitor, error) {
 	if o.Broker == nil {
 		return nil, errors.New("monitor needs a broker")
+	}
+	if o.Store == nil {
+		return nil, errors.New("monitor needs a store")
 	}
 	if o.State.MaxTasks < 0 {
 		return nil, errors.New("the number of tasks to keep is negative")
@@ -64,25 +83,78 @@ func New(o Options) (*Monitor, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Monitor{
-		broker: o.Broker, enableEvents: o.EnableEvents, log: o.Logger, now: o.Now,
+	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
+	m := &Monitor{
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, enableEvents: o.EnableEvents, log: o.Logger, now: o.Now,
 		cluster: state.New(o.State), changed: make(chan struct{}), arrivals: arrivals{wake: make(chan struct{}, 1)},
 		link: BrokerHealth{URL: o.Broker.String(), Since: o.Now()},
-	}, nil
+	}
+	m.writer = newWriter(m)
+	return m, nil
 }
 
-// Run connects, receives and folds until ctx ends. It returns nil after an orderly stop. A lost broker is
-// not an error: it is redialled for ever.
+// Run restores what the last monitor left in the store, then connects, receives, folds and writes until ctx
+// ends. It returns nil after an orderly stop, with all that was folded written, unless that takes longer than
+// 10 s. A lost broker and a failed write are no errors: they are tried again for ever.
 func (m *Monitor) Run(ctx context.Context) error {
+	if err := m.restore(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // asked to stop
+		}
+		return fmt.Errorf("restore history: %w", err)
+	}
 	m.setReady(true)
 	defer m.setReady(false)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return m.supervise(ctx) })
+	quiet := make(chan struct{}) // closed when nothing more is folded
+	g.Go(func() error {
+		defer close(quiet)
+		return m.supervise(ctx)
+	})
 	g.Go(func() error { return m.tick(ctx) })
+	g.Go(func() error { return m.maintain(ctx) })
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	g.Go(func() error {
+		defer cancel()
+		m.writer.run(writing, ctx.Done(), quiet)
+		return nil
+	})
+	g.Go(func() error { // gives up writing what does not end
+		<-ctx.Done()
+		defer cancel()
+		select {
+		case <-writing.Done():
+		case <-time.After(finalWrite):
+		}
+		return nil
+	})
 	if err := g.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
 	return nil
+}
+
+// maintain has the store keep itself in order. Where that fails it begins again: history is kept without it.
+func (m *Monitor) maintain(ctx context.Context) error {
+	for {
+		err := m.store.Run(ctx, m.forget)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		m.log.Error("history not maintained", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(maxRetry):
+		}
+	}
+}
+
+// forget drops tasks that the store has removed.
+func (m *Monitor) forget(ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cluster.Forget(ids)
+	m.notify()
 }
 
 func (m *Monitor) setReady(ready bool) {
@@ -91,8 +163,8 @@ func (m *Monitor) setReady(ready bool) {
 	m.ready = ready
 }
 
-// fold takes in a batch under one write lock.
-func (m *Monitor) fold(batch []transport.Message) {
+// fold takes in a batch of a session under one write lock.
+func (m *Monitor) fold(session transport.Session, batch []transport.Message) {
 	start := m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,9 +178,11 @@ func (m *Monitor) fold(batch []transport.Message) {
 			m.events++
 			m.rates.add(e)
 			m.arrivals.add(e)
-			m.cluster.Apply(e)
+			m.intake.add(e, m.cluster.Apply(e))
 		})
 	}
+	m.intake.until(session, batch[len(batch)-1].Tag, len(batch))
+	m.writer.wake(m.crowded())
 	m.latency = m.now().Sub(start)
 	m.notify()
 }
@@ -163,10 +237,12 @@ func (m *Monitor) Changed() <-chan struct{} {
 func (m *Monitor) Health() Health {
 	m.mu.RLock()
 	h := Health{Messages: m.messages, Events: m.events, Rejected: m.rejected(), Latency: m.latency}
+	waiting, unsaved := m.intake.events+m.intake.writing, m.cluster.Unsaved()
 	m.mu.RUnlock()
 	m.linkMu.Lock()
 	defer m.linkMu.Unlock()
-	h.Broker, h.Ready = m.link, m.ready
+	h.Broker, h.Store, h.Ready = m.link, m.writing, m.ready
+	h.Store.Waiting, h.Store.Unsaved = waiting, unsaved
 	return h
 }
 

@@ -59,6 +59,9 @@ func (m *Monitor) attend(ctx context.Context, session transport.Session) error {
 	err := m.receive(ctx, session)
 	cancel()
 	wg.Wait()
+	if ctx.Err() != nil {
+		m.writer.settle()
+	}
 	if e := session.Close(); e != nil {
 		m.log.Debug("session did not close cleanly", "error", e)
 	}
@@ -92,19 +95,20 @@ func (m *Monitor) broadcast(ctx context.Context, session transport.Session, meth
 	}
 }
 
-// receive folds batches until the session ends.
+// receive folds batches until the session ends, and takes no more while too much waits to be written: the
+// broker holds it. The writer acknowledges them.
 func (m *Monitor) receive(ctx context.Context, session transport.Session) error {
 	for {
 		batch, err := session.Receive(ctx)
 		if err != nil {
 			return fmt.Errorf("receive events: %w", err)
 		}
-		m.fold(batch)
+		m.fold(session, batch)
 		m.linkMu.Lock()
 		m.link.LastEventAt = m.now()
 		m.linkMu.Unlock()
-		if err := session.Ack(batch[len(batch)-1].Tag); err != nil {
-			return fmt.Errorf("acknowledge events: %w", err)
+		if err := m.writer.room(ctx); err != nil {
+			return err
 		}
 	}
 }

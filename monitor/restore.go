@@ -1,0 +1,69 @@
+package monitor
+
+import (
+	"context"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+)
+
+// restore brings back what the last monitor left: the checkpoint, the tasks, and the events that came after.
+// What cannot be read is left out, and said.
+func (m *Monitor) restore(ctx context.Context) error {
+	start := m.now()
+	tasks, events, unreadable := 0, 0, 0
+	try := func(err error) {
+		if err == nil {
+			return
+		}
+		if unreadable++; unreadable == 1 {
+			m.log.Error("part of the history not read", "error", err)
+		}
+	}
+	err := m.store.Restore(ctx, store.Restore{
+		MaxTasks: m.maxTasks,
+		Checkpoint: func(c store.Checkpoint) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.cluster.RestoreClock(c.Clock)
+			for _, saved := range c.Workers {
+				try(m.cluster.LoadWorker(saved))
+			}
+			return nil
+		},
+		Task: func(id string, saved []byte) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			tasks++
+			try(m.cluster.Load(id, saved))
+			return nil
+		},
+		Left: func(p state.Position) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.cluster.SetHorizon(p)
+			return nil
+		},
+		Journal: func(number uint64, journal []byte, checkpointed bool) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			try(m.cluster.Replay(journal, func(*state.Event, state.Change) { events++ }))
+			m.writer.entries = append(m.writer.entries, entry{number: number})
+			if checkpointed {
+				m.writer.last.entry = number
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writer.remark(m.cluster.Unsaved())
+	m.restored = true
+	m.notify()
+	m.log.Info("history restored", "tasks", tasks, "events", events, "unreadable", unreadable,
+		"took_ms", m.now().Sub(start).Milliseconds())
+	return nil
+}
