@@ -29,7 +29,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &DB{path: Memory, rules: o.Rules, log: o.Logger, now: o.Now, gate: make(chan struct{}, 1)}
+	d := &DB{path: Memory, rules: o.Rules, log: o.Logger, now: o.Now, gate: make(chan struct{}, 1), closed: make(chan struct{})}
 	if o.Dir != Memory {
 		dir, err := filepath.Abs(o.Dir)
 		if err != nil {
@@ -38,7 +38,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		o.Dir, d.path = dir, filepath.Join(dir, fileName)
 	}
 	if err := d.open(ctx, o); err != nil {
-		return nil, fmt.Errorf("open history %s: %w", d.path, errors.Join(explain(err), d.close()))
+		return nil, fmt.Errorf("open history %s: %w", d.path, errors.Join(explain(err), d.Close()))
 	}
 	return d, nil
 }
@@ -135,16 +135,32 @@ func connect(path string, params url.Values, n int) (*sql.DB, error) {
 	return db, nil
 }
 
+// close waits for calls at work, and refuses others.
 func (d *DB) close() error {
+	d.gate <- struct{}{} // stays: no transaction begins any more
 	var errs []error
 	if d.read != nil && d.read != d.write {
-		errs = append(errs, d.read.Close())
+		errs = append(errs, drain(d.read))
 	}
 	if d.write != nil {
-		errs = append(errs, d.write.Close())
+		errs = append(errs, drain(d.write))
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// drain closes a pool and waits until all its connections have been given back.
+func drain(db *sql.DB) error {
+	err := db.Close()
+	if db.Stats().InUse == 0 {
+		return err
+	}
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for db.Stats().InUse > 0 {
+		<-again.C
+	}
+	return err
 }

@@ -45,6 +45,10 @@ type DB struct {
 
 	failures failureCache
 
+	once    sync.Once
+	closed  chan struct{}
+	closing error // what came of Close
+
 	unindexed atomic.Int64 // tasks that wait for the text index
 
 	// mu guards what Health says of writes.
@@ -88,5 +92,9 @@ func (d *DB) Health() store.Health {
 
 // Close ends all use of the store, once calls at work have returned.
 func (d *DB) Close() error {
-	return d.close()
+	d.once.Do(func() {
+		close(d.closed)
+		d.closing = d.close()
+	})
+	return d.closing
 }

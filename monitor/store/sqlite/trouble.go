@@ -9,7 +9,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-var errReadOnly = errors.New("opened for reading only")
+var (
+	errReadOnly = errors.New("opened for reading only")
+	errClosed   = errors.New("closed")
+)
 
 // explain adds to an error of SQLite what it means to an operator, and what to do.
 func explain(err error) error {

@@ -25,11 +25,16 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 	if d.write == nil {
 		return errReadOnly
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	select {
 	case d.gate <- struct{}{}:
 		defer func() { <-d.gate }()
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-d.closed:
+		return errClosed
 	}
 	ctx = context.WithoutCancel(ctx)
 	begun, err := d.write.BeginTx(ctx, nil)

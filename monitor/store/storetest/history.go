@@ -1,0 +1,425 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+)
+
+func history() map[string]func(trial) {
+	return map[string]func(trial){
+		"Write keeps tasks":                                 trial.writeTasks,
+		"Write replaces tasks that are stored":              trial.writeAgain,
+		"Write repeated changes nothing":                    trial.writeTwice,
+		"Write tells what it holds of tasks said to be new": trial.writeKnown,
+		"Write takes a task that is said to be stored":      trial.writeUnknown,
+		"Write does nothing once its context has ended":     trial.writeContext,
+		"Write keeps hostile ids apart":                     trial.writeIDs,
+		"Write keeps hostile texts":                         trial.writeTexts,
+		"Write numbers journal entries":                     trial.journalNumbers,
+		"Write forgets journal entries":                     trial.journalForget,
+		"Restore reads checkpoints":                         trial.restoreCheckpoint,
+		"Restore reads the newest tasks":                    trial.restoreTasks,
+		"Restore follows tasks that end":                    trial.restoreEnded,
+		"Restore stops at an error":                         trial.restoreError,
+		"Restore of nothing":                                trial.restoreNothing,
+		"Children come by stamp":                            trial.children,
+		"Calls may be made from several goroutines":         trial.concurrent,
+		"Close waits for calls":                             trial.closeBusy,
+	}
+}
+
+// expectTasks fails the test unless the store has the events of all tasks.
+func (c trial) expectTasks(tasks []store.Task) {
+	c.Helper()
+	for _, t := range tasks {
+		got, err := c.Task(c.Context(), t.View.ID)
+		if err != nil {
+			c.Errorf("task %q: %v", t.View.ID, err)
+			continue
+		}
+		if diff := cmp.Diff(t.Events, got); diff != "" {
+			c.Errorf("events of task %q (-want +got):\n%s", t.View.ID, diff)
+		}
+	}
+}
+
+func (c trial) writeTasks() {
+	tasks := c.fold(slices.Concat(succeed(uuid(1), 10), succeed("two", 20), []state.Event{event(state.TaskReceived, uuid(3), 30)})...)
+	if got, want := c.write(store.Batch{Tasks: tasks}), (store.Written{}); !cmp.Equal(got, want) {
+		c.Errorf("written = %+v, want %+v", got, want)
+	}
+	c.expectTasks(tasks)
+	c.reopen()
+	c.expectTasks(tasks)
+	if _, err := c.Task(c.Context(), uuid(4)); !errors.Is(err, store.ErrMissing) {
+		c.Errorf("task that was not written: error %v, want %v", err, store.ErrMissing)
+	}
+}
+
+func (c trial) writeAgain() {
+	events := succeed(uuid(1), 10)
+	c.write(store.Batch{Tasks: c.fold(events[0])})
+	whole := stored(c.fold(events...))
+	if got := c.write(store.Batch{Tasks: whole}); len(got.Known) > 0 {
+		c.Errorf("known = %q, want none", got.Known)
+	}
+	c.expectTasks(whole)
+	if got, want := len(c.restored(100).tasks), 1; got != want {
+		c.Errorf("restored %d tasks, want %d", got, want)
+	}
+}
+
+func (c trial) writeTwice() {
+	tasks := stored(c.fold(slices.Concat(succeed(uuid(1), 10), succeed("two", 20))...))
+	b := store.Batch{Tasks: tasks, Checkpoint: &store.Checkpoint{Clock: 9, Workers: map[string][]byte{"w": []byte("{}")}}}
+	c.write(b)
+	want := c.restored(100)
+	c.write(b)
+	if diff := cmp.Diff(want, c.restored(100), cmp.AllowUnexported(restored{})); diff != "" {
+		c.Errorf("restored after the same batch again (-want +got):\n%s", diff)
+	}
+}
+
+func (c trial) writeKnown() {
+	events := succeed(uuid(1), 10)
+	held := c.fold(events[0])
+	c.write(store.Batch{Tasks: held})
+
+	other := c.fold(succeed(uuid(2), 20)...)
+	got := c.write(store.Batch{Journal: []byte("j"), Tasks: append(c.fold(events[1]), other...)})
+	want := store.Written{Journal: got.Journal, Known: map[string][]byte{uuid(1): held[0].Events}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.Errorf("written (-want +got):\n%s", diff)
+	}
+	c.expectTasks(append(held, other...))
+}
+
+func (c trial) writeUnknown() {
+	tasks := stored(c.fold(succeed(uuid(1), 10)...))
+	if got := c.write(store.Batch{Tasks: tasks}); len(got.Known) > 0 {
+		c.Errorf("known = %q, want none", got.Known)
+	}
+	c.expectTasks(tasks)
+}
+
+func (c trial) writeContext() {
+	ended, cancel := context.WithCancel(c.Context())
+	cancel()
+	b := store.Batch{Journal: []byte("j"), Tasks: c.fold(succeed(uuid(1), 10)...), Checkpoint: &store.Checkpoint{Clock: 9}}
+	if _, err := c.Write(ended, b); !errors.Is(err, context.Canceled) {
+		c.Errorf("write with an ended context: error %v, want %v", err, context.Canceled)
+	}
+	if diff := cmp.Diff(restored{}, c.restored(100), cmp.AllowUnexported(restored{})); diff != "" {
+		c.Errorf("restored (-want +got):\n%s", diff)
+	}
+	if got := c.Health().LastError; got != "" {
+		c.Errorf("health says %q of a write that was given up", got)
+	}
+}
+
+func (c trial) writeIDs() {
+	var events []state.Event
+	for name, id := range hostile() {
+		e := succeed(id, 10+len(name))
+		e[1].Result = name
+		events = append(events, e...)
+	}
+	tasks := c.fold(events...)
+	c.write(store.Batch{Tasks: tasks})
+	c.expectTasks(tasks)
+	c.reopen()
+	c.expectTasks(tasks)
+	c.write(store.Batch{Tasks: stored(tasks)})
+
+	want := make(map[string][]byte, len(tasks))
+	for _, t := range tasks {
+		want[t.View.ID] = t.Events
+	}
+	if diff := cmp.Diff(want, c.restored(100).tasks); diff != "" {
+		c.Errorf("restored (-want +got):\n%s", diff)
+	}
+	for _, id := range []string{uuid(2), "042", "SIXTEEN BYTES IT", "a"} {
+		if _, err := c.Task(c.Context(), id); !errors.Is(err, store.ErrMissing) {
+			c.Errorf("task %q: error %v, want %v", id, err, store.ErrMissing)
+		}
+	}
+}
+
+func (c trial) writeTexts() {
+	second := 0
+	for name, text := range hostile() {
+		second += 10
+		e := event(state.TaskReceived, uuid(second), second)
+		e.Present |= state.FieldName | state.FieldArgs | state.FieldRootID | state.FieldParentID | state.FieldETA
+		e.Name, e.Hostname, e.Args, e.RootID, e.ParentID, e.ETA = text, text, text, text, text, text
+		tasks := c.fold(e)
+		for range 2 { // the second time, all texts are known
+			if _, err := c.Write(c.Context(), store.Batch{Tasks: stored(tasks)}); err != nil {
+				c.Errorf("write task with %s text: %v", name, err)
+			}
+		}
+		c.expectTasks(tasks)
+		got, err := c.Children(c.Context(), text, 500)
+		if err != nil || text != "" && !slices.Equal(got, []string{uuid(second)}) {
+			c.Errorf("children of task with %s id = %q, error %v, want %q", name, got, err, uuid(second))
+		}
+	}
+	c.reopen()
+	if got, want := len(c.restored(0).tasks), len(hostile()); got != want {
+		c.Errorf("restored %d tasks, want %d", got, want)
+	}
+}
+
+func (c trial) journalNumbers() {
+	var want []entry
+	last := uint64(0)
+	for i := range 10 {
+		body := "journal " + strconv.Itoa(i)
+		n := c.write(store.Batch{Journal: []byte(body)}).Journal
+		if n <= last {
+			c.Errorf("entry %d after entry %d, want a higher number", n, last)
+		}
+		last = n
+		want = append(want, entry{Number: n, Events: body})
+		if i == 4 {
+			c.reopen()
+		}
+	}
+	if diff := cmp.Diff(want, c.restored(0).journal); diff != "" {
+		c.Errorf("journal (-want +got):\n%s", diff)
+	}
+	c.write(store.Batch{Forget: last})
+	c.reopen()
+	if got := c.write(store.Batch{Journal: []byte("next")}).Journal; got <= last {
+		c.Errorf("entry %d after entry %d was forgotten, want a higher number", got, last)
+	}
+}
+
+func (c trial) journalForget() {
+	var numbers []uint64
+	for i := range 5 {
+		b := store.Batch{Journal: []byte{byte(i)}}
+		if i == 3 {
+			b.Checkpoint = &store.Checkpoint{Clock: 1}
+		}
+		numbers = append(numbers, c.write(b).Journal)
+	}
+	c.write(store.Batch{Forget: numbers[1]})
+	want := []entry{
+		{numbers[2], "\x02", true},
+		{numbers[3], "\x03", true},
+		{numbers[4], "\x04", false},
+	}
+	if diff := cmp.Diff(want, c.restored(0).journal); diff != "" {
+		c.Errorf("journal (-want +got):\n%s", diff)
+	}
+	c.write(store.Batch{Checkpoint: &store.Checkpoint{Clock: 2}})
+	want[2].Checkpointed = true
+	c.reopen()
+	if diff := cmp.Diff(want, c.restored(0).journal); diff != "" {
+		c.Errorf("journal after a checkpoint (-want +got):\n%s", diff)
+	}
+}
+
+func (c trial) restoreCheckpoint() {
+	c.write(store.Batch{Checkpoint: &store.Checkpoint{
+		Clock: 41, Workers: map[string][]byte{"a": []byte(`{"n":1}`), "b": []byte(`{"n":2}`)},
+	}})
+	c.write(store.Batch{Checkpoint: &store.Checkpoint{
+		Clock: 42, Workers: map[string][]byte{"b": []byte(`{"n":3}`), "\x00": []byte(`{}`)},
+	}})
+	c.reopen()
+	got := c.restored(0)
+	want := map[string]string{"a": `{"n":1}`, "b": `{"n":3}`, "\x00": `{}`}
+	if diff := cmp.Diff(want, got.workers); diff != "" || got.clock != 42 {
+		c.Errorf("clock = %d, want 42; workers (-want +got):\n%s", got.clock, diff)
+	}
+}
+
+func (c trial) restoreTasks() {
+	var events []state.Event
+	for i := range 20 {
+		events = append(events, succeed(uuid(i), 10+i)...)
+	}
+	events = append(events, event(state.TaskReceived, "active", 2))
+	tasks := c.fold(events...)
+	c.write(store.Batch{Tasks: tasks})
+	c.reopen()
+
+	ids := func(n int) []string {
+		all := []string{"active"}
+		for i := 20 - n; i < 20; i++ {
+			all = append(all, uuid(i))
+		}
+		return slices.Sorted(slices.Values(all))
+	}
+	left := func(i int) []state.Position {
+		return []state.Position{{ID: tasks[i].View.ID, Stamp: tasks[i].View.Stamp}}
+	}
+	for n, want := range map[int][]state.Position{0: left(19), 1: left(18), 7: left(12), 19: left(0), 20: nil, 1000: nil} {
+		got := c.restored(n)
+		if diff := cmp.Diff(ids(min(n, 20)), slices.Sorted(maps.Keys(got.tasks))); diff != "" {
+			c.Errorf("tasks restored of at most %d (-want +got):\n%s", n, diff)
+		}
+		if diff := cmp.Diff(want, got.left); diff != "" {
+			c.Errorf("left of at most %d (-want +got):\n%s", n, diff)
+		}
+	}
+}
+
+func (c trial) restoreEnded() {
+	events := succeed(uuid(1), 10)
+	c.write(store.Batch{Tasks: c.fold(events[0])})
+	if got := c.restored(0); len(got.tasks) != 1 || got.left != nil {
+		c.Errorf("restored %d tasks, left %v, want the active task", len(got.tasks), got.left)
+	}
+	c.write(store.Batch{Tasks: stored(c.fold(events...))})
+	if got := c.restored(0); len(got.tasks) != 0 || len(got.left) != 1 {
+		c.Errorf("restored %d tasks, left %v, want the ended task left", len(got.tasks), got.left)
+	}
+}
+
+func (c trial) restoreError() {
+	c.write(store.Batch{Journal: []byte("j"), Tasks: c.fold(append(succeed("1", 10), succeed("2", 20)...)...)})
+	stop := errors.New("stop")
+	calls := 0
+	call := func(fails bool) error {
+		if calls++; fails {
+			return stop
+		}
+		return nil
+	}
+	for at, want := range map[string]int{"checkpoint": 1, "task": 2, "left": 3, "journal": 4} {
+		calls = 0
+		err := c.Restore(c.Context(), store.Restore{
+			MaxTasks:   1,
+			Checkpoint: func(store.Checkpoint) error { return call(at == "checkpoint") },
+			Task:       func(string, []byte) error { return call(at == "task") },
+			Left:       func(state.Position) error { return call(at == "left") },
+			Journal:    func(uint64, []byte, bool) error { return call(at == "journal") },
+		})
+		if !errors.Is(err, stop) || calls != want {
+			c.Errorf("restore that fails at its %s: error %v after %d calls, want %v after %d", at, err, calls, stop, want)
+		}
+	}
+}
+
+func (c trial) restoreNothing() {
+	c.reopen()
+	if diff := cmp.Diff(restored{}, c.restored(100), cmp.AllowUnexported(restored{})); diff != "" {
+		c.Errorf("restored (-want +got):\n%s", diff)
+	}
+}
+
+func (c trial) children() {
+	var events []state.Event
+	want := make([]string, 9)
+	for i := range want {
+		e := event(state.TaskReceived, uuid(i), 90-i)
+		if i%3 == 0 {
+			e.ID = "child " + strconv.Itoa(i)
+		}
+		e.Present |= state.FieldParentID
+		e.ParentID = uuid(100)
+		events = append(events, e)
+		want[len(want)-1-i] = e.ID
+	}
+	events = append(events, succeed(uuid(100), 20)...)
+	c.write(store.Batch{Tasks: c.fold(events...)})
+	for _, n := range []int{500, 9, 4} {
+		got, err := c.Children(c.Context(), uuid(100), n)
+		if err != nil {
+			c.Fatalf("children: %v", err)
+		}
+		if diff := cmp.Diff(want[:min(n, 9)], got); diff != "" {
+			c.Errorf("at most %d children (-want +got):\n%s", n, diff)
+		}
+	}
+	if got, err := c.Children(c.Context(), "child 0", 500); len(got) > 0 || err != nil {
+		c.Errorf("children of a task without any = %q, error %v", got, err)
+	}
+}
+
+func (c trial) concurrent() {
+	const writers, rounds = 4, 25
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range rounds {
+				id := uuid(w*rounds + i)
+				tasks := c.fold(succeed(id, 10+i)...)
+				if _, err := c.Write(c.Context(), store.Batch{Journal: []byte(id), Tasks: tasks}); err != nil {
+					c.Errorf("write: %v", err)
+				}
+				if _, err := c.Task(c.Context(), id); err != nil {
+					c.Errorf("task %s after it was written: %v", id, err)
+				}
+				if _, err := c.SaveView(c.Context(), store.View{Name: id}); err != nil {
+					c.Errorf("save view: %v", err)
+				}
+				c.Health()
+			}
+		})
+		wg.Go(func() {
+			for range rounds {
+				if err := c.Restore(c.Context(), new(restored).into(10)); err != nil {
+					c.Errorf("restore: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got := c.restored(writers * rounds)
+	if len(got.tasks) != writers*rounds || len(got.journal) != writers*rounds {
+		c.Errorf("restored %d tasks and %d entries, want %d each", len(got.tasks), len(got.journal), writers*rounds)
+	}
+}
+
+func (c trial) closeBusy() {
+	var wg sync.WaitGroup
+	begun := make(chan struct{})
+	tasks := make([][]store.Task, 4)
+	kept := make([]int, len(tasks))
+	for w := range tasks {
+		for i := range 200 {
+			tasks[w] = append(tasks[w], c.fold(succeed(uuid(w*200+i), 10+i)...)...)
+		}
+		wg.Go(func() {
+			for i := range tasks[w] {
+				if _, err := c.Write(c.Context(), store.Batch{Tasks: tasks[w][i : i+1]}); err != nil {
+					return
+				}
+				if kept[w]++; w == 0 && i == 5 {
+					close(begun)
+				}
+			}
+		})
+	}
+	<-begun
+	if err := c.Close(); err != nil {
+		c.Errorf("close while busy: %v", err)
+	}
+	wg.Wait()
+	if _, err := c.Write(c.Context(), store.Batch{Tasks: tasks[0][:1]}); err == nil {
+		c.Error("write after close: no error")
+	}
+	if _, err := c.Task(c.Context(), uuid(0)); err == nil || errors.Is(err, store.ErrMissing) {
+		c.Errorf("task after close: error %v, want one that does not say it is missing", err)
+	}
+	if !c.Durable {
+		return
+	}
+	c.Store = c.open()
+	for w, n := range kept {
+		c.expectTasks(tasks[w][:n])
+	}
+}

@@ -1,0 +1,82 @@
+// Package storetest is the conformance suite of store: every Store passes the same tests. It knows no
+// database; an adapter's test hands it one in a Fixture. An adapter's TestMain should run goleak, which then
+// covers the suite too.
+package storetest
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/store"
+)
+
+// patience bounds every wait for something that should happen at once.
+const patience = 30 * time.Second
+
+// Fixture is a place for a history. Every call of the function given to Run makes a fresh, empty one.
+type Fixture struct {
+	// Open opens the history as its last Close left it.
+	Open func(t *testing.T) store.Store
+	// Durable says that a history outlives Close.
+	Durable bool
+}
+
+// Run runs the suite, each test on its own fixture.
+func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
+	t.Helper()
+	tests := make(map[string]func(trial))
+	maps.Copy(tests, history())
+	maps.Copy(tests, views())
+	maps.Copy(tests, failures())
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := fixture(t)
+			c := trial{T: t, Fixture: f}
+			c.Store = c.open()
+			test(c)
+		})
+	}
+}
+
+// trial is one test of the suite, on its own open store.
+type trial struct {
+	*testing.T
+	Fixture
+	store.Store
+}
+
+// open opens the history until the test ends, or until the test closes it.
+func (c trial) open() store.Store {
+	c.Helper()
+	s := c.Open(c.T)
+	c.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			c.Errorf("close store: %v", err)
+		}
+	})
+	return s
+}
+
+// reopen closes the store and opens it again, if that keeps anything.
+func (c *trial) reopen() {
+	c.Helper()
+	if !c.Durable {
+		return
+	}
+	if err := c.Close(); err != nil {
+		c.Fatalf("close store: %v", err)
+	}
+	c.Store = c.open()
+}
+
+// write commits a batch.
+func (c trial) write(b store.Batch) store.Written {
+	c.Helper()
+	w, err := c.Write(c.Context(), b)
+	if err != nil {
+		c.Fatalf("write: %v", err)
+	}
+	return w
+}

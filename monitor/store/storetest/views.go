@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	"errors"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/store"
+)
+
+func views() map[string]func(trial) {
+	return map[string]func(trial){
+		"Views are kept":                  trial.viewsKept,
+		"Views come by name":              trial.viewsByName,
+		"Views that are gone stay gone":   trial.viewsDeleted,
+		"Views of hostile texts are kept": trial.viewsHostile,
+	}
+}
+
+func (c trial) views() []store.View {
+	c.Helper()
+	all, err := c.Views(c.Context())
+	if err != nil {
+		c.Fatalf("views: %v", err)
+	}
+	return all
+}
+
+func (c trial) save(v store.View) store.View {
+	c.Helper()
+	saved, err := c.SaveView(c.Context(), v)
+	if err != nil {
+		c.Fatalf("save view %+v: %v", v, err)
+	}
+	if saved.ID == "" {
+		c.Fatal("a saved view has no id")
+	}
+	return saved
+}
+
+func (c trial) viewsKept() {
+	if got := c.views(); len(got) > 0 {
+		c.Errorf("views of an empty history = %+v", got)
+	}
+	v := store.View{Name: "Slow payments", Query: "name:billing.* run:>2s", Sort: "-run", Cols: "name,run"}
+	v.ID = c.save(v).ID
+	c.reopen()
+	if diff := cmp.Diff([]store.View{v}, c.views()); diff != "" {
+		c.Errorf("views (-want +got):\n%s", diff)
+	}
+	v.Name, v.Query, v.Sort, v.Cols = "Payments", "name:billing.*", "", ""
+	if diff := cmp.Diff(v, c.save(v)); diff != "" {
+		c.Errorf("view saved again (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]store.View{v}, c.views()); diff != "" {
+		c.Errorf("views (-want +got):\n%s", diff)
+	}
+}
+
+func (c trial) viewsByName() {
+	for _, name := range []string{"b", "c", "a", "b"} {
+		c.save(store.View{Name: name})
+	}
+	var got []string
+	ids := make(map[string]bool)
+	for _, v := range c.views() {
+		got = append(got, v.Name)
+		ids[v.ID] = true
+	}
+	if diff := cmp.Diff([]string{"a", "b", "b", "c"}, got); diff != "" || len(ids) != 4 {
+		c.Errorf("%d ids, want 4; names (-want +got):\n%s", len(ids), diff)
+	}
+}
+
+func (c trial) viewsDeleted() {
+	v := c.save(store.View{Name: "a"})
+	if err := c.DeleteView(c.Context(), v.ID); err != nil {
+		c.Fatalf("delete view: %v", err)
+	}
+	for _, id := range []string{v.ID, "", "0", "-1", "no id", "99999999999999999999"} {
+		if err := c.DeleteView(c.Context(), id); !errors.Is(err, store.ErrMissing) {
+			c.Errorf("delete view %q: error %v, want %v", id, err, store.ErrMissing)
+		}
+		if id == "" {
+			continue
+		}
+		if _, err := c.SaveView(c.Context(), store.View{ID: id, Name: "b"}); !errors.Is(err, store.ErrMissing) {
+			c.Errorf("save view %q: error %v, want %v", id, err, store.ErrMissing)
+		}
+	}
+	c.reopen()
+	if next := c.save(store.View{Name: "a"}); next.ID == v.ID {
+		c.Errorf("a new view has the id %q of one that is gone", next.ID)
+	}
+}
+
+func (c trial) viewsHostile() {
+	want := make(map[string]store.View)
+	for _, text := range hostile() {
+		v := c.save(store.View{Name: text, Query: text, Sort: text, Cols: text})
+		want[v.ID] = v
+	}
+	c.reopen()
+	got := make(map[string]store.View)
+	for _, v := range c.views() {
+		got[v.ID] = v
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.Errorf("views (-want +got):\n%s", diff)
+	}
+}
