@@ -2,30 +2,330 @@ package sqlite
 
 import (
 	"context"
-	"errors"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
+const (
+	// gatherMost is how many rows are gathered and sorted, rather than walked in order.
+	gatherMost = 10_000
+	// walkMost is how many rows one page looks at, and countMost one count.
+	walkMost  = 50_000
+	countMost = 100_000
+	// unfoldMost is how many tasks are unfolded to check what SQL cannot.
+	unfoldMost = 4_000
+)
+
 // Tasks returns a page of the tasks that match.
-func (d *DB) Tasks(context.Context, store.Request) (store.Page, error) {
-	return store.Page{}, errors.New("not yet")
+func (d *DB) Tasks(ctx context.Context, r store.Request) (store.Page, error) {
+	var page store.Page
+	err := d.snapshot(ctx, func(q queryer) error {
+		s, err := newSearch(ctx, q, r, walkMost)
+		if err == nil {
+			page, err = s.page(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		return store.Page{}, fmt.Errorf("search history: %w", explain(err))
+	}
+	return page, nil
 }
 
 // Count returns how many match, exactly up to limit.
-func (d *DB) Count(context.Context, query.Query, time.Time, int) (store.Count, error) {
-	return store.Count{}, errors.New("not yet")
+func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int) (store.Count, error) {
+	var count store.Count
+	err := d.snapshot(ctx, func(tx queryer) error {
+		s, err := newSearch(ctx, tx, store.Request{Query: q, Now: now, Limit: limit}, countMost)
+		if err == nil {
+			count, err = s.count(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		return store.Count{}, fmt.Errorf("count history: %w", explain(err))
+	}
+	return count, nil
 }
 
-// Values returns values that a field has.
-func (d *DB) Values(context.Context, query.Field, string, int) ([]string, error) {
-	return nil, errors.New("not yet")
+// Values returns values that a field of type Word, or State, has, which contain part without regard to case.
+func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) ([]string, error) {
+	if f != query.State && f.Type() != query.Word || !symbolic(f) {
+		return nil, nil
+	}
+	c := compiler{q: d.read}
+	used, err := c.values(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("list values: %w", explain(err))
+	}
+	values := make([]string, 0, limit)
+	for _, s := range used {
+		if strings.Contains(strings.ToLower(s.text), strings.ToLower(part)) {
+			values = append(values, s.text)
+		}
+	}
+	slices.Sort(values)
+	return values[:min(limit, len(values))], nil
 }
 
-// index fills the index of texts until ctx ends.
-func (d *DB) index(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+// symbolic reports whether the column of a field holds symbols.
+func symbolic(f query.Field) bool {
+	switch f { //nolint:exhaustive // the others do not
+	case query.State, query.Name, query.Worker, query.Queue, query.Client, query.Exchange, query.RoutingKey:
+		return true
+	default:
+		return false
+	}
+}
+
+// snapshot lets f read the history as it is at one moment.
+func (d *DB) snapshot(ctx context.Context, f func(q queryer) error) error {
+	tx, err := d.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // nothing was written
+	return f(tx)
+}
+
+// search is one search at work.
+type search struct {
+	q      queryer
+	r      store.Request
+	o      order
+	exact  bool // SQL decides all
+	reader state.Reader
+	producer
+	alone *plan // decides all, if it is walked without a check
+}
+
+// newSearch chooses how to find the tasks: a plan that finds few gathers and sorts them; else all are walked in the
+// order of the list, along a plan that has them in this order if there is one.
+func newSearch(ctx context.Context, q queryer, r store.Request, most int) (*search, error) {
+	s := &search{q: q, r: r, o: newOrder(r.Sort, r.Newer), exact: true}
+	c := &compiler{q: q, now: r.Now}
+	conditions := []query.Expr{r.Query.Expr()}
+	if all, ok := conditions[0].(query.And); ok {
+		conditions = all
+	}
+	compiled := make([]condition, len(conditions))
+	for i, e := range conditions {
+		var err error
+		if compiled[i], err = c.expr(ctx, e); err != nil {
+			return nil, err
+		}
+		s.exact = s.exact && compiled[i].exact
+	}
+	plans, err := c.plans(ctx, conditions)
+	if err != nil {
+		return nil, err
+	}
+	if done, err := s.gather(ctx, plans, compiled); done || err != nil {
+		return s, err
+	}
+	s.walk(plans, conditions, compiled, most)
+	return s, nil
+}
+
+// rest joins the conditions that a plan leaves to be checked.
+func rest(p *plan, compiled []condition) condition {
+	var left []condition
+	for i, c := range compiled {
+		if !slices.Contains(p.covers, i) && c.sql != always.sql {
+			left = append(left, c)
+		}
+	}
+	return join("AND", left)
+}
+
+// gather gathers the rows of the plan that finds fewest, if they are few.
+func (s *search) gather(ctx context.Context, plans []plan, compiled []condition) (bool, error) {
+	best, fewest := -1, gatherMost+1
+	var tasks []int64
+	for i := range plans {
+		n, found, err := s.size(ctx, &plans[i], fewest)
+		if err != nil {
+			return false, err
+		}
+		if n < fewest {
+			best, fewest, tasks = i, n, found
+		}
+		if fewest <= s.r.Limit {
+			break
+		}
+	}
+	if best < 0 {
+		return false, nil
+	}
+	var from *key
+	if s.r.From != nil {
+		from = new(s.o.keyOf(*s.r.From))
+	}
+	rows, err := gather(ctx, s.q, s.o, &plans[best], tasks, from)
+	s.producer = &gathered{o: s.o, rows: rows, check: rest(&plans[best], compiled)}
+	return true, err
+}
+
+// size returns how many rows a plan finds, up to most, and those that it finds by their texts.
+func (s *search) size(ctx context.Context, p *plan, most int) (n int, tasks []int64, err error) {
+	for _, source := range p.sources {
+		found, err := list[int](ctx, s.q,
+			"SELECT count(*) FROM (SELECT 1 FROM "+source.from()+" WHERE "+source.where+" LIMIT ?)", append(slices.Clone(source.args), most-n)...)
+		if err != nil {
+			return 0, nil, fmt.Errorf("measure plan: %w", err)
+		}
+		if n += found[0]; n >= most {
+			return n, nil, nil
+		}
+	}
+	if p.match == "" {
+		return n, nil, nil
+	}
+	tasks, err = list[int64](ctx, s.q, "SELECT rowid FROM texts WHERE texts MATCH ? LIMIT ?", p.match, most-n)
+	return n + len(tasks), tasks, wrap("search texts", err)
+}
+
+// walk walks the first plan that is sorted as the list, or else the whole list.
+func (s *search) walk(plans []plan, conditions []query.Expr, compiled []condition, most int) {
+	w := &walk{q: s.q, o: s.o, most: most}
+	if s.r.From != nil {
+		w.at, w.inclusive, w.started = s.o.keyOf(*s.r.From), true, true
+	}
+	s.producer = w
+	if i := slices.IndexFunc(plans, func(p plan) bool { return p.sorted() }); i >= 0 && s.o.column == "" {
+		w.sources, w.check = plans[i].sources, rest(&plans[i], compiled)
+		s.alone = &plans[i]
+	} else {
+		all := s.o.index()
+		p := plan{}
+		for i, e := range conditions { // ranges of the sorted column bound the walk itself
+			if t, ok := e.(query.Term); ok && s.o.column != "" && t.Field == s.o.field {
+				all.where += " AND (" + compiled[i].sql + ")"
+				all.args = append(all.args, compiled[i].args...)
+				p.covers = append(p.covers, i)
+			}
+		}
+		w.sources, w.check = []source{all}, rest(&p, compiled)
+	}
+}
+
+// candidate is a task that may match, with its place.
+type candidate struct {
+	state.Position
+	task state.Task
+}
+
+// page walks until the page is full, or enough tasks have been looked at.
+func (s *search) page(ctx context.Context) (store.Page, error) {
+	var found []candidate
+	unfolded, want := 0, s.r.Limit+1
+	for {
+		rows, more, err := s.next(ctx, want)
+		if err != nil {
+			return store.Page{}, err
+		}
+		batch, err := s.load(ctx, rows)
+		if err != nil {
+			return store.Page{}, err
+		}
+		unfolded += len(batch)
+		for _, b := range batch {
+			if s.exact || s.r.Query.Match(&b.task, s.r.Now) {
+				found = append(found, b)
+			}
+		}
+		switch _, looked := s.place(); {
+		case len(found) > s.r.Limit:
+			return s.full(found[:s.r.Limit]), nil
+		case !more:
+			return s.ended(found), nil
+		case unfolded >= unfoldMost || looked >= walkMost:
+			return s.stopped(found, max(unfolded, looked)), nil
+		}
+		if want = min(2*want, 1000); s.exact && s.rest().sql == always.sql {
+			want = s.r.Limit + 1 - len(found)
+		}
+	}
+}
+
+// full makes a page of tasks after which there are more.
+func (s *search) full(found []candidate) store.Page {
+	last := found[len(found)-1].Position
+	return s.make(found, &last)
+}
+
+// ended makes a page of the last tasks.
+func (s *search) ended(found []candidate) store.Page { return s.make(found, nil) }
+
+// stopped makes a page of what was found before the search was given up.
+func (s *search) stopped(found []candidate, looked int) store.Page {
+	k, _ := s.place()
+	page := s.make(found, new(s.o.behind(k)))
+	page.Searched = looked
+	return page
+}
+
+// make makes a page of tasks, given where the walk goes on.
+func (s *search) make(found []candidate, on *state.Position) store.Page {
+	page := store.Page{Tasks: make([]state.Task, len(found)), Next: on}
+	for i := range found {
+		page.Tasks[i] = found[i].task
+	}
+	if s.r.From != nil && len(found) > 0 {
+		page.Prev = &found[0].Position
+	}
+	if s.r.Newer {
+		slices.Reverse(page.Tasks)
+		page.Next, page.Prev = page.Prev, page.Next
+	}
+	return page
+}
+
+// load unfolds the tasks of rows for which the rest holds, in their exact order, without those that come before
+// the page.
+func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	tasks := make([]int64, len(rows))
+	values := make(map[int64]int64, len(rows))
+	low, high := int64(math.MaxInt64), int64(0)
+	for i, r := range rows {
+		tasks[i], values[r.task] = r.task, r.value
+		low, high = min(low, r.task), max(high, r.task)
+	}
+	check := s.rest()
+	found, err := s.q.QueryContext(ctx, `SELECT task, id, body FROM tasks JOIN events USING (task)
+		WHERE task IN (SELECT value FROM json_each(?)) AND (`+check.sql+")", append([]any{numbers(tasks)}, check.bind(low, high)...)...)
+	if err != nil {
+		return nil, fmt.Errorf("read tasks: %w", err)
+	}
+	batch := make([]candidate, 0, len(rows))
+	err = scan(found, func() error {
+		var task int64
+		var id any
+		var events sql.RawBytes
+		if err := found.Scan(&task, &id, &events); err != nil {
+			return err
+		}
+		t, err := s.reader.View(idText(id), events)
+		if err != nil {
+			return fmt.Errorf("task %s: %w", idText(id), err)
+		}
+		p := state.Position{Stamp: t.Stamp, Value: values[task], ID: t.ID}
+		if s.r.From == nil || s.o.comparePositions(p, *s.r.From) > 0 {
+			batch = append(batch, candidate{p, t})
+		}
+		return nil
+	})
+	slices.SortFunc(batch, func(a, b candidate) int { return s.o.comparePositions(a.Position, b.Position) })
+	return batch, wrap("read tasks", err)
 }

@@ -1,0 +1,331 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// queryer is what a search needs of a connection.
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// condition is a part of a WHERE clause on tasks. One that is not exact holds of more tasks than it should,
+// never of fewer.
+type condition struct {
+	sql   string
+	args  []any
+	exact bool
+}
+
+// lowTask and highTask stand, as arguments, for the range of tasks.task that a look into texts is confined to.
+type (
+	lowTask  struct{}
+	highTask struct{}
+)
+
+var (
+	always  = condition{sql: "TRUE", exact: true}  //nolint:gochecknoglobals // a constant
+	never   = condition{sql: "FALSE", exact: true} //nolint:gochecknoglobals // a constant
+	perhaps = condition{sql: "TRUE"}               //nolint:gochecknoglobals // a constant
+)
+
+// join joins conditions by AND or OR.
+func join(operator string, list []condition) condition {
+	switch len(list) {
+	case 0:
+		if operator == "AND" {
+			return always
+		}
+		return never
+	case 1:
+		return list[0]
+	}
+	joined := condition{exact: true}
+	parts := make([]string, len(list))
+	for i, c := range list {
+		parts[i] = "(" + c.sql + ")"
+		joined.args = append(joined.args, c.args...)
+		joined.exact = joined.exact && c.exact
+	}
+	joined.sql = strings.Join(parts, " "+operator+" ")
+	return joined
+}
+
+// bind returns the arguments of the condition where texts are looked into from low to high.
+func (c condition) bind(low, high int64) []any {
+	args := slices.Clone(c.args)
+	for i, a := range args {
+		switch a.(type) {
+		case lowTask:
+			args[i] = low
+		case highTask:
+			args[i] = high
+		}
+	}
+	return args
+}
+
+// texts reports whether the condition looks into texts.
+func (c condition) texts() bool {
+	return slices.ContainsFunc(c.args, func(a any) bool { _, ok := a.(lowTask); return ok })
+}
+
+// compiler turns queries into conditions.
+type compiler struct {
+	q    queryer
+	now  time.Time
+	used map[query.Field][]symbol // values that tasks have, as far as they were asked for
+}
+
+// expr compiles an expression.
+func (c *compiler) expr(ctx context.Context, e query.Expr) (condition, error) {
+	switch e := e.(type) {
+	case query.And:
+		return c.all(ctx, "AND", e)
+	case query.Or:
+		return c.all(ctx, "OR", e)
+	case query.Not:
+		x, err := c.expr(ctx, e.X)
+		if err != nil || !x.exact {
+			return perhaps, err
+		}
+		x.sql = "(" + x.sql + ") IS NOT TRUE"
+		return x, nil
+	case query.Term:
+		return c.term(ctx, e)
+	default:
+		return perhaps, nil
+	}
+}
+
+func (c *compiler) all(ctx context.Context, operator string, list []query.Expr) (condition, error) {
+	conditions := make([]condition, len(list))
+	for i, x := range list {
+		var err error
+		if conditions[i], err = c.expr(ctx, x); err != nil {
+			return condition{}, err
+		}
+	}
+	return join(operator, conditions), nil
+}
+
+func (c *compiler) term(ctx context.Context, t query.Term) (condition, error) {
+	column := columns[t.Field]
+	switch {
+	case t.Field == query.ID || t.Field == query.Parent:
+		return idCondition(column, t.Values), nil
+	case t.Field == query.Root:
+		return join("OR", []condition{idCondition(column, t.Values), idCondition("id", t.Values)}), nil
+	case t.Field == query.Failure:
+		return failureCondition(t.Values), nil
+	case t.Field == query.State || t.Field.Type() == query.Word:
+		return c.symbolCondition(ctx, t)
+	case t.Field == query.Is:
+		return isCondition(t.Values), nil
+	case t.Field.Type() == query.Text:
+		return c.textCondition(ctx, t)
+	default:
+		return c.rangeCondition(column, t.Values), nil
+	}
+}
+
+// columns of tasks, by field.
+var columns = map[query.Field]string{ //nolint:gochecknoglobals // a constant table
+	query.Any: "name", query.ID: "id", query.Root: "root", query.Parent: "parent", query.Failure: "failure", query.State: "state",
+	query.Name: "name", query.Worker: "worker", query.Queue: "queue", query.Client: "client",
+	query.Exchange: "exchange", query.RoutingKey: "routing_key",
+	query.Sent: "sent", query.Received: "received", query.Started: "started", query.Finished: "finished",
+	query.Updated: "updated", query.ETA: "eta", query.Expires: "expires",
+	query.Wait: "wait", query.Run: "run", query.Retries: "retries", query.Clock: "clock",
+}
+
+func (c *compiler) rangeCondition(column string, values []query.Value) condition {
+	list := make([]condition, len(values))
+	for i, v := range values {
+		ends := []condition{{sql: column + " IS NOT NULL", exact: true}}
+		if v.Min.Set {
+			ends = append(ends, condition{column + operator(">", v.Min), []any{v.Min.At(c.now)}, true})
+		}
+		if v.Max.Set {
+			ends = append(ends, condition{column + operator("<", v.Max), []any{v.Max.At(c.now)}, true})
+		}
+		if column == "updated" {
+			ends = append(ends, condition{sql: "updated <> 0", exact: true})
+		}
+		list[i] = join("AND", ends)
+	}
+	return join("OR", list)
+}
+
+func operator(than string, b query.Bound) string {
+	if b.Exclusive {
+		return " " + than + " ?"
+	}
+	return " " + than + "= ?"
+}
+
+// Bits of tasks.marks.
+const (
+	markRedelivered = 1 << iota
+	markTruncated
+	markRetried
+)
+
+// isCondition compiles marks. No stored task is orphaned: only lives of workers tell.
+func isCondition(values []query.Value) condition {
+	list := make([]condition, 0, len(values))
+	marked := func(bit int) condition {
+		return condition{"marks <> 0 AND marks & ? <> 0", []any{bit}, true}
+	}
+	for _, v := range values {
+		switch v.Text {
+		case query.IsActive:
+			list = append(list, condition{sql: "final = 0", exact: true})
+		case query.IsFinished:
+			list = append(list, condition{sql: "final <> 0", exact: true})
+		case query.IsRedelivered:
+			list = append(list, marked(markRedelivered))
+		case query.IsTruncated:
+			list = append(list, marked(markTruncated))
+		case query.IsRetried:
+			list = append(list, marked(markRetried))
+		}
+	}
+	return join("OR", list)
+}
+
+// symbolCondition compiles a term on a field whose values are symbols.
+func (c *compiler) symbolCondition(ctx context.Context, t query.Term) (condition, error) {
+	symbols, known, err := c.symbols(ctx, t)
+	if known || err != nil {
+		return oneOf(columns[t.Field], symbols), err
+	}
+	return condition{columns[t.Field] + " IS NOT NULL", nil, slices.ContainsFunc(t.Values, anything)}, nil
+}
+
+// anything reports whether a value of a term matches whatever is known.
+func anything(v query.Value) bool { return v.Match == query.Pattern && v.Text == "*" }
+
+// symbols returns those that the values of a term stand for, unknown if that is any at all, or if there are too
+// many to look through.
+func (c *compiler) symbols(ctx context.Context, t query.Term) (symbols []int64, known bool, err error) {
+	if slices.ContainsFunc(t.Values, anything) {
+		return nil, false, nil
+	}
+	if t.Field != query.State && !slices.ContainsFunc(t.Values, func(v query.Value) bool { return v.Match != query.Exact }) {
+		symbols, err = c.exact(ctx, t.Values)
+		return symbols, true, err
+	}
+	return c.where(ctx, t.Field, holder(t))
+}
+
+// where returns the symbols of a field whose text a function accepts, unknown if there are too many.
+func (c *compiler) where(ctx context.Context, f query.Field, holds func(text string) bool) (symbols []int64, known bool, err error) {
+	used, err := c.values(ctx, f)
+	if err != nil || len(used) == maxUsed {
+		return nil, false, err
+	}
+	for _, s := range used {
+		if holds(s.text) {
+			symbols = append(symbols, s.number)
+		}
+	}
+	return symbols, true, nil
+}
+
+// oneOf holds of tasks whose column is one of the symbols.
+func oneOf(column string, symbols []int64) condition {
+	return condition{column + " IN (SELECT value FROM json_each(?))", []any{numbers(symbols)}, true}
+}
+
+// numbers writes numbers as a JSON array.
+func numbers(list []int64) string {
+	if len(list) == 0 {
+		return "[]"
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		panic(err) // numbers only
+	}
+	return string(b)
+}
+
+// symbol is an interned text.
+type symbol struct {
+	number int64
+	text   string
+}
+
+// maxUsed is how many values of one field are looked through for a pattern.
+const maxUsed = 10_000
+
+// exact returns the symbols of exact values.
+func (c *compiler) exact(ctx context.Context, values []query.Value) ([]int64, error) {
+	texts := make([]any, len(values))
+	for i, v := range values {
+		texts[i] = v.Text
+	}
+	marks := strings.TrimSuffix(strings.Repeat("?,", len(texts)), ",")
+	found, err := list[int64](ctx, c.q, "SELECT symbol FROM symbols WHERE text IN ("+marks+")", texts...)
+	return found, wrap("resolve values", err)
+}
+
+// values returns the symbols that a column of tasks has, at most maxUsed, by leaping through its index.
+func (c *compiler) values(ctx context.Context, f query.Field) ([]symbol, error) {
+	if s, ok := c.used[f]; ok {
+		return s, nil
+	}
+	column := columns[f]
+	rows, err := c.q.QueryContext(ctx, `WITH RECURSIVE used(symbol) AS (
+			SELECT min(`+column+`) FROM tasks
+			UNION ALL
+			SELECT (SELECT min(`+column+`) FROM tasks WHERE `+column+` > used.symbol) FROM used WHERE used.symbol IS NOT NULL
+		)
+		SELECT symbol, text FROM used JOIN symbols USING (symbol) LIMIT ?`, maxUsed)
+	if err != nil {
+		return nil, fmt.Errorf("list values: %w", err)
+	}
+	var used []symbol
+	err = scan(rows, func() error {
+		var s symbol
+		err := rows.Scan(&s.number, &s.text)
+		used = append(used, s)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list values: %w", err)
+	}
+	if c.used == nil {
+		c.used = make(map[query.Field][]symbol)
+	}
+	c.used[f] = used
+	return used, nil
+}
+
+// holder returns what decides whether a term holds of a task that has a text in its field.
+func holder(t query.Term) func(text string) bool {
+	q := query.New(t)
+	switch t.Field {
+	case query.State, query.Is: // marks that a state alone decides
+		return func(text string) bool { return q.Match(&state.Task{State: state.State(text)}, time.Time{}) }
+	case query.Any: // any text decides alike
+		return holder(query.Term{Field: query.Args, Values: t.Values})
+	case query.Args:
+		return func(text string) bool { return q.Match(&state.Task{Args: &text}, time.Time{}) }
+	default: // words too
+		q = query.New(query.Term{Field: query.Name, Values: t.Values})
+		return func(text string) bool { return q.Match(&state.Task{Name: &text}, time.Time{}) }
+	}
+}
+
+// final reports whether a state is one that ends a task.
+func (s symbol) final() bool { return state.State(s.text).Final() }

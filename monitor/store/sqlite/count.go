@@ -1,0 +1,63 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/umbelhq/umbel/monitor/store"
+)
+
+// count counts the tasks that match, up to the limit.
+func (s *search) count(ctx context.Context) (store.Count, error) {
+	n, unfolded := 0, 0
+	for {
+		rows, more, err := s.next(ctx, min(s.r.Limit+1-n, 1000))
+		if err != nil {
+			return store.Count{}, err
+		}
+		matching, err := s.matching(ctx, rows)
+		if err != nil {
+			return store.Count{}, err
+		}
+		n += matching
+		if !s.exact {
+			unfolded += len(rows)
+		}
+		_, looked := s.place()
+		switch {
+		case n > s.r.Limit:
+			return store.Count{N: s.r.Limit}, nil
+		case !more:
+			return store.Count{N: n, Exact: true}, nil
+		case unfolded >= unfoldMost || looked >= countMost:
+			return store.Count{N: n}, nil
+		}
+	}
+}
+
+// matching returns how many of the rows match.
+func (s *search) matching(ctx context.Context, rows []row) (int, error) {
+	if s.exact && s.rest().sql == always.sql {
+		return len(rows), nil
+	}
+	if !s.exact {
+		batch, err := s.load(ctx, rows)
+		n := 0
+		for i := range batch {
+			if s.r.Query.Match(&batch[i].task, s.r.Now) {
+				n++
+			}
+		}
+		return n, err
+	}
+	tasks := make([]int64, len(rows))
+	for i, r := range rows {
+		tasks[i] = r.task
+	}
+	found, err := list[int](ctx, s.q, "SELECT count(*) FROM tasks WHERE task IN (SELECT value FROM json_each(?)) AND ("+s.rest().sql+")",
+		append([]any{numbers(tasks)}, s.rest().args...)...)
+	if err != nil {
+		return 0, fmt.Errorf("count tasks: %w", err)
+	}
+	return found[0], nil
+}

@@ -1,0 +1,128 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+const (
+	indexFor   = 20 * time.Millisecond // that a transaction takes, about
+	indexMost  = 500                   // tasks in one
+	indexPause = time.Second           // between looks for work
+	indexAge   = 30 * time.Second      // that an active task has not changed for before it is indexed
+)
+
+// index fills the index of texts until ctx ends. Finished tasks come first: active ones change soon, and with
+// them their text. It works at most half of the time.
+func (d *DB) index(ctx context.Context) error {
+	var calm [2]int64 // greatest clocks that tasks had when indexAge, and twice that, had passed
+	var aged, counted time.Time
+	n := indexMost / 5
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		begin := d.now()
+		if begin.Sub(aged).Abs() >= indexAge {
+			aged, calm[0] = begin, calm[1]
+			calm[1] = d.newest(ctx)
+		}
+		done, err := d.indexSome(ctx, n, calm[0])
+		took := d.now().Sub(begin)
+		if done < n || d.now().Sub(counted).Abs() > 10*indexPause {
+			counted = begin
+			d.countUnindexed(ctx)
+		}
+		switch {
+		case err != nil && ctx.Err() == nil:
+			d.log.Warn("text index stands still", "error", err)
+			timer.Reset(10 * indexPause)
+		case done < n:
+			timer.Reset(indexPause)
+		default:
+			n = min(max(n*int(indexFor)/int(max(took, 1)), 1), 2*n, indexMost)
+			timer.Reset(min(took, indexPause))
+		}
+	}
+}
+
+// newest returns the greatest clock of a task.
+func (d *DB) newest(ctx context.Context) int64 {
+	found, err := list[int64](ctx, d.read, `SELECT coalesce(max(clock), 0) FROM tasks`)
+	if err != nil {
+		return 0
+	}
+	return found[0]
+}
+
+func (d *DB) countUnindexed(ctx context.Context) {
+	found, err := list[int64](ctx, d.read, `SELECT count(*) FROM tasks INDEXED BY tasks_unindexed WHERE indexed = 0`)
+	if err == nil {
+		d.unindexed.Store(found[0])
+	}
+}
+
+// indexSome indexes the texts of at most n tasks: finished ones, then active ones whose clock is not above calm.
+func (d *DB) indexSome(ctx context.Context, n int, calm int64) (done int, err error) {
+	err = d.update(ctx, func(t *tx) error {
+		const waiting = `SELECT task, id, body FROM tasks INDEXED BY tasks_unindexed JOIN events USING (task) WHERE indexed = 0 AND `
+		done, err = t.index(waiting+`final > 0 LIMIT ?`, n)
+		if err != nil || done == n {
+			return err
+		}
+		active, err := t.index(waiting+`final = 0 AND clock <= ? LIMIT ?`, calm, n-done)
+		done += active
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("index texts: %w", explain(err))
+	}
+	return done, nil
+}
+
+// index indexes the texts of the tasks that a query finds.
+func (t *tx) index(query string, args ...any) (int, error) {
+	rows, err := t.QueryContext(t.ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	type text struct {
+		task int64
+		body string
+	}
+	var texts []text
+	var reader state.Reader
+	err = scan(rows, func() error {
+		var task int64
+		var id any
+		var events []byte
+		if err := rows.Scan(&task, &id, &events); err != nil {
+			return err
+		}
+		view, err := reader.View(idText(id), events)
+		if err != nil {
+			t.db.log.Warn("text of a task is unreadable", "id", idText(id), "error", err)
+		}
+		texts = append(texts, text{task, searchable(&view)})
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, x := range texts {
+		if err := t.exec(`INSERT INTO texts (rowid, body) VALUES (?, ?)`, x.task, x.body); err != nil {
+			return 0, err
+		}
+		if err := t.exec(`UPDATE tasks SET indexed = 1 WHERE task = ?`, x.task); err != nil {
+			return 0, err
+		}
+	}
+	return len(texts), nil
+}

@@ -1,0 +1,306 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// source is a set of rows that one index finds.
+type source struct {
+	index  string // empty leaves the choice to SQLite
+	where  string
+	args   []any
+	sorted bool // the index yields them by clock
+}
+
+func (s source) from() string {
+	if s.index == "" {
+		return "tasks"
+	}
+	return "tasks INDEXED BY " + s.index
+}
+
+// plan is a way to find all rows for which a part of a query holds, or perhaps more.
+type plan struct {
+	sources []source
+	match   string // of texts, beside the sources; empty if they are not looked into
+	covers  []int  // conditions of the query that need not be checked any more
+}
+
+// sorted reports whether the rows can be walked by clock.
+func (p *plan) sorted() bool {
+	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted })
+}
+
+// maxStreams is how many ordered sources one statement merges.
+const maxStreams = 100
+
+// plans returns the ways to find rows that the conditions allow, those that walk best first.
+func (c *compiler) plans(ctx context.Context, conditions []query.Expr) ([]plan, error) {
+	var plans []plan
+	for i, e := range conditions {
+		t, ok := e.(query.Term)
+		if ok && (t.Field.Type() == query.Text || byState(t.Field)) {
+			continue
+		}
+		sources, whole, err := c.sources(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		if len(sources) > 0 && len(sources) <= maxStreams {
+			p := plan{sources: sources}
+			if whole {
+				p.covers = []int{i}
+			}
+			plans = append(plans, p)
+		}
+	}
+	streams, err := c.streams(ctx, conditions)
+	if err != nil {
+		return nil, err
+	}
+	plans = append(plans, streams...)
+	texts, err := c.textPlans(ctx, conditions)
+	return append(plans, texts...), err
+}
+
+// byState reports whether the index of a field has the state before the clock.
+func byState(f query.Field) bool {
+	return f == query.Name || f == query.Worker || f == query.Queue || f == query.State
+}
+
+// sources returns where the rows are for which an expression holds, none if no index tells, and whether there is
+// nothing left to check of them.
+func (c *compiler) sources(ctx context.Context, e query.Expr) (sources []source, whole bool, err error) {
+	switch e := e.(type) {
+	case query.And:
+		for _, x := range e {
+			if sources, _, err = c.sources(ctx, x); err != nil || len(sources) > 0 {
+				return sources, false, err
+			}
+		}
+		return nil, false, nil
+	case query.Or:
+		whole = true
+		for _, x := range e {
+			some, all, err := c.sources(ctx, x)
+			if err != nil || len(some) == 0 {
+				return nil, false, err
+			}
+			sources, whole = append(sources, some...), whole && all
+		}
+		return sources, whole, nil
+	case query.Term:
+		sources, err = c.termSources(ctx, e)
+		return sources, true, err
+	default:
+		return nil, false, nil
+	}
+}
+
+func (c *compiler) termSources(ctx context.Context, t query.Term) ([]source, error) {
+	switch {
+	case t.Field == query.ID:
+		return idSources("id", "", t.Values), nil
+	case t.Field == query.Parent:
+		return idSources("parent", "tasks_by_parent", t.Values), nil
+	case t.Field == query.Root:
+		roots := idSources("root", "tasks_by_root", t.Values)
+		if roots == nil {
+			return nil, nil
+		}
+		return append(roots, idSources("id", "", t.Values)...), nil
+	case t.Field == query.Failure:
+		is := failureCondition(t.Values)
+		return []source{{"tasks_by_failure", is.sql, is.args, !slices.ContainsFunc(t.Values, anything) && len(t.Values) == 1}}, nil
+	case t.Field == query.Is:
+		return isSources(t.Values), nil
+	case byState(t.Field):
+		plans, err := c.streams(ctx, []query.Expr{t})
+		if err != nil || len(plans) == 0 {
+			return nil, err
+		}
+		return plans[0].sources, nil
+	case t.Field.Type() == query.Word:
+		return c.symbolSources(ctx, t)
+	case t.Field.Type() == query.Text:
+		return nil, nil
+	default:
+		return c.rangeSources(t), nil
+	}
+}
+
+// idSources returns a source for each value, none if one needs a look at all ids. The only row of an id is
+// sorted.
+func idSources(column, index string, values []query.Value) []source {
+	var sources []source
+	for _, v := range values {
+		is := idCondition(column, []query.Value{v})
+		if v.Match == query.Contains || v.Match == query.Pattern && (v.Text == "" || v.Text[0] == '*') {
+			return nil
+		}
+		s := source{index: index, where: is.sql, args: is.args, sorted: v.Match == query.Exact}
+		if !s.sorted {
+			s.index = "" // two ranges
+		}
+		sources = append(sources, s)
+	}
+	return sources
+}
+
+func isSources(values []query.Value) []source {
+	var sources []source
+	for _, v := range values {
+		is := isCondition([]query.Value{v})
+		switch v.Text {
+		case query.IsActive:
+			sources = append(sources, source{"tasks_active", is.sql, is.args, true})
+		case query.IsRedelivered, query.IsRetried, query.IsTruncated:
+			sources = append(sources, source{"tasks_marked", is.sql, is.args, true})
+		case query.IsOrphaned:
+			sources = append(sources, source{"tasks_by_clock", is.sql, is.args, true})
+		default:
+			return nil
+		}
+	}
+	return sources
+}
+
+func (c *compiler) symbolSources(ctx context.Context, t query.Term) ([]source, error) {
+	symbols, known, err := c.symbols(ctx, t)
+	if err != nil || !known {
+		return nil, err
+	}
+	column := columns[t.Field]
+	sources := make([]source, 0, len(symbols))
+	for _, n := range symbols {
+		sources = append(sources, source{"tasks_by_" + column, column + " = ?", []any{n}, true})
+	}
+	if len(sources) == 0 {
+		sources = append(sources, nowhere())
+	}
+	return sources, nil
+}
+
+// nowhere is the source of no row.
+func nowhere() source { return source{index: "tasks_by_clock", where: "FALSE", sorted: true} }
+
+func (c *compiler) rangeSources(t query.Term) []source {
+	column := columns[t.Field]
+	sources := make([]source, len(t.Values))
+	for i, v := range t.Values {
+		in := c.rangeCondition(column, []query.Value{v})
+		sources[i] = source{"tasks_by_" + column, in.sql, in.args, t.Field == query.Clock}
+	}
+	return sources
+}
+
+// streams returns plans by name, worker, queue or state. Their indexes have the state before the clock, so a
+// condition on one is a source for each state that tasks have, or that other conditions allow.
+func (c *compiler) streams(ctx context.Context, conditions []query.Expr) ([]plan, error) {
+	used, err := c.values(ctx, query.State)
+	if err != nil {
+		return nil, err
+	}
+	var states []int // conditions on states
+	for i, e := range conditions {
+		if allows := stateRule(e); allows != nil {
+			states = append(states, i)
+			used = slices.DeleteFunc(slices.Clone(used), func(s symbol) bool { return !allows(s.text) })
+		}
+	}
+	var plans []plan
+	for i, e := range conditions {
+		t, ok := e.(query.Term)
+		if !ok || !byState(t.Field) || t.Field == query.State {
+			continue
+		}
+		symbols, known, err := c.symbols(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if !known || len(symbols)*len(used) > maxStreams {
+			continue
+		}
+		column := columns[t.Field]
+		p := plan{sources: []source{}, covers: append([]int{i}, states...)}
+		for _, n := range symbols {
+			for _, s := range used {
+				p.sources = append(p.sources, source{
+					"tasks_by_" + column, column + " = ? AND state = ?", []any{n, s.number}, true,
+				})
+			}
+		}
+		plans = append(plans, p)
+	}
+	if len(states) > 0 && len(used) <= maxStreams {
+		p := plan{covers: states}
+		for _, s := range used {
+			p.sources = append(p.sources, source{"tasks_by_state", "state = ?", []any{s.number}, true})
+		}
+		plans = append(plans, p)
+	}
+	for i := range plans {
+		if len(plans[i].sources) == 0 {
+			plans[i].sources = []source{nowhere()}
+		}
+	}
+	return plans, nil
+}
+
+// stateRule returns what an expression says of states, nil if it is not on states alone.
+func stateRule(e query.Expr) func(text string) bool {
+	switch e := e.(type) {
+	case query.Not:
+		if allows := stateRule(e.X); allows != nil {
+			return func(text string) bool { return !allows(text) }
+		}
+	case query.Term:
+		final := func(v query.Value) bool { return v.Text == query.IsActive || v.Text == query.IsFinished }
+		if e.Field == query.State || e.Field == query.Is && !slices.ContainsFunc(e.Values, func(v query.Value) bool { return !final(v) }) {
+			return holder(e)
+		}
+	}
+	return nil
+}
+
+// textPlans returns the plan to look into texts, if they can be looked into, and those to find free text.
+func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]plan, error) {
+	var plans []plan
+	all := plan{sources: []source{unindexed()}}
+	for i, e := range conditions {
+		t, ok := e.(query.Term)
+		if !ok || t.Field.Type() != query.Text {
+			continue
+		}
+		match, ok := matching(t.Values)
+		switch {
+		case !ok:
+		case t.Field != query.Any:
+			if all.match != "" {
+				all.match += " AND "
+			}
+			all.match += "(" + match + ")"
+			all.covers = append(all.covers, i)
+		default:
+			other, err := c.identity(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			p := plan{match: match, sources: []source{unindexed()}, covers: []int{i}}
+			for _, o := range other {
+				p.sources = append(p.sources, source{where: o.sql, args: o.args})
+			}
+			plans = append(plans, p)
+		}
+	}
+	if all.match != "" {
+		plans = append(plans, all)
+	}
+	return plans, nil
+}
+
+// unindexed is the source of rows whose text is not in texts yet.
+func unindexed() source { return source{index: "tasks_unindexed", where: "indexed = 0"} }
