@@ -113,8 +113,7 @@ func (c *compiler) termSources(ctx context.Context, t query.Term) ([]source, err
 		}
 		return append(roots, idSources("id", "", t.Values)...), nil
 	case t.Field == query.Failure:
-		is := failureCondition(t.Values)
-		return []source{{"tasks_by_failure", is.sql, is.args, !slices.ContainsFunc(t.Values, anything) && len(t.Values) == 1}}, nil
+		return failureSources(t.Values), nil
 	case t.Field == query.Is:
 		return isSources(t.Values), nil
 	case byState(t.Field):
@@ -146,6 +145,15 @@ func idSources(column, index string, values []query.Value) []source {
 			s.index = "" // two ranges
 		}
 		sources = append(sources, s)
+	}
+	return sources
+}
+
+func failureSources(values []query.Value) []source {
+	sources := make([]source, len(values))
+	for i, v := range values {
+		is := failureCondition([]query.Value{v})
+		sources[i] = source{"tasks_by_failure", "failure IS NOT NULL AND (" + is.sql + ")", is.args, v.Match == query.Exact}
 	}
 	return sources
 }
