@@ -1,0 +1,139 @@
+package query
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state/fingerprint"
+)
+
+const paramShow = "show"
+
+// What a list of groups of failures shows.
+const (
+	ShowOpen     = "open" // those that came back, too
+	ShowResolved = "resolved"
+	ShowAll      = "all"
+)
+
+// Failures selects a page of the list of groups of failures. The zero value selects the open ones that
+// failed last.
+type Failures struct {
+	Show  string                 // empty means ShowOpen
+	Limit int                    // 1 to MaxLimit; 0 means DefaultLimit
+	After *store.FailurePosition // the page continues after this group; nil means the first page
+}
+
+// ParseFailures reads a query from URL parameters, of which empty ones count as absent. On the first wrong
+// or unknown one it returns an *Error, beside a query of all that was right.
+func ParseFailures(v url.Values) (Failures, error) {
+	f, err := ParseFailuresLax(v)
+	if err != nil {
+		return f, err
+	}
+	known := []string{paramShow, paramLimit, paramCursor}
+	var unknown []string
+	for name := range v {
+		if !slices.Contains(known, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		return f, &Error{
+			Param:   slices.Min(unknown),
+			Message: "is not a parameter of this list; these are: " + strings.Join(known, ", "),
+		}
+	}
+	return f, nil
+}
+
+// ParseFailuresLax is ParseFailures for pages that have parameters of their own: unknown ones are ignored.
+func ParseFailuresLax(v url.Values) (Failures, error) {
+	p := parser{values: v}
+	f := Failures{Show: p.show(), Limit: p.limit(), After: p.failureCursor()}
+	if p.err != nil {
+		return f, p.err
+	}
+	return f, nil
+}
+
+func (p *parser) show() string {
+	switch s := p.one(paramShow); s {
+	case "", ShowOpen:
+		return ""
+	case ShowResolved, ShowAll:
+		return s
+	}
+	p.fail(paramShow, "must be "+ShowOpen+", "+ShowResolved+" or "+ShowAll)
+	return ""
+}
+
+func (p *parser) failureCursor() *store.FailurePosition {
+	s := p.one(paramCursor)
+	if s == "" {
+		return nil
+	}
+	pos, ok := decodeFailure(s)
+	if !ok {
+		p.fail(paramCursor, "must be a cursor taken from an earlier page, unchanged")
+		return nil
+	}
+	return &pos
+}
+
+// Request returns the query as a store takes it.
+func (f Failures) Request(now time.Time, stale time.Duration) store.FailureRequest {
+	r := store.FailureRequest{After: f.After, Limit: f.Limit, Now: now, Stale: stale}
+	if r.Limit == 0 {
+		r.Limit = DefaultLimit
+	}
+	if f.Show != ShowAll {
+		r.Resolved = new(f.Show == ShowResolved)
+	}
+	return r
+}
+
+// URL returns path with the parameters that select the same page, in one spelling.
+func (f Failures) URL(path string) string {
+	v := url.Values{}
+	if f.Show != "" {
+		v.Set(paramShow, f.Show)
+	}
+	if f.Limit != 0 {
+		v.Set(paramLimit, strconv.Itoa(f.Limit))
+	}
+	if f.After != nil {
+		v.Set(paramCursor, EncodeFailure(*f.After))
+	}
+	if len(v) == 0 {
+		return path
+	}
+	return path + "?" + v.Encode()
+}
+
+// EncodeFailure returns the cursor of the page that continues after pos: 16 hexadecimal digits of its time in µs,
+// then its id.
+func EncodeFailure(pos store.FailurePosition) string {
+	micros := binary.BigEndian.AppendUint64(nil, uint64(pos.Last.UnixMicro()))
+	return hex.EncodeToString(micros) + pos.ID.String()
+}
+
+// decodeFailure reverses EncodeFailure. It accepts nothing that EncodeFailure would not have returned.
+func decodeFailure(s string) (pos store.FailurePosition, ok bool) {
+	if len(s) != 32 {
+		return pos, false
+	}
+	micros, err := hex.DecodeString(s[:16])
+	if err != nil {
+		return pos, false
+	}
+	pos.Last = time.UnixMicro(int64(binary.BigEndian.Uint64(micros))).UTC()
+	pos.ID, ok = fingerprint.ParseID(s[16:])
+	return pos, ok && EncodeFailure(pos) == s
+}
