@@ -8,50 +8,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/simulate"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/state"
 )
-
-const received = 1_767_603_600_000_000 // when the events of benchmarks arrive, µs
-
-// lives returns what a monitor writes of n typical tasks, from first to last event, each batch with chunk
-// tasks and the journal of their events.
-func lives(tb testing.TB, n, chunk int) []store.Batch {
-	tb.Helper()
-	c := state.New(state.Options{MaxTasks: n, Track: true})
-	var d celery.Decoder
-	var batches []store.Batch
-	var journal []byte
-	flush := func() {
-		b := store.Batch{Journal: journal}
-		for _, u := range c.TakeUnsaved(c.Unsaved()) {
-			b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored})
-		}
-		if err := c.Saved(true, nil); err != nil {
-			tb.Fatal(err)
-		}
-		batches, journal = append(batches, b), nil
-	}
-	for _, body := range simulate.Typical(3*n, 24) {
-		d.Decode(body, received, func(e *state.Event) {
-			if change := c.Apply(e); change.New {
-				journal = state.AppendEvent(journal, e, change.Clock)
-			}
-		})
-		if c.Unsaved() >= chunk {
-			flush()
-		}
-	}
-	flush()
-	return batches
-}
 
 // BenchmarkWrite saves new tasks, 1,000 in each transaction.
 func BenchmarkWrite(b *testing.B) {
-	batches := lives(b, max(b.N, 1000), 1000)
+	batches := lives(b, max(b.N, 1000), 24, 1000)
 	dir := b.TempDir()
 	d, err := sqlite.Open(b.Context(), sqlite.Options{Dir: dir})
 	if err != nil {
@@ -107,7 +70,7 @@ func tell(b *testing.B, w io.Writer, dir string, n int) {
 
 // BenchmarkJournal saves events only, 10,000 in each transaction.
 func BenchmarkJournal(b *testing.B) {
-	batches := lives(b, 10_000/3, 10_000)
+	batches := lives(b, 10_000/3, 24, 10_000)
 	journal := batches[0].Journal
 	d, err := sqlite.Open(b.Context(), sqlite.Options{Dir: b.TempDir()})
 	if err != nil {

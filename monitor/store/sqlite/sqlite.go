@@ -42,6 +42,7 @@ type DB struct {
 	read    *sql.DB       // others, or the same one for Memory
 	gate    chan struct{} // holds a token while a transaction is at work
 	symbols symbols
+	limits  limits // of one search
 
 	failures failureCache
 
@@ -78,14 +79,13 @@ func (d *DB) Health() store.Health {
 			h.Size += info.Size()
 		}
 	}
-	d.mu.Lock()
-	trouble, failedAt := d.trouble, d.failedAt
-	d.mu.Unlock()
-	if trouble == nil {
-		trouble, failedAt = d.present(), d.now()
+	if err := d.present(); err != nil {
+		d.note(err)
 	}
-	if trouble != nil {
-		h.LastError, h.FailedAt = trouble.Error(), failedAt
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.trouble != nil {
+		h.LastError, h.FailedAt = d.trouble.Error(), d.failedAt
 	}
 	return h
 }

@@ -1,6 +1,8 @@
 package sqlite_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -10,7 +12,13 @@ import (
 	"github.com/umbelhq/umbel/monitor/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		fmt.Fprintln(os.Stderr, child(dir))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -39,4 +47,11 @@ func open(t testing.TB, dir string) *sqlite.DB {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func closed(t testing.TB, d *sqlite.DB) {
+	t.Helper()
+	if err := d.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
 }

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 )
 
 // tx is a transaction on the connection that writes. It is used by one goroutine.
@@ -43,7 +42,8 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 	}
 	t := &tx{Tx: begun, ctx: ctx, db: d, stmts: make(map[string]*sql.Stmt)}
 	if err := f(t); err != nil {
-		return errors.Join(err, begun.Rollback())
+		_ = begun.Rollback() // what made f fail may have rolled back already
+		return err
 	}
 	if err := begun.Commit(); err != nil {
 		return err

@@ -1,0 +1,83 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/simulate"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+)
+
+// lives returns what a monitor writes of n typical tasks, from their first events to their last, which arrive
+// in messages of a few: batches of at least chunk tasks with the journal of their events. The same arguments
+// give the same batches.
+func lives(tb testing.TB, n, message, chunk int) []store.Batch {
+	tb.Helper()
+	batches, err := liveBatches(n, message, chunk)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return batches
+}
+
+func liveBatches(n, message, chunk int) (batches []store.Batch, err error) {
+	c := state.New(state.Options{MaxTasks: n, Track: true})
+	var d celery.Decoder
+	var journal []byte
+	for _, body := range simulate.Typical(3*n, message) {
+		d.Decode(body, 1_767_603_600_000_000, func(e *state.Event) {
+			if change := c.Apply(e); change.New {
+				journal = state.AppendEvent(journal, e, change.Clock)
+			}
+		})
+		if c.Unsaved() < chunk {
+			continue
+		}
+		b := store.Batch{Journal: journal}
+		for _, u := range c.TakeUnsaved(c.Unsaved()) {
+			b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored})
+		}
+		if err := c.Saved(true, nil); err != nil {
+			return nil, fmt.Errorf("fold typical events: %w", err)
+		}
+		batches, journal = append(batches, b), nil
+	}
+	return batches, nil
+}
+
+// written returns the tasks that batches leave behind, and their journals.
+func written(batches []store.Batch) (tasks map[string]string, journal []string) {
+	tasks = make(map[string]string)
+	for _, b := range batches {
+		journal = append(journal, string(b.Journal))
+		for _, t := range b.Tasks {
+			tasks[t.View.ID] = string(t.Events)
+		}
+	}
+	return tasks, journal
+}
+
+// restored returns the tasks that a store has, and its journal.
+func restored(d store.Store) (tasks map[string]string, journal []string, err error) {
+	tasks = make(map[string]string)
+	err = d.Restore(context.Background(), store.Restore{
+		MaxTasks:   1 << 30,
+		Checkpoint: func(store.Checkpoint) error { return nil },
+		Task: func(id string, events []byte) error {
+			if _, twice := tasks[id]; twice {
+				return fmt.Errorf("task %s is there twice", id)
+			}
+			tasks[id] = string(events)
+			return nil
+		},
+		Left: func(state.Position) error { return nil },
+		Journal: func(_ uint64, events []byte, _ bool) error {
+			journal = append(journal, string(events))
+			return nil
+		},
+	})
+	return tasks, journal, err
+}
