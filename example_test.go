@@ -14,13 +14,14 @@ import (
 )
 
 // A host program mounts the dashboard under a path of its own. With a real cluster, BrokerURL takes the
-// place of Broker.
+// place of Broker, and DataDir says where the history is kept.
 func Example() {
 	u, err := umbel.New(umbel.Options{Broker: memory.New(memory.Options{}), Prefix: "/ops/celery"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	defer func() { _ = u.Close() }()
 	ctx, stop := context.WithCancel(context.Background())
 	stopped := make(chan error)
 	go func() { stopped <- u.Run(ctx) }()

@@ -73,8 +73,8 @@ type Umbel struct {
 	web     *web.Handler
 }
 
-// New validates o, opens the history, and starts nothing. Close must follow. Its error wraps store.ErrLocked
-// if another Umbel uses the history, and ErrHistory if that is what is wrong.
+// New validates o, opens the history, and starts nothing. Close must follow. Its error is a
+// *HistoryError if the history cannot be opened.
 func New(o Options) (*Umbel, error) {
 	broker := o.Broker
 	if broker == nil {
@@ -87,7 +87,7 @@ func New(o Options) (*Umbel, error) {
 		Dir: cmp.Or(o.DataDir, sqlite.Memory), Rules: o.Keep, Logger: o.Logger,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrHistory, err)
+		return nil, &HistoryError{err}
 	}
 	u, err := assemble(o, broker, history)
 	if err != nil {
@@ -96,8 +96,14 @@ func New(o Options) (*Umbel, error) {
 	return u, nil
 }
 
-// ErrHistory is what is wrong where New cannot open the history.
-var ErrHistory = errors.New("history cannot be used")
+// HistoryError says why the history cannot be opened. It wraps store.ErrLocked if another Umbel uses it, and
+// store.ErrNewer if a newer version wrote it.
+type HistoryError struct{ err error }
+
+func (e *HistoryError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *HistoryError) Unwrap() error { return e.err }
 
 func assemble(o Options, broker transport.Broker, history *sqlite.DB) (*Umbel, error) {
 	m, err := monitor.New(monitor.Options{

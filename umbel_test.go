@@ -3,6 +3,7 @@ package umbel_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/transport/amqp"
 	"github.com/umbelhq/umbel/monitor/transport/memory"
 )
@@ -27,6 +29,11 @@ func embed(t *testing.T) *umbel.Umbel {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := u.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
 	return u
 }
 
@@ -161,10 +168,14 @@ func subscribe(t *testing.T, url string) string {
 	return frame.Topic
 }
 
-func TestNothingRunsBeforeRunAndAfterIt(t *testing.T) {
+func TestNothingRunsBeforeRunAndAfterClose(t *testing.T) {
 	ignored := goleak.IgnoreCurrent()
-	u := embed(t)
-	goleak.VerifyNone(t, ignored)
+	u, err := umbel.New(umbel.Options{Broker: memory.New(memory.Options{}), Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What waits to open connections is all that an open database runs.
+	goleak.VerifyNone(t, ignored, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
 	for path, want := range map[string]int{"/": http.StatusOK, "/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/ws": http.StatusServiceUnavailable} {
 		if got := ask(t, u, path); got != want {
 			t.Errorf("before Run, %s answered %d, want %d", path, got, want)
@@ -177,9 +188,35 @@ func TestNothingRunsBeforeRunAndAfterIt(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("run: %v", err)
 	}
-	goleak.VerifyNone(t, ignored)
 	if got := ask(t, u, "/readyz"); got != http.StatusServiceUnavailable {
 		t.Errorf("after Run, /readyz answered %d", got)
+	}
+	if err := u.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	goleak.VerifyNone(t, ignored)
+}
+
+func TestOneUmbelUsesAHistory(t *testing.T) {
+	t.Parallel()
+	o := umbel.Options{Broker: memory.New(memory.Options{}), DataDir: t.TempDir()}
+	u, err := umbel.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = umbel.New(o)
+	if _, history := errors.AsType[*umbel.HistoryError](err); !history || !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a second one in %s: %v, want it to be told that the history is in use", o.DataDir, err)
+	}
+	if err := u.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := umbel.New(o)
+	if err != nil {
+		t.Fatalf("after the first was closed: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

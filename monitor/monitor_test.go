@@ -15,6 +15,8 @@ import (
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/simulate"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/state"
@@ -22,10 +24,31 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start runs a monitor on a broker until the test ends.
+// memoryStore opens a history that is gone after the test.
+func memoryStore(t *testing.T) store.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close history: %v", err)
+		}
+	})
+	return s
+}
+
+// start runs a monitor on a broker, with a history in memory, until the test ends.
 func start(t *testing.T, b transport.Broker) *monitor.Monitor {
 	t.Helper()
-	m, err := monitor.New(monitor.Options{Broker: b, EnableEvents: true})
+	return run(t, monitor.Options{Broker: b, Store: memoryStore(t), EnableEvents: true})
+}
+
+// run runs a monitor until the test ends.
+func run(t *testing.T, o monitor.Options) *monitor.Monitor {
+	t.Helper()
+	m, err := monitor.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +180,7 @@ func TestALostBrokerIsRedialledAndSaidSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &failing{Broker: memory.New(memory.Options{}), left: 8}
-		m, err := monitor.New(monitor.Options{Broker: b})
+		m, err := monitor.New(monitor.Options{Broker: b, Store: memoryStore(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +217,7 @@ func TestWorkersGrowLateWhileNothingArrives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.New(memory.Options{})
-		m, err := monitor.New(monitor.Options{Broker: b})
+		m, err := monitor.New(monitor.Options{Broker: b, Store: memoryStore(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +313,14 @@ func TestReadersAndWriterShare(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
-	if _, err := monitor.New(monitor.Options{}); err == nil {
-		t.Error("New without a broker succeeded")
+	b, s := memory.New(memory.Options{}), memoryStore(t)
+	for name, o := range map[string]monitor.Options{
+		"no broker":      {Store: s},
+		"no store":       {Broker: b},
+		"negative limit": {Broker: b, Store: s, State: state.Options{MaxTasks: -1}},
+	} {
+		if _, err := monitor.New(o); err == nil {
+			t.Errorf("%s: New succeeded", name)
+		}
 	}
 }

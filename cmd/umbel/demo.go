@@ -23,6 +23,7 @@ type demoCmd struct {
 	webFlags `embed:""`
 	Seed     uint64  `env:"UMBEL_SEED" default:"1" help:"The same seed tells the same story."`
 	Rate     float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
+	DataDir  string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Where the history is kept: in memory, unless said."`
 }
 
 // Run plays the story through the real pipeline until ctx ends.
@@ -35,7 +36,7 @@ func (c *demoCmd) Run(ctx context.Context, log *slog.Logger) error {
 		return usageError{err}
 	}
 	broker := memory.New(memory.Options{})
-	o := umbel.Options{Broker: broker, Version: versionString()}
+	o := umbel.Options{Broker: broker, DataDir: c.DataDir, Version: versionString()}
 	return c.serve(ctx, o, log, func(ctx context.Context) error {
 		if err := story.Run(ctx, broker.Publish); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("play the simulated cluster: %w", err)

@@ -86,9 +86,9 @@ func spawn(tb testing.TB, cmd *exec.Cmd) *process {
 	return p
 }
 
-// plainEnv is the environment without what would configure Umbel or Celery.
+// plainEnv is the environment without what would configure Umbel or Celery. History is kept in memory.
 func plainEnv() []string {
-	var env []string
+	env := []string{"UMBEL_DATA_DIR=:memory:"}
 	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "UMBEL_") && !strings.HasPrefix(e, "CELERY_") {
 			env = append(env, e)

@@ -24,14 +24,16 @@ type webFlags struct {
 	Hosts           []string `name:"host" env:"UMBEL_HOST" placeholder:"NAME" help:"Name by which a proxy may call the dashboard, besides localhost. Repeatable."`
 	Unauthenticated bool     `env:"UMBEL_UNAUTHENTICATED" help:"Serve everybody who can reach --listen, by any name."`
 	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path under which a proxy shows the dashboard, such as /umbel."`
-	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"1000000" help:"Tasks kept in memory. Over it, the oldest finished ones go."`
-	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Over it, the oldest go."`
+	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"200000" help:"Finished tasks held in memory for speed. The history has them all."`
+	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Over it, the oldest go; the history keeps them."`
+	keepFlags       `embed:""`
 }
 
 // serveCmd watches a cluster.
 type serveCmd struct {
 	brokerFlags  `embed:""`
 	webFlags     `embed:""`
+	dirFlag      `embed:""`
 	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
 }
 
@@ -41,14 +43,21 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if o.DataDir, err = c.dir(); err != nil {
+		return err
+	}
 	o.LeaveEventsOff = !c.EnableEvents
 	return c.serve(ctx, o, log)
 }
 
-// serve listens, so that a taken port fails at once, and runs the dashboard until ctx ends. Others run beside it.
+// serve opens the history, listens, so that a taken port fails at once, and runs the dashboard until ctx ends. Others
+// run beside it.
 func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger, others ...func(context.Context) error) error {
 	if f.MaxTasks < 1 {
 		return usageError{fmt.Errorf("--max-tasks %d is less than 1", f.MaxTasks)}
+	}
+	if f.MaxText < 1 {
+		return usageError{errors.New("--max-text 0 leaves no room for any text")}
 	}
 	if err := loopback(f.Listen); err != nil && !f.Unauthenticated {
 		return usageError{fmt.Errorf("--listen %s: %w", f.Listen, err)}
@@ -56,11 +65,24 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 	if !f.Unauthenticated {
 		o.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.Hosts...)
 	}
-	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
+	o.Prefix, o.MaxTasks, o.MaxText, o.Keep, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), f.rules(), log
 	u, err := umbel.New(o)
+	if _, history := errors.AsType[*umbel.HistoryError](err); history {
+		return err
+	}
 	if err != nil {
 		return usageError{fmt.Errorf("--prefix: %w", err)} // everything else has been checked
 	}
+	err = f.show(ctx, u, log, others)
+	if e := u.Close(); e != nil {
+		err = errors.Join(err, fmt.Errorf("close history: %w", e))
+	}
+	log.Info("stopped")
+	return err
+}
+
+// show serves u until ctx ends.
+func (f *webFlags) show(ctx context.Context, u *umbel.Umbel, log *slog.Logger, others []func(context.Context) error) error {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", f.Listen)
 	if err != nil {
@@ -91,9 +113,7 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 	for _, run := range others {
 		g.Go(func() error { return run(ctx) })
 	}
-	err = g.Wait()
-	log.Info("stopped")
-	return err
+	return g.Wait()
 }
 
 // loopback refuses addresses that others can reach: there is no authentication yet.

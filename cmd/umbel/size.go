@@ -20,7 +20,7 @@ func (s *size) UnmarshalText(text []byte) error {
 		}
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-	if err != nil || n < 1 || n > math.MaxInt64/factor {
+	if err != nil || n < 0 || n > math.MaxInt64/factor {
 		return fmt.Errorf("%q is no size: write it as 512MiB or 2GiB", text)
 	}
 	*s = size(n * factor)

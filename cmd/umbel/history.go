@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/store"
+)
+
+// keepFlags say how long history is kept.
+type keepFlags struct {
+	KeepSucceeded age  `env:"UMBEL_KEEP_SUCCEEDED" default:"7d" placeholder:"AGE" help:"Keep tasks that succeeded for so long. 0: for ever."`
+	KeepFailed    age  `env:"UMBEL_KEEP_FAILED" default:"30d" placeholder:"AGE" help:"Keep tasks that failed, were revoked or rejected."`
+	KeepEvents    age  `env:"UMBEL_KEEP_EVENTS" default:"3d" placeholder:"AGE" help:"Keep events that no execution shows."`
+	MaxDBSize     size `name:"max-db-size" env:"UMBEL_MAX_DB_SIZE" default:"2GiB" placeholder:"SIZE" help:"Size of the history on disk. Over it, the oldest finished tasks go. 0: any."`
+}
+
+func (f *keepFlags) rules() store.Rules {
+	return store.Rules{
+		Succeeded: time.Duration(f.KeepSucceeded), Failed: time.Duration(f.KeepFailed),
+		Events: time.Duration(f.KeepEvents), MaxSize: int64(f.MaxDBSize),
+	}
+}
+
+// dirFlag says where history is.
+type dirFlag struct {
+	DataDir string `env:"UMBEL_DATA_DIR" placeholder:"DIR" help:"Where the history is kept; :memory: keeps it until the end. By default $XDG_DATA_HOME/umbel or ~/.local/share/umbel."`
+}
+
+// dir returns the directory: the user's own where none is named.
+func (f *dirFlag) dir() (string, error) {
+	if f.DataDir != "" {
+		return f.DataDir, nil
+	}
+	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
+		return filepath.Join(data, "umbel"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || !filepath.IsAbs(home) {
+		return "", usageError{errors.New("no home directory to keep the history in: " +
+			"say where with --data-dir DIR, or keep it in memory with --data-dir :memory:")}
+	}
+	return filepath.Join(home, ".local", "share", "umbel"), nil
+}
