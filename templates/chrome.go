@@ -7,6 +7,7 @@ type Section string
 const (
 	SectionOverview Section = "overview"
 	SectionTasks    Section = "tasks"
+	SectionFailures Section = "failures"
 	SectionWorkers  Section = "workers"
 )
 
@@ -55,6 +56,7 @@ func (c Chrome) entries() []entry {
 	return []entry{
 		{SectionOverview, "layout-dashboard", "Overview", string(c.overview())},
 		{SectionTasks, "list-checks", "Tasks", string(c.tasks())},
+		{SectionFailures, "bug", "Failures", string(c.failures())},
 		{SectionWorkers, "server", "Workers", string(c.workers())},
 	}
 }

@@ -13,6 +13,9 @@ type Overview struct {
 	Rates    Rates
 	Counts   state.Counts
 	Workers  []state.Worker
+	Failing  []Failure    // open groups with most failures in the last hour
+	Readable bool         // the history, where groups are kept
+	Just     *Failure     // what the visitor has just resolved
 	Failures []state.Task // newest first
 	Ingest   Ingest
 }
@@ -49,6 +52,7 @@ func (v Overview) Regions(s Site) []Region {
 		{ID: "checklist", Body: checklist(s, v)},
 		{ID: "tiles", Body: tiles(s, v)},
 		{ID: "states", Body: statesPanel(s, v.Counts)},
+		{ID: "failing", Body: failingPanel(s, v.Failing, v.Readable)},
 		{ID: "busiest", Body: busiestPanel(s, v.Counts)},
 		{ID: "heat", Body: heatPanel(s, v.Workers)},
 		{ID: "ingest", Body: ingestPanel(s, v)},

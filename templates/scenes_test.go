@@ -21,25 +21,32 @@ type scene struct {
 
 func scenes() map[string]scene {
 	return map[string]scene{
-		"overview":        {chrome(templates.SectionOverview, "overview"), overview()},
-		"overview-fresh":  {chrome(templates.SectionOverview, "overview"), templates.Overview{Ingest: templates.Ingest{Broker: connected()}}},
-		"overview-down":   {down(chrome(templates.SectionOverview, "overview")), overviewDown()},
-		"tasks":           {chrome(templates.SectionTasks, "tasks"), tasks()},
-		"tasks-filtered":  {dark(chrome(templates.SectionTasks, "tasks?state=FAILURE")), tasksFiltered()},
-		"tasks-wrong":     {chrome(templates.SectionTasks, ""), tasksWrong()},
-		"tasks-empty":     {chrome(templates.SectionTasks, "tasks"), templates.Tasks{}},
-		"tasks-searching": {chrome(templates.SectionTasks, "tasks?q=x"), tasksSearching()},
-		"tasks-none":      {chrome(templates.SectionTasks, "tasks?name=x&worker=w"), tasksNone()},
-		"task":            {chrome(templates.SectionTasks, "task/"+retried().ID), task()},
-		"task-orphaned":   {chrome(templates.SectionTasks, "task/o"), templates.Task{Task: orphaned()}},
-		"task-sent":       {chrome(templates.SectionTasks, "task/s"), templates.Task{Task: sent()}},
-		"task-hostile":    {chrome(templates.SectionTasks, "task/h"), templates.Task{Task: hostile(), Children: []templates.Relative{{ID: evil}}}},
-		"workers":         {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workers()}},
-		"workers-none":    {down(chrome(templates.SectionWorkers, "workers")), templates.Workers{}},
-		"worker":          {chrome(templates.SectionWorkers, "worker/celery@a"), templates.Worker{Worker: workers()[0], Tasks: []state.Task{succeeded()}}},
-		"worker-late":     {chrome(templates.SectionWorkers, "worker/celery@b"), templates.Worker{Worker: workers()[1]}},
-		"worker-offline":  {chrome(templates.SectionWorkers, "worker/celery@c"), templates.Worker{Worker: workers()[2]}},
-		"worker-stopping": {chrome(templates.SectionWorkers, "worker/celery@d"), templates.Worker{Worker: workers()[3]}},
+		"overview":          {chrome(templates.SectionOverview, "overview"), overview()},
+		"overview-fresh":    {chrome(templates.SectionOverview, "overview"), templates.Overview{Ingest: templates.Ingest{Broker: connected()}}},
+		"overview-down":     {down(chrome(templates.SectionOverview, "overview")), overviewDown()},
+		"tasks":             {chrome(templates.SectionTasks, "tasks"), tasks()},
+		"tasks-filtered":    {dark(chrome(templates.SectionTasks, "tasks?state=FAILURE")), tasksFiltered()},
+		"tasks-wrong":       {chrome(templates.SectionTasks, ""), tasksWrong()},
+		"tasks-empty":       {chrome(templates.SectionTasks, "tasks"), templates.Tasks{}},
+		"tasks-searching":   {chrome(templates.SectionTasks, "tasks?q=x"), tasksSearching()},
+		"tasks-none":        {chrome(templates.SectionTasks, "tasks?name=x&worker=w"), tasksNone()},
+		"task":              {chrome(templates.SectionTasks, "task/"+retried().ID), task()},
+		"task-orphaned":     {chrome(templates.SectionTasks, "task/o"), templates.Task{Task: orphaned()}},
+		"task-sent":         {chrome(templates.SectionTasks, "task/s"), templates.Task{Task: sent()}},
+		"task-hostile":      {chrome(templates.SectionTasks, "task/h"), templates.Task{Task: hostile(), Children: []templates.Relative{{ID: evil}}}},
+		"workers":           {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workers()}},
+		"workers-none":      {down(chrome(templates.SectionWorkers, "workers")), templates.Workers{}},
+		"worker":            {chrome(templates.SectionWorkers, "worker/celery@a"), templates.Worker{Worker: workers()[0], Tasks: []state.Task{succeeded()}}},
+		"worker-late":       {chrome(templates.SectionWorkers, "worker/celery@b"), templates.Worker{Worker: workers()[1]}},
+		"worker-offline":    {chrome(templates.SectionWorkers, "worker/celery@c"), templates.Worker{Worker: workers()[2]}},
+		"worker-stopping":   {chrome(templates.SectionWorkers, "worker/celery@d"), templates.Worker{Worker: workers()[3]}},
+		"failures":          {chrome(templates.SectionFailures, "failures"), failureList()},
+		"failures-resolved": {dark(chrome(templates.SectionFailures, "failures?show=resolved")), templates.Failures{Show: "resolved", Open: 3, Self: "/ops/failures?show=resolved"}},
+		"failures-settled":  {chrome(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Resolved: 1, Self: "/ops/failures", Just: new(failing()[0])}},
+		"failures-none":     {chrome(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Self: "/ops/failures"}},
+		"failures-trouble":  {chrome(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Self: "/ops/failures", Unreadable: true}},
+		"failure":           {chrome(templates.SectionFailures, "failure/0dd7dc58725190cd"), failureGroup()},
+		"failure-hostile":   {chrome(templates.SectionFailures, "failure/1111111111111111"), failureHostile()},
 		"not-found": {chrome("", ""), templates.Problem{
 			Title: "Unknown worker", Message: "No event of worker x has been seen.",
 			Back: "/ops/workers", BackText: "All workers",
@@ -94,6 +101,8 @@ func overview() templates.Overview {
 			Evicted: 12, Orphaned: 3,
 		},
 		Workers:  workers(),
+		Failing:  failing(),
+		Readable: true,
 		Failures: []state.Task{retried(), hostile()},
 		Ingest: templates.Ingest{
 			Broker: connected(), Messages: 18_234, Events: 2_043_310,
@@ -108,6 +117,7 @@ func overview() templates.Overview {
 func overviewDown() templates.Overview {
 	v := overview()
 	v.Counts.ByQueue = nil
+	v.Failing, v.Readable = nil, false
 	v.Ingest = templates.Ingest{Broker: lost(), Events: 1, Messages: 1, Rejected: []templates.Rejection{
 		{Cause: "clock", Words: "Clocks ignored, no usable number", Count: 1},
 	}}
@@ -163,6 +173,7 @@ func task() templates.Task {
 	name := "reports.build"
 	return templates.Task{
 		Task:     t,
+		Alike:    &failing()[1],
 		Root:     &templates.Relative{ID: "root-0001-0002", Name: &name, State: state.Success},
 		Parent:   &templates.Relative{ID: "parent-0001-0002"},
 		Children: []templates.Relative{{ID: "child-0001-0002", Name: &name, State: state.Started}, {ID: "child-0003-0004"}},

@@ -21,6 +21,7 @@ type Task struct {
 	Parent   *Relative         // nil if the task knows none
 	Children []Relative        // the first of them
 	Events   []state.TaskEvent // by stamp
+	Alike    *Failure          // the group that it is in, nil if it has not failed
 }
 
 // Relative is a task that another one refers to. State is empty and Name nil if it is not held.

@@ -16,6 +16,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
@@ -27,6 +28,9 @@ type cluster interface {
 	View(f func(c *state.Cluster))
 	Health() monitor.Health
 	Rates() monitor.Rates
+	Tasks(ctx context.Context, r store.Request) (store.Page, error)
+	Task(ctx context.Context, id string) (state.Task, error)
+	Store() store.Store
 }
 
 // pages assembles what people see: it reads the cluster and hands values to the templates. A page
@@ -35,6 +39,7 @@ type pages struct {
 	cluster cluster
 	site    templates.Site
 	version string
+	now     func() time.Time
 	log     *slog.Logger
 }
 
@@ -53,10 +58,10 @@ type page struct {
 var errUnknown = errors.New("not held")
 
 // page assembles the page of a topic. The error is live.ErrNoTopic or errUnknown.
-func (p *pages) page(topic string) (page, error) {
+func (p *pages) page(ctx context.Context, topic string) (page, error) {
 	switch topic {
 	case "overview":
-		return p.overviewPage(), nil
+		return p.overviewPage(ctx), nil
 	case "workers":
 		return p.workersPage(), nil
 	}
@@ -72,7 +77,13 @@ func (p *pages) page(topic string) (page, error) {
 		return p.tasksPage(q), nil
 	}
 	if id, ok := strings.CutPrefix(topic, "task/"); ok {
-		return p.taskPage(id)
+		return p.taskPage(ctx, id)
+	}
+	if raw, ok := strings.CutPrefix(topic, "failures"); ok {
+		return p.failuresTopic(ctx, topic, raw)
+	}
+	if id, ok := strings.CutPrefix(topic, "failure/"); ok {
+		return p.failurePage(ctx, id)
 	}
 	if name, ok := strings.CutPrefix(topic, "worker/"); ok {
 		return p.workerPage(name)
@@ -80,9 +91,14 @@ func (p *pages) page(topic string) (page, error) {
 	return page{}, live.ErrNoTopic
 }
 
+// snapshotTimeout bounds the reading of history for one rendering of a live page.
+const snapshotTimeout = 10 * time.Second
+
 // Snapshot renders a topic for the sockets.
 func (p *pages) Snapshot(topic string) (live.Snapshot, error) {
-	pg, err := p.page(topic)
+	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
+	defer cancel()
+	pg, err := p.page(ctx, topic)
 	if errors.Is(err, errUnknown) {
 		err = live.ErrNoTopic
 	}
@@ -118,7 +134,12 @@ func fragments(regions []templates.Region) ([]live.Fragment, error) {
 }
 
 func (p *pages) overview(w http.ResponseWriter, r *http.Request) {
-	p.show(w, r, http.StatusOK, p.overviewPage())
+	pg := p.overviewPage(r.Context())
+	if v, ok := pg.view.(templates.Overview); ok {
+		v.Just = p.justResolved(r)
+		pg.view = v
+	}
+	p.show(w, r, http.StatusOK, pg)
 }
 
 func (p *pages) workers(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +173,7 @@ func hasEmpty(v url.Values) bool {
 
 func (p *pages) task(w http.ResponseWriter, r *http.Request) {
 	id := param(r, "id")
-	pg, err := p.taskPage(id)
+	pg, err := p.taskPage(r.Context(), id)
 	if err != nil {
 		p.problem(w, r, http.StatusNotFound, p.unknownTask(id))
 		return

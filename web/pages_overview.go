@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/umbelhq/umbel/monitor"
@@ -13,7 +14,7 @@ import (
 // recentFailures is how many failures the overview lists.
 const recentFailures = 10
 
-func (p *pages) overviewPage() page {
+func (p *pages) overviewPage(ctx context.Context) page {
 	health := p.cluster.Health()
 	v := templates.Overview{
 		Rates: rates(p.cluster.Rates()),
@@ -24,6 +25,7 @@ func (p *pages) overviewPage() page {
 			Rejected: rejections(health.Rejected),
 		},
 	}
+	v.Failing, v.Readable = p.failing(ctx)
 	pg := page{topic: "overview", address: "/", title: "Overview", section: templates.SectionOverview}
 	p.cluster.View(func(c *state.Cluster) {
 		pg.version = c.Version()

@@ -9,10 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/umbelhq/umbel/internal/shelf"
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
 )
@@ -42,7 +44,7 @@ func modelPages() *pages {
 		})
 	}
 	return &pages{
-		cluster: newModel(c), log: slog.New(slog.DiscardHandler),
+		cluster: newModel(c), now: func() time.Time { return time.UnixMicro(1e15) }, log: slog.New(slog.DiscardHandler),
 		site: templates.Site{Asset: func(name string) string { return "/" + name }},
 	}
 }
@@ -50,6 +52,7 @@ func modelPages() *pages {
 func TestSnapshotIsWhatThePageShows(t *testing.T) {
 	t.Parallel()
 	p := modelPages()
+	group := fingerprint.Of("", "").ID("billing.charge").String()
 	tests := map[string]struct {
 		rows int
 		show http.HandlerFunc
@@ -59,6 +62,9 @@ func TestSnapshotIsWhatThePageShows(t *testing.T) {
 		"workers":             {1, p.workers},
 		"task/id 1":           {0, p.showTopic(t, "task/id 1")},
 		"worker/celery@a":     {1, p.showTopic(t, "worker/celery@a")},
+		"failures":            {1, p.failures},
+		"failures?show=all":   {1, p.showTopic(t, "failures?show=all")},
+		"failure/" + group:    {1, p.showTopic(t, "failure/"+group)},
 		"tasks?state=SUCCESS": {0, p.showTopic(t, "tasks?state=SUCCESS")},
 	}
 	for topic, tc := range tests {
@@ -96,7 +102,7 @@ func TestSnapshotIsWhatThePageShows(t *testing.T) {
 
 func (p *pages) showTopic(t *testing.T, topic string) http.HandlerFunc {
 	t.Helper()
-	pg, err := p.page(topic)
+	pg, err := p.page(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +113,8 @@ func TestSnapshotOfUnknownTopics(t *testing.T) {
 	t.Parallel()
 	p := modelPages()
 	for _, topic := range []string{
-		"", "nope", "task", "task/", "task/nope", "worker/nope", "taskss", "tasks?", "tasks?limit=0", "tasks?nope=1",
+		"", "nope", "failures?", "failures?show=open", "failures?resolved=1", "failuress", "failure/", "failure/nope",
+		"failure/0123456789abcdef", "task", "task/", "task/nope", "worker/nope", "taskss", "tasks?", "tasks?limit=0", "tasks?nope=1",
 		"tasks?state=success", "tasks?state=SUCCESS&q=a", "tasks?q=%zz", "overview/", strings.Repeat("x", 1<<16),
 	} {
 		if _, err := p.Snapshot(topic); !errors.Is(err, live.ErrNoTopic) {

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"context"
+
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -8,7 +10,7 @@ import (
 // maxRelatives bounds how many children are looked up for one page.
 const maxRelatives = 100
 
-func (p *pages) taskPage(id string) (page, error) {
+func (p *pages) taskPage(ctx context.Context, id string) (page, error) {
 	var v templates.Task
 	var version uint64
 	known := false
@@ -30,6 +32,7 @@ func (p *pages) taskPage(id string) (page, error) {
 	if !known {
 		return page{}, errUnknown
 	}
+	v.Alike = p.alike(ctx, &v.Task)
 	return page{
 		topic:   "task/" + id,
 		address: templates.TaskPath(id),

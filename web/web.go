@@ -53,8 +53,9 @@ type Options struct {
 	// open live sockets and change the theme: those of proxies that hide their name from Umbel. The
 	// names in Hosts, but for loopback, are origins already, with the usual ports.
 	Origins    []string
-	MaxSockets int          // live sockets at once; 0 means 1,000
-	Logger     *slog.Logger // nil discards
+	MaxSockets int              // live sockets at once; 0 means 1,000
+	Now        func() time.Time // nil means time.Now
+	Logger     *slog.Logger     // nil discards
 }
 
 // Handler serves the dashboard. Requests are answered with and without the prefix, so that it works
@@ -86,8 +87,11 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	p := &pages{
-		cluster: o.Backend, version: o.Version, log: o.Logger,
+		cluster: o.Backend, version: o.Version, now: o.Now, log: o.Logger,
 		site: templates.Site{Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }},
 	}
 	hub, err := live.New(live.Options{
@@ -130,6 +134,10 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Get("/tasks/*", wildcard("id", p.task))
 		r.Get("/workers", p.workers)
 		r.Get("/workers/*", wildcard("name", p.worker))
+		r.Get("/failures", p.failures)
+		r.Get("/failures/{id}", p.failure)
+		r.Post("/failures/{id}/resolve", h.settle(p, true))
+		r.Post("/failures/{id}/reopen", h.settle(p, false))
 		r.Post("/theme", h.theme)
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))

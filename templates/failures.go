@@ -1,0 +1,188 @@
+package templates
+
+import (
+	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// Failures is the content of the page that lists groups of failures.
+type Failures struct {
+	Groups         []Failure
+	Show           string   // open, resolved or all
+	Open, Resolved int      // groups in all
+	Just           *Failure // what the visitor has just resolved
+	Unreadable     bool     // the history cannot be read
+	Self           string   // address of the page
+	Newest, Older  string   // addresses of other pages of the list, empty if there are none
+}
+
+// Failure is a group of failed tasks. Times are µs since 1970.
+type Failure struct {
+	ID                   string
+	Name                 string // of the tasks, empty if it is not known
+	Type, Message, Place string // what the exceptions have in common
+	Example              string // the newest exception
+	TaskID               string // of the newest
+	Count                Count
+	LastHour             int
+	First, Last          int64
+	Trend                []int64 // by hour, the present one last
+	ResolvedAt           int64   // 0 if it never was
+	CameBack             bool    // after it was resolved
+}
+
+// Count is a number of tasks.
+type Count struct {
+	N     int
+	Exact bool // else there are N at least
+}
+
+// Page draws the whole page.
+func (v Failures) Page(c Chrome) templ.Component { return failures(c, v) }
+
+// Regions are the choice of groups and the way to others.
+func (v Failures) Regions(s Site) []Region {
+	return []Region{
+		{ID: "failures-shown", Body: failuresShown(s, v)},
+		{ID: "pager", Body: failuresPager(s, v)},
+	}
+}
+
+// Lists holds the groups.
+func (v Failures) Lists(s Site) []List {
+	l := List{ID: "failures"}
+	for _, f := range v.Groups {
+		l.Rows = append(l.Rows, Region{ID: failureRowID(f.ID), Body: failureGroupRow(s, f, v.Self)})
+	}
+	return []List{l}
+}
+
+func failureRowID(id string) string { return "f-" + id }
+
+// shown are the choices of groups, by the value of their parameter.
+func (v Failures) shown() []shown {
+	return []shown{
+		{"open", "Open", v.Open},
+		{"resolved", "Resolved", v.Resolved},
+		{"all", "All", v.Open + v.Resolved},
+	}
+}
+
+type shown struct {
+	Value, Label string
+	Count        int
+}
+
+// FailureGroup is the content of the page of one group.
+type FailureGroup struct {
+	Failure
+	Exception, Traceback *string      // of the newest task
+	Tasks                []state.Task // the newest
+	Just                 bool         // the visitor has just resolved it
+	Self                 string       // address of the page
+}
+
+// Page draws the whole page.
+func (v FailureGroup) Page(c Chrome) templ.Component { return failureGroup(c, v) }
+
+// Regions are what is known of the group itself.
+func (v FailureGroup) Regions(s Site) []Region {
+	return []Region{
+		{ID: "failure-head", Body: failureHead(s, v)},
+		{ID: "failure-trend", Body: failureTrend(v.Failure)},
+		{ID: "failure-example", Body: failureExample(s, v)},
+		{ID: "failure-facts", Body: failureFacts(s, v.Failure)},
+	}
+}
+
+// Lists holds its newest tasks.
+func (v FailureGroup) Lists(s Site) []List { return []List{taskList(s, "tasks", v.Tasks)} }
+
+// resolved reports whether the group needs nobody's attention.
+func (f Failure) resolved() bool { return f.ResolvedAt != 0 && !f.CameBack }
+
+// typeOr is the type of the exceptions, in words if it is not known.
+func (f Failure) typeOr() string {
+	if f.Type == "" {
+		return "Unknown exception"
+	}
+	return f.Type
+}
+
+// name is the name of the tasks, nil if it is not known.
+func (f Failure) name() *string {
+	if f.Name == "" {
+		return nil
+	}
+	return &f.Name
+}
+
+// text is the number, with a plus where there may be more.
+func (c Count) text() string {
+	if c.Exact {
+		return number(c.N)
+	}
+	return number(c.N) + "+"
+}
+
+// tasks is the number with its noun.
+func (c Count) tasks() string {
+	if c.Exact {
+		return plural(c.N, "task", "tasks")
+	}
+	return c.text() + " tasks"
+}
+
+// others tells on the page of one of the group's tasks how many more there are.
+func (f Failure) others() string {
+	switch n := (Count{f.Count.N - 1, f.Count.Exact}); n.N {
+	case 0:
+		return "No other task failed like this"
+	case 1:
+		return "1 other failed like this"
+	default:
+		return n.text() + " others failed like this"
+	}
+}
+
+// series is the trend as a chart takes it.
+func (f Failure) series() []float64 {
+	list := make([]float64, len(f.Trend))
+	for i, n := range f.Trend {
+		list[i] = float64(n)
+	}
+	return list
+}
+
+// trendWords tell what the trend shows.
+func (f Failure) trendWords() string {
+	if len(f.Trend) == 0 {
+		return "No trend is known"
+	}
+	series := f.series()
+	return "Failures by hour over the last " + number(len(series)) + " hours: " + number(int64(total(series))) +
+		" in all, at most " + number(int64(peak(series))) + " in one hour, " + number(f.Trend[len(f.Trend)-1]) + " in this one"
+}
+
+// FailurePath is the address of a group's page, below the prefix.
+func FailurePath(id string) string { return "/failures/" + id }
+
+func (s Site) failures() templ.SafeURL { return templ.SafeURL(s.Prefix + "/failures") }
+
+func (s Site) failure(id string) templ.SafeURL { return templ.SafeURL(s.Prefix + FailurePath(id)) }
+
+func (s Site) failureJSON(id string) templ.SafeURL {
+	return templ.SafeURL(s.Prefix + "/api/v1/failures/" + id)
+}
+
+// failuresShown links to the groups that a choice shows.
+func (s Site) failuresShown(value string) templ.SafeURL {
+	if value == "open" {
+		return s.failures()
+	}
+	return templ.SafeURL(s.Prefix + "/failures?show=" + value)
+}
+
+// failuresOf links to the tasks of a group.
+func (s Site) failuresOf(id string) templ.SafeURL { return s.tasksWhere("q", "failure:"+id) }
