@@ -29,7 +29,7 @@ func (s *search) count(ctx context.Context) (store.Count, error) {
 			return store.Count{N: s.r.Limit}, nil
 		case !more:
 			return store.Count{N: n, Exact: true}, nil
-		case unfolded >= unfoldMost || looked >= countMost:
+		case unfolded >= s.limits.unfold || looked >= s.most:
 			return store.Count{N: n}, nil
 		}
 	}

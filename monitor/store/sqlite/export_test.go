@@ -2,7 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"math"
+	"strings"
+
+	"github.com/umbelhq/umbel/monitor/store"
 )
 
 // Index indexes the texts of all tasks.
@@ -13,4 +17,54 @@ func (d *DB) Index(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// Hurry gives searches so narrow limits that small histories are walked in windows and searched in parts.
+func (d *DB) Hurry() { d.limits = limits{gather: 5, walk: 30, count: 30, unfold: 10, window: 4} }
+
+// Explain returns how SQLite carries out what a page takes, where it looks at tasks, their events and texts. Pages are
+// walked rather than gathered, if it is asked for.
+func (d *DB) Explain(ctx context.Context, r store.Request, walked bool) ([]string, error) {
+	l := defaultLimits()
+	if walked {
+		l.gather = -1
+	}
+	var plans []string
+	err := d.snapshot(ctx, func(q queryer) error {
+		e := &explainer{queryer: q}
+		s, err := newSearch(ctx, e, r, l, l.walk)
+		if err == nil {
+			_, err = s.page(ctx)
+		}
+		plans = e.plans
+		return err
+	})
+	return plans, err
+}
+
+type explainer struct {
+	queryer
+	plans []string
+}
+
+func (e *explainer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	rows, err := e.queryer.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		return nil, err
+	}
+	err = scan(rows, func() error {
+		var id, parent, unused int
+		var detail string
+		err := rows.Scan(&id, &parent, &unused, &detail)
+		for _, table := range []string{"tasks", "events", "texts"} {
+			if strings.HasPrefix(detail, "SCAN "+table) || strings.HasPrefix(detail, "SEARCH "+table) {
+				e.plans = append(e.plans, detail)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.queryer.QueryContext(ctx, query, args...)
 }

@@ -14,21 +14,24 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-const (
-	// gatherMost is how many rows are gathered and sorted, rather than walked in order.
-	gatherMost = 10_000
-	// walkMost is how many rows one page looks at, and countMost one count.
-	walkMost  = 50_000
-	countMost = 100_000
-	// unfoldMost is how many tasks are unfolded to check what SQL cannot.
-	unfoldMost = 4_000
-)
+// limits bound what one search does.
+type limits struct {
+	gather int // rows that are gathered and sorted, rather than walked in order
+	walk   int // rows that a page looks at,
+	count  int // and a count
+	unfold int // tasks that are unfolded to check what SQL cannot
+	window int // rows that SQL checks at a time, at first
+}
+
+func defaultLimits() limits {
+	return limits{gather: 10_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000}
+}
 
 // Tasks returns a page of the tasks that match.
 func (d *DB) Tasks(ctx context.Context, r store.Request) (store.Page, error) {
 	var page store.Page
 	err := d.snapshot(ctx, func(q queryer) error {
-		s, err := newSearch(ctx, q, r, walkMost)
+		s, err := newSearch(ctx, q, r, d.limits, d.limits.walk)
 		if err == nil {
 			page, err = s.page(ctx)
 		}
@@ -44,7 +47,7 @@ func (d *DB) Tasks(ctx context.Context, r store.Request) (store.Page, error) {
 func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int) (store.Count, error) {
 	var count store.Count
 	err := d.snapshot(ctx, func(tx queryer) error {
-		s, err := newSearch(ctx, tx, store.Request{Query: q, Now: now, Limit: limit}, countMost)
+		s, err := newSearch(ctx, tx, store.Request{Query: q, Now: now, Limit: limit}, d.limits, d.limits.count)
 		if err == nil {
 			count, err = s.count(ctx)
 		}
@@ -101,16 +104,17 @@ type search struct {
 	q      queryer
 	r      store.Request
 	o      order
+	limits limits
+	most   int  // rows to look at
 	exact  bool // SQL decides all
 	reader state.Reader
 	producer
-	alone *plan // decides all, if it is walked without a check
 }
 
 // newSearch chooses how to find the tasks: a plan that finds few gathers and sorts them; else all are walked in the
 // order of the list, along a plan that has them in this order if there is one.
-func newSearch(ctx context.Context, q queryer, r store.Request, most int) (*search, error) {
-	s := &search{q: q, r: r, o: newOrder(r.Sort, r.Newer), exact: true}
+func newSearch(ctx context.Context, q queryer, r store.Request, l limits, most int) (*search, error) {
+	s := &search{q: q, limits: l, most: most, r: r, o: newOrder(r.Sort, r.Newer), exact: true}
 	c := &compiler{q: q, now: r.Now}
 	conditions := []query.Expr{r.Query.Expr()}
 	if all, ok := conditions[0].(query.And); ok {
@@ -131,7 +135,7 @@ func newSearch(ctx context.Context, q queryer, r store.Request, most int) (*sear
 	if done, err := s.gather(ctx, plans, compiled); done || err != nil {
 		return s, err
 	}
-	s.walk(plans, conditions, compiled, most)
+	s.walk(plans, conditions, compiled)
 	return s, nil
 }
 
@@ -148,7 +152,7 @@ func rest(p *plan, compiled []condition) condition {
 
 // gather gathers the rows of the plan that finds fewest, if they are few.
 func (s *search) gather(ctx context.Context, plans []plan, compiled []condition) (bool, error) {
-	best, fewest := -1, gatherMost+1
+	best, fewest := -1, s.limits.gather+1
 	var tasks []int64
 	for i := range plans {
 		n, found, err := s.size(ctx, &plans[i], fewest)
@@ -194,15 +198,14 @@ func (s *search) size(ctx context.Context, p *plan, most int) (n int, tasks []in
 }
 
 // walk walks the first plan that is sorted as the list, or else the whole list.
-func (s *search) walk(plans []plan, conditions []query.Expr, compiled []condition, most int) {
-	w := &walk{q: s.q, o: s.o, most: most}
+func (s *search) walk(plans []plan, conditions []query.Expr, compiled []condition) {
+	w := &walk{q: s.q, o: s.o, most: s.most, window: s.limits.window}
 	if s.r.From != nil {
 		w.at, w.inclusive, w.started = s.o.keyOf(*s.r.From), true, true
 	}
 	s.producer = w
 	if i := slices.IndexFunc(plans, func(p plan) bool { return p.sorted() }); i >= 0 && s.o.column == "" {
 		w.sources, w.check = plans[i].sources, rest(&plans[i], compiled)
-		s.alone = &plans[i]
 	} else {
 		all := s.o.index()
 		p := plan{}
@@ -247,7 +250,7 @@ func (s *search) page(ctx context.Context) (store.Page, error) {
 			return s.full(found[:s.r.Limit]), nil
 		case !more:
 			return s.ended(found), nil
-		case unfolded >= unfoldMost || looked >= walkMost:
+		case unfolded >= s.limits.unfold || looked >= s.most:
 			return s.stopped(found, max(unfolded, looked)), nil
 		}
 		if want = min(2*want, 1000); s.exact && s.rest().sql == always.sql {

@@ -87,10 +87,8 @@ func gather(ctx context.Context, q queryer, o order, p *plan, tasks []int64, fro
 	return all, nil
 }
 
-const (
-	firstWindow = 1_000
-	lastWindow  = 16_000
-)
+// lastWindow is how wide windows become.
+const lastWindow = 16_000
 
 // walk yields rows by walking sorted sources side by side. What an index cannot check, SQL checks for the rows
 // of one window after the other, each a known number of rows wide.
@@ -165,7 +163,6 @@ func (w *walk) from() condition {
 
 // boundary returns the key at which a window ends, nil if fewer rows are left.
 func (w *walk) boundary(ctx context.Context) (*key, error) {
-	w.window = max(w.window, firstWindow)
 	sql, args := w.arms(w.o.value()+" AS value, clock", w.from(), w.o.by("value", "clock"))
 	rows, err := w.q.QueryContext(ctx, sql+" LIMIT 1 OFFSET ?", append(args, w.window)...)
 	if err != nil {

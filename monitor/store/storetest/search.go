@@ -19,29 +19,35 @@ import (
 // now is when queries are asked.
 var now = time.UnixMicro(1_790_000_600_000_000)
 
-// Search checks a Searcher against a list of all tasks, filtered by query.Match and sorted. Stores are opened
-// empty. Each is searched as it was written, and again after settle, which may be nil, has finished what the store
-// puts off.
-func Search(t *testing.T, open func(*testing.T) store.Store, settle func(*testing.T, store.Store)) {
-	for seed := range uint64(6) {
+// Searching says how to check a Searcher.
+type Searching struct {
+	Open    func(*testing.T) store.Store  // an empty store
+	Settle  func(*testing.T, store.Store) // does what the store puts off; may be nil
+	Bounded bool                          // it gives up so early that counts may be too low
+}
+
+// Search checks a Searcher against a list of all tasks, filtered by query.Match and sorted, before and after it has
+// settled.
+func Search(t *testing.T, x Searching) {
+	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("random queries %d", seed), func(t *testing.T) {
 			t.Parallel()
-			s := open(t)
-			tasks := randomTasks(t, s, seed, 60+int(seed)*60)
+			s := x.Open(t)
+			tasks := Fill(t, s, seed, 40+int(seed)*50)
 			rng := rand.New(rand.NewPCG(seed, 2))
-			searchAll(t, s, tasks, rng)
-			if settle != nil {
-				settle(t, s)
-				searchAll(t, s, tasks, rng)
+			x.all(t, s, tasks, rng)
+			if x.Settle != nil {
+				x.Settle(t, s)
+				x.all(t, s, tasks, rng)
 			}
 		})
 	}
 }
 
-func searchAll(t *testing.T, s store.Store, tasks []state.Task, rng *rand.Rand) {
+func (x Searching) all(t *testing.T, s store.Store, tasks []state.Task, rng *rand.Rand) {
 	t.Helper()
 	d := dice{rng}
-	for range 250 {
+	for range 50 {
 		r := store.Request{Query: query.New(d.expr(3)), Limit: 1 + rng.IntN(30), Now: now}
 		if d.oneIn(2) {
 			r.Sort = query.Sort{Field: pick(d, sortable), Ascending: d.oneIn(2)}
@@ -61,7 +67,8 @@ func searchAll(t *testing.T, s store.Store, tasks []state.Task, rng *rand.Rand) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (store.Count{N: min(len(all), limit), Exact: len(all) <= limit}); count != want {
+		if want := (store.Count{N: min(len(all), limit), Exact: len(all) <= limit}); count != want &&
+			(!x.Bounded || count.Exact || count.N > want.N) {
 			t.Fatalf("count of %q up to %d = %+v, want %+v", r.Query, limit, count, want)
 		}
 	}
@@ -142,29 +149,22 @@ func pages(t *testing.T, s store.Store, r store.Request, back bool) []string {
 	}
 }
 
-// randomTasks writes tasks of random events and returns them as saved events tell of them.
-func randomTasks(t *testing.T, s store.Store, seed uint64, n int) []state.Task {
+// Fill writes about n tasks of random events and returns them as saved events tell of them.
+func Fill(t *testing.T, s store.Store, seed uint64, n int) []state.Task {
 	t.Helper()
 	d := dice{rand.New(rand.NewPCG(seed, 1))}
 	c := state.New(state.Options{Track: true})
 	for i := range n * 4 {
 		c.Apply(d.event(n, i))
 	}
-	unsaved := c.TakeUnsaved(c.Unsaved())
 	var b store.Batch
 	var tasks []state.Task
 	var reader state.Reader
-	for _, u := range unsaved {
+	for _, u := range c.TakeUnsaved(c.Unsaved()) {
 		b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events})
 		task, err := reader.View(u.View.ID, u.Events)
 		if err != nil {
 			t.Fatal(err)
-		}
-		view := u.View
-		view.Children, task.Children = nil, nil
-		view.Orphaned, view.OrphanReason = false, ""
-		if diff := gocmp.Diff(view, task); diff != "" {
-			t.Logf("saved task differs (-view +saved):\n%s", diff)
 		}
 		tasks = append(tasks, task)
 	}
