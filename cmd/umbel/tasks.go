@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// maxPage is how many tasks are asked for at once.
+const maxPage = 500
+
+// tasksCmd lists tasks of the history.
+type tasksCmd struct {
+	dirFlag `embed:""`
+	Sort    string   `env:"UMBEL_SORT" placeholder:"FIELD" help:"sent, received, started, finished, wait, run or retries, with - before it for the greatest first. Default: newest change first."`
+	Limit   int      `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Most tasks to print, 0 for all."`
+	Format  string   `env:"UMBEL_FORMAT" enum:"table,json,csv" default:"table" help:"table; json: one task of the API a line; csv: the same in columns."`
+	Query   []string `arg:"" optional:"" help:"Which tasks, such as 'state:failure name:billing.* run:>2s'. Put -- before a query that begins with -."`
+}
+
+// Run prints the tasks that match. The history is only read, beside the server that writes it.
+func (c *tasksCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
+	r, err := c.request(time.Now())
+	if err != nil {
+		return usageError{err}
+	}
+	dir, err := c.dir()
+	if err != nil {
+		return err
+	}
+	if dir == sqlite.Memory {
+		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be listed")}
+	}
+	history, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
+	}
+	if err != nil {
+		return err
+	}
+	more, err := c.print(s.out, found(ctx, history, r))
+	if more && err == nil {
+		_, err = fmt.Fprintf(s.err, "The first %d tasks. There are more: --limit 0 prints all.\n", c.Limit)
+	}
+	return errors.Join(err, history.Close())
+}
+
+// request reads the flags.
+func (c *tasksCmd) request(now time.Time) (store.Request, error) {
+	text := strings.Join(c.Query, " ")
+	q, err := query.Parse(text)
+	if wrong, ok := errors.AsType[*query.Error](err); ok {
+		return store.Request{}, errors.New(marked(text, wrong))
+	}
+	sort, ok := query.ParseSort(c.Sort)
+	if !ok {
+		return store.Request{}, fmt.Errorf("--sort %s: tasks cannot be sorted by that", c.Sort)
+	}
+	if c.Limit < 0 {
+		return store.Request{}, fmt.Errorf("--limit %d is less than 0", c.Limit)
+	}
+	page := maxPage
+	if c.Limit > 0 {
+		page = min(page, c.Limit+1)
+	}
+	return store.Request{Query: q, Sort: sort, Limit: page, Now: now}, err
+}
+
+// marked says what is wrong with a query, and shows where.
+func marked(text string, wrong *query.Error) string {
+	at := min(wrong.Offset, len(text))
+	token := text[at:min(at+wrong.Length, len(text))]
+	return fmt.Sprintf("%s\n  %s\n  %s%s", wrong.Message, printable(text),
+		strings.Repeat(" ", utf8.RuneCountInString(text[:at])), strings.Repeat("^", max(1, utf8.RuneCountInString(token))))
+}
+
+// printable is text without what would move the cursor of a terminal or do worse, character by character.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+}
+
+// found yields the tasks that match, and at last an error if there was one.
+func found(ctx context.Context, history store.Searcher, r store.Request) iter.Seq2[*state.Task, error] {
+	return func(yield func(*state.Task, error) bool) {
+		for {
+			page, err := history.Tasks(ctx, r)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Tasks {
+				if !yield(&page.Tasks[i], nil) {
+					return
+				}
+			}
+			if r.From = page.Next; r.From == nil {
+				return
+			}
+		}
+	}
+}
+
+// print writes tasks in the format that was asked for. It reports whether there are more than the limit.
+func (c *tasksCmd) print(out io.Writer, tasks iter.Seq2[*state.Task, error]) (more bool, err error) {
+	w := newWriter(c.Format, out)
+	n := 0
+	for t, err := range tasks {
+		if err != nil {
+			return false, err
+		}
+		if n++; c.Limit > 0 && n > c.Limit {
+			more = true
+			break
+		}
+		if err := w.write(t); err != nil {
+			return false, err
+		}
+	}
+	return more, w.flush()
+}
