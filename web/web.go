@@ -141,7 +141,7 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Post("/theme", h.theme)
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
-		r.Mount("/api/v1", api.New(api.Options{Backend: o.Backend, Prefix: h.prefix, Version: o.Version, Logger: o.Logger}))
+		r.Mount("/api/v1", api.New(api.Options{Backend: o.Backend, Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger}))
 	})
 	r.Get("/favicon.ico", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, p.site.Asset("favicon.svg"), http.StatusFound)

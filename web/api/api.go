@@ -1,5 +1,5 @@
-// Package api serves the state of a cluster as JSON under /api/v1: tasks, workers and an overview,
-// described by an OpenAPI document made from the same types. It only reads: it changes nothing,
+// Package api serves the state of a cluster as JSON under /api/v1: tasks, failures, workers and an overview,
+// described by an OpenAPI document made from the same types. It changes nothing of the cluster,
 // authenticates nobody and lets no answer be cached.
 package api
 
@@ -14,11 +14,13 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -28,19 +30,22 @@ type Backend interface {
 	View(f func(c *state.Cluster))
 	Health() monitor.Health
 	Rates() monitor.Rates
+	Store() store.Store
 }
 
 // Options of the API. Backend is required.
 type Options struct {
 	Backend Backend
-	Prefix  string       // URL path under which the host serves Umbel, such as /ops/celery; may be empty
-	Version string       // Umbel's version, for the OpenAPI document
-	Logger  *slog.Logger // nil discards
+	Prefix  string           // URL path under which the host serves Umbel, such as /ops/celery; may be empty
+	Version string           // Umbel's version, for the OpenAPI document
+	Now     func() time.Time // nil means time.Now
+	Logger  *slog.Logger     // nil discards
 }
 
 // api answers requests. It is safe for concurrent use.
 type api struct {
 	backend Backend
+	now     func() time.Time
 	logger  *slog.Logger
 	epoch   string // names this run in entity tags: versions of another run mean other states
 	openAPI json.RawMessage
@@ -49,7 +54,10 @@ type api struct {
 // New returns a handler of the API's resources by their paths below {prefix}/api/v1, so that hosts
 // mount it there or strip that much.
 func New(o Options) http.Handler {
-	a := &api{backend: o.Backend, logger: o.Logger, epoch: rand.Text()[:8]}
+	a := &api{backend: o.Backend, now: o.Now, logger: o.Logger, epoch: rand.Text()[:8]}
+	if a.now == nil {
+		a.now = time.Now
+	}
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}

@@ -75,6 +75,7 @@ func (a *api) register(h huma.API) {
 	huma.Register(h, cacheable(operation("get-task", "/tasks/{id}", "One task", bad, missing)), a.task)
 	huma.Register(h, cacheable(operation("list-task-events", "/tasks/{id}/events",
 		"Events of a task in causal order", bad, missing)), a.taskEvents)
+	a.registerFailures(h, operation)
 	huma.Register(h, cacheable(operation("list-workers", "/workers", "Workers by name", bad)), a.workers)
 	huma.Register(h, cacheable(operation("get-worker", "/workers/{name}", "One worker", bad, missing)), a.worker)
 	huma.Register(h, operation("get-overview", "/overview", "Counts, rates and health", bad), a.overview)

@@ -1,0 +1,184 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
+	"github.com/umbelhq/umbel/web/api"
+)
+
+// failed is the group of the task that fails in newBackend.
+func failed() string {
+	return fingerprint.Of("ValueError('x')", "Traceback…").ID("shop.pay").String()
+}
+
+// atNoon serves b half a day after its events.
+func atNoon(b api.Backend) http.Handler {
+	return api.New(api.Options{Backend: b, Now: func() time.Time { return time.UnixMicro(start).Add(12 * time.Hour).UTC() }})
+}
+
+func post(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, target, nil))
+	check(t, w)
+	return w
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	trend := make([]any, 24)
+	for i := range trend {
+		trend[i] = json.Number("0")
+	}
+	trend[11] = json.Number("1")
+	want := map[string]any{
+		"items": []any{map[string]any{
+			"id": failed(), "name": "shop.pay", "type": "ValueError", "message": "x", "place": nil,
+			"example": "ValueError('x')", "task_id": failedID, "status": "open",
+			"count": json.Number("1"), "exact": true, "last_hour": json.Number("0"), "trend": trend,
+			"first_at": "2026-11-21T00:00:07.000000Z", "last_at": "2026-11-21T00:00:07.000000Z", "resolved_at": nil,
+		}},
+		"next": nil, "prev": nil, "total": json.Number("1"),
+	}
+	h := atNoon(newBackend())
+	if diff := cmp.Diff(want, any(decode(t, get(t, h, "/failures").Body.String()))); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+	one := want["items"].([]any)[0]
+	if diff := cmp.Diff(one, any(decode(t, get(t, h, "/failures/"+failed()).Body.String()))); diff != "" {
+		t.Errorf("one of them (-want +got):\n%s", diff)
+	}
+}
+
+func TestFailuresAreResolvedAndReopened(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	h := atNoon(b)
+	status := func(w *httptest.ResponseRecorder) any { return decode(t, w.Body.String())["status"] }
+	listed := func(show string) int {
+		return len(decode(t, get(t, h, "/failures?show="+show).Body.String())["items"].([]any))
+	}
+	if got := status(post(t, h, "/failures/"+failed()+"/resolve")); got != "resolved" {
+		t.Errorf("status = %v, want resolved", got)
+	}
+	if listed("open") != 0 || listed("resolved") != 1 || listed("all") != 1 {
+		t.Errorf("open, resolved, all = %d, %d, %d, want 0, 1, 1", listed("open"), listed("resolved"), listed("all"))
+	}
+	b.cluster.Apply(&state.Event{
+		Kind: state.TaskReceived, Hostname: "celery@w1", PID: 11, Clock: 900, Micros: start + 13*3600e6, ID: "again", Name: "shop.pay",
+		Present: state.FieldName | state.FieldClock,
+	})
+	b.cluster.Apply(&state.Event{
+		Kind: state.TaskFailed, Hostname: "celery@w1", PID: 11, Clock: 901, Micros: start + 13*3600e6, ID: "again",
+		Exception: "ValueError('x')", Traceback: "Traceback…", Present: state.FieldException | state.FieldTraceback | state.FieldClock,
+	})
+	if got := status(get(t, h, "/failures/"+failed())); got != "came_back" {
+		t.Errorf("status after another failure = %v, want came_back", got)
+	}
+	if got := status(post(t, h, "/failures/"+failed()+"/reopen")); got != "open" {
+		t.Errorf("status = %v, want open", got)
+	}
+}
+
+func TestFailuresThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	h := atNoon(newBackend())
+	for _, id := range []string{"0123456789abcdef", "x", strings.ToUpper(failed())} {
+		for _, w := range []*httptest.ResponseRecorder{
+			get(t, h, "/failures/"+id), post(t, h, "/failures/"+id+"/resolve"), post(t, h, "/failures/"+id+"/reopen"),
+		} {
+			if w.Code != http.StatusNotFound {
+				t.Errorf("group %s answers %d %s, want 404", id, w.Code, w.Body)
+			}
+		}
+	}
+	for target, parameter := range map[string]string{
+		"/failures?show=new": "show", "/failures?cursor=x": "cursor", "/failures?q=x": "q", "/failures/" + failed() + "?x=1": "x",
+	} {
+		w := get(t, h, target)
+		if got := decode(t, w.Body.String())["parameter"]; w.Code != http.StatusBadRequest || got != parameter {
+			t.Errorf("%s answers %d about %v, want 400 about %s", target, w.Code, got, parameter)
+		}
+	}
+	if w := get(t, h, "/failures/"+failed()+"/resolve"); w.Code != http.StatusNotFound && w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("resolving by GET answers %d", w.Code)
+	}
+}
+
+func TestFailuresComeInPages(t *testing.T) {
+	t.Parallel()
+	b := newBackend()
+	for i, name := range []string{"a", "b", "c"} {
+		micros := start + int64(i)*1e6
+		b.cluster.Apply(&state.Event{
+			Kind: state.TaskReceived, Hostname: "celery@w1", PID: 11, Clock: int64(100 + 2*i), Micros: micros, ID: name, Name: name,
+			Present: state.FieldName | state.FieldClock,
+		})
+		b.cluster.Apply(&state.Event{
+			Kind: state.TaskFailed, Hostname: "celery@w1", PID: 11, Clock: int64(101 + 2*i), Micros: micros, ID: name,
+			Exception: "E()", Present: state.FieldException | state.FieldClock,
+		})
+	}
+	h := atNoon(b)
+	var got []string
+	for target := "/failures?limit=1"; target != ""; {
+		page := decode(t, get(t, h, target).Body.String())
+		for _, item := range page["items"].([]any) {
+			got = append(got, item.(map[string]any)["name"].(string))
+		}
+		if total := page["total"]; total != json.Number("4") {
+			t.Errorf("total = %v, want 4", total)
+		}
+		target = ""
+		if next, ok := page["next"].(string); ok {
+			target = "/failures?limit=1&cursor=" + next
+		}
+	}
+	if diff := cmp.Diff([]string{"shop.pay", "c", "b", "a"}, got); diff != "" {
+		t.Errorf("groups on all pages (-want +got):\n%s", diff)
+	}
+}
+
+// broken is a backend whose store cannot be used.
+type broken struct{ *backend }
+
+func (broken) Store() store.Store { return brokenStore{} }
+
+type brokenStore struct{ store.Store }
+
+var errBroken = errors.New("disk I/O error at /secret")
+
+func (brokenStore) Failures(context.Context, store.FailureRequest) (store.FailurePage, error) {
+	return store.FailurePage{}, errBroken
+}
+
+func (brokenStore) Failure(context.Context, fingerprint.ID, time.Time) (store.Failure, error) {
+	return store.Failure{}, errBroken
+}
+
+func (brokenStore) Resolve(context.Context, fingerprint.ID, time.Time) error { return errBroken }
+
+func TestFailuresOfABrokenStore(t *testing.T) {
+	t.Parallel()
+	h := atNoon(broken{newBackend()})
+	for _, w := range []*httptest.ResponseRecorder{
+		get(t, h, "/failures"), get(t, h, "/failures/"+failed()),
+		post(t, h, "/failures/"+failed()+"/resolve"), post(t, h, "/failures/"+failed()+"/reopen"),
+	} {
+		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("answer = %d %s, want 503 without the cause", w.Code, w.Body)
+		}
+	}
+}
