@@ -94,7 +94,7 @@ func shares(counts map[state.State]int) []share {
 	const length, least = 1000, 5
 	var parts []share
 	whole := 0
-	for _, s := range statesOf(counts) {
+	for _, s := range States(counts) {
 		if n := counts[s]; n > 0 {
 			parts = append(parts, share{State: s, Count: n})
 			whole += n
@@ -117,8 +117,8 @@ func shares(counts map[state.State]int) []share {
 	return parts
 }
 
-// statesOf lists the built-in states in their order, then the custom ones by name.
-func statesOf(counts map[state.State]int, more ...state.State) []state.State {
+// States lists the built-in states in their order, then the others by name.
+func States(counts map[state.State]int, more ...state.State) []state.State {
 	list := state.States()
 	custom := slices.AppendSeq(slices.Clone(more), maps.Keys(counts))
 	slices.Sort(custom)

@@ -19,7 +19,6 @@ type Chrome struct {
 	Topic   string  // live topic; empty if the page does not change by itself
 	Theme   string  // light or dark as chosen by the visitor, empty to follow the system
 	Path    string  // address of the page, to come back to after changing the theme
-	Search  string  // text in the search field
 	Version string
 	Broker  Broker
 }

@@ -49,7 +49,7 @@ func TestDurations(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := templates.Tasks{Found: state.Page{Tasks: []state.Task{{ID: "a", WaitSeconds: tc.seconds}}}}
+			v := templates.Tasks{Tasks: []state.Task{{ID: "a", WaitSeconds: tc.seconds}}}
 			if got := cell(t, v, "Wait"); got != tc.want {
 				t.Errorf("wait = %q, want %q", got, tc.want)
 			}
@@ -100,7 +100,7 @@ func TestArgumentsAreShownOnOneShortLine(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			row := render(t, templates.Tasks{Found: state.Page{Tasks: []state.Task{{ID: "a", Args: tc.args, Kwargs: tc.kwargs}}}}.
+			row := render(t, templates.Tasks{Tasks: []state.Task{{ID: "a", Args: tc.args, Kwargs: tc.kwargs}}}.
 				Lists(site())[0].Rows[0].Body)
 			m := regexp.MustCompile(`(?s)class="c-args">(.*?)</td>`).FindStringSubmatch(row)
 			got := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], ""))

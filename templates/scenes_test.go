@@ -25,11 +25,11 @@ func scenes() map[string]scene {
 		"overview-fresh":    {chrome(templates.SectionOverview, "overview"), templates.Overview{Ingest: templates.Ingest{Broker: connected()}}},
 		"overview-down":     {down(chrome(templates.SectionOverview, "overview")), overviewDown()},
 		"tasks":             {chrome(templates.SectionTasks, "tasks"), tasks()},
-		"tasks-filtered":    {dark(chrome(templates.SectionTasks, "tasks?state=FAILURE")), tasksFiltered()},
+		"tasks-filtered":    {dark(chrome(templates.SectionTasks, "tasks?q=state%3Afailure")), tasksFiltered()},
 		"tasks-wrong":       {chrome(templates.SectionTasks, ""), tasksWrong()},
 		"tasks-empty":       {chrome(templates.SectionTasks, "tasks"), templates.Tasks{}},
 		"tasks-searching":   {chrome(templates.SectionTasks, "tasks?q=x"), tasksSearching()},
-		"tasks-none":        {chrome(templates.SectionTasks, "tasks?name=x&worker=w"), tasksNone()},
+		"tasks-none":        {chrome(templates.SectionTasks, "tasks?q=name%3Ax"), tasksNone()},
 		"task":              {chrome(templates.SectionTasks, "task/"+retried().ID), task()},
 		"task-orphaned":     {chrome(templates.SectionTasks, "task/o"), templates.Task{Task: orphaned()}},
 		"task-sent":         {chrome(templates.SectionTasks, "task/s"), templates.Task{Task: sent()}},
@@ -47,6 +47,10 @@ func scenes() map[string]scene {
 		"failures-trouble":  {chrome(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Self: "/ops/failures", Unreadable: true}},
 		"failure":           {chrome(templates.SectionFailures, "failure/0dd7dc58725190cd"), failureGroup()},
 		"failure-hostile":   {chrome(templates.SectionFailures, "failure/1111111111111111"), failureHostile()},
+		"tasks-parameter":   {chrome(templates.SectionTasks, ""), tasksWrongParam()},
+		"views":             {chrome(templates.SectionTasks, ""), savedViews()},
+		"views-none":        {chrome(templates.SectionTasks, ""), templates.Views{}},
+		"view-delete":       {chrome(templates.SectionTasks, ""), templates.DeleteView{View: savedViews().Views[1]}},
 		"not-found": {chrome("", ""), templates.Problem{
 			Title: "Unknown worker", Message: "No event of worker x has been seen.",
 			Back: "/ops/workers", BackText: "All workers",
@@ -63,7 +67,7 @@ func chrome(section templates.Section, topic string) templates.Chrome {
 }
 
 func dark(c templates.Chrome) templates.Chrome {
-	c.Theme, c.Search = "dark", `"quoted" <text>`
+	c.Theme = "dark"
 	return c
 }
 
@@ -125,47 +129,97 @@ func overviewDown() templates.Overview {
 }
 
 func tasks() templates.Tasks {
-	total := 1_204_331
 	return templates.Tasks{
-		Found:        state.Page{Tasks: []state.Task{sent(), orphaned(), retried(), succeeded(), hostile()}, Total: &total},
-		Counts:       overview().Counts,
-		KnownNames:   []string{"billing.tasks.charge", "mail.deliver"},
-		KnownWorkers: []string{"celery@a"},
-		Older:        "/ops/tasks?cursor=abc",
+		Tasks: []state.Task{sent(), orphaned(), retried(), succeeded(), hostile()},
+		Total: templates.Total{N: 10_000, AtLeast: true},
+		Asked: templates.Asked{Clear: "/ops/tasks"},
+		Views: []templates.ViewTab{
+			{Name: "All", Href: "/ops/tasks", Count: templates.Total{Unknown: true}, Current: true},
+			{Name: "Failing now", Href: "/ops/tasks?q=state%3Afailure", Count: templates.Total{N: 12}},
+		},
+		Chips: []templates.Chip{
+			{State: state.Success, Count: templates.Total{N: 1_204_000}, Href: "/ops/tasks?q=state%3Asuccess"},
+			{State: state.Failure, Count: templates.Total{N: 300, AtLeast: true}, Href: "/ops/tasks?q=state%3Afailure"},
+			{State: "PROGRESS", Count: templates.Total{N: 1}, Href: "/ops/tasks?q=state%3Aprogress"},
+		},
+		Facets: []templates.Facet{{ID: "name", Label: "Task", Values: []templates.FacetValue{
+			{Text: "billing.tasks.charge", Count: templates.Total{N: 1_000_000}, Href: "/ops/tasks?q=name%3Abilling.tasks.charge"},
+			{Text: evil, Count: templates.Total{N: 1}, Href: "/ops/tasks?q=name%3Ax"},
+		}}},
+		Columns: templates.ColumnMenu{
+			Shown:  []templates.ColumnChoice{{ID: "state", Label: "State", Later: "/ops/tasks?cols=1", Off: "/ops/tasks?cols=2"}},
+			Others: []templates.ColumnChoice{{ID: "eta", Label: "ETA", On: "/ops/tasks?cols=3"}},
+		},
+		Exports: []templates.Link{{Text: "CSV", Href: "/ops/api/v1/tasks/export?format=csv"}},
+		Table: templates.Table{Sorts: map[string]templates.Sort{
+			"run": {Href: "/ops/tasks?sort=-run"}, "updated": {Order: "descending"},
+		}},
+		Older: "/ops/tasks?cursor=abc",
 	}
 }
 
+// tasksFiltered has columns of its own and is sorted.
 func tasksFiltered() templates.Tasks {
 	v := tasks()
-	v.Filter = templates.Filter{
-		States: []state.State{state.Failure, "HALTED"}, Names: []string{"a", "b"}, Workers: []string{"celery@a"},
-		Text: `"x" & <y>`, Root: "0f7d8c1e-1111-4111-8111-111111111111", Limit: 100,
+	v.Asked = templates.Asked{
+		Text: `"x" & <y> state:failure`, Any: true, Clear: "/ops/tasks?sort=run",
+		Hidden: []templates.Param{{Name: "sort", Value: "run"}, {Name: "cols", Value: "id,exc"}},
 	}
-	v.Found.Total = nil
+	v.Views[0].Current = false
+	v.Chips[1].On = true
+	v.Facets[0].Values[1].On = true
+	v.Total = templates.Total{N: 1}
+	v.Sorted = "shortest “Run” first, those without it left out"
+	v.Table = templates.Table{
+		Columns: []string{
+			"id", "finished", "exc", "result", "root", "parent", "eta", "expires", "exchange", "routing_key", "client", "clock", "run", "sent",
+			"received", "started", "trace", "kwargs", "no such column",
+		},
+		Sorts: map[string]templates.Sort{"run": {Href: "/ops/tasks", Order: "ascending"}},
+	}
+	v.Columns.Reset = "/ops/tasks?sort=run"
 	v.Newest, v.Newer = "/ops/tasks", "/ops/tasks?cursor=def"
 	return v
 }
 
 func tasksWrong() templates.Tasks {
-	return templates.Tasks{Filter: templates.Filter{
-		Text: strings.Repeat("x", 300), Param: "q", Message: "must be at most 256 characters long",
+	v := tasks()
+	v.Older, v.Exports = "", nil
+	v.Asked = templates.Asked{Text: "state:failure nmae:<b>", Any: true, Clear: "/ops/tasks", Wrong: &templates.Wrong{
+		Before: "state:failure ", Token: "nmae", After: ":<b>", Message: "There is no field nmae.",
+		Correct: &templates.Link{Text: "name", Href: "/ops/tasks?q=state%3Afailure+name%3A%3Cb%3E"}, Shown: "state:failure",
 	}}
+	return v
+}
+
+func tasksWrongParam() templates.Tasks {
+	return templates.Tasks{Asked: templates.Asked{Clear: "/ops/tasks", Wrong: &templates.Wrong{
+		Param: "limit", Message: "must be a whole number from 1 to 500",
+	}}}
 }
 
 func tasksSearching() templates.Tasks {
-	return templates.Tasks{Filter: templates.Filter{Text: "x"}, Older: "/ops/tasks?cursor=abc&q=x"}
+	return templates.Tasks{
+		Asked: templates.Asked{Text: "x", Any: true, Clear: "/ops/tasks"}, Searched: 20_000, Total: templates.Total{AtLeast: true},
+		Older: "/ops/tasks?cursor=abc&q=x",
+	}
 }
 
 func tasksNone() templates.Tasks {
-	total, none := 204, 0
 	return templates.Tasks{
-		Filter: templates.Filter{Names: []string{"x"}, Workers: []string{"w"}},
-		Found:  state.Page{Total: &none},
+		Asked: templates.Asked{Text: "name:x worker:w", Any: true, Clear: "/ops/tasks"},
 		Wider: []templates.Wider{
-			{Condition: "worker w", Href: "/ops/tasks?name=x", Total: &total},
-			{Condition: "name x", Href: "/ops/tasks?worker=w"},
+			{Condition: "worker:w", Href: "/ops/tasks?q=name%3Ax", Total: templates.Total{N: 204}},
+			{Condition: "name:x", Href: "/ops/tasks?q=worker%3Aw", Total: templates.Total{Unknown: true}},
 		},
 	}
+}
+
+func savedViews() templates.Views {
+	return templates.Views{Message: "A view needs a name.", Views: []templates.SavedView{
+		{ID: "1", Name: "Everything", Href: "/ops/tasks"},
+		{ID: "2", Name: evil, Query: "exc:" + evil, Href: "/ops/tasks?q=exc"},
+	}}
 }
 
 func task() templates.Task {

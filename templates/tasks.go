@@ -1,6 +1,8 @@
 package templates
 
 import (
+	"slices"
+
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/state"
@@ -8,13 +10,18 @@ import (
 
 // Tasks is the content of the page that lists tasks.
 type Tasks struct {
-	Filter Filter
-	Found  state.Page
-	Counts state.Counts
+	Asked   Asked
+	Views   []ViewTab
+	Chips   []Chip
+	Facets  []Facet
+	Columns ColumnMenu
+	Exports []Link
 
-	// Suggestions for the fields of the filter.
-	KnownNames   []string
-	KnownWorkers []string
+	Table    Table
+	Tasks    []state.Task
+	Total    Total
+	Sorted   string // what the list is sorted by, in words; empty if by change
+	Searched int    // how many tasks were looked at, 0 if all
 
 	Newest string  // address of the first page, empty on it
 	Newer  string  // address of the newer page, empty at the top
@@ -22,85 +29,167 @@ type Tasks struct {
 	Wider  []Wider // queries to offer when nothing matches
 }
 
-// Filter is what the visitor asked for, as it was asked for.
-type Filter struct {
-	States  []state.State
-	Names   []string
-	Workers []string
-	Text    string
-	Root    string
-	Limit   int    // rows, 0 for the default
-	Param   string // the parameter that is wrong, empty if none
-	Message string // what is wrong with it, to be read after its name
+// Asked is what the visitor asked for, as it was asked for.
+type Asked struct {
+	Text   string  // the query
+	Hidden []Param // what the form carries beside it
+	Any    bool    // the query leaves something out
+	Clear  string  // address of the same list without a query
+	Wrong  *Wrong  // nil if all is right
+}
+
+// Param is a parameter of an address.
+type Param struct{ Name, Value string }
+
+// Wrong says what of a request cannot be read.
+type Wrong struct {
+	Param                string // the wrong parameter, empty if it is the query
+	Before, Token, After string // the query, parted where it is wrong
+	Message              string // a sentence; to be read after the name where Param is set
+	Correct              *Link  // the same with the nearest known name, nil if there is none
+	Shown                string // the query that the list answers instead, empty if all tasks are shown
+}
+
+// Chip is a state to choose.
+type Chip struct {
+	State state.State
+	Count Total
+	On    bool
+	Href  string
+}
+
+// Facet is a field with its most frequent values to choose from.
+type Facet struct {
+	ID, Label string
+	Values    []FacetValue
+}
+
+// FacetValue is one value of a field. Href is the list with it, or without it where it is on.
+type FacetValue struct {
+	Text  string
+	Count Total
+	On    bool
+	Href  string
+}
+
+// Total is a number of tasks.
+type Total struct {
+	N       int
+	AtLeast bool // there may be more
+	Unknown bool
+}
+
+// ViewTab is a saved view. Its number is that of a minute ago, or unknown.
+type ViewTab struct {
+	Name, Href string
+	Count      Total
+	Current    bool
 }
 
 // Wider is a query with one condition less.
 type Wider struct {
-	Condition string // that was dropped, worker celery@a
+	Condition string // that was dropped, worker:celery@a
 	Href      string
-	Total     *int // tasks it matches, nil if that is not known
+	Total     Total
+}
+
+// Table is the shape of a table of tasks. The zero value has the plain columns and cannot be sorted.
+type Table struct {
+	Columns []string        // ids in order, empty for the plain ones
+	Sorts   map[string]Sort // by column
+}
+
+// Sort is a header that sorts.
+type Sort struct {
+	Href  string // of the list sorted by the column, the other way round if it is so already
+	Order string // ascending or descending if the list is sorted so, else empty
+}
+
+// ColumnMenu is what can be done to the columns.
+type ColumnMenu struct {
+	Shown  []ColumnChoice
+	Others []ColumnChoice
+	Reset  string // address with the plain columns, empty if they are shown
+}
+
+// ColumnChoice is a column with the addresses of the lists that have it elsewhere. Empty ones do not exist.
+type ColumnChoice struct {
+	ID, Label           string
+	Earlier, Later, Off string // of a shown column
+	On                  string // of another
+}
+
+// PlainColumns are the ids of the columns of a table that nobody has chosen columns for.
+func PlainColumns() []string { return plainColumns() }
+
+// ColumnLabel is the heading of a column, empty if there is no such column.
+func ColumnLabel(id string) string {
+	for _, c := range columns() {
+		if c.ID == id {
+			return c.Label
+		}
+	}
+	return ""
 }
 
 // Page draws the whole page.
 func (v Tasks) Page(c Chrome) templ.Component { return tasks(c, v) }
 
-// Regions are the counts, the words for an empty list and the links to other pages.
+// Regions are what changes beside the rows.
 func (v Tasks) Regions(s Site) []Region {
 	list := []Region{
 		{ID: "matches", Body: matches(v)},
+		{ID: "views", Body: viewTabs(s, v)},
+		{ID: "facets", Body: facets(s, v)},
 		{ID: "nothing", Body: nothing(s, v)},
 		{ID: "pager", Body: pager(s, v)},
-	}
-	for _, st := range v.chips() {
-		list = append(list, Region{ID: chipID(st), Body: chipCount(st, v.Counts.ByState[st])})
 	}
 	return list
 }
 
 // Lists holds the rows.
-func (v Tasks) Lists(s Site) []List { return []List{taskList(s, "tasks", v.Found.Tasks)} }
+func (v Tasks) Lists(s Site) []List { return []List{taskList(s, "tasks", v.Table, v.Tasks)} }
 
-func taskList(s Site, id string, tasks []state.Task) List {
+func taskList(s Site, id string, table Table, tasks []state.Task) List {
 	l := List{ID: id}
+	columns := chosen(table.Columns)
 	for _, t := range tasks {
-		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: taskRow(s, t)})
+		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: taskRow(s, columns, t)})
 	}
 	return l
 }
 
-// chips are the states to choose from: the usual ones, those that tasks are in, and the chosen.
-func (v Tasks) chips() []state.State { return statesOf(v.Counts.ByState, v.Filter.States...) }
-
-func chipID(s state.State) string { return "n-" + string(s) }
-
-func (f Filter) empty() bool {
-	return len(f.States) == 0 && len(f.Names) == 0 && len(f.Workers) == 0 && f.Text == "" && f.Root == ""
-}
-
-func (f Filter) wrong(param string) bool { return f.Param == param }
-
-// inField splits the values of a repeatable parameter: the last goes into its field, the ones before
-// it stand beside as boxes to untick.
-func inField(values []string) (field string, boxes []string) {
-	if len(values) == 0 {
-		return "", nil
+// class names a table for the style sheet: chosen columns are never hidden for want of space.
+func (t Table) class() string {
+	if len(t.Columns) == 0 || slices.Equal(t.Columns, plainColumns()) {
+		return "tasks"
 	}
-	last := len(values) - 1
-	return values[last], values[:last]
+	return "tasks picked"
 }
 
-// total tells how many tasks match, in words that hold when counting was given up.
-func (v Tasks) total() string {
-	switch n := len(v.Found.Tasks); {
-	case v.Filter.Param != "":
+func (t Total) words() string {
+	switch {
+	case t.Unknown:
 		return ""
-	case v.Found.Total != nil:
-		return plural(*v.Found.Total, "task", "tasks")
-	case v.Older == "" && v.Newer == "":
-		return plural(n, "task", "tasks")
-	default:
-		return "more than " + plural(n, "task", "tasks")
+	case t.AtLeast:
+		return number(t.N) + "+"
 	}
+	return number(t.N)
+}
+
+func (t Total) tasks() string {
+	if t.AtLeast {
+		return number(t.N) + "+ tasks"
+	}
+	return plural(t.N, "task", "tasks")
+}
+
+// total tells how many tasks match.
+func (v Tasks) total() string {
+	if v.Asked.Wrong != nil {
+		return ""
+	}
+	return v.Total.tasks()
 }
 
 // preview is the call as one line of at most n characters: the positional arguments, then the named.

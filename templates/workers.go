@@ -65,7 +65,7 @@ func (v Worker) Regions(s Site) []Region {
 }
 
 // Lists holds its recent tasks.
-func (v Worker) Lists(s Site) []List { return []List{taskList(s, "tasks", v.Tasks)} }
+func (v Worker) Lists(s Site) []List { return []List{taskList(s, "tasks", Table{}, v.Tasks)} }
 
 // extras are the fields of a worker that have no place of their own, by name.
 func extras(w state.Worker) []string { return slices.Sorted(maps.Keys(w.Extra)) }

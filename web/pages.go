@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,27 +17,16 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// cluster is what the pages show.
-type cluster interface {
-	View(f func(c *state.Cluster))
-	Health() monitor.Health
-	Rates() monitor.Rates
-	Tasks(ctx context.Context, r store.Request) (store.Page, error)
-	Task(ctx context.Context, id string) (state.Task, error)
-	Store() store.Store
-}
-
 // pages assembles what people see: it reads the cluster and hands values to the templates. A page
 // and the live topic of the same name come from one place, so that they never disagree.
 type pages struct {
-	cluster cluster
+	cluster Backend
+	counts  *counter
 	site    templates.Site
 	version string
 	now     func() time.Time
@@ -49,15 +39,17 @@ type page struct {
 	address string // of the page itself, below the prefix
 	title   string
 	section templates.Section
-	search  string
 	view    templates.View
 	version uint64 // of the cluster that it shows
 }
 
+// patience is how long a page may take to be read.
+const patience = 5 * time.Second
+
 // errUnknown says that the cluster does not hold what a page is about.
 var errUnknown = errors.New("not held")
 
-// page assembles the page of a topic. The error is live.ErrNoTopic or errUnknown.
+// page assembles the page of a topic. The error is live.ErrNoTopic or errUnknown, or of the history.
 func (p *pages) page(ctx context.Context, topic string) (page, error) {
 	switch topic {
 	case "overview":
@@ -74,7 +66,7 @@ func (p *pages) page(ctx context.Context, topic string) (page, error) {
 		if err != nil || q.URL("tasks") != topic {
 			return page{}, live.ErrNoTopic
 		}
-		return p.tasksPage(q), nil
+		return p.tasksPage(ctx, q)
 	}
 	if id, ok := strings.CutPrefix(topic, "task/"); ok {
 		return p.taskPage(ctx, id)
@@ -91,12 +83,9 @@ func (p *pages) page(ctx context.Context, topic string) (page, error) {
 	return page{}, live.ErrNoTopic
 }
 
-// snapshotTimeout bounds the reading of history for one rendering of a live page.
-const snapshotTimeout = 10 * time.Second
-
 // Snapshot renders a topic for the sockets.
 func (p *pages) Snapshot(topic string) (live.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	pg, err := p.page(ctx, topic)
 	if errors.Is(err, errUnknown) {
@@ -147,10 +136,13 @@ func (p *pages) workers(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) tasks(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
 	v := r.URL.Query()
 	q, err := query.ParseLax(v)
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
-		p.show(w, r, http.StatusBadRequest, p.wrongTasksPage(q, v, wrong))
+		pg, err := p.wrongTasksPage(ctx, q, v, wrong)
+		p.showRead(w, r, http.StatusBadRequest, pg, err)
 		return
 	}
 	// A form sends its empty fields too. The address bar gets the short spelling.
@@ -158,8 +150,25 @@ func (p *pages) tasks(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, q.URL(p.site.Prefix+"/tasks"), http.StatusSeeOther) //nolint:gosec // only the query is the visitor's
 		return
 	}
-	pg := p.tasksPage(q)
-	p.show(w, r, http.StatusOK, p.suggest(pg))
+	pg, err := p.tasksPage(ctx, q)
+	p.showRead(w, r, http.StatusOK, pg, err)
+}
+
+// showRead writes a page, or says that it could not be read.
+func (p *pages) showRead(w http.ResponseWriter, r *http.Request, status int, pg page, err error) {
+	if err == nil {
+		p.show(w, r, status, pg)
+		return
+	}
+	id := rand.Text()[:12]
+	p.log.ErrorContext(r.Context(), "read page", "request_id", id, "path", r.URL.Path, "error", err)
+	p.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
+		Title:     "The history cannot be read",
+		Message:   "Umbel goes on taking in events. Try again, or ask for less.",
+		RequestID: id,
+		Back:      p.site.Prefix + "/tasks",
+		BackText:  "Newest tasks",
+	})
 }
 
 func hasEmpty(v url.Values) bool {
@@ -172,13 +181,15 @@ func hasEmpty(v url.Values) bool {
 }
 
 func (p *pages) task(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
 	id := param(r, "id")
-	pg, err := p.taskPage(r.Context(), id)
-	if err != nil {
-		p.problem(w, r, http.StatusNotFound, p.unknownTask(id))
+	pg, err := p.taskPage(ctx, id)
+	if errors.Is(err, errUnknown) {
+		p.problem(w, r, http.StatusNotFound, p.unknownTask(ctx, id))
 		return
 	}
-	p.show(w, r, http.StatusOK, pg)
+	p.showRead(w, r, http.StatusOK, pg, err)
 }
 
 func (p *pages) worker(w http.ResponseWriter, r *http.Request) {
@@ -234,7 +245,6 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, pg page
 		Topic:   pg.topic,
 		Theme:   theme(r),
 		Path:    p.site.Prefix + pg.address,
-		Search:  pg.search,
 		Version: p.version,
 		Broker:  broker(p.cluster.Health().Broker),
 	}))

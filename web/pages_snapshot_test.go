@@ -43,8 +43,9 @@ func modelPages() *pages {
 			Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName,
 		})
 	}
+	m := newModel(c)
 	return &pages{
-		cluster: newModel(c), now: func() time.Time { return time.UnixMicro(1e15) }, log: slog.New(slog.DiscardHandler),
+		cluster: m, counts: newCounter(m.Count, slog.New(slog.DiscardHandler)), now: func() time.Time { return time.UnixMicro(1e15) }, log: slog.New(slog.DiscardHandler),
 		site: templates.Site{Asset: func(name string) string { return "/" + name }},
 	}
 }
@@ -57,15 +58,16 @@ func TestSnapshotIsWhatThePageShows(t *testing.T) {
 		rows int
 		show http.HandlerFunc
 	}{
-		"overview":            {1, p.overview},
-		"tasks":               {1, p.tasks},
-		"workers":             {1, p.workers},
-		"task/id 1":           {0, p.showTopic(t, "task/id 1")},
-		"worker/celery@a":     {1, p.showTopic(t, "worker/celery@a")},
-		"failures":            {1, p.failures},
-		"failures?show=all":   {1, p.showTopic(t, "failures?show=all")},
-		"failure/" + group:    {1, p.showTopic(t, "failure/"+group)},
-		"tasks?state=SUCCESS": {0, p.showTopic(t, "tasks?state=SUCCESS")},
+		"overview":                             {1, p.overview},
+		"tasks":                                {1, p.tasks},
+		"workers":                              {1, p.workers},
+		"task/id 1":                            {0, p.showTopic(t, "task/id 1")},
+		"worker/celery@a":                      {1, p.showTopic(t, "worker/celery@a")},
+		"failures":                             {1, p.failures},
+		"failures?show=all":                    {1, p.showTopic(t, "failures?show=all")},
+		"failure/" + group:                     {1, p.showTopic(t, "failure/"+group)},
+		"tasks?q=state%3Asuccess":              {0, p.showTopic(t, "tasks?q=state%3Asuccess")},
+		"tasks?cols=exc%2Cname&sort=-received": {1, p.showTopic(t, "tasks?cols=exc%2Cname&sort=-received")},
 	}
 	for topic, tc := range tests {
 		t.Run(topic, func(t *testing.T) {
@@ -115,7 +117,7 @@ func TestSnapshotOfUnknownTopics(t *testing.T) {
 	for _, topic := range []string{
 		"", "nope", "failures?", "failures?show=open", "failures?resolved=1", "failuress", "failure/", "failure/nope",
 		"failure/0123456789abcdef", "task", "task/", "task/nope", "worker/nope", "taskss", "tasks?", "tasks?limit=0", "tasks?nope=1",
-		"tasks?state=success", "tasks?state=SUCCESS&q=a", "tasks?q=%zz", "overview/", strings.Repeat("x", 1<<16),
+		"tasks?state=SUCCESS", "tasks?q=state%3ASUCCESS", "tasks?q=nope%3A1", "tasks?q=%zz", "overview/", strings.Repeat("x", 1<<16),
 	} {
 		if _, err := p.Snapshot(topic); !errors.Is(err, live.ErrNoTopic) {
 			t.Errorf("Snapshot(%.40q) = %v, want ErrNoTopic", topic, err)
@@ -137,7 +139,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 	p := modelPages()
 	p.cluster = newModel(c)
-	for _, topic := range []string{"overview", "tasks", "tasks?state=FAILURE", "workers"} {
+	for _, topic := range []string{"overview", "tasks", "tasks?q=state%3Afailure", "tasks?sort=-started", "workers"} {
 		b.Run(topic, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

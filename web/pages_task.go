@@ -2,41 +2,42 @@ package web
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
+	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 )
 
-// maxRelatives bounds how many children are looked up for one page.
-const maxRelatives = 100
+const (
+	maxRelatives = 100 // children that are looked up for one page
+	maxNamed     = 3   // tasks that are named in place of one that is not kept
+)
 
 func (p *pages) taskPage(ctx context.Context, id string) (page, error) {
-	var v templates.Task
 	var version uint64
-	known := false
-	p.cluster.View(func(c *state.Cluster) {
-		version = c.Version()
-		if v.Task, known = c.Task(id); !known {
-			return
-		}
-		v.Events = c.TaskEvents(id)
-		v.Root = relative(c, v.Task.RootID, id)
-		v.Parent = relative(c, v.Task.ParentID, id)
-		for _, child := range v.Task.Children {
-			if len(v.Children) == maxRelatives {
-				break
-			}
-			v.Children = append(v.Children, lookUp(c, child))
-		}
-	})
-	if !known {
+	p.cluster.View(func(c *state.Cluster) { version = c.Version() })
+	t, err := p.cluster.Task(ctx, id)
+	if errors.Is(err, store.ErrMissing) {
 		return page{}, errUnknown
 	}
+	if err != nil {
+		return page{}, fmt.Errorf("read task: %w", err)
+	}
+	v := templates.Task{Task: t, Root: p.relative(ctx, t.RootID, id), Parent: p.relative(ctx, t.ParentID, id)}
+	if v.Events, err = p.cluster.TaskEvents(ctx, id); err != nil && !errors.Is(err, store.ErrMissing) {
+		return page{}, fmt.Errorf("read events: %w", err)
+	}
 	v.Alike = p.alike(ctx, &v.Task)
+	for _, child := range t.Children[:min(len(t.Children), maxRelatives)] {
+		v.Children = append(v.Children, p.lookUp(ctx, child))
+	}
 	return page{
 		topic:   "task/" + id,
 		address: templates.TaskPath(id),
-		title:   taskTitle(v.Task),
+		title:   taskTitle(t),
 		section: templates.SectionTasks,
 		view:    v,
 		version: version,
@@ -51,35 +52,41 @@ func taskTitle(t state.Task) string {
 }
 
 // relative is the task that id refers to, nil if that is nothing or the task itself.
-func relative(c *state.Cluster, id *string, self string) *templates.Relative {
+func (p *pages) relative(ctx context.Context, id *string, self string) *templates.Relative {
 	if id == nil || *id == "" || *id == self {
 		return nil
 	}
-	return new(lookUp(c, *id))
+	return new(p.lookUp(ctx, *id))
 }
 
-func lookUp(c *state.Cluster, id string) templates.Relative {
-	t, ok := c.Task(id)
-	if !ok {
+// lookUp tells of a task what a link to it shows. What cannot be read is as good as unknown there.
+func (p *pages) lookUp(ctx context.Context, id string) templates.Relative {
+	t, err := p.cluster.Task(ctx, id)
+	if err != nil {
 		return templates.Relative{ID: id}
 	}
 	return templates.Relative{ID: id, Name: t.Name, State: t.State}
 }
 
-// unknownTask tells why there may be no such task.
-func (p *pages) unknownTask(id string) templates.Problem {
+// unknownTask tells why there may be no such task. That others name it proves that there was one.
+func (p *pages) unknownTask(ctx context.Context, id string) templates.Problem {
 	v := templates.Problem{
 		Title: "Unknown task",
-		Message: "No event of task " + id + " has been seen. It may have been sent before Umbel began to listen, " +
-			"or its worker sends no task events.",
+		Message: "Task " + id + " is not kept. Either no event of it has been seen, since it was sent before Umbel began to " +
+			"listen or its worker sends no task events, or it was removed, as old tasks are.",
 		Back:     p.site.Prefix + "/tasks",
 		BackText: "All tasks",
 	}
-	p.cluster.View(func(c *state.Cluster) {
-		if c.Counts().Evicted > 0 {
-			v.Message = "Task " + id + " is not held: either no event of it has been seen, or it was evicted to make " +
-				"room for newer tasks."
-		}
-	})
+	named := lang.New(lang.Or{lang.Equal(lang.Root, id), lang.Equal(lang.Parent, id)})
+	page, err := p.cluster.Tasks(ctx, store.Request{Query: named, Limit: maxNamed, Now: p.now()})
+	if err != nil || len(page.Tasks) == 0 {
+		return v
+	}
+	v.Title = "Task no longer kept"
+	v.Message = "There was a task " + id + ", since others were sent by it or belong to its workflow. It was removed, as old " +
+		"tasks are, or its events were never seen."
+	for _, t := range page.Tasks {
+		v.Similar = append(v.Similar, templates.Link{Text: taskTitle(t), Href: p.site.Prefix + templates.TaskPath(t.ID)})
+	}
 	return v
 }

@@ -1,118 +1,161 @@
 package web
 
 import (
+	"context"
+	"fmt"
 	"net/url"
-	"strings"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// maxSuggestions bounds what a field of the filter suggests.
-const maxSuggestions = 200
+// How long a page waits for numbers that it can do without.
+const (
+	totalPatience = 150 * time.Millisecond
+	viewPatience  = 30 * time.Millisecond
+)
 
-func (p *pages) tasksPage(q query.Tasks) page {
-	path := p.site.Prefix + "/tasks"
-	v := templates.Tasks{Filter: filter(q)}
+func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
+	v := templates.Tasks{Asked: p.asked(q), Columns: p.columnMenu(q), Table: p.table(q), Exports: p.exports(q)}
 	pg := page{
 		topic:   q.URL("tasks"),
 		address: q.URL("/tasks"),
 		title:   "Tasks",
 		section: templates.SectionTasks,
-		search:  q.Text,
 	}
+	var held bool // all that is known is in memory
 	p.cluster.View(func(c *state.Cluster) {
-		v.Found = c.Tasks(q.State())
-		v.Counts = c.Counts()
-		if len(v.Found.Tasks) == 0 && q.From == nil {
-			v.Wider = wider(c, q, path)
-		}
+		pg.version = c.Version()
+		held = c.Horizon() == nil
+		v.Chips, v.Facets = p.facets(q, c.Counts(), held)
 	})
-	pg.version = v.Found.Version
+	found, total, err := p.find(ctx, q)
+	if err != nil {
+		return page{}, err
+	}
+	if v.Views, err = p.tabs(ctx, q); err != nil {
+		return page{}, err
+	}
+	v.Tasks, v.Total, v.Searched = found.Tasks, total, found.Searched
+	v.Sorted = sorted(q.Sort)
+	p.link(&v, q, found)
+	if len(found.Tasks) == 0 && q.From == nil && found.Next == nil {
+		v.Wider = p.wider(ctx, q)
+	}
+	pg.view = v
+	return pg, nil
+}
+
+// find returns a page of tasks, and how many match in all.
+func (p *pages) find(ctx context.Context, q query.Tasks) (store.Page, templates.Total, error) {
+	var found store.Page
+	var count store.Count
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		if found, err = p.cluster.Tasks(ctx, q.Request(p.now())); err != nil {
+			err = fmt.Errorf("read tasks: %w", err)
+		}
+		return err
+	})
+	g.Go(func() error {
+		ctx, cancel := context.WithTimeout(ctx, totalPatience)
+		defer cancel()
+		if n, err := p.cluster.Count(ctx, q.Query); err == nil { // without it the page tells less
+			count = n
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return store.Page{}, templates.Total{}, err
+	}
+	shown := len(found.Tasks)
+	whole := q.From == nil && found.Next == nil && found.Searched == 0 && q.Sort.Field == 0
+	if whole || count.N < shown {
+		return found, templates.Total{N: shown, AtLeast: !whole}, nil
+	}
+	return found, total(count), nil
+}
+
+func total(n store.Count) templates.Total { return templates.Total{N: n.N, AtLeast: !n.Exact} }
+
+// link says where the neighbouring pages are.
+func (p *pages) link(v *templates.Tasks, q query.Tasks, found store.Page) {
+	path := p.site.Prefix + "/tasks"
 	if q.From != nil {
 		v.Newest = q.First().URL(path)
 	}
-	if v.Found.Newer != nil {
-		v.Newer = q.After(v.Found.Newer, true).URL(path)
+	if found.Prev != nil {
+		v.Newer = q.After(found.Prev, true).URL(path)
 	}
-	if v.Found.Older != nil {
-		v.Older = q.After(v.Found.Older, false).URL(path)
+	if found.Next != nil {
+		v.Older = q.After(found.Next, false).URL(path)
 	}
-	pg.view = v
-	return pg
 }
 
-// suggest adds what the fields of the filter propose. It is no part of the live topic: a list that
-// changes while it is open helps nobody.
-func (p *pages) suggest(pg page) page {
-	v, ok := pg.view.(templates.Tasks)
-	if !ok {
-		return pg
+func (p *pages) asked(q query.Tasks) templates.Asked {
+	return templates.Asked{
+		Text:   q.Text,
+		Any:    q.Filtered(),
+		Hidden: hidden(q),
+		Clear:  q.Where(lang.Query{}).URL(p.site.Prefix + "/tasks"),
 	}
-	p.cluster.View(func(c *state.Cluster) {
-		v.KnownNames = c.Names()
-		for _, w := range c.Workers() {
-			v.KnownWorkers = append(v.KnownWorkers, w.Name)
+}
+
+// hidden are the parameters beside the query that a form carries on.
+func hidden(q query.Tasks) []templates.Param {
+	v, err := url.ParseQuery(q.First().Canonical())
+	if err != nil {
+		return nil
+	}
+	var list []templates.Param
+	for _, name := range []string{"sort", "cols", "limit"} {
+		if v.Has(name) {
+			list = append(list, templates.Param{Name: name, Value: v.Get(name)})
 		}
-	})
-	v.KnownNames = v.KnownNames[:min(len(v.KnownNames), maxSuggestions)]
-	v.KnownWorkers = v.KnownWorkers[:min(len(v.KnownWorkers), maxSuggestions)]
-	pg.view = v
-	return pg
-}
-
-// wrongTasksPage keeps what was asked for, right or wrong, and lists nothing.
-func (p *pages) wrongTasksPage(q query.Tasks, raw url.Values, wrong *query.Error) page {
-	v := templates.Tasks{Filter: filter(q)}
-	v.Filter.Param, v.Filter.Message = wrong.Param, wrong.Message
-	switch wrong.Param {
-	case "q":
-		v.Filter.Text = strings.Join(raw["q"], " ")
-	case "name":
-		v.Filter.Names = raw["name"]
-	case "worker":
-		v.Filter.Workers = raw["worker"]
 	}
-	p.cluster.View(func(c *state.Cluster) { v.Counts = c.Counts() })
-	return p.suggest(page{
-		address: "/tasks",
-		title:   "Tasks",
-		section: templates.SectionTasks,
-		search:  v.Filter.Text,
-		view:    v,
-	})
+	return list
 }
 
-func filter(q query.Tasks) templates.Filter {
-	s := q.State()
-	return templates.Filter{
-		States:  s.States,
-		Names:   s.Names,
-		Workers: s.Workers,
-		Text:    q.Text,
-		Root:    s.Root,
-		Limit:   q.Limit,
+func (p *pages) exports(q query.Tasks) []templates.Link {
+	q.Limit = 0
+	path := q.First().URL(p.site.Prefix + "/api/v1/tasks/export")
+	join := "?"
+	if q.Canonical() != "" {
+		join = "&"
+	}
+	return []templates.Link{
+		{Text: "CSV, these columns", Href: path + join + "format=csv"},
+		{Text: "JSONL, all fields", Href: path + join + "format=jsonl"},
 	}
 }
 
 // wider looks for queries with one condition less that do match something.
-func wider(c *state.Cluster, q query.Tasks, path string) []templates.Wider {
+func (p *pages) wider(ctx context.Context, q query.Tasks) []templates.Wider {
+	const most = 6
+	ctx, cancel := context.WithTimeout(ctx, totalPatience)
+	defer cancel()
+	all := q.Query.Conditions()
+	if q.Query.All() || len(all) > most {
+		return nil
+	}
 	var found []templates.Wider
-	conditions := q.Query.Conditions()
-	for i, condition := range conditions {
+	for i, dropped := range all {
 		var rest lang.Query
-		for j, other := range conditions {
+		for j, c := range all {
 			if j != i {
-				rest = rest.And(other)
+				rest = rest.And(c)
 			}
 		}
-		less := q.Where(rest)
-		less.Limit = 1
-		if page := c.Tasks(less.State()); len(page.Tasks) > 0 {
-			less.Limit = q.Limit
-			found = append(found, templates.Wider{Condition: condition.String(), Href: less.URL(path), Total: page.Total})
+		if n, err := p.cluster.Count(ctx, rest); err == nil && n.N > 0 {
+			found = append(found, templates.Wider{
+				Condition: dropped.String(), Href: q.Where(rest).URL(p.site.Prefix + "/tasks"), Total: total(n),
+			})
 		}
 	}
 	return found

@@ -1,5 +1,5 @@
 // Package web is one http.Handler: pages, live sockets, static files and the JSON API of one cluster. It
-// opens no listener, reads no broker and keeps no state of its own but its sockets.
+// opens no listener, reads no broker and keeps no state of its own but its sockets and the numbers beside views.
 package web
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/store"
@@ -63,6 +64,7 @@ type Options struct {
 type Handler struct {
 	prefix string
 	hub    *live.Hub
+	counts *counter
 	root   http.Handler
 }
 
@@ -91,7 +93,7 @@ func New(o Options) (*Handler, error) {
 		o.Now = time.Now
 	}
 	p := &pages{
-		cluster: o.Backend, version: o.Version, now: o.Now, log: o.Logger,
+		cluster: o.Backend, counts: newCounter(o.Backend.Count, o.Logger), version: o.Version, now: o.Now, log: o.Logger,
 		site: templates.Site{Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }},
 	}
 	hub, err := live.New(live.Options{
@@ -100,7 +102,7 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{prefix: prefix, hub: hub}
+	h := &Handler{prefix: prefix, hub: hub, counts: p.counts}
 	h.root, err = h.guard(o, p, h.routes(o, p, assets))
 	if err != nil {
 		return nil, err
@@ -132,6 +134,10 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Get("/", p.overview)
 		r.Get("/tasks", p.tasks)
 		r.Get("/tasks/*", wildcard("id", p.task))
+		r.Get("/views", p.views)
+		r.Post("/views", p.saveView)
+		r.Get("/views/*", wildcard("id", p.confirmDelete))
+		r.Post("/views/*", wildcard("id", p.changeView))
 		r.Get("/workers", p.workers)
 		r.Get("/workers/*", wildcard("name", p.worker))
 		r.Get("/failures", p.failures)
@@ -206,7 +212,12 @@ func (h *Handler) back(target string) string {
 }
 
 // Run keeps pages live until ctx ends, then closes the sockets with status 1001 and waits for them.
-func (h *Handler) Run(ctx context.Context) error { return h.hub.Run(ctx) }
+func (h *Handler) Run(ctx context.Context) error {
+	var g errgroup.Group
+	g.Go(func() error { return h.hub.Run(ctx) })
+	g.Go(func() error { return h.counts.run(ctx) })
+	return g.Wait()
+}
 
 // ServeHTTP answers requests for paths below the prefix, and for the same paths without it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.root.ServeHTTP(w, r) }

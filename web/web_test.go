@@ -413,7 +413,7 @@ func TestSocket(t *testing.T) {
 	for conn == nil && t.Context().Err() == nil { // until Run has begun
 		conn, _, _ = websocket.Dial(t.Context(), srv.URL+"/ops/ws", nil)
 	}
-	if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"tasks?state=FAILURE"}`)); err != nil {
+	if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"tasks?q=state%3Afailure"}`)); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -421,7 +421,7 @@ func TestSocket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(b), `"topic":"tasks?state=FAILURE"`) {
+		if strings.Contains(string(b), `"topic":"tasks?q=state%3Afailure"`) {
 			if !strings.Contains(string(b), "t-task-28") {
 				t.Errorf("frame = %s, want the row of task-28", b)
 			}

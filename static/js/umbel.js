@@ -22,6 +22,9 @@ function element(tag, properties, ...children) {
   return e;
 }
 
+// What a script makes of a field of queries.
+const combobox = /^(role|aria-(expanded|controls|autocomplete|activedescendant))$/;
+
 // morph makes old look like next and touches nothing that is the same, so that focus, hover, selected
 // text and scroll positions survive. What the user opened stays open, the field in use is left alone.
 function morph(old, next) {
@@ -29,14 +32,15 @@ function morph(old, next) {
   if (old.isEqualNode(next)) return setFields(old, next);
   if (old.nodeType !== Node.ELEMENT_NODE) return void (old.data = next.data);
   for (const { name } of [...old.attributes]) {
-    if (!next.hasAttribute(name) && !(name === "open" && old.matches("details, dialog"))) old.removeAttribute(name);
+    const ours = name === "open" ? old.matches("details, dialog") : old.matches("[data-complete]") && combobox.test(name);
+    if (!ours && !next.hasAttribute(name)) old.removeAttribute(name);
   }
   for (const { name, value } of next.attributes) {
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   setFields(old, next);
   if (old.matches("time[data-age]")) return age(old);
-  if (old.matches("[data-news]")) return;
+  if (old.matches("[data-news], [data-options]")) return;
   if (old.matches("tbody[id]")) return takeRows(old, [...next.children]);
   let at = old.firstChild;
   for (const child of [...next.childNodes]) {
@@ -343,8 +347,6 @@ function pause() {
 let shown = location.pathname + location.search;
 let loading;
 let going = 0; // loads that the user waits for
-let typing;
-let wasTyped = false;
 
 // swap fetches a page and takes over its main part. It returns the address that answered.
 async function swap(url, settleAll) {
@@ -360,6 +362,7 @@ async function swap(url, settleAll) {
     const [old, now] = [$(part), $(part, page)];
     if (old && now) morph(old, now);
   }
+  keepList(next);
   if (settleAll) for (const tbody of tbodies()) tbody.replaceChildren();
   morph(main, next);
   tick();
@@ -369,14 +372,23 @@ async function swap(url, settleAll) {
   return response.url;
 }
 
+// keepList leaves the list as it is while what was asked for cannot be read.
+function keepList(next) {
+  const [good, stale] = [$("[data-list]"), $("[data-stale]", next)];
+  if (good && stale) stale.replaceChildren(...good.cloneNode(true).childNodes);
+}
+
 // go shows another page, with push as a step of its own in the history, else with replace in the same.
 async function go(url, how) {
   going++;
   live.refused = "";
+  const focus = document.activeElement?.id;
   try {
     const address = new URL(await swap(url, true));
     shown = address.pathname + address.search;
     if (how) history[`${how}State`](null, "", shown);
+    if (focus && document.activeElement === document.body) document.getElementById(focus)?.focus();
+    pointAtMistake();
   } catch (error) {
     if (error.name !== "AbortError") location.assign(url);
   } finally {
@@ -384,32 +396,40 @@ async function go(url, how) {
   }
 }
 
-// submit shows what a filter form asks for. What is typed in one go is one step in the history.
-function submit(form, typed) {
-  clearTimeout(typing);
-  const fields = [...new FormData(form)].filter(([, value]) => value !== "");
-  go(`${form.action}?${new URLSearchParams(fields)}`, typed && wasTyped ? "replace" : "push");
-  wasTyped = typed;
+// pointAtMistake selects what is wrong of the query that was just run.
+function pointAtMistake() {
+  const [wrong, field] = [$("#wrong mark"), $("#query")];
+  if (!wrong || document.activeElement !== field) return;
+  const start = wrong.previousSibling?.textContent.length ?? 0;
+  field.setSelectionRange(start, start + wrong.textContent.length);
 }
 
-const filterOf = (e) => e.target.closest?.("form[data-filter]");
 document.addEventListener("submit", (e) => {
-  if (!filterOf(e)) return;
+  if (!e.target.matches("form[data-filter]")) return;
   e.preventDefault();
-  submit(e.target, false);
+  const fields = [...new FormData(e.target)].filter(([, value]) => value !== "");
+  go(`${e.target.action}?${new URLSearchParams(fields)}`, "push");
 });
-document.addEventListener("change", (e) => {
-  if (filterOf(e) && e.target.type !== "search") submit(filterOf(e), false);
+document.addEventListener("click", (e) => {
+  const link = e.target.closest("a[data-swap]");
+  for (const menu of document.querySelectorAll("[data-menu][open]")) if (!menu.contains(e.target)) menu.open = false;
+  if (!link || e.button || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
+  e.preventDefault();
+  go(link.href, "push");
 });
-document.addEventListener("input", (e) => {
-  if (!filterOf(e) || e.target.type !== "search") return;
-  clearTimeout(typing);
-  typing = setTimeout(submit, 300, e.target.form, true);
+document.addEventListener("keydown", (e) => {
+  const menu = e.key === "Escape" && e.target.closest("[data-menu][open]");
+  if (!menu) return;
+  menu.open = false;
+  $("summary", menu).focus();
+});
+document.addEventListener("focusin", async (e) => {
+  const { complete } = e.target.dataset;
+  if (complete) (await import(complete)).attach(e.target, prefix);
 });
 addEventListener("popstate", () => {
   if (location.pathname + location.search === shown) return; // only the fragment changed
   document.activeElement?.blur();
-  wasTyped = false;
   go(location.href);
 });
 
@@ -474,7 +494,7 @@ document.addEventListener("click", (e) => {
 // ---- Keys ----
 
 const keys = {
-  "/": ["search", () => $("input[name=q]")?.focus()],
+  "/": ["search", () => ($("#query") ?? $("input[name=q]"))?.focus()],
   "j": ["next row", () => step(1)],
   "k": ["row before", () => step(-1)],
   "n": ["show new rows", showNews],

@@ -1,0 +1,93 @@
+package templates
+
+import (
+	"net/url"
+
+	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Views is the content of the page of saved views.
+type Views struct {
+	Views   []SavedView
+	Message string // what went wrong, empty if nothing did
+}
+
+// SavedView is a query with a name.
+type SavedView struct {
+	ID, Name, Query string
+	Href            string // of the list
+}
+
+// DeleteView asks whether a view is to go.
+type DeleteView struct{ View SavedView }
+
+// Page draws the whole page.
+func (v Views) Page(c Chrome) templ.Component { return views(c, v) }
+
+// Regions is empty: the page does not change by itself.
+func (v Views) Regions(Site) []Region { return nil }
+
+// Lists is empty.
+func (v Views) Lists(Site) []List { return nil }
+
+// Page draws the whole page.
+func (v DeleteView) Page(c Chrome) templ.Component { return deleteView(c, v) }
+
+// Regions is empty.
+func (v DeleteView) Regions(Site) []Region { return nil }
+
+// Lists is empty.
+func (v DeleteView) Lists(Site) []List { return nil }
+
+func (s Site) views() templ.SafeURL { return templ.SafeURL(s.Prefix + "/views") }
+
+func (s Site) view(id string) templ.SafeURL {
+	return s.views() + "/" + templ.SafeURL(url.PathEscape(id))
+}
+
+func (s Site) query(q string) templ.SafeURL { return s.tasksWhere("q", q) }
+
+// on counts the values that are chosen.
+func (f Facet) on() int {
+	n := 0
+	for _, v := range f.Values {
+		if v.On {
+			n++
+		}
+	}
+	return n
+}
+
+// example is a query with what it means.
+type example struct{ Query, Words string }
+
+func examples() []example {
+	return []example{
+		{"state:failure name:billing.*", "Failed tasks of one module"},
+		{"is:active started:..-1h", "Started more than an hour ago and still at work"},
+		{"run:>2s -worker:celery@a", "Ran for more than two seconds, elsewhere"},
+		{"exc:timeout OR trace:socket", "With these words in the exception or the traceback"},
+		{"received:2026-11-20T10:00..2026-11-20T11:00", "Received within that hour, UTC"},
+		{`"order 1042"`, "With these words anywhere"},
+	}
+}
+
+// fieldNames are the fields that a query may name.
+func fieldNames() []string {
+	var names []string
+	for _, f := range query.Fields() {
+		names = append(names, f.String())
+	}
+	return names
+}
+
+// field is where a query is written.
+type field struct {
+	ID, Label, Hint, Text string
+	Wrong                 bool
+}
+
+// wrong reports whether the text itself is what is wrong.
+func (a Asked) wrong() bool { return a.Wrong != nil && a.Wrong.Param == "" }

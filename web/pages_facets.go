@@ -1,0 +1,181 @@
+package web
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/umbelhq/umbel/state"
+	lang "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// maxFacet bounds how many values of a field are offered.
+const maxFacet = 12
+
+// facets offer states, names, workers and queues. Where not all tasks are held in memory, their numbers are
+// the least that there can be.
+func (p *pages) facets(q query.Tasks, n state.Counts, held bool) ([]templates.Chip, []templates.Facet) {
+	path := p.site.Prefix + "/tasks"
+	var chips []templates.Chip
+	for _, s := range templates.States(n.ByState, chosen[state.State](q.Query, lang.State)...) {
+		term := lang.Equal(lang.State, string(s))
+		chips = append(chips, templates.Chip{
+			State: s, Count: templates.Total{N: n.ByState[s], AtLeast: !held && n.ByState[s] > 0},
+			On: q.Query.Has(term), Href: q.Toggle(term).URL(path),
+		})
+	}
+	var list []templates.Facet
+	for _, f := range []struct {
+		field  lang.Field
+		label  string
+		counts map[string]int
+	}{
+		{lang.Name, "Task", n.ByName},
+		{lang.Worker, "Worker", n.ByWorker},
+		{lang.Queue, "Queue", n.ByQueue},
+	} {
+		facet := templates.Facet{ID: f.field.String(), Label: f.label}
+		for _, value := range frequent(f.counts, chosen[string](q.Query, f.field)) {
+			term := lang.Equal(f.field, value)
+			facet.Values = append(facet.Values, templates.FacetValue{
+				Text: value, Count: templates.Total{N: f.counts[value], AtLeast: !held},
+				On: q.Query.Has(term), Href: q.Toggle(term).URL(path),
+			})
+		}
+		if len(facet.Values) > 0 {
+			list = append(list, facet)
+		}
+	}
+	return chips, list
+}
+
+// chosen are the exact values that a query asks for in a field.
+func chosen[S ~string](q lang.Query, f lang.Field) []S {
+	var list []S
+	for _, c := range q.Conditions() {
+		if t, ok := c.Expr().(lang.Term); ok && t.Field == f {
+			for _, v := range t.Values {
+				if v.Match == lang.Exact {
+					list = append(list, S(v.Text))
+				}
+			}
+		}
+	}
+	return list
+}
+
+// frequent are the values with the greatest counts, and the chosen, by name.
+func frequent(counts map[string]int, chosen []string) []string {
+	list := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	list = slices.Concat(list[:min(len(list), maxFacet)], chosen)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// usual are the columns of a list that nobody has chosen columns for.
+func usual() []lang.Field {
+	var list []lang.Field
+	for _, id := range templates.PlainColumns() {
+		if f, ok := lang.FieldNamed(id); ok {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func (p *pages) columnMenu(q query.Tasks) templates.ColumnMenu {
+	path := p.site.Prefix + "/tasks"
+	plain := usual()
+	shown := q.Cols
+	if len(shown) == 0 {
+		shown = plain
+	}
+	address := func(cols []lang.Field) string {
+		if slices.Equal(cols, plain) {
+			cols = nil
+		}
+		return q.Show(cols...).URL(path)
+	}
+	var m templates.ColumnMenu
+	for i, f := range shown {
+		c := templates.ColumnChoice{ID: f.String(), Label: templates.ColumnLabel(f.String())}
+		if c.Label == "" {
+			continue
+		}
+		if i > 0 {
+			c.Earlier = address(swapped(shown, i-1))
+		}
+		if i < len(shown)-1 {
+			c.Later = address(swapped(shown, i))
+		}
+		if len(shown) > 1 {
+			c.Off = address(slices.Delete(slices.Clone(shown), i, i+1))
+		}
+		m.Shown = append(m.Shown, c)
+	}
+	for _, f := range lang.Fields() {
+		if label := templates.ColumnLabel(f.String()); label != "" && !slices.Contains(shown, f) {
+			m.Others = append(m.Others, templates.ColumnChoice{
+				ID: f.String(), Label: label, On: address(slices.Concat(shown, []lang.Field{f})),
+			})
+		}
+	}
+	if !slices.Equal(shown, plain) {
+		m.Reset = address(plain)
+	}
+	return m
+}
+
+// swapped returns the columns with those at i and i+1 in each other's place.
+func swapped(cols []lang.Field, i int) []lang.Field {
+	cols = slices.Clone(cols)
+	cols[i], cols[i+1] = cols[i+1], cols[i]
+	return cols
+}
+
+// table is the shape of the list: its columns, and where their headers lead.
+func (p *pages) table(q query.Tasks) templates.Table {
+	path := p.site.Prefix + "/tasks"
+	t := templates.Table{Sorts: map[string]templates.Sort{}}
+	for _, f := range q.Cols {
+		t.Columns = append(t.Columns, f.String())
+	}
+	for _, f := range lang.Fields() {
+		s := templates.Sort{}
+		switch {
+		case f == lang.Updated && q.Sort == lang.Sort{}:
+			s.Order = "descending"
+		case f == lang.Updated:
+			s.Href = q.By(lang.Sort{}).URL(path)
+		case !f.Sortable():
+			continue
+		case q.Sort.Field != f:
+			s.Href = q.By(lang.Sort{Field: f}).URL(path)
+		case q.Sort.Ascending:
+			s.Order, s.Href = "ascending", q.By(lang.Sort{}).URL(path)
+		default:
+			s.Order, s.Href = "descending", q.By(lang.Sort{Field: f, Ascending: true}).URL(path)
+		}
+		t.Sorts[f.String()] = s
+	}
+	return t
+}
+
+// sorted says in words what a list is sorted by.
+func sorted(s lang.Sort) string {
+	if s.Field == 0 {
+		return ""
+	}
+	way := map[lang.Type][2]string{
+		lang.Time: {"newest", "oldest"}, lang.Duration: {"longest", "shortest"}, lang.Number: {"greatest", "least"},
+	}[s.Field.Type()]
+	word := way[0]
+	if s.Ascending {
+		word = way[1]
+	}
+	return word + " “" + templates.ColumnLabel(s.Field.String()) + "” first, those without it left out"
+}

@@ -1,0 +1,110 @@
+// Package views keeps the saved views of the list of tasks: it checks what is to be saved and knows those that
+// come with Umbel. It shows nothing and speaks no HTTP.
+package views
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// Bounds of what is kept.
+const (
+	MaxViews = 100
+	MaxName  = 100 // characters
+)
+
+// Error says in a sentence what is wrong with a view.
+type Error struct {
+	Field   string // name, query, sort or cols; empty if it is none of these
+	Message string
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// System returns the views that come with Umbel. They have no ids and cannot be changed.
+func System() []store.View {
+	return []store.View{
+		{Name: "Failing now", Query: "state:failure finished:-1h.."},
+		{Name: "Slow now", Query: "run:>10s finished:-1h..", Sort: "-run"},
+		{Name: "Retrying", Query: "state:retry"},
+		{Name: "Stuck", Query: "is:active started:..-1h", Sort: "started"},
+	}
+}
+
+// Tasks returns the list that a view shows. The error is a *query.Error.
+func Tasks(v store.View) (query.Tasks, error) {
+	values := url.Values{}
+	for name, value := range map[string]string{"q": v.Query, "sort": v.Sort, "cols": v.Cols} {
+		values.Set(name, value)
+	}
+	return query.Parse(values)
+}
+
+// Save keeps a view and returns it. One without an id replaces that of the same name, if there is one. The
+// error is an *Error, or one of the store.
+func Save(ctx context.Context, s store.Views, v store.View) (store.View, error) {
+	v.Name = strings.Join(strings.FieldsFunc(v.Name, unicode.IsSpace), " ")
+	v.Query = strings.TrimSpace(v.Query)
+	if err := check(v); err != nil {
+		return v, err
+	}
+	all, err := s.Views(ctx)
+	if err != nil {
+		return v, fmt.Errorf("save view: %w", err)
+	}
+	i := slices.IndexFunc(all, func(old store.View) bool { return strings.EqualFold(old.Name, v.Name) })
+	switch {
+	case v.ID == "" && i >= 0:
+		v.ID = all[i].ID
+	case v.ID == "" && len(all) >= MaxViews:
+		return v, &Error{Message: fmt.Sprintf("There are %d views already: delete one first.", MaxViews)}
+	case i >= 0 && all[i].ID != v.ID:
+		return v, &Error{Field: "name", Message: fmt.Sprintf("There is a view %q already.", all[i].Name)}
+	}
+	if v, err = s.SaveView(ctx, v); err != nil {
+		return v, fmt.Errorf("save view: %w", err)
+	}
+	return v, nil
+}
+
+// check reports what cannot be saved.
+func check(v store.View) error {
+	switch n := utf8.RuneCountInString(v.Name); {
+	case n == 0 || n > MaxName || !utf8.ValidString(v.Name) || strings.ContainsFunc(v.Name, unicode.IsControl):
+		return &Error{Field: "name", Message: fmt.Sprintf("A view needs a name of 1 to %d characters.", MaxName)}
+	case slices.ContainsFunc(System(), func(s store.View) bool { return strings.EqualFold(s.Name, v.Name) }):
+		return &Error{Field: "name", Message: fmt.Sprintf("The view %q comes with Umbel: choose another name.", v.Name)}
+	}
+	_, err := Tasks(v)
+	if wrong, ok := errors.AsType[*query.Error](err); ok {
+		field := wrong.Param
+		if field == "q" {
+			field = "query"
+		}
+		return &Error{Field: field, Message: "This cannot be saved: " + wrong.Error() + "."}
+	}
+	return err
+}
+
+// Find returns a saved view, store.ErrMissing if there is none.
+func Find(ctx context.Context, s store.Views, id string) (store.View, error) {
+	all, err := s.Views(ctx)
+	if err != nil {
+		return store.View{}, fmt.Errorf("find view: %w", err)
+	}
+	i := slices.IndexFunc(all, func(v store.View) bool { return v.ID == id })
+	if i < 0 {
+		return store.View{}, store.ErrMissing
+	}
+	return all[i], nil
+}
