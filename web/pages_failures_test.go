@@ -1,0 +1,212 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
+	"github.com/umbelhq/umbel/web"
+)
+
+// paintedFailure is the group of all that fails in a painted cluster.
+func paintedFailure() string {
+	return fingerprint.Of("ValueError('<b>')", "Traceback: <b>").ID("billing.charge").String()
+}
+
+// afternoon shows b below /ops, half an hour after its events.
+func afternoon(t *testing.T, b web.Backend) http.Handler {
+	t.Helper()
+	h, err := web.New(web.Options{
+		Backend: b, Prefix: "/ops", Now: func() time.Time { return time.UnixMicro(noon).Add(30 * time.Minute).UTC() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// submit sends a form as the page at target does.
+func submit(t *testing.T, h http.Handler, target string, form url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestFailuresAreShown(t *testing.T) {
+	t.Parallel()
+	h := afternoon(t, painted(state.Options{}))
+	group := "/ops/failures/" + paintedFailure()
+	tests := map[string]struct {
+		target string
+		topic  string
+		says   []string
+	}{
+		"list": {"/ops/failures", "failures", []string{
+			`Open <span class="count">1</span>`, "<b>ValueError</b>", "<code>&lt;b&gt;</code>", `href="` + group + `"`,
+			`href="/ops/tasks?q=failure%3A` + paintedFailure() + `">10</a>`, `action="` + group + `/resolve"`,
+			"10 in all, at most 10 in one hour, 10 in this one", `datetime="2026-11-21T12:00:05.000000Z" data-age`,
+		}},
+		"none resolved": {"/ops/failures?show=resolved", "failures?show=resolved", []string{"Nothing has been resolved."}},
+		"group": {group, "failure/" + paintedFailure(), []string{
+			"<h1>ValueError</h1>", "ValueError(&#39;&lt;b&gt;&#39;)", "Traceback: &lt;b&gt;", ">All 10 tasks</a>", `id="t-task-28"`,
+			`value="` + group + `"`,
+		}},
+		"overview":     {"/ops/", "overview", []string{"Failing now", `href="` + group + `"`, `action="` + group + `/resolve"`}},
+		"failed task":  {"/ops/tasks/task-01", "task/task-01", []string{`<a href="` + group + `">9 others failed like this</a>`}},
+		"another task": {"/ops/tasks/task-00", "task/task-00", nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := visit(t, h, tc.target)
+			page := w.Body.String()
+			if w.Code != http.StatusOK || !slices.Equal(find(`data-topic="([^"]*)"`, page), []string{tc.topic}) {
+				t.Errorf("%s answers %d with topic %q, want 200 with %q", tc.target, w.Code, find(`data-topic="([^"]*)"`, page), tc.topic)
+			}
+			for _, want := range tc.says {
+				if !strings.Contains(page, want) {
+					t.Errorf("%s does not say %q", tc.target, want)
+				}
+			}
+			if tc.says == nil && strings.Contains(page, "failed like this") {
+				t.Errorf("%s tells of failures", tc.target)
+			}
+		})
+	}
+}
+
+func TestFailuresAreResolvedAndThatIsUndone(t *testing.T) {
+	t.Parallel()
+	b := painted(state.Options{})
+	h := afternoon(t, b)
+	resolve := "/ops/failures/" + paintedFailure() + "/resolve"
+	w := submit(t, h, resolve, url.Values{"return": {"/ops/failures?show=all"}})
+	target := w.Header().Get("Location")
+	if want := "/ops/failures?resolved=" + paintedFailure() + "&show=all"; w.Code != http.StatusSeeOther || target != want {
+		t.Fatalf("resolving leads with %d to %q, want 303 to %q", w.Code, target, want)
+	}
+	page := visit(t, h, target).Body.String()
+	for _, want := range []string{"<strong>Resolved.</strong>", ">Undo</button>", ">Reopen</button>", `data-topic="failures?show=all"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page after that does not say %q", want)
+		}
+	}
+	if page := visit(t, h, "/ops/failures").Body.String(); !strings.Contains(page, "All failures are resolved.") {
+		t.Error("the group is still open")
+	}
+	if page := visit(t, h, "/ops/").Body.String(); !strings.Contains(page, "Nothing has failed in the last hour.") {
+		t.Error("the overview still shows it")
+	}
+	undo := find(`<form action="([^"]*/reopen)"`, page)
+	w = submit(t, h, undo[0], url.Values{"return": {"/ops/failures?show=all&resolved=" + paintedFailure()}})
+	if got, want := w.Header().Get("Location"), "/ops/failures?show=all"; got != want {
+		t.Errorf("undoing leads to %q, want %q", got, want)
+	}
+	if page := visit(t, h, target).Body.String(); strings.Contains(page, "Undo") || !strings.Contains(page, ">Resolve</button>") {
+		t.Error("the group is still resolved")
+	}
+	submit(t, h, resolve, nil)
+	b.happen(state.TaskReceived, "late", 3600)
+	b.happen(state.TaskFailed, "late", 3601)
+	if page := visit(t, h, "/ops/failures").Body.String(); !strings.Contains(page, "Came back") {
+		t.Error("the group did not come back after another failure")
+	}
+}
+
+func TestFailuresAreSettledBySameSiteFormsOnly(t *testing.T) {
+	t.Parallel()
+	h := afternoon(t, painted(state.Options{}))
+	resolve := "/ops/failures/" + paintedFailure() + "/resolve"
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, resolve, nil)
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusForbidden {
+		t.Errorf("a foreign page may resolve: %d", w.Code)
+	}
+	if w := visit(t, h, resolve); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("GET %s = %d, want 405", resolve, w.Code)
+	}
+	for _, target := range []string{"https://evil.example/ops/", "//evil.example/", "/other", `/ops/\evil`} {
+		w := submit(t, h, resolve, url.Values{"return": {target}})
+		if got, want := w.Header().Get("Location"), "/ops/?resolved="+paintedFailure(); got != want {
+			t.Errorf("%q leads to %q, want %q", target, got, want)
+		}
+	}
+}
+
+func TestFailuresThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	h := afternoon(t, painted(state.Options{}))
+	for target, want := range map[string]int{
+		"/ops/failures/0123456789abcdef": http.StatusNotFound,
+		"/ops/failures/nope":             http.StatusNotFound,
+		"/ops/failures?show=new":         http.StatusBadRequest,
+		"/ops/failures?cursor=x":         http.StatusBadRequest,
+	} {
+		if w := visit(t, h, target); w.Code != want || !strings.Contains(w.Body.String(), `href="/ops/failures"`) {
+			t.Errorf("%s answers %d, want %d with a way on", target, w.Code, want)
+		}
+	}
+	for _, id := range []string{"0123456789abcdef", "nope"} {
+		if w := submit(t, h, "/ops/failures/"+id+"/resolve", nil); w.Code != http.StatusNotFound {
+			t.Errorf("resolving %s answers %d, want 404", id, w.Code)
+		}
+	}
+}
+
+// unreadable is a backend whose store cannot be read.
+type unreadable struct{ *stillLife }
+
+func (unreadable) Store() store.Store { return unreadableStore{} }
+
+type unreadableStore struct{ store.Store }
+
+var errUnreadable = errors.New("disk I/O error at /secret")
+
+func (unreadableStore) Failures(context.Context, store.FailureRequest) (store.FailurePage, error) {
+	return store.FailurePage{}, errUnreadable
+}
+
+func (unreadableStore) Failure(context.Context, fingerprint.ID, time.Time) (store.Failure, error) {
+	return store.Failure{}, errUnreadable
+}
+
+func (unreadableStore) Resolve(context.Context, fingerprint.ID, time.Time) error {
+	return errUnreadable
+}
+
+func TestFailuresOfAnUnreadableHistory(t *testing.T) {
+	t.Parallel()
+	h := afternoon(t, unreadable{painted(state.Options{})})
+	group := "/ops/failures/" + paintedFailure()
+	for name, tc := range map[string]struct {
+		answer *httptest.ResponseRecorder
+		code   int
+		says   string
+	}{
+		"list":     {visit(t, h, "/ops/failures"), http.StatusInternalServerError, "The history cannot be read."},
+		"group":    {visit(t, h, group), http.StatusInternalServerError, "The history cannot be read"},
+		"resolve":  {submit(t, h, group+"/resolve", nil), http.StatusInternalServerError, "The history cannot be read"},
+		"overview": {visit(t, h, "/ops/"), http.StatusOK, "The history cannot be read"},
+		"task":     {visit(t, h, "/ops/tasks/task-01"), http.StatusOK, "billing."},
+	} {
+		page := tc.answer.Body.String()
+		if tc.answer.Code != tc.code || !strings.Contains(page, tc.says) || strings.Contains(page, "secret") {
+			t.Errorf("%s answers %d, want %d saying %q without the cause", name, tc.answer.Code, tc.code, tc.says)
+		}
+	}
+}
