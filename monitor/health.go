@@ -32,6 +32,7 @@ type StoreHealth struct {
 	NextTryAt time.Time // when it is tried again, zero if it does not fail
 	Waiting   int       // events that are folded and not on disk
 	Unsaved   int       // tasks that have changed since they were saved; their events may be on disk
+	Full      bool      // so much waits that no more is received
 }
 
 // Rates are per second, over the last 10 full seconds by the senders' clocks. Series hold one value a

@@ -237,12 +237,12 @@ func (m *Monitor) Changed() <-chan struct{} {
 func (m *Monitor) Health() Health {
 	m.mu.RLock()
 	h := Health{Messages: m.messages, Events: m.events, Rejected: m.rejected(), Latency: m.latency}
-	waiting, unsaved := m.intake.events+m.intake.writing, m.cluster.Unsaved()
+	waiting, unsaved, full := m.intake.events+m.intake.held, m.cluster.Unsaved(), m.full()
 	m.mu.RUnlock()
 	m.linkMu.Lock()
 	defer m.linkMu.Unlock()
 	h.Broker, h.Store, h.Ready = m.link, m.writing, m.ready
-	h.Store.Waiting, h.Store.Unsaved = waiting, unsaved
+	h.Store.Waiting, h.Store.Unsaved, h.Store.Full = waiting, unsaved, full
 	return h
 }
 
