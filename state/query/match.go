@@ -147,8 +147,8 @@ func (v Value) holds(n int64, now time.Time) bool {
 
 // glob reports whether the whole of s matches a pattern, in which * stands for any characters.
 func glob(s, pattern string) bool {
-	head, rest, any := strings.Cut(pattern, "*")
-	if !any {
+	head, rest, more := strings.Cut(pattern, "*")
+	if !more {
 		return s == pattern
 	}
 	s, ok := strings.CutPrefix(s, head)

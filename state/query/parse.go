@@ -27,20 +27,22 @@ func (e *Error) Error() string { return e.Message }
 // Parse reads a query. Its error is an *Error.
 func Parse(s string) (Query, error) {
 	p := parser{in: s}
+	var e Expr
 	if p.fits() {
-		e := p.or()
-		if p.err == nil && !p.end() {
-			p.fail(p.at, p.at+1, "there is no ( to this ); put text with parentheses in quotes")
-		}
-		q := New(e)
-		if p.err == nil && utf8.RuneCountInString(q.text) > MaxLength {
-			p.fail(0, len(s), fmt.Sprintf("the query, spelled out, is longer than %d characters", MaxLength))
-		}
-		if p.err == nil {
-			return q, nil
-		}
+		e = p.or()
 	}
-	return Query{}, p.err
+	if !p.end() {
+		p.fail(p.at, p.at+1, "there is no ( to this ); put text with parentheses in quotes")
+	}
+	if p.err != nil {
+		return Query{}, p.err
+	}
+	q := New(e)
+	if utf8.RuneCountInString(q.text) > MaxLength {
+		p.fail(0, len(s), fmt.Sprintf("the query, spelled out, is longer than %d characters", MaxLength))
+		return Query{}, p.err
+	}
+	return q, nil
 }
 
 // parser reads a query by recursive descent. It keeps the first error, and stops there.
@@ -113,12 +115,12 @@ func (p *parser) skip(n int) {
 
 // or reads alternatives: and { OR and }.
 func (p *parser) or() Expr {
-	any := Or{p.and()}
+	some := Or{p.and()}
 	for p.next("OR") {
 		p.skip(len("OR"))
-		any = append(any, p.and())
+		some = append(some, p.and())
 	}
-	return any
+	return some
 }
 
 // and reads conditions side by side, up to OR, a closing parenthesis or the end. Only the whole query may have
@@ -144,7 +146,11 @@ func (p *parser) and() Expr {
 // missing says that a condition should follow the last token.
 func (p *parser) missing() {
 	if p.tokens == 0 {
-		p.fail(p.at, p.at+1, "a condition is missing before this")
+		n := len(")")
+		if p.next("OR") {
+			n = len("OR")
+		}
+		p.fail(p.at, p.at+n, "a condition is missing before this")
 		return
 	}
 	p.at = p.last + len(strings.TrimRightFunc(p.in[p.last:p.at], unicode.IsSpace))

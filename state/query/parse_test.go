@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/umbelhq/umbel/state/query"
@@ -120,7 +121,8 @@ func TestParseMarksTheWrongToken(t *testing.T) {
 		"parenthesis in a word": {"KeyError('x')", "KeyError(", ""},
 		"parenthesis of values": {"state:(a OR b)", "(", ""},
 		"empty parentheses":     {"a ()", "(", ""},
-		"or at the start":       {"OR a", "O", ""},
+		"or at the start":       {" OR a", "OR", ""},
+		"closed at the start":   {") a", ")", ""},
 		"or at the end":         {"a OR ", "OR", ""},
 		"or twice":              {"a OR OR b", "OR", ""},
 		"and at the end":        {"a AND", "AND", ""},
@@ -128,6 +130,7 @@ func TestParseMarksTheWrongToken(t *testing.T) {
 		"and at the start":      {"AND a", "AND", ""},
 		"not at the end":        {"a NOT", "NOT", ""},
 		"minus alone":           {"a - b", "-", ""},
+		"too deep":              {"((((((((a)))))))) (((((((((b)))))))))", "(", ""},
 		"empty text":            {`a ""`, `""`, ""},
 		"not text":              {"a \xff b", "\xff", ""},
 	}
@@ -141,6 +144,33 @@ func TestParseMarksTheWrongToken(t *testing.T) {
 			}
 			if got := tt.in[wrong.Offset : wrong.Offset+wrong.Length]; got != tt.marked || wrong.Nearest != tt.nearest {
 				t.Errorf("Parse(%q) marks %q, nearest %q, want %q, %q: %v", tt.in, got, wrong.Nearest, tt.marked, tt.nearest, err)
+			}
+		})
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		in string
+		ok bool
+	}{
+		"longest":         {strings.Repeat("é", query.MaxLength), true},
+		"too long":        {strings.Repeat("é", query.MaxLength+1), false},
+		"most words":      {strings.Repeat("a ", query.MaxTokens), true},
+		"too many words":  {strings.Repeat("a ", query.MaxTokens+1), false},
+		"most values":     {"name:a" + strings.Repeat(",a", query.MaxTokens-2), true},
+		"too many values": {"name:a" + strings.Repeat(",a", query.MaxTokens-1), false},
+		"deepest":         {strings.Repeat("(", query.MaxDepth) + "a" + strings.Repeat(")", query.MaxDepth), true},
+		"too deep":        {strings.Repeat("(", query.MaxDepth+1) + "a" + strings.Repeat(")", query.MaxDepth+1), false},
+		"too many nots":   {strings.Repeat("-", query.MaxDepth+1) + "a", false},
+		"long spelled":    {strings.Repeat(`\`, query.MaxLength/2+1), false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := query.Parse(tt.in); (err == nil) != tt.ok {
+				t.Errorf("error = %v, want none: %v", err, tt.ok)
 			}
 		})
 	}

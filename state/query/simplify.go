@@ -45,32 +45,32 @@ func simplifyAnd(e And) Expr {
 }
 
 func simplifyOr(e Or) Expr {
-	var any Or
+	var some Or
 	for _, x := range e {
 		switch x := simplify(x).(type) {
 		case Or:
-			any = append(any, x...)
+			some = append(some, x...)
 		case And:
 			if len(x) == 0 {
 				return And{} // whatever else there is
 			}
-			any = append(any, x)
+			some = append(some, x)
 		default:
-			any = append(any, x)
+			some = append(some, x)
 		}
 	}
-	any = sorted(merge(any))
-	if len(any) == 1 {
-		return any[0]
+	some = sorted(merge(some))
+	if len(some) == 1 {
+		return some[0]
 	}
-	return any
+	return some
 }
 
 // merge joins terms of an Or that look at one field.
-func merge(any Or) Or {
+func merge(some Or) Or {
 	var merged Or
 	at := map[Field]int{}
-	for _, x := range any {
+	for _, x := range some {
 		t, ok := x.(Term)
 		if !ok || t.Field == Any { // free text has no list
 			merged = append(merged, x)
@@ -96,11 +96,11 @@ func sorted[S ~[]Expr](all S) S {
 // simplifyTerm sorts the values. A list of free text becomes an Or.
 func simplifyTerm(t Term) Expr {
 	if t.Field == Any && len(t.Values) > 1 {
-		any := make(Or, len(t.Values))
+		some := make(Or, len(t.Values))
 		for i, v := range t.Values {
-			any[i] = Term{Any, []Value{v}}
+			some[i] = Term{Any, []Value{v}}
 		}
-		return simplifyOr(any)
+		return simplifyOr(some)
 	}
 	values := make([]Value, len(t.Values))
 	for i, v := range t.Values {

@@ -63,7 +63,7 @@ func textValue(f Field, w word) (Value, *Error) {
 	if len(w.parts) > 0 && !w.parts[0].quoted {
 		first := &w.parts[0]
 		if f != Any && strings.ContainsAny(first.text[:1], "<>") {
-			return Value{}, wrongf("%s: is text, which is not compared by %c; put it in quotes to look for it", f, first.text[0])
+			return Value{}, wrongf("%s: is not compared by %c; put it in quotes to look for it", f, first.text[0])
 		}
 		first.text, tilde = strings.CutPrefix(first.text, "~")
 		anywhere = anywhere || tilde
