@@ -79,7 +79,10 @@ func newStage(t *testing.T, prefix string, around func(http.Handler) http.Handle
 
 func (s *stage) start() {
 	s.t.Helper()
-	h, err := web.New(web.Options{Backend: s.backend, Prefix: s.prefix, Version: "v1"})
+	h, err := web.New(web.Options{
+		Backend: s.backend, Prefix: s.prefix, Version: "v1",
+		Now: func() time.Time { return time.UnixMicro(noon).Add(time.Hour).UTC() },
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
