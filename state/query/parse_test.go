@@ -164,7 +164,7 @@ func TestLimits(t *testing.T) {
 		"deepest":         {strings.Repeat("(", query.MaxDepth) + "a" + strings.Repeat(")", query.MaxDepth), true},
 		"too deep":        {strings.Repeat("(", query.MaxDepth+1) + "a" + strings.Repeat(")", query.MaxDepth+1), false},
 		"too many nots":   {strings.Repeat("-", query.MaxDepth+1) + "a", false},
-		"long spelled":    {strings.Repeat(`\`, query.MaxLength/2+1), false},
+		"long spelled":    {`"` + strings.Repeat(`\ `, query.MaxLength/2-1) + `"`, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
