@@ -320,6 +320,15 @@ func (w word) bare() (string, bool) {
 	}
 }
 
+// text is the word as a value, quotes or not.
+func (w word) text() string {
+	var b strings.Builder
+	for _, part := range w.parts {
+		b.WriteString(part.text)
+	}
+	return b.String()
+}
+
 // word reads up to space, a parenthesis or, but for free text, a comma.
 func (p *parser) word(f Field) word {
 	ends := func(r rune) bool {

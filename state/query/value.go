@@ -68,15 +68,13 @@ func textValue(f Field, w word) (Value, *Error) {
 		first.text, tilde = strings.CutPrefix(first.text, "~")
 		anywhere = anywhere || tilde
 	}
-	var b strings.Builder
 	star, literal := false, false
 	for _, part := range w.parts {
 		if strings.Contains(part.text, "*") {
 			star, literal = star || !part.quoted, literal || part.quoted
 		}
-		b.WriteString(part.text)
 	}
-	text := b.String()
+	text := w.text()
 	switch {
 	case text == "" && f == Any:
 		return Value{}, wrongf("there is no text to look for")
@@ -112,11 +110,7 @@ func patternOf(pattern string, anywhere bool) Value {
 
 // setValue reads a state or an Is value.
 func setValue(f Field, w word) (Value, *Error) {
-	var b strings.Builder
-	for _, part := range w.parts {
-		b.WriteString(part.text)
-	}
-	text := b.String()
+	text := w.text()
 	if text == "" {
 		return Value{}, wrongf("%s: needs a value", f)
 	}
@@ -156,11 +150,7 @@ func validState(s string) bool {
 
 // rangeValue reads a value of a Time, a Duration or a Number.
 func rangeValue(f Field, w word) (Value, *Error) {
-	var b strings.Builder
-	for _, part := range w.parts {
-		b.WriteString(part.text)
-	}
-	text := b.String()
+	text := w.text()
 	low, high, isRange := strings.Cut(text, "..")
 	r := ends{field: f}
 	switch {
