@@ -132,7 +132,7 @@ func setValue(f Field, w word) (Value, *Error) {
 	}
 	wrong := wrongf("is: takes %s", strings.Join(IsValues(), ", "))
 	if wrong.Nearest = nearest(text, IsValues()); wrong.Nearest != "" {
-		wrong.Message = fmt.Sprintf("there is no is:%s; did you mean is:%s?", text, wrong.Nearest)
+		wrong.Message = fmt.Sprintf("there is no is:%s; the nearest is is:%s", text, wrong.Nearest)
 	}
 	return Value{}, wrong
 }
