@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -101,7 +102,7 @@ func (l failureIDs) Value() (driver.Value, error) {
 // Failures returns the groups that r asks for.
 func (d *DB) Failures(ctx context.Context, r store.FailureRequest) (store.FailurePage, error) {
 	page, err := d.failures.page(r, func() (store.FailurePage, error) {
-		all, err := d.groups(ctx, r.Now, ``)
+		all, err := d.groups(ctx, r)
 		if err != nil {
 			return store.FailurePage{}, err
 		}
@@ -116,40 +117,45 @@ func (d *DB) Failures(ctx context.Context, r store.FailureRequest) (store.Failur
 
 // Failure returns one group as of now.
 func (d *DB) Failure(ctx context.Context, id fingerprint.ID, now time.Time) (store.Failure, error) {
-	found, err := d.groups(ctx, now, `WHERE f.failure = ?`, int64(id))
-	if err == nil {
-		err = d.describe(ctx, found, now)
-	}
-	switch {
-	case err != nil:
+	found := []store.Failure{{ID: id}}
+	if err := d.describe(ctx, found, now); err != nil {
 		return store.Failure{}, fmt.Errorf("read failure: %w", explain(err))
-	case len(found) == 0:
+	}
+	if found[0].Count.N == 0 {
 		return store.Failure{}, store.ErrMissing
 	}
 	return found[0], nil
 }
 
-// groups reads those that have tasks, without what describe adds.
-func (d *DB) groups(ctx context.Context, now time.Time, where string, args ...any) ([]store.Failure, error) {
+// groups reads those that have tasks, as far as r.Page looks at them.
+func (d *DB) groups(ctx context.Context, r store.FailureRequest) ([]store.Failure, error) {
+	recent := `0`
+	if r.Busiest {
+		recent = lastHour
+	}
 	var all []store.Failure
-	args = append([]any{now.Add(-time.Hour).UnixMicro(), store.MaxFailureCount}, args...)
-	err := d.each(ctx, `SELECT failure, name, type, message, place, resolved, last, recent FROM (
-		SELECT f.*, (SELECT max(finished) FROM tasks t WHERE t.failure = f.failure) AS last,
-			(SELECT count(*) FROM (SELECT 1 FROM tasks t WHERE t.failure = f.failure AND t.finished > ? LIMIT ?)) AS recent
-		FROM failures f `+where+`) WHERE last IS NOT NULL`, args, func(rows *sql.Rows) error {
+	err := d.each(ctx, `SELECT failure, resolved, last, `+recent+` FROM (
+			SELECT failure, resolved, (SELECT max(finished) FROM tasks t WHERE t.failure = f.failure) AS last FROM failures f
+		) f WHERE last IS NOT NULL`, []any{r.Now.Add(-time.Hour).UnixMicro(), store.MaxFailureCount}, func(rows *sql.Rows) error {
 		var f store.Failure
 		var last int64
 		var resolved sql.NullInt64
-		err := rows.Scan(&f.ID, &f.Name, &f.Fingerprint.Type, &f.Fingerprint.Message, &f.Fingerprint.Place,
-			&resolved, &last, &f.LastHour)
-		f.Last = time.UnixMicro(last).UTC()
-		if resolved.Valid {
-			f.ResolvedAt = time.UnixMicro(resolved.Int64).UTC()
-		}
+		err := rows.Scan(&f.ID, &resolved, &last, &f.LastHour)
+		f.Last, f.ResolvedAt = time.UnixMicro(last).UTC(), optionalTime(resolved)
 		all = append(all, f)
 		return err
 	})
 	return all, err
+}
+
+// lastHour counts the tasks of the group f that failed since ?1, up to ?2.
+const lastHour = `(SELECT count(*) FROM (SELECT 1 FROM tasks t WHERE t.failure = f.failure AND t.finished > ?1 LIMIT ?2))`
+
+func optionalTime(micros sql.NullInt64) time.Time {
+	if !micros.Valid {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros.Int64).UTC()
 }
 
 // describe adds to groups what takes a look at their tasks.
@@ -160,41 +166,54 @@ func (d *DB) describe(ctx context.Context, groups []store.Failure, now time.Time
 		f := &groups[i]
 		at[f.ID], ids[i] = f, f.ID
 		f.Trend = make([]int64, store.TrendParts)
-		if err := d.describeOne(ctx, f); err != nil {
+		if err := d.describeOne(ctx, f, now); err != nil {
 			return err
 		}
 	}
 	const part = int64(time.Hour / time.Microsecond)
 	from := now.Truncate(time.Hour).UnixMicro() - (store.TrendParts-1)*part
-	return d.each(ctx, `SELECT failure, (finished - ?) / ?, count(*) FROM tasks
-		WHERE failure IN (SELECT value FROM json_each(?)) AND finished >= ? GROUP BY 1, 2`,
-		[]any{from, part, ids, from}, func(rows *sql.Rows) error {
+	// The clocks of workers may be ahead: what has not come yet counts as now.
+	return d.each(ctx, `WITH RECURSIVE parts (i, low, high) AS (
+			SELECT 0, ?1, ?1 + ?2
+			UNION ALL
+			SELECT i + 1, high, iif(i + 2 = ?3, ?4, high + ?2) FROM parts WHERE i + 1 < ?3
+		)
+		SELECT g.value, i, (SELECT count(*) FROM tasks WHERE failure = g.value AND finished >= low AND finished < high)
+		FROM json_each(?5) g, parts`,
+		[]any{from, part, store.TrendParts, int64(math.MaxInt64), ids}, func(rows *sql.Rows) error {
 			var id fingerprint.ID
-			var i, n int64
+			var i int
+			var n int64
 			err := rows.Scan(&id, &i, &n)
-			at[id].Trend[min(i, store.TrendParts-1)] += n // the clocks of workers may be ahead
+			at[id].Trend[i] = n
 			return err
 		})
 }
 
-func (d *DB) describeOne(ctx context.Context, f *store.Failure) error {
+// describeOne tells of a group but for its trend. One without tasks stays as it is.
+func (d *DB) describeOne(ctx context.Context, f *store.Failure, now time.Time) error {
 	var task any
 	var events []byte
-	var first int64
-	err := d.read.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE failure = ?1 LIMIT ?2)),
-			(SELECT min(finished) FROM tasks WHERE failure = ?1), t.id, e.body
-		FROM tasks t JOIN events e USING (task) WHERE t.failure = ?1 AND t.finished IS NOT NULL
-		ORDER BY t.finished DESC LIMIT 1`,
-		int64(f.ID), store.MaxFailureCount+1).Scan(&f.Count.N, &first, &task, &events)
+	var first, last int64
+	var resolved sql.NullInt64
+	err := d.read.QueryRowContext(ctx, `SELECT f.name, f.type, f.message, f.place, f.resolved, `+lastHour+`,
+			(SELECT count(*) FROM (SELECT 1 FROM tasks WHERE failure = f.failure LIMIT ?2 + 1)),
+			(SELECT min(finished) FROM tasks WHERE failure = f.failure), n.finished, n.id, e.body
+		FROM failures f JOIN tasks n USING (failure) JOIN events e USING (task)
+		WHERE f.failure = ?3 AND n.finished IS NOT NULL ORDER BY n.finished DESC LIMIT 1`,
+		now.Add(-time.Hour).UnixMicro(), store.MaxFailureCount, int64(f.ID)).Scan(
+		&f.Name, &f.Fingerprint.Type, &f.Fingerprint.Message, &f.Fingerprint.Place, &resolved, &f.LastHour,
+		&f.Count.N, &first, &last, &task, &events)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil // its tasks have gone since it was found
+		return nil
 	}
 	if err != nil {
 		return err
 	}
 	f.Count.Exact = f.Count.N <= store.MaxFailureCount
 	f.Count.N = min(f.Count.N, store.MaxFailureCount)
-	f.First, f.TaskID = time.UnixMicro(first).UTC(), idText(task)
+	f.First, f.Last, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), optionalTime(resolved)
+	f.TaskID = idText(task)
 	newest, _, err := state.Unfold(f.TaskID, events)
 	if newest.Exception != nil {
 		f.Example = *newest.Exception

@@ -1,0 +1,157 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/state"
+)
+
+// failingAt is when the first of the tasks that fail was received.
+var failingAt = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// writeFailing writes tasks that fail, one a millisecond: those of the numbers from ≤ i < to. what names a task
+// and its exception.
+func writeFailing(t testing.TB, d *sqlite.DB, from, to int, what func(i int) (name, exception string)) {
+	t.Helper()
+	c := state.New(state.Options{Track: true})
+	const present = state.FieldClock | state.FieldPID | state.FieldTimestamp
+	for i := from; i < to; i++ {
+		name, exception := what(i)
+		e := state.Event{
+			Kind: state.TaskReceived, Hostname: "celery@a", PID: 1, Clock: int64(2*i + 1), ID: fmt.Sprintf("failing-%06d", i),
+			Name: name, Micros: failingAt.UnixMicro() + int64(i)*1000, Present: present | state.FieldName,
+		}
+		c.Apply(&e)
+		e.Kind, e.Clock, e.Exception, e.Present = state.TaskFailed, e.Clock+1, exception, present|state.FieldException
+		c.Apply(&e)
+		if i%1000 == 999 || i == to-1 {
+			saveAll(t, d, c)
+		}
+	}
+}
+
+// saveAll writes what the cluster has not saved yet.
+func saveAll(t testing.TB, d *sqlite.DB, c *state.Cluster) {
+	t.Helper()
+	for c.Unsaved() > 0 {
+		var b store.Batch
+		for _, u := range c.TakeUnsaved(1000) {
+			b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored})
+		}
+		w, err := d.Write(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Saved(true, w.Known); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// word is a name for i without a digit in it, so that it shows in a fingerprint.
+func word(i int) string {
+	b := []byte("....")
+	for n := range b {
+		b[n] = byte('a' + i%26)
+		i /= 26
+	}
+	return string(b)
+}
+
+func TestFailuresBeyondTheMostGoToOneGroupAName(t *testing.T) {
+	t.Parallel()
+	d := open(t, sqlite.Memory)
+	defer d.Close()
+	const more = 30
+	names := []string{"shop.add", "shop.sub"}
+	writeFailing(t, d, 0, store.MaxFailureGroups+more, func(i int) (string, string) {
+		return names[i%2], "ValueError('no " + word(i) + "')"
+	})
+	page, err := d.Failures(t.Context(), store.FailureRequest{Limit: 500, Now: failingAt.Add(time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := page.Open, store.MaxFailureGroups+len(names); got != want {
+		t.Errorf("groups = %d, want %d", got, want)
+	}
+	got := map[string]int{}
+	for _, f := range page.Groups {
+		if f.Fingerprint.Type == "(other)" {
+			got[f.Name] = f.Count.N
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"shop.add": more / 2, "shop.sub": more / 2}, got); diff != "" {
+		t.Errorf("tasks in groups for others (-want +got):\n%s", diff)
+	}
+	// A group that exists takes more tasks all the same.
+	const all = store.MaxFailureGroups + more
+	writeFailing(t, d, all, all+2, func(int) (string, string) { return names[1], "ValueError('no " + word(1) + "')" })
+	page, err = d.Failures(t.Context(), store.FailureRequest{Limit: 1, Now: failingAt.Add(time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := page.Groups[0]; got.Count.N != 3 || got.Fingerprint.Message != "no "+word(1) {
+		t.Errorf("the newest group = %+v, want three tasks with %s", got, word(1))
+	}
+}
+
+func TestFailuresAreCountedUpToABound(t *testing.T) {
+	t.Parallel()
+	d := open(t, sqlite.Memory)
+	defer d.Close()
+	for more, exact := range []bool{true, false} {
+		const most = store.MaxFailureCount
+		writeFailing(t, d, more*most, most+more, func(int) (string, string) { return "shop.add", "ValueError()" })
+		page, err := d.Failures(t.Context(), store.FailureRequest{Limit: 1, Now: failingAt.Add(time.Minute)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := store.Count{N: store.MaxFailureCount, Exact: exact}
+		if f := page.Groups[0]; f.Count != want || f.LastHour != store.MaxFailureCount {
+			t.Errorf("count, last hour = %v, %d, want %v, %d", f.Count, f.LastHour, want, store.MaxFailureCount)
+		}
+	}
+}
+
+// BenchmarkFailures asks a history of 300,000 failed tasks for the page of failures and the panel of the overview.
+// Half of the tasks are in one group, the others in 10,000.
+func BenchmarkFailures(b *testing.B) {
+	d := open(b, b.TempDir())
+	b.Cleanup(func() { _ = d.Close() })
+	writeFailing(b, d, 0, 300_000, func(i int) (string, string) {
+		if i%2 == 0 {
+			return "shop.add", "ValueError()"
+		}
+		return "shop.sub", "ValueError('no " + word(i/2%9_999) + "')"
+	})
+	now := failingAt.Add(5 * time.Minute)
+	for name, r := range map[string]store.FailureRequest{
+		"page":  {Resolved: new(false), Limit: 50, Now: now},
+		"panel": {Resolved: new(false), Busiest: true, Limit: 5, Now: now},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := d.Failures(b.Context(), r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("group", func(b *testing.B) {
+		page, err := d.Failures(b.Context(), store.FailureRequest{Busiest: true, Limit: 1, Now: now})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if _, err := d.Failure(b.Context(), page.Groups[0].ID, now); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
