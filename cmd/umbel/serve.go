@@ -77,7 +77,6 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 	if e := u.Close(); e != nil {
 		err = errors.Join(err, fmt.Errorf("close history: %w", e))
 	}
-	log.Info("stopped")
 	return err
 }
 
@@ -113,7 +112,9 @@ func (f *webFlags) show(ctx context.Context, u *umbel.Umbel, log *slog.Logger, o
 	for _, run := range others {
 		g.Go(func() error { return run(ctx) })
 	}
-	return g.Wait()
+	err = g.Wait()
+	log.Info("stopped")
+	return err
 }
 
 // loopback refuses addresses that others can reach: there is no authentication yet.
