@@ -2,24 +2,19 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/query"
+	"github.com/umbelhq/umbel/web/search"
 )
 
-// How long a page waits for numbers that it can do without.
-const (
-	totalPatience = 150 * time.Millisecond
-	viewPatience  = 30 * time.Millisecond
-)
+// viewPatience is how long a page waits for the numbers beside views.
+const viewPatience = 30 * time.Millisecond
 
 func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 	v := templates.Tasks{Asked: p.asked(q), Columns: p.columnMenu(q), Table: p.table(q), Exports: p.exports(q)}
@@ -35,51 +30,21 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 		held = c.Horizon() == nil
 		v.Chips, v.Facets = p.facets(q, c.Counts(), held)
 	})
-	found, total, err := p.find(ctx, q)
+	found, err := search.Read(ctx, p.cluster, q, p.now())
 	if err != nil {
 		return page{}, err
 	}
 	if v.Views, err = p.tabs(ctx, q); err != nil {
 		return page{}, err
 	}
-	v.Tasks, v.Total, v.Searched = found.Tasks, total, found.Searched
+	v.Tasks, v.Total, v.Searched = found.Tasks, total(found.Total), found.Searched
 	v.Sorted = sorted(q.Sort)
-	p.link(&v, q, found)
+	p.link(&v, q, found.Page)
 	if len(found.Tasks) == 0 && q.From == nil && found.Next == nil {
 		v.Wider = p.wider(ctx, q)
 	}
 	pg.view = v
 	return pg, nil
-}
-
-// find returns a page of tasks, and how many match in all.
-func (p *pages) find(ctx context.Context, q query.Tasks) (store.Page, templates.Total, error) {
-	var found store.Page
-	var count store.Count
-	var g errgroup.Group
-	g.Go(func() (err error) {
-		if found, err = p.cluster.Tasks(ctx, q.Request(p.now())); err != nil {
-			err = fmt.Errorf("read tasks: %w", err)
-		}
-		return err
-	})
-	g.Go(func() error {
-		ctx, cancel := context.WithTimeout(ctx, totalPatience)
-		defer cancel()
-		if n, err := p.cluster.Count(ctx, q.Query); err == nil { // without it the page tells less
-			count = n
-		}
-		return nil
-	})
-	if err := g.Wait(); err != nil {
-		return store.Page{}, templates.Total{}, err
-	}
-	shown := len(found.Tasks)
-	whole := q.From == nil && found.Next == nil && found.Searched == 0 && q.Sort.Field == 0
-	if whole || count.N < shown {
-		return found, templates.Total{N: shown, AtLeast: !whole}, nil
-	}
-	return found, total(count), nil
 }
 
 func total(n store.Count) templates.Total { return templates.Total{N: n.N, AtLeast: !n.Exact} }
@@ -138,7 +103,7 @@ func (p *pages) exports(q query.Tasks) []templates.Link {
 // wider looks for queries with one condition less that do match something.
 func (p *pages) wider(ctx context.Context, q query.Tasks) []templates.Wider {
 	const most = 6
-	ctx, cancel := context.WithTimeout(ctx, totalPatience)
+	ctx, cancel := context.WithTimeout(ctx, search.Patience)
 	defer cancel()
 	all := q.Query.Conditions()
 	if q.Query.All() || len(all) > most {

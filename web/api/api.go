@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,6 +23,8 @@ import (
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/search"
 )
 
 // Backend is what the API reads.
@@ -30,8 +33,15 @@ type Backend interface {
 	View(f func(c *state.Cluster))
 	Health() monitor.Health
 	Rates() monitor.Rates
+	Tasks(ctx context.Context, r store.Request) (store.Page, error)
+	Task(ctx context.Context, id string) (state.Task, error)
+	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
+	Count(ctx context.Context, q query.Query) (store.Count, error)
 	Store() store.Store
 }
+
+// patience is how long the history may take to answer.
+const patience = 5 * time.Second
 
 // Options of the API. Backend is required.
 type Options struct {
@@ -126,6 +136,9 @@ type tagged[T any] struct {
 	Body   T
 }
 
+// tag names the present version of the cluster. What is read after it is that version or a newer one.
+func (a *api) tag(r *request) (tag string, fresh bool) { return a.view(r, func(*state.Cluster) {}) }
+
 // view calls f with the cluster, unless the client has its present version.
 func (a *api) view(r *request, f func(c *state.Cluster)) (tag string, fresh bool) {
 	a.backend.View(func(c *state.Cluster) {
@@ -145,39 +158,66 @@ func reply[T any](tag string, fresh bool, body T) *tagged[T] {
 	return &tagged[T]{Status: http.StatusOK, ETag: tag, Body: body}
 }
 
-func (a *api) tasks(_ context.Context, r *request) (*tagged[List[Task]], error) {
+func (a *api) tasks(ctx context.Context, r *request) (*tagged[Tasks], error) {
 	q, err := r.tasks()
 	if err != nil {
 		return nil, err
 	}
-	var page state.Page
-	tag, fresh := a.view(r, func(c *state.Cluster) { page = c.Tasks(q.State()) })
+	tag, fresh := a.tag(r)
+	if moving(q.Query.Expr()) {
+		tag, fresh = "", false
+	}
+	if fresh {
+		return reply(tag, fresh, Tasks{}), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	page, err := search.Read(ctx, a.backend, q, a.now())
+	if err != nil {
+		return nil, a.unreadable(ctx, err)
+	}
 	return reply(tag, fresh, fromPage(page)), nil
 }
 
-func (a *api) task(_ context.Context, r *taskRequest) (*tagged[Task], error) {
+func (a *api) task(ctx context.Context, r *taskRequest) (*tagged[Task], error) {
 	if err := r.plain(); err != nil {
 		return nil, err
 	}
-	var task state.Task
-	var held bool
-	tag, fresh := a.view(&r.request, func(c *state.Cluster) { task, held = c.Task(r.ID) })
-	if !held && !fresh {
-		return nil, unknownTask(r.ID)
+	tag, fresh := a.tag(&r.request)
+	if fresh {
+		return reply(tag, fresh, Task{}), nil
 	}
-	return reply(tag, fresh, FromTask(task)), nil
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	t, err := a.backend.Task(ctx, r.ID)
+	if err != nil {
+		return nil, a.taskProblem(ctx, r.ID, err)
+	}
+	return reply(tag, fresh, FromTask(t)), nil
 }
 
-func (a *api) taskEvents(_ context.Context, r *taskRequest) (*tagged[List[TaskEvent]], error) {
+func (a *api) taskEvents(ctx context.Context, r *taskRequest) (*tagged[List[TaskEvent]], error) {
 	if err := r.plain(); err != nil {
 		return nil, err
 	}
-	var events []state.TaskEvent
-	tag, fresh := a.view(&r.request, func(c *state.Cluster) { events = c.TaskEvents(r.ID) })
-	if len(events) == 0 && !fresh {
-		return nil, unknownTask(r.ID)
+	tag, fresh := a.tag(&r.request)
+	if fresh {
+		return reply(tag, fresh, List[TaskEvent]{}), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	events, err := a.backend.TaskEvents(ctx, r.ID)
+	if err != nil {
+		return nil, a.taskProblem(ctx, r.ID, err)
 	}
 	return reply(tag, fresh, whole(events, fromTaskEvent)), nil
+}
+
+func (a *api) taskProblem(ctx context.Context, id string, err error) *Problem {
+	if errors.Is(err, store.ErrMissing) {
+		return unknownTask(id)
+	}
+	return a.unreadable(ctx, err)
 }
 
 func (a *api) workers(_ context.Context, r *request) (*tagged[List[Worker]], error) {

@@ -16,6 +16,9 @@ type Problem struct { //nolint:errname // its name in the OpenAPI document
 	Status    int      `json:"status" example:"400"`
 	Detail    string   `json:"detail" doc:"What is wrong, in one sentence."`
 	Parameter string   `json:"parameter,omitempty" doc:"The query parameter that is wrong." example:"limit"`
+	Offset    *int     `json:"offset,omitempty" doc:"Where q is wrong, in bytes of UTF-8." example:"14"`
+	Length    *int     `json:"length,omitempty" doc:"How many bytes of q are wrong there."`
+	Nearest   string   `json:"nearest,omitempty" doc:"The known name that was probably meant." example:"name"`
 	Errors    []Detail `json:"errors,omitempty" nullable:"false"`
 }
 
@@ -31,16 +34,19 @@ func problem(status int, detail string) *Problem {
 
 // badParameter reports a query parameter that is wrong.
 func badParameter(e *query.Error) *Problem {
-	e = &query.Error{Param: shorten(e.Param), Message: e.Message}
+	e = &query.Error{Param: shorten(e.Param), Message: e.Message, Query: e.Query}
 	p := problem(http.StatusBadRequest, "Parameter "+e.Error()+".")
 	p.Parameter = e.Param
 	p.Errors = []Detail{{Location: "query." + e.Param, Message: e.Message}}
+	if e.Query != nil {
+		p.Offset, p.Length, p.Nearest = &e.Query.Offset, &e.Query.Length, e.Query.Nearest
+	}
 	return p
 }
 
 func unknownTask(id string) *Problem {
 	return problem(http.StatusNotFound,
-		fmt.Sprintf("Task %q is not held: no event of it was seen, or it was dropped to bound memory.", shorten(id)))
+		fmt.Sprintf("Task %q is not kept: no event of it was seen, or it was removed, as old tasks are.", shorten(id)))
 }
 
 func unknownWorker(name string, known []string) *Problem {

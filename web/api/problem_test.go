@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -31,6 +32,14 @@ func TestProblems(t *testing.T) {
 		"limit":             {"/tasks?limit=501", 400, "limit", "limit must be a whole number from 1 to 500"},
 		"state":             {"/tasks?state=a%20b", 400, "state", "state must be"},
 		"cursor":            {"/tasks?cursor=x", 400, "cursor", "cursor must be"},
+		"query":             {"/tasks?q=state:failure+nmae:x", 400, "q", "q cannot be read: there is no field nmae"},
+		"order":             {"/tasks?sort=name", 400, "sort", "sort must be one of"},
+		"columns":           {"/tasks?cols=nope", 400, "cols", `cols has no column "nope"`},
+		"export format":     {"/tasks/export?format=xls", 400, "format", "format must be csv or jsonl"},
+		"export query":      {"/tasks/export?q=(", 400, "q", "q cannot be read"},
+		"suggest place":     {"/suggest?q=a&at=2", 400, "at", "at must be a place in q"},
+		"suggest no place":  {"/suggest?q=a&at=x", 400, "at", "at must be a place in q"},
+		"suggest long":      {"/suggest?q=" + strings.Repeat("x", 9000), 400, "q", "at most 2048 characters"},
 		"unknown parameter": {"/tasks?stat=SUCCESS", 400, "stat", "stat is not a parameter of this list"},
 		"escape":            {"/tasks?q=a&name=%zz", 400, "name", "name is not URL-encoded"},
 		"semicolon":         {"/tasks?q=a;b", 400, "q", "q is not URL-encoded"},
@@ -40,10 +49,10 @@ func TestProblems(t *testing.T) {
 		"workers parameter": {"/workers?z=1&b=1", 400, "b", "b is not a parameter"},
 		"worker parameter":  {"/workers/celery@w1?z=1", 400, "z", "z is not a parameter"},
 		"overview":          {"/overview?z=1", 400, "z", "z is not a parameter"},
-		"task":              {"/tasks/none", 404, "", `Task "none" is not held`},
-		"long task":         {"/tasks/" + url.PathEscape(long), 404, "", strings.Repeat("é", 100) + `…" is not held`},
-		"no task":           {"/tasks/", 404, "", `Task "" is not held`},
-		"events":            {"/tasks/none/events", 404, "", `Task "none" is not held`},
+		"task":              {"/tasks/none", 404, "", `Task "none" is not kept`},
+		"long task":         {"/tasks/" + url.PathEscape(long), 404, "", strings.Repeat("é", 100) + `…" is not kept`},
+		"no task":           {"/tasks/", 404, "", `Task "" is not kept`},
+		"events":            {"/tasks/none/events", 404, "", `Task "none" is not kept`},
 		"worker":            {"/workers/nothing-like-it", 404, "", `No worker is named "nothing-like-it".`},
 		"worker misspelt":   {"/workers/celary@W1", 404, "", `the nearest is "celery@w1"`},
 		"worker's host":     {"/workers/w1", 404, "", `the nearest is "celery@w1"`},
@@ -73,6 +82,22 @@ func TestProblems(t *testing.T) {
 				t.Errorf("location = %q, want %q", location, want)
 			}
 		})
+	}
+}
+
+func TestProblemPointsAtTheWrongWord(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	for target, want := range map[string][3]any{
+		"/tasks?q=state:failure+nmae:x":        {json.Number("14"), json.Number("4"), "name"},
+		"/tasks/export?q=caf%C3%A9+stat:retry": {json.Number("6"), json.Number("4"), "state"},
+		"/tasks?q=zzzzzzzz:x":                  {json.Number("0"), json.Number("8"), nil},
+		"/tasks?limit=0":                       {nil, nil, nil},
+	} {
+		got := decode(t, get(t, h, target).Body.String())
+		if got := [3]any{got["offset"], got["length"], got["nearest"]}; got != want {
+			t.Errorf("%s: offset, length, nearest = %v, want %v", target, got, want)
+		}
 	}
 }
 

@@ -70,11 +70,14 @@ func (a *api) register(h huma.API) {
 		op.Responses["304"] = &huma.Response{Description: "The cluster has not changed since that ETag."}
 		return op
 	}
-	const bad, missing = http.StatusBadRequest, http.StatusNotFound
-	huma.Register(h, cacheable(operation("list-tasks", "/tasks", "Tasks, newest change first", bad), taskParams()...), a.tasks)
-	huma.Register(h, cacheable(operation("get-task", "/tasks/{id}", "One task", bad, missing)), a.task)
+	const bad, missing, away = http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable
+	huma.Register(h, cacheable(operation("list-tasks", "/tasks", "Tasks, newest change first", bad, away), taskParams()...), a.tasks)
+	huma.Register(h, cacheable(operation("get-task", "/tasks/{id}", "One task", bad, missing, away)), a.task)
 	huma.Register(h, cacheable(operation("list-task-events", "/tasks/{id}/events",
-		"Events of a task in causal order", bad, missing)), a.taskEvents)
+		"Events of a task in causal order", bad, missing, away)), a.taskEvents)
+	a.registerExport(h, operation)
+	a.registerSuggest(h, operation)
+	a.registerViews(h, operation)
 	a.registerFailures(h, operation)
 	huma.Register(h, cacheable(operation("list-workers", "/workers", "Workers by name", bad)), a.workers)
 	huma.Register(h, cacheable(operation("get-worker", "/workers/{name}", "One worker", bad, missing)), a.worker)
@@ -102,13 +105,18 @@ func taskParams() []*huma.Param {
 	}
 	text := huma.Schema{Type: huma.TypeString}
 	return []*huma.Param{
+		one("q", "What to look for, in the query language of docs/query.md.", huma.Schema{
+			Type: huma.TypeString, MaxLength: new(query.MaxText), Examples: []any{"state:failure name:billing.* run:>2s"},
+		}),
 		many("state", "Any of these states, in any case; may also be separated by commas.",
 			huma.Schema{Type: huma.TypeString, Examples: []any{"FAILURE"}}),
 		many("name", "Any of these task names, exactly.", text),
 		many("worker", "Any of these worker node names, exactly.", text),
-		one("q", "Text in id, name, args, kwargs, result or exception, in any case.",
-			huma.Schema{Type: huma.TypeString, MaxLength: new(query.MaxText)}),
 		one("root", "Id of the first task of a workflow.", text),
+		one("sort", "Field to sort by, with - before it for the greatest first; the newest change first if absent. "+
+			"Tasks without the field are left out.", huma.Schema{Type: huma.TypeString, Examples: []any{"-run"}}),
+		one("cols", "Columns of tables, separated by commas; lists of tasks have all fields.",
+			huma.Schema{Type: huma.TypeString, Examples: []any{"state,name,exc"}}),
 		one("limit", "Most tasks to return.", huma.Schema{
 			Type: huma.TypeInteger, Default: query.DefaultLimit,
 			Minimum: new(1.0), Maximum: new(float64(query.MaxLimit)),

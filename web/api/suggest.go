@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/umbelhq/umbel/state"
+	lang "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// Suggestions are what a query that is being written may go on with, the best first.
+type Suggestions struct {
+	Items []Suggestion `json:"items" nullable:"false"`
+}
+
+// Suggestion is one of them.
+type Suggestion struct {
+	Text  string `json:"text" doc:"What is put in." example:"state:"`
+	Help  string `json:"help" doc:"What it means, in a few words."`
+	Query string `json:"query" doc:"The query with it."`
+	At    int    `json:"at" doc:"Where the cursor is then, in bytes of UTF-8."`
+}
+
+// maxValues bounds how many values of a field are read of the history.
+const maxValues = 50
+
+func (a *api) registerSuggest(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
+	op := operation("suggest", "/suggest", "What a query may go on with", http.StatusBadRequest)
+	op.Parameters = []*huma.Param{
+		{Name: "q", In: "query", Description: "The query so far.", Schema: &huma.Schema{Type: huma.TypeString}},
+		{
+			Name: "at", In: "query", Description: "Where the cursor is, in bytes of UTF-8; the end if absent.",
+			Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0)},
+		},
+	}
+	huma.Register(h, op, a.suggest)
+}
+
+func (a *api) suggest(ctx context.Context, r *request) (*answer[Suggestions], error) {
+	v, err := r.values()
+	if err != nil {
+		return nil, err
+	}
+	text := v.Get("q")
+	if len(text) > 4*lang.MaxLength {
+		return nil, badParameter(&query.Error{Param: "q", Message: "must be at most " + strconv.Itoa(lang.MaxLength) + " characters long"})
+	}
+	at := len(text)
+	if s := v.Get("at"); s != "" {
+		if at, err = strconv.Atoi(s); err != nil || at < 0 || at > len(text) {
+			return nil, badParameter(&query.Error{Param: "at", Message: "must be a place in q, in bytes"})
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	list := Suggestions{Items: []Suggestion{}}
+	for _, s := range lang.Complete(text, at, func(f lang.Field, part string) []string { return a.known(ctx, f, part) }) {
+		list.Items = append(list.Items, Suggestion{
+			Text: s.Text, Help: s.Help, Query: text[:s.Start] + s.Text + text[s.End:], At: s.Start + len(s.Text),
+		})
+	}
+	return &answer[Suggestions]{Body: list}, nil
+}
+
+// known are the values of a field, in memory or kept. A history that cannot be read has none.
+func (a *api) known(ctx context.Context, f lang.Field, part string) []string {
+	var counts state.Counts
+	var workers []state.Worker
+	a.backend.View(func(c *state.Cluster) { counts, workers = c.Counts(), c.Workers() })
+	var list []string
+	add := func(s string) {
+		if strings.Contains(strings.ToLower(s), strings.ToLower(part)) {
+			list = append(list, s)
+		}
+	}
+	switch f {
+	case lang.Name:
+		for name := range counts.ByName {
+			add(name)
+		}
+	case lang.Queue:
+		for queue := range counts.ByQueue {
+			add(queue)
+		}
+	case lang.State:
+		for s := range counts.ByState {
+			add(string(s))
+		}
+	case lang.Worker:
+		for _, w := range workers {
+			add(w.Name)
+		}
+	default:
+	}
+	kept, err := a.backend.Store().Values(ctx, f, part, maxValues)
+	if err != nil {
+		a.logger.DebugContext(ctx, "values of a field cannot be read", "field", f.String(), "error", err)
+	}
+	list = append(list, kept...)
+	slices.Sort(list)
+	return slices.Compact(list)
+}

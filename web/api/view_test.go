@@ -1,0 +1,133 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/web/api"
+)
+
+func send(t *testing.T, h http.Handler, method, target, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusNoContent {
+		check(t, w)
+	}
+	return w
+}
+
+func TestViewsAreKeptChangedAndDeleted(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	list := func() string { return get(t, h, "/views").Body.String() }
+	saved := decode(t, send(t, h, http.MethodPost, "/views", `{"name":" Late  ones ","query":"run:>2s","sort":"-run","cols":"id,run"}`).Body.String())
+	id := saved["id"].(string)
+	want := map[string]any{"id": id, "name": "Late ones", "query": "run:>2s", "sort": "-run", "cols": "id,run"}
+	if diff := cmp.Diff(want, saved); diff != "" {
+		t.Errorf("saved view (-want +got):\n%s", diff)
+	}
+	again := decode(t, send(t, h, http.MethodPost, "/views", `{"name":"late ONES","query":"run:>3s"}`).Body.String())
+	if again["id"] != id || strings.Count(list(), `"id"`) != 1 {
+		t.Errorf("a view of the same name is beside the first: %s", list())
+	}
+	changed := send(t, h, http.MethodPut, "/views/"+id, `{"name":"Slow","query":"run:>4s"}`)
+	if changed.Code != http.StatusOK || !strings.Contains(list(), `"run:>4s"`) || !strings.Contains(list(), `"Slow"`) {
+		t.Errorf("change = %d, then %s", changed.Code, list())
+	}
+	if got := send(t, h, http.MethodDelete, "/views/"+id, "").Code; got != http.StatusNoContent {
+		t.Errorf("delete = %d, want 204", got)
+	}
+	if got := list(); strings.Contains(got, "Slow") {
+		t.Errorf("views after the delete: %s", got)
+	}
+}
+
+func TestViewsThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	send(t, h, http.MethodPost, "/views", `{"name":"one"}`)
+	send(t, h, http.MethodPost, "/views", `{"name":"two"}`)
+	tests := map[string]struct {
+		method, target, body string
+		status               int
+		detail               string
+	}{
+		"no name":         {"POST", "/views", `{"query":"x"}`, 400, "needs a name"},
+		"long name":       {"POST", "/views", `{"name":"` + strings.Repeat("é", 101) + `"}`, 400, "1 to 100 characters"},
+		"control in name": {"POST", "/views", `{"name":"a\u0000b"}`, 400, "needs a name"},
+		"system's name":   {"POST", "/views", `{"name":"stuck"}`, 400, "comes with Umbel"},
+		"wrong query":     {"POST", "/views", `{"name":"x","query":"nmae:y"}`, 400, "there is no field nmae"},
+		"wrong order":     {"POST", "/views", `{"name":"x","sort":"name"}`, 400, "sort must be one of"},
+		"wrong columns":   {"POST", "/views", `{"name":"x","cols":"nope"}`, 400, "cols has no column"},
+		"other's name":    {"PUT", "/views/1", `{"name":"TWO"}`, 400, `There is a view "two" already`},
+		"unknown":         {"PUT", "/views/99", `{"name":"x"}`, 404, "no view 99"},
+		"gone":            {"DELETE", "/views/99", "", 404, "no view 99"},
+		"no JSON":         {"POST", "/views", `{`, 400, ""},
+		"no object":       {"POST", "/views", `[]`, 400, ""},
+		"nothing":         {"POST", "/views", ``, 400, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := send(t, h, tt.method, tt.target, tt.body)
+			got := decode(t, w.Body.String())
+			if detail, _ := got["detail"].(string); w.Code != tt.status || !strings.Contains(detail, tt.detail) {
+				t.Errorf("problem = %d %v, want %d with %q", w.Code, got, tt.status, tt.detail)
+			}
+		})
+	}
+}
+
+func TestViewsAreBounded(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	for i := range 100 {
+		if got := send(t, h, http.MethodPost, "/views", fmt.Sprintf(`{"name":"view %d"}`, i)).Code; got != http.StatusOK {
+			t.Fatalf("view %d = %d, want 200", i, got)
+		}
+	}
+	if got := send(t, h, http.MethodPost, "/views", `{"name":"one more"}`).Code; got != http.StatusBadRequest {
+		t.Errorf("view 101 = %d, want 400", got)
+	}
+	if got := send(t, h, http.MethodPost, "/views", `{"name":"view 7","query":"x"}`).Code; got != http.StatusOK {
+		t.Errorf("replacing a view = %d, want 200", got)
+	}
+}
+
+func TestSuggestions(t *testing.T) {
+	t.Parallel()
+	h := api.New(api.Options{Backend: newBackend()})
+	tests := map[string]struct {
+		target, text, query string
+		at                  string
+	}{
+		"field":             {"/suggest?q=sta", "state:", "state:", "6"},
+		"value":             {"/suggest?q=state:fa", "failure", "state:failure", "13"},
+		"name":              {"/suggest?q=name:PAY", "shop.pay", "name:shop.pay", "13"},
+		"worker":            {"/suggest?q=worker:w1", "celery@w1", "worker:celery@w1", "16"},
+		"in the middle":     {"/suggest?q=caf%C3%A9+sta+x&at=9", "state:", "café state: x", "12"},
+		"nothing yet":       {"/suggest", "state:", "state:", "6"},
+		"cursor at the end": {"/suggest?q=x+queue:cel&at=11", "celery", "x queue:celery", "14"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			items := decode(t, get(t, h, tt.target).Body.String())["items"].([]any)
+			if len(items) == 0 {
+				t.Fatal("no suggestions")
+			}
+			got := items[0].(map[string]any)
+			if got["text"] != tt.text || got["query"] != tt.query || fmt.Sprint(got["at"]) != tt.at {
+				t.Errorf("first suggestion = %v, want %+v", got, tt)
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+// Package search reads pages of the list of tasks together with how many there are, for pages and API
+// alike. It waits for the tasks, but not for long to count them.
+package search
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	lang "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// Patience is how long a list waits for numbers that it can do without.
+const Patience = 150 * time.Millisecond
+
+// Backend has the tasks.
+type Backend interface {
+	Tasks(ctx context.Context, r store.Request) (store.Page, error)
+	Count(ctx context.Context, q lang.Query) (store.Count, error)
+}
+
+// Page is a page of tasks with the number of tasks on all pages.
+type Page struct {
+	store.Page
+
+	Total store.Count
+}
+
+// Read returns the page that q asks for.
+func Read(ctx context.Context, b Backend, q query.Tasks, now time.Time) (Page, error) {
+	var p Page
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		if p.Page, err = b.Tasks(ctx, q.Request(now)); err != nil {
+			err = fmt.Errorf("read tasks: %w", err)
+		}
+		return err
+	})
+	var count store.Count
+	g.Go(func() error {
+		ctx, cancel := context.WithTimeout(ctx, Patience)
+		defer cancel()
+		if n, err := b.Count(ctx, q.Query); err == nil { // without it the page tells less
+			count = n
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return Page{}, err
+	}
+	p.Total = count
+	shown := len(p.Tasks)
+	whole := q.From == nil && p.Next == nil && p.Searched == 0 && q.Sort.Field == 0
+	if whole || count.N < shown {
+		p.Total = store.Count{N: shown, Exact: whole}
+	}
+	return p, nil
+}
