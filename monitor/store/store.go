@@ -80,7 +80,7 @@ type Task struct {
 type Checkpoint struct {
 	Clock   int64             // the receiver's clock
 	Workers map[string][]byte // changed ones, by node name (state.Cluster.SaveWorker)
-	Minutes []Minute          // changed ones, with absolute values
+	Minutes []Minute          // to be added to what is stored (series.Recorder.Take); Restore leaves them out
 }
 
 // Written is the answer to a Batch.
