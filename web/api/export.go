@@ -1,11 +1,8 @@
 package api
 
 import (
-	"bufio"
 	"context"
-	"encoding/csv"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -14,13 +11,10 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"github.com/umbelhq/umbel/monitor/store"
-	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/query"
 )
 
 const (
-	formatCSV   = "csv"
-	formatJSONL = "jsonl"
 	exportPage  = 500              // tasks that are read at once
 	exportStall = 30 * time.Second // how long a client may take for them
 )
@@ -37,7 +31,7 @@ func (a *api) registerExport(h huma.API, operation func(id, path, summary string
 	}
 	op.Parameters = append(taskParams(), &huma.Param{
 		Name: "format", In: "query", Description: "CSV with the columns in cols, or a line of JSON for each task.",
-		Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{formatCSV, formatJSONL}, Default: formatCSV},
+		Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{FormatCSV, FormatJSONL}, Default: FormatCSV},
 	})
 	huma.Register(h, op, a.export)
 }
@@ -75,7 +69,7 @@ func (a *api) export(ctx context.Context, r *request) (*huma.StreamResponse, err
 			return
 		}
 		_, w := humachi.Unwrap(hc)
-		err := send(w, newEncoder(format, q.Cols), page, func(from store.Page) (store.Page, error) {
+		err := send(w, NewEncoder(w, format, q.Cols), page, func(from store.Page) (store.Page, error) {
 			q = q.After(from.Next, false)
 			return read(hc.Context())
 		})
@@ -94,32 +88,30 @@ func formatOf(v url.Values) (string, error) {
 	format := v.Get("format")
 	v.Del("format")
 	switch format {
-	case "", formatCSV:
-		return formatCSV, nil
-	case formatJSONL:
-		return formatJSONL, nil
+	case "", FormatCSV:
+		return FormatCSV, nil
+	case FormatJSONL:
+		return FormatJSONL, nil
 	}
 	return "", badParameter(&query.Error{Param: "format", Message: "must be csv or jsonl"})
 }
 
 func mediaTypes() map[string]string {
-	return map[string]string{formatCSV: "text/csv; charset=utf-8; header=present", formatJSONL: "application/x-ndjson"}
+	return map[string]string{FormatCSV: "text/csv; charset=utf-8; header=present", FormatJSONL: "application/x-ndjson"}
 }
 
 // send writes page after page, each as soon as it is read.
-func send(w http.ResponseWriter, e encoder, page store.Page, next func(store.Page) (store.Page, error)) error {
+func send(w http.ResponseWriter, e *Encoder, page store.Page, next func(store.Page) (store.Page, error)) error {
 	control := http.NewResponseController(w)
-	b := bufio.NewWriterSize(w, 64<<10)
-	e.begin(b)
 	for {
 		// Not every server can bound a write: those that cannot have their own limits.
 		_ = control.SetWriteDeadline(time.Now().Add(exportStall))
 		for i := range page.Tasks {
-			if err := e.task(b, FromTask(page.Tasks[i])); err != nil {
+			if err := e.Task(FromTask(page.Tasks[i])); err != nil {
 				return err
 			}
 		}
-		if err := b.Flush(); err != nil {
+		if err := e.Flush(); err != nil {
 			return err
 		}
 		if err := control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -132,44 +124,5 @@ func send(w http.ResponseWriter, e encoder, page store.Page, next func(store.Pag
 		if page, err = next(page); err != nil {
 			return err
 		}
-	}
-}
-
-// encoder writes tasks in one format.
-type encoder struct {
-	begin func(w io.Writer)
-	task  func(w io.Writer, t Task) error
-}
-
-func newEncoder(format string, cols []lang.Field) encoder {
-	if format == formatJSONL {
-		return encoder{
-			begin: func(io.Writer) {},
-			task:  func(w io.Writer, t Task) error { return marshal(w, t) },
-		}
-	}
-	fields := csvFields(cols)
-	line := make([]string, len(fields))
-	write := func(w io.Writer) error {
-		c := csv.NewWriter(w)
-		if err := c.Write(line); err != nil {
-			return err
-		}
-		c.Flush()
-		return c.Error()
-	}
-	return encoder{
-		begin: func(w io.Writer) {
-			for i, f := range fields {
-				line[i] = f.name
-			}
-			_ = write(w) // the writer is a buffer that keeps its error
-		},
-		task: func(w io.Writer, t Task) error {
-			for i, f := range fields {
-				line[i] = f.value(&t)
-			}
-			return write(w)
-		},
 	}
 }
