@@ -1,6 +1,8 @@
 package templates
 
 import (
+	"strings"
+
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/state"
@@ -108,6 +110,14 @@ func (f Failure) typeOr() string {
 		return "Unknown exception"
 	}
 	return f.Type
+}
+
+// example is the newest exception without its type, which stands before it.
+func (f Failure) example() string {
+	if f.Example == "" {
+		return f.Message
+	}
+	return strings.TrimPrefix(f.Example, f.Type)
 }
 
 // name is the name of the tasks, nil if it is not known.
