@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/api"
 )
 
@@ -24,85 +21,19 @@ type taskWriter interface {
 func newWriter(format string, out io.Writer) taskWriter {
 	switch format {
 	case "json":
-		w := bufio.NewWriter(out)
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		return &jsonWriter{w, e}
+		return exportWriter{api.NewEncoder(out, api.FormatJSONL, nil)}
 	case "csv":
-		return &csvWriter{w: csv.NewWriter(out), columns: csvColumns()}
+		return exportWriter{api.NewEncoder(out, api.FormatCSV, query.Fields())}
 	default:
 		return &tableWriter{w: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 	}
 }
 
-// jsonWriter writes a task of the API a line.
-type jsonWriter struct {
-	w *bufio.Writer
-	e *json.Encoder
-}
+// exportWriter writes tasks as exports of the API have them.
+type exportWriter struct{ *api.Encoder }
 
-func (w *jsonWriter) write(t *state.Task) error { return w.e.Encode(api.FromTask(*t)) }
-func (w *jsonWriter) flush() error              { return w.w.Flush() }
-
-// csvWriter writes the fields of the API that are no lists, after a line with their names.
-type csvWriter struct {
-	w       *csv.Writer
-	columns []string
-	begun   bool
-}
-
-func csvColumns() []string {
-	var names []string
-	for f := range reflect.TypeFor[api.Task]().Fields() {
-		if f.Type.Kind() != reflect.Slice {
-			names = append(names, f.Tag.Get("json"))
-		}
-	}
-	return names
-}
-
-func (w *csvWriter) write(t *state.Task) error {
-	if err := w.begin(); err != nil {
-		return err
-	}
-	b, err := json.Marshal(api.FromTask(*t))
-	if err != nil {
-		return err
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(b, &fields); err != nil {
-		return err
-	}
-	row := make([]string, len(w.columns))
-	for i, name := range w.columns {
-		switch raw := string(fields[name]); {
-		case raw == "null":
-		case strings.HasPrefix(raw, `"`):
-			if err := json.Unmarshal(fields[name], &row[i]); err != nil {
-				return err
-			}
-		default:
-			row[i] = raw
-		}
-	}
-	return w.w.Write(row)
-}
-
-func (w *csvWriter) begin() error {
-	if w.begun {
-		return nil
-	}
-	w.begun = true
-	return w.w.Write(w.columns)
-}
-
-func (w *csvWriter) flush() error {
-	if err := w.begin(); err != nil {
-		return err
-	}
-	w.w.Flush()
-	return w.w.Error()
-}
+func (w exportWriter) write(t *state.Task) error { return w.Task(api.FromTask(*t)) }
+func (w exportWriter) flush() error              { return w.Flush() }
 
 // tableWriter writes columns for people, as wide as a number of tasks needs.
 type tableWriter struct {

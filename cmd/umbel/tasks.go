@@ -27,7 +27,7 @@ type tasksCmd struct {
 	dirFlag `embed:""`
 	Sort    string   `env:"UMBEL_SORT" placeholder:"FIELD" help:"sent, received, started, finished, wait, run or retries, with - before it for the greatest first. Default: newest change first."`
 	Limit   int      `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Most tasks to print, 0 for all."`
-	Format  string   `env:"UMBEL_FORMAT" enum:"table,json,csv" default:"table" help:"table; json: one task of the API a line; csv: the same in columns."`
+	Format  string   `env:"UMBEL_FORMAT" enum:"table,json,csv" default:"table" help:"table; json: one task of the API a line; csv: its fields in columns."`
 	Query   []string `arg:"" optional:"" help:"Which tasks, such as 'state:failure name:billing.* run:>2s'. Put -- before a query that begins with -."`
 }
 
