@@ -255,7 +255,7 @@ func (p *parser) unknown(start int, name string) {
 	near := nearest(lower, fieldNames())
 	if f, ok := FieldNamed(near); ok {
 		near = f.String()
-		message += fmt.Sprintf("; the nearest is %s", near)
+		message += "; the nearest is " + near
 	} else {
 		message += `; put text with a colon in quotes`
 	}
