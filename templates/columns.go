@@ -19,7 +19,7 @@ type column struct {
 func columns() []column {
 	return []column{
 		{"state", "State", "", "c-state", func(s Site, t state.Task) templ.Component { return stateMark(s, t.State) }},
-		{"name", "Task", "", "c-name", func(s Site, t state.Task) templ.Component { return taskCell(s, t) }},
+		{"name", "Task", "", "c-name", taskCell},
 		{"id", "Id", "", "c-id", func(s Site, t state.Task) templ.Component { return shortIDCopy(s, t.ID) }},
 		{"args", "Arguments", "", "c-args", func(_ Site, t state.Task) templ.Component { return arguments(t) }},
 		{"worker", "Worker", "", "c-worker", func(s Site, t state.Task) templ.Component { return workerLink(s, t.Worker) }},

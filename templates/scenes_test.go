@@ -185,8 +185,8 @@ func tasksFiltered() templates.Tasks {
 func tasksWrong() templates.Tasks {
 	v := tasks()
 	v.Older, v.Exports = "", nil
-	v.Asked = templates.Asked{Text: "state:failure nmae:<b>", Any: true, Clear: "/ops/tasks", Wrong: &templates.Wrong{
-		Before: "state:failure ", Token: "nmae", After: ":<b>", Message: "There is no field nmae.",
+	v.Asked = templates.Asked{Text: "state:failure nane:<b>", Any: true, Clear: "/ops/tasks", Wrong: &templates.Wrong{
+		Before: "state:failure ", Token: "nane", After: ":<b>", Message: "There is no field nane.",
 		Correct: &templates.Link{Text: "name", Href: "/ops/tasks?q=state%3Afailure+name%3A%3Cb%3E"}, Shown: "state:failure",
 	}}
 	return v

@@ -184,10 +184,13 @@ func (t Total) tasks() string {
 	return plural(t.N, "task", "tasks")
 }
 
-// total tells how many tasks match.
+// total tells how many tasks match, and how they are sorted.
 func (v Tasks) total() string {
-	if v.Asked.Wrong != nil {
+	switch {
+	case v.Asked.Wrong != nil:
 		return ""
+	case v.Sorted != "":
+		return v.Total.tasks() + ", " + v.Sorted
 	}
 	return v.Total.tasks()
 }

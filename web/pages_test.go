@@ -38,9 +38,9 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		"tasks, wrong limit": {"/ops/tasks?limit=0&q=x", 400, "", []string{
 			"<code>limit</code> must be a whole number from 1 to 500", `value="x"`,
 		}},
-		"tasks, wrong field": {"/ops/tasks?q=state:failure+nmae:x&sort=started", 400, "", []string{
-			`value="state:failure nmae:x"`, `aria-invalid="true"`, "<code>state:failure <mark>nmae</mark>:x</code>",
-			`Did you mean <a href="/ops/tasks?q=state%3Afailure+name%3Ax&amp;sort=started" data-swap>name</a>?`,
+		"tasks, wrong field": {"/ops/tasks?q=state:failure+nane:x&sort=started", 400, "", []string{
+			`value="state:failure nane:x"`, `aria-invalid="true"`, "<code>state:failure <mark>nane</mark>:x</code>",
+			`<a href="/ops/tasks?q=state%3Afailure+name%3Ax&amp;sort=started" data-swap>Write <code>name</code></a>`,
 			"Tasks that match <code>state:failure</code>, until the query is right", "data-stale", "t-task-28",
 		}},
 		"tasks, wrong from the start": {"/ops/tasks?q=(", 400, "", []string{"The newest tasks of all, until the query is right", "t-task-29"}},

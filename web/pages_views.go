@@ -81,7 +81,7 @@ func (p *pages) saveView(w http.ResponseWriter, r *http.Request) {
 		p.refused(w, r, err)
 		return
 	}
-	http.Redirect(w, r, p.viewHref(v), http.StatusSeeOther) //nolint:gosec // below the prefix
+	http.Redirect(w, r, p.viewHref(v), http.StatusSeeOther)
 }
 
 // changeView renames or deletes a view.

@@ -71,13 +71,13 @@ func (a *api) export(ctx context.Context, r *request) (*huma.StreamResponse, err
 		_, w := humachi.Unwrap(hc)
 		err := send(w, NewEncoder(w, format, q.Cols), page, func(from store.Page) (store.Page, error) {
 			q = q.After(from.Next, false)
-			return read(hc.Context())
+			return read(ctx)
 		})
 		if err == nil {
 			return
 		}
-		if hc.Context().Err() == nil {
-			a.logger.WarnContext(hc.Context(), "export ends early", "error", err)
+		if ctx.Err() == nil {
+			a.logger.WarnContext(ctx, "export ends early", "error", err)
 		}
 		panic(http.ErrAbortHandler) // the client sees that there should have been more
 	}}, nil

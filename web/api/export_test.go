@@ -174,7 +174,7 @@ func TestExportThatFailsIsCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	lines, s := 0, bufio.NewScanner(resp.Body)
 	for s.Scan() {
 		lines++

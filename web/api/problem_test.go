@@ -32,7 +32,7 @@ func TestProblems(t *testing.T) {
 		"limit":             {"/tasks?limit=501", 400, "limit", "limit must be a whole number from 1 to 500"},
 		"state":             {"/tasks?state=a%20b", 400, "state", "state must be"},
 		"cursor":            {"/tasks?cursor=x", 400, "cursor", "cursor must be"},
-		"query":             {"/tasks?q=state:failure+nmae:x", 400, "q", "q cannot be read: there is no field nmae"},
+		"query":             {"/tasks?q=state:failure+nane:x", 400, "q", "q cannot be read: there is no field nane"},
 		"order":             {"/tasks?sort=name", 400, "sort", "sort must be one of"},
 		"columns":           {"/tasks?cols=nope", 400, "cols", `cols has no column "nope"`},
 		"export format":     {"/tasks/export?format=xls", 400, "format", "format must be csv or jsonl"},
@@ -89,7 +89,7 @@ func TestProblemPointsAtTheWrongWord(t *testing.T) {
 	t.Parallel()
 	h := api.New(api.Options{Backend: newBackend()})
 	for target, want := range map[string][3]any{
-		"/tasks?q=state:failure+nmae:x":        {json.Number("14"), json.Number("4"), "name"},
+		"/tasks?q=state:failure+nane:x":        {json.Number("14"), json.Number("4"), "name"},
 		"/tasks/export?q=caf%C3%A9+stat:retry": {json.Number("6"), json.Number("4"), "state"},
 		"/tasks?q=zzzzzzzz:x":                  {json.Number("0"), json.Number("8"), nil},
 		"/tasks?limit=0":                       {nil, nil, nil},

@@ -64,7 +64,7 @@ func TestViewsThatCannotBeKept(t *testing.T) {
 		"long name":       {"POST", "/views", `{"name":"` + strings.Repeat("é", 101) + `"}`, 400, "1 to 100 characters"},
 		"control in name": {"POST", "/views", `{"name":"a\u0000b"}`, 400, "needs a name"},
 		"system's name":   {"POST", "/views", `{"name":"stuck"}`, 400, "comes with Umbel"},
-		"wrong query":     {"POST", "/views", `{"name":"x","query":"nmae:y"}`, 400, "there is no field nmae"},
+		"wrong query":     {"POST", "/views", `{"name":"x","query":"nane:y"}`, 400, "there is no field nane"},
 		"wrong order":     {"POST", "/views", `{"name":"x","sort":"name"}`, 400, "sort must be one of"},
 		"wrong columns":   {"POST", "/views", `{"name":"x","cols":"nope"}`, 400, "cols has no column"},
 		"other's name":    {"PUT", "/views/1", `{"name":"TWO"}`, 400, `There is a view "two" already`},
