@@ -1,5 +1,3 @@
-//go:build unix
-
 package sqlite
 
 import (
@@ -9,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/umbelhq/umbel/monitor/store"
 )
@@ -21,21 +18,27 @@ func lock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	free, err := tryLock(f)
+	switch {
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	case !free:
 		err = fmt.Errorf("%w%s: stop that one, or choose another data directory", store.ErrLocked, owner(f))
+		return nil, errors.Join(err, f.Close())
 	}
-	if err == nil {
-		err = f.Truncate(0)
-	}
+	err = f.Truncate(0)
 	if err == nil {
 		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, unlock(f))
 	}
 	return f, nil
 }
+
+// unlock gives a lock back. Closing is not enough while a new process is about to be made, with a copy of
+// the file.
+func unlock(f *os.File) error { return errors.Join(release(f), f.Close()) }
 
 // owner names the process that wrote its number into a lock file, as far as can be told.
 func owner(f *os.File) string {

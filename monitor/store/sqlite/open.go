@@ -109,7 +109,7 @@ func writing() url.Values {
 	return url.Values{
 		"_auto_vacuum": {"INCREMENTAL"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"},
 		"_busy_timeout": {"5000"}, "_foreign_keys": {"1"}, "_txlock": {"immediate"},
-		"_pragma": {"page_size(4096)", "cache_size(-65536)", "journal_size_limit(67108864)"},
+		"_pragma": {"cache_size(-65536)", "journal_size_limit(67108864)", "wal_autocheckpoint(4096)", "temp_store(MEMORY)"},
 	}
 }
 
@@ -146,7 +146,7 @@ func (d *DB) close() error {
 		errs = append(errs, drain(d.write))
 	}
 	if d.lock != nil {
-		errs = append(errs, d.lock.Close())
+		errs = append(errs, unlock(d.lock))
 	}
 	return errors.Join(errs...)
 }

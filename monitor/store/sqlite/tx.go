@@ -73,6 +73,22 @@ func (t *tx) exec(query string, args ...any) error {
 	return err
 }
 
+// insert runs a statement and returns the key of the row that it has inserted, 0 if it has not.
+func (t *tx) insert(query string, args ...any) (int64, error) {
+	s, err := t.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	if n, err := r.RowsAffected(); n == 0 || err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
+}
+
 // get reads the one row of a query, sql.ErrNoRows if there is none.
 func (t *tx) get(query string, args []any, into ...any) error {
 	s, err := t.stmt(query)
@@ -90,8 +106,7 @@ func (t *tx) symbol(text string) (int64, error) {
 	if n, ok := t.added[text]; ok {
 		return n, nil
 	}
-	var n int64
-	err := t.get(`INSERT INTO symbols (text) VALUES (?) RETURNING symbol`, []any{text}, &n)
+	n, err := t.insert(`INSERT INTO symbols (text) VALUES (?)`, text)
 	if err != nil {
 		return 0, err
 	}

@@ -32,10 +32,11 @@ func (d *DB) Write(ctx context.Context, b store.Batch) (store.Written, error) {
 
 func (t *tx) write(b store.Batch) (w store.Written, err error) {
 	if len(b.Journal) > 0 {
-		err := t.get(`INSERT INTO journal (body) VALUES (?) RETURNING entry`, []any{b.Journal}, &w.Journal)
+		entry, err := t.insert(`INSERT INTO journal (body) VALUES (?)`, b.Journal)
 		if err != nil {
 			return w, err
 		}
+		w.Journal = uint64(entry)
 	}
 	for i := range b.Tasks {
 		known, err := t.task(&b.Tasks[i])
@@ -92,44 +93,55 @@ const (
 
 // task writes one task, or returns the events of one that is there already and not said to be.
 func (t *tx) task(s *store.Task) (known []byte, err error) {
-	var row int64
-	var indexed bool
 	id := idValue(s.View.ID)
-	err = t.get(`SELECT task, indexed FROM tasks WHERE id = ?`, []any{id}, &row, &indexed)
-	there := err == nil
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, err
-	}
-	if there && !s.Stored {
-		err := t.get(`SELECT body FROM events WHERE task = ?`, []any{row}, &known)
-		return known, err
-	}
 	columns, err := t.columns(&s.View)
 	if err != nil {
 		return nil, err
 	}
-	if !there {
-		if err := t.get(insertTask, append(columns, id), &row); err != nil {
+	if s.Stored {
+		replaced, err := t.replace(id, columns, s.Events)
+		if replaced || err != nil {
 			return nil, err
 		}
+	}
+	row, err := t.insert(insertTask, append(columns, id)...)
+	switch {
+	case err != nil:
+		return nil, err
+	case row == 0:
+		err := t.get(`SELECT body FROM events JOIN tasks USING (task) WHERE id = ?`, []any{id}, &known)
+		return known, err
+	default:
 		return nil, t.exec(`INSERT INTO events (task, body) VALUES (?, ?)`, row, s.Events)
 	}
-	if indexed {
-		if err := t.exec(`DELETE FROM texts WHERE rowid = ?`, row); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.exec(updateTask, append(columns, row)...); err != nil {
-		return nil, err
-	}
-	return nil, t.exec(`UPDATE events SET body = ? WHERE task = ?`, s.Events, row)
 }
 
+// replace writes a task over what is stored of it, false if nothing is.
+func (t *tx) replace(id any, columns []any, events []byte) (bool, error) {
+	var row int64
+	var indexed bool
+	err := t.get(`SELECT task, indexed FROM tasks WHERE id = ?`, []any{id}, &row, &indexed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err == nil && indexed {
+		err = t.exec(`DELETE FROM texts WHERE rowid = ?`, row)
+	}
+	if err == nil {
+		err = t.exec(updateTask, append(columns, row)...)
+	}
+	if err == nil {
+		err = t.exec(`UPDATE events SET body = ? WHERE task = ?`, events, row)
+	}
+	return err == nil, err
+}
+
+// Statements with RETURNING would keep a journal of their own for each row.
 const (
 	taskColumns = `clock, micros, origin, state, final, name, worker, queue, client, exchange, routing_key, root, parent,
 		sent, received, started, finished, updated, eta, expires, wait, run, retries, marks, failure`
 	insertTask = `INSERT INTO tasks (` + taskColumns + `, id, indexed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) RETURNING task`
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT (id) DO NOTHING`
 	updateTask = `UPDATE tasks SET (` + taskColumns + `, indexed)
 		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) WHERE task = ?`
 )

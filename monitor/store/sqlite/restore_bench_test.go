@@ -1,0 +1,62 @@
+package sqlite_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/state"
+)
+
+// BenchmarkRestore reads 200,000 of the tasks in the history that UMBEL_BENCH_HISTORY names, or that it makes: with
+// -benchtime 1000000x, a million.
+func BenchmarkRestore(b *testing.B) {
+	dir := os.Getenv("UMBEL_BENCH_HISTORY")
+	if dir == "" {
+		dir = b.TempDir()
+		d := open(b, dir)
+		for _, batch := range lives(b, b.N, 24, 1000) {
+			batch.Journal = nil
+			if _, err := d.Write(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+		closed(b, d)
+	}
+	for name, fold := range map[string]bool{"read": false, "fold": true} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				restore(b, dir, fold)
+			}
+		})
+	}
+}
+
+// restore opens a history and reads what a monitor needs, and makes a cluster of it if it is to fold.
+func restore(b *testing.B, dir string, fold bool) {
+	b.Helper()
+	d, err := sqlite.Open(b.Context(), sqlite.Options{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer closed(b, d)
+	c, n := state.New(state.Options{Track: true}), 0
+	err = d.Restore(b.Context(), store.Restore{
+		MaxTasks:   200_000,
+		Checkpoint: func(store.Checkpoint) error { return nil },
+		Task: func(id string, events []byte) error {
+			n++
+			if !fold {
+				return nil
+			}
+			return c.Load(id, events)
+		},
+		Left:    func(state.Position) error { return nil },
+		Journal: func(uint64, []byte, bool) error { return nil },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(n), "tasks")
+}
