@@ -502,6 +502,7 @@ const keys = {
   "g o": ["overview", () => location.assign(prefix + "/")],
   "g t": ["tasks", () => location.assign(prefix + "/tasks")],
   "g w": ["workers", () => location.assign(prefix + "/workers")],
+  "g e": ["failures", () => location.assign(prefix + "/failures")],
   "?": ["this help", () => help().showModal()],
 };
 
