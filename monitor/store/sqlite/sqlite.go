@@ -65,6 +65,8 @@ func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.index(ctx) })
 	g.Go(func() error { return d.retain(ctx, removed) })
+	g.Go(func() error { return d.sweep(ctx) })
+	g.Go(func() error { return d.expire(ctx) })
 	if err := g.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
