@@ -286,7 +286,7 @@ func (c *compiler) values(ctx context.Context, f query.Field) ([]symbol, error) 
 	}
 	column := columns[f]
 	rows, err := c.q.QueryContext(ctx, `WITH RECURSIVE used(symbol) AS (
-			SELECT min(`+column+`) FROM tasks
+			SELECT min(`+column+`) FROM tasks WHERE `+column+` IS NOT NULL
 			UNION ALL
 			SELECT (SELECT min(`+column+`) FROM tasks WHERE `+column+` > used.symbol) FROM used WHERE used.symbol IS NOT NULL
 		)

@@ -20,14 +20,16 @@ func (d *DB) Index(ctx context.Context) error {
 }
 
 // Hurry gives searches so narrow limits that small histories are walked in windows and searched in parts.
-func (d *DB) Hurry() { d.limits = limits{gather: 5, walk: 30, count: 30, unfold: 10, window: 4} }
+func (d *DB) Hurry() {
+	d.limits = limits{gather: 5, scan: 60, walk: 30, count: 30, unfold: 10, window: 4}
+}
 
 // Explain returns how SQLite carries out what a page takes, where it looks at tasks, their events and texts. Pages are
 // walked rather than gathered, if it is asked for.
 func (d *DB) Explain(ctx context.Context, r store.Request, walked bool) ([]string, error) {
 	l := defaultLimits()
 	if walked {
-		l.gather = -1
+		l.gather, l.scan = -1, -1
 	}
 	var plans []string
 	err := d.snapshot(ctx, func(q queryer) error {

@@ -56,6 +56,20 @@ func (o order) by(columns ...string) string {
 	return " ORDER BY " + strings.Join(columns, direction+", ") + direction
 }
 
+// than is the operator by which the next value compares with one before it, or, if inclusive, with itself.
+func (o order) than(inclusive bool) string {
+	switch {
+	case o.descending && inclusive:
+		return " <= "
+	case o.descending:
+		return " < "
+	case inclusive:
+		return " >= "
+	default:
+		return " > "
+	}
+}
+
 // beyond holds of rows that come after k, or, if inclusive, at k.
 func (o order) beyond(k key, inclusive bool) condition {
 	strict, loose := ">", ">="

@@ -13,6 +13,7 @@ type source struct {
 	where  string
 	args   []any
 	sorted bool // the index yields them by clock
+	ranged bool // the index has their clocks, in another order
 }
 
 func (s source) from() string {
@@ -27,11 +28,24 @@ type plan struct {
 	sources []source
 	match   string // of texts, beside the sources; empty if they are not looked into
 	covers  []int  // conditions of the query that need not be checked any more
+
+	size  int     // rows that it finds, as far as they were counted
+	tasks []int64 // those that it finds by their texts
 }
 
 // sorted reports whether the rows can be walked by clock.
 func (p *plan) sorted() bool {
 	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted })
+}
+
+// ranged reports whether all sources are ranges.
+func (p *plan) ranged() bool {
+	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.ranged })
+}
+
+// indexed reports whether indexes alone tell which rows it finds, and their clocks.
+func (p *plan) indexed() bool {
+	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted && !s.ranged })
 }
 
 // maxStreams is how many ordered sources one statement merges.
@@ -153,22 +167,33 @@ func failureSources(values []query.Value) []source {
 	sources := make([]source, len(values))
 	for i, v := range values {
 		is := failureCondition([]query.Value{v})
-		sources[i] = source{"tasks_by_failure", "failure IS NOT NULL AND (" + is.sql + ")", is.args, v.Match == query.Exact}
+		sources[i] = source{
+			index: "tasks_by_failure", where: "failure IS NOT NULL AND (" + is.sql + ")", args: is.args, sorted: v.Match == query.Exact,
+		}
 	}
 	return sources
 }
 
 func isSources(values []query.Value) []source {
 	var sources []source
+	bit := map[string]int{
+		query.IsRedelivered: markRedelivered, query.IsTruncated: markTruncated, query.IsRetried: markRetried,
+	}
 	for _, v := range values {
 		is := isCondition([]query.Value{v})
 		switch v.Text {
 		case query.IsActive:
-			sources = append(sources, source{"tasks_active", is.sql, is.args, true})
+			sources = append(sources, source{index: "tasks_active", where: is.sql, sorted: true})
 		case query.IsRedelivered, query.IsRetried, query.IsTruncated:
-			sources = append(sources, source{"tasks_marked", is.sql, is.args, true})
+			for marks := range 2 * markRetried {
+				if marks&bit[v.Text] != 0 {
+					sources = append(sources, source{
+						index: "tasks_marked", where: "marks <> 0 AND marks = ?", args: []any{marks}, sorted: true,
+					})
+				}
+			}
 		case query.IsOrphaned:
-			sources = append(sources, source{"tasks_by_clock", is.sql, is.args, true})
+			sources = append(sources, nowhere())
 		default:
 			return nil
 		}
@@ -184,7 +209,9 @@ func (c *compiler) symbolSources(ctx context.Context, t query.Term) ([]source, e
 	column := columns[t.Field]
 	sources := make([]source, 0, len(symbols))
 	for _, n := range symbols {
-		sources = append(sources, source{"tasks_by_" + column, column + " = ?", []any{n}, true})
+		sources = append(sources, source{
+			index: "tasks_by_" + column, where: column + " = ?", args: []any{n}, sorted: true,
+		})
 	}
 	if len(sources) == 0 {
 		sources = append(sources, nowhere())
@@ -200,7 +227,10 @@ func (c *compiler) rangeSources(t query.Term) []source {
 	sources := make([]source, len(t.Values))
 	for i, v := range t.Values {
 		in := c.rangeCondition(column, []query.Value{v})
-		sources[i] = source{"tasks_by_" + column, in.sql, in.args, t.Field == query.Clock}
+		sources[i] = source{
+			index: "tasks_by_" + column, where: in.sql, args: in.args,
+			sorted: t.Field == query.Clock, ranged: t.Field != query.Clock,
+		}
 	}
 	return sources
 }
@@ -237,7 +267,7 @@ func (c *compiler) streams(ctx context.Context, conditions []query.Expr) ([]plan
 		for _, n := range symbols {
 			for _, s := range used {
 				p.sources = append(p.sources, source{
-					"tasks_by_" + column, column + " = ? AND state = ?", []any{n, s.number}, true,
+					index: "tasks_by_" + column, where: column + " = ? AND state = ?", args: []any{n, s.number}, sorted: true,
 				})
 			}
 		}
@@ -246,7 +276,9 @@ func (c *compiler) streams(ctx context.Context, conditions []query.Expr) ([]plan
 	if len(states) > 0 && len(used) <= maxStreams {
 		p := plan{covers: states}
 		for _, s := range used {
-			p.sources = append(p.sources, source{"tasks_by_state", "state = ?", []any{s.number}, true})
+			p.sources = append(p.sources, source{
+				index: "tasks_by_state", where: "state = ?", args: []any{s.number}, sorted: true,
+			})
 		}
 		plans = append(plans, p)
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math"
 	"slices"
@@ -51,10 +52,11 @@ func (g *gathered) place() (key, int) { return g.at, g.looked }
 func (g *gathered) rest() condition   { return g.check }
 
 // gather reads all rows of a plan, from a key on if there is one.
-func gather(ctx context.Context, q queryer, o order, p *plan, tasks []int64, from *key) ([]row, error) {
+func gather(ctx context.Context, q queryer, o order, p *plan, from *key) ([]row, error) {
 	sources := p.sources
-	if len(tasks) > 0 {
-		sources = append([]source{{where: "task IN (SELECT value FROM json_each(?))", args: []any{numbers(tasks)}}}, sources...)
+	if len(p.tasks) > 0 {
+		listed := source{where: "task IN (SELECT value FROM json_each(?))", args: []any{numbers(p.tasks)}}
+		sources = append([]source{listed}, sources...)
 	}
 	var all []row
 	seen := make(map[int64]bool)
@@ -97,6 +99,7 @@ type walk struct {
 	o       order
 	sources []source
 	check   condition // for SQL
+	ranges  []plan    // others that find all rows
 	most    int       // rows to look at
 
 	started   bool
@@ -104,6 +107,7 @@ type walk struct {
 	at        key
 	window    int
 	looked    int
+	jumped    bool
 }
 
 func (w *walk) place() (key, int) { return w.at, w.looked }
@@ -135,18 +139,58 @@ func (w *walk) next(ctx context.Context, want int) ([]row, bool, error) {
 		if len(rows) > 0 {
 			return rows, true, nil
 		}
+		if more, err = w.jump(ctx); err != nil || !more {
+			return nil, false, err
+		}
 	}
 	return nil, true, nil
+}
+
+// jump skips, once, the rows before the first one that every range has. It reports whether there is one.
+func (w *walk) jump(ctx context.Context) (bool, error) {
+	if w.jumped {
+		return true, nil
+	}
+	w.jumped = true
+	extreme, begin := "min", int64(math.MinInt64)
+	if w.o.descending {
+		extreme, begin = "max", math.MaxInt64
+	}
+	for _, p := range w.ranges {
+		first := key{}
+		found := false
+		for _, s := range p.sources {
+			clocks, err := list[sql.NullInt64](ctx, w.q, "SELECT "+extreme+"(clock) FROM "+s.from()+" WHERE "+s.where, s.args...)
+			if err != nil {
+				return false, fmt.Errorf("find start of range: %w", err)
+			}
+			k := key{clock: clocks[0].Int64, micros: begin}
+			if clocks[0].Valid && (!found || w.o.compare(k, first) < 0) {
+				first, found = k, true
+			}
+		}
+		if !found {
+			return false, nil
+		}
+		if w.o.compare(first, w.at) > 0 {
+			w.at, w.inclusive = first, true
+		}
+	}
+	return true, nil
 }
 
 // move goes behind all rows with the key's value and clock.
 func (w *walk) move(k key) { w.at, w.inclusive, w.started = w.o.last(k), false, true }
 
-// arms writes the sources as one statement. what is selected of each, where more must hold.
 func (w *walk) arms(what string, more condition, by string) (string, []any) {
-	arms := make([]string, len(w.sources))
+	return merged(w.sources, what, more, by)
+}
+
+// merged writes sources as one statement. what is selected of each, where more must hold.
+func merged(sources []source, what string, more condition, by string) (string, []any) {
+	arms := make([]string, len(sources))
 	var args []any
-	for i, s := range w.sources {
+	for i, s := range sources {
 		arms[i] = "SELECT " + what + " FROM " + s.from() + " WHERE (" + s.where + ") AND (" + more.sql + ")"
 		args = append(append(args, s.args...), more.args...)
 	}
@@ -163,8 +207,8 @@ func (w *walk) from() condition {
 
 // boundary returns the key at which a window ends, nil if fewer rows are left.
 func (w *walk) boundary(ctx context.Context) (*key, error) {
-	sql, args := w.arms(w.o.value()+" AS value, clock", w.from(), w.o.by("value", "clock"))
-	rows, err := w.q.QueryContext(ctx, sql+" LIMIT 1 OFFSET ?", append(args, w.window)...)
+	text, args := w.arms(w.o.value()+" AS value, clock", w.from(), w.o.by("value", "clock"))
+	rows, err := w.q.QueryContext(ctx, text+" LIMIT 1 OFFSET ?", append(args, w.window)...)
 	if err != nil {
 		return nil, fmt.Errorf("measure window: %w", err)
 	}
@@ -192,8 +236,8 @@ func (w *walk) read(ctx context.Context, want int, end *key) ([]row, bool, error
 		check.args = check.bind(low, high)
 		in = append(in, check)
 	}
-	sql, args := w.arms("task, "+w.o.value()+" AS value, clock, micros", join("AND", in), w.o.by("value", "clock", "micros"))
-	found, err := w.q.QueryContext(ctx, sql, args...)
+	text, args := w.arms("task, "+w.o.value()+" AS value, clock, micros", join("AND", in), w.o.by("value", "clock", "micros"))
+	found, err := w.q.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, false, fmt.Errorf("walk tasks: %w", err)
 	}
@@ -208,7 +252,7 @@ func (w *walk) read(ctx context.Context, want int, end *key) ([]row, bool, error
 			w.at, w.inclusive, w.started = rows[n-1].key, false, true
 			return rows, true, nil
 		}
-		if !slices.ContainsFunc(rows[max(0, len(rows)-len(w.sources)):], func(o row) bool { return o.task == r.task }) {
+		if !w.repeats(rows, r) {
 			rows = append(rows, r)
 		}
 	}
@@ -218,13 +262,23 @@ func (w *walk) read(ctx context.Context, want int, end *key) ([]row, bool, error
 	return rows, false, nil
 }
 
+// repeats reports whether another source has yielded the row.
+func (w *walk) repeats(rows []row, r row) bool {
+	for i := len(rows) - 1; len(w.sources) > 1 && i >= 0 && rows[i].key == r.key; i-- {
+		if rows[i].task == r.task {
+			return true
+		}
+	}
+	return false
+}
+
 // span returns the range of rows in which texts are looked into. Rows are numbered about as they are sorted, but
 // for some that were written long before their newest event: those before the range are all taken for matches.
 func (w *walk) span(ctx context.Context, in condition) (low, high int64, err error) {
 	if !w.check.texts() {
 		return 0, 0, nil
 	}
-	sql, args := w.arms("task", in, "")
+	text, args := w.arms("task", in, "")
 	low, high = 0, math.MaxInt64
 	for _, end := range []struct {
 		at *int64
@@ -234,7 +288,7 @@ func (w *walk) span(ctx context.Context, in condition) (low, high int64, err err
 		if end.at == &low {
 			skip = w.window / 50
 		}
-		found, err := list[int64](ctx, w.q, "SELECT task FROM ("+sql+")"+end.by, append(slices.Clone(args), skip)...)
+		found, err := list[int64](ctx, w.q, "SELECT task FROM ("+text+")"+end.by, append(slices.Clone(args), skip)...)
 		if err != nil {
 			return 0, 0, fmt.Errorf("measure window: %w", err)
 		}

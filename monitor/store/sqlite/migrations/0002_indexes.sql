@@ -29,5 +29,5 @@ CREATE INDEX tasks_by_run ON tasks (run, clock) WHERE run IS NOT NULL;
 CREATE INDEX tasks_by_retries ON tasks (retries, clock) WHERE retries IS NOT NULL;
 
 -- The few that something is special about.
-CREATE INDEX tasks_marked ON tasks (clock) WHERE marks <> 0;
+CREATE INDEX tasks_marked ON tasks (marks, clock) WHERE marks <> 0;
 CREATE INDEX tasks_unindexed ON tasks (final, clock) WHERE indexed = 0;
