@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/series"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/state"
@@ -50,6 +51,7 @@ type Monitor struct {
 	intake   intake // what is folded and not on disk
 	decoder  celery.Decoder
 	rates    meter
+	minutes  series.Recorder
 	arrivals arrivals
 	changed  chan struct{}
 	messages uint64
@@ -178,7 +180,9 @@ func (m *Monitor) fold(session transport.Session, batch []transport.Message) {
 			m.events++
 			m.rates.add(e)
 			m.arrivals.add(e)
-			m.intake.add(e, m.cluster.Apply(e))
+			ch := m.cluster.Apply(e)
+			m.minutes.Add(e, ch)
+			m.intake.add(e, ch)
 		})
 	}
 	m.intake.until(session, batch[len(batch)-1].Tag, len(batch))
@@ -212,6 +216,7 @@ func (m *Monitor) expire() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rates.advance(now)
+	m.minutes.Watch(now)
 	if m.cluster.Expire(now.UnixMicro()) || m.rates.moving() {
 		m.notify()
 	}

@@ -47,7 +47,11 @@ func (m *Monitor) restore(ctx context.Context) error {
 		Journal: func(number uint64, journal []byte, checkpointed bool) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			try(m.cluster.Replay(journal, func(*state.Event, state.Change) { events++ }))
+			try(m.cluster.Replay(journal, func(e *state.Event, ch state.Change) {
+				if events++; !checkpointed {
+					m.minutes.Replay(e, ch)
+				}
+			}))
 			m.writer.entries = append(m.writer.entries, entry{number: number})
 			if checkpointed {
 				m.writer.last.entry = number

@@ -220,7 +220,7 @@ func (j *job) empty() bool {
 // uncovered reports whether anything has happened since the last checkpoint.
 func (w *writer) uncovered(j *job) bool {
 	n := len(w.entries)
-	return j.events != w.last.events || n > 0 && w.entries[n-1].number > w.last.entry
+	return j.events != w.last.events || w.m.minutes.Changed() || n > 0 && w.entries[n-1].number > w.last.entry
 }
 
 func (w *writer) checkpointDue(j *job) bool {
@@ -229,7 +229,7 @@ func (w *writer) checkpointDue(j *job) bool {
 
 // checkpoint copies what is to be saved beside tasks. mu is held.
 func (m *Monitor) checkpoint() *store.Checkpoint {
-	c := &store.Checkpoint{Clock: m.cluster.Clock(), Workers: make(map[string][]byte)}
+	c := &store.Checkpoint{Clock: m.cluster.Clock(), Workers: make(map[string][]byte), Minutes: m.minutes.Take()}
 	err := m.cluster.SaveWorkers(func(name string, saved []byte) { c.Workers[name] = saved })
 	if err != nil {
 		m.log.Error("workers not saved", "error", err)
