@@ -15,6 +15,8 @@ import (
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/simulate"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/monitor/transport"
 )
 
@@ -23,21 +25,27 @@ const (
 	benchEvents = 60_000 // per round
 )
 
-// BenchmarkRabbitMQ reads events that wait in a queue, through everything up to the folded state, and through a
-// bare consumer that acknowledges every 64th message and discards them. They take turns, and the medians of
-// their rounds count. ratio is Umbel's rate over the bare one's; events/core-s is by this process's CPU time.
+// BenchmarkRabbitMQ reads events that wait in a queue: with a history on disk, until they are written and
+// acknowledged; with a store that keeps nothing; and through a bare consumer that acknowledges every 64th message
+// and discards them. They take turns, and the medians of their rounds count. ratio is the rate without a history over
+// the bare one's, kept-ratio that with one over that without; saved-events/s is until every task is saved as well;
+// events/core-s is by this process's CPU time.
 func BenchmarkRabbitMQ(b *testing.B) {
 	url := testenv.AMQP(b)
 	for _, batch := range []int{1, 24} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
 			q := newBenchQueue(b, url, simulate.Typical(benchEvents, batch))
-			var full, bare, cpu []float64
+			var full, bare, cpu, kept, saved []float64
 			for b.Loop() {
 				for range benchRounds {
 					q.fill(b)
 					used := cpuTime(b)
-					full = append(full, q.consume(b))
+					all, _ := q.consume(b, nothing{})
+					full = append(full, all)
 					cpu = append(cpu, cpuTime(b)-used)
+					q.fill(b)
+					written, everything := q.keep(b)
+					kept, saved = append(kept, written), append(saved, everything)
 					q.fill(b)
 					bare = append(bare, q.discard(b))
 				}
@@ -47,6 +55,9 @@ func BenchmarkRabbitMQ(b *testing.B) {
 			b.ReportMetric(benchEvents/median(cpu), "events/core-s")
 			b.ReportMetric(benchEvents/median(bare), "bare-events/s")
 			b.ReportMetric(median(bare)/median(full), "ratio")
+			b.ReportMetric(benchEvents/median(kept), "kept-events/s")
+			b.ReportMetric(benchEvents/median(saved), "saved-events/s")
+			b.ReportMetric(median(full)/median(kept), "kept-ratio")
 		})
 	}
 }
@@ -128,32 +139,62 @@ func (q *benchQueue) fill(b *testing.B) {
 	last.Wait()
 }
 
-// consume reads every event into a fresh monitor and returns the seconds that took.
-func (q *benchQueue) consume(b *testing.B) float64 {
+// nothing is a store that keeps nothing.
+type nothing struct{ store.Store }
+
+func (nothing) Restore(context.Context, store.Restore) error { return nil }
+
+func (nothing) Write(context.Context, store.Batch) (store.Written, error) {
+	return store.Written{Journal: 1}, nil
+}
+
+func (nothing) Run(context.Context, func([]string)) error { return nil }
+
+// keep reads every event into a fresh monitor with a history on disk.
+func (q *benchQueue) keep(b *testing.B) (written, saved float64) {
 	b.Helper()
-	m, err := monitor.New(monitor.Options{Broker: q.broker(b)})
+	s, err := sqlite.Open(b.Context(), sqlite.Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}()
+	return q.consume(b, s)
+}
+
+// consume reads every event into a fresh monitor and returns the seconds until all were written, and until all tasks
+// were.
+func (q *benchQueue) consume(b *testing.B, s store.Store) (written, saved float64) {
+	b.Helper()
+	m, err := monitor.New(monitor.Options{Broker: q.broker(b), Store: s})
 	if err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
-	connected := m.Changed()
 	go func() { done <- m.Run(ctx) }()
-	<-connected
-	start := time.Now()
-	for {
-		changed := m.Changed()
-		if m.Health().Events >= benchEvents {
-			break
-		}
-		<-changed
+	for !m.Health().Broker.Connected {
+		<-m.Changed()
 	}
-	took := time.Since(start).Seconds()
+	start := time.Now()
+	await := func(ok func(monitor.Health) bool) float64 {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for !ok(m.Health()) {
+			<-tick.C
+		}
+		return time.Since(start).Seconds()
+	}
+	written = await(func(h monitor.Health) bool { return h.Events >= benchEvents && h.Store.Waiting == 0 })
+	saved = await(func(h monitor.Health) bool { return h.Store.Unsaved == 0 })
 	cancel()
 	if err := <-done; err != nil {
 		b.Fatal(err)
 	}
-	return took
+	return written, saved
 }
 
 // discard reads every message with nothing but the library and returns the seconds that took.
