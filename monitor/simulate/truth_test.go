@@ -18,7 +18,7 @@ func fold(t *testing.T, s told) *state.Cluster {
 	c := state.New(state.Options{})
 	var d celery.Decoder
 	for _, m := range s.deliveries {
-		d.Decode(m.Body, m.At.UnixMicro(), c.Apply)
+		d.Decode(m.Body, m.At.UnixMicro(), func(e *state.Event) { c.Apply(e) })
 	}
 	if r := d.Rejected(); len(r) > 0 {
 		t.Errorf("events that could not be used: %v", r)

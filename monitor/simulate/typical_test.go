@@ -55,7 +55,7 @@ func TestTypicalTasksSucceed(t *testing.T) {
 	c := state.New(state.Options{})
 	var d celery.Decoder
 	for _, b := range simulate.Typical(2_400, 24) {
-		d.Decode(b, start().UnixMicro(), c.Apply)
+		d.Decode(b, start().UnixMicro(), func(e *state.Event) { c.Apply(e) })
 	}
 	want := map[state.State]int{state.Success: 800}
 	if diff := cmp.Diff(c.Counts().ByState, want); diff != "" {
