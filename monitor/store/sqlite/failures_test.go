@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
 // failingAt is when the first of the tasks that fail was received.
@@ -116,6 +118,44 @@ func TestFailuresAreCountedUpToABound(t *testing.T) {
 		if f := page.Groups[0]; f.Count != want || f.LastHour != store.MaxFailureCount {
 			t.Errorf("count, last hour = %v, %d, want %v, %d", f.Count, f.LastHour, want, store.MaxFailureCount)
 		}
+	}
+}
+
+func TestGroupsWithoutTasksAreForgotten(t *testing.T) {
+	t.Parallel()
+	d := open(t, t.TempDir())
+	defer d.Close()
+	names := []string{"kept", "fixed", "fixed.long.ago", "over"}
+	exception := func(i int) (string, string) { return names[i], "ValueError()" }
+	writeFailing(t, d, 0, len(names), exception)
+	group := func(name string) fingerprint.ID { return fingerprint.Of("ValueError()", "").ID(name) }
+	for name, ago := range map[string]time.Duration{"fixed": time.Hour, "fixed.long.ago": 40 * 24 * time.Hour} {
+		if err := d.Resolve(t.Context(), group(name), time.Now().Add(-ago)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := state.New(state.Options{Track: true})
+	for i := 1; i < len(names); i++ { // all but the first have succeeded after all
+		c.Apply(&state.Event{
+			Kind: state.TaskSucceeded, Hostname: "celery@a", PID: 1, Clock: int64(1000 + i), ID: fmt.Sprintf("failing-%06d", i),
+			Micros: failingAt.Add(time.Minute).UnixMicro(), Present: state.FieldClock | state.FieldPID | state.FieldTimestamp,
+		})
+	}
+	saveAll(t, d, c)
+	if err := d.SweepFailures(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, name := range names {
+		err := d.Resolve(t.Context(), group(name), time.Now())
+		if err == nil {
+			left = append(left, name)
+		} else if !errors.Is(err, store.ErrMissing) {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"kept", "fixed"}, left); diff != "" {
+		t.Errorf("groups left (-want +got):\n%s", diff)
 	}
 }
 
