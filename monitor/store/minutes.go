@@ -21,8 +21,7 @@ type Minute struct {
 	Wait, Run                            []byte // µs (series.Histogram), empty if there were none
 }
 
-// MinuteRange selects cells. Empty lists select all, others the cells of these names, and those that name
-// nothing.
+// MinuteRange selects cells. Empty lists select all; others those with one of these names, or without any.
 type MinuteRange struct {
 	From, To               time.Time     // From ≤ start of the span < To
 	Span                   time.Duration // one of MinuteSpans

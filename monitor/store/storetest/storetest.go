@@ -28,6 +28,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	tests := make(map[string]func(trial))
 	maps.Copy(tests, history())
 	maps.Copy(tests, views())
+	maps.Copy(tests, minutes())
 	maps.Copy(tests, failures())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
