@@ -26,7 +26,12 @@ func TestBrowser(t *testing.T) {
 		"rows wait below the fold":          rowsWaitBelowTheFold,
 		"connection comes back":             connectionComesBack,
 		"polling replaces a refused socket": pollingReplacesSockets,
-		"filter swaps the page":             filterSwapsThePage,
+		"facets swap the page":              facetsSwapThePage,
+		"combobox completes":                comboboxCompletes,
+		"wrong word is marked":              wrongWordIsMarked,
+		"columns and order":                 columnsAndOrder,
+		"views are saved":                   viewsAreSaved,
+		"export is a link":                  exportIsALink,
 		"pause and resume":                  pauseAndResume,
 		"hidden tab rests":                  hiddenTabRests,
 		"keys":                              keysWork,
@@ -189,17 +194,18 @@ func pollingReplacesSockets(t *testing.T, b context.Context) {
 	tb.want(`window.unloaded`, false)
 }
 
-func filterSwapsThePage(t *testing.T, b context.Context) {
+func facetsSwapThePage(t *testing.T, b context.Context) {
 	s := newStage(t, "/ops", nil)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(live)
 	tb.eval(`window.unloaded = false`)
-	tb.click(`input[name=state][value=FAILURE]`)
+	tb.click(`.chip[href$="state%3Afailure"]`)
 	tb.until(rows + ` === "t-task-28 t-task-25 t-task-22"`)
-	if got, want := queryOf(tb.eval("location.href")), "state=FAILURE"; got != want {
+	if got, want := queryOf(tb.eval("location.href")), "q=state%3Afailure"; got != want {
 		t.Errorf("query = %q, want %q", got, want)
 	}
-	tb.want(`document.querySelector("main").dataset.topic`, "tasks?state=FAILURE")
+	tb.want(`document.querySelector("#query").value`, "state:failure")
+	tb.want(`document.querySelector("main").dataset.topic`, "tasks?q=state%3Afailure")
 	tb.until(live)
 	s.backend.now(state.TaskReceived, "good")
 	s.backend.now(state.TaskReceived, "bad")
@@ -207,18 +213,18 @@ func filterSwapsThePage(t *testing.T, b context.Context) {
 	tb.point("h1")
 	tb.until(rows + ` === "t-bad t-task-28 t-task-25"`)
 
-	tb.click("#filter-q")
-	tb.press("task-25")
+	tb.click("#query")
+	tb.press(" id:task-25\r")
 	tb.until(rows + ` === "t-task-25"`)
-	tb.want(`document.activeElement.id`, "filter-q")
-	tb.want(`document.activeElement.value`, "task-25")
+	tb.want(`document.activeElement.id`, "query")
+	tb.want(`document.activeElement.value`, "state:failure id:task-25")
 
 	tb.eval(`history.back()`)
 	tb.until(rows + ` === "t-bad t-task-28 t-task-25"`)
-	tb.want(`document.querySelector("#filter-q").value`, "")
+	tb.want(`document.querySelector("#query").value`, "state:failure")
 	tb.eval(`history.back()`)
 	tb.until(rows + ` === "t-bad t-good t-task-29"`)
-	tb.want(`document.querySelector("input[name=state][value=FAILURE]").checked`, false)
+	tb.want(`document.querySelector(".chip[aria-current]")`, nil)
 	tb.want(`location.search`, "")
 	tb.want(`window.unloaded`, false)
 }
@@ -317,7 +323,7 @@ func evictedTask(t *testing.T, b context.Context) {
 
 // After many changes and several lost servers, a page holds what a fresh one would, to the letter.
 func pagesConverge(t *testing.T, b context.Context) {
-	for _, path := range []string{"/", "/tasks", "/tasks?state=FAILURE", "/tasks/task-03", "/workers/celery@a"} {
+	for _, path := range []string{"/", "/tasks", "/tasks?state=FAILURE", "/tasks?q=-state:failure&sort=-started&cols=id,state,started", "/tasks/task-03", "/workers/celery@a"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, "", nil)

@@ -19,9 +19,10 @@ const (
 // counter counts in the background what open pages show beside their views, so that no page waits for it
 // for long. It is safe for concurrent use.
 type counter struct {
-	count func(ctx context.Context, q query.Query) (store.Count, error)
-	log   *slog.Logger
-	wake  chan struct{} // holds one element when there may be something to count
+	count   func(ctx context.Context, q query.Query) (store.Count, error)
+	changed func() // called when a number is another one
+	log     *slog.Logger
+	wake    chan struct{} // holds one element when there may be something to count
 
 	mu      sync.Mutex
 	running bool
@@ -37,8 +38,8 @@ type counted struct {
 	first  chan struct{} // closed when it was tried once
 }
 
-func newCounter(count func(context.Context, query.Query) (store.Count, error), log *slog.Logger) *counter {
-	return &counter{count: count, log: log, wake: make(chan struct{}, 1), known: map[string]*counted{}}
+func newCounter(count func(context.Context, query.Query) (store.Count, error), changed func(), log *slog.Logger) *counter {
+	return &counter{count: count, changed: changed, log: log, wake: make(chan struct{}, 1), known: map[string]*counted{}}
 }
 
 // get returns how many tasks matched at most a minute ago, false if that is not known. A query that is new
@@ -126,12 +127,17 @@ func (c *counter) recount(ctx context.Context, e *counted) {
 		c.log.WarnContext(ctx, "tasks of a view cannot be counted", "error", err)
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	before := *e
 	if e.at.IsZero() {
 		close(e.first)
 	}
 	e.at = time.Now()
 	if e.good = err == nil; e.good {
 		e.count = n
+	}
+	another := e.good != before.good || e.count != before.count
+	c.mu.Unlock()
+	if another {
+		c.changed()
 	}
 }

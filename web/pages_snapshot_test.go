@@ -45,7 +45,7 @@ func modelPages() *pages {
 	}
 	m := newModel(c)
 	return &pages{
-		cluster: m, counts: newCounter(m.Count, slog.New(slog.DiscardHandler)), now: func() time.Time { return time.UnixMicro(1e15) }, log: slog.New(slog.DiscardHandler),
+		cluster: m, counts: newCounter(m.Count, func() {}, slog.New(slog.DiscardHandler)), now: func() time.Time { return time.UnixMicro(1e15) }, log: slog.New(slog.DiscardHandler),
 		site: templates.Site{Asset: func(name string) string { return "/" + name }},
 	}
 }

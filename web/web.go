@@ -62,16 +62,17 @@ type Options struct {
 // Handler serves the dashboard. Requests are answered with and without the prefix, so that it works
 // behind http.StripPrefix and proxies that strip. It is safe for concurrent use.
 type Handler struct {
-	prefix string
-	hub    *live.Hub
-	counts *counter
-	root   http.Handler
+	prefix  string
+	hub     *live.Hub
+	counts  *counter
+	changes *changes
+	root    http.Handler
 }
 
 // source joins what live topics read.
 type source struct {
 	*pages
-	Backend
+	*changes
 }
 
 // New validates o and starts nothing.
@@ -92,17 +93,18 @@ func New(o Options) (*Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	changes := newChanges(o.Backend.Changed)
 	p := &pages{
-		cluster: o.Backend, counts: newCounter(o.Backend.Count, o.Logger), version: o.Version, now: o.Now, log: o.Logger,
+		cluster: o.Backend, counts: newCounter(o.Backend.Count, changes.note, o.Logger), version: o.Version, now: o.Now, log: o.Logger,
 		site: templates.Site{Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }},
 	}
 	hub, err := live.New(live.Options{
-		Source: source{p, o.Backend}, MaxSockets: o.MaxSockets, Origins: o.Origins, Logger: o.Logger,
+		Source: source{p, changes}, MaxSockets: o.MaxSockets, Origins: o.Origins, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{prefix: prefix, hub: hub, counts: p.counts}
+	h := &Handler{prefix: prefix, hub: hub, counts: p.counts, changes: changes}
 	h.root, err = h.guard(o, p, h.routes(o, p, assets))
 	if err != nil {
 		return nil, err
@@ -216,6 +218,7 @@ func (h *Handler) Run(ctx context.Context) error {
 	var g errgroup.Group
 	g.Go(func() error { return h.hub.Run(ctx) })
 	g.Go(func() error { return h.counts.run(ctx) })
+	g.Go(func() error { return h.changes.run(ctx) })
 	return g.Wait()
 }
 

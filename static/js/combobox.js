@@ -84,10 +84,10 @@ export function attach(input, prefix) {
   }
 
   const keys = {
-    ArrowDown: () => move(1),
-    ArrowUp: () => move(-1),
-    Escape: () => list.hidden ? false : close(),
-    Tab: () => list.hidden ? false : accept(Math.max(active, 0)),
+    ArrowDown: () => (move(1), true),
+    ArrowUp: () => (move(-1), true),
+    Escape: () => !list.hidden && (close(), true),
+    Tab: () => !list.hidden && (accept(Math.max(active, 0)), true),
     // Enter runs the query. An offer that was gone to is taken over first, and asked on where it is only a field.
     Enter: () => {
       if (active >= 0 && !accept(active)) return true;
@@ -97,7 +97,7 @@ export function attach(input, prefix) {
   };
   input.addEventListener("keydown", (e) => {
     const act = !e.ctrlKey && !e.metaKey && !e.altKey && !e.shiftKey && !e.isComposing && keys[e.key];
-    if (act && act() !== false) e.preventDefault();
+    if (act && act()) e.preventDefault();
   });
   input.addEventListener("input", () => {
     clearTimeout(waiting);

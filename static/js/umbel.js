@@ -418,7 +418,7 @@ document.addEventListener("click", (e) => {
   go(link.href, "push");
 });
 document.addEventListener("keydown", (e) => {
-  const menu = e.key === "Escape" && e.target.closest("[data-menu][open]");
+  const menu = e.key === "Escape" && $("[data-menu][open]");
   if (!menu) return;
   menu.open = false;
   $("summary", menu).focus();
