@@ -2,30 +2,88 @@ package sqlite
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
 )
 
+// pruneEvery is how often Run looks for what is too old.
+const pruneEvery = time.Minute
+
 // Rules returns the rules in force.
 func (d *DB) Rules() store.Rules { return d.rules }
 
-// Today is the moment that ages are measured against.
-func (d *DB) Today(context.Context) (time.Time, error) { return d.now(), nil }
-
-// Prunable says what the rules would remove now.
-func (d *DB) Prunable(context.Context, time.Time) (store.Plan, error) {
-	return store.Plan{}, errors.New("not yet")
+// Today is the moment that Run measures ages against.
+func (d *DB) Today(ctx context.Context) (time.Time, error) {
+	found, err := list[int64](ctx, d.read, `SELECT coalesce(max(updated), 0) FROM tasks`)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read newest task: %w", explain(err))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.days.today(found[0], d.now()), nil
 }
 
-// Prune removes what the rules say.
-func (d *DB) Prune(context.Context, time.Time, func(store.Pruned)) error {
-	return errors.New("not yet")
+// days is how far time has come for certain.
+type days struct {
+	newest int64     // µs, of the newest task so far
+	since  time.Time // when that was first seen, with a monotonic reading, which nobody sets
 }
 
-// retain removes what the rules say until ctx ends.
-func (d *DB) retain(ctx context.Context, _ func(ids []string)) error {
-	<-ctx.Done()
-	return nil
+func (y *days) today(newest int64, now time.Time) time.Time {
+	if newest == 0 {
+		return now // there is nothing to lose
+	}
+	if newest > y.newest {
+		*y = days{newest, time.Now()}
+	}
+	certain := time.UnixMicro(y.newest).Add(time.Since(y.since))
+	if now.After(certain) {
+		return certain
+	}
+	return now
+}
+
+// retain removes what the rules say until ctx ends, half of the time at most.
+func (d *DB) retain(ctx context.Context, removed func(ids []string)) error {
+	ticker := time.NewTicker(pruneEvery)
+	defer ticker.Stop()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
+	for {
+		var tasks, thinned int
+		p := pruner{db: d, done: func(gone store.Pruned) {
+			tasks, thinned = tasks+len(gone.Tasks), thinned+gone.Events
+			if len(gone.Tasks) > 0 {
+				removed(gone.Tasks)
+			}
+		}, rest: func(took time.Duration) {
+			rest.Reset(took)
+			select {
+			case <-ctx.Done():
+			case <-rest.C:
+			}
+		}}
+		var err error
+		if p.now, err = d.Today(ctx); err == nil {
+			err = p.run(ctx)
+		}
+		if tasks+thinned > 0 {
+			d.log.Info("pruned history", "tasks", tasks, "thinned", thinned)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.Warn("history is not pruned", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// Prune removes what the rules say, as fast as it can.
+func (d *DB) Prune(ctx context.Context, now time.Time, done func(store.Pruned)) error {
+	return (&pruner{db: d, now: now, done: done, rest: func(time.Duration) {}}).run(ctx)
 }

@@ -52,10 +52,11 @@ type DB struct {
 
 	unindexed atomic.Int64 // tasks that wait for the text index
 
-	// mu guards what Health says of writes.
+	// mu guards what Health says of writes, and days.
 	mu       sync.Mutex
 	trouble  error
 	failedAt time.Time
+	days     days
 }
 
 var _ store.Store = (*DB)(nil)

@@ -1,0 +1,155 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/state"
+)
+
+// noon is when the last of the tasks here ended.
+func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+// fill writes n succeeded tasks, one a minute until noon, with text that does not compress.
+func fill(t testing.TB, d *sqlite.DB, n int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	c := state.New(state.Options{Track: true})
+	for i := range n {
+		args := make([]byte, 300)
+		for k := range args {
+			args[k] = byte('a' + random.IntN(26))
+		}
+		at := noon().Add(time.Duration(i-n+1) * time.Minute).UnixMicro()
+		e := state.Event{
+			Kind: state.TaskReceived, ID: fmt.Sprintf("task-%06d", i), Hostname: "w@a", PID: 1, Clock: int64(2*i + 1),
+			Micros: at, ReceivedMicros: at, Name: "a", Args: string(args), Present: state.FieldClock | state.FieldName | state.FieldArgs,
+		}
+		c.Apply(&e)
+		e.Kind, e.Clock, e.Present = state.TaskSucceeded, e.Clock+1, state.FieldClock
+		c.Apply(&e)
+		if c.Unsaved() == 1000 || i == n-1 {
+			var b store.Batch
+			for _, u := range c.TakeUnsaved(c.Unsaved()) {
+				b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events})
+			}
+			if _, err := d.Write(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Saved(true, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func keeping(t testing.TB, dir string, o sqlite.Options) *sqlite.DB {
+	t.Helper()
+	o.Dir = dir
+	d, err := sqlite.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, d) })
+	return d
+}
+
+func TestPruningBySizeFreesTheDisk(t *testing.T) {
+	t.Parallel()
+	const most = 2 << 20
+	dir := t.TempDir()
+	d := keeping(t, dir, sqlite.Options{Rules: store.Rules{MaxSize: most}})
+	fill(t, d, 4000)
+	if err := d.Index(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := d.Prunable(t.Context(), noon())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.Used <= most || before.Size.N == 0 || before.Size.N >= 4000 {
+		t.Fatalf("before: %+v, want more than %d bytes and a part of the tasks to go", before, most)
+	}
+	removed, freed := 0, int64(0)
+	err = d.Prune(t.Context(), noon(), func(p store.Pruned) { removed, freed = removed+len(p.Tasks), freed+p.Bytes })
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := d.Prunable(t.Context(), noon())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Used > most || after.Used < most/2 {
+		t.Errorf("bytes in use = %d, want somewhat below %d", after.Used, most)
+	}
+	if after.Tasks != 4000-removed || after.Tasks == 0 || after.Size.N != 0 {
+		t.Errorf("after removing %d: %+v", removed, after)
+	}
+	if diff := float64(before.Size.N) / float64(removed); diff < 0.5 || diff > 2 {
+		t.Errorf("planned to remove %d, removed %d", before.Size.N, removed)
+	}
+	if freed == 0 {
+		t.Error("no space was given back")
+	}
+	if got, want := after.Oldest, noon().Add(-time.Duration(after.Tasks-1)*time.Minute); !got.Equal(want) {
+		t.Errorf("oldest = %v, want %v", got, want)
+	}
+	info, err := os.Stat(filepath.Join(dir, "history.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("removed %d tasks, file %d bytes, %d in use, %+v", removed, info.Size(), after.Used, before)
+}
+
+func TestClockSetForwardRemovesNothing(t *testing.T) {
+	t.Parallel()
+	now := noon()
+	d := keeping(t, sqlite.Memory, sqlite.Options{
+		Rules: store.Rules{Succeeded: time.Hour}, Now: func() time.Time { return now },
+	})
+	fill(t, d, 200)
+	for _, skew := range []time.Duration{0, -24 * time.Hour, 400 * 24 * time.Hour} {
+		now = noon().Add(skew)
+		got, err := d.Today(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := noon().Add(min(skew, 0)); got.Before(want) || got.Sub(want) > time.Minute {
+			t.Errorf("%v off: today = %v, want about %v", skew, got, want)
+		}
+	}
+	p, err := d.Prunable(t.Context(), noon())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.Succeeded, (store.Count{N: 139, Exact: true}); got != want {
+		t.Errorf("too old = %+v, want %+v", got, want)
+	}
+}
+
+func BenchmarkPrune(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		d := keeping(b, b.TempDir(), sqlite.Options{Rules: store.Rules{Succeeded: time.Nanosecond}})
+		fill(b, d, 20_000)
+		if err := d.Index(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		longest, last := time.Duration(0), time.Now()
+		b.StartTimer()
+		err := d.Prune(b.Context(), noon().Add(time.Hour), func(store.Pruned) {
+			longest, last = max(longest, time.Since(last)), time.Now()
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(longest.Milliseconds()), "longest-ms")
+		b.ReportMetric(20_000*float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+	}
+}
