@@ -12,8 +12,8 @@ type source struct {
 	index  string // empty leaves the choice to SQLite
 	where  string
 	args   []any
-	sorted bool // the index yields them by clock
-	ranged bool // the index has their clocks, in another order
+	sorted bool   // the index yields them by clock
+	column string // that the index has before the clock, if it yields them by it
 }
 
 func (s source) from() string {
@@ -40,12 +40,12 @@ func (p *plan) sorted() bool {
 
 // ranged reports whether all sources are ranges.
 func (p *plan) ranged() bool {
-	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.ranged })
+	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return s.column == "" })
 }
 
 // indexed reports whether indexes alone tell which rows it finds, and their clocks.
 func (p *plan) indexed() bool {
-	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted && !s.ranged })
+	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted && s.column == "" })
 }
 
 // maxStreams is how many ordered sources one statement merges.
@@ -227,9 +227,11 @@ func (c *compiler) rangeSources(t query.Term) []source {
 	sources := make([]source, len(t.Values))
 	for i, v := range t.Values {
 		in := c.rangeCondition(column, []query.Value{v})
-		sources[i] = source{
-			index: "tasks_by_" + column, where: in.sql, args: in.args,
-			sorted: t.Field == query.Clock, ranged: t.Field != query.Clock,
+		sources[i] = source{index: "tasks_by_" + column, where: in.sql, args: in.args}
+		if t.Field == query.Clock {
+			sources[i].sorted = true
+		} else {
+			sources[i].column = column
 		}
 	}
 	return sources

@@ -2,11 +2,16 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 )
 
-// scanStep is how many rows a scan yields at least, since the next ones take another scan.
-const scanStep = 1_000
+// scanStep is how many rows a scan yields at least, since the next ones take another scan; most of them, where some
+// are not matches.
+const (
+	scanStep = 1_000
+	scanMost = 4_000
+)
 
 // scanned yields the first rows, in the order of stamps, that sources find in indexes of another order.
 type scanned struct {
@@ -15,6 +20,7 @@ type scanned struct {
 	sources []source
 	within  condition // that indexes check
 	check   condition
+	size    int // rows of the sources
 
 	started   bool
 	inclusive bool // rows with the clock of at have not been yielded
@@ -25,8 +31,19 @@ type scanned struct {
 func (s *scanned) place() (key, int) { return s.at, s.looked }
 func (s *scanned) rest() condition   { return s.check }
 
+func (s *scanned) total(ctx context.Context, most int) (int, bool, error) {
+	if s.check.sql != always.sql {
+		return 0, false, nil
+	}
+	return countMerged(ctx, s.q, s.sources, s.within, most)
+}
+
 func (s *scanned) next(ctx context.Context, want int) ([]row, bool, error) {
-	for limit := max(want, scanStep); ; limit *= 4 {
+	step := scanStep
+	if s.check.sql != always.sql {
+		step = scanMost
+	}
+	for limit := max(want, step); ; limit *= 4 {
 		rows, err := s.read(ctx, limit+1)
 		if err != nil {
 			return nil, false, err
@@ -44,30 +61,63 @@ func (s *scanned) next(ctx context.Context, want int) ([]row, bool, error) {
 		if len(rows) > 0 {
 			s.at, s.inclusive, s.started = s.o.last(rows[len(rows)-1].key), false, true
 		}
-		s.looked += len(rows)
+		s.looked += len(rows) + s.size/10 // an index is quicker to look at
 		return unique(rows), more, nil
 	}
 }
 
 func (s *scanned) read(ctx context.Context, limit int) ([]row, error) {
-	where := s.within
+	in := []condition{s.within}
 	if s.started {
-		from := condition{"clock" + s.o.than(s.inclusive) + "?", []any{s.at.clock}, true}
-		where = join("AND", []condition{from, where})
+		in = append(in, condition{"clock" + s.o.than(s.inclusive) + "?", []any{s.at.clock}, true})
+	}
+	where := join("AND", in)
+	last, found, err := s.sample(ctx, where, limit)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		where = join("AND", append(in, s.o.until(last)))
 	}
 	text, args := merged(s.sources, "task, 0 AS value, clock", where, s.o.by("value", "clock"))
-	found, err := s.q.QueryContext(ctx, text+" LIMIT ?", append(args, limit)...)
+	selected, err := s.q.QueryContext(ctx, text+" LIMIT ?", append(args, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("scan tasks: %w", err)
 	}
 	var rows []row
-	err = scan(found, func() error {
+	err = scan(selected, func() error {
 		var r row
-		err := found.Scan(&r.task, &r.value, &r.clock)
+		err := selected.Scan(&r.task, &r.value, &r.clock)
 		rows = append(rows, r)
 		return err
 	})
 	return rows, wrap("scan tasks", err)
+}
+
+// sample returns a key that so many rows do not come after, false if it finds none. Times rise with clocks, so that those
+// at one end of a range tell about where the first ones are, and SQLite need not sort most of the others.
+func (s *scanned) sample(ctx context.Context, where condition, n int) (k key, found bool, err error) {
+	first := s.sources[0]
+	if first.column == "" || s.within.sql != always.sql {
+		return key{}, false, nil
+	}
+	extreme, direction := "max", " ASC"
+	if s.o.descending {
+		extreme, direction = "min", " DESC"
+	}
+	text, args := merged([]source{first}, "clock", where, " ORDER BY "+first.column+direction+" LIMIT ?")
+	rows, err := s.q.QueryContext(ctx, "SELECT "+extreme+"(clock), count(*) FROM ("+text+")", append(args, n)...)
+	if err != nil {
+		return key{}, false, fmt.Errorf("sample range: %w", err)
+	}
+	err = scan(rows, func() error {
+		var end sql.NullInt64
+		var sampled int
+		err := rows.Scan(&end, &sampled)
+		k.clock, found = end.Int64, sampled == n
+		return err
+	})
+	return k, found, wrap("sample range", err)
 }
 
 // unique returns rows without those that more than one source found.

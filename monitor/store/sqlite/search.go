@@ -245,9 +245,9 @@ func (s *search) scan(ctx context.Context, plans []plan, best *plan, compiled []
 		s.walk([]plan{*best}, best, nil, compiled)
 		return nil
 	}
-	scan := &scanned{q: s.q, o: s.o, sources: best.sources, within: always, check: rest(compiled, best)}
+	scan := &scanned{q: s.q, o: s.o, sources: best.sources, size: best.size, within: always, check: rest(compiled, best)}
 	if other != nil {
-		scan.sources, scan.within, scan.check = other.sources, within(best), rest(compiled, best, other)
+		scan.sources, scan.size, scan.within, scan.check = other.sources, other.size, within(best), rest(compiled, best, other)
 	}
 	if s.r.From != nil {
 		scan.at, scan.inclusive, scan.started = s.o.keyOf(*s.r.From), true, true

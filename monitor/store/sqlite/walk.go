@@ -23,6 +23,8 @@ type producer interface {
 	place() (k key, looked int)
 	// rest is what is left to check of the rows.
 	rest() condition
+	// total returns how many rows there are, up to most, false if that takes to look at each of them.
+	total(ctx context.Context, most int) (n int, ok bool, err error)
 }
 
 // gathered yields rows that were all gathered at once.
@@ -50,6 +52,10 @@ func (g *gathered) next(_ context.Context, want int) ([]row, bool, error) {
 
 func (g *gathered) place() (key, int) { return g.at, g.looked }
 func (g *gathered) rest() condition   { return g.check }
+
+func (g *gathered) total(context.Context, int) (int, bool, error) {
+	return len(g.rows), g.check.sql == always.sql, nil
+}
 
 // gather reads all rows of a plan, from a key on if there is one.
 func gather(ctx context.Context, q queryer, o order, p *plan, from *key) ([]row, error) {
@@ -112,6 +118,13 @@ type walk struct {
 
 func (w *walk) place() (key, int) { return w.at, w.looked }
 func (w *walk) rest() condition   { return always }
+
+func (w *walk) total(ctx context.Context, most int) (int, bool, error) {
+	if w.check.sql != always.sql {
+		return 0, false, nil
+	}
+	return countMerged(ctx, w.q, w.sources, always, most)
+}
 
 func (w *walk) next(ctx context.Context, want int) ([]row, bool, error) {
 	if w.check.sql == always.sql {
