@@ -213,10 +213,15 @@ func (m *Monitor) tick(ctx context.Context) error {
 
 func (m *Monitor) expire() {
 	now := m.now()
+	m.linkMu.Lock()
+	connected := m.link.Connected
+	m.linkMu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rates.advance(now)
-	m.minutes.Watch(now)
+	if connected {
+		m.minutes.Watch(now)
+	}
 	if m.cluster.Expire(now.UnixMicro()) || m.rates.moving() {
 		m.notify()
 	}
