@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+)
+
+// pruneCmd removes old history while no server does.
+type pruneCmd struct {
+	dirFlag   `embed:""`
+	keepFlags `embed:""`
+	DryRun    bool `env:"UMBEL_DRY_RUN" help:"Only say what would go. Works beside a running server."`
+}
+
+// Run removes what the rules say, or tells what that would be.
+func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
+	dir, err := c.dir()
+	if err != nil {
+		return err
+	}
+	if dir == sqlite.Memory {
+		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be pruned")}
+	}
+	// Reading comes first in any case: it makes no history where there is none.
+	o := sqlite.Options{Dir: dir, ReadOnly: true, Rules: c.rules(), Logger: log}
+	history, err := sqlite.Open(ctx, o)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
+	}
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return errors.Join(c.plan(ctx, s.out, history, time.Now()), history.Close())
+	}
+	if err := history.Close(); err != nil {
+		return err
+	}
+	o.ReadOnly = false
+	history, err = sqlite.Open(ctx, o)
+	if errors.Is(err, store.ErrLocked) {
+		return fmt.Errorf("%w. A running server prunes by itself; --dry-run says what it will remove", err)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.prune(ctx, s, history, time.Now()), history.Close())
+}
+
+// plan prints what would go.
+func (c *pruneCmd) plan(ctx context.Context, w io.Writer, history store.Store, now time.Time) error {
+	p, err := history.Prunable(ctx, now)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "tasks kept            %d\noldest ended          %s\nbytes in use          %s\n\n"+
+		"succeeded, too old    %s\nfailed, too old       %s\nto be thinned         %s\nover --max-db-size    %s\n"+
+		"would free            about %s\n",
+		p.Tasks, moment(p.Oldest), inUnits(p.Used),
+		atLeast(p.Succeeded), atLeast(p.Failed), atLeast(p.Events), about(p.Size), inUnits(p.Bytes))
+	return err
+}
+
+// prune removes what is too old, and says each second how far it is.
+func (c *pruneCmd) prune(ctx context.Context, s streams, history store.Store, now time.Time) error {
+	var tasks, thinned int
+	var freed int64
+	told := time.Now()
+	err := history.Prune(ctx, now, func(p store.Pruned) {
+		tasks, thinned, freed = tasks+len(p.Tasks), thinned+p.Events, freed+p.Bytes
+		if time.Since(told) > time.Second {
+			told = time.Now()
+			_, _ = fmt.Fprintf(s.err, "removed %d tasks, thinned %d, freed %s so far\n", tasks, thinned, inUnits(freed))
+		}
+	})
+	if _, out := fmt.Fprintf(s.out, "removed %d tasks, thinned %d, freed %s\n", tasks, thinned, inUnits(freed)); err == nil {
+		err = out
+	}
+	return err
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "none"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func atLeast(c store.Count) string {
+	if c.Exact {
+		return fmt.Sprint(c.N)
+	}
+	return fmt.Sprintf("more than %d", c.N)
+}
+
+func about(c store.Count) string {
+	if c.Exact {
+		return fmt.Sprint(c.N)
+	}
+	return fmt.Sprintf("about %d", c.N)
+}
+
+// inUnits writes a size in the units that flags take.
+func inUnits(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	default:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+}
