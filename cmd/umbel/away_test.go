@@ -49,61 +49,6 @@ func TestEndToEndEventsPublishedWhileAwayArriveLater(t *testing.T) {
 	complete(t, d, bodies)
 }
 
-// TestEndToEndKilledWhileReading kills Umbel at work. What it had acknowledged was in its memory and is gone with
-// it; everything else must reach the next one, once.
-func TestEndToEndKilledWhileReading(t *testing.T) {
-	t.Parallel()
-	const queue = "umbel-killed"
-	broker := vhost(t)
-	b := newBus(t, broker)
-	serve := func() *dashboard {
-		d := start(t, nil, "serve", "--broker-url", broker, "--queue", queue)
-		d.connected(t)
-		return d
-	}
-	d := serve()
-	bodies := simulate.Typical(48_000, 1)
-	before, after := bodies[:24_000], bodies[24_000:]
-	for i, body := range before {
-		if err := b.publish(t.Context(), routingKey(t, body), body); err != nil {
-			t.Fatalf("publish: %v", err)
-		}
-		if i == len(before)/2 {
-			d.end(t, syscall.SIGKILL)
-		}
-	}
-	b.publishAll(t, after)
-	left := 0
-	eventually(t, patience, func() error {
-		messages, consumers := b.depth(t, queue)
-		if left = messages; consumers > 0 {
-			return errors.New("the broker still serves the killed process")
-		}
-		return nil
-	})
-	t.Logf("%d of %d messages were acknowledged before the kill", len(bodies)-left, len(before))
-	if left < len(after)+len(before)/2-1 {
-		t.Errorf("%d messages are left, want all that came after the kill", left)
-	}
-	d = serve()
-	d.folded(t, left)
-	missing := map[string]bool{}
-	for _, body := range after {
-		missing[eventOf(t, body).UUID] = true
-	}
-	for _, got := range d.tasks(t) {
-		if len(got.Executions) != 1 || got.Redelivered {
-			t.Errorf("task is %+v, want it run once", got)
-		}
-		if got.State == "SUCCESS" && got.ReceivedAt != nil {
-			delete(missing, got.ID)
-		}
-	}
-	if len(missing) > 0 {
-		t.Errorf("%d tasks that ran after the kill are missing or incomplete", len(missing))
-	}
-}
-
 func TestBrokerAwayAtStart(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
