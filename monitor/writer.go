@@ -197,7 +197,7 @@ func (w *writer) take(final bool) *job {
 		return w.failed
 	}
 	j := &job{mark: w.done + w.m.cluster.Unsaved(), events: w.m.events}
-	for _, u := range w.m.cluster.TakeUnsaved(w.chunk) {
+	for _, u := range w.m.cluster.TakeUnsaved(w.share()) {
 		j.batch.Tasks = append(j.batch.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored})
 	}
 	j.intake = w.m.intake.take()
@@ -210,6 +210,14 @@ func (w *writer) take(final bool) *job {
 		return nil
 	}
 	return j
+}
+
+// share is how many tasks to save: few in a burst, until so many wait that lists would not look at all of them.
+func (w *writer) share() int {
+	if w.m.intake.events >= writeMuch && w.m.cluster.Unsaved() < maxFresh {
+		return min(w.chunk, minChunk)
+	}
+	return w.chunk
 }
 
 // empty reports whether the store has nothing to do for a job.
