@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"math"
 	"strings"
+	"testing"
 
 	"github.com/umbelhq/umbel/monitor/store"
 )
@@ -17,6 +18,16 @@ func (d *DB) Index(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// Indexed returns how many tasks have their text in the index.
+func (d *DB) Indexed(t *testing.T) int {
+	t.Helper()
+	found, err := list[int](t.Context(), d.read, `SELECT count(*) FROM texts`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found[0]
 }
 
 // Hurry gives searches so narrow limits that small histories are walked in windows and searched in parts.

@@ -28,9 +28,13 @@ func defaultLimits() limits {
 	return limits{gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000}
 }
 
+// maxPage is how many tasks a page has at most.
+const maxPage = 500
+
 // Tasks returns a page of the tasks that match.
 func (d *DB) Tasks(ctx context.Context, r store.Request) (store.Page, error) {
 	var page store.Page
+	r.Limit = min(max(r.Limit, 1), maxPage)
 	err := d.snapshot(ctx, func(q queryer) error {
 		s, err := newSearch(ctx, q, r, d.limits, d.limits.walk)
 		if err == nil {
@@ -133,7 +137,7 @@ func newSearch(ctx context.Context, q queryer, r store.Request, l limits, most i
 	if err != nil {
 		return nil, err
 	}
-	best, err := s.fewest(ctx, plans)
+	best, err := s.fewest(ctx, plans, compiled)
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +165,14 @@ func rest(compiled []condition, plans ...*plan) condition {
 }
 
 // fewest returns the plan that finds fewest rows, nil if all find many.
-func (s *search) fewest(ctx context.Context, plans []plan) (best *plan, err error) {
+func (s *search) fewest(ctx context.Context, plans []plan, compiled []condition) (best *plan, err error) {
 	fewest := s.limits.scan + 1
 	for i := range plans {
-		p := &plans[i]
-		if err := s.measure(ctx, p, fewest); err != nil {
+		p, most := &plans[i], fewest
+		if s.o.column == "" && p.sorted() && rest(compiled, p).sql == always.sql {
+			most = min(most, s.limits.gather+2) // it is walked in any case
+		}
+		if err := s.measure(ctx, p, most); err != nil {
 			return nil, err
 		}
 		if p.size < fewest {

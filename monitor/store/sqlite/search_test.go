@@ -1,10 +1,17 @@
 package sqlite_test
 
 import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/monitor/store/storetest"
@@ -51,6 +58,136 @@ func history(t *testing.T, dir string) *sqlite.DB {
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	return d
+}
+
+// TestHostileQueries asks what no visitor would. Every answer is the one of query.Match.
+func TestHostileQueries(t *testing.T) {
+	t.Parallel()
+	d := history(t, t.TempDir())
+	tasks := storetest.Fill(t, d, 1, 50)
+	if err := d.Index(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{
+		"", "\"", `"""" AND NEAR(`, "a\x00b", "\x00", "\xff\xfe\xfd", "%_\\", "*", "***", "a*b*c*d*e*", "') OR 1=1 --",
+		strings.Repeat("ab", 5000), strings.Repeat("*x", 1000), "\U0010FFFF\U0010FFFF\U0010FFFF", "ſſſ", "İİİ",
+	}
+	for _, f := range append(query.Fields(), query.Any) {
+		for i, text := range texts {
+			for _, match := range []query.Match{query.Exact, query.Pattern, query.Contains, query.Range} {
+				value := query.Value{
+					Match: match, Text: text, Min: query.Bound{Set: i%2 == 0, N: math.MinInt64}, Max: query.Bound{Set: i%3 == 0, N: math.MaxInt64},
+				}
+				q := query.New(query.Not{X: query.And{query.Term{Field: f, Values: []query.Value{value}}}})
+				page, err := d.Tasks(t.Context(), store.Request{Query: q, Limit: 500})
+				if err != nil {
+					t.Fatalf("%s %d %q: %v", f, match, text, err)
+				}
+				want := 0
+				for i := range tasks {
+					if q.Match(&tasks[i], time.Time{}) {
+						want++
+					}
+				}
+				if got := len(page.Tasks); got != want {
+					t.Errorf("not %s %d %q: %d tasks, want %d", f, match, text, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestHostileRequests(t *testing.T) {
+	t.Parallel()
+	d := history(t, t.TempDir())
+	storetest.Fill(t, d, 1, 50)
+	extremes := []int64{math.MinInt64, -1, 0, math.MaxInt64}
+	for _, field := range []query.Field{0, query.Any, query.Name, query.Args, query.Run, query.Clock, 200} {
+		for _, n := range extremes {
+			for _, newer := range []bool{false, true} {
+				_, err := d.Tasks(t.Context(), store.Request{
+					Sort: query.Sort{Field: field}, Limit: int(n), Newer: newer,
+					From: &state.Position{Stamp: clock.Stamp{Clock: n, Micros: n, Origin: "\x00"}, Value: n, ID: "\xff"},
+				})
+				if err != nil {
+					t.Errorf("page by %d from %d: %v", field, n, err)
+				}
+			}
+		}
+	}
+	many := query.Or{}
+	for i := range 100 {
+		many = append(many, query.And{
+			query.Equal(query.Name, fmt.Sprint(i)), query.Not{X: query.Equal(query.Args, fmt.Sprint("text ", i))}, query.Between(query.Run, int64(i), int64(i+1)),
+		})
+	}
+	if _, err := d.Tasks(t.Context(), store.Request{Query: query.New(many), Limit: 10}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	d := history(t, t.TempDir())
+	tasks := storetest.Fill(t, d, 1, 100)
+	for _, c := range []struct {
+		field query.Field
+		value func(*state.Task) *string
+	}{
+		{query.Name, func(t *state.Task) *string { return t.Name }},
+		{query.Worker, func(t *state.Task) *string { return t.Worker }},
+		{query.Queue, func(t *state.Task) *string { return t.Queue }},
+		{query.State, func(t *state.Task) *string { return new(string(t.State)) }},
+	} {
+		for _, part := range []string{"", "SHOP", "a", "nothing"} {
+			want := []string{}
+			for i := range tasks {
+				if v := c.value(&tasks[i]); v != nil && strings.Contains(strings.ToLower(*v), strings.ToLower(part)) {
+					want = append(want, *v)
+				}
+			}
+			slices.Sort(want)
+			want = slices.Compact(want)
+			got, err := d.Values(t.Context(), c.field, part, 100)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("values of %s with %q (-want +got): %s %v", c.field, part, diff, err)
+			}
+			if got, err := d.Values(t.Context(), c.field, part, 1); err != nil || len(got) != min(1, len(want)) {
+				t.Errorf("one value of %s with %q = %q, %v", c.field, part, got, err)
+			}
+		}
+	}
+	if got, err := d.Values(t.Context(), query.Run, "", 5); len(got) != 0 || err != nil {
+		t.Errorf("values of run = %q, %v", got, err)
+	}
+}
+
+// TestTextIsIndexedWhileTheStoreRuns finds texts before and after they are indexed, and after they have changed.
+func TestTextIsIndexedWhileTheStoreRuns(t *testing.T) {
+	t.Parallel()
+	d := history(t, t.TempDir())
+	storetest.Fill(t, d, 1, 200)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- d.Run(ctx, func([]string) {}) }()
+	finished := store.Request{Query: query.New(query.Equal(query.Is, query.IsFinished)), Limit: 500}
+	page, err := d.Tasks(t.Context(), finished)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patience, tick := time.After(30*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for d.Indexed(t) < len(page.Tasks) {
+		select {
+		case <-tick.C:
+		case <-patience:
+			t.Fatalf("%d texts indexed, want %d", d.Indexed(t), len(page.Tasks))
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestEveryFieldHasAnIndex explains a query for each field. None may look at all tasks, whether what it finds is
