@@ -45,11 +45,11 @@ func (c trial) count(cells ...store.Minute) {
 	c.write(store.Batch{Checkpoint: &store.Checkpoint{Minutes: cells}})
 }
 
-// counted reads the cells of a span from a minute to before another.
-func (c trial) counted(span time.Duration, from, to int64, names ...string) []store.Minute {
+// counted reads the cells of a span from the first minute of the day to before another.
+func (c trial) counted(span time.Duration, to int64, names ...string) []store.Minute {
 	c.Helper()
 	var cells []store.Minute
-	r := store.MinuteRange{From: time.Unix(60*from, 0), To: time.Unix(60*to, 0), Span: span, Names: names, Histograms: true}
+	r := store.MinuteRange{From: time.Unix(60*day, 0), To: time.Unix(60*to, 0), Span: span, Names: names, Histograms: true}
 	if err := c.Minutes(c.Context(), r, func(m store.Minute) error {
 		m.Wait, m.Run = slices.Clone(m.Wait), slices.Clone(m.Run)
 		cells = append(cells, m)
@@ -72,7 +72,7 @@ func minutesAreAddedUp(c trial) {
 	c.count(store.Minute{At: day, Name: "charge", Worker: "celery@a", Queue: "billing", Failed: 5, Run: durations(3000)})
 	want := charged(day)
 	want.Failed, want.Run = 7, durations(1000, 2000, 3000)
-	c.same("minutes", c.counted(time.Minute, day, day+2), want, store.Minute{At: day + 1})
+	c.same("minutes", c.counted(time.Minute, day+2), want, store.Minute{At: day + 1})
 }
 
 func minutesAreAddedUpToLongerSpans(c trial) {
@@ -87,9 +87,9 @@ func minutesAreAddedUpToLongerSpans(c trial) {
 		m.Wait, m.Run = durations(wait...), durations(run...)
 		return m
 	}
-	c.same("ten minutes", c.counted(10*time.Minute, day, day+120), sum(day, 2), sum(day+10, 1), sum(day+50, 1), sum(day+60, 1))
-	c.same("hours", c.counted(time.Hour, day, day+120), sum(day, 4), sum(day+60, 1))
-	c.same("days", c.counted(24*time.Hour, day, day+120), sum(day, 5))
+	c.same("ten minutes", c.counted(10*time.Minute, day+120), sum(day, 2), sum(day+10, 1), sum(day+50, 1), sum(day+60, 1))
+	c.same("hours", c.counted(time.Hour, day+120), sum(day, 4), sum(day+60, 1))
+	c.same("days", c.counted(24*time.Hour, day+120), sum(day, 5))
 }
 
 func minutesAreSelected(c trial) {
@@ -97,11 +97,11 @@ func minutesAreSelected(c trial) {
 	other.Name, other.Worker, other.Queue = "mail", "celery@b", ""
 	watched := store.Minute{At: day}
 	c.count(charged(day-1), charged(day), other, watched, charged(day+1))
-	c.same("one minute", c.counted(time.Minute, day, day+1), watched, charged(day), other)
-	c.same("of one name", c.counted(time.Minute, day, day+1, "mail"), watched, other)
-	c.same("of two names", c.counted(time.Minute, day, day+1, "mail", "charge"), watched, charged(day), other)
-	c.same("of a name that nothing has", c.counted(time.Minute, day, day+1, "nope"), watched)
-	c.same("of no time", c.counted(time.Minute, day, day))
+	c.same("one minute", c.counted(time.Minute, day+1), watched, charged(day), other)
+	c.same("of one name", c.counted(time.Minute, day+1, "mail"), watched, other)
+	c.same("of two names", c.counted(time.Minute, day+1, "mail", "charge"), watched, charged(day), other)
+	c.same("of a name that nothing has", c.counted(time.Minute, day+1, "nope"), watched)
+	c.same("of no time", c.counted(time.Minute, day))
 
 	r := store.MinuteRange{
 		From: time.Unix(60*day-1, 0), To: time.Unix(60*day+1, 0), Span: time.Minute,
@@ -123,7 +123,7 @@ func aFailedBatchCountsNothing(c trial) {
 	if _, err := c.Write(c.Context(), b); err == nil {
 		c.Fatal("a batch with a broken histogram was written")
 	}
-	c.same("minutes", c.counted(time.Minute, day, day+1), charged(day))
+	c.same("minutes", c.counted(time.Minute, day+1), charged(day))
 }
 
 func histogramsAreLeftOut(c trial) {
@@ -144,5 +144,5 @@ func countsOutliveAClose(c trial) {
 	c.count(store.Minute{At: day, Name: "charge", Worker: "celery@a", Queue: "billing", Failed: 1})
 	want := charged(day)
 	want.Failed = 3
-	c.same("minutes", c.counted(time.Minute, day, day+1), want)
+	c.same("minutes", c.counted(time.Minute, day+1), want)
 }
