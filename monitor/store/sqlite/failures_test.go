@@ -17,6 +17,18 @@ import (
 // failingAt is when the first of the tasks that fail was received.
 var failingAt = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
+// openUntilEnd opens the history in a directory and closes it when the test ends.
+func openUntilEnd(t testing.TB, dir string) *sqlite.DB {
+	t.Helper()
+	d := open(t, dir)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
 // writeFailing writes tasks that fail, one a millisecond: those of the numbers from ≤ i < to. what names a task
 // and its exception.
 func writeFailing(t testing.TB, d *sqlite.DB, from, to int, what func(i int) (name, exception string)) {
@@ -68,8 +80,7 @@ func word(i int) string {
 
 func TestFailuresBeyondTheMostGoToOneGroupAName(t *testing.T) {
 	t.Parallel()
-	d := open(t, sqlite.Memory)
-	defer d.Close()
+	d := openUntilEnd(t, sqlite.Memory)
 	const more = 30
 	names := []string{"shop.add", "shop.sub"}
 	writeFailing(t, d, 0, store.MaxFailureGroups+more, func(i int) (string, string) {
@@ -105,8 +116,7 @@ func TestFailuresBeyondTheMostGoToOneGroupAName(t *testing.T) {
 
 func TestFailuresAreCountedUpToABound(t *testing.T) {
 	t.Parallel()
-	d := open(t, sqlite.Memory)
-	defer d.Close()
+	d := openUntilEnd(t, sqlite.Memory)
 	for more, exact := range []bool{true, false} {
 		const most = store.MaxFailureCount
 		writeFailing(t, d, more*most, most+more, func(int) (string, string) { return "shop.add", "ValueError()" })
@@ -123,8 +133,7 @@ func TestFailuresAreCountedUpToABound(t *testing.T) {
 
 func TestGroupsWithoutTasksAreForgotten(t *testing.T) {
 	t.Parallel()
-	d := open(t, t.TempDir())
-	defer d.Close()
+	d := openUntilEnd(t, t.TempDir())
 	names := []string{"kept", "fixed", "fixed.long.ago", "over"}
 	exception := func(i int) (string, string) { return names[i], "ValueError()" }
 	writeFailing(t, d, 0, len(names), exception)
@@ -162,8 +171,7 @@ func TestGroupsWithoutTasksAreForgotten(t *testing.T) {
 // BenchmarkFailures asks a history of 300,000 failed tasks for the page of failures and the panel of the overview.
 // Half of the tasks are in one group, the others in 10,000.
 func BenchmarkFailures(b *testing.B) {
-	d := open(b, b.TempDir())
-	b.Cleanup(func() { _ = d.Close() })
+	d := openUntilEnd(b, b.TempDir())
 	writeFailing(b, d, 0, 300_000, func(i int) (string, string) {
 		if i%2 == 0 {
 			return "shop.add", "ValueError()"
