@@ -106,8 +106,9 @@ func (e *HistoryError) Error() string { return e.err.Error() }
 func (e *HistoryError) Unwrap() error { return e.err }
 
 func assemble(o Options, broker transport.Broker, history *sqlite.DB) (*Umbel, error) {
+	limits := state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText}
 	m, err := monitor.New(monitor.Options{
-		Broker: broker, Store: history, State: state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText},
+		Broker: broker, Store: history, State: limits,
 		EnableEvents: !o.LeaveEventsOff, Logger: o.Logger,
 	})
 	if err != nil {
@@ -115,6 +116,7 @@ func assemble(o Options, broker transport.Broker, history *sqlite.DB) (*Umbel, e
 	}
 	w, err := web.New(web.Options{
 		Backend: m, Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
+		Limits: limits,
 	})
 	if err != nil {
 		return nil, err

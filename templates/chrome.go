@@ -9,6 +9,7 @@ const (
 	SectionTasks    Section = "tasks"
 	SectionFailures Section = "failures"
 	SectionWorkers  Section = "workers"
+	SectionSettings Section = "settings"
 )
 
 // Chrome is what surrounds the content of every page.
@@ -21,6 +22,17 @@ type Chrome struct {
 	Path    string  // address of the page, to come back to after changing the theme
 	Version string
 	Broker  Broker
+	Trouble Trouble
+}
+
+// Trouble is what keeps history from being written, zero if nothing does. Times are µs since 1970, 0 if
+// unknown.
+type Trouble struct {
+	Error     string
+	Since     int64
+	NextTryAt int64
+	Waiting   int  // events that are not on disk yet
+	Full      bool // so many that no more are received
 }
 
 // Broker is the state of the connection that events come from. Times are µs since 1970, 0 if
@@ -39,6 +51,7 @@ type Broker struct {
 func (c Chrome) Regions() []Region {
 	return []Region{
 		{ID: "banner", Body: banner(c.Site, c.Broker)},
+		{ID: "trouble", Body: trouble(c.Site, c.Trouble)},
 		{ID: "broker", Body: brokerMark(c.Site, c.Broker)},
 	}
 }
@@ -57,6 +70,7 @@ func (c Chrome) entries() []entry {
 		{SectionTasks, "list-checks", "Tasks", string(c.tasks())},
 		{SectionFailures, "bug", "Failures", string(c.failures())},
 		{SectionWorkers, "server", "Workers", string(c.workers())},
+		{SectionSettings, "settings", "Settings", string(c.settings())},
 	}
 }
 

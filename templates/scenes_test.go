@@ -51,6 +51,9 @@ func scenes() map[string]scene {
 		"views":             {chrome(templates.SectionTasks, ""), savedViews()},
 		"views-none":        {chrome(templates.SectionTasks, ""), templates.Views{}},
 		"view-delete":       {chrome(templates.SectionTasks, ""), templates.DeleteView{View: savedViews().Views[1]}},
+		"settings":          {chrome(templates.SectionSettings, "settings"), settings()},
+		"settings-memory":   {chrome(templates.SectionSettings, "settings"), templates.Settings{Location: ":memory:", Plan: &templates.Plan{}}},
+		"settings-broken":   {troubled(down(chrome(templates.SectionSettings, "settings"))), settingsBroken()},
 		"not-found": {chrome("", ""), templates.Problem{
 			Title: "Unknown worker", Message: "No event of worker x has been seen.",
 			Back: "/ops/workers", BackText: "All workers",

@@ -42,6 +42,8 @@ func (s Site) workers() templ.SafeURL { return templ.SafeURL(s.Prefix + "/worker
 
 func (s Site) tasks() templ.SafeURL { return templ.SafeURL(s.Prefix + "/tasks") }
 
+func (s Site) settings() templ.SafeURL { return templ.SafeURL(s.Prefix + "/settings") }
+
 func (s Site) theme() templ.SafeURL { return templ.SafeURL(s.Prefix + "/theme") }
 
 // TaskPath is the address of a task's page, below the prefix.

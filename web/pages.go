@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
 	"github.com/umbelhq/umbel/web/query"
@@ -29,6 +30,8 @@ type pages struct {
 	counts  *counter
 	site    templates.Site
 	version string
+	limits  state.Options
+	planner planner
 	now     func() time.Time
 	log     *slog.Logger
 }
@@ -56,6 +59,8 @@ func (p *pages) page(ctx context.Context, topic string) (page, error) {
 		return p.overviewPage(ctx), nil
 	case "workers":
 		return p.workersPage(), nil
+	case "settings":
+		return p.settingsPage(ctx), nil
 	}
 	if raw, ok := strings.CutPrefix(topic, "tasks"); ok {
 		v, err := url.ParseQuery(strings.TrimPrefix(raw, "?"))
@@ -95,7 +100,7 @@ func (p *pages) Snapshot(topic string) (live.Snapshot, error) {
 		return live.Snapshot{}, err
 	}
 	s := live.Snapshot{Version: pg.version}
-	chrome := templates.Chrome{Site: p.site, Broker: broker(p.cluster.Health().Broker)}
+	chrome := templates.Chrome{Site: p.site, Broker: broker(p.cluster.Health().Broker), Trouble: p.trouble()}
 	s.Regions, err = fragments(append(chrome.Regions(), pg.view.Regions(p.site)...))
 	if err != nil {
 		return live.Snapshot{}, err
@@ -247,6 +252,7 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, pg page
 		Path:    p.site.Prefix + pg.address,
 		Version: p.version,
 		Broker:  broker(p.cluster.Health().Broker),
+		Trouble: p.trouble(),
 	}))
 	if err != nil {
 		p.log.ErrorContext(r.Context(), "render page", "title", pg.title, "error", err)

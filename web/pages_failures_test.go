@@ -171,7 +171,7 @@ func TestFailuresThatAreNotThere(t *testing.T) {
 // unreadable is a backend whose store cannot be read.
 type unreadable struct{ *stillLife }
 
-func (unreadable) Store() store.Store { return unreadableStore{} }
+func (b unreadable) Store() store.Store { return unreadableStore{b.stillLife.Store()} }
 
 type unreadableStore struct{ store.Store }
 

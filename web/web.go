@@ -43,8 +43,9 @@ type Backend interface {
 // Options of a Handler. Backend is required.
 type Options struct {
 	Backend Backend
-	Prefix  string // path that every link begins with, such as /ops/celery; empty for the root
-	Version string // shown on the pages and in the API
+	Prefix  string        // path that every link begins with, such as /ops/celery; empty for the root
+	Version string        // shown on the pages and in the API
+	Limits  state.Options // what the backend holds in memory at most, shown on the Settings page
 
 	// Hosts are the names by which requests may call this server, without port. Others are refused with
 	// 421, which keeps foreign pages from reading a dashboard on loopback through a name of their own
@@ -95,7 +96,7 @@ func New(o Options) (*Handler, error) {
 	}
 	changes := newChanges(o.Backend.Changed)
 	p := &pages{
-		cluster: o.Backend, counts: newCounter(o.Backend.Count, changes.note, o.Logger), version: o.Version, now: o.Now, log: o.Logger,
+		cluster: o.Backend, counts: newCounter(o.Backend.Count, changes.note, o.Logger), version: o.Version, limits: o.Limits, now: o.Now, log: o.Logger,
 		site: templates.Site{Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }},
 	}
 	hub, err := live.New(live.Options{
@@ -141,6 +142,7 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Get("/views/*", wildcard("id", p.confirmDelete))
 		r.Post("/views/*", wildcard("id", p.changeView))
 		r.Get("/workers", p.workers)
+		r.Get("/settings", p.settings)
 		r.Get("/workers/*", wildcard("name", p.worker))
 		r.Get("/failures", p.failures)
 		r.Get("/failures/{id}", p.failure)

@@ -358,7 +358,7 @@ async function swap(url, settleAll) {
   if (!next) throw new Error(`no page at ${url}`);
   live.heard = Date.now();
   document.title = page.title;
-  for (const part of ["#banner", "#broker", ".top .search", ".top .theme"]) {
+  for (const part of ["#banner", "#trouble", "#broker", ".top .search", ".top .theme"]) {
     const [old, now] = [$(part), $(part, page)];
     if (old && now) morph(old, now);
   }

@@ -1,0 +1,125 @@
+package templates
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+)
+
+// Settings is the content of the page that says how Umbel runs. Times are µs since 1970, 0 if unknown.
+type Settings struct {
+	Version  string
+	Broker   Broker
+	Location string // of the history, :memory: if it ends with the process
+	Size     int64  // bytes on disk
+	Trouble  Trouble
+	Unsaved  int // tasks that changed since they were saved
+	Backlog  int // tasks whose text is not indexed yet
+	Plan     *Plan
+	MaxTasks int   // in memory
+	MaxText  int64 // bytes in memory
+}
+
+// Plan is what retention would remove now.
+type Plan struct {
+	Tasks  int   // kept now
+	Oldest int64 // when the first of the finished ones ended
+	Today  int64 // what ages are measured against, 0 if that is the wall clock
+	Used   int64 // bytes in use
+	Rules  []Rule
+	Bytes  int64 // about how much would become free
+}
+
+// Rule is a rule of retention with what it would remove now.
+type Rule struct {
+	What  string
+	Keep  string // for how long, or how much
+	Flag  string // which sets it
+	Gone  Count
+	About bool // Gone is an estimate
+	Thins bool // it removes events, not tasks
+}
+
+// Page draws the whole page.
+func (v Settings) Page(c Chrome) templ.Component { return settings(c, v) }
+
+// Regions are the panels.
+func (v Settings) Regions(s Site) []Region {
+	return []Region{
+		{ID: "history", Body: historyPanel(s, v)},
+		{ID: "retention", Body: retentionPanel(s, v)},
+		{ID: "running", Body: runningPanel(v)},
+	}
+}
+
+// Lists holds none.
+func (v Settings) Lists(Site) []List { return nil }
+
+// inMemory reports whether history ends with the process.
+func (v Settings) inMemory() bool { return v.Location == ":memory:" }
+
+// safe says what a trouble costs.
+func (t Trouble) safe() string {
+	switch {
+	case t.Full:
+		return plural(t.Waiting, "event waits", "events wait") + " here; the broker keeps the rest. No more are read until history can be written."
+	case t.Waiting > 0:
+		return plural(t.Waiting, "event waits", "events wait") + " here and at the broker; nothing is lost yet."
+	default:
+		return "Pages show what is in memory; nothing waits to be written."
+	}
+}
+
+// gone says what a rule would remove.
+func (r Rule) gone() string {
+	if r.Gone.N == 0 {
+		return "nothing"
+	}
+	n := number(r.Gone.N)
+	switch {
+	case r.About:
+		n = "about " + n
+	case !r.Gone.Exact:
+		n = "more than " + n
+	}
+	what := " tasks"
+	if r.Gone.N == 1 && r.Gone.Exact {
+		what = " task"
+	}
+	if r.Thins {
+		what = " to be looked through"
+	}
+	return n + what
+}
+
+// Age shows for how long a rule keeps things.
+func Age(d time.Duration) string {
+	if d == 0 {
+		return "for ever"
+	}
+	return duration(d.Seconds())
+}
+
+// MostSize shows how much a rule keeps.
+func MostSize(n int64) string {
+	if n == 0 {
+		return "any size"
+	}
+	return "up to " + binarySize(n)
+}
+
+// binarySize shows bytes in the units that flags take: 512 MiB, 2 GiB.
+func binarySize(n int64) string {
+	for _, unit := range []struct {
+		bytes int64
+		name  string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= unit.bytes {
+			f := strconv.FormatFloat(float64(n)/float64(unit.bytes), 'f', 1, 64)
+			return strings.TrimSuffix(f, ".0") + thin + unit.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + thin + "B"
+}

@@ -1,0 +1,94 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+)
+
+// planAge is how long a plan of retention is shown before it is made again.
+const planAge = 10 * time.Second
+
+// planner keeps the last plan of retention, so that a watched page does not count all the time. It is safe for
+// concurrent use.
+type planner struct {
+	mu     sync.Mutex
+	madeAt time.Time
+	plan   *templates.Plan
+}
+
+func (p *pages) settings(w http.ResponseWriter, r *http.Request) {
+	p.show(w, r, http.StatusOK, p.settingsPage(r.Context()))
+}
+
+func (p *pages) settingsPage(ctx context.Context) page {
+	h, kept := p.cluster.Health(), p.cluster.Store().Health()
+	v := templates.Settings{
+		Version: p.version, Broker: broker(h.Broker), Location: kept.Location, Size: kept.Size, Trouble: p.trouble(),
+		Unsaved: h.Store.Unsaved, Backlog: kept.Unindexed, Plan: p.plan(ctx),
+		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText,
+	}
+	pg := page{topic: "settings", address: "/settings", title: "Settings", section: templates.SectionSettings, view: v}
+	p.cluster.View(func(c *state.Cluster) { pg.version = c.Version() })
+	return pg
+}
+
+// plan is what retention would remove, nil if the history cannot be read.
+func (p *pages) plan(ctx context.Context) *templates.Plan {
+	p.planner.mu.Lock()
+	defer p.planner.mu.Unlock()
+	now := p.now()
+	if age := now.Sub(p.planner.madeAt); p.planner.plan == nil || age < 0 || age > planAge {
+		p.planner.plan, p.planner.madeAt = p.newPlan(ctx, now), now
+	}
+	return p.planner.plan
+}
+
+func (p *pages) newPlan(ctx context.Context, now time.Time) *templates.Plan {
+	kept := p.cluster.Store()
+	today, err := kept.Today(ctx)
+	var found store.Plan
+	if err == nil {
+		found, err = kept.Prunable(ctx, today)
+	}
+	if err != nil {
+		p.log.WarnContext(ctx, "retention cannot be planned", "error", err)
+		return nil
+	}
+	rules := kept.Rules()
+	v := &templates.Plan{
+		Tasks: found.Tasks, Oldest: micros(found.Oldest), Used: found.Used, Bytes: found.Bytes,
+		Rules: []templates.Rule{
+			{What: "Tasks that succeeded", Keep: templates.Age(rules.Succeeded), Flag: "--keep-succeeded", Gone: templates.Count(found.Succeeded)},
+			{What: "Failed, revoked, rejected", Keep: templates.Age(rules.Failed), Flag: "--keep-failed", Gone: templates.Count(found.Failed)},
+			{What: "Events that no execution shows", Keep: templates.Age(rules.Events), Flag: "--keep-events", Gone: templates.Count(found.Events), Thins: true},
+			{
+				What: "All history", Keep: templates.MostSize(rules.MaxSize), Flag: "--max-db-size", Gone: templates.Count(found.Size),
+				About: !found.Size.Exact,
+			},
+		},
+	}
+	if now.Sub(today) > time.Hour {
+		v.Today = today.UnixMicro()
+	}
+	return v
+}
+
+// trouble is what keeps history from being written.
+func (p *pages) trouble() templates.Trouble {
+	h, kept := p.cluster.Health().Store, p.cluster.Store().Health()
+	t := templates.Trouble{
+		Error: cmp.Or(h.LastError, kept.LastError), Since: micros(h.Since), NextTryAt: micros(h.NextTryAt),
+		Waiting: h.Waiting, Full: h.Full,
+	}
+	if t.Error == "" {
+		return templates.Trouble{}
+	}
+	return t
+}

@@ -1,0 +1,109 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+// kept is a still life whose history is in a real store, which may break.
+type kept struct {
+	*stillLife
+	history store.Store
+}
+
+func (b kept) Store() store.Store { return b.history }
+
+func keptIn(t *testing.T, dir string, rules store.Rules) kept {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), sqlite.Options{
+		Dir: dir, Rules: rules, Now: func() time.Time { return time.UnixMicro(noon).Add(time.Hour) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	b := painted(state.Options{Track: true})
+	var batch store.Batch
+	for _, u := range b.cluster.TakeUnsaved(100) {
+		batch.Tasks = append(batch.Tasks, store.Task(u))
+	}
+	if _, err := db.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	return kept{b, db}
+}
+
+func TestSettingsSayWhatWouldGo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := keptIn(t, dir, store.Rules{Succeeded: 10 * time.Second, MaxSize: 2 << 30})
+	h, err := web.New(web.Options{Backend: b, Prefix: "/ops", Version: "v1", Limits: state.Options{MaxTasks: 200_000, MaxText: 1 << 29}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := visit(t, h, "/ops/settings")
+	page := w.Body.String()
+	if w.Code != http.StatusOK {
+		t.Fatalf("status = %d", w.Code)
+	}
+	// Ten of thirty tasks succeeded, one every 9 s, the first at 12:00:02. The newest is of 12:01:28.
+	for _, want := range []string{
+		dir + "/history.db", ">30</dd>", "10\u202fs", "for ever", "up to 2\u202fGiB", "--keep-succeeded", "9 tasks", "nothing",
+		"200\u202f000 tasks", "512\u202fMiB", `data-topic="settings"`, "2026-11-21 12:00:02",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("page lacks %q", want)
+		}
+	}
+}
+
+func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
+	t.Parallel()
+	b := painted(state.Options{})
+	b.health.Store = monitor.StoreHealth{
+		LastError: "write history: the disk is full: free some space", Since: time.UnixMicro(noon), Waiting: 31, Full: true,
+	}
+	h := dashboard(t, b)
+	for _, path := range []string{"/", "/tasks", "/tasks/task-01", "/workers", "/failures", "/settings", "/nowhere"} {
+		w := visit(t, h, "/ops"+path)
+		if w.Code >= http.StatusInternalServerError {
+			t.Errorf("%s: status = %d", path, w.Code)
+		}
+		for _, want := range []string{"History cannot be written.", "the disk is full", "31 events wait", "the broker keeps the rest"} {
+			if !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s: page lacks %q", path, want)
+			}
+		}
+	}
+}
+
+func TestPagesServeWithoutTheirHistory(t *testing.T) {
+	t.Parallel()
+	b := keptIn(t, t.TempDir(), store.Rules{})
+	h := dashboard(t, b)
+	if err := b.history.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/": "Overview", "/settings": "the history cannot be read just now", "/workers": "celery@a",
+	} {
+		if w := visit(t, h, "/ops"+path); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: status = %d, want 200 and %q", path, w.Code, want)
+		}
+	}
+	if w := visit(t, h, "/ops/tasks"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "<main") {
+		t.Errorf("/tasks: status = %d, want a page with status 503", w.Code)
+	}
+}
