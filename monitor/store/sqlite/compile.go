@@ -326,6 +326,3 @@ func holder(t query.Term) func(text string) bool {
 		return func(text string) bool { return q.Match(&state.Task{Name: &text}, time.Time{}) }
 	}
 }
-
-// final reports whether a state is one that ends a task.
-func (s symbol) final() bool { return state.State(s.text).Final() }

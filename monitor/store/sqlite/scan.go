@@ -6,13 +6,6 @@ import (
 	"fmt"
 )
 
-// scanStep is how many rows a scan yields at least, since the next ones take another scan; most of them, where some
-// are not matches.
-const (
-	scanStep = 1_000
-	scanMost = 4_000
-)
-
 // scanned yields the first rows, in the order of stamps, that sources find in indexes of another order.
 type scanned struct {
 	q       queryer
@@ -21,6 +14,7 @@ type scanned struct {
 	within  condition // that indexes check
 	check   condition
 	size    int // rows of the sources
+	step    int // rows to yield at least, since the next ones take another scan
 
 	started   bool
 	inclusive bool // rows with the clock of at have not been yielded
@@ -39,9 +33,9 @@ func (s *scanned) total(ctx context.Context, most int) (int, bool, error) {
 }
 
 func (s *scanned) next(ctx context.Context, want int) ([]row, bool, error) {
-	step := scanStep
+	step := s.step
 	if s.check.sql != always.sql {
-		step = scanMost
+		step *= 4
 	}
 	for limit := max(want, step); ; limit *= 4 {
 		rows, err := s.read(ctx, limit+1)

@@ -22,10 +22,11 @@ type limits struct {
 	count  int // and a count
 	unfold int // tasks that are unfolded to check what SQL cannot
 	window int // rows that SQL checks at a time, at first
+	step   int // rows that one scan yields, and four times as many where not all of them match
 }
 
 func defaultLimits() limits {
-	return limits{gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000}
+	return limits{gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000, step: 1_000}
 }
 
 // maxPage is how many tasks a page has at most.
@@ -252,7 +253,7 @@ func (s *search) scan(ctx context.Context, plans []plan, best *plan, compiled []
 		s.walk([]plan{*best}, best, nil, compiled)
 		return nil
 	}
-	scan := &scanned{q: s.q, o: s.o, sources: best.sources, size: best.size, within: always, check: rest(compiled, best)}
+	scan := &scanned{q: s.q, o: s.o, step: s.limits.step, sources: best.sources, size: best.size, within: always, check: rest(compiled, best)}
 	if other != nil {
 		scan.sources, scan.size, scan.within, scan.check = other.sources, other.size, within(best), rest(compiled, best, other)
 	}

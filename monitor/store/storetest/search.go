@@ -47,7 +47,7 @@ func Search(t *testing.T, x Searching) {
 func (x Searching) all(t *testing.T, s store.Store, tasks []state.Task, rng *rand.Rand) {
 	t.Helper()
 	d := dice{rng}
-	for range 120 {
+	for range 40 {
 		r := store.Request{Query: query.New(d.expr(3)), Limit: 1 + rng.IntN(30), Now: now}
 		if d.oneIn(2) {
 			r.Sort = query.Sort{Field: pick(d, sortable), Ascending: d.oneIn(2)}
