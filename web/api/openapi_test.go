@@ -77,6 +77,7 @@ func TestAnswersMatchTheDocument(t *testing.T) {
 		"/tasks":                       "/tasks",
 		"/tasks?limit=1":               "/tasks",
 		"/tasks?limit=0":               "/tasks",
+		"/series?from=-24h":            "/series",
 		"/tasks/" + taskID:             "/tasks/{id}",
 		"/tasks/" + failedID:           "/tasks/{id}",
 		"/tasks/none":                  "/tasks/{id}",

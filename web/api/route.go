@@ -79,6 +79,7 @@ func (a *api) register(h huma.API) {
 	a.registerSuggest(h, operation)
 	a.registerViews(h, operation)
 	a.registerFailures(h, operation)
+	a.registerSeries(h, operation)
 	huma.Register(h, cacheable(operation("list-workers", "/workers", "Workers by name", bad)), a.workers)
 	huma.Register(h, cacheable(operation("get-worker", "/workers/{name}", "One worker", bad, missing)), a.worker)
 	huma.Register(h, operation("get-overview", "/overview", "Counts, rates and health", bad), a.overview)
@@ -117,6 +118,8 @@ func taskParams() []*huma.Param {
 			"Tasks without the field are left out.", huma.Schema{Type: huma.TypeString, Examples: []any{"-run"}}),
 		one("cols", "Columns of tables, separated by commas; lists of tasks have all fields.",
 			huma.Schema{Type: huma.TypeString, Examples: []any{"state,name,exc"}}),
+		one("chart", "The chart above tables: what it shows, how far back, told apart by what; off if it is hidden.",
+			huma.Schema{Type: huma.TypeString, Examples: []any{"7d,run,worker"}}),
 		one("limit", "Most tasks to return.", huma.Schema{
 			Type: huma.TypeInteger, Default: query.DefaultLimit,
 			Minimum: new(1.0), Maximum: new(float64(query.MaxLimit)),

@@ -50,6 +50,7 @@ func (t Tasks) values() url.Values {
 		cols[i] = f.String()
 	}
 	set(paramCols, strings.Join(cols, ","))
+	set(paramChart, t.Chart.String())
 	if t.Limit != 0 && t.Limit != DefaultLimit {
 		set(paramLimit, strconv.Itoa(t.Limit))
 	}
@@ -85,6 +86,12 @@ func (t Tasks) Toggle(term query.Term) Tasks { return t.Where(t.Query.Toggle(ter
 func (t Tasks) By(s query.Sort) Tasks {
 	t.Sort = s
 	return t.First()
+}
+
+// Draw returns the query with another chart.
+func (t Tasks) Draw(c Chart) Tasks {
+	t.Chart = c
+	return t
 }
 
 // Show returns the query with other columns.

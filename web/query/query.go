@@ -32,6 +32,7 @@ const (
 	paramRoot   = "root"
 	paramSort   = "sort"
 	paramCols   = "cols"
+	paramChart  = "chart"
 	paramLimit  = "limit"
 	paramCursor = "cursor"
 )
@@ -53,6 +54,7 @@ type Tasks struct {
 	Text  string      // q as it was written; the spelling of Query where other parameters add to it
 	Sort  query.Sort
 	Cols  []query.Field   // columns to show, in their order; none means the usual ones
+	Chart Chart           // above the list
 	Limit int             // 1 to MaxLimit; 0 means DefaultLimit
 	From  *state.Position // the page continues after this row; nil means the first page
 	Newer bool            // the page lies before From, towards the top of the list
@@ -87,6 +89,7 @@ func ParseLax(v url.Values) (Tasks, error) {
 	t.Query, t.Text = p.query()
 	t.Sort = p.sort()
 	t.Cols = p.cols()
+	t.Chart = p.chart()
 	t.Limit = p.limit()
 	t.From, t.Newer = p.cursor()
 	if p.err != nil {
@@ -97,7 +100,7 @@ func ParseLax(v url.Values) (Tasks, error) {
 
 func params() []string {
 	return []string{
-		paramState, paramName, paramWorker, paramText, paramRoot, paramSort, paramCols, paramLimit, paramCursor,
+		paramState, paramName, paramWorker, paramText, paramRoot, paramSort, paramCols, paramChart, paramLimit, paramCursor,
 	}
 }
 
@@ -256,6 +259,14 @@ func (p *parser) cols() []query.Field {
 		}
 	}
 	return cols
+}
+
+func (p *parser) chart() Chart {
+	c, err := ParseChart(p.one(paramChart))
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		p.fail(wrong.Param, wrong.Message)
+	}
+	return c
 }
 
 func columns() []string {

@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/umbelhq/umbel/monitor/series"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// Series is what happened to tasks over time. Null is unknown.
+type Series struct {
+	From        Time         `json:"from"`
+	To          Time         `json:"to"`
+	StepSeconds int          `json:"step_seconds" doc:"How long each step is; the last one may not be over."`
+	Lines       []SeriesLine `json:"lines" nullable:"false" doc:"One if grouped by state, else the seven with most events and (other)."`
+	Tasks       *int         `json:"tasks" doc:"How many of the newest tasks that match this was made from, null if all were counted."`
+	Complete    bool         `json:"complete" doc:"Whether no other task matches."`
+}
+
+// SeriesLine is one line of a series.
+type SeriesLine struct {
+	Name   *string       `json:"name" doc:"Name of the tasks, the worker or the queue, null for all and for unknown ones."`
+	Points []SeriesPoint `json:"points" nullable:"false" doc:"One for each step."`
+}
+
+// SeriesPoint is what happened in one step. Counts are null where nobody counted.
+type SeriesPoint struct {
+	At        Time         `json:"at" doc:"When the step begins."`
+	Received  *int64       `json:"received"`
+	Succeeded *int64       `json:"succeeded"`
+	Failed    *int64       `json:"failed"`
+	Retried   *int64       `json:"retried"`
+	Wait      *Percentiles `json:"wait" doc:"From sent, or else received, to started."`
+	Run       *Percentiles `json:"run" doc:"Of tasks that succeeded, as the worker measured."`
+}
+
+// Percentiles of durations, within 1 %.
+type Percentiles struct {
+	Count      int64   `json:"count"`
+	P50Seconds float64 `json:"p50_seconds"`
+	P95Seconds float64 `json:"p95_seconds"`
+	P99Seconds float64 `json:"p99_seconds"`
+}
+
+func fromSeries(s series.Series) Series {
+	d := Series{
+		From: timeOf(s.From), To: timeOf(s.To), StepSeconds: int(s.Step / time.Second), Complete: !s.More,
+		Lines: each(s.Lines, func(l series.Line) SeriesLine {
+			line := SeriesLine{Name: text(l.Name), Points: make([]SeriesPoint, len(l.Points))}
+			for i, p := range l.Points {
+				line.Points[i] = fromPoint(s, p)
+				line.Points[i].At = timeOf(s.From.Add(time.Duration(i) * s.Step))
+			}
+			return line
+		}),
+	}
+	if s.Tasks > 0 {
+		d.Tasks = &s.Tasks
+	}
+	return d
+}
+
+func fromPoint(s series.Series, p series.Point) SeriesPoint {
+	count := func(of state.State, n int64) *int64 {
+		if !p.Known || !slices.Contains(s.States, of) {
+			return nil
+		}
+		return &n
+	}
+	return SeriesPoint{
+		Received: count(state.Received, p.Received), Succeeded: count(state.Success, p.Succeeded),
+		Failed: count(state.Failure, p.Failed), Retried: count(state.Retry, p.Retried),
+		Wait: fromHistogram(p.Wait), Run: fromHistogram(p.Run),
+	}
+}
+
+func fromHistogram(h series.Histogram) *Percentiles {
+	if h.Count() == 0 {
+		return nil
+	}
+	at := func(share float64) float64 { return float64(h.Quantile(share)) / 1e6 }
+	return &Percentiles{Count: h.Count(), P50Seconds: at(.5), P95Seconds: at(.95), P99Seconds: at(.99)}
+}
+
+// registerSeries adds the operation on series.
+func (a *api) registerSeries(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
+	op := operation("get-series", "/series", "What happened to tasks over time",
+		http.StatusBadRequest, http.StatusServiceUnavailable)
+	param := func(name, doc, example string) {
+		op.Parameters = append(op.Parameters, &huma.Param{
+			Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: huma.TypeString, Examples: []any{example}},
+		})
+	}
+	param("q", "Which tasks, in the query language of docs/query.md. Names, workers, queues and states are answered from "+
+		"counters of all tasks, other queries from the newest 10,000 tasks that match.", "name:billing.*")
+	param("from", "RFC 3339, or a distance before now; an hour ago if absent.", "-24h")
+	param("to", "The same; now if absent.", "2026-11-21T10:00:00Z")
+	param("group", "What has a line of its own: state, name, worker or queue; state if absent, which makes one line.", "name")
+	huma.Register(h, op, a.series)
+}
+
+func (a *api) series(ctx context.Context, r *request) (*answer[Series], error) {
+	q, err := a.seriesRequest(r)
+	if wrong, ok := errors.AsType[*query.Error](err); ok {
+		return nil, badParameter(wrong)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := series.Read(ctx, a.backend, q)
+	if err != nil {
+		return nil, a.unreadable(ctx, err)
+	}
+	return &answer[Series]{fromSeries(s)}, nil
+}
+
+func (a *api) seriesRequest(r *request) (series.Request, error) {
+	v, err := r.values()
+	if err != nil {
+		return series.Request{}, err
+	}
+	params := []string{"q", "from", "to", "group"}
+	for name, values := range v {
+		if !slices.Contains(params, name) {
+			return series.Request{}, &query.Error{
+				Param: name, Message: "is not a parameter of series; these are: " + strings.Join(params, ", "),
+			}
+		}
+		if len(values) > 1 {
+			return series.Request{}, &query.Error{Param: name, Message: "may be given only once"}
+		}
+	}
+	q := series.Request{Now: a.now(), Group: series.Group(v.Get("group"))}
+	if q.Group != "" && !slices.Contains(query.Groups(), q.Group) {
+		return q, &query.Error{Param: "group", Message: "must be state, name, worker or queue"}
+	}
+	if q.To, err = query.ParseMoment("to", v.Get("to"), q.Now); err != nil {
+		return q, err
+	}
+	q.From = q.To.Add(-time.Hour)
+	if v.Get("from") != "" {
+		if q.From, err = query.ParseMoment("from", v.Get("from"), q.Now); err != nil {
+			return q, err
+		}
+	}
+	if !q.From.Before(q.To) || q.To.Sub(q.From) > maxSeries {
+		return q, &query.Error{Param: "from", Message: "must be before to, by at most 400 days"}
+	}
+	parsed, err := query.ParseLax(map[string][]string{"q": v["q"]})
+	q.Query = parsed.Query
+	return q, err
+}
+
+// maxSeries is how long counters are kept.
+const maxSeries = 400 * 24 * time.Hour
