@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,9 +16,8 @@ func (d *DB) Restore(ctx context.Context, r store.Restore) error {
 	var counted uint64
 	for _, step := range []func() error{
 		func() error { return d.restoreCheckpoint(ctx, &counted, r.Checkpoint) },
-		func() error { return d.restoreTasks(ctx, `final = 0`, -1, 0, r.Task) },
-		func() error { return d.restoreTasks(ctx, `final > 0`, r.MaxTasks, 0, r.Task) },
-		func() error { return d.restoreLeft(ctx, r) },
+		func() error { return d.restoreActive(ctx, r.Task) },
+		func() error { return d.restoreFinished(ctx, r) },
 		func() error { return d.restoreJournal(ctx, counted, r.Journal) },
 	} {
 		if err := step(); err != nil {
@@ -62,10 +62,9 @@ func (d *DB) each(ctx context.Context, query string, args []any, f func(rows *sq
 	return rows.Err()
 }
 
-// restoreTasks reads the newest limit tasks of a class, after the newest skip.
-func (d *DB) restoreTasks(ctx context.Context, class string, limit, skip int, f func(id string, events []byte) error) error {
-	return d.each(ctx, `SELECT t.id, e.body FROM tasks t JOIN events e USING (task) WHERE `+class+`
-		ORDER BY t.clock DESC, t.micros DESC LIMIT ? OFFSET ?`, []any{limit, skip}, func(rows *sql.Rows) error {
+func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte) error) error {
+	return d.each(ctx, `SELECT t.id, e.body FROM tasks t JOIN events e USING (task) WHERE t.final = 0
+		ORDER BY t.clock DESC, t.micros DESC`, nil, func(rows *sql.Rows) error {
 		var key any
 		var body []byte
 		if err := rows.Scan(&key, &body); err != nil {
@@ -75,19 +74,40 @@ func (d *DB) restoreTasks(ctx context.Context, class string, limit, skip int, f 
 	})
 }
 
-func (d *DB) restoreLeft(ctx context.Context, r store.Restore) error {
+// errEnough ends the reading of rows.
+var errEnough = errors.New("enough")
+
+// restoreFinished reads the newest finished tasks, and finds the newest of those that it leaves. Rows come by clock and
+// time, so that the first one left may have equals that are newer by their origins or ids.
+func (d *DB) restoreFinished(ctx context.Context, r store.Restore) error {
+	n := 0
 	var left *state.Position
-	err := d.each(ctx, `SELECT t.clock, t.micros, t.origin, t.id FROM tasks t
-		WHERE final > 0 ORDER BY clock DESC, micros DESC LIMIT 1 OFFSET ?`, []any{r.MaxTasks}, func(rows *sql.Rows) error {
+	err := d.each(ctx, `SELECT t.clock, t.micros, t.origin, t.id, e.body
+		FROM tasks t INDEXED BY tasks_by_clock JOIN events e USING (task) WHERE t.final > 0
+		ORDER BY t.clock DESC, t.micros DESC`, nil, func(rows *sql.Rows) error {
 		var p state.Position
-		var key any
 		var origin int64
-		err := rows.Scan(&p.Stamp.Clock, &p.Stamp.Micros, &origin, &key)
-		p.Stamp.Origin, p.ID = d.symbols.text(origin), idText(key)
-		left = &p
-		return err
+		var key any
+		var body []byte
+		if err := rows.Scan(&p.Stamp.Clock, &p.Stamp.Micros, &origin, &key, &body); err != nil {
+			return err
+		}
+		p.ID = idText(key)
+		if n++; n <= r.MaxTasks {
+			return r.Task(p.ID, body)
+		}
+		p.Stamp.Origin = d.symbols.text(origin)
+		switch {
+		case left == nil:
+			left = &p
+		case p.Stamp.Clock != left.Stamp.Clock || p.Stamp.Micros != left.Stamp.Micros:
+			return errEnough
+		case cmp.Or(p.Stamp.Compare(left.Stamp), cmp.Compare(p.ID, left.ID)) > 0:
+			left = &p
+		}
+		return nil
 	})
-	if err != nil || left == nil {
+	if err != nil && !errors.Is(err, errEnough) || left == nil {
 		return err
 	}
 	return r.Left(*left)

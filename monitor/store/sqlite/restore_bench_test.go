@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/umbelhq/umbel/monitor/store"
@@ -9,21 +8,10 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// BenchmarkRestore reads 200,000 of the tasks in the history that UMBEL_BENCH_HISTORY names, or that it makes: with
-// -benchtime 1000000x, a million.
+// BenchmarkRestore reads 200,000 of a million tasks, without and with a cluster that folds them.
 func BenchmarkRestore(b *testing.B) {
-	dir := os.Getenv("UMBEL_BENCH_HISTORY")
-	if dir == "" {
-		dir = b.TempDir()
-		d := open(b, dir)
-		for _, batch := range lives(b, b.N, 24, 1000) {
-			batch.Journal = nil
-			if _, err := d.Write(b.Context(), batch); err != nil {
-				b.Fatal(err)
-			}
-		}
-		closed(b, d)
-	}
+	d, dir := benchHistory(b)
+	closed(b, d)
 	for name, fold := range map[string]bool{"read": false, "fold": true} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
