@@ -87,12 +87,24 @@ func New(o Options) (*Monitor, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	m := &Monitor{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, enableEvents: o.EnableEvents, log: o.Logger, now: o.Now,
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, enableEvents: o.EnableEvents, log: o.Logger, now: onward(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), arrivals: arrivals{wake: make(chan struct{}, 1)},
 		link: BrokerHealth{URL: o.Broker.String(), Since: o.Now()},
 	}
 	m.writer = newWriter(m)
 	return m, nil
+}
+
+// onward returns a clock that goes on where the wall clock is set back, so that silence still grows.
+func onward(wall func() time.Time) func() time.Time {
+	began, start := wall().Round(0), time.Now()
+	return func() time.Time {
+		now, steady := wall(), began.Add(time.Since(start)) // by a clock that nobody sets
+		if steady.After(now.Round(0)) {
+			return steady
+		}
+		return now
+	}
 }
 
 // Run restores what the last monitor left in the store, then connects, receives, folds and writes until ctx

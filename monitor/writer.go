@@ -44,7 +44,7 @@ type writer struct {
 	chunk    int  // tasks that the next transaction saves
 	failed   *job // to be repeated
 	failures int  // in a row
-	retryAt  time.Time
+	pause    time.Duration // before the next try
 	done     int  // tasks saved so far, each as often as it was
 	entries  []entry
 	last     checkpoint
@@ -90,7 +90,7 @@ func (w *writer) run(ctx context.Context, stopping, quiet <-chan struct{}) {
 			return
 		case j != nil && !w.write(ctx, j):
 			select {
-			case <-time.After(time.Until(w.retryAt)):
+			case <-time.After(w.pause):
 			case <-stopping:
 				stopping = nil
 			case <-ctx.Done():
@@ -323,7 +323,7 @@ func (w *writer) succeed(j *job, written store.Written) {
 		w.m.log.Info("history is written again", "failures", w.failures)
 		w.m.keeping(StoreHealth{})
 	}
-	w.failed, w.failures, w.retryAt = nil, 0, time.Time{}
+	w.failed, w.failures = nil, 0
 }
 
 // remark keeps every journal entry until all tasks that wait now are saved.
@@ -345,10 +345,10 @@ func (w *writer) fail(j *job, cause error) {
 	j.batch.Tasks = nil
 	w.failed = j
 	w.failures++
-	w.retryAt = w.m.now().Add(retryAfter(w.failures))
+	w.pause = retryAfter(w.failures)
 	w.m.log.Error("history not written", "error", cause, "failures", w.failures)
-	h := StoreHealth{LastError: cause.Error(), FailedAt: w.m.now(), NextTryAt: w.retryAt}
-	h.Since = h.FailedAt
+	now := w.m.now()
+	h := StoreHealth{LastError: cause.Error(), FailedAt: now, Since: now, NextTryAt: now.Add(w.pause)}
 	if w.failures > 1 {
 		h.Since = w.m.Health().Store.Since
 	}
