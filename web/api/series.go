@@ -33,21 +33,21 @@ type SeriesLine struct {
 
 // SeriesPoint is what happened in one step. Counts are null where nobody counted.
 type SeriesPoint struct {
-	At        Time         `json:"at" doc:"When the step begins."`
-	Received  *int64       `json:"received"`
-	Succeeded *int64       `json:"succeeded"`
-	Failed    *int64       `json:"failed"`
-	Retried   *int64       `json:"retried"`
-	Wait      *Percentiles `json:"wait" doc:"From sent, or else received, to started."`
-	Run       *Percentiles `json:"run" doc:"Of tasks that succeeded, as the worker measured."`
+	At        Time        `json:"at" doc:"When the step begins."`
+	Received  *int64      `json:"received"`
+	Succeeded *int64      `json:"succeeded"`
+	Failed    *int64      `json:"failed"`
+	Retried   *int64      `json:"retried"`
+	Wait      Percentiles `json:"wait" doc:"From sent, or else received, to started."`
+	Run       Percentiles `json:"run" doc:"Of tasks that succeeded, as the worker measured."`
 }
 
-// Percentiles of durations, within 1 %.
+// Percentiles of durations, within 1 %. Null is unknown.
 type Percentiles struct {
-	Count      int64   `json:"count"`
-	P50Seconds float64 `json:"p50_seconds"`
-	P95Seconds float64 `json:"p95_seconds"`
-	P99Seconds float64 `json:"p99_seconds"`
+	Count      int64    `json:"count"`
+	P50Seconds *float64 `json:"p50_seconds"`
+	P95Seconds *float64 `json:"p95_seconds"`
+	P99Seconds *float64 `json:"p99_seconds"`
 }
 
 func fromSeries(s series.Series) Series {
@@ -82,12 +82,13 @@ func fromPoint(s series.Series, p series.Point) SeriesPoint {
 	}
 }
 
-func fromHistogram(h series.Histogram) *Percentiles {
-	if h.Count() == 0 {
-		return nil
+func fromHistogram(h series.Histogram) Percentiles {
+	p := Percentiles{Count: h.Count()}
+	if p.Count > 0 {
+		at := func(share float64) *float64 { return new(float64(h.Quantile(share)) / 1e6) }
+		p.P50Seconds, p.P95Seconds, p.P99Seconds = at(.5), at(.95), at(.99)
 	}
-	at := func(share float64) float64 { return float64(h.Quantile(share)) / 1e6 }
-	return &Percentiles{Count: h.Count(), P50Seconds: at(.5), P95Seconds: at(.95), P99Seconds: at(.99)}
+	return p
 }
 
 // registerSeries adds the operation on series.
