@@ -36,6 +36,14 @@ func fixture(dir string, durable bool) storetest.Fixture {
 	return storetest.Fixture{
 		Durable: durable,
 		Open:    func(t *testing.T) store.Store { return open(t, dir) },
+		Keep: func(t *testing.T, rules store.Rules) store.Store {
+			t.Helper()
+			d, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Rules: rules})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
 	}
 }
 

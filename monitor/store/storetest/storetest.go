@@ -18,6 +18,8 @@ const patience = 30 * time.Second
 type Fixture struct {
 	// Open opens the history as its last Close left it.
 	Open func(t *testing.T) store.Store
+	// Keep is Open with rules of retention.
+	Keep func(t *testing.T, rules store.Rules) store.Store
 	// Durable says that a history outlives Close.
 	Durable bool
 }
@@ -30,6 +32,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	maps.Copy(tests, views())
 	maps.Copy(tests, minutes())
 	maps.Copy(tests, failures())
+	maps.Copy(tests, retention())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
