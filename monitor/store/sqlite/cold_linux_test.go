@@ -20,7 +20,7 @@ func cold(b *testing.B, dir string) *sqlite.DB {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	const dontNeed = 4 // POSIX_FADV_DONTNEED
 	if _, _, errno := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), 0, 0, dontNeed, 0, 0); errno != 0 {
 		b.Fatal(errno)

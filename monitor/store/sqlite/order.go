@@ -82,7 +82,8 @@ func (o order) beyond(k key, inclusive bool) condition {
 	}
 	c := condition{
 		"clock " + loose + " ? AND (clock " + strict + " ? OR micros " + last + " ?)",
-		[]any{k.clock, k.clock, k.micros}, true,
+		[]any{k.clock, k.clock, k.micros},
+		true,
 	}
 	if o.column != "" {
 		c.sql = o.column + " " + loose + " ? AND (" + o.column + " " + strict + " ? OR (" + c.sql + "))"

@@ -19,7 +19,7 @@ func scan(rows *sql.Rows, f func() error) error {
 
 // list returns the only column of all rows.
 func list[T any](ctx context.Context, q queryer, query string, args ...any) ([]T, error) {
-	rows, err := q.QueryContext(ctx, query, args...)
+	rows, err := q.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // scan closes them
 	if err != nil {
 		return nil, err
 	}
