@@ -128,6 +128,14 @@ func (f Failure) name() *string {
 	return &f.Name
 }
 
+// tasksName is the name of the tasks, in words if it is not known.
+func (f Failure) tasksName() string {
+	if f.Name == "" {
+		return "tasks of an unknown name"
+	}
+	return f.Name
+}
+
 // text is the number, with a plus where there may be more.
 func (c Count) text() string {
 	if c.Exact {
