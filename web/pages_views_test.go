@@ -105,6 +105,7 @@ func TestViewsThatCannotBeChanged(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			status, _, page := post(t, h, tt.target, tt.form)
 			if status != tt.status || !strings.Contains(page, tt.want) {
 				t.Errorf("answer = %d, want %d with %q:\n%s", status, tt.status, tt.want, page)
@@ -215,8 +216,11 @@ type away struct{ *stillLife }
 
 var errAway = errors.New("disk gone")
 
-func (away) Tasks(context.Context, store.Request) (store.Page, error) { return store.Page{}, errAway }
-func (away) Task(context.Context, string) (state.Task, error)         { return state.Task{}, errAway }
+func (away) Tasks(context.Context, store.Request) (store.Page, error) {
+	return store.Page{}, errAway
+}
+
+func (away) Task(context.Context, string) (state.Task, error) { return state.Task{}, errAway }
 
 func TestHistoryThatCannotBeRead(t *testing.T) {
 	t.Parallel()

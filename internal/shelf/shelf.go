@@ -26,8 +26,14 @@ func New(view func(f func(c *state.Cluster))) *History {
 	return h
 }
 
-// Tasks returns a page of the tasks that match.
+// Tasks returns a page of the tasks that match. The cluster answers what it can.
 func (h *History) Tasks(_ context.Context, r store.Request) (store.Page, error) {
+	if q, ok := r.Query.Simple(); ok && r.Sort == (query.Sort{}) {
+		q.Limit, q.From, q.Newer = r.Limit, r.From, r.Newer
+		var found state.Page
+		h.view(func(c *state.Cluster) { found = c.Tasks(q) })
+		return store.Page{Tasks: found.Tasks, Next: found.Older, Prev: found.Newer}, nil
+	}
 	list := h.match(r.Query, r.Now)
 	if r.Sort.Field != 0 {
 		list = slices.DeleteFunc(list, func(t state.Task) bool { _, known := value(&t, r.Sort.Field); return !known })
@@ -100,6 +106,13 @@ func (h *History) TaskEvents(_ context.Context, id string) (events []state.TaskE
 // Count returns how many tasks match, exactly up to 10,000.
 func (h *History) Count(_ context.Context, q query.Query) (store.Count, error) {
 	const most = 10_000
+	if simple, ok := q.Simple(); ok {
+		var total *int
+		h.view(func(c *state.Cluster) { total = c.Tasks(simple).Total })
+		if total != nil {
+			return store.Count{N: *total, Exact: true}, nil
+		}
+	}
 	n := len(h.match(q, time.Now()))
 	return store.Count{N: min(n, most), Exact: n <= most}, nil
 }
