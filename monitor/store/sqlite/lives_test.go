@@ -27,13 +27,14 @@ func liveBatches(n, message, chunk int) (batches []store.Batch, err error) {
 	c := state.New(state.Options{MaxTasks: n, Track: true})
 	var d celery.Decoder
 	var journal []byte
-	for _, body := range simulate.Typical(3*n, message) {
+	bodies := simulate.Typical(3*n, message)
+	for i, body := range bodies {
 		d.Decode(body, 1_767_603_600_000_000, func(e *state.Event) {
 			if change := c.Apply(e); change.New {
 				journal = state.AppendEvent(journal, e, change.Clock)
 			}
 		})
-		if c.Unsaved() < chunk {
+		if c.Unsaved() < chunk && i < len(bodies)-1 {
 			continue
 		}
 		b := store.Batch{Journal: journal}
