@@ -77,8 +77,10 @@ func compareLists(t *testing.T, m *monitor.Monitor, all *state.Cluster) {
 		for _, sort := range []query.Sort{
 			{},
 			{Ascending: true},
-			{Field: query.Started}, {Field: query.Started, Ascending: true},
-			{Field: query.Retries}, {Field: query.Run, Ascending: true},
+			{Field: query.Started},
+			{Field: query.Started, Ascending: true},
+			{Field: query.Retries},
+			{Field: query.Run, Ascending: true},
 		} {
 			for _, limit := range []int{1, 7, 500} {
 				r := store.Request{Query: q, Sort: sort, Limit: limit, Now: now}

@@ -66,7 +66,7 @@ func (m *Monitor) merged(ctx context.Context, r store.Request) (store.Page, erro
 			onward = page.Prev
 		}
 		l.searched += page.Searched
-		if onward == nil || page.Searched > 0 || l.count(onward) >= r.Limit || l.end != nil && l.compare(*onward, *l.end) >= 0 {
+		if onward == nil || page.Searched > 0 || l.count(onward) >= r.Limit || l.ends(*onward) {
 			return l.page(onward), nil
 		}
 		asked.From = onward
@@ -130,12 +130,17 @@ func (l *list) count(bound *state.Position) int {
 	if bound == nil {
 		return len(l.rows)
 	}
-	n, found := slices.BinarySearchFunc(l.rows, *bound, func(a listed, p state.Position) int { return l.compare(a.at, p) })
+	n, found := slices.BinarySearchFunc(l.rows, *bound, func(a listed, p state.Position) int {
+		return l.compare(a.at, p)
+	})
 	if found {
 		n++
 	}
 	return n
 }
+
+// ends reports whether nothing was gathered from memory beyond a place.
+func (l *list) ends(at state.Position) bool { return l.end != nil && l.compare(at, *l.end) >= 0 }
 
 // page returns the page. Of what the store has, everything up to the bound was gathered, all of it if that is
 // nil.

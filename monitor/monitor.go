@@ -87,7 +87,8 @@ func New(o Options) (*Monitor, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	m := &Monitor{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, enableEvents: o.EnableEvents, log: o.Logger, now: onward(o.Now),
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, enableEvents: o.EnableEvents,
+		log: o.Logger, now: onward(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), arrivals: arrivals{wake: make(chan struct{}, 1)},
 		link: BrokerHealth{URL: o.Broker.String(), Since: o.Now()},
 	}

@@ -41,11 +41,11 @@ type writer struct {
 	ended chan struct{} // closed when nothing more is written
 
 	// What follows belongs to the goroutine of run, or to restore before it.
-	chunk    int  // tasks that the next transaction saves
-	failed   *job // to be repeated
-	failures int  // in a row
+	chunk    int           // tasks that the next transaction saves
+	failed   *job          // to be repeated
+	failures int           // in a row
 	pause    time.Duration // before the next try
-	done     int  // tasks saved so far, each as often as it was
+	done     int           // tasks saved so far, each as often as it was
 	entries  []entry
 	last     checkpoint
 }
