@@ -12,17 +12,18 @@ import (
 
 // limits bound what one search does.
 type limits struct {
-	gather int // rows that are gathered and sorted, rather than walked in order
-	scan   int // rows of an index that are looked through for the first ones in order
-	walk   int // rows that a page looks at,
-	count  int // and a count
-	unfold int // tasks that are unfolded to check what SQL cannot
-	window int // rows that SQL checks at a time, at first
-	step   int // rows that one scan yields, and four times as many where not all of them match
+	gather  int // rows that are gathered and sorted, rather than walked in order
+	scan    int // rows of an index that are looked through for the first ones in order
+	walk    int // rows that a page looks at,
+	count   int // and a count
+	unfold  int // tasks that are unfolded to check what SQL cannot
+	window  int // rows that SQL checks at a time, at first
+	lookups int // rows that are read, each somewhere else, to count
+	step    int // rows that one scan yields, and four times as many where not all of them match
 }
 
 func defaultLimits() limits {
-	return limits{gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000, step: 1_000}
+	return limits{gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000, step: 1_000, lookups: 20_000}
 }
 
 // newSearch chooses how to find the tasks: a plan that finds few gathers and sorts them; else all are walked in the
@@ -161,7 +162,7 @@ func (s *search) scan(ctx context.Context, plans []plan, best *plan, compiled []
 		s.walk([]plan{*best}, best, nil, compiled)
 		return nil
 	}
-	scan := &scanned{q: s.q, o: s.o, step: s.limits.step, sources: best.sources, size: best.size, within: always, check: rest(compiled, best)}
+	scan := &scanned{q: s.q, o: s.o, step: s.limits.step, most: s.limits.lookups, sources: best.sources, size: best.size, within: always, check: rest(compiled, best)}
 	if other != nil {
 		scan.sources, scan.size, scan.within, scan.check = other.sources, other.size, within(best), rest(compiled, best, other)
 	}

@@ -10,9 +10,9 @@ import (
 // count counts the tasks that match, up to the limit.
 func (s *search) count(ctx context.Context) (store.Count, error) {
 	if s.exact {
-		n, ok, err := s.total(ctx, s.r.Limit+1)
+		c, ok, err := s.total(ctx, s.r.Limit+1)
 		if err != nil || ok {
-			return store.Count{N: min(n, s.r.Limit), Exact: n <= s.r.Limit}, err
+			return store.Count{N: min(c.N, s.r.Limit), Exact: c.Exact && c.N <= s.r.Limit}, err
 		}
 	}
 	n, unfolded := 0, 0
@@ -69,14 +69,14 @@ func (s *search) matching(ctx context.Context, rows []row) (int, error) {
 }
 
 // countMerged counts the rows that sources find, up to most.
-func countMerged(ctx context.Context, q queryer, sources []source, within condition, most int) (int, bool, error) {
+func countMerged(ctx context.Context, q queryer, sources []source, within condition, most int) (store.Count, error) {
 	text, args := merged(sources, "task", within, "")
 	if len(sources) > 1 { // they may overlap
 		text = "SELECT DISTINCT task FROM (" + text + ")"
 	}
 	found, err := list[int](ctx, q, "SELECT count(*) FROM ("+text+" LIMIT ?)", append(args, most)...)
 	if err != nil {
-		return 0, false, fmt.Errorf("count tasks: %w", err)
+		return store.Count{}, fmt.Errorf("count tasks: %w", err)
 	}
-	return found[0], true, nil
+	return store.Count{N: found[0], Exact: true}, nil
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+
+	"github.com/umbelhq/umbel/monitor/store"
 )
 
 // scanned yields the first rows, in the order of stamps, that sources find in indexes of another order.
@@ -14,6 +17,7 @@ type scanned struct {
 	within  condition // that indexes check
 	check   condition
 	size    int // rows of the sources
+	most    int // rows to check for a count
 	step    int // rows to yield at least, since the next ones take another scan
 
 	started   bool
@@ -25,11 +29,31 @@ type scanned struct {
 func (s *scanned) place() (key, int) { return s.at, s.looked }
 func (s *scanned) rest() condition   { return s.check }
 
-func (s *scanned) total(ctx context.Context, most int) (int, bool, error) {
-	if s.check.sql != always.sql {
-		return 0, false, nil
+// total looks at no more rows than one page may, since each is somewhere else.
+func (s *scanned) total(ctx context.Context, most int) (store.Count, bool, error) {
+	if s.check.sql == always.sql {
+		c, err := countMerged(ctx, s.q, s.sources, s.within, most)
+		return c, true, err
 	}
-	return countMerged(ctx, s.q, s.sources, s.within, most)
+	what := "task, coalesce((" + s.check.sql + "), 0) AS matches"
+	sources := slices.Clone(s.sources)
+	for i := range sources { // the arguments of the check come first
+		sources[i].args = slices.Concat(s.check.args, sources[i].args)
+	}
+	text, args := merged(sources, what, s.within, "")
+	rows, err := s.q.QueryContext(ctx, "SELECT count(*), coalesce(sum(matches), 0) FROM (SELECT DISTINCT task, matches FROM ("+text+") LIMIT ?)",
+		append(args, s.most)...)
+	if err != nil {
+		return store.Count{}, false, fmt.Errorf("count tasks: %w", err)
+	}
+	var c store.Count
+	err = scan(rows, func() error {
+		var looked int
+		err := rows.Scan(&looked, &c.N)
+		c.Exact = looked < s.most
+		return err
+	})
+	return c, true, wrap("count tasks", err)
 }
 
 func (s *scanned) next(ctx context.Context, want int) ([]row, bool, error) {

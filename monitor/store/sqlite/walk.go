@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/umbelhq/umbel/monitor/store"
 )
 
 // row is a row of tasks that may match.
@@ -23,8 +25,8 @@ type producer interface {
 	place() (k key, looked int)
 	// rest is what is left to check of the rows.
 	rest() condition
-	// total returns how many rows there are, up to most, false if that takes to look at each of them.
-	total(ctx context.Context, most int) (n int, ok bool, err error)
+	// total counts the rows, up to most and if SQL decides all, false if that takes to walk them.
+	total(ctx context.Context, most int) (c store.Count, ok bool, err error)
 }
 
 // gathered yields rows that were all gathered at once.
@@ -53,8 +55,8 @@ func (g *gathered) next(_ context.Context, want int) ([]row, bool, error) {
 func (g *gathered) place() (key, int) { return g.at, g.looked }
 func (g *gathered) rest() condition   { return g.check }
 
-func (g *gathered) total(context.Context, int) (int, bool, error) {
-	return len(g.rows), g.check.sql == always.sql, nil
+func (g *gathered) total(context.Context, int) (store.Count, bool, error) {
+	return store.Count{N: len(g.rows), Exact: true}, g.check.sql == always.sql, nil
 }
 
 // gather reads all rows of a plan, from a key on if there is one.
@@ -119,11 +121,12 @@ type walk struct {
 func (w *walk) place() (key, int) { return w.at, w.looked }
 func (w *walk) rest() condition   { return always }
 
-func (w *walk) total(ctx context.Context, most int) (int, bool, error) {
+func (w *walk) total(ctx context.Context, most int) (store.Count, bool, error) {
 	if w.check.sql != always.sql {
-		return 0, false, nil
+		return store.Count{}, false, nil
 	}
-	return countMerged(ctx, w.q, w.sources, always, most)
+	c, err := countMerged(ctx, w.q, w.sources, always, most)
+	return c, true, err
 }
 
 func (w *walk) next(ctx context.Context, want int) ([]row, bool, error) {
