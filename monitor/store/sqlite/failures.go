@@ -145,14 +145,12 @@ func (d *DB) Failure(ctx context.Context, id fingerprint.ID, now time.Time) (sto
 
 // groups reads those that have tasks, as far as r.Page looks at them.
 func (d *DB) groups(ctx context.Context, r store.FailureRequest) ([]store.Failure, error) {
-	recent := `0`
+	query := selectGroups(`0`)
 	if r.Busiest {
-		recent = lastHour
+		query = selectGroups(lastHour)
 	}
 	var all []store.Failure
-	err := d.each(ctx, `SELECT failure, resolved, last, `+recent+` FROM (
-			SELECT failure, resolved, (SELECT max(finished) FROM tasks t WHERE t.failure = f.failure) AS last FROM failures f
-		) f WHERE last IS NOT NULL`, []any{r.Now.Add(-time.Hour).UnixMicro(), store.MaxFailureCount}, func(rows *sql.Rows) error {
+	err := d.each(ctx, query, []any{r.Now.Add(-time.Hour).UnixMicro(), store.MaxFailureCount}, func(rows *sql.Rows) error {
 		var f store.Failure
 		var last int64
 		var resolved sql.NullInt64
@@ -162,6 +160,13 @@ func (d *DB) groups(ctx context.Context, r store.FailureRequest) ([]store.Failur
 		return err
 	})
 	return all, err
+}
+
+// selectGroups returns the query for all groups that have tasks, with a count of those that failed of late.
+func selectGroups(recent string) string {
+	return `SELECT failure, resolved, last, ` + recent + ` FROM (
+			SELECT failure, resolved, (SELECT max(finished) FROM tasks t WHERE t.failure = f.failure) AS last FROM failures f
+		) f WHERE last IS NOT NULL`
 }
 
 // lastHour counts the tasks of the group f that failed since ?1, up to ?2.
@@ -189,22 +194,32 @@ func (d *DB) describe(ctx context.Context, groups []store.Failure, now time.Time
 	const part = int64(time.Hour / time.Microsecond)
 	from := now.Truncate(time.Hour).UnixMicro() - (store.TrendParts-1)*part
 	// The clocks of workers may be ahead: what has not come yet counts as now.
-	return d.each(ctx, `WITH RECURSIVE parts (i, low, high) AS (
+	return d.each(ctx, selectTrends, []any{from, part, store.TrendParts, int64(math.MaxInt64), ids}, func(rows *sql.Rows) error {
+		var id fingerprint.ID
+		var i int
+		var n int64
+		err := rows.Scan(&id, &i, &n)
+		at[id].Trend[i] = n
+		return err
+	})
+}
+
+const (
+	// selectTrends counts the tasks of the groups ?5 in ?3 parts of ?2 µs from ?1 on, the last of which ends at ?4.
+	selectTrends = `WITH RECURSIVE parts (i, low, high) AS (
 			SELECT 0, ?1, ?1 + ?2
 			UNION ALL
 			SELECT i + 1, high, iif(i + 2 = ?3, ?4, high + ?2) FROM parts WHERE i + 1 < ?3
 		)
 		SELECT g.value, i, (SELECT count(*) FROM tasks WHERE failure = g.value AND finished >= low AND finished < high)
-		FROM json_each(?5) g, parts`,
-		[]any{from, part, store.TrendParts, int64(math.MaxInt64), ids}, func(rows *sql.Rows) error {
-			var id fingerprint.ID
-			var i int
-			var n int64
-			err := rows.Scan(&id, &i, &n)
-			at[id].Trend[i] = n
-			return err
-		})
-}
+		FROM json_each(?5) g, parts`
+	// selectGroup reads the group ?3 with its newest task.
+	selectGroup = `SELECT f.name, f.type, f.message, f.place, f.resolved, ` + lastHour + `,
+			(SELECT count(*) FROM (SELECT 1 FROM tasks WHERE failure = f.failure LIMIT ?2 + 1)),
+			(SELECT min(finished) FROM tasks WHERE failure = f.failure), n.finished, n.id, e.body
+		FROM failures f JOIN tasks n USING (failure) JOIN events e USING (task)
+		WHERE f.failure = ?3 AND n.finished IS NOT NULL ORDER BY n.finished DESC LIMIT 1`
+)
 
 // describeOne tells of a group but for its trend. One without tasks stays as it is.
 func (d *DB) describeOne(ctx context.Context, f *store.Failure, now time.Time) error {
@@ -212,11 +227,7 @@ func (d *DB) describeOne(ctx context.Context, f *store.Failure, now time.Time) e
 	var events []byte
 	var first, last int64
 	var resolved sql.NullInt64
-	err := d.read.QueryRowContext(ctx, `SELECT f.name, f.type, f.message, f.place, f.resolved, `+lastHour+`,
-			(SELECT count(*) FROM (SELECT 1 FROM tasks WHERE failure = f.failure LIMIT ?2 + 1)),
-			(SELECT min(finished) FROM tasks WHERE failure = f.failure), n.finished, n.id, e.body
-		FROM failures f JOIN tasks n USING (failure) JOIN events e USING (task)
-		WHERE f.failure = ?3 AND n.finished IS NOT NULL ORDER BY n.finished DESC LIMIT 1`,
+	err := d.read.QueryRowContext(ctx, selectGroup,
 		now.Add(-time.Hour).UnixMicro(), store.MaxFailureCount, int64(f.ID)).Scan(
 		&f.Name, &f.Fingerprint.Type, &f.Fingerprint.Message, &f.Fingerprint.Place, &resolved, &f.LastHour,
 		&f.Count.N, &first, &last, &task, &events)

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,6 +166,28 @@ func TestGroupsWithoutTasksAreForgotten(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"kept", "fixed"}, left); diff != "" {
 		t.Errorf("groups left (-want +got):\n%s", diff)
+	}
+}
+
+func TestFailuresAreReadByAnIndex(t *testing.T) {
+	t.Parallel()
+	plans, err := openUntilEnd(t, sqlite.Memory).ExplainFailures(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, plan := range plans {
+		searched := 0
+		for _, step := range plan {
+			switch {
+			case strings.Contains(step, "USING COVERING INDEX tasks_failed (failure=?"), strings.Contains(step, "USING INDEX tasks_failed (failure=?"):
+				searched++
+			case strings.HasPrefix(step, "SCAN t"), strings.HasPrefix(step, "SCAN n"), strings.Contains(step, "TEMP B-TREE"):
+				t.Errorf("%s: %s", what, step)
+			}
+		}
+		if searched == 0 {
+			t.Errorf("%s searches no tasks by the index of failures:\n%s", what, strings.Join(plan, "\n"))
+		}
 	}
 }
 
