@@ -37,9 +37,6 @@ func (p *pruner) run(ctx context.Context) error {
 		err = p.db.sweepFailures(ctx)
 	}
 	if err == nil {
-		err = p.mergeTexts(ctx, false)
-	}
-	if err == nil {
 		err = p.giveBack(ctx)
 	}
 	if err != nil {
@@ -77,24 +74,31 @@ func (p *pruner) repeat(ctx context.Context, n, most int, f func(t *tx, n int) (
 	}
 }
 
+// removeOld removes tasks that are older than their class is kept.
 func (p *pruner) removeOld(ctx context.Context) error {
 	for _, c := range classes(p.db.rules) {
-		if c.keep == 0 {
-			continue
-		}
-		err := p.repeat(ctx, pruneMost/4, pruneMost, func(t *tx, n int) (int, store.Pruned, error) {
-			return t.remove(`SELECT task, id, indexed FROM tasks WHERE final = ? AND `+ended+` < ? ORDER BY `+ended+` LIMIT ?`,
-				c.final, c.before(p.now), n)
-		})
-		if err != nil {
-			return err
+		for removed, most := 1, 0; c.keep > 0 && removed >= most; {
+			tasks, err := number[int](ctx, p.db.read, `SELECT count(*) FROM tasks`)
+			if err != nil {
+				return err
+			}
+			most = portion(tasks)
+			removed, err = p.remove(ctx, most, func(t *tx, n int) (int, store.Pruned, error) {
+				return t.remove(`SELECT task, id, indexed FROM tasks WHERE final = ? AND `+ended+` < ? ORDER BY `+ended+` LIMIT ?`,
+					c.final, c.before(p.now), n)
+			})
+			if err == nil {
+				err = p.mergeTexts(ctx, portion(tasks))
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// shrink removes the oldest finished tasks while the file holds too much. It removes as many as should do, has the
-// space that they took freed, and looks again.
+// shrink removes the oldest finished tasks while the file holds too much.
 func (p *pruner) shrink(ctx context.Context) error {
 	most := p.db.rules.MaxSize
 	for goal := most; most > 0; goal = enough(most) {
@@ -107,25 +111,37 @@ func (p *pruner) shrink(ctx context.Context) error {
 			return err
 		}
 		over := float64(room.used()-enough(most)) / float64(room.used())
-		left := max(int(over*float64(tasks)), 1)
-		removed := 0
-		err = p.repeat(ctx, pruneMost/4, pruneMost, func(t *tx, n int) (int, store.Pruned, error) {
-			some := min(n, left)
-			const oldest = `SELECT task, id, indexed, ` + ended + ` AS e FROM tasks WHERE final = ? ORDER BY e LIMIT ?`
-			did, gone, err := t.remove(`SELECT task, id, indexed FROM (SELECT * FROM (`+oldest+`) UNION ALL SELECT * FROM (`+oldest+`))
-				ORDER BY e LIMIT ?`, classSucceeded, some, classFailed, some, some)
-			left -= did
-			removed += did
-			return did, gone, err
+		some := min(max(int(over*float64(tasks)), 1), portion(tasks))
+		removed, err := p.remove(ctx, some, func(t *tx, n int) (int, store.Pruned, error) {
+			const oldest = `SELECT * FROM (SELECT task, id, indexed, ` + ended + ` AS e FROM tasks WHERE final = ? ORDER BY e LIMIT ?)`
+			return t.remove(`SELECT task, id, indexed FROM (`+oldest+` UNION ALL `+oldest+`) ORDER BY e LIMIT ?`,
+				classSucceeded, n, classFailed, n, n)
 		})
 		if err != nil || removed == 0 {
 			return err
 		}
-		if err := p.mergeTexts(ctx, true); err != nil {
+		if err := p.mergeTexts(ctx, 1); err != nil { // else what they took shows no effect
 			return err
 		}
 	}
 	return nil
+}
+
+// portion is how many of so many tasks are removed before the index of texts is merged. Where most of it was
+// deleted a merge is long, since FTS5 bounds it by what it writes.
+func portion(tasks int) int { return max(tasks/5, 1000) }
+
+// remove removes at most so many tasks by f, which removes n.
+func (p *pruner) remove(ctx context.Context, most int, f func(t *tx, n int) (int, store.Pruned, error)) (removed int, err error) {
+	err = p.repeat(ctx, pruneMost/4, pruneMost, func(t *tx, n int) (int, store.Pruned, error) {
+		if n = min(n, most-removed); n == 0 {
+			return 0, store.Pruned{}, nil
+		}
+		did, gone, err := f(t, n)
+		removed += did
+		return did, gone, err
+	})
+	return removed, err
 }
 
 // remove removes the tasks that a query finds, with all that belongs to them.
@@ -232,17 +248,11 @@ func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, st
 		ON CONFLICT DO UPDATE SET ended = excluded.ended, task = excluded.task`, final, end, task)
 }
 
-// mergeTexts frees what deleted texts take in their index, once they are many, or at once.
-func (p *pruner) mergeTexts(ctx context.Context, now bool) error {
+// mergeTexts frees what deleted texts take in their index, if they are so many.
+func (p *pruner) mergeTexts(ctx context.Context, least int) error {
 	gone, err := number[int](ctx, p.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaGone)
-	if err != nil || gone == 0 {
+	if err != nil || gone < least {
 		return err
-	}
-	if !now {
-		tasks, err := number[int](ctx, p.db.read, `SELECT count(*) FROM tasks`)
-		if err != nil || gone < tasks/5 {
-			return err
-		}
 	}
 	const pages = 16
 	begun := false
