@@ -3,6 +3,7 @@ package monitor_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -120,14 +121,17 @@ func TestNotReadyUntilRestored(t *testing.T) {
 	s := &slow{Store: memoryStore(t), enter: make(chan struct{}), leave: make(chan struct{})}
 	m := run(t, monitor.Options{Broker: b, Store: s})
 	<-s.enter
-	if h := m.Health(); h.Ready || h.Broker.Connected {
-		t.Errorf("while history is restored: ready %v, broker connected %v, want neither", h.Ready, h.Broker.Connected)
+	if h := m.Health(); h.Ready || h.Broker.Connected || !strings.Contains(h.Broker.LastError, "restored") {
+		t.Errorf("while history is restored: ready %v, broker %+v, want neither, and why", h.Ready, h.Broker)
 	}
 	if _, err := m.Tasks(t.Context(), store.Request{Limit: 10}); err != nil {
 		t.Errorf("list meanwhile: %v", err)
 	}
 	close(s.leave)
 	await(t, m, "the broker", func() bool { return m.Health().Ready && m.Health().Broker.Connected })
+	if why := m.Health().Broker.LastError; why != "" {
+		t.Errorf("in the end: %q", why)
+	}
 }
 
 // pruning is a store that removes a task when it is told to.

@@ -11,6 +11,8 @@ import (
 // What cannot be read is left out, and said.
 func (m *Monitor) restore(ctx context.Context) error {
 	start := m.now()
+	m.restoring("the history is being restored first")
+	defer m.restoring("")
 	tasks, events, unreadable := 0, 0, 0
 	try := func(err error) {
 		if err == nil {
@@ -62,12 +64,24 @@ func (m *Monitor) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.finish()
+	m.log.Info("history restored", "tasks", tasks, "events", events, "unreadable", unreadable,
+		"took_ms", m.now().Sub(start).Milliseconds())
+	return nil
+}
+
+// finish says that all is there.
+func (m *Monitor) finish() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.writer.remark(m.cluster.Unsaved())
 	m.restored = true
-	m.notify()
-	m.log.Info("history restored", "tasks", tasks, "events", events, "unreadable", unreadable,
-		"took_ms", m.now().Sub(start).Milliseconds())
-	return nil
+}
+
+// restoring says why the broker is not dialled yet.
+func (m *Monitor) restoring(why string) {
+	m.linkMu.Lock()
+	m.link.LastError = why
+	m.linkMu.Unlock()
+	m.wake()
 }
