@@ -416,7 +416,7 @@ func retentionPanel(s Site, v Settings) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<div class=\"scroll\"><table class=\"rules\"><thead><tr><th scope=\"col\">What</th><th scope=\"col\">Kept</th><th scope=\"col\">Would go now</th><th scope=\"col\">Set by</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<div class=\"sideways\"><table class=\"rules\"><thead><tr><th scope=\"col\">What</th><th scope=\"col\">Kept</th><th scope=\"col\">Would go now</th><th scope=\"col\">Set by</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
