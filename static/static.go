@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-//go:embed css/*.css js/*.js icons/*.svg
+//go:embed css/*.css js/*.js icons/*.svg uplot/*.js uplot/*.css
 var files embed.FS
 
 // Assets are the files, hashed and compressed. They do not change, so any number of goroutines may

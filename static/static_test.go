@@ -3,6 +3,8 @@ package static_test
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -38,10 +40,11 @@ func TestFilesAreServedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	a := newAssets(t)
 	for name, mime := range map[string]string{
-		"css/umbel.css":     "text/css; charset=utf-8",
-		"js/umbel.js":       "text/javascript; charset=utf-8",
-		"icons/sprite.svg":  "image/svg+xml",
-		"icons/favicon.svg": "image/svg+xml",
+		"css/umbel.css":       "text/css; charset=utf-8",
+		"js/umbel.js":         "text/javascript; charset=utf-8",
+		"uplot/uPlot.min.css": "text/css; charset=utf-8",
+		"icons/sprite.svg":    "image/svg+xml",
+		"icons/favicon.svg":   "image/svg+xml",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +111,42 @@ func TestUnknownFiles(t *testing.T) {
 	for _, target := range []string{a.URL("nope.js"), "/assets/", "/assets/x", "/assets/x/../umbel.js", "/assets/x/js/umbel.js"} {
 		if got := get(t, a, target).Code; got != http.StatusNotFound {
 			t.Errorf("%s: status = %d, want 404", target, got)
+		}
+	}
+}
+
+// Files of others are as their makers published them (npm uplot 1.6.32). They are not under a directory named
+// vendor, since modules are published without what lies below one.
+func TestFilesOfOthersAreUnchanged(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"uplot/LICENSE":           "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
+		"uplot/uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+		"uplot/uPlot.min.css":     "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+	} {
+		body, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(body)); got != want {
+			t.Errorf("SHA-256 of %s = %s, want %s", name, got, want)
+		}
+	}
+}
+
+// What a page with a chart loads more than others.
+func TestChartsStaySmall(t *testing.T) {
+	t.Parallel()
+	a := newAssets(t)
+	for names, most := range map[[2]string]int{{"uPlot.iife.min.js", "uPlot.min.css"}: 23_000, {"charts.js"}: 3_000} {
+		sum := 0
+		for _, name := range names {
+			if name != "" {
+				sum += get(t, a, a.URL(name), "Accept-Encoding", "gzip").Body.Len()
+			}
+		}
+		if sum > most {
+			t.Errorf("%v have %d bytes gzipped, want at most %d", names, sum, most)
 		}
 	}
 }

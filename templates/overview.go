@@ -10,6 +10,7 @@ import (
 
 // Overview is the content of the first page.
 type Overview struct {
+	Chart    Chart
 	Rates    Rates
 	Counts   state.Counts
 	Workers  []state.Worker
@@ -48,7 +49,7 @@ func (v Overview) Page(c Chrome) templ.Component { return overview(c, v) }
 
 // Regions are the panels.
 func (v Overview) Regions(s Site) []Region {
-	return []Region{
+	return append(v.Chart.regions(s), []Region{
 		{ID: "checklist", Body: checklist(s, v)},
 		{ID: "tiles", Body: tiles(s, v)},
 		{ID: "states", Body: statesPanel(s, v.Counts)},
@@ -56,7 +57,7 @@ func (v Overview) Regions(s Site) []Region {
 		{ID: "busiest", Body: busiestPanel(s, v.Counts)},
 		{ID: "heat", Body: heatPanel(s, v.Workers)},
 		{ID: "ingest", Body: ingestPanel(s, v)},
-	}
+	}...)
 }
 
 // Lists holds the recent failures.
@@ -65,7 +66,7 @@ func (v Overview) Lists(s Site) []List {
 	for _, t := range v.Failures {
 		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: failureRow(s, t)})
 	}
-	return []List{l}
+	return append([]List{l}, v.Chart.lists()...)
 }
 
 // rowID is the id attribute of a task's row.

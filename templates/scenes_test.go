@@ -27,7 +27,7 @@ func scenes() map[string]scene {
 		"tasks":             {chrome(templates.SectionTasks, "tasks"), tasks()},
 		"tasks-filtered":    {dark(chrome(templates.SectionTasks, "tasks?q=state%3Afailure")), tasksFiltered()},
 		"tasks-wrong":       {chrome(templates.SectionTasks, ""), tasksWrong()},
-		"tasks-empty":       {chrome(templates.SectionTasks, "tasks"), templates.Tasks{}},
+		"tasks-empty":       {chrome(templates.SectionTasks, "tasks"), templates.Tasks{Chart: chartOff()}},
 		"tasks-searching":   {chrome(templates.SectionTasks, "tasks?q=x"), tasksSearching()},
 		"tasks-none":        {chrome(templates.SectionTasks, "tasks?q=name%3Ax"), tasksNone()},
 		"task":              {chrome(templates.SectionTasks, "task/"+retried().ID), task()},
@@ -94,6 +94,7 @@ func lost() templates.Broker {
 
 func overview() templates.Overview {
 	return templates.Overview{
+		Chart: chart(),
 		Rates: templates.Rates{
 			Received: 118.25, Succeeded: 112.4, Failed: 1.5, Retried: 0.04,
 			ReceivedSeries: []float64{110, 120, 118}, SucceededSeries: []float64{100, 110, 112},
@@ -133,6 +134,7 @@ func overviewDown() templates.Overview {
 
 func tasks() templates.Tasks {
 	return templates.Tasks{
+		Chart: chartOfTimes(),
 		Tasks: []state.Task{sent(), orphaned(), retried(), succeeded(), hostile()},
 		Total: templates.Total{N: 10_000, AtLeast: true},
 		Asked: templates.Asked{Clear: "/ops/tasks"},

@@ -16,6 +16,7 @@ type Tasks struct {
 	Facets  []Facet
 	Columns ColumnMenu
 	Exports []Link
+	Chart   Chart
 
 	Table    Table
 	Tasks    []state.Task
@@ -144,11 +145,13 @@ func (v Tasks) Regions(s Site) []Region {
 		{ID: "nothing", Body: nothing(s, v)},
 		{ID: "pager", Body: pager(s, v)},
 	}
-	return list
+	return append(list, v.Chart.regions(s)...)
 }
 
 // Lists holds the rows.
-func (v Tasks) Lists(s Site) []List { return []List{taskList(s, "tasks", v.Table, v.Tasks)} }
+func (v Tasks) Lists(s Site) []List {
+	return append([]List{taskList(s, "tasks", v.Table, v.Tasks)}, v.Chart.lists()...)
+}
 
 func taskList(s Site, id string, table Table, tasks []state.Task) List {
 	l := List{ID: id}

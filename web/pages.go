@@ -28,6 +28,7 @@ import (
 type pages struct {
 	cluster Backend
 	counts  *counter
+	charts  charts
 	site    templates.Site
 	version string
 	limits  state.Options
@@ -55,12 +56,13 @@ var errUnknown = errors.New("not held")
 // page assembles the page of a topic. The error is live.ErrNoTopic or errUnknown, or of the history.
 func (p *pages) page(ctx context.Context, topic string) (page, error) {
 	switch topic {
-	case "overview":
-		return p.overviewPage(ctx), nil
 	case "workers":
 		return p.workersPage(), nil
 	case "settings":
 		return p.settingsPage(ctx), nil
+	}
+	if raw, ok := strings.CutPrefix(topic, "overview"); ok {
+		return p.overviewTopic(ctx, topic, raw)
 	}
 	if raw, ok := strings.CutPrefix(topic, "tasks"); ok {
 		v, err := url.ParseQuery(strings.TrimPrefix(raw, "?"))
@@ -128,7 +130,8 @@ func fragments(regions []templates.Region) ([]live.Fragment, error) {
 }
 
 func (p *pages) overview(w http.ResponseWriter, r *http.Request) {
-	pg := p.overviewPage(r.Context())
+	chart, _ := query.ParseChart(r.URL.Query().Get("chart")) // a wrong one shows the usual one
+	pg := p.overviewPage(r.Context(), chart)
 	if v, ok := pg.view.(templates.Overview); ok {
 		v.Just = p.justResolved(r)
 		pg.view = v

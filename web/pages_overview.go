@@ -3,18 +3,44 @@ package web
 import (
 	"cmp"
 	"context"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/state"
+	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/live"
+	"github.com/umbelhq/umbel/web/query"
 )
 
 // recentFailures is how many failures the overview lists.
 const recentFailures = 10
 
-func (p *pages) overviewPage(ctx context.Context) page {
+// overviewTopic is the page of a live topic.
+func (p *pages) overviewTopic(ctx context.Context, topic, raw string) (page, error) {
+	v, err := url.ParseQuery(strings.TrimPrefix(raw, "?"))
+	if err != nil {
+		return page{}, live.ErrNoTopic
+	}
+	chart, err := query.ParseChart(v.Get("chart"))
+	if err != nil || withChart("overview", chart) != topic {
+		return page{}, live.ErrNoTopic
+	}
+	return p.overviewPage(ctx, chart), nil
+}
+
+// withChart returns path with the chart, if it is not the usual one.
+func withChart(path string, c query.Chart) string {
+	if c.String() == "" {
+		return path
+	}
+	return path + "?" + url.Values{"chart": {c.String()}}.Encode()
+}
+
+func (p *pages) overviewPage(ctx context.Context, chart query.Chart) page {
 	health := p.cluster.Health()
 	v := templates.Overview{
 		Rates: rates(p.cluster.Rates()),
@@ -25,8 +51,9 @@ func (p *pages) overviewPage(ctx context.Context) page {
 			Rejected: rejections(health.Rejected),
 		},
 	}
+	v.Chart = p.chart(ctx, lang.Query{}, chart, func(c query.Chart) string { return withChart(p.site.Prefix+"/", c) })
 	v.Failing, v.Readable = p.failing(ctx)
-	pg := page{topic: "overview", address: "/", title: "Overview", section: templates.SectionOverview}
+	pg := page{topic: withChart("overview", chart), address: withChart("/", chart), title: "Overview", section: templates.SectionOverview}
 	p.cluster.View(func(c *state.Cluster) {
 		pg.version = c.Version()
 		v.Counts = c.Counts()

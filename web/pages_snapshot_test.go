@@ -85,7 +85,9 @@ func TestSnapshotIsWhatThePageShows(t *testing.T) {
 			parts, rows := snap.Regions, 0
 			for _, l := range snap.Lists {
 				parts = append(parts, l.Rows...)
-				rows += len(l.Rows)
+				if l.ID != "chart-rows" {
+					rows += len(l.Rows)
+				}
 			}
 			for _, part := range parts {
 				if !strings.Contains(page, part.HTML) {

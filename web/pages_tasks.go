@@ -24,6 +24,9 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 		title:   "Tasks",
 		section: templates.SectionTasks,
 	}
+	v.Chart = p.chart(ctx, q.Query, q.Chart, func(c query.Chart) string {
+		return q.First().Draw(c).URL(p.site.Prefix + "/tasks")
+	})
 	var held bool // all that is known is in memory
 	p.cluster.View(func(c *state.Cluster) {
 		pg.version = c.Version()
@@ -79,7 +82,7 @@ func hidden(q query.Tasks) []templates.Param {
 		return nil
 	}
 	var list []templates.Param
-	for _, name := range []string{"sort", "cols", "limit"} {
+	for _, name := range []string{"sort", "cols", "chart", "limit"} {
 		if v.Has(name) {
 			list = append(list, templates.Param{Name: name, Value: v.Get(name)})
 		}

@@ -128,7 +128,7 @@ func TestPagesOfTasksMeetWithoutGapOrOverlap(t *testing.T) {
 	walk := func(target, direction string) (rows []string, last string) {
 		for target != "" {
 			page := visit(t, h, target).Body.String()
-			part := find(`<tr id="([^"]*)"`, page)
+			part := find(`<tr id="(t-[^"]*)"`, page)
 			if direction == "prev" {
 				rows = append(part, rows...)
 			} else {

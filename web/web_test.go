@@ -391,8 +391,8 @@ func TestFirstLoadIsLight(t *testing.T) {
 			}
 			sum += w.Body.Len()
 		}
-		if len(addresses) != 5 || sum > most {
-			t.Errorf("%s: %v are %d bytes, want five at most %d", target, addresses, sum, most)
+		if len(addresses) < 5 || len(addresses) > 6 || sum > most {
+			t.Errorf("%s: %v are %d bytes, want five or six at most %d", target, addresses, sum, most)
 		}
 		t.Logf("%s: %d bytes", target, sum)
 	}
@@ -413,6 +413,7 @@ func TestSocket(t *testing.T) {
 	for conn == nil && t.Context().Err() == nil { // until Run has begun
 		conn, _, _ = websocket.Dial(t.Context(), srv.URL+"/ops/ws", nil)
 	}
+	conn.SetReadLimit(1 << 20)
 	if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"tasks?q=state%3Afailure"}`)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,138 @@
+// Charts in the browser: draws the table of a panel as lines, by uPlot, in a shadow tree of its own, so that updates of
+// the page leave it alone. The table is the only source of numbers.
+
+const theme = matchMedia("(prefers-color-scheme: dark)");
+
+let library; // loading
+
+function load(url) {
+  library ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = url;
+    script.onload = () => resolve(window.uPlot);
+    script.onerror = reject;
+    document.head.append(script);
+  });
+  return library;
+}
+
+// A span of seconds in the words of the page.
+function duration(s) {
+  if (s == null) return "—";
+  if (s < 1) return `${+(s * 1e3).toPrecision(3)}\u202fms`;
+  if (s < 60) return `${+s.toPrecision(3)}\u202fs`;
+  return s < 3600 ? `${+(s / 60).toPrecision(3)}\u202fm` : `${+(s / 3600).toPrecision(3)}\u202fh`;
+}
+
+const count = (n) => n == null ? "—" : n >= 1e4 ? n.toLocaleString("en").replaceAll(",", "\u202f") : String(n);
+
+class Chart extends HTMLElement {
+  connectedCallback() {
+    if (!this.shadowRoot) this.build();
+    this.panel = this.closest("section");
+    this.observer = new MutationObserver(() => this.later());
+    this.observer.observe(this.panel, { childList: true, subtree: true, characterData: true, attributeFilter: ["data-value"] });
+    this.themes = new MutationObserver(() => this.draw(true));
+    this.themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    this.size = new ResizeObserver(() => this.plot?.setSize(this.box()));
+    this.size.observe(this);
+    this.repaint = () => this.draw(true);
+    theme.addEventListener("change", this.repaint);
+    load(this.dataset.script).then(() => this.draw(true), () => this.hidden = true);
+  }
+
+  disconnectedCallback() {
+    for (const o of [this.observer, this.themes, this.size]) o.disconnect();
+    theme.removeEventListener("change", this.repaint);
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  build() {
+    const shadow = this.attachShadow({ mode: "open" });
+    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: this.dataset.style });
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(`
+      :host { display: block; }
+      .uplot { font: inherit; }
+      .u-legend { font-size: .75rem; text-align: start; color: var(--muted-foreground); }
+      .u-legend th { font-weight: 500; }
+      .u-legend .u-value { color: var(--foreground); }
+      .u-select { background: color-mix(in oklab, var(--ring) 22%, transparent); }
+      .u-hz .u-cursor-x { border-color: var(--muted-foreground); }`);
+    shadow.adoptedStyleSheets = [sheet];
+    this.probe = document.createElement("span");
+    shadow.append(link, this.probe);
+  }
+
+  box() {
+    return { width: Math.max(this.clientWidth, 200), height: 190 };
+  }
+
+  color(token) {
+    this.probe.style.color = `var(${token})`;
+    return getComputedStyle(this.probe).color;
+  }
+
+  // later draws once for many changes at a time.
+  later() {
+    this.waiting ??= requestAnimationFrame(() => {
+      this.waiting = undefined;
+      this.draw(false);
+    });
+  }
+
+  // read returns the table: its columns, and their values, oldest first, null where nothing is known.
+  read() {
+    const heads = [...this.panel.querySelectorAll("thead th")].slice(1);
+    const rows = [...this.panel.querySelectorAll("tbody tr")].sort((a, b) => a.dataset.at - b.dataset.at);
+    const at = rows.map((row) => Number(row.dataset.at));
+    const values = heads.map((_, i) => rows.map((row) => {
+      const value = row.children[i + 1]?.dataset.value;
+      return value === undefined ? null : Number(value);
+    }));
+    return { heads, data: [at, ...values] };
+  }
+
+  draw(anew) {
+    if (!window.uPlot || !this.isConnected) return;
+    const { heads, data } = this.read();
+    const names = heads.map((th) => `${th.textContent} ${th.dataset.color} ${"seconds" in th.dataset}`).join("\n");
+    if (this.plot && !anew && names === this.names) return this.plot.setData(data);
+    this.names = names;
+    this.plot?.destroy();
+    this.plot = new window.uPlot(this.options(heads, data), data, this.shadowRoot);
+  }
+
+  options(heads, data) {
+    const words = heads.some((th) => "seconds" in th.dataset) ? duration : count;
+    const axis = { stroke: this.color("--muted-foreground"), font: "12px system-ui", grid: { stroke: this.color("--border"), width: 1 }, ticks: { show: false } };
+    return {
+      ...this.box(),
+      tzDate: (s) => window.uPlot.tzDate(new Date(s * 1e3), "UTC"),
+      cursor: { drag: { x: true, y: false, setScale: false } },
+      scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      axes: [axis, { ...axis, size: 58, values: (_, marks) => marks.map(words) }],
+      series: [
+        { label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" },
+        ...heads.map((th) => ({
+          label: th.textContent, stroke: this.color(th.dataset.color), width: 1.5, value: (_, v) => words(v),
+          points: { show: data[0].length < 3 ? true : undefined },
+        })),
+      ],
+      hooks: { setSelect: [(plot) => this.brush(plot)] },
+    };
+  }
+
+  // brush shows the time that was selected.
+  brush(plot) {
+    if (plot.select.width < 8) return;
+    const from = Math.floor(plot.posToVal(plot.select.left, "x"));
+    const to = Math.ceil(plot.posToVal(plot.select.left + plot.select.width, "x"));
+    const url = new URL(this.dataset.brush, location.href);
+    url.searchParams.set("chart", url.searchParams.get("chart").replace("1-2", `${from}-${to}`));
+    location.assign(url);
+  }
+}
+
+customElements.define("umbel-chart", Chart);

@@ -1,0 +1,211 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/series"
+	"github.com/umbelhq/umbel/state"
+	lang "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// How long a chart is shown again as it was: for a while, and ten times as long as reading it took.
+const (
+	chartAge   = 2 * time.Second
+	chartShare = 10
+	maxCharts  = 256 // remembered
+)
+
+// charts remembers series, so that pages which change all the time do not read them each time. It is safe for
+// concurrent use; the zero value is ready.
+type charts struct {
+	mu    sync.Mutex
+	known map[string]drawn // by query and chart
+}
+
+type drawn struct {
+	series series.Series
+	until  time.Time
+}
+
+// read returns a series that may be a little old.
+func (c *charts) read(ctx context.Context, s series.Source, q lang.Query, chart query.Chart, now time.Time) (series.Series, error) {
+	key := chart.String() + " " + q.String()
+	c.mu.Lock()
+	d, ok := c.known[key]
+	c.mu.Unlock()
+	if ok && now.Before(d.until) && d.until.Sub(now) < time.Hour { // a clock set back ends it too
+		return d.series, nil
+	}
+	start := time.Now()
+	from, to := chart.Range(now)
+	got, err := series.Read(ctx, s, series.Request{Query: q, From: from, To: to, Now: now, Group: chart.Group})
+	if err != nil {
+		return got, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= maxCharts {
+		c.known = map[string]drawn{}
+	}
+	c.known[key] = drawn{got, now.Add(max(chartAge, chartShare*time.Since(start)))}
+	return got, nil
+}
+
+// chart assembles the chart of a query. link makes the address of the page with another chart.
+func (p *pages) chart(ctx context.Context, q lang.Query, c query.Chart, link func(query.Chart) string) templates.Chart {
+	off := c
+	off.Off = !c.Off
+	v := templates.Chart{Title: chartTitle(c), Off: c.Off, Toggle: templates.Link{Text: "Hide", Href: link(off)}}
+	if c.Off {
+		v.Toggle.Text = "Show"
+		return v
+	}
+	p.choices(&v, c, link)
+	s, err := p.charts.read(ctx, p.cluster, q, c, p.now())
+	if err != nil {
+		p.log.Warn("chart not read", "error", err)
+		v.Note = "cannot be read now"
+		return v
+	}
+	v.Step, v.Seconds = s.Step, c.Measure != ""
+	switch {
+	case s.More:
+		v.Note = "from the newest tasks that match, no more than 10,000"
+	case s.Tasks > 0:
+		v.Note = "from the tasks that match"
+	}
+	lines := chartLines(s, c)
+	for _, l := range lines {
+		v.Columns = append(v.Columns, l.column)
+	}
+	now := p.now()
+	for i := int(s.To.Sub(s.From)/s.Step) - 1; i >= 0; i-- {
+		at := s.From.Add(time.Duration(i) * s.Step)
+		if at.After(now) {
+			continue
+		}
+		row := templates.ChartRow{At: at.UnixMicro()}
+		for _, l := range lines {
+			row.Cells = append(row.Cells, l.value(&l.points[i]))
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return v
+}
+
+func chartTitle(c query.Chart) string {
+	switch c.Measure {
+	case query.MeasureWait:
+		return "Waiting time"
+	case query.MeasureRun:
+		return "Run time"
+	}
+	return "Throughput"
+}
+
+// choices are the charts that are one step away.
+func (p *pages) choices(v *templates.Chart, c query.Chart, link func(query.Chart) string) {
+	for _, last := range query.Ranges() {
+		other := c
+		other.Last, other.From, other.To = last, 0, 0
+		current := c.To == 0 && cmp.Or(c.Last, query.Ranges()[0]) == last
+		v.Ranges = append(v.Ranges, templates.Choice{Text: last, Href: link(other), Current: current})
+	}
+	for _, m := range query.Measures() {
+		other := c
+		other.Measure = m
+		v.Shows = append(v.Shows, templates.Choice{
+			Text: m, Href: link(other), Current: cmp.Or(c.Measure, query.MeasureCount) == m,
+		})
+	}
+	for _, g := range query.Groups() {
+		other := c
+		other.Group = g
+		text := string(g)
+		if g == series.ByState && c.Measure != "" {
+			text = "all"
+		}
+		v.Groups = append(v.Groups, templates.Choice{Text: text, Href: link(other), Current: cmp.Or(c.Group, series.ByState) == g})
+	}
+	brush := c
+	brush.Last, brush.From, brush.To = "", 1, 2
+	v.Brush = link(brush)
+}
+
+// chartLine is a line of a chart: how its values come from points.
+type chartLine struct {
+	column templates.ChartColumn
+	points []series.Point
+	value  func(p *series.Point) *float64
+}
+
+func chartLines(s series.Series, c query.Chart) []chartLine {
+	if c.Group == "" {
+		if c.Measure == "" {
+			return countLines(s)
+		}
+		return []chartLine{
+			{templates.ChartColumn{Name: "p50", Color: "--success"}, s.Lines[0].Points, percentile(c.Measure, .5)},
+			{templates.ChartColumn{Name: "p95", Color: "--retry"}, s.Lines[0].Points, percentile(c.Measure, .95)},
+			{templates.ChartColumn{Name: "p99", Color: "--failure"}, s.Lines[0].Points, percentile(c.Measure, .99)},
+		}
+	}
+	colors := []string{"--success", "--started", "--retry", "--revoked", "--received", "--rejected", "--custom", "--pending"}
+	lines := make([]chartLine, 0, len(s.Lines))
+	for i, l := range s.Lines {
+		name, value := cmp.Or(l.Name, "unknown"), ended
+		if c.Measure != "" {
+			name, value = name+" p95", percentile(c.Measure, .95)
+		}
+		lines = append(lines, chartLine{templates.ChartColumn{Name: name, Color: colors[i%len(colors)]}, l.Points, value})
+	}
+	return lines
+}
+
+// countLines are the states whose beginnings are counted.
+func countLines(s series.Series) []chartLine {
+	var lines []chartLine
+	add := func(of state.State, name, color string, count func(p *series.Point) int64) {
+		if slices.Contains(s.States, of) {
+			lines = append(lines, chartLine{templates.ChartColumn{Name: name, Color: color}, s.Lines[0].Points, counts(count)})
+		}
+	}
+	add(state.Received, "received", "--received", func(p *series.Point) int64 { return p.Received })
+	add(state.Success, "succeeded", "--success", func(p *series.Point) int64 { return p.Succeeded })
+	add(state.Failure, "failed", "--failure", func(p *series.Point) int64 { return p.Failed })
+	add(state.Retry, "retried", "--retry", func(p *series.Point) int64 { return p.Retried })
+	return lines
+}
+
+func counts(count func(p *series.Point) int64) func(p *series.Point) *float64 {
+	return func(p *series.Point) *float64 {
+		if !p.Known {
+			return nil
+		}
+		return new(float64(count(p)))
+	}
+}
+
+// ended is how many tasks succeeded or failed.
+func ended(p *series.Point) *float64 {
+	return counts(func(p *series.Point) int64 { return p.Succeeded + p.Failed })(p)
+}
+
+func percentile(measure string, share float64) func(p *series.Point) *float64 {
+	return func(p *series.Point) *float64 {
+		h := p.Run
+		if measure == query.MeasureWait {
+			h = p.Wait
+		}
+		if h.Count() == 0 {
+			return nil
+		}
+		return new(float64(h.Quantile(share)) / 1e6)
+	}
+}
