@@ -23,7 +23,7 @@ type limits struct {
 }
 
 func defaultLimits() limits {
-	return limits{gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000, step: 1_000, lookups: 20_000}
+	return limits{gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000, step: 1_000, lookups: 10_000}
 }
 
 // newSearch chooses how to find the tasks: a plan that finds few gathers and sorts them; else all are walked in the
