@@ -52,19 +52,22 @@ func tell(b *testing.B, w io.Writer, dir string, n int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	rows, err := db.Query(`SELECT name, sum(pgsize), sum(payload) FROM dbstat GROUP BY name ORDER BY 2 DESC`)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var name string
 		var size, payload int
 		if err := rows.Scan(&name, &size, &payload); err != nil {
 			b.Fatal(err)
 		}
-		fmt.Fprintf(w, "%-22s %7.1f %7.1f bytes/task\n", name, float64(size)/float64(n), float64(payload)/float64(n))
+		fmt.Fprintf(w, "%-24s %7.1f %7.1f bytes/task\n", name, float64(size)/float64(n), float64(payload)/float64(n))
+	}
+	if err := rows.Err(); err != nil {
+		b.Fatal(err)
 	}
 }
 

@@ -42,7 +42,7 @@ func child(dir string) error {
 		if _, err := d.Write(ctx, batches[n]); err != nil {
 			return err
 		}
-		if _, err := fmt.Println(n + 1); err != nil { //nolint:forbidigo // read by the parent
+		if _, err := fmt.Println(n + 1); err != nil {
 			return err
 		}
 	}

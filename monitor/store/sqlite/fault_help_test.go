@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,8 +74,8 @@ func overwrite(t *testing.T, dir string, offset int64, with []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	if _, err := f.WriteAt(with, offset); err != nil {
+	_, err = f.WriteAt(with, offset)
+	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -86,8 +87,8 @@ func script(t *testing.T, dir, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	if _, err := db.Exec(text); err != nil {
+	_, err = db.Exec(text)
+	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -20,4 +20,6 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-func release(f *os.File) error { return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, beyond()) }
+func release(f *os.File) error {
+	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, beyond())
+}

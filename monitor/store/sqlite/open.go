@@ -57,7 +57,7 @@ func (d *DB) open(ctx context.Context, o Options) error {
 	if d.lock, err = lock(filepath.Join(o.Dir, lockName)); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator chooses the path
+	f, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (d *DB) open(ctx context.Context, o Options) error {
 	if d.read, err = connect(d.path, reading("rw"), readers); err != nil {
 		return err
 	}
-	return d.symbols.load(ctx, d.read)
+	return d.loadSymbols(ctx)
 }
 
 // openMemory opens a store that has one connection for everything, since the connection is the store.
@@ -100,7 +100,7 @@ func (d *DB) openBeside(ctx context.Context) error {
 	if err := migrate(ctx, d.read, true); err != nil {
 		return err
 	}
-	return d.symbols.load(ctx, d.read)
+	return d.loadSymbols(ctx)
 }
 
 // writing are the parameters of the connection that writes. A commit returns once it is on disk, since

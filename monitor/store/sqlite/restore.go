@@ -53,13 +53,7 @@ func (d *DB) each(ctx context.Context, query string, args []any, f func(rows *sq
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := f(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return scan(rows, func() error { return f(rows) })
 }
 
 func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte) error) error {

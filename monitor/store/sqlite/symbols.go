@@ -14,24 +14,21 @@ type symbols struct {
 	texts  map[int64]string
 }
 
-// load reads the whole table.
-func (s *symbols) load(ctx context.Context, db *sql.DB) error {
-	rows, err := db.QueryContext(ctx, `SELECT symbol, text FROM symbols`)
+// loadSymbols reads the whole table.
+func (d *DB) loadSymbols(ctx context.Context) error {
+	found := make(map[string]int64)
+	err := d.each(ctx, `SELECT symbol, text FROM symbols`, nil, func(rows *sql.Rows) error {
+		var n int64
+		var text string
+		err := rows.Scan(&n, &text)
+		found[text] = n
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	found := make(map[string]int64)
-	for rows.Next() {
-		var n int64
-		var text string
-		if err := rows.Scan(&n, &text); err != nil {
-			return err
-		}
-		found[text] = n
-	}
-	s.change(found, nil)
-	return rows.Err()
+	d.symbols.change(found, nil)
+	return nil
 }
 
 // symbol returns the symbol of a text, false if it has none.
@@ -47,15 +44,6 @@ func (s *symbols) text(symbol int64) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.texts[symbol]
-}
-
-// each calls f with every symbol, in no order. f must not block.
-func (s *symbols) each(f func(symbol int64, text string)) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for n, text := range s.texts {
-		f(n, text)
-	}
 }
 
 // change adds symbols and removes others.

@@ -26,22 +26,14 @@ func (d *DB) Task(ctx context.Context, id string) ([]byte, error) {
 
 // Children returns the ids of the tasks whose parent is id, at most limit, by stamp.
 func (d *DB) Children(ctx context.Context, id string, limit int) ([]string, error) {
-	rows, err := d.read.QueryContext(ctx, `SELECT t.id FROM tasks t JOIN symbols o ON o.symbol = t.origin
+	keys, err := list[any](ctx, d.read, `SELECT t.id FROM tasks t JOIN symbols o ON o.symbol = t.origin
 		WHERE t.parent = ? ORDER BY t.clock, t.micros, o.text, t.id LIMIT ?`, idValue(id), limit)
 	if err != nil {
 		return nil, fmt.Errorf("read children: %w", explain(err))
 	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var key any
-		if err := rows.Scan(&key); err != nil {
-			return nil, fmt.Errorf("read children: %w", explain(err))
-		}
-		ids = append(ids, idText(key))
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read children: %w", explain(err))
+	ids := make([]string, len(keys))
+	for i, key := range keys {
+		ids[i] = idText(key)
 	}
 	return ids, nil
 }

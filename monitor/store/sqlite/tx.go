@@ -66,7 +66,7 @@ func (t *tx) stmt(query string) (*sql.Stmt, error) {
 
 // exec runs a statement.
 func (t *tx) exec(query string, args ...any) error {
-	s, err := t.stmt(query)
+	s, err := t.stmt(query) //nolint:sqlclosecheck // the transaction closes it
 	if err == nil {
 		_, err = s.ExecContext(t.ctx, args...)
 	}
@@ -75,7 +75,7 @@ func (t *tx) exec(query string, args ...any) error {
 
 // insert runs a statement and returns the key of the row that it has inserted, 0 if it has not.
 func (t *tx) insert(query string, args ...any) (int64, error) {
-	s, err := t.stmt(query)
+	s, err := t.stmt(query) //nolint:sqlclosecheck // the transaction closes it
 	if err != nil {
 		return 0, err
 	}
@@ -91,7 +91,7 @@ func (t *tx) insert(query string, args ...any) (int64, error) {
 
 // get reads the one row of a query, sql.ErrNoRows if there is none.
 func (t *tx) get(query string, args []any, into ...any) error {
-	s, err := t.stmt(query)
+	s, err := t.stmt(query) //nolint:sqlclosecheck // the transaction closes it
 	if err != nil {
 		return err
 	}

@@ -6,13 +6,9 @@ package storetest
 import (
 	"maps"
 	"testing"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
 )
-
-// patience bounds every wait for something that should happen at once.
-const patience = 30 * time.Second
 
 // Fixture is a place for a history. Every call of the function given to Run makes a fresh, empty one.
 type Fixture struct {
@@ -37,7 +33,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := fixture(t)
-			c := trial{T: t, Fixture: f}
+			c := trial{t, f, new(current)}
 			c.Store = c.open()
 			test(c)
 		})
@@ -48,8 +44,11 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 type trial struct {
 	*testing.T
 	Fixture
-	store.Store
+	*current
 }
+
+// current is the store that is open.
+type current struct{ store.Store }
 
 // open opens the history until the test ends, or until the test closes it.
 func (c trial) open() store.Store {
@@ -64,7 +63,7 @@ func (c trial) open() store.Store {
 }
 
 // reopen closes the store and opens it again, if that keeps anything.
-func (c *trial) reopen() {
+func (c trial) reopen() {
 	c.Helper()
 	if !c.Durable {
 		return
