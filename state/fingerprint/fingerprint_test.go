@@ -229,6 +229,36 @@ func TestPartsFoldLibraryCalls(t *testing.T) {
 	}
 }
 
+func TestPlaceIsOfTheApplication(t *testing.T) {
+	t.Parallel()
+	for file, own := range map[string]bool{
+		"/srv/shop/tasks.py":                             true,
+		"/celery/app/tasks.py":                           true,
+		"tasks.py":                                       true,
+		`C:\shop\Lib\tasks.py`:                           true,
+		"/srv/lib/python-tools/tasks.py":                 true,
+		"/venv/lib/python3.12/site-packages/celery/x.py": false,
+		"/usr/lib/python3/dist-packages/celery/x.py":     false,
+		"/usr/lib/python3.13t/json/decoder.py":           false,
+		"/opt/pypy/lib/pypy3.10/json/decoder.py":         false,
+		`C:\Program Files\Python312\Lib\json\decoder.py`: false,
+		`D:\venv\Lib\site-packages\celery\x.py`:          false,
+		"<string>":                                       false,
+		"<frozen importlib._bootstrap>":                  false,
+	} {
+		traceback := "Traceback (most recent call last):\n  File \"/app/outer.py\", line 1, in outer\n" +
+			"  File \"" + file + "\", line 2, in inner\nE: x\n"
+		got := fingerprint.Of("", traceback).Place
+		if is := !strings.HasPrefix(got, "outer.py"); is != own {
+			t.Errorf("place with %s innermost = %q, want that: %v", file, got, own)
+		}
+	}
+	init := "Traceback (most recent call last):\n  File \"/app/shop/__init__.py\", line 1, in load\nE: x\n"
+	if got, want := fingerprint.Of("", init).Place, "shop/__init__.py in load"; got != want {
+		t.Errorf("place = %q, want %q", got, want)
+	}
+}
+
 func FuzzOf(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

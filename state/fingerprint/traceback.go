@@ -111,19 +111,15 @@ func (f frame) place() string {
 	return name + " in " + f.function
 }
 
-// isLibrary reports whether a file is not the application's own: it is installed, part of Python, part of
-// Celery, or no file at all.
+// isLibrary reports whether a file is not the application's own: it is installed, part of Python, or no file
+// at all.
 func isLibrary(file string) bool {
 	path := strings.ReplaceAll(file, `\`, "/")
 	if strings.HasPrefix(path, "<") {
 		return true
 	}
-	for _, part := range []string{
-		"/site-packages/", "/dist-packages/", "/celery/app/", "/celery/worker/", "/billiard/", "/kombu/",
-	} {
-		if strings.Contains(path, part) {
-			return true
-		}
+	if strings.Contains(path, "/site-packages/") || strings.Contains(path, "/dist-packages/") {
+		return true
 	}
 	// /usr/lib/python3.12/json/decoder.py and C:\Python312\Lib\json\decoder.py
 	_, after, ok := strings.Cut(path, "/lib/python")
