@@ -219,6 +219,10 @@ func TestOverview(t *testing.T) {
 			URL: "amqp://u:***@h//", Since: time.UnixMicro(start), LastError: "connection refused",
 			NextTryAt: time.UnixMicro(start + 1), Attempts: 3,
 		},
+		Store: monitor.StoreHealth{
+			LastError: "the disk is full", FailedAt: time.UnixMicro(start + 1), Since: time.UnixMicro(start),
+			Waiting: 31, Unsaved: 4, Full: true,
+		},
 	}
 	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/overview").Body.String())
 	want := decode(t, `{
@@ -236,6 +240,10 @@ func TestOverview(t *testing.T) {
 				"url": "amqp://u:***@h//", "connected": false, "since": "2026-11-21T00:00:00.000000Z",
 				"last_event_at": null, "last_error": "connection refused", "next_try_at": "2026-11-21T00:00:00.000001Z",
 				"attempts": 3
+			},
+			"store": {
+				"last_error": "the disk is full", "failed_at": "2026-11-21T00:00:00.000001Z",
+				"since": "2026-11-21T00:00:00.000000Z", "next_try_at": null, "waiting": 31, "unsaved": 4, "full": true
 			}
 		}
 	}`)

@@ -39,6 +39,7 @@ type Rates struct {
 type Health struct {
 	Ready          bool              `json:"ready"`
 	Broker         Broker            `json:"broker"`
+	Store          Store             `json:"store"`
 	Rejected       map[string]uint64 `json:"rejected" doc:"Events and messages that could not be used, by cause."`
 	Messages       uint64            `json:"messages" doc:"Broker messages read."`
 	Events         uint64            `json:"events" doc:"Events folded into the state."`
@@ -54,6 +55,17 @@ type Broker struct {
 	LastError   *string `json:"last_error" doc:"Why it is not connected."`
 	NextTryAt   Time    `json:"next_try_at" doc:"When the next connection is tried, null if connected."`
 	Attempts    int     `json:"attempts" doc:"Failed tries since it was last connected."`
+}
+
+// Store says how writing history goes. What waits is acknowledged to the broker once it is on disk.
+type Store struct {
+	LastError *string `json:"last_error" doc:"Why the newest try to write failed, null if it did not."`
+	FailedAt  Time    `json:"failed_at" doc:"When it failed."`
+	Since     Time    `json:"since" doc:"When writing began to fail, null if it does not."`
+	NextTryAt Time    `json:"next_try_at" doc:"When it is tried again, null if it does not fail."`
+	Waiting   int     `json:"waiting" doc:"Events that are not on disk yet."`
+	Unsaved   int     `json:"unsaved" doc:"Tasks that changed since they were saved; their events may be on disk."`
+	Full      bool    `json:"full" doc:"So much waits that the broker keeps the rest."`
 }
 
 // maxNames bounds by_name: strangers choose how many task names there are.
@@ -102,6 +114,10 @@ func fromHealth(h monitor.Health) Health {
 			URL: h.Broker.URL, Connected: h.Broker.Connected, Since: timeOf(h.Broker.Since),
 			LastEventAt: timeOf(h.Broker.LastEventAt), LastError: text(h.Broker.LastError),
 			NextTryAt: timeOf(h.Broker.NextTryAt), Attempts: h.Broker.Attempts,
+		},
+		Store: Store{
+			LastError: text(h.Store.LastError), FailedAt: timeOf(h.Store.FailedAt), Since: timeOf(h.Store.Since),
+			NextTryAt: timeOf(h.Store.NextTryAt), Waiting: h.Store.Waiting, Unsaved: h.Store.Unsaved, Full: h.Store.Full,
 		},
 	}
 	maps.Copy(d.Rejected, h.Rejected)
