@@ -29,7 +29,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	d := &DB{path: Memory, rules: o.Rules, log: o.Logger, now: o.Now, limits: defaultLimits(), gate: make(chan struct{}, 1), closed: make(chan struct{})}
+	d := &DB{
+		path: Memory, rules: o.Rules, log: o.Logger, now: o.Now, limits: defaultLimits(),
+		gate: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
 	if o.Dir != Memory {
 		dir, err := filepath.Abs(o.Dir)
 		if err != nil {

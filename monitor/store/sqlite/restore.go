@@ -71,8 +71,8 @@ func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte)
 // errEnough ends the reading of rows.
 var errEnough = errors.New("enough")
 
-// restoreFinished reads the newest finished tasks, and finds the newest of those that it leaves. Rows come by clock and
-// time, so that the first one left may have equals that are newer by their origins or ids.
+// restoreFinished reads the newest finished tasks, and finds the newest of those that it leaves. Rows come by
+// clock and time, so that the first one left may have equals that are newer by their origins or ids.
 func (d *DB) restoreFinished(ctx context.Context, r store.Restore) error {
 	n := 0
 	var left *state.Position
@@ -107,7 +107,9 @@ func (d *DB) restoreFinished(ctx context.Context, r store.Restore) error {
 	return r.Left(*left)
 }
 
-func (d *DB) restoreJournal(ctx context.Context, counted uint64, f func(entry uint64, events []byte, checkpointed bool) error) error {
+func (d *DB) restoreJournal(
+	ctx context.Context, counted uint64, f func(entry uint64, events []byte, checkpointed bool) error,
+) error {
 	return d.each(ctx, `SELECT entry, body FROM journal ORDER BY entry`, nil, func(rows *sql.Rows) error {
 		var entry uint64
 		var body []byte

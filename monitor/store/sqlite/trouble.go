@@ -49,7 +49,8 @@ func (d *DB) present() error {
 	if err == nil && os.SameFile(info, d.opened) {
 		return nil
 	}
-	return fmt.Errorf("%s was removed or replaced while in use: put it back, or restart Umbel, which begins a new one", d.path)
+	return fmt.Errorf("%s was removed or replaced while in use: put it back, or restart Umbel, which begins a new one",
+		d.path)
 }
 
 // note keeps what came of a write for Health.

@@ -8,7 +8,8 @@ import (
 // tx is a transaction on the connection that writes. It is used by one goroutine.
 type tx struct {
 	*sql.Tx
-	ctx   context.Context //nolint:containedctx // lives as long as the transaction; never ends, so that no statement pays for watching it
+	// ctx never ends, so that no statement pays for watching it.
+	ctx   context.Context //nolint:containedctx // lives as long as the transaction
 	db    *DB
 	stmts map[string]*sql.Stmt
 

@@ -12,19 +12,20 @@ import (
 
 // Views returns all views by name.
 func (d *DB) Views(ctx context.Context) ([]store.View, error) {
-	var all []store.View
-	err := d.each(ctx, `SELECT view, name, query, sort, cols FROM views ORDER BY name, view`, nil, func(rows *sql.Rows) error {
+	const all = `SELECT view, name, query, sort, cols FROM views ORDER BY name, view`
+	var views []store.View
+	err := d.each(ctx, all, nil, func(rows *sql.Rows) error {
 		var n int64
 		var v store.View
 		err := rows.Scan(&n, &v.Name, &v.Query, &v.Sort, &v.Cols)
 		v.ID = strconv.FormatInt(n, 10)
-		all = append(all, v)
+		views = append(views, v)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read views: %w", explain(err))
 	}
-	return all, nil
+	return views, nil
 }
 
 // SaveView writes a view and returns it; one without an ID is new.
