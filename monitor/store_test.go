@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -60,7 +61,7 @@ func (f *faulty) fail(err error) {
 func (f *faulty) tried() []store.Batch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.writes[:len(f.writes):len(f.writes)]
+	return slices.Clip(f.writes)
 }
 
 // watched is a broker that notes acknowledgements.

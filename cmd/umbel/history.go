@@ -40,7 +40,7 @@ func (f *dirFlag) dir() (string, error) {
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
 		return "", usageError{errors.New("no home directory to keep the history in: " +
-			"say where with --data-dir DIR, or keep it in memory with --data-dir :memory:")}
+			"say where with --data-dir DIR, or --data-dir :memory: to keep it until the end")}
 	}
 	return filepath.Join(home, ".local", "share", "umbel"), nil
 }

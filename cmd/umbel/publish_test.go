@@ -16,7 +16,6 @@ import (
 // bus is a channel to the event exchange of a virtual host, which workers publish to.
 type bus struct {
 	*amqp091.Channel
-	conn *amqp091.Connection
 }
 
 func newBus(tb testing.TB, url string) *bus {
@@ -33,7 +32,7 @@ func newBus(tb testing.TB, url string) *bus {
 	if err := ch.ExchangeDeclare("celeryev", "topic", true, false, false, false, nil); err != nil {
 		tb.Fatalf("declare exchange: %v", err)
 	}
-	return &bus{ch, conn}
+	return &bus{ch}
 }
 
 // event is what the tests look at in the events that they publish.
@@ -164,19 +163,4 @@ func (t *tap) published(tb testing.TB, e event) time.Time {
 		return nil
 	})
 	return at
-}
-
-// depth returns how many messages and consumers a queue has.
-func (b *bus) depth(tb testing.TB, queue string) (messages, consumers int) {
-	tb.Helper()
-	ch, err := b.conn.Channel() // of its own, since the broker closes it if the queue is gone
-	if err != nil {
-		tb.Fatalf("open channel: %v", err)
-	}
-	defer func() { _ = ch.Close() }()
-	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-	if err != nil {
-		tb.Fatalf("look at queue: %v", err)
-	}
-	return q.Messages, q.Consumers
 }

@@ -66,7 +66,7 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 		o.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.Hosts...)
 	}
 	o.Prefix, o.MaxTasks, o.MaxText, o.Keep, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), f.rules(), log
-	u, err := umbel.New(o)
+	u, err := umbel.New(o) //nolint:contextcheck // a migration is not cut short
 	if _, history := errors.AsType[*umbel.HistoryError](err); history {
 		return err
 	}
