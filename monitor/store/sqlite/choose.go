@@ -185,6 +185,9 @@ func within(p *plan) condition {
 	return c
 }
 
+// maxTextStreams is how many sources are walked side by side where each looks into texts.
+const maxTextStreams = 4
+
 // walk walks the first plan that is sorted as the list, or else the whole list.
 func (s *search) walk(plans []plan, best *plan, conditions []query.Expr, compiled []condition) {
 	w := &walk{q: s.q, o: s.o, most: s.most, window: s.limits.window}
@@ -198,7 +201,10 @@ func (s *search) walk(plans []plan, best *plan, conditions []query.Expr, compile
 	}
 	all := plan{sources: []source{s.o.index()}}
 	p := &all
-	if i := slices.IndexFunc(plans, func(p plan) bool { return p.sorted() }); i >= 0 {
+	i := slices.IndexFunc(plans, func(p plan) bool {
+		return p.sorted() && (len(p.sources) <= maxTextStreams || !rest(compiled, &p).texts())
+	})
+	if i >= 0 {
 		p = &plans[i]
 	}
 	w.sources, w.check = p.sources, rest(compiled, p)

@@ -70,7 +70,7 @@ func (s *search) matching(ctx context.Context, rows []row) (int, error) {
 
 // countMerged counts the rows that sources find, up to most.
 func countMerged(ctx context.Context, q queryer, sources []source, within condition, most int) (store.Count, error) {
-	text, args := merged(sources, "task", within, "")
+	text, args := mergedWithin(sources, "task", always, within)
 	if len(sources) > 1 { // they may overlap
 		text = "SELECT DISTINCT task FROM (" + text + ")"
 	}

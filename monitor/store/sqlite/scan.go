@@ -40,7 +40,7 @@ func (s *scanned) total(ctx context.Context, most int) (store.Count, bool, error
 	for i := range sources { // the arguments of the check come first
 		sources[i].args = slices.Concat(s.check.args, sources[i].args)
 	}
-	text, args := merged(sources, what, s.within, "")
+	text, args := mergedWithin(sources, what, always, s.within)
 	rows, err := s.q.QueryContext(ctx, "SELECT count(*), coalesce(sum(matches), 0) FROM (SELECT DISTINCT task, matches FROM ("+text+") LIMIT ?)",
 		append(args, s.most)...)
 	if err != nil {
@@ -85,19 +85,19 @@ func (s *scanned) next(ctx context.Context, want int) ([]row, bool, error) {
 }
 
 func (s *scanned) read(ctx context.Context, limit int) ([]row, error) {
-	in := []condition{s.within}
+	var in []condition
 	if s.started {
 		in = append(in, condition{"clock" + s.o.than(s.inclusive) + "?", []any{s.at.clock}, true})
 	}
-	where := join("AND", in)
-	last, found, err := s.sample(ctx, where, limit)
+	last, found, err := s.sample(ctx, join("AND", in), limit)
 	if err != nil {
 		return nil, err
 	}
 	if found {
-		where = join("AND", append(in, s.o.until(last)))
+		in = append(in, s.o.until(last))
 	}
-	text, args := merged(s.sources, "task, 0 AS value, clock", where, s.o.by("value", "clock"))
+	text, args := mergedWithin(s.sources, "task, 0 AS value, clock", join("AND", in), s.within)
+	text += s.o.by("value", "clock")
 	selected, err := s.q.QueryContext(ctx, text+" LIMIT ?", append(args, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("scan tasks: %w", err)

@@ -221,6 +221,16 @@ func (w *walk) from() condition {
 	return w.o.beyond(w.at, w.inclusive)
 }
 
+// mergedWithin is merged, of which only the rows of one condition are left. It is evaluated once, not once for each
+// source: the limit, which is none, keeps SQLite from moving it there.
+func mergedWithin(sources []source, what string, in, within condition) (string, []any) {
+	if len(sources) == 1 || within.sql == always.sql {
+		return merged(sources, what, join("AND", []condition{in, within}), "")
+	}
+	text, args := merged(sources, what, in, " LIMIT -1")
+	return "SELECT * FROM (" + text + ") WHERE " + within.sql, append(args, within.args...)
+}
+
 // boundary returns the key at which a window ends, nil if fewer rows are left.
 func (w *walk) boundary(ctx context.Context) (*key, error) {
 	text, args := w.arms(w.o.value()+" AS value, clock", w.from(), w.o.by("value", "clock"))
