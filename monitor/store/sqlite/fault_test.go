@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -99,6 +101,14 @@ func TestOneProcessHasTheFile(t *testing.T) {
 		t.Fatalf("open what is in use: error %v, want %v", err, store.ErrLocked)
 	}
 	expectWords(t, err.Error(), []string{dir, "in use by another process", "pid", "another data directory"})
+
+	other := exec.Command(os.Args[0])
+	other.Env = append(os.Environ(), childEnv+"="+dir)
+	out, err := other.CombinedOutput()
+	if err == nil {
+		t.Error("another process opened what is in use")
+	}
+	expectWords(t, string(out), []string{"in use by another process (pid " + strconv.Itoa(os.Getpid()) + ")"})
 	closed(t, d)
 	closed(t, open(t, dir))
 }
