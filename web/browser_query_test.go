@@ -112,10 +112,10 @@ func columnsAndOrder(t *testing.T, b context.Context) {
 	tb.press(kb.Escape)
 	tb.want(`document.querySelector(".tools details").open`, false)
 
-	tb.click("th:nth-child(2) a")
-	tb.until(`document.querySelector("th:nth-child(2)").ariaSort === "descending"`)
-	tb.click("th:nth-child(2) a")
-	tb.until(`document.querySelector("th:nth-child(2)").ariaSort === "ascending"`)
+	tb.click("[data-list] th:nth-child(2) a")
+	tb.until(`document.querySelector("[data-list] th:nth-child(2)").ariaSort === "descending"`)
+	tb.click("[data-list] th:nth-child(2) a")
+	tb.until(`document.querySelector("[data-list] th:nth-child(2)").ariaSort === "ascending"`)
 	tb.want(rows, "t-task-00 t-task-01 t-task-02")
 	if got, want := queryOf(tb.eval("location.href")), "cols=id%2Cstarted&sort=started"; got != want {
 		t.Errorf("query = %q, want %q", got, want)

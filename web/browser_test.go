@@ -90,7 +90,7 @@ func pagesKeepThePolicy(t *testing.T, b context.Context) {
 
 func rowsWaitUnderThePointer(t *testing.T, b context.Context) {
 	s := newStage(t, "", nil)
-	tb := newTab(t, b, s, "/tasks")
+	tb := newTab(t, b, s, "/tasks?chart=off")
 	tb.until(live)
 	tb.point("#t-task-28")
 	s.backend.now(state.TaskReceived, "one")

@@ -39,10 +39,10 @@ func (c *charts) read(ctx context.Context, s series.Source, q lang.Query, chart 
 	c.mu.Lock()
 	d, ok := c.known[key]
 	c.mu.Unlock()
-	if ok && now.Before(d.until) && d.until.Sub(now) < time.Hour { // a clock set back ends it too
+	start := time.Now() // not now, which may be set back
+	if ok && start.Before(d.until) {
 		return d.series, nil
 	}
-	start := time.Now()
 	from, to := chart.Range(now)
 	got, err := series.Read(ctx, s, series.Request{Query: q, From: from, To: to, Now: now, Group: chart.Group})
 	if err != nil {
@@ -53,7 +53,8 @@ func (c *charts) read(ctx context.Context, s series.Source, q lang.Query, chart 
 	if c.known == nil || len(c.known) >= maxCharts {
 		c.known = map[string]drawn{}
 	}
-	c.known[key] = drawn{got, now.Add(max(chartAge, chartShare*time.Since(start)))}
+	took := time.Since(start)
+	c.known[key] = drawn{got, start.Add(took + max(chartAge, chartShare*took))}
 	return got, nil
 }
 

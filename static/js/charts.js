@@ -24,6 +24,12 @@ function duration(s) {
   return s < 3600 ? `${+(s / 60).toPrecision(3)}\u202fm` : `${+(s / 3600).toPrecision(3)}\u202fh`;
 }
 
+// A mark of the time axis, UTC: days are told at midnight.
+function moment(s, step) {
+  const iso = new Date(s * 1e3).toISOString();
+  return step >= 86400 || s % 86400 === 0 ? iso.slice(5, 10) : iso.slice(11, 16);
+}
+
 const count = (n) => n == null ? "—" : n >= 1e4 ? n.toLocaleString("en").replaceAll(",", "\u202f") : String(n);
 
 class Chart extends HTMLElement {
@@ -62,7 +68,8 @@ class Chart extends HTMLElement {
       .u-hz .u-cursor-x { border-color: var(--muted-foreground); }`);
     shadow.adoptedStyleSheets = [sheet];
     this.probe = document.createElement("span");
-    shadow.append(link, this.probe);
+    this.place = document.createElement("div");
+    shadow.append(link, this.probe, this.place);
   }
 
   box() {
@@ -101,7 +108,7 @@ class Chart extends HTMLElement {
     if (this.plot && !anew && names === this.names) return this.plot.setData(data);
     this.names = names;
     this.plot?.destroy();
-    this.plot = new window.uPlot(this.options(heads, data), data, this.shadowRoot);
+    this.plot = new window.uPlot(this.options(heads, data), data, this.place);
   }
 
   options(heads, data) {
@@ -112,7 +119,7 @@ class Chart extends HTMLElement {
       tzDate: (s) => window.uPlot.tzDate(new Date(s * 1e3), "UTC"),
       cursor: { drag: { x: true, y: false, setScale: false } },
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [axis, { ...axis, size: 58, values: (_, marks) => marks.map(words) }],
+      axes: [{ ...axis, values: (_, marks, __, ___, step) => marks.map((s) => moment(s, step)) }, { ...axis, size: 58, values: (_, marks) => marks.map(words) }],
       series: [
         { label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" },
         ...heads.map((th) => ({

@@ -1,0 +1,131 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// plotted is what the chart draws, as its library has it, and what the table says: columns of seconds and values.
+const (
+	plotted   = `JSON.stringify(document.querySelector("umbel-chart").plot?.data)`
+	tabulated = `JSON.stringify((() => {
+		const rows = [...document.querySelectorAll("#chart-rows tr")].reverse();
+		const columns = document.querySelectorAll("#chart-columns th").length;
+		const value = (row, i) => i ? row.children[i].dataset.value ?? null : row.dataset.at;
+		return [...Array(columns).keys()].map((i) => rows.map((row) => value(row, i) === null ? null : Number(value(row, i))));
+	})())`
+	inked = `(() => { // pixels of the canvas that are not empty
+		const canvas = document.querySelector("umbel-chart")?.shadowRoot?.querySelector("canvas");
+		if (!canvas?.width) return 0;
+		return canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.filter((v, i) => i % 4 === 3 && v > 0).length;
+	})()`
+)
+
+func TestChartsInTheBrowser(t *testing.T) {
+	t.Parallel()
+	b := browser(t)
+	for name, test := range map[string]func(*testing.T, context.Context){
+		"chart equals the table": chartEqualsTheTable, "chart is live": chartIsLive, "chart is brushed": chartIsBrushed,
+		"chart is hidden": chartIsHidden,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, b)
+		})
+	}
+}
+
+// at applies an event of a task at a second after noon. The page shows an hour after noon.
+func (m *movie) at(kind state.Kind, id string, second int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.happen(kind, id, second)
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// lately adds tasks that have ended in the last minutes.
+func lately(s *stage) {
+	for i := range 40 {
+		second := 3500 - 30*i
+		id := fmt.Sprint("late-", i)
+		for j, kind := range []state.Kind{state.TaskReceived, state.TaskStarted, state.TaskSucceeded} {
+			s.backend.at(kind, id, second+j)
+		}
+	}
+}
+
+func chartEqualsTheTable(t *testing.T, b context.Context) {
+	s := newStage(t, "/ops", nil)
+	lately(s)
+	for _, path := range []string{"/", "/tasks", "/tasks?chart=24h,name", "/tasks?chart=run", "/tasks?q=args%3A~1", "/?chart=7d"} {
+		t.Run(path, func(t *testing.T) {
+			tb := newTab(t, b, s, path)
+			tb.until(inked + " > 1000")
+			tb.until(plotted + " === " + tabulated)
+			tb.want(`document.querySelectorAll("#chart-rows tr").length > 7`, true)
+			tb.want(`document.querySelector("umbel-chart").getBoundingClientRect().width <= innerWidth`, true)
+		})
+	}
+}
+
+func chartIsLive(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	lately(s)
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(live)
+	tb.until(inked + " > 1000")
+	tb.eval(`void (window.before = ` + plotted + `)`)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; tb.eval(plotted+` === window.before`) == true && i < 100; i++ {
+		s.backend.at(state.TaskReceived, fmt.Sprint("now-", i), 3590)
+		<-tick.C
+	}
+	tb.until(plotted + ` !== window.before`)
+	tb.until(plotted + " === " + tabulated)
+}
+
+func chartIsBrushed(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	lately(s)
+	tb := newTab(t, b, s, "/tasks?q=name%3Abilling.charge&chart=name")
+	tb.until(inked + " > 1000")
+	tb.eval(`void (() => {
+		const plot = document.querySelector("umbel-chart").plot;
+		plot.setSelect({ left: 100, top: 0, width: 200, height: 50 });
+	})()`)
+	tb.arrives(`/^\d+-\d+,name$/.test(new URLSearchParams(location.search).get("chart") ?? "")`)
+	tb.until(inked + " > 1000")
+	tb.want(`document.querySelectorAll("#chart-rows tr").length < 40`, true)
+	tb.want(`new URLSearchParams(location.search).get("q")`, "name:billing.charge")
+}
+
+// arrives waits for an expression to be true on a page that is being left.
+func (tb *tab) arrives(expression string) {
+	tb.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+		if v, err := chromedp.Run(tb.ctx, chromedp.Evaluate[bool](expression)); err == nil && v {
+			return
+		}
+	}
+	tb.t.Fatalf("never true: %s", expression)
+}
+
+func chartIsHidden(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(`document.querySelector("umbel-chart") !== null`)
+	tb.eval(`document.querySelector("#chart-head .choices > a").click()`)
+	tb.until(`document.querySelector("umbel-chart") === null && location.search === "?chart=off"`)
+	tb.eval(`document.querySelector("#chart-head .choices > a").click()`)
+	tb.until(inked + " > 1000")
+}
