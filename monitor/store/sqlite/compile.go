@@ -81,9 +81,10 @@ func (c condition) texts() bool {
 
 // compiler turns queries into conditions.
 type compiler struct {
-	q    queryer
-	now  time.Time
-	used map[query.Field][]symbol // values that tasks have, as far as they were asked for
+	q      queryer
+	now    time.Time
+	used   map[query.Field][]symbol // values that tasks have, as far as they were asked for
+	sample []string                 // texts of the newest tasks
 }
 
 // expr compiles an expression.

@@ -317,8 +317,10 @@ func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]pl
 		if !ok || t.Field.Type() != query.Text {
 			continue
 		}
-		match, ok := matching(t.Values)
+		match, ok, err := c.match(ctx, t.Values)
 		switch {
+		case err != nil:
+			return nil, err
 		case !ok:
 		case t.Field != query.Any:
 			if all.match != "" {

@@ -1,7 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -36,9 +39,18 @@ func fold(s string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.ToValidUTF8(s, "\ufffd")), "\x00", "")
 }
 
-// matching returns the expression in the language of FTS5 that holds where a text may contain one of the
-// values, false if the index cannot tell.
-func matching(values []query.Value) (string, bool) {
+const (
+	// fewTrigrams are all looked for. Of more, those are that fewest of sampleTasks have.
+	fewTrigrams  = 8
+	rareTrigrams = 5
+	sampleTasks  = 64
+	// maxTrigrams bounds how much of a text is looked for: more would hardly find less.
+	maxTrigrams = 60
+)
+
+// match returns the expression in the language of FTS5 that holds where a text may contain one of the values, false
+// if the index cannot tell.
+func (c *compiler) match(ctx context.Context, values []query.Value) (string, bool, error) {
 	list := make([]string, len(values))
 	for i, v := range values {
 		parts := []string{v.Text}
@@ -50,33 +62,82 @@ func matching(values []query.Value) (string, bool) {
 			grams = appendTrigrams(grams, part)
 		}
 		if len(grams) == 0 {
-			return "", false
+			return "", false, nil
+		}
+		grams, err := c.rarest(ctx, grams)
+		if err != nil {
+			return "", false, err
+		}
+		for k, gram := range grams {
+			grams[k] = `"` + strings.ReplaceAll(gram, `"`, `""`) + `"`
 		}
 		list[i] = "(" + strings.Join(grams, " AND ") + ")"
 	}
-	return strings.Join(list, " OR "), true
+	return strings.Join(list, " OR "), true, nil
 }
 
-// maxTrigrams bounds the parts of one look into the index: more would hardly find less.
-const maxTrigrams = 40
-
-// appendTrigrams appends the trigrams of a text as FTS5 strings.
+// appendTrigrams appends the trigrams of a text.
 func appendTrigrams(grams []string, text string) []string {
 	runes := []rune(fold(text))
 	for i := 0; i+trigram <= len(runes) && len(grams) < maxTrigrams; i++ {
-		gram := `"` + strings.ReplaceAll(string(runes[i:i+trigram]), `"`, `""`) + `"`
-		if !slices.Contains(grams, gram) {
+		if gram := string(runes[i : i+trigram]); !slices.Contains(grams, gram) {
 			grams = append(grams, gram)
 		}
 	}
 	return grams
 }
 
+// rarest returns those of many trigrams that tell most, judged by the newest tasks. FTS5 walks along all that it is asked
+// for, and those that every task has make it slow without finding less.
+func (c *compiler) rarest(ctx context.Context, grams []string) ([]string, error) {
+	if len(grams) <= fewTrigrams {
+		return grams, nil
+	}
+	if c.sample == nil {
+		if err := c.takeSample(ctx); err != nil {
+			return nil, err
+		}
+	}
+	tasks := make(map[string]int, len(grams))
+	for _, gram := range grams {
+		for _, text := range c.sample {
+			if strings.Contains(text, gram) {
+				tasks[gram]++
+			}
+		}
+	}
+	slices.SortStableFunc(grams, func(a, b string) int { return cmp.Compare(tasks[a], tasks[b]) })
+	return grams[:rareTrigrams], nil
+}
+
+// takeSample reads the texts of the newest tasks.
+func (c *compiler) takeSample(ctx context.Context) error {
+	rows, err := c.q.QueryContext(ctx, `SELECT id, body FROM (SELECT task, id FROM tasks ORDER BY clock DESC LIMIT ?) JOIN events USING (task)`, sampleTasks)
+	if err != nil {
+		return fmt.Errorf("sample texts: %w", err)
+	}
+	var reader state.Reader
+	c.sample = make([]string, 0, sampleTasks)
+	err = scan(rows, func() error {
+		var id any
+		var events sql.RawBytes
+		if err := rows.Scan(&id, &events); err != nil {
+			return err
+		}
+		t, err := reader.View(idText(id), events)
+		if err == nil { // else there is one text less
+			c.sample = append(c.sample, searchable(&t))
+		}
+		return nil
+	})
+	return wrap("sample texts", err)
+}
+
 // textCondition compiles a term that looks into texts. Rows that are not indexed yet may match.
 func (c *compiler) textCondition(ctx context.Context, t query.Term) (condition, error) {
-	match, ok := matching(t.Values)
-	if !ok {
-		return perhaps, nil
+	match, ok, err := c.match(ctx, t.Values)
+	if !ok || err != nil {
+		return perhaps, err
 	}
 	list := []condition{
 		{sql: "indexed = 0"},
