@@ -44,7 +44,7 @@ func (c *charts) read(ctx context.Context, s series.Source, q lang.Query, chart 
 		return d.series, nil
 	}
 	from, to := chart.Range(now)
-	got, err := series.Read(ctx, s, series.Request{Query: q, From: from, To: to, Now: now, Group: chart.Group})
+	got, err := series.Read(ctx, s, series.Request{Query: q, From: from, To: to, Now: now, Group: chart.Group, Counts: chart.Measure == ""})
 	if err != nil {
 		return got, err
 	}

@@ -39,22 +39,34 @@ func (b bucket) value() int64 {
 }
 
 // Add counts a duration. Negative ones count as 0, those of more than a day as one day.
-func (h *Histogram) Add(micros int64) { h.add(bucket{indexOf(micros), 1}) }
-
-func (h *Histogram) add(b bucket) {
-	i, found := slices.BinarySearchFunc(*h, b.index, func(b bucket, index uint16) int { return cmp.Compare(b.index, index) })
+func (h *Histogram) Add(micros int64) {
+	index := indexOf(micros)
+	i, found := slices.BinarySearchFunc(*h, index, func(b bucket, index uint16) int { return cmp.Compare(b.index, index) })
 	if !found {
-		*h = slices.Insert(*h, i, bucket{index: b.index})
+		*h = slices.Insert(*h, i, bucket{index: index})
 	}
-	n := &(*h)[i].n
-	*n += min(b.n, math.MaxInt64-*n)
+	(*h)[i].n++
 }
 
 // Merge counts all that other has counted.
 func (h *Histogram) Merge(other Histogram) {
-	for _, b := range other {
-		h.add(b)
+	if len(other) == 0 {
+		return
 	}
+	a := *h
+	merged := make(Histogram, 0, len(a)+len(other))
+	for len(a) > 0 && len(other) > 0 {
+		switch {
+		case a[0].index < other[0].index:
+			merged, a = append(merged, a[0]), a[1:]
+		case a[0].index > other[0].index:
+			merged, other = append(merged, other[0]), other[1:]
+		default:
+			merged = append(merged, bucket{a[0].index, a[0].n + min(other[0].n, math.MaxInt64-a[0].n)})
+			a, other = a[1:], other[1:]
+		}
+	}
+	*h = append(append(merged, a...), other...)
 }
 
 // Count is how many durations were counted.

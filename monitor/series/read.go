@@ -45,6 +45,7 @@ type Request struct {
 	From, To time.Time
 	Now      time.Time // what relative times refer to
 	Group    Group     // ByState if empty
+	Counts   bool      // Wait and Run are not wanted
 }
 
 // Series is what happened to the tasks that match a query, over time.
@@ -256,7 +257,7 @@ func (b *builder) count(ctx context.Context, s store.Counters, c conditions, spa
 	b.known = make([]bool, b.size())
 	matched := map[[3]string]bool{}
 	r := store.MinuteRange{
-		From: b.From, To: b.To, Span: span, Names: c.names, Workers: c.workers, Queues: c.queues, Histograms: true,
+		From: b.From, To: b.To, Span: span, Names: c.names, Workers: c.workers, Queues: c.queues, Histograms: !b.request.Counts,
 	}
 	return s.Minutes(ctx, r, func(m store.Minute) error {
 		i, ok := b.at(m.At * minute)
