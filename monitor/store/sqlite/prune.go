@@ -216,6 +216,7 @@ func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, st
 	if err != nil {
 		return 0, gone, err
 	}
+	defer rows.Close() //nolint:errcheck // scan tells
 	lean := map[int64][]byte{}
 	var task, end int64
 	did := 0
@@ -302,7 +303,15 @@ func (p *pruner) giveBack(ctx context.Context) error {
 			return 0, store.Pruned{}, nil
 		}
 		left -= some
-		return some, store.Pruned{Bytes: int64(some) * room.page}, t.exec(fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, some))
+		var before, after int64
+		err := t.get(`PRAGMA page_count`, nil, &before)
+		if err == nil {
+			_, err = t.ExecContext(t.ctx, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, some))
+		}
+		if err == nil {
+			err = t.get(`PRAGMA page_count`, nil, &after)
+		}
+		return some, store.Pruned{Bytes: (before - after) * room.page}, err
 	})
 	if err != nil {
 		return err

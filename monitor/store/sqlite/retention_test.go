@@ -193,7 +193,11 @@ func TestPruningLeavesNothingBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer raw.Close()
+	t.Cleanup(func() {
+		if err := raw.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
 	check := func(when string, want int) {
 		t.Helper()
 		for what, query := range map[string]string{
@@ -236,7 +240,7 @@ func TestPruningLeavesNothingBehind(t *testing.T) {
 func TestRunPrunesAndTellsWhatIsGone(t *testing.T) {
 	t.Parallel()
 	d := keeping(t, sqlite.Memory, sqlite.Options{
-		Rules: store.Rules{Succeeded: time.Hour}, Now: func() time.Time { return noon() },
+		Rules: store.Rules{Succeeded: time.Hour}, Now: noon,
 	})
 	fill(t, d, 100)
 	ctx, stop := context.WithCancel(t.Context())
