@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
@@ -96,14 +97,14 @@ func moment(t time.Time) string {
 
 func atLeast(c store.Count) string {
 	if c.Exact {
-		return fmt.Sprint(c.N)
+		return strconv.Itoa(c.N)
 	}
 	return fmt.Sprintf("more than %d", c.N)
 }
 
 func about(c store.Count) string {
 	if c.Exact {
-		return fmt.Sprint(c.N)
+		return strconv.Itoa(c.N)
 	}
 	return fmt.Sprintf("about %d", c.N)
 }

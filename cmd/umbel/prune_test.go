@@ -18,7 +18,11 @@ func TestPruneLeavesTheHistoryOfARunningServerAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
 	out, err := exec.CommandContext(t.Context(), umbel, "prune", "--data-dir", dir).CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
 		t.Fatalf("umbel prune: %v, want exit status 1", err)
