@@ -21,25 +21,28 @@ func (d *DB) Minutes(ctx context.Context, r store.MinuteRange, f func(store.Minu
 }
 
 func (d *DB) eachMinute(ctx context.Context, r store.MinuteRange, f func(store.Minute) error) error {
-	query := `SELECT at, name, worker, queue, received, succeeded, failed, retried`
+	histograms := `NULL, NULL`
 	if r.Histograms {
-		query += `, wait, run`
-	} else {
-		query += `, NULL, NULL`
+		histograms = `wait, run`
 	}
-	query += ` FROM minutes WHERE span = ? AND at >= ? AND at < ?`
+	where := []string{`span = ? AND at >= ? AND at < ?`}
 	args := []any{inMinutes(r.Span), startMinute(r.From), startMinute(r.To)}
-	for column, names := range map[string][]string{"name": r.Names, "worker": r.Workers, "queue": r.Queues} {
-		if len(names) == 0 {
+	for _, c := range [...]struct {
+		column string
+		names  []string
+	}{{"name", r.Names}, {"worker", r.Workers}, {"queue", r.Queues}} {
+		if len(c.names) == 0 {
 			continue
 		}
-		query += ` AND ` + column + ` IN (0` + strings.Repeat(`, ?`, len(names)) + `)`
-		for _, name := range names {
+		where = append(where, c.column+` IN (0`+strings.Repeat(`, ?`, len(c.names))+`)`)
+		for _, name := range c.names {
 			n, _ := d.symbols.symbol(name) // 0, if no cell can have it
 			args = append(args, n)
 		}
 	}
-	return d.each(ctx, query+` ORDER BY at, name, worker, queue`, args, func(rows *sql.Rows) error {
+	query := `SELECT at, name, worker, queue, received, succeeded, failed, retried, ` + histograms + ` FROM minutes
+		WHERE ` + strings.Join(where, ` AND `) + ` ORDER BY at, name, worker, queue`
+	return d.each(ctx, query, args, func(rows *sql.Rows) error {
 		var m store.Minute
 		var name, worker, queue int64
 		err := rows.Scan(&m.At, &name, &worker, &queue, &m.Received, &m.Succeeded, &m.Failed, &m.Retried, &m.Wait, &m.Run)
