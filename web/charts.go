@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,8 @@ const (
 	chartAge   = 2 * time.Second
 	chartShare = 10
 	maxCharts  = 256 // remembered
+
+	chartPatience = 50 * time.Millisecond // for tasks that a page's chart is made from
 )
 
 // charts remembers series, so that pages which change all the time do not read them each time. It is safe for
@@ -44,7 +47,7 @@ func (c *charts) read(ctx context.Context, s series.Source, q lang.Query, chart 
 		return d.series, nil
 	}
 	from, to := chart.Range(now)
-	got, err := series.Read(ctx, s, series.Request{Query: q, From: from, To: to, Now: now, Group: chart.Group, Counts: chart.Measure == ""})
+	got, err := series.Read(ctx, s, series.Request{Query: q, From: from, To: to, Now: now, Group: chart.Group, Counts: chart.Measure == "", Patience: chartPatience})
 	if err != nil {
 		return got, err
 	}
@@ -77,7 +80,7 @@ func (p *pages) chart(ctx context.Context, q lang.Query, c query.Chart, link fun
 	v.Step, v.Seconds = s.Step, c.Measure != ""
 	switch {
 	case s.More:
-		v.Note = "from the newest tasks that match, no more than 10,000"
+		v.Note = fmt.Sprintf("from the newest %d tasks that match", s.Tasks)
 	case s.Tasks > 0:
 		v.Note = "from the tasks that match"
 	}

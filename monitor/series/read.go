@@ -43,9 +43,10 @@ type Source interface {
 type Request struct {
 	Query    query.Query
 	From, To time.Time
-	Now      time.Time // what relative times refer to
-	Group    Group     // ByState if empty
-	Counts   bool      // Wait and Run are not wanted
+	Now      time.Time     // what relative times refer to
+	Group    Group         // ByState if empty
+	Counts   bool          // Wait and Run are not wanted
+	Patience time.Duration // how long to go on reading tasks, where counters cannot answer; 0 for MaxTasks of them
 }
 
 // Series is what happened to the tasks that match a query, over time.
@@ -319,7 +320,7 @@ func (b *builder) sample(ctx context.Context, s Source) error {
 		Query: b.request.Query.And(query.New(query.Between(query.Updated, from, max(from, b.request.Now.UnixMicro())+1))),
 		Limit: pageSize, Now: b.request.Now,
 	}
-	oldest := b.request.Now.UnixMicro()
+	oldest, start := b.request.Now.UnixMicro(), time.Now()
 	for {
 		page, err := s.Tasks(ctx, r)
 		if err != nil {
@@ -334,7 +335,8 @@ func (b *builder) sample(ctx context.Context, s Source) error {
 			oldest = from
 			break
 		}
-		if b.Tasks >= MaxTasks || page.Searched > 0 {
+		late := b.request.Patience > 0 && time.Since(start) > b.request.Patience
+		if b.Tasks >= MaxTasks || page.Searched > 0 || late {
 			b.More = true
 			break
 		}
