@@ -26,7 +26,7 @@ const (
 )
 
 // BenchmarkRabbitMQ reads events that wait in a queue: with a history on disk, until they are written and
-// acknowledged; with a store that keeps nothing; and through a bare consumer that acknowledges every 64th message
+// acknowledged; with a store that keeps nothing, until they are folded; and through a bare consumer that acknowledges every 64th message
 // and discards them. They take turns, and the medians of their rounds count. ratio is the rate without a history over
 // the bare one's, kept-ratio that with one over that without; saved-events/s is until every task is saved as well;
 // events/core-s is by this process's CPU time.
@@ -40,7 +40,7 @@ func BenchmarkRabbitMQ(b *testing.B) {
 				for range benchRounds {
 					q.fill(b)
 					used := cpuTime(b)
-					all, _ := q.consume(b, nothing{})
+					all, _, _ := q.consume(b, nothing{})
 					full = append(full, all)
 					cpu = append(cpu, cpuTime(b)-used)
 					q.fill(b)
@@ -162,12 +162,13 @@ func (q *benchQueue) keep(b *testing.B) (written, saved float64) {
 			b.Fatal(err)
 		}
 	}()
-	return q.consume(b, s)
+	_, written, saved = q.consume(b, s)
+	return written, saved
 }
 
-// consume reads every event into a fresh monitor and returns the seconds until all were written, and until all tasks
-// were.
-func (q *benchQueue) consume(b *testing.B, s store.Store) (written, saved float64) {
+// consume reads every event into a fresh monitor and returns the seconds until all were folded, until all were
+// written, and until all tasks were.
+func (q *benchQueue) consume(b *testing.B, s store.Store) (folded, written, saved float64) {
 	b.Helper()
 	m, err := monitor.New(monitor.Options{Broker: q.broker(b), Store: s})
 	if err != nil {
@@ -188,13 +189,14 @@ func (q *benchQueue) consume(b *testing.B, s store.Store) (written, saved float6
 		}
 		return time.Since(start).Seconds()
 	}
-	written = await(func(h monitor.Health) bool { return h.Events >= benchEvents && h.Store.Waiting == 0 })
+	folded = await(func(h monitor.Health) bool { return h.Events >= benchEvents })
+	written = await(func(h monitor.Health) bool { return h.Store.Waiting == 0 })
 	saved = await(func(h monitor.Health) bool { return h.Store.Unsaved == 0 })
 	cancel()
 	if err := <-done; err != nil {
 		b.Fatal(err)
 	}
-	return written, saved
+	return folded, written, saved
 }
 
 // discard reads every message with nothing but the library and returns the seconds that took.
