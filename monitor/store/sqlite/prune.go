@@ -209,14 +209,14 @@ func (p *pruner) thin(ctx context.Context) error {
 // thin thins the n tasks of a class after those that it thinned last.
 func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, store.Pruned, error) {
 	var gone store.Pruned
-	rows, err := t.QueryContext(t.ctx, `SELECT task, id, `+ended+` AS e, body FROM tasks JOIN events USING (task)
-		WHERE final = ?1 AND `+ended+` >= coalesce((SELECT ended FROM thinned WHERE final = ?1), 0) AND `+ended+` < ?2
+	const next = `SELECT task, id, ` + ended + ` AS e, body FROM tasks JOIN events USING (task)
+		WHERE final = ?1 AND ` + ended + ` >= coalesce((SELECT ended FROM thinned WHERE final = ?1), 0) AND ` + ended + ` < ?2
 		AND (e, task) > (SELECT coalesce(max(ended), 0), coalesce(max(task), 0) FROM thinned WHERE final = ?1)
-		ORDER BY e, task LIMIT ?3`, final, before, n)
+		ORDER BY e, task LIMIT ?3`
+	rows, err := t.QueryContext(t.ctx, next, final, before, n) //nolint:sqlclosecheck // scan closes them
 	if err != nil {
 		return 0, gone, err
 	}
-	defer rows.Close() //nolint:errcheck // scan tells
 	lean := map[int64][]byte{}
 	var task, end int64
 	did := 0
