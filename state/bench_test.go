@@ -147,3 +147,15 @@ func BenchmarkSave(b *testing.B) {
 	}
 	b.ReportMetric(float64(time.Since(start).Nanoseconds())/float64(b.N), "load-ns/task")
 }
+
+// BenchmarkAppendEvent writes an event to a journal.
+func BenchmarkAppendEvent(b *testing.B) {
+	e := ev(state.TaskReceived, "3f2a0c1e-6f61-4a64-9e1f-000000000000", "celery@web-1", 10, 1)
+	e.Kwargs, e.RootID = "{'order': 51183}", e.ID
+	e.Present |= state.FieldKwargs | state.FieldRootID
+	var journal []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		journal = state.AppendEvent(journal[:0], &e, 1<<30)
+	}
+}

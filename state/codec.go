@@ -36,60 +36,67 @@ const inSaved = inEntry | FieldFreq | FieldActive | FieldProcessed | FieldLoad |
 
 // codec is what the saved events of one task have in common.
 type codec struct {
-	texts  []string
+	texts  [maxShared]string // an array, so that a codec needs no heap
+	shared int
 	micros int64
 }
 
 // begin forgets the events before.
 func (c *codec) begin(id string) {
-	c.texts, c.micros = append(c.texts[:0], id), 0
+	c.texts[0], c.shared, c.micros = id, 1, 0
 }
 
-// savedField is one field of an event: a text, or a number if value is nil.
-type savedField struct {
-	bit   Fields
-	value *string
-}
-
-func savedFields(e *Event) [22]savedField {
-	return [22]savedField{
-		{FieldName, &e.Name},
-		{FieldArgs, &e.Args},
-		{FieldKwargs, &e.Kwargs},
-		{FieldRootID, &e.RootID},
-		{FieldParentID, &e.ParentID},
-		{FieldRetries, nil},
-		{FieldETA, &e.ETA},
-		{FieldExpires, &e.Expires},
-		{FieldQueue, &e.Queue},
-		{FieldExchange, &e.Exchange},
-		{FieldRoutingKey, &e.RoutingKey},
-		{FieldResult, &e.Result},
-		{FieldRuntime, nil},
-		{FieldException, &e.Exception},
-		{FieldTraceback, &e.Traceback},
-		{FieldFreq, nil},
-		{FieldActive, nil},
-		{FieldProcessed, nil},
-		{FieldLoad, nil},
-		{FieldSoftware, &e.Software},
-		{FieldVersion, &e.Version},
-		{FieldSystem, &e.System},
+// text returns the place of a text field, nil for numbers.
+func (e *Event) text(f Fields) *string {
+	switch f {
+	case FieldName:
+		return &e.Name
+	case FieldArgs:
+		return &e.Args
+	case FieldKwargs:
+		return &e.Kwargs
+	case FieldRootID:
+		return &e.RootID
+	case FieldParentID:
+		return &e.ParentID
+	case FieldETA:
+		return &e.ETA
+	case FieldExpires:
+		return &e.Expires
+	case FieldQueue:
+		return &e.Queue
+	case FieldExchange:
+		return &e.Exchange
+	case FieldRoutingKey:
+		return &e.RoutingKey
+	case FieldResult:
+		return &e.Result
+	case FieldException:
+		return &e.Exception
+	case FieldTraceback:
+		return &e.Traceback
+	case FieldSoftware:
+		return &e.Software
+	case FieldVersion:
+		return &e.Version
+	case FieldSystem:
+		return &e.System
+	default:
+		return nil
 	}
 }
 
 // hasSubject reports whether the subject of an event of that kind says more than the kind.
 func hasSubject(k Kind) bool { return k == TaskCustom || k == WorkerOther || k == Other }
 
-// append encodes an event, but for its id.
-func (c *codec) append(b []byte, s *savedEvent, received bool) []byte {
-	e := &s.Event
+// append encodes an event, but for its id. cut says that some of its text is gone.
+func (c *codec) append(b []byte, e *Event, repaired int64, cut, received bool) []byte {
 	present := e.Present & inSaved
 	head := byte(e.Kind)
 	for _, f := range [...]struct {
 		set bool
 		bit byte
-	}{{e.Retimed, codecRetimed}, {s.Cut, codecCut}, {e.FreqIsInt, codecInt}, {received, codecReceived}} {
+	}{{e.Retimed, codecRetimed}, {cut, codecCut}, {e.FreqIsInt, codecInt}, {received, codecReceived}} {
 		if f.set {
 			head |= f.bit
 		}
@@ -98,7 +105,7 @@ func (c *codec) append(b []byte, s *savedEvent, received bool) []byte {
 	b = binary.AppendUvarint(b, uint64(present))
 	b = binary.AppendUvarint(b, uint64(e.Null&present))
 	b = binary.AppendUvarint(b, uint64(e.Clock))
-	b = binary.AppendUvarint(b, uint64(s.Repaired))
+	b = binary.AppendUvarint(b, uint64(repaired))
 	b = binary.AppendVarint(b, e.Micros-c.micros)
 	c.micros = e.Micros
 	if received {
@@ -109,13 +116,12 @@ func (c *codec) append(b []byte, s *savedEvent, received bool) []byte {
 	if hasSubject(e.Kind) {
 		b = c.text(b, e.Subject)
 	}
-	for _, f := range savedFields(e) {
-		switch {
-		case present&^e.Null&f.bit == 0:
-		case f.value != nil:
-			b = c.text(b, *f.value)
-		default:
-			b = appendNumber(b, e, f.bit)
+	for left := present &^ e.Null; left != 0; left &= left - 1 {
+		f := left & -left
+		if text := e.text(f); text != nil {
+			b = c.text(b, *text)
+		} else {
+			b = appendNumber(b, e, f)
 		}
 	}
 	if e.Kind.Worker() {
@@ -157,7 +163,7 @@ func (c *codec) text(b []byte, s string) []byte {
 		s = cutText(s, maxField)
 	}
 	if len(s) >= minShared {
-		if i := slices.Index(c.texts, s); i >= 0 {
+		if i := slices.Index(c.texts[:c.shared], s); i >= 0 {
 			return binary.AppendUvarint(b, uint64(i)<<1|1)
 		}
 		c.share(s)
@@ -167,8 +173,9 @@ func (c *codec) text(b []byte, s string) []byte {
 }
 
 func (c *codec) share(s string) {
-	if len(s) >= minShared && len(c.texts) < maxShared {
-		c.texts = append(c.texts, s)
+	if len(s) >= minShared && c.shared < maxShared {
+		c.texts[c.shared] = s
+		c.shared++
 	}
 }
 
@@ -201,13 +208,12 @@ func (r *savedReader) next(s *savedEvent) {
 	if hasSubject(e.Kind) {
 		e.Subject = r.text()
 	}
-	for _, f := range savedFields(e) {
-		switch {
-		case e.Present&^e.Null&f.bit == 0:
-		case f.value != nil:
-			*f.value = r.text()
-		default:
-			r.number(e, f.bit)
+	for left := e.Present &^ e.Null; left != 0; left &= left - 1 {
+		f := left & -left
+		if text := e.text(f); text != nil {
+			*text = r.text()
+		} else {
+			r.number(e, f)
 		}
 	}
 	if e.Kind.Worker() {
@@ -290,7 +296,7 @@ func (r *savedReader) text() string {
 	u := r.uvarint()
 	n := u >> 1
 	if u&1 == 1 {
-		if n >= uint64(len(r.texts)) {
+		if n >= uint64(r.shared) {
 			r.fail()
 			return ""
 		}

@@ -37,7 +37,7 @@ func AppendEvent(b []byte, e *Event, repaired int64) []byte {
 	b = append(b, savedForm)
 	b = c.text(b, e.ID)
 	c.begin(e.ID)
-	return c.append(b, &savedEvent{Event: *e, Repaired: repaired}, true)
+	return c.append(b, e, repaired, false, true)
 }
 
 // Replay folds in events that AppendEvent wrote, such that any that are known already change nothing, and
@@ -104,7 +104,7 @@ func (c *Cluster) save(r *row) (b []byte, whole bool) {
 		if rec.text != 0 && c.text.get(rec.text) == nil {
 			whole = false
 		}
-		b = c.codec.append(b, &s, false)
+		b = c.codec.append(b, &s.Event, s.Repaired, s.Cut, false)
 		i = rec.next
 	}
 	return b, whole
@@ -159,7 +159,7 @@ func (c *Cluster) Load(id string, events []byte) error {
 	if len(events) == 0 || events[0] != savedForm {
 		return fmt.Errorf("load task: %w", ErrSaved)
 	}
-	*r = savedReader{codec: r.codec, rest: string(events[1:])}
+	r.rest, r.bad = string(events[1:]), false
 	r.begin(id)
 	c.loaded = c.loaded[:0]
 	for len(r.rest) > 0 {
