@@ -174,8 +174,9 @@ func (m *Monitor) forget(ids []string) {
 
 func (m *Monitor) setReady(ready bool) {
 	m.linkMu.Lock()
-	defer m.linkMu.Unlock()
 	m.ready = ready
+	m.linkMu.Unlock()
+	m.wake()
 }
 
 // fold takes in a batch of a session under one write lock.

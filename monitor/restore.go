@@ -11,8 +11,6 @@ import (
 // What cannot be read is left out, and said.
 func (m *Monitor) restore(ctx context.Context) error {
 	start := m.now()
-	m.restoring("the history is being restored first")
-	defer m.restoring("")
 	tasks, events, unreadable := 0, 0, 0
 	try := func(err error) {
 		if err == nil {
@@ -76,12 +74,4 @@ func (m *Monitor) finish() {
 	defer m.mu.Unlock()
 	m.writer.remark(m.cluster.Unsaved())
 	m.restored = true
-}
-
-// restoring says why the broker is not dialled yet.
-func (m *Monitor) restoring(why string) {
-	m.linkMu.Lock()
-	m.link.LastError = why
-	m.linkMu.Unlock()
-	m.wake()
 }

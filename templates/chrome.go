@@ -45,6 +45,7 @@ type Broker struct {
 	LastError   string
 	NextTryAt   int64
 	Attempts    int
+	Restoring   bool // history is being read first
 }
 
 // Regions are the parts of the chrome that change by themselves.

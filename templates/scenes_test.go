@@ -23,6 +23,7 @@ func scenes() map[string]scene {
 	return map[string]scene{
 		"overview":          {chrome(templates.SectionOverview, "overview"), overview()},
 		"overview-fresh":    {chrome(templates.SectionOverview, "overview"), templates.Overview{Ingest: templates.Ingest{Broker: connected()}}},
+		"overview-starting": {starting(chrome(templates.SectionOverview, "overview")), templates.Overview{Ingest: templates.Ingest{Broker: templates.Broker{URL: lost().URL}}}},
 		"overview-down":     {down(chrome(templates.SectionOverview, "overview")), overviewDown()},
 		"tasks":             {chrome(templates.SectionTasks, "tasks"), tasks()},
 		"tasks-filtered":    {dark(chrome(templates.SectionTasks, "tasks?q=state%3Afailure")), tasksFiltered()},
@@ -76,6 +77,12 @@ func dark(c templates.Chrome) templates.Chrome {
 
 func down(c templates.Chrome) templates.Chrome {
 	c.Broker = lost()
+	return c
+}
+
+// starting is the chrome while history is read.
+func starting(c templates.Chrome) templates.Chrome {
+	c.Broker = templates.Broker{URL: lost().URL, Restoring: true}
 	return c
 }
 

@@ -102,7 +102,7 @@ func (p *pages) Snapshot(topic string) (live.Snapshot, error) {
 		return live.Snapshot{}, err
 	}
 	s := live.Snapshot{Version: pg.version}
-	chrome := templates.Chrome{Site: p.site, Broker: broker(p.cluster.Health().Broker), Trouble: p.trouble()}
+	chrome := templates.Chrome{Site: p.site, Broker: broker(p.cluster.Health()), Trouble: p.trouble()}
 	s.Regions, err = fragments(append(chrome.Regions(), pg.view.Regions(p.site)...))
 	if err != nil {
 		return live.Snapshot{}, err
@@ -254,7 +254,7 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, pg page
 		Theme:   theme(r),
 		Path:    p.site.Prefix + pg.address,
 		Version: p.version,
-		Broker:  broker(p.cluster.Health().Broker),
+		Broker:  broker(p.cluster.Health()),
 		Trouble: p.trouble(),
 	}))
 	if err != nil {
@@ -287,7 +287,8 @@ func theme(r *http.Request) string {
 	return ""
 }
 
-func broker(h monitor.BrokerHealth) templates.Broker {
+func broker(health monitor.Health) templates.Broker {
+	h := health.Broker
 	return templates.Broker{
 		URL:         h.URL,
 		Connected:   h.Connected,
@@ -296,6 +297,7 @@ func broker(h monitor.BrokerHealth) templates.Broker {
 		LastError:   h.LastError,
 		NextTryAt:   micros(h.NextTryAt),
 		Attempts:    h.Attempts,
+		Restoring:   !health.Ready && !h.Connected,
 	}
 }
 
