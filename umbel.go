@@ -57,8 +57,8 @@ type Options struct {
 	// DataDir is where the history is kept, in a file that one Umbel at a time may use. Empty, or :memory:,
 	// keeps it in memory until Close.
 	DataDir string
-	// Keep says how long what is kept. The zero value keeps everything.
-	Keep store.Rules
+	// Keep says how long what is kept, DefaultKeep if nil.
+	Keep *store.Rules
 
 	MaxTasks int          // finished tasks held in memory for speed, 200,000 if zero; all of them are in the history
 	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
@@ -83,9 +83,12 @@ func New(o Options) (*Umbel, error) {
 			return nil, err
 		}
 	}
-	history, err := sqlite.Open(context.Background(), sqlite.Options{
-		Dir: cmp.Or(o.DataDir, sqlite.Memory), Rules: o.Keep, Logger: o.Logger,
-	})
+	dir := cmp.Or(o.DataDir, sqlite.Memory)
+	rules := DefaultKeep(dir)
+	if o.Keep != nil {
+		rules = *o.Keep
+	}
+	history, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, Rules: rules, Logger: o.Logger})
 	if err != nil {
 		return nil, &HistoryError{err}
 	}
@@ -94,6 +97,17 @@ func New(o Options) (*Umbel, error) {
 		return nil, errors.Join(err, history.Close())
 	}
 	return u, nil
+}
+
+// DefaultKeep returns how long what is kept in a DataDir where nobody says otherwise: tasks that succeeded 7
+// days, others 30, events that no execution shows 3, and all of it within 2 GiB on disk, 512 MiB in memory.
+func DefaultKeep(dataDir string) store.Rules {
+	const day = 24 * time.Hour
+	r := store.Rules{Succeeded: 7 * day, Failed: 30 * day, Events: 3 * day, MaxSize: 2 << 30}
+	if dataDir == "" || dataDir == sqlite.Memory {
+		r.MaxSize = 512 << 20
+	}
+	return r
 }
 
 // HistoryError says why the history cannot be opened. It wraps store.ErrLocked if another Umbel uses it, and

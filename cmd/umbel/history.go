@@ -6,22 +6,27 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/monitor/store"
 )
 
 // keepFlags say how long history is kept.
 type keepFlags struct {
-	KeepSucceeded age  `env:"UMBEL_KEEP_SUCCEEDED" default:"7d" placeholder:"AGE" help:"Keep tasks that succeeded for so long. 0: for ever."`
-	KeepFailed    age  `env:"UMBEL_KEEP_FAILED" default:"30d" placeholder:"AGE" help:"Keep tasks that failed, were revoked or rejected."`
-	KeepEvents    age  `env:"UMBEL_KEEP_EVENTS" default:"3d" placeholder:"AGE" help:"Keep events that no execution shows."`
-	MaxDBSize     size `name:"max-db-size" env:"UMBEL_MAX_DB_SIZE" default:"2GiB" placeholder:"SIZE" help:"Size of the history on disk. Over it, the oldest finished tasks go. 0: any."`
+	KeepSucceeded age   `env:"UMBEL_KEEP_SUCCEEDED" default:"7d" placeholder:"AGE" help:"Keep tasks that succeeded for so long. 0: for ever."`
+	KeepFailed    age   `env:"UMBEL_KEEP_FAILED" default:"30d" placeholder:"AGE" help:"Keep tasks that failed, were revoked or rejected."`
+	KeepEvents    age   `env:"UMBEL_KEEP_EVENTS" default:"3d" placeholder:"AGE" help:"Keep events that no execution shows."`
+	MaxDBSize     *size `name:"max-db-size" env:"UMBEL_MAX_DB_SIZE" placeholder:"SIZE" help:"Size of the history. Over it, the oldest finished tasks go. 0: any. By default 2GiB, 512MiB with --data-dir :memory:."`
 }
 
-func (f *keepFlags) rules() store.Rules {
-	return store.Rules{
-		Succeeded: time.Duration(f.KeepSucceeded), Failed: time.Duration(f.KeepFailed),
-		Events: time.Duration(f.KeepEvents), MaxSize: int64(f.MaxDBSize),
+// rules are those of a history in dir.
+func (f *keepFlags) rules(dir string) store.Rules {
+	r := umbel.DefaultKeep(dir)
+	r.Succeeded, r.Failed = time.Duration(f.KeepSucceeded), time.Duration(f.KeepFailed)
+	r.Events = time.Duration(f.KeepEvents)
+	if f.MaxDBSize != nil {
+		r.MaxSize = int64(*f.MaxDBSize)
 	}
+	return r
 }
 
 // dirFlag says where history is.

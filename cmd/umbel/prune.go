@@ -31,7 +31,7 @@ func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be pruned")}
 	}
 	// Reading comes first in any case: it makes no history where there is none.
-	o := sqlite.Options{Dir: dir, ReadOnly: true, Rules: c.rules(), Logger: log}
+	o := sqlite.Options{Dir: dir, ReadOnly: true, Rules: c.rules(dir), Logger: log}
 	history, err := sqlite.Open(ctx, o)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)

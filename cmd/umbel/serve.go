@@ -65,7 +65,8 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 	if !f.Unauthenticated {
 		o.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.Hosts...)
 	}
-	o.Prefix, o.MaxTasks, o.MaxText, o.Keep, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), f.rules(), log
+	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
+	o.Keep = new(f.rules(o.DataDir))
 	u, err := umbel.New(o) //nolint:contextcheck // a migration is not cut short
 	if _, history := errors.AsType[*umbel.HistoryError](err); history {
 		return err
