@@ -68,22 +68,6 @@ func (d *DB) Resolve(ctx context.Context, id fingerprint.ID, at time.Time) error
 	return nil
 }
 
-// sweep removes groups of failures that are over, at once and every hour, until ctx ends.
-func (d *DB) sweep(ctx context.Context) error {
-	ticker := time.NewTicker(time.Hour)
-	defer ticker.Stop()
-	for {
-		if err := d.sweepFailures(ctx); err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "groups of failures stay", "error", err)
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
 // sweepFailures removes groups that no task is in any more, but for those that were resolved of late.
 func (d *DB) sweepFailures(ctx context.Context) error {
 	const empty = ` WHERE coalesce(resolved, 0) < ? AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.failure = failures.failure)`

@@ -12,6 +12,7 @@ type symbols struct {
 	mu     sync.RWMutex
 	byText map[string]int64
 	texts  map[int64]string
+	used   map[int64]bool // by transactions, while that is watched; else nil
 }
 
 // loadSymbols reads the whole table.
@@ -39,6 +40,46 @@ func (s *symbols) symbol(text string) (int64, bool) {
 	return n, ok
 }
 
+// use is symbol for what is to be written.
+func (s *symbols) use(text string) (int64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, ok := s.byText[text]
+	if ok && s.used != nil {
+		s.used[n] = true
+	}
+	return n, ok
+}
+
+// watch begins to note which symbols are used or added, or ends that.
+func (s *symbols) watch(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = nil
+	if on {
+		s.used = make(map[int64]bool)
+	}
+}
+
+// watched reports whether a symbol was used or added since watch.
+func (s *symbols) watched(symbol int64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.used[symbol]
+}
+
+// without returns all symbols but those of used.
+func (s *symbols) without(used map[int64]bool) (rest []int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for n := range s.texts {
+		if !used[n] {
+			rest = append(rest, n)
+		}
+	}
+	return rest
+}
+
 // text returns the text of a symbol, empty if it has none.
 func (s *symbols) text(symbol int64) string {
 	s.mu.RLock()
@@ -59,5 +100,8 @@ func (s *symbols) change(added map[string]int64, removed []int64) {
 	}
 	for text, n := range added {
 		s.byText[text], s.texts[n] = n, text
+		if s.used != nil {
+			s.used[n] = true
+		}
 	}
 }

@@ -101,7 +101,7 @@ func (t *tx) get(query string, args []any, into ...any) error {
 
 // symbol returns the symbol of a text, which it gives one if need be.
 func (t *tx) symbol(text string) (int64, error) {
-	if n, ok := t.db.symbols.symbol(text); ok {
+	if n, ok := t.db.symbols.use(text); ok {
 		return n, nil
 	}
 	if n, ok := t.added[text]; ok {

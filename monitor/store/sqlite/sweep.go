@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	sweepEach   = time.Hour
+	symbolsEach = 24  // sweeps between looks for symbols that nothing uses: that reads all tasks
+	symbolsMost = 500 // removed in one transaction
+)
+
+// sweep removes what nothing refers to any more, until ctx ends: groups of failures at once and every hour,
+// symbols after an hour and then every day.
+func (d *DB) sweep(ctx context.Context) error {
+	ticker := time.NewTicker(sweepEach)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		err := d.sweepFailures(ctx)
+		if err == nil && n%symbolsEach == 1 {
+			err = d.sweepSymbols(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.WarnContext(ctx, "what nothing refers to stays", "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// symbolQueries find every symbol that is referred to.
+func symbolQueries() []string {
+	return []string{
+		`SELECT DISTINCT origin FROM tasks`, `SELECT DISTINCT state FROM tasks`, `SELECT DISTINCT name FROM tasks`,
+		`SELECT DISTINCT worker FROM tasks`, `SELECT DISTINCT queue FROM tasks`, `SELECT DISTINCT client FROM tasks`,
+		`SELECT DISTINCT exchange FROM tasks`, `SELECT DISTINCT routing_key FROM tasks`,
+		`SELECT DISTINCT name FROM minutes`, `SELECT DISTINCT worker FROM minutes`, `SELECT DISTINCT queue FROM minutes`,
+	}
+}
+
+// sweepSymbols removes symbols that nothing refers to. Every client process that sends a task has one.
+func (d *DB) sweepSymbols(ctx context.Context) error {
+	// From here on, what transactions use is noted; what earlier ones used is seen by the queries.
+	if err := d.update(ctx, func(*tx) error { d.symbols.watch(true); return nil }); err != nil {
+		return fmt.Errorf("sweep symbols: %w", explain(err))
+	}
+	defer d.symbols.watch(false)
+	used := make(map[int64]bool)
+	for _, query := range symbolQueries() {
+		err := d.each(ctx, query, nil, func(rows *sql.Rows) error {
+			var n sql.NullInt64
+			err := rows.Scan(&n)
+			used[n.Int64] = true
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("sweep symbols: %w", explain(err))
+		}
+	}
+	for some := range slices.Chunk(d.symbols.without(used), symbolsMost) {
+		err := d.update(ctx, func(t *tx) error {
+			for _, n := range some {
+				if d.symbols.watched(n) {
+					continue
+				}
+				if err := t.exec(`DELETE FROM symbols WHERE symbol = ?`, n); err != nil {
+					return err
+				}
+				t.removed = append(t.removed, n)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("sweep symbols: %w", explain(err))
+		}
+	}
+	return nil
+}
