@@ -1,0 +1,57 @@
+package state
+
+// evict drops the oldest finished tasks, then the oldest of all, until a hundredth of the room is free: looking
+// for them costs a walk through the order, which many new tasks must share. Where tasks are saved elsewhere,
+// those that are not yet stay.
+func (c *Cluster) evict() {
+	if len(c.index) <= c.crowded {
+		return
+	}
+	surplus := len(c.index) - c.options.MaxTasks + c.options.MaxTasks/100
+	finished := min(surplus, c.tally.finished())
+	victims := make([]uint32, 0, surplus)
+	var active []uint32
+	c.order.oldest(0, 0, func(run []entry) bool {
+		for _, e := range run {
+			switch {
+			case c.options.Track && e.marks&(unsaved|saving) != 0:
+			case c.states.final(e.state):
+				if len(victims) < finished {
+					victims = append(victims, e.row)
+				}
+			case len(active) < surplus-finished:
+				active = append(active, e.row)
+			}
+		}
+		return len(victims)+len(active) < surplus
+	})
+	victims = append(victims, active...)
+	for _, i := range victims {
+		if c.options.Track {
+			c.SetHorizon(c.position(c.rows.at(i)))
+		}
+		c.drop(i)
+	}
+	c.evicted += uint64(len(victims))
+	c.crowded = max(c.options.MaxTasks, len(c.index)+c.options.MaxTasks/100)
+}
+
+// drop forgets a task.
+func (c *Cluster) drop(i uint32) {
+	r := c.rows.at(i)
+	c.order.remove(c.entryOf(i, r))
+	c.tally.remove(r)
+	c.unrelate(r)
+	c.hosts.release(r.worker)
+	c.lanes.release(r.origin)
+	for rec := r.head; rec != 0; {
+		next := c.records.at(rec).next
+		c.free(rec)
+		rec = next
+	}
+	delete(c.index, r.id)
+	if r.marks&foreign != 0 {
+		delete(c.foreign, r.id)
+	}
+	c.rows.release(i)
+}
