@@ -25,36 +25,10 @@ func position(t *state.Task, s query.Sort) state.Position {
 	return state.Position{Stamp: t.Stamp, ID: t.ID, Value: v}
 }
 
-// value is what a list is sorted by, false where it is not known. Durations are µs.
+// value is what a list is sorted by, false where it is not known.
 func value(t *state.Task, f query.Field) (int64, bool) {
-	at := int64(0)
-	switch f {
-	case query.Sent:
-		at = t.SentAt
-	case query.Received:
-		at = t.ReceivedAt
-	case query.Started:
-		at = t.StartedAt
-	case query.Finished:
-		at = max(t.SucceededAt, t.FailedAt, t.RevokedAt, t.RejectedAt)
-	case query.Wait:
-		return micros(t.WaitSeconds)
-	case query.Run:
-		return micros(t.RuntimeSeconds)
-	case query.Retries:
-		if t.Retries == nil {
-			return 0, false
-		}
-		return *t.Retries, true
-	default:
-		return 0, f == 0
+	if f == 0 {
+		return 0, true
 	}
-	return at, at != 0
-}
-
-func micros(seconds *float64) (int64, bool) {
-	if seconds == nil {
-		return 0, false
-	}
-	return int64(*seconds * 1e6), true
+	return f.Int(t)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 )
 
@@ -60,16 +61,30 @@ func allFields() map[lang.Field]csvField {
 		lang.Sent:       {"sent_at", func(t *Task) string { return t.SentAt.String() }},
 		lang.Received:   {"received_at", func(t *Task) string { return t.ReceivedAt.String() }},
 		lang.Started:    {"started_at", func(t *Task) string { return t.StartedAt.String() }},
-		lang.Finished: {"finished_at", func(t *Task) string {
-			return max(t.SucceededAt, t.FailedAt, t.RevokedAt, t.RejectedAt).String()
-		}},
-		lang.Updated: {"updated_at", func(t *Task) string { return t.UpdatedAt.String() }},
-		lang.ETA:     {"eta", func(t *Task) string { return optional(t.ETA) }},
-		lang.Expires: {"expires", func(t *Task) string { return optional(t.Expires) }},
-		lang.Wait:    {"wait_seconds", func(t *Task) string { return seconds(t.WaitSeconds) }},
-		lang.Run:     {"runtime_seconds", func(t *Task) string { return seconds(t.RuntimeSeconds) }},
-		lang.Retries: {"retries", func(t *Task) string { return digits(t.Retries) }},
-		lang.Clock:   {"clock", func(t *Task) string { return digits(t.Clock) }},
+		lang.Finished:   {"finished_at", func(t *Task) string { return t.finishedAt().String() }},
+		lang.Updated:    {"updated_at", func(t *Task) string { return t.UpdatedAt.String() }},
+		lang.ETA:        {"eta", func(t *Task) string { return optional(t.ETA) }},
+		lang.Expires:    {"expires", func(t *Task) string { return optional(t.Expires) }},
+		lang.Wait:       {"wait_seconds", func(t *Task) string { return seconds(t.WaitSeconds) }},
+		lang.Run:        {"runtime_seconds", func(t *Task) string { return seconds(t.RuntimeSeconds) }},
+		lang.Retries:    {"retries", func(t *Task) string { return digits(t.Retries) }},
+		lang.Clock:      {"clock", func(t *Task) string { return digits(t.Clock) }},
+	}
+}
+
+// finishedAt is when the task came to the state it ended in (query.Finished).
+func (t *Task) finishedAt() Time {
+	switch state.State(t.State) {
+	case state.Success:
+		return t.SucceededAt
+	case state.Failure:
+		return t.FailedAt
+	case state.Revoked:
+		return t.RevokedAt
+	case state.Rejected:
+		return t.RejectedAt
+	default:
+		return 0
 	}
 }
 
