@@ -171,26 +171,32 @@ func newTab(t *testing.T, browser context.Context, s *stage, path string) *tab {
 // eval runs an expression in the page.
 func (tb *tab) eval(expression string) any {
 	tb.t.Helper()
-	ctx, cancel := context.WithTimeout(tb.ctx, patience)
-	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[any]("("+expression+") ?? null"))
+	v, err := tb.try(expression)
 	if err != nil {
 		tb.t.Fatalf("evaluate %s: %v", expression, err)
 	}
 	return v
 }
 
-// until waits for an expression to be true.
+func (tb *tab) try(expression string) (any, error) {
+	ctx, cancel := context.WithTimeout(tb.ctx, patience)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[any]("("+expression+") ?? null"))
+}
+
+// until waits for an expression to be true. One that throws is not so yet: another page may be on its way.
 func (tb *tab) until(expression string) {
 	tb.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
-		if tb.eval(expression) == true {
+		var v any
+		if v, err = tb.try(expression); v == true {
 			return
 		}
 	}
-	tb.t.Fatalf("never true: %s; rows %v, connection %v, address %v", expression,
+	tb.t.Fatalf("never true: %s: %v; rows %v, connection %v, address %v", expression, err,
 		tb.eval(rows), tb.eval(`document.querySelector("#connection").textContent`), tb.eval("location.href"))
 }
 
@@ -229,6 +235,7 @@ func (tb *tab) point(selector string) {
 
 func (tb *tab) middle(selector string) (x, y float64) {
 	tb.t.Helper()
+	tb.until(fmt.Sprintf(`document.querySelector(%q) !== null`, selector))
 	v, ok := tb.eval(fmt.Sprintf(`(() => {
 		const r = document.querySelector(%q)?.getBoundingClientRect();
 		return r && [r.x + r.width / 2, r.y + r.height / 2];

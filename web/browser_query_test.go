@@ -144,10 +144,11 @@ func viewsAreSaved(t *testing.T, b context.Context) {
 
 	tb.click(".viewbar summary")
 	tb.click(".save a")
-	tb.until(`location.pathname === "/ops/views"`)
+	tb.until(`location.pathname === "/ops/views" && document.readyState === "complete"`)
 	tb.eval(`document.querySelector(".kept input").select()`)
+	tb.eval(`window.old = true`)
 	tb.press("Failed\r")
-	tb.until(`document.querySelector(".kept input")?.value === "Failed"`)
+	tb.until(`!window.old && document.readyState === "complete" && document.querySelector(".kept input").value === "Failed"`)
 	tb.click(".kept .button.quiet")
 	tb.until(`document.querySelector("h1").textContent === "Delete this view?"`)
 	tb.click(".danger")
