@@ -25,8 +25,11 @@ func (m *Monitor) Store() store.Store { return m.store }
 func (m *Monitor) Task(ctx context.Context, id string) (state.Task, error) {
 	m.mu.RLock()
 	t, held := m.cluster.Task(id)
-	all := m.complete()
+	all, changed := m.complete(), m.cluster.Changed(id)
 	m.mu.RUnlock()
+	if held && t.Truncated && !changed {
+		t = m.whole(ctx, t)
+	}
 	if held && all {
 		return t, nil
 	}
@@ -57,6 +60,20 @@ func (m *Monitor) Task(ctx context.Context, id string) (state.Task, error) {
 	}
 	t.Children = children[:min(len(children), maxChildren)]
 	return t, nil
+}
+
+// whole returns the task with the text that memory has dropped, as far as the store has it.
+func (m *Monitor) whole(ctx context.Context, t state.Task) state.Task {
+	saved, err := m.store.Task(ctx, t.ID)
+	if err != nil {
+		return t
+	}
+	stored, _, err := state.Unfold(t.ID, saved)
+	if err != nil {
+		return t
+	}
+	stored.Children, stored.Orphaned, stored.OrphanReason = t.Children, t.Orphaned, t.OrphanReason
+	return stored
 }
 
 // TaskEvents returns the events of a task by stamp, store.ErrMissing if it is not kept.

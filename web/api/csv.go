@@ -61,7 +61,7 @@ func allFields() map[lang.Field]csvField {
 		lang.Sent:       {"sent_at", func(t *Task) string { return t.SentAt.String() }},
 		lang.Received:   {"received_at", func(t *Task) string { return t.ReceivedAt.String() }},
 		lang.Started:    {"started_at", func(t *Task) string { return t.StartedAt.String() }},
-		lang.Finished:   {"finished_at", func(t *Task) string { return t.finishedAt().String() }},
+		lang.Finished:   {"finished_at", func(t *Task) string { return finishedAt(t).String() }},
 		lang.Updated:    {"updated_at", func(t *Task) string { return t.UpdatedAt.String() }},
 		lang.ETA:        {"eta", func(t *Task) string { return optional(t.ETA) }},
 		lang.Expires:    {"expires", func(t *Task) string { return optional(t.Expires) }},
@@ -73,7 +73,7 @@ func allFields() map[lang.Field]csvField {
 }
 
 // finishedAt is when the task came to the state it ended in (query.Finished).
-func (t *Task) finishedAt() Time {
+func finishedAt(t *Task) Time {
 	switch state.State(t.State) {
 	case state.Success:
 		return t.SucceededAt
