@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -43,7 +42,7 @@ func (m *Monitor) recent(r store.Request) (store.Page, bool) {
 		if r.Newer {
 			end = r.From
 		}
-		if end == nil || compare(*end, *h) < 0 {
+		if end == nil || end.Compare(*h) < 0 {
 			return store.Page{}, false
 		}
 	}
@@ -90,17 +89,12 @@ type listed struct {
 
 func newList(r store.Request) *list { return &list{r: r, ids: make(map[string]bool)} }
 
-// compare orders places as a list by stamps does.
-func compare(a, b state.Position) int {
-	return cmp.Or(cmp.Compare(a.Value, b.Value), a.Stamp.Compare(b.Stamp), cmp.Compare(a.ID, b.ID))
-}
-
 // compare orders places in the direction of reading.
 func (l *list) compare(a, b state.Position) int {
 	if l.r.Sort.Ascending == l.r.Newer {
-		return -compare(a, b)
+		return -a.Compare(b)
 	}
-	return compare(a, b)
+	return a.Compare(b)
 }
 
 // place returns a task's place in the list, false if it has none.

@@ -72,7 +72,7 @@ func (c *Cluster) children(r *row) []string {
 	for n := c.families[r.id]; n != 0 && len(rows) < maxChildren; n = c.relations.at(n).next {
 		rows = append(rows, c.rows.at(c.relations.at(n).row))
 	}
-	slices.SortFunc(rows, func(a, b *row) int { return c.position(a).compare(c.position(b)) })
+	slices.SortFunc(rows, func(a, b *row) int { return c.position(a).Compare(c.position(b)) })
 	ids := make([]string, len(rows))
 	for i, child := range rows {
 		ids[i] = c.id(child)

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -12,10 +11,6 @@ const (
 	// maxScan is how many tasks one query looks at when it must read text to decide.
 	maxScan = 50_000
 )
-
-func (p Position) compare(q Position) int {
-	return cmp.Or(p.Stamp.Compare(q.Stamp), cmp.Compare(p.ID, q.ID))
-}
 
 func (c *Cluster) position(r *row) Position { return Position{Stamp: c.stamp(r), ID: c.id(r)} }
 
@@ -159,7 +154,7 @@ func (c *Cluster) place(q Query) (chunk, i int) {
 		bound = 1
 	}
 	return c.order.seek(q.From.Stamp.Clock, func(e entry) bool {
-		return c.position(c.rows.at(e.row)).compare(*q.From) < bound
+		return c.position(c.rows.at(e.row)).Compare(*q.From) < bound
 	})
 }
 

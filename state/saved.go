@@ -224,7 +224,7 @@ func (c *Cluster) refresh(i uint32, e *Event) {
 
 // SetHorizon says that tasks up to a position are kept elsewhere only.
 func (c *Cluster) SetHorizon(p Position) {
-	if c.horizon == nil || c.horizon.compare(p) < 0 {
+	if c.horizon == nil || c.horizon.Compare(p) < 0 {
 		c.horizon = &p
 	}
 }

@@ -136,7 +136,7 @@ func cloneCall(c call) call {
 
 // rowBefore breaks ties of the clock in the order of the list.
 func (c *Cluster) rowBefore(a, b uint32) bool {
-	return c.position(c.rows.at(a)).compare(c.position(c.rows.at(b))) < 0
+	return c.position(c.rows.at(a)).Compare(c.position(c.rows.at(b))) < 0
 }
 
 // Version rises with every change.

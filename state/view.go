@@ -1,6 +1,10 @@
 package state
 
-import "github.com/umbelhq/umbel/clock"
+import (
+	"cmp"
+
+	"github.com/umbelhq/umbel/clock"
+)
 
 // State is a task state by Celery's upper-case name. Custom states are upper-cased subjects.
 type State string
@@ -169,6 +173,11 @@ type Position struct {
 	Stamp clock.Stamp
 	Value int64 // that the list is sorted by, where it is not by Stamp
 	ID    string
+}
+
+// Compare orders places in an ascending list: by Value, Stamp, ID.
+func (p Position) Compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.Value, q.Value), p.Stamp.Compare(q.Stamp), cmp.Compare(p.ID, q.ID))
 }
 
 // Page is a consistent part of the list of tasks, newest change first.

@@ -1,8 +1,6 @@
 package shelf
 
 import (
-	"cmp"
-
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -12,12 +10,10 @@ func compare(a, b *state.Task, s query.Sort) int { return compareTo(a, position(
 
 // compareTo compares a task with a place in the list.
 func compareTo(t *state.Task, p state.Position, s query.Sort) int {
-	own := position(t, s)
-	order := cmp.Or(cmp.Compare(own.Value, p.Value), own.Stamp.Compare(p.Stamp), cmp.Compare(own.ID, p.ID))
 	if s.Ascending {
-		return order
+		return position(t, s).Compare(p)
 	}
-	return -order
+	return -position(t, s).Compare(p)
 }
 
 func position(t *state.Task, s query.Sort) state.Position {

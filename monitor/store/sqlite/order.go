@@ -126,11 +126,10 @@ func (o order) compare(a, b key) int {
 
 // comparePositions orders positions as the order does.
 func (o order) comparePositions(a, b state.Position) int {
-	c := cmp.Or(cmp.Compare(a.Value, b.Value), a.Stamp.Compare(b.Stamp), cmp.Compare(a.ID, b.ID))
 	if o.descending {
-		return -c
+		return -a.Compare(b)
 	}
-	return c
+	return a.Compare(b)
 }
 
 // keyOf is the key of a position.

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -96,7 +95,7 @@ func (d *DB) restoreFinished(ctx context.Context, r store.Restore) error {
 			left = &p
 		case p.Stamp.Clock != left.Stamp.Clock || p.Stamp.Micros != left.Stamp.Micros:
 			return errEnough
-		case cmp.Or(p.Stamp.Compare(left.Stamp), cmp.Compare(p.ID, left.ID)) > 0:
+		case p.Compare(*left) > 0:
 			left = &p
 		}
 		return nil
