@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/monitor/transport"
@@ -54,6 +55,11 @@ type Options struct {
 	// https://ops.example:8443: those of proxies that hide their name from Umbel.
 	Origins []string
 
+	// ReadOnly leaves out everything that changes the cluster or the history.
+	ReadOnly bool
+	// Identify tells who makes a request, for the audit log. Nil means that nobody knows: only addresses are noted.
+	Identify func(r *http.Request) string
+
 	// DataDir is where the history is kept, in a file that one Umbel at a time may use. Empty, or :memory:,
 	// keeps it in memory until Close.
 	DataDir string
@@ -68,9 +74,10 @@ type Options struct {
 
 // Umbel watches one Celery cluster and shows it. It is safe for concurrent use.
 type Umbel struct {
-	history *sqlite.DB
-	monitor *monitor.Monitor
-	web     *web.Handler
+	history    *sqlite.DB
+	monitor    *monitor.Monitor
+	operations *operate.Operations
+	web        *web.Handler
 }
 
 // New validates o, opens the history, and starts nothing. Close must follow. Its error is a
@@ -121,21 +128,30 @@ func (e *HistoryError) Unwrap() error { return e.err }
 
 func assemble(o Options, broker transport.Broker, history *sqlite.DB) (*Umbel, error) {
 	limits := state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText}
-	m, err := monitor.New(monitor.Options{
-		Broker: broker, Store: history, State: limits,
-		EnableEvents: !o.LeaveEventsOff, Logger: o.Logger,
+	u := &Umbel{history: history}
+	var err error
+	u.monitor, err = monitor.New(monitor.Options{
+		Broker: broker, Store: history, State: limits, EnableEvents: !o.LeaveEventsOff, Logger: o.Logger,
+		Broadcast: func(ctx context.Context, method string) error { return u.operations.Client.Broadcast(ctx, method) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	w, err := web.New(web.Options{
-		Backend: m, Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
+	u.operations, err = operate.New(operate.Options{
+		Broker: broker, Store: history, Tasks: u.monitor, ReadOnly: o.ReadOnly, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	u.web, err = web.New(web.Options{
+		Backend: u.monitor, Operations: u.operations, ReadOnly: o.ReadOnly, Identify: o.Identify,
+		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Umbel{history: history, monitor: m, web: w}, nil
+	return u, nil
 }
 
 // Dial returns the broker that o.BrokerURL names. It connects nowhere yet.
@@ -166,6 +182,7 @@ func Dial(o Options) (transport.Broker, error) {
 func (u *Umbel) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return u.monitor.Run(ctx) })
+	g.Go(func() error { return u.operations.Run(ctx) })
 	g.Go(func() error { return u.web.Run(ctx) })
 	return g.Wait()
 }

@@ -30,9 +30,12 @@ type Options struct {
 	Broker       transport.Broker
 	Store        store.Store // who opened it closes it, after Run has returned
 	State        state.Options
-	EnableEvents bool             // broadcast enable_events after connecting, for workers started without -E
-	Logger       *slog.Logger     // nil discards
-	Now          func() time.Time // nil means time.Now
+	EnableEvents bool // broadcast enable_events after connecting, for workers started without -E
+	// Broadcast sends a control command to every worker and wants no reply. It may wait for a connection until
+	// ctx ends. Nil means that workers are asked nothing.
+	Broadcast func(ctx context.Context, method string) error
+	Logger    *slog.Logger     // nil discards
+	Now       func() time.Time // nil means time.Now
 }
 
 // Monitor watches one Celery cluster. It is safe for concurrent use.
@@ -41,6 +44,7 @@ type Monitor struct {
 	store        store.Store
 	maxTasks     int
 	enableEvents bool
+	broadcast    func(ctx context.Context, method string) error
 	log          *slog.Logger
 	now          func() time.Time
 
@@ -87,7 +91,7 @@ func New(o Options) (*Monitor, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	m := &Monitor{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, enableEvents: o.EnableEvents,
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, enableEvents: o.EnableEvents, broadcast: o.Broadcast,
 		log: o.Logger, now: onward(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), arrivals: arrivals{wake: make(chan struct{}, 1)},
 		link: BrokerHealth{URL: o.Broker.String(), Since: o.Now()},

@@ -40,9 +40,25 @@ func memoryStore(t *testing.T) store.Store {
 }
 
 // start runs a monitor on a broker, with a history in memory, until the test ends.
-func start(t *testing.T, b transport.Broker) *monitor.Monitor {
+func start(t *testing.T, b transport.Broker, with ...func(o *monitor.Options)) *monitor.Monitor {
 	t.Helper()
-	return run(t, monitor.Options{Broker: b, Store: memoryStore(t), EnableEvents: true})
+	o := monitor.Options{Broker: b, Store: memoryStore(t), EnableEvents: true}
+	for _, f := range with {
+		f(&o)
+	}
+	return run(t, o)
+}
+
+// note is a Broadcast that sends methods on.
+func note(methods chan<- string) func(ctx context.Context, method string) error {
+	return func(ctx context.Context, method string) error {
+		select {
+		case methods <- method:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // run runs a monitor until the test ends.
@@ -113,7 +129,7 @@ func TestEventsReachReaders(t *testing.T) {
 func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
 	t.Parallel()
 	methods := make(chan string, 2)
-	start(t, memory.New(memory.Options{OnBroadcast: func(c transport.Command) { methods <- c.Method }}))
+	start(t, memory.New(memory.Options{}), func(o *monitor.Options) { o.Broadcast = note(methods) })
 	for _, want := range []string{"heartbeat", "enable_events"} {
 		if got := <-methods; got != want {
 			t.Errorf("command %q, want %q", got, want)
@@ -124,8 +140,8 @@ func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
 func TestWorkersThatComeLaterAreAskedForTaskEvents(t *testing.T) {
 	t.Parallel()
 	methods := make(chan string, 8)
-	b := memory.New(memory.Options{OnBroadcast: func(c transport.Command) { methods <- c.Method }})
-	start(t, b)
+	b := memory.New(memory.Options{})
+	start(t, b, func(o *monitor.Options) { o.Broadcast = note(methods) })
 	<-methods
 	<-methods
 	publish(t, b, []byte(`{"type":"worker-online","hostname":"late","pid":9,"clock":1,"timestamp":1790000000}`))

@@ -55,7 +55,7 @@ func (m *Monitor) supervise(ctx context.Context) error {
 func (m *Monitor) attend(ctx context.Context, session transport.Session) error {
 	greeting, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { m.greet(greeting, session) })
+	wg.Go(func() { m.greet(greeting) })
 	err := m.receive(ctx, session)
 	cancel()
 	wg.Wait()
@@ -69,13 +69,16 @@ func (m *Monitor) attend(ctx context.Context, session transport.Session) error {
 }
 
 // greet asks the workers to make themselves known, and those that come later to send task events.
-func (m *Monitor) greet(ctx context.Context, session transport.Session) {
-	m.broadcast(ctx, session, "heartbeat")
+func (m *Monitor) greet(ctx context.Context) {
+	if m.broadcast == nil {
+		return
+	}
+	m.send(ctx, "heartbeat")
 	if !m.enableEvents {
 		return
 	}
 	for {
-		m.broadcast(ctx, session, "enable_events")
+		m.send(ctx, "enable_events")
 		select {
 		case <-ctx.Done():
 			return
@@ -89,8 +92,8 @@ func (m *Monitor) greet(ctx context.Context, session transport.Session) {
 	}
 }
 
-func (m *Monitor) broadcast(ctx context.Context, session transport.Session, method string) {
-	if err := session.Broadcast(ctx, transport.Command{Method: method}); err != nil && ctx.Err() == nil {
+func (m *Monitor) send(ctx context.Context, method string) {
+	if err := m.broadcast(ctx, method); err != nil && ctx.Err() == nil {
 		m.log.Warn("control command not sent", "method", method, "error", err)
 	}
 }

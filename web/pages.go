@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
@@ -27,14 +28,18 @@ import (
 // and the live topic of the same name come from one place, so that they never disagree.
 type pages struct {
 	cluster Backend
-	counts  *counter
-	charts  charts
-	site    templates.Site
-	version string
-	limits  state.Options
-	planner planner
-	now     func() time.Time
-	log     *slog.Logger
+	// operations may be nil, and so may its Desk: nobody can act then.
+	operations *operate.Operations
+	readOnly   bool
+	identify   func(r *http.Request) string
+	counts     *counter
+	charts     charts
+	site       templates.Site
+	version    string
+	limits     state.Options
+	planner    planner
+	now        func() time.Time
+	log        *slog.Logger
 }
 
 // page is one page as it is now.

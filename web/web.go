@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -43,9 +44,16 @@ type Backend interface {
 // Options of a Handler. Backend is required.
 type Options struct {
 	Backend Backend
-	Prefix  string        // path that every link begins with, such as /ops/celery; empty for the root
-	Version string        // shown on the pages and in the API
-	Limits  state.Options // what the backend holds in memory at most, shown on the Settings page
+	// Operations let people act on the cluster and see what lies beyond its events. Nil leaves both out; without
+	// its Desk there is only seeing.
+	Operations *operate.Operations
+	// ReadOnly leaves out every route that changes anything.
+	ReadOnly bool
+	// Identify tells who makes a request, for the audit log; nil means that nobody knows.
+	Identify func(r *http.Request) string
+	Prefix   string        // path that every link begins with, such as /ops/celery; empty for the root
+	Version  string        // shown on the pages and in the API
+	Limits   state.Options // what the backend holds in memory at most, shown on the Settings page
 
 	// Hosts are the names by which requests may call this server, without port. Others are refused with
 	// 421, which keeps foreign pages from reading a dashboard on loopback through a name of their own
@@ -96,7 +104,8 @@ func New(o Options) (*Handler, error) {
 	}
 	changes := newChanges(o.Backend.Changed)
 	p := &pages{
-		cluster: o.Backend, counts: newCounter(o.Backend.Count, changes.note, o.Logger), version: o.Version, limits: o.Limits, now: o.Now, log: o.Logger,
+		cluster: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify,
+		counts: newCounter(o.Backend.Count, changes.note, o.Logger), version: o.Version, limits: o.Limits, now: o.Now, log: o.Logger,
 		site: templates.Site{Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }},
 	}
 	hub, err := live.New(live.Options{
@@ -151,7 +160,10 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Post("/theme", h.theme)
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
-		r.Mount("/api/v1", api.New(api.Options{Backend: o.Backend, Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger}))
+		r.Mount("/api/v1", api.New(api.Options{
+			Backend: o.Backend, Operations: o.Operations, ReadOnly: o.ReadOnly, Identify: o.Identify,
+			Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger,
+		}))
 	})
 	r.Get("/favicon.ico", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, p.site.Asset("favicon.svg"), http.StatusFound)

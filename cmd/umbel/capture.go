@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/transport"
 )
 
@@ -34,7 +35,7 @@ func (c *captureCmd) Run(ctx context.Context, s streams, log *slog.Logger) error
 	}
 	defer func() { _ = session.Close() }()
 	log.Info("capturing events until interrupted", "url", broker.String())
-	if err := session.Broadcast(ctx, transport.Command{Method: "heartbeat"}); err != nil {
+	if err := greet(ctx, broker); err != nil {
 		log.Warn("control command not sent", "method", "heartbeat", "error", err)
 	}
 	w := bufio.NewWriter(s.out)
@@ -60,6 +61,21 @@ func (c *captureCmd) Run(ctx context.Context, s streams, log *slog.Logger) error
 		}
 	}
 	return nil
+}
+
+// greet asks workers to make themselves known.
+func greet(ctx context.Context, broker transport.Broker) error {
+	m, err := celery.Request{Method: "heartbeat"}.Publishing()
+	if err != nil {
+		return err
+	}
+	line, err := broker.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = line.Close() }()
+	_, err = line.Request(ctx, m)
+	return err
 }
 
 // write prints one body on one line, and returns how many it wrote: what is no JSON in UTF-8 is left out.

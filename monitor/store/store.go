@@ -1,5 +1,5 @@
 // Package store is the seam between Umbel and the place that keeps its history: tasks with their events,
-// workers, counters, failures and views. It holds no database's code and decides nothing about tasks.
+// workers, counters, failures, views, and the commands on their way out. It holds no database's code and decides nothing about tasks.
 package store
 
 import (
@@ -27,6 +27,7 @@ type Store interface {
 	Failures
 	Views
 	Retention
+	Outbox
 
 	// Run maintains the store until ctx ends: it indexes text and removes what retention says, telling
 	// removed the ids of the tasks that are gone. It returns nil after an orderly stop.

@@ -1,6 +1,6 @@
-// Package transport is the seam between Umbel and message brokers: a Broker that connects, and a
-// Session that delivers event messages and publishes control commands. It holds no broker's code and
-// decides nothing about events.
+// Package transport is the seam between Umbel and message brokers: a Broker that connects, a
+// Session that delivers event messages, and a Line that carries remote control and task messages and looks at
+// queues. It holds no broker's code and decides nothing about messages.
 package transport
 
 import (
@@ -30,22 +30,18 @@ type Message struct {
 	Tag             uint64 // names the delivery within its session, rising by 1 from 1
 }
 
-// Command is a Celery remote control command for every worker (pidbox, no reply wanted).
-type Command struct {
-	Method    string         // heartbeat, enable_events
-	Arguments map[string]any // may be nil
-}
-
 // Broker is one place that Celery events come from. It is safe for concurrent use.
 type Broker interface {
 	// Connect dials, declares what Umbel needs and starts consuming. It returns when messages
 	// may flow, or with an error that says what to do about it. ctx bounds the call only.
 	Connect(ctx context.Context) (Session, error)
+	// Open dials a connection for everything but events. ctx bounds the call only.
+	Open(ctx context.Context) (Line, error)
 	// String is the broker's URL with its password masked.
 	String() string
 }
 
-// Session is one connection to a Broker. Receive is called from one goroutine; Ack, Broadcast and
+// Session is one connection to a Broker that delivers events. Receive is called from one goroutine; Ack and
 // Close may be called from any.
 type Session interface {
 	// Receive waits for at least one message, then gathers what arrives within MaxGather, at most
@@ -56,9 +52,6 @@ type Session interface {
 	// Messages never acknowledged are delivered again, if the broker can. A tag acknowledged
 	// before does nothing; one that Receive has not returned yet is an error and changes nothing.
 	Ack(tag uint64) error
-	// Broadcast sends a control command to all workers and does not wait for replies. An error
-	// other than ErrClosed leaves the session as it was.
-	Broadcast(ctx context.Context, c Command) error
 	// Close ends the session and frees what it holds; a session that has ended by itself wants it
 	// too. It may be called more than once.
 	Close() error

@@ -21,6 +21,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -46,6 +47,11 @@ const patience = 5 * time.Second
 // Options of the API. Backend is required.
 type Options struct {
 	Backend Backend
+	// Operations, ReadOnly and Identify are as in web.Options.
+	Operations *operate.Operations
+	ReadOnly   bool
+	Identify   func(r *http.Request) string
+
 	Prefix  string           // URL path under which the host serves Umbel, such as /ops/celery; may be empty
 	Version string           // Umbel's version, for the OpenAPI document
 	Now     func() time.Time // nil means time.Now

@@ -3,7 +3,6 @@ package amqp_test
 import (
 	"testing"
 
-	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/monitor/transport/transporttest"
 )
 
@@ -33,7 +32,6 @@ func fixture(t *testing.T, named bool) transporttest.Fixture {
 		Broker:     open(t, o),
 		Publish:    publisher(t, o.Exchange),
 		Break:      func(*testing.T) { p.cut() },
-		Listen:     func(t *testing.T) <-chan transport.Command { t.Helper(); return listen(t, o.ControlExchange) },
 		Redelivers: named,
 	}
 }

@@ -3,7 +3,6 @@ package amqp_test
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -131,45 +130,6 @@ func publisher(tb testing.TB, exchange string) func(context.Context, transport.M
 		}
 		return nil
 	}
-}
-
-// mailbox binds a queue to the control exchange, as a worker does, and reads it.
-func mailbox(tb testing.TB, controlExchange string) <-chan amqp091.Delivery {
-	tb.Helper()
-	ch := channel(tb)
-	exchange := controlExchange + ".pidbox"
-	if err := ch.ExchangeDeclare(exchange, "fanout", false, false, false, false, nil); err != nil {
-		tb.Fatalf("declare control exchange: %v", err)
-	}
-	q, err := ch.QueueDeclare("", false, true, true, false, nil)
-	if err != nil {
-		tb.Fatalf("declare mailbox: %v", err)
-	}
-	if err := ch.QueueBind(q.Name, "", exchange, false, nil); err != nil {
-		tb.Fatalf("bind mailbox: %v", err)
-	}
-	deliveries, err := ch.Consume(q.Name, "", true, true, false, false, nil)
-	if err != nil {
-		tb.Fatalf("read mailbox: %v", err)
-	}
-	return deliveries
-}
-
-// listen decodes what arrives in a mailbox.
-func listen(tb testing.TB, controlExchange string) <-chan transport.Command {
-	tb.Helper()
-	deliveries := mailbox(tb, controlExchange)
-	commands := make(chan transport.Command, 100)
-	go func() {
-		for d := range deliveries {
-			var c transport.Command
-			if err := json.Unmarshal(d.Body, &c); err != nil {
-				tb.Errorf("decode command: %v", err)
-			}
-			commands <- c
-		}
-	}()
-	return commands
 }
 
 // proxy passes connections on to the broker, until it cuts them.

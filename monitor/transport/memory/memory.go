@@ -8,32 +8,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/umbelhq/umbel/monitor/transport"
 )
 
-const (
-	defaultLimit = 4096
-	maxCommands  = 1000 // newest broadcasts kept for Broadcasts
-)
+const defaultLimit = 4096
 
 // Options of a Broker. The zero value is useful.
 type Options struct {
 	// Limit is how many messages may wait to be received, 4,096 if zero or less. Messages received
 	// but not acknowledged do not count.
 	Limit int
-	// OnBroadcast, if not nil, is called with every command, on the goroutine that broadcasts it.
-	// It must not wait for Publish: a full broker is emptied only by the receiver, which may be
-	// the one that broadcasts.
-	OnBroadcast func(transport.Command)
 }
 
 // Broker holds messages between producers and a session. It is safe for concurrent use.
 type Broker struct {
-	limit       int
-	onBroadcast func(transport.Command)
+	limit int
 
 	mu       sync.Mutex
 	messages []transport.Message // oldest first: received and not acknowledged, then unread
@@ -42,15 +33,13 @@ type Broker struct {
 	room     chan struct{}       // closed when there is room again, then replaced
 	session  *session            // nil when nobody is connected
 	refusal  error
-	commands []transport.Command
 }
 
 // New returns a Broker without messages.
 func New(o Options) *Broker {
 	return &Broker{
-		limit:       cmp.Or(max(o.Limit, 0), defaultLimit),
-		onBroadcast: o.OnBroadcast,
-		room:        make(chan struct{}),
+		limit: cmp.Or(max(o.Limit, 0), defaultLimit),
+		room:  make(chan struct{}),
 	}
 }
 
@@ -130,9 +119,7 @@ func (b *Broker) Refuse(err error) {
 	b.refusal = err
 }
 
-// Broadcasts returns the commands broadcast so far, oldest first, at most the last 1,000.
-func (b *Broker) Broadcasts() []transport.Command {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.commands)
+// Open implements transport.Broker.
+func (b *Broker) Open(context.Context) (transport.Line, error) {
+	return nil, errors.New("not there yet")
 }

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/umbelhq/umbel/monitor/transport"
@@ -22,13 +21,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	transporttest.Run(t, func(*testing.T) transporttest.Fixture {
-		commands := make(chan transport.Command, 100)
-		b := memory.New(memory.Options{OnBroadcast: func(c transport.Command) { commands <- c }})
+		b := memory.New(memory.Options{})
 		return transporttest.Fixture{
 			Broker:     b,
 			Publish:    b.Publish,
 			Break:      func(*testing.T) { b.Fail(errors.New("cable cut")) },
-			Listen:     func(*testing.T) <-chan transport.Command { return commands },
 			Redelivers: true,
 		}
 	})
@@ -152,24 +149,6 @@ func TestFailNamesItsCause(t *testing.T) {
 	_, err := s.Receive(t.Context())
 	if !errors.Is(err, transport.ErrClosed) || !errors.Is(err, cause) {
 		t.Errorf("receive after Fail: error %v, want %v with %v", err, transport.ErrClosed, cause)
-	}
-}
-
-func TestBroadcastsKeepsCommands(t *testing.T) {
-	t.Parallel()
-	b := memory.New(memory.Options{})
-	s := connect(t, b)
-	want := []transport.Command{
-		{Method: "heartbeat"},
-		{Method: "shutdown", Arguments: map[string]any{"destination": "w1"}},
-	}
-	for _, c := range want {
-		if err := s.Broadcast(t.Context(), c); err != nil {
-			t.Fatalf("broadcast %s: %v", c.Method, err)
-		}
-	}
-	if diff := cmp.Diff(want, b.Broadcasts()); diff != "" {
-		t.Errorf("commands (-want +got):\n%s", diff)
 	}
 }
 

@@ -122,34 +122,6 @@ func (s *session) Ack(tag uint64) error {
 	return nil
 }
 
-// Broadcast implements transport.Session.
-func (s *session) Broadcast(ctx context.Context, c transport.Command) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := s.record(c); err != nil {
-		return err
-	}
-	if s.broker.onBroadcast != nil {
-		s.broker.onBroadcast(c)
-	}
-	return nil
-}
-
-func (s *session) record(c transport.Command) error {
-	b := s.broker
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if s.err != nil {
-		return s.err
-	}
-	b.commands = append(b.commands, c)
-	if len(b.commands) > maxCommands {
-		b.commands = b.commands[1:]
-	}
-	return nil
-}
-
 // Close implements transport.Session.
 func (s *session) Close() error {
 	s.broker.mu.Lock()

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/umbelhq/umbel/monitor/transport"
 )
 
@@ -56,44 +54,6 @@ func (c trial) ackUpTo() {
 	c.expectNothing(c.connect())
 }
 
-func (c trial) broadcast() {
-	s := c.connect()
-	heard := c.Listen(c.T)
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
-	defer cancel()
-	for _, want := range []transport.Command{
-		{Method: "heartbeat"},
-		{Method: "enable_events"},
-		{Method: "rate_limit", Arguments: map[string]any{"task_name": "tasks.add", "rate_limit": "1/m"}},
-	} {
-		if err := s.Broadcast(ctx, want); err != nil {
-			c.Fatalf("broadcast %s: %v", want.Method, err)
-		}
-		select {
-		case got := <-heard:
-			if len(got.Arguments) == 0 {
-				got.Arguments = nil // null and {} mean the same to a worker
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				c.Errorf("command (-want +got):\n%s", diff)
-			}
-		case <-ctx.Done():
-			c.Fatalf("command %s did not reach the listener", want.Method)
-		}
-	}
-}
-
-func (c trial) broadcastContext() {
-	s := c.connect()
-	ended, cancel := context.WithCancel(c.Context())
-	cancel()
-	if err := s.Broadcast(ended, transport.Command{Method: "heartbeat"}); !errors.Is(err, context.Canceled) {
-		c.Errorf("broadcast with an ended context: error %v, want %v", err, context.Canceled)
-	}
-	c.publish(0, 1)
-	c.receive(s, 1)
-}
-
 func (c trial) closeEnds() {
 	s := c.connect()
 	c.publish(0, 1)
@@ -106,7 +66,6 @@ func (c trial) closeEnds() {
 	_, err := s.Receive(c.Context())
 	c.expectClosed("Receive", err)
 	c.expectClosed("Ack", s.Ack(1))
-	c.expectClosed("Broadcast", s.Broadcast(c.Context(), transport.Command{Method: "heartbeat"}))
 }
 
 func (c trial) closeWakes() {
@@ -134,7 +93,6 @@ func (c trial) lostConnection() {
 	c.Break(c.T)
 	c.expectClosed("Receive", c.within("Receive of a lost session", func() error { return <-received }))
 	c.expectClosed("Ack", s.Ack(1))
-	c.expectClosed("Broadcast", s.Broadcast(c.Context(), transport.Command{Method: "heartbeat"}))
 }
 
 func (c trial) reconnect() {
@@ -220,13 +178,6 @@ func (c trial) concurrent() {
 		for i := range total {
 			if err := c.Publish(ctx, message(i)); err != nil {
 				c.Errorf("publish message %d: %v", i, err)
-			}
-		}
-	})
-	wg.Go(func() {
-		for range 3 {
-			if err := s.Broadcast(ctx, transport.Command{Method: "heartbeat"}); err != nil {
-				c.Errorf("broadcast heartbeat: %v", err)
 			}
 		}
 	})

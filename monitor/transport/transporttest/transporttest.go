@@ -19,15 +19,13 @@ import (
 const patience = 10 * time.Second
 
 // Fixture is a Broker under test, and a hand on its other side. Every call of the function given to
-// Run makes a fresh one, whose messages and commands no other fixture sees.
+// Run makes a fresh one, whose messages no other fixture sees.
 type Fixture struct {
 	Broker transport.Broker
 	// Publish sends a message to where Broker's sessions receive from. Redelivered and Tag mean nothing.
 	Publish func(ctx context.Context, m transport.Message) error
 	// Break makes Broker's current session lose its connection.
 	Break func(t *testing.T)
-	// Listen returns the commands broadcast from now on, as a worker reads them.
-	Listen func(t *testing.T) <-chan transport.Command
 	// Redelivers says that messages never acknowledged reach the next session.
 	Redelivers bool
 }
@@ -43,8 +41,6 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		"Receive honours its context":                     trial.receiveContext,
 		"Ack ignores old tags and refuses future ones":    trial.ackBounds,
 		"Ack covers every message up to its tag":          trial.ackUpTo,
-		"Broadcast reaches workers":                       trial.broadcast,
-		"Broadcast honours its context":                   trial.broadcastContext,
 		"Close ends the session for every method":         trial.closeEnds,
 		"Close wakes Receive":                             trial.closeWakes,
 		"a lost connection ends the session":              trial.lostConnection,

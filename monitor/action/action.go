@@ -1,0 +1,204 @@
+// Package action is what people have done to a cluster: it checks what they ask for, tells them what it would do,
+// writes it as commands into the outbox, and sends those when the relay says so. It sends nothing that is not in the
+// outbox.
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/outbox"
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Tasks is where tasks and workers are looked up: a monitor.
+type Tasks interface {
+	View(f func(c *state.Cluster))
+	Task(ctx context.Context, id string) (state.Task, error)
+	Tasks(ctx context.Context, r store.Request) (store.Page, error)
+	Count(ctx context.Context, q query.Query) (store.Count, error)
+}
+
+// Options of a Desk. All but Results are required.
+type Options struct {
+	Outbox    store.Outbox
+	Client    *control.Client
+	Inspector *control.Inspector
+	Tasks     Tasks
+	Results   results.Backend // nil if there is none
+	Now       func() time.Time
+}
+
+// Desk takes orders. It is safe for concurrent use.
+type Desk struct{}
+
+// New validates o and starts nothing.
+func New(o Options) (*Desk, error) { return &Desk{}, nil }
+
+// Send implements outbox.Sender.
+func (d *Desk) Send(ctx context.Context, c store.Command) (outbox.Sent, error) {
+	return outbox.Sent{}, outbox.ErrPermanent
+}
+
+// By says who asks, and how.
+type By struct {
+	Actor  string // who, as the host program knows them
+	Remote string // address that the request came from
+	Key    string // idempotency key, empty if there is none
+	From   string // page or endpoint
+}
+
+// Error says why an order is not taken.
+type Error struct {
+	Kind    Kind
+	Field   string // what is wrong: arguments.n, args[2].price, queue; empty if it is the whole
+	Message string // one sentence
+	Nearest string // the known name that was probably meant, empty if none is near
+}
+
+// Kind of an Error.
+type Kind uint8
+
+// Kinds of errors, with the HTTP status that fits.
+const (
+	Invalid  Kind = iota // 400
+	Unknown              // 404: no such worker or task
+	Conflict             // 409: it makes no sense now, such as to revoke a finished task; 422 if the key was reused
+)
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Receipt is an order that is in the outbox.
+type Receipt struct {
+	Commands []store.Command
+	Replayed bool     // the idempotency key was used before: these are the commands of then
+	Warnings []string // what the preview said
+}
+
+// Preview is what an order would do.
+type Preview struct {
+	Summary  string    // what would be sent
+	Targets  []string  // to whom
+	Warnings []Warning // what it would lead to
+	// Confirm is the text that must be typed to go on, empty if a click is enough.
+	Confirm string
+}
+
+// Warning is one consequence, as a sentence: This leaves queue mail with no consumer.
+type Warning struct {
+	Message string
+	Grave   bool
+}
+
+// ControlOrder asks workers for something.
+type ControlOrder struct {
+	Method    string
+	Arguments map[string]any
+	Workers   []string      // empty is every worker
+	Expires   time.Duration // 60 s if zero
+}
+
+// PreviewControl checks an order and says what it would do.
+func (d *Desk) PreviewControl(ctx context.Context, o ControlOrder) (Preview, error) {
+	return Preview{}, nil
+}
+
+// Control takes an order: one command for each worker that is named, or one for all.
+func (d *Desk) Control(ctx context.Context, by By, o ControlOrder) (Receipt, error) {
+	return Receipt{}, nil
+}
+
+// TaskOrder asks for a task to be published.
+type TaskOrder struct {
+	ID        string // a new one if empty
+	Name      string
+	Args      json.RawMessage // an array, [] if empty
+	Kwargs    json.RawMessage // an object, {} if empty
+	Queue     string          // celery if empty
+	Countdown time.Duration   // not before now + this
+	ETA       time.Time       // not before
+	Expires   time.Time       // zero is never
+	Priority  *uint8          // 0 to 9
+	Hard      *float64        // time limits, seconds
+	Soft      *float64
+	// RetryOf is the task that it repeats, empty if it repeats none.
+	RetryOf string
+	// Force publishes although no worker that answered has the task or consumes from the queue.
+	Force bool
+}
+
+// PreviewTask checks an order and says what it would do.
+func (d *Desk) PreviewTask(ctx context.Context, o TaskOrder) (Preview, error) { return Preview{}, nil }
+
+// Publish takes an order for a task.
+func (d *Desk) Publish(ctx context.Context, by By, o TaskOrder) (Receipt, error) {
+	return Receipt{}, nil
+}
+
+// Retry returns the order that would run a task again as it was, with where its arguments are from: broker, result
+// backend, worker, or event. Source is empty, and the arguments too, if they are not known in full.
+func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string, err error) {
+	return TaskOrder{}, "", nil
+}
+
+// BulkOrder asks for many tasks at once to be revoked, terminated or retried.
+type BulkOrder struct {
+	Action string      // revoke, terminate, retry
+	IDs    []string    // of tasks, or
+	Query  query.Query // all that match
+	Signal string      // of terminate, SIGTERM if empty
+	Cap    int         // most tasks, DefaultCap if zero, MaxCap at most
+}
+
+// DefaultCap and MaxCap bound a BulkOrder.
+const (
+	DefaultCap = 1_000
+	MaxCap     = 10_000
+)
+
+// Preflight is what a bulk order would do.
+type Preflight struct {
+	Preview
+	Matched store.Count         // tasks that the query matches
+	Chosen  int                 // tasks that it would act on
+	States  map[state.State]int // of those
+	Blocked []Blocked           // why others are left out
+	Capped  bool                // more match than the cap allows
+}
+
+// Blocked is a reason to leave tasks out.
+type Blocked struct {
+	Reason string // already finished; arguments cut short
+	N      int
+	IDs    []string // the first few
+}
+
+// PreflightBulk checks an order and says what it would do.
+func (d *Desk) PreflightBulk(ctx context.Context, o BulkOrder) (Preflight, error) {
+	return Preflight{}, nil
+}
+
+// Bulk takes a bulk order.
+func (d *Desk) Bulk(ctx context.Context, by By, o BulkOrder) (Receipt, error) { return Receipt{}, nil }
+
+// PreviewPurge says what purging a queue would remove.
+func (d *Desk) PreviewPurge(ctx context.Context, queue string) (Preview, error) {
+	return Preview{}, nil
+}
+
+// Purge takes the order to empty a queue. confirm must be the queue's name.
+func (d *Desk) Purge(ctx context.Context, by By, queue, confirm string) (Receipt, error) {
+	return Receipt{}, nil
+}
+
+// Requeue makes dead commands pending again, Discard removes them and calls pending ones off. They return how many.
+func (d *Desk) Requeue(ctx context.Context, by By, ids []int64) (int, error) { return 0, nil }
+
+// Discard removes dead letters and calls pending commands off. It returns how many.
+func (d *Desk) Discard(ctx context.Context, by By, ids []int64) (int, error) { return 0, nil }

@@ -1,0 +1,118 @@
+// Package operate joins what acts on a cluster and what is seen of it beyond events: conversations with workers, the
+// outbox and its relay, queues, and results. It decides nothing itself.
+package operate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/outbox"
+	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/state"
+)
+
+// Options of Operations. Broker, Store and Tasks are required.
+type Options struct {
+	Broker   transport.Broker
+	Store    store.Outbox
+	Tasks    action.Tasks    // a monitor
+	Results  results.Backend // nil if there is none; who opened it closes it
+	ReadOnly bool            // nothing is sent, not even what waits in the outbox
+	Now      func() time.Time
+	Logger   *slog.Logger
+}
+
+// Operations are the parts. None is nil but Results, and with ReadOnly Desk and Relay.
+type Operations struct {
+	Client    *control.Client
+	Inspector *control.Inspector
+	Queues    *queues.Watcher
+	Desk      *action.Desk
+	Relay     *outbox.Relay
+	Results   results.Backend
+}
+
+// New validates o and starts nothing.
+func New(o Options) (*Operations, error) {
+	if o.Broker == nil || o.Store == nil || o.Tasks == nil {
+		return nil, errors.New("operations need a broker, a store and tasks")
+	}
+	p := &Operations{Results: o.Results}
+	var err error
+	p.Client, err = control.New(control.Options{Broker: o.Broker, Now: o.Now, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	p.Inspector, err = control.NewInspector(control.InspectorOptions{Client: p.Client, Alive: alive(o.Tasks), Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	p.Queues, err = queues.New(queues.Options{Survey: p.Client.Survey, Known: p.known, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	if o.ReadOnly {
+		return p, nil
+	}
+	p.Desk, err = action.New(action.Options{
+		Outbox: o.Store, Client: p.Client, Inspector: p.Inspector, Tasks: o.Tasks, Results: o.Results, Now: o.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.Relay, err = outbox.New(outbox.Options{Store: o.Store, Sender: p.Desk, Now: o.Now, Logger: o.Logger})
+	return p, err
+}
+
+// alive returns the names of the workers that should answer.
+func alive(tasks action.Tasks) func() []string {
+	return func() []string {
+		var names []string
+		tasks.View(func(c *state.Cluster) {
+			for _, w := range c.Workers() {
+				if w.Status == state.Online {
+					names = append(names, w.Name)
+				}
+			}
+		})
+		return names
+	}
+}
+
+// known returns the consumers of queues, as workers tell.
+func (p *Operations) known() map[string][]string {
+	queues := p.Inspector.Known().Queues
+	for name := range queues {
+		slices.Sort(queues[name])
+	}
+	return queues
+}
+
+// Run runs the parts until ctx ends. The relay gets to record what it was sending. It returns nil.
+func (p *Operations) Run(ctx context.Context) error {
+	line, cut := context.WithCancel(context.WithoutCancel(ctx)) // the relay's last words need it
+	defer cut()
+	var g errgroup.Group
+	g.Go(func() error { return p.Client.Run(line) })
+	g.Go(func() error { return p.Inspector.Run(ctx) })
+	g.Go(func() error { return p.Queues.Run(ctx) })
+	g.Go(func() error {
+		defer cut()
+		if p.Relay == nil {
+			<-ctx.Done()
+			return nil
+		}
+		return p.Relay.Run(ctx)
+	})
+	return g.Wait()
+}

@@ -1,0 +1,47 @@
+// Package results reads what tasks have returned from Celery's result backends. It writes nothing there but what its
+// adapters need to read, and trusts no pickle.
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// ErrMissing says that the backend has no record of a task: it was never written, or has expired.
+var ErrMissing = errors.New("no result stored")
+
+// Backend is where workers store results. It is safe for concurrent use.
+type Backend interface {
+	// Result returns the record of a task, ErrMissing if there is none.
+	Result(ctx context.Context, taskID string) (Result, error)
+	// String is its URL with passwords masked.
+	String() string
+	// Close frees what it holds.
+	Close() error
+}
+
+// Result is the record of a task. Nil and zero are unknown.
+type Result struct {
+	TaskID    string
+	Status    string          // SUCCESS, FAILURE, …, or any text that a task has set
+	Value     json.RawMessage // what it returned, nil if Opaque or an exception
+	Opaque    string          // why Value cannot be shown, such as "opaque Python object"
+	Exception string          // module.Type: arguments, empty if there is none
+	Traceback string
+	DoneAt    time.Time
+	// NaiveTime says that DoneAt was stored without an offset and taken for UTC.
+	NaiveTime bool
+	ParentID  string
+	GroupID   string
+	Children  []string // task ids
+
+	// Where result_extended is on.
+	Name    string
+	Args    json.RawMessage
+	Kwargs  json.RawMessage
+	Worker  string
+	Queue   string
+	Retries *int64
+}
