@@ -1,13 +1,456 @@
 package celery
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // ErrOpaque says that a pickle holds objects, which only Python can make.
 var ErrOpaque = errors.New("opaque Python object")
 
-// Unpickle reads a pickle of plain data, of protocol 0 to 5, as JSON: None, booleans, numbers, text, bytes (as base64), lists,
-// tuples, sets and dicts with keys of text. It executes nothing: what needs a class is ErrOpaque.
-func Unpickle(b []byte) (json.RawMessage, error) { return nil, ErrOpaque }
+// Bounds of Unpickle. A pickle may name a part of itself many times, so it can be far larger than its bytes.
+const (
+	maxPickle      = 8 << 20 // bytes read
+	maxUnpickled   = 8 << 20 // bytes of JSON written
+	maxPickleDepth = 200
+	maxPickleStack = 1 << 20
+)
+
+// Unpickle reads a pickle of plain data, of protocol 0 to 5, as JSON: None, booleans, numbers, text, bytes (as base64),
+// lists, tuples, sets and dicts (keys that are no text become text). NaN and the infinities become the text that Python
+// prints. It executes nothing: what needs a class is ErrOpaque.
+func Unpickle(b []byte) (json.RawMessage, error) {
+	if len(b) > maxPickle {
+		return nil, fmt.Errorf("pickle of %d bytes is too long to read", len(b))
+	}
+	u := unpickler{in: b, memo: make(map[int]any)}
+	v, err := u.load()
+	if err != nil {
+		return nil, err
+	}
+	w := pickleWriter{}
+	if err := w.value(v, 0); err != nil {
+		return nil, err
+	}
+	return w.out.Bytes(), nil
+}
+
+var errPickle = errors.New("no pickle, or a damaged one")
+
+// Values on the stack are nil, bool, *big.Int, int64, float64, string, []byte, *pickleList, *pickleDict, or mark.
+type (
+	pickleList struct{ items []any } // a list, a tuple or a set
+	pickleDict struct{ keys, values []any }
+	pickleMark struct{}
+)
+
+// unpickler is the machine that a pickle programs.
+type unpickler struct {
+	in    []byte
+	stack []any
+	memo  map[int]any
+}
+
+func (u *unpickler) load() (any, error) {
+	for {
+		if len(u.in) == 0 || len(u.stack) > maxPickleStack {
+			return nil, errPickle
+		}
+		op := u.in[0]
+		u.in = u.in[1:]
+		if op == '.' {
+			v, err := u.pop()
+			if _, mark := v.(pickleMark); mark || err != nil {
+				return nil, errPickle
+			}
+			return v, nil
+		}
+		step := [...]func(op byte) (bool, error){u.scalar, u.text, u.collect, u.remember}
+		known := false
+		for _, f := range step {
+			ok, err := f(op)
+			if err != nil {
+				return nil, err
+			}
+			if known = ok; ok {
+				break
+			}
+		}
+		if !known {
+			return nil, opcodeError(op)
+		}
+	}
+}
+
+// opcodeError tells the opcodes that make objects from bytes that are none.
+func opcodeError(op byte) error {
+	if bytes.IndexByte([]byte("cRbioPQ\x81\x82\x83\x84\x92\x93\x97\x98"), op) >= 0 {
+		return ErrOpaque
+	}
+	return errPickle
+}
+
+// scalar executes opcodes that push numbers, booleans and None, and those that do nothing.
+func (u *unpickler) scalar(op byte) (bool, error) {
+	switch op {
+	case 0x80: // PROTO
+		_, err := u.take(1)
+		return true, err
+	case 0x95: // FRAME
+		_, err := u.take(8)
+		return true, err
+	case 'N':
+		u.push(nil)
+	case 0x88, 0x89:
+		u.push(op == 0x88)
+	case 'K', 'M', 'J':
+		size := map[byte]int{'K': 1, 'M': 2, 'J': 4}[op]
+		b, err := u.take(size)
+		if err != nil {
+			return true, err
+		}
+		n := int64(little(b))
+		if op == 'J' {
+			n = int64(int32(n))
+		}
+		u.push(n)
+	case 0x8a, 0x8b: // LONG1, LONG4
+		b, err := u.counted(map[byte]int{0x8a: 1, 0x8b: 4}[op])
+		if err != nil {
+			return true, err
+		}
+		u.push(long(b))
+	case 'G':
+		b, err := u.take(8)
+		if err != nil {
+			return true, err
+		}
+		u.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
+	case 'I', 'L', 'F':
+		line, err := u.line()
+		if err != nil {
+			return true, err
+		}
+		return true, u.number(op, line)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// number pushes what protocol 0 wrote in digits.
+func (u *unpickler) number(op byte, line string) error {
+	if op == 'F' {
+		f, err := strconv.ParseFloat(line, 64)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return errPickle
+		}
+		u.push(f)
+		return nil
+	}
+	if op == 'I' && (line == "00" || line == "01") {
+		u.push(line == "01")
+		return nil
+	}
+	n, ok := new(big.Int).SetString(strings.TrimSuffix(line, "L"), 10)
+	if !ok || len(line) > 5000 { // as many digits as Python itself reads
+		return errPickle
+	}
+	u.push(n)
+	return nil
+}
+
+// text executes opcodes that push text and bytes.
+func (u *unpickler) text(op byte) (bool, error) {
+	if size, ok := map[byte]int{'T': 4, 'U': 1, 0x8c: 1, 'X': 4, 0x8d: 8}[op]; ok {
+		b, err := u.counted(size)
+		if err != nil {
+			return true, err
+		}
+		if utf8.Valid(b) {
+			u.push(string(b))
+		} else if op == 'T' || op == 'U' { // Python 2's str
+			u.push(b)
+		} else { // lone surrogates
+			u.push(strings.ToValidUTF8(string(b), "\uFFFD"))
+		}
+		return true, nil
+	}
+	if size, ok := map[byte]int{'B': 4, 'C': 1, 0x8e: 8, 0x96: 8}[op]; ok {
+		b, err := u.counted(size)
+		if err == nil {
+			u.push(b)
+		}
+		return true, err
+	}
+	if op != 'S' && op != 'V' {
+		return false, nil
+	}
+	line, err := u.line()
+	if err != nil {
+		return true, err
+	}
+	if op == 'S' {
+		if len(line) < 2 || line[0] != line[len(line)-1] || !strings.ContainsRune(`'"`, rune(line[0])) {
+			return true, errPickle
+		}
+		line = line[1 : len(line)-1]
+	}
+	u.push(unescape(line, op == 'S'))
+	return true, nil
+}
+
+// collect executes opcodes that make and fill collections.
+func (u *unpickler) collect(op byte) (bool, error) {
+	switch op {
+	case '(':
+		u.push(pickleMark{})
+	case ')', ']', 0x8f:
+		u.push(&pickleList{})
+	case '}':
+		u.push(&pickleDict{})
+	case 0x85, 0x86, 0x87:
+		n := int(op - 0x84)
+		if len(u.stack) < n {
+			return true, errPickle
+		}
+		items := append([]any(nil), u.stack[len(u.stack)-n:]...)
+		u.stack = u.stack[:len(u.stack)-n]
+		u.push(&pickleList{items})
+	case 't', 'l', 0x91:
+		items, err := u.sinceMark()
+		if err != nil {
+			return true, err
+		}
+		u.push(&pickleList{items})
+	case 'd':
+		items, err := u.sinceMark()
+		if err != nil {
+			return true, err
+		}
+		d := &pickleDict{}
+		u.push(d)
+		return true, d.set(items)
+	case 'a', 's', 'e', 'u', 0x90:
+		return true, u.fill(op)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// fill adds what is on top of the stack to the collection below it.
+func (u *unpickler) fill(op byte) error {
+	var items []any
+	var err error
+	switch op {
+	case 'a':
+		items, err = u.top(1)
+	case 's':
+		items, err = u.top(2)
+	default:
+		items, err = u.sinceMark()
+	}
+	if err != nil || len(u.stack) == 0 {
+		return errPickle
+	}
+	switch into := u.stack[len(u.stack)-1].(type) {
+	case *pickleList:
+		if op == 's' || op == 'u' {
+			return errPickle
+		}
+		into.items = append(into.items, items...)
+		return nil
+	case *pickleDict:
+		if op != 's' && op != 'u' {
+			return errPickle
+		}
+		return into.set(items)
+	default:
+		return errPickle
+	}
+}
+
+func (d *pickleDict) set(items []any) error {
+	if len(items)%2 != 0 {
+		return errPickle
+	}
+	for i := 0; i < len(items); i += 2 {
+		d.keys, d.values = append(d.keys, items[i]), append(d.values, items[i+1])
+	}
+	return nil
+}
+
+// remember executes opcodes of the memo and of the stack itself.
+func (u *unpickler) remember(op byte) (bool, error) {
+	put, get := map[byte]int{'q': 1, 'r': 4}, map[byte]int{'h': 1, 'j': 4}
+	key, err := 0, error(nil)
+	switch {
+	case op == 'p' || op == 'g':
+		var line string
+		if line, err = u.line(); err == nil {
+			key, err = strconv.Atoi(line)
+		}
+	case put[op]+get[op] > 0:
+		var b []byte
+		if b, err = u.take(put[op] + get[op]); err == nil {
+			key = int(little(b))
+		}
+	case op == 0x94: // MEMOIZE
+		key = len(u.memo)
+	case op == '0':
+		_, err := u.pop()
+		return true, err
+	case op == '1':
+		_, err := u.sinceMark()
+		return true, err
+	case op != '2':
+		return false, nil
+	}
+	if err != nil {
+		return true, errPickle
+	}
+	if op == 'g' || get[op] > 0 {
+		v, ok := u.memo[key]
+		if !ok {
+			return true, errPickle
+		}
+		u.push(v)
+		return true, nil
+	}
+	if len(u.stack) == 0 {
+		return true, errPickle
+	}
+	if last := u.stack[len(u.stack)-1]; op == '2' { // DUP
+		u.push(last)
+	} else {
+		u.memo[key] = last
+	}
+	return true, nil
+}
+
+func (u *unpickler) push(v any) { u.stack = append(u.stack, v) }
+
+func (u *unpickler) pop() (any, error) {
+	items, err := u.top(1)
+	if err != nil {
+		return nil, err
+	}
+	return items[0], nil
+}
+
+// top takes n values off the stack, none of them a mark.
+func (u *unpickler) top(n int) ([]any, error) {
+	if len(u.stack) < n {
+		return nil, errPickle
+	}
+	items := u.stack[len(u.stack)-n:]
+	for _, v := range items {
+		if _, mark := v.(pickleMark); mark {
+			return nil, errPickle
+		}
+	}
+	u.stack = u.stack[:len(u.stack)-n]
+	return items, nil
+}
+
+// sinceMark takes the values above the last mark off the stack, and the mark.
+func (u *unpickler) sinceMark() ([]any, error) {
+	for i := len(u.stack) - 1; i >= 0; i-- {
+		if _, mark := u.stack[i].(pickleMark); mark {
+			items := append([]any(nil), u.stack[i+1:]...)
+			u.stack = u.stack[:i]
+			return items, nil
+		}
+	}
+	return nil, errPickle
+}
+
+func (u *unpickler) take(n int) ([]byte, error) {
+	if n < 0 || n > len(u.in) {
+		return nil, errPickle
+	}
+	b := u.in[:n]
+	u.in = u.in[n:]
+	return b, nil
+}
+
+// counted takes bytes whose number is before them, in size bytes.
+func (u *unpickler) counted(size int) ([]byte, error) {
+	b, err := u.take(size)
+	if err != nil {
+		return nil, err
+	}
+	n := little(b)
+	if n > maxPickle {
+		return nil, errPickle
+	}
+	return u.take(int(n))
+}
+
+func (u *unpickler) line() (string, error) {
+	i := bytes.IndexByte(u.in, '\n')
+	if i < 0 {
+		return "", errPickle
+	}
+	line := string(bytes.TrimSuffix(u.in[:i], []byte("\r")))
+	u.in = u.in[i+1:]
+	return line, nil
+}
+
+// little reads a number of up to eight bytes, least significant first.
+func little(b []byte) uint64 {
+	var all [8]byte
+	copy(all[:], b)
+	return binary.LittleEndian.Uint64(all[:])
+}
+
+// long reads an integer in two's complement, least significant byte first.
+func long(b []byte) *big.Int {
+	reversed := make([]byte, len(b))
+	for i, c := range b {
+		reversed[len(b)-1-i] = c
+	}
+	n := new(big.Int).SetBytes(reversed)
+	if len(b) > 0 && b[len(b)-1]&0x80 != 0 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+	}
+	return n
+}
+
+// unescape reads the escapes of Python's raw-unicode-escape, and with all those of its other texts.
+func unescape(s string, all bool) string {
+	if !strings.Contains(s, `\`) && utf8.ValidString(s) {
+		return s
+	}
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			out.WriteRune(rune(s[i])) // Latin-1
+			continue
+		}
+		i++
+		if digits := map[byte]int{'u': 4, 'U': 8, 'x': 2}[s[i]]; digits > 0 && (all || s[i] != 'x') && i+digits < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+1+digits], 16, 32); err == nil {
+				out.WriteRune(rune(n))
+				i += digits
+				continue
+			}
+		}
+		plain, ok := map[byte]byte{'n': '\n', 'r': '\r', 't': '\t', '\\': '\\', '\'': '\'', '"': '"'}[s[i]]
+		if !all || !ok {
+			out.WriteByte('\\')
+			plain = s[i]
+		}
+		out.WriteRune(rune(plain))
+	}
+	return out.String()
+}
