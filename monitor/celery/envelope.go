@@ -1,9 +1,25 @@
 package celery
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+// Kombu's own words for how a body is written into an envelope.
+const (
+	encodingBase64 = "base64"
+	maxPriority    = 9
+)
+
+var (
+	errNoEnvelope = errors.New("not an envelope of Kombu")
+	errBody       = errors.New("body of the envelope cannot be decoded")
 )
 
 // Envelope is a message as Kombu keeps it in Redis.
@@ -14,8 +30,266 @@ type Envelope struct {
 	DeliveryTag string
 }
 
-// Append appends the envelope as JSON to dst.
-func (e Envelope) Append(dst []byte) ([]byte, error) { return dst, errors.New("not there yet") }
+// properties are those of an envelope, in Kombu's order. A worker dies of a message without delivery_info or
+// delivery_tag.
+type properties struct {
+	CorrelationID string       `json:"correlation_id,omitempty"`
+	ReplyTo       string       `json:"reply_to,omitempty"`
+	DeliveryMode  int          `json:"delivery_mode"`
+	Expiration    string       `json:"expiration,omitempty"`
+	DeliveryInfo  deliveryInfo `json:"delivery_info"`
+	Priority      uint8        `json:"priority"`
+	BodyEncoding  string       `json:"body_encoding"`
+	DeliveryTag   string       `json:"delivery_tag"`
+}
 
-// ParseEnvelope reads an envelope. The body is a copy.
-func ParseEnvelope(b []byte) (Envelope, error) { return Envelope{}, errors.New("not there yet") }
+type deliveryInfo struct {
+	Exchange   string `json:"exchange"`
+	RoutingKey string `json:"routing_key"`
+}
+
+// Append appends the envelope as JSON to dst. It fails if a header is no JSON, and without a DeliveryTag.
+func (e Envelope) Append(dst []byte) ([]byte, error) {
+	if e.DeliveryTag == "" {
+		return dst, errors.New("write envelope: no delivery tag")
+	}
+	headers := e.Headers
+	if headers == nil {
+		headers = map[string]any{}
+	}
+	mode := 1
+	if e.Persistent {
+		mode = 2
+	}
+	text, err := json.Marshal(struct {
+		Body            []byte         `json:"body"` // as base64
+		ContentEncoding string         `json:"content-encoding,omitempty"`
+		ContentType     string         `json:"content-type,omitempty"`
+		Headers         map[string]any `json:"headers"`
+		Properties      properties     `json:"properties"`
+	}{
+		Body:            append([]byte{}, e.Body...), // nil would be null
+		ContentEncoding: e.ContentEncoding,
+		ContentType:     e.ContentType,
+		Headers:         headers,
+		Properties: properties{
+			CorrelationID: e.CorrelationID, ReplyTo: e.ReplyTo, DeliveryMode: mode, Expiration: e.Expiration,
+			DeliveryInfo: deliveryInfo{e.Exchange, e.RoutingKey},
+			Priority:     min(e.Priority, maxPriority), BodyEncoding: encodingBase64, DeliveryTag: e.DeliveryTag,
+		},
+	})
+	if err != nil {
+		return dst, fmt.Errorf("write envelope: %w", err)
+	}
+	return append(dst, text...), nil
+}
+
+// ParseEnvelope reads an envelope. The body is a copy, compressed if it is in the envelope.
+func ParseEnvelope(b []byte) (Envelope, error) {
+	r := envelopeReader{scanner: scanner{text: string(b)}}
+	if err := r.read(); err != nil {
+		return Envelope{}, err
+	}
+	e := r.envelope
+	var err error
+	if e.Headers, err = parseHeaders(r.headers); err != nil {
+		return Envelope{}, err
+	}
+	if e.Body, err = r.bytes(); err != nil {
+		return Envelope{}, err
+	}
+	return e, nil
+}
+
+// ParseEventEnvelope reads from an envelope what a session delivers of it. It does less than ParseEnvelope, since
+// it runs for every event.
+func ParseEventEnvelope(text string) (transport.Message, error) {
+	r := envelopeReader{scanner: scanner{text: text}}
+	if err := r.read(); err != nil {
+		return transport.Message{}, err
+	}
+	body, err := r.bytes()
+	if err != nil {
+		return transport.Message{}, err
+	}
+	m := transport.Message{
+		Body: body, ContentType: r.envelope.ContentType, ContentEncoding: r.envelope.ContentEncoding,
+		RoutingKey: r.envelope.RoutingKey,
+	}
+	if !strings.Contains(r.headers, `"`+headerCompression+`"`) {
+		return m, nil
+	}
+	headers, err := parseHeaders(r.headers)
+	if err != nil {
+		return transport.Message{}, err
+	}
+	p, err := Decompress(transport.Publishing{Headers: headers, Body: m.Body})
+	if err != nil {
+		return transport.Message{}, err
+	}
+	m.Body = p.Body
+	return m, nil
+}
+
+// parseHeaders reads the raw value of headers, which may be missing or null.
+func parseHeaders(raw string) (map[string]any, error) {
+	if raw == "" || raw == "null" {
+		return nil, nil
+	}
+	s := scanner{text: raw}
+	v, err := s.value()
+	headers, ok := v.(map[string]any)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("%w: headers are no object", errNoEnvelope)
+	}
+	return headers, nil
+}
+
+// envelopeReader walks over an envelope. Whatever it does not know is skipped.
+type envelopeReader struct {
+	scanner
+	envelope     Envelope // without its body and headers
+	body         string   // as written
+	headers      string   // raw
+	bodyEncoding string
+	found        bool // a body
+}
+
+func (r *envelopeReader) read() error {
+	if err := r.object(r.top); err != nil || !r.end() || !r.found {
+		return errNoEnvelope
+	}
+	return nil
+}
+
+// object calls member with each key of an object, which must move past its value.
+func (s *scanner) object(member func(key string) error) error {
+	if !s.accept('{') {
+		return errMalformed
+	}
+	if s.accept('}') {
+		return nil
+	}
+	for {
+		key, err := s.str()
+		if err != nil {
+			return err
+		}
+		if !s.accept(':') {
+			return errMalformed
+		}
+		if err := member(key); err != nil {
+			return err
+		}
+		if s.accept('}') {
+			return nil
+		}
+		if !s.accept(',') {
+			return errMalformed
+		}
+	}
+}
+
+func (r *envelopeReader) top(key string) (err error) {
+	switch key {
+	case "body":
+		if r.next() != '"' {
+			return errNoEnvelope
+		}
+		r.found = true
+		r.body, err = r.str()
+	case "content-type":
+		r.envelope.ContentType, err = r.plain()
+	case "content-encoding":
+		r.envelope.ContentEncoding, err = r.plain()
+	case "headers":
+		r.headers, err = r.raw()
+	case "properties":
+		if r.next() != '{' {
+			_, err = r.raw()
+			break
+		}
+		err = r.object(r.property)
+	default:
+		_, err = r.raw()
+	}
+	return err
+}
+
+func (r *envelopeReader) property(key string) (err error) {
+	e := &r.envelope
+	switch key {
+	case "body_encoding":
+		r.bodyEncoding, err = r.plain()
+	case "delivery_info":
+		if r.next() != '{' {
+			_, err = r.raw()
+			break
+		}
+		err = r.object(r.delivery)
+	case "correlation_id":
+		e.CorrelationID, err = r.plain()
+	case "reply_to":
+		e.ReplyTo, err = r.plain()
+	case "expiration":
+		e.Expiration, err = r.plain()
+	case "delivery_tag":
+		e.DeliveryTag, err = r.plain()
+	case "delivery_mode":
+		var mode string
+		mode, err = r.plain()
+		e.Persistent = mode == "2"
+	case "priority":
+		var n string
+		n, err = r.plain()
+		e.Priority = priority(n)
+	default:
+		_, err = r.raw()
+	}
+	return err
+}
+
+func (r *envelopeReader) delivery(key string) (err error) {
+	switch key {
+	case "exchange":
+		r.envelope.Exchange, err = r.plain()
+	case "routing_key":
+		r.envelope.RoutingKey, err = r.plain()
+	default:
+		_, err = r.raw()
+	}
+	return err
+}
+
+// plain reads a string, or the text of a number. Whatever else is there counts as empty.
+func (r *envelopeReader) plain() (string, error) {
+	switch b := r.next(); {
+	case b == '"':
+		return r.str()
+	case b == '-' || b >= '0' && b <= '9':
+		return r.raw()
+	}
+	_, err := r.raw()
+	return "", err
+}
+
+// priority clamps a priority as Kombu does: what is no number is 0.
+func priority(s string) uint8 {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(n > 0) {
+		return 0
+	}
+	return uint8(min(n, maxPriority))
+}
+
+// bytes decodes the body.
+func (r *envelopeReader) bytes() ([]byte, error) {
+	if !strings.EqualFold(r.bodyEncoding, encodingBase64) {
+		return []byte(r.body), nil
+	}
+	b, err := base64.StdEncoding.DecodeString(r.body)
+	if err != nil {
+		return nil, errBody
+	}
+	return b, nil
+}

@@ -1,0 +1,82 @@
+package celery
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// maxDepth bounds how deep values that are read as a whole may be nested.
+const maxDepth = 64
+
+var errDepth = errors.New("nested too deeply")
+
+// value reads any value: nil, bool, int64, float64, string, []any or map[string]any. Numbers that JSON forbids
+// are nil.
+func (s *scanner) value() (any, error) { return s.nested(0) }
+
+func (s *scanner) nested(depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, errDepth
+	}
+	switch s.next() {
+	case '{':
+		m := map[string]any{}
+		err := s.object(func(key string) (err error) {
+			m[key], err = s.nested(depth + 1)
+			return err
+		})
+		return m, err
+	case '[':
+		return s.array(depth + 1)
+	case '"':
+		return s.str()
+	}
+	raw, err := s.raw()
+	if err != nil {
+		return nil, err
+	}
+	switch raw {
+	case "null":
+		return nil, nil
+	case "true", "false":
+		return raw == "true", nil
+	}
+	return numberOf(raw), nil
+}
+
+func (s *scanner) array(depth int) ([]any, error) {
+	s.at++
+	list := []any{}
+	if s.accept(']') {
+		return list, nil
+	}
+	for {
+		v, err := s.nested(depth)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+		if s.accept(']') {
+			return list, nil
+		}
+		if !s.accept(',') {
+			return nil, errMalformed
+		}
+	}
+}
+
+// numberOf is the value of a number: an int64 if it is one, else a float64, and nil for what JSON cannot say.
+func numberOf(raw string) any {
+	if !strings.ContainsAny(raw, ".eE") {
+		if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
+			return n
+		}
+	}
+	f, err := strconv.ParseFloat(raw, 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil
+	}
+	return f
+}
