@@ -10,10 +10,12 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Site says where the dashboard lives. Every link is made by it.
+// Site says where the dashboard lives, and what may be done there. Every link is made by it.
 type Site struct {
-	Prefix string                   // path before every page, "/ops/celery"; empty at the root
-	Asset  func(name string) string // URL of a static file, "umbel.css"
+	Prefix   string                   // path before every page, "/ops/celery"; empty at the root
+	Asset    func(name string) string // URL of a static file, "umbel.css"
+	ReadOnly bool                     // nothing can be changed: no view saved, no failure resolved
+	Acts     bool                     // people may act on the cluster
 }
 
 // Region is an element that a live page replaces as a whole. ID is its id attribute.

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// changes joins what makes open pages out of date: changes of the backend, and new numbers beside views.
+// changes joins what makes open pages out of date: changes of the backend and of what is known beyond its events, and
+// new numbers beside views.
 type changes struct {
-	backend func() <-chan struct{}
-	numbers chan struct{} // holds one element when there are new numbers
+	sources []func() <-chan struct{} // each returns a channel that is closed at its next change
 
 	mu   sync.Mutex
 	next chan struct{} // closed at the next change
 }
 
-func newChanges(backend func() <-chan struct{}) *changes {
-	return &changes{backend: backend, numbers: make(chan struct{}, 1), next: make(chan struct{})}
+func newChanges(sources ...func() <-chan struct{}) *changes {
+	return &changes{sources: sources, next: make(chan struct{})}
 }
 
 // Changed returns a channel that is closed after the next change.
@@ -25,28 +25,33 @@ func (c *changes) Changed() <-chan struct{} {
 	return c.next
 }
 
-// note says that there are new numbers.
+// note says that something has changed.
 func (c *changes) note() {
-	select {
-	case c.numbers <- struct{}{}:
-	default:
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.next)
+	c.next = make(chan struct{})
 }
 
 // run passes changes on until ctx ends. It returns nil.
 func (c *changes) run(ctx context.Context) error {
-	changed := c.backend()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, source := range c.sources {
+		all.Go(func() { c.follow(ctx, source) })
+	}
+	return nil
+}
+
+func (c *changes) follow(ctx context.Context, source func() <-chan struct{}) {
+	changed := source()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-changed:
-		case <-c.numbers:
 		}
-		changed = c.backend() // before anybody waits for the next one, so that none goes unseen
-		c.mu.Lock()
-		close(c.next)
-		c.next = make(chan struct{})
-		c.mu.Unlock()
+		changed = source() // before anybody waits for the next one, so that none goes unseen
+		c.note()
 	}
 }

@@ -75,6 +75,7 @@ type Handler struct {
 	hub     *live.Hub
 	counts  *counter
 	changes *changes
+	routed  chi.Routes // what root leads to
 	root    http.Handler
 }
 
@@ -102,12 +103,15 @@ func New(o Options) (*Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	changes := newChanges(o.Backend.Changed)
+	changes := newChanges(sources(o)...)
 	p := &pages{
 		cluster: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify,
 		counts: newCounter(o.Backend.Count, changes.note, o.Logger), version: o.Version, limits: o.Limits, now: o.Now, log: o.Logger,
-		site: templates.Site{Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }},
+		site: templates.Site{
+			Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }, ReadOnly: o.ReadOnly,
+		},
 	}
+	p.site.Acts = p.desk() != nil
 	hub, err := live.New(live.Options{
 		Source: source{p, changes}, MaxSockets: o.MaxSockets, Origins: o.Origins, Logger: o.Logger,
 	})
@@ -120,6 +124,19 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// sources tell of everything that pages show.
+func sources(o Options) []func() <-chan struct{} {
+	list := []func() <-chan struct{}{o.Backend.Changed}
+	if o.Operations == nil {
+		return list
+	}
+	list = append(list, o.Operations.Inspector.Changed, o.Operations.Queues.Changed)
+	if o.Operations.Relay != nil {
+		list = append(list, o.Operations.Relay.Changed)
+	}
+	return list
 }
 
 // normalPrefix returns the prefix with a slash before and none behind.
@@ -147,17 +164,13 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Get("/tasks", p.tasks)
 		r.Get("/tasks/*", wildcard("id", p.task))
 		r.Get("/views", p.views)
-		r.Post("/views", p.saveView)
-		r.Get("/views/*", wildcard("id", p.confirmDelete))
-		r.Post("/views/*", wildcard("id", p.changeView))
 		r.Get("/workers", p.workers)
 		r.Get("/settings", p.settings)
 		r.Get("/workers/*", wildcard("name", p.worker))
 		r.Get("/failures", p.failures)
 		r.Get("/failures/{id}", p.failure)
-		r.Post("/failures/{id}/resolve", h.settle(p, true))
-		r.Post("/failures/{id}/reopen", h.settle(p, false))
 		r.Post("/theme", h.theme)
+		p.changing(r, h)
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
 		r.Mount("/api/v1", api.New(api.Options{
@@ -168,8 +181,9 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 	r.Get("/favicon.ico", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, p.site.Asset("favicon.svg"), http.StatusFound)
 	})
-	r.Handle("/ws", h.hub)
-	r.Handle("/assets/*", assets)
+	r.Method(http.MethodGet, "/ws", h.hub)
+	r.Method(http.MethodGet, "/assets/*", assets)
+	h.routed = r
 	return r
 }
 

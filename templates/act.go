@@ -1,0 +1,154 @@
+package templates
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+)
+
+// Act is the content of a page on which somebody asks for something to be done: first the fields that it needs, then
+// what it would do, with the button that does it. It is made of plain forms.
+type Act struct {
+	Section Section
+	Title   string  // imperative: Grow pool
+	Doc     string  // one sentence, may be empty
+	Crumbs  []Link  // pages above this one
+	Path    string  // where its forms lead, below the prefix: /act/worker
+	Hidden  []Param // what repeats the request, beside the fields
+	Fields  []Input // to be filled in; with a Preview they are hidden and repeated
+	// Long has the fields sent by POST to be checked, with CheckParam, since they may not fit into an address.
+	Long    bool
+	Preview *Preview // nil until the fields are filled in
+	Change  string   // address at which the fields can be changed, empty if there are none
+	Token   string   // repeated by a form that is sent twice
+	Button  string   // Title if empty
+	Danger  bool
+	Wrong   string // why it is not done, as a sentence
+}
+
+// CheckParam is in a request that was sent to be checked, TokenParam holds an Act.Token, and ConfirmParam what was
+// typed to confirm.
+const (
+	CheckParam   = "check"
+	TokenParam   = "token"
+	ConfirmParam = "confirm"
+)
+
+// maxTargets bounds how many of those whom an order goes to are named.
+const maxTargets = 20
+
+// Input is a field of a form.
+type Input struct {
+	Name     string // of the parameter
+	Field    string // what an error calls it: arguments.n
+	Label    string
+	Hint     string // may be empty
+	Kind     InputKind
+	Value    string   // true where a box is checked
+	Options  []string // what may be chosen, or is proposed
+	Required bool
+	Wrong    string // why it is refused, as a sentence
+}
+
+// InputKind says how a field is filled in.
+type InputKind uint8
+
+// Kinds of fields.
+const (
+	InputText InputKind = iota
+	InputNumber
+	InputArea   // several lines, or JSON
+	InputCheck  // yes or no
+	InputChoice // one of Options
+)
+
+// Preview is what an order would do.
+type Preview struct {
+	Summary  string   // what would be sent
+	Targets  []string // to whom
+	Warnings []Warning
+	Confirm  string // what must be typed to go on, empty if a click is enough
+}
+
+// Warning is one consequence, as a sentence.
+type Warning struct {
+	Message string
+	Grave   bool
+}
+
+// Page draws the whole page.
+func (v Act) Page(c Chrome) templ.Component { return act(c, v) }
+
+// Regions is empty: a form does not change by itself.
+func (v Act) Regions(Site) []Region { return nil }
+
+// Lists is empty.
+func (v Act) Lists(Site) []List { return nil }
+
+// Refuse returns the form with why it was refused, at the field that is named so, or at the part of which it is.
+func (v Act) Refuse(field, why string) Act {
+	for i, f := range v.Fields {
+		rest, ok := strings.CutPrefix(field, f.Field)
+		if f.Field == "" || !ok || rest != "" && rest[0] != '.' && rest[0] != '[' {
+			continue
+		}
+		v.Fields = append([]Input(nil), v.Fields...)
+		v.Fields[i].Wrong = why
+		v.Preview = nil
+		return v
+	}
+	v.Wrong = why
+	return v
+}
+
+func (v Act) button() string {
+	if v.Button == "" {
+		return v.Title
+	}
+	return v.Button
+}
+
+// values repeats the fields.
+func (v Act) values() []Param {
+	list := v.Hidden
+	for _, f := range v.Fields {
+		list = append(list[:len(list):len(list)], Param{f.Name, f.Value})
+	}
+	return list
+}
+
+// ids of what belongs to a field.
+func (f Input) id() string     { return "field-" + f.Name }
+func (f Input) hintID() string { return f.id() + "-hint" }
+
+// described names the element that says more of a field, empty if there is none.
+func (f Input) described() string {
+	if f.Hint == "" && f.Wrong == "" {
+		return ""
+	}
+	return f.hintID()
+}
+
+// attributes of the element that is filled in.
+func (f Input) attributes() templ.Attributes {
+	a := templ.Attributes{}
+	if f.Required && f.Kind != InputCheck {
+		a["required"] = true
+	}
+	if d := f.described(); d != "" {
+		a["aria-describedby"] = d
+	}
+	if f.Wrong != "" {
+		a["aria-invalid"] = "true"
+	}
+	return a
+}
+
+// rows is how high an area is.
+func (f Input) rows() int { return min(max(strings.Count(f.Value, "\n")+1, 3), 16) }
+
+// OrderPath is the address of the page of an order, below the prefix.
+func OrderPath(order int64) string { return "/outbox/" + strconv.FormatInt(order, 10) }
+
+func (s Site) path(below string) templ.SafeURL { return templ.SafeURL(s.Prefix + below) }

@@ -1,0 +1,137 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/templates"
+)
+
+// maxForm bounds a form, in bytes.
+const maxForm = 4 << 20
+
+// changing adds the routes that change something. There are none if the dashboard is read-only, and without a desk
+// none that act on the cluster.
+func (p *pages) changing(r chi.Router, h *Handler) {
+	if p.readOnly {
+		return
+	}
+	r.Post("/views", p.saveView)
+	r.Get("/views/*", wildcard("id", p.confirmDelete))
+	r.Post("/views/*", wildcard("id", p.changeView))
+	r.Post("/failures/{id}/resolve", h.settle(p, true))
+	r.Post("/failures/{id}/reopen", h.settle(p, false))
+	if p.desk() == nil {
+		return
+	}
+}
+
+// desk takes orders. It is nil where nobody may act on the cluster.
+func (p *pages) desk() *action.Desk {
+	if p.readOnly || p.operations == nil {
+		return nil
+	}
+	return p.operations.Desk
+}
+
+// by says who sent a form, from which page, and which form it was, so that sending it twice is one order.
+func (p *pages) by(r *http.Request) action.By {
+	by := action.By{Remote: r.RemoteAddr, From: r.URL.Path}
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		by.Remote = host
+	}
+	if p.identify != nil {
+		by.Actor = p.identify(r)
+	}
+	if token := r.PostFormValue(templates.TokenParam); token != "" {
+		by.Key = "form " + token
+	}
+	return by
+}
+
+// newToken names one form.
+func newToken() string { return rand.Text() }
+
+// checking reports whether a form was sent to be checked only.
+func checking(r *http.Request) bool { return r.PostFormValue(templates.CheckParam) != "" }
+
+// readForm reads the parameters of the address or of a form, and answers itself if they are too long.
+func (p *pages) readForm(w http.ResponseWriter, r *http.Request) bool {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	err := r.ParseForm()
+	if err == nil {
+		return true
+	}
+	status, message := http.StatusBadRequest, "The form cannot be read."
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		status, message = http.StatusRequestEntityTooLarge, "The form is too long."
+	}
+	p.problem(w, r, status, templates.Problem{Title: "Nothing was sent", Message: message})
+	return false
+}
+
+// showAct shows a form, with why its order is not taken unless err is nil.
+func (p *pages) showAct(w http.ResponseWriter, r *http.Request, v templates.Act, err error) {
+	status := http.StatusOK
+	if err != nil {
+		var field, why string
+		status, field, why = p.refusal(r.Context(), err)
+		v = v.Refuse(field, why)
+	}
+	if v.Token == "" {
+		v.Token = newToken()
+	}
+	p.show(w, r, status, page{title: v.Title, section: v.Section, view: v, address: "/"})
+}
+
+// refusal returns the status, the field and a sentence for an order that is not taken.
+func (p *pages) refusal(ctx context.Context, err error) (status int, field, why string) {
+	if wrong, ok := errors.AsType[*action.Error](err); ok {
+		status, why = http.StatusBadRequest, sentence(wrong.Message)
+		switch wrong.Kind {
+		case action.Unknown:
+			status = http.StatusNotFound
+		case action.Conflict:
+			status = http.StatusConflict
+		case action.Invalid:
+		}
+		if wrong.Nearest != "" && !strings.Contains(why, wrong.Nearest) {
+			why += " Perhaps “" + wrong.Nearest + "” was meant."
+		}
+		return status, wrong.Field, why
+	}
+	if errors.Is(err, store.ErrKeyReused) {
+		return http.StatusUnprocessableEntity, "", "This form was sent before, for something else. Look at it again, then send it."
+	}
+	id := rand.Text()[:12]
+	p.log.ErrorContext(ctx, "take order", "request_id", id, "error", err)
+	return http.StatusServiceUnavailable, "", "Nothing was sent: the order cannot be written down. The log has the cause under request " + id + "."
+}
+
+// taken leads to the page of an order.
+func (p *pages) taken(w http.ResponseWriter, r *http.Request, receipt action.Receipt) {
+	target := p.site.Prefix + "/outbox"
+	if len(receipt.Commands) > 0 {
+		first := receipt.Commands[0]
+		target = p.site.Prefix + templates.OrderPath(cmp.Or(first.Order, first.ID))
+	}
+	http.Redirect(w, r, target, http.StatusSeeOther)
+}
+
+// previewed is a preview as pages show it.
+func previewed(v action.Preview) *templates.Preview {
+	shown := &templates.Preview{Summary: v.Summary, Targets: v.Targets, Confirm: v.Confirm}
+	for _, w := range v.Warnings {
+		shown.Warnings = append(shown.Warnings, templates.Warning{Message: w.Message, Grave: w.Grave})
+	}
+	return shown
+}
