@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// maxDepth bounds how deep values that are read as a whole may be nested.
-const maxDepth = 64
+// maxNesting bounds how deep values that are read as a whole may be nested.
+const maxNesting = 64
 
 var errDepth = errors.New("nested too deeply")
 
@@ -17,7 +17,7 @@ var errDepth = errors.New("nested too deeply")
 func (s *scanner) value() (any, error) { return s.nested(0) }
 
 func (s *scanner) nested(depth int) (any, error) {
-	if depth > maxDepth {
+	if depth > maxNesting {
 		return nil, errDepth
 	}
 	switch s.next() {
