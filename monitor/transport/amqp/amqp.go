@@ -36,8 +36,8 @@ func New(o Options) (*Broker, error) {
 		if o.TLS != (TLS{}) && !e.secure {
 			return nil, fmt.Errorf("TLS options need an amqps:// URL, and %s is not one", e)
 		}
-		e.tls = e.tls.override(o.TLS)
-		if _, err := e.tls.config(e.host); err != nil {
+		e.tls = e.tls.Override(o.TLS)
+		if _, err := e.tls.Config(e.host); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +122,7 @@ func dial(ctx context.Context, e endpoint) (net.Conn, error) {
 	if err != nil || !e.secure {
 		return conn, err
 	}
-	config, err := e.tls.config(e.host)
+	config, err := e.tls.Config(e.host)
 	if err != nil {
 		_ = conn.Close()
 		return nil, err

@@ -1,0 +1,61 @@
+package transport
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// TLS says how a connection is secured. The zero value trusts the system's authorities.
+type TLS struct {
+	CAFile     string // PEM file of the authorities to trust instead of the system's
+	CertFile   string // PEM file of the client's certificate, with KeyFile
+	KeyFile    string // PEM file of the client's key
+	ServerName string // name in the broker's certificate, if it is not the host of the URL
+	// InsecureSkipVerify accepts any certificate, and so anybody in between.
+	InsecureSkipVerify bool
+}
+
+// Override returns t with the fields that o sets.
+func (t TLS) Override(o TLS) TLS {
+	return TLS{
+		CAFile:             cmp.Or(o.CAFile, t.CAFile),
+		CertFile:           cmp.Or(o.CertFile, t.CertFile),
+		KeyFile:            cmp.Or(o.KeyFile, t.KeyFile),
+		ServerName:         cmp.Or(o.ServerName, t.ServerName),
+		InsecureSkipVerify: o.InsecureSkipVerify || t.InsecureSkipVerify,
+	}
+}
+
+// Config is for a connection to host. It reads the files, which may have been renewed since the last time.
+func (t TLS) Config(host string) (*tls.Config, error) {
+	c := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         cmp.Or(t.ServerName, host),
+		InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the operator's explicit choice
+	}
+	if t.CAFile != "" {
+		pem, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read TLS authorities: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("TLS authorities file %s holds no PEM certificate", t.CAFile)
+		}
+	}
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		return nil, errors.New("TLS client certificate and key go together: give both files or none")
+	}
+	if t.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("load TLS client certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
