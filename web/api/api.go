@@ -1,6 +1,6 @@
 // Package api serves the state of a cluster as JSON under /api/v1: tasks, failures, workers and an overview,
-// described by an OpenAPI document made from the same types. It changes nothing of the cluster,
-// authenticates nobody and lets no answer be cached.
+// described by an OpenAPI document made from the same types, and takes orders to act on the cluster. It changes nothing
+// of the cluster itself, authenticates nobody and lets no answer be cached.
 package api
 
 import (
@@ -60,17 +60,24 @@ type Options struct {
 
 // api answers requests. It is safe for concurrent use.
 type api struct {
-	backend Backend
-	now     func() time.Time
-	logger  *slog.Logger
-	epoch   string // names this run in entity tags: versions of another run mean other states
-	openAPI json.RawMessage
+	backend    Backend
+	operations *operate.Operations // nil if there are none
+	readOnly   bool
+	identify   func(r *http.Request) string
+	prefix     string // without a slash at its end
+	now        func() time.Time
+	logger     *slog.Logger
+	epoch      string // names this run in entity tags: versions of another run mean other states
+	openAPI    json.RawMessage
 }
 
 // New returns a handler of the API's resources by their paths below {prefix}/api/v1, so that hosts
 // mount it there or strip that much.
 func New(o Options) http.Handler {
-	a := &api{backend: o.Backend, now: o.Now, logger: o.Logger, epoch: rand.Text()[:8]}
+	a := &api{
+		backend: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify,
+		prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger, epoch: rand.Text()[:8],
+	}
 	if a.now == nil {
 		a.now = time.Now
 	}

@@ -56,6 +56,9 @@ func (a *api) registerFailures(h huma.API, operation func(id, path, summary stri
 	list.Parameters = failureParams()
 	huma.Register(h, list, a.failures)
 	huma.Register(h, operation("get-failure", "/failures/{id}", "One group of failed tasks", bad, missing, away), a.failure)
+	if a.readOnly {
+		return
+	}
 	post := func(op huma.Operation) huma.Operation {
 		op.Method = http.MethodPost
 		return op

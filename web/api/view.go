@@ -56,6 +56,9 @@ func (a *api) registerViews(h huma.API, operation func(id, path, summary string,
 		return op
 	}
 	huma.Register(h, operation("list-views", "/views", "Saved views by name", bad, away), a.views)
+	if a.readOnly {
+		return
+	}
 	huma.Register(h, with(operation("save-view", "/views", "Save a view, in place of one of the same name", bad, away),
 		http.MethodPost, http.StatusOK), a.addView)
 	huma.Register(h, with(operation("change-view", "/views/{id}", "Change a view", bad, missing, away),

@@ -1,0 +1,300 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+const (
+	maxWait     = 30 * time.Second // for the answers to an order
+	maxKey      = 255              // bytes of an idempotency key
+	maxReceipt  = 500              // commands of a receipt
+	actPatience = time.Minute      // for looking up what an order is about
+)
+
+// Receipt says that an order is in the outbox.
+type Receipt struct {
+	Order    Int       `json:"order" doc:"Names the order."`
+	URL      string    `json:"url" doc:"Its page, for people." example:"/outbox/17"`
+	Replayed bool      `json:"replayed" doc:"The idempotency key was used before: this is the order of then."`
+	Warnings []string  `json:"warnings" nullable:"false" doc:"What the order leads to."`
+	Total    int       `json:"total" doc:"How many commands it consists of."`
+	Commands []Command `json:"commands" nullable:"false" doc:"The first 500 of them."`
+}
+
+// Preview is what an order would do.
+type Preview struct {
+	Summary  string    `json:"summary" doc:"What would be sent."`
+	Targets  []string  `json:"targets" nullable:"false" doc:"To whom."`
+	Warnings []Warning `json:"warnings" nullable:"false" doc:"What it would lead to."`
+	Confirm  *string   `json:"confirm" doc:"What must be sent as confirm, null if nothing."`
+}
+
+// Warning is one consequence.
+type Warning struct {
+	Message string `json:"message" example:"This leaves queue mail with no consumer."`
+	Grave   bool   `json:"grave"`
+}
+
+func fromPreview(p action.Preview) Preview {
+	return Preview{
+		Summary: p.Summary, Targets: append([]string{}, p.Targets...), Confirm: text(p.Confirm),
+		Warnings: each(p.Warnings, func(w action.Warning) Warning { return Warning{Message: w.Message, Grave: w.Grave} }),
+	}
+}
+
+// orderRequest is a request with a body, by somebody.
+type orderRequest struct {
+	request
+	http *http.Request
+	rest string // parameter at the end of the path
+	body []byte
+	err  error // why there is no body
+}
+
+// Resolve takes it from the request.
+func (r *orderRequest) Resolve(ctx huma.Context) []error {
+	_ = r.request.Resolve(ctx)
+	var w http.ResponseWriter
+	r.http, w = humachi.Unwrap(ctx)
+	if path := ctx.Operation().Path; strings.HasSuffix(path, "}") {
+		r.rest = ctx.Param(path[strings.LastIndex(path, "{")+1 : len(path)-1])
+	}
+	r.body, r.err = readBody(w, r.http)
+	return nil
+}
+
+// order is an order of the form B, and how it is to be answered.
+type order[B any] struct {
+	Body B
+	Rest string // the parameter at the end of the path, empty if there is none
+	By   action.By
+
+	dry  bool
+	wait time.Duration
+}
+
+// taken answers an order, or a question for what it would do.
+type taken struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     any
+}
+
+// registerOrder registers an operation that takes orders of the form B, where people may act at all. preview says
+// what one would do, and take takes it.
+func registerOrder[B, P any](
+	a *api, h huma.API, op huma.Operation,
+	preview func(ctx context.Context, o order[B]) (P, error),
+	take func(ctx context.Context, o order[B]) (action.Receipt, error),
+) {
+	if a.desk() == nil {
+		return
+	}
+	schemas := h.OpenAPI().Components.Schemas
+	content := func(t reflect.Type) map[string]*huma.MediaType {
+		return map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(t, true, "")}}
+	}
+	op.Method, op.DefaultStatus = http.MethodPost, http.StatusAccepted
+	op.Parameters = append(op.Parameters, orderParams(op.Path)...)
+	op.RequestBody = &huma.RequestBody{Content: content(reflect.TypeFor[B]())}
+	op.Responses["200"] = &huma.Response{Description: "What the order would do.", Content: content(reflect.TypeFor[P]())}
+	op.Responses["202"] = &huma.Response{Description: "The order is in the outbox.", Content: content(reflect.TypeFor[Receipt]())}
+	huma.Register(h, op, func(ctx context.Context, r *orderRequest) (*taken, error) {
+		o, err := readOrder[B](a, r)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, actPatience)
+		defer cancel()
+		if o.dry {
+			p, err := preview(ctx, o)
+			if err != nil {
+				return nil, a.actProblem(ctx, err)
+			}
+			return &taken{Status: http.StatusOK, Body: p}, nil
+		}
+		receipt, err := take(ctx, o)
+		if err != nil {
+			return nil, a.actProblem(ctx, err)
+		}
+		return a.taken(ctx, receipt, o.wait), nil
+	})
+}
+
+// orderProblems are the statuses of problems that every order may have.
+func orderProblems(more ...int) []int {
+	return append(more, http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+}
+
+// orderParams describes what readOrder reads beside the body.
+func orderParams(path string) []*huma.Param {
+	list := []*huma.Param{
+		{
+			Name: "dry_run", In: "query", Description: "Only say what the order would do.",
+			Schema: &huma.Schema{Type: huma.TypeBoolean},
+		},
+		{
+			Name: "wait", In: "query", Description: "How long to wait for the answers, such as 2s or 500ms, at most 30s.",
+			Schema: &huma.Schema{Type: huma.TypeString, Examples: []any{"2s"}},
+		},
+		{
+			Name: "Idempotency-Key", In: "header",
+			Description: "Names this order: a second request with the same key is answered with the first one's order.",
+			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxKey)},
+		},
+	}
+	if i := strings.LastIndex(path, "{"); strings.HasSuffix(path, "}") {
+		list = append(list, &huma.Param{
+			Name: path[i+1 : len(path)-1], In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
+		})
+	}
+	return list
+}
+
+// readOrder reads an order, strictly.
+func readOrder[B any](a *api, r *orderRequest) (o order[B], err error) {
+	if r.err != nil {
+		return o, r.err
+	}
+	v, err := r.values()
+	if err != nil {
+		return o, err
+	}
+	for name, values := range v {
+		switch {
+		case len(values) > 1:
+			return o, badParameter(&query.Error{Param: name, Message: "may be given only once"})
+		case name == "dry_run":
+			if o.dry, err = strconv.ParseBool(values[0]); err != nil {
+				return o, badParameter(&query.Error{Param: name, Message: "must be true or false"})
+			}
+		case name == "wait":
+			if o.wait, err = time.ParseDuration(values[0]); err != nil || o.wait <= 0 || o.wait > maxWait {
+				return o, badParameter(&query.Error{Param: name, Message: "must be a duration of at most 30s, such as 2s or 500ms"})
+			}
+		default:
+			return o, badParameter(&query.Error{Param: name, Message: "is not a parameter of orders; these are: dry_run, wait"})
+		}
+	}
+	if o.By, err = a.by(r); err != nil {
+		return o, err
+	}
+	o.Rest = r.rest
+	return o, decodeBody(r.body, &o.Body)
+}
+
+// by says who asks.
+func (a *api) by(r *orderRequest) (action.By, error) {
+	by := action.By{From: "API " + r.http.Method + " " + shorten(r.http.URL.Path), Remote: r.http.RemoteAddr}
+	if host, _, err := net.SplitHostPort(by.Remote); err == nil {
+		by.Remote = host
+	}
+	if a.identify != nil {
+		by.Actor = a.identify(r.http)
+	}
+	keys, given := r.http.Header["Idempotency-Key"]
+	if !given {
+		return by, nil
+	}
+	by.Key = keys[0]
+	printable := !strings.ContainsFunc(by.Key, func(c rune) bool { return c < ' ' || c > '~' })
+	if len(keys) > 1 || by.Key == "" || len(by.Key) > maxKey || !printable {
+		message := fmt.Sprintf("must be given once, with 1 to %d printable ASCII characters", maxKey)
+		p := problem(http.StatusBadRequest, "Header Idempotency-Key "+message+".")
+		p.Errors = []Detail{{Location: "header.Idempotency-Key", Message: message}}
+		return by, p
+	}
+	return by, nil
+}
+
+// desk is where orders are given, nil if nobody may act.
+func (a *api) desk() *action.Desk {
+	if a.operations == nil || a.readOnly {
+		return nil
+	}
+	return a.operations.Desk
+}
+
+// taken has an order sent, waits for its answers if that is asked for, and says where it can be followed.
+func (a *api) taken(ctx context.Context, r action.Receipt, wait time.Duration) *taken {
+	commands := r.Commands
+	if relay := a.operations.Relay; relay != nil {
+		relay.Wake()
+		if wait > 0 {
+			commands = a.wait(ctx, commands, wait)
+		}
+	}
+	body := Receipt{Replayed: r.Replayed, Warnings: append([]string{}, r.Warnings...), Total: len(commands)}
+	if len(commands) > 0 {
+		body.Order = Int(commands[0].Order)
+	}
+	id := strconv.FormatInt(int64(body.Order), 10)
+	body.URL = a.prefix + "/outbox/" + id
+	body.Commands = each(commands[:min(len(commands), maxReceipt)], FromCommand)
+	return &taken{Status: http.StatusAccepted, Location: a.prefix + "/api/v1/commands?order=" + id, Body: body}
+}
+
+// wait returns commands as they are when all are final, or the time is up.
+func (a *api) wait(ctx context.Context, commands []store.Command, d time.Duration) []store.Command {
+	ids := each(commands, func(c store.Command) int64 { return c.ID })
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	now, err := a.operations.Relay.Wait(ctx, ids)
+	if len(now) != len(commands) { // they are in the outbox all the same
+		a.logger.WarnContext(ctx, "wait for answers", "error", err)
+		return commands
+	}
+	return now
+}
+
+// actProblem says why an order is not taken.
+func (a *api) actProblem(ctx context.Context, err error) error {
+	if wrong, ok := errors.AsType[*action.Error](err); ok {
+		return refused(wrong)
+	}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	switch {
+	case errors.Is(err, store.ErrKeyReused):
+		return problem(http.StatusUnprocessableEntity, "This Idempotency-Key was used before for another request.")
+	case errors.Is(err, control.ErrUnavailable):
+		return problem(http.StatusServiceUnavailable, "The broker cannot be reached now.")
+	}
+	return a.unreadable(ctx, err)
+}
+
+// refused is an error of action as a problem.
+func refused(e *action.Error) *Problem {
+	status := http.StatusBadRequest
+	switch e.Kind {
+	case action.Unknown:
+		status = http.StatusNotFound
+	case action.Conflict:
+		status = http.StatusConflict
+	case action.Invalid:
+	}
+	p := problem(status, e.Message)
+	p.Nearest = e.Nearest
+	if e.Field != "" {
+		p.Errors = []Detail{{Location: "body." + e.Field, Message: e.Message}}
+	}
+	return p
+}
