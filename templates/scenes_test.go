@@ -191,6 +191,7 @@ func tasksFiltered() templates.Tasks {
 	}
 	v.Columns.Reset = "/ops/tasks?sort=run"
 	v.Newest, v.Newer = "/ops/tasks", "/ops/tasks?cursor=def"
+	v.Selection = &templates.Selection{Query: v.Asked.Text}
 	return v
 }
 

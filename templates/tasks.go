@@ -24,6 +24,8 @@ type Tasks struct {
 	Sorted   string // what the list is sorted by, in words; empty if by change
 	Searched int    // how many tasks were looked at, 0 if all
 
+	Selection *Selection // nil if rows cannot be chosen
+
 	Newest string  // address of the first page, empty on it
 	Newer  string  // address of the newer page, empty at the top
 	Older  string  // address of the older page, empty at the end
@@ -98,6 +100,7 @@ type Wider struct {
 type Table struct {
 	Columns []string        // ids in order, empty for the plain ones
 	Sorts   map[string]Sort // by column
+	form    string          // id of the form that rows can be chosen for, empty if they cannot
 }
 
 // Sort is a header that sorts.
@@ -145,19 +148,22 @@ func (v Tasks) Regions(s Site) []Region {
 		{ID: "nothing", Body: nothing(s, v)},
 		{ID: "pager", Body: pager(s, v)},
 	}
+	if v.Selection != nil {
+		list = append(list, Region{ID: selectionID, Body: selection(s, v)})
+	}
 	return append(list, v.Chart.regions(s)...)
 }
 
 // Lists holds the rows.
 func (v Tasks) Lists(s Site) []List {
-	return append([]List{taskList(s, "tasks", v.Table, v.Tasks)}, v.Chart.lists()...)
+	return append([]List{taskList(s, "tasks", v.table(), v.Tasks)}, v.Chart.lists()...)
 }
 
 func taskList(s Site, id string, table Table, tasks []state.Task) List {
 	l := List{ID: id}
 	columns := chosen(table.Columns)
 	for _, t := range tasks {
-		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: taskRow(s, columns, t)})
+		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: taskRow(s, table, columns, t)})
 	}
 	return l
 }

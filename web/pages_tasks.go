@@ -42,6 +42,9 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 	}
 	v.Tasks, v.Total, v.Searched = found.Tasks, total(found.Total), found.Searched
 	v.Sorted = sorted(q.Sort)
+	if p.site.Acts {
+		v.Selection = &templates.Selection{Query: q.Query.String()}
+	}
 	p.link(&v, q, found.Page)
 	if len(found.Tasks) == 0 && q.From == nil && found.Next == nil {
 		v.Wider = p.wider(ctx, q)

@@ -24,7 +24,7 @@ func (p *pages) wrongTasksPage(ctx context.Context, q query.Tasks, v url.Values,
 		return page{}, err
 	}
 	view, _ := pg.view.(templates.Tasks)
-	view.Newer, view.Older, view.Newest, view.Wider, view.Exports = "", "", "", nil, nil
+	view.Newer, view.Older, view.Newest, view.Wider, view.Exports, view.Selection = "", "", "", nil, nil, nil
 	view.Asked.Wrong = p.wrong(q, v, wrong)
 	if wrong.Query != nil {
 		view.Asked.Text = strings.TrimSpace(v.Get("q"))

@@ -40,7 +40,7 @@ function morph(old, next) {
   }
   setFields(old, next);
   if (old.matches("time[data-age]")) return age(old);
-  if (old.matches("[data-news], [data-options]")) return;
+  if (old.matches("[data-news], [data-options], [data-kept]")) return;
   if (old.matches("tbody[id]")) return takeRows(old, [...next.children]);
   let at = old.firstChild;
   for (const child of [...next.childNodes]) {
@@ -66,6 +66,7 @@ function morph(old, next) {
 
 function setFields(old, next) {
   if (old.nodeName !== "INPUT" || old === document.activeElement) return;
+  if (old.form?.matches("[data-select]") || old.matches("[data-pick-all]")) return;
   if (old.checked !== next.checked) old.checked = next.checked;
   if (old.value !== next.value) old.value = next.value;
 }
@@ -132,7 +133,7 @@ document.addEventListener("pointermove", (e) => hovers = e.pointerType !== "touc
 function inUse(tbody) {
   const selection = document.getSelection();
   return (hovers && (tbody.matches(":hover") || slotOf(tbody)?.matches(":hover"))) ||
-    tbody.contains(document.activeElement) ||
+    tbody.contains(document.activeElement) || $("input:checked", tbody) !== null ||
     (!selection.isCollapsed && selection.containsNode(tbody, true)) ||
     scrolledAway(tbody) || $("dialog[open]") !== null;
 }
@@ -366,6 +367,7 @@ async function swap(url, settleAll) {
   if (settleAll) for (const tbody of tbodies()) tbody.replaceChildren();
   morph(main, next);
   tick();
+  equip();
   const before = live.topic;
   live.follow();
   if (live.topic === before) live.startOver(); // the page is ahead of the frames
@@ -427,6 +429,12 @@ document.addEventListener("focusin", async (e) => {
   const { complete } = e.target.dataset;
   if (complete) (await import(complete)).attach(e.target, prefix);
 });
+
+// equip serves what has a script of its own.
+async function equip() {
+  for (const form of document.querySelectorAll("form[data-select]")) (await import(form.dataset.select)).attach(form, keys);
+}
+
 addEventListener("popstate", () => {
   if (location.pathname + location.search === shown) return; // only the fragment changed
   document.activeElement?.blur();
@@ -542,7 +550,7 @@ let lastKey = "";
 let lastKeyAt = 0;
 document.addEventListener("keydown", (e) => {
   if (keysOff || e.ctrlKey || e.metaKey || e.altKey || e.isComposing) return;
-  if (e.target.closest("input, textarea, select, [contenteditable], dialog")) return;
+  if (e.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable], dialog")) return;
   const pair = Date.now() - lastKeyAt < 1000 ? `${lastKey} ${e.key}` : "";
   lastKey = e.key;
   lastKeyAt = Date.now();
@@ -578,4 +586,5 @@ setInterval(() => {
 }, 1000);
 setInterval(tick, matchMedia("(prefers-reduced-motion: reduce)").matches ? 10e3 : 1e3);
 tick();
+equip();
 live.follow();
