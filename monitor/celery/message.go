@@ -2,19 +2,33 @@ package celery
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/umbelhq/umbel/monitor/transport"
 )
 
-// Message is a task message of protocol 2. ID, Name, Args and Kwargs are required.
+// MaxArguments is how long Args and Kwargs of a Message may be together, bytes.
+const MaxArguments = 512 << 10
+
+const (
+	maxName   = 255       // characters of a task's name, bytes of an id: AMQP keeps correlation ids in one byte
+	maxLimit  = 1_000_000 // seconds of a time limit: eleven days
+	isoMicros = "2006-01-02T15:04:05.000000-07:00"
+	mimeJSON  = "application/json"
+)
+
+// Message is a task message of protocol 2. ID and Name are required.
 type Message struct {
 	ID       string
 	Name     string
-	Args     json.RawMessage // an array
-	Kwargs   json.RawMessage // an object
+	Args     json.RawMessage // an array, [] if empty
+	Kwargs   json.RawMessage // an object, {} if empty
 	RootID   string          // ID if empty
 	ParentID string
 	GroupID  string
@@ -42,21 +56,203 @@ type MessageError struct {
 // Error returns the path and what is wrong there.
 func (e *MessageError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Message) }
 
-// Publishing checks the message and returns it as it goes to a queue. Its error is a *MessageError: a worker dies of
-// a malformed message, and its queue with it, so none leaves here.
-func (m Message) Publishing() (transport.Publishing, error) {
-	return transport.Publishing{}, errors.New("not there yet")
+// Publishing checks the message and returns it as it goes to a queue at the moment now. Its error is a *MessageError: a
+// worker dies of a malformed message, and its queue with it, so none leaves here.
+func (m Message) Publishing(now time.Time) (transport.Publishing, error) {
+	var p transport.Publishing
+	args, kwargs, err := m.check(now)
+	if err != nil {
+		return p, err
+	}
+	p = transport.Publishing{
+		ContentType: mimeJSON, ContentEncoding: "utf-8", CorrelationID: m.ID, Persistent: true,
+		Headers: m.headers(), Body: m.body(),
+	}
+	p.Headers["argsrepr"], p.Headers["kwargsrepr"] = pythonRepr(args), pythonRepr(kwargs)
+	if m.Priority != nil {
+		p.Priority = *m.Priority
+	}
+	if !m.Expires.IsZero() {
+		p.Expiration = strconv.FormatInt(m.Expires.Sub(now).Milliseconds(), 10)
+	}
+	return p, nil
 }
 
-// ParseMessage reads a task message of protocol 2 or 1 that waits in a queue. Args and Kwargs are empty, with an error,
-// if its serializer is none that can be read.
-func ParseMessage(p transport.Publishing) (Message, error) {
-	return Message{}, errors.New("not there yet")
+// headers returns all but the reprs.
+func (m Message) headers() map[string]any {
+	h := map[string]any{
+		"lang": "py", "task": m.Name, "id": m.ID, "root_id": m.RootID, "parent_id": optional(m.ParentID),
+		"group": optional(m.GroupID), "group_index": nil, "shadow": optional(m.Shadow),
+		"eta": iso(m.ETA), "expires": iso(m.Expires), "retries": int64(m.Retries),
+		"timelimit": []any{limit(m.Hard), limit(m.Soft)}, "origin": m.Origin, "ignore_result": false,
+		"replaced_task_nesting": int64(0), "stamped_headers": nil, "stamps": map[string]any{},
+	}
+	if m.RootID == "" {
+		h["root_id"] = m.ID
+	}
+	for name, value := range m.Headers {
+		h[name] = value
+	}
+	return h
 }
 
-// Repr writes an array or object of JSON as Celery's saferepr would show it, cut to its limits.
-func Repr(v json.RawMessage) string { return string(v) }
+// body is the array of arguments, keyword arguments and callbacks.
+func (m Message) body() []byte {
+	args, kwargs, embed := m.Args, m.Kwargs, m.Embed
+	if len(args) == 0 {
+		args = json.RawMessage("[]")
+	}
+	if len(kwargs) == 0 {
+		kwargs = json.RawMessage("{}")
+	}
+	if len(embed) == 0 {
+		embed = json.RawMessage(`{"callbacks": null, "errbacks": null, "chain": null, "chord": null}`)
+	}
+	return fmt.Appendf(nil, "[%s, %s, %s]", args, kwargs, embed)
+}
 
-// Literal reads what Python's repr wrote, if it is complete and made of literals that JSON knows, tuples included. It
-// is false for anything cut short, and for anything that might have been.
-func Literal(repr string) (json.RawMessage, bool) { return nil, false }
+// optional is s, nil if it is empty.
+func optional(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// iso is t as Celery writes it, nil if it is zero.
+func iso(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Format(isoMicros)
+}
+
+// limit is a time limit: an integer where it can be one.
+func limit(seconds *float64) any {
+	switch {
+	case seconds == nil:
+		return nil
+	case *seconds == math.Trunc(*seconds):
+		return int64(*seconds)
+	default:
+		return *seconds
+	}
+}
+
+// check returns the arguments if the whole message is right.
+func (m Message) check(now time.Time) (args, kwargs node, err error) {
+	if err := m.checkNames(); err != nil {
+		return args, kwargs, err
+	}
+	if err := m.checkTimes(now); err != nil {
+		return args, kwargs, err
+	}
+	if m.Priority != nil && *m.Priority > 9 {
+		return args, kwargs, &MessageError{Path: "priority", Message: "must be from 0 to 9"}
+	}
+	if m.Retries < 0 || m.Retries > math.MaxInt32 {
+		return args, kwargs, &MessageError{Path: "retries", Message: "must be from 0 to 2,147,483,647"}
+	}
+	if err := checkHeaders(m.Headers); err != nil {
+		return args, kwargs, err
+	}
+	if err := checkEmbed(m.Embed); err != nil {
+		return args, kwargs, err
+	}
+	if args, err = arguments(m.Args, "args", isArray); err != nil {
+		return args, kwargs, err
+	}
+	if kwargs, err = arguments(m.Kwargs, "kwargs", isObject); err != nil {
+		return args, kwargs, err
+	}
+	if len(m.Args)+len(m.Kwargs) > MaxArguments {
+		message := fmt.Sprintf("must not be longer than %d bytes together with kwargs", MaxArguments)
+		return args, kwargs, &MessageError{Path: "args", Message: message}
+	}
+	return args, kwargs, nil
+}
+
+// arguments parses args or kwargs.
+func arguments(raw json.RawMessage, path string, want kind) (node, error) {
+	if len(raw) == 0 {
+		return node{kind: want}, nil
+	}
+	if len(raw) > MaxArguments {
+		message := fmt.Sprintf("must not be longer than %d bytes", MaxArguments)
+		return node{}, &MessageError{Path: path, Message: message}
+	}
+	n, err := parseNode(raw, path)
+	if err != nil {
+		return node{}, err
+	}
+	if n.kind != want || want == isObject && wraps(n) {
+		message := map[kind]string{isArray: "must be an array", isObject: "must be an object"}[want]
+		return node{}, &MessageError{Path: path, Message: message}
+	}
+	return n, nil
+}
+
+func (m Message) checkNames() error {
+	if err := CheckName(m.Name); err != nil {
+		return err
+	}
+	if m.ID == "" {
+		return &MessageError{Path: "id", Message: "must not be empty"}
+	}
+	for path, value := range map[string]string{
+		"id": m.ID, "root_id": m.RootID, "parent_id": m.ParentID, "group": m.GroupID, "origin": m.Origin, "shadow": m.Shadow,
+	} {
+		if len(value) > maxName || !printable(value) {
+			return &MessageError{Path: path, Message: "must be printable text of at most 255 bytes"}
+		}
+	}
+	return nil
+}
+
+// CheckName returns a *MessageError if name cannot be that of a task: proj.tasks.add.
+func CheckName(name string) error {
+	message := ""
+	switch {
+	case name == "":
+		message = "must not be empty"
+	case !printable(name) || utf8.RuneCountInString(name) > maxName:
+		message = "must be printable text of at most 255 characters"
+	case strings.TrimSpace(name) != name:
+		message = "must not begin or end with a space"
+	case strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, ".."):
+		message = "must be words with single dots between them, such as proj.tasks.add"
+	default:
+		return nil
+	}
+	return &MessageError{Path: "name", Message: message}
+}
+
+// printable reports whether s is UTF-8 without control characters.
+func printable(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return unicode.IsControl(r) }) < 0
+}
+
+func (m Message) checkTimes(now time.Time) error {
+	horizon := now.AddDate(10, 0, 0) // far below what a datetime, and the timers of workers, can take
+	switch {
+	case m.ETA.After(horizon):
+		return &MessageError{Path: "eta", Message: "must lie within ten years"}
+	case m.Expires.After(horizon):
+		return &MessageError{Path: "expires", Message: "must lie within ten years"}
+	case !m.ETA.IsZero() && m.ETA.Year() < 1970:
+		return &MessageError{Path: "eta", Message: "must not lie before 1970"}
+	case !m.Expires.IsZero() && !m.Expires.After(now.Add(time.Millisecond)):
+		return &MessageError{Path: "expires", Message: "must not have passed"}
+	case !m.Expires.IsZero() && !m.Expires.After(m.ETA):
+		return &MessageError{Path: "expires", Message: "must lie after eta"}
+	}
+	for path, seconds := range map[string]*float64{"hard": m.Hard, "soft": m.Soft} {
+		if seconds != nil && !(*seconds > 0 && *seconds <= maxLimit) {
+			return &MessageError{Path: path, Message: "must be more than 0 s and at most 1,000,000 s"}
+		}
+	}
+	if m.Hard != nil && m.Soft != nil && *m.Soft > *m.Hard {
+		return &MessageError{Path: "soft", Message: "must not be above the hard limit"}
+	}
+	return nil
+}

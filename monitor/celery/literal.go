@@ -1,0 +1,179 @@
+package celery
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// Literal reads what Celery's saferepr wrote, if it is complete and made of literals that JSON knows, tuples included. It
+// is false for anything cut short, for anything that might have been, and for anything that could stand for more than one
+// value: saferepr escapes quotes but no backslashes, so text with a backslash can be read in two ways.
+func Literal(repr string) (json.RawMessage, bool) {
+	if !utf8.ValidString(repr) || strings.ContainsRune(repr, utf8.RuneError) {
+		return nil, false
+	}
+	l := literal{s: repr}
+	if !l.value(0) || l.s != "" {
+		return nil, false
+	}
+	return l.out, true
+}
+
+// literal reads from the front of s and appends JSON to out.
+type literal struct {
+	s   string
+	out []byte
+}
+
+// take moves past prefix, if s begins with it.
+func (l *literal) take(prefix string) bool {
+	rest, ok := strings.CutPrefix(l.s, prefix)
+	l.s = rest
+	return ok
+}
+
+func (l *literal) value(level int) bool {
+	if l.s == "" || level > maxLevel {
+		return false
+	}
+	switch l.s[0] {
+	case '[':
+		return l.sequence("[", "]", level)
+	case '(':
+		return l.sequence("(", ")", level)
+	case '{':
+		return l.dict(level)
+	case '\'':
+		return l.text()
+	default:
+		return l.word()
+	}
+}
+
+// sequence reads a list or a tuple. The tuple of one has a comma at its end, and no other has.
+func (l *literal) sequence(begin, end string, level int) bool {
+	l.take(begin)
+	l.out = append(l.out, '[')
+	for n := 0; !l.take(end); n++ {
+		if n == 1 && end == ")" && strings.HasPrefix(l.s, ",)") {
+			l.take(",)")
+			break
+		}
+		if n > 0 {
+			if !l.take(", ") {
+				return false
+			}
+			l.out = append(l.out, ',')
+		}
+		if !l.value(level + 1) {
+			return false
+		}
+		if n == 0 && end == ")" && strings.HasPrefix(l.s, ")") {
+			return false // parentheses, not a tuple
+		}
+	}
+	l.out = append(l.out, ']')
+	return true
+}
+
+func (l *literal) dict(level int) bool {
+	l.take("{")
+	l.out = append(l.out, '{')
+	known := make(map[string]bool)
+	for n := 0; !l.take("}"); n++ {
+		if n > 0 {
+			if !l.take(", ") {
+				return false
+			}
+			l.out = append(l.out, ',')
+		}
+		start := len(l.out)
+		if !strings.HasPrefix(l.s, "'") || !l.text() || !l.take(": ") {
+			return false
+		}
+		key := string(l.out[start:])
+		if known[key] {
+			return false
+		}
+		known[key] = true
+		l.out = append(l.out, ':')
+		if !l.value(level + 1) {
+			return false
+		}
+	}
+	l.out = append(l.out, '}')
+	return true
+}
+
+// text reads a string. A backslash is only taken where it must have been written for the quote after it: what follows
+// cannot follow the end of a string.
+func (l *literal) text() bool {
+	l.take("'")
+	var b strings.Builder
+	for {
+		n := strings.IndexAny(l.s, `'\`)
+		if n < 0 {
+			return false
+		}
+		b.WriteString(l.s[:n])
+		closes := l.s[n] == '\''
+		l.s = l.s[n+1:]
+		if closes {
+			break
+		}
+		if !l.take("'") || l.s == "" || strings.IndexByte(",:)]}", l.s[0]) >= 0 {
+			return false
+		}
+		b.WriteByte('\'')
+	}
+	s := b.String()
+	if maybeCut(s) {
+		return false
+	}
+	quoted, err := json.Marshal(s)
+	l.out = append(l.out, quoted...)
+	return err == nil
+}
+
+// maybeCut reports whether text ends as what was cut short ends, or stands for text that somebody hid.
+func maybeCut(s string) bool {
+	return strings.HasSuffix(s, "...") || strings.HasSuffix(s, "…") || len(s) >= 3 && strings.Trim(s, "*") == ""
+}
+
+// word reads None, True, False or a number.
+func (l *literal) word() bool {
+	n := strings.IndexAny(l.s, ",:)]}")
+	if n < 0 {
+		n = len(l.s)
+	}
+	word := l.s[:n]
+	l.s = l.s[n:]
+	switch word {
+	case "None":
+		word = "null"
+	case "True":
+		word = "true"
+	case "False":
+		word = "false"
+	default:
+		if !isNumber(word) {
+			return false
+		}
+	}
+	l.out = append(l.out, word...)
+	return true
+}
+
+// isNumber reports whether s is an int or a float exactly as Python writes it, which is also JSON.
+func isNumber(s string) bool {
+	n, err := parseNode([]byte(s), "")
+	switch {
+	case err != nil:
+		return false
+	case n.kind == isInt:
+		return s != "-0"
+	default:
+		return n.kind == isFloat && pythonFloat(s) == s
+	}
+}

@@ -1,0 +1,197 @@
+package celery
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	// maxLevel is how deep arguments may nest. Python's own limits, of reading JSON and of pickling for a pool
+	// process, begin at several hundreds.
+	maxLevel = 64
+	// maxDigits is how long an integer may be: Python from 3.11 on refuses longer ones (sys.set_int_max_str_digits).
+	maxDigits = 4300
+)
+
+// kind of a node.
+type kind uint8
+
+const (
+	isNull kind = iota
+	isBool
+	isInt
+	isFloat
+	isText
+	isArray
+	isObject
+)
+
+// node is one JSON value, checked to be one that Python reads without loss.
+type node struct {
+	kind  kind
+	text  string // of a text, decoded; of a number and a boolean, as written
+	keys  []string
+	items []node
+}
+
+// parseNode parses JSON and refuses what a worker would refuse to read, or read as something else: duplicate keys,
+// invalid text, numbers out of range, and Kombu's wrappers of values that it could not unwrap. Its error is a
+// *MessageError.
+func parseNode(raw []byte, path string) (node, error) {
+	if !utf8.Valid(raw) {
+		return node{}, &MessageError{Path: path, Message: "must be UTF-8"}
+	}
+	if err := wellFormed(raw, path); err != nil {
+		return node{}, err
+	}
+	p := parser{s: scanner{text: string(raw)}}
+	return p.value(path, 0)
+}
+
+// wellFormed checks the syntax.
+func wellFormed(raw []byte, path string) error {
+	var whole json.RawMessage
+	err := json.Unmarshal(raw, &whole)
+	if err == nil {
+		return nil
+	}
+	message := "must be JSON: " + err.Error()
+	if syntax, ok := err.(*json.SyntaxError); ok { //nolint:errorlint // Unmarshal wraps none
+		message = fmt.Sprintf("must be JSON: %v at character %d", syntax, syntax.Offset)
+	}
+	return &MessageError{Path: path, Message: message}
+}
+
+// parser walks JSON whose syntax was checked.
+type parser struct{ s scanner }
+
+func (p *parser) value(path string, level int) (node, error) {
+	if level > maxLevel {
+		return node{}, &MessageError{Path: path, Message: fmt.Sprintf("must not nest deeper than %d levels", maxLevel)}
+	}
+	switch p.s.next() {
+	case '{':
+		return p.object(path, level)
+	case '[':
+		return p.array(path, level)
+	case '"':
+		return p.text(path)
+	case 't', 'f', 'n':
+		start := p.s.at
+		p.s.word()
+		if word := p.s.text[start:p.s.at]; word != "null" {
+			return node{kind: isBool, text: word}, nil
+		}
+		return node{}, nil
+	default:
+		return p.number(path)
+	}
+}
+
+func (p *parser) array(path string, level int) (node, error) {
+	n := node{kind: isArray}
+	p.s.accept('[')
+	for !p.s.accept(']') {
+		item, err := p.value(fmt.Sprintf("%s[%d]", path, len(n.items)), level+1)
+		if err != nil {
+			return node{}, err
+		}
+		n.items = append(n.items, item)
+		p.s.accept(',')
+	}
+	return n, nil
+}
+
+func (p *parser) object(path string, level int) (node, error) {
+	n := node{kind: isObject}
+	known := make(map[string]bool)
+	p.s.accept('{')
+	for !p.s.accept('}') {
+		key, err := p.text(path)
+		if err != nil {
+			return node{}, err
+		}
+		at := join(path, key.text)
+		if known[key.text] {
+			return node{}, &MessageError{Path: at, Message: "must not be there twice"}
+		}
+		known[key.text] = true
+		p.s.accept(':')
+		item, err := p.value(at, level+1)
+		if err != nil {
+			return node{}, err
+		}
+		n.keys, n.items = append(n.keys, key.text), append(n.items, item)
+		p.s.accept(',')
+	}
+	return n, unwrappable(n, path)
+}
+
+func (p *parser) text(path string) (node, error) {
+	p.s.next()
+	start := p.s.at
+	decoded, err := p.s.str()
+	if err != nil {
+		return node{}, &MessageError{Path: path, Message: "must be JSON"}
+	}
+	if loneSurrogate(p.s.text[start:p.s.at]) {
+		return node{}, &MessageError{Path: path, Message: "must be text: half of a surrogate pair is none"}
+	}
+	return node{kind: isText, text: decoded}, nil
+}
+
+func (p *parser) number(path string) (node, error) {
+	written, err := p.s.number()
+	if err != nil {
+		return node{}, &MessageError{Path: path, Message: "must be JSON"}
+	}
+	if !strings.ContainsAny(written, ".eE") {
+		if len(strings.TrimPrefix(written, "-")) > maxDigits {
+			message := fmt.Sprintf("must have at most %d digits", maxDigits)
+			return node{}, &MessageError{Path: path, Message: message}
+		}
+		return node{kind: isInt, text: written}, nil
+	}
+	if f, err := strconv.ParseFloat(written, 64); err != nil || math.IsInf(f, 0) {
+		return node{}, &MessageError{Path: path, Message: "must be a number that fits 64 bits"}
+	}
+	return node{kind: isFloat, text: written}, nil
+}
+
+// join is the path of a key.
+func join(path, key string) string {
+	for i := range len(key) {
+		c := key[i]
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return path + "[" + strconv.Quote(key) + "]"
+		}
+	}
+	if key == "" {
+		return path + `[""]`
+	}
+	return path + "." + key
+}
+
+// loneSurrogate reports whether a JSON string escapes half of a surrogate pair.
+func loneSurrogate(quoted string) bool {
+	s := scanner{text: quoted}
+	for {
+		n := strings.IndexByte(s.text[s.at:], '\\')
+		if n < 0 {
+			return false
+		}
+		s.at += n + 2
+		if s.text[s.at-1] != 'u' {
+			continue
+		}
+		r, ok := s.hex4()
+		if ok && utf16.IsSurrogate(r) && s.pair(r) == utf8.RuneError {
+			return true
+		}
+	}
+}
