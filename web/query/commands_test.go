@@ -1,0 +1,91 @@
+package query_test
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+func TestParseCommands(t *testing.T) {
+	t.Parallel()
+	dead, sent := store.CommandDead, store.CommandSent
+	for raw, want := range map[string]query.Commands{
+		"":                              {},
+		"state=&kind=&worker=&cursor=":  {},
+		"state=sent,DEAD&state=dead":    {States: []store.CommandState{dead, sent}},
+		"kind=task&task=a%2Fb&limit=50": {Kind: "task", Task: "a/b"},
+		"worker=celery@w/1&actor=0":     {Worker: "celery@w/1", Actor: "0"},
+		"order=7&cursor=9&limit=500":    {Order: 7, Before: 9, Limit: 500},
+	} {
+		v, err := url.ParseQuery(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := query.ParseCommands(v)
+		if err != nil {
+			t.Errorf("ParseCommands(%q): %v", raw, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("ParseCommands(%q) (-want +got):\n%s", raw, diff)
+		}
+		u, err := url.Parse(got.URL("/outbox"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := query.ParseCommands(u.Query()); err != nil || cmp.Diff(got, again) != "" {
+			t.Errorf("%s reads back as %+v, %v", u, again, err)
+		}
+	}
+}
+
+func TestParseCommandsNamesTheWrongParameter(t *testing.T) {
+	t.Parallel()
+	for raw, param := range map[string]string{
+		"state=lost":                         "state",
+		"state=a%20b":                        "state",
+		"kind=event":                         "kind",
+		"kind=task&kind=purge":               "kind",
+		"order=0":                            "order",
+		"order=-1":                           "order",
+		"order=01":                           "order",
+		"order=x":                            "order",
+		"cursor=9223372036854775808":         "cursor",
+		"limit=501":                          "limit",
+		"worker=" + strings.Repeat("x", 2e3): "worker",
+		"z=1&b=2":                            "b",
+		"state=lost&b=2":                     "state",
+	} {
+		v, err := url.ParseQuery(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = query.ParseCommands(v)
+		wrong, ok := errors.AsType[*query.Error](err)
+		if !ok || wrong.Param != param {
+			t.Errorf("ParseCommands(%.40q) = %v, want an error of %s", raw, err, param)
+		}
+	}
+}
+
+func TestParseAudit(t *testing.T) {
+	t.Parallel()
+	before, limit, err := query.ParseAudit(url.Values{"cursor": {"12"}, "limit": {"3"}})
+	if before != 12 || limit != 3 || err != nil {
+		t.Errorf("ParseAudit = %d, %d, %v, want 12, 3", before, limit, err)
+	}
+	before, limit, err = query.ParseAudit(url.Values{"cursor": {""}})
+	if before != 0 || limit != query.DefaultLimit || err != nil {
+		t.Errorf("ParseAudit = %d, %d, %v, want the newest %d", before, limit, err, query.DefaultLimit)
+	}
+	for _, v := range []url.Values{{"cursor": {"x"}}, {"limit": {"0"}}, {"state": {"dead"}}} {
+		if _, _, err := query.ParseAudit(v); err == nil {
+			t.Errorf("ParseAudit(%v) = nil, want an error", v)
+		}
+	}
+}
