@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Bulk asks for many tasks at once to be revoked, terminated or retried.
+type Bulk struct {
+	Action string   `json:"action" enum:"revoke,terminate,retry"`
+	IDs    []string `json:"ids,omitempty" nullable:"false" doc:"Ids of tasks, or q."`
+	Query  *string  `json:"q,omitempty" doc:"All tasks that match, in the query language of docs/query.md; empty matches all. Or ids." example:"state:failure name:billing.*"`
+	Signal string   `json:"signal,omitempty" doc:"Of terminate; SIGTERM if it is absent." example:"SIGKILL"`
+	Cap    int      `json:"cap,omitempty" doc:"Most tasks to act on, 1,000 if it is absent, 10,000 at most." example:"500"`
+}
+
+// Preflight is what a bulk order would do.
+type Preflight struct {
+	Preview
+
+	Matched *int           `json:"matched" doc:"Tasks that match, null if there are more than were counted."`
+	Chosen  int            `json:"chosen" doc:"Tasks that it would act on."`
+	States  map[string]int `json:"states" nullable:"false" doc:"Of those, by state."`
+	Blocked []Blocked      `json:"blocked" nullable:"false" doc:"Tasks that are left out, by reason."`
+	Capped  bool           `json:"capped" doc:"More match than the cap allows."`
+}
+
+// Blocked is a reason to leave tasks out.
+type Blocked struct {
+	Reason string   `json:"reason" example:"already finished"`
+	Count  int      `json:"count"`
+	IDs    []string `json:"ids" nullable:"false" doc:"The first few."`
+}
+
+func (a *api) registerBulk(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
+	desk := a.desk()
+	if desk == nil {
+		return
+	}
+	op := operation("act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", orderProblems()...)
+	op.Description = "With dry_run it says which tasks it would act on, and which not and why."
+	registerOrder(a, h, op, func(ctx context.Context, o order[Bulk]) (Preflight, error) {
+		b, err := o.Body.order()
+		if err != nil {
+			return Preflight{}, err
+		}
+		p, err := desk.PreflightBulk(ctx, b)
+		return fromPreflight(p), err
+	}, func(ctx context.Context, o order[Bulk]) (action.Receipt, error) {
+		b, err := o.Body.order()
+		if err != nil {
+			return action.Receipt{}, err
+		}
+		return desk.Bulk(ctx, o.By, b)
+	})
+}
+
+// order returns what the desk is asked for.
+func (b Bulk) order() (action.BulkOrder, error) {
+	o := action.BulkOrder{Action: b.Action, IDs: b.IDs, Signal: b.Signal, Cap: b.Cap}
+	if (b.Query == nil) == (len(b.IDs) == 0) {
+		return o, badField("ids", "or q must be there, and not both")
+	}
+	if b.Query == nil {
+		return o, nil
+	}
+	q, err := query.Parse(*b.Query)
+	if wrong, ok := errors.AsType[*query.Error](err); ok {
+		p := problem(http.StatusBadRequest, "Field q cannot be read: "+wrong.Message+".")
+		p.Offset, p.Length, p.Nearest = &wrong.Offset, &wrong.Length, wrong.Nearest
+		p.Errors = []Detail{{Location: "body.q", Message: wrong.Message}}
+		return o, p
+	}
+	o.Query = q
+	return o, err
+}
+
+func fromPreflight(p action.Preflight) Preflight {
+	f := Preflight{
+		Preview: fromPreview(p.Preview), Chosen: p.Chosen, States: map[string]int{}, Capped: p.Capped,
+		Blocked: each(p.Blocked, func(b action.Blocked) Blocked {
+			return Blocked{Reason: b.Reason, Count: b.N, IDs: append([]string{}, b.IDs...)}
+		}),
+	}
+	f.Confirm = nil // the request is deliberate
+	if p.Matched.Exact {
+		f.Matched = &p.Matched.N
+	}
+	for s, n := range p.States {
+		f.States[string(s)] = n
+	}
+	return f
+}

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/umbelhq/umbel/monitor/results"
+)
+
+// Result is the record of a task in the result backend. Null is unknown.
+type Result struct {
+	TaskID    string          `json:"task_id"`
+	Source    string          `json:"source" doc:"URL of the backend, without passwords." example:"redis://redis:6379/1"`
+	Status    string          `json:"status" doc:"SUCCESS, FAILURE, …, or any text that the task has set." example:"SUCCESS"`
+	Value     json.RawMessage `json:"value" doc:"What it returned."`
+	Opaque    *string         `json:"opaque" doc:"Why value cannot be shown." example:"opaque Python object"`
+	Exception *string         `json:"exception"`
+	Traceback *string         `json:"traceback"`
+	DoneAt    Time            `json:"done_at"`
+	NaiveTime bool            `json:"naive_time" doc:"done_at was stored without an offset and taken for UTC."`
+	ParentID  *string         `json:"parent_id"`
+	GroupID   *string         `json:"group_id"`
+	Children  []string        `json:"children" nullable:"false"`
+	Name      *string         `json:"name" doc:"As the five fields that follow: where result_extended is on."`
+	Args      json.RawMessage `json:"args"`
+	Kwargs    json.RawMessage `json:"kwargs"`
+	Worker    *string         `json:"worker"`
+	Queue     *string         `json:"queue"`
+	Retries   *Int            `json:"retries"`
+	Disagrees []string        `json:"disagrees" nullable:"false" doc:"Where it says something else than the events, in sentences."`
+}
+
+// TransformSchema lets what may be unknown be null.
+func (Result) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Result](s) }
+
+func (a *api) registerResults(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
+	op := operation("get-result", "/results/{id}", "What the result backend holds of a task",
+		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+	huma.Register(h, op, a.result)
+}
+
+func (a *api) result(ctx context.Context, r *taskRequest) (*answer[Result], error) {
+	if err := r.plain(); err != nil {
+		return nil, err
+	}
+	if a.operations == nil || a.operations.Results == nil {
+		return nil, problem(http.StatusNotFound, "Umbel was given no result backend.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	stored, err := a.operations.Results.Result(ctx, r.ID)
+	if errors.Is(err, results.ErrMissing) {
+		return nil, problem(http.StatusNotFound, "No result of this task is stored: it was never written, or has expired.")
+	}
+	if err != nil {
+		a.logger.WarnContext(ctx, "read result", "error", err)
+		return nil, problem(http.StatusServiceUnavailable, "The result backend cannot be read now.")
+	}
+	body := fromResult(stored)
+	body.Source = a.operations.Results.String()
+	if t, err := a.backend.Task(ctx, r.ID); err == nil {
+		body.Disagrees = append(body.Disagrees, results.Compare(&t, stored)...)
+	}
+	return &answer[Result]{Body: body}, nil
+}
+
+func fromResult(r results.Result) Result {
+	return Result{
+		TaskID: r.TaskID, Status: r.Status, Value: orNull(r.Value), Opaque: text(r.Opaque), Exception: text(r.Exception),
+		Traceback: text(r.Traceback), DoneAt: timeOf(r.DoneAt), NaiveTime: r.NaiveTime, ParentID: text(r.ParentID),
+		GroupID: text(r.GroupID), Children: append([]string{}, r.Children...), Name: text(r.Name), Args: orNull(r.Args),
+		Kwargs: orNull(r.Kwargs), Worker: text(r.Worker), Queue: text(r.Queue), Retries: integer(r.Retries), Disagrees: []string{},
+	}
+}
+
+// orNull keeps JSON that is not there, or is none, from spoiling the rest.
+func orNull(raw json.RawMessage) json.RawMessage {
+	if !json.Valid(raw) {
+		return json.RawMessage("null")
+	}
+	return raw
+}
