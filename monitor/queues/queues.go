@@ -16,8 +16,22 @@ type Options struct {
 	// Known returns the names of queues that workers and events tell of, and their consumers, nil where that is not
 	// known.
 	Known func() map[string][]string
+	// Flow returns how many messages events tell of, by queue. It is used where the broker counts none itself. Nil
+	// means that nobody knows.
+	Flow func() map[string]Flow
+	// Latest returns the latest moment for which a worker holds a task back, zero if none is known. Nil means that
+	// nobody knows.
+	Latest func() time.Time
+	// Hide names queues that are none of tasks, beside those that are known by their names: Umbel's own.
+	Hide  []string
 	Every time.Duration // 5 s if zero
 	Now   func() time.Time
+}
+
+// Flow is what events tell of a queue, counted since some moment that stays.
+type Flow struct {
+	Sent     int64 // 0 where clients send no task-sent
+	Received int64
 }
 
 // Watcher watches. It is safe for concurrent use.
@@ -39,9 +53,11 @@ func (w *Watcher) Changed() <-chan struct{} { return nil }
 type Snapshot struct {
 	At     time.Time // zero if none was taken yet
 	Source string
-	Error  string // why the last look failed, empty if it did not
-	Queues []Queue
+	Error  string  // why the last look failed, empty if it did not
+	Queues []Queue // by name; not to be changed
 	Broker transport.Info
+	// Warnings are sentences about all queues, beside those in Broker.
+	Warnings []string
 }
 
 // Queue is what is known of one queue. Nil is unknown.
@@ -50,9 +66,11 @@ type Queue struct {
 	Workers []string // that consume from it, as they say
 	Asked   bool     // whether Workers is known
 	In, Out *float64 // messages per second over the last minute
-	// Age is how long the message has waited that is next, by estimate: for how long the queue has not been as
-	// short as it would be without it.
-	Age *time.Duration
+	// RatesFrom says what In and Out were read from: broker or events; empty if both are unknown.
+	RatesFrom string
+	// Age is how long the message has waited that is next, by estimate; AgeAtLeast and AgeAtMost are what is certain
+	// of it, if messages leave in the order in which they came. All are nil where nothing waits.
+	Age, AgeAtLeast, AgeAtMost *time.Duration
 	// Drain is how long it takes to empty at the present rates; nil if it does not.
 	Drain *time.Duration
 	// Restore is when the visibility timeout gives the oldest unacknowledged delivery to another worker.
@@ -60,6 +78,8 @@ type Queue struct {
 	// Hidden says that it is none of tasks: a mailbox, a reply queue, an event queue.
 	Hidden bool
 	Depths []Point // of the last hour, oldest first
+	// Warnings are sentences: nobody consumes from it.
+	Warnings []string
 }
 
 // Point is the depth of a queue at a moment.
