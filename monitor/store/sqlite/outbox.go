@@ -1,71 +1,279 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
 )
 
-var errOutbox = errors.New("not there yet") //nolint:gochecknoglobals
+// keyAge is how long idempotency keys are remembered.
+const keyAge = 24 * time.Hour
 
 // Enqueue implements store.Outbox.
 func (d *DB) Enqueue(ctx context.Context, o store.Order) (commands []store.Command, replayed bool, err error) {
-	return nil, false, errOutbox
+	if o.Audit.At.IsZero() {
+		o.Audit.At = d.now()
+	}
+	err = d.change(ctx, "write commands", func(t *tx) (err error) {
+		commands, replayed, err = t.enqueue(o)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return commands, replayed, nil
 }
 
-// Claim implements store.Outbox.
-func (d *DB) Claim(ctx context.Context, now time.Time, limit int) ([]store.Command, error) {
-	return nil, errOutbox
+// change runs f in a transaction of the outbox, unless the file is not where it was.
+func (d *DB) change(ctx context.Context, what string, f func(t *tx) error) error {
+	err := d.present()
+	if err == nil {
+		err = d.update(ctx, f)
+	}
+	return wrap(what, explain(err))
+}
+
+func (t *tx) enqueue(o store.Order) (commands []store.Command, replayed bool, err error) {
+	if o.Key != "" {
+		first, known, err := t.keyed(o)
+		if err != nil {
+			return nil, false, err
+		}
+		if known {
+			commands, err = t.order(first)
+			return commands, true, err
+		}
+	}
+	commands = slices.Clone(o.Commands)
+	var first int64
+	for i := range commands {
+		c := &commands[i]
+		complete(c, o.Audit)
+		c.Order = first
+		if err := t.addCommand(c); err != nil {
+			return nil, false, err
+		}
+		if i == 0 {
+			first = c.ID
+			c.Order = first
+			if err := t.exec(`UPDATE outbox SET first = command WHERE command = ?`, first); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	o.Audit.Commands, o.Audit.First = len(commands), first
+	if err := t.audit(o.Audit); err != nil {
+		return nil, false, err
+	}
+	if o.Key != "" {
+		err = t.exec(`INSERT INTO idempotency (key, print, first, at) VALUES (?, ?, ?, ?)`,
+			o.Key, o.Print, first, o.Audit.At.UnixMicro())
+	}
+	return commands, false, err
+}
+
+// complete sets what a new command leaves open, and its times as they are written.
+func complete(c *store.Command, a store.Audit) {
+	c.State = store.CommandPending
+	c.Schema = cmp.Or(c.Schema, store.CommandSchema)
+	c.Actor = cmp.Or(c.Actor, a.Actor)
+	if c.CreatedAt.IsZero() {
+		c.CreatedAt = a.At
+	}
+	if c.DueAt.IsZero() {
+		c.DueAt = c.CreatedAt
+	}
+	for _, at := range []*time.Time{&c.CreatedAt, &c.DueAt, &c.ExpiresAt} {
+		*at = at.Truncate(time.Microsecond)
+	}
+}
+
+// keyed returns the order that the key of o was used for, if it was.
+func (t *tx) keyed(o store.Order) (first int64, known bool, err error) {
+	if err := t.exec(`DELETE FROM idempotency WHERE at < ?`, o.Audit.At.Add(-keyAge).UnixMicro()); err != nil {
+		return 0, false, err
+	}
+	var print string
+	err = t.get(`SELECT print, first FROM idempotency WHERE key = ?`, []any{o.Key}, &print, &first)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, false, nil
+	case err == nil && print != o.Print:
+		err = store.ErrKeyReused
+	}
+	return first, err == nil, err
+}
+
+// order returns the commands of an order by ID.
+func (t *tx) order(first int64) ([]store.Command, error) {
+	return commandsOf(t.ctx, t, `WHERE first = ? ORDER BY command`, first)
+}
+
+// addCommand writes a new command and sets its ID.
+func (t *tx) addCommand(c *store.Command) error {
+	expected, answers, err := encodeNodes(c)
+	if err != nil {
+		return err
+	}
+	c.ID, err = t.insert(`INSERT INTO outbox (first, schema, kind, grp, target, summary, payload, task, actor, state,
+			attempts, deferrals, error, expected, answers, created, due, expires, claimed, sent, done)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.Order, c.Schema, c.Kind, c.Group, c.Target, c.Summary, notNil(c.Payload), c.TaskID, c.Actor, string(c.State),
+		c.Attempts, c.Deferrals, c.LastError, expected, answers, c.CreatedAt.UnixMicro(), c.DueAt.UnixMicro(),
+		micros(c.ExpiresAt), micros(c.ClaimedAt), micros(c.SentAt), micros(c.DoneAt))
+	if err != nil {
+		return err
+	}
+	if c.Kind == "control" {
+		if err := t.addNodes(c.ID, c.Target); err != nil {
+			return err
+		}
+	}
+	return t.addNodes(c.ID, c.Expected...)
+}
+
+// addNodes notes that a command is for nodes.
+func (t *tx) addNodes(id int64, nodes ...string) error {
+	for _, node := range nodes {
+		if err := t.exec(`INSERT INTO outbox_nodes (node, command) VALUES (?, ?) ON CONFLICT DO NOTHING`, node, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Settle implements store.Outbox.
 func (d *DB) Settle(ctx context.Context, now time.Time, outcomes []store.Outcome) error {
-	return errOutbox
+	return d.change(ctx, "settle commands", func(t *tx) error {
+		for _, o := range outcomes {
+			if err := t.settle(now, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (t *tx) settle(now time.Time, o store.Outcome) error {
+	var known string
+	err := t.get(`SELECT expected FROM outbox WHERE command = ? AND state = 'in_flight'`, []any{o.ID}, &known)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	expected := known
+	if o.Expected != nil {
+		if expected, err = encode(o.Expected); err != nil {
+			return err
+		}
+	}
+	var done any
+	if o.State.Final() {
+		done = now.UnixMicro()
+	}
+	due := o.DueAt
+	if due.IsZero() {
+		due = now
+	}
+	err = t.exec(`UPDATE outbox SET state = ?, due = ?, attempts = ?, deferrals = ?, error = ?, expected = ?, sent = ?,
+			claimed = NULL, done = ? WHERE command = ?`,
+		string(o.State), due.UnixMicro(), o.Attempts, o.Deferrals, o.Error, expected, micros(o.SentAt), done, o.ID)
+	if err == nil && o.State == store.CommandDead {
+		err = t.exec(`INSERT INTO dead_letters (command, reason, at) VALUES (?, ?, ?)
+			ON CONFLICT DO UPDATE SET reason = excluded.reason, at = excluded.at`, o.ID, o.Error, done)
+	}
+	if err != nil {
+		return err
+	}
+	return t.addNodes(o.ID, o.Expected...)
 }
 
 // Answer implements store.Outbox.
-func (d *DB) Answer(ctx context.Context, id int64, now time.Time, answers []store.Answer, state store.CommandState) error {
-	return errOutbox
+func (d *DB) Answer(
+	ctx context.Context, id int64, now time.Time, answers []store.Answer, state store.CommandState,
+) error {
+	return d.change(ctx, "record answers", func(t *tx) error {
+		found, err := commandsOf(t.ctx, t, `WHERE command = ? AND state = 'sent'`, id)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		c := found[0]
+		c.Answers = append(c.Answers, answers...)
+		_, text, err := encodeNodes(&c)
+		if err != nil {
+			return err
+		}
+		var done any
+		if state.Final() {
+			done = now.UnixMicro()
+		}
+		if err := t.exec(`UPDATE outbox SET answers = ?, state = ?, done = ? WHERE command = ?`, text, string(state), done, id); err != nil {
+			return err
+		}
+		for _, a := range answers {
+			if err := t.addNodes(id, a.Node); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// Reclaim implements store.Outbox.
-func (d *DB) Reclaim(ctx context.Context, before time.Time) (int, error) {
-	return 0, errOutbox
+// answer is store.Answer as it is written.
+type answer struct {
+	Node  string `json:"node"`
+	At    int64  `json:"at"` // µs since 1970 UTC
+	Text  string `json:"text"`
+	OK    bool   `json:"ok"`
+	Clock int64  `json:"clock,omitempty"`
 }
 
-// Command implements store.Outbox.
-func (d *DB) Command(ctx context.Context, id int64) (store.Command, error) {
-	return store.Command{}, errOutbox
+// encodeNodes returns who is to answer a command and who did as they are written.
+func encodeNodes(c *store.Command) (expected, answers string, err error) {
+	if expected, err = encode(c.Expected); err != nil {
+		return "", "", err
+	}
+	list := make([]answer, len(c.Answers))
+	for i, a := range c.Answers {
+		list[i] = answer{a.Node, a.At.UnixMicro(), a.Text, a.OK, a.Clock}
+	}
+	answers, err = encode(list)
+	return expected, answers, err
 }
 
-// Commands implements store.Outbox.
-func (d *DB) Commands(ctx context.Context, f store.CommandFilter) (list []store.Command, next int64, err error) {
-	return nil, 0, errOutbox
+// encode returns a list as JSON.
+func encode[T any](list []T) (string, error) {
+	if len(list) == 0 {
+		return "[]", nil
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return "", fmt.Errorf("encode list: %w", err)
+	}
+	return string(text), nil
 }
 
-// Requeue implements store.Outbox.
-func (d *DB) Requeue(ctx context.Context, ids []int64, now, expires time.Time, a store.Audit) (int, error) {
-	return 0, errOutbox
+// notNil is what the NULL of no bytes would be refused for.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
-// Discard implements store.Outbox.
-func (d *DB) Discard(ctx context.Context, ids []int64, now time.Time, a store.Audit) (int, error) {
-	return 0, errOutbox
-}
-
-// OutboxStats implements store.Outbox.
-func (d *DB) OutboxStats(ctx context.Context) (store.OutboxStats, error) {
-	return store.OutboxStats{}, errOutbox
-}
-
-// Audit implements store.Outbox.
-func (d *DB) Audit(ctx context.Context, before int64, limit int) (list []store.Audit, next int64, err error) {
-	return nil, 0, errOutbox
-}
-
-// VerifyAudit implements store.Outbox.
-func (d *DB) VerifyAudit(ctx context.Context) (int64, error) {
-	return 0, errOutbox
+// micros is a time as it is written, NULL if it is zero.
+func micros(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
 }

@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/store"
+)
+
+// Claim implements store.Outbox.
+func (d *DB) Claim(ctx context.Context, now time.Time, limit int) ([]store.Command, error) {
+	waiting, err := list[bool](ctx, d.read, `SELECT EXISTS (SELECT 1 FROM outbox WHERE state = 'pending')`)
+	if err != nil {
+		return nil, wrap("claim commands", explain(err))
+	}
+	if !waiting[0] {
+		return nil, nil // without keeping others from writing
+	}
+	var claimed []store.Command
+	err = d.change(ctx, "claim commands", func(t *tx) (err error) {
+		claimed, err = t.claim(now, limit)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+func (t *tx) claim(now time.Time, limit int) ([]store.Command, error) {
+	at := now.UnixMicro()
+	err := t.exec(`UPDATE outbox SET state = 'expired', done = ?1
+		WHERE state = 'pending' AND expires IS NOT NULL AND expires <= ?1 AND schema = ?2`, at, store.CommandSchema)
+	if err != nil {
+		return nil, err
+	}
+	// One look into the index for each group, however many commands it holds.
+	groups, err := list[string](t.ctx, t, `
+		WITH RECURSIVE groups (grp) AS (
+			SELECT min(grp) FROM outbox WHERE schema = ?1 AND state IN ('in_flight', 'pending')
+			UNION ALL
+			SELECT (SELECT min(grp) FROM outbox WHERE schema = ?1 AND state IN ('in_flight', 'pending') AND grp > groups.grp)
+			FROM groups WHERE grp IS NOT NULL
+		)
+		SELECT groups.grp FROM groups JOIN outbox ON command = (
+			SELECT command FROM outbox AS o WHERE schema = ?1 AND state IN ('in_flight', 'pending') AND o.grp = groups.grp
+			ORDER BY state, command LIMIT 1)
+		WHERE state = 'pending' AND due <= ?2 ORDER BY command LIMIT ?3`, store.CommandSchema, at, limit)
+	if err != nil {
+		return nil, err
+	}
+	var claimed []store.Command
+	for i, group := range groups {
+		share := (limit - len(claimed)) / (len(groups) - i)
+		some, err := t.claimGroup(group, now, share)
+		if err != nil {
+			return nil, err
+		}
+		claimed = append(claimed, some...)
+	}
+	return claimed, nil
+}
+
+// claimGroup claims the first commands of a group, up to one that is not due.
+func (t *tx) claimGroup(group string, now time.Time, limit int) ([]store.Command, error) {
+	found, err := commandsOf(t.ctx, t, `WHERE schema = ? AND grp = ? AND state = 'pending' ORDER BY command LIMIT ?`,
+		store.CommandSchema, group, limit)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		c := &found[i]
+		if c.DueAt.After(now) {
+			return found[:i], nil
+		}
+		c.State, c.ClaimedAt = store.CommandInFlight, time.UnixMicro(now.UnixMicro())
+		err := t.exec(`UPDATE outbox SET state = 'in_flight', claimed = ? WHERE command = ?`, now.UnixMicro(), c.ID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// Reclaim implements store.Outbox.
+func (d *DB) Reclaim(ctx context.Context, before time.Time) (int, error) {
+	var n int64
+	err := d.change(ctx, "reclaim commands", func(t *tx) error {
+		r, err := t.ExecContext(t.ctx, `UPDATE outbox SET state = 'pending', claimed = NULL
+			WHERE state = 'in_flight' AND claimed < ? AND schema = ?`, before.UnixMicro(), store.CommandSchema)
+		if err == nil {
+			n, err = r.RowsAffected()
+		}
+		return err
+	})
+	return int(n), err
+}
