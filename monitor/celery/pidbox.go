@@ -3,9 +3,21 @@ package celery
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"mime"
+	"strings"
 
 	"github.com/umbelhq/umbel/monitor/transport"
 )
+
+const (
+	jsonType   = "application/json"
+	pickleType = "application/x-python-serialize"
+	utf8Coding = "utf-8"
+)
+
+// maxReply is the longest reply that is read. Raw arguments of tasks can make one larger.
+const maxReply = 16 << 20
 
 // Request is a remote control command as it goes to the workers' mailboxes.
 type Request struct {
@@ -16,15 +28,44 @@ type Request struct {
 	ReplyTo     *transport.ReplyTo // nil if no reply is wanted
 }
 
+// request is the body of a Request. Workers take a destination that is no list for a part of their name, and those of all
+// versions expect every key but the last two.
+type request struct {
+	Method      string             `json:"method"`
+	Arguments   map[string]any     `json:"arguments"`
+	Destination []string           `json:"destination"`
+	Pattern     *string            `json:"pattern"`
+	Matcher     *string            `json:"matcher"`
+	Ticket      string             `json:"ticket,omitempty"`
+	ReplyTo     *transport.ReplyTo `json:"reply_to,omitempty"`
+}
+
 // Publishing is the request as a message. It fails if an argument is no JSON.
 func (r Request) Publishing() (transport.Publishing, error) {
-	return transport.Publishing{}, errors.New("not there yet")
+	body := request{Method: r.Method, Arguments: r.Arguments, Ticket: r.Ticket, ReplyTo: r.ReplyTo}
+	if body.Arguments == nil {
+		body.Arguments = map[string]any{}
+	}
+	if len(r.Destination) > 0 {
+		body.Destination = r.Destination
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return transport.Publishing{}, fmt.Errorf("encode command %s: %w", r.Method, err)
+	}
+	return transport.Publishing{
+		ContentType:     jsonType,
+		ContentEncoding: utf8Coding,
+		// Workers witness the clock, which 0 leaves as it is, and take no notice of expires.
+		Headers: map[string]any{"clock": int64(0), "expires": int64(0)},
+		Body:    b,
+	}, nil
 }
 
 // Reply is what one worker answered.
 type Reply struct {
 	Ticket string
-	Node   string
+	Node   string          // empty if an undecodable reply hides it
 	Value  json.RawMessage // tolerant JSON made strict: NaN and infinities are null
 	Clock  int64           // the worker's Lamport clock when it answered, 0 if it did not tell
 	// Undecodable says why Value is empty though the worker answered, such as that the reply is a pickle.
@@ -33,4 +74,103 @@ type Reply struct {
 
 // ParseReply reads a reply. The error says why it is no reply at all; the ticket is then still returned if there is
 // one.
-func ParseReply(m transport.Publishing) (Reply, error) { return Reply{}, errors.New("not there yet") }
+func ParseReply(m transport.Publishing) (Reply, error) {
+	r := Reply{Clock: replyClock(m.Headers["clock"])}
+	r.Ticket, _ = m.Headers["ticket"].(string)
+	if r.Ticket == "" {
+		return r, errors.New("reply has no ticket")
+	}
+	if r.Undecodable = undecodable(m); r.Undecodable != "" {
+		r.Node = pickledNode(m)
+		return r, nil
+	}
+	var nodes map[string]json.RawMessage
+	text, err := Strict(m.Body)
+	if err == nil {
+		err = json.Unmarshal(text, &nodes)
+	}
+	switch {
+	case err != nil:
+		return r, fmt.Errorf("decode reply: %w", err)
+	case len(nodes) != 1:
+		return r, fmt.Errorf("decode reply: it names %d workers, not one", len(nodes))
+	}
+	for r.Node, r.Value = range nodes {
+		if r.Node == "" || len(r.Node) > maxID {
+			return Reply{Ticket: r.Ticket}, errors.New("decode reply: it does not name its worker")
+		}
+	}
+	return r, nil
+}
+
+// replyClock reads the header clock, which brokers deliver in different types.
+func replyClock(v any) int64 {
+	switch n := v.(type) {
+	case int64:
+		return max(n, 0)
+	case float64:
+		if n > 0 && n < 1<<62 {
+			return int64(n)
+		}
+	}
+	return 0
+}
+
+// undecodable says why a reply cannot be read, or nothing if it can.
+func undecodable(m transport.Publishing) string {
+	kind := replyType(m)
+	if compression, _ := m.Headers["compression"].(string); compression != "" {
+		return fmt.Sprintf("reply is compressed (%s)", short(compression))
+	}
+	switch {
+	case kind == pickleType:
+		return "reply is a pickle (" + pickleType + "): set accept_content and task_serializer to json"
+	case kind != jsonType:
+		return fmt.Sprintf("reply is not JSON (%s): set task_serializer to json", short(kind))
+	case len(m.Body) > maxReply:
+		return fmt.Sprintf("reply of %d bytes is too long to read", len(m.Body))
+	}
+	return ""
+}
+
+// replyType is the MIME type without parameters. None is JSON's.
+func replyType(m transport.Publishing) string {
+	if m.ContentType == "" {
+		return jsonType
+	}
+	kind, _, err := mime.ParseMediaType(m.ContentType)
+	if err != nil {
+		return m.ContentType
+	}
+	return kind
+}
+
+// short bounds what a stranger has written.
+func short(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if r := []rune(s); len(r) > 64 {
+		return string(r[:64]) + "…"
+	}
+	return s
+}
+
+// pickledNode returns who sent a pickle, if it can be told.
+func pickledNode(m transport.Publishing) string {
+	if replyType(m) != pickleType {
+		return ""
+	}
+	text, err := Unpickle(m.Body)
+	if err != nil {
+		return ""
+	}
+	var nodes map[string]json.RawMessage
+	if json.Unmarshal(text, &nodes) != nil || len(nodes) != 1 {
+		return ""
+	}
+	for node := range nodes {
+		if len(node) <= maxID {
+			return node
+		}
+	}
+	return ""
+}
