@@ -14,8 +14,8 @@ func fieldNames() []string {
 // maxName is the longest word that may be meant to be a name.
 const maxName = 64
 
-// nearest returns the name that s is most likely meant to be, empty if none comes near.
-func nearest(s string, names []string) string {
+// Nearest returns the name that s is most likely meant to be, empty if none comes near.
+func Nearest(s string, names []string) string {
 	if len(s) > maxName {
 		return ""
 	}

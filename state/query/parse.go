@@ -252,7 +252,7 @@ func (p *parser) unknown(start int, name string) {
 		return
 	}
 	message := "there is no field " + name
-	near := nearest(lower, fieldNames())
+	near := Nearest(lower, fieldNames())
 	if f, ok := FieldNamed(near); ok {
 		near = f.String()
 		message += "; the nearest is " + near

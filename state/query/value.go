@@ -131,7 +131,7 @@ func setValue(f Field, w word) (Value, *Error) {
 		return Value{}, wrongf("is:%s is not there yet", text)
 	}
 	wrong := wrongf("is: takes %s", strings.Join(IsValues(), ", "))
-	if wrong.Nearest = nearest(text, IsValues()); wrong.Nearest != "" {
+	if wrong.Nearest = Nearest(text, IsValues()); wrong.Nearest != "" {
 		wrong.Message = fmt.Sprintf("there is no is:%s; the nearest is is:%s", text, wrong.Nearest)
 	}
 	return Value{}, wrong
