@@ -25,7 +25,9 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(), Version: "1.2.3", Prefix: "/ops/celery/"})
+	o := options(t, newBackend())
+	o.Version, o.Prefix = "1.2.3", "/ops/celery/"
+	h := api.New(o)
 	var got bytes.Buffer
 	if err := json.Indent(&got, get(t, h, "/openapi.json").Body.Bytes(), "", "  "); err != nil {
 		t.Fatal(err)
@@ -47,7 +49,7 @@ func TestOpenAPI(t *testing.T) {
 
 func TestEveryRouteIsDocumented(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend()})
+	h := api.New(options(t, newBackend()))
 	paths := decode(t, get(t, h, "/openapi.json").Body.String())["paths"].(map[string]any)
 	documented := map[string]bool{}
 	for path := range paths {

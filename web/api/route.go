@@ -85,6 +85,8 @@ func (a *api) register(h huma.API) {
 	a.registerResults(h, operation)
 	huma.Register(h, cacheable(operation("list-workers", "/workers", "Workers by name", bad)), a.workers)
 	huma.Register(h, cacheable(operation("get-worker", "/workers/{name}", "One worker", bad, missing)), a.worker)
+	a.registerQueues(h, operation)
+	a.registerOutbox(h, operation)
 	huma.Register(h, operation("get-overview", "/overview", "Counts, rates and health", bad), a.overview)
 	huma.Register(h, operation("get-openapi", "/openapi.json", "This description, as OpenAPI 3.1"), a.document)
 }

@@ -1,0 +1,270 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// Queues are the queues of the broker, as last seen. Null is unknown.
+type Queues struct {
+	At     Time       `json:"at" doc:"When they were looked at, null if they were not yet."`
+	Source *string    `json:"source" doc:"How their depths were read." example:"management API"`
+	Error  *string    `json:"error" doc:"Why the last look failed."`
+	Broker BrokerInfo `json:"broker"`
+	Items  []Queue    `json:"items" nullable:"false"`
+}
+
+// BrokerInfo is what the broker tells of itself. Null is unknown.
+type BrokerInfo struct {
+	Kind                     *string  `json:"kind" example:"RabbitMQ"`
+	Version                  *string  `json:"version"`
+	MemoryBytes              *int64   `json:"memory_bytes"`
+	MemoryLimitBytes         *int64   `json:"memory_limit_bytes" doc:"maxmemory of Redis, or the high watermark of RabbitMQ."`
+	Clients                  *int64   `json:"clients" doc:"Connections."`
+	VisibilityTimeoutSeconds *float64 `json:"visibility_timeout_seconds" doc:"After this long Redis gives a delivery to another worker."`
+	Warnings                 []string `json:"warnings" nullable:"false"`
+}
+
+// Queue is one queue. Null is unknown, which is not 0.
+type Queue struct {
+	Name            string      `json:"name"`
+	Hidden          bool        `json:"hidden" doc:"It is none of tasks: a mailbox, a reply queue, an event queue."`
+	Missing         bool        `json:"missing" doc:"RabbitMQ has none of this name."`
+	Error           *string     `json:"error" doc:"Why nothing is known of it."`
+	Type            *string     `json:"type" example:"classic"`
+	State           *string     `json:"state" example:"running"`
+	Durable         *bool       `json:"durable"`
+	MaxPriority     *int64      `json:"max_priority"`
+	Ready           *int64      `json:"ready" doc:"Messages that wait."`
+	Unacked         *int64      `json:"unacked" doc:"Messages that workers hold."`
+	Consumers       *int64      `json:"consumers" doc:"As the broker counts them."`
+	Workers         []string    `json:"workers" doc:"Workers that say that they consume from it, null if they were not asked."`
+	InPerSecond     *float64    `json:"in_per_second" doc:"Over the last minute."`
+	OutPerSecond    *float64    `json:"out_per_second" doc:"Over the last minute."`
+	AgeSeconds      *float64    `json:"age_seconds" doc:"How long the message that is next has waited, by estimate."`
+	DrainSeconds    *float64    `json:"drain_seconds" doc:"How long it takes to empty at the present rates, null if it does not."`
+	Published       *int64      `json:"published" doc:"Since the queue began, like the next three."`
+	Delivered       *int64      `json:"delivered"`
+	Acked           *int64      `json:"acked"`
+	Redelivered     *int64      `json:"redelivered"`
+	Priorities      []QueueStep `json:"priorities" nullable:"false" doc:"The lists of a Redis queue, next to be consumed first."`
+	OldestUnackedAt Time        `json:"oldest_unacked_at" doc:"When the delivery was made that a worker holds longest."`
+	RestoreAt       Time        `json:"restore_at" doc:"When the visibility timeout gives that delivery to another worker."`
+}
+
+// QueueStep is the list of one priority of a Redis queue.
+type QueueStep struct {
+	Priority int   `json:"priority" doc:"0 is the most urgent on Redis."`
+	Ready    int64 `json:"ready"`
+}
+
+// QueueDetail is one queue with its past and what waits in it.
+type QueueDetail struct {
+	Queue
+	Depths       []QueueDepth `json:"depths" nullable:"false" doc:"Of the last hour, oldest first."`
+	Waiting      []Waiting    `json:"waiting" doc:"The messages that are next, null unless peek is given and the broker lets them be looked at."`
+	WaitingError *string      `json:"waiting_error" doc:"Why they cannot be looked at."`
+}
+
+// QueueDepth is how long a queue was at a moment.
+type QueueDepth struct {
+	At    Time  `json:"at"`
+	Ready int64 `json:"ready"`
+}
+
+// Waiting is a message that waits in a queue. Null is unknown.
+type Waiting struct {
+	TaskID   *string `json:"task_id"`
+	Name     *string `json:"name"`
+	Args     *string `json:"args" doc:"As Python shows it, cut short."`
+	Kwargs   *string `json:"kwargs" doc:"As Python shows it, cut short."`
+	ETA      Time    `json:"eta"`
+	Priority int     `json:"priority"`
+	Bytes    int     `json:"bytes" doc:"Length of its body."`
+	Error    *string `json:"error" doc:"Why it cannot be read."`
+}
+
+const (
+	maxPeek   = 100
+	paramPeek = "peek"
+)
+
+// PurgeBody asks for a queue to be emptied.
+type PurgeBody struct {
+	Queue   string `json:"queue"`
+	Confirm string `json:"confirm,omitempty" doc:"The queue's name once more; not needed for a dry run."`
+}
+
+// queueRequest names a queue.
+type queueRequest struct {
+	request
+	Name string `path:"name" doc:"Name of a queue." example:"celery"`
+}
+
+func fromBrokerInfo(i transport.Info) BrokerInfo {
+	d := BrokerInfo{
+		Kind: text(i.Kind), Version: text(i.Version), MemoryBytes: i.Memory, MemoryLimitBytes: i.MemoryLimit,
+		Clients: i.Clients, Warnings: append([]string{}, i.Warnings...),
+	}
+	if i.VisibilityTimeout != nil {
+		d.VisibilityTimeoutSeconds = new(i.VisibilityTimeout.Seconds())
+	}
+	return d
+}
+
+func fromQueue(q queues.Queue) Queue {
+	d := Queue{
+		Name: q.Name, Hidden: q.Hidden, Missing: q.Missing, Error: text(q.Error), Type: text(q.Type), State: text(q.State),
+		Durable: q.Durable, MaxPriority: q.MaxPriority, Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers,
+		InPerSecond: number(q.In), OutPerSecond: number(q.Out),
+		Published: q.Published, Delivered: q.Delivered, Acked: q.Acked, Redelivered: q.Redelivered,
+		Priorities: each(q.Steps, func(s transport.Step) QueueStep { return QueueStep{Priority: s.Priority, Ready: s.Ready} }),
+	}
+	if q.Asked {
+		d.Workers = append([]string{}, q.Workers...)
+	}
+	if q.Age != nil {
+		d.AgeSeconds = new(q.Age.Seconds())
+	}
+	if q.Drain != nil {
+		d.DrainSeconds = new(q.Drain.Seconds())
+	}
+	if q.OldestUnacked != nil {
+		d.OldestUnackedAt = timeOf(*q.OldestUnacked)
+	}
+	if q.Restore != nil {
+		d.RestoreAt = timeOf(*q.Restore)
+	}
+	return d
+}
+
+func fromWaiting(p transport.Publishing) Waiting {
+	d := Waiting{Priority: int(p.Priority), Bytes: len(p.Body)}
+	m, err := celery.ParseMessage(p)
+	if err != nil {
+		d.Error = new(err.Error())
+	} else {
+		d.Args, d.Kwargs = new(celery.Repr(m.Args)), new(celery.Repr(m.Kwargs))
+	}
+	d.TaskID, d.Name, d.ETA = text(m.ID), text(m.Name), timeOf(m.ETA)
+	return d
+}
+
+// registerQueues adds the operations on queues.
+func (a *api) registerQueues(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
+	if a.operations == nil {
+		return
+	}
+	const bad, missing = http.StatusBadRequest, http.StatusNotFound
+	list := operation("list-queues", "/queues", "Queues by name, as last seen", bad)
+	list.Parameters = []*huma.Param{{
+		Name: "hidden", In: "query", Description: "With those that are none of tasks.", Schema: &huma.Schema{Type: huma.TypeBoolean},
+	}}
+	huma.Register(h, list, a.queues)
+	one := operation("get-queue", "/queues/{name}", "One queue, its past, and what waits in it", bad, missing)
+	one.Parameters = []*huma.Param{{
+		Name: paramPeek, In: "query", Description: "Return up to this many of the messages that are next, at most 100.",
+		Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(float64(maxPeek))},
+	}}
+	huma.Register(h, one, a.queue)
+	registerOrder(a, h, operation("purge-queue", "/purge", "Remove the messages that wait in a queue", orderProblems()...),
+		func(ctx context.Context, o order[PurgeBody]) (Preview, error) {
+			p, err := a.desk().PreviewPurge(ctx, o.Body.Queue)
+			return fromPreview(p), err
+		},
+		func(ctx context.Context, o order[PurgeBody]) (action.Receipt, error) {
+			return a.desk().Purge(ctx, o.By, o.Body.Queue, o.Body.Confirm)
+		})
+}
+
+// queues answers with all queues.
+func (a *api) queues(_ context.Context, r *request) (*answer[Queues], error) {
+	v, err := r.values()
+	if err != nil {
+		return nil, err
+	}
+	hidden := false
+	for name, values := range v {
+		if name != "hidden" {
+			return nil, badParameter(&query.Error{Param: name, Message: "is not a parameter of this list; these are: hidden"})
+		}
+		if hidden, err = strconv.ParseBool(values[0]); err != nil || len(values) > 1 {
+			return nil, badParameter(&query.Error{Param: name, Message: "must be true or false, once"})
+		}
+	}
+	s := a.operations.Queues.Snapshot()
+	body := Queues{At: timeOf(s.At), Source: text(s.Source), Error: text(s.Error), Broker: fromBrokerInfo(s.Broker), Items: []Queue{}}
+	for _, q := range s.Queues {
+		if hidden || !q.Hidden {
+			body.Items = append(body.Items, fromQueue(q))
+		}
+	}
+	return &answer[Queues]{body}, nil
+}
+
+// queue answers with one queue.
+func (a *api) queue(ctx context.Context, r *queueRequest) (*answer[QueueDetail], error) {
+	peek, err := r.peek()
+	if err != nil {
+		return nil, err
+	}
+	s := a.operations.Queues.Snapshot()
+	i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == r.Name })
+	if i < 0 {
+		names := each(s.Queues, func(q queues.Queue) string { return q.Name })
+		p := problem(http.StatusNotFound, "No queue named "+strconv.Quote(shorten(r.Name))+" is known.")
+		p.Nearest = nearest(r.Name, names)
+		return nil, p
+	}
+	d := QueueDetail{Queue: fromQueue(s.Queues[i]), Depths: each(s.Queues[i].Depths, func(p queues.Point) QueueDepth {
+		return QueueDepth{At: timeOf(p.At), Ready: p.Ready}
+	})}
+	if peek == 0 {
+		return &answer[QueueDetail]{d}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	messages, err := a.operations.Client.Peek(ctx, r.Name, peek)
+	switch {
+	case errors.Is(err, transport.ErrUnsupported):
+		d.WaitingError = new("Looking into a queue of this broker would change the order of its messages.")
+	case errors.Is(err, control.ErrUnavailable):
+		d.WaitingError = new("The broker cannot be reached now.")
+	case err != nil:
+		a.logger.WarnContext(ctx, "look into queue", "queue", r.Name, "error", err)
+		d.WaitingError = new("The queue cannot be looked into now; Umbel's log says why.")
+	default:
+		d.Waiting = each(messages, fromWaiting)
+	}
+	return &answer[QueueDetail]{d}, nil
+}
+
+// peek returns how many messages are asked for.
+func (r *queueRequest) peek() (int, error) {
+	v, err := r.values()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for name, values := range v {
+		if name != paramPeek {
+			return 0, badParameter(&query.Error{Param: name, Message: "is not a parameter of this resource"})
+		}
+		if n, err = strconv.Atoi(values[0]); err != nil || len(values) > 1 || n < 0 || n > maxPeek {
+			return 0, badParameter(&query.Error{Param: name, Message: "must be a whole number from 0 to 100"})
+		}
+	}
+	return n, nil
+}
