@@ -140,6 +140,9 @@ type Outbox interface {
 	// them as they are. If an order with the same key was enqueued before, nothing is written and that one's
 	// commands are returned with replayed; the error is ErrKeyReused if its fingerprint was another.
 	Enqueue(ctx context.Context, o Order) (commands []Command, replayed bool, err error)
+	// Replay returns the commands of the order that was enqueued with a key, false if none was. The error is
+	// ErrKeyReused if its fingerprint was another.
+	Replay(ctx context.Context, key, print string, now time.Time) (commands []Command, ok bool, err error)
 	// Claim marks due commands as in flight and returns them by ID, at most limit, of this schema alone. It passes
 	// over groups that have an earlier command in flight or put back until later. Commands that have expired become so.
 	Claim(ctx context.Context, now time.Time, limit int) ([]Command, error)
