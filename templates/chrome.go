@@ -9,6 +9,8 @@ const (
 	SectionTasks    Section = "tasks"
 	SectionFailures Section = "failures"
 	SectionWorkers  Section = "workers"
+	SectionQueues   Section = "queues"
+	SectionOutbox   Section = "outbox"
 	SectionSettings Section = "settings"
 )
 
@@ -23,6 +25,16 @@ type Chrome struct {
 	Version string
 	Broker  Broker
 	Trouble Trouble
+	Outbox  Outgoing
+}
+
+// Outgoing is what keeps commands from being sent, zero if nothing does.
+type Outgoing struct {
+	Open    bool   // the broker is away: nothing is sent until Until
+	Until   int64  // µs since 1970, 0 if unknown
+	Error   string // why it is away
+	Pending int    // commands that wait
+	Dead    int    // commands that were given up
 }
 
 // Trouble is what keeps history from being written, zero if nothing does. Times are µs since 1970, 0 if
@@ -50,11 +62,15 @@ type Broker struct {
 
 // Regions are the parts of the chrome that change by themselves.
 func (c Chrome) Regions() []Region {
-	return []Region{
+	list := []Region{
 		{ID: "banner", Body: banner(c.Site, c.Broker)},
 		{ID: "trouble", Body: trouble(c.Site, c.Trouble)},
 		{ID: "broker", Body: brokerMark(c.Site, c.Broker)},
 	}
+	if c.Operates {
+		list = append(list, Region{ID: "outgoing", Body: outgoing(c.Site, c.Outbox)}, Region{ID: "dead", Body: deadMark(c.Outbox)})
+	}
+	return list
 }
 
 // entry is a link of the main navigation.
@@ -66,13 +82,18 @@ type entry struct {
 }
 
 func (c Chrome) entries() []entry {
-	return []entry{
+	list := []entry{
 		{SectionOverview, "layout-dashboard", "Overview", string(c.overview())},
 		{SectionTasks, "list-checks", "Tasks", string(c.tasks())},
 		{SectionFailures, "bug", "Failures", string(c.failures())},
 		{SectionWorkers, "server", "Workers", string(c.workers())},
-		{SectionSettings, "settings", "Settings", string(c.settings())},
 	}
+	if c.Operates {
+		list = append(list,
+			entry{SectionQueues, "layers", "Queues", string(c.queues())},
+			entry{SectionOutbox, "send", "Outbox", string(c.outbox())})
+	}
+	return append(list, entry{SectionSettings, "settings", "Settings", string(c.settings())})
 }
 
 // choice is one of the themes.

@@ -16,6 +16,7 @@ type Site struct {
 	Asset    func(name string) string // URL of a static file, "umbel.css"
 	ReadOnly bool                     // nothing can be changed: no view saved, no failure resolved
 	Acts     bool                     // people may act on the cluster
+	Operates bool                     // queues, and what is sent, can be seen
 }
 
 // Region is an element that a live page replaces as a whole. ID is its id attribute.
@@ -41,6 +42,10 @@ type View interface {
 func (s Site) overview() templ.SafeURL { return templ.SafeURL(s.Prefix + "/") }
 
 func (s Site) workers() templ.SafeURL { return templ.SafeURL(s.Prefix + "/workers") }
+
+func (s Site) queues() templ.SafeURL { return templ.SafeURL(s.Prefix + "/queues") }
+
+func (s Site) outbox() templ.SafeURL { return templ.SafeURL(s.Prefix + "/outbox") }
 
 func (s Site) tasks() templ.SafeURL { return templ.SafeURL(s.Prefix + "/tasks") }
 

@@ -359,7 +359,7 @@ async function swap(url, settleAll) {
   if (!next) throw new Error(`no page at ${url}`);
   live.heard = Date.now();
   document.title = page.title;
-  for (const part of ["#banner", "#trouble", "#broker", ".top .search", ".top .theme"]) {
+  for (const part of ["#banner", "#trouble", "#outgoing", "#broker", "#dead", ".top .search", ".top .theme"]) {
     const [old, now] = [$(part), $(part, page)];
     if (old && now) morph(old, now);
   }
@@ -510,6 +510,8 @@ const keys = {
   "g o": ["overview", () => location.assign(prefix + "/")],
   "g t": ["tasks", () => location.assign(prefix + "/tasks")],
   "g w": ["workers", () => location.assign(prefix + "/workers")],
+  "g q": ["queues", () => location.assign(prefix + "/queues")],
+  "g x": ["outbox", () => location.assign(prefix + "/outbox")],
   "g e": ["failures", () => location.assign(prefix + "/failures")],
   "?": ["this help", () => help().showModal()],
 };
