@@ -4,64 +4,112 @@ package redis
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"time"
+	"fmt"
+	"strings"
 
 	"github.com/umbelhq/umbel/monitor/transport"
 )
 
-// Options of a Broker. URL is required, everything else has Celery's default.
-type Options struct {
-	// URL is what the workers' broker_url is: redis://, rediss://, redis+socket://, or sentinel:// lists
-	// separated by semicolons.
-	URL string
-	// MasterName is the transport option master_name, required with sentinel://.
-	MasterName string
-	// SentinelUsername and SentinelPassword are those of the sentinels themselves.
-	SentinelUsername, SentinelPassword string
-	// KeyPrefix is global_keyprefix.
-	KeyPrefix string
-	// FanoutPrefix is fanout_prefix: empty means Kombu's "/{db}."; None means False.
-	FanoutPrefix string
-	// NoFanoutPatterns is fanout_patterns: false.
-	NoFanoutPatterns bool
-	// Separator is sep, "\x06\x16" if empty.
-	Separator string
-	// PrioritySteps is priority_steps, 0 3 6 9 if empty.
-	PrioritySteps []int
-	// UnackedKey is unacked_key, "unacked" if empty; the index is UnackedKey_index.
-	UnackedKey string
-	// VisibilityTimeout is visibility_timeout, 1 h if zero.
-	VisibilityTimeout time.Duration
-	// Exchange and ControlExchange are event_exchange and control_exchange, celeryev and celery if empty.
-	Exchange, ControlExchange string
-	// TLS is how rediss:// is verified, beside what the URL's query says; nil means by the system's roots.
-	TLS *tls.Config
-	// DialTimeout bounds each attempt to connect, 10 s if zero.
-	DialTimeout time.Duration
-	// Version of the program, shown by CLIENT LIST as part of the connection's name.
-	Version string
+// Broker is Redis at an address. It holds no connection itself and is safe for concurrent use.
+type Broker struct {
+	options   Options
+	endpoints []endpoint
 }
-
-// None is the FanoutPrefix of applications that set fanout_prefix to False.
-const None = "\x00"
-
-// Broker is Redis at an address. It is safe for concurrent use.
-type Broker struct{ options Options }
 
 // New checks o and connects nowhere. Its errors are one sentence and never contain a password.
-func New(o Options) (*Broker, error) { return &Broker{o}, nil }
-
-// String is the broker's URL with its passwords masked.
-func (b *Broker) String() string { return "redis://" }
-
-// Connect implements transport.Broker.
-func (b *Broker) Connect(context.Context) (transport.Session, error) {
-	return nil, errors.New("not there yet")
+func New(o Options) (*Broker, error) {
+	endpoints, err := parseURLs(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	for i := range endpoints {
+		e := &endpoints[i]
+		if o.TLS != (transport.TLS{}) {
+			if e.network == "unix" || !e.secure && len(e.sentinels) == 0 {
+				return nil, fmt.Errorf("TLS options need a rediss:// or sentinel:// URL, and %s is not one", e)
+			}
+			e.secure = true
+		}
+		e.tls = e.tls.Override(o.TLS)
+		if _, err := e.tls.Config(""); err != nil {
+			return nil, err
+		}
+		if len(e.sentinels) > 0 && o.MasterName == "" {
+			return nil, errors.New("sentinel:// needs the name of the master: it is master_name of Celery's " +
+				"broker_transport_options")
+		}
+	}
+	if o, err = o.withDefaults(); err != nil {
+		return nil, err
+	}
+	return &Broker{options: o, endpoints: endpoints}, nil
 }
 
-// Open implements transport.Broker.
-func (b *Broker) Open(context.Context) (transport.Line, error) {
-	return nil, errors.New("not there yet")
+// String returns the broker's URLs with their passwords masked, separated by semicolons.
+func (b *Broker) String() string {
+	urls := make([]string, len(b.endpoints))
+	for i, e := range b.endpoints {
+		urls[i] = e.String()
+	}
+	return strings.Join(urls, ";")
+}
+
+// Connect tries the broker's addresses in turn, each for at most Options.DialTimeout, and subscribes to events at
+// the first that lets it.
+func (b *Broker) Connect(ctx context.Context) (transport.Session, error) {
+	return first(ctx, b, b.subscribe)
+}
+
+// Open tries the broker's addresses like Connect.
+func (b *Broker) Open(ctx context.Context) (transport.Line, error) {
+	return first(ctx, b, b.open)
+}
+
+// first returns what use makes of the first address that it can be made of.
+func first[T any](ctx context.Context, b *Broker, use func(context.Context, *link) (T, error)) (T, error) {
+	var failed failures
+	var none T
+	for _, e := range b.endpoints {
+		v, err := reach(ctx, b, e, use)
+		if err == nil {
+			return v, nil
+		}
+		failed = append(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(failed) == 1 {
+		return none, failed[0]
+	}
+	return none, failed
+}
+
+// reach connects to e for use; both are cut short when ctx or the dial timeout ends.
+func reach[T any](ctx context.Context, b *Broker, e endpoint, use func(context.Context, *link) (T, error)) (T, error) {
+	var none T
+	limited, cancel := context.WithTimeout(ctx, b.options.DialTimeout)
+	defer cancel()
+	if len(e.sentinels) > 0 {
+		address, err := b.master(limited, e)
+		if err != nil {
+			return none, connectError(limited, e, err)
+		}
+		e.address = address
+	}
+	l := newLink(b, e)
+	// The client minds deadlines, but not the end of a context: what waits on a socket ends when the socket does.
+	release := context.AfterFunc(limited, l.abort)
+	defer release()
+	v, err := use(limited, l)
+	if err == nil && !release() {
+		err = limited.Err()
+	}
+	if err != nil {
+		l.close()
+		return none, connectError(limited, e, err)
+	}
+	l.settle()
+	return v, nil
 }

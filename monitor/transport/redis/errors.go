@@ -1,0 +1,173 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+// explained tells an error in one sentence with a hint, and wraps what it is about.
+type explained struct {
+	sentence string
+	cause    error
+}
+
+func (e *explained) Error() string { return e.sentence }
+
+// Unwrap returns the cause.
+func (e *explained) Unwrap() error { return e.cause }
+
+// failures are the errors of several addresses, told in one line.
+type failures []error
+
+func (f failures) Error() string {
+	texts := make([]string, len(f))
+	for i, err := range f {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap lets errors.Is look at each of them.
+func (f failures) Unwrap() []error { return f }
+
+// code is the first word of an error that Redis answered with, empty for other errors.
+func code(err error) string {
+	refusal, ok := errors.AsType[redis.Error](err)
+	if !ok || errors.Is(err, redis.Nil) {
+		return ""
+	}
+	word, _, _ := strings.Cut(refusal.Error(), " ")
+	return word
+}
+
+// isRefusal reports whether Redis answered, and answered no.
+func isRefusal(err error) bool { return code(err) != "" }
+
+// connectError explains why e cannot be used. If ctx has ended, whatever failed did so because of that.
+func connectError(ctx context.Context, e endpoint, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		err = ended
+	}
+	prefix := fmt.Sprintf("connect to %s: ", e)
+	if why := explain(e, err); why != "" {
+		return &explained{sentence: prefix + why, cause: err}
+	}
+	return fmt.Errorf("%s%w", prefix, err)
+}
+
+// explain says what err means and what to do about it, or nothing if it does not know.
+func explain(e endpoint, err error) string {
+	if _, ok := errors.AsType[failures](err); ok { // of sentinels
+		return ""
+	}
+	if known, ok := errors.AsType[*explained](err); ok {
+		return known.sentence
+	}
+	if why := explainRefusal(e, err); why != "" {
+		return why
+	}
+	if why := explainTLS(e, err); why != "" {
+		return why
+	}
+	lookup, ok := errors.AsType[*net.DNSError](err)
+	switch {
+	case ok:
+		return fmt.Sprintf("host %q cannot be looked up (%s); check the name", lookup.Name, lookup.Err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "no answer in time; check the host and the port, and that no firewall is in between"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused; check the host and the port, and that Redis is running"
+	case errors.Is(err, syscall.ENOENT):
+		return "there is no such socket; check its path, and that Redis is running"
+	case errors.Is(err, syscall.EACCES):
+		return "the socket may not be opened; check its permissions"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		why := "the handshake broke off; check that the port is the one for Redis"
+		if e.secure {
+			return why + ", and whether it wants a client certificate"
+		}
+		return why + ", and use rediss:// if it is the one for TLS"
+	case strings.Contains(err.Error(), "invalid reply"), strings.Contains(err.Error(), "can't parse"):
+		return "what answers does not speak the protocol of Redis; check the host and the port"
+	}
+	return ""
+}
+
+// explainRefusal explains what Redis answered.
+func explainRefusal(e endpoint, err error) string {
+	word := code(err)
+	user := "user " + fmt.Sprintf("%q", cmp.Or(e.user, "default"))
+	switch {
+	case word == "":
+		return ""
+	case word == "WRONGPASS", strings.Contains(err.Error(), "invalid password"):
+		return user + " or its password was refused; check both"
+	case strings.Contains(err.Error(), "without any password configured"):
+		return "the broker has no password for " + user + "; leave it out of the URL"
+	case word == "NOAUTH":
+		return "the broker wants a password; write it into the URL as redis://user:password@host or redis://:password@host"
+	case word == "NOPERM":
+		return user + " may not do that (" + refusal(err) + "); give it the permission"
+	case word == "DENIED":
+		return "the broker is in protected mode; give it a password, or have it listen where Umbel runs"
+	case strings.Contains(err.Error(), "DB index is out of range"):
+		return fmt.Sprintf("the broker has no database %d; check the number at the end of the URL", e.db)
+	}
+	return refusal(err)
+}
+
+// refusal is what Redis answered, in one line and bounded.
+func refusal(err error) string {
+	if r, ok := errors.AsType[redis.Error](err); ok {
+		err = r
+	}
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	return text[:min(len(text), 300)]
+}
+
+// explainTLS explains a failed TLS handshake.
+func explainTLS(e endpoint, err error) string {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return "this port does not speak TLS; use the broker's TLS port, or redis://"
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "the broker's certificate is signed by an unknown authority; name the file of its authority"
+	}
+	if wrong, ok := errors.AsType[x509.HostnameError](err); ok {
+		return fmt.Sprintf("the broker's certificate is not for %q; use the name it is for, or set the TLS server name",
+			cmp.Or(e.tls.ServerName, wrong.Host))
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Sprintf("the broker's certificate is not accepted (%v); renew it", errors.Unwrap(err))
+	}
+	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" { // crypto/tls's word for it
+		return fmt.Sprintf("the broker ended the TLS handshake (%v); it may want a client certificate", alert.Err)
+	}
+	return ""
+}
+
+// lost is the error of a connection that ended because of err.
+func lost(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = &explained{sentence: "the broker has not answered for a while", cause: err}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		err = &explained{sentence: "the broker closed it", cause: err}
+	case isRefusal(err):
+		err = &explained{sentence: refusal(err), cause: err}
+	}
+	return fmt.Errorf("%w: connection lost: %w", transport.ErrClosed, err)
+}

@@ -1,0 +1,91 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Reader reads single keys of a Redis that may be another than the broker's: one that results are stored in. It connects
+// when it is first asked and again when the connection was lost. It is safe for concurrent use.
+type Reader struct {
+	broker *Broker
+
+	mu   sync.Mutex // guards what follows
+	link *link      // nil while there is none
+}
+
+// NewReader checks o and connects nowhere. Of o only URL, TLS, the sentinels' and DialTimeout matter.
+func NewReader(o Options) (*Reader, error) {
+	b, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{broker: b}, nil
+}
+
+// String returns the URLs with their passwords masked.
+func (r *Reader) String() string { return r.broker.String() }
+
+// Get returns the value of a key, nil if there is none, but nothing longer than limit bytes: the value is then nil and
+// size says how long it is.
+func (r *Reader) Get(ctx context.Context, key string, limit int64) (value []byte, size int64, err error) {
+	l, err := r.connected(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	size, err = l.client.StrLen(ctx, key).Result()
+	if err == nil && size <= limit {
+		value, err = l.client.Get(ctx, key).Bytes()
+	}
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil, 0, nil
+	case err != nil:
+		if !isRefusal(err) && ctx.Err() == nil {
+			r.drop(l)
+		}
+		return nil, 0, connectError(ctx, l.endpoint, err)
+	}
+	return value, size, nil
+}
+
+// connected returns the link, a new one if there is none.
+func (r *Reader) connected(ctx context.Context) (*link, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.link != nil {
+		return r.link, nil
+	}
+	l, err := first(ctx, r.broker, func(ctx context.Context, l *link) (*link, error) {
+		return l, l.client.Ping(ctx).Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.link = l
+	return l, nil
+}
+
+// drop forgets a link that failed, since another server may be the master now.
+func (r *Reader) drop(l *link) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.link == l {
+		r.link = nil
+	}
+	l.close()
+}
+
+// Close ends the connection.
+func (r *Reader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.link != nil {
+		r.link.close()
+		r.link = nil
+	}
+	return nil
+}
