@@ -39,11 +39,7 @@ func Compare(t *state.Task, r Result) []string {
 
 // disagree reports whether two states cannot both be the last one. While a task runs, it may store any text.
 func disagree(events, stored state.State) bool {
-	return events != stored && (final(events) || final(stored))
-}
-
-func final(s state.State) bool {
-	return s == state.Success || s == state.Failure || s == state.Revoked || s == state.Rejected
+	return events != stored && (events.Final() || stored.Final())
 }
 
 // offset writes the offset of a time zone: +2, +5:30, −3.
