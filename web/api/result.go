@@ -35,7 +35,9 @@ type Result struct {
 }
 
 // TransformSchema lets what may be unknown be null.
-func (Result) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Result](s) }
+func (Result) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable[Result](s)
+}
 
 func (a *api) registerResults(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
 	op := operation("get-result", "/results/{id}", "What the result backend holds of a task",
