@@ -1,6 +1,7 @@
 // Package memory is a broker inside the process, for the demo, tests and benchmarks: producers
-// publish, one session at a time receives, and what it never acknowledged goes to the next one. It
-// stores nothing and loses nothing: a full broker makes its producers wait.
+// publish events, one session at a time receives, and what it never acknowledged goes to the next one. A full broker
+// makes its producers wait, so no event is lost. Simulated workers listen for requests, answer them, and consume from queues of
+// tasks. It stores nothing and speaks no wire format.
 package memory
 
 import (
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/transport"
 )
@@ -20,11 +22,13 @@ type Options struct {
 	// Limit is how many messages may wait to be received, 4,096 if zero or less. Messages received
 	// but not acknowledged do not count.
 	Limit int
+	Now   func() time.Time // nil means time.Now
 }
 
 // Broker holds messages between producers and a session. It is safe for concurrent use.
 type Broker struct {
 	limit int
+	now   func() time.Time
 
 	mu       sync.Mutex
 	messages []transport.Message // oldest first: received and not acknowledged, then unread
@@ -33,14 +37,30 @@ type Broker struct {
 	room     chan struct{}       // closed when there is room again, then replaced
 	session  *session            // nil when nobody is connected
 	refusal  error
+
+	linesMu     sync.Mutex       // guards what is of requests, and the ends of lines; not taken with another
+	lines       map[string]*line // that are open, by the keys of their replies
+	mailboxes   map[int]func(transport.Publishing)
+	lastMailbox int
+
+	queuesMu sync.Mutex // guards the queues and their consumers; not taken with another
+	queues   map[string]*queue
 }
 
 // New returns a Broker without messages.
 func New(o Options) *Broker {
-	return &Broker{
-		limit: cmp.Or(max(o.Limit, 0), defaultLimit),
-		room:  make(chan struct{}),
+	b := &Broker{
+		limit:     cmp.Or(max(o.Limit, 0), defaultLimit),
+		now:       o.Now,
+		room:      make(chan struct{}),
+		lines:     make(map[string]*line),
+		mailboxes: make(map[int]func(transport.Publishing)),
+		queues:    make(map[string]*queue),
 	}
+	if b.now == nil {
+		b.now = time.Now
+	}
+	return b
 }
 
 // Publish adds m to the messages that wait to be received, and waits for room if they are at the
@@ -102,24 +122,21 @@ func (b *Broker) Connect(ctx context.Context) (transport.Session, error) {
 // String names the broker.
 func (b *Broker) String() string { return "memory://" }
 
-// Fail ends the current session, if there is one, as a lost connection would: with ErrClosed and
-// cause, which must not be nil. What it had not acknowledged waits for the next session.
+// Fail ends the current session, if there is one, and all lines, as lost connections would: with ErrClosed and
+// cause, which must not be nil. What the session had not acknowledged waits for the next one.
 func (b *Broker) Fail(cause error) {
+	err := fmt.Errorf("%w: %w", transport.ErrClosed, cause)
+	b.failLines(err)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.session != nil {
-		b.session.end(fmt.Errorf("%w: %w", transport.ErrClosed, cause))
+		b.session.end(err)
 	}
 }
 
-// Refuse makes every later Connect fail with err, until it is called with nil.
+// Refuse makes every later Connect and Open fail with err, until it is called with nil.
 func (b *Broker) Refuse(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refusal = err
-}
-
-// Open implements transport.Broker.
-func (b *Broker) Open(context.Context) (transport.Line, error) {
-	return nil, errors.New("not there yet")
 }

@@ -318,8 +318,8 @@ func shown(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// settle calls look until it returns want or patience is over, and returns what it returned last: a broker may need a moment
-// to count what it was just told of.
+// settle calls look until it returns want or patience is over, and returns what it returned last: a broker may need a
+// moment to count what it was just told of.
 func settle[T cmp.Ordered](c lineTrial, want T, look func() T) T {
 	c.Helper()
 	again := time.NewTicker(20 * time.Millisecond)

@@ -138,7 +138,11 @@ func (c lineTrial) replyContext() {
 // expectSame compares a message with what arrived of it.
 func (c lineTrial) expectSame(what string, want, got transport.Publishing) {
 	c.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(bytes.Equal)); diff != "" {
+	if !bytes.Equal(got.Body, want.Body) {
+		c.Errorf("%s has a body of %d bytes, want the %d that were sent", what, len(got.Body), len(want.Body))
+	}
+	want.Body, got.Body = nil, nil
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		c.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
