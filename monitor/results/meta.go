@@ -1,0 +1,207 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/celery"
+)
+
+// MaxRecord is the longest record that is read, in bytes.
+const MaxRecord = 8 << 20
+
+// record is what key-value backends store of a task, as JSON.
+type record struct {
+	Status    string          `json:"status"`
+	Result    json.RawMessage `json:"result"`
+	Traceback *string         `json:"traceback"`
+	Children  json.RawMessage `json:"children"`
+	DateDone  *string         `json:"date_done"`
+	TaskID    string          `json:"task_id"`
+	ParentID  *string         `json:"parent_id"`
+	GroupID   *string         `json:"group_id"`
+	Name      *string         `json:"name"`
+	Args      json.RawMessage `json:"args"`
+	Kwargs    json.RawMessage `json:"kwargs"`
+	Worker    *string         `json:"worker"`
+	Queue     *string         `json:"queue"`
+	Retries   *int64          `json:"retries"`
+}
+
+// Parse reads the record of a task as key-value backends store it: JSON as Python writes it, or a pickle of plain data.
+// What only Python can read is Opaque.
+func Parse(taskID string, b []byte) (Result, error) {
+	if len(b) > MaxRecord {
+		return TooLong(taskID, int64(len(b))), nil
+	}
+	text, opaque, err := decode(b)
+	if err != nil {
+		return Result{}, fmt.Errorf("decode result: %w", err)
+	}
+	if opaque != "" {
+		return Result{TaskID: taskID, Opaque: opaque}, nil
+	}
+	var m record
+	if err := json.Unmarshal(text, &m); err != nil {
+		return Result{}, fmt.Errorf("decode result: %w", err)
+	}
+	if m.Status == "" {
+		return Result{}, errors.New("decode result: it has no status")
+	}
+	r := Result{
+		TaskID: taskID, Status: m.Status, Traceback: orEmpty(m.Traceback), ParentID: orEmpty(m.ParentID), GroupID: orEmpty(m.GroupID),
+		Children: children(m.Children), Name: orEmpty(m.Name), Args: known(m.Args), Kwargs: known(m.Kwargs),
+		Worker: orEmpty(m.Worker), Queue: orEmpty(m.Queue), Retries: m.Retries,
+	}
+	r.DoneAt, r.NaiveTime = Time(orEmpty(m.DateDone))
+	r.SetValue(m.Result)
+	return r, nil
+}
+
+// TooLong is what is told of a record that is longer than MaxRecord.
+func TooLong(taskID string, size int64) Result {
+	return Result{TaskID: taskID, Opaque: fmt.Sprintf("record of %d bytes is too long to read", size)}
+}
+
+// decode turns JSON as Python writes it, or a pickle, into JSON. opaque says why nobody but Python can.
+func decode(b []byte) (text json.RawMessage, opaque string, err error) {
+	if len(b) > 0 && b[0] == 0x80 {
+		text, err = celery.Unpickle(b)
+		if errors.Is(err, celery.ErrOpaque) {
+			return nil, err.Error(), nil
+		}
+		return text, "", err
+	}
+	text, err = celery.Strict(b)
+	return text, "", err
+}
+
+// SetValue sets Value, or Exception where the status says that value describes one.
+func (r *Result) SetValue(value json.RawMessage) {
+	switch r.Status {
+	case "FAILURE", "RETRY", "REVOKED":
+		if text, ok := exception(value); ok {
+			r.Exception = text
+			return
+		}
+	}
+	r.Value = value
+}
+
+// Decode sets what is stored as bytes of a serializer: JSON or a pickle.
+func (r *Result) Decode(b []byte) {
+	if len(b) > MaxRecord {
+		r.Opaque = fmt.Sprintf("result of %d bytes is too long to read", len(b))
+		return
+	}
+	text, opaque, err := decode(b)
+	if err != nil {
+		opaque = "not readable: " + err.Error()
+	}
+	if opaque != "" {
+		r.Opaque = opaque
+		return
+	}
+	r.SetValue(text)
+}
+
+// exception spells an exception as Celery stores it: module.Type: arguments.
+func exception(value json.RawMessage) (string, bool) {
+	var e struct {
+		Type    string          `json:"exc_type"`
+		Message json.RawMessage `json:"exc_message"`
+		Module  string          `json:"exc_module"`
+	}
+	if json.Unmarshal(value, &e) != nil || e.Type == "" {
+		return "", false
+	}
+	text := e.Type
+	if e.Module != "" && e.Module != "builtins" {
+		text = e.Module + "." + text
+	}
+	if arguments := arguments(e.Message); arguments != "" {
+		text += ": " + arguments
+	}
+	return text, true
+}
+
+// arguments spells what an exception was made with: texts as they are, everything else as JSON.
+func arguments(message json.RawMessage) string {
+	var list []json.RawMessage
+	if json.Unmarshal(message, &list) != nil {
+		list = []json.RawMessage{message}
+	}
+	var parts []string
+	for _, m := range list {
+		text := string(m)
+		if strings.HasPrefix(text, `"`) {
+			_ = json.Unmarshal(m, &text) // which it is
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// maxChildren bounds how many children of a task are listed.
+const maxChildren = 1000
+
+// children returns the ids in Celery's result tuples: [[id, parent], [tuples of a group]].
+func children(b json.RawMessage) []string {
+	var tuples []json.RawMessage
+	if json.Unmarshal(b, &tuples) != nil {
+		return nil
+	}
+	var ids []string
+	for _, t := range tuples {
+		var pair []json.RawMessage
+		if json.Unmarshal(t, &pair) != nil || len(pair) == 0 {
+			continue
+		}
+		var id string
+		var self []json.RawMessage
+		if json.Unmarshal(pair[0], &self) == nil && len(self) > 0 {
+			pair = append(self[:1:1], pair[1:]...)
+		}
+		if json.Unmarshal(pair[0], &id) == nil && id != "" {
+			ids = append(ids, id)
+		}
+		if len(pair) > 1 {
+			ids = append(ids, children(pair[1])...)
+		}
+		if len(ids) >= maxChildren {
+			return ids[:maxChildren]
+		}
+	}
+	return ids
+}
+
+// Time reads a date_done. naive says that it has no offset; it is taken for UTC then, which is right up to Celery 5.4.
+func Time(s string) (t time.Time, naive bool) {
+	s = strings.Replace(s, " ", "T", 1)
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, false
+	}
+	if t, err := time.Parse("2006-01-02T15:04:05.999999999", s); err == nil {
+		return t, true
+	}
+	return time.Time{}, false
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// known is b, nil where it is null.
+func known(b json.RawMessage) json.RawMessage {
+	if bytes.Equal(b, []byte("null")) {
+		return nil
+	}
+	return b
+}

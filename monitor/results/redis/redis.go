@@ -1,0 +1,72 @@
+// Package redis reads results that Celery's workers store in Redis. It writes nothing there.
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/redis"
+)
+
+// readTimeout bounds one read.
+const readTimeout = 5 * time.Second
+
+// Options of a Backend. URL is required.
+type Options struct {
+	URL string // the workers' result_backend: redis://, rediss://, redis+socket:// or a list of sentinel://
+	TLS transport.TLS
+	// MasterName is that of the sentinels' master, master_name of result_backend_transport_options.
+	MasterName string
+	// KeyPrefix is global_keyprefix of result_backend_transport_options.
+	KeyPrefix string
+	Version   string
+}
+
+// Backend is a Redis that results are stored in. It is safe for concurrent use.
+type Backend struct {
+	reader *redis.Reader
+	prefix string
+}
+
+// New checks o and connects nowhere. Its errors contain no password.
+func New(o Options) (*Backend, error) {
+	r, err := redis.NewReader(redis.Options{URL: o.URL, TLS: o.TLS, MasterName: o.MasterName, Version: o.Version})
+	if err != nil {
+		return nil, err
+	}
+	return &Backend{reader: r, prefix: prefixed(o.KeyPrefix) + "celery-task-meta-"}, nil
+}
+
+// prefixed is the prefix of keys as result backends use it, other than brokers: set off by an underscore.
+func prefixed(prefix string) string {
+	if prefix == "" || strings.ContainsAny(prefix[len(prefix)-1:], ":_-.") {
+		return prefix
+	}
+	return prefix + "_"
+}
+
+// String is the URL without its password.
+func (b *Backend) String() string { return b.reader.String() }
+
+// Result reads the record of a task, results.ErrMissing if there is none.
+func (b *Backend) Result(ctx context.Context, taskID string) (results.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	value, size, err := b.reader.Get(ctx, b.prefix+taskID, results.MaxRecord)
+	switch {
+	case err != nil:
+		return results.Result{}, fmt.Errorf("read result: %w", err)
+	case size > results.MaxRecord:
+		return results.TooLong(taskID, size), nil
+	case size == 0:
+		return results.Result{}, results.ErrMissing
+	}
+	return results.Parse(taskID, value)
+}
+
+// Close ends the connection.
+func (b *Backend) Close() error { return b.reader.Close() }
