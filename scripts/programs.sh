@@ -17,12 +17,24 @@ find_rabbitmq() {
 
 find_redis() { command -v redis-server; }
 
+# The directory with initdb and postgres, which are on no PATH in Debian.
+find_postgres() {
+	local dir
+	for dir in $(printf '%s\n' /usr/lib/postgresql/*/bin | sort -Vr) "$(dirname "$(command -v postgres || echo /nowhere/x)")"; do
+		if [[ -x $dir/initdb && -x $dir/postgres ]]; then
+			echo "$dir"
+			return
+		fi
+	done
+	return 1
+}
+
 find_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
 
 # Celery's interpreter, in a virtual environment of the project's own.
 find_celery_python() {
 	local python=$PWD/.services/venv/bin/python
 	[[ -x $python ]] && "$python" -c '
-import celery, redis, sys
+import celery, psycopg2, redis, sqlalchemy, sys
 sys.exit(not (5, 6) <= celery.VERSION[:2] < (6, 0))' 2>/dev/null && echo "$python"
 }

@@ -22,7 +22,14 @@ func Redis(t testing.TB) string {
 	return need(t, "redis", "UMBEL_TEST_REDIS_URL")
 }
 
-// Python returns the path of a Python interpreter that can import celery and redis.
+// Postgres returns the URL of a running PostgreSQL that other tests use at the same time: they make schemas of
+// their own.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	return need(t, "postgres", "UMBEL_TEST_POSTGRES_URL")
+}
+
+// Python returns the path of a Python interpreter that can import celery, redis and sqlalchemy.
 func Python(t testing.TB) string {
 	t.Helper()
 	return need(t, "python", "UMBEL_TEST_PYTHON")
