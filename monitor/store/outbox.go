@@ -38,7 +38,8 @@ type Command struct {
 	Order  int64 // the ID of the first command of the same Order: all that one request has asked for
 	Schema int
 	Kind   string // control, task, purge
-	// Group is what commands are sent in order of ID within.
+	// Group is what commands are sent in order of ID within, one at a time. One that has to be tried again holds back
+	// those behind it.
 	Group   string
 	Target  string // to whom, for people: celery@w1, queue mail, every worker
 	Summary string // what, for people: Revoke task 3f2a… with SIGKILL
@@ -122,8 +123,8 @@ type CommandFilter struct {
 // OutboxStats sums up an outbox.
 type OutboxStats struct {
 	States        map[CommandState]int
-	OldestPending time.Time // zero if none is pending
-	Foreign       int       // pending rows of another schema
+	OldestPending time.Time // when the first of this schema was created, zero if none is pending
+	Foreign       int       // of those pending or in flight, how many are of another schema: nobody will send them
 	DeadLetters   int
 	TopFailures   []FailureCount // of dead letters and of pending commands that have failed, most frequent first
 }
@@ -134,24 +135,41 @@ type FailureCount struct {
 	N     int
 }
 
+// Claimed is what a relay is to send now.
+type Claimed struct {
+	Commands []Command // by group, within a group by ID
+	Expired  int       // how many others have become so
+}
+
+// Reply is what was heard of a sent command.
+type Reply struct {
+	ID      int64
+	Answers []Answer
+	State   CommandState // the new one
+}
+
 // Outbox keeps commands on their way out, and who has asked for them.
 type Outbox interface {
 	// Enqueue writes the commands of an order as pending, with its audit record, in one transaction, and returns
-	// them as they are. If an order with the same key was enqueued before, nothing is written and that one's
-	// commands are returned with replayed; the error is ErrKeyReused if its fingerprint was another.
+	// them as they are. If an order with the same key was enqueued within the last day, nothing is written and that
+	// one's commands are returned with replayed; the error is ErrKeyReused if its fingerprint was another. The order
+	// is of the time Audit.At. What commands leave open is set: Schema to CommandSchema, CreatedAt to Audit.At, DueAt to
+	// CreatedAt, Actor to Audit.Actor.
 	Enqueue(ctx context.Context, o Order) (commands []Command, replayed bool, err error)
-	// Replay returns the commands of the order that was enqueued with a key, false if none was. The error is
-	// ErrKeyReused if its fingerprint was another.
+	// Replay returns the commands of the order that was enqueued with a key within the last day, false if none was.
+	// The error is ErrKeyReused if its fingerprint was another.
 	Replay(ctx context.Context, key, print string, now time.Time) (commands []Command, ok bool, err error)
-	// Claim marks due commands as in flight and returns them by ID, at most limit, of this schema alone. It passes
-	// over groups that have an earlier command in flight or put back until later. Commands that have expired become so.
-	Claim(ctx context.Context, now time.Time, limit int) ([]Command, error)
+	// Claim marks due commands as in flight and returns them: at most limit, at most each of one group, and of this
+	// schema alone. It passes over groups that have any command in flight, and takes the commands of a group in order
+	// up to the first that is not due. Pending commands whose time is over become expired.
+	Claim(ctx context.Context, now time.Time, limit, each int) (Claimed, error)
 	// Settle records what became of claimed commands. One that is not in flight any more is left as it is.
 	Settle(ctx context.Context, now time.Time, outcomes []Outcome) error
-	// Answer adds answers to a sent command, whose new state is state.
-	Answer(ctx context.Context, id int64, now time.Time, answers []Answer, state CommandState) error
-	// Reclaim puts back what was claimed before a moment and never settled, and returns how many that were.
-	Reclaim(ctx context.Context, before time.Time) (int, error)
+	// Answer adds answers to sent commands. One that is in another state is left as it is.
+	Answer(ctx context.Context, now time.Time, replies []Reply) error
+	// Reclaim puts back what was claimed before a moment and never settled, but for held, and returns how many that
+	// were.
+	Reclaim(ctx context.Context, before time.Time, held []int64) (int, error)
 	// Command returns one command, ErrMissing if there is none.
 	Command(ctx context.Context, id int64) (Command, error)
 	// Commands returns a page of commands, newest first, and the Before of the next one, 0 at the end.

@@ -13,9 +13,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/store"
 )
 
-// keyAge is how long idempotency keys are remembered.
-const keyAge = 24 * time.Hour
-
 // Enqueue implements store.Outbox.
 func (d *DB) Enqueue(ctx context.Context, o store.Order) (commands []store.Command, replayed bool, err error) {
 	if o.Audit.At.IsZero() {
@@ -42,12 +39,12 @@ func (d *DB) change(ctx context.Context, what string, f func(t *tx) error) error
 
 func (t *tx) enqueue(o store.Order) (commands []store.Command, replayed bool, err error) {
 	if o.Key != "" {
-		first, known, err := t.keyed(o)
+		first, known, err := keyed(t.ctx, t, o.Key, o.Print, o.Audit.At)
 		if err != nil {
 			return nil, false, err
 		}
 		if known {
-			commands, err = t.order(first)
+			commands, err = orderOf(t.ctx, t, first)
 			return commands, true, err
 		}
 	}
@@ -73,8 +70,7 @@ func (t *tx) enqueue(o store.Order) (commands []store.Command, replayed bool, er
 		return nil, false, err
 	}
 	if o.Key != "" {
-		err = t.exec(`INSERT INTO idempotency (key, print, first, at) VALUES (?, ?, ?, ?)`,
-			o.Key, o.Print, first, o.Audit.At.UnixMicro())
+		err = t.remember(o, first)
 	}
 	return commands, false, err
 }
@@ -93,27 +89,6 @@ func complete(c *store.Command, a store.Audit) {
 	for _, at := range []*time.Time{&c.CreatedAt, &c.DueAt, &c.ExpiresAt} {
 		*at = at.Truncate(time.Microsecond)
 	}
-}
-
-// keyed returns the order that the key of o was used for, if it was.
-func (t *tx) keyed(o store.Order) (first int64, known bool, err error) {
-	if err := t.exec(`DELETE FROM idempotency WHERE at < ?`, o.Audit.At.Add(-keyAge).UnixMicro()); err != nil {
-		return 0, false, err
-	}
-	var print string
-	err = t.get(`SELECT print, first FROM idempotency WHERE key = ?`, []any{o.Key}, &print, &first)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return 0, false, nil
-	case err == nil && print != o.Print:
-		err = store.ErrKeyReused
-	}
-	return first, err == nil, err
-}
-
-// order returns the commands of an order by ID.
-func (t *tx) order(first int64) ([]store.Command, error) {
-	return commandsOf(t.ctx, t, `WHERE first = ? ORDER BY command`, first)
 }
 
 // addCommand writes a new command and sets its ID.
@@ -176,10 +151,7 @@ func (t *tx) settle(now time.Time, o store.Outcome) error {
 			return err
 		}
 	}
-	var done any
-	if o.State.Final() {
-		done = now.UnixMicro()
-	}
+	done := doneAt(o.State, now)
 	due := o.DueAt
 	if due.IsZero() {
 		due = now
@@ -198,34 +170,44 @@ func (t *tx) settle(now time.Time, o store.Outcome) error {
 }
 
 // Answer implements store.Outbox.
-func (d *DB) Answer(
-	ctx context.Context, id int64, now time.Time, answers []store.Answer, state store.CommandState,
-) error {
+func (d *DB) Answer(ctx context.Context, now time.Time, replies []store.Reply) error {
 	return d.change(ctx, "record answers", func(t *tx) error {
-		found, err := commandsOf(t.ctx, t, `WHERE command = ? AND state = 'sent'`, id)
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		c := found[0]
-		c.Answers = append(c.Answers, answers...)
-		_, text, err := encodeNodes(&c)
-		if err != nil {
-			return err
-		}
-		var done any
-		if state.Final() {
-			done = now.UnixMicro()
-		}
-		if err := t.exec(`UPDATE outbox SET answers = ?, state = ?, done = ? WHERE command = ?`, text, string(state), done, id); err != nil {
-			return err
-		}
-		for _, a := range answers {
-			if err := t.addNodes(id, a.Node); err != nil {
+		for i := range replies {
+			if err := t.answer(now, &replies[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+func (t *tx) answer(now time.Time, r *store.Reply) error {
+	found, err := commandsOf(t.ctx, t, `WHERE command = ? AND state = 'sent'`, r.ID)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	c := &found[0]
+	c.Answers = append(c.Answers, r.Answers...)
+	_, answers, err := encodeNodes(c)
+	if err != nil {
+		return err
+	}
+	err = t.exec(`UPDATE outbox SET answers = ?, state = ?, done = ? WHERE command = ?`,
+		answers, string(r.State), doneAt(r.State, now), r.ID)
+	for _, a := range r.Answers {
+		if err == nil {
+			err = t.addNodes(r.ID, a.Node)
+		}
+	}
+	return err
+}
+
+// doneAt is when a command became final that is in a state from now on, NULL if that is not.
+func doneAt(s store.CommandState, now time.Time) any {
+	if !s.Final() {
+		return nil
+	}
+	return now.UnixMicro()
 }
 
 // answer is store.Answer as it is written.

@@ -2,38 +2,40 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
 )
 
 // Claim implements store.Outbox.
-func (d *DB) Claim(ctx context.Context, now time.Time, limit int) ([]store.Command, error) {
+func (d *DB) Claim(ctx context.Context, now time.Time, limit, each int) (store.Claimed, error) {
 	waiting, err := list[bool](ctx, d.read, `SELECT EXISTS (SELECT 1 FROM outbox WHERE state = 'pending')`)
 	if err != nil {
-		return nil, wrap("claim commands", explain(err))
+		return store.Claimed{}, wrap("claim commands", explain(err))
 	}
 	if !waiting[0] {
-		return nil, nil // without keeping others from writing
+		return store.Claimed{}, nil // without keeping others from writing
 	}
-	var claimed []store.Command
+	var c store.Claimed
 	err = d.change(ctx, "claim commands", func(t *tx) (err error) {
-		claimed, err = t.claim(now, limit)
+		c, err = t.claim(now, limit, each)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return store.Claimed{}, err
 	}
-	return claimed, nil
+	return c, nil
 }
 
-func (t *tx) claim(now time.Time, limit int) ([]store.Command, error) {
+func (t *tx) claim(now time.Time, limit, each int) (c store.Claimed, err error) {
 	at := now.UnixMicro()
-	err := t.exec(`UPDATE outbox SET state = 'expired', done = ?1
+	expired, err := t.affected(`UPDATE outbox SET state = 'expired', done = ?1
 		WHERE state = 'pending' AND expires IS NOT NULL AND expires <= ?1 AND schema = ?2`, at, store.CommandSchema)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
+	c.Expired = int(expired)
 	// One look into the index for each group, however many commands it holds.
 	groups, err := list[string](t.ctx, t, `
 		WITH RECURSIVE groups (grp) AS (
@@ -47,18 +49,17 @@ func (t *tx) claim(now time.Time, limit int) ([]store.Command, error) {
 			ORDER BY state, command LIMIT 1)
 		WHERE state = 'pending' AND due <= ?2 ORDER BY command LIMIT ?3`, store.CommandSchema, at, limit)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	var claimed []store.Command
 	for i, group := range groups {
-		share := (limit - len(claimed)) / (len(groups) - i)
-		some, err := t.claimGroup(group, now, share)
+		share := (limit - len(c.Commands)) / (len(groups) - i)
+		some, err := t.claimGroup(group, now, min(share, each))
 		if err != nil {
-			return nil, err
+			return c, err
 		}
-		claimed = append(claimed, some...)
+		c.Commands = append(c.Commands, some...)
 	}
-	return claimed, nil
+	return c, nil
 }
 
 // claimGroup claims the first commands of a group, up to one that is not due.
@@ -83,15 +84,22 @@ func (t *tx) claimGroup(group string, now time.Time, limit int) ([]store.Command
 }
 
 // Reclaim implements store.Outbox.
-func (d *DB) Reclaim(ctx context.Context, before time.Time) (int, error) {
-	var n int64
+func (d *DB) Reclaim(ctx context.Context, before time.Time, held []int64) (int, error) {
+	n := 0
 	err := d.change(ctx, "reclaim commands", func(t *tx) error {
-		r, err := t.ExecContext(t.ctx, `UPDATE outbox SET state = 'pending', claimed = NULL
+		stale, err := list[int64](t.ctx, t, `SELECT command FROM outbox
 			WHERE state = 'in_flight' AND claimed < ? AND schema = ?`, before.UnixMicro(), store.CommandSchema)
-		if err == nil {
-			n, err = r.RowsAffected()
+		for _, id := range stale {
+			if slices.Contains(held, id) || err != nil {
+				continue
+			}
+			n++
+			err = t.exec(`UPDATE outbox SET state = 'pending', claimed = NULL WHERE command = ?`, id)
 		}
 		return err
 	})
-	return int(n), err
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
 }
