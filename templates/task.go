@@ -22,6 +22,9 @@ type Task struct {
 	Children []Relative        // the first of them
 	Events   []state.TaskEvent // by stamp
 	Alike    *Failure          // the group that it is in, nil if it has not failed
+	Actions  []TaskAction      // empty if nobody may act
+	Commands []TaskCommand     // about it, newest first
+	Stored   *Stored           // nil if there is no result backend
 }
 
 // Relative is a task that another one refers to. State is empty and Name nil if it is not held.
@@ -40,6 +43,8 @@ func (v Task) Regions(s Site) []Region {
 		{ID: "task-head", Body: taskHead(s, v)},
 		{ID: "task-runs", Body: taskRuns(s, v.Task)},
 		{ID: "task-texts", Body: taskTexts(s, v.Task)},
+		{ID: "task-stored", Body: taskStored(s, v.Stored)},
+		{ID: "task-commands", Body: taskCommands(s, v.Commands)},
 		{ID: "task-facts", Body: taskFacts(s, v.Task)},
 		{ID: "task-children", Body: taskChildren(s, v)},
 		{ID: "task-events", Body: taskEvents(v.Events)},

@@ -4,6 +4,8 @@ import (
 	"net/url"
 
 	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/state"
 )
 
 // Selection lets rows be chosen, to do something with them all.
@@ -45,4 +47,49 @@ func (s Site) publish() templ.SafeURL { return templ.SafeURL(s.Prefix + "/act/pu
 // publishLike leads to the form that holds what a task was called with.
 func (s Site) publishLike(id string) templ.SafeURL {
 	return templ.SafeURL(s.Prefix + "/act/publish?" + url.Values{"retry_of": {id}}.Encode())
+}
+
+// TaskAction is something that can be done to a task, or why it cannot.
+type TaskAction struct {
+	Title string // imperative: Revoke
+	Icon  string
+	Href  string // of the page that asks before, empty if it cannot be done
+	Why   string // it cannot
+}
+
+// TaskCommand is a command about a task.
+type TaskCommand struct {
+	Href    string // of the page of its order
+	Summary string // what: Revoke task 3f2a…
+	State   string // in words: answered by 2 of 3
+	Tone    string // good, warn, bad, or empty while it is on its way
+	Actor   string // who asked for it, empty if nobody knows
+	At      int64  // µs since 1970
+	Answers []TaskAnswer
+	Missing []string // workers that have not answered
+	Error   string
+}
+
+// TaskAnswer is what a worker said to a command.
+type TaskAnswer struct {
+	Node, Text string
+	OK         bool
+}
+
+// Stored is what the result backend holds of a task.
+type Stored struct {
+	Source      string // URL of the backend, password masked
+	Asking      bool   // it has not answered yet
+	Unreachable bool
+	Missing     bool // it holds nothing
+	Expected    bool // it should hold something, since the task has ended
+
+	Status    state.State
+	Value     string // JSON, empty if there is none
+	Opaque    string // why Value cannot be shown
+	Exception string
+	Traceback string
+	DoneAt    int64 // µs since 1970, 0 if unknown
+	Naive     bool  // DoneAt was stored without a zone, and taken for UTC
+	Disagrees []string
 }

@@ -1,0 +1,28 @@
+package templates
+
+import "github.com/umbelhq/umbel/state"
+
+// Preflight is on which tasks an order would act.
+type Preflight struct {
+	Many    bool // more than one was asked for
+	All     bool // those that match Query were asked for
+	Query   string
+	Matched Total
+	Chosen  int // it would act on
+	Cap     int // so many at most, 0 if all are within it
+	States  []StateCount
+	Blocked []Blocked
+}
+
+// StateCount is a number of tasks in a state.
+type StateCount struct {
+	State state.State
+	N     int
+}
+
+// Blocked are tasks that are left out, and why.
+type Blocked struct {
+	Reason string // a sentence
+	N      int
+	IDs    []string // the first few
+}
