@@ -74,7 +74,7 @@ func TestNumbersAreGrouped(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := templates.Workers{Workers: []state.Worker{{Name: "a", Processed: tc.n}}}
+			v := templates.Workers{Workers: []templates.WorkerRow{{Worker: state.Worker{Name: "a", Processed: tc.n}}}}
 			if got := cell(t, v, "Processed"); got != tc.want {
 				t.Errorf("processed = %q, want %q", got, tc.want)
 			}

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write golden files")
 // site is mounted below a prefix, so that a link that forgets it shows.
 func site() templates.Site {
 	return templates.Site{
-		Prefix: "/ops", Operates: true,
+		Prefix: "/ops", Operates: true, Acts: true,
 		Asset: func(name string) string { return "/ops/assets/0/" + name },
 	}
 }

@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/umbelhq/umbel/clock"
@@ -20,7 +21,7 @@ type scene struct {
 }
 
 func scenes() map[string]scene {
-	return map[string]scene{
+	all := map[string]scene{
 		"overview":          {chrome(templates.SectionOverview, "overview"), overview()},
 		"overview-fresh":    {chrome(templates.SectionOverview, "overview"), templates.Overview{Ingest: templates.Ingest{Broker: connected()}}},
 		"overview-starting": {starting(chrome(templates.SectionOverview, "overview")), templates.Overview{Ingest: templates.Ingest{Broker: templates.Broker{URL: lost().URL}}}},
@@ -35,12 +36,6 @@ func scenes() map[string]scene {
 		"task-orphaned":     {chrome(templates.SectionTasks, "task/o"), templates.Task{Task: orphaned()}},
 		"task-sent":         {chrome(templates.SectionTasks, "task/s"), templates.Task{Task: sent()}},
 		"task-hostile":      {chrome(templates.SectionTasks, "task/h"), templates.Task{Task: hostile(), Children: []templates.Relative{{ID: evil}}}},
-		"workers":           {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workers()}},
-		"workers-none":      {down(chrome(templates.SectionWorkers, "workers")), templates.Workers{}},
-		"worker":            {chrome(templates.SectionWorkers, "worker/celery@a"), templates.Worker{Worker: workers()[0], Tasks: []state.Task{succeeded()}}},
-		"worker-late":       {chrome(templates.SectionWorkers, "worker/celery@b"), templates.Worker{Worker: workers()[1]}},
-		"worker-offline":    {chrome(templates.SectionWorkers, "worker/celery@c"), templates.Worker{Worker: workers()[2]}},
-		"worker-stopping":   {chrome(templates.SectionWorkers, "worker/celery@d"), templates.Worker{Worker: workers()[3]}},
 		"failures":          {chrome(templates.SectionFailures, "failures"), failureList()},
 		"failures-resolved": {dark(chrome(templates.SectionFailures, "failures?show=resolved")), templates.Failures{Show: "resolved", Open: 3, Self: "/ops/failures?show=resolved"}},
 		"failures-settled":  {chrome(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Resolved: 1, Self: "/ops/failures", Just: new(failing()[0])}},
@@ -62,6 +57,8 @@ func scenes() map[string]scene {
 		}},
 		"failed": {chrome("", ""), templates.Problem{Title: "Something went wrong", Message: "This page could not be made.", RequestID: "4f2c"}},
 	}
+	maps.Copy(all, workerScenes())
+	return all
 }
 
 func chrome(section templates.Section, topic string) templates.Chrome {

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,20 @@ import (
 
 // Workers is the content of the page that lists workers.
 type Workers struct {
-	Workers []state.Worker // by name
+	Workers []WorkerRow // by name
+	Actions []Option    // methods for those that are chosen
+}
+
+// Option is a value that may be chosen, with the words to show for it.
+type Option struct{ Value, Label string }
+
+// WorkerRow is a worker with what it told when it was asked.
+type WorkerRow struct {
+	state.Worker
+	Pool   string   // prefork; empty if unknown
+	Slots  *int64   // tasks that it can run at once
+	Queues []string // that it consumes from
+	Asked  bool     // whether Queues is known
 }
 
 // Page draws the whole page.
@@ -28,48 +42,65 @@ func (v Workers) Regions(Site) []Region {
 func (v Workers) Lists(s Site) []List {
 	l := List{ID: "workers"}
 	for _, w := range v.Workers {
-		l.Rows = append(l.Rows, Region{ID: workerRowID(w.Name), Body: workerRow(s, w)})
+		l.Rows = append(l.Rows, Region{ID: workerRowID(w.Name), Body: workerRow(s, v.chosen(), w)})
 	}
 	return []List{l}
 }
 
 func workerRowID(name string) string { return "w-" + name }
 
+// chosen reports whether rows can be chosen.
+func (v Workers) chosen() bool { return len(v.Actions) > 0 }
+
+func (v Workers) states() []state.Worker {
+	list := make([]state.Worker, 0, len(v.Workers))
+	for _, w := range v.Workers {
+		list = append(list, w.Worker)
+	}
+	return list
+}
+
 // versions are the software versions that workers report, sorted.
 func (v Workers) versions() []string {
 	seen := map[string]bool{}
 	for _, w := range v.Workers {
-		if s := softwareVersion(w); s != "" {
+		if s := softwareVersion(w.Worker); s != "" {
 			seen[s] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// Worker is the content of the page of one worker.
-type Worker struct {
-	Worker state.Worker
-	Tasks  []state.Task // its newest
-}
-
-// Page draws the whole page.
-func (v Worker) Page(c Chrome) templ.Component { return worker(c, v) }
-
-// Regions are what is known of the worker itself.
-func (v Worker) Regions(s Site) []Region {
-	return []Region{
-		{ID: "worker-head", Body: workerHead(s, v.Worker)},
-		{ID: "worker-tiles", Body: workerTiles(s, v.Worker)},
-		{ID: "worker-facts", Body: workerFacts(v.Worker)},
+// pool is the kind of pool with its size: prefork × 4.
+func (w WorkerRow) pool() string {
+	if w.Pool != "" && w.Slots != nil {
+		return w.Pool + " × " + number(*w.Slots)
 	}
+	return w.Pool
 }
 
-// Lists holds its recent tasks.
-func (v Worker) Lists(s Site) []List { return []List{taskList(s, "tasks", Table{}, v.Tasks)} }
-
-// extras are the fields of a worker that have no place of their own, by name.
-func extras(w state.Worker) []string { return slices.Sorted(maps.Keys(w.Extra)) }
+// busy is how much of its slots a worker uses, in hundredths, false if either is not known.
+func (w WorkerRow) busy() (int, bool) {
+	if w.Active == nil || w.Slots == nil || *w.Slots <= 0 {
+		return 0, false
+	}
+	return int(100 * min(max(*w.Active, 0), *w.Slots) / *w.Slots), true
+}
 
 func hundredths(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
 func joined(list []string) string { return strings.Join(list, ", ") }
+
+func (s Site) actWorkers() templ.SafeURL { return s.path("/act/worker") }
+
+// ArgumentPrefix comes before the names of arguments in the address of a form.
+const ArgumentPrefix = "arg."
+
+// actOnWorker leads to what asks before a worker is told something, with pairs of argument and value.
+func (s Site) actOnWorker(method, worker string, pairs ...string) templ.SafeURL {
+	v := url.Values{"method": {method}, "worker": {worker}}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		v.Set(ArgumentPrefix+pairs[i], pairs[i+1])
+	}
+	return s.path("/act/worker?" + v.Encode())
+}

@@ -33,6 +33,8 @@ func (p *pages) changing(r chi.Router, h *Handler) {
 	if p.desk() == nil {
 		return
 	}
+	r.Get("/act/worker", p.actWorker)
+	r.Post("/act/worker", p.orderWorker)
 }
 
 // desk takes orders. It is nil where nobody may act on the cluster.
@@ -61,8 +63,8 @@ func (p *pages) by(r *http.Request) action.By {
 // newToken names one form.
 func newToken() string { return rand.Text() }
 
-// checking reports whether a form was sent to be checked only.
-func checking(r *http.Request) bool { return r.PostFormValue(templates.CheckParam) != "" }
+// checking reports whether the fields of a form are filled in and to be checked only.
+func checking(r *http.Request) bool { return r.FormValue(templates.CheckParam) != "" }
 
 // readForm reads the parameters of the address or of a form, and answers itself if they are too long.
 func (p *pages) readForm(w http.ResponseWriter, r *http.Request) bool {

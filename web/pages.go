@@ -89,8 +89,8 @@ func (p *pages) page(ctx context.Context, topic string) (page, error) {
 	if id, ok := strings.CutPrefix(topic, "failure/"); ok {
 		return p.failurePage(ctx, id)
 	}
-	if name, ok := strings.CutPrefix(topic, "worker/"); ok {
-		return p.workerPage(name)
+	if strings.HasPrefix(topic, "worker/") || strings.HasPrefix(topic, "worker?") {
+		return p.workerOfTopic(ctx, topic)
 	}
 	return page{}, live.ErrNoTopic
 }
@@ -142,10 +142,6 @@ func (p *pages) overview(w http.ResponseWriter, r *http.Request) {
 		pg.view = v
 	}
 	p.show(w, r, http.StatusOK, pg)
-}
-
-func (p *pages) workers(w http.ResponseWriter, r *http.Request) {
-	p.show(w, r, http.StatusOK, p.workersPage())
 }
 
 func (p *pages) tasks(w http.ResponseWriter, r *http.Request) {
@@ -203,16 +199,6 @@ func (p *pages) task(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.showRead(w, r, http.StatusOK, pg, err)
-}
-
-func (p *pages) worker(w http.ResponseWriter, r *http.Request) {
-	name := param(r, "name")
-	pg, err := p.workerPage(name)
-	if err != nil {
-		p.problem(w, r, http.StatusNotFound, p.unknownWorker(name))
-		return
-	}
-	p.show(w, r, http.StatusOK, pg)
 }
 
 // notFound answers for addresses that no page has.

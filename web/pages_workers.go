@@ -1,50 +1,140 @@
 package web
 
 import (
+	"context"
+	"net/http"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/umbelhq/umbel/monitor/control"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
 
-const (
-	recentTasks = 25 // of one worker
-	maxSimilar  = 3  // names to propose for one that is not known
-)
+const maxSimilar = 3 // names to propose for one that is not known
+
+// workerMethods are what workers can be told from their pages, in the order of menus.
+func workerMethods() []string {
+	return []string{
+		"ping", "pool_grow", "pool_shrink", "autoscale", "pool_restart", "add_consumer", "cancel_consumer",
+		"rate_limit", "time_limit", "enable_events", "disable_events", "shutdown",
+	}
+}
+
+// workerActions are the methods for menus, none where nobody may act.
+func (p *pages) workerActions() []templates.Option {
+	if p.desk() == nil {
+		return nil
+	}
+	var list []templates.Option
+	for _, name := range workerMethods() {
+		if m, ok := control.Lookup(name); ok {
+			list = append(list, templates.Option{Value: m.Name, Label: m.Title})
+		}
+	}
+	return list
+}
+
+func (p *pages) workers(w http.ResponseWriter, r *http.Request) {
+	p.show(w, r, http.StatusOK, p.workersPage())
+}
 
 func (p *pages) workersPage() page {
-	var v templates.Workers
+	v := templates.Workers{Actions: p.workerActions()}
 	pg := page{topic: "workers", address: "/workers", title: "Workers", section: templates.SectionWorkers}
+	var workers []state.Worker
 	p.cluster.View(func(c *state.Cluster) {
 		pg.version = c.Version()
-		v.Workers = c.Workers()
+		workers = c.Workers()
 	})
+	queues := p.queuesByWorker()
+	for _, w := range workers {
+		row := templates.WorkerRow{Worker: w}
+		row.Queues, row.Asked = queues[w.Name]
+		if p.operations != nil && w.Status == state.Online {
+			if s := p.operations.Inspector.Node(w.Name).Stats; s != nil {
+				row.Pool, row.Slots = s.Pool.Kind, s.Pool.Slots
+			}
+		}
+		v.Workers = append(v.Workers, row)
+	}
 	pg.view = v
 	return pg
 }
 
-func (p *pages) workerPage(name string) (page, error) {
-	var v templates.Worker
-	var version uint64
-	known := false
-	p.cluster.View(func(c *state.Cluster) {
-		version = c.Version()
-		if v.Worker, known = c.Worker(name); !known {
-			return
-		}
-		v.Tasks = c.Tasks(state.Query{Workers: []string{name}, Limit: recentTasks}).Tasks
-	})
-	if !known {
-		return page{}, errUnknown
+// queuesByWorker returns the queues of all workers that told theirs.
+func (p *pages) queuesByWorker() map[string][]string {
+	if p.operations == nil {
+		return nil
 	}
-	return page{
-		topic:   "worker/" + name,
-		address: templates.WorkerPath(name),
-		title:   name,
-		section: templates.SectionWorkers,
-		view:    v,
-		version: version,
-	}, nil
+	known := p.operations.Inspector.Known()
+	list := map[string][]string{}
+	for _, worker := range known.Asked {
+		if !slices.Contains(known.Missing, worker) {
+			list[worker] = nil
+		}
+	}
+	for queue, workers := range known.Queues {
+		for _, worker := range workers {
+			list[worker] = append(list[worker], queue)
+		}
+	}
+	for _, queues := range list {
+		slices.Sort(queues)
+	}
+	return list
+}
+
+// online returns the names of the workers that are asked.
+func (p *pages) online() []string {
+	var names []string
+	p.cluster.View(func(c *state.Cluster) {
+		for _, w := range c.Workers() {
+			if w.Status == state.Online {
+				names = append(names, w.Name)
+			}
+		}
+	})
+	return names
+}
+
+func (p *pages) worker(w http.ResponseWriter, r *http.Request) {
+	t := workerTopic{name: param(r, "name")}
+	q := r.URL.Query()
+	t.tab, t.find, t.differ = templates.WorkerTab(q.Get("tab")), strings.TrimSpace(q.Get("find")), q.Get("differ") == "1"
+	if !slices.Contains(p.workerTabs(), t.tab) {
+		t.tab = p.workerTabs()[0]
+	}
+	if t.tab != templates.TabConfig {
+		t.find, t.differ = "", false
+	}
+	if q.Get(paramRefresh) != "" {
+		p.askWorker(r.Context(), t.name, refreshPatience)
+		http.Redirect(w, r, p.site.Prefix+t.address(), http.StatusSeeOther) //nolint:gosec // below the prefix
+		return
+	}
+	if t.inspects() && p.operations.Inspector.Node(t.name).At.IsZero() {
+		p.askWorker(r.Context(), t.name, askPatience)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	pg, err := p.workerPage(ctx, t)
+	if err != nil {
+		p.problem(w, r, http.StatusNotFound, p.unknownWorker(t.name))
+		return
+	}
+	p.show(w, r, http.StatusOK, pg)
+}
+
+// askWorker waits for what a worker tells now. Only workers that are online are asked.
+func (p *pages) askWorker(ctx context.Context, name string, most time.Duration) {
+	if p.operations == nil || !slices.Contains(p.online(), name) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	p.operations.Inspector.Ask(ctx, name)
 }
 
 // unknownWorker proposes workers that share the node's name or its host.

@@ -1,0 +1,181 @@
+package templates_test
+
+import (
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+)
+
+func workerScenes() map[string]scene {
+	at := chrome(templates.SectionWorkers, "worker/celery@a")
+	tab := func(v templates.Worker) scene { return scene{at, v} }
+	list := map[string]scene{
+		"workers":          {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows(), Actions: methods()}},
+		"workers-none":     {down(chrome(templates.SectionWorkers, "workers")), templates.Workers{Actions: methods()}},
+		"workers-watching": {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows()[:1]}},
+
+		"worker-late":     tab(workerAt(1, templates.TabNow)),
+		"worker-offline":  tab(workerOffline()),
+		"worker-stopping": tab(workerAt(3, templates.TabHistory)),
+		"worker-silent":   tab(workerSilent()),
+	}
+	for t, v := range workerTabs() {
+		list["worker-"+string(t)] = tab(v)
+	}
+	for name, v := range acts() {
+		list["act-"+name] = scene{chrome(templates.SectionWorkers, ""), v}
+	}
+	return list
+}
+
+func workerRows() []templates.WorkerRow {
+	w := workers()
+	return []templates.WorkerRow{
+		{Worker: w[0], Pool: "prefork", Slots: new(int64(4)), Queues: []string{"celery", "mail"}, Asked: true},
+		{Worker: w[1], Pool: "threads", Asked: true},
+		{Worker: w[2]},
+		{Worker: w[3], Pool: evil, Slots: new(int64(0)), Queues: []string{evil}, Asked: true},
+	}
+}
+
+func methods() []templates.Option {
+	return []templates.Option{{Value: "pool_grow", Label: "Grow pool"}, {Value: "shutdown", Label: "Shut down"}}
+}
+
+// workerAt is the page of one of the workers, with nothing asked.
+func workerAt(i int, t templates.WorkerTab) templates.Worker {
+	return templates.Worker{
+		Worker: workers()[i], Tab: t, Actions: methods(),
+		Tabs: []templates.WorkerTab{
+			templates.TabNow, templates.TabHistory, templates.TabQueues, templates.TabTasks, templates.TabConfig,
+			templates.TabSystem, templates.TabClock, templates.TabCommands,
+		},
+	}
+}
+
+func workerOffline() templates.Worker {
+	v := workerAt(2, templates.TabQueues)
+	v.Actions, v.Inspection = nil, templates.Inspection{Why: "It is not online, so it is not asked."}
+	return v
+}
+
+// workerSilent has answered some questions and not others.
+func workerSilent() templates.Worker {
+	v := workerAt(0, templates.TabNow)
+	v.Inspection = told()
+	v.Inspection.Asking = true
+	v.Inspection.Errors = map[string]string{"active": "no answer from celery@a in 2 s", "scheduled": "cannot decode the reply: " + evil}
+	return v
+}
+
+func told() templates.Inspection {
+	return templates.Inspection{At: noon - 3*second, Refresh: "/ops/workers/celery@a?refresh=1&tab=now"}
+}
+
+// workerTabs are the tabs of a worker that has told everything.
+func workerTabs() map[templates.WorkerTab]templates.Worker {
+	list := map[templates.WorkerTab]templates.Worker{}
+	for _, t := range workerAt(0, "").Tabs {
+		v := workerAt(0, t)
+		v.Inspection = told()
+		switch t {
+		case templates.TabNow:
+			v.Now = holding()
+		case templates.TabHistory:
+			v.Tasks = []state.Task{succeeded()}
+			v.Runs = []templates.RunTimes{
+				{Name: "billing.charge", N: 120, Failed: 3, Median: new(0.2), Worst: new(12.5)}, {Name: evil, N: 1},
+			}
+		case templates.TabQueues:
+			v.Queues = []templates.ConsumedQueue{
+				{Name: "mail/out", Exchange: "mail", ExchangeType: "direct", RoutingKey: "mail.#", Durable: new(true), MaxPriority: new(int64(10)), Others: 2},
+				{Name: evil, RoutingKey: evil},
+			}
+		case templates.TabTasks:
+			v.Registered = []templates.RegisteredTask{
+				{Name: "billing.charge", Limit: "10/m", Info: "serializer=json max_retries=3", Total: new(int64(12))}, {Name: evil, Info: evil},
+			}
+		case templates.TabConfig:
+			v.Config = templates.WorkerConfig{
+				Settings: []templates.Setting{
+					{Name: "broker_url", Value: "amqp://guest:********@rabbit:5672//"},
+					{Name: "task_acks_late", Value: "true", Differs: []templates.Differing{
+						{Value: "false", Workers: []string{"celery@b", "celery@d"}}, {Workers: []string{evil}},
+					}},
+					{Name: evil, Differs: []templates.Differing{{Value: evil, Workers: []string{"celery@b"}}}},
+				},
+				All: 12, Find: evil, Differ: true, Compared: 3, Waiting: 1,
+			}
+		case templates.TabSystem:
+			v.System = workerSystem()
+		case templates.TabClock:
+			v.Clock.Asked = new(int64(2048))
+		case templates.TabCommands:
+			v.Commands = []templates.WorkerCommand{
+				{Order: 7, Summary: "Grow pool by 2", State: "done", Actor: "ada", CreatedAt: noon, Answer: "pool will grow", OK: true},
+				{Order: 6, Summary: evil, State: "done", CreatedAt: noon, Answer: evil},
+				{Order: 5, Summary: "Ping", State: "silent", CreatedAt: noon, Error: "no answer from celery@a in 2 s"},
+				{Order: 4, Summary: "Shut down", State: "pending", CreatedAt: noon},
+			}
+		}
+		list[t] = v
+	}
+	return list
+}
+
+func holding() templates.WorkerNow {
+	return templates.WorkerNow{
+		Active: []templates.HeldTask{
+			{
+				ID: retried().ID, Name: "billing.charge", Args: "(42,)", Kwargs: "{'retry': True}", StartedAt: noon - 55*second, Elapsed: 52,
+				PID: new(int64(4242)), Queue: "celery", Soft: new(60.0), Hard: new(90.0),
+			},
+			{ID: evil, Name: evil, Args: evil, Queue: evil, StartedAt: noon, Elapsed: 1, Hard: new(3600.0)},
+		},
+		Reserved:  []templates.HeldTask{{ID: "r/1", Name: "mail.send", Args: "()", Kwargs: "{}", Queue: "mail", Priority: new(int64(3)), Redelivered: true}},
+		Scheduled: []templates.HeldTask{{ID: "s-1", Name: "report.daily", ETA: noon + 3600*second, Queue: "celery"}, {ID: "s-2"}},
+		Revoked:   []string{retried().ID, evil},
+	}
+}
+
+func workerSystem() templates.WorkerSystem {
+	task := holding().Active[0]
+	return templates.WorkerSystem{
+		Known: true, PID: 41, StartedAt: noon - 7200*second, Implementation: "celery.concurrency.prefork:TaskPool", Kind: "prefork",
+		MaxConcurrency: new(int64(2)), Slots: new(int64(3)), MaxTasks: "100", Soft: new(60.0), Prefetch: new(int64(8)),
+		Processes:  []templates.PoolProcess{{PID: 4242, Task: &task}, {PID: 4243}},
+		Autoscaler: "2 to 6 processes, 3 now",
+		Writes:     []templates.Param{{Name: "strategy", Value: "fair"}},
+		Broker:     []templates.Param{{Name: "hostname", Value: evil}},
+		Usage:      []templates.Param{{Name: "CPU, user", Value: "0.7 s"}},
+		Totals:     []templates.TaskTotal{{Name: "billing.charge", N: 12_345}},
+		Report:     "software -> celery:5.6.3\n" + evil,
+	}
+}
+
+// acts are forms on their way to an order.
+func acts() map[string]templates.Act {
+	grow := templates.Act{
+		Section: templates.SectionWorkers, Title: "Grow pool", Doc: "Adds processes to the pool.", Path: "/act/worker",
+		Crumbs: []templates.Link{{Text: "Workers", Href: "/ops/workers"}, {Text: "celery@a", Href: "/ops/workers/celery@a"}},
+		Hidden: []templates.Param{{Name: "method", Value: "pool_grow"}, {Name: "worker", Value: "celery@a"}, {Name: "worker", Value: evil}},
+		Fields: []templates.Input{
+			{Name: "arg.n", Field: "arguments.n", Label: "N", Hint: "How many.", Kind: templates.InputNumber, Value: "2", Required: true},
+			{Name: "arg.queue", Field: "arguments.queue", Label: "Queue", Value: evil, Options: []string{"celery", evil}},
+			{Name: "arg.note", Field: "arguments.note", Label: "Note", Kind: templates.InputArea, Value: "a\nb\n" + evil},
+			{Name: "arg.reload", Field: "arguments.reload", Label: "Reload", Kind: templates.InputCheck, Value: "true", Hint: "Or not."},
+			{Name: "arg.kind", Field: "arguments.kind", Label: "Kind", Kind: templates.InputChoice, Options: []string{"direct", "topic"}, Value: "topic"},
+		},
+		Change: "/ops/act/worker?method=pool_grow", Token: "token",
+	}
+	sure := grow
+	sure.Danger, sure.Button = true, "Shut them down"
+	sure.Preview = &templates.Preview{
+		Summary: "Shut down 2 workers.", Targets: []string{"celery@a", evil}, Confirm: "celery@a",
+		Warnings: []templates.Warning{{Message: "This leaves queue mail with no consumer.", Grave: true}, {Message: evil}},
+	}
+	long := sure.Refuse("elsewhere", "The broker is away.")
+	long.Long, long.Preview = true, nil
+	return map[string]templates.Act{
+		"fields": grow, "preview": sure, "refused": long, "wrong-field": sure.Refuse("arguments.n[0]", "It must be a whole number."),
+	}
+}

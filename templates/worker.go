@@ -1,0 +1,309 @@
+package templates
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// WorkerTab is a part of the page of a worker.
+type WorkerTab string
+
+// The parts that there are.
+const (
+	TabNow      WorkerTab = "now"
+	TabHistory  WorkerTab = "history"
+	TabQueues   WorkerTab = "queues"
+	TabTasks    WorkerTab = "tasks"
+	TabConfig   WorkerTab = "config"
+	TabSystem   WorkerTab = "system"
+	TabClock    WorkerTab = "clock"
+	TabCommands WorkerTab = "commands"
+)
+
+// Worker is the content of the page of one worker. Only what its tab shows is filled in.
+type Worker struct {
+	Worker  state.Worker
+	Tab     WorkerTab
+	Tabs    []WorkerTab
+	Actions []Option // methods that can be called on it
+
+	Inspection Inspection
+	Now        WorkerNow
+	Queues     []ConsumedQueue
+	Registered []RegisteredTask
+	Config     WorkerConfig
+	System     WorkerSystem
+	Tasks      []state.Task // its newest
+	Runs       []RunTimes
+	Clock      WorkerClock
+	Commands   []WorkerCommand
+}
+
+// Inspection is how old what a worker told is, and why parts of it are missing.
+type Inspection struct {
+	At      int64 // when it last answered, µs; 0 if it never did
+	Asking  bool
+	Errors  map[string]string // by method
+	Refresh string            // address that asks it again, empty if it cannot be asked
+	Why     string            // why it is not asked, as a sentence
+}
+
+// WorkerNow is what a worker holds.
+type WorkerNow struct {
+	Active, Reserved, Scheduled []HeldTask
+	Revoked                     []string
+}
+
+// HeldTask is a task that a worker holds.
+type HeldTask struct {
+	ID, Name, Args, Kwargs string
+	StartedAt              int64 // µs, 0 if it has not started
+	ETA                    int64
+	Elapsed                float64 // seconds since it started, when the worker was asked
+	PID                    *int64  // of the pool process
+	Queue                  string
+	Priority               *int64
+	Redelivered            bool
+	Soft, Hard             *float64 // time limits, seconds
+}
+
+// ConsumedQueue is a queue that a worker consumes from.
+type ConsumedQueue struct {
+	Name, Exchange, ExchangeType, RoutingKey string
+	Durable                                  *bool
+	MaxPriority                              *int64
+	Others                                   int // other workers that consume from it
+}
+
+// RegisteredTask is a task that a worker can run.
+type RegisteredTask struct {
+	Name  string
+	Limit string // rate limit, empty if there is none
+	Info  string // the rest of what it tells: serializer=json max_retries=3
+	Total *int64 // accepted since the worker started
+}
+
+// WorkerConfig are the settings of a worker.
+type WorkerConfig struct {
+	Settings []Setting // that match, by name
+	All      int       // how many there are
+	Find     string    // what their names and values hold
+	Differ   bool      // only those that differ are shown
+	Compared int       // workers that it was compared with
+	Waiting  int       // workers that have not answered yet
+	Self     string    // address of the tab
+}
+
+// Setting is one setting of a worker.
+type Setting struct {
+	Name, Value string
+	Differs     []Differing
+}
+
+// Differing are workers that have another value.
+type Differing struct {
+	Value   string // empty if they do not have the setting
+	Workers []string
+}
+
+// WorkerSystem is what a worker told of its process and pool.
+type WorkerSystem struct {
+	Known          bool
+	PID            int64
+	StartedAt      int64 // µs, 0 if unknown
+	Implementation string
+	Kind           string
+	MaxConcurrency *int64
+	Slots          *int64
+	Processes      []PoolProcess
+	MaxTasks       string // per child
+	Soft, Hard     *float64
+	Prefetch       *int64
+	Autoscaler     string
+	Writes, Broker []Param
+	Usage          []Param
+	Totals         []TaskTotal
+	Report         string
+}
+
+// PoolProcess is a process of the pool with the task that it runs.
+type PoolProcess struct {
+	PID  int64
+	Task *HeldTask
+}
+
+// TaskTotal is how many tasks of a name a worker has accepted.
+type TaskTotal struct {
+	Name string
+	N    int64
+}
+
+// RunTimes sums up recent tasks of one name.
+type RunTimes struct {
+	Name           string
+	N, Failed      int
+	Median, Worst  *float64 // seconds
+	UnknownRuntime int
+}
+
+// WorkerClock is what is known of a worker's Lamport clock.
+type WorkerClock struct {
+	Asked *int64 // as it answered
+}
+
+// WorkerCommand is a command that was sent to a worker.
+type WorkerCommand struct {
+	Order     int64
+	Summary   string
+	State     string // pending, sent, done, …
+	Actor     string
+	CreatedAt int64
+	Answer    string // what this worker said, empty if nothing
+	OK        bool
+	Error     string
+}
+
+// Page draws the whole page.
+func (v Worker) Page(c Chrome) templ.Component { return worker(c, v) }
+
+// Regions are what is known of the worker itself, and the open tab.
+func (v Worker) Regions(s Site) []Region {
+	list := []Region{
+		{ID: "worker-head", Body: workerHead(s, v)},
+		{ID: "worker-tiles", Body: workerTiles(s, v.Worker)},
+	}
+	switch v.Tab {
+	case TabHistory:
+		return append(list, Region{ID: "worker-runs", Body: workerRuns(s, v)}, Region{ID: "worker-facts", Body: workerFacts(v.Worker)})
+	case TabNow, TabQueues, TabTasks, TabConfig, TabSystem, TabClock, TabCommands:
+	}
+	return append(list, Region{ID: "worker-tab", Body: workerTab(s, v)})
+}
+
+// Lists holds its recent tasks.
+func (v Worker) Lists(s Site) []List {
+	if v.Tab != TabHistory {
+		return nil
+	}
+	return []List{taskList(s, "tasks", Table{}, v.Tasks)}
+}
+
+// extras are the fields of a worker that have no place of their own, by name.
+func extras(w state.Worker) []string { return slices.Sorted(maps.Keys(w.Extra)) }
+
+// label is the tab as a word.
+func (t WorkerTab) label() string {
+	if t == TabTasks {
+		return "Registered tasks"
+	}
+	return strings.ToUpper(string(t[:1])) + string(t[1:])
+}
+
+// WorkerTabPath is the address of a tab, below the prefix.
+func WorkerTabPath(name string, t WorkerTab) string {
+	return WorkerPath(name) + "?" + url.Values{"tab": {string(t)}}.Encode()
+}
+
+func (s Site) workerTab(name string, t WorkerTab) templ.SafeURL {
+	return s.path(WorkerTabPath(name, t))
+}
+
+// name is the name of a task as the marks of names take it.
+func (t HeldTask) name() *string {
+	if t.Name == "" {
+		return nil
+	}
+	return &t.Name
+}
+
+// call is how the task was called: (1, 2) {'a': 3}.
+func (t HeldTask) call() string {
+	args, kwargs := t.Args, t.Kwargs
+	if args == "()" || args == "[]" {
+		args = ""
+	}
+	if kwargs == "{}" {
+		kwargs = ""
+	}
+	return strings.TrimSpace(args + " " + kwargs)
+}
+
+// limit is the time limit that ends the task first, nil if there is none.
+func (t HeldTask) limit() *float64 {
+	switch {
+	case t.Soft == nil:
+		return t.Hard
+	case t.Hard == nil || *t.Soft < *t.Hard:
+		return t.Soft
+	}
+	return t.Hard
+}
+
+// used is how much of its time limit the task has used, in hundredths.
+func (t HeldTask) used() int {
+	l := t.limit()
+	if l == nil || *l <= 0 {
+		return 0
+	}
+	return int(100 * min(max(t.Elapsed / *l, 0), 1))
+}
+
+// limits are the time limits in words.
+func (t HeldTask) limits() string {
+	var parts []string
+	if t.Soft != nil {
+		parts = append(parts, "soft "+duration(*t.Soft))
+	}
+	if t.Hard != nil {
+		parts = append(parts, "hard "+duration(*t.Hard))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// others says who else consumes from a queue.
+func (q ConsumedQueue) others() string {
+	if q.Others == 0 {
+		return "only this worker"
+	}
+	return plural(q.Others, "other worker", "other workers")
+}
+
+// why is the reason that a part is missing, empty if it is not.
+func (i Inspection) why(method string) string {
+	switch {
+	case i.Errors[method] != "":
+		return i.Errors[method]
+	case i.At != 0:
+		return ""
+	case i.Asking:
+		return "The worker is being asked."
+	}
+	return cmp.Or(i.Why, "The worker has not been asked yet.")
+}
+
+// words are the workers that have another value, and that value.
+func (d Differing) words() string {
+	who := d.Workers[0]
+	if n := len(d.Workers) - 1; n > 0 {
+		who += " and " + plural(n, "other", "others")
+	}
+	if d.Value == "" {
+		return who + " has no such setting"
+	}
+	return who + ": " + excerpt(d.Value, 200)
+}
+
+// limitWords are seconds in words, none where there is no limit.
+func limitWords(seconds *float64) string {
+	if seconds == nil {
+		return "none"
+	}
+	return duration(*seconds)
+}

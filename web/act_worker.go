@@ -1,0 +1,213 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/templates"
+)
+
+// workerAct is a request to tell workers something.
+type workerAct struct {
+	method  control.Method
+	workers []string // none means all
+	form    url.Values
+}
+
+// workerAct reads a request, and answers itself if there is no such method or no worker was chosen.
+func (p *pages) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bool) {
+	if !p.readForm(w, r) {
+		return workerAct{}, false
+	}
+	a := workerAct{form: r.Form}
+	back := templates.Problem{Title: "Nothing was sent", Back: p.site.Prefix + "/workers", BackText: "All workers"}
+	var known bool
+	if a.method, known = control.Lookup(r.Form.Get("method")); !known || !slices.Contains(workerMethods(), a.method.Name) {
+		back.Message = "Umbel does not offer the command that this address names."
+		p.problem(w, r, http.StatusBadRequest, back)
+		return a, false
+	}
+	if r.Form.Get("all") == "" {
+		a.workers = slices.DeleteFunc(r.Form["worker"], func(name string) bool { return name == "" })
+		slices.Sort(a.workers)
+		a.workers = slices.Compact(a.workers)
+		if len(a.workers) == 0 {
+			back.Message = "No worker was chosen. Check some in the list, or “every worker”."
+			p.problem(w, r, http.StatusBadRequest, back)
+			return a, false
+		}
+	}
+	return a, true
+}
+
+// order is what is asked for. What cannot be read is left as it is, so that it is refused with its name.
+func (a workerAct) order() action.ControlOrder {
+	o := action.ControlOrder{Method: a.method.Name, Workers: a.workers}
+	for _, param := range a.method.Params {
+		if v := argument(param, a.form[templates.ArgumentPrefix+param.Name]); v != nil {
+			if o.Arguments == nil {
+				o.Arguments = map[string]any{}
+			}
+			o.Arguments[param.Name] = v
+		}
+	}
+	return o
+}
+
+// argument reads the fields of a form as the type of a parameter, nil if nothing was filled in.
+func argument(p control.Param, fields []string) any {
+	var values []string
+	for _, f := range fields {
+		if f = strings.TrimSpace(f); f != "" {
+			values = append(values, f)
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	first := values[0]
+	switch p.Type {
+	case control.Texts:
+		var list []any
+		for _, v := range values {
+			for item := range strings.FieldsFuncSeq(v, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
+				if item = strings.TrimSpace(item); item != "" {
+					list = append(list, item)
+				}
+			}
+		}
+		return list
+	case control.Whole, control.Seconds, control.Rate, control.Flag, control.Anything:
+		var v any
+		if json.Unmarshal([]byte(first), &v) == nil {
+			return v
+		}
+	case control.Text, control.Signal:
+	}
+	return first
+}
+
+// workerForm is the form for the order.
+func (p *pages) workerForm(a workerAct) templates.Act {
+	v := templates.Act{
+		Section: templates.SectionWorkers, Title: a.method.Title, Doc: a.method.Doc, Path: "/act/worker",
+		Crumbs: []templates.Link{{Text: "Workers", Href: p.site.Prefix + "/workers"}},
+		Hidden: []templates.Param{{Name: "method", Value: a.method.Name}},
+		Danger: a.method.Danger,
+	}
+	if a.workers == nil {
+		v.Hidden = append(v.Hidden, templates.Param{Name: "all", Value: "1"})
+	}
+	for _, name := range a.workers {
+		v.Hidden = append(v.Hidden, templates.Param{Name: "worker", Value: name})
+	}
+	if len(a.workers) == 1 {
+		v.Crumbs = append(v.Crumbs, templates.Link{Text: a.workers[0], Href: p.site.Prefix + templates.WorkerPath(a.workers[0])})
+	}
+	for _, param := range a.method.Params {
+		v.Fields = append(v.Fields, p.workerField(param, a))
+	}
+	if len(v.Fields) > 0 {
+		q := url.Values{}
+		for _, h := range v.Hidden {
+			q.Add(h.Name, h.Value)
+		}
+		for _, f := range v.Fields {
+			q.Add(f.Name, f.Value)
+		}
+		v.Change = p.site.Prefix + v.Path + "?" + q.Encode()
+	}
+	return v
+}
+
+// workerField is the field for an argument, with what may be meant.
+func (p *pages) workerField(param control.Param, a workerAct) templates.Input {
+	f := templates.Input{
+		Name: templates.ArgumentPrefix + param.Name, Field: "arguments." + param.Name,
+		Label: label(param.Name), Hint: param.Doc, Required: param.Required,
+	}
+	f.Value = strings.Join(a.form[f.Name], "\n")
+	switch param.Type {
+	case control.Flag:
+		f.Kind = templates.InputCheck
+	case control.Whole, control.Seconds:
+		f.Kind = templates.InputNumber
+	case control.Texts:
+		f.Kind = templates.InputArea
+	case control.Text, control.Rate, control.Signal, control.Anything:
+	}
+	switch param.Name {
+	case "queue":
+		f.Options = p.knownOf(a, func(t control.Topology) map[string][]string { return t.Queues })
+	case "task_name":
+		f.Options = p.knownOf(a, func(t control.Topology) map[string][]string { return t.Tasks })
+	}
+	return f
+}
+
+// knownOf proposes names that workers tell of.
+func (p *pages) knownOf(a workerAct, of func(t control.Topology) map[string][]string) []string {
+	var names []string
+	for name, workers := range of(p.operations.Inspector.Known()) {
+		theirs := a.method.Name == "add_consumer" || len(a.workers) == 0 ||
+			slices.ContainsFunc(workers, func(w string) bool { return slices.Contains(a.workers, w) })
+		if theirs {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// actWorker shows the form, or once its fields are filled in what the order would do.
+func (p *pages) actWorker(w http.ResponseWriter, r *http.Request) {
+	a, ok := p.workerAct(w, r)
+	if !ok {
+		return
+	}
+	v := p.workerForm(a)
+	var err error
+	if len(v.Fields) == 0 || checking(r) {
+		var found action.Preview
+		if found, err = p.desk().PreviewControl(r.Context(), a.order()); err == nil {
+			v.Preview = previewed(found)
+		}
+	}
+	p.showAct(w, r, v, err)
+}
+
+// orderWorker takes the order.
+func (p *pages) orderWorker(w http.ResponseWriter, r *http.Request) {
+	a, ok := p.workerAct(w, r)
+	if !ok {
+		return
+	}
+	v := p.workerForm(a)
+	found, err := p.desk().PreviewControl(r.Context(), a.order())
+	if err != nil {
+		p.showAct(w, r, v, err)
+		return
+	}
+	if found.Confirm != "" && r.PostForm.Get(templates.ConfirmParam) != found.Confirm {
+		v.Preview = previewed(found)
+		p.showAct(w, r, v, &action.Error{Message: "what was typed is not " + found.Confirm})
+		return
+	}
+	receipt, err := p.desk().Control(r.Context(), p.by(r), a.order())
+	if err != nil {
+		v.Preview = previewed(found)
+		p.showAct(w, r, v, err)
+		return
+	}
+	p.taken(w, r, receipt)
+}
+
+// label makes words of the name of an argument.
+func label(name string) string {
+	return strings.TrimSuffix(sentence(strings.ReplaceAll(name, "_", " ")), ".")
+}

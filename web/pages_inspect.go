@@ -1,0 +1,254 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+)
+
+// maxCompared bounds how many workers the settings of one are compared with.
+const maxCompared = 20
+
+// inspect fills in what the worker tells when it is asked. A worker that is not online is not asked: what it told
+// before is shown.
+func (p *pages) inspect(v *templates.Worker, t workerTopic) {
+	if v.Worker.Status != state.Online {
+		v.Inspection.Why = "It is not online, so it is not asked."
+	}
+	found := p.operations.Inspector.Node(t.name)
+	v.Inspection.At, v.Inspection.Asking, v.Inspection.Errors = micros(found.At), found.Asking, found.Errors
+	if v.Inspection.Why == "" {
+		q := t.values()
+		q.Set(paramRefresh, "1")
+		v.Inspection.Refresh = p.site.Prefix + templates.WorkerPath(t.name) + "?" + q.Encode()
+	}
+	switch t.tab {
+	case templates.TabNow:
+		v.Now = now(found)
+	case templates.TabQueues:
+		v.Queues = p.consumed(found)
+	case templates.TabTasks:
+		v.Registered = registered(found)
+	case templates.TabConfig:
+		v.Config = p.config(found, t)
+	case templates.TabSystem:
+		v.System = system(found)
+	case templates.TabHistory, templates.TabClock, templates.TabCommands:
+	}
+}
+
+func now(i control.Inspection) templates.WorkerNow {
+	n := templates.WorkerNow{Revoked: i.Revoked}
+	for _, r := range i.Active {
+		n.Active = append(n.Active, held(r, i.At))
+	}
+	for _, r := range i.Reserved {
+		n.Reserved = append(n.Reserved, held(r, i.At))
+	}
+	for _, s := range i.Scheduled {
+		t := held(s.Request, i.At)
+		t.ETA = micros(s.ETA)
+		n.Scheduled = append(n.Scheduled, t)
+	}
+	return n
+}
+
+// held is a request as it was when the worker was asked.
+func held(r control.Request, asked time.Time) templates.HeldTask {
+	t := templates.HeldTask{
+		ID: r.ID, Name: r.Name, Args: r.Args, Kwargs: r.Kwargs, StartedAt: micros(r.StartedAt), PID: r.PID,
+		Queue: r.Queue, Priority: r.Priority, Redelivered: r.Redelivered != nil && *r.Redelivered, Soft: r.Soft, Hard: r.Hard,
+	}
+	if !r.StartedAt.IsZero() {
+		t.Elapsed = max(asked.Sub(r.StartedAt), 0).Seconds()
+	}
+	return t
+}
+
+func (p *pages) consumed(i control.Inspection) []templates.ConsumedQueue {
+	others := p.operations.Inspector.Known().Queues
+	var list []templates.ConsumedQueue
+	for _, q := range i.Queues {
+		shown := templates.ConsumedQueue{
+			Name: q.Name, Exchange: q.Exchange, ExchangeType: q.ExchangeType, RoutingKey: q.RoutingKey,
+			Durable: q.Durable, MaxPriority: q.MaxPriority,
+		}
+		for _, w := range others[q.Name] {
+			if w != i.Node {
+				shown.Others++
+			}
+		}
+		list = append(list, shown)
+	}
+	return list
+}
+
+func registered(i control.Inspection) []templates.RegisteredTask {
+	var list []templates.RegisteredTask
+	for _, r := range i.Registered {
+		t := templates.RegisteredTask{Name: r.Name, Limit: r.Info["rate_limit"]}
+		var rest []string
+		for _, k := range slices.Sorted(maps.Keys(r.Info)) {
+			if k != "rate_limit" {
+				rest = append(rest, k+"="+r.Info[k])
+			}
+		}
+		t.Info = strings.Join(rest, " ")
+		if i.Stats != nil {
+			t.Total = new(i.Stats.Total[r.Name])
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// config compares the settings of a worker with those of others that are online.
+func (p *pages) config(i control.Inspection, t workerTopic) templates.WorkerConfig {
+	v := templates.WorkerConfig{All: len(i.Conf), Find: t.find, Differ: t.differ}
+	names := map[string]bool{}
+	for name := range i.Conf {
+		names[name] = true
+	}
+	var others []control.Inspection
+	if i.Conf != nil {
+		others = p.otherConfigs(i.Node, &v)
+	}
+	for _, o := range others {
+		for name := range o.Conf {
+			names[name] = true
+		}
+	}
+	find := strings.ToLower(t.find)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		s := templates.Setting{Name: name, Value: plain(i.Conf[name]), Differs: differing(name, i.Conf[name], others)}
+		matches := strings.Contains(strings.ToLower(name), find) || strings.Contains(strings.ToLower(s.Value), find)
+		if matches && (!t.differ || len(s.Differs) > 0) {
+			v.Settings = append(v.Settings, s)
+		}
+	}
+	return v
+}
+
+func (p *pages) otherConfigs(node string, v *templates.WorkerConfig) []control.Inspection {
+	var list []control.Inspection
+	for _, name := range p.online() {
+		if name == node || len(list)+v.Waiting == maxCompared {
+			continue
+		}
+		o := p.operations.Inspector.Node(name)
+		o.Node = name
+		if o.Conf == nil {
+			v.Waiting++
+			continue
+		}
+		list = append(list, o)
+	}
+	v.Compared = len(list)
+	return list
+}
+
+// differing are the workers that have another value of a setting, by value.
+func differing(name string, value json.RawMessage, others []control.Inspection) []templates.Differing {
+	var list []templates.Differing
+	for _, o := range others {
+		theirs := o.Conf[name]
+		if bytes.Equal(theirs, value) {
+			continue
+		}
+		shown := plain(theirs)
+		at := slices.IndexFunc(list, func(d templates.Differing) bool { return d.Value == shown })
+		if at < 0 {
+			list, at = append(list, templates.Differing{Value: shown}), len(list)
+		}
+		list[at].Workers = append(list[at].Workers, o.Node)
+	}
+	return list
+}
+
+// plain is a value without the quotes of JSON, empty if there is none.
+func plain(v json.RawMessage) string {
+	var s string
+	if json.Unmarshal(v, &s) == nil && s != "" {
+		return s
+	}
+	return string(v)
+}
+
+func system(i control.Inspection) templates.WorkerSystem {
+	s := i.Stats
+	if s == nil {
+		return templates.WorkerSystem{Report: i.Report}
+	}
+	v := templates.WorkerSystem{
+		Known: true, PID: s.PID, Implementation: s.Pool.Implementation, Kind: s.Pool.Kind, MaxConcurrency: s.Pool.MaxConcurrency,
+		Slots: s.Pool.Slots, MaxTasks: s.Pool.MaxTasksPerChild, Soft: s.Pool.SoftLimit, Hard: s.Pool.Hard, Prefetch: s.PrefetchCount,
+		Writes: params(s.Pool.Writes), Broker: params(s.Broker), Usage: usage(s.RUsage), Report: i.Report,
+	}
+	if s.Uptime > 0 && !i.At.IsZero() {
+		v.StartedAt = i.At.Add(-s.Uptime).UnixMicro()
+	}
+	if a := s.Autoscaler; a != nil {
+		v.Autoscaler = fmt.Sprintf("%d to %d processes, %d now", a.Min, a.Max, a.Current)
+	}
+	for _, pid := range s.Pool.Processes {
+		process := templates.PoolProcess{PID: pid}
+		for _, r := range i.Active {
+			if r.PID != nil && *r.PID == pid {
+				process.Task = new(held(r, i.At))
+			}
+		}
+		v.Processes = append(v.Processes, process)
+	}
+	for name, n := range s.Total {
+		v.Totals = append(v.Totals, templates.TaskTotal{Name: name, N: n})
+	}
+	slices.SortFunc(v.Totals, func(a, b templates.TaskTotal) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name))
+	})
+	return v
+}
+
+// params are the members of an object that tell something, by name.
+func params(object map[string]json.RawMessage) []templates.Param {
+	var list []templates.Param
+	for _, k := range slices.Sorted(maps.Keys(object)) {
+		switch v := plain(object[k]); v {
+		case "", "null", "[]", "{}":
+		default:
+			list = append(list, templates.Param{Name: strings.ReplaceAll(k, "_", " "), Value: v})
+		}
+	}
+	return list
+}
+
+// usage are the resources that a process has used, in words. Those that systems leave at 0 are left out.
+func usage(rusage map[string]json.RawMessage) []templates.Param {
+	words := []struct{ key, label, unit string }{
+		{"utime", "CPU, user", " s"},
+		{"stime", "CPU, system", " s"},
+		{"maxrss", "Most memory", " KiB"},
+		{"majflt", "Page faults", ""},
+		{"inblock", "Block reads", ""},
+		{"oublock", "Block writes", ""},
+		{"nvcsw", "Switches, wanted", ""},
+		{"nivcsw", "Switches, forced", ""},
+	}
+	var list []templates.Param
+	for _, w := range words {
+		var f float64
+		if json.Unmarshal(rusage[w.key], &f) == nil {
+			list = append(list, templates.Param{Name: w.label, Value: strconv.FormatFloat(f, 'f', -1, 64) + w.unit})
+		}
+	}
+	return list
+}
