@@ -293,3 +293,31 @@ func (r *envelopeReader) bytes() ([]byte, error) {
 	}
 	return b, nil
 }
+
+// ParseUnacked returns the envelope in a value of Kombu's hash of unacknowledged messages, which is an array of
+// the envelope, its exchange and its routing key.
+func ParseUnacked(text string) (envelope string, ok bool) {
+	envelope, _, ok = parseUnacked(text)
+	return envelope, ok
+}
+
+// ParseUnackedRoute returns the other two.
+func ParseUnackedRoute(text string) (exchange, routingKey string, ok bool) {
+	_, route, ok := parseUnacked(text)
+	return route[0], route[1], ok
+}
+
+func parseUnacked(text string) (envelope string, route [2]string, ok bool) {
+	r := envelopeReader{scanner: scanner{text: text}}
+	if !r.accept('[') {
+		return "", route, false
+	}
+	envelope, err := r.raw()
+	for i := 0; i < len(route) && err == nil; i++ {
+		if !r.accept(',') {
+			return "", route, false
+		}
+		route[i], err = r.plain()
+	}
+	return envelope, route, err == nil && r.accept(']') && r.end()
+}

@@ -239,3 +239,9 @@ func expectError(tb testing.TB, err error, secret string, texts ...string) {
 		tb.Errorf("error %q is more than one line", err)
 	}
 }
+
+// bound returns the queue of a member of a binding set, if it is bound by a routing key.
+func bound(member, routingKey string) (queue string, ok bool) {
+	parts := strings.Split(member, "\x06\x16")
+	return parts[len(parts)-1], len(parts) == 3 && parts[0] == routingKey
+}

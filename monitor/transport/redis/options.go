@@ -46,8 +46,8 @@ type Options struct {
 	Separator string
 	// PrioritySteps is priority_steps, 0 3 6 9 if empty.
 	PrioritySteps []int
-	// UnackedKey is unacked_key, "unacked" if empty; the index is UnackedKey_index.
-	UnackedKey string
+	// UnackedKey and UnackedIndexKey are unacked_key and unacked_index_key, "unacked" and "unacked_index" if empty.
+	UnackedKey, UnackedIndexKey string
 	// VisibilityTimeout is visibility_timeout, 1 h if zero.
 	VisibilityTimeout time.Duration
 	// Exchange and ControlExchange are event_exchange and control_exchange, celeryev and celery if empty.
@@ -64,6 +64,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.ControlExchange = cmp.Or(o.ControlExchange, "celery")
 	o.Separator = cmp.Or(o.Separator, defaultSeparator)
 	o.UnackedKey = cmp.Or(o.UnackedKey, "unacked")
+	o.UnackedIndexKey = cmp.Or(o.UnackedIndexKey, "unacked_index")
 	o.VisibilityTimeout = cmp.Or(o.VisibilityTimeout, defaultVisibility)
 	o.DialTimeout = cmp.Or(o.DialTimeout, defaultDialTimeout)
 	if len(o.PrioritySteps) == 0 {
@@ -89,7 +90,8 @@ type keys struct {
 	fanout    string // of channels, after prefix
 	separator string
 	steps     []int
-	unacked   string
+	held      string // hash of the messages that workers hold, prefix included
+	index     string // sorted set of when they got them, prefix included
 	events    string // exchange
 	control   string // exchange
 }
@@ -108,7 +110,8 @@ func (o Options) keys(db int) keys {
 		fanout:    strings.ReplaceAll(fanout, "{db}", strconv.Itoa(db)),
 		separator: o.Separator,
 		steps:     o.PrioritySteps,
-		unacked:   o.UnackedKey,
+		held:      o.KeyPrefix + o.UnackedKey,
+		index:     o.KeyPrefix + o.UnackedIndexKey,
 		events:    o.Exchange,
 		control:   o.ControlExchange + ".pidbox",
 	}
