@@ -4,18 +4,24 @@
 package control
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 // ErrUnavailable says that there is no connection to the broker, so that nothing was sent. The cause is wrapped
 // beside it.
 var ErrUnavailable = errors.New("broker not connected")
+
+// errNotYet is the cause before the first connection.
+var errNotYet = errors.New("not dialled yet")
 
 // Options of a Client. Broker is required.
 type Options struct {
@@ -25,100 +31,133 @@ type Options struct {
 }
 
 // Client talks to the workers of one cluster. It is safe for concurrent use.
-type Client struct{}
+type Client struct {
+	broker transport.Broker
+	now    func() time.Time
+	log    *slog.Logger
+
+	mu      sync.Mutex               // guards what follows
+	link    *link                    // nil while there is no line
+	linked  chan struct{}            // closed while there is a line, then replaced
+	cause   error                    // why there is none
+	since   time.Time                // of the last change between the two
+	talks   map[string]*Conversation // by ticket
+	strays  uint64
+	garbled uint64
+}
+
+// link is one line and its end.
+type link struct {
+	transport.Line
+	lost chan struct{} // closed when the line is
+}
 
 // New validates o and starts nothing.
-func New(o Options) (*Client, error) { return &Client{}, nil }
-
-// Run keeps a line to the broker open and hands replies to those who wait for them, until ctx ends. It returns nil.
-func (c *Client) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func New(o Options) (*Client, error) {
+	if o.Broker == nil {
+		return nil, errors.New("control client needs a broker")
+	}
+	c := &Client{
+		broker: o.Broker,
+		now:    o.Now,
+		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		linked: make(chan struct{}),
+		cause:  errNotYet,
+		talks:  make(map[string]*Conversation),
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	return c, nil
+}
 
 // Broadcast sends a command without arguments to every worker and wants no reply. It waits for the line until ctx ends.
-func (c *Client) Broadcast(ctx context.Context, method string) error { return ErrUnavailable }
+func (c *Client) Broadcast(ctx context.Context, method string) error {
+	m, err := celery.Request{Method: method}.Publishing()
+	if err != nil {
+		return err
+	}
+	for {
+		l, err := c.await(ctx)
+		if err != nil {
+			return fmt.Errorf("broadcast %s: %w", method, err)
+		}
+		_, err = l.Request(ctx, m)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, transport.ErrClosed) {
+			return fmt.Errorf("broadcast %s: %w", method, err)
+		}
+		select {
+		case <-l.lost:
+		case <-ctx.Done():
+			return fmt.Errorf("broadcast %s: %w", method, err)
+		}
+	}
+}
 
 // Publish sends a task message to a queue, as transport.Line does. It is ErrUnavailable without a line.
 func (c *Client) Publish(ctx context.Context, queue string, m transport.Publishing) error {
-	return ErrUnavailable
+	l, err := c.line()
+	if err != nil {
+		return err
+	}
+	return l.Publish(ctx, queue, m)
 }
 
 // Purge empties a queue, as transport.Line does.
-func (c *Client) Purge(ctx context.Context, queue string) (int64, error) { return 0, ErrUnavailable }
+func (c *Client) Purge(ctx context.Context, queue string) (int64, error) {
+	l, err := c.line()
+	if err != nil {
+		return 0, err
+	}
+	return l.Purge(ctx, queue)
+}
 
 // Peek shows what waits in a queue, as transport.Line does.
 func (c *Client) Peek(ctx context.Context, queue string, limit int) ([]transport.Publishing, error) {
-	return nil, ErrUnavailable
+	l, err := c.line()
+	if err != nil {
+		return nil, err
+	}
+	return l.Peek(ctx, queue, limit)
 }
 
 // Find looks for the message of a task, as transport.Line does.
 func (c *Client) Find(ctx context.Context, queues []string, taskID string) (*transport.Publishing, error) {
-	return nil, ErrUnavailable
+	l, err := c.line()
+	if err != nil {
+		return nil, err
+	}
+	return l.Find(ctx, queues, taskID)
 }
 
 // Survey looks at queues, as transport.Line does.
 func (c *Client) Survey(ctx context.Context, queues []string) (transport.Survey, error) {
-	return transport.Survey{}, ErrUnavailable
-}
-
-// Question is a command that wants replies.
-type Question struct {
-	Method      string
-	Arguments   map[string]any
-	Destination []string // node names; empty is every worker
-	// Expect names the workers that should answer, where Destination is empty. If both are, and the broker does not
-	// tell how many workers it reached, the whole Timeout is waited.
-	Expect  []string
-	Timeout time.Duration // for all replies together, 2 s if zero
-	Ticket  string        // names the conversation; a new one if empty
-}
-
-// Answers are what came back within the time.
-type Answers struct {
-	Replies []Reply
-	// Missing are the workers that should have answered and did not.
-	Missing []string
-	// Unnamed is how many more mailboxes the broker delivered to than answered, by workers nobody named.
-	Unnamed int
-	Waited  time.Duration
-}
-
-// Reply is what one worker answered.
-type Reply struct {
-	Node  string
-	At    time.Time
-	Clock int64
-	Value json.RawMessage // null if it could not be decoded
-	// OK is the text of a reply {"ok": text}, Error that of {"error": text}; both are empty for data.
-	OK, Error string
-	// Undecodable says why Value is not known though the worker answered.
-	Undecodable string
-	// Duplicate says that another worker of the same node name has answered too: a misconfiguration.
-	Duplicate bool
-}
-
-// Conversation is a question on its way.
-type Conversation struct{}
-
-// Send publishes a question and returns when the broker has it. Wait tells the answers. Nothing was sent if the
-// error is ErrUnavailable.
-func (c *Client) Send(ctx context.Context, q Question) (*Conversation, error) {
-	return nil, ErrUnavailable
-}
-
-// Wait returns when every reply is in, when the timeout has passed, or when ctx ends, with what there is by then. It
-// may be called once, and must be.
-func (v *Conversation) Wait(ctx context.Context) Answers { return Answers{} }
-
-// Ask sends a question and waits for the answers.
-func (c *Client) Ask(ctx context.Context, q Question) (Answers, error) {
-	return Answers{}, ErrUnavailable
+	l, err := c.line()
+	if err != nil {
+		return transport.Survey{}, err
+	}
+	return l.Survey(ctx, queues)
 }
 
 // Status of the line.
 type Status struct {
 	Connected bool
-	Since     time.Time
-	LastError string // without passwords
+	Since     time.Time // of the last change, zero before the first
+	LastError string    // without passwords, empty while connected
+	// Strays are replies that nobody waited for, most of them too late; Garbled are messages that were no replies.
+	Strays, Garbled uint64
 }
 
 // Status says whether there is a line.
-func (c *Client) Status() Status { return Status{} }
+func (c *Client) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := Status{Connected: c.link != nil, Since: c.since, Strays: c.strays, Garbled: c.garbled}
+	if c.link == nil {
+		s.LastError = MaskText(c.cause.Error())
+	}
+	return s
+}
