@@ -4,9 +4,11 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
@@ -18,16 +20,18 @@ var ErrUnavailable = errors.New("broker unavailable")
 // ErrPermanent is what a Sender's error wraps when trying again cannot help.
 var ErrPermanent = errors.New("cannot be sent")
 
-// Sender sends commands.
+// Sender sends commands. It is called by several goroutines.
 type Sender interface {
-	// Send returns when the broker has the command. It honours ctx, which ends with the send timeout.
+	// Send returns when the broker has the command. It honours ctx, which ends with the send timeout. A command may be
+	// sent again after an error, and after a crash.
 	Send(ctx context.Context, c store.Command) (Sent, error)
 }
 
 // Sent is a command that the broker has.
 type Sent struct {
 	Expected []string // who is to answer
-	// Answers waits for the answers and returns them; nil if nobody is to answer. complete says that everybody did.
+	// Answers waits for the answers and returns them; nil if nobody is to answer. complete says that everybody did. It
+	// honours ctx, and returns what there is when that ends.
 	Answers func(ctx context.Context) (answers []store.Answer, complete bool)
 }
 
@@ -36,7 +40,8 @@ type Options struct {
 	Store  store.Outbox
 	Sender Sender
 
-	Batch       int           // commands claimed at once, 64 if zero
+	Batch       int           // most commands in flight, 64 if zero
+	Parallel    int           // most groups that are sent at once, 8 if zero
 	Poll        time.Duration // how often to look without being woken, 1 s if zero
 	SendTimeout time.Duration // for one command, 10 s if zero
 	MaxRetries  int           // failed attempts before a dead letter, 8 if zero
@@ -51,35 +56,41 @@ type Options struct {
 	Logger *slog.Logger     // nil discards
 }
 
-// Relay sends what is in an outbox. It is safe for concurrent use.
-type Relay struct{}
-
-// New validates o and starts nothing.
-func New(o Options) (*Relay, error) { return &Relay{}, nil }
-
-// Run relays until ctx ends, then waits for what is in flight, at most Drain. It returns nil.
-func (r *Relay) Run(ctx context.Context) error { <-ctx.Done(); return nil }
-
-// Wake says that there is something new to send.
-func (r *Relay) Wake() {}
-
-// Changed returns a channel that is closed when some command has changed.
-func (r *Relay) Changed() <-chan struct{} { return nil }
-
-// Wait returns the commands as they are once all are final, or ctx has ended.
-func (r *Relay) Wait(ctx context.Context, ids []int64) ([]store.Command, error) { return nil, nil }
+// complete checks the options and sets defaults.
+func (o Options) complete() (Options, error) {
+	if o.Store == nil || o.Sender == nil {
+		return o, errors.New("a relay needs a store and a sender")
+	}
+	o.Batch, o.Parallel, o.MaxRetries = cmp.Or(o.Batch, 64), cmp.Or(o.Parallel, 8), cmp.Or(o.MaxRetries, 8)
+	o.Poll, o.SendTimeout = cmp.Or(o.Poll, time.Second), cmp.Or(o.SendTimeout, 10*time.Second)
+	o.BackoffBase, o.BackoffCap = cmp.Or(o.BackoffBase, time.Second), cmp.Or(o.BackoffCap, 5*time.Minute)
+	o.Cooldown, o.Stale = cmp.Or(o.Cooldown, 2*time.Second), cmp.Or(o.Stale, time.Minute)
+	o.Drain = cmp.Or(o.Drain, 10*time.Second)
+	if min(o.Batch, o.Parallel, o.MaxRetries) < 0 || min(o.Poll, o.SendTimeout, o.BackoffBase, o.BackoffCap, o.Cooldown,
+		o.Stale, o.Drain) < 0 {
+		return o, errors.New("options of a relay are negative")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Jitter == nil {
+		o.Jitter = rand.Float64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, nil
+}
 
 // Status says how the relay is doing.
 type Status struct {
-	Open      bool // the breaker: nothing is sent until Until
-	Until     time.Time
-	LastError string
-	Sent      uint64 // since the start
-	Retried   uint64
-	Deferred  uint64
+	Open      bool      // the breaker: the broker is away and nothing is sent until Until
+	Until     time.Time // when the next command is sent to see whether the broker is back
+	LastError string    // why the last command that failed did, empty once one was sent after it
+	Sent      uint64    // since the start
+	Retried   uint64    // failed attempts that another one follows
+	Deferred  uint64    // attempts that found the broker away
 	Died      uint64
+	Expired   uint64
 	Reclaimed uint64
 }
-
-// Status returns it.
-func (r *Relay) Status() Status { return Status{} }
