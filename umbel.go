@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -21,28 +22,33 @@ import (
 	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/monitor/transport/amqp"
+	"github.com/umbelhq/umbel/monitor/transport/redis"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
 
 // Options of an Umbel. One of BrokerURL and Broker is required.
 type Options struct {
-	// BrokerURL is what the workers' broker_url is: amqp://user:password@host:5672/vhost or
-	// amqps://. The query may hold TLS files (ssl_ca_certs, ssl_certfile, ssl_keyfile).
+	// BrokerURL is what the workers' broker_url is: amqp://user:password@host:5672/vhost, amqps://,
+	// redis://user:password@host:6379/0, rediss://, redis+socket:// or sentinel://. The query may hold TLS files
+	// (ssl_ca_certs, ssl_certfile, ssl_keyfile).
 	BrokerURL string
 	// Broker is used instead of BrokerURL where it is set.
 	Broker transport.Broker
 
 	// Queue names a durable queue on RabbitMQ that keeps events while nobody reads them; empty
-	// means a queue that goes away with the connection.
+	// means a queue that goes away with the connection. Redis keeps no events.
 	Queue string
 	// QueueExpires is how long RabbitMQ keeps Queue unread, 24 h if zero.
 	QueueExpires time.Duration
 	// Exchange and ControlExchange are Celery's event_exchange and control_exchange, celeryev and
 	// celery if empty.
 	Exchange, ControlExchange string
-	// TLS says how to trust and be trusted by amqps:// URLs.
-	TLS amqp.TLS
+	// TLS says how to trust and be trusted by amqps://, rediss:// and sentinel:// URLs.
+	TLS transport.TLS
+	// Redis is what Celery's broker_transport_options say, where the broker is Redis. Its URL, TLS, Exchange,
+	// ControlExchange and Version are those above.
+	Redis redis.Options
 	// LeaveEventsOff keeps Umbel from asking workers started without -E to send task events.
 	LeaveEventsOff bool
 
@@ -161,20 +167,43 @@ func Dial(o Options) (transport.Broker, error) {
 	}
 	scheme, _, ok := strings.Cut(o.BrokerURL, "://")
 	if !ok || strings.ContainsAny(scheme, ":@") { // what is before it could be a password
-		return nil, errors.New("the broker URL has no scheme: it begins with amqp:// or amqps://")
+		return nil, errors.New("the broker URL has no scheme: it begins with amqp://, amqps://, redis:// or rediss://")
 	}
 	switch strings.ToLower(strings.TrimSpace(scheme)) {
 	case "amqp", "amqps", "pyamqp":
-		b, err := amqp.New(amqp.Options{
-			URL: o.BrokerURL, Queue: o.Queue, Expires: o.QueueExpires, TLS: o.TLS,
-			Exchange: o.Exchange, ControlExchange: o.ControlExchange, Version: o.Version,
-		})
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
+		return dialRabbitMQ(o)
+	case "redis", "rediss", "redis+socket", "sentinel":
+		return dialRedis(o)
 	}
-	return nil, fmt.Errorf("brokers of scheme %s:// are not supported: use amqp:// or amqps://", scheme)
+	return nil, fmt.Errorf("brokers of scheme %s:// are not supported: use amqp://, amqps://, redis://, rediss://, "+
+		"redis+socket:// or sentinel://", scheme)
+}
+
+func dialRabbitMQ(o Options) (transport.Broker, error) {
+	if !reflect.ValueOf(o.Redis).IsZero() {
+		return nil, errors.New("options of Redis need a URL of Redis")
+	}
+	b, err := amqp.New(amqp.Options{
+		URL: o.BrokerURL, Queue: o.Queue, Expires: o.QueueExpires, TLS: o.TLS,
+		Exchange: o.Exchange, ControlExchange: o.ControlExchange, Version: o.Version,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func dialRedis(o Options) (transport.Broker, error) {
+	if o.Queue != "" {
+		return nil, errors.New("a queue for events needs RabbitMQ: Redis keeps no events while nobody listens")
+	}
+	r := o.Redis
+	r.URL, r.TLS, r.Exchange, r.ControlExchange, r.Version = o.BrokerURL, o.TLS, o.Exchange, o.ControlExchange, o.Version
+	b, err := redis.New(r)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // Run restores the history, then watches the cluster and keeps pages live until ctx ends. It returns nil after an

@@ -8,21 +8,37 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/monitor/transport/redis"
 )
 
 // brokerFlags say where the events come from.
 type brokerFlags struct {
-	BrokerURL       string        `name:"broker-url" env:"UMBEL_BROKER_URL,CELERY_BROKER_URL" placeholder:"URL" help:"The workers' broker_url: amqp://user:password@host/vhost or amqps://."`
+	BrokerURL       string        `name:"broker-url" env:"UMBEL_BROKER_URL,CELERY_BROKER_URL" placeholder:"URL" help:"The workers' broker_url: amqp://user:password@host/vhost, amqps://, redis://:password@host/0, rediss://, redis+socket:// or sentinel://."`
 	BrokerURLFile   string        `name:"broker-url-file" env:"UMBEL_BROKER_URL_FILE" placeholder:"FILE" help:"Read the broker URL from a file, such as a mounted secret."`
-	Queue           string        `env:"UMBEL_QUEUE" placeholder:"NAME" help:"Durable queue that keeps events while Umbel is away. Default: a queue that goes with the connection."`
-	QueueExpires    time.Duration `env:"UMBEL_QUEUE_EXPIRES" default:"24h" help:"How long the broker keeps --queue unread."`
+	Queue           string        `env:"UMBEL_QUEUE" placeholder:"NAME" help:"RabbitMQ: durable queue that keeps events while Umbel is away. Default: a queue that goes with the connection."`
+	QueueExpires    time.Duration `env:"UMBEL_QUEUE_EXPIRES" default:"24h" help:"RabbitMQ: how long the broker keeps --queue unread."`
 	EventExchange   string        `env:"UMBEL_EVENT_EXCHANGE" default:"celeryev" help:"Celery's event_exchange."`
 	ControlExchange string        `env:"UMBEL_CONTROL_EXCHANGE" default:"celery" help:"Celery's control_exchange."`
-	CAFile          string        `name:"tls-ca" env:"UMBEL_TLS_CA" placeholder:"FILE" help:"Certificates (PEM) to trust for amqps."`
-	CertFile        string        `name:"tls-cert" env:"UMBEL_TLS_CERT" placeholder:"FILE" help:"Client certificate (PEM) for amqps."`
+	CAFile          string        `name:"tls-ca" env:"UMBEL_TLS_CA" placeholder:"FILE" help:"Certificates (PEM) to trust for amqps, rediss and sentinel."`
+	CertFile        string        `name:"tls-cert" env:"UMBEL_TLS_CERT" placeholder:"FILE" help:"Client certificate (PEM)."`
 	KeyFile         string        `name:"tls-key" env:"UMBEL_TLS_KEY" placeholder:"FILE" help:"Key (PEM) of the client certificate."`
 	ServerName      string        `name:"tls-server-name" env:"UMBEL_TLS_SERVER_NAME" placeholder:"NAME" help:"Name that the broker's certificate must be for, if not the URL's host."`
 	Insecure        bool          `name:"tls-insecure" env:"UMBEL_TLS_INSECURE" help:"Do not verify the broker's certificate."`
+	Redis           redisFlags    `embed:"" prefix:"redis-"`
+}
+
+// redisFlags repeat Celery's broker_transport_options, which nothing on the wire tells.
+type redisFlags struct {
+	Master            string        `env:"UMBEL_REDIS_MASTER" placeholder:"NAME" help:"Sentinel: master_name of the workers' broker_transport_options."`
+	SentinelUser      string        `env:"UMBEL_REDIS_SENTINEL_USER" placeholder:"NAME" help:"User that the sentinels themselves want."`
+	SentinelPassword  string        `env:"UMBEL_REDIS_SENTINEL_PASSWORD" placeholder:"WORD" help:"Password that the sentinels themselves want."`
+	KeyPrefix         string        `env:"UMBEL_REDIS_KEY_PREFIX" placeholder:"TEXT" help:"global_keyprefix of the workers' broker_transport_options."`
+	FanoutPrefix      string        `env:"UMBEL_REDIS_FANOUT_PREFIX" placeholder:"TEXT" help:"fanout_prefix, if not /{db}. as by default; none for False."`
+	NoFanoutPatterns  bool          `env:"UMBEL_REDIS_NO_FANOUT_PATTERNS" help:"fanout_patterns is False."`
+	Separator         string        `env:"UMBEL_REDIS_SEPARATOR" placeholder:"TEXT" help:"sep, if not the bytes 06 16."`
+	PrioritySteps     []int         `env:"UMBEL_REDIS_PRIORITY_STEPS" placeholder:"N" help:"priority_steps, if not 0,3,6,9."`
+	UnackedKey        string        `env:"UMBEL_REDIS_UNACKED_KEY" placeholder:"NAME" help:"unacked_key, if not unacked."`
+	VisibilityTimeout time.Duration `env:"UMBEL_REDIS_VISIBILITY_TIMEOUT" placeholder:"TIME" help:"visibility_timeout, if not 1h."`
 }
 
 // options turns the flags into the broker's part of umbel.Options. Its error names the flag that is wrong.
@@ -45,7 +61,7 @@ func (f *brokerFlags) options() (umbel.Options, error) {
 		flag string
 		set  func()
 	}{
-		{source, func() {}},
+		{source, func() { o.Redis.MasterName = f.Redis.Master }}, // a list of sentinels is nothing without it
 		{"--queue", func() { o.Queue = f.Queue }},
 		{"--queue-expires", func() { o.QueueExpires = f.QueueExpires }},
 		{"--event-exchange", func() { o.Exchange = f.EventExchange }},
@@ -54,6 +70,16 @@ func (f *brokerFlags) options() (umbel.Options, error) {
 		{"--tls-cert, --tls-key", func() { o.TLS.CertFile, o.TLS.KeyFile = f.CertFile, f.KeyFile }},
 		{"--tls-server-name", func() { o.TLS.ServerName = f.ServerName }},
 		{"--tls-insecure", func() { o.TLS.InsecureSkipVerify = f.Insecure }},
+		{"--redis-sentinel-user, --redis-sentinel-password", func() {
+			o.Redis.SentinelUsername, o.Redis.SentinelPassword = f.Redis.SentinelUser, f.Redis.SentinelPassword
+		}},
+		{"--redis-key-prefix", func() { o.Redis.KeyPrefix = f.Redis.KeyPrefix }},
+		{"--redis-fanout-prefix", func() { o.Redis.FanoutPrefix = fanoutPrefix(f.Redis.FanoutPrefix) }},
+		{"--redis-no-fanout-patterns", func() { o.Redis.NoFanoutPatterns = f.Redis.NoFanoutPatterns }},
+		{"--redis-separator", func() { o.Redis.Separator = f.Redis.Separator }},
+		{"--redis-priority-steps", func() { o.Redis.PrioritySteps = f.Redis.PrioritySteps }},
+		{"--redis-unacked-key", func() { o.Redis.UnackedKey = f.Redis.UnackedKey }},
+		{"--redis-visibility-timeout", func() { o.Redis.VisibilityTimeout = f.Redis.VisibilityTimeout }},
 	} {
 		step.set()
 		if _, err := umbel.Dial(o); err != nil {
@@ -61,4 +87,12 @@ func (f *brokerFlags) options() (umbel.Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// fanoutPrefix reads Python's False as people write it.
+func fanoutPrefix(text string) string {
+	if strings.EqualFold(text, "none") || strings.EqualFold(text, "false") {
+		return redis.None
+	}
+	return text
 }
