@@ -6,10 +6,12 @@ package action
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/control"
-	"github.com/umbelhq/umbel/monitor/outbox"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
@@ -24,25 +26,47 @@ type Tasks interface {
 	Count(ctx context.Context, q query.Query) (store.Count, error)
 }
 
-// Options of a Desk. All but Results are required.
+// Options of a Desk. All but Results and Wake are required.
 type Options struct {
 	Outbox    store.Outbox
 	Client    *control.Client
 	Inspector *control.Inspector
 	Tasks     Tasks
 	Results   results.Backend // nil if there is none
+	Wake      func()          // says that there is something new to send; nil if nobody needs to know
 	Now       func() time.Time
 }
 
 // Desk takes orders. It is safe for concurrent use.
-type Desk struct{}
+type Desk struct {
+	outbox    store.Outbox
+	client    *control.Client
+	inspector *control.Inspector
+	tasks     Tasks
+	results   results.Backend
+	wake      func()
+	now       func() time.Time
+	origin    string // of the messages that it publishes
+}
 
 // New validates o and starts nothing.
-func New(o Options) (*Desk, error) { return &Desk{}, nil }
-
-// Send implements outbox.Sender.
-func (d *Desk) Send(ctx context.Context, c store.Command) (outbox.Sent, error) {
-	return outbox.Sent{}, outbox.ErrPermanent
+func New(o Options) (*Desk, error) {
+	if o.Outbox == nil || o.Client == nil || o.Inspector == nil || o.Tasks == nil {
+		return nil, errors.New("desk needs an outbox, a client, an inspector and tasks")
+	}
+	d := &Desk{
+		outbox: o.Outbox, client: o.Client, inspector: o.Inspector, tasks: o.Tasks, results: o.Results,
+		wake: o.Wake, now: o.Now,
+	}
+	if d.now == nil {
+		d.now = time.Now
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "umbel"
+	}
+	d.origin = fmt.Sprintf("gen%d@%s", os.Getpid(), host)
+	return d, nil
 }
 
 // By says who asks, and how.
@@ -104,16 +128,6 @@ type ControlOrder struct {
 	Expires   time.Duration // 60 s if zero
 }
 
-// PreviewControl checks an order and says what it would do.
-func (d *Desk) PreviewControl(ctx context.Context, o ControlOrder) (Preview, error) {
-	return Preview{}, nil
-}
-
-// Control takes an order: one command for each worker that is named, or one for all.
-func (d *Desk) Control(ctx context.Context, by By, o ControlOrder) (Receipt, error) {
-	return Receipt{}, nil
-}
-
 // TaskOrder asks for a task to be published.
 type TaskOrder struct {
 	ID        string // a new one if empty
@@ -131,20 +145,6 @@ type TaskOrder struct {
 	RetryOf string
 	// Force publishes although no worker that answered has the task or consumes from the queue.
 	Force bool
-}
-
-// PreviewTask checks an order and says what it would do.
-func (d *Desk) PreviewTask(ctx context.Context, o TaskOrder) (Preview, error) { return Preview{}, nil }
-
-// Publish takes an order for a task.
-func (d *Desk) Publish(ctx context.Context, by By, o TaskOrder) (Receipt, error) {
-	return Receipt{}, nil
-}
-
-// Retry returns the order that would run a task again as it was, with where its arguments are from: broker, result
-// backend, worker, or event. Source is empty, and the arguments too, if they are not known in full.
-func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string, err error) {
-	return TaskOrder{}, "", nil
 }
 
 // BulkOrder asks for many tasks at once to be revoked, terminated or retried.
@@ -178,27 +178,3 @@ type Blocked struct {
 	N      int
 	IDs    []string // the first few
 }
-
-// PreflightBulk checks an order and says what it would do.
-func (d *Desk) PreflightBulk(ctx context.Context, o BulkOrder) (Preflight, error) {
-	return Preflight{}, nil
-}
-
-// Bulk takes a bulk order.
-func (d *Desk) Bulk(ctx context.Context, by By, o BulkOrder) (Receipt, error) { return Receipt{}, nil }
-
-// PreviewPurge says what purging a queue would remove.
-func (d *Desk) PreviewPurge(ctx context.Context, queue string) (Preview, error) {
-	return Preview{}, nil
-}
-
-// Purge takes the order to empty a queue. confirm must be the queue's name.
-func (d *Desk) Purge(ctx context.Context, by By, queue, confirm string) (Receipt, error) {
-	return Receipt{}, nil
-}
-
-// Requeue makes dead commands pending again, Discard removes them and calls pending ones off. They return how many.
-func (d *Desk) Requeue(ctx context.Context, by By, ids []int64) (int, error) { return 0, nil }
-
-// Discard removes dead letters and calls pending commands off. It returns how many.
-func (d *Desk) Discard(ctx context.Context, by By, ids []int64) (int, error) { return 0, nil }

@@ -1,0 +1,451 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Actions of a BulkOrder.
+const (
+	actRevoke    = "revoke"
+	actTerminate = "terminate"
+	actRetry     = "retry"
+)
+
+const (
+	defaultSignal = "SIGTERM"
+	chunk         = 100              // ids that one command names
+	pageSize      = 500              // tasks read at once
+	maxScanned    = 50_000           // tasks that a query is searched for
+	maxNamed      = 5                // ids named with a reason
+	unconfirmed   = 100              // tasks above which a click is not enough
+	revokeTime    = 10 * time.Minute // that revocations may wait: they are about one task, so they do no harm late
+	lookups       = 8                // tasks whose arguments are looked for at once
+)
+
+// bulkPlan is a bulk order that was checked, task by task.
+type bulkPlan struct {
+	order    BulkOrder
+	args     map[string]any // of every command to workers, without the ids
+	chosen   []string
+	retries  []taskPayload
+	sources  map[string]int
+	blocked  map[string]*Blocked
+	reasons  []string // in the order in which they came up
+	states   map[state.State]int
+	matched  store.Count
+	capped   bool
+	workers  map[string]state.Worker
+	topology control.Topology
+}
+
+// PreflightBulk checks an order and says what it would do.
+func (d *Desk) PreflightBulk(ctx context.Context, o BulkOrder) (Preflight, error) {
+	p, err := d.planBulk(ctx, o)
+	if err != nil {
+		return Preflight{}, err
+	}
+	return p.preflight(), nil
+}
+
+// Bulk takes a bulk order.
+func (d *Desk) Bulk(ctx context.Context, by By, o BulkOrder) (Receipt, error) {
+	same := map[string]any{"action": o.Action, "ids": o.IDs, "q": o.Query.String(), "signal": o.Signal, "cap": o.Cap}
+	r := request{action: o.Action, same: same}
+	if receipt, ok, err := d.replayed(ctx, by, r); ok || err != nil {
+		return receipt, err
+	}
+	p, err := d.planBulk(ctx, o)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if len(p.chosen) == 0 {
+		return Receipt{}, p.refusal()
+	}
+	if r.commands, err = p.commands(d.now()); err != nil {
+		return Receipt{}, err
+	}
+	v := p.preflight()
+	r.target, r.warnings = v.Summary, v.Warnings
+	r.detail = map[string]any{
+		"q": o.Query.String(), "ids": o.IDs[:min(len(o.IDs), chunk)], "signal": o.Signal, "cap": o.Cap,
+		"chosen": v.Chosen, "states": v.States, "blocked": v.Blocked, "capped": v.Capped,
+	}
+	return d.enqueue(ctx, by, r)
+}
+
+// planBulk sorts the tasks of an order into those that it acts on and those that it does not.
+func (d *Desk) planBulk(ctx context.Context, o BulkOrder) (*bulkPlan, error) {
+	p := &bulkPlan{
+		order: o, sources: make(map[string]int), blocked: make(map[string]*Blocked), states: make(map[state.State]int),
+		workers: d.workers(),
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if o.Action == actRetry {
+		p.topology = d.inspector.Topology(ctx)
+	}
+	if len(o.IDs) > 0 {
+		return p, d.named(ctx, p)
+	}
+	return p, d.matching(ctx, p)
+}
+
+// check checks the order itself.
+func (p *bulkPlan) check() error {
+	o := &p.order
+	switch o.Action {
+	case actRevoke, actRetry:
+		if o.Signal != "" {
+			return &Error{Field: "signal", Message: "signal is for terminate only"}
+		}
+	case actTerminate:
+		if o.Signal == "" {
+			o.Signal = defaultSignal
+		}
+	default:
+		actions := []string{actRevoke, actTerminate, actRetry}
+		return &Error{
+			Field: "action", Message: "action must be revoke, terminate or retry", Nearest: query.Nearest(o.Action, actions),
+		}
+	}
+	switch {
+	case o.Cap < 0 || o.Cap > MaxCap:
+		return &Error{Field: "cap", Message: fmt.Sprintf("cap must be from 1 to %d", MaxCap)}
+	case o.Cap == 0:
+		o.Cap = DefaultCap
+	}
+	if len(o.IDs) > MaxCap {
+		return &Error{Field: "ids", Message: fmt.Sprintf("ids must be at most %d", MaxCap)}
+	}
+	if o.Action == actRetry {
+		return nil
+	}
+	args := map[string]any{"task_id": []any{"id"}}
+	if o.Action == actTerminate {
+		args["terminate"], args["signal"] = true, o.Signal
+	}
+	m, ok := control.Lookup(actRevoke)
+	if !ok {
+		return errors.New("there is no method revoke")
+	}
+	checked, err := checkArguments(m, args)
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		wrong.Field = strings.TrimPrefix(wrong.Field, "arguments.")
+	}
+	p.args = checked
+	return err
+}
+
+// named looks at the tasks that are named.
+func (d *Desk) named(ctx context.Context, p *bulkPlan) error {
+	known := make(map[string]bool, len(p.order.IDs))
+	var list []state.Task
+	for i, id := range p.order.IDs {
+		if known[id] {
+			continue
+		}
+		known[id] = true
+		if id == "" || len(id) > 255 {
+			return &Error{Field: fmt.Sprintf("ids[%d]", i), Message: "an id must have 1 to 255 bytes"}
+		}
+		t, err := d.tasks.Task(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrMissing):
+			p.block("no such task", id)
+		case err != nil:
+			return fmt.Errorf("look for task %s: %w", id, err)
+		default:
+			list = append(list, t)
+		}
+	}
+	p.matched = store.Count{N: len(known), Exact: true}
+	return d.choose(ctx, p, list)
+}
+
+// matching looks at the tasks that a query matches, up to the cap.
+func (d *Desk) matching(ctx context.Context, p *bulkPlan) error {
+	var err error
+	if p.matched, err = d.tasks.Count(ctx, p.order.Query); err != nil {
+		return fmt.Errorf("count tasks: %w", err)
+	}
+	known := make(map[string]bool)
+	r := store.Request{Query: p.order.Query, Limit: pageSize, Now: d.now()}
+	for !p.capped {
+		page, err := d.tasks.Tasks(ctx, r)
+		if err != nil {
+			return fmt.Errorf("read tasks: %w", err)
+		}
+		fresh := slices.DeleteFunc(page.Tasks, func(t state.Task) bool { return known[t.ID] })
+		for i := range fresh {
+			known[fresh[i].ID] = true
+		}
+		if err := d.choose(ctx, p, fresh); err != nil {
+			return err
+		}
+		if page.Next == nil {
+			return nil
+		}
+		r.From = page.Next
+		p.capped = p.capped || len(known) >= maxScanned
+	}
+	return nil
+}
+
+// choose adds tasks to those that are acted on, or says why not.
+func (d *Desk) choose(ctx context.Context, p *bulkPlan, list []state.Task) error {
+	if p.order.Action == actRetry {
+		for part := range slices.Chunk(list, pageSize) {
+			if err := d.chooseRetries(ctx, p, part); err != nil || p.capped {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := range list {
+		t := &list[i]
+		if reason := d.unfit(p, t); reason != "" {
+			p.block(reason, t.ID)
+			continue
+		}
+		if !p.add(t) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// add chooses a task, unless that is one too many.
+func (p *bulkPlan) add(t *state.Task) bool {
+	if len(p.chosen) == p.order.Cap {
+		p.capped = true
+		return false
+	}
+	p.chosen = append(p.chosen, t.ID)
+	p.states[t.State]++
+	return true
+}
+
+// unfit says why a task cannot be revoked or terminated, empty if it can.
+func (d *Desk) unfit(p *bulkPlan, t *state.Task) string {
+	terminate := p.order.Action == actTerminate
+	worker := value(t.Worker)
+	switch {
+	case t.State.Final():
+		return "already finished"
+	case !terminate && t.State == state.Started:
+		return "already running: only terminate ends it"
+	case !terminate:
+		return ""
+	case t.State == state.Pending:
+		return "never received"
+	case t.State == state.Received || t.State == state.Retry:
+		return "not running"
+	case p.workers[worker].Status == state.Offline || p.workers[worker].Name == "":
+		return "on an offline worker"
+	}
+	if stats := d.inspector.Node(worker).Stats; stats != nil {
+		if kind := strings.ToLower(stats.Pool.Kind); kind == "threads" || kind == "solo" {
+			return "in a " + kind + " pool, which cannot end a task"
+		}
+	}
+	return ""
+}
+
+// chooseRetries looks for the arguments of tasks, several at a time.
+func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task) error {
+	type found struct {
+		order  TaskOrder
+		source string
+	}
+	orders := make([]found, len(list))
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(lookups)
+	for i := range list {
+		if !list[i].State.Final() {
+			continue
+		}
+		g.Go(func() error {
+			orders[i].order, orders[i].source = d.repeat(inner, &list[i], p.topology, false)
+			return inner.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("look for arguments: %w", err)
+	}
+	for i := range list {
+		t, o := &list[i], orders[i]
+		payload, reason := d.unrepeatable(ctx, p, t, o.order, o.source)
+		if reason != "" {
+			p.block(reason, t.ID)
+			continue
+		}
+		if !p.add(t) {
+			return nil
+		}
+		p.sources[o.source]++
+		p.retries = append(p.retries, payload)
+	}
+	return nil
+}
+
+// unrepeatable returns the message that repeats a task, or why there is none.
+func (d *Desk) unrepeatable(ctx context.Context, p *bulkPlan, t *state.Task, o TaskOrder, source string) (taskPayload, string) {
+	switch {
+	case !t.State.Final():
+		return taskPayload{}, "not finished"
+	case o.Name == "":
+		return taskPayload{}, "name not known"
+	case source == "" && (t.Args == nil || t.Kwargs == nil):
+		return taskPayload{}, "arguments not known"
+	case source == "":
+		return taskPayload{}, "arguments cut short, or not known for certain"
+	case o.Queue == "":
+		return taskPayload{}, "queue not known"
+	}
+	for _, problem := range placement(p.topology, o.Name, o.Queue) {
+		if problem.err != nil {
+			return taskPayload{}, problem.err.Message
+		}
+	}
+	payload, err := d.payload(ctx, o)
+	if err == nil {
+		_, err = payload.message().Publishing(d.now())
+	}
+	if err != nil {
+		return taskPayload{}, "cannot be published: " + err.Error()
+	}
+	return payload, ""
+}
+
+// block leaves a task out.
+func (p *bulkPlan) block(reason, id string) {
+	b := p.blocked[reason]
+	if b == nil {
+		b = &Blocked{Reason: reason}
+		p.blocked[reason] = b
+		p.reasons = append(p.reasons, reason)
+	}
+	b.N++
+	if len(b.IDs) < maxNamed {
+		b.IDs = append(b.IDs, id)
+	}
+}
+
+// commands returns what is sent: one command for each task that is repeated, or one for each hundred that every worker is
+// told of.
+func (p *bulkPlan) commands(now time.Time) ([]store.Command, error) {
+	var list []store.Command
+	for _, payload := range p.retries {
+		c, err := payload.command()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	if p.order.Action == actRetry {
+		return list, nil
+	}
+	m, _ := control.Lookup(actRevoke)
+	for ids := range slices.Chunk(p.chosen, chunk) {
+		args := map[string]any{"task_id": ids}
+		if len(ids) == 1 {
+			args["task_id"] = ids[0]
+		}
+		for name, arg := range p.args {
+			if name != "task_id" {
+				args[name] = arg
+			}
+		}
+		c, err := controlCommand(actRevoke, args, nil, now.Add(revokeTime))
+		if err != nil {
+			return nil, err
+		}
+		c.Summary = summary(m, args)
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// refusal says why nothing is done.
+func (p *bulkPlan) refusal() error {
+	if len(p.order.IDs) == 1 && p.blocked["no such task"] != nil {
+		return &Error{Kind: Unknown, Field: "ids[0]", Message: fmt.Sprintf("there is no task %.255q", p.order.IDs[0])}
+	}
+	if len(p.reasons) == 0 {
+		return &Error{Kind: Conflict, Message: "no task matches"}
+	}
+	var why []string
+	for _, reason := range p.reasons {
+		why = append(why, fmt.Sprintf("%s (%d)", reason, p.blocked[reason].N))
+	}
+	return &Error{Kind: Conflict, Message: fmt.Sprintf("nothing to %s: %s", p.order.Action, strings.Join(why, "; "))}
+}
+
+// preflight says what the plan does.
+func (p *bulkPlan) preflight() Preflight {
+	v := Preflight{Matched: p.matched, Chosen: len(p.chosen), States: p.states, Capped: p.capped}
+	what := count(len(p.chosen), "task", "tasks")
+	switch p.order.Action {
+	case actRevoke:
+		v.Summary, v.Targets = "Revoke "+what, []string{everyWorker}
+	case actTerminate:
+		v.Summary, v.Targets = fmt.Sprintf("Terminate %s with %s", what, p.order.Signal), []string{everyWorker}
+	case actRetry:
+		v.Summary = fmt.Sprintf("Run %s again", what)
+		for _, payload := range p.retries {
+			if queue := "queue " + payload.Queue; !slices.Contains(v.Targets, queue) {
+				v.Targets = append(v.Targets, queue)
+			}
+		}
+	}
+	for _, reason := range p.reasons {
+		v.Blocked = append(v.Blocked, *p.blocked[reason])
+	}
+	v.Warnings = p.warnings()
+	if p.order.Action == actTerminate || len(p.chosen) > unconfirmed {
+		v.Confirm = p.order.Action
+	}
+	return v
+}
+
+// warnings are what people should know before.
+func (p *bulkPlan) warnings() []Warning {
+	var list []Warning
+	online := 0
+	for _, w := range p.workers {
+		if w.Status == state.Online {
+			online++
+		}
+	}
+	switch {
+	case p.order.Action == actRetry:
+		if n := p.sources[fromEvent]; n > 0 {
+			list = append(list, Warning{Message: fmt.Sprintf("The arguments of %s are those that events show. Whoever published them may have "+
+				"had others shown than they were (argsrepr).", count(n, "task", "tasks"))})
+		}
+	case online == 0:
+		list = append(list, Warning{Message: "No worker is online: nobody will get this.", Grave: true})
+	case p.order.Action == actRevoke:
+		list = append(list, Warning{Message: "Workers keep revoked ids in memory: one that is restarted before a task reaches it runs it, " +
+			"unless others tell it or it has a --statedb."})
+	default:
+		list = append(list, Warning{Grave: true, Message: "The pool process is killed: with it goes whatever it runs by then."})
+	}
+	if p.capped {
+		list = append(list, Warning{Message: fmt.Sprintf("More tasks match than these: the cap is %d.", p.order.Cap), Grave: true})
+	}
+	return list
+}

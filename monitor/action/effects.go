@@ -1,0 +1,277 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// maxAsked is how many workers are asked for their pools before an order, where that is not known.
+const maxAsked = 10
+
+// effects gathers what an order would lead to.
+type effects struct {
+	plan     controlPlan
+	known    map[string]state.Worker
+	alive    []string // names of those that are expected to answer
+	targets  []string // whom the order reaches
+	topology control.Topology
+	now      time.Time
+	inspect  func(name string) control.Inspection
+	warnings []Warning
+}
+
+// previewControl says what a plan would do.
+func (d *Desk) previewControl(ctx context.Context, p controlPlan) Preview {
+	e := &effects{plan: p, known: d.workers(), now: d.now(), inspect: d.inspector.Node}
+	for _, name := range names(e.known) {
+		if e.known[name].Status == state.Online {
+			e.alive = append(e.alive, name)
+		}
+	}
+	e.targets = p.workers
+	if len(e.targets) == 0 {
+		e.targets = e.alive
+	}
+	if len(e.targets) <= maxAsked {
+		e.inspect = func(name string) control.Inspection { return d.inspector.Ask(ctx, name) }
+	}
+	e.silent()
+	if !p.method.Inspect {
+		e.topology = d.inspector.Topology(ctx)
+		e.consequences()
+	}
+	v := Preview{Summary: summary(p.method, p.args), Targets: e.targets, Warnings: e.warnings}
+	if len(p.workers) == 0 {
+		v.Targets = []string{everyWorker}
+	}
+	if p.method.Name == "shutdown" && (len(e.targets) != 1 || len(e.others(e.alive)) == 0) {
+		v.Confirm = p.method.Name
+	}
+	return v
+}
+
+func (e *effects) warn(grave bool, format string, args ...any) {
+	e.warnings = append(e.warnings, Warning{Message: fmt.Sprintf(format, args...), Grave: grave})
+}
+
+// silent warns of workers that will not get the order.
+func (e *effects) silent() {
+	if len(e.targets) == 0 {
+		e.warn(true, "No worker is online: nobody will get this.")
+	}
+	for _, name := range e.targets {
+		w := e.known[name]
+		switch {
+		case w.Status == state.Online:
+		case w.Status == state.Stopping:
+			e.warn(false, "%s is shutting down: it may not get this.", name)
+		case w.LastHeartbeatAt == 0:
+			e.warn(true, "%s has not been heard of: it will not get this.", name)
+		default:
+			quiet := e.now.Sub(time.UnixMicro(w.LastHeartbeatAt)).Round(time.Second)
+			likely := "will"
+			if w.Status == state.Late {
+				likely = "may"
+			}
+			e.warn(true, "%s has not been heard of for %s: it %s not get this.", name, quiet, likely)
+		}
+	}
+}
+
+// consequences warns by method.
+func (e *effects) consequences() {
+	args := e.plan.args
+	switch e.plan.method.Name {
+	case "shutdown":
+		e.leave()
+		e.unheard()
+	case "cancel_consumer":
+		e.cancel(fmt.Sprint(args["queue"]))
+		e.unheard()
+	case "add_consumer":
+		if queue := fmt.Sprint(args["queue"]); len(e.topology.Queues[queue]) == 0 {
+			e.warn(false, "No worker consumes from queue %s so far: it is created if there is none.", queue)
+		}
+	case "rate_limit", "time_limit":
+		e.task(fmt.Sprint(args["task_name"]))
+	case "pool_grow", "pool_shrink", "pool_restart", "autoscale":
+		for _, name := range e.targets {
+			e.pool(name)
+		}
+	case "disable_events":
+		e.warn(true, "What these workers run will not be seen until events are enabled again.")
+	case "revoke", "terminate":
+		if len(e.plan.workers) > 0 {
+			e.warn(false, "Only %s will know of it: a task that another worker receives is run.", list(e.plan.workers))
+		}
+	}
+}
+
+// unheard warns where not all workers have told what they have.
+func (e *effects) unheard() {
+	if len(e.topology.Missing) > 0 {
+		e.warn(false, "%s did not tell which queues and tasks it has: more may depend on this than is said here.",
+			list(e.topology.Missing))
+	}
+}
+
+// others returns those of workers that are not among the targets.
+func (e *effects) others(workers []string) []string {
+	return slices.DeleteFunc(slices.Clone(workers), func(name string) bool { return slices.Contains(e.targets, name) })
+}
+
+// abandoned returns the names whose workers are all among the targets.
+func (e *effects) abandoned(by map[string][]string) []string {
+	var list []string
+	for name, workers := range by {
+		if len(workers) > 0 && len(e.others(workers)) == 0 {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// leave says what is left without workers once the targets are gone.
+func (e *effects) leave() {
+	running := 0
+	for _, name := range e.targets {
+		running += e.known[name].RunningTasks
+	}
+	if running > 0 {
+		e.warn(false, "%s there: a warm shutdown lets them end first.", count(running, "task is running", "tasks are running"))
+	}
+	if len(e.others(e.alive)) == 0 {
+		e.warn(true, "No worker is left after this.")
+		return
+	}
+	for _, queue := range e.abandoned(e.topology.Queues) {
+		e.warn(true, "This leaves queue %s with no consumer.", queue)
+	}
+	if tasks := e.abandoned(e.topology.Tasks); len(tasks) > 0 {
+		who, verb := e.targets[0], "is"
+		if len(e.targets) > 1 {
+			who, verb = fmt.Sprintf("These %d workers", len(e.targets)), "are"
+		}
+		e.warn(true, "%s %s all that run %s.", who, verb, list(tasks))
+	}
+}
+
+// cancel says what it means that the targets no longer consume from a queue.
+func (e *effects) cancel(queue string) {
+	consumers := e.topology.Queues[queue]
+	var idle []string
+	for _, name := range e.targets {
+		if !slices.Contains(consumers, name) && !slices.Contains(e.topology.Missing, name) {
+			idle = append(idle, name)
+		}
+	}
+	switch {
+	case len(consumers) > 0 && len(e.others(consumers)) == 0:
+		e.warn(true, "This leaves queue %s with no consumer.", queue)
+	case len(idle) == len(e.targets) && len(idle) > 0:
+		message := fmt.Sprintf("%s does not consume from queue %s.", list(idle), queue)
+		if near := query.Nearest(queue, keys(e.topology.Queues)); near != "" && near != queue {
+			message += " Perhaps " + near + " was meant."
+		}
+		e.warn(true, "%s", message)
+	case len(idle) > 0:
+		e.warn(false, "%s does not consume from queue %s.", list(idle), queue)
+	}
+}
+
+// task warns of workers that do not have a task.
+func (e *effects) task(name string) {
+	var lack []string
+	for _, worker := range e.targets {
+		if !slices.Contains(e.topology.Tasks[name], worker) && !slices.Contains(e.topology.Missing, worker) {
+			lack = append(lack, worker)
+		}
+	}
+	if len(lack) == 0 {
+		return
+	}
+	message := fmt.Sprintf("%s has not registered task %s: it will answer that the task is unknown.", list(lack), name)
+	if near := query.Nearest(name, keys(e.topology.Tasks)); near != "" && near != name {
+		message += " Perhaps " + near + " was meant."
+	}
+	e.warn(true, "%s", message)
+}
+
+// pool warns of what the pool of a worker cannot do.
+func (e *effects) pool(name string) {
+	stats := e.inspect(name).Stats
+	if stats == nil {
+		return
+	}
+	method := e.plan.method.Name
+	kind := strings.ToLower(stats.Pool.Kind)
+	switch {
+	case method == "autoscale" && stats.Autoscaler == nil:
+		e.warn(true, "%s was not started with --autoscale: it will refuse.", name)
+	case method == "autoscale":
+	case kind == "solo" || kind == "threads" || kind == "gevent" && method == "pool_restart":
+		e.warn(true, "%s has a %s pool, which cannot do this: it will refuse.", name, kind)
+	case method != "pool_restart" && stats.Autoscaler != nil:
+		e.warn(true, "%s is autoscaled: it will refuse. Change the range of its autoscaler instead.", name)
+	case method == "pool_shrink":
+		e.shrink(name, stats)
+	}
+}
+
+// shrink warns where a pool has not as many processes, or none that is idle.
+func (e *effects) shrink(name string, stats *control.Stats) {
+	n := whole(e.plan.args["n"], 1)
+	size := int64(len(stats.Pool.Processes))
+	if size == 0 {
+		return
+	}
+	busy := int64(0)
+	if active := e.known[name].Active; active != nil {
+		busy = *active
+	}
+	switch {
+	case n >= size:
+		e.warn(true, "%s has a pool of %d: this would leave it without any.", name, size)
+	case n > size-busy:
+		e.warn(true, "%s runs %d tasks in a pool of %d: it shrinks by no more than %d now.", name, busy, size, max(size-busy, 0))
+	}
+}
+
+// whole reads an integer argument.
+func whole(v any, otherwise int64) int64 {
+	switch v := v.(type) {
+	case int:
+		return int64(v)
+	case int64:
+		return v
+	case float64:
+		return int64(v)
+	}
+	return otherwise
+}
+
+// keys returns the keys of m in order.
+func keys(m map[string][]string) []string {
+	list := make([]string, 0, len(m))
+	for key := range m {
+		list = append(list, key)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// count is a number of things.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,219 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+)
+
+// Sources of arguments.
+const (
+	fromBroker = "broker"
+	fromWorker = "worker"
+	fromResult = "result backend"
+	fromEvent  = "event"
+)
+
+const (
+	lookTime  = 2 * time.Second // for one source of arguments
+	maxQueues = 50              // that are searched for a message
+)
+
+// Retry returns the order that would run a task again as it was, with where its arguments are from: broker, worker, result
+// backend, or event. Source is empty, and the arguments too, if they are not known in full.
+func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string, err error) {
+	t, err := d.tasks.Task(ctx, id)
+	seen := err == nil
+	if err != nil && !errors.Is(err, store.ErrMissing) {
+		return o, "", fmt.Errorf("look for task %s: %w", id, err)
+	}
+	t.ID = id
+	topology := d.inspector.Known()
+	o, source = d.repeat(ctx, &t, topology, true)
+	if !seen && source == "" && o.Name == "" {
+		return TaskOrder{}, "", &Error{Kind: Unknown, Field: "id", Message: fmt.Sprintf("there is no task %.255q", id)}
+	}
+	return o, source, nil
+}
+
+// repeat returns the order that would run t again. Whether its message is still with the broker or a worker is
+// looked up where the task is not finished, and else only if that is worth it.
+func (d *Desk) repeat(ctx context.Context, t *state.Task, topology control.Topology, thorough bool) (TaskOrder, string) {
+	o := TaskOrder{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)}
+	if thorough || !t.State.Final() {
+		if d.askBroker(ctx, t, topology, &o) {
+			return o, fromBroker
+		}
+		if d.askWorker(ctx, t, &o) {
+			return o, fromWorker
+		}
+	}
+	if d.askResult(ctx, t, &o) {
+		return o, fromResult
+	}
+	if !t.Truncated && t.Args != nil && t.Kwargs != nil {
+		args, ok := celery.Literal(*t.Args)
+		kwargs, full := celery.Literal(*t.Kwargs)
+		if ok && full && o.take(args, kwargs) {
+			return o, fromEvent
+		}
+	}
+	return o, ""
+}
+
+// take sets the arguments, if they are an array and an object.
+func (o *TaskOrder) take(args, kwargs json.RawMessage) bool {
+	args, kwargs = bytes.TrimSpace(args), bytes.TrimSpace(kwargs)
+	if !bytes.HasPrefix(args, []byte("[")) || !bytes.HasPrefix(kwargs, []byte("{")) || !json.Valid(args) || !json.Valid(kwargs) {
+		return false
+	}
+	o.Args, o.Kwargs = args, kwargs
+	return true
+}
+
+// value is s, empty if it is not known.
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// queueOf returns the queue of a task: as it was sent, or else the only one that its worker, or those that have the task,
+// consume from. It is empty if that is not certain.
+func queueOf(t *state.Task, topology control.Topology) string {
+	if q := value(t.Queue); q != "" {
+		return q
+	}
+	if value(t.Exchange) == "" && value(t.RoutingKey) != "" {
+		return value(t.RoutingKey)
+	}
+	workers := topology.Tasks[value(t.Name)]
+	if w := value(t.Worker); w != "" {
+		workers = []string{w}
+	}
+	only := ""
+	for queue, consumers := range topology.Queues {
+		if !slices.ContainsFunc(workers, func(w string) bool { return slices.Contains(consumers, w) }) {
+			continue
+		}
+		if only != "" {
+			return ""
+		}
+		only = queue
+	}
+	return only
+}
+
+// askBroker looks for the message in the queues that it may be in.
+func (d *Desk) askBroker(ctx context.Context, t *state.Task, topology control.Topology, o *TaskOrder) bool {
+	queues := []string{o.Queue}
+	if o.Queue == "" {
+		queues = keys(topology.Queues)
+	}
+	if !slices.Contains(queues, defaultQueue) {
+		queues = append(queues, defaultQueue)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	p, err := d.client.Find(ctx, queues[:min(len(queues), maxQueues)], t.ID)
+	if err != nil || p == nil {
+		return false
+	}
+	m, err := celery.ParseMessage(*p)
+	if err != nil || m.ID != t.ID || !o.take(m.Args, m.Kwargs) {
+		return false
+	}
+	o.Name, o.Hard, o.Soft, o.Priority = m.Name, m.Hard, m.Soft, m.Priority
+	return true
+}
+
+// askWorker asks the worker that holds the task.
+func (d *Desk) askWorker(ctx context.Context, t *state.Task, o *TaskOrder) bool {
+	worker := value(t.Worker)
+	if worker == "" || t.State.Final() || d.workers()[worker].Status != state.Online {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	answers, err := d.client.Ask(ctx, control.Question{
+		Method: "query_task", Arguments: map[string]any{"ids": []string{t.ID}}, Destination: []string{worker}, Timeout: lookTime,
+	})
+	if err != nil || len(answers.Replies) != 1 {
+		return false
+	}
+	var held map[string][]json.RawMessage
+	if json.Unmarshal(answers.Replies[0].Value, &held) != nil || len(held[t.ID]) != 2 {
+		return false
+	}
+	var info struct {
+		Type     string          `json:"type"`
+		Args     json.RawMessage `json:"args"`
+		Kwargs   json.RawMessage `json:"kwargs"`
+		Delivery struct {
+			Exchange   *string `json:"exchange"`
+			RoutingKey string  `json:"routing_key"`
+			Priority   *uint8  `json:"priority"`
+		} `json:"delivery_info"`
+	}
+	if json.Unmarshal(held[t.ID][1], &info) != nil || info.Type == "" || altered(t, info.Args, info.Kwargs) {
+		return false
+	}
+	if !o.take(info.Args, info.Kwargs) {
+		return false
+	}
+	o.Name, o.Priority = info.Type, info.Delivery.Priority
+	if info.Delivery.Exchange != nil && *info.Delivery.Exchange == "" && info.Delivery.RoutingKey != "" {
+		o.Queue = info.Delivery.RoutingKey
+	}
+	return true
+}
+
+// altered reports whether arguments may have lost something when they were made JSON that every reader takes: there NaN
+// and infinities are null, and what is no text is U+FFFD.
+func altered(t *state.Task, args, kwargs json.RawMessage) bool {
+	all := string(args) + string(kwargs)
+	if strings.Contains(all, "\uFFFD") || strings.Contains(all, `\ufffd`) {
+		return true
+	}
+	if !strings.Contains(all, "null") {
+		return false
+	}
+	if t.Args == nil || t.Kwargs == nil || t.Truncated {
+		return true
+	}
+	shown := *t.Args + *t.Kwargs
+	return strings.Contains(shown, "nan") || strings.Contains(shown, "inf") || strings.Contains(shown, "...")
+}
+
+// askResult reads the arguments where result_extended has stored them.
+func (d *Desk) askResult(ctx context.Context, t *state.Task, o *TaskOrder) bool {
+	if d.results == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var r results.Result
+	r, err := d.results.Result(ctx, t.ID)
+	if err != nil {
+		return false
+	}
+	if o.Name == "" {
+		o.Name = r.Name
+	}
+	if o.Queue == "" {
+		o.Queue = r.Queue
+	}
+	return len(r.Args) > 0 && len(r.Kwargs) > 0 && !altered(t, r.Args, r.Kwargs) && o.take(r.Args, r.Kwargs)
+}

@@ -1,0 +1,160 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/outbox"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/state"
+)
+
+const (
+	answerTime = 5 * time.Second // for all answers to a command
+	maxAnswer  = 2_000           // characters of one that are kept
+)
+
+// Send implements outbox.Sender.
+func (d *Desk) Send(ctx context.Context, c store.Command) (outbox.Sent, error) {
+	if !c.ExpiresAt.IsZero() && !d.now().Before(c.ExpiresAt) {
+		return outbox.Sent{}, fmt.Errorf("%w: expired", outbox.ErrPermanent)
+	}
+	switch c.Kind {
+	case kindControl:
+		var p controlPayload
+		if err := decode(c, &p); err != nil {
+			return outbox.Sent{}, err
+		}
+		return d.sendControl(ctx, p)
+	case kindTask:
+		var p taskPayload
+		if err := decode(c, &p); err != nil {
+			return outbox.Sent{}, err
+		}
+		m, err := p.message().Publishing(d.now())
+		if err != nil {
+			return outbox.Sent{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
+		}
+		return outbox.Sent{}, failure(d.client.Publish(ctx, p.Queue, m))
+	case kindPurge:
+		var p purgePayload
+		if err := decode(c, &p); err != nil {
+			return outbox.Sent{}, err
+		}
+		return d.purge(ctx, p)
+	}
+	return outbox.Sent{}, fmt.Errorf("%w: no command is of kind %q", outbox.ErrPermanent, c.Kind)
+}
+
+// decode reads a payload.
+func decode(c store.Command, to any) error {
+	if c.Schema != store.CommandSchema {
+		return fmt.Errorf("%w: its schema is %d, not %d", outbox.ErrPermanent, c.Schema, store.CommandSchema)
+	}
+	if err := json.Unmarshal(c.Payload, to); err != nil {
+		return fmt.Errorf("%w: read payload: %w", outbox.ErrPermanent, err)
+	}
+	return nil
+}
+
+// failure tells the relay what to do about an error of the line.
+func failure(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, transport.ErrNoQueue), errors.Is(err, transport.ErrRefused), errors.Is(err, transport.ErrUnsupported):
+		return fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
+	default: // the line says of all others that the broker cannot be used for now
+		return fmt.Errorf("%w: %w", outbox.ErrUnavailable, err)
+	}
+}
+
+// purge empties a queue. What it says is how many messages that were.
+func (d *Desk) purge(ctx context.Context, p purgePayload) (outbox.Sent, error) {
+	n, err := d.client.Purge(ctx, p.Queue)
+	if err != nil {
+		return outbox.Sent{}, failure(err)
+	}
+	answer := store.Answer{Node: "broker", At: d.now(), OK: true, Text: count(int(n), "message removed", "messages removed")}
+	return outbox.Sent{Answers: func(context.Context) ([]store.Answer, bool) { return []store.Answer{answer}, true }}, nil
+}
+
+// sendControl asks workers.
+func (d *Desk) sendControl(ctx context.Context, p controlPayload) (outbox.Sent, error) {
+	m, ok := control.Lookup(p.Method)
+	if !ok {
+		return outbox.Sent{}, fmt.Errorf("%w: there is no method %q", outbox.ErrPermanent, p.Method)
+	}
+	args, err := m.Check(p.Arguments)
+	if err != nil {
+		return outbox.Sent{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
+	}
+	q := control.Question{Method: p.Method, Arguments: args, Destination: p.Destination, Timeout: answerTime}
+	if len(p.Destination) == 0 {
+		q.Expect = d.alive()
+	}
+	conversation, err := d.client.Send(ctx, q)
+	if err != nil {
+		return outbox.Sent{}, failure(err)
+	}
+	if m.Silent {
+		over, end := context.WithCancel(ctx)
+		end()
+		conversation.Wait(over)
+		return outbox.Sent{}, nil
+	}
+	return outbox.Sent{
+		Expected: slices.Concat(p.Destination, q.Expect),
+		Answers: func(ctx context.Context) ([]store.Answer, bool) {
+			answers := conversation.Wait(ctx)
+			var list []store.Answer
+			for _, r := range answers.Replies {
+				list = append(list, answerOf(r))
+			}
+			return list, len(list) > 0 && len(answers.Missing) == 0 && answers.Unnamed == 0
+		},
+	}, nil
+}
+
+// alive returns the workers that should answer.
+func (d *Desk) alive() []string {
+	known := d.workers()
+	return slices.DeleteFunc(names(known), func(name string) bool { return known[name].Status != state.Online })
+}
+
+// answerOf is a reply as the outbox keeps it.
+func answerOf(r control.Reply) store.Answer {
+	a := store.Answer{Node: r.Node, At: r.At, Clock: r.Clock, OK: r.Error == "" && r.Undecodable == ""}
+	switch {
+	case r.Undecodable != "":
+		a.Text = "It answered what cannot be decoded: " + r.Undecodable
+	case r.Error != "":
+		a.Text = r.Error
+	case r.OK != "":
+		a.Text = r.OK
+	default:
+		a.Text = string(r.Value)
+	}
+	if r.Duplicate {
+		a.Text += " (another worker of this name has answered too)"
+	}
+	a.Text = clip(a.Text)
+	return a
+}
+
+// clip cuts a long text, and makes it valid.
+func clip(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if utf8.RuneCountInString(s) <= maxAnswer {
+		return s
+	}
+	return string([]rune(s)[:maxAnswer]) + "…"
+}

@@ -1,0 +1,323 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+const (
+	defaultQueue = "celery"
+	surveyTime   = 2 * time.Second // for a look at a queue before publishing
+)
+
+// taskPlan is an order for a task that was checked.
+type taskPlan struct {
+	payload  taskPayload
+	warnings []Warning
+}
+
+// PreviewTask checks an order and says what it would do.
+func (d *Desk) PreviewTask(ctx context.Context, o TaskOrder) (Preview, error) {
+	p, err := d.planTask(ctx, o)
+	if err != nil {
+		return Preview{}, err
+	}
+	return Preview{Summary: p.payload.summary(), Targets: []string{"queue " + p.payload.Queue}, Warnings: p.warnings}, nil
+}
+
+// Publish takes an order for a task.
+func (d *Desk) Publish(ctx context.Context, by By, o TaskOrder) (Receipt, error) {
+	r := request{action: "publish", same: o}
+	if o.RetryOf != "" {
+		r.action = "retry"
+	}
+	if receipt, ok, err := d.replayed(ctx, by, r); ok || err != nil {
+		return receipt, err
+	}
+	p, err := d.planTask(ctx, o)
+	if err != nil {
+		return Receipt{}, err
+	}
+	c, err := p.payload.command()
+	if err != nil {
+		return Receipt{}, err
+	}
+	detail := p.payload
+	detail.Args, detail.Kwargs = nil, nil // the command has them
+	r.commands, r.target, r.detail, r.warnings = []store.Command{c}, "queue "+p.payload.Queue, detail, p.warnings
+	return d.enqueue(ctx, by, r)
+}
+
+// planTask checks an order against what workers have told.
+func (d *Desk) planTask(ctx context.Context, o TaskOrder) (p taskPlan, err error) {
+	if p.payload, err = d.payload(ctx, o); err != nil {
+		return p, err
+	}
+	if _, err = p.payload.message().Publishing(d.now()); err != nil {
+		return p, invalidMessage(err)
+	}
+	if err = d.checkID(ctx, o, &p); err != nil {
+		return p, err
+	}
+	topology := d.inspector.Topology(ctx)
+	problems := placement(topology, p.payload.Name, p.payload.Queue)
+	if survey, ok := d.survey(ctx, p.payload.Queue); ok {
+		problems = append(problems, missing(survey, topology, p.payload.Queue)...)
+		p.warnings = append(p.warnings, brokerWarnings(survey, p.payload, d.now())...)
+	}
+	for _, problem := range problems {
+		if problem.err != nil && !o.Force {
+			return p, problem.err
+		}
+		p.warnings = append(p.warnings, problem.warning)
+	}
+	return p, nil
+}
+
+// payload is the message that an order asks for.
+func (d *Desk) payload(ctx context.Context, o TaskOrder) (taskPayload, error) {
+	p := taskPayload{
+		Queue: o.Queue, ID: o.ID, Name: o.Name, Args: o.Args, Kwargs: o.Kwargs, RetryOf: o.RetryOf,
+		Priority: o.Priority, Hard: o.Hard, Soft: o.Soft, Origin: d.origin,
+	}
+	if p.Queue == "" {
+		p.Queue = defaultQueue
+	}
+	if p.ID == "" {
+		p.ID = uuid.NewString()
+	}
+	if len(p.Args) == 0 {
+		p.Args = []byte("[]")
+	}
+	if len(p.Kwargs) == 0 {
+		p.Kwargs = []byte("{}")
+	}
+	switch {
+	case o.RetryOf != "" && len(o.Args) == 0:
+		return p, &Error{Field: "args", Message: "args must be there: those of the task that is repeated are not guessed"}
+	case o.RetryOf != "" && len(o.Kwargs) == 0:
+		return p, &Error{Field: "kwargs", Message: "kwargs must be there: those of the task that is repeated are not guessed"}
+	case o.Countdown < 0:
+		return p, &Error{Field: "countdown", Message: "countdown must not be below 0"}
+	case o.Countdown > 0 && !o.ETA.IsZero():
+		return p, &Error{Field: "eta", Message: "eta and countdown must not both be there"}
+	case o.Countdown > 0:
+		p.ETA = new(d.now().Add(o.Countdown))
+	case !o.ETA.IsZero():
+		p.ETA = &o.ETA
+	}
+	if !o.Expires.IsZero() {
+		p.Expires = &o.Expires
+	}
+	if o.RetryOf != "" {
+		p.Parent, p.Root = o.RetryOf, o.RetryOf
+		if t, err := d.tasks.Task(ctx, o.RetryOf); err == nil && t.RootID != nil && *t.RootID != "" {
+			p.Root = *t.RootID
+		}
+	}
+	return p, checkQueue(p.Queue)
+}
+
+// checkQueue checks the name of a queue for tasks.
+func checkQueue(name string) error {
+	message := ""
+	switch {
+	case name == "":
+		message = "queue must not be empty"
+	case len(name) > 255 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
+		message = "queue must be printable text of at most 255 bytes"
+	case strings.HasSuffix(name, ".pidbox") || strings.HasPrefix(name, "celeryev"):
+		message = fmt.Sprintf("queue %s is not one of tasks", name)
+	default:
+		return nil
+	}
+	return &Error{Field: "queue", Message: message}
+}
+
+// invalidMessage says where a message is wrong.
+func invalidMessage(err error) error {
+	if wrong, ok := errors.AsType[*celery.MessageError](err); ok {
+		return &Error{Field: wrong.Path, Message: wrong.Path + " " + wrong.Message}
+	}
+	return err
+}
+
+// checkID warns of the task that is repeated, and refuses an id that was used before.
+func (d *Desk) checkID(ctx context.Context, o TaskOrder, p *taskPlan) error {
+	if o.ID != "" {
+		switch _, err := d.tasks.Task(ctx, o.ID); {
+		case err == nil && !o.Force:
+			return &Error{Kind: Conflict, Field: "id", Message: fmt.Sprintf("a task %s is known already", o.ID)}
+		case err == nil:
+			p.warnings = append(p.warnings, Warning{Message: "A task of this id is known already.", Grave: true})
+		case !errors.Is(err, store.ErrMissing):
+			return fmt.Errorf("look for task %s: %w", o.ID, err)
+		}
+	}
+	if o.RetryOf == "" {
+		return nil
+	}
+	t, err := d.tasks.Task(ctx, o.RetryOf)
+	switch {
+	case errors.Is(err, store.ErrMissing):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for task %s: %w", o.RetryOf, err)
+	}
+	if !t.State.Final() {
+		message := fmt.Sprintf("Task %s is not finished (%s): it may run twice.", t.ID, t.State)
+		p.warnings = append(p.warnings, Warning{Message: message, Grave: true})
+	}
+	if t.ParentID != nil || t.RootID != nil && *t.RootID != t.ID || len(t.Children) > 0 {
+		p.warnings = append(p.warnings, Warning{
+			Message: "It is part of a workflow: it is repeated alone, without the callbacks, chain, group or chord that it had.",
+		})
+	}
+	return nil
+}
+
+// command is the payload as a command.
+func (p taskPayload) command() (store.Command, error) {
+	c, err := newCommand(kindTask, "queue "+p.Queue, p)
+	c.Target, c.Summary, c.TaskID = "queue "+p.Queue, p.summary(), p.ID
+	if p.Expires != nil {
+		c.ExpiresAt = *p.Expires
+	}
+	return c, err
+}
+
+// summary says what is published, for people.
+func (p taskPayload) summary() string {
+	text := "Run " + p.Name
+	if p.RetryOf != "" {
+		text = fmt.Sprintf("Run %s again (%s)", p.Name, p.RetryOf)
+	}
+	if p.ETA != nil {
+		text += p.ETA.UTC().Format(" after 2006-01-02 15:04:05 MST")
+	}
+	return text
+}
+
+// problem is why a task would not run. err is set where it is refused unless it is forced.
+type problem struct {
+	err     *Error
+	warning Warning
+}
+
+// grave is a problem that refuses a task.
+func grave(e *Error) problem {
+	message := strings.ToUpper(e.Message[:1]) + e.Message[1:]
+	if e.Nearest != "" {
+		message += "; the nearest is " + e.Nearest
+	}
+	return problem{err: e, warning: Warning{Message: message + ".", Grave: true}}
+}
+
+// placement says whether a worker that consumes from a queue has a task.
+func placement(t control.Topology, name, queue string) []problem {
+	if len(t.Missing) >= len(t.Asked) {
+		message := "no worker has told which tasks and queues it has"
+		if len(t.Asked) == 0 {
+			message = "no worker is online"
+		}
+		return []problem{grave(&Error{Kind: Conflict, Message: message})}
+	}
+	var list []problem
+	capable, consumers := t.Tasks[name], t.Queues[queue]
+	if len(capable) == 0 {
+		list = append(list, grave(&Error{
+			Field: "name", Message: fmt.Sprintf("no worker that answered has registered task %s", name),
+			Nearest: query.Nearest(name, keys(t.Tasks)),
+		}))
+	}
+	if len(consumers) == 0 {
+		list = append(list, grave(&Error{
+			Kind: Conflict, Field: "queue", Message: fmt.Sprintf("no worker that answered consumes from queue %s", queue),
+			Nearest: query.Nearest(queue, keys(t.Queues)),
+		}))
+	}
+	if len(capable) == 0 || len(consumers) == 0 {
+		return list
+	}
+	lack := slices.DeleteFunc(slices.Clone(consumers), func(worker string) bool { return slices.Contains(capable, worker) })
+	if len(lack) == 0 {
+		return nil
+	}
+	slices.Sort(lack)
+	message := fmt.Sprintf("%s from queue %s without having registered task %s: what it gets of it, it discards.",
+		plural(lack, "consumes", "consume"), queue, name)
+	return []problem{{warning: Warning{Message: message, Grave: true}}}
+}
+
+// plural names things with the verb that fits.
+func plural(items []string, one, many string) string {
+	if len(items) == 1 {
+		return items[0] + " " + one
+	}
+	return list(items) + " " + many
+}
+
+// survey looks at a queue, if the broker can be reached.
+func (d *Desk) survey(ctx context.Context, queue string) (transport.Survey, bool) {
+	ctx, cancel := context.WithTimeout(ctx, surveyTime)
+	defer cancel()
+	s, err := d.client.Survey(ctx, []string{queue})
+	return s, err == nil
+}
+
+// found returns what a survey says of a queue.
+func found(s transport.Survey, queue string) (transport.Queue, bool) {
+	i := slices.IndexFunc(s.Queues, func(q transport.Queue) bool { return q.Name == queue })
+	if i < 0 {
+		return transport.Queue{}, false
+	}
+	return s.Queues[i], true
+}
+
+// missing is the problem that there is no such queue.
+func missing(s transport.Survey, t control.Topology, queue string) []problem {
+	q, ok := found(s, queue)
+	if !ok || !q.Missing || len(t.Queues[queue]) > 0 {
+		return nil
+	}
+	return []problem{grave(&Error{
+		Kind: Conflict, Field: "queue", Message: fmt.Sprintf("the broker has no queue %s", queue),
+		Nearest: query.Nearest(queue, keys(t.Queues)),
+	})}
+}
+
+// brokerWarnings say what this broker makes of priorities and of times.
+func brokerWarnings(s transport.Survey, p taskPayload, now time.Time) []Warning {
+	var list []Warning
+	redis := s.Broker.Kind == "Redis"
+	if timeout := s.Broker.VisibilityTimeout; redis && timeout != nil && p.ETA != nil && p.ETA.Sub(now) > *timeout {
+		list = append(list, Warning{Grave: true, Message: fmt.Sprintf("Its ETA lies beyond the visibility timeout of %s: "+
+			"Redis delivers it to further workers meanwhile, and it may run more than once.", *timeout)})
+	}
+	if p.Priority == nil {
+		return list
+	}
+	q, _ := found(s, p.Queue)
+	switch {
+	case redis:
+		list = append(list, Warning{Message: "On Redis priority 0 is the most urgent, and 9 the least."})
+	case q.MaxPriority != nil && *q.MaxPriority > 0:
+		list = append(list, Warning{Message: fmt.Sprintf("On RabbitMQ the greater priority is the more urgent: here up to %d.", *q.MaxPriority)})
+	default:
+		list = append(list, Warning{Message: "RabbitMQ heeds the priority only if the queue was declared with x-max-priority; there 9 " +
+			"is more urgent than 0."})
+	}
+	return list
+}
