@@ -66,6 +66,7 @@ func New(o Options) (*Operations, error) {
 	}
 	p.Desk, err = action.New(action.Options{
 		Outbox: o.Store, Client: p.Client, Inspector: p.Inspector, Tasks: o.Tasks, Results: o.Results, Now: o.Now,
+		Wake: func() { p.Relay.Wake() }, // it comes after the desk that it has send
 	})
 	if err != nil {
 		return nil, err
