@@ -174,6 +174,8 @@ type Outbox interface {
 	Command(ctx context.Context, id int64) (Command, error)
 	// Commands returns a page of commands, newest first, and the Before of the next one, 0 at the end.
 	Commands(ctx context.Context, f CommandFilter) (list []Command, next int64, err error)
+	// OrderStates returns how many commands of an order are in each state.
+	OrderStates(ctx context.Context, order int64) (map[CommandState]int, error)
 	// Requeue makes dead commands pending again, with no attempts and this time to expire; ids that are not dead are
 	// passed over. It returns how many were, and writes the audit record if any was.
 	Requeue(ctx context.Context, ids []int64, now, expires time.Time, a Audit) (int, error)
