@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -175,11 +176,12 @@ func (u *unpickler) text(op byte) (bool, error) {
 		if err != nil {
 			return true, err
 		}
-		if utf8.Valid(b) {
+		switch {
+		case utf8.Valid(b):
 			u.push(string(b))
-		} else if op == 'T' || op == 'U' { // Python 2's str
+		case op == 'T' || op == 'U': // Python 2's str
 			u.push(b)
-		} else { // lone surrogates
+		default: // lone surrogates
 			u.push(strings.ToValidUTF8(string(b), "\uFFFD"))
 		}
 		return true, nil
@@ -364,8 +366,8 @@ func (u *unpickler) top(n int) ([]any, error) {
 
 // sinceMark takes the values above the last mark off the stack, and the mark.
 func (u *unpickler) sinceMark() ([]any, error) {
-	for i := len(u.stack) - 1; i >= 0; i-- {
-		if _, mark := u.stack[i].(pickleMark); mark {
+	for i, v := range slices.Backward(u.stack) {
+		if _, mark := v.(pickleMark); mark {
 			items := append([]any(nil), u.stack[i+1:]...)
 			u.stack = u.stack[:i]
 			return items, nil

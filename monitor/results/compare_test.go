@@ -33,15 +33,18 @@ func TestCompare(t *testing.T) {
 		"later":                {succeeded, results.Result{Status: "SUCCESS", DoneAt: at(150 * time.Second)}, []string{"By the backend it ended 2m30s later than by its events."}},
 		"a zone that is given": {succeeded, results.Result{Status: "SUCCESS", DoneAt: at(-time.Hour)}, []string{"By the backend it ended 1h0m0s earlier than by its events."}},
 		"local time": {
-			succeeded, results.Result{Status: "SUCCESS", DoneAt: at(330*time.Minute + time.Second), NaiveTime: true},
+			succeeded,
+			results.Result{Status: "SUCCESS", DoneAt: at(330*time.Minute + time.Second), NaiveTime: true},
 			[]string{"By the backend it ended 5h30m1s later than by its events. The backend's time has no zone: it may be local time, UTC+5:30."},
 		},
 		"local time in the west": {
-			succeeded, results.Result{Status: "SUCCESS", DoneAt: at(-3 * time.Hour), NaiveTime: true},
+			succeeded,
+			results.Result{Status: "SUCCESS", DoneAt: at(-3 * time.Hour), NaiveTime: true},
 			[]string{"By the backend it ended 3h0m0s earlier than by its events. The backend's time has no zone: it may be local time, UTC−3."},
 		},
 		"naive, in no zone": {
-			succeeded, results.Result{Status: "SUCCESS", DoneAt: at(26 * time.Hour), NaiveTime: true},
+			succeeded,
+			results.Result{Status: "SUCCESS", DoneAt: at(26 * time.Hour), NaiveTime: true},
 			[]string{"By the backend it ended 26h0m0s later than by its events."},
 		},
 	}
