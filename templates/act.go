@@ -17,22 +17,25 @@ type Act struct {
 	Path    string  // where its forms lead, below the prefix: /act/worker
 	Hidden  []Param // what repeats the request, beside the fields
 	Fields  []Input // to be filled in; with a Preview they are hidden and repeated
-	// Long has the fields sent by POST to be checked, with CheckParam, since they may not fit into an address.
+	// Long has the fields sent by POST to be checked, since they may not fit into an address.
 	Long    bool
 	Preview *Preview // nil until the fields are filled in
 	Change  string   // address at which the fields can be changed, empty if there are none
 	Token   string   // repeated by a form that is sent twice
 	Button  string   // Title if empty
 	Danger  bool
+	Idle    bool   // nothing would be done: there is only the way back
 	Wrong   string // why it is not done, as a sentence
 }
 
-// CheckParam is in a request that was sent to be checked, TokenParam holds an Act.Token, and ConfirmParam what was
-// typed to confirm.
+// CheckParam is in a request whose fields are filled in and are to be checked only, TokenParam holds an Act.Token,
+// and ConfirmParam what was typed to confirm.
 const (
 	CheckParam   = "check"
 	TokenParam   = "token"
 	ConfirmParam = "confirm"
+	// ChangeParam is in a Long form that was sent to change its fields again.
+	ChangeParam = "change"
 )
 
 // maxTargets bounds how many of those whom an order goes to are named.
@@ -68,7 +71,9 @@ type Preview struct {
 	Summary  string   // what would be sent
 	Targets  []string // to whom
 	Warnings []Warning
-	Confirm  string // what must be typed to go on, empty if a click is enough
+	Confirm  string     // what must be typed to go on, empty if a click is enough
+	Details  []Param    // what it would be sent with
+	Tasks    *Preflight // on which tasks it would act, nil if it is about none
 }
 
 // Warning is one consequence, as a sentence.

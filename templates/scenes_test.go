@@ -58,6 +58,7 @@ func scenes() map[string]scene {
 		"failed": {chrome("", ""), templates.Problem{Title: "Something went wrong", Message: "This page could not be made.", RequestID: "4f2c"}},
 	}
 	maps.Copy(all, workerScenes())
+	maps.Copy(all, taskActScenes())
 	return all
 }
 

@@ -1,0 +1,115 @@
+package templates_test
+
+import (
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+)
+
+func taskActScenes() map[string]scene {
+	at := chrome(templates.SectionTasks, "task/"+retried().ID)
+	page := func(v templates.Task) scene { return scene{at, v} }
+	form := func(v templates.Act) scene { return scene{chrome(templates.SectionTasks, ""), v} }
+	return map[string]scene{
+		"task-acts":         page(taskActs()),
+		"task-asking":       page(templates.Task{Task: succeeded(), Stored: &templates.Stored{Source: "redis://r/1", Asking: true}}),
+		"task-unreachable":  page(templates.Task{Task: succeeded(), Stored: &templates.Stored{Source: "redis://r/1", Unreachable: true}}),
+		"task-missing":      page(templates.Task{Task: succeeded(), Stored: &templates.Stored{Source: "redis://r/1", Missing: true, Expected: true}}),
+		"task-stored-evil":  page(taskStoredEvil()),
+		"preflight":         form(preflight()),
+		"preflight-none":    form(preflightNone()),
+		"publish":           form(publish()),
+		"publish-previewed": form(publishPreviewed()),
+	}
+}
+
+func taskActs() templates.Task {
+	return templates.Task{
+		Task: retried(),
+		Actions: []templates.TaskAction{
+			{Title: "Revoke", Icon: "ban", Why: "It has finished."},
+			{Title: "Retry", Icon: "rotate-cw", Href: "/ops/act/task?action=retry&id=x"},
+		},
+		Commands: []templates.TaskCommand{
+			{Href: "/ops/outbox/9", Summary: "Retry task 3f2a", State: "sent", Tone: "good", Actor: "ann", At: noon},
+			{
+				Href: "/ops/outbox/8", Summary: "Revoke task 3f2a", State: "answered by 2 of 3", Tone: "warn", At: noon - second,
+				Answers: []templates.TaskAnswer{{Node: "celery@a", Text: "tasks 3f2a flagged as revoked", OK: true}, {Node: "celery@b", Text: "no"}},
+				Missing: []string{"celery@c"},
+			},
+			{Href: "/ops/outbox/7", Summary: "Publish mail.send", State: "given up", Tone: "bad", At: noon - 2*second, Error: "no such queue: mail"},
+		},
+		Stored: &templates.Stored{
+			Source: "redis://:***@redis:6379/1", Status: state.Success, Value: "{\n  \"n\": 1\n}", DoneAt: noon, Naive: true,
+			Disagrees: []string{"Events say FAILURE, the backend says SUCCESS."},
+		},
+	}
+}
+
+func taskStoredEvil() templates.Task {
+	return templates.Task{
+		Task:     hostile(),
+		Actions:  []templates.TaskAction{{Title: "Revoke", Icon: "ban", Href: "/ops/act/task?id=%22%3E"}},
+		Commands: []templates.TaskCommand{{Href: "/ops/outbox/1", Summary: evil, State: evil, Actor: evil, Error: evil, Answers: []templates.TaskAnswer{{Node: evil, Text: evil}}}},
+		Stored: &templates.Stored{
+			Source: evil, Status: evil, Opaque: "opaque Python object " + evil, Exception: evil, Traceback: evil, Disagrees: []string{evil},
+		},
+	}
+}
+
+func preflight() templates.Act {
+	return templates.Act{
+		Section: templates.SectionTasks, Title: "Terminate all tasks that match", Path: "/act/task", Danger: true, Token: "T0",
+		Crumbs: []templates.Link{{Text: "Tasks", Href: "/ops/tasks"}},
+		Hidden: []templates.Param{{Name: "action", Value: "terminate"}, {Name: "q", Value: "state:started " + evil}},
+		Fields: []templates.Input{{Name: "signal", Field: "signal", Label: "Signal", Kind: templates.InputChoice, Options: []string{"SIGTERM", "SIGKILL"}, Value: "SIGKILL"}},
+		Change: "/ops/act/task?change=1",
+		Preview: &templates.Preview{
+			Summary: "Terminate 1,000 tasks with SIGKILL", Targets: []string{"celery@a", "celery@b"}, Confirm: "terminate 1000",
+			Warnings: []templates.Warning{{Message: "Their processes end at once.", Grave: true}},
+			Tasks: &templates.Preflight{
+				Many: true, All: true, Query: "state:started " + evil, Matched: templates.Total{N: 10_000, AtLeast: true}, Chosen: 1000, Cap: 1000,
+				States: []templates.StateCount{{State: state.Started, N: 990}, {State: "PROGRESS", N: 10}},
+				Blocked: []templates.Blocked{
+					{Reason: "They have finished.", N: 12, IDs: []string{retried().ID, evil}},
+					{Reason: evil, N: 1},
+				},
+			},
+		},
+	}
+}
+
+func preflightNone() templates.Act {
+	return templates.Act{
+		Section: templates.SectionTasks, Title: "Revoke this task", Path: "/act/task", Idle: true,
+		Crumbs: []templates.Link{{Text: "Tasks", Href: "/ops/tasks"}, {Text: "3f2a", Href: "/ops/tasks/3f2a"}},
+		Preview: &templates.Preview{Summary: "Nothing to revoke", Tasks: &templates.Preflight{
+			Blocked: []templates.Blocked{{Reason: "It has finished.", N: 1, IDs: []string{retried().ID}}},
+		}},
+	}
+}
+
+func publish() templates.Act {
+	return templates.Act{
+		Section: templates.SectionTasks, Title: "Retry with changes", Button: "Publish", Path: "/act/publish", Long: true,
+		Doc:    "Its arguments are not known in full: type them in.",
+		Crumbs: []templates.Link{{Text: "Tasks", Href: "/ops/tasks"}},
+		Hidden: []templates.Param{{Name: "retry_of", Value: evil}},
+		Fields: []templates.Input{
+			{Name: "name", Field: "name", Label: "Task", Required: true, Value: evil, Options: []string{"mail.send", evil}},
+			{Name: "args", Field: "args", Label: "Arguments", Kind: templates.InputArea, Required: true, Value: "[\n  1\n]", Wrong: "args[0] must be text."},
+			{Name: "kwargs", Field: "kwargs", Label: "Keyword arguments", Kind: templates.InputArea, Required: true, Hint: "Events say, perhaps cut short: " + evil},
+			{Name: "countdown", Field: "countdown", Label: "Countdown", Kind: templates.InputNumber},
+			{Name: "force", Field: "force", Label: "Send it all the same", Kind: templates.InputCheck, Value: "false", Hint: "A queue that nobody reads keeps it."},
+		},
+	}
+}
+
+func publishPreviewed() templates.Act {
+	v := publish()
+	v.Token = "T1"
+	v.Fields[1].Wrong = ""
+	v.Preview = &templates.Preview{
+		Summary: "Run mail.send", Targets: []string{"queue mail"}, Details: []templates.Param{{Name: "Arguments", Value: "[\n  1\n]"}},
+	}
+	return v
+}
