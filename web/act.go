@@ -35,6 +35,10 @@ func (p *pages) changing(r chi.Router, h *Handler) {
 	}
 	r.Get("/act/worker", p.actWorker)
 	r.Post("/act/worker", p.orderWorker)
+	r.Get("/act/task", p.askTasks)
+	r.Post("/act/task", p.doTasks)
+	r.Get("/act/publish", p.askPublish)
+	r.Post("/act/publish", p.publish)
 }
 
 // desk takes orders. It is nil where nobody may act on the cluster.

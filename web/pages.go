@@ -33,6 +33,7 @@ type pages struct {
 	readOnly   bool
 	identify   func(r *http.Request) string
 	counts     *counter
+	records    *records // nil if there is no result backend
 	charts     charts
 	site       templates.Site
 	version    string

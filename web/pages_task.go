@@ -30,6 +30,10 @@ func (p *pages) taskPage(ctx context.Context, id string) (page, error) {
 	if v.Events, err = p.cluster.TaskEvents(ctx, id); err != nil && !errors.Is(err, store.ErrMissing) {
 		return page{}, fmt.Errorf("read events: %w", err)
 	}
+	if v.Commands, err = p.taskCommands(ctx, id); err != nil {
+		return page{}, err
+	}
+	v.Actions, v.Stored = p.taskActions(&v.Task), p.stored(ctx, &v.Task)
 	v.Alike = p.alike(ctx, &v.Task)
 	for _, child := range t.Children[:min(len(t.Children), maxRelatives)] {
 		v.Children = append(v.Children, p.lookUp(ctx, child))

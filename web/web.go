@@ -74,6 +74,7 @@ type Handler struct {
 	prefix  string
 	hub     *live.Hub
 	counts  *counter
+	records *records
 	changes *changes
 	routed  chi.Routes // what root leads to
 	root    http.Handler
@@ -112,13 +113,16 @@ func New(o Options) (*Handler, error) {
 		},
 	}
 	p.site.Acts = p.desk() != nil
+	if o.Operations != nil && o.Operations.Results != nil {
+		p.records = newRecords(o.Operations.Results, changes.note, o.Logger)
+	}
 	hub, err := live.New(live.Options{
 		Source: source{p, changes}, MaxSockets: o.MaxSockets, Origins: o.Origins, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{prefix: prefix, hub: hub, counts: p.counts, changes: changes}
+	h := &Handler{prefix: prefix, hub: hub, counts: p.counts, records: p.records, changes: changes}
 	h.root, err = h.guard(o, p, h.routes(o, p, assets))
 	if err != nil {
 		return nil, err
@@ -247,6 +251,9 @@ func (h *Handler) Run(ctx context.Context) error {
 	g.Go(func() error { return h.hub.Run(ctx) })
 	g.Go(func() error { return h.counts.run(ctx) })
 	g.Go(func() error { return h.changes.run(ctx) })
+	if h.records != nil {
+		g.Go(func() error { return h.records.run(ctx) })
+	}
 	return g.Wait()
 }
 

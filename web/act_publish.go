@@ -1,0 +1,313 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+)
+
+const (
+	maxOptions   = 500  // names that a field proposes
+	maxHint      = 300  // bytes of a text beside a field
+	maxFlat      = 80   // bytes of JSON on one line
+	maxCountdown = 3650 // days
+)
+
+// askPublish shows the form of a new task, filled in as another one was if the request names one.
+func (p *pages) askPublish(w http.ResponseWriter, r *http.Request) {
+	if !p.readForm(w, r) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	id := r.Form.Get("retry_of")
+	if id == "" {
+		p.showAct(w, r, p.publishAct(p.publishFields(r.Form), id), nil)
+		return
+	}
+	o, source, err := p.desk().Retry(ctx, id)
+	if err != nil {
+		p.showAct(w, r, p.publishAct(p.publishFields(r.Form), id), err)
+		return
+	}
+	v := p.publishAct(p.publishFields(orderForm(o, source != "")), id)
+	v.Doc = "As it was, to be changed. Its arguments are from the " + source + "."
+	if source == "" {
+		v.Doc = "Its arguments are not known in full: type them in."
+		if t, err := p.cluster.Task(ctx, id); err == nil {
+			v.Fields = hinted(v.Fields, &t)
+		}
+	}
+	p.showAct(w, r, v, nil)
+}
+
+// orderForm is what a form says that asks for o.
+func orderForm(o action.TaskOrder, known bool) url.Values {
+	v := url.Values{"name": {o.Name}, "queue": {o.Queue}, "args": {""}, "kwargs": {""}}
+	if known {
+		v.Set("args", pretty(o.Args, "[]"))
+		v.Set("kwargs", pretty(o.Kwargs, "{}"))
+	}
+	if o.Priority != nil {
+		v.Set("priority", strconv.Itoa(int(*o.Priority)))
+	}
+	for name, limit := range map[string]*float64{"hard": o.Hard, "soft": o.Soft} {
+		if limit != nil {
+			v.Set(name, strconv.FormatFloat(*limit, 'f', -1, 64))
+		}
+	}
+	for name, at := range map[string]time.Time{"eta": o.ETA, "expires": o.Expires} {
+		if !at.IsZero() {
+			v.Set(name, at.UTC().Format(time.RFC3339))
+		}
+	}
+	return v
+}
+
+// pretty is JSON for a form: on one line if it is short.
+func pretty(raw json.RawMessage, empty string) string {
+	var b bytes.Buffer
+	switch {
+	case len(raw) == 0:
+		return empty
+	case len(raw) <= maxFlat || json.Indent(&b, raw, "", "  ") != nil:
+		return string(raw)
+	}
+	return b.String()
+}
+
+// hinted shows beside the arguments what events tell of them. It is never filled in, since it may have been cut.
+func hinted(fields []templates.Input, t *state.Task) []templates.Input {
+	for i, f := range fields {
+		var repr *string
+		switch f.Name {
+		case "args":
+			repr = t.Args
+		case "kwargs":
+			repr = t.Kwargs
+		}
+		if repr != nil {
+			fields[i].Hint = "Events say, perhaps cut short: " + cut(*repr, maxHint)
+		}
+	}
+	return fields
+}
+
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// publishFields are the fields of the form, filled in from v.
+func (p *pages) publishFields(v url.Values) []templates.Input {
+	known := p.operations.Inspector.Known()
+	list := []templates.Input{
+		{Name: "name", Label: "Task", Required: true, Options: names(known.Tasks), Hint: "Its name, as workers have registered it."},
+		{Name: "args", Label: "Arguments", Kind: templates.InputArea, Required: true, Hint: "A JSON array."},
+		{Name: "kwargs", Label: "Keyword arguments", Kind: templates.InputArea, Required: true, Hint: "A JSON object."},
+		{Name: "queue", Label: "Queue", Options: names(known.Queues), Hint: "celery if empty."},
+		{Name: "countdown", Label: "Countdown", Kind: templates.InputNumber, Hint: "Seconds; it is not started before."},
+		{Name: "eta", Label: "Not before", Hint: "A time in UTC, 2026-11-21 14:30, or with an offset, 2026-11-21T14:30:00+01:00. Not with a countdown."},
+		{Name: "expires", Label: "Not after", Hint: "A time as above."},
+		{Name: "priority", Label: "Priority", Kind: templates.InputNumber, Hint: "0 to 9. RabbitMQ serves 9 first, Redis 0."},
+		{Name: "hard", Label: "Time limit", Kind: templates.InputNumber, Hint: "Seconds; then its process is killed."},
+		{Name: "soft", Label: "Soft time limit", Kind: templates.InputNumber, Hint: "Seconds; then SoftTimeLimitExceeded is raised in it."},
+	}
+	usual := map[string]string{"args": "[]", "kwargs": "{}"}
+	for i, f := range list {
+		list[i].Field, list[i].Value = f.Name, strings.TrimSpace(v.Get(f.Name))
+		if !v.Has(f.Name) {
+			list[i].Value = usual[f.Name]
+		}
+	}
+	if v.Get("force") == "true" {
+		list = append(list, forced(true))
+	}
+	return list
+}
+
+// forced is the field that sends a task whom nobody seems to want.
+func forced(on bool) templates.Input {
+	return templates.Input{
+		Name: "force", Field: "force", Kind: templates.InputCheck, Value: strconv.FormatBool(on),
+		Label: "Send it all the same",
+		Hint:  "A worker that does not know the task throws it away; a queue that nobody reads keeps it.",
+	}
+}
+
+func names(of map[string][]string) []string {
+	list := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+		own := func(name string) int { // Celery's own come last
+			if strings.HasPrefix(name, "celery.") {
+				return 1
+			}
+			return 0
+		}
+		if own(a) != own(b) {
+			return own(a) - own(b)
+		}
+		return strings.Compare(a, b)
+	})
+	return list[:min(len(list), maxOptions)]
+}
+
+func (p *pages) publishAct(fields []templates.Input, retryOf string) templates.Act {
+	v := templates.Act{
+		Section: templates.SectionTasks, Title: "Publish a task", Button: "Publish", Path: "/act/publish", Long: true, Fields: fields,
+		Crumbs: []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
+	}
+	if retryOf != "" {
+		v.Title = "Retry with changes"
+		v.Hidden = []templates.Param{{Name: "retry_of", Value: retryOf}}
+		v.Crumbs = append(v.Crumbs, templates.Link{Text: shorten(retryOf), Href: p.site.Prefix + templates.TaskPath(retryOf)})
+	}
+	return v
+}
+
+// publish checks a new task, or sends it.
+func (p *pages) publish(w http.ResponseWriter, r *http.Request) {
+	if !p.readForm(w, r) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), actPatience)
+	defer cancel()
+	form := r.PostForm
+	v := p.publishAct(p.publishFields(form), form.Get("retry_of"))
+	if form.Has(templates.ChangeParam) {
+		p.showAct(w, r, v, nil)
+		return
+	}
+	o, err := publishOrder(form)
+	var preview action.Preview
+	var receipt action.Receipt
+	switch {
+	case err != nil:
+	case checking(r):
+		preview, err = p.desk().PreviewTask(ctx, o)
+	default:
+		receipt, err = p.desk().Publish(ctx, p.by(r), o)
+	}
+	switch {
+	case err != nil:
+		p.refusePublish(ctx, w, r, v, o, err)
+	case checking(r):
+		v.Preview = callPreview(preview, v.Fields)
+		p.showAct(w, r, v, nil)
+	default:
+		p.taken(w, r, receipt)
+	}
+}
+
+// refusePublish shows the form filled in as o has it, with why o is not taken.
+func (p *pages) refusePublish(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, o action.TaskOrder, err error) {
+	if p.forcible(ctx, o) {
+		v.Fields = append(v.Fields, forced(false))
+	}
+	p.showAct(w, r, v, err)
+}
+
+// callPreview is a preview with what the fields of the form say.
+func callPreview(preview action.Preview, fields []templates.Input) *templates.Preview {
+	shown := previewed(preview)
+	for _, f := range fields {
+		if f.Value != "" && f.Name != "force" {
+			shown.Details = append(shown.Details, templates.Param{Name: f.Label, Value: f.Value})
+		}
+	}
+	return shown
+}
+
+// forcible reports whether a task that was refused would be taken if the order insisted.
+func (p *pages) forcible(ctx context.Context, o action.TaskOrder) bool {
+	if o.Force {
+		return false
+	}
+	o.Force = true
+	_, err := p.desk().PreviewTask(ctx, o)
+	return err == nil
+}
+
+// publishOrder reads the form. Its error is an *action.Error.
+func publishOrder(v url.Values) (action.TaskOrder, error) {
+	f := formReader{values: v}
+	o := action.TaskOrder{
+		Name: f.text("name"), Args: json.RawMessage(f.text("args")), Kwargs: json.RawMessage(f.text("kwargs")), Queue: f.text("queue"),
+		ETA: f.moment("eta"), Expires: f.moment("expires"), Hard: f.number("hard"), Soft: f.number("soft"),
+		RetryOf: f.text("retry_of"), Force: f.text("force") == "true",
+	}
+	if n := f.number("countdown"); n != nil {
+		if *n < 0 || *n > maxCountdown*24*3600 {
+			f.fail("countdown", "the countdown must be from 0 seconds to ten years")
+		}
+		o.Countdown = time.Duration(math.Round(*n * float64(time.Second)))
+	}
+	if n := f.number("priority"); n != nil {
+		if *n < 0 || *n > 9 || *n != math.Trunc(*n) {
+			f.fail("priority", "the priority must be a whole number from 0 to 9")
+		}
+		o.Priority = new(uint8(*n))
+	}
+	if f.err != nil {
+		return o, f.err
+	}
+	return o, nil
+}
+
+// formReader reads fields of a form and keeps the first error.
+type formReader struct {
+	values url.Values
+	err    *action.Error
+}
+
+func (f *formReader) fail(field, message string) {
+	if f.err == nil {
+		f.err = &action.Error{Field: field, Message: message}
+	}
+}
+
+func (f *formReader) text(name string) string { return strings.TrimSpace(f.values.Get(name)) }
+
+// number returns nil for a field that is empty.
+func (f *formReader) number(name string) *float64 {
+	s := f.text(name)
+	if s == "" {
+		return nil
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		f.fail(name, "this must be a number")
+		return nil
+	}
+	return &n
+}
+
+// moment returns the zero time for a field that is empty. Without an offset it is UTC.
+func (f *formReader) moment(name string) time.Time {
+	s := f.text(name)
+	if s == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02 15:04",
+	} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t
+		}
+	}
+	f.fail(name, "this must be a time, such as 2026-11-21 14:30 in UTC")
+	return time.Time{}
+}

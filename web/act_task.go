@@ -1,0 +1,290 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/state"
+	lang "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/templates"
+)
+
+// The things that can be done to tasks.
+const (
+	revoke    = "revoke"
+	terminate = "terminate"
+	retry     = "retry"
+)
+
+// actPatience is how long looking up what an order is about may take: workers and the broker are asked.
+const actPatience = 30 * time.Second
+
+// signals that a form proposes; the first is the usual one.
+func signals() []string {
+	return []string{"SIGTERM", "SIGKILL", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2"}
+}
+
+// tasksForm is what a request wants done, and to which tasks.
+type tasksForm struct {
+	order action.BulkOrder
+	text  string // of the query
+	all   bool   // that match the query, in place of single ones
+	capped,
+	signal string // as they were typed
+}
+
+// readTasksForm reads a request. The form is of use even if there is an error.
+func readTasksForm(v url.Values) (tasksForm, error) {
+	f := tasksForm{text: v.Get("q"), all: v.Has("q"), capped: strings.TrimSpace(v.Get("cap")), signal: v.Get("signal")}
+	f.order = action.BulkOrder{Action: v.Get("action"), Signal: f.signal}
+	if !f.all {
+		f.order.IDs = slices.DeleteFunc(slices.Clone(v["id"]), func(id string) bool { return id == "" })
+	}
+	if f.order.Action != terminate {
+		f.order.Signal = ""
+	}
+	if !slices.Contains([]string{revoke, terminate, retry}, f.order.Action) {
+		return f, &action.Error{Field: "action", Message: "tasks can be revoked, terminated or retried"}
+	}
+	if !f.all && len(f.order.IDs) == 0 {
+		return f, &action.Error{Field: "ids", Message: "no task is selected"}
+	}
+	q, err := lang.Parse(f.text)
+	if err != nil {
+		return f, &action.Error{Field: "q", Message: "the query cannot be read: " + err.Error()}
+	}
+	f.order.Query = q
+	if f.capped == "" {
+		return f, nil
+	}
+	n, err := strconv.Atoi(f.capped)
+	if err != nil || n < 1 || n > action.MaxCap {
+		return f, &action.Error{Field: "cap", Message: fmt.Sprintf("at most this many tasks: a number from 1 to %d", action.MaxCap)}
+	}
+	f.order.Cap = n
+	return f, nil
+}
+
+// verb is what is done, to begin a title with.
+func (f tasksForm) verb() string {
+	switch f.order.Action {
+	case terminate:
+		return "Terminate"
+	case retry:
+		return "Retry"
+	}
+	return "Revoke"
+}
+
+// hidden repeats which tasks are meant.
+func (f tasksForm) hidden() []templates.Param {
+	list := []templates.Param{{Name: "action", Value: f.order.Action}}
+	if f.all {
+		return append(list, templates.Param{Name: "q", Value: f.text})
+	}
+	for _, id := range f.order.IDs {
+		list = append(list, templates.Param{Name: "id", Value: id})
+	}
+	return list
+}
+
+// fields are what remains to be chosen: the signal, and how many tasks at most.
+func (f tasksForm) fields() []templates.Input {
+	var list []templates.Input
+	if f.order.Action == terminate {
+		list = append(list, templates.Input{
+			Name: "signal", Field: "signal", Label: "Signal", Kind: templates.InputChoice, Options: signals(), Required: true,
+			Value: cmp.Or(f.signal, signals()[0]),
+			Hint:  "Sent to the process that runs the task. SIGTERM lets Python end, SIGKILL does not.",
+		})
+	}
+	if f.all || len(f.order.IDs) > 1 {
+		list = append(list, templates.Input{
+			Name: "cap", Field: "cap", Label: "At most", Kind: templates.InputNumber, Value: f.capped,
+			Hint: fmt.Sprintf("tasks; %d if empty, never more than %d", action.DefaultCap, action.MaxCap),
+		})
+	}
+	return list
+}
+
+// act is the page that asks for what f wants, without a preview.
+func (p *pages) tasksAct(f tasksForm) templates.Act {
+	v := templates.Act{
+		Section: templates.SectionTasks, Path: "/act/task", Hidden: f.hidden(), Fields: f.fields(),
+		Danger: f.order.Action == terminate, Crumbs: []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
+	}
+	switch {
+	case f.all && f.text == "":
+		v.Title = f.verb() + " all tasks"
+	case f.all:
+		v.Title = f.verb() + " all tasks that match"
+		v.Crumbs[0] = templates.Link{Text: "Tasks that match " + f.text, Href: p.site.Prefix + "/tasks?" + url.Values{"q": {f.text}}.Encode()}
+	case len(f.order.IDs) == 1:
+		v.Title = f.verb() + " this task"
+		v.Crumbs = append(v.Crumbs, templates.Link{
+			Text: shorten(f.order.IDs[0]), Href: p.site.Prefix + templates.TaskPath(f.order.IDs[0]),
+		})
+	default:
+		v.Title = fmt.Sprintf("%s %d tasks", f.verb(), len(f.order.IDs))
+	}
+	return v
+}
+
+// shorten is the head of an id, as pages show it.
+func shorten(id string) string { return id[:min(len(id), 8)] }
+
+// askTasks shows what would be done to tasks.
+func (p *pages) askTasks(w http.ResponseWriter, r *http.Request) {
+	if !p.readForm(w, r) {
+		return
+	}
+	f, err := readTasksForm(r.Form)
+	v := p.tasksAct(f)
+	if err != nil || f.order.Action == terminate && !checking(r) || r.Form.Has("change") {
+		p.showAct(w, r, v, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), actPatience)
+	defer cancel()
+	if !f.all && len(f.order.IDs) == 1 && f.order.Action == retry {
+		p.askRetry(ctx, w, r, v, f.order.IDs[0])
+		return
+	}
+	p.showTasks(ctx, w, r, f, v, "")
+}
+
+// showTasks shows the preflight of f, and why it was not taken before, if it was not.
+func (p *pages) showTasks(ctx context.Context, w http.ResponseWriter, r *http.Request, f tasksForm, v templates.Act, why string) {
+	found, err := p.desk().PreflightBulk(ctx, f.order)
+	if err != nil {
+		p.showAct(w, r, v, err)
+		return
+	}
+	v.Preview = previewed(found.Preview)
+	v.Preview.Tasks = preflight(f, found)
+	v.Idle = found.Chosen == 0
+	if len(v.Fields) > 0 && !v.Idle {
+		v.Change = p.site.Prefix + "/act/task?" + p.change(f).Encode()
+	}
+	if why != "" {
+		p.showAct(w, r, v, &action.Error{Message: why})
+		return
+	}
+	p.showAct(w, r, v, nil)
+}
+
+// change are the parameters of the form on which the fields of f can be changed.
+func (p *pages) change(f tasksForm) url.Values {
+	v := url.Values{"change": {"1"}}
+	for _, h := range append(f.hidden(), templates.Param{Name: "cap", Value: f.capped}, templates.Param{Name: "signal", Value: f.signal}) {
+		if h.Value != "" || h.Name == "q" {
+			v.Add(h.Name, h.Value)
+		}
+	}
+	return v
+}
+
+// preflight says on which tasks an order would act, and on which not.
+func preflight(f tasksForm, found action.Preflight) *templates.Preflight {
+	v := &templates.Preflight{Chosen: found.Chosen, Many: f.all || len(f.order.IDs) > 1, Query: f.text, All: f.all}
+	if f.all {
+		v.Matched = templates.Total{N: found.Matched.N, AtLeast: !found.Matched.Exact}
+	}
+	if found.Capped {
+		v.Cap = cmp.Or(f.order.Cap, action.DefaultCap)
+	}
+	for _, s := range state.States() {
+		if n := found.States[s]; n > 0 {
+			v.States = append(v.States, templates.StateCount{State: s, N: n})
+		}
+	}
+	for s, n := range found.States {
+		if !slices.Contains(state.States(), s) {
+			v.States = append(v.States, templates.StateCount{State: s, N: n})
+		}
+	}
+	slices.SortStableFunc(v.States, func(a, b templates.StateCount) int { return b.N - a.N })
+	for _, b := range found.Blocked {
+		v.Blocked = append(v.Blocked, templates.Blocked{Reason: sentence(b.Reason), N: b.N, IDs: b.IDs})
+	}
+	return v
+}
+
+// doTasks does it.
+func (p *pages) doTasks(w http.ResponseWriter, r *http.Request) {
+	if !p.readForm(w, r) {
+		return
+	}
+	f, err := readTasksForm(r.PostForm)
+	v := p.tasksAct(f)
+	if err != nil {
+		p.showAct(w, r, v, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), actPatience)
+	defer cancel()
+	if !f.all && len(f.order.IDs) == 1 && f.order.Action == retry {
+		p.doRetry(ctx, w, r, v, f.order.IDs[0])
+		return
+	}
+	found, err := p.desk().PreflightBulk(ctx, f.order)
+	if err == nil && found.Confirm != "" && strings.TrimSpace(r.PostFormValue(templates.ConfirmParam)) != found.Confirm {
+		p.showTasks(ctx, w, r, f, v, "nothing was done: what was typed to confirm is not “"+found.Confirm+"”")
+		return
+	}
+	receipt, err := p.desk().Bulk(ctx, p.by(r), f.order)
+	if err != nil {
+		p.showAct(w, r, v, err)
+		return
+	}
+	p.taken(w, r, receipt)
+}
+
+// askRetry shows what running a task again would send. What is not known in full must be typed in.
+func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, id string) {
+	o, source, err := p.desk().Retry(ctx, id)
+	if err == nil && source == "" {
+		http.Redirect(w, r, p.site.Prefix+"/act/publish?"+url.Values{"retry_of": {id}}.Encode(), http.StatusSeeOther)
+		return
+	}
+	if err != nil {
+		p.showAct(w, r, v, err)
+		return
+	}
+	form := p.publishAct(p.publishFields(orderForm(o, true)), id)
+	preview, err := p.desk().PreviewTask(ctx, o)
+	if err != nil {
+		p.refusePublish(ctx, w, r, form, o, err)
+		return
+	}
+	v.Doc = "As it was. Its arguments are from the " + source + "."
+	v.Change = p.site.Prefix + "/act/publish?" + url.Values{"retry_of": {id}}.Encode()
+	v.Preview = callPreview(preview, form.Fields)
+	p.showAct(w, r, v, nil)
+}
+
+// doRetry runs a task again as it was.
+func (p *pages) doRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, id string) {
+	o, source, err := p.desk().Retry(ctx, id)
+	if err == nil && source == "" {
+		err = &action.Error{Kind: action.Conflict, Message: "its arguments are not known in full"}
+	}
+	if err != nil {
+		p.showAct(w, r, v, err)
+		return
+	}
+	receipt, err := p.desk().Publish(ctx, p.by(r), o)
+	if err != nil {
+		p.refusePublish(ctx, w, r, p.publishAct(p.publishFields(orderForm(o, true)), id), o, err)
+		return
+	}
+	p.taken(w, r, receipt)
+}

@@ -1,0 +1,153 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+)
+
+// maxCommands bounds how many commands the page of a task lists.
+const maxCommands = 20
+
+// taskActions are what can be done to a task, empty if nobody may act.
+func (p *pages) taskActions(t *state.Task) []templates.TaskAction {
+	if !p.site.Acts {
+		return nil
+	}
+	act := func(title, icon, action string, params url.Values, why string) templates.TaskAction {
+		a := templates.TaskAction{Title: title, Icon: icon, Why: why}
+		if why == "" {
+			a.Href = p.site.Prefix + action + "?" + params.Encode()
+		}
+		return a
+	}
+	one := func(action string) url.Values { return url.Values{"action": {action}, "id": {t.ID}} }
+	revoke, terminate, retry, edit := "", "", "", ""
+	switch {
+	case t.State.Final():
+		revoke, terminate = "It has finished.", "It has finished."
+	case t.State == state.Pending || t.State == state.Received || t.State == state.Retry:
+		terminate = "It is not running; revoke it instead."
+	}
+	if !t.State.Final() && !t.Orphaned {
+		retry = "It has not finished."
+	}
+	if t.Name == nil {
+		retry, edit = "Its name is not known.", "Its name is not known."
+	}
+	return []templates.TaskAction{
+		act("Revoke", "ban", "/act/task", one("revoke"), revoke),
+		act("Terminate", "octagon-x", "/act/task", one("terminate"), terminate),
+		act("Retry", "rotate-cw", "/act/task", one("retry"), retry),
+		act("Edit and retry", "list-checks", "/act/publish", url.Values{"retry_of": {t.ID}}, edit),
+	}
+}
+
+// taskCommands are the newest commands about a task.
+func (p *pages) taskCommands(ctx context.Context, id string) ([]templates.TaskCommand, error) {
+	if p.operations == nil {
+		return nil, nil
+	}
+	list, _, err := p.cluster.Store().Commands(ctx, store.CommandFilter{TaskID: id, Limit: maxCommands})
+	if err != nil {
+		return nil, fmt.Errorf("read commands: %w", err)
+	}
+	var shown []templates.TaskCommand
+	for _, c := range list {
+		shown = append(shown, p.taskCommand(c))
+	}
+	return shown, nil
+}
+
+func (p *pages) taskCommand(c store.Command) templates.TaskCommand {
+	v := templates.TaskCommand{
+		Href: p.site.Prefix + templates.OrderPath(c.Order), Summary: c.Summary, Actor: c.Actor, At: micros(c.CreatedAt), Error: c.LastError,
+	}
+	refused := false
+	for _, a := range c.Answers {
+		v.Answers = append(v.Answers, templates.TaskAnswer{Node: a.Node, Text: a.Text, OK: a.OK})
+		refused = refused || !a.OK
+	}
+	for _, node := range c.Expected {
+		answered := slices.ContainsFunc(c.Answers, func(a store.Answer) bool { return a.Node == node })
+		if c.State.Final() && !answered {
+			v.Missing = append(v.Missing, node)
+		}
+	}
+	v.State, v.Tone = outcome(c, refused)
+	return v
+}
+
+// outcome says how far a command has come, and how well that is.
+func outcome(c store.Command, refused bool) (words, tone string) {
+	answered := fmt.Sprintf("answered by %d of %d", len(c.Answers), max(len(c.Expected), len(c.Answers)))
+	switch c.State {
+	case store.CommandPending:
+		return "waits to be sent", ""
+	case store.CommandInFlight:
+		return "being sent", ""
+	case store.CommandSent:
+		return "sent, " + answered, ""
+	case store.CommandDone:
+		if len(c.Expected)+len(c.Answers) == 0 {
+			answered = "sent"
+		}
+		if refused {
+			return answered, "warn"
+		}
+		return answered, "good"
+	case store.CommandSilent:
+		return answered, "warn"
+	case store.CommandDead:
+		return "given up", "bad"
+	case store.CommandExpired:
+		return "expired, never sent", "bad"
+	case store.CommandDiscarded:
+		return "called off", ""
+	}
+	return string(c.State), ""
+}
+
+// stored is what the result backend holds of a task, nil if there is no backend. It is waited for only shortly.
+func (p *pages) stored(ctx context.Context, t *state.Task) *templates.Stored {
+	if p.records == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, resultPatience)
+	defer cancel()
+	v := &templates.Stored{Source: p.records.backend.String(), Expected: t.State == state.Success || t.State == state.Failure}
+	r, answered, err := p.records.get(ctx, t.ID)
+	switch {
+	case !answered:
+		v.Asking = true
+		return v
+	case errors.Is(err, results.ErrMissing):
+		v.Missing = true
+		return v
+	case err != nil:
+		v.Unreachable = true
+		return v
+	}
+	v.Status, v.Opaque, v.Exception, v.Traceback = state.State(r.Status), r.Opaque, r.Exception, r.Traceback
+	v.Value, v.DoneAt, v.Naive = indented(r.Value), micros(r.DoneAt), r.NaiveTime
+	v.Disagrees = results.Compare(t, r)
+	return v
+}
+
+// indented is JSON as people read it.
+func indented(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
