@@ -24,8 +24,8 @@ type NewTask struct {
 	ETA       *time.Time      `json:"eta,omitempty" doc:"It is not started before."`
 	Expires   *time.Time      `json:"expires,omitempty" doc:"It is not started after."`
 	Priority  *uint8          `json:"priority,omitempty" doc:"0 to 9, as the broker understands it."`
-	TimeLimit *float64        `json:"time_limit,omitempty" doc:"Seconds after which its process is killed."`
-	SoftLimit *float64        `json:"soft_time_limit,omitempty" doc:"Seconds after which SoftTimeLimitExceeded is raised in it."`
+	Hard      *float64        `json:"hard,omitempty" doc:"Time limit: seconds after which its process is killed."`
+	Soft      *float64        `json:"soft,omitempty" doc:"Time limit: seconds after which SoftTimeLimitExceeded is raised in it."`
 	Force     bool            `json:"force,omitempty" doc:"Send it although no worker that answered has the task or consumes from the queue."`
 }
 
@@ -38,8 +38,8 @@ type Changes struct {
 	ETA       *time.Time      `json:"eta,omitempty" doc:"As in publish-task."`
 	Expires   *time.Time      `json:"expires,omitempty" doc:"As in publish-task."`
 	Priority  *uint8          `json:"priority,omitempty" doc:"As in publish-task."`
-	TimeLimit *float64        `json:"time_limit,omitempty" doc:"As in publish-task."`
-	SoftLimit *float64        `json:"soft_time_limit,omitempty" doc:"As in publish-task."`
+	Hard      *float64        `json:"hard,omitempty" doc:"As in publish-task."`
+	Soft      *float64        `json:"soft,omitempty" doc:"As in publish-task."`
 	Force     bool            `json:"force,omitempty" doc:"As in publish-task."`
 }
 
@@ -123,7 +123,7 @@ func (a *api) changed(ctx context.Context, o order[Changes]) (action.TaskOrder, 
 	}
 	edited, err := (NewTask{
 		Name: t.Name, Args: b.Args, Kwargs: b.Kwargs, Queue: b.Queue, Countdown: b.Countdown, ETA: b.ETA, Expires: b.Expires,
-		Priority: b.Priority, TimeLimit: b.TimeLimit, SoftLimit: b.SoftLimit, Force: b.Force,
+		Priority: b.Priority, Hard: b.Hard, Soft: b.Soft, Force: b.Force,
 	}).order()
 	if err != nil {
 		return t, err
@@ -165,7 +165,7 @@ func edit(t, by action.TaskOrder) action.TaskOrder {
 func (t NewTask) order() (action.TaskOrder, error) {
 	o := action.TaskOrder{
 		ID: t.ID, Name: t.Name, Args: t.Args, Kwargs: t.Kwargs, Queue: t.Queue, Priority: t.Priority,
-		Hard: t.TimeLimit, Soft: t.SoftLimit, Force: t.Force,
+		Hard: t.Hard, Soft: t.Soft, Force: t.Force,
 	}
 	if t.Countdown != nil {
 		if *t.Countdown < 0 || *t.Countdown > maxCountdown.Seconds() {
@@ -187,7 +187,7 @@ const maxCountdown = 10 * 365 * 24 * time.Hour
 
 func fromOrder(o action.TaskOrder) *NewTask {
 	t := &NewTask{
-		Name: o.Name, Args: o.Args, Kwargs: o.Kwargs, Queue: o.Queue, Priority: o.Priority, TimeLimit: o.Hard, SoftLimit: o.Soft,
+		Name: o.Name, Args: o.Args, Kwargs: o.Kwargs, Queue: o.Queue, Priority: o.Priority, Hard: o.Hard, Soft: o.Soft,
 	}
 	if !o.ETA.IsZero() {
 		t.ETA = new(o.ETA)
