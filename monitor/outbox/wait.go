@@ -9,26 +9,20 @@ import (
 // Wait returns the commands as they are once all are final, or ctx has ended. Its error is the store's.
 func (r *Relay) Wait(ctx context.Context, ids []int64) ([]store.Command, error) {
 	read := context.WithoutCancel(ctx)
-	for next := 0; next < len(ids); { // all before next are final
+	for final, over := 0, false; !over; { // so many of the first are final
 		changed := r.Changed()
-		for ; next < len(ids); next++ {
-			c, err := r.o.Store.Command(read, ids[next])
-			if err != nil {
-				return nil, err
-			}
-			if !c.State.Final() {
-				break
-			}
+		n, err := r.final(read, ids[final:])
+		if err != nil {
+			return nil, err
 		}
-		if next == len(ids) {
+		if final += n; final == len(ids) {
 			break
 		}
 		select {
 		case <-changed:
-			continue
 		case <-ctx.Done():
+			over = true
 		}
-		break
 	}
 	commands := make([]store.Command, len(ids))
 	for i, id := range ids {
@@ -38,4 +32,15 @@ func (r *Relay) Wait(ctx context.Context, ids []int64) ([]store.Command, error) 
 		}
 	}
 	return commands, nil
+}
+
+// final returns how many of the first commands are final.
+func (r *Relay) final(ctx context.Context, ids []int64) (int, error) {
+	for i, id := range ids {
+		c, err := r.o.Store.Command(ctx, id)
+		if err != nil || !c.State.Final() {
+			return i, err
+		}
+	}
+	return len(ids), nil
 }

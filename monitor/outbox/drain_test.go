@@ -1,0 +1,299 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/outbox"
+	"github.com/umbelhq/umbel/monitor/store"
+)
+
+func TestTheRelayFinishesWhatItHasBegun(t *testing.T) {
+	t.Parallel()
+	slow := func(ctx context.Context, _ store.Command, _ int) (outbox.Sent, error) {
+		select {
+		case <-time.After(3 * time.Second):
+			return outbox.Sent{}, nil
+		case <-ctx.Done():
+			return outbox.Sent{}, ctx.Err()
+		}
+	}
+	play(t, slow, nil, func(s *scene) {
+		s.run()
+		ids := s.enqueue(command("a", "a0"), command("a", "a1"), command("b", "b0"))
+		s.pass(time.Second)
+		begun := time.Now()
+		s.stop()
+		if took := time.Since(begun); took != 2*time.Second {
+			s.Errorf("Run took %v to end, want the 2 s that the sends needed", took)
+		}
+		s.expect(ids[0], store.CommandDone)
+		s.expect(ids[1], store.CommandPending)
+		s.expect(ids[2], store.CommandDone)
+		if c := s.command(ids[1]); c.Attempts+c.Deferrals != 0 {
+			s.Errorf("what was not begun has %d attempts and %d deferrals", c.Attempts, c.Deferrals)
+		}
+	})
+}
+
+func TestTheRelayEndsWithinItsDrain(t *testing.T) {
+	t.Parallel()
+	hung := func(ctx context.Context, c store.Command, _ int) (outbox.Sent, error) {
+		if c.Summary == "answered" {
+			return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(ctx context.Context) ([]store.Answer, bool) {
+				<-ctx.Done()
+				return []store.Answer{{Node: "w1", At: time.Now(), OK: true}}, false
+			}}, nil
+		}
+		<-ctx.Done()
+		return outbox.Sent{}, ctx.Err()
+	}
+	play(t, hung, func(o *outbox.Options) { o.Drain, o.SendTimeout = 4*time.Second, time.Hour }, func(s *scene) {
+		s.run()
+		ids := s.enqueue(command("a", "a0"), command("b", "answered"))
+		s.pass(time.Second)
+		begun := time.Now()
+		s.stop()
+		if took := time.Since(begun); took != 4*time.Second {
+			s.Errorf("Run took %v to end, want 4 s", took)
+		}
+		if c := s.command(ids[0]); c.State != store.CommandPending || c.Attempts+c.Deferrals != 0 {
+			s.Errorf("command that could not be sent is %s after %d attempts and %d deferrals", c.State, c.Attempts, c.Deferrals)
+		}
+		if c := s.command(ids[1]); c.State != store.CommandSilent || len(c.Answers) != 1 {
+			s.Errorf("command that was not answered by all is %s with %d answers", c.State, len(c.Answers))
+		}
+	})
+}
+
+var errFull = errors.New("the disk is full")
+
+// brittle is a store that fails when it is told to.
+type brittle struct {
+	store.Outbox
+	broken  atomic.Bool // nothing can be written
+	unheard atomic.Bool // what is claimed is written, but nobody learns of it
+	settled atomic.Int32
+}
+
+func (b *brittle) Claim(ctx context.Context, now time.Time, limit, each int) (store.Claimed, error) {
+	if b.broken.Load() {
+		return store.Claimed{}, errFull
+	}
+	c, err := b.Outbox.Claim(ctx, now, limit, each)
+	if b.unheard.Load() {
+		return store.Claimed{}, errFull
+	}
+	return c, err
+}
+
+func (b *brittle) Settle(ctx context.Context, now time.Time, outcomes []store.Outcome) error {
+	b.settled.Add(1)
+	if b.broken.Load() {
+		return errFull
+	}
+	return b.Outbox.Settle(ctx, now, outcomes)
+}
+
+func (b *brittle) Answer(ctx context.Context, now time.Time, replies []store.Reply) error {
+	if b.broken.Load() {
+		return errFull
+	}
+	return b.Outbox.Answer(ctx, now, replies)
+}
+
+func (b *brittle) Reclaim(ctx context.Context, before time.Time, held []int64) (int, error) {
+	if b.broken.Load() {
+		return 0, errFull
+	}
+	return b.Outbox.Reclaim(ctx, before, held)
+}
+
+// onBrittle has the relay use a store that can fail.
+func onBrittle(o *outbox.Options) { o.Store = &brittle{Outbox: o.Store} }
+
+func TestAStoreThatFailsNeitherLosesNorDoubles(t *testing.T) {
+	t.Parallel()
+	slow := func(context.Context, store.Command, int) (outbox.Sent, error) {
+		<-time.After(time.Second)
+		return outbox.Sent{Answers: func(context.Context) ([]store.Answer, bool) {
+			return []store.Answer{{Node: "w1", At: time.Now(), OK: true}}, true
+		}}, nil
+	}
+	play(t, slow, onBrittle, func(s *scene) {
+		b := s.store.(*brittle)
+		s.run()
+		ids := s.enqueue(several("a", 3)...)
+		s.pass(500 * time.Millisecond)
+		b.broken.Store(true)
+		s.pass(2 * time.Minute) // longer than a claim takes to become stale
+		if diff := cmp.Diff([]string{"a0", "a1", "a2"}, s.order()); diff != "" {
+			s.Errorf("sent while the disk was full (-want +got):\n%s", diff)
+		}
+		b.broken.Store(false)
+		s.pass(time.Minute)
+		for _, id := range ids {
+			s.expect(id, store.CommandDone)
+			if c := s.command(id); len(c.Answers) != 1 {
+				s.Errorf("command %d has %d answers, want 1", id, len(c.Answers))
+			}
+		}
+		if diff := cmp.Diff([]string{"a0", "a1", "a2"}, s.order()); diff != "" {
+			s.Errorf("sent in all (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestTheRelayEndsWhenItCannotRecord(t *testing.T) {
+	t.Parallel()
+	play(t, willing, onBrittle, func(s *scene) {
+		b := s.store.(*brittle)
+		s.run()
+		s.pass(time.Second)
+		ids := s.enqueue(command("a", "a0"))
+		b.unheard.Store(true)
+		s.pass(time.Second)
+		s.expect(ids[0], store.CommandInFlight) // claimed, and nobody knows
+		b.unheard.Store(false)
+		s.pass(time.Second)
+		ids = append(ids, s.enqueue(command("b", "b0"))...)
+		s.pass(0)
+		b.broken.Store(true)
+		ids = append(ids, s.enqueue(command("b", "b1"))...)
+		begun := time.Now()
+		s.stop()
+		if took := time.Since(begun); took > 5*time.Second {
+			s.Errorf("Run took %v to end, want 5 s at most", took)
+		}
+		s.expect(ids[0], store.CommandInFlight)
+		s.expect(ids[1], store.CommandDone)
+		s.expect(ids[2], store.CommandPending)
+	})
+}
+
+func TestAClaimThatNobodyLearnedOfIsReclaimed(t *testing.T) {
+	t.Parallel()
+	play(t, willing, onBrittle, func(s *scene) {
+		b := s.store.(*brittle)
+		s.run()
+		s.pass(time.Second)
+		b.unheard.Store(true)
+		ids := s.enqueue(command("a", "a0"))
+		s.pass(time.Second)
+		b.unheard.Store(false)
+		s.pass(3 * time.Minute)
+		s.expect(ids[0], store.CommandDone)
+	})
+}
+
+func TestAnswersAreRecorded(t *testing.T) {
+	t.Parallel()
+	asked := func(_ context.Context, c store.Command, _ int) (outbox.Sent, error) {
+		return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(context.Context) ([]store.Answer, bool) {
+			<-time.After(2 * time.Second)
+			answers := []store.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}}
+			if c.Summary == "all" {
+				answers = append(answers, store.Answer{Node: "w2", At: time.Now(), Text: "no such queue"})
+			}
+			return answers, c.Summary == "all"
+		}}, nil
+	}
+	play(t, asked, nil, func(s *scene) {
+		s.run()
+		ids := s.enqueue(command("a", "all"), command("a", "some"))
+		s.pass(time.Second)
+		for _, id := range ids { // the second was not held back by the answers to the first
+			c := s.command(id)
+			if diff := cmp.Diff([]string{"w1", "w2"}, c.Expected); diff != "" || c.State != store.CommandSent || c.SentAt.IsZero() {
+				s.Errorf("command is %s, sent %v, expects (-want +got):\n%s", c.State, c.SentAt, diff)
+			}
+		}
+		s.pass(time.Second)
+		all, some := s.command(ids[0]), s.command(ids[1])
+		if all.State != store.CommandDone || len(all.Answers) != 2 || !all.DoneAt.Equal(time.Now()) {
+			s.Errorf("command that all answered is %+v", all)
+		}
+		want := []store.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}}
+		if diff := cmp.Diff(want, some.Answers); diff != "" || some.State != store.CommandSilent {
+			s.Errorf("command that one answered is %s, with (-want +got):\n%s", some.State, diff)
+		}
+	})
+}
+
+func TestWaitEndsWithTheLastCommandOrTheContext(t *testing.T) {
+	t.Parallel()
+	slow := func(_ context.Context, c store.Command, _ int) (outbox.Sent, error) {
+		<-time.After(time.Second)
+		return outbox.Sent{}, nil
+	}
+	play(t, slow, nil, func(s *scene) {
+		s.run()
+		ids := s.enqueue(several("a", 3)...)
+		states := func(patience time.Duration) []store.CommandState {
+			ctx, cancel := context.WithTimeout(s.Context(), patience)
+			defer cancel()
+			commands, err := s.relay.Wait(ctx, ids)
+			if err != nil {
+				s.Fatalf("wait: %v", err)
+			}
+			var states []store.CommandState
+			for _, c := range commands {
+				states = append(states, c.State)
+			}
+			return states
+		}
+		want := []store.CommandState{store.CommandDone, store.CommandInFlight, store.CommandInFlight}
+		if diff := cmp.Diff(want, states(1500*time.Millisecond)); diff != "" {
+			s.Errorf("states when the time was over (-want +got):\n%s", diff)
+		}
+		done := store.CommandDone
+		if diff := cmp.Diff([]store.CommandState{done, done, done}, states(time.Hour)); diff != "" {
+			s.Errorf("states when all were done (-want +got):\n%s", diff)
+		}
+		if took := time.Since(s.begun); took != 3*time.Second {
+			s.Errorf("it took %v, want 3 s", took)
+		}
+		if _, err := s.relay.Wait(s.Context(), []int64{4711}); !errors.Is(err, store.ErrMissing) {
+			s.Errorf("waiting for no command: error %v, want %v", err, store.ErrMissing)
+		}
+		if none, err := s.relay.Wait(s.Context(), nil); len(none) > 0 || err != nil {
+			s.Errorf("waiting for nothing = %v, %v", none, err)
+		}
+	})
+}
+
+func TestChangesAreTold(t *testing.T) {
+	t.Parallel()
+	slow := func(context.Context, store.Command, int) (outbox.Sent, error) {
+		<-time.After(time.Second)
+		return outbox.Sent{}, nil
+	}
+	play(t, slow, nil, func(s *scene) {
+		s.run()
+		s.pass(100 * time.Millisecond)
+		var seen []store.CommandState
+		changed := s.relay.Changed()
+		ids := s.enqueue(command("a", "a0"))
+		for len(seen) == 0 || !seen[len(seen)-1].Final() {
+			<-changed
+			changed = s.relay.Changed()
+			seen = append(seen, s.command(ids[0]).State)
+		}
+		for _, want := range []store.CommandState{store.CommandInFlight, store.CommandDone} {
+			if !slices.Contains(seen, want) {
+				s.Errorf("states seen when told are %v, want %s among them", seen, want)
+			}
+		}
+		select {
+		case <-changed:
+			s.Error("a change is told when nothing has changed")
+		case <-time.After(time.Minute):
+		}
+	})
+}
