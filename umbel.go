@@ -18,6 +18,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/monitor/transport"
@@ -52,6 +53,14 @@ type Options struct {
 	// LeaveEventsOff keeps Umbel from asking workers started without -E to send task events.
 	LeaveEventsOff bool
 
+	// ResultBackend is what the workers' result_backend is, for results to be shown beside what events say: redis://,
+	// rediss://, redis+socket://, sentinel://, db+sqlite://, db+postgresql://, or, for django-celery-results,
+	// django-db+postgresql://. Empty shows none.
+	ResultBackend string
+	// ResultMaster and ResultKeyPrefix are master_name and global_keyprefix of result_backend_transport_options,
+	// ResultTable is the task's table in database_table_names.
+	ResultMaster, ResultKeyPrefix, ResultTable string
+
 	// Prefix is the path that Umbel is mounted under, such as /ops/celery; empty means the root.
 	Prefix string
 	// Hosts are the names, without port, by which requests may call Umbel; others are refused. Empty
@@ -61,7 +70,8 @@ type Options struct {
 	// https://ops.example:8443: those of proxies that hide their name from Umbel.
 	Origins []string
 
-	// ReadOnly leaves out everything that changes the cluster or the history.
+	// ReadOnly leaves out everything that changes the cluster or the history. Workers are not asked to send task
+	// events then.
 	ReadOnly bool
 	// Identify tells who makes a request, for the audit log. Nil means that nobody knows: only addresses are noted.
 	Identify func(r *http.Request) string
@@ -82,6 +92,7 @@ type Options struct {
 type Umbel struct {
 	history    *sqlite.DB
 	monitor    *monitor.Monitor
+	results    results.Backend // nil if there is none
 	operations *operate.Operations
 	web        *web.Handler
 }
@@ -105,9 +116,9 @@ func New(o Options) (*Umbel, error) {
 	if err != nil {
 		return nil, &HistoryError{err}
 	}
-	u, err := assemble(o, broker, history)
-	if err != nil {
-		return nil, errors.Join(err, history.Close())
+	u := &Umbel{history: history}
+	if err := u.assemble(o, broker); err != nil {
+		return nil, errors.Join(err, u.Close())
 	}
 	return u, nil
 }
@@ -132,32 +143,30 @@ func (e *HistoryError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *HistoryError) Unwrap() error { return e.err }
 
-func assemble(o Options, broker transport.Broker, history *sqlite.DB) (*Umbel, error) {
+func (u *Umbel) assemble(o Options, broker transport.Broker) (err error) {
 	limits := state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText}
-	u := &Umbel{history: history}
-	var err error
+	if u.results, err = Results(o); err != nil {
+		return err
+	}
 	u.monitor, err = monitor.New(monitor.Options{
-		Broker: broker, Store: history, State: limits, EnableEvents: !o.LeaveEventsOff, Logger: o.Logger,
+		Broker: broker, Store: u.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Logger: o.Logger,
 		Broadcast: func(ctx context.Context, method string) error { return u.operations.Client.Broadcast(ctx, method) },
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	u.operations, err = operate.New(operate.Options{
-		Broker: broker, Store: history, Tasks: u.monitor, ReadOnly: o.ReadOnly, Logger: o.Logger,
+		Broker: broker, Store: u.history, Tasks: u.monitor, Results: u.results, ReadOnly: o.ReadOnly, Logger: o.Logger,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	u.web, err = web.New(web.Options{
 		Backend: u.monitor, Operations: u.operations, ReadOnly: o.ReadOnly, Identify: o.Identify,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return u, nil
+	return err
 }
 
 // Dial returns the broker that o.BrokerURL names. It connects nowhere yet.
@@ -217,7 +226,13 @@ func (u *Umbel) Run(ctx context.Context) error {
 }
 
 // Close closes the history, after Run has returned and the last request was answered.
-func (u *Umbel) Close() error { return u.history.Close() }
+func (u *Umbel) Close() error {
+	var err error
+	if u.results != nil {
+		err = u.results.Close()
+	}
+	return errors.Join(err, u.history.Close())
+}
 
 // ServeHTTP shows the pages, sockets and API under the prefix.
 func (u *Umbel) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.web.ServeHTTP(w, r) }

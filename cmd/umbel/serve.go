@@ -26,12 +26,15 @@ type webFlags struct {
 	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path under which a proxy shows the dashboard, such as /umbel."`
 	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"200000" help:"Finished tasks held in memory for speed. The history has them all."`
 	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Over it, the oldest go; the history keeps them."`
+	ReadOnly        bool     `env:"UMBEL_READ_ONLY" help:"Leave out everything that changes the cluster or the history."`
+	UserHeader      string   `env:"UMBEL_USER_HEADER" placeholder:"NAME" help:"Header in which a proxy that asks people who they are tells it, such as X-Forwarded-User. The audit log has it."`
 	keepFlags       `embed:""`
 }
 
 // serveCmd watches a cluster.
 type serveCmd struct {
 	brokerFlags  `embed:""`
+	resultFlags  `embed:""`
 	webFlags     `embed:""`
 	dirFlag      `embed:""`
 	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
@@ -47,6 +50,9 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	o.LeaveEventsOff = !c.EnableEvents
+	if err := c.results(&o); err != nil {
+		return err
+	}
 	return c.serve(ctx, o, log)
 }
 
@@ -66,6 +72,7 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 		o.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.Hosts...)
 	}
 	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
+	o.ReadOnly, o.Identify = f.ReadOnly, f.identify()
 	o.Keep = new(f.rules(o.DataDir))
 	u, err := umbel.New(o) //nolint:contextcheck // a migration is not cut short
 	if _, history := errors.AsType[*umbel.HistoryError](err); history {
@@ -116,6 +123,14 @@ func (f *webFlags) show(ctx context.Context, u *umbel.Umbel, log *slog.Logger, o
 	err = g.Wait()
 	log.Info("stopped")
 	return err
+}
+
+// identify returns who makes a request, as the proxy tells; nil if none does.
+func (f *webFlags) identify() func(r *http.Request) string {
+	if f.UserHeader == "" {
+		return nil
+	}
+	return func(r *http.Request) string { return r.Header.Get(f.UserHeader) }
 }
 
 // loopback refuses addresses that others can reach: there is no authentication yet.

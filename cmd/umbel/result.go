@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/umbelhq/umbel"
+)
+
+// resultFlags say where the workers store results.
+type resultFlags struct {
+	ResultBackend     string `env:"UMBEL_RESULT_BACKEND" placeholder:"URL" help:"The workers' result_backend, to show results beside events: redis://, sentinel://, db+sqlite:///, db+postgresql://, django-db+postgresql://."`
+	ResultBackendFile string `env:"UMBEL_RESULT_BACKEND_FILE" placeholder:"FILE" help:"Read the URL of the result backend from a file."`
+	ResultMaster      string `env:"UMBEL_RESULT_MASTER" placeholder:"NAME" help:"master_name of the result backend's sentinels."`
+	ResultKeyPrefix   string `env:"UMBEL_RESULT_KEY_PREFIX" placeholder:"PREFIX" help:"global_keyprefix of the result backend."`
+	ResultTable       string `env:"UMBEL_RESULT_TABLE" placeholder:"NAME" help:"Table of results, if not celery_taskmeta; it may have a schema before it."`
+}
+
+// results sets the flags in o. Its error names the flag that is wrong.
+func (f *resultFlags) results(o *umbel.Options) error {
+	o.ResultBackend, o.ResultMaster = f.ResultBackend, f.ResultMaster
+	o.ResultKeyPrefix, o.ResultTable = f.ResultKeyPrefix, f.ResultTable
+	source := "--result-backend"
+	if f.ResultBackendFile != "" {
+		source = "--result-backend-file"
+		b, err := os.ReadFile(f.ResultBackendFile)
+		if err != nil {
+			return usageError{fmt.Errorf("%s: %w", source, err)}
+		}
+		o.ResultBackend = strings.TrimSpace(string(b))
+	}
+	b, err := umbel.Results(*o)
+	if err != nil {
+		return usageError{fmt.Errorf("%s: %w", source, err)}
+	}
+	if b == nil {
+		return nil
+	}
+	return b.Close()
+}
