@@ -44,11 +44,6 @@ func (s Site) actOnTask(action, id string) templ.SafeURL {
 
 func (s Site) publish() templ.SafeURL { return templ.SafeURL(s.Prefix + "/act/publish") }
 
-// publishLike leads to the form that holds what a task was called with.
-func (s Site) publishLike(id string) templ.SafeURL {
-	return templ.SafeURL(s.Prefix + "/act/publish?" + url.Values{"retry_of": {id}}.Encode())
-}
-
 // TaskAction is something that can be done to a task, or why it cannot.
 type TaskAction struct {
 	Title string // imperative: Revoke

@@ -35,6 +35,8 @@ func (p *pages) taskActions(t *state.Task) []templates.TaskAction {
 	switch {
 	case t.State.Final():
 		revoke, terminate = "It has finished.", "It has finished."
+	case t.State == state.Started:
+		revoke = "It is running; terminate it instead."
 	case t.State == state.Pending || t.State == state.Received || t.State == state.Retry:
 		terminate = "It is not running; revoke it instead."
 	}
