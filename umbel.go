@@ -42,6 +42,9 @@ type Options struct {
 	Queue string
 	// QueueExpires is how long RabbitMQ keeps Queue unread, 24 h if zero.
 	QueueExpires time.Duration
+	// ManagementURL is where RabbitMQ's management API is, such as http://user:password@host:15672, for rates and
+	// unacknowledged messages of queues; empty means that there is none.
+	ManagementURL string
 	// Exchange and ControlExchange are Celery's event_exchange and control_exchange, celeryev and
 	// celery if empty.
 	Exchange, ControlExchange string
@@ -194,7 +197,7 @@ func dialRabbitMQ(o Options) (transport.Broker, error) {
 	}
 	b, err := amqp.New(amqp.Options{
 		URL: o.BrokerURL, Queue: o.Queue, Expires: o.QueueExpires, TLS: o.TLS,
-		Exchange: o.Exchange, ControlExchange: o.ControlExchange, Version: o.Version,
+		Exchange: o.Exchange, ControlExchange: o.ControlExchange, ManagementURL: o.ManagementURL, Version: o.Version,
 	})
 	if err != nil {
 		return nil, err

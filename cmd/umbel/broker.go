@@ -17,6 +17,8 @@ type brokerFlags struct {
 	BrokerURLFile   string        `name:"broker-url-file" env:"UMBEL_BROKER_URL_FILE" placeholder:"FILE" help:"Read the broker URL from a file, such as a mounted secret."`
 	Queue           string        `env:"UMBEL_QUEUE" placeholder:"NAME" help:"RabbitMQ: durable queue that keeps events while Umbel is away. Default: a queue that goes with the connection."`
 	QueueExpires    time.Duration `env:"UMBEL_QUEUE_EXPIRES" default:"24h" help:"RabbitMQ: how long the broker keeps --queue unread."`
+	Management      string        `name:"management-url" env:"UMBEL_MANAGEMENT_URL" placeholder:"URL" help:"RabbitMQ: the management API, http://user:password@host:15672, for rates and unacknowledged messages of queues."`
+	ManagementFile  string        `name:"management-url-file" env:"UMBEL_MANAGEMENT_URL_FILE" placeholder:"FILE" help:"RabbitMQ: read that URL from a file."`
 	EventExchange   string        `env:"UMBEL_EVENT_EXCHANGE" default:"celeryev" help:"Celery's event_exchange."`
 	ControlExchange string        `env:"UMBEL_CONTROL_EXCHANGE" default:"celery" help:"Celery's control_exchange."`
 	CAFile          string        `name:"tls-ca" env:"UMBEL_TLS_CA" placeholder:"FILE" help:"Certificates (PEM) to trust for amqps, rediss and sentinel."`
@@ -43,15 +45,15 @@ type redisFlags struct {
 
 // options turns the flags into the broker's part of umbel.Options. Its error names the flag that is wrong.
 func (f *brokerFlags) options() (umbel.Options, error) {
-	o := umbel.Options{BrokerURL: f.BrokerURL, Version: versionString()}
-	source := "--broker-url"
-	if f.BrokerURLFile != "" {
-		source = "--broker-url-file"
-		b, err := os.ReadFile(f.BrokerURLFile)
-		if err != nil {
-			return o, usageError{fmt.Errorf("%s: %w", source, err)}
-		}
-		o.BrokerURL = strings.TrimSpace(string(b))
+	o := umbel.Options{Version: versionString()}
+	url, source, err := secret("--broker-url", f.BrokerURL, f.BrokerURLFile)
+	if err != nil {
+		return o, err
+	}
+	o.BrokerURL = url
+	management, managementSource, err := secret("--management-url", f.Management, f.ManagementFile)
+	if err != nil {
+		return o, err
 	}
 	if o.BrokerURL == "" {
 		return o, usageError{errors.New(
@@ -70,6 +72,7 @@ func (f *brokerFlags) options() (umbel.Options, error) {
 		{"--tls-cert, --tls-key", func() { o.TLS.CertFile, o.TLS.KeyFile = f.CertFile, f.KeyFile }},
 		{"--tls-server-name", func() { o.TLS.ServerName = f.ServerName }},
 		{"--tls-insecure", func() { o.TLS.InsecureSkipVerify = f.Insecure }},
+		{managementSource, func() { o.ManagementURL = management }},
 		{"--redis-sentinel-user, --redis-sentinel-password", func() {
 			o.Redis.SentinelUsername, o.Redis.SentinelPassword = f.Redis.SentinelUser, f.Redis.SentinelPassword
 		}},
@@ -87,6 +90,19 @@ func (f *brokerFlags) options() (umbel.Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// secret returns the value of a flag that may be read from a file instead, and the flag that it is from.
+func secret(flag, value, file string) (text, source string, err error) {
+	if file == "" {
+		return value, flag, nil
+	}
+	source = flag + "-file"
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", source, usageError{fmt.Errorf("%s: %w", source, err)}
+	}
+	return strings.TrimSpace(string(b)), source, nil
 }
 
 // fanoutPrefix reads Python's False as people write it.

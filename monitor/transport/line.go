@@ -95,7 +95,7 @@ type Queue struct {
 	Ready     *int64 // messages that wait
 	Unacked   *int64 // messages that workers hold
 	Consumers *int64
-	// Totals since the queue began, where the broker counts them.
+	// Totals since the queue began, or since the broker began to count. Delivered includes Redelivered.
 	Published, Delivered, Acked, Redelivered *int64
 	// Steps are the lists of a Redis queue, next to be consumed first.
 	Steps []Step

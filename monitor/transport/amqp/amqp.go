@@ -1,5 +1,6 @@
-// Package amqp reads Celery's events from RabbitMQ over AMQP 0.9.1 and broadcasts commands to its
-// workers. It never touches a task queue, never decodes an event, and never redials by itself.
+// Package amqp reads Celery's events from RabbitMQ over AMQP 0.9.1, carries remote control and task messages, and looks
+// at queues, by the management API where there is one. It never consumes from a task queue, declares none, decodes no
+// message, and never redials by itself.
 package amqp
 
 import (
@@ -21,8 +22,9 @@ const closeTimeout = 2 * time.Second
 // Broker is RabbitMQ at one or more addresses. It holds no connection itself and is safe for
 // concurrent use.
 type Broker struct {
-	options   Options
-	endpoints []endpoint
+	options    Options
+	endpoints  []endpoint
+	management *managementURL // nil if there is none
 }
 
 // New checks o and connects nowhere. Its errors are one sentence and never contain a password.
@@ -44,7 +46,13 @@ func New(o Options) (*Broker, error) {
 	if o, err = o.withDefaults(); err != nil {
 		return nil, err
 	}
-	return &Broker{options: o, endpoints: endpoints}, nil
+	b := &Broker{options: o, endpoints: endpoints}
+	if o.ManagementURL != "" {
+		if b.management, err = parseManagementURL(o.ManagementURL, endpoints[0]); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
 }
 
 // String returns the broker's URLs with their passwords masked, separated by semicolons.

@@ -52,7 +52,11 @@ type Options struct {
 	MaxLength int
 	// Prefetch is how many unacknowledged messages the broker sends ahead, 64 to 65,535, 2,048 if zero.
 	Prefetch int
-	// DialTimeout bounds each attempt to connect, and each broadcast, 10 s if zero.
+	// ManagementURL is where RabbitMQ's management API is, such as http://user:password@host:15672: it tells more of
+	// queues than AMQP does. Empty means that there is none. User and password are those of URL if it holds none; TLS
+	// holds for https:// too.
+	ManagementURL string
+	// DialTimeout bounds each attempt to connect, 10 s if zero.
 	DialTimeout time.Duration
 	// Version of the program, shown by the broker as part of the connection's name.
 	Version string

@@ -173,7 +173,7 @@ func (l *line) Purge(ctx context.Context, name string) (int64, error) {
 		return 0, fmt.Errorf("purge queue %q: %w", name, transport.ErrNoQueue)
 	}
 	n := len(q.waiting)
-	q.waiting = nil
+	q.waiting, q.returned = nil, 0
 	return int64(n), nil
 }
 
@@ -237,7 +237,7 @@ func (q *queue) told(name string) transport.Queue {
 		return transport.Queue{Name: name, Missing: true}
 	}
 	ready, consumers := int64(len(q.waiting)), int64(len(q.consumers))
-	held, published, delivered, acked := int64(0), q.published, q.delivered, q.acked
+	held, published, delivered, acked, redelivered := int64(0), q.published, q.delivered, q.acked, q.redelivered
 	var oldest *time.Time
 	for c := range q.consumers {
 		held += int64(len(c.held))
@@ -249,6 +249,6 @@ func (q *queue) told(name string) transport.Queue {
 	}
 	return transport.Queue{
 		Name: name, Type: "memory", State: "running", Ready: &ready, Unacked: &held, Consumers: &consumers,
-		Published: &published, Delivered: &delivered, Acked: &acked, Redelivered: &q.redelivered, OldestUnacked: oldest,
+		Published: &published, Delivered: &delivered, Acked: &acked, Redelivered: &redelivered, OldestUnacked: oldest,
 	}
 }

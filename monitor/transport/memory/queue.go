@@ -16,6 +16,7 @@ const maxWaiting = 100_000
 // queue is first in, first out. The broker's queuesMu guards it.
 type queue struct {
 	waiting   []transport.Publishing
+	returned  int // the first of waiting that were delivered before
 	consumers map[*Consumer]struct{}
 	more      chan struct{} // closed when messages come, then replaced
 
@@ -122,6 +123,10 @@ func (c *Consumer) next() (transport.Publishing, <-chan struct{}) {
 	q.waiting[0] = transport.Publishing{} // the array may live on for long
 	q.waiting = q.waiting[1:]
 	q.delivered++
+	if q.returned > 0 {
+		q.returned--
+		q.redelivered++
+	}
 	c.held = append(c.held, delivery{m, c.broker.now()})
 	return m, nil
 }
@@ -150,7 +155,7 @@ func (c *Consumer) Close() {
 	for i, d := range c.held {
 		back[i] = d.message
 	}
-	c.queue.redelivered += int64(len(back))
+	c.queue.returned += len(back)
 	c.queue.waiting = append(back, c.queue.waiting...)
 	c.held = nil
 	c.queue.signal()
