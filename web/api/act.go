@@ -112,7 +112,6 @@ func registerOrder[B, P any](
 	}
 	op.Method, op.DefaultStatus = http.MethodPost, http.StatusAccepted
 	op.Parameters = append(op.Parameters, orderParams(op.Path)...)
-	op.RequestBody = &huma.RequestBody{Content: content(reflect.TypeFor[B]())}
 	op.Responses["200"] = &huma.Response{Description: "What the order would do.", Content: content(reflect.TypeFor[P]())}
 	op.Responses["202"] = &huma.Response{Description: "The order is in the outbox.", Content: content(reflect.TypeFor[Receipt]())}
 	huma.Register(h, op, func(ctx context.Context, r *orderRequest) (*taken, error) {
@@ -135,6 +134,8 @@ func registerOrder[B, P any](
 		}
 		return a.taken(ctx, receipt, o.wait), nil
 	})
+	// The body is decoded here, so that a wrong one is a problem like any other.
+	h.OpenAPI().Paths[op.Path].Post.RequestBody = &huma.RequestBody{Content: content(reflect.TypeFor[B]())}
 }
 
 // orderProblems are the statuses of problems that every order may have.
