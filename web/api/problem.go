@@ -50,11 +50,11 @@ func unknownTask(id string) *Problem {
 }
 
 func unknownWorker(name string, known []string) *Problem {
-	detail := fmt.Sprintf("No worker is named %q.", shorten(name))
-	if near := nearest(name, known); near != "" {
-		detail = fmt.Sprintf("No worker is named %q; the nearest is %q.", shorten(name), near)
+	p := problem(http.StatusNotFound, fmt.Sprintf("No worker is named %q.", shorten(name)))
+	if p.Nearest = nearest(name, known); p.Nearest != "" {
+		p.Detail = fmt.Sprintf("No worker is named %q; the nearest is %q.", shorten(name), p.Nearest)
 	}
-	return problem(http.StatusNotFound, detail)
+	return p
 }
 
 // Error returns the detail.

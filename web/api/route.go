@@ -85,6 +85,7 @@ func (a *api) register(h huma.API) {
 	a.registerResults(h, operation)
 	huma.Register(h, cacheable(operation("list-workers", "/workers", "Workers by name", bad)), a.workers)
 	huma.Register(h, cacheable(operation("get-worker", "/workers/{name}", "One worker", bad, missing)), a.worker)
+	a.registerControl(h, operation)
 	a.registerQueues(h, operation)
 	a.registerOutbox(h, operation)
 	huma.Register(h, operation("get-overview", "/overview", "Counts, rates and health", bad), a.overview)

@@ -1,0 +1,173 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/umbelhq/umbel/monitor/control"
+)
+
+// Inspection is what a worker told of itself. Null is unknown; Errors says why.
+type Inspection struct {
+	Name       string            `json:"name"`
+	At         Time              `json:"at" doc:"When it last answered, null if it never did."`
+	Asking     bool              `json:"asking" doc:"It is being asked."`
+	Errors     map[string]string `json:"errors" doc:"Why a part is missing, by method."`
+	Stats      *Stats            `json:"stats"`
+	Active     []HeldTask        `json:"active"`
+	Reserved   []HeldTask        `json:"reserved"`
+	Scheduled  []HeldTask        `json:"scheduled"`
+	Revoked    []string          `json:"revoked" doc:"Task ids."`
+	Registered []RegisteredTask  `json:"registered"`
+	Queues     []ConsumedQueue   `json:"queues"`
+	Conf       map[string]any    `json:"conf" doc:"Settings that differ from the defaults, secrets masked."`
+	Clock      *Int              `json:"clock"`
+	Report     *string           `json:"report" doc:"The text of celery report, masked."`
+}
+
+// TransformSchema lets what may be unknown be null.
+func (Inspection) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable[Inspection](s)
+}
+
+// Stats are the statistics of a worker.
+type Stats struct {
+	PID       *Int           `json:"pid"`
+	Uptime    *float64       `json:"uptime_seconds"`
+	Prefetch  *Int           `json:"prefetch_count"`
+	PoolKind  *string        `json:"pool_kind" example:"prefork"`
+	Slots     *Int           `json:"slots" doc:"Tasks that it can run at once now."`
+	Processes []Int          `json:"processes" doc:"Pids of the pool."`
+	Total     map[string]Int `json:"total" doc:"Tasks accepted since it started, by name."`
+	Raw       any            `json:"raw" doc:"Everything, as the worker sent it, masked."`
+}
+
+// TransformSchema lets what may be unknown be null.
+func (Stats) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Stats](s) }
+
+// HeldTask is a task that a worker holds.
+type HeldTask struct {
+	ID           string   `json:"id"`
+	Name         *string  `json:"name"`
+	Args         *string  `json:"args" doc:"Python's representation."`
+	Kwargs       *string  `json:"kwargs" doc:"Python's representation."`
+	StartedAt    Time     `json:"started_at"`
+	ETA          Time     `json:"eta"`
+	PID          *Int     `json:"pid" doc:"Of the pool process that runs it."`
+	Queue        *string  `json:"queue"`
+	Priority     *Int     `json:"priority"`
+	Redelivered  *bool    `json:"redelivered"`
+	Acknowledged bool     `json:"acknowledged"`
+	Soft         *float64 `json:"soft_time_limit"`
+	Hard         *float64 `json:"time_limit"`
+}
+
+// TransformSchema lets what may be unknown be null.
+func (HeldTask) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable[HeldTask](s)
+}
+
+// RegisteredTask is a task that a worker can run.
+type RegisteredTask struct {
+	Name string            `json:"name"`
+	Info map[string]string `json:"info" doc:"rate_limit, exchange, routing_key, …"`
+}
+
+// ConsumedQueue is a queue that a worker consumes from.
+type ConsumedQueue struct {
+	Name         string  `json:"name"`
+	Exchange     string  `json:"exchange" doc:"Empty is the default one."`
+	ExchangeType *string `json:"exchange_type"`
+	RoutingKey   string  `json:"routing_key"`
+	Durable      *bool   `json:"durable"`
+	MaxPriority  *Int    `json:"max_priority"`
+}
+
+// TransformSchema lets what may be unknown be null.
+func (ConsumedQueue) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable[ConsumedQueue](s)
+}
+
+func fromInspection(name string, i control.Inspection) Inspection {
+	return Inspection{
+		Name: name, At: timeOf(i.At), Asking: i.Asking, Errors: filled(i.Errors), Stats: fromStats(i.Stats), Revoked: i.Revoked,
+		Conf: raws(i.Conf), Clock: integer(i.Clock), Report: text(i.Report),
+		Active: known(i.Active, fromHeld), Reserved: known(i.Reserved, fromHeld),
+		Scheduled: known(i.Scheduled, func(s control.Scheduled) HeldTask {
+			t := fromHeld(s.Request)
+			t.ETA = timeOf(s.ETA)
+			return t
+		}),
+		Registered: known(i.Registered, func(r control.Registered) RegisteredTask {
+			return RegisteredTask{Name: r.Name, Info: filled(r.Info)}
+		}),
+		Queues: known(i.Queues, func(q control.Consumed) ConsumedQueue {
+			return ConsumedQueue{
+				Name: q.Name, Exchange: q.Exchange, ExchangeType: text(q.ExchangeType), RoutingKey: q.RoutingKey,
+				Durable: q.Durable, MaxPriority: integer(q.MaxPriority),
+			}
+		}),
+	}
+}
+
+// known converts a list, nil if it is unknown.
+func known[S, T any](items []S, convert func(S) T) []T {
+	if items == nil {
+		return nil
+	}
+	return each(items, convert)
+}
+
+// filled is m, never nil.
+func filled[V any](m map[string]V) map[string]V {
+	if m == nil {
+		return map[string]V{}
+	}
+	return m
+}
+
+func fromStats(s *control.Stats) *Stats {
+	if s == nil {
+		return nil
+	}
+	d := &Stats{
+		PID: positive(s.PID), Prefetch: integer(s.PrefetchCount), PoolKind: text(s.Pool.Kind),
+		Slots: integer(s.Pool.Slots), Processes: known(s.Pool.Processes, func(pid int64) Int { return Int(pid) }),
+		Total: map[string]Int{}, Raw: value(s.Raw),
+	}
+	if s.Uptime > 0 {
+		d.Uptime = new(s.Uptime.Seconds())
+	}
+	for name, n := range s.Total {
+		d.Total[name] = Int(n)
+	}
+	return d
+}
+
+func fromHeld(r control.Request) HeldTask {
+	return HeldTask{
+		ID: r.ID, Name: text(r.Name), Args: text(r.Args), Kwargs: text(r.Kwargs), StartedAt: timeOf(r.StartedAt), PID: integer(r.PID),
+		Queue: text(r.Queue), Priority: integer(r.Priority), Redelivered: r.Redelivered, Acknowledged: r.Acknowledged,
+		Soft: number(r.Soft), Hard: number(r.Hard),
+	}
+}
+
+func raws(object map[string]json.RawMessage) map[string]any {
+	if object == nil {
+		return nil
+	}
+	d := make(map[string]any, len(object))
+	for k, v := range object {
+		d[k] = value(v)
+	}
+	return d
+}
+
+// value is what a worker sent, null if it is no JSON.
+func value(raw json.RawMessage) any {
+	if !json.Valid(raw) {
+		return nil
+	}
+	return raw
+}
