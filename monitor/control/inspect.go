@@ -2,12 +2,22 @@ package control
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
 	"time"
 )
 
 // Fresh is how old an inspection may be before it is asked for again.
 const Fresh = 5 * time.Second
+
+const (
+	patience   = 2 * time.Second  // for all answers of a round
+	attention  = 15 * time.Second // how long after a call of Node a worker is asked again and again
+	remembered = 10 * time.Minute // how long after the last call what it told is kept
+	maxNodes   = 1_000            // workers whose answers are kept
+)
 
 // InspectorOptions of an Inspector. Client is required.
 type InspectorOptions struct {
@@ -19,124 +29,319 @@ type InspectorOptions struct {
 
 // Inspector asks workers what they are doing, at most once per worker and Fresh, however many want to know. It is safe
 // for concurrent use.
-type Inspector struct{}
+type Inspector struct {
+	client *Client
+	alive  func() []string
+	now    func() time.Time
+	wake   chan struct{} // has Run look what is due
+
+	mu       sync.Mutex // guards what follows
+	nodes    map[string]*subject
+	reports  map[string]*subject // the same for reports
+	topology subject
+	known    Topology
+	changed  chan struct{}
+}
+
+// subject is something that is asked for in rounds, one at a time.
+type subject struct {
+	inspection Inspection
+	wanted     time.Time     // last time that somebody asked without waiting
+	used       time.Time     // last time that somebody asked
+	asked      time.Time     // when the last round began
+	round      chan struct{} // closed when the round that goes on ends, nil if none does
+}
+
+// due reports whether s may be asked.
+func (s *subject) due(now time.Time) bool {
+	return s.round == nil && (s.asked.IsZero() || now.Sub(s.asked) >= Fresh)
+}
 
 // NewInspector validates o and starts nothing.
-func NewInspector(o InspectorOptions) (*Inspector, error) { return &Inspector{}, nil }
+func NewInspector(o InspectorOptions) (*Inspector, error) {
+	if o.Client == nil {
+		return nil, errors.New("inspector needs a control client")
+	}
+	i := &Inspector{
+		client:  o.Client,
+		alive:   o.Alive,
+		now:     o.Now,
+		wake:    make(chan struct{}, 1),
+		nodes:   make(map[string]*subject),
+		reports: make(map[string]*subject),
+		changed: make(chan struct{}),
+	}
+	if i.alive == nil {
+		i.alive = func() []string { return nil }
+	}
+	if i.now == nil {
+		i.now = time.Now
+	}
+	return i, nil
+}
 
 // Run asks for what was wanted lately, until ctx ends. It returns nil.
-func (i *Inspector) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (i *Inspector) Run(ctx context.Context) error {
+	var rounds sync.WaitGroup
+	defer rounds.Wait()
+	for {
+		work, next := i.plan()
+		for _, w := range work {
+			rounds.Go(func() { w(ctx) })
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-i.wake:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
 
-// Node returns what is known of a worker and has it asked again if that is not Fresh. It does not wait.
-func (i *Inspector) Node(name string) Inspection { return Inspection{} }
+// plan returns the rounds that are due, begun, and when the next will be. It forgets workers that nobody asks for.
+func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.now()
+	next = remembered
+	consider := func(s *subject, round func(context.Context)) {
+		if now.Sub(s.wanted) >= attention || s.round != nil {
+			return
+		}
+		if s.due(now) {
+			i.begin(s, now)
+			work = append(work, round)
+			return
+		}
+		next = min(next, s.asked.Add(Fresh).Sub(now))
+	}
+	for name, s := range i.nodes {
+		consider(s, func(ctx context.Context) { i.inspect(ctx, name, s) })
+	}
+	consider(&i.topology, i.survey)
+	for _, subjects := range []map[string]*subject{i.nodes, i.reports} {
+		maps.DeleteFunc(subjects, func(_ string, s *subject) bool {
+			return s.round == nil && now.Sub(s.used) >= remembered
+		})
+	}
+	return work, next
+}
+
+// begin marks the beginning of a round. The caller holds mu.
+func (i *Inspector) begin(s *subject, now time.Time) {
+	s.asked, s.round = now, make(chan struct{})
+}
+
+// end marks the end of a round, and tells everybody. The caller holds mu.
+func (i *Inspector) end(s *subject) {
+	close(s.round)
+	s.round = nil
+	close(i.changed)
+	i.changed = make(chan struct{})
+	i.stir()
+}
+
+// stir has Run look what is due.
+func (i *Inspector) stir() {
+	select {
+	case i.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// subject returns what is known by that name. The caller holds mu.
+func (i *Inspector) subject(subjects map[string]*subject, name string, now time.Time) *subject {
+	s := subjects[name]
+	if s == nil {
+		if len(subjects) >= maxNodes {
+			forget(subjects)
+		}
+		s = &subject{inspection: Inspection{Node: name}}
+		subjects[name] = s
+	}
+	s.used = now
+	return s
+}
+
+// forget drops the subject that was not used for longest.
+func forget(subjects map[string]*subject) {
+	oldest := ""
+	for name, s := range subjects {
+		if s.round == nil && (oldest == "" || s.used.Before(subjects[oldest].used)) {
+			oldest = name
+		}
+	}
+	delete(subjects, oldest)
+}
+
+// Node returns what is known of a worker and has it asked again if that is not Fresh. It does not wait. While it is
+// called now and then, Run keeps asking.
+func (i *Inspector) Node(name string) Inspection {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.now()
+	s := i.subject(i.nodes, name, now)
+	s.wanted = now
+	if s.due(now) {
+		i.stir()
+	}
+	return i.shown(name, s)
+}
+
+// shown is what is known of a worker. Its parts are never changed, but replaced. The caller holds mu.
+func (i *Inspector) shown(name string, s *subject) Inspection {
+	shown := s.inspection
+	shown.Asking = s.round != nil
+	if r := i.reports[name]; r != nil {
+		shown.Report = r.inspection.Report
+		if wrong := r.inspection.Errors; len(wrong) > 0 {
+			shown.Errors = maps.Clone(shown.Errors)
+			if shown.Errors == nil {
+				shown.Errors = make(map[string]string)
+			}
+			maps.Copy(shown.Errors, wrong)
+		}
+	}
+	return shown
+}
 
 // Ask returns what is known of a worker, asked now unless it is Fresh.
-func (i *Inspector) Ask(ctx context.Context, name string) Inspection { return Inspection{} }
+func (i *Inspector) Ask(ctx context.Context, name string) Inspection {
+	return i.ask(ctx, i.nodes, name, i.inspect)
+}
 
-// Topology returns which workers have which tasks and queues, asked now unless it is Fresh. It does not fail: whom it
-// could not ask it names.
-func (i *Inspector) Topology(ctx context.Context) Topology { return Topology{} }
+// AskReport is Ask for nothing but the Report.
+func (i *Inspector) AskReport(ctx context.Context, name string) Inspection {
+	return i.ask(ctx, i.reports, name, i.report)
+}
 
-// Known returns the Topology as last asked, and has it asked again if it is not Fresh. It does not wait.
-func (i *Inspector) Known() Topology { return Topology{} }
+// ask asks, or waits until somebody else's round has ended.
+func (i *Inspector) ask(ctx context.Context, subjects map[string]*subject, name string, round func(context.Context, string, *subject)) Inspection {
+	i.mu.Lock()
+	s := i.subject(subjects, name, i.now())
+	i.mu.Unlock()
+	i.once(ctx, s, func(ctx context.Context) { round(ctx, name, s) })
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.shown(name, i.subject(i.nodes, name, i.now()))
+}
+
+// once runs a round if one is due. One that goes on already is waited for, until ctx ends.
+func (i *Inspector) once(ctx context.Context, s *subject, round func(context.Context)) {
+	i.mu.Lock()
+	now := i.now()
+	ours := s.due(now)
+	if ours {
+		i.begin(s, now)
+	}
+	running := s.round
+	i.mu.Unlock()
+	switch {
+	case ours: // others wait for it too, so it does not end with ctx
+		round(context.WithoutCancel(ctx))
+	case running != nil:
+		select {
+		case <-running:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// inspect is one round of questions to one worker. It ends what begin began.
+func (i *Inspector) inspect(ctx context.Context, name string, s *subject) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	questions := inspections()
+	results := make([]part, len(questions))
+	var all sync.WaitGroup
+	for n, q := range questions {
+		all.Go(func() { results[n] = i.part(ctx, name, q) })
+	}
+	all.Wait()
+
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s.inspection = merge(s.inspection, results)
+	i.end(s)
+}
+
+// report asks one worker for its report. It ends what begin began.
+func (i *Inspector) report(ctx context.Context, name string, s *subject) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	result := i.part(ctx, name, inspection{method: "report", decode: decodeReport})
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s.inspection = merge(s.inspection, []part{result})
+	i.end(s)
+}
+
+// part is the answer to one of the questions of a round.
+type part struct {
+	inspection
+	reply Reply
+	err   string // why there is none
+}
+
+// part asks one question.
+func (i *Inspector) part(ctx context.Context, name string, q inspection) part {
+	a, err := i.client.Ask(ctx, Question{Method: q.method, Arguments: q.arguments, Destination: []string{name}, Timeout: patience})
+	p := part{inspection: q}
+	switch {
+	case err != nil:
+		p.err = MaskText(err.Error())
+	case len(a.Replies) == 0 && a.Lost:
+		p.err = "connection to the broker lost before " + name + " answered"
+	case len(a.Replies) == 0:
+		p.err = fmt.Sprintf("no answer from %s in %s", name, seconds(patience))
+	default:
+		p.reply = a.Replies[0]
+		p.err = problem(p.reply)
+	}
+	return p
+}
+
+// problem says why a reply is no data.
+func problem(r Reply) string {
+	if r.Undecodable != "" {
+		return r.Undecodable
+	}
+	return r.Error
+}
+
+// seconds is a whole number of seconds as people write it.
+func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int64(d/time.Second)) }
+
+// merge puts answers in the place of older ones. What failed stays, with an error.
+func merge(old Inspection, parts []part) Inspection {
+	next := old
+	next.Errors = make(map[string]string)
+	next.Times, next.Totals = maps.Clone(old.Times), maps.Clone(old.Totals)
+	if next.Times == nil {
+		next.Times, next.Totals = make(map[string]time.Time), make(map[string]int)
+	}
+	for _, p := range parts {
+		if p.err == "" && !p.decode(&next, p.reply.Value) {
+			p.err = "answer to " + p.method + " is not understood"
+		}
+		if p.err != "" {
+			next.Errors[p.method] = p.err
+			continue
+		}
+		next.Times[p.method] = p.reply.At
+		if p.reply.At.After(next.At) {
+			next.At = p.reply.At
+		}
+	}
+	return next
+}
 
 // Changed returns a channel that is closed when something new is known.
-func (i *Inspector) Changed() <-chan struct{} { return nil }
-
-// Inspection is what one worker told of itself. Secrets are masked in all of it.
-type Inspection struct {
-	Node   string
-	At     time.Time // when it was last asked and answered, zero if never
-	Asking bool      // it is being asked
-	// Errors say why a part is missing, by method: no answer from celery@w2 in 2 s.
-	Errors map[string]string
-
-	Stats      *Stats
-	Active     []Request
-	Reserved   []Request
-	Scheduled  []Scheduled
-	Revoked    []string
-	Registered []Registered
-	Queues     []Consumed
-	Conf       map[string]json.RawMessage
-	Clock      *int64
-	Report     string // of celery report
-}
-
-// Stats of a worker. Nil and empty are unknown.
-type Stats struct {
-	PID           int64
-	Clock         int64
-	Uptime        time.Duration
-	Total         map[string]int64 // tasks accepted since it started, by name
-	PrefetchCount *int64
-	Pool          Pool
-	Autoscaler    *Autoscaler
-	Broker        map[string]json.RawMessage // masked
-	RUsage        map[string]json.RawMessage
-	Raw           json.RawMessage // everything, masked
-}
-
-// Pool of a worker.
-type Pool struct {
-	Implementation   string // as stats has it: celery.concurrency.prefork:TaskPool
-	Kind             string // prefork, threads, solo, gevent, eventlet
-	MaxConcurrency   *int64
-	Processes        []int64 // pids
-	Slots            *int64  // tasks that can run at once now
-	MaxTasksPerChild string
-	SoftLimit, Hard  *float64 // default time limits, seconds
-	Writes           map[string]json.RawMessage
-}
-
-// Autoscaler of a worker that has one.
-type Autoscaler struct{ Min, Max, Current, Quantity int64 }
-
-// Request is a task that a worker holds.
-type Request struct {
-	ID           string
-	Name         string
-	Type         string
-	Args, Kwargs string    // Python's repr, as the worker sent it
-	StartedAt    time.Time // zero if it has not
-	PID          *int64    // of the pool process
-	Acknowledged bool
-	Queue        string // routing key of its delivery
-	Priority     *int64
-	Redelivered  *bool
-	Soft, Hard   *float64 // time limits of this task, seconds
-}
-
-// Scheduled is a task that waits in a worker for its ETA.
-type Scheduled struct {
-	ETA     time.Time
-	Request Request
-}
-
-// Registered is a task that a worker can run.
-type Registered struct {
-	Name string
-	Info map[string]string // rate_limit, exchange, routing_key, …
-}
-
-// Consumed is a queue that a worker consumes from.
-type Consumed struct {
-	Name         string
-	Exchange     string
-	ExchangeType string
-	RoutingKey   string
-	Durable      *bool
-	Arguments    map[string]json.RawMessage
-	MaxPriority  *int64
-	Raw          json.RawMessage
-}
-
-// Topology is which workers have which tasks and queues.
-type Topology struct {
-	At time.Time
-	// Tasks are the workers by the names of the tasks that they have registered, Queues by the queues that they
-	// consume from.
-	Tasks, Queues map[string][]string
-	Asked         []string // workers that should have answered
-	Missing       []string // those that did not
+func (i *Inspector) Changed() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.changed
 }
