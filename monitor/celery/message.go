@@ -3,6 +3,7 @@ package celery
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -90,9 +91,7 @@ func (m Message) headers() map[string]any {
 	if m.RootID == "" {
 		h["root_id"] = m.ID
 	}
-	for name, value := range m.Headers {
-		h[name] = value
-	}
+	maps.Copy(h, m.Headers)
 	return h
 }
 
@@ -229,7 +228,7 @@ func CheckName(name string) error {
 
 // printable reports whether s is UTF-8 without control characters.
 func printable(s string) bool {
-	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return unicode.IsControl(r) }) < 0
+	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
 }
 
 func (m Message) checkTimes(now time.Time) error {

@@ -28,7 +28,7 @@ func ParseMessage(p transport.Publishing) (Message, error) {
 	if err != nil || len(parts) != 3 {
 		return m, errors.New("read task message: its body is no array of args, kwargs and embed")
 	}
-	if err := m.setArguments(parts[0], parts[1]); err != nil {
+	if err := setArguments(&m, parts[0], parts[1]); err != nil {
 		return m, err
 	}
 	if parts[2] != "null" && parts[2] != "{}" {
@@ -79,18 +79,14 @@ func parseISO(s string) time.Time {
 }
 
 // setArguments checks args and kwargs and keeps them.
-func (m *Message) setArguments(args, kwargs string) error {
-	for _, part := range []struct {
-		path, raw string
-		want      kind
-		to        *json.RawMessage
-	}{{"args", args, isArray, &m.Args}, {"kwargs", kwargs, isObject, &m.Kwargs}} {
-		if _, err := arguments(json.RawMessage(part.raw), part.path, part.want); err != nil {
-			m.Args, m.Kwargs = nil, nil
-			return fmt.Errorf("read task message: %w", err)
-		}
-		*part.to = json.RawMessage(part.raw)
+func setArguments(m *Message, args, kwargs string) error {
+	if _, err := arguments(json.RawMessage(args), "args", isArray); err != nil {
+		return fmt.Errorf("read task message: %w", err)
 	}
+	if _, err := arguments(json.RawMessage(kwargs), "kwargs", isObject); err != nil {
+		return fmt.Errorf("read task message: %w", err)
+	}
+	m.Args, m.Kwargs = json.RawMessage(args), json.RawMessage(kwargs)
 	return nil
 }
 
@@ -165,5 +161,6 @@ func parseFirst(p transport.Publishing) (Message, error) {
 	m.Headers = nil
 	priority := p.Priority
 	m.Priority = &priority
-	return m, m.setArguments(args, kwargs)
+	err = setArguments(&m, args, kwargs)
+	return m, err
 }
