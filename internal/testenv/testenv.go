@@ -16,6 +16,12 @@ func AMQP(t testing.TB) string {
 	return need(t, "amqp", "UMBEL_TEST_AMQP_URL")
 }
 
+// Management returns the URL of the management API of the RabbitMQ behind AMQP, with a login.
+func Management(t testing.TB) string {
+	t.Helper()
+	return need(t, "management", "UMBEL_TEST_MANAGEMENT_URL")
+}
+
 // Redis returns the URL of a running Redis that other tests use at the same time.
 func Redis(t testing.TB) string {
 	t.Helper()
