@@ -141,6 +141,12 @@ func (p *pages) workerField(param control.Param, a workerAct) templates.Input {
 		f.Kind = templates.InputArea
 	case control.Text, control.Rate, control.Signal, control.Anything:
 	}
+	if len(param.Choices) > 0 {
+		f.Kind, f.Options = templates.InputChoice, param.Choices
+		if !param.Required {
+			f.Options = append([]string{""}, param.Choices...)
+		}
+	}
 	switch param.Name {
 	case "queue":
 		f.Options = p.knownOf(a, func(t control.Topology) map[string][]string { return t.Queues })
