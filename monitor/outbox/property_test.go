@@ -1,0 +1,132 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/umbelhq/umbel/monitor/outbox"
+	"github.com/umbelhq/umbel/monitor/store"
+)
+
+// lottery is a broker whose answers are drawn.
+type lottery struct {
+	mu        sync.Mutex
+	outcomes  []int          // of sends, in turn
+	delivered map[string]int // by summary
+	first     []string       // what was delivered for the first time, in order
+}
+
+func (l *lottery) Send(_ context.Context, c store.Command) (outbox.Sent, error) {
+	<-time.After(10 * time.Millisecond)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	outcome := 0
+	if len(l.outcomes) > 0 {
+		outcome, l.outcomes = l.outcomes[0], l.outcomes[1:]
+	}
+	switch outcome {
+	case 1:
+		return outbox.Sent{}, errors.New("drawn to fail")
+	case 2:
+		return outbox.Sent{}, unavailable()
+	case 3: // the broker took it, and the confirmation was lost
+		l.took(c)
+		return outbox.Sent{}, unavailable()
+	}
+	l.took(c)
+	return outbox.Sent{}, nil
+}
+
+func (l *lottery) took(c store.Command) {
+	if l.delivered[c.Summary]++; l.delivered[c.Summary] == 1 {
+		l.first = append(l.first, c.Summary)
+	}
+}
+
+// life is how a relay lives.
+type life struct {
+	commands int // enqueued before it begins
+	length   time.Duration
+	crash    bool
+}
+
+// TestNothingIsLostWhateverFails crashes relays, sends and the store at random moments.
+func TestNothingIsLostWhateverFails(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		l := &lottery{delivered: map[string]int{}}
+		l.outcomes = rapid.SliceOfN(rapid.IntRange(0, 3), 0, 60).Draw(rt, "outcomes")
+		lives := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) life {
+			return life{
+				commands: rapid.IntRange(1, 8).Draw(rt, "commands"), crash: true,
+				length: time.Duration(rapid.IntRange(0, 3000).Draw(rt, "milliseconds")) * time.Millisecond,
+			}
+		}), 0, 4).Draw(rt, "lives")
+		var err error
+		synctest.Test(t, func(t *testing.T) {
+			err = l.play(t, append(lives, life{commands: 1, length: 20 * time.Minute}))
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// play lets relays live one after the other on one store, and says what is wrong at the end.
+func (l *lottery) play(t *testing.T, lives []life) error {
+	t.Helper()
+	d := history(t)
+	var names []string
+	for _, x := range lives {
+		o := store.Order{Audit: store.Audit{At: time.Now()}}
+		for range x.commands {
+			name := fmt.Sprintf("%c%03d", 'a'+len(names)%3, len(names))
+			names = append(names, name)
+			o.Commands = append(o.Commands, command(name[:1], name))
+		}
+		if _, _, err := d.Enqueue(t.Context(), o); err != nil {
+			return err
+		}
+		live(t, d, l, x)
+	}
+	last := map[byte]string{} // by group
+	for _, name := range l.first {
+		if last[name[0]] > name {
+			return fmt.Errorf("%s was delivered before %s", last[name[0]], name)
+		}
+		last[name[0]] = name
+	}
+	for _, name := range names {
+		if l.delivered[name] == 0 {
+			return fmt.Errorf("%s was lost", name)
+		}
+	}
+	stats, err := d.OutboxStats(t.Context())
+	if err == nil && stats.States[store.CommandDone] != len(names) {
+		err = fmt.Errorf("states are %v of %d commands", stats.States, len(names))
+	}
+	return err
+}
+
+// live runs a relay for a while. When it crashes it records nothing more.
+func live(t *testing.T, d store.Outbox, l *lottery, x life) {
+	t.Helper()
+	b := &brittle{Outbox: d}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := newRelay(t, outbox.Options{Store: b, Sender: l, MaxRetries: 1000, BackoffCap: 10 * time.Second})
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	<-time.After(x.length)
+	b.broken.Store(x.crash)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run returned %v", err)
+	}
+}
