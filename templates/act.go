@@ -74,6 +74,7 @@ type Preview struct {
 	Confirm  string     // what must be typed to go on, empty if a click is enough
 	Details  []Param    // what it would be sent with
 	Tasks    *Preflight // on which tasks it would act, nil if it is about none
+	Lost     *Messages  // what a purge would remove, nil if it is none
 }
 
 // Warning is one consequence, as a sentence.

@@ -1,5 +1,252 @@
 package templates
 
-import "github.com/a-h/templ"
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+)
+
+// Outbox is the content of the page that lists commands.
+type Outbox struct {
+	Counts        map[string]int // commands by state, of all
+	OldestPending int64          // µs since 1970, 0 if none is pending
+	Foreign       int            // that another version wrote
+	Relay         *Relay         // nil if nothing is sent
+	Failures      []FailureCount // the most frequent ones
+	States        []Shown        // choices of states
+	State         string         // the choice, empty if it is another
+	Conditions    []Condition    // further ones, each with the way to be without it
+	Commands      []Command
+	Self          string // address of the page
+	Newest, Older string // addresses of other pages of the list, empty if there are none
+	Unreadable    bool
+}
+
+// Relay says how sending goes.
+type Relay struct {
+	Open  bool // the broker is away: nothing is sent until Until
+	Until int64
+	Error string
+	Sent  uint64 // since the start
+}
+
+// FailureCount is how often an error occurred.
+type FailureCount struct {
+	Error string
+	N     int
+}
+
+// Shown is a choice of what a list shows, with the address of the list then.
+type Shown struct {
+	Value, Label, Href string
+	Count              int
+}
+
+// Condition is one that a list is under, with the address of the list without it.
+type Condition struct{ Label, Value, Without string }
+
+// Command is something that is to be sent, or was. Times are µs since 1970, 0 if unknown or never.
+type Command struct {
+	ID, Order                                  int64
+	Kind                                       string // control, task, purge
+	State                                      string
+	Target, Summary                            string
+	TaskID                                     string
+	Attempts, Deferrals                        int
+	Error                                      string
+	Answers                                    []CommandAnswer
+	Missing                                    []string // who has not answered
+	Created, Due, Expires, Claimed, Sent, Done int64
+	Actor                                      string
+	// Waits says that it is due and waits for its turn.
+	Waits bool
+}
+
+// CommandAnswer is what a worker said.
+type CommandAnswer struct {
+	Node string
+	At   int64
+	Text string
+	OK   bool // it said yes
+}
+
+// Page draws the whole page.
+func (v Outbox) Page(c Chrome) templ.Component { return outboxPage(c, v) }
+
+// Regions are the totals, the choices and the ways to other pages.
+func (v Outbox) Regions(s Site) []Region {
+	return []Region{
+		{ID: "outbox-tiles", Body: outboxTiles(s, v)},
+		{ID: "outbox-shown", Body: outboxShown(v)},
+		{ID: "outbox-failures", Body: outboxFailures(v.Failures)},
+		{ID: "pager", Body: listPager(s, v.Newest, v.Older)},
+	}
+}
+
+// Lists holds the commands.
+func (v Outbox) Lists(s Site) []List { return []List{commandList(s, v.Commands, true, v.picks(s))} }
+
+// picks reports whether commands can be chosen: dead letters, by those who may act.
+func (v Outbox) picks(s Site) bool { return s.Acts && v.State == "dead" }
+
+func commandList(s Site, commands []Command, linked, picks bool) List {
+	l := List{ID: "commands"}
+	for _, c := range commands {
+		l.Rows = append(l.Rows, Region{ID: c.rowID(), Body: commandRow(s, c, linked, picks)})
+	}
+	return l
+}
+
+func (v Outbox) waiting() int { return v.Counts["pending"] + v.Counts["in_flight"] }
+
+func (c Command) rowID() string { return "c-" + c.id() }
+func (c Command) id() string    { return strconv.FormatInt(c.ID, 10) }
+
+// expected is how many are to answer.
+func (c Command) expected() int { return len(c.Answers) + len(c.Missing) }
+
+// answered tells how many workers have answered.
+func (c Command) answered() string {
+	if c.expected() == 0 {
+		return commandWord(c.State)
+	}
+	return "Answered by " + number(len(c.Answers)) + " of " + number(c.expected())
+}
+
+// refused is how many have said no.
+func (c Command) refused() int {
+	n := 0
+	for _, a := range c.Answers {
+		if !a.OK {
+			n++
+		}
+	}
+	return n
+}
+
+// silent names who did not answer.
+func (c Command) silent() string {
+	const most = 3
+	named := c.Missing[:min(len(c.Missing), most)]
+	list := strings.Join(named, ", ")
+	if more := len(c.Missing) - len(named); more > 0 {
+		list += " and " + number(more) + " more"
+	}
+	return list
+}
+
+// waited is how long answers were waited for.
+func (c Command) waited() string {
+	if c.Sent == 0 || c.Done <= c.Sent {
+		return ""
+	}
+	return " in " + duration(float64(c.Done-c.Sent)/1e6)
+}
+
+// open reports whether the command is on its way.
+func (c Command) open() bool { return c.State == "pending" || c.State == "in_flight" || c.State == "sent" }
+
+func commandStates() []string {
+	return []string{"pending", "in_flight", "sent", "done", "silent", "dead", "expired", "discarded"}
+}
+
+// commandWord is the state of a command as a word.
+func commandWord(state string) string {
+	switch state {
+	case "pending":
+		return "Pending"
+	case "in_flight":
+		return "Being sent"
+	case "sent":
+		return "Sent"
+	case "done":
+		return "Done"
+	case "silent":
+		return "No answer"
+	case "dead":
+		return "Dead letter"
+	case "expired":
+		return "Expired"
+	case "discarded":
+		return "Discarded"
+	}
+	return state
+}
+
+// commandClass is the state of tasks that has the color of a command's state.
+func commandClass(state string) string {
+	switch state {
+	case "pending":
+		return "pending"
+	case "in_flight":
+		return "received"
+	case "sent":
+		return "started"
+	case "done":
+		return "success"
+	case "silent":
+		return "retry"
+	case "dead":
+		return "failure"
+	case "expired":
+		return "rejected"
+	case "discarded":
+		return "revoked"
+	}
+	return "custom"
+}
+
+func commandIcon(state string) string {
+	switch state {
+	case "pending":
+		return "circle-dashed"
+	case "in_flight":
+		return "send"
+	case "sent":
+		return "clock"
+	case "done":
+		return "circle-check"
+	case "silent":
+		return "triangle-alert"
+	case "dead":
+		return "circle-x"
+	case "expired":
+		return "octagon-x"
+	case "discarded":
+		return "ban"
+	}
+	return "circle-dot"
+}
+
+// kindWord is the kind of a command as a word.
+func kindWord(kind string) string {
+	switch kind {
+	case "control":
+		return "remote control"
+	case "task":
+		return "task message"
+	case "purge":
+		return "purge"
+	}
+	return kind
+}
 
 func (s Site) deadLetters() templ.SafeURL { return templ.SafeURL(s.Prefix + "/outbox?state=dead") }
+
+func (s Site) order(id int64) templ.SafeURL { return templ.SafeURL(s.Prefix + OrderPath(id)) }
+
+func (s Site) audit() templ.SafeURL { return templ.SafeURL(s.Prefix + "/outbox/audit") }
+
+func (s Site) actOutbox() templ.SafeURL { return templ.SafeURL(s.Prefix + "/act/outbox") }
+
+// actOnCommands links to the form that requeues or discards what a parameter names.
+func (s Site) actOnCommands(action, param, value string) templ.SafeURL {
+	v := url.Values{"action": {action}, param: {value}}
+	return templ.SafeURL(s.Prefix + "/act/outbox?" + v.Encode())
+}
+
+func (s Site) commandsJSON(order int64) templ.SafeURL {
+	return templ.SafeURL(s.Prefix + "/api/v1/commands?order=" + strconv.FormatInt(order, 10))
+}

@@ -59,6 +59,8 @@ func scenes() map[string]scene {
 	}
 	maps.Copy(all, workerScenes())
 	maps.Copy(all, taskActScenes())
+	maps.Copy(all, outboxScenes())
+	maps.Copy(all, queueScenes())
 	return all
 }
 

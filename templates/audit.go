@@ -1,0 +1,49 @@
+package templates
+
+import (
+	"strconv"
+
+	"github.com/a-h/templ"
+)
+
+// Audit is the content of the page of the audit log.
+type Audit struct {
+	Records       []AuditRecord
+	Verified      bool  // all hashes are as they should be
+	Tampered      int64 // the first record of which that is not so, 0 if none or not known
+	Newest, Older string
+}
+
+// AuditRecord is something that somebody has done.
+type AuditRecord struct {
+	ID             int64
+	At             int64
+	Actor, Remote  string
+	Action, Target string
+	Detail         string // JSON
+	Commands       int
+	Order          int64 // 0 if there is none
+	Hash           string
+}
+
+// Page draws the whole page.
+func (v Audit) Page(c Chrome) templ.Component { return auditPage(c, v) }
+
+// Regions are what is known of the log as a whole.
+func (v Audit) Regions(s Site) []Region {
+	return []Region{
+		{ID: "audit-mark", Body: auditMark(s, v)},
+		{ID: "pager", Body: listPager(s, v.Newest, v.Older)},
+	}
+}
+
+// Lists holds the records.
+func (v Audit) Lists(s Site) []List {
+	l := List{ID: "audit"}
+	for _, r := range v.Records {
+		l.Rows = append(l.Rows, Region{ID: r.rowID(), Body: auditRow(s, r)})
+	}
+	return []List{l}
+}
+
+func (r AuditRecord) rowID() string { return "a-" + strconv.FormatInt(r.ID, 10) }

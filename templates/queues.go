@@ -1,0 +1,270 @@
+package templates
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// Queues is the content of the page that lists queues.
+type Queues struct {
+	Queues []Queue
+	All    bool // those that are none of tasks, too
+	Hidden int  // how many are none of tasks
+	Look   QueueLook
+}
+
+// QueueLook is how queues were looked at, and what the broker told of itself. Nil, empty and 0 are unknown.
+type QueueLook struct {
+	At              int64  // µs since 1970, 0 if they were not looked at yet
+	Source          string // management API, passive declare, LLEN
+	Error           string // why the last look failed
+	Kind, Version   string
+	Memory, Most    *int64 // bytes
+	Clients         *int64
+	Visibility      *float64 // visibility timeout, seconds
+	Warnings        []string
+	Visible, Hidden int
+}
+
+// Queue is what is known of one queue. Nil and 0 are unknown. Durations are seconds, times µs since 1970.
+type Queue struct {
+	Name                      string
+	Missing                   bool   // the broker has none of this name
+	Error                     string // why nothing is known of it
+	Ready, Unacked, Consumers *int64
+	Workers                   []string // that consume from it
+	Asked                     bool     // whether Workers is known
+	In, Out                   *float64 // per second
+	RatesFrom                 string
+	Age, AtLeast, AtMost      *float64 // how long the next message has waited
+	Drain                     *float64
+	OldestUnacked, Restore    int64
+	Depths                    []Depth // of the last hour
+	Steps                     []QueueStep
+	Type, State               string
+	MaxPriority               *int64
+	Durable                   *bool
+	Warnings                  []string
+}
+
+// QueueStep is the list of one priority of a Redis queue.
+type QueueStep struct {
+	Priority int
+	Ready    int64
+}
+
+// Depth is how long a queue was at a moment of the last hour, which is 3,600 seconds long.
+type Depth struct {
+	Second int
+	Ready  int64
+}
+
+// Page draws the whole page.
+func (v Queues) Page(c Chrome) templ.Component { return queuesPage(c, v) }
+
+// Regions are all but the queues themselves.
+func (v Queues) Regions(s Site) []Region {
+	return []Region{
+		{ID: "queues-told", Body: queuesTold(s, v)},
+		{ID: "queues-warnings", Body: queuesWarnings(s, v)},
+		{ID: "queues-look", Body: queuesLook(v.Look)},
+	}
+}
+
+// Lists holds the queues.
+func (v Queues) Lists(s Site) []List {
+	l := List{ID: "queues"}
+	for _, q := range v.Queues {
+		l.Rows = append(l.Rows, Region{ID: q.rowID(), Body: queueRow(s, q)})
+	}
+	return []List{l}
+}
+
+func (q Queue) rowID() string { return "q-" + q.Name }
+
+// told sums up the queues.
+func (v Queues) told() string {
+	if len(v.Queues) == 0 {
+		return ""
+	}
+	words := plural(len(v.Queues), "queue", "queues")
+	waiting, known := int64(0), 0
+	for _, q := range v.Queues {
+		if q.Ready != nil {
+			waiting += *q.Ready
+			known++
+		}
+	}
+	switch {
+	case known == 0:
+		return words
+	case known < len(v.Queues):
+		return words + ", " + plural(waiting, "message waits", "messages wait") + " in the " + number(known) + " that are known"
+	default:
+		return words + ", " + plural(waiting, "message waits", "messages wait")
+	}
+}
+
+// warned are the queues with warnings.
+func (v Queues) warned() []Queue {
+	var list []Queue
+	for _, q := range v.Queues {
+		if len(q.Warnings) > 0 {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+// QueuePage is the content of the page of one queue.
+type QueuePage struct {
+	Queue   Queue
+	Look    QueueLook
+	Waiting Messages
+	Tasks   []state.Task // its newest
+}
+
+// Messages are those that are next in a queue.
+type Messages struct {
+	Next   []WaitingMessage
+	Sealed string // why nobody can look at them, empty if one can
+}
+
+// WaitingMessage is a message that waits in a queue.
+type WaitingMessage struct {
+	ID, Name     string
+	Args, Kwargs string
+	ETA          int64
+	Priority     int
+	Error        string // why it cannot be read
+}
+
+// Page draws the whole page.
+func (v QueuePage) Page(c Chrome) templ.Component { return queuePage(c, v) }
+
+// Regions are what is known of the queue itself.
+func (v QueuePage) Regions(s Site) []Region {
+	return []Region{
+		{ID: "queue-head", Body: queueHead(s, v)},
+		{ID: "queue-tiles", Body: queueTiles(v.Queue)},
+		{ID: "queue-depth", Body: queueDepth(v.Queue)},
+		{ID: "queue-waiting", Body: queueWaiting(s, v)},
+		{ID: "queue-facts", Body: queueFacts(s, v)},
+	}
+}
+
+// Lists holds its newest tasks.
+func (v QueuePage) Lists(s Site) []List { return []List{taskList(s, "tasks", Table{}, v.Tasks)} }
+
+// depthBox is the viewBox of a chart of depths.
+const depthBox = "0 0 3600 48"
+
+// depthGap is how many seconds may lie between two looks before the line is broken.
+const depthGap = 150
+
+// depthTop is the value at the upper edge of a chart of depths.
+func (q Queue) depthTop() float64 {
+	top := 0.0
+	for _, d := range q.Depths {
+		top = max(top, float64(d.Ready))
+	}
+	return ceiling(top)
+}
+
+// depthPath draws depths as an area. Where nobody looked there is a gap.
+func (q Queue) depthPath() string {
+	var b strings.Builder
+	top := q.depthTop()
+	last := -1
+	for i, d := range q.Depths {
+		y := barHeight - barHeight*float64(d.Ready)/top
+		if last < 0 || d.Second-last > depthGap {
+			if last >= 0 {
+				fmt.Fprintf(&b, "H%dV%dz", last+1, barHeight)
+			}
+			fmt.Fprintf(&b, "M%d %dV%.1f", d.Second, barHeight, y)
+		} else {
+			fmt.Fprintf(&b, "L%d %.1f", d.Second, y)
+		}
+		if i == len(q.Depths)-1 {
+			fmt.Fprintf(&b, "H%dV%dz", d.Second+1, barHeight)
+		}
+		last = d.Second
+	}
+	return b.String()
+}
+
+// depthWords tell what the chart shows.
+func (q Queue) depthWords() string {
+	if len(q.Depths) == 0 {
+		return "Nobody has looked yet"
+	}
+	low, high := q.Depths[0].Ready, q.Depths[0].Ready
+	for _, d := range q.Depths {
+		low, high = min(low, d.Ready), max(high, d.Ready)
+	}
+	return "Messages waiting over the last hour: from " + number(low) + " to " + number(high) + ", last " +
+		number(q.Depths[len(q.Depths)-1].Ready)
+}
+
+// ageWords tell how certain the age of the next message is.
+func (q Queue) ageWords() string {
+	if q.AtLeast == nil || q.AtMost == nil {
+		return "By estimate"
+	}
+	return "By estimate: from " + duration(*q.AtLeast) + " to " + duration(*q.AtMost)
+}
+
+// why says why something of a queue is not known.
+func (q Queue) why(otherwise string) string {
+	switch {
+	case q.Missing:
+		return "The broker has no queue of this name"
+	case q.Error != "":
+		return "It cannot be looked at: " + q.Error
+	}
+	return otherwise
+}
+
+// noDrain says why no time to drain is shown.
+func (q Queue) noDrain() string {
+	switch {
+	case q.Ready == nil || q.In == nil || q.Out == nil:
+		return q.why("The rates are not known")
+	case *q.Ready == 0:
+		return "Nothing waits"
+	}
+	return "It does not get shorter at the present rates"
+}
+
+// QueuePath is the address of a queue's page, below the prefix.
+func QueuePath(name string) string { return "/queues/" + url.PathEscape(name) }
+
+func (s Site) queue(name string) templ.SafeURL { return templ.SafeURL(s.Prefix + QueuePath(name)) }
+
+func (s Site) queueJSON(name string) templ.SafeURL {
+	return templ.SafeURL(s.Prefix + "/api/v1/queues/" + url.PathEscape(name))
+}
+
+func (s Site) purge(queue string) templ.SafeURL {
+	return templ.SafeURL(s.Prefix + "/act/purge?" + url.Values{"queue": {queue}}.Encode())
+}
+
+// actOnQueue leads to what asks before workers, or one, are told to begin or end consuming from a queue.
+func (s Site) actOnQueue(method, queue string, workers ...string) templ.SafeURL {
+	v := url.Values{"method": {method}, ArgumentPrefix + "queue": {queue}}
+	for _, w := range workers {
+		v.Add("worker", w)
+	}
+	return templ.SafeURL(s.Prefix + "/act/worker?" + v.Encode())
+}
+
+func (s Site) tasksOf(queue string) templ.SafeURL {
+	return s.tasksWhere("q", "queue:"+strconv.Quote(queue))
+}
