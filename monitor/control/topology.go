@@ -14,7 +14,8 @@ type Topology struct {
 	// Tasks are the workers by the names of the tasks that they have registered, Celery's own included, Queues by the
 	// queues that they consume from. Workers are sorted.
 	Tasks, Queues map[string][]string
-	Asked         []string // workers that should have answered, sorted
+	Pools         map[string]Pool // by worker
+	Asked         []string        // workers that should have answered, sorted
 	// Missing are those that did not, to one of both questions. What they told before stands.
 	Missing []string
 
@@ -48,14 +49,16 @@ func (i *Inspector) survey(ctx context.Context) {
 	defer cancel()
 	alive := slices.Compact(slices.Sorted(slices.Values(i.alive())))
 	var tasks, queues map[string][]string
-	var both sync.WaitGroup
-	both.Go(func() {
+	var pools map[string]Pool
+	var all sync.WaitGroup
+	all.Go(func() {
 		tasks = i.everybody(ctx, alive, "registered", map[string]any{"builtins": true}, taskNames)
 	})
-	both.Go(func() {
+	all.Go(func() {
 		queues = i.everybody(ctx, alive, "active_queues", nil, queueNames)
 	})
-	both.Wait()
+	all.Go(func() { pools = i.pools(ctx, alive) })
+	all.Wait()
 
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -70,6 +73,7 @@ func (i *Inspector) survey(ctx context.Context) {
 	t.tasks = stand(i.known.tasks, tasks, alive)
 	t.queues = stand(i.known.queues, queues, alive)
 	t.Tasks, t.Queues = invert(t.tasks), invert(t.queues)
+	t.Pools = standing(i.known.Pools, pools, alive)
 	i.known = t
 	i.end(&i.topology)
 }
