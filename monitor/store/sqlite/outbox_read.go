@@ -16,7 +16,7 @@ const commandColumns = `command, first, schema, kind, grp, target, summary, payl
 
 // commandsOf returns the commands that the end of a query chooses.
 func commandsOf(ctx context.Context, q queryer, where string, args ...any) ([]store.Command, error) {
-	rows, err := q.QueryContext(ctx, `SELECT `+commandColumns+` FROM outbox `+where, args...) //nolint:sqlclosecheck // scan closes them
+	rows, err := q.QueryContext(ctx, `SELECT `+commandColumns+` FROM outbox `+where, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func outboxStats(ctx context.Context, q queryer, s *store.OutboxStats) error {
 
 // eachOf calls f for each row of a query.
 func eachOf(ctx context.Context, q queryer, query string, args []any, f func(rows *sql.Rows) error) error {
-	rows, err := q.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // scan closes them
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}

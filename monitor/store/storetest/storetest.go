@@ -29,6 +29,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	maps.Copy(tests, minutes())
 	maps.Copy(tests, failures())
 	maps.Copy(tests, retention())
+	maps.Copy(tests, outboxes())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
