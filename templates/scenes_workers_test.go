@@ -63,12 +63,19 @@ func workerSilent() templates.Worker {
 	v := workerAt(0, templates.TabNow)
 	v.Inspection = told()
 	v.Inspection.Asking = true
+	delete(v.Inspection.Times, "scheduled")
 	v.Inspection.Errors = map[string]string{"active": "no answer from celery@a in 2 s", "scheduled": "cannot decode the reply: " + evil}
 	return v
 }
 
 func told() templates.Inspection {
-	return templates.Inspection{At: noon - 3*second, Refresh: "/ops/workers/celery@a?refresh=1&tab=now"}
+	times := map[string]int64{}
+	for _, m := range []string{"stats", "active", "reserved", "scheduled", "revoked", "registered", "active_queues", "conf"} {
+		times[m] = noon - 3*second
+	}
+	return templates.Inspection{
+		At: noon - 3*second, Times: times, Totals: map[string]int{"revoked": 4000}, Refresh: "/ops/workers/celery@a?refresh=1&tab=now",
+	}
 }
 
 // workerTabs are the tabs of a worker that has told everything.

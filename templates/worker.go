@@ -50,7 +50,9 @@ type Worker struct {
 type Inspection struct {
 	At      int64 // when it last answered, µs; 0 if it never did
 	Asking  bool
-	Errors  map[string]string // by method
+	Times   map[string]int64  // when parts were answered, µs, by method
+	Totals  map[string]int    // how long lists were before they were cut, by method
+	Errors  map[string]string // why parts are missing or old, by method
 	Refresh string            // address that asks it again, empty if it cannot be asked
 	Why     string            // why it is not asked, as a sentence
 }
@@ -275,14 +277,15 @@ func (q ConsumedQueue) others() string {
 	return plural(q.Others, "other worker", "other workers")
 }
 
-// why is the reason that a part is missing, empty if it is not.
+// told reports whether a part is known.
+func (i Inspection) told(method string) bool { return i.Times[method] != 0 }
+
+// why is the reason that a part is not known.
 func (i Inspection) why(method string) string {
-	switch {
-	case i.Errors[method] != "":
+	if i.Errors[method] != "" {
 		return i.Errors[method]
-	case i.At != 0:
-		return ""
-	case i.Asking:
+	}
+	if i.Asking {
 		return "The worker is being asked."
 	}
 	return cmp.Or(i.Why, "The worker has not been asked yet.")

@@ -22,11 +22,17 @@ const maxCompared = 20
 // inspect fills in what the worker tells when it is asked. A worker that is not online is not asked: what it told
 // before is shown.
 func (p *pages) inspect(v *templates.Worker, t workerTopic) {
-	if v.Worker.Status != state.Online {
+	found := p.operations.Inspector.Last(t.name)
+	if v.Worker.Status == state.Online {
+		found = p.operations.Inspector.Node(t.name)
+	} else {
 		v.Inspection.Why = "It is not online, so it is not asked."
 	}
-	found := p.operations.Inspector.Node(t.name)
-	v.Inspection.At, v.Inspection.Asking, v.Inspection.Errors = micros(found.At), found.Asking, found.Errors
+	v.Inspection.At, v.Inspection.Asking = micros(found.At), found.Asking
+	v.Inspection.Errors, v.Inspection.Totals, v.Inspection.Times = found.Errors, found.Totals, map[string]int64{}
+	for method, at := range found.Times {
+		v.Inspection.Times[method] = micros(at)
+	}
 	if v.Inspection.Why == "" {
 		q := t.values()
 		q.Set(paramRefresh, "1")
@@ -50,13 +56,13 @@ func (p *pages) inspect(v *templates.Worker, t workerTopic) {
 func now(i control.Inspection) templates.WorkerNow {
 	n := templates.WorkerNow{Revoked: i.Revoked}
 	for _, r := range i.Active {
-		n.Active = append(n.Active, held(r, i.At))
+		n.Active = append(n.Active, held(r, i.Times["active"]))
 	}
 	for _, r := range i.Reserved {
-		n.Reserved = append(n.Reserved, held(r, i.At))
+		n.Reserved = append(n.Reserved, held(r, i.Times["reserved"]))
 	}
 	for _, s := range i.Scheduled {
-		t := held(s.Request, i.At)
+		t := held(s.Request, i.Times["scheduled"])
 		t.ETA = micros(s.ETA)
 		n.Scheduled = append(n.Scheduled, t)
 	}
@@ -194,8 +200,8 @@ func system(i control.Inspection) templates.WorkerSystem {
 		Slots: s.Pool.Slots, MaxTasks: s.Pool.MaxTasksPerChild, Soft: s.Pool.SoftLimit, Hard: s.Pool.Hard, Prefetch: s.PrefetchCount,
 		Writes: params(s.Pool.Writes), Broker: params(s.Broker), Usage: usage(s.RUsage), Report: i.Report,
 	}
-	if s.Uptime > 0 && !i.At.IsZero() {
-		v.StartedAt = i.At.Add(-s.Uptime).UnixMicro()
+	if s.Uptime > 0 {
+		v.StartedAt = i.Times["stats"].Add(-s.Uptime).UnixMicro()
 	}
 	if a := s.Autoscaler; a != nil {
 		v.Autoscaler = fmt.Sprintf("%d to %d processes, %d now", a.Min, a.Max, a.Current)
@@ -204,7 +210,7 @@ func system(i control.Inspection) templates.WorkerSystem {
 		process := templates.PoolProcess{PID: pid}
 		for _, r := range i.Active {
 			if r.PID != nil && *r.PID == pid {
-				process.Task = new(held(r, i.At))
+				process.Task = new(held(r, i.Times["active"]))
 			}
 		}
 		v.Processes = append(v.Processes, process)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/control"
 	"github.com/umbelhq/umbel/state"
@@ -48,15 +47,14 @@ func (p *pages) workersPage() page {
 		pg.version = c.Version()
 		workers = c.Workers()
 	})
-	queues := p.queuesByWorker()
+	var known control.Topology
+	if p.operations != nil {
+		known = p.operations.Inspector.Known()
+	}
+	queues := queuesByWorker(known)
 	for _, w := range workers {
-		row := templates.WorkerRow{Worker: w}
+		row := templates.WorkerRow{Worker: w, Pool: known.Pools[w.Name].Kind, Slots: known.Pools[w.Name].Slots}
 		row.Queues, row.Asked = queues[w.Name]
-		if p.operations != nil && w.Status == state.Online {
-			if s := p.operations.Inspector.Node(w.Name).Stats; s != nil {
-				row.Pool, row.Slots = s.Pool.Kind, s.Pool.Slots
-			}
-		}
 		v.Workers = append(v.Workers, row)
 	}
 	pg.view = v
@@ -64,11 +62,7 @@ func (p *pages) workersPage() page {
 }
 
 // queuesByWorker returns the queues of all workers that told theirs.
-func (p *pages) queuesByWorker() map[string][]string {
-	if p.operations == nil {
-		return nil
-	}
-	known := p.operations.Inspector.Known()
+func queuesByWorker(known control.Topology) map[string][]string {
 	list := map[string][]string{}
 	for _, worker := range known.Asked {
 		if !slices.Contains(known.Missing, worker) {
@@ -110,12 +104,12 @@ func (p *pages) worker(w http.ResponseWriter, r *http.Request) {
 		t.find, t.differ = "", false
 	}
 	if q.Get(paramRefresh) != "" {
-		p.askWorker(r.Context(), t.name, refreshPatience)
+		p.askWorker(r.Context(), t)
 		http.Redirect(w, r, p.site.Prefix+t.address(), http.StatusSeeOther) //nolint:gosec // below the prefix
 		return
 	}
-	if t.inspects() && p.operations.Inspector.Node(t.name).At.IsZero() {
-		p.askWorker(r.Context(), t.name, askPatience)
+	if t.inspects() {
+		p.awaitWorker(r.Context(), t.name)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -127,14 +121,43 @@ func (p *pages) worker(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, http.StatusOK, pg)
 }
 
-// askWorker waits for what a worker tells now. Only workers that are online are asked.
-func (p *pages) askWorker(ctx context.Context, name string, most time.Duration) {
-	if p.operations == nil || !slices.Contains(p.online(), name) {
+// isOnline reports whether a worker is expected to answer. Others are not asked.
+func (p *pages) isOnline(name string) bool {
+	var w state.Worker
+	p.cluster.View(func(c *state.Cluster) { w, _ = c.Worker(name) })
+	return w.Status == state.Online
+}
+
+// askWorker waits for what a worker tells now.
+func (p *pages) askWorker(ctx context.Context, t workerTopic) {
+	if p.operations == nil || !p.isOnline(t.name) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, most)
+	ctx, cancel := context.WithTimeout(ctx, refreshPatience)
 	defer cancel()
-	p.operations.Inspector.Ask(ctx, name)
+	if t.tab == templates.TabSystem {
+		p.operations.Inspector.AskReport(ctx, t.name)
+	}
+	p.operations.Inspector.Ask(ctx, t.name)
+}
+
+// awaitWorker waits a little for what a worker tells that was never asked, so that pages without scripts show it.
+func (p *pages) awaitWorker(ctx context.Context, name string) {
+	if !p.isOnline(name) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	for ctx.Err() == nil {
+		changed := p.operations.Inspector.Changed()
+		if i := p.operations.Inspector.Node(name); !i.At.IsZero() || len(i.Errors) > 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // unknownWorker proposes workers that share the node's name or its host.
