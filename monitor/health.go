@@ -22,6 +22,7 @@ type BrokerHealth struct {
 	LastError   string    // why it is not connected, empty if it is
 	NextTryAt   time.Time // when the next connection is tried, zero if connected
 	Attempts    int       // failed tries since it was last connected
+	Loss        Loss
 }
 
 // StoreHealth says how writing history goes. Nothing that waits is acknowledged to the broker.

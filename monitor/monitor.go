@@ -61,6 +61,7 @@ type Monitor struct {
 	messages uint64
 	events   uint64
 	latency  time.Duration
+	unseen   reckoning
 
 	writer writer
 	counts countCache
@@ -68,6 +69,7 @@ type Monitor struct {
 	// linkMu guards what Health says of the broker and of writing.
 	linkMu  sync.Mutex
 	link    BrokerHealth
+	gaps    gaps
 	writing StoreHealth
 	ready   bool
 }
@@ -94,7 +96,7 @@ func New(o Options) (*Monitor, error) {
 		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, enableEvents: o.EnableEvents, broadcast: o.Broadcast,
 		log: o.Logger, now: onward(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), arrivals: arrivals{wake: make(chan struct{}, 1)},
-		link: BrokerHealth{URL: o.Broker.String(), Since: o.Now()},
+		link: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, gaps: newGaps(o.Broker),
 	}
 	m.writer = newWriter(m)
 	return m, nil
@@ -198,6 +200,7 @@ func (m *Monitor) fold(session transport.Session, batch []transport.Message) {
 			m.events++
 			m.rates.add(e)
 			m.arrivals.add(e)
+			m.unseen.add(e)
 			ch := m.cluster.Apply(e)
 			m.minutes.Add(e, ch)
 			m.intake.add(e, ch)
@@ -266,10 +269,13 @@ func (m *Monitor) Health() Health {
 	m.mu.RLock()
 	h := Health{Messages: m.messages, Events: m.events, Rejected: m.rejected(), Latency: m.latency}
 	waiting, unsaved, full := m.intake.events+m.intake.held, m.cluster.Unsaved(), m.full()
+	unseen := m.unseen.unseen
 	m.mu.RUnlock()
 	m.linkMu.Lock()
 	defer m.linkMu.Unlock()
 	h.Broker, h.Store, h.Ready = m.link, m.writing, m.ready
+	h.Broker.Loss = m.gaps.loss()
+	h.Broker.Loss.Unseen = unseen
 	h.Store.Waiting, h.Store.Unsaved, h.Store.Full = waiting, unsaved, full
 	return h
 }

@@ -33,7 +33,7 @@ func (m *Monitor) supervise(ctx context.Context) error {
 		session, err := m.broker.Connect(ctx)
 		if err == nil {
 			failures = 0
-			m.connected()
+			m.connected(session)
 			err = m.attend(ctx, session)
 		}
 		if ctx.Err() != nil {
@@ -117,9 +117,11 @@ func (m *Monitor) receive(ctx context.Context, session transport.Session) error 
 }
 
 // connected notes a new session.
-func (m *Monitor) connected() {
+func (m *Monitor) connected(session transport.Session) {
+	now := m.now()
 	m.linkMu.Lock()
-	m.link.Connected, m.link.Since = true, m.now()
+	m.gaps.end(now, session)
+	m.link.Connected, m.link.Since = true, now
 	m.link.LastError, m.link.NextTryAt, m.link.Attempts = "", time.Time{}, 0
 	m.linkMu.Unlock()
 	m.log.Info("broker connected", "url", m.broker.String())
@@ -130,13 +132,20 @@ func (m *Monitor) connected() {
 func (m *Monitor) disconnected(cause error, failures int, wait time.Duration) {
 	now := m.now()
 	m.linkMu.Lock()
-	if m.link.Connected {
+	broken := m.link.Connected
+	if broken {
 		m.link.Connected, m.link.Since = false, now
+		m.gaps.begin(now)
 	}
 	m.link.LastError, m.link.NextTryAt, m.link.Attempts = cause.Error(), now.Add(wait), failures
 	m.linkMu.Unlock()
 	m.log.Warn("broker not connected", "url", m.broker.String(), "error", cause, "retry_in_ms", wait.Milliseconds())
-	m.wake()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if broken && m.gaps.forgets { // which never changes
+		m.unseen.begin(m.cluster.Workers())
+	}
+	m.notify()
 }
 
 // wake tells readers that Health has changed.

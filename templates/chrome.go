@@ -1,5 +1,7 @@
 package templates
 
+import "strings"
+
 // Section is the entry of the main navigation that a page belongs to.
 type Section string
 
@@ -58,6 +60,29 @@ type Broker struct {
 	NextTryAt   int64
 	Attempts    int
 	Restoring   bool // history is being read first
+
+	Forgets     bool    // the broker keeps no events while nobody listens
+	Gaps        int     // times that nobody did
+	GapSeconds  float64 // how long those were, in all
+	LastGapAt   int64   // when the newest began
+	UnseenTasks int64   // at most so many began meanwhile
+	Dropped     uint64  // messages that came too fast
+}
+
+// missed says what may be missing here, empty if nothing is known to be.
+func (b Broker) missed() string {
+	var parts []string
+	if b.Gaps > 0 {
+		text := "nobody listened " + plural(b.Gaps, "time", "times") + ", " + duration(b.GapSeconds) + " in all"
+		if b.UnseenTasks > 0 {
+			text += ", and at most " + plural(b.UnseenTasks, "task", "tasks") + " began unseen"
+		}
+		parts = append(parts, text)
+	}
+	if b.Dropped > 0 {
+		parts = append(parts, plural(b.Dropped, "message", "messages")+" came too fast and were dropped")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Regions are the parts of the chrome that change by themselves.

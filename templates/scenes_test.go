@@ -61,6 +61,7 @@ func scenes() map[string]scene {
 	maps.Copy(all, taskActScenes())
 	maps.Copy(all, outboxScenes())
 	maps.Copy(all, queueScenes())
+	maps.Copy(all, gapScenes())
 	return all
 }
 

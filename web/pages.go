@@ -39,6 +39,9 @@ type pages struct {
 	version    string
 	limits     state.Options
 	planner    planner
+	outbox     stats
+	verified   verdict
+	peeked     peeks
 	now        func() time.Time
 	log        *slog.Logger
 }
@@ -93,7 +96,7 @@ func (p *pages) page(ctx context.Context, topic string) (page, error) {
 	if strings.HasPrefix(topic, "worker/") || strings.HasPrefix(topic, "worker?") {
 		return p.workerOfTopic(ctx, topic)
 	}
-	return page{}, live.ErrNoTopic
+	return p.operated(ctx, topic)
 }
 
 // Snapshot renders a topic for the sockets.
@@ -108,7 +111,7 @@ func (p *pages) Snapshot(topic string) (live.Snapshot, error) {
 		return live.Snapshot{}, err
 	}
 	s := live.Snapshot{Version: pg.version}
-	chrome := templates.Chrome{Site: p.site, Broker: broker(p.cluster.Health()), Trouble: p.trouble()}
+	chrome := templates.Chrome{Site: p.site, Broker: broker(p.cluster.Health()), Trouble: p.trouble(), Outbox: p.outgoing(ctx)}
 	s.Regions, err = fragments(append(chrome.Regions(), pg.view.Regions(p.site)...))
 	if err != nil {
 		return live.Snapshot{}, err
@@ -248,6 +251,7 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, pg page
 		Version: p.version,
 		Broker:  broker(p.cluster.Health()),
 		Trouble: p.trouble(),
+		Outbox:  p.outgoing(r.Context()),
 	}))
 	if err != nil {
 		p.log.ErrorContext(r.Context(), "render page", "title", pg.title, "error", err)
@@ -290,6 +294,12 @@ func broker(health monitor.Health) templates.Broker {
 		NextTryAt:   micros(h.NextTryAt),
 		Attempts:    h.Attempts,
 		Restoring:   !health.Ready && !h.Connected,
+		Forgets:     h.Loss.Forgets,
+		Gaps:        h.Loss.Gaps,
+		GapSeconds:  h.Loss.Away.Seconds(),
+		LastGapAt:   micros(h.Loss.LastGap),
+		UnseenTasks: h.Loss.Unseen,
+		Dropped:     h.Loss.Dropped,
 	}
 }
 

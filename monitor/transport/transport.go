@@ -56,3 +56,16 @@ type Session interface {
 	// too. It may be called more than once.
 	Close() error
 }
+
+// Forgetful is a Broker that may keep nothing for those who are not connected.
+type Forgetful interface {
+	// Forgets says that what is published between one session and the next is never delivered.
+	Forgets() bool
+}
+
+// Lossy is a Session that drops messages when more arrive than are received, since its broker would cut it off
+// otherwise.
+type Lossy interface {
+	// Dropped is how many messages it has dropped. It may be called from any goroutine, also after Close.
+	Dropped() uint64
+}

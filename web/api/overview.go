@@ -55,6 +55,17 @@ type Broker struct {
 	LastError   *string `json:"last_error" doc:"Why it is not connected."`
 	NextTryAt   Time    `json:"next_try_at" doc:"When the next connection is tried, null if connected."`
 	Attempts    int     `json:"attempts" doc:"Failed tries since it was last connected."`
+	Loss        Loss    `json:"loss"`
+}
+
+// Loss is what may have been missed since Umbel started.
+type Loss struct {
+	Forgets         bool    `json:"forgets" doc:"The broker keeps no events while Umbel is not connected: Redis never does, RabbitMQ does with --queue."`
+	Gaps            int     `json:"gaps" doc:"Times that nobody listened to such a broker, without the present one."`
+	GapSeconds      float64 `json:"gap_seconds" doc:"How long those were, in all."`
+	LastGapAt       Time    `json:"last_gap_at" doc:"When the newest of them began."`
+	UnseenTasks     int64   `json:"unseen_tasks" doc:"At most how many tasks began meanwhile, by what the workers count."`
+	DroppedMessages uint64  `json:"dropped_messages" doc:"Messages dropped since they came faster than they could be read."`
 }
 
 // Store says how writing history goes. What waits is acknowledged to the broker once it is on disk.
@@ -106,6 +117,13 @@ func fromRates(r monitor.Rates) Rates {
 	}
 }
 
+func fromLoss(l monitor.Loss) Loss {
+	return Loss{
+		Forgets: l.Forgets, Gaps: l.Gaps, GapSeconds: l.Away.Seconds(), LastGapAt: timeOf(l.LastGap),
+		UnseenTasks: l.Unseen, DroppedMessages: l.Dropped,
+	}
+}
+
 func fromHealth(h monitor.Health) Health {
 	d := Health{
 		Ready: h.Ready, Rejected: map[string]uint64{}, Messages: h.Messages, Events: h.Events,
@@ -113,7 +131,7 @@ func fromHealth(h monitor.Health) Health {
 		Broker: Broker{
 			URL: h.Broker.URL, Connected: h.Broker.Connected, Since: timeOf(h.Broker.Since),
 			LastEventAt: timeOf(h.Broker.LastEventAt), LastError: text(h.Broker.LastError),
-			NextTryAt: timeOf(h.Broker.NextTryAt), Attempts: h.Broker.Attempts,
+			NextTryAt: timeOf(h.Broker.NextTryAt), Attempts: h.Broker.Attempts, Loss: fromLoss(h.Broker.Loss),
 		},
 		Store: Store{
 			LastError: text(h.Store.LastError), FailedAt: timeOf(h.Store.FailedAt), Since: timeOf(h.Store.Since),

@@ -64,6 +64,9 @@ func (b *Broker) String() string {
 	return strings.Join(urls, ";")
 }
 
+// Forgets implements transport.Forgetful: a queue without a name goes with its session.
+func (b *Broker) Forgets() bool { return b.options.Queue == "" }
+
 // Connect tries the broker's addresses in turn, each for at most Options.DialTimeout. At the first
 // that lets it, it declares the event exchange and the queue, and starts consuming.
 func (b *Broker) Connect(ctx context.Context) (transport.Session, error) {

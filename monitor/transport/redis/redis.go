@@ -55,6 +55,9 @@ func (b *Broker) String() string {
 	return strings.Join(urls, ";")
 }
 
+// Forgets implements transport.Forgetful: Redis passes on what is published and keeps none of it.
+func (b *Broker) Forgets() bool { return true }
+
 // Connect tries the broker's addresses in turn, each for at most Options.DialTimeout, and subscribes to events at
 // the first that lets it.
 func (b *Broker) Connect(ctx context.Context) (transport.Session, error) {

@@ -148,7 +148,7 @@ func (s *session) Ack(tag uint64) error {
 	return nil
 }
 
-// Dropped implements transport.Forgetful.
+// Dropped implements transport.Lossy.
 func (s *session) Dropped() uint64 { return s.inbox.lost() }
 
 // Close implements transport.Session. Its error is always nil: a connection that cannot be closed politely is gone.

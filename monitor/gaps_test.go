@@ -1,0 +1,80 @@
+package monitor_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+)
+
+// forgetful is a broker that says that it keeps nothing for later.
+type forgetful struct{ transport.Broker }
+
+func (forgetful) Forgets() bool { return true }
+
+func heartbeat(node string, pid, processed, clock int) []byte {
+	return fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":"%s","pid":%d,"clock":%d,"timestamp":%d,"freq":2.0,"active":0,"processed":%d}`,
+		node, pid, clock, 1790000000+clock, processed)
+}
+
+func began(node string, id string, clock int) []byte {
+	return fmt.Appendf(nil, `{"type":"task-started","hostname":"%s","pid":7,"clock":%d,"timestamp":%d,"uuid":"%s"}`,
+		node, clock, 1790000000+clock, id)
+}
+
+// lose ends the session, and returns when the monitor has noticed.
+func lose(t *testing.T, m *monitor.Monitor, b *memory.Broker) {
+	t.Helper()
+	b.Refuse(errors.New("away"))
+	b.Fail(errors.New("cable cut"))
+	await(t, m, "the loss", func() bool { return !m.Health().Broker.Connected })
+}
+
+func TestGapsOfABrokerThatForgets(t *testing.T) {
+	t.Parallel()
+	b := memory.New(memory.Options{})
+	w := &watched{Broker: b}
+	m := start(t, forgetful{w})
+	events := func(n uint64) func() bool { return func() bool { return m.Health().Events == n } }
+	publish(t, b, heartbeat("w1", 7, 100, 1), heartbeat("w2", 7, 50, 2), heartbeat("w3", 7, 9, 3))
+	poll(t, "acknowledgements, without which this broker would repeat itself", func() bool { return w.newest() == 3 })
+	if got, want := m.Health().Broker.Loss, (monitor.Loss{Forgets: true}); got != want {
+		t.Errorf("loss before any gap = %+v, want %+v", got, want)
+	}
+
+	lose(t, m, b)
+	if got, want := m.Health().Broker.Loss, (monitor.Loss{Forgets: true}); got != want {
+		t.Errorf("loss in the first gap = %+v, want %+v: it is not over", got, want)
+	}
+	b.Refuse(nil)
+	await(t, m, "the broker", func() bool { return m.Health().Broker.Connected })
+	// w1 began 5 tasks of which one was seen, w2 has restarted and begun 4, w3 has said nothing yet.
+	publish(t, b, began("w1", "a", 4), heartbeat("w1", 7, 105, 5), heartbeat("w1", 7, 109, 6), heartbeat("w2", 8, 4, 7))
+	await(t, m, "heartbeats", events(7))
+	got := m.Health().Broker.Loss
+	if got.Gaps != 1 || got.Away <= 0 || got.Away > time.Minute || time.Since(got.LastGap) > time.Minute {
+		t.Errorf("loss after a gap = %+v, want one gap just now", got)
+	}
+	if want := int64(8); got.Unseen != want {
+		t.Errorf("unseen tasks = %d, want %d", got.Unseen, want)
+	}
+}
+
+func TestABrokerThatKeepsEventsHasNoGaps(t *testing.T) {
+	t.Parallel()
+	b := memory.New(memory.Options{})
+	m := start(t, b)
+	publish(t, b, heartbeat("w1", 7, 100, 1))
+	await(t, m, "a worker", func() bool { return m.Health().Events == 1 })
+	lose(t, m, b)
+	b.Refuse(nil)
+	publish(t, b, heartbeat("w1", 7, 105, 2))
+	await(t, m, "the next heartbeat", func() bool { return m.Health().Events >= 2 })
+	if got, want := m.Health().Broker.Loss, (monitor.Loss{}); got != want {
+		t.Errorf("loss = %+v, want %+v", got, want)
+	}
+}
