@@ -35,6 +35,7 @@ func (p *pages) changing(r chi.Router, h *Handler) {
 	}
 	r.Get("/act/worker", p.actWorker)
 	r.Post("/act/worker", p.orderWorker)
+	p.changingQueues(r)
 	r.Get("/act/task", p.askTasks)
 	r.Post("/act/task", p.doTasks)
 	r.Get("/act/publish", p.askPublish)

@@ -112,7 +112,7 @@ func New(o Options) (*Handler, error) {
 			Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }, ReadOnly: o.ReadOnly,
 		},
 	}
-	p.site.Acts = p.desk() != nil
+	p.site.Acts, p.site.Operates = p.desk() != nil, o.Operations != nil
 	if o.Operations != nil && o.Operations.Results != nil {
 		p.records = newRecords(o.Operations.Results, changes.note, o.Logger)
 	}
@@ -175,6 +175,7 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Get("/failures/{id}", p.failure)
 		r.Post("/theme", h.theme)
 		p.changing(r, h)
+		p.operating(r)
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
 		r.Mount("/api/v1", api.New(api.Options{

@@ -1,0 +1,197 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/templates"
+)
+
+const (
+	actRequeue = "requeue"
+	actDiscard = "discard"
+	// maxChosen bounds how many commands one form is about.
+	maxChosen = 10_000
+	pageOfIDs = 500 // commands read at once
+)
+
+// askOutbox says which commands would be sent again, or discarded.
+func (p *pages) askOutbox(w http.ResponseWriter, r *http.Request) {
+	v, _, err := p.outboxForm(r.Context(), r.URL.Query())
+	p.showAct(w, r, v, err)
+}
+
+// changeOutbox sends dead letters again, or discards them and calls off what waits.
+func (p *pages) changeOutbox(w http.ResponseWriter, r *http.Request) {
+	if !p.readForm(w, r) {
+		return
+	}
+	v, chosen, err := p.outboxForm(r.Context(), r.PostForm)
+	if err != nil {
+		p.showAct(w, r, v, err)
+		return
+	}
+	ids := make([]int64, len(chosen))
+	for i, c := range chosen {
+		ids[i] = c.ID
+	}
+	if r.PostFormValue("action") == actRequeue {
+		_, err = p.desk().Requeue(r.Context(), p.by(r), ids)
+	} else {
+		_, err = p.desk().Discard(r.Context(), p.by(r), ids)
+	}
+	if err != nil {
+		p.showAct(w, r, v, err)
+		return
+	}
+	if relay := p.operations.Relay; relay != nil {
+		relay.Wake()
+	}
+	target := p.site.Prefix + "/outbox"
+	if order := chosen[0].Order; !slices.ContainsFunc(chosen, func(c store.Command) bool { return c.Order != order }) {
+		target = p.site.Prefix + templates.OrderPath(order)
+	}
+	http.Redirect(w, r, target, http.StatusSeeOther)
+}
+
+// outboxForm is the form that does something about commands that have not been sent, and those that it is about. It
+// is an error if there are none.
+func (p *pages) outboxForm(ctx context.Context, v url.Values) (templates.Act, []store.Command, error) {
+	form := templates.Act{
+		Section: templates.SectionOutbox, Title: "Send again", Path: "/act/outbox",
+		Crumbs: []templates.Link{{Text: "Outbox", Href: p.site.Prefix + "/outbox?state=dead"}},
+		Idle:   true, Preview: &templates.Preview{Summary: "Nothing would change."},
+	}
+	act := v.Get("action")
+	switch act {
+	case actRequeue:
+	case actDiscard:
+		form.Title, form.Danger = "Discard", true
+	default:
+		form.Title = "Outbox"
+		return form, nil, &action.Error{Message: "The action is neither requeue nor discard."}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	chosen, err := p.chosenCommands(ctx, v, act)
+	if err != nil {
+		return form, nil, err
+	}
+	if len(chosen) == 0 {
+		return form, nil, &action.Error{Kind: action.Conflict, Message: nothingChosen(act)}
+	}
+	form.Idle = false
+	form.Hidden = []templates.Param{{Name: "action", Value: act}}
+	for _, name := range []string{"all", "order", "id"} {
+		for _, value := range v[name] {
+			form.Hidden = append(form.Hidden, templates.Param{Name: name, Value: value})
+		}
+	}
+	form.Preview.Summary = summary(act, chosen)
+	for _, c := range chosen {
+		form.Preview.Targets = append(form.Preview.Targets, c.Summary+" → "+c.Target)
+	}
+	return form, chosen, nil
+}
+
+func nothingChosen(act string) string {
+	if act == actRequeue {
+		return "None of these commands is a dead letter: there is nothing to send again."
+	}
+	return "None of these commands is a dead letter or waits: there is nothing to discard."
+}
+
+// summary says what would be done.
+func summary(act string, chosen []store.Command) string {
+	dead := 0
+	for _, c := range chosen {
+		if c.State == store.CommandDead {
+			dead++
+		}
+	}
+	letters := fmt.Sprintf("%d dead letters", dead)
+	if dead == 1 {
+		letters = "the dead letter"
+	}
+	if act == actRequeue {
+		return "Send " + letters + " again, with new tries and a new time to expire."
+	}
+	waiting := fmt.Sprintf("%d commands that wait", len(chosen)-dead)
+	if len(chosen)-dead == 1 {
+		waiting = "the command that waits"
+	}
+	switch dead {
+	case 0:
+		return "Call off " + waiting + ": never sent."
+	case len(chosen):
+		return "Remove " + letters + ": never sent."
+	}
+	return "Remove " + letters + " and call off " + waiting + "."
+}
+
+// chosenCommands returns the commands that parameters name and that something can be done about: dead letters, and
+// what waits if they are to be discarded.
+func (p *pages) chosenCommands(ctx context.Context, v url.Values, act string) ([]store.Command, error) {
+	states := []store.CommandState{store.CommandDead}
+	if v.Get("all") != "" {
+		return p.allCommands(ctx, store.CommandFilter{States: states})
+	}
+	if act == actDiscard {
+		states = append(states, store.CommandPending)
+	}
+	if s := v.Get("order"); s != "" {
+		order, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || order < 1 {
+			return nil, &action.Error{Message: "The order is not a number."}
+		}
+		return p.allCommands(ctx, store.CommandFilter{States: states, Order: order})
+	}
+	if len(v["id"]) > maxChosen {
+		return nil, &action.Error{Message: fmt.Sprintf("More than %d commands were chosen.", maxChosen)}
+	}
+	var chosen []store.Command
+	for _, s := range v["id"] {
+		id, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return nil, &action.Error{Message: "The id of a command is not a number."}
+		}
+		c, err := p.cluster.Store().Command(ctx, id)
+		if errors.Is(err, store.ErrMissing) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(states, c.State) {
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen, nil
+}
+
+// allCommands returns the commands that match, at most maxChosen.
+func (p *pages) allCommands(ctx context.Context, f store.CommandFilter) ([]store.Command, error) {
+	var all []store.Command
+	f.Limit = pageOfIDs
+	for len(all) < maxChosen {
+		found, next, err := p.cluster.Store().Commands(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+		if next == 0 {
+			break
+		}
+		f.Before = next
+	}
+	slices.SortFunc(all, func(a, b store.Command) int { return cmp.Compare(a.ID, b.ID) })
+	return all, nil
+}

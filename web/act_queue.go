@@ -1,0 +1,55 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/umbelhq/umbel/templates"
+)
+
+// askPurge says what purging a queue would remove, and asks for its name.
+func (p *pages) askPurge(w http.ResponseWriter, r *http.Request) {
+	v, err := p.purgeForm(r.Context(), r.URL.Query().Get("queue"))
+	p.showAct(w, r, v, err)
+}
+
+// purgeForm is the form that purges a queue. Without a Preview the error says why it cannot be.
+func (p *pages) purgeForm(ctx context.Context, queue string) (templates.Act, error) {
+	v := templates.Act{
+		Section: templates.SectionQueues, Title: "Purge queue " + queue, Path: "/act/purge", Danger: true,
+		Doc: "Messages that workers hold already are not removed. What is removed cannot be brought back.",
+		Crumbs: []templates.Link{
+			{Text: "Queues", Href: p.site.Prefix + "/queues"},
+			{Text: queue, Href: p.site.Prefix + templates.QueuePath(queue)},
+		},
+		Hidden: []templates.Param{{Name: "queue", Value: queue}},
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	preview, err := p.desk().PreviewPurge(ctx, queue)
+	if err != nil {
+		v.Idle, v.Preview = true, &templates.Preview{Summary: "Nothing would be removed."}
+		return v, err
+	}
+	v.Preview = previewed(preview)
+	v.Preview.Lost = new(p.messages(ctx, queue))
+	return v, nil
+}
+
+// purge takes the order to empty a queue.
+func (p *pages) purge(w http.ResponseWriter, r *http.Request) {
+	if !p.readForm(w, r) {
+		return
+	}
+	queue := r.PostFormValue("queue")
+	receipt, err := p.desk().Purge(r.Context(), p.by(r), queue, r.PostFormValue(templates.ConfirmParam))
+	if err == nil {
+		p.taken(w, r, receipt)
+		return
+	}
+	v, unknown := p.purgeForm(r.Context(), queue)
+	if unknown != nil {
+		err = unknown
+	}
+	p.showAct(w, r, v, err)
+}
