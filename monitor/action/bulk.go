@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -347,36 +348,32 @@ func (p *bulkPlan) block(reason, id string) {
 // commands returns what is sent: one command for each task that is repeated, or one for each hundred that every worker is
 // told of.
 func (p *bulkPlan) commands(now time.Time) ([]store.Command, error) {
-	var list []store.Command
+	var commands []store.Command
 	for _, payload := range p.retries {
 		c, err := payload.command()
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, c)
+		commands = append(commands, c)
 	}
 	if p.order.Action == actRetry {
-		return list, nil
+		return commands, nil
 	}
-	m, _ := control.Lookup(actRevoke)
 	for ids := range slices.Chunk(p.chosen, chunk) {
-		args := map[string]any{"task_id": ids}
-		if len(ids) == 1 {
-			args["task_id"] = ids[0]
+		args := maps.Clone(p.args)
+		list := make([]any, len(ids))
+		for i, id := range ids {
+			list[i] = id
 		}
-		for name, arg := range p.args {
-			if name != "task_id" {
-				args[name] = arg
-			}
-		}
+		args["task_id"] = list
 		c, err := controlCommand(actRevoke, args, nil, now.Add(revokeTime))
 		if err != nil {
 			return nil, err
 		}
-		c.Summary = summary(m, args)
-		list = append(list, c)
+		c.Summary = revocation(actRevoke, args)
+		commands = append(commands, c)
 	}
-	return list, nil
+	return commands, nil
 }
 
 // refusal says why nothing is done.

@@ -54,10 +54,11 @@ func (d *Desk) Control(ctx context.Context, by By, o ControlOrder) (Receipt, err
 func (d *Desk) planControl(o ControlOrder) (p controlPlan, err error) {
 	m, ok := control.Lookup(o.Method)
 	if !ok {
-		return p, &Error{
-			Field: "method", Message: fmt.Sprintf("there is no method %.100q", o.Method),
-			Nearest: query.Nearest(o.Method, methodNames()),
+		message := fmt.Sprintf("there is no method %.100q", o.Method)
+		if why := control.Refused(o.Method); why != "" {
+			message = fmt.Sprintf("%s is not offered: %s", o.Method, why)
 		}
+		return p, &Error{Field: "method", Message: message, Nearest: control.Nearest(o.Method)}
 	}
 	p.method = m
 	if p.args, err = checkArguments(m, o.Arguments); err != nil {
@@ -89,18 +90,9 @@ func checkArguments(m control.Method, args map[string]any) (map[string]any, erro
 		if wrong.Argument != "" {
 			field += "." + wrong.Argument
 		}
-		return nil, &Error{Field: field, Message: wrong.Error()}
+		return nil, &Error{Field: field, Message: wrong.Error(), Nearest: wrong.Nearest}
 	}
 	return checked, err
-}
-
-// methodNames returns the names of all methods.
-func methodNames() []string {
-	var list []string
-	for _, m := range control.Methods() {
-		list = append(list, m.Name)
-	}
-	return list
 }
 
 // workers returns all workers by name.
@@ -150,8 +142,8 @@ func controlCommand(method string, args map[string]any, destination []string, ex
 	payload := controlPayload{Method: method, Arguments: args, Destination: destination}
 	c, err := newCommand(kindControl, groupControl, payload)
 	c.Target, c.ExpiresAt = targets(destination), expires
-	if id, ok := args["task_id"].(string); ok {
-		c.TaskID = id
+	if ids, ok := args["task_id"].([]any); ok && len(ids) == 1 {
+		c.TaskID, _ = ids[0].(string)
 	}
 	return c, err
 }
@@ -242,12 +234,10 @@ func pairs(args map[string]any) string {
 
 // revocation says which tasks are revoked, or terminated.
 func revocation(method string, args map[string]any) string {
-	what := fmt.Sprintf("task %v", args["task_id"])
-	switch ids := args["task_id"].(type) {
-	case []string:
-		what = fmt.Sprintf("%d tasks", len(ids))
-	case []any:
-		what = fmt.Sprintf("%d tasks", len(ids))
+	ids, _ := args["task_id"].([]any)
+	what := fmt.Sprintf("%d tasks", len(ids))
+	if len(ids) == 1 {
+		what = fmt.Sprintf("task %v", ids[0])
 	}
 	if kill, ok := args["terminate"].(bool); !ok || !kill {
 		if method == "revoke" {

@@ -155,12 +155,14 @@ func (e *effects) leave() {
 	for _, queue := range e.abandoned(e.topology.Queues) {
 		e.warn(true, "This leaves queue %s with no consumer.", queue)
 	}
-	if tasks := e.abandoned(e.topology.Tasks); len(tasks) > 0 {
-		who, verb := e.targets[0], "is"
+	tasks := e.abandoned(e.topology.Tasks)
+	tasks = slices.DeleteFunc(tasks, func(name string) bool { return strings.HasPrefix(name, "celery.") }) // Celery's own
+	if len(tasks) > 0 {
+		who := e.targets[0] + " is the only worker that runs"
 		if len(e.targets) > 1 {
-			who, verb = fmt.Sprintf("These %d workers", len(e.targets)), "are"
+			who = fmt.Sprintf("These %d workers are all that run", len(e.targets))
 		}
-		e.warn(true, "%s %s all that run %s.", who, verb, list(tasks))
+		e.warn(true, "%s %s.", who, list(tasks))
 	}
 }
 

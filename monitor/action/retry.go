@@ -39,7 +39,7 @@ func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string
 		return o, "", fmt.Errorf("look for task %s: %w", id, err)
 	}
 	t.ID = id
-	topology := d.inspector.Known()
+	topology := d.inspector.Topology(ctx)
 	o, source = d.repeat(ctx, &t, topology, true)
 	if !seen && source == "" && o.Name == "" {
 		return TaskOrder{}, "", &Error{Kind: Unknown, Field: "id", Message: fmt.Sprintf("there is no task %.255q", id)}
