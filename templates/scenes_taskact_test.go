@@ -17,9 +17,16 @@ func taskActScenes() map[string]scene {
 		"task-stored-evil":  page(taskStoredEvil()),
 		"preflight":         form(preflight()),
 		"preflight-none":    form(preflightNone()),
+		"tasks-select":      {chrome(templates.SectionTasks, "tasks"), tasksToSelect()},
 		"publish":           form(publish()),
 		"publish-previewed": form(publishPreviewed()),
 	}
+}
+
+func tasksToSelect() templates.Tasks {
+	v := tasks()
+	v.Selection = &templates.Selection{}
+	return v
 }
 
 func taskActs() templates.Task {

@@ -26,12 +26,6 @@ func (v Tasks) table() Table {
 
 // allMatching offers more than the rows of the page.
 func (v Tasks) allMatching() string {
-	switch {
-	case v.Total.Unknown:
-		return "all that match"
-	case v.Total.N == 1 && !v.Total.AtLeast:
-		return "the one that matches"
-	}
 	return "all " + v.Total.words() + " that match"
 }
 

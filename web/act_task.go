@@ -116,7 +116,7 @@ func (f tasksForm) fields() []templates.Input {
 }
 
 // act is the page that asks for what f wants, without a preview.
-func (p *pages) tasksAct(f tasksForm) templates.Act {
+func (p *pages) tasksAct(ctx context.Context, f tasksForm) templates.Act {
 	v := templates.Act{
 		Section: templates.SectionTasks, Path: "/act/task", Hidden: f.hidden(), Fields: f.fields(),
 		Danger: f.order.Action == terminate, Crumbs: []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
@@ -129,6 +129,7 @@ func (p *pages) tasksAct(f tasksForm) templates.Act {
 		v.Crumbs[0] = templates.Link{Text: "Tasks that match " + f.text, Href: p.site.Prefix + "/tasks?" + url.Values{"q": {f.text}}.Encode()}
 	case len(f.order.IDs) == 1:
 		v.Title = f.verb() + " this task"
+		v.Doc = p.callOf(ctx, f.order.IDs[0])
 		v.Crumbs = append(v.Crumbs, templates.Link{
 			Text: shorten(f.order.IDs[0]), Href: p.site.Prefix + templates.TaskPath(f.order.IDs[0]),
 		})
@@ -136,6 +137,21 @@ func (p *pages) tasksAct(f tasksForm) templates.Act {
 		v.Title = fmt.Sprintf("%s %d tasks", f.verb(), len(f.order.IDs))
 	}
 	return v
+}
+
+// callOf names a task with what it was called with, as far as that is known.
+func (p *pages) callOf(ctx context.Context, id string) string {
+	t, err := p.cluster.Task(ctx, id)
+	if err != nil || t.Name == nil {
+		return ""
+	}
+	call := *t.Name
+	for _, repr := range []*string{t.Args, t.Kwargs} {
+		if repr != nil {
+			call += " " + *repr
+		}
+	}
+	return cut(call, maxHint)
 }
 
 // shorten is the head of an id, as pages show it.
@@ -147,7 +163,7 @@ func (p *pages) askTasks(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f, err := readTasksForm(r.Form)
-	v := p.tasksAct(f)
+	v := p.tasksAct(r.Context(), f)
 	if err != nil || f.order.Action == terminate && !checking(r) || r.Form.Has("change") {
 		p.showAct(w, r, v, err)
 		return
@@ -171,6 +187,10 @@ func (p *pages) showTasks(ctx context.Context, w http.ResponseWriter, r *http.Re
 	v.Preview = previewed(found.Preview)
 	v.Preview.Tasks = preflight(f, found)
 	v.Idle = found.Chosen == 0
+	v.Button = f.verb() + " this task"
+	if found.Chosen > 1 {
+		v.Button = fmt.Sprintf("%s %d tasks", f.verb(), found.Chosen)
+	}
 	if len(v.Fields) > 0 && !v.Idle {
 		v.Change = p.site.Prefix + "/act/task?" + p.change(f).Encode()
 	}
@@ -224,7 +244,7 @@ func (p *pages) doTasks(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f, err := readTasksForm(r.PostForm)
-	v := p.tasksAct(f)
+	v := p.tasksAct(r.Context(), f)
 	if err != nil {
 		p.showAct(w, r, v, err)
 		return
@@ -266,6 +286,7 @@ func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return
 	}
 	v.Doc = "As it was. Its arguments are from the " + source + "."
+	v.Button = "Retry"
 	v.Change = p.site.Prefix + "/act/publish?" + url.Values{"retry_of": {id}}.Encode()
 	v.Preview = callPreview(preview, form.Fields)
 	p.showAct(w, r, v, nil)

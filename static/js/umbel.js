@@ -22,13 +22,16 @@ function element(tag, properties, ...children) {
   return e;
 }
 
+// idOf is the id of an element. The property of a form is hidden by a field of that name.
+const idOf = (node) => node.getAttribute?.("id");
+
 // What a script makes of a field of queries.
 const combobox = /^(role|aria-(expanded|controls|autocomplete|activedescendant))$/;
 
 // morph makes old look like next and touches nothing that is the same, so that focus, hover, selected
 // text and scroll positions survive. What the user opened stays open, the field in use is left alone.
 function morph(old, next) {
-  if (old.nodeType !== next.nodeType || old.nodeName !== next.nodeName || old.id !== next.id) return old.replaceWith(next);
+  if (old.nodeType !== next.nodeType || old.nodeName !== next.nodeName || idOf(old) !== idOf(next)) return old.replaceWith(next);
   if (old.isEqualNode(next)) return setFields(old, next);
   if (old.nodeType !== Node.ELEMENT_NODE) return void (old.data = next.data);
   for (const { name } of [...old.attributes]) {
@@ -44,12 +47,12 @@ function morph(old, next) {
   if (old.matches("tbody[id]")) return takeRows(old, [...next.children]);
   let at = old.firstChild;
   for (const child of [...next.childNodes]) {
-    const keyed = child.id && [...old.children].find((e) => e.id === child.id);
+    const keyed = idOf(child) && [...old.children].find((e) => idOf(e) === idOf(child));
     if (keyed && keyed !== at) {
       old.insertBefore(keyed, at);
       at = keyed;
     }
-    if (at && at.nodeName === child.nodeName && at.id === child.id) {
+    if (at && at.nodeName === child.nodeName && idOf(at) === idOf(child)) {
       const after = at.nextSibling;
       morph(at, child);
       at = after;
