@@ -400,7 +400,9 @@ func TestConversationsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
-		f.add(t, "w", func(r request) []answer { return []answer{{value: `{"ok":"` + r.Arguments["n"].(string) + `"}`, after: ms}} })
+		f.add(t, "w", func(r request) []answer {
+			return []answer{{value: `{"ok":"` + r.Arguments["n"].(string) + `"}`, after: ms}}
+		})
 		c := newClient(t, f)
 		run(t, c.Run)
 		var open []*control.Conversation

@@ -13,7 +13,7 @@ const masked = "********"
 // secretWords are the names of settings whose values Celery hides, in any case, and some more.
 const secretWords = `API|TOKEN|KEY|SECRET|PASS|PROFANITIES_LIST|SIGNATURE|DATABASE|BEAT_DBURI|CREDENTIAL|AUTH|DSN`
 
-// dataMethods tell of tasks, which are not a worker's secrets and must stay as they are.
+// dataMethod reports whether a method tells of tasks, which are not a worker's secrets and must stay as they are.
 func dataMethod(name string) bool {
 	switch canonical(name) {
 	case "active", "reserved", "scheduled", "revoked", "registered", "query_task":
@@ -49,7 +49,12 @@ func Mask(value json.RawMessage) json.RawMessage {
 
 // MaskText returns text without the passwords of URLs (user:password@), and without the values of what is written like
 // an assignment to a name that tells of a secret.
-func MaskText(s string) string { return newMasking().text(s) }
+func MaskText(s string) string {
+	if !strings.ContainsAny(s, "@=:") {
+		return s
+	}
+	return newMasking().text(s)
+}
 
 // maskStats is Mask, but counts stay, whatever the names of tasks are.
 func maskStats(value json.RawMessage) json.RawMessage {
@@ -135,7 +140,13 @@ func (m masking) text(s string) string {
 	if !m.name.MatchString(s) {
 		return s
 	}
-	return m.setting.ReplaceAllString(m.pairs(s), "$1: "+masked)
+	return m.setting.ReplaceAllStringFunc(m.pairs(s), func(lines string) string {
+		name, _, _ := strings.Cut(lines, ":")
+		if strings.HasSuffix(name, "Error") { // not a setting but an exception
+			return lines
+		}
+		return name + ": " + masked
+	})
 }
 
 // passwords masks user:password@ in each word. Where it is not clear how far a password goes, more is masked rather

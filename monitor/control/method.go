@@ -45,7 +45,13 @@ const (
 )
 
 // Methods returns all methods, inspecting ones first.
-func Methods() []Method { return append(inspecting(), acting()...) }
+func Methods() []Method {
+	all := inspecting()
+	for i := range all {
+		all[i].Inspect = true
+	}
+	return append(all, acting()...)
+}
 
 // Lookup finds a method by name. Celery's older names of inspecting methods, such as dump_active, are known too.
 func Lookup(name string) (Method, bool) {
