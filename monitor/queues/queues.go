@@ -3,10 +3,22 @@
 package queues
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+const (
+	defaultEvery = 5 * time.Second
+	idleEvery    = 30 * time.Second // while nobody looks
+	interest     = 30 * time.Second // for how long somebody who looked is taken to look
+	patience     = 10 * time.Second // with one look
 )
 
 // Options of a Watcher. Survey is required.
@@ -16,6 +28,9 @@ type Options struct {
 	// Known returns the names of queues that workers and events tell of, and their consumers, nil where that is not
 	// known.
 	Known func() map[string][]string
+	// Complete says whether all workers have told from which queues they consume, so that a queue without consumers
+	// in Known has none. Nil means that they have not.
+	Complete func() bool
 	// Flow returns how many messages events tell of, by queue. It is used where the broker counts none itself. Nil
 	// means that nobody knows.
 	Flow func() map[string]Flow
@@ -34,20 +49,91 @@ type Flow struct {
 	Received int64
 }
 
-// Watcher watches. It is safe for concurrent use.
-type Watcher struct{}
+// Watcher watches. It is safe for concurrent use. Run is its only writer.
+type Watcher struct {
+	options Options
+	tracks  map[string]*track // used by Run alone
+	wanted  chan struct{}     // holds one token when somebody has begun to look
+
+	mu       sync.Mutex // guards what is below
+	looked   time.Time  // when somebody did last
+	snapshot Snapshot
+	changed  chan struct{}
+}
 
 // New validates o and starts nothing.
-func New(o Options) (*Watcher, error) { return &Watcher{}, nil }
+func New(o Options) (*Watcher, error) {
+	if o.Survey == nil {
+		return nil, errors.New("a watcher of queues needs a survey")
+	}
+	o.Every = cmp.Or(o.Every, defaultEvery)
+	if o.Every < 0 {
+		return nil, errors.New("queues are looked at every so often, not before")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Watcher{
+		options: o, tracks: make(map[string]*track), wanted: make(chan struct{}, 1), changed: make(chan struct{}),
+	}, nil
+}
 
 // Run looks at the queues while somebody wants to know, and now and then otherwise, until ctx ends. It returns nil.
-func (w *Watcher) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (w *Watcher) Run(ctx context.Context) error {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.wanted:
+			next.Reset(max(0, w.options.Every-w.options.Now().Sub(last)))
+			continue
+		case <-next.C:
+		}
+		last = w.options.Now()
+		err := w.look(ctx)
+		next.Reset(w.pause(err))
+	}
+}
+
+// pause is how long to wait for the next look: one that failed is repeated soon.
+func (w *Watcher) pause(err error) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil || w.watched(w.options.Now()) {
+		return w.options.Every
+	}
+	return max(w.options.Every, idleEvery)
+}
+
+// watched says whether somebody looks. The caller holds mu.
+func (w *Watcher) watched(now time.Time) bool {
+	return !w.looked.IsZero() && now.Sub(w.looked) < interest
+}
 
 // Snapshot returns what was last seen, and has it looked at again soon.
-func (w *Watcher) Snapshot() Snapshot { return Snapshot{} }
+func (w *Watcher) Snapshot() Snapshot {
+	now := w.options.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.watched(now) {
+		select {
+		case w.wanted <- struct{}{}:
+		default: // it is wanted already
+		}
+	}
+	w.looked = now
+	return w.snapshot
+}
 
 // Changed returns a channel that is closed when there is something new.
-func (w *Watcher) Changed() <-chan struct{} { return nil }
+func (w *Watcher) Changed() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.changed
+}
 
 // Snapshot is all queues at one moment.
 type Snapshot struct {
@@ -69,7 +155,9 @@ type Queue struct {
 	// RatesFrom says what In and Out were read from: broker or events; empty if both are unknown.
 	RatesFrom string
 	// Age is how long the message has waited that is next, by estimate; AgeAtLeast and AgeAtMost are what is certain
-	// of it, if messages leave in the order in which they came. All are nil where nothing waits.
+	// of it, if messages leave in the order in which they came. All are nil where nothing waits, and each where it
+	// cannot be told: Age and AgeAtLeast where priorities change the order, Age where the message came before
+	// anybody looked.
 	Age, AgeAtLeast, AgeAtMost *time.Duration
 	// Drain is how long it takes to empty at the present rates; nil if it does not.
 	Drain *time.Duration
@@ -86,4 +174,125 @@ type Queue struct {
 type Point struct {
 	At    time.Time
 	Ready int64
+}
+
+// look surveys the queues and publishes what came of it.
+func (w *Watcher) look(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	told := w.told()
+	survey, err := w.options.Survey(limited, slices.Sorted(maps.Keys(told.names)))
+	if ctx.Err() != nil {
+		return nil
+	}
+	var s Snapshot
+	if err != nil {
+		w.mu.Lock()
+		s = w.snapshot
+		w.mu.Unlock()
+		s.Error = err.Error()
+	} else {
+		s = w.digest(survey, told)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.snapshot = s
+	close(w.changed)
+	w.changed = make(chan struct{})
+	return err
+}
+
+// hearsay is what workers and events tell of queues.
+type hearsay struct {
+	names     map[string]bool // to ask for; true if somebody tells of it now
+	consumers map[string][]string
+	complete  bool
+	flow      map[string]Flow
+}
+
+func (w *Watcher) told() hearsay {
+	h := hearsay{names: make(map[string]bool)}
+	for name := range w.tracks {
+		h.names[name] = false
+	}
+	if w.options.Known != nil {
+		h.consumers = w.options.Known()
+	}
+	if w.options.Complete != nil {
+		h.complete = w.options.Complete()
+	}
+	if w.options.Flow != nil {
+		h.flow = w.options.Flow()
+	}
+	for name := range h.consumers {
+		h.names[name] = true
+	}
+	for name := range h.flow {
+		h.names[name] = true
+	}
+	delete(h.names, "")
+	return h
+}
+
+// digest adds a survey to what was seen before.
+func (w *Watcher) digest(survey transport.Survey, told hearsay) Snapshot {
+	at := survey.At
+	if at.IsZero() {
+		at = w.options.Now()
+	}
+	s := Snapshot{At: at, Source: survey.Source, Broker: survey.Broker}
+	seen := make(map[string]bool, len(survey.Queues))
+	for _, q := range survey.Queues {
+		t := w.tracks[q.Name]
+		if t == nil {
+			t = &track{told: at}
+		}
+		if told.names[q.Name] || positive(q.Ready) || positive(q.Unacked) || positive(q.Consumers) {
+			t.told = at
+		}
+		if at.Sub(t.told) > forget || (q.Missing && !told.names[q.Name]) {
+			continue // and neither remembered
+		}
+		seen[q.Name] = true
+		w.tracks[q.Name] = t
+		s.Queues = append(s.Queues, w.describe(q, t, told, at, survey.Broker))
+	}
+	maps.DeleteFunc(w.tracks, func(name string, _ *track) bool { return !seen[name] })
+	slices.SortFunc(s.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
+	s.Warnings = w.warnings(at, survey.Broker)
+	return s
+}
+
+// describe is all that is known of one queue.
+func (w *Watcher) describe(q transport.Queue, t *track, told hearsay, at time.Time, broker transport.Info) Queue {
+	flow, flows := told.flow[q.Name]
+	t.add(q, flow, flows, at)
+	d := Queue{Queue: q, Hidden: Hidden(q.Name) || slices.Contains(w.options.Hide, q.Name), Depths: t.depths()}
+	d.Workers = slices.Sorted(slices.Values(told.consumers[q.Name]))
+	d.Asked = told.consumers[q.Name] != nil || told.complete
+	d.In, d.Out, d.RatesFrom = t.rates()
+	t.age(&d)
+	if d.In != nil && d.Out != nil && positive(q.Ready) {
+		d.Drain = drain(*q.Ready, *d.Out-*d.In)
+	}
+	if q.OldestUnacked != nil && broker.VisibilityTimeout != nil {
+		restore := q.OldestUnacked.Add(*broker.VisibilityTimeout)
+		d.Restore = &restore
+	}
+	if !d.Hidden {
+		d.Warnings = d.warnings(at, broker)
+	}
+	return d
+}
+
+func positive(n *int64) bool { return n != nil && *n > 0 }
+
+// drain is how long n messages take at a rate per second, nil if they are not fewer within a month.
+func drain(n int64, rate float64) *time.Duration {
+	seconds := float64(n) / rate
+	if rate <= 0 || seconds > (30*24*time.Hour).Seconds() {
+		return nil
+	}
+	d := time.Duration(seconds * float64(time.Second))
+	return &d
 }

@@ -1,0 +1,208 @@
+package queues
+
+import (
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+const (
+	window = 65 * time.Second // of rates: a minute, if looks come a little late
+	fine   = 2 * time.Minute  // for which every look is remembered
+	coarse = 30 * time.Second // between the looks that are remembered after that
+	memory = time.Hour
+	forget = 24 * time.Hour // for which a queue is remembered that nobody tells of and nothing happens in
+
+	// skew is how far the totals of RabbitMQ's management API may be behind each other and the depth: two of the
+	// intervals in which it gathers them.
+	skew = 10 * time.Second
+
+	fromBroker = "broker"
+	fromEvents = "events"
+)
+
+// track is what is remembered of one queue.
+type track struct {
+	samples []sample // oldest first
+	empty   time.Time
+	told    time.Time // when somebody told of it, or something was in it
+	exact   bool      // messages leave in the order in which they came, as far as is known
+}
+
+// sample is one look. Of totals only differences mean something, and only within a life.
+type sample struct {
+	at      time.Time
+	ready   *int64
+	counted bool  // in and out are known
+	in, out int64 // messages that came, and that left
+	source  string
+	life    int // rises when totals begin anew
+}
+
+// add remembers a look, and forgets old ones.
+func (t *track) add(q transport.Queue, flow Flow, flows bool, at time.Time) {
+	s := sample{at: at, ready: q.Ready}
+	s.count(q, flow, flows)
+	if n := len(t.samples); n > 0 {
+		last := t.samples[n-1]
+		if !at.After(last.at) {
+			return // a clock that was set back, or nothing new
+		}
+		s.life = last.life
+		if s.source != last.source || (s.counted && (s.in < last.in || s.out < last.out)) {
+			s.life++
+		}
+	}
+	if q.Ready != nil && *q.Ready == 0 {
+		t.empty = at
+	}
+	t.exact = !reorders(q)
+	t.samples = append(t.samples, s)
+	t.thin(at)
+}
+
+// count reads the totals of the broker, or else those of events. What came and what left differ by what waits, so that
+// either tells the other.
+func (s *sample) count(q transport.Queue, flow Flow, flows bool) {
+	switch {
+	case q.Published != nil && q.Delivered != nil:
+		s.counted, s.source, s.in, s.out = true, fromBroker, *q.Published, departed(q)
+	case q.Published != nil && q.Ready != nil:
+		s.counted, s.source, s.in, s.out = true, fromBroker, *q.Published, *q.Published-*q.Ready
+	case q.Delivered != nil && q.Ready != nil:
+		s.counted, s.source, s.in, s.out = true, fromBroker, departed(q)+*q.Ready, departed(q)
+	case flows && q.Ready != nil: // more certain than Sent, which only some clients may tell
+		s.counted, s.source, s.in, s.out = true, fromEvents, flow.Received+*q.Ready, flow.Received
+	case flows:
+		s.counted, s.source, s.in, s.out = true, fromEvents, flow.Sent, flow.Received
+	}
+}
+
+// departed counts each message once, however often it was delivered.
+func departed(q transport.Queue) int64 {
+	if q.Redelivered == nil {
+		return *q.Delivered
+	}
+	return *q.Delivered - *q.Redelivered
+}
+
+// reorders says whether a queue may deliver a message before one that came earlier.
+func reorders(q transport.Queue) bool {
+	if positive(q.MaxPriority) {
+		return true
+	}
+	used := 0
+	for _, step := range q.Steps {
+		if step.Ready > 0 {
+			used++
+		}
+	}
+	return used > 1
+}
+
+// thin drops samples older than memory, and most of those older than fine.
+func (t *track) thin(now time.Time) {
+	kept := t.samples[:0]
+	for _, s := range t.samples {
+		age := now.Sub(s.at)
+		if age > memory {
+			continue
+		}
+		if n := len(kept); n > 0 && age > fine && s.at.Sub(kept[n-1].at) < coarse && s.life == kept[n-1].life {
+			continue
+		}
+		kept = append(kept, s)
+	}
+	clear(t.samples[len(kept):])
+	t.samples = kept
+}
+
+func (t *track) depths() []Point {
+	points := make([]Point, 0, len(t.samples))
+	for _, s := range t.samples {
+		if s.ready != nil {
+			points = append(points, Point{s.at, *s.ready})
+		}
+	}
+	return points
+}
+
+// life returns the samples whose totals can be compared with those of the last, which is one of them.
+func (t *track) life() []sample {
+	n := len(t.samples)
+	i := n
+	for i > 0 && t.samples[i-1].counted && t.samples[i-1].life == t.samples[n-1].life {
+		i--
+	}
+	return t.samples[i:]
+}
+
+// rates are messages per second over the last minute, or as much of it as was seen.
+func (t *track) rates() (in, out *float64, source string) {
+	samples := t.life()
+	if len(samples) < 2 {
+		return nil, nil, ""
+	}
+	last := samples[len(samples)-1]
+	first := last
+	for i := len(samples) - 2; i >= 0 && last.at.Sub(samples[i].at) <= window; i-- {
+		first = samples[i]
+	}
+	span := last.at.Sub(first.at).Seconds()
+	if span <= 0 {
+		return nil, nil, ""
+	}
+	i, o := float64(last.in-first.in)/span, float64(last.out-first.out)/span
+	return &i, &o, last.source
+}
+
+// age tells how long the message has waited that is next in q.
+//
+// If messages leave in the order in which they came, the next one is the first that came after as many had come as have
+// left by now. So it came between the last look at which no more than that had come, and the look after it.
+// Independently of any totals, it came after the last look that found the queue empty. Only a message that was
+// delivered and given back is older than that.
+func (t *track) age(q *Queue) {
+	if len(t.samples) == 0 || !positive(q.Ready) {
+		return
+	}
+	now := t.samples[len(t.samples)-1].at
+	if !t.empty.IsZero() {
+		most := now.Sub(t.empty)
+		q.AgeAtMost = &most
+	}
+	samples := t.life()
+	if len(samples) == 0 || !t.exact {
+		return
+	}
+	last := samples[len(samples)-1]
+	left := last.in - *q.Ready
+	i := len(samples) - 1
+	for i >= 0 && samples[i].in > left {
+		i--
+	}
+	if i == len(samples)-1 {
+		return // totals behind the depth
+	}
+	after := samples[i+1]
+	least := now.Sub(after.at)
+	if i >= 0 {
+		before := samples[i]
+		share := float64(left+1-before.in) / float64(after.in-before.in)
+		age := now.Sub(before.at) - time.Duration(share*float64(after.at.Sub(before.at)))
+		if most := now.Sub(before.at) + skew; last.source == fromBroker && (q.AgeAtMost == nil || most < *q.AgeAtMost) {
+			q.AgeAtMost = &most
+		}
+		if q.AgeAtMost != nil {
+			age = min(age, *q.AgeAtMost)
+		}
+		q.Age = &age
+	}
+	if last.source == fromBroker {
+		least = max(0, least-skew)
+		if q.AgeAtMost != nil {
+			least = min(least, *q.AgeAtMost)
+		}
+		q.AgeAtLeast = &least
+	}
+}

@@ -1,0 +1,77 @@
+package queues
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+// warnings are sentences about all queues.
+func (w *Watcher) warnings(at time.Time, broker transport.Info) []string {
+	if w.options.Latest == nil || broker.VisibilityTimeout == nil {
+		return nil
+	}
+	limit := *broker.VisibilityTimeout
+	if held := w.options.Latest().Sub(at); held > limit {
+		return []string{fmt.Sprintf("A worker holds a task back for another %s, and the visibility timeout is %s: "+
+			"the task will be delivered again each time that passes, and may run more than once.", span(held), span(limit))}
+	}
+	return nil
+}
+
+// warnings are sentences about one queue.
+func (q *Queue) warnings(at time.Time, broker transport.Info) []string {
+	if q.Error != "" {
+		return nil
+	}
+	if q.Missing {
+		return []string{"The broker has no queue of this name: what is published to it is lost."}
+	}
+	var list []string
+	waiting := ""
+	if positive(q.Ready) {
+		waiting = ", and " + waits(*q.Ready)
+	}
+	switch {
+	case q.Consumers != nil && *q.Consumers == 0:
+		list = append(list, "Nobody consumes from it"+waiting+".")
+	case q.Consumers == nil && !q.Asked:
+		list = append(list, "Who consumes from it is not known: the broker does not tell, and not all workers have.")
+	case q.Consumers == nil && len(q.Workers) == 0:
+		list = append(list, "No worker says that it consumes from it"+waiting+".")
+	}
+	if q.Restore != nil && q.Restore.Before(at) {
+		list = append(list, fmt.Sprintf("A delivery has been held for longer than the visibility timeout of %s: "+
+			"another worker gets it, though the first may be running it.", span(*broker.VisibilityTimeout)))
+	}
+	return list
+}
+
+func waits(n int64) string {
+	if n == 1 {
+		return "1 message waits"
+	}
+	return fmt.Sprintf("%d messages wait", n)
+}
+
+// span is a duration for people, in its two greatest units.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	for _, unit := range []struct {
+		size, part     time.Duration
+		name, partName string
+	}{
+		{day, time.Hour, "d", "h"}, {time.Hour, time.Minute, "h", "min"}, {time.Minute, time.Second, "min", "s"},
+	} {
+		if d < unit.size {
+			continue
+		}
+		text := fmt.Sprintf("%d %s", d/unit.size, unit.name)
+		if rest := d % unit.size / unit.part; rest > 0 {
+			text += fmt.Sprintf(" %d %s", rest, unit.partName)
+		}
+		return text
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}
