@@ -8,7 +8,6 @@ import (
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/monitor/simulate"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 )
 
 // prologue is how much of the story has already happened when the demo starts: long enough for a worker
@@ -20,10 +19,11 @@ func prologue(rate float64) time.Duration {
 
 // demoCmd shows a simulated cluster.
 type demoCmd struct {
-	webFlags `embed:""`
-	Seed     uint64  `env:"UMBEL_SEED" default:"1" help:"The same seed tells the same story."`
-	Rate     float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
-	DataDir  string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Where the history is kept: in memory, unless said."`
+	webFlags    `embed:""`
+	Seed        uint64  `env:"UMBEL_SEED" default:"1" help:"The same seed tells the same story."`
+	Rate        float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
+	DataDir     string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Where the history is kept: in memory, unless said."`
+	RedisListen string  `env:"UMBEL_DEMO_REDIS_LISTEN" placeholder:"ADDR" help:"Offer the simulated cluster on a Redis of its own, such as 127.0.0.1:6399, so that real workers can join it."`
 }
 
 // Run plays the story through the real pipeline until ctx ends.
@@ -31,16 +31,15 @@ func (c *demoCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if !(c.Rate > 0) || c.Rate > simulate.MaxRate {
 		return usageError{fmt.Errorf("--rate %v is not within 0 to %d tasks a second", c.Rate, simulate.MaxRate)}
 	}
-	story, err := simulate.New(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-prologue(c.Rate))})
+	story := simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-prologue(c.Rate))}
+	o := umbel.Options{DataDir: c.DataDir, Version: versionString()}
+	if c.RedisListen != "" {
+		return c.onRedis(ctx, story, o, log)
+	}
+	stage, err := newStage(story)
 	if err != nil {
 		return usageError{err}
 	}
-	broker := memory.New(memory.Options{})
-	o := umbel.Options{Broker: broker, DataDir: c.DataDir, Version: versionString()}
-	return c.serve(ctx, o, log, func(ctx context.Context) error {
-		if err := story.Run(ctx, broker.Publish); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("play the simulated cluster: %w", err)
-		}
-		return nil
-	})
+	o.Broker = stage.broker
+	return c.serve(ctx, o, log, stage.run)
 }

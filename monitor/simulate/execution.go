@@ -22,8 +22,9 @@ type execution struct {
 	told   bool // its worker said that it received it
 	began  bool
 	ended  bool
-	lost   bool // the process dropped it without a word
-	revoke bool // somebody told its worker to revoke it
+	lost   bool   // the process dropped it without a word
+	revoke bool   // somebody told its worker to revoke it
+	fault  *fault // that its time limit leads to, nil for none
 
 	startedAt, endsAt int64
 	state             state.State // the strongest that events have told, empty if none has
@@ -75,8 +76,21 @@ func (w *worker) announce(x *execution) {
 	w.queueUp(x)
 }
 
-// queueUp lets x wait for the pool.
+// queueUp lets x wait for the pool, once the rate limit of its task allows.
 func (w *worker) queueUp(x *execution) {
+	wait := w.limits[x.m.task.kind.name].delay(w.c.now)
+	if wait == 0 {
+		w.enter(x)
+		return
+	}
+	w.c.after(wait, func() {
+		if !x.gone() && !w.stopping {
+			w.enter(x)
+		}
+	})
+}
+
+func (w *worker) enter(x *execution) {
 	w.waiting = append(w.waiting, x)
 	if w.pool == solo {
 		w.turn()
@@ -133,8 +147,9 @@ func (w *worker) turn() {
 
 // revoked ends x with a task-revoked if it was revoked or has expired.
 func (w *worker) revoked(x *execution) bool {
+	_, told := w.revokes[x.m.task.id]
 	expired := x.m.expires != 0 && w.c.wall(w.host) > x.m.expires
-	if !expired && !x.revoke {
+	if !expired && !x.revoke && !told {
 		return false
 	}
 	about := x
@@ -161,12 +176,18 @@ func (w *worker) begin(x *execution) {
 	x.began = true
 	w.active++
 	w.processed++
+	w.totals[k.name]++
 	w.tell(x, state.Started, "task-started", x.event())
 	if !k.late {
 		x.acked = true
 		x.release()
 	}
 	length := w.c.dice.logNormal(k.median, k.sigma)
+	if l := w.limits[k.name]; l != nil && l.hard != nil {
+		if hard := time.Duration(*l.hard * float64(time.Second)); hard < length {
+			length, x.fault = hard, exceeded(*l.hard)
+		}
+	}
 	x.startedAt, x.endsAt = w.c.now, w.c.now+int64(length)
 	for i := range k.steps {
 		w.c.after(length*time.Duration(i+1)/time.Duration(k.steps+1), func() { w.progress(x, i+1) })
@@ -192,6 +213,9 @@ func (w *worker) progress(x *execution, step int) {
 func (w *worker) finish(x *execution) {
 	c, t := w.c, x.m.task
 	f := t.kind.fault(c.dice, x)
+	if x.fault != nil {
+		f = x.fault
+	}
 	delay := 300*time.Microsecond + c.dice.exp(time.Millisecond)
 	switch {
 	case f == nil && t.then != nil:

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -30,6 +31,14 @@ type fault struct {
 	again     string // traceback of a retry
 }
 
+// exceeded is the end of a task by its hard time limit.
+func exceeded(seconds float64) *fault {
+	text := "TimeLimitExceeded(" + strconv.FormatFloat(seconds, 'f', -1, 64) + ")"
+	return &fault{how: dies, exception: text, traceback: tracebackHead +
+		frame{site + "billiard/pool.py", 684, "on_hard_timeout", "raise TimeLimitExceeded(job._timeout)", ""}.String() +
+		"billiard.exceptions." + text + "\n"}
+}
+
 // how is what a task does about a fault.
 type how uint8
 
@@ -55,11 +64,14 @@ func (k *kind) fault(d dice, x *execution) *fault {
 	return nil
 }
 
-// kinds returns the shop's tasks by name.
-func kinds() map[string]*kind {
+// kinds returns the shop's tasks by name. Those of Celery's default queue get the one given.
+func kinds(queue string) map[string]*kind {
 	all := make(map[string]*kind)
 	for _, k := range [][]kind{orderKinds(), mailKinds(), catalogueKinds(), officeKinds()} {
 		for i := range k {
+			if k[i].queue == "" || k[i].queue == defaultQueue {
+				k[i].queue = queue
+			}
 			all[k[i].name] = &k[i]
 		}
 	}

@@ -13,8 +13,9 @@ const minWait = time.Millisecond
 
 // Run plays the story in real time: each message is published when its time has come, and at once if
 // that is past, so a story that started ten minutes ago begins with ten minutes of history. Run
-// returns nil when ctx or the story ends, or the error of publish.
+// returns nil when ctx or the story ends, or the error of publish. It is called once.
 func (c *Cluster) Run(ctx context.Context, publish func(context.Context, transport.Message) error) error {
+	defer close(c.closed)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -24,9 +25,7 @@ func (c *Cluster) Run(ctx context.Context, publish func(context.Context, transpo
 		}
 		if wait := time.Until(d.At); wait > 0 {
 			timer.Reset(max(wait, minWait))
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
+			if !c.attend(ctx, timer.C) {
 				return nil
 			}
 		}
@@ -35,4 +34,18 @@ func (c *Cluster) Run(ctx context.Context, publish func(context.Context, transpo
 		}
 	}
 	return nil
+}
+
+// attend executes calls from outside until the time for the next message has come. It is false if ctx ends first.
+func (c *Cluster) attend(ctx context.Context, due <-chan time.Time) bool {
+	for {
+		select {
+		case call := <-c.calls:
+			call()
+		case <-due:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
 }

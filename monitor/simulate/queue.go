@@ -28,11 +28,14 @@ type queue struct {
 	ready     []*message
 	consumers []*worker
 	turn      int
+
+	published, delivered int64
 }
 
 // put adds a message and lets it go to a consumer that has room.
 func (q *queue) put(m *message) {
 	q.ready = append(q.ready, m)
+	q.published++
 	q.route()
 }
 
@@ -46,6 +49,7 @@ func (q *queue) route() {
 		}
 		q.ready[0] = nil
 		q.ready = q.ready[1:]
+		q.delivered++
 		w.credit--
 		main := w.main
 		q.c.after(q.c.dice.latency(), func() {

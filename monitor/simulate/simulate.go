@@ -1,10 +1,12 @@
 // Package simulate plays a synthetic Celery cluster, the workers and clients of a small web shop, and
 // hands out the event messages that they publish, byte for byte as Celery would write them. It runs in
-// virtual time from a seed, so a story can be told twice. It opens no connection, runs no task, folds
-// no event, and looks at the wall clock only to pace Run.
+// virtual time from a seed, so a story can be told twice, unless somebody takes part: the workers obey remote control
+// and take tasks from outside. It opens no connection, runs no task, folds no event, and looks at the wall clock only
+// to pace Run.
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +17,9 @@ import (
 
 // MaxRate is the greatest Rate.
 const MaxRate = 100_000
+
+// defaultQueue is Celery's task_default_queue.
+const defaultQueue = "celery"
 
 // minWorkers is the number of workers that have a part of their own in the story.
 const minWorkers = 6
@@ -27,18 +32,24 @@ type Options struct {
 	Workers int           // at least 6; 0 means 6
 	Length  time.Duration // how long clients send tasks; 0 means for ever
 	Truth   bool          // remember every task for Truth, at about 1 kB each
+
+	// DefaultQueue is the name of the queue for tasks that have no other, celery if empty.
+	DefaultQueue string
+	// Declared, if not nil, is called by New and Run with the name of every queue that workers consume from, once.
+	Declared func(queue string)
 }
 
 // Cluster is one story in the telling. It is not safe for concurrent use.
 type Cluster struct {
-	opts  Options
-	dice  dice
-	now   int64 // virtual time, ns since 1970 UTC
-	end   int64 // when clients stop, 0 if never
-	seq   uint64
-	open  int // task messages that somebody still has to deal with
-	plan  agenda
-	kinds map[string]*kind
+	opts   Options
+	dice   dice
+	remote dice  // of what people do: it leaves the story's own chances alone
+	now    int64 // virtual time, ns since 1970 UTC
+	end    int64 // when clients stop, 0 if never
+	seq    uint64
+	open   int // task messages that somebody still has to deal with
+	plan   agenda
+	kinds  map[string]*kind
 
 	hosts    []*host
 	queues   map[string]*queue
@@ -50,6 +61,9 @@ type Cluster struct {
 	recent [12]Delivery // the newest deliveries, a ring
 	told   int          // deliveries so far
 	tasks  []*task      // if Options.Truth
+
+	calls  chan func()   // from outside, executed by Run
+	closed chan struct{} // closed when Run has returned
 }
 
 // Delivery is one message as it reaches a consumer of the event exchange.
@@ -66,6 +80,7 @@ func New(o Options) (*Cluster, error) {
 	if o.Workers == 0 {
 		o.Workers = minWorkers
 	}
+	o.DefaultQueue = cmp.Or(o.DefaultQueue, defaultQueue)
 	switch {
 	case o.Start.IsZero():
 		return nil, errors.New("simulate: Start is required")
@@ -76,7 +91,7 @@ func New(o Options) (*Cluster, error) {
 	case o.Length < 0:
 		return nil, fmt.Errorf("simulate: Length is %v, must not be negative", o.Length)
 	}
-	c := &Cluster{opts: o, dice: newDice(o.Seed), now: o.Start.UnixNano(), kinds: kinds()}
+	c := &Cluster{opts: o, dice: newDice(o.Seed), remote: newDice(^o.Seed), now: o.Start.UnixNano(), kinds: kinds(o.DefaultQueue), calls: make(chan func(), maxCalls), closed: make(chan struct{})}
 	if o.Length > 0 {
 		c.end = c.now + int64(o.Length)
 	}

@@ -19,20 +19,21 @@ func (c *Cluster) stage() {
 	c.clients = append(c.clients, client{process: c.spawn(old), mute: true})
 
 	c.queues = make(map[string]*queue)
-	for _, name := range []string{"celery", "billing", "mail", "images", "reports"} {
-		c.queues[name] = &queue{c: c, name: name}
+	usual := c.opts.DefaultQueue
+	for _, name := range []string{usual, "billing", "mail", "images", "reports"} {
+		c.declare(name)
 	}
 	roles := []role{
-		{name: "celery@web-1", host: web, slots: 4, queues: []string{"celery", "billing"}, gossip: true},
-		{name: "celery@jobs-1", host: berlin, slots: 6, queues: []string{"celery", "mail", "billing"}, gossip: true, cancels: true},
-		{name: "celery@jobs-2", host: old, slots: 6, queues: []string{"celery", "images"}, gossip: true},
+		{name: "celery@web-1", host: web, slots: 4, queues: []string{usual, "billing"}, gossip: true},
+		{name: "celery@jobs-1", host: berlin, slots: 6, queues: []string{usual, "mail", "billing"}, gossip: true, cancels: true},
+		{name: "celery@jobs-2", host: old, slots: 6, queues: []string{usual, "images"}, gossip: true},
 		{name: "media@jobs-1", host: berlin, slots: 5, queues: []string{"images", "reports"}},
 		{name: "mail@jobs-2", host: old, slots: 20, pool: gevent, queues: []string{"mail"}},
 		{name: "reports@web-1", host: web, slots: 1, pool: solo, queues: []string{"reports"}},
 	}
 	for i := len(roles); i < c.opts.Workers; i++ {
 		h := c.hosts[i%len(c.hosts)]
-		roles = append(roles, role{name: fmt.Sprintf("extra%d@%s", i-minWorkers+1, h.name), host: h, slots: 4, queues: []string{"celery", "images"}})
+		roles = append(roles, role{name: fmt.Sprintf("extra%d@%s", i-minWorkers+1, h.name), host: h, slots: 4, queues: []string{usual, "images"}})
 	}
 	for _, r := range roles {
 		if r.pool != solo {
@@ -42,6 +43,19 @@ func (c *Cluster) stage() {
 	}
 	c.after(100*time.Millisecond, c.arrive)
 	c.scenes()
+}
+
+// declare returns the queue of a name, a new one if there is none.
+func (c *Cluster) declare(name string) *queue {
+	q := c.queues[name]
+	if q == nil {
+		q = &queue{c: c, name: name}
+		c.queues[name] = q
+		if c.opts.Declared != nil {
+			c.opts.Declared(name)
+		}
+	}
+	return q
 }
 
 // hire adds a worker. Most have lived for a while when the story begins.

@@ -6,7 +6,7 @@ package simulate
 // them quickly and without a story; a third of n tasks result, rounded up.
 func Typical(n, batch int) [][]byte {
 	const together = 8 // tasks that run at the same time on a worker
-	d, shop := newDice(1), kinds()
+	d, shop := newDice(1), kinds(defaultQueue)
 	names := []string{"fraud.score", "mail.send_receipt", "search.index_product", "webhooks.deliver", "billing.charge_card"}
 	h := &host{name: "web-1", utcoffset: "0.0", version: "5.7.0"}
 	t := typist{batch: max(batch, 1), left: n, now: 1_767_603_600e9}

@@ -60,6 +60,11 @@ type worker struct {
 	beatDue    bool // a heartbeat is due as soon as it is no longer blocked
 	active     int
 	processed  int64
+	totals     map[string]int64 // of processed, by name, since the story knows it
+	bootedAt   int64
+	revokes    map[string]struct{} // ids that it was told to revoke
+	limits     map[string]*limit   // by task
+	mute       bool                // task events are off
 }
 
 // report is a task event that waits in the buffer, and what it tells of an execution.
@@ -80,7 +85,8 @@ func (w *worker) consuming() bool { return w.main != nil && w.connected && !w.st
 
 // boot starts a new process, with a clock near 0 unless its neighbours know better.
 func (w *worker) boot() {
-	*w = worker{role: w.role, c: w.c, queues: w.queues, connected: true}
+	*w = worker{role: w.role, c: w.c, queues: w.queues, connected: true, bootedAt: w.c.now}
+	w.totals, w.limits, w.revokes = map[string]int64{}, map[string]*limit{}, map[string]struct{}{}
 	w.main = w.c.spawn(w.host)
 	w.credit = prefetch * w.slots
 	w.idle = make([]*process, 0, w.slots)
@@ -181,6 +187,9 @@ func (c *Cluster) hear(from *worker, clock int64) {
 
 // tell publishes a task event of x, now or with the next batch.
 func (w *worker) tell(x *execution, s state.State, kind string, e event) {
+	if w.mute {
+		return
+	}
 	r := report{e.end(w.c.wall(w.host), kind), x, s}
 	if w.pool == gevent {
 		w.publish("task."+kind[len("task-"):], r.body, r)

@@ -220,13 +220,23 @@ func (l *line) Survey(ctx context.Context, names []string) (transport.Survey, er
 		return transport.Survey{}, err
 	}
 	b := l.broker
+	simulated := make(map[string]transport.Queue)
+	if b.simulated != nil {
+		for _, q := range b.simulated(ctx) {
+			simulated[q.Name] = q
+		}
+	}
 	b.queuesMu.Lock()
 	defer b.queuesMu.Unlock()
 	s := transport.Survey{At: b.now(), Source: "memory", Broker: transport.Info{Kind: "memory"}}
-	all := slices.Concat(names, slices.Collect(maps.Keys(b.queues)))
+	all := slices.Concat(names, slices.Collect(maps.Keys(b.queues)), slices.Collect(maps.Keys(simulated)))
 	slices.Sort(all)
 	for _, name := range slices.Compact(all) {
-		s.Queues = append(s.Queues, b.queues[name].told(name))
+		q, ok := simulated[name]
+		if !ok {
+			q = b.queues[name].told(name)
+		}
+		s.Queues = append(s.Queues, q)
 	}
 	return s, nil
 }

@@ -23,12 +23,16 @@ type Options struct {
 	// but not acknowledged do not count.
 	Limit int
 	Now   func() time.Time // nil means time.Now
+	// Queues, if not nil, tells of queues that somebody simulates: surveys have them in place of the broker's own of the
+	// same names.
+	Queues func(ctx context.Context) []transport.Queue
 }
 
 // Broker holds messages between producers and a session. It is safe for concurrent use.
 type Broker struct {
-	limit int
-	now   func() time.Time
+	limit     int
+	now       func() time.Time
+	simulated func(ctx context.Context) []transport.Queue // nil if there are none
 
 	mu       sync.Mutex
 	messages []transport.Message // oldest first: received and not acknowledged, then unread
@@ -52,6 +56,7 @@ func New(o Options) *Broker {
 	b := &Broker{
 		limit:     cmp.Or(max(o.Limit, 0), defaultLimit),
 		now:       o.Now,
+		simulated: o.Queues,
 		room:      make(chan struct{}),
 		lines:     make(map[string]*line),
 		mailboxes: make(map[int]func(transport.Publishing)),
