@@ -143,8 +143,7 @@ func (b *bench) task(id string, kind state.Kind, change func(e *state.Event)) {
 			Kind: k, ID: id, Hostname: "w1", PID: 1, Clock: int64(i + 2), Micros: 1795222153_000000 + int64(i),
 			ReceivedMicros: 1795222153_000000 + int64(i), Present: state.FieldClock | state.FieldTimestamp,
 		}
-		switch k {
-		case state.TaskSent, state.TaskReceived:
+		if k == state.TaskSent || k == state.TaskReceived {
 			e.Name, e.Args, e.Kwargs, e.RootID = "tasks.add", "(1, 2)", "{}", id
 			e.Present |= state.FieldName | state.FieldArgs | state.FieldKwargs | state.FieldRootID
 			if k == state.TaskSent {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -108,12 +109,7 @@ func (d *Desk) workers() map[string]state.Worker {
 
 // names returns the names of workers in order.
 func names(workers map[string]state.Worker) []string {
-	list := make([]string, 0, len(workers))
-	for name := range workers {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
+	return slices.Sorted(maps.Keys(workers))
 }
 
 // commands returns one command for each worker, or one for all.
@@ -154,99 +150,4 @@ func targets(workers []string) string {
 		return everyWorker
 	}
 	return list(workers)
-}
-
-// list names a few things and counts the rest.
-func list(items []string) string {
-	switch n := len(items); {
-	case n == 0:
-		return "none"
-	case n == 1:
-		return items[0]
-	case n <= 3:
-		rest := items[0]
-		for _, item := range items[1 : n-1] {
-			rest += ", " + item
-		}
-		return rest + " and " + items[n-1]
-	default:
-		return fmt.Sprintf("%s, %s and %d more", items[0], items[1], n-2)
-	}
-}
-
-// summary says what a method does with its arguments, for people.
-func summary(m control.Method, args map[string]any) string {
-	switch m.Name {
-	case "shutdown":
-		return "Shut down"
-	case "pool_grow", "pool_shrink":
-		n := args["n"]
-		if n == nil {
-			n = 1
-		}
-		return fmt.Sprintf("%s by %v", m.Title, n)
-	case "add_consumer":
-		return fmt.Sprintf("Consume from queue %v", args["queue"])
-	case "cancel_consumer":
-		return fmt.Sprintf("Stop consuming from queue %v", args["queue"])
-	case "rate_limit":
-		switch rate := args["rate_limit"]; fmt.Sprint(rate) {
-		case "0", "<nil>":
-			return fmt.Sprintf("Lift the rate limit of %v", args["task_name"])
-		default:
-			return fmt.Sprintf("Limit %v to %v", args["task_name"], rate)
-		}
-	case "time_limit":
-		return fmt.Sprintf("Set time limits of %v: hard %s, soft %s", args["task_name"], seconds(args["hard"]), seconds(args["soft"]))
-	case "autoscale":
-		return "Autoscale" + pairs(args)
-	case "revoke", "terminate":
-		return revocation(m.Name, args)
-	}
-	return m.Title + pairs(args)
-}
-
-// seconds is a time limit for people.
-func seconds(v any) string {
-	if v == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%v s", v)
-}
-
-// pairs are arguments for people.
-func pairs(args map[string]any) string {
-	keys := make([]string, 0, len(args))
-	for key := range args {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	text := ""
-	for i, key := range keys {
-		separator := ", "
-		if i == 0 {
-			separator = ": "
-		}
-		text += fmt.Sprintf("%s%s %.100s", separator, key, fmt.Sprint(args[key]))
-	}
-	return text
-}
-
-// revocation says which tasks are revoked, or terminated.
-func revocation(method string, args map[string]any) string {
-	ids, _ := args["task_id"].([]any)
-	what := fmt.Sprintf("%d tasks", len(ids))
-	if len(ids) == 1 {
-		what = fmt.Sprintf("task %v", ids[0])
-	}
-	if kill, ok := args["terminate"].(bool); !ok || !kill {
-		if method == "revoke" {
-			return "Revoke " + what
-		}
-	}
-	signal := args["signal"]
-	if signal == nil {
-		signal = defaultSignal
-	}
-	return fmt.Sprintf("Terminate %s with %v", what, signal)
 }

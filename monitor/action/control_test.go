@@ -135,6 +135,7 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 	b := newBench(t, nil, workers()...)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			got, err := b.PreviewControl(t.Context(), tt.order)
 			if err != nil {
 				t.Fatal(err)

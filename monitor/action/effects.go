@@ -259,21 +259,3 @@ func whole(v any, otherwise int64) int64 {
 	}
 	return otherwise
 }
-
-// keys returns the keys of m in order.
-func keys(m map[string][]string) []string {
-	list := make([]string, 0, len(m))
-	for key := range m {
-		list = append(list, key)
-	}
-	slices.Sort(list)
-	return list
-}
-
-// count is a number of things.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}

@@ -25,7 +25,7 @@ func (d *Desk) PreviewPurge(ctx context.Context, queue string) (Preview, error) 
 	switch {
 	case ok && q.Missing:
 		return Preview{}, &Error{
-			Kind: Unknown, Field: "queue", Message: fmt.Sprintf("there is no queue %s", queue), Nearest: d.nearestQueue(queue),
+			Kind: Unknown, Field: "queue", Message: "there is no queue " + queue, Nearest: d.nearestQueue(queue),
 		}
 	case !ok || q.Ready == nil:
 		v.Warnings = []Warning{{Message: "How many messages this removes is not known.", Grave: true}}
@@ -33,7 +33,7 @@ func (d *Desk) PreviewPurge(ctx context.Context, queue string) (Preview, error) 
 		v.Warnings = []Warning{{Message: "The queue is empty now."}}
 	default:
 		n := count(int(*q.Ready), "message that waits now is", "messages that wait now are")
-		v.Warnings = []Warning{{Message: n + " lost for good, whatever they are.", Grave: true}}
+		v.Warnings = []Warning{{Message: n + " lost for good.", Grave: true}}
 	}
 	if q.Unacked != nil && *q.Unacked > 0 {
 		v.Warnings = append(v.Warnings, Warning{
@@ -59,7 +59,7 @@ func (d *Desk) Purge(ctx context.Context, by By, queue, confirm string) (Receipt
 		return Receipt{}, err
 	}
 	if confirm != queue {
-		return Receipt{}, &Error{Field: "confirm", Message: fmt.Sprintf("confirm must be the name of the queue, %s", queue)}
+		return Receipt{}, &Error{Field: "confirm", Message: "confirm must be the name of the queue, " + queue}
 	}
 	expires, err := d.expiry(0)
 	if err != nil {

@@ -1,0 +1,291 @@
+package action_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/outbox"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// crowd is a bench with a task in every condition.
+func crowd(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t, nil,
+		&worker{name: "w1", tasks: []string{"tasks.add"}, queues: []string{"celery"}, size: 2},
+		&worker{name: "threads", pool: "threads"}, &worker{name: "gone", silent: patience * 3},
+	)
+	b.Inspect(t, "threads")
+	on := func(worker string) func(e *state.Event) {
+		return func(e *state.Event) {
+			if e.Kind != state.TaskSent {
+				e.Hostname = worker
+			}
+		}
+	}
+	b.task("sent", state.TaskSent, nil)
+	b.task("received", state.TaskReceived, nil)
+	b.task("running", state.TaskStarted, nil)
+	b.task("running in a thread", state.TaskStarted, on("threads"))
+	b.task("running nowhere", state.TaskStarted, on("gone"))
+	b.task("done", state.TaskSucceeded, nil)
+	b.task("failed", state.TaskFailed, nil)
+	b.task("failed with cut args", state.TaskFailed, func(e *state.Event) { e.Args = "('long...',)" })
+	b.task("failed elsewhere", state.TaskFailed, func(e *state.Event) { e.Queue = "other" })
+	b.task("failed of another name", state.TaskFailed, func(e *state.Event) { e.Name = "tasks.gone" })
+	return b
+}
+
+// Inspect has the desk know the pool of a worker.
+func (b *bench) Inspect(t *testing.T, worker string) {
+	t.Helper()
+	if _, err := b.PreviewControl(t.Context(), action.ControlOrder{Method: "pool_grow", Workers: []string{worker}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var everyID = []string{
+	"sent", "received", "running", "running in a thread", "running nowhere", "done", "failed", "failed with cut args", "failed elsewhere",
+	"failed of another name", "none", "sent",
+}
+
+func TestPreflightSaysWhoIsLeftOutAndWhy(t *testing.T) {
+	t.Parallel()
+	b := crowd(t)
+	finished := action.Blocked{
+		Reason: "already finished", N: 5, IDs: []string{"done", "failed", "failed with cut args", "failed elsewhere", "failed of another name"},
+	}
+	none := action.Blocked{Reason: "no such task", N: 1, IDs: []string{"none"}}
+	tests := map[string]action.Preflight{
+		"revoke": {
+			Preview: action.Preview{Summary: "Revoke 2 tasks", Targets: []string{"every worker"}},
+			Matched: store.Count{N: 11, Exact: true}, Chosen: 2, States: map[state.State]int{state.Pending: 1, state.Received: 1},
+			Blocked: []action.Blocked{
+				none,
+				{Reason: "already running: only terminate ends it", N: 3, IDs: []string{"running", "running in a thread", "running nowhere"}},
+				finished,
+			},
+		},
+		"terminate": {
+			Preview: action.Preview{Summary: "Terminate 1 task with SIGTERM", Targets: []string{"every worker"}, Confirm: "terminate"},
+			Matched: store.Count{N: 11, Exact: true}, Chosen: 1, States: map[state.State]int{state.Started: 1},
+			Blocked: []action.Blocked{
+				none,
+				{Reason: "never received", N: 1, IDs: []string{"sent"}},
+				{Reason: "not running", N: 1, IDs: []string{"received"}},
+				{Reason: "in a threads pool, which cannot end a task", N: 1, IDs: []string{"running in a thread"}},
+				{Reason: "on an offline worker", N: 1, IDs: []string{"running nowhere"}},
+				finished,
+			},
+		},
+		"retry": {
+			Preview: action.Preview{Summary: "Run 2 tasks again", Targets: []string{"queue celery"}},
+			Matched: store.Count{N: 11, Exact: true}, Chosen: 2, States: map[state.State]int{state.Success: 1, state.Failure: 1},
+			Blocked: []action.Blocked{
+				none,
+				{Reason: "not finished", N: 5, IDs: []string{"sent", "received", "running", "running in a thread", "running nowhere"}},
+				{Reason: "arguments cut short, or not known for certain", N: 1, IDs: []string{"failed with cut args"}},
+				{Reason: "no worker that answered consumes from queue other", N: 1, IDs: []string{"failed elsewhere"}},
+				{Reason: "no worker that answered has registered task tasks.gone", N: 1, IDs: []string{"failed of another name"}},
+			},
+		},
+	}
+	for act, want := range tests {
+		t.Run(act, func(t *testing.T) {
+			t.Parallel()
+			got, err := b.PreflightBulk(t.Context(), action.BulkOrder{Action: act, IDs: everyID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(got, want, cmpopts.IgnoreFields(action.Preview{}, "Warnings")); diff != "" {
+				t.Errorf("got - want +\n%s", diff)
+			}
+			if len(got.Warnings) != 1 {
+				t.Errorf("warnings = %v, want one", got.Warnings)
+			}
+		})
+	}
+}
+
+func TestBulkRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, adders()...)
+	b.task("done", state.TaskSucceeded, nil)
+	tests := map[string]struct {
+		order action.BulkOrder
+		want  action.Error
+	}{
+		"action":       {action.BulkOrder{Action: "revok", IDs: []string{"done"}}, action.Error{Field: "action", Nearest: "revoke"}},
+		"signal":       {action.BulkOrder{Action: "terminate", Signal: "kill", IDs: []string{"done"}}, action.Error{Field: "signal", Nearest: "SIGKILL"}},
+		"needless":     {action.BulkOrder{Action: "revoke", Signal: "SIGKILL", IDs: []string{"done"}}, action.Error{Field: "signal"}},
+		"cap":          {action.BulkOrder{Action: "revoke", Cap: 10_001, IDs: []string{"done"}}, action.Error{Field: "cap"}},
+		"negative cap": {action.BulkOrder{Action: "revoke", Cap: -1, IDs: []string{"done"}}, action.Error{Field: "cap"}},
+		"ids":          {action.BulkOrder{Action: "revoke", IDs: make([]string, 10_001)}, action.Error{Field: "ids"}},
+		"empty id":     {action.BulkOrder{Action: "revoke", IDs: []string{"done", ""}}, action.Error{Field: "ids[1]"}},
+		"no such task": {action.BulkOrder{Action: "revoke", IDs: []string{"none"}}, action.Error{Kind: action.Unknown, Field: "ids[0]"}},
+		"finished":     {action.BulkOrder{Action: "revoke", IDs: []string{"done"}}, action.Error{Kind: action.Conflict}},
+		"no match": {
+			action.BulkOrder{Action: "revoke", Query: query.New(query.Equal(query.State, "FAILURE"))},
+			action.Error{Kind: action.Conflict},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := b.Bulk(t.Context(), by, tt.order)
+			got, ok := errors.AsType[*action.Error](err)
+			if !ok {
+				t.Fatalf("error = %v, want an *action.Error", err)
+			}
+			if diff := cmp.Diff(*got, tt.want, cmpopts.IgnoreFields(action.Error{}, "Message")); diff != "" {
+				t.Errorf("%v: got - want +\n%s", got, diff)
+			}
+		})
+	}
+}
+
+func TestBulkNamesAHundredTasksAtATime(t *testing.T) {
+	t.Parallel()
+	w := &worker{name: "w1", tasks: []string{"tasks.add"}, queues: []string{"celery"}}
+	b := newBench(t, nil, w)
+	for i := range 620 {
+		b.task(fmt.Sprintf("t%d", i), state.TaskReceived, nil)
+	}
+	o := action.BulkOrder{Action: "revoke", Cap: 250}
+	v, err := b.PreflightBulk(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Chosen != 250 || !v.Capped || v.Matched.N != 620 || v.Confirm != "revoke" {
+		t.Errorf("chosen %d of %d, capped %v, confirm %q, want 250 of 620, true and revoke", v.Chosen, v.Matched.N, v.Capped, v.Confirm)
+	}
+	r, err := b.Bulk(t.Context(), by, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range b.settled(t, r) {
+		if c.State != store.CommandDone || len(c.Answers) != 1 || !c.Answers[0].OK {
+			t.Errorf("command %s is %s with %v, want done and answered", c.Summary, c.State, c.Answers)
+		}
+	}
+	var sizes []int
+	seen := make(map[any]bool)
+	for _, heard := range w.requests("revoke") {
+		ids := heard.Arguments["task_id"].([]any)
+		sizes = append(sizes, len(ids))
+		for _, id := range ids {
+			seen[id] = true
+		}
+	}
+	if diff := cmp.Diff(sizes, []int{100, 100, 50}); diff != "" || len(seen) != 250 {
+		t.Errorf("%d tasks were named in %v, want 250", len(seen), sizes)
+	}
+}
+
+func TestBulkRetriesEachTaskByItself(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, adders()...)
+	for i := range 12 {
+		b.task(fmt.Sprintf("t%02d", i), state.TaskFailed, func(e *state.Event) { e.Args = fmt.Sprintf("(%d,)", i) })
+	}
+	r, err := b.Bulk(t.Context(), by, action.BulkOrder{Action: "retry", Query: query.New(query.Equal(query.State, "FAILURE"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.settled(t, r)
+	args := make(map[string]string)
+	for _, m := range b.waiting(t, "celery") {
+		args[m.ParentID] = string(m.Args)
+	}
+	for i := range 12 {
+		if got, want := args[fmt.Sprintf("t%02d", i)], fmt.Sprintf("[%d]", i); got != want {
+			t.Errorf("task %d runs again with %s, want %s", i, got, want)
+		}
+	}
+}
+
+func TestTerminateSendsTheSignal(t *testing.T) {
+	t.Parallel()
+	w := &worker{name: "w1", tasks: []string{"tasks.add"}, queues: []string{"celery"}}
+	b := newBench(t, nil, w)
+	b.task("t1", state.TaskStarted, nil)
+	r, err := b.Bulk(t.Context(), by, action.BulkOrder{Action: "terminate", IDs: []string{"t1"}, Signal: "SIGKILL"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := b.settled(t, r)[0]
+	if c.TaskID != "t1" || c.Target != "every worker" || c.Summary != "Terminate task t1 with SIGKILL" {
+		t.Errorf("command = %+v", c)
+	}
+	want := map[string]any{"task_id": []any{"t1"}, "terminate": true, "signal": "SIGKILL"}
+	if diff := cmp.Diff(w.requests("revoke")[0].Arguments, want); diff != "" {
+		t.Errorf("arguments: got - want +\n%s", diff)
+	}
+}
+
+func TestSendRefusesWhatCannotBeSent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, adders()...)
+	command := func(kind, payload string) store.Command {
+		return store.Command{Schema: store.CommandSchema, Kind: kind, Payload: []byte(payload)}
+	}
+	foreign := command("purge", `{"queue": "mail"}`)
+	foreign.Schema++
+	expired := command("control", `{"method": "ping"}`)
+	expired.ExpiresAt = expired.ExpiresAt.AddDate(2000, 0, 0)
+	tests := map[string]struct {
+		command store.Command
+		want    string
+	}{
+		"kind":         {command("mail", `{}`), "no command is of kind"},
+		"schema":       {foreign, "schema"},
+		"expired":      {expired, "expired"},
+		"payload":      {command("task", `[`), "read payload"},
+		"method":       {command("control", `{"method": "election"}`), "no method"},
+		"argument":     {command("control", `{"method": "add_consumer"}`), "queue"},
+		"bad message":  {command("task", `{"queue": "celery", "name": "tasks.add"}`), "id"},
+		"expired task": {command("task", `{"queue": "celery", "name": "tasks.add", "id": "i", "expires": "2001-01-01T00:00:00Z"}`), "expires"},
+		"no queue":     {command("task", `{"queue": "none", "name": "tasks.add", "id": "i"}`), "no such queue"},
+		"purge":        {command("purge", `{"queue": "none"}`), "no such queue"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := b.Send(t.Context(), tt.command)
+			if !errors.Is(err, outbox.ErrPermanent) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error = %v, want a permanent one with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestSendWaitsForTheBroker(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, adders()...)
+	b.broker.Refuse(errors.New("away"))
+	b.broker.Fail(transport.ErrClosed)
+	for _, c := range []store.Command{
+		{Schema: store.CommandSchema, Kind: "task", Payload: []byte(`{"queue": "celery", "name": "tasks.add", "id": "i"}`)},
+		{Schema: store.CommandSchema, Kind: "control", Payload: []byte(`{"method": "ping"}`)},
+		{Schema: store.CommandSchema, Kind: "purge", Payload: []byte(`{"queue": "mail"}`)},
+	} {
+		if _, err := b.Send(t.Context(), c); !errors.Is(err, outbox.ErrUnavailable) {
+			t.Errorf("%s: error = %v, want ErrUnavailable", c.Kind, err)
+		}
+	}
+	gone, end := context.WithCancel(t.Context())
+	end()
+	if _, err := b.Send(gone, store.Command{Schema: 1, Kind: "purge", Payload: []byte(`{"queue": "mail"}`)}); !errors.Is(err, outbox.ErrUnavailable) {
+		t.Errorf("error after the end = %v, want ErrUnavailable", err)
+	}
+}

@@ -1,0 +1,209 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+)
+
+// named looks at the tasks that are named.
+func (d *Desk) named(ctx context.Context, p *bulkPlan) error {
+	known := make(map[string]bool, len(p.order.IDs))
+	var list []state.Task
+	for i, id := range p.order.IDs {
+		if known[id] {
+			continue
+		}
+		known[id] = true
+		if id == "" || len(id) > 255 {
+			return &Error{Field: fmt.Sprintf("ids[%d]", i), Message: "an id must have 1 to 255 bytes"}
+		}
+		t, err := d.tasks.Task(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrMissing):
+			p.block("no such task", id)
+		case err != nil:
+			return fmt.Errorf("look for task %s: %w", id, err)
+		default:
+			list = append(list, t)
+		}
+	}
+	p.matched = store.Count{N: len(known), Exact: true}
+	return d.choose(ctx, p, list)
+}
+
+// matching looks at the tasks that a query matches, up to the cap.
+func (d *Desk) matching(ctx context.Context, p *bulkPlan) error {
+	var err error
+	if p.matched, err = d.tasks.Count(ctx, p.order.Query); err != nil {
+		return fmt.Errorf("count tasks: %w", err)
+	}
+	known := make(map[string]bool)
+	r := store.Request{Query: p.order.Query, Limit: pageSize, Now: d.now()}
+	for !p.capped {
+		page, err := d.tasks.Tasks(ctx, r)
+		if err != nil {
+			return fmt.Errorf("read tasks: %w", err)
+		}
+		fresh := slices.DeleteFunc(page.Tasks, func(t state.Task) bool { return known[t.ID] })
+		for i := range fresh {
+			known[fresh[i].ID] = true
+		}
+		if err := d.choose(ctx, p, fresh); err != nil {
+			return err
+		}
+		if page.Next == nil {
+			return nil
+		}
+		r.From = page.Next
+		p.capped = p.capped || len(known) >= maxScanned
+	}
+	return nil
+}
+
+// choose adds tasks to those that are acted on, or says why not.
+func (d *Desk) choose(ctx context.Context, p *bulkPlan, list []state.Task) error {
+	if p.order.Action == actRetry {
+		for part := range slices.Chunk(list, pageSize) {
+			if err := d.chooseRetries(ctx, p, part); err != nil || p.capped {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := range list {
+		t := &list[i]
+		if reason := d.unfit(p, t); reason != "" {
+			p.block(reason, t.ID)
+			continue
+		}
+		if !p.add(t) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// add chooses a task, unless that is one too many.
+func (p *bulkPlan) add(t *state.Task) bool {
+	if len(p.chosen) == p.order.Cap {
+		p.capped = true
+		return false
+	}
+	p.chosen = append(p.chosen, t.ID)
+	p.states[t.State]++
+	return true
+}
+
+// unfit says why a task cannot be revoked or terminated, empty if it can.
+func (d *Desk) unfit(p *bulkPlan, t *state.Task) string {
+	terminate := p.order.Action == actTerminate
+	worker := value(t.Worker)
+	switch {
+	case t.State.Final():
+		return "already finished"
+	case !terminate && t.State == state.Started:
+		return "already running: only terminate ends it"
+	case !terminate:
+		return ""
+	case t.State == state.Pending:
+		return "never received"
+	case t.State == state.Received || t.State == state.Retry:
+		return "not running"
+	case p.workers[worker].Status == state.Offline || p.workers[worker].Name == "":
+		return "on an offline worker"
+	}
+	if stats := d.inspector.Node(worker).Stats; stats != nil {
+		if kind := strings.ToLower(stats.Pool.Kind); kind == "threads" || kind == "solo" {
+			return "in a " + kind + " pool, which cannot end a task"
+		}
+	}
+	return ""
+}
+
+// chooseRetries looks for the arguments of tasks, several at a time.
+func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task) error {
+	type found struct {
+		order  TaskOrder
+		source string
+	}
+	orders := make([]found, len(list))
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(lookups)
+	for i := range list {
+		if !list[i].State.Final() {
+			continue
+		}
+		g.Go(func() error {
+			orders[i].order, orders[i].source = d.repeat(inner, &list[i], p.topology, false)
+			return inner.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("look for arguments: %w", err)
+	}
+	for i := range list {
+		t, o := &list[i], orders[i]
+		payload, reason := d.unrepeatable(ctx, p, t, o.order, o.source)
+		if reason != "" {
+			p.block(reason, t.ID)
+			continue
+		}
+		if !p.add(t) {
+			return nil
+		}
+		p.sources[o.source]++
+		p.retries = append(p.retries, payload)
+	}
+	return nil
+}
+
+// unrepeatable returns the message that repeats a task, or why there is none.
+func (d *Desk) unrepeatable(ctx context.Context, p *bulkPlan, t *state.Task, o TaskOrder, source string) (taskPayload, string) {
+	switch {
+	case !t.State.Final():
+		return taskPayload{}, "not finished"
+	case o.Name == "":
+		return taskPayload{}, "name not known"
+	case source == "" && (t.Args == nil || t.Kwargs == nil):
+		return taskPayload{}, "arguments not known"
+	case source == "":
+		return taskPayload{}, "arguments cut short, or not known for certain"
+	case o.Queue == "":
+		return taskPayload{}, "queue not known"
+	}
+	for _, problem := range placement(p.topology, o.Name, o.Queue) {
+		if problem.err != nil {
+			return taskPayload{}, problem.err.Message
+		}
+	}
+	payload, err := d.payload(ctx, o)
+	if err == nil {
+		_, err = payload.message().Publishing(d.now())
+	}
+	if err != nil {
+		return taskPayload{}, "cannot be published: " + err.Error()
+	}
+	return payload, ""
+}
+
+// block leaves a task out.
+func (p *bulkPlan) block(reason, id string) {
+	b := p.blocked[reason]
+	if b == nil {
+		b = &Blocked{Reason: reason}
+		p.blocked[reason] = b
+		p.reasons = append(p.reasons, reason)
+	}
+	b.N++
+	if len(b.IDs) < maxNamed {
+		b.IDs = append(b.IDs, id)
+	}
+}
