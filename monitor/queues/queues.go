@@ -212,8 +212,11 @@ type hearsay struct {
 
 func (w *Watcher) told() hearsay {
 	h := hearsay{names: make(map[string]bool)}
-	for name := range w.tracks {
-		h.names[name] = false
+	now := w.options.Now()
+	for name, t := range w.tracks {
+		if now.Sub(t.told) <= forget {
+			h.names[name] = false
+		}
 	}
 	if w.options.Known != nil {
 		h.consumers = w.options.Known()
@@ -250,8 +253,8 @@ func (w *Watcher) digest(survey transport.Survey, told hearsay) Snapshot {
 		if told.names[q.Name] || positive(q.Ready) || positive(q.Unacked) || positive(q.Consumers) {
 			t.told = at
 		}
-		if at.Sub(t.told) > forget || (q.Missing && !told.names[q.Name]) {
-			continue // and neither remembered
+		if q.Missing && !told.names[q.Name] {
+			continue
 		}
 		seen[q.Name] = true
 		w.tracks[q.Name] = t

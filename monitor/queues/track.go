@@ -11,7 +11,7 @@ const (
 	fine   = 2 * time.Minute  // for which every look is remembered
 	coarse = 30 * time.Second // between the looks that are remembered after that
 	memory = time.Hour
-	forget = 24 * time.Hour // for which a queue is remembered that nobody tells of and nothing happens in
+	forget = 24 * time.Hour // for which a queue is asked for that nobody tells of and nothing happens in
 
 	// skew is how far the totals of RabbitMQ's management API may be behind each other and the depth: two of the
 	// intervals in which it gathers them.
