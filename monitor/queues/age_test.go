@@ -32,12 +32,12 @@ func (f *fifo) take() {
 
 // told is what a broker tells of f, as far as it tells.
 func (f *fifo) told(published, delivered bool) transport.Queue {
-	q := transport.Queue{Name: "mail", Ready: ptr(int64(len(f.waiting)))}
+	q := transport.Queue{Name: "mail", Ready: new(int64(len(f.waiting)))}
 	if published {
-		q.Published = ptr(f.published)
+		q.Published = new(f.published)
 	}
 	if delivered {
-		q.Delivered = ptr(f.delivered)
+		q.Delivered = new(f.delivered)
 	}
 	return q
 }
@@ -143,7 +143,7 @@ func TestAgeOfAMessageThatCameBeforeAnybodyLooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &broker{}
-		b.set(transport.Queue{Name: "mail", Ready: ptr[int64](5), Published: ptr[int64](5)})
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(5)), Published: new(int64(5))})
 		w := watch(t, b, queues.Options{})
 		for range 60 {
 			w.Snapshot()
@@ -159,18 +159,20 @@ func TestAgeOfAMessageThatCameBeforeAnybodyLooked(t *testing.T) {
 func TestPrioritiesMakeAgesUncertain(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*transport.Queue){
-		"RabbitMQ": func(q *transport.Queue) { q.MaxPriority = ptr[int64](9) },
-		"Redis":    func(q *transport.Queue) { q.Steps = []transport.Step{{0, 2}, {3, 0}, {6, 3}} },
+		"RabbitMQ": func(q *transport.Queue) { q.MaxPriority = new(int64(9)) },
+		"Redis": func(q *transport.Queue) {
+			q.Steps = []transport.Step{{Priority: 0, Ready: 2}, {Priority: 3}, {Priority: 6, Ready: 3}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := &broker{}
-				b.set(transport.Queue{Name: "mail", Ready: ptr[int64](0), Published: ptr[int64](0)})
+				b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(0))})
 				w := watch(t, b, queues.Options{})
 				w.Snapshot()
 				pass(5 * time.Second)
-				q := transport.Queue{Name: "mail", Ready: ptr[int64](5), Published: ptr[int64](5)}
+				q := transport.Queue{Name: "mail", Ready: new(int64(5)), Published: new(int64(5))}
 				change(&q)
 				b.set(q)
 				pass(6 * time.Second)

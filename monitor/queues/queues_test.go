@@ -167,7 +167,7 @@ func TestFailureKeepsWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &broker{}
-		b.set(transport.Queue{Name: "mail", Ready: ptr[int64](3)})
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(3))})
 		w := watch(t, b, queues.Options{})
 		synctest.Wait()
 		before := w.Snapshot()
@@ -192,9 +192,9 @@ func TestAsksForQueuesThatAnybodyToldOf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &broker{shy: true}
-		b.set(transport.Queue{Name: "mail", Ready: ptr[int64](0)})
-		b.set(transport.Queue{Name: "stuck", Ready: ptr[int64](9)})
-		b.set(transport.Queue{Name: "untold", Ready: ptr[int64](9)})
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(0))})
+		b.set(transport.Queue{Name: "stuck", Ready: new(int64(9))})
+		b.set(transport.Queue{Name: "untold", Ready: new(int64(9))})
 		known := map[string][]string{"mail": {"w2", "w1"}, "planned": nil, "stuck": {}}
 		var mu sync.Mutex
 		w := watch(t, b, queues.Options{
@@ -341,16 +341,16 @@ func TestRatesBeginAnewWithTotals(t *testing.T) {
 		b := &broker{}
 		w := watch(t, b, queues.Options{})
 		for i := range 10 {
-			b.set(transport.Queue{Name: "mail", Ready: ptr[int64](0), Published: ptr(int64(1000 + 50*i))})
+			b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(1000 + 50*i))})
 			w.Snapshot()
 			pass(5 * time.Second)
 		}
-		b.set(transport.Queue{Name: "mail", Ready: ptr[int64](0), Published: ptr[int64](3)}) // it was deleted and declared
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(3))}) // it was deleted and declared
 		pass(5 * time.Second)
 		if q := only(t, w.Snapshot()); q.In != nil || q.Out != nil || q.RatesFrom != "" {
 			t.Errorf("rates over the end of a queue = %v, %v, want none", q.In, q.Out)
 		}
-		b.set(transport.Queue{Name: "mail", Ready: ptr[int64](0), Published: ptr[int64](13)})
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(13))})
 		pass(5 * time.Second)
 		if q := only(t, w.Snapshot()); q.In == nil || *q.In != 2 {
 			t.Errorf("rate in of the new queue = %v, want 2", q.In)
@@ -364,7 +364,7 @@ func TestDrain(t *testing.T) {
 		b := &broker{}
 		state := func(i int64) transport.Queue {
 			return transport.Queue{
-				Name: "mail", Ready: ptr(1000 - 25*i), Published: ptr(100 * i), Delivered: ptr(125 * i),
+				Name: "mail", Ready: new(1000 - 25*i), Published: new(100 * i), Delivered: new(125 * i),
 			}
 		}
 		b.set(state(0))
@@ -386,7 +386,7 @@ func TestDepthsAreThinnedAndForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &broker{}
-		b.set(transport.Queue{Name: "mail", Ready: ptr[int64](1)})
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(1))})
 		w := watch(t, b, queues.Options{})
 		for range 3 * 720 { // three hours
 			w.Snapshot()
@@ -415,8 +415,8 @@ func TestRestore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		oldest := time.Now().Add(-2 * time.Hour)
-		b := &broker{info: transport.Info{Kind: "Redis", VisibilityTimeout: ptr(90 * time.Minute)}}
-		b.set(transport.Queue{Name: "mail", Ready: ptr[int64](0), OldestUnacked: &oldest})
+		b := &broker{info: transport.Info{Kind: "Redis", VisibilityTimeout: new(90 * time.Minute)}}
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), OldestUnacked: &oldest})
 		w := watch(t, b, queues.Options{
 			Latest:   func() time.Time { return time.Now().Add(4 * time.Hour) },
 			Complete: func() bool { return true },
@@ -440,16 +440,16 @@ func TestWarnings(t *testing.T) {
 		complete bool
 		want     []string
 	}{
-		"consumed":                {queue: transport.Queue{Ready: ptr[int64](1), Consumers: ptr[int64](1)}},
-		"consumed, workers say":   {queue: transport.Queue{Ready: ptr[int64](1)}, known: map[string][]string{"mail": {"w1"}}},
-		"nobody":                  {queue: transport.Queue{Consumers: ptr[int64](0)}, want: []string{"Nobody consumes from it."}},
-		"nobody, one waits":       {queue: transport.Queue{Ready: ptr[int64](1), Consumers: ptr[int64](0)}, want: []string{"Nobody consumes from it, and 1 message waits."}},
-		"nobody, many wait":       {queue: transport.Queue{Ready: ptr[int64](7), Consumers: ptr[int64](0)}, want: []string{"and 7 messages wait."}},
-		"unknown":                 {queue: transport.Queue{Ready: ptr[int64](7)}, want: []string{"Who consumes from it is not known"}},
-		"no worker says so":       {queue: transport.Queue{Ready: ptr[int64](7)}, complete: true, want: []string{"No worker says that it consumes from it, and 7 messages wait."}},
+		"consumed":                {queue: transport.Queue{Ready: new(int64(1)), Consumers: new(int64(1))}},
+		"consumed, workers say":   {queue: transport.Queue{Ready: new(int64(1))}, known: map[string][]string{"mail": {"w1"}}},
+		"nobody":                  {queue: transport.Queue{Consumers: new(int64(0))}, want: []string{"Nobody consumes from it."}},
+		"nobody, one waits":       {queue: transport.Queue{Ready: new(int64(1)), Consumers: new(int64(0))}, want: []string{"Nobody consumes from it, and 1 message waits."}},
+		"nobody, many wait":       {queue: transport.Queue{Ready: new(int64(7)), Consumers: new(int64(0))}, want: []string{"and 7 messages wait."}},
+		"unknown":                 {queue: transport.Queue{Ready: new(int64(7))}, want: []string{"Who consumes from it is not known"}},
+		"no worker says so":       {queue: transport.Queue{Ready: new(int64(7))}, complete: true, want: []string{"No worker says that it consumes from it, and 7 messages wait."}},
 		"missing":                 {queue: transport.Queue{Missing: true}, known: map[string][]string{"mail": {"w1"}}, want: []string{"no queue of this name"}},
 		"unreadable":              {queue: transport.Queue{Error: "it belongs to one connection alone"}},
-		"hidden without consumer": {queue: transport.Queue{Name: "w1.celery.pidbox", Consumers: ptr[int64](0)}},
+		"hidden without consumer": {queue: transport.Queue{Name: "w1.celery.pidbox", Consumers: new(int64(0))}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -519,5 +519,3 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
