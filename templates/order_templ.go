@@ -176,7 +176,7 @@ func orderHead(s Site, v Order) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = commandMark(s, v.first().State).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = commandMark(s, v.first()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
