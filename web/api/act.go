@@ -292,7 +292,7 @@ func refused(e *action.Error) *Problem {
 		status = http.StatusConflict
 	case action.Invalid:
 	}
-	p := problem(status, e.Message)
+	p := problem(status, sentence(e.Message))
 	p.Nearest = e.Nearest
 	if e.Field != "" {
 		p.Errors = []Detail{{Location: "body." + e.Field, Message: e.Message}}

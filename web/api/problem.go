@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -73,6 +75,16 @@ func (p *Problem) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // fails only if the client has gone
+}
+
+// sentence makes one of a message that may begin in lower case and lack a full stop.
+func sentence(s string) string {
+	first, n := utf8.DecodeRuneInString(s)
+	s = string(unicode.ToUpper(first)) + s[n:]
+	if !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "?") {
+		s += "."
+	}
+	return s
 }
 
 // shorten bounds what a client sent before it is sent back.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -19,11 +20,12 @@ import (
 
 // Queues are the queues of the broker, as last seen. Null is unknown.
 type Queues struct {
-	At     Time       `json:"at" doc:"When they were looked at, null if they were not yet."`
-	Source *string    `json:"source" doc:"How their depths were read." example:"management API"`
-	Error  *string    `json:"error" doc:"Why the last look failed."`
-	Broker BrokerInfo `json:"broker"`
-	Items  []Queue    `json:"items" nullable:"false"`
+	At       Time       `json:"at" doc:"When they were looked at, null if they were not yet."`
+	Source   *string    `json:"source" doc:"How their depths were read." example:"management API"`
+	Error    *string    `json:"error" doc:"Why the last look failed."`
+	Warnings []string   `json:"warnings" nullable:"false" doc:"About all queues; the broker and each queue have their own."`
+	Broker   BrokerInfo `json:"broker"`
+	Items    []Queue    `json:"items" nullable:"false"`
 }
 
 // BrokerInfo is what the broker tells of itself. Null is unknown.
@@ -53,7 +55,10 @@ type Queue struct {
 	Workers         []string    `json:"workers" doc:"Workers that say that they consume from it, null if they were not asked."`
 	InPerSecond     *float64    `json:"in_per_second" doc:"Over the last minute."`
 	OutPerSecond    *float64    `json:"out_per_second" doc:"Over the last minute."`
+	RatesFrom       *string     `json:"rates_from" doc:"What they were read from." example:"broker"`
 	AgeSeconds      *float64    `json:"age_seconds" doc:"How long the message that is next has waited, by estimate."`
+	AgeAtLeast      *float64    `json:"age_at_least_seconds" doc:"What is certain of it, if messages leave in the order in which they came."`
+	AgeAtMost       *float64    `json:"age_at_most_seconds"`
 	DrainSeconds    *float64    `json:"drain_seconds" doc:"How long it takes to empty at the present rates, null if it does not."`
 	Published       *int64      `json:"published" doc:"Since the queue began, like the next three."`
 	Delivered       *int64      `json:"delivered"`
@@ -62,6 +67,7 @@ type Queue struct {
 	Priorities      []QueueStep `json:"priorities" nullable:"false" doc:"The lists of a Redis queue, next to be consumed first."`
 	OldestUnackedAt Time        `json:"oldest_unacked_at" doc:"When the delivery was made that a worker holds longest."`
 	RestoreAt       Time        `json:"restore_at" doc:"When the visibility timeout gives that delivery to another worker."`
+	Warnings        []string    `json:"warnings" nullable:"false"`
 }
 
 // QueueStep is the list of one priority of a Redis queue.
@@ -118,28 +124,30 @@ func fromBrokerInfo(i transport.Info) BrokerInfo {
 		Kind: text(i.Kind), Version: text(i.Version), MemoryBytes: i.Memory, MemoryLimitBytes: i.MemoryLimit,
 		Clients: i.Clients, Warnings: append([]string{}, i.Warnings...),
 	}
-	if i.VisibilityTimeout != nil {
-		d.VisibilityTimeoutSeconds = new(i.VisibilityTimeout.Seconds())
-	}
+	d.VisibilityTimeoutSeconds = inSeconds(i.VisibilityTimeout)
 	return d
+}
+
+// inSeconds returns a duration in seconds, nil if it is not known.
+func inSeconds(d *time.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	return new(d.Seconds())
 }
 
 func fromQueue(q queues.Queue) Queue {
 	d := Queue{
 		Name: q.Name, Hidden: q.Hidden, Missing: q.Missing, Error: text(q.Error), Type: text(q.Type), State: text(q.State),
 		Durable: q.Durable, MaxPriority: q.MaxPriority, Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers,
-		InPerSecond: number(q.In), OutPerSecond: number(q.Out),
+		InPerSecond: number(q.In), OutPerSecond: number(q.Out), RatesFrom: text(q.RatesFrom),
+		AgeSeconds: inSeconds(q.Age), AgeAtLeast: inSeconds(q.AgeAtLeast), AgeAtMost: inSeconds(q.AgeAtMost),
+		DrainSeconds: inSeconds(q.Drain), Warnings: append([]string{}, q.Warnings...),
 		Published: q.Published, Delivered: q.Delivered, Acked: q.Acked, Redelivered: q.Redelivered,
 		Priorities: each(q.Steps, func(s transport.Step) QueueStep { return QueueStep{Priority: s.Priority, Ready: s.Ready} }),
 	}
 	if q.Asked {
 		d.Workers = append([]string{}, q.Workers...)
-	}
-	if q.Age != nil {
-		d.AgeSeconds = new(q.Age.Seconds())
-	}
-	if q.Drain != nil {
-		d.DrainSeconds = new(q.Drain.Seconds())
 	}
 	if q.OldestUnacked != nil {
 		d.OldestUnackedAt = timeOf(*q.OldestUnacked)
@@ -205,7 +213,10 @@ func (a *api) queues(_ context.Context, r *request) (*answer[Queues], error) {
 		}
 	}
 	s := a.operations.Queues.Snapshot()
-	body := Queues{At: timeOf(s.At), Source: text(s.Source), Error: text(s.Error), Broker: fromBrokerInfo(s.Broker), Items: []Queue{}}
+	body := Queues{
+		At: timeOf(s.At), Source: text(s.Source), Error: text(s.Error), Warnings: append([]string{}, s.Warnings...),
+		Broker: fromBrokerInfo(s.Broker), Items: []Queue{},
+	}
 	for _, q := range s.Queues {
 		if hidden || !q.Hidden {
 			body.Items = append(body.Items, fromQueue(q))
