@@ -22,12 +22,7 @@ func (s *scanner) nested(depth int) (any, error) {
 	}
 	switch s.next() {
 	case '{':
-		m := map[string]any{}
-		err := s.object(func(key string) (err error) {
-			m[key], err = s.nested(depth + 1)
-			return err
-		})
-		return m, err
+		return s.table(depth + 1)
 	case '[':
 		return s.array(depth + 1)
 	case '"':
@@ -44,6 +39,49 @@ func (s *scanner) nested(depth int) (any, error) {
 		return raw == "true", nil
 	}
 	return numberOf(raw), nil
+}
+
+// key reads the next key of an object whose bracket was read, and the colon after it. ok is false at the object's
+// end. first says that no key was read before.
+func (s *scanner) key(first bool) (key string, ok bool, err error) {
+	switch {
+	case s.accept('}'):
+		return "", false, nil
+	case !first && !s.accept(','):
+		return "", false, errMalformed
+	}
+	if key, err = s.str(); err != nil {
+		return "", false, err
+	}
+	if !s.accept(':') {
+		return "", false, errMalformed
+	}
+	return key, true, nil
+}
+
+// object calls member with each key of an object, which must move past its value.
+func (s *scanner) object(member func(key string) error) error {
+	if !s.accept('{') {
+		return errMalformed
+	}
+	for first := true; ; first = false {
+		key, ok, err := s.key(first)
+		if err != nil || !ok {
+			return err
+		}
+		if err := member(key); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *scanner) table(depth int) (map[string]any, error) {
+	m := map[string]any{}
+	err := s.object(func(key string) (err error) {
+		m[key], err = s.nested(depth)
+		return err
+	})
+	return m, err
 }
 
 func (s *scanner) array(depth int) ([]any, error) {

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,13 +13,15 @@ import (
 // reading goes on when they are there, and what does not fit is dropped and counted.
 const maxWaiting = 64 << 20
 
+const overhead = 128 // bytes of a message beside its body
+
 // inbox holds messages between the goroutine that reads them and the one that receives them. It wakes the
 // latter when a batch is there, or its patience ends, rather than for every message.
 type inbox struct {
 	ready chan struct{} // holds one token; sent when wanted messages wait, and at the end
 
-	mu      sync.Mutex // guards what follows
-	waiting []string   // oldest first, from head on
+	mu      sync.Mutex          // guards what follows
+	waiting []transport.Message // oldest first, from head on
 	head    int
 	bytes   int
 	wanted  int    // messages the receiver waits for, 0 if it does not wait
@@ -28,19 +31,31 @@ type inbox struct {
 
 func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
 
-// put adds a message, or counts it as dropped.
-func (b *inbox) put(message string) {
+// put adds messages, and counts those that do not fit as dropped.
+func (b *inbox) put(messages []transport.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.bytes+len(message) > maxWaiting && b.bytes > 0 {
-		b.dropped++
-		return
+	for _, m := range messages {
+		if b.bytes > 0 && b.bytes+size(m) > maxWaiting {
+			b.dropped++
+			continue
+		}
+		b.waiting = append(b.waiting, m)
+		b.bytes += size(m)
 	}
-	b.waiting = append(b.waiting, message)
-	b.bytes += len(message)
 	if b.wanted > 0 && len(b.waiting)-b.head >= b.wanted {
 		b.wake()
 	}
+}
+
+// size is about how much memory a message takes.
+func size(m transport.Message) int { return len(m.Body) + overhead }
+
+// drop counts a message that was not even read.
+func (b *inbox) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dropped++
 }
 
 // end says that no more messages come, and why. Those that wait are still received, unless discard. The first
@@ -68,7 +83,7 @@ func (b *inbox) wake() {
 
 // take waits for a message, gathers what follows it shortly, and returns at most MaxBatch. It returns ctx's error,
 // or why no more come.
-func (b *inbox) take(ctx context.Context) ([]string, error) {
+func (b *inbox) take(ctx context.Context) ([]transport.Message, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -84,11 +99,11 @@ func (b *inbox) take(ctx context.Context) ([]string, error) {
 	if b.head == len(b.waiting) {
 		return nil, b.err
 	}
-	batch := append(make([]string, 0, transport.MaxBatch), b.waiting[b.head:min(b.head+transport.MaxBatch, len(b.waiting))]...)
+	batch := slices.Clone(b.waiting[b.head:min(b.head+transport.MaxBatch, len(b.waiting))])
 	clear(b.waiting[b.head : b.head+len(batch)])
 	b.head += len(batch)
 	for _, m := range batch {
-		b.bytes -= len(m)
+		b.bytes -= size(m)
 	}
 	b.tidy()
 	return batch, nil

@@ -24,6 +24,7 @@ type line struct {
 	broker  *Broker
 	link    *link
 	mailbox mailbox
+	mail    *redis.Conn        // reads the mailbox and nothing else, so that its loss is noticed at once
 	stop    context.CancelFunc // of what reads the mailbox
 	wg      sync.WaitGroup
 	replies chan transport.Publishing
@@ -37,14 +38,14 @@ type line struct {
 // open starts a line: it binds its mailbox and reads it.
 func (b *Broker) open(ctx context.Context, l *link) (transport.Line, error) {
 	c := &line{
-		broker: b, link: l, mailbox: newMailbox(l.keys),
+		broker: b, link: l, mailbox: newMailbox(l.keys), mail: l.client.Conn(),
 		replies: make(chan transport.Publishing, maxReplies), ended: make(chan struct{}),
 		search: discovery{exchanges: map[string]bool{}},
 	}
-	if err := c.mailbox.bind(ctx, l.client); err != nil {
+	if err := c.mailbox.bind(ctx, c.mail); err != nil {
 		return nil, err
 	}
-	c.mailbox.sweep(ctx, l.client)
+	c.mailbox.sweep(ctx, c.mail)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.wg.Go(func() { c.read(running) })
@@ -62,12 +63,21 @@ func (c *line) Request(ctx context.Context, m transport.Publishing) (receivers i
 	if err != nil {
 		return 0, err
 	}
-	var n int64
-	err = c.do(ctx, "publish request", func() (err error) {
-		n, err = c.link.client.Publish(ctx, c.link.keys.pidbox(), text).Result()
+	k := c.link.keys
+	var n *redis.IntCmd
+	err = c.do(ctx, "publish request", func() error {
+		_, err := c.link.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			// Kombu removes bindings that nobody has renewed for long, ours with those of dead clients.
+			p.SAdd(ctx, c.mailbox.binding(), k.member(c.mailbox.id, c.mailbox.queue()))
+			n = p.Publish(ctx, k.pidbox(), text)
+			return nil
+		})
 		return err
 	})
-	return int(n), err
+	if err != nil {
+		return 0, err
+	}
+	return int(n.Val()), nil
 }
 
 // Publish implements transport.Line. Beside the message it leaves the binding that Kombu would when it declares the
@@ -175,7 +185,7 @@ func (c *line) Reply(ctx context.Context) (transport.Publishing, error) {
 // read takes replies out of the mailbox until the line ends. What nobody asks for in time is dropped, oldest first.
 func (c *line) read(ctx context.Context) {
 	for ctx.Err() == nil {
-		text, err := c.mailbox.next(ctx, c.link.client)
+		text, err := c.mailbox.next(ctx, c.mail)
 		switch {
 		case errors.Is(err, redis.Nil):
 			continue

@@ -62,20 +62,20 @@ func (b *Broker) clientOptions(e endpoint, network, address string, dial dialer)
 	}
 }
 
-// dial opens a socket and shakes hands for TLS, if the endpoint wants that.
+// dial opens a socket for the client.
 func (l *link) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if l.isSealed() {
-		return nil, errOver
+		return unopened{errOver}, nil
 	}
 	conn, err := dial(ctx, l.endpoint, network, address)
 	if err != nil {
-		return nil, err
+		return unopened{err}, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sealed {
 		_ = conn.Close()
-		return nil, errOver
+		return unopened{errOver}, nil
 	}
 	if !l.settled {
 		l.dialing = append(l.dialing, conn)
@@ -83,6 +83,7 @@ func (l *link) dial(ctx context.Context, network, address string) (net.Conn, err
 	return conn, nil
 }
 
+// dial opens a socket and shakes hands for TLS, if the endpoint wants that.
 func dial(ctx context.Context, e endpoint, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, network, address)
@@ -114,6 +115,16 @@ func (l *link) seal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sealed = true
+}
+
+// newest is the socket that was opened last before settle, nil if there is none.
+func (l *link) newest() net.Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.dialing) == 0 {
+		return nil
+	}
+	return l.dialing[len(l.dialing)-1]
 }
 
 // settle ends the time in which abort closes what was opened.
@@ -163,7 +174,11 @@ func (b *Broker) askSentinel(ctx context.Context, e endpoint, address string) (s
 	defer cancel()
 	c := redis.NewSentinelClient(b.clientOptions(login, "tcp", address,
 		func(ctx context.Context, network, address string) (net.Conn, error) {
-			return dial(ctx, login, network, address)
+			conn, err := dial(ctx, login, network, address)
+			if err != nil {
+				return unopened{err}, nil
+			}
+			return conn, nil
 		}))
 	// What waits for an answer ends with the client.
 	release := context.AfterFunc(ctx, func() { _ = c.Close() })
@@ -184,3 +199,16 @@ func (b *Broker) askSentinel(ctx context.Context, e endpoint, address string) (s
 	}
 	return net.JoinHostPort(found[0], found[1]), nil
 }
+
+// unopened stands for a socket that could not be opened, and fails with the reason. The client, if told at once, would
+// write of it to standard error, and begin to dial in the background.
+type unopened struct{ err error }
+
+func (u unopened) Read([]byte) (int, error)       { return 0, u.err }
+func (u unopened) Write([]byte) (int, error)      { return 0, u.err }
+func (unopened) Close() error                     { return nil }
+func (unopened) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (unopened) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (unopened) SetDeadline(time.Time) error      { return nil }
+func (unopened) SetReadDeadline(time.Time) error  { return nil }
+func (unopened) SetWriteDeadline(time.Time) error { return nil }

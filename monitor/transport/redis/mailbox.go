@@ -37,7 +37,7 @@ func (m mailbox) lease() string { return m.list() + ".lease" }
 // binding is the set that workers look the mailbox up in.
 func (m mailbox) binding() string { return m.keys.binding("reply." + m.keys.control) }
 
-func (m mailbox) bind(ctx context.Context, client *redis.Client) error {
+func (m mailbox) bind(ctx context.Context, client redis.Cmdable) error {
 	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.Set(ctx, m.lease(), "", leaseTime)
 		p.SAdd(ctx, m.binding(), m.keys.member(m.id, m.queue()))
@@ -48,7 +48,7 @@ func (m mailbox) bind(ctx context.Context, client *redis.Client) error {
 
 // next waits for a reply and returns the envelope, or redis.Nil if none has come for a while. It renews the lease and
 // the binding, which somebody may have removed.
-func (m mailbox) next(ctx context.Context, client *redis.Client) (string, error) {
+func (m mailbox) next(ctx context.Context, client redis.Cmdable) (string, error) {
 	if err := m.bind(ctx, client); err != nil {
 		return "", err
 	}
@@ -59,7 +59,7 @@ func (m mailbox) next(ctx context.Context, client *redis.Client) (string, error)
 	return found[1], nil
 }
 
-func (m mailbox) remove(ctx context.Context, client *redis.Client) {
+func (m mailbox) remove(ctx context.Context, client redis.Cmdable) {
 	_, _ = client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.SRem(ctx, m.binding(), m.keys.member(m.id, m.queue()))
 		p.Del(ctx, m.list(), m.lease())
@@ -69,7 +69,7 @@ func (m mailbox) remove(ctx context.Context, client *redis.Client) {
 
 // sweep removes mailboxes that nobody has renewed for a while. That it fails does not matter: the next line tries
 // again.
-func (m mailbox) sweep(ctx context.Context, client *redis.Client) {
+func (m mailbox) sweep(ctx context.Context, client redis.Cmdable) {
 	members, _, err := client.SScan(ctx, m.binding(), 0, glob(mailboxPrefix)+"*", maxSwept).Result()
 	if err != nil {
 		return

@@ -1,12 +1,11 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/transport"
@@ -22,7 +21,7 @@ const (
 type session struct {
 	broker *Broker
 	link   *link
-	pubsub *redis.PubSub
+	in     *pushes
 	inbox  *inbox
 	stop   context.CancelFunc // of what runs beside Receive
 	wg     sync.WaitGroup
@@ -33,50 +32,68 @@ type session struct {
 
 // subscribe starts a session once Redis has confirmed its subscriptions.
 func (b *Broker) subscribe(ctx context.Context, l *link) (transport.Session, error) {
-	patterns := l.keys.patterns()
-	pubsub := l.client.PSubscribe(ctx)
-	err := pubsub.PSubscribe(ctx, patterns...)
-	if err == nil {
-		err = confirmed(ctx, pubsub, len(patterns))
-	}
+	in, err := takeOver(ctx, l)
 	if err != nil {
-		_ = pubsub.Close()
+		return nil, err
+	}
+	if err := in.subscribe(l.keys.patterns()); err != nil {
 		return nil, err
 	}
 	l.seal()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &session{broker: b, link: l, pubsub: pubsub, inbox: newInbox(), stop: stop}
-	s.wg.Go(func() { s.read(running) })
+	s := &session{broker: b, link: l, in: in, inbox: newInbox(), stop: stop}
+	s.wg.Go(s.read)
 	s.wg.Go(func() { s.keep(running) })
 	return s, nil
 }
 
-// confirmed waits until Redis has confirmed n subscriptions.
-func confirmed(ctx context.Context, pubsub *redis.PubSub, n int) error {
-	for n > 0 {
-		m, err := pubsub.ReceiveTimeout(ctx, ioTimeout)
+// subscribe returns once Redis has confirmed it.
+func (p *pushes) subscribe(patterns []string) error {
+	if err := p.send(append([]string{"PSUBSCRIBE"}, patterns...)...); err != nil {
+		return err
+	}
+	for n := 0; n < len(patterns); {
+		kind, _, _, err := p.next()
 		if err != nil {
 			return err
 		}
-		if _, ok := m.(*redis.Subscription); ok {
-			n--
+		if kind == kindSubscribed {
+			n++
 		}
 	}
 	return nil
 }
 
 // read passes messages on as fast as they come, until the connection ends.
-func (s *session) read(ctx context.Context) {
+func (s *session) read() {
+	batch := make([]transport.Message, 0, transport.MaxBatch)
 	for {
-		m, err := s.pubsub.ReceiveTimeout(ctx, silence)
-		if err != nil {
+		kind, payload, fits, err := s.in.next()
+		switch {
+		case err != nil:
+			s.inbox.put(batch)
 			s.inbox.end(lost(err), false)
 			return
+		case kind != kindMessage:
+		case fits:
+			batch = append(batch, message(payload))
+		default:
+			s.inbox.drop()
 		}
-		if m, ok := m.(*redis.Message); ok {
-			s.inbox.put(m.Payload)
+		if len(batch) == cap(batch) || len(batch) > 0 && !s.in.waiting() {
+			s.inbox.put(batch)
+			batch = batch[:0]
 		}
 	}
+}
+
+// message is what a payload holds. Whoever decodes events counts what is none.
+func message(payload []byte) transport.Message {
+	m, err := celery.ParseEventEnvelope(payload)
+	if err != nil {
+		return transport.Message{Body: bytes.Clone(payload)}
+	}
+	return m
 }
 
 // keep pings, so that a dead connection is noticed, and with sentinels watches for another master.
@@ -89,11 +106,11 @@ func (s *session) keep(ctx context.Context) {
 			return
 		case <-ping.C:
 		}
-		if err := s.pubsub.Ping(ctx); err != nil {
-			s.inbox.end(lost(err), false)
-			return
+		err := s.in.send("PING")
+		if err == nil {
+			err = s.broker.stillMaster(ctx, s.link.endpoint)
 		}
-		if err := s.broker.stillMaster(ctx, s.link.endpoint); err != nil {
+		if err != nil {
 			s.inbox.end(lost(err), false)
 			return
 		}
@@ -116,21 +133,15 @@ func (b *Broker) stillMaster(ctx context.Context, e endpoint) error {
 
 // Receive implements transport.Session.
 func (s *session) Receive(ctx context.Context) ([]transport.Message, error) {
-	payloads, err := s.inbox.take(ctx)
+	batch, err := s.inbox.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	batch := make([]transport.Message, len(payloads))
-	for i, p := range payloads {
-		m, err := celery.ParseEventEnvelope(p)
-		if err != nil { // whoever decodes events counts it
-			m = transport.Message{Body: []byte(p)}
-		}
+	for i := range batch {
 		s.received++
-		m.Tag = s.received
-		batch[i] = m
+		batch[i].Tag = s.received
 	}
 	return batch, nil
 }
@@ -155,8 +166,8 @@ func (s *session) Dropped() uint64 { return s.inbox.lost() }
 func (s *session) Close() error {
 	s.inbox.end(transport.ErrClosed, true)
 	s.stop()
+	_ = s.in.conn.Close()
 	s.link.close()
-	_ = s.pubsub.Close()
 	s.wg.Wait()
 	return nil
 }
