@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/outbox"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/monitor/transport"
@@ -54,6 +55,11 @@ func (m mortal) run() error {
 	s := &steps{}
 	s.left.Store(m.Step)
 	p, err := newOperations(stepStore{d, s}, stepBroker{b, s})
+	if err != nil {
+		return err
+	}
+	// What it begins with is tried before there is a connection, and life is too short to wait for two seconds then.
+	p.Relay, err = outbox.New(outbox.Options{Store: stepStore{d, s}, Sender: p.Desk, Cooldown: 10 * time.Millisecond})
 	if err != nil {
 		return err
 	}
