@@ -47,15 +47,6 @@ func taskInfo() []string {
 	return []string{"rate_limit", "max_retries", "soft_time_limit", "time_limit", "acks_late", "serializer", "queue", "exchange", "routing_key"}
 }
 
-// decodeNames decodes what a topology is made of.
-func decodeNames(i *Inspection, method string, v json.RawMessage) bool {
-	i.Totals = make(map[string]int)
-	if method == "registered" {
-		return decodeRegistered(i, v)
-	}
-	return decodeQueues(i, v)
-}
-
 func decodeActive(i *Inspection, v json.RawMessage) bool {
 	return decodeRequests(i, "active", &i.Active, v)
 }
@@ -355,12 +346,12 @@ func stamp(s string) time.Time {
 
 // arguments are shown as Python does. Workers send them so when they are asked to, and as values otherwise.
 func arguments(v json.RawMessage) string {
-	var s *string
-	if len(v) == 0 || json.Unmarshal(v, &s) == nil && s == nil {
+	var text string
+	switch {
+	case len(v) == 0:
 		return ""
-	}
-	if s != nil {
-		return cut(*s, maxArgs)
+	case json.Unmarshal(v, &text) == nil: // null too
+		return cut(text, maxArgs)
 	}
 	if len(v) > maxRaw { // not worth reading for what is shown of it
 		return cut(string(v), maxArgs)

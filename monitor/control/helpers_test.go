@@ -63,11 +63,15 @@ func newFleet(t *testing.T) *fleet {
 // add attaches a worker.
 func (f *fleet) add(t *testing.T, node string, w worker) {
 	t.Helper()
-	t.Cleanup(f.Listen(func(m transport.Publishing) {
+	t.Cleanup(f.Listen(f.listener(node, w)))
+}
+
+// listener is a worker's mailbox.
+func (f *fleet) listener(node string, w worker) func(transport.Publishing) {
+	return func(m transport.Publishing) {
 		var r request
 		if err := json.Unmarshal(m.Body, &r); err != nil {
-			t.Errorf("%s heard %q: %v", node, m.Body, err)
-			return
+			panic(err)
 		}
 		if len(r.Destination) > 0 && !slices.Contains(r.Destination, node) {
 			return
@@ -81,7 +85,7 @@ func (f *fleet) add(t *testing.T, node string, w worker) {
 		for _, a := range w(r) {
 			f.work.Go(func() { f.reply(node, r, a) })
 		}
-	}))
+	}
 }
 
 // reply sends one answer.

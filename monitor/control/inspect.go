@@ -17,6 +17,7 @@ const (
 	attention  = 15 * time.Second // how long after a call of Node a worker is asked again and again
 	remembered = 10 * time.Minute // how long after the last call what it told is kept
 	maxNodes   = 1_000            // workers whose answers are kept
+	maxRounds  = 64               // that Run has go on at once
 )
 
 // InspectorOptions of an Inspector. Client is required.
@@ -40,6 +41,7 @@ type Inspector struct {
 	reports  map[string]*subject // the same for reports
 	topology subject
 	known    Topology
+	running  int // rounds of Run
 	changed  chan struct{}
 }
 
@@ -87,7 +89,13 @@ func (i *Inspector) Run(ctx context.Context) error {
 	for {
 		work, next := i.plan()
 		for _, w := range work {
-			rounds.Go(func() { w(ctx) })
+			rounds.Go(func() {
+				w(ctx)
+				i.mu.Lock()
+				i.running--
+				i.mu.Unlock()
+				i.stir()
+			})
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -111,12 +119,14 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 		if now.Sub(s.wanted) >= attention || s.round != nil {
 			return
 		}
-		if s.due(now) {
+		switch {
+		case !s.due(now):
+			next = min(next, s.asked.Add(Fresh).Sub(now))
+		case i.running < maxRounds: // else when another ends
 			i.begin(s, now)
+			i.running++
 			work = append(work, round)
-			return
 		}
-		next = min(next, s.asked.Add(Fresh).Sub(now))
 	}
 	for name, s := range i.nodes {
 		consider(s, func(ctx context.Context) { i.inspect(ctx, name, s) })
@@ -124,7 +134,7 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 	consider(&i.topology, i.survey)
 	for _, subjects := range []map[string]*subject{i.nodes, i.reports} {
 		maps.DeleteFunc(subjects, func(_ string, s *subject) bool {
-			return s.round == nil && now.Sub(s.used) >= remembered
+			return now.Sub(s.used) >= remembered
 		})
 	}
 	return work, next
@@ -142,6 +152,14 @@ func (i *Inspector) end(s *subject) {
 	close(i.changed)
 	i.changed = make(chan struct{})
 	i.stir()
+}
+
+// want has s asked for now and then, from now on. The caller holds mu.
+func (i *Inspector) want(s *subject, now time.Time) {
+	if s.due(now) || now.Sub(s.wanted) >= attention {
+		i.stir()
+	}
+	s.wanted = now
 }
 
 // stir has Run look what is due.
@@ -170,7 +188,7 @@ func (i *Inspector) subject(subjects map[string]*subject, name string, now time.
 func forget(subjects map[string]*subject) {
 	oldest := ""
 	for name, s := range subjects {
-		if s.round == nil && (oldest == "" || s.used.Before(subjects[oldest].used)) {
+		if oldest == "" || s.used.Before(subjects[oldest].used) {
 			oldest = name
 		}
 	}
@@ -184,9 +202,17 @@ func (i *Inspector) Node(name string) Inspection {
 	defer i.mu.Unlock()
 	now := i.now()
 	s := i.subject(i.nodes, name, now)
-	s.wanted = now
-	if s.due(now) {
-		i.stir()
+	i.want(s, now)
+	return i.shown(name, s)
+}
+
+// Last returns what is known of a worker, and does not have it asked.
+func (i *Inspector) Last(name string) Inspection {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s := i.nodes[name]
+	if s == nil {
+		s = &subject{inspection: Inspection{Node: name}}
 	}
 	return i.shown(name, s)
 }

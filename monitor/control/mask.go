@@ -13,10 +13,10 @@ const masked = "********"
 // secretWords are the names of settings whose values Celery hides, in any case, and some more.
 const secretWords = `API|TOKEN|KEY|SECRET|PASS|PROFANITIES_LIST|SIGNATURE|DATABASE|BEAT_DBURI|CREDENTIAL|AUTH|DSN`
 
-// dataMethod reports whether a method tells of tasks, which are not a worker's secrets and must stay as they are.
+// dataMethod reports whether a method tells of tasks or queues, which are not a worker's secrets and must stay as they are.
 func dataMethod(name string) bool {
 	switch canonical(name) {
-	case "active", "reserved", "scheduled", "revoked", "registered", "query_task":
+	case "active", "reserved", "scheduled", "revoked", "registered", "query_task", "active_queues":
 		return true
 	}
 	return false

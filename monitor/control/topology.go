@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -16,7 +17,7 @@ type Topology struct {
 	Tasks, Queues map[string][]string
 	Pools         map[string]Pool // by worker
 	Asked         []string        // workers that should have answered, sorted
-	// Missing are those that did not, to one of both questions. What they told before stands.
+	// Missing are those that did not, to the question for tasks or that for queues. What they told before stands.
 	Missing []string
 
 	tasks, queues map[string][]string // by worker
@@ -35,11 +36,7 @@ func (i *Inspector) Topology(ctx context.Context) Topology {
 func (i *Inspector) Known() Topology {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	now := i.now()
-	i.topology.wanted = now
-	if i.topology.due(now) {
-		i.stir()
-	}
+	i.want(&i.topology, i.now())
 	return i.known
 }
 
@@ -52,12 +49,10 @@ func (i *Inspector) survey(ctx context.Context) {
 	var pools map[string]Pool
 	var all sync.WaitGroup
 	all.Go(func() {
-		tasks = i.everybody(ctx, alive, "registered", map[string]any{"builtins": true}, taskNames)
+		tasks = everybody(ctx, i.client, alive, "registered", map[string]any{"builtins": true}, taskNames)
 	})
-	all.Go(func() {
-		queues = i.everybody(ctx, alive, "active_queues", nil, queueNames)
-	})
-	all.Go(func() { pools = i.pools(ctx, alive) })
+	all.Go(func() { queues = everybody(ctx, i.client, alive, "active_queues", nil, queueNames) })
+	all.Go(func() { pools = everybody(ctx, i.client, alive, "stats", nil, pool) })
 	all.Wait()
 
 	i.mu.Lock()
@@ -73,41 +68,40 @@ func (i *Inspector) survey(ctx context.Context) {
 	t.tasks = stand(i.known.tasks, tasks, alive)
 	t.queues = stand(i.known.queues, queues, alive)
 	t.Tasks, t.Queues = invert(t.tasks), invert(t.queues)
-	t.Pools = standing(i.known.Pools, pools, alive)
+	t.Pools = stand(i.known.Pools, pools, alive)
 	i.known = t
 	i.end(&i.topology)
 }
 
-// everybody asks all workers for names, and returns them by worker.
-func (i *Inspector) everybody(
-	ctx context.Context, alive []string, method string, arguments map[string]any, names func(*Inspection) []string,
-) map[string][]string {
-	a, err := i.client.Ask(ctx, Question{Method: method, Arguments: arguments, Expect: alive, Timeout: patience})
+// everybody asks all workers, and returns what read makes of their answers, by worker.
+func everybody[T any](
+	ctx context.Context, c *Client, alive []string, method string, arguments map[string]any, read func(json.RawMessage) (T, bool),
+) map[string]T {
+	told := make(map[string]T)
+	a, err := c.Ask(ctx, Question{Method: method, Arguments: arguments, Expect: alive, Timeout: patience})
 	if err != nil {
-		return nil
+		return told
 	}
-	told := make(map[string][]string)
 	for _, r := range a.Replies {
-		var one Inspection
-		if problem(r) == "" && decodeNames(&one, method, r.Value) {
-			told[r.Node] = append(told[r.Node], names(&one)...)
+		if problem(r) != "" {
+			continue
+		}
+		if v, ok := read(r.Value); ok {
+			told[r.Node] = v
 		}
 	}
 	return told
 }
 
 // stand adds what workers that are alive told before and not now.
-func stand(before, now map[string][]string, alive []string) map[string][]string {
-	all := maps.Clone(now)
-	if all == nil {
-		all = make(map[string][]string)
-	}
+func stand[T any](before, now map[string]T, alive []string) map[string]T {
 	for _, node := range alive {
-		if _, told := all[node]; !told && before[node] != nil {
-			all[node] = before[node]
+		v, known := before[node]
+		if _, told := now[node]; known && !told {
+			now[node] = v
 		}
 	}
-	return all
+	return now
 }
 
 // invert returns who has what, by what.
@@ -123,20 +117,33 @@ func invert(byNode map[string][]string) map[string][]string {
 	return out
 }
 
-// taskNames returns what registered told.
-func taskNames(i *Inspection) []string {
+// taskNames reads what registered tells.
+func taskNames(v json.RawMessage) ([]string, bool) {
+	i := Inspection{Totals: make(map[string]int)}
+	ok := decodeRegistered(&i, v)
 	names := make([]string, len(i.Registered))
 	for n, r := range i.Registered {
 		names[n] = r.Name
 	}
-	return names
+	return names, ok
 }
 
-// queueNames returns what active_queues told.
-func queueNames(i *Inspection) []string {
+// queueNames reads what active_queues tells.
+func queueNames(v json.RawMessage) ([]string, bool) {
+	i := Inspection{Totals: make(map[string]int)}
+	ok := decodeQueues(&i, v)
 	names := make([]string, len(i.Queues))
 	for n, q := range i.Queues {
 		names[n] = q.Name
 	}
-	return names
+	return names, ok
+}
+
+// pool reads what stats tells of it.
+func pool(v json.RawMessage) (Pool, bool) {
+	var i Inspection
+	if !decodeStats(&i, v) {
+		return Pool{}, false
+	}
+	return i.Stats.Pool, true
 }
