@@ -685,7 +685,7 @@ func heldLimits(t HeldTask) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if t.limit() == nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<span class=\"aside\">none of its own</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<span class=\"aside\">none</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

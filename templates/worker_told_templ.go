@@ -377,7 +377,7 @@ func workerRegistered(s Site, v Worker) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<div class=\"sideways\"><table class=\"rules\"><thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Rate limit</th><th scope=\"col\">Options</th><th scope=\"col\" class=\"figures\"><abbr title=\"Since the worker started\">Accepted</abbr></th>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<div class=\"sideways\"><table class=\"rules settings\"><thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Rate limit</th><th scope=\"col\">Options</th><th scope=\"col\" class=\"figures\"><abbr title=\"Since the worker started\">Accepted</abbr></th>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

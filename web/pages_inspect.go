@@ -49,14 +49,18 @@ func (p *pages) inspect(v *templates.Worker, t workerTopic) {
 		v.Config = p.config(found, t)
 	case templates.TabSystem:
 		v.System = system(found)
-	case templates.TabHistory, templates.TabClock, templates.TabCommands:
+	case templates.TabClock:
+		v.Clock.Asked = found.Clock
+	case templates.TabHistory, templates.TabCommands:
 	}
 }
 
 func now(i control.Inspection) templates.WorkerNow {
 	n := templates.WorkerNow{Revoked: i.Revoked}
 	for _, r := range i.Active {
-		n.Active = append(n.Active, held(r, i.Times["active"]))
+		t := held(r, i.Times["active"])
+		t.Soft, t.Hard = limits(r, i)
+		n.Active = append(n.Active, t)
 	}
 	for _, r := range i.Reserved {
 		n.Reserved = append(n.Reserved, held(r, i.Times["reserved"]))
@@ -67,6 +71,30 @@ func now(i control.Inspection) templates.WorkerNow {
 		n.Scheduled = append(n.Scheduled, t)
 	}
 	return n
+}
+
+// limits are the time limits that hold for a task: its own, else those of its name, else those of the pool.
+func limits(r control.Request, i control.Inspection) (soft, hard *float64) {
+	soft, hard = r.Soft, r.Hard
+	for _, t := range i.Registered {
+		if t.Name == r.Name || t.Name == r.Type {
+			soft, hard = cmp.Or(soft, seconds(t.Info["soft_time_limit"])), cmp.Or(hard, seconds(t.Info["time_limit"]))
+			break
+		}
+	}
+	if i.Stats != nil {
+		soft, hard = cmp.Or(soft, i.Stats.Pool.SoftLimit), cmp.Or(hard, i.Stats.Pool.Hard)
+	}
+	return soft, hard
+}
+
+// seconds reads a time limit, nil if it is none.
+func seconds(s string) *float64 {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f <= 0 {
+		return nil
+	}
+	return &f
 }
 
 // held is a request as it was when the worker was asked.
@@ -239,21 +267,21 @@ func params(object map[string]json.RawMessage) []templates.Param {
 
 // usage are the resources that a process has used, in words. Those that systems leave at 0 are left out.
 func usage(rusage map[string]json.RawMessage) []templates.Param {
-	words := []struct{ key, label, unit string }{
-		{"utime", "CPU, user", " s"},
-		{"stime", "CPU, system", " s"},
-		{"maxrss", "Most memory", " KiB"},
-		{"majflt", "Page faults", ""},
-		{"inblock", "Block reads", ""},
-		{"oublock", "Block writes", ""},
-		{"nvcsw", "Switches, wanted", ""},
-		{"nivcsw", "Switches, forced", ""},
+	words := []struct{ key, label, format string }{
+		{"utime", "CPU, user", "%.2f s"},
+		{"stime", "CPU, system", "%.2f s"},
+		{"maxrss", "Most memory", "%.0f KiB"},
+		{"majflt", "Page faults", "%.0f"},
+		{"inblock", "Block reads", "%.0f"},
+		{"oublock", "Block writes", "%.0f"},
+		{"nvcsw", "Switches, wanted", "%.0f"},
+		{"nivcsw", "Switches, forced", "%.0f"},
 	}
 	var list []templates.Param
 	for _, w := range words {
 		var f float64
 		if json.Unmarshal(rusage[w.key], &f) == nil {
-			list = append(list, templates.Param{Name: w.label, Value: strconv.FormatFloat(f, 'f', -1, 64) + w.unit})
+			list = append(list, templates.Param{Name: w.label, Value: fmt.Sprintf(w.format, f)})
 		}
 	}
 	return list

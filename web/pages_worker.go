@@ -45,9 +45,9 @@ func (p *pages) workerTabs() []templates.WorkerTab {
 // inspects reports whether the tab shows what the worker tells when it is asked.
 func (t workerTopic) inspects() bool {
 	switch t.tab {
-	case templates.TabNow, templates.TabQueues, templates.TabTasks, templates.TabConfig, templates.TabSystem:
+	case templates.TabNow, templates.TabQueues, templates.TabTasks, templates.TabConfig, templates.TabSystem, templates.TabClock:
 		return true
-	case templates.TabHistory, templates.TabClock, templates.TabCommands:
+	case templates.TabHistory, templates.TabCommands:
 	}
 	return false
 }
@@ -119,7 +119,7 @@ func (p *pages) workerPage(ctx context.Context, t workerTopic) (page, error) {
 		v.Tasks, v.Runs = newest[:min(len(newest), recentTasks)], runTimes(newest)
 	case t.tab == templates.TabCommands:
 		v.Commands = p.workerCommands(ctx, t.name)
-	case t.inspects():
+	case t.inspects() && p.operations != nil:
 		p.inspect(&v, t)
 	}
 	usual := p.workerTabs()[0]

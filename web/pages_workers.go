@@ -108,7 +108,7 @@ func (p *pages) worker(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, p.site.Prefix+t.address(), http.StatusSeeOther) //nolint:gosec // below the prefix
 		return
 	}
-	if t.inspects() {
+	if t.inspects() && p.operations != nil {
 		p.awaitWorker(r.Context(), t.name)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)

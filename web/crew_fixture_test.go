@@ -1,0 +1,146 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/web"
+)
+
+// crew is workers that answer remote control, and the operations on them.
+type crew struct {
+	broker *memory.Broker
+	store  *sqlite.DB
+	ops    *operate.Operations
+
+	mu      sync.Mutex
+	answers map[string]map[string]any // by worker and method
+	heard   []string                  // what they were told: worker method arguments
+}
+
+// newCrew has the workers of a backend answer.
+func newCrew(t *testing.T, b web.Backend, readOnly bool) *crew {
+	t.Helper()
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &crew{broker: memory.New(memory.Options{}), store: db, answers: map[string]map[string]any{
+		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
+	}}
+	c.ops, err = operate.New(operate.Options{Broker: c.broker, Store: db, Tasks: b, ReadOnly: readOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	detach := c.broker.Listen(c.hear)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = c.ops.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		detach()
+		if err := db.Close(); err != nil {
+			t.Errorf("close store: %v", err)
+		}
+	})
+	return c
+}
+
+// hear answers a request for every worker that it is for.
+func (c *crew) hear(m transport.Publishing) {
+	var r struct {
+		Method      string            `json:"method"`
+		Arguments   json.RawMessage   `json:"arguments"`
+		Destination []string          `json:"destination"`
+		Ticket      string            `json:"ticket"`
+		ReplyTo     transport.ReplyTo `json:"reply_to"`
+	}
+	if json.Unmarshal(m.Body, &r) != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, answers := range c.answers {
+		if len(r.Destination) > 0 && !slices.Contains(r.Destination, name) {
+			continue
+		}
+		c.heard = append(c.heard, name+" "+r.Method+" "+string(r.Arguments))
+		answer, ok := answers[r.Method]
+		if !ok {
+			continue
+		}
+		body, err := json.Marshal(map[string]any{name: answer})
+		if err != nil {
+			panic(err)
+		}
+		c.broker.Answer(r.ReplyTo, transport.Publishing{
+			ContentType: "application/json", ContentEncoding: "utf-8",
+			Headers: map[string]any{"ticket": r.Ticket, "clock": int64(7)}, Body: body,
+		})
+	}
+}
+
+// told returns how often a worker was told something.
+func (c *crew) told(message string) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range c.heard {
+		if h == message {
+			n++
+		}
+	}
+	return n
+}
+
+// answers are those of a worker that consumes from queues.
+func answers(queues ...string) map[string]any {
+	type object = map[string]any
+	request := func(id string, more object) object {
+		o := object{"id": id, "name": "billing.charge", "args": "(1,)", "kwargs": "{}", "time_start": nil, "delivery_info": object{"routing_key": "celery"}}
+		for k, v := range more {
+			o[k] = v
+		}
+		return o
+	}
+	var consumed []object
+	for _, q := range queues {
+		consumed = append(consumed, object{"name": q, "exchange": object{"name": q, "type": "direct"}, "routing_key": q, "durable": true})
+	}
+	return object{
+		"ping": object{"ok": "pong"}, "pool_grow": object{"ok": "pool will grow"}, "cancel_consumer": object{"ok": "no longer consuming"},
+		"rate_limit": object{"error": "unknown task"}, "clock": object{"clock": 2048},
+		"stats": object{
+			"pid": 40, "uptime": 60, "clock": "2048", "prefetch_count": 8, "total": object{"billing.charge": 12},
+			"pool": object{
+				"implementation": "celery.concurrency.prefork:TaskPool", "max-concurrency": 2, "processes": []int{71, 72},
+				"max-tasks-per-child": "N/A", "timeouts": []int{0, 0},
+			},
+			"broker": object{"hostname": "rabbit", "alternates": []string{"amqp://guest:geheim@rabbit//"}},
+		},
+		"active":        []object{request("task-02", object{"time_start": 1_795_262_300.5, "worker_pid": 71})},
+		"reserved":      []object{request("held/1", nil)},
+		"scheduled":     []object{{"eta": "2026-11-22T09:00:00+00:00", "priority": 6, "request": request("later", nil)}},
+		"revoked":       []string{"gone"},
+		"registered":    []string{"billing.charge [rate_limit=10/m serializer=json]", "mail.send"},
+		"active_queues": consumed,
+		"conf":          object{"broker_url": "amqp://guest:********@rabbit//", "worker_concurrency": len(queues)},
+		"report":        object{"ok": "software -> celery:5.6.3"},
+	}
+}
+
+// staged is a backend with a store of its own.
+type staged struct {
+	*stillLife
+	crew *crew
+}
+
+func (b *staged) Store() store.Store { return b.crew.store }

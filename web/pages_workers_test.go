@@ -1,0 +1,237 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+// manned is a dashboard below /ops of workers that answer.
+func manned(t *testing.T, readOnly bool) (*web.Handler, *crew) {
+	t.Helper()
+	b := &staged{stillLife: painted(state.Options{})}
+	b.crew = newCrew(t, b.stillLife, readOnly)
+	// The first answers are on their way once the line is open.
+	eventually(t, "a line to the broker", func() bool { return b.crew.ops.Client.Status().Connected })
+	h := newWeb(t, web.Options{
+		Backend: b, Operations: b.crew.ops, ReadOnly: readOnly, Prefix: "/ops",
+		Identify: func(*http.Request) string { return "ada" },
+	})
+	return h, b.crew
+}
+
+// eventually waits for something to be so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+		if so() {
+			return
+		}
+	}
+	t.Fatalf("never came: %s", what)
+}
+
+// words is the text of a page, without tags and runs of space.
+func words(page string) string {
+	page = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " ")
+	return strings.Join(strings.Fields(page), " ")
+}
+
+func TestWorkerTabsShowWhatTheWorkerTells(t *testing.T) {
+	t.Parallel()
+	h, _ := manned(t, false)
+	// The settings of the other worker are asked for by the first look.
+	eventually(t, "comparison of settings", func() bool {
+		return strings.Contains(visit(t, h, "/ops/workers/celery@a?tab=config").Body.String(), "compared with 1 other worker")
+	})
+	tests := map[string]struct {
+		query string
+		want  []string
+		no    []string
+	}{
+		"now": {"", []string{
+			`href="/ops/tasks/task-02"`, `href="/ops/tasks/held%2F1"`, "2026-11-22 09:00:00.000", `href="/ops/tasks/gone"`, "71",
+			`href="/ops/act/task?action=terminate&amp;id=task-02"`, `href="/ops/act/worker?method=shutdown&amp;worker=celery%40a"`,
+		}, nil},
+		"unknown tab": {"?tab=nope", []string{`href="/ops/tasks/held%2F1"`}, nil},
+		"history":     {"?tab=history", []string{"Run times", "Recent tasks", "task-29"}, nil},
+		"queues":      {"?tab=queues", []string{"mail", "only this worker", "1 other worker", "arg.queue=mail"}, nil},
+		"tasks":       {"?tab=tasks", []string{"billing.charge", "10/m", "serializer=json", "arg.task_name=mail.send"}, nil},
+		"config": {"?tab=config", []string{
+			"worker_concurrency", "celery@b/1%20ü: 1", "amqp://guest:********@rabbit//",
+		}, nil},
+		"config, found":     {"?tab=config&find=BROKER", []string{"broker_url", "1 of 2"}, []string{"worker_concurrency"}},
+		"config, differing": {"?tab=config&differ=1", []string{"worker_concurrency"}, []string{"broker_url"}},
+		"system":            {"?tab=system", []string{"TaskPool", "71", "rabbit", "Ask"}, []string{"geheim"}},
+		"clock":             {"?tab=clock", []string{"Logical clock", "2\u202f048"}, nil},
+		"commands":          {"?tab=commands", []string{"It has been told nothing yet."}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := visit(t, h, "/ops/workers/celery@a"+tc.query)
+			page := w.Body.String()
+			if w.Code != http.StatusOK {
+				t.Fatalf("status = %d, want 200", w.Code)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(page, want) && !strings.Contains(words(page), want) {
+					t.Errorf("page has no %q:\n%s", want, words(page))
+				}
+			}
+			main := page[strings.Index(page, "<main"):]
+			for _, no := range tc.no {
+				if strings.Contains(main, no) {
+					t.Errorf("page has %q", no)
+				}
+			}
+		})
+	}
+}
+
+func TestRefreshAsksForTheReport(t *testing.T) {
+	t.Parallel()
+	h, _ := manned(t, false)
+	w := visit(t, h, "/ops/workers/celery@a?tab=system&refresh=1")
+	if got, want := w.Header().Get("Location"), "/ops/workers/celery@a?tab=system"; w.Code != http.StatusSeeOther || got != want {
+		t.Fatalf("refreshing leads with %d to %s, want 303 to %s", w.Code, got, want)
+	}
+	if page := visit(t, h, "/ops/workers/celery@a?tab=system").Body.String(); !strings.Contains(page, "celery:5.6.3") {
+		t.Errorf("page has no report:\n%s", words(page))
+	}
+}
+
+func TestSilentWorkerIsNamed(t *testing.T) {
+	t.Parallel()
+	h, c := manned(t, false)
+	c.mu.Lock()
+	delete(c.answers, "celery@a")
+	c.mu.Unlock()
+	visit(t, h, "/ops/workers/celery@a?refresh=1")
+	eventually(t, "why nothing is known", func() bool {
+		return strings.Contains(words(visit(t, h, "/ops/workers/celery@a").Body.String()), "no answer from celery@a in 2 s")
+	})
+}
+
+func TestWorkersAreChosenFromTheList(t *testing.T) {
+	t.Parallel()
+	h, _ := manned(t, false)
+	eventually(t, "pools and queues in the list", func() bool {
+		page := words(visit(t, h, "/ops/workers").Body.String())
+		return strings.Contains(page, "prefork × 2") && strings.Contains(page, "celery, mail")
+	})
+	page := visit(t, h, "/ops/workers").Body.String()
+	if diff := cmp.Diff([]string{"celery@a", "celery@b/1%20ü"}, find(`name="worker" value="([^"]*)"`, page)); diff != "" {
+		t.Errorf("boxes (-want +got):\n%s", diff)
+	}
+	for _, want := range []string{`action="/ops/act/worker"`, `<option value="shutdown">`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("list has no %s", want)
+		}
+	}
+	readOnly, _ := manned(t, true)
+	if page := visit(t, readOnly, "/ops/workers").Body.String(); strings.Contains(page, "/act/") || strings.Contains(page, `type="checkbox"`) {
+		t.Errorf("a read-only list lets workers be chosen")
+	}
+	if page := visit(t, readOnly, "/ops/workers/celery@a").Body.String(); strings.Contains(page, "/act/") {
+		t.Errorf("a read-only page leads to actions")
+	}
+}
+
+func TestWorkerIsToldOnce(t *testing.T) {
+	t.Parallel()
+	h, c := manned(t, false)
+	const form = "/ops/act/worker?method=pool_grow&worker=celery%40a"
+	page := visit(t, h, form).Body.String()
+	if !strings.Contains(page, `name="arg.n"`) || strings.Contains(page, `method="post" action="/ops/act/worker"`) {
+		t.Fatalf("first there is no form to fill in:\n%s", page)
+	}
+	page = visit(t, h, form+"&check=1&arg.n=2").Body.String()
+	tokens := find(`name="token" value="([^"]*)"`, page)
+	if len(tokens) != 1 || !strings.Contains(page, "celery@a") {
+		t.Fatalf("then there is no preview:\n%s", page)
+	}
+	v := url.Values{"method": {"pool_grow"}, "worker": {"celery@a"}, "arg.n": {"2"}, "token": tokens}
+	var first string
+	for i := range 3 {
+		status, location, body := post(t, h, "/ops/act/worker", v)
+		if status != http.StatusSeeOther || !strings.HasPrefix(location, "/ops/outbox/") || i > 0 && location != first {
+			t.Fatalf("sending leads with %d to %q, before to %q:\n%s", status, location, first, words(body))
+		}
+		first = location
+	}
+	eventually(t, "the answer", func() bool {
+		commands, _, err := c.store.Commands(context.Background(), store.CommandFilter{Worker: "celery@a", Limit: 10})
+		return err == nil && len(commands) == 1 && len(commands[0].Answers) == 1 && commands[0].Actor == "ada"
+	})
+	if n := c.told(`celery@a pool_grow {"n":2}`); n != 1 {
+		t.Errorf("the worker was told %d times, want 1", n)
+	}
+	page = words(visit(t, h, "/ops/workers/celery@a?tab=commands").Body.String())
+	if !strings.Contains(page, "pool will grow") || !strings.Contains(page, "ada") {
+		t.Errorf("tab of commands does not tell the answer: %s", page)
+	}
+	v.Set("arg.n", "3")
+	if status, _, _ := post(t, h, "/ops/act/worker", v); status != http.StatusUnprocessableEntity {
+		t.Errorf("the same form with other values = %d, want 422", status)
+	}
+}
+
+func TestOrdersThatAreNotTaken(t *testing.T) {
+	t.Parallel()
+	h, c := manned(t, false)
+	tests := map[string]struct {
+		form   url.Values
+		status int
+		want   string
+	}{
+		"missing argument":  {url.Values{"method": {"cancel_consumer"}, "worker": {"celery@a"}}, 400, "queue"},
+		"mistyped argument": {url.Values{"method": {"pool_grow"}, "worker": {"celery@a"}, "arg.n": {"two"}}, 400, "argument n of pool_grow"},
+		"unknown worker":    {url.Values{"method": {"ping"}, "worker": {"celery@aa"}}, 404, "celery@a"},
+		"no worker":         {url.Values{"method": {"ping"}}, 400, "No worker was chosen."},
+		"unknown method":    {url.Values{"method": {"nope"}, "worker": {"celery@a"}}, 400, "does not offer"},
+		"unsafe method":     {url.Values{"method": {"election"}, "all": {"1"}}, 400, "does not offer"},
+		"not confirmed":     {url.Values{"method": {"shutdown"}, "all": {"1"}}, 400, "What was typed is not shutdown."},
+		"too long":          {url.Values{"method": {strings.Repeat("x", 5<<20)}}, 413, "too long"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, _, page := post(t, h, "/ops/act/worker", tc.form)
+			if status != tc.status || !strings.Contains(strings.ToLower(words(page)), strings.ToLower(tc.want)) {
+				t.Errorf("status %d, want %d with %q:\n%s", status, tc.status, tc.want, words(page))
+			}
+		})
+	}
+	t.Cleanup(func() {
+		commands, _, err := c.store.Commands(context.Background(), store.CommandFilter{Limit: 10})
+		if err != nil || len(commands) > 0 {
+			t.Errorf("commands = %v, %v, want none", commands, err)
+		}
+	})
+}
+
+func TestPreviewTellsTheEffect(t *testing.T) {
+	t.Parallel()
+	h, _ := manned(t, false)
+	page := words(visit(t, h, "/ops/act/worker?method=cancel_consumer&worker=celery%40a&arg.queue=mail&check=1").Body.String())
+	if !strings.Contains(page, "leaves queue mail with no consumer") {
+		t.Errorf("preview does not tell that nobody consumes from mail: %s", page)
+	}
+	page = visit(t, h, "/ops/act/worker?method=shutdown&all=1").Body.String()
+	if !strings.Contains(page, `name="confirm"`) || !strings.Contains(words(page), "every worker") {
+		t.Errorf("shutting all down needs no confirmation: %s", words(page))
+	}
+}
