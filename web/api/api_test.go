@@ -218,6 +218,9 @@ func TestOverview(t *testing.T) {
 		Broker: monitor.BrokerHealth{
 			URL: "amqp://u:***@h//", Since: time.UnixMicro(start), LastError: "connection refused",
 			NextTryAt: time.UnixMicro(start + 1), Attempts: 3,
+			Loss: monitor.Loss{
+				Forgets: true, Gaps: 2, Away: 34500 * time.Millisecond, LastGap: time.UnixMicro(start), Unseen: 12, Dropped: 7,
+			},
 		},
 		Store: monitor.StoreHealth{
 			LastError: "the disk is full", FailedAt: time.UnixMicro(start + 1), Since: time.UnixMicro(start),
@@ -239,7 +242,11 @@ func TestOverview(t *testing.T) {
 			"broker": {
 				"url": "amqp://u:***@h//", "connected": false, "since": "2026-11-21T00:00:00.000000Z",
 				"last_event_at": null, "last_error": "connection refused", "next_try_at": "2026-11-21T00:00:00.000001Z",
-				"attempts": 3
+				"attempts": 3,
+				"loss": {
+					"forgets": true, "gaps": 2, "gap_seconds": 34.5, "last_gap_at": "2026-11-21T00:00:00.000000Z",
+					"unseen_tasks": 12, "dropped_messages": 7
+				}
 			},
 			"store": {
 				"last_error": "the disk is full", "failed_at": "2026-11-21T00:00:00.000001Z",
