@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rabbitmq/amqp091-go"
 	"go.uber.org/goleak"
 
@@ -137,8 +138,10 @@ type proxy struct {
 	listener net.Listener
 	target   string
 
+	still sync.Mutex // held while something passes
+
 	mu    sync.Mutex
-	conns []net.Conn
+	conns []net.Conn // of clients, each followed by that to the broker
 	wg    sync.WaitGroup
 }
 
@@ -190,15 +193,52 @@ func (p *proxy) serve() {
 		p.mu.Lock()
 		p.conns = append(p.conns, near, far)
 		p.mu.Unlock()
-		p.wg.Go(func() { pass(near, far) })
-		p.wg.Go(func() { pass(far, near) })
+		p.wg.Go(func() { p.pass(near, far) })
+		p.wg.Go(func() { p.pass(far, near) })
 	}
 }
 
-func pass(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
+func (p *proxy) pass(to, from net.Conn) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			break
+		}
+		p.still.Lock()
+		_, err = to.Write(buffer[:n])
+		p.still.Unlock()
+		if err != nil {
+			break
+		}
+	}
 	_ = to.Close()
 	_ = from.Close()
+}
+
+// hold lets nothing pass until release is called.
+func (p *proxy) hold(tb testing.TB) (release func()) {
+	tb.Helper()
+	p.still.Lock()
+	release = sync.OnceFunc(p.still.Unlock)
+	tb.Cleanup(release)
+	return release
+}
+
+// inject sends a method of the connection to all clients as if the broker had.
+func (p *proxy) inject(tb testing.TB, method byte, arguments string) {
+	tb.Helper()
+	payload := "\x00\x0a\x00" + string(method) + arguments
+	frame := "\x01\x00\x00\x00\x00\x00" + string(byte(len(payload))) + payload + "\xce"
+	p.still.Lock()
+	defer p.still.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := 0; i < len(p.conns); i += 2 {
+		if _, err := io.WriteString(p.conns[i], frame); err != nil {
+			tb.Errorf("inject a frame: %v", err)
+		}
+	}
 }
 
 // cut ends all connections without a word.
@@ -230,5 +270,12 @@ func expectError(tb testing.TB, err error, secret string, texts ...string) {
 	}
 	if strings.Contains(err.Error(), "\n") {
 		tb.Errorf("error %q is more than one line", err)
+	}
+}
+
+func expectEqual(tb testing.TB, what string, got, want any) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rabbitmq/amqp091-go"
 
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/monitor/transport/amqp"
 	"github.com/umbelhq/umbel/monitor/transport/transporttest"
@@ -19,6 +20,17 @@ func TestLineConformance(t *testing.T) {
 	transporttest.RunLine(t, func(t *testing.T) transporttest.LineFixture {
 		t.Helper()
 		return lineFixture(t, options(t))
+	})
+}
+
+func TestLineConformanceWithManagement(t *testing.T) {
+	t.Parallel()
+	management := testenv.Management(t)
+	transporttest.RunLine(t, func(t *testing.T) transporttest.LineFixture {
+		t.Helper()
+		o := options(t)
+		o.ManagementURL = management
+		return lineFixture(t, o)
 	})
 }
 
@@ -59,7 +71,6 @@ func openLines(tb testing.TB, o amqp.Options) *amqp.Broker {
 	})
 	return b
 }
-
 
 // far is the other side of a line.
 type far struct {
