@@ -228,6 +228,10 @@ func (w *worker) finish(x *execution) {
 	if w.pool == solo {
 		w.report(x, f)
 		w.blocked = false
+		for _, hear := range w.unheard {
+			hear()
+		}
+		w.unheard = nil
 		if w.beatDue || w.c.dice.chance(0.5) {
 			w.flush()
 		}

@@ -23,7 +23,13 @@ func inspections() map[string]func(w *worker, a arguments) any {
 		"clock":         func(w *worker, _ arguments) any { return map[string]any{"clock": w.main.clock} },
 		"memsample":     func(w *worker, _ arguments) any { return w.memory() },
 		"report":        func(w *worker, _ arguments) any { return done(w.software()) },
-		"query_task":    func(w *worker, a arguments) any { return w.query(a.texts("ids")) },
+		"hello": func(w *worker, a arguments) any { // by workers that join
+			if a.text("from_node") == w.name {
+				return nil
+			}
+			return map[string]any{"revoked": map[string]any{}, "clock": w.main.clock}
+		},
+		"query_task": func(w *worker, a arguments) any { return w.query(a.texts("ids")) },
 	}
 }
 
@@ -144,6 +150,7 @@ func (w *worker) stats() any {
 		p["put-guarded-by-semaphore"] = false
 	case solo:
 		p["processes"], p["max-tasks-per-child"], p["timeouts"] = []int64{w.main.pid}, nil, []float64{}
+	case gevent: // tells no more
 	}
 	return map[string]any{
 		"total": w.totals, "pid": w.main.pid, "clock": strconv.FormatInt(w.main.clock, 10),
@@ -171,7 +178,7 @@ func (w *worker) software() string {
 }
 
 func (w *worker) conf() any {
-	conf := map[string]any{
+	conf := map[string]any{ //nolint:gosec // masked, as workers do it
 		"broker_url": "amqp://shop:********@broker.internal:5672//", "result_backend": nil,
 		"task_default_queue": w.c.opts.DefaultQueue, "task_acks_late": false, "worker_prefetch_multiplier": prefetch,
 		"worker_send_task_events": true, "task_send_sent_event": true, "timezone": "Europe/Berlin", "enable_utc": true,

@@ -23,21 +23,21 @@ type command struct {
 	ReplyTo     *transport.ReplyTo `json:"reply_to"`
 }
 
-// call has f executed between two events of the story, and waits for that. It is false if the story is over, too busy,
-// or ctx ends first.
-func (c *Cluster) call(ctx context.Context, f func()) bool {
-	done := make(chan struct{})
-	if !c.post(func() { f(); close(done) }) {
-		return false
+// meanwhile returns what f returns, executed between two events of the story. It is the zero value if the story is over or
+// too busy, or ctx ends first.
+func meanwhile[T any](ctx context.Context, c *Cluster, f func() T) T {
+	done := make(chan T, 1)
+	var none T
+	if !c.post(func() { done <- f() }) {
+		return none
 	}
 	select {
-	case <-done:
-		return true
+	case v := <-done:
+		return v
 	case <-c.closed:
-		return false
 	case <-ctx.Done():
-		return false
 	}
+	return none
 }
 
 // post has f executed soon. It is false if too much waits already.
@@ -85,12 +85,7 @@ func (w *worker) hear(r command, answer func(transport.ReplyTo, transport.Publis
 	case w.main == nil || !w.connected:
 		return
 	case w.blocked:
-		main := w.main
-		w.c.after(20*time.Millisecond, func() {
-			if w.main == main {
-				w.hear(r, answer)
-			}
-		})
+		w.unheard = append(w.unheard, func() { w.hear(r, answer) })
 		return
 	}
 	w.main.clock++
@@ -177,11 +172,10 @@ func (c *Cluster) Deliver(ctx context.Context, queue string, m transport.Publish
 		}
 		return at.UnixNano()
 	}
-	delivered := false
-	c.call(ctx, func() {
+	return meanwhile(ctx, c, func() bool {
 		q := c.queues[queue]
 		if q == nil {
-			return
+			return false
 		}
 		k := c.kinds[text("task")]
 		if k == nil {
@@ -193,37 +187,39 @@ func (c *Cluster) Deliver(ctx context.Context, queue string, m transport.Publish
 		}
 		c.open++
 		q.put(&message{task: t, parent: text("parent_id"), eta: instant("eta"), expires: instant("expires")})
-		delivered = true
+		return true
 	})
-	return delivered
 }
 
 // Queues tells of the queues what a broker would. It may be called like Request, and returns nothing once the story is
 // over.
 func (c *Cluster) Queues(ctx context.Context) []transport.Queue {
-	var list []transport.Queue
-	c.call(ctx, func() {
-		held := make(map[string]int64)
-		for _, w := range c.workers {
-			for _, x := range w.executions {
-				if !x.acked {
-					held[x.m.task.kind.queue]++
-				}
-			}
-		}
-		for name, q := range c.queues {
-			consumers := int64(0)
-			for _, w := range q.consumers {
-				if w.consuming() {
-					consumers++
-				}
-			}
-			list = append(list, transport.Queue{
-				Name: name, Type: "simulated", State: "running", Ready: new(int64(len(q.ready))), Unacked: new(held[name]),
-				Consumers: &consumers, Published: new(q.published), Delivered: new(q.delivered), Acked: new(q.delivered - held[name]),
-			})
-		}
-	})
+	list := meanwhile(ctx, c, c.survey)
 	slices.SortFunc(list, func(a, b transport.Queue) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+func (c *Cluster) survey() []transport.Queue {
+	held := make(map[string]int64)
+	for _, w := range c.workers {
+		for _, x := range w.executions {
+			if !x.acked {
+				held[x.m.task.kind.queue]++
+			}
+		}
+	}
+	var list []transport.Queue
+	for name, q := range c.queues {
+		consumers := int64(0)
+		for _, w := range q.consumers {
+			if w.consuming() {
+				consumers++
+			}
+		}
+		list = append(list, transport.Queue{
+			Name: name, Type: "simulated", State: "running", Ready: new(int64(len(q.ready))), Unacked: new(held[name]),
+			Consumers: &consumers, Published: new(q.published), Delivered: new(q.delivered), Acked: new(q.delivered - held[name]),
+		})
+	}
 	return list
 }

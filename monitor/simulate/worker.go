@@ -56,8 +56,9 @@ type worker struct {
 	backlog    []outgoing
 	connected  bool
 	stopping   bool
-	blocked    bool // solo, and a task runs
-	beatDue    bool // a heartbeat is due as soon as it is no longer blocked
+	blocked    bool     // solo, and a task runs
+	unheard    []func() // commands that came meanwhile
+	beatDue    bool     // a heartbeat is due as soon as it is no longer blocked
 	active     int
 	processed  int64
 	totals     map[string]int64 // of processed, by name, since the story knows it
