@@ -66,6 +66,7 @@ type stage struct {
 	prefix  string
 	address string
 	around  func(http.Handler) http.Handler // what a host program puts around the dashboard
+	options func(*web.Options)              // changes those of the dashboard, nil if nothing does
 	stop    func()
 }
 
@@ -79,10 +80,14 @@ func newStage(t *testing.T, prefix string, around func(http.Handler) http.Handle
 
 func (s *stage) start() {
 	s.t.Helper()
-	h, err := web.New(web.Options{
+	o := web.Options{
 		Backend: s.backend, Prefix: s.prefix, Version: "v1",
 		Now: func() time.Time { return time.UnixMicro(noon).Add(time.Hour).UTC() },
-	})
+	}
+	if s.options != nil {
+		s.options(&o)
+	}
+	h, err := web.New(o)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
 
@@ -144,3 +145,22 @@ type staged struct {
 }
 
 func (b *staged) Store() store.Store { return b.crew.store }
+
+// mannedMovie is a movie with a store of its own.
+type mannedMovie struct {
+	*movie
+	crew *crew
+}
+
+func (b *mannedMovie) Store() store.Store { return b.crew.store }
+
+// newMannedStage shows a cluster that changes, whose workers answer.
+func newMannedStage(t *testing.T) (*stage, *crew) {
+	t.Helper()
+	s := &stage{t: t, backend: moving(state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
+	c := newCrew(t, s.backend, false)
+	s.options = func(o *web.Options) { o.Backend, o.Operations = &mannedMovie{s.backend, c}, c.ops }
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s, c
+}
