@@ -178,6 +178,7 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		p.operating(r)
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
+		r.Method(http.MethodGet, "/metrics", metrics(o.Backend, o.Operations, o.Now, o.Logger))
 		r.Mount("/api/v1", api.New(api.Options{
 			Backend: o.Backend, Operations: o.Operations, ReadOnly: o.ReadOnly, Identify: o.Identify,
 			Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger,

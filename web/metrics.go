@@ -1,0 +1,118 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// metrics serves numbers about Umbel itself in the format of Prometheus. They are read when they are asked for.
+func metrics(b Backend, o *operate.Operations, now func() time.Time, log *slog.Logger) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&collector{backend: b, operations: o, now: now, log: log}) // a new registry has no other
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+// collector reads the backend for each scrape.
+type collector struct {
+	backend    Backend
+	operations *operate.Operations // may be nil, and so may its Relay
+	now        func() time.Time
+	log        *slog.Logger
+}
+
+// Describe describes nothing: which labels there are depends on what is seen.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	h := c.backend.Health()
+	count(out, "umbel_messages_total", "Messages received from the broker.", float64(h.Messages))
+	count(out, "umbel_events_total", "Events in those messages.", float64(h.Events))
+	for cause, n := range h.Rejected {
+		count(out, "umbel_rejected_total", "What could not be used, by cause.", float64(n), "cause", cause)
+	}
+	gauge(out, "umbel_ready", "1 once the history is restored.", truth(h.Ready))
+	gauge(out, "umbel_broker_connected", "1 while events are received.", truth(h.Broker.Connected))
+	gauge(out, "umbel_unsaved_tasks", "Tasks whose newest events are not in the history yet.", float64(h.Store.Unsaved))
+	c.outbox(out)
+	c.queues(out)
+}
+
+func (c *collector) outbox(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	stats, err := c.backend.Store().OutboxStats(ctx)
+	if err != nil {
+		c.log.ErrorContext(ctx, "read outbox", "error", err)
+		return
+	}
+	for _, state := range query.CommandStates() {
+		gauge(out, "umbel_outbox_commands", "Commands in the outbox, by state.", float64(stats.States[state]), "state", string(state))
+	}
+	oldest := 0.0
+	if stats.States[store.CommandPending] > 0 {
+		oldest = c.now().Sub(stats.OldestPending).Seconds()
+	}
+	gauge(out, "umbel_outbox_oldest_pending_seconds", "Age of the command that waits longest.", oldest)
+	gauge(out, "umbel_outbox_dead_letters", "Commands given up that nobody has dealt with.", float64(stats.DeadLetters))
+	if c.operations == nil || c.operations.Relay == nil {
+		return
+	}
+	relay := c.operations.Relay.Status()
+	gauge(out, "umbel_outbox_breaker_open", "1 while nothing is sent since the broker is away.", truth(relay.Open))
+	count(out, "umbel_outbox_sent_total", "Commands that the broker took.", float64(relay.Sent))
+	count(out, "umbel_outbox_retried_total", "Failed attempts that were put off.", float64(relay.Retried))
+	count(out, "umbel_outbox_deferred_total", "Attempts put off since the broker was away.", float64(relay.Deferred))
+	count(out, "umbel_outbox_died_total", "Commands given up.", float64(relay.Died))
+	count(out, "umbel_outbox_reclaimed_total", "Commands that were left in flight.", float64(relay.Reclaimed))
+}
+
+// queues tells what was last seen of queues, which has them looked at again.
+func (c *collector) queues(out chan<- prometheus.Metric) {
+	if c.operations == nil {
+		return
+	}
+	for _, q := range c.operations.Queues.Snapshot().Queues {
+		if q.Hidden {
+			continue
+		}
+		number := func(name, help string, n *int64) {
+			if n != nil {
+				gauge(out, name, help, float64(*n), "queue", q.Name)
+			}
+		}
+		number("umbel_queue_ready", "Messages that wait in a queue.", q.Ready)
+		number("umbel_queue_unacked", "Messages of a queue that workers hold.", q.Unacked)
+		number("umbel_queue_consumers", "Consumers of a queue.", q.Consumers)
+	}
+}
+
+func count(out chan<- prometheus.Metric, name, help string, value float64, label ...string) {
+	send(out, prometheus.CounterValue, name, help, value, label)
+}
+
+func gauge(out chan<- prometheus.Metric, name, help string, value float64, label ...string) {
+	send(out, prometheus.GaugeValue, name, help, value, label)
+}
+
+// send sends one number. label is empty, or a name and a value.
+func send(out chan<- prometheus.Metric, kind prometheus.ValueType, name, help string, value float64, label []string) {
+	names, values := label[:len(label)/2], label[len(label)/2:]
+	out <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, names, nil), kind, value, values...)
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
