@@ -121,7 +121,7 @@ func (p *pages) publishFields(v url.Values) []templates.Input {
 		{Name: "kwargs", Label: "Keyword arguments", Kind: templates.InputArea, Required: true, Hint: "A JSON object."},
 		{Name: "queue", Label: "Queue", Options: names(known.Queues), Hint: "celery if empty."},
 		{Name: "countdown", Label: "Countdown", Kind: templates.InputNumber, Hint: "Seconds; it is not started before."},
-		{Name: "eta", Label: "Not before", Hint: "A time in UTC, 2026-11-21 14:30, or with an offset, 2026-11-21T14:30:00+01:00. Not with a countdown."},
+		{Name: "eta", Label: "Not before", Hint: "A time, 2026-11-21 14:30 in UTC, or 2026-11-21T14:30:00+01:00. Not with a countdown."},
 		{Name: "expires", Label: "Not after", Hint: "A time as above."},
 		{Name: "priority", Label: "Priority", Kind: templates.InputNumber, Hint: "0 to 9. RabbitMQ serves 9 first, Redis 0."},
 		{Name: "hard", Label: "Time limit", Kind: templates.InputNumber, Hint: "Seconds; then its process is killed."},

@@ -186,7 +186,9 @@ func (p *pages) showTasks(ctx context.Context, w http.ResponseWriter, r *http.Re
 	}
 	v.Preview = previewed(found.Preview)
 	v.Preview.Tasks = preflight(f, found)
-	v.Idle = found.Chosen == 0
+	if v.Idle = found.Chosen == 0; v.Idle {
+		v.Preview.Summary, v.Preview.Targets, v.Preview.Warnings = "Nothing to "+f.order.Action, nil, nil
+	}
 	v.Button = f.verb() + " this task"
 	if found.Chosen > 1 {
 		v.Button = fmt.Sprintf("%s %d tasks", f.verb(), found.Chosen)

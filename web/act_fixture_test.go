@@ -1,0 +1,187 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/web"
+)
+
+// stocked is a backend with an outbox.
+type stocked struct {
+	web.Backend
+	db *sqlite.DB
+}
+
+func (k stocked) Store() store.Store { return k.db }
+
+// shop is a cluster that obeys: two workers with two tasks and one queue, and what they were told.
+type shop struct {
+	*memory.Broker
+	operations *operate.Operations
+
+	mu      sync.Mutex
+	told    []string // method and ids
+	replies sync.WaitGroup
+}
+
+// open gives o a shop to act on, until the test ends.
+func open(t *testing.T, o *web.Options, backend results.Backend) *shop {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shop{Broker: memory.New(memory.Options{})}
+	s.Declare("celery")
+	for _, node := range []string{"celery@a", "celery@b/1%20ü"} {
+		t.Cleanup(s.Listen(func(m transport.Publishing) { s.hear(node, m) }))
+	}
+	o.Backend = stocked{o.Backend, db}
+	s.operations, err = operate.New(operate.Options{
+		Broker: s.Broker, Store: db, Tasks: o.Backend, Results: backend, ReadOnly: o.ReadOnly,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Operations = s.operations
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.operations.Client.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		s.replies.Wait()
+		_ = db.Close()
+	})
+	s.ready(t)
+	// Asked before there is a line, workers would count as silent for a while.
+	running.Go(func() { _ = s.operations.Inspector.Run(ctx) })
+	if s.operations.Relay != nil {
+		running.Go(func() { _ = s.operations.Relay.Run(ctx) })
+	}
+	return s
+}
+
+// ready waits until the line to the broker is open.
+func (s *shop) ready(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !s.operations.Client.Status().Connected; <-tick.C {
+		if time.Now().After(end) {
+			t.Fatal("the line to the broker does not open")
+		}
+	}
+}
+
+// hear answers a request as a worker does.
+func (s *shop) hear(node string, m transport.Publishing) {
+	var r struct {
+		Method      string             `json:"method"`
+		Arguments   map[string]any     `json:"arguments"`
+		Destination []string           `json:"destination"`
+		Ticket      string             `json:"ticket"`
+		ReplyTo     *transport.ReplyTo `json:"reply_to"`
+	}
+	if json.Unmarshal(m.Body, &r) != nil || len(r.Destination) > 0 && !slices.Contains(r.Destination, node) || r.ReplyTo == nil {
+		return
+	}
+	var value any
+	switch r.Method {
+	case "registered":
+		value = []string{"billing.charge", "mail.send"}
+	case "active_queues":
+		value = []any{map[string]any{"name": "celery", "routing_key": "celery", "exchange": map[string]any{"name": "celery", "type": "direct"}}}
+	case "revoke":
+		value = map[string]string{"ok": "flagged as revoked"}
+		ids, _ := json.Marshal(r.Arguments["task_id"])
+		s.mu.Lock()
+		s.told = append(s.told, node+" "+r.Method+" "+string(ids))
+		s.mu.Unlock()
+	default:
+		value = map[string]any{}
+	}
+	body, _ := json.Marshal(map[string]any{node: value})
+	s.replies.Go(func() {
+		s.Answer(*r.ReplyTo, transport.Publishing{
+			ContentType: "application/json", ContentEncoding: "utf-8", Headers: map[string]any{"ticket": r.Ticket}, Body: body,
+		})
+	})
+}
+
+// orders are what workers were told, sorted.
+func (s *shop) orders() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(slices.Values(s.told))
+}
+
+// published takes the messages that wait in the queue.
+func (s *shop) published(t *testing.T, want int) []celery.Message {
+	t.Helper()
+	c := s.Consume("celery")
+	defer c.Close()
+	var list []celery.Message
+	for {
+		patient := patience
+		if len(list) >= want {
+			patient = 50 * time.Millisecond // for one too many
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patient)
+		p, err := c.Take(ctx)
+		cancel()
+		if err != nil {
+			return list
+		}
+		m, err := celery.ParseMessage(p)
+		if err != nil {
+			t.Fatalf("parse what was published: %v", err)
+		}
+		_ = c.Done()
+		list = append(list, m)
+	}
+}
+
+// hiddenFields are the fields that a page repeats in its form to path.
+func hiddenFields(page, path string) url.Values {
+	v := url.Values{}
+	for _, form := range strings.Split(page, "<form")[1:] {
+		form, _, _ = strings.Cut(form, "</form>")
+		if !strings.Contains(form, `action="`+path+`"`) {
+			continue
+		}
+		names := find(`<input type="hidden" name="([^"]*)" value="[^"]*">`, form)
+		values := find(`<input type="hidden" name="[^"]*" value="([^"]*)">`, form)
+		for i := range names {
+			v.Add(names[i], values[i])
+		}
+	}
+	return v
+}
+
+// acting is a dashboard by which people may act, with what it acts on.
+func acting(t *testing.T, b *stillLife, o web.Options) (http.Handler, *shop) {
+	t.Helper()
+	o.Backend, o.Prefix, o.Version = b, "/ops", "v1"
+	s := open(t, &o, nil)
+	h, err := web.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, s
+}

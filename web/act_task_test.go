@@ -1,0 +1,352 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+// painting is a cluster with a task that waits, one that runs, and one whose arguments were cut.
+func painting() *stillLife {
+	b := painted(state.Options{})
+	b.happen(state.TaskReceived, "waits", 100)
+	b.cluster.Apply(&state.Event{
+		Kind: state.TaskReceived, Hostname: "celery@a", PID: 40, ID: "cut", Name: "mail.send", Args: "('ann@example.org', 'Dear Ann, ...)",
+		Kwargs: "{}", Clock: 200, Micros: noon + 200e6, ReceivedMicros: noon,
+		Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName | state.FieldArgs | state.FieldKwargs,
+	})
+	b.happen(state.TaskFailed, "cut", 201)
+	return b
+}
+
+func TestPublishIsClickedThrough(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painting(), web.Options{})
+	form := visit(t, h, "/ops/act/publish").Body.String()
+	for _, want := range []string{`name="name"`, `>[]</textarea>`, `>{}</textarea>`, `name="eta"`, `name="priority"`} {
+		if !strings.Contains(form, want) {
+			t.Errorf("form has no %s", want)
+		}
+	}
+	v := url.Values{
+		"check": {"1"}, "name": {"mail.send"}, "args": {`["ann", {"price": 10.50}]`}, "kwargs": {`{"n": 12345678901234567890}`}, "priority": {"5"},
+		"soft": {"1.5"}, "hard": {"3"}, "eta": {"2036-01-02 03:04"},
+	}
+	status, _, page := post(t, h, "/ops/act/publish", v)
+	if status != http.StatusOK || !strings.Contains(page, "Run mail.send") || !strings.Contains(page, "10.50") {
+		t.Fatalf("preview = %d:\n%s", status, page)
+	}
+	send := hiddenFields(page, "/ops/act/publish")
+	var first string
+	for range 2 {
+		status, location, page := post(t, h, "/ops/act/publish", send)
+		if status != http.StatusSeeOther || !strings.HasPrefix(location, "/ops/outbox/") {
+			t.Fatalf("publishing leads with %d to %q:\n%s", status, location, page)
+		}
+		if first == "" {
+			first = location
+		}
+		if location != first {
+			t.Errorf("the form sent twice leads to %s, want %s again", location, first)
+		}
+	}
+	list := s.published(t, 1)
+	if len(list) != 1 {
+		t.Fatalf("%d messages were published, want 1", len(list))
+	}
+	m := list[0]
+	var args, kwargs any
+	if err := json.Unmarshal(m.Args, &args); err != nil {
+		t.Fatal(err)
+	}
+	_ = json.Unmarshal(m.Kwargs, &kwargs)
+	if diff := cmp.Diff([]any{"ann", map[string]any{"price": 10.5}}, args); diff != "" {
+		t.Errorf("args (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(string(m.Kwargs), "12345678901234567890") {
+		t.Errorf("kwargs = %s, want every digit", m.Kwargs)
+	}
+	if m.Name != "mail.send" || *m.Priority != 5 || *m.Soft != 1.5 || *m.Hard != 3 || !m.ETA.Equal(time.Date(2036, 1, 2, 3, 4, 0, 0, time.UTC)) {
+		t.Errorf("message = %+v", m)
+	}
+}
+
+func TestPublishSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painting(), web.Options{})
+	tests := map[string]struct {
+		form   url.Values
+		status int
+		want   []string
+	}{
+		"no JSON":      {url.Values{"name": {"mail.send"}, "args": {"[1,"}, "kwargs": {"{}"}}, 400, []string{`id="field-args"`, "[1,</textarea>"}},
+		"deep inside":  {url.Values{"name": {"mail.send"}, "args": {`[1, 2, {"price": "\ud800"}]`}, "kwargs": {"{}"}}, 400, []string{"Args[2].price"}},
+		"not an array": {url.Values{"name": {"mail.send"}, "args": {`{"a": 1}`}, "kwargs": {"{}"}}, 400, []string{"rgs must"}},
+		"no name":      {url.Values{"args": {"[]"}, "kwargs": {"{}"}}, 400, []string{"ame must"}},
+		"priority":     {url.Values{"name": {"mail.send"}, "priority": {"10"}}, 400, []string{"The priority must be a whole number from 0 to 9."}},
+		"no number":    {url.Values{"name": {"mail.send"}, "countdown": {"soon"}}, 400, []string{"This must be a number."}},
+		"too far":      {url.Values{"name": {"mail.send"}, "countdown": {"1e300"}}, 400, []string{"from 0 seconds to ten years"}},
+		"no time":      {url.Values{"name": {"mail.send"}, "eta": {"tomorrow"}}, 400, []string{"This must be a time"}},
+		"both times":   {url.Values{"name": {"mail.send"}, "countdown": {"5"}, "eta": {"2036-01-02"}}, 400, []string{"This must be a time"}},
+		"expired":      {url.Values{"name": {"mail.send"}, "expires": {"2001-01-02 03:04"}}, 400, []string{"must not have passed"}},
+		"markup":       {url.Values{"name": {"<b>"}, "args": {"<b>"}, "kwargs": {"</textarea><b>"}}, 400, []string{"&lt;b&gt;"}},
+	}
+	for name, tt := range tests {
+		for _, check := range []string{"", "1"} {
+			t.Run(name+check, func(t *testing.T) {
+				t.Parallel()
+				form := url.Values{"check": {check}}
+				for k, v := range tt.form {
+					form[k] = v
+				}
+				status, _, page := post(t, h, "/ops/act/publish", form)
+				if status != tt.status || strings.Contains(page, "<b>") && !strings.Contains(page, "<b>Umbel") && name == "markup" {
+					t.Errorf("answer = %d, want %d:\n%s", status, tt.status, page)
+				}
+				for _, want := range tt.want {
+					if !strings.Contains(page, want) {
+						t.Errorf("page has no %q:\n%s", want, page)
+					}
+				}
+			})
+		}
+	}
+	t.Cleanup(func() {
+		c := s.Consume("celery")
+		defer c.Close()
+		if n := len(s.published(t, 0)); n != 0 {
+			t.Errorf("%d messages were published", n)
+		}
+	})
+}
+
+func TestPublishOfAnUnknownTask(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painting(), web.Options{})
+	form := url.Values{"check": {"1"}, "name": {"mail.sned"}, "args": {"[]"}, "kwargs": {"{}"}}
+	_, _, page := post(t, h, "/ops/act/publish", form)
+	if !strings.Contains(page, "mail.send") || !strings.Contains(page, `name="force"`) || strings.Contains(page, "token") {
+		t.Fatalf("no way on from an unknown task:\n%s", page)
+	}
+	form.Set("force", "true")
+	status, _, page := post(t, h, "/ops/act/publish", form)
+	if status != http.StatusOK || !strings.Contains(page, "notice-bad") {
+		t.Fatalf("preview of what is forced = %d, want a warning:\n%s", status, page)
+	}
+	if status, _, page = post(t, h, "/ops/act/publish", hiddenFields(page, "/ops/act/publish")); status != http.StatusSeeOther {
+		t.Fatalf("forced = %d:\n%s", status, page)
+	}
+	if list := s.published(t, 1); len(list) != 1 || list[0].Name != "mail.sned" {
+		t.Errorf("published = %+v, want mail.sned", list)
+	}
+}
+
+func TestRetryAsItWas(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painting(), web.Options{})
+	page := visit(t, h, "/ops/act/task?action=retry&id=task-01").Body.String()
+	if !strings.Contains(page, "Run billing.charge again") || !strings.Contains(page, "[1]") || !strings.Contains(page, "from the event") {
+		t.Fatalf("preview of a retry:\n%s", page)
+	}
+	form := hiddenFields(page, "/ops/act/task")
+	for range 2 {
+		if status, location, page := post(t, h, "/ops/act/task", form); status != http.StatusSeeOther || location != "/ops/outbox/1" {
+			t.Fatalf("retry leads with %d to %q:\n%s", status, location, page)
+		}
+	}
+	list := s.published(t, 1)
+	if len(list) != 1 || list[0].Name != "billing.charge" || string(list[0].Args) != "[1]" || list[0].ID == "task-01" {
+		t.Errorf("published = %+v, want billing.charge(1) once with another id", list)
+	}
+}
+
+func TestRetryDoesNotGuess(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painting(), web.Options{})
+	w := visit(t, h, "/ops/act/task?action=retry&id=cut")
+	if got, want := w.Header().Get("Location"), "/ops/act/publish?retry_of=cut"; w.Code != http.StatusSeeOther || got != want {
+		t.Fatalf("retry of cut arguments leads with %d to %q, want %q", w.Code, got, want)
+	}
+	page := visit(t, h, "/ops/act/publish?retry_of=cut").Body.String()
+	for _, want := range []string{"not known in full", `spellcheck="false" aria-describedby="field-args-hint" required></textarea>`, "perhaps cut short", "Dear Ann, ..."} {
+		if !strings.Contains(page, want) {
+			t.Errorf("form has no %q:\n%s", want, page)
+		}
+	}
+	form := url.Values{"retry_of": {"cut"}, "name": {"mail.send"}, "queue": {"celery"}, "args": {""}, "kwargs": {"{}"}}
+	if status, _, page := post(t, h, "/ops/act/publish", form); status != http.StatusBadRequest || !strings.Contains(page, "not guessed") {
+		t.Errorf("retry without arguments = %d, want 400:\n%s", status, page)
+	}
+	form.Set("args", `["ann@example.org", "Dear Ann, hello"]`)
+	if status, _, page := post(t, h, "/ops/act/publish", form); status != http.StatusSeeOther {
+		t.Fatalf("retry with arguments = %d:\n%s", status, page)
+	}
+	if list := s.published(t, 1); len(list) != 1 || list[0].ParentID != "cut" {
+		t.Errorf("published = %+v, want a child of cut", list)
+	}
+}
+
+func TestRevokeIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painting(), web.Options{})
+	page := visit(t, h, "/ops/act/task?action=revoke&id=waits").Body.String()
+	if !strings.Contains(page, "Revoke 1 task") || !strings.Contains(page, "billing.charge (1,)") {
+		t.Fatalf("preview of a revocation:\n%s", page)
+	}
+	if got := s.orders(); len(got) != 0 {
+		t.Errorf("workers were told %v by a preview", got)
+	}
+	form := hiddenFields(page, "/ops/act/task")
+	for range 2 {
+		if status, location, page := post(t, h, "/ops/act/task", form); status != http.StatusSeeOther || location != "/ops/outbox/1" {
+			t.Fatalf("revocation leads with %d to %q:\n%s", status, location, page)
+		}
+	}
+	if _, err := s.operations.Relay.Wait(t.Context(), []int64{1}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`celery@a revoke ["waits"]`, `celery@b/1%20ü revoke ["waits"]`}
+	if diff := cmp.Diff(want, s.orders()); diff != "" {
+		t.Errorf("what workers were told (-want +got):\n%s", diff)
+	}
+	about := visit(t, h, "/ops/tasks/waits").Body.String()
+	for _, want := range []string{"answered by 2 of 2", "flagged as revoked", `href="/ops/outbox/1"`} {
+		if !strings.Contains(about, want) {
+			t.Errorf("page of the task has no %q", want)
+		}
+	}
+}
+
+func TestPreflightOfMany(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painting(), web.Options{})
+	tests := map[string]struct {
+		target string
+		status int
+		want   []string
+	}{
+		"revoke by query":  {"?action=revoke&q=" + url.QueryEscape("name:billing.*"), 200, []string{"Already finished.", "Already running: only terminate ends it.", "31 tasks matched", "Revoke this task"}},
+		"retry all":        {"?action=retry&q=", 200, []string{"Retry 20 tasks", "Arguments cut short, or not known for certain.", "Not finished."}},
+		"terminate asks":   {"?action=terminate&id=task-02&id=task-05", 200, []string{`name="signal"`, "SIGKILL", "Continue"}},
+		"terminate":        {"?action=terminate&check=1&signal=SIGKILL&id=task-02&id=task-05", 200, []string{"Terminate 2 tasks with SIGKILL", "Type <code>terminate</code> to confirm"}},
+		"capped":           {"?action=retry&cap=3&q=", 200, []string{"the newest 3", "Retry 3 tasks"}},
+		"nothing left":     {"?action=revoke&id=task-00", 200, []string{"Already finished.", "Nothing to revoke", "Back"}},
+		"no such task":     {"?action=revoke&id=nope&id=nope2", 200, []string{"No such task."}},
+		"nothing selected": {"?action=revoke", 400, []string{"No task is selected."}},
+		"no such action":   {"?action=explode&id=task-00", 400, []string{"Tasks can be revoked, terminated or retried."}},
+		"query is wrong":   {"?action=revoke&q=(", 400, []string{"The query cannot be read"}},
+		"cap is wrong":     {"?action=retry&q=&cap=0", 400, []string{"a number from 1 to 10000"}},
+		"change":           {"?action=retry&q=&cap=3&change=1", 200, []string{`name="cap" value="3"`}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := visit(t, h, "/ops/act/task"+tt.target)
+			page := w.Body.String()
+			if w.Code != tt.status {
+				t.Errorf("answer = %d, want %d", w.Code, tt.status)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(page, want) {
+					t.Errorf("page has no %q:\n%s", want, page)
+				}
+			}
+			if name == "nothing left" && (strings.Contains(page, `action="/ops/act/task"`) || strings.Contains(page, "Mind:")) {
+				t.Error("the page offers to do nothing")
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if got := s.orders(); len(got) != 0 {
+			t.Errorf("workers were told %v by previews", got)
+		}
+	})
+}
+
+func TestTerminateWantsTheWord(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painting(), web.Options{})
+	page := visit(t, h, "/ops/act/task?action=terminate&check=1&signal=SIGKILL&id=task-02&id=task-05").Body.String()
+	form := hiddenFields(page, "/ops/act/task")
+	for _, typed := range []string{"", "Terminate!"} {
+		form.Set("confirm", typed)
+		status, _, page := post(t, h, "/ops/act/task", form)
+		if status != http.StatusBadRequest || !strings.Contains(page, "is not “terminate”") || !strings.Contains(page, "Terminate 2 tasks") {
+			t.Errorf("terminate with %q typed = %d, want 400 and the preview again:\n%s", typed, status, page)
+		}
+	}
+	if got := s.orders(); len(got) != 0 {
+		t.Fatalf("workers were told %v without the word", got)
+	}
+	form.Set("confirm", " terminate ")
+	if status, location, page := post(t, h, "/ops/act/task", form); status != http.StatusSeeOther {
+		t.Fatalf("terminate leads with %d to %q:\n%s", status, location, page)
+	}
+	if _, err := s.operations.Relay.Wait(t.Context(), []int64{1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.orders(); len(got) != 2 || !slices.ContainsFunc(got, func(o string) bool { return strings.Contains(o, `["task-02","task-05"]`) }) {
+		t.Errorf("workers were told %v, want both ids", got)
+	}
+}
+
+func TestTaskPagesOfferWhatCanBeDone(t *testing.T) {
+	t.Parallel()
+	h, _ := acting(t, painting(), web.Options{})
+	tests := map[string]struct{ yes, no []string }{
+		"waits":   {[]string{"Revoke"}, []string{"Terminate", "Retry"}},
+		"task-02": {[]string{"Terminate"}, []string{"Revoke", "Retry"}},
+		"task-00": {[]string{"Retry"}, []string{"Revoke", "Terminate"}},
+		"task-01": {[]string{"Retry"}, []string{"Revoke", "Terminate"}},
+	}
+	for id, tt := range tests {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			page := visit(t, h, "/ops/tasks/"+id).Body.String()
+			for _, title := range tt.yes {
+				want := `href="/ops/act/task?action=` + strings.ToLower(title) + "&amp;id=" + id + `"`
+				if !strings.Contains(page, want) {
+					t.Errorf("page has no link %s", want)
+				}
+			}
+			for _, title := range tt.no {
+				if strings.Contains(page, "action="+strings.ToLower(title)) || !strings.Contains(page, title) {
+					t.Errorf("page does not say that it cannot be done: %s", title)
+				}
+			}
+			if !strings.Contains(page, "/ops/act/publish?retry_of="+id) {
+				t.Error("page has no link to edit it")
+			}
+		})
+	}
+}
+
+func TestReadOnlyActsOnNoTask(t *testing.T) {
+	t.Parallel()
+	h, _ := acting(t, painting(), web.Options{ReadOnly: true})
+	for _, target := range []string{"/ops/tasks", "/ops/tasks/waits", "/ops/tasks/task-01"} {
+		page := visit(t, h, target).Body.String()
+		for _, never := range []string{"/act/", "data-select", `type="checkbox"`} {
+			if strings.Contains(page, never) {
+				t.Errorf("%s has %s", target, never)
+			}
+		}
+	}
+	for _, target := range []string{"/ops/act/task?action=revoke&id=waits", "/ops/act/publish"} {
+		if got := visit(t, h, target).Code; got != http.StatusNotFound {
+			t.Errorf("GET %s = %d, want 404", target, got)
+		}
+		if status, _, _ := post(t, h, target, url.Values{"id": {"waits"}}); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s = %d, want 404", target, status)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+// shelves is a result backend that takes its time.
+type shelves struct {
+	mu      sync.Mutex
+	takes   time.Duration
+	records map[string]results.Result
+	err     error
+	asked   int
+}
+
+func (s *shelves) Result(ctx context.Context, id string) (results.Result, error) {
+	s.mu.Lock()
+	s.asked++
+	r, ok := s.records[id]
+	err, takes := s.err, s.takes
+	s.mu.Unlock()
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return results.Result{}, ctx.Err()
+	}
+	if err == nil && !ok {
+		err = results.ErrMissing
+	}
+	return r, err
+}
+
+func (s *shelves) String() string { return "redis://:***@redis:6379/1" }
+
+func (s *shelves) Close() error { return nil }
+
+func (s *shelves) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func (s *shelves) times() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+// unheard is a backend to which nobody has sent a command.
+type unheard struct{ *stillLife }
+
+func (u unheard) Store() store.Store { return empty{u.stillLife.Store()} }
+
+type empty struct{ store.Store }
+
+func (empty) Commands(context.Context, store.CommandFilter) (list []store.Command, next int64, err error) {
+	return nil, 0, nil
+}
+
+func (empty) OutboxStats(context.Context) (store.OutboxStats, error) { return store.OutboxStats{}, nil }
+
+// beside shows pages with what is on the shelves, in a bubble of its own.
+func beside(t *testing.T, s *shelves, test func(t *testing.T, h http.Handler)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := unheard{painted(state.Options{})}
+		o, err := operate.New(operate.Options{Broker: memory.New(memory.Options{}), Store: b.Store(), Tasks: b, Results: s, ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := web.New(web.Options{Backend: b, Operations: o, Prefix: "/ops"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- h.Run(ctx) }()
+		synctest.Wait()
+		test(t, h)
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+func TestResultsStandBesideEvents(t *testing.T) {
+	t.Parallel()
+	ended := time.UnixMicro(noon + 2e6)
+	s := &shelves{records: map[string]results.Result{
+		"task-00": {TaskID: "task-00", Status: "SUCCESS", Value: json.RawMessage(`{"n":[1,2]}`), DoneAt: ended},
+		"task-01": {TaskID: "task-01", Status: "SUCCESS", DoneAt: ended.Add(2 * time.Hour), NaiveTime: true, Opaque: "opaque Python object"},
+		"task-04": {TaskID: "task-04", Status: "FAILURE", Exception: "builtins.ValueError: <b>", Traceback: "Traceback: <b>", DoneAt: ended},
+	}}
+	beside(t, s, func(t *testing.T, h http.Handler) {
+		for id, wants := range map[string][]string{
+			"task-00": {"redis://:***@redis:6379/1", "&#34;n&#34;: [", "2026-11-21 12:00:02"},
+			"task-01": {"Events say FAILURE, the backend says SUCCESS.", "opaque Python object", "stored without a time zone", "UTC+2"},
+			"task-04": {"builtins.ValueError: &lt;b&gt;"},
+			"task-03": {"It holds nothing of this task.", "results are ignored"},
+			"task-02": {"It holds nothing of this task."},
+		} {
+			page := visit(t, h, "/ops/tasks/"+id).Body.String()
+			for _, want := range wants {
+				if !strings.Contains(page, want) {
+					t.Errorf("page of %s has no %q", id, want)
+				}
+			}
+			if strings.Contains(page, "Disagreement") != (id == "task-01") {
+				t.Errorf("page of %s says whether there is a disagreement: %v", id, id != "task-01")
+			}
+		}
+		if page := visit(t, h, "/ops/tasks/task-02").Body.String(); strings.Contains(page, "results are ignored") {
+			t.Error("a result is expected of a task that still runs")
+		}
+	})
+}
+
+func TestResultsAreReadOnceForAll(t *testing.T) {
+	t.Parallel()
+	s := &shelves{records: map[string]results.Result{"task-00": {Status: "SUCCESS"}}}
+	beside(t, s, func(t *testing.T, h http.Handler) {
+		for range 5 {
+			visit(t, h, "/ops/tasks/task-00")
+		}
+		if got := s.times(); got != 1 {
+			t.Errorf("5 views at once read the backend %d times, want 1", got)
+		}
+		<-time.After(6 * time.Second)
+		synctest.Wait()
+		if got := s.times(); got != 2 {
+			t.Errorf("the backend was read %d times 6 s later, want 2: the page had been looked at since", got)
+		}
+		<-time.After(time.Hour)
+		synctest.Wait()
+		if got := s.times(); got != 2 {
+			t.Errorf("the backend was read %d times for nobody", got-2)
+		}
+		s.set(func() { s.records["task-00"] = results.Result{Status: "FAILURE"} })
+		if page := visit(t, h, "/ops/tasks/task-00").Body.String(); !strings.Contains(page, "the backend says FAILURE") {
+			t.Error("what was forgotten is not read anew")
+		}
+	})
+}
+
+func TestResultsKeepNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	s := &shelves{takes: 2 * time.Second, records: map[string]results.Result{"task-00": {Status: "SUCCESS", Value: json.RawMessage("1")}}}
+	beside(t, s, func(t *testing.T, h http.Handler) {
+		start := time.Now()
+		page := visit(t, h, "/ops/tasks/task-00").Body.String()
+		if took := time.Since(start); took > 300*time.Millisecond {
+			t.Errorf("the page waited %v for the backend", took)
+		}
+		if !strings.Contains(page, "Still asking.") {
+			t.Error("the page does not say that the backend is being asked")
+		}
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		if page := visit(t, h, "/ops/tasks/task-00").Body.String(); strings.Contains(page, "Still asking.") {
+			t.Error("the answer was lost")
+		}
+		s.set(func() { s.err = errors.New("dial redis://:secret@redis: refused") })
+		<-time.After(20 * time.Second)
+		visit(t, h, "/ops/tasks/task-00")
+		<-time.After(20 * time.Second)
+		page = visit(t, h, "/ops/tasks/task-00").Body.String()
+		if !strings.Contains(page, "cannot be read now") || strings.Contains(page, "secret") {
+			t.Errorf("page of an unreachable backend:\n%s", page)
+		}
+	})
+}
