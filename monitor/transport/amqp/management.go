@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/umbelhq/umbel/monitor/transport"
 )
@@ -43,10 +44,7 @@ func parseManagementURL(text string, e endpoint) (*managementURL, error) {
 		m.user = u.User.Username()
 		m.password, _ = u.User.Password()
 	}
-	m.base = (&url.URL{Scheme: u.Scheme, Host: u.Host}).JoinPath(u.EscapedPath()).String()
-	for len(m.base) > 0 && m.base[len(m.base)-1] == '/' {
-		m.base = m.base[:len(m.base)-1]
-	}
+	m.base = strings.TrimRight((&url.URL{Scheme: u.Scheme, Host: u.Host}).JoinPath(u.EscapedPath()).String(), "/")
 	if u.Scheme == "https" {
 		if _, err := e.tls.Config(m.host); err != nil {
 			return nil, err
@@ -145,8 +143,7 @@ func (o object) count(name string) *int64 {
 	if f == nil || *f < 0 || *f > 1<<53 {
 		return nil
 	}
-	n := int64(*f)
-	return &n
+	return new(int64(*f))
 }
 
 // text reads a string, empty if it is none.
@@ -234,7 +231,8 @@ func (m *management) broker(ctx context.Context, info *transport.Info) {
 		info.Version = cmp.Or(overview.text("rabbitmq_version"), info.Version)
 		info.Clients = overview.object("object_totals").count("connections")
 		if stopped := member[bool](overview, "disable_stats"); stopped != nil && *stopped {
-			info.Warnings = append(info.Warnings, "RabbitMQ gathers no statistics (management.disable_stats): rates are unknown.")
+			info.Warnings = append(info.Warnings,
+				"RabbitMQ gathers no statistics (management.disable_stats): rates are unknown.")
 		}
 	}
 	var nodes []object
@@ -244,10 +242,10 @@ func (m *management) broker(ctx context.Context, info *transport.Info) {
 	for _, node := range nodes {
 		info.Memory = sum(info.Memory, node.count("mem_used"))
 		info.MemoryLimit = sum(info.MemoryLimit, node.count("mem_limit"))
-		for alarm, what := range map[string]string{"mem_alarm": "memory", "disk_free_alarm": "disk space"} {
-			if on := member[bool](node, alarm); on != nil && *on {
+		for _, alarm := range []struct{ name, of string }{{"mem_alarm", "memory"}, {"disk_free_alarm", "disk space"}} {
+			if on := member[bool](node, alarm.name); on != nil && *on {
 				info.Warnings = append(info.Warnings,
-					fmt.Sprintf("Node %s is short of %s: RabbitMQ takes no messages.", node.text("name"), what))
+					fmt.Sprintf("Node %s is short of %s: RabbitMQ takes no messages.", node.text("name"), alarm.of))
 			}
 		}
 	}
@@ -258,6 +256,5 @@ func sum(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	n := *a + *b
-	return &n
+	return new(*a + *b)
 }

@@ -16,8 +16,10 @@ import (
 
 const (
 	maxQueues     = 500
-	surveyTimeout = 5 * time.Second
 	surveyors     = 8 // channels that look at queues at once
+	surveyTimeout = 5 * time.Second
+	// managementTimeout leaves time to ask otherwise.
+	managementTimeout = 3 * time.Second
 )
 
 // Survey implements transport.Line. It tells of 500 queues at most, those asked for first, and takes 5 s at most.
@@ -28,27 +30,11 @@ func (l *line) Survey(ctx context.Context, names []string) (transport.Survey, er
 	limited, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
 	s := transport.Survey{At: time.Now(), Source: "passive declare", Broker: l.told()}
-	names = l.bounded(names, &s.Broker)
-	var listed map[string]transport.Queue
-	all := false
-	if l.management != nil {
-		list, complete, err := l.management.queues(limited)
-		if err != nil {
-			s.Broker.Warnings = append(s.Broker.Warnings,
-				fmt.Sprintf("The management API at %s cannot be used: %v.", l.management.base, err))
-		} else {
-			s.Source, all = "management API", complete
-			listed = make(map[string]transport.Queue, len(list))
-			for _, q := range list {
-				listed[q.Name] = q
-			}
-			l.management.broker(limited, &s.Broker)
-		}
-	}
+	names = bounded(names, &s.Broker)
+	listed, all := l.listed(limited, &s)
 	var unknown []string
 	for _, name := range names {
 		q, ok := listed[name]
-		delete(listed, name)
 		switch {
 		case ok && q.Ready != nil:
 			s.Queues = append(s.Queues, q)
@@ -58,9 +44,41 @@ func (l *line) Survey(ctx context.Context, names []string) (transport.Survey, er
 			unknown = append(unknown, name)
 		}
 	}
-	s.Queues = append(s.Queues, l.declared(limited, unknown)...)
+	for _, q := range l.declared(limited, unknown) {
+		if known, ok := listed[q.Name]; ok && q.Error == "" && !q.Missing {
+			known.Ready, known.Consumers = q.Ready, q.Consumers
+			q = known
+		}
+		s.Queues = append(s.Queues, q)
+	}
+	for _, name := range names {
+		delete(listed, name)
+	}
 	s.Queues = append(s.Queues, others(listed, maxQueues-len(s.Queues), &s.Broker)...)
 	return s, l.check(ctx)
+}
+
+// listed returns the queues that the management API tells of, if there is one, and whether these are all. It adds to s
+// what is known by that.
+func (l *line) listed(ctx context.Context, s *transport.Survey) (byName map[string]transport.Queue, all bool) {
+	if l.management == nil {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, managementTimeout)
+	defer cancel()
+	list, all, err := l.management.queues(ctx)
+	if err != nil {
+		s.Broker.Warnings = append(s.Broker.Warnings,
+			fmt.Sprintf("The management API at %s cannot be used: %v.", l.management.base, err))
+		return nil, false
+	}
+	s.Source = "management API"
+	byName = make(map[string]transport.Queue, len(list))
+	for _, q := range list {
+		byName[q.Name] = q
+	}
+	l.management.broker(ctx, &s.Broker)
+	return byName, all
 }
 
 // told is what the broker told of itself at login.
@@ -77,12 +95,13 @@ func (l *line) told() transport.Info {
 }
 
 // bounded returns each name once, at most maxQueues of them.
-func (l *line) bounded(names []string, info *transport.Info) []string {
+func bounded(names []string, info *transport.Info) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if more := len(names) - maxQueues; more > 0 {
-		info.Warnings = append(info.Warnings, fmt.Sprintf("%d queues are too many to look at: %d are left out.", len(names), more))
+		info.Warnings = append(info.Warnings,
+			fmt.Sprintf("%d queues are too many to look at: %d are left out.", len(names), more))
 		names = names[:maxQueues]
 	}
 	return names
@@ -105,8 +124,8 @@ func others(listed map[string]transport.Queue, limit int, info *transport.Info) 
 	})
 	if len(list) > limit {
 		if mailbox(list[limit]) == 0 {
-			info.Warnings = append(info.Warnings,
-				fmt.Sprintf("The vhost has more than %d queues: only those of workers and events, and some others, are shown.", maxQueues))
+			info.Warnings = append(info.Warnings, fmt.Sprintf(
+				"The vhost has more than %d queues: those of workers and events and some others are shown.", maxQueues))
 		}
 		list = list[:limit]
 	}
