@@ -5,6 +5,7 @@ package testenv
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,15 @@ func Chromium(t testing.TB) string {
 func RabbitMQCtl(t testing.TB) string {
 	t.Helper()
 	return need(t, "rabbitmqctl", "UMBEL_TEST_RABBITMQCTL")
+}
+
+// RedisServer returns the path of a redis-server, for a Redis of the test's own.
+func RedisServer(t testing.TB) string {
+	t.Helper()
+	if path, err := exec.LookPath("redis-server"); err == nil {
+		return path
+	}
+	return need(t, "redis", "UMBEL_TEST_REDIS_SERVER")
 }
 
 // need returns the environment variable key. Without it the test is skipped, or fails where it must not be: when

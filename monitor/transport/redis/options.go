@@ -14,6 +14,7 @@ import (
 const (
 	defaultSeparator   = "\x06\x16"
 	defaultVisibility  = time.Hour
+	defaultHealthCheck = 15 * time.Second
 	defaultDialTimeout = 10 * time.Second
 	maxPriority        = 9
 )
@@ -52,6 +53,8 @@ type Options struct {
 	VisibilityTimeout time.Duration
 	// Exchange and ControlExchange are event_exchange and control_exchange, celeryev and celery if empty.
 	Exchange, ControlExchange string
+	// HealthCheck is how often an event session is pinged, 15 s if zero. One that is silent for twice as long is dead.
+	HealthCheck time.Duration
 	// DialTimeout bounds each attempt to connect, 10 s if zero.
 	DialTimeout time.Duration
 	// Version of the program, shown by CLIENT LIST as part of the connection's name.
@@ -66,6 +69,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.UnackedKey = cmp.Or(o.UnackedKey, "unacked")
 	o.UnackedIndexKey = cmp.Or(o.UnackedIndexKey, "unacked_index")
 	o.VisibilityTimeout = cmp.Or(o.VisibilityTimeout, defaultVisibility)
+	o.HealthCheck = cmp.Or(o.HealthCheck, defaultHealthCheck)
 	o.DialTimeout = cmp.Or(o.DialTimeout, defaultDialTimeout)
 	if len(o.PrioritySteps) == 0 {
 		o.PrioritySteps = []int{0, 3, 6, 9}
@@ -78,6 +82,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("priority steps %v do not begin with 0", o.PrioritySteps)
 	case o.VisibilityTimeout < 0:
 		return o, fmt.Errorf("visibility timeout %v is negative", o.VisibilityTimeout)
+	case o.HealthCheck < 0:
+		return o, fmt.Errorf("health check interval %v is negative", o.HealthCheck)
 	case o.DialTimeout < 0:
 		return o, fmt.Errorf("dial timeout %v is negative", o.DialTimeout)
 	}

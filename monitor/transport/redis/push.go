@@ -29,7 +29,8 @@ type pushes struct {
 }
 
 // takeOver returns a connection on which the client has logged in, and which it leaves alone from then on.
-func takeOver(ctx context.Context, l *link) (*pushes, error) {
+// It fails when nothing arrives for as long as silence.
+func takeOver(ctx context.Context, l *link, silence time.Duration) (*pushes, error) {
 	if err := l.client.Conn().Ping(ctx).Err(); err != nil { // the Conn is never given back
 		return nil, err
 	}
@@ -37,15 +38,18 @@ func takeOver(ctx context.Context, l *link) (*pushes, error) {
 	if conn == nil {
 		return nil, errOver
 	}
-	return &pushes{conn: conn, r: bufio.NewReaderSize(patient{conn}, readBuffer)}, nil
+	return &pushes{conn: conn, r: bufio.NewReaderSize(patient{conn, silence}, readBuffer)}, nil
 }
 
 // patient is a connection on which nothing may take longer than silence to arrive.
-type patient struct{ net.Conn }
+type patient struct {
+	net.Conn
+	silence time.Duration
+}
 
 // Read implements io.Reader.
 func (p patient) Read(b []byte) (int, error) {
-	if err := p.SetReadDeadline(time.Now().Add(silence)); err != nil {
+	if err := p.SetReadDeadline(time.Now().Add(p.silence)); err != nil {
 		return 0, err
 	}
 	return p.Conn.Read(b)

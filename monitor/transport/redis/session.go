@@ -11,12 +11,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/transport"
 )
 
-const (
-	pingEvery = 15 * time.Second
-	// silence is how long nothing may arrive, not even the answer to a ping.
-	silence = pingEvery + ioTimeout
-)
-
 // session listens to the channels of events. Redis keeps nothing for those who do not listen.
 type session struct {
 	broker *Broker
@@ -32,7 +26,7 @@ type session struct {
 
 // subscribe starts a session once Redis has confirmed its subscriptions.
 func (b *Broker) subscribe(ctx context.Context, l *link) (transport.Session, error) {
-	in, err := takeOver(ctx, l)
+	in, err := takeOver(ctx, l, 2*b.options.HealthCheck)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +92,7 @@ func message(payload []byte) transport.Message {
 
 // keep pings, so that a dead connection is noticed, and with sentinels watches for another master.
 func (s *session) keep(ctx context.Context) {
-	ping := time.NewTicker(pingEvery)
+	ping := time.NewTicker(s.broker.options.HealthCheck)
 	defer ping.Stop()
 	for {
 		select {

@@ -116,9 +116,9 @@ func parseURL(text string) (endpoint, error) {
 
 // parseHost reads user:password@host:port/db, each of which may be missing.
 func (e *endpoint) parseHost(text, port string) error {
-	text, _, _ = strings.Cut(text, "#")
+	text, fragment, _ := strings.Cut(text, "#")
 	authority, path, _ := strings.Cut(text, "/")
-	if strings.Contains(path, "@") { // a password with a slash in it
+	if strings.Contains(path+fragment, "@") { // a password with a slash or a hash in it
 		return errURL
 	}
 	address := e.parseLogin(authority)
