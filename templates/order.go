@@ -49,6 +49,14 @@ func (v Order) total() int {
 
 func (v Order) single() bool { return v.total() == 1 }
 
+// class names the table of commands for the style sheet. What is said above need not be said in it.
+func (v Order) class() string {
+	if v.single() {
+		return "commands of-order single"
+	}
+	return "commands of-order"
+}
+
 // title is what was asked for.
 func (v Order) title() string {
 	if v.single() {
@@ -82,6 +90,9 @@ type part struct {
 
 // parts divides a bar among the states of commands.
 func (v Order) parts() []part {
+	if v.single() && v.first().refused() > 0 {
+		return []part{{"dead", 0, 1000}}
+	}
 	var list []part
 	whole, before := v.total(), 0
 	for _, s := range []string{"done", "silent", "sent", "in_flight", "pending", "expired", "discarded", "dead"} {

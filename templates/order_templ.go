@@ -69,7 +69,7 @@ func orderPage(c Chrome, v Order) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = commandTable(c.Site, v.Commands, false, false).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = commandTable(c.Site, v.class(), v.Commands, false, false).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

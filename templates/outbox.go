@@ -146,7 +146,9 @@ func (c Command) waited() string {
 }
 
 // open reports whether the command is on its way.
-func (c Command) open() bool { return c.State == "pending" || c.State == "in_flight" || c.State == "sent" }
+func (c Command) open() bool {
+	return c.State == "pending" || c.State == "in_flight" || c.State == "sent"
+}
 
 func commandStates() []string {
 	return []string{"pending", "in_flight", "sent", "done", "silent", "dead", "expired", "discarded"}

@@ -164,7 +164,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = commandTable(c.Site, v.Commands, true, v.picks(c.Site)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = commandTable(c.Site, "commands", v.Commands, true, v.picks(c.Site)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -742,7 +742,7 @@ func deadActions(s Site) templ.Component {
 	})
 }
 
-func commandTable(s Site, commands []Command, linked, picks bool) templ.Component {
+func commandTable(s Site, class string, commands []Command, linked, picks bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -771,7 +771,7 @@ func commandTable(s Site, commands []Command, linked, picks bool) templ.Componen
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		var templ_7745c5c3_Var36 = []any{"commands", templ.KV("of-order", !linked)}
+		var templ_7745c5c3_Var36 = []any{class}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var36...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

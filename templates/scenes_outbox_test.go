@@ -71,7 +71,9 @@ func commands() []templates.Command {
 		in(22, "sent", func(c *templates.Command) { c.Sent = noon + second }),
 		in(23, "done", func(c *templates.Command) { c.Missing, c.Sent, c.Done = nil, noon+second, noon+2*second }),
 		in(24, "done", func(c *templates.Command) { c.Answers, c.Missing = nil, nil }),
-		in(25, "dead", func(c *templates.Command) { c.Attempts, c.Error, c.Answers, c.Missing = 8, "no such queue: mail", nil, nil }),
+		in(25, "dead", func(c *templates.Command) {
+			c.Attempts, c.Error, c.Answers, c.Missing = 8, "no such queue: mail", nil, nil
+		}),
 		in(26, "expired", unasked),
 		in(27, "discarded", unasked),
 		in(28, "of tomorrow", func(c *templates.Command) { c.Actor, c.Created = "", 0 }),

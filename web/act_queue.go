@@ -7,6 +7,9 @@ import (
 	"github.com/umbelhq/umbel/templates"
 )
 
+// sample is how many messages are shown of those that a purge would remove.
+const sample = 5
+
 // askPurge says what purging a queue would remove, and asks for its name.
 func (p *pages) askPurge(w http.ResponseWriter, r *http.Request) {
 	v, err := p.purgeForm(r.Context(), r.URL.Query().Get("queue"))
@@ -32,7 +35,10 @@ func (p *pages) purgeForm(ctx context.Context, queue string) (templates.Act, err
 		return v, err
 	}
 	v.Preview = previewed(preview)
-	v.Preview.Lost = new(p.messages(ctx, queue))
+	v.Preview.Targets = nil // the title names it
+	lost := p.messages(ctx, queue)
+	lost.Next = lost.Next[:min(len(lost.Next), sample)]
+	v.Preview.Lost = &lost
 	return v, nil
 }
 
