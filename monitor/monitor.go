@@ -57,6 +57,7 @@ type Monitor struct {
 	rates    meter
 	minutes  series.Recorder
 	arrivals arrivals
+	flows    flows
 	changed  chan struct{}
 	messages uint64
 	events   uint64
@@ -203,6 +204,7 @@ func (m *Monitor) fold(session transport.Session, batch []transport.Message) {
 			m.unseen.add(e)
 			ch := m.cluster.Apply(e)
 			m.minutes.Add(e, ch)
+			m.flows.add(e, ch)
 			m.intake.add(e, ch)
 		})
 	}
