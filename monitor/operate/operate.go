@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,8 +28,12 @@ type Options struct {
 	Tasks    action.Tasks    // a monitor
 	Results  results.Backend // nil if there is none; who opened it closes it
 	ReadOnly bool            // nothing is sent, not even what waits in the outbox
-	Now      func() time.Time
-	Logger   *slog.Logger
+	// Flow tells what events say of queues, as a monitor does; nil if nobody knows.
+	Flow func() map[string]queues.Flow
+	// Hide names queues of Umbel's own.
+	Hide   []string
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Operations are the parts. None is nil but Results, and with ReadOnly Desk and Relay.
@@ -57,7 +61,9 @@ func New(o Options) (*Operations, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Queues, err = queues.New(queues.Options{Survey: p.Client.Survey, Known: p.known, Now: o.Now})
+	p.Queues, err = queues.New(queues.Options{
+		Survey: p.Client.Survey, Known: p.known(o.Tasks), Complete: p.complete, Flow: o.Flow, Hide: o.Hide, Now: o.Now,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +96,24 @@ func alive(tasks action.Tasks) func() []string {
 	}
 }
 
-// known returns the consumers of queues, as workers tell.
-func (p *Operations) known() map[string][]string {
-	queues := p.Inspector.Known().Queues
-	for name := range queues {
-		slices.Sort(queues[name])
+// known returns the consumers of queues, as workers tell, and the queues of tasks.
+func (p *Operations) known(tasks action.Tasks) func() map[string][]string {
+	return func() map[string][]string {
+		consumers := make(map[string][]string)
+		tasks.View(func(c *state.Cluster) {
+			for name := range c.Counts().ByQueue {
+				consumers[name] = nil
+			}
+		})
+		maps.Copy(consumers, p.Inspector.Known().Queues)
+		return consumers
 	}
-	return queues
+}
+
+// complete says whether every worker has told what it consumes.
+func (p *Operations) complete() bool {
+	t := p.Inspector.Known()
+	return !t.At.IsZero() && len(t.Missing) == 0
 }
 
 // Run runs the parts until ctx ends. The relay gets to record what it was sending. It returns nil.
