@@ -60,6 +60,8 @@ func isRefusal(err error) bool { return code(err) != "" }
 func connectError(ctx context.Context, e endpoint, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		err = ended
+	} else if errors.Is(err, os.ErrDeadlineExceeded) { // of the socket, which has the same
+		err = context.DeadlineExceeded
 	}
 	prefix := fmt.Sprintf("connect to %s: ", e)
 	if why := explain(e, err); why != "" {
@@ -86,7 +88,7 @@ func explain(e endpoint, err error) string {
 	switch {
 	case ok:
 		return fmt.Sprintf("host %q cannot be looked up (%s); check the name", lookup.Name, lookup.Err)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time; check the host and the port, and that no firewall is in between"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused; check the host and the port, and that Redis is running"

@@ -144,9 +144,10 @@ type proxy struct {
 	listener net.Listener
 	target   string
 
-	mu    sync.Mutex
-	conns []net.Conn
-	wg    sync.WaitGroup
+	mu     sync.Mutex
+	conns  []net.Conn
+	frozen bool
+	wg     sync.WaitGroup
 }
 
 // newProxy listens on a free port in front of the broker.
@@ -199,15 +200,32 @@ func (p *proxy) serve() {
 		p.mu.Lock()
 		p.conns = append(p.conns, near, far)
 		p.mu.Unlock()
-		p.wg.Go(func() { pass(near, far) })
-		p.wg.Go(func() { pass(far, near) })
+		p.wg.Go(func() { p.pass(near, far) })
+		p.wg.Go(func() { p.pass(far, near) })
 	}
 }
 
-func pass(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
+func (p *proxy) pass(to, from net.Conn) {
+	_, _ = io.Copy(gate{to, p}, from)
 	_ = to.Close()
 	_ = from.Close()
+}
+
+// gate swallows what is written to it while the proxy is frozen.
+type gate struct {
+	io.Writer
+	proxy *proxy
+}
+
+// Write implements io.Writer.
+func (g gate) Write(b []byte) (int, error) {
+	g.proxy.mu.Lock()
+	frozen := g.proxy.frozen
+	g.proxy.mu.Unlock()
+	if frozen {
+		return len(b), nil
+	}
+	return g.Writer.Write(b)
 }
 
 // cut ends all connections without a word.
@@ -244,4 +262,11 @@ func expectError(tb testing.TB, err error, secret string, texts ...string) {
 func bound(member, routingKey string) (queue string, ok bool) {
 	parts := strings.Split(member, "\x06\x16")
 	return parts[len(parts)-1], len(parts) == 3 && parts[0] == routingKey
+}
+
+// freeze passes nothing on any more, and closes nothing.
+func (p *proxy) freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = true
 }

@@ -39,7 +39,8 @@ type Options struct {
 	SentinelUsername, SentinelPassword string
 	// KeyPrefix is global_keyprefix.
 	KeyPrefix string
-	// FanoutPrefix is fanout_prefix: empty means Kombu's "/{db}."; None means False.
+	// FanoutPrefix is fanout_prefix: empty means Kombu's "/{db}."; None means False. As in Python, {{ and }} stand for
+	// braces: Kombu before 5.4, behind Sentinel, publishes as if it were "/{{db}}.".
 	FanoutPrefix string
 	// NoFanoutPatterns is fanout_patterns: false. Events are heard either way.
 	NoFanoutPatterns bool
@@ -113,7 +114,7 @@ func (o Options) keys(db int) keys {
 	}
 	return keys{
 		prefix:    o.KeyPrefix,
-		fanout:    strings.ReplaceAll(fanout, "{db}", strconv.Itoa(db)),
+		fanout:    strings.NewReplacer("{{", "{", "}}", "}", "{db}", strconv.Itoa(db)).Replace(fanout),
 		separator: o.Separator,
 		steps:     o.PrioritySteps,
 		held:      o.KeyPrefix + o.UnackedKey,
