@@ -38,6 +38,8 @@ func TestBrowser(t *testing.T) {
 		"evicted task":                      evictedTask,
 		"pages converge":                    pagesConverge,
 		"ages tick":                         agesTick,
+		"rows are selected":                 rowsAreSelected,
+		"selected tasks are revoked":        selectedTasksAreRevoked,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
