@@ -84,7 +84,10 @@ func (d *Desk) purge(ctx context.Context, p purgePayload) (outbox.Sent, error) {
 		return outbox.Sent{}, failure(err)
 	}
 	answer := store.Answer{Node: "broker", At: d.now(), OK: true, Text: count(int(n), "message removed", "messages removed")}
-	return outbox.Sent{Answers: func(context.Context) ([]store.Answer, bool) { return []store.Answer{answer}, true }}, nil
+	return outbox.Sent{Answers: func(_ context.Context, tell func([]store.Answer)) bool {
+		tell([]store.Answer{answer})
+		return true
+	}}, nil
 }
 
 // sendControl asks workers.
@@ -113,13 +116,15 @@ func (d *Desk) sendControl(ctx context.Context, p controlPayload) (outbox.Sent, 
 	}
 	return outbox.Sent{
 		Expected: slices.Concat(p.Destination, q.Expect),
-		Answers: func(ctx context.Context) ([]store.Answer, bool) {
-			answers := conversation.Wait(ctx)
-			var list []store.Answer
-			for _, r := range answers.Replies {
-				list = append(list, answerOf(r))
-			}
-			return list, len(list) > 0 && len(answers.Missing) == 0 && answers.Unnamed == 0
+		Answers: func(ctx context.Context, tell func([]store.Answer)) bool {
+			answers := conversation.Listen(ctx, func(replies []control.Reply) {
+				list := make([]store.Answer, len(replies))
+				for i := range replies {
+					list[i] = answerOf(replies[i])
+				}
+				tell(list)
+			})
+			return len(answers.Replies) > 0 && len(answers.Missing) == 0 && answers.Unnamed == 0
 		},
 	}, nil
 }

@@ -72,6 +72,7 @@ type Conversation struct {
 	replies []Reply
 	size    int
 	open    map[string]bool // the named that have not answered
+	heard   []bool          // of replies: Listen has passed them on
 }
 
 // Send publishes a question and returns when the broker has it. Wait tells the answers. Nothing was sent if the
@@ -172,7 +173,7 @@ func (v *Conversation) add(r Reply) {
 			o.Duplicate, r.Duplicate = true, true
 		}
 	}
-	v.replies = append(v.replies, r)
+	v.replies, v.heard = append(v.replies, r), append(v.heard, false)
 	delete(v.open, r.Node)
 	select {
 	case v.news <- struct{}{}:
@@ -194,10 +195,25 @@ func outcome(value json.RawMessage) (ok, failure string) {
 const maxOutcome = 1 << 20
 
 // Wait returns when every reply is in, when the timeout has passed, or when ctx ends, with what there is by then. It
-// may be called once, and must be.
-func (v *Conversation) Wait(ctx context.Context) Answers {
+// or Listen is called once, and must be.
+func (v *Conversation) Wait(ctx context.Context) Answers { return v.Listen(ctx, func([]Reply) {}) }
+
+// Listen is like Wait, and calls hear with the replies as they come in, each of them once. Those that do not name their
+// worker come at the end, when it is known whose they are.
+func (v *Conversation) Listen(ctx context.Context, hear func([]Reply)) Answers {
 	defer v.timer.Stop()
+	a := v.listen(ctx, hear)
+	if fresh := v.fresh(true); len(fresh) > 0 {
+		hear(fresh)
+	}
+	return a
+}
+
+func (v *Conversation) listen(ctx context.Context, hear func([]Reply)) Answers {
 	for {
+		if fresh := v.fresh(false); len(fresh) > 0 {
+			hear(fresh)
+		}
 		if v.complete() {
 			return v.close(Answers{})
 		}
@@ -211,6 +227,20 @@ func (v *Conversation) Wait(ctx context.Context) Answers {
 			return v.close(Answers{})
 		}
 	}
+}
+
+// fresh returns the replies that it has not returned before, those that do not name their worker only at the end.
+func (v *Conversation) fresh(end bool) []Reply {
+	v.client.mu.Lock()
+	defer v.client.mu.Unlock()
+	var list []Reply
+	for i := range v.replies {
+		if !v.heard[i] && (end || v.replies[i].Node != "") {
+			v.heard[i] = true
+			list = append(list, v.replies[i])
+		}
+	}
+	return list
 }
 
 // complete reports whether nobody is left who should answer.

@@ -46,9 +46,10 @@ func TestTheRelayEndsWithinItsDrain(t *testing.T) {
 	t.Parallel()
 	hung := func(ctx context.Context, c store.Command, _ int) (outbox.Sent, error) {
 		if c.Summary == "answered" {
-			return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(ctx context.Context) ([]store.Answer, bool) {
+			return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(ctx context.Context, tell func([]store.Answer)) bool {
 				<-ctx.Done()
-				return []store.Answer{{Node: "w1", At: time.Now(), OK: true}}, false
+				tell([]store.Answer{{Node: "w1", At: time.Now(), OK: true}})
+				return false
 			}}, nil
 		}
 		<-ctx.Done()
@@ -122,8 +123,9 @@ func TestAStoreThatFailsNeitherLosesNorDoubles(t *testing.T) {
 	t.Parallel()
 	slow := func(context.Context, store.Command, int) (outbox.Sent, error) {
 		<-time.After(time.Second)
-		return outbox.Sent{Answers: func(context.Context) ([]store.Answer, bool) {
-			return []store.Answer{{Node: "w1", At: time.Now(), OK: true}}, true
+		return outbox.Sent{Answers: func(_ context.Context, tell func([]store.Answer)) bool {
+			tell([]store.Answer{{Node: "w1", At: time.Now(), OK: true}})
+			return true
 		}}, nil
 	}
 	play(t, slow, onBrittle, func(s *scene) {
@@ -195,13 +197,14 @@ func TestAClaimThatNobodyLearnedOfIsReclaimed(t *testing.T) {
 func TestAnswersAreRecorded(t *testing.T) {
 	t.Parallel()
 	asked := func(_ context.Context, c store.Command, _ int) (outbox.Sent, error) {
-		return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(context.Context) ([]store.Answer, bool) {
+		return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(_ context.Context, tell func([]store.Answer)) bool {
 			<-time.After(2 * time.Second)
-			answers := []store.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}}
+			tell([]store.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}})
+			<-time.After(2 * time.Second)
 			if c.Summary == "all" {
-				answers = append(answers, store.Answer{Node: "w2", At: time.Now(), Text: "no such queue"})
+				tell([]store.Answer{{Node: "w2", At: time.Now(), Text: "no such queue"}})
 			}
-			return answers, c.Summary == "all"
+			return c.Summary == "all"
 		}}, nil
 	}
 	play(t, asked, nil, func(s *scene) {
@@ -215,12 +218,19 @@ func TestAnswersAreRecorded(t *testing.T) {
 			}
 		}
 		s.pass(time.Second)
+		first := []store.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}}
+		for _, id := range ids { // answers are told as they come in
+			c := s.command(id)
+			if diff := cmp.Diff(first, c.Answers); diff != "" || c.State != store.CommandSent {
+				s.Errorf("command is %s, with (-want +got):\n%s", c.State, diff)
+			}
+		}
+		s.pass(2 * time.Second)
 		all, some := s.command(ids[0]), s.command(ids[1])
 		if all.State != store.CommandDone || len(all.Answers) != 2 || !all.DoneAt.Equal(time.Now()) {
 			s.Errorf("command that all answered is %+v", all)
 		}
-		want := []store.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}}
-		if diff := cmp.Diff(want, some.Answers); diff != "" || some.State != store.CommandSilent {
+		if diff := cmp.Diff(first, some.Answers); diff != "" || some.State != store.CommandSilent {
 			s.Errorf("command that one answered is %s, with (-want +got):\n%s", some.State, diff)
 		}
 	})

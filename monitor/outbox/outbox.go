@@ -30,9 +30,9 @@ type Sender interface {
 // Sent is a command that the broker has.
 type Sent struct {
 	Expected []string // who is to answer
-	// Answers waits for the answers and returns them; nil if nobody is to answer. complete says that everybody did. It
-	// honours ctx, and returns what there is when that ends.
-	Answers func(ctx context.Context) (answers []store.Answer, complete bool)
+	// Answers waits for the answers and tells them as they come in; nil if nobody is to answer. complete says that
+	// everybody did. It honours ctx.
+	Answers func(ctx context.Context, tell func([]store.Answer)) (complete bool)
 }
 
 // Options of a Relay. Store and Sender are required; the rest has defaults.

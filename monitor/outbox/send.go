@@ -103,9 +103,11 @@ func (r *Relay) delivered(work context.Context, c *store.Command, sent Sent) {
 		return
 	}
 	r.replies.Go(func() {
-		answers, complete := sent.Answers(work)
+		complete := sent.Answers(work, func(answers []store.Answer) {
+			r.ledger.reply(store.Reply{ID: c.ID, Answers: answers, State: store.CommandSent})
+		})
 		<-r.waiting
-		reply := store.Reply{ID: c.ID, Answers: answers, State: store.CommandSilent}
+		reply := store.Reply{ID: c.ID, State: store.CommandSilent}
 		if complete {
 			reply.State = store.CommandDone
 		}
