@@ -23,13 +23,30 @@ type Topology struct {
 	tasks, queues map[string][]string // by worker
 }
 
-// Topology returns which workers have which tasks and queues, asked now unless it is Fresh. It does not fail: whom it
-// could not ask it names.
+// Topology returns which workers have which tasks and queues, asked now unless it is Fresh and no worker has come up
+// since. It does not fail: whom it could not ask it names.
 func (i *Inspector) Topology(ctx context.Context) Topology {
+	i.welcome()
 	i.once(ctx, &i.topology, i.survey)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.known
+}
+
+// welcome has the topology asked anew if a worker has come up since.
+func (i *Inspector) welcome() {
+	alive := i.alive()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.topology.round != nil {
+		return
+	}
+	for _, node := range alive {
+		if _, asked := slices.BinarySearch(i.known.Asked, node); !asked {
+			i.topology.asked = time.Time{}
+			return
+		}
+	}
 }
 
 // Known returns the Topology as last asked, and has it asked again if it is not Fresh. It does not wait.

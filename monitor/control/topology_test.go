@@ -1,0 +1,79 @@
+package control_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/control"
+)
+
+// A worker that has come up is asked at once, so that nobody is told that it has nothing.
+func TestTopologyAsksNewcomers(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w1", tells(idle()))
+		f.add(t, "w2", tells(idle()))
+		c := newClient(t, f)
+		run(t, c.Run)
+		alive := []string{"w1"}
+		i, err := control.NewInspector(control.InspectorOptions{Client: c, Alive: func() []string { return alive }})
+		if err != nil {
+			t.Fatalf("new inspector: %v", err)
+		}
+		for range 2 {
+			i.Topology(t.Context())
+		}
+		if n := heardOf(f)["active_queues"]; n != 2 { // by two workers
+			t.Errorf("queues were asked for %d times, want once each", n)
+		}
+		alive = []string{"w1", "w2"}
+		for range 2 {
+			if got := i.Topology(t.Context()); !slices.Equal(got.Asked, alive) || len(got.Missing) > 0 {
+				t.Errorf("asked %v, missing %v, want both workers asked", got.Asked, got.Missing)
+			}
+		}
+		if n := heardOf(f)["active_queues"]; n != 4 {
+			t.Errorf("queues were asked for %d times, want once more each", n)
+		}
+	})
+}
+
+func TestTopologyTellsPools(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		two := idle()
+		two["stats"] = `{"pool":{"implementation":"celery.concurrency.prefork:TaskPool","max-concurrency":2,"processes":[1,2,3]}}`
+		f.add(t, "w1", tells(map[string]string{"registered": `[]`, "active_queues": `[]`}))
+		f.add(t, "w2", tells(two))
+		i := inspector(t, f, "w1", "w2")
+		pools := i.Topology(t.Context()).Pools
+		if diff := cmp.Diff([]string{"w2"}, slices.Collect(maps.Keys(pools))); diff != "" {
+			t.Fatalf("workers whose pools are known (-want +got):\n%s", diff)
+		}
+		if got := pools["w2"]; got.Kind != "prefork" || got.Slots == nil || *got.Slots != 3 {
+			t.Errorf("pool = %+v, want prefork with 3 slots", got)
+		}
+	})
+}
+
+func TestLastAsksNobody(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w1", tells(idle()))
+		i := inspector(t, f, "w1")
+		if got := i.Last("w1"); got.Node != "w1" || !got.At.IsZero() {
+			t.Errorf("last = %+v, want nothing of w1", got)
+		}
+		i.Ask(t.Context(), "w1")
+		heard := len(f.requests())
+		if got := i.Last("w1"); got.Stats == nil || len(f.requests()) != heard {
+			t.Errorf("last = %+v after %d more requests, want what it told and none", got, len(f.requests())-heard)
+		}
+	})
+}
