@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/umbelhq/umbel/state/query"
@@ -98,7 +99,9 @@ func (m Method) join(args map[string]any) error {
 		soft, softly := args["soft"]
 		hard, hardly := args["hard"]
 		if !softly && !hardly {
-			return &ArgumentError{Method: m.Name, Argument: "soft", Message: "is missing, and hard too: give one of them, null for no limit"}
+			return &ArgumentError{
+				Method: m.Name, Argument: "soft", Message: "is missing, and hard too: give one of them, null for no limit",
+			}
 		}
 		s, limited := soft.(float64)
 		if h, ok := hard.(float64); ok && limited && s > h {
@@ -279,7 +282,7 @@ func (p Param) read(text string) any {
 	var v any
 	switch p.Type {
 	case Texts:
-		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
+		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	case Flag:
 		switch text {
 		case "on", "true", "1":

@@ -44,7 +44,9 @@ func inspections() []inspection {
 
 // taskInfo are the attributes of registered tasks that are asked for.
 func taskInfo() []string {
-	return []string{"rate_limit", "max_retries", "soft_time_limit", "time_limit", "acks_late", "serializer", "queue", "exchange", "routing_key"}
+	return []string{
+		"rate_limit", "max_retries", "soft_time_limit", "time_limit", "acks_late", "serializer", "queue", "exchange", "routing_key",
+	}
 }
 
 func decodeActive(i *Inspection, v json.RawMessage) bool {
@@ -336,7 +338,7 @@ func moment(v json.RawMessage) time.Time {
 
 // stamp reads an ISO time. Without an offset it is UTC's.
 func stamp(s string) time.Time {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00"} {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC()
 		}

@@ -245,7 +245,9 @@ func (i *Inspector) AskReport(ctx context.Context, name string) Inspection {
 }
 
 // ask asks, or waits until somebody else's round has ended.
-func (i *Inspector) ask(ctx context.Context, subjects map[string]*subject, name string, round func(context.Context, string, *subject)) Inspection {
+func (i *Inspector) ask(
+	ctx context.Context, subjects map[string]*subject, name string, round func(context.Context, string, *subject),
+) Inspection {
 	i.mu.Lock()
 	s := i.subject(subjects, name, i.now())
 	i.mu.Unlock()
@@ -314,7 +316,9 @@ type part struct {
 
 // part asks one question.
 func (i *Inspector) part(ctx context.Context, name string, q inspection) part {
-	a, err := i.client.Ask(ctx, Question{Method: q.method, Arguments: q.arguments, Destination: []string{name}, Timeout: patience})
+	a, err := i.client.Ask(ctx, Question{
+		Method: q.method, Arguments: q.arguments, Destination: []string{name}, Timeout: patience,
+	})
 	p := part{inspection: q}
 	switch {
 	case err != nil:

@@ -75,7 +75,8 @@ func (c *Client) disconnected(cause error, wait time.Duration) {
 	c.mu.Lock()
 	c.cause = cause
 	c.mu.Unlock()
-	c.log.Warn("control line not open", "url", c.broker.String(), "error", MaskText(cause.Error()), "retry_in_ms", wait.Milliseconds())
+	c.log.Warn("control line not open", "url", c.broker.String(), "error", MaskText(cause.Error()),
+		"retry_in_ms", wait.Milliseconds())
 }
 
 // deliver hands a reply to the conversation that it belongs to.
