@@ -43,7 +43,7 @@ func placement(t control.Topology, name, queue string) []problem {
 	capable, consumers := t.Tasks[name], t.Queues[queue]
 	if len(capable) == 0 {
 		list = append(list, grave(&Error{
-			Field: "name", Message: "no worker that answered has registered task " + name,
+			Kind: Unknown, Field: "name", Message: "no worker that answered has registered task " + name,
 			Nearest: query.Nearest(name, keys(t.Tasks)),
 		}))
 	}

@@ -32,7 +32,7 @@ func (d *Desk) PreviewTask(ctx context.Context, o TaskOrder) (Preview, error) {
 
 // Publish takes an order for a task.
 func (d *Desk) Publish(ctx context.Context, by By, o TaskOrder) (Receipt, error) {
-	r := request{action: "publish", same: o}
+	r := request{action: "publish", same: written{o, string(o.Args), string(o.Kwargs)}}
 	if o.RetryOf != "" {
 		r.action = "retry"
 	}
@@ -51,6 +51,13 @@ func (d *Desk) Publish(ctx context.Context, by By, o TaskOrder) (Receipt, error)
 	detail.Args, detail.Kwargs = nil, nil // the command has them
 	r.commands, r.target, r.detail, r.warnings = []store.Command{c}, "queue "+p.payload.Queue, detail, p.warnings
 	return d.enqueue(ctx, by, r)
+}
+
+// written is an order as it was written: what its arguments are may not be JSON at all.
+type written struct {
+	TaskOrder
+
+	Args, Kwargs string
 }
 
 // planTask checks an order against what workers have told.

@@ -131,7 +131,7 @@ func TestPublishRefuses(t *testing.T) {
 		force bool // it can be
 	}{
 		"no name":      {order: action.TaskOrder{}, want: action.Error{Field: "name"}},
-		"unknown name": {order: action.TaskOrder{Name: "tasks.ad"}, want: action.Error{Field: "name", Nearest: "tasks.add"}, force: true},
+		"unknown name": {order: action.TaskOrder{Name: "tasks.ad"}, want: action.Error{Kind: action.Unknown, Field: "name", Nearest: "tasks.add"}, force: true},
 		"no consumer": {
 			order: action.TaskOrder{Name: "tasks.add", Queue: "mial"},
 			want:  action.Error{Kind: action.Conflict, Field: "queue", Nearest: "mail"}, force: true,
@@ -139,6 +139,7 @@ func TestPublishRefuses(t *testing.T) {
 		"mailbox":      {order: action.TaskOrder{Name: "tasks.add", Queue: "w1.celery.pidbox"}, want: action.Error{Field: "queue"}},
 		"long queue":   {order: action.TaskOrder{Name: "tasks.add", Queue: strings.Repeat("q", 256)}, want: action.Error{Field: "queue"}},
 		"args":         {order: action.TaskOrder{Name: "tasks.add", Args: json.RawMessage(`[{"price": 1e999}]`)}, want: action.Error{Field: "args[0].price"}},
+		"no JSON":      {order: action.TaskOrder{Name: "tasks.add", Args: json.RawMessage(`[`)}, want: action.Error{Field: "args"}},
 		"kwargs":       {order: action.TaskOrder{Name: "tasks.add", Kwargs: json.RawMessage(`[]`)}, want: action.Error{Field: "kwargs"}},
 		"two times":    {order: action.TaskOrder{Name: "tasks.add", Countdown: 1, ETA: soon}, want: action.Error{Field: "eta"}},
 		"back in time": {order: action.TaskOrder{Name: "tasks.add", Countdown: -1}, want: action.Error{Field: "countdown"}},
@@ -153,7 +154,9 @@ func TestPublishRefuses(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := b.PreviewTask(t.Context(), tt.order)
+			keyed := by
+			keyed.Key = name
+			_, err := b.Publish(t.Context(), keyed, tt.order)
 			got, ok := errors.AsType[*action.Error](err)
 			if !ok {
 				t.Fatalf("error = %v, want an *action.Error", err)
