@@ -160,6 +160,7 @@ func (u *Umbel) assemble(o Options, broker transport.Broker) (err error) {
 	}
 	u.operations, err = operate.New(operate.Options{
 		Broker: broker, Store: u.history, Tasks: u.monitor, Results: u.results, ReadOnly: o.ReadOnly, Logger: o.Logger,
+		Flow: u.monitor.Flow, Hide: []string{o.Queue},
 	})
 	if err != nil {
 		return err
