@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/control"
@@ -17,19 +18,19 @@ const maxAsked = 10
 
 // effects gathers what an order would lead to.
 type effects struct {
-	plan     controlPlan
-	known    map[string]state.Worker
-	alive    []string // names of those that are expected to answer
-	targets  []string // whom the order reaches
-	topology control.Topology
-	now      time.Time
-	inspect  func(name string) control.Inspection
-	warnings []Warning
+	plan      controlPlan
+	known     map[string]state.Worker
+	alive     []string // names of those that are expected to answer
+	targets   []string // whom the order reaches
+	inspector *control.Inspector
+	topology  control.Topology
+	now       time.Time
+	warnings  []Warning
 }
 
 // previewControl says what a plan would do.
 func (d *Desk) previewControl(ctx context.Context, p controlPlan) Preview {
-	e := &effects{plan: p, known: d.workers(), now: d.now(), inspect: d.inspector.Node}
+	e := &effects{plan: p, known: d.workers(), now: d.now(), inspector: d.inspector}
 	for _, name := range names(e.known) {
 		if e.known[name].Status == state.Online {
 			e.alive = append(e.alive, name)
@@ -39,13 +40,10 @@ func (d *Desk) previewControl(ctx context.Context, p controlPlan) Preview {
 	if len(e.targets) == 0 {
 		e.targets = e.alive
 	}
-	if len(e.targets) <= maxAsked {
-		e.inspect = func(name string) control.Inspection { return d.inspector.Ask(ctx, name) }
-	}
 	e.silent()
 	if !p.method.Inspect {
 		e.topology = d.inspector.Topology(ctx)
-		e.consequences()
+		e.consequences(ctx)
 	}
 	v := Preview{Summary: summary(p.method, p.args), Targets: e.targets, Warnings: e.warnings}
 	if len(p.workers) == 0 {
@@ -86,7 +84,7 @@ func (e *effects) silent() {
 }
 
 // consequences warns by method.
-func (e *effects) consequences() {
+func (e *effects) consequences(ctx context.Context) {
 	args := e.plan.args
 	switch e.plan.method.Name {
 	case "shutdown":
@@ -102,8 +100,8 @@ func (e *effects) consequences() {
 	case "rate_limit", "time_limit":
 		e.task(fmt.Sprint(args["task_name"]))
 	case "pool_grow", "pool_shrink", "pool_restart", "autoscale":
-		for _, name := range e.targets {
-			e.pool(name)
+		for i, stats := range e.stats(ctx) {
+			e.pool(e.targets[i], stats)
 		}
 	case "disable_events":
 		e.warn(true, "What these workers run will not be seen until events are enabled again.")
@@ -207,9 +205,23 @@ func (e *effects) task(name string) {
 	e.warn(true, "%s", message)
 }
 
+// stats returns what is known of the targets, asked now if they are few.
+func (e *effects) stats(ctx context.Context) []*control.Stats {
+	list := make([]*control.Stats, len(e.targets))
+	var all sync.WaitGroup
+	for i, name := range e.targets {
+		if len(e.targets) > maxAsked {
+			list[i] = e.inspector.Node(name).Stats
+			continue
+		}
+		all.Go(func() { list[i] = e.inspector.Ask(ctx, name).Stats })
+	}
+	all.Wait()
+	return list
+}
+
 // pool warns of what the pool of a worker cannot do.
-func (e *effects) pool(name string) {
-	stats := e.inspect(name).Stats
+func (e *effects) pool(name string, stats *control.Stats) {
 	if stats == nil {
 		return
 	}

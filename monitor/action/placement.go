@@ -32,14 +32,15 @@ func grave(e *Error) problem {
 
 // placement says whether a worker that consumes from a queue has a task.
 func placement(t control.Topology, name, queue string) []problem {
-	if len(t.Missing) >= len(t.Asked) {
-		message := "no worker has told which tasks and queues it has"
-		if len(t.Asked) == 0 {
-			message = "no worker is online"
-		}
-		return []problem{grave(&Error{Kind: Conflict, Message: message})}
-	}
 	var list []problem
+	switch {
+	case len(t.Asked) == 0:
+		return []problem{grave(&Error{Kind: Conflict, Message: "no worker is online"})}
+	case len(t.Tasks) == 0 && len(t.Queues) == 0:
+		return []problem{grave(&Error{Kind: Conflict, Message: "no worker has told which tasks and queues it has"})}
+	case len(t.Missing) >= len(t.Asked):
+		list = append(list, problem{warning: Warning{Message: "No worker answers now: this goes by what they told before."}})
+	}
 	capable, consumers := t.Tasks[name], t.Queues[queue]
 	if len(capable) == 0 {
 		list = append(list, grave(&Error{
@@ -58,12 +59,12 @@ func placement(t control.Topology, name, queue string) []problem {
 	}
 	lack := slices.DeleteFunc(slices.Clone(consumers), func(worker string) bool { return slices.Contains(capable, worker) })
 	if len(lack) == 0 {
-		return nil
+		return list
 	}
 	slices.Sort(lack)
 	message := fmt.Sprintf("%s from queue %s without having registered task %s: what it gets of it, it discards.",
 		plural(lack, "consumes", "consume"), queue, name)
-	return []problem{{warning: Warning{Message: message, Grave: true}}}
+	return append(list, problem{warning: Warning{Message: message, Grave: true}})
 }
 
 // survey looks at a queue, if the broker can be reached.
