@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -119,7 +120,7 @@ func (v Act) button() string {
 func (v Act) values() []Param {
 	list := v.Hidden
 	for _, f := range v.Fields {
-		list = append(list[:len(list):len(list)], Param{f.Name, f.Value})
+		list = append(slices.Clip(list), Param{f.Name, f.Value})
 	}
 	return list
 }

@@ -99,7 +99,7 @@ func (v FailureGroup) Regions(s Site) []Region {
 }
 
 // Lists holds its newest tasks.
-func (v FailureGroup) Lists(s Site) []List { return []List{taskList(s, "tasks", Table{}, v.Tasks)} }
+func (v FailureGroup) Lists(s Site) []List { return []List{taskList(s, Table{}, v.Tasks)} }
 
 // resolved reports whether the group needs nobody's attention.
 func (f Failure) resolved() bool { return f.ResolvedAt != 0 && !f.CameBack }

@@ -160,7 +160,7 @@ func (v QueuePage) Regions(s Site) []Region {
 }
 
 // Lists holds its newest tasks.
-func (v QueuePage) Lists(s Site) []List { return []List{taskList(s, "tasks", Table{}, v.Tasks)} }
+func (v QueuePage) Lists(s Site) []List { return []List{taskList(s, Table{}, v.Tasks)} }
 
 // depthBox is the viewBox of a chart of depths.
 const depthBox = "0 0 3600 48"

@@ -156,11 +156,12 @@ func (v Tasks) Regions(s Site) []Region {
 
 // Lists holds the rows.
 func (v Tasks) Lists(s Site) []List {
-	return append([]List{taskList(s, "tasks", v.table(), v.Tasks)}, v.Chart.lists()...)
+	return append([]List{taskList(s, v.table(), v.Tasks)}, v.Chart.lists()...)
 }
 
-func taskList(s Site, id string, table Table, tasks []state.Task) List {
-	l := List{ID: id}
+// taskList is the list of tasks that a page has.
+func taskList(s Site, table Table, tasks []state.Task) List {
+	l := List{ID: "tasks"}
 	columns := chosen(table.Columns)
 	for _, t := range tasks {
 		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: taskRow(s, table, columns, t)})

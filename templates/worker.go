@@ -194,7 +194,7 @@ func (v Worker) Lists(s Site) []List {
 	if v.Tab != TabHistory {
 		return nil
 	}
-	return []List{taskList(s, "tasks", Table{}, v.Tasks)}
+	return []List{taskList(s, Table{}, v.Tasks)}
 }
 
 // extras are the fields of a worker that have no place of their own, by name.

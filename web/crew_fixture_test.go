@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -107,9 +108,7 @@ func answers(queues ...string) map[string]any {
 	type object = map[string]any
 	request := func(id string, more object) object {
 		o := object{"id": id, "name": "billing.charge", "args": "(1,)", "kwargs": "{}", "time_start": nil, "delivery_info": object{"routing_key": "celery"}}
-		for k, v := range more {
-			o[k] = v
-		}
+		maps.Copy(o, more)
 		return o
 	}
 	var consumed []object

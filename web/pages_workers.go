@@ -105,7 +105,7 @@ func (p *pages) worker(w http.ResponseWriter, r *http.Request) {
 	}
 	if q.Get(paramRefresh) != "" {
 		p.askWorker(r.Context(), t)
-		http.Redirect(w, r, p.site.Prefix+t.address(), http.StatusSeeOther) //nolint:gosec // below the prefix
+		http.Redirect(w, r, p.site.Prefix+t.address(), http.StatusSeeOther)
 		return
 	}
 	if t.inspects() && p.operations != nil {

@@ -91,7 +91,7 @@ func TestWorkerTabsShowWhatTheWorkerTells(t *testing.T) {
 					t.Errorf("page has no %q:\n%s", want, words(page))
 				}
 			}
-			main := page[strings.Index(page, "<main"):]
+			_, main, _ := strings.Cut(page, "<main")
 			for _, no := range tc.no {
 				if strings.Contains(main, no) {
 					t.Errorf("page has %q", no)
