@@ -81,7 +81,7 @@ func overwrite(t *testing.T, dir string, offset int64, with []byte) {
 }
 
 // script runs SQL on the closed file.
-func script(t *testing.T, dir, text string) {
+func script(t testing.TB, dir, text string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", file(dir))
 	if err != nil {

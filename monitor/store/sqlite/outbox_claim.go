@@ -28,26 +28,41 @@ func (d *DB) Claim(ctx context.Context, now time.Time, limit, each int) (store.C
 	return c, nil
 }
 
+const (
+	expireCommands = `UPDATE outbox INDEXED BY outbox_expiring SET state = 'expired', done = ?1
+		WHERE state = 'pending' AND expires IS NOT NULL AND expires <= ?1 AND schema = ?2`
+
+	// open is what outbox_open is an index of, in the words that SQLite knows it by.
+	open = `state IN ('in_flight', 'pending')`
+
+	// claimableGroups has the groups whose first command may be claimed, the one that waits longest first. It takes a few
+	// looks into the index for each group, however many commands there are (CROSS JOIN says where to begin).
+	claimableGroups = `
+		WITH RECURSIVE groups (grp) AS (
+			SELECT min(grp) FROM outbox WHERE schema = ?1 AND ` + open + `
+			UNION ALL
+			SELECT (SELECT min(grp) FROM outbox WHERE schema = ?1 AND ` + open + ` AND grp > groups.grp)
+			FROM groups WHERE grp IS NOT NULL
+		)
+		SELECT groups.grp FROM groups CROSS JOIN outbox ON command = (
+			SELECT min(command) FROM outbox AS o
+			WHERE schema = ?1 AND ` + open + ` AND o.grp = groups.grp AND state = 'pending')
+		WHERE due <= ?2 AND NOT EXISTS (
+			SELECT 1 FROM outbox AS o WHERE schema = ?1 AND ` + open + ` AND o.grp = groups.grp AND state = 'in_flight')
+		ORDER BY command LIMIT ?3`
+
+	// firstOfGroup chooses the first pending commands of a group.
+	firstOfGroup = `WHERE schema = ? AND ` + open + ` AND grp = ? AND state = 'pending' ORDER BY command LIMIT ?`
+)
+
 func (t *tx) claim(now time.Time, limit, each int) (c store.Claimed, err error) {
 	at := now.UnixMicro()
-	expired, err := t.affected(`UPDATE outbox SET state = 'expired', done = ?1
-		WHERE state = 'pending' AND expires IS NOT NULL AND expires <= ?1 AND schema = ?2`, at, store.CommandSchema)
+	expired, err := t.affected(expireCommands, at, store.CommandSchema)
 	if err != nil {
 		return c, err
 	}
 	c.Expired = int(expired)
-	// One look into the index for each group, however many commands it holds.
-	groups, err := list[string](t.ctx, t, `
-		WITH RECURSIVE groups (grp) AS (
-			SELECT min(grp) FROM outbox WHERE schema = ?1 AND state IN ('in_flight', 'pending')
-			UNION ALL
-			SELECT (SELECT min(grp) FROM outbox WHERE schema = ?1 AND state IN ('in_flight', 'pending') AND grp > groups.grp)
-			FROM groups WHERE grp IS NOT NULL
-		)
-		SELECT groups.grp FROM groups JOIN outbox ON command = (
-			SELECT command FROM outbox AS o WHERE schema = ?1 AND state IN ('in_flight', 'pending') AND o.grp = groups.grp
-			ORDER BY state, command LIMIT 1)
-		WHERE state = 'pending' AND due <= ?2 ORDER BY command LIMIT ?3`, store.CommandSchema, at, limit)
+	groups, err := list[string](t.ctx, t, claimableGroups, store.CommandSchema, at, limit)
 	if err != nil {
 		return c, err
 	}
@@ -64,8 +79,7 @@ func (t *tx) claim(now time.Time, limit, each int) (c store.Claimed, err error) 
 
 // claimGroup claims the first commands of a group, up to one that is not due.
 func (t *tx) claimGroup(group string, now time.Time, limit int) ([]store.Command, error) {
-	found, err := commandsOf(t.ctx, t, `WHERE schema = ? AND grp = ? AND state = 'pending' ORDER BY command LIMIT ?`,
-		store.CommandSchema, group, limit)
+	found, err := commandsOf(t.ctx, t, firstOfGroup, store.CommandSchema, group, limit)
 	if err != nil {
 		return nil, err
 	}

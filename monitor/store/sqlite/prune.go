@@ -37,6 +37,9 @@ func (p *pruner) run(ctx context.Context) error {
 		err = p.db.sweepFailures(ctx)
 	}
 	if err == nil {
+		err = p.removeCommands(ctx)
+	}
+	if err == nil {
 		err = p.giveBack(ctx)
 	}
 	if err != nil {

@@ -252,3 +252,41 @@ func (c trial) auditChained() {
 		c.Errorf("record %d is bad, error %v", bad, err)
 	}
 }
+
+func (c trial) pruneCommands(store.Rules) {
+	list := c.dead() // three of them final after 2 s
+	many := make([]store.Command, 300)
+	for i := range many {
+		many[i] = of("many")
+		many[i].Expected = []string{"w1"}
+	}
+	others := ids(c.enqueue(many...))
+	if n, err := c.Discard(c.Context(), others, after(100), store.Audit{At: after(100)}); n != len(others) || err != nil {
+		c.Fatalf("discarded %d of %d: %v", n, len(others), err)
+	}
+	for _, step := range []struct {
+		now        time.Time
+		left, dead int
+	}{
+		{after(3602), 304, 3},
+		{after(3603), 301, 0},
+		{after(3700), 301, 0},
+		{after(3701), 1, 0},
+		{after(1 << 20), 1, 0},
+	} {
+		if err := c.Prune(c.Context(), step.now, func(store.Pruned) {}); err != nil {
+			c.Fatalf("prune: %v", err)
+		}
+		left, stats := c.list(store.CommandFilter{Limit: 500}), c.stats()
+		if len(left) != step.left || stats.DeadLetters != step.dead {
+			c.Errorf("at %v %d commands are left, %+v, want %d with %d dead letters", step.now, len(left), stats, step.left, step.dead)
+		}
+	}
+	if left := c.list(store.CommandFilter{Limit: 500, Worker: "w1"}); len(left) > 0 {
+		c.Errorf("%d commands are left of a worker", len(left))
+	}
+	c.expectStates(list[3:], store.CommandPending)
+	if bad, err := c.VerifyAudit(c.Context()); bad != 0 || err != nil {
+		c.Errorf("audit record %d is not as it was: %v", bad, err)
+	}
+}

@@ -160,12 +160,9 @@ func (m *model) settle(t *rapid.T) {
 		o := store.Outcome{ID: id, State: rapid.SampledFrom([]store.CommandState{
 			store.CommandPending, store.CommandSent, store.CommandDone, store.CommandDead, store.CommandExpired,
 		}).Draw(t, "state")}
-		switch r.state = o.State; o.State {
-		case store.CommandPending:
+		if r.state = o.State; o.State == store.CommandPending {
 			o.DueAt = m.now.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "due")) * time.Second)
 			r.due = o.DueAt
-		case store.CommandSent, store.CommandDone:
-			o.SentAt = m.now
 		}
 		outcomes = append(outcomes, o)
 	}

@@ -27,6 +27,7 @@ func retention() map[string]func(trial) {
 		"Retention thins events":                 {store.Rules{Events: time.Hour}, trial.pruneEvents},
 		"Retention lets removed tasks come back": {store.Rules{Succeeded: time.Hour}, trial.pruneReturned},
 		"Retention removes by size":              {store.Rules{MaxSize: 1}, trial.pruneSize},
+		"Retention removes commands":             {store.Rules{Commands: time.Hour}, trial.pruneCommands},
 	} {
 		tests[name] = func(c trial) {
 			if err := c.Close(); err != nil {

@@ -26,7 +26,7 @@ CREATE TABLE outbox (
 	done      INTEGER           -- when the state became final
 ) STRICT;
 
--- What a relay looks for. In a group what is in flight comes first, then what is pending in its order.
+-- What a relay looks for.
 CREATE INDEX outbox_open ON outbox (schema, grp, state) WHERE state IN ('in_flight', 'pending');
 CREATE INDEX outbox_expiring ON outbox (expires) WHERE state = 'pending' AND expires IS NOT NULL;
 CREATE INDEX outbox_failing ON outbox (error) WHERE state IN ('dead', 'pending') AND error <> '';
@@ -112,5 +112,11 @@ END;
 -- +goose StatementBegin
 CREATE TRIGGER audit_kept BEFORE DELETE ON audit BEGIN
 	SELECT RAISE(ABORT, 'the audit log is append-only');
+END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER audit_added BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE record = NEW.record) BEGIN
+	SELECT RAISE(ABORT, 'the audit log is append-only'); -- a replacement is no deletion to SQLite
 END;
 -- +goose StatementEnd
