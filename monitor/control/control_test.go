@@ -541,6 +541,20 @@ func TestSecretsOfWorkersAreMasked(t *testing.T) {
 	}
 }
 
+func TestWhatIsTooLongToMaskIsNotShown(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w", says(`{"x":"`+strings.Repeat("amqp://u:hunter2@h ", 150_000)+`"}`, 0))
+		c := newClient(t, f)
+		run(t, c.Run)
+		got, err := c.Ask(t.Context(), control.Question{Method: "conf", Destination: []string{"w"}})
+		if err != nil || len(got.Replies) != 1 || got.Replies[0].Value != nil || got.Replies[0].Undecodable == "" {
+			t.Errorf("answers = %.200v, error %v, want one that is undecodable", got, err)
+		}
+	})
+}
+
 func TestNewWantsABroker(t *testing.T) {
 	t.Parallel()
 	if _, err := control.New(control.Options{}); err == nil {

@@ -16,6 +16,7 @@ const (
 	// Bounds of one conversation.
 	maxReplies = 10_000
 	maxSize    = 64 << 20 // bytes of values
+	maxMasked  = 2 << 20  // bytes of a value in which secrets are looked for
 )
 
 // Question is a command that wants replies.
@@ -150,6 +151,8 @@ func (v *Conversation) read(r celery.Reply, at time.Time) Reply {
 	reply := Reply{Node: r.Node, At: at, Clock: r.Clock, Value: r.Value, Undecodable: r.Undecodable}
 	switch {
 	case r.Value == nil || dataMethod(v.question.Method):
+	case len(r.Value) > maxMasked:
+		reply.Value, reply.Undecodable = nil, fmt.Sprintf("reply of %d bytes is too long to look for secrets", len(r.Value))
 	case canonical(v.question.Method) == "stats":
 		reply.Value = maskStats(r.Value)
 	default:

@@ -320,7 +320,7 @@ func TestReportIsAskedForOnDemand(t *testing.T) {
 			all.Go(func() { i.AskReport(t.Context(), "w1") })
 		}
 		all.Wait()
-		got := i.Node("w1")
+		got := i.Last("w1")
 		want := "\nsoftware -> celery:5.6.3\nsettings -> transport:amqp results:redis://:********@h/0\n\nbroker_url: 'amqp://u:********@h//'\nmy_token: ********\n"
 		if diff := cmp.Diff(want, got.Report); diff != "" || got.Stats == nil {
 			t.Errorf("report (-want +got):\n%s", diff)
@@ -428,22 +428,22 @@ func TestInspectionIsBounded(t *testing.T) {
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
 		many := func(n int, item string) string { return "[" + strings.Repeat(item+",", n-1) + item + "]" }
-		long := strings.Repeat("ä", 50_000)
-		task := `{"id":"1","name":"` + long + `","args":"` + long + `","kwargs":[` + strings.Repeat(`"x",`, 50_000) + `1]}`
+		long := strings.Repeat("ä", 35_000)
+		task := `{"id":"1","name":"` + long + `","args":"` + long + `","kwargs":[` + strings.Repeat(`"x",`, 20_000) + `1]}`
 		f.add(t, "w", tells(map[string]string{
-			"stats": `{"pid":1,"x":"` + long + `"}`, "active": many(20, task), "reserved": many(3_000, `{"id":"1"}`),
-			"scheduled": many(3_000, `{"eta":null,"request":{"id":"1"}}`), "revoked": many(50_000, `"1"`),
-			"registered": many(30_000, `"t"`), "active_queues": many(30_000, `{"name":"q"}`), "conf": `{"a":"` + long + `"}`, "clock": `{"clock":1}`,
+			"stats": `{"pid":1,"x":"` + long + `"}`, "active": many(3, task), "reserved": many(3_000, `{"id":"1"}`),
+			"scheduled": many(3_000, `{"eta":null,"request":{"id":"1"}}`), "revoked": many(5_000, `"1"`),
+			"registered": many(20_001, `"t"`), "active_queues": many(20_001, `{"name":"q"}`), "conf": `{"a":"` + long + `"}`, "clock": `{"clock":1}`,
 		}))
 		i := inspector(t, f)
 		got := i.Ask(t.Context(), "w")
 		if len(got.Errors) != 0 {
 			t.Fatalf("errors = %v", got.Errors)
 		}
-		if n := []int{len(got.Active), len(got.Reserved), len(got.Scheduled), len(got.Revoked), len(got.Registered), len(got.Queues)}; !slices.Equal(n, []int{20, 1000, 1000, 1000, 20_000, 20_000}) {
+		if n := []int{len(got.Active), len(got.Reserved), len(got.Scheduled), len(got.Revoked), len(got.Registered), len(got.Queues)}; !slices.Equal(n, []int{3, 1000, 1000, 1000, 20_000, 20_000}) {
 			t.Errorf("lengths = %v", n)
 		}
-		want := map[string]int{"active": 20, "reserved": 3_000, "scheduled": 3_000, "revoked": 50_000, "registered": 30_000, "active_queues": 30_000}
+		want := map[string]int{"active": 3, "reserved": 3_000, "scheduled": 3_000, "revoked": 5_000, "registered": 20_001, "active_queues": 20_001}
 		if diff := cmp.Diff(want, got.Totals); diff != "" {
 			t.Errorf("totals (-want +got):\n%s", diff)
 		}
