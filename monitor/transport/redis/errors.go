@@ -123,6 +123,8 @@ func explainRefusal(e endpoint, err error) string {
 		return "the broker wants a password; write it into the URL as redis://user:password@host or redis://:password@host"
 	case word == "NOPERM":
 		return user + " may not do that (" + refusal(err) + "); give it the permission"
+	case word == "MOVED", word == "CROSSSLOT", word == "CLUSTERDOWN":
+		return "the broker is a Redis Cluster, which Celery does not work with"
 	case word == "DENIED":
 		return "the broker is in protected mode; give it a password, or have it listen where Umbel runs"
 	case strings.Contains(err.Error(), "DB index is out of range"):

@@ -69,8 +69,5 @@ func warnings(i transport.Info, fields map[string]string) []string {
 	if role := fields["role"]; role != "" && role != "master" {
 		all = append(all, "This Redis is a replica: what is published here is refused. Give Umbel the URL of the master.")
 	}
-	if fields["cluster_enabled"] == "1" {
-		all = append(all, "This Redis is part of a cluster, which Celery does not work with.")
-	}
 	return all
 }

@@ -72,6 +72,9 @@ func (c *line) Request(ctx context.Context, m transport.Publishing) (receivers i
 			n = p.Publish(ctx, k.pidbox(), text)
 			return nil
 		})
+		if isRefusal(err) { // perhaps of the binding alone
+			return n.Err()
+		}
 		return err
 	})
 	if err != nil {
@@ -89,11 +92,15 @@ func (c *line) Publish(ctx context.Context, queue string, m transport.Publishing
 	}
 	k := c.link.keys
 	return c.do(ctx, fmt.Sprintf("publish to queue %q", queue), func() error {
-		_, err := c.link.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		var pushed *redis.IntCmd
+		_, err := c.link.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			p.SAdd(ctx, k.binding(queue), k.member(queue, queue))
-			p.LPush(ctx, k.queue(queue, m.Priority), text)
+			pushed = p.LPush(ctx, k.queue(queue, m.Priority), text)
 			return nil
 		})
+		if isRefusal(err) { // perhaps of the binding alone
+			return pushed.Err()
+		}
 		return err
 	})
 }
@@ -141,7 +148,7 @@ func (c *line) do(ctx context.Context, what string, command func() error) error 
 	case word == "WRONGTYPE":
 		return fmt.Errorf("%s: %w: its key holds something else than a queue", what, transport.ErrRefused)
 	case word != "":
-		return fmt.Errorf("%s: %s", what, refusal(err))
+		return &explained{sentence: what + ": " + refusal(err), cause: err}
 	case errors.Is(err, redis.ErrPoolTimeout):
 		return fmt.Errorf("%s: %w", what, err)
 	}

@@ -69,7 +69,7 @@ func (l *link) dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	conn, err := dial(ctx, l.endpoint, network, address)
 	if err != nil {
-		return unopened{err}, nil
+		return unopened{fmt.Errorf("dial: %w", err)}, nil // the client unwraps it once
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +176,7 @@ func (b *Broker) askSentinel(ctx context.Context, e endpoint, address string) (s
 		func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dial(ctx, login, network, address)
 			if err != nil {
-				return unopened{err}, nil
+				return unopened{fmt.Errorf("dial: %w", err)}, nil // the client unwraps it once
 			}
 			return conn, nil
 		}))

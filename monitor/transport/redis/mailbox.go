@@ -37,12 +37,17 @@ func (m mailbox) lease() string { return m.list() + ".lease" }
 // binding is the set that workers look the mailbox up in.
 func (m mailbox) binding() string { return m.keys.binding("reply." + m.keys.control) }
 
+// bind makes the lease and the binding, in this order, or renews them. A full Redis refuses to, but still delivers to
+// those that it has.
 func (m mailbox) bind(ctx context.Context, client redis.Cmdable) error {
-	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.Set(ctx, m.lease(), "", leaseTime)
 		p.SAdd(ctx, m.binding(), m.keys.member(m.id, m.queue()))
 		return nil
 	})
+	if code(err) == "OOM" {
+		return nil
+	}
 	return err
 }
 
@@ -60,7 +65,7 @@ func (m mailbox) next(ctx context.Context, client redis.Cmdable) (string, error)
 }
 
 func (m mailbox) remove(ctx context.Context, client redis.Cmdable) {
-	_, _ = client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	_, _ = client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.SRem(ctx, m.binding(), m.keys.member(m.id, m.queue()))
 		p.Del(ctx, m.list(), m.lease())
 		return nil

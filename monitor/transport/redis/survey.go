@@ -188,24 +188,39 @@ func (c *line) shown(name string) bool {
 	return name != "" && !strings.HasSuffix(name, ".pidbox") && name != events && !strings.HasPrefix(name, events+".")
 }
 
-// Purge implements transport.Line.
+// Purge implements transport.Line. A full Redis takes no transactions, but deletes.
 func (c *line) Purge(ctx context.Context, queue string) (int64, error) {
+	n, err := c.purge(ctx, queue, c.link.client.TxPipelined)
+	if code(err) == "OOM" {
+		n, err = c.purge(ctx, queue, c.link.client.Pipelined)
+	}
+	return n, err
+}
+
+// batcher sends what belongs together.
+type batcher func(context.Context, func(redis.Pipeliner) error) ([]redis.Cmder, error)
+
+func (c *line) purge(ctx context.Context, queue string, send batcher) (n int64, err error) {
 	lists := c.link.keys.queues(queue)
 	counts := make([]*redis.IntCmd, len(lists))
-	err := c.do(ctx, "purge queue", func() error {
-		_, err := c.link.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	err = c.do(ctx, "purge queue", func() error {
+		sent, err := send(ctx, func(p redis.Pipeliner) error {
 			for i, list := range lists {
 				counts[i] = p.LLen(ctx, list)
 			}
 			p.Del(ctx, lists...)
 			return nil
 		})
+		for _, cmd := range sent { // a transaction only says that one of them was refused
+			if code(err) == "EXECABORT" && isRefusal(cmd.Err()) {
+				err = cmd.Err()
+			}
+		}
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	var n int64
 	for _, count := range counts {
 		n += count.Val()
 	}
