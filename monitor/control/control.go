@@ -42,6 +42,7 @@ type Client struct {
 	cause   error                    // why there is none
 	since   time.Time                // of the last change between the two
 	talks   map[string]*Conversation // by ticket
+	twins   duplicates
 	strays  uint64
 	garbled uint64
 }

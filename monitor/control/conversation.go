@@ -283,6 +283,7 @@ func (v *Conversation) close(a Answers) Answers {
 		a.Missing = nil
 	}
 	a.Replies = v.replies
+	c.twins.keep(v.question.Ticket, v.replies)
 	if len(v.named) == 0 || len(a.Missing) > 0 && len(v.question.Destination) == 0 {
 		a.Unnamed = max(0, v.receivers-len(a.Replies)-len(a.Missing))
 	}

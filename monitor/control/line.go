@@ -104,6 +104,7 @@ func (c *Client) deliver(m transport.Publishing) {
 		talk.add(reply)
 	case err == nil:
 		c.strays++
+		c.twins.late(r.Ticket, r.Node, at)
 	}
 }
 
