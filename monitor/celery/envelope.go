@@ -107,11 +107,11 @@ func ParseEnvelope(b []byte) (Envelope, error) {
 func ParseEventEnvelope(b []byte) (transport.Message, error) {
 	var r envelopeReader
 	coded, rest := cutBody(b)
-	r.found, r.text = coded != nil, string(rest)
+	r.cut, r.text = coded != nil, string(rest)
 	if err := r.read(); err != nil {
 		return transport.Message{}, err
 	}
-	if coded == nil {
+	if r.found { // the last one counts
 		coded = []byte(r.body)
 	}
 	body, err := r.decode(coded)
@@ -177,11 +177,12 @@ type envelopeReader struct {
 	headers      string   // raw
 	bodyEncoding string
 	found        bool // a body
+	cut          bool // a body before what is read
 }
 
 // read walks over all of it, or over what follows a body that was found already.
 func (r *envelopeReader) read() error {
-	first := !r.found
+	first := !r.cut
 	if first && !r.accept('{') {
 		return errNoEnvelope
 	}
@@ -193,7 +194,7 @@ func (r *envelopeReader) read() error {
 		switch {
 		case err != nil:
 			return errNoEnvelope
-		case !ok && r.end() && r.found:
+		case !ok && r.end() && (r.found || r.cut):
 			return nil
 		case !ok:
 			return errNoEnvelope
