@@ -123,9 +123,9 @@ func (p *pages) publishFields(v url.Values) []templates.Input {
 		{Name: "countdown", Label: "Countdown", Kind: templates.InputNumber, Hint: "Seconds; it is not started before."},
 		{Name: "eta", Label: "Not before", Hint: "A time, 2026-11-21 14:30 in UTC, or 2026-11-21T14:30:00+01:00. Not with a countdown."},
 		{Name: "expires", Label: "Not after", Hint: "A time as above."},
-		{Name: "priority", Label: "Priority", Kind: templates.InputNumber, Hint: "0 to 9. RabbitMQ serves 9 first, Redis 0."},
 		{Name: "hard", Label: "Time limit", Kind: templates.InputNumber, Hint: "Seconds; then its process is killed."},
 		{Name: "soft", Label: "Soft time limit", Kind: templates.InputNumber, Hint: "Seconds; then SoftTimeLimitExceeded is raised in it."},
+		{Name: "priority", Label: "Priority", Kind: templates.InputNumber, Hint: "0 to 9. RabbitMQ serves 9 first, Redis 0."},
 	}
 	usual := map[string]string{"args": "[]", "kwargs": "{}"}
 	for i, f := range list {

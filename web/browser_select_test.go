@@ -87,6 +87,26 @@ func rowsAreSelected(t *testing.T, b context.Context) {
 	tb.until(said + ` === "3 selected"`)
 }
 
+func rowsArePreviewed(t *testing.T, b context.Context) {
+	s := newStage(t, "/ops", nil)
+	tb := newTab(t, b, s, "/tasks?chart=off")
+	tb.until(live)
+	const shown = `document.querySelector(".peek .whole-id")?.innerText`
+	tb.press("j")
+	tb.press(" ")
+	tb.until(shown + ` === "task-29"`)
+	tb.press("j")
+	tb.until(shown + ` === "task-28"`)
+	tb.want(`document.querySelectorAll("[id]").length === new Set([...document.querySelectorAll("[id]")].map((e) => e.id)).size`, true)
+	tb.want("location.pathname", "/ops/tasks")
+	tb.press("\x1b")
+	tb.until(`document.querySelector(".peek") === null`)
+	tb.press(" ")
+	tb.until(shown + ` === "task-28"`)
+	tb.press(" ")
+	tb.until(`document.querySelector(".peek") === null`)
+}
+
 func selectedTasksAreRevoked(t *testing.T, b context.Context) {
 	s, acted := newShopStage(t)
 	s.backend.now(state.TaskReceived, "first")

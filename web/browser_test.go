@@ -39,6 +39,7 @@ func TestBrowser(t *testing.T) {
 		"pages converge":                    pagesConverge,
 		"ages tick":                         agesTick,
 		"rows are selected":                 rowsAreSelected,
+		"rows are previewed":                rowsArePreviewed,
 		"selected tasks are revoked":        selectedTasksAreRevoked,
 	}
 	for name, test := range tests {

@@ -436,6 +436,8 @@ document.addEventListener("focusin", async (e) => {
 // equip serves what has a script of its own.
 async function equip() {
   for (const form of document.querySelectorAll("form[data-select]")) (await import(form.dataset.select)).attach(form, keys);
+  const list = $("[data-preview]");
+  if (list) keys[" "] = ["preview the row", async () => (await import(list.dataset.preview)).toggle()];
 }
 
 addEventListener("popstate", () => {
@@ -539,7 +541,7 @@ function help() {
   if (dialog) return dialog;
   const facts = element("dl");
   for (const [key, [words]] of Object.entries(keys)) {
-    const names = key.split(" ").map((name) => element("kbd", { textContent: name }));
+    const names = (key.trim() ? key.split(" ") : ["Space"]).map((name) => element("kbd", { textContent: name }));
     facts.append(element("dt", {}, ...names), element("dd", { textContent: words }));
   }
   const box = element("input", { type: "checkbox", checked: !keysOff, onchange: () => setting.off = keysOff = !box.checked });
@@ -556,6 +558,7 @@ let lastKeyAt = 0;
 document.addEventListener("keydown", (e) => {
   if (keysOff || e.ctrlKey || e.metaKey || e.altKey || e.isComposing) return;
   if (e.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable], dialog")) return;
+  if (e.key === " " && e.target.closest("input, button, summary")) return; // it has a meaning there
   const pair = Date.now() - lastKeyAt < 1000 ? `${lastKey} ${e.key}` : "";
   lastKey = e.key;
   lastKeyAt = Date.now();
