@@ -233,14 +233,11 @@ func (a *api) desk() *action.Desk {
 	return a.operations.Desk
 }
 
-// taken has an order sent, waits for its answers if that is asked for, and says where it can be followed.
+// taken waits for the answers to an order if that is asked for, and says where it can be followed.
 func (a *api) taken(ctx context.Context, r action.Receipt, wait time.Duration) *taken {
 	commands := r.Commands
-	if relay := a.operations.Relay; relay != nil {
-		relay.Wake()
-		if wait > 0 {
-			commands = a.wait(ctx, commands, wait)
-		}
+	if wait > 0 && a.operations.Relay != nil {
+		commands = a.wait(ctx, commands, wait)
 	}
 	body := Receipt{Replayed: r.Replayed, Warnings: append([]string{}, r.Warnings...), Total: len(commands)}
 	if len(commands) > 0 {

@@ -101,9 +101,12 @@ func (a *api) registerOutbox(h huma.API, operation func(id, path, summary string
 	post := func(id, path, summary string, act func(context.Context, *orderRequest) (*answer[Changed], error)) {
 		op := operation(id, path, summary, bad, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, away)
 		op.Method, op.DefaultStatus = http.MethodPost, http.StatusOK
-		body := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[CommandsBody](), true, "")
-		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body}}}
 		huma.Register(h, op, act)
+		// It is set now, so that huma does not read the body itself.
+		body := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[CommandsBody](), true, "")
+		h.OpenAPI().Paths[path].Post.RequestBody = &huma.RequestBody{
+			Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body}},
+		}
 	}
 	post("requeue-commands", "/commands/requeue", "Send dead letters after all", a.requeue)
 	post("discard-commands", "/commands/discard", "Remove dead letters, and call off commands that were not sent yet", a.discard)
@@ -158,13 +161,7 @@ func (a *api) outbox(ctx context.Context, r *request) (*answer[Outbox], error) {
 	if err != nil {
 		return nil, a.unreadable(ctx, err)
 	}
-	d := Outbox{
-		States: map[string]int{}, OldestPendingAt: timeOf(s.OldestPending), DeadLetters: s.DeadLetters, Foreign: s.Foreign,
-		TopFailures: each(s.TopFailures, func(f store.FailureCount) FailureCount { return FailureCount{f.Error, f.N} }),
-	}
-	for _, st := range query.CommandStates() {
-		d.States[string(st)] = s.States[st]
-	}
+	d := FromOutbox(s)
 	if relay := a.operations.Relay; relay != nil {
 		s := relay.Status()
 		d.Relay = &Relay{
@@ -176,6 +173,18 @@ func (a *api) outbox(ctx context.Context, r *request) (*answer[Outbox], error) {
 		}
 	}
 	return &answer[Outbox]{d}, nil
+}
+
+// FromOutbox returns what an outbox says of itself, without a relay.
+func FromOutbox(s store.OutboxStats) Outbox {
+	d := Outbox{
+		States: map[string]int{}, OldestPendingAt: timeOf(s.OldestPending), DeadLetters: s.DeadLetters, Foreign: s.Foreign,
+		TopFailures: each(s.TopFailures, func(f store.FailureCount) FailureCount { return FailureCount{f.Error, f.N} }),
+	}
+	for _, st := range query.CommandStates() {
+		d.States[string(st)] = s.States[st]
+	}
+	return d
 }
 
 // audit answers with a page of the audit log.
@@ -215,9 +224,6 @@ func (a *api) requeue(ctx context.Context, r *orderRequest) (*answer[Changed], e
 	n, err := a.desk().Requeue(ctx, o.By, o.Body.IDs)
 	if err != nil {
 		return nil, a.actProblem(ctx, err)
-	}
-	if relay := a.operations.Relay; relay != nil {
-		relay.Wake()
 	}
 	return &answer[Changed]{Changed{n}}, nil
 }

@@ -1,0 +1,279 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/web/api"
+)
+
+// office is an API by which people act on a broker with one queue, mail.
+type office struct {
+	http.Handler
+	broker *memory.Broker
+	db     *sqlite.DB
+	ops    *operate.Operations
+}
+
+// stored is a backend with an outbox.
+type stored struct {
+	*backend
+	db *sqlite.DB
+}
+
+func (s stored) Store() store.Store { return s.db }
+
+// open opens an office. Nobody sends anything until it runs.
+func open(t *testing.T) *office {
+	t.Helper()
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	f := &office{broker: memory.New(memory.Options{}), db: db}
+	f.broker.Declare("mail")
+	b := stored{newBackend(), db}
+	f.ops, err = operate.New(operate.Options{Broker: f.broker, Store: db, Tasks: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Handler = api.New(api.Options{
+		Backend: b, Operations: f.ops, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
+	})
+	return f
+}
+
+// run sends what is in the outbox until the test ends, and waits until the broker can be reached.
+func (f *office) run(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = f.ops.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	until(t, "the line to the broker is open", func() bool { return f.ops.Client.Status().Connected })
+}
+
+// put lets messages wait in a queue.
+func (f *office) put(t *testing.T, queue string, bodies ...string) {
+	t.Helper()
+	for i, body := range bodies {
+		err := f.ops.Client.Publish(t.Context(), queue, transport.Publishing{
+			ContentType: "application/json", ContentEncoding: "utf-8", Body: []byte(body),
+			Headers: map[string]any{"task": "mail.send", "id": fmt.Sprintf("task-%d", i), "lang": "py"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); !is(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func TestOrdersAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	long := strings.Repeat("x", 1<<20)
+	tests := map[string]struct {
+		target, body string
+		header       []string
+		status       int
+		location     string
+		detail       string
+	}{
+		"no JSON":         {"/purge", `{`, nil, 400, "", "is not JSON"},
+		"no object":       {"/purge", `["mail"]`, nil, 400, "", "is not a JSON object"},
+		"broken later":    {"/purge", `{"queue":"mail","confirm":}`, nil, 400, "", "is not JSON"},
+		"more behind":     {"/purge", `{"queue":"mail"} {}`, nil, 400, "", "Something follows"},
+		"unknown field":   {"/purge", `{"quue":"mail"}`, nil, 400, "body.quue", "these are: queue, confirm"},
+		"other case":      {"/purge", `{"Queue":"mail"}`, nil, 400, "body.Queue", "is not known"},
+		"twice":           {"/purge", `{"queue":"mail","queue":"x"}`, nil, 400, "body.queue", "comes twice"},
+		"number for text": {"/purge", `{"queue":7}`, nil, 400, "body.queue", "must be text"},
+		"object for text": {"/purge", `{"queue":{"a":1}}`, nil, 400, "body.queue", "must be text"},
+		"text for array":  {"/commands/discard", `{"ids":"7"}`, nil, 400, "body.ids", "must be an array"},
+		"wrong element":   {"/commands/discard", `{"ids":[1,2.5]}`, nil, 400, "body.ids[1]", "must be a whole number"},
+		"null element":    {"/commands/discard", `{"ids":[null]}`, nil, 400, "body.ids[0]", "must be a whole number"},
+		"no ids":          {"/commands/requeue", `{}`, nil, 400, "body.ids", "1 to 10,000"},
+		"too large":       {"/purge", `{"queue":"` + long + `"}`, nil, 413, "", "larger than 1048576 bytes"},
+		"form":            {"/purge", `queue=mail`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "", "application/json"},
+		"long wait":       {"/purge?wait=31s", `{"queue":"mail"}`, nil, 400, "query.wait", "at most 30s"},
+		"no wait":         {"/purge?wait=0s", `{"queue":"mail"}`, nil, 400, "query.wait", "at most 30s"},
+		"wait in seconds": {"/purge?wait=2", `{"queue":"mail"}`, nil, 400, "query.wait", "such as 2s"},
+		"dry":             {"/purge?dry_run=yes", `{"queue":"mail"}`, nil, 400, "query.dry_run", "true or false"},
+		"dry twice":       {"/purge?dry_run=true&dry_run=true", `{}`, nil, 400, "query.dry_run", "only once"},
+		"parameter":       {"/purge?wiat=2s", `{"queue":"mail"}`, nil, 400, "query.wiat", "these are: dry_run, wait"},
+		"ids' parameter":  {"/commands/discard?wait=2s", `{"ids":[1]}`, nil, 400, "query.wait", "is not a parameter"},
+		"empty key":       {"/purge", `{"queue":"mail"}`, []string{"Idempotency-Key", ""}, 400, "header.Idempotency-Key", "1 to 255"},
+		"long key":        {"/purge", `{"queue":"mail"}`, []string{"Idempotency-Key", long[:256]}, 400, "header.Idempotency-Key", "1 to 255"},
+		"odd key":         {"/purge", `{"queue":"mail"}`, []string{"Idempotency-Key", "é"}, 400, "header.Idempotency-Key", "printable"},
+		"not confirmed":   {"/purge", `{"queue":"mail"}`, nil, 400, "body.confirm", "mail"},
+		"no queue":        {"/purge", ``, nil, 400, "body.queue", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := request(f, http.MethodPost, tc.target, tc.body, tc.header...)
+			check(t, w)
+			body := decode(t, w.Body.String())
+			if detail, _ := body["detail"].(string); w.Code != tc.status || !strings.Contains(detail, tc.detail) {
+				t.Fatalf("POST %.40s = %d %.300s, want %d with %q", tc.target, w.Code, w.Body, tc.status, tc.detail)
+			}
+			errs, _ := body["errors"].([]any)
+			if tc.location != "" && (len(errs) != 1 || errs[0].(map[string]any)["location"] != tc.location) {
+				t.Errorf("errors = %v, want one at %s", errs, tc.location)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if list, _, err := f.db.Audit(context.Background(), 0, 10); err != nil || len(list) > 0 {
+			t.Errorf("audit log = %v, %v, want nothing", list, err)
+		}
+	})
+}
+
+func TestOrderIsFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	f.run(t)
+	f.put(t, "mail", `[[1],{},{}]`, `[[2],{},{}]`)
+	dry := request(f, http.MethodPost, "/purge?dry_run=true", `{"queue":"mail"}`)
+	preview := decode(t, dry.Body.String())
+	if dry.Code != http.StatusOK || preview["confirm"] != "mail" || !strings.Contains(dry.Body.String(), "2 messages") {
+		t.Errorf("dry run = %d %s, want 200 with the number of messages and what confirms", dry.Code, dry.Body)
+	}
+	w := request(f, http.MethodPost, "/purge?wait=20s", `{"queue":"mail","confirm":"mail"}`, "Idempotency-Key", "k 1")
+	receipt := decode(t, w.Body.String())
+	if w.Code != http.StatusAccepted {
+		t.Fatalf("POST /purge = %d %s, want 202", w.Code, w.Body)
+	}
+	command := receipt["commands"].([]any)[0].(map[string]any)
+	if command["state"] != "done" || command["sent_at"] == nil || command["actor"] != "ada" || command["target"] != "queue mail" {
+		t.Errorf("command after the wait = %v, want it done", command)
+	}
+	if got, want := receipt["url"], fmt.Sprintf("/ops/outbox/%v", receipt["order"]); got != want {
+		t.Errorf("url = %v, want %v", got, want)
+	}
+	location := w.Header().Get("Location")
+	if want := fmt.Sprintf("/ops/api/v1/commands?order=%v", receipt["order"]); location != want {
+		t.Fatalf("Location = %q, want %q", location, want)
+	}
+	listed := decode(t, get(t, f, strings.TrimPrefix(location, "/ops/api/v1")).Body.String())["items"].([]any)
+	if len(listed) != 1 || fmt.Sprint(listed[0]) != fmt.Sprint(command) {
+		t.Errorf("commands at Location = %v, want %v", listed, command)
+	}
+	again := decode(t, request(f, http.MethodPost, "/purge", `{"queue":"mail","confirm":"mail"}`, "Idempotency-Key", "k 1").Body.String())
+	if again["replayed"] != true || again["order"] != receipt["order"] {
+		t.Errorf("the same key again = %v, want order %v replayed", again, receipt["order"])
+	}
+	records := decode(t, get(t, f, "/audit").Body.String())["items"].([]any)
+	if len(records) != 1 {
+		t.Fatalf("audit log = %v, want one record", records)
+	}
+	record := records[0].(map[string]any)
+	if record["actor"] != "ada" || record["remote"] != "192.0.2.1" || record["action"] != "purge" || record["order"] != receipt["order"] {
+		t.Errorf("audit record = %v", record)
+	}
+}
+
+func TestReadOnlyChangesNothing(t *testing.T) {
+	t.Parallel()
+	full := decode(t, get(t, api.New(options(t, newBackend())), "/openapi.json").Body.String())["paths"].(map[string]any)
+	b := newBackend()
+	for name, h := range map[string]http.Handler{
+		"read-only":     api.New(api.Options{Backend: b, Operations: operating(t, b, true), ReadOnly: true}),
+		"read-only all": api.New(api.Options{Backend: b, Operations: operating(t, b, false), ReadOnly: true}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			left := decode(t, get(t, h, "/openapi.json").Body.String())["paths"].(map[string]any)
+			changing := 0
+			for path, item := range full {
+				for method := range item.(map[string]any) {
+					if method == "get" {
+						continue
+					}
+					changing++
+					w := send(t, h, strings.ToUpper(method), strings.ReplaceAll(strings.ReplaceAll(path, "{id}", "1"), "{name}", "x"), `{}`)
+					if w.Code != http.StatusNotFound && w.Code != http.StatusMethodNotAllowed {
+						t.Errorf("%s %s = %d, want 404 or 405", method, path, w.Code)
+					}
+					if kept, ok := left[path].(map[string]any); ok && kept[method] != nil {
+						t.Errorf("%s %s is documented", method, path)
+					}
+				}
+			}
+			if changing < 10 {
+				t.Errorf("only %d operations change something in the full document", changing)
+			}
+		})
+	}
+}
+
+func TestOrderThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	if err := f.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"/purge", "/commands/discard"} {
+		body := map[string]string{"/purge": `{"queue":"mail","confirm":"mail"}`, "/commands/discard": `{"ids":[1]}`}[target]
+		if w := request(f, http.MethodPost, target, body); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("POST %s = %d %s, want 503", target, w.Code, w.Body)
+		}
+	}
+	for _, target := range []string{"/commands", "/commands/1", "/outbox", "/audit"} {
+		if w := get(t, f, target); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("GET %s = %d %s, want 503", target, w.Code, w.Body)
+		}
+	}
+}
+
+func FuzzOrderBody(f *testing.F) {
+	for _, s := range []string{
+		``, `{}`, `{"queue":"mail","confirm":"mail"}`, `{"queue":null}`, `{"queue":"\ud800"}`, `[`, `{"queue":"a"}}`, `{"ids":[1,[2]]}`, "\x00",
+	} {
+		f.Add([]byte(s))
+	}
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = db.Close() })
+	b := stored{newBackend(), db}
+	ops, err := operate.New(operate.Options{Broker: memory.New(memory.Options{}), Store: db, Tasks: b})
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := api.New(api.Options{Backend: b, Operations: ops})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, target := range []string{"/purge?dry_run=true", "/commands/discard"} {
+			w := request(h, http.MethodPost, target, string(body))
+			if w.Code >= http.StatusInternalServerError && w.Code != http.StatusServiceUnavailable {
+				t.Errorf("POST %s %q = %d %s", target, body, w.Code, w.Body)
+			}
+		}
+	})
+}
