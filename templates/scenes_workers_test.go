@@ -9,9 +9,10 @@ func workerScenes() map[string]scene {
 	at := chrome(templates.SectionWorkers, "worker/celery@a")
 	tab := func(v templates.Worker) scene { return scene{at, v} }
 	list := map[string]scene{
-		"workers":          {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows(), Actions: methods()}},
+		"workers":          {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows(), All: workers(), Actions: methods()}},
+		"workers-unlike":   {chrome(templates.SectionWorkers, "workers?find=x"), templates.Workers{All: workers(), Find: "x", Actions: methods()}},
 		"workers-none":     {down(chrome(templates.SectionWorkers, "workers")), templates.Workers{Actions: methods()}},
-		"workers-watching": {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows()[:1]}},
+		"workers-watching": {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows()[:1], All: workers(), Find: "mail " + evil}},
 
 		"worker-late":     tab(workerAt(1, templates.TabNow)),
 		"worker-offline":  tab(workerOffline()),

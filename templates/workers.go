@@ -14,8 +14,10 @@ import (
 
 // Workers is the content of the page that lists workers.
 type Workers struct {
-	Workers []WorkerRow // by name
-	Actions []Option    // methods for those that are chosen
+	Workers []WorkerRow    // those that match, by name
+	All     []state.Worker // by name
+	Find    string         // what they match
+	Actions []Option       // methods for those that are chosen
 }
 
 // Option is a value that may be chosen, with the words to show for it.
@@ -52,19 +54,11 @@ func workerRowID(name string) string { return "w-" + name }
 // chosen reports whether rows can be chosen.
 func (v Workers) chosen() bool { return len(v.Actions) > 0 }
 
-func (v Workers) states() []state.Worker {
-	list := make([]state.Worker, 0, len(v.Workers))
-	for _, w := range v.Workers {
-		list = append(list, w.Worker)
-	}
-	return list
-}
-
 // versions are the software versions that workers report, sorted.
 func (v Workers) versions() []string {
 	seen := map[string]bool{}
-	for _, w := range v.Workers {
-		if s := softwareVersion(w.Worker); s != "" {
+	for _, w := range v.All {
+		if s := softwareVersion(w); s != "" {
 			seen[s] = true
 		}
 	}

@@ -65,8 +65,6 @@ var errUnknown = errors.New("not held")
 // page assembles the page of a topic. The error is live.ErrNoTopic or errUnknown, or of the history.
 func (p *pages) page(ctx context.Context, topic string) (page, error) {
 	switch topic {
-	case "workers":
-		return p.workersPage(), nil
 	case "settings":
 		return p.settingsPage(ctx), nil
 	}
@@ -92,6 +90,13 @@ func (p *pages) page(ctx context.Context, topic string) (page, error) {
 	}
 	if id, ok := strings.CutPrefix(topic, "failure/"); ok {
 		return p.failurePage(ctx, id)
+	}
+	if raw, ok := strings.CutPrefix(topic, "workers"); ok {
+		v, err := url.ParseQuery(strings.TrimPrefix(raw, "?"))
+		if err != nil || topic != workersTopic(v.Get(paramFind)) {
+			return page{}, live.ErrNoTopic
+		}
+		return p.workersPage(v.Get(paramFind)), nil
 	}
 	if strings.HasPrefix(topic, "worker/") || strings.HasPrefix(topic, "worker?") {
 		return p.workerOfTopic(ctx, topic)

@@ -61,6 +61,9 @@ func TestSnapshotIsWhatThePageShows(t *testing.T) {
 		"overview":                             {1, p.overview},
 		"tasks":                                {1, p.tasks},
 		"workers":                              {1, p.workers},
+		"workers?find=celery%40":               {1, p.showTopic(t, "workers?find=celery%40")},
+		"workers?find=nobody":                  {0, p.showTopic(t, "workers?find=nobody")},
+		"worker?tab=clock/celery@a":            {0, p.showTopic(t, "worker?tab=clock/celery@a")},
 		"task/id 1":                            {0, p.showTopic(t, "task/id 1")},
 		"worker/celery@a":                      {1, p.showTopic(t, "worker/celery@a")},
 		"failures":                             {1, p.failures},
@@ -118,7 +121,8 @@ func TestSnapshotOfUnknownTopics(t *testing.T) {
 	p := modelPages()
 	for _, topic := range []string{
 		"", "nope", "failures?", "failures?show=open", "failures?resolved=1", "failuress", "failure/", "failure/nope",
-		"failure/0123456789abcdef", "task", "task/", "task/nope", "worker/nope", "taskss", "tasks?", "tasks?limit=0", "tasks?nope=1",
+		"failure/0123456789abcdef", "task", "task/", "task/nope", "worker/nope", "workers?find=", "workers?find=a&b", "worker?tab=history/celery@a", "worker?tab=now/celery@a", "worker?tab=clock",
+		"taskss", "tasks?", "tasks?limit=0", "tasks?nope=1",
 		"tasks?state=SUCCESS", "tasks?q=state%3ASUCCESS", "tasks?q=nope%3A1", "tasks?q=%zz", "overview/", strings.Repeat("x", 1<<16),
 	} {
 		if _, err := p.Snapshot(topic); !errors.Is(err, live.ErrNoTopic) {

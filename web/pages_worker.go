@@ -19,6 +19,7 @@ const (
 	summedTasks     = 200 // of one worker, for its run times
 	recentCommands  = 50  // of one worker
 	paramRefresh    = "refresh"
+	paramFind       = "find"
 	refreshPatience = 3 * time.Second        // for a worker that somebody wants asked now
 	askPatience     = 300 * time.Millisecond // for a worker that was never asked
 )
@@ -55,7 +56,7 @@ func (t workerTopic) inspects() bool {
 func (t workerTopic) values() url.Values {
 	v := url.Values{"tab": {string(t.tab)}}
 	if t.find != "" {
-		v.Set("find", t.find)
+		v.Set(paramFind, t.find)
 	}
 	if t.differ {
 		v.Set("differ", "1")
@@ -88,7 +89,7 @@ func (p *pages) workerOfTopic(ctx context.Context, topic string) (page, error) {
 	}
 	usual := p.workerTabs()[0]
 	t := workerTopic{
-		name: name, tab: cmp.Or(templates.WorkerTab(q.Get("tab")), usual), find: q.Get("find"), differ: q.Get("differ") == "1",
+		name: name, tab: cmp.Or(templates.WorkerTab(q.Get("tab")), usual), find: q.Get(paramFind), differ: q.Get("differ") == "1",
 	}
 	if t.topic(usual) != topic || !slices.Contains(p.workerTabs(), t.tab) {
 		return page{}, live.ErrNoTopic

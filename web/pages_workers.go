@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -36,12 +37,22 @@ func (p *pages) workerActions() []templates.Option {
 }
 
 func (p *pages) workers(w http.ResponseWriter, r *http.Request) {
-	p.show(w, r, http.StatusOK, p.workersPage())
+	p.show(w, r, http.StatusOK, p.workersPage(strings.TrimSpace(r.URL.Query().Get(paramFind))))
 }
 
-func (p *pages) workersPage() page {
-	v := templates.Workers{Actions: p.workerActions()}
-	pg := page{topic: "workers", address: "/workers", title: "Workers", section: templates.SectionWorkers}
+// workersTopic names the list of workers that match.
+func workersTopic(find string) string {
+	if find == "" {
+		return "workers"
+	}
+	return "workers?" + url.Values{paramFind: {find}}.Encode()
+}
+
+// workersPage lists the workers that match every word of find by name, status, pool, queue or version.
+func (p *pages) workersPage(find string) page {
+	v := templates.Workers{Find: find, Actions: p.workerActions()}
+	topic := workersTopic(find)
+	pg := page{topic: topic, address: "/" + topic, title: "Workers", section: templates.SectionWorkers}
 	var workers []state.Worker
 	p.cluster.View(func(c *state.Cluster) {
 		pg.version = c.Version()
@@ -55,10 +66,28 @@ func (p *pages) workersPage() page {
 	for _, w := range workers {
 		row := templates.WorkerRow{Worker: w, Pool: known.Pools[w.Name].Kind, Slots: known.Pools[w.Name].Slots}
 		row.Queues, row.Asked = queues[w.Name]
-		v.Workers = append(v.Workers, row)
+		v.All = append(v.All, w)
+		if matches(row, find) {
+			v.Workers = append(v.Workers, row)
+		}
 	}
 	pg.view = v
 	return pg
+}
+
+// matches reports whether every word of find is in what a row shows of its worker.
+func matches(row templates.WorkerRow, find string) bool {
+	shown := []string{row.Name, string(row.Status), row.Pool}
+	if row.Version != nil {
+		shown = append(shown, *row.Version)
+	}
+	text := strings.ToLower(strings.Join(append(shown, row.Queues...), "\n"))
+	for word := range strings.FieldsSeq(strings.ToLower(find)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
 }
 
 // queuesByWorker returns the queues of all workers that told theirs.
@@ -96,7 +125,7 @@ func (p *pages) online() []string {
 func (p *pages) worker(w http.ResponseWriter, r *http.Request) {
 	t := workerTopic{name: param(r, "name")}
 	q := r.URL.Query()
-	t.tab, t.find, t.differ = templates.WorkerTab(q.Get("tab")), strings.TrimSpace(q.Get("find")), q.Get("differ") == "1"
+	t.tab, t.find, t.differ = templates.WorkerTab(q.Get("tab")), strings.TrimSpace(q.Get(paramFind)), q.Get("differ") == "1"
 	if !slices.Contains(p.workerTabs(), t.tab) {
 		t.tab = p.workerTabs()[0]
 	}

@@ -150,6 +150,29 @@ func TestWorkersAreChosenFromTheList(t *testing.T) {
 	}
 }
 
+func TestWorkersAreFound(t *testing.T) {
+	t.Parallel()
+	h, _ := manned(t, false)
+	eventually(t, "queues in the list", func() bool {
+		return strings.Contains(words(visit(t, h, "/ops/workers").Body.String()), "celery, mail")
+	})
+	for like, want := range map[string][]string{
+		"":             {"celery@a", "celery@b/1%20ü"},
+		"MAIL":         {"celery@a"},
+		"mail prefork": {"celery@a"},
+		"online b/1":   {"celery@b/1%20ü"},
+		"nobody":       nil,
+	} {
+		page := visit(t, h, "/ops/workers?"+url.Values{"find": {like}}.Encode()).Body.String()
+		if diff := cmp.Diff(want, find(`name="worker" value="([^"]*)"`, page)); diff != "" {
+			t.Errorf("workers like %q (-want +got):\n%s", like, diff)
+		}
+		if !strings.Contains(words(page), "2 of 2 online") {
+			t.Errorf("totals are not those of all workers: %s", words(page))
+		}
+	}
+}
+
 func TestWorkerIsToldOnce(t *testing.T) {
 	t.Parallel()
 	h, c := manned(t, false)
