@@ -20,6 +20,7 @@ type cli struct {
 	Capture captureCmd       `cmd:"" help:"Print raw event bodies from the broker, one a line, for replay."`
 	Tasks   tasksCmd         `cmd:"" help:"List tasks of the history that match a query."`
 	Prune   pruneCmd         `cmd:"" help:"Remove history that is too old, while no server runs."`
+	Outbox  outboxCmd        `cmd:"" help:"Look at commands on their way out, and at who has asked for them."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
 	LogLevel  string `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error." env:"UMBEL_LOG_LEVEL" placeholder:"LEVEL"`

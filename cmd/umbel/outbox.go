@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"text/tabwriter"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/web/api"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// outboxCmd looks at the outbox, beside the server that uses it.
+type outboxCmd struct {
+	Stats outboxStatsCmd `cmd:"" help:"How many commands are in which state, and why some failed."`
+	Audit outboxAuditCmd `cmd:"" help:"List who has asked for what, newest first, or verify that nobody has changed it."`
+}
+
+// outboxStatsCmd sums up the outbox.
+type outboxStatsCmd struct {
+	dirFlag `embed:""`
+	JSON    bool `env:"UMBEL_JSON" help:"Print the outbox as the API has it."`
+}
+
+// Run prints the sums.
+func (c *outboxStatsCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
+	return reading(ctx, &c.dirFlag, log, func(history store.Store) error {
+		stats, err := history.OutboxStats(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return json.NewEncoder(s.out).Encode(api.FromOutbox(stats))
+		}
+		return printStats(s.out, stats, time.Now())
+	})
+}
+
+// reading calls f with the history, opened for reading only.
+func reading(ctx context.Context, at *dirFlag, log *slog.Logger, f func(history store.Store) error) error {
+	dir, err := at.dir()
+	if err != nil {
+		return err
+	}
+	if dir == sqlite.Memory {
+		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be read")}
+	}
+	history, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(history), history.Close())
+}
+
+func printStats(out io.Writer, stats store.OutboxStats, now time.Time) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, s := range query.CommandStates() {
+		fmt.Fprintf(w, "%s\t%d\n", s, stats.States[s])
+	}
+	oldest := "none"
+	if !stats.OldestPending.IsZero() {
+		oldest = fmt.Sprintf("%s (%v ago)", moment(stats.OldestPending), now.Sub(stats.OldestPending).Truncate(time.Second))
+	}
+	fmt.Fprintf(w, "\noldest pending\t%s\ndead letters\t%d\nof other versions\t%d\n", oldest, stats.DeadLetters, stats.Foreign)
+	if len(stats.TopFailures) > 0 {
+		fmt.Fprint(w, "\ntop failures\n")
+	}
+	for _, f := range stats.TopFailures {
+		fmt.Fprintf(w, "%d\t%s\n", f.N, printable(f.Error))
+	}
+	return w.Flush()
+}
+
+// outboxAuditCmd reads the audit log.
+type outboxAuditCmd struct {
+	dirFlag `embed:""`
+	Verify  bool `env:"UMBEL_VERIFY" help:"Only check that no record was changed or removed."`
+	Limit   int  `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Most records to print, 0 for all."`
+}
+
+// maxRecords is how many records are asked for at once.
+const maxRecords = 500
+
+// Run prints records, or checks all of them.
+func (c *outboxAuditCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
+	if c.Limit < 0 {
+		return usageError{fmt.Errorf("--limit %d is less than 0", c.Limit)}
+	}
+	return reading(ctx, &c.dirFlag, log, func(history store.Store) error {
+		if c.Verify {
+			return verify(ctx, s.out, history)
+		}
+		return c.print(ctx, s.out, history)
+	})
+}
+
+// verify says whether the log is as it was written, and what its last hash is.
+func verify(ctx context.Context, out io.Writer, history store.Store) error {
+	bad, err := history.VerifyAudit(ctx)
+	if err != nil {
+		return err
+	}
+	if bad > 0 {
+		return fmt.Errorf("record %d of the audit log was changed or removed; those before it are as they were written", bad)
+	}
+	last, _, err := history.Audit(ctx, 0, 1)
+	if err != nil {
+		return err
+	}
+	if len(last) == 0 {
+		_, err = fmt.Fprintln(out, "The audit log is empty.")
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%d records are as they were written. The last one has the hash %s\n", last[0].ID, last[0].Hash)
+	return err
+}
+
+// print writes records, newest first.
+func (c *outboxAuditCmd) print(ctx context.Context, out io.Writer, history store.Store) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "RECORD\tAT\tWHO\tFROM\tACTION\tTARGET\tORDER\tCOMMANDS")
+	left := c.Limit
+	for before := int64(0); ; {
+		page := maxRecords
+		if c.Limit > 0 {
+			page = min(page, left)
+		}
+		list, next, err := history.Audit(ctx, before, page)
+		if err != nil {
+			return err
+		}
+		for _, a := range list {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", a.ID, moment(a.At), printable(a.Actor), printable(a.Remote),
+				printable(a.Action), printable(a.Target), a.First, a.Commands)
+		}
+		left -= len(list)
+		if before = next; next == 0 || c.Limit > 0 && left <= 0 {
+			return w.Flush()
+		}
+	}
+}

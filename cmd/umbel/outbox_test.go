@@ -1,0 +1,54 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+)
+
+// ordered is the command "ordered DIR FILE": the history in DIR has the orders in FILE, one a line.
+func ordered(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ordered DIR FILE")
+	}
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: ts.MkAbs(args[0])})
+	ts.Check(err)
+	ts.Check(errors.Join(enqueue(db, ts.ReadFile(args[1])), db.Close()))
+}
+
+// enqueue writes orders of one command each, and settles those that say how they ended.
+func enqueue(db *sqlite.DB, lines string) error {
+	ctx := context.Background()
+	for d := json.NewDecoder(strings.NewReader(lines)); d.More(); {
+		var o struct{ Actor, Action, Target, State, Error string }
+		if err := d.Decode(&o); err != nil {
+			return err
+		}
+		at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+		written, _, err := db.Enqueue(ctx, store.Order{
+			Commands: []store.Command{{Kind: "task", Group: o.Target, Target: o.Target}},
+			Audit:    store.Audit{At: at, Actor: o.Actor, Remote: "10.0.0.7", Action: o.Action, Target: o.Target},
+		})
+		if err != nil {
+			return err
+		}
+		if o.State == "" {
+			continue
+		}
+		if _, err := db.Claim(ctx, at, 1, 1); err != nil {
+			return err
+		}
+		err = db.Settle(ctx, at, []store.Outcome{{ID: written[0].ID, State: store.CommandState(o.State), Error: o.Error}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
