@@ -31,6 +31,7 @@ const (
 	unconfirmed   = 100              // tasks above which a click is not enough
 	revokeTime    = 10 * time.Minute // that revocations may wait: they are about one task, so they do no harm late
 	lookups       = 8                // tasks whose arguments are looked for at once
+	maxBytes      = 64 << 20         // of the arguments of all tasks that are repeated
 )
 
 // bulkPlan is a bulk order that was checked, task by task.
@@ -39,6 +40,7 @@ type bulkPlan struct {
 	args     map[string]any // of every command to workers, without the ids
 	chosen   []string
 	retries  []taskPayload
+	bytes    int // of their arguments
 	sources  map[string]int
 	blocked  map[string]*Blocked
 	reasons  []string // in the order in which they came up
@@ -245,7 +247,7 @@ func (p *bulkPlan) warnings() []Warning {
 		list = append(list, Warning{Grave: true, Message: "The pool process is killed: with it goes whatever it runs by then."})
 	}
 	if p.capped {
-		list = append(list, Warning{Message: fmt.Sprintf("More tasks match than these: the cap is %d.", p.order.Cap), Grave: true})
+		list = append(list, Warning{Message: fmt.Sprintf("More tasks match than these: the cap is %d tasks, and 64 MiB of arguments.", p.order.Cap), Grave: true})
 	}
 	return list
 }

@@ -34,7 +34,7 @@ func actsOn(t *testing.T, kind string) {
 	c.work(t, "two@test", "-P", "prefork", "-c", "2", "-Q", "other")
 	eventually(t, "queues of both", func() bool { return len(c.Inspector.Topology(t.Context()).Queues) == 3 })
 	for _, step := range []func(t *testing.T, c *cluster){
-		publishes, keepsTimes, keepsPriority, repeatsOneOfAChain, repeatsAsItWas, revokesReserved, terminates, repeatsFailures,
+		publishes, warns, keepsTimes, keepsPriority, repeatsOneOfAChain, repeatsAsItWas, revokesReserved, terminates, repeatsFailures,
 		controls, movesConsumers,
 	} {
 		step(t, c) // one after the other: they share the worker that runs one task at a time
@@ -72,6 +72,27 @@ func publishes(t *testing.T, c *cluster) {
 	_, err := c.Desk.Publish(t.Context(), by, action.TaskOrder{Name: "tasks.ecko"})
 	if wrong, ok := err.(*action.Error); !ok || wrong.Nearest != "tasks.echo" { //nolint:errorlint // it is none that wraps
 		t.Errorf("error for tasks.ecko = %v, want one that names tasks.echo", err)
+	}
+}
+
+// warns checks what is said of times and priorities, which brokers take in different ways.
+func warns(t *testing.T, c *cluster) {
+	t.Helper()
+	v, err := c.Desk.PreviewTask(t.Context(), action.TaskOrder{Name: "tasks.echo", Countdown: 2 * time.Hour, Priority: new(uint8(1))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"RabbitMQ heeds the priority only"}
+	if c.kind == "Redis" {
+		want = []string{"Its ETA lies beyond the visibility timeout of 60 min", "On Redis priority 0 is the most urgent"}
+	}
+	if len(v.Warnings) != len(want) {
+		t.Fatalf("warnings = %v, want those that begin with %q", v.Warnings, want)
+	}
+	for i := range want {
+		if !strings.HasPrefix(v.Warnings[i].Message, want[i]) {
+			t.Errorf("warning %q, want one that begins with %q", v.Warnings[i].Message, want[i])
+		}
 	}
 }
 

@@ -156,6 +156,10 @@ func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task
 			p.block(reason, t.ID)
 			continue
 		}
+		if p.bytes += len(payload.Args) + len(payload.Kwargs); p.bytes > maxBytes {
+			p.capped = true
+			return nil
+		}
 		if !p.add(t) {
 			return nil
 		}

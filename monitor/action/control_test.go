@@ -84,7 +84,7 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 		"offline": {
 			action.ControlOrder{Method: "ping", Workers: []string{"gone"}},
 			action.Preview{Summary: "Ping", Targets: []string{"gone"}, Warnings: []action.Warning{
-				{Message: "gone has not been heard of for 40s: it will not get this.", Grave: true},
+				{Message: "gone has not been heard of for 40 s: it will not get this.", Grave: true},
 			}},
 		},
 		"busy pool": {
@@ -142,7 +142,7 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range got.Warnings { // time passes
-				got.Warnings[i].Message = regexp.MustCompile(`for \d+s`).ReplaceAllString(got.Warnings[i].Message, "for 40s")
+				got.Warnings[i].Message = regexp.MustCompile(`for \d+ s`).ReplaceAllString(got.Warnings[i].Message, "for 40 s")
 			}
 			if diff := cmp.Diff(got, tt.want); diff != "" {
 				t.Errorf("got - want +\n%s", diff)

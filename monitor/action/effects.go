@@ -73,7 +73,7 @@ func (e *effects) silent() {
 		case w.LastHeartbeatAt == 0:
 			e.warn(true, "%s has not been heard of: it will not get this.", name)
 		default:
-			quiet := e.now.Sub(time.UnixMicro(w.LastHeartbeatAt)).Round(time.Second)
+			quiet := lasting(e.now.Sub(time.UnixMicro(w.LastHeartbeatAt)))
 			likely := "will"
 			if w.Status == state.Late {
 				likely = "may"

@@ -102,7 +102,7 @@ func brokerWarnings(s transport.Survey, p taskPayload, now time.Time) []Warning 
 	redis := s.Broker.Kind == "Redis"
 	if timeout := s.Broker.VisibilityTimeout; redis && timeout != nil && p.ETA != nil && p.ETA.Sub(now) > *timeout {
 		list = append(list, Warning{Grave: true, Message: fmt.Sprintf("Its ETA lies beyond the visibility timeout of %s: "+
-			"Redis delivers it to further workers meanwhile, and it may run more than once.", *timeout)})
+			"Redis delivers it to further workers meanwhile, and it may run more than once.", lasting(*timeout))})
 	}
 	if p.Priority == nil {
 		return list

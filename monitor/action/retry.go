@@ -209,7 +209,7 @@ func (d *Desk) askResult(ctx context.Context, t *state.Task, o *TaskOrder) bool 
 	if err != nil {
 		return false
 	}
-	if o.Name == "" {
+	if r.Name != "" { // an event has the name that is shown in its place, if there is one
 		o.Name = r.Name
 	}
 	if o.Queue == "" {

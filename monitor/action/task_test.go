@@ -347,7 +347,7 @@ func TestRetryTakesArgumentsFromWhereTheyAreWhole(t *testing.T) {
 		"held": {action.TaskOrder{
 			Name: "tasks.add", Queue: "special", Args: raw(`["from the worker"]`), Kwargs: raw(`{}`), Priority: new(uint8(3)),
 		}, "worker"},
-		"stored":   {action.TaskOrder{Name: "tasks.add", Queue: "celery", Args: raw(`["from the result"]`), Kwargs: raw(`{}`)}, "result backend"},
+		"stored":   {action.TaskOrder{Name: "tasks.mail", Queue: "celery", Args: raw(`["from the result"]`), Kwargs: raw(`{}`)}, "result backend"},
 		"event":    {action.TaskOrder{Name: "tasks.add", Queue: "celery", Args: raw(`[1,2]`), Kwargs: raw(`{}`)}, "event"},
 		"unqueued": {action.TaskOrder{Name: "tasks.add", Queue: "celery", Args: raw(`[1,2]`), Kwargs: raw(`{}`)}, "event"},
 		"cut":      {action.TaskOrder{Name: "tasks.add", Queue: "celery"}, ""},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/control"
 )
@@ -56,6 +57,18 @@ func summary(m control.Method, args map[string]any) string {
 		return m.Title + ": " + pairs(args)
 	}
 	return m.Title
+}
+
+// lasting is a duration for people.
+func lasting(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int64(d.Round(time.Second).Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int64(d.Round(time.Minute).Minutes()))
+	default:
+		return fmt.Sprintf("%d h", int64(d.Round(time.Hour).Hours()))
+	}
 }
 
 // seconds is a time limit for people.
