@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -289,9 +290,13 @@ func (i *Inspector) inspect(ctx context.Context, name string, s *subject) {
 		all.Go(func() { results[n] = i.part(ctx, name, q) })
 	}
 	all.Wait()
+	alive := slices.Contains(i.alive(), name)
 
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if stats := s.inspection.Stats; alive && stats != nil && stats.Pool.Kind == "solo" {
+		excuse(results)
+	}
 	s.inspection = merge(s.inspection, results)
 	i.end(s)
 }
@@ -310,8 +315,18 @@ func (i *Inspector) report(ctx context.Context, name string, s *subject) {
 // part is the answer to one of the questions of a round.
 type part struct {
 	inspection
-	reply Reply
-	err   string // why there is none
+	reply  Reply
+	err    string // why there is none
+	silent bool   // the worker did not answer in time
+}
+
+// excuse says why a worker of one process may not answer.
+func excuse(parts []part) {
+	for n := range parts {
+		if parts[n].silent {
+			parts[n].err += ": a solo worker answers only after its task"
+		}
+	}
 }
 
 // part asks one question.
@@ -326,7 +341,7 @@ func (i *Inspector) part(ctx context.Context, name string, q inspection) part {
 	case len(a.Replies) == 0 && a.Lost:
 		p.err = "connection to the broker lost before " + name + " answered"
 	case len(a.Replies) == 0:
-		p.err = fmt.Sprintf("no answer from %s in %s", name, seconds(patience))
+		p.err, p.silent = fmt.Sprintf("no answer from %s in %s", name, seconds(patience)), true
 	default:
 		p.reply = a.Replies[0]
 		p.err = problem(p.reply)

@@ -244,6 +244,30 @@ func TestWhatFailsKeepsTheOlderValue(t *testing.T) {
 	})
 }
 
+func TestSoloWorkersAreExcused(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		values := idle()
+		values["stats"] = `{"pool":{"implementation":"celery.concurrency.solo:TaskPool"}}`
+		for _, node := range []string{"busy", "dead"} {
+			f.add(t, node, func(r request) []answer { return tells(values)(r) })
+		}
+		i := inspector(t, f, "busy")
+		i.Ask(t.Context(), "busy")
+		i.Ask(t.Context(), "dead")
+		<-time.After(control.Fresh)
+		values = nil
+		for node, want := range map[string]string{
+			"busy": "no answer from busy in 2 s: a solo worker answers only after its task", "dead": "no answer from dead in 2 s",
+		} {
+			if got := i.Ask(t.Context(), node).Errors["active"]; got != want {
+				t.Errorf("error = %q, want %q", got, want)
+			}
+		}
+	})
+}
+
 func TestInspectionTakesTwoSecondsAtMost(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
