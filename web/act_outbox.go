@@ -52,9 +52,6 @@ func (p *pages) changeOutbox(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, v, err)
 		return
 	}
-	if relay := p.operations.Relay; relay != nil {
-		relay.Wake()
-	}
 	target := p.site.Prefix + "/outbox"
 	if order := chosen[0].Order; !slices.ContainsFunc(chosen, func(c store.Command) bool { return c.Order != order }) {
 		target = p.site.Prefix + templates.OrderPath(order)

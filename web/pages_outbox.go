@@ -222,7 +222,12 @@ func (p *pages) outboxList(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, q.URL(p.site.Prefix+"/outbox"), http.StatusSeeOther) //nolint:gosec // only the query is the visitor's
 		return
 	}
-	p.show(w, r, http.StatusOK, p.outboxPage(ctx, q))
+	pg := p.outboxPage(ctx, q)
+	status := http.StatusOK
+	if v, ok := pg.view.(templates.Outbox); ok && v.Unreadable {
+		status = http.StatusServiceUnavailable
+	}
+	p.show(w, r, status, pg)
 }
 
 // orderPage shows one order. Its topic is order/<id>, with the cursor behind it on later pages. The error is

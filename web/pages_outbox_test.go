@@ -1,0 +1,282 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+// paper is a dashboard whose commands are written down and sent by nobody.
+type paper struct {
+	http.Handler
+	db *sqlite.DB
+}
+
+func newPaper(t *testing.T, readOnly bool) *paper {
+	t.Helper()
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	b := stocked{painted(state.Options{}), db}
+	ops, err := operate.New(operate.Options{Broker: memory.New(memory.Options{}), Store: db, Tasks: b, ReadOnly: readOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := web.New(web.Options{Backend: b, Operations: ops, ReadOnly: readOnly, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &paper{h, db}
+}
+
+// order writes an order of n commands and returns their ids.
+func (p *paper) order(t *testing.T, n int) []int64 {
+	t.Helper()
+	o := store.Order{Audit: store.Audit{At: time.UnixMicro(noon), Actor: "bob", Action: "revoke", Target: "x"}}
+	for i := range n {
+		o.Commands = append(o.Commands, store.Command{
+			Schema: store.CommandSchema, Kind: "control", Group: fmt.Sprint("g", i), Target: "celery@a", Actor: "bob",
+			Summary: fmt.Sprintf("Revoke task %d", i), Payload: []byte(`{}`), CreatedAt: time.UnixMicro(noon), DueAt: time.UnixMicro(noon),
+		})
+	}
+	commands, _, err := p.db.Enqueue(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]int64, n)
+	for i, c := range commands {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
+// become gives commands a state.
+func (p *paper) become(t *testing.T, s store.CommandState, ids ...int64) {
+	t.Helper()
+	now := time.UnixMicro(noon).Add(time.Second)
+	if _, err := p.db.Claim(t.Context(), now, 500, 500); err != nil {
+		t.Fatal(err)
+	}
+	var outcomes []store.Outcome
+	for _, id := range ids {
+		outcomes = append(outcomes, store.Outcome{ID: id, State: s, Error: "no such queue: mail", Attempts: 8})
+	}
+	if err := p.db.Settle(t.Context(), now, outcomes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// states are those of all commands, by id.
+func (p *paper) states(t *testing.T) string {
+	t.Helper()
+	list, _, err := p.db.Commands(t.Context(), store.CommandFilter{Limit: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var states []string
+	for i := range list {
+		states = append(states, string(list[len(list)-1-i].State))
+	}
+	return strings.Join(states, " ")
+}
+
+func TestOutboxPagesAnswer(t *testing.T) {
+	t.Parallel()
+	p := newPaper(t, false)
+	p.order(t, 120)
+	for target, want := range map[string]int{
+		"/ops/outbox": 200, "/ops/outbox?state=pending&kind=control": 200, "/ops/outbox?state=dead,done": 200,
+		"/ops/outbox?worker=celery@a&actor=bob&order=1": 200, "/ops/outbox?state=": 303, "/ops/outbox?state=lost": 400,
+		"/ops/outbox?q=x": 400, "/ops/outbox?cursor=50": 200, "/ops/outbox?cursor=x": 400,
+		"/ops/outbox/1": 200, "/ops/outbox/1?cursor=51": 200, "/ops/outbox/1?cursor=x": 404, "/ops/outbox/2": 404, "/ops/outbox/x": 404,
+		"/ops/outbox/-1": 404, "/ops/outbox/99999999999999999999": 404, "/ops/outbox/1/2": 404,
+		"/ops/outbox/audit": 200, "/ops/outbox/audit?cursor=1": 200, "/ops/outbox/audit?cursor=x": 400, "/ops/outbox/audit?state=x": 400,
+		"/ops/queues": 200, "/ops/queues?hidden=true": 200, "/ops/queues/none": 404, "/ops/queues/": 404,
+		"/ops/act/outbox": 400, "/ops/act/outbox?action=discard": 409, "/ops/act/outbox?action=discard&id=1": 200,
+		"/ops/act/outbox?action=requeue&id=1": 409, "/ops/act/outbox?action=discard&id=x": 400, "/ops/act/outbox?action=discard&order=x": 400,
+		"/ops/act/outbox?action=discard&order=1": 200, "/ops/act/outbox?action=requeue&all=dead": 409, "/ops/act/purge": 400,
+	} {
+		if got := visit(t, p, target); got.Code != want {
+			t.Errorf("GET %s = %d, want %d", target, got.Code, want)
+		}
+	}
+}
+
+func TestOutboxIsPaged(t *testing.T) {
+	t.Parallel()
+	p := newPaper(t, false)
+	p.order(t, 120)
+	for _, first := range []string{"/ops/outbox", "/ops/outbox/1"} {
+		seen := map[string]bool{}
+		for target := first; target != ""; {
+			page := visit(t, p, target).Body.String()
+			for _, id := range find(`<tr id="c-(\d+)"`, page) {
+				if seen[id] {
+					t.Errorf("command %s is on two pages of %s", id, first)
+				}
+				seen[id] = true
+			}
+			target = strings.Join(find(`rel="next" href="([^"]+)"`, page), "")
+		}
+		if len(seen) != 120 {
+			t.Errorf("pages of %s have %d commands, want 120", first, len(seen))
+		}
+	}
+	if page := visit(t, p, "/ops/outbox/1").Body.String(); !strings.Contains(page, "0 of 120 finished, 120 pending") {
+		t.Errorf("order page does not count its commands")
+	}
+}
+
+func TestDeadLettersShowOnEveryPage(t *testing.T) {
+	t.Parallel()
+	p := newPaper(t, false)
+	ids := p.order(t, 3)
+	p.become(t, store.CommandDead, ids[:2]...)
+	for _, target := range []string{"/ops/", "/ops/tasks", "/ops/outbox", "/ops/nothing"} {
+		page := visit(t, p, target).Body.String()
+		if !strings.Contains(page, "2 commands could") || !strings.Contains(page, `title="2 dead letters"`) {
+			t.Errorf("GET %s does not tell of two dead letters", target)
+		}
+	}
+	page := visit(t, p, "/ops/outbox?state=dead").Body.String()
+	if got := find(`form="dead-letters" name="id" value="(\d+)"`, page); !cmp.Equal(got, []string{"2", "1"}) {
+		t.Errorf("dead letters that can be chosen = %v, want 2 and 1", got)
+	}
+}
+
+func TestDeadLettersAreSentAgainOrDiscarded(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		query       string // of the form
+		says, after string
+		leads       string
+	}{
+		"one again":      {"action=requeue&id=1", "Send the dead letter again", "pending dead done pending", "/ops/outbox/1"},
+		"chosen away":    {"action=discard&id=1&id=2&id=3", "Remove 2 dead letters", "discarded discarded done pending", "/ops/outbox/1"},
+		"all again":      {"action=requeue&all=dead", "Send 2 dead letters again", "pending pending done pending", "/ops/outbox/1"},
+		"order's again":  {"action=requeue&order=1", "Send 2 dead letters again", "pending pending done pending", "/ops/outbox/1"},
+		"order away":     {"action=discard&order=1", "Remove 2 dead letters", "discarded discarded done pending", "/ops/outbox/1"},
+		"waiting one":    {"action=discard&order=4", "Call off the command that waits", "dead dead done discarded", "/ops/outbox/4"},
+		"dead and other": {"action=discard&id=1&id=4", "Remove the dead letter and call off the command that waits", "discarded dead done discarded", "/ops/outbox"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPaper(t, false)
+			ids := p.order(t, 3)
+			p.become(t, store.CommandDead, ids[:2]...)
+			p.become(t, store.CommandDone, ids[2])
+			p.order(t, 1)
+			page := visit(t, p, "/ops/act/outbox?"+tc.query).Body.String()
+			if !strings.Contains(page, tc.says) {
+				t.Errorf("form does not say %q: %s", tc.says, find(`class="summary">([^<]*)`, page))
+			}
+			if got := p.states(t); got != "dead dead done pending" {
+				t.Fatalf("states after the question = %s", got)
+			}
+			status, location, _ := post(t, p, "/ops/act/outbox", hiddenFields(page, "/ops/act/outbox"))
+			if status != http.StatusSeeOther || location != tc.leads {
+				t.Errorf("form leads to %d %s, want 303 %s", status, location, tc.leads)
+			}
+			if got := p.states(t); got != tc.after {
+				t.Errorf("states = %s, want %s", got, tc.after)
+			}
+			page = visit(t, p, "/ops/outbox/audit").Body.String()
+			if who := find(`<td class="c-actor" data-label="Who">(\w+)`, page); len(who) != 3 || who[0] != "ada" {
+				t.Errorf("audit log names %v, want ada for what she did", who)
+			}
+			if !strings.Contains(page, "All hashes verified") {
+				t.Error("the audit log is not verified")
+			}
+		})
+	}
+}
+
+func TestReadOnlyShowsTheOutboxAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	p := newPaper(t, true)
+	ids := p.order(t, 1)
+	p.become(t, store.CommandDead, ids...)
+	for _, target := range []string{"/ops/outbox", "/ops/outbox/1", "/ops/outbox/audit", "/ops/outbox?state=dead", "/ops/queues"} {
+		w := visit(t, p, target)
+		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "/ops/act/") {
+			t.Errorf("GET %s = %d, want 200 without actions", target, w.Code)
+		}
+	}
+	for _, target := range []string{"/ops/act/outbox", "/ops/act/purge"} {
+		if w := visit(t, p, target); w.Code != http.StatusNotFound {
+			t.Errorf("GET %s = %d, want 404", target, w.Code)
+		}
+		status, _, _ := post(t, p, target, url.Values{"action": {"discard"}, "id": {"1"}, "queue": {"x"}, "confirm": {"x"}})
+		if status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s = %d, want 404 or 405", target, status)
+		}
+	}
+	if got := p.states(t); got != "dead" {
+		t.Errorf("states = %s, want dead", got)
+	}
+}
+
+func TestOutboxThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	p := newPaper(t, false)
+	if err := p.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w := visit(t, p, "/ops/outbox"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "The outbox cannot be read") {
+		t.Errorf("GET /ops/outbox = %d, want 503 that says so", w.Code)
+	}
+	for _, target := range []string{"/ops/outbox/1", "/ops/outbox/audit", "/ops/act/outbox?action=discard&id=1"} {
+		if w := visit(t, p, target); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("GET %s = %d, want 503", target, w.Code)
+		}
+	}
+}
+
+func TestQueueIsPurgedByItsName(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painted(state.Options{}), web.Options{})
+	message, err := celery.Message{ID: "mail-1", Name: "mail.send"}.Publishing(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 7 {
+		if err := s.operations.Client.Publish(t.Context(), "celery", message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := visit(t, h, "/ops/act/purge?queue=celery").Body.String()
+	if !strings.Contains(page, "7 messages") || strings.Count(page, `href="/ops/tasks/mail-1"`) != 5 {
+		t.Errorf("form does not tell of 7 messages and show 5 of them")
+	}
+	v := hiddenFields(page, "/ops/act/purge")
+	v.Set("confirm", "celary")
+	if status, _, page := post(t, h, "/ops/act/purge", v); status != http.StatusBadRequest || !strings.Contains(page, `role="alert"`) {
+		t.Errorf("wrong confirmation = %d, want 400 with why", status)
+	}
+	v.Set("confirm", "celery")
+	status, location, page := post(t, h, "/ops/act/purge", v)
+	if status != http.StatusSeeOther {
+		t.Fatalf("purge = %d %s, want 303", status, page)
+	}
+	eventually(t, "the order is done", func() bool { return strings.Contains(visit(t, h, location).Body.String(), "state-success") })
+	if left := s.published(t, 0); len(left) != 0 {
+		t.Errorf("messages left = %d, want none", len(left))
+	}
+}
