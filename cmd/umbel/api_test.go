@@ -71,6 +71,12 @@ type overview struct {
 			LastError   *string    `json:"last_error"`
 			NextTryAt   *time.Time `json:"next_try_at"`
 			Attempts    int        `json:"attempts"`
+			Loss        struct {
+				Forgets    bool    `json:"forgets"`
+				Gaps       int     `json:"gaps"`
+				GapSeconds float64 `json:"gap_seconds"`
+				Dropped    int     `json:"dropped_messages"`
+			} `json:"loss"`
 		} `json:"broker"`
 		Rejected map[string]int `json:"rejected"`
 		Messages int            `json:"messages"`

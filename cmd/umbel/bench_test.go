@@ -114,7 +114,7 @@ func (a *arrivals) note(body []byte, now time.Time) {
 }
 
 // pace publishes bodies evenly, and returns when each task-succeeded was published, by the id of its row.
-func pace(b *testing.B, bus *bus, bodies [][]byte) map[string]time.Time {
+func pace(b *testing.B, bus bus, bodies [][]byte) map[string]time.Time {
 	b.Helper()
 	published := map[string]time.Time{}
 	tick := time.NewTicker(5 * time.Millisecond)

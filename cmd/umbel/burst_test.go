@@ -16,9 +16,19 @@ const burst = 100_008
 // TestEndToEndNothingIsLostInABurst runs beside no other test, for the sake of its figures.
 func TestEndToEndNothingIsLostInABurst(t *testing.T) {
 	singles := simulate.Typical(burst, 1)
-	for name, bodies := range map[string][][]byte{"single messages": singles, "arrays of 24": simulate.Typical(burst, 24)} {
+	arrays := simulate.Typical(burst, 24)
+	for name, test := range map[string]struct {
+		newBroker func(testing.TB) string
+		bodies    [][]byte
+	}{
+		"RabbitMQ, single messages": {vhost, singles},
+		"RabbitMQ, arrays of 24":    {vhost, arrays},
+		"Redis, single messages":    {ownRedis, singles},
+		"Redis, arrays of 24":       {ownRedis, arrays},
+	} {
+		bodies := test.bodies
 		t.Run(name, func(t *testing.T) {
-			broker := vhost(t)
+			broker := test.newBroker(t)
 			d := start(t, nil, "serve", "--broker-url", broker)
 			d.connected(t)
 			ids := make(map[string]bool, burst/3)

@@ -16,7 +16,16 @@ import (
 // TestEndToEndCaptureAndReplay records what a dashboard sees too, and replays it: both must end in one state.
 func TestEndToEndCaptureAndReplay(t *testing.T) {
 	t.Parallel()
-	broker := vhost(t)
+	for name, newBroker := range brokers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			captureAndReplay(t, newBroker(t))
+		})
+	}
+}
+
+func captureAndReplay(t *testing.T, broker string) {
+	t.Helper()
 	d := start(t, nil, "serve", "--broker-url", broker)
 	d.connected(t)
 	cmd := command([]string{"CELERY_BROKER_URL=" + broker}, umbel, "capture")

@@ -57,14 +57,14 @@ type cluster struct {
 	answers *bufio.Scanner
 }
 
-// newCluster starts a client and no worker.
-func newCluster(tb testing.TB) *cluster {
+// newCluster starts a client of a broker and no worker.
+func newCluster(tb testing.TB, broker string) *cluster {
 	tb.Helper()
 	dir, err := filepath.Abs("testdata")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := &cluster{broker: vhost(tb), dir: dir, python: testenv.Python(tb)}
+	c := &cluster{broker: broker, dir: dir, python: testenv.Python(tb)}
 	c.env = []string{
 		"CELERY_BROKER_URL=" + c.broker, "CELERY_RESULT_BACKEND=" + testenv.Redis(tb), "C_FORCE_ROOT=1",
 		"PYTHONPATH=" + dir, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "PYTHONWARNINGS=ignore",

@@ -17,7 +17,7 @@ type failure struct {
 
 func TestEndToEndFailuresAreGrouped(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, vhost(t))
 	c.work(t, "fork@test", "celery", "-P", "prefork", "-c", "2", "-E")
 	d := start(t, c.env, "serve")
 	d.connected(t)

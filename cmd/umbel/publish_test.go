@@ -13,12 +13,29 @@ import (
 	"github.com/rabbitmq/amqp091-go"
 )
 
-// bus is a channel to the event exchange of a virtual host, which workers publish to.
-type bus struct {
+// bus is where workers publish events.
+type bus interface {
+	// publish sends a body as Celery does.
+	publish(ctx context.Context, key string, body []byte) error
+	// publishAll sends bodies as fast as the broker takes them, and returns when it has them all.
+	publishAll(tb testing.TB, bodies [][]byte)
+}
+
+// newBus is that of the broker at a URL.
+func newBus(tb testing.TB, url string) bus {
+	tb.Helper()
+	if strings.HasPrefix(url, "redis://") {
+		return newRedisBus(tb, url)
+	}
+	return newRabbitBus(tb, url)
+}
+
+// rabbitBus is a channel to the event exchange of a virtual host.
+type rabbitBus struct {
 	*amqp091.Channel
 }
 
-func newBus(tb testing.TB, url string) *bus {
+func newRabbitBus(tb testing.TB, url string) *rabbitBus {
 	tb.Helper()
 	conn, err := amqp091.Dial(url)
 	if err != nil {
@@ -32,7 +49,7 @@ func newBus(tb testing.TB, url string) *bus {
 	if err := ch.ExchangeDeclare("celeryev", "topic", true, false, false, false, nil); err != nil {
 		tb.Fatalf("declare exchange: %v", err)
 	}
-	return &bus{ch}
+	return &rabbitBus{ch}
 }
 
 // event is what the tests look at in the events that they publish.
@@ -66,8 +83,7 @@ func routingKey(tb testing.TB, body []byte) string {
 	return strings.ReplaceAll(eventOf(tb, body).Type, "-", ".")
 }
 
-// publish sends a body as Celery does.
-func (b *bus) publish(ctx context.Context, key string, body []byte) error {
+func (b *rabbitBus) publish(ctx context.Context, key string, body []byte) error {
 	return b.PublishWithContext(ctx, "celeryev", key, false, false, message(body))
 }
 
@@ -78,9 +94,8 @@ func message(body []byte) amqp091.Publishing {
 	}
 }
 
-// publishAll sends bodies as fast as the broker takes them, and returns when it has them all in its queues: it
-// has the others, too, when it confirms the last one.
-func (b *bus) publishAll(tb testing.TB, bodies [][]byte) {
+// publishAll returns when RabbitMQ has them all in its queues: it has the others, too, when it confirms the last one.
+func (b *rabbitBus) publishAll(tb testing.TB, bodies [][]byte) {
 	tb.Helper()
 	keys := make([]string, len(bodies))
 	for i, body := range bodies {
@@ -110,10 +125,13 @@ type tap struct {
 	seen map[event]time.Time
 }
 
-// newTap listens to the event exchange of a virtual host until the test ends.
+// newTap listens to the events of the broker at a URL until the test ends.
 func newTap(tb testing.TB, url string) *tap {
 	tb.Helper()
-	b := newBus(tb, url)
+	if strings.HasPrefix(url, "redis://") {
+		return newRedisTap(tb, url)
+	}
+	b := newRabbitBus(tb, url)
 	q, err := b.QueueDeclare("", false, true, true, false, nil)
 	if err != nil {
 		tb.Fatalf("declare queue: %v", err)
