@@ -12,12 +12,13 @@ import (
 // what it would do, with the button that does it. It is made of plain forms.
 type Act struct {
 	Section Section
-	Title   string  // imperative: Grow pool
-	Doc     string  // one sentence, may be empty
-	Crumbs  []Link  // pages above this one
-	Path    string  // where its forms lead, below the prefix: /act/worker
-	Hidden  []Param // what repeats the request, beside the fields
-	Fields  []Input // to be filled in; with a Preview they are hidden and repeated
+	Title   string   // imperative: Grow pool
+	Doc     string   // one sentence, may be empty
+	Crumbs  []Link   // pages above this one
+	Path    string   // where its forms lead, below the prefix: /act/worker
+	Hidden  []Param  // what repeats the request, beside the fields
+	Fields  []Input  // to be filled in; with a Preview they are hidden and repeated
+	Targets []string // whom it is for, shown above the fields
 	// Long has the fields sent by POST to be checked, since they may not fit into an address.
 	Long    bool
 	Preview *Preview // nil until the fields are filled in

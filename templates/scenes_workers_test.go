@@ -173,7 +173,7 @@ func acts() map[string]templates.Act {
 			{Name: "arg.reload", Field: "arguments.reload", Label: "Reload", Kind: templates.InputCheck, Value: "true", Hint: "Or not."},
 			{Name: "arg.kind", Field: "arguments.kind", Label: "Kind", Kind: templates.InputChoice, Options: []string{"direct", "topic"}, Value: "topic"},
 		},
-		Change: "/ops/act/worker?method=pool_grow", Token: "token",
+		Targets: []string{"celery@a", evil}, Change: "/ops/act/worker?method=pool_grow", Token: "token",
 	}
 	sure := grow
 	sure.Danger, sure.Button = true, "Shut them down"

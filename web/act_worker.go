@@ -106,6 +106,9 @@ func (p *pages) workerForm(a workerAct) templates.Act {
 	for _, name := range a.workers {
 		v.Hidden = append(v.Hidden, templates.Param{Name: "worker", Value: name})
 	}
+	if v.Targets = a.workers; len(a.workers) == 0 {
+		v.Targets = []string{"every worker"}
+	}
 	if len(a.workers) == 1 {
 		v.Crumbs = append(v.Crumbs, templates.Link{Text: a.workers[0], Href: p.site.Prefix + templates.WorkerPath(a.workers[0])})
 	}
