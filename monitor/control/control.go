@@ -35,6 +35,7 @@ type Client struct {
 	broker transport.Broker
 	now    func() time.Time
 	log    *slog.Logger
+	mask   masking
 
 	mu      sync.Mutex               // guards what follows
 	link    *link                    // nil while there is no line
@@ -62,6 +63,7 @@ func New(o Options) (*Client, error) {
 		broker: o.Broker,
 		now:    o.Now,
 		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		mask:   newMasking(),
 		linked: make(chan struct{}),
 		cause:  errNotYet,
 		talks:  make(map[string]*Conversation),

@@ -70,10 +70,12 @@ type Conversation struct {
 	news      chan struct{} // holds a token while there are replies that Wait has not seen
 
 	// These are guarded by client.mu.
-	replies []Reply
-	size    int
-	open    map[string]bool // the named that have not answered
-	heard   []bool          // of replies: Listen has passed them on
+	replies  []Reply
+	size     int
+	first    map[string]int  // of replies, by node
+	nameless int             // replies that do not tell who sent them
+	open     map[string]bool // the named that have not answered
+	heard    []bool          // of replies: Listen has passed them on
 }
 
 // Send publishes a question and returns when the broker has it. Wait tells the answers. Nothing was sent if the
@@ -85,7 +87,9 @@ func (c *Client) Send(ctx context.Context, q Question) (*Conversation, error) {
 	if q.Timeout <= 0 {
 		q.Timeout = defaultTimeout
 	}
-	v := &Conversation{client: c, question: q, news: make(chan struct{}, 1), open: make(map[string]bool)}
+	v := &Conversation{
+		client: c, question: q, news: make(chan struct{}, 1), open: make(map[string]bool), first: make(map[string]int),
+	}
 	v.named = slices.Clone(q.Destination)
 	if len(v.named) == 0 {
 		v.named = slices.Clone(q.Expect)
@@ -154,9 +158,9 @@ func (v *Conversation) read(r celery.Reply, at time.Time) Reply {
 	case len(r.Value) > maxMasked:
 		reply.Value, reply.Undecodable = nil, fmt.Sprintf("reply of %d bytes is too long to look for secrets", len(r.Value))
 	case canonical(v.question.Method) == "stats":
-		reply.Value = maskStats(r.Value)
+		reply.Value = v.client.mask.stats(r.Value)
 	default:
-		reply.Value = Mask(r.Value)
+		reply.Value = v.client.mask.whole(r.Value)
 	}
 	reply.OK, reply.Error = outcome(reply.Value)
 	return reply
@@ -171,10 +175,13 @@ func (v *Conversation) add(r Reply) {
 	if v.size += len(r.Value); v.size > maxSize {
 		r.Value, r.Undecodable = nil, "replies are too long to keep"
 	}
-	for i := range v.replies {
-		if o := &v.replies[i]; o.Node == r.Node && r.Node != "" {
-			o.Duplicate, r.Duplicate = true, true
-		}
+	switch first, again := v.first[r.Node]; {
+	case r.Node == "":
+		v.nameless++
+	case again:
+		v.replies[first].Duplicate, r.Duplicate = true, true
+	default:
+		v.first[r.Node] = len(v.replies)
 	}
 	v.replies, v.heard = append(v.replies, r), append(v.heard, false)
 	delete(v.open, r.Node)
@@ -251,19 +258,9 @@ func (v *Conversation) complete() bool {
 	v.client.mu.Lock()
 	defer v.client.mu.Unlock()
 	if len(v.named) > 0 {
-		return len(v.open) <= v.nameless()
+		return len(v.open) <= v.nameless
 	}
 	return v.receivers >= 0 && len(v.replies) >= v.receivers
-}
-
-// nameless counts replies that do not tell who sent them. The caller holds client.mu.
-func (v *Conversation) nameless() (n int) {
-	for i := range v.replies {
-		if v.replies[i].Node == "" {
-			n++
-		}
-	}
-	return n
 }
 
 // close ends the conversation and sums it up.
@@ -278,7 +275,7 @@ func (v *Conversation) close(a Answers) Answers {
 			a.Missing = append(a.Missing, node)
 		}
 	}
-	if n := len(a.Missing); n > 0 && n == v.nameless() {
+	if n := len(a.Missing); n > 0 && n == v.nameless {
 		v.attribute(a.Missing)
 		a.Missing = nil
 	}

@@ -22,9 +22,19 @@ func dataMethod(name string) bool {
 	return false
 }
 
-// masking replaces secrets. The zero value is not usable.
+// telling reports whether s has the name of a secret in it.
+func telling(s string) bool {
+	s = strings.ToUpper(s)
+	for word := range strings.SplitSeq(secretWords, "|") {
+		if strings.Contains(s, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// masking replaces secrets. The zero value is not usable. It is safe for concurrent use.
 type masking struct {
-	name    *regexp.Regexp // a name that tells of a secret
 	pair    *regexp.Regexp // such a name with its = or :, before the value
 	setting *regexp.Regexp // such a setting in a report, with what follows on the line and below it, indented
 	list    *regexp.Regexp // between two URLs of a list
@@ -33,7 +43,6 @@ type masking struct {
 func newMasking() masking {
 	const word = `[\w.\-]*(?:` + secretWords + `)[\w.\-]*`
 	return masking{
-		name:    regexp.MustCompile(`(?i)` + secretWords),
 		pair:    regexp.MustCompile(`(?i)` + word + `(?:\\*["'][ \t]*[:=]|[ \t]*=)[ \t]*`),
 		setting: regexp.MustCompile(`(?m)^((?i:` + word + `)):[ \t]*\S[^\n]*(?:\n[ \t]+[^\n]*)*`),
 		list:    regexp.MustCompile(`[;,|'"()\[\]{}<>]+[A-Za-z][A-Za-z0-9+.\-]*://`),
@@ -43,9 +52,11 @@ func newMasking() masking {
 // Mask returns JSON without secrets: the values of keys whose names tell of one, and the passwords of URLs and the like
 // within strings, at any depth. What is no JSON becomes null.
 func Mask(value json.RawMessage) json.RawMessage {
-	m := newMasking()
-	return m.json(value, m.value)
+	return newMasking().whole(value)
 }
+
+// whole is Mask.
+func (m masking) whole(value json.RawMessage) json.RawMessage { return m.json(value, m.value) }
 
 // MaskText returns text without the passwords of URLs (user:password@), and without the values of what is written like
 // an assignment to a name that tells of a secret.
@@ -56,9 +67,8 @@ func MaskText(s string) string {
 	return newMasking().text(s)
 }
 
-// maskStats is Mask, but counts stay, whatever the names of tasks are.
-func maskStats(value json.RawMessage) json.RawMessage {
-	m := newMasking()
+// stats is Mask, but counts stay, whatever the names of tasks are.
+func (m masking) stats(value json.RawMessage) json.RawMessage {
 	return m.json(value, func(v any) any {
 		stats, ok := v.(map[string]any)
 		if !ok {
@@ -101,7 +111,7 @@ func (m masking) value(v any) any {
 		return m.text(v)
 	case []any:
 		if len(v) == 2 { // a dict as pairs
-			if name, ok := v[0].(string); ok && len(name) < 100 && m.name.MatchString(name) {
+			if name, ok := v[0].(string); ok && len(name) < 100 && telling(name) {
 				return []any{m.text(name), m.secret(v[1])}
 			}
 		}
@@ -113,7 +123,7 @@ func (m masking) value(v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			if m.name.MatchString(key) {
+			if telling(key) {
 				item = m.secret(item)
 			}
 			out[m.text(key)] = m.value(item)
@@ -137,7 +147,7 @@ func (m masking) text(s string) string {
 	if strings.Contains(s, "@") {
 		s = m.passwords(s)
 	}
-	if !m.name.MatchString(s) {
+	if !strings.ContainsAny(s, "=:") || !telling(s) {
 		return s
 	}
 	return m.setting.ReplaceAllStringFunc(m.pairs(s), func(lines string) string {

@@ -1,0 +1,68 @@
+package control_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+)
+
+// BenchmarkPing asks workers that answer at once.
+func BenchmarkPing(b *testing.B) {
+	for _, workers := range []int{3, 1000} {
+		b.Run("workers="+strconv.Itoa(workers), func(b *testing.B) {
+			broker := memory.New(memory.Options{})
+			var nodes []string
+			for n := range workers {
+				node := "celery@" + strconv.Itoa(n)
+				nodes = append(nodes, node)
+				defer broker.Listen(func(m transport.Publishing) {
+					var r struct {
+						Ticket  string            `json:"ticket"`
+						ReplyTo transport.ReplyTo `json:"reply_to"`
+					}
+					if err := json.Unmarshal(m.Body, &r); err != nil {
+						b.Error(err)
+					}
+					broker.Answer(r.ReplyTo, transport.Publishing{
+						ContentType: "application/json", Headers: map[string]any{"ticket": r.Ticket}, Body: []byte(`{"` + node + `":{"ok":"pong"}}`),
+					})
+				})()
+			}
+			c, err := control.New(control.Options{Broker: broker})
+			if err != nil {
+				b.Fatal(err)
+			}
+			running := make(chan struct{})
+			go func() {
+				defer close(running)
+				_ = c.Run(b.Context())
+			}()
+			b.Cleanup(func() { <-running })
+			for !c.Status().Connected {
+				<-time.After(ms)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				a, err := c.Ask(b.Context(), control.Question{Method: "ping", Expect: nodes})
+				if err != nil || len(a.Missing) > 0 {
+					b.Fatalf("%d missing, error %v", len(a.Missing), err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMask masks settings of some size.
+func BenchmarkMask(b *testing.B) {
+	conf := json.RawMessage(`{"broker_url":"amqp://u:p@h//","x":[` + strings.Repeat(`{"some_setting":"a value of it","other":1},`, 200) + `null]}`)
+	b.SetBytes(int64(len(conf)))
+	for b.Loop() {
+		control.Mask(conf)
+	}
+}
