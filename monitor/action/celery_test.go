@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -34,7 +36,7 @@ func actsOn(t *testing.T, kind string) {
 	c.work(t, "two@test", "-P", "prefork", "-c", "2", "-Q", "other")
 	eventually(t, "queues of both", func() bool { return len(c.Inspector.Topology(t.Context()).Queues) == 3 })
 	for _, step := range []func(t *testing.T, c *cluster){
-		publishes, warns, keepsTimes, keepsPriority, repeatsOneOfAChain, repeatsAsItWas, revokesReserved, terminates, repeatsFailures,
+		publishes, warns, keepsTimes, keepsPriority, repeatsOneOfMany, repeatsAsItWas, revokesReserved, terminates, repeatsFailures,
 		controls, movesConsumers,
 	} {
 		step(t, c) // one after the other: they share the worker that runs one task at a time
@@ -143,30 +145,73 @@ func keepsPriority(t *testing.T, c *cluster) {
 	}
 }
 
-func repeatsOneOfAChain(t *testing.T, c *cluster) {
+// repeatsOneOfMany repeats a step of a chain and a member of a group by themselves.
+func repeatsOneOfMany(t *testing.T, c *cluster) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), c.python, "tasks.py")
-	cmd.Dir, cmd.Env = c.dir, c.env
-	out, err := cmd.Output()
+	p := c.client(t)
+	c.task(t, p.Chain[2], state.Success)
+	c.task(t, p.Group[1], state.Success)
+	for _, tt := range []struct{ id, root string }{{p.Chain[1], p.Chain[0]}, {p.Group[0], p.Group[0]}} {
+		old := c.task(t, tt.id, state.Success)
+		o, source, err := c.Desk.Retry(t.Context(), old.ID)
+		if err != nil || source == "" {
+			t.Fatalf("retry of %s: %q, %v", old.ID, source, err)
+		}
+		got := c.task(t, c.publish(t, o), state.Success)
+		if echoed(t, got.Result) != echoed(t, old.Result) {
+			t.Errorf("echo is %s, want %s", *got.Result, *old.Result)
+		}
+		if *got.RootID != tt.root || *got.ParentID != old.ID {
+			t.Errorf("root %s and parent %s, want %s and %s", *got.RootID, *got.ParentID, tt.root, old.ID)
+		}
+	}
+}
+
+// TestEndToEndMessageIsAsCeleryWritesIt reads what Celery has published, writes it anew, and compares.
+func TestEndToEndMessageIsAsCeleryWritesIt(t *testing.T) {
+	t.Parallel()
+	c := clusterOn(t, "Redis")
+	id := c.client(t).Parked
+	list, err := c.Client.Peek(t.Context(), "parked", 10)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("peek = %v, %v, want one message", list, err)
+	}
+	theirs := list[0]
+	m, err := celery.ParseMessage(theirs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ids []string
-	if err := json.Unmarshal(out, &ids); err != nil {
+	ours, err := m.Publishing(time.Now())
+	if err != nil {
 		t.Fatal(err)
 	}
-	second := c.task(t, ids[1], state.Success)
-	c.task(t, ids[2], state.Success)
-	o, source, err := c.Desk.Retry(t.Context(), second.ID)
-	if err != nil || source == "" {
-		t.Fatalf("retry of %s: %q, %v", second.ID, source, err)
+	if m.ID != id || theirs.ReplyTo == "" {
+		t.Errorf("message of %s, want %s", m.ID, id)
 	}
-	got := c.task(t, c.publish(t, o), state.Success)
-	if echoed(t, got.Result) != echoed(t, second.Result) {
-		t.Errorf("echo is %s, want %s", *got.Result, *second.Result)
+	theirs.ReplyTo = "" // Umbel has no use for the queue of a client
+	var expires [2]int
+	for i, p := range []*transport.Publishing{&ours, &theirs} {
+		if expires[i], err = strconv.Atoi(p.Expiration); err != nil {
+			t.Errorf("expiration %q: %v", p.Expiration, err)
+		}
+		p.Expiration = ""
 	}
-	if *got.RootID != ids[0] || *got.ParentID != second.ID {
-		t.Errorf("root %s and parent %s, want %s and %s", *got.RootID, *got.ParentID, ids[0], second.ID)
+	if late := expires[1] - expires[0]; late < 0 || late > int(patience.Milliseconds()) {
+		t.Errorf("expiration differs by %d ms", late)
+	}
+	body := cmp.Transformer("body", func(b []byte) (v any) {
+		if err := json.Unmarshal(b, &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	})
+	// The publisher knows the values that JSON wraps by what they are.
+	for _, p := range []transport.Publishing{ours, theirs} {
+		delete(p.Headers, "argsrepr")
+		delete(p.Headers, "kwargsrepr")
+	}
+	if diff := cmp.Diff(ours, theirs, body); diff != "" {
+		t.Errorf("ours - theirs +\n%s", diff)
 	}
 }
 

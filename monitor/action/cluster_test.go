@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"net/url"
 	"os"
@@ -162,6 +163,27 @@ func (c *cluster) watch(t *testing.T, backend, prefix string) {
 		}
 	})
 	eventually(t, "line", func() bool { return c.Client.Status().Connected && c.monitor.Health().Broker.Connected })
+}
+
+// published are the ids of the tasks that Celery's own client publishes.
+type published struct {
+	Chain, Group []string
+	Parked       string
+}
+
+// client has Celery publish.
+func (c *cluster) client(t *testing.T) (p published) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), c.python, "tasks.py")
+	cmd.Dir, cmd.Env = c.dir, c.env
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(out, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // process is a worker.

@@ -2,8 +2,10 @@
 import json
 import os
 import time
+from datetime import datetime, timezone
+from decimal import Decimal
 
-from celery import Celery, chain
+from celery import Celery, chain, group
 from kombu import Exchange, Queue
 
 PREFIX = os.environ.get("ACTION_PREFIX", "")
@@ -22,6 +24,7 @@ app.conf.update(
     task_queues=[
         Queue("celery"),
         Queue("other"),
+        Queue("parked"),
         Queue("urgent", Exchange("urgent"), routing_key="urgent", max_priority=10 if RABBITMQ else None),
     ],
 )
@@ -48,4 +51,14 @@ def boom(text):
 
 if __name__ == "__main__":
     last = chain(echo.s("first"), echo.s("second"), echo.s("third")).apply_async()
-    print(json.dumps([last.parent.parent.id, last.parent.id, last.id]))
+    members = group(echo.s("left"), echo.s("right")).apply_async()
+    parked = echo.apply_async(
+        (1, "ü", [2.5, None], {"a": Decimal("1.10")}), {"when": datetime(2026, 11, 21, tzinfo=timezone.utc)},
+        queue="parked", countdown=60, expires=600, priority=3, time_limit=20, soft_time_limit=10.5, shadow="shown",
+        link=echo.s("then"), headers={"mine": "x"},
+    )
+    print(json.dumps({
+        "chain": [last.parent.parent.id, last.parent.id, last.id],
+        "group": [child.id for child in members.children],
+        "parked": parked.id,
+    }))
