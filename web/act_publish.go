@@ -121,10 +121,10 @@ func (p *pages) publishFields(v url.Values) []templates.Input {
 		{Name: "kwargs", Label: "Keyword arguments", Kind: templates.InputArea, Required: true, Hint: "A JSON object."},
 		{Name: "queue", Label: "Queue", Options: names(known.Queues), Hint: "celery if empty."},
 		{Name: "countdown", Label: "Countdown", Kind: templates.InputNumber, Hint: "Seconds; it is not started before."},
-		{Name: "eta", Label: "Not before", Hint: "A time, 2026-11-21 14:30 in UTC, or 2026-11-21T14:30:00+01:00. Not with a countdown."},
+		{Name: "eta", Label: "Not before", Hint: "A time: 2026-11-21 14:30 in UTC, or 2026-11-21T14:30:00+01:00."},
 		{Name: "expires", Label: "Not after", Hint: "A time as above."},
 		{Name: "hard", Label: "Time limit", Kind: templates.InputNumber, Hint: "Seconds; then its process is killed."},
-		{Name: "soft", Label: "Soft time limit", Kind: templates.InputNumber, Hint: "Seconds; then SoftTimeLimitExceeded is raised in it."},
+		{Name: "soft", Label: "Soft time limit", Kind: templates.InputNumber, Hint: "Seconds; then it gets SoftTimeLimitExceeded."},
 		{Name: "priority", Label: "Priority", Kind: templates.InputNumber, Hint: "0 to 9. RabbitMQ serves 9 first, Redis 0."},
 	}
 	usual := map[string]string{"args": "[]", "kwargs": "{}"}
@@ -167,13 +167,14 @@ func names(of map[string][]string) []string {
 
 func (p *pages) publishAct(fields []templates.Input, retryOf string) templates.Act {
 	v := templates.Act{
-		Section: templates.SectionTasks, Title: "Publish a task", Button: "Publish", Path: "/act/publish", Long: true, Fields: fields,
-		Crumbs: []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
+		Section: templates.SectionTasks, Title: "Publish a task", Button: "Publish", Path: "/act/publish", Long: true,
+		Fields: fields, Crumbs: []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
 	}
 	if retryOf != "" {
 		v.Title = "Retry with changes"
 		v.Hidden = []templates.Param{{Name: "retry_of", Value: retryOf}}
-		v.Crumbs = append(v.Crumbs, templates.Link{Text: shorten(retryOf), Href: p.site.Prefix + templates.TaskPath(retryOf)})
+		task := p.site.Prefix + templates.TaskPath(retryOf)
+		v.Crumbs = append(v.Crumbs, templates.Link{Text: shorten(retryOf), Href: task})
 	}
 	return v
 }
@@ -213,7 +214,9 @@ func (p *pages) publish(w http.ResponseWriter, r *http.Request) {
 }
 
 // refusePublish shows the form filled in as o has it, with why o is not taken.
-func (p *pages) refusePublish(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, o action.TaskOrder, err error) {
+func (p *pages) refusePublish(
+	ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, o action.TaskOrder, err error,
+) {
 	if p.forcible(ctx, o) {
 		v.Fields = append(v.Fields, forced(false))
 	}
@@ -245,7 +248,8 @@ func (p *pages) forcible(ctx context.Context, o action.TaskOrder) bool {
 func publishOrder(v url.Values) (action.TaskOrder, error) {
 	f := formReader{values: v}
 	o := action.TaskOrder{
-		Name: f.text("name"), Args: json.RawMessage(f.text("args")), Kwargs: json.RawMessage(f.text("kwargs")), Queue: f.text("queue"),
+		Name: f.text("name"), Queue: f.text("queue"),
+		Args: json.RawMessage(f.text("args")), Kwargs: json.RawMessage(f.text("kwargs")),
 		ETA: f.moment("eta"), Expires: f.moment("expires"), Hard: f.number("hard"), Soft: f.number("soft"),
 		RetryOf: f.text("retry_of"), Force: f.text("force") == "true",
 	}
@@ -302,7 +306,8 @@ func (f *formReader) moment(name string) time.Time {
 		return time.Time{}
 	}
 	for _, layout := range []string{
-		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02 15:04",
+		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04",
+		"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02 15:04",
 	} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t

@@ -67,7 +67,8 @@ func readTasksForm(v url.Values) (tasksForm, error) {
 	}
 	n, err := strconv.Atoi(f.capped)
 	if err != nil || n < 1 || n > action.MaxCap {
-		return f, &action.Error{Field: "cap", Message: fmt.Sprintf("at most this many tasks: a number from 1 to %d", action.MaxCap)}
+		message := fmt.Sprintf("at most this many tasks: a number from 1 to %d", action.MaxCap)
+		return f, &action.Error{Field: "cap", Message: message}
 	}
 	f.order.Cap = n
 	return f, nil
@@ -126,7 +127,8 @@ func (p *pages) tasksAct(ctx context.Context, f tasksForm) templates.Act {
 		v.Title = f.verb() + " all tasks"
 	case f.all:
 		v.Title = f.verb() + " all tasks that match"
-		v.Crumbs[0] = templates.Link{Text: "Tasks that match " + f.text, Href: p.site.Prefix + "/tasks?" + url.Values{"q": {f.text}}.Encode()}
+		list := p.site.Prefix + "/tasks?" + url.Values{"q": {f.text}}.Encode()
+		v.Crumbs[0] = templates.Link{Text: "Tasks that match " + cut(f.text, maxHint), Href: list}
 	case len(f.order.IDs) == 1:
 		v.Title = f.verb() + " this task"
 		v.Doc = p.callOf(ctx, f.order.IDs[0])
@@ -145,13 +147,13 @@ func (p *pages) callOf(ctx context.Context, id string) string {
 	if err != nil || t.Name == nil {
 		return ""
 	}
-	call := *t.Name
+	call := []string{*t.Name}
 	for _, repr := range []*string{t.Args, t.Kwargs} {
 		if repr != nil {
-			call += " " + *repr
+			call = append(call, *repr)
 		}
 	}
-	return cut(call, maxHint)
+	return cut(strings.Join(call, " "), maxHint)
 }
 
 // shorten is the head of an id, as pages show it.
@@ -178,7 +180,9 @@ func (p *pages) askTasks(w http.ResponseWriter, r *http.Request) {
 }
 
 // showTasks shows the preflight of f, and why it was not taken before, if it was not.
-func (p *pages) showTasks(ctx context.Context, w http.ResponseWriter, r *http.Request, f tasksForm, v templates.Act, why string) {
+func (p *pages) showTasks(
+	ctx context.Context, w http.ResponseWriter, r *http.Request, f tasksForm, v templates.Act, why string,
+) {
 	found, err := p.desk().PreflightBulk(ctx, f.order)
 	if err != nil {
 		p.showAct(w, r, v, err)
@@ -206,7 +210,8 @@ func (p *pages) showTasks(ctx context.Context, w http.ResponseWriter, r *http.Re
 // change are the parameters of the form on which the fields of f can be changed.
 func (p *pages) change(f tasksForm) url.Values {
 	v := url.Values{"change": {"1"}}
-	for _, h := range append(f.hidden(), templates.Param{Name: "cap", Value: f.capped}, templates.Param{Name: "signal", Value: f.signal}) {
+	fields := []templates.Param{{Name: "cap", Value: f.capped}, {Name: "signal", Value: f.signal}}
+	for _, h := range append(f.hidden(), fields...) {
 		if h.Value != "" || h.Name == "q" {
 			v.Add(h.Name, h.Value)
 		}

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -105,9 +106,7 @@ func TestPublishSaysWhatIsWrong(t *testing.T) {
 			t.Run(name+check, func(t *testing.T) {
 				t.Parallel()
 				form := url.Values{"check": {check}}
-				for k, v := range tt.form {
-					form[k] = v
-				}
+				maps.Copy(form, tt.form)
 				status, _, page := post(t, h, "/ops/act/publish", form)
 				if status != tt.status || strings.Contains(page, "<b>") && !strings.Contains(page, "<b>Umbel") && name == "markup" {
 					t.Errorf("answer = %d, want %d:\n%s", status, tt.status, page)
@@ -121,8 +120,6 @@ func TestPublishSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() {
-		c := s.Consume("celery")
-		defer c.Close()
 		if n := len(s.published(t, 0)); n != 0 {
 			t.Errorf("%d messages were published", n)
 		}

@@ -72,7 +72,8 @@ func (p *pages) taskCommands(ctx context.Context, id string) ([]templates.TaskCo
 
 func (p *pages) taskCommand(c store.Command) templates.TaskCommand {
 	v := templates.TaskCommand{
-		Href: p.site.Prefix + templates.OrderPath(c.Order), Summary: c.Summary, Actor: c.Actor, At: micros(c.CreatedAt), Error: c.LastError,
+		Href: p.site.Prefix + templates.OrderPath(c.Order), Summary: c.Summary, Actor: c.Actor,
+		At: micros(c.CreatedAt), Error: c.LastError,
 	}
 	refused := false
 	for _, a := range c.Answers {
@@ -126,7 +127,8 @@ func (p *pages) stored(ctx context.Context, t *state.Task) *templates.Stored {
 	}
 	ctx, cancel := context.WithTimeout(ctx, resultPatience)
 	defer cancel()
-	v := &templates.Stored{Source: p.records.backend.String(), Expected: t.State == state.Success || t.State == state.Failure}
+	ended := t.State == state.Success || t.State == state.Failure
+	v := &templates.Stored{Source: p.records.backend.String(), Expected: ended}
 	r, answered, err := p.records.get(ctx, t.ID)
 	switch {
 	case !answered:

@@ -46,7 +46,9 @@ type record struct {
 }
 
 func newRecords(backend results.Backend, changed func(), log *slog.Logger) *records {
-	return &records{backend: backend, changed: changed, log: log, wake: make(chan struct{}, 1), known: map[string]*record{}}
+	return &records{
+		backend: backend, changed: changed, log: log, wake: make(chan struct{}, 1), known: map[string]*record{},
+	}
 }
 
 // get returns what the backend said of a task at most resultAge ago, or before if it has not answered since; false if

@@ -13,7 +13,7 @@ import (
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	at := func(d time.Duration) time.Time { return noon.Add(d) }
+	at := noon.Add
 	succeeded := state.Task{State: state.Success}
 	succeeded.SucceededAt = noon.UnixMicro()
 	tests := map[string]struct {

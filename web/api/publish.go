@@ -74,7 +74,8 @@ func (a *api) registerPublish(h huma.API, operation func(id, path, summary strin
 		return desk.Publish(ctx, o.By, t)
 	})
 	const missing, away = http.StatusNotFound, http.StatusServiceUnavailable
-	huma.Register(h, operation("get-retry", "/retry/{id}", "What would run a task again", http.StatusBadRequest, missing, away), a.getRetry)
+	huma.Register(h, operation("get-retry", "/retry/{id}", "What would run a task again",
+		http.StatusBadRequest, missing, away), a.getRetry)
 	again := operation("retry-task", "/retry/{id}", "Run a task again, as it was or with changes", orderProblems()...)
 	again.Description = "The task gets a new id. It is refused with 409 if its arguments are not known in full and the body has none."
 	registerOrder(a, h, again, func(ctx context.Context, o order[Changes]) (Preview, error) {
@@ -119,7 +120,8 @@ func (a *api) changed(ctx context.Context, o order[Changes]) (action.TaskOrder, 
 	}
 	b := o.Body
 	if source == "" && (b.Args == nil || b.Kwargs == nil) {
-		return t, problem(http.StatusConflict, "The arguments of this task are not known in full; the body must have args and kwargs.")
+		return t, problem(http.StatusConflict,
+			"The arguments of this task are not known in full; the body must have args and kwargs.")
 	}
 	edited, err := (NewTask{
 		Name: t.Name, Args: b.Args, Kwargs: b.Kwargs, Queue: b.Queue, Countdown: b.Countdown, ETA: b.ETA, Expires: b.Expires,
