@@ -119,10 +119,10 @@ func workerTabs() map[templates.WorkerTab]templates.Worker {
 			v.Clock.Asked = new(int64(2048))
 		case templates.TabCommands:
 			v.Commands = []templates.WorkerCommand{
-				{Order: 7, Summary: "Grow pool by 2", State: "done", Actor: "ada", CreatedAt: noon, Answer: "pool will grow", OK: true},
-				{Order: 6, Summary: evil, State: "done", CreatedAt: noon, Answer: evil},
-				{Order: 5, Summary: "Ping", State: "silent", CreatedAt: noon, Error: "no answer from celery@a in 2 s"},
-				{Order: 4, Summary: "Shut down", State: "pending", CreatedAt: noon},
+				{Command: templates.Command{Order: 7, Summary: "Grow pool by 2", State: "done", Actor: "ada", Created: noon}, Answer: "pool will grow", OK: true},
+				{Command: templates.Command{Order: 6, Summary: evil, State: "done", Created: noon}, Answer: evil},
+				{Command: templates.Command{Order: 5, Summary: "Ping", State: "silent", Created: noon, Error: "no answer from celery@a in 2 s"}},
+				{Command: templates.Command{Order: 4, Summary: "Shut down", State: "pending", Created: noon}},
 			}
 		}
 		list[t] = v

@@ -160,16 +160,11 @@ type WorkerClock struct {
 	Asked *int64 // as it answered
 }
 
-// WorkerCommand is a command that was sent to a worker.
+// WorkerCommand is a command that was sent to a worker, with what it answered.
 type WorkerCommand struct {
-	Order     int64
-	Summary   string
-	State     string // pending, sent, done, …
-	Actor     string
-	CreatedAt int64
-	Answer    string // what this worker said, empty if nothing
-	OK        bool
-	Error     string
+	Command
+	Answer string // what this worker said, empty if nothing
+	OK     bool
 }
 
 // Page draws the whole page.

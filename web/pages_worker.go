@@ -178,10 +178,7 @@ func (p *pages) workerCommands(ctx context.Context, name string) []templates.Wor
 	}
 	var list []templates.WorkerCommand
 	for _, c := range commands {
-		m := templates.WorkerCommand{
-			Order: cmp.Or(c.Order, c.ID), Summary: c.Summary, State: strings.ReplaceAll(string(c.State), "_", " "),
-			Actor: c.Actor, CreatedAt: micros(c.CreatedAt), Error: c.LastError,
-		}
+		m := templates.WorkerCommand{Command: p.command(c)}
 		for _, a := range c.Answers {
 			if a.Node == name {
 				m.Answer, m.OK = a.Text, a.OK
