@@ -36,14 +36,13 @@ func taskActs() templates.Task {
 			{Title: "Revoke", Icon: "ban", Why: "It has finished."},
 			{Title: "Retry", Icon: "rotate-cw", Href: "/ops/act/task?action=retry&id=x"},
 		},
-		Commands: []templates.TaskCommand{
-			{Href: "/ops/outbox/9", Summary: "Retry task 3f2a", State: "sent", Tone: "good", Actor: "ann", At: noon},
+		Commands: []templates.Command{
+			{ID: 9, Order: 9, Summary: "Retry task 3f2a", State: "done", Actor: "ann", Created: noon},
 			{
-				Href: "/ops/outbox/8", Summary: "Revoke task 3f2a", State: "answered by 2 of 3", Tone: "warn", At: noon - second,
-				Answers: []templates.TaskAnswer{{Node: "celery@a", Text: "tasks 3f2a flagged as revoked", OK: true}, {Node: "celery@b", Text: "no"}},
-				Missing: []string{"celery@c"},
+				ID: 8, Order: 8, Summary: "Revoke task 3f2a", State: "silent", Created: noon - second, Missing: []string{"celery@c"},
+				Answers: []templates.CommandAnswer{{Node: "celery@a", Text: "tasks 3f2a flagged as revoked", OK: true}, {Node: "celery@b", Text: "no"}},
 			},
-			{Href: "/ops/outbox/7", Summary: "Publish mail.send", State: "given up", Tone: "bad", At: noon - 2*second, Error: "no such queue: mail"},
+			{ID: 7, Order: 7, Summary: "Publish mail.send", State: "dead", Created: noon - 2*second, Error: "no such queue: mail"},
 		},
 		Stored: &templates.Stored{
 			Source: "redis://:***@redis:6379/1", Status: state.Success, Value: "{\n  \"n\": 1\n}", DoneAt: noon, Naive: true,
@@ -54,9 +53,11 @@ func taskActs() templates.Task {
 
 func taskStoredEvil() templates.Task {
 	return templates.Task{
-		Task:     hostile(),
-		Actions:  []templates.TaskAction{{Title: "Revoke", Icon: "ban", Href: "/ops/act/task?id=%22%3E"}},
-		Commands: []templates.TaskCommand{{Href: "/ops/outbox/1", Summary: evil, State: evil, Actor: evil, Error: evil, Answers: []templates.TaskAnswer{{Node: evil, Text: evil}}}},
+		Task:    hostile(),
+		Actions: []templates.TaskAction{{Title: "Revoke", Icon: "ban", Href: "/ops/act/task?id=%22%3E"}},
+		Commands: []templates.Command{{
+			Order: 1, Summary: evil, State: "dead", Actor: evil, Error: evil, Answers: []templates.CommandAnswer{{Node: evil, Text: evil}},
+		}},
 		Stored: &templates.Stored{
 			Source: evil, Status: evil, Opaque: "opaque Python object " + evil, Exception: evil, Traceback: evil, Disagrees: []string{evil},
 		},

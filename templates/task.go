@@ -23,7 +23,7 @@ type Task struct {
 	Events   []state.TaskEvent // by stamp
 	Alike    *Failure          // the group that it is in, nil if it has not failed
 	Actions  []TaskAction      // empty if nobody may act
-	Commands []TaskCommand     // about it, newest first
+	Commands []Command         // about it, newest first
 	Stored   *Stored           // nil if there is no result backend
 }
 

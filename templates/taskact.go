@@ -46,25 +46,6 @@ type TaskAction struct {
 	Why   string // it cannot
 }
 
-// TaskCommand is a command about a task.
-type TaskCommand struct {
-	Href    string // of the page of its order
-	Summary string // what: Revoke task 3f2a…
-	State   string // in words: answered by 2 of 3
-	Tone    string // good, warn, bad, or empty while it is on its way
-	Actor   string // who asked for it, empty if nobody knows
-	At      int64  // µs since 1970
-	Answers []TaskAnswer
-	Missing []string // workers that have not answered
-	Error   string
-}
-
-// TaskAnswer is what a worker said to a command.
-type TaskAnswer struct {
-	Node, Text string
-	OK         bool
-}
-
 // Stored is what the result backend holds of a task.
 type Stored struct {
 	Source      string // URL of the backend, password masked

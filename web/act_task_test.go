@@ -216,7 +216,7 @@ func TestRevokeIsAskedForOnce(t *testing.T) {
 		t.Errorf("what workers were told (-want +got):\n%s", diff)
 	}
 	about := visit(t, h, "/ops/tasks/waits").Body.String()
-	for _, want := range []string{"answered by 2 of 2", "flagged as revoked", `href="/ops/outbox/1"`} {
+	for _, want := range []string{"2 of 2", "flagged as revoked", `href="/ops/outbox/1"`} {
 		if !strings.Contains(about, want) {
 			t.Errorf("page of the task has no %q", want)
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/store"
@@ -55,7 +54,7 @@ func (p *pages) taskActions(t *state.Task) []templates.TaskAction {
 }
 
 // taskCommands are the newest commands about a task.
-func (p *pages) taskCommands(ctx context.Context, id string) ([]templates.TaskCommand, error) {
+func (p *pages) taskCommands(ctx context.Context, id string) ([]templates.Command, error) {
 	if p.operations == nil {
 		return nil, nil
 	}
@@ -63,61 +62,11 @@ func (p *pages) taskCommands(ctx context.Context, id string) ([]templates.TaskCo
 	if err != nil {
 		return nil, fmt.Errorf("read commands: %w", err)
 	}
-	var shown []templates.TaskCommand
+	var shown []templates.Command
 	for _, c := range list {
-		shown = append(shown, p.taskCommand(c))
+		shown = append(shown, p.command(c))
 	}
 	return shown, nil
-}
-
-func (p *pages) taskCommand(c store.Command) templates.TaskCommand {
-	v := templates.TaskCommand{
-		Href: p.site.Prefix + templates.OrderPath(c.Order), Summary: c.Summary, Actor: c.Actor,
-		At: micros(c.CreatedAt), Error: c.LastError,
-	}
-	refused := false
-	for _, a := range c.Answers {
-		v.Answers = append(v.Answers, templates.TaskAnswer{Node: a.Node, Text: a.Text, OK: a.OK})
-		refused = refused || !a.OK
-	}
-	for _, node := range c.Expected {
-		answered := slices.ContainsFunc(c.Answers, func(a store.Answer) bool { return a.Node == node })
-		if c.State.Final() && !answered {
-			v.Missing = append(v.Missing, node)
-		}
-	}
-	v.State, v.Tone = outcome(c, refused)
-	return v
-}
-
-// outcome says how far a command has come, and how well that is.
-func outcome(c store.Command, refused bool) (words, tone string) {
-	answered := fmt.Sprintf("answered by %d of %d", len(c.Answers), max(len(c.Expected), len(c.Answers)))
-	switch c.State {
-	case store.CommandPending:
-		return "waits to be sent", ""
-	case store.CommandInFlight:
-		return "being sent", ""
-	case store.CommandSent:
-		return "sent, " + answered, ""
-	case store.CommandDone:
-		if len(c.Expected)+len(c.Answers) == 0 {
-			answered = "sent"
-		}
-		if refused {
-			return answered, "warn"
-		}
-		return answered, "good"
-	case store.CommandSilent:
-		return answered, "warn"
-	case store.CommandDead:
-		return "given up", "bad"
-	case store.CommandExpired:
-		return "expired, never sent", "bad"
-	case store.CommandDiscarded:
-		return "called off", ""
-	}
-	return string(c.State), ""
 }
 
 // stored is what the result backend holds of a task, nil if there is no backend. It is waited for only shortly.
