@@ -76,10 +76,23 @@ func (v Order) progress() string {
 	list := []string{number(v.total()-v.open()) + " of " + number(v.total()) + " finished"}
 	for _, s := range commandStates() {
 		if n := v.Counts[s]; n > 0 {
-			list = append(list, number(n)+" "+strings.ToLower(commandWord(s)))
+			list = append(list, number(n)+" "+countWord(s))
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// countWord is the state of commands after their number.
+func countWord(state string) string {
+	switch state {
+	case "sent":
+		return "waiting for answers"
+	case "silent":
+		return "without an answer"
+	case "dead":
+		return "given up"
+	}
+	return strings.ToLower(commandWord(state))
 }
 
 // part is one part of a bar that shows how commands are divided, in thousandths of its length.

@@ -1,0 +1,139 @@
+package web_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+// What a person sees of commands and queues in a real browser.
+func TestBrowserOutbox(t *testing.T) {
+	t.Parallel()
+	b := browser(t)
+	tests := map[string]func(*testing.T, context.Context){
+		"order goes from pending to answered": orderGoesLive,
+		"dead letters are sent again":         deadLettersAreSentAgain,
+		"queue is looked into and purged":     queueIsPurged,
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, b)
+		})
+	}
+}
+
+// idle is a stage whose workers answer once work is called.
+func idle(t *testing.T) (s *stage, c *crew, work func()) {
+	t.Helper()
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := moving(state.Options{MaxTasks: maxTasks})
+	c = &crew{broker: memory.New(memory.Options{}), store: db, answers: map[string]map[string]any{
+		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
+	}}
+	c.broker.Declare("mail")
+	c.ops, err = operate.New(operate.Options{Broker: c.broker, Store: db, Tasks: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	detach := c.broker.Listen(c.hear)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		detach()
+		_ = db.Close()
+	})
+	s = &stage{t: t, backend: b, prefix: "/ops", address: "127.0.0.1:0", options: func(o *web.Options) {
+		o.Backend, o.Operations = withStore{b, db}, c.ops
+	}}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s, c, func() { running.Go(func() { _ = c.ops.Run(ctx) }) }
+}
+
+// withStore is a movie with a store.
+type withStore struct {
+	*movie
+	db *sqlite.DB
+}
+
+func (w withStore) Store() store.Store { return w.db }
+
+func orderGoesLive(t *testing.T, b context.Context) {
+	s, c, work := idle(t)
+	_, err := c.ops.Desk.Control(t.Context(), action.By{Actor: "ada"}, action.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb := newTab(t, b, s, "/outbox/1")
+	tb.until(live)
+	tb.want(`document.querySelector("#order-head .pill").innerText.trim()`, "Pending")
+	list := newTab(t, b, s, "/outbox")
+	list.until(live)
+	list.want(`document.querySelector("#outbox-tiles .figure").innerText`, "1")
+	tb.eval(`void (window.unloaded = false)`)
+	work()
+	tb.until(`document.querySelector(".progress").innerText === "Answered by 2 of 2"`)
+	tb.until(`document.querySelector("#order-head .pill").innerText.trim() === "Done"`)
+	tb.want(`[...document.querySelectorAll(".answers b")].map((e) => e.innerText).sort().join(" ")`, "celery@a celery@b/1%20ü")
+	tb.want(`document.querySelectorAll(".verdict.yes").length`, 2.0)
+	tb.want(`window.unloaded`, false)
+	list.until(`document.querySelector("#outbox-tiles .figure").innerText === "0"`)
+	list.until(`document.querySelector("#c-1 .c-state").innerText.trim() === "Done"`)
+}
+
+func deadLettersAreSentAgain(t *testing.T, b context.Context) {
+	s, c, _ := idle(t)
+	p := &paper{db: c.store}
+	ids := p.order(t, 3)
+	p.become(t, store.CommandDead, ids...)
+	tb := newTab(t, b, s, "/")
+	tb.until(`document.querySelector("#dead").innerText === "3"`)
+	tb.until(`document.querySelector("#outgoing").innerText.includes("3 commands could not be sent.")`)
+	tb.press("gx")
+	tb.until(`location.pathname === "/ops/outbox"`)
+	tb.until(live)
+	tb.click(`#outbox-shown a[href$="state=dead"]`)
+	tb.until(`document.querySelectorAll("#commands tr").length === 3`)
+	tb.click(`#commands tr:nth-child(2) input`)
+	tb.until(`document.querySelector("#dead-letters output").value === "1 selected"`)
+	tb.click(`#dead-letters button[value=requeue]`)
+	tb.until(`document.querySelector(".summary")?.innerText.startsWith("Send the dead letter again")`)
+	tb.click(".act button")
+	tb.until(`location.pathname === "/ops/outbox/1"`)
+	tb.until(`document.querySelector("#dead").innerText === "2"`)
+	tb.want(`document.querySelector(".progress").innerText`, "2 of 3 finished, 1 pending, 2 given up")
+}
+
+func queueIsPurged(t *testing.T, b context.Context) {
+	s, c, work := idle(t)
+	work()
+	eventually(t, "the line is open", func() bool { return c.ops.Client.Status().Connected })
+	tb := newTab(t, b, s, "/")
+	tb.until(live)
+	tb.press("gq")
+	tb.until(`document.getElementById("q-mail") !== null`)
+	tb.click("#q-mail a")
+	tb.until(`location.pathname === "/ops/queues/mail"`)
+	tb.until(`document.querySelector("#queue-facts .consumers")?.textContent.includes("celery@a") ?? false`)
+	tb.click(`#queue-head a.danger`)
+	tb.until(`document.querySelector("#field-confirm") !== null`)
+	tb.click("#field-confirm")
+	tb.press("mail")
+	tb.click(".act button.danger")
+	tb.until(`location.pathname.startsWith("/ops/outbox/")`)
+	tb.until(`document.querySelector("#order-head .pill").innerText.trim() === "Done"`)
+}
