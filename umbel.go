@@ -210,6 +210,9 @@ func dialRedis(o Options) (transport.Broker, error) {
 	if o.Queue != "" {
 		return nil, errors.New("a queue for events needs RabbitMQ: Redis keeps no events while nobody listens")
 	}
+	if o.ManagementURL != "" {
+		return nil, errors.New("the management API is RabbitMQ's, and the broker is Redis")
+	}
 	r := o.Redis
 	r.URL, r.TLS, r.Exchange, r.ControlExchange, r.Version = o.BrokerURL, o.TLS, o.Exchange, o.ControlExchange, o.Version
 	b, err := redis.New(r)

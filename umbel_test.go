@@ -19,6 +19,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/transport/amqp"
 	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/monitor/transport/redis"
 )
 
 const prefix = "/ops/celery"
@@ -230,7 +231,11 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"none":                     {umbel.Options{}, "no broker URL"},
 		"no scheme":                {umbel.Options{BrokerURL: "localhost"}, "begins with amqp://"},
 		"password before scheme":   {umbel.Options{BrokerURL: "bob:secret://localhost"}, "begins with amqp://"},
-		"another broker":           {umbel.Options{BrokerURL: "redis://:secret@localhost"}, "redis:// are not supported"},
+		"another broker":           {umbel.Options{BrokerURL: "sqs://:secret@localhost"}, "sqs:// are not supported"},
+		"queue on Redis":           {umbel.Options{BrokerURL: "redis://:secret@host", Queue: "q"}, "needs RabbitMQ"},
+		"management API of Redis":  {umbel.Options{BrokerURL: "redis://:secret@host", ManagementURL: "http://h:15672"}, "is RabbitMQ's"},
+		"options of Redis":         {umbel.Options{BrokerURL: "amqp://bob:secret@h", Redis: redis.Options{KeyPrefix: "x"}}, "need a URL of Redis"},
+		"sentinels alone":          {umbel.Options{BrokerURL: "sentinel://:secret@h"}, "needs the name of the master"},
 		"bad URL":                  {umbel.Options{BrokerURL: "amqp://bob:sec/ret@localhost"}, "percent-encoded"},
 		"reserved queue":           {umbel.Options{BrokerURL: "amqp://", Queue: "amq.x"}, "reserves"},
 		"expiry too short":         {umbel.Options{BrokerURL: "amqp://", Queue: "x", QueueExpires: 1}, "queue expiry"},

@@ -40,6 +40,7 @@ type redisFlags struct {
 	Separator         string        `env:"UMBEL_REDIS_SEPARATOR" placeholder:"TEXT" help:"sep, if not the bytes 06 16."`
 	PrioritySteps     []int         `env:"UMBEL_REDIS_PRIORITY_STEPS" placeholder:"N" help:"priority_steps, if not 0,3,6,9."`
 	UnackedKey        string        `env:"UMBEL_REDIS_UNACKED_KEY" placeholder:"NAME" help:"unacked_key, if not unacked."`
+	UnackedIndexKey   string        `env:"UMBEL_REDIS_UNACKED_INDEX_KEY" placeholder:"NAME" help:"unacked_index_key, if not unacked_index."`
 	VisibilityTimeout time.Duration `env:"UMBEL_REDIS_VISIBILITY_TIMEOUT" placeholder:"TIME" help:"visibility_timeout, if not 1h."`
 }
 
@@ -59,10 +60,7 @@ func (f *brokerFlags) options() (umbel.Options, error) {
 		return o, usageError{errors.New(
 			"--broker-url is missing: give it the workers' broker_url, or set UMBEL_BROKER_URL or CELERY_BROKER_URL")}
 	}
-	for _, step := range []struct {
-		flag string
-		set  func()
-	}{
+	steps := []step{
 		{source, func() { o.Redis.MasterName = f.Redis.Master }}, // a list of sentinels is nothing without it
 		{"--queue", func() { o.Queue = f.Queue }},
 		{"--queue-expires", func() { o.QueueExpires = f.QueueExpires }},
@@ -73,23 +71,37 @@ func (f *brokerFlags) options() (umbel.Options, error) {
 		{"--tls-server-name", func() { o.TLS.ServerName = f.ServerName }},
 		{"--tls-insecure", func() { o.TLS.InsecureSkipVerify = f.Insecure }},
 		{managementSource, func() { o.ManagementURL = management }},
-		{"--redis-sentinel-user, --redis-sentinel-password", func() {
-			o.Redis.SentinelUsername, o.Redis.SentinelPassword = f.Redis.SentinelUser, f.Redis.SentinelPassword
-		}},
-		{"--redis-key-prefix", func() { o.Redis.KeyPrefix = f.Redis.KeyPrefix }},
-		{"--redis-fanout-prefix", func() { o.Redis.FanoutPrefix = fanoutPrefix(f.Redis.FanoutPrefix) }},
-		{"--redis-no-fanout-patterns", func() { o.Redis.NoFanoutPatterns = f.Redis.NoFanoutPatterns }},
-		{"--redis-separator", func() { o.Redis.Separator = f.Redis.Separator }},
-		{"--redis-priority-steps", func() { o.Redis.PrioritySteps = f.Redis.PrioritySteps }},
-		{"--redis-unacked-key", func() { o.Redis.UnackedKey = f.Redis.UnackedKey }},
-		{"--redis-visibility-timeout", func() { o.Redis.VisibilityTimeout = f.Redis.VisibilityTimeout }},
-	} {
+	}
+	for _, step := range append(steps, f.Redis.steps(&o.Redis)...) {
 		step.set()
 		if _, err := umbel.Dial(o); err != nil {
 			return o, usageError{fmt.Errorf("%s: %w", step.flag, err)}
 		}
 	}
 	return o, nil
+}
+
+// step sets an option that a flag is for.
+type step struct {
+	flag string
+	set  func()
+}
+
+func (f *redisFlags) steps(o *redis.Options) []step {
+	return []step{
+		{"--redis-sentinel-user, --redis-sentinel-password", func() {
+			o.SentinelUsername, o.SentinelPassword = f.SentinelUser, f.SentinelPassword
+		}},
+		{"--redis-key-prefix", func() { o.KeyPrefix = f.KeyPrefix }},
+		{"--redis-fanout-prefix", func() { o.FanoutPrefix = fanoutPrefix(f.FanoutPrefix) }},
+		{"--redis-no-fanout-patterns", func() { o.NoFanoutPatterns = f.NoFanoutPatterns }},
+		{"--redis-separator", func() { o.Separator = f.Separator }},
+		{"--redis-priority-steps", func() { o.PrioritySteps = f.PrioritySteps }},
+		{"--redis-unacked-key, --redis-unacked-index-key", func() {
+			o.UnackedKey, o.UnackedIndexKey = f.UnackedKey, f.UnackedIndexKey
+		}},
+		{"--redis-visibility-timeout", func() { o.VisibilityTimeout = f.VisibilityTimeout }},
+	}
 }
 
 // secret returns the value of a flag that may be read from a file instead, and the flag that it is from.

@@ -42,7 +42,7 @@ type Options struct {
 	// FanoutPrefix is fanout_prefix: empty means Kombu's "/{db}."; None means False. As in Python, {{ and }} stand for
 	// braces: Kombu before 5.4, behind Sentinel, publishes as if it were "/{{db}}.".
 	FanoutPrefix string
-	// NoFanoutPatterns is fanout_patterns: false. Events are heard either way.
+	// NoFanoutPatterns is fanout_patterns: false. Without it, events are heard either way.
 	NoFanoutPatterns bool
 	// Separator is sep, "\x06\x16" if empty.
 	Separator string
@@ -101,6 +101,7 @@ type keys struct {
 	index     string // sorted set of when they got them, prefix included
 	events    string // exchange
 	control   string // exchange
+	plain     bool   // no routing keys in channels
 }
 
 func (o Options) keys(db int) keys {
@@ -121,13 +122,17 @@ func (o Options) keys(db int) keys {
 		index:     o.KeyPrefix + o.UnackedIndexKey,
 		events:    o.Exchange,
 		control:   o.ControlExchange + ".pidbox",
+		plain:     o.NoFanoutPatterns,
 	}
 }
 
-// patterns are what to subscribe to for events: the second is for applications with fanout_patterns off.
+// patterns are what to subscribe to for events. Applications with fanout_patterns off use the channel without more.
 func (k keys) patterns() []string {
 	channel := glob(k.prefix + k.fanout + k.events)
-	return []string{channel + "/*", channel}
+	if k.plain {
+		return []string{channel}
+	}
+	return []string{channel, channel + "/*"}
 }
 
 // pidbox is the channel that workers take commands from.

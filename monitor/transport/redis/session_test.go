@@ -28,8 +28,9 @@ var channels = map[string]struct {
 }{
 	"defaults": {redis.Options{}, 3, "/3.celeryev/worker.heartbeat", "/3.celery.pidbox", "/4.celeryev/worker.heartbeat"},
 	"fanout_patterns False": {
-		redis.Options{NoFanoutPatterns: true}, 3, "/3.celeryev", "/3.celery.pidbox", "/3.celeryevx",
+		redis.Options{NoFanoutPatterns: true}, 3, "/3.celeryev", "/3.celery.pidbox", "/3.celeryev/x",
 	},
+	"fanout_patterns False, and nobody says so": {redis.Options{}, 3, "/3.celeryev", "/3.celery.pidbox", "/3.celeryevx"},
 	"fanout_prefix False": {
 		redis.Options{FanoutPrefix: redis.None}, 3, "celeryev/worker.heartbeat", "celery.pidbox", "/3.celeryev/worker.heartbeat",
 	},
