@@ -19,6 +19,7 @@ import (
 
 // Sources of arguments.
 const (
+	fromOutbox = "outbox"
 	fromBroker = "broker"
 	fromWorker = "worker"
 	fromResult = "result backend"
@@ -30,8 +31,8 @@ const (
 	maxQueues = 50              // that are searched for a message
 )
 
-// Retry returns the order that would run a task again as it was, with where its arguments are from: broker, worker, result
-// backend, or event. Source is empty, and the arguments too, if they are not known in full.
+// Retry returns the order that would run a task again as it was, with where its arguments are from: outbox, broker, worker,
+// result backend, or event. Source is empty, and the arguments too, if they are not known in full.
 func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string, err error) {
 	t, err := d.tasks.Task(ctx, id)
 	seen := err == nil
@@ -51,6 +52,9 @@ func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string
 // looked up where the task is not finished, and else only if that is worth it.
 func (d *Desk) repeat(ctx context.Context, t *state.Task, topology control.Topology, thorough bool) (TaskOrder, string) {
 	o := TaskOrder{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)}
+	if d.askOutbox(ctx, t, &o) {
+		return o, fromOutbox
+	}
 	if thorough || !t.State.Final() {
 		if d.askBroker(ctx, t, topology, &o) {
 			return o, fromBroker
@@ -91,7 +95,7 @@ func value(s *string) string {
 }
 
 // queueOf returns the queue of a task: as it was sent, or else the only one that its worker, or those that have the task,
-// consume from. It is empty if that is not certain.
+// consume from, or else Celery's own if that is one of them. It is empty if none of that is known.
 func queueOf(t *state.Task, topology control.Topology) string {
 	if q := value(t.Queue); q != "" {
 		return q
@@ -103,17 +107,33 @@ func queueOf(t *state.Task, topology control.Topology) string {
 	if w := value(t.Worker); w != "" {
 		workers = []string{w}
 	}
-	only := ""
+	var list []string
 	for queue, consumers := range topology.Queues {
-		if !slices.ContainsFunc(workers, func(w string) bool { return slices.Contains(consumers, w) }) {
-			continue
+		if slices.ContainsFunc(workers, func(w string) bool { return slices.Contains(consumers, w) }) {
+			list = append(list, queue)
 		}
-		if only != "" {
-			return ""
-		}
-		only = queue
 	}
-	return only
+	switch {
+	case len(list) == 1:
+		return list[0]
+	case slices.Contains(list, defaultQueue):
+		return defaultQueue
+	}
+	return ""
+}
+
+// askOutbox looks whether Umbel has published the task itself.
+func (d *Desk) askOutbox(ctx context.Context, t *state.Task, o *TaskOrder) bool {
+	list, _, err := d.outbox.Commands(ctx, store.CommandFilter{TaskID: t.ID, Kind: kindTask, Limit: 1})
+	if err != nil || len(list) == 0 {
+		return false
+	}
+	var p taskPayload
+	if decode(list[0], &p) != nil || p.ID != t.ID || !o.take(p.Args, p.Kwargs) {
+		return false
+	}
+	o.Name, o.Queue, o.Priority, o.Hard, o.Soft = p.Name, p.Queue, p.Priority, p.Hard, p.Soft
+	return true
 }
 
 // askBroker looks for the message in the queues that it may be in.
