@@ -46,7 +46,7 @@ type Changes struct {
 // Retry is what would run a task again as it was. Null is unknown.
 type Retry struct {
 	Order  *NewTask `json:"order" doc:"Body for publish-task; without args and kwargs if they are not known in full."`
-	Source *string  `json:"source" enum:"broker,result backend,worker,event" doc:"Where the arguments are from; null if they are not known in full."`
+	Source *string  `json:"source" enum:"outbox,broker,worker,result backend,event" doc:"Where the arguments are from; null if they are not known in full."`
 	Args   *string  `json:"args" doc:"Python repr as sent, perhaps cut short: a hint for people."`
 	Kwargs *string  `json:"kwargs" doc:"Python repr as sent, perhaps cut short: a hint for people."`
 }
