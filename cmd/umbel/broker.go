@@ -110,7 +110,7 @@ func secret(flag, value, file string) (text, source string, err error) {
 		return value, flag, nil
 	}
 	source = flag + "-file"
-	b, err := os.ReadFile(file)
+	b, err := os.ReadFile(file) //nolint:gosec // the operator names it
 	if err != nil {
 		return "", source, usageError{fmt.Errorf("%s: %w", source, err)}
 	}

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func fill(b *testing.B, c *client.Client, channel string) time.Time {
 	text := wrap(transport.Message{
 		Body: []byte(event), ContentType: "application/json", ContentEncoding: "utf-8", RoutingKey: "task.received",
 	})
-	if err := c.Eval(b.Context(), publishMany, []string{channel}, text, benchMessages).Err(); err != nil && err != client.Nil {
+	if err := c.Eval(b.Context(), publishMany, []string{channel}, text, benchMessages).Err(); err != nil && !errors.Is(err, client.Nil) {
 		b.Fatalf("publish: %v", err)
 	}
 	return time.Now()

@@ -39,7 +39,8 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		"no password":      {"redis://" + guarded, []string{"the broker wants a password"}, nil},
 		"unknown database": {"redis://" + u.Host + "/99", []string{"has no database 99"}, nil},
 		"nobody listens": {
-			"redis://bob:secret@" + closed, []string{"connect to redis://bob:***@127.0.0.1:", "refused; check the host and the port"},
+			"redis://bob:secret@" + closed,
+			[]string{"connect to redis://bob:***@127.0.0.1:", "refused; check the host and the port"},
 			syscall.ECONNREFUSED,
 		},
 		"unknown host":     {"redis://bob:secret@no..such", []string{`host "no..such" cannot be looked up`}, nil},
@@ -56,7 +57,8 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		},
 		"two addresses": {
 			"redis://bob:secret@" + closed + ";redis://bob:secret@" + web,
-			[]string{"connection refused", "; connect to redis://bob:***@" + web}, syscall.ECONNREFUSED,
+			[]string{"connection refused", "; connect to redis://bob:***@" + web},
+			syscall.ECONNREFUSED,
 		},
 	}
 	for name, test := range tests {

@@ -92,36 +92,36 @@ func parseURL(text string) (endpoint, error) {
 		return endpoint{}, errURL
 	}
 	e := endpoint{network: "tcp"}
-	q, err := e.parseQuery(query)
+	q, err := parseQuery(&e, query)
 	if err != nil {
 		return endpoint{}, err
 	}
 	switch strings.ToLower(scheme) {
 	case "redis":
-		return e, e.parseHost(rest, "6379")
+		return e, parseHost(&e, rest, "6379")
 	case "rediss":
 		e.secure = true
-		return e, e.parseHost(rest, "6379")
+		return e, parseHost(&e, rest, "6379")
 	case "sentinel":
-		err := e.parseHost(rest, "26379")
+		err := parseHost(&e, rest, "26379")
 		e.sentinels, e.address = []string{e.address}, ""
 		return e, err
 	case "redis+socket":
 		e.network, e.secure = "unix", false
-		return e, e.parseSocket(rest, q.Get("virtual_host"))
+		return e, parseSocket(&e, rest, q.Get("virtual_host"))
 	}
 	return endpoint{}, fmt.Errorf("broker URL has scheme %q: use redis://, rediss://, redis+socket:// or sentinel://",
 		scheme)
 }
 
 // parseHost reads user:password@host:port/db, each of which may be missing.
-func (e *endpoint) parseHost(text, port string) error {
+func parseHost(e *endpoint, text, port string) error {
 	text, fragment, _ := strings.Cut(text, "#")
 	authority, path, _ := strings.Cut(text, "/")
 	if strings.Contains(path+fragment, "@") { // a password with a slash or a hash in it
 		return errURL
 	}
-	address := e.parseLogin(authority)
+	address := parseLogin(e, authority)
 	u := url.URL{Host: address}
 	host := cmp.Or(u.Hostname(), "localhost")
 	if strings.Contains(host, ":") && !strings.HasPrefix(address, "[") { // a port that is no number
@@ -132,20 +132,20 @@ func (e *endpoint) parseHost(text, port string) error {
 		return errPort
 	}
 	e.address = net.JoinHostPort(host, port)
-	return e.parseDB(path)
+	return parseDB(e, path)
 }
 
 // parseSocket reads user:password@/path.
-func (e *endpoint) parseSocket(text, db string) error {
-	e.address = unescape(e.parseLogin(text))
+func parseSocket(e *endpoint, text, db string) error {
+	e.address = unescape(parseLogin(e, text))
 	if !strings.HasPrefix(e.address, "/") {
 		return errors.New("broker URL has no path of a socket: write it as redis+socket:///path/to/redis.sock")
 	}
-	return e.parseDB(db)
+	return parseDB(e, db)
 }
 
 // parseLogin takes user:password@ off the front.
-func (e *endpoint) parseLogin(authority string) (rest string) {
+func parseLogin(e *endpoint, authority string) (rest string) {
 	login, rest := "", authority
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		login, rest = authority[:i], authority[i+1:]
@@ -155,7 +155,7 @@ func (e *endpoint) parseLogin(authority string) (rest string) {
 	return rest
 }
 
-func (e *endpoint) parseDB(text string) error {
+func parseDB(e *endpoint, text string) error {
 	text = strings.Trim(text, "/")
 	if text == "" {
 		return nil
@@ -177,7 +177,7 @@ func unescape(s string) string {
 }
 
 // parseQuery reads Kombu's names for TLS. Like Kombu, it takes any of them for a wish to use it.
-func (e *endpoint) parseQuery(raw string) (url.Values, error) {
+func parseQuery(e *endpoint, raw string) (url.Values, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, errURL
