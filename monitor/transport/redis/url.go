@@ -98,20 +98,20 @@ func parseURL(text string) (endpoint, error) {
 	}
 	switch strings.ToLower(scheme) {
 	case "redis":
-		return e, parseHost(&e, rest, "6379")
+		err = parseHost(&e, rest, "6379")
 	case "rediss":
 		e.secure = true
-		return e, parseHost(&e, rest, "6379")
+		err = parseHost(&e, rest, "6379")
 	case "sentinel":
-		err := parseHost(&e, rest, "26379")
+		err = parseHost(&e, rest, "26379")
 		e.sentinels, e.address = []string{e.address}, ""
-		return e, err
 	case "redis+socket":
 		e.network, e.secure = "unix", false
-		return e, parseSocket(&e, rest, q.Get("virtual_host"))
+		err = parseSocket(&e, rest, q.Get("virtual_host"))
+	default:
+		err = fmt.Errorf("broker URL has scheme %q: use redis://, rediss://, redis+socket:// or sentinel://", scheme)
 	}
-	return endpoint{}, fmt.Errorf("broker URL has scheme %q: use redis://, rediss://, redis+socket:// or sentinel://",
-		scheme)
+	return e, err
 }
 
 // parseHost reads user:password@host:port/db, each of which may be missing.
