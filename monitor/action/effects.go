@@ -242,7 +242,10 @@ func (e *effects) pool(name string, stats *control.Stats) {
 
 // shrink warns where a pool has not as many processes, or none that is idle.
 func (e *effects) shrink(name string, stats *control.Stats) {
-	n := whole(e.plan.args["n"], 1)
+	n, given := e.plan.args["n"].(int64)
+	if !given {
+		n = 1
+	}
 	size := int64(len(stats.Pool.Processes))
 	if size == 0 {
 		return
@@ -257,17 +260,4 @@ func (e *effects) shrink(name string, stats *control.Stats) {
 	case n > size-busy:
 		e.warn(true, "%s runs %d tasks in a pool of %d: it shrinks by no more than %d now.", name, busy, size, max(size-busy, 0))
 	}
-}
-
-// whole reads an integer argument.
-func whole(v any, otherwise int64) int64 {
-	switch v := v.(type) {
-	case int:
-		return int64(v)
-	case int64:
-		return v
-	case float64:
-		return int64(v)
-	}
-	return otherwise
 }
