@@ -44,3 +44,32 @@ func TestReadOnlyHasNoRouteThatChangesAnything(t *testing.T) {
 		}
 	}
 }
+
+func TestReadOnlyPagesOfferNoChange(t *testing.T) {
+	t.Parallel()
+	for _, readOnly := range []bool{true, false} {
+		h := newWeb(t, web.Options{ReadOnly: readOnly})
+		id := find(`href="/failures/([0-9a-f]{16})"`, visit(t, h, "/failures").Body.String())[0]
+		offers := 0
+		for _, path := range []string{
+			"/", "/tasks", "/tasks/task-01", "/views", "/failures", "/failures/" + id, "/workers", "/workers/celery@a", "/settings",
+		} {
+			w := visit(t, h, path)
+			if w.Code != http.StatusOK {
+				t.Fatalf("%s = %d, want 200", path, w.Code)
+			}
+			for _, action := range find(`<form[^>]* action="([^"]*)"[^>]* method="post"`, w.Body.String()) {
+				switch {
+				case action == "/theme":
+				case readOnly:
+					t.Errorf("%s has a form for %s", path, action)
+				default:
+					offers++
+				}
+			}
+		}
+		if !readOnly && offers == 0 {
+			t.Error("no page offers a change where changes are allowed")
+		}
+	}
+}
