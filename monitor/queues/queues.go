@@ -185,6 +185,9 @@ func (w *Watcher) look(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	if w.options.Flow != nil { // as it is now, which is when the depths were read
+		told.flow = w.options.Flow()
+	}
 	var s Snapshot
 	if err != nil {
 		w.mu.Lock()
@@ -224,14 +227,13 @@ func (w *Watcher) told() hearsay {
 	if w.options.Complete != nil {
 		h.complete = w.options.Complete()
 	}
-	if w.options.Flow != nil {
-		h.flow = w.options.Flow()
-	}
 	for name := range h.consumers {
 		h.names[name] = true
 	}
-	for name := range h.flow {
-		h.names[name] = true
+	if w.options.Flow != nil {
+		for name := range w.options.Flow() {
+			h.names[name] = true
+		}
 	}
 	delete(h.names, "")
 	return h

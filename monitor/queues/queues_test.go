@@ -358,6 +358,38 @@ func TestRatesBeginAnewWithTotals(t *testing.T) {
 	})
 }
 
+// TestTotalsBehindTheDepth has events tell late of what left, so that more seems to have come, and then less.
+func TestTotalsBehindTheDepth(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const perLook = 5 // messages that leave between two looks; none comes
+		b := &broker{}
+		received, late := int64(0), int64(0)
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(1000))})
+		w := watch(t, b, queues.Options{Every: time.Second, Flow: func() map[string]queues.Flow {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return map[string]queues.Flow{"mail": {Received: max(0, received-late)}}
+		}})
+		pass(500 * time.Millisecond)
+		for i := range int64(100) {
+			b.mu.Lock()
+			received, late = received+perLook, i%3*perLook
+			b.queues["mail"] = transport.Queue{Name: "mail", Ready: new(1000 - received)}
+			b.mu.Unlock()
+			w.Snapshot()
+			pass(time.Second)
+		}
+		q := only(t, w.Snapshot())
+		if q.In == nil || *q.In < 0 || *q.In > 0.2 || !near(*q.Out, perLook) {
+			t.Errorf("rates = %v, %v, want about 0 and %d", q.In, q.Out, perLook)
+		}
+		if q.AgeAtLeast != nil || q.AgeAtMost != nil {
+			t.Errorf("age is at least %v, at most %v by events, which are not certain", q.AgeAtLeast, q.AgeAtMost)
+		}
+	})
+}
+
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,8 +33,9 @@ type track struct {
 type sample struct {
 	at      time.Time
 	ready   *int64
-	counted bool  // in and out are known
-	in, out int64 // messages that came, and that left
+	counted bool     // in and out are known
+	in, out int64    // messages that came, and that left
+	totals  [2]int64 // as they were told; 0 if not
 	source  string
 	life    int // rises when totals begin anew
 }
@@ -49,7 +50,7 @@ func (t *track) add(q transport.Queue, flow Flow, flows bool, at time.Time) {
 			return // a clock that was set back, or nothing new
 		}
 		s.life = last.life
-		if s.source != last.source || (s.counted && (s.in < last.in || s.out < last.out)) {
+		if s.source != last.source || s.totals[0] < last.totals[0] || s.totals[1] < last.totals[1] {
 			s.life++
 		}
 	}
@@ -62,20 +63,33 @@ func (t *track) add(q transport.Queue, flow Flow, flows bool, at time.Time) {
 }
 
 // count reads the totals of the broker, or else those of events. What came and what left differ by what waits, so that
-// either tells the other.
+// either tells the other; not to the message, since depth and totals are of slightly different moments.
 func (s *sample) count(q transport.Queue, flow Flow, flows bool) {
 	switch {
 	case q.Published != nil && q.Delivered != nil:
-		s.counted, s.source, s.in, s.out = true, fromBroker, *q.Published, departed(q)
+		s.in, s.out = *q.Published, departed(q)
 	case q.Published != nil && q.Ready != nil:
-		s.counted, s.source, s.in, s.out = true, fromBroker, *q.Published, *q.Published-*q.Ready
+		s.in, s.out = *q.Published, *q.Published-*q.Ready
 	case q.Delivered != nil && q.Ready != nil:
-		s.counted, s.source, s.in, s.out = true, fromBroker, departed(q)+*q.Ready, departed(q)
+		s.in, s.out = departed(q)+*q.Ready, departed(q)
 	case flows && q.Ready != nil: // more certain than Sent, which only some clients may tell
-		s.counted, s.source, s.in, s.out = true, fromEvents, flow.Received+*q.Ready, flow.Received
+		s.in, s.out = flow.Received+*q.Ready, flow.Received
 	case flows:
-		s.counted, s.source, s.in, s.out = true, fromEvents, flow.Sent, flow.Received
+		s.in, s.out = flow.Sent, flow.Received
+	default:
+		return
 	}
+	s.counted, s.source, s.totals = true, fromEvents, [2]int64{flow.Sent, flow.Received}
+	if q.Published != nil || q.Delivered != nil {
+		s.source, s.totals = fromBroker, [2]int64{value(q.Published), value(q.Delivered)}
+	}
+}
+
+func value(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 // departed counts each message once, however often it was delivered.
@@ -152,8 +166,8 @@ func (t *track) rates() (in, out *float64, source string) {
 	if span <= 0 {
 		return nil, nil, ""
 	}
-	i, o := float64(last.in-first.in)/span, float64(last.out-first.out)/span
-	return &i, &o, last.source
+	perSecond := func(n int64) *float64 { return new(float64(max(0, n)) / span) }
+	return perSecond(last.in - first.in), perSecond(last.out - first.out), last.source
 }
 
 // age tells how long the message has waited that is next in q.
