@@ -60,7 +60,7 @@ func decodeBody(body []byte, v any) error {
 			err = d.Decode(&raw)
 		}
 		if err != nil {
-			return problem(http.StatusBadRequest, "The body is not JSON.")
+			return notJSON(body)
 		}
 		field, known := fields[name]
 		switch {
@@ -77,7 +77,7 @@ func decodeBody(body []byte, v any) error {
 		}
 	}
 	if _, err := d.Token(); err != nil {
-		return problem(http.StatusBadRequest, "The body is not JSON.")
+		return notJSON(body)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return problem(http.StatusBadRequest, "Something follows the JSON object in the body.")

@@ -57,6 +57,11 @@ func TestTaskOrdersSayWhatIsWrong(t *testing.T) {
 		location     string
 	}{
 		"deep in the arguments":  {"/publish", `{"name":"n","args":[1,2,{"price":"\ud800"}],"force":true}`, 400, "body.args[2].price"},
+		"NaN in the arguments":   {"/publish", `{"name":"n","args":[[1],2,{"a":{},"price":NaN}]}`, 400, "body.args[2].price"},
+		"infinite argument":      {"/publish", `{"args":[1,-Infinity]}`, 400, "body.args[1]"},
+		"cut short":              {"/publish", `{"name":"n","kwargs":{"a":[1,`, 400, "body.kwargs.a[1]"},
+		"endless nesting":        {"/publish", `{"args":` + strings.Repeat("[", 1<<19), 400, ""},
+		"no JSON at all":         {"/publish", `name=n`, 400, ""},
 		"arguments no array":     {"/publish", `{"name":"n","args":{"a":1},"force":true}`, 400, "body.args"},
 		"keywords no object":     {"/publish", `{"name":"n","kwargs":[1],"force":true}`, 400, "body.kwargs"},
 		"no name":                {"/publish", `{"args":[1],"force":true}`, 400, "body.name"},
@@ -91,7 +96,7 @@ func TestTaskOrdersSayWhatIsWrong(t *testing.T) {
 				location = fmt.Sprint(list[0].(map[string]any)["location"])
 			}
 			if w.Code != tt.status || location != tt.location {
-				t.Errorf("POST %s %s = %d %s, want %d at %q", tt.target, tt.body, w.Code, w.Body, tt.status, tt.location)
+				t.Errorf("POST %s %.200s = %d %.400s, want %d at %q", tt.target, tt.body, w.Code, w.Body, tt.status, tt.location)
 			}
 		})
 	}
