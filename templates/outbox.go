@@ -99,8 +99,6 @@ func commandList(s Site, commands []Command, linked, picks bool) List {
 	return l
 }
 
-func (v Outbox) waiting() int { return v.Counts["pending"] + v.Counts["in_flight"] }
-
 func (c Command) rowID() string { return "c-" + c.id() }
 func (c Command) id() string    { return strconv.FormatInt(c.ID, 10) }
 

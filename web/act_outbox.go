@@ -56,7 +56,7 @@ func (p *pages) changeOutbox(w http.ResponseWriter, r *http.Request) {
 	if order := chosen[0].Order; !slices.ContainsFunc(chosen, func(c store.Command) bool { return c.Order != order }) {
 		target = p.site.Prefix + templates.OrderPath(order)
 	}
-	http.Redirect(w, r, target, http.StatusSeeOther)
+	http.Redirect(w, r, target, http.StatusSeeOther) //nolint:gosec // only the number of the order varies
 }
 
 // outboxForm is the form that does something about commands that have not been sent, and those that it is about. It

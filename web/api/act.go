@@ -139,9 +139,11 @@ func registerOrder[B, P any](
 }
 
 // orderProblems are the statuses of problems that every order may have.
-func orderProblems(more ...int) []int {
-	return append(more, http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge,
-		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+func orderProblems() []int {
+	return []int{
+		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusServiceUnavailable,
+	}
 }
 
 // orderParams describes what readOrder reads beside the body.
