@@ -206,7 +206,7 @@ func (p *pages) publish(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		p.refusePublish(ctx, w, r, v, o, err)
 	case checking(r):
-		v.Preview = callPreview(preview, v.Fields)
+		v.Preview = p.callPreview(preview, v.Fields)
 		p.showAct(w, r, v, nil)
 	default:
 		p.taken(w, r, receipt)
@@ -224,14 +224,24 @@ func (p *pages) refusePublish(
 }
 
 // callPreview is a preview with what the fields of the form say.
-func callPreview(preview action.Preview, fields []templates.Input) *templates.Preview {
-	shown := previewed(preview)
+func (p *pages) callPreview(preview action.Preview, fields []templates.Input) *templates.Preview {
+	shown := p.timely(previewed(preview))
 	for _, f := range fields {
 		if f.Value != "" && f.Name != "force" {
 			shown.Details = append(shown.Details, templates.Param{Name: f.Label, Value: f.Value})
 		}
 	}
 	return shown
+}
+
+// timely adds to a preview that nothing can be sent now, if that is so.
+func (p *pages) timely(v *templates.Preview) *templates.Preview {
+	if !p.operations.Client.Status().Connected {
+		v.Warnings = append(v.Warnings, templates.Warning{
+			Message: "The broker is away: this waits in the outbox until it is back, or until it expires.",
+		})
+	}
+	return v
 }
 
 // forcible reports whether a task that was refused would be taken if the order insisted.

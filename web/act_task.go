@@ -188,7 +188,7 @@ func (p *pages) showTasks(
 		p.showAct(w, r, v, err)
 		return
 	}
-	v.Preview = previewed(found.Preview)
+	v.Preview = p.timely(previewed(found.Preview))
 	v.Preview.Tasks = preflight(f, found)
 	if v.Idle = found.Chosen == 0; v.Idle {
 		v.Preview.Summary, v.Preview.Targets, v.Preview.Warnings = "Nothing to "+f.order.Action, nil, nil
@@ -295,7 +295,7 @@ func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 	v.Doc = "As it was. Its arguments are from the " + source + "."
 	v.Button = "Retry"
 	v.Change = p.site.Prefix + "/act/publish?" + url.Values{"retry_of": {id}}.Encode()
-	v.Preview = callPreview(preview, form.Fields)
+	v.Preview = p.callPreview(preview, form.Fields)
 	p.showAct(w, r, v, nil)
 }
 

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -345,5 +346,30 @@ func TestReadOnlyActsOnNoTask(t *testing.T) {
 		if status, _, _ := post(t, h, target, url.Values{"id": {"waits"}}); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
 			t.Errorf("POST %s = %d, want 404", target, status)
 		}
+	}
+}
+
+func TestPreviewsSayThatTheBrokerIsAway(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painting(), web.Options{})
+	const target, away = "/ops/act/task?action=revoke&id=waits", "The broker is away"
+	if page := visit(t, h, target).Body.String(); strings.Contains(page, away) {
+		t.Error("the broker is said to be away while it is there")
+	}
+	s.Refuse(errors.New("refused"))
+	s.Fail(errors.New("gone"))
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); s.operations.Client.Status().Connected; <-tick.C {
+		if time.Now().After(end) {
+			t.Fatal("the loss of the line goes unseen")
+		}
+	}
+	page := visit(t, h, target).Body.String()
+	if !strings.Contains(page, away) {
+		t.Errorf("page does not say that nothing can be sent:\n%s", page)
+	}
+	if status, location, _ := post(t, h, "/ops/act/task", hiddenFields(page, "/ops/act/task")); status != http.StatusSeeOther || location != "/ops/outbox/1" {
+		t.Errorf("what cannot be sent yet leads with %d to %q, want it in the outbox", status, location)
 	}
 }
