@@ -7,42 +7,60 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// maxFlows is of how many queues messages are counted; those of later ones are not.
+// maxFlows is of how many queues, and of how many workers, messages are counted; those of later ones are not.
 const maxFlows = 500
 
 // flows counts the messages of queues since the monitor began. Workers do not say from which queue they received a
-// task, so that only those count whose client did.
-type flows map[string]*queues.Flow
+// task: what no client has told of is counted by worker.
+type flows struct {
+	queues   map[string]*queues.Flow
+	unrouted map[string]*int64
+}
 
 func (f *flows) add(e *state.Event, ch state.Change) {
-	if !ch.New || ch.Queue == "" || (e.Kind != state.TaskSent && e.Kind != state.TaskReceived) {
-		return
-	}
-	flow := (*f)[ch.Queue]
-	if flow == nil {
-		if len(*f) >= maxFlows {
-			return
+	switch {
+	case !ch.New:
+	case e.Kind == state.TaskSent && ch.Queue != "":
+		if flow := counter(&f.queues, ch.Queue); flow != nil {
+			flow.Sent++
 		}
-		if *f == nil {
-			*f = make(flows)
+	case e.Kind == state.TaskReceived && ch.Queue != "":
+		if flow := counter(&f.queues, ch.Queue); flow != nil {
+			flow.Received++
 		}
-		flow = new(queues.Flow)
-		(*f)[strings.Clone(ch.Queue)] = flow // which is not ours to keep
-	}
-	if e.Kind == state.TaskSent {
-		flow.Sent++
-	} else {
-		flow.Received++
+	case e.Kind == state.TaskReceived:
+		if n := counter(&f.unrouted, e.Hostname); n != nil {
+			*n++
+		}
 	}
 }
 
-// Flow returns how many messages events have told of since the monitor began, by queue.
-func (m *Monitor) Flow() map[string]queues.Flow {
+// counter returns the value of a key, a new one if need be, nil if there are too many.
+func counter[T any](all *map[string]*T, key string) *T {
+	v := (*all)[key]
+	if v != nil || len(*all) >= maxFlows {
+		return v
+	}
+	if *all == nil {
+		*all = make(map[string]*T)
+	}
+	v = new(T)
+	(*all)[strings.Clone(key)] = v // which is not ours to keep
+	return v
+}
+
+// Flow returns how many messages events have told of since the monitor began, by queue, and how many more each worker
+// has received from queues that nobody told of.
+func (m *Monitor) Flow() (byQueue map[string]queues.Flow, unrouted map[string]int64) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	all := make(map[string]queues.Flow, len(m.flows))
-	for name, flow := range m.flows {
-		all[name] = *flow
+	byQueue = make(map[string]queues.Flow, len(m.flows.queues))
+	for name, flow := range m.flows.queues {
+		byQueue[name] = *flow
 	}
-	return all
+	unrouted = make(map[string]int64, len(m.flows.unrouted))
+	for name, n := range m.flows.unrouted {
+		unrouted[name] = *n
+	}
+	return byQueue, unrouted
 }

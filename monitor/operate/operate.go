@@ -29,7 +29,7 @@ type Options struct {
 	Results  results.Backend // nil if there is none; who opened it closes it
 	ReadOnly bool            // nothing is sent, not even what waits in the outbox
 	// Flow tells what events say of queues, as a monitor does; nil if nobody knows.
-	Flow func() map[string]queues.Flow
+	Flow func() (byQueue map[string]queues.Flow, unrouted map[string]int64)
 	// Hide names queues of Umbel's own.
 	Hide   []string
 	Now    func() time.Time
@@ -62,7 +62,7 @@ func New(o Options) (*Operations, error) {
 		return nil, err
 	}
 	p.Queues, err = queues.New(queues.Options{
-		Survey: p.Client.Survey, Known: p.known(o.Tasks), Complete: p.complete, Flow: o.Flow, Hide: o.Hide, Now: o.Now,
+		Survey: p.Client.Survey, Known: p.known(o.Tasks), Complete: p.complete, Flow: p.flow(o.Flow), Hide: o.Hide, Now: o.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -114,6 +114,17 @@ func (p *Operations) known(tasks action.Tasks) func() map[string][]string {
 func (p *Operations) complete() bool {
 	t := p.Inspector.Known()
 	return !t.At.IsZero() && len(t.Missing) == 0
+}
+
+// flow returns what events tell of queues.
+func (p *Operations) flow(told func() (map[string]queues.Flow, map[string]int64)) func() map[string]queues.Flow {
+	if told == nil {
+		return nil
+	}
+	return func() map[string]queues.Flow {
+		byQueue, unrouted := told()
+		return queues.Route(byQueue, unrouted, p.Inspector.Known().Queues)
+	}
 }
 
 // Run runs the parts until ctx ends. The relay gets to record what it was sending. It returns nil.

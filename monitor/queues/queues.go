@@ -43,12 +43,6 @@ type Options struct {
 	Now   func() time.Time
 }
 
-// Flow is what events tell of a queue, counted since some moment that stays.
-type Flow struct {
-	Sent     int64 // 0 where clients send no task-sent
-	Received int64
-}
-
 // Watcher watches. It is safe for concurrent use. Run is its only writer.
 type Watcher struct {
 	options Options
