@@ -18,6 +18,7 @@ func workerScenes() map[string]scene {
 		"worker-offline":  tab(workerOffline()),
 		"worker-stopping": tab(workerAt(3, templates.TabHistory)),
 		"worker-silent":   tab(workerSilent()),
+		"worker-stuck":    tab(workerStuck()),
 	}
 	for t, v := range workerTabs() {
 		list["worker-"+string(t)] = tab(v)
@@ -66,6 +67,17 @@ func workerSilent() templates.Worker {
 	v.Inspection.Asking = true
 	delete(v.Inspection.Times, "scheduled")
 	v.Inspection.Errors = map[string]string{"active": "no answer from celery@a in 2 s", "scheduled": "cannot decode the reply: " + evil}
+	return v
+}
+
+// workerStuck has answered all questions, and then none.
+func workerStuck() templates.Worker {
+	v := workerAt(0, templates.TabNow)
+	v.Inspection, v.Now = told(), holding()
+	v.Inspection.Errors = map[string]string{}
+	for method := range v.Inspection.Times {
+		v.Inspection.Errors[method] = "no answer from celery@a in 2 s"
+	}
 	return v
 }
 

@@ -272,6 +272,17 @@ func (q ConsumedQueue) others() string {
 	return plural(q.Others, "other worker", "other workers")
 }
 
+// common is why all that was asked last failed alike, empty if it did not.
+func (i Inspection) common() string {
+	why := i.Errors["stats"]
+	for method := range i.Times {
+		if i.Errors[method] != why {
+			return ""
+		}
+	}
+	return why
+}
+
 // told reports whether a part is known.
 func (i Inspection) told(method string) bool { return i.Times[method] != 0 }
 
