@@ -39,12 +39,12 @@ func readCommand(rows *sql.Rows) (c store.Command, err error) {
 		return c, err
 	}
 	c.CreatedAt, c.DueAt = time.UnixMicro(created), time.UnixMicro(due)
-	c.ExpiresAt, c.ClaimedAt, c.SentAt, c.DoneAt = moments(expires), moments(claimed), moments(sent), moments(done)
-	if err := json.Unmarshal([]byte(expected), &c.Expected); err != nil {
+	c.ExpiresAt, c.ClaimedAt, c.SentAt, c.DoneAt = moment(expires), moment(claimed), moment(sent), moment(done)
+	if err := decodeList(expected, &c.Expected); err != nil {
 		return c, fmt.Errorf("read who is to answer command %d: %w", c.ID, err)
 	}
 	var list []answer
-	if err := json.Unmarshal([]byte(answers), &list); err != nil {
+	if err := decodeList(answers, &list); err != nil {
 		return c, fmt.Errorf("read answers to command %d: %w", c.ID, err)
 	}
 	for _, a := range list {
@@ -53,8 +53,16 @@ func readCommand(rows *sql.Rows) (c store.Command, err error) {
 	return c, nil
 }
 
-// moments is a time as it was written.
-func moments(n sql.NullInt64) time.Time {
+// decodeList reads a list as JSON. Most are empty.
+func decodeList[T any](text string, into *[]T) error {
+	if text == "[]" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), into)
+}
+
+// moment is a time as it was written.
+func moment(n sql.NullInt64) time.Time {
 	if !n.Valid {
 		return time.Time{}
 	}
