@@ -108,12 +108,13 @@ func newRedisTap(tb testing.TB, url string) *tap {
 	}
 	t := &tap{seen: map[event]time.Time{}}
 	go func() {
+		var o celery.Opener
 		for {
 			m, err := events.ReceiveMessage(context.Background())
 			if err != nil {
 				return
 			}
-			if e, err := celery.ParseEventEnvelope([]byte(m.Payload)); err == nil {
+			if e, err := o.Open([]byte(m.Payload)); err == nil {
 				t.note(e.Body, time.Now())
 			}
 		}

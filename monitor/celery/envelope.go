@@ -96,63 +96,10 @@ func ParseEnvelope(b []byte) (Envelope, error) {
 	if e.Headers, err = parseHeaders(r.headers); err != nil {
 		return Envelope{}, err
 	}
-	if e.Body, err = r.decode([]byte(r.body)); err != nil {
+	if e.Body, err = decodeBody(r.bodyEncoding, []byte(r.body)); err != nil {
 		return Envelope{}, err
 	}
 	return e, nil
-}
-
-// ParseEventEnvelope reads from an envelope what a session delivers of it, and does not keep b. It does less than
-// ParseEnvelope, and copies less, since it runs for every event.
-func ParseEventEnvelope(b []byte) (transport.Message, error) {
-	var r envelopeReader
-	coded, rest := cutBody(b)
-	r.cut, r.text = coded != nil, string(rest)
-	if err := r.read(); err != nil {
-		return transport.Message{}, err
-	}
-	if r.found { // the last one counts
-		coded = []byte(r.body)
-	}
-	body, err := r.decode(coded)
-	if err != nil {
-		return transport.Message{}, err
-	}
-	m := transport.Message{
-		Body: body, ContentType: r.envelope.ContentType, ContentEncoding: r.envelope.ContentEncoding,
-		RoutingKey: r.envelope.RoutingKey,
-	}
-	if !strings.Contains(r.headers, `"`+headerCompression+`"`) {
-		return m, nil
-	}
-	headers, err := parseHeaders(r.headers)
-	if err != nil {
-		return transport.Message{}, err
-	}
-	p, err := Decompress(transport.Publishing{Headers: headers, Body: m.Body})
-	if err != nil {
-		return transport.Message{}, err
-	}
-	m.Body = p.Body
-	return m, nil
-}
-
-// cutBody takes the body out of an envelope that begins with it, as Kombu's do, and with nothing to unescape in it.
-// rest is the envelope without it. coded is nil if it stands elsewhere, and rest is all of it.
-func cutBody(b []byte) (coded, rest []byte) {
-	const head = `{"body": "`
-	if !bytes.HasPrefix(b, []byte(head)) {
-		return nil, b
-	}
-	n := bytes.IndexByte(b[len(head):], '"')
-	if n < 0 {
-		return nil, b
-	}
-	coded, rest = b[len(head):len(head)+n], b[len(head)+n+1:]
-	if len(rest) == 0 || rest[0] != ',' || bytes.IndexByte(coded, '\\') >= 0 {
-		return nil, b
-	}
-	return coded, rest
 }
 
 // parseHeaders reads the raw value of headers, which may be missing or null.
@@ -313,9 +260,9 @@ func priority(s string) uint8 {
 	return uint8(min(n, maxPriority))
 }
 
-// decode returns the bytes of a body as it is written.
-func (r *envelopeReader) decode(body []byte) ([]byte, error) {
-	if !strings.EqualFold(r.bodyEncoding, encodingBase64) {
+// decodeBody returns the bytes of a body as it is written.
+func decodeBody(encoding string, body []byte) ([]byte, error) {
+	if !strings.EqualFold(encoding, encodingBase64) {
 		return bytes.Clone(body), nil
 	}
 	b := make([]byte, base64.StdEncoding.DecodedLen(len(body)))

@@ -45,7 +45,7 @@ func TestParseEnvelope(t *testing.T) {
 	}
 }
 
-func TestParseEventEnvelope(t *testing.T) {
+func TestOpen(t *testing.T) {
 	t.Parallel()
 	var zipped bytes.Buffer
 	z := zlib.NewWriter(&zipped)
@@ -83,21 +83,56 @@ func TestParseEventEnvelope(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := celery.ParseEventEnvelope([]byte(test.text))
-			if err != nil {
-				t.Fatalf("parse: %v", err)
-			}
-			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("message (-want +got):\n%s", diff)
+			var o celery.Opener
+			var got transport.Message
+			for range 2 { // the second time from memory
+				var err error
+				if got, err = o.Open([]byte(test.text)); err != nil {
+					t.Fatalf("open: %v", err)
+				}
+				if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("message (-want +got):\n%s", diff)
+				}
 			}
 			whole, err := celery.ParseEnvelope([]byte(test.text))
 			if err != nil {
 				t.Fatalf("parse whole: %v", err)
 			}
 			if name != "compressed" && !bytes.Equal(whole.Body, got.Body) {
-				t.Errorf("ParseEnvelope has the body %q, ParseEventEnvelope %q", whole.Body, got.Body)
+				t.Errorf("ParseEnvelope has the body %q, Open %q", whole.Body, got.Body)
 			}
 		})
+	}
+}
+
+// TestOpenManyKinds opens envelopes that differ in one thing each, all of them twice and in turns.
+func TestOpenManyKinds(t *testing.T) {
+	t.Parallel()
+	tag := strings.NewReplacer("7c6b1f0e-0f4c-4d8b-9f0f-6d3f5a1f9b11", "00000000-0000-4000-8000-000000000000")
+	odd := strings.NewReplacer(`7c6b1f0e-0f4c-4d8b-9f0f-6d3f5a1f9b11`, `\",\"x\":{\"0000000000000000000000000`)
+	broken := strings.NewReplacer(`7c6b1f0e-0f4c-4d8b-9f0f-6d3f5a1f9b11`, `", "x": "0000000000000000000000000000`)
+	key := strings.NewReplacer("task.received", "task.sent")
+	mime := strings.NewReplacer("application/json", "application/x-yaml")
+	text := strings.NewReplacer(`"body_encoding": "base64"`, `"body_encoding": "utf-8"`)
+	var o celery.Opener
+	for range 2 {
+		for _, r := range []*strings.Replacer{tag, odd, broken, key, mime, text, strings.NewReplacer()} {
+			payload := []byte(r.Replace(kombuEvent))
+			e, err := celery.ParseEnvelope(payload)
+			if err != nil {
+				t.Fatalf("parse: %v", err)
+			}
+			want := transport.Message{
+				Body: e.Body, ContentType: e.ContentType, ContentEncoding: e.ContentEncoding, RoutingKey: e.RoutingKey,
+			}
+			got, err := o.Open(payload)
+			if err != nil {
+				t.Fatalf("open: %v", err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("message of %s (-want +got):\n%s", payload, diff)
+			}
+		}
 	}
 }
 
@@ -212,7 +247,10 @@ func FuzzEnvelope(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		e, err := celery.ParseEnvelope(text)
-		m, eventErr := celery.ParseEventEnvelope(text)
+		var o celery.Opener
+		_, _ = o.Open([]byte(kombuEvent))
+		_, _ = o.Open(text)
+		m, eventErr := o.Open(text)
 		if err != nil {
 			return
 		}

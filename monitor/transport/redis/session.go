@@ -61,6 +61,7 @@ func (p *pushes) subscribe(patterns []string) error {
 // read passes messages on as fast as they come, until the connection ends.
 func (s *session) read() {
 	batch := make([]transport.Message, 0, transport.MaxBatch)
+	var opener celery.Opener
 	for {
 		kind, payload, fits, err := s.in.next()
 		switch {
@@ -70,7 +71,7 @@ func (s *session) read() {
 			return
 		case kind != kindMessage:
 		case fits:
-			batch = append(batch, message(payload))
+			batch = append(batch, message(&opener, payload))
 		default:
 			s.inbox.drop()
 		}
@@ -82,8 +83,8 @@ func (s *session) read() {
 }
 
 // message is what a payload holds. Whoever decodes events counts what is none.
-func message(payload []byte) transport.Message {
-	m, err := celery.ParseEventEnvelope(payload)
+func message(o *celery.Opener, payload []byte) transport.Message {
+	m, err := o.Open(payload)
 	if err != nil {
 		return transport.Message{Body: bytes.Clone(payload)}
 	}

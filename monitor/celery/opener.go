@@ -1,0 +1,120 @@
+package celery
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+const (
+	maxKnown  = 4096 // kinds of envelopes that an Opener remembers
+	maxKind   = 1024 // bytes of one
+	tagBytes  = 36   // of the UUID that is the delivery tag
+	beforeTag = `"delivery_tag": "`
+	afterTag  = `"}}`
+)
+
+// Opener opens the envelopes of events. What a sender writes around the bodies of one type of event is the same
+// every time, but for the delivery tag at its end, and so it is read once. The zero value is ready. It is not safe for
+// concurrent use.
+type Opener struct{ known map[string]envelopeKind }
+
+// envelopeKind is what an envelope says, its body and delivery tag aside.
+type envelopeKind struct {
+	message      transport.Message
+	headers      string // raw
+	bodyEncoding string
+}
+
+// Open reads from an envelope what a session delivers of it, and does not keep b.
+func (o *Opener) Open(b []byte) (transport.Message, error) {
+	coded, rest := cutBody(b)
+	like := withoutTag(coded, rest)
+	k, ok := o.known[string(like)]
+	if !ok {
+		r := envelopeReader{scanner: scanner{text: string(rest)}, cut: coded != nil}
+		if err := r.read(); err != nil {
+			return transport.Message{}, err
+		}
+		if r.found { // the last one counts
+			coded = []byte(r.body)
+		}
+		k = envelopeKind{
+			message: transport.Message{
+				ContentType: r.envelope.ContentType, ContentEncoding: r.envelope.ContentEncoding,
+				RoutingKey: r.envelope.RoutingKey,
+			},
+			headers: r.headers, bodyEncoding: r.bodyEncoding,
+		}
+		if like != nil && !r.found {
+			o.remember(like, k)
+		}
+	}
+	return k.open(coded)
+}
+
+// remember keeps what envelopes like one say.
+func (o *Opener) remember(like []byte, k envelopeKind) {
+	if o.known == nil || len(o.known) >= maxKnown {
+		o.known = make(map[string]envelopeKind)
+	}
+	o.known[string(like)] = k
+}
+
+// open adds the body.
+func (k envelopeKind) open(coded []byte) (transport.Message, error) {
+	body, err := decodeBody(k.bodyEncoding, coded)
+	if err != nil {
+		return transport.Message{}, err
+	}
+	m := k.message
+	m.Body = body
+	if !strings.Contains(k.headers, `"`+headerCompression+`"`) {
+		return m, nil
+	}
+	headers, err := parseHeaders(k.headers)
+	if err != nil {
+		return transport.Message{}, err
+	}
+	p, err := Decompress(transport.Publishing{Headers: headers, Body: body})
+	if err != nil {
+		return transport.Message{}, err
+	}
+	m.Body = p.Body
+	return m, nil
+}
+
+// cutBody takes the body out of an envelope that begins with it, as Kombu's do, and with nothing to unescape in it.
+// rest is the envelope without it. coded is nil if it stands elsewhere, and rest is all of it.
+func cutBody(b []byte) (coded, rest []byte) {
+	const head = `{"body": "`
+	if !bytes.HasPrefix(b, []byte(head)) {
+		return nil, b
+	}
+	n := bytes.IndexByte(b[len(head):], '"')
+	if n < 0 {
+		return nil, b
+	}
+	coded, rest = b[len(head):len(head)+n], b[len(head)+n+1:]
+	if len(rest) == 0 || rest[0] != ',' || bytes.IndexByte(coded, '\\') >= 0 {
+		return nil, b
+	}
+	return coded, rest
+}
+
+// withoutTag returns what is before the delivery tag of an envelope that ends with it, as Kombu's do, and nil for
+// others.
+func withoutTag(coded, rest []byte) []byte {
+	at := len(rest) - len(afterTag) - tagBytes
+	if coded == nil || at < len(beforeTag) || at > maxKind || !bytes.HasSuffix(rest, []byte(afterTag)) ||
+		!bytes.HasSuffix(rest[:at], []byte(beforeTag)) {
+		return nil
+	}
+	for _, c := range rest[at : at+tagBytes] {
+		if c == '"' || c == '\\' {
+			return nil
+		}
+	}
+	return rest[:at]
+}
