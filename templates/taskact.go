@@ -2,6 +2,8 @@ package templates
 
 import (
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/a-h/templ"
 
@@ -44,6 +46,24 @@ type TaskAction struct {
 	Icon  string
 	Href  string // of the page that asks before, empty if it cannot be done
 	Why   string // it cannot
+}
+
+// reasons say why some of the actions cannot be done, those with the same reason together.
+func reasons(list []TaskAction) []string {
+	var said []string
+	for i, a := range list {
+		if a.Href != "" || slices.ContainsFunc(list[:i], func(b TaskAction) bool { return b.Why == a.Why }) {
+			continue
+		}
+		titles := a.Title
+		for _, b := range list[i+1:] {
+			if b.Why == a.Why {
+				titles += ", " + strings.ToLower(b.Title)
+			}
+		}
+		said = append(said, titles+": "+a.Why)
+	}
+	return said
 }
 
 // Stored is what the result backend holds of a task.
