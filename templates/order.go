@@ -71,7 +71,7 @@ func (v Order) open() int { return v.Counts["pending"] + v.Counts["in_flight"] +
 // progress tells how far the order has come.
 func (v Order) progress() string {
 	if v.single() {
-		return v.first().answered()
+		return v.first().told()
 	}
 	list := []string{number(v.total()-v.open()) + " of " + number(v.total()) + " finished"}
 	for _, s := range commandStates() {

@@ -105,12 +105,26 @@ func (c Command) id() string    { return strconv.FormatInt(c.ID, 10) }
 // expected is how many are to answer.
 func (c Command) expected() int { return len(c.Answers) + len(c.Missing) }
 
-// answered tells how many workers have answered.
-func (c Command) answered() string {
-	if c.expected() == 0 {
-		return commandWord(c.State)
+// told tells how far the command has come.
+func (c Command) told() string {
+	if c.expected() > 0 {
+		return "Answered by " + number(len(c.Answers)) + " of " + number(c.expected())
 	}
-	return "Answered by " + number(len(c.Answers)) + " of " + number(c.expected())
+	switch c.State {
+	case "pending":
+		return "It waits to be sent."
+	case "in_flight":
+		return "It is on its way to the broker."
+	case "sent", "done":
+		return "The broker has it."
+	case "dead":
+		return "It could not be sent, and was given up."
+	case "expired":
+		return "It could not be sent in time, and is not sent any more."
+	case "discarded":
+		return "Somebody called it off."
+	}
+	return commandWord(c.State)
 }
 
 // refused is how many have said no.
