@@ -64,8 +64,7 @@ var errUnknown = errors.New("not held")
 
 // page assembles the page of a topic. The error is live.ErrNoTopic or errUnknown, or of the history.
 func (p *pages) page(ctx context.Context, topic string) (page, error) {
-	switch topic {
-	case "settings":
+	if topic == "settings" {
 		return p.settingsPage(ctx), nil
 	}
 	if raw, ok := strings.CutPrefix(topic, "overview"); ok {
@@ -92,11 +91,7 @@ func (p *pages) page(ctx context.Context, topic string) (page, error) {
 		return p.failurePage(ctx, id)
 	}
 	if raw, ok := strings.CutPrefix(topic, "workers"); ok {
-		v, err := url.ParseQuery(strings.TrimPrefix(raw, "?"))
-		if err != nil || topic != workersTopic(v.Get(paramFind)) {
-			return page{}, live.ErrNoTopic
-		}
-		return p.workersPage(v.Get(paramFind)), nil
+		return p.workersOfTopic(topic, raw)
 	}
 	if strings.HasPrefix(topic, "worker/") || strings.HasPrefix(topic, "worker?") {
 		return p.workerOfTopic(ctx, topic)

@@ -10,6 +10,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/control"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/live"
 )
 
 const maxSimilar = 3 // names to propose for one that is not known
@@ -46,6 +47,15 @@ func workersTopic(find string) string {
 		return "workers"
 	}
 	return "workers?" + url.Values{paramFind: {find}}.Encode()
+}
+
+// workersOfTopic assembles the page of the live topic of a list of workers.
+func (p *pages) workersOfTopic(topic, raw string) (page, error) {
+	v, err := url.ParseQuery(strings.TrimPrefix(raw, "?"))
+	if err != nil || topic != workersTopic(v.Get(paramFind)) {
+		return page{}, live.ErrNoTopic
+	}
+	return p.workersPage(v.Get(paramFind)), nil
 }
 
 // workersPage lists the workers that match every word of find by name, status, pool, queue or version.
