@@ -315,4 +315,25 @@ func TestPermissions(t *testing.T) {
 	if q := s.Queues[0]; q.Ready != nil || !strings.Contains(q.Error, "NOPERM") || s.Broker.Kind != "Redis" {
 		t.Errorf("queue = %+v, want it unknown and why", q)
 	}
+
+	grant("~*", "&*", "+ping", "+select", "+psubscribe", "+publish", "+set", "+sadd", "+srem", "+sscan", "+exists", "+del",
+		"+brpop", "+lpush", "+llen", "+lrange", "+scan", "+zrange", "+hlen", "+hmget", "+hscan", "+info", "+multi", "+exec",
+		"+client|setname") // as docs/guides/operations.md has it
+	connect(t, b)
+	l = open(t, b)
+	if err := l.Publish(ctx, "q", transport.Publishing{CorrelationID: "1", Body: []byte("[]")}); err != nil {
+		t.Errorf("publish: %v", err)
+	}
+	if _, err := l.Request(ctx, transport.Publishing{Body: []byte("{}")}); err != nil {
+		t.Errorf("request: %v", err)
+	}
+	if _, err := l.Find(ctx, []string{"q"}, "2"); err != nil {
+		t.Errorf("find: %v", err)
+	}
+	if s, err := l.Survey(ctx, nil); err != nil || len(s.Queues) != 1 || s.Broker.Version == "" {
+		t.Errorf("survey = %+v, error %v, want one queue, and the broker's version", s, err)
+	}
+	if n, err := l.Purge(ctx, "q"); err != nil || n != 1 {
+		t.Errorf("purge = %d, error %v, want 1", n, err)
+	}
 }
