@@ -32,6 +32,7 @@ func outboxes() map[string]func(trial) {
 		"Dead letters are requeued":               trial.deadRequeued,
 		"Dead letters are discarded":              trial.deadDiscarded,
 		"Commands are summed up":                  trial.commandsSummed,
+		"Commands of an order are counted":        trial.orderCounted,
 		"Audit records follow each other":         trial.auditChained,
 		"Commands have one state at a time":       trial.commandsModelled,
 	}

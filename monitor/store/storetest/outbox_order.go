@@ -1,0 +1,26 @@
+package storetest
+
+import (
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/store"
+)
+
+func (c trial) orderCounted() {
+	first, other := ids(c.enqueue(of("a"), of("b"), of("c"))), ids(c.enqueue(of("d")))
+	c.claim(after(1), 2, 1)
+	c.settle(after(2), store.Outcome{ID: first[0], State: store.CommandDead, Error: "refused"})
+	for order, want := range map[int64]map[store.CommandState]int{
+		first[0]: {store.CommandDead: 1, store.CommandInFlight: 1, store.CommandPending: 1},
+		other[0]: {store.CommandPending: 1},
+		first[1]: {},
+	} {
+		got, err := c.OrderStates(c.Context(), order)
+		if err != nil {
+			c.Fatalf("states of order %d: %v", order, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			c.Errorf("states of order %d (-want +got):\n%s", order, diff)
+		}
+	}
+}
