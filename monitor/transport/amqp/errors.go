@@ -76,6 +76,8 @@ func explain(e endpoint, err error) string {
 		return "no answer in time; check the host and the port, and that no firewall is in between"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused; check the host and the port, and that RabbitMQ is running"
+	case errors.Is(err, net.ErrClosed): // the library closed it when it read the end, and only then wrote
+		return brokenOff(e, "EOF")
 	}
 	return ""
 }
@@ -94,13 +96,18 @@ func explainRefusal(e endpoint, refusal *amqp091.Error) string {
 		}
 		return why
 	case refusal.Code == amqp091.FrameError || refusal == amqp091.ErrClosed: // whichever comes first
-		why := fmt.Sprintf("the handshake broke off (%s); check that the port is the one for AMQP", reason(refusal))
-		if e.secure {
-			return why + ", and whether the broker wants a client certificate"
-		}
-		return why + ", and use amqps:// if it is the one for TLS"
+		return brokenOff(e, reason(refusal))
 	}
 	return ""
+}
+
+// brokenOff explains that the broker, or whatever is there, ended the connection before the login.
+func brokenOff(e endpoint, how string) string {
+	why := fmt.Sprintf("the handshake broke off (%s); check that the port is the one for AMQP", how)
+	if e.secure {
+		return why + ", and whether the broker wants a client certificate"
+	}
+	return why + ", and use amqps:// if it is the one for TLS"
 }
 
 // explainTLS explains a failed TLS handshake.
