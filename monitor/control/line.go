@@ -13,7 +13,7 @@ import (
 // Bounds of the wait before the broker is dialled again.
 const (
 	minRedial = 500 * time.Millisecond
-	maxRedial = 30 * time.Second
+	maxRedial = 5 * time.Second // commands wait for it, and those to workers expire
 )
 
 // Run keeps a line to the broker open and hands replies to those who wait for them, until ctx ends. It returns nil.
