@@ -6,22 +6,25 @@ import (
 	"github.com/umbelhq/umbel/monitor/store"
 )
 
-// toOpen is how many sends in a row have to find the broker away until nothing more is sent for a while.
-const toOpen = 2
+const (
+	toOpen      = 2 // sends in a row that find the broker away, until nothing more is sent for a while
+	mostPatient = 5 // cooldowns that a command is put off by at most
+)
 
-// postpone settles a command that found the broker away.
+// postpone settles a command that found the broker away. Each time it is put off for longer than nothing is sent, so
+// that another one shows how the broker is: it may be this command that the broker cannot take.
 func (r *Relay) postpone(c *store.Command, err error) {
 	now := r.o.Now()
 	o := outcome(c, store.CommandPending)
 	o.Deferrals++
-	o.DueAt, o.Error = now.Add(r.o.Cooldown), short(err)
+	o.DueAt, o.Error = now.Add(time.Duration(min(o.Deferrals, mostPatient))*r.o.Cooldown), short(err)
 	r.ledger.settle(o)
 	opened := false
 	r.change(func(s *Status) {
 		s.Deferred++
 		s.LastError = o.Error
 		if r.away++; r.away >= toOpen {
-			s.Until = o.DueAt
+			s.Until = now.Add(r.o.Cooldown)
 			opened = r.away == toOpen
 		}
 	})

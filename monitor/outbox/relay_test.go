@@ -238,6 +238,31 @@ func TestOneOutageDoesNotOpenTheBreaker(t *testing.T) {
 	})
 }
 
+func TestACommandThatNeverComesThroughHoldsBackItsGroupAlone(t *testing.T) {
+	t.Parallel()
+	broker := func(_ context.Context, c store.Command, _ int) (outbox.Sent, error) {
+		if c.Summary == "a0" {
+			return outbox.Sent{}, unavailable()
+		}
+		return outbox.Sent{}, nil
+	}
+	play(t, broker, nil, func(s *scene) {
+		s.run()
+		ids := s.enqueue(command("a", "a0"), command("a", "a1"))
+		s.pass(2500 * time.Millisecond)
+		if !s.relay.Status().Open {
+			s.Error("the breaker is closed after two outages in a row")
+		}
+		ids = append(ids, s.enqueue(several("b", 100)...)...)
+		s.pass(3 * time.Second)
+		for _, id := range ids[2:] {
+			s.expect(id, store.CommandDone)
+		}
+		s.expect(ids[0], store.CommandPending)
+		s.expect(ids[1], store.CommandPending)
+	})
+}
+
 func TestSilenceOfTheBrokerIsAnOutage(t *testing.T) {
 	t.Parallel()
 	silent := func(ctx context.Context, c store.Command, _ int) (outbox.Sent, error) {
