@@ -34,11 +34,10 @@ func signals() []string {
 
 // tasksForm is what a request wants done, and to which tasks.
 type tasksForm struct {
-	order action.BulkOrder
-	text  string // of the query
-	all   bool   // that match the query, in place of single ones
-	capped,
-	signal string // as they were typed
+	order          action.BulkOrder
+	text           string // of the query
+	all            bool   // that match the query, in place of single ones
+	capped, signal string // as they were typed
 }
 
 // readTasksForm reads a request. The form is of use even if there is an error.
