@@ -135,9 +135,9 @@ func TestSilenceEndsTheSession(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	p := newProxy(t, plain)
-	o.URL, o.HealthCheck = p.url(t, "redis"), 100*time.Millisecond
+	o.URL, o.HealthCheck = p.url(t, "redis"), time.Second
 	s := connect(t, newBroker(t, o))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*o.HealthCheck)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*o.HealthCheck)
 	defer cancel()
 	if _, err := s.Receive(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("receive on a quiet connection: error %v, want pings to keep it", err)
