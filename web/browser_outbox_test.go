@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestBrowserOutbox(t *testing.T) {
 		"order goes from pending to answered": orderGoesLive,
 		"dead letters are sent again":         deadLettersAreSentAgain,
 		"queue is looked into and purged":     queueIsPurged,
+		"broker that is away is said":         brokerAwayIsSaid,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -136,4 +138,31 @@ func queueIsPurged(t *testing.T, b context.Context) {
 	tb.click(".act button.danger")
 	tb.until(`location.pathname.startsWith("/ops/outbox/")`)
 	tb.until(`document.querySelector("#order-head .pill").innerText.trim() === "Done"`)
+}
+
+func brokerAwayIsSaid(t *testing.T, b context.Context) {
+	s, c, work := idle(t)
+	away := errors.New("dial tcp 127.0.0.1:5672: connection refused")
+	c.broker.Refuse(away)
+	work()
+	for range 3 {
+		order := action.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
+		if _, err := c.ops.Desk.Control(t.Context(), action.By{}, order); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(live)
+	tb.until(`document.querySelector("#outgoing").innerText.includes("Nothing can be sent.")`)
+	tb.want(`document.querySelector("#outgoing").getAttribute("role")`, "alert")
+	tb.until(`document.querySelector("#outgoing").innerText.includes("3 commands wait until the broker is back.")`)
+	list := newTab(t, b, s, "/outbox")
+	list.until(live)
+	list.until(`document.querySelector("#outbox-tiles .word")?.innerText === "Held"`)
+	list.until(`document.querySelector("#c-1 .c-next").innerText.includes("tried again")`)
+	c.broker.Refuse(nil)
+	list.until(`document.querySelector("#outbox-tiles .word")?.innerText === "On"`)
+	list.until(`[...document.querySelectorAll("#commands .c-state")].every((e) => e.innerText.trim() === "Done")`)
+	tb.until(`document.querySelector("#outgoing").hidden`)
+	tb.want(`document.querySelector("#dead").hidden`, true)
 }

@@ -89,3 +89,26 @@ func TestParseAudit(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseCommands(f *testing.F) {
+	for _, raw := range []string{"", "state=dead,sent&kind=task", "order=7&cursor=9&limit=3", "worker=a%2Fb&actor=%00", "state=%ff", "cursor=1e3"} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		v, err := url.ParseQuery(raw)
+		if err != nil {
+			return
+		}
+		q, err := query.ParseCommands(v)
+		if err != nil {
+			return
+		}
+		u, err := url.Parse(q.URL("/outbox"))
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		if again, err := query.ParseCommands(u.Query()); err != nil || cmp.Diff(q, again) != "" {
+			t.Errorf("%q reads back from %s as %+v, %v, want %+v", raw, u, again, err, q)
+		}
+	})
+}
