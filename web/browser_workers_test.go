@@ -38,7 +38,7 @@ func workerAnswers(t *testing.T, b context.Context) {
 	tb.click("#field-arg\\.n")
 	tb.press("2")
 	tb.click(".act button")
-	tb.until(`document.querySelector(".targets")?.innerText === "celery@a"`)
+	tb.until(`document.querySelector(".preview .targets")?.innerText === "celery@a"`)
 	tb.click(".act button")
 	tb.until(`location.pathname.startsWith("/ops/outbox/")`)
 	tb.until(`document.querySelector("main").innerText.includes("pool will grow")`)
@@ -78,7 +78,7 @@ func workersAreChosen(t *testing.T, b context.Context) {
 	tb.until(`document.querySelectorAll("tbody input:checked").length === 2`)
 	tb.eval(`void (document.querySelector("#selection select").value = "enable_events")`)
 	tb.click("#selection button")
-	tb.until(`document.querySelector(".targets")?.innerText.includes("celery@a")`)
+	tb.until(`document.querySelector(".preview .targets")?.innerText.includes("celery@a")`)
 	tb.want(`document.querySelectorAll(".targets li").length`, 2.0)
 }
 
