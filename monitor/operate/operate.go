@@ -19,6 +19,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
 )
 
 // Options of Operations. Broker, Store and Tasks are required.
@@ -62,7 +63,8 @@ func New(o Options) (*Operations, error) {
 		return nil, err
 	}
 	p.Queues, err = queues.New(queues.Options{
-		Survey: p.Client.Survey, Known: p.known(o.Tasks), Complete: p.complete, Flow: p.flow(o.Flow), Hide: o.Hide, Now: o.Now,
+		Survey: p.Client.Survey, Known: p.known(o.Tasks), Complete: p.complete, Flow: p.flow(o.Flow),
+		Held: held(o.Tasks), Hide: o.Hide, Now: o.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -124,6 +126,18 @@ func (p *Operations) flow(told func() (map[string]queues.Flow, map[string]int64)
 	return func() map[string]queues.Flow {
 		byQueue, unrouted := told()
 		return queues.Route(byQueue, unrouted, p.Inspector.Known().Queues)
+	}
+}
+
+// held says whether workers have received tasks that are not to start until after a moment.
+func held(tasks action.Tasks) func(ctx context.Context, after time.Time) bool {
+	return func(ctx context.Context, after time.Time) bool {
+		q, err := query.Parse("state:received eta:>" + after.UTC().Format(time.RFC3339))
+		if err != nil {
+			return false
+		}
+		page, err := tasks.Tasks(ctx, store.Request{Query: q, Limit: 1, Now: after})
+		return err == nil && len(page.Tasks) > 0
 	}
 }
 

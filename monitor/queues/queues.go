@@ -19,6 +19,7 @@ const (
 	idleEvery    = 30 * time.Second // while nobody looks
 	interest     = 30 * time.Second // for how long somebody who looked is taken to look
 	patience     = 10 * time.Second // with one look
+	firstRetry   = 500 * time.Millisecond
 )
 
 // Options of a Watcher. Survey is required.
@@ -34,9 +35,8 @@ type Options struct {
 	// Flow returns how many messages events tell of, by queue. It is used where the broker counts none itself. Nil
 	// means that nobody knows.
 	Flow func() map[string]Flow
-	// Latest returns the latest moment for which a worker holds a task back, zero if none is known. Nil means that
-	// nobody knows.
-	Latest func() time.Time
+	// Held says whether workers hold tasks back until after a moment. Nil means that nobody knows.
+	Held func(ctx context.Context, after time.Time) bool
 	// Hide names queues that are none of tasks, beside those that are known by their names: Umbel's own.
 	Hide  []string
 	Every time.Duration // 5 s if zero
@@ -92,10 +92,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// pause is how long to wait for the next look: one that failed is repeated soon.
+// pause is how long to wait for the next look: one that failed is repeated soon, the first at once, since there may be
+// no connection yet.
 func (w *Watcher) pause(err error) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err != nil && w.snapshot.At.IsZero() {
+		return min(w.options.Every, firstRetry)
+	}
 	if err != nil || w.watched(w.options.Now()) {
 		return w.options.Every
 	}
@@ -190,6 +194,7 @@ func (w *Watcher) look(ctx context.Context) error {
 		s.Error = err.Error()
 	} else {
 		s = w.digest(survey, told)
+		s.Warnings = w.warnings(limited, s)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +263,6 @@ func (w *Watcher) digest(survey transport.Survey, told hearsay) Snapshot {
 	}
 	maps.DeleteFunc(w.tracks, func(name string, _ *track) bool { return !seen[name] })
 	slices.SortFunc(s.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
-	s.Warnings = w.warnings(at, survey.Broker)
 	return s
 }
 

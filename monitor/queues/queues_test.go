@@ -450,7 +450,7 @@ func TestRestore(t *testing.T) {
 		b := &broker{info: transport.Info{Kind: "Redis", VisibilityTimeout: new(90 * time.Minute)}}
 		b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), OldestUnacked: &oldest})
 		w := watch(t, b, queues.Options{
-			Latest:   func() time.Time { return time.Now().Add(4 * time.Hour) },
+			Held:     func(_ context.Context, after time.Time) bool { return after.Equal(time.Now().Add(90 * time.Minute)) },
 			Complete: func() bool { return true },
 		})
 		synctest.Wait()
@@ -459,7 +459,7 @@ func TestRestore(t *testing.T) {
 		if want := oldest.Add(90 * time.Minute); q.Restore == nil || !q.Restore.Equal(want) {
 			t.Errorf("restore = %v, want %v", q.Restore, want)
 		}
-		expectWarnings(t, s.Warnings, "holds a task back for another 4 h, and the visibility timeout is 1 h 30 min")
+		expectWarnings(t, s.Warnings, "hold tasks back for longer than the visibility timeout of 1 h 30 min")
 		expectWarnings(t, q.Warnings, "No worker says that it consumes from it.", "longer than the visibility timeout of 1 h 30 min")
 	})
 }

@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,16 +9,13 @@ import (
 )
 
 // warnings are sentences about all queues.
-func (w *Watcher) warnings(at time.Time, broker transport.Info) []string {
-	if w.options.Latest == nil || broker.VisibilityTimeout == nil {
+func (w *Watcher) warnings(ctx context.Context, s Snapshot) []string {
+	limit := s.Broker.VisibilityTimeout
+	if w.options.Held == nil || limit == nil || !w.options.Held(ctx, s.At.Add(*limit)) {
 		return nil
 	}
-	limit := *broker.VisibilityTimeout
-	if held := w.options.Latest().Sub(at); held > limit {
-		return []string{fmt.Sprintf("A worker holds a task back for another %s, and the visibility timeout is %s: "+
-			"the task will be delivered again each time that passes, and may run more than once.", span(held), span(limit))}
-	}
-	return nil
+	return []string{fmt.Sprintf("Workers hold tasks back for longer than the visibility timeout of %s: "+
+		"they are delivered again each time that passes, and may run more than once.", span(*limit))}
 }
 
 // warnings are sentences about one queue.

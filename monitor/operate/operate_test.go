@@ -1,0 +1,150 @@
+package operate_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// forgetful is a broker that gives deliveries to somebody else after an hour, as Redis does.
+type forgetful struct{ *memory.Broker }
+
+func (b forgetful) Open(ctx context.Context) (transport.Line, error) {
+	l, err := b.Broker.Open(ctx)
+	return forgetfulLine{l}, err
+}
+
+type forgetfulLine struct{ transport.Line }
+
+func (l forgetfulLine) Survey(ctx context.Context, names []string) (transport.Survey, error) {
+	s, err := l.Line.Survey(ctx, names)
+	s.Broker.VisibilityTimeout = new(time.Hour)
+	return s, err
+}
+
+// answer lets a worker tell that it consumes from one queue.
+func answer(t *testing.T, b *memory.Broker, worker, queue string) {
+	t.Helper()
+	t.Cleanup(b.Listen(func(m transport.Publishing) {
+		var request struct {
+			Method, Ticket string
+			ReplyTo        transport.ReplyTo `json:"reply_to"`
+		}
+		if err := json.Unmarshal(m.Body, &request); err != nil {
+			t.Errorf("decode request: %v", err)
+		}
+		value := "[]"
+		if request.Method == "active_queues" {
+			value = fmt.Sprintf(`[{"name":%q}]`, queue)
+		}
+		b.Answer(request.ReplyTo, transport.Publishing{
+			ContentType: "application/json", ContentEncoding: "utf-8",
+			Headers: map[string]any{"ticket": request.Ticket, "clock": int64(1)},
+			Body:    fmt.Appendf(nil, `{%q:%s}`, worker, value),
+		})
+	}))
+}
+
+// run runs a monitor and operations on a broker until the test ends.
+func run(t *testing.T, b forgetful) *operate.Operations {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
+	if err != nil {
+		t.Fatalf("open store: %v", err)
+	}
+	m, err := monitor.New(monitor.Options{Broker: b, Store: db})
+	if err != nil {
+		t.Fatalf("new monitor: %v", err)
+	}
+	p, err := operate.New(operate.Options{Broker: b, Store: db, Tasks: m, Flow: m.Flow, Hide: []string{"umbel-events"}})
+	if err != nil {
+		t.Fatalf("new operations: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var g errgroup.Group
+	g.Go(func() error { return m.Run(ctx) })
+	g.Go(func() error { return p.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		if err := g.Wait(); err != nil {
+			t.Errorf("run: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Errorf("close store: %v", err)
+		}
+	})
+	return p
+}
+
+// TestQueuesAreKnownFromAllSides joins what the broker, workers and events tell of queues.
+func TestQueuesAreKnownFromAllSides(t *testing.T) {
+	t.Parallel()
+	b := forgetful{memory.New(memory.Options{})}
+	for _, name := range []string{"mail", "video", "umbel-events"} {
+		b.Declare(name)
+	}
+	answer(t, b.Broker, "w1@test", "mail")
+	p := run(t, b)
+	now := time.Now()
+	event := func(clock int, kind, host, more string) {
+		body := fmt.Appendf(nil, `{"type":%q,"hostname":%q,"pid":1,"clock":%d,"timestamp":%d%s}`, kind, host, clock, now.Unix(), more)
+		if err := b.Publish(t.Context(), transport.Message{Body: body, ContentType: "application/json"}); err != nil {
+			t.Fatalf("publish event: %v", err)
+		}
+	}
+	event(1, "worker-online", "w1@test", `,"freq":2.0`)
+	event(1, "task-sent", "gen@test", `,"uuid":"a","name":"t","queue":"sent-only"`)
+	event(2, "task-received", "w1@test", `,"uuid":"b","name":"t","eta":"`+now.Add(2*time.Hour).UTC().Format(time.RFC3339)+`"`)
+
+	var s queues.Snapshot
+	find := func(name string) *queues.Queue {
+		i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == name })
+		if i < 0 {
+			return nil
+		}
+		return &s.Queues[i]
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		changed := p.Queues.Changed()
+		s = p.Queues.Snapshot()
+		sent, mail := find("sent-only"), find("mail")
+		if sent != nil && mail != nil && slices.Equal(mail.Workers, []string{"w1@test"}) && len(s.Warnings) == 1 {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("queues = %+v, warnings %q, want those that workers and events tell of", s.Queues, s.Warnings)
+		}
+	}
+	if !find("sent-only").Missing {
+		t.Error("a queue that only events tell of is not missing")
+	}
+	if video := find("video"); !video.Asked || len(video.Workers) != 0 {
+		t.Errorf("workers of video = %v, asked %t, want none of all that were asked", video.Workers, video.Asked)
+	}
+	if !find("umbel-events").Hidden {
+		t.Error("Umbel's own queue is not hidden")
+	}
+	if !strings.Contains(s.Warnings[0], "longer than the visibility timeout of 1 h") {
+		t.Errorf("warning = %q, want one of the visibility timeout", s.Warnings[0])
+	}
+}
