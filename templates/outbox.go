@@ -18,6 +18,7 @@ type Outbox struct {
 	States        []Shown        // choices of states
 	State         string         // the choice, empty if it is another
 	Conditions    []Condition    // further ones, each with the way to be without it
+	Asked         CommandQuery
 	Commands      []Command
 	Self          string // address of the page
 	Newest, Older string // addresses of other pages of the list, empty if there are none
@@ -42,6 +43,12 @@ type FailureCount struct {
 type Shown struct {
 	Value, Label, Href string
 	Count              int
+}
+
+// CommandQuery is what a form asks for of a list of commands.
+type CommandQuery struct {
+	States, Kind, Worker, Actor string
+	Kinds                       []string
 }
 
 // Condition is one that a list is under, with the address of the list without it.
@@ -80,6 +87,7 @@ func (v Outbox) Regions(s Site) []Region {
 	return []Region{
 		{ID: "outbox-tiles", Body: outboxTiles(s, v)},
 		{ID: "outbox-shown", Body: outboxShown(v)},
+		{ID: "outbox-query", Body: outboxQuery(s, v.Asked)},
 		{ID: "outbox-failures", Body: outboxFailures(v.Failures)},
 		{ID: "pager", Body: listPager(s, v.Newest, v.Older)},
 	}

@@ -15,6 +15,7 @@ func outboxScenes() map[string]scene {
 		"outbox-trouble": {chrome(templates.SectionOutbox, "outbox?kind=task"), templates.Outbox{
 			States: shownStates(), State: "other", Unreadable: true,
 			Conditions: []templates.Condition{{Label: "kind", Value: "task", Without: "/ops/outbox"}},
+			Asked:      templates.CommandQuery{States: "dead", Kind: "task", Worker: evil, Actor: evil, Kinds: []string{"control", "task"}},
 		}},
 		"order":         {chrome(templates.SectionOutbox, "order/17"), order()},
 		"order-bulk":    {chrome(templates.SectionOutbox, "order/20"), orderBulk()},

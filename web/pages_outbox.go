@@ -90,7 +90,7 @@ func (p *pages) outboxTopic(ctx context.Context, topic, raw string) (page, error
 // outboxPage lists commands. What cannot be read is said on the page.
 func (p *pages) outboxPage(ctx context.Context, q query.Commands) page {
 	path := p.site.Prefix + "/outbox"
-	v := templates.Outbox{Self: q.URL(path), Conditions: conditions(q, path), Counts: map[string]int{}}
+	v := templates.Outbox{Self: q.URL(path), Conditions: conditions(q, path), Counts: map[string]int{}, Asked: asked(q)}
 	numbers, err := p.outboxStats(ctx)
 	for s, n := range numbers.States {
 		v.Counts[string(s)] = n
@@ -163,6 +163,17 @@ func shownStates(q query.Commands, path string, counts map[store.CommandState]in
 		list = append(list, s)
 	}
 	return shown, list
+}
+
+// asked is what the form of the list shows.
+func asked(q query.Commands) templates.CommandQuery {
+	states := make([]string, len(q.States))
+	for i, s := range q.States {
+		states[i] = string(s)
+	}
+	return templates.CommandQuery{
+		States: strings.Join(states, ","), Kind: q.Kind, Worker: q.Worker, Actor: q.Actor, Kinds: query.CommandKinds(),
+	}
 }
 
 // conditions are what else a query asks for.
