@@ -92,8 +92,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// pause is how long to wait for the next look: one that failed is repeated soon, the first at once, since there may be
-// no connection yet.
+// pause is how long to wait for the next look: one that failed is repeated soon, and sooner before the first that did
+// not, since there may be no connection yet.
 func (w *Watcher) pause(err error) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
