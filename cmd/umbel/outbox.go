@@ -121,7 +121,7 @@ func verify(ctx context.Context, out io.Writer, history store.Store) error {
 		_, err = fmt.Fprintln(out, "The audit log is empty.")
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%d records are as they were written. The last one has the hash %s\n", last[0].ID, last[0].Hash)
+	_, err = fmt.Fprintf(out, "All records up to %d are as they were written. The last one has the hash %s\n", last[0].ID, last[0].Hash)
 	return err
 }
 
