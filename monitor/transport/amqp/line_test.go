@@ -288,6 +288,26 @@ func TestFullQueueIsNoRefusal(t *testing.T) {
 	}
 }
 
+func TestDeletedExchangeEndsTheLine(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	b := openLines(t, o)
+	l := openLine(t, b)
+	if err := channel(t).ExchangeDelete(o.ControlExchange+".pidbox", false, false); err != nil {
+		t.Fatalf("delete exchange: %v", err)
+	}
+	_, err := l.Request(soon(t), transport.Publishing{})
+	if !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("request to an exchange that was deleted: error %v, want %v", err, transport.ErrClosed)
+	}
+	if _, err := l.Reply(soon(t)); !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("reply after that: error %v, want %v", err, transport.ErrClosed)
+	}
+	if _, err := openLine(t, b).Request(soon(t), transport.Publishing{}); err != nil {
+		t.Errorf("request of the next line: %v", err)
+	}
+}
+
 func TestUnsendable(t *testing.T) {
 	t.Parallel()
 	o := options(t)

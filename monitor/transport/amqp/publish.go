@@ -170,6 +170,9 @@ func (l *line) explainSend(err error) error {
 				l.endpoint.user),
 			cause: errors.Join(transport.ErrRefused, err),
 		}
+	case refusal.Code == amqp091.NotFound: // somebody deleted the exchange: the next line declares it
+		l.closeOnce.Do(func() { close(l.closing) })
+		return fmt.Errorf("%w: %w", transport.ErrClosed, err)
 	case refusal.Code == amqp091.PreconditionFailed: // message size 9 is larger than configured max size 8
 		return &explained{
 			sentence: fmt.Sprintf("%v: %s", transport.ErrRefused, reason(refusal)),
