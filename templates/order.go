@@ -59,10 +59,14 @@ func (v Order) class() string {
 
 // title is what was asked for.
 func (v Order) title() string {
-	if v.single() {
-		return v.first().Summary
+	first, n := v.first().Summary, v.total()
+	switch {
+	case v.single():
+		return first
+	case slices.ContainsFunc(v.Commands, func(c Command) bool { return c.Summary != first }):
+		return first + " and " + number(n-1) + " more"
 	}
-	return plural(v.total(), "command", "commands") + ": " + v.first().Summary + ", …"
+	return first + ": " + number(n) + " commands"
 }
 
 // open is how many commands are on their way.
