@@ -55,13 +55,13 @@ func reasons(list []TaskAction) []string {
 		if a.Href != "" || slices.ContainsFunc(list[:i], func(b TaskAction) bool { return b.Why == a.Why }) {
 			continue
 		}
-		titles := a.Title
+		titles := []string{a.Title}
 		for _, b := range list[i+1:] {
 			if b.Why == a.Why {
-				titles += ", " + strings.ToLower(b.Title)
+				titles = append(titles, strings.ToLower(b.Title))
 			}
 		}
-		said = append(said, titles+": "+a.Why)
+		said = append(said, strings.Join(titles, ", ")+": "+a.Why)
 	}
 	return said
 }

@@ -239,7 +239,7 @@ func (a *api) workers(_ context.Context, r *request) (*tagged[List[Worker]], err
 	}
 	var workers []state.Worker
 	tag, fresh := a.view(r, func(c *state.Cluster) { workers = c.Workers() })
-	return reply(tag, fresh, whole(workers, FromWorker)), nil
+	return reply(tag, fresh, whole(a.told(each(workers, FromWorker)...), func(w Worker) Worker { return w })), nil
 }
 
 func (a *api) worker(_ context.Context, r *workerRequest) (*tagged[Worker], error) {
@@ -257,7 +257,7 @@ func (a *api) worker(_ context.Context, r *workerRequest) (*tagged[Worker], erro
 	if !known && !fresh {
 		return nil, unknownWorker(r.Name, each(others, func(w state.Worker) string { return w.Name }))
 	}
-	return reply(tag, fresh, FromWorker(worker)), nil
+	return reply(tag, fresh, a.told(FromWorker(worker))[0]), nil
 }
 
 func (a *api) overview(_ context.Context, r *request) (*answer[Overview], error) {

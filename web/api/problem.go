@@ -77,10 +77,13 @@ func (p *Problem) write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(p) // fails only if the client has gone
 }
 
-// sentence makes one of a message that may begin in lower case and lack a full stop.
+// sentence makes one of a message that may begin in lower case and lack a full stop. A path, such as args[2].price, stays
+// as it is.
 func sentence(s string) string {
-	first, n := utf8.DecodeRuneInString(s)
-	s = string(unicode.ToUpper(first)) + s[n:]
+	if word, _, _ := strings.Cut(s, " "); !strings.ContainsAny(word, "[._") {
+		first, n := utf8.DecodeRuneInString(s)
+		s = string(unicode.ToUpper(first)) + s[n:]
+	}
 	if !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "?") {
 		s += "."
 	}

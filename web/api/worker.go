@@ -2,6 +2,7 @@ package api
 
 import (
 	"math"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -23,8 +24,8 @@ type Worker struct {
 	System          *string     `json:"system"`
 	Restarts        Int         `json:"restarts" doc:"Processes seen under this name, less one."`
 	Clock           *Int        `json:"clock" doc:"Its newest repaired Lamport clock."`
-	Queues          []string    `json:"queues"`
-	Pool            *string     `json:"pool"`
+	Queues          []string    `json:"queues" doc:"That it consumes from, as it last told."`
+	Pool            *string     `json:"pool" doc:"Kind of its pool, as it last told." example:"prefork"`
 }
 
 // TransformSchema lets integers that may be unknown be null.
@@ -45,6 +46,27 @@ func FromWorker(w state.Worker) Worker {
 		d.FreqSeconds = number(&w.FreqSeconds)
 	}
 	return d
+}
+
+// told completes workers with what they have told when they were asked.
+func (a *api) told(workers ...Worker) []Worker {
+	if a.operations == nil {
+		return workers
+	}
+	known := a.operations.Inspector.Known()
+	for i := range workers {
+		w := &workers[i]
+		if p, ok := known.Pools[w.Name]; ok && p.Kind != "" {
+			w.Pool = &p.Kind
+		}
+		for queue, names := range known.Queues {
+			if slices.Contains(names, w.Name) {
+				w.Queues = append(w.Queues, queue)
+			}
+		}
+		slices.Sort(w.Queues)
+	}
+	return workers
 }
 
 // load returns l, nil if some of it has no JSON form.
