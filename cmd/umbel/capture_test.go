@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,8 +30,8 @@ func captureAndReplay(t *testing.T, broker string) {
 	d := start(t, nil, "serve", "--broker-url", broker)
 	d.connected(t)
 	cmd := command([]string{"CELERY_BROKER_URL=" + broker}, umbel, "capture")
-	var captured bytes.Buffer
-	cmd.Stdout = &captured
+	captured := newLines()
+	cmd.Stdout = captured
 	recorder := spawn(t, cmd)
 	recorder.await(t, "capturing events")
 
@@ -39,14 +40,19 @@ func captureAndReplay(t *testing.T, broker string) {
 	bodies[240] = slices.Concat([]byte("["), bytes.Join(events[240:], []byte(",\n  ")), []byte("]")) // written by somebody else
 	newBus(t, broker).publishAll(t, bodies)
 	d.folded(t, 4800-240+480)
+	var text string
+	eventually(t, patience, func() error {
+		text, _ = captured.read()
+		if got := strings.Count(text, "\n"); got != len(bodies) {
+			return fmt.Errorf("%d lines, want one for each of %d messages", got, len(bodies))
+		}
+		return nil
+	})
 	if status := recorder.end(t, syscall.SIGINT); status != 0 {
 		t.Errorf("capture ended with status %d, want 0", status)
 	}
-	if got := strings.Count(captured.String(), "\n"); got != len(bodies) {
-		t.Errorf("%d lines, want one for each of %d messages", got, len(bodies))
-	}
 
-	status, out, complaints := once(t, nil, &captured, "replay", "-")
+	status, out, complaints := once(t, nil, strings.NewReader(text), "replay", "-")
 	if status != 0 || complaints != "" {
 		t.Errorf("replay ended with status %d: %s", status, complaints)
 	}
