@@ -103,7 +103,8 @@ func TestQueuesAreKnownFromAllSides(t *testing.T) {
 	p := run(t, b)
 	now := time.Now()
 	event := func(clock int, kind, host, more string) {
-		body := fmt.Appendf(nil, `{"type":%q,"hostname":%q,"pid":1,"clock":%d,"timestamp":%d%s}`, kind, host, clock, now.Unix(), more)
+		body := fmt.Appendf(nil, `{"type":%q,"hostname":%q,"pid":1,"clock":%d,"timestamp":%d%s}`,
+			kind, host, clock, now.Unix(), more)
 		if err := b.Publish(t.Context(), transport.Message{Body: body, ContentType: "application/json"}); err != nil {
 			t.Fatalf("publish event: %v", err)
 		}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -116,13 +114,6 @@ func TestBlockedBrokerIsToldAndNotWaitedFor(t *testing.T) {
 }
 
 // expectWarning fails the test unless a survey warns with a text.
-func expectWarning(tb testing.TB, s transport.Survey, text string) {
-	tb.Helper()
-	if all := strings.Join(s.Broker.Warnings, "\n"); !strings.Contains(all, text) {
-		tb.Errorf("warnings %q do not contain %q", all, text)
-	}
-}
-
 func TestPublishWaitsForItsContextOnly(t *testing.T) {
 	t.Parallel()
 	o := options(t)
@@ -183,111 +174,7 @@ func TestCloseEndsWhatIsOnItsWay(t *testing.T) {
 
 // TestLinePermissions takes a user from none of the permissions that a line needs to all, by doing what each error
 // asks for.
-func TestLinePermissions(t *testing.T) {
-	t.Parallel()
-	o := options(t)
-	queue := o.ControlExchange + ".q"
-	declareQueue(t, queue, false, nil)
-	openLine(t, openLines(t, o)) // declares the exchanges
-	user, password := o.Version, "se/cr@t"
-	rabbitmqctl(t, "add_user", user, password)
-	t.Cleanup(func() { rabbitmqctl(t, "delete_user", user) })
-	u, err := url.Parse(o.URL)
-	if err != nil {
-		t.Fatalf("parse the URL of the broker: %v", err)
-	}
-	u.User = url.UserPassword(user, password)
-	o.URL = u.String()
-	b, err := amqp.New(o)
-	if err != nil {
-		t.Fatalf("new broker: %v", err)
-	}
-	const ours = "^(reply\\.)?umbel"
-	for _, step := range []struct{ configure, write, read, want string }{
-		{"^$", "^$", "^$", "needs configure permission on it"},
-		{"pidbox$", "^$", "^$", "declare queue"},
-		{ours, "^$", "^$", "needs write permission on the queue and read permission on the exchange"},
-		{ours, "^umbel.reply", "pidbox$", "needs read permission on it"},
-	} {
-		rabbitmqctl(t, "set_permissions", user, step.configure, step.write, step.read)
-		_, err := b.Open(t.Context())
-		expectError(t, err, password, step.want)
-	}
-	rabbitmqctl(t, "set_permissions", user, ours, "^umbel.reply", "(pidbox$|^umbel.reply)")
-	l := openLine(t, b)
-	for range 3 { // each refusal closes a channel, and the line goes on
-		err = l.Publish(soon(t), queue, transport.Publishing{})
-		expectError(t, err, password, "publish to queue", "refused by the broker", "exchange 'amq.default'", user,
-			"needs write permission on it")
-		if !errors.Is(err, transport.ErrRefused) || errors.Is(err, transport.ErrClosed) {
-			t.Errorf("error %q is not %v alone", err, transport.ErrRefused)
-		}
-		_, err = l.Request(soon(t), transport.Publishing{})
-		expectError(t, err, password, "refused by the broker", "pidbox'", "needs write permission on it")
-		_, err = l.Purge(soon(t), queue)
-		expectError(t, err, password, "refused by the broker", "needs read permission on it")
-	}
-	rabbitmqctl(t, "set_permissions", user, ours, "(^umbel|^amq.default$)", "(pidbox$|^umbel)")
-	// What the broker has remembered of a user's permissions, it remembers for each channel.
-	again := openLine(t, b)
-	if err := again.Publish(soon(t), queue, transport.Publishing{}); err != nil {
-		t.Errorf("publish with all permissions: %v", err)
-	}
-	if _, err := again.Request(soon(t), transport.Publishing{}); err != nil {
-		t.Errorf("request with all permissions: %v", err)
-	}
-	if n, err := again.Purge(soon(t), queue); n != 1 || err != nil {
-		t.Errorf("purge with all permissions = %d, error %v, want 1", n, err)
-	}
-}
-
 // TestRefusalsTouchNobodyElse publishes what the broker refuses beside what it takes.
-func TestRefusalsTouchNobodyElse(t *testing.T) {
-	t.Parallel()
-	o := options(t)
-	queue := o.ControlExchange + ".q"
-	declareQueue(t, queue, false, nil)
-	l := openLine(t, openLines(t, o))
-	var wg sync.WaitGroup
-	for p := range 8 {
-		wg.Go(func() {
-			for i := range 20 {
-				m := transport.Publishing{Body: []byte(strconv.Itoa(i))}
-				if p%2 == 0 {
-					m.Expiration = "never"
-				}
-				err := l.Publish(soon(t), queue, m)
-				if p%2 == 1 && err != nil {
-					t.Errorf("publish beside what is refused: %v", err)
-				}
-				if p%2 == 0 && (!errors.Is(err, transport.ErrRefused) || !strings.Contains(err.Error(), "expiration")) {
-					t.Errorf("publish with a bad expiration: error %v, want %v", err, transport.ErrRefused)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if n, err := l.Purge(soon(t), queue); n != 80 || err != nil {
-		t.Errorf("purge = %d, error %v, want the 80 that were taken", n, err)
-	}
-}
-
-func TestFullQueueIsNoRefusal(t *testing.T) {
-	t.Parallel()
-	o := options(t)
-	queue := o.ControlExchange + ".q"
-	declareQueue(t, queue, false, amqp091.Table{"x-max-length": int64(1), "x-overflow": "reject-publish"})
-	l := openLine(t, openLines(t, o))
-	if err := l.Publish(soon(t), queue, transport.Publishing{}); err != nil {
-		t.Fatalf("publish: %v", err)
-	}
-	err := l.Publish(soon(t), queue, transport.Publishing{})
-	expectError(t, err, "", "the broker could not take the message")
-	if errors.Is(err, transport.ErrRefused) || errors.Is(err, transport.ErrClosed) {
-		t.Errorf("error %q says that trying again is of no use", err)
-	}
-}
-
 func TestDeletedExchangeEndsTheLine(t *testing.T) {
 	t.Parallel()
 	o := options(t)
@@ -305,45 +192,6 @@ func TestDeletedExchangeEndsTheLine(t *testing.T) {
 	}
 	if _, err := openLine(t, b).Request(soon(t), transport.Publishing{}); err != nil {
 		t.Errorf("request of the next line: %v", err)
-	}
-}
-
-func TestUnsendable(t *testing.T) {
-	t.Parallel()
-	o := options(t)
-	queue := o.ControlExchange + ".q"
-	declareQueue(t, queue, false, nil)
-	l := openLine(t, openLines(t, o))
-	long := strings.Repeat("x", 256)
-	for name, test := range map[string]struct {
-		queue   string
-		message transport.Publishing
-		want    string
-	}{
-		"queue":          {queue: long, want: "name of the queue is longer than 255 bytes"},
-		"content type":   {message: transport.Publishing{ContentType: long}, want: "content type is longer"},
-		"encoding":       {message: transport.Publishing{ContentEncoding: long}, want: "content encoding is longer"},
-		"correlation id": {message: transport.Publishing{CorrelationID: long}, want: "correlation id is longer"},
-		"reply to":       {message: transport.Publishing{ReplyTo: long}, want: "queue for replies is longer"},
-		"expiration":     {message: transport.Publishing{Expiration: long}, want: "expiration is longer"},
-		"header name":    {message: transport.Publishing{Headers: map[string]any{long: 1}}, want: "is longer than 255 bytes"},
-		"header":         {message: transport.Publishing{Headers: map[string]any{"n": 1}}, want: `"n": is of type int`},
-		"deep header": {
-			message: transport.Publishing{Headers: map[string]any{"a": []any{map[string]any{"b": struct{}{}}}}},
-			want:    `"a": element 0: "b": is of type struct`,
-		},
-	} {
-		if test.queue == "" {
-			test.queue = queue
-		}
-		err := l.Publish(soon(t), test.queue, test.message)
-		expectError(t, err, "", test.want)
-		if !errors.Is(err, transport.ErrRefused) {
-			t.Errorf("%s: error %v, want %v", name, err, transport.ErrRefused)
-		}
-	}
-	if err := l.Publish(soon(t), queue, transport.Publishing{}); err != nil {
-		t.Errorf("publish after all that: %v", err)
 	}
 }
 
@@ -393,46 +241,4 @@ func TestLineClosedByTheOperator(t *testing.T) {
 	if !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("error %v is not %v", err, transport.ErrClosed)
 	}
-}
-
-func TestSurveyTellsOfSingleQueues(t *testing.T) {
-	t.Parallel()
-	o := options(t)
-	locked := o.ControlExchange + ".locked"
-	declareQueue(t, locked, true, nil)
-	l := openLine(t, openLines(t, o))
-	long := strings.Repeat("y", 300)
-	s, err := l.Survey(soon(t), []string{locked, long})
-	if err != nil {
-		t.Fatalf("survey: %v", err)
-	}
-	if len(s.Queues) != 2 || !strings.Contains(s.Queues[0].Error, "one connection alone") || !s.Queues[1].Missing {
-		t.Errorf("survey = %+v, want an error and a missing queue", s.Queues)
-	}
-	if _, err := l.Purge(soon(t), locked); !errors.Is(err, transport.ErrRefused) {
-		t.Errorf("purge another connection's queue: error %v, want %v", err, transport.ErrRefused)
-	}
-}
-
-func TestSurveyIsBounded(t *testing.T) {
-	t.Parallel()
-	o := options(t)
-	l := openLine(t, openLines(t, o))
-	names := make([]string, 700)
-	for i := range names {
-		names[i] = o.ControlExchange + "." + strconv.Itoa(i)
-	}
-	s, err := l.Survey(soon(t), names)
-	if err != nil {
-		t.Fatalf("survey: %v", err)
-	}
-	if got, want := len(s.Queues), 500; got != want {
-		t.Errorf("survey has %d queues, want %d", got, want)
-	}
-	for _, q := range s.Queues {
-		if !q.Missing {
-			t.Errorf("queue %s is not missing: %s", q.Name, q.Error)
-		}
-	}
-	expectWarning(t, s, "700 queues are too many to look at: 200 are left out.")
 }

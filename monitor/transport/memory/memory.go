@@ -1,7 +1,7 @@
 // Package memory is a broker inside the process, for the demo, tests and benchmarks: producers
 // publish events, one session at a time receives, and what it never acknowledged goes to the next one. A full broker
-// makes its producers wait, so no event is lost. Simulated workers listen for requests, answer them, and consume from queues of
-// tasks. It stores nothing and speaks no wire format.
+// makes its producers wait, so no event is lost. Simulated workers listen for requests, answer them, and consume from
+// queues of tasks. It stores nothing and speaks no wire format.
 package memory
 
 import (

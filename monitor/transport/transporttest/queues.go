@@ -26,7 +26,9 @@ func (c lineTrial) publishProperties() {
 		"nothing declared": {Body: []byte("?")},
 		"binary":           {ContentType: "application/x-msgpack", ContentEncoding: "binary", Body: []byte{0x81, 0x00, 0xff}},
 		"empty body":       {ContentType: "application/data", ContentEncoding: "binary"},
-		"large":            {ContentType: "text/plain", ContentEncoding: "utf-8", Body: bytes.Repeat([]byte("0123456789"), 100_000)},
+		"large": {
+			ContentType: "text/plain", ContentEncoding: "utf-8", Body: bytes.Repeat([]byte("0123456789"), 100_000),
+		},
 	}
 	for name, want := range tests {
 		c.publish(l, queue, want)

@@ -1,0 +1,207 @@
+package queues_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/transport"
+)
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	const in, out = 10, 4 // a second
+	total := func(perSecond int64, start time.Time) *int64 {
+		n := 1000 + perSecond*int64(time.Since(start).Seconds())
+		return &n
+	}
+	tests := map[string]struct {
+		queue  func(start time.Time) transport.Queue
+		flow   bool
+		source string
+	}{
+		"totals of the broker": {
+			queue: func(start time.Time) transport.Queue {
+				again := total(3, start)
+				delivered := *total(out, start) + *again
+				return transport.Queue{
+					Published: total(in, start), Delivered: &delivered, Redelivered: again, Ready: total(in-out, start),
+				}
+			},
+			source: "broker",
+		},
+		"published and depth": {
+			queue: func(start time.Time) transport.Queue {
+				return transport.Queue{Published: total(in, start), Ready: total(in-out, start)}
+			},
+			source: "broker",
+		},
+		"delivered and depth": {
+			queue: func(start time.Time) transport.Queue {
+				return transport.Queue{Delivered: total(out, start), Ready: total(in-out, start)}
+			},
+			source: "broker",
+		},
+		"events and depth": {
+			queue: func(start time.Time) transport.Queue { return transport.Queue{Ready: total(in-out, start)} },
+			flow:  true, source: "events",
+		},
+		"events": {queue: func(time.Time) transport.Queue { return transport.Queue{} }, flow: true, source: "events"},
+		"nothing": {
+			queue: func(start time.Time) transport.Queue { return transport.Queue{Ready: total(in-out, start)} },
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				o := queues.Options{Every: time.Second}
+				if test.flow {
+					o.Flow = func() map[string]queues.Flow {
+						return map[string]queues.Flow{"mail": {Sent: *total(in, start), Received: *total(out, start)}}
+					}
+				}
+				b := &broker{}
+				step := func() {
+					q := test.queue(start)
+					q.Name = "mail"
+					b.set(q)
+				}
+				step()
+				w := watch(t, b, o)
+				for range 200 {
+					w.Snapshot()
+					pass(500 * time.Millisecond)
+					step()
+				}
+				q := only(t, w.Snapshot())
+				if got, want := q.RatesFrom, test.source; got != want {
+					t.Errorf("rates from %q, want %q", got, want)
+				}
+				if test.source == "" {
+					if q.In != nil || q.Out != nil {
+						t.Errorf("rates are known from nothing: %v", q)
+					}
+					return
+				}
+				if !near(*q.In, in) || !near(*q.Out, out) {
+					t.Errorf("rates = %v in, %v out, want %v, %v", *q.In, *q.Out, in, out)
+				}
+				if q.Drain != nil {
+					t.Errorf("a queue that grows drains in %v", *q.Drain)
+				}
+			})
+		})
+	}
+}
+
+func near(got, want float64) bool { return got > want*0.95 && got < want*1.05 }
+
+func TestRatesBeginAnewWithTotals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &broker{}
+		w := watch(t, b, queues.Options{})
+		for i := range 10 {
+			b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(1000 + 50*i))})
+			w.Snapshot()
+			pass(5 * time.Second)
+		}
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(3))}) // it was deleted and declared
+		pass(5 * time.Second)
+		if q := only(t, w.Snapshot()); q.In != nil || q.Out != nil || q.RatesFrom != "" {
+			t.Errorf("rates over the end of a queue = %v, %v, want none", q.In, q.Out)
+		}
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(13))})
+		pass(5 * time.Second)
+		if q := only(t, w.Snapshot()); q.In == nil || *q.In != 2 {
+			t.Errorf("rate in of the new queue = %v, want 2", q.In)
+		}
+	})
+}
+
+func TestTotalsBehindTheDepth(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const perLook = 5 // messages that leave between two looks; none comes
+		b := &broker{}
+		received, late := int64(0), int64(0)
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(1000))})
+		w := watch(t, b, queues.Options{Every: time.Second, Flow: func() map[string]queues.Flow {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return map[string]queues.Flow{"mail": {Received: max(0, received-late)}}
+		}})
+		pass(500 * time.Millisecond)
+		for i := range int64(100) {
+			b.mu.Lock()
+			received, late = received+perLook, i%3*perLook
+			b.queues["mail"] = transport.Queue{Name: "mail", Ready: new(1000 - received)}
+			b.mu.Unlock()
+			w.Snapshot()
+			pass(time.Second)
+		}
+		q := only(t, w.Snapshot())
+		if q.In == nil || *q.In < 0 || *q.In > 0.2 || !near(*q.Out, perLook) {
+			t.Errorf("rates = %v, %v, want about 0 and %d", q.In, q.Out, perLook)
+		}
+		if q.AgeAtLeast != nil || q.AgeAtMost != nil {
+			t.Errorf("age is at least %v, at most %v by events, which are not certain", q.AgeAtLeast, q.AgeAtMost)
+		}
+	})
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &broker{}
+		state := func(i int64) transport.Queue {
+			return transport.Queue{
+				Name: "mail", Ready: new(1000 - 25*i), Published: new(100 * i), Delivered: new(125 * i),
+			}
+		}
+		b.set(state(0))
+		w := watch(t, b, queues.Options{})
+		pass(time.Second) // so that nothing changes while it looks
+		for i := range int64(6) {
+			b.set(state(i + 1))
+			w.Snapshot()
+			pass(5 * time.Second)
+		}
+		// 850 wait, 5 a second become fewer.
+		if q := only(t, w.Snapshot()); q.Drain == nil || *q.Drain != 170*time.Second {
+			t.Errorf("drain = %v, want 170 s", q.Drain)
+		}
+	})
+}
+
+func TestDepthsAreThinnedAndForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &broker{}
+		b.set(transport.Queue{Name: "mail", Ready: new(int64(1))})
+		w := watch(t, b, queues.Options{})
+		for range 3 * 720 { // three hours
+			w.Snapshot()
+			pass(5 * time.Second)
+		}
+		points := only(t, w.Snapshot()).Depths
+		if got, least, most := len(points), 130, 150; got < least || got > most {
+			t.Errorf("%d depths of an hour, want %d to %d", got, least, most)
+		}
+		now := time.Now()
+		for i, p := range points {
+			if now.Sub(p.At) > time.Hour+5*time.Second {
+				t.Errorf("depth %d is %v old", i, now.Sub(p.At))
+			}
+			if i == 0 {
+				continue
+			}
+			if gap := p.At.Sub(points[i-1].At); gap <= 0 || gap > 35*time.Second {
+				t.Errorf("depth %d comes %v after the one before", i, gap)
+			}
+		}
+	})
+}
