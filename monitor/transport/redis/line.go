@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -176,7 +177,7 @@ func (c *line) failure() error {
 
 // Reply implements transport.Line.
 func (c *line) Reply(ctx context.Context) (transport.Publishing, error) {
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(c.failure(), ctx.Err()); err != nil {
 		return transport.Publishing{}, err
 	}
 	select {
@@ -204,17 +205,21 @@ func (c *line) read(ctx context.Context) {
 		if err != nil {
 			continue // from no worker
 		}
-		for {
-			select {
-			case c.replies <- e.Publishing:
-			default:
-				select {
-				case <-c.replies:
-				default:
-				}
-				continue
-			}
-			break
+		c.deliver(e.Publishing)
+	}
+}
+
+// deliver hands on a reply, and makes room for it if it must.
+func (c *line) deliver(m transport.Publishing) {
+	for {
+		select {
+		case c.replies <- m:
+			return
+		default:
+		}
+		select {
+		case <-c.replies:
+		default:
 		}
 	}
 }
