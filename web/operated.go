@@ -29,8 +29,8 @@ func (p *pages) changingQueues(r chi.Router) {
 	r.Post("/act/outbox", p.changeOutbox)
 }
 
-// operated is the page of a live topic of queues, commands or the audit log. The error is live.ErrNoTopic or errUnknown,
-// or of the history.
+// operated is the page of a live topic of queues, commands or the audit log. The error is live.ErrNoTopic or
+// errUnknown, or of the history.
 func (p *pages) operated(ctx context.Context, topic string) (page, error) {
 	if p.operations == nil {
 		return page{}, live.ErrNoTopic

@@ -55,7 +55,10 @@ func (p *pages) auditPage(ctx context.Context, before int64, limit int) (page, e
 			Detail: r.Detail, Commands: r.Commands, Order: r.First, Hash: r.Hash,
 		})
 	}
-	pg := page{topic: "audit", address: "/outbox/audit", title: "Audit log", section: templates.SectionOutbox, version: p.clusterVersion()}
+	pg := page{
+		topic: "audit", address: "/outbox/audit", title: "Audit log", section: templates.SectionOutbox,
+		version: p.clusterVersion(),
+	}
 	path := p.site.Prefix + pg.address
 	if before != 0 {
 		v.Newest = path

@@ -230,7 +230,8 @@ func (p *pages) outboxList(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if hasEmpty(v) {
-		http.Redirect(w, r, q.URL(p.site.Prefix+"/outbox"), http.StatusSeeOther) //nolint:gosec // only the query is the visitor's
+		target := q.URL(p.site.Prefix + "/outbox")
+		http.Redirect(w, r, target, http.StatusSeeOther) //nolint:gosec // only the query is the visitor's
 		return
 	}
 	pg := p.outboxPage(ctx, q)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -278,5 +279,48 @@ func TestQueueIsPurgedByItsName(t *testing.T) {
 	eventually(t, "the order is done", func() bool { return strings.Contains(visit(t, h, location).Body.String(), "state-success") })
 	if left := s.published(t, 0); len(left) != 0 {
 		t.Errorf("messages left = %d, want none", len(left))
+	}
+}
+
+func TestQueuePageShowsWhatWaits(t *testing.T) {
+	t.Parallel()
+	h, s := acting(t, painted(state.Options{}), web.Options{})
+	message, err := celery.Message{ID: "mail-1", Name: "mail.send", Args: []byte(`["ann"]`)}.Publishing(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Declare("celery@a.celery.pidbox")
+	for _, body := range [][]byte{message.Body, []byte("\x80\x05")} {
+		message.Body = body
+		if err := s.operations.Client.Publish(t.Context(), "celery", message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.operations.Queues.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	eventually(t, "the queue is seen", func() bool { return visit(t, h, "/ops/queues/celery").Code == http.StatusOK })
+	page := visit(t, h, "/ops/queues/celery").Body.String()
+	for _, want := range []string{"(&#39;ann&#39;,)", `href="/ops/tasks/mail-1"`, `href="/ops/act/purge?queue=celery"`, "arg.queue=celery"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("page does not have %s", want)
+		}
+	}
+	if n := strings.Count(page, `href="/ops/tasks/mail-1"`); n != 2 {
+		t.Errorf("page lists %d messages, want 2", n)
+	}
+	names := func(target string) []string { return find(`<tr id="q-([^"]+)"`, visit(t, h, target).Body.String()) }
+	if diff := cmp.Diff([]string{"celery"}, names("/ops/queues")); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+	eventually(t, "mailboxes are shown on demand", func() bool {
+		return cmp.Equal(names("/ops/queues?hidden=true"), []string{"celery", "celery@a.celery.pidbox"})
+	})
+	if page := visit(t, h, "/ops/queues/celeri").Body.String(); !strings.Contains(page, `href="/ops/queues/celery"`) {
+		t.Error("an unknown queue does not lead to the nearest one")
 	}
 }

@@ -102,7 +102,10 @@ func (p *pages) queuesPage(all bool) page {
 			v.Queues = append(v.Queues, queue(q, s.At, trendPoints))
 		}
 	}
-	pg := page{topic: "queues", address: "/queues", title: "Queues", section: templates.SectionQueues, view: v, version: p.clusterVersion()}
+	pg := page{
+		topic: "queues", address: "/queues", title: "Queues", section: templates.SectionQueues, view: v,
+		version: p.clusterVersion(),
+	}
 	if all {
 		pg.topic, pg.address = topicHidden, "/"+topicHidden
 	}
@@ -150,7 +153,8 @@ func inSeconds(d *time.Duration) *float64 {
 	return new(d.Seconds())
 }
 
-// depths places the depths of the hour before a moment. The deepest of each step stands for it, so that no peak is lost.
+// depths places the depths of the hour before a moment. The deepest of each step stands for it, so that no peak is
+// lost.
 func depths(list []queues.Point, at time.Time, points int) []templates.Depth {
 	step := hourSeconds / points
 	var shown []templates.Depth
@@ -210,9 +214,10 @@ func (p *pages) queue(w http.ResponseWriter, r *http.Request) {
 // unknownQueue proposes a queue of nearly the same name.
 func (p *pages) unknownQueue(name string) templates.Problem {
 	v := templates.Problem{
-		Title:   "Unknown queue",
-		Message: "No queue named " + name + " is known: no worker consumes from it, no event tells of it, and the broker does not list it.",
-		Back:    p.site.Prefix + "/queues", BackText: "All queues",
+		Title: "Unknown queue",
+		Message: "No queue named " + name + " is known: no worker consumes from it, no event tells of it, and the broker does not " +
+			"list it.",
+		Back: p.site.Prefix + "/queues", BackText: "All queues",
 	}
 	var names []string
 	for _, q := range p.operations.Queues.Snapshot().Queues {

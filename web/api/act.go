@@ -113,7 +113,9 @@ func registerOrder[B, P any](
 	op.Method, op.DefaultStatus = http.MethodPost, http.StatusAccepted
 	op.Parameters = append(op.Parameters, orderParams(op.Path)...)
 	op.Responses["200"] = &huma.Response{Description: "What the order would do.", Content: content(reflect.TypeFor[P]())}
-	op.Responses["202"] = &huma.Response{Description: "The order is in the outbox.", Content: content(reflect.TypeFor[Receipt]())}
+	op.Responses["202"] = &huma.Response{
+		Description: "The order is in the outbox.", Content: content(reflect.TypeFor[Receipt]()),
+	}
 	huma.Register(h, op, func(ctx context.Context, r *orderRequest) (*taken, error) {
 		o, err := readOrder[B](a, r)
 		if err != nil {
