@@ -323,6 +323,11 @@ func (p *pages) order(w http.ResponseWriter, r *http.Request) {
 		pg, err = p.orderPage(ctx, id, before)
 	}
 	if errors.Is(err, errUnknown) {
+		// Somebody may have the number of a command that is not its order's first.
+		if c, err := p.cluster.Store().Command(ctx, id); err == nil && c.Order != id {
+			http.Redirect(w, r, p.site.Prefix+templates.OrderPath(c.Order), http.StatusSeeOther)
+			return
+		}
 		p.problem(w, r, http.StatusNotFound, templates.Problem{
 			Title:   "Unknown order",
 			Message: "There is no order of this number. Orders that are finished are forgotten after a while.",
