@@ -42,6 +42,7 @@ func (c trial) commandsModelled() {
 			"reclaim": m.reclaim,
 			"requeue": m.requeue,
 			"discard": m.discard,
+			"sum":     m.sum,
 			"wait": func(t *rapid.T) {
 				m.now = m.now.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
 			},
