@@ -5,15 +5,14 @@ package amqp
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
 	"github.com/rabbitmq/amqp091-go"
 
 	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/reach"
 )
 
 // closeTimeout bounds the polite end of a connection.
@@ -70,24 +69,10 @@ func (b *Broker) Forgets() bool { return b.options.Queue == "" }
 // Connect tries the broker's addresses in turn, each for at most Options.DialTimeout. At the first
 // that lets it, it declares the event exchange and the queue, and starts consuming.
 func (b *Broker) Connect(ctx context.Context) (transport.Session, error) {
-	var failed failures
-	for _, e := range b.endpoints {
-		s, err := b.connect(ctx, e)
-		if err == nil {
-			return s, nil
-		}
-		failed = append(failed, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	if len(failed) == 1 {
-		return nil, failed[0]
-	}
-	return nil, failed
+	return reach.First(ctx, b.endpoints, b.connect)
 }
 
-func (b *Broker) connect(ctx context.Context, e endpoint) (*session, error) {
+func (b *Broker) connect(ctx context.Context, e endpoint) (transport.Session, error) {
 	s := newSession(b, e)
 	conn, err := b.open(ctx, e, func(c *amqp091.Connection) error { return b.consume(c, s) })
 	if err != nil {
@@ -104,7 +89,7 @@ func (b *Broker) open(
 ) (*amqp091.Connection, error) {
 	limited, cancel := context.WithTimeout(ctx, b.options.DialTimeout)
 	defer cancel()
-	socket, err := dial(limited, e)
+	socket, err := reach.Dial(limited, "tcp", e.address(), e.secure, e.tls, e.host)
 	if err != nil {
 		return nil, connectError(limited, e, err)
 	}
@@ -124,26 +109,6 @@ func (b *Broker) open(
 		return nil, connectError(limited, e, limited.Err())
 	}
 	return conn, nil
-}
-
-// dial connects to e and shakes hands for TLS, if e wants that.
-func dial(ctx context.Context, e endpoint) (net.Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", e.address())
-	if err != nil || !e.secure {
-		return conn, err
-	}
-	config, err := e.tls.Config(e.host)
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	secure := tls.Client(conn, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return secure, nil
 }
 
 func (b *Broker) config(e endpoint) amqp091.Config {

@@ -3,8 +3,6 @@ package amqp
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -12,18 +10,9 @@ import (
 	"syscall"
 
 	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/umbelhq/umbel/monitor/transport/reach"
 )
-
-// explained tells an error in one sentence with a hint, and wraps what it is about.
-type explained struct {
-	sentence string
-	cause    error
-}
-
-func (e *explained) Error() string { return e.sentence }
-
-// Unwrap returns the cause.
-func (e *explained) Unwrap() error { return e.cause }
 
 // hints say what to do about the reply codes of AMQP.
 type hints map[int]string
@@ -34,7 +23,7 @@ func stepError(step string, err error, known hints) error {
 	if !ok || known[refusal.Code] == "" {
 		return fmt.Errorf("%s: %w", step, err)
 	}
-	return &explained{sentence: step + ": " + reason(refusal) + "; " + known[refusal.Code], cause: err}
+	return &reach.Explained{Sentence: step + ": " + reason(refusal) + "; " + known[refusal.Code], Cause: err}
 }
 
 // reason is the broker's sentence without the name of its reply code.
@@ -52,20 +41,20 @@ func connectError(ctx context.Context, e endpoint, err error) error {
 	}
 	prefix := fmt.Sprintf("connect to %s: ", e)
 	if why := explain(e, err); why != "" {
-		return &explained{sentence: prefix + why, cause: err}
+		return &reach.Explained{Sentence: prefix + why, Cause: err}
 	}
 	return fmt.Errorf("%s%w", prefix, err)
 }
 
 // explain says what err means and what to do about it, or nothing if it does not know.
 func explain(e endpoint, err error) string {
-	if known, ok := errors.AsType[*explained](err); ok {
-		return known.sentence
+	if known, ok := errors.AsType[*reach.Explained](err); ok {
+		return known.Sentence
 	}
 	if refusal, ok := errors.AsType[*amqp091.Error](err); ok {
 		return explainRefusal(e, refusal)
 	}
-	if why := explainTLS(e, err); why != "" {
+	if why := reach.TLS(err, cmp.Or(e.tls.ServerName, e.host), "the broker's TLS port, usually 5671, or amqp://"); why != "" {
 		return why
 	}
 	lookup, ok := errors.AsType[*net.DNSError](err)
@@ -109,38 +98,3 @@ func brokenOff(e endpoint, how string) string {
 	}
 	return why + ", and use amqps:// if it is the one for TLS"
 }
-
-// explainTLS explains a failed TLS handshake.
-func explainTLS(e endpoint, err error) string {
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return "this port does not speak TLS; use the broker's TLS port, usually 5671, or amqp://"
-	}
-	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "the broker's certificate is signed by an unknown authority; name the file of its authority"
-	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return fmt.Sprintf("the broker's certificate is not for %q; use the name it is for, or set the TLS server name",
-			cmp.Or(e.tls.ServerName, e.host))
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return fmt.Sprintf("the broker's certificate is not accepted (%v); renew it", errors.Unwrap(err))
-	}
-	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" { // crypto/tls's word for it
-		return fmt.Sprintf("the broker ended the TLS handshake (%v); it may want a client certificate", alert.Err)
-	}
-	return ""
-}
-
-// failures are the errors of several addresses, told in one line.
-type failures []error
-
-func (f failures) Error() string {
-	texts := make([]string, len(f))
-	for i, err := range f {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Unwrap lets errors.Is look at each of them.
-func (f failures) Unwrap() []error { return f }

@@ -13,6 +13,7 @@ import (
 	"github.com/rabbitmq/amqp091-go"
 
 	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/reach"
 )
 
 const (
@@ -49,24 +50,10 @@ type line struct {
 // Open implements transport.Broker. It tries the broker's addresses in turn, each for at most Options.DialTimeout, and
 // declares the exchanges and the queue of remote control.
 func (b *Broker) Open(ctx context.Context) (transport.Line, error) {
-	var failed failures
-	for _, e := range b.endpoints {
-		l, err := b.openLine(ctx, e)
-		if err == nil {
-			return l, nil
-		}
-		failed = append(failed, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	if len(failed) == 1 {
-		return nil, failed[0]
-	}
-	return nil, failed
+	return reach.First(ctx, b.endpoints, b.openLine)
 }
 
-func (b *Broker) openLine(ctx context.Context, e endpoint) (*line, error) {
+func (b *Broker) openLine(ctx context.Context, e endpoint) (transport.Line, error) {
 	l := &line{
 		broker: b, endpoint: e,
 		closing: make(chan struct{}), ended: make(chan struct{}), slots: make(chan struct{}, maxOutlets),
@@ -191,7 +178,7 @@ func (l *line) lost(lost [3]<-chan *amqp091.Error, cancelled <-chan string, bloc
 	if cause == nil {
 		return transport.ErrClosed
 	}
-	return fmt.Errorf("%w: connection lost: %w", transport.ErrClosed, &explained{sentence: reason(cause), cause: cause})
+	return fmt.Errorf("%w: connection lost: %w", transport.ErrClosed, &reach.Explained{Sentence: reason(cause), Cause: cause})
 }
 
 // note remembers whether the broker takes messages.

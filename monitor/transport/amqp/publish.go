@@ -8,6 +8,7 @@ import (
 	"github.com/rabbitmq/amqp091-go"
 
 	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/reach"
 )
 
 // maxOutlets is how many messages a line has on their way at once.
@@ -165,18 +166,18 @@ func (l *line) explainSend(err error) error {
 	case !ok:
 		return err
 	case refusal.Code == amqp091.AccessRefused:
-		return &explained{
-			sentence: fmt.Sprintf("%v: %s; user %q needs write permission on it", transport.ErrRefused, reason(refusal),
+		return &reach.Explained{
+			Sentence: fmt.Sprintf("%v: %s; user %q needs write permission on it", transport.ErrRefused, reason(refusal),
 				l.endpoint.user),
-			cause: errors.Join(transport.ErrRefused, err),
+			Cause: errors.Join(transport.ErrRefused, err),
 		}
 	case refusal.Code == amqp091.NotFound: // somebody deleted the exchange: the next line declares it
 		l.closeOnce.Do(func() { close(l.closing) })
 		return fmt.Errorf("%w: %w", transport.ErrClosed, err)
 	case refusal.Code == amqp091.PreconditionFailed: // message size 9 is larger than configured max size 8
-		return &explained{
-			sentence: fmt.Sprintf("%v: %s", transport.ErrRefused, reason(refusal)),
-			cause:    errors.Join(transport.ErrRefused, err),
+		return &reach.Explained{
+			Sentence: fmt.Sprintf("%v: %s", transport.ErrRefused, reason(refusal)),
+			Cause:    errors.Join(transport.ErrRefused, err),
 		}
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"github.com/rabbitmq/amqp091-go"
 
 	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/reach"
 )
 
 // session consumes one queue over one connection. Commands go over connections of their own, since
@@ -120,7 +121,7 @@ func (s *session) ended() error {
 	select {
 	case err, ok := <-s.lost:
 		if ok {
-			return fmt.Errorf("%w: connection lost: %w", transport.ErrClosed, &explained{sentence: reason(err), cause: err})
+			return fmt.Errorf("%w: connection lost: %w", transport.ErrClosed, &reach.Explained{Sentence: reason(err), Cause: err})
 		}
 	default:
 	}

@@ -3,8 +3,6 @@ package redis
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -16,32 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/reach"
 )
-
-// explained tells an error in one sentence with a hint, and wraps what it is about.
-type explained struct {
-	sentence string
-	cause    error
-}
-
-func (e *explained) Error() string { return e.sentence }
-
-// Unwrap returns the cause.
-func (e *explained) Unwrap() error { return e.cause }
-
-// failures are the errors of several addresses, told in one line.
-type failures []error
-
-func (f failures) Error() string {
-	texts := make([]string, len(f))
-	for i, err := range f {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Unwrap lets errors.Is look at each of them.
-func (f failures) Unwrap() []error { return f }
 
 // code is the first word of an error that Redis answered with, empty for other errors.
 func code(err error) string {
@@ -65,23 +39,23 @@ func connectError(ctx context.Context, e endpoint, err error) error {
 	}
 	prefix := fmt.Sprintf("connect to %s: ", e)
 	if why := explain(e, err); why != "" {
-		return &explained{sentence: prefix + why, cause: err}
+		return &reach.Explained{Sentence: prefix + why, Cause: err}
 	}
 	return fmt.Errorf("%s%w", prefix, err)
 }
 
 // explain says what err means and what to do about it, or nothing if it does not know.
 func explain(e endpoint, err error) string {
-	if _, ok := errors.AsType[failures](err); ok { // of sentinels
+	if _, ok := errors.AsType[reach.Failures](err); ok { // of sentinels
 		return ""
 	}
-	if known, ok := errors.AsType[*explained](err); ok {
-		return known.sentence
+	if known, ok := errors.AsType[*reach.Explained](err); ok {
+		return known.Sentence
 	}
 	if why := explainRefusal(e, err); why != "" {
 		return why
 	}
-	if why := explainTLS(e, err); why != "" {
+	if why := reach.TLS(err, e.tls.ServerName, "the broker's TLS port, or redis://"); why != "" {
 		return why
 	}
 	lookup, ok := errors.AsType[*net.DNSError](err)
@@ -142,36 +116,15 @@ func refusal(err error) string {
 	return text[:min(len(text), 300)]
 }
 
-// explainTLS explains a failed TLS handshake.
-func explainTLS(e endpoint, err error) string {
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return "this port does not speak TLS; use the broker's TLS port, or redis://"
-	}
-	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "the broker's certificate is signed by an unknown authority; name the file of its authority"
-	}
-	if wrong, ok := errors.AsType[x509.HostnameError](err); ok {
-		return fmt.Sprintf("the broker's certificate is not for %q; use the name it is for, or set the TLS server name",
-			cmp.Or(e.tls.ServerName, wrong.Host))
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return fmt.Sprintf("the broker's certificate is not accepted (%v); renew it", errors.Unwrap(err))
-	}
-	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" { // crypto/tls's word for it
-		return fmt.Sprintf("the broker ended the TLS handshake (%v); it may want a client certificate", alert.Err)
-	}
-	return ""
-}
-
 // lost is the error of a connection that ended because of err.
 func lost(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = &explained{sentence: "the broker has not answered for a while", cause: err}
+		err = &reach.Explained{Sentence: "the broker has not answered for a while", Cause: err}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		err = &explained{sentence: "the broker closed it", cause: err}
+		err = &reach.Explained{Sentence: "the broker closed it", Cause: err}
 	case isRefusal(err):
-		err = &explained{sentence: refusal(err), cause: err}
+		err = &reach.Explained{Sentence: refusal(err), Cause: err}
 	}
 	return fmt.Errorf("%w: connection lost: %w", transport.ErrClosed, err)
 }

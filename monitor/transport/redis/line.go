@@ -13,6 +13,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/reach"
 )
 
 const (
@@ -149,7 +150,7 @@ func (c *line) do(ctx context.Context, what string, command func() error) error 
 	case word == "WRONGTYPE":
 		return fmt.Errorf("%s: %w: its key holds something else than a queue", what, transport.ErrRefused)
 	case word != "":
-		return &explained{sentence: what + ": " + refusal(err), cause: err}
+		return &reach.Explained{Sentence: what + ": " + refusal(err), Cause: err}
 	case errors.Is(err, redis.ErrPoolTimeout):
 		return fmt.Errorf("%s: %w", what, err)
 	}

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/umbelhq/umbel/monitor/transport/reach"
 )
 
 const (
@@ -67,7 +68,7 @@ func (l *link) dial(ctx context.Context, network, address string) (net.Conn, err
 	if l.isSealed() {
 		return unopened{errOver}, nil
 	}
-	conn, err := dial(ctx, l.endpoint, network, address)
+	conn, err := l.endpoint.dial(ctx, network, address)
 	if err != nil {
 		return unopened{fmt.Errorf("dial: %w", err)}, nil // the client unwraps it once
 	}
@@ -84,24 +85,10 @@ func (l *link) dial(ctx context.Context, network, address string) (net.Conn, err
 }
 
 // dial opens a socket and shakes hands for TLS, if the endpoint wants that.
-func dial(ctx context.Context, e endpoint, network, address string) (net.Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, network, address)
-	if err != nil || !e.secure {
-		return conn, err
-	}
+// dial opens a socket at an address, as the endpoint wants it.
+func (e endpoint) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address)
-	config, err := e.tls.Config(host)
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	secure := tls.Client(conn, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return secure, nil
+	return reach.Dial(ctx, network, address, e.secure, e.tls, host)
 }
 
 func (l *link) isSealed() bool {
@@ -152,7 +139,7 @@ func (l *link) close() {
 
 // master asks the sentinels for the address of the master.
 func (b *Broker) master(ctx context.Context, e endpoint) (string, error) {
-	var failed failures
+	var failed reach.Failures
 	for _, address := range e.sentinels {
 		found, err := b.askSentinel(ctx, e, address)
 		if err == nil {
@@ -174,7 +161,7 @@ func (b *Broker) askSentinel(ctx context.Context, e endpoint, address string) (s
 	defer cancel()
 	c := redis.NewSentinelClient(b.clientOptions(login, "tcp", address,
 		func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dial(ctx, login, network, address)
+			conn, err := login.dial(ctx, network, address)
 			if err != nil {
 				return unopened{fmt.Errorf("dial: %w", err)}, nil // the client unwraps it once
 			}
@@ -191,7 +178,7 @@ func (b *Broker) askSentinel(ctx context.Context, e endpoint, address string) (s
 	switch {
 	case errors.Is(err, redis.Nil):
 		why := fmt.Sprintf("it knows no master %q; check the master's name", b.options.MasterName)
-		return "", &explained{sentence: why, cause: err}
+		return "", &reach.Explained{Sentence: why, Cause: err}
 	case err != nil:
 		return "", err
 	case len(found) != 2:

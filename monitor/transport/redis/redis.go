@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/reach"
 )
 
 // Broker is Redis at an address. It holds no connection itself and is safe for concurrent use.
@@ -71,26 +72,11 @@ func (b *Broker) Open(ctx context.Context) (transport.Line, error) {
 
 // first returns what use makes of the first address that it can be made of.
 func first[T any](ctx context.Context, b *Broker, use func(context.Context, *link) (T, error)) (T, error) {
-	var failed failures
-	var none T
-	for _, e := range b.endpoints {
-		v, err := reach(ctx, b, e, use)
-		if err == nil {
-			return v, nil
-		}
-		failed = append(failed, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	if len(failed) == 1 {
-		return none, failed[0]
-	}
-	return none, failed
+	return reach.First(ctx, b.endpoints, func(ctx context.Context, e endpoint) (T, error) { return connect(ctx, b, e, use) })
 }
 
-// reach connects to e for use; both are cut short when ctx or the dial timeout ends.
-func reach[T any](ctx context.Context, b *Broker, e endpoint, use func(context.Context, *link) (T, error)) (T, error) {
+// connect connects to e for use; both are cut short when ctx or the dial timeout ends.
+func connect[T any](ctx context.Context, b *Broker, e endpoint, use func(context.Context, *link) (T, error)) (T, error) {
 	var none T
 	limited, cancel := context.WithTimeout(ctx, b.options.DialTimeout)
 	defer cancel()
