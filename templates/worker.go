@@ -95,12 +95,21 @@ type RegisteredTask struct {
 // WorkerConfig are the settings of a worker.
 type WorkerConfig struct {
 	Settings []Setting // that match, by name
-	All      int       // how many there are
+	All      int       // how many there are, here or elsewhere
 	Find     string    // what their names and values hold
 	Differ   bool      // only those that differ are shown
 	Compared int       // workers that it was compared with
 	Waiting  int       // workers that have not answered yet
 	Self     string    // address of the tab
+}
+
+// extent says how much of all there is to see.
+func (c WorkerConfig) extent() string {
+	text := number(len(c.Settings)) + " of " + number(c.All) + ", compared with " + plural(c.Compared, "other worker", "other workers")
+	if c.Waiting > 0 {
+		text += ", " + number(c.Waiting) + " not answered yet"
+	}
+	return text
 }
 
 // Setting is one setting of a worker.

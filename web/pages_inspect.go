@@ -148,7 +148,7 @@ func registered(i control.Inspection) []templates.RegisteredTask {
 
 // config compares the settings of a worker with those of others that are online.
 func (p *pages) config(i control.Inspection, t workerTopic) templates.WorkerConfig {
-	v := templates.WorkerConfig{All: len(i.Conf), Find: t.find, Differ: t.differ}
+	v := templates.WorkerConfig{Find: t.find, Differ: t.differ}
 	names := map[string]bool{}
 	for name := range i.Conf {
 		names[name] = true
@@ -162,6 +162,7 @@ func (p *pages) config(i control.Inspection, t workerTopic) templates.WorkerConf
 			names[name] = true
 		}
 	}
+	v.All = len(names)
 	find := strings.ToLower(t.find)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		s := templates.Setting{Name: name, Value: plain(i.Conf[name]), Differs: differing(name, i.Conf[name], others)}
