@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/umbelhq/umbel/monitor/action"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
@@ -80,6 +81,10 @@ func (p *pages) unknownTask(ctx context.Context, id string) templates.Problem {
 			"listen or its worker sends no task events, or it was removed, as old tasks are.",
 		Back:     p.site.Prefix + "/tasks",
 		BackText: "All tasks",
+	}
+	if near := action.NearestTask(ctx, p.cluster, id, p.now()); near != "" {
+		v.Similar = append(v.Similar, templates.Link{Text: near, Href: p.site.Prefix + templates.TaskPath(near)})
+		return v
 	}
 	named := lang.New(lang.Or{lang.Equal(lang.Root, id), lang.Equal(lang.Parent, id)})
 	page, err := p.cluster.Tasks(ctx, store.Request{Query: named, Limit: maxNamed, Now: p.now()})

@@ -72,7 +72,7 @@ func (d *Desk) Bulk(ctx context.Context, by By, o BulkOrder) (Receipt, error) {
 		return Receipt{}, err
 	}
 	if len(p.chosen) == 0 {
-		return Receipt{}, p.refusal()
+		return Receipt{}, d.refusal(ctx, p)
 	}
 	if r.commands, err = p.commands(d.now()); err != nil {
 		return Receipt{}, err
@@ -182,9 +182,9 @@ func (p *bulkPlan) commands(now time.Time) ([]store.Command, error) {
 }
 
 // refusal says why nothing is done.
-func (p *bulkPlan) refusal() error {
+func (d *Desk) refusal(ctx context.Context, p *bulkPlan) error {
 	if len(p.order.IDs) == 1 && p.blocked["no such task"] != nil {
-		return &Error{Kind: Unknown, Field: "ids[0]", Message: fmt.Sprintf("there is no task %.255q", p.order.IDs[0])}
+		return d.unknownTask(ctx, "ids[0]", p.order.IDs[0])
 	}
 	if len(p.reasons) == 0 {
 		return &Error{Kind: Conflict, Message: "no task matches"}

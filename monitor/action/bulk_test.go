@@ -121,6 +121,7 @@ func TestBulkRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, adders()...)
 	b.task("done", state.TaskSucceeded, nil)
+	b.task("8c51f2a0-11aa", state.TaskSucceeded, nil)
 	tests := map[string]struct {
 		order action.BulkOrder
 		want  action.Error
@@ -133,7 +134,15 @@ func TestBulkRefuses(t *testing.T) {
 		"ids":          {action.BulkOrder{Action: "revoke", IDs: make([]string, 10_001)}, action.Error{Field: "ids"}},
 		"empty id":     {action.BulkOrder{Action: "revoke", IDs: []string{"done", ""}}, action.Error{Field: "ids[1]"}},
 		"no such task": {action.BulkOrder{Action: "revoke", IDs: []string{"none"}}, action.Error{Kind: action.Unknown, Field: "ids[0]"}},
-		"finished":     {action.BulkOrder{Action: "revoke", IDs: []string{"done"}}, action.Error{Kind: action.Conflict}},
+		"piece of id": {
+			action.BulkOrder{Action: "revoke", IDs: []string{"8c51f2a0"}},
+			action.Error{Kind: action.Unknown, Field: "ids[0]", Nearest: "8c51f2a0-11aa"},
+		},
+		"end of id": {
+			action.BulkOrder{Action: "revoke", IDs: []string{"8c51f2a0-11ab"}},
+			action.Error{Kind: action.Unknown, Field: "ids[0]", Nearest: "8c51f2a0-11aa"},
+		},
+		"finished": {action.BulkOrder{Action: "revoke", IDs: []string{"done"}}, action.Error{Kind: action.Conflict}},
 		"no match": {
 			action.BulkOrder{Action: "revoke", Query: query.New(query.Equal(query.State, "FAILURE"))},
 			action.Error{Kind: action.Conflict},

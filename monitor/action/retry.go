@@ -43,7 +43,7 @@ func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string
 	topology := d.inspector.Topology(ctx)
 	o, source = d.repeat(ctx, &t, topology, true)
 	if !seen && source == "" && o.Name == "" {
-		return TaskOrder{}, "", &Error{Kind: Unknown, Field: "id", Message: fmt.Sprintf("there is no task %.255q", id)}
+		return TaskOrder{}, "", d.unknownTask(ctx, "id", id)
 	}
 	return o, source, nil
 }

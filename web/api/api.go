@@ -21,6 +21,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/action"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
@@ -228,7 +229,7 @@ func (a *api) taskEvents(ctx context.Context, r *taskRequest) (*tagged[List[Task
 
 func (a *api) taskProblem(ctx context.Context, id string, err error) *Problem {
 	if errors.Is(err, store.ErrMissing) {
-		return unknownTask(id)
+		return unknownTask(id, action.NearestTask(ctx, a.backend, id, a.now()))
 	}
 	return a.unreadable(ctx, err)
 }

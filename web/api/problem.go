@@ -46,9 +46,11 @@ func badParameter(e *query.Error) *Problem {
 	return p
 }
 
-func unknownTask(id string) *Problem {
-	return problem(http.StatusNotFound,
+func unknownTask(id, nearest string) *Problem {
+	p := problem(http.StatusNotFound,
 		fmt.Sprintf("Task %q is not kept: no event of it was seen, or it was removed, as old tasks are.", shorten(id)))
+	p.Nearest = nearest
+	return p
 }
 
 func unknownWorker(name string, known []string) *Problem {
