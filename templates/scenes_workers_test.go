@@ -10,7 +10,7 @@ func workerScenes() map[string]scene {
 	tab := func(v templates.Worker) scene { return scene{at, v} }
 	list := map[string]scene{
 		"workers":          {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows(), All: workers(), Actions: methods()}},
-		"workers-unlike":   {chrome(templates.SectionWorkers, "workers?find=x"), templates.Workers{All: workers(), Find: "x", Actions: methods()}},
+		"workers-unlike":   {chrome(templates.SectionWorkers, "workers?find=x"), templates.Workers{All: workers(), Find: "x", Actions: methods(), Twins: []string{"celery@a", "<b>"}}},
 		"workers-none":     {down(chrome(templates.SectionWorkers, "workers")), templates.Workers{Actions: methods()}},
 		"workers-watching": {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows()[:1], All: workers(), Find: "mail " + evil}},
 

@@ -18,6 +18,7 @@ type Workers struct {
 	All     []state.Worker // by name
 	Find    string         // what they match
 	Actions []Option       // methods for those that are chosen
+	Twins   []string       // names that more than one worker has answered by
 }
 
 // Option is a value that may be chosen, with the words to show for it.

@@ -71,6 +71,7 @@ func (p *pages) workersPage(find string) page {
 	var known control.Topology
 	if p.operations != nil {
 		known = p.operations.Inspector.Known()
+		v.Twins = p.operations.Client.Duplicates()
 	}
 	queues := queuesByWorker(known)
 	for _, w := range workers {
