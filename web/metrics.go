@@ -76,12 +76,12 @@ func (c *collector) outbox(out chan<- prometheus.Metric) {
 	count(out, "umbel_outbox_reclaimed_total", "Commands that were left in flight.", float64(relay.Reclaimed))
 }
 
-// queues tells what was last seen of queues, which has them looked at again.
+// queues tells what was last seen of queues: a scrape is no reason to look at them more often.
 func (c *collector) queues(out chan<- prometheus.Metric) {
 	if c.operations == nil {
 		return
 	}
-	for _, q := range c.operations.Queues.Snapshot().Queues {
+	for _, q := range c.operations.Queues.Last().Queues {
 		if q.Hidden {
 			continue
 		}

@@ -50,6 +50,7 @@ type Inspector struct {
 type subject struct {
 	inspection Inspection
 	wanted     time.Time     // last time that somebody asked without waiting
+	once       bool          // somebody wants one round
 	used       time.Time     // last time that somebody asked
 	asked      time.Time     // when the last round began
 	round      chan struct{} // closed when the round that goes on ends, nil if none does
@@ -117,7 +118,7 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 	now := i.now()
 	next = remembered
 	consider := func(s *subject, round func(context.Context)) {
-		if now.Sub(s.wanted) >= attention || s.round != nil {
+		if now.Sub(s.wanted) >= attention && !s.once || s.round != nil {
 			return
 		}
 		switch {
@@ -143,7 +144,7 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 
 // begin marks the beginning of a round. The caller holds mu.
 func (i *Inspector) begin(s *subject, now time.Time) {
-	s.asked, s.round = now, make(chan struct{})
+	s.asked, s.round, s.once = now, make(chan struct{}), false
 }
 
 // end marks the end of a round, and tells everybody. The caller holds mu.

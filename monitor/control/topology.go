@@ -57,6 +57,17 @@ func (i *Inspector) Known() Topology {
 	return i.known
 }
 
+// Glance is Known for those who look now and then: it has the Topology asked once, not as long as somebody may look again.
+func (i *Inspector) Glance() Topology {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.topology.due(i.now()) {
+		i.topology.once = true
+		i.stir()
+	}
+	return i.known
+}
+
 // survey asks all workers what they have. It ends what begin began.
 func (i *Inspector) survey(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)

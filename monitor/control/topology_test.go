@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -76,4 +77,39 @@ func TestLastAsksNobody(t *testing.T) {
 			t.Errorf("last = %+v after %d more requests, want what it told and none", got, len(f.requests())-heard)
 		}
 	})
+}
+
+// Who looks now and then has workers asked once, and not again for a while.
+func TestGlanceAsksOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		look func(i *control.Inspector) control.Topology
+		want int
+	}{
+		"glance": {(*control.Inspector).Glance, 1},
+		"known":  {(*control.Inspector).Known, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in(t, func(t *testing.T) {
+				f := newFleet(t)
+				f.add(t, "w1", tells(idle()))
+				i := inspector(t, f, "w1")
+				for range 3 { // three looks within the same 5 s are one
+					test.look(i)
+					<-time.After(time.Second)
+				}
+				<-time.After(25 * time.Second)
+				if n := heardOf(f)["active_queues"]; n != test.want {
+					t.Errorf("queues were asked for %d times, want %d", n, test.want)
+				}
+				before := heardOf(f)["active_queues"]
+				test.look(i)
+				<-time.After(time.Second)
+				if n := heardOf(f)["active_queues"]; n != before+1 {
+					t.Errorf("queues were asked for %d times after another look, want %d", n, before+1)
+				}
+			})
+		})
+	}
 }

@@ -107,14 +107,14 @@ func (p *Operations) known(tasks action.Tasks) func() map[string][]string {
 				consumers[name] = nil
 			}
 		})
-		maps.Copy(consumers, p.Inspector.Known().Queues)
+		maps.Copy(consumers, p.Inspector.Glance().Queues)
 		return consumers
 	}
 }
 
 // complete says whether every worker has told what it consumes.
 func (p *Operations) complete() bool {
-	t := p.Inspector.Known()
+	t := p.Inspector.Glance()
 	return !t.At.IsZero() && len(t.Missing) == 0
 }
 
@@ -125,7 +125,7 @@ func (p *Operations) flow(told func() (map[string]queues.Flow, map[string]int64)
 	}
 	return func() map[string]queues.Flow {
 		byQueue, unrouted := told()
-		return queues.Route(byQueue, unrouted, p.Inspector.Known().Queues)
+		return queues.Route(byQueue, unrouted, p.Inspector.Glance().Queues)
 	}
 }
 

@@ -126,6 +126,13 @@ func (w *Watcher) Snapshot() Snapshot {
 	return w.snapshot
 }
 
+// Last returns what was last seen, at most half a minute ago, and has nothing looked at.
+func (w *Watcher) Last() Snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.snapshot
+}
+
 // Changed returns a channel that is closed when there is something new.
 func (w *Watcher) Changed() <-chan struct{} {
 	w.mu.Lock()

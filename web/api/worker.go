@@ -53,7 +53,7 @@ func (a *api) told(workers ...Worker) []Worker {
 	if a.operations == nil {
 		return workers
 	}
-	known := a.operations.Inspector.Known()
+	known := a.operations.Inspector.Glance()
 	for i := range workers {
 		w := &workers[i]
 		if p, ok := known.Pools[w.Name]; ok && p.Kind != "" {
