@@ -470,7 +470,7 @@ func queueTiles(q Queue) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if q.Age != nil && q.AtLeast != nil && q.AtMost != nil {
+		if q.AtLeast != nil && q.AtMost != nil {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "from ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

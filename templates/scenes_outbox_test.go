@@ -181,6 +181,8 @@ func queues() []templates.Queue {
 		{Name: "unknown"},
 		{Name: "gone", Missing: true, Durable: new(true), Asked: true, Ready: new(int64(0)), Warnings: []string{"No worker consumes from it."}},
 		{Name: evil, Error: evil, Workers: []string{evil}, Asked: true, Type: evil, State: evil, RatesFrom: evil, Warnings: []string{evil}},
+		{Name: "older than the first look", Ready: new(int64(3)), AtLeast: new(15.0), AtMost: new(30.0)},
+		{Name: "with priorities", Ready: new(int64(3)), AtMost: new(30.0)},
 	}
 }
 
