@@ -21,8 +21,10 @@ func manned(t *testing.T, readOnly bool) (*web.Handler, *crew) {
 	t.Helper()
 	b := &staged{stillLife: painted(state.Options{})}
 	b.crew = newCrew(t, b.stillLife, readOnly)
-	// The first answers are on their way once the line is open.
 	eventually(t, "a line to the broker", func() bool { return b.crew.ops.Client.Status().Connected })
+	if got := b.crew.ops.Inspector.Topology(t.Context()); len(got.Missing) > 0 {
+		t.Fatalf("%v did not answer", got.Missing)
+	}
 	h := newWeb(t, web.Options{
 		Backend: b, Operations: b.crew.ops, ReadOnly: readOnly, Prefix: "/ops",
 		Identify: func(*http.Request) string { return "ada" },

@@ -41,6 +41,7 @@ type Inspector struct {
 	nodes    map[string]*subject
 	reports  map[string]*subject // the same for reports
 	topology subject
+	blind    bool // the last round of the topology began without a line
 	known    Topology
 	running  int // rounds of Run
 	changed  chan struct{}

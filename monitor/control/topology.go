@@ -33,12 +33,16 @@ func (i *Inspector) Topology(ctx context.Context) Topology {
 	return i.known
 }
 
-// welcome has the topology asked anew if a worker has come up since.
+// welcome has the topology asked anew if a worker has come up since, or if there was no line to ask by.
 func (i *Inspector) welcome() {
-	alive := i.alive()
+	alive, connected := i.alive(), i.client.Status().Connected
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.topology.round != nil {
+	switch {
+	case i.topology.round != nil:
+		return
+	case i.blind && connected:
+		i.topology.asked = time.Time{}
 		return
 	}
 	for _, node := range alive {
@@ -51,6 +55,7 @@ func (i *Inspector) welcome() {
 
 // Known returns the Topology as last asked, and has it asked again if it is not Fresh. It does not wait.
 func (i *Inspector) Known() Topology {
+	i.welcome()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.want(&i.topology, i.now())
@@ -59,6 +64,7 @@ func (i *Inspector) Known() Topology {
 
 // Glance is Known for those who look now and then: it has the Topology asked once, not as long as somebody may look again.
 func (i *Inspector) Glance() Topology {
+	i.welcome()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.topology.due(i.now()) {
@@ -73,6 +79,7 @@ func (i *Inspector) survey(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	alive := slices.Compact(slices.Sorted(slices.Values(i.alive())))
+	blind := !i.client.Status().Connected
 	var tasks, queues map[string][]string
 	var pools map[string]Pool
 	var all sync.WaitGroup
@@ -97,7 +104,7 @@ func (i *Inspector) survey(ctx context.Context) {
 	t.queues = stand(i.known.queues, queues, alive)
 	t.Tasks, t.Queues = invert(t.tasks), invert(t.queues)
 	t.Pools = stand(i.known.Pools, pools, alive)
-	i.known = t
+	i.known, i.blind = t, blind
 	i.end(&i.topology)
 }
 

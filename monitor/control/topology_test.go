@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -112,4 +113,23 @@ func TestGlanceAsksOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who could not be asked since there was no line is asked as soon as there is one.
+func TestTopologyIsAskedOnceThereIsALine(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w1", tells(idle()))
+		f.Refuse(errors.New("away"))
+		i := inspector(t, f, "w1")
+		if got := i.Topology(t.Context()); !slices.Equal(got.Missing, []string{"w1"}) {
+			t.Errorf("missing %v without a line, want w1", got.Missing)
+		}
+		f.Refuse(nil)
+		<-time.After(4 * time.Second) // the line is open by then, and what was told is still fresh
+		if got := i.Topology(t.Context()); len(got.Missing) > 0 {
+			t.Errorf("missing %v with a line, want none", got.Missing)
+		}
+	})
 }
