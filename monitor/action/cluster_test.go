@@ -242,7 +242,17 @@ func (c *cluster) work(t *testing.T, node string, flags ...string) *process {
 		})
 		return online
 	})
+	c.told(t)
 	return p
+}
+
+// told waits until all workers have told what they have. One that is busy when it is asked is asked again after a while.
+func (c *cluster) told(t *testing.T) {
+	t.Helper()
+	eventually(t, "answer of all workers", func() bool {
+		known := c.Inspector.Topology(t.Context())
+		return len(known.Asked) > 0 && len(known.Missing) == 0
+	})
 }
 
 // alive reports whether the worker has not ended.

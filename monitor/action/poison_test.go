@@ -59,6 +59,7 @@ func feeds(t *testing.T, kind string) {
 			t.Errorf("the worker has not run %s %s %s: %s", id, m.Args, m.Kwargs, *got.Exception)
 		}
 	}
+	c.told(t)
 	c.task(t, c.publish(t, action.TaskOrder{Name: "tasks.echo"}), state.Success)
 	if !p.alive() || p.says("Unrecoverable error") {
 		t.Error("the worker is dead")
