@@ -21,7 +21,7 @@ func Nearest(s string, names []string) string {
 	}
 	best, least := "", max(1, len(s)/3)+1
 	for _, name := range names {
-		d := distance(s, name)
+		d := Distance(s, name)
 		if len(s) >= 3 && strings.HasPrefix(name, s) {
 			d = min(d, 1)
 		}
@@ -32,8 +32,8 @@ func Nearest(s string, names []string) string {
 	return best
 }
 
-// distance is how many bytes must be put in, left out, changed or swapped with the next to make b of a.
-func distance(a, b string) int {
+// Distance is how many bytes must be put in, left out, changed or swapped with the next to make b of a.
+func Distance(a, b string) int {
 	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range one {
 		one[j] = j

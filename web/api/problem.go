@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -116,29 +117,9 @@ func nearest(name string, known []string) string {
 		if len(lower) > 2*len(name) {
 			continue
 		}
-		if d := distance(name, lower); d < least {
+		if d := lang.Distance(name, lower); d < least {
 			best, least = k, d
 		}
 	}
 	return best
-}
-
-// distance is Levenshtein's, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }
