@@ -29,12 +29,24 @@ find_postgres() {
 	return 1
 }
 
+# The library that gives a process a clock of its own, for LD_PRELOAD.
+find_faketime() {
+	local library
+	for library in /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1; do
+		if [[ -r $library ]]; then
+			echo "$library"
+			return
+		fi
+	done
+	return 1
+}
+
 find_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
 
 # Celery's interpreter, in a virtual environment of the project's own.
 find_celery_python() {
 	local python=$PWD/.services/venv/bin/python
 	[[ -x $python ]] && "$python" -c '
-import celery, psycopg2, redis, sqlalchemy, sys
+import celery, gevent, msgpack, psycopg2, redis, sqlalchemy, sys, yaml
 sys.exit(not (5, 6) <= celery.VERSION[:2] < (6, 0))' 2>/dev/null && echo "$python"
 }

@@ -36,7 +36,7 @@ func Postgres(t testing.TB) string {
 	return need(t, "postgres", "UMBEL_TEST_POSTGRES_URL")
 }
 
-// Python returns the path of a Python interpreter that can import celery, redis and sqlalchemy.
+// Python returns the path of a Python interpreter that can import celery, gevent, msgpack, redis, sqlalchemy and yaml.
 func Python(t testing.TB) string {
 	t.Helper()
 	return need(t, "python", "UMBEL_TEST_PYTHON")
@@ -46,6 +46,12 @@ func Python(t testing.TB) string {
 func Chromium(t testing.TB) string {
 	t.Helper()
 	return need(t, "chromium", "UMBEL_TEST_CHROMIUM")
+}
+
+// FakeTime returns the path of libfaketime. Preloaded by LD_PRELOAD, it gives a process the wall clock that FAKETIME says.
+func FakeTime(t testing.TB) string {
+	t.Helper()
+	return need(t, "faketime", "UMBEL_TEST_FAKETIME")
 }
 
 // RabbitMQCtl returns the path of a rabbitmqctl that controls the node behind AMQP. Whoever stops
