@@ -72,7 +72,8 @@ func (m *Monitor) whole(ctx context.Context, t state.Task) state.Task {
 	if err != nil {
 		return t
 	}
-	stored.Children, stored.Orphaned, stored.OrphanReason = t.Children, t.Orphaned, t.OrphanReason
+	stored.Children = t.Children
+	stored.Orphaned, stored.Returned, stored.OrphanReason = t.Orphaned, t.Returned, t.OrphanReason
 	return stored
 }
 

@@ -60,16 +60,16 @@ func open(e *record) run {
 type causal struct {
 	lanes *table[clock.Lane]
 
-	sent     []*record // task-sent events
-	steps    []*record // worker events
-	loose    []*record // custom events from a pool child, and revocations of what no worker had taken
-	runs     []run
-	returned bool // some attempt was received twice
+	sent        []*record // task-sent events
+	steps       []*record // worker events
+	loose       []*record // custom events from a pool child, and revocations of what no worker had taken
+	runs        []run
+	redelivered bool // some attempt was received again after it had begun
 }
 
 // fold sorts the records of a task into executions, oldest first.
 func (f *causal) fold(records []*record) {
-	f.sent, f.steps, f.loose, f.runs, f.returned = f.sent[:0], f.steps[:0], f.loose[:0], f.runs[:0], false
+	f.sent, f.steps, f.loose, f.runs, f.redelivered = f.sent[:0], f.steps[:0], f.loose[:0], f.runs[:0], false
 	for _, r := range records {
 		if r.kind == TaskSent {
 			f.sent = append(f.sent, r)
@@ -92,7 +92,7 @@ func (f *causal) fold(records []*record) {
 	f.adopt()
 	slices.SortFunc(f.runs, func(a, b run) int { return f.compare(&a, &b) })
 	f.revoke()
-	f.markReturned()
+	f.markRedelivered()
 }
 
 // byTime orders the events of one process by timestamp.
@@ -294,14 +294,17 @@ func (f *causal) revoke() {
 	}
 }
 
-// markReturned notes whether an attempt was received more than once.
-func (f *causal) markReturned() {
-	last := int64(-1)
+// markRedelivered notes whether an attempt was received again after it had begun: what a worker gives back before
+// it starts it is done once.
+func (f *causal) markRedelivered() {
+	last, begun := int64(-1), false
 	for i := range f.runs {
-		if r := &f.runs[i]; r.received {
-			f.returned = f.returned || r.attempt == last
-			last = r.attempt
+		r := &f.runs[i]
+		if r.attempt != last {
+			last, begun = r.attempt, false
 		}
+		f.redelivered = f.redelivered || begun && r.received
+		begun = begun || r.strongest().kind != TaskReceived
 	}
 }
 

@@ -89,7 +89,7 @@ func TestCountsFollowEveryChange(t *testing.T) {
 		c := fold(t, rules, history.Shuffle(seed, history.New(seed, o).Events))
 		got := c.Counts()
 		byState, byWorker, byName := map[state.State]int{}, map[string]int{}, map[string]int{}
-		orphaned := 0
+		orphaned, returned := 0, 0
 		for _, task := range tasks(c) {
 			byState[task.State]++
 			if task.Worker != nil {
@@ -100,6 +100,9 @@ func TestCountsFollowEveryChange(t *testing.T) {
 			}
 			if task.Orphaned {
 				orphaned++
+			}
+			if task.Returned {
+				returned++
 			}
 		}
 		for _, s := range state.States() { // zero counts are left out by one and may be by the other
@@ -113,8 +116,8 @@ func TestCountsFollowEveryChange(t *testing.T) {
 		if diff := cmp.Diff(byName, got.ByName); diff != "" {
 			t.Fatalf("seed %d: by name (-tasks +counts):\n%s", seed, diff)
 		}
-		if orphaned != got.Orphaned {
-			t.Fatalf("seed %d: %d tasks orphaned, counted %d", seed, orphaned, got.Orphaned)
+		if orphaned != got.Orphaned || returned != got.Returned {
+			t.Fatalf("seed %d: %d tasks orphaned and %d returned, counted %d and %d", seed, orphaned, returned, got.Orphaned, got.Returned)
 		}
 	}
 }

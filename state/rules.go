@@ -41,7 +41,7 @@ func (u *causalRules) show(records []*record) shown {
 			s.marks |= ended
 		}
 	}
-	if u.fold.returned {
+	if u.fold.redelivered {
 		s.marks |= redelivered
 	}
 	return s
@@ -86,15 +86,14 @@ func (u *causalRules) fill(t *Task, records []*record) {
 		t.Worker = new(x.Worker)
 		t.Retries = new(x.Attempt)
 		if !run.ended() {
-			t.OrphanReason = u.c.orphanReason(u.c.lanes.key(run.lane), run.first)
-			t.Orphaned = t.OrphanReason != ""
+			u.c.abandon(t, run)
 		}
 	}
 	if sent != nil {
 		v.sent(sent)
 	}
 	v.published(f, run, sent)
-	t.Redelivered = f.returned
+	t.Redelivered = f.redelivered
 	if run != nil && t.StartedAt != 0 {
 		from := t.ReceivedAt
 		if sent != nil && int64(sent.n) == run.attempt { // an older one would count the attempts before

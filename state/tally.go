@@ -1,7 +1,6 @@
 package state
 
 import (
-	"math"
 	"slices"
 	"strings"
 )
@@ -13,6 +12,7 @@ type tally struct {
 	queues  []int32 // by number of call: where it was sent
 	workers []int32 // by number of host
 	running []int32 // unfinished, by number of lane
+	waiting []int32 // those of them that were received and not started
 }
 
 func (t *tally) add(r *row)    { t.count(r, 1) }
@@ -25,6 +25,9 @@ func (t *tally) count(r *row, by int32) {
 	bump(&t.workers, r.worker, by)
 	if r.lane != 0 && r.marks&ended == 0 {
 		bump(&t.running, r.lane, by)
+		if r.state == codeReceived {
+			bump(&t.waiting, r.lane, by)
+		}
 	}
 }
 
@@ -71,42 +74,14 @@ func (c *Cluster) Counts() Counts {
 		}
 	})
 	if c.options.Rules == Causal {
-		each(c.tally.running, func(i uint32, count int) { n.Orphaned += c.orphans(i, count) })
+		each(c.tally.running, func(i uint32, _ int) {
+			orphaned, returned := c.abandoned(i)
+			n.Orphaned, n.Returned = n.Orphaned+orphaned, n.Returned+returned
+		})
 	}
 	for _, w := range c.workers {
 		n.Workers[c.status(w)]++
 	}
-	return n
-}
-
-// orphans counts the orphaned ones among the unfinished tasks of a process, of which there are running.
-func (c *Cluster) orphans(lane uint32, running int) int {
-	l := c.lanes.key(lane)
-	if c.orphanReason(l, math.MaxInt64) != "" {
-		return running
-	}
-	w := c.workers[l.Hostname]
-	if w == nil {
-		return 0
-	}
-	if now := w.current(); !w.forgot(l.PID) && (now.PID != l.PID || !w.had(l.PID, now.First)) {
-		return 0
-	}
-	// Perhaps some are: those that an earlier process had begun.
-	n, worker := 0, c.hosts.lookup(l.Hostname)
-	chunk, end := c.order.end()
-	c.order.newest(chunk, end, func(entries []entry) bool {
-		for _, e := range slices.Backward(entries) {
-			if e.worker != worker || e.marks&ended != 0 || c.rows.at(e.row).lane != lane {
-				continue
-			}
-			if c.task(c.rows.at(e.row)).Orphaned {
-				n++
-			}
-			running--
-		}
-		return running > 0
-	})
 	return n
 }
 

@@ -66,9 +66,10 @@ type Task struct {
 
 	Executions []Execution // oldest first; the last one is shown in the fields above
 
-	Redelivered  bool   // an attempt was received more than once
+	Redelivered  bool   // an attempt was received again after it had begun
 	Orphaned     bool   // the process that ran it has ended without reporting an end
-	OrphanReason string // why, in words, when Orphaned
+	Returned     bool   // the process that held it has ended without starting it: the broker delivers it again
+	OrphanReason string // how the process has ended, in words, when Orphaned or Returned
 	Truncated    bool   // some text was cut or dropped to keep memory bounded
 }
 
@@ -198,5 +199,6 @@ type Counts struct {
 	ByQueue  map[string]int
 	Workers  map[Status]int
 	Orphaned int
+	Returned int
 	Evicted  uint64 // tasks dropped to stay within MaxTasks
 }

@@ -241,7 +241,7 @@ func (c *Cluster) status(w *worker) Status {
 	silence := float64(c.now - w.heard)
 	limit := math.Max(3*w.freq()*1e6, minSilence)
 	if l.Goodbye.Micros != 0 && !l.Alive.after(l.Goodbye) {
-		if silence <= limit && c.running(clock.Lane{Hostname: w.name, PID: l.PID}) > 0 {
+		if unfinished, received := c.held(clock.Lane{Hostname: w.name, PID: l.PID}); silence <= limit && unfinished > received {
 			return Stopping
 		}
 		return Offline
@@ -266,48 +266,6 @@ func (w *worker) freq() float64 {
 	}
 	return defaultFreq
 }
-
-func (c *Cluster) running(l clock.Lane) int {
-	if n := c.lanes.lookup(l); n != 0 && int(n) < len(c.tally.running) {
-		return int(c.tally.running[n])
-	}
-	return 0
-}
-
-// orphanReason says why an unfinished execution, begun at micros on that process, will not report an end;
-// empty if it may still.
-func (c *Cluster) orphanReason(l clock.Lane, micros int64) string {
-	w := c.workers[l.Hostname]
-	if w == nil {
-		return ""
-	}
-	now := w.current()
-	switch {
-	case now.PID != l.PID && w.replaced(l.PID, now), w.forgot(l.PID) && micros < w.epochs[0].First:
-		return "its worker process has been replaced by a newer one"
-	case now.PID == l.PID && micros < now.First:
-		return "its worker process has restarted"
-	case c.status(w) == Offline:
-		return "its worker is offline"
-	}
-	return ""
-}
-
-// had reports whether a process of that pid had begun before micros.
-func (w *worker) had(pid, micros int64) bool {
-	return slices.ContainsFunc(w.epochs, func(o life) bool { return o.PID == pid && o.First < micros })
-}
-
-// replaced reports whether a process of that pid had begun before now, and fell silent since: of two that live
-// under one node name, which Celery only warns of, neither replaces the other.
-func (w *worker) replaced(pid int64, now *life) bool {
-	return slices.ContainsFunc(w.epochs, func(o life) bool {
-		return o.PID == pid && o.First < now.First && (o.Last < now.First || now.Last-o.Last > minSilence)
-	})
-}
-
-// forgot reports whether there may have been a process of that pid before those that are remembered.
-func (w *worker) forgot(pid int64) bool { return w.dropped > 0 && !w.had(pid, math.MaxInt64) }
 
 // Expire moves the local time to now (µs), by which workers become late or offline, and reports
 // whether any has since it was last called.
@@ -349,8 +307,9 @@ func (c *Cluster) workerView(w *worker) Worker {
 	v := Worker{
 		Name: w.name, PID: l.PID, Status: c.status(w), LastHeartbeatAt: w.beat,
 		Restarts: int64(len(w.epochs)) - 1 + w.dropped, Clock: w.clock,
-		RunningTasks: c.running(clock.Lane{Hostname: w.name, PID: l.PID}), Extra: maps.Clone(r.Extra),
+		Extra: maps.Clone(r.Extra),
 	}
+	v.RunningTasks, _ = c.held(clock.Lane{Hostname: w.name, PID: l.PID})
 	if w.beat != 0 {
 		v.FreqSeconds = w.freq()
 	}

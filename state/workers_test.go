@@ -91,7 +91,7 @@ func TestRestartsAreCountedByProcess(t *testing.T) {
 // TestLateEventsOfForgottenProcessesCountNothing has a worker that restarted more often than is remembered.
 func TestLateEventsOfForgottenProcessesCountNothing(t *testing.T) {
 	t.Parallel()
-	c := apply(state.New(state.Options{}), ev(state.TaskReceived, "a", "w1", 100, 5))
+	c := apply(state.New(state.Options{}), ev(state.TaskStarted, "a", "w1", 100, 5))
 	for pid := range int64(20) {
 		apply(c, heartbeat(100+pid, float64(10*pid+5)))
 	}
@@ -117,7 +117,7 @@ func TestTasksOfAProcessThatRestartedUnderItsPidAreOrphans(t *testing.T) {
 	running := ev(state.TaskReceived, "new", "w1", 10, 21)
 	running.Clock = 2
 	c := apply(state.New(state.Options{}),
-		heartbeat(10, 1), ev(state.TaskReceived, "old", "w1", 10, 2), ev(state.TaskReceived, "done", "w1", 10, 3), again, running,
+		heartbeat(10, 1), ev(state.TaskStarted, "old", "w1", 10, 2), ev(state.TaskReceived, "done", "w1", 10, 3), again, running,
 		ev(state.TaskSucceeded, "done", "w1", 10, 4))
 	for id, want := range map[string]bool{"old": true, "done": false, "new": false} {
 		if got := mustTask(t, c, id); got.Orphaned != want {
@@ -132,7 +132,7 @@ func TestTasksOfAProcessThatRestartedUnderItsPidAreOrphans(t *testing.T) {
 func TestProcessesThatShareANodeNameAreNoOrphans(t *testing.T) {
 	t.Parallel()
 	c := apply(state.New(state.Options{}),
-		heartbeat(10, 1), ev(state.TaskReceived, "a", "w1", 10, 2), heartbeat(11, 3), ev(state.TaskReceived, "b", "w1", 11, 4))
+		heartbeat(10, 1), ev(state.TaskStarted, "a", "w1", 10, 2), heartbeat(11, 3), ev(state.TaskStarted, "b", "w1", 11, 4))
 	for second := 5; second < 30; second += 2 {
 		apply(c, heartbeat(10, float64(second)), heartbeat(11, float64(second+1)))
 		if n := c.Counts().Orphaned; n != 0 {
@@ -142,5 +142,47 @@ func TestProcessesThatShareANodeNameAreNoOrphans(t *testing.T) {
 	apply(c, heartbeat(11, 41)) // and pid 10 has been silent
 	if a, b := mustTask(t, c, "a"), mustTask(t, c, "b"); !a.Orphaned || b.Orphaned {
 		t.Errorf("orphaned: %v and %v, want the silent process's task alone", a.Orphaned, b.Orphaned)
+	}
+}
+
+// TestTasksThatWereNotStartedReturnToTheQueue has a worker that ends, in every way, with one task started and one not.
+func TestTasksThatWereNotStartedReturnToTheQueue(t *testing.T) {
+	t.Parallel()
+	goodbye := ev(state.WorkerOffline, "", "w1", 10, 5)
+	restarted := heartbeat(10, 20)
+	restarted.Clock = 1
+	for name, end := range map[string]func(c *state.Cluster){
+		"shut down": func(c *state.Cluster) { apply(c, ev(state.TaskSucceeded, "a", "w1", 10, 4), goodbye) },
+		"silent":    func(c *state.Cluster) { c.Expire(at(60)) },
+		"replaced":  func(c *state.Cluster) { apply(c, heartbeat(11, 6)) },
+		"restarted": func(c *state.Cluster) { apply(c, restarted) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := apply(state.New(state.Options{}), heartbeat(10, 1),
+				ev(state.TaskReceived, "a", "w1", 10, 2), ev(state.TaskStarted, "a", "w1", 10, 2.5), ev(state.TaskReceived, "b", "w1", 10, 3))
+			if got := mustTask(t, c, "b"); got.Returned || got.OrphanReason != "" {
+				t.Errorf("returned (%q) while its worker holds it", got.OrphanReason)
+			}
+			end(c)
+			wantOrphans := 1
+			if name == "shut down" {
+				wantOrphans = 0
+			}
+			a, b := mustTask(t, c, "a"), mustTask(t, c, "b")
+			if a.Orphaned != (wantOrphans == 1) || a.Returned {
+				t.Errorf("started task: orphaned %v, returned %v", a.Orphaned, a.Returned)
+			}
+			if !b.Returned || b.Orphaned || b.OrphanReason == "" || b.State != state.Received {
+				t.Errorf("received task: returned %v, orphaned %v (%q), %s", b.Returned, b.Orphaned, b.OrphanReason, b.State)
+			}
+			if n := c.Counts(); n.Orphaned != wantOrphans || n.Returned != 1 {
+				t.Errorf("counted %d orphaned and %d returned, want %d and 1", n.Orphaned, n.Returned, wantOrphans)
+			}
+			apply(c, ev(state.TaskReceived, "b", "w2", 30, 61))
+			if b := mustTask(t, c, "b"); b.Returned || b.Redelivered || len(b.Executions) != 2 {
+				t.Errorf("received again: returned %v, redelivered %v, %d executions, want false, false, 2", b.Returned, b.Redelivered, len(b.Executions))
+			}
+		})
 	}
 }

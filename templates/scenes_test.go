@@ -34,6 +34,7 @@ func scenes() map[string]scene {
 		"tasks-none":        {chrome(templates.SectionTasks, "tasks?q=name%3Ax"), tasksNone()},
 		"task":              {chrome(templates.SectionTasks, "task/"+retried().ID), task()},
 		"task-orphaned":     {chrome(templates.SectionTasks, "task/o"), templates.Task{Task: orphaned()}},
+		"task-returned":     {chrome(templates.SectionTasks, "task/r"), templates.Task{Task: returned()}},
 		"task-sent":         {chrome(templates.SectionTasks, "task/s"), templates.Task{Task: sent()}},
 		"task-hostile":      {chrome(templates.SectionTasks, "task/h"), templates.Task{Task: hostile(), Children: []templates.Relative{{ID: evil}}}},
 		"failures":          {chrome(templates.SectionFailures, "failures"), failureList()},
@@ -283,6 +284,15 @@ func orphaned() state.Task {
 		Worker: "celery@c", State: state.Started,
 		Times: state.Times{ReceivedAt: t.ReceivedAt, StartedAt: t.StartedAt},
 	}}
+	return t
+}
+
+// returned was received by a worker that shut down before it started it.
+func returned() state.Task {
+	t := sent()
+	t.ID, t.State, t.Worker, t.ReceivedAt = "7d1e6a52-0000-4000-8000-000000000005", state.Received, new("celery@c"), noon+second
+	t.Returned, t.OrphanReason = true, "its worker is offline"
+	t.Executions = []state.Execution{{Worker: "celery@c", State: state.Received, Times: state.Times{ReceivedAt: t.ReceivedAt}}}
 	return t
 }
 

@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -69,14 +70,15 @@ func (v Task) crumbs() []Relative {
 // shortened reports whether Celery may have cut a repr: it marks the place with three dots.
 func shortened(repr string) bool { return strings.Contains(repr, "...") }
 
-// redeliveredAttempts are the attempts that were received more than once.
+// redeliveredAttempts are the attempts that were received again after they had begun.
 func redeliveredAttempts(t state.Task) []int64 {
 	var list []int64
-	seen := map[int64]int{}
+	begun := map[int64]bool{}
 	for _, e := range t.Executions {
-		if seen[e.Attempt]++; seen[e.Attempt] == 2 {
+		if begun[e.Attempt] && !slices.Contains(list, e.Attempt) {
 			list = append(list, e.Attempt)
 		}
+		begun[e.Attempt] = begun[e.Attempt] || e.State != state.Received
 	}
 	return list
 }

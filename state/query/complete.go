@@ -175,7 +175,7 @@ func isHelp(value string) string {
 	case IsRetried:
 		return "retried at least once"
 	case IsRedelivered:
-		return "an attempt was received more than once"
+		return "received again after it had been started"
 	case IsOrphaned:
 		return "its process ended without a word"
 	default:

@@ -127,7 +127,7 @@ const (
 	IsActive      = "active"      // not finished
 	IsFinished    = "finished"    // SUCCESS, FAILURE, REVOKED or REJECTED
 	IsRetried     = "retried"     // has been retried at least once
-	IsRedelivered = "redelivered" // an attempt was received more than once
+	IsRedelivered = "redelivered" // an attempt was received again after it had begun
 	IsOrphaned    = "orphaned"    // its process ended without a word
 	IsTruncated   = "truncated"   // some text was cut
 )

@@ -169,7 +169,7 @@ func TestTask(t *testing.T) {
 			"succeeded_at": "2026-11-21T00:00:05.000000Z", "failed_at": null, "retried_at": null,
 			"revoked_at": null, "rejected_at": null, "runtime_seconds": 0.25
 		}],
-		"redelivered": false, "orphaned": false, "truncated": false
+		"redelivered": false, "orphaned": false, "returned": false, "truncated": false
 	}`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("task (-want +got):\n%s", diff)
@@ -234,7 +234,7 @@ func TestOverview(t *testing.T) {
 			"by_state": {"PENDING": 0, "RECEIVED": 1, "STARTED": 0, "RETRY": 0, "SUCCESS": 1, "FAILURE": 1, "REVOKED": 0,
 				"REJECTED": 0},
 			"by_name": {"shop.add": 1, "shop.pay": 1, "shop.odd": 1},
-			"workers": {"online": 2, "late": 0, "offline": 0, "stopping": 0}, "orphaned": 0, "evicted": 0
+			"workers": {"online": 2, "late": 0, "offline": 0, "stopping": 0}, "orphaned": 0, "returned": 0, "evicted": 0
 		},
 		"rates": {"events": 9.5, "received": 3, "succeeded": 2, "failed": 1, "retried": 0},
 		"health": {

@@ -23,6 +23,7 @@ type Counts struct {
 	ByName   map[string]int `json:"by_name" doc:"Tasks by name, the 100 most frequent names."`
 	Workers  map[string]int `json:"workers" doc:"Workers by status; every status is present."`
 	Orphaned int            `json:"orphaned" doc:"Tasks whose process has ended without reporting an end."`
+	Returned int            `json:"returned" doc:"Tasks whose process has ended without starting them: the broker delivers them again."`
 	Evicted  uint64         `json:"evicted" doc:"Tasks dropped to bound memory."`
 }
 
@@ -85,7 +86,7 @@ const maxNames = 100
 func fromCounts(c state.Counts) Counts {
 	d := Counts{
 		Tasks: c.Tasks, ByState: map[string]int{}, ByName: busiest(c.ByName), Workers: map[string]int{},
-		Orphaned: c.Orphaned, Evicted: c.Evicted,
+		Orphaned: c.Orphaned, Returned: c.Returned, Evicted: c.Evicted,
 	}
 	for _, s := range state.States() {
 		d.ByState[string(s)] = 0

@@ -48,8 +48,9 @@ type Task struct {
 
 	Executions []Execution `json:"executions" nullable:"false" doc:"Oldest first; the last one is shown in the fields above."`
 
-	Redelivered bool `json:"redelivered" doc:"An attempt was received more than once."`
+	Redelivered bool `json:"redelivered" doc:"An attempt was received again after it had been started."`
 	Orphaned    bool `json:"orphaned" doc:"The process that ran it has ended without reporting an end."`
+	Returned    bool `json:"returned" doc:"The process that held it has ended without starting it: the broker delivers it again."`
 	Truncated   bool `json:"truncated" doc:"Some text was cut or dropped to bound memory."`
 }
 
@@ -70,7 +71,7 @@ func FromTask(t state.Task) Task {
 		WaitSeconds: number(t.WaitSeconds), RuntimeSeconds: number(t.RuntimeSeconds),
 		Clock:       positive(t.Stamp.Clock),
 		Executions:  make([]Execution, len(t.Executions)),
-		Redelivered: t.Redelivered, Orphaned: t.Orphaned, Truncated: t.Truncated,
+		Redelivered: t.Redelivered, Orphaned: t.Orphaned, Returned: t.Returned, Truncated: t.Truncated,
 	}
 	for i, e := range t.Executions {
 		d.Executions[i] = fromExecution(e)

@@ -57,7 +57,7 @@ func TestFromTaskUnknownIsNull(t *testing.T) {
 	delete(got, "executions")
 	for name, v := range got {
 		switch name {
-		case "id", "state", "children", "redelivered", "orphaned", "truncated":
+		case "id", "state", "children", "redelivered", "orphaned", "returned", "truncated":
 			if v == nil {
 				t.Errorf("%s is null", name)
 			}
