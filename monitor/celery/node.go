@@ -50,7 +50,26 @@ func parseNode(raw []byte, path string) (node, error) {
 		return node{}, err
 	}
 	p := parser{s: scanner{text: string(raw)}}
-	return p.value(path, 0)
+	return p.value(&place{name: path}, 0)
+}
+
+// place is where a value stands: at the root, in an array or in an object. It is spelled out only for an error, since
+// the paths of all values together can be as long as the square of the text.
+type place struct {
+	above *place // nil at the root
+	name  string // of the root or the member
+	index int    // of the element, -1 of a member
+}
+
+func (p *place) String() string {
+	switch {
+	case p.above == nil:
+		return p.name
+	case p.index < 0:
+		return join(p.above.String(), p.name)
+	default:
+		return p.above.String() + "[" + strconv.Itoa(p.index) + "]"
+	}
 }
 
 // wellFormed checks the syntax.
@@ -70,17 +89,17 @@ func wellFormed(raw []byte, path string) error {
 // parser walks JSON whose syntax was checked.
 type parser struct{ s scanner }
 
-func (p *parser) value(path string, level int) (node, error) {
+func (p *parser) value(at *place, level int) (node, error) {
 	if level > maxLevel {
-		return node{}, &MessageError{Path: path, Message: fmt.Sprintf("must not nest deeper than %d levels", maxLevel)}
+		return node{}, &MessageError{Path: at.String(), Message: fmt.Sprintf("must not nest deeper than %d levels", maxLevel)}
 	}
 	switch p.s.next() {
 	case '{':
-		return p.object(path, level)
+		return p.object(at, level)
 	case '[':
-		return p.array(path, level)
+		return p.array(at, level)
 	case '"':
-		return p.text(path)
+		return p.text(at)
 	case 't', 'f', 'n':
 		start := p.s.at
 		p.s.word()
@@ -89,15 +108,15 @@ func (p *parser) value(path string, level int) (node, error) {
 		}
 		return node{}, nil
 	default:
-		return p.number(path)
+		return p.number(at)
 	}
 }
 
-func (p *parser) array(path string, level int) (node, error) {
+func (p *parser) array(at *place, level int) (node, error) {
 	n := node{kind: isArray}
 	p.s.accept('[')
 	for !p.s.accept(']') {
-		item, err := p.value(fmt.Sprintf("%s[%d]", path, len(n.items)), level+1)
+		item, err := p.value(&place{above: at, index: len(n.items)}, level+1)
 		if err != nil {
 			return node{}, err
 		}
@@ -107,58 +126,58 @@ func (p *parser) array(path string, level int) (node, error) {
 	return n, nil
 }
 
-func (p *parser) object(path string, level int) (node, error) {
+func (p *parser) object(at *place, level int) (node, error) {
 	n := node{kind: isObject}
 	known := make(map[string]bool)
 	p.s.accept('{')
 	for !p.s.accept('}') {
-		key, err := p.text(path)
+		key, err := p.text(at)
 		if err != nil {
 			return node{}, err
 		}
-		at := join(path, key.text)
+		member := &place{above: at, name: key.text, index: -1}
 		if known[key.text] {
-			return node{}, &MessageError{Path: at, Message: "must not be there twice"}
+			return node{}, &MessageError{Path: member.String(), Message: "must not be there twice"}
 		}
 		known[key.text] = true
 		p.s.accept(':')
-		item, err := p.value(at, level+1)
+		item, err := p.value(member, level+1)
 		if err != nil {
 			return node{}, err
 		}
 		n.keys, n.items = append(n.keys, key.text), append(n.items, item)
 		p.s.accept(',')
 	}
-	return n, unwrappable(n, path)
+	return n, unwrappable(n, at)
 }
 
-func (p *parser) text(path string) (node, error) {
+func (p *parser) text(at *place) (node, error) {
 	p.s.next()
 	start := p.s.at
 	decoded, err := p.s.str()
 	if err != nil {
-		return node{}, &MessageError{Path: path, Message: "must be JSON"}
+		return node{}, &MessageError{Path: at.String(), Message: "must be JSON"}
 	}
 	if loneSurrogate(p.s.text[start:p.s.at]) {
-		return node{}, &MessageError{Path: path, Message: "must be text: half of a surrogate pair is none"}
+		return node{}, &MessageError{Path: at.String(), Message: "must be text: half of a surrogate pair is none"}
 	}
 	return node{kind: isText, text: decoded}, nil
 }
 
-func (p *parser) number(path string) (node, error) {
+func (p *parser) number(at *place) (node, error) {
 	written, err := p.s.number()
 	if err != nil {
-		return node{}, &MessageError{Path: path, Message: "must be JSON"}
+		return node{}, &MessageError{Path: at.String(), Message: "must be JSON"}
 	}
 	if !strings.ContainsAny(written, ".eE") {
 		if len(strings.TrimPrefix(written, "-")) > maxDigits {
 			message := fmt.Sprintf("must have at most %d digits", maxDigits)
-			return node{}, &MessageError{Path: path, Message: message}
+			return node{}, &MessageError{Path: at.String(), Message: message}
 		}
 		return node{kind: isInt, text: written}, nil
 	}
 	if f, err := strconv.ParseFloat(written, 64); err != nil || math.IsInf(f, 0) {
-		return node{}, &MessageError{Path: path, Message: "must be a number that fits 64 bits"}
+		return node{}, &MessageError{Path: at.String(), Message: "must be a number that fits 64 bits"}
 	}
 	return node{kind: isFloat, text: written}, nil
 }

@@ -9,13 +9,14 @@ import (
 
 // unwrappable checks an object that has exactly the keys __type__ and __value__: Kombu from 5.3 on turns it into another
 // value, and a worker loses the message if it cannot (kombu/utils/json.py, object_hook).
-func unwrappable(n node, path string) error {
+func unwrappable(n node, at *place) error {
 	if !wraps(n) {
 		return nil
 	}
+	member := func(name string) string { return join(at.String(), name) }
 	name, value := n.items[slices.Index(n.keys, "__type__")], n.items[slices.Index(n.keys, "__value__")]
 	if name.kind != isText {
-		return &MessageError{Path: join(path, "__type__"), Message: "must be the name of a type"}
+		return &MessageError{Path: member("__type__"), Message: "must be the name of a type"}
 	}
 	var ok bool
 	switch name.text {
@@ -35,10 +36,10 @@ func unwrappable(n node, path string) error {
 			value.items[0].kind == isText && isHex(value.items[0].text)
 	default:
 		message := "must be bytes, base64, datetime, date, time, decimal or uuid: Kombu reads no other"
-		return &MessageError{Path: join(path, "__type__"), Message: message}
+		return &MessageError{Path: member("__type__"), Message: message}
 	}
 	if !ok {
-		return &MessageError{Path: join(path, "__value__"), Message: "must be a " + name.text + " as Kombu writes it"}
+		return &MessageError{Path: member("__value__"), Message: "must be a " + name.text + " as Kombu writes it"}
 	}
 	return nil
 }

@@ -146,13 +146,25 @@ func arguments(message json.RawMessage) string {
 	return strings.Join(parts, ", ")
 }
 
-// maxChildren bounds how many children of a task are listed.
-const maxChildren = 1000
+// Bounds of what is read of a task's children: how many are listed, how long their record may be, in bytes, and how deep
+// groups of groups are followed. Each level is read anew.
+const (
+	maxChildren   = 1000
+	maxChildBytes = 1 << 20
+	maxChildLevel = 8
+)
 
 // children returns the ids in Celery's result tuples: [[id, parent], [tuples of a group]].
 func children(b json.RawMessage) []string {
+	if len(b) > maxChildBytes {
+		return nil
+	}
+	return childrenAt(b, 0)
+}
+
+func childrenAt(b json.RawMessage, level int) []string {
 	var tuples []json.RawMessage
-	if json.Unmarshal(b, &tuples) != nil {
+	if level > maxChildLevel || json.Unmarshal(b, &tuples) != nil {
 		return nil
 	}
 	var ids []string
@@ -170,7 +182,7 @@ func children(b json.RawMessage) []string {
 			ids = append(ids, id)
 		}
 		if len(pair) > 1 {
-			ids = append(ids, children(pair[1])...)
+			ids = append(ids, childrenAt(pair[1], level+1)...)
 		}
 		if len(ids) >= maxChildren {
 			return ids[:maxChildren]
