@@ -76,6 +76,8 @@ type Stored struct {
 
 	Status    state.State
 	Value     string // JSON, empty if there is none
+	Size      int    // bytes that are stored, if Value is only the beginning
+	JSON      string // address of all of it
 	Opaque    string // why Value cannot be shown
 	Exception string
 	Traceback string

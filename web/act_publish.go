@@ -1,9 +1,9 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"net/http"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -42,9 +43,13 @@ func (p *pages) askPublish(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, p.publishAct(p.publishFields(r.Form), id), err)
 		return
 	}
-	v := p.publishAct(p.publishFields(orderForm(o, source != "")), id)
+	long := len(o.Args)+len(o.Kwargs) > celery.MaxArguments
+	v := p.publishAct(p.publishFields(orderForm(o, source != "" && !long)), id)
 	v.Doc = "As it was, to be changed. Its arguments are from the " + source + "."
-	if source == "" {
+	switch {
+	case long:
+		v.Doc = fmt.Sprintf("Its arguments are too long to be changed here: %d bytes.", len(o.Args)+len(o.Kwargs))
+	case source == "":
 		v.Doc = "Its arguments are not known in full: type them in."
 		if t, err := p.cluster.Task(ctx, id); err == nil {
 			v.Fields = hinted(v.Fields, &t)
@@ -76,16 +81,18 @@ func orderForm(o action.TaskOrder, known bool) url.Values {
 	return v
 }
 
-// pretty is JSON for a form: on one line if it is short.
+// pretty is JSON for a form: on one line if it is short, and as it is if it would be too long to be sent.
 func pretty(raw json.RawMessage, empty string) string {
-	var b bytes.Buffer
 	switch {
 	case len(raw) == 0:
 		return empty
-	case len(raw) <= maxFlat || json.Indent(&b, raw, "", "  ") != nil:
+	case len(raw) <= maxFlat:
 		return string(raw)
 	}
-	return b.String()
+	if text, whole := indent(raw, celery.MaxArguments/2); whole {
+		return text
+	}
+	return string(raw)
 }
 
 // hinted shows beside the arguments what events tell of them. It is never filled in, since it may have been cut.

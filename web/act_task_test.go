@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -374,5 +375,37 @@ func TestPreviewsSayThatTheBrokerIsAway(t *testing.T) {
 	}
 	if status, location, _ := post(t, h, "/ops/act/task", hiddenFields(page, "/ops/act/task")); status != http.StatusSeeOther || location != "/ops/outbox/1" {
 		t.Errorf("what cannot be sent yet leads with %d to %q, want it in the outbox", status, location)
+	}
+}
+
+// What is changed and sent again must be whole, so a form never cuts arguments; it only stops indenting them.
+func TestDeepArgumentsMakeShortForms(t *testing.T) {
+	t.Parallel()
+	deep := `[` + strings.Repeat(`[`, 4_000) + strings.Repeat(`0,`, 100_000) + `0` + strings.Repeat(`]`, 4_000) + `]`
+	wide := `[` + strings.Repeat(`[0],`, 50_000) + `[0]]`
+	long := `["` + strings.Repeat("a", 600_000) + `"]`
+	s := &shelves{records: map[string]results.Result{}}
+	for id, args := range map[string]string{"task-00": deep, "task-01": wide, "task-03": long} {
+		s.records[id] = results.Result{Name: "mail.send", Args: json.RawMessage(args), Kwargs: json.RawMessage(`{}`)}
+	}
+	o := web.Options{Backend: painting(), Prefix: "/ops"}
+	open(t, &o, s)
+	h, err := web.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, args := range map[string]string{"task-00": deep, "task-01": wide} {
+		page := visit(t, h, "/ops/act/publish?retry_of="+id).Body.String()
+		filled := find(`(?s)<textarea[^>]*name="args"[^>]*>([^<]*)<`, page)
+		if len(filled) != 1 || strings.Join(strings.Fields(filled[0]), "") != args {
+			t.Errorf("form of %s is not filled in with its arguments: %d fields, %d bytes", id, len(filled), len(page))
+		}
+		if len(page) > 600_000 {
+			t.Errorf("form of %s is %d bytes long", id, len(page))
+		}
+	}
+	page := visit(t, h, "/ops/act/publish?retry_of=task-03").Body.String()
+	if !strings.Contains(page, "too long to be changed here: 600006 bytes") || len(page) > 100_000 {
+		t.Errorf("form of arguments that are too long has %d bytes:\n%.2000s", len(page), page)
 	}
 }

@@ -19,6 +19,9 @@ import (
 // maxCompared bounds how many workers the settings of one are compared with.
 const maxCompared = 20
 
+// maxSettings bounds how many settings of a worker one page shows.
+const maxSettings = 1_000
+
 // inspect fills in what the worker tells when it is asked. A worker that is not online is not asked: what it told
 // before is shown.
 func (p *pages) inspect(v *templates.Worker, t workerTopic) {
@@ -165,6 +168,9 @@ func (p *pages) config(i control.Inspection, t workerTopic) templates.WorkerConf
 	v.All = len(names)
 	find := strings.ToLower(t.find)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if len(v.Settings) == maxSettings {
+			break
+		}
 		s := templates.Setting{Name: name, Value: plain(i.Conf[name]), Differs: differing(name, i.Conf[name], others)}
 		matches := strings.Contains(strings.ToLower(name), find) || strings.Contains(strings.ToLower(s.Value), find)
 		if matches && (!t.differ || len(s.Differs) > 0) {

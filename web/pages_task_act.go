@@ -1,9 +1,7 @@
 package web
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,6 +14,9 @@ import (
 
 // maxCommands bounds how many commands the page of a task lists.
 const maxCommands = 20
+
+// maxResult bounds what is shown of a stored result, in bytes.
+const maxResult = 16_384
 
 // taskActions are what can be done to a task, empty if nobody may act.
 func (p *pages) taskActions(t *state.Task) []templates.TaskAction {
@@ -91,16 +92,12 @@ func (p *pages) stored(ctx context.Context, t *state.Task) *templates.Stored {
 		return v
 	}
 	v.Status, v.Opaque, v.Exception, v.Traceback = state.State(r.Status), r.Opaque, r.Exception, r.Traceback
-	v.Value, v.DoneAt, v.Naive = indented(r.Value), micros(r.DoneAt), r.NaiveTime
+	v.DoneAt, v.Naive = micros(r.DoneAt), r.NaiveTime
+	v.JSON = p.site.Prefix + "/api/v1/results/" + url.PathEscape(t.ID)
+	whole := true
+	if v.Value, whole = indent(r.Value, maxResult); !whole {
+		v.Size = len(r.Value)
+	}
 	v.Disagrees = results.Compare(t, r)
 	return v
-}
-
-// indented is JSON as people read it.
-func indented(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
-		return string(raw)
-	}
-	return b.String()
 }

@@ -185,3 +185,34 @@ func TestResultsKeepNobodyWaiting(t *testing.T) {
 		}
 	})
 }
+
+// Indentation is as long as the nesting is deep: without a bound one page of such a result takes gigabytes.
+func TestDeepResultsMakeShortPages(t *testing.T) {
+	t.Parallel()
+	nested := func(levels int, inside string) json.RawMessage {
+		return json.RawMessage(strings.Repeat(`{"a":[`, levels) + inside + strings.Repeat(`]}`, levels))
+	}
+	s := &shelves{records: map[string]results.Result{
+		"task-00": {Status: "SUCCESS", Value: nested(4_900, strings.Repeat("0,", 1<<20)+"0")},
+		"task-01": {Status: "SUCCESS", Value: nested(20, `"deep", {"b": [ ]}`)},
+		"task-03": {Status: "SUCCESS", Value: json.RawMessage(`"` + strings.Repeat("ü", 1<<20) + `"`)},
+	}}
+	beside(t, s, func(t *testing.T, h http.Handler) {
+		for id, want := range map[string]string{
+			"task-00": "The beginning of 2.1",
+			"task-01": `[{&#34;a&#34;: [&#34;deep&#34;,{&#34;b&#34;: []}]}]`,
+			"task-03": "The beginning of 2.1",
+		} {
+			page := visit(t, h, "/ops/tasks/"+id).Body.String()
+			if len(page) > 200_000 {
+				t.Errorf("page of %s is %d bytes long", id, len(page))
+			}
+			if !strings.Contains(page, want) {
+				t.Errorf("page of %s has no %q", id, want)
+			}
+			if strings.Contains(want, "beginning") && !strings.Contains(page, `href="/ops/api/v1/results/`+id+`"`) {
+				t.Errorf("page of %s does not lead to the whole result", id)
+			}
+		}
+	})
+}
