@@ -198,7 +198,7 @@ func (w *writer) take(final bool) *job {
 	}
 	j := &job{mark: w.done + w.m.cluster.Unsaved(), events: w.m.events}
 	for _, u := range w.m.cluster.TakeUnsaved(w.share()) {
-		j.batch.Tasks = append(j.batch.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored})
+		j.batch.Tasks = append(j.batch.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt})
 	}
 	j.intake = w.m.intake.take()
 	j.batch.Journal = j.journal

@@ -41,6 +41,7 @@ type row struct {
 	clock  int64 // stamp of the newest of its events
 	micros int64
 	origin uint32 // lane of that event
+	heard  uint32 // local receipt of the newest of them, seconds since 1970 UTC, 0 if unknown
 
 	head, tail uint32 // chain of records
 	relation   uint32 // root and parent, 0 if it has neither beyond itself

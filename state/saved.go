@@ -9,9 +9,10 @@ import (
 
 // Unsaved is a task that has changed since it was last saved.
 type Unsaved struct {
-	View   Task
-	Events []byte // all its events
-	Stored bool   // it was saved before, with no event that is not in Events
+	View    Task
+	Events  []byte // all its events
+	Stored  bool   // it was saved before, with no event that is not in Events
+	HeardAt int64  // local receipt of its newest event, µs since 1970 UTC, to the second; 0 if none came since it was loaded
 }
 
 // Change is what an event did to its task.
@@ -76,7 +77,7 @@ func (c *Cluster) TakeUnsaved(n int) []Unsaved {
 		c.mark(i, unsaved, saving)
 		c.saving = append(c.saving, i)
 		r := c.rows.at(i)
-		u := Unsaved{View: c.task(r), Stored: r.marks&stored != 0}
+		u := Unsaved{View: c.task(r), Stored: r.marks&stored != 0, HeardAt: int64(r.heard) * 1e6}
 		var whole bool
 		u.Events, whole = c.save(r)
 		u.Stored = u.Stored && whole

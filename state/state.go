@@ -4,6 +4,7 @@
 package state
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -207,6 +208,7 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 		c.thin(r)
 	}
 	c.append(r, e, rec)
+	r.heard = uint32(min(max(e.ReceivedMicros/1e6, 0), math.MaxUint32))
 	c.rise(r)
 	c.show(r)
 	c.relateAs(i, r, e)

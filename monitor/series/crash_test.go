@@ -35,7 +35,7 @@ func (f *folded) write(t *testing.T, s store.Store, checkpoint bool) {
 	t.Helper()
 	b := store.Batch{Journal: f.journal}
 	for _, u := range f.cluster.TakeUnsaved(1000) {
-		b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored})
+		b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt})
 	}
 	if checkpoint {
 		b.Checkpoint = &store.Checkpoint{Minutes: f.counts.Take()}

@@ -10,7 +10,7 @@ type Retention interface {
 	// Rules returns the rules in force.
 	Rules() Rules
 	// Today is the moment that Run measures ages against: now by the wall clock, but never further beyond
-	// the newest task than for how long that has been the newest. So a clock that is set forward by
+	// the receipt of the newest event than for how long that has been the newest. So a clock that is set forward by
 	// mistake removes nothing.
 	Today(ctx context.Context) (time.Time, error)
 	// Prunable says what the rules would remove now.
@@ -20,7 +20,8 @@ type Retention interface {
 	Prune(ctx context.Context, now time.Time, done func(Pruned)) error
 }
 
-// Rules say how long to keep what. 0 is for ever.
+// Rules say how long to keep what, from the receipt of the newest event by the clock of Umbel's own host, which the
+// clocks of workers cannot shorten. 0 is for ever.
 type Rules struct {
 	Succeeded time.Duration // tasks that succeeded
 	Failed    time.Duration // tasks that failed, were revoked or rejected
@@ -37,7 +38,7 @@ type Plan struct {
 	Bytes             int64 // about how much they take on disk
 
 	Tasks  int       // that are kept now, in all
-	Oldest time.Time // when the finished task ended that ended first, zero if there is none
+	Oldest time.Time // when the finished task was heard of that was silent longest, zero if there is none
 	Used   int64     // bytes in use on disk: less than the size of the file while some wait to be given back
 }
 

@@ -72,9 +72,10 @@ type Batch struct {
 
 // Task is a task to save.
 type Task struct {
-	View   state.Task // what filters and lists need
-	Events []byte     // its events (state.Unsaved)
-	Stored bool       // the store is known to have it, with no event that is not in Events
+	View    state.Task // what filters and lists need
+	Events  []byte     // its events (state.Unsaved)
+	Stored  bool       // the store is known to have it, with no event that is not in Events
+	HeardAt int64      // local receipt of its newest event, µs since 1970 UTC, which retention goes by; 0 if unknown
 }
 
 // Checkpoint is the state of a monitor beside its tasks.

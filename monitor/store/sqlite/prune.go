@@ -87,7 +87,7 @@ func (p *pruner) removeOld(ctx context.Context) error {
 			}
 			most = portion(tasks)
 			removed, err = p.remove(ctx, most, func(t *tx, n int) (int, store.Pruned, error) {
-				return t.remove(`SELECT task, id, indexed FROM tasks WHERE final = ? AND `+ended+` < ? ORDER BY `+ended+` LIMIT ?`,
+				return t.remove(`SELECT task, id, indexed FROM tasks WHERE final = ? AND `+lastHeard+` < ? ORDER BY `+lastHeard+` LIMIT ?`,
 					c.final, c.before(p.now), n)
 			})
 			if err == nil {
@@ -116,7 +116,7 @@ func (p *pruner) shrink(ctx context.Context) error {
 		over := float64(room.used()-enough(most)) / float64(room.used())
 		some := min(max(int(over*float64(tasks)), 1), portion(tasks))
 		removed, err := p.remove(ctx, some, func(t *tx, n int) (int, store.Pruned, error) {
-			const oldest = `SELECT * FROM (SELECT task, id, indexed, ` + ended + ` AS e FROM tasks WHERE final = ? ORDER BY e LIMIT ?)`
+			const oldest = `SELECT * FROM (SELECT task, id, indexed, ` + lastHeard + ` AS e FROM tasks WHERE final = ? ORDER BY e LIMIT ?)`
 			return t.remove(`SELECT task, id, indexed FROM (`+oldest+` UNION ALL `+oldest+`) ORDER BY e LIMIT ?`,
 				classSucceeded, n, classFailed, n, n)
 		})
@@ -212,8 +212,8 @@ func (p *pruner) thin(ctx context.Context) error {
 // thin thins the n tasks of a class after those that it thinned last.
 func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, store.Pruned, error) {
 	var gone store.Pruned
-	const next = `SELECT task, id, ` + ended + ` AS e, body FROM tasks JOIN events USING (task)
-		WHERE final = ?1 AND ` + ended + ` >= coalesce((SELECT ended FROM thinned WHERE final = ?1), 0) AND ` + ended + ` < ?2
+	const next = `SELECT task, id, ` + lastHeard + ` AS e, body FROM tasks JOIN events USING (task)
+		WHERE final = ?1 AND ` + lastHeard + ` >= coalesce((SELECT ended FROM thinned WHERE final = ?1), 0) AND ` + lastHeard + ` < ?2
 		AND (e, task) > (SELECT coalesce(max(ended), 0), coalesce(max(task), 0) FROM thinned WHERE final = ?1)
 		ORDER BY e, task LIMIT ?3`
 	rows, err := t.QueryContext(t.ctx, next, final, before, n) //nolint:sqlclosecheck // scan closes them

@@ -16,13 +16,17 @@ func (d *DB) Rules() store.Rules { return d.rules }
 
 // Today is the moment that Run measures ages against.
 func (d *DB) Today(ctx context.Context) (time.Time, error) {
-	found, err := list[int64](ctx, d.read, `SELECT coalesce(max(updated), 0) FROM tasks`)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("read newest task: %w", explain(err))
+	var newest int64
+	for _, final := range []int{classActive, classSucceeded, classFailed} {
+		found, err := number[int64](ctx, d.read, `SELECT coalesce(max(`+lastHeard+`), 0) FROM tasks WHERE final = ?`, final)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("read newest task: %w", explain(err))
+		}
+		newest = max(newest, found)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.days.today(found[0], d.now()), nil
+	return d.days.today(newest, d.now()), nil
 }
 
 // days is how far time has come for certain.

@@ -12,8 +12,9 @@ import (
 // maxCounted is how far a plan counts.
 const maxCounted = 100_000
 
-// ended is when a finished task ended, as the index tasks_by_end has it.
-const ended = `coalesce(finished, updated)`
+// lastHeard is when Umbel heard of a task last, as the index tasks_by_receipt has it. Tasks that were written before that
+// was kept have the time that their workers gave.
+const lastHeard = `coalesce(heard, finished, updated)`
 
 // Prunable says what the rules would remove now.
 func (d *DB) Prunable(ctx context.Context, now time.Time) (store.Plan, error) {
@@ -36,12 +37,12 @@ func (d *DB) plan(ctx context.Context, now time.Time) (p store.Plan, err error) 
 	var oldest int64
 	for _, class := range classes(d.rules) {
 		first, err := number[int64](ctx, d.read,
-			`SELECT coalesce((SELECT `+ended+` FROM tasks WHERE final = ? ORDER BY `+ended+` LIMIT 1), 0)`, class.final)
+			`SELECT coalesce((SELECT `+lastHeard+` FROM tasks WHERE final = ? ORDER BY `+lastHeard+` LIMIT 1), 0)`, class.final)
 		if err != nil {
 			return p, err
 		}
 		oldest = cmp.Or(min(oldest, first), oldest, first)
-		due, err := d.countEnded(ctx, class.final, 0, class.before(now))
+		due, err := d.countSilent(ctx, class.final, 0, class.before(now))
 		if err != nil {
 			return p, err
 		}
@@ -70,7 +71,7 @@ func (d *DB) planEvents(ctx context.Context, n *store.Count, c kept, now time.Ti
 	if err != nil {
 		return err
 	}
-	more, err := d.countEnded(ctx, c.final, max(c.before(now), done+1), now.Add(-d.rules.Events).UnixMicro())
+	more, err := d.countSilent(ctx, c.final, max(c.before(now), done+1), now.Add(-d.rules.Events).UnixMicro())
 	n.N, n.Exact = n.N+more.N, n.Exact && more.Exact
 	return err
 }
@@ -92,10 +93,10 @@ func (d *DB) planSize(p *store.Plan) {
 	p.Bytes += over
 }
 
-// countEnded counts tasks of a class that ended at from ≤ end < to, µs.
-func (d *DB) countEnded(ctx context.Context, final int, from, to int64) (store.Count, error) {
+// countSilent counts tasks of a class that were heard of last at from ≤ end < to, µs.
+func (d *DB) countSilent(ctx context.Context, final int, from, to int64) (store.Count, error) {
 	n, err := number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1 FROM tasks
-		WHERE final = ? AND `+ended+` >= ? AND `+ended+` < ? LIMIT ?)`, final, from, to, maxCounted+1)
+		WHERE final = ? AND `+lastHeard+` >= ? AND `+lastHeard+` < ? LIMIT ?)`, final, from, to, maxCounted+1)
 	if n > maxCounted {
 		return store.Count{N: maxCounted}, err
 	}
@@ -112,7 +113,7 @@ func classes(r store.Rules) [2]kept {
 	return [...]kept{{classSucceeded, r.Succeeded}, {classFailed, r.Failed}}
 }
 
-// before is when a task must have ended to be too old, µs.
+// before is when a task must have been heard of last to be too old, µs.
 func (c kept) before(now time.Time) int64 {
 	if c.keep == 0 {
 		return 0

@@ -41,7 +41,7 @@ func fill(t testing.TB, d *sqlite.DB, n int) {
 		if c.Unsaved() == 1000 || i == n-1 {
 			var b store.Batch
 			for _, u := range c.TakeUnsaved(c.Unsaved()) {
-				b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events})
+				b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events, HeardAt: u.HeardAt})
 			}
 			if _, err := d.Write(t.Context(), b); err != nil {
 				t.Fatal(err)

@@ -94,7 +94,7 @@ const (
 // task writes one task, or returns the events of one that is there already and not said to be.
 func (t *tx) task(s *store.Task) (known []byte, err error) {
 	id := idValue(s.View.ID)
-	columns, err := t.columns(&s.View)
+	columns, err := t.columns(s)
 	if err != nil {
 		return nil, err
 	}
@@ -139,12 +139,12 @@ func (t *tx) replace(id any, columns []any, events []byte) (bool, error) {
 // Statements with RETURNING would keep a journal of their own for each row.
 const (
 	taskColumns = `clock, micros, origin, state, final, name, worker, queue, client, exchange, routing_key, root, parent,
-		sent, received, started, finished, updated, eta, expires, wait, run, retries, marks, failure`
+		sent, received, started, finished, updated, eta, expires, wait, run, retries, marks, failure, heard`
 	insertTask = `INSERT INTO tasks (` + taskColumns + `, id, indexed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 		ON CONFLICT (id) DO NOTHING`
 	updateTask = `UPDATE tasks SET (` + taskColumns + `, indexed)
-		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) WHERE task = ?`
+		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, heard), 0) WHERE task = ?`
 )
 
 // Classes of tasks, as in the column final.
@@ -166,8 +166,9 @@ func class(s state.State) int64 {
 }
 
 // columns returns the values of taskColumns.
-func (t *tx) columns(v *state.Task) ([]any, error) {
-	columns := make([]any, 0, 27)
+func (t *tx) columns(s *store.Task) ([]any, error) {
+	v := &s.View
+	columns := make([]any, 0, 28)
 	columns = append(columns, v.Stamp.Clock, v.Stamp.Micros)
 	for _, text := range []string{v.Stamp.Origin, string(v.State)} {
 		n, err := t.symbol(text)
@@ -200,7 +201,11 @@ func (t *tx) columns(v *state.Task) ([]any, error) {
 		}
 	}
 	failure, err := t.failure(v)
-	return append(columns, marks(v), failure), err
+	columns = append(columns, marks(v), failure, nil)
+	if s.HeardAt != 0 {
+		columns[len(columns)-1] = s.HeardAt
+	}
+	return columns, err
 }
 
 // relative returns the key of another task, nil if there is none or it is self.

@@ -23,6 +23,7 @@ func retention() map[string]func(trial) {
 	}{
 		"Retention keeps for ever by default":    {store.Rules{}, trial.keepAll},
 		"Retention removes by class and age":     {store.Rules{Succeeded: time.Hour, Failed: 3 * time.Hour}, trial.pruneOld},
+		"Retention goes by receipt":            {store.Rules{Succeeded: time.Hour}, trial.pruneByReceipt},
 		"Retention may be interrupted":           {store.Rules{Succeeded: time.Hour}, trial.pruneInterrupted},
 		"Retention thins events":                 {store.Rules{Events: time.Hour}, trial.pruneEvents},
 		"Retention lets removed tasks come back": {store.Rules{Succeeded: time.Hour}, trial.pruneReturned},
@@ -149,6 +150,34 @@ func (c trial) pruneOld(store.Rules) {
 	}
 	if again := c.prune(hour(6)); len(again) > 0 {
 		c.Errorf("removed %v once more", again)
+	}
+}
+
+// pruneByReceipt has workers whose clocks are off by months.
+func (c trial) pruneByReceipt(store.Rules) {
+	const months = 200 * 24 * 3600
+	write := func(id string, second, received int) {
+		events := succeed(id, second)
+		for i := range events {
+			events[i].ReceivedMicros = hour(received).UnixMicro()
+		}
+		c.write(store.Batch{Tasks: c.fold(events...)})
+	}
+	write("ahead, old", months, 1)
+	write("behind, old", -months, 1)
+	write("ahead, new", months, 5)
+	write("behind, new", -months, 5)
+	if got, err := c.Today(c.Context()); err != nil || got.After(hour(5).Add(time.Hour)) {
+		c.Errorf("today = %v, %v, want about when the newest event was received, %v", got, err, hour(5))
+	}
+	if diff := cmp.Diff([]string{"ahead, old", "behind, old"}, c.prune(hour(5))); diff != "" {
+		c.Errorf("removed (-want +got):\n%s", diff)
+	}
+	tasks := c.fold(succeed("behind, new", -months)...)
+	tasks[0].HeardAt = 0 // changed without an event
+	c.write(store.Batch{Tasks: stored(tasks)})
+	if gone := c.prune(hour(5)); len(gone) > 0 {
+		c.Errorf("removed %v after it was saved again, want nothing", gone)
 	}
 }
 

@@ -38,7 +38,7 @@ func (c trial) fold(events ...state.Event) []store.Task {
 	unsaved := cluster.TakeUnsaved(cluster.Unsaved())
 	tasks := make([]store.Task, len(unsaved))
 	for i, u := range unsaved {
-		tasks[i] = store.Task{View: u.View, Events: u.Events, Stored: u.Stored}
+		tasks[i] = store.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt}
 	}
 	return tasks
 }
