@@ -2,11 +2,11 @@ package api
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/spreadsheet"
 )
 
 // csvField is one column of an exported table. Unknown values are empty.
@@ -43,9 +43,9 @@ func csvFields(cols []lang.Field) []csvField {
 
 func allFields() map[lang.Field]csvField {
 	return map[lang.Field]csvField{
-		lang.ID:         {"id", func(t *Task) string { return tame(t.ID) }},
+		lang.ID:         {"id", func(t *Task) string { return spreadsheet.Text(t.ID) }},
 		lang.Name:       {"name", func(t *Task) string { return optional(t.Name) }},
-		lang.State:      {"state", func(t *Task) string { return tame(t.State) }},
+		lang.State:      {"state", func(t *Task) string { return spreadsheet.Text(t.State) }},
 		lang.Args:       {"args", func(t *Task) string { return optional(t.Args) }},
 		lang.Kwargs:     {"kwargs", func(t *Task) string { return optional(t.Kwargs) }},
 		lang.Result:     {"result", func(t *Task) string { return optional(t.Result) }},
@@ -88,19 +88,11 @@ func finishedAt(t *Task) Time {
 	}
 }
 
-// tame keeps spreadsheets from taking text of strangers for a formula (OWASP, CSV injection).
-func tame(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(s)[0]) {
-		return "'" + s
-	}
-	return s
-}
-
 func optional(s *string) string {
 	if s == nil {
 		return ""
 	}
-	return tame(*s)
+	return spreadsheet.Text(*s)
 }
 
 func seconds(f *float64) string {

@@ -23,7 +23,7 @@ func (a *api) registerExport(h huma.API, operation func(id, path, summary string
 	op := operation("export-tasks", "/tasks/export", "All tasks that match, as a stream",
 		http.StatusBadRequest, http.StatusServiceUnavailable)
 	op.Description = "Reads the list page by page while it is sent. A connection that is cut off means that not all was sent. " +
-		"In CSV, text that a spreadsheet would take for a formula begins with an apostrophe."
+		"In CSV, an apostrophe stands before what a spreadsheet would take for a formula."
 	text := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	op.Responses["200"] = &huma.Response{
 		Description: "One line for each task, of CSV with a header, or of JSON as in get-task.",
