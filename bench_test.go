@@ -115,7 +115,7 @@ func newBenchQueue(b *testing.B, url string, bodies [][]byte) *benchQueue {
 
 func (q *benchQueue) broker(b *testing.B) transport.Broker {
 	b.Helper()
-	broker, err := umbel.Dial(q.options)
+	broker, err := umbel.Broker(q.options)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -88,7 +88,7 @@ type Options struct {
 	MaxTasks int          // finished tasks held in memory for speed, 200,000 if zero; all of them are in the history
 	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
 	Version  string       // shown on the pages and in the API
-	Logger   *slog.Logger // nil discards
+	Logger   *slog.Logger // slog.Default() if nil; slog.New(slog.DiscardHandler) is silent
 }
 
 // Umbel watches one Celery cluster and shows it. It is safe for concurrent use.
@@ -103,10 +103,11 @@ type Umbel struct {
 // New validates o, opens the history, and starts nothing. Close must follow. Its error is a
 // *HistoryError if the history cannot be opened.
 func New(o Options) (*Umbel, error) {
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	broker := o.Broker
 	if broker == nil {
 		var err error
-		if broker, err = Dial(o); err != nil {
+		if broker, err = Broker(o); err != nil {
 			return nil, err
 		}
 	}
@@ -173,8 +174,8 @@ func (u *Umbel) assemble(o Options, broker transport.Broker) (err error) {
 	return err
 }
 
-// Dial returns the broker that o.BrokerURL names. It connects nowhere yet.
-func Dial(o Options) (transport.Broker, error) {
+// Broker returns the broker that o.BrokerURL names. It connects nowhere yet.
+func Broker(o Options) (transport.Broker, error) {
 	if o.BrokerURL == "" {
 		return nil, errors.New("no broker URL")
 	}
@@ -184,15 +185,15 @@ func Dial(o Options) (transport.Broker, error) {
 	}
 	switch strings.ToLower(strings.TrimSpace(scheme)) {
 	case "amqp", "amqps", "pyamqp":
-		return dialRabbitMQ(o)
+		return onRabbitMQ(o)
 	case "redis", "rediss", "redis+socket", "sentinel":
-		return dialRedis(o)
+		return onRedis(o)
 	}
 	return nil, fmt.Errorf("brokers of scheme %s:// are not supported: use amqp://, amqps://, redis://, rediss://, "+
 		"redis+socket:// or sentinel://", scheme)
 }
 
-func dialRabbitMQ(o Options) (transport.Broker, error) {
+func onRabbitMQ(o Options) (transport.Broker, error) {
 	if !reflect.ValueOf(o.Redis).IsZero() {
 		return nil, errors.New("options of Redis need a URL of Redis")
 	}
@@ -206,7 +207,7 @@ func dialRabbitMQ(o Options) (transport.Broker, error) {
 	return b, nil
 }
 
-func dialRedis(o Options) (transport.Broker, error) {
+func onRedis(o Options) (transport.Broker, error) {
 	if o.Queue != "" {
 		return nil, errors.New("a queue for events needs RabbitMQ: Redis keeps no events while nobody listens")
 	}

@@ -91,7 +91,7 @@ type Event struct {
 
 	// Worker events.
 	Freq                      float64 // seconds between heartbeats
-	FreqIsInt                 bool    // the wire had an integer: a forced heartbeat (celery-wire: freq 5)
+	FreqIsInt                 bool    // the wire had an integer: a forced heartbeat of 5
 	Active                    int64
 	Processed                 int64
 	Load                      [3]float64

@@ -113,7 +113,7 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 }
 
 // forced reports whether the event is a heartbeat made by the heartbeat control command. It says
-// freq 5, an integer, and nothing else that is true (celery-wire: worker/control.py).
+// freq 5, an integer, and nothing else that is true (heartbeat in celery/worker/control.py).
 func (e *Event) forced() bool {
 	return e.Kind == WorkerHeartbeat && e.FreqIsInt && e.Freq == 5 && !e.Has(FieldActive)
 }

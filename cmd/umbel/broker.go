@@ -74,7 +74,7 @@ func (f *brokerFlags) options() (umbel.Options, error) {
 	}
 	for _, step := range append(steps, f.Redis.steps(&o.Redis)...) {
 		step.set()
-		if _, err := umbel.Dial(o); err != nil {
+		if _, err := umbel.Broker(o); err != nil {
 			return o, usageError{fmt.Errorf("%s: %w", step.flag, err)}
 		}
 	}

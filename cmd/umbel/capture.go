@@ -25,7 +25,7 @@ func (c *captureCmd) Run(ctx context.Context, s streams, log *slog.Logger) error
 	if err != nil {
 		return err
 	}
-	broker, err := umbel.Dial(o)
+	broker, err := umbel.Broker(o)
 	if err != nil {
 		return err
 	}

@@ -84,8 +84,7 @@ func (l *link) dial(ctx context.Context, network, address string) (net.Conn, err
 	return conn, nil
 }
 
-// dial opens a socket and shakes hands for TLS, if the endpoint wants that.
-// dial opens a socket at an address, as the endpoint wants it.
+// dial opens a socket at an address, and shakes hands for TLS if the endpoint wants that.
 func (e endpoint) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address)
 	return reach.Dial(ctx, network, address, e.secure, e.tls, host)
