@@ -199,10 +199,10 @@ func (m *Monitor) fold(session transport.Session, batch []transport.Message) {
 		}
 		m.decoder.Decode(batch[i].Body, start.UnixMicro(), func(e *state.Event) {
 			m.events++
-			m.rates.add(e)
 			m.arrivals.add(e)
 			m.unseen.add(e)
 			ch := m.cluster.Apply(e)
+			m.rates.add(e, ch)
 			m.minutes.Add(e, ch)
 			m.flows.add(e, ch)
 			m.intake.add(e, ch)

@@ -25,13 +25,16 @@ type counts struct {
 
 // add counts an event in the second in which it happened by its sender's clock, so that a backlog read
 // at once is no peak. What happened before the series begins is left out; what is yet to happen counts now.
-func (m *meter) add(e *state.Event) {
+func (m *meter) add(e *state.Event, ch state.Change) {
 	second := min(e.Micros/1e6, m.second)
 	if second <= m.second-seriesLength {
 		return
 	}
 	c := &m.ring[second%meterSize]
 	c.events++
+	if !ch.New || !ch.Counts {
+		return
+	}
 	switch e.Kind {
 	case state.TaskReceived:
 		c.received++

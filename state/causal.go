@@ -22,14 +22,34 @@ var strength = [...]Kind{ //nolint:gochecknoglobals // a constant table
 	TaskSucceeded, TaskFailed, TaskRetried, TaskRevoked, TaskRejected, TaskCustom, TaskStarted, TaskReceived,
 }
 
+// stand returns the event that stands for a kind, nil if there is none. A hollow success gives way to a revocation.
+func (r *run) stand(k Kind) *record {
+	e := r.stands[k]
+	if e != nil && e.flags&hollow != 0 && r.stands[TaskRevoked] != nil {
+		return nil
+	}
+	return e
+}
+
 // strongest returns the event that decides the state of the run.
 func (r *run) strongest() *record {
 	for _, k := range strength {
-		if r.stands[k] != nil {
-			return r.stands[k]
+		if e := r.stand(k); e != nil {
+			return e
 		}
 	}
 	return nil
+}
+
+// having is how many of the executions that the records make have an event of that kind.
+func (f *causal) having(records []*record, kind Kind) (n int) {
+	f.fold(records)
+	for i := range f.runs {
+		if f.runs[i].stands[kind] != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // ended reports whether the run is over.

@@ -10,15 +10,18 @@ import (
 // ErrSaved is returned for bytes that are no saved events of a known form.
 var ErrSaved = errors.New("not saved events")
 
-// savedForm begins saved events. It rises whenever their form changes; older forms stay readable.
-const savedForm = 1
+// savedForm begins saved events. It rises whenever their form changes; older forms stay readable. Form 1 had
+// no FieldExpired, FieldTerminated and FieldSignum.
+const savedForm = 2
+
+func readable(form byte) bool { return form == 1 || form == savedForm }
 
 // A saved event is: its kind, in the low half of a byte, with codec flags in the high half; the present fields
 // worth saving and the null ones among them (uvarints); raw clock and repaired clock (uvarints); micros (varint),
 // as the distance from the event before; receivedMicros, if flagged, as the distance from micros (varint); pid
 // (varint); hostname; subject, if the kind has one; then every field that is present and not null, in the
 // order of the bits; then, of a worker's event, the number of unknown fields and their keys and values. Integers
-// are varints, floats 8 bytes little endian. A text is a uvarint, twice its length, and its bytes; or
+// are varints, floats 8 bytes little endian, truths a byte. A text is a uvarint, twice its length, and its bytes; or
 // twice its number in the table of texts, plus one. The table holds the task id, then every text of at least
 // minShared bytes as it comes, maxShared in all.
 const (
@@ -32,7 +35,8 @@ const (
 )
 
 // inSaved are the fields worth saving: others only say what keys the event had.
-const inSaved = inEntry | FieldFreq | FieldActive | FieldProcessed | FieldLoad | FieldSoftware | FieldVersion | FieldSystem
+const inSaved = inEntry | FieldFreq | FieldActive | FieldProcessed | FieldLoad | FieldSoftware | FieldVersion | FieldSystem |
+	FieldExpired | FieldTerminated | FieldSignum
 
 // codec is what the saved events of one task have in common.
 type codec struct {
@@ -145,12 +149,25 @@ func appendNumber(b []byte, e *Event, f Fields) []byte {
 		return appendFloat(b, e.Runtime)
 	case FieldFreq:
 		return appendFloat(b, e.Freq)
+	case FieldExpired:
+		return appendBool(b, e.Expired)
+	case FieldTerminated:
+		return appendBool(b, e.Terminated)
+	case FieldSignum:
+		return binary.AppendVarint(b, e.Signum)
 	default:
 		for _, l := range e.Load {
 			b = appendFloat(b, l)
 		}
 		return b
 	}
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }
 
 func appendFloat(b []byte, f float64) []byte {
@@ -239,6 +256,12 @@ func (r *savedReader) number(e *Event, f Fields) {
 		e.Runtime = r.float()
 	case FieldFreq:
 		e.Freq = r.float()
+	case FieldExpired:
+		e.Expired = r.byte() != 0
+	case FieldTerminated:
+		e.Terminated = r.byte() != 0
+	case FieldSignum:
+		e.Signum = r.varint()
 	default:
 		for i := range e.Load {
 			e.Load[i] = r.float()

@@ -60,6 +60,9 @@ const (
 	FieldClock
 	FieldPID
 	FieldTimestamp
+	FieldExpired
+	FieldTerminated
+	FieldSignum
 )
 
 // Event is one Celery event, decoded. Strings may share memory with the message body they came
@@ -88,6 +91,8 @@ type Event struct {
 	Result                      string
 	Runtime                     float64 // seconds
 	Exception, Traceback        string
+	Expired, Terminated         bool  // why it was revoked
+	Signum                      int64 // that it was terminated with, 0 if unknown
 
 	// Worker events.
 	Freq                      float64 // seconds between heartbeats

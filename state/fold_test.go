@@ -51,7 +51,7 @@ func ignoreStamps() cmp.Option {
 }
 
 func wild() history.Options {
-	return history.Options{Tasks: 5, Deaths: true, Custom: true, Revoked: true, Rejected: true, Discarded: true}
+	return history.Options{Tasks: 5, Deaths: true, Custom: true, Revoked: true, Rejected: true, Discarded: true, Doubled: true}
 }
 
 const histories = 600
@@ -142,7 +142,7 @@ func TestMergedHalvesEqualTheWhole(t *testing.T) {
 // purpose not here, are left out once a task was retried: exception, traceback and the times of states.
 func TestCausalEqualsCeleryInCalmOrder(t *testing.T) {
 	t.Parallel()
-	ignore := cmpopts.IgnoreFields(state.Task{}, "Executions", "WaitSeconds", "UpdatedAt", "Orphaned", "Returned", "OrphanReason", "Redelivered")
+	ignore := cmpopts.IgnoreFields(state.Task{}, "Executions", "Revocation", "WaitSeconds", "UpdatedAt", "Orphaned", "Returned", "OrphanReason", "Redelivered")
 	for seed := range uint64(histories) {
 		h := history.New(seed, history.Options{Revoked: true, Discarded: true})
 		want, got := tasks(fold(t, state.Celery, h.Events)), tasks(fold(t, state.Causal, h.Events))
@@ -168,7 +168,7 @@ func TestCausalFoldEqualsTheReference(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		often := func() bool { return rng.IntN(4) != 0 }
 		h := history.New(seed, history.Options{
-			Tasks: 5, Deaths: often(), SamePID: !often(), Custom: often(), Revoked: often(), Rejected: often(), Discarded: often(),
+			Tasks: 5, Deaths: often(), SamePID: !often(), Custom: often(), Revoked: often(), Rejected: often(), Discarded: often(), Doubled: often(),
 		})
 		lossy := slices.DeleteFunc(slices.Clone(h.Events), func(json.RawMessage) bool { return rng.IntN(6) == 0 })
 		disturbed := disturb(t, rng, h.Events)
@@ -241,10 +241,10 @@ func equalsReference(t *testing.T, name string, stream []json.RawMessage) {
 	}
 	got := tasks(fold(t, state.Causal, stream))
 	notRefolded := cmpopts.IgnoreFields(state.Task{}, "Kwargs", "ETA", "Expires", "Traceback", "Client", "Queue", "Exchange", "RoutingKey", "Children",
-		"SentAt", "UpdatedAt", "WaitSeconds", "RuntimeSeconds", "Redelivered", "Orphaned", "Returned", "OrphanReason")
+		"SentAt", "UpdatedAt", "Revocation", "WaitSeconds", "RuntimeSeconds", "Redelivered", "Orphaned", "Returned", "OrphanReason")
 	for id, of := range events {
 		if diff := cmp.Diff(reference(id, of), got[id], ignoreStamps(), notRefolded,
-			cmpopts.IgnoreFields(state.Execution{}, "Traceback", "RuntimeSeconds")); diff != "" {
+			cmpopts.IgnoreFields(state.Execution{}, "Traceback", "RuntimeSeconds", "Revocation")); diff != "" {
 			slices.SortFunc(of, byTime)
 			for _, e := range of {
 				t.Logf("%s %s.%d clock %d at %.3f attempt %d", e.Type, e.Hostname, e.PID, e.Clock, e.Timestamp-1_790_000_000, e.Retries)

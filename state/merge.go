@@ -4,11 +4,7 @@ import "slices"
 
 // restore adds an event of another cluster.
 func (c *Cluster) restore(s savedEvent) {
-	var flags recordFlags
-	if s.Cut {
-		flags = cut
-	}
-	c.applyTask(&s.Event, s.Repaired, flags, new(Change))
+	c.applyTask(&s.Event, s.Repaired, s.flags(), new(Change))
 	if s.Family == nil {
 		return
 	}
@@ -103,6 +99,7 @@ func (c *Cluster) event(r *row, rec *record) savedEvent {
 	if rec.kind == TaskCustom {
 		e.Subject = string(c.states.name(stateCode(rec.n)))
 	}
+	rec.restore(&e)
 	s := savedEvent{Event: e, Repaired: rec.repaired, Cut: !whole}
 	if !whole && r.relation != 0 {
 		rel := c.relations.at(r.relation)

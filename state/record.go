@@ -19,7 +19,7 @@ type record struct {
 	call     uint32 // number of name and route in calls, 0 if the event had neither
 	kind     Kind
 	flags    recordFlags
-	n        uint16 // attempt of a sent or received event; state code of a custom one
+	n        uint16 // attempt of a sent or received event; state code of a custom one; Revocation.code
 }
 
 type recordFlags uint8
@@ -27,7 +27,23 @@ type recordFlags uint8
 const (
 	retimed recordFlags = 1 << iota // micros is a receipt time
 	cut                             // some text did not fit
+	hollow                          // a task-succeeded whose result and runtime are null: it did not
 )
+
+// unmeasured are the fields that are null in the task-succeeded that gevent and eventlet workers send of a
+// task that was terminated.
+const unmeasured = FieldResult | FieldRuntime
+
+// restore gives an event back what its record keeps of it beside text.
+func (r *record) restore(e *Event) {
+	switch {
+	case r.kind == TaskRevoked:
+		revocationOf(r.n).restore(e)
+	case r.flags&hollow != 0:
+		e.Present |= unmeasured
+		e.Null |= unmeasured
+	}
+}
 
 // call is what a task-sent says a task is called and where it went. Other events have only the name.
 type call struct {

@@ -19,6 +19,7 @@ type wire struct {
 	PID, Clock, Retries           int64
 	Timestamp                     float64
 	Name, Args, Result, Exception *string
+	Runtime                       *float64
 	RootID                        *string `json:"root_id"`
 	ParentID                      *string `json:"parent_id"`
 }
@@ -265,6 +266,9 @@ func (r *run) execution() state.Execution {
 		return order
 	})
 	for _, e := range r.events {
+		if e.is("succeeded") && e.Result == nil && e.Runtime == nil && anyIs(r.events, "revoked") {
+			continue // gevent says so of what it has terminated
+		}
 		x.State = e.state()
 		if e.Result != nil {
 			x.Result = e.Result

@@ -82,7 +82,7 @@ func (u *causalRules) fill(t *Task, records []*record) {
 	if run != nil {
 		x := &t.Executions[len(t.Executions)-1]
 		t.State, t.Result, t.Exception, t.Traceback, t.RuntimeSeconds = x.State, x.Result, x.Exception, x.Traceback, x.RuntimeSeconds
-		t.Times = x.Times
+		t.Times, t.Revocation = x.Times, x.Revocation
 		t.Worker = new(x.Worker)
 		t.Retries = new(x.Attempt)
 		if !run.ended() {
@@ -154,7 +154,7 @@ func (v viewer) execution(r *run) Execution {
 		State: v.c.states.name(stateOf(r.strongest())),
 	}
 	for _, k := range strength {
-		e := r.stands[k]
+		e := r.stand(k)
 		if e == nil {
 			continue
 		}
@@ -168,6 +168,12 @@ func (v viewer) execution(r *run) Execution {
 		if x.RuntimeSeconds == nil && f.has(FieldRuntime) {
 			x.RuntimeSeconds = new(f.runtime)
 		}
+	}
+	if x.Exception != nil && x.Traceback != nil {
+		x.Exception = new(raised(*x.Exception, *x.Traceback))
+	}
+	if e := r.strongest(); e.kind == TaskRevoked {
+		x.Revocation = new(revocationOf(e.n))
 	}
 	return x
 }

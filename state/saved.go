@@ -18,6 +18,7 @@ type Unsaved struct {
 // Change is what an event did to its task.
 type Change struct {
 	New                 bool   // it was not known yet
+	Counts              bool   // of its execution, nothing of its kind was known when it first came
 	Clock               int64  // the repaired clock that it was given
 	Name, Worker, Queue string // of its task, as it shows now; empty if unknown
 	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen
@@ -31,6 +32,13 @@ type savedEvent struct {
 	Family   *[2]taskKey // and with it perhaps the root and parent that the task has
 }
 
+func (s *savedEvent) flags() recordFlags {
+	if s.Cut {
+		return cut
+	}
+	return 0
+}
+
 // AppendEvent appends e, with the repaired clock it was given, in the form that Replay reads: the form's
 // number, the id as a text, then the event.
 func AppendEvent(b []byte, e *Event, repaired int64) []byte {
@@ -38,7 +46,7 @@ func AppendEvent(b []byte, e *Event, repaired int64) []byte {
 	b = append(b, savedForm)
 	b = c.text(b, e.ID)
 	c.begin(e.ID)
-	return c.append(b, e, repaired, false, true)
+	return c.append(b, e, repaired, e.oversized(), true)
 }
 
 // Replay folds in events that AppendEvent wrote, such that any that are known already change nothing, and
@@ -47,7 +55,7 @@ func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error {
 	r := savedReader{rest: string(journal)}
 	var s savedEvent
 	for len(r.rest) > 0 {
-		if r.byte() != savedForm {
+		if !readable(r.byte()) {
 			return fmt.Errorf("replay journal: %w", ErrSaved)
 		}
 		id := r.text()
@@ -58,7 +66,7 @@ func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error {
 		}
 		s.Event.ID = id
 		c.RestoreClock(s.Repaired)
-		yield(&s.Event, c.apply(&s.Event, s.Repaired))
+		yield(&s.Event, c.apply(&s.Event, s.Repaired, s.flags()))
 	}
 	return nil
 }
@@ -157,7 +165,7 @@ func (c *Cluster) touch(i uint32, r *row) {
 // Load adds a task as it was saved. One that is held already gains the events that it lacks.
 func (c *Cluster) Load(id string, events []byte) error {
 	r := &c.input
-	if len(events) == 0 || events[0] != savedForm {
+	if len(events) == 0 || !readable(events[0]) {
 		return fmt.Errorf("load task: %w", ErrSaved)
 	}
 	r.rest, r.bad = string(events[1:]), false
@@ -189,10 +197,7 @@ func (c *Cluster) load(id string) {
 	for n := range c.loaded {
 		s := &c.loaded[n]
 		c.RestoreClock(s.Repaired)
-		rec := c.record(&s.Event, s.Repaired)
-		if s.Cut {
-			rec.flags |= cut
-		}
+		rec := c.record(&s.Event, s.Repaired, s.flags())
 		if same := c.rules.repeats(r, &rec); same != 0 {
 			c.refresh(same, &s.Event)
 			c.release(&rec)

@@ -154,16 +154,16 @@ func (c *Cluster) Apply(e *Event) Change {
 		short.Hostname = symbol(e.Hostname)
 		e = &short
 	}
-	return c.apply(e, c.rules.stamp(e))
+	return c.apply(e, c.rules.stamp(e), 0)
 }
 
-// apply folds in an event with the repaired clock it was given.
-func (c *Cluster) apply(e *Event, repaired int64) Change {
+// apply folds in an event with the repaired clock it was given. flags say what else is known of it.
+func (c *Cluster) apply(e *Event, repaired int64, flags recordFlags) Change {
 	c.now = max(c.now, e.ReceivedMicros)
 	ch := Change{Clock: repaired}
 	switch {
 	case e.Kind.Task():
-		c.applyTask(e, repaired, 0, &ch)
+		c.applyTask(e, repaired, flags, &ch)
 		if e.Kind != TaskSent {
 			c.heard(e, repaired)
 		}
@@ -194,11 +194,13 @@ func (c *Cluster) hold(id string) (i uint32, r *row, known bool) {
 // applyTask adds the event to its task and shows the task anew.
 func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Change) {
 	i, r, known := c.hold(e.ID)
-	rec := c.record(e, repaired)
-	rec.flags |= flags
-	if known && c.rules.repeats(r, &rec) != 0 {
-		c.release(&rec)
-		return
+	rec := c.record(e, repaired, flags)
+	if known {
+		if same := c.rules.repeats(r, &rec); same != 0 {
+			c.release(&rec)
+			ch.Counts = c.counts(r, same)
+			return
+		}
 	}
 	if known {
 		c.order.remove(c.entryOf(i, r))
@@ -230,7 +232,7 @@ func (c *Cluster) release(rec *record) {
 
 // tell describes the change that the newest record of a row made.
 func (c *Cluster) tell(ch *Change, r *row) {
-	ch.New = true
+	ch.New, ch.Counts = true, c.counts(r, r.tail)
 	ch.Name, ch.Queue = c.calls.key(r.name).name, c.calls.key(r.sent).queue
 	if r.worker != 0 {
 		ch.Worker = c.hosts.key(r.worker)
@@ -259,17 +261,47 @@ func (c *Cluster) tell(ch *Change, r *row) {
 	}
 }
 
+// counts reports whether a record counts as what its kind says: no event that came before said so of the same
+// execution. Celery 5.7 reports a hard time limit twice; gevent reports a terminated task as succeeded too.
+func (c *Cluster) counts(r *row, i uint32) bool {
+	e := c.records.at(i)
+	if e.flags&hollow != 0 {
+		return false
+	}
+	before, said := c.scratch[:0], false
+	for o := r.head; o != i; o = c.records.at(o).next {
+		rec := c.records.at(o)
+		before = append(before, rec)
+		said = said || rec.kind == e.kind && rec.lane == e.lane
+	}
+	c.scratch = before
+	u, causal := c.rules.(*causalRules)
+	if !said || !causal || e.kind == TaskReceived || e.kind == TaskSent || e.kind == TaskCustom {
+		return true
+	}
+	had := u.fold.having(before, e.kind)
+	c.scratch = append(before, e)
+	return u.fold.having(c.scratch, e.kind) > had
+}
+
 // record makes the event's record, but for its text and place in the chain.
-func (c *Cluster) record(e *Event, repaired int64) record {
+func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 	r := record{
-		micros: e.Micros, clock: e.Clock, repaired: repaired, kind: e.Kind,
-		lane: c.lanes.acquire(e.lane()), n: uint16(min(max(e.Retries, 0), 1<<16-1)),
+		micros: e.Micros, clock: e.Clock, repaired: repaired, kind: e.Kind, flags: flags,
+		lane: c.lanes.acquire(e.lane()),
 	}
 	if e.Retimed {
 		r.flags |= retimed
 	}
-	if e.Kind == TaskCustom {
+	switch {
+	case e.Kind == TaskSent, e.Kind == TaskReceived:
+		r.n = uint16(min(max(e.Retries, 0), 1<<16-1))
+	case e.Kind == TaskCustom:
 		r.n = uint16(c.states.code(customState(e.Subject)))
+	case e.Kind == TaskRevoked:
+		r.n = e.revocation().code()
+	case e.Kind == TaskSucceeded && e.Null&unmeasured == unmeasured:
+		r.flags |= hollow
 	}
 	if e.Present&^e.Null&(FieldName|FieldQueue|FieldExchange|FieldRoutingKey) != 0 {
 		k := call{name: symbol(e.Name)}

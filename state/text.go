@@ -133,6 +133,16 @@ func appendEntry(b []byte, e *Event) (entry []byte, cut bool) {
 	return b, cut
 }
 
+// oversized reports whether some text of the event does not fit.
+func (e *Event) oversized() bool {
+	for left := e.Present &^ e.Null & inText; left != 0; left &= left - 1 {
+		if s := e.text(left & -left); s != nil && len(*s) > maxField {
+			return true
+		}
+	}
+	return false
+}
+
 // cutText shortens s to at most n bytes without splitting a character.
 func cutText(s string, n int) string {
 	for n > 0 && !utf8.RuneStart(s[n]) {

@@ -52,6 +52,8 @@ type Task struct {
 	ETA        *string // ISO 8601 as sent
 	Expires    *string // ISO 8601 as sent
 
+	Revocation *Revocation // why it was revoked, if it was
+
 	RootID   *string
 	ParentID *string
 	Children []string // ids, by stamp
@@ -83,6 +85,8 @@ type Execution struct {
 	Result    *string
 	Exception *string
 	Traceback *string
+
+	Revocation *Revocation // why it was revoked, if it was
 
 	Times
 	RuntimeSeconds *float64 // as measured by the worker

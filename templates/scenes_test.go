@@ -35,6 +35,8 @@ func scenes() map[string]scene {
 		"task":              {chrome(templates.SectionTasks, "task/"+retried().ID), task()},
 		"task-orphaned":     {chrome(templates.SectionTasks, "task/o"), templates.Task{Task: orphaned()}},
 		"task-returned":     {chrome(templates.SectionTasks, "task/r"), templates.Task{Task: returned()}},
+		"task-expired":      {chrome(templates.SectionTasks, "task/x"), templates.Task{Task: revoked(state.Revocation{Expired: true})}},
+		"task-terminated":   {chrome(templates.SectionTasks, "task/x"), templates.Task{Task: revoked(state.Revocation{Terminated: true, Signum: 15})}},
 		"task-sent":         {chrome(templates.SectionTasks, "task/s"), templates.Task{Task: sent()}},
 		"task-hostile":      {chrome(templates.SectionTasks, "task/h"), templates.Task{Task: hostile(), Children: []templates.Relative{{ID: evil}}}},
 		"failures":          {chrome(templates.SectionFailures, "failures"), failureList()},
@@ -293,6 +295,14 @@ func returned() state.Task {
 	t.ID, t.State, t.Worker, t.ReceivedAt = "7d1e6a52-0000-4000-8000-000000000005", state.Received, new("celery@c"), noon+second
 	t.Returned, t.OrphanReason = true, "its worker is offline"
 	t.Executions = []state.Execution{{Worker: "celery@c", State: state.Received, Times: state.Times{ReceivedAt: t.ReceivedAt}}}
+	return t
+}
+
+func revoked(why state.Revocation) state.Task {
+	t := returned()
+	t.State, t.Returned, t.OrphanReason, t.RevokedAt = state.Revoked, false, "", noon+3*second
+	t.Revocation = &why
+	t.Executions[0].State, t.Executions[0].Times, t.Executions[0].Revocation = t.State, t.Times, t.Revocation
 	return t
 }
 

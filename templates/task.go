@@ -143,6 +143,33 @@ func endLabel(r run) string {
 	return "Ended"
 }
 
+// revokedWords says why a task was revoked.
+func revokedWords(t state.Task) string {
+	switch r := t.Revocation; {
+	case r.Expired:
+		return "It had expired when its turn came, so it was not started."
+	case r.Terminated:
+		return "It was terminated" + withSignal(r.Signum) + " while it ran."
+	case t.StartedAt == 0:
+		return "It was told not to start."
+	default:
+		return "It was told to end."
+	}
+}
+
+// withSignal names a signal by its number on Linux.
+func withSignal(n int64) string {
+	names := map[int64]string{1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 9: "SIGKILL", 10: "SIGUSR1", 12: "SIGUSR2", 15: "SIGTERM"}
+	switch name, known := names[n]; {
+	case known:
+		return " with " + name
+	case n != 0:
+		return " with signal " + number(n)
+	default:
+		return ""
+	}
+}
+
 func orphanReason(t state.Task) string {
 	if t.OrphanReason == "" {
 		return "the process that ran it has ended"

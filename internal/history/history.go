@@ -18,6 +18,7 @@ type Options struct {
 	Revoked   bool // tasks are revoked before they start, while they run, or while they wait for a retry
 	Rejected  bool // tasks are rejected while they run
 	Discarded bool // revoked tasks are discarded by workers that never reported receiving them
+	Doubled   bool // failures are reported twice, as by Celery 5.7, and terminated tasks as succeeded too, as by gevent
 }
 
 // History is what happened, in order of the wall clock of an observer.
@@ -189,8 +190,14 @@ func (w *world) work(t *task) {
 		w.end(t, "task-succeeded", "SUCCESS", map[string]any{"result": fmt.Sprintf("'%d'", w.rng.IntN(100)), "runtime": 0.25})
 	case n < 8:
 		w.end(t, "task-failed", "FAILURE", map[string]any{"exception": "ValueError('no')", "traceback": "Traceback…\nValueError: no"})
+		if w.o.Doubled && w.chance(2) {
+			w.on(t, "task-failed", map[string]any{"exception": "ValueError('no')", "traceback": "Traceback…\nValueError: no"})
+		}
 	case n == 8 && w.o.Revoked:
 		w.end(t, "task-revoked", "REVOKED", map[string]any{"terminated": true, "signum": 15, "expired": false})
+		if w.o.Doubled && w.chance(2) {
+			w.on(t, "task-succeeded", map[string]any{"result": nil, "runtime": nil})
+		}
 	case n == 9 && w.o.Rejected:
 		w.end(t, "task-rejected", "REJECTED", map[string]any{"requeue": false})
 	default:

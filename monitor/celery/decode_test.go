@@ -62,6 +62,22 @@ func TestDecodeHeartbeat(t *testing.T) {
 	}
 }
 
+func TestDecodeTheReasonOfARevocation(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]state.Revocation{
+		`"terminated": true, "signum": 15, "expired": false`:    {Terminated: true, Signum: 15},
+		`"terminated": true, "signum": "-9", "expired": null`:   {Terminated: true, Signum: 9},
+		`"terminated": false, "signum": null, "expired": true`:  {Expired: true},
+		`"terminated": "yes", "signum": "TERM", "expired": 1`:   {},
+		`"expired": true, "expired": null, "terminated": false`: {},
+	} {
+		events, _, _, _ := decode(task(body))
+		if e := events[0]; (state.Revocation{Expired: e.Expired, Terminated: e.Terminated, Signum: e.Signum}) != want {
+			t.Errorf("%s: expired %v, terminated %v, signal %d, want %+v", body, e.Expired, e.Terminated, e.Signum, want)
+		}
+	}
+}
+
 // task is a body with fields put in or over a valid event.
 func task(fields string) string {
 	if fields != "" {

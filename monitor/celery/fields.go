@@ -16,6 +16,7 @@ const (
 	number              // a number
 	whole               // an integer, or a float to truncate
 	load                // an array of three numbers
+	truth               // true or false
 )
 
 // field is a key that Umbel knows.
@@ -25,6 +26,7 @@ type field struct {
 	set  func(e *state.Event, v string) // text and repr; "" clears
 	num  func(e *state.Event, raw string) bool
 	int  func(e *state.Event) *int64
+	is   func(e *state.Event) *bool
 }
 
 // read sets the field from a value that is no plain string. It returns false if the type is wrong.
@@ -41,6 +43,9 @@ func (f *field) read(e *state.Event, raw string, first byte) bool {
 		return ok && first != '"'
 	case load:
 		return readLoad(e, raw)
+	case truth:
+		*f.is(e) = raw == "true"
+		return raw == "true" || raw == "false"
 	case text:
 	}
 	return false
@@ -55,6 +60,8 @@ func (f *field) clear(e *state.Event) {
 		f.num(e, "0")
 	case f.int != nil:
 		*f.int(e) = 0
+	case f.is != nil:
+		*f.is(e) = false
 	}
 }
 
@@ -185,10 +192,27 @@ func taskField(key string) (f field, known bool) {
 		f.bit, f.kind, f.int = state.FieldRetries, whole, func(e *state.Event) *int64 { return &e.Retries }
 	case "runtime":
 		f.bit, f.kind, f.num = state.FieldRuntime, number, func(e *state.Event, raw string) bool { return float(&e.Runtime, raw) }
+	case "expired":
+		f.bit, f.kind, f.is = state.FieldExpired, truth, func(e *state.Event) *bool { return &e.Expired }
+	case "terminated":
+		f.bit, f.kind, f.is = state.FieldTerminated, truth, func(e *state.Event) *bool { return &e.Terminated }
+	case "signum":
+		f.bit, f.kind, f.set = state.FieldSignum, repr, setSignum
 	default:
 		return f, false
 	}
 	return f, true
+}
+
+// setSignum reads a signal: 15, or, of a task whose process it has ended, "-15".
+func setSignum(e *state.Event, v string) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if e.Signum = n; n < 0 {
+		e.Signum = -n
+	}
+	if err != nil {
+		e.Signum = 0
+	}
 }
 
 // workerField finds a key of worker events.

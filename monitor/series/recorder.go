@@ -49,7 +49,7 @@ type cell struct {
 	wait, run                            Histogram
 }
 
-// Add counts an event if it is new, in the minute in which it happened by its sender's clock. A minute that is
+// Add counts an event if it is new and counts, in the minute in which it happened by its sender's clock. A minute that is
 // yet to come is taken for that of the receipt.
 func (r *Recorder) Add(e *state.Event, ch state.Change) {
 	if ch.New {
@@ -59,6 +59,9 @@ func (r *Recorder) Add(e *state.Event, ch state.Change) {
 
 // Replay counts an event that was new when it came first, even if its task was stored with it since.
 func (r *Recorder) Replay(e *state.Event, ch state.Change) {
+	if !ch.Counts {
+		return
+	}
 	switch e.Kind {
 	case state.TaskReceived, state.TaskSucceeded, state.TaskFailed, state.TaskRetried:
 	case state.TaskStarted:

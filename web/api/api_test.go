@@ -167,8 +167,10 @@ func TestTask(t *testing.T) {
 			"result": "3", "exception": null, "traceback": null,
 			"received_at": "2026-11-21T00:00:03.000000Z", "started_at": "2026-11-21T00:00:04.000000Z",
 			"succeeded_at": "2026-11-21T00:00:05.000000Z", "failed_at": null, "retried_at": null,
-			"revoked_at": null, "rejected_at": null, "runtime_seconds": 0.25
+			"revoked_at": null, "rejected_at": null, "runtime_seconds": 0.25,
+			"revoked_reason": null, "revoked_signal": null
 		}],
+		"revoked_reason": null, "revoked_signal": null,
 		"redelivered": false, "orphaned": false, "returned": false, "truncated": false
 	}`)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -48,6 +48,9 @@ type Task struct {
 
 	Executions []Execution `json:"executions" nullable:"false" doc:"Oldest first; the last one is shown in the fields above."`
 
+	RevokedReason *string `json:"revoked_reason" doc:"Why it was revoked: expired, its time to start had passed; terminated, it was running; revoked, it was told not to start."`
+	RevokedSignal *Int    `json:"revoked_signal" doc:"Number of the signal that it was terminated with."`
+
 	Redelivered bool `json:"redelivered" doc:"An attempt was received again after it had been started."`
 	Orphaned    bool `json:"orphaned" doc:"The process that ran it has ended without reporting an end."`
 	Returned    bool `json:"returned" doc:"The process that held it has ended without starting it: the broker delivers it again."`
@@ -73,6 +76,7 @@ func FromTask(t state.Task) Task {
 		Executions:  make([]Execution, len(t.Executions)),
 		Redelivered: t.Redelivered, Orphaned: t.Orphaned, Returned: t.Returned, Truncated: t.Truncated,
 	}
+	d.RevokedReason, d.RevokedSignal = revoked(t.Revocation)
 	for i, e := range t.Executions {
 		d.Executions[i] = fromExecution(e)
 	}
@@ -99,6 +103,9 @@ type Execution struct {
 	RejectedAt  Time `json:"rejected_at"`
 
 	RuntimeSeconds *float64 `json:"runtime_seconds"`
+
+	RevokedReason *string `json:"revoked_reason"`
+	RevokedSignal *Int    `json:"revoked_signal"`
 }
 
 // TransformSchema lets integers that may be unknown be null.
@@ -107,13 +114,23 @@ func (Execution) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 }
 
 func fromExecution(e state.Execution) Execution {
-	return Execution{
+	x := Execution{
 		Attempt: Int(e.Attempt), Worker: text(e.Worker), PID: positive(e.PID), State: string(e.State),
 		Inferred: e.Inferred, Result: e.Result, Exception: e.Exception, Traceback: e.Traceback,
 		ReceivedAt: Time(e.ReceivedAt), StartedAt: Time(e.StartedAt), SucceededAt: Time(e.SucceededAt),
 		FailedAt: Time(e.FailedAt), RetriedAt: Time(e.RetriedAt), RevokedAt: Time(e.RevokedAt),
 		RejectedAt: Time(e.RejectedAt), RuntimeSeconds: number(e.RuntimeSeconds),
 	}
+	x.RevokedReason, x.RevokedSignal = revoked(e.Revocation)
+	return x
+}
+
+// revoked says why a task was revoked, nil if it was not.
+func revoked(r *state.Revocation) (reason *string, signal *Int) {
+	if r == nil {
+		return nil, nil
+	}
+	return new(r.Reason()), positive(r.Signum)
 }
 
 // TaskEvent is one event of a task. Null is unknown.
