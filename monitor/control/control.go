@@ -160,7 +160,7 @@ func (c *Client) Status() Status {
 	defer c.mu.Unlock()
 	s := Status{Connected: c.link != nil, Since: c.since, Strays: c.strays, Garbled: c.garbled}
 	if c.link == nil {
-		s.LastError = MaskText(c.cause.Error())
+		s.LastError = c.mask.text(c.cause.Error())
 	}
 	return s
 }

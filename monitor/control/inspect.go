@@ -339,7 +339,7 @@ func (i *Inspector) part(ctx context.Context, name string, q inspection) part {
 	p := part{inspection: q}
 	switch {
 	case err != nil:
-		p.err = MaskText(err.Error())
+		p.err = i.client.mask.text(err.Error())
 	case len(a.Replies) == 0 && a.Lost:
 		p.err = "connection to the broker lost before " + name + " answered"
 	case len(a.Replies) == 0:

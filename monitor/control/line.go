@@ -75,7 +75,7 @@ func (c *Client) disconnected(cause error, wait time.Duration) {
 	c.mu.Lock()
 	c.cause = cause
 	c.mu.Unlock()
-	c.log.Warn("control line not open", "url", c.broker.String(), "error", MaskText(cause.Error()),
+	c.log.Warn("control line not open", "url", c.broker.String(), "error", c.mask.text(cause.Error()),
 		"retry_in_ms", wait.Milliseconds())
 }
 

@@ -11,7 +11,7 @@ import (
 const masked = "********"
 
 // secretWords are the names of settings whose values Celery hides, in any case, and some more.
-const secretWords = `API|TOKEN|KEY|SECRET|PASS|PROFANITIES_LIST|SIGNATURE|DATABASE|BEAT_DBURI|CREDENTIAL|AUTH|DSN`
+const secretWords = `API|TOKEN|KEY|SECRET|PASS|PROFANITIES_LIST|SIGNATURE|DATABASE|BEAT_DBURI|CREDENTIAL|AUTH|DSN|PWD`
 
 // dataMethod reports whether a method tells of tasks or queues, which are not a worker's secrets and must stay as they are.
 func dataMethod(name string) bool {
@@ -36,21 +36,27 @@ func telling(s string) bool {
 // masking replaces secrets. The zero value is not usable. It is safe for concurrent use.
 type masking struct {
 	pair    *regexp.Regexp // such a name with its = or :, before the value
+	doubt   *regexp.Regexp // the same with a name whose value may be one
 	setting *regexp.Regexp // such a setting in a report, with what follows on the line and below it, indented
 	list    *regexp.Regexp // between two URLs of a list
+	tokens  []token
 }
 
 func newMasking() masking {
 	const word = `[\w.\-]*(?:` + secretWords + `)[\w.\-]*`
+	const doubt, assigned = `[\w.\-]*(?:` + suspectWords + `)[\w.\-]*`, `(?:\\*["'][ \t]*[:=]|[ \t]*=)[ \t]*`
 	return masking{
-		pair:    regexp.MustCompile(`(?i)` + word + `(?:\\*["'][ \t]*[:=]|[ \t]*=)[ \t]*`),
+		pair:    regexp.MustCompile(`(?i)` + word + assigned),
+		doubt:   regexp.MustCompile(`(?i)` + doubt + assigned),
 		setting: regexp.MustCompile(`(?m)^((?i:` + word + `)):[ \t]*\S[^\n]*(?:\n[ \t]+[^\n]*)*`),
 		list:    regexp.MustCompile(`[;,|'"()\[\]{}<>]+[A-Za-z][A-Za-z0-9+.\-]*://`),
+		tokens:  newTokens(),
 	}
 }
 
-// Mask returns JSON without secrets: the values of keys whose names tell of one, and the passwords of URLs and the like
-// within strings, at any depth. What is no JSON becomes null.
+// Mask returns JSON without secrets: the values of keys whose names tell of one, and within strings the passwords of URLs
+// and what has the form of a secret, such as a provider's token or a private key, at any depth. What is no JSON becomes
+// null.
 func Mask(value json.RawMessage) json.RawMessage {
 	return newMasking().whole(value)
 }
@@ -58,12 +64,9 @@ func Mask(value json.RawMessage) json.RawMessage {
 // whole is Mask.
 func (m masking) whole(value json.RawMessage) json.RawMessage { return m.json(value, m.value) }
 
-// MaskText returns text without the passwords of URLs (user:password@), and without the values of what is written like
-// an assignment to a name that tells of a secret.
+// MaskText returns text without the passwords of URLs (user:password@), without what has the form of a secret, and without
+// the values of what is written like an assignment to a name that tells of one.
 func MaskText(s string) string {
-	if !strings.ContainsAny(s, "@=:") {
-		return s
-	}
 	return newMasking().text(s)
 }
 
@@ -113,6 +116,8 @@ func (m masking) value(v any) any {
 		if len(v) == 2 { // a dict as pairs
 			if name, ok := v[0].(string); ok && len(name) < 100 && telling(name) {
 				return []any{m.text(name), m.secret(v[1])}
+			} else if ok && len(name) < 100 && suspicious(name) {
+				v[1] = m.suspect(v[1])
 			}
 		}
 		out := make([]any, len(v))
@@ -123,8 +128,11 @@ func (m masking) value(v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			if telling(key) {
+			switch {
+			case telling(key):
 				item = m.secret(item)
+			case suspicious(key):
+				item = m.suspect(item)
 			}
 			out[m.text(key)] = m.value(item)
 		}
@@ -144,13 +152,21 @@ func (m masking) secret(v any) any {
 
 // text masks a string.
 func (m masking) text(s string) string {
+	s = m.known(s)
 	if strings.Contains(s, "@") {
 		s = m.passwords(s)
 	}
-	if !strings.ContainsAny(s, "=:") || !telling(s) {
+	if !strings.ContainsAny(s, "=:") {
 		return s
 	}
-	return m.setting.ReplaceAllStringFunc(m.pairs(s), func(lines string) string {
+	if suspicious(s) {
+		s = pairs(s, m.doubt, func(value string) bool { return random(strings.Trim(value, `\'"`)) })
+	}
+	if !telling(s) {
+		return s
+	}
+	s = pairs(s, m.pair, func(string) bool { return true })
+	return m.setting.ReplaceAllStringFunc(s, func(lines string) string {
 		name, _, _ := strings.Cut(lines, ":")
 		if strings.HasSuffix(name, "Error") { // not a setting but an exception
 			return lines
@@ -204,18 +220,18 @@ func password(word string) string {
 	return word[:from+colon+1] + masked + word[from+at:]
 }
 
-// pairs masks the values of key=value, 'key': value and "key": value.
-func (m masking) pairs(s string) string {
+// pairs masks those values of key=value, 'key': value and "key": value, with a key like name, that are secret.
+func pairs(s string, name *regexp.Regexp, secret func(value string) bool) string {
 	var b strings.Builder
 	for {
-		found := m.pair.FindStringIndex(s)
+		found := name.FindStringIndex(s)
 		if found == nil {
 			b.WriteString(s)
 			return b.String()
 		}
 		b.WriteString(s[:found[1]])
 		s = s[found[1]:]
-		if n := literal(s); n > 0 {
+		if n := literal(s); n > 0 && secret(s[:n]) {
 			b.WriteString(masked)
 			s = s[n:]
 		}
