@@ -196,9 +196,11 @@ type worker struct {
 	size   int            // processes
 	scaled bool           // it has an autoscaler
 	silent time.Duration  // not heard of for so long, and deaf
-	active int64          // tasks
+	active int64          // tasks, as heartbeats tell
 	held   map[string]any // answer to query_task
 	deaf   []string       // methods that it does not answer
+
+	running, reserved, scheduled []string // ids of the tasks that it holds
 
 	mu    sync.Mutex
 	heard []request
@@ -260,10 +262,29 @@ func (w *worker) answer(r request) any {
 		return stats
 	case "query_task":
 		return w.held
+	case "active":
+		return requestsOf(w.running)
+	case "reserved":
+		return requestsOf(w.reserved)
+	case "scheduled":
+		list := []any{}
+		for _, r := range requestsOf(w.scheduled) {
+			list = append(list, map[string]any{"eta": "2026-11-21T10:00:00+00:00", "priority": 6, "request": r})
+		}
+		return list
 	case "pool_grow":
 		return map[string]any{"error": "TypeError('no')"}
 	}
 	return map[string]any{"ok": r.Method + " done"}
+}
+
+// requestsOf is what a worker tells of tasks.
+func requestsOf(ids []string) []any {
+	list := []any{}
+	for _, id := range ids {
+		list = append(list, map[string]any{"id": id, "name": "tasks.add", "args": []any{}, "kwargs": map[string]any{}})
+	}
+	return list
 }
 
 // requests returns what the worker has heard by a method.

@@ -19,9 +19,13 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 	t.Parallel()
 	workers := func() []*worker {
 		return []*worker{
-			{name: "w1", tasks: []string{"tasks.add", "celery.chain"}, queues: []string{"celery", "mail"}, size: 2, active: 2},
-			{name: "w2", tasks: []string{"tasks.add", "tasks.mail"}, queues: []string{"celery"}, pool: "threads"},
+			{name: "w1", tasks: []string{"tasks.add", "celery.chain"}, queues: []string{"celery", "mail"}, size: 2, active: 2, running: []string{"a", "b"}, reserved: []string{"c"}},
+			{
+				name: "w2", tasks: []string{"tasks.add", "tasks.mail"}, queues: []string{"celery"}, pool: "threads",
+				reserved: []string{"d"}, scheduled: []string{"e", "f"},
+			},
 			{name: "w3", tasks: []string{"tasks.add"}, queues: []string{"celery"}, size: 2, scaled: true},
+			{name: "w4", tasks: []string{"tasks.add"}, queues: []string{"celery"}, active: 1, deaf: []string{"reserved"}},
 			{name: "gone", silent: 40 * time.Second},
 		}
 	}
@@ -65,12 +69,22 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 		"shutdown of one": {
 			action.ControlOrder{Method: "shutdown", Workers: []string{"w2"}},
 			action.Preview{Summary: "Shut down", Targets: []string{"w2"}, Warnings: []action.Warning{
+				{Message: "1 task that has not started and 2 tasks that wait for their time return to the queue."},
 				{Message: "w2 is the only worker that runs tasks.mail.", Grave: true},
+			}},
+		},
+		"shutdown of one that does not answer": {
+			action.ControlOrder{Method: "shutdown", Workers: []string{"w4"}},
+			action.Preview{Summary: "Shut down", Targets: []string{"w4"}, Warnings: []action.Warning{
+				{Message: "1 task is running there: a warm shutdown lets it end first."},
+				{Message: "w4 did not tell what it holds: this goes by heartbeats and events."},
 			}},
 		},
 		"shutdown of two": {
 			action.ControlOrder{Method: "shutdown", Workers: []string{"w1", "w2"}},
 			action.Preview{Summary: "Shut down", Targets: []string{"w1", "w2"}, Confirm: "shutdown", Warnings: []action.Warning{
+				{Message: "2 tasks are running there: a warm shutdown lets them end first."},
+				{Message: "2 tasks that have not started and 2 tasks that wait for their time return to the queue."},
 				{Message: "This leaves queue mail with no consumer.", Grave: true},
 				{Message: "These 2 workers are all that run tasks.mail.", Grave: true},
 			}},
@@ -78,6 +92,9 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 		"shutdown of all": {
 			action.ControlOrder{Method: "shutdown"},
 			action.Preview{Summary: "Shut down", Targets: []string{"every worker"}, Confirm: "shutdown", Warnings: []action.Warning{
+				{Message: "3 tasks are running there: a warm shutdown lets them end first."},
+				{Message: "2 tasks that have not started and 2 tasks that wait for their time return to the queue."},
+				{Message: "w4 did not tell what it holds: this goes by heartbeats and events."},
 				{Message: "No worker is left after this.", Grave: true},
 			}},
 		},

@@ -13,7 +13,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// maxAsked is how many workers are asked for their pools before an order, where that is not known.
+// maxAsked is how many workers are asked for what they are before an order, where that is not known.
 const maxAsked = 10
 
 // effects gathers what an order would lead to.
@@ -88,7 +88,7 @@ func (e *effects) consequences(ctx context.Context) {
 	args := e.plan.args
 	switch e.plan.method.Name {
 	case "shutdown":
-		e.leave()
+		e.leave(ctx)
 		e.unheard()
 	case "cancel_consumer":
 		e.cancel(fmt.Sprint(args["queue"]))
@@ -100,8 +100,8 @@ func (e *effects) consequences(ctx context.Context) {
 	case "rate_limit", "time_limit":
 		e.task(fmt.Sprint(args["task_name"]))
 	case "pool_grow", "pool_shrink", "pool_restart", "autoscale":
-		for i, stats := range e.stats(ctx) {
-			e.pool(e.targets[i], stats)
+		for i, told := range e.inspections(ctx) {
+			e.pool(e.targets[i], told.Stats)
 		}
 	case "disable_events":
 		e.warn(true, "What these workers run will not be seen until events are enabled again.")
@@ -138,14 +138,8 @@ func (e *effects) abandoned(by map[string][]string) []string {
 }
 
 // leave says what is left without workers once the targets are gone.
-func (e *effects) leave() {
-	running := 0
-	for _, name := range e.targets {
-		running += e.known[name].RunningTasks
-	}
-	if running > 0 {
-		e.warn(false, "%s there: a warm shutdown lets them end first.", count(running, "task is running", "tasks are running"))
-	}
+func (e *effects) leave(ctx context.Context) {
+	e.handOver(ctx)
 	if len(e.others(e.alive)) == 0 {
 		e.warn(true, "No worker is left after this.")
 		return
@@ -205,16 +199,16 @@ func (e *effects) task(name string) {
 	e.warn(true, "%s", message)
 }
 
-// stats returns what is known of the targets, asked now if they are few.
-func (e *effects) stats(ctx context.Context) []*control.Stats {
-	list := make([]*control.Stats, len(e.targets))
+// inspections are what the targets have told, asked now if they are few.
+func (e *effects) inspections(ctx context.Context) []control.Inspection {
+	list := make([]control.Inspection, len(e.targets))
 	var all sync.WaitGroup
 	for i, name := range e.targets {
 		if len(e.targets) > maxAsked {
-			list[i] = e.inspector.Node(name).Stats
+			list[i] = e.inspector.Node(name)
 			continue
 		}
-		all.Go(func() { list[i] = e.inspector.Ask(ctx, name).Stats })
+		all.Go(func() { list[i] = e.inspector.Ask(ctx, name) })
 	}
 	all.Wait()
 	return list
