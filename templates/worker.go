@@ -74,6 +74,7 @@ type HeldTask struct {
 	Priority               *int64
 	Redelivered            bool
 	Soft, Hard             *float64 // time limits, seconds
+	Revoke, Terminate      bool     // it can be
 }
 
 // ConsumedQueue is a queue that a worker consumes from.

@@ -302,10 +302,10 @@ func TestTaskPagesOfferWhatCanBeDone(t *testing.T) {
 	t.Parallel()
 	h, _ := acting(t, painting(), web.Options{})
 	tests := map[string]struct{ yes, no []string }{
-		"waits":   {[]string{"Revoke"}, []string{"Terminate: It is not running; revoke it instead. Retry: It has not finished."}},
-		"task-02": {[]string{"Terminate"}, []string{"Revoke: It is running; terminate it instead. Retry: It has not finished."}},
-		"task-00": {[]string{"Retry"}, []string{"Revoke, terminate: It has finished."}},
-		"task-01": {[]string{"Retry"}, []string{"Revoke, terminate: It has finished."}},
+		"waits":   {[]string{"Revoke"}, []string{"Terminate: Not running. Retry: It has not finished."}},
+		"task-02": {[]string{"Terminate"}, []string{"Revoke: Already running: only terminate ends it. Retry: It has not finished."}},
+		"task-00": {[]string{"Retry"}, []string{"Revoke, terminate: Already finished."}},
+		"task-01": {[]string{"Retry"}, []string{"Revoke, terminate: Already finished."}},
 	}
 	for id, tt := range tests {
 		t.Run(id, func(t *testing.T) {

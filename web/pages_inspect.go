@@ -44,6 +44,7 @@ func (p *pages) inspect(v *templates.Worker, t workerTopic) {
 	switch t.tab {
 	case templates.TabNow:
 		v.Now = now(found)
+		p.offer(&v.Now)
 	case templates.TabQueues:
 		v.Queues = p.consumed(found)
 	case templates.TabTasks:
@@ -74,6 +75,30 @@ func now(i control.Inspection) templates.WorkerNow {
 		n.Scheduled = append(n.Scheduled, t)
 	}
 	return n
+}
+
+// offer notes what can be done to the tasks that a worker holds.
+func (p *pages) offer(n *templates.WorkerNow) {
+	if !p.site.Acts {
+		return
+	}
+	var all []*templates.HeldTask
+	var list []state.Task
+	p.cluster.View(func(c *state.Cluster) {
+		for _, held := range [][]templates.HeldTask{n.Active, n.Reserved, n.Scheduled} {
+			for i := range held {
+				t, ok := c.Task(held[i].ID)
+				if !ok {
+					t = state.Task{ID: held[i].ID, State: state.Received}
+				}
+				all, list = append(all, &held[i]), append(list, t)
+			}
+		}
+	})
+	revocable, terminable := p.desk().Unfit(revoke, list), p.desk().Unfit(terminate, list)
+	for i, t := range all {
+		t.Revoke, t.Terminate = revocable[i] == "", terminable[i] == ""
+	}
 }
 
 // limits are the time limits that hold for a task: its own, else those of its name, else those of the pool.

@@ -31,25 +31,24 @@ func (p *pages) taskActions(t *state.Task) []templates.TaskAction {
 		return a
 	}
 	one := func(action string) url.Values { return url.Values{"action": {action}, "id": {t.ID}} }
-	revoke, terminate, retry, edit := "", "", "", ""
-	switch {
-	case t.State.Final():
-		revoke, terminate = "It has finished.", "It has finished."
-	case t.State == state.Started:
-		revoke = "It is running; terminate it instead."
-	case t.State == state.Pending || t.State == state.Received || t.State == state.Retry:
-		terminate = "It is not running; revoke it instead."
+	unfit := func(action string) string {
+		why := p.desk().Unfit(action, []state.Task{*t})[0]
+		if why == "" {
+			return ""
+		}
+		return sentence(why)
 	}
+	again, edit := "", ""
 	if !t.State.Final() && !t.Orphaned {
-		retry = "It has not finished."
+		again = "It has not finished."
 	}
 	if t.Name == nil {
-		retry, edit = "Its name is not known.", "Its name is not known."
+		again, edit = "Its name is not known.", "Its name is not known."
 	}
 	return []templates.TaskAction{
-		act("Revoke", "ban", "/act/task", one("revoke"), revoke),
-		act("Terminate", "octagon-x", "/act/task", one("terminate"), terminate),
-		act("Retry", "rotate-cw", "/act/task", one("retry"), retry),
+		act("Revoke", "ban", "/act/task", one(revoke), unfit(revoke)),
+		act("Terminate", "octagon-x", "/act/task", one(terminate), unfit(terminate)),
+		act("Retry", "rotate-cw", "/act/task", one("retry"), again),
 		act("Edit and retry", "list-checks", "/act/publish", url.Values{"retry_of": {t.ID}}, edit),
 	}
 }

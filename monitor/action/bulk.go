@@ -49,6 +49,7 @@ type bulkPlan struct {
 	capped   bool
 	workers  map[string]state.Worker
 	topology control.Topology
+	pools    map[string]int // of tasks that are terminated, by the kind of the pool that they run in, empty if unknown
 }
 
 // PreflightBulk checks an order and says what it would do.
@@ -90,12 +91,12 @@ func (d *Desk) Bulk(ctx context.Context, by By, o BulkOrder) (Receipt, error) {
 func (d *Desk) planBulk(ctx context.Context, o BulkOrder) (*bulkPlan, error) {
 	p := &bulkPlan{
 		order: o, sources: make(map[string]int), blocked: make(map[string]*Blocked), states: make(map[state.State]int),
-		workers: d.workers(),
+		workers: d.workers(), pools: make(map[string]int),
 	}
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if o.Action == actRetry {
+	if o.Action != actRevoke {
 		p.topology = d.inspector.Topology(ctx)
 	}
 	if len(o.IDs) > 0 {
@@ -244,7 +245,7 @@ func (p *bulkPlan) warnings() []Warning {
 		list = append(list, Warning{Message: "Workers keep revoked ids in memory: one that is restarted before a task reaches it runs it, " +
 			"unless others tell it or it has a --statedb."})
 	default:
-		list = append(list, Warning{Grave: true, Message: "The pool process is killed: with it goes whatever it runs by then."})
+		list = append(list, p.termination()...)
 	}
 	if p.capped {
 		list = append(list, Warning{Message: fmt.Sprintf("More tasks match than these: the cap is %d tasks, and 64 MiB of arguments.", p.order.Cap), Grave: true})

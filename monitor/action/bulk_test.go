@@ -25,7 +25,6 @@ func crowd(t *testing.T) *bench {
 		&worker{name: "w1", tasks: []string{"tasks.add"}, queues: []string{"celery"}, size: 2},
 		&worker{name: "threads", pool: "threads"}, &worker{name: "gone", silent: patience * 3},
 	)
-	b.Inspect(t, "threads")
 	on := func(worker string) func(e *state.Event) {
 		return func(e *state.Event) {
 			if e.Kind != state.TaskSent {
@@ -44,14 +43,6 @@ func crowd(t *testing.T) *bench {
 	b.task("failed elsewhere", state.TaskFailed, func(e *state.Event) { e.Queue = "other" })
 	b.task("failed of another name", state.TaskFailed, func(e *state.Event) { e.Name = "tasks.gone" })
 	return b
-}
-
-// Inspect has the desk know the pool of a worker.
-func (b *bench) Inspect(t *testing.T, worker string) {
-	t.Helper()
-	if _, err := b.PreviewControl(t.Context(), action.ControlOrder{Method: "pool_grow", Workers: []string{worker}}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 var everyID = []string{
@@ -114,6 +105,90 @@ func TestPreflightSaysWhoIsLeftOutAndWhy(t *testing.T) {
 				t.Errorf("warnings = %v, want one", got.Warnings)
 			}
 		})
+	}
+}
+
+func TestTerminationIsToldByPool(t *testing.T) {
+	t.Parallel()
+	var workers []*worker
+	for _, pool := range []string{"prefork", "gevent", "eventlet", "solo"} {
+		workers = append(workers, &worker{name: pool, pool: pool, size: 1})
+	}
+	b := newBench(t, nil, workers...)
+	for _, w := range workers {
+		b.task("on "+w.name, state.TaskStarted, func(e *state.Event) {
+			if e.Kind != state.TaskSent {
+				e.Hostname = w.name
+			}
+		})
+	}
+	const (
+		process = "The pool process is killed: with it goes whatever it runs by then."
+		green   = "1 task runs in a %s pool: the greenlet is killed where it next waits, whatever the signal is. Older versions of Celery refuse."
+	)
+	tests := map[string]struct{ ids, want []string }{
+		"prefork":  {[]string{"on prefork"}, []string{process}},
+		"gevent":   {[]string{"on gevent"}, []string{fmt.Sprintf(green, "gevent")}},
+		"eventlet": {[]string{"on eventlet", "on solo"}, []string{fmt.Sprintf(green, "eventlet")}},
+		"both":     {[]string{"on prefork", "on gevent"}, []string{process, fmt.Sprintf(green, "gevent")}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := b.PreflightBulk(t.Context(), action.BulkOrder{Action: "terminate", IDs: tt.ids})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(messages(got.Warnings), tt.want); diff != "" {
+				t.Errorf("warnings: got - want +\n%s", diff)
+			}
+		})
+	}
+}
+
+// messages are the sentences of warnings.
+func messages(list []action.Warning) (said []string) {
+	for _, w := range list {
+		said = append(said, w.Message)
+	}
+	return said
+}
+
+// TestWhatIsOfferedIsTaken compares what pages offer with what is accepted, also where a worker knows more than events.
+func TestWhatIsOfferedIsTaken(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, &worker{
+		name: "w1", size: 2, running: []string{"runs already", "unheard of"}, reserved: []string{"received", "waits unheard of"},
+	})
+	b.task("runs already", state.TaskReceived, nil)
+	b.task("received", state.TaskReceived, nil)
+	b.task("running", state.TaskStarted, nil)
+	b.task("done", state.TaskSucceeded, nil)
+	if _, err := b.PreviewControl(t.Context(), action.ControlOrder{Method: "pool_grow", Workers: []string{"w1"}}); err != nil {
+		t.Fatal(err) // which has the worker asked
+	}
+	want := map[string]string{
+		"runs already": "terminate", "unheard of": "terminate", "received": "revoke", "waits unheard of": "revoke", "running": "terminate", "done": "",
+	}
+	for id, offered := range want {
+		seen := []state.Task{{ID: id, State: state.Pending}}
+		b.View(func(c *state.Cluster) {
+			if known, ok := c.Task(id); ok {
+				seen[0] = known
+			}
+		})
+		for _, act := range []string{"revoke", "terminate"} {
+			if got := b.Unfit(act, seen)[0] == ""; got != (act == offered) {
+				t.Errorf("%s of %s is offered: %v", act, id, got)
+			}
+			v, err := b.PreflightBulk(t.Context(), action.BulkOrder{Action: act, IDs: []string{id}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := v.Chosen == 1; got != (act == offered) {
+				t.Errorf("%s of %s is taken: %v, blocked %v", act, id, got, v.Blocked)
+			}
+		}
 	}
 }
 

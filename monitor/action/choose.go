@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 // named looks at the tasks that are named.
 func (d *Desk) named(ctx context.Context, p *bulkPlan) error {
 	known := make(map[string]bool, len(p.order.IDs))
+	held := d.inspector.Holders(p.order.IDs...)
 	var list []state.Task
 	for i, id := range p.order.IDs {
 		if known[id] {
@@ -26,7 +28,10 @@ func (d *Desk) named(ctx context.Context, p *bulkPlan) error {
 			return &Error{Field: fmt.Sprintf("ids[%d]", i), Message: "an id must have 1 to 255 bytes"}
 		}
 		t, err := d.tasks.Task(ctx, id)
+		h, told := held[id]
 		switch {
+		case errors.Is(err, store.ErrMissing) && told && p.order.Action != actRetry:
+			list = append(list, heldTask(id, h))
 		case errors.Is(err, store.ErrMissing):
 			p.block("no such task", id)
 		case err != nil:
@@ -78,15 +83,23 @@ func (d *Desk) choose(ctx context.Context, p *bulkPlan, list []state.Task) error
 		}
 		return nil
 	}
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	held := d.inspector.Holders(ids...)
 	for i := range list {
 		t := &list[i]
-		if reason := d.unfit(p, t); reason != "" {
+		worker := cmp.Or(held[t.ID].Node, value(t.Worker))
+		pool := strings.ToLower(p.topology.Pools[worker].Kind)
+		if reason := unfit(p.order.Action, t, held[t.ID], p.workers[worker], pool); reason != "" {
 			p.block(reason, t.ID)
 			continue
 		}
 		if !p.add(t) {
 			return nil
 		}
+		p.pools[pool]++
 	}
 	return nil
 }
@@ -100,32 +113,6 @@ func (p *bulkPlan) add(t *state.Task) bool {
 	p.chosen = append(p.chosen, t.ID)
 	p.states[t.State]++
 	return true
-}
-
-// unfit says why a task cannot be revoked or terminated, empty if it can.
-func (d *Desk) unfit(p *bulkPlan, t *state.Task) string {
-	terminate := p.order.Action == actTerminate
-	worker := value(t.Worker)
-	switch {
-	case t.State.Final():
-		return "already finished"
-	case !terminate && t.State == state.Started:
-		return "already running: only terminate ends it"
-	case !terminate:
-		return ""
-	case t.State == state.Pending:
-		return "never received"
-	case t.State == state.Received || t.State == state.Retry:
-		return "not running"
-	case p.workers[worker].Status == state.Offline || p.workers[worker].Name == "":
-		return "on an offline worker"
-	}
-	if stats := d.inspector.Node(worker).Stats; stats != nil {
-		if kind := strings.ToLower(stats.Pool.Kind); kind == "threads" || kind == "solo" {
-			return "in a " + kind + " pool, which cannot end a task"
-		}
-	}
-	return ""
 }
 
 // chooseRetries looks for the arguments of tasks, several at a time.
