@@ -145,6 +145,8 @@ type TaskOrder struct {
 	RetryOf string
 	// Force publishes although no worker that answered has the task or consumes from the queue.
 	Force bool
+	// Original is what is known of the task that it repeats, as Retry returns it; it is looked up if nil.
+	Original *Original `json:"-"`
 }
 
 // BulkOrder asks for many tasks at once to be revoked, terminated or retried.

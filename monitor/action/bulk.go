@@ -42,6 +42,7 @@ type bulkPlan struct {
 	retries  []taskPayload
 	bytes    int // of their arguments
 	sources  map[string]int
+	kept     keeping
 	blocked  map[string]*Blocked
 	reasons  []string // in the order in which they came up
 	states   map[state.State]int
@@ -235,6 +236,7 @@ func (p *bulkPlan) warnings() []Warning {
 	}
 	switch {
 	case p.order.Action == actRetry:
+		list = append(list, p.kept.warnings()...)
 		if n := p.sources[fromEvent]; n > 0 {
 			list = append(list, Warning{Message: fmt.Sprintf("The arguments of %s are those that events show. Whoever published them may have "+
 				"had others shown than they were (argsrepr).", count(n, "task", "tasks"))})

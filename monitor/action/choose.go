@@ -151,6 +151,7 @@ func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task
 			return nil
 		}
 		p.sources[o.source]++
+		p.note(o.order.Original)
 		p.retries = append(p.retries, payload)
 	}
 	return nil

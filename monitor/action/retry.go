@@ -42,38 +42,48 @@ func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string
 	t.ID = id
 	topology := d.inspector.Topology(ctx)
 	o, source = d.repeat(ctx, &t, topology, true)
-	if !seen && source == "" && o.Name == "" {
+	if o.Original.Workflow = d.related(ctx, &t); !seen && source == "" && o.Name == "" {
 		return TaskOrder{}, "", d.unknownTask(ctx, "id", id)
 	}
 	return o, source, nil
 }
 
-// repeat returns the order that would run t again. Whether its message is still with the broker or a worker is
-// looked up where the task is not finished, and else only if that is worth it.
+// repeat returns the order that would run t again, with its Original. Whether its message is still with the broker or a
+// worker is looked up where the task is not finished, and else only if that is worth it.
 func (d *Desk) repeat(ctx context.Context, t *state.Task, topology control.Topology, thorough bool) (TaskOrder, string) {
 	o := TaskOrder{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)}
-	if d.askOutbox(ctx, t, &o) {
-		return o, fromOutbox
+	was := &Original{Unknown: parts()}
+	was.Source = d.source(ctx, t, topology, thorough, &o, was)
+	was.Order, o.Original = o, was
+	return o, was.Source
+}
+
+// source fills in what the first source knows that knows the arguments in full, and says which that is.
+func (d *Desk) source(
+	ctx context.Context, t *state.Task, topology control.Topology, thorough bool, o *TaskOrder, was *Original,
+) string {
+	if d.askOutbox(ctx, t, o, was) {
+		return fromOutbox
 	}
 	if thorough || !t.State.Final() {
-		if d.askBroker(ctx, t, topology, &o) {
-			return o, fromBroker
+		if d.askBroker(ctx, t, topology, o, was) {
+			return fromBroker
 		}
-		if d.askWorker(ctx, t, &o) {
-			return o, fromWorker
+		if d.askWorker(ctx, t, o, was) {
+			return fromWorker
 		}
 	}
-	if d.askResult(ctx, t, &o) {
-		return o, fromResult
+	if d.askResult(ctx, t, o, was) {
+		return fromResult
 	}
 	if !t.Truncated && t.Args != nil && t.Kwargs != nil {
 		args, ok := celery.Literal(*t.Args)
 		kwargs, full := celery.Literal(*t.Kwargs)
 		if ok && full && o.take(args, kwargs) {
-			return o, fromEvent
+			return fromEvent
 		}
 	}
-	return o, ""
+	return ""
 }
 
 // take sets the arguments, if they are an array and an object.
@@ -123,7 +133,7 @@ func queueOf(t *state.Task, topology control.Topology) string {
 }
 
 // askOutbox looks whether Umbel has published the task itself.
-func (d *Desk) askOutbox(ctx context.Context, t *state.Task, o *TaskOrder) bool {
+func (d *Desk) askOutbox(ctx context.Context, t *state.Task, o *TaskOrder, was *Original) bool {
 	list, _, err := d.outbox.Commands(ctx, store.CommandFilter{TaskID: t.ID, Kind: kindTask, Limit: 1})
 	if err != nil || len(list) == 0 {
 		return false
@@ -133,11 +143,12 @@ func (d *Desk) askOutbox(ctx context.Context, t *state.Task, o *TaskOrder) bool 
 		return false
 	}
 	o.Name, o.Queue, o.Priority, o.Hard, o.Soft = p.Name, p.Queue, p.Priority, p.Hard, p.Soft
+	was.keep(p.message(), t.State, d.now())
 	return true
 }
 
 // askBroker looks for the message in the queues that it may be in.
-func (d *Desk) askBroker(ctx context.Context, t *state.Task, topology control.Topology, o *TaskOrder) bool {
+func (d *Desk) askBroker(ctx context.Context, t *state.Task, topology control.Topology, o *TaskOrder, was *Original) bool {
 	queues := []string{o.Queue}
 	if o.Queue == "" {
 		queues = keys(topology.Queues)
@@ -152,15 +163,19 @@ func (d *Desk) askBroker(ctx context.Context, t *state.Task, topology control.To
 		return false
 	}
 	m, err := celery.ParseMessage(*p)
-	if err != nil || m.ID != t.ID || !o.take(m.Args, m.Kwargs) {
+	if m.ID != t.ID {
 		return false
 	}
 	o.Name, o.Hard, o.Soft, o.Priority = m.Name, m.Hard, m.Soft, m.Priority
-	return true
+	was.keep(m, t.State, d.now())
+	if err != nil {
+		was.Unknown = []string{partCallbacks} // they are where the arguments are
+	}
+	return err == nil && o.take(m.Args, m.Kwargs)
 }
 
 // askWorker asks the worker that holds the task.
-func (d *Desk) askWorker(ctx context.Context, t *state.Task, o *TaskOrder) bool {
+func (d *Desk) askWorker(ctx context.Context, t *state.Task, o *TaskOrder, was *Original) bool {
 	worker := value(t.Worker)
 	if worker == "" || t.State.Final() || d.workers()[worker].Status != state.Online {
 		return false
@@ -193,7 +208,10 @@ func (d *Desk) askWorker(ctx context.Context, t *state.Task, o *TaskOrder) bool 
 	if !o.take(info.Args, info.Kwargs) {
 		return false
 	}
-	o.Name, o.Priority = info.Type, info.Delivery.Priority
+	o.Name = info.Type
+	if slices.Contains(was.Unknown, partPriority) {
+		o.Priority, was.Unknown = info.Delivery.Priority, []string{partLimits, partHeaders, partCallbacks}
+	}
 	if info.Delivery.Exchange != nil && *info.Delivery.Exchange == "" && info.Delivery.RoutingKey != "" {
 		o.Queue = info.Delivery.RoutingKey
 	}
@@ -218,7 +236,7 @@ func altered(t *state.Task, args, kwargs json.RawMessage) bool {
 }
 
 // askResult reads the arguments where result_extended has stored them.
-func (d *Desk) askResult(ctx context.Context, t *state.Task, o *TaskOrder) bool {
+func (d *Desk) askResult(ctx context.Context, t *state.Task, o *TaskOrder, was *Original) bool {
 	if d.results == nil {
 		return false
 	}
@@ -229,6 +247,7 @@ func (d *Desk) askResult(ctx context.Context, t *state.Task, o *TaskOrder) bool 
 	if err != nil {
 		return false
 	}
+	was.Group = was.Group || r.GroupID != ""
 	if r.Name != "" { // an event has the name that is shown in its place, if there is one
 		o.Name = r.Name
 	}

@@ -18,6 +18,7 @@ const defaultQueue = "celery"
 // taskPlan is an order for a task that was checked.
 type taskPlan struct {
 	payload  taskPayload
+	original *Original // nil if it repeats none
 	warnings []Warning
 }
 
@@ -47,9 +48,7 @@ func (d *Desk) Publish(ctx context.Context, by By, o TaskOrder) (Receipt, error)
 	if err != nil {
 		return Receipt{}, err
 	}
-	detail := p.payload
-	detail.Args, detail.Kwargs = nil, nil // the command has them
-	r.commands, r.target, r.detail, r.warnings = []store.Command{c}, "queue "+p.payload.Queue, detail, p.warnings
+	r.commands, r.target, r.detail, r.warnings = []store.Command{c}, "queue "+p.payload.Queue, p.record(), p.warnings
 	return d.enqueue(ctx, by, r)
 }
 
@@ -62,6 +61,10 @@ type written struct {
 
 // planTask checks an order against what workers have told.
 func (d *Desk) planTask(ctx context.Context, o TaskOrder) (p taskPlan, err error) {
+	if o.RetryOf != "" && o.Original == nil {
+		o.Original = d.original(ctx, o.RetryOf)
+	}
+	p.original = o.Original
 	if p.payload, err = d.payload(ctx, o); err != nil {
 		return p, err
 	}
@@ -127,6 +130,9 @@ func (d *Desk) payload(ctx context.Context, o TaskOrder) (taskPayload, error) {
 			p.Root = *t.RootID
 		}
 	}
+	if was := o.Original; was != nil {
+		p.Shadow, p.Headers, p.Embed = was.Shadow, was.Headers, was.Embed
+	}
 	return p, checkQueue(p.Queue)
 }
 
@@ -169,22 +175,14 @@ func (d *Desk) checkID(ctx context.Context, o TaskOrder, p *taskPlan) error {
 	if o.RetryOf == "" {
 		return nil
 	}
-	t, err := d.tasks.Task(ctx, o.RetryOf)
-	switch {
-	case errors.Is(err, store.ErrMissing):
-		return nil
-	case err != nil:
+	switch t, err := d.tasks.Task(ctx, o.RetryOf); {
+	case err != nil && !errors.Is(err, store.ErrMissing):
 		return fmt.Errorf("look for task %s: %w", o.RetryOf, err)
-	}
-	if !t.State.Final() {
+	case err == nil && !t.State.Final():
 		message := fmt.Sprintf("Task %s is not finished (%s): it may run twice.", t.ID, t.State)
 		p.warnings = append(p.warnings, Warning{Message: message, Grave: true})
 	}
-	if t.ParentID != nil || t.RootID != nil && *t.RootID != t.ID || len(t.Children) > 0 {
-		p.warnings = append(p.warnings, Warning{
-			Message: "It is part of a workflow: it is repeated alone, without the callbacks, chain, group or chord that it had.",
-		})
-	}
+	p.warnings = append(p.warnings, o.Original.warnings(o)...)
 	return nil
 }
 
