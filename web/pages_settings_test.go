@@ -37,6 +37,7 @@ func keptIn(t *testing.T, dir string, rules store.Rules) kept {
 	b := painted(state.Options{Track: true})
 	var batch store.Batch
 	for _, u := range b.cluster.TakeUnsaved(100) {
+		u.HeardAt = u.View.UpdatedAt // as if each event had come at once
 		batch.Tasks = append(batch.Tasks, store.Task(u))
 	}
 	if _, err := db.Write(t.Context(), batch); err != nil {
