@@ -16,9 +16,6 @@ import (
 	"github.com/umbelhq/umbel/templates"
 )
 
-// maxForm bounds a form, in bytes.
-const maxForm = 4 << 20
-
 // changing adds the routes that change something. There are none if the dashboard is read-only, and without a desk
 // none that act on the cluster.
 func (p *pages) changing(r chi.Router, h *Handler) {
@@ -71,18 +68,12 @@ func newToken() string { return rand.Text() }
 // checking reports whether the fields of a form are filled in and to be checked only.
 func checking(r *http.Request) bool { return r.FormValue(templates.CheckParam) != "" }
 
-// readForm reads the parameters of the address or of a form, and answers itself if they are too long.
+// readForm reads the parameters of the address or of a form, and answers itself if they cannot be read.
 func (p *pages) readForm(w http.ResponseWriter, r *http.Request) bool {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	err := r.ParseForm()
-	if err == nil {
+	if r.ParseForm() == nil {
 		return true
 	}
-	status, message := http.StatusBadRequest, "The form cannot be read."
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		status, message = http.StatusRequestEntityTooLarge, "The form is too long."
-	}
-	p.problem(w, r, status, templates.Problem{Title: "Nothing was sent", Message: message})
+	p.problem(w, r, http.StatusBadRequest, templates.Problem{Title: "Nothing was sent", Message: "The form cannot be read."})
 	return false
 }
 

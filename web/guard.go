@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -11,22 +10,24 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/api"
+	"github.com/umbelhq/umbel/web/fair"
 )
 
 // policy lets a page load what this server sends and nothing else: no inline script, no inline style.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guard stands before every route: it sets security headers, refuses foreign hosts and cross-site writes,
-// takes the prefix off, and answers for handlers that panic.
+// guard stands before every route: it sets security headers, refuses foreign hosts and what foreign pages ask for, reads
+// bodies within bounds, takes the prefix off, and answers for handlers that panic.
 func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, error) {
-	protection := http.NewCrossOriginProtection()
-	for _, origin := range o.Origins {
-		if err := protection.AddTrustedOrigin(origin); err != nil {
-			return nil, fmt.Errorf("the origin %q is not of the form https://host: %w", origin, err)
-		}
+	foreign, err := newForeign(o.Origins)
+	if err != nil {
+		return nil, err
 	}
-	routed := protection.Handler(h.strip(next))
+	routed := h.strip(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
 		head.Set("Content-Security-Policy", policy)
@@ -34,12 +35,43 @@ func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, e
 		head.Set("Referrer-Policy", "same-origin")
 		head.Set("X-Robots-Tag", "noindex, nofollow")
 		if !allowed(o.Hosts, r.Host) {
-			http.Error(w, "this dashboard is not served under that name; --host allows one", http.StatusMisdirectedRequest)
+			h.refuse(w, r, http.StatusMisdirectedRequest, "This dashboard is not served under that name; --host allows one.")
+			return
+		}
+		if foreign.refuses(r) {
+			h.refuse(w, r, http.StatusForbidden, "Pages of other sites may only link to this dashboard.")
 			return
 		}
 		defer recovered(p, w, r)
-		routed.ServeHTTP(w, r)
+		r = r.WithContext(fair.NewContext(r.Context(), client(r, o.Identify)))
+		leave, wrong := h.bodies.take(w, r, h.ofAPI(r))
+		if leave != nil {
+			defer leave()
+		}
+		switch {
+		case wrong == nil:
+			routed.ServeHTTP(w, r)
+		case h.ofAPI(r):
+			h.refuse(w, r, wrong.status, wrong.detail)
+		default:
+			p.problem(w, r, wrong.status, templates.Problem{Title: "Nothing was sent", Message: wrong.detail})
+		}
 	}), nil
+}
+
+// refuse answers a request that reaches no route, without a word of what is behind.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	if h.ofAPI(r) {
+		api.Refuse(w, status, detail)
+		return
+	}
+	http.Error(w, detail, status)
+}
+
+// ofAPI reports whether a request is for the JSON API.
+func (h *Handler) ofAPI(r *http.Request) bool {
+	path, _ := h.below(r.URL.Path)
+	return strings.HasPrefix(path, "/api/")
 }
 
 // allowed reports whether the host of a request is one of hosts, or any is.
@@ -52,20 +84,6 @@ func allowed(hosts []string, host string) bool {
 	}
 	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
 	return slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) })
-}
-
-// origins returns those of pages that a proxy shows under one of hosts. Other programs serve pages on
-// loopback too, so its names are none.
-func origins(hosts []string) []string {
-	var list []string
-	for _, h := range hosts {
-		ip := net.ParseIP(h)
-		if strings.EqualFold(h, "localhost") || ip != nil || strings.ContainsAny(h, `*?[]\/:`) {
-			continue
-		}
-		list = append(list, "https://"+h, "http://"+h)
-	}
-	return list
 }
 
 // strip takes the prefix off the path, if it is there, and routes from the root whatever router is

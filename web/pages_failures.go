@@ -219,7 +219,6 @@ func (p *pages) unreadable(w http.ResponseWriter, r *http.Request, err error) {
 // settle resolves a group, or reopens it, and leads back to where the visitor was.
 func (h *Handler) settle(p *pages, resolve bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, 4096)
 		id, ok := fingerprint.ParseID(chi.URLParam(r, "id"))
 		if !ok {
 			p.notFound(w, r)

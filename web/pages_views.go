@@ -73,7 +73,6 @@ func (p *pages) showViews(w http.ResponseWriter, r *http.Request, status int, me
 
 // saveView keeps what a form says, and shows the list that is now a view.
 func (p *pages) saveView(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	v, err := views.Save(r.Context(), p.cluster.Store(), store.View{
 		Name: r.PostFormValue("name"), Query: r.PostFormValue("q"), Sort: r.PostFormValue("sort"), Cols: r.PostFormValue("cols"),
 	})
@@ -86,7 +85,6 @@ func (p *pages) saveView(w http.ResponseWriter, r *http.Request) {
 
 // changeView renames or deletes a view.
 func (p *pages) changeView(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	id, deleted := strings.CutSuffix(param(r, "id"), "/delete")
 	var err error
 	if deleted {

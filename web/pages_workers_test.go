@@ -229,7 +229,7 @@ func TestOrdersThatAreNotTaken(t *testing.T) {
 		"unknown method":    {url.Values{"method": {"nope"}, "worker": {"celery@a"}}, 400, "does not offer"},
 		"unsafe method":     {url.Values{"method": {"election"}, "all": {"1"}}, 400, "does not offer"},
 		"not confirmed":     {url.Values{"method": {"shutdown"}, "all": {"1"}}, 400, "What was typed is not shutdown."},
-		"too long":          {url.Values{"method": {strings.Repeat("x", 5<<20)}}, 413, "too long"},
+		"too long":          {url.Values{"method": {strings.Repeat("x", 5<<20)}}, 413, "larger than"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

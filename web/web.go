@@ -60,8 +60,8 @@ type Options struct {
 	// (DNS rebinding). Empty answers any: the host program decides.
 	Hosts []string
 	// Origins are those of pages besides this server's own, such as https://ops.example:8443, that may
-	// open live sockets and change the theme: those of proxies that hide their name from Umbel. The
-	// names in Hosts, but for loopback, are origins already, with the usual ports.
+	// open live sockets and change something: those of proxies that hide their name from Umbel. The
+	// names in Hosts, but for loopback, are origins already, by https and with its usual port.
 	Origins    []string
 	MaxSockets int              // live sockets at once; 0 means 1,000
 	Now        func() time.Time // nil means time.Now
@@ -76,6 +76,7 @@ type Handler struct {
 	counts  *counter
 	records *records
 	changes *changes
+	bodies  *bodies
 	routed  chi.Routes // what root leads to
 	root    http.Handler
 }
@@ -122,7 +123,7 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{prefix: prefix, hub: hub, counts: p.counts, records: p.records, changes: changes}
+	h := &Handler{prefix: prefix, hub: hub, counts: p.counts, records: p.records, changes: changes, bodies: newBodies()}
 	h.root, err = h.guard(o, p, h.routes(o, p, assets))
 	if err != nil {
 		return nil, err
@@ -225,7 +226,6 @@ func readyz(b Backend) http.HandlerFunc {
 
 // theme keeps the visitor's choice in a cookie and leads back.
 func (h *Handler) theme(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 4096)
 	c := &http.Cookie{ //nolint:gosec // not Secure: the dashboard may be served on loopback without TLS
 		Name: "theme", Value: r.FormValue("theme"), Path: h.prefix + "/",
 		MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
@@ -243,6 +243,11 @@ func (h *Handler) back(target string) string {
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, h.prefix+"/") ||
 		strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, `\`) {
 		return h.prefix + "/"
+	}
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		if segment == "." || segment == ".." { // a browser would follow them out of the prefix
+			return h.prefix + "/"
+		}
 	}
 	return u.RequestURI()
 }

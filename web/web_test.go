@@ -269,6 +269,9 @@ func TestTheme(t *testing.T) {
 		"other host":   {"theme=dark&return=//evil.example/ops/", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
 		"other path":   {"theme=dark&return=/admin", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
 		"backslash":    {`theme=dark&return=/ops/\evil.example`, "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
+		"dots":         {"theme=dark&return=/ops/../../evil", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
+		"escaped dots": {"theme=dark&return=/ops/%252e%252E/evil", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
+		"name of dots": {"theme=dark&return=/ops/tasks/a..b", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/tasks/a..b"},
 		"header split": {"theme=dark&return=/ops/%0d%0aSet-Cookie:x", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
 	}
 	for name, tc := range tests {

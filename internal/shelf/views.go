@@ -39,6 +39,9 @@ func (m *memory) Views(context.Context) ([]store.View, error) {
 func (m *memory) SaveView(_ context.Context, v store.View) (store.View, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if v.ID == "" && len(m.views) >= store.MaxViews {
+		return v, store.ErrFull
+	}
 	if v.ID == "" {
 		m.last++
 		v.ID = strconv.Itoa(m.last)

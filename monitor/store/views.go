@@ -1,12 +1,21 @@
 package store
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// MaxViews is how many views are kept.
+const MaxViews = 100
+
+// ErrFull says that there are as many views as are kept.
+var ErrFull = errors.New("too many views")
 
 // Views keeps saved views of the list of tasks.
 type Views interface {
 	// Views returns all views by name.
 	Views(ctx context.Context) ([]View, error)
-	// SaveView writes a view and returns it; one without an ID is new.
+	// SaveView writes a view and returns it; one without an ID is new, and ErrFull if there is no room for it.
 	SaveView(ctx context.Context, v View) (View, error)
 	// DeleteView removes a view, ErrMissing if there is none.
 	DeleteView(ctx context.Context, id string) error

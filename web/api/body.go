@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// maxBody is how large a request's body may be.
-const maxBody = 1 << 20
+// MaxBody is how long the body of a request may be, in bytes: arguments of a task as a form sends them, three bytes for
+// one, and what is around them.
+const MaxBody = 2 << 20
 
 // readBody reads the body of a request, which is JSON.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -23,7 +24,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 			return nil, problem(http.StatusUnsupportedMediaType, "The body must be of type application/json.")
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("The body is larger than %d bytes.", large.Limit))
 	}

@@ -96,7 +96,7 @@ func until(t *testing.T, what string, is func() bool) {
 func TestOrdersAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	f := open(t)
-	long := strings.Repeat("x", 1<<20)
+	long := strings.Repeat("x", 2<<20)
 	tests := map[string]struct {
 		target, body string
 		header       []string
@@ -117,7 +117,7 @@ func TestOrdersAreReadStrictly(t *testing.T) {
 		"wrong element":   {"/commands/discard", `{"ids":[1,2.5]}`, nil, 400, "body.ids[1]", "must be a whole number"},
 		"null element":    {"/commands/discard", `{"ids":[null]}`, nil, 400, "body.ids[0]", "must be a whole number"},
 		"no ids":          {"/commands/requeue", `{}`, nil, 400, "body.ids", "1 to 10,000"},
-		"too large":       {"/purge", `{"queue":"` + long + `"}`, nil, 413, "", "larger than 1048576 bytes"},
+		"too large":       {"/purge", `{"queue":"` + long + `"}`, nil, 413, "", "larger than 2097152 bytes"},
 		"form":            {"/purge", `queue=mail`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "", "application/json"},
 		"long wait":       {"/purge?wait=31s", `{"queue":"mail"}`, nil, 400, "query.wait", "at most 30s"},
 		"no wait":         {"/purge?wait=0s", `{"queue":"mail"}`, nil, 400, "query.wait", "at most 30s"},

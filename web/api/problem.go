@@ -71,6 +71,9 @@ func (p *Problem) GetStatus() int { return p.Status }
 // ContentType returns the media type of problems.
 func (p *Problem) ContentType(string) string { return problemType }
 
+// Refuse answers with a problem, for what stands before the API.
+func Refuse(w http.ResponseWriter, status int, detail string) { problem(status, detail).write(w) }
+
 const problemType = "application/problem+json"
 
 // write answers with the problem, for what no operation handles.

@@ -16,11 +16,8 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// Bounds of what is kept.
-const (
-	MaxViews = 100
-	MaxName  = 100 // characters
-)
+// MaxName bounds the name of a view, in characters.
+const MaxName = 100
 
 // Error says in a sentence what is wrong with a view.
 type Error struct {
@@ -66,12 +63,14 @@ func Save(ctx context.Context, s store.Views, v store.View) (store.View, error) 
 	switch {
 	case v.ID == "" && i >= 0:
 		v.ID = all[i].ID
-	case v.ID == "" && len(all) >= MaxViews:
-		return v, &Error{Message: fmt.Sprintf("There are %d views already: delete one first.", MaxViews)}
 	case i >= 0 && all[i].ID != v.ID:
 		return v, &Error{Field: "name", Message: fmt.Sprintf("There is a view %q already.", all[i].Name)}
 	}
-	if v, err = s.SaveView(ctx, v); err != nil {
+	v, err = s.SaveView(ctx, v)
+	if errors.Is(err, store.ErrFull) {
+		return v, &Error{Message: fmt.Sprintf("There are %d views already: delete one first.", store.MaxViews)}
+	}
+	if err != nil {
 		return v, fmt.Errorf("save view: %w", err)
 	}
 	return v, nil

@@ -28,14 +28,18 @@ func (d *DB) Views(ctx context.Context) ([]store.View, error) {
 	return views, nil
 }
 
-// SaveView writes a view and returns it; one without an ID is new.
+// SaveView writes a view and returns it; one without an ID is new, and store.ErrFull if there is no room for it.
 func (d *DB) SaveView(ctx context.Context, v store.View) (store.View, error) {
 	err := d.update(ctx, func(t *tx) error {
 		var n int64
 		var err error
 		if v.ID == "" {
-			err = t.get(`INSERT INTO views (name, query, sort, cols) VALUES (?, ?, ?, ?) RETURNING view`,
-				[]any{v.Name, v.Query, v.Sort, v.Cols}, &n)
+			err = t.get(`INSERT INTO views (name, query, sort, cols) SELECT ?, ?, ?, ?
+				WHERE (SELECT count(*) FROM views) < ? RETURNING view`,
+				[]any{v.Name, v.Query, v.Sort, v.Cols, store.MaxViews}, &n)
+			if errors.Is(err, sql.ErrNoRows) {
+				err = store.ErrFull
+			}
 		} else {
 			err = t.get(`UPDATE views SET name = ?, query = ?, sort = ?, cols = ? WHERE view = ? RETURNING view`,
 				[]any{v.Name, v.Query, v.Sort, v.Cols, viewKey(v.ID)}, &n)
@@ -69,6 +73,8 @@ func viewError(doing string, err error) error {
 		return nil
 	case errors.Is(err, sql.ErrNoRows):
 		return store.ErrMissing
+	case errors.Is(err, store.ErrFull):
+		return store.ErrFull
 	default:
 		return fmt.Errorf("%s: %w", doing, explain(err))
 	}

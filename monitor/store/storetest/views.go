@@ -2,6 +2,9 @@ package storetest
 
 import (
 	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -11,6 +14,7 @@ import (
 func views() map[string]func(trial) {
 	return map[string]func(trial){
 		"Views are kept":                  trial.viewsKept,
+		"Views are bounded":               trial.viewsBounded,
 		"Views come by name":              trial.viewsByName,
 		"Views that are gone stay gone":   trial.viewsDeleted,
 		"Views of hostile texts are kept": trial.viewsHostile,
@@ -55,6 +59,31 @@ func (c trial) viewsKept() {
 	if diff := cmp.Diff([]store.View{v}, c.views()); diff != "" {
 		c.Errorf("views (-want +got):\n%s", diff)
 	}
+}
+
+// viewsBounded saves more views at once than are kept.
+func (c trial) viewsBounded() {
+	const more = 20
+	var saving sync.WaitGroup
+	var full atomic.Int64
+	for i := range store.MaxViews + more {
+		saving.Go(func() {
+			_, err := c.SaveView(c.Context(), store.View{Name: strconv.Itoa(i)})
+			switch {
+			case errors.Is(err, store.ErrFull):
+				full.Add(1)
+			case err != nil:
+				c.Errorf("save view: %v", err)
+			}
+		})
+	}
+	saving.Wait()
+	all := c.views()
+	if len(all) != store.MaxViews || full.Load() != more {
+		c.Errorf("%d views are kept and %d refused, want %d and %d", len(all), full.Load(), store.MaxViews, more)
+	}
+	all[0].Name = "changed"
+	c.save(all[0])
 }
 
 func (c trial) viewsByName() {

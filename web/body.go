@@ -1,0 +1,94 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/umbelhq/umbel/web/api"
+	"github.com/umbelhq/umbel/web/fair"
+)
+
+// Bounds of request bodies.
+const (
+	bodyPatience = 10 * time.Second // for all of one
+	smallBody    = 64 << 10         // bytes; longer ones need a slot
+	bodySlots    = 8
+)
+
+// bodies reads the bodies of requests before any route sees them, so that no route can forget to bound one.
+type bodies struct {
+	slots    *fair.Slots
+	patience time.Duration
+}
+
+func newBodies() *bodies { return &bodies{fair.New(bodySlots), bodyPatience} }
+
+// refusal is why a request is not answered.
+type refusal struct {
+	status int
+	detail string
+}
+
+// take puts the body of r into memory. The slot that it may hold is given back by leave, nil if there is none.
+func (b *bodies) take(w http.ResponseWriter, r *http.Request, ofAPI bool) (leave func(), wrong *refusal) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	control := http.NewResponseController(w)
+	// Not every server can bound a read: those that cannot have their own limits.
+	_ = control.SetReadDeadline(time.Now().Add(b.patience))
+	if r.ContentLength > api.MaxBody {
+		w.Header().Set("Connection", "close")
+		return nil, tooLong()
+	}
+	if r.ContentLength < 0 || r.ContentLength > smallBody {
+		ticket, err := b.slots.Acquire(r.Context(), fair.FromContext(r.Context()))
+		if err != nil {
+			w.Header().Set("Retry-After", "5")
+			return nil, &refusal{http.StatusServiceUnavailable, "Too many long requests are being read. Try again."}
+		}
+		leave = ticket.Leave
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
+	if err == nil {
+		_ = control.SetReadDeadline(time.Time{})
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return leave, wrongType(r, len(body), ofAPI)
+	}
+	w.Header().Set("Connection", "close")
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return leave, tooLong()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return leave, &refusal{
+			http.StatusRequestTimeout, fmt.Sprintf("The body did not arrive within %v.", b.patience),
+		}
+	}
+	return leave, &refusal{http.StatusBadRequest, "The body cannot be read."}
+}
+
+func tooLong() *refusal {
+	return &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("The body is larger than %d bytes.", api.MaxBody)}
+}
+
+// wrongType says that a body is none that a form or a client of the API sends.
+func wrongType(r *http.Request, length int, ofAPI bool) *refusal {
+	want := "application/x-www-form-urlencoded"
+	if ofAPI {
+		want = "application/json"
+	}
+	kind := r.Header.Get("Content-Type")
+	if length == 0 || kind == "" && ofAPI {
+		return nil
+	}
+	if got, _, err := mime.ParseMediaType(kind); err == nil && got == want {
+		return nil
+	}
+	return &refusal{http.StatusUnsupportedMediaType, "The body must be of type " + want + "."}
+}

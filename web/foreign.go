@@ -1,0 +1,66 @@
+package web
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// foreign tells requests that pages of other sites make in a visitor's browser. Only links may lead here from there:
+// what such a page fetches would cost as much as what the visitor asks for, and whether it loads would tell what there is.
+type foreign struct{ protection *http.CrossOriginProtection }
+
+func newForeign(trusted []string) (foreign, error) {
+	f := foreign{http.NewCrossOriginProtection()}
+	for _, origin := range trusted {
+		if err := f.protection.AddTrustedOrigin(origin); err != nil {
+			return f, fmt.Errorf("the origin %q is not of the form https://host: %w", origin, err)
+		}
+	}
+	return f, nil
+}
+
+// refuses reports whether r is such a request. Those of other clients than browsers, and of old ones, pass if they only
+// read.
+func (f foreign) refuses(r *http.Request) bool {
+	if downgraded(r) {
+		return true
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		if r.Header.Get("Sec-Fetch-Site") == "" || navigation(r.Header) {
+			return false
+		}
+	}
+	changing := *r
+	changing.Method = http.MethodPost // the protection lets any other read
+	return f.protection.Check(&changing) != nil
+}
+
+// navigation reports whether a browser is about to show the answer as a page of its own.
+func navigation(h http.Header) bool {
+	return h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document" &&
+		!strings.HasPrefix(h.Get("Sec-Purpose"), "prefetch")
+}
+
+// downgraded reports whether a page without TLS asks a dashboard with it, whoever may have written that page on its way.
+// Proxies that end TLS tell it in X-Forwarded-Proto; a page cannot set that.
+func downgraded(r *http.Request) bool {
+	secure := r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+	return secure && strings.HasPrefix(strings.ToLower(r.Header.Get("Origin")), "http:")
+}
+
+// origins returns those of pages that a proxy shows under one of hosts, which are behind TLS. Other programs serve pages
+// on loopback too, so its names are none.
+func origins(hosts []string) []string {
+	var list []string
+	for _, h := range hosts {
+		ip := net.ParseIP(h)
+		if strings.EqualFold(h, "localhost") || ip != nil || strings.ContainsAny(h, `*?[]\/:`) {
+			continue
+		}
+		list = append(list, "https://"+h)
+	}
+	return list
+}
