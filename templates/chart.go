@@ -194,6 +194,14 @@ func runs(t state.Task) []run {
 	return list
 }
 
+// ran is how long the newest execution of a task ran, in seconds, nil if that is not known.
+func ran(t state.Task) *float64 {
+	if list := runs(t); t.RuntimeSeconds == nil && len(list) > 0 {
+		return list[len(list)-1].Ran
+	}
+	return t.RuntimeSeconds
+}
+
 // axis is the time axis of a task, µs.
 type axis struct{ first, length int64 }
 

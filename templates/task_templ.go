@@ -1300,7 +1300,7 @@ func taskFacts(s Site, t state.Task) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = took(t.RuntimeSeconds, "Workers report it for tasks that succeed").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = took(ran(t), "It has not ended, or its start was not seen").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -67,7 +67,7 @@ func workers(c Chrome, v Workers) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\" method=\"get\" role=\"search\" aria-label=\"Find workers\" data-filter><input type=\"search\" name=\"find\" id=\"find\" value=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\" method=\"get\" autocomplete=\"off\" role=\"search\" aria-label=\"Find workers\" data-filter><input type=\"search\" name=\"find\" id=\"find\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1,7 +1,7 @@
 // Charts in the browser: draws the table of a panel as lines, by uPlot, in a shadow tree of its own, so that updates of
 // the page leave it alone. The table is the only source of numbers.
 
-const theme = matchMedia("(prefers-color-scheme: dark)");
+const looks = [matchMedia("(prefers-color-scheme: dark)"), matchMedia("print")];
 
 let library; // loading
 
@@ -43,13 +43,13 @@ class Chart extends HTMLElement {
     this.size = new ResizeObserver(() => this.plot?.setSize(this.box()));
     this.size.observe(this);
     this.repaint = () => this.draw(true);
-    theme.addEventListener("change", this.repaint);
+    for (const look of looks) look.addEventListener("change", this.repaint);
     load(this.dataset.script).then(() => this.draw(true), () => this.hidden = true);
   }
 
   disconnectedCallback() {
     for (const o of [this.observer, this.themes, this.size]) o.disconnect();
-    theme.removeEventListener("change", this.repaint);
+    for (const look of looks) look.removeEventListener("change", this.repaint);
     this.plot?.destroy();
     this.plot = null;
   }

@@ -29,17 +29,17 @@ const idOf = (node) => node.getAttribute?.("id");
 const combobox = /^(role|aria-(expanded|controls|autocomplete|activedescendant))$/;
 
 // morph makes old look like next and touches nothing that is the same, so that focus, hover, selected
-// text and scroll positions survive. What the user opened stays open, the field in use is left alone.
+// text and scroll positions survive. What the user opened or closed stays so, the field in use is left alone.
 function morph(old, next) {
   if (old.nodeType !== next.nodeType || old.nodeName !== next.nodeName || idOf(old) !== idOf(next)) return old.replaceWith(next);
   if (old.isEqualNode(next)) return setFields(old, next);
   if (old.nodeType !== Node.ELEMENT_NODE) return void (old.data = next.data);
   for (const { name } of [...old.attributes]) {
-    const ours = name === "open" ? old.matches("details, dialog") : old.matches("[data-complete]") && combobox.test(name);
+    const ours = opens(old, name) || old.matches("[data-complete]") && combobox.test(name);
     if (!ours && !next.hasAttribute(name)) old.removeAttribute(name);
   }
   for (const { name, value } of next.attributes) {
-    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (!opens(old, name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   setFields(old, next);
   if (old.matches("time[data-age]")) return age(old);
@@ -66,6 +66,8 @@ function morph(old, next) {
     at = after;
   }
 }
+
+const opens = (e, name) => name === "open" && e.matches("details, dialog");
 
 function setFields(old, next) {
   if (old.nodeName !== "INPUT" || old === document.activeElement) return;
@@ -319,7 +321,7 @@ function apply(frame) {
 }
 
 function clock(ms) {
-  return new Date(ms).toLocaleTimeString([], { hour12: false });
+  return new Date(ms).toLocaleTimeString([], { hourCycle: "h23" }); // hour12: false says 24:05 where a day begins
 }
 
 // paint tells how live the page is.
@@ -392,6 +394,9 @@ async function go(url, how) {
     const address = new URL(await swap(url, true));
     shown = address.pathname + address.search;
     if (how) history[`${how}State`](null, "", shown);
+    for (const form of document.querySelectorAll("form[data-filter]")) { // it says what is shown, not what was typed before
+      if (!form.contains(document.activeElement)) form.reset();
+    }
     if (focus && document.activeElement === document.body) document.getElementById(focus)?.focus();
     pointAtMistake();
   } catch (error) {
@@ -476,10 +481,16 @@ const voice = element("div", { className: "hidden", role: "status" });
 document.body.append(voice);
 let spoken = 0;
 
+// announce says what changed by itself, not too often.
 function announce(text) {
   if (Date.now() - spoken < 10e3) return;
   spoken = Date.now();
-  voice.textContent = text;
+  say(text);
+}
+
+// say is heard each time, though the words are the same: the element is another one.
+function say(text) {
+  voice.replaceChildren(element("p", { textContent: text }));
 }
 
 async function copy(button) {
@@ -496,7 +507,7 @@ async function copy(button) {
   }
   button.dataset.copied = "";
   setTimeout(() => delete button.dataset.copied, 1500);
-  announce("Copied");
+  say("Copied");
 }
 
 document.addEventListener("click", (e) => {
