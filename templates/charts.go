@@ -34,8 +34,9 @@ type ChartColumn struct{ Name, Color string }
 
 // ChartRow is one step. Nil is unknown.
 type ChartRow struct {
-	At    int64 // µs
-	Cells []*float64
+	At         int64 // µs
+	Cells      []*float64
+	Unfinished bool // the step goes on: more may come
 }
 
 // chartRows is the id of the list of rows.

@@ -17,7 +17,7 @@ func chart() templates.Chart {
 		Toggle:  templates.Link{Text: "Hide", Href: "/ops/tasks?chart=off"},
 		Columns: []templates.ChartColumn{{Name: "succeeded", Color: "--success"}, {Name: "<failed>", Color: "--failure"}},
 		Rows: []templates.ChartRow{
-			{At: noon + minute, Cells: []*float64{new(12_340.0), new(0.0)}},
+			{At: noon + minute, Cells: []*float64{new(12_340.0), new(0.0)}, Unfinished: true},
 			{At: noon, Cells: []*float64{nil, nil}},
 		},
 	}

@@ -32,7 +32,7 @@ func TestChartsInTheBrowser(t *testing.T) {
 	b := browser(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"chart equals the table": chartEqualsTheTable, "chart is live": chartIsLive, "chart is brushed": chartIsBrushed,
-		"chart is hidden": chartIsHidden,
+		"chart is hidden": chartIsHidden, "a chart begins with its first step": chartBeginsAtOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,6 +118,29 @@ func (tb *tab) arrives(expression string) {
 		}
 	}
 	tb.t.Fatalf("never true: %s", expression)
+}
+
+// A chart of days has something to show in its first hour, and says that this hour goes on.
+func chartBeginsAtOnce(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	lately(s)
+	tb := newTab(t, b, s, "/tasks?chart=30d")
+	tb.until(inked + " > 1000")
+	tb.until(plotted + " === " + tabulated)
+	tb.want(`document.querySelectorAll("#chart-rows td[data-value]").length`, 4.0) // of one step
+	tb.want(`document.querySelector("#chart-rows tr").textContent.includes("so far")`, true)
+	tb.want(`document.querySelectorAll("#chart-rows [data-unfinished]").length`, 1.0)
+	tb.until(`(() => {
+		const { plot } = document.querySelector("umbel-chart");
+		const copy = Object.assign(document.createElement("canvas"), { width: plot.ctx.canvas.width, height: plot.ctx.canvas.height });
+		const ink = copy.getContext("2d", { willReadFrequently: true });
+		ink.drawImage(plot.ctx.canvas, 0, 0);
+		const at = (x, y) => [...ink.getImageData(x, y, 1, 1).data].join();
+		const { left, top, width, height } = plot.bbox;
+		const [x, y] = [0, 1].map((i) => Math.round(plot.valToPos(plot.data[i].at(-1), i ? "y" : "x", true)));
+		const shade = at(left + width - 2, top + 2);
+		return at(x - 1, y) !== shade && shade !== at(left + 9, top + 2); // a point in the step, and the step itself
+	})()`)
 }
 
 func chartIsHidden(t *testing.T, b context.Context) {

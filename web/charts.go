@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/series"
@@ -15,50 +14,18 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// How long a chart is shown again as it was: for a while, and ten times as long as reading it took.
-const (
-	chartAge   = 2 * time.Second
-	chartShare = 10
-	maxCharts  = 256 // remembered
+const chartPatience = 50 * time.Millisecond // for tasks that a page's chart is made from
 
-	chartPatience = 50 * time.Millisecond // for tasks that a page's chart is made from
-)
-
-// charts remembers series, so that pages which change all the time do not read them each time. It is safe for
-// concurrent use; the zero value is ready.
-type charts struct {
-	mu    sync.Mutex
-	known map[string]drawn // by query and chart
-}
-
-type drawn struct {
-	series series.Series
-	until  time.Time
-}
-
-// read returns a series that may be a little old.
-func (c *charts) read(ctx context.Context, s series.Source, q lang.Query, chart query.Chart, now time.Time) (series.Series, error) {
-	key := chart.String() + " " + q.String()
-	c.mu.Lock()
-	d, ok := c.known[key]
-	c.mu.Unlock()
-	start := time.Now() // not now, which may be set back
-	if ok && start.Before(d.until) {
-		return d.series, nil
-	}
-	from, to := chart.Range(now)
-	got, err := series.Read(ctx, s, series.Request{Query: q, From: from, To: to, Now: now, Group: chart.Group, Counts: chart.Measure == "", Patience: chartPatience})
-	if err != nil {
-		return got, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= maxCharts {
-		c.known = map[string]drawn{}
-	}
-	took := time.Since(start)
-	c.known[key] = drawn{got, start.Add(took + max(chartAge, chartShare*took))}
-	return got, nil
+// readSeries returns a series that may be a little old.
+func (p *pages) readSeries(ctx context.Context, q lang.Query, chart query.Chart) (series.Series, error) {
+	return p.charts.get(chart.String()+" "+q.String(), func() (series.Series, error) {
+		now := p.now()
+		from, to := chart.Range(now)
+		return series.Read(ctx, p.cluster, series.Request{
+			Query: q, From: from, To: to, Now: now, Group: chart.Group, Rank: series.Measure(chart.Measure),
+			Counts: chart.Measure == "", Patience: chartPatience,
+		})
+	})
 }
 
 // chart assembles the chart of a query. link makes the address of the page with another chart.
@@ -71,7 +38,7 @@ func (p *pages) chart(ctx context.Context, q lang.Query, c query.Chart, link fun
 		return v
 	}
 	p.choices(&v, c, link)
-	s, err := p.charts.read(ctx, p.cluster, q, c, p.now())
+	s, err := p.readSeries(ctx, q, c)
 	if err != nil {
 		p.log.Warn("chart not read", "error", err)
 		v.Note = "cannot be read now"
@@ -91,10 +58,10 @@ func (p *pages) chart(ctx context.Context, q lang.Query, c query.Chart, link fun
 	now := p.now()
 	for i := int(s.To.Sub(s.From)/s.Step) - 1; i >= 0; i-- {
 		at := s.From.Add(time.Duration(i) * s.Step)
-		if at.Add(s.Step).After(now) { // unfinished: it would look like a fall
+		if at.After(now) {
 			continue
 		}
-		row := templates.ChartRow{At: at.UnixMicro()}
+		row := templates.ChartRow{At: at.UnixMicro(), Unfinished: at.Add(s.Step).After(now)}
 		for _, l := range lines {
 			row.Cells = append(row.Cells, l.value(&l.points[i]))
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/series"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
@@ -34,7 +35,7 @@ type pages struct {
 	identify   func(r *http.Request) string
 	counts     *counter
 	records    *records // nil if there is no result backend
-	charts     charts
+	charts     remembered[series.Series]
 	site       templates.Site
 	version    string
 	limits     state.Options

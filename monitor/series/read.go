@@ -24,6 +24,16 @@ const (
 	ByQueue  Group = "queue"
 )
 
+// Measure is what a series is read for.
+type Measure string
+
+// The measures: how many tasks there were, and how long they waited or ran, of which p95 tells most.
+const (
+	Count Measure = ""
+	Wait  Measure = "wait"
+	Run   Measure = "run"
+)
+
 // Bounds of a series.
 const (
 	MaxPoints = 180
@@ -46,6 +56,7 @@ type Request struct {
 	Now      time.Time     // what relative times refer to
 	Group    Group         // ByState if empty
 	Counts   bool          // Wait and Run are not wanted
+	Rank     Measure       // which lines come first: those with the most of it
 	Patience time.Duration // how long to go on reading tasks, where counters cannot answer; 0 for MaxTasks of them
 }
 
@@ -53,7 +64,7 @@ type Request struct {
 type Series struct {
 	From, To time.Time
 	Step     time.Duration
-	Lines    []Line // one, without a name, if grouped by state; else by what happened, most first, Other last
+	Lines    []Line // one, without a name, if grouped by state; else by rank, Other last
 	States   []state.State
 	Tasks    int  // how many tasks it was made from, newest first; 0 if from the counters of all
 	More     bool // more tasks match
@@ -82,12 +93,21 @@ func (p *Point) add(o *Point) {
 	p.Run.Merge(o.Run)
 }
 
-// weight is by how much a line stands out.
-func (l Line) weight() (n int64) {
-	for _, p := range l.Points {
-		n += p.Received + p.Succeeded + p.Failed + p.Retried
+// weight is by how much a line stands out: how many tasks it counts, or the p95 of how long they took, in µs.
+func (l Line) weight(by Measure) int64 {
+	var n int64
+	var took Histogram
+	for i := range l.Points {
+		switch p := &l.Points[i]; by {
+		case Wait:
+			took.Merge(p.Wait)
+		case Run:
+			took.Merge(p.Run)
+		case Count:
+			n += p.Received + p.Succeeded + p.Failed + p.Retried
+		}
 	}
-	return n
+	return max(n, took.Quantile(.95))
 }
 
 // Read reads a series from the counters, or, if these know too little of tasks to answer the query, from the
@@ -388,8 +408,12 @@ func (b *builder) series() Series {
 			b.Lines = append(b.Lines, *l)
 		}
 	}
+	weights := make(map[string]int64, len(b.Lines))
+	for _, l := range b.Lines {
+		weights[l.Name] = l.weight(b.request.Rank)
+	}
 	slices.SortFunc(b.Lines, func(x, y Line) int {
-		return cmp.Or(cmp.Compare(y.weight(), x.weight()), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(weights[y.Name], weights[x.Name]), cmp.Compare(x.Name, y.Name))
 	})
 	if len(b.Lines) > maxLines {
 		if rest == nil {

@@ -164,6 +164,31 @@ func TestSeriesNameTheGreatestLines(t *testing.T) {
 	}
 }
 
+// Who looks for what is slow wants the slowest, however seldom they are.
+func TestLinesComeByWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	often, slow, waits := cell(noon, "often", "w", "q", 900), cell(noon, "slow", "w", "q", 2), cell(noon, "waits", "w", "q", 1)
+	for m, took := range map[*store.Minute][2]int64{&often: {1000, 1000}, &slow: {2000, 9_000_000}, &waits: {8_000_000, 3000}} {
+		m.Wait, m.Run = of(took[0]).Encode(), of(took[1]).Encode()
+	}
+	s := counting(t, often, slow, waits)
+	for rank, want := range map[series.Measure][]string{
+		series.Count: {"often", "slow", "waits"}, series.Run: {"slow", "waits", "often"}, series.Wait: {"waits", "slow", "often"},
+	} {
+		got, err := series.Read(t.Context(), s, series.Request{From: now.Add(-time.Minute), To: now, Now: now, Group: series.ByName, Rank: rank})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, l := range got.Lines {
+			names = append(names, l.Name)
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("by %q (-want +got):\n%s", rank, diff)
+		}
+	}
+}
+
 // What counters do not tell is read from the newest tasks.
 func TestSeriesOfOtherQueriesAreMadeFromTasks(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,12 @@ function moment(s, step) {
   return step >= 86400 || s % 86400 === 0 ? iso.slice(5, 10) : iso.slice(11, 16);
 }
 
+// alone returns the places of values with none beside them, null if there is no such place.
+function alone(values) {
+  const places = [...values.keys()].filter((i) => values[i] != null && values[i - 1] == null && values[i + 1] == null);
+  return places.length ? places : null;
+}
+
 const count = (n) => n == null ? "—" : n >= 1e4 ? n.toLocaleString("en").replaceAll(",", "\u202f") : String(n);
 
 class Chart extends HTMLElement {
@@ -98,12 +104,13 @@ class Chart extends HTMLElement {
       const value = row.children[i + 1]?.dataset.value;
       return value === undefined ? null : Number(value);
     }));
-    return { heads, data: [at, ...values] };
+    return { heads, data: [at, ...values], unfinished: rows.findIndex((row) => "unfinished" in row.dataset) };
   }
 
   draw(anew) {
     if (!window.uPlot || !this.isConnected) return;
-    const { heads, data } = this.read();
+    const { heads, data, unfinished } = this.read();
+    this.unfinished = unfinished;
     const names = heads.map((th) => `${th.textContent} ${th.dataset.color} ${"seconds" in th.dataset}`).join("\n");
     if (this.plot && !anew && names === this.names) return this.plot.setData(data);
     this.names = names;
@@ -121,14 +128,24 @@ class Chart extends HTMLElement {
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [{ ...axis, values: (_, marks, __, ___, step) => marks.map((s) => moment(s, step)) }, { ...axis, size: 58, values: (_, marks) => marks.map(words) }],
       series: [
-        { label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" },
+        { label: "UTC", value: (_, s, __, i) => s == null ? "—" : new Date(s * 1e3).toISOString().slice(0, 16).replace("T", " ") + (i === this.unfinished ? ", so far" : "") },
         ...heads.map((th) => ({
           label: th.textContent, stroke: this.color(th.dataset.color), width: 1.5, value: (_, v) => words(v),
-          points: { show: data[0].length < 3 ? true : undefined },
+          points: { filter: (plot, i, shown) => shown ? null : alone(plot.data[i]) }, // no line would show it
         })),
       ],
-      hooks: { setSelect: [(plot) => this.brush(plot)] },
+      hooks: { drawClear: [(plot) => this.shade(plot)], setSelect: [(plot) => this.brush(plot)] },
     };
+  }
+
+  // shade marks the step that goes on: lines that fall there may rise yet.
+  shade(plot) {
+    const [at, i] = [plot.data[0], this.unfinished];
+    if (i < 0) return;
+    const { left, top, width, height } = plot.bbox;
+    const from = i ? plot.valToPos(at[i - 1], "x", true) : left;
+    plot.ctx.fillStyle = this.color("--muted");
+    plot.ctx.fillRect(from, top, left + width - from, height);
   }
 
   // brush shows the time that was selected.

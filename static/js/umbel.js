@@ -321,7 +321,7 @@ function apply(frame) {
 }
 
 function clock(ms) {
-  return new Date(ms).toLocaleTimeString([], { hourCycle: "h23" }); // hour12: false says 24:05 where a day begins
+  return new Date(ms).toLocaleTimeString([], { hourCycle: "h23" });
 }
 
 // paint tells how live the page is.
@@ -394,9 +394,7 @@ async function go(url, how) {
     const address = new URL(await swap(url, true));
     shown = address.pathname + address.search;
     if (how) history[`${how}State`](null, "", shown);
-    for (const form of document.querySelectorAll("form[data-filter]")) { // it says what is shown, not what was typed before
-      if (!form.contains(document.activeElement)) form.reset();
-    }
+    for (const form of document.querySelectorAll("form[data-filter]:not(:focus-within)")) form.reset(); // to what is shown
     if (focus && document.activeElement === document.body) document.getElementById(focus)?.focus();
     pointAtMistake();
   } catch (error) {
@@ -481,14 +479,13 @@ const voice = element("div", { className: "hidden", role: "status" });
 document.body.append(voice);
 let spoken = 0;
 
-// announce says what changed by itself, not too often.
 function announce(text) {
   if (Date.now() - spoken < 10e3) return;
   spoken = Date.now();
   say(text);
 }
 
-// say is heard each time, though the words are the same: the element is another one.
+// say is heard each time: the element is a new one.
 function say(text) {
   voice.replaceChildren(element("p", { textContent: text }));
 }
