@@ -140,7 +140,7 @@ func visitAll(t *testing.T, origin string) {
 // subscribe opens a socket, asks for the overview, and returns the topic of the first frame.
 func subscribe(t *testing.T, url string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	conn, res, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1), nil)
 	if err != nil {

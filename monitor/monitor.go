@@ -43,6 +43,7 @@ type Monitor struct {
 	broker       transport.Broker
 	store        store.Store
 	maxTasks     int
+	maxWaiting   int // bytes of journal beyond which no more is received
 	enableEvents bool
 	broadcast    func(ctx context.Context, method string) error
 	log          *slog.Logger
@@ -94,7 +95,7 @@ func New(o Options) (*Monitor, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	m := &Monitor{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, enableEvents: o.EnableEvents, broadcast: o.Broadcast,
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, enableEvents: o.EnableEvents, broadcast: o.Broadcast,
 		log: o.Logger, now: onward(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), arrivals: arrivals{wake: make(chan struct{}, 1)},
 		link: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, gaps: newGaps(o.Broker),

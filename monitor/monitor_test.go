@@ -68,6 +68,13 @@ func run(t *testing.T, o monitor.Options) *monitor.Monitor {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runUntilEnd(t, m)
+	return m
+}
+
+// runUntilEnd runs m until the test ends.
+func runUntilEnd(t *testing.T, m *monitor.Monitor) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
@@ -77,13 +84,15 @@ func run(t *testing.T, o monitor.Options) *monitor.Monitor {
 			t.Errorf("Run = %v, want nil after an orderly stop", err)
 		}
 	})
-	return m
 }
+
+// patience bounds every wait for something that should happen soon, on a machine that is busy.
+const patience = 3 * time.Minute
 
 // await waits for a change after which ok holds.
 func await(t *testing.T, m *monitor.Monitor, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for {
 		changed := m.Changed()
 		if ok() {

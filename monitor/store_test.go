@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -102,7 +103,7 @@ func poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for !ok() {
 		select {
 		case <-tick.C:
@@ -184,13 +185,15 @@ func TestAFullIntakeHoldsTheBrokerBack(t *testing.T) {
 	t.Parallel()
 	b, s := memory.New(memory.Options{Limit: 64}), &faulty{Store: memoryStore(t)}
 	s.fail(errDisk)
-	m := run(t, monitor.Options{Broker: b, Store: s})
-	large := make([]byte, 60_000)
-	for i := range large {
-		large[i] = 'x'
+	m, err := monitor.New(monitor.Options{Broker: b, Store: s})
+	if err != nil {
+		t.Fatal(err)
 	}
+	const most, size, all = 1 << 20, 10_000, 400
+	m.HoldAt(most)
+	runUntilEnd(t, m)
+	large := strings.Repeat("x", size)
 	ctx, cancel := context.WithCancel(t.Context())
-	const all = 1_300 // 78 MB
 	var publishing sync.WaitGroup
 	publishing.Go(func() {
 		for i := range all {
@@ -201,9 +204,8 @@ func TestAFullIntakeHoldsTheBrokerBack(t *testing.T) {
 		}
 	})
 	poll(t, "the intake to be full", func() bool { return m.Health().Store.Full })
-	held := m.Health().Events
-	if held > 1_200 {
-		t.Errorf("%d events of 60 kB wait in memory, want at most 64 MiB", held)
+	if held := m.Health().Events; held > most/size+64 { // and the batch that it was filled by
+		t.Errorf("%d events of %d bytes wait in memory, want at most %d bytes", held, size, most)
 	}
 	s.fail(nil)
 	saved(t, m, all)

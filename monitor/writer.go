@@ -21,8 +21,8 @@ const (
 	checkpointPause = 5 * time.Second
 	checkpointBytes = 32 << 20 // of journal, where that comes earlier
 
-	maxWaiting = 64 << 20 // bytes of journal beyond which no more is received
-	maxUnsaved = 100_000  // tasks, likewise
+	maxWaiting = 64 << 20 // bytes of journal
+	maxUnsaved = 100_000  // tasks beyond which no more is received
 	maxSpare   = 4 << 20  // bytes of memory kept for the next journal
 
 	minRetry   = 250 * time.Millisecond // bounds of the wait before a failed write is repeated
@@ -149,7 +149,7 @@ func (m *Monitor) crowded() bool {
 
 // full reports whether so much waits that no more must come. mu is held.
 func (m *Monitor) full() bool {
-	return len(m.intake.journal)+m.intake.writing > maxWaiting || m.cluster.Unsaved() > maxUnsaved
+	return len(m.intake.journal)+m.intake.writing > m.maxWaiting || m.cluster.Unsaved() > maxUnsaved
 }
 
 // room waits until there is room for more events.

@@ -139,7 +139,7 @@ type tab struct {
 }
 
 // patience is how long a busy machine may take for what should be at once.
-const patience = 20 * time.Second
+const patience = 3 * time.Minute
 
 func newTab(t *testing.T, browser context.Context, s *stage, path string) *tab {
 	t.Helper()

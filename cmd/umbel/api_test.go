@@ -108,7 +108,7 @@ func (d *dashboard) connected(tb testing.TB) {
 func (d *dashboard) folded(tb testing.TB, n int) overview {
 	tb.Helper()
 	var o overview
-	eventually(tb, 2*patience, func() error {
+	eventually(tb, patience, func() error {
 		if o = d.overview(tb); o.Health.Events < n {
 			return fmt.Errorf("%d of %d events folded", o.Health.Events, n)
 		}

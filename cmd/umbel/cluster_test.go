@@ -28,7 +28,7 @@ func vhost(tb testing.TB) string {
 	ctl := testenv.RabbitMQCtl(tb)
 	name := "umbel-test-" + strings.ToLower(rand.Text()[:8])
 	run := func(args ...string) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 2*patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), patience)
 		defer cancel()
 		if out, err := exec.CommandContext(ctx, ctl, args...).CombinedOutput(); err != nil {
 			tb.Errorf("rabbitmqctl %s: %v\n%s", args[0], err, out)

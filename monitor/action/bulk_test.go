@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -23,7 +24,7 @@ func crowd(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, nil,
 		&worker{name: "w1", tasks: []string{"tasks.add"}, queues: []string{"celery"}, size: 2},
-		&worker{name: "threads", pool: "threads"}, &worker{name: "gone", silent: patience * 3},
+		&worker{name: "threads", pool: "threads"}, &worker{name: "gone", silent: time.Minute},
 	)
 	on := func(worker string) func(e *state.Event) {
 		return func(e *state.Event) {

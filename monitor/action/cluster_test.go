@@ -96,7 +96,7 @@ func vhost(t *testing.T) string {
 	}
 	ctl, name := testenv.RabbitMQCtl(t), "umbel-action-"+strings.ToLower(rand.Text()[:8])
 	run := func(args ...string) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
 		if out, err := exec.CommandContext(ctx, ctl, args...).CombinedOutput(); err != nil {
 			t.Errorf("rabbitmqctl %s: %v\n%s", args[0], err, out)

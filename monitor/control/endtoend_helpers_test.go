@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds every wait for a program, on a machine that is busy.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // site is a broker of its own for one test, with real workers.
 type site struct {

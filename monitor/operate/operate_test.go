@@ -121,7 +121,7 @@ func TestQueuesAreKnownFromAllSides(t *testing.T) {
 		}
 		return &s.Queues[i]
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		changed := p.Queues.Changed()

@@ -31,7 +31,7 @@ import (
 )
 
 // patience bounds every wait for something that should happen soon, on a machine that is busy.
-const patience = 2 * time.Minute
+const patience = 3 * time.Minute
 
 // eventually waits until check has no more to say against it.
 func eventually(tb testing.TB, check func() error) {

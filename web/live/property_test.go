@@ -150,7 +150,7 @@ func TestTwoHundredSockets(t *testing.T) {
 	srv := httptest.NewServer(hub)
 	defer srv.Close()
 	done := make(chan error)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	go func() { done <- hub.Run(ctx) }()
 
 	dial := func() *client {

@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // store has Celery's own backend store results, as a worker would.
 const store = `

@@ -10,7 +10,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// limits bound what one search does.
+// limits bound what one search does, and groups of failures.
 type limits struct {
 	gather  int // rows that are gathered and sorted, rather than walked in order
 	scan    int // rows of an index that are looked through for the first ones in order
@@ -20,10 +20,16 @@ type limits struct {
 	window  int // rows that SQL checks at a time, at first
 	lookups int // rows that are read, each somewhere else, to count
 	step    int // rows that one scan yields, and four times as many where not all of them match
+
+	groups   int // of failures
+	failures int // that are counted of one group
 }
 
 func defaultLimits() limits {
-	return limits{gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000, step: 1_000, lookups: 10_000}
+	return limits{
+		gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000, step: 1_000, lookups: 10_000,
+		groups: store.MaxFailureGroups, failures: store.MaxFailureCount,
+	}
 }
 
 // newSearch chooses how to find the tasks: a plan that finds few gathers and sorts them; else all are walked in the

@@ -20,14 +20,22 @@ import (
 // childEnv makes the program of the tests write to the history in that directory until it is killed.
 const childEnv = "UMBEL_TEST_HISTORY"
 
-// burst is what such children write, each from where the last one ended.
-func burst() ([]store.Batch, error) { return liveBatches(8_000, 5, 10) }
+const (
+	children  = 16
+	mostALife = 20 // batches that a child writes at most before it waits for its end
+)
 
-// child writes batches and prints the number of those that are on disk.
+// burst is what such children write, each from where the last one ended.
+func burst() ([]store.Batch, error) { return liveBatches(children*mostALife*10, 5, 10) }
+
+// child prints 0, then writes batches and prints the number of those that are on disk.
 func child(dir string) error {
 	ctx := context.Background()
 	batches, err := burst()
 	if err != nil {
+		return err
+	}
+	if _, err := fmt.Println(0); err != nil {
 		return err
 	}
 	d, err := sqlite.Open(ctx, sqlite.Options{Dir: dir})
@@ -38,7 +46,7 @@ func child(dir string) error {
 	if err != nil {
 		return err
 	}
-	for n := len(journal); n < len(batches); n++ {
+	for n := len(journal); n < min(len(batches), len(journal)+mostALife); n++ {
 		if _, err := d.Write(ctx, batches[n]); err != nil {
 			return err
 		}
@@ -46,11 +54,12 @@ func child(dir string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("nothing is left to write after %d batches", len(batches))
+	<-time.After(time.Hour) // until it is killed
+	return nil
 }
 
-// writeUntilKilled lets a child write until life is over, or until it has written batches, if that is not 0. It
-// returns the number of batches that the child says are on disk.
+// writeUntilKilled lets a child write until life is over, counted from its first word, or until it has written
+// batches, if that is not 0. It returns the number of batches that the child says are on disk.
 func writeUntilKilled(t *testing.T, dir string, life time.Duration, batches int) (reported int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -63,10 +72,13 @@ func writeUntilKilled(t *testing.T, dir string, life time.Duration, batches int)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	over := time.AfterFunc(life, func() { _ = cmd.Process.Kill() })
-	defer over.Stop()
 	lines := bufio.NewScanner(out)
-	for n := 1; lines.Scan(); n++ {
+	for n := 0; lines.Scan(); n++ {
+		if n == 0 {
+			over := time.AfterFunc(life, func() { _ = cmd.Process.Kill() })
+			defer over.Stop()
+			continue
+		}
 		if reported, err = strconv.Atoi(lines.Text()); err != nil {
 			t.Fatal(err)
 		}
@@ -88,10 +100,10 @@ func TestNothingIsLostWhenTheProcessIsKilled(t *testing.T) {
 	}
 	dir, reported := t.TempDir(), 0
 	rng := rand.New(rand.NewPCG(11, 20))
-	for range 10 {
+	for range children / 2 {
 		// Some die before they write, or while they make the tables.
 		reported = max(reported, writeUntilKilled(t, dir, time.Duration(rng.IntN(150))*time.Millisecond, 0))
-		reported = max(reported, writeUntilKilled(t, dir, time.Minute, 1+rng.IntN(20)))
+		reported = max(reported, writeUntilKilled(t, dir, 3*time.Minute, 1+rng.IntN(mostALife)))
 	}
 
 	d := open(t, dir)
@@ -103,7 +115,7 @@ func TestNothingIsLostWhenTheProcessIsKilled(t *testing.T) {
 	if n := len(journal); n < reported || n > reported+1 {
 		t.Fatalf("%d batches are there, want %d, and the next at most", n, reported)
 	}
-	t.Logf("killed 20 writers: %d batches reported, %d there", reported, len(journal))
+	t.Logf("killed %d writers: %d batches reported, %d there", children, reported, len(journal))
 	wantTasks, wantJournal := written(batches[:len(journal)])
 	if diff := cmp.Diff(wantJournal, journal); diff != "" {
 		t.Errorf("journal (-want +got):\n%s", diff)

@@ -32,7 +32,10 @@ func (d *DB) Indexed(t *testing.T) int {
 
 // Hurry gives searches so narrow limits that small histories are walked in windows and searched in parts.
 func (d *DB) Hurry() {
-	d.limits = limits{gather: 5, scan: 60, walk: 30, count: 30, unfold: 10, window: 4, step: 3, lookups: 20}
+	d.limits = limits{
+		gather: 5, scan: 60, walk: 30, count: 30, unfold: 10, window: 4, step: 3, lookups: 20,
+		groups: d.limits.groups, failures: d.limits.failures,
+	}
 }
 
 // Explain returns how SQLite carries out what a page takes, where it looks at tasks, their events and texts. Pages are

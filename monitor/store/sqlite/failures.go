@@ -38,7 +38,7 @@ func (t *tx) failure(v *state.Task) (any, error) {
 	if v.Name != nil {
 		name = *v.Name
 	}
-	if t.groups >= store.MaxFailureGroups {
+	if t.groups >= t.db.limits.groups {
 		f = fingerprint.Other()
 		id = f.ID(name)
 	} else {
@@ -134,7 +134,7 @@ func (d *DB) groups(ctx context.Context, r store.FailureRequest) ([]store.Failur
 		query = selectGroups(lastHour)
 	}
 	var all []store.Failure
-	err := d.each(ctx, query, []any{r.Now.Add(-time.Hour).UnixMicro(), store.MaxFailureCount}, func(rows *sql.Rows) error {
+	err := d.each(ctx, query, []any{r.Now.Add(-time.Hour).UnixMicro(), d.limits.failures}, func(rows *sql.Rows) error {
 		var f store.Failure
 		var last int64
 		var resolved sql.NullInt64
@@ -212,7 +212,7 @@ func (d *DB) describeOne(ctx context.Context, f *store.Failure, now time.Time) e
 	var first, last int64
 	var resolved sql.NullInt64
 	err := d.read.QueryRowContext(ctx, selectGroup,
-		now.Add(-time.Hour).UnixMicro(), store.MaxFailureCount, int64(f.ID)).Scan(
+		now.Add(-time.Hour).UnixMicro(), d.limits.failures, int64(f.ID)).Scan(
 		&f.Name, &f.Fingerprint.Type, &f.Fingerprint.Message, &f.Fingerprint.Place, &resolved, &f.LastHour,
 		&f.Count.N, &first, &last, &task, &events)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -221,8 +221,8 @@ func (d *DB) describeOne(ctx context.Context, f *store.Failure, now time.Time) e
 	if err != nil {
 		return err
 	}
-	f.Count.Exact = f.Count.N <= store.MaxFailureCount
-	f.Count.N = min(f.Count.N, store.MaxFailureCount)
+	f.Count.Exact = f.Count.N <= d.limits.failures
+	f.Count.N = min(f.Count.N, d.limits.failures)
 	f.First, f.Last, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), optionalTime(resolved)
 	f.TaskID = idText(task)
 	newest, _, err := state.Unfold(f.TaskID, events)

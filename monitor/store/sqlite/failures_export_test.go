@@ -5,6 +5,9 @@ import (
 	"database/sql"
 )
 
+// LimitFailures bounds how many groups there are, and how far the tasks of each are counted.
+func (d *DB) LimitFailures(groups, each int) { d.limits.groups, d.limits.failures = groups, each }
+
 // SweepFailures removes groups that are over.
 func (d *DB) SweepFailures(ctx context.Context) error { return d.sweepFailures(ctx) }
 

@@ -82,16 +82,17 @@ func word(i int) string {
 func TestFailuresBeyondTheMostGoToOneGroupAName(t *testing.T) {
 	t.Parallel()
 	d := openUntilEnd(t, sqlite.Memory)
-	const more = 30
+	const most, more = 100, 30
+	d.LimitFailures(most, 1_000)
 	names := []string{"shop.add", "shop.sub"}
-	writeFailing(t, d, 0, store.MaxFailureGroups+more, func(i int) (string, string) {
+	writeFailing(t, d, 0, most+more, func(i int) (string, string) {
 		return names[i%2], "ValueError('no " + word(i) + "')"
 	})
 	page, err := d.Failures(t.Context(), store.FailureRequest{Limit: 500, Now: failingAt.Add(time.Minute)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := page.Open, store.MaxFailureGroups+len(names); got != want {
+	if got, want := page.Open, most+len(names); got != want {
 		t.Errorf("groups = %d, want %d", got, want)
 	}
 	got := map[string]int{}
@@ -104,7 +105,7 @@ func TestFailuresBeyondTheMostGoToOneGroupAName(t *testing.T) {
 		t.Errorf("tasks in groups for others (-want +got):\n%s", diff)
 	}
 	// A group that exists takes more tasks all the same.
-	const all = store.MaxFailureGroups + more
+	const all = most + more
 	writeFailing(t, d, all, all+2, func(int) (string, string) { return names[1], "ValueError('no " + word(1) + "')" })
 	page, err = d.Failures(t.Context(), store.FailureRequest{Limit: 1, Now: failingAt.Add(time.Minute)})
 	if err != nil {
@@ -118,16 +119,17 @@ func TestFailuresBeyondTheMostGoToOneGroupAName(t *testing.T) {
 func TestFailuresAreCountedUpToABound(t *testing.T) {
 	t.Parallel()
 	d := openUntilEnd(t, sqlite.Memory)
+	const most = 100
+	d.LimitFailures(10, most)
 	for more, exact := range []bool{true, false} {
-		const most = store.MaxFailureCount
 		writeFailing(t, d, more*most, most+more, func(int) (string, string) { return "shop.add", "ValueError()" })
 		page, err := d.Failures(t.Context(), store.FailureRequest{Limit: 1, Now: failingAt.Add(time.Minute)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := store.Count{N: store.MaxFailureCount, Exact: exact}
-		if f := page.Groups[0]; f.Count != want || f.LastHour != store.MaxFailureCount {
-			t.Errorf("count, last hour = %v, %d, want %v, %d", f.Count, f.LastHour, want, store.MaxFailureCount)
+		want := store.Count{N: most, Exact: exact}
+		if f := page.Groups[0]; f.Count != want || f.LastHour != most {
+			t.Errorf("count, last hour = %v, %d, want %v, %d", f.Count, f.LastHour, want, most)
 		}
 	}
 }

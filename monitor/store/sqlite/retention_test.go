@@ -66,10 +66,10 @@ func keeping(t testing.TB, dir string, o sqlite.Options) *sqlite.DB {
 
 func TestPruningBySizeFreesTheDisk(t *testing.T) {
 	t.Parallel()
-	const most = 2 << 20
+	const most, all = 1 << 20, 1000
 	dir := t.TempDir()
 	d := keeping(t, dir, sqlite.Options{Rules: store.Rules{MaxSize: most}})
-	fill(t, d, 4000)
+	fill(t, d, all)
 	if err := d.Index(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestPruningBySizeFreesTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if before.Used <= most || before.Size.N == 0 || before.Size.N >= 4000 {
+	if before.Used <= most || before.Size.N == 0 || before.Size.N >= all {
 		t.Fatalf("before: %+v, want more than %d bytes and a part of the tasks to go", before, most)
 	}
 	removed, freed := 0, int64(0)
@@ -92,7 +92,7 @@ func TestPruningBySizeFreesTheDisk(t *testing.T) {
 	if after.Used > most || after.Used < most/2 {
 		t.Errorf("bytes in use = %d, want somewhat below %d", after.Used, most)
 	}
-	if after.Tasks != 4000-removed || after.Tasks == 0 || after.Size.N != 0 {
+	if after.Tasks != all-removed || after.Tasks == 0 || after.Size.N != 0 {
 		t.Errorf("after removing %d: %+v", removed, after)
 	}
 	if diff := float64(before.Size.N) / float64(removed); diff < 0.5 || diff > 2 {
@@ -185,7 +185,7 @@ func TestPruningLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := keeping(t, dir, sqlite.Options{Rules: store.Rules{Succeeded: time.Hour}})
-	fill(t, d, 2000)
+	fill(t, d, 800)
 	if err := d.Index(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -219,14 +219,14 @@ func TestPruningLeavesNothingBehind(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	removed := 0
 	err = d.Prune(ctx, noon(), func(p store.Pruned) {
-		if removed += len(p.Tasks); removed > 500 {
+		if removed += len(p.Tasks); removed > 200 {
 			stop()
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("prune: %v, want that it was canceled", err)
 	}
-	check("halfway", 2000-removed)
+	check("halfway", 800-removed)
 	if err := d.Prune(t.Context(), noon(), func(store.Pruned) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ type DB struct {
 	read    *sql.DB       // others, or the same one for Memory
 	gate    chan struct{} // holds a token while a transaction is at work
 	symbols symbols
-	limits  limits // of one search
+	limits  limits
 
 	failures failureCache
 

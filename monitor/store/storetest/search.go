@@ -28,7 +28,7 @@ func Search(t *testing.T, x Searching) {
 		t.Run(fmt.Sprintf("random queries %d", seed), func(t *testing.T) {
 			t.Parallel()
 			s := x.Open(t)
-			tasks := Fill(t, s, seed, 40+int(seed)*50)
+			tasks := Fill(t, s, seed, 30+int(seed)*30)
 			rng := rand.New(rand.NewPCG(seed, 2))
 			x.all(t, s, tasks, rng)
 			if x.Settle != nil {
@@ -42,7 +42,7 @@ func Search(t *testing.T, x Searching) {
 func (x Searching) all(t *testing.T, s store.Store, tasks []state.Task, rng *rand.Rand) {
 	t.Helper()
 	d := dice{rng}
-	for range 40 {
+	for range 25 {
 		r := store.Request{Query: query.New(d.expr(3)), Limit: 1 + rng.IntN(30), Now: asked()}
 		if d.oneIn(2) {
 			r.Sort = query.Sort{Field: pick(d, sortable()), Ascending: d.oneIn(2)}

@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds every wait for something that should happen at once.
-const patience = 10 * time.Second
+const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -240,7 +240,7 @@ func list[T any](t *testing.T, command string, columns ...string) []T {
 // rabbitmqctl runs a command and returns what it prints.
 func rabbitmqctl(t *testing.T, arguments ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 6*patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, testenv.RabbitMQCtl(t), arguments...).Output()
 	if err != nil {

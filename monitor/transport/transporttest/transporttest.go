@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every wait for something that should happen at once.
-const patience = 10 * time.Second
+const patience = 3 * time.Minute
 
 // Fixture is a Broker under test, and a hand on its other side. Every call of the function given to
 // Run makes a fresh one, whose messages no other fixture sees.
