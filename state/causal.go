@@ -9,12 +9,14 @@ import (
 
 // run is an execution as the fold sees it.
 type run struct {
-	attempt  int64
-	lane     uint32
-	received bool  // opened by a task-received
-	first    int64 // least timestamp of its own events, µs
-	clock    int64 // raw clock of its first event
-	stands   [TaskCustom + 1]*record
+	generation int // of its message: how often the task had been replaced
+	attempt    int64
+	lane       uint32
+	received   bool  // opened by a task-received
+	replaced   bool  // it ended by publishing another task under its id
+	first      int64 // least timestamp of its own events, µs
+	clock      int64 // raw clock of its first event
+	stands     [TaskCustom + 1]*record
 }
 
 // strength lists the kinds from the one that decides the state of an execution to the weakest.
@@ -55,7 +57,7 @@ func (f *causal) having(records []*record, kind Kind) (n int) {
 // ended reports whether the run is over.
 func (r *run) ended() bool {
 	k := r.strongest().kind
-	return k != TaskCustom && k != TaskStarted && k != TaskReceived
+	return r.replaced || k != TaskCustom && k != TaskStarted && k != TaskReceived
 }
 
 // add lets an event that follows all before it stand for its kind.
@@ -80,6 +82,10 @@ func open(e *record) run {
 type causal struct {
 	lanes *table[clock.Lane]
 
+	first        *record       // task-received of the task's first message
+	replacements []replacement // by time
+	republished  []*record     // task-sent of replacements, by time
+
 	sent        []*record // task-sent events
 	steps       []*record // worker events
 	loose       []*record // custom events from a pool child, and revocations of what no worker had taken
@@ -97,6 +103,7 @@ func (f *causal) fold(records []*record) {
 			f.steps = append(f.steps, r)
 		}
 	}
+	f.findReplacements()
 	slices.SortFunc(f.steps, func(a, b *record) int {
 		return cmp.Or(cmp.Compare(a.lane, b.lane), byTime(a, b))
 	})
@@ -112,6 +119,7 @@ func (f *causal) fold(records []*record) {
 	f.adopt()
 	slices.SortFunc(f.runs, func(a, b run) int { return f.compare(&a, &b) })
 	f.revoke()
+	f.markReplaced()
 	f.markRedelivered()
 }
 
@@ -166,15 +174,26 @@ func (f *causal) life(events []*record) {
 		current := len(f.runs) - 1
 		switch {
 		case e.kind == TaskReceived || current < first:
-			f.runs = append(f.runs, open(e))
+			r := open(e)
+			r.generation = f.generation(e)
+			f.runs = append(f.runs, r)
 		case e.kind == TaskStarted, e.kind == TaskRetried:
 			f.out(f.runs[first:], e.kind).add(e)
-		case e.kind == TaskRevoked && f.runs[current].stands[TaskRetried] != nil && !f.runs[current].final():
+		case e.kind == TaskRevoked && f.over(&f.runs[current], e):
 			f.loose = append(f.loose, e) // it meets the next attempt, which the worker never took up
 		default:
 			f.runs[current].add(e)
 		}
 	}
+}
+
+// over reports whether the run r had ended, but not for good, when its worker revoked the task: it was tried again, or
+// replaced.
+func (f *causal) over(r *run, revoked *record) bool {
+	replaced := slices.ContainsFunc(f.replacements, func(x replacement) bool {
+		return x.generation > r.generation && x.received.micros <= revoked.micros
+	})
+	return (r.stands[TaskRetried] != nil || replaced) && !r.final()
 }
 
 // out returns the run that a task-started or task-retried belongs to, of those that a process has begun so
@@ -190,7 +209,7 @@ func (f *causal) out(runs []run, kind Kind) *run {
 		if r.ended() || kind == TaskStarted && started || r.received && f.past(r, started, newest) {
 			continue
 		}
-		if best == nil || r.attempt <= best.attempt {
+		if best == nil || !best.before(r) {
 			best = r
 		}
 	}
@@ -201,11 +220,11 @@ func (f *causal) out(runs []run, kind Kind) *run {
 }
 
 // past reports whether no report of the run r will come any more: it was taken back before it started, as after a
-// lost connection, and delivered again; or the attempt after it was missed, and so were its reports.
+// lost connection, and delivered again; the attempt after it was missed, and so were its reports; or it was replaced.
 func (f *causal) past(r *run, started bool, newest *run) bool {
-	again, next := false, r.attempt >= newest.attempt
+	again, next := false, !r.before(newest) || !started && r.generation < newest.generation
 	for _, e := range f.steps {
-		if e.kind == TaskReceived {
+		if e.kind == TaskReceived && f.generation(e) == r.generation {
 			again = again || int64(e.n) == r.attempt && e.micros > r.stands[TaskReceived].micros
 			next = next || int64(e.n) == r.attempt+1
 		}
@@ -220,19 +239,24 @@ func (r *run) final() bool { return r.stands[TaskSucceeded] != nil || r.stands[T
 func (f *causal) infer() {
 	for i := range f.runs {
 		if r := &f.runs[i]; !r.received {
-			r.attempt = f.attemptAt(r.first)
+			r.generation, r.attempt = f.attemptAt(r.first)
 		}
 	}
 }
 
-func (f *causal) attemptAt(micros int64) int64 {
-	var attempt int64
+func (f *causal) attemptAt(micros int64) (generation int, attempt int64) {
+	var newest run
 	for i := range f.runs {
-		if r := &f.runs[i]; r.received && r.stands[TaskReceived].micros <= micros {
-			attempt = max(attempt, r.attempt)
+		if r := &f.runs[i]; r.received && r.stands[TaskReceived].micros <= micros && newest.before(r) {
+			newest = *r
 		}
 	}
-	return attempt
+	return newest.generation, newest.attempt
+}
+
+// before reports whether the attempt of r comes before that of o.
+func (r *run) before(o *run) bool {
+	return cmp.Or(cmp.Compare(r.generation, o.generation), cmp.Compare(r.attempt, o.attempt)) < 0
 }
 
 // adopt gives custom events of pool children to what ran on their host at the time.
@@ -255,7 +279,7 @@ func (f *causal) adopt() {
 		switch {
 		case best < 0:
 			r := open(e)
-			r.attempt = f.attemptAt(e.micros)
+			r.generation, r.attempt = f.attemptAt(e.micros)
 			f.runs = append(f.runs, r)
 		case best >= known:
 			f.runs[best].add(e)
@@ -283,9 +307,9 @@ func (f *causal) byPlace(a, b *record) int {
 	return cmp.Or(cmp.Compare(a.micros, b.micros), f.lanes.key(a.lane).Compare(f.lanes.key(b.lane)), byClock(a, b))
 }
 
-// compare orders runs by attempt, then by the timestamp of their first event, then by process.
+// compare orders runs by message and attempt, then by the timestamp of their first event, then by process.
 func (f *causal) compare(a, b *run) int {
-	return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.first, b.first),
+	return cmp.Or(cmp.Compare(a.generation, b.generation), cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.first, b.first),
 		f.lanes.key(a.lane).Compare(f.lanes.key(b.lane)), cmp.Compare(a.clock, b.clock))
 }
 
@@ -304,7 +328,7 @@ func (f *causal) revoke() {
 		}
 		r := open(e)
 		if last := len(f.runs) - 1; last >= 0 {
-			r.attempt = f.runs[last].attempt + 1
+			r.generation, r.attempt = f.runs[last].generation, f.runs[last].attempt+1
 		} else {
 			for _, s := range f.sent {
 				r.attempt = max(r.attempt, int64(s.n))
@@ -317,11 +341,11 @@ func (f *causal) revoke() {
 // markRedelivered notes whether an attempt was received again after it had begun: what a worker gives back before
 // it starts it is done once.
 func (f *causal) markRedelivered() {
-	last, begun := int64(-1), false
+	begun := false
 	for i := range f.runs {
 		r := &f.runs[i]
-		if r.attempt != last {
-			last, begun = r.attempt, false
+		if i > 0 && f.runs[i-1].before(r) {
+			begun = false
 		}
 		f.redelivered = f.redelivered || begun && r.received
 		begun = begun || r.strongest().kind != TaskReceived
@@ -339,20 +363,29 @@ func (f *causal) newest() *run {
 // source returns the task-sent that the newest run came from: that of its attempt, or of the nearest
 // before it, or any; nil if none was seen.
 func (f *causal) source() *record {
-	attempt := int64(1 << 62)
-	if r := f.newest(); r != nil {
-		attempt = r.attempt
-	}
 	var best *record
 	for _, s := range f.sent {
-		if best == nil || f.nearer(s, best, attempt) {
+		if best == nil || f.nearer(s, best) {
 			best = s
 		}
 	}
 	return best
 }
 
-func (f *causal) nearer(a, b *record, attempt int64) bool {
+// nearer reports whether the newest run is likelier to have come from the task-sent a than from b.
+func (f *causal) nearer(a, b *record) bool {
+	attempt, r := int64(1<<62), f.newest()
+	if r != nil {
+		attempt = r.attempt
+	}
+	if aFits, bFits := f.fits(a, r), f.fits(b, r); aFits != bFits {
+		return aFits
+	}
+	if opened := f.opening(r); opened != nil && a.n == 0 && b.n == 0 {
+		if aBefore, bBefore := a.micros <= opened.micros, b.micros <= opened.micros; aBefore != bBefore {
+			return aBefore
+		}
+	}
 	if aIn, bIn := int64(a.n) <= attempt, int64(b.n) <= attempt; aIn != bIn {
 		return aIn
 	} else if a.n != b.n {

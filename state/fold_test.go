@@ -51,7 +51,7 @@ func ignoreStamps() cmp.Option {
 }
 
 func wild() history.Options {
-	return history.Options{Tasks: 5, Deaths: true, Custom: true, Revoked: true, Rejected: true, Discarded: true, Doubled: true}
+	return history.Options{Tasks: 5, Deaths: true, Custom: true, Revoked: true, Rejected: true, Discarded: true, Doubled: true, Replaced: true}
 }
 
 const histories = 600
@@ -168,7 +168,7 @@ func TestCausalFoldEqualsTheReference(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		often := func() bool { return rng.IntN(4) != 0 }
 		h := history.New(seed, history.Options{
-			Tasks: 5, Deaths: often(), SamePID: !often(), Custom: often(), Revoked: often(), Rejected: often(), Discarded: often(), Doubled: often(),
+			Tasks: 5, Deaths: often(), SamePID: !often(), Custom: often(), Revoked: often(), Rejected: often(), Discarded: often(), Doubled: often(), Replaced: often(),
 		})
 		lossy := slices.DeleteFunc(slices.Clone(h.Events), func(json.RawMessage) bool { return rng.IntN(6) == 0 })
 		disturbed := disturb(t, rng, h.Events)

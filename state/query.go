@@ -254,20 +254,36 @@ func (c *Cluster) callsWhere(f func(call) bool) numbers {
 // quick decides by columns alone: a million entries pass through here.
 func (m *matcher) quick(e *entry) bool {
 	return (m.states == nil || m.states.has(uint32(e.state))) &&
-		(m.names == nil || m.names.has(e.name)) &&
+		(m.names == nil || m.names.has(e.name) || e.marks&renamed != 0) &&
 		(m.workers == nil || m.workers.has(e.worker))
 }
 
 // slow decides by what only the row and its text know.
 func (m *matcher) slow(e *entry) bool {
-	if m.root == nil && m.text == "" {
+	byName := m.names != nil && !m.names.has(e.name)
+	if m.root == nil && m.text == "" && !byName {
 		return true
 	}
 	r := m.c.rows.at(e.row)
+	if byName && !m.c.wasNamed(r, m.names) {
+		return false
+	}
 	if m.root != nil && r.id != *m.root && (r.relation == 0 || m.c.relations.at(r.relation).root != *m.root) {
 		return false
 	}
 	return m.text == "" || m.named.has(e.name) || m.contains(r)
+}
+
+// wasNamed reports whether a task was received under one of the names.
+func (c *Cluster) wasNamed(r *row, names numbers) bool {
+	for i := r.head; i != 0; {
+		e := c.records.at(i)
+		if e.kind == TaskReceived && names.has(e.call) {
+			return true
+		}
+		i = e.next
+	}
+	return false
 }
 
 // contains reports whether the text is in the id or any text of the task.
@@ -306,6 +322,8 @@ func (c *Cluster) total(m *matcher) *int {
 				n += count
 			}
 		})
+	case m.names != nil && c.tally.renamed > 0:
+		return nil
 	case m.names != nil:
 		each(c.tally.names, func(i uint32, count int) {
 			if m.names.has(i) {

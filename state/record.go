@@ -25,9 +25,11 @@ type record struct {
 type recordFlags uint8
 
 const (
-	retimed recordFlags = 1 << iota // micros is a receipt time
-	cut                             // some text did not fit
-	hollow                          // a task-succeeded whose result and runtime are null: it did not
+	retimed     recordFlags = 1 << iota // micros is a receipt time
+	cut                                 // some text did not fit
+	ownParent                           // of a sent or received event: the task is its own parent, or
+	otherParent                         // has another one
+	hollow                              // a task-succeeded whose result and runtime are null: it did not
 )
 
 // unmeasured are the fields that are null in the task-succeeded that gevent and eventlet workers send of a
@@ -37,6 +39,8 @@ const unmeasured = FieldResult | FieldRuntime
 // restore gives an event back what its record keeps of it beside text.
 func (r *record) restore(e *Event) {
 	switch {
+	case r.flags&ownParent != 0:
+		e.ParentID, e.Present = e.ID, e.Present|FieldParentID
 	case r.kind == TaskRevoked:
 		revocationOf(r.n).restore(e)
 	case r.flags&hollow != 0:
@@ -75,7 +79,7 @@ type shown struct {
 	marks  marks
 }
 
-type marks uint8
+type marks uint16
 
 const (
 	redelivered marks = 1 << iota
@@ -84,8 +88,9 @@ const (
 	unsaved           // changed since it was taken to be saved
 	saving            // taken to be saved, outcome unknown
 	stored            // saved, with no event that is not held
+	renamed           // an execution had another name
 
-	folded = redelivered | ended // what events decide
+	folded = redelivered | ended | renamed // what events decide
 )
 
 // relation ties a task into its workflow.

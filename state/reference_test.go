@@ -3,6 +3,7 @@ package state_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -17,12 +18,18 @@ import (
 type wire struct {
 	Type, Hostname, UUID          string
 	PID, Clock, Retries           int64
+	generation                    int64
 	Timestamp                     float64
 	Name, Args, Result, Exception *string
 	Runtime                       *float64
 	RootID                        *string `json:"root_id"`
 	ParentID                      *string `json:"parent_id"`
 }
+
+// message is by how much the attempts of one that replaced the task are greater.
+const message = 100
+
+func (e *wire) attempt() int64 { return e.generation*message + e.Retries }
 
 func (e *wire) micros() int64 { return int64(math.Round(e.Timestamp * 1e6)) }
 
@@ -45,7 +52,7 @@ func (e *wire) step() int {
 
 func byClock(a, b *wire) int { return cmp.Or(cmp.Compare(a.Clock, b.Clock), byTime(a, b)) }
 
-// run is an execution.
+// run is an execution. Its attempt counts 100 for each time that the task had been replaced.
 type run struct {
 	attempt int64
 	process process
@@ -77,6 +84,8 @@ func older(a, b *run) int {
 // first, and the task-sent events beside them.
 func refold(events []*wire) (runs []*run, sent []*wire) {
 	seen := make(map[string]bool)
+	events = slices.Clone(events)
+	replacements(events)
 	processes := make(map[process][]*wire)
 	var received, children, loose []*wire
 	for _, e := range events {
@@ -140,6 +149,96 @@ func refold(events []*wire) (runs []*run, sent []*wire) {
 	return runs, sent
 }
 
+// byPlace orders events of all processes.
+func byPlace(a, b *wire) int {
+	return cmp.Or(cmp.Compare(a.micros(), b.micros()), cmp.Compare(a.Hostname, b.Hostname), cmp.Compare(a.PID, b.PID), byClock(a, b))
+}
+
+// Classes of parents.
+const (
+	none = iota
+	another
+	own
+)
+
+func (e *wire) class() int {
+	switch {
+	case e.ParentID == nil:
+		return none
+	case *e.ParentID != e.UUID:
+		return another
+	}
+	return own
+}
+
+// replacements adds a 100 to the attempts of events of each message that replaced the task: a task-received of attempt 0
+// that says something else than the first, or that the task is its own parent. More of them than were sent are
+// deliveries of those. A retry is of the newest message of its name, or the first if none had begun.
+func replacements(events []*wire) {
+	var first *wire
+	var others, sent []*wire
+	name := func(e *wire) string {
+		if e.Name == nil {
+			return ""
+		}
+		return *e.Name
+	}
+	alike := func(a, b *wire) bool { return name(a) == name(b) && a.class() == b.class() }
+	distinct := slices.CompactFunc(slices.SortedFunc(slices.Values(events), func(a, b *wire) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), byPlace(a, b))
+	}), func(a, b *wire) bool { return a.Type == b.Type && byPlace(a, b) == 0 })
+	for _, e := range distinct {
+		switch {
+		case e.is("sent") && e.Retries == 0 && e.class() == own:
+			sent = append(sent, e)
+		case e.is("received") && e.Retries == 0 && e.class() < own && (first == nil || e.class() < first.class()):
+			first = e
+		}
+	}
+	for _, e := range distinct {
+		if e.is("received") && e.Retries == 0 && (e.class() == own || !alike(e, first)) {
+			others = append(others, e)
+		}
+	}
+	message := make(map[string]int64)
+	key := func(e *wire) string { return fmt.Sprint(e.Type, e.Hostname, e.PID, e.Clock, e.micros()) }
+	last := func(e *wire) (n int) {
+		for i, s := range sent {
+			if s.micros() <= e.micros() {
+				n = i
+			}
+		}
+		return n
+	}
+	n := int64(0)
+	for i, e := range others {
+		if i == 0 || len(sent) == 0 || len(others) <= len(sent) || !alike(others[i-1], e) || last(others[i-1]) != last(e) {
+			n++
+		}
+		message[key(e)] = n
+	}
+	for _, e := range events {
+		if !e.is("received") {
+			continue
+		}
+		if e.Retries == 0 {
+			e.generation = message[key(e)]
+			continue
+		}
+		known := first != nil && name(first) == name(e)
+		for _, o := range others {
+			if name(o) == name(e) && (o.micros() <= e.micros() || !known) {
+				e.generation, known = message[key(o)], true
+			}
+		}
+		for _, o := range others {
+			if !known && o.micros() <= e.micros() {
+				e.generation = message[key(o)]
+			}
+		}
+	}
+}
+
 // lives splits the events of one pid where its clock drops though time went on by more than a second, if
 // the life before had received the task. Where not all events have a clock, all are in order of time.
 func lives(events []*wire) (all [][]*wire) {
@@ -169,12 +268,15 @@ func lives(events []*wire) (all [][]*wire) {
 func executions(p process, life, received []*wire) (runs []*run, discarded []*wire) {
 	for _, e := range life {
 		if e.is("received") || len(runs) == 0 {
-			runs = append(runs, &run{process: p, attempt: e.Retries, events: []*wire{e}})
+			runs = append(runs, &run{process: p, attempt: e.attempt(), events: []*wire{e}})
 			continue
 		}
 		on := runs[len(runs)-1]
 		switch {
-		case e.is("revoked") && on.waits():
+		case e.is("revoked") && (on.waits() || !anyIs(on.events, "succeeded", "failed") &&
+			slices.ContainsFunc(received, func(o *wire) bool {
+				return o.Retries == 0 && o.generation > on.attempt/message && o.micros() <= e.micros()
+			})):
 			discarded = append(discarded, e)
 			continue
 		case e.is("started", "retried"):
@@ -182,10 +284,12 @@ func executions(p process, life, received []*wire) (runs []*run, discarded []*wi
 			// delivery that was taken back before it started is not, nor one whose next attempt was missed.
 			var earliest *run
 			for _, r := range runs {
-				started, again, next := anyIs(r.events, "started"), false, r.attempt >= runs[len(runs)-1].attempt
+				newest := runs[len(runs)-1].attempt
+				started, again := anyIs(r.events, "started"), false
+				next := r.attempt >= newest || !started && r.attempt/message < newest/message
 				for _, o := range received {
-					again = again || o.Retries == r.attempt && o.micros() > r.events[0].micros()
-					next = next || o.Retries == r.attempt+1
+					again = again || o.attempt() == r.attempt && o.micros() > r.events[0].micros()
+					next = next || o.attempt() == r.attempt+1
 				}
 				past := r.events[0].is("received") && (again && !started || !next)
 				if r.ended() || started && e.is("started") || past {
@@ -226,7 +330,7 @@ func adopt(runs []*run, children, received []*wire) []*run {
 func attemptAt(received []*wire, micros int64) (attempt int64) {
 	for _, e := range received {
 		if e.micros() <= micros {
-			attempt = max(attempt, e.Retries)
+			attempt = max(attempt, e.attempt())
 		}
 	}
 	return attempt
@@ -257,7 +361,7 @@ func (e *wire) state() state.State {
 
 // execution is what the run comes to: the strongest event has the first word, weaker ones fill what is empty.
 func (r *run) execution() state.Execution {
-	x := state.Execution{Attempt: r.attempt, Worker: r.process.host, PID: r.process.pid, Inferred: !anyIs(r.events, "received")}
+	x := state.Execution{Attempt: r.attempt % message, Worker: r.process.host, PID: r.process.pid, Inferred: !anyIs(r.events, "received")}
 	slices.SortStableFunc(r.events, func(a, b *wire) int {
 		order := cmp.Compare(b.rank(), a.rank())
 		if a.rank() == custom || a.is("revoked") { // perhaps of several processes
@@ -266,6 +370,9 @@ func (r *run) execution() state.Execution {
 		return order
 	})
 	for _, e := range r.events {
+		if e.is("received") {
+			x.Name = e.Name
+		}
 		if e.is("succeeded") && e.Result == nil && e.Runtime == nil && anyIs(r.events, "revoked") {
 			continue // gevent says so of what it has terminated
 		}
@@ -291,47 +398,111 @@ func (r *run) execution() state.Execution {
 func reference(id string, events []*wire) state.Task {
 	runs, sent := refold(events)
 	t := state.Task{ID: id, State: state.Pending}
-	attempt := int64(math.MaxInt64)
-	if last := len(runs) - 1; last >= 0 {
-		attempt = runs[last].attempt
-		for _, r := range runs {
+	attempt, last := int64(math.MaxInt64), len(runs)-1
+	var received []*wire // of the message shown
+	var opened, first *wire
+	if last >= 0 {
+		attempt = runs[last].attempt % message
+		opened, first = opens(runs, runs[last].attempt/message), opens(runs, 0)
+		for i, r := range runs {
 			t.Executions = append(t.Executions, r.execution())
+			t.Executions[i].Replaced = !r.ended() && (i < last && runs[i+1].attempt/message > r.attempt/message ||
+				i == last && isReplaced(r, runs, sent))
+			for _, e := range r.events {
+				if e.is("received") && e.generation == runs[last].attempt/message {
+					received = append(received, e)
+				}
+			}
 		}
 		x := &t.Executions[last]
 		t.State, t.Worker, t.Retries, t.Times, t.Result, t.Exception = x.State, &x.Worker, &x.Attempt, x.Times, x.Result, x.Exception
 	}
 	// What the publisher decided, as the newest attempt known has it, and a worker rather than a client. Of the
 	// clients, the one counts that published the attempt shown, or the nearest, rather before than after it.
+	replaced := opened != nil && opened.generation > 0
+	fits := func(s *wire) bool {
+		return last < 0 || s.Retries > 0 || (s.class() == own) == (replaced && opened.class() == own)
+	}
+	before := func(s *wire) bool { return !replaced || s.Retries > 0 || s.micros() <= opened.micros() }
 	slices.SortFunc(sent, func(a, b *wire) int {
-		return cmp.Or(-cmp.Compare(max(a.Retries, attempt), max(b.Retries, attempt)), cmp.Compare(a.Retries, b.Retries), byTime(a, b))
+		order := cmp.Or(truth(fits(a), fits(b)))
+		if a.Retries == 0 && b.Retries == 0 {
+			order = cmp.Or(order, truth(before(a), before(b)))
+		}
+		return cmp.Or(order, -cmp.Compare(max(a.Retries, attempt), max(b.Retries, attempt)), cmp.Compare(a.Retries, b.Retries), byTime(a, b))
 	})
 	var known []*wire
-	if last := len(sent) - 1; last >= 0 {
-		known = append(known, sent[last])
-		if len(runs) == 0 {
-			t.Retries = &sent[last].Retries
+	if i := len(sent) - 1; i >= 0 {
+		keep(&t.Name, sent[i].Name)
+		if last < 0 {
+			t.Retries = &sent[i].Retries
+		}
+		if fits(sent[i]) {
+			known = append(known, sent[i])
 		}
 	}
-	names := slices.Clone(known)
 	for _, r := range runs {
 		for _, e := range r.events {
 			if e.is("received") {
-				known, names = append(known, e), append(names, e)
+				keep(&t.Name, e.Name)
 			}
 		}
 	}
+	known = append(known, received...)
 	slices.SortStableFunc(known, func(a, b *wire) int {
 		return cmp.Compare(min(a.Retries, attempt), min(b.Retries, attempt))
 	})
-	for i := range known {
-		keep(&t.Name, names[i].Name)
-		keep(&t.Args, known[i].Args)
-		keep(&t.RootID, known[i].RootID)
-		if p := known[i].ParentID; p != nil && *p != id { // a retry calls itself its parent
+	for _, e := range known {
+		keep(&t.Args, e.Args)
+		keep(&t.RootID, e.RootID)
+		if p := e.ParentID; p != nil && *p != id { // a retry calls itself its parent
 			keep(&t.ParentID, p)
 		}
 	}
+	if replaced && first != nil {
+		t.ParentID = first.ParentID
+	}
 	return t
+}
+
+func truth(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// opens returns the task-received that came first of a message.
+func opens(runs []*run, generation int64) (first *wire) {
+	for _, r := range runs {
+		for _, e := range r.events {
+			if e.is("received") && e.Retries == 0 && e.generation == generation && (first == nil || byPlace(e, first) < 0) {
+				first = e
+			}
+		}
+	}
+	return first
+}
+
+// isReplaced reports whether a message that replaced the task was sent after the run began, and not received.
+func isReplaced(r *run, runs []*run, sent []*wire) bool {
+	received := make(map[int64]bool)
+	for _, r := range runs {
+		if o := opens(runs, r.attempt/message); r.attempt >= message && o != nil && o.class() == own {
+			received[r.attempt/message] = true
+		}
+	}
+	n, after := 0, false
+	for _, s := range sent {
+		if s.Retries == 0 && s.class() == own {
+			n++
+			after = after || s.micros() > r.begun
+		}
+	}
+	return n > len(received) && after
 }
 
 func keep(dst **string, v *string) {

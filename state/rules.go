@@ -44,6 +44,9 @@ func (u *causalRules) show(records []*record) shown {
 	if u.fold.redelivered {
 		s.marks |= redelivered
 	}
+	if u.fold.renamed(s.name) {
+		s.marks |= renamed
+	}
 	return s
 }
 
@@ -96,7 +99,7 @@ func (u *causalRules) fill(t *Task, records []*record) {
 	t.Redelivered = f.redelivered
 	if run != nil && t.StartedAt != 0 {
 		from := t.ReceivedAt
-		if sent != nil && int64(sent.n) == run.attempt { // an older one would count the attempts before
+		if sent != nil && int64(sent.n) == run.attempt && f.fits(sent, run) { // an older one would count the attempts before
 			from = sent.micros
 		}
 		if from != 0 {
@@ -115,22 +118,36 @@ func (v viewer) published(f *causal, run *run, sent *record) {
 			}
 		}
 		for _, r := range slices.Backward(f.runs) {
-			if e := r.stands[TaskReceived]; e != nil && r.attempt == run.attempt {
+			if e := r.stands[TaskReceived]; e != nil && r.generation == run.generation && r.attempt == run.attempt {
 				v.origins(e)
 			}
 		}
+	}
+	if sent != nil && !f.fits(sent, run) {
+		sent = nil
 	}
 	if sent != nil && (run == nil || int64(sent.n) == run.attempt) {
 		v.origins(sent)
 	}
 	for _, r := range slices.Backward(f.runs) {
-		if e := r.stands[TaskReceived]; e != nil {
+		if e := r.stands[TaskReceived]; e != nil && r.generation == run.generation {
 			v.repeated(v.read(e))
 		}
 	}
 	if sent != nil {
 		v.repeated(v.read(sent))
 	}
+	if run != nil && run.generation > 0 && f.first != nil {
+		v.parent(f.first)
+	}
+}
+
+// parent takes the parent from the first message of a task that was replaced: replacements have others, among them
+// the task itself.
+func (v viewer) parent(first *record) {
+	f := v.read(first)
+	v.t.ParentID = nil
+	fill(&v.t.ParentID, &f, FieldParentID, f.parent)
 }
 
 // viewer copies records into a Task.
@@ -150,8 +167,13 @@ func (v viewer) read(e *record) fields {
 func (v viewer) execution(r *run) Execution {
 	lane := v.c.lanes.key(r.lane)
 	x := Execution{
-		Attempt: r.attempt, Worker: lane.Hostname, PID: lane.PID, Inferred: !r.received,
+		Attempt: r.attempt, Worker: lane.Hostname, PID: lane.PID, Inferred: !r.received, Replaced: r.replaced,
 		State: v.c.states.name(stateOf(r.strongest())),
+	}
+	if e := r.stands[TaskReceived]; e != nil {
+		if name := v.c.calls.key(e.call).name; name != "" {
+			x.Name = new(name)
+		}
 	}
 	for _, k := range strength {
 		e := r.stand(k)

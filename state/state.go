@@ -296,6 +296,13 @@ func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 	switch {
 	case e.Kind == TaskSent, e.Kind == TaskReceived:
 		r.n = uint16(min(max(e.Retries, 0), 1<<16-1))
+		switch {
+		case !e.Has(FieldParentID):
+		case e.ParentID == e.ID:
+			r.flags |= ownParent
+		default:
+			r.flags |= otherParent
+		}
 	case e.Kind == TaskCustom:
 		r.n = uint16(c.states.code(customState(e.Subject)))
 	case e.Kind == TaskRevoked:
@@ -308,7 +315,9 @@ func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 		if e.Kind == TaskSent {
 			k.queue, k.exchange, k.routingKey = symbol(e.Queue), symbol(e.Exchange), symbol(e.RoutingKey)
 		}
-		r.call = c.calls.acquire(k)
+		if k != (call{}) {
+			r.call = c.calls.acquire(k)
+		}
 	}
 	return r
 }

@@ -12,6 +12,7 @@ type tally struct {
 	queues  []int32 // by number of call: where it was sent
 	workers []int32 // by number of host
 	running []int32 // unfinished, by number of lane
+	renamed int32   // that had another name before
 	waiting []int32 // those of them that were received and not started
 }
 
@@ -23,6 +24,9 @@ func (t *tally) count(r *row, by int32) {
 	bump(&t.names, r.name, by)
 	bump(&t.queues, r.sent, by)
 	bump(&t.workers, r.worker, by)
+	if r.marks&renamed != 0 {
+		t.renamed += by
+	}
 	if r.lane != 0 && r.marks&ended == 0 {
 		bump(&t.running, r.lane, by)
 		if r.state == codeReceived {

@@ -81,7 +81,9 @@ type Execution struct {
 	Worker    string
 	PID       int64 // 0 if unknown
 	State     State
-	Inferred  bool // no task-received was seen for it
+	Name      *string // that it was received under
+	Inferred  bool    // no task-received was seen for it
+	Replaced  bool    // it ended by publishing another task under its id
 	Result    *string
 	Exception *string
 	Traceback *string

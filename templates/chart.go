@@ -164,6 +164,7 @@ type run struct {
 	Reserved *float64 // seconds from received to started
 	Ran      *float64 // seconds as measured by the worker, or from started to the end
 	EndedAt  int64
+	Named    bool // its name says more than the task's
 }
 
 // runs places the executions of t on one axis, from its first known moment to its last.
@@ -171,8 +172,13 @@ func runs(t state.Task) []run {
 	x := axisOf(t)
 	list := make([]run, 0, len(t.Executions))
 	queued := t.SentAt // the task shows when its newest attempt was sent
-	for _, e := range t.Executions {
-		r := run{Execution: e, EndedAt: endOf(e), Ran: e.RuntimeSeconds}
+	named := slices.ContainsFunc(t.Executions, func(e state.Execution) bool { return e.Name != nil && t.Name != nil && *e.Name != *t.Name })
+	for i, e := range t.Executions {
+		r := run{Execution: e, EndedAt: endOf(e), Ran: e.RuntimeSeconds, Named: named && e.Name != nil}
+		end := r.EndedAt
+		if e.Replaced && i+1 < len(t.Executions) { // before its replacement was received
+			end = t.Executions[i+1].ReceivedAt
+		}
 		if e.ReceivedAt != 0 && e.StartedAt != 0 {
 			r.Reserved = seconds(e.StartedAt - e.ReceivedAt)
 		}
@@ -184,10 +190,10 @@ func runs(t state.Task) []run {
 			queued = 0
 		}
 		if e.StartedAt == 0 {
-			r.Spans = x.add(r.Spans, "reserved", e.ReceivedAt, r.EndedAt)
+			r.Spans = x.add(r.Spans, "reserved", e.ReceivedAt, end)
 		} else {
 			r.Spans = x.add(r.Spans, "reserved", e.ReceivedAt, e.StartedAt)
-			r.Spans = x.add(r.Spans, "running", e.StartedAt, r.EndedAt)
+			r.Spans = x.add(r.Spans, "running", e.StartedAt, end)
 		}
 		list = append(list, r)
 	}
@@ -213,7 +219,7 @@ func axisOf(t state.Task) axis {
 				first, last = min(first, at), max(last, at)
 			}
 		}
-		open = open || endOf(e) == 0
+		open = open || endOf(e) == 0 && !e.Replaced
 	}
 	length := max(last-first, 1)
 	if open { // leave room for what is still running

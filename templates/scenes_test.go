@@ -35,6 +35,7 @@ func scenes() map[string]scene {
 		"task":              {chrome(templates.SectionTasks, "task/"+retried().ID), task()},
 		"task-orphaned":     {chrome(templates.SectionTasks, "task/o"), templates.Task{Task: orphaned()}},
 		"task-returned":     {chrome(templates.SectionTasks, "task/r"), templates.Task{Task: returned()}},
+		"task-replaced":     {chrome(templates.SectionTasks, "task/x"), templates.Task{Task: replaced()}},
 		"task-expired":      {chrome(templates.SectionTasks, "task/x"), templates.Task{Task: revoked(state.Revocation{Expired: true})}},
 		"task-terminated":   {chrome(templates.SectionTasks, "task/x"), templates.Task{Task: revoked(state.Revocation{Terminated: true, Signum: 15})}},
 		"task-sent":         {chrome(templates.SectionTasks, "task/s"), templates.Task{Task: sent()}},
@@ -295,6 +296,20 @@ func returned() state.Task {
 	t.ID, t.State, t.Worker, t.ReceivedAt = "7d1e6a52-0000-4000-8000-000000000005", state.Received, new("celery@c"), noon+second
 	t.Returned, t.OrphanReason = true, "its worker is offline"
 	t.Executions = []state.Execution{{Worker: "celery@c", State: state.Received, Times: state.Times{ReceivedAt: t.ReceivedAt}}}
+	return t
+}
+
+// replaced ran as another task first.
+func replaced() state.Task {
+	t := succeeded()
+	t.ID = "7d1e6a52-0000-4000-8000-000000000006"
+	t.Executions[0].Name = t.Name
+	t.Executions[0].ReceivedAt, t.Executions[0].StartedAt = noon+4*second, noon+4*second
+	t.ReceivedAt, t.StartedAt = noon+4*second, noon+4*second
+	t.Executions = append([]state.Execution{{
+		Worker: "celery@a", PID: 41, State: state.Started, Replaced: true, Name: new("billing.choose"),
+		Times: state.Times{ReceivedAt: noon + second, StartedAt: noon + 2*second},
+	}}, t.Executions...)
 	return t
 }
 

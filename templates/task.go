@@ -74,7 +74,10 @@ func shortened(repr string) bool { return strings.Contains(repr, "...") }
 func redeliveredAttempts(t state.Task) []int64 {
 	var list []int64
 	begun := map[int64]bool{}
-	for _, e := range t.Executions {
+	for i, e := range t.Executions {
+		if i > 0 && t.Executions[i-1].Replaced {
+			clear(begun)
+		}
 		if begun[e.Attempt] && !slices.Contains(list, e.Attempt) {
 			list = append(list, e.Attempt)
 		}

@@ -18,6 +18,7 @@ type Options struct {
 	Revoked   bool // tasks are revoked before they start, while they run, or while they wait for a retry
 	Rejected  bool // tasks are rejected while they run
 	Discarded bool // revoked tasks are discarded by workers that never reported receiving them
+	Replaced  bool // running tasks replace themselves with others
 	Doubled   bool // failures are reported twice, as by Celery 5.7, and terminated tasks as succeeded too, as by gevent
 }
 
@@ -48,6 +49,7 @@ type task struct {
 	stage            string // new, sent, received, started, waiting, done
 	on               *process
 	child            int
+	replaced         int // how often it was
 }
 
 type world struct {
@@ -160,10 +162,22 @@ func (w *world) publish(t *task) {
 	if stage == "waiting" || w.chance(2) {
 		return // no task-sent for this attempt
 	}
-	w.emit(w.client, w.client.pid, "task-sent", map[string]any{
-		"uuid": t.id, "root_id": w.root(t), "parent_id": null(t.parent), "name": t.name, "args": "(1,)", "kwargs": "{}",
+	by := w.client
+	if t.replaced > 0 { // a child of its worker does
+		by = &process{host: fmt.Sprintf("gen%d@host", 900+t.replaced), pid: 900 + t.replaced}
+	}
+	w.emit(by, by.pid, "task-sent", map[string]any{
+		"uuid": t.id, "root_id": w.root(t), "parent_id": t.publisher(), "name": t.name, "args": "(1,)", "kwargs": "{}",
 		"retries": t.retries, "eta": nil, "expires": nil, "queue": "celery", "exchange": "", "routing_key": "celery",
 	})
+}
+
+// publisher is the task that published the message: itself, once it was replaced.
+func (t *task) publisher() any {
+	if t.replaced > 0 {
+		return t.id
+	}
+	return null(t.parent)
 }
 
 func (w *world) take(t *task) {
@@ -173,7 +187,7 @@ func (w *world) take(t *task) {
 		return
 	}
 	w.on(t, "task-received", map[string]any{
-		"name": t.name, "args": fmt.Sprintf("(%d,)", t.retries), "kwargs": "{}", "root_id": w.root(t), "parent_id": null(t.parent),
+		"name": t.name, "args": fmt.Sprintf("(%d,)", t.retries), "kwargs": "{}", "root_id": w.root(t), "parent_id": t.publisher(),
 		"retries": t.retries, "eta": nil, "expires": nil,
 	})
 	t.stage = "received"
@@ -181,6 +195,11 @@ func (w *world) take(t *task) {
 }
 
 func (w *world) work(t *task) {
+	if w.o.Replaced && w.chance(8) {
+		t.replaced++
+		t.name, t.retries, t.stage = fmt.Sprintf("shop.replaced_%d", w.rng.IntN(2)), 0, "waiting"
+		return
+	}
 	switch n := w.rng.IntN(12); {
 	case w.o.Custom && n < 3:
 		t.child++

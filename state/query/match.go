@@ -51,8 +51,8 @@ func (f Field) anyWord(t *state.Task, match func(string) bool) bool {
 	switch f {
 	case ID:
 		return match(t.ID)
-	case Name:
-		return is(t.Name)
+	case Name: // or what it was before it was replaced
+		return is(t.Name) || slices.ContainsFunc(t.Executions, func(e state.Execution) bool { return is(e.Name) })
 	case Worker:
 		return is(t.Worker)
 	case Queue:
@@ -84,7 +84,7 @@ func (f Field) anyText(t *state.Task, match func(string) bool) bool {
 	is := func(s *string) bool { return s != nil && match(*s) }
 	switch f {
 	case Any:
-		return is(t.Name) || is(t.Args) || is(t.Kwargs) ||
+		return Name.anyWord(t, match) || is(t.Args) || is(t.Kwargs) ||
 			Result.anyText(t, match) || Exception.anyText(t, match) || Traceback.anyText(t, match)
 	case Args:
 		return is(t.Args)

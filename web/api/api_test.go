@@ -163,7 +163,7 @@ func TestTask(t *testing.T) {
 		"updated_at": "2026-11-21T00:00:05.000000Z", "wait_seconds": 2, "runtime_seconds": 0.25,
 		"clock": "1152921504606846976",
 		"executions": [{
-			"attempt": 0, "worker": "celery@w1", "pid": 11, "state": "SUCCESS", "inferred": false,
+			"attempt": 0, "worker": "celery@w1", "pid": 11, "state": "SUCCESS", "name": "shop.add", "inferred": false, "replaced": false,
 			"result": "3", "exception": null, "traceback": null,
 			"received_at": "2026-11-21T00:00:03.000000Z", "started_at": "2026-11-21T00:00:04.000000Z",
 			"succeeded_at": "2026-11-21T00:00:05.000000Z", "failed_at": null, "retried_at": null,

@@ -89,7 +89,9 @@ type Execution struct {
 	Worker    *string `json:"worker"`
 	PID       *Int    `json:"pid"`
 	State     string  `json:"state"`
+	Name      *string `json:"name" doc:"That it was received under: another one, where the task was replaced."`
 	Inferred  bool    `json:"inferred" doc:"Its task-received was not seen."`
+	Replaced  bool    `json:"replaced" doc:"It ended by publishing another task under its id."`
 	Result    *string `json:"result"`
 	Exception *string `json:"exception"`
 	Traceback *string `json:"traceback"`
@@ -116,7 +118,7 @@ func (Execution) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 func fromExecution(e state.Execution) Execution {
 	x := Execution{
 		Attempt: Int(e.Attempt), Worker: text(e.Worker), PID: positive(e.PID), State: string(e.State),
-		Inferred: e.Inferred, Result: e.Result, Exception: e.Exception, Traceback: e.Traceback,
+		Name: e.Name, Inferred: e.Inferred, Replaced: e.Replaced, Result: e.Result, Exception: e.Exception, Traceback: e.Traceback,
 		ReceivedAt: Time(e.ReceivedAt), StartedAt: Time(e.StartedAt), SucceededAt: Time(e.SucceededAt),
 		FailedAt: Time(e.FailedAt), RetriedAt: Time(e.RetriedAt), RevokedAt: Time(e.RevokedAt),
 		RejectedAt: Time(e.RejectedAt), RuntimeSeconds: number(e.RuntimeSeconds),

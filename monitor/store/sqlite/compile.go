@@ -179,6 +179,9 @@ const (
 	markRedelivered = 1 << iota
 	markTruncated
 	markRetried
+	markRenamed
+
+	allMarks = 2*markRenamed - 1
 )
 
 // isCondition compiles marks. No stored task is orphaned: only lives of workers tell.
@@ -208,7 +211,10 @@ func isCondition(values []query.Value) condition {
 func (c *compiler) symbolCondition(ctx context.Context, t query.Term) (condition, error) {
 	symbols, known, err := c.symbols(ctx, t)
 	if known || err != nil {
-		return oneOf(columns[t.Field], symbols), err
+		if err != nil {
+			return condition{}, err
+		}
+		return c.symbolsCondition(ctx, t.Field, symbols)
 	}
 	return condition{columns[t.Field] + " IS NOT NULL", nil, slices.ContainsFunc(t.Values, anything)}, nil
 }
@@ -304,6 +310,18 @@ func (c *compiler) values(ctx context.Context, f query.Field) ([]symbol, error) 
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list values: %w", err)
+	}
+	if f == query.Name {
+		former, err := c.formerSymbols(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range former {
+			if !slices.Contains(used, s) {
+				used = append(used, s)
+			}
+		}
+		used = used[:min(len(used), maxUsed)]
 	}
 	if c.used == nil {
 		c.used = make(map[query.Field][]symbol)

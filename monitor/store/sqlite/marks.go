@@ -14,6 +14,9 @@ func marks(v *state.Task) int64 {
 	if v.Truncated {
 		m |= markTruncated
 	}
+	if len(formerNames(v)) > 0 {
+		m |= markRenamed
+	}
 	if query.Marked(v, query.IsRetried) {
 		m |= markRetried
 	}

@@ -185,7 +185,7 @@ func isSources(values []query.Value) []source {
 		case query.IsActive:
 			sources = append(sources, source{index: "tasks_active", where: is.sql, sorted: true})
 		case query.IsRedelivered, query.IsRetried, query.IsTruncated:
-			for marks := range 2 * markRetried {
+			for marks := range allMarks + 1 {
 				if marks&bit[v.Text] != 0 {
 					sources = append(sources, source{
 						index: "tasks_marked", where: "marks <> 0 AND marks = ?", args: []any{marks}, sorted: true,
@@ -271,6 +271,15 @@ func (c *compiler) streams(ctx context.Context, conditions []query.Expr) ([]plan
 				p.sources = append(p.sources, source{
 					index: "tasks_by_" + column, where: column + " = ? AND state = ?", args: []any{n, s.number}, sorted: true,
 				})
+			}
+		}
+		if t.Field == query.Name {
+			former, err := c.formerSources(ctx, symbols, used)
+			if err != nil {
+				return nil, err
+			}
+			if p.sources = append(p.sources, former...); len(p.sources) > maxStreams {
+				continue
 			}
 		}
 		plans = append(plans, p)

@@ -180,6 +180,9 @@ func (t *tx) remove(query string, args ...any) (int, store.Pruned, error) {
 		if err := t.exec(`DELETE FROM events WHERE task = ?`, r.task); err != nil {
 			return 0, gone, err
 		}
+		if err := t.exec(`DELETE FROM former_names WHERE task = ?`, r.task); err != nil {
+			return 0, gone, err
+		}
 		if err := t.exec(`DELETE FROM tasks WHERE task = ?`, r.task); err != nil {
 			return 0, gone, err
 		}

@@ -163,9 +163,11 @@ func (c *compiler) identity(ctx context.Context, t query.Term) ([]condition, err
 	if err != nil {
 		return nil, err
 	}
-	list := []condition{oneOf("name", named)}
-	if !known {
-		list[0] = condition{sql: "name IS NOT NULL"}
+	list := []condition{{sql: "name IS NOT NULL"}}
+	if known {
+		if list[0], err = c.symbolsCondition(ctx, query.Name, named); err != nil {
+			return nil, err
+		}
 	}
 	for _, v := range t.Values {
 		list = append(list, anyCasePrefix(strings.ToLower(v.Text))...)

@@ -99,7 +99,7 @@ func (t *tx) task(s *store.Task) (known []byte, err error) {
 		return nil, err
 	}
 	if s.Stored {
-		replaced, err := t.replace(id, columns, s.Events)
+		replaced, err := t.replace(id, columns, s)
 		if replaced || err != nil {
 			return nil, err
 		}
@@ -112,15 +112,18 @@ func (t *tx) task(s *store.Task) (known []byte, err error) {
 		err := t.get(`SELECT body FROM events JOIN tasks USING (task) WHERE id = ?`, []any{id}, &known)
 		return known, err
 	default:
+		if err := t.rename(row, formerNames(&s.View)); err != nil {
+			return nil, err
+		}
 		return nil, t.exec(`INSERT INTO events (task, body) VALUES (?, ?)`, row, s.Events)
 	}
 }
 
 // replace writes a task over what is stored of it, false if nothing is.
-func (t *tx) replace(id any, columns []any, events []byte) (bool, error) {
-	var row int64
+func (t *tx) replace(id any, columns []any, s *store.Task) (bool, error) {
+	var row, marks int64
 	var indexed bool
-	err := t.get(`SELECT task, indexed FROM tasks WHERE id = ?`, []any{id}, &row, &indexed)
+	err := t.get(`SELECT task, indexed, marks FROM tasks WHERE id = ?`, []any{id}, &row, &indexed, &marks)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -130,8 +133,14 @@ func (t *tx) replace(id any, columns []any, events []byte) (bool, error) {
 	if err == nil {
 		err = t.exec(updateTask, append(columns, row)...)
 	}
+	if err == nil && marks&markRenamed != 0 {
+		err = t.exec(`DELETE FROM former_names WHERE task = ?`, row)
+	}
 	if err == nil {
-		err = t.exec(`UPDATE events SET body = ? WHERE task = ?`, events, row)
+		err = t.rename(row, formerNames(&s.View))
+	}
+	if err == nil {
+		err = t.exec(`UPDATE events SET body = ? WHERE task = ?`, s.Events, row)
 	}
 	return err == nil, err
 }

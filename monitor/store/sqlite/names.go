@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// A task that was replaced by another is found by both names: the older ones are in former_names.
+
+// formerNames returns the names of a task's executions other than its own.
+func formerNames(v *state.Task) (names []string) {
+	for i := range v.Executions {
+		if n := v.Executions[i].Name; n != nil && (v.Name == nil || *n != *v.Name) && !slices.Contains(names, *n) {
+			names = append(names, *n)
+		}
+	}
+	return names
+}
+
+// rename writes the former names of a task.
+func (t *tx) rename(row int64, names []string) error {
+	for _, name := range names {
+		n, err := t.symbol(name)
+		if err != nil {
+			return err
+		}
+		if err := t.exec(`INSERT INTO former_names (name, task) VALUES (?, ?) ON CONFLICT DO NOTHING`, n, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// formerly holds of tasks that had one of the names before they were replaced.
+const formerly = "task IN (SELECT task FROM former_names WHERE name IN (SELECT value FROM json_each(?)))"
+
+// renamed reports whether some task had one of the names before it was replaced.
+func (c *compiler) renamed(ctx context.Context, names []int64) (bool, error) {
+	found, err := list[int64](ctx, c.q, "SELECT task FROM former_names WHERE name IN (SELECT value FROM json_each(?)) LIMIT 1", numbers(names))
+	return len(found) > 0, wrap("look for former names", err)
+}
+
+// symbolsCondition holds of tasks that have, or in the case of names had, one of the symbols in a field.
+func (c *compiler) symbolsCondition(ctx context.Context, f query.Field, symbols []int64) (condition, error) {
+	is := oneOf(columns[f], symbols)
+	if columns[f] != "name" {
+		return is, nil
+	}
+	renamed, err := c.renamed(ctx, symbols)
+	if renamed {
+		is = join("OR", []condition{is, {formerly, []any{numbers(symbols)}, true}})
+	}
+	return is, err
+}
+
+// formerSources find tasks in one of the states that had one of the names before they were replaced.
+func (c *compiler) formerSources(ctx context.Context, names []int64, states []symbol) ([]source, error) {
+	renamed, err := c.renamed(ctx, names)
+	if err != nil || !renamed {
+		return nil, err
+	}
+	in := make([]int64, len(states))
+	for i, s := range states {
+		in[i] = s.number
+	}
+	var sources []source
+	for marks := range allMarks + 1 {
+		if marks&markRenamed != 0 {
+			sources = append(sources, source{
+				index: "tasks_marked", where: "marks <> 0 AND marks = ? AND state IN (SELECT value FROM json_each(?)) AND " + formerly,
+				args: []any{marks, numbers(in), numbers(names)}, sorted: true,
+			})
+		}
+	}
+	return sources, nil
+}
+
+// formerSymbols returns the names that tasks had before they were replaced.
+func (c *compiler) formerSymbols(ctx context.Context) (names []symbol, err error) {
+	rows, err := c.q.QueryContext(ctx, `SELECT symbol, text FROM symbols WHERE symbol IN (SELECT DISTINCT name FROM former_names) LIMIT ?`, maxUsed)
+	if err != nil {
+		return nil, fmt.Errorf("list former names: %w", err)
+	}
+	err = scan(rows, func() error {
+		var s symbol
+		err := rows.Scan(&s.number, &s.text)
+		names = append(names, s)
+		return err
+	})
+	return names, wrap("list former names", err)
+}
