@@ -109,6 +109,15 @@ func (c *Client) Publish(ctx context.Context, queue string, m transport.Publishi
 	return l.Publish(ctx, queue, m)
 }
 
+// Event publishes an event, as transport.Line does.
+func (c *Client) Event(ctx context.Context, routingKey string, m transport.Publishing) error {
+	l, err := c.line()
+	if err != nil {
+		return err
+	}
+	return l.Event(ctx, routingKey, m)
+}
+
 // Purge empties a queue, as transport.Line does.
 func (c *Client) Purge(ctx context.Context, queue string) (int64, error) {
 	l, err := c.line()

@@ -53,6 +53,9 @@ type Line interface {
 	// Publish sends a task message to a queue and returns when the broker has it. It declares no queue: on
 	// RabbitMQ the error is ErrNoQueue if there is none; on Redis a queue begins with its first message.
 	Publish(ctx context.Context, queue string, m Publishing) error
+	// Event publishes an event to whoever listens, as Celery's dispatcher does, and returns when the broker has it. Its
+	// routing key is the event's type with dots for dashes.
+	Event(ctx context.Context, routingKey string, m Publishing) error
 	// Survey looks at queues, and at more of them if the broker lists them itself. What fails for a single
 	// queue is told in it.
 	Survey(ctx context.Context, queues []string) (Survey, error)

@@ -38,19 +38,28 @@ func (b *Broker) consume(conn *amqp091.Connection, s *session) error {
 	return stepError(fmt.Sprintf("read queue %q", name), err, hints{amqp091.AccessRefused: hint})
 }
 
-// declare declares the event exchange and a queue bound to all of it, whose name it returns.
-func (b *Broker) declare(ch *amqp091.Channel, e endpoint) (string, error) {
-	o := b.options
-	err := ch.ExchangeDeclare(o.Exchange, amqp091.ExchangeTopic, true, false, false, false, nil)
+// declareExchange declares the event exchange.
+func (b *Broker) declareExchange(ch *amqp091.Channel, e endpoint) error {
+	exchange := b.options.Exchange
+	err := ch.ExchangeDeclare(exchange, amqp091.ExchangeTopic, true, false, false, false, nil)
 	if err != nil {
-		return "", stepError(fmt.Sprintf("declare exchange %q", o.Exchange), err, hints{
+		return stepError(fmt.Sprintf("declare exchange %q", exchange), err, hints{
 			amqp091.PreconditionFailed: "Celery's event exchange is durable and of type topic: " +
 				"delete this one, or name the one that Celery uses",
 			amqp091.AccessRefused: fmt.Sprintf("user %q needs configure permission on it", e.user),
 		})
 	}
+	return nil
+}
+
+// declare declares the event exchange and a queue bound to all of it, whose name it returns.
+func (b *Broker) declare(ch *amqp091.Channel, e endpoint) (string, error) {
+	if err := b.declareExchange(ch, e); err != nil {
+		return "", err
+	}
+	o := b.options
 	name, named := cmp.Or(o.Queue, transientName()), o.Queue != ""
-	_, err = ch.QueueDeclare(name, named, !named, !named, false, o.arguments())
+	_, err := ch.QueueDeclare(name, named, !named, !named, false, o.arguments())
 	if err != nil {
 		return "", stepError(fmt.Sprintf("declare queue %q", name), err, hints{
 			amqp091.PreconditionFailed: "the queue exists with other properties: delete it, or choose another --queue",

@@ -48,7 +48,7 @@ type line struct {
 }
 
 // Open implements transport.Broker. It tries the broker's addresses in turn, each for at most Options.DialTimeout, and
-// declares the exchanges and the queue of remote control.
+// declares the exchange of events, and the exchanges and the queue of remote control.
 func (b *Broker) Open(ctx context.Context) (transport.Line, error) {
 	return reach.First(ctx, b.endpoints, b.openLine)
 }
@@ -108,6 +108,9 @@ func (l *line) listen(conn *amqp091.Connection) (*amqp091.Channel, error) {
 				amqp091.AccessRefused: fmt.Sprintf("user %q needs configure permission on it", l.endpoint.user),
 			})
 		}
+	}
+	if err := l.broker.declareExchange(ch, l.endpoint); err != nil {
+		return nil, err
 	}
 	l.replyQueue = replyPrefix + strings.TrimPrefix(transientName(), "umbel.")
 	if _, err := ch.QueueDeclare(l.replyQueue, false, true, true, false, amqp091.Table{

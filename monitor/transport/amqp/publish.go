@@ -39,6 +39,14 @@ func (l *line) Publish(ctx context.Context, queue string, m transport.Publishing
 	return nil
 }
 
+// Event implements transport.Line.
+func (l *line) Event(ctx context.Context, routingKey string, m transport.Publishing) error {
+	if err := l.send(ctx, l.broker.options.Exchange, routingKey, m); err != nil {
+		return fmt.Errorf("publish event to exchange %q: %w", l.broker.options.Exchange, err)
+	}
+	return nil
+}
+
 // send publishes m and waits until the broker confirms it. What goes to the anonymous exchange must reach a queue.
 func (l *line) send(ctx context.Context, exchange, key string, m transport.Publishing) error {
 	if err := l.check(ctx); err != nil {

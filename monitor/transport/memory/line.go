@@ -160,6 +160,16 @@ func (l *line) Publish(ctx context.Context, name string, m transport.Publishing)
 	return l.broker.put(name, m)
 }
 
+// Event implements transport.Line. It waits for room like Broker.Publish.
+func (l *line) Event(ctx context.Context, routingKey string, m transport.Publishing) error {
+	if err := l.check(ctx); err != nil {
+		return err
+	}
+	return l.broker.Publish(ctx, transport.Message{
+		Body: bytes.Clone(m.Body), ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, RoutingKey: routingKey,
+	})
+}
+
 // Purge implements transport.Line.
 func (l *line) Purge(ctx context.Context, name string) (int64, error) {
 	if err := l.check(ctx); err != nil {

@@ -107,6 +107,16 @@ func (c *line) Publish(ctx context.Context, queue string, m transport.Publishing
 	})
 }
 
+// Event implements transport.Line.
+func (c *line) Event(ctx context.Context, routingKey string, m transport.Publishing) error {
+	k := c.link.keys
+	text, err := envelope(m, k.events, routingKey)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, "publish event", func() error { return c.link.client.Publish(ctx, k.event(routingKey), text).Err() })
+}
+
 // envelope is m as it goes to Redis.
 func envelope(m transport.Publishing, exchange, routingKey string) ([]byte, error) {
 	text, err := celery.Envelope{

@@ -135,6 +135,15 @@ func (k keys) patterns() []string {
 	return []string{channel, channel + "/*"}
 }
 
+// event is the channel that events with a routing key are published on.
+func (k keys) event(routingKey string) string {
+	channel := k.prefix + k.fanout + k.events
+	if k.plain {
+		return channel
+	}
+	return channel + "/" + routingKey
+}
+
 // pidbox is the channel that workers take commands from.
 func (k keys) pidbox() string { return k.prefix + k.fanout + k.control }
 

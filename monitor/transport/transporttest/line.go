@@ -60,6 +60,7 @@ func RunLine(t *testing.T, open func(t *testing.T) LineFixture) {
 		"Publish keeps order":                             lineTrial.publishOrder,
 		"Publish says that there is no such queue":        lineTrial.publishMissing,
 		"Publish to many queues at once tells them apart": lineTrial.publishConcurrent,
+		"Event reaches the session":                       lineTrial.event,
 		"methods honour their context":                    lineTrial.contexts,
 		"Purge removes what waits":                        lineTrial.purge,
 		"Survey counts what waits":                        lineTrial.survey,
@@ -189,6 +190,7 @@ func calls(l transport.Line, queue string) []call {
 		{"Publish", func(ctx context.Context) error { return l.Publish(ctx, queue, task("x")) }},
 		{"Reply", func(ctx context.Context) error { _, err := l.Reply(ctx); return err }},
 		{"Survey", func(ctx context.Context) error { _, err := l.Survey(ctx, []string{queue}); return err }},
+		{"Event", func(ctx context.Context) error { return l.Event(ctx, "task.sent", task("x")) }},
 		{"Purge", func(ctx context.Context) error { _, err := l.Purge(ctx, queue); return err }},
 	}
 }
