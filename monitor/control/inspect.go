@@ -43,7 +43,9 @@ type Inspector struct {
 	topology subject
 	blind    bool // the last round of the topology began without a line
 	known    Topology
-	running  int // rounds of Run
+	promises []promise
+	came     map[string]time.Time // when workers that are alive were first seen so
+	running  int                  // rounds of Run
 	changed  chan struct{}
 }
 
@@ -55,11 +57,20 @@ type subject struct {
 	used       time.Time     // last time that somebody asked
 	asked      time.Time     // when the last round began
 	round      chan struct{} // closed when the round that goes on ends, nil if none does
+	renewed    bool          // it has changed since the last round began
 }
 
 // due reports whether s may be asked.
 func (s *subject) due(now time.Time) bool {
-	return s.round == nil && (s.asked.IsZero() || now.Sub(s.asked) >= Fresh)
+	return s.round == nil && now.Sub(s.asked) >= s.pause()
+}
+
+// pause is the least time from one round to the next.
+func (s *subject) pause() time.Duration {
+	if s.renewed {
+		return brief
+	}
+	return Fresh
 }
 
 // NewInspector validates o and starts nothing.
@@ -74,6 +85,7 @@ func NewInspector(o InspectorOptions) (*Inspector, error) {
 		wake:    make(chan struct{}, 1),
 		nodes:   make(map[string]*subject),
 		reports: make(map[string]*subject),
+		came:    make(map[string]time.Time),
 		changed: make(chan struct{}),
 	}
 	if i.alive == nil {
@@ -124,7 +136,7 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 		}
 		switch {
 		case !s.due(now):
-			next = min(next, s.asked.Add(Fresh).Sub(now))
+			next = min(next, s.asked.Add(s.pause()).Sub(now))
 		case i.running < maxRounds: // else when another ends
 			i.begin(s, now)
 			i.running++
@@ -145,7 +157,7 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 
 // begin marks the beginning of a round. The caller holds mu.
 func (i *Inspector) begin(s *subject, now time.Time) {
-	s.asked, s.round, s.once = now, make(chan struct{}), false
+	s.asked, s.round, s.once, s.renewed = now, make(chan struct{}), false, false
 }
 
 // end marks the end of a round, and tells everybody. The caller holds mu.
@@ -260,23 +272,29 @@ func (i *Inspector) ask(
 	return i.shown(name, i.subject(i.nodes, name, i.now()))
 }
 
-// once runs a round if one is due. One that goes on already is waited for, until ctx ends.
+// once runs a round if one is due. One that goes on already is waited for, until ctx ends, and followed by another if something
+// has changed meanwhile.
 func (i *Inspector) once(ctx context.Context, s *subject, round func(context.Context)) {
-	i.mu.Lock()
-	now := i.now()
-	ours := s.due(now)
-	if ours {
-		i.begin(s, now)
-	}
-	running := s.round
-	i.mu.Unlock()
-	switch {
-	case ours: // others wait for it too, so it does not end with ctx
-		round(context.WithoutCancel(ctx))
-	case running != nil:
-		select {
-		case <-running:
-		case <-ctx.Done():
+	for range 2 {
+		i.mu.Lock()
+		now := i.now()
+		ours := s.due(now)
+		if ours {
+			i.begin(s, now)
+		}
+		running := s.round
+		i.mu.Unlock()
+		switch {
+		case ours: // others wait for it too, so it does not end with ctx
+			round(context.WithoutCancel(ctx))
+		case running != nil:
+			select {
+			case <-running:
+			case <-ctx.Done():
+				return
+			}
+		default:
+			return
 		}
 	}
 }

@@ -24,33 +24,15 @@ type Topology struct {
 }
 
 // Topology returns which workers have which tasks and queues, asked now unless it is Fresh and no worker has come up
-// since. It does not fail: whom it could not ask it names.
+// or gone since. It does not fail: whom it could not ask it names.
 func (i *Inspector) Topology(ctx context.Context) Topology {
-	i.welcome()
-	i.once(ctx, &i.topology, i.survey)
+	for range 2 { // the first time a worker may have come up just then
+		i.welcome()
+		i.once(ctx, &i.topology, i.survey)
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.known
-}
-
-// welcome has the topology asked anew if a worker has come up since, or if there was no line to ask by.
-func (i *Inspector) welcome() {
-	alive, connected := i.alive(), i.client.Status().Connected
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	switch {
-	case i.topology.round != nil:
-		return
-	case i.blind && connected:
-		i.topology.asked = time.Time{}
-		return
-	}
-	for _, node := range alive {
-		if _, asked := slices.BinarySearch(i.known.Asked, node); !asked {
-			i.topology.asked = time.Time{}
-			return
-		}
-	}
 }
 
 // Known returns the Topology as last asked, and has it asked again if it is not Fresh. It does not wait.
@@ -104,7 +86,7 @@ func (i *Inspector) survey(ctx context.Context) {
 	t.queues = stand(i.known.queues, queues, alive)
 	t.Tasks, t.Queues = invert(t.tasks), invert(t.queues)
 	t.Pools = stand(i.known.Pools, pools, alive)
-	i.known, i.blind = t, blind
+	i.known, i.blind = i.promised(t, i.now()), blind
 	i.end(&i.topology)
 }
 
