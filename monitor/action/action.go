@@ -4,11 +4,14 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/control"
@@ -26,7 +29,7 @@ type Tasks interface {
 	Count(ctx context.Context, q query.Query) (store.Count, error)
 }
 
-// Options of a Desk. All but Results and Wake are required.
+// Options of a Desk. All but Results, Wake, Now and Logger are required.
 type Options struct {
 	Outbox    store.Outbox
 	Client    *control.Client
@@ -35,6 +38,7 @@ type Options struct {
 	Results   results.Backend // nil if there is none
 	Wake      func()          // says that there is something new to send; nil if nobody needs to know
 	Now       func() time.Time
+	Logger    *slog.Logger // nil discards
 }
 
 // Desk takes orders. It is safe for concurrent use.
@@ -46,7 +50,9 @@ type Desk struct {
 	results   results.Backend
 	wake      func()
 	now       func() time.Time
-	origin    string // of the messages that it publishes
+	log       *slog.Logger
+	origin    string       // of the messages that it publishes
+	clock     atomic.Int64 // Lamport clock of the events of them
 }
 
 // New validates o and starts nothing.
@@ -56,7 +62,7 @@ func New(o Options) (*Desk, error) {
 	}
 	d := &Desk{
 		outbox: o.Outbox, client: o.Client, inspector: o.Inspector, tasks: o.Tasks, results: o.Results,
-		wake: o.Wake, now: o.Now,
+		wake: o.Wake, now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if d.now == nil {
 		d.now = time.Now

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/control"
 	"github.com/umbelhq/umbel/monitor/outbox"
 	"github.com/umbelhq/umbel/monitor/store"
@@ -39,11 +40,7 @@ func (d *Desk) Send(ctx context.Context, c store.Command) (outbox.Sent, error) {
 		if err := decode(c, &p); err != nil {
 			return outbox.Sent{}, err
 		}
-		m, err := p.message().Publishing(d.now())
-		if err != nil {
-			return outbox.Sent{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
-		}
-		return outbox.Sent{}, failure(d.client.Publish(ctx, p.Queue, m))
+		return outbox.Sent{}, d.publish(ctx, p)
 	case kindPurge:
 		var p purgePayload
 		if err := decode(c, &p); err != nil {
@@ -52,6 +49,30 @@ func (d *Desk) Send(ctx context.Context, c store.Command) (outbox.Sent, error) {
 		return d.purge(ctx, p)
 	}
 	return outbox.Sent{}, fmt.Errorf("%w: no command is of kind %q", outbox.ErrPermanent, c.Kind)
+}
+
+// publish sends a task message, and then the event of it, as Celery's clients do with task_send_sent_event.
+func (d *Desk) publish(ctx context.Context, p taskPayload) error {
+	message, now := p.message(), d.now()
+	m, err := message.Publishing(now)
+	if err != nil {
+		return fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
+	}
+	err = d.client.Publish(ctx, p.Queue, m)
+	switch {
+	case errors.Is(err, transport.ErrNoQueue) && len(d.inspector.Glance().Queues[p.Queue]) > 0:
+		return fmt.Errorf("a worker is to consume from it, and has not declared it yet: %w", err)
+	case err != nil:
+		return failure(err)
+	}
+	event, err := message.Sent(m, p.Queue, d.clock.Add(1), now)
+	if err == nil {
+		err = d.client.Event(ctx, celery.SentKey, event)
+	}
+	if err != nil { // the message has gone out, and is not to go twice
+		d.log.WarnContext(ctx, "event of a published task not sent", "task", p.ID, "error", err)
+	}
+	return nil
 }
 
 // decode reads a payload.
@@ -121,6 +142,9 @@ func (d *Desk) sendControl(ctx context.Context, p controlPayload) (outbox.Sent, 
 				list := make([]store.Answer, len(replies))
 				for i := range replies {
 					list[i] = answerOf(replies[i])
+					if list[i].OK && !m.Inspect {
+						d.inspector.Obeyed(replies[i].Node, m.Name, args)
+					}
 				}
 				tell(list)
 			})

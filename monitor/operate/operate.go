@@ -73,7 +73,7 @@ func New(o Options) (*Operations, error) {
 		return p, nil
 	}
 	p.Desk, err = action.New(action.Options{
-		Outbox: o.Store, Client: p.Client, Inspector: p.Inspector, Tasks: o.Tasks, Results: o.Results, Now: o.Now,
+		Outbox: o.Store, Client: p.Client, Inspector: p.Inspector, Tasks: o.Tasks, Results: o.Results, Now: o.Now, Logger: o.Logger,
 		Wake: func() { p.Relay.Wake() }, // it comes after the desk that it has send
 	})
 	if err != nil {

@@ -36,6 +36,15 @@ def echo(*args, **kwargs):
     return json.dumps([args, kwargs], sort_keys=True, default=str)
 
 
+@app.task(bind=True)
+def request(self):
+    """Returns what came with its message."""
+    r = self.request
+    return json.dumps([
+        r.delivery_info["priority"], r.timelimit, r.shadow, [link["task"] for link in r.errbacks or []], getattr(r, "mine", None),
+    ])
+
+
 @app.task
 def hold(path):
     """Runs until the file exists."""
