@@ -21,6 +21,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/series"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/fair"
 	"github.com/umbelhq/umbel/web/live"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -101,9 +102,7 @@ func (p *pages) page(ctx context.Context, topic string) (page, error) {
 }
 
 // Snapshot renders a topic for the sockets.
-func (p *pages) Snapshot(topic string) (live.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+func (p *pages) Snapshot(ctx context.Context, topic string) (live.Snapshot, error) {
 	pg, err := p.page(ctx, topic)
 	if errors.Is(err, errUnknown) {
 		err = live.ErrNoTopic
@@ -113,12 +112,12 @@ func (p *pages) Snapshot(topic string) (live.Snapshot, error) {
 	}
 	s := live.Snapshot{Version: pg.version}
 	chrome := templates.Chrome{Site: p.site, Broker: broker(p.cluster.Health()), Trouble: p.trouble(), Outbox: p.outgoing(ctx)}
-	s.Regions, err = fragments(append(chrome.Regions(), pg.view.Regions(p.site)...))
+	s.Regions, err = fragments(ctx, append(chrome.Regions(), pg.view.Regions(p.site)...))
 	if err != nil {
 		return live.Snapshot{}, err
 	}
 	for _, l := range pg.view.Lists(p.site) {
-		rows, err := fragments(l.Rows)
+		rows, err := fragments(ctx, l.Rows)
 		if err != nil {
 			return live.Snapshot{}, err
 		}
@@ -127,10 +126,10 @@ func (p *pages) Snapshot(topic string) (live.Snapshot, error) {
 	return s, nil
 }
 
-func fragments(regions []templates.Region) ([]live.Fragment, error) {
+func fragments(ctx context.Context, regions []templates.Region) ([]live.Fragment, error) {
 	list := make([]live.Fragment, 0, len(regions))
 	for _, r := range regions {
-		html, err := render(context.Background(), r.Body)
+		html, err := render(ctx, r.Body)
 		if err != nil {
 			return nil, fmt.Errorf("render %s: %w", r.ID, err)
 		}
@@ -172,6 +171,13 @@ func (p *pages) tasks(w http.ResponseWriter, r *http.Request) {
 func (p *pages) showRead(w http.ResponseWriter, r *http.Request, status int, pg page, err error) {
 	if err == nil {
 		p.show(w, r, status, pg)
+		return
+	}
+	if errors.Is(err, fair.ErrBusy) {
+		w.Header().Set("Retry-After", "5")
+		p.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
+			Title: "Too many searches at once", Message: "Those you asked for before are not done. Try again in a moment.",
+		})
 		return
 	}
 	id := rand.Text()[:12]

@@ -75,7 +75,7 @@ func TestSnapshotIsWhatThePageShows(t *testing.T) {
 	for topic, tc := range tests {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()
-			snap, err := p.Snapshot(topic)
+			snap, err := p.Snapshot(t.Context(), topic)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestSnapshotOfUnknownTopics(t *testing.T) {
 		"taskss", "tasks?", "tasks?limit=0", "tasks?nope=1",
 		"tasks?state=SUCCESS", "tasks?q=state%3ASUCCESS", "tasks?q=nope%3A1", "tasks?q=%zz", "overview/", strings.Repeat("x", 1<<16),
 	} {
-		if _, err := p.Snapshot(topic); !errors.Is(err, live.ErrNoTopic) {
+		if _, err := p.Snapshot(t.Context(), topic); !errors.Is(err, live.ErrNoTopic) {
 			t.Errorf("Snapshot(%.40q) = %v, want ErrNoTopic", topic, err)
 		}
 	}
@@ -149,7 +149,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		b.Run(topic, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := p.Snapshot(topic); err != nil {
+				if _, err := p.Snapshot(b.Context(), topic); err != nil {
 					b.Fatal(err)
 				}
 			}

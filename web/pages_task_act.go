@@ -93,8 +93,8 @@ func (p *pages) stored(ctx context.Context, t *state.Task) *templates.Stored {
 	v.Status, v.Opaque, v.Exception, v.Traceback = state.State(r.Status), r.Opaque, r.Exception, r.Traceback
 	v.DoneAt, v.Naive = micros(r.DoneAt), r.NaiveTime
 	v.JSON = p.site.Prefix + "/api/v1/results/" + url.PathEscape(t.ID)
-	whole := true
-	if v.Value, whole = indent(r.Value, maxResult); !whole {
+	text, whole := indent(r.Value, maxResult)
+	if v.Value = text; !whole {
 		v.Size = len(r.Value)
 	}
 	v.Disagrees = results.Compare(t, r)

@@ -96,6 +96,7 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Backend = newSearching(o.Backend)
 	o.Origins = append(origins(o.Hosts), o.Origins...)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	assets, err := static.New()

@@ -201,6 +201,7 @@ const live = {
   topic: "", // subscribed to
   at: {}, // epoch and seq of the last frame of topic
   refused: "", // a topic that the server does not have
+  late: false,
   paused: false,
   hidden: false,
   polling: null,
@@ -220,6 +221,7 @@ const live = {
     if (this.open && topic !== this.topic) {
       if (this.topic) this.send({ op: "unsub", topic: this.topic });
       this.topic = topic;
+      this.late = false;
       if (topic && this.at.topic !== topic) this.at = { topic };
       if (topic) this.send({ op: "sub", ...this.at });
     }
@@ -275,6 +277,8 @@ const live = {
       this.refresh();
       return paint();
     }
+    this.late = message.late;
+    if (message.late !== undefined) return paint();
     if (!message.reset) {
       if (message.epoch === this.at.epoch && message.seq <= this.at.seq) return;
       if (message.epoch !== this.at.epoch || message.seq !== this.at.seq + 1) return this.startOver();
@@ -331,7 +335,7 @@ function paint() {
   let [state, text] = ["live", "Live"];
   if (!main?.dataset.topic) [state, text] = ["static", "Not live"];
   else if (live.paused) [state, text] = ["paused", "Paused"];
-  else if (live.open) text = "Live";
+  else if (live.open) { if (live.late) [state, text] = ["late", "Too slow to update"]; }
   else if (live.polled) text = "Live, each 5 s";
   else if (!navigator.onLine) [state, text] = ["offline", `Offline, ${last}`];
   else if (Date.now() - live.heard > patience.late) [state, text] = ["reconnecting", `Reconnecting, ${last}`];

@@ -10,6 +10,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state/fingerprint"
+	"github.com/umbelhq/umbel/web/fair"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -154,6 +155,9 @@ func unknownFailure(id string) *Problem {
 
 // unreadable reports a history that cannot be used. The log says why.
 func (a *api) unreadable(ctx context.Context, err error) *Problem {
+	if errors.Is(err, fair.ErrBusy) {
+		return problem(http.StatusServiceUnavailable, "Too many searches of this client wait already; try again in a moment.")
+	}
 	a.logger.WarnContext(ctx, "use history", "error", err)
 	return problem(http.StatusServiceUnavailable, "The history cannot be used now; Umbel's log says why.")
 }

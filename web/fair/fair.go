@@ -190,10 +190,12 @@ func (s *Slots) grant() {
 	}
 }
 
-// may reports whether a client can have one more: it holds fewer slots than are free, so that there is one for who comes
-// next, and its address fewer than three times as many.
+// may reports whether a client can have one more. An address holds fewer than three times as many slots as are free, and
+// each client fewer than its address could still have: there is one left for who comes next, at the same address or
+// another.
 func (s *Slots) may(c Client) bool {
-	return s.clients[c].held < s.free && s.held[c.Address] < 3*s.free
+	room := (3*s.free - s.held[c.Address] + 3) / 4 // taking one takes away four
+	return s.clients[c].held < room
 }
 
 func (s *Slots) before(a, b Client) bool {

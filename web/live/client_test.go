@@ -27,6 +27,7 @@ type message struct {
 		Rows         map[string]string
 	}
 	Error string
+	Late  *bool
 	Now   int64
 }
 
@@ -149,7 +150,7 @@ func (c *client) read(ctx context.Context) (message, error) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		return m, fmt.Errorf("message %.200s: %w", b, err)
 	}
-	if m.Topic == c.topic && m.Error == "" {
+	if m.Topic == c.topic && m.Error == "" && m.Late == nil {
 		return m, c.model.apply(m)
 	}
 	return m, nil
@@ -165,7 +166,7 @@ func (c *client) frame(ctx context.Context) message {
 		if err != nil {
 			c.t.Fatalf("read frame: %v", err)
 		}
-		if m.Topic != "" {
+		if m.Topic != "" && m.Late == nil {
 			return m
 		}
 	}

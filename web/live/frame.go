@@ -38,6 +38,13 @@ type refusal struct {
 	Error string `json:"error"`
 }
 
+// delay tells a client that a topic shows what was, since it cannot be rendered now, or no longer so.
+type delay struct {
+	V     int    `json:"v"`
+	Topic string `json:"topic"`
+	Late  bool   `json:"late"`
+}
+
 // beat proves to a client that the server is there and tells it the server's time.
 type beat struct {
 	V   int   `json:"v"`

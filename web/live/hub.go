@@ -6,12 +6,14 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/umbelhq/umbel/web/fair"
 )
 
 // Limits of a hub.
@@ -20,6 +22,7 @@ const (
 	parkedTopics = 32               // how many of them
 	maxTopics    = 2048             // topics in all
 	maxRings     = 64 << 20         // bytes of frames kept by all topics
+	renderSlots  = 16               // renderings at work
 )
 
 // Options of a Hub. Source is required.
@@ -33,13 +36,14 @@ type Options struct {
 // Hub serves sockets. It is safe for concurrent use.
 type Hub struct {
 	opt   Options
-	slots chan struct{} // bounds the renderings at work
-	share atomic.Int64  // bytes of frames that each topic may keep
+	slots *fair.Slots  // for renderings
+	share atomic.Int64 // bytes of frames that each topic may keep
 
 	mu      sync.Mutex
 	stop    chan struct{} // closed when Run ends, nil until it begins
 	stopped bool
 	sockets int
+	serial  uint64 // of the last socket
 	topics  map[string]*topic
 	wg      sync.WaitGroup // sockets and topics; added to under mu while not stopped
 }
@@ -58,7 +62,7 @@ func New(o Options) (*Hub, error) {
 	}
 	return &Hub{
 		opt:    o,
-		slots:  make(chan struct{}, runtime.GOMAXPROCS(0)),
+		slots:  fair.New(renderSlots),
 		topics: map[string]*topic{},
 	}, nil
 }
@@ -95,7 +99,8 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // ServeHTTP upgrades the request to a WebSocket and serves it until either side ends it.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !h.enter() {
+	serial, ok := h.enter()
+	if !ok {
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "no live updates now", http.StatusServiceUnavailable)
 		return
@@ -110,19 +115,22 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// The connection outlives the request's context in some servers and not in others.
-	newSession(h, conn).run(context.WithoutCancel(r.Context()))
+	client := fair.FromContext(r.Context())
+	client.Part = "socket " + strconv.FormatUint(serial, 10)
+	newSession(h, conn, client).run(context.WithoutCancel(r.Context()))
 }
 
-// enter takes a place for a socket and reports whether there was one.
-func (h *Hub) enter() bool {
+// enter takes a place for a socket and numbers it. It reports whether there was one.
+func (h *Hub) enter() (serial uint64, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stop == nil || h.stopped || h.sockets >= h.opt.MaxSockets {
-		return false
+		return 0, false
 	}
 	h.sockets++
+	h.serial++
 	h.wg.Add(1)
-	return true
+	return h.serial, true
 }
 
 func (h *Hub) leave() {

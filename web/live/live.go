@@ -3,7 +3,10 @@
 // frame. It renders nothing itself, knows no state, and queues nothing per client.
 package live
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // ErrNoTopic says that a Source does not know a topic.
 var ErrNoTopic = errors.New("no such topic")
@@ -30,9 +33,9 @@ type Snapshot struct {
 
 // Source renders topics. It is safe for concurrent use.
 type Source interface {
-	// Snapshot renders a topic as it is now. The error is ErrNoTopic if there is no such topic;
-	// any other is taken as passing.
-	Snapshot(topic string) (Snapshot, error)
+	// Snapshot renders a topic as it is now, for the fair.Client of ctx, and ends when ctx does: when it takes too long,
+	// or nobody watches any more. The error is ErrNoTopic if there is no such topic; any other is taken as passing.
+	Snapshot(ctx context.Context, topic string) (Snapshot, error)
 	// Changed returns a channel that is closed at the next change of anything. Taken before
 	// Snapshot, no change goes unseen.
 	Changed() <-chan struct{}

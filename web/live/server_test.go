@@ -24,7 +24,8 @@ type source struct {
 	calls   map[string]int
 	fail    error
 	panics  bool
-	slow    time.Duration // that a snapshot takes; set before the server is used
+	ended   int           // snapshots that their contexts ended
+	slow    time.Duration // that a snapshot takes, but for those whose names tell
 }
 
 func newSource() *source {
@@ -55,9 +56,25 @@ func (s *source) Changed() <-chan struct{} {
 	return s.changed
 }
 
-func (s *source) Snapshot(topic string) (live.Snapshot, error) {
-	if s.slow > 0 {
-		<-time.After(s.slow)
+func (s *source) Snapshot(ctx context.Context, topic string) (live.Snapshot, error) {
+	s.mu.Lock()
+	slow := s.slow
+	s.mu.Unlock()
+	if strings.HasPrefix(topic, "slow") {
+		slow = 4 * time.Second
+	}
+	if strings.HasPrefix(topic, "endless") {
+		slow = time.Hour
+	}
+	if slow > 0 {
+		select {
+		case <-time.After(slow):
+		case <-ctx.Done():
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.ended++
+			return live.Snapshot{}, ctx.Err()
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

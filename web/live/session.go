@@ -10,6 +10,8 @@ import (
 
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
+
+	"github.com/umbelhq/umbel/web/fair"
 )
 
 // Limits of one socket.
@@ -33,11 +35,12 @@ var (
 // session serves one socket. It pulls frames from its topics when the socket is free; nothing is
 // queued for it. All but notify belongs to its own goroutines.
 type session struct {
-	hub  *Hub
-	conn *websocket.Conn
-	wake chan struct{}   // holds one element when a topic may have news
-	in   chan request    // buffered, so that reading goes on during a slow write
-	subs []*subscription // owned by write
+	hub    *Hub
+	conn   *websocket.Conn
+	client fair.Client
+	wake   chan struct{}   // holds one element when a topic may have news
+	in     chan request    // buffered, so that reading goes on during a slow write
+	subs   []*subscription // owned by write
 }
 
 type subscription struct {
@@ -45,9 +48,9 @@ type subscription struct {
 	cursor cursor
 }
 
-func newSession(h *Hub, conn *websocket.Conn) *session {
+func newSession(h *Hub, conn *websocket.Conn, client fair.Client) *session {
 	conn.SetReadLimit(maxRequest)
-	return &session{hub: h, conn: conn, wake: make(chan struct{}, 1), in: make(chan request, requestBurst)}
+	return &session{hub: h, conn: conn, client: client, wake: make(chan struct{}, 1), in: make(chan request, requestBurst)}
 }
 
 // notify tells the session that a topic may have news. It never blocks.
@@ -177,17 +180,30 @@ func (s *session) write(ctx context.Context) error {
 func (s *session) advance(ctx context.Context) (sent bool, err error) {
 	for _, sub := range slices.Clone(s.subs) {
 		f, err := sub.topic.next(&sub.cursor)
-		if err != nil {
+		switch {
+		case err != nil:
 			err = s.refuse(ctx, sub.topic.name, err)
-		} else if f != nil {
+		case f != nil:
 			sent = true
 			err = s.post(ctx, f)
+		default:
+			err = s.tell(ctx, sub)
 		}
 		if err != nil {
 			return sent, err
 		}
 	}
 	return sent, nil
+}
+
+// tell says that the topic cannot be rendered now, or that it can again.
+func (s *session) tell(ctx context.Context, sub *subscription) error {
+	late := sub.topic.isLate()
+	if late == sub.cursor.late {
+		return nil
+	}
+	sub.cursor.late = late
+	return s.send(ctx, delay{V: protocol, Topic: sub.topic.name, Late: late})
 }
 
 // serve does what the client asks.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/umbelhq/umbel/web/fair"
 )
 
 const (
@@ -16,6 +19,8 @@ const (
 	// rest is how many times as long as it rendered a topic rests, so that a slow one does not keep the
 	// program busy.
 	rest = 9
+	// patience is how long a rendering may take, the wait for its slot not counted.
+	patience = 5 * time.Second
 )
 
 // topic renders one topic for all its subscribers. Its goroutine runs while it has any; without, the
@@ -24,7 +29,7 @@ type topic struct {
 	name   string
 	epoch  string
 	source Source
-	slots  chan struct{} // one element per rendering at work, of all topics
+	slots  *fair.Slots
 	share  *atomic.Int64 // bytes of frames to keep
 	log    *slog.Logger
 	idle   chan struct{} // wakes the goroutine when the last subscriber has left
@@ -33,7 +38,9 @@ type topic struct {
 	subs      map[*session]uint64 // the number of renderings that the session waits for
 	running   bool
 	idleSince time.Time
-	rendering bool            // one is at work
+	stop      func()          // ends the rendering that is at work or waits, nil if there is none
+	ticket    *fair.Ticket    // of that rendering
+	rendering bool            // it is at work
 	renders   uint64          // renderings done
 	changed   <-chan struct{} // closed when the last rendering, or the one at work, is out of date
 	err       error           // of the last rendering
@@ -61,6 +68,7 @@ type cursor struct {
 	epoch string
 	seq   uint64
 	need  uint64 // renderings to wait for before a reset
+	late  bool   // the client knows that the topic cannot be rendered now
 }
 
 // subscribe adds s, which has read up to epoch and seq, and reports whether the caller must start
@@ -77,6 +85,9 @@ func (t *topic) subscribe(s *session, epoch string, seq uint64) (c cursor, start
 		c.need++
 	}
 	t.subs[s] = c.need
+	if t.ticket != nil {
+		t.ticket.Join(s.client)
+	}
 	start = !t.running
 	t.running = true
 	return c, start
@@ -97,6 +108,9 @@ func (t *topic) unsubscribe(s *session) {
 	delete(t.subs, s)
 	if len(t.subs) == 0 {
 		t.idleSince = time.Now()
+		if t.stop != nil {
+			t.stop()
+		}
 		select {
 		case t.idle <- struct{}{}:
 		default:
@@ -108,9 +122,15 @@ func (t *topic) unsubscribe(s *session) {
 // subscribers.
 func (t *topic) run() {
 	for {
-		start := time.Now()
-		changed := t.render()
-		took := time.Since(start)
+		r := t.enter()
+		changed, took := t.render(r)
+		t.leave(r)
+		if changed == nil { // nobody watched
+			if t.park() {
+				return
+			}
+			continue
+		}
 		if !wait(t, time.After(max(interval-took, rest*took))) || !wait(t, changed) {
 			return
 		}
@@ -139,17 +159,55 @@ func (t *topic) park() bool {
 	return !t.running
 }
 
-// render takes a snapshot, publishes what is new in it, and returns the channel that is closed when
-// the snapshot is out of date.
-func (t *topic) render() <-chan struct{} {
-	t.slots <- struct{}{}
+// rendering is one on its way. Any of the clients that watch pays for it.
+type rendering struct {
+	ctx    context.Context //nolint:containedctx // it ends when nobody watches
+	stop   func()
+	ticket *fair.Ticket
+}
+
+// enter asks for a slot.
+func (t *topic) enter() rendering {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clients := make([]fair.Client, 0, len(t.subs))
+	for s := range t.subs {
+		clients = append(clients, s.client)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	if len(clients) == 0 {
+		stop()
+	}
+	t.stop, t.ticket = stop, t.slots.Enter(clients...)
+	return rendering{ctx, stop, t.ticket}
+}
+
+func (t *topic) leave(r rendering) {
+	r.ticket.Leave()
+	r.stop()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stop, t.ticket = nil, nil
+}
+
+// render takes a snapshot, publishes what is new in it, and returns the channel that is closed when the snapshot is out
+// of date, and how long it worked. The channel is nil if nobody watched to the end.
+func (t *topic) render(r rendering) (<-chan struct{}, time.Duration) {
+	select {
+	case <-r.ticket.Ready():
+	case <-r.ctx.Done():
+		return nil, 0
+	}
+	start := time.Now()
 	changed := t.source.Changed()
 	t.mu.Lock()
 	t.rendering = true
 	t.changed = changed
 	t.mu.Unlock()
-	s, err := t.snapshot()
-	<-t.slots
+	ctx, cancel := context.WithTimeout(fair.NewContext(r.ctx, r.ticket.By()), patience)
+	s, err := t.snapshot(ctx)
+	cancel()
+	r.ticket.Leave() // the rest takes no time
 
 	var f []byte
 	if err == nil {
@@ -158,11 +216,21 @@ func (t *topic) render() <-chan struct{} {
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.rendering = false
+	t.renders++
+	if r.ctx.Err() != nil { // what came of it may be no fault of the topic
+		return nil, 0
+	}
+	t.publish(s, f, err)
+	return changed, time.Since(start)
+}
+
+// publish keeps what came of a rendering, and tells those who wait for it. The caller holds mu.
+func (t *topic) publish(s Snapshot, f []byte, err error) {
 	if err != nil && t.err == nil && !errors.Is(err, ErrNoTopic) {
 		t.log.Warn("topic cannot be rendered", "topic", t.name, "error", err)
 	}
-	t.rendering = false
-	t.renders++
+	recovered := t.err != nil && err == nil
 	t.err = err
 	if err == nil {
 		t.snap = s
@@ -173,21 +241,27 @@ func (t *topic) render() <-chan struct{} {
 		t.ring.push(t.seq, f, time.Now(), int(t.share.Load()))
 	}
 	for sub, need := range t.subs {
-		if f != nil || err != nil || need == t.renders {
+		if f != nil || err != nil || recovered || need == t.renders {
 			sub.notify()
 		}
 	}
-	return changed
+}
+
+// isLate reports whether the last rendering failed.
+func (t *topic) isLate() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err != nil && !errors.Is(t.err, ErrNoTopic)
 }
 
 // snapshot renders the topic. A panic in a template must not end the program.
-func (t *topic) snapshot() (s Snapshot, err error) {
+func (t *topic) snapshot(ctx context.Context) (s Snapshot, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("render topic: panic: %v", p)
 		}
 	}()
-	return t.source.Snapshot(t.name)
+	return t.source.Snapshot(ctx, t.name)
 }
 
 // frame returns the frame that leads from snap to s, nil if they look the same. Only the

@@ -17,7 +17,7 @@ import (
 const (
 	fileName = "history.db"
 	lockName = "lock"
-	readers  = 4 // connections that read
+	readers  = 6 // connections that read: more than there are searches at once
 )
 
 // Open opens the history in o.Dir, and brings it up to date. It wraps store.ErrLocked if another process has

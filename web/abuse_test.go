@@ -1,0 +1,294 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web"
+	"github.com/umbelhq/umbel/web/api"
+)
+
+// library is a cluster that changes, whose history has a few connections, as the real one. Searches hold one for long.
+type library struct {
+	*stillLife
+	connections chan struct{}
+
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+const searchTime = 2 * time.Second
+
+func (l *library) read(ctx context.Context, takes time.Duration) error {
+	select {
+	case l.connections <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-l.connections }()
+	select {
+	case <-time.After(takes):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *library) Tasks(ctx context.Context, r store.Request) (store.Page, error) {
+	if _, simple := r.Query.Simple(); !simple {
+		if err := l.read(ctx, searchTime); err != nil {
+			return store.Page{}, err
+		}
+	}
+	return l.stillLife.Tasks(ctx, r)
+}
+
+func (l *library) Count(ctx context.Context, q query.Query) (store.Count, error) {
+	if _, simple := q.Simple(); !simple {
+		if err := l.read(ctx, searchTime); err != nil {
+			return store.Count{}, err
+		}
+	}
+	return l.stillLife.Count(ctx, q)
+}
+
+func (l *library) Store() store.Store { return desk{l.stillLife.Store(), l} }
+
+// desk needs a connection even for little.
+type desk struct {
+	store.Store
+	library *library
+}
+
+func (d desk) Views(ctx context.Context) ([]store.View, error) {
+	if err := d.library.read(ctx, time.Millisecond); err != nil {
+		return nil, err
+	}
+	return d.Store.Views(ctx)
+}
+
+func (l *library) View(f func(c *state.Cluster)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stillLife.View(f)
+}
+
+func (l *library) Changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+// finish ends a task.
+func (l *library) finish(i int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.happen(state.TaskReceived, fmt.Sprint("new-", i), 1000+i)
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// visitor is somebody who wants to work meanwhile.
+type visitor struct {
+	t    *testing.T
+	url  string
+	l    *library
+	conn *websocket.Conn
+	n    int
+}
+
+// work looks at pages and waits for frames for a while. It returns how long each took, sorted.
+func (v *visitor) work(ctx context.Context, rounds int) (pages, frames []time.Duration) {
+	v.t.Helper()
+	for range rounds {
+		for _, path := range []string{"/", "/tasks", "/tasks?q=state%3Afailure", "/tasks/task-01", "/workers", "/failures", "/views", "/api/v1/overview"} {
+			start := time.Now()
+			if status, _ := get(ctx, v.url+path, "visitor"); status != http.StatusOK {
+				v.t.Errorf("%s = %d", path, status)
+			}
+			pages = append(pages, time.Since(start))
+		}
+		v.n++
+		start := time.Now()
+		v.l.finish(v.n)
+		for want := fmt.Sprint("t-new-", v.n); ; {
+			_, b, err := v.conn.Read(ctx)
+			if err != nil {
+				v.t.Fatalf("read frame: %v", err)
+			}
+			if bytes.Contains(b, []byte(want)) {
+				break
+			}
+		}
+		frames = append(frames, time.Since(start))
+	}
+	slices.Sort(pages)
+	slices.Sort(frames)
+	return pages, frames
+}
+
+func get(ctx context.Context, address, agent string, header ...string) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("User-Agent", agent)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
+}
+
+// watch opens a socket on topics.
+func watch(ctx context.Context, t *testing.T, url string, topics ...string) *websocket.Conn {
+	t.Helper()
+	conn, _, err := websocket.Dial(ctx, url+"/ws", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.SetReadLimit(-1)
+	for _, topic := range topics {
+		if err := conn.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `{"op":"sub","topic":%q}`, topic)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return conn
+}
+
+// abuses are what one client can do to the others, until ctx ends. None leaves the machine.
+func abuses(t *testing.T, srv *httptest.Server) map[string]func(ctx context.Context) {
+	t.Helper()
+	search := func(i int) string { return "q=" + url.QueryEscape(fmt.Sprintf("args:*%d* or result:*x*", i)) }
+	each := func(n int, f func(ctx context.Context, i int)) func(ctx context.Context) {
+		return func(ctx context.Context) {
+			var all sync.WaitGroup
+			for i := range n {
+				all.Go(func() {
+					for ctx.Err() == nil {
+						f(ctx, i)
+					}
+				})
+			}
+			all.Wait()
+		}
+	}
+	return map[string]func(ctx context.Context){
+		"slow topics": func(ctx context.Context) {
+			var topics []string
+			for i := range 16 {
+				topics = append(topics, fmt.Sprintf("tasks?q=args%%3A%%2A%d%%2A", i))
+			}
+			conn := watch(ctx, t, srv.URL, topics...)
+			for {
+				if _, _, err := conn.Read(ctx); err != nil {
+					return
+				}
+			}
+		},
+		"searches":        each(50, func(ctx context.Context, i int) { _, _ = get(ctx, srv.URL+"/tasks?"+search(i), "abuser") }),
+		"searches by API": each(20, func(ctx context.Context, i int) { _, _ = get(ctx, srv.URL+"/api/v1/tasks?"+search(i), "abuser") }),
+		"foreign searches": each(10, func(ctx context.Context, i int) {
+			status, err := get(ctx, srv.URL+"/tasks?"+search(i), "abuser", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")
+			if err == nil && status != http.StatusForbidden {
+				t.Errorf("search of a foreign page = %d, want 403", status)
+			}
+			<-time.After(10 * time.Millisecond)
+		}),
+		"slow bodies": each(30, func(ctx context.Context, _ int) {
+			var d net.Dialer
+			conn, err := d.DialContext(ctx, "tcp", srv.Listener.Addr().String())
+			if err != nil {
+				return
+			}
+			defer func() { _ = conn.Close() }()
+			_, _ = io.WriteString(conn, "POST /views HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+			<-ctx.Done()
+		}),
+		"long bodies": each(2, func(ctx context.Context, _ int) {
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL+"/api/v1/views", io.LimitReader(zeros{}, api.MaxBody+1))
+			if err != nil {
+				return
+			}
+			if resp, err := http.DefaultClient.Do(r); err == nil {
+				_ = resp.Body.Close()
+			}
+			<-time.After(50 * time.Millisecond)
+		}),
+	}
+}
+
+// One client of each kind at a time, and then all of them, do what they can; another one works on as before.
+func TestAbuseDelaysNobodyElse(t *testing.T) { //nolint:paralleltest // it measures times
+	l := &library{stillLife: painted(state.Options{}), connections: make(chan struct{}, 6), changed: make(chan struct{})}
+	h, err := web.New(web.Options{Backend: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	var running sync.WaitGroup
+	running.Go(func() { _ = h.Run(ctx) })
+	srv := httptest.NewServer(h)
+	defer running.Wait()
+	defer srv.CloseClientConnections()
+	defer cancel()
+	for status := 0; status != http.StatusUpgradeRequired; { // until Run has begun
+		if status, err = get(ctx, srv.URL+"/ws", "visitor"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := &visitor{t: t, url: srv.URL, l: l, conn: watch(ctx, t, srv.URL, "tasks")}
+	defer func() { _ = v.conn.CloseNow() }()
+	v.work(ctx, 1) // what is counted once is counted
+	idlePages, idleFrames := v.work(ctx, 3)
+	idlePage, idleFrame := idlePages[len(idlePages)-1], idleFrames[len(idleFrames)-1]
+	all := abuses(t, srv)
+	all["all of them"] = func(ctx context.Context) {
+		var kinds sync.WaitGroup
+		for name, abuse := range all {
+			if name != "all of them" {
+				kinds.Go(func() { abuse(ctx) })
+			}
+		}
+		kinds.Wait()
+	}
+	for name, abuse := range all {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			v.t = t
+			abused, stop := context.WithCancel(ctx)
+			var at sync.WaitGroup
+			at.Go(func() { abuse(abused) })
+			pages, frames := v.work(ctx, 2)
+			stop()
+			at.Wait()
+			if got, most := pages[len(pages)-1], 500*time.Millisecond+5*idlePage; got > most {
+				t.Errorf("a page took %v beside %s, at most %v when idle", got, name, idlePage)
+			}
+			if got, most := frames[len(frames)-1], time.Second+5*idleFrame; got > most {
+				t.Errorf("a frame took %v beside %s, at most %v when idle", got, name, idleFrame)
+			}
+			t.Logf("pages %v, %v idle; frames %v, %v idle", pages[len(pages)-1], idlePage, frames[len(frames)-1], idleFrame)
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package web
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/fair"
+)
+
+// searchSlots is how many searches the history answers at once. It reads on more connections than that, so that what
+// needs no search always finds one.
+const searchSlots = 4
+
+// searching is a backend whose slow questions, from pages, live topics and the API alike, wait for a slot of their client.
+type searching struct {
+	Backend
+	slots *fair.Slots
+}
+
+func newSearching(b Backend) searching { return searching{b, fair.New(searchSlots)} }
+
+// Tasks is that of the backend.
+func (s searching) Tasks(ctx context.Context, r store.Request) (store.Page, error) {
+	leave, err := s.enter(ctx, r.Query, r.Sort != query.Sort{})
+	if err != nil {
+		return store.Page{}, err
+	}
+	defer leave()
+	return s.Backend.Tasks(ctx, r)
+}
+
+// Count is that of the backend.
+func (s searching) Count(ctx context.Context, q query.Query) (store.Count, error) {
+	leave, err := s.enter(ctx, q, false)
+	if err != nil {
+		return store.Count{}, err
+	}
+	defer leave()
+	return s.Backend.Count(ctx, q)
+}
+
+// enter waits for a slot, unless memory or an index has the answer.
+func (s searching) enter(ctx context.Context, q query.Query, sorted bool) (leave func(), err error) {
+	if _, simple := q.Simple(); simple && !sorted {
+		return func() {}, nil
+	}
+	ticket, err := s.slots.Acquire(ctx, fair.FromContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("wait to search: %w", err)
+	}
+	return ticket.Leave, nil
+}
