@@ -15,7 +15,7 @@ const maxClient = 256
 
 // client tells who is to pay for a request: an address with its user, as far as these are known, and the program there.
 // What a proxy on this machine says of the address is taken: others cannot reach it past the proxy.
-func client(r *http.Request, identify func(r *http.Request) string) fair.Client {
+func client(r *http.Request, user string) fair.Client {
 	address := r.RemoteAddr
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		address = host
@@ -32,11 +32,8 @@ func client(r *http.Request, identify func(r *http.Request) string) fair.Client 
 			address = net.String()
 		}
 	}
-	c := fair.Client{Address: address[:min(len(address), maxClient)], Part: r.UserAgent()}
-	if identify != nil {
-		user := identify(r)
-		c.Address += " " + user[:min(len(user), maxClient)]
+	program := r.UserAgent()
+	return fair.Client{
+		Address: address[:min(len(address), maxClient)] + " " + user, Part: program[:min(len(program), maxClient)],
 	}
-	c.Part = c.Part[:min(len(c.Part), maxClient)]
-	return c
 }

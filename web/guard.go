@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -43,7 +44,15 @@ func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, e
 			return
 		}
 		defer recovered(p, w, r)
-		r = r.WithContext(fair.NewContext(r.Context(), client(r, o.Identify)))
+		user := ""
+		if o.Identify != nil {
+			user = o.Identify(r)
+		}
+		if len(user) > maxClient {
+			h.refuse(w, r, http.StatusBadRequest, fmt.Sprintf("The name of the user is longer than %d bytes.", maxClient))
+			return
+		}
+		r = r.WithContext(fair.NewContext(r.Context(), client(r, user)))
 		leave, wrong := h.bodies.take(w, r, h.ofAPI(r))
 		if leave != nil {
 			defer leave()

@@ -49,7 +49,7 @@ type Options struct {
 	Operations *operate.Operations
 	// ReadOnly leaves out every route that changes anything.
 	ReadOnly bool
-	// Identify tells who makes a request, for the audit log; nil means that nobody knows.
+	// Identify tells who makes a request, for the audit log, in at most 256 bytes; nil means that nobody knows.
 	Identify func(r *http.Request) string
 	Prefix   string        // path that every link begins with, such as /ops/celery; empty for the root
 	Version  string        // shown on the pages and in the API

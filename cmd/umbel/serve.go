@@ -27,7 +27,7 @@ type webFlags struct {
 	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"200000" help:"Finished tasks held in memory for speed. The history has them all."`
 	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Over it, the oldest go; the history keeps them."`
 	ReadOnly        bool     `env:"UMBEL_READ_ONLY" help:"Leave out everything that changes the cluster or the history."`
-	UserHeader      string   `env:"UMBEL_USER_HEADER" placeholder:"NAME" help:"Header in which a proxy that asks people who they are tells it, such as X-Forwarded-User. The audit log has it."`
+	UserHeader      string   `env:"UMBEL_USER_HEADER" placeholder:"NAME" help:"Header in which a proxy that asks people who they are tells it, such as X-Forwarded-User, in place of any that clients send. The audit log has it."`
 	keepFlags       `embed:""`
 }
 
@@ -97,7 +97,7 @@ func (f *webFlags) show(ctx context.Context, u *umbel.Umbel, log *slog.Logger, o
 	}
 	log.Info("dashboard ready", "url", "http://"+listener.Addr().String()+prefixed(f.Prefix))
 	server := &http.Server{
-		Handler: u, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: f.single(u), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -131,6 +131,20 @@ func (f *webFlags) identify() func(r *http.Request) string {
 		return nil
 	}
 	return func(r *http.Request) string { return r.Header.Get(f.UserHeader) }
+}
+
+// single refuses requests that name two users: the proxy has let through what its client says.
+func (f *webFlags) single(next http.Handler) http.Handler {
+	if f.UserHeader == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.Header.Values(f.UserHeader)) > 1 {
+			http.Error(w, "The header "+f.UserHeader+" comes twice: the proxy must replace the one that clients send.", http.StatusBadRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // loopback refuses addresses that others can reach: there is no authentication yet.

@@ -56,29 +56,37 @@ func chain(before string, a *store.Audit) string {
 // Audit implements store.Outbox.
 func (d *DB) Audit(ctx context.Context, before int64, limit int) (list []store.Audit, next int64, err error) {
 	limit = min(max(limit, 1), 500)
-	list, err = d.records(ctx, `WHERE ?1 = 0 OR record < ?1 ORDER BY record DESC LIMIT ?2`, before, limit+1)
-	if err != nil {
+	bytes := 0
+	err = d.eachRecord(ctx, func(a store.Audit) error {
+		bytes += len(a.Detail) + len(a.Target)
+		if len(list) == limit || len(list) > 0 && bytes > auditBytes {
+			next = list[len(list)-1].ID
+			return errEnough
+		}
+		list = append(list, a)
+		return nil
+	}, `WHERE ?1 = 0 OR record < ?1 ORDER BY record DESC LIMIT ?2`, before, limit+1)
+	if err != nil && !errors.Is(err, errEnough) {
 		return nil, 0, wrap("read audit log", explain(err))
-	}
-	if len(list) > limit {
-		list = list[:limit]
-		next = list[limit-1].ID
 	}
 	return list, next, nil
 }
 
-func (d *DB) records(ctx context.Context, where string, args ...any) ([]store.Audit, error) {
-	var found []store.Audit
-	err := d.each(ctx, `SELECT record, at, actor, remote, action, target, detail, commands, first, hash FROM audit `+where, args,
+// auditBytes is how long the records of a page may be together, but for the first.
+const auditBytes = 4 << 20
+
+func (d *DB) eachRecord(ctx context.Context, f func(store.Audit) error, where string, args ...any) error {
+	return d.each(ctx, `SELECT record, at, actor, remote, action, target, detail, commands, first, hash FROM audit `+where, args,
 		func(rows *sql.Rows) error {
 			var a store.Audit
 			var at int64
 			err := rows.Scan(&a.ID, &at, &a.Actor, &a.Remote, &a.Action, &a.Target, &a.Detail, &a.Commands, &a.First, &a.Hash)
+			if err != nil {
+				return err
+			}
 			a.At = time.UnixMicro(at)
-			found = append(found, a)
-			return err
+			return f(a)
 		})
-	return found, err
 }
 
 // VerifyAudit implements store.Outbox.
@@ -89,20 +97,21 @@ func (d *DB) VerifyAudit(ctx context.Context) (int64, error) {
 	}
 	const page = 500
 	var last int64
-	for hash := ""; last < newest[0]; {
-		found, err := d.records(ctx, `WHERE record > ? ORDER BY record LIMIT ?`, last, page)
-		if err != nil {
-			return 0, wrap("verify audit log", explain(err))
-		}
-		for i := range found {
-			a := &found[i]
-			if a.ID != last+1 || chain(hash, a) != a.Hash {
-				return last + 1, nil
+	var hash string
+	for last < newest[0] {
+		before := last
+		err := d.eachRecord(ctx, func(a store.Audit) error {
+			if a.ID != last+1 || chain(hash, &a) != a.Hash {
+				return errEnough
 			}
 			last, hash = a.ID, a.Hash
-		}
-		if len(found) == 0 {
+			return nil
+		}, `WHERE record > ? ORDER BY record LIMIT ?`, before, page)
+		if errors.Is(err, errEnough) || err == nil && last == before {
 			return last + 1, nil
+		}
+		if err != nil {
+			return 0, wrap("verify audit log", explain(err))
 		}
 	}
 	return 0, nil

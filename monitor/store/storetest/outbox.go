@@ -34,6 +34,7 @@ func outboxes() map[string]func(trial) {
 		"Commands are summed up":                  trial.commandsSummed,
 		"Commands of an order are counted":        trial.orderCounted,
 		"Audit records follow each other":         trial.auditChained,
+		"Pages of the audit log are bounded":      trial.auditBounded,
 		"Commands have one state at a time":       trial.commandsModelled,
 	}
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -247,6 +248,44 @@ func (c trial) auditChained() {
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(store.Audit{}, "Hash")); diff != "" {
 		c.Errorf("records (-want +got):\n%s", diff)
+	}
+	if bad, err := c.VerifyAudit(c.Context()); bad != 0 || err != nil {
+		c.Errorf("record %d is bad, error %v", bad, err)
+	}
+}
+
+// auditBounded reads records that are long, of which one is longer than a page may be.
+func (c trial) auditBounded() {
+	const most = 4 << 20
+	for _, size := range []int{1, 1 << 20, 1 << 20, 6 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20} {
+		a := store.Audit{At: dawn(), Action: "test", Detail: `"` + strings.Repeat("x", size) + `"`}
+		if _, _, err := c.Enqueue(c.Context(), store.Order{Commands: []store.Command{of("a")}, Audit: a}); err != nil {
+			c.Fatal(err)
+		}
+	}
+	next, wanted := int64(0), int64(9)
+	for pages := 0; ; pages++ {
+		list, after, err := c.Audit(c.Context(), next, 100)
+		if err != nil || len(list) == 0 || pages > 9 {
+			c.Fatalf("page %d has %d records, error %v", pages, len(list), err)
+		}
+		size := 0
+		for _, a := range list {
+			if a.ID != wanted {
+				c.Errorf("record %d came, want %d", a.ID, wanted)
+			}
+			wanted--
+			size += len(a.Detail)
+		}
+		if size > most && len(list) > 1 {
+			c.Errorf("page %d has %d records of %d bytes, want at most %d", pages, len(list), size, most)
+		}
+		if next = after; next == 0 {
+			break
+		}
+	}
+	if wanted != 0 {
+		c.Errorf("records up to %d did not come", wanted)
 	}
 	if bad, err := c.VerifyAudit(c.Context()); bad != 0 || err != nil {
 		c.Errorf("record %d is bad, error %v", bad, err)
