@@ -23,7 +23,7 @@ type demoCmd struct {
 	Seed        uint64  `env:"UMBEL_SEED" default:"1" help:"The same seed tells the same story."`
 	Rate        float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
 	DataDir     string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Where the history is kept: in memory, unless said."`
-	RedisListen string  `env:"UMBEL_DEMO_REDIS_LISTEN" placeholder:"ADDR" help:"Offer the simulated cluster on a Redis of its own, such as 127.0.0.1:6399, so that real workers can join it."`
+	RedisListen string  `env:"UMBEL_DEMO_REDIS_LISTEN" placeholder:"ADDR" help:"Offer the simulated cluster on a Redis of its own, such as 127.0.0.1:6399, so that real workers can join it. For the demo alone: whoever reaches it may do anything with it."`
 }
 
 // Run plays the story through the real pipeline until ctx ends.

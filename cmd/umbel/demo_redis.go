@@ -59,14 +59,15 @@ func (c *demoCmd) onRedis(ctx context.Context, story simulate.Options, o umbel.O
 	if s.story, err = simulate.New(story); err != nil {
 		return usageError{err}
 	}
-	if err := s.server.StartAddr(c.RedisListen); err != nil {
+	door, err := openDoor(ctx, c.RedisListen, s.server, log)
+	if err != nil {
 		return fmt.Errorf("--redis-listen %s: %w", c.RedisListen, err)
 	}
 	defer s.server.Close()
-	broker := url.URL{Scheme: "redis", Host: s.server.Addr(), Path: "/0"}
+	broker := url.URL{Scheme: "redis", Host: door.listener.Addr().String(), Path: "/0"}
 	o.BrokerURL = broker.String()
 	log.Info("broker ready", "url", o.BrokerURL, "join", "celery -A yourapp -b "+o.BrokerURL+" worker -E")
-	return c.serve(ctx, o, log, s.run)
+	return c.serve(ctx, o, log, door.run, s.run)
 }
 
 // run plays the story until ctx ends, once somebody listens to events: Redis keeps none.
