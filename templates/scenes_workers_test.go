@@ -146,13 +146,13 @@ func holding() templates.WorkerNow {
 	return templates.WorkerNow{
 		Active: []templates.HeldTask{
 			{
-				ID: retried().ID, Name: "billing.charge", Args: "(42,)", Kwargs: "{'retry': True}", StartedAt: noon - 55*second, Elapsed: 52,
+				ByWorker: true, ByEvents: true, ID: retried().ID, Name: "billing.charge", Args: "(42,)", Kwargs: "{'retry': True}", StartedAt: noon - 55*second, Elapsed: 52,
 				PID: new(int64(4242)), Queue: "celery", Soft: new(60.0), Hard: new(90.0), Terminate: true,
 			},
-			{ID: evil, Name: evil, Args: evil, Queue: evil, StartedAt: noon, Elapsed: 1, Hard: new(3600.0)},
+			{ByEvents: true, ID: evil, Name: evil, Args: evil, Queue: evil, StartedAt: noon, Elapsed: 1, Hard: new(3600.0)},
 		},
-		Reserved:  []templates.HeldTask{{ID: "r/1", Name: "mail.send", Args: "()", Kwargs: "{}", Queue: "mail", Priority: new(int64(3)), Redelivered: true, Revoke: true}},
-		Scheduled: []templates.HeldTask{{ID: "s-1", Name: "report.daily", ETA: noon + 3600*second, Queue: "celery", Revoke: true}, {ID: "s-2", Revoke: true}},
+		Reserved:  []templates.HeldTask{{ByWorker: true, ID: "r/1", Name: "mail.send", Args: "()", Kwargs: "{}", Queue: "mail", Priority: new(int64(3)), Redelivered: true, Revoke: true}},
+		Scheduled: []templates.HeldTask{{ByWorker: true, ID: "s-1", Name: "report.daily", ETA: noon + 3600*second, Queue: "celery", Revoke: true}, {ByWorker: true, ID: "s-2", Revoke: true}},
 		Revoked:   []string{retried().ID, evil},
 	}
 }

@@ -63,8 +63,9 @@ type WorkerNow struct {
 	Revoked                     []string
 }
 
-// HeldTask is a task that a worker holds.
+// HeldTask is a task that a worker holds, as it told itself, as events tell, or both.
 type HeldTask struct {
+	ByWorker, ByEvents     bool
 	ID, Name, Args, Kwargs string
 	StartedAt              int64 // µs, 0 if it has not started
 	ETA                    int64
@@ -228,6 +229,17 @@ func (t HeldTask) name() *string {
 		return nil
 	}
 	return &t.Name
+}
+
+// source says who tells of the task.
+func (t HeldTask) source() string {
+	switch {
+	case t.ByWorker && t.ByEvents:
+		return "worker, events"
+	case t.ByEvents:
+		return "events"
+	}
+	return "worker"
 }
 
 // call is how the task was called: (1, 2) {'a': 3}.

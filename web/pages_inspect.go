@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/control"
 	"github.com/umbelhq/umbel/state"
@@ -43,7 +42,7 @@ func (p *pages) inspect(v *templates.Worker, t workerTopic) {
 	}
 	switch t.tab {
 	case templates.TabNow:
-		v.Now = now(found)
+		v.Now = p.held(t.name, found)
 		p.offer(&v.Now)
 	case templates.TabQueues:
 		v.Queues = p.consumed(found)
@@ -57,24 +56,6 @@ func (p *pages) inspect(v *templates.Worker, t workerTopic) {
 		v.Clock.Asked = found.Clock
 	case templates.TabHistory, templates.TabCommands:
 	}
-}
-
-func now(i control.Inspection) templates.WorkerNow {
-	n := templates.WorkerNow{Revoked: i.Revoked}
-	for _, r := range i.Active {
-		t := held(r, i.Times["active"])
-		t.Soft, t.Hard = limits(r, i)
-		n.Active = append(n.Active, t)
-	}
-	for _, r := range i.Reserved {
-		n.Reserved = append(n.Reserved, held(r, i.Times["reserved"]))
-	}
-	for _, s := range i.Scheduled {
-		t := held(s.Request, i.Times["scheduled"])
-		t.ETA = micros(s.ETA)
-		n.Scheduled = append(n.Scheduled, t)
-	}
-	return n
 }
 
 // offer notes what can be done to the tasks that a worker holds.
@@ -123,18 +104,6 @@ func seconds(s string) *float64 {
 		return nil
 	}
 	return &f
-}
-
-// held is a request as it was when the worker was asked.
-func held(r control.Request, asked time.Time) templates.HeldTask {
-	t := templates.HeldTask{
-		ID: r.ID, Name: r.Name, Args: r.Args, Kwargs: r.Kwargs, StartedAt: micros(r.StartedAt), PID: r.PID,
-		Queue: r.Queue, Priority: r.Priority, Redelivered: r.Redelivered != nil && *r.Redelivered, Soft: r.Soft, Hard: r.Hard,
-	}
-	if !r.StartedAt.IsZero() {
-		t.Elapsed = max(asked.Sub(r.StartedAt), 0).Seconds()
-	}
-	return t
 }
 
 func (p *pages) consumed(i control.Inspection) []templates.ConsumedQueue {
@@ -270,7 +239,7 @@ func system(i control.Inspection) templates.WorkerSystem {
 		process := templates.PoolProcess{PID: pid}
 		for _, r := range i.Active {
 			if r.PID != nil && *r.PID == pid {
-				process.Task = new(held(r, i.Times["active"]))
+				process.Task = new(byWorker(r, i.Times["active"]))
 			}
 		}
 		v.Processes = append(v.Processes, process)
