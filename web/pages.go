@@ -31,21 +31,22 @@ import (
 type pages struct {
 	cluster Backend
 	// operations may be nil, and so may its Desk: nobody can act then.
-	operations *operate.Operations
-	readOnly   bool
-	identify   func(r *http.Request) string
-	counts     *counter
-	records    *records // nil if there is no result backend
-	charts     remembered[series.Series]
-	site       templates.Site
-	version    string
-	limits     state.Options
-	planner    planner
-	outbox     stats
-	verified   verdict
-	peeked     peeks
-	now        func() time.Time
-	log        *slog.Logger
+	operations  *operate.Operations
+	readOnly    bool
+	identify    func(r *http.Request) string
+	counts      *counter
+	records     *records // nil if there is no result backend
+	charts      remembered[series.Series]
+	facetCounts remembered[breakdown]
+	site        templates.Site
+	version     string
+	limits      state.Options
+	planner     planner
+	outbox      stats
+	verified    verdict
+	peeked      peeks
+	now         func() time.Time
+	log         *slog.Logger
 }
 
 // page is one page as it is now.

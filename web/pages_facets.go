@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 
@@ -14,41 +15,50 @@ import (
 // maxFacet bounds how many values of a field are offered.
 const maxFacet = 12
 
-// facets offer states, names, workers and queues. Where not all tasks are held in memory, their numbers are
-// the least that there can be.
-func (p *pages) facets(q query.Tasks, n state.Counts, held bool) ([]templates.Chip, []templates.Facet) {
+// facets offer states, names, workers and queues, each with how many tasks of the query have them. Where not all of
+// these were counted, that is the least that there can be.
+func (p *pages) facets(ctx context.Context, q query.Tasks, all breakdown) ([]templates.Chip, []templates.Facet, error) {
 	path := p.site.Prefix + "/tasks"
+	n, err := p.breakdown(ctx, q.Query, lang.State, all)
+	if err != nil {
+		return nil, nil, err
+	}
 	var chips []templates.Chip
-	for _, s := range templates.States(n.ByState, chosen[state.State](q.Query, lang.State)...) {
+	for _, s := range templates.States(n.counts.ByState, chosen[state.State](q.Query, lang.State)...) {
 		term := lang.Equal(lang.State, string(s))
 		chips = append(chips, templates.Chip{
-			State: s, Count: templates.Total{N: n.ByState[s], AtLeast: !held && n.ByState[s] > 0},
-			On: q.Query.Has(term), Href: q.Toggle(term).URL(path),
+			State: s, Count: n.total(n.counts.ByState[s]), On: q.Query.Has(term), Href: q.Toggle(term).URL(path),
 		})
 	}
 	var list []templates.Facet
 	for _, f := range []struct {
 		field  lang.Field
 		label  string
-		counts map[string]int
+		counts func(state.Counts) map[string]int
 	}{
-		{lang.Name, "Task", n.ByName},
-		{lang.Worker, "Worker", n.ByWorker},
-		{lang.Queue, "Queue", n.ByQueue},
+		{lang.Name, "Task", func(c state.Counts) map[string]int { return c.ByName }},
+		{lang.Worker, "Worker", func(c state.Counts) map[string]int { return c.ByWorker }},
+		{lang.Queue, "Queue", func(c state.Counts) map[string]int { return c.ByQueue }},
 	} {
-		facet := templates.Facet{ID: f.field.String(), Label: f.label}
-		for _, value := range frequent(f.counts, chosen[string](q.Query, f.field)) {
+		if n, err = p.breakdown(ctx, q.Query, f.field, all); err != nil {
+			return nil, nil, err
+		}
+		facet, counts := templates.Facet{ID: f.field.String(), Label: f.label}, f.counts(n.counts)
+		for _, value := range frequent(counts, chosen[string](q.Query, f.field)) {
 			term := lang.Equal(f.field, value)
 			facet.Values = append(facet.Values, templates.FacetValue{
-				Text: value, Count: templates.Total{N: f.counts[value], AtLeast: !held},
-				On: q.Query.Has(term), Href: q.Toggle(term).URL(path),
+				Text: value, Count: n.total(counts[value]), On: q.Query.Has(term), Href: q.Toggle(term).URL(path),
 			})
 		}
 		if len(facet.Values) > 0 {
 			list = append(list, facet)
 		}
 	}
-	return chips, list
+	return chips, list, nil
+}
+
+func (b breakdown) total(n int) templates.Total {
+	return templates.Total{N: n, AtLeast: !b.whole && n > 0}
 }
 
 // chosen are the exact values that a query asks for in a field.

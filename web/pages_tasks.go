@@ -27,12 +27,15 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 	v.Chart = p.chart(ctx, q.Query, q.Chart, func(c query.Chart) string {
 		return q.First().Draw(c).URL(p.site.Prefix + "/tasks")
 	})
-	var held bool // all that is known is in memory
+	var all breakdown
 	p.cluster.View(func(c *state.Cluster) {
 		pg.version = c.Version()
-		held = c.Horizon() == nil
-		v.Chips, v.Facets = p.facets(q, c.Counts(), held)
+		all = breakdown{c.Counts(), c.Horizon() == nil}
 	})
+	var err error
+	if v.Chips, v.Facets, err = p.facets(ctx, q, all); err != nil {
+		return page{}, err
+	}
 	found, err := search.Read(ctx, p.cluster, q, p.now())
 	if err != nil {
 		return page{}, err
