@@ -1,5 +1,5 @@
 // Package celery knows the wire format of Celery: event messages in, events of package state out. It
-// decodes JSON as Python writes it, never pickle, and does no I/O.
+// decodes JSON as Python writes it, reads pickles without running them, and does no I/O.
 package celery
 
 import (

@@ -22,11 +22,13 @@ const (
 // Unpickle reads a pickle of plain data, of protocol 0 to 5, as JSON: None, booleans, numbers, text, bytes (as base64),
 // lists, tuples, sets and dicts (keys that are no text become text). NaN and the infinities become the text that Python
 // prints. It executes nothing: what needs a class is ErrOpaque.
-func Unpickle(b []byte) (json.RawMessage, error) {
+func Unpickle(b []byte) (json.RawMessage, error) { return unpickle(b, false) }
+
+func unpickle(b []byte, loose bool) (json.RawMessage, error) {
 	if len(b) > maxPickle {
 		return nil, fmt.Errorf("pickle of %d bytes is too long to read", len(b))
 	}
-	u := unpickler{in: b, memo: make(map[int]any)}
+	u := unpickler{in: b, memo: make(map[int]any), loose: loose}
 	v, err := u.load()
 	if err != nil {
 		return nil, err
@@ -40,7 +42,8 @@ func Unpickle(b []byte) (json.RawMessage, error) {
 
 var errPickle = errors.New("no pickle, or a damaged one")
 
-// Values on the stack are nil, bool, *big.Int, int64, float64, string, []byte, *pickleList, *pickleDict, or mark.
+// Values on the stack are nil, bool, *big.Int, int64, float64, string, []byte, *pickleList, *pickleDict, or mark, and where
+// objects are described pickleClass and *pickleObject.
 type (
 	pickleList struct{ items []any } // a list, a tuple or a set
 	pickleDict struct{ keys, values []any }
@@ -52,6 +55,7 @@ type unpickler struct {
 	in    []byte
 	stack []any
 	memo  map[int]any
+	loose bool // objects are described
 }
 
 func (u *unpickler) load() (any, error) {
@@ -68,7 +72,7 @@ func (u *unpickler) load() (any, error) {
 			}
 			return v, nil
 		}
-		step := [...]func(op byte) (bool, error){u.scalar, u.text, u.collect, u.remember}
+		step := [...]func(op byte) (bool, error){u.scalar, u.text, u.collect, u.remember, u.objects}
 		known := false
 		for _, f := range step {
 			ok, err := f(op)

@@ -36,6 +36,10 @@ func (w *pickleWriter) value(v any, depth int) error {
 		return w.list(v, depth)
 	case *pickleDict:
 		return w.dict(v, depth)
+	case pickleClass:
+		w.quote(v.String())
+	case *pickleObject:
+		return w.object(v, depth)
 	default:
 		return errPickle
 	}

@@ -187,6 +187,12 @@ func (u *unpickler) fill(op byte) error {
 			return errPickle
 		}
 		return into.set(items)
+	case *pickleObject: // of a class that is a list or a dict
+		if op == 's' || op == 'u' {
+			return into.pairs.set(items)
+		}
+		into.items.items = append(into.items.items, items...)
+		return nil
 	default:
 		return errPickle
 	}

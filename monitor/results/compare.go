@@ -15,7 +15,7 @@ const Tolerance = 2 * time.Minute
 // something, or is of a task still on its way, disagrees with nothing.
 func Compare(t *state.Task, r Result) []string {
 	var list []string
-	if disagree(t.State, state.State(r.Status)) {
+	if r.Status != "" && disagree(t.State, state.State(r.Status)) {
 		list = append(list, fmt.Sprintf("Events say %s, the backend says %s.", t.State, r.Status))
 	}
 	ended := max(t.SucceededAt, t.FailedAt, t.RevokedAt, t.RejectedAt)

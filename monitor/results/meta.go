@@ -32,21 +32,26 @@ type record struct {
 	Retries   *int64          `json:"retries"`
 }
 
-// Parse reads the record of a task as key-value backends store it: JSON as Python writes it, or a pickle of plain data.
-// What only Python can read is Opaque.
+// Parse reads the record of a task as key-value backends store it: JSON as Python writes it, or a pickle, of which objects
+// are described (celery.DescribePickle). What is neither is Opaque. The error says that b is a record of none of the
+// serializers of Celery.
 func Parse(taskID string, b []byte) (Result, error) {
 	if len(b) > MaxRecord {
 		return TooLong(taskID, int64(len(b))), nil
 	}
-	text, opaque, err := decode(b)
-	if err != nil {
+	text, whole, err := decode(b)
+	switch {
+	case errors.Is(err, celery.ErrOpaque):
+		return Result{TaskID: taskID, Opaque: err.Error()}, nil
+	case err != nil && (yamlRecord(b) || msgpackRecord(b)):
+		return Result{TaskID: taskID, Status: statusOf(b), Opaque: foreign(b, "")}, nil
+	case err != nil:
 		return Result{}, fmt.Errorf("decode result: %w", err)
 	}
-	if opaque != "" {
-		return Result{TaskID: taskID, Opaque: opaque}, nil
-	}
 	var m record
-	if err := json.Unmarshal(text, &m); err != nil {
+	if err := json.Unmarshal(text, &m); err != nil && !whole {
+		return Result{TaskID: taskID, Opaque: celery.ErrOpaque.Error()}, nil
+	} else if err != nil {
 		return Result{}, fmt.Errorf("decode result: %w", err)
 	}
 	if m.Status == "" {
@@ -56,6 +61,9 @@ func Parse(taskID string, b []byte) (Result, error) {
 		TaskID: taskID, Status: m.Status, Traceback: orEmpty(m.Traceback), ParentID: orEmpty(m.ParentID), GroupID: orEmpty(m.GroupID),
 		Children: children(m.Children), Name: orEmpty(m.Name), Args: known(m.Args), Kwargs: known(m.Kwargs),
 		Worker: orEmpty(m.Worker), Queue: orEmpty(m.Queue), Retries: m.Retries,
+	}
+	if !whole {
+		r.Args, r.Kwargs = nil, nil // what is described is no argument to call a task with
 	}
 	r.DoneAt, r.NaiveTime = Time(orEmpty(m.DateDone))
 	r.SetValue(m.Result)
@@ -67,18 +75,22 @@ func TooLong(taskID string, size int64) Result {
 	return Result{TaskID: taskID, Opaque: fmt.Sprintf("record of %d bytes is too long to read", size)}
 }
 
-// decode turns JSON as Python writes it, or a pickle, into JSON. opaque says why nobody but Python can.
-func decode(b []byte) (text json.RawMessage, opaque string, err error) {
-	if len(b) > 0 && b[0] == 0x80 {
-		text, err = celery.Unpickle(b)
-		if errors.Is(err, celery.ErrOpaque) {
-			return nil, err.Error(), nil
-		}
-		return text, "", err
+// decode turns JSON as Python writes it, or a pickle, into JSON. whole says that nothing of it is only described.
+func decode(b []byte) (text json.RawMessage, whole bool, err error) {
+	if !pickled(b) {
+		text, err = celery.Strict(b)
+		return text, true, err
 	}
-	text, err = celery.Strict(b)
-	return text, "", err
+	text, err = celery.Unpickle(b)
+	if !errors.Is(err, celery.ErrOpaque) {
+		return text, true, err
+	}
+	text, err = celery.DescribePickle(b)
+	return text, false, err
 }
+
+// pickled reports whether b begins as a pickle does, of protocol 2 or above.
+func pickled(b []byte) bool { return len(b) > 1 && b[0] == 0x80 && b[1] >= 2 && b[1] <= 5 }
 
 // SetValue sets Value, or Exception where the status says that value describes one.
 func (r *Result) SetValue(value json.RawMessage) {
@@ -92,31 +104,58 @@ func (r *Result) SetValue(value json.RawMessage) {
 	r.Value = value
 }
 
-// Decode sets what is stored as bytes of a serializer: JSON or a pickle.
-func (r *Result) Decode(b []byte) {
+// Decode sets what is stored as bytes of a serializer: JSON or a pickle. mime is the content type, empty if it is not stored.
+func (r *Result) Decode(b []byte, mime string) {
 	if len(b) > MaxRecord {
 		r.Opaque = fmt.Sprintf("result of %d bytes is too long to read", len(b))
 		return
 	}
-	text, opaque, err := decode(b)
-	if err != nil {
-		opaque = "not readable: " + err.Error()
+	text, _, err := decode(b)
+	switch {
+	case errors.Is(err, celery.ErrOpaque):
+		r.Opaque = err.Error()
+	case err != nil:
+		r.Opaque = foreign(b, mime)
+	default:
+		r.SetValue(text)
 	}
-	if opaque != "" {
-		r.Opaque = opaque
-		return
-	}
-	r.SetValue(text)
 }
 
-// exception spells an exception as Celery stores it: module.Type: arguments.
+// Arguments returns what a serializer has stored of arguments, nil if that is not known in full.
+func Arguments(b []byte) json.RawMessage {
+	if len(b) > MaxRecord {
+		return nil
+	}
+	text, whole, err := decode(b)
+	if err != nil || !whole {
+		return nil
+	}
+	return text
+}
+
+// unpickleable stands for an exception that Celery could not pickle.
+const unpickleable = "celery.utils.serialization.UnpickleableExceptionWrapper"
+
+// exception spells an exception as Celery stores it, or as it is described of a pickle: module.Type: arguments.
 func exception(value json.RawMessage) (string, bool) {
 	var e struct {
-		Type    string          `json:"exc_type"`
-		Message json.RawMessage `json:"exc_message"`
-		Module  string          `json:"exc_module"`
+		Type    string            `json:"exc_type"`
+		Message json.RawMessage   `json:"exc_message"`
+		Module  string            `json:"exc_module"`
+		Class   string            `json:"__class__"`
+		Args    []json.RawMessage `json:"args"`
 	}
-	if json.Unmarshal(value, &e) != nil || e.Type == "" {
+	if json.Unmarshal(value, &e) != nil {
+		return "", false
+	}
+	if e.Class == unpickleable && len(e.Args) > 2 { // module, type, arguments, text
+		_, _ = json.Unmarshal(e.Args[0], &e.Module), json.Unmarshal(e.Args[1], &e.Type)
+		e.Message = e.Args[2]
+	} else if e.Class != "" {
+		e.Type = e.Class
+		e.Message, _ = json.Marshal(e.Args) // which it was
+	}
+	if e.Type == "" {
 		return "", false
 	}
 	text := e.Type

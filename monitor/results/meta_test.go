@@ -64,6 +64,25 @@ func TestParse(t *testing.T) {
 				"61636b71054e752e")),
 			results.Result{Status: "SUCCESS", Value: json.RawMessage("[1,null]")},
 		},
+		"pickled exception": {
+			// {'status': 'FAILURE', 'result': KeyError('k'), 'args': [1]}, in protocol 0
+			"\x80\x02}(X\x06\x00\x00\x00statusX\x07\x00\x00\x00FAILUREX\x06\x00\x00\x00resultcexceptions\nKeyError\nX\x01\x00\x00\x00k\x85R" +
+				"X\x04\x00\x00\x00args]K\x01au.",
+			results.Result{Status: "FAILURE", Exception: "KeyError: k"},
+		},
+		"pickled exception that Celery could not pickle": {
+			"\x80\x02}(X\x06\x00\x00\x00statusX\x07\x00\x00\x00FAILUREX\x06\x00\x00\x00resultccelery.utils.serialization\nUnpickleableExceptionWrapper\n" +
+				"(X\x04\x00\x00\x00shopX\x04\x00\x00\x00BoomX\x01\x00\x00\x00a\x85X\x01\x00\x00\x00btRu.",
+			results.Result{Status: "FAILURE", Exception: "shop.Boom: a"},
+		},
+		"yaml": {
+			"children: []\nresult:\n  status: 5\nstatus: SUCCESS\ntask_id: a\n",
+			results.Result{Status: "SUCCESS", Opaque: "stored as yaml, not decoded"},
+		},
+		"msgpack": {
+			"\x83\xa6status\xa7SUCCESS\xa6result\x05\xa9traceback\xc0",
+			results.Result{Opaque: "stored as msgpack, not decoded"},
+		},
 		"pickled with an object": {
 			"\x80\x02cdecimal\nDecimal\nX\x01\x00\x00\x001\x85R.",
 			results.Result{Opaque: "opaque Python object"},

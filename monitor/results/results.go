@@ -1,5 +1,5 @@
 // Package results reads what tasks have returned from Celery's result backends. It writes nothing there but what its
-// adapters need to read, and trusts no pickle.
+// adapters need to read, and runs no pickle: of what needs a class it shows what the pickle says.
 package results
 
 import (
@@ -25,9 +25,9 @@ type Backend interface {
 // Result is the record of a task. Nil and zero are unknown.
 type Result struct {
 	TaskID    string
-	Status    string          // SUCCESS, FAILURE, …, or any text that a task has set
-	Value     json.RawMessage // what it returned, nil if Opaque or an exception
-	Opaque    string          // why Value cannot be shown, such as "opaque Python object"
+	Status    string          // SUCCESS, FAILURE, …, or any text that a task has set; empty if Opaque hides it
+	Value     json.RawMessage // what it returned, nil if Opaque or an exception; Python objects as celery.DescribePickle has them
+	Opaque    string          // why Value cannot be shown, such as "stored as yaml, not decoded"
 	Exception string          // module.Type: arguments, empty if there is none
 	Traceback string
 	DoneAt    time.Time

@@ -15,9 +15,9 @@ import (
 type Result struct {
 	TaskID    string          `json:"task_id"`
 	Source    string          `json:"source" doc:"URL of the backend, without passwords." example:"redis://redis:6379/1"`
-	Status    string          `json:"status" doc:"SUCCESS, FAILURE, …, or any text that the task has set." example:"SUCCESS"`
-	Value     json.RawMessage `json:"value" doc:"What it returned."`
-	Opaque    *string         `json:"opaque" doc:"Why value cannot be shown." example:"opaque Python object"`
+	Status    *string         `json:"status" doc:"SUCCESS, FAILURE, …, or any text that the task has set; null if opaque hides it." example:"SUCCESS"`
+	Value     json.RawMessage `json:"value" doc:"What it returned. A Python object that is no plain data is described: its __class__, args and state."`
+	Opaque    *string         `json:"opaque" doc:"Why value cannot be shown." example:"stored as yaml, not decoded"`
 	Exception *string         `json:"exception"`
 	Traceback *string         `json:"traceback"`
 	DoneAt    Time            `json:"done_at"`
@@ -72,7 +72,7 @@ func (a *api) result(ctx context.Context, r *taskRequest) (*answer[Result], erro
 
 func fromResult(r results.Result) Result {
 	return Result{
-		TaskID: r.TaskID, Status: r.Status, Value: orNull(r.Value), Opaque: text(r.Opaque), Exception: text(r.Exception),
+		TaskID: r.TaskID, Status: text(r.Status), Value: orNull(r.Value), Opaque: text(r.Opaque), Exception: text(r.Exception),
 		Traceback: text(r.Traceback), DoneAt: timeOf(r.DoneAt), NaiveTime: r.NaiveTime, ParentID: text(r.ParentID),
 		GroupID: text(r.GroupID), Children: append([]string{}, r.Children...), Name: text(r.Name), Args: orNull(r.Args),
 		Kwargs: orNull(r.Kwargs), Worker: text(r.Worker), Queue: text(r.Queue), Retries: integer(r.Retries), Disagrees: []string{},

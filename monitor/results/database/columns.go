@@ -11,7 +11,8 @@ import (
 // columns is a row by the names of its columns. What a table does not have is nil, like NULL.
 type columns map[string]any
 
-// celery reads a row of Celery's own table. Its result is a pickle whatever the serializer, arguments are not.
+// celery reads a row of Celery's own table. Its result is a pickle whatever the serializer, of what yaml and msgpack have
+// written as text or bytes; arguments are as the serializer writes them.
 func (c columns) celery(taskID string) results.Result {
 	r := results.Result{
 		TaskID: taskID, Status: c.text("status"), Traceback: c.text("traceback"), Name: c.text("name"),
@@ -22,7 +23,7 @@ func (c columns) celery(taskID string) results.Result {
 	}
 	r.DoneAt, r.NaiveTime = c.time("date_done")
 	if b := c.bytes("result"); len(b) > 0 {
-		r.Decode(b)
+		r.Decode(b, "")
 	}
 	return r
 }
@@ -42,7 +43,7 @@ func (c columns) django(taskID string) results.Result {
 		}
 	}
 	if len(b) > 0 {
-		r.Decode(b)
+		r.Decode(b, c.text("content_type"))
 	}
 	return r
 }
@@ -60,15 +61,12 @@ func (c columns) bytes(name string) []byte {
 	}
 }
 
-// json is a column that some serializer wrote, nil if that was not JSON.
+// json is a column of arguments that some serializer wrote, nil if they cannot be read in full.
 func (c columns) json(name string) json.RawMessage {
-	var r results.Result
-	b := c.bytes(name)
-	if len(b) == 0 {
-		return nil
+	if b := c.bytes(name); len(b) > 0 {
+		return results.Arguments(b)
 	}
-	r.Decode(b)
-	return r.Value
+	return nil
 }
 
 // time is a column of a time. Tables keep no offsets: what PostgreSQL knows to be an instant is one.

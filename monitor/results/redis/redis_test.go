@@ -43,7 +43,12 @@ func TestRedis(t *testing.T) {
 		options resultstest.Options
 	}{
 		"JSON":   {prefix: "json", python: "{}"},
-		"pickle": {prefix: "pickle:", python: "{'result_serializer': 'pickle', 'accept_content': ['pickle', 'json']}", options: resultstest.Options{Opaque: true}},
+		"pickle": {prefix: "pickle:", python: "{'result_serializer': 'pickle', 'accept_content': ['pickle', 'json']}", options: resultstest.Options{Objects: true}},
+		"yaml":   {prefix: "yaml", python: "{'result_serializer': 'yaml'}", options: resultstest.Options{Foreign: "stored as yaml, not decoded"}},
+		"msgpack": {
+			prefix: "msgpack", python: "{'result_serializer': 'msgpack', 'accept_content': ['msgpack']}",
+			options: resultstest.Options{Foreign: "stored as msgpack, not decoded"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,166 @@
+package celery
+
+import (
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// object writes what a pickle says of an object.
+func (w *pickleWriter) object(o *pickleObject, depth int) error {
+	if text, ok := o.text(); ok {
+		w.quote(text)
+		return nil
+	}
+	if o.writing {
+		w.quote("…")
+		return nil
+	}
+	o.writing = true
+	defer func() { o.writing = false }()
+	switch o.class.String() {
+	case "set", "frozenset", "list", "tuple", "collections.deque":
+		items := o.items.items
+		if len(o.args) > 0 {
+			if l, ok := o.args[0].(*pickleList); ok {
+				items = append(l.items[:len(l.items):len(l.items)], items...)
+			}
+		}
+		return w.list(&pickleList{items}, depth)
+	case "dict", "collections.OrderedDict", "collections.defaultdict", "collections.Counter":
+		if len(o.pairs.keys) > 0 || len(o.args) == 0 {
+			return w.dict(&o.pairs, depth)
+		}
+	}
+	d := pickleDict{keys: []any{"__class__"}, values: []any{o.class.String()}}
+	add := func(name string, v any, there bool) {
+		if there {
+			d.keys, d.values = append(d.keys, name), append(d.values, v)
+		}
+	}
+	add("args", &pickleList{o.args}, len(o.args) > 0)
+	add("state", o.state, o.state != nil)
+	add("items", &o.items, len(o.items.items) > 0)
+	add("pairs", &o.pairs, len(o.pairs.keys) > 0)
+	return w.dict(&d, depth)
+}
+
+// text is the object in words, where that is better than its parts.
+func (o *pickleObject) text() (string, bool) {
+	switch o.class.String() {
+	case "datetime.datetime", "datetime.date", "datetime.time":
+		return o.moment()
+	case "datetime.timedelta":
+		if d, ok := o.duration(); ok {
+			return d.String(), true
+		}
+	case "decimal.Decimal":
+		if len(o.args) == 1 {
+			text, ok := o.args[0].(string)
+			return text, ok
+		}
+	case "uuid.UUID":
+		return o.uuid()
+	}
+	return "", false
+}
+
+// moment reads a date, a time or both. They are pickled as bytes: year (2), month, day, hour, minute, second, µs (3).
+func (o *pickleObject) moment() (string, bool) {
+	if len(o.args) == 0 {
+		return "", false
+	}
+	b, ok := o.args[0].([]byte)
+	if !ok {
+		return "", false
+	}
+	clock := func(b []byte) string {
+		text := fmt.Sprintf("%02d:%02d:%02d", b[0]&0x7f, b[1], b[2])
+		if us := int(b[3])<<16 | int(b[4])<<8 | int(b[5]); us > 0 {
+			text += fmt.Sprintf(".%06d", us)
+		}
+		return text + o.zone()
+	}
+	switch date := func() string { return fmt.Sprintf("%04d-%02d-%02d", int(b[0])<<8|int(b[1]), b[2]&0x7f, b[3]) }; len(b) {
+	case 4:
+		return date(), true
+	case 6:
+		return clock(b), true
+	case 10:
+		return date() + "T" + clock(b[4:]), true
+	}
+	return "", false
+}
+
+// zone is the offset of a time, or the name of its zone, empty if it has none.
+func (o *pickleObject) zone() string {
+	if len(o.args) < 2 {
+		return ""
+	}
+	tz, ok := o.args[1].(*pickleObject)
+	if !ok {
+		return ""
+	}
+	if len(tz.args) > 0 {
+		if by, ok := tz.args[0].(*pickleObject); ok {
+			if d, ok := by.duration(); ok {
+				sign, minutes := "+", int(d.Minutes())
+				if minutes < 0 {
+					sign, minutes = "-", -minutes
+				}
+				return fmt.Sprintf("%s%02d:%02d", sign, minutes/60, minutes%60)
+			}
+		}
+		if name, ok := tz.args[0].(string); ok {
+			return " " + name
+		}
+	}
+	return " " + tz.class.String()
+}
+
+// duration reads a timedelta: days, seconds, µs.
+func (o *pickleObject) duration() (time.Duration, bool) {
+	if o.class.String() != "datetime.timedelta" || len(o.args) != 3 {
+		return 0, false
+	}
+	var n [3]int64
+	for i, a := range o.args {
+		v, ok := pickledInt(a)
+		if !ok || v < -1e8 || v > 1e8 {
+			return 0, false
+		}
+		n[i] = v
+	}
+	if n[0] < -100_000 || n[0] > 100_000 {
+		return 0, false
+	}
+	return time.Duration(n[0])*24*time.Hour + time.Duration(n[1])*time.Second + time.Duration(n[2])*time.Microsecond, true
+}
+
+// pickledInt is an integer of any size that a pickle may have it in.
+func pickledInt(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case *big.Int:
+		return n.Int64(), n.IsInt64()
+	}
+	return 0, false
+}
+
+// uuid reads a UUID from its state.
+func (o *pickleObject) uuid() (string, bool) {
+	d, ok := o.state.(*pickleDict)
+	if !ok {
+		return "", false
+	}
+	for i, key := range d.keys {
+		n, big := d.values[i].(*big.Int)
+		if key != "int" || !big || n.Sign() < 0 || n.BitLen() > 128 {
+			continue
+		}
+		hex := fmt.Sprintf("%032x", n)
+		return hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:], true
+	}
+	return "", false
+}
