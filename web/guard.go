@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -106,6 +107,11 @@ func (h *Handler) strip(next http.Handler) http.Handler {
 			http.Redirect(w, r, u.String(), http.StatusPermanentRedirect)
 			return
 		}
+		if target, ok := slashless(path, raw); ok {
+			target.Path, target.RawPath, target.RawQuery = h.prefix+target.Path, h.prefix+target.RawPath, r.URL.RawQuery
+			http.Redirect(w, r, target.String(), http.StatusPermanentRedirect)
+			return
+		}
 		// An outer chi router leaves its own position in the context.
 		r = r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil)))
 		u := *r.URL
@@ -113,6 +119,17 @@ func (h *Handler) strip(next http.Handler) http.Handler {
 		r.URL = &u
 		next.ServeHTTP(w, r)
 	})
+}
+
+// slashless returns a path without the slashes at its end, if there are any. An escaped slash is part of a name.
+func slashless(path, raw string) (url.URL, bool) {
+	raw = cmp.Or(raw, path)
+	trimmed := strings.TrimRight(raw, "/")
+	n := len(raw) - len(trimmed)
+	if n == 0 || trimmed == "" || strings.HasPrefix(path, "//") { // a browser would take these for a host
+		return url.URL{}, false
+	}
+	return url.URL{Path: path[:len(path)-n], RawPath: trimmed}, true
 }
 
 // below returns the path under the prefix; false for the prefix itself without a slash.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -219,6 +220,28 @@ func (p *pages) notFound(w http.ResponseWriter, r *http.Request) {
 		Title:   "Not found",
 		Message: "There is no page at this address.",
 	})
+}
+
+// notAllowed answers for a method that the route of a request does not have.
+func (p *pages) notAllowed(routes chi.Routes) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		path := cmp.Or(r.URL.RawPath, r.URL.Path)
+		var list []string
+		for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+			as := m
+			if m == http.MethodHead {
+				as = http.MethodGet // as middleware.GetHead has it
+			}
+			if routes.Match(chi.NewRouteContext(), as, path) {
+				list = append(list, m)
+			}
+		}
+		allowed := strings.Join(list, ", ")
+		w.Header().Set("Allow", allowed)
+		p.problem(w, r, http.StatusMethodNotAllowed, templates.Problem{
+			Title: "Not possible", Message: "There is nothing at this address that answers to " + r.Method + ", only to " + allowed + ".",
+		})
+	}
 }
 
 // failed answers for a page that could not be made. The request id leads to the cause in the log.

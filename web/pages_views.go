@@ -73,7 +73,7 @@ func (p *pages) showViews(w http.ResponseWriter, r *http.Request, status int, me
 
 // saveView keeps what a form says, and shows the list that is now a view.
 func (p *pages) saveView(w http.ResponseWriter, r *http.Request) {
-	v, err := views.Save(r.Context(), p.cluster.Store(), store.View{
+	v, _, err := views.Save(r.Context(), p.cluster.Store(), store.View{
 		Name: r.PostFormValue("name"), Query: r.PostFormValue("q"), Sort: r.PostFormValue("sort"), Cols: r.PostFormValue("cols"),
 	})
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *pages) renameView(ctx context.Context, id, name string) error {
 		return err
 	}
 	v.Name = name
-	_, err = views.Save(ctx, p.cluster.Store(), v)
+	_, _, err = views.Save(ctx, p.cluster.Store(), v)
 	return err
 }
 

@@ -159,11 +159,15 @@ func normalPrefix(prefix string) (string, error) {
 	return "/" + prefix, nil
 }
 
+// apiPath is where the API is, below the prefix.
+const apiPath = "/api/v1"
+
 // routes maps paths below the prefix.
 func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler {
 	r := chi.NewRouter()
 	r.Use(middleware.GetHead)
 	r.NotFound(p.notFound)
+	r.MethodNotAllowed(p.notAllowed(r))
 	r.Group(func(r chi.Router) {
 		r.Use(uncached, middleware.Compress(5, "text/html", "application/json"))
 		r.Get("/", p.overview)
@@ -181,7 +185,7 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
 		r.Method(http.MethodGet, "/metrics", metrics(o.Backend, o.Operations, o.Now, o.Logger))
-		r.Mount("/api/v1", api.New(api.Options{
+		r.Mount(apiPath, api.New(api.Options{
 			Backend: o.Backend, Operations: o.Operations, ReadOnly: o.ReadOnly, Identify: o.Identify,
 			Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger,
 		}))

@@ -136,16 +136,14 @@ func registerOrder[B, P any](
 		}
 		return a.taken(ctx, receipt, o.wait), nil
 	})
-	// The body is decoded here, so that a wrong one is a problem like any other.
-	h.OpenAPI().Paths[op.Path].Post.RequestBody = &huma.RequestBody{Content: content(reflect.TypeFor[B]())}
+	// It is set now, so that huma does not read the body itself: a wrong one is a problem like any other.
+	h.OpenAPI().Paths[op.Path].Post.RequestBody = requestBody[B](h)
 }
 
-// orderProblems are the statuses of problems that every order may have.
-func orderProblems() []int {
-	return []int{
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge,
-		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusServiceUnavailable,
-	}
+// orderProblems are the statuses of problems that every order may have, and others.
+func orderProblems(others ...int) []int {
+	return append(others, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+		http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
 }
 
 // orderParams describes what readOrder reads beside the body.

@@ -6,10 +6,8 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -68,7 +66,6 @@ type api struct {
 	prefix     string // without a slash at its end
 	now        func() time.Time
 	logger     *slog.Logger
-	epoch      string // names this run in entity tags: versions of another run mean other states
 	openAPI    json.RawMessage
 }
 
@@ -77,7 +74,7 @@ type api struct {
 func New(o Options) http.Handler {
 	a := &api{
 		backend: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify,
-		prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger, epoch: rand.Text()[:8],
+		prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
 	}
 	if a.now == nil {
 		a.now = time.Now
@@ -143,46 +140,10 @@ func marshal(w io.Writer, v any) error {
 // answer is an answer in huma's terms.
 type answer[T any] struct{ Body T }
 
-// tagged is an answer that clients can ask for again by its entity tag.
-type tagged[T any] struct {
-	Status int
-	ETag   string `header:"ETag"`
-	Body   T
-}
-
-// tag names the present version of the cluster. What is read after it is that version or a newer one.
-func (a *api) tag(r *request) (tag string, fresh bool) { return a.view(r, func(*state.Cluster) {}) }
-
-// view calls f with the cluster, unless the client has its present version.
-func (a *api) view(r *request, f func(c *state.Cluster)) (tag string, fresh bool) {
-	a.backend.View(func(c *state.Cluster) {
-		tag = fmt.Sprintf(`"%s-%d"`, a.epoch, c.Version())
-		if fresh = strings.Contains(r.ifNoneMatch, tag); !fresh {
-			f(c)
-		}
-	})
-	return tag, fresh
-}
-
-// reply answers with body, or says that the client has it already.
-func reply[T any](tag string, fresh bool, body T) *tagged[T] {
-	if fresh {
-		return &tagged[T]{Status: http.StatusNotModified, ETag: tag}
-	}
-	return &tagged[T]{Status: http.StatusOK, ETag: tag, Body: body}
-}
-
-func (a *api) tasks(ctx context.Context, r *request) (*tagged[Tasks], error) {
+func (a *api) tasks(ctx context.Context, r *request) (*answer[Tasks], error) {
 	q, err := r.tasks()
 	if err != nil {
 		return nil, err
-	}
-	tag, fresh := a.tag(r)
-	if moving(q.Query.Expr()) {
-		tag, fresh = "", false
-	}
-	if fresh {
-		return reply(tag, fresh, Tasks{}), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -190,16 +151,12 @@ func (a *api) tasks(ctx context.Context, r *request) (*tagged[Tasks], error) {
 	if err != nil {
 		return nil, a.unreadable(ctx, err)
 	}
-	return reply(tag, fresh, fromPage(page)), nil
+	return &answer[Tasks]{fromPage(page)}, nil
 }
 
-func (a *api) task(ctx context.Context, r *taskRequest) (*tagged[Task], error) {
+func (a *api) task(ctx context.Context, r *taskRequest) (*answer[Task], error) {
 	if err := r.plain(); err != nil {
 		return nil, err
-	}
-	tag, fresh := a.tag(&r.request)
-	if fresh {
-		return reply(tag, fresh, Task{}), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -207,16 +164,12 @@ func (a *api) task(ctx context.Context, r *taskRequest) (*tagged[Task], error) {
 	if err != nil {
 		return nil, a.taskProblem(ctx, r.ID, err)
 	}
-	return reply(tag, fresh, FromTask(t)), nil
+	return &answer[Task]{FromTask(t)}, nil
 }
 
-func (a *api) taskEvents(ctx context.Context, r *taskRequest) (*tagged[List[TaskEvent]], error) {
+func (a *api) taskEvents(ctx context.Context, r *taskRequest) (*answer[List[TaskEvent]], error) {
 	if err := r.plain(); err != nil {
 		return nil, err
-	}
-	tag, fresh := a.tag(&r.request)
-	if fresh {
-		return reply(tag, fresh, List[TaskEvent]{}), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -224,7 +177,7 @@ func (a *api) taskEvents(ctx context.Context, r *taskRequest) (*tagged[List[Task
 	if err != nil {
 		return nil, a.taskProblem(ctx, r.ID, err)
 	}
-	return reply(tag, fresh, whole(events, fromTaskEvent)), nil
+	return &answer[List[TaskEvent]]{whole(events, fromTaskEvent)}, nil
 }
 
 func (a *api) taskProblem(ctx context.Context, id string, err error) *Problem {
@@ -234,31 +187,31 @@ func (a *api) taskProblem(ctx context.Context, id string, err error) *Problem {
 	return a.unreadable(ctx, err)
 }
 
-func (a *api) workers(_ context.Context, r *request) (*tagged[List[Worker]], error) {
+func (a *api) workers(_ context.Context, r *request) (*answer[List[Worker]], error) {
 	if err := r.plain(); err != nil {
 		return nil, err
 	}
 	var workers []state.Worker
-	tag, fresh := a.view(r, func(c *state.Cluster) { workers = c.Workers() })
-	return reply(tag, fresh, whole(a.told(each(workers, FromWorker)...), func(w Worker) Worker { return w })), nil
+	a.backend.View(func(c *state.Cluster) { workers = c.Workers() })
+	return &answer[List[Worker]]{whole(a.told(each(workers, FromWorker)...), func(w Worker) Worker { return w })}, nil
 }
 
-func (a *api) worker(_ context.Context, r *workerRequest) (*tagged[Worker], error) {
+func (a *api) worker(_ context.Context, r *workerRequest) (*answer[Worker], error) {
 	if err := r.plain(); err != nil {
 		return nil, err
 	}
 	var worker state.Worker
 	var known bool
 	var others []state.Worker
-	tag, fresh := a.view(&r.request, func(c *state.Cluster) {
+	a.backend.View(func(c *state.Cluster) {
 		if worker, known = c.Worker(r.Name); !known {
 			others = c.Workers()
 		}
 	})
-	if !known && !fresh {
+	if !known {
 		return nil, unknownWorker(r.Name, each(others, func(w state.Worker) string { return w.Name }))
 	}
-	return reply(tag, fresh, a.told(FromWorker(worker))[0]), nil
+	return &answer[Worker]{a.told(FromWorker(worker))[0]}, nil
 }
 
 func (a *api) overview(_ context.Context, r *request) (*answer[Overview], error) {

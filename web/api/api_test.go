@@ -40,6 +40,7 @@ type backend struct {
 func (b *backend) View(f func(c *state.Cluster)) { f(b.cluster) }
 func (b *backend) Health() monitor.Health        { return b.health }
 func (b *backend) Rates() monitor.Rates          { return b.rates }
+func (b *backend) Changed() <-chan struct{}      { return nil }
 
 // emptyBackend returns a backend that knows nothing yet.
 func emptyBackend() *backend {

@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // MaxBody is how long the body of a request may be, in bytes: arguments of a task as a form sends them, three bytes for
@@ -32,6 +34,17 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, problem(http.StatusBadRequest, "The body cannot be read.")
 	}
 	return body, nil
+}
+
+// requestBody describes a body that decodeBody reads.
+func requestBody[B any](h huma.API) *huma.RequestBody {
+	schemas := h.OpenAPI().Components.Schemas
+	ref := schemas.Schema(reflect.TypeFor[B](), true, "")
+	schema := schemas.SchemaFromRef(ref.Ref)
+	schema.AdditionalProperties = false
+	return &huma.RequestBody{
+		Required: len(schema.Required) > 0, Content: map[string]*huma.MediaType{"application/json": {Schema: ref}},
+	}
 }
 
 // decodeBody reads a JSON object into the struct that v points to. It refuses members that the struct has no field

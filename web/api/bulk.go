@@ -43,7 +43,7 @@ func (a *api) registerBulk(h huma.API, operation func(id, path, summary string, 
 	if desk == nil {
 		return
 	}
-	op := operation("act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", orderProblems()...)
+	op := operation("act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", orderProblems(http.StatusConflict)...)
 	op.Description = "With dry_run it says which tasks it would act on, and which not and why."
 	registerOrder(a, h, op, func(ctx context.Context, o order[Bulk]) (Preflight, error) {
 		b, err := o.Body.order()

@@ -106,7 +106,7 @@ func (a *api) registerControl(h huma.API, operation func(id, path, summary strin
 		Schema: &huma.Schema{Type: huma.TypeBoolean},
 	}}
 	huma.Register(h, inspect, a.inspect)
-	tell := operation("control-workers", "/control", "Tell workers something", orderProblems()...)
+	tell := operation("control-workers", "/control", "Tell workers something", orderProblems(missing)...)
 	tell.Description = "One command for each worker that is named, or one for all. Workers answer into the commands of the order."
 	registerOrder(a, h, tell, func(ctx context.Context, o order[ControlBody]) (Preview, error) {
 		c, err := o.Body.order()
@@ -152,7 +152,7 @@ func (a *api) topology(ctx context.Context, r *request) (*answer[Topology], erro
 	defer cancel()
 	t := a.operations.Inspector.Topology(ctx)
 	return &answer[Topology]{Body: Topology{
-		At: timeOf(t.At), Tasks: t.Tasks, Queues: t.Queues,
+		At: timeOf(t.At), Tasks: filled(t.Tasks), Queues: filled(t.Queues),
 		Asked: append([]string{}, t.Asked...), Missing: append([]string{}, t.Missing...),
 	}}, nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,7 +17,8 @@ import (
 )
 
 const (
-	exportPage  = 500              // tasks that are read at once
+	exportPage  = 500 // tasks that are read at once
+	paramLimit  = "limit"
 	exportStall = 30 * time.Second // how long a client may take for them
 )
 
@@ -24,12 +27,15 @@ func (a *api) registerExport(h huma.API, operation func(id, path, summary string
 		http.StatusBadRequest, http.StatusServiceUnavailable)
 	op.Description = "Reads the list page by page while it is sent. A connection that is cut off means that not all was sent. " +
 		"In CSV, an apostrophe stands before what a spreadsheet would take for a formula."
-	text := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	delete(op.Responses, strconv.Itoa(http.StatusNotAcceptable)) // format says what it is, whatever the client takes
 	op.Responses["200"] = &huma.Response{
 		Description: "One line for each task, of CSV with a header, or of JSON as in get-task.",
-		Content:     map[string]*huma.MediaType{"text/csv": text, "application/x-ndjson": text},
+		Content: map[string]*huma.MediaType{
+			"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}, "application/x-ndjson": {},
+		},
 	}
-	op.Parameters = append(taskParams(), &huma.Param{
+	limit := func(p *huma.Param) bool { return p.Name == paramLimit }
+	op.Parameters = append(slices.DeleteFunc(taskParams(), limit), &huma.Param{
 		Name: "format", In: "query", Description: "CSV with the columns in cols, or a line of JSON for each task.",
 		Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{FormatCSV, FormatJSONL}, Default: FormatCSV},
 	})
@@ -46,6 +52,9 @@ func (a *api) export(ctx context.Context, r *request) (*huma.StreamResponse, err
 	format, err := formatOf(v)
 	if err != nil {
 		return nil, err
+	}
+	if v.Has(paramLimit) {
+		return nil, badParameter(&query.Error{Param: paramLimit, Message: "is not a parameter of exports: they have all tasks that match"})
 	}
 	q, err := query.Parse(v)
 	if wrong, ok := errors.AsType[*query.Error](err); ok {

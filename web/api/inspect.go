@@ -21,7 +21,7 @@ type Inspection struct {
 	Revoked    []string          `json:"revoked" doc:"Task ids."`
 	Registered []RegisteredTask  `json:"registered"`
 	Queues     []ConsumedQueue   `json:"queues"`
-	Conf       map[string]any    `json:"conf" doc:"Settings that differ from the defaults, secrets masked."`
+	Conf       map[string]any    `json:"conf" nullable:"true" doc:"Settings that differ from the defaults, secrets masked."`
 	Clock      *Int              `json:"clock"`
 	Report     *string           `json:"report" doc:"The text of celery report, masked."`
 }

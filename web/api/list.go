@@ -2,12 +2,10 @@ package api
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/query"
 	"github.com/umbelhq/umbel/web/search"
 )
@@ -54,22 +52,6 @@ func fromPage(p search.Page) Tasks {
 	return l
 }
 
-// moving reports whether a query matches other tasks as time goes by.
-func moving(e lang.Expr) bool {
-	switch e := e.(type) {
-	case lang.And:
-		return slices.ContainsFunc(e, moving)
-	case lang.Or:
-		return slices.ContainsFunc(e, moving)
-	case lang.Not:
-		return moving(e.X)
-	case lang.Term:
-		return slices.ContainsFunc(e.Values, func(v lang.Value) bool { return v.Min.Relative || v.Max.Relative })
-	default:
-		return false
-	}
-}
-
 func each[S, T any](items []S, convert func(S) T) []T {
 	converted := make([]T, len(items))
 	for i, item := range items {
@@ -78,14 +60,21 @@ func each[S, T any](items []S, convert func(S) T) []T {
 	return converted
 }
 
-// nullable lets the Int fields of T that are pointers be null: Int describes itself and cannot
-// know of the pointer.
+// nullable lets those fields of T be null that may be unknown and describe themselves, who cannot know of the
+// pointer: an Int, a choice, an object with a schema of its own.
 func nullable[T any](s *huma.Schema) *huma.Schema {
+	null := &huma.Schema{Type: "null"}
 	for f := range reflect.TypeFor[T]().Fields() {
-		if f.Type == reflect.TypeFor[*Int]() {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			p := s.Properties[name]
-			p.AnyOf = append(p.AnyOf, &huma.Schema{Type: "null"})
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		p := s.Properties[name]
+		switch {
+		case f.Type.Kind() != reflect.Pointer:
+		case f.Type == reflect.TypeFor[*Int]():
+			p.AnyOf = append(p.AnyOf, null)
+		case p.Ref != "":
+			p.AnyOf, p.Ref = []*huma.Schema{{Ref: p.Ref}, null}, ""
+		case len(p.Enum) > 0:
+			p.Enum = append(p.Enum, nil)
 		}
 	}
 	return s

@@ -48,7 +48,7 @@ func negotiated(next http.Handler) http.Handler {
 func takesJSON(accept string) bool {
 	for part := range strings.SplitSeq(accept, ",") {
 		kind, params, err := mime.ParseMediaType(part)
-		if err != nil || !slices.Contains([]string{"application/json", "application/*", "*/*"}, kind) {
+		if err != nil || !slices.Contains([]string{"application/json", problemType, "application/*", "*/*"}, kind) {
 			continue
 		}
 		if q, err := strconv.ParseFloat(params["q"], 64); err != nil || q > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/store/sqlite"
 	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/api"
 )
 
@@ -23,6 +24,7 @@ type office struct {
 	broker *memory.Broker
 	db     *sqlite.DB
 	ops    *operate.Operations
+	back   web.Backend
 }
 
 // stored is a backend with an outbox.
@@ -36,6 +38,12 @@ func (s stored) Store() store.Store { return s.db }
 // open opens an office. Nobody sends anything until it runs.
 func open(t *testing.T) *office {
 	t.Helper()
+	return openWith(t, func(b stored) web.Backend { return b })
+}
+
+// openWith opens an office on another backend.
+func openWith(t *testing.T, backend func(b stored) web.Backend) *office {
+	t.Helper()
 	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +51,8 @@ func open(t *testing.T) *office {
 	t.Cleanup(func() { _ = db.Close() })
 	f := &office{broker: memory.New(memory.Options{}), db: db}
 	f.broker.Declare("mail")
-	b := stored{newBackend(), db}
+	b := backend(stored{newBackend(), db})
+	f.back = b
 	f.ops, err = operate.New(operate.Options{Broker: f.broker, Store: db, Tasks: b})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"reflect"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,6 +21,11 @@ type Outbox struct {
 	Foreign         int            `json:"foreign" doc:"Commands that another version of Umbel wrote, which are left alone."`
 	TopFailures     []FailureCount `json:"top_failures" nullable:"false" doc:"Of dead letters and of commands that have failed and wait, most frequent first."`
 	Relay           *Relay         `json:"relay" doc:"Null if nothing is sent: Umbel is read-only."`
+}
+
+// TransformSchema lets what may be unknown be null.
+func (Outbox) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable[Outbox](s)
 }
 
 // FailureCount is how often an error occurred.
@@ -102,11 +106,7 @@ func (a *api) registerOutbox(h huma.API, operation func(id, path, summary string
 		op := operation(id, path, summary, bad, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, away)
 		op.Method, op.DefaultStatus = http.MethodPost, http.StatusOK
 		huma.Register(h, op, act)
-		// It is set now, so that huma does not read the body itself.
-		body := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[CommandsBody](), true, "")
-		h.OpenAPI().Paths[path].Post.RequestBody = &huma.RequestBody{
-			Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body}},
-		}
+		h.OpenAPI().Paths[path].Post.RequestBody = requestBody[CommandsBody](h)
 	}
 	post("requeue-commands", "/commands/requeue", "Send dead letters after all", a.requeue)
 	post("discard-commands", "/commands/discard", "Remove dead letters, and call off commands that were not sent yet", a.discard)

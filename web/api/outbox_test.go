@@ -204,41 +204,6 @@ func TestQueuesAreToldAsSeen(t *testing.T) {
 	}
 }
 
-func TestAnswersOnOrdersMatchTheDocument(t *testing.T) {
-	t.Parallel()
-	f := open(t)
-	doc := document(decode(t, get(t, f, "/openapi.json").Body.String()))
-	f.run(t)
-	f.put(t, "mail", `[[1],{},{}]`)
-	until(t, "the queue is seen", func() bool { return get(t, f, "/queues/mail").Code == http.StatusOK })
-	for _, tc := range []struct{ method, target, path, body string }{
-		{"get", "/queues?hidden=true", "/queues", ""},
-		{"get", "/queues/mail?peek=3", "/queues/{name}", ""},
-		{"get", "/queues/none", "/queues/{name}", ""},
-		{"post", "/purge?dry_run=1", "/purge", `{"queue":"mail"}`},
-		{"post", "/purge?wait=10s", "/purge", `{"queue":"mail","confirm":"mail"}`},
-		{"post", "/purge", "/purge", `{"queue":"mail"}`},
-		{"get", "/commands", "/commands", ""},
-		{"get", "/commands/1", "/commands/{id}", ""},
-		{"get", "/commands/99", "/commands/{id}", ""},
-		{"post", "/commands/requeue", "/commands/requeue", `{"ids":[1]}`},
-		{"post", "/commands/discard", "/commands/discard", `{"ids":[]}`},
-		{"get", "/outbox", "/outbox", ""},
-		{"get", "/audit", "/audit", ""},
-	} {
-		w := request(f, strings.ToUpper(tc.method), tc.target, tc.body)
-		schema, ok := doc.find("paths", tc.path, tc.method, "responses", strconv.Itoa(w.Code), "content",
-			w.Header().Get("Content-Type"), "schema").(map[string]any)
-		if !ok {
-			t.Errorf("%s %s has no schema for %d %s", tc.method, tc.path, w.Code, w.Header().Get("Content-Type"))
-			continue
-		}
-		for _, wrong := range doc.validate(schema, any(decode(t, w.Body.String())), "") {
-			t.Errorf("%s %s: %s", tc.method, tc.target, wrong)
-		}
-	}
-}
-
 func TestQueuesAndCommandsNeedOperations(t *testing.T) {
 	t.Parallel()
 	h := api.New(api.Options{Backend: newBackend()})

@@ -72,7 +72,10 @@ func (p *Problem) GetStatus() int { return p.Status }
 func (p *Problem) ContentType(string) string { return problemType }
 
 // Refuse answers with a problem, for what stands before the API.
-func Refuse(w http.ResponseWriter, status int, detail string) { problem(status, detail).write(w) }
+func Refuse(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Cache-Control", "no-store")
+	problem(status, detail).write(w)
+}
 
 const problemType = "application/problem+json"
 

@@ -51,12 +51,16 @@ type Retry struct {
 	Kwargs *string  `json:"kwargs" doc:"Python repr as sent, perhaps cut short: a hint for people."`
 }
 
+// TransformSchema lets what may be unknown be null.
+func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Retry](s) }
+
 func (a *api) registerPublish(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
 	if a.desk() == nil {
 		return
 	}
 	desk := a.desk()
-	publish := operation("publish-task", "/publish", "Run a task", orderProblems()...)
+	const missing, away = http.StatusNotFound, http.StatusServiceUnavailable
+	publish := operation("publish-task", "/publish", "Run a task", orderProblems(missing, http.StatusConflict)...)
 	publish.Description = "The name is looked for among the tasks that workers have registered, the queue among those that they " +
 		"consume from; where they are not there, the order is refused unless force is set."
 	registerOrder(a, h, publish, func(ctx context.Context, o order[NewTask]) (Preview, error) {
@@ -73,10 +77,9 @@ func (a *api) registerPublish(h huma.API, operation func(id, path, summary strin
 		}
 		return desk.Publish(ctx, o.By, t)
 	})
-	const missing, away = http.StatusNotFound, http.StatusServiceUnavailable
 	huma.Register(h, operation("get-retry", "/retry/{id}", "What would run a task again",
 		http.StatusBadRequest, missing, away), a.getRetry)
-	again := operation("retry-task", "/retry/{id}", "Run a task again, as it was or with changes", orderProblems()...)
+	again := operation("retry-task", "/retry/{id}", "Run a task again, as it was or with changes", orderProblems(missing, http.StatusConflict)...)
 	again.Description = "The task gets a new id. It is refused with 409 if its arguments are not known in full and the body has none."
 	registerOrder(a, h, again, func(ctx context.Context, o order[Changes]) (Preview, error) {
 		t, err := a.changed(ctx, o)

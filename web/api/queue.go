@@ -187,7 +187,7 @@ func (a *api) registerQueues(h huma.API, operation func(id, path, summary string
 		Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(float64(maxPeek))},
 	}}
 	huma.Register(h, one, a.queue)
-	registerOrder(a, h, operation("purge-queue", "/purge", "Remove the messages that wait in a queue", orderProblems()...),
+	registerOrder(a, h, operation("purge-queue", "/purge", "Remove the messages that wait in a queue", orderProblems(missing)...),
 		func(ctx context.Context, o order[PurgeBody]) (Preview, error) {
 			p, err := a.desk().PreviewPurge(ctx, o.Body.Queue)
 			return fromPreview(p), err

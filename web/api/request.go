@@ -14,15 +14,12 @@ import (
 )
 
 // request is what operations need of a request beside its path. An operation's input embeds it.
-type request struct {
-	rawQuery    string
-	ifNoneMatch string
-}
+type request struct{ rawQuery string }
 
 // Resolve takes it from the request.
 func (r *request) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
-	r.rawQuery, r.ifNoneMatch = u.RawQuery, ctx.Header("If-None-Match")
+	r.rawQuery = u.RawQuery
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,12 +17,21 @@ import (
 // adapter registers operations on a router.
 type adapter struct{ *chi.Mux }
 
+// own are the resources that Umbel names itself, by patterns of their ids.
+func own() map[string]string {
+	return map[string]string{"/commands/": "{id:[0-9]+}", "/failures/": "{id}", "/views/": "{id}"}
+}
+
 // Handle registers the operation, one for GET for HEAD too. A parameter at the end of its path takes the
-// whole rest, since names of workers may hold slashes that a proxy has unescaped.
+// whole rest, since names that others gave may hold slashes that a proxy has unescaped.
 func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
 	pattern, rest := op.Path, ""
 	if i := strings.LastIndex(pattern, "{"); strings.HasSuffix(pattern, "}") {
-		pattern, rest = pattern[:i]+"*", pattern[i+1:len(pattern)-1]
+		if id, ok := own()[pattern[:i]]; ok {
+			pattern = pattern[:i] + id
+		} else {
+			pattern, rest = pattern[:i]+"*", pattern[i+1:len(pattern)-1]
+		}
 	}
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		if rest != "" {
@@ -65,16 +73,13 @@ func (a *api) register(h huma.API) {
 		}
 		return op
 	}
-	cacheable := func(op huma.Operation, params ...*huma.Param) huma.Operation {
-		op.Parameters = slices.Concat(params, []*huma.Param{ifNoneMatch()})
-		op.Responses["304"] = &huma.Response{Description: "The cluster has not changed since that ETag."}
-		return op
-	}
 	const bad, missing, away = http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable
-	huma.Register(h, cacheable(operation("list-tasks", "/tasks", "Tasks, newest change first", bad, away), taskParams()...), a.tasks)
-	huma.Register(h, cacheable(operation("get-task", "/tasks/{id}", "One task", bad, missing, away)), a.task)
-	huma.Register(h, cacheable(operation("list-task-events", "/tasks/{id}/events",
-		"Events of a task in causal order", bad, missing, away)), a.taskEvents)
+	list := operation("list-tasks", "/tasks", "Tasks, newest change first", bad, away)
+	list.Parameters = taskParams()
+	huma.Register(h, list, a.tasks)
+	huma.Register(h, operation("get-task", "/tasks/{id}", "One task", bad, missing, away), a.task)
+	huma.Register(h, operation("list-task-events", "/tasks/{id}/events",
+		"Events of a task in causal order", bad, missing, away), a.taskEvents)
 	a.registerExport(h, operation)
 	a.registerSuggest(h, operation)
 	a.registerViews(h, operation)
@@ -83,20 +88,13 @@ func (a *api) register(h huma.API) {
 	a.registerPublish(h, operation)
 	a.registerBulk(h, operation)
 	a.registerResults(h, operation)
-	huma.Register(h, cacheable(operation("list-workers", "/workers", "Workers by name", bad)), a.workers)
-	huma.Register(h, cacheable(operation("get-worker", "/workers/{name}", "One worker", bad, missing)), a.worker)
+	huma.Register(h, operation("list-workers", "/workers", "Workers by name", bad), a.workers)
+	huma.Register(h, operation("get-worker", "/workers/{name}", "One worker", bad, missing), a.worker)
 	a.registerControl(h, operation)
 	a.registerQueues(h, operation)
 	a.registerOutbox(h, operation)
 	huma.Register(h, operation("get-overview", "/overview", "Counts, rates and health", bad), a.overview)
 	huma.Register(h, operation("get-openapi", "/openapi.json", "This description, as OpenAPI 3.1"), a.document)
-}
-
-func ifNoneMatch() *huma.Param {
-	return &huma.Param{
-		Name: "If-None-Match", In: "header", Description: "ETag of an answer that the client has.",
-		Schema: &huma.Schema{Type: huma.TypeString},
-	}
 }
 
 // taskParams describes what query.Parse reads.

@@ -47,6 +47,11 @@ func (a *api) suggest(ctx context.Context, r *request) (*answer[Suggestions], er
 	if err != nil {
 		return nil, err
 	}
+	for name := range v {
+		if name != "q" && name != "at" {
+			return nil, badParameter(&query.Error{Param: name, Message: "is not a parameter of this resource; these are: q, at"})
+		}
+	}
 	text := v.Get("q")
 	if len(text) > 4*lang.MaxLength {
 		return nil, badParameter(&query.Error{Param: "q", Message: "must be at most " + strconv.Itoa(lang.MaxLength) + " characters long"})

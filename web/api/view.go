@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"reflect"
@@ -28,17 +27,11 @@ type viewRequest struct {
 	ID string `path:"id" doc:"View id."`
 }
 
-// newView is a view to keep.
-type newView struct {
-	request
-	RawBody []byte `contentType:"application/json"`
-}
-
-// changedView is a view to keep in place of another.
-type changedView struct {
-	request
-	ID      string `path:"id" doc:"View id."`
-	RawBody []byte `contentType:"application/json"`
+// savedView is a view that was kept.
+type savedView struct {
+	Status   int
+	Location string `header:"Location"` // empty if it was there
+	Body     View
 }
 
 // ViewBody is what clients say of a view.
@@ -51,25 +44,27 @@ type ViewBody struct {
 
 func (a *api) registerViews(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
 	const bad, missing, away = http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable
-	with := func(op huma.Operation, method string, status int) huma.Operation {
-		op.Method, op.DefaultStatus, op.SkipValidateBody = method, status, true
-		return op
-	}
 	huma.Register(h, operation("list-views", "/views", "Saved views by name", bad, away), a.views)
+	huma.Register(h, operation("get-view", "/views/{id}", "One saved view", bad, missing, away), a.view)
 	if a.readOnly {
 		return
 	}
-	huma.Register(h, with(operation("save-view", "/views", "Save a view, in place of one of the same name", bad, away),
-		http.MethodPost, http.StatusOK), a.addView)
-	huma.Register(h, with(operation("change-view", "/views/{id}", "Change a view", bad, missing, away),
-		http.MethodPut, http.StatusOK), a.changeView)
-	huma.Register(h, with(operation("delete-view", "/views/{id}", "Delete a view", bad, missing, away),
-		http.MethodDelete, http.StatusNoContent), a.deleteView)
-	// The body is decoded here, so that a wrong one is a problem like any other.
-	body := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[ViewBody](), true, "")
-	for _, op := range []*huma.Operation{h.OpenAPI().Paths["/views"].Post, h.OpenAPI().Paths["/views/{id}"].Put} {
-		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body}}}
+	const large, kind = http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType
+	save := operation("save-view", "/views", "Save a view, in place of one of the same name", bad, large, kind, away)
+	save.Method, save.DefaultStatus = http.MethodPost, http.StatusCreated
+	save.Responses["200"] = &huma.Response{
+		Description: "It has replaced the view of that name.",
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[View](), true, "")}},
 	}
+	huma.Register(h, save, a.addView)
+	change := operation("change-view", "/views/{id}", "Change a view", bad, missing, large, kind, away)
+	change.Method = http.MethodPut
+	huma.Register(h, change, a.changeView)
+	remove := operation("delete-view", "/views/{id}", "Delete a view", bad, missing, away)
+	remove.Method, remove.DefaultStatus = http.MethodDelete, http.StatusNoContent
+	huma.Register(h, remove, a.deleteView)
+	h.OpenAPI().Paths["/views"].Post.RequestBody = requestBody[ViewBody](h)
+	h.OpenAPI().Paths["/views/{id}"].Put.RequestBody = requestBody[ViewBody](h)
 }
 
 func (a *api) views(ctx context.Context, r *request) (*answer[List[View]], error) {
@@ -83,30 +78,63 @@ func (a *api) views(ctx context.Context, r *request) (*answer[List[View]], error
 	return &answer[List[View]]{Body: whole(all, fromView)}, nil
 }
 
-func (a *api) addView(ctx context.Context, r *newView) (*answer[View], error) {
-	return a.saveView(ctx, "", r.RawBody)
-}
-
-func (a *api) changeView(ctx context.Context, r *changedView) (*answer[View], error) {
-	if _, err := views.Find(ctx, a.backend.Store(), r.ID); err != nil {
+func (a *api) view(ctx context.Context, r *viewRequest) (*answer[View], error) {
+	if err := r.plain(); err != nil {
+		return nil, err
+	}
+	v, err := views.Find(ctx, a.backend.Store(), r.ID)
+	if err != nil {
 		return nil, a.viewProblem(ctx, r.ID, err)
 	}
-	return a.saveView(ctx, r.ID, r.RawBody)
+	return &answer[View]{fromView(v)}, nil
 }
 
-func (a *api) saveView(ctx context.Context, id string, body []byte) (*answer[View], error) {
-	var b ViewBody
-	if err := json.Unmarshal(body, &b); err != nil {
-		return nil, problem(http.StatusBadRequest, "The body is not a view as JSON.")
-	}
-	v, err := views.Save(ctx, a.backend.Store(), store.View{ID: id, Name: b.Name, Query: b.Query, Sort: b.Sort, Cols: b.Cols})
+func (a *api) addView(ctx context.Context, r *orderRequest) (*savedView, error) {
+	v, created, err := a.saveView(ctx, r)
 	if err != nil {
-		return nil, a.viewProblem(ctx, id, err)
+		return nil, err
 	}
-	return &answer[View]{Body: fromView(v)}, nil
+	saved := &savedView{Status: http.StatusOK, Body: v}
+	if created {
+		saved.Status, saved.Location = http.StatusCreated, a.prefix+"/api/v1/views/"+v.ID
+	}
+	return saved, nil
+}
+
+func (a *api) changeView(ctx context.Context, r *orderRequest) (*answer[View], error) {
+	if _, err := views.Find(ctx, a.backend.Store(), r.rest); err != nil {
+		return nil, a.viewProblem(ctx, r.rest, err)
+	}
+	v, _, err := a.saveView(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[View]{v}, nil
+}
+
+// saveView keeps the view in the body of a request, with the id in its path if there is one.
+func (a *api) saveView(ctx context.Context, r *orderRequest) (v View, created bool, err error) {
+	if err := r.plain(); err != nil {
+		return v, false, err
+	}
+	if r.err != nil {
+		return v, false, r.err
+	}
+	var b ViewBody
+	if err := decodeBody(r.body, &b); err != nil {
+		return v, false, err
+	}
+	saved, created, err := views.Save(ctx, a.backend.Store(), store.View{ID: r.rest, Name: b.Name, Query: b.Query, Sort: b.Sort, Cols: b.Cols})
+	if err != nil {
+		return v, false, a.viewProblem(ctx, r.rest, err)
+	}
+	return fromView(saved), created, nil
 }
 
 func (a *api) deleteView(ctx context.Context, r *viewRequest) (*struct{}, error) {
+	if err := r.plain(); err != nil {
+		return nil, err
+	}
 	if err := a.backend.Store().DeleteView(ctx, r.ID); err != nil {
 		return nil, a.viewProblem(ctx, r.ID, err)
 	}

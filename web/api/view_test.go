@@ -26,15 +26,26 @@ func send(t *testing.T, h http.Handler, method, target, body string) *httptest.R
 
 func TestViewsAreKeptChangedAndDeleted(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend()})
+	h := api.New(api.Options{Backend: newBackend(), Prefix: "/ops"})
 	list := func() string { return get(t, h, "/views").Body.String() }
-	saved := decode(t, send(t, h, http.MethodPost, "/views", `{"name":" Late  ones ","query":"run:>2s","sort":"-run","cols":"id,run"}`).Body.String())
+	created := send(t, h, http.MethodPost, "/views", `{"name":" Late  ones ","query":"run:>2s","sort":"-run","cols":"id,run"}`)
+	saved := decode(t, created.Body.String())
 	id := saved["id"].(string)
+	if got, want := created.Header().Get("Location"), "/ops/api/v1/views/"+id; created.Code != http.StatusCreated || got != want {
+		t.Errorf("a new view = %d, Location: %s, want 201, Location: %s", created.Code, got, want)
+	}
+	if diff := cmp.Diff(saved, decode(t, get(t, h, "/views/"+id).Body.String())); diff != "" {
+		t.Errorf("the view at its Location (-saved +got):\n%s", diff)
+	}
 	want := map[string]any{"id": id, "name": "Late ones", "query": "run:>2s", "sort": "-run", "cols": "id,run"}
 	if diff := cmp.Diff(want, saved); diff != "" {
 		t.Errorf("saved view (-want +got):\n%s", diff)
 	}
-	again := decode(t, send(t, h, http.MethodPost, "/views", `{"name":"late ONES","query":"run:>3s"}`).Body.String())
+	replaced := send(t, h, http.MethodPost, "/views", `{"name":"late ONES","query":"run:>3s"}`)
+	if location := replaced.Header().Get("Location"); replaced.Code != http.StatusOK || location != "" {
+		t.Errorf("a view of the same name = %d, Location: %s, want 200 without", replaced.Code, location)
+	}
+	again := decode(t, replaced.Body.String())
 	if again["id"] != id || strings.Count(list(), `"id"`) != 1 {
 		t.Errorf("a view of the same name is beside the first: %s", list())
 	}
@@ -70,6 +81,10 @@ func TestViewsThatCannotBeKept(t *testing.T) {
 		"other's name":    {"PUT", "/views/1", `{"name":"TWO"}`, 400, `There is a view "two" already`},
 		"unknown":         {"PUT", "/views/99", `{"name":"x"}`, 404, "no view 99"},
 		"gone":            {"DELETE", "/views/99", "", 404, "no view 99"},
+		"unknown field":   {"POST", "/views", `{"name":"x","colour":"red"}`, 400, "colour is not known"},
+		"other case":      {"POST", "/views", `{"Name":"x"}`, 400, "Name is not known"},
+		"field twice":     {"PUT", "/views/1", `{"name":"x","name":"y"}`, 400, "comes twice"},
+		"mistyped":        {"POST", "/views", `{"name":7}`, 400, "must be text"},
 		"no JSON":         {"POST", "/views", `{`, 400, ""},
 		"no object":       {"POST", "/views", `[]`, 400, ""},
 		"nothing":         {"POST", "/views", ``, 400, ""},
@@ -90,8 +105,8 @@ func TestViewsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := api.New(api.Options{Backend: newBackend()})
 	for i := range 100 {
-		if got := send(t, h, http.MethodPost, "/views", fmt.Sprintf(`{"name":"view %d"}`, i)).Code; got != http.StatusOK {
-			t.Fatalf("view %d = %d, want 200", i, got)
+		if got := send(t, h, http.MethodPost, "/views", fmt.Sprintf(`{"name":"view %d"}`, i)).Code; got != http.StatusCreated {
+			t.Fatalf("view %d = %d, want 201", i, got)
 		}
 	}
 	if got := send(t, h, http.MethodPost, "/views", `{"name":"one more"}`).Code; got != http.StatusBadRequest {

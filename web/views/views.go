@@ -47,33 +47,34 @@ func Tasks(v store.View) (query.Tasks, error) {
 	return query.Parse(values)
 }
 
-// Save keeps a view and returns it. One without an id replaces that of the same name, if there is one. The
-// error is an *Error, or one of the store.
-func Save(ctx context.Context, s store.Views, v store.View) (store.View, error) {
+// Save keeps a view and returns it, and whether it is a new one. One without an id replaces that of the same name, if
+// there is one. The error is an *Error, or one of the store.
+func Save(ctx context.Context, s store.Views, v store.View) (saved store.View, created bool, err error) {
 	v.Name = strings.Join(strings.FieldsFunc(v.Name, unicode.IsSpace), " ")
 	v.Query = strings.TrimSpace(v.Query)
 	if err := check(v); err != nil {
-		return v, err
+		return v, false, err
 	}
 	all, err := s.Views(ctx)
 	if err != nil {
-		return v, fmt.Errorf("save view: %w", err)
+		return v, false, fmt.Errorf("save view: %w", err)
 	}
 	i := slices.IndexFunc(all, func(old store.View) bool { return strings.EqualFold(old.Name, v.Name) })
 	switch {
 	case v.ID == "" && i >= 0:
 		v.ID = all[i].ID
 	case i >= 0 && all[i].ID != v.ID:
-		return v, &Error{Field: "name", Message: fmt.Sprintf("There is a view %q already.", all[i].Name)}
+		return v, false, &Error{Field: "name", Message: fmt.Sprintf("There is a view %q already.", all[i].Name)}
 	}
+	created = v.ID == ""
 	v, err = s.SaveView(ctx, v)
 	if errors.Is(err, store.ErrFull) {
-		return v, &Error{Message: fmt.Sprintf("There are %d views already: delete one first.", store.MaxViews)}
+		return v, false, &Error{Message: fmt.Sprintf("There are %d views already: delete one first.", store.MaxViews)}
 	}
 	if err != nil {
-		return v, fmt.Errorf("save view: %w", err)
+		return v, false, fmt.Errorf("save view: %w", err)
 	}
-	return v, nil
+	return v, created, nil
 }
 
 // check reports what cannot be saved.

@@ -1,0 +1,359 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pb33f/libopenapi"
+	validator "github.com/pb33f/libopenapi-validator"
+
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web"
+	"github.com/umbelhq/umbel/web/api"
+)
+
+// asked is a request and the status that it leads to.
+type asked struct {
+	status int
+	target string
+	body   string
+	header []string // names and values, alternating
+}
+
+// asking has, by operation, a request for each documented status that is not common to all operations. The first one
+// is all right.
+func asking(group string) map[string][]asked {
+	const forced = `{"name":"shop.pay","args":[1],"kwargs":{"a":{"b":null}},"countdown":1.5,"priority":3,"force":true}`
+	key := func(k string) []string { return []string{"Idempotency-Key", k} }
+	return map[string][]asked{
+		"list-tasks":       {{200, "/tasks?q=name:shop.*&sort=-received&limit=2&state=SUCCESS&state=FAILURE", "", nil}},
+		"export-tasks":     {{200, "/tasks/export?cols=id,name", "", nil}, {200, "/tasks/export?format=jsonl", "", nil}, {400, "/tasks/export?limit=1", "", nil}},
+		"get-task":         {{200, "/tasks/" + taskID, "", nil}, {200, "/tasks/" + failedID, "", nil}, {404, "/tasks/none", "", nil}},
+		"list-task-events": {{200, "/tasks/" + taskID + "/events", "", nil}, {404, "/tasks/none/events", "", nil}},
+		"suggest":          {{200, "/suggest?q=state:fa&at=8", "", nil}},
+		"list-views":       {{200, "/views", "", nil}},
+		"save-view": {
+			{201, "/views", `{"name":"one","query":"run:>2s"}`, nil}, {200, "/views", `{"name":"ONE"}`, nil},
+			{400, "/views", `{"Name":"two"}`, nil}, {400, "/views", `{"name":"two","colour":"red"}`, nil},
+		},
+		"get-view":        {{200, "/views/1", "", nil}, {404, "/views/99", "", nil}},
+		"change-view":     {{200, "/views/1", `{"name":"one","cols":"id"}`, nil}, {404, "/views/99", `{"name":"x"}`, nil}, {400, "/views/1", `{"name":""}`, nil}},
+		"delete-view":     {{204, "/views/1", "", nil}, {404, "/views/99", "", nil}},
+		"list-failures":   {{200, "/failures?show=all", "", nil}},
+		"get-failure":     {{200, "/failures/" + group, "", nil}, {404, "/failures/none", "", nil}},
+		"resolve-failure": {{200, "/failures/" + group + "/resolve", "", nil}, {404, "/failures/none/resolve", "", nil}},
+		"reopen-failure":  {{200, "/failures/" + group + "/reopen", "", nil}, {404, "/failures/none/reopen", "", nil}},
+		"get-series":      {{200, "/series?from=-24h&group=name", "", nil}, {200, "/series?q=valueerror", "", nil}},
+		"list-workers":    {{200, "/workers", "", nil}},
+		"get-worker":      {{200, "/workers/celery@w1", "", nil}, {404, "/workers/none", "", nil}},
+		"inspect-worker": {
+			{200, "/inspect/celery@w1?refresh=true", "", nil}, {200, "/inspect/" + url.PathEscape(oddName), "", nil}, {404, "/inspect/none", "", nil},
+		},
+		"list-methods": {{200, "/methods", "", nil}},
+		"get-topology": {{200, "/topology", "", nil}},
+		"list-queues":  {{200, "/queues?hidden=true", "", nil}},
+		"get-queue":    {{200, "/queues/mail?peek=20", "", nil}, {404, "/queues/none", "", nil}},
+		"get-overview": {{200, "/overview", "", nil}},
+		"get-openapi":  {{200, "/openapi.json", "", nil}},
+		"get-result":   {{200, "/results/" + taskID, "", nil}, {404, "/results/none", "", nil}},
+		"get-retry":    {{200, "/retry/" + taskID, "", nil}, {200, "/retry/" + failedID, "", nil}, {404, "/retry/none", "", nil}},
+		"publish-task": {
+			{202, "/publish", forced, key("publish-task")}, {422, "/publish", `{"name":"other","force":true}`, key("publish-task")},
+			{200, "/publish?dry_run=true", forced, nil}, {400, "/publish", `{"nme":"x"}`, nil},
+			{404, "/publish", `{"name":"shop.pya","queue":"mail"}`, nil}, {409, "/publish", `{"name":"shop.add","queue":"none"}`, nil},
+		},
+		"retry-task": {
+			{202, "/retry/" + failedID, `{"args":[],"kwargs":{},"force":true}`, key("retry-task")},
+			{422, "/retry/" + failedID, `{"args":[2],"kwargs":{},"force":true}`, key("retry-task")},
+			{200, "/retry/" + failedID + "?dry_run=true", `{"args":[],"kwargs":{},"force":true}`, nil},
+			{404, "/retry/none", `{}`, nil}, {409, "/retry/" + failedID, `{}`, nil}, {400, "/retry/" + failedID, `{"args":7,"kwargs":{}}`, nil},
+		},
+		"act-on-tasks": {
+			{202, "/bulk", `{"action":"revoke","ids":["` + oddJSON + `"]}`, key("act-on-tasks")}, {422, "/bulk", `{"action":"revoke","q":"","cap":2}`, key("act-on-tasks")},
+			{200, "/bulk?dry_run=true", `{"action":"revoke","q":""}`, nil}, {409, "/bulk", `{"action":"revoke","q":"name:none"}`, nil},
+			{400, "/bulk", `{"action":"revoke"}`, nil},
+		},
+		"control-workers": {
+			{202, "/control?wait=20s", `{"method":"ping","workers":["celery@w1"]}`, key("control-workers")}, {422, "/control", `{"method":"heartbeat"}`, key("control-workers")},
+			{200, "/control?dry_run=true", `{"method":"shutdown"}`, nil}, {404, "/control", `{"method":"ping","workers":["none"]}`, nil},
+			{400, "/control", `{"method":"pool_grow","arguments":{"m":1}}`, nil},
+		},
+		"purge-queue": {
+			{202, "/purge", `{"queue":"spare","confirm":"spare"}`, key("purge-queue")}, {422, "/purge", `{"queue":"mail","confirm":"mail"}`, key("purge-queue")},
+			{200, "/purge?dry_run=true", `{"queue":"mail"}`, nil}, {404, "/purge", `{"queue":"none","confirm":"none"}`, nil},
+			{400, "/purge", `{"queue":"mail"}`, nil},
+		},
+		"list-commands":    {{200, "/commands?state=done&state=dead&kind=control&limit=3", "", nil}, {200, "/commands", "", nil}},
+		"get-command":      {{200, "/commands/1", "", nil}, {404, "/commands/99999", "", nil}},
+		"requeue-commands": {{200, "/commands/requeue", `{"ids":[1,2]}`, nil}, {400, "/commands/requeue", `{"ids":[]}`, nil}},
+		"discard-commands": {{200, "/commands/discard", `{"ids":[1,2]}`, nil}, {400, "/commands/discard", `{"id":[1]}`, nil}},
+		"get-outbox":       {{200, "/outbox", "", nil}},
+		"list-audit":       {{200, "/audit?limit=2", "", nil}},
+	}
+}
+
+// oddJSON is oddID in JSON.
+const oddJSON = `odd/../id?é%2F \"<x>&`
+
+// TestEveryAnswerIsDocumented makes each operation answer with each status that it has in the document, and checks the
+// answers against it.
+func TestEveryAnswerIsDocumented(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	f.ops.Results = drawer{results.Result{TaskID: taskID, Status: "SUCCESS", Value: json.RawMessage(`{"a":[1]}`)}}
+	f.answer(t)
+	f.run(t)
+	f.broker.Declare("spare")
+	f.put(t, "mail", `[[1],{},{}]`)
+	until(t, "queues are known", func() bool { return get(t, f, "/queues/mail").Code == http.StatusOK })
+	c := newContract(t, f)
+	storing, failing := served(t, f.back, f.ops), served(t, newBackend(), nil)
+	cases := asking(failed())
+	for _, name := range tried(cases) {
+		for i, a := range cases[name] {
+			h := storing
+			if strings.HasSuffix(name, "-failure") {
+				h = failing
+			}
+			if w := c.ask(t, name, h, a); i == 0 && w.Code < http.StatusBadRequest {
+				c.askWrongly(t, name, h, a)
+			}
+		}
+	}
+	c.askInVain(t, cases)
+	for _, name := range slices.Sorted(maps.Keys(c.operations)) {
+		for _, status := range c.operations[name].statuses {
+			if common := status == http.StatusInternalServerError; !common && !c.seen[name][status] {
+				t.Errorf("%s has %d in the document, and nothing leads to it", name, status)
+			}
+		}
+	}
+}
+
+// tried are the operations in order, with those that delete something last.
+func tried(cases map[string][]asked) []string {
+	last := []string{"get-view", "change-view", "delete-view", "list-commands", "get-command", "list-audit"}
+	list := slices.DeleteFunc(slices.Sorted(maps.Keys(cases)), func(name string) bool { return slices.Contains(last, name) })
+	return append(list, last...)
+}
+
+// contract is what the document says.
+type contract struct {
+	validator  validator.Validator
+	operations map[string]operation
+	seen       map[string]map[int]bool
+}
+
+// operation is one of the document.
+type operation struct {
+	method   string
+	body     bool
+	statuses []int
+}
+
+// base is where the API is that open returns.
+const base = "/ops/api/v1"
+
+func newContract(t *testing.T, h http.Handler) *contract {
+	t.Helper()
+	text := get(t, h, "/openapi.json").Body.Bytes()
+	c := &contract{operations: map[string]operation{}, seen: map[string]map[int]bool{}}
+	var d struct {
+		Paths map[string]map[string]struct {
+			ID        string                     `json:"operationId"`
+			Body      any                        `json:"requestBody"`
+			Responses map[string]json.RawMessage `json:"responses"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, methods := range d.Paths {
+		for method, op := range methods {
+			o := operation{method: strings.ToUpper(method), body: op.Body != nil}
+			for status := range op.Responses {
+				n, err := strconv.Atoi(status)
+				if err != nil {
+					t.Errorf("%s has a response for %s", op.ID, status)
+				}
+				o.statuses = append(o.statuses, n)
+			}
+			c.operations[op.ID], c.seen[op.ID] = o, map[int]bool{}
+		}
+	}
+	// The document allows fields to come. Today there must be none.
+	strict := bytes.ReplaceAll(text, []byte(`"additionalProperties":true`), []byte(`"additionalProperties":false`))
+	document, err := libopenapi.NewDocument(strict)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrong []error
+	if c.validator, wrong = validator.NewValidator(document); len(wrong) > 0 {
+		t.Fatal(errors.Join(wrong...))
+	}
+	if ok, wrong := c.validator.ValidateDocument(); !ok {
+		t.Errorf("the document is no OpenAPI: %v", wrong)
+	}
+	return c
+}
+
+// ask makes a request, and checks the answer.
+func (c *contract) ask(t *testing.T, name string, h http.Handler, a asked) *httptest.ResponseRecorder {
+	t.Helper()
+	op, ok := c.operations[name]
+	if !ok {
+		t.Fatalf("there is no operation %s", name)
+	}
+	made := func() *http.Request {
+		r := httptest.NewRequest(op.method, base+a.target, strings.NewReader(a.body))
+		if op.body {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		for i := 0; i+1 < len(a.header); i += 2 {
+			r.Header.Set(a.header[i], a.header[i+1])
+		}
+		return r
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, made())
+	if w.Code != a.status || !slices.Contains(op.statuses, w.Code) {
+		t.Errorf("%s: %s %.80s = %d %.300s, want %d; documented are %v", name, op.method, a.target, w.Code, w.Body, a.status, op.statuses)
+		return w
+	}
+	c.seen[name][w.Code] = true
+	if w.Code < http.StatusBadRequest {
+		if ok, wrong := c.validator.ValidateHttpRequest(made()); !ok {
+			t.Errorf("%s: %s %s is not as documented, and is answered: %v", name, op.method, a.target, wrong)
+		}
+	}
+	answer := w.Result()
+	if ok, wrong := c.validator.ValidateHttpResponse(made(), answer); !ok {
+		t.Errorf("%s: the answer %d %s is not as documented: %v", name, w.Code, w.Body, wrong)
+	}
+	return w
+}
+
+// served is the API as a dashboard serves it.
+func served(t *testing.T, b web.Backend, ops *operate.Operations) http.Handler {
+	t.Helper()
+	h, err := web.New(web.Options{Backend: b, Operations: ops, Prefix: "/ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// askWrongly makes a request that is all right wrong in ways that many operations have in common.
+func (c *contract) askWrongly(t *testing.T, name string, h http.Handler, a asked) {
+	t.Helper()
+	op := c.operations[name]
+	with := func(status int, header ...string) asked {
+		return asked{status, a.target, a.body, append(slices.Clone(header), a.header...)}
+	}
+	if slices.Contains(op.statuses, http.StatusNotAcceptable) {
+		c.ask(t, name, h, with(http.StatusNotAcceptable, "Accept", "image/png"))
+	}
+	if slices.Contains(op.statuses, http.StatusBadRequest) {
+		join := "?"
+		if strings.Contains(a.target, "?") {
+			join = "&"
+		}
+		c.ask(t, name, h, asked{http.StatusBadRequest, a.target + join + "nonsense=1", a.body, nil})
+	}
+	if op.body {
+		c.ask(t, name, h, with(http.StatusUnsupportedMediaType, "Content-Type", "text/plain"))
+		c.ask(t, name, h, asked{http.StatusRequestEntityTooLarge, a.target, `{"x":"` + strings.Repeat("x", api.MaxBody) + `"}`, nil})
+	}
+}
+
+// askInVain asks an API that can read and write nothing, and one that has a defect.
+func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
+	t.Helper()
+	f := openWith(t, func(b stored) web.Backend { return away{b} })
+	f.answer(t)
+	f.run(t)
+	f.ops.Results = drawer{}
+	if err := f.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h := served(t, f.back, f.ops)
+	for name, op := range c.operations {
+		if !slices.Contains(op.statuses, http.StatusServiceUnavailable) || len(cases[name]) == 0 {
+			continue
+		}
+		a := cases[name][0]
+		a.status = http.StatusServiceUnavailable
+		if name == "get-result" {
+			a.target = "/results/" + failedID
+		}
+		c.ask(t, name, h, a)
+	}
+	panics := served(t, &backend{}, nil)
+	c.ask(t, "list-workers", panics, asked{http.StatusInternalServerError, "/workers", "", nil})
+}
+
+// away is a backend whose history cannot be read.
+type away struct{ stored }
+
+func (away) Tasks(context.Context, store.Request) (store.Page, error) { return store.Page{}, errBroken }
+func (away) Task(context.Context, string) (state.Task, error)         { return state.Task{}, errBroken }
+func (away) Count(context.Context, query.Query) (store.Count, error)  { return store.Count{}, errBroken }
+func (away) TaskEvents(context.Context, string) ([]state.TaskEvent, error) {
+	return nil, errBroken
+}
+
+// answer has celery@w1 answer what it is asked.
+func (f *office) answer(t *testing.T) {
+	t.Helper()
+	type object = map[string]any
+	held := object{
+		"id": "held", "name": "shop.add", "args": "(1,)", "kwargs": "{}", "time_start": 1_795_262_300.5, "worker_pid": 71,
+		"delivery_info": object{"routing_key": "mail", "priority": 3, "redelivered": false}, "acknowledged": true,
+	}
+	answers := object{
+		"stats": object{
+			"pid": 40, "uptime": 60, "clock": "2048", "prefetch_count": 8, "total": object{"shop.add": 12},
+			"pool": object{"implementation": "celery.concurrency.prefork:TaskPool", "max-concurrency": 2, "processes": []int{71, 72}},
+		},
+		"active": []object{held}, "reserved": []object{held}, "revoked": []string{"gone"},
+		"scheduled":     []object{{"eta": "2026-11-22T09:00:00+00:00", "priority": 6, "request": held}},
+		"registered":    []string{"shop.add [rate_limit=10/m]", "shop.pay"},
+		"active_queues": []object{{"name": "mail", "exchange": object{"name": "mail", "type": "direct"}, "routing_key": "mail", "durable": true}},
+		"conf":          object{"worker_concurrency": 2, "nested": object{"a": []any{nil, 1.5}}}, "report": object{"ok": "software"},
+		"clock": object{"clock": 7}, "ping": object{"ok": "pong"},
+	}
+	t.Cleanup(f.broker.Listen(func(m transport.Publishing) {
+		var r struct {
+			Method      string            `json:"method"`
+			Destination []string          `json:"destination"`
+			Ticket      string            `json:"ticket"`
+			ReplyTo     transport.ReplyTo `json:"reply_to"`
+		}
+		if json.Unmarshal(m.Body, &r) != nil || len(r.Destination) > 0 && !slices.Contains(r.Destination, "celery@w1") {
+			return
+		}
+		body, err := json.Marshal(object{"celery@w1": answers[r.Method]})
+		if err != nil {
+			panic(err)
+		}
+		f.broker.Answer(r.ReplyTo, transport.Publishing{
+			ContentType: "application/json", ContentEncoding: "utf-8",
+			Headers: object{"ticket": r.Ticket, "clock": int64(7)}, Body: body,
+		})
+	}))
+}
