@@ -116,7 +116,7 @@ func New(o Options) (*Umbel, error) {
 	if o.Keep != nil {
 		rules = *o.Keep
 	}
-	history, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, Rules: rules, Logger: o.Logger})
+	history, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, SetAside: true, Rules: rules, Logger: o.Logger})
 	if err != nil {
 		return nil, &HistoryError{err}
 	}

@@ -1,11 +1,15 @@
 package umbel_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -218,6 +222,33 @@ func TestOneUmbelUsesAHistory(t *testing.T) {
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestADamagedHistoryIsSetAsideAndToldOnEveryPage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "history.db"), bytes.Repeat([]byte("garbage "), 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u, err := umbel.New(umbel.Options{Broker: memory.New(memory.Options{}), DataDir: dir, Prefix: prefix, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := u.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	run(t, u)
+	for _, path := range []string{"/", "/tasks", "/workers", "/settings", "/api/v1/overview"} {
+		w := httptest.NewRecorder()
+		u.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, prefix+path, nil))
+		for _, want := range []string{"history.damaged-", "umbel repair"} {
+			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s answered %d, want 200 and %q", path, w.Code, want)
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import "time"
 type Health struct {
 	Broker   BrokerHealth
 	Store    StoreHealth
+	Notices  []string          // what was found wrong with the history when it was opened, and what to do, a text each
 	Ready    bool              // the monitor runs and has restored what the last one left
 	Messages uint64            // broker messages read
 	Events   uint64            // events folded

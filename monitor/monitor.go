@@ -43,7 +43,8 @@ type Monitor struct {
 	broker       transport.Broker
 	store        store.Store
 	maxTasks     int
-	maxWaiting   int // bytes of journal beyond which no more is received
+	maxWaiting   int      // bytes of journal beyond which no more is received
+	notices      []string // of the store
 	enableEvents bool
 	broadcast    func(ctx context.Context, method string) error
 	log          *slog.Logger
@@ -95,7 +96,7 @@ func New(o Options) (*Monitor, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	m := &Monitor{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, enableEvents: o.EnableEvents, broadcast: o.Broadcast,
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, broadcast: o.Broadcast,
 		log: o.Logger, now: onward(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), arrivals: arrivals{wake: make(chan struct{}, 1)},
 		link: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, gaps: newGaps(o.Broker),
@@ -276,7 +277,7 @@ func (m *Monitor) Health() Health {
 	m.mu.RUnlock()
 	m.linkMu.Lock()
 	defer m.linkMu.Unlock()
-	h.Broker, h.Store, h.Ready = m.link, m.writing, m.ready
+	h.Broker, h.Store, h.Ready, h.Notices = m.link, m.writing, m.ready, m.notices
 	h.Broker.Loss = m.gaps.loss()
 	h.Broker.Loss.Unseen = unseen
 	h.Store.Waiting, h.Store.Unsaved, h.Store.Full = waiting, unsaved, full

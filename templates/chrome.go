@@ -39,14 +39,15 @@ type Outgoing struct {
 	Dead    int    // commands that were given up
 }
 
-// Trouble is what keeps history from being written, zero if nothing does. Times are µs since 1970, 0 if
-// unknown.
+// Trouble is what is wrong with the history, zero if nothing is. Times are µs since 1970, 0 if unknown.
 type Trouble struct {
-	Error     string
+	Error     string // what keeps it from being written, empty if nothing does
 	Since     int64
 	NextTryAt int64
 	Waiting   int  // events that are not on disk yet
 	Full      bool // so many that no more are received
+
+	Notices []string // what was found wrong when it was opened, and what to do
 }
 
 // Broker is the state of the connection that events come from. Times are µs since 1970, 0 if

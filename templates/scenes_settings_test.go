@@ -31,7 +31,7 @@ func settingsBroken() templates.Settings {
 func broken() templates.Trouble {
 	return templates.Trouble{
 		Error: "write history: the disk is full: free some space (" + evil + ")", Since: noon - 60*second, NextTryAt: noon + 5*second,
-		Waiting: 18_204, Full: true,
+		Waiting: 18_204, Full: true, Notices: []string{"The history was damaged and set aside as " + evil + "."},
 	}
 }
 

@@ -80,15 +80,16 @@ func (p *pages) newPlan(ctx context.Context, now time.Time) *templates.Plan {
 	return v
 }
 
-// trouble is what keeps history from being written.
+// trouble is what is wrong with the history.
 func (p *pages) trouble() templates.Trouble {
-	h, kept := p.cluster.Health().Store, p.cluster.Store().Health()
+	all, kept := p.cluster.Health(), p.cluster.Store().Health()
+	h := all.Store
 	t := templates.Trouble{
 		Error: cmp.Or(h.LastError, kept.LastError), Since: micros(h.Since), NextTryAt: micros(h.NextTryAt),
-		Waiting: h.Waiting, Full: h.Full,
+		Waiting: h.Waiting, Full: h.Full, Notices: all.Notices,
 	}
 	if t.Error == "" {
-		return templates.Trouble{}
+		return templates.Trouble{Notices: all.Notices}
 	}
 	return t
 }

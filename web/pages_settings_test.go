@@ -76,13 +76,17 @@ func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 	b.health.Store = monitor.StoreHealth{
 		LastError: "write history: the disk is full: free some space", Since: time.UnixMicro(noon), Waiting: 31, Full: true,
 	}
+	b.health.Notices = []string{"A file was set aside as <x>."}
 	h := dashboard(t, b)
 	for _, path := range []string{"/", "/tasks", "/tasks/task-01", "/workers", "/failures", "/settings", "/nowhere"} {
 		w := visit(t, h, "/ops"+path)
 		if w.Code >= http.StatusInternalServerError {
 			t.Errorf("%s: status = %d", path, w.Code)
 		}
-		for _, want := range []string{"History cannot be written.", "the disk is full", "31 events wait", "the broker keeps the rest"} {
+		for _, want := range []string{
+			"History cannot be written.", "the disk is full", "31 events wait", "the broker keeps the rest",
+			"The history is not whole.</strong> A file was set aside as &lt;x&gt;.",
+		} {
 			if !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%s: page lacks %q", path, want)
 			}

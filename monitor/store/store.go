@@ -45,6 +45,7 @@ type Health struct {
 	LastError string    // why the last write failed, empty if it did not
 	FailedAt  time.Time // when that was
 	Unindexed int       // tasks whose text is not searchable by index yet
+	Notices   []string  // what was found wrong when the store was opened, and what to do, a text each
 }
 
 // History is what the monitor writes and reads back.

@@ -229,6 +229,7 @@ func TestOverview(t *testing.T) {
 			LastError: "the disk is full", FailedAt: time.UnixMicro(start + 1), Since: time.UnixMicro(start),
 			Waiting: 31, Unsaved: 4, Full: true,
 		},
+		Notices: []string{"a file was set aside"},
 	}
 	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/overview").Body.String())
 	want := decode(t, `{
@@ -253,7 +254,8 @@ func TestOverview(t *testing.T) {
 			},
 			"store": {
 				"last_error": "the disk is full", "failed_at": "2026-11-21T00:00:00.000001Z",
-				"since": "2026-11-21T00:00:00.000000Z", "next_try_at": null, "waiting": 31, "unsaved": 4, "full": true
+				"since": "2026-11-21T00:00:00.000000Z", "next_try_at": null, "waiting": 31, "unsaved": 4, "full": true,
+				"notices": ["a file was set aside"]
 			}
 		}
 	}`)

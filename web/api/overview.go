@@ -78,6 +78,8 @@ type Store struct {
 	Waiting   int     `json:"waiting" doc:"Events that are not on disk yet."`
 	Unsaved   int     `json:"unsaved" doc:"Tasks that changed since they were saved; their events may be on disk."`
 	Full      bool    `json:"full" doc:"So much waits that the broker keeps the rest."`
+
+	Notices []string `json:"notices" nullable:"false" doc:"What was found wrong with the history when it was opened, and what to do."`
 }
 
 // maxNames bounds by_name: strangers choose how many task names there are.
@@ -137,6 +139,7 @@ func fromHealth(h monitor.Health) Health {
 		Store: Store{
 			LastError: text(h.Store.LastError), FailedAt: timeOf(h.Store.FailedAt), Since: timeOf(h.Store.Since),
 			NextTryAt: timeOf(h.Store.NextTryAt), Waiting: h.Store.Waiting, Unsaved: h.Store.Unsaved, Full: h.Store.Full,
+			Notices: append([]string{}, h.Notices...),
 		},
 	}
 	maps.Copy(d.Rejected, h.Rejected)

@@ -30,6 +30,12 @@ func (d *DB) Indexed(t *testing.T) int {
 	return found[0]
 }
 
+// Reconnect has those who read begin with nothing in their caches.
+func (d *DB) Reconnect() {
+	d.read.SetMaxIdleConns(0)
+	d.read.SetMaxIdleConns(readers)
+}
+
 // Hurry gives searches so narrow limits that small histories are walked in windows and searched in parts.
 func (d *DB) Hurry() {
 	d.limits = limits{
@@ -84,3 +90,6 @@ func (e *explainer) QueryContext(ctx context.Context, query string, args ...any)
 	}
 	return e.queryer.QueryContext(ctx, query, args...)
 }
+
+// Suspect has a store find that its file is damaged.
+func (d *DB) Suspect() { d.suspect(errDamaged) }

@@ -279,6 +279,7 @@ func TestDamageIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.Reconnect()
 	const spared = 64 << 10 // the schema, which connections read when they begin
 	overwrite(t, dir, spared, []byte(strings.Repeat("\xa5", int(info.Size())-spared)))
 

@@ -12,8 +12,34 @@ import (
 )
 
 // lock takes the lock file at path for this process, and writes its number into it. The lock goes with the
-// process, however that ends.
+// process, however that ends. A file that is not at path any more once it is locked keeps nobody out: then the one
+// that is there now is taken.
 func lock(path string) (*os.File, error) {
+	for {
+		f, err := lockOnce(path)
+		if err != nil || locked(path, f) == nil {
+			return f, err
+		}
+		if err := unlock(f); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// locked returns an error if f is not the lock file at path.
+func locked(path string, f *os.File) error {
+	ours, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(path)
+	if err == nil && !os.SameFile(ours, there) {
+		err = errors.New("is another file now")
+	}
+	return err
+}
+
+func lockOnce(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator chooses the path
 	if err != nil {
 		return nil, err

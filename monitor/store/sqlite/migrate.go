@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 
@@ -29,7 +28,7 @@ func migrate(ctx context.Context, db *sql.DB, readOnly bool) error {
 	}
 	sources := p.ListSources()
 	newest := sources[len(sources)-1].Version
-	found, err := version(ctx, db)
+	found, err := version(ctx, db, newest)
 	switch {
 	case err != nil:
 		return err
@@ -45,16 +44,20 @@ func migrate(ctx context.Context, db *sql.DB, readOnly bool) error {
 	return err
 }
 
-// version is the schema's, 0 in an empty file.
-func version(ctx context.Context, db *sql.DB) (int64, error) {
+// version is the schema's, 0 in an empty file. It wraps errAltered if the versions before it are not all there.
+func version(ctx context.Context, db *sql.DB, newest int64) (int64, error) {
 	var n int64
 	err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = ?`, goose.DefaultTablename).Scan(&n)
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	err = db.QueryRowContext(ctx, `SELECT max(version_id) FROM `+goose.DefaultTablename+` WHERE is_applied`).Scan(&n)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
+	applied, err := list[int64](ctx, db, `SELECT DISTINCT version_id FROM `+goose.DefaultTablename+` WHERE is_applied ORDER BY 1`)
+	if err != nil || len(applied) == 0 {
+		return 0, err
 	}
-	return n, err
+	last := applied[len(applied)-1]
+	if last <= newest && int64(len(applied)) != last+1 { // from 0
+		return 0, fmt.Errorf("%w (versions %v in %s)", errAltered, applied, goose.DefaultTablename)
+	}
+	return last, nil
 }

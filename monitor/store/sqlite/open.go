@@ -60,6 +60,28 @@ func (d *DB) open(ctx context.Context, o Options) error {
 	if d.lock, err = lock(filepath.Join(o.Dir, lockName)); err != nil {
 		return err
 	}
+	err = d.openFile(ctx)
+	if o.SetAside && damaged(err) {
+		d.log.Error("history is damaged", "path", d.path, "error", err)
+		if err = errors.Join(d.disconnect(), d.setAside()); err == nil {
+			err = d.openFile(ctx)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	err = d.tellAside()
+	for _, n := range d.notices {
+		d.log.Warn(n) //nolint:sloglint // the notice is the message, as on the pages
+	}
+	return err
+}
+
+// beside is the path of a file in the directory of the history.
+func (d *DB) beside(name string) string { return filepath.Join(filepath.Dir(d.path), name) }
+
+// openFile opens the file to write, and makes it if there is none.
+func (d *DB) openFile(ctx context.Context) error {
 	f, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -69,16 +91,33 @@ func (d *DB) open(ctx context.Context, o Options) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
+	if err := d.owned(ctx); err != nil {
+		return err
+	}
 	if d.write, err = connect(d.path, writing(), 1); err != nil {
 		return err
 	}
 	if err := migrate(ctx, d.write, false); err != nil {
 		return err
 	}
+	if err := stamp(ctx, d.write); err != nil {
+		return err
+	}
 	if d.read, err = connect(d.path, reading("rw"), readers); err != nil {
 		return err
 	}
-	return d.loadSymbols(ctx)
+	beside := readMark(d.beside(markName))
+	for _, step := range []func() error{
+		func() error { return d.verify(ctx, beside.Damaged) },
+		func() error { return d.loadSymbols(ctx) },
+		func() error { return d.loadMark(ctx, beside) },
+		func() error { return d.checkpoint(ctx) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openMemory opens a store that has one connection for everything, since the connection is the store.
@@ -100,7 +139,7 @@ func (d *DB) openBeside(ctx context.Context) error {
 	if d.read, err = connect(d.path, reading("ro"), readers); err != nil {
 		return err
 	}
-	if err := migrate(ctx, d.read, true); err != nil {
+	if err := errors.Join(ours(ctx, d.read), migrate(ctx, d.read, true)); err != nil {
 		return err
 	}
 	return d.loadSymbols(ctx)
@@ -141,15 +180,24 @@ func connect(path string, params url.Values, n int) (*sql.DB, error) {
 // close waits for calls at work, and refuses others.
 func (d *DB) close() error {
 	d.gate <- struct{}{} // stays: no transaction begins any more
+	errs := []error{d.disconnect()}
+	if d.lock != nil {
+		if d.mark.Commits > 0 {
+			errs = append(errs, d.mark.write(d.beside(markName)))
+		}
+		errs = append(errs, unlock(d.lock))
+	}
+	return errors.Join(errs...)
+}
+
+// disconnect closes all connections.
+func (d *DB) disconnect() error {
 	var errs []error
 	if d.read != nil && d.read != d.write {
 		errs = append(errs, drain(d.read))
 	}
 	if d.write != nil {
 		errs = append(errs, drain(d.write))
-	}
-	if d.lock != nil {
-		errs = append(errs, unlock(d.lock))
 	}
 	return errors.Join(errs...)
 }

@@ -20,6 +20,7 @@ func (d *DB) Restore(ctx context.Context, r store.Restore) error {
 		func() error { return d.restoreJournal(ctx, counted, r.Journal) },
 	} {
 		if err := step(); err != nil {
+			d.suspect(err)
 			return fmt.Errorf("restore history: %w", explain(err))
 		}
 	}

@@ -24,6 +24,7 @@ const Memory = ":memory:"
 type Options struct {
 	Dir      string // where the file is, made if it is missing, or Memory
 	ReadOnly bool   // read beside the process that writes; nothing is made and no lock is taken
+	SetAside bool   // rename a damaged file and begin a new one, rather than fail; Health tells
 	Rules    store.Rules
 	Logger   *slog.Logger     // nil discards
 	Now      func() time.Time // nil means time.Now
@@ -44,6 +45,9 @@ type DB struct {
 	symbols symbols
 	limits  limits
 
+	notices []string // for Health, since Open
+	changes int64    // by the connection that writes, as SQLite counts; guarded by gate
+
 	failures failureCache
 
 	once    sync.Once
@@ -52,8 +56,9 @@ type DB struct {
 
 	unindexed atomic.Int64 // tasks that wait for the text index
 
-	// mu guards what Health says of writes, and days.
+	// mu guards what Health says of writes, mark, and days. Commits are only counted with a token in gate.
 	mu       sync.Mutex
+	mark     mark
 	trouble  error
 	failedAt time.Time
 	days     days
@@ -68,6 +73,7 @@ func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 	g.Go(func() error { return d.retain(ctx, removed) })
 	g.Go(func() error { return d.sweep(ctx) })
 	g.Go(func() error { return d.expire(ctx) })
+	g.Go(func() error { return d.watch(ctx) })
 	if err := g.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -76,7 +82,7 @@ func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 
 // Health says how the store is doing.
 func (d *DB) Health() store.Health {
-	h := store.Health{Location: d.path, Unindexed: int(d.unindexed.Load())}
+	h := store.Health{Location: d.path, Unindexed: int(d.unindexed.Load()), Notices: d.notices}
 	for _, suffix := range []string{"", "-wal"} {
 		if info, err := os.Stat(d.path + suffix); err == nil && d.opened != nil {
 			h.Size += info.Size()

@@ -3,7 +3,9 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -14,8 +16,31 @@ var (
 	errClosed   = errors.New("closed")
 )
 
+const (
+	damageHint = "the file is damaged: stop Umbel and put a backup in its place, or start it again, which sets the file " +
+		"aside and begins a new one"
+	alteredHint = "its tables are not as Umbel has left them: stop Umbel and put a backup in its place, or move the file " +
+		"away and let umbel repair take over what can be read of it"
+)
+
+// errAltered is what explain says of a table of versions that goose did not write so.
+var errAltered = errors.New(alteredHint)
+
+// alteredTables reports whether a message of SQLite's is about tables that are not those of the schema.
+func alteredTables(message string) bool {
+	for _, part := range []string{"no such table", "no such column", "has no column named", "already exists", "duplicate column"} {
+		if strings.Contains(message, part) {
+			return true
+		}
+	}
+	return false
+}
+
 // explain adds to an error of SQLite what it means to an operator, and what to do.
 func explain(err error) error {
+	if errors.Is(err, errDamaged) {
+		return fmt.Errorf("%s (%w)", damageHint, err)
+	}
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
 		return err
@@ -27,7 +52,12 @@ func explain(err error) error {
 	case sqlite3.SQLITE_READONLY:
 		hint = "the file cannot be written: check its permissions and those of its directory"
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		hint = "the file is damaged: stop Umbel, move it away, and start again with a new one or a backup"
+		hint = damageHint
+	case sqlite3.SQLITE_ERROR:
+		if !alteredTables(e.Error()) {
+			return err
+		}
+		hint = alteredHint
 	case sqlite3.SQLITE_IOERR:
 		hint = "the disk does not work as it should"
 	case sqlite3.SQLITE_CANTOPEN:
@@ -51,6 +81,29 @@ func (d *DB) present() error {
 	}
 	return fmt.Errorf("%s was removed or replaced while in use: put it back, or restart Umbel, which begins a new one",
 		d.path)
+}
+
+// guarded returns an error if the lock does not keep others out any more. A lock file that was removed is made again,
+// unless another process was faster. It is called by one goroutine at a time.
+func (d *DB) guarded() error {
+	if d.lock == nil {
+		return nil
+	}
+	path := d.lock.Name()
+	err := locked(path, d.lock)
+	if errors.Is(err, fs.ErrNotExist) {
+		var again *os.File
+		if again, err = lock(path); err == nil {
+			d.log.Warn("lock file was removed and is made again", "path", path)
+			err = unlock(d.lock)
+			d.lock = again
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s does not keep others out any more (%w): nothing is written, so that two processes do not "+
+		"write to one history. Stop the other one, then restart Umbel", path, err)
 }
 
 // note keeps what came of a write for Health.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 )
 
 // tx is a transaction on the connection that writes. It is used by one goroutine.
@@ -36,6 +37,9 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 	case <-d.closed:
 		return errClosed
 	}
+	if err := errors.Join(d.present(), d.guarded()); err != nil {
+		return err
+	}
 	ctx = context.WithoutCancel(ctx)
 	begun, err := d.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -46,8 +50,18 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 		_ = begun.Rollback() // what made f fail may have rolled back already
 		return err
 	}
+	changed := false
+	if d.lock != nil {
+		if changed, err = t.count(); err != nil {
+			_ = begun.Rollback()
+			return err
+		}
+	}
 	if err := begun.Commit(); err != nil {
 		return err
+	}
+	if changed {
+		d.committed()
 	}
 	d.symbols.change(t.added, t.removed)
 	return nil

@@ -14,15 +14,13 @@ import (
 // Write commits b as a whole, or nothing of it.
 func (d *DB) Write(ctx context.Context, b store.Batch) (store.Written, error) {
 	var w store.Written
-	err := d.present()
-	if err == nil {
-		err = explain(d.update(ctx, func(t *tx) (err error) {
-			w, err = t.write(b)
-			return err
-		}))
-	}
+	err := explain(d.update(ctx, func(t *tx) (err error) {
+		w, err = t.write(b)
+		return err
+	}))
 	if ctx.Err() == nil || err == nil {
 		d.note(err)
+		d.suspect(err)
 	}
 	if err != nil {
 		return store.Written{}, fmt.Errorf("write history: %w", err)

@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+)
+
+// applicationID is in the header of every history, so that programs can tell whose file it is: "Umbl".
+const applicationID = 0x556d626c
+
+// owned refuses a file of another program, before anything in it is changed.
+func (d *DB) owned(ctx context.Context) error {
+	if info, err := os.Stat(d.path); err != nil || info.Size() == 0 {
+		return err
+	}
+	db, err := connect(d.path, url.Values{"mode": {"ro"}, "_busy_timeout": {"5000"}}, 1)
+	if err != nil {
+		return err
+	}
+	return errors.Join(ours(ctx, db), db.Close())
+}
+
+// ours returns an error unless a database is empty or a history. One of Umbel before there was an id has none.
+func ours(ctx context.Context, db *sql.DB) error {
+	var id int64
+	if err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil || id == applicationID {
+		return err
+	}
+	tables, err := list[string](ctx, db, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`)
+	if err != nil {
+		return err
+	}
+	known := len(tables) == 0 || slices.Contains(tables, goose.DefaultTablename) && (len(tables) == 1 || slices.Contains(tables, "symbols"))
+	if id == 0 && known {
+		return nil
+	}
+	return fmt.Errorf("it is the database of another program, with the tables %s: choose another data directory",
+		strings.Join(tables[:min(len(tables), 5)], ", "))
+}
+
+// stamp writes the id into a history that has none.
+func stamp(ctx context.Context, db *sql.DB) error {
+	var id int64
+	if err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil || id == applicationID {
+		return err
+	}
+	_, err := db.ExecContext(ctx, fmt.Sprintf(`PRAGMA application_id = %d`, applicationID))
+	return err
+}
