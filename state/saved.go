@@ -49,6 +49,24 @@ func AppendEvent(b []byte, e *Event, repaired int64) []byte {
 	return c.append(b, e, repaired, e.oversized(), true)
 }
 
+// Journal returns the events of a saved task in the form that Replay reads.
+func Journal(id string, events []byte) (journal []byte, err error) {
+	if len(events) < 2 || events[0] != savedForm {
+		return nil, fmt.Errorf("read task: %w", ErrSaved)
+	}
+	r := savedReader{rest: string(events[1:])}
+	r.begin(id)
+	for len(r.rest) > 0 {
+		var s savedEvent
+		if r.next(&s); r.bad || !s.Event.Kind.Task() {
+			return nil, fmt.Errorf("read task: %w", ErrSaved)
+		}
+		s.Event.ID = id
+		journal = AppendEvent(journal, &s.Event, s.Repaired)
+	}
+	return journal, nil
+}
+
 // Replay folds in events that AppendEvent wrote, such that any that are known already change nothing, and
 // yields each with what it did. Events before the first that cannot be read are folded in beside the error.
 func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error {

@@ -20,6 +20,7 @@ type cli struct {
 	Capture captureCmd       `cmd:"" help:"Print raw event bodies from the broker, one a line, for replay."`
 	Tasks   tasksCmd         `cmd:"" help:"List tasks of the history that match a query."`
 	Prune   pruneCmd         `cmd:"" help:"Remove history that is too old, while no server runs."`
+	Repair  repairCmd        `cmd:"" help:"Take over what can be read of a damaged history, while no server runs."`
 	Outbox  outboxCmd        `cmd:"" help:"Look at commands on their way out, and at who has asked for them."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/store/sqlite"
+)
+
+// repairCmd takes over what can be read of damaged histories, while no server runs.
+type repairCmd struct {
+	dirFlag `embed:""`
+	File    string `arg:"" optional:"" type:"path" help:"The damaged file. By default, those that were set aside in the data directory."`
+}
+
+// Run repairs one file, or all that were set aside.
+func (c *repairCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
+	dir, err := c.dir()
+	if err != nil {
+		return err
+	}
+	if dir == sqlite.Memory {
+		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be repaired")}
+	}
+	if err := c.check(dir); err != nil {
+		return err
+	}
+	history, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, SetAside: true, Logger: log})
+	if errors.Is(err, store.ErrLocked) {
+		return fmt.Errorf("%w. Stop the server first", err)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.all(ctx, s, dir, history), history.Close())
+}
+
+// check refuses what cannot be meant, before anything is made.
+func (c *repairCmd) check(dir string) error {
+	if c.File == "" {
+		if _, err := os.Stat(dir); err != nil {
+			return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
+		}
+		return nil
+	}
+	file, err := os.Stat(c.File)
+	if err != nil {
+		return err
+	}
+	if own, err := os.Stat(filepath.Join(dir, "history.db")); err == nil && os.SameFile(file, own) {
+		return usageError{fmt.Errorf("%s is the history in use: leave the file out, and it is set aside if it is damaged", c.File)}
+	}
+	return nil
+}
+
+func (c *repairCmd) all(ctx context.Context, s streams, dir string, history *sqlite.DB) error {
+	if c.File != "" {
+		return c.one(ctx, s, history, c.File)
+	}
+	files, err := sqlite.SetAside(dir)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		_, err := fmt.Fprintf(s.out, "no damaged history in %s\n", dir)
+		return err
+	}
+	for _, file := range files {
+		if err := c.one(ctx, s, history, file); err != nil {
+			return err
+		}
+		to, err := sqlite.Repaired(file)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(s.out, "the damaged file is kept as %s\n", to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one repairs a file, and says each second how far it is.
+func (c *repairCmd) one(ctx context.Context, s streams, history *sqlite.DB, file string) error {
+	told := time.Now()
+	done, err := history.Salvage(ctx, file, func(now sqlite.Salvaged) {
+		if time.Since(told) > time.Second {
+			told = time.Now()
+			_, _ = fmt.Fprintf(s.err, "%d tasks so far\n", now.Tasks)
+		}
+	})
+	return errors.Join(err, summary(s.out, file, done))
+}
+
+// summary tells what was taken over and what was not.
+func summary(w io.Writer, file string, done sqlite.Salvaged) error {
+	lines := []string{"from " + file, fmt.Sprintf("  tasks           %d added", done.Tasks)}
+	for _, table := range slices.Sorted(maps.Keys(done.Rows)) {
+		if n := done.Rows[table]; n > 0 {
+			lines = append(lines, fmt.Sprintf("  %-15s %d rows added", table, n))
+		}
+	}
+	if len(done.Lost) > 0 {
+		lines = append(lines, "not all could be read of: "+strings.Join(done.Lost, ", "))
+	}
+	if done.Unreadable > 0 {
+		lines = append(lines, fmt.Sprintf("%d rows held what is no event, and are left out", done.Unreadable))
+	}
+	if len(done.Left) > 0 {
+		lines = append(lines, "left in the file, since the history has some of its own: "+strings.Join(done.Left, ", "))
+	}
+	if len(done.Lost) == 0 && done.Unreadable == 0 && len(done.Left) == 0 {
+		lines = append(lines, "nothing is missing")
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
