@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	markName  = "history.db-mark"
-	guardEach = time.Second     // between looks at the lock
-	markEach  = 5 * time.Second // between marks and checkpoints of the log
+	markName       = "history.db-mark"
+	markEach       = time.Second     // between marks, and between looks at the lock
+	checkpointEach = 5 * time.Second // of the log
 )
 
 // mark says, outside the file of the history, how far that was written. So what is missing is noticed when the file
@@ -93,9 +93,9 @@ func (d *DB) watch(ctx context.Context) error {
 	if d.lock == nil {
 		return nil
 	}
-	tick := time.NewTicker(guardEach)
+	tick := time.NewTicker(markEach)
 	defer tick.Stop()
-	marked, last := d.marked(), time.Now()
+	marked, checkpointed, last := d.marked(), d.marked(), time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -103,11 +103,12 @@ func (d *DB) watch(ctx context.Context) error {
 		case <-tick.C:
 		}
 		err := d.guard(ctx)
-		if now := time.Now(); err == nil && now.Sub(last) >= markEach {
-			last = now
-			if m := d.marked(); m != marked {
-				marked, err = m, errors.Join(m.write(d.beside(markName)), d.checkpoint(ctx))
-			}
+		now, m := time.Now(), d.marked()
+		if err == nil && m != marked {
+			marked, err = m, m.write(d.beside(markName))
+		}
+		if err == nil && m != checkpointed && now.Sub(last) >= checkpointEach {
+			last, checkpointed, err = now, m, d.checkpoint(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			d.log.Warn("history not looked after", "error", explain(err))
