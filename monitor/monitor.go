@@ -188,32 +188,50 @@ func (m *Monitor) setReady(ready bool) {
 	m.wake()
 }
 
-// fold takes in a batch of a session under one write lock.
-func (m *Monitor) fold(session transport.Session, batch []transport.Message) {
+// fold takes in a batch of a session under one write lock. Events of tasks that may be in the store only are folded
+// last, once what it has is back in memory: only so can it be told which of them are new.
+func (m *Monitor) fold(ctx context.Context, session transport.Session, batch []transport.Message) {
 	start := m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rates.advance(start)
+	var doubtful []state.Event
 	for i := range batch {
 		m.messages++
-		if !m.decoder.Accepts(batch[i].ContentType) {
+		body, ok := m.decoder.JSON(batch[i].ContentType, batch[i].Body)
+		if !ok {
 			continue
 		}
-		m.decoder.Decode(batch[i].Body, start.UnixMicro(), func(e *state.Event) {
-			m.events++
-			m.arrivals.add(e)
-			m.unseen.add(e)
-			ch := m.cluster.Apply(e)
-			m.rates.add(e, ch)
-			m.minutes.Add(e, ch)
-			m.flows.add(e, ch)
-			m.intake.add(e, ch)
+		m.decoder.Decode(body, start.UnixMicro(), func(e *state.Event) {
+			if m.cluster.Elsewhere(e) {
+				doubtful = append(doubtful, *e)
+				return
+			}
+			m.take(e)
 		})
+	}
+	if len(doubtful) > 0 {
+		m.mu.Unlock()
+		saved := m.recall(ctx, doubtful)
+		m.mu.Lock()
+		m.takeBack(saved, doubtful)
 	}
 	m.intake.until(session, batch[len(batch)-1].Tag, len(batch))
 	m.writer.wake(m.crowded())
 	m.latency = m.now().Sub(start)
 	m.notify()
+}
+
+// take folds one event in, and counts what it did. mu is held.
+func (m *Monitor) take(e *state.Event) {
+	m.events++
+	m.arrivals.add(e)
+	m.unseen.add(e)
+	ch := m.cluster.Apply(e)
+	m.rates.add(e, ch)
+	m.minutes.Add(e, ch)
+	m.flows.add(e, ch)
+	m.intake.add(e, ch)
 }
 
 // notify wakes everybody who waits for a change. mu is held.

@@ -106,7 +106,7 @@ func (m *Monitor) receive(ctx context.Context, session transport.Session) error 
 		if err != nil {
 			return fmt.Errorf("receive events: %w", err)
 		}
-		m.fold(session, batch)
+		m.fold(ctx, session, batch)
 		m.linkMu.Lock()
 		m.link.LastEventAt = m.now()
 		m.linkMu.Unlock()

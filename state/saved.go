@@ -180,8 +180,16 @@ func (c *Cluster) touch(i uint32, r *row) {
 	}
 }
 
-// Load adds a task as it was saved. One that is held already gains the events that it lacks.
+// Load adds a task as it was saved. One that is held already gains the events that it lacks. Others may be evicted for it,
+// or itself.
 func (c *Cluster) Load(id string, events []byte) error {
+	err := c.Recall(id, events)
+	c.evict()
+	return err
+}
+
+// Recall is Load without evicting: the task is held until the next one is new, or saved.
+func (c *Cluster) Recall(id string, events []byte) error {
 	r := &c.input
 	if len(events) == 0 || !readable(events[0]) {
 		return fmt.Errorf("load task: %w", ErrSaved)
@@ -233,9 +241,6 @@ func (c *Cluster) load(id string) {
 	c.order.insert(c.entryOf(i, r))
 	c.tally.add(r)
 	c.version++
-	if !known {
-		c.evict()
-	}
 }
 
 // refresh gives a record its text again, if that is gone.
@@ -248,9 +253,19 @@ func (c *Cluster) refresh(i uint32, e *Event) {
 
 // SetHorizon says that tasks up to a position are kept elsewhere only.
 func (c *Cluster) SetHorizon(p Position) {
+	c.evictedMicros = max(c.evictedMicros, p.Stamp.Micros)
 	if c.horizon == nil || c.horizon.Compare(p) < 0 {
 		c.horizon = &p
 	}
+}
+
+// elsewhereSlack is how much older than the newest event of its task any other may be, by skewed clocks, µs.
+const elsewhereSlack = 10_000_000
+
+// Elsewhere reports whether the event is of a task that is not held and may be kept elsewhere, since the event is
+// not newer than all that are.
+func (c *Cluster) Elsewhere(e *Event) bool {
+	return c.horizon != nil && e.Kind.Task() && e.Micros <= c.evictedMicros+elsewhereSlack && c.row(e.ID) == nil
 }
 
 // Horizon is the newest position of a task that was evicted or never loaded, nil if all are held. A task

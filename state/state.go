@@ -83,10 +83,11 @@ type Cluster struct {
 	evicted uint64
 	lost    uint64 // events not kept since their task had too many
 
-	unsaved fifo     // rows that changed since they were taken to be saved, longest first
-	saving  []uint32 // rows taken to be saved
-	horizon *Position
-	crowded int // number of tasks above which to look for some to evict
+	unsaved       fifo     // rows that changed since they were taken to be saved, longest first
+	saving        []uint32 // rows taken to be saved
+	horizon       *Position
+	evictedMicros int64 // greatest time of a task that is kept elsewhere only
+	crowded       int   // number of tasks above which to look for some to evict
 
 	scratch []*record
 	entry   []byte

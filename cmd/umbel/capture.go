@@ -80,7 +80,11 @@ func greet(ctx context.Context, broker transport.Broker) error {
 
 // write prints one body on one line, and returns how many it wrote: what is no JSON in UTF-8 is left out.
 func (c *captureCmd) write(w *bufio.Writer, m transport.Message, log *slog.Logger) int {
-	body := m.Body
+	body, ok := new(celery.Decoder).JSON(m.ContentType, m.Body)
+	if !ok {
+		log.Warn("message left out: neither JSON nor MessagePack", "content_type", m.ContentType, "bytes", len(m.Body))
+		return 0
+	}
 	if bytes.ContainsAny(body, "\r\n") { // pretty-printed by a foreign publisher
 		var line bytes.Buffer
 		if err := json.Compact(&line, body); err != nil {

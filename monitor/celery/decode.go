@@ -1,5 +1,5 @@
 // Package celery knows the wire format of Celery: event messages in, events of package state out. It
-// decodes JSON as Python writes it, reads pickles without running them, and does no I/O.
+// decodes JSON as Python writes it, and MessagePack, reads pickles without running them, and does no I/O.
 package celery
 
 import (
@@ -16,8 +16,8 @@ import (
 // Causes by which a Decoder counts what it could not use. The first five cost an event or the whole
 // rest of a message, the others only a field.
 const (
-	CauseContentType = "content_type" // a serializer other than JSON
-	CauseMalformed   = "malformed"    // no JSON, from here to the end of the message
+	CauseContentType = "content_type" // a serializer other than JSON and MessagePack
+	CauseMalformed   = "malformed"    // no JSON or MessagePack, from here to the end of the message
 	CauseNoEvent     = "not_an_event" // JSON, but no object, or one without a usable type
 	CauseHostname    = "hostname"     // a task or worker event without a sender
 	CauseUUID        = "uuid"         // a task event without an id, or with one of over 512 bytes
@@ -54,15 +54,22 @@ func (d *Decoder) reject(cause string) {
 	d.rejected[cause]++
 }
 
-// Accepts reports whether messages of that MIME type can be decoded, and counts those that cannot. A
-// missing type is taken for JSON.
-func (d *Decoder) Accepts(contentType string) bool {
+// JSON returns a message body of a MIME type as Decode reads it, false if its serializer is neither JSON nor MessagePack,
+// or if it is malformed, which is counted. A missing type is taken for JSON.
+func (d *Decoder) JSON(contentType string, body []byte) ([]byte, bool) {
 	mime, _, _ := strings.Cut(contentType, ";")
-	if mime == "" || strings.EqualFold(strings.TrimSpace(mime), "application/json") {
-		return true
+	switch strings.ToLower(strings.TrimSpace(mime)) {
+	case "", mimeJSON:
+		return body, true
+	case mimeMsgpack:
+		text, err := fromMsgpack(body)
+		if err != nil {
+			d.reject(CauseMalformed)
+		}
+		return text, err == nil
 	}
 	d.reject(CauseContentType)
-	return false
+	return nil, false
 }
 
 // Decode calls yield with each event of a message body: one JSON object, or an array of them. received

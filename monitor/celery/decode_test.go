@@ -176,15 +176,15 @@ func TestDecodeAnyNumberOfEvents(t *testing.T) {
 	}
 }
 
-func TestAccepts(t *testing.T) {
+func TestJSONTellsSerializersByTheirMIMEType(t *testing.T) {
 	t.Parallel()
 	var d celery.Decoder
 	for mime, want := range map[string]bool{
 		"application/json": true, "": true, "application/json; charset=utf-8": true, "Application/JSON": true,
-		"application/x-python-serialize": false, "application/x-msgpack": false, "text/plain": false,
+		"application/x-python-serialize": false, "application/x-yaml": false, "text/plain": false,
 	} {
-		if got := d.Accepts(mime); got != want {
-			t.Errorf("Accepts(%q) = %v, want %v", mime, got, want)
+		if body, got := d.JSON(mime, []byte("{}")); got != want || want && string(body) != "{}" {
+			t.Errorf("JSON(%q) = %s, %v, want %v", mime, body, got, want)
 		}
 	}
 	if got := d.Rejected()[celery.CauseContentType]; got != 3 {
