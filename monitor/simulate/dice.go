@@ -39,8 +39,11 @@ func (d dice) latency() time.Duration {
 }
 
 // uuid is a random UUID of version 4.
-func (d dice) uuid() string {
-	hi, lo := d.Uint64()&^0xf000|0x4000, d.Uint64()&^(3<<62)|2<<62
+func (d dice) uuid() string { return d.id(0) }
+
+// id is a random UUID, another one for each salt.
+func (d dice) id(salt uint64) string {
+	hi, lo := (d.Uint64()^salt)&^0xf000|0x4000, d.Uint64()&^(3<<62)|2<<62
 	var raw [16]byte
 	for i := range 8 {
 		raw[i], raw[8+i] = byte(hi>>(56-8*i)), byte(lo>>(56-8*i))

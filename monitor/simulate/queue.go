@@ -89,7 +89,7 @@ type call struct {
 
 // send creates a task and publishes its first message.
 func (c *Cluster) send(from client, call call) {
-	t := &task{id: c.dice.uuid(), root: call.root, kind: call.kind, args: call.args, kwargs: call.kwargs, then: call.then}
+	t := &task{id: c.dice.id(c.salt), root: call.root, kind: call.kind, args: call.args, kwargs: call.kwargs, then: call.then}
 	if t.root == "" {
 		t.root = t.id
 	}

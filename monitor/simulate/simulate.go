@@ -43,9 +43,10 @@ type Options struct {
 type Cluster struct {
 	opts   Options
 	dice   dice
-	remote dice  // of what people do: it leaves the story's own chances alone
-	now    int64 // virtual time, ns since 1970 UTC
-	end    int64 // when clients stop, 0 if never
+	remote dice   // of what people do: it leaves the story's own chances alone
+	salt   uint64 // of ids: another one for each Start
+	now    int64  // virtual time, ns since 1970 UTC
+	end    int64  // when clients stop, 0 if never
 	seq    uint64
 	open   int // task messages that somebody still has to deal with
 	plan   agenda
@@ -95,6 +96,7 @@ func New(o Options) (*Cluster, error) {
 	if o.Length > 0 {
 		c.end = c.now + int64(o.Length)
 	}
+	c.salt = uint64(o.Start.UnixNano()) * 0x9e3779b97f4a7c15 // an odd number without a pattern
 	c.stage()
 	return c, nil
 }
