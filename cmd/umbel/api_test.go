@@ -34,6 +34,9 @@ type task struct {
 	Executions     []execution `json:"executions"`
 	Redelivered    bool        `json:"redelivered"`
 	Orphaned       bool        `json:"orphaned"`
+	Returned       bool        `json:"returned"`
+	RevokedReason  string      `json:"revoked_reason"`
+	RevokedSignal  int         `json:"revoked_signal"`
 }
 
 type execution struct {
@@ -41,6 +44,8 @@ type execution struct {
 	Worker    string `json:"worker"`
 	PID       int    `json:"pid"`
 	State     string `json:"state"`
+	Name      string `json:"name"`
+	Replaced  bool   `json:"replaced"`
 	Exception string `json:"exception"`
 }
 

@@ -136,9 +136,9 @@ func retries(t *testing.T, s scene) {
 		t.Errorf("retries %v, redelivered %v, want 2 and false", got.Retries, got.Redelivered)
 	}
 	want := []execution{
-		{Attempt: 0, Worker: "fork@test", State: "RETRY", Exception: "OSError('attempt 0 failed')"},
-		{Attempt: 1, Worker: "fork@test", State: "RETRY", Exception: "OSError('attempt 1 failed')"},
-		{Attempt: 2, Worker: "fork@test", State: "SUCCESS"},
+		{Attempt: 0, Name: "tasks.flaky", Worker: "fork@test", State: "RETRY", Exception: "OSError('attempt 0 failed')"},
+		{Attempt: 1, Name: "tasks.flaky", Worker: "fork@test", State: "RETRY", Exception: "OSError('attempt 1 failed')"},
+		{Attempt: 2, Name: "tasks.flaky", Worker: "fork@test", State: "SUCCESS"},
 	}
 	for i := range got.Executions {
 		got.Executions[i].PID = 0

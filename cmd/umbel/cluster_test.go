@@ -118,12 +118,18 @@ func (c *cluster) call(tb testing.TB, name string, args ...any) string {
 // work starts a worker that takes tasks from a queue, and waits until it does.
 func (c *cluster) work(tb testing.TB, node, queue string, flags ...string) *process {
 	tb.Helper()
+	p := c.start(tb, node, queue, flags...)
+	p.await(tb, node+" ready.")
+	return p
+}
+
+// start is work for those who do not wait.
+func (c *cluster) start(tb testing.TB, node, queue string, flags ...string) *process {
+	tb.Helper()
 	args := append([]string{"-m", "celery", "-A", "tasks", "worker", "-l", "INFO", "-n", node, "-Q", queue}, flags...)
 	cmd := command(c.env, c.python, args...)
 	cmd.Dir = c.dir
-	p := spawn(tb, cmd)
-	p.await(tb, node+" ready.")
-	return p
+	return spawn(tb, cmd)
 }
 
 // gate is a file that tasks wait for.
