@@ -34,6 +34,11 @@ e2e: ## only the tests named EndToEnd: real Celery, broker and browser
 	scripts/deps
 	scripts/services run go test $(RACE) -timeout 20m -count 1 -v -run EndToEnd ./...
 
+rabbitmq4: ## what depends on RabbitMQ's version, on RabbitMQ 4
+	scripts/deps
+	rabbitmq=$$(scripts/rabbitmq4); UMBEL_RABBITMQ=$$rabbitmq scripts/services run \
+		go test -timeout 10m -count 1 ./monitor/transport/amqp ./monitor/control
+
 fuzz: ## FUZZTIME (30s) of each fuzz target
 	@git grep --untracked -o '^func Fuzz[[:alnum:]_]*' -- '*_test.go' | while IFS=: read -r file target; do \
 		go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZTIME); \
@@ -63,4 +68,4 @@ clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
 	rm -rf bin .services bench.txt
 
-.PHONY: help generate fmt lint test e2e fuzz bench build demo verify check clean
+.PHONY: help generate fmt lint test e2e rabbitmq4 fuzz bench build demo verify check clean

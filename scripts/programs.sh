@@ -3,10 +3,12 @@
 # path, or fails.
 
 # The directory with rabbitmq-server and rabbitmqctl. Debian's commands on PATH are wrappers that
-# insist on the system's own node, so the scripts behind them come first.
+# insist on the system's own node, so the scripts behind them come first. UMBEL_RABBITMQ names
+# another such directory.
 find_rabbitmq() {
-	local dir
-	for dir in /usr/lib/rabbitmq/bin "$(dirname "$(command -v rabbitmq-server || echo /nowhere/x)")"; do
+	local dir dirs=(/usr/lib/rabbitmq/bin "$(dirname "$(command -v rabbitmq-server || echo /nowhere/x)")")
+	if [[ -n ${UMBEL_RABBITMQ:-} ]]; then dirs=("$UMBEL_RABBITMQ"); fi
+	for dir in "${dirs[@]}"; do
 		if [[ -x $dir/rabbitmq-server && -x $dir/rabbitmqctl ]]; then
 			echo "$dir"
 			return

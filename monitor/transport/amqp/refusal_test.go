@@ -36,7 +36,8 @@ func TestLinePermissions(t *testing.T) {
 	const ours = "^(reply\\.)?umbel"
 	for _, step := range []struct{ configure, write, read, want string }{
 		{"^$", "^$", "^$", "needs configure permission on it"},
-		{"pidbox$", "^$", "^$", "declare queue"},
+		{"pidbox$", "^$", "^$", "declare exchange"},
+		{"(pidbox|[.]ev)$", "^$", "^$", "declare queue"},
 		{ours, "^$", "^$", "needs write permission on the queue and read permission on the exchange"},
 		{ours, "^umbel.reply", "pidbox$", "needs read permission on it"},
 	} {
