@@ -121,6 +121,18 @@ func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task
 		order  TaskOrder
 		source string
 	}
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	published, err := d.outbox.HaveCommands(ctx, kindTask, ids)
+	if err != nil {
+		return fmt.Errorf("look for arguments: %w", err)
+	}
+	inOutbox := make(map[string]bool, len(published))
+	for _, id := range published {
+		inOutbox[id] = true
+	}
 	orders := make([]found, len(list))
 	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(lookups)
@@ -129,7 +141,7 @@ func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task
 			continue
 		}
 		g.Go(func() error {
-			orders[i].order, orders[i].source = d.repeat(inner, &list[i], p.topology, false)
+			orders[i].order, orders[i].source = d.repeat(inner, &list[i], p.topology, lookup{outbox: inOutbox[list[i].ID]})
 			return inner.Err()
 		})
 	}

@@ -41,31 +41,36 @@ func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string
 	}
 	t.ID = id
 	topology := d.inspector.Topology(ctx)
-	o, source = d.repeat(ctx, &t, topology, true)
+	o, source = d.repeat(ctx, &t, topology, lookup{outbox: true, thorough: true})
 	if o.Original.Workflow = d.related(ctx, &t); !seen && source == "" && o.Name == "" {
 		return TaskOrder{}, "", d.unknownTask(ctx, "id", id)
 	}
 	return o, source, nil
 }
 
-// repeat returns the order that would run t again, with its Original. Whether its message is still with the broker or a
-// worker is looked up where the task is not finished, and else only if that is worth it.
-func (d *Desk) repeat(ctx context.Context, t *state.Task, topology control.Topology, thorough bool) (TaskOrder, string) {
+// lookup says where arguments may be.
+type lookup struct {
+	outbox   bool // Umbel may have published the task
+	thorough bool // its message may be with the broker or a worker although it is finished
+}
+
+// repeat returns the order that would run t again, with its Original.
+func (d *Desk) repeat(ctx context.Context, t *state.Task, topology control.Topology, where lookup) (TaskOrder, string) {
 	o := TaskOrder{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)}
 	was := &Original{Unknown: parts()}
-	was.Source = d.source(ctx, t, topology, thorough, &o, was)
+	was.Source = d.source(ctx, t, topology, where, &o, was)
 	was.Order, o.Original = o, was
 	return o, was.Source
 }
 
 // source fills in what the first source knows that knows the arguments in full, and says which that is.
 func (d *Desk) source(
-	ctx context.Context, t *state.Task, topology control.Topology, thorough bool, o *TaskOrder, was *Original,
+	ctx context.Context, t *state.Task, topology control.Topology, where lookup, o *TaskOrder, was *Original,
 ) string {
-	if d.askOutbox(ctx, t, o, was) {
+	if where.outbox && d.askOutbox(ctx, t, o, was) {
 		return fromOutbox
 	}
-	if thorough || !t.State.Final() {
+	if where.thorough || !t.State.Final() {
 		if d.askBroker(ctx, t, topology, o, was) {
 			return fromBroker
 		}

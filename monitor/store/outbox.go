@@ -183,6 +183,8 @@ type Outbox interface {
 	Discard(ctx context.Context, ids []int64, now time.Time, a Audit) (int, error)
 	// OutboxStats sums up.
 	OutboxStats(ctx context.Context) (OutboxStats, error)
+	// HaveCommands returns which of tasks, at most 500, have commands of a kind.
+	HaveCommands(ctx context.Context, kind string, tasks []string) ([]string, error)
 	// Audit returns records, newest first, and the before of the next page, 0 at the end.
 	Audit(ctx context.Context, before int64, limit int) (list []Audit, next int64, err error)
 	// VerifyAudit recomputes the hashes and returns the ID of the first record that was tampered with, 0 if none was.

@@ -97,6 +97,17 @@ func (d *DB) Commands(ctx context.Context, f store.CommandFilter) (list []store.
 	return list, next, nil
 }
 
+// HaveCommands implements store.Outbox.
+func (d *DB) HaveCommands(ctx context.Context, kind string, tasks []string) ([]string, error) {
+	ids, err := json.Marshal(tasks)
+	if err != nil {
+		return nil, wrap("look for commands", err)
+	}
+	found, err := list[string](ctx, d.read, `SELECT DISTINCT task FROM outbox
+		WHERE task <> '' AND task IN (SELECT value FROM json_each(?)) AND kind = ?`, string(ids), kind)
+	return found, wrap("look for commands", explain(err))
+}
+
 // filterCommands returns a query for the keys of the commands that match. It merges one for each state, so that the
 // newest are found without sorting all.
 func filterCommands(f store.CommandFilter) (query string, args []any) {

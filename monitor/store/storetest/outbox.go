@@ -236,6 +236,12 @@ func (c trial) commandsListed() {
 		store.Outcome{ID: list[1], State: store.CommandSent, SentAt: after(1), Expected: []string{"celery@w2", "celery@w3"}},
 		store.Outcome{ID: list[2], State: store.CommandDone, SentAt: after(1)})
 	c.answer(after(2), store.Reply{ID: list[1], Answers: []store.Answer{{Node: "celery@w4", At: after(2)}}, State: store.CommandSilent})
+	for kind, want := range map[string][]string{"task": {"t1"}, "control": nil} {
+		got, err := c.HaveCommands(c.Context(), kind, []string{"t0", "t1", "", "t1", `"`})
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			c.Errorf("tasks with commands of kind %s: error %v (-want +got):\n%s", kind, err, diff)
+		}
+	}
 	for name, test := range map[string]struct {
 		f    store.CommandFilter
 		want []int64
