@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/umbelhq/umbel/monitor/store"
@@ -47,8 +48,8 @@ func (s searching) enter(ctx context.Context, q query.Query, sorted bool) (leave
 		return func() {}, nil
 	}
 	ticket, err := s.slots.Acquire(ctx, fair.FromContext(ctx))
-	if err != nil {
-		return nil, fmt.Errorf("wait to search: %w", err)
+	if err != nil { // of this client's patience too: what it waited for are its own searches
+		return nil, fmt.Errorf("wait to search: %w", errors.Join(fair.ErrBusy, err))
 	}
 	return ticket.Leave, nil
 }
