@@ -3,6 +3,7 @@ package main_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -39,7 +40,7 @@ func TestRedisOfTheDemoOutlivesItsClients(t *testing.T) {
 			return "" // refused before the end
 		}
 		line, err := bufio.NewReader(conn).ReadString('\n')
-		if err != nil && err != io.EOF && !strings.Contains(err.Error(), "reset") {
+		if err != nil && !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") {
 			t.Errorf("%.40q: %v", text, err)
 		}
 		return strings.TrimSuffix(line, "\r\n")
