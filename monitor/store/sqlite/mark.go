@@ -87,10 +87,13 @@ func (d *DB) loadMark(ctx context.Context, beside mark) error {
 	return nil
 }
 
+// owns reports whether d is the one that writes a file.
+func (d *DB) owns() bool { return d.write != nil && d.path != Memory }
+
 // watch looks after what is beside the file until ctx ends: the lock, the mark, and that the log goes into the file
 // early, so that a young history is more than its log.
 func (d *DB) watch(ctx context.Context) error {
-	if d.lock == nil {
+	if !d.owns() {
 		return nil
 	}
 	tick := time.NewTicker(markEach)
@@ -154,7 +157,7 @@ func (d *DB) committed() {
 
 // suspect has the next Open look at the whole file if err says that it is damaged.
 func (d *DB) suspect(err error) {
-	if d.lock == nil || !damaged(err) {
+	if !d.owns() || !damaged(err) {
 		return
 	}
 	d.mu.Lock()

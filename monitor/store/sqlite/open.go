@@ -182,8 +182,8 @@ func (d *DB) close() error {
 	d.gate <- struct{}{} // stays: no transaction begins any more
 	errs := []error{d.disconnect()}
 	if d.lock != nil {
-		if d.mark.Commits > 0 {
-			errs = append(errs, d.mark.write(d.beside(markName)))
+		if m := d.marked(); m.Commits > 0 {
+			errs = append(errs, m.write(d.beside(markName)))
 		}
 		errs = append(errs, unlock(d.lock))
 	}

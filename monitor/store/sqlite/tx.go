@@ -51,7 +51,7 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 		return err
 	}
 	changed := false
-	if d.lock != nil {
+	if d.owns() {
 		if changed, err = t.count(); err != nil {
 			_ = begun.Rollback()
 			return err
