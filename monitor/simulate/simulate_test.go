@@ -159,7 +159,7 @@ func keys(object string) string {
 
 func TestClocksRiseInEveryProcess(t *testing.T) {
 	t.Parallel()
-	s := tell(t, simulate.Options{Seed: 3}, 5*time.Minute)
+	s := tell(t, simulate.Options{Seed: 3}, 3*time.Minute)
 	s.decode(t)
 	lanes := make(map[string][]event)
 	for _, e := range s.events {

@@ -31,7 +31,7 @@ func TestFoldFindsTheTruth(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
-			s := tell(t, simulate.Options{Seed: seed, Rate: 20, Length: 8 * time.Minute, Truth: true}, 10*time.Hour)
+			s := tell(t, simulate.Options{Seed: seed, Rate: 20, Length: 4 * time.Minute, Truth: true}, 10*time.Hour)
 			c := fold(t, s)
 			truth := s.cluster.Truth()
 			if got, want := c.Counts().Tasks, len(truth); got != want {
