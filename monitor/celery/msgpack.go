@@ -197,7 +197,13 @@ func (t *transcoder) array(n uint64, depth int) error {
 	return nil
 }
 
-// object reads a map. Keys that are no text become the text of their JSON.
+// nests reports whether the next value is a map or an array.
+func (t *transcoder) nests() bool {
+	return len(t.in) > 0 && (t.in[0] >= 0x80 && t.in[0] <= 0x9f || t.in[0] >= 0xdc && t.in[0] <= 0xdf)
+}
+
+// object reads a map. Keys that are no text become the text of their JSON; maps and arrays are no keys in Python, and would
+// double what they hold with every level.
 func (t *transcoder) object(n uint64, depth int) error {
 	if depth == maxNesting {
 		return errDepth
@@ -206,6 +212,9 @@ func (t *transcoder) object(n uint64, depth int) error {
 	for i := range n {
 		if i > 0 {
 			t.out = append(t.out, ',')
+		}
+		if t.nests() {
+			return errMsgpack
 		}
 		from := len(t.out)
 		if err := t.value(depth + 1); err != nil {

@@ -30,7 +30,7 @@ func TestMessagePackIsReadAsJSON(t *testing.T) {
 		"extensions":       {"93 d6 ff 00000000 c7 01 05 00 d4 01 02", `[null,null,null]`},
 		"maps":             {"82 a1 61 01 05 80", `{"a":1,"5":{}}`},
 		"longer lengths":   {"dc 0001 de 0001 db 00000001 6b dd 00000000", `[{"k":[]}]`},
-		"map as key":       {"81 81 a1 61 c0 c0", `{"{\"a\":null}":null}`},
+		"map as key":       {"81 81 a1 61 c0 c0", ""},
 		"nothing":          {"", ""},
 		"more than one":    {"00 00", ""},
 		"reserved":         {"c1", ""},
@@ -97,7 +97,7 @@ sys.stdout.buffer.write(dumps(json.load(sys.stdin, strict=False), "msgpack")[2])
 }
 
 func FuzzMessagePack(f *testing.F) {
-	for _, seed := range []string{"93007fe0", "81a161cb4000000000000000", "dc0001de0001db000000016bdd00000000", "c70105", "c1"} {
+	for _, seed := range []string{"93007fe0", "81a161cb4000000000000000", "dc0001de0001db000000016bdd00000000", "c70105", "c1", "8181818181303030303030", "81dc000100"} {
 		b, err := hex.DecodeString(seed)
 		if err != nil {
 			f.Fatal(err)
