@@ -37,8 +37,8 @@ type StoreHealth struct {
 	Full      bool      // so much waits that no more is received
 }
 
-// Rates are per second, over the last 10 full seconds by the senders' clocks. Series hold one value a
-// second, oldest first, for the last 60 full seconds.
+// Rates are per second, over the last 10 full seconds, by when events were received. Series hold one value a second,
+// oldest first, for the last 60 full seconds.
 type Rates struct {
 	Events, Received, Succeeded, Failed, Retried float64
 	Series                                       Series

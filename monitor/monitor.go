@@ -53,6 +53,7 @@ type Monitor struct {
 	// mu guards the picture: Run's receiver and writer change it, readers share it.
 	mu       sync.RWMutex
 	cluster  *state.Cluster
+	clock    hostClock
 	restored bool   // the cluster holds what the last monitor left
 	intake   intake // what is folded and not on disk
 	decoder  celery.Decoder
@@ -97,24 +98,12 @@ func New(o Options) (*Monitor, error) {
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	m := &Monitor{
 		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, broadcast: o.Broadcast,
-		log: o.Logger, now: onward(o.Now),
+		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), arrivals: arrivals{wake: make(chan struct{}, 1)},
 		link: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, gaps: newGaps(o.Broker),
 	}
 	m.writer = newWriter(m)
 	return m, nil
-}
-
-// onward returns a clock that goes on where the wall clock is set back, so that silence still grows.
-func onward(wall func() time.Time) func() time.Time {
-	began, start := wall().Round(0), time.Now()
-	return func() time.Time {
-		now, steady := wall(), began.Add(time.Since(start)) // by a clock that nobody sets
-		if steady.After(now.Round(0)) {
-			return steady
-		}
-		return now
-	}
 }
 
 // Run restores what the last monitor left in the store, then connects, receives, folds and writes until ctx
@@ -191,10 +180,10 @@ func (m *Monitor) setReady(ready bool) {
 // fold takes in a batch of a session under one write lock. Events of tasks that may be in the store only are folded
 // last, once what it has is back in memory: only so can it be told which of them are new.
 func (m *Monitor) fold(ctx context.Context, session transport.Session, batch []transport.Message) {
-	start := m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rates.advance(start)
+	start := m.time()
+	m.rates.advance(m.clock.elapsed())
 	var doubtful []state.Event
 	for i := range batch {
 		m.messages++
@@ -255,13 +244,13 @@ func (m *Monitor) tick(ctx context.Context) error {
 }
 
 func (m *Monitor) expire() {
-	now := m.now()
 	m.linkMu.Lock()
 	connected := m.link.Connected
 	m.linkMu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rates.advance(now)
+	now := m.time()
+	m.rates.advance(m.clock.elapsed())
 	if connected {
 		m.minutes.Watch(now)
 	}
@@ -327,5 +316,5 @@ func (m *Monitor) rejected() map[string]uint64 {
 func (m *Monitor) Rates() Rates {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.rates.read(m.now())
+	return m.rates.read(m.clock.elapsed())
 }

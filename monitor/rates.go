@@ -12,9 +12,10 @@ const (
 	meterSize    = 64 // seconds kept: a power of two above seriesLength + 1
 )
 
-// meter counts events by second.
+// meter counts events by the second in which they were received. Seconds are counted from when the monitor began, by a
+// clock that nobody sets.
 type meter struct {
-	second int64 // the second being counted, Unix
+	second int64 // the second being counted
 	ring   [meterSize]counts
 }
 
@@ -23,14 +24,9 @@ type counts struct {
 	events, received, succeeded, failed, retried float64
 }
 
-// add counts an event in the second in which it happened by its sender's clock, so that a backlog read
-// at once is no peak. What happened before the series begins is left out; what is yet to happen counts now.
+// add counts an event that was received now.
 func (m *meter) add(e *state.Event, ch state.Change) {
-	second := min(e.Micros/1e6, m.second)
-	if second <= m.second-seriesLength {
-		return
-	}
-	c := &m.ring[second%meterSize]
+	c := &m.ring[m.second%meterSize]
 	c.events++
 	if !ch.New || !ch.Counts {
 		return
@@ -48,11 +44,10 @@ func (m *meter) add(e *state.Event, ch state.Change) {
 	}
 }
 
-// advance moves to the second of now, clearing those passed over. A clock set back goes on counting in
-// the newest second.
-func (m *meter) advance(now time.Time) {
-	second := now.Unix()
-	if m.second == 0 || second-m.second > meterSize {
+// advance moves to the second of now, clearing those passed over.
+func (m *meter) advance(now time.Duration) {
+	second := int64(now / time.Second)
+	if second-m.second > meterSize {
 		m.second, m.ring = second, [meterSize]counts{}
 	}
 	for m.second < second {
@@ -72,13 +67,13 @@ func (m *meter) moving() bool {
 }
 
 // read returns the rates over full seconds before now.
-func (m *meter) read(now time.Time) Rates {
+func (m *meter) read(now time.Duration) Rates {
 	var r Rates
 	s := &r.Series
-	end := max(now.Unix(), m.second)
+	end := max(int64(now/time.Second), m.second)
 	for second := end - seriesLength; second < end; second++ {
 		var c counts
-		if second <= m.second && second > m.second-meterSize {
+		if second >= 0 && second <= m.second && second > m.second-meterSize {
 			c = m.ring[second%meterSize]
 		}
 		s.Received, s.Succeeded = append(s.Received, c.received), append(s.Succeeded, c.succeeded)

@@ -164,40 +164,103 @@ func TestRemovedTasksLeaveMemory(t *testing.T) {
 	}
 }
 
-// TestAClockSetBack turns the wall clock back by an hour. Whoever falls silent is late all the same, and what
-// happens is counted and saved.
-func TestAClockSetBack(t *testing.T) {
+// wallClock is the clock of a host that somebody sets.
+type wallClock struct{ ahead atomic.Int64 }
+
+func (c *wallClock) set(ahead time.Duration) { c.ahead.Store(int64(ahead)) }
+func (c *wallClock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+func statusOf(m *monitor.Monitor, name string) (s state.Status) {
+	m.View(func(c *state.Cluster) {
+		if w, ok := c.Worker(name); ok {
+			s = w.Status
+		}
+	})
+	return s
+}
+
+// TestAClockThatIsSet sets the host's wall clock ahead by an hour, then back, twice. Whoever falls silent is late all the
+// same, whoever does not is not, and what happens is counted and saved.
+func TestAClockThatIsSet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var back atomic.Int64
+		var wall wallClock
 		b, s := memory.New(memory.Options{}), memoryStore(t)
-		m := run(t, monitor.Options{Broker: b, Store: s, Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }})
-		beat := func(name string, clock int) {
-			publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":%q,"pid":7,"clock":%d,"freq":2.0,"timestamp":%d}`, name, clock, time.Now().Unix()))
-		}
-		status := func(name string) (s state.Status) {
-			m.View(func(c *state.Cluster) {
-				if w, ok := c.Worker(name); ok {
-					s = w.Status
-				}
-			})
-			return s
-		}
-		beat("silent", 1)
-		beat("alive", 1)
-		await(t, m, "both workers", func() bool { return status("silent") == state.Online && status("alive") == state.Online })
-		back.Store(int64(time.Hour))
-		for i := range 30 {
-			beat("alive", i+2)
-			publish(t, b, fmt.Appendf(nil, `{"type":"task-received","hostname":"alive","pid":7,"clock":%d,"timestamp":%d,"uuid":"t%d"}`, i+2, time.Now().Unix(), i))
+		m := run(t, monitor.Options{Broker: b, Store: s, Now: wall.now})
+		clock, sent := 0, uint64(0)
+		beat := func(names ...string) {
+			for _, name := range names {
+				clock++
+				sent += 2
+				publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":%q,"pid":7,"clock":%d,"freq":2.0,"timestamp":%d}`, name, 2*clock, time.Now().Unix()),
+					fmt.Appendf(nil, `{"type":"task-received","hostname":%q,"pid":7,"clock":%d,"timestamp":%d,"uuid":"t%d"}`, name, 2*clock+1, time.Now().Unix(), clock))
+			}
 			<-time.After(time.Second)
 		}
-		if silent, alive := status("silent"), status("alive"); silent != state.Offline || alive != state.Online {
-			t.Errorf("after 30 s: silent is %s and alive %s, want offline and online", silent, alive)
+		beat("dead")
+		for range 20 {
+			beat("alive")
 		}
-		if r := m.Rates(); r.Received < 0.5 || r.Received > 1.5 {
-			t.Errorf("%v tasks received a second, want about 1", r.Received)
+		for i, ahead := range []time.Duration{time.Hour, 0, -time.Hour, 0} {
+			silent := fmt.Sprint("silent ", i)
+			beat(silent)
+			wall.set(ahead)
+			for second := range 30 {
+				beat("alive")
+				if alive, dead := statusOf(m, "alive"), statusOf(m, "dead"); alive != state.Online || dead != state.Offline {
+					t.Fatalf("%v ahead, after %d s: alive is %s and dead %s, want online and offline", ahead, second, alive, dead)
+				}
+				if r := m.Rates(); r.Received < 0.8 || r.Received > 1.2 {
+					t.Fatalf("%v ahead, after %d s: %v tasks received a second, want about 1", ahead, second, r.Received)
+				}
+			}
+			if got := statusOf(m, silent); got != state.Offline {
+				t.Errorf("%v ahead: a worker that is silent for 30 s is %s, want offline", ahead, got)
+			}
+			m.View(func(c *state.Cluster) {
+				if w, _ := c.Worker("dead"); wall.now().Sub(time.UnixMicro(w.LastHeartbeatAt)) > 5*time.Minute {
+					t.Errorf("%v ahead: dead was heard at %v, it is %v", ahead, time.UnixMicro(w.LastHeartbeatAt), wall.now())
+				}
+			})
 		}
-		saved(t, m, 62)
+		saved(t, m, sent)
 	})
+}
+
+// TestAClockThatIsSetBetweenProcesses restarts Umbel with the wall clock an hour off from what it was.
+func TestAClockThatIsSetBetweenProcesses(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]time.Duration{"ahead": time.Hour, "back": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var wall wallClock
+				b, s := memory.New(memory.Options{}), memoryStore(t)
+				first, err := monitor.New(monitor.Options{Broker: b, Store: s, Now: wall.now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- first.Run(ctx) }()
+				beat := func(name string, clock int) {
+					publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":%q,"pid":7,"clock":%d,"freq":2.0,"timestamp":%d}`, name, clock, time.Now().Unix()))
+				}
+				beat("alive", 1)
+				beat("dead", 1)
+				saved(t, first, 2)
+				cancel()
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				wall.set(ahead)
+				second := run(t, monitor.Options{Broker: b, Store: s, Now: wall.now})
+				beat("alive", 2)
+				await(t, second, "the heartbeat", func() bool { return second.Health().Events == 1 })
+				if alive, dead := statusOf(second, "alive"), statusOf(second, "dead"); alive != state.Online || dead != state.Offline {
+					t.Errorf("alive is %s and dead %s, want online and offline", alive, dead)
+				}
+			})
+		})
+	}
 }

@@ -72,6 +72,7 @@ func (m *Monitor) restore(ctx context.Context) error {
 func (m *Monitor) finish() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.cluster.Resume(m.time().UnixMicro())
 	m.writer.remark(m.cluster.Unsaved())
 	m.restored = true
 }

@@ -27,7 +27,7 @@ func readable(form byte) bool { return form == 1 || form == savedForm }
 const (
 	codecRetimed  = 0x10
 	codecCut      = 0x20
-	codecInt      = 0x40 // freq was an integer
+	codecInt      = 0x40 // freq was an integer; of a task's event: the sender's clock was off
 	codecReceived = 0x80
 
 	minShared = 4
@@ -100,7 +100,7 @@ func (c *codec) append(b []byte, e *Event, repaired int64, cut, received bool) [
 	for _, f := range [...]struct {
 		set bool
 		bit byte
-	}{{e.Retimed, codecRetimed}, {cut, codecCut}, {e.FreqIsInt, codecInt}, {received, codecReceived}} {
+	}{{e.Retimed, codecRetimed}, {cut, codecCut}, {e.FreqIsInt || e.Skewed && e.Kind.Task(), codecInt}, {received, codecReceived}} {
 		if f.set {
 			head |= f.bit
 		}
@@ -208,7 +208,12 @@ func (r *savedReader) next(s *savedEvent) {
 	head := r.byte()
 	*s = savedEvent{Cut: head&codecCut != 0}
 	e := &s.Event
-	e.Kind, e.Retimed, e.FreqIsInt = Kind(head&0x0f), head&codecRetimed != 0, head&codecInt != 0
+	e.Kind, e.Retimed = Kind(head&0x0f), head&codecRetimed != 0
+	if e.Kind.Task() {
+		e.Skewed = head&codecInt != 0
+	} else {
+		e.FreqIsInt = head&codecInt != 0
+	}
 	if !e.Kind.Task() && !e.Kind.Worker() {
 		r.bad = true
 	}

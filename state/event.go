@@ -79,6 +79,7 @@ type Event struct {
 	Micros         int64  // timestamp, µs since 1970 UTC
 	ReceivedMicros int64  // local receipt time, µs since 1970 UTC
 	Retimed        bool   // Micros is the receipt time, since the sender's timestamp was unusable
+	Skewed         bool   // the sender's clock was off by more than MaxOffset; Apply finds that out itself
 
 	// Task events.
 	ID                          string

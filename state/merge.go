@@ -38,6 +38,9 @@ func (c *Cluster) join(s savedWorker) {
 	w.changed = true
 	w.dropped, w.clock = max(w.dropped, s.Dropped), max(w.clock, s.Clock)
 	w.heard, w.beat = max(w.heard, s.Heard), max(w.beat, s.Beat)
+	if !w.offset.Known {
+		w.offset = s.Offset
+	}
 	for _, l := range s.Lives {
 		i := slices.IndexFunc(w.epochs, func(o life) bool {
 			return o.PID == l.PID && (o.First <= l.Last && l.First <= o.Last)
@@ -91,7 +94,7 @@ func (c *Cluster) event(r *row, rec *record) savedEvent {
 	k := c.calls.key(rec.call)
 	e := Event{
 		Kind: rec.kind, ID: c.id(r), Hostname: lane.Hostname, PID: lane.PID, Clock: rec.clock, Micros: rec.micros,
-		Retimed: rec.flags&retimed != 0, Present: f.present, Null: f.null,
+		Retimed: rec.flags&retimed != 0, Skewed: rec.flags&skewed != 0, Present: f.present, Null: f.null,
 		Name: k.name, Queue: k.queue, Exchange: k.exchange, RoutingKey: k.routingKey,
 		Args: f.args, Kwargs: f.kwargs, RootID: f.root, ParentID: f.parent, Retries: f.retries, ETA: f.eta, Expires: f.expires,
 		Result: f.result, Runtime: f.runtime, Exception: f.exc, Traceback: f.trace,

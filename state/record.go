@@ -30,6 +30,7 @@ const (
 	ownParent                           // of a sent or received event: the task is its own parent, or
 	otherParent                         // has another one
 	hollow                              // a task-succeeded whose result and runtime are null: it did not
+	skewed                              // the sender's clock was off by more than MaxOffset
 )
 
 // unmeasured are the fields that are null in the task-succeeded that gevent and eventlet workers send of a

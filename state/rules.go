@@ -98,12 +98,14 @@ func (u *causalRules) fill(t *Task, records []*record) {
 	v.published(f, run, sent)
 	t.Redelivered = f.redelivered
 	if run != nil && t.StartedAt != 0 {
-		from := t.ReceivedAt
+		from := run.stands[TaskReceived]
 		if sent != nil && int64(sent.n) == run.attempt && f.fits(sent, run) { // an older one would count the attempts before
-			from = sent.micros
+			from = sent
 		}
-		if from != 0 {
-			t.WaitSeconds = new(float64(t.StartedAt-from) / 1e6)
+		if from != nil {
+			if micros, known := waited(from, run.stands[TaskStarted]); known {
+				t.WaitSeconds = new(float64(micros) / 1e6)
+			}
 		}
 	}
 }

@@ -21,7 +21,8 @@ type Change struct {
 	Counts              bool   // of its execution, nothing of its kind was known when it first came
 	Clock               int64  // the repaired clock that it was given
 	Name, Worker, Queue string // of its task, as it shows now; empty if unknown
-	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen
+	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen, or their clocks do not let it be known
+	OffsetMicros        int64  // how far the clock of the worker that sent it is ahead of the local one; 0 if at most MaxOffset or unknown
 }
 
 // savedEvent is an event of a task with the repaired clock that it was given on receipt.
@@ -344,7 +345,6 @@ func (c *Cluster) LoadWorker(saved []byte) error {
 		return fmt.Errorf("load worker: no life: %w", ErrSaved)
 	}
 	c.join(s)
-	c.now = max(c.now, s.Heard)
 	c.workers[symbol(s.Name)].changed = false
 	return nil
 }
@@ -354,11 +354,12 @@ type savedWorker struct {
 	Name                        string
 	Lives                       []life
 	Dropped, Heard, Beat, Clock int64
+	Offset                      offset
 }
 
 // saved copies what is saved of a worker. JSON has no number that is not finite.
 func (w *worker) saved() savedWorker {
-	s := savedWorker{w.name, slices.Clone(w.epochs), w.dropped, w.heard, w.beat, w.clock}
+	s := savedWorker{w.name, slices.Clone(w.epochs), w.dropped, w.heard, w.beat, w.clock, w.offset}
 	for i := range s.Lives {
 		r := &s.Lives[i].Report
 		if finite(r.Freq) != r.Freq {

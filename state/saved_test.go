@@ -92,6 +92,9 @@ func bodies(h history.History) (list [][]byte) {
 	return list
 }
 
+// later is a second after all that histories tell of.
+const later = 5000
+
 func TestSavedTasksAreRestored(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
@@ -105,6 +108,8 @@ func TestSavedTasksAreRestored(t *testing.T) {
 		s.saveAll(t, want)
 		got := s.load(t, state.Options{})
 		got.RestoreClock(want.Clock())
+		want.Expire(at(later))
+		got.Resume(at(later))
 		if diff := cmp.Diff(tasks(want), tasks(got)); diff != "" {
 			t.Fatalf("seed %d: tasks (-want +restored):\n%s", seed, diff)
 		}
@@ -264,6 +269,8 @@ func TestJournalIsReplayed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		want.Expire(at(later))
+		got.Resume(at(later))
 		if diff := cmp.Diff(tasks(want), tasks(got)); diff != "" {
 			t.Fatalf("seed %d: tasks (-want +replayed):\n%s", seed, diff)
 		}

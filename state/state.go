@@ -56,13 +56,13 @@ const (
 )
 
 // Cluster is the picture of one Celery cluster. It is not safe for concurrent use: one writer calls
-// Apply, Expire and Merge, readers share a lock with it.
+// Apply, Expire, Shift and Merge, readers share a lock with it.
 type Cluster struct {
 	options Options
 	rules   rules
 	clock   clock.Receiver
 	version uint64
-	now     int64 // newest local time heard of, µs
+	now     int64 // newest local time told, µs
 
 	index     map[taskKey]uint32
 	rows      slab[row]
@@ -155,13 +155,13 @@ func (c *Cluster) Apply(e *Event) Change {
 		short.Hostname = symbol(e.Hostname)
 		e = &short
 	}
+	c.now = max(c.now, e.ReceivedMicros)
 	return c.apply(e, c.rules.stamp(e), 0)
 }
 
 // apply folds in an event with the repaired clock it was given. flags say what else is known of it.
 func (c *Cluster) apply(e *Event, repaired int64, flags recordFlags) Change {
-	c.now = max(c.now, e.ReceivedMicros)
-	ch := Change{Clock: repaired}
+	ch := Change{Clock: repaired, OffsetMicros: c.offsetOf(e)}
 	switch {
 	case e.Kind.Task():
 		c.applyTask(e, repaired, flags, &ch)
@@ -257,8 +257,11 @@ func (c *Cluster) tell(ch *Change, r *row) {
 	if sent != nil && (received == nil || sent.n == received.n) {
 		from = sent
 	}
-	if from != nil {
-		ch.WaitMicros = e.micros - from.micros
+	if from == nil {
+		return
+	}
+	if micros, known := waited(from, e); known {
+		ch.WaitMicros = max(micros, 1)
 	}
 }
 
@@ -293,6 +296,9 @@ func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 	}
 	if e.Retimed {
 		r.flags |= retimed
+	}
+	if e.Skewed || c.skewed(e) {
+		r.flags |= skewed
 	}
 	switch {
 	case e.Kind == TaskSent, e.Kind == TaskReceived:

@@ -62,7 +62,7 @@ type Task struct {
 	Times
 	UpdatedAt int64 // newest timestamp of its events
 
-	WaitSeconds    *float64 // started − sent, or − received where this attempt's task-sent was not seen
+	WaitSeconds    *float64 // started − sent, or − received where this attempt's task-sent was not seen; nil if their clocks disagree
 	RuntimeSeconds *float64 // as measured by the worker
 	Stamp          clock.Stamp
 
@@ -158,8 +158,10 @@ type Worker struct {
 	System          *string
 	Restarts        int64 // processes seen under this name, less one
 	Clock           int64 // its newest repaired clock
-	RunningTasks    int   // unfinished tasks that events place here
-	Extra           map[string]string
+	// ClockOffsetMicros is how far its wall clock is ahead of the local one, by its heartbeats; nil if unknown.
+	ClockOffsetMicros *int64
+	RunningTasks      int // unfinished tasks that events place here
+	Extra             map[string]string
 }
 
 // Query selects tasks. Empty fields match all.

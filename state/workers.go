@@ -18,6 +18,7 @@ type worker struct {
 	heard   int64  // newest local receipt time of any of its events, µs
 	beat    int64  // newest local receipt time of its own events, µs
 	clock   int64  // newest repaired clock
+	offset  offset // of its clock
 
 	reported Status // as of the last Expire
 	changed  bool   // since it was last saved
@@ -102,6 +103,7 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 		}
 	case WorkerOnline, WorkerHeartbeat:
 		w.beat = max(w.beat, e.ReceivedMicros)
+		w.offset.add(e)
 		if at.after(l.Alive) {
 			l.Alive = at
 		}
@@ -239,7 +241,7 @@ func (w *worker) current() *life {
 func (c *Cluster) status(w *worker) Status {
 	l := w.current()
 	silence := float64(c.now - w.heard)
-	limit := math.Max(3*w.freq()*1e6, minSilence)
+	limit := w.patience()
 	if l.Goodbye.Micros != 0 && !l.Alive.after(l.Goodbye) {
 		if unfinished, received := c.held(clock.Lane{Hostname: w.name, PID: l.PID}); silence <= limit && unfinished > received {
 			return Stopping
@@ -254,6 +256,9 @@ func (c *Cluster) status(w *worker) Status {
 	}
 	return Offline
 }
+
+// patience is the silence, µs, after which a worker is late.
+func (w *worker) patience() float64 { return math.Max(3*w.freq()*1e6, minSilence) }
 
 // freq is the seconds between heartbeats.
 func (w *worker) freq() float64 {
@@ -283,6 +288,36 @@ func (c *Cluster) Expire(now int64) bool {
 	return changed
 }
 
+// Shift says that the local wall clock was set forward by so many µs, backward if they are negative. What was
+// received before keeps its age.
+func (c *Cluster) Shift(by int64) {
+	c.now += by
+	for _, w := range c.workers {
+		w.changed = true
+		w.offset.shift(by)
+		if w.heard != 0 {
+			w.heard += by
+		}
+		if w.beat != 0 {
+			w.beat += by
+		}
+	}
+	c.version++
+}
+
+// Resume says that all that was saved is loaded and replayed, and what the local time is now, µs. A worker heard of
+// later than that, by a wall clock that was set back since, is taken for offline until it is heard.
+func (c *Cluster) Resume(now int64) {
+	c.now = now
+	for _, w := range c.workers {
+		if w.heard > now {
+			w.heard = now - int64(w.patience()*offlineAfter) - 1
+		}
+		w.beat = min(w.beat, now)
+	}
+	c.version++
+}
+
 // Workers returns copies of all workers by name.
 func (c *Cluster) Workers() []Worker {
 	workers := make([]Worker, 0, len(c.workers))
@@ -310,6 +345,9 @@ func (c *Cluster) workerView(w *worker) Worker {
 		Extra: maps.Clone(r.Extra),
 	}
 	v.RunningTasks, _ = c.held(clock.Lane{Hostname: w.name, PID: l.PID})
+	if w.offset.Known {
+		v.ClockOffsetMicros = new(w.offset.micros())
+	}
 	if w.beat != 0 {
 		v.FreqSeconds = w.freq()
 	}

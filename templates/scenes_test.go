@@ -368,9 +368,9 @@ func workers() []state.Worker {
 		{
 			Name: "celery@a", PID: 41, Status: state.Online, LastHeartbeatAt: noon, FreqSeconds: 2, Active: new(int64(3)),
 			Processed: new(int64(12_345)), Load: &[3]float64{0.4, 1.25, 12}, Software: new("py-celery"), Version: new("5.7.0"),
-			System: new("Linux"), Restarts: 2, Clock: 918, RunningTasks: 4, Extra: map[string]string{"b": "1", "a": `"<x>"`},
+			System: new("Linux"), Restarts: 2, Clock: 918, ClockOffsetMicros: new(int64(2_000)), RunningTasks: 4, Extra: map[string]string{"b": "1", "a": `"<x>"`},
 		},
-		{Name: "celery@b", Status: state.Late, LastHeartbeatAt: noon - 14*second, Version: new("5.6.3"), RunningTasks: 1},
+		{Name: "celery@b", Status: state.Late, LastHeartbeatAt: noon - 14*second, Version: new("5.6.3"), RunningTasks: 1, ClockOffsetMicros: new(int64(-3_599_990_000))},
 		{Name: "celery@c", Status: state.Offline},
 		{Name: evil, Status: state.Stopping},
 	}

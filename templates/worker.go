@@ -3,6 +3,7 @@ package templates
 import (
 	"cmp"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -205,6 +206,18 @@ func (v Worker) Lists(s Site) []List {
 
 // extras are the fields of a worker that have no place of their own, by name.
 func extras(w state.Worker) []string { return slices.Sorted(maps.Keys(w.Extra)) }
+
+// clockOff says how far the clock of a worker is off, empty if it is right as far as is known.
+func clockOff(w state.Worker) string {
+	switch o := w.ClockOffsetMicros; {
+	case o == nil || *o >= -state.MaxOffset && *o <= state.MaxOffset:
+		return ""
+	case *o < 0:
+		return duration(math.Round(float64(-*o)/1e6)) + " behind"
+	default:
+		return duration(math.Round(float64(*o)/1e6)) + " ahead"
+	}
+}
 
 // label is the tab as a word.
 func (t WorkerTab) label() string {

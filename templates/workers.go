@@ -55,11 +55,11 @@ func workerRowID(name string) string { return "w-" + name }
 // chosen reports whether rows can be chosen.
 func (v Workers) chosen() bool { return len(v.Actions) > 0 }
 
-// versions are the software versions that workers report, sorted.
+// versions are the software versions that workers report which are not offline, sorted.
 func (v Workers) versions() []string {
 	seen := map[string]bool{}
 	for _, w := range v.All {
-		if s := softwareVersion(w); s != "" {
+		if s := softwareVersion(w); s != "" && w.Status != state.Offline {
 			seen[s] = true
 		}
 	}

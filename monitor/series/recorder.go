@@ -15,13 +15,12 @@ const Other = "(other)"
 
 // Bounds of what strangers can make grow.
 const (
-	maxCells   = 400                    // cells of a minute; beyond, workers become Other
-	maxNamed   = 800                    // cells of a minute with Other workers; beyond, all becomes Other
-	maxHeld    = 20_000                 // cells in memory; beyond, all becomes Other
-	heldFor    = 3                      // minutes that a cell is held after it was last taken
-	mostFuture = 60 * 1_000_000         // µs that a sender's clock may be ahead
-	mostPast   = 7 * 86_400 * 1_000_000 // µs, beyond which an event is too old to count
-	minute     = 60 * 1_000_000         // µs
+	maxCells = 400                    // cells of a minute; beyond, workers become Other
+	maxNamed = 800                    // cells of a minute with Other workers; beyond, all becomes Other
+	maxHeld  = 20_000                 // cells in memory; beyond, all becomes Other
+	heldFor  = 3                      // minutes that a cell is held after it was last taken
+	mostPast = 7 * 86_400 * 1_000_000 // µs, beyond which an event is too old to count
+	minute   = 60 * 1_000_000         // µs
 )
 
 // Recorder counts events by minute, name, worker and queue, until they are taken to be stored. It is not
@@ -49,8 +48,8 @@ type cell struct {
 	wait, run                            Histogram
 }
 
-// Add counts an event if it is new and counts, in the minute in which it happened by its sender's clock. A minute that is
-// yet to come is taken for that of the receipt.
+// Add counts an event if it is new and counts, in the minute in which it happened by its sender's clock, put right by what
+// is known of that. What is yet to come happens at the receipt.
 func (r *Recorder) Add(e *state.Event, ch state.Change) {
 	if ch.New {
 		r.Replay(e, ch)
@@ -71,11 +70,9 @@ func (r *Recorder) Replay(e *state.Event, ch state.Change) {
 	default:
 		return
 	}
-	at := e.Micros
+	at := e.Micros - ch.OffsetMicros
 	if e.ReceivedMicros != 0 {
-		if at > e.ReceivedMicros+mostFuture {
-			at = e.ReceivedMicros
-		}
+		at = min(at, e.ReceivedMicros)
 		if at < e.ReceivedMicros-mostPast {
 			return
 		}

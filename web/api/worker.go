@@ -24,6 +24,7 @@ type Worker struct {
 	System          *string     `json:"system"`
 	Restarts        Int         `json:"restarts" doc:"Processes seen under this name, less one."`
 	Clock           *Int        `json:"clock" doc:"Its newest repaired Lamport clock."`
+	ClockOffset     *float64    `json:"clock_offset_seconds" doc:"How far its wall clock is ahead of this server's, negative if behind, as its heartbeats arrive. Beyond 2 s the times that it gives cannot be compared with those of others."`
 	Queues          []string    `json:"queues" doc:"That it consumes from, as it last told."`
 	Pool            *string     `json:"pool" doc:"Kind of its pool, as it last told." example:"prefork"`
 }
@@ -41,6 +42,9 @@ func FromWorker(w state.Worker) Worker {
 		Active:          integer(w.Active), Processed: integer(w.Processed), Load: load(w.Load),
 		Software: w.Software, Version: w.Version, System: w.System,
 		Restarts: Int(w.Restarts), Clock: positive(w.Clock),
+	}
+	if w.ClockOffsetMicros != nil {
+		d.ClockOffset = new(float64(*w.ClockOffsetMicros) / 1e6)
 	}
 	if w.FreqSeconds > 0 {
 		d.FreqSeconds = number(&w.FreqSeconds)

@@ -23,7 +23,7 @@ func retention() map[string]func(trial) {
 	}{
 		"Retention keeps for ever by default":    {store.Rules{}, trial.keepAll},
 		"Retention removes by class and age":     {store.Rules{Succeeded: time.Hour, Failed: 3 * time.Hour}, trial.pruneOld},
-		"Retention goes by receipt":            {store.Rules{Succeeded: time.Hour}, trial.pruneByReceipt},
+		"Retention goes by receipt":              {store.Rules{Succeeded: time.Hour}, trial.pruneByReceipt},
 		"Retention may be interrupted":           {store.Rules{Succeeded: time.Hour}, trial.pruneInterrupted},
 		"Retention thins events":                 {store.Rules{Events: time.Hour}, trial.pruneEvents},
 		"Retention lets removed tasks come back": {store.Rules{Succeeded: time.Hour}, trial.pruneReturned},
