@@ -102,6 +102,9 @@ func (m *Monitor) send(ctx context.Context, method string) {
 // broker holds it. The writer acknowledges them.
 func (m *Monitor) receive(ctx context.Context, session transport.Session) error {
 	for {
+		if err := m.writer.room(ctx, session); err != nil {
+			return err
+		}
 		batch, err := session.Receive(ctx)
 		if err != nil {
 			return fmt.Errorf("receive events: %w", err)
@@ -110,9 +113,6 @@ func (m *Monitor) receive(ctx context.Context, session transport.Session) error 
 		m.linkMu.Lock()
 		m.link.LastEventAt = m.now()
 		m.linkMu.Unlock()
-		if err := m.writer.room(ctx); err != nil {
-			return err
-		}
 	}
 }
 

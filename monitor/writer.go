@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -152,8 +153,8 @@ func (m *Monitor) full() bool {
 	return len(m.intake.journal)+m.intake.writing > m.maxWaiting || m.cluster.Unsaved() > maxUnsaved
 }
 
-// room waits until there is room for more events.
-func (w *writer) room(ctx context.Context) error {
+// room waits until there is room for more events, or the session that they come from has ended.
+func (w *writer) room(ctx context.Context, session transport.Session) error {
 	full := func() bool {
 		w.m.mu.RLock()
 		defer w.m.mu.RUnlock()
@@ -163,6 +164,8 @@ func (w *writer) room(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-session.Done():
+			return fmt.Errorf("wait to receive events: %w", session.Err())
 		case <-w.moved:
 		}
 	}

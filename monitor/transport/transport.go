@@ -41,8 +41,8 @@ type Broker interface {
 	String() string
 }
 
-// Session is one connection to a Broker that delivers events. Receive is called from one goroutine; Ack and
-// Close may be called from any.
+// Session is one connection to a Broker that delivers events. Receive is called from one goroutine, the other
+// methods from any.
 type Session interface {
 	// Receive waits for at least one message, then gathers what arrives within MaxGather, at most
 	// MaxBatch. It returns ctx's error when ctx ends, and ErrClosed once the session has ended.
@@ -52,6 +52,10 @@ type Session interface {
 	// Messages never acknowledged are delivered again, if the broker can. A tag acknowledged
 	// before does nothing; one that Receive has not returned yet is an error and changes nothing.
 	Ack(tag uint64) error
+	// Done is closed once the session has ended, also while nobody receives. Messages may be left to receive.
+	Done() <-chan struct{}
+	// Err is why the session has ended, ErrClosed with its cause beside it; nil while it has not.
+	Err() error
 	// Close ends the session and frees what it holds; a session that has ended by itself wants it
 	// too. It may be called more than once.
 	Close() error

@@ -23,12 +23,12 @@ func (b *Broker) consume(conn *amqp091.Connection, s *session) error {
 	}
 	s.queue = name
 	s.channel = ch
-	s.lost = ch.NotifyClose(make(chan *amqp091.Error, 1))
-	s.cancelled = ch.NotifyCancel(make(chan string, 1))
+	lost, cancelled := ch.NotifyClose(make(chan *amqp091.Error, 1)), ch.NotifyCancel(make(chan string, 1))
 	// Exclusive, so that a second reader of a named queue is refused instead of taking every other
 	// event.
 	s.deliveries, err = ch.Consume(name, "umbel", false, true, false, false, nil)
 	if err == nil {
+		s.watching.Go(func() { s.watch(lost, cancelled) })
 		return nil
 	}
 	hint := fmt.Sprintf("user %q needs read permission on it", s.endpoint.user)

@@ -22,10 +22,10 @@ type session struct {
 	channel    *amqp091.Channel
 	queue      string
 	deliveries <-chan amqp091.Delivery // closed at the end of the session
-	lost       <-chan *amqp091.Error   // holds why, before deliveries is closed, unless Close did it
-	cancelled  <-chan string           // holds the consumer's tag if the queue was deleted
-	cause      func() error            // why deliveries is closed, the same at every call
 	closing    sync.Once
+	watching   sync.WaitGroup // for watch
+	done       chan struct{}  // closed by watch
+	err        error          // why, once done is closed
 
 	mu       sync.Mutex // guards the tags below, and keeps acknowledgements in their order
 	received uint64     // tag of the last message that Receive returned
@@ -33,9 +33,7 @@ type session struct {
 }
 
 func newSession(b *Broker, e endpoint) *session {
-	s := &session{broker: b, endpoint: e}
-	s.cause = sync.OnceValue(s.ended)
-	return s
+	return &session{broker: b, endpoint: e, done: make(chan struct{})}
 }
 
 // Receive implements transport.Session.
@@ -46,7 +44,8 @@ func (s *session) Receive(ctx context.Context) ([]transport.Message, error) {
 	select {
 	case d, ok := <-s.deliveries:
 		if !ok {
-			return nil, s.cause()
+			<-s.done
+			return nil, s.err
 		}
 		batch := s.gather(message(d))
 		s.mu.Lock()
@@ -113,24 +112,43 @@ func (s *session) Ack(tag uint64) error {
 // politely is gone, and the broker delivers again what was not acknowledged.
 func (s *session) Close() error {
 	s.closing.Do(func() { _ = s.conn.CloseDeadline(time.Now().Add(closeTimeout)) })
+	s.watching.Wait()
 	return nil
 }
 
-// ended says why deliveries is closed. The library tells before it closes it.
-func (s *session) ended() error {
+// Done implements transport.Session.
+func (s *session) Done() <-chan struct{} { return s.done }
+
+// Err implements transport.Session.
+func (s *session) Err() error {
 	select {
-	case err, ok := <-s.lost:
-		if ok {
-			return fmt.Errorf("%w: connection lost: %w", transport.ErrClosed, &reach.Explained{Sentence: reason(err), Cause: err})
-		}
+	case <-s.done:
+		return s.err
 	default:
+		return nil
 	}
+}
+
+// watch notes the end of the session and why. lost holds why the channel was closed, unless Close did it, and
+// cancelled the consumer's tag if the queue was deleted; both are closed with the channel.
+func (s *session) watch(lost <-chan *amqp091.Error, cancelled <-chan string) {
+	defer close(s.done)
+	s.err = transport.ErrClosed
+	deleted := false
 	select {
-	case _, ok := <-s.cancelled:
+	case _, deleted = <-cancelled:
+	case err, ok := <-lost:
 		if ok {
-			return fmt.Errorf("%w: queue %q was deleted", transport.ErrClosed, s.queue)
+			s.err = fmt.Errorf("%w: connection lost: %w", transport.ErrClosed, &reach.Explained{Sentence: reason(err), Cause: err})
+			return
 		}
-	default:
+		_, deleted = <-cancelled
 	}
-	return transport.ErrClosed
+	if deleted {
+		s.err = fmt.Errorf("%w: queue %q was deleted", transport.ErrClosed, s.queue)
+		return
+	}
+	if err, ok := <-lost; ok {
+		s.err = fmt.Errorf("%w: connection lost: %w", transport.ErrClosed, &reach.Explained{Sentence: reason(err), Cause: err})
+	}
 }

@@ -17,10 +17,11 @@ type session struct {
 	last   uint64 // tag given last
 	acked  uint64 // greatest tag acknowledged
 	err    error  // why the session has ended, nil while it has not
+	done   chan struct{}
 }
 
 func newSession(b *Broker) *session {
-	return &session{broker: b, ready: make(chan struct{}, 1)}
+	return &session{broker: b, ready: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // Receive implements transport.Session.
@@ -122,6 +123,16 @@ func (s *session) Ack(tag uint64) error {
 	return nil
 }
 
+// Done implements transport.Session.
+func (s *session) Done() <-chan struct{} { return s.done }
+
+// Err implements transport.Session.
+func (s *session) Err() error {
+	s.broker.mu.Lock()
+	defer s.broker.mu.Unlock()
+	return s.err
+}
+
 // Close implements transport.Session.
 func (s *session) Close() error {
 	s.broker.mu.Lock()
@@ -137,6 +148,7 @@ func (s *session) Close() error {
 func (s *session) end(err error) {
 	b := s.broker
 	s.err = err
+	close(s.done)
 	for i := range b.received {
 		b.messages[i].Redelivered = true
 	}

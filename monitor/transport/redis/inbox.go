@@ -19,6 +19,7 @@ const overhead = 128 // bytes of a message beside its body
 // latter when a batch is there, or its patience ends, rather than for every message.
 type inbox struct {
 	ready chan struct{} // holds one token; sent when wanted messages wait, and at the end
+	ended chan struct{} // closed at the end
 
 	mu      sync.Mutex          // guards what follows
 	waiting []transport.Message // oldest first, from head on
@@ -29,7 +30,7 @@ type inbox struct {
 	err     error  // why nothing comes any more
 }
 
-func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
+func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1), ended: make(chan struct{})} }
 
 // put adds messages, and counts those that do not fit as dropped.
 func (b *inbox) put(messages []transport.Message) {
@@ -68,6 +69,7 @@ func (b *inbox) end(err error, discard bool) {
 	}
 	if b.err == nil {
 		b.err = err
+		close(b.ended)
 	}
 	b.wake()
 }

@@ -154,6 +154,12 @@ func (s *session) Ack(tag uint64) error {
 	return nil
 }
 
+// Done implements transport.Session.
+func (s *session) Done() <-chan struct{} { return s.inbox.ended }
+
+// Err implements transport.Session.
+func (s *session) Err() error { return s.inbox.failure() }
+
 // Dropped implements transport.Lossy.
 func (s *session) Dropped() uint64 { return s.inbox.lost() }
 

@@ -90,9 +90,32 @@ func (c trial) lostConnection() {
 		_, err := s.Receive(context.WithoutCancel(c.Context()))
 		received <- err
 	}()
+	if err := s.Err(); err != nil {
+		c.Errorf("error of a session that goes on: %v", err)
+	}
 	c.Break(c.T)
 	c.expectClosed("Receive", c.within("Receive of a lost session", func() error { return <-received }))
 	c.expectClosed("Ack", s.Ack(1))
+	c.expectDone(s)
+}
+
+// lostUnread loses the connection while nobody receives and messages wait.
+func (c trial) lostUnread() {
+	s := c.connect()
+	c.publish(0, 1)
+	c.receive(s, 1)
+	c.publish(1, 9)
+	c.Break(c.T)
+	c.expectDone(s)
+}
+
+// expectDone waits for a session to say that it has ended.
+func (c trial) expectDone(s transport.Session) {
+	c.Helper()
+	c.expectClosed("Err", c.within("Done of a lost session", func() error {
+		<-s.Done()
+		return s.Err()
+	}))
 }
 
 func (c trial) reconnect() {

@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		"Close ends the session for every method":         trial.closeEnds,
 		"Close wakes Receive":                             trial.closeWakes,
 		"a lost connection ends the session":              trial.lostConnection,
+		"a session that nobody reads tells its end":       trial.lostUnread,
 		"Connect honours its context":                     trial.connectContext,
 		"a session may be used from several goroutines":   trial.concurrent,
 		"a broker may be connected to again after a loss": trial.reconnect,
