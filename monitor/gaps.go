@@ -8,7 +8,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Loss is what may have been missed since the monitor started.
+// Loss is what may have been missed since the last monitor wrote last, or since this one started if there was none.
 type Loss struct {
 	// Forgets says that the broker keeps no events for those who do not listen. Gaps and what follows, but
 	// Dropped, are zero otherwise.
@@ -53,7 +53,7 @@ func (g *gaps) end(now time.Time, s transport.Session) {
 		return
 	}
 	g.count++
-	g.away += now.Sub(g.since)
+	g.away += max(now.Sub(g.since), 0) // less where the wall clock was set between two processes
 	g.last, g.since = g.since, time.Time{}
 }
 

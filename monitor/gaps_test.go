@@ -1,9 +1,11 @@
 package monitor_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor"
@@ -76,5 +78,54 @@ func TestABrokerThatKeepsEventsHasNoGaps(t *testing.T) {
 	await(t, m, "the next heartbeat", func() bool { return m.Health().Events >= 2 })
 	if got, want := m.Health().Broker.Loss, (monitor.Loss{}); got != want {
 		t.Errorf("loss = %+v, want %+v", got, want)
+	}
+}
+
+// TestARestartIsAGap stops a monitor for ten minutes, in which a worker begins 40 tasks.
+func TestARestartIsAGap(t *testing.T) {
+	t.Parallel()
+	for name, broker := range map[string]func(transport.Broker) transport.Broker{
+		"of a broker that forgets":     func(b transport.Broker) transport.Broker { return forgetful{b} },
+		"not of one that keeps events": func(b transport.Broker) transport.Broker { return b },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b, s := memory.New(memory.Options{}), memoryStore(t)
+				o := monitor.Options{Broker: broker(b), Store: s}
+				first, err := monitor.New(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- first.Run(ctx) }()
+				publish(t, b, heartbeat("w1", 7, 100, 1), heartbeat("w2", 8, 3, 2))
+				saved(t, first, 2)
+				cancel()
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				if got := first.Health().Broker.Loss.Gaps; got != 0 {
+					t.Errorf("%d gaps at the first start, want none", got)
+				}
+				left := time.Now()
+				<-time.After(10 * time.Minute)
+				second := run(t, o)
+				await(t, second, "the broker", func() bool { return second.Health().Broker.Connected })
+				publish(t, b, heartbeat("w1", 7, 140, 3))
+				await(t, second, "the heartbeat", func() bool { return second.Health().Events == 1 })
+				got, want := second.Health().Broker.Loss, monitor.Loss{}
+				if _, forgets := o.Broker.(forgetful); forgets {
+					if off := got.LastGap.Sub(left).Abs(); off > time.Second || got.Away < 10*time.Minute || got.Away > 10*time.Minute+2*time.Second {
+						t.Errorf("loss = %+v, want a gap of 10 minutes from %v", got, left)
+					}
+					want = monitor.Loss{Forgets: true, Gaps: 1, Unseen: 40, Away: got.Away, LastGap: got.LastGap}
+				}
+				if got != want {
+					t.Errorf("loss = %+v, want %+v", got, want)
+				}
+			})
+		})
 	}
 }

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
@@ -12,6 +13,7 @@ import (
 func (m *Monitor) restore(ctx context.Context) error {
 	start := m.now()
 	tasks, events, unreadable := 0, 0, 0
+	var left int64 // when the last monitor wrote last, µs
 	try := func(err error) {
 		if err == nil {
 			return
@@ -25,6 +27,7 @@ func (m *Monitor) restore(ctx context.Context) error {
 		Checkpoint: func(c store.Checkpoint) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
+			left = c.At
 			m.cluster.RestoreClock(c.Clock)
 			for _, saved := range c.Workers {
 				try(m.cluster.LoadWorker(saved))
@@ -62,16 +65,26 @@ func (m *Monitor) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.finish()
+	m.finish(left)
 	m.log.Info("history restored", "tasks", tasks, "events", events, "unreadable", unreadable,
 		"took_ms", m.now().Sub(start).Milliseconds())
 	return nil
 }
 
-// finish says that all is there.
-func (m *Monitor) finish() {
+// finish says that all is there, and when the last monitor wrote last, µs; 0 if there was none. From then until the first
+// connection nobody listened.
+func (m *Monitor) finish(left int64) {
+	m.linkMu.Lock()
+	if left != 0 {
+		m.gaps.begin(time.UnixMicro(left))
+	}
+	m.linkMu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if left != 0 && m.gaps.forgets { // which never changes
+		m.cluster.Resume(left)
+		m.unseen.begin(m.cluster.Workers())
+	}
 	m.cluster.Resume(m.time().UnixMicro())
 	m.writer.remark(m.cluster.Unsaved())
 	m.restored = true

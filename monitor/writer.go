@@ -208,7 +208,7 @@ func (w *writer) take(final bool) *job {
 	if w.uncovered(j) && (final || w.checkpointDue(j)) {
 		j.batch.Checkpoint = w.m.checkpoint()
 	}
-	j.batch.Forget = w.forgettable()
+	j.batch.At, j.batch.Forget = w.m.time().UnixMicro(), w.forgettable()
 	if j.empty() && j.messages == 0 {
 		return nil
 	}

@@ -63,6 +63,7 @@ type History interface {
 
 // Batch is what one transaction writes.
 type Batch struct {
+	At      int64  // when it was made, µs since 1970 UTC by the local clock; 0 if unknown
 	Journal []byte // events folded since the last batch (state.AppendEvent), empty if none
 	Tasks   []Task
 	// Checkpoint, where it is set, holds everything beside tasks, as of the end of Journal.
@@ -81,6 +82,7 @@ type Task struct {
 
 // Checkpoint is the state of a monitor beside its tasks.
 type Checkpoint struct {
+	At      int64             // in Restore, that of the newest Batch that has one; 0 if none has
 	Clock   int64             // the receiver's clock
 	Workers map[string][]byte // changed ones, by node name (state.Cluster.SaveWorker)
 	Minutes []Minute          // to be added to what is stored (series.Recorder.Take); Restore leaves them out

@@ -59,7 +59,7 @@ type Broker struct {
 	Loss        Loss    `json:"loss"`
 }
 
-// Loss is what may have been missed since Umbel started.
+// Loss is what may have been missed, from when an earlier process with this history wrote last.
 type Loss struct {
 	Forgets         bool    `json:"forgets" doc:"The broker keeps no events while Umbel is not connected: Redis never does, RabbitMQ does with --queue."`
 	Gaps            int     `json:"gaps" doc:"Times that nobody listened to such a broker, without the present one."`

@@ -29,7 +29,7 @@ func (d *DB) Restore(ctx context.Context, r store.Restore) error {
 
 func (d *DB) restoreCheckpoint(ctx context.Context, counted *uint64, f func(store.Checkpoint) error) error {
 	c := store.Checkpoint{Workers: make(map[string][]byte)}
-	for key, into := range map[string]any{metaClock: &c.Clock, metaCheckpoint: counted} {
+	for key, into := range map[string]any{metaWritten: &c.At, metaClock: &c.Clock, metaCheckpoint: counted} {
 		err := d.read.QueryRowContext(ctx, `SELECT value FROM meta WHERE key = ?`, key).Scan(into)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err

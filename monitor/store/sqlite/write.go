@@ -48,6 +48,11 @@ func (t *tx) write(b store.Batch) (w store.Written, err error) {
 			w.Known[b.Tasks[i].View.ID] = known
 		}
 	}
+	if b.At != 0 {
+		if err := t.set(metaWritten, b.At); err != nil {
+			return w, err
+		}
+	}
 	if b.Checkpoint != nil {
 		if err := t.checkpoint(b.Checkpoint); err != nil {
 			return w, err
@@ -61,8 +66,7 @@ func (t *tx) write(b store.Batch) (w store.Written, err error) {
 
 // checkpoint saves everything beside tasks, as of the newest journal entry.
 func (t *tx) checkpoint(c *store.Checkpoint) error {
-	const set = `INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value`
-	if err := t.exec(set, metaClock, c.Clock); err != nil {
+	if err := t.set(metaClock, c.Clock); err != nil {
 		return err
 	}
 	var newest int64
@@ -70,7 +74,7 @@ func (t *tx) checkpoint(c *store.Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	if err := t.exec(set, metaCheckpoint, newest); err != nil {
+	if err := t.set(metaCheckpoint, newest); err != nil {
 		return err
 	}
 	for name, body := range c.Workers {
@@ -83,8 +87,14 @@ func (t *tx) checkpoint(c *store.Checkpoint) error {
 	return t.minutes(c.Minutes)
 }
 
+// set sets a value of the table meta.
+func (t *tx) set(key string, value int64) error {
+	return t.exec(`INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value`, key, value)
+}
+
 // Keys of the table meta.
 const (
+	metaWritten    = "written" // store.Batch.At of the newest batch
 	metaClock      = "clock"
 	metaCheckpoint = "checkpoint"
 )

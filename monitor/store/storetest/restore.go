@@ -67,14 +67,16 @@ func (c trial) restoreCheckpoint() {
 	c.write(store.Batch{Checkpoint: &store.Checkpoint{
 		Clock: 41, Workers: map[string][]byte{"a": []byte(`{"n":1}`), "b": []byte(`{"n":2}`)},
 	}})
+	c.write(store.Batch{At: 7, Journal: []byte("j")})
+	c.write(store.Batch{Journal: []byte("j")})
 	c.write(store.Batch{Checkpoint: &store.Checkpoint{
 		Clock: 42, Workers: map[string][]byte{"b": []byte(`{"n":3}`), "\x00": []byte(`{}`)},
 	}})
 	c.reopen()
 	got := c.restored(0)
 	want := map[string]string{"a": `{"n":1}`, "b": `{"n":3}`, "\x00": `{}`}
-	if diff := cmp.Diff(want, got.workers); diff != "" || got.clock != 42 {
-		c.Errorf("clock = %d, want 42; workers (-want +got):\n%s", got.clock, diff)
+	if diff := cmp.Diff(want, got.workers); diff != "" || got.clock != 42 || got.at != 7 {
+		c.Errorf("clock = %d, want 42; last write at %d, want 7; workers (-want +got):\n%s", got.clock, got.at, diff)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 // restored is what Restore told. Its zero value is that of an empty history.
 type restored struct {
+	at      int64
 	clock   int64
 	workers map[string]string
 	tasks   map[string][]byte
@@ -53,7 +54,7 @@ func (r *restored) into(n int) store.Restore {
 		MaxTasks: n,
 		Checkpoint: func(p store.Checkpoint) error {
 			r.calls++
-			r.clock = p.Clock
+			r.at, r.clock = p.At, p.Clock
 			for name, body := range p.Workers {
 				if r.workers == nil {
 					r.workers = make(map[string]string)
