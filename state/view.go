@@ -140,7 +140,7 @@ const (
 	Online   Status = "online"
 	Late     Status = "late"     // silent for longer than max(3 × freq, 10 s)
 	Offline  Status = "offline"  // silent for half as long again, or said goodbye and finished
-	Stopping Status = "stopping" // said goodbye, but its tasks have not all ended
+	Stopping Status = "stopping" // said goodbye, but what it had started has not all ended, for an hour at most
 )
 
 // Worker is a copy of what is known of one worker, by node name.

@@ -65,6 +65,7 @@ const (
 	unknownFreq  = 60.0       // seconds, for a worker known by its tasks alone, as Celery has it
 	maxFreq      = 3600.0     // seconds; more is absurd, and would keep the dead alive
 	offlineAfter = 1.5        // × the silence that makes a worker late
+	maxStopping  = 3600e6     // µs of silence for which one that said goodbye may still be ending its tasks
 )
 
 // heard notes a sign of life that a task event is.
@@ -237,13 +238,14 @@ func (w *worker) current() *life {
 	return best
 }
 
-// status judges by local receive time only: c.now is the local time.
+// status judges by local receive time only: c.now is the local time. A worker that said goodbye sends no more
+// heartbeats: it is stopping until the tasks that it had started have ended.
 func (c *Cluster) status(w *worker) Status {
 	l := w.current()
 	silence := float64(c.now - w.heard)
 	limit := w.patience()
 	if l.Goodbye.Micros != 0 && !l.Alive.after(l.Goodbye) {
-		if unfinished, received := c.held(clock.Lane{Hostname: w.name, PID: l.PID}); silence <= limit && unfinished > received {
+		if unfinished, received := c.held(clock.Lane{Hostname: w.name, PID: l.PID}); silence <= maxStopping && unfinished > received {
 			return Stopping
 		}
 		return Offline
