@@ -38,6 +38,7 @@ func TestBrowser(t *testing.T) {
 		"evicted task":                      evictedTask,
 		"pages converge":                    pagesConverge,
 		"ages tick":                         agesTick,
+		"ages trust no late message":        agesTrustNoLateMessage,
 		"rows are selected":                 rowsAreSelected,
 		"rows are previewed":                rowsArePreviewed,
 		"selected tasks are revoked":        selectedTasksAreRevoked,
@@ -168,9 +169,11 @@ func connectionComesBack(t *testing.T, b context.Context) {
 	s.backend.now(state.TaskReceived, "missed")
 	tb.until(`document.querySelector("#connection").dataset.state === "reconnecting"`)
 	tb.until(`/^Reconnecting, last update 0[01]:\d\d:\d\d$/.test(document.querySelector("#connection").textContent)`)
+	tb.want(`document.querySelector("#broker").checkVisibility()`, false)
 	s.start()
 	tb.until(live)
 	tb.until(rows + ` === "t-missed t-task-29 t-task-28"`)
+	tb.want(`document.querySelector("#broker").checkVisibility()`, true)
 	s.backend.now(state.TaskStarted, "missed")
 	tb.until(`document.getElementById("t-missed").innerText.includes("Started")`)
 	tb.want(`window.unloaded`, false)
@@ -310,6 +313,30 @@ func agesTick(t *testing.T, b context.Context) {
 	tb.until(`/^1\u202fm ([5-9]|1\d|2\d)\u202fs$/.test(` + age + `.textContent)`)
 	tb.eval(`void (window.age = ` + age + `.textContent)`)
 	tb.until(age + `.textContent !== window.age`)
+}
+
+// agesTrustNoLateMessage hands the page a message that was under way for 11 s.
+func agesTrustNoLateMessage(t *testing.T, b context.Context) {
+	s := newStage(t, "", nil)
+	tb := newTab(t, b, s, "/tasks")
+	tb.until(live)
+	tb.eval(`void (window.WebSocket = class extends WebSocket {
+		constructor(url) { super(url); window.socket = this; }
+	})`)
+	s.stop()
+	s.start()
+	tb.until(live + ` && window.socket?.readyState === 1`)
+	tb.eval(`void (() => {
+		const time = document.createElement("time");
+		time.dataset.age = "";
+		document.querySelector("h1").append(time);
+		window.ages = [];
+		new MutationObserver(() => window.ages.push(time.textContent)).observe(time, { childList: true });
+		time.dateTime = new Date(Date.now() - 2000).toISOString();
+		window.socket.onmessage({ data: JSON.stringify({ v: 1, now: Date.now() - 11000 }) });
+	})()`)
+	tb.until(`window.ages.length > 1`)
+	tb.want(`window.ages.every((age) => /^\d+\u202fs$/.test(age))`, true)
 }
 
 func evictedTask(t *testing.T, b context.Context) {

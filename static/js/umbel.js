@@ -207,7 +207,8 @@ const live = {
   polling: null,
   polled: false, // the last poll worked
   heard: Date.now(), // when the server last spoke, by any way
-  skew: 0, // the server's clock less ours, ms
+  skew: Date.now() - performance.now(), // the server's clock less the time since the page began, ms
+  skews: [], // as the last messages had it
   refreshed: 0, // when it was begun
 
   wanted() {
@@ -269,7 +270,7 @@ const live = {
 
   take(message) {
     if (message.v !== 1) return location.reload(); // by now the server has another script
-    if (message.now) this.skew = message.now - Date.now();
+    if (message.now) this.reckon(message.now - performance.now());
     if (message.topic === undefined || message.topic !== this.topic) return paint();
     if (message.error) {
       this.refused = message.topic;
@@ -286,6 +287,14 @@ const live = {
     this.at = { topic: message.topic, epoch: message.epoch, seq: message.seq };
     apply(message);
     paint();
+  },
+
+  // reckon estimates the server's clock. A message shows it too early by the time for which it was under way, so that the
+  // latest of the last few is nearest. What is far too early is no delay: the clock was set.
+  reckon(skew) {
+    if (skew < this.skew - patience.beat) this.skews = [];
+    this.skews = [...this.skews.slice(-4), skew];
+    this.skew = Math.max(...this.skews);
   },
 
   // startOver asks for everything.
@@ -342,6 +351,9 @@ function paint() {
   else [state, text] = ["connecting", "Connecting"];
   if (mark.dataset.state !== state) mark.dataset.state = state;
   if (mark.textContent !== text) mark.textContent = text;
+  // What the page said of the broker may not be so any more.
+  const broker = $("#broker");
+  if (broker) broker.hidden = state === "offline" || state === "reconnecting";
 }
 
 function pause() {
@@ -467,7 +479,7 @@ function span(seconds) {
 }
 
 function age(time) {
-  const seconds = (Date.now() + live.skew - Date.parse(time.dateTime)) / 1000;
+  const seconds = (performance.now() + live.skew - Date.parse(time.dateTime)) / 1000;
   if (Number.isNaN(seconds)) return;
   // Clocks differ a little: what is due in less than 5 s has just happened.
   const text = seconds < -5 ? `in ${span(-seconds)}` : span(Math.max(0, seconds));
