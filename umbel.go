@@ -131,7 +131,7 @@ func New(o Options) (*Umbel, error) {
 // days, others 30, events that no execution shows 3, commands 90, and all of it within 2 GiB on disk, 512 MiB in memory.
 func DefaultKeep(dataDir string) store.Rules {
 	const day = 24 * time.Hour
-	r := store.Rules{Succeeded: 7 * day, Failed: 30 * day, Events: 3 * day, Commands: 90 * day, MaxSize: 2 << 30}
+	r := store.Rules{Succeeded: 7 * day, Failed: 30 * day, Events: 3 * day, Workers: 7 * day, Commands: 90 * day, MaxSize: 2 << 30}
 	if dataDir == "" || dataDir == sqlite.Memory {
 		r.MaxSize = 512 << 20
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -98,6 +100,44 @@ func TestJournalIsKeptUntilItsTasksAreSaved(t *testing.T) {
 		synctest.Wait()
 		if len(l.entries) > 0 || l.forgot < 3 {
 			t.Errorf("%d entries are kept and %d were forgotten, want none kept in the end", len(l.entries), l.forgot)
+		}
+	})
+}
+
+// brief is a store that keeps workers for an hour.
+type brief struct{ store.Store }
+
+func (brief) Rules() store.Rules { return store.Rules{Workers: time.Hour} }
+
+func TestOfflineWorkersAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, s := memory.New(memory.Options{}), memoryStore(t)
+		m := run(t, monitor.Options{Broker: b, Store: brief{s}})
+		beat := func(name string, clock int) {
+			publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":%q,"pid":7,"clock":%d,"freq":2.0,"timestamp":%d}`, name, clock, time.Now().Unix()))
+		}
+		beat("pod-1", 1)
+		for minute := range 62 {
+			beat("steady", minute+1)
+			<-time.After(time.Minute)
+		}
+		if gone, steady := statusOf(m, "pod-1"), statusOf(m, "steady"); gone != "" || steady == "" {
+			t.Errorf("pod-1 is %q and steady %q, want the former forgotten", gone, steady)
+		}
+		saved(t, m, 63)
+		var left []string
+		err := s.Restore(t.Context(), store.Restore{
+			Checkpoint: func(c store.Checkpoint) error {
+				left = slices.Collect(maps.Keys(c.Workers))
+				return nil
+			},
+			Task:    func(string, []byte) error { return nil },
+			Left:    func(state.Position) error { return nil },
+			Journal: func(uint64, []byte, bool) error { return nil },
+		})
+		if err != nil || !slices.Equal(left, []string{"steady"}) {
+			t.Errorf("saved workers = %q, %v, want steady alone", left, err)
 		}
 	})
 }

@@ -251,10 +251,23 @@ func (m *Monitor) expire() {
 	defer m.mu.Unlock()
 	now := m.time()
 	m.rates.advance(m.clock.elapsed())
+	m.forgetWorkers(now)
 	if connected {
 		m.minutes.Watch(now)
 	}
 	if m.cluster.Expire(now.UnixMicro()) || m.rates.moving() {
+		m.notify()
+	}
+}
+
+// forgetWorkers drops the workers that were silent for as long as the store keeps them. mu is held.
+func (m *Monitor) forgetWorkers(now time.Time) {
+	keep := m.store.Rules().Workers
+	if keep == 0 || !m.restored {
+		return
+	}
+	if n := m.cluster.ForgetWorkers(now.Add(-keep).UnixMicro()); n > 0 {
+		m.log.Info("forgot workers", "workers", n)
 		m.notify()
 	}
 }

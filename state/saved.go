@@ -319,7 +319,8 @@ func (c *Cluster) UnsavedTasks(from *Position, newer bool, n int) []Task {
 	return list
 }
 
-// SaveWorkers calls f with every worker that changed since it was last saved, as JSON.
+// SaveWorkers calls f with every worker that changed since it was last saved, as JSON, and with nil for those that were
+// forgotten.
 func (c *Cluster) SaveWorkers(f func(name string, saved []byte)) error {
 	for _, w := range c.workers {
 		if !w.changed {
@@ -332,6 +333,10 @@ func (c *Cluster) SaveWorkers(f func(name string, saved []byte)) error {
 		w.changed = false
 		f(w.name, b)
 	}
+	for name := range c.gone {
+		f(name, nil)
+	}
+	clear(c.gone)
 	return nil
 }
 

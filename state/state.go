@@ -78,6 +78,7 @@ type Cluster struct {
 	calls   *table[call]
 	states  stateNames
 	workers map[string]*worker
+	gone    map[string]bool // names of forgotten workers that may be saved still
 
 	tally   tally
 	evicted uint64
@@ -116,6 +117,7 @@ func New(o Options) *Cluster {
 		calls:    newTable(maxCalls, call{name: otherKey}, cloneCall),
 		states:   newStateNames(),
 		workers:  make(map[string]*worker),
+		gone:     make(map[string]bool),
 		crowded:  o.MaxTasks,
 	}
 	c.order.less = c.rowBefore

@@ -164,10 +164,11 @@ func (c *Cluster) addWorker(name string) *worker {
 				oldest = w
 			}
 		}
-		delete(c.workers, oldest.name)
+		c.dropWorker(oldest.name)
 	}
 	w := &worker{name: strings.Clone(symbol(name))}
 	c.workers[w.name] = w
+	delete(c.gone, w.name)
 	c.version++
 	return w
 }

@@ -26,6 +26,7 @@ type Rules struct {
 	Succeeded time.Duration // tasks that succeeded
 	Failed    time.Duration // tasks that failed, were revoked or rejected
 	Events    time.Duration // events of finished tasks beyond those that make their executions
+	Workers   time.Duration // workers that are offline, from their last sign of life; the monitor forgets them
 	Commands  time.Duration // commands of which nothing more will happen; the audit log stays
 	MaxSize   int64         // bytes on disk; over it, the oldest finished tasks go
 }

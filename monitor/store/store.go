@@ -84,7 +84,7 @@ type Task struct {
 type Checkpoint struct {
 	At      int64             // in Restore, that of the newest Batch that has one; 0 if none has
 	Clock   int64             // the receiver's clock
-	Workers map[string][]byte // changed ones, by node name (state.Cluster.SaveWorker)
+	Workers map[string][]byte // changed ones, by node name (state.Cluster.SaveWorkers); nil is forgotten
 	Minutes []Minute          // to be added to what is stored (series.Recorder.Take); Restore leaves them out
 }
 

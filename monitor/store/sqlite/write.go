@@ -78,8 +78,13 @@ func (t *tx) checkpoint(c *store.Checkpoint) error {
 		return err
 	}
 	for name, body := range c.Workers {
-		err := t.exec(`INSERT INTO workers (name, body) VALUES (?, ?) ON CONFLICT DO UPDATE SET body = excluded.body`,
-			name, string(body))
+		var err error
+		if body == nil {
+			err = t.exec(`DELETE FROM workers WHERE name = ?`, name)
+		} else {
+			err = t.exec(`INSERT INTO workers (name, body) VALUES (?, ?) ON CONFLICT DO UPDATE SET body = excluded.body`,
+				name, string(body))
+		}
 		if err != nil {
 			return err
 		}

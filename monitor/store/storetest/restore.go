@@ -65,12 +65,12 @@ func (c trial) journalForget() {
 
 func (c trial) restoreCheckpoint() {
 	c.write(store.Batch{Checkpoint: &store.Checkpoint{
-		Clock: 41, Workers: map[string][]byte{"a": []byte(`{"n":1}`), "b": []byte(`{"n":2}`)},
+		Clock: 41, Workers: map[string][]byte{"a": []byte(`{"n":1}`), "b": []byte(`{"n":2}`), "gone": []byte(`{}`)},
 	}})
 	c.write(store.Batch{At: 7, Journal: []byte("j")})
 	c.write(store.Batch{Journal: []byte("j")})
 	c.write(store.Batch{Checkpoint: &store.Checkpoint{
-		Clock: 42, Workers: map[string][]byte{"b": []byte(`{"n":3}`), "\x00": []byte(`{}`)},
+		Clock: 42, Workers: map[string][]byte{"b": []byte(`{"n":3}`), "\x00": []byte(`{}`), "gone": nil, "never": nil},
 	}})
 	c.reopen()
 	got := c.restored(0)

@@ -1,0 +1,34 @@
+package state
+
+// ForgetWorkers drops the workers that are offline and were heard last before a local time, µs, and returns how many
+// that were. One with unfinished tasks stays: it tells what became of them.
+func (c *Cluster) ForgetWorkers(before int64) int {
+	var busy map[string]bool
+	n := 0
+	for name, w := range c.workers {
+		if w.heard >= before || c.status(w) != Offline {
+			continue
+		}
+		if busy == nil {
+			busy = c.busy()
+		}
+		if !busy[name] {
+			c.dropWorker(name)
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Cluster) dropWorker(name string) {
+	delete(c.workers, name)
+	c.gone[name] = true
+	c.version++
+}
+
+// busy returns the node names on which events place unfinished tasks.
+func (c *Cluster) busy() map[string]bool {
+	names := make(map[string]bool)
+	each(c.tally.running, func(i uint32, _ int) { names[c.lanes.key(i).Hostname] = true })
+	return names
+}
