@@ -31,6 +31,7 @@ type task struct {
 	SucceededAt    *time.Time  `json:"succeeded_at"`
 	UpdatedAt      time.Time   `json:"updated_at"`
 	RuntimeSeconds *float64    `json:"runtime_seconds"`
+	WaitSeconds    *float64    `json:"wait_seconds"`
 	Executions     []execution `json:"executions"`
 	Redelivered    bool        `json:"redelivered"`
 	Orphaned       bool        `json:"orphaned"`
@@ -50,10 +51,11 @@ type execution struct {
 }
 
 type worker struct {
-	Name     string `json:"name"`
-	PID      int    `json:"pid"`
-	Status   string `json:"status"`
-	Restarts int    `json:"restarts"`
+	Name        string   `json:"name"`
+	PID         int      `json:"pid"`
+	Status      string   `json:"status"`
+	Restarts    int      `json:"restarts"`
+	ClockOffset *float64 `json:"clock_offset_seconds"`
 }
 
 type list[T any] struct {
