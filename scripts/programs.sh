@@ -45,6 +45,12 @@ find_faketime() {
 
 find_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
 
+# The script of axe-core, which looks for what keeps people from using a page.
+find_axe() {
+	local script=$PWD/.services/axe/node_modules/axe-core/axe.min.js
+	[[ -r $script ]] && echo "$script"
+}
+
 # Celery's interpreter, in a virtual environment of the project's own.
 find_celery_python() {
 	local python=$PWD/.services/venv/bin/python

@@ -48,6 +48,12 @@ func Chromium(t testing.TB) string {
 	return need(t, "chromium", "UMBEL_TEST_CHROMIUM")
 }
 
+// Axe returns the path of the script of axe-core.
+func Axe(t testing.TB) string {
+	t.Helper()
+	return need(t, "axe", "UMBEL_TEST_AXE")
+}
+
 // FakeTime returns the path of libfaketime. Preloaded by LD_PRELOAD, it gives a process the wall clock that FAKETIME says.
 func FakeTime(t testing.TB) string {
 	t.Helper()

@@ -1,0 +1,91 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/umbelhq/umbel/internal/testenv"
+	"github.com/umbelhq/umbel/monitor/action"
+)
+
+// axePages are one of each kind of page, as far as their addresses are known beforehand.
+func axePages() []string {
+	pages := []string{
+		"/", "/tasks", "/tasks?q=state%3Afailure&chart=24h,name", "/tasks?q=stat%3Afailure", "/tasks?q=nothing", "/tasks/task-28", "/tasks/task-02",
+		"/workers", "/queues", "/queues/mail", "/outbox", "/outbox?state=dead", "/outbox/1", "/outbox/audit", "/settings", "/views",
+		"/act/publish", "/act/task?action=terminate&id=task-02", "/act/task?action=retry&id=task-28",
+		"/act/worker?method=pool_grow&worker=celery%40a", "/act/worker?method=shutdown&worker=celery%40a", "/act/purge?queue=mail",
+		"/tasks/nope", "/nothing",
+	}
+	for _, tab := range []string{"now", "history", "queues", "tasks", "config", "system", "clock", "commands"} {
+		pages = append(pages, "/workers/celery@a?tab="+tab)
+	}
+	return pages
+}
+
+// axe runs axe-core and returns what breaks its rules.
+const axe = `axe.run({ resultTypes: ["violations"] }).then((r) => r.violations.flatMap((v) => v.nodes.map((n) =>
+	v.id + " at " + n.target.join(" ") + ": " + [...n.any, ...n.all, ...n.none].map((c) => c.message).join("; "))).join("\n"))`
+
+// No page keeps anybody out, in either theme, wide or as narrow as a phone.
+func TestBrowserFindsNoBarriers(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile(testenv.Axe(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := browser(t)
+	s, c := newMannedStage(t)
+	lately(s)
+	order := action.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
+	if _, err := c.ops.Desk.Control(t.Context(), action.By{}, order); err != nil {
+		t.Fatal(err)
+	}
+	failing := newStage(t, "/ops", nil) // its history has groups of failures
+	tb := newTab(t, b, failing, "/failures")
+	pages := []string{tb.url, fmt.Sprint(tb.eval(`document.querySelector('#groups a[href*="/failures/"], tbody a[href*="/failures/"]').href`))}
+	for _, path := range axePages() {
+		pages = append(pages, "http://"+s.address+s.prefix+path)
+	}
+	if _, err := chromedp.Call(tb.ctx, page.SetBypassCSP, page.SetBypassCSPParams{Enabled: true}); err != nil {
+		t.Fatal(err) // it makes style sheets; what pages may do is tested elsewhere
+	}
+	if _, err := chromedp.Call(tb.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: string(script)}); err != nil {
+		t.Fatal(err)
+	}
+	views := map[string]int64{"light": 1280, "dark": 390} // themes and widths do not depend on each other
+	for _, path := range pages {
+		if err := chromedp.Do(tb.ctx, chromedp.Navigate(path)); err != nil {
+			t.Fatalf("open %s: %v", path, err)
+		}
+		tb.until(`document.readyState === "complete" && (document.querySelector("main").dataset.topic === undefined || ` + live + `)`)
+		for theme, width := range views {
+			tb.width(width)
+			tb.media(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}, // no colour on its way
+			}})
+			if found := tb.promise(axe); found != "" {
+				t.Errorf("%s, %s, %d px wide:\n%s", path, theme, width, found)
+			}
+		}
+	}
+}
+
+// promise waits for a text that the page promises.
+func (tb *tab) promise(expression string) string {
+	tb.t.Helper()
+	ctx, cancel := context.WithTimeout(tb.ctx, patience+10*time.Second)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		tb.t.Fatalf("evaluate %s: %v", expression, err)
+	}
+	return v
+}
