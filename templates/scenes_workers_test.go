@@ -87,7 +87,7 @@ func told() templates.Inspection {
 		times[m] = noon - 3*second
 	}
 	return templates.Inspection{
-		At: noon - 3*second, Times: times, Totals: map[string]int{"revoked": 4000}, Refresh: "/ops/workers/celery@a?refresh=1&tab=now",
+		At: noon - 3*second, Times: times, Cut: map[string]int{"revoked": 4000}, Refresh: "/ops/workers/celery@a?refresh=1&tab=now",
 	}
 }
 

@@ -52,7 +52,7 @@ type Inspection struct {
 	At      int64 // when it last answered, µs; 0 if it never did
 	Asking  bool
 	Times   map[string]int64  // when parts were answered, µs, by method
-	Totals  map[string]int    // how long lists were before they were cut, by method
+	Cut     map[string]int    // how long the lists were that are told in part, by method
 	Errors  map[string]string // why parts are missing or old, by method
 	Refresh string            // address that asks it again, empty if it cannot be asked
 	Why     string            // why it is not asked, as a sentence

@@ -31,7 +31,7 @@ func (p *pages) inspect(v *templates.Worker, t workerTopic) {
 		v.Inspection.Why = "It is not online, so it is not asked."
 	}
 	v.Inspection.At, v.Inspection.Asking = micros(found.At), found.Asking
-	v.Inspection.Errors, v.Inspection.Totals, v.Inspection.Times = found.Errors, found.Totals, map[string]int64{}
+	v.Inspection.Errors, v.Inspection.Cut, v.Inspection.Times = found.Errors, cutLists(found), map[string]int64{}
 	for method, at := range found.Times {
 		v.Inspection.Times[method] = micros(at)
 	}
@@ -80,6 +80,20 @@ func (p *pages) offer(n *templates.WorkerNow) {
 	for i, t := range all {
 		t.Revoke, t.Terminate = revocable[i] == "", terminable[i] == ""
 	}
+}
+
+// cutLists are how long the lists were that were told in part, by method.
+func cutLists(i control.Inspection) map[string]int {
+	kept := map[string]int{
+		"active": len(i.Active), "reserved": len(i.Reserved), "scheduled": len(i.Scheduled), "revoked": len(i.Revoked),
+	}
+	totals := map[string]int{}
+	for method, n := range i.Totals {
+		if n > kept[method] {
+			totals[method] = n
+		}
+	}
+	return totals
 }
 
 // limits are the time limits that hold for a task: its own, else those of its name, else those of the pool.
