@@ -48,8 +48,10 @@ func asking(group string) map[string][]asked {
 		"suggest":          {{200, "/suggest?q=state:fa&at=8", "", nil}},
 		"list-views":       {{200, "/views", "", nil}},
 		"save-view": {
-			{201, "/views", `{"name":"one","query":"run:>2s"}`, nil}, {200, "/views", `{"name":"ONE"}`, nil},
-			{400, "/views", `{"Name":"two"}`, nil}, {400, "/views", `{"name":"two","colour":"red"}`, nil},
+			{201, "/views", `{"name":"one","query":"run:>2s"}`, nil},
+			{200, "/views", `{"name":"ONE"}`, nil},
+			{400, "/views", `{"Name":"two"}`, nil},
+			{400, "/views", `{"name":"two","colour":"red"}`, nil},
 		},
 		"get-view":        {{200, "/views/1", "", nil}, {404, "/views/99", "", nil}},
 		"change-view":     {{200, "/views/1", `{"name":"one","cols":"id"}`, nil}, {404, "/views/99", `{"name":"x"}`, nil}, {400, "/views/1", `{"name":""}`, nil}},
@@ -73,29 +75,40 @@ func asking(group string) map[string][]asked {
 		"get-result":   {{200, "/results/" + taskID, "", nil}, {404, "/results/none", "", nil}},
 		"get-retry":    {{200, "/retry/" + taskID, "", nil}, {200, "/retry/" + failedID, "", nil}, {404, "/retry/none", "", nil}},
 		"publish-task": {
-			{202, "/publish", forced, key("publish-task")}, {422, "/publish", `{"name":"other","force":true}`, key("publish-task")},
-			{200, "/publish?dry_run=true", forced, nil}, {400, "/publish", `{"nme":"x"}`, nil},
-			{404, "/publish", `{"name":"shop.pya","queue":"mail"}`, nil}, {409, "/publish", `{"name":"shop.add","queue":"none"}`, nil},
+			{202, "/publish", forced, key("publish-task")},
+			{422, "/publish", `{"name":"other","force":true}`, key("publish-task")},
+			{200, "/publish?dry_run=true", forced, nil},
+			{400, "/publish", `{"nme":"x"}`, nil},
+			{404, "/publish", `{"name":"shop.pya","queue":"mail"}`, nil},
+			{409, "/publish", `{"name":"shop.add","queue":"none"}`, nil},
 		},
 		"retry-task": {
 			{202, "/retry/" + failedID, `{"args":[],"kwargs":{},"force":true}`, key("retry-task")},
 			{422, "/retry/" + failedID, `{"args":[2],"kwargs":{},"force":true}`, key("retry-task")},
 			{200, "/retry/" + failedID + "?dry_run=true", `{"args":[],"kwargs":{},"force":true}`, nil},
-			{404, "/retry/none", `{}`, nil}, {409, "/retry/" + failedID, `{}`, nil}, {400, "/retry/" + failedID, `{"args":7,"kwargs":{}}`, nil},
+			{404, "/retry/none", `{}`, nil},
+			{409, "/retry/" + failedID, `{}`, nil},
+			{400, "/retry/" + failedID, `{"args":7,"kwargs":{}}`, nil},
 		},
 		"act-on-tasks": {
-			{202, "/bulk", `{"action":"revoke","ids":["` + oddJSON + `"]}`, key("act-on-tasks")}, {422, "/bulk", `{"action":"revoke","q":"","cap":2}`, key("act-on-tasks")},
-			{200, "/bulk?dry_run=true", `{"action":"revoke","q":""}`, nil}, {409, "/bulk", `{"action":"revoke","q":"name:none"}`, nil},
+			{202, "/bulk", `{"action":"revoke","ids":["` + oddJSON + `"]}`, key("act-on-tasks")},
+			{422, "/bulk", `{"action":"revoke","q":"","cap":2}`, key("act-on-tasks")},
+			{200, "/bulk?dry_run=true", `{"action":"revoke","q":""}`, nil},
+			{409, "/bulk", `{"action":"revoke","q":"name:none"}`, nil},
 			{400, "/bulk", `{"action":"revoke"}`, nil},
 		},
 		"control-workers": {
-			{202, "/control?wait=20s", `{"method":"ping","workers":["celery@w1"]}`, key("control-workers")}, {422, "/control", `{"method":"heartbeat"}`, key("control-workers")},
-			{200, "/control?dry_run=true", `{"method":"shutdown"}`, nil}, {404, "/control", `{"method":"ping","workers":["none"]}`, nil},
+			{202, "/control?wait=20s", `{"method":"ping","workers":["celery@w1"]}`, key("control-workers")},
+			{422, "/control", `{"method":"heartbeat"}`, key("control-workers")},
+			{200, "/control?dry_run=true", `{"method":"shutdown"}`, nil},
+			{404, "/control", `{"method":"ping","workers":["none"]}`, nil},
 			{400, "/control", `{"method":"pool_grow","arguments":{"m":1}}`, nil},
 		},
 		"purge-queue": {
-			{202, "/purge", `{"queue":"spare","confirm":"spare"}`, key("purge-queue")}, {422, "/purge", `{"queue":"mail","confirm":"mail"}`, key("purge-queue")},
-			{200, "/purge?dry_run=true", `{"queue":"mail"}`, nil}, {404, "/purge", `{"queue":"none","confirm":"none"}`, nil},
+			{202, "/purge", `{"queue":"spare","confirm":"spare"}`, key("purge-queue")},
+			{422, "/purge", `{"queue":"mail","confirm":"mail"}`, key("purge-queue")},
+			{200, "/purge?dry_run=true", `{"queue":"mail"}`, nil},
+			{404, "/purge", `{"queue":"none","confirm":"none"}`, nil},
 			{400, "/purge", `{"queue":"mail"}`, nil},
 		},
 		"list-commands":    {{200, "/commands?state=done&state=dead&kind=control&limit=3", "", nil}, {200, "/commands", "", nil}},
@@ -311,8 +324,11 @@ func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
 type away struct{ stored }
 
 func (away) Tasks(context.Context, store.Request) (store.Page, error) { return store.Page{}, errBroken }
-func (away) Task(context.Context, string) (state.Task, error)         { return state.Task{}, errBroken }
-func (away) Count(context.Context, query.Query) (store.Count, error)  { return store.Count{}, errBroken }
+
+func (away) Task(context.Context, string) (state.Task, error) { return state.Task{}, errBroken }
+
+func (away) Count(context.Context, query.Query) (store.Count, error) { return store.Count{}, errBroken }
+
 func (away) TaskEvents(context.Context, string) ([]state.TaskEvent, error) {
 	return nil, errBroken
 }
