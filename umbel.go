@@ -128,10 +128,10 @@ func New(o Options) (*Umbel, error) {
 }
 
 // DefaultKeep returns how long what is kept in a DataDir where nobody says otherwise: tasks that succeeded 7
-// days, others 30, events that no execution shows 3, commands 90, and all of it within 2 GiB on disk, 512 MiB in memory.
+// days, others that ended 30, lost ones 7, events that no execution shows 3, commands 90, and all of it within 2 GiB on disk, 512 MiB in memory.
 func DefaultKeep(dataDir string) store.Rules {
 	const day = 24 * time.Hour
-	r := store.Rules{Succeeded: 7 * day, Failed: 30 * day, Events: 3 * day, Workers: 7 * day, Commands: 90 * day, MaxSize: 2 << 30}
+	r := store.Rules{Succeeded: 7 * day, Failed: 30 * day, Lost: 7 * day, Events: 3 * day, Workers: 7 * day, Commands: 90 * day, MaxSize: 2 << 30}
 	if dataDir == "" || dataDir == sqlite.Memory {
 		r.MaxSize = 512 << 20
 	}
@@ -161,7 +161,7 @@ func (u *Umbel) assemble(o Options, broker transport.Broker) (err error) {
 	}
 	u.operations, err = operate.New(operate.Options{
 		Broker: broker, Store: u.history, Tasks: u.monitor, Results: u.results, ReadOnly: o.ReadOnly, Logger: o.Logger,
-		Flow: u.monitor.Flow, Hide: []string{o.Queue},
+		Flow: u.monitor.Flow, Hide: []string{o.Queue}, Unfinished: u.monitor,
 	})
 	if err != nil {
 		return err

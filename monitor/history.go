@@ -74,6 +74,7 @@ func (m *Monitor) whole(ctx context.Context, t state.Task) state.Task {
 	}
 	stored.Children = t.Children
 	stored.Orphaned, stored.Returned, stored.OrphanReason = t.Orphaned, t.Returned, t.OrphanReason
+	stored.Lost, stored.Dismissed = t.Lost, t.Dismissed
 	return stored
 }
 
@@ -105,11 +106,7 @@ func (m *Monitor) Count(ctx context.Context, q query.Query) (store.Count, error)
 	if c, ok := m.counts.read(q.String(), now); ok {
 		return c, nil
 	}
-	count := m.store.Count
-	if mentions(q.Expr(), query.IsOrphaned) {
-		count = m.count
-	}
-	c, err := count(ctx, q, now, maxCount)
+	c, err := m.store.Count(ctx, q, now, maxCount)
 	if err != nil {
 		return store.Count{}, err
 	}
@@ -134,22 +131,6 @@ func (m *Monitor) tally(q query.Query) (int, bool) {
 		return 0, false
 	}
 	return *total, true
-}
-
-// count counts what the store alone cannot, page by page.
-func (m *Monitor) count(ctx context.Context, q query.Query, now time.Time, limit int) (store.Count, error) {
-	r := store.Request{Query: q, Limit: maxPage, Now: now}
-	for n := 0; ; {
-		page, err := m.Tasks(ctx, r)
-		if err != nil {
-			return store.Count{}, err
-		}
-		n += len(page.Tasks)
-		if page.Next == nil || page.Searched > 0 || n >= limit {
-			return store.Count{N: min(n, limit), Exact: page.Next == nil && n <= limit}, nil
-		}
-		r.From = page.Next
-	}
 }
 
 // countCache remembers counts. It is safe for concurrent use.

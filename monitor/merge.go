@@ -169,39 +169,6 @@ func (m *Monitor) fresh(l *list) {
 	m.gather(l, func(c *state.Cluster, from *state.Position, newer bool) []state.Task {
 		return c.UnsavedTasks(from, newer, freshChunk)
 	})
-	if !mentions(l.r.Query.Expr(), query.IsOrphaned) {
-		return
-	}
-	m.gather(l, func(c *state.Cluster, from *state.Position, newer bool) []state.Task { // the store knows no lives
-		q := state.Query{From: from, Newer: newer, Limit: maxPage}
-		for s := range c.Counts().ByState {
-			if !s.Final() {
-				q.States = append(q.States, s)
-			}
-		}
-		chunk := c.Tasks(q).Tasks
-		if newer {
-			slices.Reverse(chunk)
-		}
-		return chunk
-	})
-}
-
-// mentions reports whether e asks for one of the values of query.Is.
-func mentions(e query.Expr, value string) bool {
-	within := func(e query.Expr) bool { return mentions(e, value) }
-	switch e := e.(type) {
-	case query.And:
-		return slices.ContainsFunc(e, within)
-	case query.Or:
-		return slices.ContainsFunc(e, within)
-	case query.Not:
-		return within(e.X)
-	case query.Term:
-		return e.Field == query.Is && slices.ContainsFunc(e.Values, func(v query.Value) bool { return v.Text == value })
-	default:
-		return false
-	}
 }
 
 // gather takes tasks from memory, chunk by chunk, each in the direction in which next was told to go.

@@ -67,6 +67,9 @@ type Monitor struct {
 	latency  time.Duration
 	unseen   reckoning
 
+	review     state.Review // of the newest look at unfinished tasks,
+	reconciled time.Time    // and when it was
+
 	writer writer
 	counts countCache
 
@@ -245,7 +248,7 @@ func (m *Monitor) tick(ctx context.Context) error {
 
 func (m *Monitor) expire() {
 	m.linkMu.Lock()
-	connected := m.link.Connected
+	connected, since := m.link.Connected, m.link.Since
 	m.linkMu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,7 +258,8 @@ func (m *Monitor) expire() {
 	if connected {
 		m.minutes.Watch(now)
 	}
-	if m.cluster.Expire(now.UnixMicro()) || m.rates.moving() {
+	concluded := connected && m.reconcile(now, since)
+	if m.cluster.Expire(now.UnixMicro()) || m.rates.moving() || concluded {
 		m.notify()
 	}
 }

@@ -316,7 +316,7 @@ func same(t *testing.T, m *monitor.Monitor, want *state.Cluster) {
 // eventsAlone compares tasks without what depends on when their events came and what else is known.
 func eventsAlone() cmp.Option {
 	return cmp.Options{
-		cmpopts.EquateEmpty(), cmpopts.IgnoreFields(state.Task{}, "Stamp", "Children", "WaitSeconds", "Orphaned", "Returned", "OrphanReason"),
+		cmpopts.EquateEmpty(), cmpopts.IgnoreFields(state.Task{}, "Stamp", "Children", "WaitSeconds", "Orphaned", "Returned", "OrphanReason", "Lost"),
 	}
 }
 

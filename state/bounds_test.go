@@ -112,7 +112,7 @@ func FuzzFold(f *testing.F) {
 		}
 		c.Counts()
 		got := mustTask(t, c, "still")
-		got.Orphaned, got.OrphanReason = want.Orphaned, want.OrphanReason
+		got.Orphaned, got.OrphanReason, got.Lost = want.Orphaned, want.OrphanReason, want.Lost
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("another task's events changed it (-before +after):\n%s", diff)
 		}

@@ -10,11 +10,14 @@ import (
 // ErrSaved is returned for bytes that are no saved events of a known form.
 var ErrSaved = errors.New("not saved events")
 
-// savedForm begins saved events. It rises whenever their form changes; older forms stay readable. Form 1 had
-// no FieldExpired, FieldTerminated and FieldSignum.
-const savedForm = 2
+// Saved events begin with a number that says their form. It rises whenever that changes; older forms stay readable. Form 1
+// had no FieldExpired, FieldTerminated and FieldSignum.
+const (
+	savedForm     = 2
+	concludedForm = 3 // a Conclusion comes first: its reason and evidence, texts that no table holds, and its time, a varint
+)
 
-func readable(form byte) bool { return form == 1 || form == savedForm }
+func readable(form byte) bool { return form >= 1 && form <= concludedForm }
 
 // A saved event is: its kind, in the low half of a byte, with codec flags in the high half; the present fields
 // worth saving and the null ones among them (uvarints); raw clock and repaired clock (uvarints); micros (varint),

@@ -1,6 +1,6 @@
 package state
 
-// evict drops the oldest finished tasks, then the oldest of all, until a hundredth of the room is free: looking
+// evict drops the oldest tasks that are finished or concluded, then the oldest of all, until a hundredth of the room is free: looking
 // for them costs a walk through the order, which many new tasks must share. Where tasks are saved elsewhere,
 // those that are not yet stay.
 func (c *Cluster) evict() {
@@ -15,7 +15,7 @@ func (c *Cluster) evict() {
 		for _, e := range run {
 			switch {
 			case c.options.Track && e.marks&(unsaved|saving) != 0:
-			case c.states.final(e.state):
+			case c.states.final(e.state), e.marks&concluded != 0:
 				if len(victims) < finished {
 					victims = append(victims, e.row)
 				}
@@ -49,6 +49,7 @@ func (c *Cluster) drop(i uint32) {
 		c.free(rec)
 		rec = next
 	}
+	c.takeBack(r)
 	delete(c.index, r.id)
 	if r.marks&foreign != 0 {
 		delete(c.foreign, r.id)

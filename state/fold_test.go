@@ -72,7 +72,7 @@ func TestCausalFoldIgnoresArrivalOrderAndRepetition(t *testing.T) {
 		senseless := history.Wild(seed, 30)
 		want = tasks(fold(t, state.Causal, senseless))
 		got := tasks(fold(t, state.Causal, history.Shuffle(seed, senseless)))
-		if diff := cmp.Diff(want, got, ignoreStamps(), cmpopts.IgnoreFields(state.Task{}, "Orphaned", "Returned", "OrphanReason")); diff != "" {
+		if diff := cmp.Diff(want, got, ignoreStamps(), cmpopts.IgnoreFields(state.Task{}, "Orphaned", "Returned", "OrphanReason", "Lost")); diff != "" {
 			t.Fatalf("seed %d: task of senseless events depends on arrival (-one order +another):\n%s", seed, diff)
 		}
 	}
@@ -142,7 +142,7 @@ func TestMergedHalvesEqualTheWhole(t *testing.T) {
 // purpose not here, are left out once a task was retried: exception, traceback and the times of states.
 func TestCausalEqualsCeleryInCalmOrder(t *testing.T) {
 	t.Parallel()
-	ignore := cmpopts.IgnoreFields(state.Task{}, "Executions", "Revocation", "WaitSeconds", "UpdatedAt", "Orphaned", "Returned", "OrphanReason", "Redelivered")
+	ignore := cmpopts.IgnoreFields(state.Task{}, "Executions", "Revocation", "WaitSeconds", "UpdatedAt", "Orphaned", "Returned", "OrphanReason", "Lost", "Redelivered")
 	for seed := range uint64(histories) {
 		h := history.New(seed, history.Options{Revoked: true, Discarded: true})
 		want, got := tasks(fold(t, state.Celery, h.Events)), tasks(fold(t, state.Causal, h.Events))
@@ -241,7 +241,7 @@ func equalsReference(t *testing.T, name string, stream []json.RawMessage) {
 	}
 	got := tasks(fold(t, state.Causal, stream))
 	notRefolded := cmpopts.IgnoreFields(state.Task{}, "Kwargs", "ETA", "Expires", "Traceback", "Client", "Queue", "Exchange", "RoutingKey", "Children",
-		"SentAt", "UpdatedAt", "Revocation", "WaitSeconds", "RuntimeSeconds", "Redelivered", "Orphaned", "Returned", "OrphanReason")
+		"SentAt", "UpdatedAt", "Revocation", "WaitSeconds", "RuntimeSeconds", "Redelivered", "Orphaned", "Returned", "OrphanReason", "Lost")
 	for id, of := range events {
 		if diff := cmp.Diff(reference(id, of), got[id], ignoreStamps(), notRefolded,
 			cmpopts.IgnoreFields(state.Execution{}, "Traceback", "RuntimeSeconds", "Revocation")); diff != "" {

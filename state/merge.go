@@ -65,8 +65,8 @@ func (l *life) join(m life) {
 	if m.Goodbye.after(l.Goodbye) {
 		l.Goodbye = m.Goodbye
 	}
-	if m.Report.At.after(l.Report.At) {
-		l.Report = m.Report
+	if l.Quiet = max(l.Quiet, m.Quiet); m.Report.At.after(l.Report.At) {
+		l.Report, l.Idle, l.IdleFrom = m.Report, m.Idle, m.IdleFrom
 	}
 }
 

@@ -7,6 +7,10 @@ import (
 	"github.com/umbelhq/umbel/clock"
 )
 
+// maxSilence is how long a worker may be silent, µs, before its tasks are given up. A solo worker says nothing while
+// it runs a task, nor does one that has lost the broker.
+const maxSilence = 3_600_000_000
+
 // abandon marks a task whose process has ended without ending it. An execution that had started is orphaned. One
 // that had not is returned: its message was not acknowledged, so the broker delivers it again.
 func (c *Cluster) abandon(t *Task, r *run) {
@@ -27,8 +31,10 @@ func (c *Cluster) processEnd(l clock.Lane, micros int64) string {
 		return "its worker process has been replaced by a newer one"
 	case now.PID == l.PID && micros < now.First:
 		return "its worker process has restarted"
-	case c.status(w) == Offline:
-		return "its worker is offline"
+	case c.saidGoodbye(w):
+		return "its worker has shut down"
+	case c.now-w.heard >= maxSilence && c.status(w) == Offline:
+		return "nothing was heard of its worker for an hour"
 	}
 	return ""
 }
@@ -52,14 +58,8 @@ func (w *worker) forgot(pid int64) bool { return w.dropped > 0 && !w.had(pid, ma
 // held returns how many unfinished tasks events place on a process, and how many of them it has received and not
 // started.
 func (c *Cluster) held(l clock.Lane) (unfinished, received int) {
-	at := func(counts []int32, i uint32) int {
-		if int(i) >= len(counts) {
-			return 0
-		}
-		return int(counts[i])
-	}
 	n := c.lanes.lookup(l)
-	return at(c.tally.running, n), at(c.tally.waiting, n)
+	return countAt(c.tally.running, n), countAt(c.tally.waiting, n)
 }
 
 // abandoned counts the tasks of a process that are orphaned, and those that were returned.
@@ -77,22 +77,37 @@ func (c *Cluster) abandoned(lane uint32) (orphaned, returned int) {
 		return 0, 0
 	}
 	// Perhaps some are: those that an earlier process had begun.
-	worker := c.hosts.lookup(l.Hostname)
+	c.unfinishedOn(lane, func(r *row) {
+		switch t := c.task(r); {
+		case t.Orphaned:
+			orphaned++
+		case t.Returned:
+			returned++
+		}
+	})
+	return orphaned, returned
+}
+
+// unfinishedOn calls f with the unfinished tasks of a process that are not concluded.
+func (c *Cluster) unfinishedOn(lane uint32, f func(r *row)) {
+	worker, left := c.hosts.lookup(c.lanes.key(lane).Hostname), countAt(c.tally.running, lane)
 	chunk, end := c.order.end()
 	c.order.newest(chunk, end, func(entries []entry) bool {
 		for _, e := range slices.Backward(entries) {
-			if e.worker != worker || e.marks&ended != 0 || c.rows.at(e.row).lane != lane {
+			if e.worker != worker || e.marks&(ended|concluded) != 0 {
 				continue
 			}
-			switch t := c.task(c.rows.at(e.row)); {
-			case t.Orphaned:
-				orphaned++
-			case t.Returned:
-				returned++
+			if r := c.rows.at(e.row); r.lane == lane {
+				left--
+				f(r)
 			}
-			unfinished--
 		}
-		return unfinished > 0
+		return left > 0
 	})
-	return orphaned, returned
+}
+
+// saidGoodbye reports whether the last process of a worker has said goodbye and ended.
+func (c *Cluster) saidGoodbye(w *worker) bool {
+	l := w.current()
+	return l.Goodbye.Micros != 0 && !l.Alive.after(l.Goodbye) && c.status(w) == Offline
 }

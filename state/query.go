@@ -40,6 +40,7 @@ func (c *Cluster) task(r *row) Task {
 		t.UpdatedAt = max(t.UpdatedAt, e.micros)
 	}
 	c.reader().fill(&t, records)
+	c.judge(&t, r)
 	return t
 }
 

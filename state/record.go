@@ -90,6 +90,12 @@ const (
 	saving            // taken to be saved, outcome unknown
 	stored            // saved, with no event that is not held
 	renamed           // an execution had another name
+	expiring          // some event named a time to expire
+	lost              // concluded that no event will tell its end,
+	orphaned          // since its process has ended
+	dismissed         // a person has said so
+
+	concluded = lost | dismissed // cluster.concluded has the row's conclusion
 
 	folded = redelivered | ended | renamed // what events decide
 )

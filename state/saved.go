@@ -74,7 +74,7 @@ func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error {
 	r := savedReader{rest: string(journal)}
 	var s savedEvent
 	for len(r.rest) > 0 {
-		if !readable(r.byte()) {
+		if form := r.byte(); !readable(form) || form == concludedForm {
 			return fmt.Errorf("replay journal: %w", ErrSaved)
 		}
 		id := r.text()
@@ -125,6 +125,10 @@ func (c *Cluster) save(r *row) (b []byte, whole bool) {
 	whole = true
 	b = make([]byte, 1, 256)
 	b[0] = savedForm
+	if k, ok := c.concluded[r.id]; ok {
+		b[0] = concludedForm
+		b = appendConclusion(b, k)
+	}
 	c.codec.begin(c.id(r))
 	for i := r.head; i != 0; {
 		rec := c.records.at(i)
@@ -196,6 +200,10 @@ func (c *Cluster) Recall(id string, events []byte) error {
 		return fmt.Errorf("load task: %w", ErrSaved)
 	}
 	r.rest, r.bad = string(events[1:]), false
+	var k *Conclusion
+	if events[0] == concludedForm {
+		k = new(r.conclusion())
+	}
 	r.begin(id)
 	c.loaded = c.loaded[:0]
 	for len(r.rest) > 0 {
@@ -210,13 +218,15 @@ func (c *Cluster) Recall(id string, events []byte) error {
 	if len(c.loaded) == 0 {
 		return fmt.Errorf("load task: no events: %w", ErrSaved)
 	}
-	c.load(id)
+	c.load(id, k)
 	return nil
 }
 
-// load adds the events of c.loaded to a task and shows it once.
-func (c *Cluster) load(id string) {
+// load adds the events of c.loaded to a task and shows it once. What was concluded, here or where they were saved,
+// stays if it was concluded from all of them.
+func (c *Cluster) load(id string, k *Conclusion) {
 	i, r, known := c.hold(id)
+	held, same := int(r.count), 0
 	if known {
 		c.order.remove(c.entryOf(i, r))
 		c.tally.remove(r)
@@ -225,8 +235,9 @@ func (c *Cluster) load(id string) {
 		s := &c.loaded[n]
 		c.RestoreClock(s.Repaired)
 		rec := c.record(&s.Event, s.Repaired, s.flags())
-		if same := c.rules.repeats(r, &rec); same != 0 {
-			c.refresh(same, &s.Event)
+		if i := c.rules.repeats(r, &rec); i != 0 {
+			same++
+			c.refresh(i, &s.Event)
 			c.release(&rec)
 			continue
 		}
@@ -238,6 +249,12 @@ func (c *Cluster) load(id string) {
 		c.relateAs(i, r, &s.Event)
 	}
 	c.show(r)
+	if same < len(c.loaded) { // what was concluded here was not from these
+		c.takeBack(r)
+	}
+	if k != nil && same == held && r.marks&concluded == 0 && !c.states.final(r.state) {
+		c.note(r, *k)
+	}
 	r.marks |= stored
 	c.order.insert(c.entryOf(i, r))
 	c.tally.add(r)

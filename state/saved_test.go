@@ -287,7 +287,7 @@ func TestReaderTellsTheSame(t *testing.T) {
 		c := tracked(t, state.Options{}, bodies(history.New(seed, wild())), func(*state.Cluster) {})
 		for _, u := range c.TakeUnsaved(100) {
 			want, events := u.View, c.TaskEvents(u.View.ID)
-			want.Children, want.Orphaned, want.OrphanReason = nil, false, ""
+			want.Children, want.Orphaned, want.OrphanReason, want.Lost = nil, false, "", nil
 			got, gotEvents, err := r.Task(want.ID, u.Events)
 			if err != nil {
 				t.Fatal(err)
@@ -400,7 +400,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal(err)
 		}
 		want := saved[0].View
-		want.Orphaned, want.OrphanReason = false, ""
+		want.Orphaned, want.OrphanReason, want.Lost = false, "", nil
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("saved and read (-want +got):\n%s", diff)
 		}

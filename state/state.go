@@ -82,7 +82,12 @@ type Cluster struct {
 
 	tally   tally
 	evicted uint64
-	lost    uint64 // events not kept since their task had too many
+	thinned uint64 // events not kept since their task had too many
+
+	concluded map[taskKey]Conclusion // of rows with a mark of concluded
+	absent    map[taskKey]absence    // unfinished tasks that their worker did not list when it was asked
+	reviewed  int64                  // clock of the newest task that the last Reconcile looked at
+	listed    map[taskKey]int64      // tasks that events do not place on the worker that listed them: when, µs
 
 	unsaved       fifo     // rows that changed since they were taken to be saved, longest first
 	saving        []uint32 // rows taken to be saved
@@ -119,6 +124,10 @@ func New(o Options) *Cluster {
 		workers:  make(map[string]*worker),
 		gone:     make(map[string]bool),
 		crowded:  o.MaxTasks,
+
+		concluded: make(map[taskKey]Conclusion),
+		absent:    make(map[taskKey]absence),
+		listed:    make(map[taskKey]int64),
 	}
 	c.order.less = c.rowBefore
 	if o.Rules == Celery {
@@ -208,6 +217,7 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 	if known {
 		c.order.remove(c.entryOf(i, r))
 		c.tally.remove(r)
+		c.takeBack(r)
 	}
 	if int(r.count) >= maxRecords {
 		c.thin(r)
@@ -344,6 +354,9 @@ func customState(subject string) State { return State(strings.ToUpper(symbol(sub
 
 // append stores the record, with the event's text, at the end of the row's chain.
 func (c *Cluster) append(r *row, e *Event, rec record) {
+	if e.Has(FieldExpires) {
+		r.marks |= expiring
+	}
 	if e.Present&inEntry != 0 {
 		var shortened bool
 		c.entry, shortened = appendEntry(c.entry[:0], e)
@@ -376,7 +389,7 @@ func (c *Cluster) thin(r *row) {
 		}
 	}
 	c.remove(r, victim)
-	c.lost++
+	c.thinned++
 }
 
 func (c *Cluster) free(i uint32) {

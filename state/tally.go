@@ -11,9 +11,11 @@ type tally struct {
 	names   []int32 // by number of call: what names the task
 	queues  []int32 // by number of call: where it was sent
 	workers []int32 // by number of host
-	running []int32 // unfinished, by number of lane
+	running []int32 // unfinished and not concluded, by number of lane
 	renamed int32   // that had another name before
 	waiting []int32 // those of them that were received and not started
+
+	lost, orphaned, dismissed int
 }
 
 func (t *tally) add(r *row)    { t.count(r, 1) }
@@ -27,7 +29,15 @@ func (t *tally) count(r *row, by int32) {
 	if r.marks&renamed != 0 {
 		t.renamed += by
 	}
-	if r.lane != 0 && r.marks&ended == 0 {
+	switch {
+	case r.marks&dismissed != 0:
+		t.dismissed += int(by)
+	case r.marks&lost != 0:
+		t.lost += int(by)
+		if r.marks&orphaned != 0 {
+			t.orphaned += int(by)
+		}
+	case r.lane != 0 && r.marks&ended == 0:
 		bump(&t.running, r.lane, by)
 		if r.state == codeReceived {
 			bump(&t.waiting, r.lane, by)
@@ -42,8 +52,17 @@ func bump(counts *[]int32, i uint32, by int32) {
 	(*counts)[i] += by
 }
 
-// finished is how many tasks are in a final state.
+// countAt returns a count, 0 of what was never counted.
+func countAt(counts []int32, i uint32) int {
+	if int(i) >= len(counts) {
+		return 0
+	}
+	return int(counts[i])
+}
+
+// finished is how many tasks are in a final state, or concluded to come to none.
 func (t *tally) finished() (n int) {
+	n = t.lost + t.dismissed
 	for code := codeSuccess; code <= codeRejected && int(code) < len(t.states); code++ {
 		n += int(t.states[code])
 	}
@@ -77,16 +96,29 @@ func (c *Cluster) Counts() Counts {
 			n.ByWorker[c.hosts.key(i)] += count
 		}
 	})
+	n.Orphaned, n.Lost, n.Dismissed = c.tally.orphaned, c.tally.lost, c.tally.dismissed
 	if c.options.Rules == Causal {
-		each(c.tally.running, func(i uint32, _ int) {
-			orphaned, returned := c.abandoned(i)
-			n.Orphaned, n.Returned = n.Orphaned+orphaned, n.Returned+returned
-		})
+		each(c.tally.running, func(i uint32, _ int) { c.countUnfinished(&n, i) })
 	}
 	for _, w := range c.workers {
 		n.Workers[c.status(w)]++
 	}
 	return n
+}
+
+// countUnfinished adds the unfinished tasks of a process to those that run, and to those that do not although that is
+// not concluded yet.
+func (c *Cluster) countUnfinished(n *Counts, lane uint32) {
+	l := c.lanes.key(lane)
+	unfinished, received := c.held(l)
+	orphans, returned := c.abandoned(lane)
+	n.Orphaned, n.Lost, n.Returned = n.Orphaned+orphans, n.Lost+orphans, n.Returned+returned
+	begun := unfinished - received - orphans
+	if w := c.workers[l.Hostname]; w != nil && c.status(w) == Offline {
+		n.Unreachable += begun
+		return
+	}
+	n.Running += begun
 }
 
 func each(counts []int32, f func(i uint32, count int)) {
@@ -112,7 +144,7 @@ func (c *Cluster) Names() []string {
 // Capped returns how often a name, node name or custom state became «(other)», and how many events were not
 // kept since their task had too many.
 func (c *Cluster) Capped() (symbols, events uint64) {
-	return c.lanes.capped + c.hosts.capped + c.calls.capped + c.states.capped, c.lost
+	return c.lanes.capped + c.hosts.capped + c.calls.capped + c.states.capped, c.thinned
 }
 
 // stateCode is a state as a number: the built-in ones first, then custom ones as they come.

@@ -68,11 +68,13 @@ type Task struct {
 
 	Executions []Execution // oldest first; the last one is shown in the fields above
 
-	Redelivered  bool   // an attempt was received again after it had begun
-	Orphaned     bool   // the process that ran it has ended without reporting an end
-	Returned     bool   // the process that held it has ended without starting it: the broker delivers it again
-	OrphanReason string // how the process has ended, in words, when Orphaned or Returned
-	Truncated    bool   // some text was cut or dropped to keep memory bounded
+	Redelivered  bool        // an attempt was received again after it had begun
+	Orphaned     bool        // the process that ran it has ended without reporting an end: a kind of Lost
+	Returned     bool        // the process that held it has ended without starting it: the broker delivers it again
+	OrphanReason string      // how the process has ended, in words, when Orphaned or Returned
+	Lost         *Conclusion // why it is not expected to end, nil if it is or has; also of orphaned ones
+	Dismissed    *Conclusion // who has said that it will not end, nil if nobody has; never beside Lost
+	Truncated    bool        // some text was cut or dropped to keep memory bounded
 }
 
 // Execution is one run of a task on one worker process.
@@ -206,7 +208,12 @@ type Counts struct {
 	ByWorker map[string]int
 	ByQueue  map[string]int
 	Workers  map[Status]int
-	Orphaned int
-	Returned int
-	Evicted  uint64 // tasks dropped to stay within MaxTasks
+
+	Running     int // started, not ended, and not lost, on workers that are heard of: what workers call active
+	Unreachable int // the same on offline workers
+	Lost        int // unfinished ones that are not expected to end, with the orphaned ones
+	Orphaned    int
+	Returned    int
+	Dismissed   int    // unfinished ones that a person has dismissed
+	Evicted     uint64 // tasks dropped to stay within MaxTasks
 }

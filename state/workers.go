@@ -20,6 +20,9 @@ type worker struct {
 	clock   int64  // newest repaired clock
 	offset  offset // of its clock
 
+	idleAt    int64 // when it last said that it runs nothing, by the earlier of its own and the local clock, µs
+	inspected int64 // when it was last asked what it holds, and answered, µs
+
 	reported Status // as of the last Expire
 	changed  bool   // since it was last saved
 }
@@ -33,6 +36,10 @@ type life struct {
 	Alive       point // newest online or heartbeat
 	Goodbye     point // newest offline
 	Report      report
+
+	Quiet    int64 // newest raw clock at which it ran nothing, as so many heartbeats in a row have said
+	Idle     int   // heartbeats in a row that say so by now,
+	IdleFrom int64 // and the raw clock of the first of them
 }
 
 // point is a moment of one process: raw clock, then timestamp.
@@ -109,6 +116,12 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 			l.Alive = at
 		}
 	default:
+	}
+	if e.Kind == WorkerHeartbeat && e.Has(FieldActive) && !e.forced() && at.after(l.Report.At) {
+		l.quiet(e.Active, at)
+		if e.Active == 0 {
+			w.idleAt = max(w.idleAt, min(e.Micros, e.ReceivedMicros))
+		}
 	}
 	if !e.forced() && e.Present&(FieldFreq|FieldActive|FieldProcessed|FieldLoad|FieldSoftware) != 0 {
 		l.Report.merge(e, at)

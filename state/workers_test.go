@@ -156,7 +156,7 @@ func TestTasksThatWereNotStartedReturnToTheQueue(t *testing.T) {
 	restarted.Clock = 1
 	for name, end := range map[string]func(c *state.Cluster){
 		"shut down": func(c *state.Cluster) { apply(c, ev(state.TaskSucceeded, "a", "w1", 10, 4), goodbye) },
-		"silent":    func(c *state.Cluster) { c.Expire(at(60)) },
+		"silent":    func(c *state.Cluster) { c.Expire(at(3700)) },
 		"replaced":  func(c *state.Cluster) { apply(c, heartbeat(11, 6)) },
 		"restarted": func(c *state.Cluster) { apply(c, restarted) },
 	} {
@@ -182,7 +182,7 @@ func TestTasksThatWereNotStartedReturnToTheQueue(t *testing.T) {
 			if n := c.Counts(); n.Orphaned != wantOrphans || n.Returned != 1 {
 				t.Errorf("counted %d orphaned and %d returned, want %d and 1", n.Orphaned, n.Returned, wantOrphans)
 			}
-			apply(c, ev(state.TaskReceived, "b", "w2", 30, 61))
+			apply(c, ev(state.TaskReceived, "b", "w2", 30, 3701))
 			if b := mustTask(t, c, "b"); b.Returned || b.Redelivered || len(b.Executions) != 2 {
 				t.Errorf("received again: returned %v, redelivered %v, %d executions, want false, false, 2", b.Returned, b.Redelivered, len(b.Executions))
 			}

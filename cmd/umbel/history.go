@@ -14,16 +14,18 @@ import (
 type keepFlags struct {
 	KeepSucceeded age   `env:"UMBEL_KEEP_SUCCEEDED" default:"7d" placeholder:"AGE" help:"Keep tasks that succeeded for so long. 0: for ever."`
 	KeepFailed    age   `env:"UMBEL_KEEP_FAILED" default:"30d" placeholder:"AGE" help:"Keep tasks that failed, were revoked or rejected."`
+	KeepLost      age   `env:"UMBEL_KEEP_LOST" default:"7d" placeholder:"AGE" help:"Keep unfinished tasks for so long since they were lost or dismissed."`
 	KeepEvents    age   `env:"UMBEL_KEEP_EVENTS" default:"3d" placeholder:"AGE" help:"Keep events that no execution shows."`
 	KeepWorkers   age   `env:"UMBEL_KEEP_WORKERS" default:"7d" placeholder:"AGE" help:"Keep workers that are offline, from their last sign of life."`
 	KeepCommands  age   `env:"UMBEL_KEEP_COMMANDS" default:"90d" placeholder:"AGE" help:"Keep commands of which nothing more will happen. The audit log stays."`
-	MaxDBSize     *size `name:"max-db-size" env:"UMBEL_MAX_DB_SIZE" placeholder:"SIZE" help:"Size of the history. Over it, the oldest finished tasks go. 0: any. By default 2GiB, 512MiB with --data-dir :memory:."`
+	MaxDBSize     *size `name:"max-db-size" env:"UMBEL_MAX_DB_SIZE" placeholder:"SIZE" help:"Size of the history. Over it, the oldest finished and lost tasks go; active ones do not count. 0: any. By default 2GiB, 512MiB with --data-dir :memory:."`
 }
 
 // rules are those of a history in dir.
 func (f *keepFlags) rules(dir string) store.Rules {
 	r := umbel.DefaultKeep(dir)
 	r.Succeeded, r.Failed = time.Duration(f.KeepSucceeded), time.Duration(f.KeepFailed)
+	r.Lost = time.Duration(f.KeepLost)
 	r.Events, r.Commands = time.Duration(f.KeepEvents), time.Duration(f.KeepCommands)
 	r.Workers = time.Duration(f.KeepWorkers)
 	if f.MaxDBSize != nil {

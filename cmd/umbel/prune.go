@@ -62,11 +62,11 @@ func (c *pruneCmd) plan(ctx context.Context, w io.Writer, history store.Store, n
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "tasks kept            %d\noldest ended          %s\nbytes in use          %s\n\n"+
-		"succeeded, too old    %s\nfailed, too old       %s\nto be thinned         %s\nover --max-db-size    %s\n"+
+	_, err = fmt.Fprintf(w, "tasks kept            %d\nof them active        %s\noldest ended          %s\nbytes in use          %s\n\n"+
+		"succeeded, too old    %s\nfailed, too old       %s\nlost, too old         %s\nto be thinned         %s\nover --max-db-size    %s\n"+
 		"would free            about %s\n",
-		p.Tasks, moment(p.Oldest), inUnits(p.Used),
-		atLeast(p.Succeeded), atLeast(p.Failed), atLeast(p.Events), about(p.Size), inUnits(p.Bytes))
+		p.Tasks, atLeast(p.Active), moment(p.Oldest), inUnits(p.Used),
+		atLeast(p.Succeeded), atLeast(p.Failed), atLeast(p.Lost), atLeast(p.Events), about(p.Size), inUnits(p.Bytes))
 	return err
 }
 

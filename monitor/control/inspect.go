@@ -318,6 +318,7 @@ func (i *Inspector) inspect(ctx context.Context, name string, s *subject) {
 		excuse(results)
 	}
 	s.inspection = merge(s.inspection, results)
+	s.inspection.AskedAt = s.asked
 	i.end(s)
 }
 

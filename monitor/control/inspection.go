@@ -10,6 +10,8 @@ type Inspection struct {
 	Node   string
 	At     time.Time // when it was last asked and answered, zero if never
 	Asking bool      // it is being asked
+	// AskedAt is when the newest round of questions that has ended began, zero if none has.
+	AskedAt time.Time
 	// Errors say why a part is missing, or older than At, by method: no answer from celery@w2 in 2 s.
 	Errors map[string]string
 	Times  map[string]time.Time // when each part was answered, by method

@@ -29,6 +29,9 @@ type Options struct {
 	Tasks    action.Tasks    // a monitor
 	Results  results.Backend // nil if there is none; who opened it closes it
 	ReadOnly bool            // nothing is sent, not even what waits in the outbox
+	// Unfinished are the tasks about which workers and the result backend are asked, a monitor; nil asks nobody. With
+	// ReadOnly workers are not asked.
+	Unfinished Unfinished
 	// Flow tells what events say of queues, as a monitor does; nil if nobody knows.
 	Flow func() (byQueue map[string]queues.Flow, unrouted map[string]int64)
 	// Hide names queues of Umbel's own.
@@ -45,6 +48,8 @@ type Operations struct {
 	Desk      *action.Desk
 	Relay     *outbox.Relay
 	Results   results.Backend
+
+	reconciler *reconciler // nil if nobody is asked about unfinished tasks
 }
 
 // New validates o and starts nothing.
@@ -61,6 +66,15 @@ func New(o Options) (*Operations, error) {
 	p.Inspector, err = control.NewInspector(control.InspectorOptions{Client: p.Client, Alive: alive(o.Tasks), Now: o.Now})
 	if err != nil {
 		return nil, err
+	}
+	if o.Unfinished != nil {
+		p.reconciler = &reconciler{tasks: o.Unfinished, results: o.Results, now: o.Now}
+		if o.Now == nil {
+			p.reconciler.now = time.Now
+		}
+		if !o.ReadOnly {
+			p.reconciler.inspector = p.Inspector
+		}
 	}
 	p.Queues, err = queues.New(queues.Options{
 		Survey: p.Client.Survey, Known: p.known(o.Tasks), Complete: p.complete, Flow: p.flow(o.Flow),
@@ -149,6 +163,9 @@ func (p *Operations) Run(ctx context.Context) error {
 	g.Go(func() error { return p.Client.Run(line) })
 	g.Go(func() error { return p.Inspector.Run(ctx) })
 	g.Go(func() error { return p.Queues.Run(ctx) })
+	if p.reconciler != nil {
+		g.Go(func() error { return p.reconciler.run(ctx) })
+	}
 	g.Go(func() error {
 		defer cut()
 		if p.Relay == nil {

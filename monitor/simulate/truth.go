@@ -79,3 +79,33 @@ func strength(s state.State) int {
 		return len(order)
 	}
 }
+
+// Holding is what the process of a worker holds at a moment.
+type Holding struct {
+	Worker     string
+	PID, Clock int64
+	Answers    bool // it would answer a question now: it is connected, and its process is free
+	Active     []string
+	Held       []string // reserved, or waiting for their ETA
+}
+
+// Holdings returns what each process that lives holds now, by worker. Next must not be at work.
+func (c *Cluster) Holdings() []Holding {
+	var all []Holding
+	for _, w := range c.workers {
+		if w.main == nil {
+			continue
+		}
+		h := Holding{Worker: w.name, PID: w.main.pid, Clock: w.main.clock, Answers: w.connected && !w.blocked}
+		for _, x := range w.executions {
+			switch {
+			case x.running():
+				h.Active = append(h.Active, x.m.task.id)
+			case x.told:
+				h.Held = append(h.Held, x.m.task.id)
+			}
+		}
+		all = append(all, h)
+	}
+	return all
+}

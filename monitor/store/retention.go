@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Retention removes what is older than its rules. Active tasks are never removed.
+// Retention removes what is older than its rules. Active tasks, which are unfinished and not lost, are never removed.
 type Retention interface {
 	// Rules returns the rules in force.
 	Rules() Rules
@@ -25,21 +25,25 @@ type Retention interface {
 type Rules struct {
 	Succeeded time.Duration // tasks that succeeded
 	Failed    time.Duration // tasks that failed, were revoked or rejected
+	Lost      time.Duration // unfinished tasks since they were concluded to be lost, or dismissed
 	Events    time.Duration // events of finished tasks beyond those that make their executions
 	Workers   time.Duration // workers that are offline, from their last sign of life; the monitor forgets them
 	Commands  time.Duration // commands of which nothing more will happen; the audit log stays
-	MaxSize   int64         // bytes on disk; over it, the oldest finished tasks go
+	MaxSize   int64         // bytes on disk without those of active tasks; over it, the oldest finished and lost tasks go
 }
 
 // Plan is what retention would remove.
 type Plan struct {
 	Succeeded, Failed Count // tasks that are too old
+	Lost              Count // unfinished ones that have been lost for too long
 	Events            Count // tasks that are old enough to lose events
 	Size              Count // tasks beyond those, to get below MaxSize, by estimate
 	Bytes             int64 // about how much they take on disk
 
 	Tasks  int       // that are kept now, in all
 	Oldest time.Time // when the finished task was heard of that was silent longest, zero if there is none
+	Active Count     // tasks that the rules never remove
+	Pinned int64     // bytes that those take, about, 0 where MaxSize is not reached
 	Used   int64     // bytes in use on disk: less than the size of the file while some wait to be given back
 }
 

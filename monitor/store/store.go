@@ -46,6 +46,8 @@ type Health struct {
 	FailedAt  time.Time // when that was
 	Unindexed int       // tasks whose text is not searchable by index yet
 	Notices   []string  // what was found wrong when the store was opened, and what to do, a text each
+	Active    int64     // bytes that active tasks take, about, as of the last look at the Rules; 0 if MaxSize is not reached
+	Oversized bool      // those alone are more than Rules.MaxSize
 }
 
 // History is what the monitor writes and reads back.
@@ -96,7 +98,7 @@ type Written struct {
 
 // Restore takes what was saved, in the order of its fields. Each call may keep its argument.
 type Restore struct {
-	MaxTasks   int // finished tasks to read, newest change first, besides all active ones
+	MaxTasks   int // finished and lost tasks to read, newest change first, besides all active ones
 	Checkpoint func(Checkpoint) error
 	Task       func(id string, events []byte) error
 	// Left is called once if there are tasks that were not read, with the newest of them.

@@ -176,6 +176,10 @@ func isHelp(value string) string {
 		return "retried at least once"
 	case IsRedelivered:
 		return "received again after it had been started"
+	case IsLost:
+		return "unfinished, and not expected to end"
+	case IsDismissed:
+		return "unfinished, and somebody has dismissed it"
 	case IsOrphaned:
 		return "its process ended without a word"
 	default:

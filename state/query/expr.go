@@ -128,7 +128,9 @@ const (
 	IsFinished    = "finished"    // SUCCESS, FAILURE, REVOKED or REJECTED
 	IsRetried     = "retried"     // has been retried at least once
 	IsRedelivered = "redelivered" // an attempt was received again after it had begun
-	IsOrphaned    = "orphaned"    // its process ended without a word
+	IsLost        = "lost"        // unfinished, and not expected to end
+	IsOrphaned    = "orphaned"    // lost, since its process ended without a word
+	IsDismissed   = "dismissed"   // unfinished, and a person has said that it will not end
 	IsTruncated   = "truncated"   // some text was cut
 )
 

@@ -3,7 +3,6 @@ package query
 import (
 	"math"
 	"slices"
-	"time"
 
 	"github.com/umbelhq/umbel/state"
 )
@@ -154,24 +153,17 @@ func micros(seconds *float64) (int64, bool) {
 	return int64(n), true
 }
 
-// isoTime reads a time as Celery sends it. One without a zone is UTC (celery/app/amqp.py).
+// isoTime reads a time as Celery sends it.
 func isoTime(s *string) (int64, bool) {
 	if s == nil {
 		return 0, false
 	}
-	for _, layout := range [...]string{
-		time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", time.DateTime,
-	} {
-		if at, err := time.Parse(layout, *s); err == nil {
-			return at.UnixMicro(), true
-		}
-	}
-	return 0, false
+	return state.ParseTime(*s)
 }
 
 // IsValues returns all values of Is, by name.
 func IsValues() []string {
-	return []string{IsActive, IsFinished, IsOrphaned, IsRedelivered, IsRetried, IsTruncated}
+	return []string{IsActive, IsDismissed, IsFinished, IsLost, IsOrphaned, IsRedelivered, IsRetried, IsTruncated}
 }
 
 // Marked reports whether one of the Is values holds for a task.
@@ -186,6 +178,10 @@ func Marked(t *state.Task, value string) bool {
 			slices.ContainsFunc(t.Executions, func(e state.Execution) bool { return e.RetriedAt != 0 })
 	case IsRedelivered:
 		return t.Redelivered
+	case IsLost:
+		return t.Lost != nil
+	case IsDismissed:
+		return t.Dismissed != nil
 	case IsOrphaned:
 		return t.Orphaned
 	case IsTruncated:

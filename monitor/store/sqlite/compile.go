@@ -180,28 +180,30 @@ const (
 	markTruncated
 	markRetried
 	markRenamed
+	markLost
+	markOrphaned
+	markDismissed
 
-	allMarks = 2*markRenamed - 1
+	allMarks = 1<<iota - 1
 )
 
-// isCondition compiles marks. No stored task is orphaned: only lives of workers tell.
+// markBits are the bits of marks that Is values ask for.
+var markBits = map[string]int{ //nolint:gochecknoglobals // a constant table
+	query.IsRedelivered: markRedelivered, query.IsTruncated: markTruncated, query.IsRetried: markRetried,
+	query.IsLost: markLost, query.IsOrphaned: markOrphaned, query.IsDismissed: markDismissed,
+}
+
+// isCondition compiles marks.
 func isCondition(values []query.Value) condition {
 	list := make([]condition, 0, len(values))
-	marked := func(bit int) condition {
-		return condition{"marks <> 0 AND marks & ? <> 0", []any{bit}, true}
-	}
 	for _, v := range values {
 		switch v.Text {
 		case query.IsActive:
 			list = append(list, condition{sql: "final = 0", exact: true})
 		case query.IsFinished:
 			list = append(list, condition{sql: "final <> 0", exact: true})
-		case query.IsRedelivered:
-			list = append(list, marked(markRedelivered))
-		case query.IsTruncated:
-			list = append(list, marked(markTruncated))
-		case query.IsRetried:
-			list = append(list, marked(markRetried))
+		default:
+			list = append(list, condition{"marks <> 0 AND marks & ? <> 0", []any{markBits[v.Text]}, true})
 		}
 	}
 	return join("OR", list)

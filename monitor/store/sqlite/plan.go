@@ -176,29 +176,29 @@ func failureSources(values []query.Value) []source {
 
 func isSources(values []query.Value) []source {
 	var sources []source
-	bit := map[string]int{
-		query.IsRedelivered: markRedelivered, query.IsTruncated: markTruncated, query.IsRetried: markRetried,
-	}
 	for _, v := range values {
-		is := isCondition([]query.Value{v})
 		switch v.Text {
 		case query.IsActive:
-			sources = append(sources, source{index: "tasks_active", where: is.sql, sorted: true})
-		case query.IsRedelivered, query.IsRetried, query.IsTruncated:
+			sources = append(sources, source{index: "tasks_active", where: "final = 0", sorted: true})
+		case query.IsFinished:
+			return nil
+		default:
 			for marks := range allMarks + 1 {
-				if marks&bit[v.Text] != 0 {
+				if marks&markBits[v.Text] != 0 && possible(marks) {
 					sources = append(sources, source{
 						index: "tasks_marked", where: "marks <> 0 AND marks = ?", args: []any{marks}, sorted: true,
 					})
 				}
 			}
-		case query.IsOrphaned:
-			sources = append(sources, nowhere())
-		default:
-			return nil
 		}
 	}
 	return sources
+}
+
+// possible reports whether a task can have those marks.
+func possible(marks int) bool {
+	lost, orphaned, dismissed := marks&markLost != 0, marks&markOrphaned != 0, marks&markDismissed != 0
+	return (lost || !orphaned) && (!lost || !dismissed)
 }
 
 func (c *compiler) symbolSources(ctx context.Context, t query.Term) ([]source, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
@@ -87,8 +88,8 @@ func (p *pruner) removeOld(ctx context.Context) error {
 			}
 			most = portion(tasks)
 			removed, err = p.remove(ctx, most, func(t *tx, n int) (int, store.Pruned, error) {
-				return t.remove(`SELECT task, id, indexed FROM tasks WHERE final = ? AND `+lastHeard+` < ? ORDER BY `+lastHeard+` LIMIT ?`,
-					c.final, c.before(p.now), n)
+				return t.remove(`SELECT task, id, indexed FROM tasks WHERE `+c.where+` AND `+c.end+` < ? ORDER BY `+c.end+` LIMIT ?`,
+					c.before(p.now), n)
 			})
 			if err == nil {
 				err = p.mergeTexts(ctx, portion(tasks))
@@ -101,24 +102,32 @@ func (p *pruner) removeOld(ctx context.Context) error {
 	return nil
 }
 
-// shrink removes the oldest finished tasks while the file holds too much.
+// shrink removes the oldest tasks that are not active while they take too much of the file.
 func (p *pruner) shrink(ctx context.Context) error {
 	most := p.db.rules.MaxSize
 	for goal := most; most > 0; goal = enough(most) {
 		room, err := p.db.room(ctx)
-		if err != nil || room.used() <= goal {
-			return err
-		}
-		tasks, err := number[int](ctx, p.db.read, `SELECT count(*) FROM tasks`)
 		if err != nil {
 			return err
 		}
-		over := float64(room.used()-enough(most)) / float64(room.used())
-		some := min(max(int(over*float64(tasks)), 1), portion(tasks))
+		var held share
+		if room.used() > goal {
+			held, err = p.db.share(ctx, room.used())
+		}
+		p.db.active.Store(held.bytes)
+		if err != nil || room.used()-held.bytes <= goal {
+			return err
+		}
+		over := float64(room.used()-held.bytes-enough(most)) / float64(room.used()-held.bytes)
+		some := min(max(int(over*float64(held.others)), 1), portion(held.active+held.others))
 		removed, err := p.remove(ctx, some, func(t *tx, n int) (int, store.Pruned, error) {
-			const oldest = `SELECT * FROM (SELECT task, id, indexed, ` + lastHeard + ` AS e FROM tasks WHERE final = ? ORDER BY e LIMIT ?)`
-			return t.remove(`SELECT task, id, indexed FROM (`+oldest+` UNION ALL `+oldest+`) ORDER BY e LIMIT ?`,
-				classSucceeded, n, classFailed, n, n)
+			var oldest []string
+			var args []any
+			for _, c := range classes(p.db.rules) {
+				oldest = append(oldest, `SELECT * FROM (SELECT task, id, indexed, `+c.end+` AS e FROM tasks WHERE `+c.where+` ORDER BY e LIMIT ?)`)
+				args = append(args, n)
+			}
+			return t.remove(`SELECT task, id, indexed FROM (`+strings.Join(oldest, ` UNION ALL `)+`) ORDER BY e LIMIT ?`, append(args, n)...)
 		})
 		if err != nil || removed == 0 {
 			return err
@@ -201,7 +210,7 @@ func (p *pruner) thin(ctx context.Context) error {
 	}
 	before := p.now.Add(-p.db.rules.Events).UnixMicro()
 	var reader state.Reader
-	for _, c := range classes(p.db.rules) {
+	for _, c := range finished(p.db.rules) {
 		err := p.repeat(ctx, pruneMost/4, pruneMost, func(t *tx, n int) (int, store.Pruned, error) {
 			return t.thin(&reader, c.final, before, n)
 		})

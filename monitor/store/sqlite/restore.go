@@ -57,7 +57,7 @@ func (d *DB) each(ctx context.Context, query string, args []any, f func(rows *sq
 }
 
 func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte) error) error {
-	return d.each(ctx, `SELECT t.id, e.body FROM tasks t JOIN events e USING (task) WHERE t.final = 0
+	return d.each(ctx, `SELECT t.id, e.body FROM tasks t JOIN events e USING (task) WHERE t.final = 0 AND t.lost IS NULL
 		ORDER BY t.clock DESC, t.micros DESC`, nil, func(rows *sql.Rows) error {
 		var key any
 		var body []byte
@@ -71,13 +71,13 @@ func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte)
 // errEnough ends the reading of rows.
 var errEnough = errors.New("enough")
 
-// restoreFinished reads the newest finished tasks, and finds the newest of those that it leaves. Rows come by
+// restoreFinished reads the newest tasks that are finished or lost, and finds the newest of those that it leaves. Rows come by
 // clock and time, so that the first one left may have equals that are newer by their origins or ids.
 func (d *DB) restoreFinished(ctx context.Context, r store.Restore) error {
 	n := 0
 	var left *state.Position
 	err := d.each(ctx, `SELECT t.clock, t.micros, t.origin, t.id, e.body
-		FROM tasks t INDEXED BY tasks_by_clock JOIN events e USING (task) WHERE t.final > 0
+		FROM tasks t INDEXED BY tasks_by_clock JOIN events e USING (task) WHERE (t.final > 0 OR t.lost IS NOT NULL)
 		ORDER BY t.clock DESC, t.micros DESC`, nil, func(rows *sql.Rows) error {
 		var p state.Position
 		var origin int64

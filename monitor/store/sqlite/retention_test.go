@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +111,57 @@ func TestPruningBySizeFreesTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("removed %d tasks, file %d bytes, %d in use, %+v", removed, info.Size(), after.Used, before)
+}
+
+// TestActiveTasksDoNotCountAgainstTheSize has more active tasks than the size allows, and finished ones that fit.
+func TestActiveTasksDoNotCountAgainstTheSize(t *testing.T) {
+	t.Parallel()
+	const most = 2 << 20
+	d := keeping(t, t.TempDir(), sqlite.Options{Rules: store.Rules{MaxSize: most}})
+	fill(t, d, 500)
+	c := state.New(state.Options{Track: true})
+	for i := range 3000 {
+		e := state.Event{
+			Kind: state.TaskReceived, ID: fmt.Sprintf("active-%06d", i), Hostname: "w@a", PID: 2, Clock: int64(i + 1), Micros: noon().UnixMicro(),
+			Args: strings.Repeat(strconv.Itoa(i)+",", 1000)[:1000], Present: state.FieldClock | state.FieldArgs,
+		}
+		c.Apply(&e)
+	}
+	write := func() {
+		var b store.Batch
+		for _, u := range c.TakeUnsaved(c.Unsaved()) {
+			b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored})
+		}
+		if _, err := d.Write(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Saved(true, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prune := func() (removed int) {
+		err := d.Prune(t.Context(), noon(), func(p store.Pruned) { removed += len(p.Tasks) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return removed
+	}
+	write()
+	if n := prune(); n > 0 {
+		t.Errorf("removed %d of 500 finished tasks, which fit", n)
+	}
+	p, err := d.Prunable(t.Context(), noon())
+	if h := d.Health(); err != nil || !h.Oversized || h.Active < most || p.Pinned < most || p.Active.N != 3000 || p.Size.N != 0 {
+		t.Errorf("plan %+v, %v, health %+v, want 3,000 active tasks to take more than %d bytes", p, err, h, most)
+	}
+	for i := range 3000 {
+		c.Conclude(fmt.Sprintf("active-%06d", i), state.Conclusion{Reason: state.ReasonExpired, At: noon().UnixMicro()})
+	}
+	write()
+	prune()
+	if p, err = d.Prunable(t.Context(), noon()); err != nil || p.Used > most || d.Health().Oversized || d.Health().Active != 0 {
+		t.Errorf("once they are lost: plan %+v, %v, health %+v, want at most %d bytes", p, err, d.Health(), most)
+	}
 }
 
 func TestClockSetForwardRemovesNothing(t *testing.T) {

@@ -55,6 +55,7 @@ type DB struct {
 	closing error // what came of Close
 
 	unindexed atomic.Int64 // tasks that wait for the text index
+	active    atomic.Int64 // bytes that active tasks take, 0 where the history is not too large
 
 	// mu guards what Health says of writes, mark, and days. Commits are only counted with a token in gate.
 	mu       sync.Mutex
@@ -82,7 +83,8 @@ func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 
 // Health says how the store is doing.
 func (d *DB) Health() store.Health {
-	h := store.Health{Location: d.path, Unindexed: int(d.unindexed.Load()), Notices: d.notices}
+	h := store.Health{Location: d.path, Unindexed: int(d.unindexed.Load()), Active: d.active.Load(), Notices: d.notices}
+	h.Oversized = d.rules.MaxSize > 0 && h.Active > d.rules.MaxSize
 	for _, suffix := range []string{"", "-wal"} {
 		if info, err := os.Stat(d.path + suffix); err == nil && d.opened != nil {
 			h.Size += info.Size()

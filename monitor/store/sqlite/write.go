@@ -161,12 +161,12 @@ func (t *tx) replace(id any, columns []any, s *store.Task) (bool, error) {
 // Statements with RETURNING would keep a journal of their own for each row.
 const (
 	taskColumns = `clock, micros, origin, state, final, name, worker, queue, client, exchange, routing_key, root, parent,
-		sent, received, started, finished, updated, eta, expires, wait, run, retries, marks, failure, heard`
+		sent, received, started, finished, updated, eta, expires, wait, run, retries, marks, lost, failure, heard`
 	insertTask = `INSERT INTO tasks (` + taskColumns + `, id, indexed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 		ON CONFLICT (id) DO NOTHING`
 	updateTask = `UPDATE tasks SET (` + taskColumns + `, indexed)
-		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, heard), 0) WHERE task = ?`
+		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, heard), 0) WHERE task = ?`
 )
 
 // Classes of tasks, as in the column final.
@@ -190,7 +190,7 @@ func class(s state.State) int64 {
 // columns returns the values of taskColumns.
 func (t *tx) columns(s *store.Task) ([]any, error) {
 	v := &s.View
-	columns := make([]any, 0, 28)
+	columns := make([]any, 0, 29)
 	columns = append(columns, v.Stamp.Clock, v.Stamp.Micros)
 	for _, text := range []string{v.Stamp.Origin, string(v.State)} {
 		n, err := t.symbol(text)
@@ -223,7 +223,7 @@ func (t *tx) columns(s *store.Task) ([]any, error) {
 		}
 	}
 	failure, err := t.failure(v)
-	columns = append(columns, marks(v), failure, nil)
+	columns = append(columns, marks(v), lostAt(v), failure, nil)
 	if s.HeardAt != 0 {
 		columns[len(columns)-1] = s.HeardAt
 	}

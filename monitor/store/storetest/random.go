@@ -24,6 +24,12 @@ func Fill(t *testing.T, s store.Store, seed uint64, n int) []state.Task {
 	for i := range n * 4 {
 		c.Apply(d.event(n, i))
 	}
+	for i := range n {
+		why := pick(d, []state.Reason{state.ReasonOrphaned, state.ReasonNotRunning, state.ReasonDismissed, "", ""})
+		if id := d.id(n); why != "" {
+			c.Conclude(id, state.Conclusion{Reason: why, Evidence: d.text(), At: asked().UnixMicro() - int64(i)})
+		}
+	}
 	var b store.Batch
 	var tasks []state.Task
 	var reader state.Reader

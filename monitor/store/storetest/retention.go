@@ -23,6 +23,7 @@ func retention() map[string]func(trial) {
 	}{
 		"Retention keeps for ever by default":    {store.Rules{}, trial.keepAll},
 		"Retention removes by class and age":     {store.Rules{Succeeded: time.Hour, Failed: 3 * time.Hour}, trial.pruneOld},
+		"Retention removes lost tasks by age":    {store.Rules{Lost: time.Hour}, trial.pruneLost},
 		"Retention goes by receipt":              {store.Rules{Succeeded: time.Hour}, trial.pruneByReceipt},
 		"Retention may be interrupted":           {store.Rules{Succeeded: time.Hour}, trial.pruneInterrupted},
 		"Retention thins events":                 {store.Rules{Events: time.Hour}, trial.pruneEvents},
@@ -255,6 +256,45 @@ func (c trial) pruneReturned(store.Rules) {
 	}
 	c.write(store.Batch{Tasks: stored(tasks)})
 	if diff := cmp.Diff([]string{"x"}, c.left()); diff != "" {
+		c.Errorf("left (-want +got):\n%s", diff)
+	}
+}
+
+// pruneLost removes unfinished tasks an hour after it was concluded that they are lost, or a person has dismissed them.
+func (c trial) pruneLost(store.Rules) {
+	cluster := state.New(state.Options{Track: true})
+	for _, id := range []string{"lost", "lost late", "dismissed", "found", "active"} {
+		cluster.Apply(new(event(state.TaskStarted, id, 1)))
+	}
+	for id, k := range map[string]state.Conclusion{
+		"lost":      {Reason: state.ReasonNotRunning, At: hour(0).UnixMicro()},
+		"lost late": {Reason: state.ReasonOrphaned, At: hour(2).UnixMicro()},
+		"dismissed": {Reason: state.ReasonDismissed, Evidence: "ann", At: hour(0).UnixMicro()},
+		"found":     {Reason: state.ReasonExpired, At: hour(0).UnixMicro()},
+	} {
+		cluster.Conclude(id, k)
+	}
+	save := func() {
+		var b store.Batch
+		for _, u := range cluster.TakeUnsaved(cluster.Unsaved()) {
+			b.Tasks = append(b.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt})
+		}
+		c.write(b)
+		if err := cluster.Saved(true, nil); err != nil {
+			c.Fatal(err)
+		}
+	}
+	save()
+	cluster.Apply(new(event(state.TaskCustom, "found", 2)))
+	save()
+	p, err := c.Prunable(c.Context(), hour(2))
+	if p.Lost != (store.Count{N: 2, Exact: true}) || err != nil {
+		c.Errorf("plan removes %+v lost tasks, %v, want 2", p.Lost, err)
+	}
+	if diff := cmp.Diff([]string{"dismissed", "lost"}, c.prune(hour(2))); diff != "" {
+		c.Errorf("removed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"active", "found", "lost late"}, c.left()); diff != "" {
 		c.Errorf("left (-want +got):\n%s", diff)
 	}
 }

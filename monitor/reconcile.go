@@ -1,0 +1,97 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+const (
+	reconcileEvery = 5 * time.Second
+	settleTime     = 30 * time.Second // after a connection: until then, what was sent meanwhile is on its way
+)
+
+// ErrFinished is returned for a task that has ended, and that nobody needs to dismiss.
+var ErrFinished = errors.New("the task has ended")
+
+// reconcile concludes which unfinished tasks have come to an end unseen, now and then. mu is held. It reports whether
+// anything has changed.
+func (m *Monitor) reconcile(now, connected time.Time) bool {
+	if now.Sub(connected) < settleTime || now.Sub(m.reconciled).Abs() < reconcileEvery {
+		return false
+	}
+	m.reconciled = now
+	m.review = m.cluster.Reconcile(now.UnixMicro())
+	return m.review.Changed
+}
+
+// Review returns what the newest look at unfinished tasks has found. Its lists must not be changed.
+func (m *Monitor) Review() state.Review {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.review
+}
+
+// Inspected takes in what a worker has answered.
+func (m *Monitor) Inspected(i state.Inspection) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cluster.Inspected(i)
+	m.notify()
+}
+
+// Conclude notes a conclusion on an unfinished task, unless an event of it has come since u was told.
+func (m *Monitor) Conclude(u state.Unsure, k state.Conclusion) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k.At = m.now().UnixMicro()
+	if t, ok := m.cluster.Task(u.ID); ok && t.Stamp == u.Stamp && m.cluster.Conclude(u.ID, k) {
+		m.notify()
+	}
+}
+
+// Dismiss notes that a person does not expect an unfinished task to end; who may be empty. It returns
+// store.ErrMissing for a task that is not kept, and ErrFinished for one that has ended.
+func (m *Monitor) Dismiss(ctx context.Context, id, who string) error {
+	return m.judge(ctx, id, func(c *state.Cluster, now int64) {
+		c.Conclude(id, state.Conclusion{Reason: state.ReasonDismissed, Evidence: who, At: now})
+	})
+}
+
+// Reinstate takes back what Dismiss did, with the same errors.
+func (m *Monitor) Reinstate(ctx context.Context, id string) error {
+	return m.judge(ctx, id, func(c *state.Cluster, _ int64) {
+		if t, _ := c.Task(id); t.Dismissed != nil {
+			c.Reopen(id)
+		}
+	})
+}
+
+// judge calls f if the task is unfinished. One that memory does not hold is read back first.
+func (m *Monitor) judge(ctx context.Context, id string, f func(c *state.Cluster, now int64)) error {
+	m.mu.RLock()
+	_, held := m.cluster.Task(id)
+	m.mu.RUnlock()
+	var saved []byte
+	if !held {
+		var err error
+		if saved, err = m.store.Task(ctx, id); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if saved != nil {
+		if err := m.cluster.Load(id, saved); err != nil {
+			return err
+		}
+	}
+	if t, ok := m.cluster.Task(id); !ok || t.State.Final() {
+		return ErrFinished
+	}
+	f(m.cluster, m.now().UnixMicro())
+	m.notify()
+	return nil
+}

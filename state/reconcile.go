@@ -1,0 +1,361 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/umbelhq/umbel/clock"
+)
+
+const (
+	maxReviewed   = 10_000                   // unfinished tasks that one Reconcile looks at
+	maxUnsure     = 50                       // tasks that it returns to ask the result backend for
+	quietBeats    = 3                        // heartbeats in a row that say a worker runs nothing
+	minDoubt      = 10 * time.Second         // how long a task has been started before its worker is asked
+	unsureAfter   = 10 * time.Minute         // how long a task has waited before the result backend is asked
+	expiresGrace  = 30 * time.Second         // beyond expires, for wall clocks that disagree
+	againAfter    = time.Hour                // after which a broker delivers again what a worker has lost: Redis' visibility_timeout
+	evidenceClock = "15:04:05"               // how evidence tells a time of the last hour, in UTC
+	evidenceDay   = "2006-01-02 15:04:05Z07" // and any
+)
+
+// Inspection is what a worker has answered when it was asked what it holds. Lists are complete.
+type Inspection struct {
+	Worker              string
+	PID                 int64
+	Clock               int64 // its raw clock at the time
+	AskedAt, AnsweredAt int64 // of the first question and the last answer, µs by the local clock
+	Active              []string
+	Held                []string // reserved, or waiting for their ETA
+	Limited             []string // names of tasks with a rate limit: those that wait for it are in no list
+}
+
+// absence says that a worker did not list an unfinished task of its.
+type absence struct {
+	asked, answered int64 // the first time
+	again           int64 // when it was asked the second time, 0 if it has not been
+	clock           int64 // that the worker had then
+}
+
+// Review is what a Reconcile has found.
+type Review struct {
+	Changed bool     // something was concluded or taken back
+	Ask     []string // workers whose Inspection would tell more
+	Unsure  []Unsure // tasks of which the result backend may tell more
+}
+
+// Unsure is a task that may have ended unseen.
+type Unsure struct {
+	ID    string
+	Stamp clock.Stamp // of its newest event
+	Lost  bool        // that is concluded already
+}
+
+// Inspected takes in what a worker has answered. A task that it should have and did not list is concluded to be lost
+// by a later Reconcile, if it is not in the next answer either, and an event has come that the worker sent after that.
+func (c *Cluster) Inspected(i Inspection) {
+	w := c.workers[i.Worker]
+	if w == nil || i.Clock == 0 || w.shared() || w.current().PID != i.PID {
+		return
+	}
+	c.version++
+	w.inspected = max(w.inspected, i.AskedAt)
+	lane := c.lanes.lookup(clock.Lane{Hostname: w.name, PID: i.PID})
+	listed := make(map[taskKey]bool, len(i.Active)+len(i.Held))
+	for _, ids := range [][]string{i.Active, i.Held} {
+		for _, id := range ids {
+			k, _ := key(id)
+			listed[k] = true
+			c.list(k, lane, i)
+		}
+	}
+	if lane == 0 {
+		return
+	}
+	c.unfinishedOn(lane, func(r *row) {
+		switch a, asked := c.absent[r.id]; {
+		case listed[r.id]:
+			delete(c.absent, r.id)
+		case r.state == codeReceived && slices.Contains(i.Limited, c.calls.key(r.name).name):
+		case !asked:
+			c.absent[r.id] = absence{asked: i.AskedAt, answered: i.AnsweredAt}
+		case a.again == 0 && i.AskedAt > a.answered:
+			a.again, a.clock = i.AskedAt, i.Clock
+			c.absent[r.id] = a
+		}
+	})
+}
+
+// list notes that a worker has listed a task. That is newer than whatever was concluded on it.
+func (c *Cluster) list(k taskKey, lane uint32, i Inspection) {
+	n, ok := c.index[k]
+	if !ok || c.states.final(c.rows.at(n).state) {
+		return
+	}
+	r := c.rows.at(n)
+	if r.marks&lost != 0 && c.concluded[k].At < i.AskedAt {
+		c.remark(n, c.takeBack)
+	}
+	if r.lane == 0 || r.lane != lane || r.marks&ended != 0 {
+		c.listed[k] = i.AnsweredAt
+	}
+}
+
+// shared reports whether another process has lately used the worker's name: answers may be of either.
+func (w *worker) shared() bool {
+	now := w.current()
+	return slices.ContainsFunc(w.epochs, func(o life) bool { return o.PID != now.PID && o.Last > now.First })
+}
+
+// quiet notes a heartbeat that says how many tasks run. Counted and sent are two moments, so one that says none
+// proves nothing about a task that has just started.
+func (l *life) quiet(active int64, at point) {
+	if active != 0 {
+		l.Idle = 0
+		return
+	}
+	if l.Idle == 0 {
+		l.IdleFrom = at.Clock
+	}
+	if l.Idle++; l.Idle >= quietBeats {
+		l.Quiet = max(l.Quiet, l.IdleFrom)
+	}
+}
+
+// Reconcile looks at some of the unfinished tasks, the next ones each time, and concludes what the heartbeats and
+// inspections of workers, and the tasks' own expiry, prove by now, µs. It must not be called while events are known to be
+// missed: silence proves nothing then.
+func (c *Cluster) Reconcile(now int64) Review {
+	v := review{c: c, now: now, fold: causal{lanes: c.lanes}, lanes: make(map[uint32]process), ask: make(map[string]bool)}
+	if c.options.Rules != Causal {
+		return v.Review
+	}
+	c.now = max(c.now, now)
+	v.freeSince()
+	var rows []uint32
+	chunk, i := c.order.seek(c.reviewed, func(e entry) bool { return e.clock <= c.reviewed })
+	c.order.oldest(chunk, i, func(run []entry) bool {
+		for _, e := range run {
+			if len(rows) >= maxReviewed && e.clock > c.reviewed {
+				return false
+			}
+			if !c.states.final(e.state) && e.marks&dismissed == 0 {
+				rows = append(rows, e.row)
+			}
+			c.reviewed = e.clock
+		}
+		return true
+	})
+	if len(rows) < maxReviewed {
+		c.reviewed = 0 // begin again
+	}
+	for _, i := range rows {
+		v.look(i)
+	}
+	for name := range v.ask {
+		v.Ask = append(v.Ask, name)
+	}
+	slices.Sort(v.Ask)
+	return v.Review
+}
+
+// review is a Reconcile at work.
+type review struct {
+	Review
+	c     *Cluster
+	now   int64
+	fold  causal
+	lanes map[uint32]process
+	ask   map[string]bool
+	free  int64 // no worker that is heard of ran an unknown task at some time since then, µs
+	tried int   // tasks for which each worker was looked at
+}
+
+// process is what is known of the process behind a lane.
+type process struct {
+	w        *worker
+	ended    string // why it will report no end, of whatever it has begun
+	restarts bool   // perhaps it has restarted under its pid: what it began before will not end
+	quiet    int64  // raw clock at which it ran nothing, 0 if there is no such
+	clock    int64  // newest raw clock
+	doubt    bool   // it runs less than events tell
+}
+
+func (v *review) process(lane uint32) process {
+	if p, ok := v.lanes[lane]; ok {
+		return p
+	}
+	l := v.c.lanes.key(lane)
+	p := process{w: v.c.workers[l.Hostname]}
+	if p.w != nil {
+		now, status := p.w.current(), v.c.status(p.w)
+		p.ended = v.c.processEnd(l, maxMicros)
+		p.restarts = p.w.forgot(l.PID) || now.PID == l.PID && p.w.had(l.PID, now.First)
+		if now.PID == l.PID {
+			p.quiet, p.clock = now.Quiet, now.Clock
+			unfinished, received := v.c.held(l)
+			p.doubt = status == Online && now.Report.Has&FieldActive != 0 && int64(unfinished-received) > now.Report.Active
+		}
+	}
+	v.lanes[lane] = p
+	return p
+}
+
+// look decides on one unfinished task.
+func (v *review) look(i uint32) {
+	c := v.c
+	r := c.rows.at(i)
+	waits := r.lane == 0 || r.marks&ended != 0 || r.state == codeReceived && v.ended(r) != "" // it is in a queue again
+	switch {
+	case r.marks&orphaned != 0:
+		if v.ended(r) == "" { // its worker was not dead
+			v.Changed = true
+			c.remark(i, c.takeBack)
+			return
+		}
+	case r.marks&lost != 0:
+	case waits && r.marks&expiring != 0:
+		if at, sent, ok := c.expiry(r); ok && v.now >= at+expiresGrace.Microseconds() && v.unseen(r, at+expiresGrace.Microseconds(), sent) {
+			v.conclude(i, ReasonExpired, "no worker took it before it expired at "+time.UnixMicro(at).UTC().Format(evidenceDay))
+			return
+		}
+	case !waits:
+		if why := v.ended(r); why != "" {
+			v.conclude(i, ReasonOrphaned, why)
+		} else if why := v.absent(r); why != "" {
+			v.conclude(i, ReasonNotRunning, why)
+		}
+	}
+	backend := r.marks&lost != 0 && c.concluded[r.id].Reason != ReasonBackend
+	if backend || r.marks&lost == 0 && (waits || r.state == codeReceived) && v.now-r.micros > unsureAfter.Microseconds() {
+		if len(v.Unsure) < maxUnsure {
+			v.Unsure = append(v.Unsure, Unsure{c.id(r), c.stamp(r), backend})
+		}
+	}
+}
+
+func (v *review) conclude(i uint32, reason Reason, evidence string) {
+	v.Changed = true
+	v.c.remark(i, func(r *row) {
+		v.c.takeBack(r)
+		v.c.note(r, Conclusion{reason, evidence, v.now})
+	})
+}
+
+// ended says why the process that a task ran on will not tell its end, empty if it may.
+func (v *review) ended(r *row) string {
+	p := v.process(r.lane)
+	if p.ended != "" || !p.restarts {
+		return p.ended
+	}
+	v.fold.fold(v.c.chain(r, nil))
+	return v.c.processEnd(v.c.lanes.key(r.lane), v.fold.newest().first)
+}
+
+// absent says how the worker that a task should be on has shown that it does not have it, empty if it has not.
+func (v *review) absent(r *row) string {
+	p := v.process(r.lane)
+	if p.w == nil {
+		return ""
+	}
+	begun, old := r.state != codeReceived, minDoubt
+	if !begun {
+		old = againAfter
+	}
+	long := p.w.current().Last-r.micros > old.Microseconds() // both by the worker's clock
+	a := v.c.absent[r.id]
+	asked := a.again != 0 && p.clock > a.clock && long
+	if (begun && p.quiet > 0 || asked) && v.over(r, asked) {
+		if asked {
+			return fmt.Sprintf("%s did not list it when it was asked at %s and %s UTC", p.w.name,
+				time.UnixMicro(a.asked).UTC().Format(evidenceClock), time.UnixMicro(a.again).UTC().Format(evidenceClock))
+		}
+		return p.w.name + " has sent heartbeats since that count no running task"
+	}
+	if long && (p.doubt || !begun && v.c.status(p.w) == Online) {
+		v.ask[p.w.name] = true
+	}
+	return ""
+}
+
+// over reports whether no execution of a task can be running: each has ended, or so has its process, or that ran nothing
+// after the execution's newest event. The newest one need not prove it where its worker was asked.
+func (v *review) over(r *row, asked bool) bool {
+	v.fold.fold(v.c.chain(r, nil))
+	for i := range v.fold.runs {
+		x := &v.fold.runs[i]
+		if x.ended() || asked && i == len(v.fold.runs)-1 {
+			continue
+		}
+		p, newest := v.process(x.lane), x.latest()
+		if v.c.processEnd(v.c.lanes.key(x.lane), x.first) == "" &&
+			(newest == nil || newest.clock == 0 || newest.clock >= p.quiet || p.w == nil || x.first < p.w.current().First) {
+			return false
+		}
+	}
+	return true
+}
+
+// expiry returns when a task expires and when it was sent or sent again last, µs.
+func (c *Cluster) expiry(r *row) (at, sent int64, ok bool) {
+	for i := r.head; i != 0; {
+		e := c.records.at(i)
+		if f, _ := c.fields(e); f.has(FieldExpires) {
+			if t, known := ParseTime(f.expires); known {
+				at, ok = max(at, t), true
+			}
+		}
+		sent = max(sent, e.micros)
+		i = e.next
+	}
+	return at, sent, ok
+}
+
+// freeSince finds the latest moment after which every worker has shown once that it runs no unknown task.
+func (v *review) freeSince() {
+	v.free = maxMicros
+	for _, w := range v.c.workers {
+		if !v.c.saidGoodbye(w) {
+			v.free = min(v.free, max(w.idleAt, w.inspected))
+		}
+	}
+}
+
+// unseen reports whether no worker can have taken a task before it was due: after that, none starts it any more. Each
+// has shown since that it does not run it, or was silent since before it was sent.
+func (v *review) unseen(r *row, due, sent int64) bool {
+	listed := v.c.listed[r.id]
+	if v.free >= max(due, listed+1) {
+		return true
+	}
+	const maxTried = 100
+	if v.tried++; v.tried > maxTried {
+		return false
+	}
+	all := true
+	for _, w := range v.c.workers {
+		if v.c.saidGoodbye(w) || w.heard < sent || max(w.idleAt, w.inspected) >= max(due, listed+1) {
+			continue
+		}
+		all = false
+		if v.c.status(w) == Online {
+			v.ask[w.name] = true
+		}
+	}
+	return all
+}
+
+const maxMicros = 1<<63 - 1
+
+// ParseTime reads a time as Celery sends it, in ISO 8601, µs since 1970. One without a zone is UTC (celery/app/amqp.py).
+func ParseTime(s string) (micros int64, ok bool) {
+	for _, layout := range [...]string{
+		time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", time.DateTime,
+	} {
+		if at, err := time.Parse(layout, s); err == nil {
+			return at.UnixMicro(), true
+		}
+	}
+	return 0, false
+}
