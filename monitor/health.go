@@ -34,6 +34,8 @@ type StoreHealth struct {
 	NextTryAt time.Time // when it is tried again, zero if it does not fail
 	Waiting   int       // events that are folded and not on disk
 	Unsaved   int       // tasks that have changed since they were saved; their events may be on disk
+	Active    int64     // bytes of the history that active tasks take, about, 0 while it is not too large
+	Oversized bool      // those alone are more than the history may have
 	Full      bool      // so much waits that no more is received
 }
 

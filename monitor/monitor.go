@@ -299,9 +299,11 @@ func (m *Monitor) Health() Health {
 	waiting, unsaved, full := m.intake.events+m.intake.held, m.cluster.Unsaved(), m.full()
 	unseen := m.unseen.unseen
 	m.mu.RUnlock()
+	kept := m.store.Health()
 	m.linkMu.Lock()
 	defer m.linkMu.Unlock()
 	h.Broker, h.Store, h.Ready, h.Notices = m.link, m.writing, m.ready, m.notices
+	h.Store.Active, h.Store.Oversized = kept.Active, kept.Oversized
 	h.Broker.Loss = m.gaps.loss()
 	h.Broker.Loss.Unseen = unseen
 	h.Store.Waiting, h.Store.Unsaved, h.Store.Full = waiting, unsaved, full

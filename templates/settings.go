@@ -28,8 +28,12 @@ type Plan struct {
 	Oldest int64 // when the first of the finished ones ended
 	Today  int64 // what ages are measured against, 0 if that is the wall clock
 	Used   int64 // bytes in use
-	Rules  []Rule
-	Bytes  int64 // about how much would become free
+	Active Count // tasks that no rule removes
+	// ActiveBytes is about how much those take, 0 if all fits. Oversized says that it is more than all history may have.
+	ActiveBytes int64
+	Oversized   bool
+	Rules       []Rule
+	Bytes       int64 // about how much would become free
 }
 
 // Rule is a rule of retention with what it would remove now.

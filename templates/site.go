@@ -76,6 +76,11 @@ func (s Site) tasksWhere(pairs ...string) templ.SafeURL {
 	return templ.SafeURL(s.Prefix + "/tasks?" + v.Encode())
 }
 
+// running links to the tasks that have started, have not ended and are not lost.
+func (s Site) running() templ.SafeURL {
+	return s.tasksWhere("q", "is:active -is:dismissed,lost -state:pending,received,retry")
+}
+
 func (s Site) tasksIn(st state.State) templ.SafeURL { return s.tasksWhere("state", string(st)) }
 
 // unfinishedOn links to the tasks that a worker holds.

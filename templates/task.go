@@ -1,8 +1,11 @@
 package templates
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/a-h/templ"
 
@@ -171,6 +174,37 @@ func withSignal(n int64) string {
 	default:
 		return ""
 	}
+}
+
+// lostTitle says in a few words why a task is lost.
+func lostTitle(k state.Conclusion) string {
+	switch k.Reason {
+	case state.ReasonNotRunning:
+		return "Not running any more."
+	case state.ReasonExpired:
+		return "Expired unseen."
+	case state.ReasonBackend:
+		return "Ended unseen."
+	default:
+		return "Lost."
+	}
+}
+
+// dismissedBy says who has dismissed a task.
+func dismissedBy(t state.Task) string {
+	return cmp.Or(t.Dismissed.Evidence, "somebody") + " has said that it will not end"
+}
+
+// sentenceOf makes a sentence of evidence.
+func sentenceOf(s string) string {
+	if s == "" {
+		return ""
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	if first, _, _ := strings.Cut(s, " "); strings.Contains(first, "@") { // a node name stays as it is
+		return s + "."
+	}
+	return string(unicode.ToUpper(r)) + s[n:] + "."
 }
 
 func orphanReason(t state.Task) string {

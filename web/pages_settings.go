@@ -63,13 +63,15 @@ func (p *pages) newPlan(ctx context.Context, now time.Time) *templates.Plan {
 	}
 	rules := kept.Rules()
 	v := &templates.Plan{
-		Tasks: found.Tasks, Oldest: micros(found.Oldest), Used: found.Used, Bytes: found.Bytes,
+		Tasks: found.Tasks, Oldest: micros(found.Oldest), Used: found.Used, Bytes: found.Bytes, Active: templates.Count(found.Active), ActiveBytes: found.Pinned,
+		Oversized: rules.MaxSize > 0 && found.Pinned > rules.MaxSize,
 		Rules: []templates.Rule{
 			{What: "Tasks that succeeded", Keep: templates.Age(rules.Succeeded), Flag: "--keep-succeeded", Gone: templates.Count(found.Succeeded)},
 			{What: "Failed, revoked, rejected", Keep: templates.Age(rules.Failed), Flag: "--keep-failed", Gone: templates.Count(found.Failed)},
+			{What: "Lost or dismissed, since then", Keep: templates.Age(rules.Lost), Flag: "--keep-lost", Gone: templates.Count(found.Lost)},
 			{What: "Events that no execution shows", Keep: templates.Age(rules.Events), Flag: "--keep-events", Gone: templates.Count(found.Events), Thins: true},
 			{
-				What: "All history", Keep: templates.MostSize(rules.MaxSize), Flag: "--max-db-size", Gone: templates.Count(found.Size),
+				What: "All history but active tasks", Keep: templates.MostSize(rules.MaxSize), Flag: "--max-db-size", Gone: templates.Count(found.Size),
 				About: !found.Size.Exact,
 			},
 		},

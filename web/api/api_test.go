@@ -172,7 +172,7 @@ func TestTask(t *testing.T) {
 			"revoked_reason": null, "revoked_signal": null
 		}],
 		"revoked_reason": null, "revoked_signal": null,
-		"redelivered": false, "orphaned": false, "returned": false, "truncated": false
+		"redelivered": false, "orphaned": false, "lost": null, "dismissed": null, "returned": false, "truncated": false
 	}`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("task (-want +got):\n%s", diff)
@@ -238,7 +238,7 @@ func TestOverview(t *testing.T) {
 			"by_state": {"PENDING": 0, "RECEIVED": 1, "STARTED": 0, "RETRY": 0, "SUCCESS": 1, "FAILURE": 1, "REVOKED": 0,
 				"REJECTED": 0},
 			"by_name": {"shop.add": 1, "shop.pay": 1, "shop.odd": 1},
-			"workers": {"online": 2, "late": 0, "offline": 0, "stopping": 0}, "orphaned": 0, "returned": 0, "evicted": 0
+			"workers": {"online": 2, "late": 0, "offline": 0, "stopping": 0}, "running": 0, "unreachable": 0, "lost": 0, "dismissed": 0, "orphaned": 0, "returned": 0, "evicted": 0
 		},
 		"rates": {"events": 9.5, "received": 3, "succeeded": 2, "failed": 1, "retried": 0},
 		"health": {
@@ -254,7 +254,7 @@ func TestOverview(t *testing.T) {
 			},
 			"store": {
 				"last_error": "the disk is full", "failed_at": "2026-11-21T00:00:00.000001Z",
-				"since": "2026-11-21T00:00:00.000000Z", "next_try_at": null, "waiting": 31, "unsaved": 4, "full": true,
+				"since": "2026-11-21T00:00:00.000000Z", "next_try_at": null, "waiting": 31, "unsaved": 4, "full": true, "active_bytes": 0, "oversized": false,
 				"notices": ["a file was set aside"]
 			}
 		}

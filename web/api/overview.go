@@ -18,13 +18,17 @@ type Overview struct {
 
 // Counts are totals over the tasks and workers held in memory.
 type Counts struct {
-	Tasks    int            `json:"tasks"`
-	ByState  map[string]int `json:"by_state" doc:"Tasks by state; every built-in state is present."`
-	ByName   map[string]int `json:"by_name" doc:"Tasks by name, the 100 most frequent names."`
-	Workers  map[string]int `json:"workers" doc:"Workers by status; every status is present."`
-	Orphaned int            `json:"orphaned" doc:"Tasks whose process has ended without reporting an end."`
-	Returned int            `json:"returned" doc:"Tasks whose process has ended without starting them: the broker delivers them again."`
-	Evicted  uint64         `json:"evicted" doc:"Tasks dropped to bound memory."`
+	Tasks       int            `json:"tasks"`
+	ByState     map[string]int `json:"by_state" doc:"Tasks by state; every built-in state is present."`
+	ByName      map[string]int `json:"by_name" doc:"Tasks by name, the 100 most frequent names."`
+	Workers     map[string]int `json:"workers" doc:"Workers by status; every status is present."`
+	Running     int            `json:"running" doc:"Tasks that have started, have not ended and are not lost, on workers that are heard of: what workers call active."`
+	Unreachable int            `json:"unreachable" doc:"The same on workers that are offline."`
+	Lost        int            `json:"lost" doc:"Unfinished tasks that are not expected to end, orphaned ones included."`
+	Dismissed   int            `json:"dismissed" doc:"Unfinished tasks that somebody has dismissed."`
+	Orphaned    int            `json:"orphaned" doc:"Tasks whose process has ended without reporting an end."`
+	Returned    int            `json:"returned" doc:"Tasks whose process has ended without starting them: the broker delivers them again."`
+	Evicted     uint64         `json:"evicted" doc:"Tasks dropped to bound memory."`
 }
 
 // Rates are per second, over the last ten full seconds.
@@ -71,13 +75,15 @@ type Loss struct {
 
 // Store says how writing history goes. What waits is acknowledged to the broker once it is on disk.
 type Store struct {
-	LastError *string `json:"last_error" doc:"Why the newest try to write failed, null if it did not."`
-	FailedAt  Time    `json:"failed_at" doc:"When it failed."`
-	Since     Time    `json:"since" doc:"When writing began to fail, null if it does not."`
-	NextTryAt Time    `json:"next_try_at" doc:"When it is tried again, null if it does not fail."`
-	Waiting   int     `json:"waiting" doc:"Events that are not on disk yet."`
-	Unsaved   int     `json:"unsaved" doc:"Tasks that changed since they were saved; their events may be on disk."`
-	Full      bool    `json:"full" doc:"So much waits that the broker keeps the rest."`
+	LastError   *string `json:"last_error" doc:"Why the newest try to write failed, null if it did not."`
+	FailedAt    Time    `json:"failed_at" doc:"When it failed."`
+	Since       Time    `json:"since" doc:"When writing began to fail, null if it does not."`
+	NextTryAt   Time    `json:"next_try_at" doc:"When it is tried again, null if it does not fail."`
+	Waiting     int     `json:"waiting" doc:"Events that are not on disk yet."`
+	Unsaved     int     `json:"unsaved" doc:"Tasks that changed since they were saved; their events may be on disk."`
+	ActiveBytes int64   `json:"active_bytes" doc:"What active tasks take of the history, about; 0 while it is smaller than --max-db-size."`
+	Oversized   bool    `json:"oversized" doc:"Active tasks alone take more than --max-db-size, which they do not count against."`
+	Full        bool    `json:"full" doc:"So much waits that the broker keeps the rest."`
 
 	Notices []string `json:"notices" nullable:"false" doc:"What was found wrong with the history when it was opened, and what to do."`
 }
@@ -88,7 +94,7 @@ const maxNames = 100
 func fromCounts(c state.Counts) Counts {
 	d := Counts{
 		Tasks: c.Tasks, ByState: map[string]int{}, ByName: busiest(c.ByName), Workers: map[string]int{},
-		Orphaned: c.Orphaned, Returned: c.Returned, Evicted: c.Evicted,
+		Running: c.Running, Unreachable: c.Unreachable, Lost: c.Lost, Dismissed: c.Dismissed, Orphaned: c.Orphaned, Returned: c.Returned, Evicted: c.Evicted,
 	}
 	for _, s := range state.States() {
 		d.ByState[string(s)] = 0
@@ -139,7 +145,8 @@ func fromHealth(h monitor.Health) Health {
 		Store: Store{
 			LastError: text(h.Store.LastError), FailedAt: timeOf(h.Store.FailedAt), Since: timeOf(h.Store.Since),
 			NextTryAt: timeOf(h.Store.NextTryAt), Waiting: h.Store.Waiting, Unsaved: h.Store.Unsaved, Full: h.Store.Full,
-			Notices: append([]string{}, h.Notices...),
+			Notices:     append([]string{}, h.Notices...),
+			ActiveBytes: h.Store.Active, Oversized: h.Store.Oversized,
 		},
 	}
 	maps.Copy(d.Rejected, h.Rejected)

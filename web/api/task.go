@@ -51,13 +51,29 @@ type Task struct {
 	RevokedReason *string `json:"revoked_reason" doc:"Why it was revoked: expired, its time to start had passed; terminated, it was running; revoked, it was told not to start."`
 	RevokedSignal *Int    `json:"revoked_signal" doc:"Number of the signal that it was terminated with."`
 
-	Redelivered bool `json:"redelivered" doc:"An attempt was received again after it had been started."`
-	Orphaned    bool `json:"orphaned" doc:"The process that ran it has ended without reporting an end."`
-	Returned    bool `json:"returned" doc:"The process that held it has ended without starting it: the broker delivers it again."`
-	Truncated   bool `json:"truncated" doc:"Some text was cut or dropped to bound memory."`
+	Redelivered bool        `json:"redelivered" doc:"An attempt was received again after it had been started."`
+	Orphaned    bool        `json:"orphaned" doc:"The process that ran it has ended without reporting an end."`
+	Returned    bool        `json:"returned" doc:"The process that held it has ended without starting it: the broker delivers it again."`
+	Lost        *Conclusion `json:"lost" doc:"Why it is not expected to end; null if it is, or has. Orphaned tasks are lost too."`
+	Dismissed   *Conclusion `json:"dismissed" doc:"That somebody has said that it will not end; null if nobody has."`
+	Truncated   bool        `json:"truncated" doc:"Some text was cut or dropped to bound memory."`
 }
 
-// TransformSchema lets integers that may be unknown be null.
+// Conclusion says why an unfinished task is not expected to report an end. The next event of the task takes it back.
+type Conclusion struct {
+	Reason   string `json:"reason" enum:"orphaned,not_running,expired,backend,dismissed"`
+	Evidence string `json:"evidence" doc:"In words. Who, of a dismissed one; empty if that is not known."`
+	At       Time   `json:"at" doc:"When it was concluded, by Umbel's clock."`
+}
+
+func fromConclusion(k *state.Conclusion) *Conclusion {
+	if k == nil {
+		return nil
+	}
+	return &Conclusion{Reason: string(k.Reason), Evidence: k.Evidence, At: Time(k.At)}
+}
+
+// TransformSchema lets what may be unknown be null.
 func (Task) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Task](s) }
 
 // FromTask returns the task in the form of the API.
@@ -74,7 +90,7 @@ func FromTask(t state.Task) Task {
 		WaitSeconds: number(t.WaitSeconds), RuntimeSeconds: number(t.RuntimeSeconds),
 		Clock:       positive(t.Stamp.Clock),
 		Executions:  make([]Execution, len(t.Executions)),
-		Redelivered: t.Redelivered, Orphaned: t.Orphaned, Returned: t.Returned, Truncated: t.Truncated,
+		Redelivered: t.Redelivered, Orphaned: t.Orphaned, Lost: fromConclusion(t.Lost), Dismissed: fromConclusion(t.Dismissed), Returned: t.Returned, Truncated: t.Truncated,
 	}
 	d.RevokedReason, d.RevokedSignal = revoked(t.Revocation)
 	for i, e := range t.Executions {
