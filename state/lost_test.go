@@ -225,15 +225,15 @@ func TestOrphansAreConcludedAndTakenBack(t *testing.T) {
 	t.Parallel()
 	goodbye := ev(state.WorkerOffline, "", "w1", 10, 5)
 	c := apply(state.New(state.Options{}), append(runs("a", 1), beat(2, 1), goodbye)...)
-	for second := 6.0; second < 4000; second += 500 {
+	for second := 6.0; second < 5000; second += 500 {
 		c.Reconcile(at(second))
 	}
 	got := mustTask(t, c, "a")
 	if got.Lost == nil || got.Lost.Reason != state.ReasonOrphaned || !got.Orphaned || c.Counts().Orphaned != 1 || c.Counts().Lost != 1 {
 		t.Fatalf("lost %+v, orphaned %t, counted %+v", got.Lost, got.Orphaned, c.Counts())
 	}
-	apply(c, beat(4001, 1)) // it had not gone
-	c.Reconcile(at(4002))
+	apply(c, beat(5001, 1)) // it had not gone
+	c.Reconcile(at(5002))
 	if got := mustTask(t, c, "a"); got.Lost != nil || got.Orphaned || c.Counts().Orphaned != 0 {
 		t.Errorf("still lost: %+v", got.Lost)
 	}
