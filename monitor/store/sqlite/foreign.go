@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // applicationID is in the header of every history, so that programs can tell whose file it is: "Umbl".
@@ -25,7 +27,11 @@ func (d *DB) owned(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(ours(ctx, db), db.Close())
+	err = ours(ctx, db)
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_READONLY {
+		err = nil // a process died while it wrote: only who may write can tell, once that is rolled back
+	}
+	return errors.Join(err, db.Close())
 }
 
 // ours returns an error unless a database is empty or a history. One of Umbel before there was an id has none.

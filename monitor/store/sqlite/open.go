@@ -97,6 +97,9 @@ func (d *DB) openFile(ctx context.Context) error {
 	if d.write, err = connect(d.path, writing(), 1); err != nil {
 		return err
 	}
+	if err := ours(ctx, d.write); err != nil {
+		return err
+	}
 	if err := migrate(ctx, d.write, false); err != nil {
 		return err
 	}
