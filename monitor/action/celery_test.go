@@ -36,8 +36,8 @@ func actsOn(t *testing.T, kind string) {
 	c.work(t, "two@test", "-P", "prefork", "-c", "2", "-Q", "other")
 	eventually(t, "queues of both", func() bool { return len(c.Inspector.Topology(t.Context()).Queues) == 3 })
 	for _, step := range []func(t *testing.T, c *cluster){
-		publishes, showsAtOnce, warns, keepsTimes, keepsPriority, repeatsOneOfMany, repeatsAsItWas, repeatsWhatCameWithIt, revokesReserved, terminates, repeatsFailures,
-		controls, movesConsumers,
+		publishes, showsAtOnce, warns, keepsTimes, keepsPriority, repeatsOneOfMany, repeatsAsItWas, repeatsWhatCameWithIt,
+		tellsWhatShutdownGivesBack, revokesReserved, terminates, repeatsFailures, controls, movesConsumers,
 	} {
 		step(t, c) // one after the other: they share the worker that runs one task at a time
 	}
@@ -117,37 +117,6 @@ func keepsTimes(t *testing.T, c *cluster) {
 		if err != nil || got.StartedAt < eta.UnixMicro() {
 			t.Errorf("task with ETA %v, %v, began at %v", eta, err, time.UnixMicro(got.StartedAt))
 		}
-	}
-}
-
-// showsAtOnce publishes to a queue from which no worker consumes: only the event of the publisher tells of the task.
-func showsAtOnce(t *testing.T, c *cluster) {
-	t.Helper()
-	if c.kind == "RabbitMQ" {
-		c.client(t) // which declares the queue
-	}
-	o := action.TaskOrder{
-		Name: "tasks.echo", Args: json.RawMessage(`[1]`), Kwargs: json.RawMessage(`{"a":null}`), Queue: "parked", Force: true,
-	}
-	got := c.task(t, c.publish(t, o), state.Pending)
-	if *got.Name != o.Name || *got.Args != "(1,)" || *got.Kwargs != "{'a': None}" || *got.Queue != "parked" || got.SentAt == 0 {
-		t.Errorf("task shows as %+v", got)
-	}
-}
-
-// repeatsWhatCameWithIt repeats a task that Umbel has published: priority and time limits come along.
-func repeatsWhatCameWithIt(t *testing.T, c *cluster) {
-	t.Helper()
-	first := c.task(t, c.publish(t, action.TaskOrder{
-		Name: "tasks.request", Queue: "urgent", Priority: new(uint8(6)), Hard: new(30.0), Soft: new(20.5),
-	}), state.Success)
-	o, _, err := c.Desk.Retry(t.Context(), first.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := c.task(t, c.publish(t, o), state.Success)
-	if got, want := echoed(t, again.Result), `[6, [30, 20.5], null, [], null]`; got != want || echoed(t, first.Result) != want {
-		t.Errorf("it came with %s, then %s, want %s", *first.Result, got, want)
 	}
 }
 

@@ -3,6 +3,7 @@ package celery
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 )
 
@@ -23,7 +24,7 @@ func (w *pickleWriter) object(o *pickleObject, depth int) error {
 		items := o.items.items
 		if len(o.args) > 0 {
 			if l, ok := o.args[0].(*pickleList); ok {
-				items = append(l.items[:len(l.items):len(l.items)], items...)
+				items = slices.Concat(l.items, items)
 			}
 		}
 		return w.list(&pickleList{items}, depth)
