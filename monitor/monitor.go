@@ -276,6 +276,18 @@ func (m *Monitor) forgetWorkers(now time.Time) {
 	}
 }
 
+// ForgetWorker drops a worker that is offline and has no unfinished task, from the history too, and reports whether it
+// has. Its next event brings it back.
+func (m *Monitor) ForgetWorker(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.restored || !m.cluster.ForgetWorker(name) {
+		return false
+	}
+	m.notify()
+	return true
+}
+
 // View calls f with the cluster under a read lock. f copies what it needs and must not block, keep
 // the cluster, or call the monitor.
 func (m *Monitor) View(f func(c *state.Cluster)) {

@@ -29,12 +29,18 @@ type Tasks interface {
 	Count(ctx context.Context, q query.Query) (store.Count, error)
 }
 
-// Options of a Desk. All but Results, Wake, Now and Logger are required.
+// Workers forgets a worker that is offline and has no unfinished task, as a monitor does, and reports whether it has.
+type Workers interface {
+	ForgetWorker(name string) bool
+}
+
+// Options of a Desk. All but Workers, Results, Wake, Now and Logger are required.
 type Options struct {
 	Outbox    store.Outbox
 	Client    *control.Client
 	Inspector *control.Inspector
 	Tasks     Tasks
+	Workers   Workers         // nil if workers cannot be forgotten
 	Results   results.Backend // nil if there is none
 	Wake      func()          // says that there is something new to send; nil if nobody needs to know
 	Now       func() time.Time
@@ -47,6 +53,7 @@ type Desk struct {
 	client    *control.Client
 	inspector *control.Inspector
 	tasks     Tasks
+	forgets   Workers // nil if workers cannot be forgotten
 	results   results.Backend
 	wake      func()
 	now       func() time.Time
@@ -61,7 +68,7 @@ func New(o Options) (*Desk, error) {
 		return nil, errors.New("desk needs an outbox, a client, an inspector and tasks")
 	}
 	d := &Desk{
-		outbox: o.Outbox, client: o.Client, inspector: o.Inspector, tasks: o.Tasks, results: o.Results,
+		outbox: o.Outbox, client: o.Client, inspector: o.Inspector, tasks: o.Tasks, forgets: o.Workers, results: o.Results,
 		wake: o.Wake, now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if d.now == nil {

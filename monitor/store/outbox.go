@@ -181,6 +181,8 @@ type Outbox interface {
 	Requeue(ctx context.Context, ids []int64, now, expires time.Time, a Audit) (int, error)
 	// Discard removes dead letters and calls pending commands off, like Requeue.
 	Discard(ctx context.Context, ids []int64, now time.Time, a Audit) (int, error)
+	// Record writes an audit record of something that needs no command.
+	Record(ctx context.Context, a Audit) error
 	// OutboxStats sums up.
 	OutboxStats(ctx context.Context) (OutboxStats, error)
 	// HaveCommands returns which of tasks, at most 500, have commands of a kind.

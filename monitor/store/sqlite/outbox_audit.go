@@ -53,6 +53,11 @@ func chain(before string, a *store.Audit) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Record implements store.Outbox.
+func (d *DB) Record(ctx context.Context, a store.Audit) error {
+	return d.change(ctx, "write audit record", func(t *tx) error { return t.audit(a) })
+}
+
 // Audit implements store.Outbox.
 func (d *DB) Audit(ctx context.Context, before int64, limit int) (list []store.Audit, next int64, err error) {
 	limit = min(max(limit, 1), 500)
