@@ -34,7 +34,6 @@ type Worker struct {
 	Tab     WorkerTab
 	Tabs    []WorkerTab
 	Actions []Option // methods that can be called on it
-	Forget  bool     // whether to offer that it is forgotten
 
 	Inspection Inspection
 	Now        WorkerNow

@@ -32,11 +32,11 @@ func (p *pages) changing(r chi.Router, h *Handler) {
 	}
 	r.Get("/act/worker", p.actWorker)
 	r.Post("/act/worker", p.orderWorker)
-	r.Get("/act/forget", p.askForget)
-	r.Post("/act/forget", p.forget)
 	p.changingQueues(r)
 	r.Get("/act/task", p.askTasks)
 	r.Post("/act/task", p.doTasks)
+	r.Get("/act/dismiss", p.askDismiss)
+	r.Post("/act/dismiss", p.doDismiss)
 	r.Get("/act/publish", p.askPublish)
 	r.Post("/act/publish", p.publish)
 }

@@ -39,18 +39,25 @@ func (p *pages) taskActions(t *state.Task) []templates.TaskAction {
 		return sentence(why)
 	}
 	again, edit := "", ""
-	if !t.State.Final() && !t.Orphaned {
+	if !t.State.Final() && t.Lost == nil && t.Dismissed == nil {
 		again = "It has not finished."
 	}
 	if t.Name == nil {
 		again, edit = "Its name is not known.", "Its name is not known."
 	}
-	return []templates.TaskAction{
+	list := []templates.TaskAction{
 		act("Revoke", "ban", "/act/task", one(revoke), unfit(revoke)),
 		act("Terminate", "octagon-x", "/act/task", one(terminate), unfit(terminate)),
 		act("Retry", "rotate-cw", "/act/task", one("retry"), again),
 		act("Edit and retry", "list-checks", "/act/publish", url.Values{"retry_of": {t.ID}}, edit),
 	}
+	switch {
+	case t.Dismissed != nil:
+		list = append(list, act("Reinstate", "circle-stop", "/act/dismiss", one(reinstate), ""))
+	case !t.State.Final():
+		list = append(list, act("Dismiss", "circle-stop", "/act/dismiss", one(dismiss), ""))
+	}
+	return list
 }
 
 // taskCommands are the newest commands about a task.

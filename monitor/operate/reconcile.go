@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/umbelhq/umbel/monitor/action"
 	"github.com/umbelhq/umbel/monitor/control"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
@@ -28,6 +29,7 @@ type Unfinished interface {
 	Review() state.Review
 	Inspected(i state.Inspection)
 	Conclude(u state.Unsure, k state.Conclusion)
+	action.Dismisser
 }
 
 // reconciler asks workers and the result backend about unfinished tasks. It belongs to the goroutine of run.

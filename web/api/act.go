@@ -196,7 +196,7 @@ func readOrder[B any](a *api, r *orderRequest) (o order[B], err error) {
 			return o, badParameter(&query.Error{Param: name, Message: "is not a parameter of orders; these are: dry_run, wait"})
 		}
 	}
-	if o.By, err = a.by(r); err != nil {
+	if o.By, err = a.by(r.http); err != nil {
 		return o, err
 	}
 	o.Rest = r.rest
@@ -204,15 +204,15 @@ func readOrder[B any](a *api, r *orderRequest) (o order[B], err error) {
 }
 
 // by says who asks.
-func (a *api) by(r *orderRequest) (action.By, error) {
-	by := action.By{From: "API " + r.http.Method + " " + shorten(r.http.URL.Path), Remote: r.http.RemoteAddr}
+func (a *api) by(r *http.Request) (action.By, error) {
+	by := action.By{From: "API " + r.Method + " " + shorten(r.URL.Path), Remote: r.RemoteAddr}
 	if host, _, err := net.SplitHostPort(by.Remote); err == nil {
 		by.Remote = host
 	}
 	if a.identify != nil {
-		by.Actor = a.identify(r.http)
+		by.Actor = a.identify(r)
 	}
-	keys, given := r.http.Header["Idempotency-Key"]
+	keys, given := r.Header["Idempotency-Key"]
 	if !given {
 		return by, nil
 	}

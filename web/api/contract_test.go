@@ -97,11 +97,11 @@ func asking(group string) map[string][]asked {
 			{409, "/bulk", `{"action":"revoke","q":"name:none"}`, nil},
 			{400, "/bulk", `{"action":"revoke"}`, nil},
 		},
-		"forget-workers": {
-			{200, "/forget", `{"workers":["celery@left"]}`, nil},
-			{400, "/forget", `{"workers":[]}`, nil},
-			{404, "/forget", `{"workers":["none"]}`, nil},
-			{409, "/forget", `{"workers":["celery@w1"]}`, nil},
+		"dismiss-task": {
+			{200, "/dismiss/" + url.PathEscape(oddID), "", nil}, {404, "/dismiss/none", "", nil}, {409, "/dismiss/" + taskID, "", nil},
+		},
+		"reinstate-task": {
+			{200, "/reinstate/" + url.PathEscape(oddID), "", nil}, {404, "/reinstate/none", "", nil}, {409, "/reinstate/" + taskID, "", nil},
 		},
 		"control-workers": {
 			{202, "/control?wait=20s", `{"method":"ping","workers":["celery@w1"]}`, key("control-workers")},
@@ -138,7 +138,6 @@ func TestEveryAnswerIsDocumented(t *testing.T) {
 	f.answer(t)
 	f.run(t)
 	f.broker.Declare("spare")
-	f.leave("celery@left")
 	f.put(t, "mail", `[[1],{},{}]`)
 	until(t, "queues are known", func() bool { return get(t, f, "/queues/mail").Code == http.StatusOK })
 	c := newContract(t, f)
@@ -308,7 +307,6 @@ func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
 	f.answer(t)
 	f.run(t)
 	f.ops.Results = drawer{}
-	f.leave("celery@left")
 	if err := f.db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -87,6 +87,7 @@ func (a *api) register(h huma.API) {
 	a.registerSeries(h, operation)
 	a.registerPublish(h, operation)
 	a.registerBulk(h, operation)
+	a.registerDismiss(h, operation)
 	a.registerResults(h, operation)
 	huma.Register(h, operation("list-workers", "/workers", "Workers by name", bad), a.workers)
 	huma.Register(h, operation("get-worker", "/workers/{name}", "One worker", bad, missing), a.worker)

@@ -1,0 +1,79 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/templates"
+)
+
+// The things that people can say of an unfinished task.
+const (
+	dismiss   = "dismiss"
+	reinstate = "reinstate"
+)
+
+// askDismiss says what dismissing a task means, or taking that back.
+func (p *pages) askDismiss(w http.ResponseWriter, r *http.Request) {
+	v, err := p.dismissForm(r.Context(), r.URL.Query())
+	p.showAct(w, r, v, err)
+}
+
+// doDismiss dismisses a task, or takes that back.
+func (p *pages) doDismiss(w http.ResponseWriter, r *http.Request) {
+	if !p.readForm(w, r) {
+		return
+	}
+	v, err := p.dismissForm(r.Context(), r.PostForm)
+	id := r.PostForm.Get("id")
+	switch {
+	case err != nil:
+	case r.PostForm.Get("action") == reinstate:
+		err = p.desk().Reinstate(r.Context(), p.by(r), id)
+	default:
+		err = p.desk().Dismiss(r.Context(), p.by(r), id)
+	}
+	if err != nil {
+		p.showAct(w, r, v, err)
+		return
+	}
+	http.Redirect(w, r, p.site.Prefix+templates.TaskPath(id), http.StatusSeeOther) //nolint:gosec // a path of ours, escaped
+}
+
+// dismissForm is the form of both.
+func (p *pages) dismissForm(ctx context.Context, v url.Values) (templates.Act, error) {
+	id, act := v.Get("id"), v.Get("action")
+	form := templates.Act{
+		Section: templates.SectionTasks, Title: "Dismiss this task", Path: "/act/dismiss", Button: "Dismiss",
+		Crumbs:  []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
+		Hidden:  []templates.Param{{Name: "action", Value: act}, {Name: "id", Value: id}},
+		Preview: &templates.Preview{Summary: "Say that it will not end", Targets: []string{id}},
+		Doc: "It keeps its state, but counts neither as running nor as lost, and is removed after --keep-lost. Nothing is sent to " +
+			"workers. Its next event takes this back, and so can you.",
+	}
+	if act == reinstate {
+		form.Title, form.Button, form.Preview.Summary = "Reinstate this task", "Reinstate", "Take the dismissal back"
+		form.Doc = "It counts again as events and workers tell. Nothing is sent to workers."
+	}
+	form.Idle = true
+	if act != dismiss && act != reinstate {
+		return form, &action.Error{Message: "a task can be dismissed or reinstated"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := p.desk().Dismissible(ctx, id); err != nil {
+		return form, err
+	}
+	t, err := p.cluster.Task(ctx, id)
+	if err != nil {
+		return form, err
+	}
+	form.Crumbs = append(form.Crumbs, templates.Link{Text: shorten(id), Href: p.site.Prefix + templates.TaskPath(id)})
+	if act == dismiss && t.Lost == nil {
+		form.Preview.Warnings = []templates.Warning{{Message: "Nothing says that it is lost: it may wait, or run, and still end."}}
+	}
+	form.Idle = false
+	return form, nil
+}
