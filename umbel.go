@@ -160,7 +160,7 @@ func (u *Umbel) assemble(o Options, broker transport.Broker) (err error) {
 		return err
 	}
 	u.operations, err = operate.New(operate.Options{
-		Broker: broker, Store: u.history, Tasks: u.monitor, Results: u.results, ReadOnly: o.ReadOnly, Logger: o.Logger,
+		Broker: broker, Store: u.history, Tasks: u.monitor, Workers: u.monitor, Results: u.results, ReadOnly: o.ReadOnly, Logger: o.Logger,
 		Flow: u.monitor.Flow, Hide: []string{o.Queue}, Unfinished: u.monitor,
 	})
 	if err != nil {

@@ -180,14 +180,14 @@ func (m *Monitor) setReady(ready bool) {
 	m.wake()
 }
 
-// fold takes in a batch of a session under one write lock. Events of tasks that may be in the store only are folded
-// last, once what it has is back in memory: only so can it be told which of them are new.
+// fold takes in a batch of a session under one write lock. An event of a task that may be in the store only waits, and
+// with it all that follow, until what the store has is back in memory: only so can it be told whether it is new.
 func (m *Monitor) fold(ctx context.Context, session transport.Session, batch []transport.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	start := m.time()
 	m.rates.advance(m.clock.elapsed())
-	var doubtful []state.Event
+	var waiting []state.Event
 	for i := range batch {
 		m.messages++
 		body, ok := m.decoder.JSON(batch[i].ContentType, batch[i].Body)
@@ -195,18 +195,18 @@ func (m *Monitor) fold(ctx context.Context, session transport.Session, batch []t
 			continue
 		}
 		m.decoder.Decode(body, start.UnixMicro(), func(e *state.Event) {
-			if m.cluster.Elsewhere(e) {
-				doubtful = append(doubtful, *e)
+			if len(waiting) > 0 || m.cluster.Elsewhere(e) {
+				waiting = append(waiting, *e)
 				return
 			}
 			m.take(e)
 		})
 	}
-	if len(doubtful) > 0 {
-		m.mu.Unlock()
-		saved := m.recall(ctx, doubtful)
-		m.mu.Lock()
-		m.takeBack(saved, doubtful)
+	if len(waiting) > 0 {
+		m.recall(ctx, waiting)
+		for i := range waiting {
+			m.take(&waiting[i])
+		}
 	}
 	m.intake.until(session, batch[len(batch)-1].Tag, len(batch))
 	m.writer.wake(m.crowded())
@@ -274,6 +274,18 @@ func (m *Monitor) forgetWorkers(now time.Time) {
 		m.log.Info("forgot workers", "workers", n)
 		m.notify()
 	}
+}
+
+// ForgetWorker drops a worker that is offline and has no unfinished task, from the history too, and reports whether it
+// has. Its next event brings it back.
+func (m *Monitor) ForgetWorker(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.restored || !m.cluster.ForgetWorker(name) {
+		return false
+	}
+	m.notify()
+	return true
 }
 
 // View calls f with the cluster under a read lock. f copies what it needs and must not block, keep

@@ -20,6 +20,27 @@ func (c *Cluster) ForgetWorkers(before int64) int {
 	return n
 }
 
+// ForgetWorker drops a worker that is offline and has no unfinished task, and reports whether it has.
+func (c *Cluster) ForgetWorker(name string) bool {
+	w := c.workers[name]
+	if w == nil || c.status(w) != Offline || c.Unfinished(name) > 0 {
+		return false
+	}
+	c.dropWorker(name)
+	return true
+}
+
+// Unfinished counts the tasks that events place on any process of a worker, and that have not ended and are not
+// concluded to be lost.
+func (c *Cluster) Unfinished(name string) (n int) {
+	each(c.tally.running, func(i uint32, tasks int) {
+		if c.lanes.key(i).Hostname == name {
+			n += tasks
+		}
+	})
+	return n
+}
+
 func (c *Cluster) dropWorker(name string) {
 	delete(c.workers, name)
 	c.gone[name] = true

@@ -284,19 +284,19 @@ func (c *Cluster) counts(r *row, i uint32) bool {
 	if e.flags&hollow != 0 {
 		return false
 	}
-	before, said := c.scratch[:0], false
+	said := false
+	c.scratch = c.scratch[:0]
 	for o := r.head; o != i; o = c.records.at(o).next {
 		rec := c.records.at(o)
-		before = append(before, rec)
+		c.scratch = append(c.scratch, rec)
 		said = said || rec.kind == e.kind && rec.lane == e.lane
 	}
-	c.scratch = before
 	u, causal := c.rules.(*causalRules)
 	if !said || !causal || e.kind == TaskReceived || e.kind == TaskSent || e.kind == TaskCustom {
 		return true
 	}
-	had := u.fold.having(before, e.kind)
-	c.scratch = append(before, e)
+	had := u.fold.having(c.scratch, e.kind)
+	c.scratch = append(c.scratch, e)
 	return u.fold.having(c.scratch, e.kind) > had
 }
 

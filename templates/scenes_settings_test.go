@@ -17,6 +17,7 @@ func settings() templates.Settings {
 				{What: "Tasks that succeeded", Keep: templates.Age(7 * day), Flag: "--keep-succeeded", Gone: templates.Count{N: 100_000}},
 				{What: "Failed, revoked, rejected", Keep: templates.Age(0), Flag: "--keep-failed", Gone: templates.Count{N: 1, Exact: true}},
 				{What: "Events that no execution shows", Keep: templates.Age(3 * day), Flag: "--keep-events", Gone: templates.Count{N: 20, Exact: true}, Thins: true},
+				{What: "Offline workers, since they were heard", Keep: templates.Age(7 * day), Flag: "--keep-workers"},
 				{What: "All history", Keep: templates.MostSize(2 << 30), Flag: "--max-db-size", Gone: templates.Count{N: 4000}, About: true},
 			},
 		},

@@ -56,7 +56,7 @@ func workerAt(i int, t templates.WorkerTab) templates.Worker {
 
 func workerOffline() templates.Worker {
 	v := workerAt(2, templates.TabQueues)
-	v.Actions, v.Inspection = nil, templates.Inspection{Why: "It is not online, so it is not asked."}
+	v.Actions, v.Forget, v.Inspection = nil, true, templates.Inspection{Why: "It is not online, so it is not asked."}
 	return v
 }
 

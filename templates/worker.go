@@ -34,6 +34,7 @@ type Worker struct {
 	Tab     WorkerTab
 	Tabs    []WorkerTab
 	Actions []Option // methods that can be called on it
+	Forget  bool     // whether to offer that it is forgotten
 
 	Inspection Inspection
 	Now        WorkerNow

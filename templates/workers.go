@@ -88,6 +88,11 @@ func joined(list []string) string { return strings.Join(list, ", ") }
 
 func (s Site) actWorkers() templ.SafeURL { return s.path("/act/worker") }
 
+// forgetWorker leads to what asks before a worker is forgotten.
+func (s Site) forgetWorker(name string) templ.SafeURL {
+	return s.path("/act/forget?" + url.Values{"worker": {name}}.Encode())
+}
+
 // ArgumentPrefix comes before the names of arguments in the address of a form.
 const ArgumentPrefix = "arg."
 

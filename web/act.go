@@ -32,6 +32,8 @@ func (p *pages) changing(r chi.Router, h *Handler) {
 	}
 	r.Get("/act/worker", p.actWorker)
 	r.Post("/act/worker", p.orderWorker)
+	r.Get("/act/forget", p.askForget)
+	r.Post("/act/forget", p.forget)
 	p.changingQueues(r)
 	r.Get("/act/task", p.askTasks)
 	r.Post("/act/task", p.doTasks)

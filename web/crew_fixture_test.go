@@ -38,7 +38,7 @@ func newCrew(t *testing.T, b web.Backend, readOnly bool) *crew {
 	c := &crew{broker: memory.New(memory.Options{}), store: db, answers: map[string]map[string]any{
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
-	c.ops, err = operate.New(operate.Options{Broker: c.broker, Store: db, Tasks: b, ReadOnly: readOnly})
+	c.ops, err = operate.New(operate.Options{Broker: c.broker, Store: db, Tasks: b, Workers: forgetting{b}, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +55,14 @@ func newCrew(t *testing.T, b web.Backend, readOnly bool) *crew {
 		}
 	})
 	return c
+}
+
+// forgetting forgets workers as a monitor does, where nothing else is going on.
+type forgetting struct{ web.Backend }
+
+func (f forgetting) ForgetWorker(name string) (forgotten bool) {
+	f.View(func(c *state.Cluster) { forgotten = c.ForgetWorker(name) })
+	return forgotten
 }
 
 // hear answers a request for every worker that it is for.

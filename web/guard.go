@@ -109,7 +109,7 @@ func (h *Handler) strip(next http.Handler) http.Handler {
 		}
 		if target, ok := slashless(path, raw); ok {
 			target.Path, target.RawPath, target.RawQuery = h.prefix+target.Path, h.prefix+target.RawPath, r.URL.RawQuery
-			http.Redirect(w, r, target.String(), http.StatusPermanentRedirect)
+			http.Redirect(w, r, target.String(), http.StatusPermanentRedirect) //nolint:gosec // slashless leads to no other host
 			return
 		}
 		// An outer chi router leaves its own position in the context.

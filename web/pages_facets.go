@@ -57,7 +57,7 @@ func (p *pages) facets(ctx context.Context, q query.Tasks, all breakdown) ([]tem
 	return chips, list, nil
 }
 
-func (b breakdown) total(n int) templates.Total {
+func (b *breakdown) total(n int) templates.Total {
 	return templates.Total{N: n, AtLeast: !b.whole && n > 0}
 }
 

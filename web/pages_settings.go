@@ -70,6 +70,7 @@ func (p *pages) newPlan(ctx context.Context, now time.Time) *templates.Plan {
 			{What: "Failed, revoked, rejected", Keep: templates.Age(rules.Failed), Flag: "--keep-failed", Gone: templates.Count(found.Failed)},
 			{What: "Lost or dismissed, since then", Keep: templates.Age(rules.Lost), Flag: "--keep-lost", Gone: templates.Count(found.Lost)},
 			{What: "Events that no execution shows", Keep: templates.Age(rules.Events), Flag: "--keep-events", Gone: templates.Count(found.Events), Thins: true},
+			{What: "Offline workers, since they were heard", Keep: templates.Age(rules.Workers), Flag: "--keep-workers"},
 			{
 				What: "All history but active tasks", Keep: templates.MostSize(rules.MaxSize), Flag: "--max-db-size", Gone: templates.Count(found.Size),
 				About: !found.Size.Exact,

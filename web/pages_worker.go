@@ -114,6 +114,8 @@ func (p *pages) workerPage(ctx context.Context, t workerTopic) (page, error) {
 	}
 	if v.Worker.Status != state.Offline {
 		v.Actions = p.workerActions()
+	} else {
+		v.Forget = p.desk() != nil
 	}
 	switch {
 	case t.tab == templates.TabHistory:

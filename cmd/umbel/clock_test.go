@@ -3,6 +3,7 @@ package main_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +28,9 @@ func watchClocks(t *testing.T, broker string) {
 	d.connected(t)
 	right := c.env
 	for node, shift := range map[string]int{"ahead": 3600, "behind": -3600} {
-		c.env = append(right[:len(right):len(right)], "LD_PRELOAD="+testenv.FakeTime(t), fmt.Sprintf("FAKETIME=%+d", shift), "FAKETIME_DONT_FAKE_MONOTONIC=1")
+		c.env = slices.Concat(right, []string{
+			"LD_PRELOAD=" + testenv.FakeTime(t), fmt.Sprintf("FAKETIME=%+d", shift), "FAKETIME_DONT_FAKE_MONOTONIC=1",
+		})
 		c.work(t, node+"@test", node, "-P", "solo", "-E")
 	}
 	for node, off := range map[string]struct {

@@ -29,12 +29,18 @@ type Tasks interface {
 	Count(ctx context.Context, q query.Query) (store.Count, error)
 }
 
-// Options of a Desk. All but Unfinished, Results, Wake, Now and Logger are required.
+// Workers forgets a worker that is offline and has no unfinished task, as a monitor does, and reports whether it has.
+type Workers interface {
+	ForgetWorker(name string) bool
+}
+
+// Options of a Desk. All but Workers, Unfinished, Results, Wake, Now and Logger are required.
 type Options struct {
 	Outbox    store.Outbox
 	Client    *control.Client
 	Inspector *control.Inspector
 	Tasks     Tasks
+	Workers   Workers // nil if workers cannot be forgotten
 	// Unfinished are the tasks that people may dismiss, a monitor; nil lets nobody do that.
 	Unfinished Dismisser
 	Results    results.Backend // nil if there is none
@@ -49,6 +55,7 @@ type Desk struct {
 	client    *control.Client
 	inspector *control.Inspector
 	tasks     Tasks
+	forgets   Workers   // nil if workers cannot be forgotten
 	dismisser Dismisser // nil if tasks cannot be dismissed
 	results   results.Backend
 	wake      func()
@@ -64,7 +71,7 @@ func New(o Options) (*Desk, error) {
 		return nil, errors.New("desk needs an outbox, a client, an inspector and tasks")
 	}
 	d := &Desk{
-		outbox: o.Outbox, client: o.Client, inspector: o.Inspector, tasks: o.Tasks, dismisser: o.Unfinished,
+		outbox: o.Outbox, client: o.Client, inspector: o.Inspector, tasks: o.Tasks, forgets: o.Workers, dismisser: o.Unfinished,
 		results: o.Results, wake: o.Wake, now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if d.now == nil {

@@ -72,7 +72,7 @@ func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench 
 		t.Fatal(err)
 	}
 	b.Desk, err = action.New(action.Options{
-		Outbox: b.db, Client: client, Inspector: inspector, Tasks: tasks{b, shelf.New(b.View)}, Results: backend,
+		Outbox: b.db, Client: client, Inspector: inspector, Tasks: tasks{b, shelf.New(b.View)}, Workers: b, Results: backend,
 		Wake: func() { b.relay.Wake() },
 	})
 	if err != nil {
@@ -108,6 +108,13 @@ func (b *bench) View(f func(c *state.Cluster)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.cluster)
+}
+
+// ForgetWorker implements action.Workers.
+func (b *bench) ForgetWorker(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cluster.ForgetWorker(name)
 }
 
 // View chooses the bench's.

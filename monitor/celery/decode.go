@@ -73,7 +73,7 @@ func (d *Decoder) JSON(contentType string, body []byte) ([]byte, bool) {
 }
 
 // Decode calls yield with each event of a message body: one JSON object, or an array of them. received
-// is the local time, µs. The event and its strings are valid only during the call. An element that cannot be
+// is the local time, µs. The event is valid only during the call; a copy stays so. An element that cannot be
 // used is counted and does not cost the others; after malformed JSON the rest of the message is lost. Decode
 // returns how many elements or messages it could not use, and the cause of the last one.
 func (d *Decoder) Decode(body []byte, received int64, yield func(*state.Event)) (lost int, cause string) {

@@ -210,6 +210,14 @@ func forget(subjects map[string]*subject) {
 	delete(subjects, oldest)
 }
 
+// Forget drops all that a worker has told.
+func (i *Inspector) Forget(name string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.nodes, name)
+	delete(i.reports, name)
+}
+
 // Node returns what is known of a worker and has it asked again if that is not Fresh. It does not wait. While it is
 // called now and then, Run keeps asking.
 func (i *Inspector) Node(name string) Inspection {

@@ -27,6 +27,7 @@ type Options struct {
 	Broker   transport.Broker
 	Store    store.Outbox
 	Tasks    action.Tasks    // a monitor
+	Workers  action.Workers  // a monitor; nil if workers cannot be forgotten
 	Results  results.Backend // nil if there is none; who opened it closes it
 	ReadOnly bool            // nothing is sent, not even what waits in the outbox
 	// Unfinished are the tasks about which workers and the result backend are asked, a monitor; nil asks nobody. With
@@ -87,7 +88,7 @@ func New(o Options) (*Operations, error) {
 		return p, nil
 	}
 	p.Desk, err = action.New(action.Options{
-		Outbox: o.Store, Client: p.Client, Inspector: p.Inspector, Tasks: o.Tasks, Unfinished: o.Unfinished,
+		Outbox: o.Store, Client: p.Client, Inspector: p.Inspector, Tasks: o.Tasks, Workers: o.Workers, Unfinished: o.Unfinished,
 		Results: o.Results, Now: o.Now, Logger: o.Logger,
 		Wake: func() { p.Relay.Wake() }, // it comes after the desk that it has send
 	})

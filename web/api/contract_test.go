@@ -97,6 +97,12 @@ func asking(group string) map[string][]asked {
 			{409, "/bulk", `{"action":"revoke","q":"name:none"}`, nil},
 			{400, "/bulk", `{"action":"revoke"}`, nil},
 		},
+		"forget-workers": {
+			{200, "/forget", `{"workers":["celery@left"]}`, nil},
+			{400, "/forget", `{"workers":[]}`, nil},
+			{404, "/forget", `{"workers":["none"]}`, nil},
+			{409, "/forget", `{"workers":["celery@w1"]}`, nil},
+		},
 		"dismiss-task": {
 			{200, "/dismiss/" + url.PathEscape(oddID), "", nil}, {404, "/dismiss/none", "", nil}, {409, "/dismiss/" + taskID, "", nil},
 		},
@@ -138,6 +144,7 @@ func TestEveryAnswerIsDocumented(t *testing.T) {
 	f.answer(t)
 	f.run(t)
 	f.broker.Declare("spare")
+	f.leave("celery@left")
 	f.put(t, "mail", `[[1],{},{}]`)
 	until(t, "queues are known", func() bool { return get(t, f, "/queues/mail").Code == http.StatusOK })
 	c := newContract(t, f)
@@ -307,6 +314,7 @@ func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
 	f.answer(t)
 	f.run(t)
 	f.ops.Results = drawer{}
+	f.leave("celery@left")
 	if err := f.db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -106,6 +106,7 @@ func (a *api) registerControl(h huma.API, operation func(id, path, summary strin
 		Schema: &huma.Schema{Type: huma.TypeBoolean},
 	}}
 	huma.Register(h, inspect, a.inspect)
+	a.registerForget(h, operation)
 	tell := operation("control-workers", "/control", "Tell workers something", orderProblems(missing)...)
 	tell.Description = "One command for each worker that is named, or one for all. Workers answer into the commands of the order."
 	registerOrder(a, h, tell, func(ctx context.Context, o order[ControlBody]) (Preview, error) {

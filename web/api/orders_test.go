@@ -63,7 +63,7 @@ func openWith(t *testing.T, backend func(b stored) web.Backend) *office {
 	f.broker.Declare("mail")
 	b := backend(stored{newBackend(), db})
 	f.back = b
-	f.ops, err = operate.New(operate.Options{Broker: f.broker, Store: db, Tasks: b, Unfinished: waiting{}})
+	f.ops, err = operate.New(operate.Options{Broker: f.broker, Store: db, Tasks: b, Workers: forgetting{b}, Unfinished: waiting{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +71,26 @@ func openWith(t *testing.T, backend func(b stored) web.Backend) *office {
 		Backend: b, Operations: f.ops, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
 	})
 	return f
+}
+
+// forgetting forgets workers as a monitor does.
+type forgetting struct{ web.Backend }
+
+func (f forgetting) ForgetWorker(name string) (forgotten bool) {
+	f.View(func(c *state.Cluster) { forgotten = c.ForgetWorker(name) })
+	return forgotten
+}
+
+// leave has a worker say goodbye.
+func (f *office) leave(name string) {
+	hello := heartbeat(name, 33)
+	goodbye := state.Event{Kind: state.WorkerOffline, Hostname: name, PID: 33}
+	f.back.View(func(c *state.Cluster) {
+		for i, e := range []*state.Event{&hello, &goodbye} {
+			e.Clock, e.Micros, e.ReceivedMicros = int64(i+1), start, start
+			c.Apply(e)
+		}
+	})
 }
 
 // run sends what is in the outbox until the test ends, and waits until the broker can be reached.

@@ -71,9 +71,9 @@ type CommandsBody struct {
 	IDs []int64 `json:"ids" minItems:"1" maxItems:"10000"`
 }
 
-// Changed says how many commands were changed.
+// Changed says how many commands or workers were changed.
 type Changed struct {
-	Changed int `json:"changed" doc:"Commands that it made a difference to; the others were passed over."`
+	Changed int `json:"changed" doc:"Commands or workers that it made a difference to; the others were passed over."`
 }
 
 // commandRequest names a command.

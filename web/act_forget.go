@@ -1,0 +1,53 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/umbelhq/umbel/templates"
+)
+
+// askForget says what it means to forget workers.
+func (p *pages) askForget(w http.ResponseWriter, r *http.Request) {
+	v, err := p.forgetForm(r.URL.Query())
+	p.showAct(w, r, v, err)
+}
+
+// forget forgets workers.
+func (p *pages) forget(w http.ResponseWriter, r *http.Request) {
+	if !p.readForm(w, r) {
+		return
+	}
+	v, err := p.forgetForm(r.PostForm)
+	if err == nil {
+		_, err = p.desk().Forget(r.Context(), p.by(r), v.Targets)
+	}
+	if err != nil {
+		p.showAct(w, r, v, err)
+		return
+	}
+	http.Redirect(w, r, p.site.Prefix+"/workers", http.StatusSeeOther)
+}
+
+// forgetForm is the form that forgets workers, and why they cannot be forgotten.
+func (p *pages) forgetForm(form url.Values) (templates.Act, error) {
+	names := slices.DeleteFunc(slices.Clone(form["worker"]), func(name string) bool { return name == "" })
+	v := templates.Act{
+		Section: templates.SectionWorkers, Title: "Forget", Path: "/act/forget", Targets: names, Danger: true,
+		Doc: "The worker leaves the list and the history; its tasks stay. Nothing is sent. When it is heard again, it is back, " +
+			"with its restarts counted from then.",
+		Crumbs: []templates.Link{{Text: "Workers", Href: p.site.Prefix + "/workers"}},
+	}
+	for _, name := range names {
+		v.Hidden = append(v.Hidden, templates.Param{Name: "worker", Value: name})
+	}
+	if len(names) == 1 {
+		v.Crumbs = append(v.Crumbs, templates.Link{Text: names[0], Href: p.site.Prefix + templates.WorkerPath(names[0])})
+	}
+	found, err := p.desk().PreviewForget(names)
+	if err == nil {
+		v.Preview = previewed(found)
+	}
+	return v, err
+}

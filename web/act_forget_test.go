@@ -1,0 +1,54 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+func TestOfflineWorkerIsForgottenFromItsPage(t *testing.T) {
+	t.Parallel()
+	b := &staged{stillLife: painted(state.Options{})}
+	b.crew = newCrew(t, b.stillLife, false)
+	for i, kind := range []state.Kind{state.WorkerHeartbeat, state.WorkerOffline} {
+		b.cluster.Apply(&state.Event{
+			Kind: kind, Hostname: "celery@left", PID: 50, Clock: int64(i + 1), Micros: noon, ReceivedMicros: noon,
+			Present: state.FieldClock | state.FieldPID | state.FieldTimestamp,
+		})
+	}
+	h := newWeb(t, web.Options{Backend: b, Operations: b.crew.ops, Prefix: "/ops"})
+	const form = "/ops/act/forget?worker=celery%40left"
+	if page := visit(t, h, "/ops/workers/celery@left").Body.String(); !strings.Contains(page, `href="`+form+`"`) {
+		t.Fatal("the page of an offline worker does not offer to forget it")
+	}
+	if page := visit(t, h, "/ops/workers/celery@a").Body.String(); strings.Contains(page, "/act/forget") {
+		t.Error("the page of a worker that is online offers to forget it")
+	}
+	page := visit(t, h, form).Body.String()
+	if !strings.Contains(words(page), "Forget celery@left") {
+		t.Fatalf("nothing asks before it is forgotten: %s", words(page))
+	}
+	status, location, _ := post(t, h, "/ops/act/forget", hiddenFields(page, "/ops/act/forget"))
+	if status != http.StatusSeeOther || location != "/ops/workers" {
+		t.Errorf("forgetting = %d to %q, want 303 to the list", status, location)
+	}
+	if w := visit(t, h, "/ops/workers/celery@left"); w.Code != http.StatusNotFound {
+		t.Errorf("page of a forgotten worker = %d, want 404", w.Code)
+	}
+	if page := words(visit(t, h, "/ops/outbox/audit").Body.String()); !strings.Contains(page, "forget") || !strings.Contains(page, "celery@left") {
+		t.Errorf("the audit log does not tell: %s", page)
+	}
+	for worker, want := range map[string]int{"celery@a": http.StatusConflict, "celery@left": http.StatusNotFound} {
+		w := visit(t, h, "/ops/act/forget?"+url.Values{"worker": {worker}}.Encode())
+		if w.Code != want || strings.Contains(w.Body.String(), `method="post" action="/ops/act/forget"`) {
+			t.Errorf("asking to forget %s = %d, want %d and no button", worker, w.Code, want)
+		}
+		if status, _, _ := post(t, h, "/ops/act/forget", url.Values{"worker": {worker}}); status != want {
+			t.Errorf("forgetting %s = %d, want %d", worker, status, want)
+		}
+	}
+}
