@@ -56,6 +56,9 @@ func workerAt(i int, t templates.WorkerTab) templates.Worker {
 
 func workerOffline() templates.Worker {
 	v := workerAt(2, templates.TabQueues)
+	v.Last = templates.WorkerRow{
+		Worker: v.Worker, Pool: "prefork", Slots: new(int64(4)), Queues: []string{"celery", evil}, Asked: true, ToldAt: noon - 3*3600*second,
+	}
 	v.Actions, v.Forget, v.Inspection = nil, true, templates.Inspection{Why: "It is not online, so it is not asked."}
 	return v
 }

@@ -33,8 +33,9 @@ type Worker struct {
 	Worker  state.Worker
 	Tab     WorkerTab
 	Tabs    []WorkerTab
-	Actions []Option // methods that can be called on it
-	Forget  bool     // whether to offer that it is forgotten
+	Actions []Option  // methods that can be called on it
+	Last    WorkerRow // its pool and queues as it last told them, where ToldAt is not 0
+	Forget  bool      // whether to offer that it is forgotten
 
 	Inspection Inspection
 	Now        WorkerNow

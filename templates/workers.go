@@ -31,6 +31,7 @@ type WorkerRow struct {
 	Slots  *int64   // tasks that it can run at once
 	Queues []string // that it consumes from
 	Asked  bool     // whether Queues is known
+	ToldAt int64    // when it told Pool and Queues, µs, if it is not asked any more; else 0
 }
 
 // Page draws the whole page.

@@ -10,16 +10,56 @@ import (
 	"github.com/umbelhq/umbel/web"
 )
 
+// ofLeft is an event of a worker about itself.
+func ofLeft(kind state.Kind, clock int64) *state.Event {
+	return &state.Event{
+		Kind: kind, Hostname: "celery@left", PID: 50, Clock: clock, Micros: noon, ReceivedMicros: noon,
+		Present: state.FieldClock | state.FieldPID | state.FieldTimestamp,
+	}
+}
+
+func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
+	t.Parallel()
+	b := &staged{stillLife: painted(state.Options{})}
+	b.cluster.Apply(ofLeft(state.WorkerHeartbeat, 1))
+	b.crew = newCrew(t, b.stillLife, true)
+	b.crew.mu.Lock()
+	b.crew.answers["celery@left"] = answers("letters")
+	b.crew.mu.Unlock()
+	eventually(t, "a line to the broker", func() bool { return b.crew.ops.Client.Status().Connected })
+	eventually(t, "what the worker tells", func() bool {
+		b.crew.ops.Inspector.Topology(t.Context())
+		_, told := b.crew.ops.Inspector.Told("celery@left")
+		return told
+	})
+	b.crew.mu.Lock()
+	delete(b.crew.answers, "celery@left")
+	b.crew.mu.Unlock()
+	b.View(func(c *state.Cluster) { c.Apply(ofLeft(state.WorkerOffline, 2)) })
+	eventually(t, "a round without it", func() bool {
+		return len(b.crew.ops.Inspector.Topology(t.Context()).Asked) == 2
+	})
+	h := newWeb(t, web.Options{Backend: b, Operations: b.crew.ops, Prefix: "/ops"})
+	for path, want := range map[string][]string{
+		"/ops/workers":                    {"offline", "prefork × 2", "letters as of"},
+		"/ops/workers/celery@left":        {"Pool prefork × 2, queues letters , as of"},
+		"/ops/api/v1/workers/celery@left": {`"queues":["letters"]`, `"pool":"prefork"`, `"told_at":"`},
+	} {
+		page := words(visit(t, h, path).Body.String())
+		for _, w := range want {
+			if !strings.Contains(page, w) {
+				t.Errorf("%s has no %q: %s", path, w, page)
+			}
+		}
+	}
+}
+
 func TestOfflineWorkerIsForgottenFromItsPage(t *testing.T) {
 	t.Parallel()
 	b := &staged{stillLife: painted(state.Options{})}
+	b.cluster.Apply(ofLeft(state.WorkerHeartbeat, 1))
+	b.cluster.Apply(ofLeft(state.WorkerOffline, 2))
 	b.crew = newCrew(t, b.stillLife, false)
-	for i, kind := range []state.Kind{state.WorkerHeartbeat, state.WorkerOffline} {
-		b.cluster.Apply(&state.Event{
-			Kind: kind, Hostname: "celery@left", PID: 50, Clock: int64(i + 1), Micros: noon, ReceivedMicros: noon,
-			Present: state.FieldClock | state.FieldPID | state.FieldTimestamp,
-		})
-	}
 	h := newWeb(t, web.Options{Backend: b, Operations: b.crew.ops, Prefix: "/ops"})
 	const form = "/ops/act/forget?worker=celery%40left"
 	if page := visit(t, h, "/ops/workers/celery@left").Body.String(); !strings.Contains(page, `href="`+form+`"`) {

@@ -57,7 +57,7 @@ func newCrew(t *testing.T, b web.Backend, readOnly bool) *crew {
 	return c
 }
 
-// forgetting forgets workers as a monitor does, where nothing else is going on.
+// forgetting forgets workers as a monitor does.
 type forgetting struct{ web.Backend }
 
 func (f forgetting) ForgetWorker(name string) (forgotten bool) {

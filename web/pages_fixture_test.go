@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,15 +22,20 @@ const noon = int64(1_795_262_400_000_000)
 // stillLife is a backend that does not change.
 type stillLife struct {
 	*shelf.History
+	mu      sync.Mutex // guards cluster where workers are forgotten
 	cluster *state.Cluster
 	health  monitor.Health
 	rates   monitor.Rates
 }
 
-func (b *stillLife) View(f func(c *state.Cluster)) { f(b.cluster) }
-func (b *stillLife) Changed() <-chan struct{}      { return nil }
-func (b *stillLife) Health() monitor.Health        { return b.health }
-func (b *stillLife) Rates() monitor.Rates          { return b.rates }
+func (b *stillLife) View(f func(c *state.Cluster)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f(b.cluster)
+}
+func (b *stillLife) Changed() <-chan struct{} { return nil }
+func (b *stillLife) Health() monitor.Health   { return b.health }
+func (b *stillLife) Rates() monitor.Rates     { return b.rates }
 
 // painted is a cluster with two workers and tasks in several states.
 func painted(o state.Options) *stillLife {

@@ -77,6 +77,9 @@ func (p *pages) workersPage(find string) page {
 	for _, w := range workers {
 		row := templates.WorkerRow{Worker: w, Pool: known.Pools[w.Name].Kind, Slots: known.Pools[w.Name].Slots}
 		row.Queues, row.Asked = queues[w.Name]
+		if !row.Asked && w.Status == state.Offline {
+			row = p.lastTold(w)
+		}
 		v.All = append(v.All, w)
 		if matches(row, find) {
 			v.Workers = append(v.Workers, row)
@@ -84,6 +87,19 @@ func (p *pages) workersPage(find string) page {
 	}
 	pg.view = v
 	return pg
+}
+
+// lastTold is a worker with the pool and the queues that it had when it last told.
+func (p *pages) lastTold(w state.Worker) templates.WorkerRow {
+	row := templates.WorkerRow{Worker: w}
+	if p.operations == nil {
+		return row
+	}
+	if told, ok := p.operations.Inspector.Told(w.Name); ok {
+		row.Pool, row.Slots, row.Asked = told.Pool, told.Slots, true
+		row.Queues, row.ToldAt = slices.Sorted(slices.Values(told.Queues)), told.At.UnixMicro()
+	}
+	return row
 }
 
 // matches reports whether every word of find is in what a row shows of its worker.

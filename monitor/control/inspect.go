@@ -43,6 +43,7 @@ type Inspector struct {
 	topology subject
 	blind    bool // the last round of the topology began without a line
 	known    Topology
+	told     map[string]Told // pools and queues, of workers that have gone too
 	promises []promise
 	came     map[string]time.Time // when workers that are alive were first seen so
 	running  int                  // rounds of Run
@@ -86,6 +87,7 @@ func NewInspector(o InspectorOptions) (*Inspector, error) {
 		nodes:   make(map[string]*subject),
 		reports: make(map[string]*subject),
 		came:    make(map[string]time.Time),
+		told:    make(map[string]Told),
 		changed: make(chan struct{}),
 	}
 	if i.alive == nil {
@@ -216,6 +218,7 @@ func (i *Inspector) Forget(name string) {
 	defer i.mu.Unlock()
 	delete(i.nodes, name)
 	delete(i.reports, name)
+	delete(i.told, name)
 }
 
 // Node returns what is known of a worker and has it asked again if that is not Fresh. It does not wait. While it is

@@ -82,6 +82,7 @@ func (i *Inspector) survey(ctx context.Context) {
 			t.Missing = append(t.Missing, node)
 		}
 	}
+	i.keep(queues, pools, t.At)
 	t.tasks = stand(i.known.tasks, tasks, alive)
 	t.queues = stand(i.known.queues, queues, alive)
 	t.Tasks, t.Queues = invert(t.tasks), invert(t.queues)

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,15 +33,20 @@ const start = int64(1_795_219_200_000_000)
 // backend is a cluster that nothing writes to while requests run.
 type backend struct {
 	*shelf.History
+	mu      sync.Mutex // guards cluster where workers are forgotten
 	cluster *state.Cluster
 	health  monitor.Health
 	rates   monitor.Rates
 }
 
-func (b *backend) View(f func(c *state.Cluster)) { f(b.cluster) }
-func (b *backend) Health() monitor.Health        { return b.health }
-func (b *backend) Rates() monitor.Rates          { return b.rates }
-func (b *backend) Changed() <-chan struct{}      { return nil }
+func (b *backend) View(f func(c *state.Cluster)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f(b.cluster)
+}
+func (b *backend) Health() monitor.Health   { return b.health }
+func (b *backend) Rates() monitor.Rates     { return b.rates }
+func (b *backend) Changed() <-chan struct{} { return nil }
 
 // emptyBackend returns a backend that knows nothing yet.
 func emptyBackend() *backend {

@@ -27,6 +27,7 @@ type Worker struct {
 	ClockOffset     *float64    `json:"clock_offset_seconds" doc:"How far its wall clock is ahead of this server's, negative if behind, as its heartbeats arrive. Beyond 2 s the times that it gives cannot be compared with those of others."`
 	Queues          []string    `json:"queues" doc:"That it consumes from, as it last told."`
 	Pool            *string     `json:"pool" doc:"Kind of its pool, as it last told." example:"prefork"`
+	ToldAt          Time        `json:"told_at" doc:"When it told its queues and pool, which are kept when it goes; null if it has told nothing since Umbel started."`
 }
 
 // TransformSchema lets integers that may be unknown be null.
@@ -60,6 +61,15 @@ func (a *api) told(workers ...Worker) []Worker {
 	known := a.operations.Inspector.Glance()
 	for i := range workers {
 		w := &workers[i]
+		told, ok := a.operations.Inspector.Told(w.Name)
+		if ok {
+			w.ToldAt = timeOf(told.At)
+		}
+		if ok && !slices.Contains(known.Asked, w.Name) {
+			w.Queues = slices.Sorted(slices.Values(told.Queues))
+			w.Pool = text(told.Pool)
+			continue
+		}
 		if p, ok := known.Pools[w.Name]; ok && p.Kind != "" {
 			w.Pool = &p.Kind
 		}
