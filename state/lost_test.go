@@ -39,11 +39,15 @@ func TestHeartbeatsProveThatNothingRuns(t *testing.T) {
 		beats []state.Event
 		want  state.Reason
 	}{
-		"three that count nothing":           {[]state.Event{beat(4, 0), beat(6, 0), beat(8, 0)}, state.ReasonNotRunning},
-		"two":                                {[]state.Event{beat(4, 0), beat(6, 0)}, ""},
-		"not in a row":                       {[]state.Event{beat(4, 0), beat(6, 1), beat(8, 0), beat(10, 0)}, ""},
-		"and work since":                     {[]state.Event{beat(4, 0), beat(6, 0), beat(8, 0), beat(10, 3)}, state.ReasonNotRunning},
-		"before it started":                  {[]state.Event{beat(0.2, 0), beat(0.4, 0), beat(0.6, 0)}, ""},
+		"three that count nothing": {[]state.Event{beat(4, 0), beat(6, 0), beat(8, 0)}, state.ReasonNotRunning},
+		"two":                      {[]state.Event{beat(4, 0), beat(6, 0)}, ""},
+		"not in a row":             {[]state.Event{beat(4, 0), beat(6, 1), beat(8, 0), beat(10, 0)}, ""},
+		"and work since":           {[]state.Event{beat(4, 0), beat(6, 0), beat(8, 0), beat(10, 3)}, state.ReasonNotRunning},
+		"before it started":        {[]state.Event{beat(0.2, 0), beat(0.4, 0), beat(0.6, 0)}, ""},
+		"as those before it started": {[]state.Event{
+			beat(0.2, 0), beat(0.4, 0), beat(0.6, 0), beat(4, 0), beat(6, 0), beat(8, 0),
+		}, state.ReasonNotRunning},
+		"of which one was before it started": {[]state.Event{beat(0.2, 0), beat(0.4, 0), beat(4, 0), beat(6, 0)}, ""},
 		"that count others":                  {[]state.Event{beat(4, 1), beat(6, 1), beat(8, 1)}, ""},
 		"the first was sent before it began": {[]state.Event{beat(1.4, 0), beat(4, 0), beat(6, 0)}, ""},
 	} {

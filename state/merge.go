@@ -66,7 +66,7 @@ func (l *life) join(m life) {
 		l.Goodbye = m.Goodbye
 	}
 	if l.Quiet = max(l.Quiet, m.Quiet); m.Report.At.after(l.Report.At) {
-		l.Report, l.Idle, l.IdleFrom = m.Report, m.Idle, m.IdleFrom
+		l.Report, l.IdleAt = m.Report, m.IdleAt
 	}
 }
 

@@ -112,15 +112,12 @@ func (w *worker) shared() bool {
 // proves nothing about a task that has just started.
 func (l *life) quiet(active int64, at point) {
 	if active != 0 {
-		l.Idle = 0
+		l.IdleAt = [quietBeats]int64{}
 		return
 	}
-	if l.Idle == 0 {
-		l.IdleFrom = at.Clock
-	}
-	if l.Idle++; l.Idle >= quietBeats {
-		l.Quiet = max(l.Quiet, l.IdleFrom)
-	}
+	copy(l.IdleAt[:], l.IdleAt[1:])
+	l.IdleAt[quietBeats-1] = at.Clock
+	l.Quiet = max(l.Quiet, l.IdleAt[0])
 }
 
 // Reconcile looks at some of the unfinished tasks, the next ones each time, and concludes what the heartbeats and
