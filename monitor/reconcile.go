@@ -27,8 +27,15 @@ func (m *Monitor) reconcile(now, connected time.Time) bool {
 	return m.review.Changed
 }
 
-// Review returns what the newest look at unfinished tasks has found. Its lists must not be changed.
+// Review returns what the newest look at unfinished tasks has found, nothing while events may be missing. Its lists must
+// not be changed.
 func (m *Monitor) Review() state.Review {
+	m.linkMu.Lock()
+	settled := m.link.Connected && m.now().Sub(m.link.Since) >= settleTime
+	m.linkMu.Unlock()
+	if !settled {
+		return state.Review{}
+	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.review

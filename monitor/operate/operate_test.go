@@ -62,7 +62,7 @@ func answer(t *testing.T, b *memory.Broker, worker, queue string) {
 }
 
 // run runs a monitor and operations on a broker until the test ends.
-func run(t *testing.T, b forgetful) *operate.Operations {
+func run(t *testing.T, b transport.Broker, with ...func(o *operate.Options)) (*monitor.Monitor, *operate.Operations) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
@@ -72,7 +72,11 @@ func run(t *testing.T, b forgetful) *operate.Operations {
 	if err != nil {
 		t.Fatalf("new monitor: %v", err)
 	}
-	p, err := operate.New(operate.Options{Broker: b, Store: db, Tasks: m, Flow: m.Flow, Hide: []string{"umbel-events"}})
+	o := operate.Options{Broker: b, Store: db, Tasks: m, Flow: m.Flow, Hide: []string{"umbel-events"}, Unfinished: m}
+	for _, f := range with {
+		f(&o)
+	}
+	p, err := operate.New(o)
 	if err != nil {
 		t.Fatalf("new operations: %v", err)
 	}
@@ -89,7 +93,7 @@ func run(t *testing.T, b forgetful) *operate.Operations {
 			t.Errorf("close store: %v", err)
 		}
 	})
-	return p
+	return m, p
 }
 
 // TestQueuesAreKnownFromAllSides joins what the broker, workers and events tell of queues.
@@ -100,7 +104,7 @@ func TestQueuesAreKnownFromAllSides(t *testing.T) {
 		b.Declare(name)
 	}
 	answer(t, b.Broker, "w1@test", "mail")
-	p := run(t, b)
+	_, p := run(t, b)
 	now := time.Now()
 	event := func(clock int, kind, host, more string) {
 		body := fmt.Appendf(nil, `{"type":%q,"hostname":%q,"pid":1,"clock":%d,"timestamp":%d%s}`,

@@ -1,0 +1,213 @@
+package operate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/state"
+)
+
+// remote is a worker that runs the task b, sends heartbeats that say so, and answers when it is asked.
+type remote struct {
+	*memory.Broker
+	monitor *monitor.Monitor
+
+	mu    sync.Mutex // guards what follows
+	clock int
+	asked []time.Time // for what is active
+	early int         // how often while the monitor was not connected for 30 s
+}
+
+func newRemote(t *testing.T, with ...func(o *operate.Options)) *remote {
+	t.Helper()
+	w := &remote{Broker: memory.New(memory.Options{})}
+	w.monitor, _ = run(t, w.Broker, with...)
+	t.Cleanup(w.Listen(w.answer))
+	return w
+}
+
+func (w *remote) answer(m transport.Publishing) {
+	var request struct {
+		Method, Ticket string
+		ReplyTo        transport.ReplyTo `json:"reply_to"`
+	}
+	if err := json.Unmarshal(m.Body, &request); err != nil {
+		panic(err)
+	}
+	link := w.monitor.Health().Broker
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clock++
+	value := "[]"
+	switch request.Method {
+	case "active":
+		value = `[{"id":"b","name":"t"}]`
+		w.asked = append(w.asked, time.Now())
+		if !link.Connected || time.Since(link.Since) < 30*time.Second {
+			w.early++
+		}
+	case "stats":
+		value = `{"pid":7}`
+	case "clock":
+		value = fmt.Sprintf(`{"clock":%d}`, w.clock)
+	case "conf":
+		value = "{}"
+	}
+	w.Answer(request.ReplyTo, transport.Publishing{
+		ContentType: "application/json", ContentEncoding: "utf-8",
+		Headers: map[string]any{"ticket": request.Ticket, "clock": int64(w.clock)}, Body: fmt.Appendf(nil, `{"w1@test":%s}`, value),
+	})
+}
+
+// send sends an event.
+func (w *remote) send(t *testing.T, kind, more string) {
+	t.Helper()
+	w.mu.Lock()
+	w.clock++
+	body := fmt.Appendf(nil, `{"type":%q,"hostname":"w1@test","pid":7,"clock":%d,"timestamp":%d%s}`, kind, w.clock, time.Now().Unix(), more)
+	w.mu.Unlock()
+	if err := w.Publish(t.Context(), transport.Message{Body: body, ContentType: "application/json"}); err != nil {
+		t.Fatalf("publish event: %v", err)
+	}
+}
+
+// begin sends that tasks have started.
+func (w *remote) begin(t *testing.T, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		w.send(t, "task-received", fmt.Sprintf(`,"uuid":%q,"name":"t"`, id))
+		w.send(t, "task-started", fmt.Sprintf(`,"uuid":%q`, id))
+	}
+}
+
+// live lets time pass, with a heartbeat every 2 s.
+func (w *remote) live(t *testing.T, d time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		w.send(t, "worker-heartbeat", `,"freq":2.0,"active":1,"processed":2`)
+		<-time.After(2 * time.Second)
+	}
+	synctest.Wait()
+}
+
+// questions returns when it was asked.
+func (w *remote) questions() []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asked
+}
+
+func (w *remote) lost(t *testing.T, id string) *state.Conclusion {
+	t.Helper()
+	var task state.Task
+	var ok bool
+	w.monitor.View(func(c *state.Cluster) { task, ok = c.Task(id) })
+	if !ok {
+		t.Fatalf("task %s is not known", id)
+	}
+	return task.Lost
+}
+
+// TestWorkersAreAskedAboutTasksTheyMayNotHave has a worker whose task a has ended unseen.
+func TestWorkersAreAskedAboutTasksTheyMayNotHave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRemote(t)
+		w.begin(t, "a", "b")
+		w.live(t, 80*time.Second)
+		if n := len(w.questions()); n != 1 {
+			t.Errorf("asked %d times in 80 s, want once", n)
+		}
+		if k := w.lost(t, "a"); k != nil {
+			t.Errorf("lost after one answer: %+v", k)
+		}
+		w.Fail(errors.New("cable cut"))
+		w.live(t, 3*time.Minute)
+		asked := w.questions()
+		if w.early > 0 || len(asked) < 2 {
+			t.Errorf("asked %d times, %d of them within 30 s of a connection, want two or more, and none", len(asked), w.early)
+		}
+		for i := range asked[1:] {
+			if pause := asked[i+1].Sub(asked[i]); pause < time.Minute {
+				t.Errorf("asked again after %v", pause)
+			}
+		}
+		if k := w.lost(t, "a"); k == nil || k.Reason != state.ReasonNotRunning {
+			t.Errorf("a, which the worker does not have: %+v, want not running", k)
+		}
+		if k := w.lost(t, "b"); k != nil {
+			t.Errorf("b, which runs, is lost: %+v", k)
+		}
+		w.live(t, 5*time.Minute)
+		if n := len(w.questions()); n != len(asked) {
+			t.Errorf("asked %d times more although all is known", n-len(asked))
+		}
+	})
+}
+
+// backend knows that done has succeeded.
+type backend struct {
+	results.Backend
+
+	mu    sync.Mutex
+	looks map[string][]time.Time
+}
+
+func (b *backend) Result(_ context.Context, id string) (results.Result, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.looks[id] = append(b.looks[id], time.Now())
+	if id == "done" {
+		return results.Result{TaskID: id, Status: "SUCCESS"}, nil
+	}
+	return results.Result{}, results.ErrMissing
+}
+
+// TestTheResultBackendIsAskedAboutTasksThatWait is read-only, so that no worker is asked.
+func TestTheResultBackendIsAskedAboutTasksThatWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stored := &backend{looks: make(map[string][]time.Time)}
+		w := newRemote(t, func(o *operate.Options) { o.ReadOnly, o.Results = true, stored })
+		w.begin(t, "a", "b")
+		for _, id := range []string{"done", "waits"} {
+			w.send(t, "task-sent", fmt.Sprintf(`,"uuid":%q,"name":"t"`, id))
+		}
+		w.live(t, 10*time.Minute)
+		if n := len(stored.looks); n != 0 {
+			t.Errorf("looked at %d tasks within 10 min", n)
+		}
+		w.live(t, time.Minute)
+		if k := w.lost(t, "done"); k != nil {
+			t.Errorf("lost when seen once, while its event may be on its way: %+v", k)
+		}
+		w.live(t, 8*time.Minute)
+		if k := w.lost(t, "done"); k == nil || k.Reason != state.ReasonBackend || k.Evidence != "the result backend says SUCCESS" {
+			t.Errorf("done: %+v, want what the backend says", k)
+		}
+		for id, want := range map[string]int{"done": 2, "waits": 1} {
+			if n := len(stored.looks[id]); n != want {
+				t.Errorf("looked at %s %d times in 9 min, want %d", id, n, want)
+			}
+		}
+		for _, id := range []string{"a", "b", "waits"} {
+			if k := w.lost(t, id); k != nil {
+				t.Errorf("%s is lost: %+v", id, k)
+			}
+		}
+		if n := len(w.questions()); n != 0 {
+			t.Errorf("asked a worker %d times though read-only", n)
+		}
+	})
+}
