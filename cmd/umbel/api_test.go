@@ -38,6 +38,12 @@ type task struct {
 	Returned       bool        `json:"returned"`
 	RevokedReason  string      `json:"revoked_reason"`
 	RevokedSignal  int         `json:"revoked_signal"`
+	Lost           *conclusion `json:"lost"`
+}
+
+type conclusion struct {
+	Reason   string `json:"reason"`
+	Evidence string `json:"evidence"`
 }
 
 type execution struct {
@@ -67,6 +73,8 @@ type list[T any] struct {
 type overview struct {
 	Counts struct {
 		Tasks   int            `json:"tasks"`
+		Running int            `json:"running"`
+		Lost    int            `json:"lost"`
 		ByState map[string]int `json:"by_state"`
 		Workers map[string]int `json:"workers"`
 	} `json:"counts"`

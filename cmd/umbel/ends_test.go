@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/internal/testenv"
 )
 
 // TestEndToEndEnds has tasks end in the ways that events tell badly.
@@ -28,7 +30,7 @@ func TestEndToEndEnds(t *testing.T) {
 func watchEnds(t *testing.T, broker string) {
 	t.Helper()
 	c := newCluster(t, broker)
-	d := start(t, c.env, "serve")
+	d := start(t, append(slices.Clone(c.env), "UMBEL_RESULT_BACKEND="+testenv.Redis(t)), "serve")
 	d.connected(t)
 	s := scene{cluster: c, dashboard: d}
 	fork, green := c.start(t, "fork@test", "celery", "-P", "prefork", "-c", "2", "-E"),
@@ -43,6 +45,7 @@ func watchEnds(t *testing.T, broker string) {
 		"SystemExit":           exits,
 		"terminated on gevent": isTerminatedOnGevent,
 		"expired":              expires,
+		"lost":                 isLostFromSight,
 		"warm shutdown":        func(t *testing.T, s scene) { isGivenBack(t, s, warm) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,12 +111,12 @@ func losesItsProcess(t *testing.T, s scene) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	s.isLost(t, id)
+	s.losesItsWorker(t, id)
 }
 
-func exits(t *testing.T, s scene) { s.isLost(t, s.call(t, "leave")) }
+func exits(t *testing.T, s scene) { s.losesItsWorker(t, s.call(t, "leave")) }
 
-func (s scene) isLost(t *testing.T, id string) {
+func (s scene) losesItsWorker(t *testing.T, id string) {
 	t.Helper()
 	got := s.inState(t, id, "FAILURE")
 	if !strings.HasPrefix(got.Exception, "WorkerLostError('Worker exited prematurely") {
@@ -146,6 +149,49 @@ func expires(t *testing.T, s scene) {
 	if got := s.inState(t, id, "REVOKED"); got.RevokedReason != "expired" || got.RevokedSignal != 0 {
 		t.Errorf("revoked: %s with signal %d, want expired with none", got.RevokedReason, got.RevokedSignal)
 	}
+}
+
+// isLostFromSight has tasks end of which no event tells, while another runs.
+func isLostFromSight(t *testing.T, s scene) {
+	g := newGate(t)
+	queue := func(name string, more map[string]any) map[string]any {
+		more["queue"] = name
+		return more
+	}
+	held := s.do(t, order{Call: "hold", Args: []any{string(g)}, Options: queue("green", map[string]any{})})[0]
+	s.inState(t, held, "STARTED")
+	ignored := s.call(t, "ignore")
+	untaken := s.do(t, order{Call: "add", Args: []any{1, 1}, Options: queue("nowhere", map[string]any{"expires": 1})})[0]
+	unseen := s.do(t, order{Call: "add_unseen", Args: []any{1, 1}, Options: map[string]any{"expires": 1}})[0]
+
+	for _, want := range []struct{ id, state, reason, evidence string }{
+		{ignored, "STARTED", "not_running", "fork@test has sent heartbeats since that count no running task"},
+		{untaken, "PENDING", "expired", "no worker took it before it expired at "},
+		{unseen, "PENDING", "backend", "the result backend says "}, // SUCCESS, or REVOKED on a slow machine
+	} {
+		got := s.until(t, want.id, func(t task) error {
+			if t.Lost == nil || t.Lost.Reason != want.reason {
+				return fmt.Errorf("task %s is %s and lost %+v, want %s", t.ID, t.State, t.Lost, want.reason)
+			}
+			return nil
+		})
+		if got.State != want.state || !strings.HasPrefix(got.Lost.Evidence, want.evidence) {
+			t.Errorf("%s with evidence %q, want %s with %q", got.State, got.Lost.Evidence, want.state, want.evidence)
+		}
+		s.finds(t, "is:lost", want.id)
+	}
+	eventually(t, patience, func() error { // once the other tests have ended
+		active, counts := s.do(t, order{Call: "active", Args: []any{3}}), s.overview(t).Counts
+		if !slices.Equal(active, []string{held}) || counts.Running != 1 || counts.Lost != 3 {
+			return fmt.Errorf("workers have %v active, %d run and %d are lost, want %s alone, 1 and 3", active, counts.Running, counts.Lost, held)
+		}
+		return nil
+	})
+	if got := s.inState(t, held, "STARTED"); got.Lost != nil {
+		t.Errorf("a task that runs is lost: %+v", got.Lost)
+	}
+	g.open(t)
+	s.inState(t, held, "SUCCESS")
 }
 
 func (s scene) startWarm(t *testing.T) *process {

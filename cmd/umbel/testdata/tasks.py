@@ -4,6 +4,7 @@ import os
 import time
 
 from celery import Celery, chain, chord, group
+from celery.exceptions import Ignore
 
 app = Celery("tasks")
 app.conf.update(
@@ -60,6 +61,16 @@ def hold_by_pid(path):
 @app.task
 def leave():
     raise SystemExit(3)
+
+
+@app.task
+def ignore():
+    raise Ignore
+
+
+@app.task(send_events=False)
+def add_unseen(x, y):
+    return x + y
 
 
 @app.task(bind=True)
