@@ -19,7 +19,8 @@ import (
 // oracleTask is a task as Celery's own State has it. Not compared, since they cannot match: root and
 // parent (objects that Celery caches on first access, «unknown» included; Umbel resolves root_id and parent_id
 // when read), the time-zone shift of timestamps, which the oracle leaves out, and children of several parents,
-// which Celery makes of events of one task that name different ones.
+// which Celery makes of events of one task that name different ones. A task is no child of itself, as Celery has it where a
+// retry or a replacement names itself as its parent.
 type oracleTask struct {
 	Name, Args, Kwargs, Result, Exception, Traceback *string
 	ETA, Expires, Exchange, Worker, Client           *string
@@ -96,6 +97,10 @@ func TestCeleryRulesEqualCelery(t *testing.T) {
 			var want struct{ Tasks map[string]oracleTask }
 			if err := json.Unmarshal(line, &want); err != nil {
 				t.Fatalf("oracle said %s: %v", line, err)
+			}
+			for id, task := range want.Tasks {
+				task.Children = slices.DeleteFunc(task.Children, func(child string) bool { return child == id })
+				want.Tasks[id] = task
 			}
 			got := make(map[string]oracleTask)
 			for id, task := range tasks(fold(t, state.Celery, stream)) {

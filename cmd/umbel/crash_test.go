@@ -132,7 +132,7 @@ func known(truth simulate.TaskTruth) run {
 func executed(t task) run {
 	r := run{State: t.State, Worker: t.Worker}
 	for _, x := range t.Executions {
-		x.Exception = ""
+		x.Name, x.Exception = "", ""
 		r.Executions = append(r.Executions, x)
 	}
 	return r

@@ -17,20 +17,20 @@ type fatalError struct{ error }
 
 func (e fatalError) Unwrap() error { return e.error }
 
-// span is a range of keys.
+// span is a range of keys, none of which is negative.
 type span struct{ from, to int64 }
 
 // ranges calls f with all rows that can be read, by their key, which f returns. It reads upwards to the first place that
 // cannot be read and downwards to the last, then does so with both halves of what is in between, and with theirs.
 func (s *salvage) ranges(ctx context.Context, table, query, key string, f func(*sql.Rows) (int64, error)) error {
 	up := query + `BETWEEN ? AND ? ORDER BY ` + key
-	left, whole, err := s.narrow(ctx, up, span{math.MinInt64, math.MaxInt64}, f)
+	left, whole, err := s.narrow(ctx, up, span{0, math.MaxInt64}, f)
 	if err != nil || whole {
 		return err
 	}
 	s.lost(table)
 	if left.to == math.MaxInt64 { // the end cannot be read: there are no more rows than the file has room for
-		left.to = max(left.from, 0) + s.size/minRow
+		left.to = left.from + s.size/minRow
 	}
 	for spans, probes := []span{left}, 0; len(spans) > 0 && probes < maxProbes; probes++ {
 		left, whole, err := s.narrow(ctx, up, spans[0], f)

@@ -83,9 +83,12 @@ func TestRepairTakesOverWhatReads(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, dir string){
 		"one page in twenty": func(t *testing.T, dir string) {
 			t.Helper()
-			size := int64(len(read(t, file(dir))))
-			for at := int64(60 * page); at+page <= size; at += 20 * page {
-				overwrite(t, dir, at, []byte(strings.Repeat("\xa5", page)))
+			const interior = 5 // page of a table whose loss takes all pages below it along
+			whole := read(t, file(dir))
+			for at := 60 * page; at+page <= len(whole); at += 20 * page {
+				if whole[at] != interior {
+					overwrite(t, dir, int64(at), []byte(strings.Repeat("\xa5", page)))
+				}
 			}
 		},
 		"the last tenth": func(t *testing.T, dir string) {
