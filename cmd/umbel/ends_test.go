@@ -227,7 +227,7 @@ func isGivenBack(t *testing.T, s scene, warm *process) {
 		t.Error("the page of a task that was given back does not say so")
 	}
 	<-warm.exited
-	s.startWarm(t)
+	again := s.startWarm(t)
 	if got := s.inState(t, next, "SUCCESS"); got.Redelivered || got.Returned || len(got.Executions) != 2 {
 		t.Errorf("redelivered %v, returned %v, %d executions, want false, false, 2", got.Redelivered, got.Returned, len(got.Executions))
 	}
@@ -237,4 +237,9 @@ func isGivenBack(t *testing.T, s scene, warm *process) {
 		}
 		return nil
 	})
+	// One that vanished might have taken a task that is about to expire, which another test waits for.
+	if err := again.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatalf("stop worker: %v", err)
+	}
+	<-again.exited
 }
