@@ -22,7 +22,7 @@ const noon = int64(1_795_262_400_000_000)
 // stillLife is a backend that does not change.
 type stillLife struct {
 	*shelf.History
-	mu      sync.Mutex // guards cluster where workers are forgotten
+	mu      sync.Mutex // guards cluster
 	cluster *state.Cluster
 	health  monitor.Health
 	rates   monitor.Rates
@@ -82,6 +82,8 @@ func (b *stillLife) happen(kind state.Kind, id string, second int) {
 		e.Exception, e.Traceback = "ValueError('<b>')", "Traceback: <b>"
 		e.Present |= state.FieldException | state.FieldTraceback
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.cluster.Apply(e)
 }
 
