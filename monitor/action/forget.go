@@ -28,12 +28,9 @@ func (d *Desk) Forget(ctx context.Context, by By, workers []string) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	audit, err := d.audit(by, d.now(), "forget", targets(workers), map[string]any{"workers": workers})
-	if err == nil {
-		err = d.outbox.Record(ctx, audit) // first: nothing is done that is not written down
-	}
-	if err != nil {
-		return 0, fmt.Errorf("forget workers: %w", err)
+	// First: nothing is done that is not written down.
+	if err := d.record(ctx, by, "forget", targets(workers), map[string]any{"workers": workers}); err != nil {
+		return 0, err
 	}
 	n := 0
 	for _, name := range workers {
