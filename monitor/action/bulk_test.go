@@ -160,9 +160,22 @@ func TestWhatIsOfferedIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, &worker{
 		name: "w1", size: 2, running: []string{"runs already", "unheard of"}, reserved: []string{"received", "waits unheard of"},
-	})
+	}, &worker{name: "restarted", size: 2})
 	b.task("runs already", state.TaskReceived, nil)
 	b.task("received", state.TaskReceived, nil)
+	heartbeat := func(pid int64, at time.Time) state.Event {
+		return state.Event{
+			Kind: state.WorkerHeartbeat, Hostname: "restarted", PID: pid, Clock: pid, Micros: at.UnixMicro(), ReceivedMicros: at.UnixMicro(),
+			Present: state.FieldClock | state.FieldTimestamp,
+		}
+	}
+	b.apply(heartbeat(7, time.UnixMicro(1795222153_000000)))
+	b.task("orphaned", state.TaskStarted, func(e *state.Event) {
+		if e.Kind != state.TaskSent {
+			e.Hostname, e.PID = "restarted", 7
+		}
+	})
+	b.apply(heartbeat(1, time.Now()))
 	b.task("running", state.TaskStarted, nil)
 	b.task("done", state.TaskSucceeded, nil)
 	if _, err := b.PreviewControl(t.Context(), action.ControlOrder{Method: "pool_grow", Workers: []string{"w1"}}); err != nil {
@@ -170,6 +183,7 @@ func TestWhatIsOfferedIsTaken(t *testing.T) {
 	}
 	want := map[string]string{
 		"runs already": "terminate", "unheard of": "terminate", "received": "revoke", "waits unheard of": "revoke", "running": "terminate", "done": "",
+		"orphaned": "revoke",
 	}
 	for id, offered := range want {
 		seen := []state.Task{{ID: id, State: state.Pending}}

@@ -28,7 +28,7 @@ func (d *Desk) Unfit(action string, list []state.Task) []string {
 // unfit is Unfit for one task, with the worker that it is with, and whose word on it, if it has given one.
 func unfit(action string, t *state.Task, held control.Held, w state.Worker, pool string) string {
 	terminate := action == actTerminate
-	running := t.State == state.Started || held.Running
+	running := held.Running || t.State == state.Started && t.Lost == nil
 	switch {
 	case t.State.Final():
 		return "already finished"
@@ -40,6 +40,8 @@ func unfit(action string, t *state.Task, held control.Held, w state.Worker, pool
 		return "never received"
 	case !running && (t.State == state.Received || t.State == state.Retry):
 		return "not running"
+	case !running:
+		return "not running any more"
 	case w.Status == state.Offline || w.Name == "":
 		return "on an offline worker"
 	}
