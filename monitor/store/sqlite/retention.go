@@ -8,8 +8,10 @@ import (
 	"github.com/umbelhq/umbel/monitor/store"
 )
 
-// pruneEvery is how often Run looks for what is too old.
-const pruneEvery = time.Minute
+const (
+	pruneEvery = time.Minute // how often Run looks for what is too old
+	sizeEvery  = time.Second // how often it looks at the size in between
+)
 
 // Rules returns the rules in force.
 func (d *DB) Rules() store.Rules { return d.rules }
@@ -51,7 +53,7 @@ func (y *days) today(newest int64, now time.Time) time.Time {
 
 // retain removes what the rules say until ctx ends, half of the time at most.
 func (d *DB) retain(ctx context.Context, removed func(ids []string)) error {
-	ticker := time.NewTicker(pruneEvery)
+	ticker := time.NewTicker(sizeEvery)
 	defer ticker.Stop()
 	rest := time.NewTimer(0)
 	defer rest.Stop()
@@ -79,12 +81,32 @@ func (d *DB) retain(ctx context.Context, removed func(ids []string)) error {
 		if err != nil && ctx.Err() == nil {
 			d.log.Warn("history is not pruned", "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !d.due(ctx, ticker.C) {
 			return nil
-		case <-ticker.C:
 		}
 	}
+}
+
+// due waits for pruneEvery, or until the file is over the rule of size and has grown by a twentieth of that. It returns
+// false if ctx ends first.
+func (d *DB) due(ctx context.Context, tick <-chan time.Time) bool {
+	most := d.rules.MaxSize
+	pruned, err := d.room(ctx)
+	for range pruneEvery / sizeEvery {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick:
+		}
+		if most == 0 || err != nil {
+			continue
+		}
+		var now room
+		if now, err = d.room(ctx); err == nil && now.used() > max(most, pruned.used()+most/20) {
+			return true
+		}
+	}
+	return true
 }
 
 // Prune removes what the rules say, as fast as it can.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
@@ -111,6 +112,29 @@ func TestPruningBySizeFreesTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("removed %d tasks, file %d bytes, %d in use, %+v", removed, info.Size(), after.Used, before)
+}
+
+// TestAFileThatOutgrowsItsRuleIsPrunedSoon fills it between two looks at what is too old.
+func TestAFileThatOutgrowsItsRuleIsPrunedSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const most = 1 << 20
+		d := keeping(t, t.TempDir(), sqlite.Options{Rules: store.Rules{MaxSize: most}, Now: noon})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- d.Run(ctx, func([]string) {}) }()
+		time.Sleep(time.Second)
+		fill(t, d, 1000)
+		time.Sleep(30 * time.Second)
+		plan, err := d.Prunable(t.Context(), noon())
+		if err != nil || plan.Used > most || plan.Tasks == 0 || plan.Tasks == 1000 {
+			t.Errorf("30 s later: %+v, %v, want a part of the tasks, in at most %d bytes", plan, err, most)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestActiveTasksDoNotCountAgainstTheSize has more active tasks than the size allows, and finished ones that fit.
