@@ -18,10 +18,13 @@ func TestBrowserResolvesFailures(t *testing.T) {
 	s.backend.now(state.TaskFailed, "another")
 	tb.until(row + ".querySelector('.c-count').textContent.trim() === '11'")
 
+	other := newTab(t, b, s, "/failures") // which no event reaches any more
+	other.until(live)
 	tb.click("#failures .c-act button")
 	tb.until(`document.querySelector(".notice")?.textContent.includes("Resolved.") && ` + live)
 	tb.until(`document.querySelectorAll("#failures tr").length === 0`)
 	tb.want(`document.querySelector("#failures-shown [aria-current]").textContent.trim()`, "Open 0")
+	other.until(`document.querySelectorAll("#failures tr").length === 0`)
 
 	tb.click(".notice button")
 	tb.until(`document.querySelectorAll("#failures tr").length === 1 && ` + live)

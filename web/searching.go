@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/fair"
 )
@@ -18,9 +20,26 @@ const searchSlots = 4
 type searching struct {
 	Backend
 	slots *fair.Slots
+	note  func()
 }
 
-func newSearching(b Backend) searching { return searching{b, fair.New(searchSlots)} }
+// newSearching has note called after what no event tells of, so that no page shows for long what was before.
+func newSearching(b Backend, note func()) searching { return searching{b, fair.New(searchSlots), note} }
+
+// Store is that of the backend.
+func (s searching) Store() store.Store { return noting{s.Backend.Store(), s.note} }
+
+// noting is a store that says when groups of failures were changed.
+type noting struct {
+	store.Store
+	note func()
+}
+
+// Resolve is that of the store.
+func (n noting) Resolve(ctx context.Context, id fingerprint.ID, at time.Time) error {
+	defer n.note()
+	return n.Store.Resolve(ctx, id, at)
+}
 
 // Tasks is that of the backend.
 func (s searching) Tasks(ctx context.Context, r store.Request) (store.Page, error) {

@@ -96,7 +96,6 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Backend = newSearching(o.Backend)
 	o.Origins = append(origins(o.Hosts), o.Origins...)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	assets, err := static.New()
@@ -107,6 +106,7 @@ func New(o Options) (*Handler, error) {
 		o.Now = time.Now
 	}
 	changes := newChanges(sources(o)...)
+	o.Backend = newSearching(o.Backend, changes.note)
 	p := &pages{
 		cluster: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify,
 		counts: newCounter(o.Backend.Count, changes.note, o.Logger), version: o.Version, limits: o.Limits, now: o.Now, log: o.Logger,
