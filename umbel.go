@@ -116,11 +116,11 @@ func New(o Options) (*Umbel, error) {
 	if o.Keep != nil {
 		rules = *o.Keep
 	}
-	history, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, SetAside: true, Rules: rules, Logger: o.Logger})
+	isHistory, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, SetAside: true, Rules: rules, Logger: o.Logger})
 	if err != nil {
 		return nil, &HistoryError{err}
 	}
-	u := &Umbel{history: history}
+	u := &Umbel{history: isHistory}
 	if err := u.assemble(o, broker); err != nil {
 		return nil, errors.Join(err, u.Close())
 	}

@@ -210,7 +210,7 @@ func TestOneUmbelUsesAHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = umbel.New(o)
-	if _, history := errors.AsType[*umbel.HistoryError](err); !history || !errors.Is(err, store.ErrLocked) {
+	if _, isHistory := errors.AsType[*umbel.HistoryError](err); !isHistory || !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a second one in %s: %v, want it to be told that the history is in use", o.DataDir, err)
 	}
 	if err := u.Close(); err != nil {

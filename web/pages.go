@@ -113,7 +113,7 @@ func (p *pages) Snapshot(ctx context.Context, topic string) (live.Snapshot, erro
 		return live.Snapshot{}, err
 	}
 	s := live.Snapshot{Version: pg.version}
-	chrome := templates.Chrome{Site: p.site, Broker: broker(p.cluster.Health()), Trouble: p.trouble(), Outbox: p.outgoing(ctx)}
+	chrome := templates.Chrome{Site: p.site, Broker: brokerView(p.cluster.Health()), Trouble: p.trouble(), Outbox: p.outgoing(ctx)}
 	s.Regions, err = fragments(ctx, append(chrome.Regions(), pg.view.Regions(p.site)...))
 	if err != nil {
 		return live.Snapshot{}, err
@@ -280,7 +280,7 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, pg page
 		Theme:   theme(r),
 		Path:    p.site.Prefix + pg.address,
 		Version: p.version,
-		Broker:  broker(p.cluster.Health()),
+		Broker:  brokerView(p.cluster.Health()),
 		Trouble: p.trouble(),
 		Outbox:  p.outgoing(r.Context()),
 	}))
@@ -314,7 +314,7 @@ func theme(r *http.Request) string {
 	return ""
 }
 
-func broker(health monitor.Health) templates.Broker {
+func brokerView(health monitor.Health) templates.Broker {
 	h := health.Broker
 	return templates.Broker{
 		URL:         h.URL,

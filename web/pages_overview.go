@@ -45,7 +45,7 @@ func (p *pages) overviewPage(ctx context.Context, chart query.Chart) page {
 	v := templates.Overview{
 		Rates: rates(p.cluster.Rates()),
 		Ingest: templates.Ingest{
-			Broker:   broker(health),
+			Broker:   brokerView(health),
 			Messages: health.Messages,
 			Events:   health.Events,
 			Rejected: rejections(health.Rejected),

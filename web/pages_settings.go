@@ -30,7 +30,7 @@ func (p *pages) settings(w http.ResponseWriter, r *http.Request) {
 func (p *pages) settingsPage(ctx context.Context) page {
 	h, kept := p.cluster.Health(), p.cluster.Store().Health()
 	v := templates.Settings{
-		Version: p.version, Broker: broker(h), Location: kept.Location, Size: kept.Size, Trouble: p.trouble(),
+		Version: p.version, Broker: brokerView(h), Location: kept.Location, Size: kept.Size, Trouble: p.trouble(),
 		Unsaved: h.Store.Unsaved, Backlog: kept.Unindexed, Plan: p.plan(ctx),
 		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText,
 	}

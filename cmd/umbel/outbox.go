@@ -31,8 +31,8 @@ type outboxStatsCmd struct {
 
 // Run prints the sums.
 func (c *outboxStatsCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	return reading(ctx, &c.dirFlag, log, func(history store.Store) error {
-		stats, err := history.OutboxStats(ctx)
+	return reading(ctx, &c.dirFlag, log, func(db store.Store) error {
+		stats, err := db.OutboxStats(ctx)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (c *outboxStatsCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 }
 
 // reading calls f with the history, opened for reading only.
-func reading(ctx context.Context, at *dirFlag, log *slog.Logger, f func(history store.Store) error) error {
+func reading(ctx context.Context, at *dirFlag, log *slog.Logger, f func(db store.Store) error) error {
 	dir, err := at.dir()
 	if err != nil {
 		return err
@@ -52,14 +52,14 @@ func reading(ctx context.Context, at *dirFlag, log *slog.Logger, f func(history 
 	if dir == sqlite.Memory {
 		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be read")}
 	}
-	history, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
+	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(history), history.Close())
+	return errors.Join(f(db), db.Close())
 }
 
 func printStats(out io.Writer, stats store.OutboxStats, now time.Time) error {
@@ -96,24 +96,24 @@ func (c *outboxAuditCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 	if c.Limit < 0 {
 		return usageError{fmt.Errorf("--limit %d is less than 0", c.Limit)}
 	}
-	return reading(ctx, &c.dirFlag, log, func(history store.Store) error {
+	return reading(ctx, &c.dirFlag, log, func(db store.Store) error {
 		if c.Verify {
-			return verify(ctx, s.out, history)
+			return verify(ctx, s.out, db)
 		}
-		return c.print(ctx, s.out, history)
+		return c.print(ctx, s.out, db)
 	})
 }
 
 // verify says whether the log is as it was written, and what its last hash is.
-func verify(ctx context.Context, out io.Writer, history store.Store) error {
-	bad, err := history.VerifyAudit(ctx)
+func verify(ctx context.Context, out io.Writer, db store.Store) error {
+	bad, err := db.VerifyAudit(ctx)
 	if err != nil {
 		return err
 	}
 	if bad > 0 {
 		return fmt.Errorf("record %d of the audit log was changed or removed; those before it are as they were written", bad)
 	}
-	last, _, err := history.Audit(ctx, 0, 1)
+	last, _, err := db.Audit(ctx, 0, 1)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func verify(ctx context.Context, out io.Writer, history store.Store) error {
 }
 
 // print writes records, newest first.
-func (c *outboxAuditCmd) print(ctx context.Context, out io.Writer, history store.Store) error {
+func (c *outboxAuditCmd) print(ctx context.Context, out io.Writer, db store.Store) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RECORD\tAT\tWHO\tFROM\tACTION\tTARGET\tORDER\tCOMMANDS")
 	left := c.Limit
@@ -135,7 +135,7 @@ func (c *outboxAuditCmd) print(ctx context.Context, out io.Writer, history store
 		if c.Limit > 0 {
 			page = min(page, left)
 		}
-		list, next, err := history.Audit(ctx, before, page)
+		list, next, err := db.Audit(ctx, before, page)
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 	}
 	// Reading comes first in any case: it makes no history where there is none.
 	o := sqlite.Options{Dir: dir, ReadOnly: true, Rules: c.rules(dir), Logger: log}
-	history, err := sqlite.Open(ctx, o)
+	db, err := sqlite.Open(ctx, o)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
 	}
@@ -40,25 +40,25 @@ func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 		return err
 	}
 	if c.DryRun {
-		return errors.Join(c.plan(ctx, s.out, history, time.Now()), history.Close())
+		return errors.Join(c.plan(ctx, s.out, db, time.Now()), db.Close())
 	}
-	if err := history.Close(); err != nil {
+	if err := db.Close(); err != nil {
 		return err
 	}
 	o.ReadOnly = false
-	history, err = sqlite.Open(ctx, o)
+	db, err = sqlite.Open(ctx, o)
 	if errors.Is(err, store.ErrLocked) {
 		return fmt.Errorf("%w. A running server prunes by itself; --dry-run says what it will remove", err)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.prune(ctx, s, history, time.Now()), history.Close())
+	return errors.Join(c.prune(ctx, s, db, time.Now()), db.Close())
 }
 
 // plan prints what would go.
-func (c *pruneCmd) plan(ctx context.Context, w io.Writer, history store.Store, now time.Time) error {
-	p, err := history.Prunable(ctx, now)
+func (c *pruneCmd) plan(ctx context.Context, w io.Writer, db store.Store, now time.Time) error {
+	p, err := db.Prunable(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -71,11 +71,11 @@ func (c *pruneCmd) plan(ctx context.Context, w io.Writer, history store.Store, n
 }
 
 // prune removes what is too old, and says each second how far it is.
-func (c *pruneCmd) prune(ctx context.Context, s streams, history store.Store, now time.Time) error {
+func (c *pruneCmd) prune(ctx context.Context, s streams, db store.Store, now time.Time) error {
 	var tasks, thinned int
 	var freed int64
 	told := time.Now()
-	err := history.Prune(ctx, now, func(p store.Pruned) {
+	err := db.Prune(ctx, now, func(p store.Pruned) {
 		tasks, thinned, freed = tasks+len(p.Tasks), thinned+p.Events, freed+p.Bytes
 		if time.Since(told) > time.Second {
 			told = time.Now()

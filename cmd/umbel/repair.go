@@ -35,14 +35,14 @@ func (c *repairCmd) Run(ctx context.Context, s streams, log *slog.Logger) error 
 	if err := c.check(dir); err != nil {
 		return err
 	}
-	history, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, SetAside: true, Logger: log})
+	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, SetAside: true, Logger: log})
 	if errors.Is(err, store.ErrLocked) {
 		return fmt.Errorf("%w. Stop the server first", err)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.all(ctx, s, dir, history), history.Close())
+	return errors.Join(c.all(ctx, s, dir, db), db.Close())
 }
 
 // check refuses what cannot be meant, before anything is made.
@@ -63,9 +63,9 @@ func (c *repairCmd) check(dir string) error {
 	return nil
 }
 
-func (c *repairCmd) all(ctx context.Context, s streams, dir string, history *sqlite.DB) error {
+func (c *repairCmd) all(ctx context.Context, s streams, dir string, db *sqlite.DB) error {
 	if c.File != "" {
-		return c.one(ctx, s, history, c.File)
+		return c.one(ctx, s, db, c.File)
 	}
 	files, err := sqlite.SetAside(dir)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *repairCmd) all(ctx context.Context, s streams, dir string, history *sql
 		return err
 	}
 	for _, file := range files {
-		if err := c.one(ctx, s, history, file); err != nil {
+		if err := c.one(ctx, s, db, file); err != nil {
 			return err
 		}
 		to, err := sqlite.Repaired(file)
@@ -91,9 +91,9 @@ func (c *repairCmd) all(ctx context.Context, s streams, dir string, history *sql
 }
 
 // one repairs a file, and says each second how far it is.
-func (c *repairCmd) one(ctx context.Context, s streams, history *sqlite.DB, file string) error {
+func (c *repairCmd) one(ctx context.Context, s streams, db *sqlite.DB, file string) error {
 	told := time.Now()
-	done, err := history.Salvage(ctx, file, func(now sqlite.Salvaged) {
+	done, err := db.Salvage(ctx, file, func(now sqlite.Salvaged) {
 		if time.Since(told) > time.Second {
 			told = time.Now()
 			_, _ = fmt.Fprintf(s.err, "%d tasks so far\n", now.Tasks)

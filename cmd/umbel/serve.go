@@ -75,7 +75,7 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 	o.ReadOnly, o.Identify = f.ReadOnly, f.identify()
 	o.Keep = new(f.rules(o.DataDir))
 	u, err := umbel.New(o) //nolint:contextcheck // a migration is not cut short
-	if _, history := errors.AsType[*umbel.HistoryError](err); history {
+	if _, db := errors.AsType[*umbel.HistoryError](err); db {
 		return err
 	}
 	if err != nil {

@@ -44,18 +44,18 @@ func (c *tasksCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 	if dir == sqlite.Memory {
 		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be listed")}
 	}
-	history, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
+	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
 	}
 	if err != nil {
 		return err
 	}
-	more, err := c.print(s.out, found(ctx, history, r))
+	more, err := c.print(s.out, found(ctx, db, r))
 	if more && err == nil {
 		_, err = fmt.Fprintf(s.err, "The first %d tasks. There are more: --limit 0 prints all.\n", c.Limit)
 	}
-	return errors.Join(err, history.Close())
+	return errors.Join(err, db.Close())
 }
 
 // request reads the flags.
@@ -101,10 +101,10 @@ func printable(text string) string {
 }
 
 // found yields the tasks that match, and at last an error if there was one.
-func found(ctx context.Context, history store.Searcher, r store.Request) iter.Seq2[*state.Task, error] {
+func found(ctx context.Context, db store.Searcher, r store.Request) iter.Seq2[*state.Task, error] {
 	return func(yield func(*state.Task, error) bool) {
 		for {
-			page, err := history.Tasks(ctx, r)
+			page, err := db.Tasks(ctx, r)
 			if err != nil {
 				yield(nil, err)
 				return

@@ -16,7 +16,7 @@ import (
 )
 
 // history is the command "history DIR FILE": DIR has the history of the events in FILE, one body a line.
-func history(ts *testscript.TestScript, neg bool, args []string) {
+func fillHistory(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: history DIR FILE")
 	}

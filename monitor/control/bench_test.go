@@ -16,12 +16,12 @@ import (
 func BenchmarkPing(b *testing.B) {
 	for _, workers := range []int{3, 1000} {
 		b.Run("workers="+strconv.Itoa(workers), func(b *testing.B) {
-			broker := memory.New(memory.Options{})
+			hub := memory.New(memory.Options{})
 			var nodes []string
 			for n := range workers {
 				node := "celery@" + strconv.Itoa(n)
 				nodes = append(nodes, node)
-				defer broker.Listen(func(m transport.Publishing) {
+				defer hub.Listen(func(m transport.Publishing) {
 					var r struct {
 						Ticket  string            `json:"ticket"`
 						ReplyTo transport.ReplyTo `json:"reply_to"`
@@ -29,12 +29,12 @@ func BenchmarkPing(b *testing.B) {
 					if err := json.Unmarshal(m.Body, &r); err != nil {
 						b.Error(err)
 					}
-					broker.Answer(r.ReplyTo, transport.Publishing{
+					hub.Answer(r.ReplyTo, transport.Publishing{
 						ContentType: "application/json", Headers: map[string]any{"ticket": r.Ticket}, Body: []byte(`{"` + node + `":{"ok":"pong"}}`),
 					})
 				})()
 			}
-			c, err := control.New(control.Options{Broker: broker})
+			c, err := control.New(control.Options{Broker: hub})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -36,7 +36,7 @@ func BenchmarkRelay(b *testing.B) {
 			for b.Loop() {
 				o := store.Order{Audit: store.Audit{At: time.Now()}}
 				for i := range n {
-					o.Commands = append(o.Commands, command(fmt.Sprint(i%groups), "Publish shop.pay to queue mail"))
+					o.Commands = append(o.Commands, pendingCommand(fmt.Sprint(i%groups), "Publish shop.pay to queue mail"))
 				}
 				begin := time.Now()
 				written, _, err := d.Enqueue(b.Context(), o)

@@ -26,7 +26,7 @@ func TestTheRelayFinishesWhatItHasBegun(t *testing.T) {
 	}
 	play(t, slow, nil, func(s *scene) {
 		s.run()
-		ids := s.enqueue(command("a", "a0"), command("a", "a1"), command("b", "b0"))
+		ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("a", "a1"), pendingCommand("b", "b0"))
 		s.pass(time.Second)
 		begun := time.Now()
 		s.stop()
@@ -57,7 +57,7 @@ func TestTheRelayEndsWithinItsDrain(t *testing.T) {
 	}
 	play(t, hung, func(o *outbox.Options) { o.Drain, o.SendTimeout = 4*time.Second, time.Hour }, func(s *scene) {
 		s.run()
-		ids := s.enqueue(command("a", "a0"), command("b", "answered"))
+		ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("b", "answered"))
 		s.pass(time.Second)
 		begun := time.Now()
 		s.stop()
@@ -158,16 +158,16 @@ func TestTheRelayEndsWhenItCannotRecord(t *testing.T) {
 		b := s.store.(*brittle)
 		s.run()
 		s.pass(time.Second)
-		ids := s.enqueue(command("a", "a0"))
+		ids := s.enqueue(pendingCommand("a", "a0"))
 		b.unheard.Store(true)
 		s.pass(time.Second)
 		s.expect(ids[0], store.CommandInFlight) // claimed, and nobody knows
 		b.unheard.Store(false)
 		s.pass(time.Second)
-		ids = append(ids, s.enqueue(command("b", "b0"))...)
+		ids = append(ids, s.enqueue(pendingCommand("b", "b0"))...)
 		s.pass(0)
 		b.broken.Store(true)
-		ids = append(ids, s.enqueue(command("b", "b1"))...)
+		ids = append(ids, s.enqueue(pendingCommand("b", "b1"))...)
 		begun := time.Now()
 		s.stop()
 		if took := time.Since(begun); took > 5*time.Second {
@@ -186,7 +186,7 @@ func TestAClaimThatNobodyLearnedOfIsReclaimed(t *testing.T) {
 		s.run()
 		s.pass(time.Second)
 		b.unheard.Store(true)
-		ids := s.enqueue(command("a", "a0"))
+		ids := s.enqueue(pendingCommand("a", "a0"))
 		s.pass(time.Second)
 		b.unheard.Store(false)
 		s.pass(3 * time.Minute)
@@ -209,7 +209,7 @@ func TestAnswersAreRecorded(t *testing.T) {
 	}
 	play(t, asked, nil, func(s *scene) {
 		s.run()
-		ids := s.enqueue(command("a", "all"), command("a", "some"))
+		ids := s.enqueue(pendingCommand("a", "all"), pendingCommand("a", "some"))
 		s.pass(time.Second)
 		for _, id := range ids { // the second was not held back by the answers to the first
 			c := s.command(id)
@@ -289,7 +289,7 @@ func TestChangesAreTold(t *testing.T) {
 		s.pass(100 * time.Millisecond)
 		var seen []store.CommandState
 		changed := s.relay.Changed()
-		ids := s.enqueue(command("a", "a0"))
+		ids := s.enqueue(pendingCommand("a", "a0"))
 		for len(seen) == 0 || !seen[len(seen)-1].Final() {
 			<-changed
 			changed = s.relay.Changed()

@@ -54,7 +54,7 @@ func TestEndToEndBrokerStoppedAmidCommands(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			b := begin(t)
-			d := history(t)
+			d := openHistory(t)
 			broker, err := dial(b.url)
 			if err != nil {
 				t.Fatal(err)

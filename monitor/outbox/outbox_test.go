@@ -88,7 +88,7 @@ func (s *scene) order() []string {
 func willing(context.Context, store.Command, int) (outbox.Sent, error) { return outbox.Sent{}, nil }
 
 // history opens a store in memory until the test ends.
-func history(t *testing.T) *sqlite.DB {
+func openHistory(t *testing.T) *sqlite.DB {
 	t.Helper()
 	d, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
@@ -110,7 +110,7 @@ func play(
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{T: t, broker: broker, begun: time.Now()}
-		o := outbox.Options{Store: history(t), Sender: s, Jitter: func() float64 { return 0 }}
+		o := outbox.Options{Store: openHistory(t), Sender: s, Jitter: func() float64 { return 0 }}
 		if change != nil {
 			change(&o)
 		}
@@ -152,7 +152,7 @@ func (s *scene) pass(d time.Duration) {
 }
 
 // command is one of a group that says its name.
-func command(group, name string) store.Command {
+func pendingCommand(group, name string) store.Command {
 	return store.Command{Kind: "task", Group: group, Summary: name, Target: group, Payload: []byte(`{}`)}
 }
 
@@ -194,7 +194,7 @@ func (s *scene) expect(id int64, want store.CommandState) {
 func several(group string, n int) []store.Command {
 	list := make([]store.Command, n)
 	for i := range list {
-		list[i] = command(group, fmt.Sprintf("%s%d", group, i))
+		list[i] = pendingCommand(group, fmt.Sprintf("%s%d", group, i))
 	}
 	return list
 }
@@ -204,7 +204,7 @@ func unavailable() error { return fmt.Errorf("dial: %w", outbox.ErrUnavailable) 
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	s := &scene{}
-	d := history(t)
+	d := openHistory(t)
 	for name, o := range map[string]outbox.Options{
 		"no store":          {Sender: s},
 		"no sender":         {Store: d},
@@ -223,7 +223,7 @@ func TestCommandsAreSentAtOnceWhenWoken(t *testing.T) {
 	play(t, willing, nil, func(s *scene) {
 		s.run()
 		s.pass(500 * time.Millisecond)
-		ids := s.enqueue(command("a", "a0"))
+		ids := s.enqueue(pendingCommand("a", "a0"))
 		s.pass(0)
 		c := s.command(ids[0])
 		if c.State != store.CommandDone || !c.SentAt.Equal(time.Now()) || !c.DoneAt.Equal(time.Now()) {
@@ -242,7 +242,7 @@ func TestErrorsAreKeptShort(t *testing.T) {
 		return outbox.Sent{}, errors.Join(long, outbox.ErrPermanent)
 	}, nil, func(s *scene) {
 		s.run()
-		ids := s.enqueue(command("a", "a0"))
+		ids := s.enqueue(pendingCommand("a", "a0"))
 		s.pass(0)
 		if got := len(s.command(ids[0]).LastError); got > 510 {
 			s.Errorf("error of %d bytes", got)

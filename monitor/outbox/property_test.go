@@ -81,14 +81,14 @@ func TestNothingIsLostWhateverFails(t *testing.T) {
 // play lets relays live one after the other on one store, and says what is wrong at the end.
 func (l *lottery) play(t *testing.T, lives []life) error {
 	t.Helper()
-	d := history(t)
+	d := openHistory(t)
 	var names []string
 	for _, x := range lives {
 		o := store.Order{Audit: store.Audit{At: time.Now()}}
 		for range x.commands {
 			name := fmt.Sprintf("%c%03d", 'a'+len(names)%3, len(names))
 			names = append(names, name)
-			o.Commands = append(o.Commands, command(name[:1], name))
+			o.Commands = append(o.Commands, pendingCommand(name[:1], name))
 		}
 		if _, _, err := d.Enqueue(t.Context(), o); err != nil {
 			return err

@@ -51,7 +51,7 @@ func TestFewGroupsAreSentAtOnce(t *testing.T) {
 	}
 	play(t, slow, func(o *outbox.Options) { o.Parallel = 2 }, func(s *scene) {
 		s.run()
-		s.enqueue(command("a", "a"), command("b", "b"), command("c", "c"), command("d", "d"), command("e", "e"))
+		s.enqueue(pendingCommand("a", "a"), pendingCommand("b", "b"), pendingCommand("c", "c"), pendingCommand("d", "d"), pendingCommand("e", "e"))
 		s.pass(10 * time.Second)
 		at := map[time.Duration]int{}
 		for _, a := range s.tried() {
@@ -73,7 +73,7 @@ func TestManyCommandsOfOneGroupDoNotKeepOthersWaiting(t *testing.T) {
 		s.run()
 		s.enqueue(several("bulk", 1000)...)
 		s.pass(1500 * time.Millisecond)
-		s.enqueue(command("other", "other"))
+		s.enqueue(pendingCommand("other", "other"))
 		s.pass(0)
 		if got := s.tried(); got[len(got)-1].Summary != "other" {
 			s.Errorf("last attempt is %+v, want the other group's", got[len(got)-1])
@@ -94,7 +94,7 @@ func TestFailuresBackOffAndHoldBackTheirGroup(t *testing.T) {
 		o.Jitter = func() float64 { return 0.5 }
 	}, func(s *scene) {
 		s.run()
-		ids := s.enqueue(command("a", "a0"), command("a", "a1"), command("b", "b0"))
+		ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("a", "a1"), pendingCommand("b", "b0"))
 		s.pass(10 * time.Millisecond)
 		if c := s.command(ids[0]); c.State != store.CommandPending || c.Attempts != 1 || c.LastError != "no" || !c.SentAt.IsZero() {
 			s.Errorf("command that failed is %+v", c)
@@ -144,7 +144,7 @@ func TestWhatCannotBeSentBecomesADeadLetter(t *testing.T) {
 			}
 			play(t, broker, func(o *outbox.Options) { o.MaxRetries = 3 }, func(s *scene) {
 				s.run()
-				ids := s.enqueue(command("a", "a0"), command("a", "a1"))
+				ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("a", "a1"))
 				s.pass(time.Minute)
 				c := s.command(ids[0])
 				if c.State != store.CommandDead || c.Attempts != test.attempts || c.LastError != test.err.Error() || c.DoneAt.IsZero() {
@@ -224,9 +224,9 @@ func TestOneOutageDoesNotOpenTheBreaker(t *testing.T) {
 	}
 	play(t, broker, nil, func(s *scene) {
 		s.run()
-		a := s.enqueue(command("a", "a0"))
+		a := s.enqueue(pendingCommand("a", "a0"))
 		s.pass(0)
-		b := s.enqueue(command("b", "b0"))
+		b := s.enqueue(pendingCommand("b", "b0"))
 		s.pass(0)
 		s.expect(b[0], store.CommandDone)
 		c := s.command(a[0])
@@ -248,7 +248,7 @@ func TestACommandThatNeverComesThroughHoldsBackItsGroupAlone(t *testing.T) {
 	}
 	play(t, broker, nil, func(s *scene) {
 		s.run()
-		ids := s.enqueue(command("a", "a0"), command("a", "a1"))
+		ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("a", "a1"))
 		s.pass(2500 * time.Millisecond)
 		if !s.relay.Status().Open {
 			s.Error("the breaker is closed after two outages in a row")
@@ -274,13 +274,13 @@ func TestSilenceOfTheBrokerIsAnOutage(t *testing.T) {
 	}
 	play(t, silent, nil, func(s *scene) {
 		s.run()
-		ids := s.enqueue(command("a", "a0"), command("a", "a1"))
+		ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("a", "a1"))
 		s.pass(11 * time.Second)
 		if c := s.command(ids[0]); c.State != store.CommandPending || c.Attempts != 0 || c.Deferrals != 1 || c.LastError == "" {
 			s.Errorf("command is %+v, want it put off", c)
 		}
 		s.pass(5 * time.Second) // it is tried again
-		s.enqueue(command("good", "good"))
+		s.enqueue(pendingCommand("good", "good"))
 		s.pass(20 * time.Second)
 		if c := s.command(ids[0]); c.Attempts == 0 {
 			s.Error("no attempt was counted although the broker took another command meanwhile")
@@ -296,10 +296,10 @@ func TestNothingIsSentThatHasExpired(t *testing.T) {
 	}
 	play(t, slow, nil, func(s *scene) {
 		soon := func(c store.Command) store.Command { c.ExpiresAt = time.Now().Add(1500 * time.Millisecond); return c }
-		waits := s.enqueue(soon(command("z", "z0"))) // until the relay runs
+		waits := s.enqueue(soon(pendingCommand("z", "z0"))) // until the relay runs
 		s.pass(2 * time.Second)
 		s.run()
-		ids := s.enqueue(command("a", "a0"), soon(command("a", "a1")), soon(command("a", "a2")), command("a", "a3"))
+		ids := s.enqueue(pendingCommand("a", "a0"), soon(pendingCommand("a", "a1")), soon(pendingCommand("a", "a2")), pendingCommand("a", "a3"))
 		s.pass(10 * time.Second)
 		if diff := cmp.Diff([]string{"a0", "a1", "a3"}, s.order()); diff != "" {
 			s.Errorf("sent (-want +got):\n%s", diff)
@@ -320,7 +320,7 @@ func TestSendingEndsWithTheExpiry(t *testing.T) {
 	}
 	play(t, hung, nil, func(s *scene) {
 		s.run()
-		c := command("a", "a0")
+		c := pendingCommand("a", "a0")
 		c.ExpiresAt = time.Now().Add(3 * time.Second)
 		ids := s.enqueue(c)
 		s.pass(8 * time.Second)
@@ -368,9 +368,9 @@ func TestStaleClaimsAreReclaimedButNotWhatIsBeingSent(t *testing.T) {
 	}
 	play(t, slow, nil, func(s *scene) {
 		s.run()
-		s.enqueue(command("a", "a0"))
+		s.enqueue(pendingCommand("a", "a0"))
 		s.pass(0)
-		later := command("b", "b0")
+		later := pendingCommand("b", "b0")
 		later.DueAt = time.Now().Add(time.Minute) // the relay does not take it
 		s.enqueue(later)
 		if claimed, err := s.store.Claim(s.Context(), later.DueAt, 1, 1); err != nil || len(claimed.Commands) != 1 {

@@ -57,7 +57,7 @@ func TestAgeBoundsHold(t *testing.T) {
 			}), 1, 12).Draw(r, "phases")
 		)
 		synctest.Test(t, func(t *testing.T) {
-			f, b := &fifo{}, &broker{}
+			f, b := &fifo{}, &fakeBroker{}
 			f.put(time.Now())
 			b.set(f.told(published, delivered))
 			w := watch(t, b, queues.Options{Every: every})
@@ -112,7 +112,7 @@ func expectAge(r *rapid.T, s queues.Snapshot, f *fifo, counted bool) {
 func TestAgeOfAStalledQueueRises(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, b := &fifo{}, &broker{}
+		f, b := &fifo{}, &fakeBroker{}
 		b.set(f.told(true, true))
 		w := watch(t, b, queues.Options{})
 		pass(time.Second)
@@ -142,7 +142,7 @@ func TestAgeOfAStalledQueueRises(t *testing.T) {
 func TestAgeOfAMessageThatCameBeforeAnybodyLooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &broker{}
+		b := &fakeBroker{}
 		b.set(transport.Queue{Name: "mail", Ready: new(int64(5)), Published: new(int64(5))})
 		w := watch(t, b, queues.Options{})
 		for range 60 {
@@ -167,7 +167,7 @@ func TestPrioritiesMakeAgesUncertain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := &broker{}
+				b := &fakeBroker{}
 				b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(0))})
 				w := watch(t, b, queues.Options{})
 				w.Snapshot()

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // broker answers surveys. It may be changed between them.
-type broker struct {
+type fakeBroker struct {
 	shy bool // it tells of queues only if asked for them
 
 	mu     sync.Mutex
@@ -31,7 +31,7 @@ type broker struct {
 	times  []time.Time
 }
 
-func (b *broker) survey(_ context.Context, names []string) (transport.Survey, error) {
+func (b *fakeBroker) survey(_ context.Context, names []string) (transport.Survey, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = append(b.asked, names)
@@ -50,7 +50,7 @@ func (b *broker) survey(_ context.Context, names []string) (transport.Survey, er
 	return s, b.err
 }
 
-func (b *broker) set(q transport.Queue) {
+func (b *fakeBroker) set(q transport.Queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.queues == nil {
@@ -59,20 +59,20 @@ func (b *broker) set(q transport.Queue) {
 	b.queues[q.Name] = q
 }
 
-func (b *broker) fail(err error) {
+func (b *fakeBroker) fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.err = err
 }
 
-func (b *broker) looks() []time.Time {
+func (b *fakeBroker) looks() []time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.times)
 }
 
 // watch runs a watcher of b until the test ends.
-func watch(t *testing.T, b *broker, o queues.Options) *queues.Watcher {
+func watch(t *testing.T, b *fakeBroker, o queues.Options) *queues.Watcher {
 	t.Helper()
 	o.Survey = b.survey
 	w, err := queues.New(o)
@@ -110,7 +110,7 @@ func TestLooksOftenWhileSomebodyDoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		b := &broker{}
+		b := &fakeBroker{}
 		w := watch(t, b, queues.Options{})
 		pass(70 * time.Second) // looks at 0, 30, 60
 		w.Snapshot()           // at once
@@ -131,7 +131,7 @@ func TestLooksOftenWhileSomebodyDoes(t *testing.T) {
 func TestManyWhoLookAreNoReasonToLookMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &broker{}
+		b := &fakeBroker{}
 		w := watch(t, b, queues.Options{})
 		for range 600 {
 			w.Snapshot()
@@ -146,7 +146,7 @@ func TestManyWhoLookAreNoReasonToLookMore(t *testing.T) {
 func TestChangedIsClosedByEveryLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &broker{}
+		b := &fakeBroker{}
 		w := watch(t, b, queues.Options{})
 		if !w.Snapshot().At.IsZero() {
 			t.Error("a snapshot was taken before the first look")
@@ -165,7 +165,7 @@ func TestChangedIsClosedByEveryLook(t *testing.T) {
 func TestFailureKeepsWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &broker{}
+		b := &fakeBroker{}
 		b.set(transport.Queue{Name: "mail", Ready: new(int64(3))})
 		w := watch(t, b, queues.Options{})
 		synctest.Wait()
@@ -190,7 +190,7 @@ func TestFailureKeepsWhatWasSeen(t *testing.T) {
 func TestAsksForQueuesThatAnybodyToldOf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &broker{shy: true}
+		b := &fakeBroker{shy: true}
 		b.set(transport.Queue{Name: "mail", Ready: new(int64(0))})
 		b.set(transport.Queue{Name: "stuck", Ready: new(int64(9))})
 		b.set(transport.Queue{Name: "untold", Ready: new(int64(9))})
@@ -250,7 +250,7 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]queues.Options{
 		"no survey":    {},
-		"looks before": {Survey: new(broker).survey, Every: -1},
+		"looks before": {Survey: new(fakeBroker).survey, Every: -1},
 	} {
 		if _, err := queues.New(o); err == nil {
 			t.Errorf("%s: no error", name)

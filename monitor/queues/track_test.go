@@ -63,7 +63,7 @@ func TestRates(t *testing.T) {
 						return map[string]queues.Flow{"mail": {Sent: *total(in, start), Received: *total(out, start)}}
 					}
 				}
-				b := &broker{}
+				b := &fakeBroker{}
 				step := func() {
 					q := test.queue(start)
 					q.Name = "mail"
@@ -102,7 +102,7 @@ func near(got, want float64) bool { return got > want*0.95 && got < want*1.05 }
 func TestRatesBeginAnewWithTotals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &broker{}
+		b := &fakeBroker{}
 		w := watch(t, b, queues.Options{})
 		for i := range 10 {
 			b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(1000 + 50*i))})
@@ -126,7 +126,7 @@ func TestTotalsBehindTheDepth(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const perLook = 5 // messages that leave between two looks; none comes
-		b := &broker{}
+		b := &fakeBroker{}
 		received, late := int64(0), int64(0)
 		b.set(transport.Queue{Name: "mail", Ready: new(int64(1000))})
 		w := watch(t, b, queues.Options{Every: time.Second, Flow: func() map[string]queues.Flow {
@@ -156,7 +156,7 @@ func TestTotalsBehindTheDepth(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &broker{}
+		b := &fakeBroker{}
 		state := func(i int64) transport.Queue {
 			return transport.Queue{
 				Name: "mail", Ready: new(1000 - 25*i), Published: new(100 * i), Delivered: new(125 * i),
@@ -180,7 +180,7 @@ func TestDrain(t *testing.T) {
 func TestDepthsAreThinnedAndForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &broker{}
+		b := &fakeBroker{}
 		b.set(transport.Queue{Name: "mail", Ready: new(int64(1))})
 		w := watch(t, b, queues.Options{})
 		for range 3 * 720 { // three hours

@@ -15,7 +15,7 @@ func TestRestore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		oldest := time.Now().Add(-2 * time.Hour)
-		b := &broker{info: transport.Info{Kind: "Redis", VisibilityTimeout: new(90 * time.Minute)}}
+		b := &fakeBroker{info: transport.Info{Kind: "Redis", VisibilityTimeout: new(90 * time.Minute)}}
 		b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), OldestUnacked: &oldest})
 		w := watch(t, b, queues.Options{
 			Held:     func(_ context.Context, after time.Time) bool { return after.Equal(time.Now().Add(90 * time.Minute)) },
@@ -74,7 +74,7 @@ func TestWarnings(t *testing.T) {
 				if test.queue.Name == "" {
 					test.queue.Name = "mail"
 				}
-				b := &broker{}
+				b := &fakeBroker{}
 				b.set(test.queue)
 				w := watch(t, b, queues.Options{
 					Known:    func() map[string][]string { return test.known },
@@ -113,7 +113,7 @@ func TestHidden(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		b := &broker{}
+		b := &fakeBroker{}
 		b.set(transport.Queue{Name: "events-of-ours"})
 		w := watch(t, b, queues.Options{Hide: []string{"events-of-ours"}})
 		synctest.Wait()

@@ -31,26 +31,26 @@ func TestSearch(t *testing.T) {
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
 		storetest.Search(t, storetest.Searching{
-			Open: func(t *testing.T) store.Store { return history(t, t.TempDir()) }, Settle: settle,
+			Open: func(t *testing.T) store.Store { return openHistory(t, t.TempDir()) }, Settle: settle,
 		})
 	})
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
 		storetest.Search(t, storetest.Searching{
-			Open: func(t *testing.T) store.Store { return history(t, sqlite.Memory) }, Settle: settle,
+			Open: func(t *testing.T) store.Store { return openHistory(t, sqlite.Memory) }, Settle: settle,
 		})
 	})
 	t.Run("in parts", func(t *testing.T) {
 		t.Parallel()
 		storetest.Search(t, storetest.Searching{Open: func(t *testing.T) store.Store {
-			d := history(t, t.TempDir())
+			d := openHistory(t, t.TempDir())
 			d.Hurry()
 			return d
 		}, Settle: settle, Bounded: true})
 	})
 }
 
-func history(t *testing.T, dir string) *sqlite.DB {
+func openHistory(t *testing.T, dir string) *sqlite.DB {
 	t.Helper()
 	d, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir})
 	if err != nil {
@@ -63,7 +63,7 @@ func history(t *testing.T, dir string) *sqlite.DB {
 // TestHostileQueries asks what no visitor would. Every answer is the one of query.Match.
 func TestHostileQueries(t *testing.T) {
 	t.Parallel()
-	d := history(t, sqlite.Memory)
+	d := openHistory(t, sqlite.Memory)
 	tasks := storetest.Fill(t, d, 1, 25)
 	if err := d.Index(t.Context()); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestHostileQueries(t *testing.T) {
 
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
-	d := history(t, t.TempDir())
+	d := openHistory(t, t.TempDir())
 	storetest.Fill(t, d, 1, 50)
 	extremes := []int64{math.MinInt64, -1, 0, math.MaxInt64}
 	for _, field := range []query.Field{0, query.Any, query.Name, query.Args, query.Run, query.Clock, 200} {
@@ -128,7 +128,7 @@ func TestHostileRequests(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	t.Parallel()
-	d := history(t, t.TempDir())
+	d := openHistory(t, t.TempDir())
 	tasks := storetest.Fill(t, d, 1, 100)
 	for _, c := range []struct {
 		field query.Field
@@ -165,7 +165,7 @@ func TestValues(t *testing.T) {
 // TestTextIsIndexedWhileTheStoreRuns finds texts before and after they are indexed, and after they have changed.
 func TestTextIsIndexedWhileTheStoreRuns(t *testing.T) {
 	t.Parallel()
-	d := history(t, t.TempDir())
+	d := openHistory(t, t.TempDir())
 	storetest.Fill(t, d, 1, 200)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -194,7 +194,7 @@ func TestTextIsIndexedWhileTheStoreRuns(t *testing.T) {
 // gathered or walked.
 func TestEveryFieldHasAnIndex(t *testing.T) {
 	t.Parallel()
-	d := history(t, t.TempDir())
+	d := openHistory(t, t.TempDir())
 	storetest.Fill(t, d, 1, 300)
 	if err := d.Index(t.Context()); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-func history() map[string]func(trial) {
+func historyTests() map[string]func(trial) {
 	return map[string]func(trial){
 		"Write keeps tasks":                                 trial.writeTasks,
 		"Write replaces tasks that are stored":              trial.writeAgain,

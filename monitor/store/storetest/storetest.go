@@ -24,7 +24,7 @@ type Fixture struct {
 func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	t.Helper()
 	tests := make(map[string]func(trial))
-	maps.Copy(tests, history())
+	maps.Copy(tests, historyTests())
 	maps.Copy(tests, views())
 	maps.Copy(tests, minutes())
 	maps.Copy(tests, failures())

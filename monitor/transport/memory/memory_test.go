@@ -156,8 +156,8 @@ func TestFailNamesItsCause(t *testing.T) {
 func BenchmarkBroker(b *testing.B) {
 	for _, producers := range []int{1, 4} {
 		b.Run("producers="+strconv.Itoa(producers), func(b *testing.B) {
-			broker := memory.New(memory.Options{})
-			s := connect(b, broker)
+			hub := memory.New(memory.Options{})
+			s := connect(b, hub)
 			body := make([]byte, 300)
 			total := b.N * producers
 			b.ReportAllocs()
@@ -166,7 +166,7 @@ func BenchmarkBroker(b *testing.B) {
 			for range producers {
 				wg.Go(func() {
 					for range b.N {
-						if err := broker.Publish(b.Context(), transport.Message{Body: body}); err != nil {
+						if err := hub.Publish(b.Context(), transport.Message{Body: body}); err != nil {
 							b.Error(err)
 						}
 					}
