@@ -37,7 +37,7 @@ e2e: ## only the tests named EndToEnd: real Celery, broker and browser
 rabbitmq4: ## what depends on RabbitMQ's version, on RabbitMQ 4
 	scripts/deps
 	rabbitmq=$$(scripts/rabbitmq4); UMBEL_RABBITMQ=$$rabbitmq scripts/services run \
-		go test -timeout 10m -count 1 ./monitor/transport/amqp ./monitor/control
+		go test -timeout 10m -count 1 ./monitor/broker/rabbitmq ./monitor/remote
 
 fuzz: ## FUZZTIME (30s) of each fuzz target
 	@git grep --untracked -o '^func Fuzz[[:alnum:]_]*' -- '*_test.go' | while IFS=: read -r file target; do \

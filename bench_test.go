@@ -14,10 +14,10 @@ import (
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/simulate"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 const (
@@ -113,7 +113,7 @@ func newBenchQueue(b *testing.B, url string, bodies [][]byte) *benchQueue {
 	return q
 }
 
-func (q *benchQueue) broker(b *testing.B) transport.Broker {
+func (q *benchQueue) broker(b *testing.B) broker.Broker {
 	b.Helper()
 	broker, err := umbel.Broker(q.options)
 	if err != nil {
@@ -140,12 +140,12 @@ func (q *benchQueue) fill(b *testing.B) {
 }
 
 // nothing is a store that keeps nothing.
-type nothing struct{ store.Store }
+type nothing struct{ history.Store }
 
-func (nothing) Restore(context.Context, store.Restore) error { return nil }
+func (nothing) Restore(context.Context, history.Restore) error { return nil }
 
-func (nothing) Write(context.Context, store.Batch) (store.Written, error) {
-	return store.Written{Journal: 1}, nil
+func (nothing) Write(context.Context, history.Batch) (history.Written, error) {
+	return history.Written{Journal: 1}, nil
 }
 
 func (nothing) Run(context.Context, func([]string)) error { return nil }
@@ -168,7 +168,7 @@ func (q *benchQueue) keep(b *testing.B) (written, saved float64) {
 
 // consume reads every event into a fresh monitor and returns the seconds until all were folded, until all were
 // written, and until all tasks were.
-func (q *benchQueue) consume(b *testing.B, s store.Store) (folded, written, saved float64) {
+func (q *benchQueue) consume(b *testing.B, s history.Store) (folded, written, saved float64) {
 	b.Helper()
 	m, err := monitor.New(monitor.Options{Broker: q.broker(b), Store: s})
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 )
 
 // A host program mounts the dashboard under a path of its own. With a real cluster, BrokerURL takes the
 // place of Broker, and DataDir says where the history is kept.
 func Example() {
-	u, err := umbel.New(umbel.Options{Broker: memory.New(memory.Options{}), Prefix: "/ops/celery"})
+	u, err := umbel.New(umbel.Options{Broker: inproc.New(inproc.Options{}), Prefix: "/ops/celery"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
+	"github.com/umbelhq/umbel/monitor/broker/redis"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/amqp"
-	"github.com/umbelhq/umbel/monitor/transport/redis"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -35,7 +35,7 @@ type Options struct {
 	// (ssl_ca_certs, ssl_certfile, ssl_keyfile).
 	BrokerURL string
 	// Broker is used instead of BrokerURL where it is set.
-	Broker transport.Broker
+	Broker broker.Broker
 
 	// Queue names a durable queue on RabbitMQ that keeps events while nobody reads them; empty
 	// means a queue that goes away with the connection. Redis keeps no events.
@@ -49,7 +49,7 @@ type Options struct {
 	// celery if empty.
 	Exchange, ControlExchange string
 	// TLS says how to trust and be trusted by amqps://, rediss:// and sentinel:// URLs.
-	TLS transport.TLS
+	TLS broker.TLS
 	// Redis is what Celery's broker_transport_options say, where the broker is Redis. Its URL, TLS, Exchange,
 	// ControlExchange and Version are those above.
 	Redis redis.Options
@@ -83,7 +83,7 @@ type Options struct {
 	// keeps it in memory until Close.
 	DataDir string
 	// Keep says how long what is kept, DefaultKeep if nil.
-	Keep *store.Rules
+	Keep *history.Rules
 
 	MaxTasks int          // finished tasks held in memory for speed, 200,000 if zero; all of them are in the history
 	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
@@ -129,17 +129,17 @@ func New(o Options) (*Umbel, error) {
 
 // DefaultKeep returns how long what is kept in a DataDir where nobody says otherwise: tasks that succeeded 7
 // days, others that ended 30, lost ones 7, events that no execution shows 3, commands 90, and all of it within 2 GiB on disk, 512 MiB in memory.
-func DefaultKeep(dataDir string) store.Rules {
+func DefaultKeep(dataDir string) history.Rules {
 	const day = 24 * time.Hour
-	r := store.Rules{Succeeded: 7 * day, Failed: 30 * day, Lost: 7 * day, Events: 3 * day, Workers: 7 * day, Commands: 90 * day, MaxSize: 2 << 30}
+	r := history.Rules{Succeeded: 7 * day, Failed: 30 * day, Lost: 7 * day, Events: 3 * day, Workers: 7 * day, Commands: 90 * day, MaxSize: 2 << 30}
 	if dataDir == "" || dataDir == sqlite.Memory {
 		r.MaxSize = 512 << 20
 	}
 	return r
 }
 
-// HistoryError says why the history cannot be opened. It wraps store.ErrLocked if another Umbel uses it, and
-// store.ErrNewer if a newer version wrote it.
+// HistoryError says why the history cannot be opened. It wraps history.ErrLocked if another Umbel uses it, and
+// history.ErrNewer if a newer version wrote it.
 type HistoryError struct{ err error }
 
 func (e *HistoryError) Error() string { return e.err.Error() }
@@ -147,7 +147,7 @@ func (e *HistoryError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *HistoryError) Unwrap() error { return e.err }
 
-func (u *Umbel) assemble(o Options, broker transport.Broker) (err error) {
+func (u *Umbel) assemble(o Options, broker broker.Broker) (err error) {
 	limits := state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText}
 	if u.results, err = Results(o); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (u *Umbel) assemble(o Options, broker transport.Broker) (err error) {
 }
 
 // Broker returns the broker that o.BrokerURL names. It connects nowhere yet.
-func Broker(o Options) (transport.Broker, error) {
+func Broker(o Options) (broker.Broker, error) {
 	if o.BrokerURL == "" {
 		return nil, errors.New("no broker URL")
 	}
@@ -193,11 +193,11 @@ func Broker(o Options) (transport.Broker, error) {
 		"redis+socket:// or sentinel://", scheme)
 }
 
-func onRabbitMQ(o Options) (transport.Broker, error) {
+func onRabbitMQ(o Options) (broker.Broker, error) {
 	if !reflect.ValueOf(o.Redis).IsZero() {
 		return nil, errors.New("options of Redis need a URL of Redis")
 	}
-	b, err := amqp.New(amqp.Options{
+	b, err := rabbitmq.New(rabbitmq.Options{
 		URL: o.BrokerURL, Queue: o.Queue, Expires: o.QueueExpires, TLS: o.TLS,
 		Exchange: o.Exchange, ControlExchange: o.ControlExchange, ManagementURL: o.ManagementURL, Version: o.Version,
 	})
@@ -207,7 +207,7 @@ func onRabbitMQ(o Options) (transport.Broker, error) {
 	return b, nil
 }
 
-func onRedis(o Options) (transport.Broker, error) {
+func onRedis(o Options) (broker.Broker, error) {
 	if o.Queue != "" {
 		return nil, errors.New("a queue for events needs RabbitMQ: Redis keeps no events while nobody listens")
 	}

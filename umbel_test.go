@@ -20,17 +20,17 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/umbelhq/umbel"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport/amqp"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
-	"github.com/umbelhq/umbel/monitor/transport/redis"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
+	"github.com/umbelhq/umbel/monitor/broker/redis"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 const prefix = "/ops/celery"
 
 func embed(t *testing.T) *umbel.Umbel {
 	t.Helper()
-	u, err := umbel.New(umbel.Options{Broker: memory.New(memory.Options{}), Prefix: prefix, Version: "1.2.3"})
+	u, err := umbel.New(umbel.Options{Broker: inproc.New(inproc.Options{}), Prefix: prefix, Version: "1.2.3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func subscribe(t *testing.T, url string) string {
 
 func TestNothingRunsBeforeRunAndAfterClose(t *testing.T) {
 	ignored := goleak.IgnoreCurrent()
-	u, err := umbel.New(umbel.Options{Broker: memory.New(memory.Options{}), Prefix: prefix})
+	u, err := umbel.New(umbel.Options{Broker: inproc.New(inproc.Options{}), Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,13 +204,13 @@ func TestNothingRunsBeforeRunAndAfterClose(t *testing.T) {
 
 func TestOneUmbelUsesAHistory(t *testing.T) {
 	t.Parallel()
-	o := umbel.Options{Broker: memory.New(memory.Options{}), DataDir: t.TempDir()}
+	o := umbel.Options{Broker: inproc.New(inproc.Options{}), DataDir: t.TempDir()}
 	u, err := umbel.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = umbel.New(o)
-	if _, isHistory := errors.AsType[*umbel.HistoryError](err); !isHistory || !errors.Is(err, store.ErrLocked) {
+	if _, isHistory := errors.AsType[*umbel.HistoryError](err); !isHistory || !errors.Is(err, history.ErrLocked) {
 		t.Errorf("a second one in %s: %v, want it to be told that the history is in use", o.DataDir, err)
 	}
 	if err := u.Close(); err != nil {
@@ -231,7 +231,7 @@ func TestADamagedHistoryIsSetAsideAndToldOnEveryPage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "history.db"), bytes.Repeat([]byte("garbage "), 4096), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	u, err := umbel.New(umbel.Options{Broker: memory.New(memory.Options{}), DataDir: dir, Prefix: prefix, Logger: slog.New(slog.DiscardHandler)})
+	u, err := umbel.New(umbel.Options{Broker: inproc.New(inproc.Options{}), DataDir: dir, Prefix: prefix, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestADamagedHistoryIsSetAsideAndToldOnEveryPage(t *testing.T) {
 
 func TestOptionsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	broker := memory.New(memory.Options{})
+	broker := inproc.New(inproc.Options{})
 	for name, tc := range map[string]struct {
 		options umbel.Options
 		want    string
@@ -270,7 +270,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"bad URL":                  {umbel.Options{BrokerURL: "amqp://bob:sec/ret@localhost"}, "percent-encoded"},
 		"reserved queue":           {umbel.Options{BrokerURL: "amqp://", Queue: "amq.x"}, "reserves"},
 		"expiry too short":         {umbel.Options{BrokerURL: "amqp://", Queue: "x", QueueExpires: 1}, "queue expiry"},
-		"certificates without TLS": {umbel.Options{BrokerURL: "amqp://bob:secret@host", TLS: amqp.TLS{CAFile: "ca.pem"}}, "amqps://"},
+		"certificates without TLS": {umbel.Options{BrokerURL: "amqp://bob:secret@host", TLS: rabbitmq.TLS{CAFile: "ca.pem"}}, "amqps://"},
 		"prefix":                   {umbel.Options{Broker: broker, Prefix: "/a?b"}, "plain path"},
 		"negative limit":           {umbel.Options{Broker: broker, MaxTasks: -1}, "negative"},
 	} {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/queues"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 )
 
 func TestFlowCountsMessagesOfQueues(t *testing.T) {
@@ -17,7 +17,7 @@ func TestFlowCountsMessagesOfQueues(t *testing.T) {
 		return fmt.Appendf(nil, `{"type":"task-sent","hostname":"gen1@h","pid":1,"clock":%d,"timestamp":%d,"uuid":%q,"queue":%q}`,
 			clock, 1790000000+clock, id, queue)
 	}
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	m := start(t, b)
 	publish(t, b, sent("a", "mail", 1), sent("b", "mail", 2), sent("c", "video", 3), sent("d", "", 4),
 		body("received", "a", 5), body("received", "a", 5), body("started", "a", 6), body("received", "c", 7),

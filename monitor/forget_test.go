@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
 // ledger is a store that checks what it is told to forget: every task that a journal entry tells of must have been
 // saved with it or after it, and a checkpoint too.
 type ledger struct {
-	store.Store
+	history.Store
 	t       *testing.T
 	entries map[uint64]map[string]bool // ids of the tasks that are still to be saved, by entry
 	covered uint64                     // newest entry with a checkpoint
@@ -29,9 +29,9 @@ type ledger struct {
 	fails   atomic.Int32 // writes that fail before the next one works
 }
 
-func (l *ledger) Write(ctx context.Context, b store.Batch) (store.Written, error) {
+func (l *ledger) Write(ctx context.Context, b history.Batch) (history.Written, error) {
 	if l.fails.Add(-1) >= 0 {
-		return store.Written{}, errDisk
+		return history.Written{}, errDisk
 	}
 	w, err := l.Store.Write(ctx, b)
 	if err != nil {
@@ -80,7 +80,7 @@ func idsIn(t *testing.T, journal []byte) map[string]bool {
 func TestJournalIsKeptUntilItsTasksAreSaved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := memory.New(memory.Options{Limit: 1 << 20})
+		b := inproc.New(inproc.Options{Limit: 1 << 20})
 		l := &ledger{Store: memoryStore(t), t: t, entries: map[uint64]map[string]bool{}}
 		m := run(t, monitor.Options{Broker: b, Store: l, State: state.Options{MaxTasks: 100}})
 		told := uint64(0)
@@ -105,14 +105,14 @@ func TestJournalIsKeptUntilItsTasksAreSaved(t *testing.T) {
 }
 
 // brief is a store that keeps workers for an hour.
-type brief struct{ store.Store }
+type brief struct{ history.Store }
 
-func (brief) Rules() store.Rules { return store.Rules{Workers: time.Hour} }
+func (brief) Rules() history.Rules { return history.Rules{Workers: time.Hour} }
 
 func TestOfflineWorkersAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b, s := memory.New(memory.Options{}), memoryStore(t)
+		b, s := inproc.New(inproc.Options{}), memoryStore(t)
 		m := run(t, monitor.Options{Broker: b, Store: brief{s}})
 		beat := func(name string, clock int) {
 			publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":%q,"pid":7,"clock":%d,"freq":2.0,"timestamp":%d}`, name, clock, time.Now().Unix()))
@@ -127,8 +127,8 @@ func TestOfflineWorkersAreForgotten(t *testing.T) {
 		}
 		saved(t, m, 63)
 		var left []string
-		err := s.Restore(t.Context(), store.Restore{
-			Checkpoint: func(c store.Checkpoint) error {
+		err := s.Restore(t.Context(), history.Restore{
+			Checkpoint: func(c history.Checkpoint) error {
 				left = slices.Collect(maps.Keys(c.Workers))
 				return nil
 			},

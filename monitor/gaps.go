@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -29,12 +29,12 @@ type gaps struct {
 	count   int
 	away    time.Duration
 	last    time.Time
-	session transport.Session // the newest one
-	dropped uint64            // by those before it
+	session broker.Session // the newest one
+	dropped uint64         // by those before it
 }
 
-func newGaps(b transport.Broker) gaps {
-	f, ok := b.(transport.Forgetful)
+func newGaps(b broker.Broker) gaps {
+	f, ok := b.(broker.Forgetful)
 	return gaps{forgets: ok && f.Forgets()}
 }
 
@@ -47,7 +47,7 @@ func (g *gaps) begin(now time.Time) {
 }
 
 // end notes that a new one began.
-func (g *gaps) end(now time.Time, s transport.Session) {
+func (g *gaps) end(now time.Time, s broker.Session) {
 	g.session = s
 	if g.since.IsZero() {
 		return
@@ -63,8 +63,8 @@ func (g *gaps) loss() Loss {
 	}
 }
 
-func dropped(s transport.Session) uint64 {
-	if lossy, ok := s.(transport.Lossy); ok {
+func dropped(s broker.Session) uint64 {
+	if lossy, ok := s.(broker.Lossy); ok {
 		return lossy.Dropped()
 	}
 	return 0

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 )
 
 // forgetful is a broker that says that it keeps nothing for later.
-type forgetful struct{ transport.Broker }
+type forgetful struct{ broker.Broker }
 
 func (forgetful) Forgets() bool { return true }
 
@@ -29,7 +29,7 @@ func began(node string, id string, clock int) []byte {
 }
 
 // lose ends the session, and returns when the monitor has noticed.
-func lose(t *testing.T, m *monitor.Monitor, b *memory.Broker) {
+func lose(t *testing.T, m *monitor.Monitor, b *inproc.Broker) {
 	t.Helper()
 	b.Refuse(errors.New("away"))
 	b.Fail(errors.New("cable cut"))
@@ -38,7 +38,7 @@ func lose(t *testing.T, m *monitor.Monitor, b *memory.Broker) {
 
 func TestGapsOfABrokerThatForgets(t *testing.T) {
 	t.Parallel()
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	w := &watched{Broker: b}
 	m := start(t, forgetful{w})
 	events := func(n uint64) func() bool { return func() bool { return m.Health().Events == n } }
@@ -68,7 +68,7 @@ func TestGapsOfABrokerThatForgets(t *testing.T) {
 
 func TestABrokerThatKeepsEventsHasNoGaps(t *testing.T) {
 	t.Parallel()
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	m := start(t, b)
 	publish(t, b, heartbeat("w1", 7, 100, 1))
 	await(t, m, "a worker", func() bool { return m.Health().Events == 1 })
@@ -84,14 +84,14 @@ func TestABrokerThatKeepsEventsHasNoGaps(t *testing.T) {
 // TestARestartIsAGap stops a monitor for ten minutes, in which a worker begins 40 tasks.
 func TestARestartIsAGap(t *testing.T) {
 	t.Parallel()
-	for name, broker := range map[string]func(transport.Broker) transport.Broker{
-		"of a broker that forgets":     func(b transport.Broker) transport.Broker { return forgetful{b} },
-		"not of one that keeps events": func(b transport.Broker) transport.Broker { return b },
+	for name, broker := range map[string]func(broker.Broker) broker.Broker{
+		"of a broker that forgets":     func(b broker.Broker) broker.Broker { return forgetful{b} },
+		"not of one that keeps events": func(b broker.Broker) broker.Broker { return b },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b, s := memory.New(memory.Options{}), memoryStore(t)
+				b, s := inproc.New(inproc.Options{}), memoryStore(t)
 				o := monitor.Options{Broker: broker(b), Store: s}
 				first, err := monitor.New(o)
 				if err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -19,9 +19,9 @@ const (
 )
 
 // Store returns where history is kept.
-func (m *Monitor) Store() store.Store { return m.store }
+func (m *Monitor) Store() history.Store { return m.store }
 
-// Task returns a copy of the task, store.ErrMissing if it is not kept.
+// Task returns a copy of the task, history.ErrMissing if it is not kept.
 func (m *Monitor) Task(ctx context.Context, id string) (state.Task, error) {
 	m.mu.RLock()
 	t, held := m.cluster.Task(id)
@@ -78,7 +78,7 @@ func (m *Monitor) whole(ctx context.Context, t state.Task) state.Task {
 	return stored
 }
 
-// TaskEvents returns the events of a task by stamp, store.ErrMissing if it is not kept.
+// TaskEvents returns the events of a task by stamp, history.ErrMissing if it is not kept.
 func (m *Monitor) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error) {
 	m.mu.RLock()
 	events := m.cluster.TaskEvents(id)
@@ -98,9 +98,9 @@ func (m *Monitor) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent,
 func (m *Monitor) complete() bool { return m.restored && m.cluster.Horizon() == nil }
 
 // Count returns how many tasks match, exactly up to 10,000. It may be 10 s old.
-func (m *Monitor) Count(ctx context.Context, q query.Query) (store.Count, error) {
+func (m *Monitor) Count(ctx context.Context, q query.Query) (history.Count, error) {
 	if n, ok := m.tally(q); ok {
-		return store.Count{N: n, Exact: true}, nil
+		return history.Count{N: n, Exact: true}, nil
 	}
 	now := m.now()
 	if c, ok := m.counts.read(q.String(), now); ok {
@@ -108,7 +108,7 @@ func (m *Monitor) Count(ctx context.Context, q query.Query) (store.Count, error)
 	}
 	c, err := m.store.Count(ctx, q, now, maxCount)
 	if err != nil {
-		return store.Count{}, err
+		return history.Count{}, err
 	}
 	m.counts.write(q.String(), c, now)
 	return c, nil
@@ -140,18 +140,18 @@ type countCache struct {
 }
 
 type cachedCount struct {
-	store.Count
+	history.Count
 	at time.Time
 }
 
-func (c *countCache) read(q string, now time.Time) (store.Count, bool) {
+func (c *countCache) read(q string, now time.Time) (history.Count, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, ok := c.counts[q]
 	return known.Count, ok && now.Sub(known.at).Abs() < countAge
 }
 
-func (c *countCache) write(q string, n store.Count, now time.Time) {
+func (c *countCache) write(q string, n history.Count, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.counts == nil || len(c.counts) >= maxCounts {

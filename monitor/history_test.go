@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
 // TestTextThatMemoryHasDroppedIsRead gives memory room for 2 MiB of text.
 func TestTextThatMemoryHasDroppedIsRead(t *testing.T) {
 	t.Parallel()
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	m := run(t, monitor.Options{Broker: b, Store: memoryStore(t), State: state.Options{MaxText: 1}})
 	const big = `{"type":"task-succeeded","hostname":"w1","pid":7,"clock":%d,"timestamp":1790000001,"uuid":"t%d","result":"%s"}`
 	publish(t, b, fmt.Appendf(nil, big, 1, 0, "first"))
@@ -40,7 +40,7 @@ func TestTextThatMemoryHasDroppedIsRead(t *testing.T) {
 func TestEventsOfForgottenTasksThatComeAgainCountOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := memory.New(memory.Options{Limit: 1 << 16})
+		b := inproc.New(inproc.Options{Limit: 1 << 16})
 		s := memoryStore(t)
 		m := run(t, monitor.Options{Broker: b, Store: s, State: state.Options{MaxTasks: 100}})
 		const tasks = 300
@@ -65,7 +65,7 @@ func TestEventsOfForgottenTasksThatComeAgainCountOnce(t *testing.T) {
 		<-time.After(15 * time.Second)       // for a checkpoint
 		synctest.Wait()
 		received, succeeded := int64(0), int64(0)
-		err := s.Minutes(t.Context(), store.MinuteRange{To: time.Now().Add(time.Hour), Span: time.Minute}, func(m store.Minute) error {
+		err := s.Minutes(t.Context(), history.MinuteRange{To: time.Now().Add(time.Hour), Span: time.Minute}, func(m history.Minute) error {
 			received, succeeded = received+m.Received, succeeded+m.Succeeded
 			return nil
 		})

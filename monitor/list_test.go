@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/umbelhq/umbel/internal/history"
+	"github.com/umbelhq/umbel/internal/eventgen"
 	"github.com/umbelhq/umbel/internal/shelf"
 	"github.com/umbelhq/umbel/monitor"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -26,12 +26,12 @@ func TestListsReachAllHistory(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			b, s := memory.New(memory.Options{Limit: 1 << 20}), &faulty{Store: memoryStore(t)}
+			b, s := inproc.New(inproc.Options{Limit: 1 << 20}), &faulty{Store: memoryStore(t)}
 			m := run(t, monitor.Options{Broker: b, Store: s, State: state.Options{MaxTasks: 1 + 5*int(seed)}})
 			all, events := state.New(state.Options{}), uint64(0)
 			tell := func(from, to uint64) {
 				for i := from; i < to; i++ {
-					h := history.New(1000*seed+i, history.Options{Tasks: 10, Custom: true, Revoked: true})
+					h := eventgen.New(1000*seed+i, eventgen.Options{Tasks: 10, Custom: true, Revoked: true})
 					fold(all, h.Events)
 					publish(t, b, raw(h.Events)...)
 					events += uint64(len(h.Events))
@@ -83,7 +83,7 @@ func compareLists(t *testing.T, m *monitor.Monitor, all *state.Cluster) {
 			{Field: query.Run, Ascending: true},
 		} {
 			for _, limit := range []int{3, 500} {
-				r := store.Request{Query: q, Sort: sort, Limit: limit, Now: now}
+				r := history.Request{Query: q, Sort: sort, Limit: limit, Now: now}
 				full := r
 				full.Limit = 1 << 20
 				page, err := want.Tasks(t.Context(), full)
@@ -110,7 +110,7 @@ func compareLists(t *testing.T, m *monitor.Monitor, all *state.Cluster) {
 
 // walk returns the ids of a list from r.From to its end, or its beginning, in the list's order, and where the page
 // before the last one starts.
-func walk(t *testing.T, m *monitor.Monitor, r store.Request) (ids []string, back *state.Position) {
+func walk(t *testing.T, m *monitor.Monitor, r history.Request) (ids []string, back *state.Position) {
 	t.Helper()
 	for range 10_000 {
 		page, err := m.Tasks(t.Context(), r)

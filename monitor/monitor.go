@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/series"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -27,8 +27,8 @@ const DefaultMaxTasks = 200_000
 
 // Options of a Monitor. Broker and Store are required.
 type Options struct {
-	Broker       transport.Broker
-	Store        store.Store // who opened it closes it, after Run has returned
+	Broker       broker.Broker
+	Store        history.Store // who opened it closes it, after Run has returned
 	State        state.Options
 	EnableEvents bool // broadcast enable_events after connecting, for workers started without -E
 	// Broadcast sends a control command to every worker and wants no reply. It may wait for a connection until
@@ -40,8 +40,8 @@ type Options struct {
 
 // Monitor watches one Celery cluster. It is safe for concurrent use.
 type Monitor struct {
-	broker       transport.Broker
-	store        store.Store
+	broker       broker.Broker
+	store        history.Store
 	maxTasks     int
 	maxWaiting   int      // bytes of journal beyond which no more is received
 	notices      []string // of the store
@@ -58,7 +58,7 @@ type Monitor struct {
 	intake   intake // what is folded and not on disk
 	decoder  celery.Decoder
 	rates    meter
-	minutes  series.Recorder
+	minutes  rollup.Recorder
 	arrivals arrivals
 	flows    flows
 	changed  chan struct{}
@@ -182,7 +182,7 @@ func (m *Monitor) setReady(ready bool) {
 
 // fold takes in a batch of a session under one write lock. An event of a task that may be in the store only waits, and
 // with it all that follow, until what the store has is back in memory: only so can it be told whether it is new.
-func (m *Monitor) fold(ctx context.Context, session transport.Session, batch []transport.Message) {
+func (m *Monitor) fold(ctx context.Context, session broker.Session, batch []broker.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	start := m.time()

@@ -13,19 +13,19 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/simulate"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/state"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memoryStore opens a history that is gone after the test.
-func memoryStore(t *testing.T) store.Store {
+func memoryStore(t *testing.T) history.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
@@ -40,7 +40,7 @@ func memoryStore(t *testing.T) store.Store {
 }
 
 // start runs a monitor on a broker, with a history in memory, until the test ends.
-func start(t *testing.T, b transport.Broker, with ...func(o *monitor.Options)) *monitor.Monitor {
+func start(t *testing.T, b broker.Broker, with ...func(o *monitor.Options)) *monitor.Monitor {
 	t.Helper()
 	o := monitor.Options{Broker: b, Store: memoryStore(t), EnableEvents: true}
 	for _, f := range with {
@@ -110,10 +110,10 @@ func body(kind, id string, clock int) []byte {
 	return fmt.Appendf(nil, `{"type":"task-%s","hostname":"w1","pid":7,"clock":%d,"timestamp":%d,"uuid":"%s"}`, kind, clock, 1790000000+clock, id)
 }
 
-func publish(t *testing.T, b *memory.Broker, bodies ...[]byte) {
+func publish(t *testing.T, b *inproc.Broker, bodies ...[]byte) {
 	t.Helper()
 	for _, body := range bodies {
-		if err := b.Publish(t.Context(), transport.Message{Body: body, ContentType: "application/json"}); err != nil {
+		if err := b.Publish(t.Context(), broker.Message{Body: body, ContentType: "application/json"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +126,7 @@ func tasks(m *monitor.Monitor) (n int) {
 
 func TestEventsReachReaders(t *testing.T) {
 	t.Parallel()
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	m := start(t, b)
 	publish(t, b, body("received", "a", 1), []byte("["+string(body("started", "a", 2))+","+string(body("received", "b", 3))+"]"))
 	await(t, m, "two tasks", func() bool { return tasks(m) == 2 })
@@ -138,7 +138,7 @@ func TestEventsReachReaders(t *testing.T) {
 func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
 	t.Parallel()
 	methods := make(chan string, 2)
-	start(t, memory.New(memory.Options{}), func(o *monitor.Options) { o.Broadcast = note(methods) })
+	start(t, inproc.New(inproc.Options{}), func(o *monitor.Options) { o.Broadcast = note(methods) })
 	for _, want := range []string{"heartbeat", "enable_events"} {
 		if got := <-methods; got != want {
 			t.Errorf("command %q, want %q", got, want)
@@ -149,7 +149,7 @@ func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
 func TestWorkersThatComeLaterAreAskedForTaskEvents(t *testing.T) {
 	t.Parallel()
 	methods := make(chan string, 8)
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	start(t, b, func(o *monitor.Options) { o.Broadcast = note(methods) })
 	<-methods
 	<-methods
@@ -171,9 +171,9 @@ func TestWorkersThatComeLaterAreAskedForTaskEvents(t *testing.T) {
 
 func TestHostileMessagesAreCountedAndCostNothing(t *testing.T) {
 	t.Parallel()
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	m := start(t, b)
-	if err := b.Publish(t.Context(), transport.Message{Body: []byte("\x80\x04."), ContentType: "application/x-python-serialize"}); err != nil {
+	if err := b.Publish(t.Context(), broker.Message{Body: []byte("\x80\x04."), ContentType: "application/x-python-serialize"}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, []byte("not json"), []byte(`{"type":"task-started"}`), []byte("[]"), body("received", "a", 1))
@@ -186,12 +186,12 @@ func TestHostileMessagesAreCountedAndCostNothing(t *testing.T) {
 
 // failing refuses a number of connections before it lets the broker answer.
 type failing struct {
-	transport.Broker
+	broker.Broker
 	mu   sync.Mutex
 	left int
 }
 
-func (f *failing) Connect(ctx context.Context) (transport.Session, error) {
+func (f *failing) Connect(ctx context.Context) (broker.Session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.left > 0 {
@@ -204,7 +204,7 @@ func (f *failing) Connect(ctx context.Context) (transport.Session, error) {
 func TestALostBrokerIsRedialledAndSaidSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &failing{Broker: memory.New(memory.Options{}), left: 8}
+		b := &failing{Broker: inproc.New(inproc.Options{}), left: 8}
 		m, err := monitor.New(monitor.Options{Broker: b, Store: memoryStore(t)})
 		if err != nil {
 			t.Fatal(err)
@@ -241,7 +241,7 @@ func TestALostBrokerIsRedialledAndSaidSo(t *testing.T) {
 func TestWorkersGrowLateWhileNothingArrives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := memory.New(memory.Options{})
+		b := inproc.New(inproc.Options{})
 		m, err := monitor.New(monitor.Options{Broker: b, Store: memoryStore(t)})
 		if err != nil {
 			t.Fatal(err)
@@ -280,7 +280,7 @@ func TestNothingIsLostAcrossReconnects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	m := start(t, b)
 	n := 0
 	for d, ok := story.Next(); ok; d, ok = story.Next() {
@@ -309,7 +309,7 @@ func TestNothingIsLostAcrossReconnects(t *testing.T) {
 
 func TestReadersAndWriterShare(t *testing.T) {
 	t.Parallel()
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	m := start(t, b)
 	ctx, cancel := context.WithCancel(t.Context())
 	var readers sync.WaitGroup
@@ -338,7 +338,7 @@ func TestReadersAndWriterShare(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
-	b, s := memory.New(memory.Options{}), memoryStore(t)
+	b, s := inproc.New(inproc.Options{}), memoryStore(t)
 	for name, o := range map[string]monitor.Options{
 		"no broker":      {Store: s},
 		"no store":       {Broker: b},

@@ -60,7 +60,7 @@ func (m *Monitor) Conclude(u state.Unsure, k state.Conclusion) {
 }
 
 // Dismiss notes that a person does not expect an unfinished task to end; who may be empty. It returns
-// store.ErrMissing for a task that is not kept, and ErrFinished for one that has ended.
+// history.ErrMissing for a task that is not kept, and ErrFinished for one that has ended.
 func (m *Monitor) Dismiss(ctx context.Context, id, who string) error {
 	return m.judge(ctx, id, func(c *state.Cluster, now int64) {
 		c.Conclude(id, state.Conclusion{Reason: state.ReasonDismissed, Evidence: who, At: now})

@@ -10,16 +10,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/internal/history"
+	"github.com/umbelhq/umbel/internal/eventgen"
 	"github.com/umbelhq/umbel/monitor"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
 // live runs a monitor on a history in dir and returns a function that ends both.
-func live(t *testing.T, b *memory.Broker, dir string) (*monitor.Monitor, func()) {
+func live(t *testing.T, b *inproc.Broker, dir string) (*monitor.Monitor, func()) {
 	t.Helper()
 	s := open(t, dir)
 	m, err := monitor.New(monitor.Options{Broker: b, Store: s, State: state.Options{MaxTasks: 20}})
@@ -42,11 +42,11 @@ func live(t *testing.T, b *memory.Broker, dir string) (*monitor.Monitor, func())
 
 func TestARestartBringsBackWhatWasThere(t *testing.T) {
 	t.Parallel()
-	b, dir := memory.New(memory.Options{}), t.TempDir()
+	b, dir := inproc.New(inproc.Options{}), t.TempDir()
 	first, stop := live(t, b, dir)
 	var events uint64
 	for i := range uint64(6) {
-		h := history.New(40+i, history.Options{Tasks: 10, Deaths: true})
+		h := eventgen.New(40+i, eventgen.Options{Tasks: 10, Deaths: true})
 		publish(t, b, raw(h.Events)...)
 		events += uint64(len(h.Events))
 	}
@@ -70,14 +70,14 @@ func TestARestartBringsBackWhatWasThere(t *testing.T) {
 	if len(before) <= held || held < 20 {
 		t.Errorf("%d of %d tasks are held in memory, want the newest 20 and all active ones", held, len(before))
 	}
-	if n, err := second.Count(t.Context(), query.Query{}); err != nil || n != (store.Count{N: len(before), Exact: true}) {
+	if n, err := second.Count(t.Context(), query.Query{}); err != nil || n != (history.Count{N: len(before), Exact: true}) {
 		t.Errorf("count = %+v, %v, want %d exactly", n, err, len(before))
 	}
 }
 
 func listOf(t *testing.T, m *monitor.Monitor) (all []state.Task) {
 	t.Helper()
-	for r := (store.Request{Limit: 500}); ; {
+	for r := (history.Request{Limit: 500}); ; {
 		page, err := m.Tasks(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -104,11 +104,11 @@ func clockOf(m *monitor.Monitor) (clock int64) {
 
 // slow is a store that restores when it is told to.
 type slow struct {
-	store.Store
+	history.Store
 	enter, leave chan struct{}
 }
 
-func (s *slow) Restore(ctx context.Context, r store.Restore) error {
+func (s *slow) Restore(ctx context.Context, r history.Restore) error {
 	close(s.enter)
 	<-s.leave
 	return s.Store.Restore(ctx, r)
@@ -116,14 +116,14 @@ func (s *slow) Restore(ctx context.Context, r store.Restore) error {
 
 func TestNotReadyUntilRestored(t *testing.T) {
 	t.Parallel()
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	s := &slow{Store: memoryStore(t), enter: make(chan struct{}), leave: make(chan struct{})}
 	m := run(t, monitor.Options{Broker: b, Store: s})
 	<-s.enter
 	if h := m.Health(); h.Ready || h.Broker.Connected {
 		t.Errorf("while history is restored: ready %v, broker %+v, want neither", h.Ready, h.Broker)
 	}
-	if _, err := m.Tasks(t.Context(), store.Request{Limit: 10}); err != nil {
+	if _, err := m.Tasks(t.Context(), history.Request{Limit: 10}); err != nil {
 		t.Errorf("list meanwhile: %v", err)
 	}
 	close(s.leave)
@@ -135,7 +135,7 @@ func TestNotReadyUntilRestored(t *testing.T) {
 
 // pruning is a store that removes a task when it is told to.
 type pruning struct {
-	store.Store
+	history.Store
 	remove chan []string
 }
 
@@ -152,7 +152,7 @@ func (p *pruning) Run(ctx context.Context, removed func([]string)) error {
 
 func TestRemovedTasksLeaveMemory(t *testing.T) {
 	t.Parallel()
-	b, s := memory.New(memory.Options{}), &pruning{memoryStore(t), make(chan []string)}
+	b, s := inproc.New(inproc.Options{}), &pruning{memoryStore(t), make(chan []string)}
 	m := run(t, monitor.Options{Broker: b, Store: s})
 	publish(t, b, body("succeeded", "old", 1), body("succeeded", "new", 2))
 	saved(t, m, 2)
@@ -185,7 +185,7 @@ func TestAClockThatIsSet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var wall wallClock
-		b, s := memory.New(memory.Options{}), memoryStore(t)
+		b, s := inproc.New(inproc.Options{}), memoryStore(t)
 		m := run(t, monitor.Options{Broker: b, Store: s, Now: wall.now})
 		clock, sent := 0, uint64(0)
 		beat := func(names ...string) {
@@ -235,7 +235,7 @@ func TestAClockThatIsSetBetweenProcesses(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var wall wallClock
-				b, s := memory.New(memory.Options{}), memoryStore(t)
+				b, s := inproc.New(inproc.Options{}), memoryStore(t)
 				first, err := monitor.New(monitor.Options{Broker: b, Store: s, Now: wall.now})
 				if err != nil {
 					t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -22,9 +22,9 @@ func (m *Monitor) restore(ctx context.Context) error {
 			m.log.Error("part of the history not read", "error", err)
 		}
 	}
-	err := m.store.Restore(ctx, store.Restore{
+	err := m.store.Restore(ctx, history.Restore{
 		MaxTasks: m.maxTasks,
-		Checkpoint: func(c store.Checkpoint) error {
+		Checkpoint: func(c history.Checkpoint) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			left = c.At

@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/umbelhq/umbel/internal/history"
+	"github.com/umbelhq/umbel/internal/eventgen"
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -29,15 +29,15 @@ var errDisk = errors.New("disk full")
 
 // faulty is a store whose writes can be made to fail. Those that fail late have been carried out.
 type faulty struct {
-	store.Store
+	history.Store
 
 	mu      sync.Mutex
 	failure error
 	late    bool
-	writes  []store.Batch
+	writes  []history.Batch
 }
 
-func (f *faulty) Write(ctx context.Context, b store.Batch) (store.Written, error) {
+func (f *faulty) Write(ctx context.Context, b history.Batch) (history.Written, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.writes = append(f.writes, b)
@@ -46,10 +46,10 @@ func (f *faulty) Write(ctx context.Context, b store.Batch) (store.Written, error
 		return f.Store.Write(ctx, b)
 	case f.late:
 		if _, err := f.Store.Write(ctx, b); err != nil {
-			return store.Written{}, err
+			return history.Written{}, err
 		}
 	}
-	return store.Written{}, f.failure
+	return history.Written{}, f.failure
 }
 
 func (f *faulty) fail(err error) {
@@ -59,7 +59,7 @@ func (f *faulty) fail(err error) {
 }
 
 // tried returns what was to be written so far.
-func (f *faulty) tried() []store.Batch {
+func (f *faulty) tried() []history.Batch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clip(f.writes)
@@ -67,12 +67,12 @@ func (f *faulty) tried() []store.Batch {
 
 // watched is a broker that notes acknowledgements.
 type watched struct {
-	transport.Broker
+	broker.Broker
 	mu    sync.Mutex
 	acked uint64
 }
 
-func (w *watched) Connect(ctx context.Context) (transport.Session, error) {
+func (w *watched) Connect(ctx context.Context) (broker.Session, error) {
 	s, err := w.Broker.Connect(ctx)
 	return &watchedSession{s, w}, err
 }
@@ -84,7 +84,7 @@ func (w *watched) newest() uint64 {
 }
 
 type watchedSession struct {
-	transport.Session
+	broker.Session
 	broker *watched
 }
 
@@ -122,7 +122,7 @@ func saved(t *testing.T, m *monitor.Monitor, n uint64) {
 	})
 }
 
-func open(t *testing.T, dir string) store.Store {
+func open(t *testing.T, dir string) history.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir})
 	if err != nil {
@@ -134,10 +134,10 @@ func open(t *testing.T, dir string) store.Store {
 func TestMessagesAreAcknowledgedOnceTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b, s := &watched{Broker: memory.New(memory.Options{})}, &faulty{Store: memoryStore(t)}
+		b, s := &watched{Broker: inproc.New(inproc.Options{})}, &faulty{Store: memoryStore(t)}
 		s.fail(errDisk)
 		m := run(t, monitor.Options{Broker: b, Store: s})
-		publish(t, b.Broker.(*memory.Broker), body("received", "a", 1), body("received", "a", 1), []byte("not json"), body("started", "a", 2))
+		publish(t, b.Broker.(*inproc.Broker), body("received", "a", 1), body("received", "a", 1), []byte("not json"), body("started", "a", 2))
 		await(t, m, "a failed write", func() bool { return m.Health().Store.LastError != "" })
 		began := time.Now()
 		h := m.Health().Store
@@ -183,7 +183,7 @@ func TestMessagesAreAcknowledgedOnceTheyAreWritten(t *testing.T) {
 
 func TestAFullIntakeHoldsTheBrokerBack(t *testing.T) {
 	t.Parallel()
-	b, s := memory.New(memory.Options{Limit: 64}), &faulty{Store: memoryStore(t)}
+	b, s := inproc.New(inproc.Options{Limit: 64}), &faulty{Store: memoryStore(t)}
 	s.fail(errDisk)
 	m, err := monitor.New(monitor.Options{Broker: b, Store: s})
 	if err != nil {
@@ -198,7 +198,7 @@ func TestAFullIntakeHoldsTheBrokerBack(t *testing.T) {
 	publishing.Go(func() {
 		for i := range all {
 			body := fmt.Appendf(nil, `{"type":"task-received","hostname":"w1","clock":%d,"timestamp":1790000000,"uuid":"%d","args":%q}`, i+1, i, large)
-			if b.Publish(ctx, transport.Message{Body: body, ContentType: "application/json"}) != nil {
+			if b.Publish(ctx, broker.Message{Body: body, ContentType: "application/json"}) != nil {
 				return
 			}
 		}
@@ -231,10 +231,10 @@ func TestNothingIsLostByCrashes(t *testing.T) {
 func crash(t *testing.T, seed uint64) {
 	t.Helper()
 	dir := t.TempDir()
-	b := memory.New(memory.Options{Limit: 1 << 20})
+	b := inproc.New(inproc.Options{Limit: 1 << 20})
 	var bodies []json.RawMessage
 	for i := range uint64(10) {
-		bodies = append(bodies, history.New(seed*100+i, history.Options{Tasks: 12, Deaths: true, Custom: true, Revoked: true}).Events...)
+		bodies = append(bodies, eventgen.New(seed*100+i, eventgen.Options{Tasks: 12, Deaths: true, Custom: true, Revoked: true}).Events...)
 	}
 	want := whole(bodies)
 	const lives = 8

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // How history is written.
@@ -68,7 +68,7 @@ type checkpoint struct {
 // job is one transaction.
 type job struct {
 	intake
-	batch  store.Batch
+	batch  history.Batch
 	mark   int    // of the journal entry
 	events uint64 // folded until then
 }
@@ -154,7 +154,7 @@ func (m *Monitor) full() bool {
 }
 
 // room waits until there is room for more events, or the session that they come from has ended.
-func (w *writer) room(ctx context.Context, session transport.Session) error {
+func (w *writer) room(ctx context.Context, session broker.Session) error {
 	full := func() bool {
 		w.m.mu.RLock()
 		defer w.m.mu.RUnlock()
@@ -201,7 +201,7 @@ func (w *writer) take(final bool) *job {
 	}
 	j := &job{mark: w.done + w.m.cluster.Unsaved(), events: w.m.events}
 	for _, u := range w.m.cluster.TakeUnsaved(w.share()) {
-		j.batch.Tasks = append(j.batch.Tasks, store.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt})
+		j.batch.Tasks = append(j.batch.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt})
 	}
 	j.intake = w.m.intake.take()
 	j.batch.Journal = j.journal
@@ -239,8 +239,8 @@ func (w *writer) checkpointDue(j *job) bool {
 }
 
 // checkpoint copies what is to be saved beside tasks. mu is held.
-func (m *Monitor) checkpoint() *store.Checkpoint {
-	c := &store.Checkpoint{Clock: m.cluster.Clock(), Workers: make(map[string][]byte), Minutes: m.minutes.Take()}
+func (m *Monitor) checkpoint() *history.Checkpoint {
+	c := &history.Checkpoint{Clock: m.cluster.Clock(), Workers: make(map[string][]byte), Minutes: m.minutes.Take()}
 	err := m.cluster.SaveWorkers(func(name string, saved []byte) { c.Workers[name] = saved })
 	if err != nil {
 		m.log.Error("workers not saved", "error", err)
@@ -261,7 +261,7 @@ func (w *writer) forgettable() (number uint64) {
 
 // write carries out a job and reports whether that worked.
 func (w *writer) write(ctx context.Context, j *job) bool {
-	var written store.Written
+	var written history.Written
 	if !j.empty() {
 		start := w.m.now()
 		var err error
@@ -273,7 +273,7 @@ func (w *writer) write(ctx context.Context, j *job) bool {
 	}
 	w.succeed(j, written)
 	if j.session != nil {
-		if err := j.session.Ack(j.tag); err != nil && !errors.Is(err, transport.ErrClosed) {
+		if err := j.session.Ack(j.tag); err != nil && !errors.Is(err, broker.ErrClosed) {
 			w.m.log.Error("events not acknowledged", "error", err)
 		}
 	}
@@ -295,7 +295,7 @@ func (w *writer) pace(took time.Duration, n int) {
 }
 
 // succeed notes what a transaction has written.
-func (w *writer) succeed(j *job, written store.Written) {
+func (w *writer) succeed(j *job, written history.Written) {
 	w.m.mu.Lock()
 	before := w.m.cluster.Unsaved()
 	err := w.m.cluster.Saved(true, written.Known)

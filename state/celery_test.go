@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/umbelhq/umbel/internal/history"
+	"github.com/umbelhq/umbel/internal/eventgen"
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/state"
 )
@@ -78,9 +78,9 @@ func TestCeleryRulesEqualCelery(t *testing.T) {
 	for seed := range uint64(1000) {
 		o := wild()
 		o.SamePID = seed%2 == 0
-		h := history.New(seed, o)
+		h := eventgen.New(seed, o)
 		for name, stream := range map[string][]json.RawMessage{
-			"in order": h.Events, "shuffled": history.Shuffle(seed, h.Events), "wild": history.Wild(seed, 30),
+			"in order": h.Events, "shuffled": eventgen.Shuffle(seed, h.Events), "wild": eventgen.Wild(seed, 30),
 		} {
 			for _, body := range stream {
 				if _, err := in.Write(append(slices.Clone(body), '\n')); err != nil {

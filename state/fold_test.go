@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/umbelhq/umbel/clock"
-	"github.com/umbelhq/umbel/internal/history"
+	"github.com/umbelhq/umbel/internal/eventgen"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/state"
 )
@@ -50,8 +50,8 @@ func ignoreStamps() cmp.Option {
 	return cmp.Options{cmpopts.IgnoreTypes(clock.Stamp{}), cmpopts.EquateEmpty()}
 }
 
-func wild() history.Options {
-	return history.Options{Tasks: 5, Deaths: true, Custom: true, Revoked: true, Rejected: true, Discarded: true, Doubled: true, Replaced: true}
+func wild() eventgen.Options {
+	return eventgen.Options{Tasks: 5, Deaths: true, Custom: true, Revoked: true, Rejected: true, Discarded: true, Doubled: true, Replaced: true}
 }
 
 const histories = 600
@@ -61,17 +61,17 @@ func TestCausalFoldIgnoresArrivalOrderAndRepetition(t *testing.T) {
 	for seed := range uint64(histories) {
 		o := wild()
 		o.SamePID = seed%3 == 0
-		h := history.New(seed, o)
+		h := eventgen.New(seed, o)
 		want := tasks(fold(t, state.Causal, h.Events))
 		for n := range uint64(3) {
-			got := tasks(fold(t, state.Causal, history.Shuffle(seed*10+n, h.Events)))
+			got := tasks(fold(t, state.Causal, eventgen.Shuffle(seed*10+n, h.Events)))
 			if diff := cmp.Diff(want, got, ignoreStamps()); diff != "" {
 				t.Fatalf("seed %d, shuffle %d: task depends on arrival (-in order +shuffled):\n%s", seed, n, diff)
 			}
 		}
-		senseless := history.Wild(seed, 30)
+		senseless := eventgen.Wild(seed, 30)
 		want = tasks(fold(t, state.Causal, senseless))
-		got := tasks(fold(t, state.Causal, history.Shuffle(seed, senseless)))
+		got := tasks(fold(t, state.Causal, eventgen.Shuffle(seed, senseless)))
 		if diff := cmp.Diff(want, got, ignoreStamps(), cmpopts.IgnoreFields(state.Task{}, "Orphaned", "Returned", "OrphanReason", "Lost")); diff != "" {
 			t.Fatalf("seed %d: task of senseless events depends on arrival (-one order +another):\n%s", seed, diff)
 		}
@@ -96,8 +96,8 @@ func TestCausalFoldFindsTheTruthInAnyOrder(t *testing.T) {
 			for seed := range uint64(histories) {
 				o := wild()
 				o.SamePID = tc.samePID
-				h := history.New(seed, o)
-				got := tasks(fold(t, state.Causal, history.Shuffle(seed, h.Events)))
+				h := eventgen.New(seed, o)
+				got := tasks(fold(t, state.Causal, eventgen.Shuffle(seed, h.Events)))
 				for id, want := range h.Truth {
 					total++
 					if task := got[id]; string(task.State) != want.State || task.State == state.Success && *task.Worker != want.Worker {
@@ -116,7 +116,7 @@ func TestCausalFoldFindsTheTruthInAnyOrder(t *testing.T) {
 func TestMergedHalvesEqualTheWhole(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(histories / 3) {
-		h := history.New(seed, wild())
+		h := eventgen.New(seed, wild())
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var a, b []json.RawMessage
 		for _, e := range h.Events {
@@ -144,7 +144,7 @@ func TestCausalEqualsCeleryInCalmOrder(t *testing.T) {
 	t.Parallel()
 	ignore := cmpopts.IgnoreFields(state.Task{}, "Executions", "Revocation", "WaitSeconds", "UpdatedAt", "Orphaned", "Returned", "OrphanReason", "Lost", "Redelivered")
 	for seed := range uint64(histories) {
-		h := history.New(seed, history.Options{Revoked: true, Discarded: true})
+		h := eventgen.New(seed, eventgen.Options{Revoked: true, Discarded: true})
 		want, got := tasks(fold(t, state.Celery, h.Events)), tasks(fold(t, state.Causal, h.Events))
 		for id := range want {
 			a, b := want[id], got[id]
@@ -167,14 +167,14 @@ func TestCausalFoldEqualsTheReference(t *testing.T) {
 	for seed := range uint64(histories) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		often := func() bool { return rng.IntN(4) != 0 }
-		h := history.New(seed, history.Options{
+		h := eventgen.New(seed, eventgen.Options{
 			Tasks: 5, Deaths: often(), SamePID: !often(), Custom: often(), Revoked: often(), Rejected: often(), Discarded: often(), Doubled: often(), Replaced: often(),
 		})
 		lossy := slices.DeleteFunc(slices.Clone(h.Events), func(json.RawMessage) bool { return rng.IntN(6) == 0 })
 		disturbed := disturb(t, rng, h.Events)
 		for name, stream := range map[string][]json.RawMessage{
-			"in order": h.Events, "lossy": lossy, "lossy and shuffled": history.Shuffle(seed, lossy),
-			"disturbed": disturbed, "disturbed and shuffled": history.Shuffle(seed, disturbed),
+			"in order": h.Events, "lossy": lossy, "lossy and shuffled": eventgen.Shuffle(seed, lossy),
+			"disturbed": disturbed, "disturbed and shuffled": eventgen.Shuffle(seed, disturbed),
 		} {
 			equalsReference(t, fmt.Sprintf("seed %d, %s", seed, name), stream)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/internal/history"
+	"github.com/umbelhq/umbel/internal/eventgen"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -86,7 +86,7 @@ func TestCountsFollowEveryChange(t *testing.T) {
 		o := wild()
 		o.SamePID = seed%2 == 0
 		rules := []state.Rules{state.Causal, state.Celery}[seed/2%2]
-		c := fold(t, rules, history.Shuffle(seed, history.New(seed, o).Events))
+		c := fold(t, rules, eventgen.Shuffle(seed, eventgen.New(seed, o).Events))
 		got := c.Counts()
 		byState, byWorker, byName := map[state.State]int{}, map[string]int{}, map[string]int{}
 		orphaned, returned := 0, 0

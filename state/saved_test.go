@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/internal/history"
+	"github.com/umbelhq/umbel/internal/eventgen"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/state"
 )
@@ -85,7 +85,7 @@ func tracked(t testing.TB, o state.Options, bodies [][]byte, between func(c *sta
 	return c
 }
 
-func bodies(h history.History) (list [][]byte) {
+func bodies(h eventgen.History) (list [][]byte) {
 	for _, b := range h.Events {
 		list = append(list, b)
 	}
@@ -100,7 +100,7 @@ func TestSavedTasksAreRestored(t *testing.T) {
 	for seed := range uint64(100) {
 		var s shelf
 		n := 0
-		want := tracked(t, state.Options{}, bodies(history.New(seed, wild())), func(c *state.Cluster) {
+		want := tracked(t, state.Options{}, bodies(eventgen.New(seed, wild())), func(c *state.Cluster) {
 			if n++; n%5 == 0 {
 				s.save(t, c, 3)
 			}
@@ -129,7 +129,7 @@ func TestEvictedTasksComeBack(t *testing.T) {
 	for seed := range uint64(200) {
 		o := wild()
 		o.Tasks = 12
-		h := bodies(history.New(seed, o))
+		h := bodies(eventgen.New(seed, o))
 		want := tracked(t, state.Options{}, h, func(*state.Cluster) {})
 		var s shelf
 		n := 0
@@ -251,7 +251,7 @@ func TestJournalIsReplayed(t *testing.T) {
 		var journal []byte
 		want := state.New(state.Options{})
 		var d celery.Decoder
-		for _, b := range history.New(seed, wild()).Events {
+		for _, b := range eventgen.New(seed, wild()).Events {
 			d.Decode(b, 1, func(e *state.Event) {
 				e.ReceivedMicros = e.Micros
 				if ch := want.Apply(e); e.Kind.Task() || e.Kind.Worker() {
@@ -284,7 +284,7 @@ func TestReaderTellsTheSame(t *testing.T) {
 	t.Parallel()
 	var r state.Reader
 	for seed := range uint64(50) {
-		c := tracked(t, state.Options{}, bodies(history.New(seed, wild())), func(*state.Cluster) {})
+		c := tracked(t, state.Options{}, bodies(eventgen.New(seed, wild())), func(*state.Cluster) {})
 		for _, u := range c.TakeUnsaved(100) {
 			want, events := u.View, c.TaskEvents(u.View.ID)
 			want.Children, want.Orphaned, want.OrphanReason, want.Lost = nil, false, "", nil

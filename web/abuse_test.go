@@ -17,7 +17,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web"
@@ -50,33 +50,33 @@ func (l *library) read(ctx context.Context, takes time.Duration) error {
 	}
 }
 
-func (l *library) Tasks(ctx context.Context, r store.Request) (store.Page, error) {
+func (l *library) Tasks(ctx context.Context, r history.Request) (history.Page, error) {
 	if _, simple := r.Query.Simple(); !simple {
 		if err := l.read(ctx, searchTime); err != nil {
-			return store.Page{}, err
+			return history.Page{}, err
 		}
 	}
 	return l.stillLife.Tasks(ctx, r)
 }
 
-func (l *library) Count(ctx context.Context, q query.Query) (store.Count, error) {
+func (l *library) Count(ctx context.Context, q query.Query) (history.Count, error) {
 	if _, simple := q.Simple(); !simple {
 		if err := l.read(ctx, searchTime); err != nil {
-			return store.Count{}, err
+			return history.Count{}, err
 		}
 	}
 	return l.stillLife.Count(ctx, q)
 }
 
-func (l *library) Store() store.Store { return desk{l.stillLife.Store(), l} }
+func (l *library) Store() history.Store { return desk{l.stillLife.Store(), l} }
 
 // desk needs a connection even for little.
 type desk struct {
-	store.Store
+	history.Store
 	library *library
 }
 
-func (d desk) Views(ctx context.Context) ([]store.View, error) {
+func (d desk) Views(ctx context.Context) ([]history.View, error) {
 	if err := d.library.read(ctx, time.Millisecond); err != nil {
 		return nil, err
 	}

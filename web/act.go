@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/umbelhq/umbel/monitor/action"
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -44,7 +44,7 @@ func (p *pages) changing(r chi.Router, h *Handler) {
 }
 
 // desk takes orders. It is nil where nobody may act on the cluster.
-func (p *pages) desk() *action.Desk {
+func (p *pages) desk() *command.Desk {
 	if p.readOnly || p.operations == nil {
 		return nil
 	}
@@ -52,8 +52,8 @@ func (p *pages) desk() *action.Desk {
 }
 
 // by says who sent a form, from which page, and which form it was, so that sending it twice is one order.
-func (p *pages) by(r *http.Request) action.By {
-	by := action.By{Remote: r.RemoteAddr, From: r.URL.Path}
+func (p *pages) by(r *http.Request) command.By {
+	by := command.By{Remote: r.RemoteAddr, From: r.URL.Path}
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		by.Remote = host
 	}
@@ -97,21 +97,21 @@ func (p *pages) showAct(w http.ResponseWriter, r *http.Request, v templates.Act,
 
 // refusal returns the status, the field and a sentence for an order that is not taken.
 func (p *pages) refusal(ctx context.Context, err error) (status int, field, why string) {
-	if wrong, ok := errors.AsType[*action.Error](err); ok {
+	if wrong, ok := errors.AsType[*command.Error](err); ok {
 		status, why = http.StatusBadRequest, sentence(wrong.Message)
 		switch wrong.Kind {
-		case action.Unknown:
+		case command.Unknown:
 			status = http.StatusNotFound
-		case action.Conflict:
+		case command.Conflict:
 			status = http.StatusConflict
-		case action.Invalid:
+		case command.Invalid:
 		}
 		if wrong.Nearest != "" && !strings.Contains(why, wrong.Nearest) {
 			why += " Perhaps “" + wrong.Nearest + "” was meant."
 		}
 		return status, wrong.Field, why
 	}
-	if errors.Is(err, store.ErrKeyReused) {
+	if errors.Is(err, history.ErrKeyReused) {
 		return http.StatusUnprocessableEntity, "", "This form was sent before, for something else. Look at it again, then send it."
 	}
 	id := rand.Text()[:12]
@@ -120,7 +120,7 @@ func (p *pages) refusal(ctx context.Context, err error) (status int, field, why 
 }
 
 // taken leads to the page of an order.
-func (p *pages) taken(w http.ResponseWriter, r *http.Request, receipt action.Receipt) {
+func (p *pages) taken(w http.ResponseWriter, r *http.Request, receipt command.Receipt) {
 	target := p.site.Prefix + "/outbox"
 	if len(receipt.Commands) > 0 {
 		first := receipt.Commands[0]
@@ -130,7 +130,7 @@ func (p *pages) taken(w http.ResponseWriter, r *http.Request, receipt action.Rec
 }
 
 // previewed is a preview as pages show it.
-func previewed(v action.Preview) *templates.Preview {
+func previewed(v command.Preview) *templates.Preview {
 	shown := &templates.Preview{Summary: v.Summary, Targets: v.Targets, Confirm: v.Confirm}
 	for _, w := range v.Warnings {
 		shown.Warnings = append(shown.Warnings, templates.Warning{Message: w.Message, Grave: w.Grave})

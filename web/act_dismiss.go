@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -59,7 +59,7 @@ func (p *pages) dismissForm(ctx context.Context, v url.Values) (templates.Act, e
 	}
 	form.Idle = true
 	if act != dismiss && act != reinstate {
-		return form, &action.Error{Message: "a task can be dismissed or reinstated"}
+		return form, &command.Error{Message: "a task can be dismissed or reinstated"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

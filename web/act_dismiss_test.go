@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/web"
 )
 
@@ -29,7 +29,7 @@ func abandoned(t *testing.T, readOnly bool) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := memory.New(memory.Options{})
+	b := inproc.New(inproc.Options{})
 	m, err := monitor.New(monitor.Options{Broker: b, Store: db})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func abandoned(t *testing.T, readOnly bool) http.Handler {
 		`"worker-online","pid":8,"hostname":"celery@a","freq":2`,
 	} {
 		body := fmt.Appendf(nil, `{"type":%s,"clock":%d,"timestamp":%d}`, e, i+1, time.Now().Unix()-20+int64(i))
-		if err := b.Publish(t.Context(), transport.Message{Body: body, ContentType: "application/json"}); err != nil {
+		if err := b.Publish(t.Context(), broker.Message{Body: body, ContentType: "application/json"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/web"
 )
 
@@ -27,11 +27,11 @@ type stocked struct {
 	db *sqlite.DB
 }
 
-func (k stocked) Store() store.Store { return k.db }
+func (k stocked) Store() history.Store { return k.db }
 
 // shop is a cluster that obeys: two workers with two tasks and one queue, and what they were told.
 type shop struct {
-	*memory.Broker
+	*inproc.Broker
 	operations *operate.Operations
 
 	mu      sync.Mutex
@@ -46,10 +46,10 @@ func open(t *testing.T, o *web.Options, backend results.Backend) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{Broker: memory.New(memory.Options{})}
+	s := &shop{Broker: inproc.New(inproc.Options{})}
 	s.Declare("celery")
 	for _, node := range []string{"celery@a", "celery@b/1%20ü"} {
-		t.Cleanup(s.Listen(func(m transport.Publishing) { s.hear(node, m) }))
+		t.Cleanup(s.Listen(func(m broker.Publishing) { s.hear(node, m) }))
 	}
 	o.Backend = stocked{o.Backend, db}
 	s.operations, err = operate.New(operate.Options{
@@ -90,13 +90,13 @@ func (s *shop) ready(t *testing.T) {
 }
 
 // hear answers a request as a worker does.
-func (s *shop) hear(node string, m transport.Publishing) {
+func (s *shop) hear(node string, m broker.Publishing) {
 	var r struct {
-		Method      string             `json:"method"`
-		Arguments   map[string]any     `json:"arguments"`
-		Destination []string           `json:"destination"`
-		Ticket      string             `json:"ticket"`
-		ReplyTo     *transport.ReplyTo `json:"reply_to"`
+		Method      string          `json:"method"`
+		Arguments   map[string]any  `json:"arguments"`
+		Destination []string        `json:"destination"`
+		Ticket      string          `json:"ticket"`
+		ReplyTo     *broker.ReplyTo `json:"reply_to"`
 	}
 	if json.Unmarshal(m.Body, &r) != nil || len(r.Destination) > 0 && !slices.Contains(r.Destination, node) || r.ReplyTo == nil {
 		return
@@ -118,7 +118,7 @@ func (s *shop) hear(node string, m transport.Publishing) {
 	}
 	body, _ := json.Marshal(map[string]any{node: value})
 	s.replies.Go(func() {
-		s.Answer(*r.ReplyTo, transport.Publishing{
+		s.Answer(*r.ReplyTo, broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8", Headers: map[string]any{"ticket": r.Ticket}, Body: body,
 		})
 	})

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/umbelhq/umbel/monitor/action"
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -53,7 +53,7 @@ func (p *pages) changeOutbox(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	target := p.site.Prefix + "/outbox"
-	if order := chosen[0].Order; !slices.ContainsFunc(chosen, func(c store.Command) bool { return c.Order != order }) {
+	if order := chosen[0].Order; !slices.ContainsFunc(chosen, func(c history.Command) bool { return c.Order != order }) {
 		target = p.site.Prefix + templates.OrderPath(order)
 	}
 	http.Redirect(w, r, target, http.StatusSeeOther) //nolint:gosec // only the number of the order varies
@@ -61,7 +61,7 @@ func (p *pages) changeOutbox(w http.ResponseWriter, r *http.Request) {
 
 // outboxForm is the form that does something about commands that have not been sent, and those that it is about. It
 // is an error if there are none.
-func (p *pages) outboxForm(ctx context.Context, v url.Values) (templates.Act, []store.Command, error) {
+func (p *pages) outboxForm(ctx context.Context, v url.Values) (templates.Act, []history.Command, error) {
 	form := templates.Act{
 		Section: templates.SectionOutbox, Title: "Send again", Path: "/act/outbox",
 		Crumbs: []templates.Link{{Text: "Outbox", Href: p.site.Prefix + "/outbox?state=dead"}},
@@ -74,7 +74,7 @@ func (p *pages) outboxForm(ctx context.Context, v url.Values) (templates.Act, []
 		form.Title, form.Danger = "Discard", true
 	default:
 		form.Title = "Outbox"
-		return form, nil, &action.Error{Message: "The action is neither requeue nor discard."}
+		return form, nil, &command.Error{Message: "The action is neither requeue nor discard."}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -83,7 +83,7 @@ func (p *pages) outboxForm(ctx context.Context, v url.Values) (templates.Act, []
 		return form, nil, err
 	}
 	if len(chosen) == 0 {
-		return form, nil, &action.Error{Kind: action.Conflict, Message: nothingChosen(act)}
+		return form, nil, &command.Error{Kind: command.Conflict, Message: nothingChosen(act)}
 	}
 	form.Idle = false
 	form.Hidden = []templates.Param{{Name: "action", Value: act}}
@@ -107,10 +107,10 @@ func nothingChosen(act string) string {
 }
 
 // summary says what would be done.
-func summary(act string, chosen []store.Command) string {
+func summary(act string, chosen []history.Command) string {
 	dead := 0
 	for _, c := range chosen {
-		if c.State == store.CommandDead {
+		if c.State == history.CommandDead {
 			dead++
 		}
 	}
@@ -136,32 +136,32 @@ func summary(act string, chosen []store.Command) string {
 
 // chosenCommands returns the commands that parameters name and that something can be done about: dead letters, and
 // what waits if they are to be discarded.
-func (p *pages) chosenCommands(ctx context.Context, v url.Values, act string) ([]store.Command, error) {
-	states := []store.CommandState{store.CommandDead}
+func (p *pages) chosenCommands(ctx context.Context, v url.Values, act string) ([]history.Command, error) {
+	states := []history.CommandState{history.CommandDead}
 	if v.Get("all") != "" {
-		return p.allCommands(ctx, store.CommandFilter{States: states})
+		return p.allCommands(ctx, history.CommandFilter{States: states})
 	}
 	if act == actDiscard {
-		states = append(states, store.CommandPending)
+		states = append(states, history.CommandPending)
 	}
 	if s := v.Get("order"); s != "" {
 		order, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || order < 1 {
-			return nil, &action.Error{Message: "The order is not a number."}
+			return nil, &command.Error{Message: "The order is not a number."}
 		}
-		return p.allCommands(ctx, store.CommandFilter{States: states, Order: order})
+		return p.allCommands(ctx, history.CommandFilter{States: states, Order: order})
 	}
 	if len(v["id"]) > maxChosen {
-		return nil, &action.Error{Message: fmt.Sprintf("More than %d commands were chosen.", maxChosen)}
+		return nil, &command.Error{Message: fmt.Sprintf("More than %d commands were chosen.", maxChosen)}
 	}
-	var chosen []store.Command
+	var chosen []history.Command
 	for _, s := range v["id"] {
 		id, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
-			return nil, &action.Error{Message: "The id of a command is not a number."}
+			return nil, &command.Error{Message: "The id of a command is not a number."}
 		}
 		c, err := p.cluster.Store().Command(ctx, id)
-		if errors.Is(err, store.ErrMissing) {
+		if errors.Is(err, history.ErrMissing) {
 			continue
 		}
 		if err != nil {
@@ -175,8 +175,8 @@ func (p *pages) chosenCommands(ctx context.Context, v url.Values, act string) ([
 }
 
 // allCommands returns the commands that match, at most maxChosen.
-func (p *pages) allCommands(ctx context.Context, f store.CommandFilter) ([]store.Command, error) {
-	var all []store.Command
+func (p *pages) allCommands(ctx context.Context, f history.CommandFilter) ([]history.Command, error) {
+	var all []history.Command
 	f.Limit = pageOfIDs
 	for len(all) < maxChosen {
 		found, next, err := p.cluster.Store().Commands(ctx, f)
@@ -189,6 +189,6 @@ func (p *pages) allCommands(ctx context.Context, f store.CommandFilter) ([]store
 		}
 		f.Before = next
 	}
-	slices.SortFunc(all, func(a, b store.Command) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b history.Command) int { return cmp.Compare(a.ID, b.ID) })
 	return all, nil
 }

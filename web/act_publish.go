@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/action"
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -59,7 +59,7 @@ func (p *pages) askPublish(w http.ResponseWriter, r *http.Request) {
 }
 
 // orderForm is what a form says that asks for o.
-func orderForm(o action.TaskOrder, known bool) url.Values {
+func orderForm(o command.TaskOrder, known bool) url.Values {
 	v := url.Values{"name": {o.Name}, "queue": {o.Queue}, "args": {""}, "kwargs": {""}}
 	if known {
 		v.Set("args", pretty(o.Args, "[]"))
@@ -200,8 +200,8 @@ func (p *pages) publish(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o, err := publishOrder(form)
-	var preview action.Preview
-	var receipt action.Receipt
+	var preview command.Preview
+	var receipt command.Receipt
 	switch {
 	case err != nil:
 	case checking(r):
@@ -222,7 +222,7 @@ func (p *pages) publish(w http.ResponseWriter, r *http.Request) {
 
 // refusePublish shows the form filled in as o has it, with why o is not taken.
 func (p *pages) refusePublish(
-	ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, o action.TaskOrder, err error,
+	ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, o command.TaskOrder, err error,
 ) {
 	if p.forcible(ctx, o) {
 		v.Fields = append(v.Fields, forced(false))
@@ -231,7 +231,7 @@ func (p *pages) refusePublish(
 }
 
 // callPreview is a preview with what the fields of the form say.
-func (p *pages) callPreview(preview action.Preview, fields []templates.Input) *templates.Preview {
+func (p *pages) callPreview(preview command.Preview, fields []templates.Input) *templates.Preview {
 	shown := p.timely(previewed(preview))
 	for _, f := range fields {
 		if f.Value != "" && f.Name != "force" {
@@ -252,7 +252,7 @@ func (p *pages) timely(v *templates.Preview) *templates.Preview {
 }
 
 // forcible reports whether a task that was refused would be taken if the order insisted.
-func (p *pages) forcible(ctx context.Context, o action.TaskOrder) bool {
+func (p *pages) forcible(ctx context.Context, o command.TaskOrder) bool {
 	if o.Force {
 		return false
 	}
@@ -261,10 +261,10 @@ func (p *pages) forcible(ctx context.Context, o action.TaskOrder) bool {
 	return err == nil
 }
 
-// publishOrder reads the form. Its error is an *action.Error.
-func publishOrder(v url.Values) (action.TaskOrder, error) {
+// publishOrder reads the form. Its error is an *command.Error.
+func publishOrder(v url.Values) (command.TaskOrder, error) {
 	f := formReader{values: v}
-	o := action.TaskOrder{
+	o := command.TaskOrder{
 		Name: f.text("name"), Queue: f.text("queue"),
 		Args: json.RawMessage(f.text("args")), Kwargs: json.RawMessage(f.text("kwargs")),
 		ETA: f.moment("eta"), Expires: f.moment("expires"), Hard: f.number("hard"), Soft: f.number("soft"),
@@ -291,12 +291,12 @@ func publishOrder(v url.Values) (action.TaskOrder, error) {
 // formReader reads fields of a form and keeps the first error.
 type formReader struct {
 	values url.Values
-	err    *action.Error
+	err    *command.Error
 }
 
 func (f *formReader) fail(field, message string) {
 	if f.err == nil {
-		f.err = &action.Error{Field: field, Message: message}
+		f.err = &command.Error{Field: field, Message: message}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
@@ -34,7 +34,7 @@ func signals() []string {
 
 // tasksForm is what a request wants done, and to which tasks.
 type tasksForm struct {
-	order          action.BulkOrder
+	order          command.BulkOrder
 	text           string // of the query
 	all            bool   // that match the query, in place of single ones
 	capped, signal string // as they were typed
@@ -43,7 +43,7 @@ type tasksForm struct {
 // readTasksForm reads a request. The form is of use even if there is an error.
 func readTasksForm(v url.Values) (tasksForm, error) {
 	f := tasksForm{text: v.Get("q"), all: v.Has("q"), capped: strings.TrimSpace(v.Get("cap")), signal: v.Get("signal")}
-	f.order = action.BulkOrder{Action: v.Get("action"), Signal: f.signal}
+	f.order = command.BulkOrder{Action: v.Get("action"), Signal: f.signal}
 	if !f.all {
 		f.order.IDs = slices.DeleteFunc(slices.Clone(v["id"]), func(id string) bool { return id == "" })
 	}
@@ -51,23 +51,23 @@ func readTasksForm(v url.Values) (tasksForm, error) {
 		f.order.Signal = ""
 	}
 	if !slices.Contains([]string{revoke, terminate, retry}, f.order.Action) {
-		return f, &action.Error{Field: "action", Message: "tasks can be revoked, terminated or retried"}
+		return f, &command.Error{Field: "action", Message: "tasks can be revoked, terminated or retried"}
 	}
 	if !f.all && len(f.order.IDs) == 0 {
-		return f, &action.Error{Field: "ids", Message: "no task is selected"}
+		return f, &command.Error{Field: "ids", Message: "no task is selected"}
 	}
 	q, err := lang.Parse(f.text)
 	if err != nil {
-		return f, &action.Error{Field: "q", Message: "the query cannot be read: " + err.Error()}
+		return f, &command.Error{Field: "q", Message: "the query cannot be read: " + err.Error()}
 	}
 	f.order.Query = q
 	if f.capped == "" {
 		return f, nil
 	}
 	n, err := strconv.Atoi(f.capped)
-	if err != nil || n < 1 || n > action.MaxCap {
-		message := fmt.Sprintf("at most this many tasks: a number from 1 to %d", action.MaxCap)
-		return f, &action.Error{Field: "cap", Message: message}
+	if err != nil || n < 1 || n > command.MaxCap {
+		message := fmt.Sprintf("at most this many tasks: a number from 1 to %d", command.MaxCap)
+		return f, &command.Error{Field: "cap", Message: message}
 	}
 	f.order.Cap = n
 	return f, nil
@@ -109,7 +109,7 @@ func (f tasksForm) fields() []templates.Input {
 	if f.all || len(f.order.IDs) > 1 {
 		list = append(list, templates.Input{
 			Name: "cap", Field: "cap", Label: "At most", Kind: templates.InputNumber, Value: f.capped,
-			Hint: fmt.Sprintf("tasks; %d if empty, never more than %d", action.DefaultCap, action.MaxCap),
+			Hint: fmt.Sprintf("tasks; %d if empty, never more than %d", command.DefaultCap, command.MaxCap),
 		})
 	}
 	return list
@@ -200,7 +200,7 @@ func (p *pages) showTasks(
 		v.Change = p.site.Prefix + "/act/task?" + p.change(f).Encode()
 	}
 	if why != "" {
-		p.showAct(w, r, v, &action.Error{Message: why})
+		p.showAct(w, r, v, &command.Error{Message: why})
 		return
 	}
 	p.showAct(w, r, v, nil)
@@ -219,13 +219,13 @@ func (p *pages) change(f tasksForm) url.Values {
 }
 
 // preflight says on which tasks an order would act, and on which not.
-func preflight(f tasksForm, found action.Preflight) *templates.Preflight {
+func preflight(f tasksForm, found command.Preflight) *templates.Preflight {
 	v := &templates.Preflight{Chosen: found.Chosen, Many: f.all || len(f.order.IDs) > 1, Query: f.text, All: f.all}
 	if f.all {
 		v.Matched = templates.Total{N: found.Matched.N, AtLeast: !found.Matched.Exact}
 	}
 	if found.Capped {
-		v.Cap = cmp.Or(f.order.Cap, action.DefaultCap)
+		v.Cap = cmp.Or(f.order.Cap, command.DefaultCap)
 	}
 	for _, s := range state.States() {
 		if n := found.States[s]; n > 0 {
@@ -302,7 +302,7 @@ func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 func (p *pages) doRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, id string) {
 	o, source, err := p.desk().Retry(ctx, id)
 	if err == nil && source == "" {
-		err = &action.Error{Kind: action.Conflict, Message: "its arguments are not known in full"}
+		err = &command.Error{Kind: command.Conflict, Message: "its arguments are not known in full"}
 	}
 	if err != nil {
 		p.showAct(w, r, v, err)

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/umbelhq/umbel/monitor/action"
-	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/templates"
 )
 
 // workerAct is a request to tell workers something.
 type workerAct struct {
-	method  control.Method
+	method  remote.Method
 	workers []string // none means all
 	form    url.Values
 }
@@ -27,7 +27,7 @@ func (p *pages) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bo
 	a := workerAct{form: r.Form}
 	back := templates.Problem{Title: "Nothing was sent", Back: p.site.Prefix + "/workers", BackText: "All workers"}
 	var known bool
-	if a.method, known = control.Lookup(r.Form.Get("method")); !known || !slices.Contains(workerMethods(), a.method.Name) {
+	if a.method, known = remote.Lookup(r.Form.Get("method")); !known || !slices.Contains(workerMethods(), a.method.Name) {
 		back.Message = "Umbel does not offer the command that this address names."
 		p.problem(w, r, http.StatusBadRequest, back)
 		return a, false
@@ -46,8 +46,8 @@ func (p *pages) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bo
 }
 
 // order is what is asked for. What cannot be read is left as it is, so that it is refused with its name.
-func (a workerAct) order() action.ControlOrder {
-	o := action.ControlOrder{Method: a.method.Name, Workers: a.workers}
+func (a workerAct) order() command.ControlOrder {
+	o := command.ControlOrder{Method: a.method.Name, Workers: a.workers}
 	for _, param := range a.method.Params {
 		if v := argument(param, a.form[templates.ArgumentPrefix+param.Name]); v != nil {
 			if o.Arguments == nil {
@@ -60,7 +60,7 @@ func (a workerAct) order() action.ControlOrder {
 }
 
 // argument reads the fields of a form as the type of a parameter, nil if nothing was filled in.
-func argument(p control.Param, fields []string) any {
+func argument(p remote.Param, fields []string) any {
 	var values []string
 	for _, f := range fields {
 		if f = strings.TrimSpace(f); f != "" {
@@ -72,7 +72,7 @@ func argument(p control.Param, fields []string) any {
 	}
 	first := values[0]
 	switch p.Type {
-	case control.Texts:
+	case remote.Texts:
 		var list []any
 		for _, v := range values {
 			for item := range strings.FieldsFuncSeq(v, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
@@ -82,12 +82,12 @@ func argument(p control.Param, fields []string) any {
 			}
 		}
 		return list
-	case control.Whole, control.Seconds, control.Rate, control.Flag, control.Anything:
+	case remote.Whole, remote.Seconds, remote.Rate, remote.Flag, remote.Anything:
 		var v any
 		if json.Unmarshal([]byte(first), &v) == nil {
 			return v
 		}
-	case control.Text, control.Signal:
+	case remote.Text, remote.Signal:
 	}
 	return first
 }
@@ -129,20 +129,20 @@ func (p *pages) workerForm(a workerAct) templates.Act {
 }
 
 // workerField is the field for an argument, with what may be meant.
-func (p *pages) workerField(param control.Param, a workerAct) templates.Input {
+func (p *pages) workerField(param remote.Param, a workerAct) templates.Input {
 	f := templates.Input{
 		Name: templates.ArgumentPrefix + param.Name, Field: "arguments." + param.Name,
 		Label: label(param.Name), Hint: param.Doc, Required: param.Required,
 	}
 	f.Value = strings.Join(a.form[f.Name], "\n")
 	switch param.Type {
-	case control.Flag:
+	case remote.Flag:
 		f.Kind = templates.InputCheck
-	case control.Whole, control.Seconds:
+	case remote.Whole, remote.Seconds:
 		f.Kind = templates.InputNumber
-	case control.Texts:
+	case remote.Texts:
 		f.Kind = templates.InputArea
-	case control.Text, control.Rate, control.Signal, control.Anything:
+	case remote.Text, remote.Rate, remote.Signal, remote.Anything:
 	}
 	if len(param.Choices) > 0 {
 		f.Kind, f.Options = templates.InputChoice, param.Choices
@@ -152,15 +152,15 @@ func (p *pages) workerField(param control.Param, a workerAct) templates.Input {
 	}
 	switch param.Name {
 	case "queue":
-		f.Options = p.knownOf(a, func(t control.Topology) map[string][]string { return t.Queues })
+		f.Options = p.knownOf(a, func(t remote.Topology) map[string][]string { return t.Queues })
 	case "task_name":
-		f.Options = p.knownOf(a, func(t control.Topology) map[string][]string { return t.Tasks })
+		f.Options = p.knownOf(a, func(t remote.Topology) map[string][]string { return t.Tasks })
 	}
 	return f
 }
 
 // knownOf proposes names that workers tell of.
-func (p *pages) knownOf(a workerAct, of func(t control.Topology) map[string][]string) []string {
+func (p *pages) knownOf(a workerAct, of func(t remote.Topology) map[string][]string) []string {
 	var names []string
 	for name, workers := range of(p.operations.Inspector.Known()) {
 		theirs := a.method.Name == "add_consumer" || len(a.workers) == 0 ||
@@ -182,7 +182,7 @@ func (p *pages) actWorker(w http.ResponseWriter, r *http.Request) {
 	v := p.workerForm(a)
 	var err error
 	if len(v.Fields) == 0 || checking(r) {
-		var found action.Preview
+		var found command.Preview
 		if found, err = p.desk().PreviewControl(r.Context(), a.order()); err == nil {
 			v.Preview = previewed(found)
 		}
@@ -204,7 +204,7 @@ func (p *pages) orderWorker(w http.ResponseWriter, r *http.Request) {
 	}
 	if found.Confirm != "" && r.PostForm.Get(templates.ConfirmParam) != found.Confirm {
 		v.Preview = previewed(found)
-		p.showAct(w, r, v, &action.Error{Message: "what was typed is not " + found.Confirm})
+		p.showAct(w, r, v, &command.Error{Message: "what was typed is not " + found.Confirm})
 		return
 	}
 	receipt, err := p.desk().Control(r.Context(), p.by(r), a.order())

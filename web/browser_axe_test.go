@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/umbelhq/umbel/internal/testenv"
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/command"
 )
 
 // axePages are one of each kind of page, as far as their addresses are known beforehand.
@@ -44,8 +44,8 @@ func TestBrowserFindsNoBarriers(t *testing.T) {
 	b := browser(t)
 	s, c := newMannedStage(t)
 	lately(s)
-	order := action.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
-	if _, err := c.ops.Desk.Control(t.Context(), action.By{}, order); err != nil {
+	order := command.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
+	if _, err := c.ops.Desk.Control(t.Context(), command.By{}, order); err != nil {
 		t.Fatal(err)
 	}
 	failing := newStage(t, "/ops", nil) // its history has groups of failures

@@ -6,11 +6,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -41,7 +41,7 @@ func idle(t *testing.T) (s *stage, c *crew, work func()) {
 		t.Fatal(err)
 	}
 	b := moving(state.Options{MaxTasks: maxTasks})
-	c = &crew{broker: memory.New(memory.Options{}), store: db, answers: map[string]map[string]any{
+	c = &crew{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
 	c.broker.Declare("mail")
@@ -72,11 +72,11 @@ type withStore struct {
 	db *sqlite.DB
 }
 
-func (w withStore) Store() store.Store { return w.db }
+func (w withStore) Store() history.Store { return w.db }
 
 func orderGoesLive(t *testing.T, b context.Context) {
 	s, c, work := idle(t)
-	_, err := c.ops.Desk.Control(t.Context(), action.By{Actor: "ada"}, action.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}})
+	_, err := c.ops.Desk.Control(t.Context(), command.By{Actor: "ada"}, command.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func deadLettersAreSentAgain(t *testing.T, b context.Context) {
 	s, c, _ := idle(t)
 	p := &paper{db: c.store}
 	ids := p.order(t, 3)
-	p.become(t, store.CommandDead, ids...)
+	p.become(t, history.CommandDead, ids...)
 	tb := newTab(t, b, s, "/")
 	tb.until(`document.querySelector("#dead").innerText === "3"`)
 	tb.until(`document.querySelector("#outgoing").innerText.includes("3 commands could not be sent.")`)
@@ -146,8 +146,8 @@ func brokerAwayIsSaid(t *testing.T, b context.Context) {
 	c.broker.Refuse(away)
 	work()
 	for range 3 {
-		order := action.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
-		if _, err := c.ops.Desk.Control(t.Context(), action.By{}, order); err != nil {
+		order := command.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
+		if _, err := c.ops.Desk.Control(t.Context(), command.By{}, order); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/series"
+	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
@@ -17,12 +17,12 @@ import (
 const chartPatience = 50 * time.Millisecond // for tasks that a page's chart is made from
 
 // readSeries returns a series that may be a little old.
-func (p *pages) readSeries(ctx context.Context, q lang.Query, chart query.Chart) (series.Series, error) {
-	return p.charts.get(chart.String()+" "+q.String(), func() (series.Series, error) {
+func (p *pages) readSeries(ctx context.Context, q lang.Query, chart query.Chart) (rollup.Series, error) {
+	return p.charts.get(chart.String()+" "+q.String(), func() (rollup.Series, error) {
 		now := p.now()
 		from, to := chart.Range(now)
-		return series.Read(ctx, p.cluster, series.Request{
-			Query: q, From: from, To: to, Now: now, Group: chart.Group, Rank: series.Measure(chart.Measure),
+		return rollup.Read(ctx, p.cluster, rollup.Request{
+			Query: q, From: from, To: to, Now: now, Group: chart.Group, Rank: rollup.Measure(chart.Measure),
 			Counts: chart.Measure == "", Patience: chartPatience,
 		})
 	})
@@ -99,10 +99,10 @@ func (p *pages) choices(v *templates.Chart, c query.Chart, link func(query.Chart
 		other := c
 		other.Group = g
 		text := string(g)
-		if g == series.ByState && c.Measure != "" {
+		if g == rollup.ByState && c.Measure != "" {
 			text = "all"
 		}
-		v.Groups = append(v.Groups, templates.Choice{Text: text, Href: link(other), Current: cmp.Or(c.Group, series.ByState) == g})
+		v.Groups = append(v.Groups, templates.Choice{Text: text, Href: link(other), Current: cmp.Or(c.Group, rollup.ByState) == g})
 	}
 	brush := c
 	brush.Last, brush.From, brush.To = "", 1, 2
@@ -112,11 +112,11 @@ func (p *pages) choices(v *templates.Chart, c query.Chart, link func(query.Chart
 // chartLine is a line of a chart: how its values come from points.
 type chartLine struct {
 	column templates.ChartColumn
-	points []series.Point
-	value  func(p *series.Point) *float64
+	points []rollup.Point
+	value  func(p *rollup.Point) *float64
 }
 
-func chartLines(s series.Series, c query.Chart) []chartLine {
+func chartLines(s rollup.Series, c query.Chart) []chartLine {
 	if c.Group == "" {
 		if c.Measure == "" {
 			return countLines(s)
@@ -140,22 +140,22 @@ func chartLines(s series.Series, c query.Chart) []chartLine {
 }
 
 // countLines are the states whose beginnings are counted.
-func countLines(s series.Series) []chartLine {
+func countLines(s rollup.Series) []chartLine {
 	var lines []chartLine
-	add := func(of state.State, name, color string, count func(p *series.Point) int64) {
+	add := func(of state.State, name, color string, count func(p *rollup.Point) int64) {
 		if slices.Contains(s.States, of) {
 			lines = append(lines, chartLine{templates.ChartColumn{Name: name, Color: color}, s.Lines[0].Points, counts(count)})
 		}
 	}
-	add(state.Received, "received", "--received", func(p *series.Point) int64 { return p.Received })
-	add(state.Success, "succeeded", "--success", func(p *series.Point) int64 { return p.Succeeded })
-	add(state.Failure, "failed", "--failure", func(p *series.Point) int64 { return p.Failed })
-	add(state.Retry, "retried", "--retry", func(p *series.Point) int64 { return p.Retried })
+	add(state.Received, "received", "--received", func(p *rollup.Point) int64 { return p.Received })
+	add(state.Success, "succeeded", "--success", func(p *rollup.Point) int64 { return p.Succeeded })
+	add(state.Failure, "failed", "--failure", func(p *rollup.Point) int64 { return p.Failed })
+	add(state.Retry, "retried", "--retry", func(p *rollup.Point) int64 { return p.Retried })
 	return lines
 }
 
-func counts(count func(p *series.Point) int64) func(p *series.Point) *float64 {
-	return func(p *series.Point) *float64 {
+func counts(count func(p *rollup.Point) int64) func(p *rollup.Point) *float64 {
+	return func(p *rollup.Point) *float64 {
 		if !p.Known {
 			return nil
 		}
@@ -164,12 +164,12 @@ func counts(count func(p *series.Point) int64) func(p *series.Point) *float64 {
 }
 
 // ended is how many tasks succeeded or failed.
-func ended(p *series.Point) *float64 {
-	return counts(func(p *series.Point) int64 { return p.Succeeded + p.Failed })(p)
+func ended(p *rollup.Point) *float64 {
+	return counts(func(p *rollup.Point) int64 { return p.Succeeded + p.Failed })(p)
 }
 
-func percentile(measure string, share float64) func(p *series.Point) *float64 {
-	return func(p *series.Point) *float64 {
+func percentile(measure string, share float64) func(p *rollup.Point) *float64 {
+	return func(p *rollup.Point) *float64 {
 		h := p.Run
 		if measure == query.MeasureWait {
 			h = p.Wait

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state/query"
 )
 
@@ -19,7 +19,7 @@ const (
 // counter counts in the background what open pages show beside their views, so that no page waits for it
 // for long. It is safe for concurrent use.
 type counter struct {
-	count   func(ctx context.Context, q query.Query) (store.Count, error)
+	count   func(ctx context.Context, q query.Query) (history.Count, error)
 	changed func() // called when a number is another one
 	log     *slog.Logger
 	wake    chan struct{} // holds one element when there may be something to count
@@ -31,23 +31,23 @@ type counter struct {
 
 type counted struct {
 	query  query.Query
-	count  store.Count
+	count  history.Count
 	good   bool          // count was counted
 	at     time.Time     // when that was tried last
 	wanted time.Time     // when it was asked for last
 	first  chan struct{} // closed when it was tried once
 }
 
-func newCounter(count func(context.Context, query.Query) (store.Count, error), changed func(), log *slog.Logger) *counter {
+func newCounter(count func(context.Context, query.Query) (history.Count, error), changed func(), log *slog.Logger) *counter {
 	return &counter{count: count, changed: changed, log: log, wake: make(chan struct{}, 1), known: map[string]*counted{}}
 }
 
 // get returns how many tasks matched at most a minute ago, false if that is not known. A query that is new
 // is waited for until ctx ends.
-func (c *counter) get(ctx context.Context, q query.Query) (store.Count, bool) {
+func (c *counter) get(ctx context.Context, q query.Query) (history.Count, bool) {
 	e := c.want(q)
 	if e == nil {
-		return store.Count{}, false
+		return history.Count{}, false
 	}
 	select {
 	case <-e.first:

@@ -8,18 +8,18 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
 
 // crew is workers that answer remote control, and the operations on them.
 type crew struct {
-	broker *memory.Broker
+	broker *inproc.Broker
 	store  *sqlite.DB
 	ops    *operate.Operations
 
@@ -35,7 +35,7 @@ func newCrew(t *testing.T, b web.Backend, readOnly bool) *crew {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &crew{broker: memory.New(memory.Options{}), store: db, answers: map[string]map[string]any{
+	c := &crew{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
 	c.ops, err = operate.New(operate.Options{Broker: c.broker, Store: db, Tasks: b, Workers: forgetting{b}, ReadOnly: readOnly})
@@ -66,13 +66,13 @@ func (f forgetting) ForgetWorker(name string) (forgotten bool) {
 }
 
 // hear answers a request for every worker that it is for.
-func (c *crew) hear(m transport.Publishing) {
+func (c *crew) hear(m broker.Publishing) {
 	var r struct {
-		Method      string            `json:"method"`
-		Arguments   json.RawMessage   `json:"arguments"`
-		Destination []string          `json:"destination"`
-		Ticket      string            `json:"ticket"`
-		ReplyTo     transport.ReplyTo `json:"reply_to"`
+		Method      string          `json:"method"`
+		Arguments   json.RawMessage `json:"arguments"`
+		Destination []string        `json:"destination"`
+		Ticket      string          `json:"ticket"`
+		ReplyTo     broker.ReplyTo  `json:"reply_to"`
 	}
 	if json.Unmarshal(m.Body, &r) != nil {
 		return
@@ -92,7 +92,7 @@ func (c *crew) hear(m transport.Publishing) {
 		if err != nil {
 			panic(err)
 		}
-		c.broker.Answer(r.ReplyTo, transport.Publishing{
+		c.broker.Answer(r.ReplyTo, broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8",
 			Headers: map[string]any{"ticket": r.Ticket, "clock": int64(7)}, Body: body,
 		})
@@ -151,7 +151,7 @@ type staged struct {
 	crew *crew
 }
 
-func (b *staged) Store() store.Store { return b.crew.store }
+func (b *staged) Store() history.Store { return b.crew.store }
 
 // mannedMovie is a movie with a store of its own.
 type mannedMovie struct {
@@ -159,7 +159,7 @@ type mannedMovie struct {
 	crew *crew
 }
 
-func (b *mannedMovie) Store() store.Store { return b.crew.store }
+func (b *mannedMovie) Store() history.Store { return b.crew.store }
 
 // newMannedStage shows a cluster that changes, whose workers answer.
 func newMannedStage(t *testing.T) (*stage, *crew) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 )
@@ -34,7 +34,7 @@ func (p *pages) breakdown(ctx context.Context, q lang.Query, f lang.Field, all b
 		b := breakdown{counts: state.Counts{
 			ByState: map[state.State]int{}, ByName: map[string]int{}, ByWorker: map[string]int{}, ByQueue: map[string]int{},
 		}}
-		r := store.Request{Query: q, Limit: facetPage, Now: p.now()}
+		r := history.Request{Query: q, Limit: facetPage, Now: p.now()}
 		for start := time.Now(); b.counts.Tasks < maxFacetTasks && time.Since(start) < facetPatience; {
 			page, err := p.cluster.Tasks(ctx, r)
 			if err != nil {

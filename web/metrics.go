@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -59,7 +59,7 @@ func (c *collector) outbox(out chan<- prometheus.Metric) {
 		gauge(out, "umbel_outbox_commands", "Commands in the outbox, by state.", float64(stats.States[state]), "state", string(state))
 	}
 	oldest := 0.0
-	if stats.States[store.CommandPending] > 0 {
+	if stats.States[history.CommandPending] > 0 {
 		oldest = c.now().Sub(stats.OldestPending).Seconds()
 	}
 	gauge(out, "umbel_outbox_oldest_pending_seconds", "Age of the command that waits longest.", oldest)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/series"
+	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/fair"
@@ -37,7 +37,7 @@ type pages struct {
 	identify    func(r *http.Request) string
 	counts      *counter
 	records     *records // nil if there is no result backend
-	charts      remembered[series.Series]
+	charts      remembered[rollup.Series]
 	facetCounts remembered[breakdown]
 	site        templates.Site
 	version     string

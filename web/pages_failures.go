@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	stored "github.com/umbelhq/umbel/state/query"
@@ -85,14 +85,14 @@ func (p *pages) failurePage(ctx context.Context, id string) (page, error) {
 	switch {
 	case err == nil:
 		v.Exception, v.Traceback = newest.Exception, newest.Traceback
-	case !errors.Is(err, store.ErrMissing):
+	case !errors.Is(err, history.ErrMissing):
 		return page{}, err
 	}
 	q, err := stored.Parse("failure:" + id)
 	if err != nil {
 		return page{}, err
 	}
-	found, err := p.cluster.Tasks(ctx, store.Request{Query: q, Limit: newestFailures, Now: p.now()})
+	found, err := p.cluster.Tasks(ctx, history.Request{Query: q, Limit: newestFailures, Now: p.now()})
 	if err != nil {
 		return page{}, err
 	}
@@ -104,13 +104,13 @@ func (p *pages) failurePage(ctx context.Context, id string) (page, error) {
 }
 
 // group returns the group of an id as of now, errUnknown if there is none.
-func (p *pages) group(ctx context.Context, id string) (store.Failure, error) {
+func (p *pages) group(ctx context.Context, id string) (history.Failure, error) {
 	key, ok := fingerprint.ParseID(id)
 	if !ok {
-		return store.Failure{}, errUnknown
+		return history.Failure{}, errUnknown
 	}
 	f, err := p.cluster.Store().Failure(ctx, key, p.now())
-	if errors.Is(err, store.ErrMissing) {
+	if errors.Is(err, history.ErrMissing) {
 		err = errUnknown
 	}
 	return f, err
@@ -131,7 +131,7 @@ func (p *pages) alike(ctx context.Context, t *state.Task) *templates.Failure {
 
 // failing returns what fails most now, false if that cannot be read.
 func (p *pages) failing(ctx context.Context) ([]templates.Failure, bool) {
-	found, err := p.cluster.Store().Failures(ctx, store.FailureRequest{
+	found, err := p.cluster.Store().Failures(ctx, history.FailureRequest{
 		Resolved: new(false), Busiest: true, Limit: failingNow, Now: p.now(), Stale: staleFailures,
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func (p *pages) failing(ctx context.Context) ([]templates.Failure, bool) {
 	return list, true
 }
 
-func failure(f store.Failure) templates.Failure {
+func failure(f history.Failure) templates.Failure {
 	return templates.Failure{
 		ID: f.ID.String(), Name: f.Name,
 		Type: f.Fingerprint.Type, Message: f.Fingerprint.Message, Place: f.Fingerprint.Place,
@@ -230,7 +230,7 @@ func (h *Handler) settle(p *pages, resolve bool) http.HandlerFunc {
 		}
 		err := p.cluster.Store().Resolve(r.Context(), id, at)
 		switch {
-		case errors.Is(err, store.ErrMissing):
+		case errors.Is(err, history.ErrMissing):
 			p.notFound(w, r)
 		case err != nil:
 			p.unreadable(w, r, err)

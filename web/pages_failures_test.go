@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/web"
@@ -171,18 +171,18 @@ func TestFailuresThatAreNotThere(t *testing.T) {
 // unreadable is a backend whose store cannot be read.
 type unreadable struct{ *stillLife }
 
-func (b unreadable) Store() store.Store { return unreadableStore{b.stillLife.Store()} }
+func (b unreadable) Store() history.Store { return unreadableStore{b.stillLife.Store()} }
 
-type unreadableStore struct{ store.Store }
+type unreadableStore struct{ history.Store }
 
 var errUnreadable = errors.New("disk I/O error at /secret")
 
-func (unreadableStore) Failures(context.Context, store.FailureRequest) (store.FailurePage, error) {
-	return store.FailurePage{}, errUnreadable
+func (unreadableStore) Failures(context.Context, history.FailureRequest) (history.FailurePage, error) {
+	return history.FailurePage{}, errUnreadable
 }
 
-func (unreadableStore) Failure(context.Context, fingerprint.ID, time.Time) (store.Failure, error) {
-	return store.Failure{}, errUnreadable
+func (unreadableStore) Failure(context.Context, fingerprint.ID, time.Time) (history.Failure, error) {
+	return history.Failure{}, errUnreadable
 }
 
 func (unreadableStore) Resolve(context.Context, fingerprint.ID, time.Time) error {

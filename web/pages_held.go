@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
@@ -26,7 +26,7 @@ const (
 
 // held is what a worker holds: what it told when it was asked, and what events tell. Where the two differ, the later one
 // is right.
-func (p *pages) held(worker string, i control.Inspection) templates.WorkerNow {
+func (p *pages) held(worker string, i remote.Inspection) templates.WorkerNow {
 	known := p.knownTasks(worker, toldTasks(i))
 	now := p.now().UnixMicro()
 	lists := map[part][]templates.HeldTask{}
@@ -111,7 +111,7 @@ type toldTask struct {
 	task templates.HeldTask
 }
 
-func toldTasks(i control.Inspection) []toldTask {
+func toldTasks(i remote.Inspection) []toldTask {
 	var list []toldTask
 	for _, r := range i.Active {
 		t := byWorker(r, i.Times["active"])
@@ -130,7 +130,7 @@ func toldTasks(i control.Inspection) []toldTask {
 }
 
 // byWorker is a request as it was when the worker was asked.
-func byWorker(r control.Request, asked time.Time) templates.HeldTask {
+func byWorker(r remote.Request, asked time.Time) templates.HeldTask {
 	t := templates.HeldTask{
 		ByWorker: true, ID: r.ID, Name: r.Name, Args: r.Args, Kwargs: r.Kwargs, StartedAt: micros(r.StartedAt), PID: r.PID,
 		Queue: r.Queue, Priority: r.Priority, Redelivered: r.Redelivered != nil && *r.Redelivered, Soft: r.Soft, Hard: r.Hard,

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -83,7 +83,7 @@ func (p *pages) offer(n *templates.WorkerNow) {
 }
 
 // cutLists are how long the lists were that were told in part, by method.
-func cutLists(i control.Inspection) map[string]int {
+func cutLists(i remote.Inspection) map[string]int {
 	kept := map[string]int{
 		"active": len(i.Active), "reserved": len(i.Reserved), "scheduled": len(i.Scheduled), "revoked": len(i.Revoked),
 	}
@@ -97,7 +97,7 @@ func cutLists(i control.Inspection) map[string]int {
 }
 
 // limits are the time limits that hold for a task: its own, else those of its name, else those of the pool.
-func limits(r control.Request, i control.Inspection) (soft, hard *float64) {
+func limits(r remote.Request, i remote.Inspection) (soft, hard *float64) {
 	soft, hard = r.Soft, r.Hard
 	for _, t := range i.Registered {
 		if t.Name == r.Name || t.Name == r.Type {
@@ -120,7 +120,7 @@ func seconds(s string) *float64 {
 	return &f
 }
 
-func (p *pages) consumed(i control.Inspection) []templates.ConsumedQueue {
+func (p *pages) consumed(i remote.Inspection) []templates.ConsumedQueue {
 	others := p.operations.Inspector.Known().Queues
 	var list []templates.ConsumedQueue
 	for _, q := range i.Queues {
@@ -138,7 +138,7 @@ func (p *pages) consumed(i control.Inspection) []templates.ConsumedQueue {
 	return list
 }
 
-func registered(i control.Inspection) []templates.RegisteredTask {
+func registered(i remote.Inspection) []templates.RegisteredTask {
 	var list []templates.RegisteredTask
 	for _, r := range i.Registered {
 		t := templates.RegisteredTask{Name: r.Name, Limit: r.Info["rate_limit"]}
@@ -158,13 +158,13 @@ func registered(i control.Inspection) []templates.RegisteredTask {
 }
 
 // config compares the settings of a worker with those of others that are online.
-func (p *pages) config(i control.Inspection, t workerTopic) templates.WorkerConfig {
+func (p *pages) config(i remote.Inspection, t workerTopic) templates.WorkerConfig {
 	v := templates.WorkerConfig{Find: t.find, Differ: t.differ}
 	names := map[string]bool{}
 	for name := range i.Conf {
 		names[name] = true
 	}
-	var others []control.Inspection
+	var others []remote.Inspection
 	if i.Conf != nil {
 		others = p.otherConfigs(i.Node, &v)
 	}
@@ -188,8 +188,8 @@ func (p *pages) config(i control.Inspection, t workerTopic) templates.WorkerConf
 	return v
 }
 
-func (p *pages) otherConfigs(node string, v *templates.WorkerConfig) []control.Inspection {
-	var list []control.Inspection
+func (p *pages) otherConfigs(node string, v *templates.WorkerConfig) []remote.Inspection {
+	var list []remote.Inspection
 	for _, name := range p.online() {
 		if name == node || len(list)+v.Waiting == maxCompared {
 			continue
@@ -207,7 +207,7 @@ func (p *pages) otherConfigs(node string, v *templates.WorkerConfig) []control.I
 }
 
 // differing are the workers that have another value of a setting, by value.
-func differing(name string, value json.RawMessage, others []control.Inspection) []templates.Differing {
+func differing(name string, value json.RawMessage, others []remote.Inspection) []templates.Differing {
 	var list []templates.Differing
 	for _, o := range others {
 		theirs := o.Conf[name]
@@ -233,7 +233,7 @@ func plain(v json.RawMessage) string {
 	return string(v)
 }
 
-func system(i control.Inspection) templates.WorkerSystem {
+func system(i remote.Inspection) templates.WorkerSystem {
 	s := i.Stats
 	if s == nil {
 		return templates.WorkerSystem{Report: i.Report}

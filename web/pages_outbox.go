@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
 	"github.com/umbelhq/umbel/web/query"
@@ -25,12 +25,12 @@ type stats struct {
 	mu      sync.Mutex
 	readAt  time.Time
 	changed <-chan struct{} // closed when the numbers are out of date
-	numbers store.OutboxStats
+	numbers history.OutboxStats
 	err     error
 }
 
 // outboxStats returns the numbers of the outbox.
-func (p *pages) outboxStats(ctx context.Context) (store.OutboxStats, error) {
+func (p *pages) outboxStats(ctx context.Context) (history.OutboxStats, error) {
 	s := &p.outbox
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *pages) outgoing(ctx context.Context) templates.Outgoing {
 		s := relay.Status()
 		o.Open, o.Error = s.Open, s.LastError
 		o.Until = micros(s.Until)
-		o.Pending = numbers.States[store.CommandPending] + numbers.States[store.CommandInFlight]
+		o.Pending = numbers.States[history.CommandPending] + numbers.States[history.CommandInFlight]
 	}
 	return o
 }
@@ -104,7 +104,7 @@ func (p *pages) outboxPage(ctx context.Context, q query.Commands) page {
 		s := relay.Status()
 		v.Relay = &templates.Relay{Open: s.Open, Until: micros(s.Until), Error: s.LastError, Sent: s.Sent}
 	}
-	var found []store.Command
+	var found []history.Command
 	var next int64
 	if err == nil {
 		found, next, err = p.cluster.Store().Commands(ctx, q.Filter())
@@ -130,20 +130,20 @@ func (p *pages) outboxPage(ctx context.Context, q query.Commands) page {
 }
 
 // shownStates are the choices of states, and which one is shown.
-func shownStates(q query.Commands, path string, counts map[store.CommandState]int) (string, []templates.Shown) {
+func shownStates(q query.Commands, path string, counts map[history.CommandState]int) (string, []templates.Shown) {
 	choices := []struct {
 		label  string
-		states []store.CommandState
+		states []history.CommandState
 	}{
 		{"All", nil},
-		{"Pending", []store.CommandState{store.CommandPending}},
-		{"In flight", []store.CommandState{store.CommandInFlight}},
-		{"Sent", []store.CommandState{store.CommandSent}},
-		{"Done", []store.CommandState{store.CommandDone}},
-		{"No answer", []store.CommandState{store.CommandSilent}},
-		{"Dead letters", []store.CommandState{store.CommandDead}},
-		{"Expired", []store.CommandState{store.CommandExpired}},
-		{"Discarded", []store.CommandState{store.CommandDiscarded}},
+		{"Pending", []history.CommandState{history.CommandPending}},
+		{"In flight", []history.CommandState{history.CommandInFlight}},
+		{"Sent", []history.CommandState{history.CommandSent}},
+		{"Done", []history.CommandState{history.CommandDone}},
+		{"No answer", []history.CommandState{history.CommandSilent}},
+		{"Dead letters", []history.CommandState{history.CommandDead}},
+		{"Expired", []history.CommandState{history.CommandExpired}},
+		{"Discarded", []history.CommandState{history.CommandDiscarded}},
 	}
 	shown, list := "other", make([]templates.Shown, 0, len(choices))
 	for _, c := range choices {
@@ -198,19 +198,19 @@ func conditions(q query.Commands, path string) []templates.Condition {
 }
 
 // command is a command as pages show it.
-func (p *pages) command(c store.Command) templates.Command {
+func (p *pages) command(c history.Command) templates.Command {
 	d := templates.Command{
 		ID: c.ID, Order: c.Order, Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary, TaskID: c.TaskID,
 		Attempts: c.Attempts, Deferrals: c.Deferrals, Error: c.LastError, Actor: c.Actor,
 		Created: micros(c.CreatedAt), Due: micros(c.DueAt), Expires: micros(c.ExpiresAt), Claimed: micros(c.ClaimedAt),
 		Sent: micros(c.SentAt), Done: micros(c.DoneAt),
-		Waits: c.State == store.CommandPending && !c.DueAt.After(c.CreatedAt),
+		Waits: c.State == history.CommandPending && !c.DueAt.After(c.CreatedAt),
 	}
 	for _, a := range c.Answers {
 		d.Answers = append(d.Answers, templates.CommandAnswer{Node: a.Node, At: micros(a.At), Text: a.Text, OK: a.OK})
 	}
 	for _, node := range c.Expected {
-		if !slices.ContainsFunc(c.Answers, func(a store.Answer) bool { return a.Node == node }) {
+		if !slices.ContainsFunc(c.Answers, func(a history.Answer) bool { return a.Node == node }) {
 			d.Missing = append(d.Missing, node)
 		}
 	}
@@ -250,7 +250,7 @@ func (p *pages) orderPage(ctx context.Context, id int64, before int64) (page, er
 	if err != nil {
 		return page{}, err
 	}
-	found, next, err := kept.Commands(ctx, store.CommandFilter{Order: id, Before: before, Limit: query.DefaultLimit})
+	found, next, err := kept.Commands(ctx, history.CommandFilter{Order: id, Before: before, Limit: query.DefaultLimit})
 	if err != nil {
 		return page{}, err
 	}

@@ -12,11 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -35,7 +35,7 @@ func newPaper(t *testing.T, readOnly bool) *paper {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	b := stocked{painted(state.Options{}), db}
-	ops, err := operate.New(operate.Options{Broker: memory.New(memory.Options{}), Store: db, Tasks: b, ReadOnly: readOnly})
+	ops, err := operate.New(operate.Options{Broker: inproc.New(inproc.Options{}), Store: db, Tasks: b, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,10 +49,10 @@ func newPaper(t *testing.T, readOnly bool) *paper {
 // order writes an order of n commands and returns their ids.
 func (p *paper) order(t *testing.T, n int) []int64 {
 	t.Helper()
-	o := store.Order{Audit: store.Audit{At: time.UnixMicro(noon), Actor: "bob", Action: "revoke", Target: "x"}}
+	o := history.Order{Audit: history.Audit{At: time.UnixMicro(noon), Actor: "bob", Action: "revoke", Target: "x"}}
 	for i := range n {
-		o.Commands = append(o.Commands, store.Command{
-			Schema: store.CommandSchema, Kind: "control", Group: fmt.Sprint("g", i), Target: "celery@a", Actor: "bob",
+		o.Commands = append(o.Commands, history.Command{
+			Schema: history.CommandSchema, Kind: "control", Group: fmt.Sprint("g", i), Target: "celery@a", Actor: "bob",
 			Summary: fmt.Sprintf("Revoke task %d", i), Payload: []byte(`{}`), CreatedAt: time.UnixMicro(noon), DueAt: time.UnixMicro(noon),
 		})
 	}
@@ -68,15 +68,15 @@ func (p *paper) order(t *testing.T, n int) []int64 {
 }
 
 // become gives commands a state.
-func (p *paper) become(t *testing.T, s store.CommandState, ids ...int64) {
+func (p *paper) become(t *testing.T, s history.CommandState, ids ...int64) {
 	t.Helper()
 	now := time.UnixMicro(noon).Add(time.Second)
 	if _, err := p.db.Claim(t.Context(), now, 500, 500); err != nil {
 		t.Fatal(err)
 	}
-	var outcomes []store.Outcome
+	var outcomes []history.Outcome
 	for _, id := range ids {
-		outcomes = append(outcomes, store.Outcome{ID: id, State: s, Error: "no such queue: mail", Attempts: 8})
+		outcomes = append(outcomes, history.Outcome{ID: id, State: s, Error: "no such queue: mail", Attempts: 8})
 	}
 	if err := p.db.Settle(t.Context(), now, outcomes); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func (p *paper) become(t *testing.T, s store.CommandState, ids ...int64) {
 // states are those of all commands, by id.
 func (p *paper) states(t *testing.T) string {
 	t.Helper()
-	list, _, err := p.db.Commands(t.Context(), store.CommandFilter{Limit: 500})
+	list, _, err := p.db.Commands(t.Context(), history.CommandFilter{Limit: 500})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestDeadLettersShowOnEveryPage(t *testing.T) {
 	t.Parallel()
 	p := newPaper(t, false)
 	ids := p.order(t, 3)
-	p.become(t, store.CommandDead, ids[:2]...)
+	p.become(t, history.CommandDead, ids[:2]...)
 	for _, target := range []string{"/ops/", "/ops/tasks", "/ops/outbox", "/ops/nothing"} {
 		page := visit(t, p, target).Body.String()
 		if !strings.Contains(page, "2 commands could") || !strings.Contains(page, `title="2 dead letters"`) {
@@ -181,8 +181,8 @@ func TestDeadLettersAreSentAgainOrDiscarded(t *testing.T) {
 			t.Parallel()
 			p := newPaper(t, false)
 			ids := p.order(t, 3)
-			p.become(t, store.CommandDead, ids[:2]...)
-			p.become(t, store.CommandDone, ids[2])
+			p.become(t, history.CommandDead, ids[:2]...)
+			p.become(t, history.CommandDone, ids[2])
 			p.order(t, 1)
 			page := visit(t, p, "/ops/act/outbox?"+tc.query).Body.String()
 			if !strings.Contains(page, tc.says) {
@@ -213,7 +213,7 @@ func TestReadOnlyShowsTheOutboxAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPaper(t, true)
 	ids := p.order(t, 1)
-	p.become(t, store.CommandDead, ids...)
+	p.become(t, history.CommandDead, ids...)
 	for _, target := range []string{"/ops/outbox", "/ops/outbox/1", "/ops/outbox/audit", "/ops/outbox?state=dead", "/ops/queues"} {
 		w := visit(t, p, target)
 		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "/ops/act/") {

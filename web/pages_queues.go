@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/queues"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/remote"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -64,9 +64,9 @@ func (p *pages) peek(ctx context.Context, queue string) templates.Messages {
 	var m templates.Messages
 	found, err := p.operations.Client.Peek(ctx, queue, queuePeek)
 	switch {
-	case errors.Is(err, transport.ErrUnsupported):
+	case errors.Is(err, broker.ErrUnsupported):
 		m.Sealed = sealedBroker
-	case errors.Is(err, control.ErrUnavailable):
+	case errors.Is(err, remote.ErrUnavailable):
 		m.Sealed = "The broker cannot be reached now."
 	case err != nil:
 		p.log.WarnContext(ctx, "look into queue", "queue", queue, "error", err)
@@ -79,7 +79,7 @@ func (p *pages) peek(ctx context.Context, queue string) templates.Messages {
 }
 
 // waiting is a message as pages show it.
-func waiting(f transport.Publishing) templates.WaitingMessage {
+func waiting(f broker.Publishing) templates.WaitingMessage {
 	parsed, err := celery.ParseMessage(f)
 	d := templates.WaitingMessage{ID: parsed.ID, Name: parsed.Name, ETA: micros(parsed.ETA), Priority: int(f.Priority)}
 	if err != nil {
@@ -180,7 +180,7 @@ func (p *pages) queuePage(ctx context.Context, name string) (page, error) {
 	if i < 0 {
 		return page{}, errUnknown
 	}
-	found, err := p.cluster.Tasks(ctx, store.Request{
+	found, err := p.cluster.Tasks(ctx, history.Request{
 		Query: lang.New(lang.Equal(lang.Queue, name)), Limit: queueTasks, Now: p.now(),
 	})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -53,7 +53,7 @@ func (p *pages) plan(ctx context.Context) *templates.Plan {
 func (p *pages) newPlan(ctx context.Context, now time.Time) *templates.Plan {
 	kept := p.cluster.Store()
 	today, err := kept.Today(ctx)
-	var found store.Plan
+	var found history.Plan
 	if err == nil {
 		found, err = kept.Prunable(ctx, today)
 	}

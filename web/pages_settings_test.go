@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -16,12 +16,12 @@ import (
 // kept is a still life whose history is in a real store, which may break.
 type kept struct {
 	*stillLife
-	history store.Store
+	history history.Store
 }
 
-func (b kept) Store() store.Store { return b.history }
+func (b kept) Store() history.Store { return b.history }
 
-func keptIn(t *testing.T, dir string, rules store.Rules) kept {
+func keptIn(t *testing.T, dir string, rules history.Rules) kept {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{
 		Dir: dir, Rules: rules, Now: func() time.Time { return time.UnixMicro(noon).Add(time.Hour) },
@@ -35,10 +35,10 @@ func keptIn(t *testing.T, dir string, rules store.Rules) kept {
 		}
 	})
 	b := painted(state.Options{Track: true})
-	var batch store.Batch
+	var batch history.Batch
 	for _, u := range b.cluster.TakeUnsaved(100) {
 		u.HeardAt = u.View.UpdatedAt // as if each event had come at once
-		batch.Tasks = append(batch.Tasks, store.Task(u))
+		batch.Tasks = append(batch.Tasks, history.Task(u))
 	}
 	if _, err := db.Write(t.Context(), batch); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func keptIn(t *testing.T, dir string, rules store.Rules) kept {
 func TestSettingsSayWhatWouldGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := keptIn(t, dir, store.Rules{Succeeded: 10 * time.Second, MaxSize: 2 << 30})
+	b := keptIn(t, dir, history.Rules{Succeeded: 10 * time.Second, MaxSize: 2 << 30})
 	h, err := web.New(web.Options{Backend: b, Prefix: "/ops", Version: "v1", Limits: state.Options{MaxTasks: 200_000, MaxText: 1 << 29}})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 
 func TestPagesServeWithoutTheirHistory(t *testing.T) {
 	t.Parallel()
-	b := keptIn(t, t.TempDir(), store.Rules{})
+	b := keptIn(t, t.TempDir(), history.Rules{})
 	h := dashboard(t, b)
 	if err := b.history.Close(); err != nil {
 		t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/umbelhq/umbel/monitor/action"
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
@@ -21,14 +21,14 @@ func (p *pages) taskPage(ctx context.Context, id string) (page, error) {
 	var version uint64
 	p.cluster.View(func(c *state.Cluster) { version = c.Version() })
 	t, err := p.cluster.Task(ctx, id)
-	if errors.Is(err, store.ErrMissing) {
+	if errors.Is(err, history.ErrMissing) {
 		return page{}, errUnknown
 	}
 	if err != nil {
 		return page{}, fmt.Errorf("read task: %w", err)
 	}
 	v := templates.Task{Task: t, Root: p.relative(ctx, t.RootID, id), Parent: p.relative(ctx, t.ParentID, id)}
-	if v.Events, err = p.cluster.TaskEvents(ctx, id); err != nil && !errors.Is(err, store.ErrMissing) {
+	if v.Events, err = p.cluster.TaskEvents(ctx, id); err != nil && !errors.Is(err, history.ErrMissing) {
 		return page{}, fmt.Errorf("read events: %w", err)
 	}
 	if v.Commands, err = p.taskCommands(ctx, id); err != nil {
@@ -82,12 +82,12 @@ func (p *pages) unknownTask(ctx context.Context, id string) templates.Problem {
 		Back:     p.site.Prefix + "/tasks",
 		BackText: "All tasks",
 	}
-	if near := action.NearestTask(ctx, p.cluster, id, p.now()); near != "" {
+	if near := command.NearestTask(ctx, p.cluster, id, p.now()); near != "" {
 		v.Similar = append(v.Similar, templates.Link{Text: near, Href: p.site.Prefix + templates.TaskPath(near)})
 		return v
 	}
 	named := lang.New(lang.Or{lang.Equal(lang.Root, id), lang.Equal(lang.Parent, id)})
-	page, err := p.cluster.Tasks(ctx, store.Request{Query: named, Limit: maxNamed, Now: p.now()})
+	page, err := p.cluster.Tasks(ctx, history.Request{Query: named, Limit: maxNamed, Now: p.now()})
 	if err != nil || len(page.Tasks) == 0 {
 		return v
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/results"
-	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -65,7 +65,7 @@ func (p *pages) taskCommands(ctx context.Context, id string) ([]templates.Comman
 	if p.operations == nil {
 		return nil, nil
 	}
-	list, _, err := p.cluster.Store().Commands(ctx, store.CommandFilter{TaskID: id, Limit: maxCommands})
+	list, _, err := p.cluster.Store().Commands(ctx, history.CommandFilter{TaskID: id, Limit: maxCommands})
 	if err != nil {
 		return nil, fmt.Errorf("read commands: %w", err)
 	}

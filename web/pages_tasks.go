@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
@@ -56,10 +56,10 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 	return pg, nil
 }
 
-func total(n store.Count) templates.Total { return templates.Total{N: n.N, AtLeast: !n.Exact} }
+func total(n history.Count) templates.Total { return templates.Total{N: n.N, AtLeast: !n.Exact} }
 
 // link says where the neighbouring pages are.
-func (p *pages) link(v *templates.Tasks, q query.Tasks, found store.Page) {
+func (p *pages) link(v *templates.Tasks, q query.Tasks, found history.Page) {
 	path := p.site.Prefix + "/tasks"
 	if q.From != nil {
 		v.Newest = q.First().URL(path)

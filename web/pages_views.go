@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/query"
 	"github.com/umbelhq/umbel/web/views"
@@ -45,7 +45,7 @@ func (p *pages) tabs(ctx context.Context, q query.Tasks) ([]templates.ViewTab, e
 }
 
 // viewHref leads to the list of a view, which says what is wrong if its query cannot be read any more.
-func (p *pages) viewHref(v store.View) string {
+func (p *pages) viewHref(v history.View) string {
 	path := p.site.Prefix + "/tasks"
 	if t, err := views.Tasks(v); err == nil {
 		return t.URL(path)
@@ -53,7 +53,7 @@ func (p *pages) viewHref(v store.View) string {
 	return path + "?" + url.Values{"q": {v.Query}, "sort": {v.Sort}, "cols": {v.Cols}}.Encode()
 }
 
-func (p *pages) savedView(v store.View) templates.SavedView {
+func (p *pages) savedView(v history.View) templates.SavedView {
 	return templates.SavedView{ID: v.ID, Name: v.Name, Query: v.Query, Href: p.viewHref(v)}
 }
 
@@ -73,7 +73,7 @@ func (p *pages) showViews(w http.ResponseWriter, r *http.Request, status int, me
 
 // saveView keeps what a form says, and shows the list that is now a view.
 func (p *pages) saveView(w http.ResponseWriter, r *http.Request) {
-	v, _, err := views.Save(r.Context(), p.cluster.Store(), store.View{
+	v, _, err := views.Save(r.Context(), p.cluster.Store(), history.View{
 		Name: r.PostFormValue("name"), Query: r.PostFormValue("q"), Sort: r.PostFormValue("sort"), Cols: r.PostFormValue("cols"),
 	})
 	if err != nil {
@@ -115,7 +115,7 @@ func (p *pages) refused(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case ok:
 		p.showViews(w, r, http.StatusBadRequest, wrong.Message)
-	case errors.Is(err, store.ErrMissing):
+	case errors.Is(err, history.ErrMissing):
 		p.showViews(w, r, http.StatusNotFound, "There is no such view any more.")
 	default:
 		p.showRead(w, r, http.StatusServiceUnavailable, page{}, err)

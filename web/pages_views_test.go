@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web"
@@ -129,9 +129,9 @@ type slow struct {
 	asks chan string
 }
 
-func (s *slow) Count(ctx context.Context, q query.Query) (store.Count, error) {
+func (s *slow) Count(ctx context.Context, q query.Query) (history.Count, error) {
 	if q.String() == "" {
-		return store.Count{N: 30, Exact: true}, nil
+		return history.Count{N: 30, Exact: true}, nil
 	}
 	select {
 	case s.asks <- q.String():
@@ -140,7 +140,7 @@ func (s *slow) Count(ctx context.Context, q query.Query) (store.Count, error) {
 	select {
 	case <-s.let:
 	case <-ctx.Done():
-		return store.Count{}, ctx.Err()
+		return history.Count{}, ctx.Err()
 	}
 	return s.stillLife.Count(ctx, q)
 }
@@ -216,8 +216,8 @@ type away struct{ *stillLife }
 
 var errAway = errors.New("disk gone")
 
-func (away) Tasks(context.Context, store.Request) (store.Page, error) {
-	return store.Page{}, errAway
+func (away) Tasks(context.Context, history.Request) (history.Page, error) {
+	return history.Page{}, errAway
 }
 
 func (away) Task(context.Context, string) (state.Task, error) { return state.Task{}, errAway }

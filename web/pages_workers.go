@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
@@ -30,7 +30,7 @@ func (p *pages) workerActions() []templates.Option {
 	}
 	var list []templates.Option
 	for _, name := range workerMethods() {
-		if m, ok := control.Lookup(name); ok {
+		if m, ok := remote.Lookup(name); ok {
 			list = append(list, templates.Option{Value: m.Name, Label: m.Title})
 		}
 	}
@@ -68,7 +68,7 @@ func (p *pages) workersPage(find string) page {
 		pg.version = c.Version()
 		workers = c.Workers()
 	})
-	var known control.Topology
+	var known remote.Topology
 	if p.operations != nil {
 		known = p.operations.Inspector.Known()
 		v.Twins = p.operations.Client.Duplicates()
@@ -118,7 +118,7 @@ func matches(row templates.WorkerRow, find string) bool {
 }
 
 // queuesByWorker returns the queues of all workers that told theirs.
-func queuesByWorker(known control.Topology) map[string][]string {
+func queuesByWorker(known remote.Topology) map[string][]string {
 	list := map[string][]string{}
 	for _, worker := range known.Asked {
 		if !slices.Contains(known.Missing, worker) {

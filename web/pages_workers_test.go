@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -198,7 +198,7 @@ func TestWorkerIsToldOnce(t *testing.T) {
 		first = location
 	}
 	eventually(t, "the answer", func() bool {
-		commands, _, err := c.store.Commands(context.Background(), store.CommandFilter{Worker: "celery@a", Limit: 10})
+		commands, _, err := c.store.Commands(context.Background(), history.CommandFilter{Worker: "celery@a", Limit: 10})
 		return err == nil && len(commands) == 1 && len(commands[0].Answers) == 1 && commands[0].Actor == "ada"
 	})
 	if n := c.told(`celery@a pool_grow {"n":2}`); n != 1 {
@@ -241,7 +241,7 @@ func TestOrdersThatAreNotTaken(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		commands, _, err := c.store.Commands(context.Background(), store.CommandFilter{Limit: 10})
+		commands, _, err := c.store.Commands(context.Background(), history.CommandFilter{Limit: 10})
 		if err != nil || len(commands) > 0 {
 			t.Errorf("commands = %v, %v, want none", commands, err)
 		}

@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -64,22 +64,24 @@ func (s *shelves) times() int {
 // unheard is a backend to which nobody has sent a command.
 type unheard struct{ *stillLife }
 
-func (u unheard) Store() store.Store { return empty{u.stillLife.Store()} }
+func (u unheard) Store() history.Store { return empty{u.stillLife.Store()} }
 
-type empty struct{ store.Store }
+type empty struct{ history.Store }
 
-func (empty) Commands(context.Context, store.CommandFilter) (list []store.Command, next int64, err error) {
+func (empty) Commands(context.Context, history.CommandFilter) (list []history.Command, next int64, err error) {
 	return nil, 0, nil
 }
 
-func (empty) OutboxStats(context.Context) (store.OutboxStats, error) { return store.OutboxStats{}, nil }
+func (empty) OutboxStats(context.Context) (history.OutboxStats, error) {
+	return history.OutboxStats{}, nil
+}
 
 // beside shows pages with what is on the shelves, in a bubble of its own.
 func beside(t *testing.T, s *shelves, test func(t *testing.T, h http.Handler)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := unheard{painted(state.Options{})}
-		o, err := operate.New(operate.Options{Broker: memory.New(memory.Options{}), Store: b.Store(), Tasks: b, Results: s, ReadOnly: true})
+		o, err := operate.New(operate.Options{Broker: inproc.New(inproc.Options{}), Store: b.Store(), Tasks: b, Results: s, ReadOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}

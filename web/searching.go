@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/fair"
@@ -27,11 +27,11 @@ type searching struct {
 func newSearching(b Backend, note func()) searching { return searching{b, fair.New(searchSlots), note} }
 
 // Store is that of the backend.
-func (s searching) Store() store.Store { return noting{s.Backend.Store(), s.note} }
+func (s searching) Store() history.Store { return noting{s.Backend.Store(), s.note} }
 
 // noting is a store that says when groups of failures were changed.
 type noting struct {
-	store.Store
+	history.Store
 	note func()
 }
 
@@ -42,20 +42,20 @@ func (n noting) Resolve(ctx context.Context, id fingerprint.ID, at time.Time) er
 }
 
 // Tasks is that of the backend.
-func (s searching) Tasks(ctx context.Context, r store.Request) (store.Page, error) {
+func (s searching) Tasks(ctx context.Context, r history.Request) (history.Page, error) {
 	leave, err := s.enter(ctx, r.Query, r.Sort != query.Sort{})
 	if err != nil {
-		return store.Page{}, err
+		return history.Page{}, err
 	}
 	defer leave()
 	return s.Backend.Tasks(ctx, r)
 }
 
 // Count is that of the backend.
-func (s searching) Count(ctx context.Context, q query.Query) (store.Count, error) {
+func (s searching) Count(ctx context.Context, q query.Query) (history.Count, error) {
 	leave, err := s.enter(ctx, q, false)
 	if err != nil {
-		return store.Count{}, err
+		return history.Count{}, err
 	}
 	defer leave()
 	return s.Backend.Count(ctx, q)

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/static"
@@ -34,11 +34,11 @@ type Backend interface {
 	Changed() <-chan struct{}
 	Health() monitor.Health
 	Rates() monitor.Rates
-	Tasks(ctx context.Context, r store.Request) (store.Page, error)
+	Tasks(ctx context.Context, r history.Request) (history.Page, error)
 	Task(ctx context.Context, id string) (state.Task, error)
 	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
-	Count(ctx context.Context, q query.Query) (store.Count, error)
-	Store() store.Store
+	Count(ctx context.Context, q query.Query) (history.Count, error)
+	Store() history.Store
 }
 
 // Options of a Handler. Backend is required.

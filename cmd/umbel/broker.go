@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel"
-	"github.com/umbelhq/umbel/monitor/transport/redis"
+	"github.com/umbelhq/umbel/monitor/broker/redis"
 )
 
 // brokerFlags say where the events come from.

@@ -9,8 +9,8 @@ import (
 	"log/slog"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 // captureCmd prints raw event bodies.
@@ -64,7 +64,7 @@ func (c *captureCmd) Run(ctx context.Context, s streams, log *slog.Logger) error
 }
 
 // greet asks workers to make themselves known.
-func greet(ctx context.Context, broker transport.Broker) error {
+func greet(ctx context.Context, broker broker.Broker) error {
 	m, err := celery.Request{Method: "heartbeat"}.Publishing()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func greet(ctx context.Context, broker transport.Broker) error {
 }
 
 // write prints one body on one line, and returns how many it wrote: what is no JSON in UTF-8 is left out.
-func (c *captureCmd) write(w *bufio.Writer, m transport.Message, log *slog.Logger) int {
+func (c *captureCmd) write(w *bufio.Writer, m broker.Message, log *slog.Logger) int {
 	body, ok := new(celery.Decoder).JSON(m.ContentType, m.Body)
 	if !ok {
 		log.Warn("message left out: neither JSON nor MessagePack", "content_type", m.ContentType, "bytes", len(m.Body))

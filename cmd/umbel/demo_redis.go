@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/simulate"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 const (
@@ -109,8 +109,8 @@ func (s *redisStage) audience(ctx context.Context) bool {
 }
 
 // publish is a story's worker that sends an event.
-func (s *redisStage) publish(_ context.Context, m transport.Message) error {
-	b, err := envelope(transport.Publishing{ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, Body: m.Body},
+func (s *redisStage) publish(_ context.Context, m broker.Message) error {
+	b, err := envelope(broker.Publishing{ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, Body: m.Body},
 		"celeryev", m.RoutingKey)
 	if err == nil {
 		s.server.Publish(eventChannel+m.RoutingKey, string(b))
@@ -118,7 +118,7 @@ func (s *redisStage) publish(_ context.Context, m transport.Message) error {
 	return err
 }
 
-func envelope(m transport.Publishing, exchange, routingKey string) ([]byte, error) {
+func envelope(m broker.Publishing, exchange, routingKey string) ([]byte, error) {
 	return celery.Envelope{
 		Publishing: m, Exchange: exchange, RoutingKey: routingKey, DeliveryTag: rand.Text(),
 	}.Append(nil)
@@ -142,7 +142,7 @@ func (s *redisStage) hear(ctx context.Context, worker string, mailbox *miniredis
 }
 
 // answer pushes a reply to the queues that are bound for it.
-func (s *redisStage) answer(to transport.ReplyTo, m transport.Publishing) {
+func (s *redisStage) answer(to broker.ReplyTo, m broker.Publishing) {
 	members, _ := s.server.SMembers(replyBinding) // none: nobody waits any more
 	for _, member := range members {
 		parts := strings.Split(member, kombuSeparator)

@@ -6,14 +6,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/simulate"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 )
 
 // stage plays a story on a broker inside the process.
 type stage struct {
-	broker   *memory.Broker
+	broker   *inproc.Broker
 	story    *simulate.Cluster
 	declared chan string // queues that somebody must look after
 }
@@ -23,7 +23,7 @@ const maxDeclared = 1_000
 
 func newStage(o simulate.Options) (*stage, error) {
 	s := &stage{declared: make(chan string, maxDeclared)}
-	s.broker = memory.New(memory.Options{Queues: func(ctx context.Context) []transport.Queue { return s.story.Queues(ctx) }})
+	s.broker = inproc.New(inproc.Options{Queues: func(ctx context.Context) []broker.Queue { return s.story.Queues(ctx) }})
 	o.Declared = func(queue string) {
 		s.broker.Declare(queue)
 		select {
@@ -39,7 +39,7 @@ func newStage(o simulate.Options) (*stage, error) {
 // run plays the story until ctx ends.
 func (s *stage) run(ctx context.Context) error {
 	for _, name := range s.story.Workers() {
-		defer s.broker.Listen(func(m transport.Publishing) { s.story.Request(name, m, s.broker.Answer) })()
+		defer s.broker.Listen(func(m broker.Publishing) { s.story.Request(name, m, s.broker.Answer) })()
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {

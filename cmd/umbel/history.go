@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel"
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // keepFlags say how long history is kept.
@@ -22,7 +22,7 @@ type keepFlags struct {
 }
 
 // rules are those of a history in dir.
-func (f *keepFlags) rules(dir string) store.Rules {
+func (f *keepFlags) rules(dir string) history.Rules {
 	r := umbel.DefaultKeep(dir)
 	r.Succeeded, r.Failed = time.Duration(f.KeepSucceeded), time.Duration(f.KeepFailed)
 	r.Lost = time.Duration(f.KeepLost)

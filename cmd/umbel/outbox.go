@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/web/api"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -31,7 +31,7 @@ type outboxStatsCmd struct {
 
 // Run prints the sums.
 func (c *outboxStatsCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	return reading(ctx, &c.dirFlag, log, func(db store.Store) error {
+	return reading(ctx, &c.dirFlag, log, func(db history.Store) error {
 		stats, err := db.OutboxStats(ctx)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (c *outboxStatsCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 }
 
 // reading calls f with the history, opened for reading only.
-func reading(ctx context.Context, at *dirFlag, log *slog.Logger, f func(db store.Store) error) error {
+func reading(ctx context.Context, at *dirFlag, log *slog.Logger, f func(db history.Store) error) error {
 	dir, err := at.dir()
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func reading(ctx context.Context, at *dirFlag, log *slog.Logger, f func(db store
 	return errors.Join(f(db), db.Close())
 }
 
-func printStats(out io.Writer, stats store.OutboxStats, now time.Time) error {
+func printStats(out io.Writer, stats history.OutboxStats, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, s := range query.CommandStates() {
 		fmt.Fprintf(w, "%s\t%d\n", s, stats.States[s])
@@ -96,7 +96,7 @@ func (c *outboxAuditCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 	if c.Limit < 0 {
 		return usageError{fmt.Errorf("--limit %d is less than 0", c.Limit)}
 	}
-	return reading(ctx, &c.dirFlag, log, func(db store.Store) error {
+	return reading(ctx, &c.dirFlag, log, func(db history.Store) error {
 		if c.Verify {
 			return verify(ctx, s.out, db)
 		}
@@ -105,7 +105,7 @@ func (c *outboxAuditCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 }
 
 // verify says whether the log is as it was written, and what its last hash is.
-func verify(ctx context.Context, out io.Writer, db store.Store) error {
+func verify(ctx context.Context, out io.Writer, db history.Store) error {
 	bad, err := db.VerifyAudit(ctx)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func verify(ctx context.Context, out io.Writer, db store.Store) error {
 }
 
 // print writes records, newest first.
-func (c *outboxAuditCmd) print(ctx context.Context, out io.Writer, db store.Store) error {
+func (c *outboxAuditCmd) print(ctx context.Context, out io.Writer, db history.Store) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RECORD\tAT\tWHO\tFROM\tACTION\tTARGET\tORDER\tCOMMANDS")
 	left := c.Limit

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 )
 
 // pruneCmd removes old history while no server does.
@@ -47,7 +47,7 @@ func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 	}
 	o.ReadOnly = false
 	db, err = sqlite.Open(ctx, o)
-	if errors.Is(err, store.ErrLocked) {
+	if errors.Is(err, history.ErrLocked) {
 		return fmt.Errorf("%w. A running server prunes by itself; --dry-run says what it will remove", err)
 	}
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 }
 
 // plan prints what would go.
-func (c *pruneCmd) plan(ctx context.Context, w io.Writer, db store.Store, now time.Time) error {
+func (c *pruneCmd) plan(ctx context.Context, w io.Writer, db history.Store, now time.Time) error {
 	p, err := db.Prunable(ctx, now)
 	if err != nil {
 		return err
@@ -71,11 +71,11 @@ func (c *pruneCmd) plan(ctx context.Context, w io.Writer, db store.Store, now ti
 }
 
 // prune removes what is too old, and says each second how far it is.
-func (c *pruneCmd) prune(ctx context.Context, s streams, db store.Store, now time.Time) error {
+func (c *pruneCmd) prune(ctx context.Context, s streams, db history.Store, now time.Time) error {
 	var tasks, thinned int
 	var freed int64
 	told := time.Now()
-	err := db.Prune(ctx, now, func(p store.Pruned) {
+	err := db.Prune(ctx, now, func(p history.Pruned) {
 		tasks, thinned, freed = tasks+len(p.Tasks), thinned+p.Events, freed+p.Bytes
 		if time.Since(told) > time.Second {
 			told = time.Now()
@@ -95,14 +95,14 @@ func moment(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-func atLeast(c store.Count) string {
+func atLeast(c history.Count) string {
 	if c.Exact {
 		return strconv.Itoa(c.N)
 	}
 	return fmt.Sprintf("more than %d", c.N)
 }
 
-func about(c store.Count) string {
+func about(c history.Count) string {
 	if c.Exact {
 		return strconv.Itoa(c.N)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 )
 
 func TestPruneLeavesTheHistoryOfARunningServerAlone(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/umbelhq/umbel/internal/testenv"
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/simulate"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 // brokers are the kinds that Celery and Umbel meet at. Each returns the URL of one that no other test uses.
@@ -91,7 +91,7 @@ func (b *redisBus) publishAll(tb testing.TB, bodies [][]byte) {
 
 func (b *redisBus) envelope(key string, body []byte) ([]byte, error) {
 	return celery.Envelope{
-		Publishing: transport.Publishing{
+		Publishing: broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8", Headers: map[string]any{"hostname": "w1@test"}, Body: body,
 		},
 		Exchange: "celeryev", RoutingKey: key, DeliveryTag: "82ed66ec-6f61-4a64-9e1f-0d4ccd1f9b7a",

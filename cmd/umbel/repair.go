@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 )
 
 // repairCmd takes over what can be read of damaged histories, while no server runs.
@@ -36,7 +36,7 @@ func (c *repairCmd) Run(ctx context.Context, s streams, log *slog.Logger) error 
 		return err
 	}
 	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, SetAside: true, Logger: log})
-	if errors.Is(err, store.ErrLocked) {
+	if errors.Is(err, history.ErrLocked) {
 		return fmt.Errorf("%w. Stop the server first", err)
 	}
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -36,9 +36,9 @@ func save(db *sqlite.DB, events string) error {
 			cluster.Apply(e)
 		})
 	}
-	var b store.Batch
+	var b history.Batch
 	for _, u := range cluster.TakeUnsaved(cluster.Unsaved()) {
-		b.Tasks = append(b.Tasks, store.Task(u))
+		b.Tasks = append(b.Tasks, history.Task(u))
 	}
 	_, err := db.Write(context.Background(), b)
 	return err

@@ -4,33 +4,33 @@ import (
 	"context"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/state/query"
 )
 
 // Failures returns the groups of the failed tasks of the cluster.
-func (m *memory) Failures(_ context.Context, r store.FailureRequest) (store.FailurePage, error) {
-	var all []store.Failure
+func (m *memory) Failures(_ context.Context, r history.FailureRequest) (history.FailurePage, error) {
+	var all []history.Failure
 	for _, f := range m.groups(r.Now) {
 		all = append(all, *f)
 	}
 	return r.Page(all), nil
 }
 
-// Failure returns one group, store.ErrMissing if there is none.
-func (m *memory) Failure(_ context.Context, id fingerprint.ID, now time.Time) (store.Failure, error) {
+// Failure returns one group, history.ErrMissing if there is none.
+func (m *memory) Failure(_ context.Context, id fingerprint.ID, now time.Time) (history.Failure, error) {
 	if f, ok := m.groups(now)[id]; ok {
 		return *f, nil
 	}
-	return store.Failure{}, store.ErrMissing
+	return history.Failure{}, history.ErrMissing
 }
 
 // Resolve marks a group as resolved, or reopens it.
 func (m *memory) Resolve(_ context.Context, id fingerprint.ID, at time.Time) error {
 	if _, ok := m.groups(at)[id]; !ok {
-		return store.ErrMissing
+		return history.ErrMissing
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,14 +41,14 @@ func (m *memory) Resolve(_ context.Context, id fingerprint.ID, at time.Time) err
 	return nil
 }
 
-func (m *memory) groups(now time.Time) map[fingerprint.ID]*store.Failure {
-	groups := map[fingerprint.ID]*store.Failure{}
+func (m *memory) groups(now time.Time) map[fingerprint.ID]*history.Failure {
+	groups := map[fingerprint.ID]*history.Failure{}
 	failed, _ := query.Parse("state:failure")
 	for _, t := range m.match(failed, now) {
 		common, id := fingerprint.OfTask(&t)
 		f, ok := groups[id]
 		if !ok {
-			f = &store.Failure{ID: id, Fingerprint: common, Trend: make([]int64, store.TrendParts), Count: store.Count{Exact: true}}
+			f = &history.Failure{ID: id, Fingerprint: common, Trend: make([]int64, history.TrendParts), Count: history.Count{Exact: true}}
 			groups[id] = f
 		}
 		m.count(f, &t, now)
@@ -61,7 +61,7 @@ func (m *memory) groups(now time.Time) map[fingerprint.ID]*store.Failure {
 	return groups
 }
 
-func (m *memory) count(f *store.Failure, t *state.Task, now time.Time) {
+func (m *memory) count(f *history.Failure, t *state.Task, now time.Time) {
 	at := time.UnixMicro(t.FailedAt).UTC()
 	if f.Count.N++; f.Count.N == 1 || at.Before(f.First) {
 		f.First = at
@@ -79,7 +79,7 @@ func (m *memory) count(f *store.Failure, t *state.Task, now time.Time) {
 		f.LastHour++
 	}
 	ago := int(now.Truncate(time.Hour).Add(time.Hour).Sub(at) / time.Hour)
-	if ago < store.TrendParts {
-		f.Trend[store.TrendParts-1-max(ago, 0)]++
+	if ago < history.TrendParts {
+		f.Trend[history.TrendParts-1-max(ago, 0)]++
 	}
 }

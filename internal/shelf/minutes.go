@@ -6,26 +6,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/series"
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
 // Minutes counts what happened to the tasks of the cluster, alone by their names. Nobody watched in other
 // minutes.
-func (m *memory) Minutes(_ context.Context, r store.MinuteRange, f func(store.Minute) error) error {
+func (m *memory) Minutes(_ context.Context, r history.MinuteRange, f func(history.Minute) error) error {
 	type key struct {
 		at                  int64
 		name, worker, queue string
 	}
-	cells := map[key]*store.Minute{}
+	cells := map[key]*history.Minute{}
 	for _, t := range m.match(query.Query{}, time.Now()) {
-		cell := func(micros int64) *store.Minute {
+		cell := func(micros int64) *history.Minute {
 			at := time.UnixMicro(micros).Truncate(r.Span).Unix() / 60
 			k := key{at, text(t.Name), text(t.Worker), text(t.Queue)}
 			if cells[k] == nil {
-				cells[k] = &store.Minute{At: at, Name: k.name, Worker: k.worker, Queue: k.queue}
+				cells[k] = &history.Minute{At: at, Name: k.name, Worker: k.worker, Queue: k.queue}
 			}
 			return cells[k]
 		}
@@ -33,14 +33,14 @@ func (m *memory) Minutes(_ context.Context, r store.MinuteRange, f func(store.Mi
 			count(e, cell)
 		}
 	}
-	var list []store.Minute
+	var list []history.Minute
 	for k, c := range cells {
 		at := time.Unix(60*k.at, 0)
 		if !at.Before(r.From) && at.Before(r.To) {
 			list = append(list, *c)
 		}
 	}
-	slices.SortFunc(list, func(a, b store.Minute) int {
+	slices.SortFunc(list, func(a, b history.Minute) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Worker, b.Worker))
 	})
 	for _, c := range list {
@@ -51,7 +51,7 @@ func (m *memory) Minutes(_ context.Context, r store.MinuteRange, f func(store.Mi
 	return nil
 }
 
-func count(e state.Execution, cell func(micros int64) *store.Minute) {
+func count(e state.Execution, cell func(micros int64) *history.Minute) {
 	if e.ReceivedAt != 0 {
 		cell(e.ReceivedAt).Received++
 	}
@@ -65,9 +65,9 @@ func count(e state.Execution, cell func(micros int64) *store.Minute) {
 		c := cell(e.SucceededAt)
 		c.Succeeded++
 		if e.RuntimeSeconds != nil {
-			var h series.Histogram
+			var h rollup.Histogram
 			h.Add(int64(*e.RuntimeSeconds * 1e6))
-			c.Run, _ = series.MergeSaved(c.Run, h.Encode()) // made here
+			c.Run, _ = rollup.MergeSaved(c.Run, h.Encode()) // made here
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -16,7 +16,7 @@ import (
 // History answers what a backend is asked beside its cluster. It is safe for concurrent use where view is.
 type History struct {
 	view  func(f func(c *state.Cluster))
-	store store.Store
+	store history.Store
 }
 
 // New returns the history of a cluster that view shows.
@@ -27,12 +27,12 @@ func New(view func(f func(c *state.Cluster))) *History {
 }
 
 // Tasks returns a page of the tasks that match. The cluster answers what it can.
-func (h *History) Tasks(_ context.Context, r store.Request) (store.Page, error) {
+func (h *History) Tasks(_ context.Context, r history.Request) (history.Page, error) {
 	if q, ok := r.Query.Simple(); ok && r.Sort == (query.Sort{}) {
 		q.Limit, q.From, q.Newer = r.Limit, r.From, r.Newer
 		var found state.Page
 		h.view(func(c *state.Cluster) { found = c.Tasks(q) })
-		return store.Page{Tasks: found.Tasks, Next: found.Older, Prev: found.Newer}, nil
+		return history.Page{Tasks: found.Tasks, Next: found.Older, Prev: found.Newer}, nil
 	}
 	list := h.match(r.Query, r.Now)
 	if r.Sort.Field != 0 {
@@ -55,7 +55,7 @@ func (h *History) Tasks(_ context.Context, r store.Request) (store.Page, error) 
 		from = max(from, to-limit)
 	}
 	to = min(to, from+limit)
-	page := store.Page{Tasks: list[from:to]}
+	page := history.Page{Tasks: list[from:to]}
 	if from > 0 && from < to {
 		page.Prev = new(position(&list[from], r.Sort))
 	}
@@ -83,39 +83,39 @@ func (h *History) match(q query.Query, now time.Time) []state.Task {
 	return list
 }
 
-// Task returns a task, store.ErrMissing if there is none.
+// Task returns a task, history.ErrMissing if there is none.
 func (h *History) Task(_ context.Context, id string) (t state.Task, err error) {
 	h.view(func(c *state.Cluster) {
 		var held bool
 		if t, held = c.Task(id); !held {
-			err = store.ErrMissing
+			err = history.ErrMissing
 		}
 	})
 	return t, err
 }
 
-// TaskEvents returns the events of a task, store.ErrMissing if there is none.
+// TaskEvents returns the events of a task, history.ErrMissing if there is none.
 func (h *History) TaskEvents(_ context.Context, id string) (events []state.TaskEvent, err error) {
 	h.view(func(c *state.Cluster) { events = c.TaskEvents(id) })
 	if events == nil {
-		err = store.ErrMissing
+		err = history.ErrMissing
 	}
 	return events, err
 }
 
 // Count returns how many tasks match, exactly up to 10,000.
-func (h *History) Count(_ context.Context, q query.Query) (store.Count, error) {
+func (h *History) Count(_ context.Context, q query.Query) (history.Count, error) {
 	const most = 10_000
 	if simple, ok := q.Simple(); ok {
 		var total *int
 		h.view(func(c *state.Cluster) { total = c.Tasks(simple).Total })
 		if total != nil {
-			return store.Count{N: *total, Exact: true}, nil
+			return history.Count{N: *total, Exact: true}, nil
 		}
 	}
 	n := len(h.match(q, time.Now()))
-	return store.Count{N: min(n, most), Exact: n <= most}, nil
+	return history.Count{N: min(n, most), Exact: n <= most}, nil
 }
 
 // Store returns a store of its own, which keeps nothing when the test ends.
-func (h *History) Store() store.Store { return h.store }
+func (h *History) Store() history.Store { return h.store }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/state/query"
@@ -17,30 +17,30 @@ import (
 // memory is a store that keeps views and what was resolved of failures, and knows nothing else. Other uses of
 // it panic.
 type memory struct {
-	store.Store
+	history.Store
 	match func(q query.Query, now time.Time) []state.Task
 
 	mu       sync.Mutex
-	views    []store.View
+	views    []history.View
 	last     int
 	resolved map[fingerprint.ID]time.Time
 }
 
 // Views returns all views by name.
-func (m *memory) Views(context.Context) ([]store.View, error) {
+func (m *memory) Views(context.Context) ([]history.View, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list := slices.Clone(m.views)
-	slices.SortStableFunc(list, func(a, b store.View) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(list, func(a, b history.View) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
 // SaveView writes a view.
-func (m *memory) SaveView(_ context.Context, v store.View) (store.View, error) {
+func (m *memory) SaveView(_ context.Context, v history.View) (history.View, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v.ID == "" && len(m.views) >= store.MaxViews {
-		return v, store.ErrFull
+	if v.ID == "" && len(m.views) >= history.MaxViews {
+		return v, history.ErrFull
 	}
 	if v.ID == "" {
 		m.last++
@@ -48,9 +48,9 @@ func (m *memory) SaveView(_ context.Context, v store.View) (store.View, error) {
 		m.views = append(m.views, v)
 		return v, nil
 	}
-	i := slices.IndexFunc(m.views, func(old store.View) bool { return old.ID == v.ID })
+	i := slices.IndexFunc(m.views, func(old history.View) bool { return old.ID == v.ID })
 	if i < 0 {
-		return v, store.ErrMissing
+		return v, history.ErrMissing
 	}
 	m.views[i] = v
 	return v, nil
@@ -60,9 +60,9 @@ func (m *memory) SaveView(_ context.Context, v store.View) (store.View, error) {
 func (m *memory) DeleteView(_ context.Context, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := slices.IndexFunc(m.views, func(v store.View) bool { return v.ID == id })
+	i := slices.IndexFunc(m.views, func(v history.View) bool { return v.ID == id })
 	if i < 0 {
-		return store.ErrMissing
+		return history.ErrMissing
 	}
 	m.views = slices.Delete(m.views, i, i+1)
 	return nil

@@ -9,7 +9,7 @@ import (
 	"io"
 	"maps"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // Decompress returns p with its body as the serializer wrote it, and without the header that says how it was
 // compressed. p itself is not changed. It reads zlib, which Kombu calls application/x-gzip, and bzip2.
-func Decompress(p transport.Publishing) (transport.Publishing, error) {
+func Decompress(p broker.Publishing) (broker.Publishing, error) {
 	name, ok := p.Headers[headerCompression]
 	if !ok || name == nil || name == "" {
 		return p, nil

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 // Kombu's own words for how a body is written into an envelope.
@@ -25,7 +25,7 @@ var (
 
 // Envelope is a message as Kombu keeps it in Redis.
 type Envelope struct {
-	transport.Publishing
+	broker.Publishing
 	Exchange    string
 	RoutingKey  string
 	DeliveryTag string

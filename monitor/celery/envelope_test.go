@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 // kombuTask is a task as Kombu 5.7 pushes it, after a worker has lost it once.
@@ -29,7 +29,7 @@ func TestParseEnvelope(t *testing.T) {
 		t.Fatalf("parse: %v", err)
 	}
 	want := celery.Envelope{
-		Publishing: transport.Publishing{
+		Publishing: broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8", CorrelationID: "8eccb678", ReplyTo: "9a1c",
 			Expiration: "600000", Priority: 6, Persistent: true, Body: []byte(`[[1, 2], {}, {"callbacks": null}]`),
 			Headers: map[string]any{
@@ -51,10 +51,10 @@ func TestOpen(t *testing.T) {
 	z := zlib.NewWriter(&zipped)
 	_, _ = z.Write([]byte("zipped"))
 	_ = z.Close()
-	message := func(body string) transport.Message { return transport.Message{Body: []byte(body)} }
+	message := func(body string) broker.Message { return broker.Message{Body: []byte(body)} }
 	tests := map[string]struct {
 		text string
-		want transport.Message
+		want broker.Message
 	}{
 		"base64":             {`{"body": "aGk=", "properties": {"body_encoding": "base64"}}`, message("hi")},
 		"base64 in capitals": {`{"body": "aGk=", "properties": {"body_encoding": "BASE64"}}`, message("hi")},
@@ -72,7 +72,7 @@ func TestOpen(t *testing.T) {
 		"properties of an event": {
 			`{"body": "e30=", "content-encoding": "utf-8", "content-type": "application/json", "headers": {"hostname": "w1"}, ` +
 				`"properties": {"delivery_mode": 1, "delivery_info": {"exchange": "celeryev", "routing_key": "task.sent"}, "priority": 0, "body_encoding": "base64", "delivery_tag": "1"}}`,
-			transport.Message{Body: []byte("{}"), ContentType: "application/json", ContentEncoding: "utf-8", RoutingKey: "task.sent"},
+			broker.Message{Body: []byte("{}"), ContentType: "application/json", ContentEncoding: "utf-8", RoutingKey: "task.sent"},
 		},
 		"compressed": {
 			`{"body": "` + base64.StdEncoding.EncodeToString(zipped.Bytes()) +
@@ -84,7 +84,7 @@ func TestOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var o celery.Opener
-			var got transport.Message
+			var got broker.Message
 			for range 2 { // the second time from memory
 				var err error
 				if got, err = o.Open([]byte(test.text)); err != nil {
@@ -122,7 +122,7 @@ func TestOpenManyKinds(t *testing.T) {
 			if err != nil {
 				t.Fatalf("parse: %v", err)
 			}
-			want := transport.Message{
+			want := broker.Message{
 				Body: e.Body, ContentType: e.ContentType, ContentEncoding: e.ContentEncoding, RoutingKey: e.RoutingKey,
 			}
 			got, err := o.Open(payload)
@@ -166,7 +166,7 @@ func TestNoEnvelope(t *testing.T) {
 func TestAppendEnvelope(t *testing.T) {
 	t.Parallel()
 	e := celery.Envelope{
-		Publishing: transport.Publishing{
+		Publishing: broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8", CorrelationID: "1", ReplyTo: "r", Expiration: "5",
 			Priority: 12, Persistent: true, Headers: map[string]any{"id": "1", "eta": nil}, Body: []byte("[]"),
 		},
@@ -181,7 +181,7 @@ func TestAppendEnvelope(t *testing.T) {
 	}
 	for name, bad := range map[string]celery.Envelope{
 		"no tag":            {},
-		"header of no JSON": {DeliveryTag: "t", Publishing: transport.Publishing{Headers: map[string]any{"a": func() {}}}},
+		"header of no JSON": {DeliveryTag: "t", Publishing: broker.Publishing{Headers: map[string]any{"a": func() {}}}},
 	} {
 		if got, err := bad.Append(nil); err == nil {
 			t.Errorf("append an envelope with %s = %s, want an error", name, got)
@@ -202,11 +202,11 @@ func TestDecompress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	message := func(name any, body []byte) transport.Publishing {
-		return transport.Publishing{Body: body, Headers: map[string]any{"compression": name, "id": "1"}}
+	message := func(name any, body []byte) broker.Publishing {
+		return broker.Publishing{Body: body, Headers: map[string]any{"compression": name, "id": "1"}}
 	}
 	for name, test := range map[string]struct {
-		in   transport.Publishing
+		in   broker.Publishing
 		want string // of the error
 	}{
 		"bomb":               {message("application/x-gzip", bomb.Bytes()), "64 MiB"},
@@ -220,7 +220,7 @@ func TestDecompress(t *testing.T) {
 			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
 		}
 	}
-	for name, in := range map[string]transport.Publishing{
+	for name, in := range map[string]broker.Publishing{
 		"none": {Body: []byte("x")}, "null": message(nil, []byte("x")), "empty": message("", []byte("x")),
 	} {
 		if got, err := celery.Decompress(in); err != nil || string(got.Body) != "x" {

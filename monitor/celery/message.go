@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 // MaxArguments is how long Args and Kwargs of a Message may be together, bytes.
@@ -59,13 +59,13 @@ func (e *MessageError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.M
 
 // Publishing checks the message and returns it as it goes to a queue at the moment now. Its error is a *MessageError: a
 // worker dies of a malformed message, and its queue with it, so none leaves here.
-func (m Message) Publishing(now time.Time) (transport.Publishing, error) {
-	var p transport.Publishing
+func (m Message) Publishing(now time.Time) (broker.Publishing, error) {
+	var p broker.Publishing
 	args, kwargs, err := m.check(now)
 	if err != nil {
 		return p, err
 	}
-	p = transport.Publishing{
+	p = broker.Publishing{
 		ContentType: mimeJSON, ContentEncoding: "utf-8", CorrelationID: m.ID, Persistent: true,
 		Headers: m.headers(), Body: m.body(),
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 var now = time.Date(2026, 11, 21, 0, 49, 15, 0, time.UTC)
@@ -29,7 +29,7 @@ func TestMessageAsCeleryPublishesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := transport.Publishing{
+	want := broker.Publishing{
 		ContentType: "application/json", ContentEncoding: "utf-8", CorrelationID: "id-1", Expiration: "90000",
 		Priority: 7, Persistent: true,
 		Headers: map[string]any{
@@ -189,8 +189,8 @@ func TestParseMessageReadsBack(t *testing.T) {
 
 func TestParseMessage(t *testing.T) {
 	t.Parallel()
-	two := func(body string) transport.Publishing {
-		return transport.Publishing{
+	two := func(body string) broker.Publishing {
+		return broker.Publishing{
 			ContentType: "application/json", Headers: map[string]any{"task": "add", "id": "i"}, Body: []byte(body),
 		}
 	}
@@ -202,10 +202,10 @@ func TestParseMessage(t *testing.T) {
 	yaml.ContentType = "application/x-yaml"
 	lzma := two("x")
 	lzma.Headers["compression"] = "application/x-lzma"
-	first := transport.Publishing{ContentType: "application/json", Body: []byte(
+	first := broker.Publishing{ContentType: "application/json", Body: []byte(
 		`{"task": "add", "id": "i", "args": [1], "kwargs": {"a": 2}, "retries": 1, "eta": null, "taskset": "g", "timelimit": [null, 5]}`)}
 	tests := map[string]struct {
-		in           transport.Publishing
+		in           broker.Publishing
 		name         string
 		args, kwargs string
 		wrong        string
@@ -223,10 +223,10 @@ func TestParseMessage(t *testing.T) {
 		"cut":               {in: two(`[[], {}, `), name: "add", wrong: "body"},
 		"more after it":     {in: two(`[[], {}, {}] x`), name: "add", wrong: "body"},
 		"kwargs null":       {in: two(`[[], null, {}]`), name: "add", wrong: "kwargs"},
-		"nothing":           {in: transport.Publishing{}, wrong: "content type"},
-		"no task":           {in: transport.Publishing{ContentType: "application/json", Body: []byte(`{"a": 1}`)}, wrong: "no task"},
-		"protocol 1 cut":    {in: transport.Publishing{ContentType: "application/json", Body: []byte(`{"task": "a"`)}, wrong: "no task"},
-		"protocol 1 number": {in: transport.Publishing{ContentType: "application/json", Body: []byte(`{"task": 1}`)}, wrong: "no task"},
+		"nothing":           {in: broker.Publishing{}, wrong: "content type"},
+		"no task":           {in: broker.Publishing{ContentType: "application/json", Body: []byte(`{"a": 1}`)}, wrong: "no task"},
+		"protocol 1 cut":    {in: broker.Publishing{ContentType: "application/json", Body: []byte(`{"task": "a"`)}, wrong: "no task"},
+		"protocol 1 number": {in: broker.Publishing{ContentType: "application/json", Body: []byte(`{"task": 1}`)}, wrong: "no task"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +248,7 @@ func FuzzParseMessage(f *testing.F) {
 	f.Add(`{"task": "add", "id": "i", "args": [1], "kwargs": {}}`, "application/json", false)
 	f.Add(`[[{"__type__": "time", "__value__": "+"}], {}, null]`, "application/json", true)
 	f.Fuzz(func(t *testing.T, body, contentType string, second bool) {
-		p := transport.Publishing{ContentType: contentType, Body: []byte(body), Headers: map[string]any{}}
+		p := broker.Publishing{ContentType: contentType, Body: []byte(body), Headers: map[string]any{}}
 		if second {
 			p.Headers["task"], p.Headers["id"] = "add", "i"
 		}

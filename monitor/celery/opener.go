@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 const (
@@ -22,26 +22,26 @@ type Opener struct{ known map[string]envelopeKind }
 
 // envelopeKind is what an envelope says, its body and delivery tag aside.
 type envelopeKind struct {
-	message      transport.Message
+	message      broker.Message
 	headers      string // raw
 	bodyEncoding string
 }
 
 // Open reads from an envelope what a session delivers of it, and does not keep b.
-func (o *Opener) Open(b []byte) (transport.Message, error) {
+func (o *Opener) Open(b []byte) (broker.Message, error) {
 	coded, rest := cutBody(b)
 	like := withoutTag(coded, rest)
 	k, ok := o.known[string(like)]
 	if !ok {
 		r := envelopeReader{scanner: scanner{text: string(rest)}, cut: coded != nil}
 		if err := r.read(); err != nil {
-			return transport.Message{}, err
+			return broker.Message{}, err
 		}
 		if r.found { // the last one counts
 			coded = []byte(r.body)
 		}
 		k = envelopeKind{
-			message: transport.Message{
+			message: broker.Message{
 				ContentType: r.envelope.ContentType, ContentEncoding: r.envelope.ContentEncoding,
 				RoutingKey: r.envelope.RoutingKey,
 			},
@@ -63,10 +63,10 @@ func (o *Opener) remember(like []byte, k envelopeKind) {
 }
 
 // open adds the body.
-func (k envelopeKind) open(coded []byte) (transport.Message, error) {
+func (k envelopeKind) open(coded []byte) (broker.Message, error) {
 	body, err := decodeBody(k.bodyEncoding, coded)
 	if err != nil {
-		return transport.Message{}, err
+		return broker.Message{}, err
 	}
 	m := k.message
 	m.Body = body
@@ -75,11 +75,11 @@ func (k envelopeKind) open(coded []byte) (transport.Message, error) {
 	}
 	headers, err := parseHeaders(k.headers)
 	if err != nil {
-		return transport.Message{}, err
+		return broker.Message{}, err
 	}
-	p, err := Decompress(transport.Publishing{Headers: headers, Body: body})
+	p, err := Decompress(broker.Publishing{Headers: headers, Body: body})
 	if err != nil {
-		return transport.Message{}, err
+		return broker.Message{}, err
 	}
 	m.Body = p.Body
 	return m, nil

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 // ParseMessage reads a task message of protocol 2 or 1 that waits in a queue. Args and Kwargs are empty, with an error,
 // if its serializer is none that can be read, or if they would not be the same once published again.
-func ParseMessage(p transport.Publishing) (Message, error) {
+func ParseMessage(p broker.Publishing) (Message, error) {
 	if _, ok := p.Headers["task"].(string); !ok {
 		return parseFirst(p)
 	}
@@ -91,7 +91,7 @@ func setArguments(m *Message, args, kwargs string) error {
 }
 
 // jsonBody returns the body, if it is JSON.
-func jsonBody(p transport.Publishing) (string, error) {
+func jsonBody(p broker.Publishing) (string, error) {
 	p, err := Decompress(p)
 	if err != nil {
 		return "", fmt.Errorf("read task message: %w", err)
@@ -132,7 +132,7 @@ func elements(body string) ([]string, error) {
 }
 
 // parseFirst reads a message of protocol 1, whose body holds everything.
-func parseFirst(p transport.Publishing) (Message, error) {
+func parseFirst(p broker.Publishing) (Message, error) {
 	body, err := jsonBody(p)
 	if err != nil {
 		return Message{}, err

@@ -7,7 +7,7 @@ import (
 	"mime"
 	"strings"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 const (
@@ -22,26 +22,26 @@ const maxReply = 16 << 20
 // Request is a remote control command as it goes to the workers' mailboxes.
 type Request struct {
 	Method      string
-	Arguments   map[string]any     // nil is none
-	Destination []string           // node names; empty is every worker
-	Ticket      string             // names the conversation; empty if no reply is wanted
-	ReplyTo     *transport.ReplyTo // nil if no reply is wanted
+	Arguments   map[string]any  // nil is none
+	Destination []string        // node names; empty is every worker
+	Ticket      string          // names the conversation; empty if no reply is wanted
+	ReplyTo     *broker.ReplyTo // nil if no reply is wanted
 }
 
 // request is the body of a Request. Workers take a destination that is no list for a part of their name, and those of all
 // versions expect every key but the last two.
 type request struct {
-	Method      string             `json:"method"`
-	Arguments   map[string]any     `json:"arguments"`
-	Destination []string           `json:"destination"`
-	Pattern     *string            `json:"pattern"`
-	Matcher     *string            `json:"matcher"`
-	Ticket      string             `json:"ticket,omitempty"`
-	ReplyTo     *transport.ReplyTo `json:"reply_to,omitempty"`
+	Method      string          `json:"method"`
+	Arguments   map[string]any  `json:"arguments"`
+	Destination []string        `json:"destination"`
+	Pattern     *string         `json:"pattern"`
+	Matcher     *string         `json:"matcher"`
+	Ticket      string          `json:"ticket,omitempty"`
+	ReplyTo     *broker.ReplyTo `json:"reply_to,omitempty"`
 }
 
 // Publishing is the request as a message. It fails if an argument is no JSON.
-func (r Request) Publishing() (transport.Publishing, error) {
+func (r Request) Publishing() (broker.Publishing, error) {
 	body := request{Method: r.Method, Arguments: r.Arguments, Ticket: r.Ticket, ReplyTo: r.ReplyTo}
 	if body.Arguments == nil {
 		body.Arguments = map[string]any{}
@@ -51,9 +51,9 @@ func (r Request) Publishing() (transport.Publishing, error) {
 	}
 	b, err := json.Marshal(body)
 	if err != nil {
-		return transport.Publishing{}, fmt.Errorf("encode command %s: %w", r.Method, err)
+		return broker.Publishing{}, fmt.Errorf("encode command %s: %w", r.Method, err)
 	}
-	return transport.Publishing{
+	return broker.Publishing{
 		ContentType:     jsonType,
 		ContentEncoding: utf8Coding,
 		// Workers witness the clock, which 0 leaves as it is, and take no notice of expires.
@@ -74,7 +74,7 @@ type Reply struct {
 
 // ParseReply reads a reply. The error says why it is no reply at all; the ticket is then still returned if there is
 // one.
-func ParseReply(m transport.Publishing) (Reply, error) {
+func ParseReply(m broker.Publishing) (Reply, error) {
 	r := Reply{Clock: replyClock(m.Headers["clock"])}
 	r.Ticket, _ = m.Headers["ticket"].(string)
 	if r.Ticket == "" {
@@ -117,7 +117,7 @@ func replyClock(v any) int64 {
 }
 
 // undecodable says why a reply cannot be read, or nothing if it can.
-func undecodable(m transport.Publishing) string {
+func undecodable(m broker.Publishing) string {
 	kind := replyType(m)
 	if compression, _ := m.Headers["compression"].(string); compression != "" {
 		return fmt.Sprintf("reply is compressed (%s)", short(compression))
@@ -134,7 +134,7 @@ func undecodable(m transport.Publishing) string {
 }
 
 // replyType is the MIME type without parameters. None is JSON's.
-func replyType(m transport.Publishing) string {
+func replyType(m broker.Publishing) string {
 	if m.ContentType == "" {
 		return jsonType
 	}
@@ -155,7 +155,7 @@ func short(s string) string {
 }
 
 // pickledNode returns who sent a pickle, if it can be told.
-func pickledNode(m transport.Publishing) string {
+func pickledNode(m broker.Publishing) string {
 	if replyType(m) != pickleType {
 		return ""
 	}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 func TestRequestOnTheWire(t *testing.T) {
 	t.Parallel()
-	to := &transport.ReplyTo{Exchange: "reply.celery.pidbox", RoutingKey: "oid"}
+	to := &broker.ReplyTo{Exchange: "reply.celery.pidbox", RoutingKey: "oid"}
 	for name, test := range map[string]struct {
 		request celery.Request
 		want    string
@@ -47,7 +47,7 @@ func TestRequestOnTheWire(t *testing.T) {
 			if err != nil {
 				t.Fatalf("publishing: %v", err)
 			}
-			want := transport.Publishing{
+			want := broker.Publishing{
 				ContentType: "application/json", ContentEncoding: "utf-8",
 				Headers: map[string]any{"clock": int64(0), "expires": int64(0)}, Body: []byte(test.want),
 			}
@@ -69,15 +69,15 @@ func TestRequestWithoutJSON(t *testing.T) {
 }
 
 // reply is a message with a ticket.
-func reply(body string) transport.Publishing {
-	return transport.Publishing{
+func reply(body string) broker.Publishing {
+	return broker.Publishing{
 		ContentType: "application/json", ContentEncoding: "utf-8",
 		Headers: map[string]any{"ticket": "t", "clock": int64(5)}, Body: []byte(body),
 	}
 }
 
 // typed is a reply of another content type.
-func typed(mime, body string) transport.Publishing {
+func typed(mime, body string) broker.Publishing {
 	m := reply(body)
 	m.ContentType = mime
 	return m
@@ -87,7 +87,7 @@ func TestParseReply(t *testing.T) {
 	t.Parallel()
 	const pickled = "\x80\x02}q\x00X\x05\x00\x00\x00w3@vmq\x01}q\x02X\x02\x00\x00\x00okq\x03X\x04\x00\x00\x00pongq\x04ss."
 	for name, test := range map[string]struct {
-		message transport.Publishing
+		message broker.Publishing
 		want    celery.Reply
 	}{
 		"ping":    {reply(`{"w1@vm":{"ok":"pong"}}`), celery.Reply{Node: "w1@vm", Value: json.RawMessage(`{"ok":"pong"}`)}},

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 // SentKey is the routing key of the events that Message.Sent makes.
@@ -36,7 +36,7 @@ type sentEvent struct {
 
 // Sent is the event that tells of a message, p as Publishing returned it, which went to a queue at the moment now. clock is
 // that of the sender, Message.Origin, after it was moved on.
-func (m Message) Sent(p transport.Publishing, queue string, clock int64, now time.Time) (transport.Publishing, error) {
+func (m Message) Sent(p broker.Publishing, queue string, clock int64, now time.Time) (broker.Publishing, error) {
 	_, east := now.Zone()
 	e := sentEvent{
 		Type: "task-sent", Hostname: m.Origin, UTCOffset: float64(-east) / 3600, PID: os.Getpid(), Clock: clock,
@@ -47,9 +47,9 @@ func (m Message) Sent(p transport.Publishing, queue string, clock int64, now tim
 	}
 	body, err := json.Marshal(e)
 	if err != nil {
-		return transport.Publishing{}, fmt.Errorf("write event of task %s: %w", m.ID, err)
+		return broker.Publishing{}, fmt.Errorf("write event of task %s: %w", m.ID, err)
 	}
-	return transport.Publishing{
+	return broker.Publishing{
 		ContentType: jsonType, ContentEncoding: utf8Coding, Headers: map[string]any{"hostname": m.Origin}, Body: body,
 	}, nil
 }

@@ -11,23 +11,23 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/monitor/action"
-	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outbox"
 	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
 // Options of Operations. Broker, Store and Tasks are required.
 type Options struct {
-	Broker   transport.Broker
-	Store    store.Outbox
-	Tasks    action.Tasks    // a monitor
-	Workers  action.Workers  // a monitor; nil if workers cannot be forgotten
+	Broker   broker.Broker
+	Store    history.Outbox
+	Tasks    command.Tasks   // a monitor
+	Workers  command.Workers // a monitor; nil if workers cannot be forgotten
 	Results  results.Backend // nil if there is none; who opened it closes it
 	ReadOnly bool            // nothing is sent, not even what waits in the outbox
 	// Unfinished are the tasks about which workers and the result backend are asked, a monitor; nil asks nobody. With
@@ -43,10 +43,10 @@ type Options struct {
 
 // Operations are the parts. None is nil but Results, and with ReadOnly Desk and Relay.
 type Operations struct {
-	Client    *control.Client
-	Inspector *control.Inspector
+	Client    *remote.Client
+	Inspector *remote.Inspector
 	Queues    *queues.Watcher
-	Desk      *action.Desk
+	Desk      *command.Desk
 	Relay     *outbox.Relay
 	Results   results.Backend
 
@@ -60,11 +60,11 @@ func New(o Options) (*Operations, error) {
 	}
 	p := &Operations{Results: o.Results}
 	var err error
-	p.Client, err = control.New(control.Options{Broker: o.Broker, Now: o.Now, Logger: o.Logger})
+	p.Client, err = remote.New(remote.Options{Broker: o.Broker, Now: o.Now, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
-	p.Inspector, err = control.NewInspector(control.InspectorOptions{Client: p.Client, Alive: alive(o.Tasks), Now: o.Now})
+	p.Inspector, err = remote.NewInspector(remote.InspectorOptions{Client: p.Client, Alive: alive(o.Tasks), Now: o.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func New(o Options) (*Operations, error) {
 	if o.ReadOnly {
 		return p, nil
 	}
-	p.Desk, err = action.New(action.Options{
+	p.Desk, err = command.New(command.Options{
 		Outbox: o.Store, Client: p.Client, Inspector: p.Inspector, Tasks: o.Tasks, Workers: o.Workers, Unfinished: o.Unfinished,
 		Results: o.Results, Now: o.Now, Logger: o.Logger,
 		Wake: func() { p.Relay.Wake() }, // it comes after the desk that it has send
@@ -100,7 +100,7 @@ func New(o Options) (*Operations, error) {
 }
 
 // alive returns the names of the workers that should answer.
-func alive(tasks action.Tasks) func() []string {
+func alive(tasks command.Tasks) func() []string {
 	return func() []string {
 		var names []string
 		tasks.View(func(c *state.Cluster) {
@@ -115,7 +115,7 @@ func alive(tasks action.Tasks) func() []string {
 }
 
 // known returns the consumers of queues, as workers tell, and the queues of tasks.
-func (p *Operations) known(tasks action.Tasks) func() map[string][]string {
+func (p *Operations) known(tasks command.Tasks) func() map[string][]string {
 	return func() map[string][]string {
 		consumers := make(map[string][]string)
 		tasks.View(func(c *state.Cluster) {
@@ -146,13 +146,13 @@ func (p *Operations) flow(told func() (map[string]queues.Flow, map[string]int64)
 }
 
 // held says whether workers have received tasks that are not to start until after a moment.
-func held(tasks action.Tasks) func(ctx context.Context, after time.Time) bool {
+func held(tasks command.Tasks) func(ctx context.Context, after time.Time) bool {
 	return func(ctx context.Context, after time.Time) bool {
 		q, err := query.Parse("state:received eta:>" + after.UTC().Format(time.RFC3339))
 		if err != nil {
 			return false
 		}
-		page, err := tasks.Tasks(ctx, store.Request{Query: q, Limit: 1, Now: after})
+		page, err := tasks.Tasks(ctx, history.Request{Query: q, Limit: 1, Now: after})
 		return err == nil && len(page.Tasks) > 0
 	}
 }

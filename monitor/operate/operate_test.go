@@ -13,38 +13,38 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/queues"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // forgetful is a broker that gives deliveries to somebody else after an hour, as Redis does.
-type forgetful struct{ *memory.Broker }
+type forgetful struct{ *inproc.Broker }
 
-func (b forgetful) Open(ctx context.Context) (transport.Line, error) {
+func (b forgetful) Open(ctx context.Context) (broker.Line, error) {
 	l, err := b.Broker.Open(ctx)
 	return forgetfulLine{l}, err
 }
 
-type forgetfulLine struct{ transport.Line }
+type forgetfulLine struct{ broker.Line }
 
-func (l forgetfulLine) Survey(ctx context.Context, names []string) (transport.Survey, error) {
+func (l forgetfulLine) Survey(ctx context.Context, names []string) (broker.Survey, error) {
 	s, err := l.Line.Survey(ctx, names)
 	s.Broker.VisibilityTimeout = new(time.Hour)
 	return s, err
 }
 
 // answer lets a worker tell that it consumes from one queue.
-func answer(t *testing.T, b *memory.Broker, worker, queue string) {
+func answer(t *testing.T, b *inproc.Broker, worker, queue string) {
 	t.Helper()
-	t.Cleanup(b.Listen(func(m transport.Publishing) {
+	t.Cleanup(b.Listen(func(m broker.Publishing) {
 		var request struct {
 			Method, Ticket string
-			ReplyTo        transport.ReplyTo `json:"reply_to"`
+			ReplyTo        broker.ReplyTo `json:"reply_to"`
 		}
 		if err := json.Unmarshal(m.Body, &request); err != nil {
 			t.Errorf("decode request: %v", err)
@@ -53,7 +53,7 @@ func answer(t *testing.T, b *memory.Broker, worker, queue string) {
 		if request.Method == "active_queues" {
 			value = fmt.Sprintf(`[{"name":%q}]`, queue)
 		}
-		b.Answer(request.ReplyTo, transport.Publishing{
+		b.Answer(request.ReplyTo, broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8",
 			Headers: map[string]any{"ticket": request.Ticket, "clock": int64(1)},
 			Body:    fmt.Appendf(nil, `{%q:%s}`, worker, value),
@@ -62,7 +62,7 @@ func answer(t *testing.T, b *memory.Broker, worker, queue string) {
 }
 
 // run runs a monitor and operations on a broker until the test ends.
-func run(t *testing.T, b transport.Broker, with ...func(o *operate.Options)) (*monitor.Monitor, *operate.Operations) {
+func run(t *testing.T, b broker.Broker, with ...func(o *operate.Options)) (*monitor.Monitor, *operate.Operations) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
@@ -99,7 +99,7 @@ func run(t *testing.T, b transport.Broker, with ...func(o *operate.Options)) (*m
 // TestQueuesAreKnownFromAllSides joins what the broker, workers and events tell of queues.
 func TestQueuesAreKnownFromAllSides(t *testing.T) {
 	t.Parallel()
-	b := forgetful{memory.New(memory.Options{})}
+	b := forgetful{inproc.New(inproc.Options{})}
 	for _, name := range []string{"mail", "video", "umbel-events"} {
 		b.Declare(name)
 	}
@@ -109,7 +109,7 @@ func TestQueuesAreKnownFromAllSides(t *testing.T) {
 	event := func(clock int, kind, host, more string) {
 		body := fmt.Appendf(nil, `{"type":%q,"hostname":%q,"pid":1,"clock":%d,"timestamp":%d%s}`,
 			kind, host, clock, now.Unix(), more)
-		if err := b.Publish(t.Context(), transport.Message{Body: body, ContentType: "application/json"}); err != nil {
+		if err := b.Publish(t.Context(), broker.Message{Body: body, ContentType: "application/json"}); err != nil {
 			t.Fatalf("publish event: %v", err)
 		}
 	}

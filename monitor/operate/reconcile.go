@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/monitor/action"
-	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
 )
@@ -29,14 +29,14 @@ type Unfinished interface {
 	Review() state.Review
 	Inspected(i state.Inspection)
 	Conclude(u state.Unsure, k state.Conclusion)
-	action.Dismisser
+	command.Dismisser
 }
 
 // reconciler asks workers and the result backend about unfinished tasks. It belongs to the goroutine of run.
 type reconciler struct {
 	tasks     Unfinished
-	inspector *control.Inspector // nil if nobody is to be asked
-	results   results.Backend    // nil if there is none
+	inspector *remote.Inspector // nil if nobody is to be asked
+	results   results.Backend   // nil if there is none
 	now       func() time.Time
 
 	asked map[string]time.Time // by worker
@@ -96,7 +96,7 @@ func (r *reconciler) ask(ctx context.Context, names []string) {
 }
 
 // holding returns what a worker holds, false if it has not told all of that in its newest round of answers.
-func holding(i control.Inspection) (state.Inspection, bool) {
+func holding(i remote.Inspection) (state.Inspection, bool) {
 	for method, n := range map[string]int{
 		"active": len(i.Active), "reserved": len(i.Reserved), "scheduled": len(i.Scheduled), "registered": len(i.Registered),
 		"stats": i.Totals["stats"], "clock": i.Totals["clock"],

@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/state"
 )
 
 // remote is a worker that runs the task b, sends heartbeats that say so, and answers when it is asked.
 type remote struct {
-	*memory.Broker
+	*inproc.Broker
 	monitor *monitor.Monitor
 
 	mu    sync.Mutex // guards what follows
@@ -31,16 +31,16 @@ type remote struct {
 
 func newRemote(t *testing.T, with ...func(o *operate.Options)) *remote {
 	t.Helper()
-	w := &remote{Broker: memory.New(memory.Options{})}
+	w := &remote{Broker: inproc.New(inproc.Options{})}
 	w.monitor, _ = run(t, w.Broker, with...)
 	t.Cleanup(w.Listen(w.answer))
 	return w
 }
 
-func (w *remote) answer(m transport.Publishing) {
+func (w *remote) answer(m broker.Publishing) {
 	var request struct {
 		Method, Ticket string
-		ReplyTo        transport.ReplyTo `json:"reply_to"`
+		ReplyTo        broker.ReplyTo `json:"reply_to"`
 	}
 	if err := json.Unmarshal(m.Body, &request); err != nil {
 		panic(err)
@@ -64,7 +64,7 @@ func (w *remote) answer(m transport.Publishing) {
 	case "conf":
 		value = "{}"
 	}
-	w.Answer(request.ReplyTo, transport.Publishing{
+	w.Answer(request.ReplyTo, broker.Publishing{
 		ContentType: "application/json", ContentEncoding: "utf-8",
 		Headers: map[string]any{"ticket": request.Ticket, "clock": int64(w.clock)}, Body: fmt.Appendf(nil, `{"w1@test":%s}`, value),
 	})
@@ -77,7 +77,7 @@ func (w *remote) send(t *testing.T, kind, more string) {
 	w.clock++
 	body := fmt.Appendf(nil, `{"type":%q,"hostname":"w1@test","pid":7,"clock":%d,"timestamp":%d%s}`, kind, w.clock, time.Now().Unix(), more)
 	w.mu.Unlock()
-	if err := w.Publish(t.Context(), transport.Message{Body: body, ContentType: "application/json"}); err != nil {
+	if err := w.Publish(t.Context(), broker.Message{Body: body, ContentType: "application/json"}); err != nil {
 		t.Fatalf("publish event: %v", err)
 	}
 }

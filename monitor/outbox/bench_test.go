@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/outbox"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
 )
 
 // instant is a broker that costs nothing.
 type instant struct{}
 
-func (instant) Send(context.Context, store.Command) (outbox.Sent, error) { return outbox.Sent{}, nil }
+func (instant) Send(context.Context, history.Command) (outbox.Sent, error) { return outbox.Sent{}, nil }
 
 // BenchmarkRelay enqueues a thousand commands as one order, and relays them from a file.
 func BenchmarkRelay(b *testing.B) {
@@ -34,7 +34,7 @@ func BenchmarkRelay(b *testing.B) {
 			go func() { ended <- r.Run(ctx) }()
 			var enqueued, relayed time.Duration
 			for b.Loop() {
-				o := store.Order{Audit: store.Audit{At: time.Now()}}
+				o := history.Order{Audit: history.Audit{At: time.Now()}}
 				for i := range n {
 					o.Commands = append(o.Commands, pendingCommand(fmt.Sprint(i%groups), "Publish shop.pay to queue mail"))
 				}

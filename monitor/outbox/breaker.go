@@ -3,7 +3,7 @@ package outbox
 import (
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 const (
@@ -13,9 +13,9 @@ const (
 
 // postpone settles a command that found the broker away. Each time it is put off for longer than nothing is sent, so
 // that another one shows how the broker is: it may be this command that the broker cannot take.
-func (r *Relay) postpone(c *store.Command, err error) {
+func (r *Relay) postpone(c *history.Command, err error) {
 	now := r.o.Now()
-	o := outcome(c, store.CommandPending)
+	o := outcome(c, history.CommandPending)
 	o.Deferrals++
 	o.DueAt, o.Error = now.Add(time.Duration(min(o.Deferrals, mostPatient))*r.o.Cooldown), short(err)
 	r.ledger.settle(o)

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/outbox"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 const (
@@ -70,13 +70,13 @@ func (m mortal) run() error {
 		if err != nil {
 			return err
 		}
-		open := stats.States[store.CommandPending] + stats.States[store.CommandInFlight]
+		open := stats.States[history.CommandPending] + stats.States[history.CommandInFlight]
 		if m.Last && open == 0 {
 			cancel()
 			return <-ended
 		}
 		if !m.Last && open < crowd {
-			receipt, err := p.Desk.Publish(ctx, action.By{Actor: "test"}, action.TaskOrder{
+			receipt, err := p.Desk.Publish(ctx, command.By{Actor: "test"}, command.TaskOrder{
 				Name: "once.once", Args: json.RawMessage(`["` + m.Queue + `"]`), Queue: m.Queue, Force: true,
 			})
 			if err != nil {
@@ -107,32 +107,32 @@ func (s *steps) step() {
 // stepStore and stepBroker have a step before and after everything that a relay does.
 type (
 	stepStore struct {
-		store.Outbox
+		history.Outbox
 		*steps
 	}
 	stepBroker struct {
-		transport.Broker
+		broker.Broker
 		*steps
 	}
 	stepLine struct {
-		transport.Line
+		broker.Line
 		*steps
 	}
 )
 
-func (s stepStore) Enqueue(ctx context.Context, o store.Order) ([]store.Command, bool, error) {
+func (s stepStore) Enqueue(ctx context.Context, o history.Order) ([]history.Command, bool, error) {
 	s.step()
 	defer s.step()
 	return s.Outbox.Enqueue(ctx, o)
 }
 
-func (s stepStore) Claim(ctx context.Context, now time.Time, limit, each int) (store.Claimed, error) {
+func (s stepStore) Claim(ctx context.Context, now time.Time, limit, each int) (history.Claimed, error) {
 	s.step()
 	defer s.step()
 	return s.Outbox.Claim(ctx, now, limit, each)
 }
 
-func (s stepStore) Settle(ctx context.Context, now time.Time, outcomes []store.Outcome) error {
+func (s stepStore) Settle(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
 	s.step()
 	defer s.step()
 	return s.Outbox.Settle(ctx, now, outcomes)
@@ -144,12 +144,12 @@ func (s stepStore) Reclaim(ctx context.Context, before time.Time, held []int64) 
 	return s.Outbox.Reclaim(ctx, before, held)
 }
 
-func (s stepBroker) Open(ctx context.Context) (transport.Line, error) {
+func (s stepBroker) Open(ctx context.Context) (broker.Line, error) {
 	l, err := s.Broker.Open(ctx)
 	return stepLine{l, s.steps}, err
 }
 
-func (s stepLine) Publish(ctx context.Context, queue string, m transport.Publishing) error {
+func (s stepLine) Publish(ctx context.Context, queue string, m broker.Publishing) error {
 	s.step()
 	defer s.step()
 	return s.Line.Publish(ctx, queue, m)
@@ -234,14 +234,14 @@ func delivered(t *testing.T, m mortal, counts *server, committed []string) {
 		}
 	}()
 	tasks := map[string]bool{}
-	for f := (store.CommandFilter{Limit: 500}); ; {
+	for f := (history.CommandFilter{Limit: 500}); ; {
 		list, next, err := d.Commands(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range list {
 			tasks[c.TaskID] = true
-			if c.State != store.CommandDone || c.Attempts > 0 {
+			if c.State != history.CommandDone || c.Attempts > 0 {
 				t.Errorf("command %d is %s after %d failed attempts: %s", c.ID, c.State, c.Attempts, c.LastError)
 			}
 		}

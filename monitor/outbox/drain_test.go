@@ -10,13 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outbox"
-	"github.com/umbelhq/umbel/monitor/store"
 )
 
 func TestTheRelayFinishesWhatItHasBegun(t *testing.T) {
 	t.Parallel()
-	slow := func(ctx context.Context, _ store.Command, _ int) (outbox.Sent, error) {
+	slow := func(ctx context.Context, _ history.Command, _ int) (outbox.Sent, error) {
 		select {
 		case <-time.After(3 * time.Second):
 			return outbox.Sent{}, nil
@@ -33,9 +33,9 @@ func TestTheRelayFinishesWhatItHasBegun(t *testing.T) {
 		if took := time.Since(begun); took != 2*time.Second {
 			s.Errorf("Run took %v to end, want the 2 s that the sends needed", took)
 		}
-		s.expect(ids[0], store.CommandDone)
-		s.expect(ids[1], store.CommandPending)
-		s.expect(ids[2], store.CommandDone)
+		s.expect(ids[0], history.CommandDone)
+		s.expect(ids[1], history.CommandPending)
+		s.expect(ids[2], history.CommandDone)
 		if c := s.command(ids[1]); c.Attempts+c.Deferrals != 0 {
 			s.Errorf("what was not begun has %d attempts and %d deferrals", c.Attempts, c.Deferrals)
 		}
@@ -44,11 +44,11 @@ func TestTheRelayFinishesWhatItHasBegun(t *testing.T) {
 
 func TestTheRelayEndsWithinItsDrain(t *testing.T) {
 	t.Parallel()
-	hung := func(ctx context.Context, c store.Command, _ int) (outbox.Sent, error) {
+	hung := func(ctx context.Context, c history.Command, _ int) (outbox.Sent, error) {
 		if c.Summary == "answered" {
-			return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(ctx context.Context, tell func([]store.Answer)) bool {
+			return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(ctx context.Context, tell func([]history.Answer)) bool {
 				<-ctx.Done()
-				tell([]store.Answer{{Node: "w1", At: time.Now(), OK: true}})
+				tell([]history.Answer{{Node: "w1", At: time.Now(), OK: true}})
 				return false
 			}}, nil
 		}
@@ -64,10 +64,10 @@ func TestTheRelayEndsWithinItsDrain(t *testing.T) {
 		if took := time.Since(begun); took != 4*time.Second {
 			s.Errorf("Run took %v to end, want 4 s", took)
 		}
-		if c := s.command(ids[0]); c.State != store.CommandPending || c.Attempts+c.Deferrals != 0 {
+		if c := s.command(ids[0]); c.State != history.CommandPending || c.Attempts+c.Deferrals != 0 {
 			s.Errorf("command that could not be sent is %s after %d attempts and %d deferrals", c.State, c.Attempts, c.Deferrals)
 		}
-		if c := s.command(ids[1]); c.State != store.CommandSilent || len(c.Answers) != 1 {
+		if c := s.command(ids[1]); c.State != history.CommandSilent || len(c.Answers) != 1 {
 			s.Errorf("command that was not answered by all is %s with %d answers", c.State, len(c.Answers))
 		}
 	})
@@ -77,24 +77,24 @@ var errFull = errors.New("the disk is full")
 
 // brittle is a store that fails when it is told to.
 type brittle struct {
-	store.Outbox
+	history.Outbox
 	broken  atomic.Bool // nothing can be written
 	unheard atomic.Bool // what is claimed is written, but nobody learns of it
 	settled atomic.Int32
 }
 
-func (b *brittle) Claim(ctx context.Context, now time.Time, limit, each int) (store.Claimed, error) {
+func (b *brittle) Claim(ctx context.Context, now time.Time, limit, each int) (history.Claimed, error) {
 	if b.broken.Load() {
-		return store.Claimed{}, errFull
+		return history.Claimed{}, errFull
 	}
 	c, err := b.Outbox.Claim(ctx, now, limit, each)
 	if b.unheard.Load() {
-		return store.Claimed{}, errFull
+		return history.Claimed{}, errFull
 	}
 	return c, err
 }
 
-func (b *brittle) Settle(ctx context.Context, now time.Time, outcomes []store.Outcome) error {
+func (b *brittle) Settle(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
 	b.settled.Add(1)
 	if b.broken.Load() {
 		return errFull
@@ -102,7 +102,7 @@ func (b *brittle) Settle(ctx context.Context, now time.Time, outcomes []store.Ou
 	return b.Outbox.Settle(ctx, now, outcomes)
 }
 
-func (b *brittle) Answer(ctx context.Context, now time.Time, replies []store.Reply) error {
+func (b *brittle) Answer(ctx context.Context, now time.Time, replies []history.Reply) error {
 	if b.broken.Load() {
 		return errFull
 	}
@@ -121,10 +121,10 @@ func onBrittle(o *outbox.Options) { o.Store = &brittle{Outbox: o.Store} }
 
 func TestAStoreThatFailsNeitherLosesNorDoubles(t *testing.T) {
 	t.Parallel()
-	slow := func(context.Context, store.Command, int) (outbox.Sent, error) {
+	slow := func(context.Context, history.Command, int) (outbox.Sent, error) {
 		<-time.After(time.Second)
-		return outbox.Sent{Answers: func(_ context.Context, tell func([]store.Answer)) bool {
-			tell([]store.Answer{{Node: "w1", At: time.Now(), OK: true}})
+		return outbox.Sent{Answers: func(_ context.Context, tell func([]history.Answer)) bool {
+			tell([]history.Answer{{Node: "w1", At: time.Now(), OK: true}})
 			return true
 		}}, nil
 	}
@@ -141,7 +141,7 @@ func TestAStoreThatFailsNeitherLosesNorDoubles(t *testing.T) {
 		b.broken.Store(false)
 		s.pass(time.Minute)
 		for _, id := range ids {
-			s.expect(id, store.CommandDone)
+			s.expect(id, history.CommandDone)
 			if c := s.command(id); len(c.Answers) != 1 {
 				s.Errorf("command %d has %d answers, want 1", id, len(c.Answers))
 			}
@@ -161,7 +161,7 @@ func TestTheRelayEndsWhenItCannotRecord(t *testing.T) {
 		ids := s.enqueue(pendingCommand("a", "a0"))
 		b.unheard.Store(true)
 		s.pass(time.Second)
-		s.expect(ids[0], store.CommandInFlight) // claimed, and nobody knows
+		s.expect(ids[0], history.CommandInFlight) // claimed, and nobody knows
 		b.unheard.Store(false)
 		s.pass(time.Second)
 		ids = append(ids, s.enqueue(pendingCommand("b", "b0"))...)
@@ -173,9 +173,9 @@ func TestTheRelayEndsWhenItCannotRecord(t *testing.T) {
 		if took := time.Since(begun); took > 5*time.Second {
 			s.Errorf("Run took %v to end, want 5 s at most", took)
 		}
-		s.expect(ids[0], store.CommandInFlight)
-		s.expect(ids[1], store.CommandDone)
-		s.expect(ids[2], store.CommandPending)
+		s.expect(ids[0], history.CommandInFlight)
+		s.expect(ids[1], history.CommandDone)
+		s.expect(ids[2], history.CommandPending)
 	})
 }
 
@@ -190,19 +190,19 @@ func TestAClaimThatNobodyLearnedOfIsReclaimed(t *testing.T) {
 		s.pass(time.Second)
 		b.unheard.Store(false)
 		s.pass(3 * time.Minute)
-		s.expect(ids[0], store.CommandDone)
+		s.expect(ids[0], history.CommandDone)
 	})
 }
 
 func TestAnswersAreRecorded(t *testing.T) {
 	t.Parallel()
-	asked := func(_ context.Context, c store.Command, _ int) (outbox.Sent, error) {
-		return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(_ context.Context, tell func([]store.Answer)) bool {
+	asked := func(_ context.Context, c history.Command, _ int) (outbox.Sent, error) {
+		return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(_ context.Context, tell func([]history.Answer)) bool {
 			<-time.After(2 * time.Second)
-			tell([]store.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}})
+			tell([]history.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}})
 			<-time.After(2 * time.Second)
 			if c.Summary == "all" {
-				tell([]store.Answer{{Node: "w2", At: time.Now(), Text: "no such queue"}})
+				tell([]history.Answer{{Node: "w2", At: time.Now(), Text: "no such queue"}})
 			}
 			return c.Summary == "all"
 		}}, nil
@@ -213,24 +213,24 @@ func TestAnswersAreRecorded(t *testing.T) {
 		s.pass(time.Second)
 		for _, id := range ids { // the second was not held back by the answers to the first
 			c := s.command(id)
-			if diff := cmp.Diff([]string{"w1", "w2"}, c.Expected); diff != "" || c.State != store.CommandSent || c.SentAt.IsZero() {
+			if diff := cmp.Diff([]string{"w1", "w2"}, c.Expected); diff != "" || c.State != history.CommandSent || c.SentAt.IsZero() {
 				s.Errorf("command is %s, sent %v, expects (-want +got):\n%s", c.State, c.SentAt, diff)
 			}
 		}
 		s.pass(time.Second)
-		first := []store.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}}
+		first := []history.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}}
 		for _, id := range ids { // answers are told as they come in
 			c := s.command(id)
-			if diff := cmp.Diff(first, c.Answers); diff != "" || c.State != store.CommandSent {
+			if diff := cmp.Diff(first, c.Answers); diff != "" || c.State != history.CommandSent {
 				s.Errorf("command is %s, with (-want +got):\n%s", c.State, diff)
 			}
 		}
 		s.pass(2 * time.Second)
 		all, some := s.command(ids[0]), s.command(ids[1])
-		if all.State != store.CommandDone || len(all.Answers) != 2 || !all.DoneAt.Equal(time.Now()) {
+		if all.State != history.CommandDone || len(all.Answers) != 2 || !all.DoneAt.Equal(time.Now()) {
 			s.Errorf("command that all answered is %+v", all)
 		}
-		if diff := cmp.Diff(first, some.Answers); diff != "" || some.State != store.CommandSilent {
+		if diff := cmp.Diff(first, some.Answers); diff != "" || some.State != history.CommandSilent {
 			s.Errorf("command that one answered is %s, with (-want +got):\n%s", some.State, diff)
 		}
 	})
@@ -238,39 +238,39 @@ func TestAnswersAreRecorded(t *testing.T) {
 
 func TestWaitEndsWithTheLastCommandOrTheContext(t *testing.T) {
 	t.Parallel()
-	slow := func(_ context.Context, c store.Command, _ int) (outbox.Sent, error) {
+	slow := func(_ context.Context, c history.Command, _ int) (outbox.Sent, error) {
 		<-time.After(time.Second)
 		return outbox.Sent{}, nil
 	}
 	play(t, slow, nil, func(s *scene) {
 		s.run()
 		ids := s.enqueue(several("a", 3)...)
-		states := func(patience time.Duration) []store.CommandState {
+		states := func(patience time.Duration) []history.CommandState {
 			ctx, cancel := context.WithTimeout(s.Context(), patience)
 			defer cancel()
 			commands, err := s.relay.Wait(ctx, ids)
 			if err != nil {
 				s.Fatalf("wait: %v", err)
 			}
-			var states []store.CommandState
+			var states []history.CommandState
 			for _, c := range commands {
 				states = append(states, c.State)
 			}
 			return states
 		}
-		want := []store.CommandState{store.CommandDone, store.CommandInFlight, store.CommandInFlight}
+		want := []history.CommandState{history.CommandDone, history.CommandInFlight, history.CommandInFlight}
 		if diff := cmp.Diff(want, states(1500*time.Millisecond)); diff != "" {
 			s.Errorf("states when the time was over (-want +got):\n%s", diff)
 		}
-		done := store.CommandDone
-		if diff := cmp.Diff([]store.CommandState{done, done, done}, states(time.Hour)); diff != "" {
+		done := history.CommandDone
+		if diff := cmp.Diff([]history.CommandState{done, done, done}, states(time.Hour)); diff != "" {
 			s.Errorf("states when all were done (-want +got):\n%s", diff)
 		}
 		if took := time.Since(s.begun); took != 3*time.Second {
 			s.Errorf("it took %v, want 3 s", took)
 		}
-		if _, err := s.relay.Wait(s.Context(), []int64{4711}); !errors.Is(err, store.ErrMissing) {
-			s.Errorf("waiting for no command: error %v, want %v", err, store.ErrMissing)
+		if _, err := s.relay.Wait(s.Context(), []int64{4711}); !errors.Is(err, history.ErrMissing) {
+			s.Errorf("waiting for no command: error %v, want %v", err, history.ErrMissing)
 		}
 		if none, err := s.relay.Wait(s.Context(), nil); len(none) > 0 || err != nil {
 			s.Errorf("waiting for nothing = %v, %v", none, err)
@@ -280,14 +280,14 @@ func TestWaitEndsWithTheLastCommandOrTheContext(t *testing.T) {
 
 func TestChangesAreTold(t *testing.T) {
 	t.Parallel()
-	slow := func(context.Context, store.Command, int) (outbox.Sent, error) {
+	slow := func(context.Context, history.Command, int) (outbox.Sent, error) {
 		<-time.After(time.Second)
 		return outbox.Sent{}, nil
 	}
 	play(t, slow, nil, func(s *scene) {
 		s.run()
 		s.pass(100 * time.Millisecond)
-		var seen []store.CommandState
+		var seen []history.CommandState
 		changed := s.relay.Changed()
 		ids := s.enqueue(pendingCommand("a", "a0"))
 		for len(seen) == 0 || !seen[len(seen)-1].Final() {
@@ -295,7 +295,7 @@ func TestChangesAreTold(t *testing.T) {
 			changed = s.relay.Changed()
 			seen = append(seen, s.command(ids[0]).State)
 		}
-		for _, want := range []store.CommandState{store.CommandInFlight, store.CommandDone} {
+		for _, want := range []history.CommandState{history.CommandInFlight, history.CommandDone} {
 			if !slices.Contains(seen, want) {
 				s.Errorf("states seen when told are %v, want %s among them", seen, want)
 			}

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rabbitmq/amqp091-go"
 
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/store"
 )
 
 const (
@@ -89,10 +89,10 @@ func TestEndToEndBrokerStoppedAmidCommands(t *testing.T) {
 				queue := queues[n%len(queues)]
 				want[queue] = append(want[queue], publish(t, p, queue))
 			}
-			all := store.CommandFilter{Limit: 500}
+			all := history.CommandFilter{Limit: 500}
 			eventually(t, func() error {
 				stats, err := d.OutboxStats(t.Context())
-				if err == nil && stats.States[store.CommandDone] < commands {
+				if err == nil && stats.States[history.CommandDone] < commands {
 					err = fmt.Errorf("%v", stats)
 				}
 				return err
@@ -123,7 +123,7 @@ func TestEndToEndBrokerStoppedAmidCommands(t *testing.T) {
 // publish has a task sent and returns its id.
 func publish(t *testing.T, p *operate.Operations, queue string) string {
 	t.Helper()
-	receipt, err := p.Desk.Publish(t.Context(), action.By{Actor: "ann"}, action.TaskOrder{Name: "shop.pay", Queue: queue, Force: true})
+	receipt, err := p.Desk.Publish(t.Context(), command.By{Actor: "ann"}, command.TaskOrder{Name: "shop.pay", Queue: queue, Force: true})
 	if err != nil {
 		t.Fatalf("publish: %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // ErrUnavailable is what a Sender's error wraps when the broker cannot be reached: trying again later costs no attempt.
@@ -24,7 +24,7 @@ var ErrPermanent = errors.New("cannot be sent")
 type Sender interface {
 	// Send returns when the broker has the command. It honours ctx, which ends with the send timeout. A command may be
 	// sent again after an error, and after a crash.
-	Send(ctx context.Context, c store.Command) (Sent, error)
+	Send(ctx context.Context, c history.Command) (Sent, error)
 }
 
 // Sent is a command that the broker has.
@@ -32,12 +32,12 @@ type Sent struct {
 	Expected []string // who is to answer
 	// Answers waits for the answers and tells them as they come in; nil if nobody is to answer. complete says that
 	// everybody did. It honours ctx.
-	Answers func(ctx context.Context, tell func([]store.Answer)) (complete bool)
+	Answers func(ctx context.Context, tell func([]history.Answer)) (complete bool)
 }
 
 // Options of a Relay. Store and Sender are required; the rest has defaults.
 type Options struct {
-	Store  store.Outbox
+	Store  history.Outbox
 	Sender Sender
 
 	Batch       int           // most commands in flight, 64 if zero

@@ -14,9 +14,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/outbox"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
 )
 
 func TestMain(m *testing.M) {
@@ -44,18 +44,18 @@ type attempt struct {
 // scene is a relay with a store in memory and a broker made of a function.
 type scene struct {
 	*testing.T
-	store store.Outbox
+	store history.Outbox
 	relay *outbox.Relay
 	begun time.Time
 	stop  func() // ends Run and waits for it
 
 	mu       sync.Mutex
 	attempts []attempt
-	broker   func(ctx context.Context, c store.Command, n int) (outbox.Sent, error) // n is the number of the attempt at c, from 1
+	broker   func(ctx context.Context, c history.Command, n int) (outbox.Sent, error) // n is the number of the attempt at c, from 1
 }
 
 // Send implements outbox.Sender.
-func (s *scene) Send(ctx context.Context, c store.Command) (outbox.Sent, error) {
+func (s *scene) Send(ctx context.Context, c history.Command) (outbox.Sent, error) {
 	s.mu.Lock()
 	s.attempts = append(s.attempts, attempt{c.Summary, time.Since(s.begun)})
 	n := 0
@@ -85,7 +85,7 @@ func (s *scene) order() []string {
 }
 
 // willing is a broker that takes everything.
-func willing(context.Context, store.Command, int) (outbox.Sent, error) { return outbox.Sent{}, nil }
+func willing(context.Context, history.Command, int) (outbox.Sent, error) { return outbox.Sent{}, nil }
 
 // history opens a store in memory until the test ends.
 func openHistory(t *testing.T) *sqlite.DB {
@@ -104,7 +104,7 @@ func openHistory(t *testing.T) *sqlite.DB {
 
 // play runs f in a bubble with a scene whose relay is not running yet.
 func play(
-	t *testing.T, broker func(ctx context.Context, c store.Command, n int) (outbox.Sent, error),
+	t *testing.T, broker func(ctx context.Context, c history.Command, n int) (outbox.Sent, error),
 	change func(o *outbox.Options), f func(s *scene),
 ) {
 	t.Helper()
@@ -152,15 +152,15 @@ func (s *scene) pass(d time.Duration) {
 }
 
 // command is one of a group that says its name.
-func pendingCommand(group, name string) store.Command {
-	return store.Command{Kind: "task", Group: group, Summary: name, Target: group, Payload: []byte(`{}`)}
+func pendingCommand(group, name string) history.Command {
+	return history.Command{Kind: "task", Group: group, Summary: name, Target: group, Payload: []byte(`{}`)}
 }
 
 // enqueue writes commands as one order and wakes the relay.
-func (s *scene) enqueue(commands ...store.Command) []int64 {
+func (s *scene) enqueue(commands ...history.Command) []int64 {
 	s.Helper()
-	written, _, err := s.store.Enqueue(s.Context(), store.Order{
-		Commands: commands, Audit: store.Audit{At: time.Now(), Actor: "ann", Action: "test"},
+	written, _, err := s.store.Enqueue(s.Context(), history.Order{
+		Commands: commands, Audit: history.Audit{At: time.Now(), Actor: "ann", Action: "test"},
 	})
 	if err != nil {
 		s.Fatalf("enqueue: %v", err)
@@ -173,7 +173,7 @@ func (s *scene) enqueue(commands ...store.Command) []int64 {
 	return ids
 }
 
-func (s *scene) command(id int64) store.Command {
+func (s *scene) command(id int64) history.Command {
 	s.Helper()
 	c, err := s.store.Command(s.Context(), id)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *scene) command(id int64) store.Command {
 }
 
 // expect fails the test unless a command is in a state.
-func (s *scene) expect(id int64, want store.CommandState) {
+func (s *scene) expect(id int64, want history.CommandState) {
 	s.Helper()
 	if got := s.command(id); got.State != want {
 		s.Errorf("command %d is %s (%q), want %s", id, got.State, got.LastError, want)
@@ -191,8 +191,8 @@ func (s *scene) expect(id int64, want store.CommandState) {
 }
 
 // several returns commands of a group, named after it and a number.
-func several(group string, n int) []store.Command {
-	list := make([]store.Command, n)
+func several(group string, n int) []history.Command {
+	list := make([]history.Command, n)
 	for i := range list {
 		list[i] = pendingCommand(group, fmt.Sprintf("%s%d", group, i))
 	}
@@ -226,7 +226,7 @@ func TestCommandsAreSentAtOnceWhenWoken(t *testing.T) {
 		ids := s.enqueue(pendingCommand("a", "a0"))
 		s.pass(0)
 		c := s.command(ids[0])
-		if c.State != store.CommandDone || !c.SentAt.Equal(time.Now()) || !c.DoneAt.Equal(time.Now()) {
+		if c.State != history.CommandDone || !c.SentAt.Equal(time.Now()) || !c.DoneAt.Equal(time.Now()) {
 			s.Errorf("command is %s, sent %v, done %v, want it done now", c.State, c.SentAt, c.DoneAt)
 		}
 		if got := s.relay.Status(); got.Sent != 1 || got.Open || got.LastError != "" {
@@ -238,7 +238,7 @@ func TestCommandsAreSentAtOnceWhenWoken(t *testing.T) {
 func TestErrorsAreKeptShort(t *testing.T) {
 	t.Parallel()
 	long := errors.New(string(make([]byte, 600)) + "\xff")
-	play(t, func(context.Context, store.Command, int) (outbox.Sent, error) {
+	play(t, func(context.Context, history.Command, int) (outbox.Sent, error) {
 		return outbox.Sent{}, errors.Join(long, outbox.ErrPermanent)
 	}, nil, func(s *scene) {
 		s.run()

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outbox"
-	"github.com/umbelhq/umbel/monitor/store"
 )
 
 // lottery is a broker whose answers are drawn.
@@ -23,7 +23,7 @@ type lottery struct {
 	first     []string       // what was delivered for the first time, in order
 }
 
-func (l *lottery) Send(_ context.Context, c store.Command) (outbox.Sent, error) {
+func (l *lottery) Send(_ context.Context, c history.Command) (outbox.Sent, error) {
 	<-time.After(10 * time.Millisecond)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *lottery) Send(_ context.Context, c store.Command) (outbox.Sent, error) 
 	return outbox.Sent{}, nil
 }
 
-func (l *lottery) took(c store.Command) {
+func (l *lottery) took(c history.Command) {
 	if l.delivered[c.Summary]++; l.delivered[c.Summary] == 1 {
 		l.first = append(l.first, c.Summary)
 	}
@@ -84,7 +84,7 @@ func (l *lottery) play(t *testing.T, lives []life) error {
 	d := openHistory(t)
 	var names []string
 	for _, x := range lives {
-		o := store.Order{Audit: store.Audit{At: time.Now()}}
+		o := history.Order{Audit: history.Audit{At: time.Now()}}
 		for range x.commands {
 			name := fmt.Sprintf("%c%03d", 'a'+len(names)%3, len(names))
 			names = append(names, name)
@@ -108,14 +108,14 @@ func (l *lottery) play(t *testing.T, lives []life) error {
 		}
 	}
 	stats, err := d.OutboxStats(t.Context())
-	if err == nil && stats.States[store.CommandDone] != len(names) {
+	if err == nil && stats.States[history.CommandDone] != len(names) {
 		err = fmt.Errorf("states are %v of %d commands", stats.States, len(names))
 	}
 	return err
 }
 
 // live runs a relay for a while, and crashes it: it records nothing more. The last one ends as it should.
-func live(t *testing.T, d store.Outbox, l *lottery, x life) {
+func live(t *testing.T, d history.Outbox, l *lottery, x life) {
 	t.Helper()
 	b := &brittle{Outbox: d}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,7 +135,7 @@ func live(t *testing.T, d store.Outbox, l *lottery, x life) {
 }
 
 // sent waits until all has been sent, for half an hour at most.
-func sent(t *testing.T, d store.Outbox) {
+func sent(t *testing.T, d history.Outbox) {
 	t.Helper()
 	for range 360 {
 		<-time.After(5 * time.Second)
@@ -143,7 +143,7 @@ func sent(t *testing.T, d store.Outbox) {
 		if err != nil {
 			t.Error(err)
 		}
-		if stats.States[store.CommandPending]+stats.States[store.CommandInFlight] == 0 {
+		if stats.States[history.CommandPending]+stats.States[history.CommandInFlight] == 0 {
 			return
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // ledger collects what is to be recorded while the store is busy. It is safe for concurrent use.
@@ -14,20 +14,20 @@ type ledger struct {
 
 	// mu guards what follows.
 	mu       sync.Mutex
-	outcomes []store.Outcome
-	replies  []store.Reply
+	outcomes []history.Outcome
+	replies  []history.Reply
 	closed   bool
 }
 
 func newLedger() *ledger { return &ledger{full: make(chan struct{}, 1)} }
 
 // settle adds what became of commands.
-func (l *ledger) settle(outcomes ...store.Outcome) {
+func (l *ledger) settle(outcomes ...history.Outcome) {
 	l.add(func() { l.outcomes = append(l.outcomes, outcomes...) })
 }
 
 // reply adds what was heard of a command that was settled before.
-func (l *ledger) reply(r store.Reply) {
+func (l *ledger) reply(r history.Reply) {
 	l.add(func() { l.replies = append(l.replies, r) })
 }
 
@@ -45,7 +45,7 @@ func (l *ledger) add(f func()) {
 }
 
 // take returns what was added since, and whether that was all.
-func (l *ledger) take() (outcomes []store.Outcome, replies []store.Reply, closed bool) {
+func (l *ledger) take() (outcomes []history.Outcome, replies []history.Reply, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	outcomes, replies = l.outcomes, l.replies
@@ -57,8 +57,8 @@ func (l *ledger) take() (outcomes []store.Outcome, replies []store.Reply, closed
 func (r *Relay) record(ctx context.Context) {
 	for closed := false; !closed; {
 		<-r.ledger.full
-		var outcomes []store.Outcome
-		var replies []store.Reply
+		var outcomes []history.Outcome
+		var replies []history.Reply
 		outcomes, replies, closed = r.ledger.take()
 		if len(outcomes) > 0 && r.persist(ctx, func() error { return r.o.Store.Settle(ctx, r.o.Now(), outcomes) }) {
 			r.change(func(*Status) {

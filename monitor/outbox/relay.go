@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 const (
@@ -123,15 +123,15 @@ func (r *Relay) reclaim(ctx context.Context, now time.Time, first bool) bool {
 
 // orphans ends the wait for answers that an earlier process had begun: they cannot come any more.
 func (r *Relay) orphans(ctx context.Context) error {
-	f := store.CommandFilter{States: []store.CommandState{store.CommandSent}, Limit: 500}
+	f := history.CommandFilter{States: []history.CommandState{history.CommandSent}, Limit: 500}
 	for {
 		list, next, err := r.o.Store.Commands(ctx, f)
 		if err != nil {
 			return err
 		}
-		var silent []store.Reply
+		var silent []history.Reply
 		for i := range list {
-			silent = append(silent, store.Reply{ID: list[i].ID, State: store.CommandSilent})
+			silent = append(silent, history.Reply{ID: list[i].ID, State: history.CommandSilent})
 		}
 		if len(silent) > 0 {
 			if err := r.o.Store.Answer(ctx, r.o.Now(), silent); err != nil {
@@ -168,7 +168,7 @@ func (r *Relay) claim(ctx, work context.Context) {
 		}
 	})
 	for rest := claimed.Commands; len(rest) > 0; {
-		n := slices.IndexFunc(rest, func(c store.Command) bool { return c.Group != rest[0].Group })
+		n := slices.IndexFunc(rest, func(c history.Command) bool { return c.Group != rest[0].Group })
 		if n < 0 {
 			n = len(rest)
 		}

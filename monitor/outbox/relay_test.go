@@ -10,13 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outbox"
-	"github.com/umbelhq/umbel/monitor/store"
 )
 
 func TestGroupsAreSentInOrderAndBesideEachOther(t *testing.T) {
 	t.Parallel()
-	slow := func(context.Context, store.Command, int) (outbox.Sent, error) {
+	slow := func(context.Context, history.Command, int) (outbox.Sent, error) {
 		<-time.After(time.Second)
 		return outbox.Sent{}, nil
 	}
@@ -45,7 +45,7 @@ func cmpText(a, b string) int {
 
 func TestFewGroupsAreSentAtOnce(t *testing.T) {
 	t.Parallel()
-	slow := func(context.Context, store.Command, int) (outbox.Sent, error) {
+	slow := func(context.Context, history.Command, int) (outbox.Sent, error) {
 		<-time.After(time.Second)
 		return outbox.Sent{}, nil
 	}
@@ -65,7 +65,7 @@ func TestFewGroupsAreSentAtOnce(t *testing.T) {
 
 func TestManyCommandsOfOneGroupDoNotKeepOthersWaiting(t *testing.T) {
 	t.Parallel()
-	slow := func(context.Context, store.Command, int) (outbox.Sent, error) {
+	slow := func(context.Context, history.Command, int) (outbox.Sent, error) {
 		<-time.After(time.Second)
 		return outbox.Sent{}, nil
 	}
@@ -83,7 +83,7 @@ func TestManyCommandsOfOneGroupDoNotKeepOthersWaiting(t *testing.T) {
 
 func TestFailuresBackOffAndHoldBackTheirGroup(t *testing.T) {
 	t.Parallel()
-	broker := func(_ context.Context, c store.Command, n int) (outbox.Sent, error) {
+	broker := func(_ context.Context, c history.Command, n int) (outbox.Sent, error) {
 		if c.Summary == "a0" && n <= 4 {
 			return outbox.Sent{}, errors.New("no")
 		}
@@ -96,13 +96,13 @@ func TestFailuresBackOffAndHoldBackTheirGroup(t *testing.T) {
 		s.run()
 		ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("a", "a1"), pendingCommand("b", "b0"))
 		s.pass(10 * time.Millisecond)
-		if c := s.command(ids[0]); c.State != store.CommandPending || c.Attempts != 1 || c.LastError != "no" || !c.SentAt.IsZero() {
+		if c := s.command(ids[0]); c.State != history.CommandPending || c.Attempts != 1 || c.LastError != "no" || !c.SentAt.IsZero() {
 			s.Errorf("command that failed is %+v", c)
 		}
-		if c := s.command(ids[1]); c.State != store.CommandPending || c.Attempts != 0 {
+		if c := s.command(ids[1]); c.State != history.CommandPending || c.Attempts != 0 {
 			s.Errorf("command behind one that failed is %s after %d attempts", c.State, c.Attempts)
 		}
-		s.expect(ids[2], store.CommandDone)
+		s.expect(ids[2], history.CommandDone)
 		s.pass(time.Minute)
 		// 1 s, 2 s, 4 s and half a second each, then the cap.
 		want := []time.Duration{0, 1500 * time.Millisecond, 4 * time.Second, 8500 * time.Millisecond, 13500 * time.Millisecond}
@@ -115,10 +115,10 @@ func TestFailuresBackOffAndHoldBackTheirGroup(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			s.Errorf("attempts (-want +got):\n%s", diff)
 		}
-		if c := s.command(ids[0]); c.State != store.CommandDone || c.Attempts != 4 || c.LastError != "" {
+		if c := s.command(ids[0]); c.State != history.CommandDone || c.Attempts != 4 || c.LastError != "" {
 			s.Errorf("command that was sent at last is %+v", c)
 		}
-		s.expect(ids[1], store.CommandDone)
+		s.expect(ids[1], history.CommandDone)
 		if got := s.relay.Status(); got.Retried != 4 || got.Sent != 3 || got.Died != 0 {
 			s.Errorf("status is %+v", got)
 		}
@@ -136,7 +136,7 @@ func TestWhatCannotBeSentBecomesADeadLetter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			broker := func(_ context.Context, c store.Command, _ int) (outbox.Sent, error) {
+			broker := func(_ context.Context, c history.Command, _ int) (outbox.Sent, error) {
 				if c.Summary == "a0" {
 					return outbox.Sent{}, test.err
 				}
@@ -147,10 +147,10 @@ func TestWhatCannotBeSentBecomesADeadLetter(t *testing.T) {
 				ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("a", "a1"))
 				s.pass(time.Minute)
 				c := s.command(ids[0])
-				if c.State != store.CommandDead || c.Attempts != test.attempts || c.LastError != test.err.Error() || c.DoneAt.IsZero() {
+				if c.State != history.CommandDead || c.Attempts != test.attempts || c.LastError != test.err.Error() || c.DoneAt.IsZero() {
 					s.Errorf("command is %+v", c)
 				}
-				s.expect(ids[1], store.CommandDone) // a dead one holds back nobody
+				s.expect(ids[1], history.CommandDone) // a dead one holds back nobody
 				stats, err := s.store.OutboxStats(s.Context())
 				if err != nil {
 					s.Fatal(err)
@@ -167,7 +167,7 @@ func TestABrokerThatIsAwayOnlyDelays(t *testing.T) {
 	t.Parallel()
 	const outage = 30 * time.Second
 	begun := time.Time{}
-	broker := func(context.Context, store.Command, int) (outbox.Sent, error) {
+	broker := func(context.Context, history.Command, int) (outbox.Sent, error) {
 		if d := time.Since(begun); d >= time.Second && d < time.Second+outage {
 			return outbox.Sent{}, unavailable()
 		}
@@ -189,7 +189,7 @@ func TestABrokerThatIsAwayOnlyDelays(t *testing.T) {
 		sent := map[string]int{} // by group, the next one
 		for _, id := range ids {
 			c := s.command(id)
-			if c.State != store.CommandDone || c.Attempts != 0 {
+			if c.State != history.CommandDone || c.Attempts != 0 {
 				s.Fatalf("command %s is %s after %d attempts", c.Summary, c.State, c.Attempts)
 			}
 		}
@@ -216,7 +216,7 @@ func TestABrokerThatIsAwayOnlyDelays(t *testing.T) {
 
 func TestOneOutageDoesNotOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	broker := func(_ context.Context, c store.Command, n int) (outbox.Sent, error) {
+	broker := func(_ context.Context, c history.Command, n int) (outbox.Sent, error) {
 		if c.Group == "a" && n == 1 {
 			return outbox.Sent{}, unavailable()
 		}
@@ -228,19 +228,19 @@ func TestOneOutageDoesNotOpenTheBreaker(t *testing.T) {
 		s.pass(0)
 		b := s.enqueue(pendingCommand("b", "b0"))
 		s.pass(0)
-		s.expect(b[0], store.CommandDone)
+		s.expect(b[0], history.CommandDone)
 		c := s.command(a[0])
-		if c.State != store.CommandPending || c.Attempts != 0 || c.Deferrals != 1 {
+		if c.State != history.CommandPending || c.Attempts != 0 || c.Deferrals != 1 {
 			s.Errorf("command is %s after %d attempts and %d deferrals", c.State, c.Attempts, c.Deferrals)
 		}
 		s.pass(4 * time.Second)
-		s.expect(a[0], store.CommandDone)
+		s.expect(a[0], history.CommandDone)
 	})
 }
 
 func TestACommandThatNeverComesThroughHoldsBackItsGroupAlone(t *testing.T) {
 	t.Parallel()
-	broker := func(_ context.Context, c store.Command, _ int) (outbox.Sent, error) {
+	broker := func(_ context.Context, c history.Command, _ int) (outbox.Sent, error) {
 		if c.Summary == "a0" {
 			return outbox.Sent{}, unavailable()
 		}
@@ -256,16 +256,16 @@ func TestACommandThatNeverComesThroughHoldsBackItsGroupAlone(t *testing.T) {
 		ids = append(ids, s.enqueue(several("b", 100)...)...)
 		s.pass(3 * time.Second)
 		for _, id := range ids[2:] {
-			s.expect(id, store.CommandDone)
+			s.expect(id, history.CommandDone)
 		}
-		s.expect(ids[0], store.CommandPending)
-		s.expect(ids[1], store.CommandPending)
+		s.expect(ids[0], history.CommandPending)
+		s.expect(ids[1], history.CommandPending)
 	})
 }
 
 func TestSilenceOfTheBrokerIsAnOutage(t *testing.T) {
 	t.Parallel()
-	silent := func(ctx context.Context, c store.Command, _ int) (outbox.Sent, error) {
+	silent := func(ctx context.Context, c history.Command, _ int) (outbox.Sent, error) {
 		if c.Group == "good" {
 			return outbox.Sent{}, nil
 		}
@@ -276,7 +276,7 @@ func TestSilenceOfTheBrokerIsAnOutage(t *testing.T) {
 		s.run()
 		ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("a", "a1"))
 		s.pass(11 * time.Second)
-		if c := s.command(ids[0]); c.State != store.CommandPending || c.Attempts != 0 || c.Deferrals != 1 || c.LastError == "" {
+		if c := s.command(ids[0]); c.State != history.CommandPending || c.Attempts != 0 || c.Deferrals != 1 || c.LastError == "" {
 			s.Errorf("command is %+v, want it put off", c)
 		}
 		s.pass(5 * time.Second) // it is tried again
@@ -290,12 +290,15 @@ func TestSilenceOfTheBrokerIsAnOutage(t *testing.T) {
 
 func TestNothingIsSentThatHasExpired(t *testing.T) {
 	t.Parallel()
-	slow := func(context.Context, store.Command, int) (outbox.Sent, error) {
+	slow := func(context.Context, history.Command, int) (outbox.Sent, error) {
 		<-time.After(time.Second)
 		return outbox.Sent{}, nil
 	}
 	play(t, slow, nil, func(s *scene) {
-		soon := func(c store.Command) store.Command { c.ExpiresAt = time.Now().Add(1500 * time.Millisecond); return c }
+		soon := func(c history.Command) history.Command {
+			c.ExpiresAt = time.Now().Add(1500 * time.Millisecond)
+			return c
+		}
 		waits := s.enqueue(soon(pendingCommand("z", "z0"))) // until the relay runs
 		s.pass(2 * time.Second)
 		s.run()
@@ -304,8 +307,8 @@ func TestNothingIsSentThatHasExpired(t *testing.T) {
 		if diff := cmp.Diff([]string{"a0", "a1", "a3"}, s.order()); diff != "" {
 			s.Errorf("sent (-want +got):\n%s", diff)
 		}
-		s.expect(waits[0], store.CommandExpired)
-		s.expect(ids[2], store.CommandExpired)
+		s.expect(waits[0], history.CommandExpired)
+		s.expect(ids[2], history.CommandExpired)
 		if got := s.relay.Status().Expired; got != 2 {
 			s.Errorf("%d expired, want 2", got)
 		}
@@ -314,7 +317,7 @@ func TestNothingIsSentThatHasExpired(t *testing.T) {
 
 func TestSendingEndsWithTheExpiry(t *testing.T) {
 	t.Parallel()
-	hung := func(ctx context.Context, _ store.Command, _ int) (outbox.Sent, error) {
+	hung := func(ctx context.Context, _ history.Command, _ int) (outbox.Sent, error) {
 		<-ctx.Done()
 		return outbox.Sent{}, ctx.Err()
 	}
@@ -324,7 +327,7 @@ func TestSendingEndsWithTheExpiry(t *testing.T) {
 		c.ExpiresAt = time.Now().Add(3 * time.Second)
 		ids := s.enqueue(c)
 		s.pass(8 * time.Second)
-		s.expect(ids[0], store.CommandExpired)
+		s.expect(ids[0], history.CommandExpired)
 		if got := s.order(); len(got) != 1 {
 			s.Errorf("sent %v, want one attempt", got)
 		}
@@ -339,21 +342,21 @@ func TestWhatACrashLeavesInFlightIsSentAtTheStart(t *testing.T) {
 		if err != nil || len(claimed.Commands) != 2 {
 			s.Fatalf("claimed %d commands: %v", len(claimed.Commands), err)
 		}
-		settle(s.T, s.store, store.Outcome{ID: ids[1], State: store.CommandSent, SentAt: time.Now(), Expected: []string{"w1"}})
+		settle(s.T, s.store, history.Outcome{ID: ids[1], State: history.CommandSent, SentAt: time.Now(), Expected: []string{"w1"}})
 		s.run()
 		s.pass(0)
 		if diff := cmp.Diff([]string{"a0", "a2"}, s.order()); diff != "" {
 			s.Errorf("sent (-want +got):\n%s", diff)
 		}
-		s.expect(ids[0], store.CommandDone)
-		s.expect(ids[1], store.CommandSilent) // nobody waits for its answers any more
+		s.expect(ids[0], history.CommandDone)
+		s.expect(ids[1], history.CommandSilent) // nobody waits for its answers any more
 		if got := s.relay.Status().Reclaimed; got != 1 {
 			s.Errorf("%d reclaimed, want 1", got)
 		}
 	})
 }
 
-func settle(t *testing.T, s store.Outbox, outcomes ...store.Outcome) {
+func settle(t *testing.T, s history.Outbox, outcomes ...history.Outcome) {
 	t.Helper()
 	if err := s.Settle(t.Context(), time.Now(), outcomes); err != nil {
 		t.Fatalf("settle: %v", err)
@@ -362,7 +365,7 @@ func settle(t *testing.T, s store.Outbox, outcomes ...store.Outcome) {
 
 func TestStaleClaimsAreReclaimedButNotWhatIsBeingSent(t *testing.T) {
 	t.Parallel()
-	slow := func(context.Context, store.Command, int) (outbox.Sent, error) {
+	slow := func(context.Context, history.Command, int) (outbox.Sent, error) {
 		<-time.After(5 * time.Minute)
 		return outbox.Sent{}, nil
 	}

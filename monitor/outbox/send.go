@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // sendGroup sends commands of one group in their order, until one has to wait. ctx ends when no other is to begin,
 // work when none is to go on.
-func (r *Relay) sendGroup(ctx, work context.Context, group []store.Command) {
+func (r *Relay) sendGroup(ctx, work context.Context, group []history.Command) {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
@@ -31,29 +31,29 @@ func (r *Relay) sendGroup(ctx, work context.Context, group []store.Command) {
 }
 
 // putBack makes commands pending again as if they had not been claimed.
-func (r *Relay) putBack(commands []store.Command) {
-	outcomes := make([]store.Outcome, len(commands))
+func (r *Relay) putBack(commands []history.Command) {
+	outcomes := make([]history.Outcome, len(commands))
 	for i := range commands {
-		outcomes[i] = outcome(&commands[i], store.CommandPending)
+		outcomes[i] = outcome(&commands[i], history.CommandPending)
 	}
 	r.ledger.settle(outcomes...)
 }
 
 // outcome returns what becomes of a command that stays as it is but for its state.
-func outcome(c *store.Command, s store.CommandState) store.Outcome {
-	return store.Outcome{
+func outcome(c *history.Command, s history.CommandState) history.Outcome {
+	return history.Outcome{
 		ID: c.ID, State: s, DueAt: c.DueAt, Attempts: c.Attempts, Deferrals: c.Deferrals, Error: c.LastError,
 	}
 }
 
 // send sends a command and settles it. It tells whether those behind it may go on.
-func (r *Relay) send(work context.Context, c *store.Command) bool {
+func (r *Relay) send(work context.Context, c *history.Command) bool {
 	timeout := r.o.SendTimeout
 	if !c.ExpiresAt.IsZero() {
 		left := c.ExpiresAt.Sub(r.o.Now())
 		if left <= 0 {
 			r.change(func(s *Status) { s.Expired++ })
-			r.ledger.settle(outcome(c, store.CommandExpired))
+			r.ledger.settle(outcome(c, history.CommandExpired))
 			return true
 		}
 		timeout = min(timeout, left)
@@ -68,7 +68,7 @@ func (r *Relay) send(work context.Context, c *store.Command) bool {
 		r.delivered(work, c, sent)
 		return true
 	case work.Err() != nil: // it was not let finish
-		r.putBack([]store.Command{*c})
+		r.putBack([]history.Command{*c})
 	case errors.Is(err, ErrPermanent):
 		return r.failed(c, err, c.Attempts+1, true)
 	case errors.Is(err, ErrUnavailable):
@@ -82,11 +82,11 @@ func (r *Relay) send(work context.Context, c *store.Command) bool {
 }
 
 // delivered settles a command that the broker has, and waits for its answers elsewhere.
-func (r *Relay) delivered(work context.Context, c *store.Command, sent Sent) {
-	done := outcome(c, store.CommandDone)
+func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
+	done := outcome(c, history.CommandDone)
 	done.Error, done.Expected, done.SentAt = "", sent.Expected, r.o.Now()
 	if sent.Answers != nil {
-		done.State = store.CommandSent
+		done.State = history.CommandSent
 	}
 	r.ledger.settle(done)
 	r.reached(func(s *Status) {
@@ -99,17 +99,17 @@ func (r *Relay) delivered(work context.Context, c *store.Command, sent Sent) {
 	select {
 	case r.waiting <- struct{}{}:
 	case <-work.Done():
-		r.ledger.reply(store.Reply{ID: c.ID, State: store.CommandSilent})
+		r.ledger.reply(history.Reply{ID: c.ID, State: history.CommandSilent})
 		return
 	}
 	r.replies.Go(func() {
-		complete := sent.Answers(work, func(answers []store.Answer) {
-			r.ledger.reply(store.Reply{ID: c.ID, Answers: answers, State: store.CommandSent})
+		complete := sent.Answers(work, func(answers []history.Answer) {
+			r.ledger.reply(history.Reply{ID: c.ID, Answers: answers, State: history.CommandSent})
 		})
 		<-r.waiting
-		reply := store.Reply{ID: c.ID, State: store.CommandSilent}
+		reply := history.Reply{ID: c.ID, State: history.CommandSilent}
 		if complete {
-			reply.State = store.CommandDone
+			reply.State = history.CommandDone
 		}
 		r.ledger.reply(reply)
 	})
@@ -117,11 +117,11 @@ func (r *Relay) delivered(work context.Context, c *store.Command, sent Sent) {
 
 // failed settles a command that the broker did not take: for good, or to be tried again. It tells whether those behind
 // it may go on.
-func (r *Relay) failed(c *store.Command, err error, attempts int, dead bool) bool {
-	o := outcome(c, store.CommandPending)
+func (r *Relay) failed(c *history.Command, err error, attempts int, dead bool) bool {
+	o := outcome(c, history.CommandPending)
 	o.Attempts, o.Error = attempts, short(err)
 	if dead {
-		o.State = store.CommandDead
+		o.State = history.CommandDead
 	} else {
 		o.DueAt = r.o.Now().Add(r.backoff(attempts))
 	}

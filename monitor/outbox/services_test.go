@@ -21,11 +21,11 @@ import (
 	client "github.com/redis/go-redis/v9"
 
 	"github.com/umbelhq/umbel/internal/testenv"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
+	"github.com/umbelhq/umbel/monitor/broker/redis"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/amqp"
-	"github.com/umbelhq/umbel/monitor/transport/redis"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -268,27 +268,27 @@ type nothing struct{}
 
 func (nothing) View(f func(c *state.Cluster)) { f(state.New(state.Options{})) }
 func (nothing) Task(context.Context, string) (state.Task, error) {
-	return state.Task{}, store.ErrMissing
+	return state.Task{}, history.ErrMissing
 }
 
-func (nothing) Tasks(context.Context, store.Request) (store.Page, error) {
-	return store.Page{}, nil
+func (nothing) Tasks(context.Context, history.Request) (history.Page, error) {
+	return history.Page{}, nil
 }
 
-func (nothing) Count(context.Context, query.Query) (store.Count, error) {
-	return store.Count{Exact: true}, nil
+func (nothing) Count(context.Context, query.Query) (history.Count, error) {
+	return history.Count{Exact: true}, nil
 }
 
 // dial returns the broker at a URL.
-func dial(broker string) (transport.Broker, error) {
+func dial(broker string) (broker.Broker, error) {
 	if strings.HasPrefix(broker, "redis") {
 		return redis.New(redis.Options{URL: broker})
 	}
-	return amqp.New(amqp.Options{URL: broker})
+	return rabbitmq.New(rabbitmq.Options{URL: broker})
 }
 
 // newOperations puts together what sends the commands of a store to a broker.
-func newOperations(s store.Outbox, b transport.Broker) (*operate.Operations, error) {
+func newOperations(s history.Outbox, b broker.Broker) (*operate.Operations, error) {
 	p, err := operate.New(operate.Options{Broker: b, Store: s, Tasks: nothing{}})
 	if err == nil && (p.Desk == nil || p.Relay == nil) {
 		err = errors.New("operations without a desk or a relay")

@@ -3,11 +3,11 @@ package outbox
 import (
 	"context"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // Wait returns the commands as they are once all are final, or ctx has ended. Its error is the store's.
-func (r *Relay) Wait(ctx context.Context, ids []int64) ([]store.Command, error) {
+func (r *Relay) Wait(ctx context.Context, ids []int64) ([]history.Command, error) {
 	read := context.WithoutCancel(ctx)
 	for final, over := 0, false; !over; { // so many of the first are final
 		changed := r.Changed()
@@ -24,7 +24,7 @@ func (r *Relay) Wait(ctx context.Context, ids []int64) ([]store.Command, error) 
 			over = true
 		}
 	}
-	commands := make([]store.Command, len(ids))
+	commands := make([]history.Command, len(ids))
 	for i, id := range ids {
 		var err error
 		if commands[i], err = r.o.Store.Command(read, id); err != nil {

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/queues"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 // fifo is a queue of which it is known when each message came.
@@ -31,8 +31,8 @@ func (f *fifo) take() {
 }
 
 // told is what a broker tells of f, as far as it tells.
-func (f *fifo) told(published, delivered bool) transport.Queue {
-	q := transport.Queue{Name: "mail", Ready: new(int64(len(f.waiting)))}
+func (f *fifo) told(published, delivered bool) broker.Queue {
+	q := broker.Queue{Name: "mail", Ready: new(int64(len(f.waiting)))}
 	if published {
 		q.Published = new(f.published)
 	}
@@ -143,7 +143,7 @@ func TestAgeOfAMessageThatCameBeforeAnybodyLooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{}
-		b.set(transport.Queue{Name: "mail", Ready: new(int64(5)), Published: new(int64(5))})
+		b.set(broker.Queue{Name: "mail", Ready: new(int64(5)), Published: new(int64(5))})
 		w := watch(t, b, queues.Options{})
 		for range 60 {
 			w.Snapshot()
@@ -158,21 +158,21 @@ func TestAgeOfAMessageThatCameBeforeAnybodyLooked(t *testing.T) {
 
 func TestPrioritiesMakeAgesUncertain(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*transport.Queue){
-		"RabbitMQ": func(q *transport.Queue) { q.MaxPriority = new(int64(9)) },
-		"Redis": func(q *transport.Queue) {
-			q.Steps = []transport.Step{{Priority: 0, Ready: 2}, {Priority: 3}, {Priority: 6, Ready: 3}}
+	for name, change := range map[string]func(*broker.Queue){
+		"RabbitMQ": func(q *broker.Queue) { q.MaxPriority = new(int64(9)) },
+		"Redis": func(q *broker.Queue) {
+			q.Steps = []broker.Step{{Priority: 0, Ready: 2}, {Priority: 3}, {Priority: 6, Ready: 3}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := &fakeBroker{}
-				b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(0))})
+				b.set(broker.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(0))})
 				w := watch(t, b, queues.Options{})
 				w.Snapshot()
 				pass(5 * time.Second)
-				q := transport.Queue{Name: "mail", Ready: new(int64(5)), Published: new(int64(5))}
+				q := broker.Queue{Name: "mail", Ready: new(int64(5)), Published: new(int64(5))}
 				change(&q)
 				b.set(q)
 				pass(6 * time.Second)

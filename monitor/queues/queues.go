@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 const (
@@ -24,8 +24,8 @@ const (
 
 // Options of a Watcher. Survey is required.
 type Options struct {
-	// Survey looks at queues, as control.Client does.
-	Survey func(ctx context.Context, queues []string) (transport.Survey, error)
+	// Survey looks at queues, as remote.Client does.
+	Survey func(ctx context.Context, queues []string) (broker.Survey, error)
 	// Known returns the names of queues that workers and events tell of, and their consumers, nil where that is not
 	// known.
 	Known func() map[string][]string
@@ -146,14 +146,14 @@ type Snapshot struct {
 	Source string
 	Error  string  // why the last look failed, empty if it did not
 	Queues []Queue // by name; not to be changed
-	Broker transport.Info
+	Broker broker.Info
 	// Warnings are sentences about all queues, beside those in Broker.
 	Warnings []string
 }
 
 // Queue is what is known of one queue. Nil is unknown.
 type Queue struct {
-	transport.Queue
+	broker.Queue
 	Workers []string // that consume from it, as they say
 	Asked   bool     // whether Workers is known
 	In, Out *float64 // messages per second over the last minute
@@ -246,7 +246,7 @@ func (w *Watcher) told() hearsay {
 }
 
 // digest adds a survey to what was seen before.
-func (w *Watcher) digest(survey transport.Survey, told hearsay) Snapshot {
+func (w *Watcher) digest(survey broker.Survey, told hearsay) Snapshot {
 	at := survey.At
 	if at.IsZero() {
 		at = w.options.Now()
@@ -274,7 +274,7 @@ func (w *Watcher) digest(survey transport.Survey, told hearsay) Snapshot {
 }
 
 // describe is all that is known of one queue.
-func (w *Watcher) describe(q transport.Queue, t *track, told hearsay, at time.Time, broker transport.Info) Queue {
+func (w *Watcher) describe(q broker.Queue, t *track, told hearsay, at time.Time, broker broker.Info) Queue {
 	flow, flows := told.flow[q.Name]
 	t.add(q, flow, flows, at)
 	d := Queue{Queue: q, Hidden: Hidden(q.Name) || slices.Contains(w.options.Hide, q.Name), Depths: t.depths()}

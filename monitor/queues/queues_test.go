@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/queues"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,19 +24,19 @@ type fakeBroker struct {
 	shy bool // it tells of queues only if asked for them
 
 	mu     sync.Mutex
-	queues map[string]transport.Queue
-	info   transport.Info
+	queues map[string]broker.Queue
+	info   broker.Info
 	err    error
 	asked  [][]string
 	times  []time.Time
 }
 
-func (b *fakeBroker) survey(_ context.Context, names []string) (transport.Survey, error) {
+func (b *fakeBroker) survey(_ context.Context, names []string) (broker.Survey, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = append(b.asked, names)
 	b.times = append(b.times, time.Now())
-	s := transport.Survey{At: time.Now(), Source: "test", Broker: b.info}
+	s := broker.Survey{At: time.Now(), Source: "test", Broker: b.info}
 	for _, q := range b.queues {
 		if !b.shy || slices.Contains(names, q.Name) {
 			s.Queues = append(s.Queues, q)
@@ -44,17 +44,17 @@ func (b *fakeBroker) survey(_ context.Context, names []string) (transport.Survey
 	}
 	for _, name := range names {
 		if _, ok := b.queues[name]; !ok {
-			s.Queues = append(s.Queues, transport.Queue{Name: name, Missing: true})
+			s.Queues = append(s.Queues, broker.Queue{Name: name, Missing: true})
 		}
 	}
 	return s, b.err
 }
 
-func (b *fakeBroker) set(q transport.Queue) {
+func (b *fakeBroker) set(q broker.Queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.queues == nil {
-		b.queues = make(map[string]transport.Queue)
+		b.queues = make(map[string]broker.Queue)
 	}
 	b.queues[q.Name] = q
 }
@@ -166,7 +166,7 @@ func TestFailureKeepsWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{}
-		b.set(transport.Queue{Name: "mail", Ready: new(int64(3))})
+		b.set(broker.Queue{Name: "mail", Ready: new(int64(3))})
 		w := watch(t, b, queues.Options{})
 		synctest.Wait()
 		before := w.Snapshot()
@@ -191,9 +191,9 @@ func TestAsksForQueuesThatAnybodyToldOf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{shy: true}
-		b.set(transport.Queue{Name: "mail", Ready: new(int64(0))})
-		b.set(transport.Queue{Name: "stuck", Ready: new(int64(9))})
-		b.set(transport.Queue{Name: "untold", Ready: new(int64(9))})
+		b.set(broker.Queue{Name: "mail", Ready: new(int64(0))})
+		b.set(broker.Queue{Name: "stuck", Ready: new(int64(9))})
+		b.set(broker.Queue{Name: "untold", Ready: new(int64(9))})
 		known := map[string][]string{"mail": {"w2", "w1"}, "planned": nil, "stuck": {}}
 		var mu sync.Mutex
 		w := watch(t, b, queues.Options{

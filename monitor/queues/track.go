@@ -3,7 +3,7 @@ package queues
 import (
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 const (
@@ -41,7 +41,7 @@ type sample struct {
 }
 
 // add remembers a look, and forgets old ones.
-func (t *track) add(q transport.Queue, flow Flow, flows bool, at time.Time) {
+func (t *track) add(q broker.Queue, flow Flow, flows bool, at time.Time) {
 	s := sample{at: at, ready: q.Ready}
 	s.count(q, flow, flows)
 	if n := len(t.samples); n > 0 {
@@ -64,7 +64,7 @@ func (t *track) add(q transport.Queue, flow Flow, flows bool, at time.Time) {
 
 // count reads the totals of the broker, or else those of events. What came and what left differ by what waits, so that
 // either tells the other; not to the message, since depth and totals are of slightly different moments.
-func (s *sample) count(q transport.Queue, flow Flow, flows bool) {
+func (s *sample) count(q broker.Queue, flow Flow, flows bool) {
 	switch {
 	case q.Published != nil && q.Delivered != nil:
 		s.in, s.out = *q.Published, departed(q)
@@ -93,7 +93,7 @@ func value(n *int64) int64 {
 }
 
 // departed counts each message once, however often it was delivered.
-func departed(q transport.Queue) int64 {
+func departed(q broker.Queue) int64 {
 	if q.Redelivered == nil {
 		return *q.Delivered
 	}
@@ -101,7 +101,7 @@ func departed(q transport.Queue) int64 {
 }
 
 // reorders says whether a queue may deliver a message before one that came earlier.
-func reorders(q transport.Queue) bool {
+func reorders(q broker.Queue) bool {
 	if positive(q.MaxPriority) {
 		return true
 	}

@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/queues"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 func TestRates(t *testing.T) {
@@ -17,39 +17,39 @@ func TestRates(t *testing.T) {
 		return &n
 	}
 	tests := map[string]struct {
-		queue  func(start time.Time) transport.Queue
+		queue  func(start time.Time) broker.Queue
 		flow   bool
 		source string
 	}{
 		"totals of the broker": {
-			queue: func(start time.Time) transport.Queue {
+			queue: func(start time.Time) broker.Queue {
 				again := total(3, start)
 				delivered := *total(out, start) + *again
-				return transport.Queue{
+				return broker.Queue{
 					Published: total(in, start), Delivered: &delivered, Redelivered: again, Ready: total(in-out, start),
 				}
 			},
 			source: "broker",
 		},
 		"published and depth": {
-			queue: func(start time.Time) transport.Queue {
-				return transport.Queue{Published: total(in, start), Ready: total(in-out, start)}
+			queue: func(start time.Time) broker.Queue {
+				return broker.Queue{Published: total(in, start), Ready: total(in-out, start)}
 			},
 			source: "broker",
 		},
 		"delivered and depth": {
-			queue: func(start time.Time) transport.Queue {
-				return transport.Queue{Delivered: total(out, start), Ready: total(in-out, start)}
+			queue: func(start time.Time) broker.Queue {
+				return broker.Queue{Delivered: total(out, start), Ready: total(in-out, start)}
 			},
 			source: "broker",
 		},
 		"events and depth": {
-			queue: func(start time.Time) transport.Queue { return transport.Queue{Ready: total(in-out, start)} },
+			queue: func(start time.Time) broker.Queue { return broker.Queue{Ready: total(in-out, start)} },
 			flow:  true, source: "events",
 		},
-		"events": {queue: func(time.Time) transport.Queue { return transport.Queue{} }, flow: true, source: "events"},
+		"events": {queue: func(time.Time) broker.Queue { return broker.Queue{} }, flow: true, source: "events"},
 		"nothing": {
-			queue: func(start time.Time) transport.Queue { return transport.Queue{Ready: total(in-out, start)} },
+			queue: func(start time.Time) broker.Queue { return broker.Queue{Ready: total(in-out, start)} },
 		},
 	}
 	for name, test := range tests {
@@ -105,16 +105,16 @@ func TestRatesBeginAnewWithTotals(t *testing.T) {
 		b := &fakeBroker{}
 		w := watch(t, b, queues.Options{})
 		for i := range 10 {
-			b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(1000 + 50*i))})
+			b.set(broker.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(1000 + 50*i))})
 			w.Snapshot()
 			pass(5 * time.Second)
 		}
-		b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(3))}) // it was deleted and declared
+		b.set(broker.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(3))}) // it was deleted and declared
 		pass(5 * time.Second)
 		if q := only(t, w.Snapshot()); q.In != nil || q.Out != nil || q.RatesFrom != "" {
 			t.Errorf("rates over the end of a queue = %v, %v, want none", q.In, q.Out)
 		}
-		b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(13))})
+		b.set(broker.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(13))})
 		pass(5 * time.Second)
 		if q := only(t, w.Snapshot()); q.In == nil || *q.In != 2 {
 			t.Errorf("rate in of the new queue = %v, want 2", q.In)
@@ -128,7 +128,7 @@ func TestTotalsBehindTheDepth(t *testing.T) {
 		const perLook = 5 // messages that leave between two looks; none comes
 		b := &fakeBroker{}
 		received, late := int64(0), int64(0)
-		b.set(transport.Queue{Name: "mail", Ready: new(int64(1000))})
+		b.set(broker.Queue{Name: "mail", Ready: new(int64(1000))})
 		w := watch(t, b, queues.Options{Every: time.Second, Flow: func() map[string]queues.Flow {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -138,7 +138,7 @@ func TestTotalsBehindTheDepth(t *testing.T) {
 		for i := range int64(100) {
 			b.mu.Lock()
 			received, late = received+perLook, i%3*perLook
-			b.queues["mail"] = transport.Queue{Name: "mail", Ready: new(1000 - received)}
+			b.queues["mail"] = broker.Queue{Name: "mail", Ready: new(1000 - received)}
 			b.mu.Unlock()
 			w.Snapshot()
 			pass(time.Second)
@@ -157,8 +157,8 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{}
-		state := func(i int64) transport.Queue {
-			return transport.Queue{
+		state := func(i int64) broker.Queue {
+			return broker.Queue{
 				Name: "mail", Ready: new(1000 - 25*i), Published: new(100 * i), Delivered: new(125 * i),
 			}
 		}
@@ -181,7 +181,7 @@ func TestDepthsAreThinnedAndForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{}
-		b.set(transport.Queue{Name: "mail", Ready: new(int64(1))})
+		b.set(broker.Queue{Name: "mail", Ready: new(int64(1))})
 		w := watch(t, b, queues.Options{})
 		for range 3 * 720 { // three hours
 			w.Snapshot()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 // warnings are sentences about all queues.
@@ -19,7 +19,7 @@ func (w *Watcher) warnings(ctx context.Context, s Snapshot) []string {
 }
 
 // warnings are sentences about one queue.
-func (q *Queue) warnings(at time.Time, broker transport.Info) []string {
+func (q *Queue) warnings(at time.Time, broker broker.Info) []string {
 	if q.Error != "" {
 		return nil
 	}

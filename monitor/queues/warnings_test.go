@@ -7,16 +7,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/queues"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		oldest := time.Now().Add(-2 * time.Hour)
-		b := &fakeBroker{info: transport.Info{Kind: "Redis", VisibilityTimeout: new(90 * time.Minute)}}
-		b.set(transport.Queue{Name: "mail", Ready: new(int64(0)), OldestUnacked: &oldest})
+		b := &fakeBroker{info: broker.Info{Kind: "Redis", VisibilityTimeout: new(90 * time.Minute)}}
+		b.set(broker.Queue{Name: "mail", Ready: new(int64(0)), OldestUnacked: &oldest})
 		w := watch(t, b, queues.Options{
 			Held:     func(_ context.Context, after time.Time) bool { return after.Equal(time.Now().Add(90 * time.Minute)) },
 			Complete: func() bool { return true },
@@ -35,37 +35,37 @@ func TestRestore(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		queue    transport.Queue
+		queue    broker.Queue
 		known    map[string][]string
 		complete bool
 		want     []string
 	}{
-		"consumed": {queue: transport.Queue{Ready: new(int64(1)), Consumers: new(int64(1))}},
+		"consumed": {queue: broker.Queue{Ready: new(int64(1)), Consumers: new(int64(1))}},
 		"consumed, workers say": {
-			queue: transport.Queue{Ready: new(int64(1))}, known: map[string][]string{"mail": {"w1"}},
+			queue: broker.Queue{Ready: new(int64(1))}, known: map[string][]string{"mail": {"w1"}},
 		},
-		"nobody": {queue: transport.Queue{Consumers: new(int64(0))}, want: []string{"Nobody consumes from it."}},
+		"nobody": {queue: broker.Queue{Consumers: new(int64(0))}, want: []string{"Nobody consumes from it."}},
 		"nobody, one waits": {
-			queue: transport.Queue{Ready: new(int64(1)), Consumers: new(int64(0))},
+			queue: broker.Queue{Ready: new(int64(1)), Consumers: new(int64(0))},
 			want:  []string{"Nobody consumes from it, and 1 message waits."},
 		},
 		"nobody, many wait": {
-			queue: transport.Queue{Ready: new(int64(7)), Consumers: new(int64(0))},
+			queue: broker.Queue{Ready: new(int64(7)), Consumers: new(int64(0))},
 			want:  []string{"and 7 messages wait."},
 		},
 		"unknown": {
-			queue: transport.Queue{Ready: new(int64(7))}, want: []string{"Who consumes from it is not known"},
+			queue: broker.Queue{Ready: new(int64(7))}, want: []string{"Who consumes from it is not known"},
 		},
 		"no worker says so": {
-			queue: transport.Queue{Ready: new(int64(7))}, complete: true,
+			queue: broker.Queue{Ready: new(int64(7))}, complete: true,
 			want: []string{"No worker says that it consumes from it, and 7 messages wait."},
 		},
 		"missing": {
-			queue: transport.Queue{Missing: true}, known: map[string][]string{"mail": {"w1"}},
+			queue: broker.Queue{Missing: true}, known: map[string][]string{"mail": {"w1"}},
 			want: []string{"no queue of this name"},
 		},
-		"unreadable":              {queue: transport.Queue{Error: "it belongs to one connection alone"}},
-		"hidden without consumer": {queue: transport.Queue{Name: "w1.celery.pidbox", Consumers: new(int64(0))}},
+		"unreadable":              {queue: broker.Queue{Error: "it belongs to one connection alone"}},
+		"hidden without consumer": {queue: broker.Queue{Name: "w1.celery.pidbox", Consumers: new(int64(0))}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestHidden(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{}
-		b.set(transport.Queue{Name: "events-of-ours"})
+		b.set(broker.Queue{Name: "events-of-ours"})
 		w := watch(t, b, queues.Options{Hide: []string{"events-of-ours"}})
 		synctest.Wait()
 		if !only(t, w.Snapshot()).Hidden {

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 // host is a machine: what its processes share.
@@ -45,7 +45,7 @@ func (c *Cluster) publish(p *process, routingKey string, body []byte) {
 	p.arrived = max(p.arrived+int64(20*time.Microsecond), c.now+int64(c.dice.latency()))
 	c.push(entry{at: p.arrived, out: &Delivery{
 		At: time.Unix(0, p.arrived).UTC(),
-		Message: transport.Message{
+		Message: broker.Message{
 			Body: body, ContentType: "application/json", ContentEncoding: "utf-8", RoutingKey: routingKey,
 		},
 	}})

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 // minWait bounds how often Run sleeps: messages may be that much late, but never early.
@@ -14,7 +14,7 @@ const minWait = time.Millisecond
 // Run plays the story in real time: each message is published when its time has come, and at once if
 // that is past, so a story that started ten minutes ago begins with ten minutes of history. Run
 // returns nil when ctx or the story ends, or the error of publish. It is called once.
-func (c *Cluster) Run(ctx context.Context, publish func(context.Context, transport.Message) error) error {
+func (c *Cluster) Run(ctx context.Context, publish func(context.Context, broker.Message) error) error {
 	defer close(c.closed)
 	timer := time.NewTimer(0)
 	defer timer.Stop()

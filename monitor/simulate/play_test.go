@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/simulate"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 func TestRunKeepsTime(t *testing.T) {
@@ -27,7 +27,7 @@ func TestRunKeepsTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			begin, n := time.Now(), 0
-			err = played.Run(t.Context(), func(_ context.Context, m transport.Message) error {
+			err = played.Run(t.Context(), func(_ context.Context, m broker.Message) error {
 				d, ok := want.Next()
 				if !ok || !bytes.Equal(m.Body, d.Body) {
 					t.Fatalf("message %d = %s, want %s", n, m.Body, d.Body)
@@ -62,7 +62,7 @@ func TestRunStopsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+300*time.Microsecond)
 		defer cancel()
 		begin := time.Now()
-		if err := c.Run(ctx, func(context.Context, transport.Message) error { return nil }); err != nil {
+		if err := c.Run(ctx, func(context.Context, broker.Message) error { return nil }); err != nil {
 			t.Errorf("Run = %v, want nil when ctx ends", err)
 		}
 		if got, want := time.Since(begin), 10*time.Second+300*time.Microsecond; got != want {
@@ -78,7 +78,7 @@ func TestRunStopsWhilePublishBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err = c.Run(ctx, func(ctx context.Context, _ transport.Message) error {
+	err = c.Run(ctx, func(ctx context.Context, _ broker.Message) error {
 		cancel()
 		<-ctx.Done()
 		return ctx.Err()
@@ -95,7 +95,7 @@ func TestRunReturnsTheErrorOfPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken pipe")
-	err = c.Run(t.Context(), func(context.Context, transport.Message) error { return broken })
+	err = c.Run(t.Context(), func(context.Context, broker.Message) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("Run = %v, want %v", err, broken)
 	}

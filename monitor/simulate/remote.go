@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 // maxCalls is how many calls from outside may wait for the story to go on.
@@ -16,11 +16,11 @@ const maxCalls = 1_000
 
 // command is a remote control command, as far as workers look at it.
 type command struct {
-	Method      string             `json:"method"`
-	Arguments   map[string]any     `json:"arguments"`
-	Destination []string           `json:"destination"`
-	Ticket      string             `json:"ticket"`
-	ReplyTo     *transport.ReplyTo `json:"reply_to"`
+	Method      string          `json:"method"`
+	Arguments   map[string]any  `json:"arguments"`
+	Destination []string        `json:"destination"`
+	Ticket      string          `json:"ticket"`
+	ReplyTo     *broker.ReplyTo `json:"reply_to"`
 }
 
 // meanwhile returns what f returns, executed between two events of the story. It is the zero value if the story is over or
@@ -62,7 +62,7 @@ func (c *Cluster) Workers() []string {
 // Request lets a worker hear a remote control command (pidbox). If it is up and meant, it executes it and hands its
 // reply to answer soon afterwards, on the goroutine of Run, if one is wanted. It may be called from any goroutine while Run
 // plays the story.
-func (c *Cluster) Request(worker string, m transport.Publishing, answer func(to transport.ReplyTo, m transport.Publishing)) {
+func (c *Cluster) Request(worker string, m broker.Publishing, answer func(to broker.ReplyTo, m broker.Publishing)) {
 	var r command
 	if json.Unmarshal(m.Body, &r) != nil || r.Method == "" {
 		return
@@ -80,7 +80,7 @@ func (c *Cluster) Request(worker string, m transport.Publishing, answer func(to 
 }
 
 // hear executes a command, once the process has time for it: a solo worker has none while a task runs.
-func (w *worker) hear(r command, answer func(transport.ReplyTo, transport.Publishing)) {
+func (w *worker) hear(r command, answer func(broker.ReplyTo, broker.Publishing)) {
 	switch {
 	case w.main == nil || !w.connected:
 		return
@@ -97,7 +97,7 @@ func (w *worker) hear(r command, answer func(transport.ReplyTo, transport.Publis
 	if err != nil {
 		return // a worker that cannot spell its reply sends none
 	}
-	answer(*r.ReplyTo, transport.Publishing{
+	answer(*r.ReplyTo, broker.Publishing{
 		ContentType: "application/json", ContentEncoding: "utf-8", Body: body,
 		Headers: map[string]any{"ticket": r.Ticket, "clock": w.main.clock},
 	})
@@ -160,7 +160,7 @@ func (a arguments) whole(name string, otherwise int) int {
 
 // Deliver puts a task message of protocol 2 into a queue. A task that the shop does not have is one that no worker has
 // registered. It is false if there is no such queue. It may be called like Request.
-func (c *Cluster) Deliver(ctx context.Context, queue string, m transport.Publishing) bool {
+func (c *Cluster) Deliver(ctx context.Context, queue string, m broker.Publishing) bool {
 	text := func(name string) string {
 		s, _ := m.Headers[name].(string)
 		return s
@@ -193,13 +193,13 @@ func (c *Cluster) Deliver(ctx context.Context, queue string, m transport.Publish
 
 // Queues tells of the queues what a broker would. It may be called like Request, and returns nothing once the story is
 // over.
-func (c *Cluster) Queues(ctx context.Context) []transport.Queue {
+func (c *Cluster) Queues(ctx context.Context) []broker.Queue {
 	list := meanwhile(ctx, c, c.survey)
-	slices.SortFunc(list, func(a, b transport.Queue) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b broker.Queue) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
-func (c *Cluster) survey() []transport.Queue {
+func (c *Cluster) survey() []broker.Queue {
 	held := make(map[string]int64)
 	for _, w := range c.workers {
 		for _, x := range w.executions {
@@ -208,7 +208,7 @@ func (c *Cluster) survey() []transport.Queue {
 			}
 		}
 	}
-	var list []transport.Queue
+	var list []broker.Queue
 	for name, q := range c.queues {
 		consumers := int64(0)
 		for _, w := range q.consumers {
@@ -216,7 +216,7 @@ func (c *Cluster) survey() []transport.Queue {
 				consumers++
 			}
 		}
-		list = append(list, transport.Queue{
+		list = append(list, broker.Queue{
 			Name: name, Type: "simulated", State: "running", Ready: new(int64(len(q.ready))), Unacked: new(held[name]),
 			Consumers: &consumers, Published: new(q.published), Delivered: new(q.delivered), Acked: new(q.delivered - held[name]),
 		})

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/simulate"
-	"github.com/umbelhq/umbel/monitor/transport"
 )
 
 // theatre is a story in the telling, with somebody who talks to its workers.
@@ -37,7 +37,7 @@ func play(t *testing.T, f func(h *theatre)) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			err := story.Run(ctx, func(_ context.Context, m transport.Message) error {
+			err := story.Run(ctx, func(_ context.Context, m broker.Message) error {
 				h.events = append(h.events, string(m.Body))
 				return nil
 			})
@@ -62,13 +62,13 @@ func (h *theatre) wait(d time.Duration) {
 func (h *theatre) ask(method string, args map[string]any, workers ...string) map[string]string {
 	h.Helper()
 	m, err := celery.Request{
-		Method: method, Arguments: args, Destination: workers, Ticket: "t", ReplyTo: &transport.ReplyTo{RoutingKey: "me"},
+		Method: method, Arguments: args, Destination: workers, Ticket: "t", ReplyTo: &broker.ReplyTo{RoutingKey: "me"},
 	}.Publishing()
 	if err != nil {
 		h.Fatal(err)
 	}
 	for _, name := range h.story.Workers() {
-		h.story.Request(name, m, func(to transport.ReplyTo, m transport.Publishing) {
+		h.story.Request(name, m, func(to broker.ReplyTo, m broker.Publishing) {
 			r, err := celery.ParseReply(m)
 			if err != nil || r.Ticket != "t" || r.Clock < 1 || to.RoutingKey != "me" {
 				h.Errorf("reply %s to %v: %+v, error %v", m.Body, to, r, err)
@@ -210,8 +210,8 @@ func TestTasksFromOutsideRun(t *testing.T) {
 	})
 }
 
-func taskMessage(id, name string) transport.Publishing {
-	return transport.Publishing{
+func taskMessage(id, name string) broker.Publishing {
+	return broker.Publishing{
 		ContentType: "application/json", CorrelationID: id, Body: json.RawMessage(`[[1],{},{}]`),
 		Headers: map[string]any{"id": id, "task": name, "root_id": id, "argsrepr": "(1,)", "kwargsrepr": "{}"},
 	}

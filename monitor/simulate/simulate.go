@@ -12,7 +12,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 // MaxRate is the greatest Rate.
@@ -70,7 +70,7 @@ type Cluster struct {
 // Delivery is one message as it reaches a consumer of the event exchange.
 type Delivery struct {
 	At time.Time // virtual arrival time
-	transport.Message
+	broker.Message
 }
 
 // New validates o and sets the stage. Nothing has happened yet.

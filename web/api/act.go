@@ -14,9 +14,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
-	"github.com/umbelhq/umbel/monitor/action"
-	"github.com/umbelhq/umbel/monitor/control"
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -51,10 +51,10 @@ type Warning struct {
 	Grave   bool   `json:"grave"`
 }
 
-func fromPreview(p action.Preview) Preview {
+func fromPreview(p command.Preview) Preview {
 	return Preview{
 		Summary: p.Summary, Targets: append([]string{}, p.Targets...), Confirm: text(p.Confirm),
-		Warnings: each(p.Warnings, func(w action.Warning) Warning { return Warning{Message: w.Message, Grave: w.Grave} }),
+		Warnings: each(p.Warnings, func(w command.Warning) Warning { return Warning{Message: w.Message, Grave: w.Grave} }),
 	}
 }
 
@@ -83,7 +83,7 @@ func (r *orderRequest) Resolve(ctx huma.Context) []error {
 type order[B any] struct {
 	Body B
 	Rest string // the parameter at the end of the path, empty if there is none
-	By   action.By
+	By   command.By
 
 	dry  bool
 	wait time.Duration
@@ -101,7 +101,7 @@ type taken struct {
 func registerOrder[B, P any](
 	a *api, h huma.API, op huma.Operation,
 	preview func(ctx context.Context, o order[B]) (P, error),
-	take func(ctx context.Context, o order[B]) (action.Receipt, error),
+	take func(ctx context.Context, o order[B]) (command.Receipt, error),
 ) {
 	if a.desk() == nil {
 		return
@@ -204,8 +204,8 @@ func readOrder[B any](a *api, r *orderRequest) (o order[B], err error) {
 }
 
 // by says who asks.
-func (a *api) by(r *http.Request) (action.By, error) {
-	by := action.By{From: "API " + r.Method + " " + shorten(r.URL.Path), Remote: r.RemoteAddr}
+func (a *api) by(r *http.Request) (command.By, error) {
+	by := command.By{From: "API " + r.Method + " " + shorten(r.URL.Path), Remote: r.RemoteAddr}
 	if host, _, err := net.SplitHostPort(by.Remote); err == nil {
 		by.Remote = host
 	}
@@ -228,7 +228,7 @@ func (a *api) by(r *http.Request) (action.By, error) {
 }
 
 // desk is where orders are given, nil if nobody may act.
-func (a *api) desk() *action.Desk {
+func (a *api) desk() *command.Desk {
 	if a.operations == nil || a.readOnly {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (a *api) desk() *action.Desk {
 }
 
 // taken waits for the answers to an order if that is asked for, and says where it can be followed.
-func (a *api) taken(ctx context.Context, r action.Receipt, wait time.Duration) *taken {
+func (a *api) taken(ctx context.Context, r command.Receipt, wait time.Duration) *taken {
 	commands := r.Commands
 	if wait > 0 && a.operations.Relay != nil {
 		commands = a.wait(ctx, commands, wait)
@@ -252,8 +252,8 @@ func (a *api) taken(ctx context.Context, r action.Receipt, wait time.Duration) *
 }
 
 // wait returns commands as they are when all are final, or the time is up.
-func (a *api) wait(ctx context.Context, commands []store.Command, d time.Duration) []store.Command {
-	ids := each(commands, func(c store.Command) int64 { return c.ID })
+func (a *api) wait(ctx context.Context, commands []history.Command, d time.Duration) []history.Command {
+	ids := each(commands, func(c history.Command) int64 { return c.ID })
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	now, err := a.operations.Relay.Wait(ctx, ids)
@@ -266,30 +266,30 @@ func (a *api) wait(ctx context.Context, commands []store.Command, d time.Duratio
 
 // actProblem says why an order is not taken.
 func (a *api) actProblem(ctx context.Context, err error) error {
-	if wrong, ok := errors.AsType[*action.Error](err); ok {
+	if wrong, ok := errors.AsType[*command.Error](err); ok {
 		return refused(wrong)
 	}
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	switch {
-	case errors.Is(err, store.ErrKeyReused):
+	case errors.Is(err, history.ErrKeyReused):
 		return problem(http.StatusUnprocessableEntity, "This Idempotency-Key was used before for another request.")
-	case errors.Is(err, control.ErrUnavailable):
+	case errors.Is(err, remote.ErrUnavailable):
 		return problem(http.StatusServiceUnavailable, "The broker cannot be reached now.")
 	}
 	return a.unreadable(ctx, err)
 }
 
 // refused is an error of action as a problem.
-func refused(e *action.Error) *Problem {
+func refused(e *command.Error) *Problem {
 	status := http.StatusBadRequest
 	switch e.Kind {
-	case action.Unknown:
+	case command.Unknown:
 		status = http.StatusNotFound
-	case action.Conflict:
+	case command.Conflict:
 		status = http.StatusConflict
-	case action.Invalid:
+	case command.Invalid:
 	}
 	p := problem(status, sentence(e.Message))
 	p.Nearest = e.Nearest

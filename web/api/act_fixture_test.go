@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/web/api"
 )
 
@@ -13,7 +13,7 @@ import (
 func operating(t *testing.T, b *backend, readOnly bool) *operate.Operations {
 	t.Helper()
 	o, err := operate.New(operate.Options{
-		Broker: memory.New(memory.Options{}), Store: b.Store(), Tasks: b, ReadOnly: readOnly,
+		Broker: inproc.New(inproc.Options{}), Store: b.Store(), Tasks: b, ReadOnly: readOnly,
 		Now: func() time.Time { return time.UnixMicro(start).UTC() },
 	})
 	if err != nil {

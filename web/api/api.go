@@ -19,9 +19,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor"
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/store"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/search"
@@ -33,11 +33,11 @@ type Backend interface {
 	View(f func(c *state.Cluster))
 	Health() monitor.Health
 	Rates() monitor.Rates
-	Tasks(ctx context.Context, r store.Request) (store.Page, error)
+	Tasks(ctx context.Context, r history.Request) (history.Page, error)
 	Task(ctx context.Context, id string) (state.Task, error)
 	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
-	Count(ctx context.Context, q query.Query) (store.Count, error)
-	Store() store.Store
+	Count(ctx context.Context, q query.Query) (history.Count, error)
+	Store() history.Store
 }
 
 // patience is how long the history may take to answer.
@@ -181,8 +181,8 @@ func (a *api) taskEvents(ctx context.Context, r *taskRequest) (*answer[List[Task
 }
 
 func (a *api) taskProblem(ctx context.Context, id string, err error) *Problem {
-	if errors.Is(err, store.ErrMissing) {
-		return unknownTask(id, action.NearestTask(ctx, a.backend, id, a.now()))
+	if errors.Is(err, history.ErrMissing) {
+		return unknownTask(id, command.NearestTask(ctx, a.backend, id, a.now()))
 	}
 	return a.unreadable(ctx, err)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state/query"
 )
 
@@ -52,18 +52,18 @@ func (a *api) registerBulk(h huma.API, operation func(id, path, summary string, 
 		}
 		p, err := desk.PreflightBulk(ctx, b)
 		return fromPreflight(p), err
-	}, func(ctx context.Context, o order[Bulk]) (action.Receipt, error) {
+	}, func(ctx context.Context, o order[Bulk]) (command.Receipt, error) {
 		b, err := o.Body.order()
 		if err != nil {
-			return action.Receipt{}, err
+			return command.Receipt{}, err
 		}
 		return desk.Bulk(ctx, o.By, b)
 	})
 }
 
 // order returns what the desk is asked for.
-func (b Bulk) order() (action.BulkOrder, error) {
-	o := action.BulkOrder{Action: b.Action, IDs: b.IDs, Signal: b.Signal, Cap: b.Cap}
+func (b Bulk) order() (command.BulkOrder, error) {
+	o := command.BulkOrder{Action: b.Action, IDs: b.IDs, Signal: b.Signal, Cap: b.Cap}
 	if (b.Query == nil) == (len(b.IDs) == 0) {
 		return o, badField("ids", "or q must be there, and not both")
 	}
@@ -81,10 +81,10 @@ func (b Bulk) order() (action.BulkOrder, error) {
 	return o, err
 }
 
-func fromPreflight(p action.Preflight) Preflight {
+func fromPreflight(p command.Preflight) Preflight {
 	f := Preflight{
 		Preview: fromPreview(p.Preview), Chosen: p.Chosen, States: map[string]int{}, Capped: p.Capped,
-		Blocked: each(p.Blocked, func(b action.Blocked) Blocked {
+		Blocked: each(p.Blocked, func(b command.Blocked) Blocked {
 			return Blocked{Reason: b.Reason, Count: b.N, IDs: append([]string{}, b.IDs...)}
 		}),
 	}

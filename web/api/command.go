@@ -5,7 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // Command is something that Umbel sends, or has sent. Null is unknown, or never.
@@ -46,7 +46,7 @@ func (Answer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 }
 
 // FromCommand returns the command in the form of the API.
-func FromCommand(c store.Command) Command {
+func FromCommand(c history.Command) Command {
 	d := Command{
 		ID: Int(c.ID), Order: Int(c.Order), Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary,
 		TaskID: text(c.TaskID), Attempts: c.Attempts, Deferrals: c.Deferrals, LastError: text(c.LastError),
@@ -55,13 +55,13 @@ func FromCommand(c store.Command) Command {
 		SentAt: timeOf(c.SentAt), DoneAt: timeOf(c.DoneAt), Actor: text(c.Actor),
 	}
 	for _, node := range c.Expected {
-		if !slices.ContainsFunc(c.Answers, func(a store.Answer) bool { return a.Node == node }) {
+		if !slices.ContainsFunc(c.Answers, func(a history.Answer) bool { return a.Node == node }) {
 			d.Missing = append(d.Missing, node)
 		}
 	}
 	return d
 }
 
-func fromAnswer(a store.Answer) Answer {
+func fromAnswer(a history.Answer) Answer {
 	return Answer{Node: a.Node, At: timeOf(a.At), Text: a.Text, OK: a.OK, Clock: positive(a.Clock)}
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
 
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/transport"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web"
@@ -337,11 +337,15 @@ func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
 // away is a backend whose history cannot be read.
 type away struct{ stored }
 
-func (away) Tasks(context.Context, store.Request) (store.Page, error) { return store.Page{}, errBroken }
+func (away) Tasks(context.Context, history.Request) (history.Page, error) {
+	return history.Page{}, errBroken
+}
 
 func (away) Task(context.Context, string) (state.Task, error) { return state.Task{}, errBroken }
 
-func (away) Count(context.Context, query.Query) (store.Count, error) { return store.Count{}, errBroken }
+func (away) Count(context.Context, query.Query) (history.Count, error) {
+	return history.Count{}, errBroken
+}
 
 func (away) TaskEvents(context.Context, string) ([]state.TaskEvent, error) {
 	return nil, errBroken
@@ -367,12 +371,12 @@ func (f *office) answer(t *testing.T) {
 		"conf":          object{"worker_concurrency": 2, "nested": object{"a": []any{nil, 1.5}}}, "report": object{"ok": "software"},
 		"clock": object{"clock": 7}, "ping": object{"ok": "pong"},
 	}
-	t.Cleanup(f.broker.Listen(func(m transport.Publishing) {
+	t.Cleanup(f.broker.Listen(func(m broker.Publishing) {
 		var r struct {
-			Method      string            `json:"method"`
-			Destination []string          `json:"destination"`
-			Ticket      string            `json:"ticket"`
-			ReplyTo     transport.ReplyTo `json:"reply_to"`
+			Method      string         `json:"method"`
+			Destination []string       `json:"destination"`
+			Ticket      string         `json:"ticket"`
+			ReplyTo     broker.ReplyTo `json:"reply_to"`
 		}
 		if json.Unmarshal(m.Body, &r) != nil || len(r.Destination) > 0 && !slices.Contains(r.Destination, "celery@w1") {
 			return
@@ -381,7 +385,7 @@ func (f *office) answer(t *testing.T) {
 		if err != nil {
 			panic(err)
 		}
-		f.broker.Answer(r.ReplyTo, transport.Publishing{
+		f.broker.Answer(r.ReplyTo, broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8",
 			Headers: object{"ticket": r.Ticket, "clock": int64(7)}, Body: body,
 		})

@@ -7,8 +7,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/umbelhq/umbel/monitor/action"
-	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -59,31 +59,31 @@ type inspectRequest struct {
 	Name string `path:"name" doc:"Node name." example:"celery@host"`
 }
 
-func paramType(t control.ParamType) string {
+func paramType(t remote.ParamType) string {
 	switch t {
-	case control.Texts:
+	case remote.Texts:
 		return "texts"
-	case control.Whole:
+	case remote.Whole:
 		return "whole"
-	case control.Seconds:
+	case remote.Seconds:
 		return "seconds"
-	case control.Rate:
+	case remote.Rate:
 		return "rate"
-	case control.Signal:
+	case remote.Signal:
 		return "signal"
-	case control.Flag:
+	case remote.Flag:
 		return "flag"
-	case control.Anything:
+	case remote.Anything:
 		return "anything"
-	case control.Text:
+	case remote.Text:
 	}
 	return "text"
 }
 
-func fromMethod(m control.Method) Method {
+func fromMethod(m remote.Method) Method {
 	return Method{
 		Name: m.Name, Title: m.Title, Doc: m.Doc, Inspect: m.Inspect, Silent: m.Silent, Danger: m.Danger,
-		Params: each(m.Params, func(p control.Param) Param {
+		Params: each(m.Params, func(p remote.Param) Param {
 			return Param{
 				Name: p.Name, Type: paramType(p.Type), Required: p.Required, Doc: p.Doc, Choices: append([]string{}, p.Choices...),
 			}
@@ -116,18 +116,18 @@ func (a *api) registerControl(h huma.API, operation func(id, path, summary strin
 		}
 		p, err := a.desk().PreviewControl(ctx, c)
 		return fromPreview(p), err
-	}, func(ctx context.Context, o order[ControlBody]) (action.Receipt, error) {
+	}, func(ctx context.Context, o order[ControlBody]) (command.Receipt, error) {
 		c, err := o.Body.order()
 		if err != nil {
-			return action.Receipt{}, err
+			return command.Receipt{}, err
 		}
 		return a.desk().Control(ctx, o.By, c)
 	})
 }
 
 // order returns what the desk is asked for.
-func (b ControlBody) order() (action.ControlOrder, error) {
-	o := action.ControlOrder{Method: b.Method, Arguments: b.Arguments, Workers: b.Workers}
+func (b ControlBody) order() (command.ControlOrder, error) {
+	o := command.ControlOrder{Method: b.Method, Arguments: b.Arguments, Workers: b.Workers}
 	if b.Expires == nil {
 		return o, nil
 	}
@@ -142,7 +142,7 @@ func (a *api) methods(_ context.Context, r *request) (*answer[List[Method]], err
 	if err := r.plain(); err != nil {
 		return nil, err
 	}
-	return &answer[List[Method]]{Body: whole(control.Methods(), fromMethod)}, nil
+	return &answer[List[Method]]{Body: whole(remote.Methods(), fromMethod)}, nil
 }
 
 func (a *api) topology(ctx context.Context, r *request) (*answer[Topology], error) {

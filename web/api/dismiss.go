@@ -7,7 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/command"
 )
 
 // dismissRequest names an unfinished task, and comes from somebody.
@@ -30,7 +30,7 @@ func (a *api) registerDismiss(h huma.API, operation func(id, path, summary strin
 	}
 	for _, o := range []struct {
 		name, summary string
-		act           func(ctx context.Context, by action.By, id string) error
+		act           func(ctx context.Context, by command.By, id string) error
 	}{
 		{"dismiss", "Say that an unfinished task will not end", a.desk().Dismiss},
 		{"reinstate", "Take back that a task was dismissed", a.desk().Reinstate},

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/api"
 )
@@ -140,19 +140,19 @@ type endless struct {
 	fail  int64
 }
 
-func (e *endless) Tasks(ctx context.Context, r store.Request) (store.Page, error) {
+func (e *endless) Tasks(ctx context.Context, r history.Request) (history.Page, error) {
 	n := e.pages.Add(1)
 	if err := ctx.Err(); err != nil {
-		return store.Page{}, err
+		return history.Page{}, err
 	}
 	if n == e.fail {
-		return store.Page{}, errors.New("disk gone")
+		return history.Page{}, errors.New("disk gone")
 	}
 	list := make([]state.Task, r.Limit)
 	for i := range list {
 		list[i] = state.Task{ID: fmt.Sprint(n, "-", i), State: state.Success}
 	}
-	return store.Page{Tasks: list, Next: &state.Position{ID: list[len(list)-1].ID}}, nil
+	return history.Page{Tasks: list, Next: &state.Position{ID: list[len(list)-1].ID}}, nil
 }
 
 func TestExportThatFailsIsCutOff(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/web/fair"
 	"github.com/umbelhq/umbel/web/query"
@@ -33,7 +33,7 @@ type Failure struct {
 	Trend      []int64 `json:"trend" nullable:"false" doc:"Tasks that failed in each of the last 24 hours of the clock, the present one last."`
 }
 
-func fromFailure(f store.Failure) Failure {
+func fromFailure(f history.Failure) Failure {
 	d := Failure{
 		ID: f.ID.String(), Name: text(f.Name), Type: text(f.Fingerprint.Type), Message: text(f.Fingerprint.Message),
 		Place: text(f.Fingerprint.Place), Example: text(f.Example), TaskID: text(f.TaskID), Status: "open",
@@ -116,7 +116,7 @@ func (a *api) failure(ctx context.Context, r *failureRequest) (*answer[Failure],
 	}
 	f, err := a.backend.Store().Failure(ctx, id, a.now())
 	switch {
-	case errors.Is(err, store.ErrMissing):
+	case errors.Is(err, history.ErrMissing):
 		return nil, unknownFailure(r.ID)
 	case err != nil:
 		return nil, a.unreadable(ctx, err)
@@ -141,7 +141,7 @@ func (a *api) settle(ctx context.Context, r *failureRequest, at time.Time) (*ans
 	}
 	err := a.backend.Store().Resolve(ctx, id, at)
 	switch {
-	case errors.Is(err, store.ErrMissing):
+	case errors.Is(err, history.ErrMissing):
 		return nil, unknownFailure(r.ID)
 	case err != nil:
 		return nil, a.unreadable(ctx, err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/web/api"
@@ -154,18 +154,18 @@ func TestFailuresComeInPages(t *testing.T) {
 // broken is a backend whose store cannot be used.
 type broken struct{ *backend }
 
-func (broken) Store() store.Store { return brokenStore{} }
+func (broken) Store() history.Store { return brokenStore{} }
 
-type brokenStore struct{ store.Store }
+type brokenStore struct{ history.Store }
 
 var errBroken = errors.New("disk I/O error at /secret")
 
-func (brokenStore) Failures(context.Context, store.FailureRequest) (store.FailurePage, error) {
-	return store.FailurePage{}, errBroken
+func (brokenStore) Failures(context.Context, history.FailureRequest) (history.FailurePage, error) {
+	return history.FailurePage{}, errBroken
 }
 
-func (brokenStore) Failure(context.Context, fingerprint.ID, time.Time) (store.Failure, error) {
-	return store.Failure{}, errBroken
+func (brokenStore) Failure(context.Context, fingerprint.ID, time.Time) (history.Failure, error) {
+	return history.Failure{}, errBroken
 }
 
 func (brokenStore) Resolve(context.Context, fingerprint.ID, time.Time) error { return errBroken }

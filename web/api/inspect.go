@@ -5,7 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/remote"
 )
 
 // Inspection is what a worker told of itself. Null is unknown; Errors says why.
@@ -89,20 +89,20 @@ func (ConsumedQueue) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Sche
 	return nullable[ConsumedQueue](s)
 }
 
-func fromInspection(name string, i control.Inspection) Inspection {
+func fromInspection(name string, i remote.Inspection) Inspection {
 	return Inspection{
 		Name: name, At: timeOf(i.At), Asking: i.Asking, Errors: filled(i.Errors), Stats: fromStats(i.Stats), Revoked: i.Revoked,
 		Conf: raws(i.Conf), Clock: integer(i.Clock), Report: text(i.Report),
 		Active: known(i.Active, fromHeld), Reserved: known(i.Reserved, fromHeld),
-		Scheduled: known(i.Scheduled, func(s control.Scheduled) HeldTask {
+		Scheduled: known(i.Scheduled, func(s remote.Scheduled) HeldTask {
 			t := fromHeld(s.Request)
 			t.ETA = timeOf(s.ETA)
 			return t
 		}),
-		Registered: known(i.Registered, func(r control.Registered) RegisteredTask {
+		Registered: known(i.Registered, func(r remote.Registered) RegisteredTask {
 			return RegisteredTask{Name: r.Name, Info: filled(r.Info)}
 		}),
-		Queues: known(i.Queues, func(q control.Consumed) ConsumedQueue {
+		Queues: known(i.Queues, func(q remote.Consumed) ConsumedQueue {
 			return ConsumedQueue{
 				Name: q.Name, Exchange: q.Exchange, ExchangeType: text(q.ExchangeType), RoutingKey: q.RoutingKey,
 				Durable: q.Durable, MaxPriority: integer(q.MaxPriority),
@@ -127,7 +127,7 @@ func filled[V any](m map[string]V) map[string]V {
 	return m
 }
 
-func fromStats(s *control.Stats) *Stats {
+func fromStats(s *remote.Stats) *Stats {
 	if s == nil {
 		return nil
 	}
@@ -145,7 +145,7 @@ func fromStats(s *control.Stats) *Stats {
 	return d
 }
 
-func fromHeld(r control.Request) HeldTask {
+func fromHeld(r remote.Request) HeldTask {
 	return HeldTask{
 		ID: r.ID, Name: text(r.Name), Args: text(r.Args), Kwargs: text(r.Kwargs), StartedAt: timeOf(r.StartedAt), PID: integer(r.PID),
 		Queue: text(r.Queue), Priority: integer(r.Priority), Redelivered: r.Redelivered, Acknowledged: r.Acknowledged,

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/store"
-	"github.com/umbelhq/umbel/monitor/store/sqlite"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/memory"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/api"
@@ -22,7 +22,7 @@ import (
 // office is an API by which people act on a broker with one queue, mail.
 type office struct {
 	http.Handler
-	broker *memory.Broker
+	broker *inproc.Broker
 	db     *sqlite.DB
 	ops    *operate.Operations
 	back   web.Backend
@@ -34,7 +34,7 @@ type stored struct {
 	db *sqlite.DB
 }
 
-func (s stored) Store() store.Store { return s.db }
+func (s stored) Store() history.Store { return s.db }
 
 // waiting are unfinished tasks, of which whatever is said is taken.
 type waiting struct{ operate.Unfinished }
@@ -59,7 +59,7 @@ func openWith(t *testing.T, backend func(b stored) web.Backend) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	f := &office{broker: memory.New(memory.Options{}), db: db}
+	f := &office{broker: inproc.New(inproc.Options{}), db: db}
 	f.broker.Declare("mail")
 	b := backend(stored{newBackend(), db})
 	f.back = b
@@ -110,7 +110,7 @@ func (f *office) run(t *testing.T) {
 func (f *office) put(t *testing.T, queue string, bodies ...string) {
 	t.Helper()
 	for i, body := range bodies {
-		err := f.ops.Client.Publish(t.Context(), queue, transport.Publishing{
+		err := f.ops.Client.Publish(t.Context(), queue, broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8", Body: []byte(body),
 			Headers: map[string]any{"task": "mail.send", "id": fmt.Sprintf("task-%d", i), "lang": "py"},
 		})
@@ -302,7 +302,7 @@ func FuzzOrderBody(f *testing.F) {
 	}
 	f.Cleanup(func() { _ = db.Close() })
 	b := stored{newBackend(), db}
-	ops, err := operate.New(operate.Options{Broker: memory.New(memory.Options{}), Store: db, Tasks: b})
+	ops, err := operate.New(operate.Options{Broker: inproc.New(inproc.Options{}), Store: db, Tasks: b})
 	if err != nil {
 		f.Fatal(err)
 	}

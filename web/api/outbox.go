@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -140,7 +140,7 @@ func (a *api) command(ctx context.Context, r *commandRequest) (*answer[Command],
 	}
 	c, err := a.backend.Store().Command(ctx, id)
 	switch {
-	case errors.Is(err, store.ErrMissing):
+	case errors.Is(err, history.ErrMissing):
 		return nil, unknownCommand(r.ID)
 	case err != nil:
 		return nil, a.unreadable(ctx, err)
@@ -176,10 +176,10 @@ func (a *api) outbox(ctx context.Context, r *request) (*answer[Outbox], error) {
 }
 
 // FromOutbox returns what an outbox says of itself, without a relay.
-func FromOutbox(s store.OutboxStats) Outbox {
+func FromOutbox(s history.OutboxStats) Outbox {
 	d := Outbox{
 		States: map[string]int{}, OldestPendingAt: timeOf(s.OldestPending), DeadLetters: s.DeadLetters, Foreign: s.Foreign,
-		TopFailures: each(s.TopFailures, func(f store.FailureCount) FailureCount { return FailureCount{f.Error, f.N} }),
+		TopFailures: each(s.TopFailures, func(f history.FailureCount) FailureCount { return FailureCount{f.Error, f.N} }),
 	}
 	for _, st := range query.CommandStates() {
 		d.States[string(st)] = s.States[st]
@@ -204,7 +204,7 @@ func (a *api) audit(ctx context.Context, r *request) (*answer[List[Audit]], erro
 	return &answer[List[Audit]]{List[Audit]{Items: each(found, fromAudit), Next: cursorOf(next)}}, nil
 }
 
-func fromAudit(r store.Audit) Audit {
+func fromAudit(r history.Audit) Audit {
 	d := Audit{
 		ID: Int(r.ID), At: timeOf(r.At), Actor: text(r.Actor), Remote: text(r.Remote), Action: r.Action, Target: text(r.Target),
 		Commands: r.Commands, Order: positive(r.First), Hash: r.Hash,

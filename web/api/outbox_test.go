@@ -10,17 +10,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/web/api"
 )
 
 // enqueue writes an order of commands and returns their ids.
 func (f *office) enqueue(t *testing.T, actor string, kinds ...string) []int64 {
 	t.Helper()
-	o := store.Order{Audit: store.Audit{At: time.UnixMicro(start), Actor: actor, Action: "test", Target: "x", Detail: `{"a":1}`}}
+	o := history.Order{Audit: history.Audit{At: time.UnixMicro(start), Actor: actor, Action: "test", Target: "x", Detail: `{"a":1}`}}
 	for i, kind := range kinds {
-		o.Commands = append(o.Commands, store.Command{
-			Schema: store.CommandSchema, Kind: kind, Group: fmt.Sprint(actor, i), Target: "celery@w1", Summary: "Do " + kind,
+		o.Commands = append(o.Commands, history.Command{
+			Schema: history.CommandSchema, Kind: kind, Group: fmt.Sprint(actor, i), Target: "celery@w1", Summary: "Do " + kind,
 			Payload: []byte(`{}`), Actor: actor, CreatedAt: time.UnixMicro(start), DueAt: time.UnixMicro(start),
 		})
 	}
@@ -36,7 +36,7 @@ func (f *office) enqueue(t *testing.T, actor string, kinds ...string) []int64 {
 }
 
 // settle says what became of commands.
-func (f *office) settle(t *testing.T, outcomes ...store.Outcome) {
+func (f *office) settle(t *testing.T, outcomes ...history.Outcome) {
 	t.Helper()
 	now := time.UnixMicro(start).Add(time.Second)
 	if _, err := f.db.Claim(t.Context(), now, 500, 500); err != nil {
@@ -64,13 +64,13 @@ func TestCommandsAreFiltered(t *testing.T) {
 	ada := f.enqueue(t, "ada", "control", "task")
 	bob := f.enqueue(t, "bob", "control")
 	f.settle(t,
-		store.Outcome{ID: ada[0], State: store.CommandDead, Attempts: 8, Error: "no such queue: mail"},
-		store.Outcome{ID: bob[0], State: store.CommandSent, Expected: []string{"celery@w1", "celery@w2"}, SentAt: time.UnixMicro(start)},
-		store.Outcome{ID: ada[1], State: store.CommandPending, DueAt: time.UnixMicro(start).Add(time.Hour), Error: "away", Deferrals: 2},
+		history.Outcome{ID: ada[0], State: history.CommandDead, Attempts: 8, Error: "no such queue: mail"},
+		history.Outcome{ID: bob[0], State: history.CommandSent, Expected: []string{"celery@w1", "celery@w2"}, SentAt: time.UnixMicro(start)},
+		history.Outcome{ID: ada[1], State: history.CommandPending, DueAt: time.UnixMicro(start).Add(time.Hour), Error: "away", Deferrals: 2},
 	)
-	answer := store.Answer{Node: "celery@w1", At: time.UnixMicro(start), Text: "pong", OK: true, Clock: 7}
-	reply := store.Reply{ID: bob[0], Answers: []store.Answer{answer}, State: store.CommandSilent}
-	if err := f.db.Answer(t.Context(), time.UnixMicro(start), []store.Reply{reply}); err != nil {
+	answer := history.Answer{Node: "celery@w1", At: time.UnixMicro(start), Text: "pong", OK: true, Clock: 7}
+	reply := history.Reply{ID: bob[0], Answers: []history.Answer{answer}, State: history.CommandSilent}
+	if err := f.db.Answer(t.Context(), time.UnixMicro(start), []history.Reply{reply}); err != nil {
 		t.Fatal(err)
 	}
 	id := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -122,9 +122,9 @@ func TestDeadLettersAreRequeuedOrDiscarded(t *testing.T) {
 	f := open(t)
 	ids := f.enqueue(t, "ada", "control", "control", "control")
 	f.settle(t,
-		store.Outcome{ID: ids[0], State: store.CommandDead, Error: "no such queue: mail"},
-		store.Outcome{ID: ids[1], State: store.CommandDead, Error: "no such queue: mail"},
-		store.Outcome{ID: ids[2], State: store.CommandDone},
+		history.Outcome{ID: ids[0], State: history.CommandDead, Error: "no such queue: mail"},
+		history.Outcome{ID: ids[1], State: history.CommandDead, Error: "no such queue: mail"},
+		history.Outcome{ID: ids[2], State: history.CommandDone},
 	)
 	stats := func() map[string]any { return decode(t, get(t, f, "/outbox").Body.String()) }
 	if got := stats(); fmt.Sprint(got["dead_letters"]) != "2" || fmt.Sprint(got["top_failures"]) != "[map[count:2 error:no such queue: mail]]" {

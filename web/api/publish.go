@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -70,10 +70,10 @@ func (a *api) registerPublish(h huma.API, operation func(id, path, summary strin
 		}
 		p, err := desk.PreviewTask(ctx, t)
 		return fromPreview(p), err
-	}, func(ctx context.Context, o order[NewTask]) (action.Receipt, error) {
+	}, func(ctx context.Context, o order[NewTask]) (command.Receipt, error) {
 		t, err := o.Body.order()
 		if err != nil {
-			return action.Receipt{}, err
+			return command.Receipt{}, err
 		}
 		return desk.Publish(ctx, o.By, t)
 	})
@@ -88,10 +88,10 @@ func (a *api) registerPublish(h huma.API, operation func(id, path, summary strin
 		}
 		p, err := desk.PreviewTask(ctx, t)
 		return fromPreview(p), err
-	}, func(ctx context.Context, o order[Changes]) (action.Receipt, error) {
+	}, func(ctx context.Context, o order[Changes]) (command.Receipt, error) {
 		t, err := a.changed(ctx, o)
 		if err != nil {
-			return action.Receipt{}, err
+			return command.Receipt{}, err
 		}
 		return desk.Publish(ctx, o.By, t)
 	})
@@ -116,7 +116,7 @@ func (a *api) getRetry(ctx context.Context, r *taskRequest) (*answer[Retry], err
 }
 
 // changed returns the order to run a task again.
-func (a *api) changed(ctx context.Context, o order[Changes]) (action.TaskOrder, error) {
+func (a *api) changed(ctx context.Context, o order[Changes]) (command.TaskOrder, error) {
 	t, source, err := a.desk().Retry(ctx, o.Rest)
 	if err != nil {
 		return t, err
@@ -137,7 +137,7 @@ func (a *api) changed(ctx context.Context, o order[Changes]) (action.TaskOrder, 
 }
 
 // edit returns an order with what another one names.
-func edit(t, by action.TaskOrder) action.TaskOrder {
+func edit(t, by command.TaskOrder) command.TaskOrder {
 	if by.Args != nil {
 		t.Args = by.Args
 	}
@@ -167,8 +167,8 @@ func edit(t, by action.TaskOrder) action.TaskOrder {
 }
 
 // order returns what the desk is asked for.
-func (t NewTask) order() (action.TaskOrder, error) {
-	o := action.TaskOrder{
+func (t NewTask) order() (command.TaskOrder, error) {
+	o := command.TaskOrder{
 		ID: t.ID, Name: t.Name, Args: t.Args, Kwargs: t.Kwargs, Queue: t.Queue, Priority: t.Priority,
 		Hard: t.Hard, Soft: t.Soft, Force: t.Force,
 	}
@@ -190,7 +190,7 @@ func (t NewTask) order() (action.TaskOrder, error) {
 // maxCountdown bounds how long a task may be put off.
 const maxCountdown = 10 * 365 * 24 * time.Hour
 
-func fromOrder(o action.TaskOrder) *NewTask {
+func fromOrder(o command.TaskOrder) *NewTask {
 	t := &NewTask{
 		Name: o.Name, Args: o.Args, Kwargs: o.Kwargs, Queue: o.Queue, Priority: o.Priority, Hard: o.Hard, Soft: o.Soft,
 	}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/umbelhq/umbel/monitor/action"
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/control"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/queues"
-	"github.com/umbelhq/umbel/monitor/transport"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -119,7 +119,7 @@ type queueRequest struct {
 	Name string `path:"name" doc:"Name of a queue." example:"celery"`
 }
 
-func fromBrokerInfo(i transport.Info) BrokerInfo {
+func fromBrokerInfo(i broker.Info) BrokerInfo {
 	d := BrokerInfo{
 		Kind: text(i.Kind), Version: text(i.Version), MemoryBytes: i.Memory, MemoryLimitBytes: i.MemoryLimit,
 		Clients: i.Clients, Warnings: append([]string{}, i.Warnings...),
@@ -144,7 +144,7 @@ func fromQueue(q queues.Queue) Queue {
 		AgeSeconds: inSeconds(q.Age), AgeAtLeast: inSeconds(q.AgeAtLeast), AgeAtMost: inSeconds(q.AgeAtMost),
 		DrainSeconds: inSeconds(q.Drain), Warnings: append([]string{}, q.Warnings...),
 		Published: q.Published, Delivered: q.Delivered, Acked: q.Acked, Redelivered: q.Redelivered,
-		Priorities: each(q.Steps, func(s transport.Step) QueueStep { return QueueStep{Priority: s.Priority, Ready: s.Ready} }),
+		Priorities: each(q.Steps, func(s broker.Step) QueueStep { return QueueStep{Priority: s.Priority, Ready: s.Ready} }),
 	}
 	if q.Asked {
 		d.Workers = append([]string{}, q.Workers...)
@@ -158,7 +158,7 @@ func fromQueue(q queues.Queue) Queue {
 	return d
 }
 
-func fromWaiting(p transport.Publishing) Waiting {
+func fromWaiting(p broker.Publishing) Waiting {
 	d := Waiting{Priority: int(p.Priority), Bytes: len(p.Body)}
 	m, err := celery.ParseMessage(p)
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *api) registerQueues(h huma.API, operation func(id, path, summary string
 			p, err := a.desk().PreviewPurge(ctx, o.Body.Queue)
 			return fromPreview(p), err
 		},
-		func(ctx context.Context, o order[PurgeBody]) (action.Receipt, error) {
+		func(ctx context.Context, o order[PurgeBody]) (command.Receipt, error) {
 			return a.desk().Purge(ctx, o.By, o.Body.Queue, o.Body.Confirm)
 		})
 }
@@ -249,9 +249,9 @@ func (a *api) queue(ctx context.Context, r *queueRequest) (*answer[QueueDetail],
 	defer cancel()
 	messages, err := a.operations.Client.Peek(ctx, r.Name, peek)
 	switch {
-	case errors.Is(err, transport.ErrUnsupported):
+	case errors.Is(err, broker.ErrUnsupported):
 		d.WaitingError = new("Looking into a queue of this broker would change the order of its messages.")
-	case errors.Is(err, control.ErrUnavailable):
+	case errors.Is(err, remote.ErrUnavailable):
 		d.WaitingError = new("The broker cannot be reached now.")
 	case err != nil:
 		a.logger.WarnContext(ctx, "look into queue", "queue", r.Name, "error", err)

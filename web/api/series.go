@@ -10,7 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/umbelhq/umbel/monitor/series"
+	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -50,10 +50,10 @@ type Percentiles struct {
 	P99Seconds *float64 `json:"p99_seconds"`
 }
 
-func fromSeries(s series.Series) Series {
+func fromSeries(s rollup.Series) Series {
 	d := Series{
 		From: timeOf(s.From), To: timeOf(s.To), StepSeconds: int(s.Step / time.Second), Complete: !s.More,
-		Lines: each(s.Lines, func(l series.Line) SeriesLine {
+		Lines: each(s.Lines, func(l rollup.Line) SeriesLine {
 			line := SeriesLine{Name: text(l.Name), Points: make([]SeriesPoint, len(l.Points))}
 			for i, p := range l.Points {
 				line.Points[i] = fromPoint(s, p)
@@ -68,7 +68,7 @@ func fromSeries(s series.Series) Series {
 	return d
 }
 
-func fromPoint(s series.Series, p series.Point) SeriesPoint {
+func fromPoint(s rollup.Series, p rollup.Point) SeriesPoint {
 	count := func(of state.State, n int64) *int64 {
 		if !p.Known || !slices.Contains(s.States, of) {
 			return nil
@@ -82,7 +82,7 @@ func fromPoint(s series.Series, p series.Point) SeriesPoint {
 	}
 }
 
-func fromHistogram(h series.Histogram) Percentiles {
+func fromHistogram(h rollup.Histogram) Percentiles {
 	p := Percentiles{Count: h.Count()}
 	if p.Count > 0 {
 		at := func(share float64) *float64 { return new(float64(h.Quantile(share)) / 1e6) }
@@ -116,30 +116,30 @@ func (a *api) series(ctx context.Context, r *request) (*answer[Series], error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := series.Read(ctx, a.backend, q)
+	s, err := rollup.Read(ctx, a.backend, q)
 	if err != nil {
 		return nil, a.unreadable(ctx, err)
 	}
 	return &answer[Series]{fromSeries(s)}, nil
 }
 
-func (a *api) seriesRequest(r *request) (series.Request, error) {
+func (a *api) seriesRequest(r *request) (rollup.Request, error) {
 	v, err := r.values()
 	if err != nil {
-		return series.Request{}, err
+		return rollup.Request{}, err
 	}
 	params := []string{"q", "from", "to", "group"}
 	for name, values := range v {
 		if !slices.Contains(params, name) {
-			return series.Request{}, &query.Error{
+			return rollup.Request{}, &query.Error{
 				Param: name, Message: "is not a parameter of series; these are: " + strings.Join(params, ", "),
 			}
 		}
 		if len(values) > 1 {
-			return series.Request{}, &query.Error{Param: name, Message: "may be given only once"}
+			return rollup.Request{}, &query.Error{Param: name, Message: "may be given only once"}
 		}
 	}
-	q := series.Request{Now: a.now(), Group: series.Group(v.Get("group"))}
+	q := rollup.Request{Now: a.now(), Group: rollup.Group(v.Get("group"))}
 	if q.Group != "" && !slices.Contains(query.Groups(), q.Group) {
 		return q, &query.Error{Param: "group", Message: "must be state, name, worker or queue"}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/series"
+	"github.com/umbelhq/umbel/monitor/rollup"
 )
 
 // Chart is the parameter chart: what a chart above a list shows, "7d,run,worker", "off" if it is hidden. Each part
@@ -19,7 +19,7 @@ type Chart struct {
 	Last     string       // one of Ranges, empty for the first
 	From, To int64        // Unix seconds, "1795262400-1795266000", 0 if Last counts
 	Measure  string       // one of Measures, empty for the first
-	Group    series.Group // one of Groups, empty for the first
+	Group    rollup.Group // one of Groups, empty for the first
 }
 
 // What charts show, the default first. Ranges are those that pages offer.
@@ -36,8 +36,8 @@ func Ranges() []string { return []string{"1h", "6h", "24h", "7d", "30d"} }
 func Measures() []string { return []string{MeasureCount, MeasureWait, MeasureRun} }
 
 // Groups returns what a chart may be told apart by.
-func Groups() []series.Group {
-	return []series.Group{series.ByState, series.ByName, series.ByWorker, series.ByQueue}
+func Groups() []rollup.Group {
+	return []rollup.Group{rollup.ByState, rollup.ByName, rollup.ByWorker, rollup.ByQueue}
 }
 
 // ParseChart reads the parameter. The error is an *Error.
@@ -55,8 +55,8 @@ func ParseChart(s string) (Chart, error) {
 			c.Last, c.From, c.To = part, 0, 0
 		case slices.Contains(Measures(), part):
 			c.Measure = part
-		case slices.Contains(Groups(), series.Group(part)):
-			c.Group = series.Group(part)
+		case slices.Contains(Groups(), rollup.Group(part)):
+			c.Group = rollup.Group(part)
 		case ranged:
 			a, err := strconv.ParseUint(from, 10, 40)
 			b, err2 := strconv.ParseUint(to, 10, 40)
@@ -84,7 +84,7 @@ func (c Chart) normal() Chart {
 	if c.Measure == MeasureCount {
 		c.Measure = ""
 	}
-	if c.Group == series.ByState {
+	if c.Group == rollup.ByState {
 		c.Group = ""
 	}
 	return c

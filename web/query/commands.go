@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // Commands selects a page of the list of commands. The zero value selects the newest ones.
 type Commands struct {
-	States []store.CommandState // none means any
+	States []history.CommandState // none means any
 	Kind   string
 	Task   string // id of the task that commands are about
 	Worker string // that they are for or were answered by
@@ -30,10 +30,10 @@ type Commands struct {
 }
 
 // CommandStates are the states of commands, in the order in which they are passed.
-func CommandStates() []store.CommandState {
-	return []store.CommandState{
-		store.CommandPending, store.CommandInFlight, store.CommandSent, store.CommandDone, store.CommandSilent,
-		store.CommandDead, store.CommandExpired, store.CommandDiscarded,
+func CommandStates() []history.CommandState {
+	return []history.CommandState{
+		history.CommandPending, history.CommandInFlight, history.CommandSent, history.CommandDone, history.CommandSilent,
+		history.CommandDead, history.CommandExpired, history.CommandDiscarded,
 	}
 }
 
@@ -67,10 +67,10 @@ func ParseAudit(v url.Values) (before int64, limit int, err error) {
 	return before, limit, nil
 }
 
-func (p *parser) commandStates() []store.CommandState {
-	var list []store.CommandState
+func (p *parser) commandStates() []history.CommandState {
+	var list []history.CommandState
 	for _, s := range p.states() {
-		st := store.CommandState(strings.ToLower(s))
+		st := history.CommandState(strings.ToLower(s))
 		if !slices.Contains(CommandStates(), st) {
 			p.fail(paramState, "must be pending, in_flight, sent, done, silent, dead, expired or discarded")
 			continue
@@ -130,8 +130,8 @@ func (p *parser) known(names ...string) {
 }
 
 // Filter returns the query as a store takes it.
-func (c Commands) Filter() store.CommandFilter {
-	return store.CommandFilter{
+func (c Commands) Filter() history.CommandFilter {
+	return history.CommandFilter{
 		States: c.States, Kind: c.Kind, TaskID: c.Task, Worker: c.Worker, Actor: c.Actor, Order: c.Order,
 		Before: c.Before, Limit: cmp.Or(c.Limit, DefaultLimit),
 	}

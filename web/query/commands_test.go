@@ -8,17 +8,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/web/query"
 )
 
 func TestParseCommands(t *testing.T) {
 	t.Parallel()
-	dead, sent := store.CommandDead, store.CommandSent
+	dead, sent := history.CommandDead, history.CommandSent
 	for raw, want := range map[string]query.Commands{
 		"":                              {},
 		"state=&kind=&worker=&cursor=":  {},
-		"state=sent,DEAD&state=dead":    {States: []store.CommandState{dead, sent}},
+		"state=sent,DEAD&state=dead":    {States: []history.CommandState{dead, sent}},
 		"kind=task&task=a%2Fb&limit=50": {Kind: "task", Task: "a/b"},
 		"worker=celery@w/1&actor=0":     {Worker: "celery@w/1", Actor: "0"},
 		"order=7&cursor=9&limit=500":    {Order: 7, Before: 9, Limit: 500},

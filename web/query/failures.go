@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
@@ -25,9 +25,9 @@ const (
 // Failures selects a page of the list of groups of failures. The zero value selects the open ones that
 // failed last.
 type Failures struct {
-	Show  string                 // empty means ShowOpen
-	Limit int                    // 1 to MaxLimit; 0 means DefaultLimit
-	After *store.FailurePosition // the page continues after this group; nil means the first page
+	Show  string                   // empty means ShowOpen
+	Limit int                      // 1 to MaxLimit; 0 means DefaultLimit
+	After *history.FailurePosition // the page continues after this group; nil means the first page
 }
 
 // ParseFailures reads a query from URL parameters, of which empty ones count as absent. On the first wrong
@@ -74,7 +74,7 @@ func (p *parser) show() string {
 	return ""
 }
 
-func (p *parser) failureCursor() *store.FailurePosition {
+func (p *parser) failureCursor() *history.FailurePosition {
 	s := p.one(paramCursor)
 	if s == "" {
 		return nil
@@ -88,8 +88,8 @@ func (p *parser) failureCursor() *store.FailurePosition {
 }
 
 // Request returns the query as a store takes it.
-func (f Failures) Request(now time.Time, stale time.Duration) store.FailureRequest {
-	r := store.FailureRequest{After: f.After, Limit: f.Limit, Now: now, Stale: stale}
+func (f Failures) Request(now time.Time, stale time.Duration) history.FailureRequest {
+	r := history.FailureRequest{After: f.After, Limit: f.Limit, Now: now, Stale: stale}
 	if r.Limit == 0 {
 		r.Limit = DefaultLimit
 	}
@@ -119,13 +119,13 @@ func (f Failures) URL(path string) string {
 
 // EncodeFailure returns the cursor of the page that continues after pos: 16 hexadecimal digits of its time in µs,
 // then its id.
-func EncodeFailure(pos store.FailurePosition) string {
+func EncodeFailure(pos history.FailurePosition) string {
 	micros := binary.BigEndian.AppendUint64(nil, uint64(pos.Last.UnixMicro()))
 	return hex.EncodeToString(micros) + pos.ID.String()
 }
 
 // decodeFailure reverses EncodeFailure. It accepts nothing that EncodeFailure would not have returned.
-func decodeFailure(s string) (pos store.FailurePosition, ok bool) {
+func decodeFailure(s string) (pos history.FailurePosition, ok bool) {
 	if len(s) != 32 {
 		return pos, false
 	}

@@ -9,18 +9,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/web/query"
 )
 
-func failurePosition() store.FailurePosition {
-	return store.FailurePosition{Last: time.UnixMicro(1_795_262_400_000_001).UTC(), ID: 0x1dd7dc58725190cd}
+func failurePosition() history.FailurePosition {
+	return history.FailurePosition{Last: time.UnixMicro(1_795_262_400_000_001).UTC(), ID: 0x1dd7dc58725190cd}
 }
 
 func TestParseFailures(t *testing.T) {
 	t.Parallel()
 	pos := failurePosition()
-	early := store.FailurePosition{Last: time.UnixMicro(-1).UTC(), ID: 1}
+	early := history.FailurePosition{Last: time.UnixMicro(-1).UTC(), ID: 1}
 	for raw, want := range map[string]query.Failures{
 		"":                                     {},
 		"show=&limit=&cursor=":                 {},
@@ -84,11 +84,11 @@ func TestFailuresRequest(t *testing.T) {
 	now, pos := time.UnixMicro(5).UTC(), failurePosition()
 	for name, tt := range map[string]struct {
 		query query.Failures
-		want  store.FailureRequest
+		want  history.FailureRequest
 	}{
-		"open":     {query.Failures{}, store.FailureRequest{Resolved: new(false), Limit: 50}},
-		"resolved": {query.Failures{Show: query.ShowResolved, Limit: 3}, store.FailureRequest{Resolved: new(true), Limit: 3}},
-		"all":      {query.Failures{Show: query.ShowAll, After: &pos}, store.FailureRequest{Limit: 50, After: &pos}},
+		"open":     {query.Failures{}, history.FailureRequest{Resolved: new(false), Limit: 50}},
+		"resolved": {query.Failures{Show: query.ShowResolved, Limit: 3}, history.FailureRequest{Resolved: new(true), Limit: 3}},
+		"all":      {query.Failures{Show: query.ShowAll, After: &pos}, history.FailureRequest{Limit: 50, After: &pos}},
 	} {
 		tt.want.Now, tt.want.Stale = now, time.Second
 		if diff := cmp.Diff(tt.want, tt.query.Request(now, time.Second)); diff != "" {

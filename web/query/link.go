@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
 // Request returns what a backend is asked for, with relative times as of now.
-func (t Tasks) Request(now time.Time) store.Request {
-	return store.Request{
+func (t Tasks) Request(now time.Time) history.Request {
+	return history.Request{
 		Query: t.Query, Sort: t.Sort, Limit: cmp.Or(t.Limit, DefaultLimit), From: t.From, Newer: t.Newer, Now: now,
 	}
 }

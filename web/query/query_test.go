@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/clock"
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/query"
@@ -224,7 +224,7 @@ func TestRequest(t *testing.T) {
 	t.Parallel()
 	pos, now := position(), time.Unix(1_800_000_000, 0)
 	q := parse(t, "q=sent:-1h..&sort=-run&cursor="+query.Encode(pos, true))
-	want := store.Request{
+	want := history.Request{
 		Query: q.Query, Sort: lang.Sort{Field: lang.Run}, Limit: query.DefaultLimit, From: &pos, Newer: true, Now: now,
 	}
 	if diff := cmp.Diff(want, q.Request(now)); diff != "" {

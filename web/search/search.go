@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -19,15 +19,15 @@ const Patience = 150 * time.Millisecond
 
 // Backend has the tasks.
 type Backend interface {
-	Tasks(ctx context.Context, r store.Request) (store.Page, error)
-	Count(ctx context.Context, q lang.Query) (store.Count, error)
+	Tasks(ctx context.Context, r history.Request) (history.Page, error)
+	Count(ctx context.Context, q lang.Query) (history.Count, error)
 }
 
 // Page is a page of tasks with the number of tasks on all pages.
 type Page struct {
-	store.Page
+	history.Page
 
-	Total store.Count
+	Total history.Count
 }
 
 // Read returns the page that q asks for.
@@ -40,7 +40,7 @@ func Read(ctx context.Context, b Backend, q query.Tasks, now time.Time) (Page, e
 		}
 		return err
 	})
-	var count store.Count
+	var count history.Count
 	g.Go(func() error {
 		ctx, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
@@ -56,7 +56,7 @@ func Read(ctx context.Context, b Backend, q query.Tasks, now time.Time) (Page, e
 	shown := len(p.Tasks)
 	whole := q.From == nil && p.Next == nil && p.Searched == 0 && q.Sort.Field == 0
 	if whole || count.N < shown {
-		p.Total = store.Count{N: shown, Exact: whole}
+		p.Total = history.Count{N: shown, Exact: whole}
 	}
 	return p, nil
 }

@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/umbelhq/umbel/monitor/store"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -29,8 +29,8 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 
 // System returns the views that come with Umbel. They have no ids and cannot be changed.
-func System() []store.View {
-	return []store.View{
+func System() []history.View {
+	return []history.View{
 		{Name: "Failing now", Query: "state:failure finished:-1h.."},
 		{Name: "Slow now", Query: "run:>10s finished:-1h..", Sort: "-run"},
 		{Name: "Retrying", Query: "state:retry"},
@@ -39,7 +39,7 @@ func System() []store.View {
 }
 
 // Tasks returns the list that a view shows. The error is a *query.Error.
-func Tasks(v store.View) (query.Tasks, error) {
+func Tasks(v history.View) (query.Tasks, error) {
 	values := url.Values{}
 	for name, value := range map[string]string{"q": v.Query, "sort": v.Sort, "cols": v.Cols} {
 		values.Set(name, value)
@@ -49,7 +49,7 @@ func Tasks(v store.View) (query.Tasks, error) {
 
 // Save keeps a view and returns it, and whether it is a new one. One without an id replaces that of the same name, if
 // there is one. The error is an *Error, or one of the store.
-func Save(ctx context.Context, s store.Views, v store.View) (saved store.View, created bool, err error) {
+func Save(ctx context.Context, s history.Views, v history.View) (saved history.View, created bool, err error) {
 	v.Name = strings.Join(strings.FieldsFunc(v.Name, unicode.IsSpace), " ")
 	v.Query = strings.TrimSpace(v.Query)
 	if err := check(v); err != nil {
@@ -59,7 +59,7 @@ func Save(ctx context.Context, s store.Views, v store.View) (saved store.View, c
 	if err != nil {
 		return v, false, fmt.Errorf("save view: %w", err)
 	}
-	i := slices.IndexFunc(all, func(old store.View) bool { return strings.EqualFold(old.Name, v.Name) })
+	i := slices.IndexFunc(all, func(old history.View) bool { return strings.EqualFold(old.Name, v.Name) })
 	switch {
 	case v.ID == "" && i >= 0:
 		v.ID = all[i].ID
@@ -68,8 +68,8 @@ func Save(ctx context.Context, s store.Views, v store.View) (saved store.View, c
 	}
 	created = v.ID == ""
 	v, err = s.SaveView(ctx, v)
-	if errors.Is(err, store.ErrFull) {
-		return v, false, &Error{Message: fmt.Sprintf("There are %d views already: delete one first.", store.MaxViews)}
+	if errors.Is(err, history.ErrFull) {
+		return v, false, &Error{Message: fmt.Sprintf("There are %d views already: delete one first.", history.MaxViews)}
 	}
 	if err != nil {
 		return v, false, fmt.Errorf("save view: %w", err)
@@ -78,11 +78,11 @@ func Save(ctx context.Context, s store.Views, v store.View) (saved store.View, c
 }
 
 // check reports what cannot be saved.
-func check(v store.View) error {
+func check(v history.View) error {
 	switch n := utf8.RuneCountInString(v.Name); {
 	case n == 0 || n > MaxName || !utf8.ValidString(v.Name) || strings.ContainsFunc(v.Name, unicode.IsControl):
 		return &Error{Field: "name", Message: fmt.Sprintf("A view needs a name of 1 to %d characters.", MaxName)}
-	case slices.ContainsFunc(System(), func(s store.View) bool { return strings.EqualFold(s.Name, v.Name) }):
+	case slices.ContainsFunc(System(), func(s history.View) bool { return strings.EqualFold(s.Name, v.Name) }):
 		return &Error{Field: "name", Message: fmt.Sprintf("The view %q comes with Umbel: choose another name.", v.Name)}
 	}
 	_, err := Tasks(v)
@@ -96,15 +96,15 @@ func check(v store.View) error {
 	return err
 }
 
-// Find returns a saved view, store.ErrMissing if there is none.
-func Find(ctx context.Context, s store.Views, id string) (store.View, error) {
+// Find returns a saved view, history.ErrMissing if there is none.
+func Find(ctx context.Context, s history.Views, id string) (history.View, error) {
 	all, err := s.Views(ctx)
 	if err != nil {
-		return store.View{}, fmt.Errorf("find view: %w", err)
+		return history.View{}, fmt.Errorf("find view: %w", err)
 	}
-	i := slices.IndexFunc(all, func(v store.View) bool { return v.ID == id })
+	i := slices.IndexFunc(all, func(v history.View) bool { return v.ID == id })
 	if i < 0 {
-		return store.View{}, store.ErrMissing
+		return history.View{}, history.ErrMissing
 	}
 	return all[i], nil
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/redis"
 	"github.com/umbelhq/umbel/monitor/results"
-	"github.com/umbelhq/umbel/monitor/transport"
-	"github.com/umbelhq/umbel/monitor/transport/redis"
 )
 
 // readTimeout bounds one read.
@@ -18,7 +18,7 @@ const readTimeout = 5 * time.Second
 // Options of a Backend. URL is required.
 type Options struct {
 	URL string // the workers' result_backend: redis://, rediss://, redis+socket:// or a list of sentinel://
-	TLS transport.TLS
+	TLS broker.TLS
 	// MasterName is that of the sentinels' master, master_name of result_backend_transport_options.
 	MasterName string
 	// KeyPrefix is global_keyprefix of result_backend_transport_options.

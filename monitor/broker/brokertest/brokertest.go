@@ -1,0 +1,175 @@
+// Package brokertest is the conformance suite of broker: every Broker passes the same tests. It
+// knows no broker; an adapter's test hands it one in a Fixture. An adapter's TestMain should run
+// goleak, which then covers the suite too.
+package brokertest
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+)
+
+// patience bounds every wait for something that should happen at once.
+const patience = 3 * time.Minute
+
+// Fixture is a Broker under test, and a hand on its other side. Every call of the function given to
+// Run makes a fresh one, whose messages no other fixture sees.
+type Fixture struct {
+	Broker broker.Broker
+	// Publish sends a message to where Broker's sessions receive from. Redelivered and Tag mean nothing.
+	Publish func(ctx context.Context, m broker.Message) error
+	// Break makes Broker's current session lose its connection.
+	Break func(t *testing.T)
+	// Redelivers says that messages never acknowledged reach the next session.
+	Redelivers bool
+}
+
+// Run runs the suite, each test on its own fixture.
+func Run(t *testing.T, open func(t *testing.T) Fixture) {
+	t.Helper()
+	tests := map[string]func(trial){
+		"Receive keeps order and numbers messages":        trial.receiveInOrder,
+		"Receive passes on properties and bodies":         trial.receiveProperties,
+		"Receive returns at most MaxBatch":                trial.receiveBatches,
+		"Receive does not hold a lone message back":       trial.receiveLone,
+		"Receive honours its context":                     trial.receiveContext,
+		"Ack ignores old tags and refuses future ones":    trial.ackBounds,
+		"Ack covers every message up to its tag":          trial.ackUpTo,
+		"Close ends the session for every method":         trial.closeEnds,
+		"Close wakes Receive":                             trial.closeWakes,
+		"a lost connection ends the session":              trial.lostConnection,
+		"a session that nobody reads tells its end":       trial.lostUnread,
+		"Connect honours its context":                     trial.connectContext,
+		"a session may be used from several goroutines":   trial.concurrent,
+		"a broker may be connected to again after a loss": trial.reconnect,
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(trial{T: t, Fixture: open(t)})
+		})
+	}
+}
+
+// trial is one test of the suite, on its own fixture.
+type trial struct {
+	*testing.T
+	Fixture
+}
+
+// connect opens a session that ends with the test. It tries more than once, since a broker may need
+// a moment to notice that an earlier session is gone.
+func (c trial) connect() broker.Session {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	s, err := c.Broker.Connect(ctx)
+	for ; err != nil; s, err = c.Broker.Connect(ctx) {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			c.Fatalf("connect to %s: %v", c.Broker, err)
+		}
+	}
+	c.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			c.Errorf("close session: %v", err)
+		}
+	})
+	return s
+}
+
+// publish sends n messages with the bodies first, first+1, ….
+func (c trial) publish(first, n int) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	for i := first; i < first+n; i++ {
+		if err := c.Publish(ctx, message(i)); err != nil {
+			c.Fatalf("publish message %d: %v", i, err)
+		}
+	}
+}
+
+func message(i int) broker.Message {
+	return broker.Message{
+		Body:            []byte(strconv.Itoa(i)),
+		ContentType:     "application/json",
+		ContentEncoding: "utf-8",
+		RoutingKey:      "task.received",
+	}
+}
+
+// receive waits for n messages.
+func (c trial) receive(s broker.Session, n int) []broker.Message {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	var all []broker.Message
+	for len(all) < n {
+		batch, err := s.Receive(ctx)
+		if err != nil {
+			c.Fatalf("receive after %d of %d messages: %v", len(all), n, err)
+		}
+		all = append(all, batch...)
+	}
+	if len(all) > n {
+		c.Fatalf("received %d messages, want %d", len(all), n)
+	}
+	return all
+}
+
+// expectNothing fails the test if a message arrives soon.
+func (c trial) expectNothing(s broker.Session) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), 50*time.Millisecond)
+	defer cancel()
+	if batch, err := s.Receive(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		c.Errorf("receive with nothing to come = %d messages, error %v, want %v",
+			len(batch), err, context.DeadlineExceeded)
+	}
+}
+
+// expectClosed fails the test if err is not that of an ended session.
+func (c trial) expectClosed(call string, err error) {
+	c.Helper()
+	if !errors.Is(err, broker.ErrClosed) {
+		c.Errorf("%s after the end of the session: error %v, want %v", call, err, broker.ErrClosed)
+	}
+}
+
+// expectMessages compares got with the messages first, first+1, … as a session numbers them.
+func (c trial) expectMessages(got []broker.Message, first int, redelivered bool) {
+	c.Helper()
+	want := make([]broker.Message, len(got))
+	for i := range want {
+		want[i] = message(first + i)
+		want[i].Redelivered = redelivered
+		want[i].Tag = uint64(i + 1)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.Errorf("received messages (-want +got):\n%s", diff)
+	}
+}
+
+// within returns what call returns, or fails the test if it takes too long.
+func (c trial) within(what string, call func() error) error {
+	c.Helper()
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		c.Fatalf("%s did not return within %v", what, patience)
+		return nil
+	}
+}

@@ -1,0 +1,192 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/umbelhq/umbel/internal/dial"
+	"github.com/umbelhq/umbel/monitor/broker"
+)
+
+// maxOutlets is how many messages a line has on their way at once.
+const maxOutlets = 16
+
+// outlet is a channel in confirm mode with at most one message on its way. So what the broker says on it, a
+// message that it returns or an error that closes the channel, is about that message.
+type outlet struct {
+	channel  *amqp091.Channel
+	returned <-chan amqp091.Return
+	closed   <-chan *amqp091.Error
+}
+
+// Request implements broker.Line.
+func (l *line) Request(ctx context.Context, m broker.Publishing) (int, error) {
+	exchange := l.broker.options.pidbox()
+	if err := l.send(ctx, exchange, "", m); err != nil {
+		return 0, fmt.Errorf("publish to exchange %q: %w", exchange, err)
+	}
+	return -1, nil
+}
+
+// Publish implements broker.Line.
+func (l *line) Publish(ctx context.Context, queue string, m broker.Publishing) error {
+	if err := l.send(ctx, "", queue, m); err != nil {
+		return fmt.Errorf("publish to queue %q: %w", queue, err)
+	}
+	return nil
+}
+
+// Event implements broker.Line.
+func (l *line) Event(ctx context.Context, routingKey string, m broker.Publishing) error {
+	if err := l.send(ctx, l.broker.options.Exchange, routingKey, m); err != nil {
+		return fmt.Errorf("publish event to exchange %q: %w", l.broker.options.Exchange, err)
+	}
+	return nil
+}
+
+// send publishes m and waits until the broker confirms it. What goes to the anonymous exchange must reach a queue.
+func (l *line) send(ctx context.Context, exchange, key string, m broker.Publishing) error {
+	if err := l.check(ctx); err != nil {
+		return err
+	}
+	message, err := sendable(m, key)
+	if err != nil {
+		return err
+	}
+	if why := l.blocked.Load(); why != nil {
+		return blockedError(*why)
+	}
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.ended:
+		return l.err
+	case <-ctx.Done():
+		return l.timedOut(ctx)
+	}
+	done := make(chan error, 1)
+	if err := l.start(func() {
+		defer func() { <-l.slots }()
+		done <- l.publish(exchange, key, message)
+	}); err != nil {
+		<-l.slots
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-l.ended:
+		return l.err
+	case <-ctx.Done():
+		return l.timedOut(ctx)
+	}
+}
+
+func blockedError(why string) error {
+	return fmt.Errorf("the broker takes no messages for now: %s", why)
+}
+
+// timedOut says what a message waited for when ctx ended.
+func (l *line) timedOut(ctx context.Context) error {
+	if why := l.blocked.Load(); why != nil {
+		return fmt.Errorf("%w: %w", blockedError(*why), ctx.Err())
+	}
+	return fmt.Errorf("no confirmation from the broker: %w", ctx.Err())
+}
+
+// publish sends one message through an outlet of its own and waits for the broker.
+func (l *line) publish(exchange, key string, m amqp091.Publishing) error {
+	o, err := l.outlet()
+	if err != nil {
+		return l.explainSend(err)
+	}
+	confirmation, err := o.channel.PublishWithDeferredConfirm(exchange, key, exchange == "", false, m)
+	if err != nil {
+		_ = o.channel.Close()
+		return l.explainSend(err)
+	}
+	<-confirmation.Done()
+	if !confirmation.Acked() && o.channel.IsClosed() {
+		if cause, ok := <-o.closed; ok { // told before the confirmations are given up
+			return l.explainSend(cause)
+		}
+		return l.explainSend(amqp091.ErrClosed)
+	}
+	l.mu.Lock()
+	l.outlets = append(l.outlets, o)
+	l.mu.Unlock()
+	if !confirmation.Acked() {
+		return errors.New("the broker could not take the message")
+	}
+	select {
+	case r, ok := <-o.returned: // sent before the confirmation, which is positive all the same
+		if ok {
+			return fmt.Errorf("%w (%s)", broker.ErrNoQueue, r.ReplyText)
+		}
+	default:
+	}
+	return nil
+}
+
+// outlet returns one that is not in use, if need be a new one.
+func (l *line) outlet() (*outlet, error) {
+	if o := l.idle(); o != nil {
+		return o, nil
+	}
+	ch, err := l.speaking.Channel()
+	if err != nil {
+		return nil, fmt.Errorf("open channel: %w", err)
+	}
+	o := &outlet{
+		channel:  ch,
+		returned: ch.NotifyReturn(make(chan amqp091.Return, 1)),
+		closed:   ch.NotifyClose(make(chan *amqp091.Error, 1)),
+	}
+	if err := ch.Confirm(false); err != nil {
+		_ = ch.Close()
+		return nil, fmt.Errorf("ask for confirmation: %w", err)
+	}
+	return o, nil
+}
+
+// idle takes an outlet that is not in use, the one used last, nil if there is none.
+func (l *line) idle() *outlet {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.outlets) > 0 {
+		o := l.outlets[len(l.outlets)-1]
+		l.outlets = l.outlets[:len(l.outlets)-1]
+		if !o.channel.IsClosed() {
+			return o
+		}
+	}
+	return nil
+}
+
+// explainSend says what an error of the connection or of an outlet means for a message.
+func (l *line) explainSend(err error) error {
+	refusal, ok := errors.AsType[*amqp091.Error](err)
+	switch {
+	case l.speaking.IsClosed():
+		return fmt.Errorf("%w: %w", broker.ErrClosed, err)
+	case !ok:
+		return err
+	case refusal.Code == amqp091.AccessRefused:
+		return &dial.Explained{
+			Sentence: fmt.Sprintf("%v: %s; user %q needs write permission on it", broker.ErrRefused, reason(refusal),
+				l.endpoint.user),
+			Cause: errors.Join(broker.ErrRefused, err),
+		}
+	case refusal.Code == amqp091.NotFound: // somebody deleted the exchange: the next line declares it
+		l.closeOnce.Do(func() { close(l.closing) })
+		return fmt.Errorf("%w: %w", broker.ErrClosed, err)
+	case refusal.Code == amqp091.PreconditionFailed: // message size 9 is larger than configured max size 8
+		return &dial.Explained{
+			Sentence: fmt.Sprintf("%v: %s", broker.ErrRefused, reason(refusal)),
+			Cause:    errors.Join(broker.ErrRefused, err),
+		}
+	}
+	return err
+}

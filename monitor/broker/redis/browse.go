@@ -1,0 +1,113 @@
+package redis
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/celery"
+)
+
+// Bounds of a search for one message.
+const (
+	findChunk = 100
+	maxSearch = 10_000 // messages of a list, and of those that workers hold
+)
+
+// Peek implements broker.Line. What is no envelope is returned as a body without properties.
+func (c *line) Peek(ctx context.Context, queue string, limit int) ([]broker.Publishing, error) {
+	var found []broker.Publishing
+	for _, list := range c.link.keys.queues(queue) {
+		if len(found) >= limit {
+			break
+		}
+		texts, err := c.next(ctx, list, 0, limit-len(found))
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range texts {
+			e, err := celery.ParseEnvelope([]byte(text))
+			if err != nil {
+				e.Publishing = broker.Publishing{Body: []byte(text)}
+			}
+			found = append(found, e.Publishing)
+		}
+	}
+	return found, nil
+}
+
+// next returns n messages of a list after the first skip, next to be delivered first: that is the last of the list.
+func (c *line) next(ctx context.Context, list string, skip, n int) ([]string, error) {
+	var texts []string
+	err := c.do(ctx, "read queue", func() (err error) {
+		texts, err = c.link.client.LRange(ctx, list, int64(-skip-n), int64(-skip-1)).Result()
+		return err
+	})
+	slices.Reverse(texts)
+	return texts, err
+}
+
+// Find implements broker.Line.
+func (c *line) Find(ctx context.Context, queues []string, taskID string) (*broker.Publishing, error) {
+	for _, queue := range queues {
+		for _, list := range c.link.keys.queues(queue) {
+			for skip := 0; skip < maxSearch; skip += findChunk {
+				texts, err := c.next(ctx, list, skip, findChunk)
+				if err != nil {
+					return nil, err
+				}
+				for _, text := range texts {
+					if m := task(text, taskID); m != nil {
+						return m, nil
+					}
+				}
+				if len(texts) < findChunk {
+					break
+				}
+			}
+		}
+	}
+	return c.findHeld(ctx, taskID)
+}
+
+// findHeld searches what workers hold.
+func (c *line) findHeld(ctx context.Context, taskID string) (*broker.Publishing, error) {
+	var cursor uint64
+	for seen := 0; seen < maxSearch; {
+		var pairs []string
+		err := c.do(ctx, "read deliveries", func() (err error) {
+			pairs, cursor, err = c.link.client.HScan(ctx, c.link.keys.held, cursor, "", findChunk).Result()
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := 1; i < len(pairs); i += 2 {
+			envelope, ok := celery.ParseUnacked(pairs[i])
+			if !ok {
+				continue
+			}
+			if m := task(envelope, taskID); m != nil {
+				return m, nil
+			}
+		}
+		seen += len(pairs) / 2
+		if cursor == 0 {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// task returns the message in an envelope if it is that of a task.
+func task(envelope, taskID string) *broker.Publishing {
+	if !strings.Contains(envelope, taskID) { // most are not
+		return nil
+	}
+	e, err := celery.ParseEnvelope([]byte(envelope))
+	if err != nil || e.CorrelationID != taskID && e.Headers["id"] != taskID {
+		return nil
+	}
+	return &e.Publishing
+}

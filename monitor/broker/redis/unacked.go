@@ -1,0 +1,135 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/celery"
+)
+
+// Bounds of looking at what workers hold, which the database keeps in one hash for all queues.
+const (
+	maxHeld      = 1000    // deliveries looked at, the oldest first
+	heldChunk    = 50      // of them read at once
+	maxHeldBytes = 8 << 20 // read in all
+)
+
+// holding is what workers hold of each queue.
+type holding struct {
+	complete bool // nothing else is held
+	queues   map[string]held
+}
+
+type held struct {
+	count  int64
+	oldest time.Time
+}
+
+// tell writes into q what is known of it.
+func (h holding) tell(q *broker.Queue) {
+	if q.Error != "" {
+		return
+	}
+	known, ok := h.queues[q.Name]
+	if h.complete {
+		q.Unacked = &known.count
+	}
+	if ok && !known.oldest.IsZero() {
+		q.OldestUnacked = &known.oldest
+	}
+}
+
+// unacked looks at the oldest deliveries that no worker has acknowledged.
+func (c *line) unacked(ctx context.Context, routes []route) (holding, error) {
+	h := holding{queues: make(map[string]held)}
+	deliveries, total, err := c.deliveries(ctx)
+	switch {
+	case errors.Is(err, broker.ErrRefused): // then nothing is known of them
+		return h, nil
+	case err != nil:
+		return h, err
+	}
+	to := make(map[[2]string]string, len(routes))
+	for _, r := range routes {
+		to[[2]string{r.exchange, r.key}] = r.queue
+	}
+	read, size := 0, 0
+	for read < len(deliveries) && size < maxHeldBytes {
+		chunk := deliveries[read:min(read+heldChunk, len(deliveries))]
+		messages, err := c.messages(ctx, chunk)
+		if err != nil {
+			return h, err
+		}
+		for i, m := range messages {
+			size += len(m)
+			exchange, key, ok := celery.ParseUnackedRoute(m)
+			if !ok { // acknowledged meanwhile, or not Kombu's
+				continue
+			}
+			queue, bound := to[[2]string{exchange, key}]
+			if !bound {
+				queue = key
+			}
+			known := h.queues[queue]
+			known.count++
+			if at := moment(chunk[i].Score); known.oldest.IsZero() || at.Before(known.oldest) {
+				known.oldest = at
+			}
+			h.queues[queue] = known
+		}
+		read += len(chunk)
+	}
+	h.complete = int64(read) >= total
+	return h, nil
+}
+
+// deliveries returns the oldest of them by tag, with their times, and how many there are.
+func (c *line) deliveries(ctx context.Context) ([]redis.Z, int64, error) {
+	k := c.link.keys
+	var oldest *redis.ZSliceCmd
+	var total *redis.IntCmd
+	err := c.do(ctx, "read deliveries", func() error {
+		_, err := c.link.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			oldest = p.ZRangeWithScores(ctx, k.index, 0, maxHeld-1)
+			total = p.HLen(ctx, k.held)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return oldest.Val(), total.Val(), nil
+}
+
+// messages reads the messages of deliveries, empty where there is none any more.
+func (c *line) messages(ctx context.Context, deliveries []redis.Z) ([]string, error) {
+	tags := make([]string, len(deliveries))
+	for i, d := range deliveries {
+		tags[i], _ = d.Member.(string)
+	}
+	var values []any
+	err := c.do(ctx, "read deliveries", func() (err error) {
+		values, err = c.link.client.HMGet(ctx, c.link.keys.held, tags...).Result()
+		return err
+	})
+	messages := make([]string, len(deliveries))
+	for i := range values {
+		messages[i], _ = values[i].(string)
+	}
+	return messages, err
+}
+
+// moment is a time in seconds as Python has it, zero if it is none.
+func moment(seconds float64) time.Time {
+	if !(seconds > 0 && seconds < 1<<32) {
+		return time.Time{}
+	}
+	whole, part := math.Modf(seconds)
+	return time.Unix(int64(whole), int64(part*1e9))
+}

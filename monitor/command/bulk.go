@@ -1,0 +1,256 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Actions of a BulkOrder.
+const (
+	actRevoke    = "revoke"
+	actTerminate = "terminate"
+	actRetry     = "retry"
+)
+
+const (
+	defaultSignal = "SIGTERM"
+	chunk         = 100              // ids that one command names
+	pageSize      = 500              // tasks read at once
+	maxScanned    = 50_000           // tasks that a query is searched for
+	maxNamed      = 5                // ids named with a reason
+	unconfirmed   = 100              // tasks above which a click is not enough
+	revokeTime    = 10 * time.Minute // that revocations may wait: they are about one task, so they do no harm late
+	lookups       = 8                // tasks whose arguments are looked for at once
+	maxBytes      = 64 << 20         // of the arguments of all tasks that are repeated
+)
+
+// bulkPlan is a bulk order that was checked, task by task.
+type bulkPlan struct {
+	order    BulkOrder
+	args     map[string]any // of every command to workers, without the ids
+	chosen   []string
+	retries  []taskPayload
+	bytes    int // of their arguments
+	sources  map[string]int
+	kept     keeping
+	blocked  map[string]*Blocked
+	reasons  []string // in the order in which they came up
+	states   map[state.State]int
+	matched  history.Count
+	capped   bool
+	workers  map[string]state.Worker
+	topology remote.Topology
+	pools    map[string]int // of tasks that are terminated, by the kind of the pool that they run in, empty if unknown
+}
+
+// PreflightBulk checks an order and says what it would do.
+func (d *Desk) PreflightBulk(ctx context.Context, o BulkOrder) (Preflight, error) {
+	p, err := d.planBulk(ctx, o)
+	if err != nil {
+		return Preflight{}, err
+	}
+	return p.preflight(), nil
+}
+
+// Bulk takes a bulk order.
+func (d *Desk) Bulk(ctx context.Context, by By, o BulkOrder) (Receipt, error) {
+	same := map[string]any{"action": o.Action, "ids": o.IDs, "q": o.Query.String(), "signal": o.Signal, "cap": o.Cap}
+	r := request{action: o.Action, same: same}
+	if receipt, ok, err := d.replayed(ctx, by, r); ok || err != nil {
+		return receipt, err
+	}
+	p, err := d.planBulk(ctx, o)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if len(p.chosen) == 0 {
+		return Receipt{}, d.refusal(ctx, p)
+	}
+	if r.commands, err = p.commands(d.now()); err != nil {
+		return Receipt{}, err
+	}
+	v := p.preflight()
+	r.target, r.warnings = v.Summary, v.Warnings
+	r.detail = map[string]any{
+		"q": o.Query.String(), "ids": o.IDs[:min(len(o.IDs), chunk)], "signal": o.Signal, "cap": o.Cap,
+		"chosen": v.Chosen, "states": v.States, "blocked": v.Blocked, "capped": v.Capped,
+	}
+	return d.enqueue(ctx, by, r)
+}
+
+// planBulk sorts the tasks of an order into those that it acts on and those that it does not.
+func (d *Desk) planBulk(ctx context.Context, o BulkOrder) (*bulkPlan, error) {
+	p := &bulkPlan{
+		order: o, sources: make(map[string]int), blocked: make(map[string]*Blocked), states: make(map[state.State]int),
+		workers: d.workers(), pools: make(map[string]int),
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if o.Action != actRevoke {
+		p.topology = d.inspector.Topology(ctx)
+	}
+	if len(o.IDs) > 0 {
+		return p, d.named(ctx, p)
+	}
+	return p, d.matching(ctx, p)
+}
+
+// check checks the order itself.
+func (p *bulkPlan) check() error {
+	o := &p.order
+	switch o.Action {
+	case actRevoke, actRetry:
+		if o.Signal != "" {
+			return &Error{Field: "signal", Message: "signal is for terminate only"}
+		}
+	case actTerminate:
+		if o.Signal == "" {
+			o.Signal = defaultSignal
+		}
+	default:
+		actions := []string{actRevoke, actTerminate, actRetry}
+		return &Error{
+			Field: "action", Message: "action must be revoke, terminate or retry", Nearest: query.Nearest(o.Action, actions),
+		}
+	}
+	switch {
+	case o.Cap < 0 || o.Cap > MaxCap:
+		return &Error{Field: "cap", Message: fmt.Sprintf("cap must be from 1 to %d", MaxCap)}
+	case o.Cap == 0:
+		o.Cap = DefaultCap
+	}
+	if len(o.IDs) > MaxCap {
+		return &Error{Field: "ids", Message: fmt.Sprintf("ids must be at most %d", MaxCap)}
+	}
+	if o.Action == actRetry {
+		return nil
+	}
+	args := map[string]any{"task_id": []any{"id"}}
+	if o.Action == actTerminate {
+		args["terminate"], args["signal"] = true, o.Signal
+	}
+	m, ok := remote.Lookup(actRevoke)
+	if !ok {
+		return errors.New("there is no method revoke")
+	}
+	checked, err := checkArguments(m, args)
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		wrong.Field = strings.TrimPrefix(wrong.Field, "arguments.")
+	}
+	p.args = checked
+	return err
+}
+
+// commands returns what is sent: one command for each task that is repeated, or one for each hundred that every worker is
+// told of.
+func (p *bulkPlan) commands(now time.Time) ([]history.Command, error) {
+	var commands []history.Command
+	for _, payload := range p.retries {
+		c, err := payload.command()
+		if err != nil {
+			return nil, err
+		}
+		commands = append(commands, c)
+	}
+	if p.order.Action == actRetry {
+		return commands, nil
+	}
+	for ids := range slices.Chunk(p.chosen, chunk) {
+		args := maps.Clone(p.args)
+		list := make([]any, len(ids))
+		for i, id := range ids {
+			list[i] = id
+		}
+		args["task_id"] = list
+		c, err := controlCommand(actRevoke, args, nil, now.Add(revokeTime))
+		if err != nil {
+			return nil, err
+		}
+		c.Summary = revocation(actRevoke, args)
+		commands = append(commands, c)
+	}
+	return commands, nil
+}
+
+// refusal says why nothing is done.
+func (d *Desk) refusal(ctx context.Context, p *bulkPlan) error {
+	if len(p.order.IDs) == 1 && p.blocked["no such task"] != nil {
+		return d.unknownTask(ctx, "ids[0]", p.order.IDs[0])
+	}
+	if len(p.reasons) == 0 {
+		return &Error{Kind: Conflict, Message: "no task matches"}
+	}
+	var why []string
+	for _, reason := range p.reasons {
+		why = append(why, fmt.Sprintf("%s (%d)", reason, p.blocked[reason].N))
+	}
+	return &Error{Kind: Conflict, Message: fmt.Sprintf("nothing to %s: %s", p.order.Action, strings.Join(why, "; "))}
+}
+
+// preflight says what the plan does.
+func (p *bulkPlan) preflight() Preflight {
+	v := Preflight{Matched: p.matched, Chosen: len(p.chosen), States: p.states, Capped: p.capped}
+	what := count(len(p.chosen), "task", "tasks")
+	switch p.order.Action {
+	case actRevoke:
+		v.Summary, v.Targets = "Revoke "+what, []string{everyWorker}
+	case actTerminate:
+		v.Summary, v.Targets = fmt.Sprintf("Terminate %s with %s", what, p.order.Signal), []string{everyWorker}
+	case actRetry:
+		v.Summary = fmt.Sprintf("Run %s again", what)
+		for _, payload := range p.retries {
+			if queue := "queue " + payload.Queue; !slices.Contains(v.Targets, queue) {
+				v.Targets = append(v.Targets, queue)
+			}
+		}
+	}
+	for _, reason := range p.reasons {
+		v.Blocked = append(v.Blocked, *p.blocked[reason])
+	}
+	v.Warnings = p.warnings()
+	if p.order.Action == actTerminate || len(p.chosen) > unconfirmed {
+		v.Confirm = p.order.Action
+	}
+	return v
+}
+
+// warnings are what people should know before.
+func (p *bulkPlan) warnings() []Warning {
+	var list []Warning
+	online := 0
+	for _, w := range p.workers {
+		if w.Status == state.Online {
+			online++
+		}
+	}
+	switch {
+	case p.order.Action == actRetry:
+		list = append(list, p.kept.warnings()...)
+		if n := p.sources[fromEvent]; n > 0 {
+			list = append(list, Warning{Message: fmt.Sprintf("The arguments of %s are those that events show. Whoever published them may have "+
+				"had others shown than they were (argsrepr).", count(n, "task", "tasks"))})
+		}
+	case online == 0:
+		list = append(list, Warning{Message: "No worker is online: nobody will get this.", Grave: true})
+	case p.order.Action == actRevoke:
+		list = append(list, Warning{Message: "Workers keep revoked ids in memory: one that is restarted before a task reaches it runs it, " +
+			"unless others tell it or it has a --statedb."})
+	default:
+		list = append(list, p.termination()...)
+	}
+	if p.capped {
+		list = append(list, Warning{Message: fmt.Sprintf("More tasks match than these: the cap is %d tasks, and 64 MiB of arguments.", p.order.Cap), Grave: true})
+	}
+	return list
+}

@@ -1,0 +1,213 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+)
+
+// named looks at the tasks that are named.
+func (d *Desk) named(ctx context.Context, p *bulkPlan) error {
+	known := make(map[string]bool, len(p.order.IDs))
+	held := d.inspector.Holders(p.order.IDs...)
+	var list []state.Task
+	for i, id := range p.order.IDs {
+		if known[id] {
+			continue
+		}
+		known[id] = true
+		if id == "" || len(id) > 255 {
+			return &Error{Field: fmt.Sprintf("ids[%d]", i), Message: "an id must have 1 to 255 bytes"}
+		}
+		t, err := d.tasks.Task(ctx, id)
+		h, told := held[id]
+		switch {
+		case errors.Is(err, history.ErrMissing) && told && p.order.Action != actRetry:
+			list = append(list, heldTask(id, h))
+		case errors.Is(err, history.ErrMissing):
+			p.block("no such task", id)
+		case err != nil:
+			return fmt.Errorf("look for task %s: %w", id, err)
+		default:
+			list = append(list, t)
+		}
+	}
+	p.matched = history.Count{N: len(known), Exact: true}
+	return d.choose(ctx, p, list)
+}
+
+// matching looks at the tasks that a query matches, up to the cap.
+func (d *Desk) matching(ctx context.Context, p *bulkPlan) error {
+	var err error
+	if p.matched, err = d.tasks.Count(ctx, p.order.Query); err != nil {
+		return fmt.Errorf("count tasks: %w", err)
+	}
+	known := make(map[string]bool)
+	r := history.Request{Query: p.order.Query, Limit: pageSize, Now: d.now()}
+	for !p.capped {
+		page, err := d.tasks.Tasks(ctx, r)
+		if err != nil {
+			return fmt.Errorf("read tasks: %w", err)
+		}
+		fresh := slices.DeleteFunc(page.Tasks, func(t state.Task) bool { return known[t.ID] })
+		for i := range fresh {
+			known[fresh[i].ID] = true
+		}
+		if err := d.choose(ctx, p, fresh); err != nil {
+			return err
+		}
+		if page.Next == nil {
+			return nil
+		}
+		r.From = page.Next
+		p.capped = p.capped || len(known) >= maxScanned
+	}
+	return nil
+}
+
+// choose adds tasks to those that are acted on, or says why not.
+func (d *Desk) choose(ctx context.Context, p *bulkPlan, list []state.Task) error {
+	if p.order.Action == actRetry {
+		for part := range slices.Chunk(list, pageSize) {
+			if err := d.chooseRetries(ctx, p, part); err != nil || p.capped {
+				return err
+			}
+		}
+		return nil
+	}
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	held := d.inspector.Holders(ids...)
+	for i := range list {
+		t := &list[i]
+		worker := cmp.Or(held[t.ID].Node, value(t.Worker))
+		pool := strings.ToLower(p.topology.Pools[worker].Kind)
+		if reason := unfit(p.order.Action, t, held[t.ID], p.workers[worker], pool); reason != "" {
+			p.block(reason, t.ID)
+			continue
+		}
+		if !p.add(t) {
+			return nil
+		}
+		p.pools[pool]++
+	}
+	return nil
+}
+
+// add chooses a task, unless that is one too many.
+func (p *bulkPlan) add(t *state.Task) bool {
+	if len(p.chosen) == p.order.Cap {
+		p.capped = true
+		return false
+	}
+	p.chosen = append(p.chosen, t.ID)
+	p.states[t.State]++
+	return true
+}
+
+// chooseRetries looks for the arguments of tasks, several at a time.
+func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task) error {
+	type found struct {
+		order  TaskOrder
+		source string
+	}
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	published, err := d.outbox.HaveCommands(ctx, kindTask, ids)
+	if err != nil {
+		return fmt.Errorf("look for arguments: %w", err)
+	}
+	inOutbox := make(map[string]bool, len(published))
+	for _, id := range published {
+		inOutbox[id] = true
+	}
+	orders := make([]found, len(list))
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(lookups)
+	for i := range list {
+		if !list[i].State.Final() {
+			continue
+		}
+		g.Go(func() error {
+			orders[i].order, orders[i].source = d.repeat(inner, &list[i], p.topology, lookup{outbox: inOutbox[list[i].ID]})
+			return inner.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("look for arguments: %w", err)
+	}
+	for i := range list {
+		t, o := &list[i], orders[i]
+		payload, reason := d.unrepeatable(ctx, p, t, o.order, o.source)
+		if reason != "" {
+			p.block(reason, t.ID)
+			continue
+		}
+		if p.bytes += len(payload.Args) + len(payload.Kwargs); p.bytes > maxBytes {
+			p.capped = true
+			return nil
+		}
+		if !p.add(t) {
+			return nil
+		}
+		p.sources[o.source]++
+		p.note(o.order.Original)
+		p.retries = append(p.retries, payload)
+	}
+	return nil
+}
+
+// unrepeatable returns the message that repeats a task, or why there is none.
+func (d *Desk) unrepeatable(ctx context.Context, p *bulkPlan, t *state.Task, o TaskOrder, source string) (taskPayload, string) {
+	switch {
+	case !t.State.Final():
+		return taskPayload{}, "not finished"
+	case o.Name == "":
+		return taskPayload{}, "name not known"
+	case source == "" && (t.Args == nil || t.Kwargs == nil):
+		return taskPayload{}, "arguments not known"
+	case source == "":
+		return taskPayload{}, "arguments cut short, or not known for certain"
+	case o.Queue == "":
+		return taskPayload{}, "queue not known"
+	}
+	for _, problem := range placement(p.topology, o.Name, o.Queue) {
+		if problem.err != nil {
+			return taskPayload{}, problem.err.Message
+		}
+	}
+	payload, err := d.payload(ctx, o)
+	if err == nil {
+		_, err = payload.message().Publishing(d.now())
+	}
+	if err != nil {
+		return taskPayload{}, "cannot be published: " + err.Error()
+	}
+	return payload, ""
+}
+
+// block leaves a task out.
+func (p *bulkPlan) block(reason, id string) {
+	b := p.blocked[reason]
+	if b == nil {
+		b = &Blocked{Reason: reason}
+		p.blocked[reason] = b
+		p.reasons = append(p.reasons, reason)
+	}
+	b.N++
+	if len(b.IDs) < maxNamed {
+		b.IDs = append(b.IDs, id)
+	}
+}

@@ -1,0 +1,198 @@
+// Package command is what people have done to a cluster: it checks what they ask for, tells them what it would do,
+// writes it as commands into the outbox, and sends those when the relay says so. It sends nothing that is not in the
+// outbox.
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Tasks is where tasks and workers are looked up: a monitor.
+type Tasks interface {
+	View(f func(c *state.Cluster))
+	Task(ctx context.Context, id string) (state.Task, error)
+	Tasks(ctx context.Context, r history.Request) (history.Page, error)
+	Count(ctx context.Context, q query.Query) (history.Count, error)
+}
+
+// Workers forgets a worker that is offline and has no unfinished task, as a monitor does, and reports whether it has.
+type Workers interface {
+	ForgetWorker(name string) bool
+}
+
+// Options of a Desk. All but Workers, Unfinished, Results, Wake, Now and Logger are required.
+type Options struct {
+	Outbox    history.Outbox
+	Client    *remote.Client
+	Inspector *remote.Inspector
+	Tasks     Tasks
+	Workers   Workers // nil if workers cannot be forgotten
+	// Unfinished are the tasks that people may dismiss, a monitor; nil lets nobody do that.
+	Unfinished Dismisser
+	Results    results.Backend // nil if there is none
+	Wake       func()          // says that there is something new to send; nil if nobody needs to know
+	Now        func() time.Time
+	Logger     *slog.Logger // nil discards
+}
+
+// Desk takes orders. It is safe for concurrent use.
+type Desk struct {
+	outbox    history.Outbox
+	client    *remote.Client
+	inspector *remote.Inspector
+	tasks     Tasks
+	forgets   Workers   // nil if workers cannot be forgotten
+	dismisser Dismisser // nil if tasks cannot be dismissed
+	results   results.Backend
+	wake      func()
+	now       func() time.Time
+	log       *slog.Logger
+	origin    string       // of the messages that it publishes
+	clock     atomic.Int64 // Lamport clock of the events of them
+}
+
+// New validates o and starts nothing.
+func New(o Options) (*Desk, error) {
+	if o.Outbox == nil || o.Client == nil || o.Inspector == nil || o.Tasks == nil {
+		return nil, errors.New("desk needs an outbox, a client, an inspector and tasks")
+	}
+	d := &Desk{
+		outbox: o.Outbox, client: o.Client, inspector: o.Inspector, tasks: o.Tasks, forgets: o.Workers, dismisser: o.Unfinished,
+		results: o.Results, wake: o.Wake, now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+	}
+	if d.now == nil {
+		d.now = time.Now
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "umbel"
+	}
+	d.origin = fmt.Sprintf("gen%d@%s", os.Getpid(), host)
+	return d, nil
+}
+
+// By says who asks, and how.
+type By struct {
+	Actor  string // who, as the host program knows them
+	Remote string // address that the request came from
+	Key    string // idempotency key, empty if there is none
+	From   string // page or endpoint
+}
+
+// Error says why an order is not taken.
+type Error struct {
+	Kind    Kind
+	Field   string // what is wrong: arguments.n, args[2].price, queue; empty if it is the whole
+	Message string // one sentence
+	Nearest string // the known name that was probably meant, empty if none is near
+}
+
+// Kind of an Error.
+type Kind uint8
+
+// Kinds of errors, with the HTTP status that fits.
+const (
+	Invalid  Kind = iota // 400
+	Unknown              // 404: no such worker or task
+	Conflict             // 409: it makes no sense now, such as to revoke a finished task; 422 if the key was reused
+)
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Receipt is an order that is in the outbox.
+type Receipt struct {
+	Commands []history.Command
+	Replayed bool     // the idempotency key was used before: these are the commands of then
+	Warnings []string // what the preview said
+}
+
+// Preview is what an order would do.
+type Preview struct {
+	Summary  string    // what would be sent
+	Targets  []string  // to whom
+	Warnings []Warning // what it would lead to
+	// Confirm is the text that must be typed to go on, empty if a click is enough.
+	Confirm string
+}
+
+// Warning is one consequence, as a sentence: This leaves queue mail with no consumer.
+type Warning struct {
+	Message string
+	Grave   bool
+}
+
+// ControlOrder asks workers for something.
+type ControlOrder struct {
+	Method    string
+	Arguments map[string]any
+	Workers   []string      // empty is every worker
+	Expires   time.Duration // 60 s if zero
+}
+
+// TaskOrder asks for a task to be published.
+type TaskOrder struct {
+	ID        string // a new one if empty
+	Name      string
+	Args      json.RawMessage // an array, [] if empty
+	Kwargs    json.RawMessage // an object, {} if empty
+	Queue     string          // celery if empty
+	Countdown time.Duration   // not before now + this
+	ETA       time.Time       // not before
+	Expires   time.Time       // zero is never
+	Priority  *uint8          // 0 to 9
+	Hard      *float64        // time limits, seconds
+	Soft      *float64
+	// RetryOf is the task that it repeats, empty if it repeats none.
+	RetryOf string
+	// Force publishes although no worker that answered has the task or consumes from the queue.
+	Force bool
+	// Original is what is known of the task that it repeats, as Retry returns it; it is looked up if nil.
+	Original *Original `json:"-"`
+}
+
+// BulkOrder asks for many tasks at once to be revoked, terminated or retried.
+type BulkOrder struct {
+	Action string      // revoke, terminate, retry
+	IDs    []string    // of tasks, or
+	Query  query.Query // all that match
+	Signal string      // of terminate, SIGTERM if empty
+	Cap    int         // most tasks, DefaultCap if zero, MaxCap at most
+}
+
+// DefaultCap and MaxCap bound a BulkOrder.
+const (
+	DefaultCap = 1_000
+	MaxCap     = 10_000
+)
+
+// Preflight is what a bulk order would do.
+type Preflight struct {
+	Preview
+	Matched history.Count       // tasks that the query matches
+	Chosen  int                 // tasks that it would act on
+	States  map[state.State]int // of those
+	Blocked []Blocked           // why others are left out
+	Capped  bool                // more match than the cap allows
+}
+
+// Blocked is a reason to leave tasks out.
+type Blocked struct {
+	Reason string // already finished; arguments cut short
+	N      int
+	IDs    []string // the first few
+}

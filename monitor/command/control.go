@@ -1,0 +1,153 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// everyWorker is the target of what goes to all.
+const everyWorker = "every worker"
+
+// controlPlan is an order for workers that was checked.
+type controlPlan struct {
+	method  remote.Method
+	args    map[string]any
+	workers []string // empty is every worker
+	expires time.Time
+}
+
+// PreviewControl checks an order and says what it would do.
+func (d *Desk) PreviewControl(ctx context.Context, o ControlOrder) (Preview, error) {
+	p, err := d.planControl(o)
+	if err != nil {
+		return Preview{}, err
+	}
+	return d.previewControl(ctx, p), nil
+}
+
+// Control takes an order: one command for each worker that is named, or one for all.
+func (d *Desk) Control(ctx context.Context, by By, o ControlOrder) (Receipt, error) {
+	r := request{action: o.Method, same: o, target: targets(o.Workers), detail: o}
+	if receipt, ok, err := d.replayed(ctx, by, r); ok || err != nil {
+		return receipt, err
+	}
+	p, err := d.planControl(o)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if r.commands, err = p.commands(); err != nil {
+		return Receipt{}, err
+	}
+	r.warnings = d.previewControl(ctx, p).Warnings
+	return d.enqueue(ctx, by, r)
+}
+
+// planControl checks the method, its arguments and the names of workers.
+func (d *Desk) planControl(o ControlOrder) (p controlPlan, err error) {
+	m, ok := remote.Lookup(o.Method)
+	if !ok {
+		message := fmt.Sprintf("there is no method %.100q", o.Method)
+		if why := remote.Refused(o.Method); why != "" {
+			message = fmt.Sprintf("%s is not offered: %s", o.Method, why)
+		}
+		return p, &Error{Field: "method", Message: message, Nearest: remote.Nearest(o.Method)}
+	}
+	p.method = m
+	if p.args, err = checkArguments(m, o.Arguments); err != nil {
+		return p, err
+	}
+	if p.expires, err = d.expiry(o.Expires); err != nil {
+		return p, err
+	}
+	known := d.workers()
+	for i, name := range o.Workers {
+		if _, ok := known[name]; !ok {
+			return p, &Error{
+				Kind: Unknown, Field: fmt.Sprintf("workers[%d]", i), Message: fmt.Sprintf("there is no worker %.255q", name),
+				Nearest: query.Nearest(name, names(known)),
+			}
+		}
+		if !slices.Contains(p.workers, name) {
+			p.workers = append(p.workers, name)
+		}
+	}
+	return p, nil
+}
+
+// checkArguments checks the arguments of a method.
+func checkArguments(m remote.Method, args map[string]any) (map[string]any, error) {
+	checked, err := m.Check(args)
+	if wrong, ok := errors.AsType[*remote.ArgumentError](err); ok {
+		field := "arguments"
+		if wrong.Argument != "" {
+			field += "." + wrong.Argument
+		}
+		return nil, &Error{Field: field, Message: wrong.Error(), Nearest: wrong.Nearest}
+	}
+	return checked, err
+}
+
+// workers returns all workers by name.
+func (d *Desk) workers() map[string]state.Worker {
+	known := make(map[string]state.Worker)
+	d.tasks.View(func(c *state.Cluster) {
+		for _, w := range c.Workers() {
+			known[w.Name] = w
+		}
+	})
+	return known
+}
+
+// names returns the names of workers in order.
+func names(workers map[string]state.Worker) []string {
+	return slices.Sorted(maps.Keys(workers))
+}
+
+// commands returns one command for each worker, or one for all.
+func (p controlPlan) commands() ([]history.Command, error) {
+	to := make([][]string, 0, len(p.workers))
+	for _, name := range p.workers {
+		to = append(to, []string{name})
+	}
+	if len(to) == 0 {
+		to = [][]string{nil}
+	}
+	var list []history.Command
+	for _, destination := range to {
+		c, err := controlCommand(p.method.Name, p.args, destination, p.expires)
+		if err != nil {
+			return nil, err
+		}
+		c.Summary = summary(p.method, p.args)
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// controlCommand is a command for workers.
+func controlCommand(method string, args map[string]any, destination []string, expires time.Time) (history.Command, error) {
+	payload := controlPayload{Method: method, Arguments: args, Destination: destination}
+	c, err := newCommand(kindControl, groupControl, payload)
+	c.Target, c.ExpiresAt = targets(destination), expires
+	if ids, ok := args["task_id"].([]any); ok && len(ids) == 1 {
+		c.TaskID, _ = ids[0].(string)
+	}
+	return c, err
+}
+
+// targets names workers for people.
+func targets(workers []string) string {
+	if len(workers) == 0 {
+		return everyWorker
+	}
+	return list(workers)
+}

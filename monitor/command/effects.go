@@ -1,0 +1,257 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// maxAsked is how many workers are asked for what they are before an order, where that is not known.
+const maxAsked = 10
+
+// effects gathers what an order would lead to.
+type effects struct {
+	plan      controlPlan
+	known     map[string]state.Worker
+	alive     []string // names of those that are expected to answer
+	targets   []string // whom the order reaches
+	inspector *remote.Inspector
+	topology  remote.Topology
+	now       time.Time
+	warnings  []Warning
+}
+
+// previewControl says what a plan would do.
+func (d *Desk) previewControl(ctx context.Context, p controlPlan) Preview {
+	e := &effects{plan: p, known: d.workers(), now: d.now(), inspector: d.inspector}
+	for _, name := range names(e.known) {
+		if e.known[name].Status == state.Online {
+			e.alive = append(e.alive, name)
+		}
+	}
+	e.targets = p.workers
+	if len(e.targets) == 0 {
+		e.targets = e.alive
+	}
+	e.silent()
+	if !p.method.Inspect {
+		e.topology = d.inspector.Topology(ctx)
+		e.consequences(ctx)
+	}
+	v := Preview{Summary: summary(p.method, p.args), Targets: e.targets, Warnings: e.warnings}
+	if len(p.workers) == 0 {
+		v.Targets = []string{everyWorker}
+	}
+	if p.method.Name == "shutdown" && (len(e.targets) != 1 || len(e.others(e.alive)) == 0) {
+		v.Confirm = p.method.Name
+	}
+	return v
+}
+
+func (e *effects) warn(grave bool, format string, args ...any) {
+	e.warnings = append(e.warnings, Warning{Message: fmt.Sprintf(format, args...), Grave: grave})
+}
+
+// silent warns of workers that will not get the order.
+func (e *effects) silent() {
+	if len(e.targets) == 0 {
+		e.warn(true, "No worker is online: nobody will get this.")
+	}
+	for _, name := range e.targets {
+		w := e.known[name]
+		switch {
+		case w.Status == state.Online:
+		case w.Status == state.Stopping:
+			e.warn(false, "%s is shutting down: it may not get this.", name)
+		case w.LastHeartbeatAt == 0:
+			e.warn(true, "%s has not been heard of: it will not get this.", name)
+		default:
+			quiet := lasting(e.now.Sub(time.UnixMicro(w.LastHeartbeatAt)))
+			likely := "will"
+			if w.Status == state.Late {
+				likely = "may"
+			}
+			e.warn(true, "%s has not been heard of for %s: it %s not get this.", name, quiet, likely)
+		}
+	}
+}
+
+// consequences warns by method.
+func (e *effects) consequences(ctx context.Context) {
+	args := e.plan.args
+	switch e.plan.method.Name {
+	case "shutdown":
+		e.leave(ctx)
+		e.unheard()
+	case "cancel_consumer":
+		e.cancel(fmt.Sprint(args["queue"]))
+		e.unheard()
+	case "add_consumer":
+		if queue := fmt.Sprint(args["queue"]); len(e.topology.Queues[queue]) == 0 {
+			e.warn(false, "No worker consumes from queue %s so far: it is created if there is none.", queue)
+		}
+	case "rate_limit", "time_limit":
+		e.task(fmt.Sprint(args["task_name"]))
+	case "pool_grow", "pool_shrink", "pool_restart", "autoscale":
+		for i, told := range e.inspections(ctx) {
+			e.pool(e.targets[i], told.Stats)
+		}
+	case "disable_events":
+		e.warn(true, "What these workers run will not be seen until events are enabled again.")
+	case "revoke", "terminate":
+		if len(e.plan.workers) > 0 {
+			e.warn(false, "Only %s will know of it: a task that another worker receives is run.", list(e.plan.workers))
+		}
+	}
+}
+
+// unheard warns where not all workers have told what they have.
+func (e *effects) unheard() {
+	if len(e.topology.Missing) > 0 {
+		e.warn(false, "%s did not tell which queues and tasks it has: more may depend on this than is said here.",
+			list(e.topology.Missing))
+	}
+}
+
+// others returns those of workers that are not among the targets.
+func (e *effects) others(workers []string) []string {
+	return slices.DeleteFunc(slices.Clone(workers), func(name string) bool { return slices.Contains(e.targets, name) })
+}
+
+// abandoned returns the names whose workers are all among the targets.
+func (e *effects) abandoned(by map[string][]string) []string {
+	var list []string
+	for name, workers := range by {
+		if len(workers) > 0 && len(e.others(workers)) == 0 {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// leave says what is left without workers once the targets are gone.
+func (e *effects) leave(ctx context.Context) {
+	e.handOver(ctx)
+	if len(e.others(e.alive)) == 0 {
+		e.warn(true, "No worker is left after this.")
+		return
+	}
+	for _, queue := range e.abandoned(e.topology.Queues) {
+		e.warn(true, "This leaves queue %s with no consumer.", queue)
+	}
+	tasks := e.abandoned(e.topology.Tasks)
+	tasks = slices.DeleteFunc(tasks, func(name string) bool { return strings.HasPrefix(name, "celery.") }) // Celery's own
+	if len(tasks) > 0 {
+		who := e.targets[0] + " is the only worker that runs"
+		if len(e.targets) > 1 {
+			who = fmt.Sprintf("These %d workers are all that run", len(e.targets))
+		}
+		e.warn(true, "%s %s.", who, list(tasks))
+	}
+}
+
+// cancel says what it means that the targets no longer consume from a queue.
+func (e *effects) cancel(queue string) {
+	consumers := e.topology.Queues[queue]
+	var idle []string
+	for _, name := range e.targets {
+		if !slices.Contains(consumers, name) && !slices.Contains(e.topology.Missing, name) {
+			idle = append(idle, name)
+		}
+	}
+	switch {
+	case len(consumers) > 0 && len(e.others(consumers)) == 0:
+		e.warn(true, "This leaves queue %s with no consumer.", queue)
+	case len(idle) == len(e.targets) && len(idle) > 0:
+		message := fmt.Sprintf("%s does not consume from queue %s.", list(idle), queue)
+		if near := query.Nearest(queue, keys(e.topology.Queues)); near != "" && near != queue {
+			message += " Perhaps " + near + " was meant."
+		}
+		e.warn(true, "%s", message)
+	case len(idle) > 0:
+		e.warn(false, "%s does not consume from queue %s.", list(idle), queue)
+	}
+}
+
+// task warns of workers that do not have a task.
+func (e *effects) task(name string) {
+	var lack []string
+	for _, worker := range e.targets {
+		if !slices.Contains(e.topology.Tasks[name], worker) && !slices.Contains(e.topology.Missing, worker) {
+			lack = append(lack, worker)
+		}
+	}
+	if len(lack) == 0 {
+		return
+	}
+	message := fmt.Sprintf("%s has not registered task %s: it will answer that the task is unknown.", list(lack), name)
+	if near := query.Nearest(name, keys(e.topology.Tasks)); near != "" && near != name {
+		message += " Perhaps " + near + " was meant."
+	}
+	e.warn(true, "%s", message)
+}
+
+// inspections are what the targets have told, asked now if they are few.
+func (e *effects) inspections(ctx context.Context) []remote.Inspection {
+	list := make([]remote.Inspection, len(e.targets))
+	var all sync.WaitGroup
+	for i, name := range e.targets {
+		if len(e.targets) > maxAsked {
+			list[i] = e.inspector.Node(name)
+			continue
+		}
+		all.Go(func() { list[i] = e.inspector.Ask(ctx, name) })
+	}
+	all.Wait()
+	return list
+}
+
+// pool warns of what the pool of a worker cannot do.
+func (e *effects) pool(name string, stats *remote.Stats) {
+	if stats == nil {
+		return
+	}
+	method := e.plan.method.Name
+	kind := strings.ToLower(stats.Pool.Kind)
+	switch {
+	case method == "autoscale" && stats.Autoscaler == nil:
+		e.warn(true, "%s was not started with --autoscale: it will refuse.", name)
+	case method == "autoscale":
+	case kind == "solo" || kind == "threads" || kind == "gevent" && method == "pool_restart":
+		e.warn(true, "%s has a %s pool, which cannot do this: it will refuse.", name, kind)
+	case method != "pool_restart" && stats.Autoscaler != nil:
+		e.warn(true, "%s is autoscaled: it will refuse. Change the range of its autoscaler instead.", name)
+	case method == "pool_shrink":
+		e.shrink(name, stats)
+	}
+}
+
+// shrink warns where a pool has not as many processes, or none that is idle.
+func (e *effects) shrink(name string, stats *remote.Stats) {
+	n, given := e.plan.args["n"].(int64)
+	if !given {
+		n = 1
+	}
+	size := int64(len(stats.Pool.Processes))
+	if size == 0 {
+		return
+	}
+	busy := int64(0)
+	if active := e.known[name].Active; active != nil {
+		busy = *active
+	}
+	switch {
+	case n >= size:
+		e.warn(true, "%s has a pool of %d: this would leave it without any.", name, size)
+	case n > size-busy:
+		e.warn(true, "%s runs %d tasks in a pool of %d: it shrinks by no more than %d now.", name, busy, size, max(size-busy, 0))
+	}
+}

@@ -1,0 +1,111 @@
+package command
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+const (
+	defaultExpires = time.Minute // of what is asked of workers
+	minExpires     = 5 * time.Second
+	maxExpires     = time.Hour
+	// groupControl orders all that is asked of workers, so that what is asked first arrives first.
+	groupControl = "control"
+)
+
+// request is an order about to be written.
+type request struct {
+	action   string
+	target   string
+	same     any // what makes two orders the same one, as JSON
+	detail   any // what the audit log keeps, as JSON
+	commands []history.Command
+	warnings []Warning
+}
+
+// enqueue writes an order, with its audit record, and has it sent.
+func (d *Desk) enqueue(ctx context.Context, by By, r request) (Receipt, error) {
+	now := d.now()
+	print, err := fingerprint(r)
+	if err != nil {
+		return Receipt{}, err
+	}
+	audit, err := d.audit(by, now, r.action, r.target, r.detail)
+	if err != nil {
+		return Receipt{}, err
+	}
+	for i := range r.commands {
+		r.commands[i].CreatedAt, r.commands[i].DueAt, r.commands[i].Actor = now, now, by.Actor
+	}
+	commands, replayed, err := d.outbox.Enqueue(ctx, history.Order{Commands: r.commands, Audit: audit, Key: by.Key, Print: print})
+	if err != nil {
+		return Receipt{}, fmt.Errorf("write order: %w", err)
+	}
+	if d.wake != nil {
+		d.wake()
+	}
+	receipt := Receipt{Commands: commands, Replayed: replayed}
+	for _, w := range r.warnings {
+		receipt.Warnings = append(receipt.Warnings, w.Message)
+	}
+	return receipt, nil
+}
+
+// fingerprint tells orders apart.
+func fingerprint(r request) (string, error) {
+	b, err := json.Marshal(struct {
+		Action string
+		Same   any
+	}{r.action, r.same})
+	if err != nil {
+		return "", fmt.Errorf("write order as JSON: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// audit is the record of something that somebody does.
+func (d *Desk) audit(by By, now time.Time, action, target string, detail any) (history.Audit, error) {
+	b, err := json.Marshal(struct {
+		From   string `json:"from,omitempty"`
+		Detail any    `json:"detail,omitempty"`
+	}{by.From, detail})
+	if err != nil {
+		return history.Audit{}, fmt.Errorf("write audit record: %w", err)
+	}
+	return history.Audit{At: now, Actor: by.Actor, Remote: by.Remote, Action: action, Target: target, Detail: string(b)}, nil
+}
+
+// expiry is when a command that may wait for a time is stale.
+func (d *Desk) expiry(after time.Duration) (time.Time, error) {
+	if after == 0 {
+		after = defaultExpires
+	}
+	if after < minExpires || after > maxExpires {
+		return time.Time{}, &Error{Field: "expires_seconds", Message: "expires_seconds must be from 5 to 3,600"}
+	}
+	return d.now().Add(after), nil
+}
+
+// replayed returns the order that the key was used for before. An order is looked up before it is checked, since what it
+// did may have made it impossible: a task that was revoked cannot be revoked again.
+func (d *Desk) replayed(ctx context.Context, by By, r request) (Receipt, bool, error) {
+	if by.Key == "" {
+		return Receipt{}, false, nil
+	}
+	print, err := fingerprint(r)
+	if err != nil {
+		return Receipt{}, false, err
+	}
+	commands, ok, err := d.outbox.Replay(ctx, by.Key, print, d.now())
+	if err != nil {
+		return Receipt{}, false, fmt.Errorf("look for the order of the key: %w", err)
+	}
+	return Receipt{Commands: commands, Replayed: true}, ok, nil
+}

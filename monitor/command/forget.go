@@ -1,0 +1,84 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// maxForget bounds how many workers one request may forget.
+const maxForget = 1_000
+
+// PreviewForget checks that workers can be forgotten and says what that means.
+func (d *Desk) PreviewForget(workers []string) (Preview, error) {
+	workers, err := d.forgettable(workers)
+	if err != nil {
+		return Preview{}, err
+	}
+	return Preview{Summary: "Forget " + list(workers), Targets: workers}, nil
+}
+
+// Forget drops workers that are offline and have no unfinished task, all of them or none, and writes that down. Nothing
+// is sent. It returns how many were dropped: one that is heard of just then stays.
+func (d *Desk) Forget(ctx context.Context, by By, workers []string) (int, error) {
+	workers, err := d.forgettable(workers)
+	if err != nil {
+		return 0, err
+	}
+	// First: nothing is done that is not written down.
+	if err := d.record(ctx, by, "forget", targets(workers), map[string]any{"workers": workers}); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, name := range workers {
+		if d.forgets.ForgetWorker(name) {
+			d.inspector.Forget(name)
+			n++
+		}
+	}
+	return n, nil
+}
+
+// forgettable returns workers, sorted and each once, if all of them can be forgotten.
+func (d *Desk) forgettable(workers []string) ([]string, error) {
+	if d.forgets == nil {
+		return nil, &Error{Kind: Conflict, Message: "workers cannot be forgotten here"}
+	}
+	if len(workers) == 0 || len(workers) > maxForget {
+		return nil, &Error{Field: "workers", Message: fmt.Sprintf("workers must name 1 to %d workers", maxForget)}
+	}
+	var err error
+	d.tasks.View(func(c *state.Cluster) {
+		for i, name := range workers {
+			if wrong := unforgettable(c, name); wrong != nil {
+				wrong.Field = fmt.Sprintf("workers[%d]", i)
+				err = wrong
+				return
+			}
+		}
+	})
+	return slices.Compact(slices.Sorted(slices.Values(workers))), err
+}
+
+// unforgettable says why a worker cannot be forgotten, nil if it can.
+func unforgettable(c *state.Cluster, name string) *Error {
+	w, known := c.Worker(name)
+	switch {
+	case !known:
+		var names []string
+		for _, w := range c.Workers() {
+			names = append(names, w.Name)
+		}
+		return &Error{Kind: Unknown, Message: fmt.Sprintf("there is no worker %.255q", name), Nearest: query.Nearest(name, names)}
+	case w.Status != state.Offline:
+		return &Error{Kind: Conflict, Message: fmt.Sprintf("worker %s is %s: only offline workers can be forgotten", name, w.Status)}
+	}
+	if n := c.Unfinished(name); n > 0 {
+		return &Error{Kind: Conflict, Message: fmt.Sprintf("worker %s has %s: it tells what became of them", name,
+			count(n, "unfinished task", "unfinished tasks"))}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// Kinds of commands.
+const (
+	kindControl = "control"
+	kindTask    = "task"
+	kindPurge   = "purge"
+)
+
+// The payloads of commands, by kind. Their form is that of history.CommandSchema: whoever changes it raises that.
+type (
+	controlPayload struct {
+		Method      string         `json:"method"`
+		Arguments   map[string]any `json:"arguments,omitempty"`
+		Destination []string       `json:"destination,omitempty"` // empty is every worker
+	}
+	taskPayload struct {
+		Queue    string          `json:"queue"`
+		ID       string          `json:"id"`
+		Name     string          `json:"name"`
+		Args     json.RawMessage `json:"args"`
+		Kwargs   json.RawMessage `json:"kwargs"`
+		Root     string          `json:"root,omitempty"`
+		Parent   string          `json:"parent,omitempty"`
+		RetryOf  string          `json:"retry_of,omitempty"`
+		ETA      *time.Time      `json:"eta,omitempty"`
+		Expires  *time.Time      `json:"expires,omitempty"`
+		Priority *uint8          `json:"priority,omitempty"`
+		Hard     *float64        `json:"hard,omitempty"`
+		Soft     *float64        `json:"soft,omitempty"`
+		Origin   string          `json:"origin"`
+
+		// Of a message that is repeated. They came later: without them a payload is as whole as before.
+		Shadow  string          `json:"shadow,omitempty"`
+		Headers headers         `json:"headers,omitempty"`
+		Embed   json.RawMessage `json:"embed,omitempty"`
+	}
+	purgePayload struct {
+		Queue string `json:"queue"`
+	}
+)
+
+// headerRetryOf names the task that a message repeats.
+const headerRetryOf = "umbel_retry_of"
+
+// message is the payload as it goes to a queue.
+func (p taskPayload) message() celery.Message {
+	m := celery.Message{
+		ID: p.ID, Name: p.Name, Args: p.Args, Kwargs: p.Kwargs, RootID: p.Root, ParentID: p.Parent,
+		Priority: p.Priority, Hard: p.Hard, Soft: p.Soft, Origin: p.Origin, Shadow: p.Shadow, Embed: p.Embed,
+	}
+	m.Headers = maps.Clone(p.Headers)
+	if p.ETA != nil {
+		m.ETA = *p.ETA
+	}
+	if p.Expires != nil {
+		m.Expires = *p.Expires
+	}
+	if p.RetryOf != "" {
+		if m.Headers == nil {
+			m.Headers = make(map[string]any)
+		}
+		m.Headers[headerRetryOf] = p.RetryOf
+	}
+	return m
+}
+
+// headers are those of a message, with numbers as it has them.
+type headers map[string]any
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (h *headers) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var m map[string]any
+	if err := d.Decode(&m); err != nil {
+		return err
+	}
+	*h, _ = whole(m).(map[string]any)
+	return nil
+}
+
+// whole is a value that JSON was decoded to, with numbers as a message has them.
+func whole(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // which it is
+		return f
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = whole(v[i])
+		}
+		return list
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key := range v {
+			m[key] = whole(v[key])
+		}
+		return m
+	}
+	return v
+}
+
+// newCommand is a command with its payload.
+func newCommand(kind, group string, payload any) (history.Command, error) {
+	b, err := json.Marshal(payload)
+	if err != nil {
+		return history.Command{}, fmt.Errorf("write payload of %s command: %w", kind, err)
+	}
+	return history.Command{Schema: history.CommandSchema, Kind: kind, Group: group, Payload: b}, nil
+}

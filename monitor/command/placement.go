@@ -1,0 +1,121 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// surveyTime is for a look at a queue before something is done with it.
+const surveyTime = 2 * time.Second
+
+// problem is why a task would not run. err is set where it is refused unless it is forced.
+type problem struct {
+	err     *Error
+	warning Warning
+}
+
+// grave is a problem that refuses a task.
+func grave(e *Error) problem {
+	message := strings.ToUpper(e.Message[:1]) + e.Message[1:]
+	if e.Nearest != "" {
+		message += "; the nearest is " + e.Nearest
+	}
+	return problem{err: e, warning: Warning{Message: message + ".", Grave: true}}
+}
+
+// placement says whether a worker that consumes from a queue has a task.
+func placement(t remote.Topology, name, queue string) []problem {
+	var list []problem
+	switch {
+	case len(t.Asked) == 0:
+		return []problem{grave(&Error{Kind: Conflict, Message: "no worker is online"})}
+	case len(t.Tasks) == 0 && len(t.Queues) == 0:
+		return []problem{grave(&Error{Kind: Conflict, Message: "no worker has told which tasks and queues it has"})}
+	case len(t.Missing) >= len(t.Asked):
+		list = append(list, problem{warning: Warning{Message: "No worker answers now: this goes by what they told before."}})
+	}
+	capable, consumers := t.Tasks[name], t.Queues[queue]
+	if len(capable) == 0 {
+		list = append(list, grave(&Error{
+			Kind: Unknown, Field: "name", Message: "no worker that answered has registered task " + name,
+			Nearest: query.Nearest(name, keys(t.Tasks)),
+		}))
+	}
+	if len(consumers) == 0 {
+		list = append(list, grave(&Error{
+			Kind: Conflict, Field: "queue", Message: "no worker that answered consumes from queue " + queue,
+			Nearest: query.Nearest(queue, keys(t.Queues)),
+		}))
+	}
+	if len(capable) == 0 || len(consumers) == 0 {
+		return list
+	}
+	lack := slices.DeleteFunc(slices.Clone(consumers), func(worker string) bool { return slices.Contains(capable, worker) })
+	if len(lack) == 0 {
+		return list
+	}
+	slices.Sort(lack)
+	message := fmt.Sprintf("%s from queue %s without having registered task %s: what it gets of it, it discards.",
+		plural(lack, "consumes", "consume"), queue, name)
+	return append(list, problem{warning: Warning{Message: message, Grave: true}})
+}
+
+// survey looks at a queue, if the broker can be reached.
+func (d *Desk) survey(ctx context.Context, queue string) (broker.Survey, bool) {
+	ctx, cancel := context.WithTimeout(ctx, surveyTime)
+	defer cancel()
+	s, err := d.client.Survey(ctx, []string{queue})
+	return s, err == nil
+}
+
+// found returns what a survey says of a queue.
+func found(s broker.Survey, queue string) (broker.Queue, bool) {
+	i := slices.IndexFunc(s.Queues, func(q broker.Queue) bool { return q.Name == queue })
+	if i < 0 {
+		return broker.Queue{}, false
+	}
+	return s.Queues[i], true
+}
+
+// missing is the problem that there is no such queue.
+func missing(s broker.Survey, t remote.Topology, queue string) []problem {
+	q, ok := found(s, queue)
+	if !ok || !q.Missing || len(t.Queues[queue]) > 0 {
+		return nil
+	}
+	return []problem{grave(&Error{
+		Kind: Conflict, Field: "queue", Message: "the broker has no queue " + queue,
+		Nearest: query.Nearest(queue, keys(t.Queues)),
+	})}
+}
+
+// brokerWarnings say what this broker makes of priorities and of times.
+func brokerWarnings(s broker.Survey, p taskPayload, now time.Time) []Warning {
+	var list []Warning
+	redis := s.Broker.Kind == "Redis"
+	if timeout := s.Broker.VisibilityTimeout; redis && timeout != nil && p.ETA != nil && p.ETA.Sub(now) > *timeout {
+		list = append(list, Warning{Grave: true, Message: fmt.Sprintf("Its ETA lies beyond the visibility timeout of %s: "+
+			"Redis delivers it to further workers meanwhile, and it may run more than once.", lasting(*timeout))})
+	}
+	if p.Priority == nil {
+		return list
+	}
+	q, _ := found(s, p.Queue)
+	switch {
+	case redis:
+		list = append(list, Warning{Message: "On Redis priority 0 is the most urgent, and 9 the least."})
+	case q.MaxPriority != nil && *q.MaxPriority > 0:
+		list = append(list, Warning{Message: fmt.Sprintf("On RabbitMQ the greater priority is the more urgent: here up to %d.", *q.MaxPriority)})
+	default:
+		list = append(list, Warning{Message: "RabbitMQ heeds the priority only if the queue was declared with x-max-priority; there 9 " +
+			"is more urgent than 0."})
+	}
+	return list
+}

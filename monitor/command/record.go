@@ -1,0 +1,114 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/umbelhq/umbel/monitor/remote"
+)
+
+const (
+	maxRecorded = 16 << 10 // bytes of args, and of kwargs, that the audit log keeps
+	maxChanged  = 100      // changes that it names
+)
+
+// taskRecord is what the audit log keeps of a task that somebody has published: what was asked for, with secrets masked.
+// The log is for ever, and commands are not, so that it refers to nothing.
+type taskRecord struct {
+	taskPayload
+
+	Args    any               `json:"args"` // an array, or text of what was too long to keep whole
+	Kwargs  any               `json:"kwargs"`
+	Source  string            `json:"source,omitempty"` // of the arguments of the task that is repeated
+	Changes map[string]change `json:"changes,omitempty"`
+}
+
+// change is a difference to the task that is repeated. Absent is null.
+type change struct {
+	From any `json:"from"`
+	To   any `json:"to"`
+}
+
+// record returns what the audit log keeps of a plan.
+func (p taskPlan) record() taskRecord {
+	r := taskRecord{taskPayload: p.payload, Args: recorded(p.payload.Args), Kwargs: recorded(p.payload.Kwargs)}
+	if len(r.Embed) > 0 {
+		r.Embed = remote.Mask(r.Embed)
+	}
+	if b, err := json.Marshal(r.Headers); err == nil && len(r.Headers) > 0 {
+		r.Headers = nil
+		_ = json.Unmarshal(remote.Mask(b), &r.Headers) // which it is
+	}
+	if was := p.original; was != nil {
+		r.Source, r.Changes = was.Source, changes(was, p.payload)
+	}
+	return r
+}
+
+// recorded is JSON with secrets masked, or its beginning if it is long.
+func recorded(raw json.RawMessage) any {
+	if raw == nil {
+		return nil
+	}
+	masked := remote.Mask(raw)
+	if len(masked) <= maxRecorded {
+		return masked
+	}
+	cut := masked[:maxRecorded]
+	for len(cut) > 0 && !utf8.Valid(cut) {
+		cut = cut[:len(cut)-1]
+	}
+	return fmt.Sprintf("%s… (%d bytes)", cut, len(raw))
+}
+
+// changes are the differences between a task as it was and as it is to run again, by what differs: queue, args[1], kwargs.a.
+// Arguments are compared where they are known.
+func changes(was *Original, now taskPayload) map[string]change {
+	found := make(map[string]change)
+	add := func(name string, different bool, from, to any) {
+		if different && len(found) < maxChanged {
+			found[name] = change{From: from, To: to}
+		}
+	}
+	o := was.Order
+	add("name", o.Name != now.Name, o.Name, now.Name)
+	add("queue", o.Queue != now.Queue, o.Queue, now.Queue)
+	add("priority", !same(o.Priority, now.Priority), o.Priority, now.Priority)
+	add("hard", !same(o.Hard, now.Hard), o.Hard, now.Hard)
+	add("soft", !same(o.Soft, now.Soft), o.Soft, now.Soft)
+	if was.Source == "" {
+		return found
+	}
+	from, to := arguments(o.Args, o.Kwargs), arguments(now.Args, now.Kwargs)
+	shownFrom := arguments(remote.Mask(o.Args), remote.Mask(o.Kwargs))
+	shownTo := arguments(remote.Mask(now.Args), remote.Mask(now.Kwargs))
+	for name := range to {
+		if _, both := from[name]; !both {
+			from[name] = nil
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		add(name, !same(from[name], to[name]), recorded(shownFrom[name]), recorded(shownTo[name]))
+	}
+	return found
+}
+
+// arguments are the elements of args and kwargs by name: args[0], kwargs.a.
+func arguments(args, kwargs json.RawMessage) map[string]json.RawMessage {
+	found := make(map[string]json.RawMessage)
+	var list []json.RawMessage
+	_ = json.Unmarshal(args, &list) // it is an array, since it was checked
+	for i, item := range list {
+		found["args["+strconv.Itoa(i)+"]"] = item
+	}
+	var object map[string]json.RawMessage
+	_ = json.Unmarshal(kwargs, &object) // and an object
+	for key, item := range object {
+		found["kwargs."+key] = item
+	}
+	return found
+}

@@ -1,0 +1,263 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/state"
+)
+
+// Sources of arguments.
+const (
+	fromOutbox = "outbox"
+	fromBroker = "broker"
+	fromWorker = "worker"
+	fromResult = "result backend"
+	fromEvent  = "event"
+)
+
+const (
+	lookTime  = 2 * time.Second // for one source of arguments
+	maxQueues = 50              // that are searched for a message
+)
+
+// Retry returns the order that would run a task again as it was, with where its arguments are from: outbox, broker, worker,
+// result backend, or event. Source is empty, and the arguments too, if they are not known in full.
+func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string, err error) {
+	t, err := d.tasks.Task(ctx, id)
+	seen := err == nil
+	if err != nil && !errors.Is(err, history.ErrMissing) {
+		return o, "", fmt.Errorf("look for task %s: %w", id, err)
+	}
+	t.ID = id
+	topology := d.inspector.Topology(ctx)
+	o, source = d.repeat(ctx, &t, topology, lookup{outbox: true, thorough: true})
+	if o.Original.Workflow = d.related(ctx, &t); !seen && source == "" && o.Name == "" {
+		return TaskOrder{}, "", d.unknownTask(ctx, "id", id)
+	}
+	return o, source, nil
+}
+
+// lookup says where arguments may be.
+type lookup struct {
+	outbox   bool // Umbel may have published the task
+	thorough bool // its message may be with the broker or a worker although it is finished
+}
+
+// repeat returns the order that would run t again, with its Original.
+func (d *Desk) repeat(ctx context.Context, t *state.Task, topology remote.Topology, where lookup) (TaskOrder, string) {
+	o := TaskOrder{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)}
+	was := &Original{Unknown: parts()}
+	was.Source = d.source(ctx, t, topology, where, &o, was)
+	was.Order, o.Original = o, was
+	return o, was.Source
+}
+
+// source fills in what the first source knows that knows the arguments in full, and says which that is.
+func (d *Desk) source(
+	ctx context.Context, t *state.Task, topology remote.Topology, where lookup, o *TaskOrder, was *Original,
+) string {
+	if where.outbox && d.askOutbox(ctx, t, o, was) {
+		return fromOutbox
+	}
+	if where.thorough || !t.State.Final() {
+		if d.askBroker(ctx, t, topology, o, was) {
+			return fromBroker
+		}
+		if d.askWorker(ctx, t, o, was) {
+			return fromWorker
+		}
+	}
+	if d.askResult(ctx, t, o, was) {
+		return fromResult
+	}
+	if !t.Truncated && t.Args != nil && t.Kwargs != nil {
+		args, ok := celery.Literal(*t.Args)
+		kwargs, full := celery.Literal(*t.Kwargs)
+		if ok && full && o.take(args, kwargs) {
+			return fromEvent
+		}
+	}
+	return ""
+}
+
+// take sets the arguments, if they are an array and an object.
+func (o *TaskOrder) take(args, kwargs json.RawMessage) bool {
+	args, kwargs = bytes.TrimSpace(args), bytes.TrimSpace(kwargs)
+	if !bytes.HasPrefix(args, []byte("[")) || !bytes.HasPrefix(kwargs, []byte("{")) || !json.Valid(args) || !json.Valid(kwargs) {
+		return false
+	}
+	o.Args, o.Kwargs = args, kwargs
+	return true
+}
+
+// value is s, empty if it is not known.
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// queueOf returns the queue of a task: as it was sent, or else the only one that its worker, or those that have the task,
+// consume from, or else Celery's own if that is one of them. It is empty if none of that is known.
+func queueOf(t *state.Task, topology remote.Topology) string {
+	if q := value(t.Queue); q != "" {
+		return q
+	}
+	if value(t.Exchange) == "" && value(t.RoutingKey) != "" {
+		return value(t.RoutingKey)
+	}
+	workers := topology.Tasks[value(t.Name)]
+	if w := value(t.Worker); w != "" {
+		workers = []string{w}
+	}
+	var list []string
+	for queue, consumers := range topology.Queues {
+		if slices.ContainsFunc(workers, func(w string) bool { return slices.Contains(consumers, w) }) {
+			list = append(list, queue)
+		}
+	}
+	switch {
+	case len(list) == 1:
+		return list[0]
+	case slices.Contains(list, defaultQueue):
+		return defaultQueue
+	}
+	return ""
+}
+
+// askOutbox looks whether Umbel has published the task itself.
+func (d *Desk) askOutbox(ctx context.Context, t *state.Task, o *TaskOrder, was *Original) bool {
+	list, _, err := d.outbox.Commands(ctx, history.CommandFilter{TaskID: t.ID, Kind: kindTask, Limit: 1})
+	if err != nil || len(list) == 0 {
+		return false
+	}
+	var p taskPayload
+	if decode(list[0], &p) != nil || p.ID != t.ID || !o.take(p.Args, p.Kwargs) {
+		return false
+	}
+	o.Name, o.Queue, o.Priority, o.Hard, o.Soft = p.Name, p.Queue, p.Priority, p.Hard, p.Soft
+	was.keep(p.message(), t.State, d.now())
+	return true
+}
+
+// askBroker looks for the message in the queues that it may be in.
+func (d *Desk) askBroker(ctx context.Context, t *state.Task, topology remote.Topology, o *TaskOrder, was *Original) bool {
+	queues := []string{o.Queue}
+	if o.Queue == "" {
+		queues = keys(topology.Queues)
+	}
+	if !slices.Contains(queues, defaultQueue) {
+		queues = append(queues, defaultQueue)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	p, err := d.client.Find(ctx, queues[:min(len(queues), maxQueues)], t.ID)
+	if err != nil || p == nil {
+		return false
+	}
+	m, err := celery.ParseMessage(*p)
+	if m.ID != t.ID {
+		return false
+	}
+	o.Name, o.Hard, o.Soft, o.Priority = m.Name, m.Hard, m.Soft, m.Priority
+	was.keep(m, t.State, d.now())
+	if err != nil {
+		was.Unknown = []string{partCallbacks} // they are where the arguments are
+	}
+	return err == nil && o.take(m.Args, m.Kwargs)
+}
+
+// askWorker asks the worker that holds the task.
+func (d *Desk) askWorker(ctx context.Context, t *state.Task, o *TaskOrder, was *Original) bool {
+	worker := value(t.Worker)
+	if worker == "" || t.State.Final() || d.workers()[worker].Status != state.Online {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	answers, err := d.client.Ask(ctx, remote.Question{
+		Method: "query_task", Arguments: map[string]any{"ids": []string{t.ID}}, Destination: []string{worker}, Timeout: lookTime,
+	})
+	if err != nil || len(answers.Replies) != 1 {
+		return false
+	}
+	var held map[string][]json.RawMessage
+	if json.Unmarshal(answers.Replies[0].Value, &held) != nil || len(held[t.ID]) != 2 {
+		return false
+	}
+	var info struct {
+		Type     string          `json:"type"`
+		Args     json.RawMessage `json:"args"`
+		Kwargs   json.RawMessage `json:"kwargs"`
+		Delivery struct {
+			Exchange   *string `json:"exchange"`
+			RoutingKey string  `json:"routing_key"`
+			Priority   *uint8  `json:"priority"`
+		} `json:"delivery_info"`
+	}
+	if json.Unmarshal(held[t.ID][1], &info) != nil || info.Type == "" || altered(t, info.Args, info.Kwargs) {
+		return false
+	}
+	if !o.take(info.Args, info.Kwargs) {
+		return false
+	}
+	o.Name = info.Type
+	if slices.Contains(was.Unknown, partPriority) {
+		o.Priority, was.Unknown = info.Delivery.Priority, []string{partLimits, partHeaders, partCallbacks}
+	}
+	if info.Delivery.Exchange != nil && *info.Delivery.Exchange == "" && info.Delivery.RoutingKey != "" {
+		o.Queue = info.Delivery.RoutingKey
+	}
+	return true
+}
+
+// altered reports whether arguments may have lost something when they were made JSON that every reader takes: there NaN
+// and infinities are null, and what is no text is U+FFFD.
+func altered(t *state.Task, args, kwargs json.RawMessage) bool {
+	all := string(args) + string(kwargs)
+	if strings.Contains(all, "\uFFFD") || strings.Contains(all, `\ufffd`) {
+		return true
+	}
+	if !strings.Contains(all, "null") {
+		return false
+	}
+	if t.Args == nil || t.Kwargs == nil || t.Truncated {
+		return true
+	}
+	shown := *t.Args + *t.Kwargs
+	return strings.Contains(shown, "nan") || strings.Contains(shown, "inf") || strings.Contains(shown, "...")
+}
+
+// askResult reads the arguments where result_extended has stored them.
+func (d *Desk) askResult(ctx context.Context, t *state.Task, o *TaskOrder, was *Original) bool {
+	if d.results == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var r results.Result
+	r, err := d.results.Result(ctx, t.ID)
+	if err != nil {
+		return false
+	}
+	was.Group = was.Group || r.GroupID != ""
+	if r.Name != "" { // an event has the name that is shown in its place, if there is one
+		o.Name = r.Name
+	}
+	if o.Queue == "" {
+		o.Queue = r.Queue
+	}
+	return len(r.Args) > 0 && len(r.Kwargs) > 0 && !altered(t, r.Args, r.Kwargs) && o.take(r.Args, r.Kwargs)
+}

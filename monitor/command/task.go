@@ -1,0 +1,209 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// defaultQueue is Celery's own.
+const defaultQueue = "celery"
+
+// taskPlan is an order for a task that was checked.
+type taskPlan struct {
+	payload  taskPayload
+	original *Original // nil if it repeats none
+	warnings []Warning
+}
+
+// PreviewTask checks an order and says what it would do.
+func (d *Desk) PreviewTask(ctx context.Context, o TaskOrder) (Preview, error) {
+	p, err := d.planTask(ctx, o)
+	if err != nil {
+		return Preview{}, err
+	}
+	return Preview{Summary: p.payload.summary(), Targets: []string{"queue " + p.payload.Queue}, Warnings: p.warnings}, nil
+}
+
+// Publish takes an order for a task.
+func (d *Desk) Publish(ctx context.Context, by By, o TaskOrder) (Receipt, error) {
+	r := request{action: "publish", same: written{o, string(o.Args), string(o.Kwargs)}}
+	if o.RetryOf != "" {
+		r.action = "retry"
+	}
+	if receipt, ok, err := d.replayed(ctx, by, r); ok || err != nil {
+		return receipt, err
+	}
+	p, err := d.planTask(ctx, o)
+	if err != nil {
+		return Receipt{}, err
+	}
+	c, err := p.payload.command()
+	if err != nil {
+		return Receipt{}, err
+	}
+	r.commands, r.target, r.detail, r.warnings = []history.Command{c}, "queue "+p.payload.Queue, p.record(), p.warnings
+	return d.enqueue(ctx, by, r)
+}
+
+// written is an order as it was written: what its arguments are may not be JSON at all.
+type written struct {
+	TaskOrder
+
+	Args, Kwargs string
+}
+
+// planTask checks an order against what workers have told.
+func (d *Desk) planTask(ctx context.Context, o TaskOrder) (p taskPlan, err error) {
+	if o.RetryOf != "" && o.Original == nil {
+		o.Original = d.original(ctx, o.RetryOf)
+	}
+	p.original = o.Original
+	if p.payload, err = d.payload(ctx, o); err != nil {
+		return p, err
+	}
+	if _, err = p.payload.message().Publishing(d.now()); err != nil {
+		return p, invalidMessage(err)
+	}
+	if err = d.checkID(ctx, o, &p); err != nil {
+		return p, err
+	}
+	topology := d.inspector.Topology(ctx)
+	problems := placement(topology, p.payload.Name, p.payload.Queue)
+	if survey, ok := d.survey(ctx, p.payload.Queue); ok {
+		problems = append(problems, missing(survey, topology, p.payload.Queue)...)
+		p.warnings = append(p.warnings, brokerWarnings(survey, p.payload, d.now())...)
+	}
+	for _, problem := range problems {
+		if problem.err != nil && !o.Force {
+			return p, problem.err
+		}
+		p.warnings = append(p.warnings, problem.warning)
+	}
+	return p, nil
+}
+
+// payload is the message that an order asks for.
+func (d *Desk) payload(ctx context.Context, o TaskOrder) (taskPayload, error) {
+	p := taskPayload{
+		Queue: o.Queue, ID: o.ID, Name: o.Name, Args: o.Args, Kwargs: o.Kwargs, RetryOf: o.RetryOf,
+		Priority: o.Priority, Hard: o.Hard, Soft: o.Soft, Origin: d.origin,
+	}
+	if p.Queue == "" {
+		p.Queue = defaultQueue
+	}
+	if p.ID == "" {
+		p.ID = uuid.NewString()
+	}
+	if len(p.Args) == 0 {
+		p.Args = []byte("[]")
+	}
+	if len(p.Kwargs) == 0 {
+		p.Kwargs = []byte("{}")
+	}
+	switch {
+	case o.RetryOf != "" && len(o.Args) == 0:
+		return p, &Error{Field: "args", Message: "args must be there: those of the task that is repeated are not guessed"}
+	case o.RetryOf != "" && len(o.Kwargs) == 0:
+		return p, &Error{Field: "kwargs", Message: "kwargs must be there: those of the task that is repeated are not guessed"}
+	case o.Countdown < 0:
+		return p, &Error{Field: "countdown", Message: "countdown must not be below 0"}
+	case o.Countdown > 0 && !o.ETA.IsZero():
+		return p, &Error{Field: "eta", Message: "eta and countdown must not both be there"}
+	case o.Countdown > 0:
+		p.ETA = new(d.now().Add(o.Countdown))
+	case !o.ETA.IsZero():
+		p.ETA = &o.ETA
+	}
+	if !o.Expires.IsZero() {
+		p.Expires = &o.Expires
+	}
+	if o.RetryOf != "" {
+		p.Parent, p.Root = o.RetryOf, o.RetryOf
+		if t, err := d.tasks.Task(ctx, o.RetryOf); err == nil && t.RootID != nil && *t.RootID != "" {
+			p.Root = *t.RootID
+		}
+	}
+	if was := o.Original; was != nil {
+		p.Shadow, p.Headers, p.Embed = was.Shadow, was.Headers, was.Embed
+	}
+	return p, checkQueue(p.Queue)
+}
+
+// checkQueue checks the name of a queue for tasks.
+func checkQueue(name string) error {
+	message := ""
+	switch {
+	case name == "":
+		message = "queue must not be empty"
+	case len(name) > 255 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
+		message = "queue must be printable text of at most 255 bytes"
+	case strings.HasSuffix(name, ".pidbox") || strings.HasPrefix(name, "celeryev"):
+		message = fmt.Sprintf("queue %s is not one of tasks", name)
+	default:
+		return nil
+	}
+	return &Error{Field: "queue", Message: message}
+}
+
+// invalidMessage says where a message is wrong.
+func invalidMessage(err error) error {
+	if wrong, ok := errors.AsType[*celery.MessageError](err); ok {
+		return &Error{Field: wrong.Path, Message: wrong.Path + " " + wrong.Message}
+	}
+	return err
+}
+
+// checkID warns of the task that is repeated, and refuses an id that was used before.
+func (d *Desk) checkID(ctx context.Context, o TaskOrder, p *taskPlan) error {
+	if o.ID != "" {
+		switch _, err := d.tasks.Task(ctx, o.ID); {
+		case err == nil && !o.Force:
+			return &Error{Kind: Conflict, Field: "id", Message: fmt.Sprintf("a task %s is known already", o.ID)}
+		case err == nil:
+			p.warnings = append(p.warnings, Warning{Message: "A task of this id is known already.", Grave: true})
+		case !errors.Is(err, history.ErrMissing):
+			return fmt.Errorf("look for task %s: %w", o.ID, err)
+		}
+	}
+	if o.RetryOf == "" {
+		return nil
+	}
+	switch t, err := d.tasks.Task(ctx, o.RetryOf); {
+	case err != nil && !errors.Is(err, history.ErrMissing):
+		return fmt.Errorf("look for task %s: %w", o.RetryOf, err)
+	case err == nil && !t.State.Final():
+		message := fmt.Sprintf("Task %s is not finished (%s): it may run twice.", t.ID, t.State)
+		p.warnings = append(p.warnings, Warning{Message: message, Grave: true})
+	}
+	p.warnings = append(p.warnings, o.Original.warnings(o)...)
+	return nil
+}
+
+// command is the payload as a command.
+func (p taskPayload) command() (history.Command, error) {
+	c, err := newCommand(kindTask, "queue "+p.Queue, p)
+	c.Target, c.Summary, c.TaskID = "queue "+p.Queue, p.summary(), p.ID
+	if p.Expires != nil {
+		c.ExpiresAt = *p.Expires
+	}
+	return c, err
+}
+
+// summary says what is published, for people.
+func (p taskPayload) summary() string {
+	text := "Run " + p.Name
+	if p.RetryOf != "" {
+		text = fmt.Sprintf("Run %s again (%s)", p.Name, p.RetryOf)
+	}
+	if p.ETA != nil {
+		text += p.ETA.UTC().Format(" after 2006-01-02 15:04:05 MST")
+	}
+	return text
+}

@@ -1,0 +1,36 @@
+package command
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Kinds of pools.
+const (
+	poolThreads  = "threads"
+	poolSolo     = "solo"
+	poolGevent   = "gevent"
+	poolEventlet = "eventlet"
+)
+
+// termination says what pools do to end a task, those that do the same together.
+func (p *bulkPlan) termination() []Warning {
+	var list []Warning
+	killed, green := 0, make(map[string]int)
+	for kind, n := range p.pools {
+		if kind == poolGevent || kind == poolEventlet {
+			green[kind] = n
+		} else {
+			killed += n
+		}
+	}
+	if killed > 0 {
+		list = append(list, Warning{Grave: true, Message: "The pool process is killed: with it goes whatever it runs by then."})
+	}
+	for _, kind := range slices.Sorted(maps.Keys(green)) {
+		list = append(list, Warning{Grave: true, Message: fmt.Sprintf("%s in a %s pool: the greenlet is killed where it next "+
+			"waits, whatever the signal is. Older versions of Celery refuse.", count(green[kind], "task runs", "tasks run"), kind)})
+	}
+	return list
+}

@@ -1,0 +1,129 @@
+package command
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/remote"
+)
+
+// list names a few things and counts the rest.
+func list(items []string) string {
+	switch n := len(items); {
+	case n == 0:
+		return "none"
+	case n == 1:
+		return items[0]
+	case n <= 3:
+		return strings.Join(items[:n-1], ", ") + " and " + items[n-1]
+	default:
+		return fmt.Sprintf("%s, %s and %d more", items[0], items[1], n-2)
+	}
+}
+
+// summary says what a method does with its arguments, for people.
+func summary(m remote.Method, args map[string]any) string {
+	switch m.Name {
+	case "shutdown":
+		return "Shut down"
+	case "pool_grow", "pool_shrink":
+		n := args["n"]
+		if n == nil {
+			n = 1
+		}
+		return fmt.Sprintf("%s by %v", m.Title, n)
+	case "add_consumer":
+		return fmt.Sprintf("Consume from queue %v", args["queue"])
+	case "cancel_consumer":
+		return fmt.Sprintf("Stop consuming from queue %v", args["queue"])
+	case "rate_limit":
+		switch rate := args["rate_limit"]; fmt.Sprint(rate) {
+		case "0", "<nil>":
+			return fmt.Sprintf("Lift the rate limit of %v", args["task_name"])
+		default:
+			return fmt.Sprintf("Limit %v to %v", args["task_name"], rate)
+		}
+	case "time_limit":
+		return fmt.Sprintf("Set time limits of %v: hard %s, soft %s", args["task_name"], seconds(args["hard"]), seconds(args["soft"]))
+	case "autoscale":
+		return "Autoscale: " + pairs(args)
+	case "revoke", "terminate":
+		return revocation(m.Name, args)
+	}
+	if len(args) > 0 {
+		return m.Title + ": " + pairs(args)
+	}
+	return m.Title
+}
+
+// lasting is a duration for people.
+func lasting(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int64(d.Round(time.Second).Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int64(d.Round(time.Minute).Minutes()))
+	default:
+		return fmt.Sprintf("%d h", int64(d.Round(time.Hour).Hours()))
+	}
+}
+
+// seconds is a time limit for people.
+func seconds(v any) string {
+	if v == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%v s", v)
+}
+
+// pairs are arguments for people.
+func pairs(args map[string]any) string {
+	list := make([]string, 0, len(args))
+	for _, key := range slices.Sorted(maps.Keys(args)) {
+		list = append(list, fmt.Sprintf("%s %.100s", key, fmt.Sprint(args[key])))
+	}
+	return strings.Join(list, ", ")
+}
+
+// revocation says which tasks are revoked, or terminated.
+func revocation(method string, args map[string]any) string {
+	ids, _ := args["task_id"].([]any)
+	what := fmt.Sprintf("%d tasks", len(ids))
+	if len(ids) == 1 {
+		what = fmt.Sprintf("task %v", ids[0])
+	}
+	if kill, ok := args["terminate"].(bool); !ok || !kill {
+		if method == "revoke" {
+			return "Revoke " + what
+		}
+	}
+	signal := args["signal"]
+	if signal == nil {
+		signal = defaultSignal
+	}
+	return fmt.Sprintf("Terminate %s with %v", what, signal)
+}
+
+// keys returns the keys of m in order.
+func keys(m map[string][]string) []string {
+	return slices.Sorted(maps.Keys(m))
+}
+
+// count is a number of things.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// plural names things with the verb that fits.
+func plural(items []string, one, many string) string {
+	if len(items) == 1 {
+		return items[0] + " " + one
+	}
+	return list(items) + " " + many
+}

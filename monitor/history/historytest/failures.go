@@ -1,0 +1,371 @@
+package historytest
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// failures tests history.Failures.
+func failures() map[string]func(trial) {
+	tests := map[string]func(trial){}
+	for name, test := range map[string]func(failing){
+		"Failures groups by name and fingerprint":      failing.groups,
+		"Failures come in pages":                       failing.pages,
+		"Failures come by those of the last hour":      failing.busiest,
+		"Failures count a task once":                   failing.countOnce,
+		"Failures forget a task that succeeded":        failing.succeeded,
+		"Failures are resolved and come back":          failing.resolve,
+		"Failures tell resolved groups apart":          failing.resolvedApart,
+		"Failures miss groups that are not there":      failing.missing,
+		"Failures are found by a query":                failing.query,
+		"Failures show the newest exception and trend": failing.newest,
+		"Failures may be as old as the caller allows":  failing.stale,
+		"Failures stay resolved":                       failing.reopened,
+	} {
+		tests[name] = func(c trial) {
+			test(failing{c, state.New(state.Options{Track: true}), time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC), new(int64)})
+		}
+	}
+	return tests
+}
+
+// failing is a store with the cluster that writes to it.
+type failing struct {
+	trial
+	tasks *state.Cluster
+	now   time.Time
+	clock *int64
+}
+
+// report folds in that a task failed, with its exception, or, without one, that it succeeded.
+func (o failing) report(id, name, exception string, at time.Time) {
+	*o.clock++
+	e := state.Event{
+		Kind: state.TaskFailed, Hostname: "celery@a", PID: 1, Clock: *o.clock, Micros: at.UnixMicro(), ID: id,
+		Present: state.FieldException | state.FieldClock | state.FieldPID | state.FieldTimestamp, Exception: exception,
+	}
+	if exception == "" {
+		e.Kind = state.TaskSucceeded
+		e.Present &^= state.FieldException
+	}
+	received := e
+	received.Kind, received.Present, received.Name = state.TaskReceived, state.FieldName|state.FieldClock|state.FieldPID|state.FieldTimestamp, name
+	received.Micros--
+	o.tasks.Apply(&received)
+	*o.clock++
+	e.Clock = *o.clock
+	o.tasks.Apply(&e)
+}
+
+// save writes what was reported.
+func (o failing) save() {
+	o.Helper()
+	for o.tasks.Unsaved() > 0 {
+		var b history.Batch
+		for _, u := range o.tasks.TakeUnsaved(1000) {
+			b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored})
+		}
+		if err := o.tasks.Saved(true, o.write(b).Known); err != nil {
+			o.Fatalf("merge: %v", err)
+		}
+	}
+}
+
+// list asks for groups as of now.
+func (o failing) list(r history.FailureRequest) history.FailurePage {
+	o.Helper()
+	if r.Limit == 0 {
+		r.Limit = 100
+	}
+	if r.Now.IsZero() {
+		r.Now = o.now
+	}
+	page, err := o.Failures(o.Context(), r)
+	if err != nil {
+		o.Fatalf("failures: %v", err)
+	}
+	return page
+}
+
+// first returns the group that failed last.
+func (o failing) first() history.Failure {
+	o.Helper()
+	groups := o.list(history.FailureRequest{}).Groups
+	if len(groups) == 0 {
+		o.Fatal("there are no groups")
+	}
+	return groups[0]
+}
+
+// told is a group in short.
+func told(groups []history.Failure) []string {
+	list := []string{}
+	for _, f := range groups {
+		list = append(list, strconv.Itoa(f.Count.N)+" "+f.Name+" "+f.Fingerprint.Type+" "+f.Fingerprint.Message)
+	}
+	return list
+}
+
+func (o failing) groups() {
+	ago := func(m int) time.Time { return o.now.Add(-time.Duration(m) * time.Minute) }
+	o.report("1", "shop.add", "ValueError('no 7')", ago(50))
+	o.report("2", "shop.add", "ValueError('no 8')", ago(5))
+	o.report("3", "shop.add", "KeyError('x')", ago(20))
+	o.report("4", "shop.sub", "ValueError('no 7')", ago(2000))
+	o.report("5", "shop.sub", "", ago(1))
+	o.save()
+	page := o.list(history.FailureRequest{})
+	want := []string{"2 shop.add ValueError no <n>", "1 shop.add KeyError x", "1 shop.sub ValueError no <n>"}
+	if diff := cmp.Diff(want, told(page.Groups)); diff != "" {
+		o.Errorf("groups (-want +got):\n%s", diff)
+	}
+	if page.Open != 3 || page.Resolved != 0 || page.Next != nil {
+		o.Errorf("open, resolved, next = %d, %d, %v, want 3, 0, none", page.Open, page.Resolved, page.Next)
+	}
+	f := page.Groups[0]
+	if !f.First.Equal(ago(50)) || !f.Last.Equal(ago(5)) || !f.Count.Exact || f.LastHour != 2 {
+		o.Errorf("group = %+v, want two failures of the last hour", f)
+	}
+	if got := page.Groups[2]; got.LastHour != 0 {
+		o.Errorf("failures in the last hour = %d, want 0", got.LastHour)
+	}
+	one, err := o.Failure(o.Context(), f.ID, o.now)
+	if err != nil {
+		o.Fatal(err)
+	}
+	if diff := cmp.Diff(f, one); diff != "" {
+		o.Errorf("the group by its id (-in the list +got):\n%s", diff)
+	}
+}
+
+func (o failing) pages() {
+	want := []string{}
+	for i := range 7 {
+		name := "task_" + string(rune('a'+i))
+		at := o.now.Add(-time.Duration(i/2) * time.Minute) // some at one time
+		o.report(name, name, "ValueError()", at)
+		want = append(want, name)
+	}
+	o.save()
+	seen := map[string]bool{}
+	var last time.Time
+	var after *history.FailurePosition
+	for range 10 {
+		page := o.list(history.FailureRequest{Limit: 2, After: after})
+		for _, f := range page.Groups {
+			if seen[f.Name] || !last.IsZero() && f.Last.After(last) {
+				o.Errorf("%s at %v comes after %v", f.Name, f.Last, last)
+			}
+			seen[f.Name], last = true, f.Last
+		}
+		if after = page.Next; after == nil {
+			break
+		}
+	}
+	for _, name := range want {
+		if !seen[name] {
+			o.Errorf("%s is on no page", name)
+		}
+	}
+}
+
+func (o failing) busiest() {
+	for i, group := range []struct {
+		name   string
+		n      int
+		before time.Duration
+	}{{"few", 2, time.Minute}, {"many", 5, 30 * time.Minute}, {"old", 9, 2 * time.Hour}} {
+		for j := range group.n {
+			o.report(strconv.Itoa(i)+"-"+strconv.Itoa(j), group.name, "ValueError()", o.now.Add(-group.before))
+		}
+	}
+	o.save()
+	want := []string{"5 many ValueError ", "2 few ValueError "}
+	if diff := cmp.Diff(want, told(o.list(history.FailureRequest{Busiest: true}).Groups)); diff != "" {
+		o.Errorf("groups (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want[:1], told(o.list(history.FailureRequest{Busiest: true, Limit: 1}).Groups)); diff != "" {
+		o.Errorf("first group (-want +got):\n%s", diff)
+	}
+}
+
+func (o failing) countOnce() {
+	o.report("1", "shop.add", "ValueError('no 7')", o.now)
+	o.save()
+	o.report("1", "shop.add", "ValueError('no 7')", o.now.Add(time.Second)) // delivered twice
+	o.save()
+	if diff := cmp.Diff([]string{"1 shop.add ValueError no <n>"}, told(o.list(history.FailureRequest{}).Groups)); diff != "" {
+		o.Errorf("groups (-want +got):\n%s", diff)
+	}
+}
+
+func (o failing) succeeded() {
+	o.report("1", "shop.add", "ValueError('no 7')", o.now)
+	o.save()
+	id := o.first().ID
+	o.report("1", "shop.add", "", o.now.Add(time.Second))
+	o.save()
+	if got := told(o.list(history.FailureRequest{}).Groups); len(got) > 0 {
+		o.Errorf("groups = %v, want none", got)
+	}
+	if _, err := o.Failure(o.Context(), id, o.now); !errors.Is(err, history.ErrMissing) {
+		o.Errorf("group by its id: %v, want store.ErrMissing", err)
+	}
+}
+
+func (o failing) resolve() {
+	o.report("1", "shop.add", "ValueError('no 7')", o.now.Add(-time.Hour))
+	o.save()
+	id := o.first().ID
+	check := func(when string, resolved, cameBack bool) {
+		o.Helper()
+		f, err := o.Failure(o.Context(), id, o.now)
+		if err != nil {
+			o.Fatalf("%s: %v", when, err)
+		}
+		if f.Resolved() != resolved || f.CameBack() != cameBack {
+			o.Errorf("%s: resolved, came back = %v, %v, want %v, %v", when, f.Resolved(), f.CameBack(), resolved, cameBack)
+		}
+	}
+	set := func(at time.Time) {
+		o.Helper()
+		if err := o.Resolve(o.Context(), id, at); err != nil {
+			o.Fatal(err)
+		}
+	}
+	check("at first", false, false)
+	set(o.now)
+	check("once resolved", true, false)
+	set(time.Time{})
+	check("once reopened", false, false)
+	set(o.now)
+	o.report("2", "shop.add", "ValueError('no 8')", o.now.Add(-time.Minute))
+	o.save()
+	check("after an earlier failure", true, false)
+	o.report("3", "shop.add", "ValueError('no 9')", o.now.Add(time.Minute))
+	o.save()
+	check("after a later failure", false, true)
+	set(o.now.Add(2 * time.Minute))
+	check("once resolved again", true, false)
+}
+
+func (o failing) resolvedApart() {
+	o.report("1", "fixed", "ValueError()", o.now.Add(-time.Minute))
+	o.report("2", "broken", "ValueError()", o.now.Add(-time.Hour))
+	o.save()
+	if err := o.Resolve(o.Context(), o.first().ID, o.now); err != nil {
+		o.Fatal(err)
+	}
+	for resolved, want := range map[bool][]string{true: {"1 fixed ValueError "}, false: {"1 broken ValueError "}} {
+		page := o.list(history.FailureRequest{Resolved: &resolved})
+		if diff := cmp.Diff(want, told(page.Groups)); diff != "" {
+			o.Errorf("resolved = %v (-want +got):\n%s", resolved, diff)
+		}
+		if page.Open != 1 || page.Resolved != 1 {
+			o.Errorf("open, resolved = %d, %d, want 1, 1", page.Open, page.Resolved)
+		}
+	}
+}
+
+func (o failing) missing() {
+	id := fingerprint.Fingerprint{Type: "ValueError"}.ID("nobody")
+	if _, err := o.Failure(o.Context(), id, o.now); !errors.Is(err, history.ErrMissing) {
+		o.Errorf("Failure: %v, want store.ErrMissing", err)
+	}
+	if err := o.Resolve(o.Context(), id, o.now); !errors.Is(err, history.ErrMissing) {
+		o.Errorf("Resolve: %v, want store.ErrMissing", err)
+	}
+	if page := o.list(history.FailureRequest{}); len(page.Groups) > 0 || page.Open+page.Resolved > 0 {
+		o.Errorf("groups of an empty store = %+v", page)
+	}
+}
+
+func (o failing) newest() {
+	at := func(ago time.Duration) time.Time { return o.now.Add(-ago) }
+	o.report("old", "shop.add", "ValueError('no 1')", at(50*time.Hour))
+	o.report("dawn", "shop.add", "ValueError('no 2')", at(23*time.Hour))
+	o.report("now", "shop.add", "ValueError('no 3')", at(0))
+	o.report("ahead", "shop.add", "ValueError('no 4')", at(-3*time.Hour)) // its clock is ahead
+	o.save()
+	f := o.first()
+	if f.TaskID != "ahead" || f.Example != "ValueError('no 4')" {
+		o.Errorf("newest = %s with %s, want ahead with no 4", f.TaskID, f.Example)
+	}
+	want := make([]int64, history.TrendParts)
+	want[0], want[history.TrendParts-1] = 1, 2
+	if diff := cmp.Diff(want, f.Trend); diff != "" {
+		o.Errorf("trend (-want +got):\n%s", diff)
+	}
+}
+
+func (o failing) stale() {
+	o.report("1", "shop.add", "ValueError()", o.now)
+	o.save()
+	ask := func(after time.Duration) int {
+		o.Helper()
+		return len(o.list(history.FailureRequest{Now: o.now.Add(after), Stale: 5 * time.Second}).Groups)
+	}
+	if got := ask(0); got != 1 {
+		o.Errorf("groups = %d, want 1", got)
+	}
+	o.report("2", "shop.add", "KeyError()", o.now)
+	o.save()
+	if got := ask(5 * time.Second); got != 2 {
+		o.Errorf("groups after as long as an answer may be kept = %d, want 2", got)
+	}
+	if err := o.Resolve(o.Context(), o.first().ID, o.now.Add(time.Second)); err != nil {
+		o.Fatal(err)
+	}
+	page := o.list(history.FailureRequest{Now: o.now.Add(6 * time.Second), Stale: 5 * time.Second})
+	if page.Resolved != 1 {
+		o.Errorf("resolved groups right after the first was resolved = %d, want 1", page.Resolved)
+	}
+}
+
+func (o failing) query() {
+	o.report("1", "shop.add", "ValueError('no 7')", o.now.Add(-time.Second))
+	o.report("2", "shop.add", "ValueError('no 8')", o.now)
+	o.report("3", "shop.add", "KeyError('x')", o.now)
+	o.report("4", "shop.add", "", o.now)
+	o.save()
+	f := o.list(history.FailureRequest{}).Groups
+	for _, group := range f {
+		q, err := query.Parse("failure:" + group.ID.String())
+		if err != nil {
+			o.Fatal(err)
+		}
+		page, err := o.Tasks(o.Context(), history.Request{Query: q, Limit: 10, Now: o.now})
+		if err != nil {
+			o.Fatal(err)
+		}
+		if len(page.Tasks) != group.Count.N || page.Tasks[0].ID != group.TaskID {
+			o.Errorf("%s finds %d tasks, want the %d of the group from its newest on", q, len(page.Tasks), group.Count.N)
+		}
+	}
+}
+
+func (o failing) reopened() {
+	o.report("1", "shop.add", "ValueError('no 7')", o.now)
+	o.save()
+	f := o.first()
+	if err := o.Resolve(o.Context(), f.ID, o.now); err != nil {
+		o.Fatal(err)
+	}
+	o.reopen()
+	again, err := o.Failure(o.Context(), f.ID, o.now)
+	if err != nil {
+		o.Fatal(err)
+	}
+	f.ResolvedAt = o.now
+	if diff := cmp.Diff(f, again); diff != "" {
+		o.Errorf("the group after the store was opened again (-want +got):\n%s", diff)
+	}
+}

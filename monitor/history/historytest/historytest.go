@@ -1,0 +1,86 @@
+// Package historytest is the conformance suite of history: every Store passes the same tests. It knows no
+// database; an adapter's test hands it one in a Fixture. An adapter's TestMain should run goleak, which then
+// covers the suite too.
+package historytest
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// Fixture is a place for a history. Every call of the function given to Run makes a fresh, empty one.
+type Fixture struct {
+	// Open opens the history as its last Close left it.
+	Open func(t *testing.T) history.Store
+	// Keep is Open with rules of retention.
+	Keep func(t *testing.T, rules history.Rules) history.Store
+	// Durable says that a history outlives Close.
+	Durable bool
+}
+
+// Run runs the suite, each test on its own fixture.
+func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
+	t.Helper()
+	tests := make(map[string]func(trial))
+	maps.Copy(tests, historyTests())
+	maps.Copy(tests, views())
+	maps.Copy(tests, minutes())
+	maps.Copy(tests, failures())
+	maps.Copy(tests, retention())
+	maps.Copy(tests, outboxes())
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := fixture(t)
+			c := trial{t, f, new(current)}
+			c.Store = c.open()
+			test(c)
+		})
+	}
+}
+
+// trial is one test of the suite, on its own open store.
+type trial struct {
+	*testing.T
+	Fixture
+	*current
+}
+
+// current is the store that is open.
+type current struct{ history.Store }
+
+// open opens the history until the test ends, or until the test closes it.
+func (c trial) open() history.Store {
+	c.Helper()
+	s := c.Open(c.T)
+	c.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			c.Errorf("close store: %v", err)
+		}
+	})
+	return s
+}
+
+// reopen closes the store and opens it again, if that keeps anything.
+func (c trial) reopen() {
+	c.Helper()
+	if !c.Durable {
+		return
+	}
+	if err := c.Close(); err != nil {
+		c.Fatalf("close store: %v", err)
+	}
+	c.Store = c.open()
+}
+
+// write commits a batch.
+func (c trial) write(b history.Batch) history.Written {
+	c.Helper()
+	w, err := c.Write(c.Context(), b)
+	if err != nil {
+		c.Fatalf("write: %v", err)
+	}
+	return w
+}

@@ -1,0 +1,148 @@
+package historytest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/rollup"
+)
+
+// minutes are the tests of history.Counters.
+func minutes() map[string]func(trial) {
+	return map[string]func(trial){
+		"minutes are added up":                   minutesAreAddedUp,
+		"minutes are added up to longer spans":   minutesAreAddedUpToLongerSpans,
+		"minutes are selected":                   minutesAreSelected,
+		"a failed batch counts nothing":          aFailedBatchCountsNothing,
+		"histograms are left out":                histogramsAreLeftOut,
+		"what is counted is there after a close": countsOutliveAClose,
+	}
+}
+
+// day is midnight of 2026-11-21 UTC, in minutes.
+const day = 1_795_219_200 / 60
+
+func durations(micros ...int64) []byte {
+	var h rollup.Histogram
+	for _, v := range micros {
+		h.Add(v)
+	}
+	return h.Encode()
+}
+
+func charged(at int64) history.Minute {
+	return history.Minute{
+		At: at, Name: "charge", Worker: "celery@a", Queue: "billing",
+		Received: 4, Succeeded: 3, Failed: 2, Retried: 1, Wait: durations(10), Run: durations(1000, 2000),
+	}
+}
+
+func (c trial) count(cells ...history.Minute) {
+	c.Helper()
+	c.write(history.Batch{Checkpoint: &history.Checkpoint{Minutes: cells}})
+}
+
+// counted reads the cells of a span from the first minute of the day to before another.
+func (c trial) counted(span time.Duration, to int64, names ...string) []history.Minute {
+	c.Helper()
+	var cells []history.Minute
+	r := history.MinuteRange{From: time.Unix(60*day, 0), To: time.Unix(60*to, 0), Span: span, Names: names, Histograms: true}
+	if err := c.Minutes(c.Context(), r, func(m history.Minute) error {
+		m.Wait, m.Run = slices.Clone(m.Wait), slices.Clone(m.Run)
+		cells = append(cells, m)
+		return nil
+	}); err != nil {
+		c.Fatalf("read minutes: %v", err)
+	}
+	return cells
+}
+
+func (c trial) same(what string, got []history.Minute, want ...history.Minute) {
+	c.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func minutesAreAddedUp(c trial) {
+	c.count(charged(day), history.Minute{At: day + 1})
+	c.count(history.Minute{At: day, Name: "charge", Worker: "celery@a", Queue: "billing", Failed: 5, Run: durations(3000)})
+	want := charged(day)
+	want.Failed, want.Run = 7, durations(1000, 2000, 3000)
+	c.same("minutes", c.counted(time.Minute, day+2), want, history.Minute{At: day + 1})
+}
+
+func minutesAreAddedUpToLongerSpans(c trial) {
+	c.count(charged(day), charged(day+9), charged(day+10), charged(day+59), charged(day+60))
+	sum := func(at, n int64) history.Minute {
+		m := charged(at)
+		m.Received, m.Succeeded, m.Failed, m.Retried = 4*n, 3*n, 2*n, n
+		var wait, run []int64
+		for range n {
+			wait, run = append(wait, 10), append(run, 1000, 2000)
+		}
+		m.Wait, m.Run = durations(wait...), durations(run...)
+		return m
+	}
+	c.same("ten minutes", c.counted(10*time.Minute, day+120), sum(day, 2), sum(day+10, 1), sum(day+50, 1), sum(day+60, 1))
+	c.same("hours", c.counted(time.Hour, day+120), sum(day, 4), sum(day+60, 1))
+	c.same("days", c.counted(24*time.Hour, day+120), sum(day, 5))
+}
+
+func minutesAreSelected(c trial) {
+	other := charged(day)
+	other.Name, other.Worker, other.Queue = "mail", "celery@b", ""
+	watched := history.Minute{At: day}
+	c.count(charged(day-1), charged(day), other, watched, charged(day+1))
+	c.same("one minute", c.counted(time.Minute, day+1), watched, charged(day), other)
+	c.same("of one name", c.counted(time.Minute, day+1, "mail"), watched, other)
+	c.same("of two names", c.counted(time.Minute, day+1, "mail", "charge"), watched, charged(day), other)
+	c.same("of a name that nothing has", c.counted(time.Minute, day+1, "nope"), watched)
+	c.same("of no time", c.counted(time.Minute, day))
+
+	r := history.MinuteRange{
+		From: time.Unix(60*day-1, 0), To: time.Unix(60*day+1, 0), Span: time.Minute,
+		Workers: []string{"celery@b"}, Queues: []string{"billing"}, Histograms: true,
+	}
+	var cells []history.Minute
+	if err := c.Minutes(c.Context(), r, func(m history.Minute) error { cells = append(cells, m); return nil }); err != nil {
+		c.Fatal(err)
+	}
+	c.same("of a worker and a queue", cells, watched, other)
+}
+
+// A batch that cannot be written as a whole leaves no trace: it is repeated.
+func aFailedBatchCountsNothing(c trial) {
+	torn := charged(day)
+	torn.Run = []byte("torn")
+	c.count(charged(day))
+	b := history.Batch{Checkpoint: &history.Checkpoint{Minutes: []history.Minute{charged(day), torn}}}
+	if _, err := c.Write(c.Context(), b); err == nil {
+		c.Fatal("a batch with a broken histogram was written")
+	}
+	c.same("minutes", c.counted(time.Minute, day+1), charged(day))
+}
+
+func histogramsAreLeftOut(c trial) {
+	c.count(charged(day))
+	want := charged(day)
+	want.Wait, want.Run = nil, nil
+	r := history.MinuteRange{From: time.Unix(60*day, 0), To: time.Unix(60*day+60, 0), Span: time.Minute}
+	var cells []history.Minute
+	if err := c.Minutes(c.Context(), r, func(m history.Minute) error { cells = append(cells, m); return nil }); err != nil {
+		c.Fatal(err)
+	}
+	c.same("minutes", cells, want)
+}
+
+func countsOutliveAClose(c trial) {
+	c.count(charged(day))
+	c.reopen()
+	c.count(history.Minute{At: day, Name: "charge", Worker: "celery@a", Queue: "billing", Failed: 1})
+	want := charged(day)
+	want.Failed = 3
+	c.same("minutes", c.counted(time.Minute, day+1), want)
+}

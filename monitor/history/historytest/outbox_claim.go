@@ -1,0 +1,331 @@
+package historytest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+func (c trial) expectClaim(what string, now time.Time, limit, each int, want ...int64) {
+	c.Helper()
+	if diff := cmp.Diff(want, c.claim(now, limit, each), cmpopts.EquateEmpty()); diff != "" {
+		c.Errorf("claimed %s (-want +got):\n%s", what, diff)
+	}
+}
+
+func (c trial) claimsOrdered() {
+	late := of("b")
+	late.DueAt = after(100)
+	list := ids(c.enqueue(of("a"), of("b"), of("a"), late, of("b"), of("c")))
+	c.expectClaim("before anything is due", after(-1), 10, 10)
+	c.expectClaim("all but what is not due and what is behind it", after(1), 10, 10, list[0], list[2], list[1], list[5])
+	more := ids(c.enqueue(of("a")))
+	c.expectClaim("while its group is in flight", after(200), 10, 10)
+	c.settle(after(2),
+		history.Outcome{ID: list[1], State: history.CommandDone},
+		history.Outcome{ID: list[0], State: history.CommandPending, DueAt: after(50), Attempts: 1, Error: "no"})
+	c.expectClaim("behind what is in flight still", after(60), 10, 10)
+	c.settle(after(3), history.Outcome{ID: list[2], State: history.CommandPending})
+	c.expectClaim("behind what has to be tried again", after(49), 10, 10)
+	c.expectClaim("when that is due", after(50), 10, 10, list[0], list[2], more[0])
+	c.expectClaim("when the late one is", after(100), 10, 10, list[3], list[4])
+}
+
+func (c trial) claimsShared() {
+	var a []history.Command
+	for range 10 {
+		a = append(a, of("a"))
+	}
+	first := ids(c.enqueue(a...))
+	other := ids(c.enqueue(of("b"), of("b"), of("c")))
+	c.expectClaim("one at most", dawn(), 1, 10, first[0])
+	c.settle(dawn(), history.Outcome{ID: first[0], State: history.CommandPending})
+	c.expectClaim("few", dawn(), 4, 2, first[0], other[0], other[2])
+	c.settle(dawn(), history.Outcome{ID: first[0], State: history.CommandPending},
+		history.Outcome{ID: other[0], State: history.CommandDone}, history.Outcome{ID: other[2], State: history.CommandDone})
+	c.expectClaim("many", dawn(), 100, 4, append(first[:4:4], other[1])...)
+}
+
+func (c trial) claimsExpired() {
+	soon := func(group string) history.Command { x := of(group); x.ExpiresAt = after(60); return x }
+	list := ids(c.enqueue(soon("a"), of("a"), soon("b"), soon("c")))
+	c.expectClaim("in time", after(59), 1, 1, list[0])
+	claimed, err := c.Claim(c.Context(), after(60), 10, 10)
+	if err != nil || claimed.Expired != 2 || len(claimed.Commands) != 0 {
+		c.Errorf("claimed %d, %d expired, want 0 and 2: %v", len(claimed.Commands), claimed.Expired, err)
+	}
+	c.expectStates(list, history.CommandInFlight, history.CommandPending, history.CommandExpired, history.CommandExpired)
+	if got := c.command(list[2]); !got.DoneAt.Equal(after(60)) || !got.SentAt.IsZero() {
+		c.Errorf("expired command is done %v, sent %v", got.DoneAt, got.SentAt)
+	}
+	c.settle(after(61), history.Outcome{ID: list[0], State: history.CommandPending})
+	c.expectClaim("behind one that has expired", after(61), 10, 10, list[1])
+	c.expectStates(list, history.CommandExpired, history.CommandInFlight, history.CommandExpired, history.CommandExpired)
+}
+
+func (c trial) claimsForeign() {
+	foreign := of("a")
+	foreign.Schema, foreign.ExpiresAt = history.CommandSchema+1, after(60)
+	older := of("b")
+	older.Schema = history.CommandSchema - 1
+	if older.Schema == 0 {
+		older.Schema = -1 // 0 is left open
+	}
+	list := ids(c.enqueue(foreign, of("a"), older))
+	before := []history.Command{c.command(list[0]), c.command(list[2])}
+	c.expectClaim("of this schema", after(100), 10, 10, list[1])
+	if n, err := c.Reclaim(c.Context(), after(1000), nil); n != 1 || err != nil {
+		c.Errorf("reclaimed %d, want 1: %v", n, err)
+	}
+	if diff := cmp.Diff(before, []history.Command{c.command(list[0]), c.command(list[2])}); diff != "" {
+		c.Errorf("other schemas changed (-before +after):\n%s", diff)
+	}
+	if got := c.stats(); got.Foreign != 2 || got.States[history.CommandPending] != 3 {
+		c.Errorf("%d foreign of %d pending, want 2 of 3", got.Foreign, got.States[history.CommandPending])
+	}
+	if n, err := c.Discard(c.Context(), list, after(2), history.Audit{At: after(2)}); n != 3 || err != nil {
+		c.Errorf("discarded %d, want 3: %v", n, err)
+	}
+	if got := c.stats().Foreign; got != 0 {
+		c.Errorf("%d foreign after they were discarded", got)
+	}
+}
+
+func (c trial) claimsReclaimed() {
+	list := ids(c.enqueue(of("a"), of("b"), of("c")))
+	c.expectClaim("early", after(1), 1, 1, list[0])
+	c.expectClaim("later", after(100), 10, 10, list[1], list[2])
+	c.reopen()
+	if n, err := c.Reclaim(c.Context(), after(60), nil); n != 1 || err != nil {
+		c.Errorf("reclaimed %d of what was claimed early, want 1: %v", n, err)
+	}
+	c.expectStates(list, history.CommandPending, history.CommandInFlight, history.CommandInFlight)
+	if n, err := c.Reclaim(c.Context(), after(200), []int64{list[1]}); n != 1 || err != nil {
+		c.Errorf("reclaimed %d of what is not held, want 1: %v", n, err)
+	}
+	c.expectStates(list, history.CommandPending, history.CommandInFlight, history.CommandPending)
+	if got := c.command(list[0]); got.Attempts != 0 || !got.ClaimedAt.IsZero() {
+		c.Errorf("reclaimed command has %d attempts, claimed %v", got.Attempts, got.ClaimedAt)
+	}
+}
+
+func (c trial) settledOnce() {
+	list := ids(c.enqueue(of("a"), of("b")))
+	c.expectClaim("both", after(1), 10, 10, list...)
+	done := history.Outcome{ID: list[0], State: history.CommandSent, SentAt: after(2), Expected: []string{"w1"}, Attempts: 2, Deferrals: 3}
+	c.settle(after(3), done, history.Outcome{ID: 4711, State: history.CommandDone})
+	got := c.command(list[0])
+	if got.State != history.CommandSent || !got.SentAt.Equal(after(2)) || got.Attempts != 2 || got.Deferrals != 3 || !got.DoneAt.IsZero() {
+		c.Errorf("settled command is %+v", got)
+	}
+	c.settle(after(4), history.Outcome{ID: list[0], State: history.CommandDead, Error: "late"})
+	if diff := cmp.Diff(got, c.command(list[0])); diff != "" {
+		c.Errorf("settled again (-want +got):\n%s", diff)
+	}
+	c.settle(after(5), history.Outcome{ID: list[1], State: history.CommandDead, Error: "no"})
+	if got := c.command(list[1]); got.State != history.CommandDead || got.LastError != "no" || !got.DoneAt.Equal(after(5)) {
+		c.Errorf("dead command is %+v", got)
+	}
+}
+
+func (c trial) answersAdded() {
+	list := ids(c.enqueue(of("a"), of("b")))
+	c.expectClaim("both", after(1), 10, 10, list...)
+	c.settle(after(1), history.Outcome{ID: list[0], State: history.CommandSent, SentAt: after(1), Expected: []string{"w1", "w2"}})
+	w1 := history.Answer{Node: "w1", At: after(2), Text: "ok", OK: true, Clock: 5}
+	w2 := history.Answer{Node: "w2", At: after(3), Text: "no \x00 \u2028 <b>"}
+	c.answer(after(2), history.Reply{ID: list[0], Answers: []history.Answer{w1}, State: history.CommandSent})
+	if got := c.command(list[0]); got.State != history.CommandSent || !got.DoneAt.IsZero() {
+		c.Errorf("command with one answer is %s, done %v", got.State, got.DoneAt)
+	}
+	c.answer(after(3), history.Reply{ID: list[0], Answers: []history.Answer{w2}, State: history.CommandDone},
+		history.Reply{ID: list[1], Answers: []history.Answer{w2}, State: history.CommandDone}, history.Reply{ID: 4711})
+	c.answer(after(4), history.Reply{ID: list[0], State: history.CommandSilent})
+	got := c.command(list[0])
+	if diff := cmp.Diff([]history.Answer{w1, w2}, got.Answers); diff != "" || got.State != history.CommandDone || !got.DoneAt.Equal(after(3)) {
+		c.Errorf("command is %s, done %v, answers (-want +got):\n%s", got.State, got.DoneAt, diff)
+	}
+	if got := c.command(list[1]); got.State != history.CommandInFlight || len(got.Answers) > 0 {
+		c.Errorf("command that was not sent is %s with %d answers", got.State, len(got.Answers))
+	}
+}
+
+// dead returns three dead commands and one that is pending.
+func (c trial) dead() []int64 {
+	c.Helper()
+	list := ids(c.enqueue(of("a"), of("a"), of("b")))
+	c.expectClaim("three", after(1), 10, 10, list...)
+	for _, id := range list {
+		c.settle(after(2), history.Outcome{ID: id, State: history.CommandDead, Attempts: 8, Error: "no"})
+	}
+	return append(list, ids(c.enqueue(of("c")))...)
+}
+
+func (c trial) deadRequeued() {
+	list := c.dead()
+	audit := history.Audit{At: after(10), Actor: "bob", Action: "requeue", Target: "dead letters"}
+	n, err := c.Requeue(c.Context(), []int64{list[1], list[0], list[3], list[1], 4711}, after(10), after(70), audit)
+	if n != 2 || err != nil {
+		c.Errorf("requeued %d, want 2: %v", n, err)
+	}
+	c.expectStates(list, history.CommandPending, history.CommandPending, history.CommandDead, history.CommandPending)
+	if got := c.command(list[0]); got.Attempts != 0 || !got.DueAt.Equal(after(10)) || !got.ExpiresAt.Equal(after(70)) || !got.DoneAt.IsZero() {
+		c.Errorf("requeued command is %+v", got)
+	}
+	if got := c.stats().DeadLetters; got != 1 {
+		c.Errorf("%d dead letters, want 1", got)
+	}
+	c.expectClaim("again", after(11), 10, 10, list[0], list[1], list[3])
+	records, _, err := c.Audit(c.Context(), 0, 1)
+	if err != nil || len(records) != 1 || records[0].Action != "requeue" || records[0].Commands != 2 || records[0].First != list[1] {
+		c.Errorf("audit records are %+v: %v", records, err)
+	}
+	if n, err := c.Requeue(c.Context(), []int64{4711}, after(10), time.Time{}, audit); n != 0 || err != nil {
+		c.Errorf("requeued %d, want 0: %v", n, err)
+	}
+	if again, _, err := c.Audit(c.Context(), 0, 1); err != nil || again[0].ID != records[0].ID {
+		c.Errorf("requeuing nothing wrote a record: %v", err)
+	}
+}
+
+func (c trial) deadDiscarded() {
+	list := c.dead()
+	n, err := c.Discard(c.Context(), []int64{list[2], list[3]}, after(10), history.Audit{At: after(10), Action: "discard"})
+	if n != 2 || err != nil {
+		c.Errorf("discarded %d, want 2: %v", n, err)
+	}
+	c.expectStates(list, history.CommandDead, history.CommandDead, history.CommandDiscarded, history.CommandDiscarded)
+	if got := c.command(list[2]); !got.DoneAt.Equal(after(10)) || got.LastError != "no" {
+		c.Errorf("discarded command is %+v", got)
+	}
+	c.expectClaim("nothing of it", after(11), 10, 10)
+	if n, err := c.Requeue(c.Context(), list[2:], after(12), time.Time{}, history.Audit{}); n != 0 || err != nil {
+		c.Errorf("requeued %d that were discarded: %v", n, err)
+	}
+	if got := c.stats().DeadLetters; got != 2 {
+		c.Errorf("%d dead letters, want 2", got)
+	}
+}
+
+func (c trial) auditChained() {
+	if bad, err := c.VerifyAudit(c.Context()); bad != 0 || err != nil {
+		c.Errorf("empty log: record %d is bad, error %v", bad, err)
+	}
+	var want []history.Audit
+	for i := range 7 {
+		a := history.Audit{
+			At: after(i), Actor: "ann", Remote: "10.0.0.7", Action: "revoke", Target: "celery@w1", Detail: `{"n":1}`, Commands: 1,
+		}
+		list, _, err := c.Enqueue(c.Context(), history.Order{Commands: []history.Command{of("a")}, Audit: a})
+		if err != nil {
+			c.Fatalf("enqueue: %v", err)
+		}
+		a.ID, a.First = int64(i+1), list[0].ID
+		want = append([]history.Audit{a}, want...)
+	}
+	c.reopen()
+	var got []history.Audit
+	seen := make(map[string]bool)
+	for before := int64(0); ; {
+		page, next, err := c.Audit(c.Context(), before, 3)
+		if err != nil {
+			c.Fatalf("audit: %v", err)
+		}
+		for _, a := range page {
+			if len(a.Hash) != 64 || seen[a.Hash] {
+				c.Errorf("record %d has the hash %q", a.ID, a.Hash)
+			}
+			seen[a.Hash] = true
+			got = append(got, a)
+		}
+		if before = next; next == 0 {
+			break
+		}
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(history.Audit{}, "Hash")); diff != "" {
+		c.Errorf("records (-want +got):\n%s", diff)
+	}
+	if bad, err := c.VerifyAudit(c.Context()); bad != 0 || err != nil {
+		c.Errorf("record %d is bad, error %v", bad, err)
+	}
+}
+
+// auditBounded reads records that are long, of which one is longer than a page may be.
+func (c trial) auditBounded() {
+	const most = 4 << 20
+	for _, size := range []int{1, 1 << 20, 1 << 20, 6 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20} {
+		a := history.Audit{At: dawn(), Action: "test", Detail: `"` + strings.Repeat("x", size) + `"`}
+		if _, _, err := c.Enqueue(c.Context(), history.Order{Commands: []history.Command{of("a")}, Audit: a}); err != nil {
+			c.Fatal(err)
+		}
+	}
+	next, wanted := int64(0), int64(9)
+	for pages := 0; ; pages++ {
+		list, after, err := c.Audit(c.Context(), next, 100)
+		if err != nil || len(list) == 0 || pages > 9 {
+			c.Fatalf("page %d has %d records, error %v", pages, len(list), err)
+		}
+		size := 0
+		for _, a := range list {
+			if a.ID != wanted {
+				c.Errorf("record %d came, want %d", a.ID, wanted)
+			}
+			wanted--
+			size += len(a.Detail)
+		}
+		if size > most && len(list) > 1 {
+			c.Errorf("page %d has %d records of %d bytes, want at most %d", pages, len(list), size, most)
+		}
+		if next = after; next == 0 {
+			break
+		}
+	}
+	if wanted != 0 {
+		c.Errorf("records up to %d did not come", wanted)
+	}
+	if bad, err := c.VerifyAudit(c.Context()); bad != 0 || err != nil {
+		c.Errorf("record %d is bad, error %v", bad, err)
+	}
+}
+
+func (c trial) pruneCommands(history.Rules) {
+	list := c.dead() // three of them final after 2 s
+	many := make([]history.Command, 300)
+	for i := range many {
+		many[i] = of("many")
+		many[i].Expected = []string{"w1"}
+	}
+	others := ids(c.enqueue(many...))
+	if n, err := c.Discard(c.Context(), others, after(100), history.Audit{At: after(100)}); n != len(others) || err != nil {
+		c.Fatalf("discarded %d of %d: %v", n, len(others), err)
+	}
+	for _, step := range []struct {
+		now        time.Time
+		left, dead int
+	}{
+		{after(3602), 304, 3},
+		{after(3603), 301, 0},
+		{after(3700), 301, 0},
+		{after(3701), 1, 0},
+		{after(1 << 20), 1, 0},
+	} {
+		if err := c.Prune(c.Context(), step.now, func(history.Pruned) {}); err != nil {
+			c.Fatalf("prune: %v", err)
+		}
+		left, stats := c.list(history.CommandFilter{Limit: 500}), c.stats()
+		if len(left) != step.left || stats.DeadLetters != step.dead {
+			c.Errorf("at %v %d commands are left, %+v, want %d with %d dead letters", step.now, len(left), stats, step.left, step.dead)
+		}
+	}
+	if left := c.list(history.CommandFilter{Limit: 500, Worker: "w1"}); len(left) > 0 {
+		c.Errorf("%d commands are left of a worker", len(left))
+	}
+	c.expectStates(list[3:], history.CommandPending)
+	if bad, err := c.VerifyAudit(c.Context()); bad != 0 || err != nil {
+		c.Errorf("audit record %d is not as it was: %v", bad, err)
+	}
+}

@@ -1,0 +1,26 @@
+package historytest
+
+import (
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+func (c trial) orderCounted() {
+	first, other := ids(c.enqueue(of("a"), of("b"), of("c"))), ids(c.enqueue(of("d")))
+	c.claim(after(1), 2, 1)
+	c.settle(after(2), history.Outcome{ID: first[0], State: history.CommandDead, Error: "refused"})
+	for order, want := range map[int64]map[history.CommandState]int{
+		first[0]: {history.CommandDead: 1, history.CommandInFlight: 1, history.CommandPending: 1},
+		other[0]: {history.CommandPending: 1},
+		first[1]: {},
+	} {
+		got, err := c.OrderStates(c.Context(), order)
+		if err != nil {
+			c.Fatalf("states of order %d: %v", order, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			c.Errorf("states of order %d (-want +got):\n%s", order, diff)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package historytest
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+)
+
+func (c trial) journalNumbers() {
+	var want []entry
+	last := uint64(0)
+	for i := range 10 {
+		body := "journal " + strconv.Itoa(i)
+		n := c.write(history.Batch{Journal: []byte(body)}).Journal
+		if n <= last {
+			c.Errorf("entry %d after entry %d, want a higher number", n, last)
+		}
+		last = n
+		want = append(want, entry{Number: n, Events: body})
+		if i == 4 {
+			c.reopen()
+		}
+	}
+	if diff := cmp.Diff(want, c.restored(0).journal); diff != "" {
+		c.Errorf("journal (-want +got):\n%s", diff)
+	}
+	c.write(history.Batch{Forget: last})
+	c.reopen()
+	if got := c.write(history.Batch{Journal: []byte("next")}).Journal; got <= last {
+		c.Errorf("entry %d after entry %d was forgotten, want a higher number", got, last)
+	}
+}
+
+func (c trial) journalForget() {
+	var numbers []uint64
+	for i := range 5 {
+		b := history.Batch{Journal: []byte{byte(i)}}
+		if i == 3 {
+			b.Checkpoint = &history.Checkpoint{Clock: 1}
+		}
+		numbers = append(numbers, c.write(b).Journal)
+	}
+	c.write(history.Batch{Forget: numbers[1]})
+	want := []entry{
+		{numbers[2], "\x02", true},
+		{numbers[3], "\x03", true},
+		{numbers[4], "\x04", false},
+	}
+	if diff := cmp.Diff(want, c.restored(0).journal); diff != "" {
+		c.Errorf("journal (-want +got):\n%s", diff)
+	}
+	c.write(history.Batch{Checkpoint: &history.Checkpoint{Clock: 2}})
+	want[2].Checkpointed = true
+	c.reopen()
+	if diff := cmp.Diff(want, c.restored(0).journal); diff != "" {
+		c.Errorf("journal after a checkpoint (-want +got):\n%s", diff)
+	}
+}
+
+func (c trial) restoreCheckpoint() {
+	c.write(history.Batch{Checkpoint: &history.Checkpoint{
+		Clock: 41, Workers: map[string][]byte{"a": []byte(`{"n":1}`), "b": []byte(`{"n":2}`), "gone": []byte(`{}`)},
+	}})
+	c.write(history.Batch{At: 7, Journal: []byte("j")})
+	c.write(history.Batch{Journal: []byte("j")})
+	c.write(history.Batch{Checkpoint: &history.Checkpoint{
+		Clock: 42, Workers: map[string][]byte{"b": []byte(`{"n":3}`), "\x00": []byte(`{}`), "gone": nil, "never": nil},
+	}})
+	c.reopen()
+	got := c.restored(0)
+	want := map[string]string{"a": `{"n":1}`, "b": `{"n":3}`, "\x00": `{}`}
+	if diff := cmp.Diff(want, got.workers); diff != "" || got.clock != 42 || got.at != 7 {
+		c.Errorf("clock = %d, want 42; last write at %d, want 7; workers (-want +got):\n%s", got.clock, got.at, diff)
+	}
+}
+
+func (c trial) restoreTasks() {
+	var events []state.Event
+	for i := range 20 {
+		events = append(events, succeed(uuid(i), 10+i)...)
+	}
+	events = append(events, event(state.TaskReceived, "active", 2))
+	tasks := c.fold(events...)
+	c.write(history.Batch{Tasks: tasks})
+	c.reopen()
+
+	ids := func(n int) []string {
+		all := []string{"active"}
+		for i := 20 - n; i < 20; i++ {
+			all = append(all, uuid(i))
+		}
+		return slices.Sorted(slices.Values(all))
+	}
+	left := func(i int) []state.Position {
+		return []state.Position{{ID: tasks[i].View.ID, Stamp: tasks[i].View.Stamp}}
+	}
+	for n, want := range map[int][]state.Position{
+		0: left(19), 1: left(18), 7: left(12), 19: left(0), 20: nil, 1000: nil,
+	} {
+		got := c.restored(n)
+		if diff := cmp.Diff(ids(min(n, 20)), slices.Sorted(maps.Keys(got.tasks))); diff != "" {
+			c.Errorf("tasks restored of at most %d (-want +got):\n%s", n, diff)
+		}
+		if diff := cmp.Diff(want, got.left); diff != "" {
+			c.Errorf("left of at most %d (-want +got):\n%s", n, diff)
+		}
+	}
+}
+
+func (c trial) restoreEnded() {
+	events := succeed(uuid(1), 10)
+	c.write(history.Batch{Tasks: c.fold(events[0])})
+	if got := c.restored(0); len(got.tasks) != 1 || got.left != nil {
+		c.Errorf("restored %d tasks, left %v, want the active task", len(got.tasks), got.left)
+	}
+	c.write(history.Batch{Tasks: stored(c.fold(events...))})
+	if got := c.restored(0); len(got.tasks) != 0 || len(got.left) != 1 {
+		c.Errorf("restored %d tasks, left %v, want the ended task left", len(got.tasks), got.left)
+	}
+}
+
+func (c trial) restoreError() {
+	c.write(history.Batch{Journal: []byte("j"), Tasks: c.fold(append(succeed("1", 10), succeed("2", 20)...)...)})
+	stop := errors.New("stop")
+	calls := 0
+	call := func(fails bool) error {
+		if calls++; fails {
+			return stop
+		}
+		return nil
+	}
+	for at, want := range map[string]int{"checkpoint": 1, "task": 2, "left": 3, "journal": 4} {
+		calls = 0
+		err := c.Restore(c.Context(), history.Restore{
+			MaxTasks:   1,
+			Checkpoint: func(history.Checkpoint) error { return call(at == "checkpoint") },
+			Task:       func(string, []byte) error { return call(at == "task") },
+			Left:       func(state.Position) error { return call(at == "left") },
+			Journal:    func(uint64, []byte, bool) error { return call(at == "journal") },
+		})
+		if !errors.Is(err, stop) || calls != want {
+			c.Errorf("restore that fails at its %s: error %v after %d calls, want %v after %d", at, err, calls, stop, want)
+		}
+	}
+}
+
+func (c trial) restoreNothing() {
+	c.reopen()
+	if diff := cmp.Diff(restored{}, c.restored(100), cmp.AllowUnexported(restored{})); diff != "" {
+		c.Errorf("restored (-want +got):\n%s", diff)
+	}
+}

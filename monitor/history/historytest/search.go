@@ -1,0 +1,147 @@
+package historytest
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Searching says how to check a Searcher.
+type Searching struct {
+	Open    func(*testing.T) history.Store  // an empty store
+	Settle  func(*testing.T, history.Store) // does what the store puts off; may be nil
+	Bounded bool                            // it gives up so early that counts may be too low
+}
+
+// Search checks a Searcher against a list of all tasks, filtered by query.Match and sorted, before and after it has
+// settled.
+func Search(t *testing.T, x Searching) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprintf("random queries %d", seed), func(t *testing.T) {
+			t.Parallel()
+			s := x.Open(t)
+			tasks := Fill(t, s, seed, 30+int(seed)*30)
+			rng := rand.New(rand.NewPCG(seed, 2))
+			x.all(t, s, tasks, rng)
+			if x.Settle != nil {
+				x.Settle(t, s)
+				x.all(t, s, tasks, rng)
+			}
+		})
+	}
+}
+
+func (x Searching) all(t *testing.T, s history.Store, tasks []state.Task, rng *rand.Rand) {
+	t.Helper()
+	d := dice{rng}
+	for range 25 {
+		r := history.Request{Query: query.New(d.expr(3)), Limit: 1 + rng.IntN(30), Now: asked()}
+		if d.oneIn(2) {
+			r.Sort = query.Sort{Field: pick(d, sortable()), Ascending: d.oneIn(2)}
+		}
+		want := listed(tasks, r)
+		if diff := gocmp.Diff(want, pages(t, s, r, false)); diff != "" {
+			t.Fatalf("pages of %q by %+v, %d each, from the top (-want +got):\n%s", r.Query, r.Sort, r.Limit, diff)
+		}
+		slices.Reverse(want)
+		if diff := gocmp.Diff(want, pages(t, s, r, true)); diff != "" {
+			t.Fatalf("pages of %q by %+v, %d each, from the end (-want +got):\n%s", r.Query, r.Sort, r.Limit, diff)
+		}
+		r.Sort = query.Sort{}
+		all := listed(tasks, r)
+		limit := rng.IntN(40)
+		count, err := s.Count(t.Context(), r.Query, asked(), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (history.Count{N: min(len(all), limit), Exact: len(all) <= limit}); count != want &&
+			(!x.Bounded || count.Exact || count.N > want.N) {
+			t.Fatalf("count of %q up to %d = %+v, want %+v", r.Query, limit, count, want)
+		}
+	}
+}
+
+func sortable() []query.Field {
+	return []query.Field{
+		query.Sent, query.Received, query.Started, query.Finished, query.Wait, query.Run, query.Retries,
+	}
+}
+
+// listed returns the ids of the tasks that match, in the order of the list.
+func listed(tasks []state.Task, r history.Request) []string {
+	type place struct {
+		value int64
+		task  *state.Task
+	}
+	var places []place
+	for i := range tasks {
+		p := place{task: &tasks[i]}
+		known := true
+		if r.Sort.Field != 0 {
+			p.value, known = r.Sort.Field.Int(p.task)
+		}
+		if known && r.Query.Match(p.task, r.Now) {
+			places = append(places, p)
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		c := cmp.Or(cmp.Compare(a.value, b.value), a.task.Stamp.Compare(b.task.Stamp), cmp.Compare(a.task.ID, b.task.ID))
+		if r.Sort.Ascending {
+			return c
+		}
+		return -c
+	})
+	ids := []string{}
+	for _, p := range places {
+		ids = append(ids, p.task.ID)
+	}
+	return ids
+}
+
+// pages walks all pages from the top, or from the end back to it, and returns the ids in the order seen.
+func pages(t *testing.T, s history.Store, r history.Request, back bool) []string {
+	t.Helper()
+	ids := []string{}
+	r.Newer = back
+	for n := 0; ; n++ {
+		if n > 2000 {
+			t.Fatalf("pages of %q do not end", r.Query)
+		}
+		page, err := s.Tasks(t.Context(), r)
+		if err != nil {
+			t.Fatalf("page of %q: %v", r.Query, err)
+		}
+		if len(page.Tasks) > r.Limit {
+			t.Fatalf("page of %d tasks, want at most %d", len(page.Tasks), r.Limit)
+		}
+		on := page.Next
+		if back {
+			slices.Reverse(page.Tasks)
+			on = page.Prev
+		}
+		for _, task := range page.Tasks {
+			ids = append(ids, task.ID)
+		}
+		if n > 0 && len(page.Tasks) > 0 {
+			other := page.Prev
+			if back {
+				other = page.Next
+			}
+			if other == nil {
+				t.Fatalf("page %d of %q has no way back", n, r.Query)
+			}
+		}
+		if on == nil {
+			return ids
+		}
+		r.From = on
+	}
+}

@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+)
+
+const (
+	asidePrefix = "history.damaged-"
+	asideTime   = "20060102T150405Z"
+	checkWhole  = 64 << 20 // bytes of a file up to which all of it is looked at when it is opened
+)
+
+// errDamaged is an error of a file that SQLite reads without one.
+var errDamaged = errors.New("the file is damaged")
+
+// damaged reports whether err says that the file does not hold what SQLite has written.
+func damaged(err error) bool {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		code := e.Code() & 0xff
+		return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+	}
+	return errors.Is(err, errDamaged)
+}
+
+// verify returns an error if the file is damaged: of a small file or one in doubt anywhere, else in what a monitor
+// begins with.
+func (d *DB) verify(ctx context.Context, doubtful bool) error {
+	if d.opened.Size() > checkWhole && !doubtful {
+		return d.Restore(ctx, history.Restore{
+			MaxTasks:   1000,
+			Checkpoint: func(history.Checkpoint) error { return nil },
+			Task:       func(string, []byte) error { return nil },
+			Left:       func(state.Position) error { return nil },
+			Journal:    func(uint64, []byte, bool) error { return nil },
+		})
+	}
+	found, err := list[string](ctx, d.read, `PRAGMA quick_check(1)`)
+	if err == nil && !slices.Equal(found, []string{"ok"}) {
+		err = fmt.Errorf("%w: %s", errDamaged, strings.Join(found, "; "))
+	}
+	return err
+}
+
+// setAside gives the file another name, with its log and its mark, so that a new one can begin.
+func (d *DB) setAside() error {
+	aside := d.beside(asidePrefix + d.now().UTC().Format(asideTime) + ".db")
+	if _, err := os.Lstat(aside); err == nil {
+		return fmt.Errorf("set the damaged file aside: %s is there already", aside)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", "-mark"} {
+		if err := os.Rename(d.path+suffix, aside+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("set the damaged file aside: %w", err)
+		}
+	}
+	d.log.Error("damaged history set aside", "path", aside)
+	return nil
+}
+
+// SetAside returns the damaged files in a directory that were set aside and not repaired, oldest first.
+func SetAside(dir string) ([]string, error) {
+	return filepath.Glob(filepath.Join(strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir), asidePrefix+"*.db"))
+}
+
+// tellAside has Health tell of files that were set aside.
+func (d *DB) tellAside() error {
+	files, err := SetAside(filepath.Dir(d.path))
+	for _, f := range files {
+		name := filepath.Base(f)
+		when := ""
+		if at, err := time.Parse(asideTime, strings.TrimSuffix(strings.TrimPrefix(name, asidePrefix), ".db")); err == nil {
+			when = " at " + at.Format(time.DateTime) + " UTC"
+		}
+		d.notices = append(d.notices, fmt.Sprintf("The history was damaged and set aside%s as %s; this one began anew. "+
+			"Stop Umbel and run umbel repair, which takes over what can be read, or move that file away.", when, f))
+	}
+	return err
+}

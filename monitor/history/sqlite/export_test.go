@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// Index indexes the texts of all tasks.
+func (d *DB) Index(ctx context.Context) error {
+	for {
+		n, err := d.indexSome(ctx, indexMost, math.MaxInt64)
+		if n < indexMost || err != nil {
+			return err
+		}
+	}
+}
+
+// Indexed returns how many tasks have their text in the index.
+func (d *DB) Indexed(t *testing.T) int {
+	t.Helper()
+	found, err := list[int](t.Context(), d.read, `SELECT count(*) FROM texts`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found[0]
+}
+
+// Reconnect has those who read begin with nothing in their caches.
+func (d *DB) Reconnect() {
+	d.read.SetMaxIdleConns(0)
+	d.read.SetMaxIdleConns(readers)
+}
+
+// Hurry gives searches so narrow limits that small histories are walked in windows and searched in parts.
+func (d *DB) Hurry() {
+	d.limits = limits{
+		gather: 5, scan: 60, walk: 30, count: 30, unfold: 10, window: 4, step: 3, lookups: 20,
+		groups: d.limits.groups, failures: d.limits.failures,
+	}
+}
+
+// Explain returns how SQLite carries out what a page takes, where it looks at tasks, their events and texts. Pages are
+// walked rather than gathered, if it is asked for.
+func (d *DB) Explain(ctx context.Context, r history.Request, walked bool) ([]string, error) {
+	l := defaultLimits()
+	if walked {
+		l.gather, l.scan = -1, -1
+	}
+	var plans []string
+	err := d.snapshot(ctx, func(q queryer) error {
+		e := &explainer{queryer: q}
+		s, err := newSearch(ctx, e, r, l, l.walk)
+		if err == nil {
+			_, err = s.page(ctx)
+		}
+		plans = e.plans
+		return err
+	})
+	return plans, err
+}
+
+type explainer struct {
+	queryer
+	plans []string
+}
+
+func (e *explainer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	rows, err := e.queryer.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		return nil, err
+	}
+	err = scan(rows, func() error {
+		var id, parent, unused int
+		var detail string
+		err := rows.Scan(&id, &parent, &unused, &detail)
+		for _, table := range []string{"tasks", "events", "texts"} {
+			if strings.HasPrefix(detail, "SCAN "+table) || strings.HasPrefix(detail, "SEARCH "+table) {
+				e.plans = append(e.plans, detail)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.queryer.QueryContext(ctx, query, args...)
+}
+
+// Suspect has a store find that its file is damaged.
+func (d *DB) Suspect() { d.suspect(errDamaged) }

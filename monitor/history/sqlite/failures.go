@@ -1,0 +1,282 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
+)
+
+// keepResolved is how long a group that was resolved is remembered after its last task has gone.
+const keepResolved = 30 * 24 * time.Hour
+
+// failure returns the group of a failed task, which it makes if need be, and nil for any other task.
+func (t *tx) failure(v *state.Task) (any, error) {
+	if v.State != state.Failure {
+		return nil, nil //nolint:nilnil // SQL's NULL
+	}
+	f, id := fingerprint.OfTask(v)
+	err := t.get(`SELECT 1 FROM failures WHERE failure = ?`, []any{int64(id)}, new(int))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return int64(id), err
+	}
+	if t.groups == 0 {
+		if err := t.get(`SELECT count(*) FROM failures`, nil, &t.groups); err != nil {
+			return nil, err
+		}
+	}
+	name := ""
+	if v.Name != nil {
+		name = *v.Name
+	}
+	if t.groups >= t.db.limits.groups {
+		f = fingerprint.Other()
+		id = f.ID(name)
+	} else {
+		t.groups++
+	}
+	return int64(id), t.exec(`INSERT INTO failures (failure, name, type, message, place) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT DO NOTHING`, int64(id), name, f.Type, f.Message, f.Place)
+}
+
+// Resolve marks a group as resolved, or reopens it.
+func (d *DB) Resolve(ctx context.Context, id fingerprint.ID, at time.Time) error {
+	var resolved any
+	if !at.IsZero() {
+		resolved = at.UnixMicro()
+	}
+	err := d.update(ctx, func(t *tx) error {
+		return t.get(`UPDATE failures SET resolved = ? WHERE failure = ? RETURNING failure`,
+			[]any{resolved, int64(id)}, new(int64))
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return history.ErrMissing
+	case err != nil:
+		return fmt.Errorf("resolve failure: %w", explain(err))
+	}
+	d.failures.forget()
+	return nil
+}
+
+// sweepFailures removes groups that no task is in any more, but for those that were resolved of late.
+func (d *DB) sweepFailures(ctx context.Context) error {
+	const empty = ` WHERE coalesce(resolved, 0) < ? AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.failure = failures.failure)`
+	before := d.now().Add(-keepResolved).UnixMicro()
+	var ids failureIDs
+	err := d.each(ctx, `SELECT failure FROM failures`+empty, []any{before}, func(rows *sql.Rows) error {
+		var id fingerprint.ID
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	if err == nil && len(ids) > 0 {
+		err = d.update(ctx, func(t *tx) error {
+			return t.exec(`DELETE FROM failures`+empty+` AND failure IN (SELECT value FROM json_each(?))`, before, ids)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("sweep failures: %w", explain(err))
+	}
+	return nil
+}
+
+// failureIDs is an argument of statements: a JSON array.
+type failureIDs []fingerprint.ID
+
+// Value returns the array.
+func (l failureIDs) Value() (driver.Value, error) {
+	b, err := json.Marshal(l)
+	return string(b), err
+}
+
+// Failures returns the groups that r asks for.
+func (d *DB) Failures(ctx context.Context, r history.FailureRequest) (history.FailurePage, error) {
+	page, err := d.failures.page(r, func() (history.FailurePage, error) {
+		all, err := d.groups(ctx, r)
+		if err != nil {
+			return history.FailurePage{}, err
+		}
+		page := r.Page(all)
+		return page, d.describe(ctx, page.Groups, r.Now)
+	})
+	if err != nil {
+		return page, fmt.Errorf("read failures: %w", explain(err))
+	}
+	return page, nil
+}
+
+// Failure returns one group as of now.
+func (d *DB) Failure(ctx context.Context, id fingerprint.ID, now time.Time) (history.Failure, error) {
+	found := []history.Failure{{ID: id}}
+	if err := d.describe(ctx, found, now); err != nil {
+		return history.Failure{}, fmt.Errorf("read failure: %w", explain(err))
+	}
+	if found[0].Count.N == 0 {
+		return history.Failure{}, history.ErrMissing
+	}
+	return found[0], nil
+}
+
+// groups reads those that have tasks, as far as r.Page looks at them.
+func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.Failure, error) {
+	query := selectGroups(`0`)
+	if r.Busiest {
+		query = selectGroups(lastHour)
+	}
+	var all []history.Failure
+	err := d.each(ctx, query, []any{r.Now.Add(-time.Hour).UnixMicro(), d.limits.failures}, func(rows *sql.Rows) error {
+		var f history.Failure
+		var last int64
+		var resolved sql.NullInt64
+		err := rows.Scan(&f.ID, &resolved, &last, &f.LastHour)
+		f.Last, f.ResolvedAt = time.UnixMicro(last).UTC(), optionalTime(resolved)
+		all = append(all, f)
+		return err
+	})
+	return all, err
+}
+
+// selectGroups returns the query for all groups that have tasks, with a count of those that failed of late.
+func selectGroups(recent string) string {
+	return `SELECT failure, resolved, last, ` + recent + ` FROM (
+			SELECT failure, resolved, (SELECT max(finished) FROM tasks t WHERE t.failure = f.failure) AS last FROM failures f
+		) f WHERE last IS NOT NULL`
+}
+
+// lastHour counts the tasks of the group f that failed since ?1, up to ?2.
+const lastHour = `(SELECT count(*) FROM (SELECT 1 FROM tasks t WHERE t.failure = f.failure AND t.finished > ?1 LIMIT ?2))`
+
+func optionalTime(micros sql.NullInt64) time.Time {
+	if !micros.Valid {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros.Int64).UTC()
+}
+
+// describe adds to groups what takes a look at their tasks.
+func (d *DB) describe(ctx context.Context, groups []history.Failure, now time.Time) error {
+	at := make(map[fingerprint.ID]*history.Failure, len(groups))
+	ids := make(failureIDs, len(groups))
+	for i := range groups {
+		f := &groups[i]
+		at[f.ID], ids[i] = f, f.ID
+		f.Trend = make([]int64, history.TrendParts)
+		if err := d.describeOne(ctx, f, now); err != nil {
+			return err
+		}
+	}
+	const part = int64(time.Hour / time.Microsecond)
+	from := now.Truncate(time.Hour).UnixMicro() - (history.TrendParts-1)*part
+	// The clocks of workers may be ahead: what has not come yet counts as now.
+	return d.each(ctx, selectTrends, []any{from, part, history.TrendParts, int64(math.MaxInt64), ids}, func(rows *sql.Rows) error {
+		var id fingerprint.ID
+		var i int
+		var n int64
+		err := rows.Scan(&id, &i, &n)
+		at[id].Trend[i] = n
+		return err
+	})
+}
+
+const (
+	// selectTrends counts the tasks of the groups ?5 in ?3 parts of ?2 µs from ?1 on, the last of which ends at ?4.
+	selectTrends = `WITH RECURSIVE parts (i, low, high) AS (
+			SELECT 0, ?1, ?1 + ?2
+			UNION ALL
+			SELECT i + 1, high, iif(i + 2 = ?3, ?4, high + ?2) FROM parts WHERE i + 1 < ?3
+		)
+		SELECT g.value, i, (SELECT count(*) FROM tasks WHERE failure = g.value AND finished >= low AND finished < high)
+		FROM json_each(?5) g, parts`
+	// selectGroup reads the group ?3 with its newest task.
+	selectGroup = `SELECT f.name, f.type, f.message, f.place, f.resolved, ` + lastHour + `,
+			(SELECT count(*) FROM (SELECT 1 FROM tasks WHERE failure = f.failure LIMIT ?2 + 1)),
+			(SELECT min(finished) FROM tasks WHERE failure = f.failure), n.finished, n.id, e.body
+		FROM failures f JOIN tasks n USING (failure) JOIN events e USING (task)
+		WHERE f.failure = ?3 AND n.finished IS NOT NULL ORDER BY n.finished DESC LIMIT 1`
+)
+
+// describeOne tells of a group but for its trend. One without tasks stays as it is.
+func (d *DB) describeOne(ctx context.Context, f *history.Failure, now time.Time) error {
+	var task any
+	var events []byte
+	var first, last int64
+	var resolved sql.NullInt64
+	err := d.read.QueryRowContext(ctx, selectGroup,
+		now.Add(-time.Hour).UnixMicro(), d.limits.failures, int64(f.ID)).Scan(
+		&f.Name, &f.Fingerprint.Type, &f.Fingerprint.Message, &f.Fingerprint.Place, &resolved, &f.LastHour,
+		&f.Count.N, &first, &last, &task, &events)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f.Count.Exact = f.Count.N <= d.limits.failures
+	f.Count.N = min(f.Count.N, d.limits.failures)
+	f.First, f.Last, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), optionalTime(resolved)
+	f.TaskID = idText(task)
+	newest, _, err := state.Unfold(f.TaskID, events)
+	if newest.Exception != nil {
+		f.Example = *newest.Exception
+	}
+	return err
+}
+
+// failureCache keeps pages of groups for those who do not need the newest. It makes one at a time.
+type failureCache struct {
+	mu    sync.Mutex
+	pages map[failureKey]failureEntry
+}
+
+type failureKey struct {
+	resolved, all, busiest bool
+	after                  history.FailurePosition
+	limit                  int
+}
+
+type failureEntry struct {
+	at   time.Time
+	page history.FailurePage
+}
+
+// page returns the page that r asks for, made by f if none is kept that is new enough.
+func (c *failureCache) page(r history.FailureRequest, f func() (history.FailurePage, error)) (history.FailurePage, error) {
+	const most = 32
+	k := failureKey{all: r.Resolved == nil, busiest: r.Busiest, limit: r.Limit}
+	if r.Resolved != nil {
+		k.resolved = *r.Resolved
+	}
+	if r.After != nil {
+		k.after = *r.After
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.pages[k]; ok && r.Now.Sub(e.at) < r.Stale {
+		return e.page, nil
+	}
+	page, err := f()
+	if err != nil {
+		return history.FailurePage{}, err
+	}
+	if c.pages == nil || len(c.pages) >= most {
+		c.pages = make(map[failureKey]failureEntry)
+	}
+	c.pages[k] = failureEntry{r.Now, page}
+	return page, nil
+}
+
+func (c *failureCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pages = nil
+}

@@ -1,0 +1,170 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/rollup"
+)
+
+// Minutes calls f with every cell that r selects, oldest first.
+func (d *DB) Minutes(ctx context.Context, r history.MinuteRange, f func(history.Minute) error) error {
+	if err := d.eachMinute(ctx, r, f); err != nil {
+		return fmt.Errorf("read counters: %w", explain(err))
+	}
+	return nil
+}
+
+func (d *DB) eachMinute(ctx context.Context, r history.MinuteRange, f func(history.Minute) error) error {
+	histograms := `NULL, NULL`
+	if r.Histograms {
+		histograms = `wait, run`
+	}
+	where := []string{`span = ? AND at >= ? AND at < ?`}
+	args := []any{inMinutes(r.Span), startMinute(r.From), startMinute(r.To)}
+	for _, c := range [...]struct {
+		column string
+		names  []string
+	}{{"name", r.Names}, {"worker", r.Workers}, {"queue", r.Queues}} {
+		if len(c.names) == 0 {
+			continue
+		}
+		where = append(where, c.column+` IN (0`+strings.Repeat(`, ?`, len(c.names))+`)`)
+		for _, name := range c.names {
+			n, _ := d.symbols.symbol(name) // 0, if no cell can have it
+			args = append(args, n)
+		}
+	}
+	query := `SELECT at, name, worker, queue, received, succeeded, failed, retried, ` + histograms + ` FROM minutes
+		WHERE ` + strings.Join(where, ` AND `) + ` ORDER BY at, name, worker, queue`
+	return d.each(ctx, query, args, func(rows *sql.Rows) error {
+		var m history.Minute
+		var name, worker, queue int64
+		err := rows.Scan(&m.At, &name, &worker, &queue, &m.Received, &m.Succeeded, &m.Failed, &m.Retried, &m.Wait, &m.Run)
+		if err != nil {
+			return err
+		}
+		m.Name, m.Worker, m.Queue = d.symbols.text(name), d.symbols.text(worker), d.symbols.text(queue)
+		return f(m)
+	})
+}
+
+func inMinutes(length time.Duration) int64 { return int64(length / time.Minute) }
+
+// startMinute is the first minute that does not start before t.
+func startMinute(t time.Time) int64 {
+	at := t.Unix() / 60
+	if time.Unix(60*at, 0).Before(t) {
+		at++
+	}
+	return at
+}
+
+// minutes adds cells to those that are stored, in every span.
+func (t *tx) minutes(cells []history.Minute) error {
+	for _, m := range cells {
+		var key [3]int64
+		for i, name := range []string{m.Name, m.Worker, m.Queue} {
+			if name == "" {
+				continue
+			}
+			var err error
+			if key[i], err = t.symbol(name); err != nil {
+				return err
+			}
+		}
+		for _, span := range history.MinuteSpans() {
+			if err := t.minute(inMinutes(span.Length), key, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// minute adds a cell to that of the span it lies in.
+func (t *tx) minute(span int64, key [3]int64, m history.Minute) error {
+	at := m.At - m.At%span
+	var wait, run []byte
+	err := t.get(`SELECT wait, run FROM minutes WHERE span = ? AND at = ? AND name = ? AND worker = ? AND queue = ?`,
+		[]any{span, at, key[0], key[1], key[2]}, &wait, &run)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if m.Wait, err = merge(wait, m.Wait); err != nil {
+		return err
+	}
+	if m.Run, err = merge(run, m.Run); err != nil {
+		return err
+	}
+	return t.exec(`INSERT INTO minutes (span, at, name, worker, queue, received, succeeded, failed, retried, wait, run)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+		received = received + excluded.received, succeeded = succeeded + excluded.succeeded,
+		failed = failed + excluded.failed, retried = retried + excluded.retried, wait = excluded.wait, run = excluded.run`,
+		span, at, key[0], key[1], key[2], m.Received, m.Succeeded, m.Failed, m.Retried, m.Wait, m.Run)
+}
+
+// merge joins histograms. A stored one that cannot be read is damaged, and ends: that must not keep what
+// comes now from being written.
+func merge(stored, added []byte) ([]byte, error) {
+	if len(stored) == 0 || len(added) == 0 {
+		return append(stored, added...), nil
+	}
+	if _, err := rollup.ParseHistogram(stored); err != nil {
+		return added, nil //nolint:nilerr // see above
+	}
+	return rollup.MergeSaved(stored, added)
+}
+
+const (
+	expireEvery = time.Minute // how often Run looks for counters that are too old
+	mostExpired = 100         // moments that one look removes
+)
+
+// expire removes counters that are too old until ctx ends.
+func (d *DB) expire(ctx context.Context) error {
+	ticker := time.NewTicker(expireEvery)
+	defer ticker.Stop()
+	for {
+		if err := d.expireMinutes(ctx); err != nil && ctx.Err() == nil {
+			d.log.Warn("old counters are not removed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// expireMinutes removes the oldest counters, a moment at a time, so that each transaction is short.
+func (d *DB) expireMinutes(ctx context.Context) error {
+	today, err := d.Today(ctx)
+	if err != nil {
+		return err
+	}
+	for _, span := range history.MinuteSpans() {
+		length, end := inMinutes(span.Length), startMinute(today.Add(-span.Kept))
+		for range mostExpired {
+			oldest, err := list[int64](ctx, d.read, `SELECT at FROM minutes WHERE span = ? AND at < ? ORDER BY at LIMIT 1`, length, end)
+			if err != nil {
+				return err
+			}
+			if len(oldest) == 0 {
+				break
+			}
+			err = d.update(ctx, func(t *tx) error {
+				return t.exec(`DELETE FROM minutes WHERE span = ? AND at = ?`, length, oldest[0])
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package sqlite_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
+)
+
+// Counters leave in the shortest span first; longer ones still tell of them.
+func TestOldMinutesAreRemoved(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	d, err := sqlite.Open(t.Context(), sqlite.Options{Dir: t.TempDir(), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, d)
+	var cells []history.Minute
+	ages := []time.Duration{time.Hour, 3 * 24 * time.Hour, 9 * 24 * time.Hour, 36 * 24 * time.Hour, 401 * 24 * time.Hour}
+	for _, age := range ages {
+		cells = append(cells, history.Minute{At: now.Add(-age).Unix() / 60, Name: "a", Received: 1})
+	}
+	if _, err := d.Write(t.Context(), history.Batch{Checkpoint: &history.Checkpoint{Minutes: cells}}); err != nil {
+		t.Fatal(err)
+	}
+	kept := func() (n []int) {
+		for _, s := range history.MinuteSpans() {
+			n = append(n, 0)
+			r := history.MinuteRange{From: now.Add(-500 * 24 * time.Hour), To: now, Span: s.Length}
+			if err := d.Minutes(t.Context(), r, func(history.Minute) error { n[len(n)-1]++; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	if diff := cmp.Diff([]int{5, 5, 5, 5}, kept()); diff != "" {
+		t.Fatalf("cells by span at first (-want +got):\n%s", diff)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- d.Run(ctx, func([]string) {}) }()
+	want, tick := []int{1, 2, 3, 4}, time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(3 * time.Minute); !cmp.Equal(want, kept()) && time.Now().Before(deadline); {
+		<-tick.C
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(want, kept()); diff != "" {
+		t.Errorf("cells by span in the end (-want +got):\n%s", diff)
+	}
+}

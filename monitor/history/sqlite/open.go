@@ -1,0 +1,220 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+)
+
+const (
+	fileName = "history.db"
+	lockName = "lock"
+	readers  = 6 // connections that read: more than there are searches at once
+)
+
+// Open opens the history in o.Dir, and brings it up to date. It wraps history.ErrLocked if another process has
+// it, and history.ErrNewer if a newer version wrote it.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	d := &DB{
+		path: Memory, rules: o.Rules, log: o.Logger, now: o.Now, limits: defaultLimits(),
+		gate: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+	if o.Dir != Memory {
+		dir, err := filepath.Abs(o.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("open history: %w", err)
+		}
+		o.Dir, d.path = dir, filepath.Join(dir, fileName)
+	}
+	if err := d.open(ctx, o); err != nil {
+		return nil, fmt.Errorf("open history %s: %w", d.path, errors.Join(explain(err), d.Close()))
+	}
+	return d, nil
+}
+
+func (d *DB) open(ctx context.Context, o Options) error {
+	if d.path == Memory {
+		return d.openMemory(ctx)
+	}
+	if o.ReadOnly {
+		return d.openBeside(ctx)
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return err
+	}
+	var err error
+	if d.lock, err = lock(filepath.Join(o.Dir, lockName)); err != nil {
+		return err
+	}
+	err = d.openFile(ctx)
+	if o.SetAside && damaged(err) {
+		d.log.Error("history is damaged", "path", d.path, "error", err)
+		if err = errors.Join(d.disconnect(), d.setAside()); err == nil {
+			err = d.openFile(ctx)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	err = d.tellAside()
+	for _, n := range d.notices {
+		d.log.Warn(n) //nolint:sloglint // the notice is the message, as on the pages
+	}
+	return err
+}
+
+// beside is the path of a file in the directory of the history.
+func (d *DB) beside(name string) string { return filepath.Join(filepath.Dir(d.path), name) }
+
+// openFile opens the file to write, and makes it if there is none.
+func (d *DB) openFile(ctx context.Context) error {
+	f, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	d.opened, err = f.Stat()
+	// SQLite's locks of a file end when the process closes it anywhere, so this comes first.
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := d.owned(ctx); err != nil {
+		return err
+	}
+	if d.write, err = connect(d.path, writing(), 1); err != nil {
+		return err
+	}
+	if err := ours(ctx, d.write); err != nil {
+		return err
+	}
+	if err := migrate(ctx, d.write, false); err != nil {
+		return err
+	}
+	if err := stamp(ctx, d.write); err != nil {
+		return err
+	}
+	if d.read, err = connect(d.path, reading("rw"), readers); err != nil {
+		return err
+	}
+	beside := readMark(d.beside(markName))
+	for _, step := range []func() error{
+		func() error { return d.verify(ctx, beside.Damaged) },
+		func() error { return d.loadSymbols(ctx) },
+		func() error { return d.loadMark(ctx, beside) },
+		func() error { return d.checkpoint(ctx) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openMemory opens a store that has one connection for everything, since the connection is the store.
+func (d *DB) openMemory(ctx context.Context) error {
+	var err error
+	if d.write, err = connect(Memory, url.Values{"_txlock": {"immediate"}}, 1); err != nil {
+		return err
+	}
+	d.read = d.write
+	return migrate(ctx, d.write, false)
+}
+
+// openBeside opens a file that another process may be writing.
+func (d *DB) openBeside(ctx context.Context) error {
+	var err error
+	if d.opened, err = os.Stat(d.path); err != nil {
+		return err
+	}
+	if d.read, err = connect(d.path, reading("ro"), readers); err != nil {
+		return err
+	}
+	if err := errors.Join(ours(ctx, d.read), migrate(ctx, d.read, true)); err != nil {
+		return err
+	}
+	return d.loadSymbols(ctx)
+}
+
+// writing are the parameters of the connection that writes. A commit returns once it is on disk, since
+// what it holds is then acknowledged to the broker.
+func writing() url.Values {
+	return url.Values{
+		"_auto_vacuum": {"INCREMENTAL"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"},
+		"_busy_timeout": {"5000"}, "_foreign_keys": {"1"}, "_txlock": {"immediate"},
+		"_pragma": {"cache_size(-65536)", "journal_size_limit(67108864)", "wal_autocheckpoint(4096)", "temp_store(MEMORY)"},
+	}
+}
+
+// reading are the parameters of the connections that read.
+func reading(mode string) url.Values {
+	return url.Values{
+		"mode": {mode}, "_busy_timeout": {"5000"}, "_query_only": {"1"}, "_pragma": {"cache_size(-16384)"},
+	}
+}
+
+// connect prepares a pool of at most n connections, which stay open.
+func connect(path string, params url.Values, n int) (*sql.DB, error) {
+	dsn := path
+	if path != Memory {
+		dsn = "file:" + (&url.URL{Path: path}).EscapedPath()
+	}
+	db, err := sql.Open("sqlite", dsn+"?"+params.Encode())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	return db, nil
+}
+
+// close waits for calls at work, and refuses others.
+func (d *DB) close() error {
+	d.gate <- struct{}{} // stays: no transaction begins any more
+	errs := []error{d.disconnect()}
+	if d.lock != nil {
+		if m := d.marked(); m.Commits > 0 {
+			errs = append(errs, m.write(d.beside(markName)))
+		}
+		errs = append(errs, unlock(d.lock))
+	}
+	return errors.Join(errs...)
+}
+
+// disconnect closes all connections.
+func (d *DB) disconnect() error {
+	var errs []error
+	if d.read != nil && d.read != d.write {
+		errs = append(errs, drain(d.read))
+	}
+	if d.write != nil {
+		errs = append(errs, drain(d.write))
+	}
+	return errors.Join(errs...)
+}
+
+// drain closes a pool and waits until all its connections have been given back.
+func drain(db *sql.DB) error {
+	err := db.Close()
+	if db.Stats().InUse == 0 {
+		return err
+	}
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for db.Stats().InUse > 0 {
+		<-again.C
+	}
+	return err
+}

@@ -1,0 +1,261 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// Enqueue implements history.Outbox.
+func (d *DB) Enqueue(ctx context.Context, o history.Order) (commands []history.Command, replayed bool, err error) {
+	if o.Audit.At.IsZero() {
+		o.Audit.At = d.now()
+	}
+	err = d.change(ctx, "write commands", func(t *tx) (err error) {
+		commands, replayed, err = t.enqueue(o)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return commands, replayed, nil
+}
+
+// change runs f in a transaction of the outbox, unless the file is not where it was.
+func (d *DB) change(ctx context.Context, what string, f func(t *tx) error) error {
+	err := d.present()
+	if err == nil {
+		err = d.update(ctx, f)
+	}
+	return wrap(what, explain(err))
+}
+
+func (t *tx) enqueue(o history.Order) (commands []history.Command, replayed bool, err error) {
+	if o.Key != "" {
+		first, known, err := keyed(t.ctx, t, o.Key, o.Print, o.Audit.At)
+		if err != nil {
+			return nil, false, err
+		}
+		if known {
+			commands, err = orderOf(t.ctx, t, first)
+			return commands, true, err
+		}
+	}
+	commands = slices.Clone(o.Commands)
+	var first int64
+	for i := range commands {
+		c := &commands[i]
+		complete(c, o.Audit)
+		c.Order = first
+		if err := t.addCommand(c); err != nil {
+			return nil, false, err
+		}
+		if i == 0 {
+			first = c.ID
+			c.Order = first
+			if err := t.exec(`UPDATE outbox SET first = command WHERE command = ?`, first); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	o.Audit.Commands, o.Audit.First = len(commands), first
+	if err := t.audit(o.Audit); err != nil {
+		return nil, false, err
+	}
+	if o.Key != "" {
+		err = t.remember(o, first)
+	}
+	return commands, false, err
+}
+
+// complete sets what a new command leaves open, and its times as they are written.
+func complete(c *history.Command, a history.Audit) {
+	c.State = history.CommandPending
+	c.Schema = cmp.Or(c.Schema, history.CommandSchema)
+	c.Actor = cmp.Or(c.Actor, a.Actor)
+	if c.CreatedAt.IsZero() {
+		c.CreatedAt = a.At
+	}
+	if c.DueAt.IsZero() {
+		c.DueAt = c.CreatedAt
+	}
+	for _, at := range []*time.Time{&c.CreatedAt, &c.DueAt, &c.ExpiresAt} {
+		*at = at.Truncate(time.Microsecond)
+	}
+}
+
+// addCommand writes a new command and sets its ID.
+func (t *tx) addCommand(c *history.Command) error {
+	expected, answers, err := encodeNodes(c)
+	if err != nil {
+		return err
+	}
+	c.ID, err = t.insert(`INSERT INTO outbox (first, schema, kind, grp, target, summary, payload, task, actor, state,
+			attempts, deferrals, error, expected, answers, created, due, expires, claimed, sent, done)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.Order, c.Schema, c.Kind, c.Group, c.Target, c.Summary, notNil(c.Payload), c.TaskID, c.Actor, string(c.State),
+		c.Attempts, c.Deferrals, c.LastError, expected, answers, c.CreatedAt.UnixMicro(), c.DueAt.UnixMicro(),
+		micros(c.ExpiresAt), micros(c.ClaimedAt), micros(c.SentAt), micros(c.DoneAt))
+	if err != nil {
+		return err
+	}
+	if c.Kind == "control" {
+		if err := t.addNodes(c.ID, c.Target); err != nil {
+			return err
+		}
+	}
+	return t.addNodes(c.ID, c.Expected...)
+}
+
+// addNodes notes that a command is for nodes.
+func (t *tx) addNodes(id int64, nodes ...string) error {
+	for _, node := range nodes {
+		if err := t.exec(`INSERT INTO outbox_nodes (node, command) VALUES (?, ?) ON CONFLICT DO NOTHING`, node, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Settle implements history.Outbox.
+func (d *DB) Settle(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
+	return d.change(ctx, "settle commands", func(t *tx) error {
+		for _, o := range outcomes {
+			if err := t.settle(now, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (t *tx) settle(now time.Time, o history.Outcome) error {
+	var known string
+	err := t.get(`SELECT expected FROM outbox WHERE command = ? AND state = 'in_flight'`, []any{o.ID}, &known)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	expected := known
+	if o.Expected != nil {
+		if expected, err = encode(o.Expected); err != nil {
+			return err
+		}
+	}
+	done := doneAt(o.State, now)
+	due := o.DueAt
+	if due.IsZero() {
+		due = now
+	}
+	err = t.exec(`UPDATE outbox SET state = ?, due = ?, attempts = ?, deferrals = ?, error = ?, expected = ?, sent = ?,
+			claimed = NULL, done = ? WHERE command = ?`,
+		string(o.State), due.UnixMicro(), o.Attempts, o.Deferrals, o.Error, expected, micros(o.SentAt), done, o.ID)
+	if err == nil && o.State == history.CommandDead {
+		err = t.exec(`INSERT INTO dead_letters (command, reason, at) VALUES (?, ?, ?)
+			ON CONFLICT DO UPDATE SET reason = excluded.reason, at = excluded.at`, o.ID, o.Error, done)
+	}
+	if err != nil {
+		return err
+	}
+	return t.addNodes(o.ID, o.Expected...)
+}
+
+// Answer implements history.Outbox.
+func (d *DB) Answer(ctx context.Context, now time.Time, replies []history.Reply) error {
+	return d.change(ctx, "record answers", func(t *tx) error {
+		for i := range replies {
+			if err := t.answer(now, &replies[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (t *tx) answer(now time.Time, r *history.Reply) error {
+	found, err := commandsOf(t.ctx, t, `WHERE command = ? AND state = 'sent'`, r.ID)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	c := &found[0]
+	c.Answers = append(c.Answers, r.Answers...)
+	_, answers, err := encodeNodes(c)
+	if err != nil {
+		return err
+	}
+	err = t.exec(`UPDATE outbox SET answers = ?, state = ?, done = ? WHERE command = ?`,
+		answers, string(r.State), doneAt(r.State, now), r.ID)
+	for _, a := range r.Answers {
+		if err == nil {
+			err = t.addNodes(r.ID, a.Node)
+		}
+	}
+	return err
+}
+
+// doneAt is when a command became final that is in a state from now on, NULL if that is not.
+func doneAt(s history.CommandState, now time.Time) any {
+	if !s.Final() {
+		return nil
+	}
+	return now.UnixMicro()
+}
+
+// answer is history.Answer as it is written.
+type answer struct {
+	Node  string `json:"node"`
+	At    int64  `json:"at"` // µs since 1970 UTC
+	Text  string `json:"text"`
+	OK    bool   `json:"ok"`
+	Clock int64  `json:"clock,omitempty"`
+}
+
+// encodeNodes returns who is to answer a command and who did as they are written.
+func encodeNodes(c *history.Command) (expected, answers string, err error) {
+	if expected, err = encode(c.Expected); err != nil {
+		return "", "", err
+	}
+	list := make([]answer, len(c.Answers))
+	for i, a := range c.Answers {
+		list[i] = answer{a.Node, a.At.UnixMicro(), a.Text, a.OK, a.Clock}
+	}
+	answers, err = encode(list)
+	return expected, answers, err
+}
+
+// encode returns a list as JSON.
+func encode[T any](list []T) (string, error) {
+	if len(list) == 0 {
+		return "[]", nil
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return "", fmt.Errorf("encode list: %w", err)
+	}
+	return string(text), nil
+}
+
+// notNil is what the NULL of no bytes would be refused for.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// micros is a time as it is written, NULL if it is zero.
+func micros(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}

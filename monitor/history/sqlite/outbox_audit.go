@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// newestAudit is the highest number that a record ever had.
+const newestAudit = `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'audit'`
+
+// audit appends a record.
+func (t *tx) audit(a history.Audit) error {
+	var hash string
+	err := t.get(`SELECT hash FROM audit ORDER BY record DESC LIMIT 1`, nil, &hash)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	// Not the number after the last: that one may have been cut off, and must be missed.
+	if err := t.get(newestAudit, nil, &a.ID); err != nil {
+		return err
+	}
+	a.ID++
+	return t.exec(`INSERT INTO audit (record, at, actor, remote, action, target, detail, commands, first, hash)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, a.At.UnixMicro(), a.Actor, a.Remote, a.Action, a.Target, a.Detail, a.Commands, a.First, chain(hash, &a))
+}
+
+// chain returns the hash of a record that follows the one with hash before: SHA-256, in hex, of that and of all
+// fields in their order, numbers as 8 bytes, big end first, texts after their length as such a number.
+func chain(before string, a *history.Audit) string {
+	var b []byte
+	number := func(n int64) { b = binary.BigEndian.AppendUint64(b, uint64(n)) }
+	text := func(s string) {
+		number(int64(len(s)))
+		b = append(b, s...)
+	}
+	text(before)
+	number(a.ID)
+	number(a.At.UnixMicro())
+	for _, s := range []string{a.Actor, a.Remote, a.Action, a.Target, a.Detail} {
+		text(s)
+	}
+	number(int64(a.Commands))
+	number(a.First)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Record implements history.Outbox.
+func (d *DB) Record(ctx context.Context, a history.Audit) error {
+	return d.change(ctx, "write audit record", func(t *tx) error { return t.audit(a) })
+}
+
+// Audit implements history.Outbox.
+func (d *DB) Audit(ctx context.Context, before int64, limit int) (list []history.Audit, next int64, err error) {
+	limit = min(max(limit, 1), 500)
+	bytes := 0
+	err = d.eachRecord(ctx, func(a history.Audit) error {
+		bytes += len(a.Detail) + len(a.Target)
+		if len(list) == limit || len(list) > 0 && bytes > auditBytes {
+			next = list[len(list)-1].ID
+			return errEnough
+		}
+		list = append(list, a)
+		return nil
+	}, `WHERE ?1 = 0 OR record < ?1 ORDER BY record DESC LIMIT ?2`, before, limit+1)
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, 0, wrap("read audit log", explain(err))
+	}
+	return list, next, nil
+}
+
+// auditBytes is how long the records of a page may be together, but for the first.
+const auditBytes = 4 << 20
+
+func (d *DB) eachRecord(ctx context.Context, f func(history.Audit) error, where string, args ...any) error {
+	return d.each(ctx, `SELECT record, at, actor, remote, action, target, detail, commands, first, hash FROM audit `+where, args,
+		func(rows *sql.Rows) error {
+			var a history.Audit
+			var at int64
+			err := rows.Scan(&a.ID, &at, &a.Actor, &a.Remote, &a.Action, &a.Target, &a.Detail, &a.Commands, &a.First, &a.Hash)
+			if err != nil {
+				return err
+			}
+			a.At = time.UnixMicro(at)
+			return f(a)
+		})
+}
+
+// VerifyAudit implements history.Outbox.
+func (d *DB) VerifyAudit(ctx context.Context) (int64, error) {
+	newest, err := list[int64](ctx, d.read, newestAudit)
+	if err != nil {
+		return 0, wrap("verify audit log", explain(err))
+	}
+	const page = 500
+	var last int64
+	var hash string
+	for last < newest[0] {
+		before := last
+		err := d.eachRecord(ctx, func(a history.Audit) error {
+			if a.ID != last+1 || chain(hash, &a) != a.Hash {
+				return errEnough
+			}
+			last, hash = a.ID, a.Hash
+			return nil
+		}, `WHERE record > ? ORDER BY record LIMIT ?`, before, page)
+		if errors.Is(err, errEnough) || err == nil && last == before {
+			return last + 1, nil
+		}
+		if err != nil {
+			return 0, wrap("verify audit log", explain(err))
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// Claim implements history.Outbox.
+func (d *DB) Claim(ctx context.Context, now time.Time, limit, each int) (history.Claimed, error) {
+	waiting, err := list[bool](ctx, d.read, `SELECT EXISTS (SELECT 1 FROM outbox WHERE state = 'pending')`)
+	if err != nil {
+		return history.Claimed{}, wrap("claim commands", explain(err))
+	}
+	if !waiting[0] {
+		return history.Claimed{}, nil // without keeping others from writing
+	}
+	var c history.Claimed
+	err = d.change(ctx, "claim commands", func(t *tx) (err error) {
+		c, err = t.claim(now, limit, each)
+		return err
+	})
+	if err != nil {
+		return history.Claimed{}, err
+	}
+	return c, nil
+}
+
+const (
+	expireCommands = `UPDATE outbox INDEXED BY outbox_expiring SET state = 'expired', done = ?1
+		WHERE state = 'pending' AND expires IS NOT NULL AND expires <= ?1 AND schema = ?2`
+
+	// open is what outbox_open is an index of, in the words that SQLite knows it by.
+	open = `state IN ('in_flight', 'pending')`
+
+	// claimableGroups has the groups whose first command may be claimed, the one that waits longest first. It takes a few
+	// looks into the index for each group, however many commands there are (CROSS JOIN says where to begin).
+	claimableGroups = `
+		WITH RECURSIVE groups (grp) AS (
+			SELECT min(grp) FROM outbox WHERE schema = ?1 AND ` + open + `
+			UNION ALL
+			SELECT (SELECT min(grp) FROM outbox WHERE schema = ?1 AND ` + open + ` AND grp > groups.grp)
+			FROM groups WHERE grp IS NOT NULL
+		)
+		SELECT groups.grp FROM groups CROSS JOIN outbox ON command = (
+			SELECT min(command) FROM outbox AS o
+			WHERE schema = ?1 AND ` + open + ` AND o.grp = groups.grp AND state = 'pending')
+		WHERE due <= ?2 AND NOT EXISTS (
+			SELECT 1 FROM outbox AS o WHERE schema = ?1 AND ` + open + ` AND o.grp = groups.grp AND state = 'in_flight')
+		ORDER BY command LIMIT ?3`
+
+	// firstOfGroup chooses the first pending commands of a group.
+	firstOfGroup = `WHERE schema = ? AND ` + open + ` AND grp = ? AND state = 'pending' ORDER BY command LIMIT ?`
+)
+
+func (t *tx) claim(now time.Time, limit, each int) (c history.Claimed, err error) {
+	at := now.UnixMicro()
+	expired, err := t.affected(expireCommands, at, history.CommandSchema)
+	if err != nil {
+		return c, err
+	}
+	c.Expired = int(expired)
+	groups, err := list[string](t.ctx, t, claimableGroups, history.CommandSchema, at, limit)
+	if err != nil {
+		return c, err
+	}
+	for i, group := range groups {
+		share := (limit - len(c.Commands)) / (len(groups) - i)
+		some, err := t.claimGroup(group, now, min(share, each))
+		if err != nil {
+			return c, err
+		}
+		c.Commands = append(c.Commands, some...)
+	}
+	return c, nil
+}
+
+// claimGroup claims the first commands of a group, up to one that is not due.
+func (t *tx) claimGroup(group string, now time.Time, limit int) ([]history.Command, error) {
+	found, err := commandsOf(t.ctx, t, firstOfGroup, history.CommandSchema, group, limit)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		c := &found[i]
+		if c.DueAt.After(now) {
+			return found[:i], nil
+		}
+		c.State, c.ClaimedAt = history.CommandInFlight, time.UnixMicro(now.UnixMicro())
+		err := t.exec(`UPDATE outbox SET state = 'in_flight', claimed = ? WHERE command = ?`, now.UnixMicro(), c.ID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// Reclaim implements history.Outbox.
+func (d *DB) Reclaim(ctx context.Context, before time.Time, held []int64) (int, error) {
+	n := 0
+	err := d.change(ctx, "reclaim commands", func(t *tx) error {
+		stale, err := list[int64](t.ctx, t, `SELECT command FROM outbox
+			WHERE state = 'in_flight' AND claimed < ? AND schema = ?`, before.UnixMicro(), history.CommandSchema)
+		for _, id := range stale {
+			if slices.Contains(held, id) || err != nil {
+				continue
+			}
+			n++
+			err = t.exec(`UPDATE outbox SET state = 'pending', claimed = NULL WHERE command = ?`, id)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}

@@ -1,0 +1,56 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// keyAge is how long idempotency keys are remembered.
+const keyAge = 24 * time.Hour
+
+// Replay implements history.Outbox.
+func (d *DB) Replay(ctx context.Context, key, print string, now time.Time) (commands []history.Command, ok bool, err error) {
+	err = d.snapshot(ctx, func(q queryer) error {
+		var first int64
+		if first, ok, err = keyed(ctx, q, key, print, now); err == nil && ok {
+			commands, err = orderOf(ctx, q, first)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, false, wrap("look for an idempotency key", explain(err))
+	}
+	return commands, ok, nil
+}
+
+// keyed returns the order that a key was used for, if it was.
+func keyed(ctx context.Context, q queryer, key, print string, now time.Time) (first int64, ok bool, err error) {
+	var known string
+	err = eachOf(ctx, q, `SELECT print, first FROM idempotency WHERE key = ? AND at > ?`,
+		[]any{key, now.Add(-keyAge).UnixMicro()}, func(rows *sql.Rows) error {
+			ok = true
+			return rows.Scan(&known, &first)
+		})
+	if err == nil && ok && known != print {
+		err = history.ErrKeyReused
+	}
+	return first, ok, err
+}
+
+// remember notes what the key of an order was used for, and forgets what is too old.
+func (t *tx) remember(o history.Order, first int64) error {
+	err := t.exec(`DELETE FROM idempotency WHERE at <= ?`, o.Audit.At.Add(-keyAge).UnixMicro())
+	if err != nil {
+		return err
+	}
+	return t.exec(`INSERT INTO idempotency (key, print, first, at) VALUES (?, ?, ?, ?)`,
+		o.Key, o.Print, first, o.Audit.At.UnixMicro())
+}
+
+// orderOf returns the commands of an order by ID.
+func orderOf(ctx context.Context, q queryer, first int64) ([]history.Command, error) {
+	return commandsOf(ctx, q, `WHERE first = ? ORDER BY command`, first)
+}

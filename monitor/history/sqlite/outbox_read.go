@@ -1,0 +1,207 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+const commandColumns = `command, first, schema, kind, grp, target, summary, payload, task, actor, state, attempts,
+	deferrals, error, expected, answers, created, due, expires, claimed, sent, done`
+
+// commandsOf returns the commands that the end of a query chooses.
+func commandsOf(ctx context.Context, q queryer, where string, args ...any) ([]history.Command, error) {
+	rows, err := q.QueryContext(ctx, `SELECT `+commandColumns+` FROM outbox `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	var found []history.Command
+	err = scan(rows, func() error {
+		c, err := readCommand(rows)
+		found = append(found, c)
+		return err
+	})
+	return found, err
+}
+
+func readCommand(rows *sql.Rows) (c history.Command, err error) {
+	var expected, answers string
+	var created, due int64
+	var expires, claimed, sent, done sql.NullInt64
+	err = rows.Scan(&c.ID, &c.Order, &c.Schema, &c.Kind, &c.Group, &c.Target, &c.Summary, &c.Payload, &c.TaskID, &c.Actor,
+		&c.State, &c.Attempts, &c.Deferrals, &c.LastError, &expected, &answers, &created, &due, &expires, &claimed, &sent, &done)
+	if err != nil {
+		return c, err
+	}
+	c.CreatedAt, c.DueAt = time.UnixMicro(created), time.UnixMicro(due)
+	c.ExpiresAt, c.ClaimedAt, c.SentAt, c.DoneAt = moment(expires), moment(claimed), moment(sent), moment(done)
+	if err := decodeList(expected, &c.Expected); err != nil {
+		return c, fmt.Errorf("read who is to answer command %d: %w", c.ID, err)
+	}
+	var list []answer
+	if err := decodeList(answers, &list); err != nil {
+		return c, fmt.Errorf("read answers to command %d: %w", c.ID, err)
+	}
+	for _, a := range list {
+		c.Answers = append(c.Answers, history.Answer{Node: a.Node, At: time.UnixMicro(a.At), Text: a.Text, OK: a.OK, Clock: a.Clock})
+	}
+	return c, nil
+}
+
+// decodeList reads a list as JSON. Most are empty.
+func decodeList[T any](text string, into *[]T) error {
+	if text == "[]" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), into)
+}
+
+// moment is a time as it was written.
+func moment(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return time.UnixMicro(n.Int64)
+}
+
+// Command implements history.Outbox.
+func (d *DB) Command(ctx context.Context, id int64) (history.Command, error) {
+	found, err := commandsOf(ctx, d.read, `WHERE command = ?`, id)
+	if err != nil {
+		return history.Command{}, fmt.Errorf("read command %d: %w", id, explain(err))
+	}
+	if len(found) == 0 {
+		return history.Command{}, history.ErrMissing
+	}
+	return found[0], nil
+}
+
+// Commands implements history.Outbox.
+func (d *DB) Commands(ctx context.Context, f history.CommandFilter) (list []history.Command, next int64, err error) {
+	limit := min(max(f.Limit, 1), 500)
+	query, args := filterCommands(f)
+	list, err = commandsOf(ctx, d.read, `WHERE command IN (`+query+` ORDER BY command DESC LIMIT ?) ORDER BY command DESC`,
+		append(args, limit+1)...)
+	if err != nil {
+		return nil, 0, wrap("list commands", explain(err))
+	}
+	if len(list) > limit {
+		list = list[:limit]
+		next = list[limit-1].ID
+	}
+	return list, next, nil
+}
+
+// HaveCommands implements history.Outbox.
+func (d *DB) HaveCommands(ctx context.Context, kind string, tasks []string) ([]string, error) {
+	ids, err := json.Marshal(tasks)
+	if err != nil {
+		return nil, wrap("look for commands", err)
+	}
+	found, err := list[string](ctx, d.read, `SELECT DISTINCT task FROM outbox
+		WHERE task <> '' AND task IN (SELECT value FROM json_each(?)) AND kind = ?`, string(ids), kind)
+	return found, wrap("look for commands", explain(err))
+}
+
+// filterCommands returns a query for the keys of the commands that match. It merges one for each state, so that the
+// newest are found without sorting all.
+func filterCommands(f history.CommandFilter) (query string, args []any) {
+	var where []string
+	var values []any
+	and := func(condition string, value any) {
+		where, values = append(where, condition), append(values, value)
+	}
+	if f.Kind != "" {
+		and(`kind = ?`, f.Kind)
+	}
+	if f.TaskID != "" {
+		and(`task <> '' AND task = ?`, f.TaskID)
+	}
+	if f.Worker != "" {
+		and(`command IN (SELECT command FROM outbox_nodes WHERE node = ?)`, f.Worker)
+	}
+	if f.Actor != "" {
+		and(`actor = ?`, f.Actor)
+	}
+	if f.Order != 0 {
+		and(`first = ?`, f.Order)
+	}
+	if f.Before != 0 {
+		and(`command < ?`, f.Before)
+	}
+	where = append(where, `TRUE`)
+	one := `SELECT command FROM outbox WHERE ` + strings.Join(where, ` AND `)
+	if len(f.States) == 0 {
+		return one, values
+	}
+	parts := make([]string, len(f.States))
+	for i, state := range f.States {
+		parts[i] = one + ` AND state = ?`
+		args = append(append(args, values...), string(state))
+	}
+	return strings.Join(parts, ` UNION ALL `), args
+}
+
+// OutboxStats implements history.Outbox.
+func (d *DB) OutboxStats(ctx context.Context) (history.OutboxStats, error) {
+	s := history.OutboxStats{States: make(map[history.CommandState]int)}
+	err := d.snapshot(ctx, func(q queryer) error { return outboxStats(ctx, q, &s) })
+	if err != nil {
+		return history.OutboxStats{}, wrap("sum up commands", explain(err))
+	}
+	return s, nil
+}
+
+// topFailures is how many errors OutboxStats tells.
+const topFailures = 10
+
+func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
+	err := eachOf(ctx, q, `SELECT state, commands FROM outbox_counts WHERE commands > 0`, nil, func(rows *sql.Rows) error {
+		var state history.CommandState
+		var n int
+		err := rows.Scan(&state, &n)
+		s.States[state] = n
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.DeadLetters = s.States[history.CommandDead]
+	// Two ranges of outbox_open, since <> would look at all of it.
+	foreign, err := list[int](ctx, q, `
+		SELECT count(*) FROM outbox WHERE schema < ?1 AND state IN ('in_flight', 'pending') UNION ALL
+		SELECT count(*) FROM outbox WHERE schema > ?1 AND state IN ('in_flight', 'pending')`, history.CommandSchema)
+	if err != nil {
+		return err
+	}
+	s.Foreign = foreign[0] + foreign[1]
+	oldest, err := list[int64](ctx, q, `SELECT created FROM outbox WHERE state = 'pending' AND schema = ? ORDER BY command LIMIT 1`,
+		history.CommandSchema)
+	if err != nil {
+		return err
+	}
+	if len(oldest) > 0 {
+		s.OldestPending = time.UnixMicro(oldest[0])
+	}
+	return eachOf(ctx, q, `SELECT error, count(*) AS n FROM outbox WHERE state IN ('dead', 'pending') AND error <> ''
+		GROUP BY error ORDER BY n DESC, error LIMIT ?`, []any{topFailures}, func(rows *sql.Rows) error {
+		var f history.FailureCount
+		err := rows.Scan(&f.Error, &f.N)
+		s.TopFailures = append(s.TopFailures, f)
+		return err
+	})
+}
+
+// eachOf calls f for each row of a query.
+func eachOf(ctx context.Context, q queryer, query string, args []any, f func(rows *sql.Rows) error) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	return scan(rows, func() error { return f(rows) })
+}

@@ -1,0 +1,361 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+)
+
+const (
+	pruneFor  = 20 * time.Millisecond // that a transaction takes, about
+	pruneMost = 200                   // tasks in one
+	metaGone  = "gone"                // meta: texts deleted since the index of texts was merged
+	maxLog    = 64 << 20              // bytes of write-ahead log that are left alone
+)
+
+// pruner removes what rules say, once.
+type pruner struct {
+	db   *DB
+	now  time.Time
+	done func(history.Pruned)
+	rest func(took time.Duration) // after each transaction
+}
+
+func (p *pruner) run(ctx context.Context) error {
+	err := p.removeOld(ctx)
+	if err == nil {
+		err = p.thin(ctx)
+	}
+	if err == nil {
+		err = p.shrink(ctx)
+	}
+	if err == nil {
+		err = p.db.sweepFailures(ctx)
+	}
+	if err == nil {
+		err = p.removeCommands(ctx)
+	}
+	if err == nil {
+		err = p.giveBack(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("prune history: %w", explain(err))
+	}
+	return nil
+}
+
+// repeat runs f in transactions of about pruneFor until it has done less than it may. It may do n at first, and
+// at most.
+func (p *pruner) repeat(ctx context.Context, n, most int, f func(t *tx, n int) (int, history.Pruned, error)) error {
+	for {
+		begin := time.Now()
+		var did int
+		var gone history.Pruned
+		err := p.db.update(ctx, func(t *tx) (err error) {
+			did, gone, err = f(t, n)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		took := time.Since(begin)
+		if len(gone.Tasks)+gone.Events > 0 || gone.Bytes > 0 {
+			p.done(gone)
+		}
+		if did < n {
+			return nil
+		}
+		n = max(min(n*int(pruneFor)/int(max(took, 1)), 2*n, most), 1)
+		p.rest(took)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// removeOld removes tasks that are older than their class is kept.
+func (p *pruner) removeOld(ctx context.Context) error {
+	for _, c := range classes(p.db.rules) {
+		for removed, most := 1, 0; c.keep > 0 && removed >= most; {
+			tasks, err := number[int](ctx, p.db.read, `SELECT count(*) FROM tasks`)
+			if err != nil {
+				return err
+			}
+			most = portion(tasks)
+			removed, err = p.remove(ctx, most, func(t *tx, n int) (int, history.Pruned, error) {
+				return t.remove(`SELECT task, id, indexed FROM tasks WHERE `+c.where+` AND `+c.end+` < ? ORDER BY `+c.end+` LIMIT ?`,
+					c.before(p.now), n)
+			})
+			if err == nil {
+				err = p.mergeTexts(ctx, portion(tasks))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shrink removes the oldest tasks that are not active while they take too much of the file.
+func (p *pruner) shrink(ctx context.Context) error {
+	most := p.db.rules.MaxSize
+	for goal := most; most > 0; goal = enough(most) {
+		room, err := p.db.room(ctx)
+		if err != nil {
+			return err
+		}
+		var held share
+		if room.used() > goal {
+			held, err = p.db.share(ctx, room.used())
+		}
+		p.db.active.Store(held.bytes)
+		if err != nil || room.used()-held.bytes <= goal {
+			return err
+		}
+		over := float64(room.used()-held.bytes-enough(most)) / float64(room.used()-held.bytes)
+		some := min(max(int(over*float64(held.others)), 1), portion(held.active+held.others))
+		removed, err := p.remove(ctx, some, func(t *tx, n int) (int, history.Pruned, error) {
+			var oldest []string
+			var args []any
+			for _, c := range classes(p.db.rules) {
+				oldest = append(oldest, `SELECT * FROM (SELECT task, id, indexed, `+c.end+` AS e FROM tasks WHERE `+c.where+` ORDER BY e LIMIT ?)`)
+				args = append(args, n)
+			}
+			return t.remove(`SELECT task, id, indexed FROM (`+strings.Join(oldest, ` UNION ALL `)+`) ORDER BY e LIMIT ?`, append(args, n)...)
+		})
+		if err != nil || removed == 0 {
+			return err
+		}
+		if err := p.mergeTexts(ctx, 1); err != nil { // else what they took shows no effect
+			return err
+		}
+	}
+	return nil
+}
+
+// portion is how many of so many tasks are removed before the index of texts is merged. Where most of it was
+// deleted a merge is long, since FTS5 bounds it by what it writes.
+func portion(tasks int) int { return max(tasks/5, 1000) }
+
+// remove removes at most so many tasks by f, which removes n.
+func (p *pruner) remove(ctx context.Context, most int, f func(t *tx, n int) (int, history.Pruned, error)) (removed int, err error) {
+	err = p.repeat(ctx, pruneMost/4, pruneMost, func(t *tx, n int) (int, history.Pruned, error) {
+		if n = min(n, most-removed); n == 0 {
+			return 0, history.Pruned{}, nil
+		}
+		did, gone, err := f(t, n)
+		removed += did
+		return did, gone, err
+	})
+	return removed, err
+}
+
+// remove removes the tasks that a query finds, with all that belongs to them.
+func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
+	type row struct {
+		task    int64
+		indexed bool
+	}
+	var found []row
+	var gone history.Pruned
+	rows, err := t.QueryContext(t.ctx, query, args...)
+	if err != nil {
+		return 0, gone, err
+	}
+	err = scan(rows, func() error {
+		var r row
+		var id any
+		err := rows.Scan(&r.task, &id, &r.indexed)
+		found, gone.Tasks = append(found, r), append(gone.Tasks, idText(id))
+		return err
+	})
+	if err != nil {
+		return 0, gone, err
+	}
+	texts := 0
+	for _, r := range found {
+		if r.indexed {
+			texts++
+			if err := t.exec(`DELETE FROM texts WHERE rowid = ?`, r.task); err != nil {
+				return 0, gone, err
+			}
+		}
+		if err := t.exec(`DELETE FROM events WHERE task = ?`, r.task); err != nil {
+			return 0, gone, err
+		}
+		if err := t.exec(`DELETE FROM former_names WHERE task = ?`, r.task); err != nil {
+			return 0, gone, err
+		}
+		if err := t.exec(`DELETE FROM tasks WHERE task = ?`, r.task); err != nil {
+			return 0, gone, err
+		}
+	}
+	if texts > 0 {
+		err = t.exec(`INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value`,
+			metaGone, texts)
+	}
+	return len(found), gone, err
+}
+
+// thin drops events that no execution shows from tasks that ended long enough ago.
+func (p *pruner) thin(ctx context.Context) error {
+	if p.db.rules.Events == 0 {
+		return nil
+	}
+	before := p.now.Add(-p.db.rules.Events).UnixMicro()
+	var reader state.Reader
+	for _, c := range finished(p.db.rules) {
+		err := p.repeat(ctx, pruneMost/4, pruneMost, func(t *tx, n int) (int, history.Pruned, error) {
+			return t.thin(&reader, c.final, before, n)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// thin thins the n tasks of a class after those that it thinned last.
+func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, history.Pruned, error) {
+	var gone history.Pruned
+	const next = `SELECT task, id, ` + lastHeard + ` AS e, body FROM tasks JOIN events USING (task)
+		WHERE final = ?1 AND ` + lastHeard + ` >= coalesce((SELECT ended FROM thinned WHERE final = ?1), 0) AND ` + lastHeard + ` < ?2
+		AND (e, task) > (SELECT coalesce(max(ended), 0), coalesce(max(task), 0) FROM thinned WHERE final = ?1)
+		ORDER BY e, task LIMIT ?3`
+	rows, err := t.QueryContext(t.ctx, next, final, before, n) //nolint:sqlclosecheck // scan closes them
+	if err != nil {
+		return 0, gone, err
+	}
+	lean := map[int64][]byte{}
+	var task, end int64
+	did := 0
+	err = scan(rows, func() error {
+		var id any
+		var body []byte
+		if err := rows.Scan(&task, &id, &end, &body); err != nil {
+			return err
+		}
+		did++
+		thin, less, err := reader.Thin(idText(id), body)
+		if err != nil {
+			t.db.log.Warn("events of a task are unreadable", "id", idText(id), "error", err)
+		}
+		if less && err == nil {
+			lean[task] = thin
+		}
+		return nil
+	})
+	if err != nil || did == 0 {
+		return 0, gone, err
+	}
+	for task, body := range lean {
+		if err := t.exec(`UPDATE events SET body = ? WHERE task = ?`, body, task); err != nil {
+			return 0, gone, err
+		}
+	}
+	gone.Events = len(lean)
+	return did, gone, t.exec(`INSERT INTO thinned (final, ended, task) VALUES (?, ?, ?)
+		ON CONFLICT DO UPDATE SET ended = excluded.ended, task = excluded.task`, final, end, task)
+}
+
+// mergeTexts frees what deleted texts take in their index, if they are so many.
+func (p *pruner) mergeTexts(ctx context.Context, least int) error {
+	gone, err := number[int](ctx, p.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaGone)
+	if err != nil || gone < least {
+		return err
+	}
+	const pages = 16
+	begun := false
+	err = p.repeat(ctx, pages, 8*pages, func(t *tx, n int) (int, history.Pruned, error) {
+		argument := n
+		if !begun { // takes the whole index up for merging
+			argument, begun = -n, true
+		}
+		did, err := t.merge(argument)
+		if did {
+			return n, history.Pruned{}, err
+		}
+		return 0, history.Pruned{}, err
+	})
+	if err != nil {
+		return err
+	}
+	return p.db.update(ctx, func(t *tx) error {
+		return t.exec(`UPDATE meta SET value = max(value - ?, 0) WHERE key = ?`, gone, metaGone)
+	})
+}
+
+// merge merges about so many pages of the index of texts, and tells whether there was anything to merge. FTS5
+// says so by the number of its changes.
+func (t *tx) merge(pages int) (bool, error) {
+	var before, after int
+	if err := t.get(`SELECT total_changes()`, nil, &before); err != nil {
+		return false, err
+	}
+	if err := t.exec(`INSERT INTO texts (texts, rank) VALUES ('merge', ?)`, pages); err != nil {
+		return false, err
+	}
+	err := t.get(`SELECT total_changes()`, nil, &after)
+	return after-before >= 2, err
+}
+
+// giveBack returns free pages to the file system, but for a twentieth that will be filled again.
+func (p *pruner) giveBack(ctx context.Context) error {
+	room, err := p.db.room(ctx)
+	if err != nil {
+		return err
+	}
+	left := int(room.free - room.pages/20)
+	err = p.repeat(ctx, 128, 4096, func(t *tx, n int) (int, history.Pruned, error) {
+		some := min(n, left)
+		if some <= 0 {
+			return 0, history.Pruned{}, nil
+		}
+		left -= some
+		var before, after int64
+		err := t.get(`PRAGMA page_count`, nil, &before)
+		if err == nil {
+			_, err = t.ExecContext(t.ctx, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, some))
+		}
+		if err == nil {
+			err = t.get(`PRAGMA page_count`, nil, &after)
+		}
+		return some, history.Pruned{Bytes: (before - after) * room.page}, err
+	})
+	if err != nil {
+		return err
+	}
+	return p.db.shorten(ctx)
+}
+
+// shorten writes the log back into the file and empties it, if it is long. A reader that is at work for longer puts
+// it off.
+func (d *DB) shorten(ctx context.Context) error {
+	info, err := os.Stat(d.path + "-wal")
+	if d.opened == nil || err != nil || info.Size() <= maxLog {
+		return nil //nolint:nilerr // without a log there is nothing to do
+	}
+	select {
+	case d.gate <- struct{}{}:
+		defer func() { <-d.gate }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	conn, err := d.write.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // returns it to its pool
+	for _, pragma := range []string{`busy_timeout(50)`, `wal_checkpoint(TRUNCATE)`, `busy_timeout(5000)`} {
+		if _, err := conn.ExecContext(ctx, `PRAGMA `+pragma); err != nil {
+			return err
+		}
+	}
+	return nil
+}

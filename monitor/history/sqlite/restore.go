@@ -1,0 +1,121 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+)
+
+// Restore reads what a monitor needs to begin where the last one ended.
+func (d *DB) Restore(ctx context.Context, r history.Restore) error {
+	var counted uint64
+	for _, step := range []func() error{
+		func() error { return d.restoreCheckpoint(ctx, &counted, r.Checkpoint) },
+		func() error { return d.restoreActive(ctx, r.Task) },
+		func() error { return d.restoreFinished(ctx, r) },
+		func() error { return d.restoreJournal(ctx, counted, r.Journal) },
+	} {
+		if err := step(); err != nil {
+			d.suspect(err)
+			return fmt.Errorf("restore history: %w", explain(err))
+		}
+	}
+	return nil
+}
+
+func (d *DB) restoreCheckpoint(ctx context.Context, counted *uint64, f func(history.Checkpoint) error) error {
+	c := history.Checkpoint{Workers: make(map[string][]byte)}
+	for key, into := range map[string]any{metaWritten: &c.At, metaClock: &c.Clock, metaCheckpoint: counted} {
+		err := d.read.QueryRowContext(ctx, `SELECT value FROM meta WHERE key = ?`, key).Scan(into)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+	}
+	err := d.each(ctx, `SELECT name, body FROM workers ORDER BY name`, nil, func(rows *sql.Rows) error {
+		var name, body string
+		err := rows.Scan(&name, &body)
+		c.Workers[name] = []byte(body)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return f(c)
+}
+
+// each calls f with every row of a query. f must not use the store.
+func (d *DB) each(ctx context.Context, query string, args []any, f func(rows *sql.Rows) error) error {
+	rows, err := d.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	return scan(rows, func() error { return f(rows) })
+}
+
+func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte) error) error {
+	return d.each(ctx, `SELECT t.id, e.body FROM tasks t JOIN events e USING (task) WHERE t.final = 0 AND t.lost IS NULL
+		ORDER BY t.clock DESC, t.micros DESC`, nil, func(rows *sql.Rows) error {
+		var key any
+		var body []byte
+		if err := rows.Scan(&key, &body); err != nil {
+			return err
+		}
+		return f(idText(key), body)
+	})
+}
+
+// errEnough ends the reading of rows.
+var errEnough = errors.New("enough")
+
+// restoreFinished reads the newest tasks that are finished or lost, and finds the newest of those that it leaves. Rows come by
+// clock and time, so that the first one left may have equals that are newer by their origins or ids.
+func (d *DB) restoreFinished(ctx context.Context, r history.Restore) error {
+	n := 0
+	var left *state.Position
+	err := d.each(ctx, `SELECT t.clock, t.micros, t.origin, t.id, e.body
+		FROM tasks t INDEXED BY tasks_by_clock JOIN events e USING (task) WHERE (t.final > 0 OR t.lost IS NOT NULL)
+		ORDER BY t.clock DESC, t.micros DESC`, nil, func(rows *sql.Rows) error {
+		var p state.Position
+		var origin int64
+		var key any
+		var body []byte
+		if err := rows.Scan(&p.Stamp.Clock, &p.Stamp.Micros, &origin, &key, &body); err != nil {
+			return err
+		}
+		p.ID = idText(key)
+		if n++; n <= r.MaxTasks {
+			return r.Task(p.ID, body)
+		}
+		p.Stamp.Origin = d.symbols.text(origin)
+		switch {
+		case left == nil:
+			left = &p
+		case p.Stamp.Clock != left.Stamp.Clock || p.Stamp.Micros != left.Stamp.Micros:
+			return errEnough
+		case p.Compare(*left) > 0:
+			left = &p
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) || left == nil {
+		return err
+	}
+	return r.Left(*left)
+}
+
+func (d *DB) restoreJournal(
+	ctx context.Context, counted uint64, f func(entry uint64, events []byte, checkpointed bool) error,
+) error {
+	return d.each(ctx, `SELECT entry, body FROM journal ORDER BY entry`, nil, func(rows *sql.Rows) error {
+		var entry uint64
+		var body []byte
+		if err := rows.Scan(&entry, &body); err != nil {
+			return err
+		}
+		return f(entry, body, entry <= counted)
+	})
+}

@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+const (
+	pruneEvery = time.Minute // how often Run looks for what is too old
+	sizeEvery  = time.Second // how often it looks at the size in between
+)
+
+// Rules returns the rules in force.
+func (d *DB) Rules() history.Rules { return d.rules }
+
+// Today is the moment that Run measures ages against.
+func (d *DB) Today(ctx context.Context) (time.Time, error) {
+	var newest int64
+	for _, final := range []int{classActive, classSucceeded, classFailed} {
+		found, err := number[int64](ctx, d.read, `SELECT coalesce(max(`+lastHeard+`), 0) FROM tasks WHERE final = ?`, final)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("read newest task: %w", explain(err))
+		}
+		newest = max(newest, found)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.days.today(newest, d.now()), nil
+}
+
+// days is how far time has come for certain.
+type days struct {
+	newest int64     // µs, of the newest task so far
+	since  time.Time // when that was first seen, with a monotonic reading, which nobody sets
+}
+
+func (y *days) today(newest int64, now time.Time) time.Time {
+	if newest == 0 {
+		return now // there is nothing to lose
+	}
+	if newest > y.newest {
+		*y = days{newest, time.Now()}
+	}
+	certain := time.UnixMicro(y.newest).Add(time.Since(y.since))
+	if now.After(certain) {
+		return certain
+	}
+	return now
+}
+
+// retain removes what the rules say until ctx ends, half of the time at most.
+func (d *DB) retain(ctx context.Context, removed func(ids []string)) error {
+	ticker := time.NewTicker(sizeEvery)
+	defer ticker.Stop()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
+	for {
+		var tasks, thinned int
+		p := pruner{db: d, done: func(gone history.Pruned) {
+			tasks, thinned = tasks+len(gone.Tasks), thinned+gone.Events
+			if len(gone.Tasks) > 0 {
+				removed(gone.Tasks)
+			}
+		}, rest: func(took time.Duration) {
+			rest.Reset(took)
+			select {
+			case <-ctx.Done():
+			case <-rest.C:
+			}
+		}}
+		var err error
+		if p.now, err = d.Today(ctx); err == nil {
+			err = p.run(ctx)
+		}
+		if tasks+thinned > 0 {
+			d.log.Info("pruned history", "tasks", tasks, "thinned", thinned)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.Warn("history is not pruned", "error", err)
+		}
+		if !d.due(ctx, ticker.C) {
+			return nil
+		}
+	}
+}
+
+// due waits for pruneEvery, or until the file is over the rule of size and has grown by a twentieth of that. It returns
+// false if ctx ends first.
+func (d *DB) due(ctx context.Context, tick <-chan time.Time) bool {
+	most := d.rules.MaxSize
+	pruned, err := d.room(ctx)
+	for range pruneEvery / sizeEvery {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick:
+		}
+		if most == 0 || err != nil {
+			continue
+		}
+		var now room
+		if now, err = d.room(ctx); err == nil && now.used() > max(most, pruned.used()+most/20) {
+			return true
+		}
+	}
+	return true
+}
+
+// Prune removes what the rules say, as fast as it can.
+func (d *DB) Prune(ctx context.Context, now time.Time, done func(history.Pruned)) error {
+	return (&pruner{db: d, now: now, done: done, rest: func(time.Duration) {}}).run(ctx)
+}

@@ -1,0 +1,315 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+)
+
+const (
+	salvageBatch = 500 // tasks written at once
+	repairedMark = ".repaired"
+)
+
+// Salvaged says what was taken over from a damaged file.
+type Salvaged struct {
+	Tasks      int // that were not there; others gain the events that they lacked
+	Unreadable int // rows of tasks and pieces of the journal that hold no events
+	// Rows are those taken over of other tables, by name. Left are tables of which rows were read and not taken over,
+	// since the history has rows of its own that must not be mixed with them; Lost those with parts that cannot be read.
+	Rows map[string]int
+	Left []string
+	Lost []string
+}
+
+// copied are the tables that are taken over row by row, each after what it refers to. Those that are whole only
+// together with others are not mixed: they are taken over by a history that has none of them.
+func copied() []struct{ name, columns, key, alone string } {
+	return []struct{ name, columns, key, alone string }{
+		{name: "failures", columns: "failure, name, type, message, place, resolved", key: "failure"},
+		{name: "views", columns: "name, query, sort, cols"},
+		{name: "workers", columns: "name, body"},
+		{name: "minutes", columns: "span, at, name, worker, queue, received, succeeded, failed, retried, wait, run"},
+		{
+			name: "outbox", alone: "outbox", key: "command",
+			columns: `command, first, schema, kind, grp, target, summary, payload, task, actor, state, attempts, deferrals, error,
+				expected, answers, created, due, expires, claimed, sent, done`,
+		},
+		{name: "outbox_nodes", alone: "outbox", columns: "node, command"},
+		{name: "dead_letters", alone: "outbox", key: "command", columns: "command, reason, at"},
+		{name: "idempotency", alone: "outbox", columns: "key, print, first, at"},
+		{name: "audit", alone: "audit", key: "record", columns: "record, at, actor, remote, action, target, detail, commands, first, hash"},
+	}
+}
+
+// Salvage takes over what can be read of the damaged file at path, and calls progress after each step. The file is only
+// read.
+func (d *DB) Salvage(ctx context.Context, path string, progress func(Salvaged)) (Salvaged, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Salvaged{}, fmt.Errorf("repair: %w", err)
+	}
+	from, err := connect(path, url.Values{"mode": {"ro"}, "_busy_timeout": {"5000"}, "_pragma": {"cell_size_check(1)"}}, 1)
+	if err != nil {
+		return Salvaged{}, fmt.Errorf("repair %s: %w", path, err)
+	}
+	s := &salvage{
+		d: d, from: from, size: info.Size(), progress: progress, done: Salvaged{Rows: make(map[string]int)},
+		cluster: state.New(state.Options{MaxTasks: 2 * salvageBatch, Track: true}),
+	}
+	err = s.run(ctx)
+	if e := from.Close(); err == nil {
+		err = e
+	}
+	return s.done, wrap("repair "+path, err)
+}
+
+// Repaired gives a file that was set aside another name, so that it is not told of any more.
+func Repaired(path string) (string, error) {
+	to := path + repairedMark
+	for _, suffix := range []string{"-wal", "-shm", "-mark", ""} {
+		if err := os.Rename(path+suffix, to+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+	}
+	return to, nil
+}
+
+// salvage is the work of one Salvage.
+type salvage struct {
+	d        *DB
+	from     *sql.DB
+	size     int64 // of the file
+	progress func(Salvaged)
+	done     Salvaged
+	cluster  *state.Cluster // joins what is read with what is there
+}
+
+func (s *salvage) run(ctx context.Context) error {
+	if err := ours(ctx, s.from); err != nil && !damaged(err) {
+		return err
+	}
+	if err := s.from.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(new(int)); err != nil {
+		return fmt.Errorf("nothing can be read of it: %w", err)
+	}
+	alone := make(map[string]bool)
+	for _, t := range copied() {
+		if t.alone != "" {
+			var n int
+			if err := s.d.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM `+t.alone+`)`).Scan(&n); err != nil {
+				return err
+			}
+			alone[t.alone] = n == 0
+		}
+	}
+	if err := s.tasks(ctx); err != nil {
+		return err
+	}
+	if err := s.journal(ctx); err != nil {
+		return err
+	}
+	symbols, err := s.symbols(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range copied() {
+		if t.alone != "" && !alone[t.alone] {
+			s.done.Left = append(s.done.Left, t.name)
+			continue
+		}
+		if err := s.table(ctx, t.name, t.columns, t.key, symbols); err != nil {
+			return err
+		}
+		s.progress(s.done)
+	}
+	return nil
+}
+
+// tasks takes over every task that has its events.
+func (s *salvage) tasks(ctx context.Context) error {
+	n := 0
+	query := `SELECT t.task, t.id, e.body FROM tasks t NOT INDEXED CROSS JOIN events e USING (task) WHERE t.task `
+	err := s.ranges(ctx, "tasks", query, "t.task", func(rows *sql.Rows) (int64, error) {
+		var key int64
+		var id any
+		var body []byte
+		if err := rows.Scan(&key, &id, &body); err != nil {
+			return 0, err
+		}
+		if n++; n%salvageBatch == 0 {
+			if err := s.save(ctx); err != nil {
+				return 0, fatalError{err}
+			}
+		}
+		if s.replay(idText(id), body) != nil {
+			s.done.Unreadable++
+		}
+		return key, nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.save(ctx)
+}
+
+// replay folds the saved events of a task as if they came again, so that they are saved.
+func (s *salvage) replay(id string, body []byte) error {
+	journal, err := state.Journal(id, body)
+	if err != nil {
+		return err
+	}
+	return s.cluster.Replay(journal, func(*state.Event, state.Change) {})
+}
+
+// journal takes over the events that were not in tasks yet.
+func (s *salvage) journal(ctx context.Context) error {
+	err := s.ranges(ctx, "journal", `SELECT entry, body FROM journal WHERE entry `, "entry", func(rows *sql.Rows) (int64, error) {
+		var key int64
+		var body []byte
+		if err := rows.Scan(&key, &body); err != nil {
+			return 0, err
+		}
+		if s.cluster.Replay(body, func(*state.Event, state.Change) {}) != nil {
+			s.done.Unreadable++
+		}
+		if s.cluster.Unsaved() >= salvageBatch {
+			if err := s.save(ctx); err != nil {
+				return 0, fatalError{err}
+			}
+		}
+		return key, nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.save(ctx)
+}
+
+// save writes what the cluster has gathered. A task that is there already is joined with what is there.
+func (s *salvage) save(ctx context.Context) error {
+	for s.cluster.Unsaved() > 0 {
+		var b history.Batch
+		fresh := 0
+		for _, u := range s.cluster.TakeUnsaved(salvageBatch) {
+			b.Tasks = append(b.Tasks, history.Task(u))
+			if !u.Stored {
+				fresh++
+			}
+		}
+		w, err := s.d.Write(ctx, b)
+		if err != nil {
+			return err
+		}
+		if err := s.cluster.Saved(true, w.Known); err != nil {
+			return err
+		}
+		s.done.Tasks += fresh - len(w.Known)
+	}
+	s.progress(s.done)
+	return nil
+}
+
+// symbols reads what numbers stand for in the file.
+func (s *salvage) symbols(ctx context.Context) (map[int64]string, error) {
+	all := make(map[int64]string)
+	err := s.ranges(ctx, "symbols", `SELECT symbol, text FROM symbols WHERE symbol `, "symbol", func(rows *sql.Rows) (int64, error) {
+		var n int64
+		var text string
+		err := rows.Scan(&n, &text)
+		all[n] = text
+		return n, err
+	})
+	return all, err
+}
+
+// table takes over rows that are not there yet. One without a numeric key is read until a place that cannot be.
+func (s *salvage) table(ctx context.Context, name, columns, key string, symbols map[int64]string) error {
+	var rows [][]any
+	width := strings.Count(columns, ",") + 1
+	take := func(r *sql.Rows) (int64, error) {
+		row := make([]any, width)
+		into := make([]any, width)
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := r.Scan(into...); err != nil {
+			return 0, err
+		}
+		rows = append(rows, row)
+		n, _ := row[0].(int64) // the key
+		return n, nil
+	}
+	if key != "" {
+		if err := s.ranges(ctx, name, `SELECT `+columns+` FROM `+name+` WHERE `+key+` `, key, take); err != nil {
+			return err
+		}
+	} else if whole, err := s.each(ctx, `SELECT `+columns+` FROM `+name, nil, take); err != nil {
+		return err
+	} else if !whole {
+		s.lost(name)
+	}
+	return s.insert(ctx, name, columns, rows, symbols)
+}
+
+func (s *salvage) insert(ctx context.Context, name, columns string, rows [][]any, symbols map[int64]string) error {
+	query := `INSERT INTO ` + name + ` (` + columns + `) VALUES (?` + strings.Repeat(`, ?`, strings.Count(columns, ",")) + `) ON CONFLICT DO NOTHING`
+	if name == "views" { // names need not differ in the table, but to people
+		query = `INSERT INTO views (` + columns + `) SELECT ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM views WHERE name = ?1)`
+	}
+	for len(rows) > 0 {
+		some := rows[:min(len(rows), salvageBatch)]
+		rows = rows[len(some):]
+		taken := 0
+		err := s.d.update(ctx, func(t *tx) error {
+			for _, row := range some {
+				if name == "minutes" {
+					if err := t.translate(row[2:5], symbols); err != nil {
+						return err
+					}
+				}
+				key, err := t.insert(query, row...)
+				if err != nil {
+					return err
+				}
+				if key != 0 {
+					taken++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return explain(err)
+		}
+		s.done.Rows[name] += taken
+	}
+	return nil
+}
+
+// translate replaces the symbols of another file.
+func (t *tx) translate(row []any, symbols map[int64]string) error {
+	for i := range row {
+		n, _ := row[i].(int64)
+		if n == 0 {
+			continue
+		}
+		own, err := t.symbol(symbols[n])
+		if err != nil {
+			return err
+		}
+		row[i] = own
+	}
+	return nil
+}
+
+func (s *salvage) lost(table string) {
+	if n := len(s.done.Lost); n == 0 || s.done.Lost[n-1] != table {
+		s.done.Lost = append(s.done.Lost, table)
+	}
+}

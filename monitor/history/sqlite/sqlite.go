@@ -1,0 +1,111 @@
+// Package sqlite keeps history in one SQLite file. It writes on a single connection and reads on others,
+// which never wait for a write. It decides nothing about tasks: what a task is, is said by its events, which
+// it stores as package state wrote them.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// Memory is the Dir of a store that keeps nothing beyond its Close.
+const Memory = ":memory:"
+
+// Options of a DB. Dir is required.
+type Options struct {
+	Dir      string // where the file is, made if it is missing, or Memory
+	ReadOnly bool   // read beside the process that writes; nothing is made and no lock is taken
+	SetAside bool   // rename a damaged file and begin a new one, rather than fail; Health tells
+	Rules    history.Rules
+	Logger   *slog.Logger     // nil discards
+	Now      func() time.Time // nil means time.Now
+}
+
+// DB is a history.Store in a file.
+type DB struct {
+	path   string      // of the file, or Memory
+	opened os.FileInfo // the file, nil if there is none
+	lock   *os.File
+	rules  history.Rules
+	log    *slog.Logger
+	now    func() time.Time
+
+	write   *sql.DB       // one connection
+	read    *sql.DB       // others, or the same one for Memory
+	gate    chan struct{} // holds a token while a transaction is at work
+	symbols symbols
+	limits  limits
+
+	notices []string // for Health, since Open
+	changes int64    // by the connection that writes, as SQLite counts; guarded by gate
+
+	failures failureCache
+
+	once    sync.Once
+	closed  chan struct{}
+	closing error // what came of Close
+
+	unindexed atomic.Int64 // tasks that wait for the text index
+	active    atomic.Int64 // bytes that active tasks take, 0 where the history is not too large
+
+	// mu guards what Health says of writes, mark, and days. Commits are only counted with a token in gate.
+	mu       sync.Mutex
+	mark     mark
+	trouble  error
+	failedAt time.Time
+	days     days
+}
+
+var _ history.Store = (*DB)(nil)
+
+// Run maintains the store until ctx ends.
+func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.index(ctx) })
+	g.Go(func() error { return d.retain(ctx, removed) })
+	g.Go(func() error { return d.sweep(ctx) })
+	g.Go(func() error { return d.expire(ctx) })
+	g.Go(func() error { return d.watch(ctx) })
+	if err := g.Wait(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// Health says how the store is doing.
+func (d *DB) Health() history.Health {
+	h := history.Health{Location: d.path, Unindexed: int(d.unindexed.Load()), Active: d.active.Load(), Notices: d.notices}
+	h.Oversized = d.rules.MaxSize > 0 && h.Active > d.rules.MaxSize
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(d.path + suffix); err == nil && d.opened != nil {
+			h.Size += info.Size()
+		}
+	}
+	if err := d.present(); err != nil {
+		d.note(err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.trouble != nil {
+		h.LastError, h.FailedAt = d.trouble.Error(), d.failedAt
+	}
+	return h
+}
+
+// Close ends all use of the store, once calls at work have returned.
+func (d *DB) Close() error {
+	d.once.Do(func() {
+		close(d.closed)
+		d.closing = d.close()
+	})
+	return d.closing
+}

@@ -1,0 +1,239 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Write commits b as a whole, or nothing of it.
+func (d *DB) Write(ctx context.Context, b history.Batch) (history.Written, error) {
+	var w history.Written
+	err := explain(d.update(ctx, func(t *tx) (err error) {
+		w, err = t.write(b)
+		return err
+	}))
+	if ctx.Err() == nil || err == nil {
+		d.note(err)
+		d.suspect(err)
+	}
+	if err != nil {
+		return history.Written{}, fmt.Errorf("write history: %w", err)
+	}
+	return w, nil
+}
+
+func (t *tx) write(b history.Batch) (w history.Written, err error) {
+	if len(b.Journal) > 0 {
+		entry, err := t.insert(`INSERT INTO journal (body) VALUES (?)`, b.Journal)
+		if err != nil {
+			return w, err
+		}
+		w.Journal = uint64(entry)
+	}
+	for i := range b.Tasks {
+		known, err := t.task(&b.Tasks[i])
+		if err != nil {
+			return w, err
+		}
+		if known != nil {
+			if w.Known == nil {
+				w.Known = make(map[string][]byte)
+			}
+			w.Known[b.Tasks[i].View.ID] = known
+		}
+	}
+	if b.At != 0 {
+		if err := t.set(metaWritten, b.At); err != nil {
+			return w, err
+		}
+	}
+	if b.Checkpoint != nil {
+		if err := t.checkpoint(b.Checkpoint); err != nil {
+			return w, err
+		}
+	}
+	if b.Forget > 0 {
+		err = t.exec(`DELETE FROM journal WHERE entry <= ?`, int64(b.Forget))
+	}
+	return w, err
+}
+
+// checkpoint saves everything beside tasks, as of the newest journal entry.
+func (t *tx) checkpoint(c *history.Checkpoint) error {
+	if err := t.set(metaClock, c.Clock); err != nil {
+		return err
+	}
+	var newest int64
+	err := t.get(`SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'journal'`, nil, &newest)
+	if err != nil {
+		return err
+	}
+	if err := t.set(metaCheckpoint, newest); err != nil {
+		return err
+	}
+	for name, body := range c.Workers {
+		var err error
+		if body == nil {
+			err = t.exec(`DELETE FROM workers WHERE name = ?`, name)
+		} else {
+			err = t.exec(`INSERT INTO workers (name, body) VALUES (?, ?) ON CONFLICT DO UPDATE SET body = excluded.body`,
+				name, string(body))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.minutes(c.Minutes)
+}
+
+// set sets a value of the table meta.
+func (t *tx) set(key string, value int64) error {
+	return t.exec(`INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value`, key, value)
+}
+
+// Keys of the table meta.
+const (
+	metaWritten    = "written" // history.Batch.At of the newest batch
+	metaClock      = "clock"
+	metaCheckpoint = "checkpoint"
+)
+
+// task writes one task, or returns the events of one that is there already and not said to be.
+func (t *tx) task(s *history.Task) (known []byte, err error) {
+	id := idValue(s.View.ID)
+	columns, err := t.columns(s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Stored {
+		replaced, err := t.replace(id, columns, s)
+		if replaced || err != nil {
+			return nil, err
+		}
+	}
+	row, err := t.insert(insertTask, append(columns, id)...)
+	switch {
+	case err != nil:
+		return nil, err
+	case row == 0:
+		err := t.get(`SELECT body FROM events JOIN tasks USING (task) WHERE id = ?`, []any{id}, &known)
+		return known, err
+	default:
+		if err := t.rename(row, formerNames(&s.View)); err != nil {
+			return nil, err
+		}
+		return nil, t.exec(`INSERT INTO events (task, body) VALUES (?, ?)`, row, s.Events)
+	}
+}
+
+// replace writes a task over what is stored of it, false if nothing is.
+func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
+	var row, marks int64
+	var indexed bool
+	err := t.get(`SELECT task, indexed, marks FROM tasks WHERE id = ?`, []any{id}, &row, &indexed, &marks)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err == nil && indexed {
+		err = t.exec(`DELETE FROM texts WHERE rowid = ?`, row)
+	}
+	if err == nil {
+		err = t.exec(updateTask, append(columns, row)...)
+	}
+	if err == nil && marks&markRenamed != 0 {
+		err = t.exec(`DELETE FROM former_names WHERE task = ?`, row)
+	}
+	if err == nil {
+		err = t.rename(row, formerNames(&s.View))
+	}
+	if err == nil {
+		err = t.exec(`UPDATE events SET body = ? WHERE task = ?`, s.Events, row)
+	}
+	return err == nil, err
+}
+
+// Statements with RETURNING would keep a journal of their own for each row.
+const (
+	taskColumns = `clock, micros, origin, state, final, name, worker, queue, client, exchange, routing_key, root, parent,
+		sent, received, started, finished, updated, eta, expires, wait, run, retries, marks, lost, failure, heard`
+	insertTask = `INSERT INTO tasks (` + taskColumns + `, id, indexed)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+		ON CONFLICT (id) DO NOTHING`
+	updateTask = `UPDATE tasks SET (` + taskColumns + `, indexed)
+		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, heard), 0) WHERE task = ?`
+)
+
+// Classes of tasks, as in the column final.
+const (
+	classActive = iota
+	classSucceeded
+	classFailed // revoked and rejected ones too
+)
+
+func class(s state.State) int64 {
+	switch {
+	case !s.Final():
+		return classActive
+	case s == state.Success:
+		return classSucceeded
+	default:
+		return classFailed
+	}
+}
+
+// columns returns the values of taskColumns.
+func (t *tx) columns(s *history.Task) ([]any, error) {
+	v := &s.View
+	columns := make([]any, 0, 29)
+	columns = append(columns, v.Stamp.Clock, v.Stamp.Micros)
+	for _, text := range []string{v.Stamp.Origin, string(v.State)} {
+		n, err := t.symbol(text)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, n)
+	}
+	columns = append(columns, class(v.State))
+	for _, text := range []*string{v.Name, v.Worker, v.Queue, v.Client, v.Exchange, v.RoutingKey} {
+		n, err := t.optional(text)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, n)
+	}
+	columns = append(columns, relative(v.RootID, v.ID), relative(v.ParentID, ""))
+	for _, f := range []query.Field{
+		query.Sent, query.Received, query.Started, query.Finished, query.Updated,
+		query.ETA, query.Expires, query.Wait, query.Run, query.Retries,
+	} {
+		n, ok := f.Int(v)
+		switch {
+		case ok:
+			columns = append(columns, n)
+		case f == query.Updated:
+			columns = append(columns, 0)
+		default:
+			columns = append(columns, nil)
+		}
+	}
+	failure, err := t.failure(v)
+	columns = append(columns, marks(v), lostAt(v), failure, nil)
+	if s.HeardAt != 0 {
+		columns[len(columns)-1] = s.HeardAt
+	}
+	return columns, err
+}
+
+// relative returns the key of another task, nil if there is none or it is self.
+func relative(id *string, self string) any {
+	if id == nil || *id == self {
+		return nil
+	}
+	return idValue(*id)
+}

@@ -1,0 +1,174 @@
+package remote_test
+
+import (
+	"encoding/json"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/remote"
+)
+
+// inspected is what an Inspector makes of answers.
+func inspected(t *testing.T, values map[string]string) remote.Inspection {
+	t.Helper()
+	var got remote.Inspection
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		all := idle()
+		maps.Copy(all, values)
+		f.add(t, "w", tells(all))
+		got = inspector(t, f).Ask(t.Context(), "w")
+	})
+	for method, text := range got.Errors {
+		t.Errorf("%s: %s", method, text)
+	}
+	return got
+}
+
+func TestStats(t *testing.T) {
+	t.Parallel()
+	raw := func(s string) map[string]json.RawMessage {
+		var m map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(s), &m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for name, test := range map[string]struct {
+		value string
+		want  remote.Stats
+	}{
+		"prefork": {
+			`{"total":{"wapp.add":5,"wapp.api_key":1},"pid":16724,"clock":"249","uptime":177,
+				"pool":{"implementation":"celery.concurrency.prefork:TaskPool","max-concurrency":2,"processes":[17676,17761,17762],
+				"max-tasks-per-child":"N/A","put-guarded-by-semaphore":false,"timeouts":[0,30.5],"writes":{"total":21}},
+				"autoscaler":{"max":3,"min":2,"current":2,"qty":0},"prefetch_count":10,
+				"broker":{"hostname":"127.0.0.1","alternates":["amqp://u:hunter2@h//"]},"rusage":{"utime":0.7}}`,
+			remote.Stats{
+				PID: 16724, Clock: 249, Uptime: 177 * time.Second, Total: map[string]int64{"wapp.add": 5, "wapp.api_key": 1}, PrefetchCount: new(int64(10)),
+				Pool: remote.Pool{
+					Implementation: "celery.concurrency.prefork:TaskPool", Kind: "prefork", MaxConcurrency: new(int64(2)),
+					Processes: []int64{17676, 17761, 17762}, Slots: new(int64(3)), MaxTasksPerChild: "N/A", Hard: new(30.5), Writes: raw(`{"total":21}`),
+				},
+				Autoscaler: &remote.Autoscaler{Min: 2, Max: 3, Current: 2},
+				Broker:     raw(`{"hostname":"127.0.0.1","alternates":["amqp://u:********@h//"]}`), RUsage: raw(`{"utime":0.7}`),
+			},
+		},
+		"threads": {
+			`{"pool":{"implementation":"celery.concurrency.thread:TaskPool","max-concurrency":3,"threads":1}}`,
+			remote.Stats{Total: map[string]int64{}, Pool: remote.Pool{
+				Implementation: "celery.concurrency.thread:TaskPool", Kind: "threads", MaxConcurrency: new(int64(3)), Slots: new(int64(3)),
+			}},
+		},
+		"solo": {
+			`{"pid":7,"pool":{"implementation":"celery.concurrency.solo:TaskPool","max-concurrency":1,"processes":[7],"max-tasks-per-child":null,"timeouts":[]}}`,
+			remote.Stats{PID: 7, Total: map[string]int64{}, Pool: remote.Pool{
+				Implementation: "celery.concurrency.solo:TaskPool", Kind: "solo", MaxConcurrency: new(int64(1)), Processes: []int64{7}, Slots: new(int64(1)),
+			}},
+		},
+		"gevent": {
+			`{"pool":{"implementation":"celery.concurrency.gevent:TaskPool","max-concurrency":100},"rusage":"N/A","prefetch_count":"N/A"}`,
+			remote.Stats{Total: map[string]int64{}, Pool: remote.Pool{
+				Implementation: "celery.concurrency.gevent:TaskPool", Kind: "gevent", MaxConcurrency: new(int64(100)), Slots: new(int64(100)),
+			}},
+		},
+		"recycled children": {
+			`{"pool":{"max-tasks-per-child":100,"writes":"N/A"}}`,
+			remote.Stats{Total: map[string]int64{}, Pool: remote.Pool{MaxTasksPerChild: "100"}},
+		},
+		"nothing known": {
+			`{"pool":"N/A","total":null,"clock":null,"uptime":"N/A","autoscaler":null,"broker":null}`, remote.Stats{Total: map[string]int64{}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := inspected(t, map[string]string{"stats": test.value}).Stats
+			if got == nil {
+				t.Fatal("no stats")
+			}
+			got.Raw = nil
+			if diff := cmp.Diff(&test.want, got); diff != "" {
+				t.Errorf("stats (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTasksThatWorkersHold(t *testing.T) {
+	t.Parallel()
+	const full = `{"id":"735cacb6","name":"shadow","args":"(8, 'x')","kwargs":"{}","type":"wapp.slow","hostname":"w1@vm",
+		"time_start":1795222306.1649446,"acknowledged":true,
+		"delivery_info":{"exchange":"","routing_key":"celery","priority":5,"redelivered":false},"worker_pid":17761}`
+	got := inspected(t, map[string]string{
+		"active":    `[` + full + `,{"name":"no id"},7]`,
+		"reserved":  `[{"id":"1","type":"t","args":[8,{"a":null}],"kwargs":{"b":true},"time_start":null,"acknowledged":false,"delivery_info":{"redelivered":null},"worker_pid":null}]`,
+		"scheduled": `[{"eta":"2026-11-21T00:52:46.160286+00:00","priority":6,"request":` + full + `},{"eta":null,"request":{"id":"2"}},{"eta":"2026-11-21T02:00:00+02:00","request":{"id":"3"}}]`,
+		"revoked":   `["a",null,"b"]`,
+	})
+	slow := remote.Request{
+		ID: "735cacb6", Name: "shadow", Type: "wapp.slow", Args: "(8, 'x')", Kwargs: "{}",
+		StartedAt: time.UnixMicro(1795222306164945).UTC(), PID: new(int64(17761)), Acknowledged: true, Queue: "celery",
+		Priority: new(int64(5)), Redelivered: new(false),
+	}
+	if diff := cmp.Diff([]remote.Request{slow}, got.Active); diff != "" {
+		t.Errorf("active (-want +got):\n%s", diff)
+	}
+	want := []remote.Request{{ID: "1", Name: "t", Type: "t", Args: "(8, {'a': None})", Kwargs: "{'b': True}"}}
+	if diff := cmp.Diff(want, got.Reserved); diff != "" {
+		t.Errorf("reserved (-want +got):\n%s", diff)
+	}
+	scheduled := []remote.Scheduled{
+		{ETA: time.Date(2026, 11, 21, 0, 52, 46, 160286000, time.UTC), Request: slow},
+		{Request: remote.Request{ID: "2"}},
+		{ETA: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Request: remote.Request{ID: "3"}},
+	}
+	if diff := cmp.Diff(scheduled, got.Scheduled); diff != "" {
+		t.Errorf("scheduled (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, got.Revoked); diff != "" {
+		t.Errorf("revoked (-want +got):\n%s", diff)
+	}
+}
+
+func TestRegisteredAndQueues(t *testing.T) {
+	t.Parallel()
+	got := inspected(t, map[string]string{
+		"registered": `["a","b [serializer=json max_retries=3]","c [rate_limit=10/m queue=my queue]","odd [","d []"]`,
+		"active_queues": `[{"name":"celery","exchange":{"name":"ex","type":"direct"},"routing_key":"rk","queue_arguments":{"x-max-priority":9},
+			"durable":true,"max_priority":null},{"name":"bare","exchange":null,"bindings":[]},{"exchange":null}]`,
+		"conf":  `{"task_queues":null,"worker_concurrency":2}`,
+		"clock": `{"clock":"259"}`,
+	})
+	want := []remote.Registered{
+		{Name: "a"},
+		{Name: "b", Info: map[string]string{"serializer": "json", "max_retries": "3"}},
+		{Name: "c", Info: map[string]string{"rate_limit": "10/m", "queue": "my queue"}},
+		{Name: "odd ["},
+		{Name: "d", Info: map[string]string{}},
+	}
+	if diff := cmp.Diff(want, got.Registered); diff != "" {
+		t.Errorf("registered (-want +got):\n%s", diff)
+	}
+	for i := range got.Queues {
+		got.Queues[i].Raw = nil
+	}
+	queues := []remote.Consumed{
+		{
+			Name: "celery", Exchange: "ex", ExchangeType: "direct", RoutingKey: "rk", Durable: new(true),
+			Arguments: map[string]json.RawMessage{"x-max-priority": json.RawMessage("9")}, MaxPriority: new(int64(9)),
+		},
+		{Name: "bare"},
+	}
+	if diff := cmp.Diff(queues, got.Queues); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]json.RawMessage{"task_queues": json.RawMessage("null"), "worker_concurrency": json.RawMessage("2")}, got.Conf); diff != "" {
+		t.Errorf("conf (-want +got):\n%s", diff)
+	}
+	if *got.Clock != 259 {
+		t.Errorf("clock = %d, want 259", *got.Clock)
+	}
+}

@@ -1,0 +1,64 @@
+package remote
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	keptTickets = 256             // of conversations that have ended
+	keptNames   = 1_000           // of each conversation, and of duplicates
+	suspicion   = 5 * time.Minute // how long a duplicate is told after its last reply
+)
+
+// duplicates knows node names that more than one worker has. The second reply to a question mostly comes when the
+// conversation is over, so those that have ended lately are kept. The Client's mu guards it.
+type duplicates struct {
+	answered map[string][]string // nodes, by ticket
+	tickets  []string            // keys of answered, a ring
+	next     int                 // where it goes on
+	seen     map[string]time.Time
+}
+
+// keep remembers who has answered in a conversation that ends.
+func (d *duplicates) keep(ticket string, replies []Reply) {
+	if d.answered == nil {
+		d.answered, d.tickets = make(map[string][]string), make([]string, keptTickets)
+		d.seen = make(map[string]time.Time)
+	}
+	delete(d.answered, d.tickets[d.next])
+	d.tickets[d.next] = ticket
+	d.next = (d.next + 1) % keptTickets
+	nodes := make([]string, 0, min(len(replies), keptNames))
+	for _, r := range replies[:min(len(replies), keptNames)] {
+		nodes = append(nodes, r.Node)
+		if r.Duplicate {
+			d.note(r.Node, r.At)
+		}
+	}
+	d.answered[ticket] = nodes
+}
+
+// late takes a reply to a conversation that has ended.
+func (d *duplicates) late(ticket, node string, at time.Time) {
+	if node != "" && slices.Contains(d.answered[ticket], node) {
+		d.note(node, at)
+	}
+}
+
+func (d *duplicates) note(node string, at time.Time) {
+	if _, known := d.seen[node]; known || len(d.seen) < keptNames {
+		d.seen[node] = at
+	}
+}
+
+// Duplicates returns, sorted, the node names that more than one worker has answered by in the last 5 minutes. Workers
+// need names of their own: with one name, each obeys what is meant for the other.
+func (c *Client) Duplicates() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	maps.DeleteFunc(c.twins.seen, func(_ string, at time.Time) bool { return now.Sub(at) >= suspicion })
+	return slices.Sorted(maps.Keys(c.twins.seen))
+}

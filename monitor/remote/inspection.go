@@ -1,0 +1,100 @@
+package remote
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Inspection is what one worker told of itself. Secrets are masked in all of it.
+type Inspection struct {
+	Node   string
+	At     time.Time // when it was last asked and answered, zero if never
+	Asking bool      // it is being asked
+	// AskedAt is when the newest round of questions that has ended began, zero if none has.
+	AskedAt time.Time
+	// Errors say why a part is missing, or older than At, by method: no answer from celery@w2 in 2 s.
+	Errors map[string]string
+	Times  map[string]time.Time // when each part was answered, by method
+	// Totals are how long the lists were, by method. Of active, reserved, scheduled and revoked the first 1,000 are
+	// kept.
+	Totals map[string]int
+
+	Stats      *Stats
+	Active     []Request
+	Reserved   []Request
+	Scheduled  []Scheduled
+	Revoked    []string
+	Registered []Registered
+	Queues     []Consumed
+	Conf       map[string]json.RawMessage
+	Clock      *int64
+	Report     string // of celery report; only AskReport asks for it
+}
+
+// Stats of a worker. Nil and empty are unknown.
+type Stats struct {
+	PID           int64
+	Clock         int64
+	Uptime        time.Duration
+	Total         map[string]int64 // tasks accepted since it started, by name
+	PrefetchCount *int64
+	Pool          Pool
+	Autoscaler    *Autoscaler
+	Broker        map[string]json.RawMessage // masked
+	RUsage        map[string]json.RawMessage
+	Raw           json.RawMessage // everything, masked
+}
+
+// Pool of a worker.
+type Pool struct {
+	Implementation   string // as stats has it: celery.concurrency.prefork:TaskPool
+	Kind             string // prefork, threads, solo, gevent, eventlet
+	MaxConcurrency   *int64
+	Processes        []int64 // pids
+	Slots            *int64  // tasks that can run at once now
+	MaxTasksPerChild string
+	SoftLimit, Hard  *float64 // default time limits, seconds
+	Writes           map[string]json.RawMessage
+}
+
+// Autoscaler of a worker that has one.
+type Autoscaler struct{ Min, Max, Current, Quantity int64 }
+
+// Request is a task that a worker holds.
+type Request struct {
+	ID           string
+	Name         string
+	Type         string
+	Args, Kwargs string    // Python's repr, the first 4 kB
+	StartedAt    time.Time // zero if it has not
+	PID          *int64    // of the pool process
+	Acknowledged bool
+	Queue        string // routing key of its delivery
+	Priority     *int64
+	Redelivered  *bool
+	Soft, Hard   *float64 // time limits of this task, seconds
+}
+
+// Scheduled is a task that waits in a worker for its ETA.
+type Scheduled struct {
+	ETA     time.Time
+	Request Request
+}
+
+// Registered is a task that a worker can run.
+type Registered struct {
+	Name string
+	Info map[string]string // rate_limit, exchange, routing_key, …
+}
+
+// Consumed is a queue that a worker consumes from.
+type Consumed struct {
+	Name         string
+	Exchange     string
+	ExchangeType string
+	RoutingKey   string
+	Durable      *bool
+	Arguments    map[string]json.RawMessage
+	MaxPriority  *int64
+	Raw          json.RawMessage
+}

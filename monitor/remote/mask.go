@@ -1,0 +1,290 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// masked stands where a secret was, as Celery writes it.
+const masked = "********"
+
+// secretWords are the names of settings whose values Celery hides, in any case, and some more.
+const secretWords = `API|TOKEN|KEY|SECRET|PASS|PROFANITIES_LIST|SIGNATURE|DATABASE|BEAT_DBURI|CREDENTIAL|AUTH|DSN|PWD`
+
+// dataMethod reports whether a method tells of tasks or queues, which are not a worker's secrets and must stay as they are.
+func dataMethod(name string) bool {
+	switch canonical(name) {
+	case "active", "reserved", "scheduled", "revoked", "registered", "query_task", "active_queues":
+		return true
+	}
+	return false
+}
+
+// telling reports whether s has the name of a secret in it.
+func telling(s string) bool {
+	s = strings.ToUpper(s)
+	for word := range strings.SplitSeq(secretWords, "|") {
+		if strings.Contains(s, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// masking replaces secrets. The zero value is not usable. It is safe for concurrent use.
+type masking struct {
+	pair    *regexp.Regexp // such a name with its = or :, before the value
+	doubt   *regexp.Regexp // the same with a name whose value may be one
+	setting *regexp.Regexp // such a setting in a report, with what follows on the line and below it, indented
+	list    *regexp.Regexp // between two URLs of a list
+	tokens  []token
+}
+
+func newMasking() masking {
+	const word = `[\w.\-]*(?:` + secretWords + `)[\w.\-]*`
+	const doubt, assigned = `[\w.\-]*(?:` + suspectWords + `)[\w.\-]*`, `(?:\\*["'][ \t]*[:=]|[ \t]*=)[ \t]*`
+	return masking{
+		pair:    regexp.MustCompile(`(?i)` + word + assigned),
+		doubt:   regexp.MustCompile(`(?i)` + doubt + assigned),
+		setting: regexp.MustCompile(`(?m)^((?i:` + word + `)):[ \t]*\S[^\n]*(?:\n[ \t]+[^\n]*)*`),
+		list:    regexp.MustCompile(`[;,|'"()\[\]{}<>]+[A-Za-z][A-Za-z0-9+.\-]*://`),
+		tokens:  newTokens(),
+	}
+}
+
+// Mask returns JSON without secrets: the values of keys whose names tell of one, and within strings the passwords of URLs
+// and what has the form of a secret, such as a provider's token or a private key, at any depth. What is no JSON becomes
+// null.
+func Mask(value json.RawMessage) json.RawMessage {
+	return newMasking().whole(value)
+}
+
+// whole is Mask.
+func (m masking) whole(value json.RawMessage) json.RawMessage { return m.json(value, m.value) }
+
+// MaskText returns text without the passwords of URLs (user:password@), without what has the form of a secret, and without
+// the values of what is written like an assignment to a name that tells of one.
+func MaskText(s string) string {
+	return newMasking().text(s)
+}
+
+// stats is Mask, but counts stay, whatever the names of tasks are.
+func (m masking) stats(value json.RawMessage) json.RawMessage {
+	return m.json(value, func(v any) any {
+		stats, ok := v.(map[string]any)
+		if !ok {
+			return m.value(v)
+		}
+		total, counted := stats["total"].(map[string]any)
+		for _, n := range total {
+			_, number := n.(json.Number)
+			counted = counted && number
+		}
+		out, _ := m.value(v).(map[string]any)
+		if counted {
+			out["total"] = total
+		}
+		return out
+	})
+}
+
+// json decodes value, has it changed, and encodes it again.
+func (m masking) json(value json.RawMessage, change func(any) any) json.RawMessage {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return json.RawMessage("null")
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(change(v)) != nil {
+		return json.RawMessage("null")
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// value masks what JSON decodes to.
+func (m masking) value(v any) any {
+	switch v := v.(type) {
+	case string:
+		return m.text(v)
+	case []any:
+		if len(v) == 2 { // a dict as pairs
+			if name, ok := v[0].(string); ok && len(name) < 100 && telling(name) {
+				return []any{m.text(name), m.secret(v[1])}
+			} else if ok && len(name) < 100 && suspicious(name) {
+				v[1] = m.suspect(v[1])
+			}
+		}
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = m.value(v[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			switch {
+			case telling(key):
+				item = m.secret(item)
+			case suspicious(key):
+				item = m.suspect(item)
+			}
+			out[m.text(key)] = m.value(item)
+		}
+		return out
+	}
+	return v
+}
+
+// secret masks a value whole, but for those that tell nothing.
+func (m masking) secret(v any) any {
+	switch v {
+	case nil, true, false, "":
+		return v
+	}
+	return masked
+}
+
+// text masks a string.
+func (m masking) text(s string) string {
+	s = m.known(s)
+	if strings.Contains(s, "@") {
+		s = m.passwords(s)
+	}
+	if !strings.ContainsAny(s, "=:") {
+		return s
+	}
+	if suspicious(s) {
+		s = pairs(s, m.doubt, func(value string) bool { return random(strings.Trim(value, `\'"`)) })
+	}
+	if !telling(s) {
+		return s
+	}
+	s = pairs(s, m.pair, func(string) bool { return true })
+	return m.setting.ReplaceAllStringFunc(s, func(lines string) string {
+		name, _, _ := strings.Cut(lines, ":")
+		if strings.HasSuffix(name, "Error") { // not a setting but an exception
+			return lines
+		}
+		return name + ": " + masked
+	})
+}
+
+// passwords masks user:password@ in each word. Where it is not clear how far a password goes, more is masked rather
+// than less.
+func (m masking) passwords(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		space := strings.IndexAny(s, " \t\r\n")
+		if space < 0 {
+			space = len(s)
+		}
+		word, start := s[:space], 0
+		for _, next := range m.list.FindAllStringIndex(word, -1) {
+			b.WriteString(password(word[start:next[0]]))
+			start = next[0]
+		}
+		b.WriteString(password(word[start:]))
+		if space < len(s) {
+			b.WriteByte(s[space])
+			space++
+		}
+		s = s[space:]
+	}
+	return b.String()
+}
+
+// password masks what stands between the first colon, but for that of a scheme, and the last @ that can end it.
+func password(word string) string {
+	from := 0
+	if i := strings.Index(word, "://"); i >= 0 {
+		from = i + len("://")
+	}
+	rest := word[from:]
+	if end := strings.IndexAny(rest, "?#"); end >= 0 && strings.Contains(rest[:end], "@") {
+		rest = rest[:end]
+	}
+	at := strings.LastIndexByte(rest, '@')
+	if at < 0 {
+		return word
+	}
+	colon := strings.IndexByte(rest[:at], ':')
+	if colon < 0 {
+		return word
+	}
+	return word[:from+colon+1] + masked + word[from+at:]
+}
+
+// pairs masks those values of key=value, 'key': value and "key": value, with a key like name, that are secret.
+func pairs(s string, name *regexp.Regexp, secret func(value string) bool) string {
+	var b strings.Builder
+	for {
+		found := name.FindStringIndex(s)
+		if found == nil {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:found[1]])
+		s = s[found[1]:]
+		if n := literal(s); n > 0 && secret(s[:n]) {
+			b.WriteString(masked)
+			s = s[n:]
+		}
+	}
+}
+
+// literal is how long the value is that s begins with.
+func literal(s string) int {
+	quote := strings.IndexFunc(s, func(r rune) bool { return r != '\\' })
+	switch {
+	case quote < 0:
+		return len(s)
+	case s[quote] == '\'' || s[quote] == '"':
+		return quotedLiteral(s, s[:quote+1])
+	case s[quote] == '[' || s[quote] == '{' || s[quote] == '(':
+		return bracketed(s)
+	}
+	if end := strings.IndexAny(s, " \t\r\n,;&)}]"); end >= 0 {
+		return end
+	}
+	return len(s)
+}
+
+// quotedLiteral is how long the string is that s begins with, whose quotes may be escaped themselves.
+func quotedLiteral(s, quote string) int {
+	for at := len(quote); at < len(s); {
+		n := strings.Index(s[at:], quote)
+		if n < 0 {
+			return len(s)
+		}
+		at += n
+		if len(quote) > 1 || s[at-1] != '\\' || at == len(quote) {
+			return at + len(quote)
+		}
+		at++
+	}
+	return len(s)
+}
+
+// bracketed is how long the list or dict is that s begins with.
+func bracketed(s string) int {
+	depth := 0
+	for at := 0; at < len(s); at++ {
+		switch s[at] {
+		case '[', '{', '(':
+			depth++
+		case ']', '}', ')':
+			if depth--; depth == 0 {
+				return at + 1
+			}
+		case '\'', '"':
+			at += quotedLiteral(s[at:], s[at:at+1]) - 1
+		}
+	}
+	return len(s)
+}

@@ -1,0 +1,605 @@
+package remote_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/remote"
+)
+
+const (
+	pong = `{"ok":"pong"}`
+	ms   = time.Millisecond
+)
+
+// summary is what an answer says, but for its times.
+type summary struct {
+	Replies map[string]string // values by node
+	Missing []string
+	Unnamed int
+	Lost    bool
+	Waited  time.Duration
+}
+
+func summarize(a remote.Answers) summary {
+	s := summary{Missing: a.Missing, Unnamed: a.Unnamed, Lost: a.Lost, Waited: a.Waited}
+	for _, r := range a.Replies {
+		if s.Replies == nil {
+			s.Replies = make(map[string]string)
+		}
+		s.Replies[r.Node] += r.OK + r.Error + r.Undecodable
+	}
+	return s
+}
+
+func TestAskReturnsWithTheLastReply(t *testing.T) {
+	t.Parallel()
+	both := map[string]string{"w1": "pong", "w2": "pong"}
+	for name, test := range map[string]struct {
+		question remote.Question
+		blind    bool
+		want     summary
+	}{
+		"destination": {
+			question: remote.Question{Destination: []string{"w2", "w1", "w2"}},
+			want:     summary{Replies: both, Waited: 50 * ms},
+		},
+		"part of the workers": {
+			question: remote.Question{Destination: []string{"w1"}},
+			want:     summary{Replies: map[string]string{"w1": "pong"}, Waited: 10 * ms},
+		},
+		"expected": {
+			question: remote.Question{Expect: []string{"w1", "w2"}}, blind: true,
+			want: summary{Replies: both, Waited: 50 * ms},
+		},
+		"more mailboxes than expected": {
+			question: remote.Question{Expect: []string{"w1"}},
+			want:     summary{Replies: map[string]string{"w1": "pong"}, Waited: 10 * ms},
+		},
+		"counted": {want: summary{Replies: both, Waited: 50 * ms}},
+		"nothing to go by": {
+			question: remote.Question{Timeout: 700 * ms}, blind: true,
+			want: summary{Replies: both, Waited: 700 * ms},
+		},
+		"one is not there": {
+			question: remote.Question{Destination: []string{"w9", "w1", "w3"}},
+			want:     summary{Replies: map[string]string{"w1": "pong"}, Missing: []string{"w3", "w9"}, Waited: 2 * time.Second},
+		},
+		"others than expected": {
+			question: remote.Question{Expect: []string{"w9"}, Timeout: time.Second},
+			want:     summary{Replies: both, Missing: []string{"w9"}, Waited: time.Second},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in(t, func(t *testing.T) {
+				f := newFleet(t)
+				f.add(t, "w1", says(pong, 10*ms))
+				f.add(t, "w2", says(pong, 50*ms))
+				var b broker.Broker = f
+				if test.blind {
+					b = blind{f}
+				}
+				c := newClient(t, b)
+				run(t, c.Run)
+				test.question.Method = "ping"
+				got, err := c.Ask(t.Context(), test.question)
+				if err != nil {
+					t.Fatalf("ask: %v", err)
+				}
+				if diff := cmp.Diff(test.want, summarize(got)); diff != "" {
+					t.Errorf("answers (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAskCountsThoseWhomNobodyNamed(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w1", says(pong, 0))
+		f.add(t, "w2", mute)
+		f.add(t, "w3", mute)
+		c := newClient(t, f)
+		run(t, c.Run)
+		for name, test := range map[string]struct {
+			question remote.Question
+			want     summary
+		}{
+			"nobody is named": {
+				remote.Question{Method: "ping"},
+				summary{Replies: map[string]string{"w1": "pong"}, Unnamed: 2, Waited: 2 * time.Second},
+			},
+			"one is named": {
+				remote.Question{Method: "ping", Expect: []string{"w2"}},
+				summary{Replies: map[string]string{"w1": "pong"}, Missing: []string{"w2"}, Unnamed: 1, Waited: 2 * time.Second},
+			},
+			"nobody else is asked": {
+				remote.Question{Method: "ping", Destination: []string{"w2"}}, summary{Missing: []string{"w2"}, Waited: 2 * time.Second},
+			},
+		} {
+			got, err := c.Ask(t.Context(), test.question)
+			if err != nil {
+				t.Fatalf("%s: ask: %v", name, err)
+			}
+			if diff := cmp.Diff(test.want, summarize(got)); diff != "" {
+				t.Errorf("%s: answers (-want +got):\n%s", name, diff)
+			}
+		}
+	})
+}
+
+func TestAskWithNobodyThere(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		c := newClient(t, newFleet(t))
+		run(t, c.Run)
+		got, err := c.Ask(t.Context(), remote.Question{Method: "ping"})
+		if err != nil || got.Waited != 0 || len(got.Replies) != 0 {
+			t.Errorf("answers = %+v, error %v, want none at once", got, err)
+		}
+	})
+}
+
+func TestRepliesThatAreNotData(t *testing.T) {
+	t.Parallel()
+	const pickle = "reply is a pickle (application/x-python-serialize): set accept_content and task_serializer to json"
+	for name, test := range map[string]struct {
+		answers []answer
+		want    remote.Reply
+	}{
+		"error":        {[]answer{{value: `{"error":"KeyError('x')"}`}}, remote.Reply{Node: "w", Value: json.RawMessage(`{"error":"KeyError('x')"}`), Error: "KeyError('x')"}},
+		"ok":           {[]answer{{value: pong}}, remote.Reply{Node: "w", Value: json.RawMessage(pong), OK: "pong"}},
+		"null":         {[]answer{{value: `null`}}, remote.Reply{Node: "w", Value: json.RawMessage(`null`)}},
+		"more than ok": {[]answer{{value: `{"error":"x","ok":"y"}`}}, remote.Reply{Node: "w", Value: json.RawMessage(`{"error":"x","ok":"y"}`)}},
+		"error is data": {
+			[]answer{{value: `{"error":["active",{}]}`}},
+			remote.Reply{Node: "w", Value: json.RawMessage(`{"error":["active",{}]}`)},
+		},
+		"pickle with a name": {
+			[]answer{{mime: "application/x-python-serialize", plain: "\x80\x02}X\x01\x00\x00\x00wNs."}},
+			remote.Reply{Node: "w", Undecodable: pickle},
+		},
+		"pickle of an object": {
+			[]answer{{mime: "application/x-python-serialize", plain: "cos\nsystem\n."}}, remote.Reply{Node: "w", Undecodable: pickle},
+		},
+		"msgpack": {
+			[]answer{{mime: "application/x-msgpack", plain: "\x81\xa1w\x01"}},
+			remote.Reply{Node: "w", Undecodable: "reply is not JSON (application/x-msgpack): set task_serializer to json"},
+		},
+		"cut short": {
+			[]answer{{plain: `{"w":`}}, remote.Reply{Node: "w", Undecodable: "decode reply: malformed JSON"},
+		},
+		"two workers of one name": {
+			[]answer{{value: "1"}, {value: "1"}}, remote.Reply{Node: "w", Value: json.RawMessage("1"), Duplicate: true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in(t, func(t *testing.T) {
+				f := newFleet(t)
+				f.add(t, "w", func(request) []answer { return test.answers })
+				c := newClient(t, f)
+				run(t, c.Run)
+				v, err := c.Send(t.Context(), remote.Question{Method: "query_task", Destination: []string{"w"}})
+				if err != nil {
+					t.Fatalf("send: %v", err)
+				}
+				synctest.Wait() // all answers are there
+				got := v.Wait(t.Context())
+				if len(got.Missing) != 0 || got.Waited != 0 || len(got.Replies) != len(test.answers) {
+					t.Fatalf("answers = %+v, want %d at once", got, len(test.answers))
+				}
+				for _, r := range got.Replies {
+					test.want.At, test.want.Clock = time.Now(), 7
+					if diff := cmp.Diff(test.want, r); diff != "" {
+						t.Errorf("reply (-want +got):\n%s", diff)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestDuplicatesAreToldThoughTheyAnswerLate(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "twin", says(pong, 10*ms))
+		f.add(t, "twin", says(pong, 60*ms))
+		f.add(t, "alone", says(pong, 10*ms))
+		f.add(t, "late", says(pong, 3*time.Second))
+		c := newClient(t, f)
+		run(t, c.Run)
+		for n := range 300 { // more than are kept
+			a, err := c.Ask(t.Context(), remote.Question{Method: "ping", Destination: []string{"twin"}})
+			if err != nil || len(a.Replies) != 1 || a.Replies[0].Duplicate {
+				t.Fatalf("answers %d = %+v, error %v, want the first", n, a, err)
+			}
+			if n == 0 {
+				if got := c.Duplicates(); len(got) != 0 {
+					t.Errorf("duplicates before the second reply = %v", got)
+				}
+				<-time.After(time.Minute)
+				if diff := cmp.Diff([]string{"twin"}, c.Duplicates()); diff != "" {
+					t.Errorf("duplicates (-want +got):\n%s", diff)
+				}
+				<-time.After(5 * time.Minute)
+				if got := c.Duplicates(); len(got) != 0 {
+					t.Errorf("duplicates 6 minutes later = %v", got)
+				}
+			}
+		}
+		if _, err := c.Ask(t.Context(), remote.Question{Method: "ping", Expect: []string{"alone", "late"}}); err != nil {
+			t.Fatalf("ask: %v", err)
+		}
+		<-time.After(3 * time.Second)
+		if diff := cmp.Diff([]string{"twin"}, c.Duplicates()); diff != "" {
+			t.Errorf("duplicates (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRepliesWithoutNamesStayApart(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		foreign := func(request) []answer { return []answer{{mime: "application/x-msgpack", plain: "?", after: ms}} }
+		f.add(t, "w1", foreign)
+		f.add(t, "w2", mute)
+		f.add(t, "w3", says(pong, 0))
+		c := newClient(t, f)
+		run(t, c.Run)
+		got, err := c.Ask(t.Context(), remote.Question{Method: "ping", Destination: []string{"w1", "w2", "w3"}})
+		if err != nil {
+			t.Fatalf("ask: %v", err)
+		}
+		want := summary{
+			Replies: map[string]string{"w3": "pong", "": "reply is not JSON (application/x-msgpack): set task_serializer to json"},
+			Missing: []string{"w1", "w2"}, Waited: 2 * time.Second,
+		}
+		if diff := cmp.Diff(want, summarize(got)); diff != "" {
+			t.Errorf("answers (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestLineLostInMidConversation(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w1", says(pong, 10*ms))
+		f.add(t, "w2", says(pong, time.Second))
+		c := newClient(t, f)
+		run(t, c.Run)
+		cut := time.AfterFunc(100*ms, func() { f.Fail(errors.New("cable cut")) })
+		defer cut.Stop()
+		got, err := c.Ask(t.Context(), remote.Question{Method: "ping", Destination: []string{"w1", "w2"}})
+		if err != nil {
+			t.Fatalf("ask: %v", err)
+		}
+		want := summary{Replies: map[string]string{"w1": "pong"}, Missing: []string{"w2"}, Lost: true, Waited: 100 * ms}
+		if diff := cmp.Diff(want, summarize(got)); diff != "" {
+			t.Errorf("answers (-want +got):\n%s", diff)
+		}
+		_, err = c.Ask(t.Context(), remote.Question{Method: "ping"})
+		if !errors.Is(err, remote.ErrUnavailable) || !strings.Contains(err.Error(), "cable cut") {
+			t.Errorf("ask without a line: error %v, want %v with its cause", err, remote.ErrUnavailable)
+		}
+		<-time.After(time.Second) // the bound of the first try
+		if got, err = c.Ask(t.Context(), remote.Question{Method: "ping", Destination: []string{"w1"}}); err != nil || len(got.Replies) != 1 {
+			t.Errorf("answers on the next line = %+v, error %v, want one", got, err)
+		}
+	})
+}
+
+func TestWithoutALineNothingIsSent(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w1", says(pong, 0))
+		f.Refuse(errors.New("dial amqp://guest:hunter2@broker:5672/: connection refused"))
+		c := newClient(t, f)
+		ctx := t.Context()
+		check := func(when string) {
+			t.Helper()
+			_, ask := c.Ask(ctx, remote.Question{Method: "ping"})
+			_, purge := c.Purge(ctx, "q")
+			_, peek := c.Peek(ctx, "q", 1)
+			_, find := c.Find(ctx, []string{"q"}, "id")
+			_, survey := c.Survey(ctx, nil)
+			for name, err := range map[string]error{
+				"ask": ask, "purge": purge, "peek": peek, "find": find, "survey": survey,
+				"publish": c.Publish(ctx, "q", broker.Publishing{}),
+			} {
+				if !errors.Is(err, remote.ErrUnavailable) {
+					t.Errorf("%s %s: error %v, want %v", name, when, err, remote.ErrUnavailable)
+				}
+			}
+		}
+		check("before Run")
+		end := run(t, c.Run)
+		check("with the broker away")
+		s := c.Status()
+		if s.Connected || !strings.Contains(s.LastError, "connection refused") || strings.Contains(s.LastError, "hunter2") {
+			t.Errorf("status = %+v, want the reason without the password", s)
+		}
+		f.Refuse(nil)
+		<-time.After(time.Minute)
+		if s := c.Status(); !s.Connected || s.LastError != "" || s.Since.IsZero() {
+			t.Errorf("status = %+v, want it connected", s)
+		}
+		end()
+		check("after Run")
+		if got := f.requests(); len(got) != 0 {
+			t.Errorf("workers heard %v, want nothing", got)
+		}
+	})
+}
+
+func TestBroadcastWaitsForTheLine(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w1", mute)
+		f.Refuse(errors.New("broker is down"))
+		c := newClient(t, f)
+		run(t, c.Run)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := c.Broadcast(ctx, "heartbeat"); !errors.Is(err, remote.ErrUnavailable) || !strings.Contains(err.Error(), "broker is down") {
+			t.Errorf("broadcast while the broker is down: error %v, want %v with the cause", err, remote.ErrUnavailable)
+		}
+		up := time.AfterFunc(time.Second, func() { f.Refuse(nil) })
+		defer up.Stop()
+		if err := c.Broadcast(t.Context(), "heartbeat"); err != nil {
+			t.Errorf("broadcast: %v", err)
+		}
+		want := []request{{Method: "heartbeat", Arguments: map[string]any{}}}
+		if diff := cmp.Diff(want, f.requests()); diff != "" {
+			t.Errorf("workers heard (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// dials notes when a broker was dialled, and refuses.
+type dials struct {
+	broker.Broker
+	at []time.Time
+}
+
+func (d *dials) Open(context.Context) (broker.Line, error) {
+	d.at = append(d.at, time.Now())
+	return nil, errors.New("no")
+}
+
+func (d *dials) String() string { return "test://" }
+
+func TestRedialsLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		d := &dials{}
+		c := newClient(t, d)
+		end := run(t, c.Run)
+		<-time.After(10 * time.Minute)
+		end()
+		bound := 500 * ms
+		for i := 1; i < len(d.at); i++ {
+			if wait := d.at[i].Sub(d.at[i-1]); wait < 500*ms || wait > bound {
+				t.Errorf("wait %d took %v, want 500ms to %v", i, wait, bound)
+			}
+			bound = min(2*bound, 30*time.Second)
+		}
+		if len(d.at) < 20 {
+			t.Errorf("dialled %d times in 10 minutes, want one in 30 s at least", len(d.at))
+		}
+		last := len(d.at)
+		<-time.After(time.Minute)
+		if len(d.at) != last {
+			t.Error("dialled after Run had ended")
+		}
+	})
+}
+
+func TestStraysAreDropped(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "late", says(pong, 3*time.Second))
+		f.add(t, "rude", func(r request) []answer {
+			r.Ticket = "of another"
+			f.reply("rude", r, answer{value: pong})
+			f.Answer(*r.ReplyTo, broker.Publishing{Body: []byte("x")})
+			return nil
+		})
+		c := newClient(t, f)
+		run(t, c.Run)
+		got, err := c.Ask(t.Context(), remote.Question{Method: "ping", Destination: []string{"late", "rude"}})
+		if err != nil || len(got.Replies) != 0 || len(got.Missing) != 2 {
+			t.Errorf("answers = %+v, error %v, want none", got, err)
+		}
+		<-time.After(2 * time.Second)
+		if s := c.Status(); s.Strays != 2 || s.Garbled != 1 {
+			t.Errorf("strays %d, garbled %d, want 2 and 1", s.Strays, s.Garbled)
+		}
+	})
+}
+
+func TestConversationsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w", func(r request) []answer {
+			return []answer{{value: `{"ok":"` + r.Arguments["n"].(string) + `"}`, after: ms}}
+		})
+		c := newClient(t, f)
+		run(t, c.Run)
+		var open []*remote.Conversation
+		for n := range 100 {
+			v, err := c.Send(t.Context(), remote.Question{
+				Method: "ping", Destination: []string{"w"}, Arguments: map[string]any{"n": strings.Repeat("x", n)},
+			})
+			if err != nil {
+				t.Fatalf("send: %v", err)
+			}
+			open = append(open, v)
+		}
+		for n, v := range open {
+			if got := v.Wait(t.Context()); len(got.Replies) != 1 || got.Replies[0].OK != strings.Repeat("x", n) {
+				t.Errorf("answers to question %d = %+v", n, got)
+			}
+		}
+	})
+}
+
+func TestTicketNamesOneConversation(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w", says(pong, ms))
+		c := newClient(t, f)
+		run(t, c.Run)
+		q := remote.Question{Method: "ping", Destination: []string{"w"}, Ticket: "row-1"}
+		v, err := c.Send(t.Context(), q)
+		if err != nil {
+			t.Fatalf("send: %v", err)
+		}
+		if _, err := c.Send(t.Context(), q); err == nil || errors.Is(err, remote.ErrUnavailable) {
+			t.Errorf("second conversation of one ticket: error %v, want one of its own", err)
+		}
+		v.Wait(t.Context())
+		if got, err := c.Ask(t.Context(), q); err != nil || len(got.Replies) != 1 {
+			t.Errorf("answers to the ticket used anew = %+v, error %v", got, err)
+		}
+		if got := f.requests()[0].Ticket; got != "row-1" {
+			t.Errorf("ticket = %q, want row-1", got)
+		}
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w", mute)
+		c := newClient(t, f)
+		run(t, c.Run)
+		v, err := c.Send(t.Context(), remote.Question{Method: "ping", Destination: []string{"w"}})
+		if err != nil {
+			t.Fatalf("send: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*ms)
+		defer cancel()
+		if got := v.Wait(ctx); got.Waited != 300*ms || len(got.Missing) != 1 || got.Lost {
+			t.Errorf("answers = %+v, want w missing after 300ms", got)
+		}
+	})
+}
+
+func TestRequestThatIsNoJSON(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		c := newClient(t, f)
+		run(t, c.Run)
+		_, err := c.Ask(t.Context(), remote.Question{Method: "pool_grow", Arguments: map[string]any{"n": make(chan int)}})
+		if err == nil || errors.Is(err, remote.ErrUnavailable) {
+			t.Errorf("error = %v, want one of the argument", err)
+		}
+	})
+}
+
+func TestQueuesAreReachedByTheSameLine(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		c := newClient(t, f)
+		run(t, c.Run)
+		ctx := t.Context()
+		f.Declare("q")
+		if err := c.Publish(ctx, "q", broker.Publishing{CorrelationID: "id"}); err != nil {
+			t.Errorf("publish: %v", err)
+		}
+		if got, err := c.Peek(ctx, "q", 5); err != nil || len(got) != 1 {
+			t.Errorf("peek = %v, error %v, want one message", got, err)
+		}
+		if got, err := c.Find(ctx, []string{"q"}, "id"); err != nil || got == nil {
+			t.Errorf("find = %v, error %v, want the message", got, err)
+		}
+		if got, err := c.Survey(ctx, []string{"q"}); err != nil || len(got.Queues) != 1 || *got.Queues[0].Ready != 1 {
+			t.Errorf("survey = %+v, error %v, want one message in q", got, err)
+		}
+		if got, err := c.Purge(ctx, "q"); err != nil || got != 1 {
+			t.Errorf("purged %d, error %v, want 1", got, err)
+		}
+	})
+}
+
+func TestSecretsOfWorkersAreMasked(t *testing.T) {
+	t.Parallel()
+	for method, test := range map[string]struct{ value, want string }{
+		"conf":      {`{"broker_url":"redis://:hunter2@h/0","my_token":"hunter2"}`, `{"broker_url":"redis://:********@h/0","my_token":"********"}`},
+		"dump_conf": {`{"sentry_dsn":"hunter2"}`, `{"sentry_dsn":"********"}`},
+		"stats": {
+			`{"broker":{"alternates":["amqp://u:hunter2@h1//"]},"total":{"keys.rotate":3}}`,
+			`{"broker":{"alternates":["amqp://u:********@h1//"]},"total":{"keys.rotate":3}}`,
+		},
+		"pool_grow": {`{"error":"OperationalError('amqp://u:hunter2@h')"}`, `{"error":"OperationalError('amqp://u:********@h')"}`},
+		"active":    {`[{"id":"1","kwargs":{"password":"shown"}}]`, `[{"id":"1","kwargs":{"password":"shown"}}]`},
+	} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			in(t, func(t *testing.T) {
+				f := newFleet(t)
+				f.add(t, "w", says(test.value, 0))
+				c := newClient(t, f)
+				run(t, c.Run)
+				got, err := c.Ask(t.Context(), remote.Question{Method: method, Destination: []string{"w"}})
+				if err != nil || len(got.Replies) != 1 {
+					t.Fatalf("answers = %+v, error %v", got, err)
+				}
+				r := got.Replies[0]
+				if string(r.Value) != test.want {
+					t.Errorf("value = %s, want %s", r.Value, test.want)
+				}
+				if strings.Contains(r.Error, "hunter2") {
+					t.Errorf("error = %q, with the password", r.Error)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsTooLongToMaskIsNotShown(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w", says(`{"x":"`+strings.Repeat("amqp://u:hunter2@h ", 150_000)+`"}`, 0))
+		c := newClient(t, f)
+		run(t, c.Run)
+		got, err := c.Ask(t.Context(), remote.Question{Method: "conf", Destination: []string{"w"}})
+		if err != nil || len(got.Replies) != 1 || got.Replies[0].Value != nil || got.Replies[0].Undecodable == "" {
+			t.Errorf("answers = %.200v, error %v, want one that is undecodable", got, err)
+		}
+	})
+}
+
+func TestNewWantsABroker(t *testing.T) {
+	t.Parallel()
+	if _, err := remote.New(remote.Options{}); err == nil {
+		t.Error("client without a broker: no error")
+	}
+	if _, err := remote.NewInspector(remote.InspectorOptions{}); err == nil {
+		t.Error("inspector without a client: no error")
+	}
+}

@@ -1,0 +1,167 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Topology is which workers have which tasks and queues.
+type Topology struct {
+	At time.Time // when it was last asked, zero if never
+	// Tasks are the workers by the names of the tasks that they have registered, Celery's own included, Queues by the
+	// queues that they consume from. Workers are sorted.
+	Tasks, Queues map[string][]string
+	Pools         map[string]Pool // by worker
+	Asked         []string        // workers that should have answered, sorted
+	// Missing are those that did not, to the question for tasks or that for queues. What they told before stands.
+	Missing []string
+
+	tasks, queues map[string][]string // by worker
+}
+
+// Topology returns which workers have which tasks and queues, asked now unless it is Fresh and no worker has come up
+// or gone since. It does not fail: whom it could not ask it names.
+func (i *Inspector) Topology(ctx context.Context) Topology {
+	for range 2 { // the first time a worker may have come up just then
+		i.welcome()
+		i.once(ctx, &i.topology, i.survey)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.known
+}
+
+// Known returns the Topology as last asked, and has it asked again if it is not Fresh. It does not wait.
+func (i *Inspector) Known() Topology {
+	i.welcome()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.want(&i.topology, i.now())
+	return i.known
+}
+
+// Glance is Known for those who look now and then: it has the Topology asked once, not as long as somebody may look again.
+func (i *Inspector) Glance() Topology {
+	i.welcome()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.topology.due(i.now()) {
+		i.topology.once = true
+		i.stir()
+	}
+	return i.known
+}
+
+// survey asks all workers what they have. It ends what begin began.
+func (i *Inspector) survey(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	alive := slices.Compact(slices.Sorted(slices.Values(i.alive())))
+	blind := !i.client.Status().Connected
+	var tasks, queues map[string][]string
+	var pools map[string]Pool
+	var all sync.WaitGroup
+	all.Go(func() {
+		tasks = everybody(ctx, i.client, alive, "registered", map[string]any{"builtins": true}, taskNames)
+	})
+	all.Go(func() { queues = everybody(ctx, i.client, alive, "active_queues", nil, queueNames) })
+	all.Go(func() { pools = everybody(ctx, i.client, alive, "stats", nil, pool) })
+	all.Wait()
+
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	t := Topology{At: i.now(), Asked: alive}
+	for _, node := range alive {
+		_, told := tasks[node]
+		_, toldToo := queues[node]
+		if !told || !toldToo {
+			t.Missing = append(t.Missing, node)
+		}
+	}
+	i.keep(queues, pools, t.At)
+	t.tasks = stand(i.known.tasks, tasks, alive)
+	t.queues = stand(i.known.queues, queues, alive)
+	t.Tasks, t.Queues = invert(t.tasks), invert(t.queues)
+	t.Pools = stand(i.known.Pools, pools, alive)
+	i.known, i.blind = i.promised(t, i.now()), blind
+	i.end(&i.topology)
+}
+
+// everybody asks all workers, and returns what read makes of their answers, by worker.
+func everybody[T any](
+	ctx context.Context, c *Client, alive []string, method string, arguments map[string]any, read func(json.RawMessage) (T, bool),
+) map[string]T {
+	told := make(map[string]T)
+	a, err := c.Ask(ctx, Question{Method: method, Arguments: arguments, Expect: alive, Timeout: patience})
+	if err != nil {
+		return told
+	}
+	for _, r := range a.Replies {
+		if problem(r) != "" {
+			continue
+		}
+		if v, ok := read(r.Value); ok {
+			told[r.Node] = v
+		}
+	}
+	return told
+}
+
+// stand adds what workers that are alive told before and not now.
+func stand[T any](before, now map[string]T, alive []string) map[string]T {
+	for _, node := range alive {
+		v, known := before[node]
+		if _, told := now[node]; known && !told {
+			now[node] = v
+		}
+	}
+	return now
+}
+
+// invert returns who has what, by what.
+func invert(byNode map[string][]string) map[string][]string {
+	out := make(map[string][]string)
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		for _, name := range byNode[node] {
+			if nodes := out[name]; len(nodes) == 0 || nodes[len(nodes)-1] != node {
+				out[name] = append(nodes, node)
+			}
+		}
+	}
+	return out
+}
+
+// taskNames reads what registered tells.
+func taskNames(v json.RawMessage) ([]string, bool) {
+	i := Inspection{Totals: make(map[string]int)}
+	ok := decodeRegistered(&i, v)
+	names := make([]string, len(i.Registered))
+	for n, r := range i.Registered {
+		names[n] = r.Name
+	}
+	return names, ok
+}
+
+// queueNames reads what active_queues tells.
+func queueNames(v json.RawMessage) ([]string, bool) {
+	i := Inspection{Totals: make(map[string]int)}
+	ok := decodeQueues(&i, v)
+	names := make([]string, len(i.Queues))
+	for n, q := range i.Queues {
+		names[n] = q.Name
+	}
+	return names, ok
+}
+
+// pool reads what stats tells of it.
+func pool(v json.RawMessage) (Pool, bool) {
+	var i Inspection
+	if !decodeStats(&i, v) {
+		return Pool{}, false
+	}
+	return i.Stats.Pool, true
+}

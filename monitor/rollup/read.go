@@ -1,0 +1,441 @@
+package rollup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Group is what a series is told apart by.
+type Group string
+
+// The groups. States are columns of every line, so that they are no lines of their own.
+const (
+	ByState  Group = "state"
+	ByName   Group = "name"
+	ByWorker Group = "worker"
+	ByQueue  Group = "queue"
+)
+
+// Measure is what a series is read for.
+type Measure string
+
+// The measures: how many tasks there were, and how long they waited or ran, of which p95 tells most.
+const (
+	Count Measure = ""
+	Wait  Measure = "wait"
+	Run   Measure = "run"
+)
+
+// Bounds of a series.
+const (
+	MaxPoints = 180
+	MaxTasks  = 10_000 // that a series is made from, where the counters cannot answer
+	maxLines  = 7      // beside Other
+	maxGroups = 2_000  // told apart while reading
+	pageSize  = 500
+)
+
+// Source is what series are read from.
+type Source interface {
+	Tasks(ctx context.Context, r history.Request) (history.Page, error)
+	Store() history.Store
+}
+
+// Request asks for a series. From and To are widened to whole steps.
+type Request struct {
+	Query    query.Query
+	From, To time.Time
+	Now      time.Time     // what relative times refer to
+	Group    Group         // ByState if empty
+	Counts   bool          // Wait and Run are not wanted
+	Rank     Measure       // which lines come first: those with the most of it
+	Patience time.Duration // how long to go on reading tasks, where counters cannot answer; 0 for MaxTasks of them
+}
+
+// Series is what happened to the tasks that match a query, over time.
+type Series struct {
+	From, To time.Time
+	Step     time.Duration
+	Lines    []Line // one, without a name, if grouped by state; else by rank, Other last
+	States   []state.State
+	Tasks    int  // how many tasks it was made from, newest first; 0 if from the counters of all
+	More     bool // more tasks match
+}
+
+// Line is one of the lines of a series.
+type Line struct {
+	Name   string // empty if unknown
+	Points []Point
+}
+
+// Point is what happened in one step.
+type Point struct {
+	Known                                bool // somebody was there to count
+	Received, Succeeded, Failed, Retried int64
+	Wait, Run                            Histogram
+}
+
+func (p *Point) add(o *Point) {
+	p.Known = p.Known || o.Known
+	p.Received += o.Received
+	p.Succeeded += o.Succeeded
+	p.Failed += o.Failed
+	p.Retried += o.Retried
+	p.Wait.Merge(o.Wait)
+	p.Run.Merge(o.Run)
+}
+
+// weight is by how much a line stands out: how many tasks it counts, or the p95 of how long they took, in µs.
+func (l Line) weight(by Measure) int64 {
+	var n int64
+	var took Histogram
+	for i := range l.Points {
+		switch p := &l.Points[i]; by {
+		case Wait:
+			took.Merge(p.Wait)
+		case Run:
+			took.Merge(p.Run)
+		case Count:
+			n += p.Received + p.Succeeded + p.Failed + p.Retried
+		}
+	}
+	return max(n, took.Quantile(.95))
+}
+
+// Read reads a series from the counters, or, if these know too little of tasks to answer the query, from the
+// newest tasks that match.
+func Read(ctx context.Context, s Source, r Request) (Series, error) {
+	step, span := steps(r)
+	b := builder{request: r, lines: map[string]*Line{}}
+	b.From = r.From.Truncate(step).UTC()
+	b.To = r.To.Add(step - 1).Truncate(step).UTC()
+	b.Step = step
+	c, counted := conditionsOf(r.Query)
+	var err error
+	if counted {
+		b.States = c.states
+		err = b.count(ctx, s.Store(), c, span)
+	} else {
+		b.States = countedStates()
+		err = b.sample(ctx, s)
+	}
+	if err != nil {
+		return Series{}, fmt.Errorf("read series: %w", err)
+	}
+	return b.series(), nil
+}
+
+// steps returns how long a step is, and the span of the counters that it is made of.
+func steps(r Request) (step, span time.Duration) {
+	lengths := [...]time.Duration{1, 2, 5, 10, 30, 60, 180, 360, 720, 1440}
+	for _, n := range lengths {
+		step = n * time.Minute
+		for _, s := range history.MinuteSpans() {
+			if step%s.Length == 0 && r.From.After(r.Now.Add(-s.Kept)) {
+				span = s.Length
+			}
+		}
+		if span > 0 && r.To.Sub(r.From) <= MaxPoints*step {
+			return step, span
+		}
+	}
+	return step, step
+}
+
+// countedStates are those whose beginnings are counted.
+func countedStates() []state.State {
+	return []state.State{state.Received, state.Success, state.Failure, state.Retry}
+}
+
+// conditions are a query in terms of counters.
+type conditions struct {
+	states                 []state.State
+	where                  query.Query // what a cell must match
+	names, workers, queues []string    // if not empty, where asks for one of these
+}
+
+// conditionsOf returns the query in terms of counters, false if they cannot answer it.
+func conditionsOf(q query.Query) (conditions, bool) {
+	c := conditions{states: countedStates()}
+	for _, part := range q.Conditions() {
+		e := part.Expr()
+		if t, ok := e.(query.Term); ok && t.Field == query.State {
+			c.states = slices.DeleteFunc(c.states, func(s state.State) bool { return !has(t, string(s)) })
+			if len(t.Values) != len(c.states) {
+				return c, false
+			}
+			continue
+		}
+		if !ofCells(e) {
+			return c, false
+		}
+		if t, ok := e.(query.Term); ok {
+			c.restrict(t)
+		}
+		c.where = c.where.And(part)
+	}
+	return c, true
+}
+
+func has(t query.Term, text string) bool {
+	return slices.ContainsFunc(t.Values, func(v query.Value) bool {
+		return v.Match == query.Exact && strings.EqualFold(v.Text, text)
+	})
+}
+
+// ofCells reports whether an expression asks for nothing but what cells tell.
+func ofCells(e query.Expr) bool {
+	switch e := e.(type) {
+	case query.And:
+		return !slices.ContainsFunc(e, func(x query.Expr) bool { return !ofCells(x) })
+	case query.Or:
+		return !slices.ContainsFunc(e, func(x query.Expr) bool { return !ofCells(x) })
+	case query.Not:
+		return ofCells(e.X)
+	case query.Term:
+		return e.Field == query.Name || e.Field == query.Worker || e.Field == query.Queue
+	default:
+		return e == nil
+	}
+}
+
+// restrict leaves cells unread that a term rules out.
+func (c *conditions) restrict(t query.Term) {
+	var words []string
+	for _, v := range t.Values {
+		if v.Match != query.Exact {
+			return
+		}
+		words = append(words, v.Text)
+	}
+	switch t.Field {
+	case query.Name:
+		c.names = words
+	case query.Worker:
+		c.workers = words
+	case query.Queue:
+		c.queues = words
+	default:
+	}
+}
+
+// builder adds up a series.
+type builder struct {
+	Series
+	request Request
+	lines   map[string]*Line
+	known   []bool // by step
+}
+
+func (b *builder) size() int { return int(b.To.Sub(b.From) / b.Step) }
+
+// at returns the step of a moment in µs.
+func (b *builder) at(micros int64) (int, bool) {
+	d := time.UnixMicro(micros).Sub(b.From)
+	return int(d / b.Step), d >= 0 && micros < b.To.UnixMicro()
+}
+
+// point returns the point of a line at a step.
+func (b *builder) point(name string, i int) *Point {
+	if b.request.Group == "" || b.request.Group == ByState {
+		name = ""
+	}
+	l := b.lines[name]
+	if l == nil && len(b.lines) >= maxGroups {
+		name = Other
+		l = b.lines[name]
+	}
+	if l == nil {
+		l = &Line{Name: name, Points: make([]Point, b.size())}
+		b.lines[name] = l
+	}
+	return &l.Points[i]
+}
+
+func pick(g Group, name, worker, queue string) string {
+	switch g {
+	case ByName:
+		return name
+	case ByWorker:
+		return worker
+	case ByQueue:
+		return queue
+	case ByState:
+	}
+	return ""
+}
+
+// count reads the counters.
+func (b *builder) count(ctx context.Context, s history.Counters, c conditions, span time.Duration) error {
+	b.known = make([]bool, b.size())
+	matched := map[[3]string]bool{}
+	r := history.MinuteRange{
+		From: b.From, To: b.To, Span: span, Names: c.names, Workers: c.workers, Queues: c.queues, Histograms: !b.request.Counts,
+	}
+	return s.Minutes(ctx, r, func(m history.Minute) error {
+		i, ok := b.at(m.At * minute)
+		if !ok {
+			return nil
+		}
+		b.known[i] = true
+		k := [3]string{m.Name, m.Worker, m.Queue}
+		match, seen := matched[k]
+		if !seen {
+			match = c.where.Match(&state.Task{Name: known(m.Name), Worker: known(m.Worker), Queue: known(m.Queue)}, b.request.Now)
+			matched[k] = match
+		}
+		if !match || k == [3]string{} && m.Received+m.Succeeded+m.Failed+m.Retried == 0 {
+			return nil
+		}
+		return b.point(pick(b.request.Group, m.Name, m.Worker, m.Queue), i).take(m, c.states)
+	})
+}
+
+func known(name string) *string {
+	if name == "" {
+		return nil
+	}
+	return &name
+}
+
+// take adds a cell, as far as it is about the states.
+func (p *Point) take(m history.Minute, states []state.State) error {
+	for s, n := range map[state.State]struct{ from, to *int64 }{
+		state.Received: {&m.Received, &p.Received}, state.Success: {&m.Succeeded, &p.Succeeded},
+		state.Failure: {&m.Failed, &p.Failed}, state.Retry: {&m.Retried, &p.Retried},
+	} {
+		if slices.Contains(states, s) {
+			*n.to += *n.from
+		}
+	}
+	if slices.Contains(states, state.Success) {
+		run, err := ParseHistogram(m.Run)
+		if err != nil {
+			return err
+		}
+		p.Run.Merge(run)
+	}
+	if len(states) == len(countedStates()) { // of which state a wait led to is not counted
+		wait, err := ParseHistogram(m.Wait)
+		if err != nil {
+			return err
+		}
+		p.Wait.Merge(wait)
+	}
+	return nil
+}
+
+// sample reads tasks.
+func (b *builder) sample(ctx context.Context, s Source) error {
+	from := b.From.UnixMicro()
+	r := history.Request{
+		Query: b.request.Query.And(query.New(query.Between(query.Updated, from, max(from, b.request.Now.UnixMicro())+1))),
+		Limit: pageSize, Now: b.request.Now,
+	}
+	oldest, start := b.request.Now.UnixMicro(), time.Now()
+	for {
+		page, err := s.Tasks(ctx, r)
+		if err != nil {
+			return err
+		}
+		for i := range page.Tasks {
+			oldest = min(oldest, page.Tasks[i].UpdatedAt)
+			b.task(&page.Tasks[i])
+		}
+		b.Tasks += len(page.Tasks)
+		if r.From = page.Next; r.From == nil {
+			oldest = from
+			break
+		}
+		late := b.request.Patience > 0 && time.Since(start) > b.request.Patience
+		if b.Tasks >= MaxTasks || page.Searched > 0 || late {
+			b.More = true
+			break
+		}
+	}
+	b.known = make([]bool, b.size())
+	for i := range b.known {
+		b.known[i] = b.From.Add(time.Duration(i)*b.Step).UnixMicro() >= oldest
+	}
+	return nil
+}
+
+// task adds what happened to a task.
+func (b *builder) task(t *state.Task) {
+	text := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}
+	name := pick(b.request.Group, text(t.Name), text(t.Worker), text(t.Queue))
+	count := func(micros int64, f func(p *Point)) {
+		if i, ok := b.at(micros); ok && micros != 0 {
+			f(b.point(name, i))
+		}
+	}
+	for _, e := range t.Executions {
+		count(e.ReceivedAt, func(p *Point) { p.Received++ })
+		count(e.FailedAt, func(p *Point) { p.Failed++ })
+		count(e.RetriedAt, func(p *Point) { p.Retried++ })
+		count(e.SucceededAt, func(p *Point) {
+			p.Succeeded++
+			if e.RuntimeSeconds != nil {
+				p.Run.Add(int64(*e.RuntimeSeconds * 1e6))
+			}
+		})
+	}
+	if t.WaitSeconds != nil && *t.WaitSeconds >= 0 {
+		count(t.StartedAt, func(p *Point) { p.Wait.Add(int64(*t.WaitSeconds * 1e6)) })
+	}
+}
+
+// series puts the lines in order and marks what is known.
+func (b *builder) series() Series {
+	var rest *Line
+	for _, l := range b.lines {
+		if l.Name == Other {
+			rest = l
+		} else {
+			b.Lines = append(b.Lines, *l)
+		}
+	}
+	weights := make(map[string]int64, len(b.Lines))
+	for _, l := range b.Lines {
+		weights[l.Name] = l.weight(b.request.Rank)
+	}
+	slices.SortFunc(b.Lines, func(x, y Line) int {
+		return cmp.Or(cmp.Compare(weights[y.Name], weights[x.Name]), cmp.Compare(x.Name, y.Name))
+	})
+	if len(b.Lines) > maxLines {
+		if rest == nil {
+			rest = &Line{Name: Other, Points: make([]Point, b.size())}
+		}
+		for _, l := range b.Lines[maxLines:] {
+			for i := range l.Points {
+				rest.Points[i].add(&l.Points[i])
+			}
+		}
+		b.Lines = b.Lines[:maxLines]
+	}
+	if rest != nil {
+		b.Lines = append(b.Lines, *rest)
+	}
+	if len(b.Lines) == 0 {
+		b.Lines = []Line{{Points: make([]Point, b.size())}}
+	}
+	for _, l := range b.Lines {
+		for i := range l.Points {
+			l.Points[i].Known = b.known[i]
+		}
+	}
+	return b.Series
+}
