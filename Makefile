@@ -30,6 +30,10 @@ test: ## all tests with the race detector, on real brokers and in a browser
 	scripts/deps
 	scripts/services run go test $(RACE) -timeout 20m ./...
 
+thorough: ## what make test tries a tenth of: every random case
+	scripts/deps
+	UMBEL_TEST_THOROUGH=1 scripts/services run go test -timeout 60m -count 1 ./...
+
 e2e: ## only the tests named EndToEnd: real Celery, broker and browser
 	scripts/deps
 	scripts/services run go test $(RACE) -timeout 20m -count 1 -v -run EndToEnd ./...
@@ -68,4 +72,4 @@ clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
 	rm -rf bin .services bench.txt
 
-.PHONY: help generate fmt lint test e2e rabbitmq4 fuzz bench build demo verify check clean
+.PHONY: help generate fmt lint test thorough e2e rabbitmq4 fuzz bench build demo verify check clean

@@ -58,7 +58,7 @@ func seconds(micros int64) *float64 {
 	return new(float64(micros) / 1e6)
 }
 
-// TestCeleryRulesEqualCelery folds thousands of streams with Celery's own code and with the celery rules.
+// TestCeleryRulesEqualCelery folds random streams with Celery's own code and with the celery rules.
 func TestCeleryRulesEqualCelery(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), testenv.Python(t), "testdata/oracle/celery_state.py", "--many")
@@ -75,7 +75,7 @@ func TestCeleryRulesEqualCelery(t *testing.T) {
 	}
 	answers := bufio.NewReaderSize(out, 1<<20)
 	compared := 0
-	for seed := range uint64(1000) {
+	for seed := range uint64(testenv.Trials(1000)) {
 		o := wild()
 		o.SamePID = seed%2 == 0
 		h := eventgen.New(seed, o)
@@ -116,7 +116,7 @@ func TestCeleryRulesEqualCelery(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("oracle: %v", err)
 	}
-	t.Logf("%d tasks of 3,000 streams are equal", compared)
+	t.Logf("%d tasks are equal", compared)
 }
 
 // near equates times within a microsecond, to which Umbel keeps them.

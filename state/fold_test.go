@@ -14,6 +14,7 @@ import (
 
 	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/internal/eventgen"
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/state"
 )
@@ -54,11 +55,12 @@ func wild() eventgen.Options {
 	return eventgen.Options{Tasks: 5, Deaths: true, Custom: true, Revoked: true, Rejected: true, Discarded: true, Doubled: true, Replaced: true}
 }
 
-const histories = 600
+// histories is how many random histories a test folds.
+var histories = uint64(testenv.Trials(600))
 
 func TestCausalFoldIgnoresArrivalOrderAndRepetition(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(histories) {
+	for seed := range histories {
 		o := wild()
 		o.SamePID = seed%3 == 0
 		h := eventgen.New(seed, o)
@@ -93,7 +95,7 @@ func TestCausalFoldFindsTheTruthInAnyOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			wrong, total := 0, 0
-			for seed := range uint64(histories) {
+			for seed := range histories {
 				o := wild()
 				o.SamePID = tc.samePID
 				h := eventgen.New(seed, o)
@@ -115,7 +117,7 @@ func TestCausalFoldFindsTheTruthInAnyOrder(t *testing.T) {
 
 func TestMergedHalvesEqualTheWhole(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(histories / 3) {
+	for seed := range histories / 3 {
 		h := eventgen.New(seed, wild())
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var a, b []json.RawMessage
@@ -143,7 +145,7 @@ func TestMergedHalvesEqualTheWhole(t *testing.T) {
 func TestCausalEqualsCeleryInCalmOrder(t *testing.T) {
 	t.Parallel()
 	ignore := cmpopts.IgnoreFields(state.Task{}, "Executions", "Revocation", "WaitSeconds", "UpdatedAt", "Orphaned", "Returned", "OrphanReason", "Lost", "Redelivered")
-	for seed := range uint64(histories) {
+	for seed := range histories {
 		h := eventgen.New(seed, eventgen.Options{Revoked: true, Discarded: true})
 		want, got := tasks(fold(t, state.Celery, h.Events)), tasks(fold(t, state.Causal, h.Events))
 		for id := range want {
@@ -164,7 +166,7 @@ func TestCausalEqualsCeleryInCalmOrder(t *testing.T) {
 // TestCausalFoldEqualsTheReference folds histories of which events are missing, late, repeated and disturbed.
 func TestCausalFoldEqualsTheReference(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(histories) {
+	for seed := range histories {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		often := func() bool { return rng.IntN(4) != 0 }
 		h := eventgen.New(seed, eventgen.Options{

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/internal/eventgen"
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/state"
 )
@@ -126,7 +127,7 @@ func TestSavedTasksAreRestored(t *testing.T) {
 // task when it is saved.
 func TestEvictedTasksComeBack(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range uint64(testenv.Trials(200)) {
 		o := wild()
 		o.Tasks = 12
 		h := bodies(eventgen.New(seed, o))

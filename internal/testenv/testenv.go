@@ -11,6 +11,17 @@ import (
 	"testing"
 )
 
+// Thorough reports whether tests are to try everything, as make thorough asks, however long that takes.
+func Thorough() bool { return os.Getenv("UMBEL_TEST_THOROUGH") != "" }
+
+// Trials returns how many random cases a test tries: n if it is to be thorough, else a tenth of them.
+func Trials(n int) int {
+	if Thorough() {
+		return n
+	}
+	return (n + 9) / 10
+}
+
 // AMQP returns the URL of a running RabbitMQ that other tests use at the same time.
 func AMQP(t testing.TB) string {
 	t.Helper()
