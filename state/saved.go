@@ -374,7 +374,7 @@ func (c *Cluster) LoadWorker(saved []byte) error {
 // savedWorker is a worker as it is saved.
 type savedWorker struct {
 	Name                        string
-	Lives                       []life
+	Lives                       []life `json:"Lives"`
 	Dropped, Heard, Beat, Clock int64
 	Offset                      offset
 }

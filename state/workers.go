@@ -37,8 +37,8 @@ type life struct {
 	Goodbye     point // newest offline
 	Report      report
 
-	Quiet  int64             // newest raw clock at which it ran nothing, as that heartbeat and the next ones have said
-	IdleAt [quietBeats]int64 // raw clocks of the newest heartbeats, the newest last; 0 before one that says otherwise
+	Quiet  int64             `json:"Quiet"`  // newest raw clock at which it ran nothing, as that heartbeat and the next ones have said
+	IdleAt [quietBeats]int64 `json:"IdleAt"` // raw clocks of the newest heartbeats, the newest last; 0 before one that says otherwise
 }
 
 // point is a moment of one process: raw clock, then timestamp.
