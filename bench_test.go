@@ -99,7 +99,7 @@ func newBenchQueue(b *testing.B, url string, bodies [][]byte) *benchQueue {
 	q := &benchQueue{channel: ch, bodies: bodies, options: umbel.Options{
 		BrokerURL: url, Queue: name, Exchange: name, LeaveEventsOff: true,
 	}}
-	session, err := q.broker(b).Connect(b.Context()) // declares the queue
+	session, err := q.broker(b).Subscribe(b.Context()) // declares the queue
 	if err != nil {
 		b.Fatal(err)
 	}

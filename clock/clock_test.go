@@ -91,7 +91,7 @@ func TestStampsAreTotallyOrdered(t *testing.T) {
 
 func TestReceiverRules(t *testing.T) {
 	t.Parallel()
-	w1, w2 := clock.Lane{Hostname: "w1", PID: 1}, clock.Lane{Hostname: "w2", PID: 2}
+	w1, w2 := clock.Process{Hostname: "w1", PID: 1}, clock.Process{Hostname: "w2", PID: 2}
 	var r clock.Receiver
 	for _, step := range []struct {
 		name        string
@@ -127,12 +127,12 @@ func TestRepairedClocksRiseInsideALane(t *testing.T) {
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var events []event
-		for lane := range 1 + rng.IntN(4) {
+		for process := range 1 + rng.IntN(4) {
 			raw, micros := int64(rng.IntN(1000)), int64(1e15)+int64(rng.IntN(1000))
 			for range rng.IntN(40) {
 				raw += 1 + int64(rng.IntN(20))
 				micros += int64(rng.IntN(3_000_000))
-				events = append(events, event{lane, raw, micros})
+				events = append(events, event{process, raw, micros})
 			}
 		}
 		events = append(events, events[:len(events)/10]...)
@@ -140,7 +140,7 @@ func TestRepairedClocksRiseInsideALane(t *testing.T) {
 		var r clock.Receiver
 		got := make(map[event]int64)
 		for _, e := range events {
-			l := r.Repair(clock.Lane{Hostname: "w", PID: int64(e.lane)}, e.raw, e.micros)
+			l := r.Repair(clock.Process{Hostname: "w", PID: int64(e.lane)}, e.raw, e.micros)
 			if l < 1 {
 				t.Fatalf("seed %d: repaired clock %d", seed, l)
 			}
@@ -171,18 +171,18 @@ func TestRepairedClocksRiseInsideALane(t *testing.T) {
 
 func TestARestartUnderTheSamePidBeginsAnew(t *testing.T) {
 	t.Parallel()
-	lane := clock.Lane{Hostname: "w", PID: 1}
+	process := clock.Process{Hostname: "w", PID: 1}
 	const second = 1_000_000
 	var r clock.Receiver
-	old := r.Repair(lane, 5000, 100*second)
-	again := r.Repair(lane, 3, 160*second)
+	old := r.Repair(process, 5000, 100*second)
+	again := r.Repair(process, 3, 160*second)
 	if again <= old {
 		t.Errorf("after a restart the clock is repaired to %d, not above %d", again, old)
 	}
-	if next := r.Repair(lane, 4, 161*second); next <= again {
+	if next := r.Repair(process, 4, 161*second); next <= again {
 		t.Errorf("the next clock is repaired to %d, not above %d", next, again)
 	}
-	if late := r.Repair(lane, 4999, 99*second); late >= old {
+	if late := r.Repair(process, 4999, 99*second); late >= old {
 		t.Errorf("a late event of the old process is repaired to %d, not below %d", late, old)
 	}
 }
@@ -190,7 +190,7 @@ func TestARestartUnderTheSamePidBeginsAnew(t *testing.T) {
 // TestAClockThatStandsStill has a sender that is no Celery worker and always says 1. Its events rise as time goes on.
 func TestAClockThatStandsStill(t *testing.T) {
 	t.Parallel()
-	still, other := clock.Lane{Hostname: "w1", PID: 1}, clock.Lane{Hostname: "w2", PID: 2}
+	still, other := clock.Process{Hostname: "w1", PID: 1}, clock.Process{Hostname: "w2", PID: 2}
 	var r clock.Receiver
 	last := int64(0)
 	for second := range int64(100) {
@@ -207,18 +207,18 @@ func TestAClockThatStandsStill(t *testing.T) {
 
 func TestLanesAreBounded(t *testing.T) {
 	t.Parallel()
-	r := clock.Receiver{MaxLanes: 100}
-	steady := clock.Lane{Hostname: "steady", PID: 1}
+	r := clock.Receiver{MaxProcesses: 100}
+	steady := clock.Process{Hostname: "steady", PID: 1}
 	var last int64
 	for i := range 10_000 {
-		r.Repair(clock.Lane{Hostname: fmt.Sprint("pod-", i), PID: 1}, 1, 1)
+		r.Repair(clock.Process{Hostname: fmt.Sprint("pod-", i), PID: 1}, 1, 1)
 		l := r.Repair(steady, int64(i+1), int64(i+1))
 		if l <= last {
 			t.Fatalf("step %d: the steady lane fell from %d to %d", i, last, l)
 		}
 		last = l
 	}
-	if n := r.Lanes(); n > 100 {
+	if n := r.Processes(); n > 100 {
 		t.Errorf("%d lanes held, want at most 100", n)
 	}
 }
@@ -227,7 +227,7 @@ func TestRestoredReceiverGoesOn(t *testing.T) {
 	t.Parallel()
 	var r clock.Receiver
 	r.Restore(500)
-	if l := r.Repair(clock.Lane{Hostname: "w"}, 3, 1); l < 500 {
+	if l := r.Repair(clock.Process{Hostname: "w"}, 3, 1); l < 500 {
 		t.Errorf("repaired to %d after a restart at 500", l)
 	}
 }
@@ -241,7 +241,7 @@ func FuzzWitness(f *testing.F) {
 		var r clock.Receiver
 		last := r.Value()
 		for i, raw := range []int64{a, b, c, b, a} {
-			if l := r.Repair(clock.Lane{Hostname: "w", PID: int64(i % 2)}, raw, int64(i)*10_000_000); l < 1 {
+			if l := r.Repair(clock.Process{Hostname: "w", PID: int64(i % 2)}, raw, int64(i)*10_000_000); l < 1 {
 				t.Fatalf("clock %d repaired as %d", raw, l)
 			}
 			if r.Value() <= last {

@@ -12,17 +12,17 @@ const clientSkew = -1
 type Receiver struct {
 	// MaxLanes is how many lanes are remembered; 0 means no bound. Over it, lanes that were idle
 	// longest are forgotten, and begin anew at the receiver's value if they speak again.
-	MaxLanes int
+	MaxProcesses int
 
-	lamport Lamport
-	lanes   map[Lane]*history
-	sweep   uint64 // number of sweeps so far
+	lamport   Lamport
+	processes map[Process]*processClock
+	sweep     uint64 // number of sweeps so far
 }
 
 // history is what the receiver remembers of a lane: its life, and the one before a restart.
-type history struct {
-	current  epoch
-	previous *epoch
+type processClock struct {
+	current  incarnation
+	previous *incarnation
 	sweep    uint64 // the sweep in which it last spoke
 }
 
@@ -33,7 +33,7 @@ func (r *Receiver) Value() int64 { return r.lamport.Value() }
 func (r *Receiver) Restore(v int64) { r.lamport.Restore(v) }
 
 // Lanes returns how many lanes are remembered.
-func (r *Receiver) Lanes() int { return len(r.lanes) }
+func (r *Receiver) Processes() int { return len(r.processes) }
 
 // Client returns the repaired clock of an event from a client, whose own clock means nothing.
 func (r *Receiver) Client() int64 {
@@ -44,11 +44,11 @@ func (r *Receiver) Client() int64 {
 
 // Repair returns the repaired clock of an event, at least 1. raw is the sender's clock, and counts only
 // if Valid; micros is the event's wall clock, and serves only to tell a restart from a late event.
-func (r *Receiver) Repair(lane Lane, raw, micros int64) int64 {
+func (r *Receiver) Repair(process Process, raw, micros int64) int64 {
 	if !Valid(raw) {
 		return r.lamport.Tick()
 	}
-	l := r.epochOf(lane, raw, micros).repair(raw, micros, r.lamport.Value())
+	l := r.incarnationOf(process, raw, micros).repair(raw, micros, r.lamport.Value())
 	if l < raw || l == math.MaxInt64 { // the sum overflowed: both clocks are absurd
 		return r.lamport.Tick()
 	}
@@ -57,26 +57,26 @@ func (r *Receiver) Repair(lane Lane, raw, micros int64) int64 {
 }
 
 // epochOf finds the life of the lane that the event belongs to, opening one if need be.
-func (r *Receiver) epochOf(lane Lane, raw, micros int64) *epoch {
-	h := r.lanes[lane]
+func (r *Receiver) incarnationOf(process Process, raw, micros int64) *incarnation {
+	h := r.processes[process]
 	if h == nil {
-		if r.lanes == nil {
-			r.lanes = make(map[Lane]*history)
+		if r.processes == nil {
+			r.processes = make(map[Process]*processClock)
 		}
-		if r.MaxLanes > 0 && len(r.lanes) >= r.MaxLanes {
+		if r.MaxProcesses > 0 && len(r.processes) >= r.MaxProcesses {
 			r.forget()
 		}
-		h = &history{}
-		lane.Hostname = string([]byte(lane.Hostname)) // a copy: the name may be part of a long message
-		r.lanes[lane] = h
+		h = &processClock{}
+		process.Hostname = string([]byte(process.Hostname)) // a copy: the name may be part of a long message
+		r.processes[process] = h
 	}
 	h.sweep = r.sweep
 	c := &h.current
 	switch {
-	case len(c.steps) == 0:
+	case len(c.offsets) == 0:
 	case raw < c.newest && micros > c.newestMicros+RestartGap:
 		old := *c
-		h.previous, h.current = &old, epoch{}
+		h.previous, h.current = &old, incarnation{}
 	case h.previous != nil && micros+RestartGap < c.first:
 		return h.previous
 	}
@@ -85,16 +85,16 @@ func (r *Receiver) epochOf(lane Lane, raw, micros int64) *epoch {
 
 // forget drops the lanes that have not spoken since the sweep before, or, if all have, any.
 func (r *Receiver) forget() {
-	for lane, h := range r.lanes {
+	for process, h := range r.processes {
 		if h.sweep < r.sweep {
-			delete(r.lanes, lane)
+			delete(r.processes, process)
 		}
 	}
-	for lane := range r.lanes {
-		if len(r.lanes) < r.MaxLanes-r.MaxLanes/4 {
+	for process := range r.processes {
+		if len(r.processes) < r.MaxProcesses-r.MaxProcesses/4 {
 			break
 		}
-		delete(r.lanes, lane)
+		delete(r.processes, process)
 	}
 	r.sweep++
 }

@@ -18,13 +18,13 @@ const (
 
 // arrivals notices worker processes that have just begun to send heartbeats.
 type arrivals struct {
-	beats map[clock.Lane]int
+	beats map[clock.Process]int
 	wake  chan struct{} // holds one element when somebody has arrived
 }
 
 // add counts heartbeats: the first and the last of a new process wake whoever greets it.
 func (a *arrivals) add(e *state.Event) {
-	lane := clock.Lane{Hostname: e.Hostname, PID: e.PID}
+	lane := clock.Process{Hostname: e.Hostname, PID: e.PID}
 	if e.Kind == state.WorkerOnline { // perhaps restarted under the pid it had
 		delete(a.beats, lane)
 	}
@@ -36,7 +36,7 @@ func (a *arrivals) add(e *state.Event) {
 		return
 	}
 	if a.beats == nil || len(a.beats) >= maxArrivals {
-		a.beats = make(map[clock.Lane]int)
+		a.beats = make(map[clock.Process]int)
 	}
 	if n == 0 { // the event's strings are not ours to keep
 		lane.Hostname = strings.Clone(e.Hostname)

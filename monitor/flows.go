@@ -13,7 +13,7 @@ const maxFlows = 500
 // flows counts the messages of queues since the monitor began. Workers do not say from which queue they received a
 // task: what no client has told of is counted by worker.
 type flows struct {
-	queues   map[string]*queues.Flow
+	queues   map[string]*queues.Counters
 	unrouted map[string]*int64
 }
 
@@ -51,10 +51,10 @@ func counter[T any](all *map[string]*T, key string) *T {
 
 // Flow returns how many messages events have told of since the monitor began, by queue, and how many more each worker
 // has received from queues that nobody told of.
-func (m *Monitor) Flow() (byQueue map[string]queues.Flow, unrouted map[string]int64) {
+func (m *Monitor) Flow() (byQueue map[string]queues.Counters, unrouted map[string]int64) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	byQueue = make(map[string]queues.Flow, len(m.flows.queues))
+	byQueue = make(map[string]queues.Counters, len(m.flows.queues))
 	for name, flow := range m.flows.queues {
 		byQueue[name] = *flow
 	}

@@ -23,7 +23,7 @@ func TestFlowCountsMessagesOfQueues(t *testing.T) {
 		body("received", "a", 5), body("received", "a", 5), body("started", "a", 6), body("received", "c", 7),
 		body("received", "unsent", 8))
 	await(t, m, "five tasks", func() bool { return tasks(m) == 5 })
-	want := map[string]queues.Flow{"mail": {Sent: 2, Received: 1}, "video": {Sent: 1, Received: 1}}
+	want := map[string]queues.Counters{"mail": {Sent: 2, Received: 1}, "video": {Sent: 1, Received: 1}}
 	got, unrouted := m.Flow()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("flow (-want +got):\n%s", diff)

@@ -29,13 +29,13 @@ type gaps struct {
 	count   int
 	away    time.Duration
 	last    time.Time
-	session broker.Session // the newest one
-	dropped uint64         // by those before it
+	session broker.EventStream // the newest one
+	dropped uint64             // by those before it
 }
 
 func newGaps(b broker.Broker) gaps {
-	f, ok := b.(broker.Forgetful)
-	return gaps{forgets: ok && f.Forgets()}
+	f, ok := b.(broker.Ephemeral)
+	return gaps{forgets: ok && f.Ephemeral()}
 }
 
 // begin notes that a session has ended at a time.
@@ -47,7 +47,7 @@ func (g *gaps) begin(now time.Time) {
 }
 
 // end notes that a new one began.
-func (g *gaps) end(now time.Time, s broker.Session) {
+func (g *gaps) end(now time.Time, s broker.EventStream) {
 	g.session = s
 	if g.since.IsZero() {
 		return
@@ -63,8 +63,8 @@ func (g *gaps) loss() Loss {
 	}
 }
 
-func dropped(s broker.Session) uint64 {
-	if lossy, ok := s.(broker.Lossy); ok {
+func dropped(s broker.EventStream) uint64 {
+	if lossy, ok := s.(broker.DropCounter); ok {
 		return lossy.Dropped()
 	}
 	return 0

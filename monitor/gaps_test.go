@@ -16,7 +16,7 @@ import (
 // forgetful is a broker that says that it keeps nothing for later.
 type forgetful struct{ broker.Broker }
 
-func (forgetful) Forgets() bool { return true }
+func (forgetful) Ephemeral() bool { return true }
 
 func heartbeat(node string, pid, processed, clock int) []byte {
 	return fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":"%s","pid":%d,"clock":%d,"timestamp":%d,"freq":2.0,"active":0,"processed":%d}`,

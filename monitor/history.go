@@ -38,7 +38,7 @@ func (m *Monitor) Task(ctx context.Context, id string) (state.Task, error) {
 		if err != nil {
 			return state.Task{}, err
 		}
-		if t, _, err = state.Unfold(id, saved); err != nil {
+		if t, _, err = state.DecodeTask(id, saved); err != nil {
 			return state.Task{}, err
 		}
 	}
@@ -68,7 +68,7 @@ func (m *Monitor) whole(ctx context.Context, t state.Task) state.Task {
 	if err != nil {
 		return t
 	}
-	stored, _, err := state.Unfold(t.ID, saved)
+	stored, _, err := state.DecodeTask(t.ID, saved)
 	if err != nil {
 		return t
 	}
@@ -90,12 +90,12 @@ func (m *Monitor) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent,
 	if err != nil {
 		return nil, err
 	}
-	_, events, err = state.Unfold(id, saved)
+	_, events, err = state.DecodeTask(id, saved)
 	return events, err
 }
 
 // complete reports whether memory holds all tasks. mu is held.
-func (m *Monitor) complete() bool { return m.restored && m.cluster.Horizon() == nil }
+func (m *Monitor) complete() bool { return m.restored && m.cluster.LowWaterMark() == nil }
 
 // Count returns how many tasks match, exactly up to 10,000. It may be 10 s old.
 func (m *Monitor) Count(ctx context.Context, q query.Query) (history.Count, error) {

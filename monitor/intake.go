@@ -7,11 +7,11 @@ import (
 
 // intake is what was folded and waits to be written and acknowledged.
 type intake struct {
-	journal  []byte         // events that were not known yet, as state.AppendEvent writes them
-	events   int            // in journal
-	messages int            // that brought them, and those that brought nothing
-	session  broker.Session // of the newest message
-	tag      uint64         // of the newest message
+	journal  []byte             // events that were not known yet, as state.AppendEvent writes them
+	events   int                // in journal
+	messages int                // that brought them, and those that brought nothing
+	session  broker.EventStream // of the newest message
+	tag      uint64             // of the newest message
 
 	spare   []byte // memory for the next journal
 	writing int    // bytes of a journal that was taken and is not written
@@ -29,7 +29,7 @@ func (i *intake) add(e *state.Event, ch state.Change) {
 
 // until notes the newest of n messages that were folded. Those of a session before this one cannot be
 // acknowledged any more: the broker delivers them again.
-func (i *intake) until(session broker.Session, tag uint64, n int) {
+func (i *intake) until(session broker.EventStream, tag uint64, n int) {
 	i.session, i.tag = session, tag
 	i.messages += n
 	i.unacked += n

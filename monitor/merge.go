@@ -37,7 +37,7 @@ func (m *Monitor) recent(r history.Request) (history.Page, bool) {
 		return history.Page{}, false
 	}
 	page := m.cluster.Tasks(q)
-	if h := m.cluster.Horizon(); h != nil {
+	if h := m.cluster.LowWaterMark(); h != nil {
 		end := page.Older
 		if r.Newer {
 			end = r.From

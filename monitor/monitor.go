@@ -67,8 +67,8 @@ type Monitor struct {
 	latency  time.Duration
 	unseen   reckoning
 
-	review     state.Review // of the newest look at unfinished tasks,
-	reconciled time.Time    // and when it was
+	review     state.Reconciliation // of the newest look at unfinished tasks,
+	reconciled time.Time            // and when it was
 
 	writer writer
 	counts countCache
@@ -182,7 +182,7 @@ func (m *Monitor) setReady(ready bool) {
 
 // fold takes in a batch of a session under one write lock. An event of a task that may be in the store only waits, and
 // with it all that follow, until what the store has is back in memory: only so can it be told whether it is new.
-func (m *Monitor) fold(ctx context.Context, session broker.Session, batch []broker.Message) {
+func (m *Monitor) fold(ctx context.Context, session broker.EventStream, batch []broker.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	start := m.time()
@@ -195,7 +195,7 @@ func (m *Monitor) fold(ctx context.Context, session broker.Session, batch []brok
 			continue
 		}
 		m.decoder.Decode(body, start.UnixMicro(), func(e *state.Event) {
-			if len(waiting) > 0 || m.cluster.Elsewhere(e) {
+			if len(waiting) > 0 || m.cluster.NeedsLoad(e) {
 				waiting = append(waiting, *e)
 				return
 			}

@@ -191,14 +191,14 @@ type failing struct {
 	left int
 }
 
-func (f *failing) Connect(ctx context.Context) (broker.Session, error) {
+func (f *failing) Subscribe(ctx context.Context) (broker.EventStream, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.left > 0 {
 		f.left--
 		return nil, errors.New("connection refused")
 	}
-	return f.Broker.Connect(ctx)
+	return f.Broker.Subscribe(ctx)
 }
 
 func TestALostBrokerIsRedialledAndSaidSo(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 func (m *Monitor) recall(ctx context.Context, events []state.Event) {
 	saved := make(map[string][]byte)
 	for i := range events {
-		if m.cluster.Elsewhere(&events[i]) {
+		if m.cluster.NeedsLoad(&events[i]) {
 			saved[events[i].ID] = nil
 		}
 	}
@@ -30,7 +30,7 @@ func (m *Monitor) recall(ctx context.Context, events []state.Event) {
 		if body == nil {
 			continue
 		}
-		if err := m.cluster.Recall(id, body); err != nil {
+		if err := m.cluster.LoadWithoutEviction(id, body); err != nil {
 			m.log.Error("stored events of a task not read", "error", err)
 		}
 	}

@@ -29,12 +29,12 @@ func (m *Monitor) reconcile(now, connected time.Time) bool {
 
 // Review returns what the newest look at unfinished tasks has found, nothing while events may be missing. Its lists must
 // not be changed.
-func (m *Monitor) Review() state.Review {
+func (m *Monitor) Review() state.Reconciliation {
 	m.linkMu.Lock()
 	settled := m.link.Connected && m.now().Sub(m.link.Since) >= settleTime
 	m.linkMu.Unlock()
 	if !settled {
-		return state.Review{}
+		return state.Reconciliation{}
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -45,12 +45,12 @@ func (m *Monitor) Review() state.Review {
 func (m *Monitor) Inspected(i state.Inspection) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.cluster.Inspected(i)
+	m.cluster.ApplyInspection(i)
 	m.notify()
 }
 
 // Conclude notes a conclusion on an unfinished task, unless an event of it has come since u was told.
-func (m *Monitor) Conclude(u state.Unsure, k state.Conclusion) {
+func (m *Monitor) Conclude(u state.UncertainTask, k state.Conclusion) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k.At = m.now().UnixMicro()

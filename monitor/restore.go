@@ -44,7 +44,7 @@ func (m *Monitor) restore(ctx context.Context) error {
 		Left: func(p state.Position) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.cluster.SetHorizon(p)
+			m.cluster.SetLowWaterMark(p)
 			return nil
 		},
 		Journal: func(number uint64, journal []byte, checkpointed bool) error {

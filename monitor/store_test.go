@@ -72,8 +72,8 @@ type watched struct {
 	acked uint64
 }
 
-func (w *watched) Connect(ctx context.Context) (broker.Session, error) {
-	s, err := w.Broker.Connect(ctx)
+func (w *watched) Subscribe(ctx context.Context) (broker.EventStream, error) {
+	s, err := w.Broker.Subscribe(ctx)
 	return &watchedSession{s, w}, err
 }
 
@@ -84,12 +84,12 @@ func (w *watched) newest() uint64 {
 }
 
 type watchedSession struct {
-	broker.Session
+	broker.EventStream
 	broker *watched
 }
 
 func (s *watchedSession) Ack(tag uint64) error {
-	err := s.Session.Ack(tag)
+	err := s.EventStream.Ack(tag)
 	if err == nil {
 		s.broker.mu.Lock()
 		defer s.broker.mu.Unlock()

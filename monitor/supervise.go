@@ -30,7 +30,7 @@ func redialAfter(failures int) time.Duration {
 func (m *Monitor) supervise(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
-		session, err := m.broker.Connect(ctx)
+		session, err := m.broker.Subscribe(ctx)
 		if err == nil {
 			failures = 0
 			m.connected(session)
@@ -52,7 +52,7 @@ func (m *Monitor) supervise(ctx context.Context) error {
 
 // attend greets the workers and folds what the session delivers until it ends. A broker that takes no
 // commands for now, such as one low on memory, still delivers.
-func (m *Monitor) attend(ctx context.Context, session broker.Session) error {
+func (m *Monitor) attend(ctx context.Context, session broker.EventStream) error {
 	greeting, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { m.greet(greeting) })
@@ -100,7 +100,7 @@ func (m *Monitor) send(ctx context.Context, method string) {
 
 // receive folds batches until the session ends, and takes no more while too much waits to be written: the
 // broker holds it. The writer acknowledges them.
-func (m *Monitor) receive(ctx context.Context, session broker.Session) error {
+func (m *Monitor) receive(ctx context.Context, session broker.EventStream) error {
 	for {
 		if err := m.writer.room(ctx, session); err != nil {
 			return err
@@ -117,7 +117,7 @@ func (m *Monitor) receive(ctx context.Context, session broker.Session) error {
 }
 
 // connected notes a new session.
-func (m *Monitor) connected(session broker.Session) {
+func (m *Monitor) connected(session broker.EventStream) {
 	now := m.now()
 	m.linkMu.Lock()
 	m.gaps.end(now, session)

@@ -154,7 +154,7 @@ func (m *Monitor) full() bool {
 }
 
 // room waits until there is room for more events, or the session that they come from has ended.
-func (w *writer) room(ctx context.Context, session broker.Session) error {
+func (w *writer) room(ctx context.Context, session broker.EventStream) error {
 	full := func() bool {
 		w.m.mu.RLock()
 		defer w.m.mu.RUnlock()

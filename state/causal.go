@@ -8,35 +8,35 @@ import (
 )
 
 // run is an execution as the fold sees it.
-type run struct {
+type execution struct {
 	generation int // of its message: how often the task had been replaced
 	attempt    int64
-	lane       uint32
+	process    uint32
 	received   bool  // opened by a task-received
 	replaced   bool  // it ended by publishing another task under its id
 	first      int64 // least timestamp of its own events, µs
 	clock      int64 // raw clock of its first event
-	stands     [TaskCustom + 1]*record
+	byKind     [TaskCustom + 1]*record
 }
 
 // strength lists the kinds from the one that decides the state of an execution to the weakest.
-var strength = [...]Kind{ //nolint:gochecknoglobals // a constant table
+var dominance = [...]Kind{ //nolint:gochecknoglobals // a constant table
 	TaskSucceeded, TaskFailed, TaskRetried, TaskRevoked, TaskRejected, TaskCustom, TaskStarted, TaskReceived,
 }
 
 // stand returns the event that stands for a kind, nil if there is none. A hollow success gives way to a revocation.
-func (r *run) stand(k Kind) *record {
-	e := r.stands[k]
-	if e != nil && e.flags&hollow != 0 && r.stands[TaskRevoked] != nil {
+func (r *execution) event(k Kind) *record {
+	e := r.byKind[k]
+	if e != nil && e.flags&emptySuccess != 0 && r.byKind[TaskRevoked] != nil {
 		return nil
 	}
 	return e
 }
 
 // strongest returns the event that decides the state of the run.
-func (r *run) strongest() *record {
-	for _, k := range strength {
-		if e := r.stand(k); e != nil {
+func (r *execution) dominant() *record {
+	for _, k := range dominance {
+		if e := r.event(k); e != nil {
 			return e
 		}
 	}
@@ -44,10 +44,10 @@ func (r *run) strongest() *record {
 }
 
 // having is how many of the executions that the records make have an event of that kind.
-func (f *causal) having(records []*record, kind Kind) (n int) {
+func (f *causal) countWith(records []*record, kind Kind) (n int) {
 	f.fold(records)
-	for i := range f.runs {
-		if f.runs[i].stands[kind] != nil {
+	for i := range f.executions {
+		if f.executions[i].byKind[kind] != nil {
 			n++
 		}
 	}
@@ -55,22 +55,22 @@ func (f *causal) having(records []*record, kind Kind) (n int) {
 }
 
 // ended reports whether the run is over.
-func (r *run) ended() bool {
-	k := r.strongest().kind
+func (r *execution) ended() bool {
+	k := r.dominant().kind
 	return r.replaced || k != TaskCustom && k != TaskStarted && k != TaskReceived
 }
 
 // add lets an event that follows all before it stand for its kind.
-func (r *run) add(e *record) {
-	r.stands[e.kind] = e
+func (r *execution) add(e *record) {
+	r.byKind[e.kind] = e
 	if e.micros < r.first {
 		r.first = e.micros
 	}
 }
 
 // open starts a run with the event e.
-func open(e *record) run {
-	r := run{lane: e.lane, first: e.micros, clock: e.clock}
+func newExecution(e *record) execution {
+	r := execution{process: e.process, first: e.micros, clock: e.clock}
 	if e.kind == TaskReceived {
 		r.received, r.attempt = true, int64(e.n)
 	}
@@ -80,45 +80,45 @@ func open(e *record) run {
 
 // causal folds the events of one task as a set: no step may look at their order of arrival.
 type causal struct {
-	lanes *table[clock.Lane]
+	processes *table[clock.Process]
 
 	first        *record       // task-received of the task's first message
 	replacements []replacement // by time
 	republished  []*record     // task-sent of replacements, by time
 
-	sent        []*record // task-sent events
-	steps       []*record // worker events
-	loose       []*record // custom events from a pool child, and revocations of what no worker had taken
-	runs        []run
-	redelivered bool // some attempt was received again after it had begun
+	sent         []*record // task-sent events
+	workerEvents []*record // worker events
+	unattributed []*record // custom events from a pool child, and revocations of what no worker had taken
+	executions   []execution
+	redelivered  bool // some attempt was received again after it had begun
 }
 
 // fold sorts the records of a task into executions, oldest first.
 func (f *causal) fold(records []*record) {
-	f.sent, f.steps, f.loose, f.runs, f.redelivered = f.sent[:0], f.steps[:0], f.loose[:0], f.runs[:0], false
+	f.sent, f.workerEvents, f.unattributed, f.executions, f.redelivered = f.sent[:0], f.workerEvents[:0], f.unattributed[:0], f.executions[:0], false
 	for _, r := range records {
 		if r.kind == TaskSent {
 			f.sent = append(f.sent, r)
 		} else {
-			f.steps = append(f.steps, r)
+			f.workerEvents = append(f.workerEvents, r)
 		}
 	}
 	f.findReplacements()
-	slices.SortFunc(f.steps, func(a, b *record) int {
-		return cmp.Or(cmp.Compare(a.lane, b.lane), byTime(a, b))
+	slices.SortFunc(f.workerEvents, func(a, b *record) int {
+		return cmp.Or(cmp.Compare(a.process, b.process), byTime(a, b))
 	})
-	for rest := f.steps; len(rest) > 0; {
+	for rest := f.workerEvents; len(rest) > 0; {
 		n := 1
-		for n < len(rest) && rest[n].lane == rest[0].lane {
+		for n < len(rest) && rest[n].process == rest[0].process {
 			n++
 		}
-		f.process(rest[:n])
+		f.splitProcess(rest[:n])
 		rest = rest[n:]
 	}
-	f.infer()
-	f.adopt()
-	slices.SortFunc(f.runs, func(a, b run) int { return f.compare(&a, &b) })
-	f.revoke()
+	f.inferAttempts()
+	f.attributeCustom()
+	slices.SortFunc(f.executions, func(a, b execution) int { return f.compareExecutions(&a, &b) })
+	f.attributeRevocations()
 	f.markReplaced()
 	f.markRedelivered()
 }
@@ -137,15 +137,15 @@ func byClock(a, b *record) int {
 // A life ends where the clock drops although time has gone on: a container restarts under the pid it had.
 // Only a life that began with a task-received can end so, or a wall clock set back would look the same. Where
 // an event has no clock, all are left in order of time.
-func (f *causal) process(events []*record) {
+func (f *causal) splitProcess(events []*record) {
 	if slices.ContainsFunc(events, func(e *record) bool { return e.clock == 0 }) {
-		f.life(events)
+		f.splitIncarnation(events)
 		return
 	}
 	newest, received := 0, events[0].kind == TaskReceived
 	for i, e := range events {
 		if top := events[newest]; e.clock < top.clock && e.micros > top.micros+clock.RestartGap && received {
-			f.process(events[i:])
+			f.splitProcess(events[i:])
 			events = events[:i]
 			break
 		}
@@ -155,58 +155,58 @@ func (f *causal) process(events []*record) {
 		received = received || e.kind == TaskReceived
 	}
 	slices.SortFunc(events, byClock)
-	f.life(events)
+	f.splitIncarnation(events)
 }
 
 // life sorts the events of one life of a process, given in order, into runs: each belongs to the last
 // task-received before it, unless the worker was ahead of its own reports.
-func (f *causal) life(events []*record) {
+func (f *causal) splitIncarnation(events []*record) {
 	child := true
 	for _, e := range events {
 		child = child && (e.kind == TaskCustom || e.kind == TaskRevoked)
 	}
 	if child {
-		f.loose = append(f.loose, events...)
+		f.unattributed = append(f.unattributed, events...)
 		return
 	}
-	first := len(f.runs)
+	first := len(f.executions)
 	for _, e := range events {
-		current := len(f.runs) - 1
+		current := len(f.executions) - 1
 		switch {
 		case e.kind == TaskReceived || current < first:
-			r := open(e)
+			r := newExecution(e)
 			r.generation = f.generation(e)
-			f.runs = append(f.runs, r)
+			f.executions = append(f.executions, r)
 		case e.kind == TaskStarted, e.kind == TaskRetried:
-			f.out(f.runs[first:], e.kind).add(e)
-		case e.kind == TaskRevoked && f.over(&f.runs[current], e):
-			f.loose = append(f.loose, e) // it meets the next attempt, which the worker never took up
+			f.reportedBy(f.executions[first:], e.kind).add(e)
+		case e.kind == TaskRevoked && f.isOver(&f.executions[current], e):
+			f.unattributed = append(f.unattributed, e) // it meets the next attempt, which the worker never took up
 		default:
-			f.runs[current].add(e)
+			f.executions[current].add(e)
 		}
 	}
 }
 
 // over reports whether the run r had ended, but not for good, when its worker revoked the task: it was tried again, or
 // replaced.
-func (f *causal) over(r *run, revoked *record) bool {
+func (f *causal) isOver(r *execution, revoked *record) bool {
 	replaced := slices.ContainsFunc(f.replacements, func(x replacement) bool {
 		return x.generation > r.generation && x.received.micros <= revoked.micros
 	})
-	return (r.stands[TaskRetried] != nil || replaced) && !r.final()
+	return (r.byKind[TaskRetried] != nil || replaced) && !r.final()
 }
 
 // out returns the run that a task-started or task-retried belongs to, of those that a process has begun so
 // far: the one of the earliest attempt that is still out. A worker with a free child may receive the next
 // attempt before it tells that the last one has started, and may even have run it to its end before it
 // reports the retry that led to it (seen with Celery 5.7).
-func (f *causal) out(runs []run, kind Kind) *run {
-	var best *run
-	newest := &runs[len(runs)-1]
-	for i := range runs {
-		r := &runs[i]
-		started := r.stands[TaskStarted] != nil
-		if r.ended() || kind == TaskStarted && started || r.received && f.past(r, started, newest) {
+func (f *causal) reportedBy(executions []execution, kind Kind) *execution {
+	var best *execution
+	newest := &executions[len(executions)-1]
+	for i := range executions {
+		r := &executions[i]
+		started := r.byKind[TaskStarted] != nil
+		if r.ended() || kind == TaskStarted && started || r.received && f.isPast(r, started, newest) {
 			continue
 		}
 		if best == nil || !best.before(r) {
@@ -221,11 +221,11 @@ func (f *causal) out(runs []run, kind Kind) *run {
 
 // past reports whether no report of the run r will come any more: it was taken back before it started, as after a
 // lost connection, and delivered again; the attempt after it was missed, and so were its reports; or it was replaced.
-func (f *causal) past(r *run, started bool, newest *run) bool {
+func (f *causal) isPast(r *execution, started bool, newest *execution) bool {
 	again, next := false, !r.before(newest) || !started && r.generation < newest.generation
-	for _, e := range f.steps {
+	for _, e := range f.workerEvents {
 		if e.kind == TaskReceived && f.generation(e) == r.generation {
-			again = again || int64(e.n) == r.attempt && e.micros > r.stands[TaskReceived].micros
+			again = again || int64(e.n) == r.attempt && e.micros > r.byKind[TaskReceived].micros
 			next = next || int64(e.n) == r.attempt+1
 		}
 	}
@@ -233,21 +233,23 @@ func (f *causal) past(r *run, started bool, newest *run) bool {
 }
 
 // final reports whether the run ended for good, other than by a retry.
-func (r *run) final() bool { return r.stands[TaskSucceeded] != nil || r.stands[TaskFailed] != nil }
+func (r *execution) final() bool {
+	return r.byKind[TaskSucceeded] != nil || r.byKind[TaskFailed] != nil
+}
 
 // infer gives runs without a task-received the highest attempt that had begun by their first event.
-func (f *causal) infer() {
-	for i := range f.runs {
-		if r := &f.runs[i]; !r.received {
+func (f *causal) inferAttempts() {
+	for i := range f.executions {
+		if r := &f.executions[i]; !r.received {
 			r.generation, r.attempt = f.attemptAt(r.first)
 		}
 	}
 }
 
 func (f *causal) attemptAt(micros int64) (generation int, attempt int64) {
-	var newest run
-	for i := range f.runs {
-		if r := &f.runs[i]; r.received && r.stands[TaskReceived].micros <= micros && newest.before(r) {
+	var newest execution
+	for i := range f.executions {
+		if r := &f.executions[i]; r.received && r.byKind[TaskReceived].micros <= micros && newest.before(r) {
 			newest = *r
 		}
 	}
@@ -255,37 +257,37 @@ func (f *causal) attemptAt(micros int64) (generation int, attempt int64) {
 }
 
 // before reports whether the attempt of r comes before that of o.
-func (r *run) before(o *run) bool {
+func (r *execution) before(o *execution) bool {
 	return cmp.Or(cmp.Compare(r.generation, o.generation), cmp.Compare(r.attempt, o.attempt)) < 0
 }
 
 // adopt gives custom events of pool children to what ran on their host at the time.
-func (f *causal) adopt() {
-	slices.SortFunc(f.loose, f.byPlace)
-	known := len(f.runs)
-	for _, e := range f.loose {
+func (f *causal) attributeCustom() {
+	slices.SortFunc(f.unattributed, f.compareRecords)
+	known := len(f.executions)
+	for _, e := range f.unattributed {
 		if e.kind != TaskCustom {
 			continue
 		}
-		host, best := f.lanes.key(e.lane).Hostname, -1
-		for i := range f.runs {
-			if f.lanes.key(f.runs[i].lane).Hostname != host {
+		host, best := f.processes.key(e.process).Hostname, -1
+		for i := range f.executions {
+			if f.processes.key(f.executions[i].process).Hostname != host {
 				continue
 			}
-			if best < 0 || f.closer(&f.runs[i], &f.runs[best], e.micros) {
+			if best < 0 || f.closer(&f.executions[i], &f.executions[best], e.micros) {
 				best = i
 			}
 		}
 		switch {
 		case best < 0:
-			r := open(e)
+			r := newExecution(e)
 			r.generation, r.attempt = f.attemptAt(e.micros)
-			f.runs = append(f.runs, r)
+			f.executions = append(f.executions, r)
 		case best >= known:
-			f.runs[best].add(e)
+			f.executions[best].add(e)
 		default:
-			if old := f.runs[best].stands[TaskCustom]; old == nil || byTime(old, e) <= 0 {
-				f.runs[best].stands[TaskCustom] = e
+			if old := f.executions[best].byKind[TaskCustom]; old == nil || byTime(old, e) <= 0 {
+				f.executions[best].byKind[TaskCustom] = e
 			}
 		}
 	}
@@ -293,48 +295,48 @@ func (f *causal) adopt() {
 
 // closer reports whether a is the likelier to have been running at micros than b: the last that had
 // begun, or the first of all.
-func (f *causal) closer(a, b *run, micros int64) bool {
+func (f *causal) closer(a, b *execution, micros int64) bool {
 	if aBegun, bBegun := a.first <= micros, b.first <= micros; aBegun != bBegun {
 		return aBegun
 	} else if !aBegun {
-		return f.compare(a, b) < 0
+		return f.compareExecutions(a, b) < 0
 	}
-	return cmp.Or(cmp.Compare(a.first, b.first), f.compare(a, b)) > 0
+	return cmp.Or(cmp.Compare(a.first, b.first), f.compareExecutions(a, b)) > 0
 }
 
 // byPlace orders loose events of all processes.
-func (f *causal) byPlace(a, b *record) int {
-	return cmp.Or(cmp.Compare(a.micros, b.micros), f.lanes.key(a.lane).Compare(f.lanes.key(b.lane)), byClock(a, b))
+func (f *causal) compareRecords(a, b *record) int {
+	return cmp.Or(cmp.Compare(a.micros, b.micros), f.processes.key(a.process).Compare(f.processes.key(b.process)), byClock(a, b))
 }
 
 // compare orders runs by message and attempt, then by the timestamp of their first event, then by process.
-func (f *causal) compare(a, b *run) int {
+func (f *causal) compareExecutions(a, b *execution) int {
 	return cmp.Or(cmp.Compare(a.generation, b.generation), cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.first, b.first),
-		f.lanes.key(a.lane).Compare(f.lanes.key(b.lane)), cmp.Compare(a.clock, b.clock))
+		f.processes.key(a.process).Compare(f.processes.key(b.process)), cmp.Compare(a.clock, b.clock))
 }
 
 // revoke gives revocations by workers that never took the task to its newest attempt. After a retry
 // that is the attempt that waits: whoever received it discarded it without a task-received.
-func (f *causal) revoke() {
-	for _, e := range f.loose {
+func (f *causal) attributeRevocations() {
+	for _, e := range f.unattributed {
 		if e.kind != TaskRevoked {
 			continue
 		}
-		if last := len(f.runs) - 1; last >= 0 && (f.runs[last].stands[TaskRetried] == nil || f.runs[last].final()) {
-			if old := f.runs[last].stands[TaskRevoked]; old == nil || f.byPlace(old, e) <= 0 {
-				f.runs[last].stands[TaskRevoked] = e
+		if last := len(f.executions) - 1; last >= 0 && (f.executions[last].byKind[TaskRetried] == nil || f.executions[last].final()) {
+			if old := f.executions[last].byKind[TaskRevoked]; old == nil || f.compareRecords(old, e) <= 0 {
+				f.executions[last].byKind[TaskRevoked] = e
 			}
 			continue
 		}
-		r := open(e)
-		if last := len(f.runs) - 1; last >= 0 {
-			r.generation, r.attempt = f.runs[last].generation, f.runs[last].attempt+1
+		r := newExecution(e)
+		if last := len(f.executions) - 1; last >= 0 {
+			r.generation, r.attempt = f.executions[last].generation, f.executions[last].attempt+1
 		} else {
 			for _, s := range f.sent {
 				r.attempt = max(r.attempt, int64(s.n))
 			}
 		}
-		f.runs = append(f.runs, r)
+		f.executions = append(f.executions, r)
 	}
 }
 
@@ -342,22 +344,22 @@ func (f *causal) revoke() {
 // it starts it is done once.
 func (f *causal) markRedelivered() {
 	begun := false
-	for i := range f.runs {
-		r := &f.runs[i]
-		if i > 0 && f.runs[i-1].before(r) {
+	for i := range f.executions {
+		r := &f.executions[i]
+		if i > 0 && f.executions[i-1].before(r) {
 			begun = false
 		}
 		f.redelivered = f.redelivered || begun && r.received
-		begun = begun || r.strongest().kind != TaskReceived
+		begun = begun || r.dominant().kind != TaskReceived
 	}
 }
 
 // newest returns the run that the task shows, nil if no worker has had it.
-func (f *causal) newest() *run {
-	if len(f.runs) == 0 {
+func (f *causal) newest() *execution {
+	if len(f.executions) == 0 {
 		return nil
 	}
-	return &f.runs[len(f.runs)-1]
+	return &f.executions[len(f.executions)-1]
 }
 
 // source returns the task-sent that the newest run came from: that of its attempt, or of the nearest
@@ -391,5 +393,5 @@ func (f *causal) nearer(a, b *record) bool {
 	} else if a.n != b.n {
 		return (a.n > b.n) == aIn
 	}
-	return f.byPlace(a, b) > 0
+	return f.compareRecords(a, b) > 0
 }

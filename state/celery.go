@@ -46,16 +46,16 @@ func merges(now, next stateCode) bool {
 // receivedKeeps are the fields that a task-received adds when it merges (Task.merge_rules).
 const receivedKeeps = FieldName | FieldArgs | FieldKwargs | FieldParentID | FieldRootID | FieldRetries | FieldETA | FieldExpires
 
-func (u *celeryRules) show(records []*record) shown {
-	s := shown{state: codePending}
+func (u *celeryRules) show(records []*record) summary {
+	s := summary{state: codePending}
 	for _, e := range records {
 		if e.kind == TaskSent {
-			s.sent = e.call
+			s.sent = e.route
 		} else {
-			s.lane = e.lane
+			s.process = e.process
 		}
-		if e.call != 0 {
-			s.name = e.call
+		if e.route != 0 {
+			s.name = e.route
 		}
 		if next := stateOf(e); !merges(s.state, next) {
 			s.state = next
@@ -94,7 +94,7 @@ func (u *celeryRules) fill(t *Task, records []*record) {
 // celeryEvent sets the attributes that an event sets whatever the state: the time of its
 // name, and who sent it.
 func (v viewer) celeryEvent(e *record) {
-	host := v.c.lanes.key(e.lane).Hostname
+	host := v.c.processes.key(e.process).Hostname
 	if e.kind == TaskSent {
 		v.t.SentAt, v.t.Client = e.micros, &host
 		return
@@ -126,7 +126,7 @@ func (v viewer) copy(f *fields, e *record, keep Fields) {
 	put(&t.Result, FieldResult, f.result)
 	put(&t.Exception, FieldException, f.exc)
 	put(&t.Traceback, FieldTraceback, f.trace)
-	call := v.c.calls.key(e.call)
+	call := v.c.routes.key(e.route)
 	put(&t.Name, FieldName, call.name)
 	if e.kind == TaskSent {
 		put(&t.Queue, FieldQueue, call.queue)

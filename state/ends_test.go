@@ -107,7 +107,7 @@ func TestTheReasonOfARevocationIsKept(t *testing.T) {
 			if got := want.Revocation; got == nil || got.Reason() != reason || got.Signum != event.Signum {
 				t.Errorf("revocation is %+v, want %s", got, reason)
 			}
-			saved, _, err := state.Unfold("a", c.TakeUnsaved(1)[0].Events)
+			saved, _, err := state.DecodeTask("a", c.TakeUnsaved(1)[0].Events)
 			if err != nil {
 				t.Fatal(err)
 			}

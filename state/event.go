@@ -110,9 +110,9 @@ func (e *Event) Has(f Fields) bool { return e.Present&f == f && e.Null&f == 0 }
 
 // lane is the process that sent the event. A client has one lane per hostname: its node name
 // already holds its pid.
-func (e *Event) lane() clock.Lane {
+func (e *Event) process() clock.Process {
 	if e.Kind == TaskSent {
-		return clock.Lane{Hostname: e.Hostname}
+		return clock.Process{Hostname: e.Hostname}
 	}
-	return clock.Lane{Hostname: e.Hostname, PID: e.PID}
+	return clock.Process{Hostname: e.Hostname, PID: e.PID}
 }

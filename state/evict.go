@@ -11,8 +11,8 @@ func (c *Cluster) evict() {
 	finished := min(surplus, c.tally.finished())
 	victims := make([]uint32, 0, surplus)
 	var active []uint32
-	c.order.oldest(0, 0, func(run []entry) bool {
-		for _, e := range run {
+	c.order.oldest(0, 0, func(entries []entry) bool {
+		for _, e := range entries {
 			switch {
 			case c.options.Track && e.marks&(unsaved|saving) != 0:
 			case c.states.final(e.state), e.marks&concluded != 0:
@@ -28,7 +28,7 @@ func (c *Cluster) evict() {
 	victims = append(victims, active...)
 	for _, i := range victims {
 		if c.options.Track {
-			c.SetHorizon(c.position(c.rows.at(i)))
+			c.SetLowWaterMark(c.position(c.rows.at(i)))
 		}
 		c.drop(i)
 	}
@@ -43,7 +43,7 @@ func (c *Cluster) drop(i uint32) {
 	c.tally.remove(r)
 	c.unrelate(r)
 	c.hosts.release(r.worker)
-	c.lanes.release(r.origin)
+	c.processes.release(r.origin)
 	for rec := r.head; rec != 0; {
 		next := c.records.at(rec).next
 		c.free(rec)

@@ -34,7 +34,7 @@ func (c *Cluster) ForgetWorker(name string) bool {
 // concluded to be lost.
 func (c *Cluster) Unfinished(name string) (n int) {
 	each(c.tally.running, func(i uint32, tasks int) {
-		if c.lanes.key(i).Hostname == name {
+		if c.processes.key(i).Hostname == name {
 			n += tasks
 		}
 	})
@@ -50,6 +50,6 @@ func (c *Cluster) dropWorker(name string) {
 // busy returns the node names on which events place unfinished tasks.
 func (c *Cluster) busy() map[string]bool {
 	names := make(map[string]bool)
-	each(c.tally.running, func(i uint32, _ int) { names[c.lanes.key(i).Hostname] = true })
+	each(c.tally.running, func(i uint32, _ int) { names[c.processes.key(i).Hostname] = true })
 	return names
 }

@@ -19,8 +19,8 @@ func audit(t *testing.T, c *Cluster) {
 		uses["lane"][r.origin]++
 		n := 0
 		for k := r.head; k != 0; k = c.records.at(k).next {
-			uses["lane"][c.records.at(k).lane]++
-			uses["call"][c.records.at(k).call]++
+			uses["lane"][c.records.at(k).process]++
+			uses["call"][c.records.at(k).route]++
 			n++
 		}
 		if records += n; n != int(r.count) || r.count > maxRecords {
@@ -32,8 +32,8 @@ func audit(t *testing.T, c *Cluster) {
 		if r.marks&foreign != 0 {
 			foreigners++
 		}
-		if uses["lane"][r.lane] == 0 && r.lane != 0 || uses["call"][r.name] == 0 && r.name != 0 || uses["call"][r.sent] == 0 && r.sent != 0 {
-			t.Errorf("row of %s shows what none of its records has: %+v", c.id(r), r.shown)
+		if uses["lane"][r.process] == 0 && r.process != 0 || uses["call"][r.name] == 0 && r.name != 0 || uses["call"][r.sent] == 0 && r.sent != 0 {
+			t.Errorf("row of %s shows what none of its records has: %+v", c.id(r), r.summary)
 		}
 	}
 	for _, refs := range []struct {
@@ -41,9 +41,9 @@ func audit(t *testing.T, c *Cluster) {
 		used map[uint32]int
 		refs func(uint32) int32
 	}{
-		{"lane", uses["lane"], func(n uint32) int32 { return c.lanes.items[n].refs }},
+		{"lane", uses["lane"], func(n uint32) int32 { return c.processes.items[n].refs }},
 		{"host", uses["host"], func(n uint32) int32 { return c.hosts.items[n].refs }},
-		{"call", uses["call"], func(n uint32) int32 { return c.calls.items[n].refs }},
+		{"call", uses["call"], func(n uint32) int32 { return c.routes.items[n].refs }},
 	} {
 		for n, used := range refs.used {
 			if n > other && int(refs.refs(n)) != used {
@@ -61,9 +61,9 @@ func audit(t *testing.T, c *Cluster) {
 	}
 	inOrder := 0
 	var last *entry
-	c.order.oldest(0, 0, func(run []entry) bool {
-		for i := range run {
-			e := run[i]
+	c.order.oldest(0, 0, func(entries []entry) bool {
+		for i := range entries {
+			e := entries[i]
 			if r := c.rows.at(e.row); e != c.entryOf(e.row, r) || c.index[r.id] != e.row {
 				t.Errorf("the order has %+v, the row is %+v", e, r)
 			}
@@ -76,8 +76,8 @@ func audit(t *testing.T, c *Cluster) {
 		return true
 	})
 	for what, n := range map[string][2]int{
-		"lanes": {len(c.lanes.numbers), distinct(uses["lane"])},
-		"hosts": {len(c.hosts.numbers), distinct(uses["host"])}, "calls": {len(c.calls.numbers), distinct(uses["call"])},
+		"lanes": {len(c.processes.numbers), distinct(uses["lane"])},
+		"hosts": {len(c.hosts.numbers), distinct(uses["host"])}, "calls": {len(c.routes.numbers), distinct(uses["call"])},
 		"rows": {int(c.rows.used) - len(c.rows.free), len(c.index)}, "records": {int(c.records.used) - len(c.records.free), records},
 		"relations": {int(c.relations.used) - len(c.relations.free), relations}, "order": {inOrder, len(c.index)}, "order size": {c.order.size, len(c.index)},
 		"foreign ids": {len(c.foreign), foreigners},
@@ -169,7 +169,7 @@ func TestTablesHoldWhatTasksUse(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 17))
 				c := New(tc.options)
 				if tc.shrink {
-					c.lanes.limit, c.hosts.limit, c.calls.limit = 10, 5, 10
+					c.processes.limit, c.hosts.limit, c.routes.limit = 10, 5, 10
 				}
 				for i := range 600 {
 					e := random(rng, tc.variety, float64(i))
@@ -213,7 +213,7 @@ func TestEvictedTasksLeaveNothing(t *testing.T) {
 func TestNamesBeyondTheBoundAreOne(t *testing.T) {
 	t.Parallel()
 	c := New(Options{})
-	c.lanes.limit, c.hosts.limit = 3, 2
+	c.processes.limit, c.hosts.limit = 3, 2
 	for i := range 6 {
 		c.Apply(&Event{Kind: TaskReceived, ID: fmt.Sprint("t", i), Hostname: fmt.Sprint("w", i), PID: 1, Clock: 1, Micros: int64(i + 1)})
 	}
@@ -261,7 +261,7 @@ func FuzzTables(f *testing.F) {
 		o := Options{MaxTasks: 1 + rng.IntN(10), MaxText: 1, Rules: Rules(rng.IntN(2)), Track: true}
 		clusters := []*Cluster{New(o), New(o)}
 		for _, c := range clusters {
-			c.lanes.limit, c.hosts.limit, c.calls.limit = 2+rng.IntN(8), 2+rng.IntN(8), 2+rng.IntN(8)
+			c.processes.limit, c.hosts.limit, c.routes.limit = 2+rng.IntN(8), 2+rng.IntN(8), 2+rng.IntN(8)
 		}
 		for second := 0.0; len(source.left) > 0; second++ {
 			c := clusters[rng.IntN(2)]

@@ -145,9 +145,9 @@ func (r *savedReader) plain() string {
 }
 
 // latest returns the newest event of a run's own process, nil if it has none.
-func (r *run) latest() (newest *record) {
-	for _, e := range slices.Backward(r.stands[:]) {
-		if e != nil && e.lane == r.lane && (newest == nil || byClock(e, newest) > 0) {
+func (r *execution) latest() (newest *record) {
+	for _, e := range slices.Backward(r.byKind[:]) {
+		if e != nil && e.process == r.process && (newest == nil || byClock(e, newest) > 0) {
 			newest = e
 		}
 	}

@@ -21,7 +21,7 @@ func runs(id string, second float64) []state.Event {
 
 // asked is what w1 answers between two seconds.
 func asked(from, to float64, active ...string) state.Inspection {
-	return state.Inspection{Worker: "w1", PID: 10, Clock: int64(from * 10), AskedAt: at(from), AnsweredAt: at(to), Active: active}
+	return state.Inspection{Worker: "w1", PID: 10, Clock: int64(from * 10), RequestedAt: at(from), RepliedAt: at(to), Active: active}
 }
 
 // reason is why a task is lost, empty if it is not.
@@ -69,23 +69,26 @@ func TestTwoInspectionsAndALaterEventProveThatATaskIsGone(t *testing.T) {
 		want state.Reason
 	}{
 		"both lack it": {func(c *state.Cluster) {
-			c.Inspected(asked(20, 21, "b"))
-			c.Inspected(asked(80, 81, "b"))
+			c.ApplyInspection(asked(20, 21, "b"))
+			c.ApplyInspection(asked(80, 81, "b"))
 		}, state.ReasonNotRunning},
-		"one alone":               {func(c *state.Cluster) { c.Inspected(asked(80, 81, "b")) }, ""},
-		"the second has it":       {func(c *state.Cluster) { c.Inspected(asked(20, 21, "b")); c.Inspected(asked(80, 81, "a", "b")) }, ""},
-		"asked before the answer": {func(c *state.Cluster) { c.Inspected(asked(20, 81, "b")); c.Inspected(asked(80, 81, "b")) }, ""},
+		"one alone": {func(c *state.Cluster) { c.ApplyInspection(asked(80, 81, "b")) }, ""},
+		"the second has it": {func(c *state.Cluster) {
+			c.ApplyInspection(asked(20, 21, "b"))
+			c.ApplyInspection(asked(80, 81, "a", "b"))
+		}, ""},
+		"asked before the answer": {func(c *state.Cluster) { c.ApplyInspection(asked(20, 81, "b")); c.ApplyInspection(asked(80, 81, "b")) }, ""},
 		"of another process": {func(c *state.Cluster) {
 			for _, from := range []float64{20, 80} {
 				i := asked(from, from+1, "b")
 				i.PID = 11
-				c.Inspected(i)
+				c.ApplyInspection(i)
 			}
 		}, ""},
 		"an event came between": {func(c *state.Cluster) {
-			c.Inspected(asked(20, 21, "b"))
+			c.ApplyInspection(asked(20, 21, "b"))
 			apply(c, ev(state.TaskCustom, "a", "w1", 10, 50))
-			c.Inspected(asked(80, 81, "b"))
+			c.ApplyInspection(asked(80, 81, "b"))
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,12 +114,12 @@ func TestTwoInspectionsAndALaterEventProveThatATaskIsGone(t *testing.T) {
 func TestWorkersThatRunLessThanEventsTellAreToBeAsked(t *testing.T) {
 	t.Parallel()
 	c := apply(apply(state.New(state.Options{}), append(runs("a", 1), runs("b", 2)...)...), beat(20, 2))
-	if v := c.Reconcile(at(21)); len(v.Ask) != 0 {
-		t.Errorf("asks %v although all are accounted for", v.Ask)
+	if v := c.Reconcile(at(21)); len(v.Inspect) != 0 {
+		t.Errorf("asks %v although all are accounted for", v.Inspect)
 	}
 	apply(c, beat(22, 1))
-	if v := c.Reconcile(at(23)); len(v.Ask) != 1 || v.Ask[0] != "w1" {
-		t.Errorf("asks %v, want w1", v.Ask)
+	if v := c.Reconcile(at(23)); len(v.Inspect) != 1 || v.Inspect[0] != "w1" {
+		t.Errorf("asks %v, want w1", v.Inspect)
 	}
 }
 
@@ -149,7 +152,7 @@ func TestTasksThatExpireUnseen(t *testing.T) {
 			t.Parallel()
 			c := apply(apply(state.New(state.Options{}), expiring(5)), tc.events...)
 			for _, i := range tc.asked {
-				c.Inspected(i)
+				c.ApplyInspection(i)
 			}
 			if c.Reconcile(at(39)); reason(t, c, "x") != "" {
 				t.Error("lost within the grace")
@@ -158,8 +161,8 @@ func TestTasksThatExpireUnseen(t *testing.T) {
 			if got := reason(t, c, "x"); got != tc.want {
 				t.Errorf("reason %q, want %q", got, tc.want)
 			}
-			if (len(v.Ask) > 0) != tc.ask {
-				t.Errorf("asks %v, want to ask %t", v.Ask, tc.ask)
+			if (len(v.Inspect) > 0) != tc.ask {
+				t.Errorf("asks %v, want to ask %t", v.Inspect, tc.ask)
 			}
 		})
 	}
@@ -217,7 +220,7 @@ func TestConclusionsAreSavedWithTheirTask(t *testing.T) {
 	if got := load(held); got.Lost == nil || got.Lost.Reason != state.ReasonBackend {
 		t.Errorf("a newer conclusion gave way to a saved one: %+v", got.Lost)
 	}
-	if task, _, err := state.Unfold("a", saved); err != nil || task.Lost == nil {
+	if task, _, err := state.DecodeTask("a", saved); err != nil || task.Lost == nil {
 		t.Errorf("unfolded %+v, %v, want it lost", task.Lost, err)
 	}
 	for n := range saved {

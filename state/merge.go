@@ -22,14 +22,14 @@ func (c *Cluster) Merge(other *Cluster) {
 		return true
 	})
 	for _, w := range other.workers {
-		c.join(w.saved())
+		c.mergeWorker(w.saved())
 	}
 	c.clock.Restore(max(c.clock.Value(), other.clock.Value()))
 	c.now = max(c.now, other.now)
 }
 
 // join merges what is known of a worker: every part of it is a maximum.
-func (c *Cluster) join(s savedWorker) {
+func (c *Cluster) mergeWorker(s savedWorker) {
 	w := c.workers[s.Name]
 	if w == nil {
 		w = c.addWorker(s.Name)
@@ -41,20 +41,20 @@ func (c *Cluster) join(s savedWorker) {
 	if !w.offset.Known {
 		w.offset = s.Offset
 	}
-	for _, l := range s.Lives {
-		i := slices.IndexFunc(w.epochs, func(o life) bool {
+	for _, l := range s.Incarnations {
+		i := slices.IndexFunc(w.incarnations, func(o incarnation) bool {
 			return o.PID == l.PID && (o.First <= l.Last && l.First <= o.Last)
 		})
 		if i < 0 {
-			w.epochs = append(w.epochs, l)
+			w.incarnations = append(w.incarnations, l)
 			continue
 		}
-		w.epochs[i].join(l)
+		w.incarnations[i].merge(l)
 	}
 	w.sort()
 }
 
-func (l *life) join(m life) {
+func (l *incarnation) merge(m incarnation) {
 	l.First, l.Last = min(l.First, m.First), max(l.Last, m.Last)
 	if m.Clock > l.Clock {
 		l.Clock, l.ClockMicros = m.Clock, m.ClockMicros
@@ -65,15 +65,15 @@ func (l *life) join(m life) {
 	if m.Goodbye.after(l.Goodbye) {
 		l.Goodbye = m.Goodbye
 	}
-	if l.Quiet = max(l.Quiet, m.Quiet); m.Report.At.after(l.Report.At) {
-		l.Report, l.IdleAt = m.Report, m.IdleAt
+	if l.IdleClock = max(l.IdleClock, m.IdleClock); m.Report.At.after(l.Report.At) {
+		l.Report, l.IdleHeartbeats = m.Report, m.IdleHeartbeats
 	}
 }
 
 // events yields every event held, oldest task first, each task's in order of arrival.
 func (c *Cluster) events(yield func(savedEvent) bool) {
-	c.order.oldest(0, 0, func(run []entry) bool {
-		for _, e := range run {
+	c.order.oldest(0, 0, func(entries []entry) bool {
+		for _, e := range entries {
 			r := c.rows.at(e.row)
 			for i := r.head; i != 0; {
 				rec := c.records.at(i)
@@ -89,11 +89,11 @@ func (c *Cluster) events(yield func(savedEvent) bool) {
 
 // event makes an event of a record again.
 func (c *Cluster) event(r *row, rec *record) savedEvent {
-	lane := c.lanes.key(rec.lane)
+	process := c.processes.key(rec.process)
 	f, whole := c.fields(rec)
-	k := c.calls.key(rec.call)
+	k := c.routes.key(rec.route)
 	e := Event{
-		Kind: rec.kind, ID: c.id(r), Hostname: lane.Hostname, PID: lane.PID, Clock: rec.clock, Micros: rec.micros,
+		Kind: rec.kind, ID: c.id(r), Hostname: process.Hostname, PID: process.PID, Clock: rec.clock, Micros: rec.micros,
 		Retimed: rec.flags&retimed != 0, Skewed: rec.flags&skewed != 0, Present: f.present, Null: f.null,
 		Name: k.name, Queue: k.queue, Exchange: k.exchange, RoutingKey: k.routingKey,
 		Args: f.args, Kwargs: f.kwargs, RootID: f.root, ParentID: f.parent, Retries: f.retries, ETA: f.eta, Expires: f.expires,

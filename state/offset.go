@@ -95,7 +95,7 @@ func (c *Cluster) offsetOf(e *Event) int64 {
 // little below nothing is none.
 func waited(from, started *record) (int64, bool) {
 	micros := started.micros - from.micros
-	if from.lane != started.lane && (from.flags|started.flags)&skewed != 0 || micros < -MaxOffset {
+	if from.process != started.process && (from.flags|started.flags)&skewed != 0 || micros < -MaxOffset {
 		return 0, false
 	}
 	return max(micros, 0), true

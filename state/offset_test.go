@@ -135,7 +135,7 @@ func TestWaitsAcrossClocks(t *testing.T) {
 			if got := started.Micros - ch.OffsetMicros - at(23); got > 1e6 || got < -1e6 {
 				t.Errorf("counted %d µs off", got)
 			}
-			task, _, err := state.Unfold("a", c.TakeUnsaved(1)[0].Events)
+			task, _, err := state.DecodeTask("a", c.TakeUnsaved(1)[0].Events)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,21 +13,21 @@ const maxSilence = 3_600_000_000
 
 // abandon marks a task whose process has ended without ending it. An execution that had started is orphaned. One
 // that had not is returned: its message was not acknowledged, so the broker delivers it again.
-func (c *Cluster) abandon(t *Task, r *run) {
-	t.OrphanReason = c.processEnd(c.lanes.key(r.lane), r.first)
-	t.Returned = t.OrphanReason != "" && r.strongest().kind == TaskReceived
+func (c *Cluster) abandon(t *Task, r *execution) {
+	t.OrphanReason = c.processEnd(c.processes.key(r.process), r.first)
+	t.Returned = t.OrphanReason != "" && r.dominant().kind == TaskReceived
 	t.Orphaned = t.OrphanReason != "" && !t.Returned
 }
 
 // processEnd says how a process, on which an execution began at micros, has ended; empty if it may still live.
-func (c *Cluster) processEnd(l clock.Lane, micros int64) string {
+func (c *Cluster) processEnd(l clock.Process, micros int64) string {
 	w := c.workers[l.Hostname]
 	if w == nil {
 		return ""
 	}
 	now := w.current()
 	switch {
-	case now.PID != l.PID && w.replaced(l.PID, now), w.forgot(l.PID) && micros < w.epochs[0].First:
+	case now.PID != l.PID && w.replaced(l.PID, now), w.forgot(l.PID) && micros < w.incarnations[0].First:
 		return "its worker process has been replaced by a newer one"
 	case now.PID == l.PID && micros < now.First:
 		return "its worker process has restarted"
@@ -41,13 +41,13 @@ func (c *Cluster) processEnd(l clock.Lane, micros int64) string {
 
 // had reports whether a process of that pid had begun before micros.
 func (w *worker) had(pid, micros int64) bool {
-	return slices.ContainsFunc(w.epochs, func(o life) bool { return o.PID == pid && o.First < micros })
+	return slices.ContainsFunc(w.incarnations, func(o incarnation) bool { return o.PID == pid && o.First < micros })
 }
 
 // replaced reports whether a process of that pid had begun before now, and fell silent since: of two that live
 // under one node name, which Celery only warns of, neither replaces the other.
-func (w *worker) replaced(pid int64, now *life) bool {
-	return slices.ContainsFunc(w.epochs, func(o life) bool {
+func (w *worker) replaced(pid int64, now *incarnation) bool {
+	return slices.ContainsFunc(w.incarnations, func(o incarnation) bool {
 		return o.PID == pid && o.First < now.First && (o.Last < now.First || now.Last-o.Last > minSilence)
 	})
 }
@@ -57,14 +57,14 @@ func (w *worker) forgot(pid int64) bool { return w.dropped > 0 && !w.had(pid, ma
 
 // held returns how many unfinished tasks events place on a process, and how many of them it has received and not
 // started.
-func (c *Cluster) held(l clock.Lane) (unfinished, received int) {
-	n := c.lanes.lookup(l)
+func (c *Cluster) held(l clock.Process) (unfinished, received int) {
+	n := c.processes.lookup(l)
 	return countAt(c.tally.running, n), countAt(c.tally.waiting, n)
 }
 
 // abandoned counts the tasks of a process that are orphaned, and those that were returned.
-func (c *Cluster) abandoned(lane uint32) (orphaned, returned int) {
-	l := c.lanes.key(lane)
+func (c *Cluster) abandoned(process uint32) (orphaned, returned int) {
+	l := c.processes.key(process)
 	unfinished, received := c.held(l)
 	if c.processEnd(l, math.MaxInt64) != "" {
 		return unfinished - received, received
@@ -77,7 +77,7 @@ func (c *Cluster) abandoned(lane uint32) (orphaned, returned int) {
 		return 0, 0
 	}
 	// Perhaps some are: those that an earlier process had begun.
-	c.unfinishedOn(lane, func(r *row) {
+	c.unfinishedOn(process, func(r *row) {
 		switch t := c.task(r); {
 		case t.Orphaned:
 			orphaned++
@@ -89,15 +89,15 @@ func (c *Cluster) abandoned(lane uint32) (orphaned, returned int) {
 }
 
 // unfinishedOn calls f with the unfinished tasks of a process that are not concluded.
-func (c *Cluster) unfinishedOn(lane uint32, f func(r *row)) {
-	worker, left := c.hosts.lookup(c.lanes.key(lane).Hostname), countAt(c.tally.running, lane)
+func (c *Cluster) unfinishedOn(process uint32, f func(r *row)) {
+	worker, left := c.hosts.lookup(c.processes.key(process).Hostname), countAt(c.tally.running, process)
 	chunk, end := c.order.end()
 	c.order.newest(chunk, end, func(entries []entry) bool {
 		for _, e := range slices.Backward(entries) {
 			if e.worker != worker || e.marks&(ended|concluded) != 0 {
 				continue
 			}
-			if r := c.rows.at(e.row); r.lane == lane {
+			if r := c.rows.at(e.row); r.process == process {
 				left--
 				f(r)
 			}

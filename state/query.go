@@ -49,7 +49,7 @@ func (c *Cluster) reader() rules {
 	if c.options.Rules == Celery {
 		return c.rules
 	}
-	return &causalRules{c: c, fold: causal{lanes: c.lanes}}
+	return &causalRules{c: c, fold: causal{processes: c.processes}}
 }
 
 // TaskEvents returns the events of a task that are held, by stamp.
@@ -60,9 +60,9 @@ func (c *Cluster) TaskEvents(id string) []TaskEvent {
 	}
 	events := make([]TaskEvent, 0, r.count)
 	for _, e := range c.chain(r, nil) {
-		lane := c.lanes.key(e.lane)
+		process := c.processes.key(e.process)
 		events = append(events, TaskEvent{
-			Type: c.typeOf(e), Hostname: lane.Hostname, PID: lane.PID, Clock: e.clock, Stamp: c.stampOf(e),
+			Type: c.typeOf(e), Hostname: process.Hostname, PID: process.PID, Clock: e.clock, Stamp: c.stampOf(e),
 		})
 	}
 	slices.SortFunc(events, func(a, b TaskEvent) int { return a.Stamp.Compare(b.Stamp) })
@@ -115,9 +115,9 @@ func (c *Cluster) Tasks(q Query) Page {
 		return true
 	}
 	if q.Newer {
-		c.order.oldest(chunk, i, func(run []entry) bool {
-			for n := range run {
-				if m.quick(&run[n]) && !visit(&run[n]) {
+		c.order.oldest(chunk, i, func(entries []entry) bool {
+			for n := range entries {
+				if m.quick(&entries[n]) && !visit(&entries[n]) {
 					return false
 				}
 			}
@@ -125,9 +125,9 @@ func (c *Cluster) Tasks(q Query) Page {
 		})
 		slices.Reverse(found)
 	} else {
-		c.order.newest(chunk, i, func(run []entry) bool {
-			for n := len(run) - 1; n >= 0; n-- {
-				if m.quick(&run[n]) && !visit(&run[n]) {
+		c.order.newest(chunk, i, func(entries []entry) bool {
+			for n := len(entries) - 1; n >= 0; n-- {
+				if m.quick(&entries[n]) && !visit(&entries[n]) {
 					return false
 				}
 			}
@@ -222,7 +222,7 @@ func (c *Cluster) matcher(q Query) *matcher {
 		m.never = !known
 	}
 	if len(q.Names) > 0 {
-		m.names = c.callsWhere(func(k call) bool { return slices.Contains(q.Names, k.name) })
+		m.names = c.routesWhere(func(k route) bool { return slices.Contains(q.Names, k.name) })
 		m.never = m.never || len(m.names) == 0
 	}
 	if len(q.Workers) > 0 {
@@ -237,15 +237,15 @@ func (c *Cluster) matcher(q Query) *matcher {
 		m.root = &k
 	}
 	if m.text != "" {
-		m.named = c.callsWhere(func(k call) bool { return strings.Contains(strings.ToLower(k.name), m.text) })
+		m.named = c.routesWhere(func(k route) bool { return strings.Contains(strings.ToLower(k.name), m.text) })
 	}
 	return m
 }
 
-func (c *Cluster) callsWhere(f func(call) bool) numbers {
+func (c *Cluster) routesWhere(f func(route) bool) numbers {
 	set := numbers{}
-	for i := range c.calls.items {
-		if f(c.calls.items[i].key) {
+	for i := range c.routes.items {
+		if f(c.routes.items[i].key) {
 			set = set.with(uint32(i))
 		}
 	}
@@ -279,7 +279,7 @@ func (m *matcher) slow(e *entry) bool {
 func (c *Cluster) wasNamed(r *row, names numbers) bool {
 	for i := r.head; i != 0; {
 		e := c.records.at(i)
-		if e.kind == TaskReceived && names.has(e.call) {
+		if e.kind == TaskReceived && names.has(e.route) {
 			return true
 		}
 		i = e.next

@@ -10,7 +10,7 @@ import (
 type Reader struct{ c *Cluster }
 
 // Task returns the task, and its events by stamp. Children, and what the lives of workers decide, are not known.
-func (r *Reader) Task(id string, events []byte) (Task, []TaskEvent, error) {
+func (r *Reader) TaskEvents(id string, events []byte) (Task, []TaskEvent, error) {
 	row, err := r.open(id, events)
 	if err != nil {
 		return Task{}, nil, err
@@ -19,7 +19,7 @@ func (r *Reader) Task(id string, events []byte) (Task, []TaskEvent, error) {
 }
 
 // View is Task without the events.
-func (r *Reader) View(id string, events []byte) (Task, error) {
+func (r *Reader) Task(id string, events []byte) (Task, error) {
 	row, err := r.open(id, events)
 	if err != nil {
 		return Task{}, err
@@ -60,7 +60,7 @@ func (r *Reader) Thin(id string, events []byte) (thin []byte, less bool, err err
 		return events, false, nil
 	}
 	thin, _ = c.save(row)
-	after, err := r.View(id, thin)
+	after, err := r.Task(id, thin)
 	if err != nil {
 		return nil, false, fmt.Errorf("thin task: %w", err)
 	}
@@ -79,8 +79,8 @@ func (c *Cluster) idle(r *row) map[uint32]bool {
 	f := &rules.fold
 	f.fold(c.chain(r, nil))
 	shows := make(map[*record]bool)
-	for i := range f.runs {
-		for _, e := range f.runs[i].stands {
+	for i := range f.executions {
+		for _, e := range f.executions[i].byKind {
 			shows[e] = true
 		}
 	}
@@ -115,4 +115,6 @@ func (c *Cluster) remove(r *row, victim uint32) {
 }
 
 // Unfold tells of one task as a Reader does; for many, a Reader is faster.
-func Unfold(id string, events []byte) (Task, []TaskEvent, error) { return new(Reader).Task(id, events) }
+func DecodeTask(id string, events []byte) (Task, []TaskEvent, error) {
+	return new(Reader).TaskEvents(id, events)
+}

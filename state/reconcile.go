@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	maxReviewed   = 10_000                   // unfinished tasks that one Reconcile looks at
-	maxUnsure     = 50                       // tasks that it returns to ask the result backend for
-	quietBeats    = 3                        // heartbeats in a row that say a worker runs nothing
-	minDoubt      = 10 * time.Second         // how long a task has been started before its worker is asked
-	unsureAfter   = 10 * time.Minute         // how long a task has waited before the result backend is asked
-	expiresGrace  = 30 * time.Second         // beyond expires, for wall clocks that disagree
-	againAfter    = time.Hour                // after which a broker delivers again what a worker has lost: Redis' visibility_timeout
-	evidenceClock = "15:04:05"               // how evidence tells a time of the last hour, in UTC
-	evidenceDay   = "2006-01-02 15:04:05Z07" // and any
+	maxReviewed    = 10_000                   // unfinished tasks that one Reconcile looks at
+	maxUncertain   = 50                       // tasks that it returns to ask the result backend for
+	idleHeartbeats = 3                        // heartbeats in a row that say a worker runs nothing
+	minDoubt       = 10 * time.Second         // how long a task has been started before its worker is asked
+	uncertainAfter = 10 * time.Minute         // how long a task has waited before the result backend is asked
+	expiresGrace   = 30 * time.Second         // beyond expires, for wall clocks that disagree
+	againAfter     = time.Hour                // after which a broker delivers again what a worker has lost: Redis' visibility_timeout
+	evidenceClock  = "15:04:05"               // how evidence tells a time of the last hour, in UTC
+	evidenceDay    = "2006-01-02 15:04:05Z07" // and any
 )
 
 // Inspection is what a worker has answered when it was asked what it holds. Lists are complete.
 type Inspection struct {
-	Worker              string
-	PID                 int64
-	Clock               int64 // its raw clock at the time
-	AskedAt, AnsweredAt int64 // of the first question and the last answer, µs by the local clock
-	Active              []string
-	Held                []string // reserved, or waiting for their ETA
-	Limited             []string // names of tasks with a rate limit: those that wait for it are in no list
+	Worker                 string
+	PID                    int64
+	Clock                  int64 // its raw clock at the time
+	RequestedAt, RepliedAt int64 // of the first question and the last answer, µs by the local clock
+	Active                 []string
+	Reserved               []string // reserved, or waiting for their ETA
+	RateLimited            []string // names of tasks with a rate limit: those that wait for it are in no list
 }
 
 // absence says that a worker did not list an unfinished task of its.
@@ -39,14 +39,14 @@ type absence struct {
 }
 
 // Review is what a Reconcile has found.
-type Review struct {
-	Changed bool     // something was concluded or taken back
-	Ask     []string // workers whose Inspection would tell more
-	Unsure  []Unsure // tasks of which the result backend may tell more
+type Reconciliation struct {
+	Changed   bool            // something was concluded or taken back
+	Inspect   []string        // workers whose Inspection would tell more
+	Uncertain []UncertainTask // tasks of which the result backend may tell more
 }
 
 // Unsure is a task that may have ended unseen.
-type Unsure struct {
+type UncertainTask struct {
 	ID    string
 	Stamp clock.Stamp // of its newest event
 	Lost  bool        // that is concluded already
@@ -54,86 +54,86 @@ type Unsure struct {
 
 // Inspected takes in what a worker has answered. A task that it should have and did not list is concluded to be lost
 // by a later Reconcile, if it is not in the next answer either, and an event has come that the worker sent after that.
-func (c *Cluster) Inspected(i Inspection) {
+func (c *Cluster) ApplyInspection(i Inspection) {
 	w := c.workers[i.Worker]
 	if w == nil || i.Clock == 0 || w.shared() || w.current().PID != i.PID {
 		return
 	}
 	c.version++
-	w.inspected = max(w.inspected, i.AskedAt)
-	lane := c.lanes.lookup(clock.Lane{Hostname: w.name, PID: i.PID})
-	listed := make(map[taskKey]bool, len(i.Active)+len(i.Held))
-	for _, ids := range [][]string{i.Active, i.Held} {
+	w.inspected = max(w.inspected, i.RequestedAt)
+	process := c.processes.lookup(clock.Process{Hostname: w.name, PID: i.PID})
+	listed := make(map[taskKey]bool, len(i.Active)+len(i.Reserved))
+	for _, ids := range [][]string{i.Active, i.Reserved} {
 		for _, id := range ids {
 			k, _ := key(id)
 			listed[k] = true
-			c.list(k, lane, i)
+			c.list(k, process, i)
 		}
 	}
-	if lane == 0 {
+	if process == 0 {
 		return
 	}
-	c.unfinishedOn(lane, func(r *row) {
+	c.unfinishedOn(process, func(r *row) {
 		switch a, asked := c.absent[r.id]; {
 		case listed[r.id]:
 			delete(c.absent, r.id)
-		case r.state == codeReceived && slices.Contains(i.Limited, c.calls.key(r.name).name):
+		case r.state == codeReceived && slices.Contains(i.RateLimited, c.routes.key(r.name).name):
 		case !asked:
-			c.absent[r.id] = absence{asked: i.AskedAt, answered: i.AnsweredAt}
-		case a.again == 0 && i.AskedAt > a.answered:
-			a.again, a.clock = i.AskedAt, i.Clock
+			c.absent[r.id] = absence{asked: i.RequestedAt, answered: i.RepliedAt}
+		case a.again == 0 && i.RequestedAt > a.answered:
+			a.again, a.clock = i.RequestedAt, i.Clock
 			c.absent[r.id] = a
 		}
 	})
 }
 
 // list notes that a worker has listed a task. That is newer than whatever was concluded on it.
-func (c *Cluster) list(k taskKey, lane uint32, i Inspection) {
+func (c *Cluster) list(k taskKey, process uint32, i Inspection) {
 	n, ok := c.index[k]
 	if !ok || c.states.final(c.rows.at(n).state) {
 		return
 	}
 	r := c.rows.at(n)
-	if r.marks&lost != 0 && c.concluded[k].At < i.AskedAt {
+	if r.marks&lost != 0 && c.concluded[k].At < i.RequestedAt {
 		c.remark(n, c.takeBack)
 	}
-	if r.lane == 0 || r.lane != lane || r.marks&ended != 0 {
-		c.listed[k] = i.AnsweredAt
+	if r.process == 0 || r.process != process || r.marks&ended != 0 {
+		c.listed[k] = i.RepliedAt
 	}
 }
 
 // shared reports whether another process has lately used the worker's name: answers may be of either.
 func (w *worker) shared() bool {
 	now := w.current()
-	return slices.ContainsFunc(w.epochs, func(o life) bool { return o.PID != now.PID && o.Last > now.First })
+	return slices.ContainsFunc(w.incarnations, func(o incarnation) bool { return o.PID != now.PID && o.Last > now.First })
 }
 
 // quiet notes a heartbeat that says how many tasks run. Counted and sent are two moments, so one that says none
 // proves nothing about a task that has just started.
-func (l *life) quiet(active int64, at point) {
+func (l *incarnation) noteIdle(active int64, at point) {
 	if active != 0 {
-		l.IdleAt = [quietBeats]int64{}
+		l.IdleHeartbeats = [idleHeartbeats]int64{}
 		return
 	}
-	copy(l.IdleAt[:], l.IdleAt[1:])
-	l.IdleAt[quietBeats-1] = at.Clock
-	l.Quiet = max(l.Quiet, l.IdleAt[0])
+	copy(l.IdleHeartbeats[:], l.IdleHeartbeats[1:])
+	l.IdleHeartbeats[idleHeartbeats-1] = at.Clock
+	l.IdleClock = max(l.IdleClock, l.IdleHeartbeats[0])
 }
 
 // Reconcile looks at some of the unfinished tasks, the next ones each time, and concludes what the heartbeats and
 // inspections of workers, and the tasks' own expiry, prove by now, µs. It must not be called while events are known to be
 // missed: silence proves nothing then.
-func (c *Cluster) Reconcile(now int64) Review {
-	v := review{c: c, now: now, fold: causal{lanes: c.lanes}, lanes: make(map[uint32]process), ask: make(map[string]bool)}
+func (c *Cluster) Reconcile(now int64) Reconciliation {
+	v := review{c: c, now: now, fold: causal{processes: c.processes}, processes: make(map[uint32]processStatus), inspect: make(map[string]bool)}
 	if c.options.Rules != Causal {
-		return v.Review
+		return v.Reconciliation
 	}
 	c.now = max(c.now, now)
 	v.freeSince()
 	var rows []uint32
 	chunk, i := c.order.seek(c.reviewed, func(e entry) bool { return e.clock <= c.reviewed })
-	c.order.oldest(chunk, i, func(run []entry) bool {
-		for _, e := range run {
+	c.order.oldest(chunk, i, func(entries []entry) bool {
+		for _, e := range entries {
 			if len(rows) >= maxReviewed && e.clock > c.reviewed {
 				return false
 			}
@@ -148,29 +148,29 @@ func (c *Cluster) Reconcile(now int64) Review {
 		c.reviewed = 0 // begin again
 	}
 	for _, i := range rows {
-		v.look(i)
+		v.check(i)
 	}
-	for name := range v.ask {
-		v.Ask = append(v.Ask, name)
+	for name := range v.inspect {
+		v.Inspect = append(v.Inspect, name)
 	}
-	slices.Sort(v.Ask)
-	return v.Review
+	slices.Sort(v.Inspect)
+	return v.Reconciliation
 }
 
 // review is a Reconcile at work.
 type review struct {
-	Review
-	c     *Cluster
-	now   int64
-	fold  causal
-	lanes map[uint32]process
-	ask   map[string]bool
-	free  int64 // no worker that is heard of ran an unknown task at some time since then, µs
-	tried int   // tasks for which each worker was looked at
+	Reconciliation
+	c         *Cluster
+	now       int64
+	fold      causal
+	processes map[uint32]processStatus
+	inspect   map[string]bool
+	free      int64 // no worker that is heard of ran an unknown task at some time since then, µs
+	attempts  int   // tasks for which each worker was looked at
 }
 
 // process is what is known of the process behind a lane.
-type process struct {
+type processStatus struct {
 	w        *worker
 	ended    string // why it will report no end, of whatever it has begun
 	restarts bool   // perhaps it has restarted under its pid: what it began before will not end
@@ -179,31 +179,31 @@ type process struct {
 	doubt    bool   // it runs less than events tell
 }
 
-func (v *review) process(lane uint32) process {
-	if p, ok := v.lanes[lane]; ok {
+func (v *review) status(process uint32) processStatus {
+	if p, ok := v.processes[process]; ok {
 		return p
 	}
-	l := v.c.lanes.key(lane)
-	p := process{w: v.c.workers[l.Hostname]}
+	l := v.c.processes.key(process)
+	p := processStatus{w: v.c.workers[l.Hostname]}
 	if p.w != nil {
 		now, status := p.w.current(), v.c.status(p.w)
 		p.ended = v.c.processEnd(l, maxMicros)
 		p.restarts = p.w.forgot(l.PID) || now.PID == l.PID && p.w.had(l.PID, now.First)
 		if now.PID == l.PID {
-			p.quiet, p.clock = now.Quiet, now.Clock
+			p.quiet, p.clock = now.IdleClock, now.Clock
 			unfinished, received := v.c.held(l)
 			p.doubt = status == Online && now.Report.Has&FieldActive != 0 && int64(unfinished-received) > now.Report.Active
 		}
 	}
-	v.lanes[lane] = p
+	v.processes[process] = p
 	return p
 }
 
 // look decides on one unfinished task.
-func (v *review) look(i uint32) {
+func (v *review) check(i uint32) {
 	c := v.c
 	r := c.rows.at(i)
-	waits := r.lane == 0 || r.marks&ended != 0 || r.state == codeReceived && v.ended(r) != "" // it is in a queue again
+	waits := r.process == 0 || r.marks&ended != 0 || r.state == codeReceived && v.ended(r) != "" // it is in a queue again
 	switch {
 	case r.marks&orphaned != 0:
 		if v.ended(r) == "" { // its worker was not dead
@@ -225,9 +225,9 @@ func (v *review) look(i uint32) {
 		}
 	}
 	backend := r.marks&lost != 0 && c.concluded[r.id].Reason != ReasonBackend
-	if backend || r.marks&lost == 0 && (waits || r.state == codeReceived) && v.now-r.micros > unsureAfter.Microseconds() {
-		if len(v.Unsure) < maxUnsure {
-			v.Unsure = append(v.Unsure, Unsure{c.id(r), c.stamp(r), backend})
+	if backend || r.marks&lost == 0 && (waits || r.state == codeReceived) && v.now-r.micros > uncertainAfter.Microseconds() {
+		if len(v.Uncertain) < maxUncertain {
+			v.Uncertain = append(v.Uncertain, UncertainTask{c.id(r), c.stamp(r), backend})
 		}
 	}
 }
@@ -242,17 +242,17 @@ func (v *review) conclude(i uint32, reason Reason, evidence string) {
 
 // ended says why the process that a task ran on will not tell its end, empty if it may.
 func (v *review) ended(r *row) string {
-	p := v.process(r.lane)
+	p := v.status(r.process)
 	if p.ended != "" || !p.restarts {
 		return p.ended
 	}
 	v.fold.fold(v.c.chain(r, nil))
-	return v.c.processEnd(v.c.lanes.key(r.lane), v.fold.newest().first)
+	return v.c.processEnd(v.c.processes.key(r.process), v.fold.newest().first)
 }
 
 // absent says how the worker that a task should be on has shown that it does not have it, empty if it has not.
 func (v *review) absent(r *row) string {
-	p := v.process(r.lane)
+	p := v.status(r.process)
 	if p.w == nil {
 		return ""
 	}
@@ -271,7 +271,7 @@ func (v *review) absent(r *row) string {
 		return p.w.name + " has sent heartbeats since that count no running task"
 	}
 	if long && (p.doubt || !begun && v.c.status(p.w) == Online) {
-		v.ask[p.w.name] = true
+		v.inspect[p.w.name] = true
 	}
 	return ""
 }
@@ -280,13 +280,13 @@ func (v *review) absent(r *row) string {
 // after the execution's newest event. The newest one need not prove it where its worker was asked.
 func (v *review) over(r *row, asked bool) bool {
 	v.fold.fold(v.c.chain(r, nil))
-	for i := range v.fold.runs {
-		x := &v.fold.runs[i]
-		if x.ended() || asked && i == len(v.fold.runs)-1 {
+	for i := range v.fold.executions {
+		x := &v.fold.executions[i]
+		if x.ended() || asked && i == len(v.fold.executions)-1 {
 			continue
 		}
-		p, newest := v.process(x.lane), x.latest()
-		if v.c.processEnd(v.c.lanes.key(x.lane), x.first) == "" &&
+		p, newest := v.status(x.process), x.latest()
+		if v.c.processEnd(v.c.processes.key(x.process), x.first) == "" &&
 			(newest == nil || newest.clock == 0 || newest.clock >= p.quiet || p.w == nil || x.first < p.w.current().First) {
 			return false
 		}
@@ -327,7 +327,7 @@ func (v *review) unseen(r *row, due, sent int64) bool {
 		return true
 	}
 	const maxTried = 100
-	if v.tried++; v.tried > maxTried {
+	if v.attempts++; v.attempts > maxTried {
 		return false
 	}
 	all := true
@@ -337,7 +337,7 @@ func (v *review) unseen(r *row, due, sent int64) bool {
 		}
 		all = false
 		if v.c.status(w) == Online {
-			v.ask[w.name] = true
+			v.inspect[w.name] = true
 		}
 	}
 	return all

@@ -14,9 +14,9 @@ type record struct {
 	clock    int64 // raw, 0 if none
 	repaired int64
 	text     int64  // position in the text log, 0 if none
-	lane     uint32 // number of the sender in lanes
+	process  uint32 // number of the sender in lanes
 	next     uint32 // record that arrived next, 0 at the end
-	call     uint32 // number of name and route in calls, 0 if the event had neither
+	route    uint32 // number of name and route in calls, 0 if the event had neither
 	kind     Kind
 	flags    recordFlags
 	n        uint16 // attempt of a sent or received event; state code of a custom one; Revocation.code
@@ -25,12 +25,12 @@ type record struct {
 type recordFlags uint8
 
 const (
-	retimed     recordFlags = 1 << iota // micros is a receipt time
-	cut                                 // some text did not fit
-	ownParent                           // of a sent or received event: the task is its own parent, or
-	otherParent                         // has another one
-	hollow                              // a task-succeeded whose result and runtime are null: it did not
-	skewed                              // the sender's clock was off by more than MaxOffset
+	retimed      recordFlags = 1 << iota // micros is a receipt time
+	cut                                  // some text did not fit
+	ownParent                            // of a sent or received event: the task is its own parent, or
+	otherParent                          // has another one
+	emptySuccess                         // a task-succeeded whose result and runtime are null: it did not
+	skewed                               // the sender's clock was off by more than MaxOffset
 )
 
 // unmeasured are the fields that are null in the task-succeeded that gevent and eventlet workers send of a
@@ -44,14 +44,14 @@ func (r *record) restore(e *Event) {
 		e.ParentID, e.Present = e.ID, e.Present|FieldParentID
 	case r.kind == TaskRevoked:
 		revocationOf(r.n).restore(e)
-	case r.flags&hollow != 0:
+	case r.flags&emptySuccess != 0:
 		e.Present |= unmeasured
 		e.Null |= unmeasured
 	}
 }
 
 // call is what a task-sent says a task is called and where it went. Other events have only the name.
-type call struct {
+type route struct {
 	name, queue, exchange, routingKey string
 }
 
@@ -67,17 +67,17 @@ type row struct {
 	head, tail uint32 // chain of records
 	relation   uint32 // root and parent, 0 if it has neither beyond itself
 	count      uint16 // records in the chain
-	shown
+	summary
 }
 
 // shown is the part of a row that its events decide.
-type shown struct {
-	name   uint32 // call of the event that names it
-	sent   uint32 // call of the task-sent that it came from
-	worker uint32 // number of its node name in hosts
-	lane   uint32 // process of the newest execution
-	state  stateCode
-	marks  marks
+type summary struct {
+	name    uint32 // call of the event that names it
+	sent    uint32 // call of the task-sent that it came from
+	worker  uint32 // number of its node name in hosts
+	process uint32 // process of the newest execution
+	state   stateCode
+	marks   marks
 }
 
 type marks uint16
@@ -150,5 +150,5 @@ func (k taskKey) uuid() string {
 
 // stamp of a record.
 func (c *Cluster) stampOf(r *record) clock.Stamp {
-	return clock.Stamp{Clock: r.repaired, Micros: r.micros, Origin: origin(c.lanes.key(r.lane))}
+	return clock.Stamp{Clock: r.repaired, Micros: r.micros, Origin: origin(c.processes.key(r.process))}
 }

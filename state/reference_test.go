@@ -53,7 +53,7 @@ func (e *wire) step() int {
 func byClock(a, b *wire) int { return cmp.Or(cmp.Compare(a.Clock, b.Clock), byTime(a, b)) }
 
 // run is an execution. Its attempt counts 100 for each time that the task had been replaced.
-type run struct {
+type execution struct {
 	attempt int64
 	process process
 	begun   int64 // timestamp of the first event of its own process
@@ -65,29 +65,29 @@ type process struct {
 	pid  int64
 }
 
-func (r *run) ended() bool {
+func (r *execution) ended() bool {
 	return anyIs(r.events, "succeeded", "failed", "retried", "revoked", "rejected")
 }
 
 // waits reports whether the last word on the run is that it will be tried again.
-func (r *run) waits() bool {
+func (r *execution) waits() bool {
 	return anyIs(r.events, "retried") && !anyIs(r.events, "succeeded", "failed")
 }
 
 // older orders executions: by attempt, by the timestamp of their first event, by process.
-func older(a, b *run) int {
+func older(a, b *execution) int {
 	return cmp.Or(cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.begun, b.begun),
 		cmp.Compare(a.process.host, b.process.host), cmp.Compare(a.process.pid, b.process.pid))
 }
 
 // refold sorts the events of one task, in any order and any number of copies, into its executions, oldest
 // first, and the task-sent events beside them.
-func refold(events []*wire) (runs []*run, sent []*wire) {
+func refold(events []*wire) (executions []*execution, sent []*wire) {
 	seen := make(map[string]bool)
 	events = slices.Clone(events)
 	replacements(events)
 	processes := make(map[process][]*wire)
-	var received, children, loose []*wire
+	var received, children, unattributed []*wire
 	for _, e := range events {
 		// An identity has the timestamp in it: a pid comes back, and so do its clocks.
 		id, err := json.Marshal([]any{e.Hostname, e.PID, e.Clock, e.Type, e.micros()})
@@ -106,47 +106,47 @@ func refold(events []*wire) (runs []*run, sent []*wire) {
 		processes[p] = append(processes[p], e)
 	}
 	for p, events := range processes {
-		for _, life := range lives(events) {
+		for _, incarnation := range incarnations(events) {
 			// Pool children send nothing but custom events; whoever discards a revoked task says nothing else of it.
-			if !slices.ContainsFunc(life, func(e *wire) bool { return e.rank() != custom && !e.is("revoked") }) {
-				loose = append(loose, life...)
+			if !slices.ContainsFunc(incarnation, func(e *wire) bool { return e.rank() != custom && !e.is("revoked") }) {
+				unattributed = append(unattributed, incarnation...)
 				continue
 			}
-			opened, discarded := executions(p, life, received)
-			runs, loose = append(runs, opened...), append(loose, discarded...)
+			opened, discarded := splitIncarnation(p, incarnation, received)
+			executions, unattributed = append(executions, opened...), append(unattributed, discarded...)
 		}
 	}
 	// An execution whose task-received was not seen is of the highest attempt that had begun by then.
-	for _, r := range runs {
+	for _, r := range executions {
 		r.begun = slices.MinFunc(r.events, byTime).micros()
 		if !anyIs(r.events, "received") {
 			r.attempt = attemptAt(received, r.begun)
 		}
 	}
-	slices.SortFunc(loose, byTime)
-	children = slices.DeleteFunc(slices.Clone(loose), func(e *wire) bool { return e.is("revoked") })
-	revoked := slices.DeleteFunc(loose, func(e *wire) bool { return !e.is("revoked") })
-	runs = adopt(runs, children, received)
+	slices.SortFunc(unattributed, byTime)
+	children = slices.DeleteFunc(slices.Clone(unattributed), func(e *wire) bool { return e.is("revoked") })
+	revoked := slices.DeleteFunc(unattributed, func(e *wire) bool { return !e.is("revoked") })
+	executions = adopt(executions, children, received)
 	for _, e := range revoked {
 		// It ends the newest attempt, or discards the one that a retry announced and nobody took up.
-		slices.SortFunc(runs, older)
-		r := &run{process: process{e.Hostname, e.PID}, begun: e.micros()}
-		switch last := len(runs) - 1; {
+		slices.SortFunc(executions, older)
+		r := &execution{process: process{e.Hostname, e.PID}, begun: e.micros()}
+		switch last := len(executions) - 1; {
 		case last < 0:
 			for _, s := range sent {
 				r.attempt = max(r.attempt, s.Retries)
 			}
-		case runs[last].waits():
-			r.attempt = runs[last].attempt + 1
+		case executions[last].waits():
+			r.attempt = executions[last].attempt + 1
 		default:
-			runs[last].events = append(runs[last].events, e)
+			executions[last].events = append(executions[last].events, e)
 			continue
 		}
 		r.events = []*wire{e}
-		runs = append(runs, r)
+		executions = append(executions, r)
 	}
-	slices.SortFunc(runs, older)
-	return runs, sent
+	slices.SortFunc(executions, older)
+	return executions, sent
 }
 
 // byPlace orders events of all processes.
@@ -239,39 +239,39 @@ func replacements(events []*wire) {
 	}
 }
 
-// lives splits the events of one pid where its clock drops though time went on by more than a second, if
-// the life before had received the task. Where not all events have a clock, all are in order of time.
-func lives(events []*wire) (all [][]*wire) {
+// incarnations splits the events of one pid where its clock drops though time went on by more than a second, if
+// the incarnation before had received the task. Where not all events have a clock, all are in order of time.
+func incarnations(events []*wire) (all [][]*wire) {
 	slices.SortFunc(events, byTime)
 	if slices.ContainsFunc(events, func(e *wire) bool { return e.Clock == 0 }) {
 		return [][]*wire{events}
 	}
-	var life []*wire
+	var incarnation []*wire
 	for _, e := range events {
-		if anyIs(life, "received") {
-			newest := slices.MaxFunc(life, func(a, b *wire) int { return cmp.Compare(a.Clock, b.Clock) })
+		if anyIs(incarnation, "received") {
+			newest := slices.MaxFunc(incarnation, func(a, b *wire) int { return cmp.Compare(a.Clock, b.Clock) })
 			if e.Clock < newest.Clock && e.micros() > newest.micros()+1_000_000 {
-				all, life = append(all, life), nil
+				all, incarnation = append(all, incarnation), nil
 			}
 		}
-		life = append(life, e)
+		incarnation = append(incarnation, e)
 	}
-	all = append(all, life)
-	for _, life := range all {
-		slices.SortFunc(life, byClock)
+	all = append(all, incarnation)
+	for _, incarnation := range all {
+		slices.SortFunc(incarnation, byClock)
 	}
 	return all
 }
 
-// executions sorts the events of one life of a process. received are all task-received of the task, also
+// splitIncarnation sorts the events of one incarnation of a process. received are all task-received of the task, also
 // those of others.
-func executions(p process, life, received []*wire) (runs []*run, discarded []*wire) {
-	for _, e := range life {
-		if e.is("received") || len(runs) == 0 {
-			runs = append(runs, &run{process: p, attempt: e.attempt(), events: []*wire{e}})
+func splitIncarnation(p process, incarnation, received []*wire) (executions []*execution, discarded []*wire) {
+	for _, e := range incarnation {
+		if e.is("received") || len(executions) == 0 {
+			executions = append(executions, &execution{process: p, attempt: e.attempt(), events: []*wire{e}})
 			continue
 		}
-		on := runs[len(runs)-1]
+		on := executions[len(executions)-1]
 		switch {
 		case e.is("revoked") && (on.waits() || !anyIs(on.events, "succeeded", "failed") &&
 			slices.ContainsFunc(received, func(o *wire) bool {
@@ -282,9 +282,9 @@ func executions(p process, life, received []*wire) (runs []*run, discarded []*wi
 		case e.is("started", "retried"):
 			// A worker may be behind with its reports: they are of the earliest attempt that is still out. A
 			// delivery that was taken back before it started is not, nor one whose next attempt was missed.
-			var earliest *run
-			for _, r := range runs {
-				newest := runs[len(runs)-1].attempt
+			var earliest *execution
+			for _, r := range executions {
+				newest := executions[len(executions)-1].attempt
 				started, again := anyIs(r.events, "started"), false
 				next := r.attempt >= newest || !started && r.attempt/message < newest/message
 				for _, o := range received {
@@ -305,26 +305,26 @@ func executions(p process, life, received []*wire) (runs []*run, discarded []*wi
 		}
 		on.events = append(on.events, e)
 	}
-	return runs, discarded
+	return executions, discarded
 }
 
 // adopt gives custom events of pool children to what had begun last on their host, or else would begin first.
-func adopt(runs []*run, children, received []*wire) []*run {
+func adopt(executions []*execution, children, received []*wire) []*execution {
 	for _, e := range children {
-		var on *run
-		slices.SortFunc(runs, older)
-		for _, r := range runs {
+		var on *execution
+		slices.SortFunc(executions, older)
+		for _, r := range executions {
 			if r.process.host == e.Hostname && (on == nil || r.begun <= e.micros() && (on.begun > e.micros() || on.begun <= r.begun)) {
 				on = r
 			}
 		}
 		if on == nil {
-			on = &run{process: process{e.Hostname, e.PID}, begun: e.micros(), attempt: attemptAt(received, e.micros())}
-			runs = append(runs, on)
+			on = &execution{process: process{e.Hostname, e.PID}, begun: e.micros(), attempt: attemptAt(received, e.micros())}
+			executions = append(executions, on)
 		}
 		on.events = append(on.events, e)
 	}
-	return runs
+	return executions
 }
 
 func attemptAt(received []*wire, micros int64) (attempt int64) {
@@ -360,7 +360,7 @@ func (e *wire) state() state.State {
 }
 
 // execution is what the run comes to: the strongest event has the first word, weaker ones fill what is empty.
-func (r *run) execution() state.Execution {
+func (r *execution) execution() state.Execution {
 	x := state.Execution{Attempt: r.attempt % message, Worker: r.process.host, PID: r.process.pid, Inferred: !anyIs(r.events, "received")}
 	slices.SortStableFunc(r.events, func(a, b *wire) int {
 		order := cmp.Compare(b.rank(), a.rank())
@@ -396,20 +396,20 @@ func (r *run) execution() state.Execution {
 
 // reference is the task that the events make, with the fields that are compared.
 func reference(id string, events []*wire) state.Task {
-	runs, sent := refold(events)
+	executions, sent := refold(events)
 	t := state.Task{ID: id, State: state.Pending}
-	attempt, last := int64(math.MaxInt64), len(runs)-1
+	attempt, last := int64(math.MaxInt64), len(executions)-1
 	var received []*wire // of the message shown
 	var opened, first *wire
 	if last >= 0 {
-		attempt = runs[last].attempt % message
-		opened, first = opens(runs, runs[last].attempt/message), opens(runs, 0)
-		for i, r := range runs {
+		attempt = executions[last].attempt % message
+		opened, first = opens(executions, executions[last].attempt/message), opens(executions, 0)
+		for i, r := range executions {
 			t.Executions = append(t.Executions, r.execution())
-			t.Executions[i].Replaced = !r.ended() && (i < last && runs[i+1].attempt/message > r.attempt/message ||
-				i == last && isReplaced(r, runs, sent))
+			t.Executions[i].Replaced = !r.ended() && (i < last && executions[i+1].attempt/message > r.attempt/message ||
+				i == last && isReplaced(r, executions, sent))
 			for _, e := range r.events {
-				if e.is("received") && e.generation == runs[last].attempt/message {
+				if e.is("received") && e.generation == executions[last].attempt/message {
 					received = append(received, e)
 				}
 			}
@@ -441,7 +441,7 @@ func reference(id string, events []*wire) state.Task {
 			known = append(known, sent[i])
 		}
 	}
-	for _, r := range runs {
+	for _, r := range executions {
 		for _, e := range r.events {
 			if e.is("received") {
 				keep(&t.Name, e.Name)
@@ -476,8 +476,8 @@ func truth(a, b bool) int {
 }
 
 // opens returns the task-received that came first of a message.
-func opens(runs []*run, generation int64) (first *wire) {
-	for _, r := range runs {
+func opens(executions []*execution, generation int64) (first *wire) {
+	for _, r := range executions {
 		for _, e := range r.events {
 			if e.is("received") && e.Retries == 0 && e.generation == generation && (first == nil || byPlace(e, first) < 0) {
 				first = e
@@ -488,10 +488,10 @@ func opens(runs []*run, generation int64) (first *wire) {
 }
 
 // isReplaced reports whether a message that replaced the task was sent after the run began, and not received.
-func isReplaced(r *run, runs []*run, sent []*wire) bool {
+func isReplaced(r *execution, executions []*execution, sent []*wire) bool {
 	received := make(map[int64]bool)
-	for _, r := range runs {
-		if o := opens(runs, r.attempt/message); r.attempt >= message && o != nil && o.class() == own {
+	for _, r := range executions {
+		if o := opens(executions, r.attempt/message); r.attempt >= message && o != nil && o.class() == own {
 			received[r.attempt/message] = true
 		}
 	}

@@ -15,19 +15,19 @@ type replacement struct {
 
 // sameMessage reports whether two task-received of attempt 0 may be of one message.
 func sameMessage(a, b *record) bool {
-	return a.flags&(ownParent|otherParent) == b.flags&(ownParent|otherParent) && (a.call == b.call || a.call == 0 || b.call == 0)
+	return a.flags&(ownParent|otherParent) == b.flags&(ownParent|otherParent) && (a.route == b.route || a.route == 0 || b.route == 0)
 }
 
 // findReplacements sorts out the messages that replaced the task.
 func (f *causal) findReplacements() {
 	f.replacements, f.republished = f.replacements[:0], f.republished[:0]
 	var first *record // of the message that came first
-	for _, e := range f.steps {
+	for _, e := range f.workerEvents {
 		if e.kind == TaskReceived && e.n == 0 && e.flags&ownParent == 0 && (first == nil || f.earlier(e, first)) {
 			first = e
 		}
 	}
-	for _, e := range f.steps {
+	for _, e := range f.workerEvents {
 		if e.kind == TaskReceived && e.n == 0 && (e.flags&ownParent != 0 || !sameMessage(e, first)) {
 			f.replacements = append(f.replacements, replacement{received: e})
 		}
@@ -37,8 +37,8 @@ func (f *causal) findReplacements() {
 			f.republished = append(f.republished, e)
 		}
 	}
-	slices.SortFunc(f.replacements, func(a, b replacement) int { return f.byPlace(a.received, b.received) })
-	slices.SortFunc(f.republished, f.byPlace)
+	slices.SortFunc(f.replacements, func(a, b replacement) int { return f.compareRecords(a.received, b.received) })
+	slices.SortFunc(f.republished, f.compareRecords)
 	f.first = first
 	f.number()
 }
@@ -49,7 +49,7 @@ func (f *causal) earlier(a, b *record) bool {
 	if aChild, bChild := a.flags&otherParent != 0, b.flags&otherParent != 0; aChild != bChild {
 		return bChild
 	}
-	return f.byPlace(a, b) < 0
+	return f.compareRecords(a, b) < 0
 }
 
 // number gives replacements their generations. Each has one of its own, unless more were received than sent: then
@@ -87,7 +87,7 @@ func (f *causal) generation(e *record) (n int) {
 	if len(f.replacements) == 0 {
 		return 0
 	}
-	named := e.kind == TaskReceived && e.call != 0
+	named := e.kind == TaskReceived && e.route != 0
 	if e.kind == TaskReceived && e.n == 0 {
 		for _, r := range f.replacements {
 			if r.received == e {
@@ -96,7 +96,7 @@ func (f *causal) generation(e *record) (n int) {
 		}
 		return 0
 	}
-	alike := func(r *record) bool { return named && r != nil && r.call == e.call }
+	alike := func(r *record) bool { return named && r != nil && r.route == e.route }
 	found := alike(f.first)
 	for _, r := range f.replacements {
 		switch begun, like := r.received.micros <= e.micros, alike(r.received); {
@@ -118,24 +118,24 @@ func (f *causal) generation(e *record) (n int) {
 
 // renamed reports whether some execution had another name than the task.
 func (f *causal) renamed(name uint32) bool {
-	return len(f.replacements) > 0 && slices.ContainsFunc(f.runs, func(r run) bool {
-		e := r.stands[TaskReceived]
-		return e != nil && e.call != 0 && e.call != name
+	return len(f.replacements) > 0 && slices.ContainsFunc(f.executions, func(r execution) bool {
+		e := r.byKind[TaskReceived]
+		return e != nil && e.route != 0 && e.route != name
 	})
 }
 
 // markReplaced marks the last execution of each message that was replaced, unless it has ended otherwise.
 func (f *causal) markReplaced() {
-	last := len(f.runs) - 1
-	for i := range f.runs {
-		r := &f.runs[i]
-		next := i < last && f.runs[i+1].generation > r.generation
+	last := len(f.executions) - 1
+	for i := range f.executions {
+		r := &f.executions[i]
+		next := i < last && f.executions[i+1].generation > r.generation
 		r.replaced = !r.ended() && (next || i == last && f.waiting(r))
 	}
 }
 
 // waiting reports whether a replacement was sent that no worker has received.
-func (f *causal) waiting(newest *run) bool {
+func (f *causal) waiting(newest *execution) bool {
 	received := 0
 	for i, r := range f.replacements {
 		if r.received.flags&ownParent != 0 && (i == 0 || r.generation > f.replacements[i-1].generation) {
@@ -146,7 +146,7 @@ func (f *causal) waiting(newest *run) bool {
 }
 
 // opening returns the task-received of the message that replaced the task and a run is of, nil if it is the first one.
-func (f *causal) opening(r *run) *record {
+func (f *causal) opening(r *execution) *record {
 	for _, x := range f.replacements {
 		if r != nil && x.generation == r.generation {
 			return x.received
@@ -156,7 +156,7 @@ func (f *causal) opening(r *run) *record {
 }
 
 // fits reports whether a task-sent may be of the message that a run is of.
-func (f *causal) fits(sent *record, r *run) bool {
+func (f *causal) fits(sent *record, r *execution) bool {
 	opened := f.opening(r)
 	return r == nil || sent.n > 0 || (sent.flags&ownParent != 0) == (opened != nil && opened.flags&ownParent != 0)
 }

@@ -125,7 +125,7 @@ func TestAReplacedTaskShowsBothRuns(t *testing.T) {
 			if got := outline(mustTask(t, apply(state.New(state.Options{}), backwards...), "a")); got != tc.want {
 				t.Errorf("backwards: %s, want %s", got, tc.want)
 			}
-			saved, _, err := state.Unfold("a", c.TakeUnsaved(1)[0].Events)
+			saved, _, err := state.DecodeTask("a", c.TakeUnsaved(1)[0].Events)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -45,15 +45,15 @@ func TestRetriesReportedLate(t *testing.T) {
 				c.Apply(&e)
 			}
 			got := mustTask(t, c, "a")
-			var runs []string
+			var executions []string
 			for _, r := range got.Executions {
 				exception := ""
 				if r.Exception != nil {
 					exception = *r.Exception
 				}
-				runs = append(runs, string(r.State)+" "+exception)
+				executions = append(executions, string(r.State)+" "+exception)
 			}
-			if diff := cmp.Diff(want, runs); diff != "" {
+			if diff := cmp.Diff(want, executions); diff != "" {
 				t.Errorf("executions (-want +got):\n%s", diff)
 			}
 			if got.State != state.Success || got.Exception != nil {

@@ -12,7 +12,7 @@ func (u *causalRules) stamp(e *Event) int64 {
 	if e.Kind == TaskSent {
 		return u.c.clock.Client()
 	}
-	return u.c.clock.Repair(e.lane(), e.Clock, e.Micros)
+	return u.c.clock.Repair(e.process(), e.Clock, e.Micros)
 }
 
 // repeats compares identities: process, raw clock, kind with attempt or custom state, and the timestamp, which
@@ -20,7 +20,7 @@ func (u *causalRules) stamp(e *Event) int64 {
 func (u *causalRules) repeats(r *row, e *record) uint32 {
 	for i := r.head; i != 0; {
 		o := u.c.records.at(i)
-		if o.lane == e.lane && o.clock == e.clock && o.kind == e.kind && o.n == e.n &&
+		if o.process == e.process && o.clock == e.clock && o.kind == e.kind && o.n == e.n &&
 			(o.micros == e.micros || o.flags&e.flags&retimed != 0) {
 			return i
 		}
@@ -29,15 +29,15 @@ func (u *causalRules) repeats(r *row, e *record) uint32 {
 	return 0
 }
 
-func (u *causalRules) show(records []*record) shown {
+func (u *causalRules) show(records []*record) summary {
 	u.fold.fold(records)
-	s := shown{state: codePending, name: u.fold.named()}
+	s := summary{state: codePending, name: u.fold.named()}
 	if sent := u.fold.source(); sent != nil {
-		s.sent = sent.call
+		s.sent = sent.route
 	}
-	if run := u.fold.newest(); run != nil {
-		s.state, s.lane = stateOf(run.strongest()), run.lane
-		if run.ended() {
+	if entries := u.fold.newest(); entries != nil {
+		s.state, s.process = stateOf(entries.dominant()), entries.process
+		if entries.ended() {
 			s.marks |= ended
 		}
 	}
@@ -53,18 +53,18 @@ func (u *causalRules) show(records []*record) shown {
 // named returns the call that names the task: its newest task-received's, else its task-sent's, else that
 // of any event; 0 if none has a name.
 func (f *causal) named() uint32 {
-	for _, run := range slices.Backward(f.runs) {
-		if e := run.stands[TaskReceived]; e != nil && e.call != 0 {
-			return e.call
+	for _, entries := range slices.Backward(f.executions) {
+		if e := entries.byKind[TaskReceived]; e != nil && e.route != 0 {
+			return e.route
 		}
 	}
-	if s := f.source(); s != nil && s.call != 0 {
-		return s.call
+	if s := f.source(); s != nil && s.route != 0 {
+		return s.route
 	}
-	for _, run := range slices.Backward(f.runs) {
-		for _, k := range strength {
-			if e := run.stands[k]; e != nil && e.call != 0 {
-				return e.call
+	for _, entries := range slices.Backward(f.executions) {
+		for _, k := range dominance {
+			if e := entries.byKind[k]; e != nil && e.route != 0 {
+				return e.route
 			}
 		}
 	}
@@ -74,36 +74,36 @@ func (f *causal) named() uint32 {
 func (u *causalRules) fill(t *Task, records []*record) {
 	f, v := &u.fold, viewer{c: u.c, t: t}
 	f.fold(records)
-	for i := range f.runs {
-		t.Executions = append(t.Executions, v.execution(&f.runs[i]))
+	for i := range f.executions {
+		t.Executions = append(t.Executions, v.execution(&f.executions[i]))
 	}
-	if name := u.c.calls.key(f.named()).name; name != "" {
+	if name := u.c.routes.key(f.named()).name; name != "" {
 		t.Name = new(name)
 	}
 	sent := f.source()
-	run := f.newest()
-	if run != nil {
+	entries := f.newest()
+	if entries != nil {
 		x := &t.Executions[len(t.Executions)-1]
 		t.State, t.Result, t.Exception, t.Traceback, t.RuntimeSeconds = x.State, x.Result, x.Exception, x.Traceback, x.RuntimeSeconds
 		t.Times, t.Revocation = x.Times, x.Revocation
 		t.Worker = new(x.Worker)
 		t.Retries = new(x.Attempt)
-		if !run.ended() {
-			u.c.abandon(t, run)
+		if !entries.ended() {
+			u.c.abandon(t, entries)
 		}
 	}
 	if sent != nil {
 		v.sent(sent)
 	}
-	v.published(f, run, sent)
+	v.published(f, entries, sent)
 	t.Redelivered = f.redelivered
-	if run != nil && t.StartedAt != 0 {
-		from := run.stands[TaskReceived]
-		if sent != nil && int64(sent.n) == run.attempt && f.fits(sent, run) { // an older one would count the attempts before
+	if entries != nil && t.StartedAt != 0 {
+		from := entries.byKind[TaskReceived]
+		if sent != nil && int64(sent.n) == entries.attempt && f.fits(sent, entries) { // an older one would count the attempts before
 			from = sent
 		}
 		if from != nil {
-			if micros, known := waited(from, run.stands[TaskStarted]); known {
+			if micros, known := waited(from, entries.byKind[TaskStarted]); known {
 				t.WaitSeconds = new(float64(micros) / 1e6)
 			}
 		}
@@ -112,34 +112,34 @@ func (u *causalRules) fill(t *Task, records []*record) {
 
 // published fills in what publishers decided, as the attempt shown has it. What is not known of that one is
 // taken from another, since a retry repeats it unless it is told not to: all but the ETA.
-func (v viewer) published(f *causal, run *run, sent *record) {
-	if run != nil {
-		for _, k := range slices.Backward(strength[:]) { // its task-received before all
-			if e := run.stands[k]; e != nil {
+func (v viewer) published(f *causal, entries *execution, sent *record) {
+	if entries != nil {
+		for _, k := range slices.Backward(dominance[:]) { // its task-received before all
+			if e := entries.byKind[k]; e != nil {
 				v.origins(e)
 			}
 		}
-		for _, r := range slices.Backward(f.runs) {
-			if e := r.stands[TaskReceived]; e != nil && r.generation == run.generation && r.attempt == run.attempt {
+		for _, r := range slices.Backward(f.executions) {
+			if e := r.byKind[TaskReceived]; e != nil && r.generation == entries.generation && r.attempt == entries.attempt {
 				v.origins(e)
 			}
 		}
 	}
-	if sent != nil && !f.fits(sent, run) {
+	if sent != nil && !f.fits(sent, entries) {
 		sent = nil
 	}
-	if sent != nil && (run == nil || int64(sent.n) == run.attempt) {
+	if sent != nil && (entries == nil || int64(sent.n) == entries.attempt) {
 		v.origins(sent)
 	}
-	for _, r := range slices.Backward(f.runs) {
-		if e := r.stands[TaskReceived]; e != nil && r.generation == run.generation {
+	for _, r := range slices.Backward(f.executions) {
+		if e := r.byKind[TaskReceived]; e != nil && r.generation == entries.generation {
 			v.repeated(v.read(e))
 		}
 	}
 	if sent != nil {
 		v.repeated(v.read(sent))
 	}
-	if run != nil && run.generation > 0 && f.first != nil {
+	if entries != nil && entries.generation > 0 && f.first != nil {
 		v.parent(f.first)
 	}
 }
@@ -166,19 +166,19 @@ func (v viewer) read(e *record) fields {
 }
 
 // execution copies a run. The strongest event has the first word, weaker ones fill what is empty.
-func (v viewer) execution(r *run) Execution {
-	lane := v.c.lanes.key(r.lane)
+func (v viewer) execution(r *execution) Execution {
+	process := v.c.processes.key(r.process)
 	x := Execution{
-		Attempt: r.attempt, Worker: lane.Hostname, PID: lane.PID, Inferred: !r.received, Replaced: r.replaced,
-		State: v.c.states.name(stateOf(r.strongest())),
+		Attempt: r.attempt, Worker: process.Hostname, PID: process.PID, Inferred: !r.received, Replaced: r.replaced,
+		State: v.c.states.name(stateOf(r.dominant())),
 	}
-	if e := r.stands[TaskReceived]; e != nil {
-		if name := v.c.calls.key(e.call).name; name != "" {
+	if e := r.byKind[TaskReceived]; e != nil {
+		if name := v.c.routes.key(e.route).name; name != "" {
 			x.Name = new(name)
 		}
 	}
-	for _, k := range strength {
-		e := r.stand(k)
+	for _, k := range dominance {
+		e := r.event(k)
 		if e == nil {
 			continue
 		}
@@ -196,7 +196,7 @@ func (v viewer) execution(r *run) Execution {
 	if x.Exception != nil && x.Traceback != nil {
 		x.Exception = new(raised(*x.Exception, *x.Traceback))
 	}
-	if e := r.strongest(); e.kind == TaskRevoked {
+	if e := r.dominant(); e.kind == TaskRevoked {
 		x.Revocation = new(revocationOf(e.n))
 	}
 	return x
@@ -228,11 +228,11 @@ func (v viewer) repeated(f fields) {
 func (v viewer) sent(e *record) {
 	t := v.t
 	t.SentAt = e.micros
-	t.Client = new(v.c.lanes.key(e.lane).Hostname)
-	if e.call == 0 {
+	t.Client = new(v.c.processes.key(e.process).Hostname)
+	if e.route == 0 {
 		return
 	}
-	call := v.c.calls.key(e.call)
+	call := v.c.routes.key(e.route)
 	f := v.read(e)
 	fill(&t.Queue, &f, FieldQueue, call.queue)
 	fill(&t.Exchange, &f, FieldExchange, call.exchange)

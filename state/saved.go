@@ -188,13 +188,13 @@ func (c *Cluster) touch(i uint32, r *row) {
 // Load adds a task as it was saved. One that is held already gains the events that it lacks. Others may be evicted for it,
 // or itself.
 func (c *Cluster) Load(id string, events []byte) error {
-	err := c.Recall(id, events)
+	err := c.LoadWithoutEviction(id, events)
 	c.evict()
 	return err
 }
 
 // Recall is Load without evicting: the task is held until the next one is new, or saved.
-func (c *Cluster) Recall(id string, events []byte) error {
+func (c *Cluster) LoadWithoutEviction(id string, events []byte) error {
 	r := &c.input
 	if len(events) == 0 || !readable(events[0]) {
 		return fmt.Errorf("load task: %w", ErrSaved)
@@ -270,10 +270,10 @@ func (c *Cluster) refresh(i uint32, e *Event) {
 }
 
 // SetHorizon says that tasks up to a position are kept elsewhere only.
-func (c *Cluster) SetHorizon(p Position) {
+func (c *Cluster) SetLowWaterMark(p Position) {
 	c.evictedMicros = max(c.evictedMicros, p.Stamp.Micros)
-	if c.horizon == nil || c.horizon.Compare(p) < 0 {
-		c.horizon = &p
+	if c.lowWaterMark == nil || c.lowWaterMark.Compare(p) < 0 {
+		c.lowWaterMark = &p
 	}
 }
 
@@ -282,13 +282,13 @@ const elsewhereSlack = 10_000_000
 
 // Elsewhere reports whether the event is of a task that is not held and may be kept elsewhere, since the event is
 // not newer than all that are.
-func (c *Cluster) Elsewhere(e *Event) bool {
-	return c.horizon != nil && e.Kind.Task() && e.Micros <= c.evictedMicros+elsewhereSlack && c.row(e.ID) == nil
+func (c *Cluster) NeedsLoad(e *Event) bool {
+	return c.lowWaterMark != nil && e.Kind.Task() && e.Micros <= c.evictedMicros+elsewhereSlack && c.row(e.ID) == nil
 }
 
 // Horizon is the newest position of a task that was evicted or never loaded, nil if all are held. A task
 // that has changed since then is held again, but its position may be below.
-func (c *Cluster) Horizon() *Position { return c.horizon }
+func (c *Cluster) LowWaterMark() *Position { return c.lowWaterMark }
 
 // Forget drops tasks that were removed elsewhere, but for those that changed since they were saved.
 func (c *Cluster) Forget(ids []string) {
@@ -319,17 +319,17 @@ func (c *Cluster) UnsavedTasks(from *Position, newer bool, n int) []Task {
 	}
 	left := c.Unsaved()
 	if newer {
-		c.order.oldest(chunk, i, func(run []entry) bool {
-			for n := range run {
-				visit(&run[n])
+		c.order.oldest(chunk, i, func(entries []entry) bool {
+			for n := range entries {
+				visit(&entries[n])
 			}
 			return len(list) < min(n, left)
 		})
 		return list
 	}
-	c.order.newest(chunk, i, func(run []entry) bool {
-		for n := len(run) - 1; n >= 0; n-- {
-			visit(&run[n])
+	c.order.newest(chunk, i, func(entries []entry) bool {
+		for n := len(entries) - 1; n >= 0; n-- {
+			visit(&entries[n])
 		}
 		return len(list) < min(n, left)
 	})
@@ -363,10 +363,10 @@ func (c *Cluster) LoadWorker(saved []byte) error {
 	if err := json.Unmarshal(saved, &s); err != nil {
 		return fmt.Errorf("load worker: %w", err)
 	}
-	if len(s.Lives) == 0 {
+	if len(s.Incarnations) == 0 {
 		return fmt.Errorf("load worker: no life: %w", ErrSaved)
 	}
-	c.join(s)
+	c.mergeWorker(s)
 	c.workers[symbol(s.Name)].changed = false
 	return nil
 }
@@ -374,16 +374,16 @@ func (c *Cluster) LoadWorker(saved []byte) error {
 // savedWorker is a worker as it is saved.
 type savedWorker struct {
 	Name                        string
-	Lives                       []life `json:"Lives"`
+	Incarnations                []incarnation `json:"Lives"`
 	Dropped, Heard, Beat, Clock int64
 	Offset                      offset
 }
 
 // saved copies what is saved of a worker. JSON has no number that is not finite.
 func (w *worker) saved() savedWorker {
-	s := savedWorker{w.name, slices.Clone(w.epochs), w.dropped, w.heard, w.beat, w.clock, w.offset}
-	for i := range s.Lives {
-		r := &s.Lives[i].Report
+	s := savedWorker{w.name, slices.Clone(w.incarnations), w.dropped, w.heard, w.beat, w.clock, w.offset}
+	for i := range s.Incarnations {
+		r := &s.Incarnations[i].Report
 		if finite(r.Freq) != r.Freq {
 			r.Freq, r.Has = 0, r.Has&^FieldFreq
 		}

@@ -167,7 +167,7 @@ func TestNothingIsEvictedBeforeItIsSaved(t *testing.T) {
 	if n := c.Counts().Tasks; len(taken) != 50 || n != 51 {
 		t.Errorf("%d tasks held after %d were saved, want 50 unsaved and one that changed meanwhile", n, len(taken))
 	}
-	if h := c.Horizon(); h == nil || h.ID != "t49" {
+	if h := c.LowWaterMark(); h == nil || h.ID != "t49" {
 		t.Errorf("horizon %v, want the newest evicted task, t49", h)
 	}
 }
@@ -289,7 +289,7 @@ func TestReaderTellsTheSame(t *testing.T) {
 		for _, u := range c.TakeUnsaved(100) {
 			want, events := u.View, c.TaskEvents(u.View.ID)
 			want.Children, want.Orphaned, want.OrphanReason, want.Lost = nil, false, "", nil
-			got, gotEvents, err := r.Task(want.ID, u.Events)
+			got, gotEvents, err := r.TaskEvents(want.ID, u.Events)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -317,7 +317,7 @@ func TestThinKeepsWhatShows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, events, err := r.Task(u.View.ID, thin)
+		got, events, err := r.TaskEvents(u.View.ID, thin)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -396,7 +396,7 @@ func FuzzLoad(f *testing.F) {
 		apply(c, ev(state.TaskRevoked, "id", "w9", 10, 1))
 		saved := c.TakeUnsaved(1)
 		var r state.Reader
-		got, _, err := r.Task("id", saved[0].Events)
+		got, _, err := r.TaskEvents("id", saved[0].Events)
 		if err != nil {
 			t.Fatal(err)
 		}

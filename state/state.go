@@ -36,7 +36,7 @@ type rules interface {
 	// repeats returns the one of the task's records that says what the event says, 0 if none does.
 	repeats(r *row, e *record) uint32
 	// show folds the records of a task, in order of arrival, into what its row shows.
-	show(records []*record) shown
+	show(records []*record) summary
 	// fill folds the records of a task into a full copy of it.
 	fill(t *Task, records []*record)
 }
@@ -45,9 +45,9 @@ type rules interface {
 const (
 	defaultMaxTasks = 1_000_000
 	defaultMaxText  = 512 << 20
-	maxCalls        = 50_000
+	maxRoutes       = 50_000
 	maxHosts        = 50_000
-	maxLanes        = 100_000
+	maxProcesses    = 100_000
 	maxStates       = 1_000
 	maxWorkers      = 5_000
 	maxRecords      = 64  // events kept of one task; beyond it, old custom ones make room
@@ -73,12 +73,12 @@ type Cluster struct {
 	order     order
 	text      *textLog
 
-	lanes   *table[clock.Lane]
-	hosts   *table[string]
-	calls   *table[call]
-	states  stateNames
-	workers map[string]*worker
-	gone    map[string]bool // names of forgotten workers that may be saved still
+	processes *table[clock.Process]
+	hosts     *table[string]
+	routes    *table[route]
+	states    stateNames
+	workers   map[string]*worker
+	gone      map[string]bool // names of forgotten workers that may be saved still
 
 	tally   tally
 	evicted uint64
@@ -91,7 +91,7 @@ type Cluster struct {
 
 	unsaved       fifo     // rows that changed since they were taken to be saved, longest first
 	saving        []uint32 // rows taken to be saved
-	horizon       *Position
+	lowWaterMark  *Position
 	evictedMicros int64 // greatest time of a task that is kept elsewhere only
 	crowded       int   // number of tasks above which to look for some to evict
 
@@ -111,19 +111,19 @@ func New(o Options) *Cluster {
 		o.MaxText = defaultMaxText
 	}
 	c := &Cluster{
-		options:  o,
-		clock:    clock.Receiver{MaxLanes: maxLanes},
-		index:    make(map[taskKey]uint32),
-		families: make(map[taskKey]uint32),
-		foreign:  make(map[taskKey]string),
-		text:     newTextLog(o.MaxText),
-		lanes:    newTable(maxLanes, clock.Lane{Hostname: otherKey}, cloneLane),
-		hosts:    newTable(maxHosts, otherKey, strings.Clone),
-		calls:    newTable(maxCalls, call{name: otherKey}, cloneCall),
-		states:   newStateNames(),
-		workers:  make(map[string]*worker),
-		gone:     make(map[string]bool),
-		crowded:  o.MaxTasks,
+		options:   o,
+		clock:     clock.Receiver{MaxProcesses: maxProcesses},
+		index:     make(map[taskKey]uint32),
+		families:  make(map[taskKey]uint32),
+		foreign:   make(map[taskKey]string),
+		text:      newTextLog(o.MaxText),
+		processes: newTable(maxProcesses, clock.Process{Hostname: otherKey}, cloneProcess),
+		hosts:     newTable(maxHosts, otherKey, strings.Clone),
+		routes:    newTable(maxRoutes, route{name: otherKey}, cloneRoute),
+		states:    newStateNames(),
+		workers:   make(map[string]*worker),
+		gone:      make(map[string]bool),
+		crowded:   o.MaxTasks,
 
 		concluded: make(map[taskKey]Conclusion),
 		absent:    make(map[taskKey]absence),
@@ -133,18 +133,18 @@ func New(o Options) *Cluster {
 	if o.Rules == Celery {
 		c.rules = &celeryRules{c: c}
 	} else {
-		c.rules = &causalRules{c: c, fold: causal{lanes: c.lanes}}
+		c.rules = &causalRules{c: c, fold: causal{processes: c.processes}}
 	}
 	return c
 }
 
-func cloneLane(l clock.Lane) clock.Lane {
+func cloneProcess(l clock.Process) clock.Process {
 	l.Hostname = strings.Clone(l.Hostname)
 	return l
 }
 
-func cloneCall(c call) call {
-	return call{strings.Clone(c.name), strings.Clone(c.queue), strings.Clone(c.exchange), strings.Clone(c.routingKey)}
+func cloneRoute(c route) route {
+	return route{strings.Clone(c.name), strings.Clone(c.queue), strings.Clone(c.exchange), strings.Clone(c.routingKey)}
 }
 
 // rowBefore breaks ties of the clock in the order of the list.
@@ -239,14 +239,14 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 
 // release gives back what a record holds that is not kept.
 func (c *Cluster) release(rec *record) {
-	c.lanes.release(rec.lane)
-	c.calls.release(rec.call)
+	c.processes.release(rec.process)
+	c.routes.release(rec.route)
 }
 
 // tell describes the change that the newest record of a row made.
 func (c *Cluster) tell(ch *Change, r *row) {
 	ch.New, ch.Counts = true, c.counts(r, r.tail)
-	ch.Name, ch.Queue = c.calls.key(r.name).name, c.calls.key(r.sent).queue
+	ch.Name, ch.Queue = c.routes.key(r.name).name, c.routes.key(r.sent).queue
 	if r.worker != 0 {
 		ch.Worker = c.hosts.key(r.worker)
 	}
@@ -260,7 +260,7 @@ func (c *Cluster) tell(ch *Change, r *row) {
 		switch {
 		case o.kind == TaskSent && (sent == nil || o.n > sent.n):
 			sent = o
-		case o.kind == TaskReceived && o.lane == e.lane && (received == nil || o.micros > received.micros):
+		case o.kind == TaskReceived && o.process == e.process && (received == nil || o.micros > received.micros):
 			received = o
 		}
 		i = o.next
@@ -281,7 +281,7 @@ func (c *Cluster) tell(ch *Change, r *row) {
 // execution. Celery 5.7 reports a hard time limit twice; gevent reports a terminated task as succeeded too.
 func (c *Cluster) counts(r *row, i uint32) bool {
 	e := c.records.at(i)
-	if e.flags&hollow != 0 {
+	if e.flags&emptySuccess != 0 {
 		return false
 	}
 	said := false
@@ -289,22 +289,22 @@ func (c *Cluster) counts(r *row, i uint32) bool {
 	for o := r.head; o != i; o = c.records.at(o).next {
 		rec := c.records.at(o)
 		c.scratch = append(c.scratch, rec)
-		said = said || rec.kind == e.kind && rec.lane == e.lane
+		said = said || rec.kind == e.kind && rec.process == e.process
 	}
 	u, causal := c.rules.(*causalRules)
 	if !said || !causal || e.kind == TaskReceived || e.kind == TaskSent || e.kind == TaskCustom {
 		return true
 	}
-	had := u.fold.having(c.scratch, e.kind)
+	had := u.fold.countWith(c.scratch, e.kind)
 	c.scratch = append(c.scratch, e)
-	return u.fold.having(c.scratch, e.kind) > had
+	return u.fold.countWith(c.scratch, e.kind) > had
 }
 
 // record makes the event's record, but for its text and place in the chain.
 func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 	r := record{
 		micros: e.Micros, clock: e.Clock, repaired: repaired, kind: e.Kind, flags: flags,
-		lane: c.lanes.acquire(e.lane()),
+		process: c.processes.acquire(e.process()),
 	}
 	if e.Retimed {
 		r.flags |= retimed
@@ -327,15 +327,15 @@ func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 	case e.Kind == TaskRevoked:
 		r.n = e.revocation().code()
 	case e.Kind == TaskSucceeded && e.Null&unmeasured == unmeasured:
-		r.flags |= hollow
+		r.flags |= emptySuccess
 	}
 	if e.Present&^e.Null&(FieldName|FieldQueue|FieldExchange|FieldRoutingKey) != 0 {
-		k := call{name: symbol(e.Name)}
+		k := route{name: symbol(e.Name)}
 		if e.Kind == TaskSent {
 			k.queue, k.exchange, k.routingKey = symbol(e.Queue), symbol(e.Exchange), symbol(e.RoutingKey)
 		}
-		if k != (call{}) {
-			r.call = c.calls.acquire(k)
+		if k != (route{}) {
+			r.route = c.routes.acquire(k)
 		}
 	}
 	return r
@@ -412,11 +412,11 @@ func (c *Cluster) chain(r *row, scratch []*record) []*record {
 func (c *Cluster) show(r *row) {
 	c.scratch = c.chain(r, c.scratch)
 	kept, worker := r.marks&^folded, r.worker
-	r.shown = c.rules.show(c.scratch)
+	r.summary = c.rules.show(c.scratch)
 	r.marks |= kept
 	r.worker = 0
-	if r.lane != 0 {
-		r.worker = c.hosts.acquire(c.lanes.key(r.lane).Hostname)
+	if r.process != 0 {
+		r.worker = c.hosts.acquire(c.processes.key(r.process).Hostname)
 	}
 	c.hosts.release(worker)
 }
@@ -424,9 +424,9 @@ func (c *Cluster) show(r *row) {
 // rise gives the row the stamp of its newest record, if that is later than its own.
 func (c *Cluster) rise(r *row) {
 	if newest := c.records.at(r.tail); r.origin == 0 || c.after(newest, r) {
-		c.lanes.retain(newest.lane)
-		c.lanes.release(r.origin)
-		r.clock, r.micros, r.origin = newest.repaired, newest.micros, newest.lane
+		c.processes.retain(newest.process)
+		c.processes.release(r.origin)
+		r.clock, r.micros, r.origin = newest.repaired, newest.micros, newest.process
 	}
 }
 
@@ -451,11 +451,11 @@ func (c *Cluster) after(rec *record, r *row) bool {
 }
 
 func (c *Cluster) stamp(r *row) clock.Stamp {
-	return clock.Stamp{Clock: r.clock, Micros: r.micros, Origin: origin(c.lanes.key(r.origin))}
+	return clock.Stamp{Clock: r.clock, Micros: r.micros, Origin: origin(c.processes.key(r.origin))}
 }
 
 // origin names a process as Celery does: hostname.pid, or a client's hostname alone.
-func origin(l clock.Lane) string {
+func origin(l clock.Process) string {
 	if l.PID == 0 {
 		return l.Hostname
 	}

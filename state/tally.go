@@ -37,10 +37,10 @@ func (t *tally) count(r *row, by int32) {
 		if r.marks&orphaned != 0 {
 			t.orphaned += int(by)
 		}
-	case r.lane != 0 && r.marks&ended == 0:
-		bump(&t.running, r.lane, by)
+	case r.process != 0 && r.marks&ended == 0:
+		bump(&t.running, r.process, by)
 		if r.state == codeReceived {
-			bump(&t.waiting, r.lane, by)
+			bump(&t.waiting, r.process, by)
 		}
 	}
 }
@@ -81,12 +81,12 @@ func (c *Cluster) Counts() Counts {
 	each(c.tally.states, func(i uint32, count int) { n.ByState[c.states.name(stateCode(i))] += count })
 	each(c.tally.names, func(i uint32, count int) {
 		if i != 0 {
-			n.ByName[c.calls.key(i).name] += count
+			n.ByName[c.routes.key(i).name] += count
 		}
 	})
 	each(c.tally.queues, func(i uint32, count int) {
 		if i != 0 {
-			n.ByQueue[c.calls.key(i).queue] += count
+			n.ByQueue[c.routes.key(i).queue] += count
 		}
 	})
 	delete(n.ByName, "")  // an event that has only a queue
@@ -108,10 +108,10 @@ func (c *Cluster) Counts() Counts {
 
 // countUnfinished adds the unfinished tasks of a process to those that run, and to those that do not although that is
 // not concluded yet.
-func (c *Cluster) countUnfinished(n *Counts, lane uint32) {
-	l := c.lanes.key(lane)
+func (c *Cluster) countUnfinished(n *Counts, process uint32) {
+	l := c.processes.key(process)
 	unfinished, received := c.held(l)
-	orphans, returned := c.abandoned(lane)
+	orphans, returned := c.abandoned(process)
 	n.Orphaned, n.Lost, n.Returned = n.Orphaned+orphans, n.Lost+orphans, n.Returned+returned
 	begun := unfinished - received - orphans
 	if w := c.workers[l.Hostname]; w != nil && c.status(w) == Offline {
@@ -133,7 +133,7 @@ func each(counts []int32, f func(i uint32, count int)) {
 func (c *Cluster) Names() []string {
 	var names []string
 	each(c.tally.names, func(i uint32, _ int) {
-		if name := c.calls.key(i).name; name != "" {
+		if name := c.routes.key(i).name; name != "" {
 			names = append(names, name)
 		}
 	})
@@ -144,7 +144,7 @@ func (c *Cluster) Names() []string {
 // Capped returns how often a name, node name or custom state became «(other)», and how many events were not
 // kept since their task had too many.
 func (c *Cluster) Capped() (symbols, events uint64) {
-	return c.lanes.capped + c.hosts.capped + c.calls.capped + c.states.capped, c.thinned
+	return c.processes.capped + c.hosts.capped + c.routes.capped + c.states.capped, c.thinned
 }
 
 // stateCode is a state as a number: the built-in ones first, then custom ones as they come.

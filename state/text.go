@@ -160,7 +160,7 @@ func (c *Cluster) fields(e *record) (f fields, whole bool) {
 		}
 		return f, e.flags&cut == 0
 	}
-	if k := c.calls.key(e.call); e.call != 0 {
+	if k := c.routes.key(e.route); e.route != 0 {
 		f.know(FieldName, k.name != "")
 		f.know(FieldQueue, k.queue != "")
 		f.know(FieldExchange, k.exchange != "")

@@ -12,13 +12,13 @@ import (
 // worker is what is known of one node name: the lives of its processes. All of it is a maximum over events, so
 // arrival order cannot matter, but for where the lives of a reused pid are told apart.
 type worker struct {
-	name    string
-	epochs  []life // by first timestamp; the newest maxEpochs
-	dropped int64  // epochs forgotten
-	heard   int64  // newest local receipt time of any of its events, µs
-	beat    int64  // newest local receipt time of its own events, µs
-	clock   int64  // newest repaired clock
-	offset  offset // of its clock
+	name         string
+	incarnations []incarnation // by first timestamp; the newest maxEpochs
+	dropped      int64         // epochs forgotten
+	heard        int64         // newest local receipt time of any of its events, µs
+	beat         int64         // newest local receipt time of its own events, µs
+	clock        int64         // newest repaired clock
+	offset       offset        // of its clock
 
 	idleAt    int64 // when it last said that it runs nothing, by the earlier of its own and the local clock, µs
 	inspected int64 // when it was last asked what it holds, and answered, µs
@@ -28,7 +28,7 @@ type worker struct {
 }
 
 // life is one process of a worker.
-type life struct {
+type incarnation struct {
 	PID         int64
 	First, Last int64 // least and greatest timestamp, µs
 	Clock       int64 // greatest raw clock, and
@@ -37,8 +37,8 @@ type life struct {
 	Goodbye     point // newest offline
 	Report      report
 
-	Quiet  int64             `json:"Quiet"`  // newest raw clock at which it ran nothing, as that heartbeat and the next ones have said
-	IdleAt [quietBeats]int64 `json:"IdleAt"` // raw clocks of the newest heartbeats, the newest last; 0 before one that says otherwise
+	IdleClock      int64                 `json:"Quiet"`  // newest raw clock at which it ran nothing, as that heartbeat and the next ones have said
+	IdleHeartbeats [idleHeartbeats]int64 `json:"IdleAt"` // raw clocks of the newest heartbeats, the newest last; 0 before one that says otherwise
 }
 
 // point is a moment of one process: raw clock, then timestamp.
@@ -64,14 +64,14 @@ type report struct {
 }
 
 const (
-	maxEpochs    = 8
-	maxExtra     = 16         // unknown fields kept of a worker
-	minSilence   = 10_000_000 // µs before a worker is late, at least
-	defaultFreq  = 2.0        // seconds, Celery's default
-	unknownFreq  = 60.0       // seconds, for a worker known by its tasks alone, as Celery has it
-	maxFreq      = 3600.0     // seconds; more is absurd, and would keep the dead alive
-	offlineAfter = 1.5        // × the silence that makes a worker late
-	maxStopping  = 3600e6     // µs of silence for which one that said goodbye may still be ending its tasks
+	maxIncarnations = 8
+	maxExtra        = 16         // unknown fields kept of a worker
+	minSilence      = 10_000_000 // µs before a worker is late, at least
+	defaultFreq     = 2.0        // seconds, Celery's default
+	unknownFreq     = 60.0       // seconds, for a worker known by its tasks alone, as Celery has it
+	maxFreq         = 3600.0     // seconds; more is absurd, and would keep the dead alive
+	offlineAfter    = 1.5        // × the silence that makes a worker late
+	maxStopping     = 3600e6     // µs of silence for which one that said goodbye may still be ending its tasks
 )
 
 // heard notes a sign of life that a task event is.
@@ -87,7 +87,7 @@ func (c *Cluster) heard(e *Event, repaired int64) {
 	w.heard = max(w.heard, e.ReceivedMicros)
 	w.clock = max(w.clock, repaired)
 	if e.Kind != TaskCustom { // custom events come from pool children, under another pid
-		w.epoch(e)
+		w.incarnation(e)
 	}
 }
 
@@ -101,7 +101,7 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 	w.changed = true
 	w.heard = max(w.heard, e.ReceivedMicros)
 	w.clock = max(w.clock, repaired)
-	l := w.epoch(e)
+	l := w.incarnation(e)
 	at := point{e.Clock, e.Micros}
 	switch e.Kind {
 	case WorkerOffline:
@@ -117,7 +117,7 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 	default:
 	}
 	if e.Kind == WorkerHeartbeat && e.Has(FieldActive) && !e.forced() && at.after(l.Report.At) {
-		l.quiet(e.Active, at)
+		l.noteIdle(e.Active, at)
 		if e.Active == 0 {
 			w.idleAt = max(w.idleAt, min(e.Micros, e.ReceivedMicros))
 		}
@@ -187,16 +187,16 @@ func (c *Cluster) addWorker(name string) *worker {
 
 // epoch returns the life that sent e, opening one for a new pid, or where the clock of the same pid has
 // dropped although time has gone on (clock.RestartGap).
-func (w *worker) epoch(e *Event) *life {
-	for i := len(w.epochs) - 1; i >= 0; i-- {
-		l := &w.epochs[i]
+func (w *worker) incarnation(e *Event) *incarnation {
+	for i := len(w.incarnations) - 1; i >= 0; i-- {
+		l := &w.incarnations[i]
 		if l.PID != e.PID {
 			continue
 		}
 		if e.Clock != 0 && e.Clock < l.Clock && e.Micros > l.ClockMicros+clock.RestartGap {
 			break
 		}
-		if i > 0 && e.Micros+clock.RestartGap < l.First && slices.ContainsFunc(w.epochs[:i], func(o life) bool { return o.PID == e.PID }) {
+		if i > 0 && e.Micros+clock.RestartGap < l.First && slices.ContainsFunc(w.incarnations[:i], func(o incarnation) bool { return o.PID == e.PID }) {
 			continue // of an earlier life of this pid
 		}
 		l.Last = max(l.Last, e.Micros)
@@ -206,26 +206,26 @@ func (w *worker) epoch(e *Event) *life {
 		}
 		return l
 	}
-	l := life{PID: e.PID, First: e.Micros, Last: e.Micros, Clock: e.Clock, ClockMicros: e.Micros}
-	at := len(w.epochs)
-	for at > 0 && w.epochs[at-1].First > e.Micros {
+	l := incarnation{PID: e.PID, First: e.Micros, Last: e.Micros, Clock: e.Clock, ClockMicros: e.Micros}
+	at := len(w.incarnations)
+	for at > 0 && w.incarnations[at-1].First > e.Micros {
 		at--
 	}
-	if len(w.epochs) == maxEpochs {
+	if len(w.incarnations) == maxIncarnations {
 		if at == 0 {
 			return &l // of a process long forgotten
 		}
-		w.epochs = append(w.epochs[:0], w.epochs[1:]...)
+		w.incarnations = append(w.incarnations[:0], w.incarnations[1:]...)
 		w.dropped++
 		at--
 	}
-	w.epochs = slices.Insert(w.epochs, at, l)
-	return &w.epochs[at]
+	w.incarnations = slices.Insert(w.incarnations, at, l)
+	return &w.incarnations[at]
 }
 
 // sort orders the lives by their beginning and forgets the oldest over the bound.
 func (w *worker) sort() {
-	slices.SortFunc(w.epochs, func(a, b life) int {
+	slices.SortFunc(w.incarnations, func(a, b incarnation) int {
 		if a.First != b.First {
 			if a.First < b.First {
 				return -1
@@ -234,17 +234,17 @@ func (w *worker) sort() {
 		}
 		return int(min(max(a.PID-b.PID, -1), 1))
 	})
-	for len(w.epochs) > maxEpochs {
-		w.epochs = append(w.epochs[:0], w.epochs[1:]...)
+	for len(w.incarnations) > maxIncarnations {
+		w.incarnations = append(w.incarnations[:0], w.incarnations[1:]...)
 		w.dropped++
 	}
 }
 
 // current is the life that was heard of last.
-func (w *worker) current() *life {
-	best := &w.epochs[0]
-	for i := range w.epochs {
-		if l := &w.epochs[i]; l.Last >= best.Last {
+func (w *worker) current() *incarnation {
+	best := &w.incarnations[0]
+	for i := range w.incarnations {
+		if l := &w.incarnations[i]; l.Last >= best.Last {
 			best = l
 		}
 	}
@@ -256,9 +256,9 @@ func (w *worker) current() *life {
 func (c *Cluster) status(w *worker) Status {
 	l := w.current()
 	silence := float64(c.now - w.heard)
-	limit := w.patience()
+	limit := w.timeout()
 	if l.Goodbye.Micros != 0 && !l.Alive.after(l.Goodbye) {
-		if unfinished, received := c.held(clock.Lane{Hostname: w.name, PID: l.PID}); silence <= maxStopping && unfinished > received {
+		if unfinished, received := c.held(clock.Process{Hostname: w.name, PID: l.PID}); silence <= maxStopping && unfinished > received {
 			return Stopping
 		}
 		return Offline
@@ -273,7 +273,7 @@ func (c *Cluster) status(w *worker) Status {
 }
 
 // patience is the silence, µs, after which a worker is late.
-func (w *worker) patience() float64 { return math.Max(3*w.freq()*1e6, minSilence) }
+func (w *worker) timeout() float64 { return math.Max(3*w.freq()*1e6, minSilence) }
 
 // freq is the seconds between heartbeats.
 func (w *worker) freq() float64 {
@@ -326,7 +326,7 @@ func (c *Cluster) Resume(now int64) {
 	c.now = now
 	for _, w := range c.workers {
 		if w.heard > now {
-			w.heard = now - int64(w.patience()*offlineAfter) - 1
+			w.heard = now - int64(w.timeout()*offlineAfter) - 1
 		}
 		w.beat = min(w.beat, now)
 	}
@@ -356,10 +356,10 @@ func (c *Cluster) workerView(w *worker) Worker {
 	r := &l.Report
 	v := Worker{
 		Name: w.name, PID: l.PID, Status: c.status(w), LastHeartbeatAt: w.beat,
-		Restarts: int64(len(w.epochs)) - 1 + w.dropped, Clock: w.clock,
+		Restarts: int64(len(w.incarnations)) - 1 + w.dropped, Clock: w.clock,
 		Extra: maps.Clone(r.Extra),
 	}
-	v.RunningTasks, _ = c.held(clock.Lane{Hostname: w.name, PID: l.PID})
+	v.RunningTasks, _ = c.held(clock.Process{Hostname: w.name, PID: l.PID})
 	if w.offset.Known {
 		v.ClockOffsetMicros = new(w.offset.micros())
 	}

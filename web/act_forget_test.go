@@ -29,7 +29,7 @@ func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 	eventually(t, "a line to the broker", func() bool { return b.crew.ops.Client.Status().Connected })
 	eventually(t, "what the worker tells", func() bool {
 		b.crew.ops.Inspector.Topology(t.Context())
-		_, told := b.crew.ops.Inspector.Told("celery@left")
+		_, told := b.crew.ops.Inspector.LastKnown("celery@left")
 		return told
 	})
 	b.crew.mu.Lock()
@@ -37,7 +37,7 @@ func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 	b.crew.mu.Unlock()
 	b.View(func(c *state.Cluster) { c.Apply(ofLeft(state.WorkerOffline, 2)) })
 	eventually(t, "a round without it", func() bool {
-		return len(b.crew.ops.Inspector.Topology(t.Context()).Asked) == 2
+		return len(b.crew.ops.Inspector.Topology(t.Context()).Expected) == 2
 	})
 	h := newWeb(t, web.Options{Backend: b, Operations: b.crew.ops, Prefix: "/ops"})
 	for path, want := range map[string][]string{

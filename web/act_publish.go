@@ -121,7 +121,7 @@ func cut(s string, most int) string {
 
 // publishFields are the fields of the form, filled in from v.
 func (p *pages) publishFields(v url.Values) []templates.Input {
-	known := p.operations.Inspector.Known()
+	known := p.operations.Inspector.CachedTopology()
 	list := []templates.Input{
 		{Name: "name", Label: "Task", Required: true, Options: names(known.Tasks), Hint: "Its name, as workers have registered it."},
 		{Name: "args", Label: "Arguments", Kind: templates.InputArea, Required: true, Hint: "A JSON array."},

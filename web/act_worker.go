@@ -72,7 +72,7 @@ func argument(p remote.Param, fields []string) any {
 	}
 	first := values[0]
 	switch p.Type {
-	case remote.Texts:
+	case remote.TextList:
 		var list []any
 		for _, v := range values {
 			for item := range strings.FieldsFuncSeq(v, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
@@ -82,7 +82,7 @@ func argument(p remote.Param, fields []string) any {
 			}
 		}
 		return list
-	case remote.Whole, remote.Seconds, remote.Rate, remote.Flag, remote.Anything:
+	case remote.Integer, remote.Seconds, remote.Rate, remote.Flag, remote.AnyJSON:
 		var v any
 		if json.Unmarshal([]byte(first), &v) == nil {
 			return v
@@ -98,7 +98,7 @@ func (p *pages) workerForm(a workerAct) templates.Act {
 		Section: templates.SectionWorkers, Title: a.method.Title, Doc: a.method.Doc, Path: "/act/worker",
 		Crumbs: []templates.Link{{Text: "Workers", Href: p.site.Prefix + "/workers"}},
 		Hidden: []templates.Param{{Name: "method", Value: a.method.Name}},
-		Danger: a.method.Danger,
+		Danger: a.method.Dangerous,
 	}
 	if a.workers == nil {
 		v.Hidden = append(v.Hidden, templates.Param{Name: "all", Value: "1"})
@@ -138,11 +138,11 @@ func (p *pages) workerField(param remote.Param, a workerAct) templates.Input {
 	switch param.Type {
 	case remote.Flag:
 		f.Kind = templates.InputCheck
-	case remote.Whole, remote.Seconds:
+	case remote.Integer, remote.Seconds:
 		f.Kind = templates.InputNumber
-	case remote.Texts:
+	case remote.TextList:
 		f.Kind = templates.InputArea
-	case remote.Text, remote.Rate, remote.Signal, remote.Anything:
+	case remote.Text, remote.Rate, remote.Signal, remote.AnyJSON:
 	}
 	if len(param.Choices) > 0 {
 		f.Kind, f.Options = templates.InputChoice, param.Choices
@@ -162,7 +162,7 @@ func (p *pages) workerField(param remote.Param, a workerAct) templates.Input {
 // knownOf proposes names that workers tell of.
 func (p *pages) knownOf(a workerAct, of func(t remote.Topology) map[string][]string) []string {
 	var names []string
-	for name, workers := range of(p.operations.Inspector.Known()) {
+	for name, workers := range of(p.operations.Inspector.CachedTopology()) {
 		theirs := a.method.Name == "add_consumer" || len(a.workers) == 0 ||
 			slices.ContainsFunc(workers, func(w string) bool { return slices.Contains(a.workers, w) })
 		if theirs {

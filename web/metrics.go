@@ -81,7 +81,7 @@ func (c *collector) queues(out chan<- prometheus.Metric) {
 	if c.operations == nil {
 		return
 	}
-	for _, q := range c.operations.Queues.Last().Queues {
+	for _, q := range c.operations.Queues.Peek().Queues {
 		if q.Hidden {
 			continue
 		}

@@ -122,7 +122,7 @@ func toldTasks(i remote.Inspection) []toldTask {
 		list = append(list, toldTask{reserved, byWorker(r, i.Times["reserved"])})
 	}
 	for _, s := range i.Scheduled {
-		t := byWorker(s.Request, i.Times["scheduled"])
+		t := byWorker(s.Task, i.Times["scheduled"])
 		t.ETA = micros(s.ETA)
 		list = append(list, toldTask{scheduled, t})
 	}
@@ -130,7 +130,7 @@ func toldTasks(i remote.Inspection) []toldTask {
 }
 
 // byWorker is a request as it was when the worker was asked.
-func byWorker(r remote.Request, asked time.Time) templates.HeldTask {
+func byWorker(r remote.TaskInfo, asked time.Time) templates.HeldTask {
 	t := templates.HeldTask{
 		ByWorker: true, ID: r.ID, Name: r.Name, Args: r.Args, Kwargs: r.Kwargs, StartedAt: micros(r.StartedAt), PID: r.PID,
 		Queue: r.Queue, Priority: r.Priority, Redelivered: r.Redelivered != nil && *r.Redelivered, Soft: r.Soft, Hard: r.Hard,

@@ -24,13 +24,13 @@ const maxSettings = 1_000
 // inspect fills in what the worker tells when it is asked. A worker that is not online is not asked: what it told
 // before is shown.
 func (p *pages) inspect(v *templates.Worker, t workerTopic) {
-	found := p.operations.Inspector.Last(t.name)
+	found := p.operations.Inspector.Peek(t.name)
 	if v.Worker.Status == state.Online {
-		found = p.operations.Inspector.Node(t.name)
+		found = p.operations.Inspector.Cached(t.name)
 	} else {
 		v.Inspection.Why = "It is not online, so it is not asked."
 	}
-	v.Inspection.At, v.Inspection.Asking = micros(found.At), found.Asking
+	v.Inspection.At, v.Inspection.Asking = micros(found.At), found.Refreshing
 	v.Inspection.Errors, v.Inspection.Cut, v.Inspection.Times = found.Errors, cutLists(found), map[string]int64{}
 	for method, at := range found.Times {
 		v.Inspection.Times[method] = micros(at)
@@ -97,7 +97,7 @@ func cutLists(i remote.Inspection) map[string]int {
 }
 
 // limits are the time limits that hold for a task: its own, else those of its name, else those of the pool.
-func limits(r remote.Request, i remote.Inspection) (soft, hard *float64) {
+func limits(r remote.TaskInfo, i remote.Inspection) (soft, hard *float64) {
 	soft, hard = r.Soft, r.Hard
 	for _, t := range i.Registered {
 		if t.Name == r.Name || t.Name == r.Type {
@@ -121,7 +121,7 @@ func seconds(s string) *float64 {
 }
 
 func (p *pages) consumed(i remote.Inspection) []templates.ConsumedQueue {
-	others := p.operations.Inspector.Known().Queues
+	others := p.operations.Inspector.CachedTopology().Queues
 	var list []templates.ConsumedQueue
 	for _, q := range i.Queues {
 		shown := templates.ConsumedQueue{
@@ -194,7 +194,7 @@ func (p *pages) otherConfigs(node string, v *templates.WorkerConfig) []remote.In
 		if name == node || len(list)+v.Waiting == maxCompared {
 			continue
 		}
-		o := p.operations.Inspector.Node(name)
+		o := p.operations.Inspector.Cached(name)
 		o.Node = name
 		if o.Conf == nil {
 			v.Waiting++

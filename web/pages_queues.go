@@ -130,7 +130,7 @@ func queue(q queues.Queue, at time.Time, points int) templates.Queue {
 	d := templates.Queue{
 		Name: q.Name, Missing: q.Missing, Error: q.Error, Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers,
 		Workers: q.Workers, Asked: q.Asked, In: q.In, Out: q.Out, RatesFrom: q.RatesFrom,
-		Age: inSeconds(q.Age), AtLeast: inSeconds(q.AgeAtLeast), AtMost: inSeconds(q.AgeAtMost), Drain: inSeconds(q.Drain),
+		Age: inSeconds(q.Age), AtLeast: inSeconds(q.AgeAtLeast), AtMost: inSeconds(q.AgeAtMost), Drain: inSeconds(q.DrainTime),
 		Type: q.Type, State: q.State, MaxPriority: q.MaxPriority, Durable: q.Durable, Warnings: q.Warnings,
 		Depths: depths(q.Depths, at, points),
 	}

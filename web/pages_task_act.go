@@ -97,7 +97,7 @@ func (p *pages) stored(ctx context.Context, t *state.Task) *templates.Stored {
 		v.Unreachable = true
 		return v
 	}
-	v.Status, v.Opaque, v.Exception, v.Traceback = state.State(r.Status), r.Opaque, r.Exception, r.Traceback
+	v.Status, v.Opaque, v.Exception, v.Traceback = state.State(r.Status), r.Undecodable, r.Exception, r.Traceback
 	v.DoneAt, v.Naive = micros(r.DoneAt), r.NaiveTime
 	v.JSON = p.site.Prefix + "/api/v1/results/" + url.PathEscape(t.ID)
 	text, whole := indent(r.Value, maxResult)

@@ -30,7 +30,7 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 	var all breakdown
 	p.cluster.View(func(c *state.Cluster) {
 		pg.version = c.Version()
-		all = breakdown{c.Counts(), c.Horizon() == nil}
+		all = breakdown{c.Counts(), c.LowWaterMark() == nil}
 	})
 	var err error
 	if v.Chips, v.Facets, err = p.facets(ctx, q, all); err != nil {

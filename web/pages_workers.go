@@ -70,7 +70,7 @@ func (p *pages) workersPage(find string) page {
 	})
 	var known remote.Topology
 	if p.operations != nil {
-		known = p.operations.Inspector.Known()
+		known = p.operations.Inspector.CachedTopology()
 		v.Twins = p.operations.Client.Duplicates()
 	}
 	queues := queuesByWorker(known)
@@ -95,7 +95,7 @@ func (p *pages) lastTold(w state.Worker) templates.WorkerRow {
 	if p.operations == nil {
 		return row
 	}
-	if told, ok := p.operations.Inspector.Told(w.Name); ok {
+	if told, ok := p.operations.Inspector.LastKnown(w.Name); ok {
 		row.Pool, row.Slots, row.Asked = told.Pool, told.Slots, true
 		row.Queues, row.ToldAt = slices.Sorted(slices.Values(told.Queues)), told.At.UnixMicro()
 	}
@@ -120,7 +120,7 @@ func matches(row templates.WorkerRow, find string) bool {
 // queuesByWorker returns the queues of all workers that told theirs.
 func queuesByWorker(known remote.Topology) map[string][]string {
 	list := map[string][]string{}
-	for _, worker := range known.Asked {
+	for _, worker := range known.Expected {
 		if !slices.Contains(known.Missing, worker) {
 			list[worker] = nil
 		}
@@ -192,9 +192,9 @@ func (p *pages) askWorker(ctx context.Context, t workerTopic) {
 	ctx, cancel := context.WithTimeout(ctx, refreshPatience)
 	defer cancel()
 	if t.tab == templates.TabSystem {
-		p.operations.Inspector.AskReport(ctx, t.name)
+		p.operations.Inspector.Report(ctx, t.name)
 	}
-	p.operations.Inspector.Ask(ctx, t.name)
+	p.operations.Inspector.Inspect(ctx, t.name)
 }
 
 // awaitWorker waits a little for what a worker tells that was never asked, so that pages without scripts show it.
@@ -206,7 +206,7 @@ func (p *pages) awaitWorker(ctx context.Context, name string) {
 	defer cancel()
 	for ctx.Err() == nil {
 		changed := p.operations.Inspector.Changed()
-		if i := p.operations.Inspector.Node(name); !i.At.IsZero() || len(i.Errors) > 0 {
+		if i := p.operations.Inspector.Cached(name); !i.At.IsZero() || len(i.Errors) > 0 {
 			return
 		}
 		select {

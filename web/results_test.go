@@ -106,7 +106,7 @@ func TestResultsStandBesideEvents(t *testing.T) {
 	ended := time.UnixMicro(noon + 2e6)
 	s := &shelves{records: map[string]results.Result{
 		"task-00": {TaskID: "task-00", Status: "SUCCESS", Value: json.RawMessage(`{"n":[1,2]}`), DoneAt: ended},
-		"task-01": {TaskID: "task-01", Status: "SUCCESS", DoneAt: ended.Add(2 * time.Hour), NaiveTime: true, Opaque: "opaque Python object"},
+		"task-01": {TaskID: "task-01", Status: "SUCCESS", DoneAt: ended.Add(2 * time.Hour), NaiveTime: true, Undecodable: "opaque Python object"},
 		"task-04": {TaskID: "task-04", Status: "FAILURE", Exception: "builtins.ValueError: <b>", Traceback: "Traceback: <b>", DoneAt: ended},
 	}}
 	beside(t, s, func(t *testing.T, h http.Handler) {

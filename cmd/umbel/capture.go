@@ -29,7 +29,7 @@ func (c *captureCmd) Run(ctx context.Context, s streams, log *slog.Logger) error
 	if err != nil {
 		return err
 	}
-	session, err := broker.Connect(ctx)
+	session, err := broker.Subscribe(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func greet(ctx context.Context, broker broker.Broker) error {
 	if err != nil {
 		return err
 	}
-	line, err := broker.Open(ctx)
+	line, err := broker.OpenControl(ctx)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 
 // First returns what use makes of the first of endpoints that it can be made of. Once ctx has ended, no other is tried.
 // The error is that of each endpoint that was, as one.
-func First[E, T any](ctx context.Context, endpoints []E, use func(context.Context, E) (T, error)) (T, error) {
-	var failed Failures
+func FirstOf[E, T any](ctx context.Context, endpoints []E, use func(context.Context, E) (T, error)) (T, error) {
+	var failed Errors
 	var none T
 	for _, e := range endpoints {
 		v, err := use(ctx, e)
@@ -37,9 +37,9 @@ func First[E, T any](ctx context.Context, endpoints []E, use func(context.Contex
 }
 
 // Failures are the errors of several addresses, told in one line.
-type Failures []error //nolint:errname // several of them
+type Errors []error //nolint:errname // several of them
 
-func (f Failures) Error() string {
+func (f Errors) Error() string {
 	texts := make([]string, len(f))
 	for i, err := range f {
 		texts[i] = err.Error()
@@ -48,21 +48,21 @@ func (f Failures) Error() string {
 }
 
 // Unwrap lets errors.Is look at each of them.
-func (f Failures) Unwrap() []error { return f }
+func (f Errors) Unwrap() []error { return f }
 
 // Explained tells an error in one sentence with a hint, and wraps what it is about.
-type Explained struct { //nolint:errname // it explains one
-	Sentence string
-	Cause    error
+type HintError struct { //nolint:errname // it explains one
+	Message string
+	Err     error
 }
 
-func (e *Explained) Error() string { return e.Sentence }
+func (e *HintError) Error() string { return e.Message }
 
 // Unwrap returns the cause.
-func (e *Explained) Unwrap() error { return e.Cause }
+func (e *HintError) Unwrap() error { return e.Err }
 
 // Dial opens a socket, and shakes hands for TLS with host if it is to be secure.
-func Dial(ctx context.Context, network, address string, secure bool, options broker.TLS, host string) (net.Conn, error) {
+func Conn(ctx context.Context, network, address string, secure bool, options broker.TLS, host string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, network, address)
 	if err != nil || !secure {
@@ -83,7 +83,7 @@ func Dial(ctx context.Context, network, address string, secure bool, options bro
 
 // TLS says why a handshake failed and what to do about it, or nothing if err is about something else. server is the name
 // that the certificate should have been for, if not the one in err, and instead what to use where a port does not speak TLS.
-func TLS(err error, server, instead string) string {
+func TLSHint(err error, server, instead string) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return "this port does not speak TLS; use " + instead
 	}

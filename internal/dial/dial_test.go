@@ -30,7 +30,7 @@ func TestFirst(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var tried []string
-			got, err := dial.First(ctx, test.endpoints, func(ctx context.Context, e string) (string, error) {
+			got, err := dial.FirstOf(ctx, test.endpoints, func(ctx context.Context, e string) (string, error) {
 				tried = append(tried, e)
 				switch e {
 				case "down":

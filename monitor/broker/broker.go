@@ -17,7 +17,7 @@ const (
 	// MaxBatch is the greatest number of messages that Receive returns at once.
 	MaxBatch = 64
 	// MaxGather is the longest that Receive holds a message back to gather more of them.
-	MaxGather = 5 * time.Millisecond
+	MaxBatchDelay = 5 * time.Millisecond
 )
 
 // Message is one delivery. Body is owned by the receiver.
@@ -34,16 +34,16 @@ type Message struct {
 type Broker interface {
 	// Connect dials, declares what Umbel needs and starts consuming. It returns when messages
 	// may flow, or with an error that says what to do about it. ctx bounds the call only.
-	Connect(ctx context.Context) (Session, error)
+	Subscribe(ctx context.Context) (EventStream, error)
 	// Open dials a connection for everything but events. ctx bounds the call only.
-	Open(ctx context.Context) (Line, error)
+	OpenControl(ctx context.Context) (ControlConn, error)
 	// String is the broker's URL with its password masked.
 	String() string
 }
 
 // Session is one connection to a Broker that delivers events. Receive is called from one goroutine, the other
 // methods from any.
-type Session interface {
+type EventStream interface {
 	// Receive waits for at least one message, then gathers what arrives within MaxGather, at most
 	// MaxBatch. It returns ctx's error when ctx ends, and ErrClosed once the session has ended.
 	// It returns no error beside messages, and ctx's end loses none.
@@ -62,14 +62,14 @@ type Session interface {
 }
 
 // Forgetful is a Broker that may keep nothing for those who are not connected.
-type Forgetful interface {
+type Ephemeral interface {
 	// Forgets says that what is published between one session and the next is never delivered.
-	Forgets() bool
+	Ephemeral() bool
 }
 
 // Lossy is a Session that drops messages when more arrive than are received, since its broker would cut it off
 // otherwise.
-type Lossy interface {
+type DropCounter interface {
 	// Dropped is how many messages it has dropped. It may be called from any goroutine, also after Close.
 	Dropped() uint64
 }

@@ -101,5 +101,5 @@ func TestEndToEndGreenlets(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.settled(t, r)
-	eventually(t, "end of the greenlet", func() bool { return len(c.Inspector.Ask(t.Context(), "green@test").Active) == 0 })
+	eventually(t, "end of the greenlet", func() bool { return len(c.Inspector.Inspect(t.Context(), "green@test").Active) == 0 })
 }

@@ -389,7 +389,7 @@ func movesConsumers(t *testing.T, c *cluster) {
 	c.publish(t, command.TaskOrder{Name: "tasks.echo", Args: arguments("waits"), Queue: "extra", Force: true})
 	// A read that is under way on Redis may still take the task; it is put back then.
 	eventually(t, "task in the queue", func() bool {
-		s, err := c.Client.Survey(t.Context(), []string{"extra"})
+		s, err := c.Client.QueueStats(t.Context(), []string{"extra"})
 		i := slices.IndexFunc(s.Queues, func(q broker.Queue) bool { return q.Name == "extra" })
 		return err == nil && i >= 0 && s.Queues[i].Ready != nil && *s.Queues[i].Ready == 1
 	})

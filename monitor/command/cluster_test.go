@@ -251,7 +251,7 @@ func (c *cluster) told(t *testing.T) {
 	t.Helper()
 	eventually(t, "answer of all workers", func() bool {
 		known := c.Inspector.Topology(t.Context())
-		return len(known.Asked) > 0 && len(known.Missing) == 0
+		return len(known.Expected) > 0 && len(known.Missing) == 0
 	})
 }
 

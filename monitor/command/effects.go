@@ -205,10 +205,10 @@ func (e *effects) inspections(ctx context.Context) []remote.Inspection {
 	var all sync.WaitGroup
 	for i, name := range e.targets {
 		if len(e.targets) > maxAsked {
-			list[i] = e.inspector.Node(name)
+			list[i] = e.inspector.Cached(name)
 			continue
 		}
-		all.Go(func() { list[i] = e.inspector.Ask(ctx, name) })
+		all.Go(func() { list[i] = e.inspector.Inspect(ctx, name) })
 	}
 	all.Wait()
 	return list

@@ -15,7 +15,7 @@ func (d *Desk) Unfit(action string, list []state.Task) []string {
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	held, workers, pools := d.inspector.Holders(ids...), d.workers(), d.inspector.Glance().Pools
+	held, workers, pools := d.inspector.Holders(ids...), d.workers(), d.inspector.PeekTopology().Pools
 	reasons := make([]string, len(list))
 	for i := range list {
 		t := &list[i]
@@ -26,7 +26,7 @@ func (d *Desk) Unfit(action string, list []state.Task) []string {
 }
 
 // unfit is Unfit for one task, with the worker that it is with, and whose word on it, if it has given one.
-func unfit(action string, t *state.Task, held remote.Held, w state.Worker, pool string) string {
+func unfit(action string, t *state.Task, held remote.Holder, w state.Worker, pool string) string {
 	terminate := action == actTerminate
 	running := held.Running || t.State == state.Started && t.Lost == nil
 	switch {
@@ -52,7 +52,7 @@ func unfit(action string, t *state.Task, held remote.Held, w state.Worker, pool 
 }
 
 // held is a task that no event has told of, as the worker has that holds it.
-func heldTask(id string, h remote.Held) state.Task {
+func heldTask(id string, h remote.Holder) state.Task {
 	t := state.Task{ID: id, State: state.Received, Worker: &h.Node}
 	if h.Running {
 		t.State = state.Started

@@ -34,11 +34,11 @@ func grave(e *Error) problem {
 func placement(t remote.Topology, name, queue string) []problem {
 	var list []problem
 	switch {
-	case len(t.Asked) == 0:
+	case len(t.Expected) == 0:
 		return []problem{grave(&Error{Kind: Conflict, Message: "no worker is online"})}
 	case len(t.Tasks) == 0 && len(t.Queues) == 0:
 		return []problem{grave(&Error{Kind: Conflict, Message: "no worker has told which tasks and queues it has"})}
-	case len(t.Missing) >= len(t.Asked):
+	case len(t.Missing) >= len(t.Expected):
 		list = append(list, problem{warning: Warning{Message: "No worker answers now: this goes by what they told before."}})
 	}
 	capable, consumers := t.Tasks[name], t.Queues[queue]
@@ -68,15 +68,15 @@ func placement(t remote.Topology, name, queue string) []problem {
 }
 
 // survey looks at a queue, if the broker can be reached.
-func (d *Desk) survey(ctx context.Context, queue string) (broker.Survey, bool) {
+func (d *Desk) survey(ctx context.Context, queue string) (broker.QueueStats, bool) {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	s, err := d.client.Survey(ctx, []string{queue})
+	s, err := d.client.QueueStats(ctx, []string{queue})
 	return s, err == nil
 }
 
 // found returns what a survey says of a queue.
-func found(s broker.Survey, queue string) (broker.Queue, bool) {
+func found(s broker.QueueStats, queue string) (broker.Queue, bool) {
 	i := slices.IndexFunc(s.Queues, func(q broker.Queue) bool { return q.Name == queue })
 	if i < 0 {
 		return broker.Queue{}, false
@@ -85,7 +85,7 @@ func found(s broker.Survey, queue string) (broker.Queue, bool) {
 }
 
 // missing is the problem that there is no such queue.
-func missing(s broker.Survey, t remote.Topology, queue string) []problem {
+func missing(s broker.QueueStats, t remote.Topology, queue string) []problem {
 	q, ok := found(s, queue)
 	if !ok || !q.Missing || len(t.Queues[queue]) > 0 {
 		return nil
@@ -97,7 +97,7 @@ func missing(s broker.Survey, t remote.Topology, queue string) []problem {
 }
 
 // brokerWarnings say what this broker makes of priorities and of times.
-func brokerWarnings(s broker.Survey, p taskPayload, now time.Time) []Warning {
+func brokerWarnings(s broker.QueueStats, p taskPayload, now time.Time) []Warning {
 	var list []Warning
 	redis := s.Broker.Kind == "Redis"
 	if timeout := s.Broker.VisibilityTimeout; redis && timeout != nil && p.ETA != nil && p.ETA.Sub(now) > *timeout {

@@ -45,7 +45,7 @@ func (d *Desk) PreviewPurge(ctx context.Context, queue string) (Preview, error) 
 
 // nearestQueue returns the known queue that was probably meant.
 func (d *Desk) nearestQueue(name string) string {
-	return query.Nearest(name, keys(d.inspector.Known().Queues))
+	return query.Nearest(name, keys(d.inspector.CachedTopology().Queues))
 }
 
 // Purge takes the order to empty a queue. confirm must be the queue's name.

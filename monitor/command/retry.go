@@ -187,14 +187,14 @@ func (d *Desk) askWorker(ctx context.Context, t *state.Task, o *TaskOrder, was *
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	answers, err := d.client.Ask(ctx, remote.Question{
+	answers, err := d.client.Call(ctx, remote.Request{
 		Method: "query_task", Arguments: map[string]any{"ids": []string{t.ID}}, Destination: []string{worker}, Timeout: lookTime,
 	})
-	if err != nil || len(answers.Replies) != 1 {
+	if err != nil || len(answers.Items) != 1 {
 		return false
 	}
 	var held map[string][]json.RawMessage
-	if json.Unmarshal(answers.Replies[0].Value, &held) != nil || len(held[t.ID]) != 2 {
+	if json.Unmarshal(answers.Items[0].Value, &held) != nil || len(held[t.ID]) != 2 {
 		return false
 	}
 	var info struct {

@@ -60,14 +60,14 @@ func (d *Desk) publish(ctx context.Context, p taskPayload) error {
 	}
 	err = d.client.Publish(ctx, p.Queue, m)
 	switch {
-	case errors.Is(err, broker.ErrNoQueue) && len(d.inspector.Glance().Queues[p.Queue]) > 0:
+	case errors.Is(err, broker.ErrNoQueue) && len(d.inspector.PeekTopology().Queues[p.Queue]) > 0:
 		return fmt.Errorf("a worker is to consume from it, and has not declared it yet: %w", err)
 	case err != nil:
 		return failure(err)
 	}
 	event, err := message.Sent(m, p.Queue, d.clock.Add(1), now)
 	if err == nil {
-		err = d.client.Event(ctx, celery.SentKey, event)
+		err = d.client.PublishEvent(ctx, celery.SentKey, event)
 	}
 	if err != nil { // the message has gone out, and is not to go twice
 		d.log.WarnContext(ctx, "event of a published task not sent", "task", p.ID, "error", err)
@@ -121,7 +121,7 @@ func (d *Desk) sendControl(ctx context.Context, p controlPayload) (outbox.Sent, 
 	if err != nil {
 		return outbox.Sent{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
 	}
-	q := remote.Question{Method: p.Method, Arguments: args, Destination: p.Destination, Timeout: answerTime}
+	q := remote.Request{Method: p.Method, Arguments: args, Destination: p.Destination, Timeout: answerTime}
 	if len(p.Destination) == 0 {
 		q.Expect = d.alive()
 	}
@@ -129,7 +129,7 @@ func (d *Desk) sendControl(ctx context.Context, p controlPayload) (outbox.Sent, 
 	if err != nil {
 		return outbox.Sent{}, failure(err)
 	}
-	if m.Silent {
+	if m.NoReply {
 		over, end := context.WithCancel(ctx)
 		end()
 		conversation.Wait(over)
@@ -138,17 +138,17 @@ func (d *Desk) sendControl(ctx context.Context, p controlPayload) (outbox.Sent, 
 	return outbox.Sent{
 		Expected: slices.Concat(p.Destination, q.Expect),
 		Answers: func(ctx context.Context, tell func([]history.Answer)) bool {
-			answers := conversation.Listen(ctx, func(replies []remote.Reply) {
+			answers := conversation.WaitEach(ctx, func(replies []remote.Reply) {
 				list := make([]history.Answer, len(replies))
 				for i := range replies {
 					list[i] = answerOf(replies[i])
 					if list[i].OK && !m.Inspect {
-						d.inspector.Obeyed(replies[i].Node, m.Name, args)
+						d.inspector.Acknowledged(replies[i].Node, m.Name, args)
 					}
 				}
 				tell(list)
 			})
-			return len(answers.Replies) > 0 && len(answers.Missing) == 0 && answers.Unnamed == 0
+			return len(answers.Items) > 0 && len(answers.Missing) == 0 && answers.Unnamed == 0
 		},
 	}, nil
 }

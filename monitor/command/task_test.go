@@ -31,7 +31,7 @@ func adders() []*worker {
 // waiting returns the messages that wait in a queue.
 func (b *bench) waiting(t *testing.T, queue string) []celery.Message {
 	t.Helper()
-	line, err := b.broker.Open(t.Context())
+	line, err := b.broker.OpenControl(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +376,7 @@ func TestRetryTakesArgumentsFromWhereTheyAreWhole(t *testing.T) {
 // put publishes a message as anybody may.
 func (b *bench) put(t *testing.T, queue string, m broker.Publishing) {
 	t.Helper()
-	line, err := b.broker.Open(t.Context())
+	line, err := b.broker.OpenControl(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type Options struct {
 	// ReadOnly workers are not asked.
 	Unfinished Unfinished
 	// Flow tells what events say of queues, as a monitor does; nil if nobody knows.
-	Flow func() (byQueue map[string]queues.Flow, unrouted map[string]int64)
+	Flow func() (byQueue map[string]queues.Counters, unrouted map[string]int64)
 	// Hide names queues of Umbel's own.
 	Hide   []string
 	Now    func() time.Time
@@ -78,8 +78,8 @@ func New(o Options) (*Operations, error) {
 		}
 	}
 	p.Queues, err = queues.New(queues.Options{
-		Survey: p.Client.Survey, Known: p.known(o.Tasks), Complete: p.complete, Flow: p.flow(o.Flow),
-		Held: held(o.Tasks), Hide: o.Hide, Now: o.Now,
+		Stats: p.Client.QueueStats, Consumers: p.known(o.Tasks), Complete: p.complete, Counters: p.flow(o.Flow),
+		HeldUntil: held(o.Tasks), Hidden: o.Hide, Now: o.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -123,25 +123,25 @@ func (p *Operations) known(tasks command.Tasks) func() map[string][]string {
 				consumers[name] = nil
 			}
 		})
-		maps.Copy(consumers, p.Inspector.Glance().Queues)
+		maps.Copy(consumers, p.Inspector.PeekTopology().Queues)
 		return consumers
 	}
 }
 
 // complete says whether every worker has told what it consumes.
 func (p *Operations) complete() bool {
-	t := p.Inspector.Glance()
+	t := p.Inspector.PeekTopology()
 	return !t.At.IsZero() && len(t.Missing) == 0
 }
 
 // flow returns what events tell of queues.
-func (p *Operations) flow(told func() (map[string]queues.Flow, map[string]int64)) func() map[string]queues.Flow {
+func (p *Operations) flow(told func() (map[string]queues.Counters, map[string]int64)) func() map[string]queues.Counters {
 	if told == nil {
 		return nil
 	}
-	return func() map[string]queues.Flow {
+	return func() map[string]queues.Counters {
 		byQueue, unrouted := told()
-		return queues.Route(byQueue, unrouted, p.Inspector.Glance().Queues)
+		return queues.RouteCounters(byQueue, unrouted, p.Inspector.PeekTopology().Queues)
 	}
 }
 

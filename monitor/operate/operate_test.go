@@ -25,15 +25,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // forgetful is a broker that gives deliveries to somebody else after an hour, as Redis does.
 type forgetful struct{ *inproc.Broker }
 
-func (b forgetful) Open(ctx context.Context) (broker.Line, error) {
-	l, err := b.Broker.Open(ctx)
+func (b forgetful) OpenControl(ctx context.Context) (broker.ControlConn, error) {
+	l, err := b.Broker.OpenControl(ctx)
 	return forgetfulLine{l}, err
 }
 
-type forgetfulLine struct{ broker.Line }
+type forgetfulLine struct{ broker.ControlConn }
 
-func (l forgetfulLine) Survey(ctx context.Context, names []string) (broker.Survey, error) {
-	s, err := l.Line.Survey(ctx, names)
+func (l forgetfulLine) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
+	s, err := l.ControlConn.QueueStats(ctx, names)
 	s.Broker.VisibilityTimeout = new(time.Hour)
 	return s, err
 }

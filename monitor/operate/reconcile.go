@@ -26,9 +26,9 @@ const (
 
 // Unfinished are the tasks of which it is not certain that they will end, as a monitor knows them.
 type Unfinished interface {
-	Review() state.Review
+	Review() state.Reconciliation
 	Inspected(i state.Inspection)
-	Conclude(u state.Unsure, k state.Conclusion)
+	Conclude(u state.UncertainTask, k state.Conclusion)
 	command.Dismisser
 }
 
@@ -45,7 +45,7 @@ type reconciler struct {
 
 // look is what the result backend said of a task.
 type look struct {
-	state.Unsure
+	state.UncertainTask
 	at     time.Time
 	status string // empty if it knows no end
 }
@@ -63,10 +63,10 @@ func (r *reconciler) run(ctx context.Context) error {
 		}
 		review := r.tasks.Review()
 		if r.inspector != nil {
-			r.ask(ctx, review.Ask)
+			r.ask(ctx, review.Inspect)
 		}
 		if r.results != nil {
-			r.look(ctx, review.Unsure)
+			r.look(ctx, review.Uncertain)
 		}
 	}
 }
@@ -79,14 +79,14 @@ func (r *reconciler) ask(ctx context.Context, names []string) {
 	g.SetLimit(askAtOnce)
 	for _, name := range names {
 		if _, lately := r.asked[name]; lately {
-			if i, ok := holding(r.inspector.Last(name)); ok { // perhaps somebody else has asked
+			if i, ok := holding(r.inspector.Peek(name)); ok { // perhaps somebody else has asked
 				r.tasks.Inspected(i)
 			}
 			continue
 		}
 		r.asked[name] = now
 		g.Go(func() error {
-			if i, ok := holding(r.inspector.Ask(ctx, name)); ok {
+			if i, ok := holding(r.inspector.Inspect(ctx, name)); ok {
 				r.tasks.Inspected(i)
 			}
 			return nil
@@ -101,7 +101,7 @@ func holding(i remote.Inspection) (state.Inspection, bool) {
 		"active": len(i.Active), "reserved": len(i.Reserved), "scheduled": len(i.Scheduled), "registered": len(i.Registered),
 		"stats": i.Totals["stats"], "clock": i.Totals["clock"],
 	} {
-		if at := i.Times[method]; i.AskedAt.IsZero() || at.Before(i.AskedAt) || i.Errors[method] != "" || n != i.Totals[method] {
+		if at := i.Times[method]; i.RequestedAt.IsZero() || at.Before(i.RequestedAt) || i.Errors[method] != "" || n != i.Totals[method] {
 			return state.Inspection{}, false
 		}
 	}
@@ -109,20 +109,20 @@ func holding(i remote.Inspection) (state.Inspection, bool) {
 		return state.Inspection{}, false
 	}
 	h := state.Inspection{
-		Worker: i.Node, PID: i.Stats.PID, Clock: *i.Clock, AskedAt: i.AskedAt.UnixMicro(), AnsweredAt: i.At.UnixMicro(),
+		Worker: i.Node, PID: i.Stats.PID, Clock: *i.Clock, RequestedAt: i.RequestedAt.UnixMicro(), RepliedAt: i.At.UnixMicro(),
 	}
 	for _, q := range i.Active {
 		h.Active = append(h.Active, q.ID)
 	}
 	for _, q := range i.Reserved {
-		h.Held = append(h.Held, q.ID)
+		h.Reserved = append(h.Reserved, q.ID)
 	}
 	for _, s := range i.Scheduled {
-		h.Held = append(h.Held, s.Request.ID)
+		h.Reserved = append(h.Reserved, s.Task.ID)
 	}
 	for _, t := range i.Registered {
 		if limit := t.Info["rate_limit"]; limit != "" && limit != "None" && limit != "0" {
-			h.Limited = append(h.Limited, t.Name)
+			h.RateLimited = append(h.RateLimited, t.Name)
 		}
 	}
 	return h, true
@@ -130,7 +130,7 @@ func holding(i remote.Inspection) (state.Inspection, bool) {
 
 // look asks the result backend about tasks. Where it knows the end of one that may still wait, it must say so twice: the
 // event comes after the result.
-func (r *reconciler) look(ctx context.Context, unsure []state.Unsure) {
+func (r *reconciler) look(ctx context.Context, unsure []state.UncertainTask) {
 	now := r.now()
 	maps.DeleteFunc(r.looks, func(_ string, l look) bool { return now.Sub(l.at) >= lookEvery })
 	var due []look
@@ -139,7 +139,7 @@ func (r *reconciler) look(ctx context.Context, unsure []state.Unsure) {
 		if known && (before.status == "" || now.Sub(before.at) < lookAgain) || len(r.looks)+len(due) >= maxLooks {
 			continue
 		}
-		due = append(due, look{Unsure: u, at: now})
+		due = append(due, look{UncertainTask: u, at: now})
 	}
 	var g errgroup.Group
 	g.SetLimit(askAtOnce)
@@ -156,7 +156,7 @@ func (r *reconciler) look(ctx context.Context, unsure []state.Unsure) {
 			continue
 		}
 		if l.Lost || before.status == l.status && before.Stamp == l.Stamp {
-			r.tasks.Conclude(l.Unsure, state.Conclusion{Reason: state.ReasonBackend, Evidence: "the result backend says " + l.status})
+			r.tasks.Conclude(l.UncertainTask, state.Conclusion{Reason: state.ReasonBackend, Evidence: "the result backend says " + l.status})
 		}
 	}
 }

@@ -115,7 +115,7 @@ type (
 		*steps
 	}
 	stepLine struct {
-		broker.Line
+		broker.ControlConn
 		*steps
 	}
 )
@@ -144,15 +144,15 @@ func (s stepStore) Reclaim(ctx context.Context, before time.Time, held []int64) 
 	return s.Outbox.Reclaim(ctx, before, held)
 }
 
-func (s stepBroker) Open(ctx context.Context) (broker.Line, error) {
-	l, err := s.Broker.Open(ctx)
+func (s stepBroker) OpenControl(ctx context.Context) (broker.ControlConn, error) {
+	l, err := s.Broker.OpenControl(ctx)
 	return stepLine{l, s.steps}, err
 }
 
 func (s stepLine) Publish(ctx context.Context, queue string, m broker.Publishing) error {
 	s.step()
 	defer s.step()
-	return s.Line.Publish(ctx, queue, m)
+	return s.ControlConn.Publish(ctx, queue, m)
 }
 
 // live lets a mortal live: until it is killed after a while, if it does not kill itself. It returns the ids of the tasks

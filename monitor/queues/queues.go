@@ -17,47 +17,47 @@ import (
 const (
 	defaultEvery = 5 * time.Second
 	idleEvery    = 30 * time.Second // while nobody looks
-	interest     = 30 * time.Second // for how long somebody who looked is taken to look
-	patience     = 10 * time.Second // with one look
+	watchedFor   = 30 * time.Second // for how long somebody who looked is taken to look
+	timeout      = 10 * time.Second // with one look
 	firstRetry   = 500 * time.Millisecond
 )
 
 // Options of a Watcher. Survey is required.
 type Options struct {
 	// Survey looks at queues, as remote.Client does.
-	Survey func(ctx context.Context, queues []string) (broker.Survey, error)
+	Stats func(ctx context.Context, queues []string) (broker.QueueStats, error)
 	// Known returns the names of queues that workers and events tell of, and their consumers, nil where that is not
 	// known.
-	Known func() map[string][]string
+	Consumers func() map[string][]string
 	// Complete says whether all workers have told from which queues they consume, so that a queue without consumers
 	// in Known has none. Nil means that they have not.
 	Complete func() bool
 	// Flow returns how many messages events tell of, by queue. It is used where the broker counts none itself. Nil
 	// means that nobody knows.
-	Flow func() map[string]Flow
+	Counters func() map[string]Counters
 	// Held says whether workers hold tasks back until after a moment. Nil means that nobody knows.
-	Held func(ctx context.Context, after time.Time) bool
+	HeldUntil func(ctx context.Context, after time.Time) bool
 	// Hide names queues that are none of tasks, beside those that are known by their names: Umbel's own.
-	Hide  []string
-	Every time.Duration // 5 s if zero
-	Now   func() time.Time
+	Hidden []string
+	Every  time.Duration // 5 s if zero
+	Now    func() time.Time
 }
 
 // Watcher watches. It is safe for concurrent use. Run is its only writer.
 type Watcher struct {
 	options Options
 	tracks  map[string]*track // used by Run alone
-	wanted  chan struct{}     // holds one token when somebody has begun to look
+	wake    chan struct{}     // holds one token when somebody has begun to look
 
-	mu       sync.Mutex // guards what is below
-	looked   time.Time  // when somebody did last
-	snapshot Snapshot
-	changed  chan struct{}
+	mu          sync.Mutex // guards what is below
+	requestedAt time.Time  // when somebody did last
+	snapshot    Snapshot
+	changed     chan struct{}
 }
 
 // New validates o and starts nothing.
 func New(o Options) (*Watcher, error) {
-	if o.Survey == nil {
+	if o.Stats == nil {
 		return nil, errors.New("a watcher of queues needs a survey")
 	}
 	o.Every = cmp.Or(o.Every, defaultEvery)
@@ -68,7 +68,7 @@ func New(o Options) (*Watcher, error) {
 		o.Now = time.Now
 	}
 	return &Watcher{
-		options: o, tracks: make(map[string]*track), wanted: make(chan struct{}, 1), changed: make(chan struct{}),
+		options: o, tracks: make(map[string]*track), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}, nil
 }
 
@@ -81,13 +81,13 @@ func (w *Watcher) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.wanted:
+		case <-w.wake:
 			next.Reset(max(0, w.options.Every-w.options.Now().Sub(last)))
 			continue
 		case <-next.C:
 		}
 		last = w.options.Now()
-		err := w.look(ctx)
+		err := w.poll(ctx)
 		next.Reset(w.pause(err))
 	}
 }
@@ -108,7 +108,7 @@ func (w *Watcher) pause(err error) time.Duration {
 
 // watched says whether somebody looks. The caller holds mu.
 func (w *Watcher) watched(now time.Time) bool {
-	return !w.looked.IsZero() && now.Sub(w.looked) < interest
+	return !w.requestedAt.IsZero() && now.Sub(w.requestedAt) < watchedFor
 }
 
 // Snapshot returns what was last seen, and has it looked at again soon.
@@ -118,16 +118,16 @@ func (w *Watcher) Snapshot() Snapshot {
 	defer w.mu.Unlock()
 	if !w.watched(now) {
 		select {
-		case w.wanted <- struct{}{}:
+		case w.wake <- struct{}{}:
 		default: // it is wanted already
 		}
 	}
-	w.looked = now
+	w.requestedAt = now
 	return w.snapshot
 }
 
 // Last returns what was last seen, at most half a minute ago, and has nothing looked at.
-func (w *Watcher) Last() Snapshot {
+func (w *Watcher) Peek() Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.snapshot
@@ -165,7 +165,7 @@ type Queue struct {
 	// anybody looked.
 	Age, AgeAtLeast, AgeAtMost *time.Duration
 	// Drain is how long it takes to empty at the present rates; nil if it does not.
-	Drain *time.Duration
+	DrainTime *time.Duration
 	// Restore is when the visibility timeout gives the oldest unacknowledged delivery to another worker.
 	Restore *time.Time
 	// Hidden says that it is none of tasks: a mailbox, a reply queue, an event queue.
@@ -182,16 +182,16 @@ type Point struct {
 }
 
 // look surveys the queues and publishes what came of it.
-func (w *Watcher) look(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
+func (w *Watcher) poll(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	told := w.told()
-	survey, err := w.options.Survey(limited, slices.Sorted(maps.Keys(told.names)))
+	told := w.reported()
+	survey, err := w.options.Stats(limited, slices.Sorted(maps.Keys(told.names)))
 	if ctx.Err() != nil {
 		return nil
 	}
-	if w.options.Flow != nil { // as it is now, which is when the depths were read
-		told.flow = w.options.Flow()
+	if w.options.Counters != nil { // as it is now, which is when the depths were read
+		told.counters = w.options.Counters()
 	}
 	var s Snapshot
 	if err != nil {
@@ -200,7 +200,7 @@ func (w *Watcher) look(ctx context.Context) error {
 		w.mu.Unlock()
 		s.Error = err.Error()
 	} else {
-		s = w.digest(survey, told)
+		s = w.snapshotOf(survey, told)
 		s.Warnings = w.warnings(limited, s)
 	}
 	w.mu.Lock()
@@ -212,23 +212,23 @@ func (w *Watcher) look(ctx context.Context) error {
 }
 
 // hearsay is what workers and events tell of queues.
-type hearsay struct {
+type reported struct {
 	names     map[string]bool // to ask for; true if somebody tells of it now
 	consumers map[string][]string
 	complete  bool
-	flow      map[string]Flow
+	counters  map[string]Counters
 }
 
-func (w *Watcher) told() hearsay {
-	h := hearsay{names: make(map[string]bool)}
+func (w *Watcher) reported() reported {
+	h := reported{names: make(map[string]bool)}
 	now := w.options.Now()
 	for name, t := range w.tracks {
-		if now.Sub(t.told) <= forget {
+		if now.Sub(t.seen) <= forgetAfter {
 			h.names[name] = false
 		}
 	}
-	if w.options.Known != nil {
-		h.consumers = w.options.Known()
+	if w.options.Consumers != nil {
+		h.consumers = w.options.Consumers()
 	}
 	if w.options.Complete != nil {
 		h.complete = w.options.Complete()
@@ -236,8 +236,8 @@ func (w *Watcher) told() hearsay {
 	for name := range h.consumers {
 		h.names[name] = true
 	}
-	if w.options.Flow != nil {
-		for name := range w.options.Flow() {
+	if w.options.Counters != nil {
+		for name := range w.options.Counters() {
 			h.names[name] = true
 		}
 	}
@@ -246,7 +246,7 @@ func (w *Watcher) told() hearsay {
 }
 
 // digest adds a survey to what was seen before.
-func (w *Watcher) digest(survey broker.Survey, told hearsay) Snapshot {
+func (w *Watcher) snapshotOf(survey broker.QueueStats, told reported) Snapshot {
 	at := survey.At
 	if at.IsZero() {
 		at = w.options.Now()
@@ -256,10 +256,10 @@ func (w *Watcher) digest(survey broker.Survey, told hearsay) Snapshot {
 	for _, q := range survey.Queues {
 		t := w.tracks[q.Name]
 		if t == nil {
-			t = &track{told: at}
+			t = &track{seen: at}
 		}
 		if told.names[q.Name] || positive(q.Ready) || positive(q.Unacked) || positive(q.Consumers) {
-			t.told = at
+			t.seen = at
 		}
 		if q.Missing && !told.names[q.Name] {
 			continue
@@ -274,16 +274,16 @@ func (w *Watcher) digest(survey broker.Survey, told hearsay) Snapshot {
 }
 
 // describe is all that is known of one queue.
-func (w *Watcher) describe(q broker.Queue, t *track, told hearsay, at time.Time, broker broker.Info) Queue {
-	flow, flows := told.flow[q.Name]
+func (w *Watcher) describe(q broker.Queue, t *track, told reported, at time.Time, broker broker.Info) Queue {
+	flow, flows := told.counters[q.Name]
 	t.add(q, flow, flows, at)
-	d := Queue{Queue: q, Hidden: Hidden(q.Name) || slices.Contains(w.options.Hide, q.Name), Depths: t.depths()}
+	d := Queue{Queue: q, Hidden: Hidden(q.Name) || slices.Contains(w.options.Hidden, q.Name), Depths: t.depths()}
 	d.Workers = slices.Sorted(slices.Values(told.consumers[q.Name]))
 	d.Asked = told.consumers[q.Name] != nil || told.complete
 	d.In, d.Out, d.RatesFrom = t.rates()
 	t.age(&d)
 	if d.In != nil && d.Out != nil && positive(q.Ready) {
-		d.Drain = drain(*q.Ready, *d.Out-*d.In)
+		d.DrainTime = drain(*q.Ready, *d.Out-*d.In)
 	}
 	if q.OldestUnacked != nil && broker.VisibilityTimeout != nil {
 		restore := q.OldestUnacked.Add(*broker.VisibilityTimeout)

@@ -31,12 +31,12 @@ type fakeBroker struct {
 	times  []time.Time
 }
 
-func (b *fakeBroker) survey(_ context.Context, names []string) (broker.Survey, error) {
+func (b *fakeBroker) survey(_ context.Context, names []string) (broker.QueueStats, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = append(b.asked, names)
 	b.times = append(b.times, time.Now())
-	s := broker.Survey{At: time.Now(), Source: "test", Broker: b.info}
+	s := broker.QueueStats{At: time.Now(), Source: "test", Broker: b.info}
 	for _, q := range b.queues {
 		if !b.shy || slices.Contains(names, q.Name) {
 			s.Queues = append(s.Queues, q)
@@ -74,7 +74,7 @@ func (b *fakeBroker) looks() []time.Time {
 // watch runs a watcher of b until the test ends.
 func watch(t *testing.T, b *fakeBroker, o queues.Options) *queues.Watcher {
 	t.Helper()
-	o.Survey = b.survey
+	o.Stats = b.survey
 	w, err := queues.New(o)
 	if err != nil {
 		t.Fatalf("new watcher: %v", err)
@@ -197,12 +197,12 @@ func TestAsksForQueuesThatAnybodyToldOf(t *testing.T) {
 		known := map[string][]string{"mail": {"w2", "w1"}, "planned": nil, "stuck": {}}
 		var mu sync.Mutex
 		w := watch(t, b, queues.Options{
-			Known: func() map[string][]string {
+			Consumers: func() map[string][]string {
 				mu.Lock()
 				defer mu.Unlock()
 				return maps.Clone(known)
 			},
-			Flow: func() map[string]queues.Flow { return map[string]queues.Flow{"sent": {Sent: 1}} },
+			Counters: func() map[string]queues.Counters { return map[string]queues.Counters{"sent": {Sent: 1}} },
 		})
 		synctest.Wait()
 		s := w.Snapshot()
@@ -250,7 +250,7 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]queues.Options{
 		"no survey":    {},
-		"looks before": {Survey: new(fakeBroker).survey, Every: -1},
+		"looks before": {Stats: new(fakeBroker).survey, Every: -1},
 	} {
 		if _, err := queues.New(o); err == nil {
 			t.Errorf("%s: no error", name)

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	window = 65 * time.Second // of rates: a minute, if looks come a little late
-	fine   = 2 * time.Minute  // for which every look is remembered
-	coarse = 30 * time.Second // between the looks that are remembered after that
-	memory = time.Hour
-	forget = 24 * time.Hour // for which a queue is asked for that nobody tells of and nothing happens in
+	window      = 65 * time.Second // of rates: a minute, if looks come a little late
+	fine        = 2 * time.Minute  // for which every look is remembered
+	coarse      = 30 * time.Second // between the looks that are remembered after that
+	keepFor     = time.Hour
+	forgetAfter = 24 * time.Hour // for which a queue is asked for that nobody tells of and nothing happens in
 
 	// skew is how far the totals of RabbitMQ's management API may be behind each other and the depth: two of the
 	// intervals in which it gathers them.
@@ -25,7 +25,7 @@ const (
 type track struct {
 	samples []sample // oldest first
 	empty   time.Time
-	told    time.Time // when somebody told of it, or something was in it
+	seen    time.Time // when somebody told of it, or something was in it
 	exact   bool      // messages leave in the order in which they came, as far as is known
 }
 
@@ -37,11 +37,11 @@ type sample struct {
 	in, out int64    // messages that came, and that left
 	totals  [2]int64 // as they were told; 0 if not
 	source  string
-	life    int // rises when totals begin anew
+	epoch   int // rises when totals begin anew
 }
 
 // add remembers a look, and forgets old ones.
-func (t *track) add(q broker.Queue, flow Flow, flows bool, at time.Time) {
+func (t *track) add(q broker.Queue, flow Counters, flows bool, at time.Time) {
 	s := sample{at: at, ready: q.Ready}
 	s.count(q, flow, flows)
 	if n := len(t.samples); n > 0 {
@@ -49,9 +49,9 @@ func (t *track) add(q broker.Queue, flow Flow, flows bool, at time.Time) {
 		if !at.After(last.at) {
 			return // a clock that was set back, or nothing new
 		}
-		s.life = last.life
+		s.epoch = last.epoch
 		if s.source != last.source || s.totals[0] < last.totals[0] || s.totals[1] < last.totals[1] {
-			s.life++
+			s.epoch++
 		}
 	}
 	if q.Ready != nil && *q.Ready == 0 {
@@ -64,7 +64,7 @@ func (t *track) add(q broker.Queue, flow Flow, flows bool, at time.Time) {
 
 // count reads the totals of the broker, or else those of events. What came and what left differ by what waits, so that
 // either tells the other; not to the message, since depth and totals are of slightly different moments.
-func (s *sample) count(q broker.Queue, flow Flow, flows bool) {
+func (s *sample) count(q broker.Queue, flow Counters, flows bool) {
 	switch {
 	case q.Published != nil && q.Delivered != nil:
 		s.in, s.out = *q.Published, departed(q)
@@ -119,10 +119,10 @@ func (t *track) thin(now time.Time) {
 	kept := t.samples[:0]
 	for _, s := range t.samples {
 		age := now.Sub(s.at)
-		if age > memory {
+		if age > keepFor {
 			continue
 		}
-		if n := len(kept); n > 0 && age > fine && s.at.Sub(kept[n-1].at) < coarse && s.life == kept[n-1].life {
+		if n := len(kept); n > 0 && age > fine && s.at.Sub(kept[n-1].at) < coarse && s.epoch == kept[n-1].epoch {
 			continue
 		}
 		kept = append(kept, s)
@@ -142,10 +142,10 @@ func (t *track) depths() []Point {
 }
 
 // life returns the samples whose totals can be compared with those of the last, which is one of them.
-func (t *track) life() []sample {
+func (t *track) sinceReset() []sample {
 	n := len(t.samples)
 	i := n
-	for i > 0 && t.samples[i-1].counted && t.samples[i-1].life == t.samples[n-1].life {
+	for i > 0 && t.samples[i-1].counted && t.samples[i-1].epoch == t.samples[n-1].epoch {
 		i--
 	}
 	return t.samples[i:]
@@ -153,7 +153,7 @@ func (t *track) life() []sample {
 
 // rates are messages per second over the last minute, or as much of it as was seen.
 func (t *track) rates() (in, out *float64, source string) {
-	samples := t.life()
+	samples := t.sinceReset()
 	if len(samples) < 2 {
 		return nil, nil, ""
 	}
@@ -185,7 +185,7 @@ func (t *track) age(q *Queue) {
 		most := now.Sub(t.empty)
 		q.AgeAtMost = &most
 	}
-	samples := t.life()
+	samples := t.sinceReset()
 	if len(samples) == 0 || !t.exact {
 		return
 	}

@@ -59,8 +59,8 @@ func TestRates(t *testing.T) {
 				start := time.Now()
 				o := queues.Options{Every: time.Second}
 				if test.flow {
-					o.Flow = func() map[string]queues.Flow {
-						return map[string]queues.Flow{"mail": {Sent: *total(in, start), Received: *total(out, start)}}
+					o.Counters = func() map[string]queues.Counters {
+						return map[string]queues.Counters{"mail": {Sent: *total(in, start), Received: *total(out, start)}}
 					}
 				}
 				b := &fakeBroker{}
@@ -89,8 +89,8 @@ func TestRates(t *testing.T) {
 				if !near(*q.In, in) || !near(*q.Out, out) {
 					t.Errorf("rates = %v in, %v out, want %v, %v", *q.In, *q.Out, in, out)
 				}
-				if q.Drain != nil {
-					t.Errorf("a queue that grows drains in %v", *q.Drain)
+				if q.DrainTime != nil {
+					t.Errorf("a queue that grows drains in %v", *q.DrainTime)
 				}
 			})
 		})
@@ -129,10 +129,10 @@ func TestTotalsBehindTheDepth(t *testing.T) {
 		b := &fakeBroker{}
 		received, late := int64(0), int64(0)
 		b.set(broker.Queue{Name: "mail", Ready: new(int64(1000))})
-		w := watch(t, b, queues.Options{Every: time.Second, Flow: func() map[string]queues.Flow {
+		w := watch(t, b, queues.Options{Every: time.Second, Counters: func() map[string]queues.Counters {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			return map[string]queues.Flow{"mail": {Received: max(0, received-late)}}
+			return map[string]queues.Counters{"mail": {Received: max(0, received-late)}}
 		}})
 		pass(500 * time.Millisecond)
 		for i := range int64(100) {
@@ -171,8 +171,8 @@ func TestDrain(t *testing.T) {
 			pass(5 * time.Second)
 		}
 		// 850 wait, 5 a second become fewer.
-		if q := only(t, w.Snapshot()); q.Drain == nil || *q.Drain != 170*time.Second {
-			t.Errorf("drain = %v, want 170 s", q.Drain)
+		if q := only(t, w.Snapshot()); q.DrainTime == nil || *q.DrainTime != 170*time.Second {
+			t.Errorf("drain = %v, want 170 s", q.DrainTime)
 		}
 	})
 }

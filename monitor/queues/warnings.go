@@ -11,7 +11,7 @@ import (
 // warnings are sentences about all queues.
 func (w *Watcher) warnings(ctx context.Context, s Snapshot) []string {
 	limit := s.Broker.VisibilityTimeout
-	if w.options.Held == nil || limit == nil || !w.options.Held(ctx, s.At.Add(*limit)) {
+	if w.options.HeldUntil == nil || limit == nil || !w.options.HeldUntil(ctx, s.At.Add(*limit)) {
 		return nil
 	}
 	return []string{fmt.Sprintf("Workers hold tasks back for longer than the visibility timeout of %s: "+

@@ -18,8 +18,8 @@ func TestRestore(t *testing.T) {
 		b := &fakeBroker{info: broker.Info{Kind: "Redis", VisibilityTimeout: new(90 * time.Minute)}}
 		b.set(broker.Queue{Name: "mail", Ready: new(int64(0)), OldestUnacked: &oldest})
 		w := watch(t, b, queues.Options{
-			Held:     func(_ context.Context, after time.Time) bool { return after.Equal(time.Now().Add(90 * time.Minute)) },
-			Complete: func() bool { return true },
+			HeldUntil: func(_ context.Context, after time.Time) bool { return after.Equal(time.Now().Add(90 * time.Minute)) },
+			Complete:  func() bool { return true },
 		})
 		synctest.Wait()
 		s := w.Snapshot()
@@ -77,8 +77,8 @@ func TestWarnings(t *testing.T) {
 				b := &fakeBroker{}
 				b.set(test.queue)
 				w := watch(t, b, queues.Options{
-					Known:    func() map[string][]string { return test.known },
-					Complete: func() bool { return test.complete },
+					Consumers: func() map[string][]string { return test.known },
+					Complete:  func() bool { return test.complete },
 				})
 				synctest.Wait()
 				expectWarnings(t, only(t, w.Snapshot()).Warnings, test.want...)
@@ -115,7 +115,7 @@ func TestHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{}
 		b.set(broker.Queue{Name: "events-of-ours"})
-		w := watch(t, b, queues.Options{Hide: []string{"events-of-ours"}})
+		w := watch(t, b, queues.Options{Hidden: []string{"events-of-ours"}})
 		synctest.Wait()
 		if !only(t, w.Snapshot()).Hidden {
 			t.Error("a queue that is to be hidden is not")

@@ -121,9 +121,9 @@ func (p Param) check(v any) (out any, wrong string) {
 			return s, ""
 		}
 		return nil, "must be one of " + strings.Join(p.Choices, ", ")
-	case Texts:
+	case TextList:
 		return texts(v)
-	case Whole:
+	case Integer:
 		n, ok := number(v)
 		if !ok || n != math.Trunc(n) || n < float64(p.Min) || n > maxWhole {
 			return nil, fmt.Sprintf("must be a whole number from %d to %d", p.Min, maxWhole)
@@ -145,7 +145,7 @@ func (p Param) check(v any) (out any, wrong string) {
 			return b, ""
 		}
 		return nil, "must be true or false"
-	case Anything:
+	case AnyJSON:
 		return stamps(v)
 	}
 	return nil, "cannot be checked"
@@ -266,7 +266,7 @@ func stamps(v any) (any, string) {
 // Form reads arguments from the values of a form, which are texts: an empty one is left out, lists are separated by
 // commas or white space, or are several values. What is not of the type of its parameter stays text, for Check to
 // refuse. Values of other names are left out.
-func (m Method) Form(values map[string][]string) map[string]any {
+func (m Method) ParseForm(values map[string][]string) map[string]any {
 	args := make(map[string]any)
 	for _, p := range m.Params {
 		text := strings.TrimSpace(strings.Join(values[p.Name], "\n"))
@@ -281,7 +281,7 @@ func (m Method) Form(values map[string][]string) map[string]any {
 func (p Param) read(text string) any {
 	var v any
 	switch p.Type {
-	case Texts:
+	case TextList:
 		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	case Flag:
 		switch text {
@@ -290,7 +290,7 @@ func (p Param) read(text string) any {
 		case "false", "0":
 			return false
 		}
-	case Whole, Seconds, Anything:
+	case Integer, Seconds, AnyJSON:
 		if json.Unmarshal([]byte(text), &v) == nil {
 			return v
 		}

@@ -49,7 +49,7 @@ func BenchmarkPing(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				a, err := c.Ask(b.Context(), remote.Question{Method: "ping", Expect: nodes})
+				a, err := c.Call(b.Context(), remote.Request{Method: "ping", Expect: nodes})
 				if err != nil || len(a.Missing) > 0 {
 					b.Fatalf("%d missing, error %v", len(a.Missing), err)
 				}

@@ -58,12 +58,12 @@ func decodeReserved(i *Inspection, v json.RawMessage) bool {
 }
 
 // decodeRequests reads a list of tasks.
-func decodeRequests(i *Inspection, method string, to *[]Request, v json.RawMessage) bool {
+func decodeRequests(i *Inspection, method string, to *[]TaskInfo, v json.RawMessage) bool {
 	items, ok := elements(v)
 	if !ok {
 		return false
 	}
-	list := make([]Request, 0, min(len(items), maxRequests))
+	list := make([]TaskInfo, 0, min(len(items), maxRequests))
 	for _, item := range items {
 		if len(list) == maxRequests {
 			break
@@ -77,14 +77,14 @@ func decodeRequests(i *Inspection, method string, to *[]Request, v json.RawMessa
 }
 
 // decodeRequest reads what a worker tells of a task.
-func decodeRequest(v json.RawMessage) (Request, bool) {
+func decodeRequest(v json.RawMessage) (TaskInfo, bool) {
 	f := fieldsOf(v)
 	id := f.text("id")
 	if id == "" {
-		return Request{}, false
+		return TaskInfo{}, false
 	}
 	delivery := fieldsOf(f["delivery_info"])
-	r := Request{
+	r := TaskInfo{
 		ID:          id,
 		Name:        f.text("name"),
 		Type:        f.text("type"),
@@ -121,7 +121,7 @@ func decodeScheduled(i *Inspection, v json.RawMessage) bool {
 		}
 		f := fieldsOf(item)
 		if r, ok := decodeRequest(f["request"]); ok {
-			list = append(list, Scheduled{ETA: stamp(f.text("eta")), Request: r})
+			list = append(list, Scheduled{ETA: stamp(f.text("eta")), Task: r})
 		}
 	}
 	i.Scheduled, i.Totals["scheduled"] = list, len(items)

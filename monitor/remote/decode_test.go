@@ -20,7 +20,7 @@ func inspected(t *testing.T, values map[string]string) remote.Inspection {
 		all := idle()
 		maps.Copy(all, values)
 		f.add(t, "w", tells(all))
-		got = inspector(t, f).Ask(t.Context(), "w")
+		got = inspector(t, f).Inspect(t.Context(), "w")
 	})
 	for method, text := range got.Errors {
 		t.Errorf("%s: %s", method, text)
@@ -108,22 +108,22 @@ func TestTasksThatWorkersHold(t *testing.T) {
 		"scheduled": `[{"eta":"2026-11-21T00:52:46.160286+00:00","priority":6,"request":` + full + `},{"eta":null,"request":{"id":"2"}},{"eta":"2026-11-21T02:00:00+02:00","request":{"id":"3"}}]`,
 		"revoked":   `["a",null,"b"]`,
 	})
-	slow := remote.Request{
+	slow := remote.TaskInfo{
 		ID: "735cacb6", Name: "shadow", Type: "wapp.slow", Args: "(8, 'x')", Kwargs: "{}",
 		StartedAt: time.UnixMicro(1795222306164945).UTC(), PID: new(int64(17761)), Acknowledged: true, Queue: "celery",
 		Priority: new(int64(5)), Redelivered: new(false),
 	}
-	if diff := cmp.Diff([]remote.Request{slow}, got.Active); diff != "" {
+	if diff := cmp.Diff([]remote.TaskInfo{slow}, got.Active); diff != "" {
 		t.Errorf("active (-want +got):\n%s", diff)
 	}
-	want := []remote.Request{{ID: "1", Name: "t", Type: "t", Args: "(8, {'a': None})", Kwargs: "{'b': True}"}}
+	want := []remote.TaskInfo{{ID: "1", Name: "t", Type: "t", Args: "(8, {'a': None})", Kwargs: "{'b': True}"}}
 	if diff := cmp.Diff(want, got.Reserved); diff != "" {
 		t.Errorf("reserved (-want +got):\n%s", diff)
 	}
 	scheduled := []remote.Scheduled{
-		{ETA: time.Date(2026, 11, 21, 0, 52, 46, 160286000, time.UTC), Request: slow},
-		{Request: remote.Request{ID: "2"}},
-		{ETA: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Request: remote.Request{ID: "3"}},
+		{ETA: time.Date(2026, 11, 21, 0, 52, 46, 160286000, time.UTC), Task: slow},
+		{Task: remote.TaskInfo{ID: "2"}},
+		{ETA: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Task: remote.TaskInfo{ID: "3"}},
 	}
 	if diff := cmp.Diff(scheduled, got.Scheduled); diff != "" {
 		t.Errorf("scheduled (-want +got):\n%s", diff)

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	keptTickets = 256             // of conversations that have ended
-	keptNames   = 1_000           // of each conversation, and of duplicates
-	suspicion   = 5 * time.Minute // how long a duplicate is told after its last reply
+	keptTickets  = 256             // of conversations that have ended
+	keptNames    = 1_000           // of each conversation, and of duplicates
+	duplicateFor = 5 * time.Minute // how long a duplicate is told after its last reply
 )
 
 // duplicates knows node names that more than one worker has. The second reply to a question mostly comes when the
@@ -59,6 +59,6 @@ func (c *Client) Duplicates() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	maps.DeleteFunc(c.twins.seen, func(_ string, at time.Time) bool { return now.Sub(at) >= suspicion })
-	return slices.Sorted(maps.Keys(c.twins.seen))
+	maps.DeleteFunc(c.duplicates.seen, func(_ string, at time.Time) bool { return now.Sub(at) >= duplicateFor })
+	return slices.Sorted(maps.Keys(c.duplicates.seen))
 }

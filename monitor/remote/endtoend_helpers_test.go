@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds every wait for a program, on a machine that is busy.
-const patience = 3 * time.Minute
+const timeout = 3 * time.Minute
 
 // site is a broker of its own for one test, with real workers.
 type site struct {
@@ -44,7 +44,7 @@ func onRabbitMQ(t *testing.T) *site {
 	}
 	ctl, name := testenv.RabbitMQCtl(t), "umbel-test-"+strings.ToLower(rand.Text()[:8])
 	rabbitmqctl := func(args ...string) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout)
 		defer cancel()
 		if out, err := exec.CommandContext(ctx, ctl, args...).CombinedOutput(); err != nil {
 			t.Errorf("rabbitmqctl %s: %v\n%s", args[0], err, out)
@@ -74,7 +74,7 @@ func onRedis(t *testing.T) *site {
 		t.Fatalf("parse the broker's URL: %v", err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout)
 		defer cancel()
 		c := client.NewClient(parsed)
 		defer func() { _ = c.Close() }()
@@ -124,12 +124,12 @@ func (s *site) await(t *testing.T, what string, there func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * ms)
 	defer tick.Stop()
-	late := time.After(patience)
+	late := time.After(timeout)
 	for !there() {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("no %s within %v", what, patience)
+			t.Fatalf("no %s within %v", what, timeout)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (s *site) spawn(t *testing.T, node, env string, flags ...string) *process {
 }
 
 // ask asks workers, with time for those on a busy machine.
-func (s *site) ask(t *testing.T, method string, args map[string]any, nodes ...string) remote.Answers {
+func (s *site) ask(t *testing.T, method string, args map[string]any, nodes ...string) remote.Replies {
 	t.Helper()
 	m, ok := remote.Lookup(method)
 	if !ok {
@@ -204,7 +204,7 @@ func (s *site) ask(t *testing.T, method string, args map[string]any, nodes ...st
 	if err != nil {
 		t.Fatalf("check: %v", err)
 	}
-	a, err := s.client.Ask(t.Context(), remote.Question{Method: method, Arguments: checked, Destination: nodes, Timeout: 10 * time.Second})
+	a, err := s.client.Call(t.Context(), remote.Request{Method: method, Arguments: checked, Destination: nodes, Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatalf("ask: %v", err)
 	}
@@ -215,7 +215,7 @@ func (s *site) ask(t *testing.T, method string, args map[string]any, nodes ...st
 func (s *site) ready(t *testing.T, nodes ...string) {
 	t.Helper()
 	s.await(t, "answer of "+strings.Join(nodes, ", "), func() bool {
-		a, err := s.client.Ask(t.Context(), remote.Question{Method: "ping", Destination: nodes, Timeout: time.Second})
+		a, err := s.client.Call(t.Context(), remote.Request{Method: "ping", Destination: nodes, Timeout: time.Second})
 		if err != nil {
 			t.Fatalf("ping: %v", err)
 		}

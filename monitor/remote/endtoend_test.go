@@ -40,15 +40,15 @@ func workersAnswer(t *testing.T, s *site) {
 	solo.kill()
 	deadIsNamed(t, i, "solo@test")
 
-	v, err := s.client.Send(t.Context(), remote.Question{Method: "shutdown", Destination: []string{"threads@test"}, Timeout: time.Millisecond})
+	v, err := s.client.Send(t.Context(), remote.Request{Method: "shutdown", Destination: []string{"threads@test"}, Timeout: time.Millisecond})
 	if err != nil {
 		t.Fatalf("send shutdown: %v", err)
 	}
 	v.Wait(t.Context())
 	select {
 	case <-threads.exited:
-	case <-time.After(patience):
-		t.Errorf("threads@test did not end within %v of shutdown", patience)
+	case <-time.After(timeout):
+		t.Errorf("threads@test did not end within %v of shutdown", timeout)
 	}
 	s.spawn(t, "pickle@test", "APP_SERIALIZER=pickle", "-P", "solo")
 	s.spawn(t, "auto@test", "", "-P", "prefork", "--autoscale", "2,1")
@@ -64,17 +64,17 @@ func pingsReturnAtOnce(t *testing.T, s *site, nodes []string) {
 	var lags []time.Duration // from the last reply to the return
 	var slowest time.Duration
 	for n := range 21 {
-		q := remote.Question{Method: "ping", Expect: nodes, Timeout: timeout}
+		q := remote.Request{Method: "ping", Expect: nodes, Timeout: timeout}
 		if n%2 == 1 {
 			q.Expect, q.Destination = nil, nodes
 		}
-		a, err := s.client.Ask(t.Context(), q)
+		a, err := s.client.Call(t.Context(), q)
 		returned := time.Now()
-		if err != nil || len(a.Replies) != len(nodes) || len(a.Missing) != 0 {
+		if err != nil || len(a.Items) != len(nodes) || len(a.Missing) != 0 {
 			t.Fatalf("ping: %+v, error %v, want %d replies", a, err, len(nodes))
 		}
 		var last time.Time
-		for _, r := range a.Replies {
+		for _, r := range a.Items {
 			if r.OK != "pong" {
 				t.Errorf("%s answers %+v, want pong", r.Node, r)
 			}
@@ -82,7 +82,7 @@ func pingsReturnAtOnce(t *testing.T, s *site, nodes []string) {
 				last = r.At
 			}
 		}
-		lags, slowest = append(lags, returned.Sub(last)), max(slowest, a.Waited)
+		lags, slowest = append(lags, returned.Sub(last)), max(slowest, a.Elapsed)
 	}
 	slices.Sort(lags)
 	t.Logf("%d pings of %d workers returned %v after the last reply, at most %v; all of it took at most %v",
@@ -133,49 +133,49 @@ func heldTasksAreShown(t *testing.T, s *site, i *remote.Inspector) {
 	for _, id := range []string{"one", "two", "three"} {
 		publish(celery.Message{ID: id})
 	}
-	if got := s.ask(t, "revoke", map[string]any{"task_id": "unwanted"}, "fork@test"); got.Replies[0].OK == "" {
-		t.Errorf("revoke answers %+v", got.Replies[0])
+	if got := s.ask(t, "revoke", map[string]any{"task_id": "unwanted"}, "fork@test"); got.Items[0].OK == "" {
+		t.Errorf("revoke answers %+v", got.Items[0])
 	}
 	var got remote.Inspection
 	s.await(t, "inspection with four tasks", func() bool {
-		got = i.Node("fork@test")
+		got = i.Cached("fork@test")
 		return len(got.Active) == 2 && len(got.Reserved) == 1 && len(got.Scheduled) == 1 && len(got.Revoked) == 1
 	})
 	if len(got.Errors) != 0 {
 		t.Errorf("errors = %v", got.Errors)
 	}
 	repr := "('" + gate + "', 'ä', 1)"
-	for _, r := range append(got.Active[:2:2], got.Reserved[0], got.Scheduled[0].Request) {
+	for _, r := range append(got.Active[:2:2], got.Reserved[0], got.Scheduled[0].Task) {
 		if r.Name != "app.hold" || r.Type != "app.hold" || r.Args != repr || r.Kwargs != "{'b': None}" || r.Queue != "fork" {
 			t.Errorf("task = %+v, want app.hold%s of queue fork", r, repr)
 		}
 	}
 	for _, r := range got.Active {
-		if r.PID == nil || time.Since(r.StartedAt) > patience || r.StartedAt.After(time.Now().Add(time.Second)) || !r.Acknowledged {
+		if r.PID == nil || time.Since(r.StartedAt) > timeout || r.StartedAt.After(time.Now().Add(time.Second)) || !r.Acknowledged {
 			t.Errorf("active task = %+v, want a process and a start just now", r)
 		}
 	}
-	if !got.Scheduled[0].ETA.Equal(eta) || got.Scheduled[0].Request.ID != "later" {
+	if !got.Scheduled[0].ETA.Equal(eta) || got.Scheduled[0].Task.ID != "later" {
 		t.Errorf("scheduled = %+v, want later at %v", got.Scheduled[0], eta)
 	}
-	found := s.ask(t, "query_task", map[string]any{"ids": []string{"one", "nobody"}}, "fork@test").Replies[0]
+	found := s.ask(t, "query_task", map[string]any{"ids": []string{"one", "nobody"}}, "fork@test").Items[0]
 	if !strings.Contains(string(found.Value), `"one"`) || strings.Contains(string(found.Value), "nobody") {
 		t.Errorf("query_task tells %s", found.Value)
 	}
 	ended := s.ask(t, "terminate", map[string]any{"task_id": []string{"one", "two", "three", "later"}, "signal": "SIGKILL"}, "fork@test")
-	if ok := ended.Replies[0].OK; !strings.HasPrefix(ok, "terminate: ") {
-		t.Errorf("terminate answers %+v", ended.Replies[0])
+	if ok := ended.Items[0].OK; !strings.HasPrefix(ok, "terminate: ") {
+		t.Errorf("terminate answers %+v", ended.Items[0])
 	}
 }
 
 func poolsDiffer(t *testing.T, i *remote.Inspector) {
 	t.Helper()
-	<-time.After(remote.Fresh) // for what has changed since
+	<-time.After(remote.MaxAge) // for what has changed since
 	for node, want := range map[string]struct {
 		kind             string
 		slots, processes int
 	}{"fork@test": {"prefork", 2, 2}, "solo@test": {"solo", 1, 1}, "threads@test": {"threads", 2, 0}} {
-		got := i.Ask(t.Context(), node)
+		got := i.Inspect(t.Context(), node)
 		if len(got.Errors) != 0 || got.Stats == nil {
 			t.Errorf("%s: errors %v, stats %v", node, got.Errors, got.Stats)
 			continue
@@ -196,7 +196,7 @@ func poolsDiffer(t *testing.T, i *remote.Inspector) {
 		if string(got.Conf["my_own_token"]) != `"********"` || string(got.Conf["worker_pool_restarts"]) != "true" {
 			t.Errorf("%s: conf = %s", node, got.Conf)
 		}
-		report := i.AskReport(t.Context(), node).Report
+		report := i.Report(t.Context(), node).Report
 		if !strings.Contains(report, "software -> celery:") {
 			t.Errorf("%s: report = %q", node, report)
 		}
@@ -262,7 +262,7 @@ func everyMethodIsUnderstood(t *testing.T, s *site) {
 		"pool_restart":    {{fork, `{"modules":["app"]}`, "reload started"}},
 	}
 	for _, m := range remote.Methods() {
-		if m.Silent {
+		if m.NoReply {
 			continue
 		}
 		if len(tests[m.Name]) == 0 {
@@ -270,11 +270,11 @@ func everyMethodIsUnderstood(t *testing.T, s *site) {
 		}
 		for _, test := range tests[m.Name] {
 			a := s.ask(t, m.Name, object(t, test.args), test.node)
-			if len(a.Replies) != 1 {
+			if len(a.Items) != 1 {
 				t.Errorf("%s%s: no answer from %s", m.Name, test.args, test.node)
 				continue
 			}
-			r := a.Replies[0]
+			r := a.Items[0]
 			got, wanted := r.OK, test.want
 			switch {
 			case strings.HasPrefix(test.want, "!"):
@@ -293,9 +293,9 @@ func everyMethodIsUnderstood(t *testing.T, s *site) {
 // deadIsNamed wants no success from a worker that was killed.
 func deadIsNamed(t *testing.T, i *remote.Inspector, node string) {
 	t.Helper()
-	<-time.After(remote.Fresh)
+	<-time.After(remote.MaxAge)
 	start := time.Now()
-	got := i.Ask(t.Context(), node)
+	got := i.Inspect(t.Context(), node)
 	if want := "no answer from " + node + " in 2 s"; !strings.HasPrefix(got.Errors["stats"], want) || len(got.Errors) != len(idle()) {
 		t.Errorf("errors = %v, want %s", got.Errors, want)
 	}
@@ -310,16 +310,16 @@ func deadIsNamed(t *testing.T, i *remote.Inspector, node string) {
 func pickleIsUndecodable(t *testing.T, s *site, i *remote.Inspector) {
 	t.Helper()
 	const want = "reply is a pickle (application/x-python-serialize): set accept_content and task_serializer to json"
-	a, err := s.client.Ask(t.Context(), remote.Question{Method: "ping", Expect: []string{"pickle@test", "fork@test", "auto@test"}})
-	if err != nil || len(a.Replies) != 3 || len(a.Missing) != 0 {
+	a, err := s.client.Call(t.Context(), remote.Request{Method: "ping", Expect: []string{"pickle@test", "fork@test", "auto@test"}})
+	if err != nil || len(a.Items) != 3 || len(a.Missing) != 0 {
 		t.Fatalf("ping: %+v, error %v, want three replies", a, err)
 	}
-	for _, r := range a.Replies {
+	for _, r := range a.Items {
 		if pickled := r.Node == "pickle@test"; pickled != (r.Undecodable == want) || pickled == (r.OK == "pong") {
 			t.Errorf("reply = %+v", r)
 		}
 	}
-	if got := i.Ask(t.Context(), "pickle@test").Errors["stats"]; got != want {
+	if got := i.Inspect(t.Context(), "pickle@test").Errors["stats"]; got != want {
 		t.Errorf("error = %q, want %q", got, want)
 	}
 }
@@ -327,13 +327,13 @@ func pickleIsUndecodable(t *testing.T, s *site, i *remote.Inspector) {
 // poolIsScaled tries what only a pool with autoscaling does.
 func poolIsScaled(t *testing.T, s *site, i *remote.Inspector) {
 	t.Helper()
-	if got := s.ask(t, "autoscale", map[string]any{"max": 3, "min": 2}, "auto@test").Replies[0]; got.OK != "autoscale now max=3 min=2" {
+	if got := s.ask(t, "autoscale", map[string]any{"max": 3, "min": 2}, "auto@test").Items[0]; got.OK != "autoscale now max=3 min=2" {
 		t.Errorf("autoscale answers %+v", got)
 	}
-	if got := s.ask(t, "pool_grow", map[string]any{"n": 1}, "auto@test").Replies[0]; !strings.Contains(got.Error, "not supported with autoscale") {
+	if got := s.ask(t, "pool_grow", map[string]any{"n": 1}, "auto@test").Items[0]; !strings.Contains(got.Error, "not supported with autoscale") {
 		t.Errorf("pool_grow answers %+v", got)
 	}
-	got := i.Ask(t.Context(), "auto@test").Stats
+	got := i.Inspect(t.Context(), "auto@test").Stats
 	if got == nil || got.Autoscaler == nil || got.Autoscaler.Max != 3 || got.Autoscaler.Min != 2 {
 		t.Errorf("stats = %+v, want an autoscaler from 2 to 3", got)
 	}

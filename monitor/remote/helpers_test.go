@@ -115,15 +115,15 @@ func (f *fleet) requests() []request {
 // blind is a broker that does not tell how many mailboxes a request reached, as RabbitMQ.
 type blind struct{ broker.Broker }
 
-func (b blind) Open(ctx context.Context) (broker.Line, error) {
-	l, err := b.Broker.Open(ctx)
+func (b blind) OpenControl(ctx context.Context) (broker.ControlConn, error) {
+	l, err := b.Broker.OpenControl(ctx)
 	return blindLine{l}, err
 }
 
-type blindLine struct{ broker.Line }
+type blindLine struct{ broker.ControlConn }
 
 func (l blindLine) Request(ctx context.Context, m broker.Publishing) (int, error) {
-	_, err := l.Line.Request(ctx, m)
+	_, err := l.ControlConn.Request(ctx, m)
 	return -1, err
 }
 

@@ -11,12 +11,12 @@ import (
 )
 
 // Fresh is how old an inspection may be before it is asked for again.
-const Fresh = 5 * time.Second
+const MaxAge = 5 * time.Second
 
 const (
-	patience   = 2 * time.Second  // for all answers of a round
-	attention  = 15 * time.Second // how long after a call of Node a worker is asked again and again
-	remembered = 10 * time.Minute // how long after the last call what it told is kept
+	timeout    = 2 * time.Second  // for all answers of a round
+	watchedFor = 15 * time.Second // how long after a call of Node a worker is asked again and again
+	keepFor    = 10 * time.Minute // how long after the last call what it told is kept
 	maxNodes   = 1_000            // workers whose answers are kept
 	maxRounds  = 64               // that Run has go on at once
 )
@@ -37,21 +37,21 @@ type Inspector struct {
 	now    func() time.Time
 	wake   chan struct{} // has Run look what is due
 
-	mu       sync.Mutex // guards what follows
-	nodes    map[string]*subject
-	reports  map[string]*subject // the same for reports
-	topology subject
-	blind    bool // the last round of the topology began without a line
-	known    Topology
-	told     map[string]Told // pools and queues, of workers that have gone too
-	promises []promise
-	came     map[string]time.Time // when workers that are alive were first seen so
-	running  int                  // rounds of Run
-	changed  chan struct{}
+	mu           sync.Mutex // guards what follows
+	nodes        map[string]*cacheEntry
+	reports      map[string]*cacheEntry // the same for reports
+	topology     cacheEntry
+	disconnected bool // the last round of the topology began without a line
+	cached       Topology
+	lastKnown    map[string]LastKnown // pools and queues, of workers that have gone too
+	pending      []pendingConsumer
+	firstSeen    map[string]time.Time // when workers that are alive were first seen so
+	running      int                  // rounds of Run
+	changed      chan struct{}
 }
 
 // subject is something that is asked for in rounds, one at a time.
-type subject struct {
+type cacheEntry struct {
 	inspection Inspection
 	wanted     time.Time     // last time that somebody asked without waiting
 	once       bool          // somebody wants one round
@@ -62,16 +62,16 @@ type subject struct {
 }
 
 // due reports whether s may be asked.
-func (s *subject) due(now time.Time) bool {
+func (s *cacheEntry) due(now time.Time) bool {
 	return s.round == nil && now.Sub(s.asked) >= s.pause()
 }
 
 // pause is the least time from one round to the next.
-func (s *subject) pause() time.Duration {
+func (s *cacheEntry) pause() time.Duration {
 	if s.renewed {
-		return brief
+		return minInterval
 	}
-	return Fresh
+	return MaxAge
 }
 
 // NewInspector validates o and starts nothing.
@@ -80,15 +80,15 @@ func NewInspector(o InspectorOptions) (*Inspector, error) {
 		return nil, errors.New("inspector needs a control client")
 	}
 	i := &Inspector{
-		client:  o.Client,
-		alive:   o.Alive,
-		now:     o.Now,
-		wake:    make(chan struct{}, 1),
-		nodes:   make(map[string]*subject),
-		reports: make(map[string]*subject),
-		came:    make(map[string]time.Time),
-		told:    make(map[string]Told),
-		changed: make(chan struct{}),
+		client:    o.Client,
+		alive:     o.Alive,
+		now:       o.Now,
+		wake:      make(chan struct{}, 1),
+		nodes:     make(map[string]*cacheEntry),
+		reports:   make(map[string]*cacheEntry),
+		firstSeen: make(map[string]time.Time),
+		lastKnown: make(map[string]LastKnown),
+		changed:   make(chan struct{}),
 	}
 	if i.alive == nil {
 		i.alive = func() []string { return nil }
@@ -111,7 +111,7 @@ func (i *Inspector) Run(ctx context.Context) error {
 				i.mu.Lock()
 				i.running--
 				i.mu.Unlock()
-				i.stir()
+				i.wakeRun()
 			})
 		}
 		timer := time.NewTimer(next)
@@ -131,9 +131,9 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := i.now()
-	next = remembered
-	consider := func(s *subject, round func(context.Context)) {
-		if now.Sub(s.wanted) >= attention && !s.once || s.round != nil {
+	next = keepFor
+	consider := func(s *cacheEntry, round func(context.Context)) {
+		if now.Sub(s.wanted) >= watchedFor && !s.once || s.round != nil {
 			return
 		}
 		switch {
@@ -148,39 +148,39 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 	for name, s := range i.nodes {
 		consider(s, func(ctx context.Context) { i.inspect(ctx, name, s) })
 	}
-	consider(&i.topology, i.survey)
-	for _, subjects := range []map[string]*subject{i.nodes, i.reports} {
-		maps.DeleteFunc(subjects, func(_ string, s *subject) bool {
-			return now.Sub(s.used) >= remembered
+	consider(&i.topology, i.inspectAll)
+	for _, subjects := range []map[string]*cacheEntry{i.nodes, i.reports} {
+		maps.DeleteFunc(subjects, func(_ string, s *cacheEntry) bool {
+			return now.Sub(s.used) >= keepFor
 		})
 	}
 	return work, next
 }
 
 // begin marks the beginning of a round. The caller holds mu.
-func (i *Inspector) begin(s *subject, now time.Time) {
+func (i *Inspector) begin(s *cacheEntry, now time.Time) {
 	s.asked, s.round, s.once, s.renewed = now, make(chan struct{}), false, false
 }
 
 // end marks the end of a round, and tells everybody. The caller holds mu.
-func (i *Inspector) end(s *subject) {
+func (i *Inspector) end(s *cacheEntry) {
 	close(s.round)
 	s.round = nil
 	close(i.changed)
 	i.changed = make(chan struct{})
-	i.stir()
+	i.wakeRun()
 }
 
 // want has s asked for now and then, from now on. The caller holds mu.
-func (i *Inspector) want(s *subject, now time.Time) {
-	if s.due(now) || now.Sub(s.wanted) >= attention {
-		i.stir()
+func (i *Inspector) want(s *cacheEntry, now time.Time) {
+	if s.due(now) || now.Sub(s.wanted) >= watchedFor {
+		i.wakeRun()
 	}
 	s.wanted = now
 }
 
 // stir has Run look what is due.
-func (i *Inspector) stir() {
+func (i *Inspector) wakeRun() {
 	select {
 	case i.wake <- struct{}{}:
 	default: // it will look anyway
@@ -188,13 +188,13 @@ func (i *Inspector) stir() {
 }
 
 // subject returns what is known by that name. The caller holds mu.
-func (i *Inspector) subject(subjects map[string]*subject, name string, now time.Time) *subject {
+func (i *Inspector) entry(subjects map[string]*cacheEntry, name string, now time.Time) *cacheEntry {
 	s := subjects[name]
 	if s == nil {
 		if len(subjects) >= maxNodes {
 			forget(subjects)
 		}
-		s = &subject{inspection: Inspection{Node: name}}
+		s = &cacheEntry{inspection: Inspection{Node: name}}
 		subjects[name] = s
 	}
 	s.used = now
@@ -202,7 +202,7 @@ func (i *Inspector) subject(subjects map[string]*subject, name string, now time.
 }
 
 // forget drops the subject that was not used for longest.
-func forget(subjects map[string]*subject) {
+func forget(subjects map[string]*cacheEntry) {
 	oldest := ""
 	for name, s := range subjects {
 		if oldest == "" || s.used.Before(subjects[oldest].used) {
@@ -218,35 +218,35 @@ func (i *Inspector) Forget(name string) {
 	defer i.mu.Unlock()
 	delete(i.nodes, name)
 	delete(i.reports, name)
-	delete(i.told, name)
+	delete(i.lastKnown, name)
 }
 
 // Node returns what is known of a worker and has it asked again if that is not Fresh. It does not wait. While it is
 // called now and then, Run keeps asking.
-func (i *Inspector) Node(name string) Inspection {
+func (i *Inspector) Cached(name string) Inspection {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := i.now()
-	s := i.subject(i.nodes, name, now)
+	s := i.entry(i.nodes, name, now)
 	i.want(s, now)
 	return i.shown(name, s)
 }
 
 // Last returns what is known of a worker, and does not have it asked.
-func (i *Inspector) Last(name string) Inspection {
+func (i *Inspector) Peek(name string) Inspection {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := i.nodes[name]
 	if s == nil {
-		s = &subject{inspection: Inspection{Node: name}}
+		s = &cacheEntry{inspection: Inspection{Node: name}}
 	}
 	return i.shown(name, s)
 }
 
 // shown is what is known of a worker. Its parts are never changed, but replaced. The caller holds mu.
-func (i *Inspector) shown(name string, s *subject) Inspection {
+func (i *Inspector) shown(name string, s *cacheEntry) Inspection {
 	shown := s.inspection
-	shown.Asking = s.round != nil
+	shown.Refreshing = s.round != nil
 	if r := i.reports[name]; r != nil {
 		shown.Report = r.inspection.Report
 		if wrong := r.inspection.Errors; len(wrong) > 0 {
@@ -261,31 +261,31 @@ func (i *Inspector) shown(name string, s *subject) Inspection {
 }
 
 // Ask returns what is known of a worker, asked now unless it is Fresh.
-func (i *Inspector) Ask(ctx context.Context, name string) Inspection {
-	return i.ask(ctx, i.nodes, name, i.inspect)
+func (i *Inspector) Inspect(ctx context.Context, name string) Inspection {
+	return i.refresh(ctx, i.nodes, name, i.inspect)
 }
 
 // AskReport is Ask for nothing but the Report.
-func (i *Inspector) AskReport(ctx context.Context, name string) Inspection {
-	return i.ask(ctx, i.reports, name, i.report)
+func (i *Inspector) Report(ctx context.Context, name string) Inspection {
+	return i.refresh(ctx, i.reports, name, i.report)
 }
 
 // ask asks, or waits until somebody else's round has ended.
-func (i *Inspector) ask(
-	ctx context.Context, subjects map[string]*subject, name string, round func(context.Context, string, *subject),
+func (i *Inspector) refresh(
+	ctx context.Context, subjects map[string]*cacheEntry, name string, round func(context.Context, string, *cacheEntry),
 ) Inspection {
 	i.mu.Lock()
-	s := i.subject(subjects, name, i.now())
+	s := i.entry(subjects, name, i.now())
 	i.mu.Unlock()
 	i.once(ctx, s, func(ctx context.Context) { round(ctx, name, s) })
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.shown(name, i.subject(i.nodes, name, i.now()))
+	return i.shown(name, i.entry(i.nodes, name, i.now()))
 }
 
 // once runs a round if one is due. One that goes on already is waited for, until ctx ends, and followed by another if something
 // has changed meanwhile.
-func (i *Inspector) once(ctx context.Context, s *subject, round func(context.Context)) {
+func (i *Inspector) once(ctx context.Context, s *cacheEntry, round func(context.Context)) {
 	for range 2 {
 		i.mu.Lock()
 		now := i.now()
@@ -311,8 +311,8 @@ func (i *Inspector) once(ctx context.Context, s *subject, round func(context.Con
 }
 
 // inspect is one round of questions to one worker. It ends what begin began.
-func (i *Inspector) inspect(ctx context.Context, name string, s *subject) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (i *Inspector) inspect(ctx context.Context, name string, s *cacheEntry) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	questions := inspections()
 	results := make([]part, len(questions))
@@ -329,13 +329,13 @@ func (i *Inspector) inspect(ctx context.Context, name string, s *subject) {
 		excuse(results)
 	}
 	s.inspection = merge(s.inspection, results)
-	s.inspection.AskedAt = s.asked
+	s.inspection.RequestedAt = s.asked
 	i.end(s)
 }
 
 // report asks one worker for its report. It ends what begin began.
-func (i *Inspector) report(ctx context.Context, name string, s *subject) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (i *Inspector) report(ctx context.Context, name string, s *cacheEntry) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	result := i.part(ctx, name, inspection{method: "report", decode: decodeReport})
 	i.mu.Lock()
@@ -363,19 +363,19 @@ func excuse(parts []part) {
 
 // part asks one question.
 func (i *Inspector) part(ctx context.Context, name string, q inspection) part {
-	a, err := i.client.Ask(ctx, Question{
-		Method: q.method, Arguments: q.arguments, Destination: []string{name}, Timeout: patience,
+	a, err := i.client.Call(ctx, Request{
+		Method: q.method, Arguments: q.arguments, Destination: []string{name}, Timeout: timeout,
 	})
 	p := part{inspection: q}
 	switch {
 	case err != nil:
 		p.err = i.client.mask.text(err.Error())
-	case len(a.Replies) == 0 && a.Lost:
+	case len(a.Items) == 0 && a.Disconnected:
 		p.err = "connection to the broker lost before " + name + " answered"
-	case len(a.Replies) == 0:
-		p.err, p.silent = fmt.Sprintf("no answer from %s in %s", name, seconds(patience)), true
+	case len(a.Items) == 0:
+		p.err, p.silent = fmt.Sprintf("no answer from %s in %s", name, seconds(timeout)), true
 	default:
-		p.reply = a.Replies[0]
+		p.reply = a.Items[0]
 		p.err = problem(p.reply)
 	}
 	return p

@@ -73,7 +73,7 @@ func TestInspectionIsSharedByAllWhoWatch(t *testing.T) {
 		f := newFleet(t)
 		f.add(t, "w1", tells(idle()))
 		i := inspector(t, f)
-		if got := i.Node("w1"); !got.At.IsZero() || got.Node != "w1" {
+		if got := i.Cached("w1"); !got.At.IsZero() || got.Node != "w1" {
 			t.Errorf("first look = %+v, want nothing known yet", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 21*time.Second)
@@ -82,8 +82,8 @@ func TestInspectionIsSharedByAllWhoWatch(t *testing.T) {
 		for range 50 {
 			viewers.Go(func() {
 				for tick := time.NewTicker(200 * ms); ctx.Err() == nil; {
-					i.Node("w1")
-					i.Ask(ctx, "w1")
+					i.Cached("w1")
+					i.Inspect(ctx, "w1")
 					select {
 					case <-tick.C:
 					case <-ctx.Done():
@@ -112,21 +112,21 @@ func TestNodeIsAskedWhileSomebodyWatches(t *testing.T) {
 		i := inspector(t, f)
 		changed := i.Changed()
 		start := time.Now()
-		i.Node("w1")
+		i.Cached("w1")
 		<-changed
-		got := i.Node("w1")
-		if !got.At.Equal(start.Add(ms)) || got.Asking || len(got.Errors) != 0 || got.Stats == nil || got.Stats.PID != 1 {
+		got := i.Cached("w1")
+		if !got.At.Equal(start.Add(ms)) || got.Refreshing || len(got.Errors) != 0 || got.Stats == nil || got.Stats.PID != 1 {
 			t.Errorf("inspection = %+v, want one of %v", got, start.Add(ms))
 		}
 		<-time.After(time.Minute)
 		if diff := cmp.Diff(rounds(4), heardOf(f)); diff != "" { // at 0, 5, 10 and 15 s, with the last look at 1 ms
 			t.Errorf("requests after nobody looked for a minute (-want +got):\n%s", diff)
 		}
-		if got := i.Node("w1"); got.Stats == nil {
+		if got := i.Cached("w1"); got.Stats == nil {
 			t.Error("what was known a minute ago is gone")
 		}
 		<-time.After(15 * time.Minute)
-		if got := i.Node("w1"); got.Stats != nil {
+		if got := i.Cached("w1"); got.Stats != nil {
 			t.Error("what nobody asked for in 15 minutes is still kept")
 		}
 	})
@@ -138,12 +138,12 @@ func TestNodeIsAskedAgainHoweverItWasAskedFirst(t *testing.T) {
 		f := newFleet(t)
 		f.add(t, "w1", tells(idle()))
 		i := inspector(t, f, "w1")
-		i.Ask(t.Context(), "w1")
+		i.Inspect(t.Context(), "w1")
 		i.Topology(t.Context())
 		for range 3 { // as a page that is rendered when something has changed
 			changed := i.Changed()
-			i.Node("w1")
-			i.Known()
+			i.Cached("w1")
+			i.CachedTopology()
 			select {
 			case <-changed:
 			case <-time.After(6 * time.Second):
@@ -151,9 +151,9 @@ func TestNodeIsAskedAgainHoweverItWasAskedFirst(t *testing.T) {
 			}
 		}
 		var asking sync.WaitGroup
-		<-time.After(remote.Fresh - 2*ms)
-		asking.Go(func() { i.Ask(t.Context(), "w1") })
-		i.Node("w1") // while somebody else asks
+		<-time.After(remote.MaxAge - 2*ms)
+		asking.Go(func() { i.Inspect(t.Context(), "w1") })
+		i.Cached("w1") // while somebody else asks
 		asking.Wait()
 		n := heardOf(f)["conf"]
 		<-time.After(6 * time.Second)
@@ -172,18 +172,18 @@ func TestAskWaitsForOneRound(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				if got := i.Ask(t.Context(), "w1"); got.Clock == nil || *got.Clock != 7 {
+				if got := i.Inspect(t.Context(), "w1"); got.Clock == nil || *got.Clock != 7 {
 					t.Errorf("inspection = %+v, want a clock of 7", got)
 				}
 			})
 		}
 		all.Wait()
-		i.Ask(t.Context(), "w1")
+		i.Inspect(t.Context(), "w1")
 		if diff := cmp.Diff(rounds(1), heardOf(f)); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
-		<-time.After(remote.Fresh)
-		i.Ask(t.Context(), "w1")
+		<-time.After(remote.MaxAge)
+		i.Inspect(t.Context(), "w1")
 		if diff := cmp.Diff(rounds(2), heardOf(f)); diff != "" {
 			t.Errorf("requests 5 s later (-want +got):\n%s", diff)
 		}
@@ -196,12 +196,12 @@ func TestAskEndsWithItsContext(t *testing.T) {
 		f := newFleet(t)
 		f.add(t, "w1", mute)
 		i := inspector(t, f)
-		i.Node("w1")
+		i.Cached("w1")
 		synctest.Wait() // Run asks
 		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
 		defer cancel()
 		start := time.Now()
-		if got := i.Ask(ctx, "w1"); !got.Asking || time.Since(start) != 100*ms {
+		if got := i.Inspect(ctx, "w1"); !got.Refreshing || time.Since(start) != 100*ms {
 			t.Errorf("inspection = %+v after %v, want one that goes on after 100ms", got, time.Since(start))
 		}
 	})
@@ -215,12 +215,12 @@ func TestWhatFailsKeepsTheOlderValue(t *testing.T) {
 		f.add(t, "celery@w2", func(r request) []answer { return tells(values)(r) })
 		i := inspector(t, f)
 		start := time.Now()
-		i.Ask(t.Context(), "celery@w2")
-		<-time.After(remote.Fresh)
+		i.Inspect(t.Context(), "celery@w2")
+		<-time.After(remote.MaxAge)
 		values = map[string]string{
 			"clock": `{"clock":9}`, "conf": `{"error":"RuntimeError('redis://:hunter2@h')"}`, "active": `"busy"`, "reserved": `null`,
 		}
-		got := i.Ask(t.Context(), "celery@w2")
+		got := i.Inspect(t.Context(), "celery@w2")
 		const silence = "no answer from celery@w2 in 2 s"
 		want := map[string]string{
 			"stats": silence, "scheduled": silence, "revoked": silence, "registered": silence, "active_queues": silence,
@@ -233,12 +233,12 @@ func TestWhatFailsKeepsTheOlderValue(t *testing.T) {
 		if got.Stats == nil || len(got.Registered) != 1 || *got.Clock != 9 {
 			t.Errorf("inspection = %+v, want the older values and the new clock", got)
 		}
-		if !got.Times["stats"].Equal(start.Add(ms)) || !got.Times["clock"].Equal(got.At) || !got.At.After(start.Add(remote.Fresh)) {
+		if !got.Times["stats"].Equal(start.Add(ms)) || !got.Times["clock"].Equal(got.At) || !got.At.After(start.Add(remote.MaxAge)) {
 			t.Errorf("times = %v at %v, want those of the answers", got.Times, got.At)
 		}
-		<-time.After(remote.Fresh)
+		<-time.After(remote.MaxAge)
 		values = idle()
-		if got := i.Ask(t.Context(), "celery@w2"); len(got.Errors) != 0 {
+		if got := i.Inspect(t.Context(), "celery@w2"); len(got.Errors) != 0 {
 			t.Errorf("errors = %v, want none once all is well", got.Errors)
 		}
 	})
@@ -254,14 +254,14 @@ func TestSoloWorkersAreExcused(t *testing.T) {
 			f.add(t, node, func(r request) []answer { return tells(values)(r) })
 		}
 		i := inspector(t, f, "busy")
-		i.Ask(t.Context(), "busy")
-		i.Ask(t.Context(), "dead")
-		<-time.After(remote.Fresh)
+		i.Inspect(t.Context(), "busy")
+		i.Inspect(t.Context(), "dead")
+		<-time.After(remote.MaxAge)
 		values = nil
 		for node, want := range map[string]string{
 			"busy": "no answer from busy in 2 s: a solo worker answers only after its task", "dead": "no answer from dead in 2 s",
 		} {
-			if got := i.Ask(t.Context(), node).Errors["active"]; got != want {
+			if got := i.Inspect(t.Context(), node).Errors["active"]; got != want {
 				t.Errorf("error = %q, want %q", got, want)
 			}
 		}
@@ -275,7 +275,7 @@ func TestInspectionTakesTwoSecondsAtMost(t *testing.T) {
 		f.add(t, "w1", mute)
 		i := inspector(t, f)
 		start := time.Now()
-		got := i.Ask(t.Context(), "w1")
+		got := i.Inspect(t.Context(), "w1")
 		if took := time.Since(start); took != 2*time.Second || len(got.Errors) != len(idle()) || !got.At.IsZero() {
 			t.Errorf("inspection of a mute worker took %v: %+v", took, got)
 		}
@@ -288,7 +288,7 @@ func TestInspectionWithoutALine(t *testing.T) {
 		f := newFleet(t)
 		f.Refuse(errors.New("dial amqp://u:hunter2@h: refused"))
 		i := inspector(t, f, "w1")
-		got := i.Ask(t.Context(), "w1")
+		got := i.Inspect(t.Context(), "w1")
 		if want := "broker not connected: dial amqp://u:********@h: refused"; got.Errors["stats"] != want {
 			t.Errorf("error = %q, want %q", got.Errors["stats"], want)
 		}
@@ -307,7 +307,7 @@ func TestLineLostWhileInspecting(t *testing.T) {
 		cut := time.AfterFunc(100*ms, func() { f.Fail(errors.New("cable cut")) })
 		defer cut.Stop()
 		start := time.Now()
-		got := i.Ask(t.Context(), "w1")
+		got := i.Inspect(t.Context(), "w1")
 		if want := "connection to the broker lost before w1 answered"; got.Errors["stats"] != want || time.Since(start) != 100*ms {
 			t.Errorf("error = %q after %v, want %q after 100ms", got.Errors["stats"], time.Since(start), want)
 		}
@@ -320,7 +320,7 @@ func TestUndecodableWorker(t *testing.T) {
 		f := newFleet(t)
 		f.add(t, "w1", func(request) []answer { return []answer{{mime: "application/x-python-serialize", plain: "cos\n."}} })
 		i := inspector(t, f)
-		got := i.Ask(t.Context(), "w1")
+		got := i.Inspect(t.Context(), "w1")
 		if want := "reply is a pickle (application/x-python-serialize): set accept_content and task_serializer to json"; got.Errors["conf"] != want {
 			t.Errorf("error = %q, want %q", got.Errors["conf"], want)
 		}
@@ -335,16 +335,16 @@ func TestReportIsAskedForOnDemand(t *testing.T) {
 		values["report"] = `{"ok":"\nsoftware -> celery:5.6.3\nsettings -> transport:amqp results:redis://:hunter2@h/0\n\nbroker_url: 'amqp://u:hunter2@h//'\nmy_token: 'hunter2'\n"}`
 		f.add(t, "w1", func(r request) []answer { return tells(values)(r) })
 		i := inspector(t, f)
-		i.Ask(t.Context(), "w1")
+		i.Inspect(t.Context(), "w1")
 		if n := heardOf(f)["report"]; n != 0 {
 			t.Errorf("report was asked for %d times without demand", n)
 		}
 		var all sync.WaitGroup
 		for range 3 {
-			all.Go(func() { i.AskReport(t.Context(), "w1") })
+			all.Go(func() { i.Report(t.Context(), "w1") })
 		}
 		all.Wait()
-		got := i.Last("w1")
+		got := i.Peek("w1")
 		want := "\nsoftware -> celery:5.6.3\nsettings -> transport:amqp results:redis://:********@h/0\n\nbroker_url: 'amqp://u:********@h//'\nmy_token: ********\n"
 		if diff := cmp.Diff(want, got.Report); diff != "" || got.Stats == nil {
 			t.Errorf("report (-want +got):\n%s", diff)
@@ -353,8 +353,8 @@ func TestReportIsAskedForOnDemand(t *testing.T) {
 			t.Errorf("report was asked for %d times, want once", n)
 		}
 		delete(values, "report")
-		<-time.After(remote.Fresh)
-		got = i.AskReport(t.Context(), "w1")
+		<-time.After(remote.MaxAge)
+		got = i.Report(t.Context(), "w1")
 		if got.Report != want || got.Errors["report"] != "no answer from w1 in 2 s" {
 			t.Errorf("report %q, error %q, want the older one and the reason", got.Report, got.Errors["report"])
 		}
@@ -395,14 +395,14 @@ func TestTopology(t *testing.T) {
 			t.Errorf("workers heard %d requests, want 9 each at most", n)
 		}
 		two = nil
-		<-time.After(remote.Fresh)
+		<-time.After(remote.MaxAge)
 		got := i.Topology(t.Context())
 		check("w2 is mute", got, tasks, queues, []string{"w2", "w3"})
-		if diff := cmp.Diff([]string{"w1", "w2", "w3"}, got.Asked); diff != "" {
+		if diff := cmp.Diff([]string{"w1", "w2", "w3"}, got.Expected); diff != "" {
 			t.Errorf("asked (-want +got):\n%s", diff)
 		}
 		one = map[string]string{"registered": `[]`, "active_queues": `[]`}
-		<-time.After(remote.Fresh)
+		<-time.After(remote.MaxAge)
 		check("w1 has nothing", i.Topology(t.Context()),
 			map[string][]string{"b": {"w2"}}, map[string][]string{"q": {"w2"}}, []string{"w2", "w3"})
 	})
@@ -415,11 +415,11 @@ func TestKnownDoesNotWait(t *testing.T) {
 		f.add(t, "w1", tells(idle()))
 		i := inspector(t, f, "w1")
 		changed := i.Changed()
-		if got := i.Known(); !got.At.IsZero() || got.Queues != nil {
+		if got := i.CachedTopology(); !got.At.IsZero() || got.Queues != nil {
 			t.Errorf("known at first = %+v, want nothing", got)
 		}
 		<-changed
-		if diff := cmp.Diff(map[string][]string{"celery": {"w1"}}, i.Known().Queues); diff != "" {
+		if diff := cmp.Diff(map[string][]string{"celery": {"w1"}}, i.CachedTopology().Queues); diff != "" {
 			t.Errorf("queues (-want +got):\n%s", diff)
 		}
 		<-time.After(time.Minute)
@@ -435,14 +435,14 @@ func TestWorkersThatDoNotExistAreForgotten(t *testing.T) {
 		f := newFleet(t)
 		f.add(t, "w", tells(idle()))
 		i := inspector(t, f)
-		i.Ask(t.Context(), "w")
+		i.Inspect(t.Context(), "w")
 		<-time.After(time.Second)
 		for n := range 1100 {
-			i.Node(fmt.Sprintf("w%d", n))
-			i.Node("w")
+			i.Cached(fmt.Sprintf("w%d", n))
+			i.Cached("w")
 			<-time.After(ms)
 		}
-		if got := i.Node("w"); got.Stats == nil {
+		if got := i.Cached("w"); got.Stats == nil {
 			t.Error("what is used is forgotten for what does not exist")
 		}
 	})
@@ -461,7 +461,7 @@ func TestInspectionIsBounded(t *testing.T) {
 			"registered": many(20_001, `"t"`), "active_queues": many(20_001, `{"name":"q"}`), "conf": `{"a":"` + long + `"}`, "clock": `{"clock":1}`,
 		}))
 		i := inspector(t, f)
-		got := i.Ask(t.Context(), "w")
+		got := i.Inspect(t.Context(), "w")
 		if len(got.Errors) != 0 {
 			t.Fatalf("errors = %v", got.Errors)
 		}
@@ -517,7 +517,7 @@ func FuzzInspection(f *testing.F) {
 		for !client.Status().Connected {
 			<-time.After(ms)
 		}
-		got := i.Ask(t.Context(), "w")
+		got := i.Inspect(t.Context(), "w")
 		if _, err := json.Marshal(got); err != nil {
 			t.Fatalf("inspection of %q: %v", s, err)
 		}

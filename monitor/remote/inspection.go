@@ -7,11 +7,11 @@ import (
 
 // Inspection is what one worker told of itself. Secrets are masked in all of it.
 type Inspection struct {
-	Node   string
-	At     time.Time // when it was last asked and answered, zero if never
-	Asking bool      // it is being asked
+	Node       string
+	At         time.Time // when it was last asked and answered, zero if never
+	Refreshing bool      // it is being asked
 	// AskedAt is when the newest round of questions that has ended began, zero if none has.
-	AskedAt time.Time
+	RequestedAt time.Time
 	// Errors say why a part is missing, or older than At, by method: no answer from celery@w2 in 2 s.
 	Errors map[string]string
 	Times  map[string]time.Time // when each part was answered, by method
@@ -20,8 +20,8 @@ type Inspection struct {
 	Totals map[string]int
 
 	Stats      *Stats
-	Active     []Request
-	Reserved   []Request
+	Active     []TaskInfo
+	Reserved   []TaskInfo
 	Scheduled  []Scheduled
 	Revoked    []string
 	Registered []Registered
@@ -61,7 +61,7 @@ type Pool struct {
 type Autoscaler struct{ Min, Max, Current, Quantity int64 }
 
 // Request is a task that a worker holds.
-type Request struct {
+type TaskInfo struct {
 	ID           string
 	Name         string
 	Type         string
@@ -77,8 +77,8 @@ type Request struct {
 
 // Scheduled is a task that waits in a worker for its ETA.
 type Scheduled struct {
-	ETA     time.Time
-	Request Request
+	ETA  time.Time
+	Task TaskInfo
 }
 
 // Registered is a task that a worker can run.

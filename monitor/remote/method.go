@@ -10,13 +10,13 @@ import (
 // Method is a remote control command that Umbel offers. Those that harm workers, or only workers may use, are none:
 // election, hello, objgraph, memdump.
 type Method struct {
-	Name    string
-	Title   string // imperative, for buttons: Grow pool
-	Doc     string // one sentence
-	Inspect bool   // only reads
-	Silent  bool   // workers do not answer it (shutdown)
-	Danger  bool   // wants confirmation
-	Params  []Param
+	Name      string
+	Title     string // imperative, for buttons: Grow pool
+	Doc       string // one sentence
+	Inspect   bool   // only reads
+	NoReply   bool   // workers do not answer it (shutdown)
+	Dangerous bool   // wants confirmation
+	Params    []Param
 }
 
 // Param is an argument of a Method.
@@ -35,13 +35,13 @@ type ParamType uint8
 // Types of arguments.
 const (
 	Text     ParamType = iota // string, not empty
-	Texts                     // array of strings, not empty
-	Whole                     // integer from Min
+	TextList                  // array of strings, not empty
+	Integer                   // integer from Min
 	Seconds                   // number > 0, or null for none
 	Rate                      // "10/m", "5/s", "2/h", a number, or 0 for no limit
 	Signal                    // SIGTERM, SIGKILL, …
 	Flag                      // boolean
-	Anything                  // any JSON
+	AnyJSON                   // any JSON
 )
 
 // Methods returns all methods, inspecting ones first.
@@ -119,7 +119,7 @@ func inspecting() []Method {
 		{Name: "scheduled", Title: "Show scheduled tasks", Doc: "Tasks that wait in the worker for their time."},
 		{Name: "revoked", Title: "Show revoked tasks", Doc: "Ids of tasks that the worker will not run."},
 		{Name: "registered", Title: "Show registered tasks", Doc: "Tasks that the worker can run.", Params: []Param{
-			{Name: "taskinfoitems", Type: Texts, Doc: "Attributes to show; exchange, routing_key and rate_limit if left out."},
+			{Name: "taskinfoitems", Type: TextList, Doc: "Attributes to show; exchange, routing_key and rate_limit if left out."},
 			{Name: "builtins", Type: Flag, Doc: "With Celery's own tasks."},
 		}},
 		{Name: "active_queues", Title: "Show queues", Doc: "Queues that the worker consumes from."},
@@ -128,7 +128,7 @@ func inspecting() []Method {
 		}},
 		{Name: "report", Title: "Show report", Doc: "The text of celery report."},
 		{Name: "query_task", Title: "Find tasks", Doc: "Where tasks are in the worker; it does not see those that wait for their time.", Params: []Param{
-			{Name: "ids", Type: Texts, Required: true, Doc: "Task ids."},
+			{Name: "ids", Type: TextList, Required: true, Doc: "Task ids."},
 		}},
 		{Name: "clock", Title: "Show clock", Doc: "The worker's logical clock."},
 		{Name: "memsample", Title: "Show memory", Doc: "Memory of the main process; needs psutil there."},
@@ -147,25 +147,25 @@ func signalParam() Param {
 }
 
 func aboutTasks() []Method {
-	ids := Param{Name: "task_id", Type: Texts, Required: true, Doc: "Task ids."}
+	ids := Param{Name: "task_id", Type: TextList, Required: true, Doc: "Task ids."}
 	task := Param{Name: "task_name", Type: Text, Required: true, Doc: "Name of a registered task."}
 	end := Param{Name: "terminate", Type: Flag, Doc: "Also end the process of a task that runs."}
 	return []Method{
 		{
-			Name: "revoke", Title: "Revoke tasks", Danger: true,
+			Name: "revoke", Title: "Revoke tasks", Dangerous: true,
 			Doc:    "Keeps tasks from starting. Workers forget it when they restart, unless they have --statedb.",
 			Params: []Param{ids, end, signalParam()},
 		},
 		{
-			Name: "terminate", Title: "Terminate tasks", Danger: true,
+			Name: "terminate", Title: "Terminate tasks", Dangerous: true,
 			Doc:    "Revokes tasks and ends the pool process of those that run, whatever it runs by then.",
 			Params: []Param{ids, signalParam()},
 		},
 		{
-			Name: "revoke_by_stamped_headers", Title: "Revoke by stamps", Danger: true,
+			Name: "revoke_by_stamped_headers", Title: "Revoke by stamps", Dangerous: true,
 			Doc: "Revokes tasks by the headers that they are stamped with; since Celery 5.3.",
 			Params: []Param{
-				{Name: "headers", Type: Anything, Required: true, Doc: "Object of a value, or a list of values, by header."},
+				{Name: "headers", Type: AnyJSON, Required: true, Doc: "Object of a value, or a list of values, by header."},
 				end, signalParam(),
 			},
 		},
@@ -186,7 +186,7 @@ func aboutTasks() []Method {
 
 func aboutWorkers() []Method {
 	queue := Param{Name: "queue", Type: Text, Required: true, Doc: "Name of the queue."}
-	processes := Param{Name: "n", Type: Whole, Min: 1, Doc: "How many processes; 1 if left out."}
+	processes := Param{Name: "n", Type: Integer, Min: 1, Doc: "How many processes; 1 if left out."}
 	return []Method{
 		{Name: "enable_events", Title: "Enable task events", Doc: "Has the worker send events of tasks."},
 		{
@@ -197,15 +197,15 @@ func aboutWorkers() []Method {
 		{Name: "pool_grow", Title: "Grow pool", Doc: "Adds processes to a prefork pool without autoscaling.", Params: []Param{processes}},
 		{Name: "pool_shrink", Title: "Shrink pool", Doc: "Takes idle processes from a prefork pool without autoscaling.", Params: []Param{processes}},
 		{
-			Name: "pool_restart", Title: "Restart pool", Danger: true,
+			Name: "pool_restart", Title: "Restart pool", Dangerous: true,
 			Doc:    "Replaces the pool's processes; only where worker_pool_restarts is on.",
-			Params: []Param{{Name: "modules", Type: Texts, Doc: "Modules to import anew."}},
+			Params: []Param{{Name: "modules", Type: TextList, Doc: "Modules to import anew."}},
 		},
 		{
 			Name: "autoscale", Title: "Set autoscaling", Doc: "Changes the bounds of a pool that was started with --autoscale.",
 			Params: []Param{
-				{Name: "max", Type: Whole, Required: true, Min: 1, Doc: "Most processes."},
-				{Name: "min", Type: Whole, Required: true, Doc: "Fewest processes."},
+				{Name: "max", Type: Integer, Required: true, Min: 1, Doc: "Most processes."},
+				{Name: "min", Type: Integer, Required: true, Doc: "Fewest processes."},
 			},
 		},
 		{Name: "add_consumer", Title: "Add consumer", Doc: "Has the worker consume from a queue too.", Params: []Param{
@@ -214,9 +214,9 @@ func aboutWorkers() []Method {
 			{Name: "exchange_type", Type: Text, Choices: []string{"direct", "topic", "fanout", "headers"}, Doc: "direct if left out."},
 			{Name: "routing_key", Type: Text, Doc: "Key that the queue is bound with; the queue's name if left out."},
 		}},
-		{Name: "cancel_consumer", Title: "Cancel consumer", Danger: true, Doc: "Has the worker consume from a queue no longer.", Params: []Param{queue}},
+		{Name: "cancel_consumer", Title: "Cancel consumer", Dangerous: true, Doc: "Has the worker consume from a queue no longer.", Params: []Param{queue}},
 		{
-			Name: "shutdown", Title: "Shut down", Danger: true, Silent: true,
+			Name: "shutdown", Title: "Shut down", Dangerous: true, NoReply: true,
 			Doc: "Ends the worker once its running tasks have ended. It does not answer.",
 		},
 	}

@@ -85,8 +85,8 @@ func TestLookup(t *testing.T) {
 		"shutdown": {true, true}, "terminate": {true, false}, "revoke": {true, false}, "revoke_by_stamped_headers": {true, false},
 		"pool_restart": {true, false}, "cancel_consumer": {true, false}, "ping": {}, "pool_grow": {}, "rate_limit": {}, "heartbeat": {},
 	} {
-		if m, _ := remote.Lookup(name); m.Danger != want.danger || m.Silent != want.silent {
-			t.Errorf("%s: danger %v, silent %v, want %v and %v", name, m.Danger, m.Silent, want.danger, want.silent)
+		if m, _ := remote.Lookup(name); m.Dangerous != want.danger || m.NoReply != want.silent {
+			t.Errorf("%s: danger %v, silent %v, want %v and %v", name, m.Dangerous, m.NoReply, want.danger, want.silent)
 		}
 	}
 }
@@ -341,12 +341,12 @@ func unfit(p remote.Param, v any) string {
 		if s, ok := v.(string); !ok || !slices.Contains(p.Choices, s) {
 			return "no signal"
 		}
-	case remote.Texts:
+	case remote.TextList:
 		list, ok := v.([]any)
 		if !ok || len(list) == 0 || slices.Contains(list, any("")) {
 			return "no list of texts"
 		}
-	case remote.Whole:
+	case remote.Integer:
 		if n, ok := v.(int64); !ok || n < p.Min {
 			return "no whole number"
 		}
@@ -362,7 +362,7 @@ func unfit(p remote.Param, v any) string {
 		if _, ok := v.(bool); !ok {
 			return "no boolean"
 		}
-	case remote.Anything:
+	case remote.AnyJSON:
 		if m, ok := v.(map[string]any); !ok || len(m) == 0 {
 			return "no object"
 		}
@@ -392,7 +392,7 @@ func TestForm(t *testing.T) {
 		{"revoke_by_stamped_headers", map[string][]string{"headers": {`k=v`}}, "headers"},
 	} {
 		m, _ := remote.Lookup(test.method)
-		got, err := m.Check(m.Form(test.values))
+		got, err := m.Check(m.ParseForm(test.values))
 		if wrong, ok := errors.AsType[*remote.ArgumentError](err); ok {
 			if wrong.Argument != test.want {
 				t.Errorf("%s with %v: %v, want %s", test.method, test.values, err, test.want)

@@ -25,7 +25,7 @@ func TestAnsweredCommandsCountAtOnce(t *testing.T) {
 		i := inspector(t, f, "w1")
 		check := func(when, queue string, want bool) {
 			t.Helper()
-			for name, got := range map[string]remote.Topology{"asked": i.Topology(t.Context()), "known": i.Known()} {
+			for name, got := range map[string]remote.Topology{"asked": i.Topology(t.Context()), "known": i.CachedTopology()} {
 				if consumes := slices.Contains(got.Queues[queue], "w1"); consumes != want {
 					t.Errorf("%s, %s: w1 consumes from %s: %v", when, name, queue, consumes)
 				}
@@ -33,19 +33,19 @@ func TestAnsweredCommandsCountAtOnce(t *testing.T) {
 		}
 		check("at first", "celery", true)
 		check("at first", "mail", false)
-		i.Obeyed("w1", "add_consumer", map[string]any{"queue": "mail"})
-		i.Obeyed("w1", "cancel_consumer", map[string]any{"queue": "celery"})
+		i.Acknowledged("w1", "add_consumer", map[string]any{"queue": "mail"})
+		i.Acknowledged("w1", "cancel_consumer", map[string]any{"queue": "celery"})
 		check("once answered", "mail", true)
 		check("once answered", "celery", false)
 		<-time.After(time.Second)
 		check("a second later", "mail", true)
 		check("a second later", "celery", false)
 		acted.Store(true)
-		<-time.After(2 * remote.Fresh)
+		<-time.After(2 * remote.MaxAge)
 		check("in the end", "mail", true)
 		check("in the end", "celery", false)
 		acted.Store(false)
-		<-time.After(2 * remote.Fresh)
+		<-time.After(2 * remote.MaxAge)
 		check("if it has not done it", "mail", false)
 		check("if it has not done it", "celery", true)
 	})
@@ -65,28 +65,28 @@ func TestAnsweredCommandsRefreshTheWorker(t *testing.T) {
 			return tells(v)(r)
 		})
 		i := inspector(t, f, "w1")
-		i.Ask(t.Context(), "w1")
+		i.Inspect(t.Context(), "w1")
 		i.Topology(t.Context())
 		<-time.After(time.Second)
 		grown.Store(true)
-		i.Obeyed("w1", "pool_grow", nil)
+		i.Acknowledged("w1", "pool_grow", nil)
 		if n := len(i.Topology(t.Context()).Pools["w1"].Processes); n != 2 {
 			t.Errorf("topology has %d processes, want 2", n)
 		}
 		<-time.After(100 * ms)
-		if n := len(i.Last("w1").Stats.Pool.Processes); n != 2 {
+		if n := len(i.Peek("w1").Stats.Pool.Processes); n != 2 {
 			t.Errorf("the worker has %d processes, want 2", n)
 		}
 		heard := heardOf(f)["conf"]
 		for range 100 { // a burst of answers
-			i.Obeyed("w1", "rate_limit", nil)
+			i.Acknowledged("w1", "rate_limit", nil)
 			<-time.After(10 * ms)
 		}
 		if n := heardOf(f)["conf"] - heard; n < 2 || n > 5 {
 			t.Errorf("the worker was asked %d times in the second of a burst, want 2 to 5", n)
 		}
-		i.Obeyed("w2", "pool_grow", nil)
-		if got := i.Last("w2"); !got.At.IsZero() || got.Asking {
+		i.Acknowledged("w2", "pool_grow", nil)
+		if got := i.Peek("w2"); !got.At.IsZero() || got.Refreshing {
 			t.Errorf("a worker that nobody looks at is asked: %+v", got)
 		}
 	})
@@ -108,7 +108,7 @@ func TestNewcomersAreAskedUntilTheyHear(t *testing.T) {
 		time.AfterFunc(1200*ms, func() { hears.Store(true) })
 		began := time.Now()
 		got := i.Topology(t.Context())
-		if took := time.Since(began); len(got.Queues["celery"]) != 1 || took > remote.Fresh {
+		if took := time.Since(began); len(got.Queues["celery"]) != 1 || took > remote.MaxAge {
 			t.Errorf("queues after %v = %v, want those of w1", took, got.Queues)
 		}
 		i.Topology(t.Context())

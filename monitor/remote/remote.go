@@ -37,20 +37,20 @@ type Client struct {
 	log    *slog.Logger
 	mask   masking
 
-	mu      sync.Mutex               // guards what follows
-	link    *link                    // nil while there is no line
-	linked  chan struct{}            // closed while there is a line, then replaced
-	cause   error                    // why there is none
-	since   time.Time                // of the last change between the two
-	talks   map[string]*Conversation // by ticket
-	twins   duplicates
-	strays  uint64
-	garbled uint64
+	mu         sync.Mutex       // guards what follows
+	conn       *controlConn     // nil while there is no line
+	connected  chan struct{}    // closed while there is a line, then replaced
+	cause      error            // why there is none
+	since      time.Time        // of the last change between the two
+	calls      map[string]*Call // by ticket
+	duplicates duplicates
+	unmatched  uint64
+	malformed  uint64
 }
 
 // link is one line and its end.
-type link struct {
-	broker.Line
+type controlConn struct {
+	broker.ControlConn
 	lost chan struct{} // closed when the line is
 }
 
@@ -60,13 +60,13 @@ func New(o Options) (*Client, error) {
 		return nil, errors.New("control client needs a broker")
 	}
 	c := &Client{
-		broker: o.Broker,
-		now:    o.Now,
-		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		mask:   newMasking(),
-		linked: make(chan struct{}),
-		cause:  errNotYet,
-		talks:  make(map[string]*Conversation),
+		broker:    o.Broker,
+		now:       o.Now,
+		log:       cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		mask:      newMasking(),
+		connected: make(chan struct{}),
+		cause:     errNotYet,
+		calls:     make(map[string]*Call),
 	}
 	if c.now == nil {
 		c.now = time.Now
@@ -102,7 +102,7 @@ func (c *Client) Broadcast(ctx context.Context, method string) error {
 
 // Publish sends a task message to a queue, as broker.Line does. It is ErrUnavailable without a line.
 func (c *Client) Publish(ctx context.Context, queue string, m broker.Publishing) error {
-	l, err := c.line()
+	l, err := c.current()
 	if err != nil {
 		return err
 	}
@@ -110,17 +110,17 @@ func (c *Client) Publish(ctx context.Context, queue string, m broker.Publishing)
 }
 
 // Event publishes an event, as broker.Line does.
-func (c *Client) Event(ctx context.Context, routingKey string, m broker.Publishing) error {
-	l, err := c.line()
+func (c *Client) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
+	l, err := c.current()
 	if err != nil {
 		return err
 	}
-	return l.Event(ctx, routingKey, m)
+	return l.PublishEvent(ctx, routingKey, m)
 }
 
 // Purge empties a queue, as broker.Line does.
 func (c *Client) Purge(ctx context.Context, queue string) (int64, error) {
-	l, err := c.line()
+	l, err := c.current()
 	if err != nil {
 		return 0, err
 	}
@@ -129,7 +129,7 @@ func (c *Client) Purge(ctx context.Context, queue string) (int64, error) {
 
 // Peek shows what waits in a queue, as broker.Line does.
 func (c *Client) Peek(ctx context.Context, queue string, limit int) ([]broker.Publishing, error) {
-	l, err := c.line()
+	l, err := c.current()
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (c *Client) Peek(ctx context.Context, queue string, limit int) ([]broker.Pu
 
 // Find looks for the message of a task, as broker.Line does.
 func (c *Client) Find(ctx context.Context, queues []string, taskID string) (*broker.Publishing, error) {
-	l, err := c.line()
+	l, err := c.current()
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +146,12 @@ func (c *Client) Find(ctx context.Context, queues []string, taskID string) (*bro
 }
 
 // Survey looks at queues, as broker.Line does.
-func (c *Client) Survey(ctx context.Context, queues []string) (broker.Survey, error) {
-	l, err := c.line()
+func (c *Client) QueueStats(ctx context.Context, queues []string) (broker.QueueStats, error) {
+	l, err := c.current()
 	if err != nil {
-		return broker.Survey{}, err
+		return broker.QueueStats{}, err
 	}
-	return l.Survey(ctx, queues)
+	return l.QueueStats(ctx, queues)
 }
 
 // Status of the line.
@@ -160,15 +160,15 @@ type Status struct {
 	Since     time.Time // of the last change, zero before the first
 	LastError string    // without passwords, empty while connected
 	// Strays are replies that nobody waited for, most of them too late; Garbled are messages that were no replies.
-	Strays, Garbled uint64
+	Unmatched, Malformed uint64
 }
 
 // Status says whether there is a line.
 func (c *Client) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Status{Connected: c.link != nil, Since: c.since, Strays: c.strays, Garbled: c.garbled}
-	if c.link == nil {
+	s := Status{Connected: c.conn != nil, Since: c.since, Unmatched: c.unmatched, Malformed: c.malformed}
+	if c.conn == nil {
 		s.LastError = c.mask.text(c.cause.Error())
 	}
 	return s

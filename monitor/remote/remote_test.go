@@ -29,9 +29,9 @@ type summary struct {
 	Waited  time.Duration
 }
 
-func summarize(a remote.Answers) summary {
-	s := summary{Missing: a.Missing, Unnamed: a.Unnamed, Lost: a.Lost, Waited: a.Waited}
-	for _, r := range a.Replies {
+func summarize(a remote.Replies) summary {
+	s := summary{Missing: a.Missing, Unnamed: a.Unnamed, Lost: a.Disconnected, Waited: a.Elapsed}
+	for _, r := range a.Items {
 		if s.Replies == nil {
 			s.Replies = make(map[string]string)
 		}
@@ -44,37 +44,37 @@ func TestAskReturnsWithTheLastReply(t *testing.T) {
 	t.Parallel()
 	both := map[string]string{"w1": "pong", "w2": "pong"}
 	for name, test := range map[string]struct {
-		question remote.Question
+		question remote.Request
 		blind    bool
 		want     summary
 	}{
 		"destination": {
-			question: remote.Question{Destination: []string{"w2", "w1", "w2"}},
+			question: remote.Request{Destination: []string{"w2", "w1", "w2"}},
 			want:     summary{Replies: both, Waited: 50 * ms},
 		},
 		"part of the workers": {
-			question: remote.Question{Destination: []string{"w1"}},
+			question: remote.Request{Destination: []string{"w1"}},
 			want:     summary{Replies: map[string]string{"w1": "pong"}, Waited: 10 * ms},
 		},
 		"expected": {
-			question: remote.Question{Expect: []string{"w1", "w2"}}, blind: true,
+			question: remote.Request{Expect: []string{"w1", "w2"}}, blind: true,
 			want: summary{Replies: both, Waited: 50 * ms},
 		},
 		"more mailboxes than expected": {
-			question: remote.Question{Expect: []string{"w1"}},
+			question: remote.Request{Expect: []string{"w1"}},
 			want:     summary{Replies: map[string]string{"w1": "pong"}, Waited: 10 * ms},
 		},
 		"counted": {want: summary{Replies: both, Waited: 50 * ms}},
 		"nothing to go by": {
-			question: remote.Question{Timeout: 700 * ms}, blind: true,
+			question: remote.Request{Timeout: 700 * ms}, blind: true,
 			want: summary{Replies: both, Waited: 700 * ms},
 		},
 		"one is not there": {
-			question: remote.Question{Destination: []string{"w9", "w1", "w3"}},
+			question: remote.Request{Destination: []string{"w9", "w1", "w3"}},
 			want:     summary{Replies: map[string]string{"w1": "pong"}, Missing: []string{"w3", "w9"}, Waited: 2 * time.Second},
 		},
 		"others than expected": {
-			question: remote.Question{Expect: []string{"w9"}, Timeout: time.Second},
+			question: remote.Request{Expect: []string{"w9"}, Timeout: time.Second},
 			want:     summary{Replies: both, Missing: []string{"w9"}, Waited: time.Second},
 		},
 	} {
@@ -91,7 +91,7 @@ func TestAskReturnsWithTheLastReply(t *testing.T) {
 				c := newClient(t, b)
 				run(t, c.Run)
 				test.question.Method = "ping"
-				got, err := c.Ask(t.Context(), test.question)
+				got, err := c.Call(t.Context(), test.question)
 				if err != nil {
 					t.Fatalf("ask: %v", err)
 				}
@@ -113,22 +113,22 @@ func TestAskCountsThoseWhomNobodyNamed(t *testing.T) {
 		c := newClient(t, f)
 		run(t, c.Run)
 		for name, test := range map[string]struct {
-			question remote.Question
+			question remote.Request
 			want     summary
 		}{
 			"nobody is named": {
-				remote.Question{Method: "ping"},
+				remote.Request{Method: "ping"},
 				summary{Replies: map[string]string{"w1": "pong"}, Unnamed: 2, Waited: 2 * time.Second},
 			},
 			"one is named": {
-				remote.Question{Method: "ping", Expect: []string{"w2"}},
+				remote.Request{Method: "ping", Expect: []string{"w2"}},
 				summary{Replies: map[string]string{"w1": "pong"}, Missing: []string{"w2"}, Unnamed: 1, Waited: 2 * time.Second},
 			},
 			"nobody else is asked": {
-				remote.Question{Method: "ping", Destination: []string{"w2"}}, summary{Missing: []string{"w2"}, Waited: 2 * time.Second},
+				remote.Request{Method: "ping", Destination: []string{"w2"}}, summary{Missing: []string{"w2"}, Waited: 2 * time.Second},
 			},
 		} {
-			got, err := c.Ask(t.Context(), test.question)
+			got, err := c.Call(t.Context(), test.question)
 			if err != nil {
 				t.Fatalf("%s: ask: %v", name, err)
 			}
@@ -144,8 +144,8 @@ func TestAskWithNobodyThere(t *testing.T) {
 	in(t, func(t *testing.T) {
 		c := newClient(t, newFleet(t))
 		run(t, c.Run)
-		got, err := c.Ask(t.Context(), remote.Question{Method: "ping"})
-		if err != nil || got.Waited != 0 || len(got.Replies) != 0 {
+		got, err := c.Call(t.Context(), remote.Request{Method: "ping"})
+		if err != nil || got.Elapsed != 0 || len(got.Items) != 0 {
 			t.Errorf("answers = %+v, error %v, want none at once", got, err)
 		}
 	})
@@ -191,16 +191,16 @@ func TestRepliesThatAreNotData(t *testing.T) {
 				f.add(t, "w", func(request) []answer { return test.answers })
 				c := newClient(t, f)
 				run(t, c.Run)
-				v, err := c.Send(t.Context(), remote.Question{Method: "query_task", Destination: []string{"w"}})
+				v, err := c.Send(t.Context(), remote.Request{Method: "query_task", Destination: []string{"w"}})
 				if err != nil {
 					t.Fatalf("send: %v", err)
 				}
 				synctest.Wait() // all answers are there
 				got := v.Wait(t.Context())
-				if len(got.Missing) != 0 || got.Waited != 0 || len(got.Replies) != len(test.answers) {
+				if len(got.Missing) != 0 || got.Elapsed != 0 || len(got.Items) != len(test.answers) {
 					t.Fatalf("answers = %+v, want %d at once", got, len(test.answers))
 				}
-				for _, r := range got.Replies {
+				for _, r := range got.Items {
 					test.want.At, test.want.Clock = time.Now(), 7
 					if diff := cmp.Diff(test.want, r); diff != "" {
 						t.Errorf("reply (-want +got):\n%s", diff)
@@ -222,8 +222,8 @@ func TestDuplicatesAreToldThoughTheyAnswerLate(t *testing.T) {
 		c := newClient(t, f)
 		run(t, c.Run)
 		for n := range 300 { // more than are kept
-			a, err := c.Ask(t.Context(), remote.Question{Method: "ping", Destination: []string{"twin"}})
-			if err != nil || len(a.Replies) != 1 || a.Replies[0].Duplicate {
+			a, err := c.Call(t.Context(), remote.Request{Method: "ping", Destination: []string{"twin"}})
+			if err != nil || len(a.Items) != 1 || a.Items[0].Duplicate {
 				t.Fatalf("answers %d = %+v, error %v, want the first", n, a, err)
 			}
 			if n == 0 {
@@ -240,7 +240,7 @@ func TestDuplicatesAreToldThoughTheyAnswerLate(t *testing.T) {
 				}
 			}
 		}
-		if _, err := c.Ask(t.Context(), remote.Question{Method: "ping", Expect: []string{"alone", "late"}}); err != nil {
+		if _, err := c.Call(t.Context(), remote.Request{Method: "ping", Expect: []string{"alone", "late"}}); err != nil {
 			t.Fatalf("ask: %v", err)
 		}
 		<-time.After(3 * time.Second)
@@ -260,7 +260,7 @@ func TestRepliesWithoutNamesStayApart(t *testing.T) {
 		f.add(t, "w3", says(pong, 0))
 		c := newClient(t, f)
 		run(t, c.Run)
-		got, err := c.Ask(t.Context(), remote.Question{Method: "ping", Destination: []string{"w1", "w2", "w3"}})
+		got, err := c.Call(t.Context(), remote.Request{Method: "ping", Destination: []string{"w1", "w2", "w3"}})
 		if err != nil {
 			t.Fatalf("ask: %v", err)
 		}
@@ -284,7 +284,7 @@ func TestLineLostInMidConversation(t *testing.T) {
 		run(t, c.Run)
 		cut := time.AfterFunc(100*ms, func() { f.Fail(errors.New("cable cut")) })
 		defer cut.Stop()
-		got, err := c.Ask(t.Context(), remote.Question{Method: "ping", Destination: []string{"w1", "w2"}})
+		got, err := c.Call(t.Context(), remote.Request{Method: "ping", Destination: []string{"w1", "w2"}})
 		if err != nil {
 			t.Fatalf("ask: %v", err)
 		}
@@ -292,12 +292,12 @@ func TestLineLostInMidConversation(t *testing.T) {
 		if diff := cmp.Diff(want, summarize(got)); diff != "" {
 			t.Errorf("answers (-want +got):\n%s", diff)
 		}
-		_, err = c.Ask(t.Context(), remote.Question{Method: "ping"})
+		_, err = c.Call(t.Context(), remote.Request{Method: "ping"})
 		if !errors.Is(err, remote.ErrUnavailable) || !strings.Contains(err.Error(), "cable cut") {
 			t.Errorf("ask without a line: error %v, want %v with its cause", err, remote.ErrUnavailable)
 		}
 		<-time.After(time.Second) // the bound of the first try
-		if got, err = c.Ask(t.Context(), remote.Question{Method: "ping", Destination: []string{"w1"}}); err != nil || len(got.Replies) != 1 {
+		if got, err = c.Call(t.Context(), remote.Request{Method: "ping", Destination: []string{"w1"}}); err != nil || len(got.Items) != 1 {
 			t.Errorf("answers on the next line = %+v, error %v, want one", got, err)
 		}
 	})
@@ -313,11 +313,11 @@ func TestWithoutALineNothingIsSent(t *testing.T) {
 		ctx := t.Context()
 		check := func(when string) {
 			t.Helper()
-			_, ask := c.Ask(ctx, remote.Question{Method: "ping"})
+			_, ask := c.Call(ctx, remote.Request{Method: "ping"})
 			_, purge := c.Purge(ctx, "q")
 			_, peek := c.Peek(ctx, "q", 1)
 			_, find := c.Find(ctx, []string{"q"}, "id")
-			_, survey := c.Survey(ctx, nil)
+			_, survey := c.QueueStats(ctx, nil)
 			for name, err := range map[string]error{
 				"ask": ask, "purge": purge, "peek": peek, "find": find, "survey": survey,
 				"publish": c.Publish(ctx, "q", broker.Publishing{}),
@@ -378,7 +378,7 @@ type dials struct {
 	at []time.Time
 }
 
-func (d *dials) Open(context.Context) (broker.Line, error) {
+func (d *dials) OpenControl(context.Context) (broker.ControlConn, error) {
 	d.at = append(d.at, time.Now())
 	return nil, errors.New("no")
 }
@@ -424,13 +424,13 @@ func TestStraysAreDropped(t *testing.T) {
 		})
 		c := newClient(t, f)
 		run(t, c.Run)
-		got, err := c.Ask(t.Context(), remote.Question{Method: "ping", Destination: []string{"late", "rude"}})
-		if err != nil || len(got.Replies) != 0 || len(got.Missing) != 2 {
+		got, err := c.Call(t.Context(), remote.Request{Method: "ping", Destination: []string{"late", "rude"}})
+		if err != nil || len(got.Items) != 0 || len(got.Missing) != 2 {
 			t.Errorf("answers = %+v, error %v, want none", got, err)
 		}
 		<-time.After(2 * time.Second)
-		if s := c.Status(); s.Strays != 2 || s.Garbled != 1 {
-			t.Errorf("strays %d, garbled %d, want 2 and 1", s.Strays, s.Garbled)
+		if s := c.Status(); s.Unmatched != 2 || s.Malformed != 1 {
+			t.Errorf("strays %d, garbled %d, want 2 and 1", s.Unmatched, s.Malformed)
 		}
 	})
 }
@@ -444,9 +444,9 @@ func TestConversationsAtTheSameTime(t *testing.T) {
 		})
 		c := newClient(t, f)
 		run(t, c.Run)
-		var open []*remote.Conversation
+		var open []*remote.Call
 		for n := range 100 {
-			v, err := c.Send(t.Context(), remote.Question{
+			v, err := c.Send(t.Context(), remote.Request{
 				Method: "ping", Destination: []string{"w"}, Arguments: map[string]any{"n": strings.Repeat("x", n)},
 			})
 			if err != nil {
@@ -455,7 +455,7 @@ func TestConversationsAtTheSameTime(t *testing.T) {
 			open = append(open, v)
 		}
 		for n, v := range open {
-			if got := v.Wait(t.Context()); len(got.Replies) != 1 || got.Replies[0].OK != strings.Repeat("x", n) {
+			if got := v.Wait(t.Context()); len(got.Items) != 1 || got.Items[0].OK != strings.Repeat("x", n) {
 				t.Errorf("answers to question %d = %+v", n, got)
 			}
 		}
@@ -469,7 +469,7 @@ func TestTicketNamesOneConversation(t *testing.T) {
 		f.add(t, "w", says(pong, ms))
 		c := newClient(t, f)
 		run(t, c.Run)
-		q := remote.Question{Method: "ping", Destination: []string{"w"}, Ticket: "row-1"}
+		q := remote.Request{Method: "ping", Destination: []string{"w"}, Ticket: "row-1"}
 		v, err := c.Send(t.Context(), q)
 		if err != nil {
 			t.Fatalf("send: %v", err)
@@ -478,7 +478,7 @@ func TestTicketNamesOneConversation(t *testing.T) {
 			t.Errorf("second conversation of one ticket: error %v, want one of its own", err)
 		}
 		v.Wait(t.Context())
-		if got, err := c.Ask(t.Context(), q); err != nil || len(got.Replies) != 1 {
+		if got, err := c.Call(t.Context(), q); err != nil || len(got.Items) != 1 {
 			t.Errorf("answers to the ticket used anew = %+v, error %v", got, err)
 		}
 		if got := f.requests()[0].Ticket; got != "row-1" {
@@ -494,13 +494,13 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		f.add(t, "w", mute)
 		c := newClient(t, f)
 		run(t, c.Run)
-		v, err := c.Send(t.Context(), remote.Question{Method: "ping", Destination: []string{"w"}})
+		v, err := c.Send(t.Context(), remote.Request{Method: "ping", Destination: []string{"w"}})
 		if err != nil {
 			t.Fatalf("send: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 300*ms)
 		defer cancel()
-		if got := v.Wait(ctx); got.Waited != 300*ms || len(got.Missing) != 1 || got.Lost {
+		if got := v.Wait(ctx); got.Elapsed != 300*ms || len(got.Missing) != 1 || got.Disconnected {
 			t.Errorf("answers = %+v, want w missing after 300ms", got)
 		}
 	})
@@ -512,7 +512,7 @@ func TestRequestThatIsNoJSON(t *testing.T) {
 		f := newFleet(t)
 		c := newClient(t, f)
 		run(t, c.Run)
-		_, err := c.Ask(t.Context(), remote.Question{Method: "pool_grow", Arguments: map[string]any{"n": make(chan int)}})
+		_, err := c.Call(t.Context(), remote.Request{Method: "pool_grow", Arguments: map[string]any{"n": make(chan int)}})
 		if err == nil || errors.Is(err, remote.ErrUnavailable) {
 			t.Errorf("error = %v, want one of the argument", err)
 		}
@@ -536,7 +536,7 @@ func TestQueuesAreReachedByTheSameLine(t *testing.T) {
 		if got, err := c.Find(ctx, []string{"q"}, "id"); err != nil || got == nil {
 			t.Errorf("find = %v, error %v, want the message", got, err)
 		}
-		if got, err := c.Survey(ctx, []string{"q"}); err != nil || len(got.Queues) != 1 || *got.Queues[0].Ready != 1 {
+		if got, err := c.QueueStats(ctx, []string{"q"}); err != nil || len(got.Queues) != 1 || *got.Queues[0].Ready != 1 {
 			t.Errorf("survey = %+v, error %v, want one message in q", got, err)
 		}
 		if got, err := c.Purge(ctx, "q"); err != nil || got != 1 {
@@ -564,11 +564,11 @@ func TestSecretsOfWorkersAreMasked(t *testing.T) {
 				f.add(t, "w", says(test.value, 0))
 				c := newClient(t, f)
 				run(t, c.Run)
-				got, err := c.Ask(t.Context(), remote.Question{Method: method, Destination: []string{"w"}})
-				if err != nil || len(got.Replies) != 1 {
+				got, err := c.Call(t.Context(), remote.Request{Method: method, Destination: []string{"w"}})
+				if err != nil || len(got.Items) != 1 {
 					t.Fatalf("answers = %+v, error %v", got, err)
 				}
-				r := got.Replies[0]
+				r := got.Items[0]
 				if string(r.Value) != test.want {
 					t.Errorf("value = %s, want %s", r.Value, test.want)
 				}
@@ -587,8 +587,8 @@ func TestWhatIsTooLongToMaskIsNotShown(t *testing.T) {
 		f.add(t, "w", says(`{"x":"`+strings.Repeat("amqp://u:hunter2@h ", 150_000)+`"}`, 0))
 		c := newClient(t, f)
 		run(t, c.Run)
-		got, err := c.Ask(t.Context(), remote.Question{Method: "conf", Destination: []string{"w"}})
-		if err != nil || len(got.Replies) != 1 || got.Replies[0].Value != nil || got.Replies[0].Undecodable == "" {
+		got, err := c.Call(t.Context(), remote.Request{Method: "conf", Destination: []string{"w"}})
+		if err != nil || len(got.Items) != 1 || got.Items[0].Value != nil || got.Items[0].Undecodable == "" {
 			t.Errorf("answers = %.200v, error %v, want one that is undecodable", got, err)
 		}
 	})

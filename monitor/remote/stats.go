@@ -70,14 +70,14 @@ func decodePool(f fields) Pool {
 	if timeouts, ok := elements(f["timeouts"]); ok && len(timeouts) == 2 {
 		p.SoftLimit, p.Hard = limit(timeouts[0]), limit(timeouts[1])
 	}
-	processes, told := elements(f["processes"])
+	processes, reported := elements(f["processes"])
 	for _, item := range processes[:min(len(processes), maxRequests)] {
 		if pid := whole(item); pid != nil {
 			p.Processes = append(p.Processes, *pid)
 		}
 	}
 	p.Slots = p.MaxConcurrency
-	if told { // a prefork pool may have grown since, which max-concurrency does not tell
+	if reported { // a prefork pool may have grown since, which max-concurrency does not tell
 		n := int64(len(processes))
 		p.Slots = &n
 	}

@@ -16,7 +16,7 @@ type Topology struct {
 	// queues that they consume from. Workers are sorted.
 	Tasks, Queues map[string][]string
 	Pools         map[string]Pool // by worker
-	Asked         []string        // workers that should have answered, sorted
+	Expected      []string        // workers that should have answered, sorted
 	// Missing are those that did not, to the question for tasks or that for queues. What they told before stands.
 	Missing []string
 
@@ -27,38 +27,38 @@ type Topology struct {
 // or gone since. It does not fail: whom it could not ask it names.
 func (i *Inspector) Topology(ctx context.Context) Topology {
 	for range 2 { // the first time a worker may have come up just then
-		i.welcome()
-		i.once(ctx, &i.topology, i.survey)
+		i.checkMembers()
+		i.once(ctx, &i.topology, i.inspectAll)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.known
+	return i.cached
 }
 
 // Known returns the Topology as last asked, and has it asked again if it is not Fresh. It does not wait.
-func (i *Inspector) Known() Topology {
-	i.welcome()
+func (i *Inspector) CachedTopology() Topology {
+	i.checkMembers()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.want(&i.topology, i.now())
-	return i.known
+	return i.cached
 }
 
 // Glance is Known for those who look now and then: it has the Topology asked once, not as long as somebody may look again.
-func (i *Inspector) Glance() Topology {
-	i.welcome()
+func (i *Inspector) PeekTopology() Topology {
+	i.checkMembers()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.topology.due(i.now()) {
 		i.topology.once = true
-		i.stir()
+		i.wakeRun()
 	}
-	return i.known
+	return i.cached
 }
 
 // survey asks all workers what they have. It ends what begin began.
-func (i *Inspector) survey(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (i *Inspector) inspectAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	alive := slices.Compact(slices.Sorted(slices.Values(i.alive())))
 	blind := !i.client.Status().Connected
@@ -66,56 +66,56 @@ func (i *Inspector) survey(ctx context.Context) {
 	var pools map[string]Pool
 	var all sync.WaitGroup
 	all.Go(func() {
-		tasks = everybody(ctx, i.client, alive, "registered", map[string]any{"builtins": true}, taskNames)
+		tasks = callAll(ctx, i.client, alive, "registered", map[string]any{"builtins": true}, taskNames)
 	})
-	all.Go(func() { queues = everybody(ctx, i.client, alive, "active_queues", nil, queueNames) })
-	all.Go(func() { pools = everybody(ctx, i.client, alive, "stats", nil, pool) })
+	all.Go(func() { queues = callAll(ctx, i.client, alive, "active_queues", nil, queueNames) })
+	all.Go(func() { pools = callAll(ctx, i.client, alive, "stats", nil, pool) })
 	all.Wait()
 
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	t := Topology{At: i.now(), Asked: alive}
+	t := Topology{At: i.now(), Expected: alive}
 	for _, node := range alive {
-		_, told := tasks[node]
+		_, reported := tasks[node]
 		_, toldToo := queues[node]
-		if !told || !toldToo {
+		if !reported || !toldToo {
 			t.Missing = append(t.Missing, node)
 		}
 	}
 	i.keep(queues, pools, t.At)
-	t.tasks = stand(i.known.tasks, tasks, alive)
-	t.queues = stand(i.known.queues, queues, alive)
+	t.tasks = carryOver(i.cached.tasks, tasks, alive)
+	t.queues = carryOver(i.cached.queues, queues, alive)
 	t.Tasks, t.Queues = invert(t.tasks), invert(t.queues)
-	t.Pools = stand(i.known.Pools, pools, alive)
-	i.known, i.blind = i.promised(t, i.now()), blind
+	t.Pools = carryOver(i.cached.Pools, pools, alive)
+	i.cached, i.disconnected = i.withPending(t, i.now()), blind
 	i.end(&i.topology)
 }
 
 // everybody asks all workers, and returns what read makes of their answers, by worker.
-func everybody[T any](
+func callAll[T any](
 	ctx context.Context, c *Client, alive []string, method string, arguments map[string]any, read func(json.RawMessage) (T, bool),
 ) map[string]T {
-	told := make(map[string]T)
-	a, err := c.Ask(ctx, Question{Method: method, Arguments: arguments, Expect: alive, Timeout: patience})
+	reported := make(map[string]T)
+	a, err := c.Call(ctx, Request{Method: method, Arguments: arguments, Expect: alive, Timeout: timeout})
 	if err != nil {
-		return told
+		return reported
 	}
-	for _, r := range a.Replies {
+	for _, r := range a.Items {
 		if problem(r) != "" {
 			continue
 		}
 		if v, ok := read(r.Value); ok {
-			told[r.Node] = v
+			reported[r.Node] = v
 		}
 	}
-	return told
+	return reported
 }
 
 // stand adds what workers that are alive told before and not now.
-func stand[T any](before, now map[string]T, alive []string) map[string]T {
+func carryOver[T any](before, now map[string]T, alive []string) map[string]T {
 	for _, node := range alive {
 		v, known := before[node]
-		if _, told := now[node]; known && !told {
+		if _, reported := now[node]; known && !reported {
 			now[node] = v
 		}
 	}

@@ -34,8 +34,8 @@ func TestTopologyAsksNewcomers(t *testing.T) {
 		}
 		alive = []string{"w1", "w2"}
 		for range 2 {
-			if got := i.Topology(t.Context()); !slices.Equal(got.Asked, alive) || len(got.Missing) > 0 {
-				t.Errorf("asked %v, missing %v, want both workers asked", got.Asked, got.Missing)
+			if got := i.Topology(t.Context()); !slices.Equal(got.Expected, alive) || len(got.Missing) > 0 {
+				t.Errorf("asked %v, missing %v, want both workers asked", got.Expected, got.Missing)
 			}
 		}
 		if n := heardOf(f)["active_queues"]; n != 4 {
@@ -69,12 +69,12 @@ func TestLastAsksNobody(t *testing.T) {
 		f := newFleet(t)
 		f.add(t, "w1", tells(idle()))
 		i := inspector(t, f, "w1")
-		if got := i.Last("w1"); got.Node != "w1" || !got.At.IsZero() {
+		if got := i.Peek("w1"); got.Node != "w1" || !got.At.IsZero() {
 			t.Errorf("last = %+v, want nothing of w1", got)
 		}
-		i.Ask(t.Context(), "w1")
+		i.Inspect(t.Context(), "w1")
 		heard := len(f.requests())
-		if got := i.Last("w1"); got.Stats == nil || len(f.requests()) != heard {
+		if got := i.Peek("w1"); got.Stats == nil || len(f.requests()) != heard {
 			t.Errorf("last = %+v after %d more requests, want what it told and none", got, len(f.requests())-heard)
 		}
 	})
@@ -87,8 +87,8 @@ func TestGlanceAsksOnce(t *testing.T) {
 		look func(i *remote.Inspector) remote.Topology
 		want int
 	}{
-		"glance": {(*remote.Inspector).Glance, 1},
-		"known":  {(*remote.Inspector).Known, 4},
+		"glance": {(*remote.Inspector).PeekTopology, 1},
+		"known":  {(*remote.Inspector).CachedTopology, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

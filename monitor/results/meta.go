@@ -42,15 +42,15 @@ func Parse(taskID string, b []byte) (Result, error) {
 	text, whole, err := decode(b)
 	switch {
 	case errors.Is(err, celery.ErrOpaque):
-		return Result{TaskID: taskID, Opaque: err.Error()}, nil
+		return Result{TaskID: taskID, Undecodable: err.Error()}, nil
 	case err != nil && (yamlRecord(b) || msgpackRecord(b)):
-		return Result{TaskID: taskID, Status: statusOf(b), Opaque: foreign(b, "")}, nil
+		return Result{TaskID: taskID, Status: statusOf(b), Undecodable: foreign(b, "")}, nil
 	case err != nil:
 		return Result{}, fmt.Errorf("decode result: %w", err)
 	}
 	var m record
 	if err := json.Unmarshal(text, &m); err != nil && !whole {
-		return Result{TaskID: taskID, Opaque: celery.ErrOpaque.Error()}, nil
+		return Result{TaskID: taskID, Undecodable: celery.ErrOpaque.Error()}, nil
 	} else if err != nil {
 		return Result{}, fmt.Errorf("decode result: %w", err)
 	}
@@ -72,7 +72,7 @@ func Parse(taskID string, b []byte) (Result, error) {
 
 // TooLong is what is told of a record that is longer than MaxRecord.
 func TooLong(taskID string, size int64) Result {
-	return Result{TaskID: taskID, Opaque: fmt.Sprintf("record of %d bytes is too long to read", size)}
+	return Result{TaskID: taskID, Undecodable: fmt.Sprintf("record of %d bytes is too long to read", size)}
 }
 
 // decode turns JSON as Python writes it, or a pickle, into JSON. whole says that nothing of it is only described.
@@ -107,15 +107,15 @@ func (r *Result) SetValue(value json.RawMessage) {
 // Decode sets what is stored as bytes of a serializer: JSON or a pickle. mime is the content type, empty if it is not stored.
 func (r *Result) Decode(b []byte, mime string) {
 	if len(b) > MaxRecord {
-		r.Opaque = fmt.Sprintf("result of %d bytes is too long to read", len(b))
+		r.Undecodable = fmt.Sprintf("result of %d bytes is too long to read", len(b))
 		return
 	}
 	text, _, err := decode(b)
 	switch {
 	case errors.Is(err, celery.ErrOpaque):
-		r.Opaque = err.Error()
+		r.Undecodable = err.Error()
 	case err != nil:
-		r.Opaque = foreign(b, mime)
+		r.Undecodable = foreign(b, mime)
 	default:
 		r.SetValue(text)
 	}

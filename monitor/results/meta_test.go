@@ -77,15 +77,15 @@ func TestParse(t *testing.T) {
 		},
 		"yaml": {
 			"children: []\nresult:\n  status: 5\nstatus: SUCCESS\ntask_id: a\n",
-			results.Result{Status: "SUCCESS", Opaque: "stored as yaml, not decoded"},
+			results.Result{Status: "SUCCESS", Undecodable: "stored as yaml, not decoded"},
 		},
 		"msgpack": {
 			"\x83\xa6status\xa7SUCCESS\xa6result\x05\xa9traceback\xc0",
-			results.Result{Opaque: "stored as msgpack, not decoded"},
+			results.Result{Undecodable: "stored as msgpack, not decoded"},
 		},
 		"pickled with an object": {
 			"\x80\x02cdecimal\nDecimal\nX\x01\x00\x00\x001\x85R.",
-			results.Result{Opaque: "opaque Python object"},
+			results.Result{Undecodable: "opaque Python object"},
 		},
 	}
 	for name, test := range tests {

@@ -24,13 +24,13 @@ type Backend interface {
 
 // Result is the record of a task. Nil and zero are unknown.
 type Result struct {
-	TaskID    string
-	Status    string          // SUCCESS, FAILURE, …, or any text that a task has set; empty if Opaque hides it
-	Value     json.RawMessage // what it returned, nil if Opaque or an exception; Python objects as celery.DescribePickle has them
-	Opaque    string          // why Value cannot be shown, such as "stored as yaml, not decoded"
-	Exception string          // module.Type: arguments, empty if there is none
-	Traceback string
-	DoneAt    time.Time
+	TaskID      string
+	Status      string          // SUCCESS, FAILURE, …, or any text that a task has set; empty if Opaque hides it
+	Value       json.RawMessage // what it returned, nil if Opaque or an exception; Python objects as celery.DescribePickle has them
+	Undecodable string          // why Value cannot be shown, such as "stored as yaml, not decoded"
+	Exception   string          // module.Type: arguments, empty if there is none
+	Traceback   string
+	DoneAt      time.Time
 	// NaiveTime says that DoneAt was stored without an offset and taken for UTC.
 	NaiveTime bool
 	ParentID  string

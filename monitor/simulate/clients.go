@@ -12,7 +12,7 @@ const tasksPerRequest = 1.5
 // client is a process that publishes tasks.
 type client struct {
 	*process
-	mute bool // task_send_sent_event is off
+	eventsDisabled bool // task_send_sent_event is off
 }
 
 // request is something that clients do, and how often compared with the other requests.
@@ -42,7 +42,7 @@ func requests() []request {
 			c.chain(from, call{}, "inventory.reserve", "billing.charge_card", "mail.send_receipt")
 		}},
 		{3, func(c *Cluster, from client) {
-			c.chord(from, call{}, c.dice.upTo(3, 6), "images.resize", "catalog.publish")
+			c.chord(from, call{}, c.rng.upTo(3, 6), "images.resize", "catalog.publish")
 		}},
 		{2, (*Cluster).importOrders},
 	}
@@ -50,10 +50,10 @@ func requests() []request {
 
 // remind sends a task for later. Some expire before their time, by a mistake in the shop.
 func (c *Cluster) remind(from client) {
-	cl := call{kind: c.kinds["mail.remind_cart"], countdown: c.dice.between(5*time.Second, 90*time.Second)}
-	switch roll := c.dice.Float64(); {
+	cl := call{kind: c.kinds["mail.remind_cart"], countdown: c.rng.between(5*time.Second, 90*time.Second)}
+	switch roll := c.rng.Float64(); {
 	case roll < 0.06:
-		cl.expires = cl.countdown - c.dice.between(time.Second, 4*time.Second)
+		cl.expires = cl.countdown - c.rng.between(time.Second, 4*time.Second)
 	case roll < 0.4:
 		cl.expires = cl.countdown + 10*time.Minute
 	}
@@ -64,11 +64,11 @@ func (c *Cluster) remind(from client) {
 func (c *Cluster) importOrders(from client) {
 	c.send(from, call{kind: c.kinds["orders.import"], then: func(p *process, m *message) {
 		within := call{root: m.task.root, parent: m.task.id}
-		for range c.dice.upTo(1, 2) {
+		for range c.rng.upTo(1, 2) {
 			within.kind = c.kinds["webhooks.deliver"]
 			c.send(client{process: p}, within)
 		}
-		c.chord(client{process: p}, within, c.dice.upTo(2, 4), "inventory.reserve", "catalog.publish")
+		c.chord(client{process: p}, within, c.rng.upTo(2, 4), "inventory.reserve", "catalog.publish")
 	}})
 }
 
@@ -105,7 +105,7 @@ func (c *Cluster) request(from client) {
 	for _, r := range c.requests {
 		total += r.weight
 	}
-	roll := c.dice.Float64() * total
+	roll := c.rng.Float64() * total
 	for _, r := range c.requests {
 		if roll -= r.weight; roll < 0 {
 			r.send(c, from)
@@ -126,19 +126,19 @@ func (c *Cluster) arrive() {
 	if c.ended() {
 		return
 	}
-	if c.dice.chance(c.wave() / peak) {
-		c.request(pick(c.dice, c.clients))
+	if c.rng.chance(c.wave() / peak) {
+		c.request(pick(c.rng, c.clients))
 	}
 	perSecond := c.opts.Rate / tasksPerRequest * peak
-	c.after(c.dice.exp(time.Duration(float64(time.Second)/perSecond)), c.arrive)
+	c.after(c.rng.exp(time.Duration(float64(time.Second)/perSecond)), c.arrive)
 }
 
 // burst is a script that somebody starts: a new process that sends a lot within a second.
 func (c *Cluster) burst() bool {
-	from := client{process: c.spawn(pick(c.dice, c.hosts))}
+	from := client{process: c.spawn(pick(c.rng, c.hosts))}
 	n := int(max(24, c.opts.Rate*2))
 	for range n {
-		c.after(c.dice.between(0, time.Second), func() { c.request(from) })
+		c.after(c.rng.between(0, time.Second), func() { c.request(from) })
 	}
 	return true
 }

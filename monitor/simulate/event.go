@@ -30,7 +30,7 @@ type process struct {
 }
 
 func (c *Cluster) spawn(h *host) *process {
-	h.pid += int64(c.dice.upTo(1, 3))
+	h.pid += int64(c.rng.upTo(1, 3))
 	return &process{host: h, pid: h.pid}
 }
 
@@ -42,7 +42,7 @@ func (c *Cluster) wall(h *host) int64 { return c.now + h.skew }
 
 // publish sends a message over p's connection.
 func (c *Cluster) publish(p *process, routingKey string, body []byte) {
-	p.arrived = max(p.arrived+int64(20*time.Microsecond), c.now+int64(c.dice.latency()))
+	p.arrived = max(p.arrived+int64(20*time.Microsecond), c.now+int64(c.rng.latency()))
 	c.push(entry{at: p.arrived, out: &Delivery{
 		At: time.Unix(0, p.arrived).UTC(),
 		Message: broker.Message{
@@ -53,9 +53,9 @@ func (c *Cluster) publish(p *process, routingKey string, body []byte) {
 
 // redeliver repeats the newest n deliveries, as a broker does after a consumer was lost.
 func (c *Cluster) redeliver(n int) {
-	n = min(n, c.told, len(c.recent))
+	n = min(n, c.declared, len(c.recent))
 	for i := range n {
-		d := c.recent[(c.told-n+i)%len(c.recent)]
+		d := c.recent[(c.declared-n+i)%len(c.recent)]
 		d.Body = slices.Clone(d.Body)
 		d.Redelivered = true
 		at := c.now + int64(i+1)*int64(50*time.Microsecond)

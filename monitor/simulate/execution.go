@@ -15,16 +15,16 @@ type execution struct {
 	main  *process // the worker process that took it
 	child *process // that runs it, nil before
 
-	index  int  // in w.executions
-	credit bool // it holds one of the worker's credits
-	acked  bool // the broker has forgotten the message, or given it to another worker
-	orphan bool // given to another worker, but it runs on here
-	told   bool // its worker said that it received it
-	began  bool
-	ended  bool
-	lost   bool   // the process dropped it without a word
-	revoke bool   // somebody told its worker to revoke it
-	fault  *fault // that its time limit leads to, nil for none
+	index     int  // in w.executions
+	credit    bool // it holds one of the worker's credits
+	acked     bool // the broker has forgotten the message, or given it to another worker
+	orphan    bool // given to another worker, but it runs on here
+	announced bool // its worker said that it received it
+	began     bool
+	ended     bool
+	lost      bool   // the process dropped it without a word
+	revoke    bool   // somebody told its worker to revoke it
+	fault     *fault // that its time limit leads to, nil for none
 
 	startedAt, endsAt int64
 	state             state.State // the strongest that events have told, empty if none has
@@ -53,15 +53,15 @@ func (w *worker) receive(m *message) {
 func (w *worker) announce(x *execution) {
 	m, t := x.m, x.m.task
 	if t.kind.unknown {
-		w.tell(x, state.Failure, "task-failed", x.event().str("exception", "NotRegistered('"+t.kind.name+"')"))
+		w.publishTaskEvent(x, state.Failure, "task-failed", x.event().str("exception", "NotRegistered('"+t.kind.name+"')"))
 		w.forget(x)
 		return
 	}
 	if w.revoked(x) {
 		return
 	}
-	x.told = true
-	w.tell(x, state.Received, "task-received", x.event().str("name", t.kind.name).str("args", t.args).
+	x.announced = true
+	w.publishTaskEvent(x, state.Received, "task-received", x.event().str("name", t.kind.name).str("args", t.args).
 		str("kwargs", t.kwargs).str("root_id", t.root).opt("parent_id", m.parent).num("retries", m.retries).
 		date("eta", m.eta).date("expires", m.expires))
 	if wait := m.eta - w.c.wall(w.host); wait > 0 {
@@ -116,7 +116,7 @@ func (w *worker) apply(x *execution) {
 	last := len(w.idle) - 1
 	x.child = w.idle[last]
 	w.idle = w.idle[:last]
-	w.c.after(300*time.Microsecond+w.c.dice.exp(500*time.Microsecond), func() {
+	w.c.after(300*time.Microsecond+w.c.rng.exp(500*time.Microsecond), func() {
 		if !x.gone() {
 			w.begin(x)
 		}
@@ -153,7 +153,7 @@ func (w *worker) revoked(x *execution) bool {
 		return false
 	}
 	about := x
-	if seen := x.m.task.executions; !x.told && len(seen) > 1 {
+	if seen := x.m.task.executions; !x.announced && len(seen) > 1 {
 		about = seen[len(seen)-2] // nobody took x: this ends the one before
 	}
 	e := x.event().raw("terminated", "false").raw("signum", "null")
@@ -165,7 +165,7 @@ func (w *worker) revoked(x *execution) bool {
 	default:
 		e = e.raw("expired", "false")
 	}
-	w.tell(about, state.Revoked, "task-revoked", e)
+	w.publishTaskEvent(about, state.Revoked, "task-revoked", e)
 	w.forget(x)
 	return true
 }
@@ -177,12 +177,12 @@ func (w *worker) begin(x *execution) {
 	w.active++
 	w.processed++
 	w.totals[k.name]++
-	w.tell(x, state.Started, "task-started", x.event())
+	w.publishTaskEvent(x, state.Started, "task-started", x.event())
 	if !k.late {
 		x.acked = true
 		x.release()
 	}
-	length := w.c.dice.logNormal(k.median, k.sigma)
+	length := w.c.rng.logNormal(k.median, k.sigma)
 	if l := w.limits[k.name]; l != nil && l.hard != nil {
 		if hard := time.Duration(*l.hard * float64(time.Second)); hard < length {
 			length, x.fault = hard, exceeded(*l.hard)
@@ -212,11 +212,11 @@ func (w *worker) progress(x *execution, step int) {
 // finish is the end of x in its child. The main process reports it a little later.
 func (w *worker) finish(x *execution) {
 	c, t := w.c, x.m.task
-	f := t.kind.fault(c.dice, x)
+	f := t.kind.fault(c.rng, x)
 	if x.fault != nil {
 		f = x.fault
 	}
-	delay := 300*time.Microsecond + c.dice.exp(time.Millisecond)
+	delay := 300*time.Microsecond + c.rng.exp(time.Millisecond)
 	switch {
 	case f == nil && t.then != nil:
 		then := t.then
@@ -228,11 +228,11 @@ func (w *worker) finish(x *execution) {
 	if w.pool == solo {
 		w.report(x, f)
 		w.blocked = false
-		for _, hear := range w.unheard {
+		for _, hear := range w.deferred {
 			hear()
 		}
-		w.unheard = nil
-		if w.beatDue || w.c.dice.chance(0.5) {
+		w.deferred = nil
+		if w.beatDue || w.c.rng.chance(0.5) {
 			w.flush()
 		}
 		if w.beatDue {
@@ -255,10 +255,10 @@ func (w *worker) retry(x *execution, f fault, report time.Duration) *fault {
 	m.retries++
 	m.parent = m.task.id
 	m.not = nil
-	countdown := time.Duration(1+c.dice.IntN(2<<min(m.retries, 4))) * time.Second
+	countdown := time.Duration(1+c.rng.IntN(2<<min(m.retries, 4))) * time.Second
 	m.eta = c.wall(w.host) + int64(countdown)
 	f.traceback = strings.ReplaceAll(f.again, "{s}", strconv.Itoa(int(countdown/time.Second)))
-	c.submit(client{process: x.child}, &m, report+time.Millisecond+c.dice.latency())
+	c.submit(client{process: x.child}, &m, report+time.Millisecond+c.rng.latency())
 	return &f
 }
 
@@ -267,22 +267,22 @@ func (w *worker) report(x *execution, f *fault) {
 	t := x.m.task
 	if f == nil {
 		seconds := w.monotonic(x.endsAt) - w.monotonic(x.startedAt)
-		w.tell(x, state.Success, "task-succeeded", x.event().str("result", t.kind.result(w.c.dice)).float("runtime", seconds))
+		w.publishTaskEvent(x, state.Success, "task-succeeded", x.event().str("result", t.kind.result(w.c.rng)).float("runtime", seconds))
 		w.forget(x)
 		return
 	}
-	n := strconv.Itoa(w.c.dice.upTo(10_000, 99_999))
+	n := strconv.Itoa(w.c.rng.upTo(10_000, 99_999))
 	exception, traceback := strings.ReplaceAll(f.exception, "{n}", n), strings.ReplaceAll(f.traceback, "{n}", n)
 	switch {
 	case f.how == rejects:
 		if !w.host.legacy {
-			w.tell(x, state.Failure, "task-failed", x.event().str("exception", exception).str("traceback", traceback))
+			w.publishTaskEvent(x, state.Failure, "task-failed", x.event().str("exception", exception).str("traceback", traceback))
 		}
-		w.tell(x, state.Rejected, "task-rejected", x.event().raw("requeue", "false"))
+		w.publishTaskEvent(x, state.Rejected, "task-rejected", x.event().raw("requeue", "false"))
 	case f.how == retries && x.m.retries < t.kind.retries:
-		w.tell(x, state.Retry, "task-retried", x.event().str("exception", exception).str("traceback", traceback))
+		w.publishTaskEvent(x, state.Retry, "task-retried", x.event().str("exception", exception).str("traceback", traceback))
 	default:
-		w.tell(x, state.Failure, "task-failed", x.event().str("exception", exception).str("traceback", traceback))
+		w.publishTaskEvent(x, state.Failure, "task-failed", x.event().str("exception", exception).str("traceback", traceback))
 	}
 	if f.how == dies && w.pool == prefork {
 		x.child = w.c.spawn(w.host)
@@ -297,7 +297,7 @@ func (w *worker) monotonic(t int64) float64 {
 
 // terminate kills the child that runs x, on somebody's revoke(terminate=True).
 func (w *worker) terminate(x *execution) {
-	w.tell(x, state.Revoked, "task-revoked", x.event().raw("terminated", "true").num("signum", 15).raw("expired", "false"))
+	w.publishTaskEvent(x, state.Revoked, "task-revoked", x.event().raw("terminated", "true").num("signum", 15).raw("expired", "false"))
 	x.child = w.c.spawn(w.host)
 	w.forget(x)
 }

@@ -36,9 +36,11 @@ func inspections() map[string]func(w *worker, a arguments) any {
 func (x *execution) running() bool { return x.began && !x.ended }
 
 // scheduled reports whether x waits for its time.
-func (x *execution) scheduled() bool { return !x.began && x.told && x.m.eta > x.w.c.wall(x.w.host) }
+func (x *execution) scheduled() bool {
+	return !x.began && x.announced && x.m.eta > x.w.c.wall(x.w.host)
+}
 
-func (x *execution) reserved() bool { return !x.began && x.told && !x.scheduled() }
+func (x *execution) reserved() bool { return !x.began && x.announced && !x.scheduled() }
 
 // info is x as workers tell of the tasks that they hold.
 func (x *execution) info() map[string]any {

@@ -17,8 +17,8 @@ type kind struct {
 	retries int64 // max_retries
 	steps   int   // task-progress events that it sends
 	unknown bool  // no worker has it registered
-	call    func(d dice) (args, kwargs string)
-	result  func(d dice) string
+	call    func(d rng) (args, kwargs string)
+	result  func(d rng) string
 	faults  []fault
 }
 
@@ -51,7 +51,7 @@ const (
 
 // fault returns what goes wrong with x, nil if nothing does. An orphan always succeeds: a retry by
 // it could run beside the retry of its double on one process.
-func (k *kind) fault(d dice, x *execution) *fault {
+func (k *kind) fault(d rng, x *execution) *fault {
 	if x.orphan {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (k *kind) fault(d dice, x *execution) *fault {
 // kinds returns the shop's tasks by name. Those of Celery's default queue get the one given.
 func kinds(queue string) map[string]*kind {
 	all := make(map[string]*kind)
-	for _, k := range [][]kind{orderKinds(), mailKinds(), catalogueKinds(), officeKinds()} {
+	for _, k := range [][]kind{orderKinds(), mailKinds(), catalogueKinds(), backgroundKinds()} {
 		for i := range k {
 			if k[i].queue == "" || k[i].queue == defaultQueue {
 				k[i].queue = queue
@@ -92,11 +92,11 @@ func orderKinds() []kind {
 	return []kind{
 		{
 			name: "billing.charge_card", queue: "billing", median: 320 * time.Millisecond, sigma: 0.5, retries: 3,
-			call: func(d dice) (string, string) {
+			call: func(d rng) (string, string) {
 				return "('ORD-" + number(d.upTo(10_000, 99_999)) + "',)",
 					fmt.Sprintf("{'amount': Decimal('%d.%02d'), 'currency': '%s', 'customer_id': %d}", d.upTo(4, 390), d.IntN(100), pick(d, []string{"EUR", "EUR", "GBP", "CHF", "PLN"}), d.upTo(1_000, 60_000))
 			},
-			result: func(d dice) string {
+			result: func(d rng) string {
 				return fmt.Sprintf("{'charge': 'ch_%x', 'captured': True}", d.Uint64())
 			},
 			faults: []fault{
@@ -106,18 +106,18 @@ func orderKinds() []kind {
 		},
 		{
 			name: "billing.refund", queue: "billing", median: 450 * time.Millisecond, sigma: 0.4, retries: 2,
-			call: func(d dice) (string, string) {
+			call: func(d rng) (string, string) {
 				return fmt.Sprintf("('ch_%x',)", d.Uint64()), "{'reason': 'customer', 'note': 'Größe passt nicht, hätte gern \"M\"'}"
 			},
-			result: func(dice) string { return "None" },
+			result: func(rng) string { return "None" },
 			faults: []fault{{0.08, retries, reset, raised(resetLast, post, send), retried(resetLast, reset, post, send)}},
 		},
 		{
 			name: "inventory.reserve", queue: "celery", median: 45 * time.Millisecond, sigma: 0.6, retries: 5,
-			call: func(d dice) (string, string) {
+			call: func(d rng) (string, string) {
 				return fmt.Sprintf("('SKU-%05d', %d)", d.IntN(40_000), d.upTo(1, 4)), fmt.Sprintf("{'warehouse': '%s'}", pick(d, []string{"BER1", "WAW2", "LYS1"}))
 			},
-			result: func(d dice) string { return number(d.upTo(1, 4)) },
+			result: func(d rng) string { return number(d.upTo(1, 4)) },
 			faults: []fault{
 				{0.03, retries, "OperationalError('" + strings.ReplaceAll(deadlock, "\n", `\n`) + "')", raised("django.db.utils.OperationalError: "+deadlock, reserve, execute), retried("django.db.utils.OperationalError: "+deadlock, "OperationalError('deadlock detected')", reserve, execute)},
 				{0.01, raises, "OutOfStock('SKU-{n}')", raised("inventory.errors.OutOfStock: SKU-{n}", frame{app + "inventory/tasks.py", 31, "reserve", "raise OutOfStock(sku)", ""}), ""},
@@ -125,20 +125,20 @@ func orderKinds() []kind {
 		},
 		{
 			name: "fraud.score", queue: "celery", median: 30 * time.Millisecond, sigma: 0.7,
-			call: func(d dice) (string, string) {
+			call: func(d rng) (string, string) {
 				return fmt.Sprintf("(%d,)", d.upTo(100_000, 999_999)), fmt.Sprintf("{'ip': '203.0.113.%d', 'model': 'gbt-7'}", d.IntN(256))
 			},
-			result: func(d dice) string { return string(appendFloat(nil, float64(d.IntN(1_000))/1_000)) },
+			result: func(d rng) string { return string(appendFloat(nil, float64(d.IntN(1_000))/1_000)) },
 			faults: []fault{{0.004, raises, "KeyError('card_country')", raised("KeyError: 'card_country'",
 				frame{app + "fraud/tasks.py", 19, "score", "row = features(order)", "features(order)"},
 				frame{app + "fraud/features.py", 88, "features", "country = order.meta['card_country']", "order.meta['card_country']"}), ""}},
 		},
 		{
 			name: "orders.import", queue: "celery", median: 1200 * time.Millisecond, sigma: 0.5, late: true, steps: 2,
-			call: func(d dice) (string, string) {
+			call: func(d rng) (string, string) {
 				return fmt.Sprintf("('s3://shop-inbox/2026/%02d/orders-%06d.csv',)", d.upTo(1, 12), d.IntN(1_000_000)), "{'dialect': 'excel-tab'}"
 			},
-			result: func(d dice) string {
+			result: func(d rng) string {
 				return fmt.Sprintf("{'rows': %d, 'skipped': %d}", d.upTo(20, 900), d.IntN(5))
 			},
 			faults: []fault{{0.05, raises, "UnicodeDecodeError('utf-8', b'M\\xfcller;', 1, 2, 'invalid start byte')", raised("UnicodeDecodeError: 'utf-8' codec can't decode byte 0xfc in position {n}: invalid start byte",
@@ -161,10 +161,10 @@ func mailKinds() []kind {
 	return []kind{
 		{
 			name: "mail.send_receipt", queue: "mail", median: 120 * time.Millisecond, sigma: 0.8, retries: 5,
-			call: func(d dice) (string, string) {
+			call: func(d rng) (string, string) {
 				return fmt.Sprintf("(%d,)", d.upTo(100_000, 999_999)), "{'to': '" + pick(d, people) + "', 'template': 'receipt', 'locale': '" + pick(d, []string{"de", "pl", "en", "ja"}) + "'}"
 			},
-			result: func(d dice) string { return fmt.Sprintf("'<%x@mx1.example.com>'", d.Uint64()) },
+			result: func(d rng) string { return fmt.Sprintf("'<%x@mx1.example.com>'", d.Uint64()) },
 			faults: []fault{
 				{0.05, retries, busy, raised(busyLast, smtp, data), retried(busyLast, busy, smtp, data)},
 				{0.01, raises, "SMTPRecipientsRefused({'{n}@example.org': (550, b'5.1.1 User unknown')})", raised("smtplib.SMTPRecipientsRefused: {'{n}@example.org': (550, b'5.1.1 User unknown')}", smtp, data), ""},
@@ -172,17 +172,17 @@ func mailKinds() []kind {
 		},
 		{
 			name: "mail.remind_cart", queue: "mail", median: 150 * time.Millisecond, sigma: 0.5,
-			call: func(d dice) (string, string) {
+			call: func(d rng) (string, string) {
 				return fmt.Sprintf("(UUID('%s'),)", d.uuid()), reprText("body", strings.Repeat("Hallo "+pick(d, people[:3])+", in Deinem Warenkorb liegt noch etwas für Dich. ", d.upTo(1, 30)))
 			},
-			result: func(dice) string { return "True" },
+			result: func(rng) string { return "True" },
 		},
 		{
 			name: "webhooks.deliver", queue: "celery", median: 220 * time.Millisecond, sigma: 0.9, retries: 4,
-			call: func(d dice) (string, string) {
+			call: func(d rng) (string, string) {
 				return "('https://hooks.example.net/v2/shop', 'order." + pick(d, []string{"paid", "shipped", "returned"}) + "')", fmt.Sprintf("{'payload': {'order': %d, 'lines': [...]}, 'signature': None}", d.upTo(10_000, 99_999))
 			},
-			result: func(dice) string { return "204" },
+			result: func(rng) string { return "204" },
 			faults: []fault{
 				{0.05, retries, unavailable, raised(unavailableLast, deliver, status), retried(unavailableLast, unavailable, deliver, status)},
 				{0.02, rejects, "reject requeue=False: endpoint {n} is disabled", raised("celery.exceptions.Reject: ('endpoint {n} is disabled', False)", frame{app + "webhooks/tasks.py", 29, "deliver", "raise Reject(reason, requeue=False)", ""}), ""},

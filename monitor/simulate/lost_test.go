@@ -55,15 +55,15 @@ func (o *observer) watch(length time.Duration) {
 
 func (o *observer) reconcile(now time.Time) {
 	for _, a := range o.answers {
-		a.AnsweredAt = now.UnixMicro()
-		o.fold.Inspected(a)
+		a.RepliedAt = now.UnixMicro()
+		o.fold.ApplyInspection(a)
 	}
 	o.answers = nil
 	if now.Second()%7 == 0 {
-		for _, h := range o.story.Holdings() {
-			if h.Answers {
+		for _, h := range o.story.WorkerTasks() {
+			if h.Responsive {
 				o.answers = append(o.answers, state.Inspection{
-					Worker: h.Worker, PID: h.PID, Clock: h.Clock, AskedAt: now.UnixMicro(), Active: h.Active, Held: h.Held,
+					Worker: h.Worker, PID: h.PID, Clock: h.Clock, RequestedAt: now.UnixMicro(), Active: h.Active, Reserved: h.Reserved,
 				})
 			}
 		}
@@ -75,7 +75,7 @@ func (o *observer) reconcile(now time.Time) {
 
 // check fails if a task that runs is marked.
 func (o *observer) check(now time.Time) {
-	for _, h := range o.story.Holdings() {
+	for _, h := range o.story.WorkerTasks() {
 		for _, id := range h.Active {
 			if got, ok := o.fold.Task(id); ok && got.Lost != nil && !got.State.Final() {
 				o.t.Errorf("%s: task %s, which runs on %s (pid %d), is %s there and marked: %+v\n%+v", now.Format(time.TimeOnly),

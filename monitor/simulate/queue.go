@@ -52,7 +52,7 @@ func (q *queue) route() {
 		q.delivered++
 		w.credit--
 		main := w.main
-		q.c.after(q.c.dice.latency(), func() {
+		q.c.after(q.c.rng.latency(), func() {
 			if w.main == main && w.consuming() {
 				w.receive(m)
 			} else {
@@ -89,12 +89,12 @@ type call struct {
 
 // send creates a task and publishes its first message.
 func (c *Cluster) send(from client, call call) {
-	t := &task{id: c.dice.id(c.salt), root: call.root, kind: call.kind, args: call.args, kwargs: call.kwargs, then: call.then}
+	t := &task{id: c.rng.id(c.salt), root: call.root, kind: call.kind, args: call.args, kwargs: call.kwargs, then: call.then}
 	if t.root == "" {
 		t.root = t.id
 	}
 	if t.args == "" {
-		t.args, t.kwargs = t.kind.call(c.dice)
+		t.args, t.kwargs = t.kind.call(c.rng)
 	}
 	if t.kwargs == "" {
 		t.kwargs = "{}"
@@ -109,14 +109,14 @@ func (c *Cluster) send(from client, call call) {
 	if c.opts.Truth {
 		c.tasks = append(c.tasks, t)
 	}
-	c.submit(from, m, c.dice.latency())
+	c.submit(from, m, c.rng.latency())
 }
 
 // submit publishes a task message, which is in its queue after delay, and says so in an event.
 func (c *Cluster) submit(from client, m *message, delay time.Duration) {
 	c.open++
 	t := m.task
-	if !from.mute {
+	if !from.eventsDisabled {
 		e := newEvent(from.process, from.node()).str("uuid", t.id).str("root_id", t.root).opt("parent_id", m.parent).
 			str("name", t.kind.name).str("args", t.args).str("kwargs", t.kwargs).num("retries", m.retries).
 			date("eta", m.eta).date("expires", m.expires).

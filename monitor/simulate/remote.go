@@ -73,19 +73,19 @@ func (c *Cluster) Request(worker string, m broker.Publishing, answer func(to bro
 	c.post(func() {
 		for _, w := range c.workers {
 			if w.name == worker {
-				c.after(c.remote.latency(), func() { w.hear(r, answer) })
+				c.after(c.remote.latency(), func() { w.handle(r, answer) })
 			}
 		}
 	})
 }
 
 // hear executes a command, once the process has time for it: a solo worker has none while a task runs.
-func (w *worker) hear(r command, answer func(broker.ReplyTo, broker.Publishing)) {
+func (w *worker) handle(r command, answer func(broker.ReplyTo, broker.Publishing)) {
 	switch {
 	case w.main == nil || !w.connected:
 		return
 	case w.blocked:
-		w.unheard = append(w.unheard, func() { w.hear(r, answer) })
+		w.deferred = append(w.deferred, func() { w.handle(r, answer) })
 		return
 	}
 	w.main.clock++

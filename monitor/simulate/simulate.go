@@ -42,26 +42,26 @@ type Options struct {
 // Cluster is one story in the telling. It is not safe for concurrent use.
 type Cluster struct {
 	opts   Options
-	dice   dice
-	remote dice   // of what people do: it leaves the story's own chances alone
+	rng    rng
+	remote rng    // of what people do: it leaves the story's own chances alone
 	salt   uint64 // of ids: another one for each Start
 	now    int64  // virtual time, ns since 1970 UTC
 	end    int64  // when clients stop, 0 if never
 	seq    uint64
 	open   int // task messages that somebody still has to deal with
-	plan   agenda
+	events eventHeap
 	kinds  map[string]*kind
 
-	hosts    []*host
-	queues   map[string]*queue
-	workers  []*worker
-	gossips  []*worker
-	clients  []client
-	requests []request
+	hosts     []*host
+	queues    map[string]*queue
+	workers   []*worker
+	gossiping []*worker
+	clients   []client
+	requests  []request
 
-	recent [12]Delivery // the newest deliveries, a ring
-	told   int          // deliveries so far
-	tasks  []*task      // if Options.Truth
+	recent   [12]Delivery // the newest deliveries, a ring
+	declared int          // deliveries so far
+	tasks    []*task      // if Options.Truth
 
 	calls  chan func()   // from outside, executed by Run
 	closed chan struct{} // closed when Run has returned
@@ -92,27 +92,27 @@ func New(o Options) (*Cluster, error) {
 	case o.Length < 0:
 		return nil, fmt.Errorf("simulate: Length is %v, must not be negative", o.Length)
 	}
-	c := &Cluster{opts: o, dice: newDice(o.Seed), remote: newDice(^o.Seed), now: o.Start.UnixNano(), kinds: kinds(o.DefaultQueue), calls: make(chan func(), maxCalls), closed: make(chan struct{})}
+	c := &Cluster{opts: o, rng: newRNG(o.Seed), remote: newRNG(^o.Seed), now: o.Start.UnixNano(), kinds: kinds(o.DefaultQueue), calls: make(chan func(), maxCalls), closed: make(chan struct{})}
 	if o.Length > 0 {
 		c.end = c.now + int64(o.Length)
 	}
 	c.salt = uint64(o.Start.UnixNano()) * 0x9e3779b97f4a7c15 // an odd number without a pattern
-	c.stage()
+	c.setUp()
 	return c, nil
 }
 
 // Next returns the next message in order of arrival. It is false once the story has ended: Length
 // has passed, every task has come to its end and the workers have gone home.
 func (c *Cluster) Next() (Delivery, bool) {
-	for !c.plan.empty() {
-		e := c.plan.pop()
+	for !c.events.empty() {
+		e := c.events.pop()
 		c.now = e.at
 		if e.do != nil {
 			e.do()
 			continue
 		}
-		c.recent[c.told%len(c.recent)] = *e.out
-		c.told++
+		c.recent[c.declared%len(c.recent)] = *e.out
+		c.declared++
 		return *e.out, true
 	}
 	return Delivery{}, false
@@ -131,5 +131,5 @@ func (c *Cluster) after(d time.Duration, do func()) { c.at(c.now+int64(d), do) }
 func (c *Cluster) push(e entry) {
 	c.seq++
 	e.seq = c.seq
-	c.plan.push(e)
+	c.events.push(e)
 }

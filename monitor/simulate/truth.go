@@ -59,13 +59,13 @@ func (c *Cluster) Truth() []TaskTruth {
 
 // observe takes in an event about x that has been published.
 func (x *execution) observe(s state.State) {
-	if x.state == "" || strength(s) <= strength(x.state) {
+	if x.state == "" || dominance(s) <= dominance(x.state) {
 		x.state = s
 	}
 }
 
 // strength ranks the states that an execution can be in, strongest first.
-func strength(s state.State) int {
+func dominance(s state.State) int {
 	order := [...]state.State{state.Success, state.Failure, state.Retry, state.Revoked, state.Rejected}
 	if i := slices.Index(order[:], s); i >= 0 {
 		return i
@@ -81,28 +81,28 @@ func strength(s state.State) int {
 }
 
 // Holding is what the process of a worker holds at a moment.
-type Holding struct {
+type WorkerTasks struct {
 	Worker     string
 	PID, Clock int64
-	Answers    bool // it would answer a question now: it is connected, and its process is free
+	Responsive bool // it would answer a question now: it is connected, and its process is free
 	Active     []string
-	Held       []string // reserved, or waiting for their ETA
+	Reserved   []string // reserved, or waiting for their ETA
 }
 
 // Holdings returns what each process that lives holds now, by worker. Next must not be at work.
-func (c *Cluster) Holdings() []Holding {
-	var all []Holding
+func (c *Cluster) WorkerTasks() []WorkerTasks {
+	var all []WorkerTasks
 	for _, w := range c.workers {
 		if w.main == nil {
 			continue
 		}
-		h := Holding{Worker: w.name, PID: w.main.pid, Clock: w.main.clock, Answers: w.connected && !w.blocked}
+		h := WorkerTasks{Worker: w.name, PID: w.main.pid, Clock: w.main.clock, Responsive: w.connected && !w.blocked}
 		for _, x := range w.executions {
 			switch {
 			case x.running():
 				h.Active = append(h.Active, x.m.task.id)
-			case x.told:
-				h.Held = append(h.Held, x.m.task.id)
+			case x.announced:
+				h.Reserved = append(h.Reserved, x.m.task.id)
 			}
 		}
 		all = append(all, h)

@@ -6,10 +6,10 @@ package simulate
 // them quickly and without a story; a third of n tasks result, rounded up.
 func Typical(n, batch int) [][]byte {
 	const together = 8 // tasks that run at the same time on a worker
-	d, shop := newDice(1), kinds(defaultQueue)
+	d, shop := newRNG(1), kinds(defaultQueue)
 	names := []string{"fraud.score", "mail.send_receipt", "search.index_product", "webhooks.deliver", "billing.charge_card"}
 	h := &host{name: "web-1", utcoffset: "0.0", version: "5.7.0"}
-	t := typist{batch: max(batch, 1), left: n, now: 1_767_603_600e9}
+	t := batcher{batch: max(batch, 1), left: n, now: 1_767_603_600e9}
 	for block := 0; t.left > 0; block++ {
 		w := block % 4
 		p, node := &process{host: h, pid: int64(701 + w), clock: t.clocks[w]}, "celery@web-"+number(1+w)
@@ -35,7 +35,7 @@ func Typical(n, batch int) [][]byte {
 }
 
 // typist writes events down for Typical.
-type typist struct {
+type batcher struct {
 	batch, left int
 	now         int64
 	clocks      [4]int64
@@ -44,7 +44,7 @@ type typist struct {
 	size        int    // of its events
 }
 
-func (t *typist) add(e event, kind string) {
+func (t *batcher) add(e event, kind string) {
 	if t.left == 0 {
 		return
 	}
@@ -66,7 +66,7 @@ func (t *typist) add(e event, kind string) {
 	}
 }
 
-func (t *typist) flush() {
+func (t *batcher) flush() {
 	if t.size > 0 {
 		t.bodies = append(t.bodies, append(t.open, ']'))
 		t.open, t.size = nil, 0

@@ -45,27 +45,27 @@ type worker struct {
 	queues []*queue
 
 	// Of the process that lives now.
-	main       *process   // nil while it is down
-	idle       []*process // pool children without a task
-	credit     int        // messages that it may take before it acknowledges one
-	executions []*execution
-	inbox      []*execution // solo: delivered, but not read
-	waiting    []*execution // received, to be run when the pool has room
-	buffer     []report
-	flushing   bool // a flush is planned
-	backlog    []outgoing
-	connected  bool
-	stopping   bool
-	blocked    bool     // solo, and a task runs
-	unheard    []func() // commands that came meanwhile
-	beatDue    bool     // a heartbeat is due as soon as it is no longer blocked
-	active     int
-	processed  int64
-	totals     map[string]int64 // of processed, by name, since the story knows it
-	bootedAt   int64
-	revokes    map[string]struct{} // ids that it was told to revoke
-	limits     map[string]*limit   // by task
-	mute       bool                // task events are off
+	main           *process   // nil while it is down
+	idle           []*process // pool children without a task
+	credit         int        // messages that it may take before it acknowledges one
+	executions     []*execution
+	inbox          []*execution // solo: delivered, but not read
+	waiting        []*execution // received, to be run when the pool has room
+	buffer         []report
+	flushing       bool // a flush is planned
+	backlog        []outgoing
+	connected      bool
+	stopping       bool
+	blocked        bool     // solo, and a task runs
+	deferred       []func() // commands that came meanwhile
+	beatDue        bool     // a heartbeat is due as soon as it is no longer blocked
+	active         int
+	processed      int64
+	totals         map[string]int64 // of processed, by name, since the story knows it
+	bootedAt       int64
+	revokes        map[string]struct{} // ids that it was told to revoke
+	limits         map[string]*limit   // by task
+	eventsDisabled bool                // task events are off
 }
 
 // report is a task event that waits in the buffer, and what it tells of an execution.
@@ -99,7 +99,7 @@ func (w *worker) boot() {
 		w.idle = append(w.idle, child)
 	}
 	if w.gossip {
-		for _, g := range w.c.gossips {
+		for _, g := range w.c.gossiping {
 			if g != w && g.main != nil {
 				w.main.clock = max(w.main.clock, g.main.clock) // mingle
 			}
@@ -133,7 +133,7 @@ func (w *worker) live(firstBeat time.Duration) {
 		default:
 			w.beat("worker.heartbeat", "worker-heartbeat")
 		}
-		w.c.after(heartbeatEvery+w.c.dice.between(time.Millisecond, 5*time.Millisecond), tick)
+		w.c.after(heartbeatEvery+w.c.rng.between(time.Millisecond, 5*time.Millisecond), tick)
 	}
 	w.c.after(firstBeat, tick)
 	w.route()
@@ -169,13 +169,13 @@ func (w *worker) beat(key, kind string) {
 	clock := w.main.clock
 	w.publish(key, e.end(w.c.wall(h), kind))
 	if w.connected {
-		w.c.after(w.c.dice.latency(), func() { w.c.hear(w, clock) })
+		w.c.after(w.c.rng.latency(), func() { w.c.gossip(w, clock) })
 	}
 }
 
 // hear tells the workers that gossip of a worker event with a clock.
-func (c *Cluster) hear(from *worker, clock int64) {
-	for _, g := range c.gossips {
+func (c *Cluster) gossip(from *worker, clock int64) {
+	for _, g := range c.gossiping {
 		switch {
 		case g.main == nil || !g.connected:
 		case g == from:
@@ -187,8 +187,8 @@ func (c *Cluster) hear(from *worker, clock int64) {
 }
 
 // tell publishes a task event of x, now or with the next batch.
-func (w *worker) tell(x *execution, s state.State, kind string, e event) {
-	if w.mute {
+func (w *worker) publishTaskEvent(x *execution, s state.State, kind string, e event) {
+	if w.eventsDisabled {
 		return
 	}
 	r := report{e.end(w.c.wall(w.host), kind), x, s}
@@ -215,10 +215,10 @@ func (w *worker) tell(x *execution, s state.State, kind string, e event) {
 
 // loop is the time until the event loop comes round: seldom long, while something hogs it.
 func (w *worker) loop() time.Duration {
-	if w.c.dice.chance(0.02) {
-		return w.c.dice.between(40*time.Millisecond, 600*time.Millisecond)
+	if w.c.rng.chance(0.02) {
+		return w.c.rng.between(40*time.Millisecond, 600*time.Millisecond)
 	}
-	return 300*time.Microsecond + w.c.dice.exp(time.Millisecond)
+	return 300*time.Microsecond + w.c.rng.exp(time.Millisecond)
 }
 
 // flush publishes the buffer as one array. Celery before 5.7 sends an empty one now and then.
@@ -239,7 +239,7 @@ func (w *worker) flush() {
 	}
 	w.publish("task.multi", append(body, ']'), w.buffer...)
 	w.buffer = nil
-	if w.host.legacy && w.c.dice.chance(0.01) {
+	if w.host.legacy && w.c.rng.chance(0.01) {
 		w.publish("task.multi", []byte("[]"))
 	}
 }
@@ -275,7 +275,7 @@ func (w *worker) leave(main *process) {
 	}
 	w.flush()
 	w.vanish(0)
-	w.c.after(w.c.dice.between(5*time.Second, 10*time.Second), w.start)
+	w.c.after(w.c.rng.between(5*time.Second, 10*time.Second), w.start)
 }
 
 // vanish ends the process at once. The broker gives its messages to others after notice.
@@ -304,19 +304,19 @@ func (w *worker) disconnect() {
 		if x.acked {
 			continue
 		}
-		w.c.giveBack(x.m, w.main, redeliverAfter+w.c.dice.between(0, 3*time.Second))
+		w.c.giveBack(x.m, w.main, redeliverAfter+w.c.rng.between(0, 3*time.Second))
 		x.acked, x.orphan = true, true
 		if !x.began {
 			x.lost = true
 			w.forget(x)
 		} else if w.cancels {
-			w.tell(x, "CANCELLED", "task-cancelled", newEvent(w.main, w.name).str("uuid", x.m.task.id))
+			w.publishTaskEvent(x, "CANCELLED", "task-cancelled", newEvent(w.main, w.name).str("uuid", x.m.task.id))
 			x.child = w.c.spawn(w.host)
 			w.forget(x)
 		}
 	}
 	main := w.main
-	w.c.after(w.c.dice.between(3*time.Second, 9*time.Second), func() {
+	w.c.after(w.c.rng.between(3*time.Second, 9*time.Second), func() {
 		if w.main != main {
 			return
 		}

@@ -61,9 +61,9 @@ type inspectRequest struct {
 
 func paramType(t remote.ParamType) string {
 	switch t {
-	case remote.Texts:
+	case remote.TextList:
 		return "texts"
-	case remote.Whole:
+	case remote.Integer:
 		return "whole"
 	case remote.Seconds:
 		return "seconds"
@@ -73,7 +73,7 @@ func paramType(t remote.ParamType) string {
 		return "signal"
 	case remote.Flag:
 		return "flag"
-	case remote.Anything:
+	case remote.AnyJSON:
 		return "anything"
 	case remote.Text:
 	}
@@ -82,7 +82,7 @@ func paramType(t remote.ParamType) string {
 
 func fromMethod(m remote.Method) Method {
 	return Method{
-		Name: m.Name, Title: m.Title, Doc: m.Doc, Inspect: m.Inspect, Silent: m.Silent, Danger: m.Danger,
+		Name: m.Name, Title: m.Title, Doc: m.Doc, Inspect: m.Inspect, Silent: m.NoReply, Danger: m.Dangerous,
 		Params: each(m.Params, func(p remote.Param) Param {
 			return Param{
 				Name: p.Name, Type: paramType(p.Type), Required: p.Required, Doc: p.Doc, Choices: append([]string{}, p.Choices...),
@@ -154,7 +154,7 @@ func (a *api) topology(ctx context.Context, r *request) (*answer[Topology], erro
 	t := a.operations.Inspector.Topology(ctx)
 	return &answer[Topology]{Body: Topology{
 		At: timeOf(t.At), Tasks: filled(t.Tasks), Queues: filled(t.Queues),
-		Asked: append([]string{}, t.Asked...), Missing: append([]string{}, t.Missing...),
+		Asked: append([]string{}, t.Expected...), Missing: append([]string{}, t.Missing...),
 	}}, nil
 }
 
@@ -179,9 +179,9 @@ func (a *api) inspect(ctx context.Context, r *inspectRequest) (*answer[Inspectio
 	if refresh && status == state.Online {
 		ctx, cancel := context.WithTimeout(ctx, inspectPatience)
 		defer cancel()
-		return &answer[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Ask(ctx, r.Name))}, nil
+		return &answer[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Inspect(ctx, r.Name))}, nil
 	}
-	return &answer[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Node(r.Name))}, nil
+	return &answer[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Cached(r.Name))}, nil
 }
 
 // refresh reads the only parameter that the resource has.

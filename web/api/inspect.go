@@ -91,11 +91,11 @@ func (ConsumedQueue) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Sche
 
 func fromInspection(name string, i remote.Inspection) Inspection {
 	return Inspection{
-		Name: name, At: timeOf(i.At), Asking: i.Asking, Errors: filled(i.Errors), Stats: fromStats(i.Stats), Revoked: i.Revoked,
+		Name: name, At: timeOf(i.At), Asking: i.Refreshing, Errors: filled(i.Errors), Stats: fromStats(i.Stats), Revoked: i.Revoked,
 		Conf: raws(i.Conf), Clock: integer(i.Clock), Report: text(i.Report),
 		Active: known(i.Active, fromHeld), Reserved: known(i.Reserved, fromHeld),
 		Scheduled: known(i.Scheduled, func(s remote.Scheduled) HeldTask {
-			t := fromHeld(s.Request)
+			t := fromHeld(s.Task)
 			t.ETA = timeOf(s.ETA)
 			return t
 		}),
@@ -145,7 +145,7 @@ func fromStats(s *remote.Stats) *Stats {
 	return d
 }
 
-func fromHeld(r remote.Request) HeldTask {
+func fromHeld(r remote.TaskInfo) HeldTask {
 	return HeldTask{
 		ID: r.ID, Name: text(r.Name), Args: text(r.Args), Kwargs: text(r.Kwargs), StartedAt: timeOf(r.StartedAt), PID: integer(r.PID),
 		Queue: text(r.Queue), Priority: integer(r.Priority), Redelivered: r.Redelivered, Acknowledged: r.Acknowledged,

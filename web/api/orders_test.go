@@ -39,7 +39,7 @@ func (s stored) Store() history.Store { return s.db }
 // waiting are unfinished tasks, of which whatever is said is taken.
 type waiting struct{ operate.Unfinished }
 
-func (waiting) Review() state.Review { return state.Review{} }
+func (waiting) Review() state.Reconciliation { return state.Reconciliation{} }
 
 func (waiting) Dismiss(context.Context, string, string) error { return nil }
 

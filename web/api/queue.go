@@ -142,7 +142,7 @@ func fromQueue(q queues.Queue) Queue {
 		Durable: q.Durable, MaxPriority: q.MaxPriority, Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers,
 		InPerSecond: number(q.In), OutPerSecond: number(q.Out), RatesFrom: text(q.RatesFrom),
 		AgeSeconds: inSeconds(q.Age), AgeAtLeast: inSeconds(q.AgeAtLeast), AgeAtMost: inSeconds(q.AgeAtMost),
-		DrainSeconds: inSeconds(q.Drain), Warnings: append([]string{}, q.Warnings...),
+		DrainSeconds: inSeconds(q.DrainTime), Warnings: append([]string{}, q.Warnings...),
 		Published: q.Published, Delivered: q.Delivered, Acked: q.Acked, Redelivered: q.Redelivered,
 		Priorities: each(q.Steps, func(s broker.Step) QueueStep { return QueueStep{Priority: s.Priority, Ready: s.Ready} }),
 	}

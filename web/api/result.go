@@ -72,7 +72,7 @@ func (a *api) result(ctx context.Context, r *taskRequest) (*answer[Result], erro
 
 func fromResult(r results.Result) Result {
 	return Result{
-		TaskID: r.TaskID, Status: text(r.Status), Value: orNull(r.Value), Opaque: text(r.Opaque), Exception: text(r.Exception),
+		TaskID: r.TaskID, Status: text(r.Status), Value: orNull(r.Value), Opaque: text(r.Undecodable), Exception: text(r.Exception),
 		Traceback: text(r.Traceback), DoneAt: timeOf(r.DoneAt), NaiveTime: r.NaiveTime, ParentID: text(r.ParentID),
 		GroupID: text(r.GroupID), Children: append([]string{}, r.Children...), Name: text(r.Name), Args: orNull(r.Args),
 		Kwargs: orNull(r.Kwargs), Worker: text(r.Worker), Queue: text(r.Queue), Retries: integer(r.Retries), Disagrees: []string{},

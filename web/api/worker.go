@@ -58,14 +58,14 @@ func (a *api) told(workers ...Worker) []Worker {
 	if a.operations == nil {
 		return workers
 	}
-	known := a.operations.Inspector.Glance()
+	known := a.operations.Inspector.PeekTopology()
 	for i := range workers {
 		w := &workers[i]
-		told, ok := a.operations.Inspector.Told(w.Name)
+		told, ok := a.operations.Inspector.LastKnown(w.Name)
 		if ok {
 			w.ToldAt = timeOf(told.At)
 		}
-		if ok && !slices.Contains(known.Asked, w.Name) {
+		if ok && !slices.Contains(known.Expected, w.Name) {
 			w.Queues = slices.Sorted(slices.Values(told.Queues))
 			w.Pool = text(told.Pool)
 			continue

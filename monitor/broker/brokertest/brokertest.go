@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every wait for something that should happen at once.
-const patience = 3 * time.Minute
+const timeout = 3 * time.Minute
 
 // Fixture is a Broker under test, and a hand on its other side. Every call of the function given to
 // Run makes a fresh one, whose messages no other fixture sees.
@@ -33,46 +33,46 @@ type Fixture struct {
 // Run runs the suite, each test on its own fixture.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	t.Helper()
-	tests := map[string]func(trial){
-		"Receive keeps order and numbers messages":        trial.receiveInOrder,
-		"Receive passes on properties and bodies":         trial.receiveProperties,
-		"Receive returns at most MaxBatch":                trial.receiveBatches,
-		"Receive does not hold a lone message back":       trial.receiveLone,
-		"Receive honours its context":                     trial.receiveContext,
-		"Ack ignores old tags and refuses future ones":    trial.ackBounds,
-		"Ack covers every message up to its tag":          trial.ackUpTo,
-		"Close ends the session for every method":         trial.closeEnds,
-		"Close wakes Receive":                             trial.closeWakes,
-		"a lost connection ends the session":              trial.lostConnection,
-		"a session that nobody reads tells its end":       trial.lostUnread,
-		"Connect honours its context":                     trial.connectContext,
-		"a session may be used from several goroutines":   trial.concurrent,
-		"a broker may be connected to again after a loss": trial.reconnect,
+	tests := map[string]func(streamTest){
+		"Receive keeps order and numbers messages":        streamTest.receiveInOrder,
+		"Receive passes on properties and bodies":         streamTest.receiveProperties,
+		"Receive returns at most MaxBatch":                streamTest.receiveBatches,
+		"Receive does not hold a lone message back":       streamTest.receiveLone,
+		"Receive honours its context":                     streamTest.receiveContext,
+		"Ack ignores old tags and refuses future ones":    streamTest.ackBounds,
+		"Ack covers every message up to its tag":          streamTest.ackUpTo,
+		"Close ends the session for every method":         streamTest.closeEnds,
+		"Close wakes Receive":                             streamTest.closeWakes,
+		"a lost connection ends the session":              streamTest.lostConnection,
+		"a session that nobody reads tells its end":       streamTest.lostUnread,
+		"Connect honours its context":                     streamTest.connectContext,
+		"a session may be used from several goroutines":   streamTest.concurrent,
+		"a broker may be connected to again after a loss": streamTest.reconnect,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(trial{T: t, Fixture: open(t)})
+			test(streamTest{T: t, Fixture: open(t)})
 		})
 	}
 }
 
 // trial is one test of the suite, on its own fixture.
-type trial struct {
+type streamTest struct {
 	*testing.T
 	Fixture
 }
 
 // connect opens a session that ends with the test. It tries more than once, since a broker may need
 // a moment to notice that an earlier session is gone.
-func (c trial) connect() broker.Session {
+func (c streamTest) connect() broker.EventStream {
 	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	s, err := c.Broker.Connect(ctx)
-	for ; err != nil; s, err = c.Broker.Connect(ctx) {
+	s, err := c.Broker.Subscribe(ctx)
+	for ; err != nil; s, err = c.Broker.Subscribe(ctx) {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
@@ -88,9 +88,9 @@ func (c trial) connect() broker.Session {
 }
 
 // publish sends n messages with the bodies first, first+1, ….
-func (c trial) publish(first, n int) {
+func (c streamTest) publish(first, n int) {
 	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()
 	for i := first; i < first+n; i++ {
 		if err := c.Publish(ctx, message(i)); err != nil {
@@ -109,9 +109,9 @@ func message(i int) broker.Message {
 }
 
 // receive waits for n messages.
-func (c trial) receive(s broker.Session, n int) []broker.Message {
+func (c streamTest) receive(s broker.EventStream, n int) []broker.Message {
 	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()
 	var all []broker.Message
 	for len(all) < n {
@@ -128,7 +128,7 @@ func (c trial) receive(s broker.Session, n int) []broker.Message {
 }
 
 // expectNothing fails the test if a message arrives soon.
-func (c trial) expectNothing(s broker.Session) {
+func (c streamTest) expectNothing(s broker.EventStream) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -139,7 +139,7 @@ func (c trial) expectNothing(s broker.Session) {
 }
 
 // expectClosed fails the test if err is not that of an ended session.
-func (c trial) expectClosed(call string, err error) {
+func (c streamTest) expectClosed(call string, err error) {
 	c.Helper()
 	if !errors.Is(err, broker.ErrClosed) {
 		c.Errorf("%s after the end of the session: error %v, want %v", call, err, broker.ErrClosed)
@@ -147,7 +147,7 @@ func (c trial) expectClosed(call string, err error) {
 }
 
 // expectMessages compares got with the messages first, first+1, … as a session numbers them.
-func (c trial) expectMessages(got []broker.Message, first int, redelivered bool) {
+func (c streamTest) expectMessages(got []broker.Message, first int, redelivered bool) {
 	c.Helper()
 	want := make([]broker.Message, len(got))
 	for i := range want {
@@ -161,15 +161,15 @@ func (c trial) expectMessages(got []broker.Message, first int, redelivered bool)
 }
 
 // within returns what call returns, or fails the test if it takes too long.
-func (c trial) within(what string, call func() error) error {
+func (c streamTest) within(what string, call func() error) error {
 	c.Helper()
 	done := make(chan error, 1)
 	go func() { done <- call() }()
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(patience):
-		c.Fatalf("%s did not return within %v", what, patience)
+	case <-time.After(timeout):
+		c.Fatalf("%s did not return within %v", what, timeout)
 		return nil
 	}
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // event publishes events by a line, and receives them by a session of the same broker.
-func (c lineTrial) event() {
+func (c controlTest) event() {
 	ctx, cancel := c.soon()
 	defer cancel()
-	s, err := c.Broker.Connect(ctx)
+	s, err := c.Broker.Subscribe(ctx)
 	if err != nil {
 		c.Fatalf("connect to %s: %v", c.Broker, err)
 	}
@@ -26,7 +26,7 @@ func (c lineTrial) event() {
 		m := broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8", Headers: map[string]any{"hostname": "gen1@host"}, Body: body,
 		}
-		if err := l.Event(ctx, "task.sent", m); err != nil {
+		if err := l.PublishEvent(ctx, "task.sent", m); err != nil {
 			c.Fatalf("publish event: %v", err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-func (c lineTrial) publishProperties() {
+func (c controlTest) publishProperties() {
 	l, queue := c.open(), c.Queue(c.T, "properties")
 	tests := map[string]broker.Publishing{
 		"task": task("d2e9a1f0"),
@@ -36,7 +36,7 @@ func (c lineTrial) publishProperties() {
 	}
 }
 
-func (c lineTrial) publishOrder() {
+func (c controlTest) publishOrder() {
 	const total = 100
 	l, queue := c.open(), c.Queue(c.T, "order")
 	c.publishTasks(l, queue, total)
@@ -47,7 +47,7 @@ func (c lineTrial) publishOrder() {
 	}
 }
 
-func (c lineTrial) publishMissing() {
+func (c controlTest) publishMissing() {
 	if !c.MissesQueues {
 		return // publishOrder shows that a queue begins with its first message
 	}
@@ -68,7 +68,7 @@ func (c lineTrial) publishMissing() {
 	}
 }
 
-func (c lineTrial) publishConcurrent() {
+func (c controlTest) publishConcurrent() {
 	const publishers, each = 8, 25
 	l := c.open()
 	queues := []string{c.Queue(c.T, "a"), c.Queue(c.T, "b"), c.Queue(c.T, "c")}
@@ -110,7 +110,7 @@ func (c lineTrial) publishConcurrent() {
 }
 
 // expectAll takes from queues what publishConcurrent put there.
-func (c lineTrial) expectAll(queues []string, publishers, each int) {
+func (c controlTest) expectAll(queues []string, publishers, each int) {
 	c.Helper()
 	left := make(map[string]bool)
 	for p := range publishers {
@@ -141,7 +141,7 @@ func (c lineTrial) expectAll(queues []string, publishers, each int) {
 	}
 }
 
-func (c lineTrial) purge() {
+func (c controlTest) purge() {
 	l, queue, other := c.open(), c.Queue(c.T, "purged"), c.Queue(c.T, "other")
 	c.publishTasks(l, queue, 5)
 	c.publishTasks(l, other, 2)
@@ -162,11 +162,11 @@ func (c lineTrial) purge() {
 }
 
 // look surveys one queue.
-func (c lineTrial) look(l broker.Line, queue string) broker.Queue {
+func (c controlTest) look(l broker.ControlConn, queue string) broker.Queue {
 	c.Helper()
 	ctx, cancel := c.soon()
 	defer cancel()
-	s, err := l.Survey(ctx, []string{queue})
+	s, err := l.QueueStats(ctx, []string{queue})
 	if err != nil {
 		c.Fatalf("survey: %v", err)
 	}
@@ -174,12 +174,12 @@ func (c lineTrial) look(l broker.Line, queue string) broker.Queue {
 }
 
 // ready is the depth of a queue.
-func (c lineTrial) ready(l broker.Line, queue string) string {
+func (c controlTest) ready(l broker.ControlConn, queue string) string {
 	c.Helper()
 	return shown(c.look(l, queue).Ready)
 }
 
-func (c lineTrial) survey() {
+func (c controlTest) queueStats() {
 	l := c.open()
 	long := strings.Repeat("x", 100)
 	names := []string{c.Queue(c.T, "empty"), c.Queue(c.T, "a/b c%2F"), c.Queue(c.T, "größe"), c.Queue(c.T, long)}
@@ -189,7 +189,7 @@ func (c lineTrial) survey() {
 	ctx, cancel := c.soon()
 	defer cancel()
 	asked := append([]string{names[0] + ".not"}, names...)
-	s, err := l.Survey(ctx, append(asked, asked...))
+	s, err := l.QueueStats(ctx, append(asked, asked...))
 	if err != nil {
 		c.Fatalf("survey: %v", err)
 	}
@@ -213,7 +213,7 @@ func (c lineTrial) survey() {
 	}
 }
 
-func (c lineTrial) surveyConsumers() {
+func (c controlTest) queueConsumers() {
 	l, queue := c.open(), c.Queue(c.T, "consumed")
 	if c.Consume != nil {
 		c.Consume(c.T, queue)
@@ -231,7 +231,7 @@ func (c lineTrial) surveyConsumers() {
 		c.Errorf("ready = %s, want 2", got)
 	}
 	want := "unknown"
-	if c.TellsUnacked {
+	if c.CountsUnacked {
 		want = "1"
 	}
 	if got := settle(c, want, func() string { return shown(c.look(l, held).Unacked) }); got != want {
@@ -244,10 +244,10 @@ func (c lineTrial) surveyConsumers() {
 	}
 }
 
-func (c lineTrial) surveyBroker() {
+func (c controlTest) brokerInfo() {
 	ctx, cancel := c.soon()
 	defer cancel()
-	s, err := c.open().Survey(ctx, nil)
+	s, err := c.open().QueueStats(ctx, nil)
 	if err != nil {
 		c.Fatalf("survey of nothing: %v", err)
 	}
@@ -256,7 +256,7 @@ func (c lineTrial) surveyBroker() {
 	}
 }
 
-func (c lineTrial) peek() {
+func (c controlTest) peek() {
 	l, queue := c.open(), c.Queue(c.T, "peeked")
 	ctx, cancel := c.soon()
 	defer cancel()
@@ -281,7 +281,7 @@ func (c lineTrial) peek() {
 	}
 }
 
-func (c lineTrial) find() {
+func (c controlTest) find() {
 	l, one, two := c.open(), c.Queue(c.T, "one"), c.Queue(c.T, "two")
 	ctx, cancel := c.soon()
 	defer cancel()

@@ -11,14 +11,14 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-func (c trial) receiveInOrder() {
+func (c streamTest) receiveInOrder() {
 	s := c.connect()
 	c.publish(0, 500)
 	c.expectMessages(c.receive(s, 500), 0, false)
 	c.expectNothing(s)
 }
 
-func (c trial) receiveProperties() {
+func (c streamTest) receiveProperties() {
 	s := c.connect()
 	tests := map[string]broker.Message{
 		"json": {
@@ -34,7 +34,7 @@ func (c trial) receiveProperties() {
 		"large":        {Body: bytes.Repeat([]byte("0123456789"), 100_000), RoutingKey: "task.multi"},
 	}
 	for name, want := range tests {
-		ctx, cancel := context.WithTimeout(c.Context(), patience)
+		ctx, cancel := context.WithTimeout(c.Context(), timeout)
 		err := c.Publish(ctx, want)
 		cancel()
 		if err != nil {
@@ -48,11 +48,11 @@ func (c trial) receiveProperties() {
 	}
 }
 
-func (c trial) receiveBatches() {
+func (c streamTest) receiveBatches() {
 	const total = 4 * broker.MaxBatch
 	s := c.connect()
 	c.publish(0, total)
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()
 	for n := 0; n < total; {
 		batch, err := s.Receive(ctx)
@@ -66,7 +66,7 @@ func (c trial) receiveBatches() {
 	}
 }
 
-func (c trial) receiveLone() {
+func (c streamTest) receiveLone() {
 	s := c.connect()
 	c.publish(0, 1)
 	start := time.Now()
@@ -77,7 +77,7 @@ func (c trial) receiveLone() {
 	}
 }
 
-func (c trial) receiveContext() {
+func (c streamTest) receiveContext() {
 	s := c.connect()
 	ended, cancel := context.WithCancel(c.Context())
 	cancel()

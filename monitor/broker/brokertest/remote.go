@@ -14,20 +14,20 @@ import (
 )
 
 // listen attaches a mailbox and returns a channel of what it hears.
-func (c lineTrial) listen() <-chan broker.Publishing {
+func (c controlTest) listen() <-chan broker.Publishing {
 	c.Helper()
 	heard := make(chan broker.Publishing, 100)
 	c.Listen(c.T, func(m broker.Publishing) { heard <- m })
 	return heard
 }
 
-func (c lineTrial) hear(mailbox <-chan broker.Publishing) broker.Publishing {
+func (c controlTest) hear(mailbox <-chan broker.Publishing) broker.Publishing {
 	c.Helper()
 	select {
 	case m := <-mailbox:
 		return m
-	case <-time.After(patience):
-		c.Fatalf("no request within %v", patience)
+	case <-time.After(timeout):
+		c.Fatalf("no request within %v", timeout)
 		return broker.Publishing{}
 	}
 }
@@ -48,7 +48,7 @@ func reply(ticket, body string) broker.Publishing {
 	}
 }
 
-func (c lineTrial) requestReachesAll() {
+func (c controlTest) requestReachesAll() {
 	l := c.open()
 	mailboxes := []<-chan broker.Publishing{c.listen(), c.listen(), c.listen()}
 	want := -1
@@ -69,7 +69,7 @@ func (c lineTrial) requestReachesAll() {
 	}
 }
 
-func (c lineTrial) requestReachesNone() {
+func (c controlTest) requestReachesNone() {
 	want := -1
 	if c.CountsMailboxes {
 		want = 0
@@ -79,14 +79,14 @@ func (c lineTrial) requestReachesNone() {
 	}
 }
 
-func (c lineTrial) requestProperties() {
+func (c controlTest) requestProperties() {
 	l, mailbox := c.open(), c.listen()
 	want := request(`{"method":"ping"}`)
 	c.request(l, want)
 	c.expectSame("request", want, c.hear(mailbox))
 }
 
-func (c lineTrial) replyOrder() {
+func (c controlTest) replyOrder() {
 	l := c.open()
 	to := l.ReplyTo()
 	c.Listen(c.T, func(m broker.Publishing) {
@@ -104,7 +104,7 @@ func (c lineTrial) replyOrder() {
 	}
 }
 
-func (c lineTrial) replyAddress() {
+func (c controlTest) replyAddress() {
 	one, two := c.open(), c.open()
 	if one.ReplyTo() == two.ReplyTo() {
 		c.Fatalf("two lines get replies at the same place, %v", one.ReplyTo())
@@ -120,11 +120,11 @@ func (c lineTrial) replyAddress() {
 	}
 }
 
-func (c lineTrial) replyContext() {
+func (c controlTest) replyContext() {
 	l := c.open()
 	for range 3 {
 		ctx, cancel := context.WithTimeout(c.Context(), 20*time.Millisecond)
-		if _, err := l.Reply(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := l.ReceiveReply(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			c.Errorf("reply with nothing to come: error %v, want %v", err, context.DeadlineExceeded)
 		}
 		cancel()
@@ -136,7 +136,7 @@ func (c lineTrial) replyContext() {
 }
 
 // expectSame compares a message with what arrived of it.
-func (c lineTrial) expectSame(what string, want, got broker.Publishing) {
+func (c controlTest) expectSame(what string, want, got broker.Publishing) {
 	c.Helper()
 	if !bytes.Equal(got.Body, want.Body) {
 		c.Errorf("%s has a body of %d bytes, want the %d that were sent", what, len(got.Body), len(want.Body))

@@ -39,11 +39,11 @@ type Broker struct {
 	received int              // how many of messages the session has received
 	waiting  bool             // a producer waits for room
 	room     chan struct{}    // closed when there is room again, then replaced
-	session  *session         // nil when nobody is connected
+	stream   *eventStream     // nil when nobody is connected
 	refusal  error
 
-	linesMu     sync.Mutex       // guards what is of requests, and the ends of lines; not taken with another
-	lines       map[string]*line // that are open, by the keys of their replies
+	connsMu     sync.Mutex              // guards what is of requests, and the ends of lines; not taken with another
+	conns       map[string]*controlConn // that are open, by the keys of their replies
 	mailboxes   map[int]func(broker.Publishing)
 	lastMailbox int
 
@@ -58,7 +58,7 @@ func New(o Options) *Broker {
 		now:       o.Now,
 		simulated: o.Queues,
 		room:      make(chan struct{}),
-		lines:     make(map[string]*line),
+		conns:     make(map[string]*controlConn),
 		mailboxes: make(map[int]func(broker.Publishing)),
 		queues:    make(map[string]*queue),
 	}
@@ -98,7 +98,7 @@ func (b *Broker) add(m broker.Message) <-chan struct{} {
 		return b.room
 	}
 	b.messages = append(b.messages, m)
-	if s := b.session; s != nil && s.wanted > 0 && b.unread() >= s.wanted {
+	if s := b.stream; s != nil && s.wanted > 0 && b.unread() >= s.wanted {
 		s.wake()
 	}
 	return nil
@@ -108,7 +108,7 @@ func (b *Broker) add(m broker.Message) <-chan struct{} {
 func (b *Broker) unread() int { return len(b.messages) - b.received }
 
 // Connect starts a session. It fails with the error given to Refuse, and while another session is open.
-func (b *Broker) Connect(ctx context.Context) (broker.Session, error) {
+func (b *Broker) Subscribe(ctx context.Context) (broker.EventStream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -117,11 +117,11 @@ func (b *Broker) Connect(ctx context.Context) (broker.Session, error) {
 	if b.refusal != nil {
 		return nil, b.refusal
 	}
-	if b.session != nil {
+	if b.stream != nil {
 		return nil, errors.New("in-memory broker has a session already: close it first")
 	}
-	b.session = newSession(b)
-	return b.session, nil
+	b.stream = newEventStream(b)
+	return b.stream, nil
 }
 
 // String names the broker.
@@ -131,11 +131,11 @@ func (b *Broker) String() string { return "memory://" }
 // cause, which must not be nil. What the session had not acknowledged waits for the next one.
 func (b *Broker) Fail(cause error) {
 	err := fmt.Errorf("%w: %w", broker.ErrClosed, cause)
-	b.failLines(err)
+	b.failConns(err)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.session != nil {
-		b.session.end(err)
+	if b.stream != nil {
+		b.stream.end(err)
 	}
 }
 

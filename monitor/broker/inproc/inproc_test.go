@@ -91,10 +91,10 @@ func TestReceiveGathersForMaxGather(t *testing.T) {
 		want      int
 		wantTime  time.Duration
 	}{
-		"one message":                {published: 1, want: 1, wantTime: broker.MaxGather},
-		"almost a batch":             {published: 63, want: 63, wantTime: broker.MaxGather},
+		"one message":                {published: 1, want: 1, wantTime: broker.MaxBatchDelay},
+		"almost a batch":             {published: 63, want: 63, wantTime: broker.MaxBatchDelay},
 		"a batch and one more":       {published: 65, want: 64},
-		"a message that comes later": {want: 1, wantTime: time.Second + broker.MaxGather},
+		"a message that comes later": {want: 1, wantTime: time.Second + broker.MaxBatchDelay},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -130,12 +130,12 @@ func TestRefuse(t *testing.T) {
 	b := inproc.New(inproc.Options{})
 	refusal := errors.New("broker is down")
 	b.Refuse(refusal)
-	if _, err := b.Connect(t.Context()); !errors.Is(err, refusal) {
+	if _, err := b.Subscribe(t.Context()); !errors.Is(err, refusal) {
 		t.Errorf("connect to a refusing broker: error %v, want %v", err, refusal)
 	}
 	b.Refuse(nil)
 	connect(t, b)
-	if _, err := b.Connect(t.Context()); err == nil {
+	if _, err := b.Subscribe(t.Context()); err == nil {
 		t.Error("second session of one broker: no error")
 	}
 }
@@ -188,9 +188,9 @@ func BenchmarkBroker(b *testing.B) {
 	}
 }
 
-func connect(tb testing.TB, b *inproc.Broker) broker.Session {
+func connect(tb testing.TB, b *inproc.Broker) broker.EventStream {
 	tb.Helper()
-	s, err := b.Connect(tb.Context())
+	s, err := b.Subscribe(tb.Context())
 	if err != nil {
 		tb.Fatalf("connect: %v", err)
 	}

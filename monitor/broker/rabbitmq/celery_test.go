@@ -92,7 +92,7 @@ func TestEndToEndCeleryOnALine(t *testing.T) {
 			t.Fatalf("request: %v", err)
 		}
 		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-		answer, err = l.Reply(short)
+		answer, err = l.ReceiveReply(short)
 		cancel()
 		if err != nil && ctx.Err() != nil {
 			t.Fatalf("no answer to a ping: %v", err)
@@ -105,7 +105,7 @@ func TestEndToEndCeleryOnALine(t *testing.T) {
 		t.Errorf("ticket = %v, want %v", got, want)
 	}
 
-	s, err := l.Survey(ctx, []string{queue})
+	s, err := l.QueueStats(ctx, []string{queue})
 	if err != nil || len(s.Queues) != 1 || s.Queues[0].Consumers == nil || *s.Queues[0].Consumers != 1 {
 		t.Errorf("survey = %+v, error %v, want one consumer", s.Queues, err)
 	}

@@ -83,7 +83,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 			if err != nil {
 				t.Fatalf("new broker: %v", err)
 			}
-			_, err = b.Connect(t.Context())
+			_, err = b.Subscribe(t.Context())
 			expectError(t, err, "secret", test.want...)
 			if test.is != nil && !errors.Is(err, test.is) {
 				t.Errorf("error %q is not %v", err, test.is)
@@ -119,7 +119,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 		<-accepted
 		cancel()
 	}()
-	if _, err := b.Connect(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := b.Subscribe(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("connect with an ended context: error %v, want %v", err, context.Canceled)
 	}
 }
@@ -168,7 +168,7 @@ func TestPermissions(t *testing.T) {
 	if err != nil {
 		t.Fatalf("new broker: %v", err)
 	}
-	_, err = b.Connect(t.Context())
+	_, err = b.Subscribe(t.Context())
 	expectError(t, err, password, "may not use vhost", "has permissions on it")
 	for _, step := range []struct{ configure, write, read, want string }{
 		{"^$", "^$", "^$", "needs configure permission on it"},
@@ -177,7 +177,7 @@ func TestPermissions(t *testing.T) {
 		{"^umbel-test", "queue$", "\\.ev$", "needs read permission on it"},
 	} {
 		rabbitmqctl(t, "set_permissions", user, step.configure, step.write, step.read)
-		_, err = b.Connect(t.Context())
+		_, err = b.Subscribe(t.Context())
 		expectError(t, err, password, step.want)
 	}
 }

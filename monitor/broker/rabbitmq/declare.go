@@ -9,7 +9,7 @@ import (
 )
 
 // consume declares what s reads from and starts reading.
-func (b *Broker) consume(conn *amqp091.Connection, s *session) error {
+func (b *Broker) consume(conn *amqp091.Connection, s *eventStream) error {
 	ch, err := conn.Channel()
 	if err != nil {
 		return fmt.Errorf("open channel: %w", err)

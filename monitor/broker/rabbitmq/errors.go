@@ -23,7 +23,7 @@ func stepError(step string, err error, known hints) error {
 	if !ok || known[refusal.Code] == "" {
 		return fmt.Errorf("%s: %w", step, err)
 	}
-	return &dial.Explained{Sentence: step + ": " + reason(refusal) + "; " + known[refusal.Code], Cause: err}
+	return &dial.HintError{Message: step + ": " + reason(refusal) + "; " + known[refusal.Code], Err: err}
 }
 
 // reason is the broker's sentence without the name of its reply code.
@@ -41,20 +41,20 @@ func connectError(ctx context.Context, e endpoint, err error) error {
 	}
 	prefix := fmt.Sprintf("connect to %s: ", e)
 	if why := explain(e, err); why != "" {
-		return &dial.Explained{Sentence: prefix + why, Cause: err}
+		return &dial.HintError{Message: prefix + why, Err: err}
 	}
 	return fmt.Errorf("%s%w", prefix, err)
 }
 
 // explain says what err means and what to do about it, or nothing if it does not know.
 func explain(e endpoint, err error) string {
-	if known, ok := errors.AsType[*dial.Explained](err); ok {
-		return known.Sentence
+	if known, ok := errors.AsType[*dial.HintError](err); ok {
+		return known.Message
 	}
 	if refusal, ok := errors.AsType[*amqp091.Error](err); ok {
 		return explainRefusal(e, refusal)
 	}
-	if why := dial.TLS(err, cmp.Or(e.tls.ServerName, e.host), "the broker's TLS port, usually 5671, or amqp://"); why != "" {
+	if why := dial.TLSHint(err, cmp.Or(e.tls.ServerName, e.host), "the broker's TLS port, usually 5671, or amqp://"); why != "" {
 		return why
 	}
 	lookup, ok := errors.AsType[*net.DNSError](err)

@@ -56,9 +56,9 @@ func open(tb testing.TB, o rabbitmq.Options) *rabbitmq.Broker {
 }
 
 // connect opens a session that ends with the test.
-func connect(tb testing.TB, b *rabbitmq.Broker) broker.Session {
+func connect(tb testing.TB, b *rabbitmq.Broker) broker.EventStream {
 	tb.Helper()
-	s, err := b.Connect(tb.Context())
+	s, err := b.Subscribe(tb.Context())
 	if err != nil {
 		tb.Fatalf("connect: %v", err)
 	}
@@ -71,7 +71,7 @@ func connect(tb testing.TB, b *rabbitmq.Broker) broker.Session {
 }
 
 // receive waits for n messages.
-func receive(tb testing.TB, s broker.Session, n int) []broker.Message {
+func receive(tb testing.TB, s broker.EventStream, n int) []broker.Message {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()

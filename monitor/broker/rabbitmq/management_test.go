@@ -30,11 +30,11 @@ func fakeManagement(t *testing.T, answer http.HandlerFunc) (address string) {
 }
 
 // survey opens a line with a management API and surveys queues.
-func survey(t *testing.T, management string, names ...string) broker.Survey {
+func survey(t *testing.T, management string, names ...string) broker.QueueStats {
 	t.Helper()
 	o := options(t)
 	o.ManagementURL = management
-	s, err := openLine(t, openLines(t, o)).Survey(soon(t), names)
+	s, err := openLine(t, openLines(t, o)).QueueStats(soon(t), names)
 	if err != nil {
 		t.Fatalf("survey: %v", err)
 	}
@@ -243,9 +243,9 @@ func TestManagementOfTheBroker(t *testing.T) {
 			t.Fatalf("get a message: %v", err)
 		}
 	}
-	var s broker.Survey
+	var s broker.QueueStats
 	until(t, "the API does not tell of all", func() bool {
-		if s, err = l.Survey(soon(t), []string{queue}); err != nil {
+		if s, err = l.QueueStats(soon(t), []string{queue}); err != nil {
 			t.Fatalf("survey: %v", err)
 		}
 		q := s.Queues[0]

@@ -12,18 +12,18 @@ import (
 )
 
 // maxOutlets is how many messages a line has on their way at once.
-const maxOutlets = 16
+const maxPublishChannels = 16
 
 // outlet is a channel in confirm mode with at most one message on its way. So what the broker says on it, a
 // message that it returns or an error that closes the channel, is about that message.
-type outlet struct {
+type publishChannel struct {
 	channel  *amqp091.Channel
 	returned <-chan amqp091.Return
 	closed   <-chan *amqp091.Error
 }
 
 // Request implements broker.Line.
-func (l *line) Request(ctx context.Context, m broker.Publishing) (int, error) {
+func (l *controlConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
 	exchange := l.broker.options.pidbox()
 	if err := l.send(ctx, exchange, "", m); err != nil {
 		return 0, fmt.Errorf("publish to exchange %q: %w", exchange, err)
@@ -32,7 +32,7 @@ func (l *line) Request(ctx context.Context, m broker.Publishing) (int, error) {
 }
 
 // Publish implements broker.Line.
-func (l *line) Publish(ctx context.Context, queue string, m broker.Publishing) error {
+func (l *controlConn) Publish(ctx context.Context, queue string, m broker.Publishing) error {
 	if err := l.send(ctx, "", queue, m); err != nil {
 		return fmt.Errorf("publish to queue %q: %w", queue, err)
 	}
@@ -40,7 +40,7 @@ func (l *line) Publish(ctx context.Context, queue string, m broker.Publishing) e
 }
 
 // Event implements broker.Line.
-func (l *line) Event(ctx context.Context, routingKey string, m broker.Publishing) error {
+func (l *controlConn) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
 	if err := l.send(ctx, l.broker.options.Exchange, routingKey, m); err != nil {
 		return fmt.Errorf("publish event to exchange %q: %w", l.broker.options.Exchange, err)
 	}
@@ -48,7 +48,7 @@ func (l *line) Event(ctx context.Context, routingKey string, m broker.Publishing
 }
 
 // send publishes m and waits until the broker confirms it. What goes to the anonymous exchange must reach a queue.
-func (l *line) send(ctx context.Context, exchange, key string, m broker.Publishing) error {
+func (l *controlConn) send(ctx context.Context, exchange, key string, m broker.Publishing) error {
 	if err := l.check(ctx); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func blockedError(why string) error {
 }
 
 // timedOut says what a message waited for when ctx ended.
-func (l *line) timedOut(ctx context.Context) error {
+func (l *controlConn) timedOut(ctx context.Context) error {
 	if why := l.blocked.Load(); why != nil {
 		return fmt.Errorf("%w: %w", blockedError(*why), ctx.Err())
 	}
@@ -97,8 +97,8 @@ func (l *line) timedOut(ctx context.Context) error {
 }
 
 // publish sends one message through an outlet of its own and waits for the broker.
-func (l *line) publish(exchange, key string, m amqp091.Publishing) error {
-	o, err := l.outlet()
+func (l *controlConn) publish(exchange, key string, m amqp091.Publishing) error {
+	o, err := l.publishChannel()
 	if err != nil {
 		return l.explainSend(err)
 	}
@@ -115,7 +115,7 @@ func (l *line) publish(exchange, key string, m amqp091.Publishing) error {
 		return l.explainSend(amqp091.ErrClosed)
 	}
 	l.mu.Lock()
-	l.outlets = append(l.outlets, o)
+	l.channels = append(l.channels, o)
 	l.mu.Unlock()
 	if !confirmation.Acked() {
 		return errors.New("the broker could not take the message")
@@ -131,15 +131,15 @@ func (l *line) publish(exchange, key string, m amqp091.Publishing) error {
 }
 
 // outlet returns one that is not in use, if need be a new one.
-func (l *line) outlet() (*outlet, error) {
+func (l *controlConn) publishChannel() (*publishChannel, error) {
 	if o := l.idle(); o != nil {
 		return o, nil
 	}
-	ch, err := l.speaking.Channel()
+	ch, err := l.publishing.Channel()
 	if err != nil {
 		return nil, fmt.Errorf("open channel: %w", err)
 	}
-	o := &outlet{
+	o := &publishChannel{
 		channel:  ch,
 		returned: ch.NotifyReturn(make(chan amqp091.Return, 1)),
 		closed:   ch.NotifyClose(make(chan *amqp091.Error, 1)),
@@ -152,12 +152,12 @@ func (l *line) outlet() (*outlet, error) {
 }
 
 // idle takes an outlet that is not in use, the one used last, nil if there is none.
-func (l *line) idle() *outlet {
+func (l *controlConn) idle() *publishChannel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.outlets) > 0 {
-		o := l.outlets[len(l.outlets)-1]
-		l.outlets = l.outlets[:len(l.outlets)-1]
+	for len(l.channels) > 0 {
+		o := l.channels[len(l.channels)-1]
+		l.channels = l.channels[:len(l.channels)-1]
 		if !o.channel.IsClosed() {
 			return o
 		}
@@ -166,26 +166,26 @@ func (l *line) idle() *outlet {
 }
 
 // explainSend says what an error of the connection or of an outlet means for a message.
-func (l *line) explainSend(err error) error {
+func (l *controlConn) explainSend(err error) error {
 	refusal, ok := errors.AsType[*amqp091.Error](err)
 	switch {
-	case l.speaking.IsClosed():
+	case l.publishing.IsClosed():
 		return fmt.Errorf("%w: %w", broker.ErrClosed, err)
 	case !ok:
 		return err
 	case refusal.Code == amqp091.AccessRefused:
-		return &dial.Explained{
-			Sentence: fmt.Sprintf("%v: %s; user %q needs write permission on it", broker.ErrRefused, reason(refusal),
+		return &dial.HintError{
+			Message: fmt.Sprintf("%v: %s; user %q needs write permission on it", broker.ErrRefused, reason(refusal),
 				l.endpoint.user),
-			Cause: errors.Join(broker.ErrRefused, err),
+			Err: errors.Join(broker.ErrRefused, err),
 		}
 	case refusal.Code == amqp091.NotFound: // somebody deleted the exchange: the next line declares it
 		l.closeOnce.Do(func() { close(l.closing) })
 		return fmt.Errorf("%w: %w", broker.ErrClosed, err)
 	case refusal.Code == amqp091.PreconditionFailed: // message size 9 is larger than configured max size 8
-		return &dial.Explained{
-			Sentence: fmt.Sprintf("%v: %s", broker.ErrRefused, reason(refusal)),
-			Cause:    errors.Join(broker.ErrRefused, err),
+		return &dial.HintError{
+			Message: fmt.Sprintf("%v: %s", broker.ErrRefused, reason(refusal)),
+			Err:     errors.Join(broker.ErrRefused, err),
 		}
 	}
 	return err

@@ -70,7 +70,7 @@ func TestOneReaderOfANamedQueue(t *testing.T) {
 	o.Queue = o.Exchange + ".queue"
 	b := open(t, o)
 	first := connect(t, b)
-	_, err := b.Connect(t.Context())
+	_, err := b.Subscribe(t.Context())
 	expectError(t, err, "", "read queue", o.Queue, "in exclusive use", "stop the other one, or choose another --queue")
 
 	if err := publisher(t, o.Exchange)(t.Context(), broker.Message{Body: []byte("1")}); err != nil {
@@ -134,7 +134,7 @@ func TestQueueOrExchangeWithOtherProperties(t *testing.T) {
 			if err := test.declare(channel(t), o.Exchange, o.Queue); err != nil {
 				t.Fatalf("declare: %v", err)
 			}
-			_, err := b.Connect(t.Context())
+			_, err := b.Subscribe(t.Context())
 			expectError(t, err, "", test.want...)
 		})
 	}

@@ -64,16 +64,16 @@ func (b *Broker) String() string {
 }
 
 // Forgets implements broker.Forgetful: a queue without a name goes with its session.
-func (b *Broker) Forgets() bool { return b.options.Queue == "" }
+func (b *Broker) Ephemeral() bool { return b.options.Queue == "" }
 
 // Connect tries the broker's addresses in turn, each for at most Options.DialTimeout. At the first
 // that lets it, it declares the event exchange and the queue, and starts consuming.
-func (b *Broker) Connect(ctx context.Context) (broker.Session, error) {
-	return dial.First(ctx, b.endpoints, b.connect)
+func (b *Broker) Subscribe(ctx context.Context) (broker.EventStream, error) {
+	return dial.FirstOf(ctx, b.endpoints, b.openStream)
 }
 
-func (b *Broker) connect(ctx context.Context, e endpoint) (broker.Session, error) {
-	s := newSession(b, e)
+func (b *Broker) openStream(ctx context.Context, e endpoint) (broker.EventStream, error) {
+	s := newEventStream(b, e)
 	conn, err := b.open(ctx, e, func(c *amqp091.Connection) error { return b.consume(c, s) })
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (b *Broker) open(
 ) (*amqp091.Connection, error) {
 	limited, cancel := context.WithTimeout(ctx, b.options.DialTimeout)
 	defer cancel()
-	socket, err := dial.Dial(limited, "tcp", e.address(), e.secure, e.tls, e.host)
+	socket, err := dial.Conn(limited, "tcp", e.address(), e.secure, e.tls, e.host)
 	if err != nil {
 		return nil, connectError(limited, e, err)
 	}

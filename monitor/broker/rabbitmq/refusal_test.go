@@ -42,7 +42,7 @@ func TestLinePermissions(t *testing.T) {
 		{ours, "^umbel.reply", "pidbox$", "needs read permission on it"},
 	} {
 		rabbitmqctl(t, "set_permissions", user, step.configure, step.write, step.read)
-		_, err := b.Open(t.Context())
+		_, err := b.OpenControl(t.Context())
 		expectError(t, err, password, step.want)
 	}
 	rabbitmqctl(t, "set_permissions", user, ours, "^umbel.reply", "(pidbox$|^umbel.reply)")

@@ -87,7 +87,7 @@ func TestTLS(t *testing.T) {
 			o.TLS = test.options
 			b := open(t, o)
 			if test.want != nil {
-				_, err := b.Connect(t.Context())
+				_, err := b.Subscribe(t.Context())
 				expectError(t, err, "", test.want...)
 				return
 			}

@@ -66,7 +66,7 @@ func fill(b *testing.B, c *client.Client, channel string) time.Time {
 // subscribeSession receives benchMessages through the package under test.
 func subscribeSession(b *testing.B, broker *redis.Broker, c *client.Client, channel string) time.Duration {
 	b.Helper()
-	s, err := broker.Connect(b.Context())
+	s, err := broker.Subscribe(b.Context())
 	if err != nil {
 		b.Fatalf("connect: %v", err)
 	}

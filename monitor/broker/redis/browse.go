@@ -16,9 +16,9 @@ const (
 )
 
 // Peek implements broker.Line. What is no envelope is returned as a body without properties.
-func (c *line) Peek(ctx context.Context, queue string, limit int) ([]broker.Publishing, error) {
+func (c *controlConn) Peek(ctx context.Context, queue string, limit int) ([]broker.Publishing, error) {
 	var found []broker.Publishing
-	for _, list := range c.link.keys.queues(queue) {
+	for _, list := range c.conn.keys.queues(queue) {
 		if len(found) >= limit {
 			break
 		}
@@ -38,10 +38,10 @@ func (c *line) Peek(ctx context.Context, queue string, limit int) ([]broker.Publ
 }
 
 // next returns n messages of a list after the first skip, next to be delivered first: that is the last of the list.
-func (c *line) next(ctx context.Context, list string, skip, n int) ([]string, error) {
+func (c *controlConn) next(ctx context.Context, list string, skip, n int) ([]string, error) {
 	var texts []string
 	err := c.do(ctx, "read queue", func() (err error) {
-		texts, err = c.link.client.LRange(ctx, list, int64(-skip-n), int64(-skip-1)).Result()
+		texts, err = c.conn.client.LRange(ctx, list, int64(-skip-n), int64(-skip-1)).Result()
 		return err
 	})
 	slices.Reverse(texts)
@@ -49,9 +49,9 @@ func (c *line) next(ctx context.Context, list string, skip, n int) ([]string, er
 }
 
 // Find implements broker.Line.
-func (c *line) Find(ctx context.Context, queues []string, taskID string) (*broker.Publishing, error) {
+func (c *controlConn) Find(ctx context.Context, queues []string, taskID string) (*broker.Publishing, error) {
 	for _, queue := range queues {
-		for _, list := range c.link.keys.queues(queue) {
+		for _, list := range c.conn.keys.queues(queue) {
 			for skip := 0; skip < maxSearch; skip += findChunk {
 				texts, err := c.next(ctx, list, skip, findChunk)
 				if err != nil {
@@ -72,12 +72,12 @@ func (c *line) Find(ctx context.Context, queues []string, taskID string) (*broke
 }
 
 // findHeld searches what workers hold.
-func (c *line) findHeld(ctx context.Context, taskID string) (*broker.Publishing, error) {
+func (c *controlConn) findHeld(ctx context.Context, taskID string) (*broker.Publishing, error) {
 	var cursor uint64
 	for seen := 0; seen < maxSearch; {
 		var pairs []string
 		err := c.do(ctx, "read deliveries", func() (err error) {
-			pairs, cursor, err = c.link.client.HScan(ctx, c.link.keys.held, cursor, "", findChunk).Result()
+			pairs, cursor, err = c.conn.client.HScan(ctx, c.conn.keys.held, cursor, "", findChunk).Result()
 			return err
 		})
 		if err != nil {

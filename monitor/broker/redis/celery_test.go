@@ -65,7 +65,7 @@ func TestCelery(t *testing.T) {
 	if err != nil || found == nil || string(found.Body) != "[[2, 3], {}, {}]" {
 		t.Errorf("find what the worker holds = %v, error %v, want its message", found, err)
 	}
-	survey, err := l.Survey(ctx, nil)
+	survey, err := l.QueueStats(ctx, nil)
 	if err != nil || len(survey.Queues) != 1 {
 		t.Fatalf("survey = %+v, error %v, want the queue celery alone", survey.Queues, err)
 	}
@@ -101,7 +101,7 @@ func startWorker(t *testing.T, python, url string) {
 }
 
 // hear receives until an event holds a text, and returns the message.
-func hear(t *testing.T, s broker.Session, text string) string {
+func hear(t *testing.T, s broker.EventStream, text string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -122,7 +122,7 @@ func hear(t *testing.T, s broker.Session, text string) string {
 }
 
 // ask sends a command and expects one answer.
-func ask(ctx context.Context, t *testing.T, l broker.Line, method, want string) {
+func ask(ctx context.Context, t *testing.T, l broker.ControlConn, method, want string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{
 		"method": method, "arguments": map[string]any{}, "destination": nil, "ticket": "t1", "reply_to": l.ReplyTo(),
@@ -137,14 +137,14 @@ func ask(ctx context.Context, t *testing.T, l broker.Line, method, want string) 
 	if n, err := l.Request(ctx, m); err != nil || n != 1 {
 		t.Fatalf("request reached %d workers, error %v, want 1", n, err)
 	}
-	reply, err := l.Reply(ctx)
+	reply, err := l.ReceiveReply(ctx)
 	if err != nil || string(reply.Body) != want || reply.Headers["ticket"] != "t1" {
 		t.Errorf("reply = %s, headers %v, error %v, want %s", reply.Body, reply.Headers, err, want)
 	}
 }
 
 // publishTask sends a task of protocol 2.
-func publishTask(ctx context.Context, t *testing.T, l broker.Line, id string, priority uint8, eta time.Time) {
+func publishTask(ctx context.Context, t *testing.T, l broker.ControlConn, id string, priority uint8, eta time.Time) {
 	t.Helper()
 	headers := map[string]any{"lang": "py", "task": "app.add", "id": id, "root_id": id, "retries": int64(0), "eta": nil}
 	if !eta.IsZero() {

@@ -34,13 +34,13 @@ func fixture(t *testing.T) brokertest.Fixture {
 
 func TestLineConformance(t *testing.T) {
 	t.Parallel()
-	brokertest.RunLine(t, func(t *testing.T) brokertest.LineFixture {
+	brokertest.RunControl(t, func(t *testing.T) brokertest.ControlFixture {
 		t.Helper()
 		o := options(t)
 		w := worker{prefix: o.KeyPrefix, client: dial(t, o)}
 		p := newProxy(t, plain)
 		o.URL = p.url(t, "redis")
-		return brokertest.LineFixture{
+		return brokertest.ControlFixture{
 			Broker:          newBroker(t, o),
 			Break:           func(*testing.T) { p.cut() },
 			Listen:          w.listen,
@@ -50,7 +50,7 @@ func TestLineConformance(t *testing.T) {
 			Take:            w.take,
 			Hold:            w.hold,
 			Browses:         true,
-			TellsUnacked:    true,
+			CountsUnacked:   true,
 		}
 	})
 }

@@ -69,12 +69,12 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 				o.DialTimeout = 100 * time.Millisecond
 			}
 			b := newBroker(t, o)
-			_, err := b.Connect(t.Context())
+			_, err := b.Subscribe(t.Context())
 			expectError(t, err, "secret", test.want...)
 			if test.is != nil && !errors.Is(err, test.is) {
 				t.Errorf("error %q is not %v", err, test.is)
 			}
-			_, err = b.Open(t.Context())
+			_, err = b.OpenControl(t.Context())
 			expectError(t, err, "secret", test.want...)
 		})
 	}
@@ -101,8 +101,8 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	})
 	b := newBroker(t, redis.Options{URL: "redis://" + address + ";redis://" + address})
 	for name, use := range map[string]func(context.Context) error{
-		"Connect": func(ctx context.Context) error { _, err := b.Connect(ctx); return err },
-		"Open":    func(ctx context.Context) error { _, err := b.Open(ctx); return err },
+		"Connect": func(ctx context.Context) error { _, err := b.Subscribe(ctx); return err },
+		"Open":    func(ctx context.Context) error { _, err := b.OpenControl(ctx); return err },
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
@@ -121,7 +121,7 @@ func TestUnixSocket(t *testing.T) {
 	runServer(t, "unix", path, "port 0\nunixsocket "+path+"\nrequirepass p@ss\n")
 	b := newBroker(t, redis.Options{URL: "redis+socket://:p%40ss@" + path + "?virtual_host=3"})
 	connect(t, b)
-	l, err := b.Open(t.Context())
+	l, err := b.OpenControl(t.Context())
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

@@ -39,23 +39,23 @@ func connectError(ctx context.Context, e endpoint, err error) error {
 	}
 	prefix := fmt.Sprintf("connect to %s: ", e)
 	if why := explain(e, err); why != "" {
-		return &dial.Explained{Sentence: prefix + why, Cause: err}
+		return &dial.HintError{Message: prefix + why, Err: err}
 	}
 	return fmt.Errorf("%s%w", prefix, err)
 }
 
 // explain says what err means and what to do about it, or nothing if it does not know.
 func explain(e endpoint, err error) string {
-	if _, ok := errors.AsType[dial.Failures](err); ok { // of sentinels
+	if _, ok := errors.AsType[dial.Errors](err); ok { // of sentinels
 		return ""
 	}
-	if known, ok := errors.AsType[*dial.Explained](err); ok {
-		return known.Sentence
+	if known, ok := errors.AsType[*dial.HintError](err); ok {
+		return known.Message
 	}
 	if why := explainRefusal(e, err); why != "" {
 		return why
 	}
-	if why := dial.TLS(err, e.tls.ServerName, "the broker's TLS port, or redis://"); why != "" {
+	if why := dial.TLSHint(err, e.tls.ServerName, "the broker's TLS port, or redis://"); why != "" {
 		return why
 	}
 	lookup, ok := errors.AsType[*net.DNSError](err)
@@ -120,11 +120,11 @@ func refusal(err error) string {
 func lost(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = &dial.Explained{Sentence: "the broker has not answered for a while", Cause: err}
+		err = &dial.HintError{Message: "the broker has not answered for a while", Err: err}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		err = &dial.Explained{Sentence: "the broker closed it", Cause: err}
+		err = &dial.HintError{Message: "the broker closed it", Err: err}
 	case isRefusal(err):
-		err = &dial.Explained{Sentence: refusal(err), Cause: err}
+		err = &dial.HintError{Message: refusal(err), Err: err}
 	}
 	return fmt.Errorf("%w: connection lost: %w", broker.ErrClosed, err)
 }

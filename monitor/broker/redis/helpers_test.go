@@ -80,9 +80,9 @@ func sweep(tb testing.TB, c *client.Client, prefix string) {
 }
 
 // connect opens a session that ends with the test.
-func connect(tb testing.TB, b *redis.Broker) broker.Session {
+func connect(tb testing.TB, b *redis.Broker) broker.EventStream {
 	tb.Helper()
-	s, err := b.Connect(tb.Context())
+	s, err := b.Subscribe(tb.Context())
 	if err != nil {
 		tb.Fatalf("connect: %v", err)
 	}
@@ -95,7 +95,7 @@ func connect(tb testing.TB, b *redis.Broker) broker.Session {
 }
 
 // receive waits for n messages.
-func receive(tb testing.TB, s broker.Session, n int) []broker.Message {
+func receive(tb testing.TB, s broker.EventStream, n int) []broker.Message {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()

@@ -92,7 +92,7 @@ func (b *inbox) take(ctx context.Context) ([]broker.Message, error) {
 	if err := b.wait(ctx, 1, nil); err != nil {
 		return nil, err
 	}
-	enough := time.NewTimer(broker.MaxGather)
+	enough := time.NewTimer(broker.MaxBatchDelay)
 	defer enough.Stop()
 	// Whatever ends this wait, the first message is there to be returned, unless the session was closed.
 	_ = b.wait(ctx, broker.MaxBatch, enough.C)

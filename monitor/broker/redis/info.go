@@ -13,11 +13,11 @@ import (
 const nearlyFull = 0.9
 
 // info is what Redis tells of itself. Users may lack the permission to ask.
-func (c *line) info(ctx context.Context) (broker.Info, error) {
+func (c *controlConn) info(ctx context.Context) (broker.Info, error) {
 	i := broker.Info{Kind: "Redis", VisibilityTimeout: new(c.broker.options.VisibilityTimeout)}
 	var text string
 	err := c.do(ctx, "read info", func() (err error) {
-		text, err = c.link.client.Info(ctx).Result()
+		text, err = c.conn.client.Info(ctx).Result()
 		if isRefusal(err) && code(err) != "LOADING" {
 			return nil
 		}

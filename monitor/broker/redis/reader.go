@@ -14,7 +14,7 @@ type Reader struct {
 	broker *Broker
 
 	mu   sync.Mutex // guards what follows
-	link *link      // nil while there is none
+	conn *conn      // nil while there is none
 }
 
 // NewReader checks o and connects nowhere. Of o only URL, TLS, the sentinels' and DialTimeout matter.
@@ -53,28 +53,28 @@ func (r *Reader) Get(ctx context.Context, key string, limit int64) (value []byte
 }
 
 // connected returns the link, a new one if there is none.
-func (r *Reader) connected(ctx context.Context) (*link, error) {
+func (r *Reader) connected(ctx context.Context) (*conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.link != nil {
-		return r.link, nil
+	if r.conn != nil {
+		return r.conn, nil
 	}
-	l, err := first(ctx, r.broker, func(ctx context.Context, l *link) (*link, error) {
+	l, err := first(ctx, r.broker, func(ctx context.Context, l *conn) (*conn, error) {
 		return l, l.client.Ping(ctx).Err()
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.link = l
+	r.conn = l
 	return l, nil
 }
 
 // drop forgets a link that failed, since another server may be the master now.
-func (r *Reader) drop(l *link) {
+func (r *Reader) drop(l *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.link == l {
-		r.link = nil
+	if r.conn == l {
+		r.conn = nil
 	}
 	l.close()
 }
@@ -83,9 +83,9 @@ func (r *Reader) drop(l *link) {
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.link != nil {
-		r.link.close()
-		r.link = nil
+	if r.conn != nil {
+		r.conn.close()
+		r.conn = nil
 	}
 	return nil
 }

@@ -57,26 +57,26 @@ func (b *Broker) String() string {
 }
 
 // Forgets implements broker.Forgetful: Redis passes on what is published and keeps none of it.
-func (b *Broker) Forgets() bool { return true }
+func (b *Broker) Ephemeral() bool { return true }
 
 // Connect tries the broker's addresses in turn, each for at most Options.DialTimeout, and subscribes to events at
 // the first that lets it.
-func (b *Broker) Connect(ctx context.Context) (broker.Session, error) {
-	return first(ctx, b, b.subscribe)
+func (b *Broker) Subscribe(ctx context.Context) (broker.EventStream, error) {
+	return first(ctx, b, b.openStream)
 }
 
 // Open tries the broker's addresses like Connect.
-func (b *Broker) Open(ctx context.Context) (broker.Line, error) {
-	return first(ctx, b, b.open)
+func (b *Broker) OpenControl(ctx context.Context) (broker.ControlConn, error) {
+	return first(ctx, b, b.openConn)
 }
 
 // first returns what use makes of the first address that it can be made of.
-func first[T any](ctx context.Context, b *Broker, use func(context.Context, *link) (T, error)) (T, error) {
-	return dial.First(ctx, b.endpoints, func(ctx context.Context, e endpoint) (T, error) { return connect(ctx, b, e, use) })
+func first[T any](ctx context.Context, b *Broker, use func(context.Context, *conn) (T, error)) (T, error) {
+	return dial.FirstOf(ctx, b.endpoints, func(ctx context.Context, e endpoint) (T, error) { return connect(ctx, b, e, use) })
 }
 
 // connect connects to e for use; both are cut short when ctx or the dial timeout ends.
-func connect[T any](ctx context.Context, b *Broker, e endpoint, use func(context.Context, *link) (T, error)) (T, error) {
+func connect[T any](ctx context.Context, b *Broker, e endpoint, use func(context.Context, *conn) (T, error)) (T, error) {
 	var none T
 	limited, cancel := context.WithTimeout(ctx, b.options.DialTimeout)
 	defer cancel()
@@ -87,7 +87,7 @@ func connect[T any](ctx context.Context, b *Broker, e endpoint, use func(context
 		}
 		e.address = address
 	}
-	l := newLink(b, e)
+	l := newConn(b, e)
 	// The client minds deadlines, but not the end of a context: what waits on a socket ends when the socket does.
 	release := context.AfterFunc(limited, l.abort)
 	defer release()

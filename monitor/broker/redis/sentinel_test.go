@@ -27,11 +27,11 @@ func TestSentinel(t *testing.T) {
 		URL:        "sentinel://:inner@127.0.0.1:" + freePort(t) + "/2;sentinel://127.0.0.1:" + sentinel,
 		MasterName: "nosuch", SentinelPassword: "outer",
 	}
-	_, err := newBroker(t, o).Connect(t.Context())
+	_, err := newBroker(t, o).Subscribe(t.Context())
 	expectError(t, err, "inner", `it knows no master "nosuch"`, "ask sentinel", "refused")
 	o.MasterName = "main"
 	o.SentinelPassword = "wrong"
-	_, err = newBroker(t, o).Open(t.Context())
+	_, err = newBroker(t, o).OpenControl(t.Context())
 	expectError(t, err, "inner", "WRONGPASS")
 	o.SentinelPassword = "outer"
 
@@ -52,21 +52,21 @@ func TestSentinel(t *testing.T) {
 
 	master.kill()
 	expectError(t, lost(t, s), "inner", "connection lost")
-	if _, err := l.Reply(t.Context()); err == nil {
+	if _, err := l.ReceiveReply(t.Context()); err == nil {
 		t.Error("reply over a lost line: no error")
 	}
-	var again broker.Session
+	var again broker.EventStream
 	eventually(t, "another master", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var err error
-		again, err = b.Connect(ctx)
+		again, err = b.Subscribe(ctx)
 		return err == nil
 	})
 	defer func() { _ = again.Close() }()
 	hears(t, again, two)
 	eventually(t, "a line to the other master", func() bool {
-		l, err := b.Open(t.Context())
+		l, err := b.OpenControl(t.Context())
 		if err != nil {
 			return false
 		}
@@ -84,7 +84,7 @@ func login(t *testing.T, port string) *client.Client {
 }
 
 // hears fails the test unless the session receives what is published on a server.
-func hears(t *testing.T, s broker.Session, port string) {
+func hears(t *testing.T, s broker.EventStream, port string) {
 	t.Helper()
 	c := login(t, port)
 	if err := publisher(c, "/2.celeryev")(t.Context(), broker.Message{Body: []byte(port)}); err != nil {

@@ -20,18 +20,18 @@ const (
 )
 
 // holding is what workers hold of each queue.
-type holding struct {
+type unackedScan struct {
 	complete bool // nothing else is held
-	queues   map[string]held
+	queues   map[string]unackedStats
 }
 
-type held struct {
+type unackedStats struct {
 	count  int64
 	oldest time.Time
 }
 
 // tell writes into q what is known of it.
-func (h holding) tell(q *broker.Queue) {
+func (h unackedScan) tell(q *broker.Queue) {
 	if q.Error != "" {
 		return
 	}
@@ -45,8 +45,8 @@ func (h holding) tell(q *broker.Queue) {
 }
 
 // unacked looks at the oldest deliveries that no worker has acknowledged.
-func (c *line) unacked(ctx context.Context, routes []route) (holding, error) {
-	h := holding{queues: make(map[string]held)}
+func (c *controlConn) unacked(ctx context.Context, routes []route) (unackedScan, error) {
+	h := unackedScan{queues: make(map[string]unackedStats)}
 	deliveries, total, err := c.deliveries(ctx)
 	switch {
 	case errors.Is(err, broker.ErrRefused): // then nothing is known of them
@@ -89,12 +89,12 @@ func (c *line) unacked(ctx context.Context, routes []route) (holding, error) {
 }
 
 // deliveries returns the oldest of them by tag, with their times, and how many there are.
-func (c *line) deliveries(ctx context.Context) ([]redis.Z, int64, error) {
-	k := c.link.keys
+func (c *controlConn) deliveries(ctx context.Context) ([]redis.Z, int64, error) {
+	k := c.conn.keys
 	var oldest *redis.ZSliceCmd
 	var total *redis.IntCmd
 	err := c.do(ctx, "read deliveries", func() error {
-		_, err := c.link.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		_, err := c.conn.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			oldest = p.ZRangeWithScores(ctx, k.index, 0, maxHeld-1)
 			total = p.HLen(ctx, k.held)
 			return nil
@@ -108,14 +108,14 @@ func (c *line) deliveries(ctx context.Context) ([]redis.Z, int64, error) {
 }
 
 // messages reads the messages of deliveries, empty where there is none any more.
-func (c *line) messages(ctx context.Context, deliveries []redis.Z) ([]string, error) {
+func (c *controlConn) messages(ctx context.Context, deliveries []redis.Z) ([]string, error) {
 	tags := make([]string, len(deliveries))
 	for i, d := range deliveries {
 		tags[i], _ = d.Member.(string)
 	}
 	var values []any
 	err := c.do(ctx, "read deliveries", func() (err error) {
-		values, err = c.link.client.HMGet(ctx, c.link.keys.held, tags...).Result()
+		values, err = c.conn.client.HMGet(ctx, c.conn.keys.held, tags...).Result()
 		return err
 	})
 	messages := make([]string, len(deliveries))

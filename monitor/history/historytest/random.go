@@ -35,7 +35,7 @@ func Fill(t *testing.T, s history.Store, seed uint64, n int) []state.Task {
 	var reader state.Reader
 	for _, u := range c.TakeUnsaved(c.Unsaved()) {
 		b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events})
-		task, err := reader.View(u.View.ID, u.Events)
+		task, err := reader.Task(u.View.ID, u.Events)
 		if err != nil {
 			t.Fatal(err)
 		}

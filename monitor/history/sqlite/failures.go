@@ -225,7 +225,7 @@ func (d *DB) describeOne(ctx context.Context, f *history.Failure, now time.Time)
 	f.Count.N = min(f.Count.N, d.limits.failures)
 	f.First, f.Last, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), optionalTime(resolved)
 	f.TaskID = idText(task)
-	newest, _, err := state.Unfold(f.TaskID, events)
+	newest, _, err := state.DecodeTask(f.TaskID, events)
 	if newest.Exception != nil {
 		f.Example = *newest.Exception
 	}

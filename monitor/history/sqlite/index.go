@@ -106,7 +106,7 @@ func (t *tx) index(query string, args ...any) (int, error) {
 		if err := rows.Scan(&task, &id, &events); err != nil {
 			return err
 		}
-		view, err := reader.View(idText(id), events)
+		view, err := reader.Task(idText(id), events)
 		if err != nil {
 			t.db.log.Warn("text of a task is unreadable", "id", idText(id), "error", err)
 		}

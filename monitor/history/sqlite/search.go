@@ -201,7 +201,7 @@ func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
 		if err := found.Scan(&task, &id, &events); err != nil {
 			return err
 		}
-		t, err := s.reader.View(idText(id), events)
+		t, err := s.reader.Task(idText(id), events)
 		if err != nil {
 			return fmt.Errorf("task %s: %w", idText(id), err)
 		}

@@ -255,7 +255,7 @@ func BenchmarkSearch(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, _, err := r.Task(id, events); err != nil {
+		if _, _, err := r.TaskEvents(id, events); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := d.Children(context.Background(), id, 1000); err != nil {

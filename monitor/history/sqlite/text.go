@@ -124,7 +124,7 @@ func (c *compiler) takeSample(ctx context.Context) error {
 		if err := rows.Scan(&id, &events); err != nil {
 			return err
 		}
-		t, err := reader.View(idText(id), events)
+		t, err := reader.Task(idText(id), events)
 		if err == nil { // else there is one text less
 			c.sample = append(c.sample, searchable(&t))
 		}

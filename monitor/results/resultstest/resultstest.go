@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait.
-const patience = 3 * time.Minute
+const timeout = 3 * time.Minute
 
 // store has Celery's own backend store results, as a worker would.
 const store = `
@@ -61,7 +61,7 @@ func Run(t *testing.T, o Options, b results.Backend) {
 	if o.Settings == "" {
 		o.Settings = "{}"
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	before := time.Now()
 	python := exec.CommandContext(ctx, testenv.Python(t), "-c", store, o.URL, o.Settings) //nolint:gosec // a test's own
@@ -98,7 +98,7 @@ func Run(t *testing.T, o Options, b results.Backend) {
 			want.Args, want.Kwargs = nil, nil
 		}
 		if o.Foreign != "" {
-			if got.Opaque != o.Foreign || got.Value != nil || got.Status != "" && got.Status != want.Status {
+			if got.Undecodable != o.Foreign || got.Value != nil || got.Status != "" && got.Status != want.Status {
 				t.Errorf("result %s = %+v, want %q", id, got, o.Foreign)
 			}
 			continue

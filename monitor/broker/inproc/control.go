@@ -1,0 +1,274 @@
+package inproc
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+)
+
+const (
+	replyExchange = "reply"
+	maxReplies    = 10_000 // wait for a line that does not read them
+)
+
+// Listen attaches a mailbox: hear is called with every request from then on, in the goroutine of the line that makes
+// it, until detach is called. It must neither keep nor change what it is given.
+func (b *Broker) Listen(hear func(broker.Publishing)) (detach func()) {
+	b.connsMu.Lock()
+	defer b.connsMu.Unlock()
+	b.lastMailbox++
+	n := b.lastMailbox
+	b.mailboxes[n] = hear
+	return func() {
+		b.connsMu.Lock()
+		defer b.connsMu.Unlock()
+		delete(b.mailboxes, n)
+	}
+}
+
+// Answer sends a reply to the line whose requests ask for their replies at to. It is dropped if there is no such line,
+// or if too many wait there. The broker owns m from then on.
+func (b *Broker) Answer(to broker.ReplyTo, m broker.Publishing) {
+	b.connsMu.Lock()
+	defer b.connsMu.Unlock()
+	l := b.conns[to.RoutingKey]
+	if l == nil || to.Exchange != replyExchange {
+		return
+	}
+	select {
+	case l.replies <- m:
+	default:
+	}
+}
+
+// Open implements broker.Broker. It fails with the error given to Refuse.
+func (b *Broker) OpenControl(ctx context.Context) (broker.ControlConn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	refusal := b.refusal
+	b.mu.Unlock()
+	if refusal != nil {
+		return nil, refusal
+	}
+	l := &controlConn{
+		broker: b, key: rand.Text(), replies: make(chan broker.Publishing, maxReplies), ended: make(chan struct{}),
+	}
+	b.connsMu.Lock()
+	defer b.connsMu.Unlock()
+	b.conns[l.key] = l
+	return l, nil
+}
+
+// failLines ends all lines.
+func (b *Broker) failConns(err error) {
+	b.connsMu.Lock()
+	defer b.connsMu.Unlock()
+	for _, l := range b.conns {
+		l.end(err)
+	}
+}
+
+// line is one line to a Broker, whose linesMu guards it.
+type controlConn struct {
+	broker  *Broker
+	key     string
+	replies chan broker.Publishing
+	ended   chan struct{} // closed at the end, after err was set
+	err     error
+}
+
+// end ends l once. The caller holds linesMu.
+func (l *controlConn) end(err error) {
+	if l.err == nil {
+		l.err = err
+		close(l.ended)
+		delete(l.broker.conns, l.key)
+	}
+}
+
+// check says why nothing can be done with l.
+func (l *controlConn) check(ctx context.Context) error {
+	select {
+	case <-l.ended:
+		return l.err
+	default:
+		return ctx.Err()
+	}
+}
+
+// Close implements broker.Line.
+func (l *controlConn) Close() error {
+	l.broker.connsMu.Lock()
+	defer l.broker.connsMu.Unlock()
+	l.end(broker.ErrClosed)
+	return nil
+}
+
+// Request implements broker.Line. It returns when every mailbox has heard the request.
+func (l *controlConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
+	if err := l.check(ctx); err != nil {
+		return 0, err
+	}
+	b := l.broker
+	b.connsMu.Lock()
+	mailboxes := make([]func(broker.Publishing), 0, len(b.mailboxes))
+	for _, n := range slices.Sorted(maps.Keys(b.mailboxes)) {
+		mailboxes = append(mailboxes, b.mailboxes[n])
+	}
+	b.connsMu.Unlock()
+	for _, hear := range mailboxes {
+		hear(m)
+	}
+	return len(mailboxes), nil
+}
+
+// ReplyTo implements broker.Line.
+func (l *controlConn) ReplyTo() broker.ReplyTo {
+	return broker.ReplyTo{Exchange: replyExchange, RoutingKey: l.key}
+}
+
+// Reply implements broker.Line.
+func (l *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, error) {
+	if err := l.check(ctx); err != nil {
+		return broker.Publishing{}, err
+	}
+	select {
+	case m := <-l.replies:
+		return m, nil
+	case <-l.ended:
+		return broker.Publishing{}, l.err
+	case <-ctx.Done():
+		return broker.Publishing{}, ctx.Err()
+	}
+}
+
+// Publish implements broker.Line. A message is never refused for its size, but when 100,000 wait in the queue.
+func (l *controlConn) Publish(ctx context.Context, name string, m broker.Publishing) error {
+	if err := l.check(ctx); err != nil {
+		return err
+	}
+	m.Body = bytes.Clone(m.Body)
+	m.Headers = maps.Clone(m.Headers)
+	return l.broker.put(name, m)
+}
+
+// Event implements broker.Line. It waits for room like Broker.Publish.
+func (l *controlConn) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
+	if err := l.check(ctx); err != nil {
+		return err
+	}
+	return l.broker.Publish(ctx, broker.Message{
+		Body: bytes.Clone(m.Body), ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, RoutingKey: routingKey,
+	})
+}
+
+// Purge implements broker.Line.
+func (l *controlConn) Purge(ctx context.Context, name string) (int64, error) {
+	if err := l.check(ctx); err != nil {
+		return 0, err
+	}
+	b := l.broker
+	b.queuesMu.Lock()
+	defer b.queuesMu.Unlock()
+	q := b.queues[name]
+	if q == nil {
+		return 0, fmt.Errorf("purge queue %q: %w", name, broker.ErrNoQueue)
+	}
+	n := len(q.waiting)
+	q.waiting, q.returned = nil, 0
+	return int64(n), nil
+}
+
+// Peek implements broker.Line.
+func (l *controlConn) Peek(ctx context.Context, name string, limit int) ([]broker.Publishing, error) {
+	if err := l.check(ctx); err != nil {
+		return nil, err
+	}
+	b := l.broker
+	b.queuesMu.Lock()
+	defer b.queuesMu.Unlock()
+	q := b.queues[name]
+	if q == nil {
+		return nil, fmt.Errorf("look into queue %q: %w", name, broker.ErrNoQueue)
+	}
+	return slices.Clone(q.waiting[:min(max(limit, 0), len(q.waiting))]), nil
+}
+
+// Find implements broker.Line. It knows tasks by their correlation ids.
+func (l *controlConn) Find(ctx context.Context, names []string, taskID string) (*broker.Publishing, error) {
+	if err := l.check(ctx); err != nil {
+		return nil, err
+	}
+	b := l.broker
+	b.queuesMu.Lock()
+	defer b.queuesMu.Unlock()
+	for _, name := range names {
+		q := b.queues[name]
+		if q == nil {
+			continue
+		}
+		for _, m := range q.all() {
+			if m.CorrelationID == taskID {
+				return &m, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Survey implements broker.Line. It tells of all queues.
+func (l *controlConn) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
+	if err := l.check(ctx); err != nil {
+		return broker.QueueStats{}, err
+	}
+	b := l.broker
+	simulated := make(map[string]broker.Queue)
+	if b.simulated != nil {
+		for _, q := range b.simulated(ctx) {
+			simulated[q.Name] = q
+		}
+	}
+	b.queuesMu.Lock()
+	defer b.queuesMu.Unlock()
+	s := broker.QueueStats{At: b.now(), Source: "memory", Broker: broker.Info{Kind: "memory"}}
+	all := slices.Concat(names, slices.Collect(maps.Keys(b.queues)), slices.Collect(maps.Keys(simulated)))
+	slices.Sort(all)
+	for _, name := range slices.Compact(all) {
+		q, ok := simulated[name]
+		if !ok {
+			q = b.queues[name].stats(name)
+		}
+		s.Queues = append(s.Queues, q)
+	}
+	return s, nil
+}
+
+// told is what a survey tells of q, which is nil if there is no such queue.
+func (q *queue) stats(name string) broker.Queue {
+	if q == nil {
+		return broker.Queue{Name: name, Missing: true}
+	}
+	ready, consumers := int64(len(q.waiting)), int64(len(q.consumers))
+	held, published, delivered, acked, redelivered := int64(0), q.published, q.delivered, q.acked, q.redelivered
+	var oldest *time.Time
+	for c := range q.consumers {
+		held += int64(len(c.held))
+		for _, d := range c.held {
+			if oldest == nil || d.at.Before(*oldest) {
+				oldest = &d.at
+			}
+		}
+	}
+	return broker.Queue{
+		Name: name, Type: "memory", State: "running", Ready: &ready, Unacked: &held, Consumers: &consumers,
+		Published: &published, Delivered: &delivered, Acked: &acked, Redelivered: &redelivered, OldestUnacked: oldest,
+	}
+}

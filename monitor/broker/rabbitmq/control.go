@@ -1,0 +1,294 @@
+package rabbitmq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/umbelhq/umbel/internal/dial"
+	"github.com/umbelhq/umbel/monitor/broker"
+)
+
+const (
+	replyTTL      = time.Minute // of replies that nobody reads
+	maxReplies    = 10_000      // that wait
+	replyPrefetch = 1000
+	replyPrefix   = "umbel.reply."
+)
+
+// line is two connections: RabbitMQ stops reading from one that publishes when memory or disk run low, and that is when
+// people want to look at queues and to empty them. What publishes has one, everything else the other. The
+// goroutine that watches them ends the line; every other goroutine of it is begun by start and ends with its
+// connections.
+type controlConn struct {
+	broker              *Broker
+	endpoint            endpoint
+	publishing, reading *amqp091.Connection
+	replyQueue          string
+	replies             <-chan amqp091.Delivery
+	management          *management // nil without a URL of it
+
+	closing   chan struct{} // closed by Close
+	closeOnce sync.Once
+	ended     chan struct{}          // closed after err was set
+	blocked   atomic.Pointer[string] // why the broker takes no messages, nil if it does
+	slots     chan struct{}          // one for each outlet in use
+	running   sync.WaitGroup
+
+	mu       sync.Mutex // guards what is below
+	err      error
+	channels []*publishChannel // not in use
+}
+
+// Open implements broker.Broker. It tries the broker's addresses in turn, each for at most Options.DialTimeout, and
+// declares the exchange of events, and the exchanges and the queue of remote control.
+func (b *Broker) OpenControl(ctx context.Context) (broker.ControlConn, error) {
+	return dial.FirstOf(ctx, b.endpoints, b.openControlConn)
+}
+
+func (b *Broker) openControlConn(ctx context.Context, e endpoint) (broker.ControlConn, error) {
+	l := &controlConn{
+		broker: b, endpoint: e,
+		closing: make(chan struct{}), ended: make(chan struct{}), slots: make(chan struct{}, maxPublishChannels),
+	}
+	var lost [3]<-chan *amqp091.Error
+	var cancelled <-chan string
+	var err error
+	l.reading, err = b.open(ctx, e, func(c *amqp091.Connection) error {
+		lost[0] = c.NotifyClose(make(chan *amqp091.Error, 1))
+		ch, err := l.listen(c)
+		if err != nil {
+			return err
+		}
+		lost[1] = ch.NotifyClose(make(chan *amqp091.Error, 1))
+		cancelled = ch.NotifyCancel(make(chan string, 1))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var blocked <-chan amqp091.Blocking
+	l.publishing, err = b.open(ctx, e, func(c *amqp091.Connection) error {
+		lost[2] = c.NotifyClose(make(chan *amqp091.Error, 1))
+		blocked = c.NotifyBlocked(make(chan amqp091.Blocking, 8))
+		return nil
+	})
+	if err != nil {
+		_ = l.reading.CloseDeadline(time.Now().Add(closeTimeout))
+		return nil, err
+	}
+	if b.management != nil {
+		l.management = b.management.open()
+	}
+	l.running.Go(func() { l.watch(lost, cancelled, blocked) })
+	return l, nil
+}
+
+// listen declares what remote control needs, and starts reading replies.
+func (l *controlConn) listen(conn *amqp091.Connection) (*amqp091.Channel, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, fmt.Errorf("open channel: %w", err)
+	}
+	replies := l.ReplyTo().Exchange
+	for exchange, kind := range map[string]string{
+		l.broker.options.pidbox(): amqp091.ExchangeFanout, replies: amqp091.ExchangeDirect,
+	} {
+		if err := ch.ExchangeDeclare(exchange, kind, false, false, false, false, nil); err != nil {
+			return nil, stepError(fmt.Sprintf("declare exchange %q", exchange), err, hints{
+				amqp091.PreconditionFailed: "Celery's exchanges of remote control are not durable, and this one is of type " +
+					kind + ": delete it, or name the control exchange that Celery uses",
+				amqp091.AccessRefused: fmt.Sprintf("user %q needs configure permission on it", l.endpoint.user),
+			})
+		}
+	}
+	if err := l.broker.declareExchange(ch, l.endpoint); err != nil {
+		return nil, err
+	}
+	l.replyQueue = replyPrefix + strings.TrimPrefix(transientName(), "umbel.")
+	if _, err := ch.QueueDeclare(l.replyQueue, false, true, true, false, amqp091.Table{
+		"x-queue-type": "classic", "x-message-ttl": replyTTL.Milliseconds(), "x-max-length": int64(maxReplies),
+		"x-overflow": "drop-head",
+	}); err != nil {
+		return nil, stepError(fmt.Sprintf("declare queue %q", l.replyQueue), err, hints{
+			amqp091.AccessRefused: fmt.Sprintf("user %q needs configure permission on it", l.endpoint.user),
+		})
+	}
+	if err := ch.QueueBind(l.replyQueue, l.replyQueue, replies, false, nil); err != nil {
+		return nil, stepError(fmt.Sprintf("bind queue %q to exchange %q", l.replyQueue, replies), err, hints{
+			amqp091.AccessRefused: fmt.Sprintf("user %q needs write permission on the queue and read permission on the exchange",
+				l.endpoint.user),
+		})
+	}
+	if err := ch.Qos(replyPrefetch, 0, false); err != nil {
+		return nil, fmt.Errorf("set prefetch: %w", err)
+	}
+	l.replies, err = ch.Consume(l.replyQueue, "umbel", false, true, false, false, nil)
+	if err != nil {
+		return nil, stepError(fmt.Sprintf("read queue %q", l.replyQueue), err, hints{
+			amqp091.AccessRefused: fmt.Sprintf("user %q needs read permission on it", l.endpoint.user),
+		})
+	}
+	return ch, nil
+}
+
+// watch ends the line when it is closed or when a part of it is lost.
+func (l *controlConn) watch(lost [3]<-chan *amqp091.Error, cancelled <-chan string, blocked <-chan amqp091.Blocking) {
+	err := l.lost(lost, cancelled, blocked)
+	l.mu.Lock()
+	l.err = err
+	l.mu.Unlock()
+	close(l.ended)
+	end := time.Now().Add(closeTimeout)
+	_ = l.publishing.CloseDeadline(end)
+	_ = l.reading.CloseDeadline(end)
+	if l.management != nil {
+		l.management.close()
+	}
+}
+
+// lost waits for what ends the line, and returns what its methods return then.
+func (l *controlConn) lost(lost [3]<-chan *amqp091.Error, cancelled <-chan string, blocked <-chan amqp091.Blocking) error {
+	var cause *amqp091.Error
+	for {
+		select {
+		case state, ok := <-blocked:
+			l.note(state)
+			if !ok {
+				blocked = nil
+			}
+			continue
+		case _, ok := <-cancelled:
+			if ok {
+				return fmt.Errorf("%w: queue %q was deleted", broker.ErrClosed, l.replyQueue)
+			}
+			cancelled = nil // the connection's end, which is told as well
+			continue
+		case cause = <-lost[0]:
+		case cause = <-lost[1]:
+		case cause = <-lost[2]:
+		case <-l.closing:
+		}
+		break
+	}
+	if cause == nil {
+		return broker.ErrClosed
+	}
+	return fmt.Errorf("%w: connection lost: %w", broker.ErrClosed, &dial.HintError{Message: reason(cause), Err: cause})
+}
+
+// note remembers whether the broker takes messages.
+func (l *controlConn) note(state amqp091.Blocking) {
+	if !state.Active {
+		l.blocked.Store(nil)
+		return
+	}
+	why := cmp.Or(state.Reason, "it does not say why")
+	l.blocked.Store(&why)
+}
+
+// check says why nothing can be done with l.
+func (l *controlConn) check(ctx context.Context) error {
+	select {
+	case <-l.ended:
+		return l.err
+	default:
+		return ctx.Err()
+	}
+}
+
+// start runs a goroutine that Close waits for, or returns why the line has ended.
+func (l *controlConn) start(run func()) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	l.running.Go(run)
+	return nil
+}
+
+// await runs call, which knows no contexts, and returns what it does, unless ctx or the line end first.
+func await[T any](ctx context.Context, l *controlConn, call func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	if err := l.check(ctx); err != nil {
+		return none, err
+	}
+	done := make(chan result, 1)
+	if err := l.start(func() {
+		value, err := call()
+		done <- result{value, err}
+	}); err != nil {
+		return none, err
+	}
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-l.ended:
+		return none, l.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+// ReplyTo implements broker.Line.
+func (l *controlConn) ReplyTo() broker.ReplyTo {
+	return broker.ReplyTo{Exchange: "reply." + l.broker.options.pidbox(), RoutingKey: l.replyQueue}
+}
+
+// Reply implements broker.Line.
+func (l *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, error) {
+	if err := l.check(ctx); err != nil {
+		return broker.Publishing{}, err
+	}
+	select {
+	case d, ok := <-l.replies:
+		if !ok {
+			<-l.ended // what closed it ends the line
+			return broker.Publishing{}, l.err
+		}
+		if err := d.Ack(false); err != nil && !errors.Is(err, amqp091.ErrClosed) {
+			return broker.Publishing{}, fmt.Errorf("acknowledge reply: %w", err)
+		}
+		return received(d), nil
+	case <-l.ended:
+		return broker.Publishing{}, l.err
+	case <-ctx.Done():
+		return broker.Publishing{}, ctx.Err()
+	}
+}
+
+// Peek implements broker.Line. Giving messages back to RabbitMQ would change their order and count as a
+// delivery, which quorum queues limit.
+func (l *controlConn) Peek(ctx context.Context, _ string, _ int) ([]broker.Publishing, error) {
+	if err := l.check(ctx); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("look into a queue of RabbitMQ: %w", broker.ErrUnsupported)
+}
+
+// Find implements broker.Line, like Peek.
+func (l *controlConn) Find(ctx context.Context, _ []string, _ string) (*broker.Publishing, error) {
+	if err := l.check(ctx); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("look into queues of RabbitMQ: %w", broker.ErrUnsupported)
+}
+
+// Close implements broker.Line. Its error is always nil: a connection that cannot be closed politely is gone.
+func (l *controlConn) Close() error {
+	l.closeOnce.Do(func() { close(l.closing) })
+	l.running.Wait()
+	return nil
+}

@@ -1,0 +1,244 @@
+package rabbitmq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+)
+
+const (
+	maxQueues    = 500
+	maxDeclares  = 8 // channels that look at queues at once
+	statsTimeout = 5 * time.Second
+	// managementTimeout leaves time to ask otherwise.
+	managementTimeout = 3 * time.Second
+)
+
+// Survey implements broker.Line. It tells of 500 queues at most, those asked for first, and takes 5 s at most.
+func (l *controlConn) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
+	if err := l.check(ctx); err != nil {
+		return broker.QueueStats{}, err
+	}
+	limited, cancel := context.WithTimeout(ctx, statsTimeout)
+	defer cancel()
+	s := broker.QueueStats{At: time.Now(), Source: "passive declare", Broker: l.managementStats()}
+	names = bounded(names, &s.Broker)
+	listed, all := l.listed(limited, &s)
+	var unknown []string
+	for _, name := range names {
+		q, ok := listed[name]
+		switch {
+		case ok && q.Ready != nil:
+			s.Queues = append(s.Queues, q)
+		case !ok && all:
+			s.Queues = append(s.Queues, broker.Queue{Name: name, Missing: true})
+		default: // it is too new for statistics, or there is no list
+			unknown = append(unknown, name)
+		}
+	}
+	for _, q := range l.declared(limited, unknown) {
+		if known, ok := listed[q.Name]; ok && q.Error == "" && !q.Missing {
+			known.Ready, known.Consumers = q.Ready, q.Consumers
+			q = known
+		}
+		s.Queues = append(s.Queues, q)
+	}
+	for _, name := range names {
+		delete(listed, name)
+	}
+	s.Queues = append(s.Queues, others(listed, maxQueues-len(s.Queues), &s.Broker)...)
+	return s, l.check(ctx)
+}
+
+// listed returns the queues that the management API tells of, if there is one, and whether these are all. It adds to s
+// what is known by that.
+func (l *controlConn) listed(ctx context.Context, s *broker.QueueStats) (byName map[string]broker.Queue, all bool) {
+	if l.management == nil {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, managementTimeout)
+	defer cancel()
+	list, all, err := l.management.queues(ctx)
+	if err != nil {
+		s.Broker.Warnings = append(s.Broker.Warnings,
+			fmt.Sprintf("The management API at %s cannot be used: %v.", l.management.base, err))
+		return nil, false
+	}
+	s.Source = "management API"
+	byName = make(map[string]broker.Queue, len(list))
+	for _, q := range list {
+		byName[q.Name] = q
+	}
+	l.management.broker(ctx, &s.Broker)
+	return byName, all
+}
+
+// told is what the broker told of itself at login.
+func (l *controlConn) managementStats() broker.Info {
+	text := func(name string) string {
+		s, _ := l.reading.Properties[name].(string)
+		return s
+	}
+	info := broker.Info{Kind: cmp.Or(text("product"), "RabbitMQ"), Version: text("version")}
+	if why := l.blocked.Load(); why != nil {
+		info.Warnings = append(info.Warnings, fmt.Sprintf("RabbitMQ takes no messages for now: %s.", *why))
+	}
+	return info
+}
+
+// bounded returns each name once, at most maxQueues of them.
+func bounded(names []string, info *broker.Info) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if more := len(names) - maxQueues; more > 0 {
+		info.Warnings = append(info.Warnings,
+			fmt.Sprintf("%d queues are too many to look at: %d are left out.", len(names), more))
+		names = names[:maxQueues]
+	}
+	return names
+}
+
+// others returns at most limit queues by name, mailboxes and reply queues of workers last.
+func others(listed map[string]broker.Queue, limit int, info *broker.Info) []broker.Queue {
+	mailbox := func(q broker.Queue) int {
+		if strings.HasSuffix(q.Name, ".pidbox") {
+			return 1
+		}
+		return 0
+	}
+	list := make([]broker.Queue, 0, len(listed))
+	for _, q := range listed {
+		list = append(list, q)
+	}
+	slices.SortFunc(list, func(a, b broker.Queue) int {
+		return cmp.Or(cmp.Compare(mailbox(a), mailbox(b)), cmp.Compare(a.Name, b.Name))
+	})
+	if len(list) > limit {
+		if mailbox(list[limit]) == 0 {
+			info.Warnings = append(info.Warnings, fmt.Sprintf(
+				"The vhost has more than %d queues: those of workers and events and some others are shown.", maxQueues))
+		}
+		list = list[:limit]
+	}
+	return list
+}
+
+// declared asks for queues by declaring them passively. Those that ctx leaves no time for have an Error.
+func (l *controlConn) declared(ctx context.Context, names []string) []broker.Queue {
+	todo, done := make(chan string, len(names)), make(chan broker.Queue, len(names))
+	for _, name := range names {
+		todo <- name
+	}
+	close(todo)
+	for range min(maxDeclares, len(names)) {
+		_ = l.start(func() { l.declareAll(ctx, todo, done) }) // an ended line is noticed by whoever waits
+	}
+	queues := make([]broker.Queue, 0, len(names))
+	for range names {
+		select {
+		case q := <-done:
+			queues = append(queues, q)
+			continue
+		case <-ctx.Done():
+		case <-l.ended:
+		}
+		break
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(queues, func(q broker.Queue) bool { return q.Name == name }) {
+			queues = append(queues, broker.Queue{Name: name, Error: "RabbitMQ did not answer in time"})
+		}
+	}
+	slices.SortFunc(queues, func(a, b broker.Queue) int { return cmp.Compare(a.Name, b.Name) })
+	return queues
+}
+
+// lookUp looks at queues until there are no more, one channel after the other: the broker closes that on which it is
+// asked for a queue that is not there.
+func (l *controlConn) declareAll(ctx context.Context, todo <-chan string, done chan<- broker.Queue) {
+	var ch *amqp091.Channel
+	defer func() {
+		if ch != nil {
+			_ = ch.Close()
+		}
+	}()
+	for name := range todo {
+		if ctx.Err() != nil {
+			return
+		}
+		if len(name) > maxNameBytes {
+			done <- broker.Queue{Name: name, Missing: true}
+			continue
+		}
+		if ch == nil || ch.IsClosed() {
+			var err error
+			if ch, err = l.reading.Channel(); err != nil {
+				ch = nil
+				done <- broker.Queue{Name: name, Error: err.Error()}
+				continue
+			}
+		}
+		state, err := ch.QueueDeclarePassive(name, false, false, false, false, nil)
+		done <- l.declaredQueue(name, state, err)
+	}
+}
+
+// declaredQueue is what the answer to a passive declaration tells.
+func (l *controlConn) declaredQueue(name string, state amqp091.Queue, err error) broker.Queue {
+	if err == nil {
+		ready, consumers := int64(state.Messages), int64(state.Consumers)
+		return broker.Queue{Name: name, Ready: &ready, Consumers: &consumers}
+	}
+	refusal, ok := errors.AsType[*amqp091.Error](err)
+	switch {
+	case !ok:
+		return broker.Queue{Name: name, Error: err.Error()}
+	case refusal.Code == amqp091.NotFound:
+		return broker.Queue{Name: name, Missing: true}
+	case refusal.Code == amqp091.ResourceLocked:
+		return broker.Queue{Name: name, Error: "it belongs to one connection alone"}
+	case refusal.Code == amqp091.AccessRefused:
+		return broker.Queue{Name: name, Error: fmt.Sprintf("user %q needs a permission on it", l.endpoint.user)}
+	}
+	return broker.Queue{Name: name, Error: reason(refusal)}
+}
+
+// Purge implements broker.Line.
+func (l *controlConn) Purge(ctx context.Context, queue string) (int64, error) {
+	n, err := await(ctx, l, func() (int64, error) {
+		ch, err := l.reading.Channel()
+		if err != nil {
+			return 0, fmt.Errorf("open channel: %w", err)
+		}
+		defer func() { _ = ch.Close() }()
+		n, err := ch.QueuePurge(queue, false)
+		return int64(n), err
+	})
+	if err == nil {
+		return n, nil
+	}
+	step := fmt.Sprintf("purge queue %q", queue)
+	refusal, ok := errors.AsType[*amqp091.Error](err)
+	switch {
+	case !ok || errors.Is(err, broker.ErrClosed):
+		return 0, fmt.Errorf("%s: %w", step, err)
+	case l.reading.IsClosed():
+		return 0, fmt.Errorf("%s: %w: %w", step, broker.ErrClosed, err)
+	case refusal.Code == amqp091.NotFound:
+		return 0, fmt.Errorf("%s: %w", step, broker.ErrNoQueue)
+	case refusal.Code == amqp091.AccessRefused:
+		return 0, fmt.Errorf("%s: %w: user %q needs read permission on it", step, broker.ErrRefused, l.endpoint.user)
+	case refusal.Code == amqp091.ResourceLocked:
+		return 0, fmt.Errorf("%s: %w: it belongs to one connection alone", step, broker.ErrRefused)
+	}
+	return 0, fmt.Errorf("%s: %s", step, reason(refusal))
+}

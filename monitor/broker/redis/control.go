@@ -1,0 +1,251 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/umbelhq/umbel/internal/dial"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/celery"
+)
+
+const (
+	closeTimeout = 2 * time.Second
+	maxReplies   = 4096
+)
+
+// line is everything but events, over a few connections of one client. When one of them is lost, the line is.
+type controlConn struct {
+	broker  *Broker
+	conn    *conn
+	mailbox mailbox
+	mail    *redis.Conn        // reads the mailbox and nothing else, so that its loss is noticed at once
+	stop    context.CancelFunc // of what reads the mailbox
+	wg      sync.WaitGroup
+	replies chan broker.Publishing
+	ended   chan struct{} // closed at the end of the line
+
+	mu     sync.Mutex // guards what follows
+	err    error      // why the line has ended, nil while it has not
+	search exchangeScan
+}
+
+// open starts a line: it binds its mailbox and reads it.
+func (b *Broker) openConn(ctx context.Context, l *conn) (broker.ControlConn, error) {
+	c := &controlConn{
+		broker: b, conn: l, mailbox: newMailbox(l.keys), mail: l.client.Conn(),
+		replies: make(chan broker.Publishing, maxReplies), ended: make(chan struct{}),
+		search: exchangeScan{exchanges: map[string]bool{}},
+	}
+	if err := c.mailbox.bind(ctx, c.mail); err != nil {
+		return nil, err
+	}
+	c.mailbox.sweep(ctx, c.mail)
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	c.wg.Go(func() { c.read(running) })
+	return c, nil
+}
+
+// ReplyTo implements broker.Line.
+func (c *controlConn) ReplyTo() broker.ReplyTo {
+	return broker.ReplyTo{Exchange: "reply." + c.conn.keys.control, RoutingKey: c.mailbox.id}
+}
+
+// Request implements broker.Line. Every worker subscribes to the channel with a connection of its own.
+func (c *controlConn) Request(ctx context.Context, m broker.Publishing) (receivers int, err error) {
+	text, err := envelope(m, c.conn.keys.control, "")
+	if err != nil {
+		return 0, err
+	}
+	k := c.conn.keys
+	var n *redis.IntCmd
+	err = c.do(ctx, "publish request", func() error {
+		_, err := c.conn.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			// Kombu removes bindings that nobody has renewed for long, ours with those of dead clients.
+			p.SAdd(ctx, c.mailbox.binding(), k.member(c.mailbox.id, c.mailbox.queue()))
+			n = p.Publish(ctx, k.pidbox(), text)
+			return nil
+		})
+		if isRefusal(err) { // perhaps of the binding alone
+			return n.Err()
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return int(n.Val()), nil
+}
+
+// Publish implements broker.Line. Beside the message it leaves the binding that Kombu would when it declares the
+// queue, since nothing else tells that there is one.
+func (c *controlConn) Publish(ctx context.Context, queue string, m broker.Publishing) error {
+	text, err := envelope(m, "", queue)
+	if err != nil {
+		return err
+	}
+	k := c.conn.keys
+	return c.do(ctx, fmt.Sprintf("publish to queue %q", queue), func() error {
+		var pushed *redis.IntCmd
+		_, err := c.conn.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			p.SAdd(ctx, k.binding(queue), k.member(queue, queue))
+			pushed = p.LPush(ctx, k.queue(queue, m.Priority), text)
+			return nil
+		})
+		if isRefusal(err) { // perhaps of the binding alone
+			return pushed.Err()
+		}
+		return err
+	})
+}
+
+// Event implements broker.Line.
+func (c *controlConn) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
+	k := c.conn.keys
+	text, err := envelope(m, k.events, routingKey)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, "publish event", func() error { return c.conn.client.Publish(ctx, k.event(routingKey), text).Err() })
+}
+
+// envelope is m as it goes to Redis.
+func envelope(m broker.Publishing, exchange, routingKey string) ([]byte, error) {
+	text, err := celery.Envelope{
+		Publishing: m, Exchange: exchange, RoutingKey: routingKey, DeliveryTag: uuid(),
+	}.Append(nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", broker.ErrRefused, err)
+	}
+	return text, nil
+}
+
+// uuid returns a random UUID.
+func uuid() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// do runs one command, or what belongs together, and says what its error means for the line.
+func (c *controlConn) do(ctx context.Context, what string, command func() error) error {
+	if err := c.failure(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// The client does not see the end of a context while it waits for an answer, only its deadline.
+	err := command()
+	switch word := code(err); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case word == "READONLY" || word == "LOADING" || word == "MASTERDOWN":
+		c.end(lost(err)) // the master is another one now
+		return c.failure()
+	case word == "NOPERM":
+		user := explainRefusal(c.conn.endpoint, err)
+		return fmt.Errorf("%s: %w: %s", what, broker.ErrRefused, user)
+	case word == "WRONGTYPE":
+		return fmt.Errorf("%s: %w: its key holds something else than a queue", what, broker.ErrRefused)
+	case word != "":
+		return &dial.HintError{Message: what + ": " + refusal(err), Err: err}
+	case errors.Is(err, redis.ErrPoolTimeout):
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	c.end(lost(err))
+	return c.failure()
+}
+
+// end ends the line because of err, the first of which counts.
+func (c *controlConn) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+		close(c.ended)
+		c.conn.seal()
+	}
+}
+
+// failure is why the line has ended, nil while it has not.
+func (c *controlConn) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Reply implements broker.Line.
+func (c *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, error) {
+	if err := cmp.Or(c.failure(), ctx.Err()); err != nil {
+		return broker.Publishing{}, err
+	}
+	select {
+	case m := <-c.replies:
+		return m, nil
+	case <-c.ended:
+		return broker.Publishing{}, c.failure()
+	case <-ctx.Done():
+		return broker.Publishing{}, ctx.Err()
+	}
+}
+
+// read takes replies out of the mailbox until the line ends. What nobody asks for in time is dropped, oldest first.
+func (c *controlConn) read(ctx context.Context) {
+	for ctx.Err() == nil {
+		text, err := c.mailbox.next(ctx, c.mail)
+		switch {
+		case errors.Is(err, redis.Nil):
+			continue
+		case err != nil:
+			c.end(lost(err))
+			return
+		}
+		e, err := celery.ParseEnvelope([]byte(text))
+		if err != nil {
+			continue // from no worker
+		}
+		c.deliver(e.Publishing)
+	}
+}
+
+// deliver hands on a reply, and makes room for it if it must.
+func (c *controlConn) deliver(m broker.Publishing) {
+	for {
+		select {
+		case c.replies <- m:
+			return
+		default:
+		}
+		select {
+		case <-c.replies:
+		default:
+		}
+	}
+}
+
+// Close implements broker.Line. Its error is always nil: what cannot be removed expires, or is swept by the next
+// line.
+func (c *controlConn) Close() error {
+	if c.failure() == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		c.mailbox.remove(ctx, c.conn.client)
+		cancel()
+	}
+	c.end(broker.ErrClosed)
+	c.stop()
+	c.conn.close()
+	c.wg.Wait()
+	return nil
+}

@@ -1,0 +1,174 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/celery"
+)
+
+// session listens to the channels of events. Redis keeps nothing for those who do not listen.
+type eventStream struct {
+	broker *Broker
+	conn   *conn
+	in     *respReader
+	inbox  *inbox
+	stop   context.CancelFunc // of what runs beside Receive
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex // guards received
+	received uint64     // tag of the last message that Receive returned
+}
+
+// subscribe starts a session once Redis has confirmed its subscriptions.
+func (b *Broker) openStream(ctx context.Context, l *conn) (broker.EventStream, error) {
+	in, err := newRESPReader(ctx, l, 2*b.options.HealthCheck)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.subscribe(l.keys.patterns()); err != nil {
+		return nil, err
+	}
+	l.seal()
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &eventStream{broker: b, conn: l, in: in, inbox: newInbox(), stop: stop}
+	s.wg.Go(s.read)
+	s.wg.Go(func() { s.keep(running) })
+	return s, nil
+}
+
+// subscribe returns once Redis has confirmed it.
+func (p *respReader) subscribe(patterns []string) error {
+	if err := p.send(append([]string{"PSUBSCRIBE"}, patterns...)...); err != nil {
+		return err
+	}
+	for n := 0; n < len(patterns); {
+		kind, _, _, err := p.next()
+		if err != nil {
+			return err
+		}
+		if kind == kindSubscribed {
+			n++
+		}
+	}
+	return nil
+}
+
+// read passes messages on as fast as they come, until the connection ends.
+func (s *eventStream) read() {
+	batch := make([]broker.Message, 0, broker.MaxBatch)
+	var opener celery.Opener
+	for {
+		kind, payload, fits, err := s.in.next()
+		switch {
+		case err != nil:
+			s.inbox.put(batch)
+			s.inbox.end(lost(err), false)
+			return
+		case kind != kindMessage:
+		case fits:
+			batch = append(batch, message(&opener, payload))
+		default:
+			s.inbox.drop()
+		}
+		if len(batch) == cap(batch) || len(batch) > 0 && !s.in.waiting() {
+			s.inbox.put(batch)
+			batch = batch[:0]
+		}
+	}
+}
+
+// message is what a payload holds. Whoever decodes events counts what is none.
+func message(o *celery.Opener, payload []byte) broker.Message {
+	m, err := o.Open(payload)
+	if err != nil {
+		return broker.Message{Body: bytes.Clone(payload)}
+	}
+	return m
+}
+
+// keep pings, so that a dead connection is noticed, and with sentinels watches for another master.
+func (s *eventStream) keep(ctx context.Context) {
+	ping := time.NewTicker(s.broker.options.HealthCheck)
+	defer ping.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ping.C:
+		}
+		err := s.in.send("PING")
+		if err == nil {
+			err = s.broker.stillMaster(ctx, s.conn.endpoint)
+		}
+		if err != nil {
+			s.inbox.end(lost(err), false)
+			return
+		}
+	}
+}
+
+// stillMaster returns an error if the sentinels name another master than e by now. That they do not answer is none.
+func (b *Broker) stillMaster(ctx context.Context, e endpoint) error {
+	if len(e.sentinels) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.options.DialTimeout)
+	defer cancel()
+	address, err := b.master(ctx, e)
+	if err != nil || address == e.address {
+		return nil //nolint:nilerr // without sentinels the connection is as good as it was
+	}
+	return fmt.Errorf("the master is %s now", address)
+}
+
+// Receive implements broker.Session.
+func (s *eventStream) Receive(ctx context.Context) ([]broker.Message, error) {
+	batch, err := s.inbox.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range batch {
+		s.received++
+		batch[i].Tag = s.received
+	}
+	return batch, nil
+}
+
+// Ack implements broker.Session. There is nothing to tell Redis.
+func (s *eventStream) Ack(tag uint64) error {
+	if err := s.inbox.failure(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tag > s.received {
+		return fmt.Errorf("acknowledge message %d: only %d were received", tag, s.received)
+	}
+	return nil
+}
+
+// Done implements broker.Session.
+func (s *eventStream) Done() <-chan struct{} { return s.inbox.ended }
+
+// Err implements broker.Session.
+func (s *eventStream) Err() error { return s.inbox.failure() }
+
+// Dropped implements broker.Lossy.
+func (s *eventStream) Dropped() uint64 { return s.inbox.lost() }
+
+// Close implements broker.Session. Its error is always nil: a connection that cannot be closed politely is gone.
+func (s *eventStream) Close() error {
+	s.inbox.end(broker.ErrClosed, true)
+	s.stop()
+	_ = s.in.conn.Close()
+	s.conn.close()
+	s.wg.Wait()
+	return nil
+}

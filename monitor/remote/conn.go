@@ -1,0 +1,136 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/celery"
+)
+
+// Bounds of the wait before the broker is dialled again.
+const (
+	minRedial = 500 * time.Millisecond
+	maxRedial = 5 * time.Second // commands wait for it, and those to workers expire
+)
+
+// Run keeps a line to the broker open and hands replies to those who wait for them, until ctx ends. It returns nil.
+func (c *Client) Run(ctx context.Context) error {
+	for failures := 0; ctx.Err() == nil; failures++ {
+		line, err := c.broker.OpenControl(ctx)
+		if err == nil {
+			failures = 0
+			err = c.readReplies(ctx, line)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		wait := redialAfter(failures)
+		c.disconnected(err, wait)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// redialAfter is the wait after a number of failed tries: full jitter over a doubling bound.
+func redialAfter(failures int) time.Duration {
+	return minRedial + rand.N(min(minRedial<<min(failures, 6), maxRedial)-minRedial+1)
+}
+
+// attend reads replies until the line or ctx ends.
+func (c *Client) readReplies(ctx context.Context, line broker.ControlConn) error {
+	l := &controlConn{ControlConn: line, lost: make(chan struct{})}
+	c.mu.Lock()
+	c.conn, c.since = l, c.now()
+	close(c.connected)
+	c.mu.Unlock()
+	c.log.Info("control line open", "url", c.broker.String())
+
+	var err error
+	for err == nil {
+		var m broker.Publishing
+		if m, err = line.ReceiveReply(ctx); err == nil {
+			c.deliver(m)
+		}
+	}
+
+	c.mu.Lock()
+	c.conn, c.since, c.cause = nil, c.now(), err
+	c.connected = make(chan struct{})
+	close(l.lost)
+	c.mu.Unlock()
+	if e := line.Close(); e != nil {
+		c.log.Debug("control line did not close cleanly", "error", e)
+	}
+	return fmt.Errorf("receive replies: %w", err)
+}
+
+// disconnected notes why there is no line.
+func (c *Client) disconnected(cause error, wait time.Duration) {
+	c.mu.Lock()
+	c.cause = cause
+	c.mu.Unlock()
+	c.log.Warn("control line not open", "url", c.broker.String(), "error", c.mask.text(cause.Error()),
+		"retry_in_ms", wait.Milliseconds())
+}
+
+// deliver hands a reply to the conversation that it belongs to.
+func (c *Client) deliver(m broker.Publishing) {
+	at := c.now()
+	r, err := celery.ParseReply(m)
+	if err != nil {
+		c.log.Debug("message is no reply", "error", err)
+		r.Undecodable = err.Error() // somebody did answer, if there is a ticket
+	}
+	c.mu.Lock()
+	talk := c.calls[r.Ticket]
+	c.mu.Unlock()
+	var reply Reply
+	if talk != nil {
+		reply = talk.read(r, at)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.malformed++
+	}
+	switch {
+	case talk != nil && c.calls[r.Ticket] == talk:
+		talk.add(reply)
+	case err == nil:
+		c.unmatched++
+		c.duplicates.late(r.Ticket, r.Node, at)
+	}
+}
+
+// line returns the line, or why there is none.
+func (c *Client) current() (*controlConn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, c.cause)
+	}
+	return c.conn, nil
+}
+
+// await returns the line when there is one.
+func (c *Client) await(ctx context.Context) (*controlConn, error) {
+	for {
+		c.mu.Lock()
+		l, linked, cause := c.conn, c.connected, c.cause
+		c.mu.Unlock()
+		if l != nil {
+			return l, nil
+		}
+		select {
+		case <-linked:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w: %w", ErrUnavailable, cause, ctx.Err())
+		}
+	}
+}
