@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
@@ -195,8 +196,8 @@ func TestEndToEndKilledBetweenAnyTwoSteps(t *testing.T) {
 		broker func(t *testing.T) string
 		kills  int
 	}{
-		"redis": {func(*testing.T) string { return counts.url }, 130},
-		"amqp":  {func(t *testing.T) string { return vhost(t) }, 70}, // RabbitMQ takes its time to confirm
+		"redis": {func(*testing.T) string { return counts.url }, testenv.Trials(300)},
+		"amqp":  {func(t *testing.T) string { return vhost(t) }, testenv.Trials(150)}, // RabbitMQ takes its time to confirm
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
