@@ -142,10 +142,10 @@ func (q *benchQueue) fill(b *testing.B) {
 // nothing is a store that keeps nothing.
 type nothing struct{ history.Store }
 
-func (nothing) Restore(context.Context, history.Restore) error { return nil }
+func (nothing) Restore(context.Context, history.RestoreOptions) error { return nil }
 
-func (nothing) Write(context.Context, history.Batch) (history.Written, error) {
-	return history.Written{Journal: 1}, nil
+func (nothing) Write(context.Context, history.Batch) (history.WriteResult, error) {
+	return history.WriteResult{JournalEntry: 1}, nil
 }
 
 func (nothing) Run(context.Context, func([]string)) error { return nil }

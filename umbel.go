@@ -83,7 +83,7 @@ type Options struct {
 	// keeps it in memory until Close.
 	DataDir string
 	// Keep says how long what is kept, DefaultKeep if nil.
-	Keep *history.Rules
+	Keep *history.RetentionRules
 
 	MaxTasks int          // finished tasks held in memory for speed, 200,000 if zero; all of them are in the history
 	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
@@ -116,7 +116,7 @@ func New(o Options) (*Umbel, error) {
 	if o.Keep != nil {
 		rules = *o.Keep
 	}
-	isHistory, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, SetAside: true, Rules: rules, Logger: o.Logger})
+	isHistory, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, ReplaceDamaged: true, Rules: rules, Logger: o.Logger})
 	if err != nil {
 		return nil, &HistoryError{err}
 	}
@@ -129,9 +129,9 @@ func New(o Options) (*Umbel, error) {
 
 // DefaultKeep returns how long what is kept in a DataDir where nobody says otherwise: tasks that succeeded 7
 // days, others that ended 30, lost ones 7, events that no execution shows 3, commands 90, and all of it within 2 GiB on disk, 512 MiB in memory.
-func DefaultKeep(dataDir string) history.Rules {
+func DefaultKeep(dataDir string) history.RetentionRules {
 	const day = 24 * time.Hour
-	r := history.Rules{Succeeded: 7 * day, Failed: 30 * day, Lost: 7 * day, Events: 3 * day, Workers: 7 * day, Commands: 90 * day, MaxSize: 2 << 30}
+	r := history.RetentionRules{Succeeded: 7 * day, Failed: 30 * day, Lost: 7 * day, Events: 3 * day, Workers: 7 * day, Commands: 90 * day, MaxSize: 2 << 30}
 	if dataDir == "" || dataDir == sqlite.Memory {
 		r.MaxSize = 512 << 20
 	}
@@ -139,7 +139,7 @@ func DefaultKeep(dataDir string) history.Rules {
 }
 
 // HistoryError says why the history cannot be opened. It wraps history.ErrLocked if another Umbel uses it, and
-// history.ErrNewer if a newer version wrote it.
+// history.ErrNewerVersion if a newer version wrote it.
 type HistoryError struct{ err error }
 
 func (e *HistoryError) Error() string { return e.err.Error() }

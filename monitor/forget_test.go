@@ -29,16 +29,16 @@ type ledger struct {
 	fails   atomic.Int32 // writes that fail before the next one works
 }
 
-func (l *ledger) Write(ctx context.Context, b history.Batch) (history.Written, error) {
+func (l *ledger) Write(ctx context.Context, b history.Batch) (history.WriteResult, error) {
 	if l.fails.Add(-1) >= 0 {
-		return history.Written{}, errDisk
+		return history.WriteResult{}, errDisk
 	}
 	w, err := l.Store.Write(ctx, b)
 	if err != nil {
 		return w, err
 	}
 	for number := range l.entries {
-		if number > b.Forget {
+		if number > b.TrimJournal {
 			continue
 		}
 		if left := len(l.entries[number]); left > 0 || number > l.covered {
@@ -47,14 +47,14 @@ func (l *ledger) Write(ctx context.Context, b history.Batch) (history.Written, e
 		delete(l.entries, number)
 		l.forgot++
 	}
-	if w.Journal > 0 {
-		l.newest, l.entries[w.Journal] = w.Journal, idsIn(l.t, b.Journal)
+	if w.JournalEntry > 0 {
+		l.newest, l.entries[w.JournalEntry] = w.JournalEntry, idsIn(l.t, b.Journal)
 	}
 	if b.Checkpoint != nil {
 		l.covered = l.newest
 	}
 	for _, task := range b.Tasks {
-		if _, known := w.Known[task.View.ID]; known {
+		if _, known := w.Existing[task.View.ID]; known {
 			continue
 		}
 		for _, ids := range l.entries {
@@ -107,7 +107,7 @@ func TestJournalIsKeptUntilItsTasksAreSaved(t *testing.T) {
 // brief is a store that keeps workers for an hour.
 type brief struct{ history.Store }
 
-func (brief) Rules() history.Rules { return history.Rules{Workers: time.Hour} }
+func (brief) Rules() history.RetentionRules { return history.RetentionRules{Workers: time.Hour} }
 
 func TestOfflineWorkersAreForgotten(t *testing.T) {
 	t.Parallel()
@@ -127,13 +127,13 @@ func TestOfflineWorkersAreForgotten(t *testing.T) {
 		}
 		saved(t, m, 63)
 		var left []string
-		err := s.Restore(t.Context(), history.Restore{
+		err := s.Restore(t.Context(), history.RestoreOptions{
 			Checkpoint: func(c history.Checkpoint) error {
 				left = slices.Collect(maps.Keys(c.Workers))
 				return nil
 			},
 			Task:    func(string, []byte) error { return nil },
-			Left:    func(state.Position) error { return nil },
+			Omitted: func(state.Position) error { return nil },
 			Journal: func(uint64, []byte, bool) error { return nil },
 		})
 		if err != nil || !slices.Equal(left, []string{"steady"}) {

@@ -65,7 +65,7 @@ func TestEventsOfForgottenTasksThatComeAgainCountOnce(t *testing.T) {
 		<-time.After(15 * time.Second)       // for a checkpoint
 		synctest.Wait()
 		received, succeeded := int64(0), int64(0)
-		err := s.Minutes(t.Context(), history.MinuteRange{To: time.Now().Add(time.Hour), Span: time.Minute}, func(m history.Minute) error {
+		err := s.Rollups(t.Context(), history.RollupRange{To: time.Now().Add(time.Hour), Span: time.Minute}, func(m history.Rollup) error {
 			received, succeeded = received+m.Received, succeeded+m.Succeeded
 			return nil
 		})

@@ -83,7 +83,7 @@ func compareLists(t *testing.T, m *monitor.Monitor, all *state.Cluster) {
 			{Field: query.Run, Ascending: true},
 		} {
 			for _, limit := range []int{3, 500} {
-				r := history.Request{Query: q, Sort: sort, Limit: limit, Now: now}
+				r := history.TaskRequest{Query: q, Sort: sort, Limit: limit, Now: now}
 				full := r
 				full.Limit = 1 << 20
 				page, err := want.Tasks(t.Context(), full)
@@ -110,7 +110,7 @@ func compareLists(t *testing.T, m *monitor.Monitor, all *state.Cluster) {
 
 // walk returns the ids of a list from r.From to its end, or its beginning, in the list's order, and where the page
 // before the last one starts.
-func walk(t *testing.T, m *monitor.Monitor, r history.Request) (ids []string, back *state.Position) {
+func walk(t *testing.T, m *monitor.Monitor, r history.TaskRequest) (ids []string, back *state.Position) {
 	t.Helper()
 	for range 10_000 {
 		page, err := m.Tasks(t.Context(), r)

@@ -16,7 +16,7 @@ const (
 )
 
 // Tasks returns a page of all tasks that are kept, in memory or in the store.
-func (m *Monitor) Tasks(ctx context.Context, r history.Request) (history.Page, error) {
+func (m *Monitor) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
 	r.Limit = min(max(r.Limit, 1), maxPage)
 	if page, ok := m.recent(r); ok {
 		return page, nil
@@ -25,16 +25,16 @@ func (m *Monitor) Tasks(ctx context.Context, r history.Request) (history.Page, e
 }
 
 // recent answers from memory alone, false where the store could know more.
-func (m *Monitor) recent(r history.Request) (history.Page, bool) {
+func (m *Monitor) recent(r history.TaskRequest) (history.TaskPage, bool) {
 	q, simple := r.Query.Simple()
 	if !simple || r.Sort != (query.Sort{}) {
-		return history.Page{}, false
+		return history.TaskPage{}, false
 	}
 	q.Limit, q.From, q.Newer = r.Limit, r.From, r.Newer
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if !m.restored {
-		return history.Page{}, false
+		return history.TaskPage{}, false
 	}
 	page := m.cluster.Tasks(q)
 	if h := m.cluster.LowWaterMark(); h != nil {
@@ -43,21 +43,21 @@ func (m *Monitor) recent(r history.Request) (history.Page, bool) {
 			end = r.From
 		}
 		if end == nil || end.Compare(*h) < 0 {
-			return history.Page{}, false
+			return history.TaskPage{}, false
 		}
 	}
-	return history.Page{Tasks: page.Tasks, Next: page.Older, Prev: page.Newer}, true
+	return history.TaskPage{Tasks: page.Tasks, Next: page.Older, Prev: page.Newer}, true
 }
 
 // merged answers from the store and from what it does not know yet. Memory is read first: a task that is written
 // meanwhile is in both, and one that changes meanwhile is read from memory again.
-func (m *Monitor) merged(ctx context.Context, r history.Request) (history.Page, error) {
+func (m *Monitor) merged(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
 	l := newList(r)
 	m.fresh(l)
 	for asked := r; ; {
 		page, err := m.store.Tasks(ctx, asked)
 		if err != nil {
-			return history.Page{}, err
+			return history.TaskPage{}, err
 		}
 		m.add(l, page.Tasks)
 		onward := page.Next
@@ -74,7 +74,7 @@ func (m *Monitor) merged(ctx context.Context, r history.Request) (history.Page, 
 
 // list gathers a page in the direction in which it is read, from r.From on.
 type list struct {
-	r        history.Request
+	r        history.TaskRequest
 	rows     []listed
 	ids      map[string]bool
 	end      *state.Position // of what was gathered from memory, nil if that is all
@@ -87,7 +87,7 @@ type listed struct {
 	at state.Position
 }
 
-func newList(r history.Request) *list { return &list{r: r, ids: make(map[string]bool)} }
+func newList(r history.TaskRequest) *list { return &list{r: r, ids: make(map[string]bool)} }
 
 // compare orders places in the direction of reading.
 func (l *list) compare(a, b state.Position) int {
@@ -138,7 +138,7 @@ func (l *list) ends(at state.Position) bool { return l.end != nil && l.compare(a
 
 // page returns the page. Of what the store has, everything up to the bound was gathered, all of it if that is
 // nil.
-func (l *list) page(bound *state.Position) history.Page {
+func (l *list) page(bound *state.Position) history.TaskPage {
 	if bound == nil || l.end != nil && l.compare(*l.end, *bound) < 0 {
 		bound = l.end
 	}
@@ -148,7 +148,7 @@ func (l *list) page(bound *state.Position) history.Page {
 		n = l.r.Limit
 		onward = new(l.rows[n-1].at)
 	}
-	page := history.Page{Searched: l.searched}
+	page := history.TaskPage{Searched: l.searched}
 	for _, row := range l.rows[:n] {
 		page.Tasks = append(page.Tasks, row.Task)
 	}

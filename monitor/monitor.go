@@ -256,7 +256,7 @@ func (m *Monitor) expire() {
 	m.rates.advance(m.clock.elapsed())
 	m.forgetWorkers(now)
 	if connected {
-		m.minutes.Watch(now)
+		m.minutes.MarkObserved(now)
 	}
 	concluded := connected && m.reconcile(now, since)
 	if m.cluster.Expire(now.UnixMicro()) || m.rates.moving() || concluded {
@@ -266,7 +266,7 @@ func (m *Monitor) expire() {
 
 // forgetWorkers drops the workers that were silent for as long as the store keeps them. mu is held.
 func (m *Monitor) forgetWorkers(now time.Time) {
-	keep := m.store.Rules().Workers
+	keep := m.store.RetentionRules().Workers
 	if keep == 0 || !m.restored {
 		return
 	}
@@ -315,7 +315,7 @@ func (m *Monitor) Health() Health {
 	m.linkMu.Lock()
 	defer m.linkMu.Unlock()
 	h.Broker, h.Store, h.Ready, h.Notices = m.link, m.writing, m.ready, m.notices
-	h.Store.Active, h.Store.Oversized = kept.Active, kept.Oversized
+	h.Store.Active, h.Store.Oversized = kept.ActiveBytes, kept.OverMaxSize
 	h.Broker.Loss = m.gaps.loss()
 	h.Broker.Loss.Unseen = unseen
 	h.Store.Waiting, h.Store.Unsaved, h.Store.Full = waiting, unsaved, full

@@ -20,7 +20,7 @@ func (m *Monitor) recall(ctx context.Context, events []state.Event) {
 	m.mu.Unlock()
 	for id := range saved {
 		body, err := m.store.Task(ctx, id)
-		if err != nil && !errors.Is(err, history.ErrMissing) && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, history.ErrNotFound) && ctx.Err() == nil {
 			m.log.Error("stored task not read", "error", err)
 		}
 		saved[id] = body

@@ -60,7 +60,7 @@ func (m *Monitor) Conclude(u state.UncertainTask, k state.Conclusion) {
 }
 
 // Dismiss notes that a person does not expect an unfinished task to end; who may be empty. It returns
-// history.ErrMissing for a task that is not kept, and ErrFinished for one that has ended.
+// history.ErrNotFound for a task that is not kept, and ErrFinished for one that has ended.
 func (m *Monitor) Dismiss(ctx context.Context, id, who string) error {
 	return m.judge(ctx, id, func(c *state.Cluster, now int64) {
 		c.Conclude(id, state.Conclusion{Reason: state.ReasonDismissed, Evidence: who, At: now})

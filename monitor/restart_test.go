@@ -77,7 +77,7 @@ func TestARestartBringsBackWhatWasThere(t *testing.T) {
 
 func listOf(t *testing.T, m *monitor.Monitor) (all []state.Task) {
 	t.Helper()
-	for r := (history.Request{Limit: 500}); ; {
+	for r := (history.TaskRequest{Limit: 500}); ; {
 		page, err := m.Tasks(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ type slow struct {
 	enter, leave chan struct{}
 }
 
-func (s *slow) Restore(ctx context.Context, r history.Restore) error {
+func (s *slow) Restore(ctx context.Context, r history.RestoreOptions) error {
 	close(s.enter)
 	<-s.leave
 	return s.Store.Restore(ctx, r)
@@ -123,7 +123,7 @@ func TestNotReadyUntilRestored(t *testing.T) {
 	if h := m.Health(); h.Ready || h.Broker.Connected {
 		t.Errorf("while history is restored: ready %v, broker %+v, want neither", h.Ready, h.Broker)
 	}
-	if _, err := m.Tasks(t.Context(), history.Request{Limit: 10}); err != nil {
+	if _, err := m.Tasks(t.Context(), history.TaskRequest{Limit: 10}); err != nil {
 		t.Errorf("list meanwhile: %v", err)
 	}
 	close(s.leave)

@@ -22,7 +22,7 @@ func (m *Monitor) restore(ctx context.Context) error {
 			m.log.Error("part of the history not read", "error", err)
 		}
 	}
-	err := m.store.Restore(ctx, history.Restore{
+	err := m.store.Restore(ctx, history.RestoreOptions{
 		MaxTasks: m.maxTasks,
 		Checkpoint: func(c history.Checkpoint) error {
 			m.mu.Lock()
@@ -41,7 +41,7 @@ func (m *Monitor) restore(ctx context.Context) error {
 			try(m.cluster.Load(id, saved))
 			return nil
 		},
-		Left: func(p state.Position) error {
+		Omitted: func(p state.Position) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.cluster.SetLowWaterMark(p)

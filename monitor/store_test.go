@@ -37,7 +37,7 @@ type faulty struct {
 	writes  []history.Batch
 }
 
-func (f *faulty) Write(ctx context.Context, b history.Batch) (history.Written, error) {
+func (f *faulty) Write(ctx context.Context, b history.Batch) (history.WriteResult, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.writes = append(f.writes, b)
@@ -46,10 +46,10 @@ func (f *faulty) Write(ctx context.Context, b history.Batch) (history.Written, e
 		return f.Store.Write(ctx, b)
 	case f.late:
 		if _, err := f.Store.Write(ctx, b); err != nil {
-			return history.Written{}, err
+			return history.WriteResult{}, err
 		}
 	}
-	return history.Written{}, f.failure
+	return history.WriteResult{}, f.failure
 }
 
 func (f *faulty) fail(err error) {

@@ -208,7 +208,7 @@ func (w *writer) take(final bool) *job {
 	if w.uncovered(j) && (final || w.checkpointDue(j)) {
 		j.batch.Checkpoint = w.m.checkpoint()
 	}
-	j.batch.At, j.batch.Forget = w.m.time().UnixMicro(), w.forgettable()
+	j.batch.At, j.batch.TrimJournal = w.m.time().UnixMicro(), w.forgettable()
 	if j.empty() && j.messages == 0 {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (w *writer) share() int {
 
 // empty reports whether the store has nothing to do for a job.
 func (j *job) empty() bool {
-	return len(j.batch.Journal) == 0 && len(j.batch.Tasks) == 0 && j.batch.Checkpoint == nil && j.batch.Forget == 0
+	return len(j.batch.Journal) == 0 && len(j.batch.Tasks) == 0 && j.batch.Checkpoint == nil && j.batch.TrimJournal == 0
 }
 
 // uncovered reports whether anything has happened since the last checkpoint.
@@ -240,7 +240,7 @@ func (w *writer) checkpointDue(j *job) bool {
 
 // checkpoint copies what is to be saved beside tasks. mu is held.
 func (m *Monitor) checkpoint() *history.Checkpoint {
-	c := &history.Checkpoint{Clock: m.cluster.Clock(), Workers: make(map[string][]byte), Minutes: m.minutes.Take()}
+	c := &history.Checkpoint{Clock: m.cluster.Clock(), Workers: make(map[string][]byte), Rollups: m.minutes.Take()}
 	err := m.cluster.SaveWorkers(func(name string, saved []byte) { c.Workers[name] = saved })
 	if err != nil {
 		m.log.Error("workers not saved", "error", err)
@@ -261,7 +261,7 @@ func (w *writer) forgettable() (number uint64) {
 
 // write carries out a job and reports whether that worked.
 func (w *writer) write(ctx context.Context, j *job) bool {
-	var written history.Written
+	var written history.WriteResult
 	if !j.empty() {
 		start := w.m.now()
 		var err error
@@ -295,10 +295,10 @@ func (w *writer) pace(took time.Duration, n int) {
 }
 
 // succeed notes what a transaction has written.
-func (w *writer) succeed(j *job, written history.Written) {
+func (w *writer) succeed(j *job, written history.WriteResult) {
 	w.m.mu.Lock()
 	before := w.m.cluster.Unsaved()
-	err := w.m.cluster.Saved(true, written.Known)
+	err := w.m.cluster.Saved(true, written.Existing)
 	saved := before - w.m.cluster.Unsaved()
 	left := w.m.cluster.Unsaved()
 	w.m.mu.Unlock()
@@ -306,18 +306,18 @@ func (w *writer) succeed(j *job, written history.Written) {
 		w.m.log.Error("stored events of a task not read", "error", err)
 	}
 	w.done += saved
-	if written.Journal != 0 {
-		w.entries = append(w.entries, entry{written.Journal, j.mark})
+	if written.JournalEntry != 0 {
+		w.entries = append(w.entries, entry{written.JournalEntry, j.mark})
 	}
-	if saved+len(written.Known) != len(j.batch.Tasks) {
+	if saved+len(written.Existing) != len(j.batch.Tasks) {
 		w.remark(left) // some changed again meanwhile and went to the end of the queue
 	}
-	for len(w.entries) > 0 && w.entries[0].number <= j.batch.Forget {
+	for len(w.entries) > 0 && w.entries[0].number <= j.batch.TrimJournal {
 		w.entries = w.entries[1:]
 	}
 	w.last.bytes += len(j.journal)
 	if j.batch.Checkpoint != nil {
-		w.last = checkpoint{at: w.m.now(), events: j.events, entry: max(w.last.entry, written.Journal)}
+		w.last = checkpoint{at: w.m.now(), events: j.events, entry: max(w.last.entry, written.JournalEntry)}
 		if n := len(w.entries); n > 0 {
 			w.last.entry = w.entries[n-1].number
 		}

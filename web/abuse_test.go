@@ -50,10 +50,10 @@ func (l *library) read(ctx context.Context, takes time.Duration) error {
 	}
 }
 
-func (l *library) Tasks(ctx context.Context, r history.Request) (history.Page, error) {
+func (l *library) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
 	if _, simple := r.Query.Simple(); !simple {
 		if err := l.read(ctx, searchTime); err != nil {
-			return history.Page{}, err
+			return history.TaskPage{}, err
 		}
 	}
 	return l.stillLife.Tasks(ctx, r)

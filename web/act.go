@@ -124,7 +124,7 @@ func (p *pages) taken(w http.ResponseWriter, r *http.Request, receipt command.Re
 	target := p.site.Prefix + "/outbox"
 	if len(receipt.Commands) > 0 {
 		first := receipt.Commands[0]
-		target = p.site.Prefix + templates.OrderPath(cmp.Or(first.Order, first.ID))
+		target = p.site.Prefix + templates.OrderPath(cmp.Or(first.RequestID, first.ID))
 	}
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }

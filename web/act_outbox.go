@@ -53,7 +53,7 @@ func (p *pages) changeOutbox(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	target := p.site.Prefix + "/outbox"
-	if order := chosen[0].Order; !slices.ContainsFunc(chosen, func(c history.Command) bool { return c.Order != order }) {
+	if order := chosen[0].RequestID; !slices.ContainsFunc(chosen, func(c history.Command) bool { return c.RequestID != order }) {
 		target = p.site.Prefix + templates.OrderPath(order)
 	}
 	http.Redirect(w, r, target, http.StatusSeeOther) //nolint:gosec // only the number of the order varies
@@ -149,7 +149,7 @@ func (p *pages) chosenCommands(ctx context.Context, v url.Values, act string) ([
 		if err != nil || order < 1 {
 			return nil, &command.Error{Message: "The order is not a number."}
 		}
-		return p.allCommands(ctx, history.CommandFilter{States: states, Order: order})
+		return p.allCommands(ctx, history.CommandFilter{States: states, RequestID: order})
 	}
 	if len(v["id"]) > maxChosen {
 		return nil, &command.Error{Message: fmt.Sprintf("More than %d commands were chosen.", maxChosen)}
@@ -161,7 +161,7 @@ func (p *pages) chosenCommands(ctx context.Context, v url.Values, act string) ([
 			return nil, &command.Error{Message: "The id of a command is not a number."}
 		}
 		c, err := p.cluster.Store().Command(ctx, id)
-		if errors.Is(err, history.ErrMissing) {
+		if errors.Is(err, history.ErrNotFound) {
 			continue
 		}
 		if err != nil {

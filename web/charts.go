@@ -17,13 +17,13 @@ import (
 const chartPatience = 50 * time.Millisecond // for tasks that a page's chart is made from
 
 // readSeries returns a series that may be a little old.
-func (p *pages) readSeries(ctx context.Context, q lang.Query, chart query.Chart) (rollup.Series, error) {
-	return p.charts.get(chart.String()+" "+q.String(), func() (rollup.Series, error) {
+func (p *pages) readSeries(ctx context.Context, q lang.Query, chart query.Chart) (rollup.Result, error) {
+	return p.charts.get(chart.String()+" "+q.String(), func() (rollup.Result, error) {
 		now := p.now()
 		from, to := chart.Range(now)
 		return rollup.Read(ctx, p.cluster, rollup.Request{
-			Query: q, From: from, To: to, Now: now, Group: chart.Group, Rank: rollup.Measure(chart.Measure),
-			Counts: chart.Measure == "", Patience: chartPatience,
+			Query: q, From: from, To: to, Now: now, GroupBy: chart.Group, RankBy: rollup.Measure(chart.Measure),
+			OmitHistograms: chart.Measure == "", Timeout: chartPatience,
 		})
 	})
 }
@@ -47,8 +47,8 @@ func (p *pages) chart(ctx context.Context, q lang.Query, c query.Chart, link fun
 	v.Step, v.Seconds = s.Step, c.Measure != ""
 	switch {
 	case s.More:
-		v.Note = fmt.Sprintf("from the newest %d tasks that match", s.Tasks)
-	case s.Tasks > 0:
+		v.Note = fmt.Sprintf("from the newest %d tasks that match", s.SampledTasks)
+	case s.SampledTasks > 0:
 		v.Note = "from the tasks that match"
 	}
 	lines := chartLines(s, c)
@@ -116,20 +116,20 @@ type chartLine struct {
 	value  func(p *rollup.Point) *float64
 }
 
-func chartLines(s rollup.Series, c query.Chart) []chartLine {
+func chartLines(s rollup.Result, c query.Chart) []chartLine {
 	if c.Group == "" {
 		if c.Measure == "" {
 			return countLines(s)
 		}
 		return []chartLine{
-			{templates.ChartColumn{Name: "p50", Color: "--success"}, s.Lines[0].Points, percentile(c.Measure, .5)},
-			{templates.ChartColumn{Name: "p95", Color: "--retry"}, s.Lines[0].Points, percentile(c.Measure, .95)},
-			{templates.ChartColumn{Name: "p99", Color: "--failure"}, s.Lines[0].Points, percentile(c.Measure, .99)},
+			{templates.ChartColumn{Name: "p50", Color: "--success"}, s.Series[0].Points, percentile(c.Measure, .5)},
+			{templates.ChartColumn{Name: "p95", Color: "--retry"}, s.Series[0].Points, percentile(c.Measure, .95)},
+			{templates.ChartColumn{Name: "p99", Color: "--failure"}, s.Series[0].Points, percentile(c.Measure, .99)},
 		}
 	}
 	colors := []string{"--success", "--started", "--retry", "--revoked", "--received", "--rejected", "--custom", "--pending"}
-	lines := make([]chartLine, 0, len(s.Lines))
-	for i, l := range s.Lines {
+	lines := make([]chartLine, 0, len(s.Series))
+	for i, l := range s.Series {
 		name, value := cmp.Or(l.Name, "unknown"), ended
 		if c.Measure != "" {
 			name, value = name+" p95", percentile(c.Measure, .95)
@@ -140,11 +140,11 @@ func chartLines(s rollup.Series, c query.Chart) []chartLine {
 }
 
 // countLines are the states whose beginnings are counted.
-func countLines(s rollup.Series) []chartLine {
+func countLines(s rollup.Result) []chartLine {
 	var lines []chartLine
 	add := func(of state.State, name, color string, count func(p *rollup.Point) int64) {
 		if slices.Contains(s.States, of) {
-			lines = append(lines, chartLine{templates.ChartColumn{Name: name, Color: color}, s.Lines[0].Points, counts(count)})
+			lines = append(lines, chartLine{templates.ChartColumn{Name: name, Color: color}, s.Series[0].Points, counts(count)})
 		}
 	}
 	add(state.Received, "received", "--received", func(p *rollup.Point) int64 { return p.Received })
@@ -156,7 +156,7 @@ func countLines(s rollup.Series) []chartLine {
 
 func counts(count func(p *rollup.Point) int64) func(p *rollup.Point) *float64 {
 	return func(p *rollup.Point) *float64 {
-		if !p.Known {
+		if !p.Observed {
 			return nil
 		}
 		return new(float64(count(p)))

@@ -34,7 +34,7 @@ func (p *pages) breakdown(ctx context.Context, q lang.Query, f lang.Field, all b
 		b := breakdown{counts: state.Counts{
 			ByState: map[state.State]int{}, ByName: map[string]int{}, ByWorker: map[string]int{}, ByQueue: map[string]int{},
 		}}
-		r := history.Request{Query: q, Limit: facetPage, Now: p.now()}
+		r := history.TaskRequest{Query: q, Limit: facetPage, Now: p.now()}
 		for start := time.Now(); b.counts.Tasks < maxFacetTasks && time.Since(start) < facetPatience; {
 			page, err := p.cluster.Tasks(ctx, r)
 			if err != nil {

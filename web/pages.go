@@ -37,7 +37,7 @@ type pages struct {
 	identify    func(r *http.Request) string
 	counts      *counter
 	records     *records // nil if there is no result backend
-	charts      remembered[rollup.Series]
+	charts      remembered[rollup.Result]
 	facetCounts remembered[breakdown]
 	site        templates.Site
 	version     string

@@ -39,7 +39,7 @@ func (p *pages) verifyAudit(ctx context.Context) (int64, error) {
 
 // auditPage shows a page of the audit log.
 func (p *pages) auditPage(ctx context.Context, before int64, limit int) (page, error) {
-	found, next, err := p.cluster.Store().Audit(ctx, before, limit)
+	found, next, err := p.cluster.Store().AuditLog(ctx, before, limit)
 	if err != nil {
 		return page{}, err
 	}
@@ -51,8 +51,8 @@ func (p *pages) auditPage(ctx context.Context, before int64, limit int) (page, e
 	v.Tampered, v.Verified = tampered, err == nil && tampered == 0
 	for _, r := range found {
 		v.Records = append(v.Records, templates.AuditRecord{
-			ID: r.ID, At: micros(r.At), Actor: r.Actor, Remote: r.Remote, Action: r.Action, Target: r.Target,
-			Detail: r.Detail, Commands: r.Commands, Order: r.First, Hash: r.Hash,
+			ID: r.ID, At: micros(r.At), Actor: r.Actor, Remote: r.RemoteAddr, Action: r.Action, Target: r.Target,
+			Detail: r.Detail, Commands: r.Commands, Order: r.FirstCommand, Hash: r.Hash,
 		})
 	}
 	pg := page{

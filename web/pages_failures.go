@@ -33,7 +33,7 @@ func (p *pages) failuresPage(ctx context.Context, q query.Failures, stale time.D
 	if v.Show == "" {
 		v.Show = query.ShowOpen
 	}
-	found, err := p.cluster.Store().Failures(ctx, q.Request(p.now(), stale))
+	found, err := p.cluster.Store().FailureGroups(ctx, q.Request(p.now(), stale))
 	if err != nil {
 		p.log.WarnContext(ctx, "list failures", "error", err)
 		v.Unreadable = true
@@ -85,14 +85,14 @@ func (p *pages) failurePage(ctx context.Context, id string) (page, error) {
 	switch {
 	case err == nil:
 		v.Exception, v.Traceback = newest.Exception, newest.Traceback
-	case !errors.Is(err, history.ErrMissing):
+	case !errors.Is(err, history.ErrNotFound):
 		return page{}, err
 	}
 	q, err := stored.Parse("failure:" + id)
 	if err != nil {
 		return page{}, err
 	}
-	found, err := p.cluster.Tasks(ctx, history.Request{Query: q, Limit: newestFailures, Now: p.now()})
+	found, err := p.cluster.Tasks(ctx, history.TaskRequest{Query: q, Limit: newestFailures, Now: p.now()})
 	if err != nil {
 		return page{}, err
 	}
@@ -104,13 +104,13 @@ func (p *pages) failurePage(ctx context.Context, id string) (page, error) {
 }
 
 // group returns the group of an id as of now, errUnknown if there is none.
-func (p *pages) group(ctx context.Context, id string) (history.Failure, error) {
+func (p *pages) group(ctx context.Context, id string) (history.FailureGroup, error) {
 	key, ok := fingerprint.ParseID(id)
 	if !ok {
-		return history.Failure{}, errUnknown
+		return history.FailureGroup{}, errUnknown
 	}
-	f, err := p.cluster.Store().Failure(ctx, key, p.now())
-	if errors.Is(err, history.ErrMissing) {
+	f, err := p.cluster.Store().FailureGroup(ctx, key, p.now())
+	if errors.Is(err, history.ErrNotFound) {
 		err = errUnknown
 	}
 	return f, err
@@ -131,8 +131,8 @@ func (p *pages) alike(ctx context.Context, t *state.Task) *templates.Failure {
 
 // failing returns what fails most now, false if that cannot be read.
 func (p *pages) failing(ctx context.Context) ([]templates.Failure, bool) {
-	found, err := p.cluster.Store().Failures(ctx, history.FailureRequest{
-		Resolved: new(false), Busiest: true, Limit: failingNow, Now: p.now(), Stale: staleFailures,
+	found, err := p.cluster.Store().FailureGroups(ctx, history.FailureRequest{
+		Resolved: new(false), Busiest: true, Limit: failingNow, Now: p.now(), MaxAge: staleFailures,
 	})
 	if err != nil {
 		p.log.WarnContext(ctx, "list failing tasks", "error", err)
@@ -145,13 +145,13 @@ func (p *pages) failing(ctx context.Context) ([]templates.Failure, bool) {
 	return list, true
 }
 
-func failure(f history.Failure) templates.Failure {
+func failure(f history.FailureGroup) templates.Failure {
 	return templates.Failure{
 		ID: f.ID.String(), Name: f.Name,
 		Type: f.Fingerprint.Type, Message: f.Fingerprint.Message, Place: f.Fingerprint.Place,
 		Example: f.Example, TaskID: f.TaskID, Count: templates.Count(f.Count), LastHour: f.LastHour,
-		First: micros(f.First), Last: micros(f.Last), Trend: f.Trend,
-		ResolvedAt: micros(f.ResolvedAt), CameBack: f.CameBack(),
+		First: micros(f.FirstAt), Last: micros(f.LastAt), Trend: f.Trend,
+		ResolvedAt: micros(f.ResolvedAt), CameBack: f.Recurred(),
 	}
 }
 
@@ -228,9 +228,9 @@ func (h *Handler) settle(p *pages, resolve bool) http.HandlerFunc {
 		if resolve {
 			at = p.now()
 		}
-		err := p.cluster.Store().Resolve(r.Context(), id, at)
+		err := p.cluster.Store().ResolveFailureGroup(r.Context(), id, at)
 		switch {
-		case errors.Is(err, history.ErrMissing):
+		case errors.Is(err, history.ErrNotFound):
 			p.notFound(w, r)
 		case err != nil:
 			p.unreadable(w, r, err)

@@ -177,15 +177,15 @@ type unreadableStore struct{ history.Store }
 
 var errUnreadable = errors.New("disk I/O error at /secret")
 
-func (unreadableStore) Failures(context.Context, history.FailureRequest) (history.FailurePage, error) {
+func (unreadableStore) FailureGroups(context.Context, history.FailureRequest) (history.FailurePage, error) {
 	return history.FailurePage{}, errUnreadable
 }
 
-func (unreadableStore) Failure(context.Context, fingerprint.ID, time.Time) (history.Failure, error) {
-	return history.Failure{}, errUnreadable
+func (unreadableStore) FailureGroup(context.Context, fingerprint.ID, time.Time) (history.FailureGroup, error) {
+	return history.FailureGroup{}, errUnreadable
 }
 
-func (unreadableStore) Resolve(context.Context, fingerprint.ID, time.Time) error {
+func (unreadableStore) ResolveFailureGroup(context.Context, fingerprint.ID, time.Time) error {
 	return errUnreadable
 }
 

@@ -95,8 +95,8 @@ func (p *pages) outboxPage(ctx context.Context, q query.Commands) page {
 	for s, n := range numbers.States {
 		v.Counts[string(s)] = n
 	}
-	v.OldestPending, v.Foreign = micros(numbers.OldestPending), numbers.Foreign
-	for _, f := range numbers.TopFailures {
+	v.OldestPending, v.Foreign = micros(numbers.OldestPending), numbers.OtherSchema
+	for _, f := range numbers.TopErrors {
 		v.Failures = append(v.Failures, templates.FailureCount{Error: f.Error, N: f.N})
 	}
 	v.State, v.States = shownStates(q, path, numbers.States)
@@ -200,17 +200,17 @@ func conditions(q query.Commands, path string) []templates.Condition {
 // command is a command as pages show it.
 func (p *pages) command(c history.Command) templates.Command {
 	d := templates.Command{
-		ID: c.ID, Order: c.Order, Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary, TaskID: c.TaskID,
+		ID: c.ID, Order: c.RequestID, Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary, TaskID: c.TaskID,
 		Attempts: c.Attempts, Deferrals: c.Deferrals, Error: c.LastError, Actor: c.Actor,
 		Created: micros(c.CreatedAt), Due: micros(c.DueAt), Expires: micros(c.ExpiresAt), Claimed: micros(c.ClaimedAt),
 		Sent: micros(c.SentAt), Done: micros(c.DoneAt),
 		Waits: c.State == history.CommandPending && !c.DueAt.After(c.CreatedAt),
 	}
-	for _, a := range c.Answers {
+	for _, a := range c.Replies {
 		d.Answers = append(d.Answers, templates.CommandAnswer{Node: a.Node, At: micros(a.At), Text: a.Text, OK: a.OK})
 	}
 	for _, node := range c.Expected {
-		if !slices.ContainsFunc(c.Answers, func(a history.Answer) bool { return a.Node == node }) {
+		if !slices.ContainsFunc(c.Replies, func(a history.Reply) bool { return a.Node == node }) {
 			d.Missing = append(d.Missing, node)
 		}
 	}
@@ -246,11 +246,11 @@ func (p *pages) outboxList(w http.ResponseWriter, r *http.Request) {
 // errUnknown, or that of the store.
 func (p *pages) orderPage(ctx context.Context, id int64, before int64) (page, error) {
 	kept := p.cluster.Store()
-	counts, err := kept.OrderStates(ctx, id)
+	counts, err := kept.RequestStates(ctx, id)
 	if err != nil {
 		return page{}, err
 	}
-	found, next, err := kept.Commands(ctx, history.CommandFilter{Order: id, Before: before, Limit: query.DefaultLimit})
+	found, next, err := kept.Commands(ctx, history.CommandFilter{RequestID: id, Before: before, Limit: query.DefaultLimit})
 	if err != nil {
 		return page{}, err
 	}
@@ -324,8 +324,8 @@ func (p *pages) order(w http.ResponseWriter, r *http.Request) {
 	}
 	if errors.Is(err, errUnknown) {
 		// Somebody may have the number of a command that is not its order's first.
-		if c, err := p.cluster.Store().Command(ctx, id); err == nil && c.Order != id {
-			http.Redirect(w, r, p.site.Prefix+templates.OrderPath(c.Order), http.StatusSeeOther)
+		if c, err := p.cluster.Store().Command(ctx, id); err == nil && c.RequestID != id {
+			http.Redirect(w, r, p.site.Prefix+templates.OrderPath(c.RequestID), http.StatusSeeOther)
 			return
 		}
 		p.problem(w, r, http.StatusNotFound, templates.Problem{

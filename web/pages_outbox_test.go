@@ -49,7 +49,7 @@ func newPaper(t *testing.T, readOnly bool) *paper {
 // order writes an order of n commands and returns their ids.
 func (p *paper) order(t *testing.T, n int) []int64 {
 	t.Helper()
-	o := history.Order{Audit: history.Audit{At: time.UnixMicro(noon), Actor: "bob", Action: "revoke", Target: "x"}}
+	o := history.CommandRequest{Audit: history.AuditRecord{At: time.UnixMicro(noon), Actor: "bob", Action: "revoke", Target: "x"}}
 	for i := range n {
 		o.Commands = append(o.Commands, history.Command{
 			Schema: history.CommandSchema, Kind: "control", Group: fmt.Sprint("g", i), Target: "celery@a", Actor: "bob",
@@ -78,7 +78,7 @@ func (p *paper) become(t *testing.T, s history.CommandState, ids ...int64) {
 	for _, id := range ids {
 		outcomes = append(outcomes, history.Outcome{ID: id, State: s, Error: "no such queue: mail", Attempts: 8})
 	}
-	if err := p.db.Settle(t.Context(), now, outcomes); err != nil {
+	if err := p.db.RecordOutcomes(t.Context(), now, outcomes); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -180,7 +180,7 @@ func (p *pages) queuePage(ctx context.Context, name string) (page, error) {
 	if i < 0 {
 		return page{}, errUnknown
 	}
-	found, err := p.cluster.Tasks(ctx, history.Request{
+	found, err := p.cluster.Tasks(ctx, history.TaskRequest{
 		Query: lang.New(lang.Equal(lang.Queue, name)), Limit: queueTasks, Now: p.now(),
 	})
 	if err != nil {

@@ -52,19 +52,19 @@ func (p *pages) plan(ctx context.Context) *templates.Plan {
 
 func (p *pages) newPlan(ctx context.Context, now time.Time) *templates.Plan {
 	kept := p.cluster.Store()
-	today, err := kept.Today(ctx)
-	var found history.Plan
+	today, err := kept.ReferenceTime(ctx)
+	var found history.PrunePlan
 	if err == nil {
-		found, err = kept.Prunable(ctx, today)
+		found, err = kept.PlanPrune(ctx, today)
 	}
 	if err != nil {
 		p.log.WarnContext(ctx, "retention cannot be planned", "error", err)
 		return nil
 	}
-	rules := kept.Rules()
+	rules := kept.RetentionRules()
 	v := &templates.Plan{
-		Tasks: found.Tasks, Oldest: micros(found.Oldest), Used: found.Used, Bytes: found.Bytes, Active: templates.Count(found.Active), ActiveBytes: found.Pinned,
-		Oversized: rules.MaxSize > 0 && found.Pinned > rules.MaxSize,
+		Tasks: found.Tasks, Oldest: micros(found.Oldest), Used: found.UsedBytes, Bytes: found.Bytes, Active: templates.Count(found.Active), ActiveBytes: found.ActiveBytes,
+		Oversized: rules.MaxSize > 0 && found.ActiveBytes > rules.MaxSize,
 		Rules: []templates.Rule{
 			{What: "Tasks that succeeded", Keep: templates.Age(rules.Succeeded), Flag: "--keep-succeeded", Gone: templates.Count(found.Succeeded)},
 			{What: "Failed, revoked, rejected", Keep: templates.Age(rules.Failed), Flag: "--keep-failed", Gone: templates.Count(found.Failed)},

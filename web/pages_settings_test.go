@@ -21,7 +21,7 @@ type kept struct {
 
 func (b kept) Store() history.Store { return b.history }
 
-func keptIn(t *testing.T, dir string, rules history.Rules) kept {
+func keptIn(t *testing.T, dir string, rules history.RetentionRules) kept {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{
 		Dir: dir, Rules: rules, Now: func() time.Time { return time.UnixMicro(noon).Add(time.Hour) },
@@ -49,7 +49,7 @@ func keptIn(t *testing.T, dir string, rules history.Rules) kept {
 func TestSettingsSayWhatWouldGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := keptIn(t, dir, history.Rules{Succeeded: 10 * time.Second, MaxSize: 2 << 30})
+	b := keptIn(t, dir, history.RetentionRules{Succeeded: 10 * time.Second, MaxSize: 2 << 30})
 	h, err := web.New(web.Options{Backend: b, Prefix: "/ops", Version: "v1", Limits: state.Options{MaxTasks: 200_000, MaxText: 1 << 29}})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 
 func TestPagesServeWithoutTheirHistory(t *testing.T) {
 	t.Parallel()
-	b := keptIn(t, t.TempDir(), history.Rules{})
+	b := keptIn(t, t.TempDir(), history.RetentionRules{})
 	h := dashboard(t, b)
 	if err := b.history.Close(); err != nil {
 		t.Fatal(err)

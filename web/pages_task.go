@@ -21,14 +21,14 @@ func (p *pages) taskPage(ctx context.Context, id string) (page, error) {
 	var version uint64
 	p.cluster.View(func(c *state.Cluster) { version = c.Version() })
 	t, err := p.cluster.Task(ctx, id)
-	if errors.Is(err, history.ErrMissing) {
+	if errors.Is(err, history.ErrNotFound) {
 		return page{}, errUnknown
 	}
 	if err != nil {
 		return page{}, fmt.Errorf("read task: %w", err)
 	}
 	v := templates.Task{Task: t, Root: p.relative(ctx, t.RootID, id), Parent: p.relative(ctx, t.ParentID, id)}
-	if v.Events, err = p.cluster.TaskEvents(ctx, id); err != nil && !errors.Is(err, history.ErrMissing) {
+	if v.Events, err = p.cluster.TaskEvents(ctx, id); err != nil && !errors.Is(err, history.ErrNotFound) {
 		return page{}, fmt.Errorf("read events: %w", err)
 	}
 	if v.Commands, err = p.taskCommands(ctx, id); err != nil {
@@ -87,7 +87,7 @@ func (p *pages) unknownTask(ctx context.Context, id string) templates.Problem {
 		return v
 	}
 	named := lang.New(lang.Or{lang.Equal(lang.Root, id), lang.Equal(lang.Parent, id)})
-	page, err := p.cluster.Tasks(ctx, history.Request{Query: named, Limit: maxNamed, Now: p.now()})
+	page, err := p.cluster.Tasks(ctx, history.TaskRequest{Query: named, Limit: maxNamed, Now: p.now()})
 	if err != nil || len(page.Tasks) == 0 {
 		return v
 	}

@@ -48,7 +48,7 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 	if p.site.Acts {
 		v.Selection = &templates.Selection{Query: q.Query.String()}
 	}
-	p.link(&v, q, found.Page)
+	p.link(&v, q, found.TaskPage)
 	if len(found.Tasks) == 0 && q.From == nil && found.Next == nil {
 		v.Wider = p.wider(ctx, q)
 	}
@@ -59,7 +59,7 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 func total(n history.Count) templates.Total { return templates.Total{N: n.N, AtLeast: !n.Exact} }
 
 // link says where the neighbouring pages are.
-func (p *pages) link(v *templates.Tasks, q query.Tasks, found history.Page) {
+func (p *pages) link(v *templates.Tasks, q query.Tasks, found history.TaskPage) {
 	path := p.site.Prefix + "/tasks"
 	if q.From != nil {
 		v.Newest = q.First().URL(path)

@@ -50,7 +50,7 @@ func (p *pages) viewHref(v history.View) string {
 	if t, err := views.Tasks(v); err == nil {
 		return t.URL(path)
 	}
-	return path + "?" + url.Values{"q": {v.Query}, "sort": {v.Sort}, "cols": {v.Cols}}.Encode()
+	return path + "?" + url.Values{"q": {v.Query}, "sort": {v.Sort}, "cols": {v.Columns}}.Encode()
 }
 
 func (p *pages) savedView(v history.View) templates.SavedView {
@@ -74,7 +74,7 @@ func (p *pages) showViews(w http.ResponseWriter, r *http.Request, status int, me
 // saveView keeps what a form says, and shows the list that is now a view.
 func (p *pages) saveView(w http.ResponseWriter, r *http.Request) {
 	v, _, err := views.Save(r.Context(), p.cluster.Store(), history.View{
-		Name: r.PostFormValue("name"), Query: r.PostFormValue("q"), Sort: r.PostFormValue("sort"), Cols: r.PostFormValue("cols"),
+		Name: r.PostFormValue("name"), Query: r.PostFormValue("q"), Sort: r.PostFormValue("sort"), Columns: r.PostFormValue("cols"),
 	})
 	if err != nil {
 		p.refused(w, r, err)
@@ -115,7 +115,7 @@ func (p *pages) refused(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case ok:
 		p.showViews(w, r, http.StatusBadRequest, wrong.Message)
-	case errors.Is(err, history.ErrMissing):
+	case errors.Is(err, history.ErrNotFound):
 		p.showViews(w, r, http.StatusNotFound, "There is no such view any more.")
 	default:
 		p.showRead(w, r, http.StatusServiceUnavailable, page{}, err)

@@ -216,8 +216,8 @@ type away struct{ *stillLife }
 
 var errAway = errors.New("disk gone")
 
-func (away) Tasks(context.Context, history.Request) (history.Page, error) {
-	return history.Page{}, errAway
+func (away) Tasks(context.Context, history.TaskRequest) (history.TaskPage, error) {
+	return history.TaskPage{}, errAway
 }
 
 func (away) Task(context.Context, string) (state.Task, error) { return state.Task{}, errAway }

@@ -182,7 +182,7 @@ func (p *pages) workerCommands(ctx context.Context, name string) []templates.Wor
 	var list []templates.WorkerCommand
 	for _, c := range commands {
 		m := templates.WorkerCommand{Command: p.command(c)}
-		for _, a := range c.Answers {
+		for _, a := range c.Replies {
 			if a.Node == name {
 				m.Answer, m.OK = a.Text, a.OK
 			}

@@ -199,7 +199,7 @@ func TestWorkerIsToldOnce(t *testing.T) {
 	}
 	eventually(t, "the answer", func() bool {
 		commands, _, err := c.store.Commands(context.Background(), history.CommandFilter{Worker: "celery@a", Limit: 10})
-		return err == nil && len(commands) == 1 && len(commands[0].Answers) == 1 && commands[0].Actor == "ada"
+		return err == nil && len(commands) == 1 && len(commands[0].Replies) == 1 && commands[0].Actor == "ada"
 	})
 	if n := c.told(`celery@a pool_grow {"n":2}`); n != 1 {
 		t.Errorf("the worker was told %d times, want 1", n)

@@ -36,16 +36,16 @@ type noting struct {
 }
 
 // Resolve is that of the store.
-func (n noting) Resolve(ctx context.Context, id fingerprint.ID, at time.Time) error {
+func (n noting) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
 	defer n.note()
-	return n.Store.Resolve(ctx, id, at)
+	return n.Store.ResolveFailureGroup(ctx, id, at)
 }
 
 // Tasks is that of the backend.
-func (s searching) Tasks(ctx context.Context, r history.Request) (history.Page, error) {
+func (s searching) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
 	leave, err := s.enter(ctx, r.Query, r.Sort != query.Sort{})
 	if err != nil {
-		return history.Page{}, err
+		return history.TaskPage{}, err
 	}
 	defer leave()
 	return s.Backend.Tasks(ctx, r)

@@ -34,7 +34,7 @@ type Backend interface {
 	Changed() <-chan struct{}
 	Health() monitor.Health
 	Rates() monitor.Rates
-	Tasks(ctx context.Context, r history.Request) (history.Page, error)
+	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Task(ctx context.Context, id string) (state.Task, error)
 	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
 	Count(ctx context.Context, q query.Query) (history.Count, error)

@@ -22,7 +22,7 @@ type keepFlags struct {
 }
 
 // rules are those of a history in dir.
-func (f *keepFlags) rules(dir string) history.Rules {
+func (f *keepFlags) rules(dir string) history.RetentionRules {
 	r := umbel.DefaultKeep(dir)
 	r.Succeeded, r.Failed = time.Duration(f.KeepSucceeded), time.Duration(f.KeepFailed)
 	r.Lost = time.Duration(f.KeepLost)

@@ -71,11 +71,11 @@ func printStats(out io.Writer, stats history.OutboxStats, now time.Time) error {
 	if !stats.OldestPending.IsZero() {
 		oldest = fmt.Sprintf("%s (%v ago)", moment(stats.OldestPending), now.Sub(stats.OldestPending).Truncate(time.Second))
 	}
-	fmt.Fprintf(w, "\noldest pending\t%s\ndead letters\t%d\nof other versions\t%d\n", oldest, stats.DeadLetters, stats.Foreign)
-	if len(stats.TopFailures) > 0 {
+	fmt.Fprintf(w, "\noldest pending\t%s\ndead letters\t%d\nof other versions\t%d\n", oldest, stats.DeadLetters, stats.OtherSchema)
+	if len(stats.TopErrors) > 0 {
 		fmt.Fprint(w, "\ntop failures\n")
 	}
-	for _, f := range stats.TopFailures {
+	for _, f := range stats.TopErrors {
 		fmt.Fprintf(w, "%d\t%s\n", f.N, printable(f.Error))
 	}
 	return w.Flush()
@@ -113,7 +113,7 @@ func verify(ctx context.Context, out io.Writer, db history.Store) error {
 	if bad > 0 {
 		return fmt.Errorf("record %d of the audit log was changed or removed; those before it are as they were written", bad)
 	}
-	last, _, err := db.Audit(ctx, 0, 1)
+	last, _, err := db.AuditLog(ctx, 0, 1)
 	if err != nil {
 		return err
 	}
@@ -135,13 +135,13 @@ func (c *outboxAuditCmd) print(ctx context.Context, out io.Writer, db history.St
 		if c.Limit > 0 {
 			page = min(page, left)
 		}
-		list, next, err := db.Audit(ctx, before, page)
+		list, next, err := db.AuditLog(ctx, before, page)
 		if err != nil {
 			return err
 		}
 		for _, a := range list {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", a.ID, moment(a.At), printable(a.Actor), printable(a.Remote),
-				printable(a.Action), printable(a.Target), a.First, a.Commands)
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", a.ID, moment(a.At), printable(a.Actor), printable(a.RemoteAddr),
+				printable(a.Action), printable(a.Target), a.FirstCommand, a.Commands)
 		}
 		left -= len(list)
 		if before = next; next == 0 || c.Limit > 0 && left <= 0 {

@@ -32,9 +32,9 @@ func enqueue(db *sqlite.DB, lines string) error {
 			return err
 		}
 		at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-		written, _, err := db.Enqueue(ctx, history.Order{
+		written, _, err := db.Enqueue(ctx, history.CommandRequest{
 			Commands: []history.Command{{Kind: "task", Group: o.Target, Target: o.Target}},
-			Audit:    history.Audit{At: at, Actor: o.Actor, Remote: "10.0.0.7", Action: o.Action, Target: o.Target},
+			Audit:    history.AuditRecord{At: at, Actor: o.Actor, RemoteAddr: "10.0.0.7", Action: o.Action, Target: o.Target},
 		})
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func enqueue(db *sqlite.DB, lines string) error {
 		if _, err := db.Claim(ctx, at, 1, 1); err != nil {
 			return err
 		}
-		err = db.Settle(ctx, at, []history.Outcome{{ID: written[0].ID, State: history.CommandState(o.State), Error: o.Error}})
+		err = db.RecordOutcomes(ctx, at, []history.Outcome{{ID: written[0].ID, State: history.CommandState(o.State), Error: o.Error}})
 		if err != nil {
 			return err
 		}

@@ -58,14 +58,14 @@ func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 
 // plan prints what would go.
 func (c *pruneCmd) plan(ctx context.Context, w io.Writer, db history.Store, now time.Time) error {
-	p, err := db.Prunable(ctx, now)
+	p, err := db.PlanPrune(ctx, now)
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "tasks kept            %d\nof them active        %s\noldest ended          %s\nbytes in use          %s\n\n"+
 		"succeeded, too old    %s\nfailed, too old       %s\nlost, too old         %s\nto be thinned         %s\nover --max-db-size    %s\n"+
 		"would free            about %s\n",
-		p.Tasks, atLeast(p.Active), moment(p.Oldest), inUnits(p.Used),
+		p.Tasks, atLeast(p.Active), moment(p.Oldest), inUnits(p.UsedBytes),
 		atLeast(p.Succeeded), atLeast(p.Failed), atLeast(p.Lost), atLeast(p.Events), about(p.Size), inUnits(p.Bytes))
 	return err
 }

@@ -35,7 +35,7 @@ func (c *repairCmd) Run(ctx context.Context, s streams, log *slog.Logger) error 
 	if err := c.check(dir); err != nil {
 		return err
 	}
-	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, SetAside: true, Logger: log})
+	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReplaceDamaged: true, Logger: log})
 	if errors.Is(err, history.ErrLocked) {
 		return fmt.Errorf("%w. Stop the server first", err)
 	}
@@ -67,7 +67,7 @@ func (c *repairCmd) all(ctx context.Context, s streams, dir string, db *sqlite.D
 	if c.File != "" {
 		return c.one(ctx, s, db, c.File)
 	}
-	files, err := sqlite.SetAside(dir)
+	files, err := sqlite.DamagedFiles(dir)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (c *repairCmd) all(ctx context.Context, s streams, dir string, db *sqlite.D
 		if err := c.one(ctx, s, db, file); err != nil {
 			return err
 		}
-		to, err := sqlite.Repaired(file)
+		to, err := sqlite.MarkRepaired(file)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (c *repairCmd) all(ctx context.Context, s streams, dir string, db *sqlite.D
 // one repairs a file, and says each second how far it is.
 func (c *repairCmd) one(ctx context.Context, s streams, db *sqlite.DB, file string) error {
 	told := time.Now()
-	done, err := db.Salvage(ctx, file, func(now sqlite.Salvaged) {
+	done, err := db.Recover(ctx, file, func(now sqlite.Recovered) {
 		if time.Since(told) > time.Second {
 			told = time.Now()
 			_, _ = fmt.Fprintf(s.err, "%d tasks so far\n", now.Tasks)
@@ -103,23 +103,23 @@ func (c *repairCmd) one(ctx context.Context, s streams, db *sqlite.DB, file stri
 }
 
 // summary tells what was taken over and what was not.
-func summary(w io.Writer, file string, done sqlite.Salvaged) error {
+func summary(w io.Writer, file string, done sqlite.Recovered) error {
 	lines := []string{"from " + file, fmt.Sprintf("  tasks           %d added", done.Tasks)}
 	for _, table := range slices.Sorted(maps.Keys(done.Rows)) {
 		if n := done.Rows[table]; n > 0 {
 			lines = append(lines, fmt.Sprintf("  %-15s %d rows added", table, n))
 		}
 	}
-	if len(done.Lost) > 0 {
-		lines = append(lines, "not all could be read of: "+strings.Join(done.Lost, ", "))
+	if len(done.Incomplete) > 0 {
+		lines = append(lines, "not all could be read of: "+strings.Join(done.Incomplete, ", "))
 	}
 	if done.Unreadable > 0 {
 		lines = append(lines, fmt.Sprintf("%d rows held what is no event, and are left out", done.Unreadable))
 	}
-	if len(done.Left) > 0 {
-		lines = append(lines, "left in the file, since the history has some of its own: "+strings.Join(done.Left, ", "))
+	if len(done.Skipped) > 0 {
+		lines = append(lines, "left in the file, since the history has some of its own: "+strings.Join(done.Skipped, ", "))
 	}
-	if len(done.Lost) == 0 && done.Unreadable == 0 && len(done.Left) == 0 {
+	if len(done.Incomplete) == 0 && done.Unreadable == 0 && len(done.Skipped) == 0 {
 		lines = append(lines, "nothing is missing")
 	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")

@@ -59,24 +59,24 @@ func (c *tasksCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 }
 
 // request reads the flags.
-func (c *tasksCmd) request(now time.Time) (history.Request, error) {
+func (c *tasksCmd) request(now time.Time) (history.TaskRequest, error) {
 	text := strings.Join(c.Query, " ")
 	q, err := query.Parse(text)
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
-		return history.Request{}, errors.New(marked(text, wrong))
+		return history.TaskRequest{}, errors.New(marked(text, wrong))
 	}
 	sort, ok := query.ParseSort(c.Sort)
 	if !ok {
-		return history.Request{}, fmt.Errorf("--sort %s: tasks cannot be sorted by that", c.Sort)
+		return history.TaskRequest{}, fmt.Errorf("--sort %s: tasks cannot be sorted by that", c.Sort)
 	}
 	if c.Limit < 0 {
-		return history.Request{}, fmt.Errorf("--limit %d is less than 0", c.Limit)
+		return history.TaskRequest{}, fmt.Errorf("--limit %d is less than 0", c.Limit)
 	}
 	page := maxPage
 	if c.Limit > 0 {
 		page = min(page, c.Limit+1)
 	}
-	return history.Request{Query: q, Sort: sort, Limit: page, Now: now}, err
+	return history.TaskRequest{Query: q, Sort: sort, Limit: page, Now: now}, err
 }
 
 // marked says what is wrong with a query, and shows where.
@@ -101,7 +101,7 @@ func printable(text string) string {
 }
 
 // found yields the tasks that match, and at last an error if there was one.
-func found(ctx context.Context, db history.Searcher, r history.Request) iter.Seq2[*state.Task, error] {
+func found(ctx context.Context, db history.Searcher, r history.TaskRequest) iter.Seq2[*state.Task, error] {
 	return func(yield func(*state.Task, error) bool) {
 		for {
 			page, err := db.Tasks(ctx, r)

@@ -12,7 +12,7 @@ import (
 
 // Failures returns the groups of the failed tasks of the cluster.
 func (m *memory) Failures(_ context.Context, r history.FailureRequest) (history.FailurePage, error) {
-	var all []history.Failure
+	var all []history.FailureGroup
 	for _, f := range m.groups(r.Now) {
 		all = append(all, *f)
 	}
@@ -20,17 +20,17 @@ func (m *memory) Failures(_ context.Context, r history.FailureRequest) (history.
 }
 
 // Failure returns one group, history.ErrMissing if there is none.
-func (m *memory) Failure(_ context.Context, id fingerprint.ID, now time.Time) (history.Failure, error) {
+func (m *memory) Failure(_ context.Context, id fingerprint.ID, now time.Time) (history.FailureGroup, error) {
 	if f, ok := m.groups(now)[id]; ok {
 		return *f, nil
 	}
-	return history.Failure{}, history.ErrMissing
+	return history.FailureGroup{}, history.ErrNotFound
 }
 
 // Resolve marks a group as resolved, or reopens it.
 func (m *memory) Resolve(_ context.Context, id fingerprint.ID, at time.Time) error {
 	if _, ok := m.groups(at)[id]; !ok {
-		return history.ErrMissing
+		return history.ErrNotFound
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,14 +41,14 @@ func (m *memory) Resolve(_ context.Context, id fingerprint.ID, at time.Time) err
 	return nil
 }
 
-func (m *memory) groups(now time.Time) map[fingerprint.ID]*history.Failure {
-	groups := map[fingerprint.ID]*history.Failure{}
+func (m *memory) groups(now time.Time) map[fingerprint.ID]*history.FailureGroup {
+	groups := map[fingerprint.ID]*history.FailureGroup{}
 	failed, _ := query.Parse("state:failure")
 	for _, t := range m.match(failed, now) {
 		common, id := fingerprint.OfTask(&t)
 		f, ok := groups[id]
 		if !ok {
-			f = &history.Failure{ID: id, Fingerprint: common, Trend: make([]int64, history.TrendParts), Count: history.Count{Exact: true}}
+			f = &history.FailureGroup{ID: id, Fingerprint: common, Trend: make([]int64, history.TrendHours), Count: history.Count{Exact: true}}
 			groups[id] = f
 		}
 		m.count(f, &t, now)
@@ -61,13 +61,13 @@ func (m *memory) groups(now time.Time) map[fingerprint.ID]*history.Failure {
 	return groups
 }
 
-func (m *memory) count(f *history.Failure, t *state.Task, now time.Time) {
+func (m *memory) count(f *history.FailureGroup, t *state.Task, now time.Time) {
 	at := time.UnixMicro(t.FailedAt).UTC()
-	if f.Count.N++; f.Count.N == 1 || at.Before(f.First) {
-		f.First = at
+	if f.Count.N++; f.Count.N == 1 || at.Before(f.FirstAt) {
+		f.FirstAt = at
 	}
-	if f.Count.N == 1 || at.After(f.Last) {
-		f.Last, f.TaskID = at, t.ID
+	if f.Count.N == 1 || at.After(f.LastAt) {
+		f.LastAt, f.TaskID = at, t.ID
 		if t.Name != nil {
 			f.Name = *t.Name
 		}
@@ -79,7 +79,7 @@ func (m *memory) count(f *history.Failure, t *state.Task, now time.Time) {
 		f.LastHour++
 	}
 	ago := int(now.Truncate(time.Hour).Add(time.Hour).Sub(at) / time.Hour)
-	if ago < history.TrendParts {
-		f.Trend[history.TrendParts-1-max(ago, 0)]++
+	if ago < history.TrendHours {
+		f.Trend[history.TrendHours-1-max(ago, 0)]++
 	}
 }

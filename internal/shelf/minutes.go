@@ -14,18 +14,18 @@ import (
 
 // Minutes counts what happened to the tasks of the cluster, alone by their names. Nobody watched in other
 // minutes.
-func (m *memory) Minutes(_ context.Context, r history.MinuteRange, f func(history.Minute) error) error {
+func (m *memory) Minutes(_ context.Context, r history.RollupRange, f func(history.Rollup) error) error {
 	type key struct {
 		at                  int64
 		name, worker, queue string
 	}
-	cells := map[key]*history.Minute{}
+	cells := map[key]*history.Rollup{}
 	for _, t := range m.match(query.Query{}, time.Now()) {
-		cell := func(micros int64) *history.Minute {
+		cell := func(micros int64) *history.Rollup {
 			at := time.UnixMicro(micros).Truncate(r.Span).Unix() / 60
 			k := key{at, text(t.Name), text(t.Worker), text(t.Queue)}
 			if cells[k] == nil {
-				cells[k] = &history.Minute{At: at, Name: k.name, Worker: k.worker, Queue: k.queue}
+				cells[k] = &history.Rollup{At: at, Name: k.name, Worker: k.worker, Queue: k.queue}
 			}
 			return cells[k]
 		}
@@ -33,14 +33,14 @@ func (m *memory) Minutes(_ context.Context, r history.MinuteRange, f func(histor
 			count(e, cell)
 		}
 	}
-	var list []history.Minute
+	var list []history.Rollup
 	for k, c := range cells {
 		at := time.Unix(60*k.at, 0)
 		if !at.Before(r.From) && at.Before(r.To) {
 			list = append(list, *c)
 		}
 	}
-	slices.SortFunc(list, func(a, b history.Minute) int {
+	slices.SortFunc(list, func(a, b history.Rollup) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Worker, b.Worker))
 	})
 	for _, c := range list {
@@ -51,7 +51,7 @@ func (m *memory) Minutes(_ context.Context, r history.MinuteRange, f func(histor
 	return nil
 }
 
-func count(e state.Execution, cell func(micros int64) *history.Minute) {
+func count(e state.Execution, cell func(micros int64) *history.Rollup) {
 	if e.ReceivedAt != 0 {
 		cell(e.ReceivedAt).Received++
 	}
@@ -67,7 +67,7 @@ func count(e state.Execution, cell func(micros int64) *history.Minute) {
 		if e.RuntimeSeconds != nil {
 			var h rollup.Histogram
 			h.Add(int64(*e.RuntimeSeconds * 1e6))
-			c.Run, _ = rollup.MergeSaved(c.Run, h.Encode()) // made here
+			c.Run, _ = rollup.MergeEncoded(c.Run, h.Encode()) // made here
 		}
 	}
 }

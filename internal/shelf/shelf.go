@@ -27,12 +27,12 @@ func New(view func(f func(c *state.Cluster))) *History {
 }
 
 // Tasks returns a page of the tasks that match. The cluster answers what it can.
-func (h *History) Tasks(_ context.Context, r history.Request) (history.Page, error) {
+func (h *History) Tasks(_ context.Context, r history.TaskRequest) (history.TaskPage, error) {
 	if q, ok := r.Query.Simple(); ok && r.Sort == (query.Sort{}) {
 		q.Limit, q.From, q.Newer = r.Limit, r.From, r.Newer
 		var found state.Page
 		h.view(func(c *state.Cluster) { found = c.Tasks(q) })
-		return history.Page{Tasks: found.Tasks, Next: found.Older, Prev: found.Newer}, nil
+		return history.TaskPage{Tasks: found.Tasks, Next: found.Older, Prev: found.Newer}, nil
 	}
 	list := h.match(r.Query, r.Now)
 	if r.Sort.Field != 0 {
@@ -55,7 +55,7 @@ func (h *History) Tasks(_ context.Context, r history.Request) (history.Page, err
 		from = max(from, to-limit)
 	}
 	to = min(to, from+limit)
-	page := history.Page{Tasks: list[from:to]}
+	page := history.TaskPage{Tasks: list[from:to]}
 	if from > 0 && from < to {
 		page.Prev = new(position(&list[from], r.Sort))
 	}
@@ -88,7 +88,7 @@ func (h *History) Task(_ context.Context, id string) (t state.Task, err error) {
 	h.view(func(c *state.Cluster) {
 		var held bool
 		if t, held = c.Task(id); !held {
-			err = history.ErrMissing
+			err = history.ErrNotFound
 		}
 	})
 	return t, err
@@ -98,7 +98,7 @@ func (h *History) Task(_ context.Context, id string) (t state.Task, err error) {
 func (h *History) TaskEvents(_ context.Context, id string) (events []state.TaskEvent, err error) {
 	h.view(func(c *state.Cluster) { events = c.TaskEvents(id) })
 	if events == nil {
-		err = history.ErrMissing
+		err = history.ErrNotFound
 	}
 	return events, err
 }

@@ -12,13 +12,13 @@ import (
 func (m *memory) Health() history.Health { return history.Health{Location: ":memory:"} }
 
 // Rules keep everything.
-func (m *memory) Rules() history.Rules { return history.Rules{} }
+func (m *memory) Rules() history.RetentionRules { return history.RetentionRules{} }
 
 // Today is what the clock says.
 func (m *memory) Today(context.Context) (time.Time, error) { return time.Now(), nil }
 
 // Prunable removes nothing.
-func (m *memory) Prunable(_ context.Context, now time.Time) (history.Plan, error) {
+func (m *memory) Prunable(_ context.Context, now time.Time) (history.PrunePlan, error) {
 	all := history.Count{Exact: true}
-	return history.Plan{Succeeded: all, Failed: all, Events: all, Size: all, Tasks: len(m.match(query.Query{}, now))}, nil
+	return history.PrunePlan{Succeeded: all, Failed: all, Events: all, Size: all, Tasks: len(m.match(query.Query{}, now))}, nil
 }

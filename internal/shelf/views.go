@@ -40,7 +40,7 @@ func (m *memory) SaveView(_ context.Context, v history.View) (history.View, erro
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if v.ID == "" && len(m.views) >= history.MaxViews {
-		return v, history.ErrFull
+		return v, history.ErrTooManyViews
 	}
 	if v.ID == "" {
 		m.last++
@@ -50,7 +50,7 @@ func (m *memory) SaveView(_ context.Context, v history.View) (history.View, erro
 	}
 	i := slices.IndexFunc(m.views, func(old history.View) bool { return old.ID == v.ID })
 	if i < 0 {
-		return v, history.ErrMissing
+		return v, history.ErrNotFound
 	}
 	m.views[i] = v
 	return v, nil
@@ -62,7 +62,7 @@ func (m *memory) DeleteView(_ context.Context, id string) error {
 	defer m.mu.Unlock()
 	i := slices.IndexFunc(m.views, func(v history.View) bool { return v.ID == id })
 	if i < 0 {
-		return history.ErrMissing
+		return history.ErrNotFound
 	}
 	m.views = slices.Delete(m.views, i, i+1)
 	return nil

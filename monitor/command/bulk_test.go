@@ -273,8 +273,8 @@ func TestBulkNamesAHundredTasksAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range b.settled(t, r) {
-		if c.State != history.CommandDone || len(c.Answers) != 1 || !c.Answers[0].OK {
-			t.Errorf("command %s is %s with %v, want done and answered", c.Summary, c.State, c.Answers)
+		if c.State != history.CommandDone || len(c.Replies) != 1 || !c.Replies[0].OK {
+			t.Errorf("command %s is %s with %v, want done and answered", c.Summary, c.State, c.Replies)
 		}
 	}
 	var sizes []int

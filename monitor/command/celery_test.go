@@ -266,8 +266,8 @@ func revokesReserved(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	got := c.settled(t, r)[0]
-	if len(got.Answers) != 2 || !strings.Contains(got.Answers[0].Text, "revoked") {
-		t.Errorf("answers = %v, want that of two workers", got.Answers)
+	if len(got.Replies) != 2 || !strings.Contains(got.Replies[0].Text, "revoked") {
+		t.Errorf("answers = %v, want that of two workers", got.Replies)
 	}
 	g.open(t)
 	c.task(t, reserved, state.Revoked)
@@ -283,7 +283,7 @@ func terminates(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	said := ""
-	for _, a := range c.settled(t, r)[0].Answers {
+	for _, a := range c.settled(t, r)[0].Replies {
 		said += a.Node + ": " + a.Text + "\n"
 	}
 	if !strings.Contains(said, "two@test: terminate: "+held) {
@@ -397,7 +397,7 @@ func movesConsumers(t *testing.T, c *cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.settled(t, r)[0]; len(got.Answers) != 1 || got.Answers[0].Text != "1 message removed" {
-		t.Errorf("purge says %v, want that 1 message was removed", got.Answers)
+	if got := c.settled(t, r)[0]; len(got.Replies) != 1 || got.Replies[0].Text != "1 message removed" {
+		t.Errorf("purge says %v, want that 1 message was removed", got.Replies)
 	}
 }

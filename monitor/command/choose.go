@@ -30,9 +30,9 @@ func (d *Desk) named(ctx context.Context, p *bulkPlan) error {
 		t, err := d.tasks.Task(ctx, id)
 		h, told := held[id]
 		switch {
-		case errors.Is(err, history.ErrMissing) && told && p.order.Action != actRetry:
+		case errors.Is(err, history.ErrNotFound) && told && p.order.Action != actRetry:
 			list = append(list, heldTask(id, h))
-		case errors.Is(err, history.ErrMissing):
+		case errors.Is(err, history.ErrNotFound):
 			p.block("no such task", id)
 		case err != nil:
 			return fmt.Errorf("look for task %s: %w", id, err)
@@ -51,7 +51,7 @@ func (d *Desk) matching(ctx context.Context, p *bulkPlan) error {
 		return fmt.Errorf("count tasks: %w", err)
 	}
 	known := make(map[string]bool)
-	r := history.Request{Query: p.order.Query, Limit: pageSize, Now: d.now()}
+	r := history.TaskRequest{Query: p.order.Query, Limit: pageSize, Now: d.now()}
 	for !p.capped {
 		page, err := d.tasks.Tasks(ctx, r)
 		if err != nil {
@@ -125,7 +125,7 @@ func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	published, err := d.outbox.HaveCommands(ctx, kindTask, ids)
+	published, err := d.outbox.TasksWithCommands(ctx, kindTask, ids)
 	if err != nil {
 		return fmt.Errorf("look for arguments: %w", err)
 	}

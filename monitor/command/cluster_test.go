@@ -271,7 +271,7 @@ func (c *cluster) task(t *testing.T, id string, states ...state.State) state.Tas
 	var found state.Task
 	eventually(t, string(states[0])+" of "+id, func() bool {
 		one, err := c.monitor.Task(t.Context(), id)
-		if err != nil && !errors.Is(err, history.ErrMissing) {
+		if err != nil && !errors.Is(err, history.ErrNotFound) {
 			t.Fatal(err)
 		}
 		found = one
@@ -305,7 +305,7 @@ func (c *cluster) settled(t *testing.T, r command.Receipt) []history.Command {
 	}
 	for _, one := range list {
 		if one.State != history.CommandDone {
-			t.Errorf("%s for %s is %s: %s %v", one.Summary, one.Target, one.State, one.LastError, one.Answers)
+			t.Errorf("%s for %s is %s: %s %v", one.Summary, one.Target, one.State, one.LastError, one.Replies)
 		}
 	}
 	return list
@@ -320,7 +320,7 @@ func (c *cluster) control(t *testing.T, method string, args map[string]any, work
 	}
 	answers := make(map[string]string)
 	for _, one := range c.settled(t, r) {
-		for _, a := range one.Answers {
+		for _, a := range one.Replies {
 			answers[a.Node] = a.Text
 			if !a.OK {
 				answers[a.Node] = "error: " + a.Text

@@ -25,7 +25,7 @@ import (
 type Tasks interface {
 	View(f func(c *state.Cluster))
 	Task(ctx context.Context, id string) (state.Task, error)
-	Tasks(ctx context.Context, r history.Request) (history.Page, error)
+	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Count(ctx context.Context, q query.Query) (history.Count, error)
 }
 

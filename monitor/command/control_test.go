@@ -221,16 +221,16 @@ func TestControlIsAnsweredInTheOutbox(t *testing.T) {
 		c.Payload = nil
 		got = append(got, c)
 	}
-	answer := func(node string) []history.Answer {
-		return []history.Answer{{Node: node, Text: "TypeError('no')", Clock: 5}}
+	answer := func(node string) []history.Reply {
+		return []history.Reply{{Node: node, Text: "TypeError('no')", Clock: 5}}
 	}
 	want := []history.Command{
-		{Kind: "control", Group: "control", Target: "w1", Summary: "Grow pool by 1", State: history.CommandDone, Expected: []string{"w1"}, Answers: answer("w1"), Actor: "ada", Schema: 1},
-		{Kind: "control", Group: "control", Target: "w2", Summary: "Grow pool by 1", State: history.CommandDone, Expected: []string{"w2"}, Answers: answer("w2"), Actor: "ada", Schema: 1},
+		{Kind: "control", Group: "control", Target: "w1", Summary: "Grow pool by 1", State: history.CommandDone, Expected: []string{"w1"}, Replies: answer("w1"), Actor: "ada", Schema: 1},
+		{Kind: "control", Group: "control", Target: "w2", Summary: "Grow pool by 1", State: history.CommandDone, Expected: []string{"w2"}, Replies: answer("w2"), Actor: "ada", Schema: 1},
 	}
 	ignore := cmp.Options{
-		cmpopts.IgnoreFields(history.Command{}, "ID", "Order", "CreatedAt", "DueAt", "ExpiresAt", "ClaimedAt", "SentAt", "DoneAt"),
-		cmpopts.IgnoreFields(history.Answer{}, "At"),
+		cmpopts.IgnoreFields(history.Command{}, "ID", "RequestID", "CreatedAt", "DueAt", "ExpiresAt", "ClaimedAt", "SentAt", "DoneAt"),
+		cmpopts.IgnoreFields(history.Reply{}, "At"),
 	}
 	if diff := cmp.Diff(got, want, ignore); diff != "" {
 		t.Errorf("got - want +\n%s", diff)
@@ -244,16 +244,16 @@ func TestControlIsAnsweredInTheOutbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := b.settled(t, events)[0]
-	if one.State != history.CommandSilent || len(one.Answers) != 1 || len(one.Expected) != 2 || !one.Answers[0].OK {
-		t.Errorf("state %s, answers %v of %v, want silent, one of two", one.State, one.Answers, one.Expected)
+	if one.State != history.CommandSilent || len(one.Replies) != 1 || len(one.Expected) != 2 || !one.Replies[0].OK {
+		t.Errorf("state %s, answers %v of %v, want silent, one of two", one.State, one.Replies, one.Expected)
 	}
 
 	down, err := b.Control(t.Context(), by, command.ControlOrder{Method: "shutdown", Workers: []string{"w2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one := b.settled(t, down)[0]; one.State != history.CommandDone || len(one.Answers) > 0 {
-		t.Errorf("shutdown is %s with %v, want done with no answer", one.State, one.Answers)
+	if one := b.settled(t, down)[0]; one.State != history.CommandDone || len(one.Replies) > 0 {
+		t.Errorf("shutdown is %s with %v, want done with no answer", one.State, one.Replies)
 	}
 	if n, m := len(w1.requests("shutdown")), len(w2.requests("shutdown")); n != 0 || m != 1 {
 		t.Errorf("shutdown was heard %d and %d times, want 0 and 1", n, m)
@@ -266,12 +266,12 @@ func TestOrdersAreWrittenWithWhoAndWhat(t *testing.T) {
 	if _, err := b.Control(t.Context(), by, command.ControlOrder{Method: "ping", Workers: []string{"w1"}}); err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := b.db.Audit(t.Context(), 0, 10)
+	list, _, err := b.db.AuditLog(t.Context(), 0, 10)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("audit = %v, %v, want one record", list, err)
 	}
 	got := list[0]
-	if got.Actor != "ada" || got.Remote != "192.0.2.1" || got.Action != "ping" || got.Target != "w1" || got.Commands != 1 {
+	if got.Actor != "ada" || got.RemoteAddr != "192.0.2.1" || got.Action != "ping" || got.Target != "w1" || got.Commands != 1 {
 		t.Errorf("record = %+v", got)
 	}
 	if !strings.Contains(got.Detail, `"from":"a test"`) || !strings.Contains(got.Detail, "w1") {

@@ -9,7 +9,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// Dismisser notes that people do not expect unfinished tasks to end. Both return history.ErrMissing for a task that is not
+// Dismisser notes that people do not expect unfinished tasks to end. Both return history.ErrNotFound for a task that is not
 // kept, and monitor.ErrFinished for one that has ended.
 type Dismisser interface {
 	Dismiss(ctx context.Context, id, who string) error
@@ -53,7 +53,7 @@ func (d *Desk) Dismissible(ctx context.Context, id string) error {
 // judged says what became of a task in the meantime.
 func judged(err error) error {
 	switch {
-	case errors.Is(err, history.ErrMissing):
+	case errors.Is(err, history.ErrNotFound):
 		return &Error{Kind: Unknown, Message: "the task is not kept"}
 	case errors.Is(err, monitor.ErrFinished):
 		return &Error{Kind: Conflict, Message: "the task has ended: only an unfinished one can be dismissed"}
@@ -67,7 +67,7 @@ func judged(err error) error {
 func (d *Desk) record(ctx context.Context, by By, action, target string, detail any) error {
 	audit, err := d.audit(by, d.now(), action, target, detail)
 	if err == nil {
-		err = d.outbox.Record(ctx, audit)
+		err = d.outbox.AppendAudit(ctx, audit)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", action, target, err)

@@ -43,7 +43,7 @@ func (d *Desk) enqueue(ctx context.Context, by By, r request) (Receipt, error) {
 	for i := range r.commands {
 		r.commands[i].CreatedAt, r.commands[i].DueAt, r.commands[i].Actor = now, now, by.Actor
 	}
-	commands, replayed, err := d.outbox.Enqueue(ctx, history.Order{Commands: r.commands, Audit: audit, Key: by.Key, Print: print})
+	commands, replayed, err := d.outbox.Enqueue(ctx, history.CommandRequest{Commands: r.commands, Audit: audit, IdempotencyKey: by.Key, Fingerprint: print})
 	if err != nil {
 		return Receipt{}, fmt.Errorf("write order: %w", err)
 	}
@@ -71,15 +71,15 @@ func fingerprint(r request) (string, error) {
 }
 
 // audit is the record of something that somebody does.
-func (d *Desk) audit(by By, now time.Time, action, target string, detail any) (history.Audit, error) {
+func (d *Desk) audit(by By, now time.Time, action, target string, detail any) (history.AuditRecord, error) {
 	b, err := json.Marshal(struct {
 		From   string `json:"from,omitempty"`
 		Detail any    `json:"detail,omitempty"`
 	}{by.From, detail})
 	if err != nil {
-		return history.Audit{}, fmt.Errorf("write audit record: %w", err)
+		return history.AuditRecord{}, fmt.Errorf("write audit record: %w", err)
 	}
-	return history.Audit{At: now, Actor: by.Actor, Remote: by.Remote, Action: action, Target: target, Detail: string(b)}, nil
+	return history.AuditRecord{At: now, Actor: by.Actor, RemoteAddr: by.Remote, Action: action, Target: target, Detail: string(b)}, nil
 }
 
 // expiry is when a command that may wait for a time is stale.
@@ -103,7 +103,7 @@ func (d *Desk) replayed(ctx context.Context, by By, r request) (Receipt, bool, e
 	if err != nil {
 		return Receipt{}, false, err
 	}
-	commands, ok, err := d.outbox.Replay(ctx, by.Key, print, d.now())
+	commands, ok, err := d.outbox.CommandsByKey(ctx, by.Key, print, d.now())
 	if err != nil {
 		return Receipt{}, false, fmt.Errorf("look for the order of the key: %w", err)
 	}

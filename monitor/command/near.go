@@ -22,7 +22,7 @@ func NearestTask(ctx context.Context, tasks Tasks, id string, now time.Time) str
 		return ""
 	}
 	like := query.Term{Field: query.ID, Values: []query.Value{{Match: query.Pattern, Text: id[:min(len(id), shownID)] + "*"}}}
-	page, err := tasks.Tasks(ctx, history.Request{Query: query.New(like), Limit: maxAlikes, Now: now})
+	page, err := tasks.Tasks(ctx, history.TaskRequest{Query: query.New(like), Limit: maxAlikes, Now: now})
 	if err != nil {
 		return ""
 	}

@@ -111,12 +111,12 @@ func (d *Desk) Discard(ctx context.Context, by By, ids []int64) (int, error) {
 }
 
 // about checks which commands something is done with, and returns its audit record.
-func (d *Desk) about(by By, action string, ids []int64) (history.Audit, []int64, error) {
+func (d *Desk) about(by By, action string, ids []int64) (history.AuditRecord, []int64, error) {
 	if len(ids) == 0 {
-		return history.Audit{}, nil, &Error{Field: "ids", Message: "ids must name a command at least"}
+		return history.AuditRecord{}, nil, &Error{Field: "ids", Message: "ids must name a command at least"}
 	}
 	if len(ids) > maxIDs {
-		return history.Audit{}, nil, &Error{Field: "ids", Message: fmt.Sprintf("ids must be at most %d", maxIDs)}
+		return history.AuditRecord{}, nil, &Error{Field: "ids", Message: fmt.Sprintf("ids must be at most %d", maxIDs)}
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	target := count(len(ids), "command", "commands")

@@ -36,7 +36,7 @@ const (
 func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string, err error) {
 	t, err := d.tasks.Task(ctx, id)
 	seen := err == nil
-	if err != nil && !errors.Is(err, history.ErrMissing) {
+	if err != nil && !errors.Is(err, history.ErrNotFound) {
 		return o, "", fmt.Errorf("look for task %s: %w", id, err)
 	}
 	t.ID = id

@@ -237,7 +237,7 @@ func TestAuditHoldsWhatWasAskedFor(t *testing.T) {
 		if _, err := b.Publish(t.Context(), by, o); err != nil {
 			t.Fatal(err)
 		}
-		list, _, err := b.db.Audit(t.Context(), 0, 1)
+		list, _, err := b.db.AuditLog(t.Context(), 0, 1)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("audit = %v, %v", list, err)
 		}

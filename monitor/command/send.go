@@ -104,9 +104,9 @@ func (d *Desk) purge(ctx context.Context, p purgePayload) (outbox.Sent, error) {
 	if err != nil {
 		return outbox.Sent{}, failure(err)
 	}
-	answer := history.Answer{Node: "broker", At: d.now(), OK: true, Text: count(int(n), "message removed", "messages removed")}
-	return outbox.Sent{Answers: func(_ context.Context, tell func([]history.Answer)) bool {
-		tell([]history.Answer{answer})
+	answer := history.Reply{Node: "broker", At: d.now(), OK: true, Text: count(int(n), "message removed", "messages removed")}
+	return outbox.Sent{Answers: func(_ context.Context, tell func([]history.Reply)) bool {
+		tell([]history.Reply{answer})
 		return true
 	}}, nil
 }
@@ -137,9 +137,9 @@ func (d *Desk) sendControl(ctx context.Context, p controlPayload) (outbox.Sent, 
 	}
 	return outbox.Sent{
 		Expected: slices.Concat(p.Destination, q.Expect),
-		Answers: func(ctx context.Context, tell func([]history.Answer)) bool {
+		Answers: func(ctx context.Context, tell func([]history.Reply)) bool {
 			answers := conversation.WaitEach(ctx, func(replies []remote.Reply) {
-				list := make([]history.Answer, len(replies))
+				list := make([]history.Reply, len(replies))
 				for i := range replies {
 					list[i] = answerOf(replies[i])
 					if list[i].OK && !m.Inspect {
@@ -160,8 +160,8 @@ func (d *Desk) alive() []string {
 }
 
 // answerOf is a reply as the outbox keeps it.
-func answerOf(r remote.Reply) history.Answer {
-	a := history.Answer{Node: r.Node, At: r.At, Clock: r.Clock, OK: r.Error == "" && r.Undecodable == ""}
+func answerOf(r remote.Reply) history.Reply {
+	a := history.Reply{Node: r.Node, At: r.At, Clock: r.Clock, OK: r.Error == "" && r.Undecodable == ""}
 	switch {
 	case r.Undecodable != "":
 		a.Text = "It answered what cannot be decoded: " + r.Undecodable

@@ -168,7 +168,7 @@ func (d *Desk) checkID(ctx context.Context, o TaskOrder, p *taskPlan) error {
 			return &Error{Kind: Conflict, Field: "id", Message: fmt.Sprintf("a task %s is known already", o.ID)}
 		case err == nil:
 			p.warnings = append(p.warnings, Warning{Message: "A task of this id is known already.", Grave: true})
-		case !errors.Is(err, history.ErrMissing):
+		case !errors.Is(err, history.ErrNotFound):
 			return fmt.Errorf("look for task %s: %w", o.ID, err)
 		}
 	}
@@ -176,7 +176,7 @@ func (d *Desk) checkID(ctx context.Context, o TaskOrder, p *taskPlan) error {
 		return nil
 	}
 	switch t, err := d.tasks.Task(ctx, o.RetryOf); {
-	case err != nil && !errors.Is(err, history.ErrMissing):
+	case err != nil && !errors.Is(err, history.ErrNotFound):
 		return fmt.Errorf("look for task %s: %w", o.RetryOf, err)
 	case err == nil && !t.State.Final():
 		message := fmt.Sprintf("Task %s is not finished (%s): it may run twice.", t.ID, t.State)

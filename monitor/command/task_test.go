@@ -97,7 +97,7 @@ func TestPublish(t *testing.T) {
 	if diff := cmp.Diff(compact(t, got), compact(t, want), ignore); diff != "" {
 		t.Errorf("got - want +\n%s", diff)
 	}
-	records, _, err := b.db.Audit(t.Context(), 0, 1)
+	records, _, err := b.db.AuditLog(t.Context(), 0, 1)
 	if err != nil || records[0].Action != "retry" || !strings.Contains(records[0].Detail, `"args":[1,"ü"]`) {
 		t.Errorf("audit = %+v, %v, want a retry with arguments", records, err)
 	}
@@ -289,8 +289,8 @@ func TestPurge(t *testing.T) {
 	if c.State != history.CommandDone || len(b.waiting(t, "mail")) > 0 {
 		t.Errorf("command is %s with %v in the queue", c.State, b.waiting(t, "mail"))
 	}
-	if len(c.Answers) != 1 || c.Answers[0].Text != "1 message removed" {
-		t.Errorf("answers = %v, want that 1 message was removed", c.Answers)
+	if len(c.Replies) != 1 || c.Replies[0].Text != "1 message removed" {
+		t.Errorf("answers = %v, want that 1 message was removed", c.Replies)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 
 // Errors that callers tell apart.
 var (
-	ErrLocked  = errors.New("in use by another process")
-	ErrNewer   = errors.New("written by a newer version")
-	ErrMissing = errors.New("not found")
+	ErrLocked       = errors.New("in use by another process")
+	ErrNewerVersion = errors.New("written by a newer version")
+	ErrNotFound     = errors.New("not found")
 )
 
 // Store keeps the history of one cluster. It is safe for concurrent use. What Write has returned without
@@ -23,8 +23,8 @@ var (
 type Store interface {
 	History
 	Searcher
-	Counters
-	Failures
+	RollupReader
+	FailureGroups
 	Views
 	Retention
 	Outbox
@@ -40,24 +40,24 @@ type Store interface {
 
 // Health of a store.
 type Health struct {
-	Location  string    // file, or :memory:
-	Size      int64     // bytes on disk
-	LastError string    // why the last write failed, empty if it did not
-	FailedAt  time.Time // when that was
-	Unindexed int       // tasks whose text is not searchable by index yet
-	Notices   []string  // what was found wrong when the store was opened, and what to do, a text each
-	Active    int64     // bytes that active tasks take, about, as of the last look at the Rules; 0 if MaxSize is not reached
-	Oversized bool      // those alone are more than Rules.MaxSize
+	Location    string    // file, or :memory:
+	Size        int64     // bytes on disk
+	LastError   string    // why the last write failed, empty if it did not
+	FailedAt    time.Time // when that was
+	Unindexed   int       // tasks whose text is not searchable by index yet
+	Notices     []string  // what was found wrong when the store was opened, and what to do, a text each
+	ActiveBytes int64     // bytes that active tasks take, about, as of the last look at the Rules; 0 if MaxSize is not reached
+	OverMaxSize bool      // those alone are more than Rules.MaxSize
 }
 
 // History is what the monitor writes and reads back.
 type History interface {
 	// Write commits b as a whole, or nothing of it. It returns what it holds of tasks that it did not
 	// write since they are not said to be stored, and it has them.
-	Write(ctx context.Context, b Batch) (Written, error)
+	Write(ctx context.Context, b Batch) (WriteResult, error)
 	// Restore reads what a monitor needs to begin where the last one ended.
-	Restore(ctx context.Context, r Restore) error
-	// Task returns the events of a task as they were saved, ErrMissing if there is none.
+	Restore(ctx context.Context, r RestoreOptions) error
+	// Task returns the events of a task as they were saved, ErrNotFound if there is none.
 	Task(ctx context.Context, id string) ([]byte, error)
 	// Children returns the ids of the tasks whose parent is id, at most limit, by stamp.
 	Children(ctx context.Context, id string, limit int) ([]string, error)
@@ -71,7 +71,7 @@ type Batch struct {
 	// Checkpoint, where it is set, holds everything beside tasks, as of the end of Journal.
 	Checkpoint *Checkpoint
 	// Forget is the number of the newest journal entry that is not needed any more, 0 for none.
-	Forget uint64
+	TrimJournal uint64
 }
 
 // Task is a task to save.
@@ -87,29 +87,29 @@ type Checkpoint struct {
 	At      int64             // in Restore, that of the newest Batch that has one; 0 if none has
 	Clock   int64             // the receiver's clock
 	Workers map[string][]byte // changed ones, by node name (state.Cluster.SaveWorkers); nil is forgotten
-	Minutes []Minute          // to be added to what is stored (rollup.Recorder.Take); Restore leaves them out
+	Rollups []Rollup          // to be added to what is stored (rollup.Recorder.Take); Restore leaves them out
 }
 
-// Written is the answer to a Batch.
-type Written struct {
-	Journal uint64            // number of the journal entry, rising; 0 if the batch had none
-	Known   map[string][]byte // events of the tasks that were not written, by id
+// WriteResult is the answer to a Batch.
+type WriteResult struct {
+	JournalEntry uint64            // number of the journal entry, rising; 0 if the batch had none
+	Existing     map[string][]byte // events of the tasks that were not written, by id
 }
 
-// Restore takes what was saved, in the order of its fields. Each call may keep its argument.
-type Restore struct {
+// RestoreOptions takes what was saved, in the order of its fields. Each call may keep its argument.
+type RestoreOptions struct {
 	MaxTasks   int // finished and lost tasks to read, newest change first, besides all active ones
 	Checkpoint func(Checkpoint) error
 	Task       func(id string, events []byte) error
 	// Left is called once if there are tasks that were not read, with the newest of them.
-	Left    func(state.Position) error
+	Omitted func(state.Position) error
 	Journal func(entry uint64, events []byte, checkpointed bool) error // checkpointed: the Checkpoint has counted it
 }
 
 // Searcher answers queries over all history.
 type Searcher interface {
 	// Tasks returns a page of the tasks that match.
-	Tasks(ctx context.Context, r Request) (Page, error)
+	Tasks(ctx context.Context, r TaskRequest) (TaskPage, error)
 	// Count returns how many match, exactly up to limit.
 	Count(ctx context.Context, q query.Query, now time.Time, limit int) (Count, error)
 	// Values returns values that a field of type Word, or State, has, which contain part without regard to
@@ -117,8 +117,8 @@ type Searcher interface {
 	Values(ctx context.Context, f query.Field, part string, limit int) ([]string, error)
 }
 
-// Request asks for a page of a list of tasks.
-type Request struct {
+// TaskRequest asks for a page of a list of tasks.
+type TaskRequest struct {
 	Query query.Query
 	Sort  query.Sort
 	Limit int             // 1 to 500
@@ -127,8 +127,8 @@ type Request struct {
 	Now   time.Time       // what relative times refer to
 }
 
-// Page is a part of a list of tasks, in the list's order.
-type Page struct {
+// TaskPage is a part of a list of tasks, in the list's order.
+type TaskPage struct {
 	Tasks []state.Task
 	Next  *state.Position // where the page after this one starts, nil at the end
 	Prev  *state.Position // where the page before this one starts, nil at the top

@@ -34,10 +34,10 @@ func (s CommandState) Final() bool {
 
 // Command is something that Umbel is to send: a row before it is sent.
 type Command struct {
-	ID     int64 // rises with every command
-	Order  int64 // the ID of the first command of the same Order: all that one request has asked for
-	Schema int
-	Kind   string // control, task, purge
+	ID        int64 // rises with every command
+	RequestID int64 // the ID of the first command of the same Order: all that one request has asked for
+	Schema    int
+	Kind      string // control, task, purge
 	// Group is what commands are sent in order of ID within, one at a time. One that has to be tried again holds back
 	// those behind it.
 	Group   string
@@ -51,7 +51,7 @@ type Command struct {
 	Deferrals int    // times that it was put off since the broker was away
 	LastError string // without passwords
 	Expected  []string
-	Answers   []Answer
+	Replies   []Reply
 
 	CreatedAt time.Time
 	DueAt     time.Time // not before
@@ -62,8 +62,8 @@ type Command struct {
 	Actor     string    // who asked for it
 }
 
-// Answer is what a worker said to a command.
-type Answer struct {
+// Reply is what a worker said to a command.
+type Reply struct {
 	Node  string
 	At    time.Time
 	Text  string // what it said
@@ -71,28 +71,28 @@ type Answer struct {
 	Clock int64
 }
 
-// Order is what one request asks to be sent, all or nothing.
-type Order struct {
-	Commands []Command // with neither ID nor State
-	Audit    Audit     // Commands is filled in
+// CommandRequest is what one request asks to be sent, all or nothing.
+type CommandRequest struct {
+	Commands []Command   // with neither ID nor State
+	Audit    AuditRecord // Commands is filled in
 	// Key is the idempotency key of the request, empty if it has none, and Print the fingerprint of what it
 	// asks for.
-	Key, Print string
+	IdempotencyKey, Fingerprint string
 }
 
-// Audit is a record of something that somebody has done. Records are never changed or removed; each holds a hash
+// AuditRecord is a record of something that somebody has done. Records are never changed or removed; each holds a hash
 // over itself and the one before.
-type Audit struct {
-	ID       int64
-	At       time.Time
-	Actor    string // who
-	Remote   string // address that the request came from
-	Action   string // revoke, publish, requeue, …
-	Target   string // to whom
-	Detail   string // JSON: parameters, query, preflight
-	Commands int    // how many commands
-	First    int64  // ID of the first, 0 if none
-	Hash     string // hex of SHA-256
+type AuditRecord struct {
+	ID           int64
+	At           time.Time
+	Actor        string // who
+	RemoteAddr   string // address that the request came from
+	Action       string // revoke, publish, requeue, …
+	Target       string // to whom
+	Detail       string // JSON: parameters, query, preflight
+	Commands     int    // how many commands
+	FirstCommand int64  // ID of the first, 0 if none
+	Hash         string // hex of SHA-256
 }
 
 // Outcome is what became of a command that a relay has claimed.
@@ -110,27 +110,27 @@ type Outcome struct {
 
 // CommandFilter chooses commands for a list, newest first.
 type CommandFilter struct {
-	States []CommandState // empty is any
-	Kind   string
-	TaskID string
-	Worker string // that they are for or were answered by
-	Actor  string
-	Order  int64
-	Before int64 // ID, 0 is from the newest
-	Limit  int   // 1 to 500
+	States    []CommandState // empty is any
+	Kind      string
+	TaskID    string
+	Worker    string // that they are for or were answered by
+	Actor     string
+	RequestID int64
+	Before    int64 // ID, 0 is from the newest
+	Limit     int   // 1 to 500
 }
 
 // OutboxStats sums up an outbox.
 type OutboxStats struct {
 	States        map[CommandState]int
 	OldestPending time.Time // when the first of this schema was created, zero if none is pending
-	Foreign       int       // of those pending or in flight, how many are of another schema: nobody will send them
+	OtherSchema   int       // of those pending or in flight, how many are of another schema: nobody will send them
 	DeadLetters   int
-	TopFailures   []FailureCount // of dead letters and of pending commands that have failed, most frequent first
+	TopErrors     []ErrorCount // of dead letters and of pending commands that have failed, most frequent first
 }
 
-// FailureCount is how often an error occurred.
-type FailureCount struct {
+// ErrorCount is how often an error occurred.
+type ErrorCount struct {
 	Error string
 	N     int
 }
@@ -141,10 +141,10 @@ type Claimed struct {
 	Expired  int       // how many others have become so
 }
 
-// Reply is what was heard of a sent command.
-type Reply struct {
+// CommandReplies is what was heard of a sent command.
+type CommandReplies struct {
 	ID      int64
-	Answers []Answer
+	Replies []Reply
 	State   CommandState // the new one
 }
 
@@ -155,40 +155,40 @@ type Outbox interface {
 	// one's commands are returned with replayed; the error is ErrKeyReused if its fingerprint was another. The order
 	// is of the time Audit.At. What commands leave open is set: Schema to CommandSchema, CreatedAt to Audit.At, DueAt to
 	// CreatedAt, Actor to Audit.Actor.
-	Enqueue(ctx context.Context, o Order) (commands []Command, replayed bool, err error)
-	// Replay returns the commands of the order that was enqueued with a key within the last day, false if none was.
+	Enqueue(ctx context.Context, o CommandRequest) (commands []Command, replayed bool, err error)
+	// CommandsByKey returns the commands of the order that was enqueued with a key within the last day, false if none was.
 	// The error is ErrKeyReused if its fingerprint was another.
-	Replay(ctx context.Context, key, print string, now time.Time) (commands []Command, ok bool, err error)
+	CommandsByKey(ctx context.Context, key, print string, now time.Time) (commands []Command, ok bool, err error)
 	// Claim marks due commands as in flight and returns them: at most limit, at most each of one group, and of this
 	// schema alone. It passes over groups that have any command in flight, and takes the commands of a group in order
 	// up to the first that is not due. Pending commands whose time is over become expired.
 	Claim(ctx context.Context, now time.Time, limit, each int) (Claimed, error)
-	// Settle records what became of claimed commands. One that is not in flight any more is left as it is.
-	Settle(ctx context.Context, now time.Time, outcomes []Outcome) error
-	// Answer adds answers to sent commands. One that is in another state is left as it is.
-	Answer(ctx context.Context, now time.Time, replies []Reply) error
+	// RecordOutcomes records what became of claimed commands. One that is not in flight any more is left as it is.
+	RecordOutcomes(ctx context.Context, now time.Time, outcomes []Outcome) error
+	// AddReplies adds answers to sent commands. One that is in another state is left as it is.
+	AddReplies(ctx context.Context, now time.Time, replies []CommandReplies) error
 	// Reclaim puts back what was claimed before a moment and never settled, but for held, and returns how many that
 	// were.
 	Reclaim(ctx context.Context, before time.Time, held []int64) (int, error)
-	// Command returns one command, ErrMissing if there is none.
+	// Command returns one command, ErrNotFound if there is none.
 	Command(ctx context.Context, id int64) (Command, error)
 	// Commands returns a page of commands, newest first, and the Before of the next one, 0 at the end.
 	Commands(ctx context.Context, f CommandFilter) (list []Command, next int64, err error)
-	// OrderStates returns how many commands of an order are in each state.
-	OrderStates(ctx context.Context, order int64) (map[CommandState]int, error)
+	// RequestStates returns how many commands of an order are in each state.
+	RequestStates(ctx context.Context, order int64) (map[CommandState]int, error)
 	// Requeue makes dead commands pending again, with no attempts and this time to expire; ids that are not dead are
 	// passed over. It returns how many were, and writes the audit record if any was.
-	Requeue(ctx context.Context, ids []int64, now, expires time.Time, a Audit) (int, error)
+	Requeue(ctx context.Context, ids []int64, now, expires time.Time, a AuditRecord) (int, error)
 	// Discard removes dead letters and calls pending commands off, like Requeue.
-	Discard(ctx context.Context, ids []int64, now time.Time, a Audit) (int, error)
-	// Record writes an audit record of something that needs no command.
-	Record(ctx context.Context, a Audit) error
+	Discard(ctx context.Context, ids []int64, now time.Time, a AuditRecord) (int, error)
+	// AppendAudit writes an audit record of something that needs no command.
+	AppendAudit(ctx context.Context, a AuditRecord) error
 	// OutboxStats sums up.
 	OutboxStats(ctx context.Context) (OutboxStats, error)
-	// HaveCommands returns which of tasks, at most 500, have commands of a kind.
-	HaveCommands(ctx context.Context, kind string, tasks []string) ([]string, error)
-	// Audit returns records, newest first, and the before of the next page, 0 at the end.
-	Audit(ctx context.Context, before int64, limit int) (list []Audit, next int64, err error)
+	// TasksWithCommands returns which of tasks, at most 500, have commands of a kind.
+	TasksWithCommands(ctx context.Context, kind string, tasks []string) ([]string, error)
+	// AuditLog returns records, newest first, and the before of the next page, 0 at the end.
+	AuditLog(ctx context.Context, before int64, limit int) (list []AuditRecord, next int64, err error)
 	// VerifyAudit recomputes the hashes and returns the ID of the first record that was tampered with, 0 if none was.
 	VerifyAudit(ctx context.Context) (int64, error)
 }

@@ -7,22 +7,22 @@ import (
 
 // Retention removes what is older than its rules. Active tasks, which are unfinished and not lost, are never removed.
 type Retention interface {
-	// Rules returns the rules in force.
-	Rules() Rules
-	// Today is the moment that Run measures ages against: now by the wall clock, but never further beyond
+	// RetentionRules returns the rules in force.
+	RetentionRules() RetentionRules
+	// ReferenceTime is the moment that Run measures ages against: now by the wall clock, but never further beyond
 	// the receipt of the newest event than for how long that has been the newest. So a clock that is set forward by
 	// mistake removes nothing.
-	Today(ctx context.Context) (time.Time, error)
-	// Prunable says what the rules would remove now.
-	Prunable(ctx context.Context, now time.Time) (Plan, error)
+	ReferenceTime(ctx context.Context) (time.Time, error)
+	// PlanPrune says what the rules would remove now.
+	PlanPrune(ctx context.Context, now time.Time) (PrunePlan, error)
 	// Prune removes what the rules say, a little in each transaction, until nothing is left to remove. It
 	// calls done after each of them.
 	Prune(ctx context.Context, now time.Time, done func(Pruned)) error
 }
 
-// Rules say how long to keep what, from the receipt of the newest event by the clock of Umbel's own host, which the
+// RetentionRules say how long to keep what, from the receipt of the newest event by the clock of Umbel's own host, which the
 // clocks of workers cannot shorten. 0 is for ever.
-type Rules struct {
+type RetentionRules struct {
 	Succeeded time.Duration // tasks that succeeded
 	Failed    time.Duration // tasks that failed, were revoked or rejected
 	Lost      time.Duration // unfinished tasks since they were concluded to be lost, or dismissed
@@ -32,19 +32,19 @@ type Rules struct {
 	MaxSize   int64         // bytes on disk without those of active tasks; over it, the oldest finished and lost tasks go
 }
 
-// Plan is what retention would remove.
-type Plan struct {
+// PrunePlan is what retention would remove.
+type PrunePlan struct {
 	Succeeded, Failed Count // tasks that are too old
 	Lost              Count // unfinished ones that have been lost for too long
 	Events            Count // tasks that are old enough to lose events
 	Size              Count // tasks beyond those, to get below MaxSize, by estimate
 	Bytes             int64 // about how much they take on disk
 
-	Tasks  int       // that are kept now, in all
-	Oldest time.Time // when the finished task was heard of that was silent longest, zero if there is none
-	Active Count     // tasks that the rules never remove
-	Pinned int64     // bytes that those take, about, 0 where MaxSize is not reached
-	Used   int64     // bytes in use on disk: less than the size of the file while some wait to be given back
+	Tasks       int       // that are kept now, in all
+	Oldest      time.Time // when the finished task was heard of that was silent longest, zero if there is none
+	Active      Count     // tasks that the rules never remove
+	ActiveBytes int64     // bytes that those take, about, 0 where MaxSize is not reached
+	UsedBytes   int64     // bytes in use on disk: less than the size of the file while some wait to be given back
 }
 
 // Pruned is what one transaction has removed.

@@ -152,7 +152,7 @@ func held(tasks command.Tasks) func(ctx context.Context, after time.Time) bool {
 		if err != nil {
 			return false
 		}
-		page, err := tasks.Tasks(ctx, history.Request{Query: q, Limit: 1, Now: after})
+		page, err := tasks.Tasks(ctx, history.TaskRequest{Query: q, Limit: 1, Now: after})
 		return err == nil && len(page.Tasks) > 0
 	}
 }

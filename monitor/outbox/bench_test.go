@@ -34,7 +34,7 @@ func BenchmarkRelay(b *testing.B) {
 			go func() { ended <- r.Run(ctx) }()
 			var enqueued, relayed time.Duration
 			for b.Loop() {
-				o := history.Order{Audit: history.Audit{At: time.Now()}}
+				o := history.CommandRequest{Audit: history.AuditRecord{At: time.Now()}}
 				for i := range n {
 					o.Commands = append(o.Commands, pendingCommand(fmt.Sprint(i%groups), "Publish shop.pay to queue mail"))
 				}

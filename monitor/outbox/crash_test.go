@@ -121,7 +121,7 @@ type (
 	}
 )
 
-func (s stepStore) Enqueue(ctx context.Context, o history.Order) ([]history.Command, bool, error) {
+func (s stepStore) Enqueue(ctx context.Context, o history.CommandRequest) ([]history.Command, bool, error) {
 	s.step()
 	defer s.step()
 	return s.Outbox.Enqueue(ctx, o)
@@ -133,10 +133,10 @@ func (s stepStore) Claim(ctx context.Context, now time.Time, limit, each int) (h
 	return s.Outbox.Claim(ctx, now, limit, each)
 }
 
-func (s stepStore) Settle(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
+func (s stepStore) RecordOutcomes(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
 	s.step()
 	defer s.step()
-	return s.Outbox.Settle(ctx, now, outcomes)
+	return s.Outbox.RecordOutcomes(ctx, now, outcomes)
 }
 
 func (s stepStore) Reclaim(ctx context.Context, before time.Time, held []int64) (int, error) {

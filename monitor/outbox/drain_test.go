@@ -46,9 +46,9 @@ func TestTheRelayEndsWithinItsDrain(t *testing.T) {
 	t.Parallel()
 	hung := func(ctx context.Context, c history.Command, _ int) (outbox.Sent, error) {
 		if c.Summary == "answered" {
-			return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(ctx context.Context, tell func([]history.Answer)) bool {
+			return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(ctx context.Context, tell func([]history.Reply)) bool {
 				<-ctx.Done()
-				tell([]history.Answer{{Node: "w1", At: time.Now(), OK: true}})
+				tell([]history.Reply{{Node: "w1", At: time.Now(), OK: true}})
 				return false
 			}}, nil
 		}
@@ -67,8 +67,8 @@ func TestTheRelayEndsWithinItsDrain(t *testing.T) {
 		if c := s.command(ids[0]); c.State != history.CommandPending || c.Attempts+c.Deferrals != 0 {
 			s.Errorf("command that could not be sent is %s after %d attempts and %d deferrals", c.State, c.Attempts, c.Deferrals)
 		}
-		if c := s.command(ids[1]); c.State != history.CommandSilent || len(c.Answers) != 1 {
-			s.Errorf("command that was not answered by all is %s with %d answers", c.State, len(c.Answers))
+		if c := s.command(ids[1]); c.State != history.CommandSilent || len(c.Replies) != 1 {
+			s.Errorf("command that was not answered by all is %s with %d answers", c.State, len(c.Replies))
 		}
 	})
 }
@@ -94,19 +94,19 @@ func (b *brittle) Claim(ctx context.Context, now time.Time, limit, each int) (hi
 	return c, err
 }
 
-func (b *brittle) Settle(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
+func (b *brittle) RecordOutcomes(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
 	b.settled.Add(1)
 	if b.broken.Load() {
 		return errFull
 	}
-	return b.Outbox.Settle(ctx, now, outcomes)
+	return b.Outbox.RecordOutcomes(ctx, now, outcomes)
 }
 
-func (b *brittle) Answer(ctx context.Context, now time.Time, replies []history.Reply) error {
+func (b *brittle) AddReplies(ctx context.Context, now time.Time, replies []history.CommandReplies) error {
 	if b.broken.Load() {
 		return errFull
 	}
-	return b.Outbox.Answer(ctx, now, replies)
+	return b.Outbox.AddReplies(ctx, now, replies)
 }
 
 func (b *brittle) Reclaim(ctx context.Context, before time.Time, held []int64) (int, error) {
@@ -123,8 +123,8 @@ func TestAStoreThatFailsNeitherLosesNorDoubles(t *testing.T) {
 	t.Parallel()
 	slow := func(context.Context, history.Command, int) (outbox.Sent, error) {
 		<-time.After(time.Second)
-		return outbox.Sent{Answers: func(_ context.Context, tell func([]history.Answer)) bool {
-			tell([]history.Answer{{Node: "w1", At: time.Now(), OK: true}})
+		return outbox.Sent{Answers: func(_ context.Context, tell func([]history.Reply)) bool {
+			tell([]history.Reply{{Node: "w1", At: time.Now(), OK: true}})
 			return true
 		}}, nil
 	}
@@ -142,8 +142,8 @@ func TestAStoreThatFailsNeitherLosesNorDoubles(t *testing.T) {
 		s.pass(time.Minute)
 		for _, id := range ids {
 			s.expect(id, history.CommandDone)
-			if c := s.command(id); len(c.Answers) != 1 {
-				s.Errorf("command %d has %d answers, want 1", id, len(c.Answers))
+			if c := s.command(id); len(c.Replies) != 1 {
+				s.Errorf("command %d has %d answers, want 1", id, len(c.Replies))
 			}
 		}
 		if diff := cmp.Diff([]string{"a0", "a1", "a2"}, s.order()); diff != "" {
@@ -197,12 +197,12 @@ func TestAClaimThatNobodyLearnedOfIsReclaimed(t *testing.T) {
 func TestAnswersAreRecorded(t *testing.T) {
 	t.Parallel()
 	asked := func(_ context.Context, c history.Command, _ int) (outbox.Sent, error) {
-		return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(_ context.Context, tell func([]history.Answer)) bool {
+		return outbox.Sent{Expected: []string{"w1", "w2"}, Answers: func(_ context.Context, tell func([]history.Reply)) bool {
 			<-time.After(2 * time.Second)
-			tell([]history.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}})
+			tell([]history.Reply{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}})
 			<-time.After(2 * time.Second)
 			if c.Summary == "all" {
-				tell([]history.Answer{{Node: "w2", At: time.Now(), Text: "no such queue"}})
+				tell([]history.Reply{{Node: "w2", At: time.Now(), Text: "no such queue"}})
 			}
 			return c.Summary == "all"
 		}}, nil
@@ -218,19 +218,19 @@ func TestAnswersAreRecorded(t *testing.T) {
 			}
 		}
 		s.pass(time.Second)
-		first := []history.Answer{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}}
+		first := []history.Reply{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}}
 		for _, id := range ids { // answers are told as they come in
 			c := s.command(id)
-			if diff := cmp.Diff(first, c.Answers); diff != "" || c.State != history.CommandSent {
+			if diff := cmp.Diff(first, c.Replies); diff != "" || c.State != history.CommandSent {
 				s.Errorf("command is %s, with (-want +got):\n%s", c.State, diff)
 			}
 		}
 		s.pass(2 * time.Second)
 		all, some := s.command(ids[0]), s.command(ids[1])
-		if all.State != history.CommandDone || len(all.Answers) != 2 || !all.DoneAt.Equal(time.Now()) {
+		if all.State != history.CommandDone || len(all.Replies) != 2 || !all.DoneAt.Equal(time.Now()) {
 			s.Errorf("command that all answered is %+v", all)
 		}
-		if diff := cmp.Diff(first, some.Answers); diff != "" || some.State != history.CommandSilent {
+		if diff := cmp.Diff(first, some.Replies); diff != "" || some.State != history.CommandSilent {
 			s.Errorf("command that one answered is %s, with (-want +got):\n%s", some.State, diff)
 		}
 	})
@@ -269,8 +269,8 @@ func TestWaitEndsWithTheLastCommandOrTheContext(t *testing.T) {
 		if took := time.Since(s.begun); took != 3*time.Second {
 			s.Errorf("it took %v, want 3 s", took)
 		}
-		if _, err := s.relay.Wait(s.Context(), []int64{4711}); !errors.Is(err, history.ErrMissing) {
-			s.Errorf("waiting for no command: error %v, want %v", err, history.ErrMissing)
+		if _, err := s.relay.Wait(s.Context(), []int64{4711}); !errors.Is(err, history.ErrNotFound) {
+			s.Errorf("waiting for no command: error %v, want %v", err, history.ErrNotFound)
 		}
 		if none, err := s.relay.Wait(s.Context(), nil); len(none) > 0 || err != nil {
 			s.Errorf("waiting for nothing = %v, %v", none, err)

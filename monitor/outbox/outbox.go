@@ -32,7 +32,7 @@ type Sent struct {
 	Expected []string // who is to answer
 	// Answers waits for the answers and tells them as they come in; nil if nobody is to answer. complete says that
 	// everybody did. It honours ctx.
-	Answers func(ctx context.Context, tell func([]history.Answer)) (complete bool)
+	Answers func(ctx context.Context, tell func([]history.Reply)) (complete bool)
 }
 
 // Options of a Relay. Store and Sender are required; the rest has defaults.

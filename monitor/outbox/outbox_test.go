@@ -165,8 +165,8 @@ func pendingCommand(group, name string) history.Command {
 // enqueue writes commands as one order and wakes the relay.
 func (s *scene) enqueue(commands ...history.Command) []int64 {
 	s.Helper()
-	written, _, err := s.store.Enqueue(s.Context(), history.Order{
-		Commands: commands, Audit: history.Audit{At: time.Now(), Actor: "ann", Action: "test"},
+	written, _, err := s.store.Enqueue(s.Context(), history.CommandRequest{
+		Commands: commands, Audit: history.AuditRecord{At: time.Now(), Actor: "ann", Action: "test"},
 	})
 	if err != nil {
 		s.Fatalf("enqueue: %v", err)

@@ -84,7 +84,7 @@ func (l *lottery) play(t *testing.T, lives []life) error {
 	d := openHistory(t)
 	var names []string
 	for _, x := range lives {
-		o := history.Order{Audit: history.Audit{At: time.Now()}}
+		o := history.CommandRequest{Audit: history.AuditRecord{At: time.Now()}}
 		for range x.commands {
 			name := fmt.Sprintf("%c%03d", 'a'+len(names)%3, len(names))
 			names = append(names, name)

@@ -15,7 +15,7 @@ type ledger struct {
 	// mu guards what follows.
 	mu       sync.Mutex
 	outcomes []history.Outcome
-	replies  []history.Reply
+	replies  []history.CommandReplies
 	closed   bool
 }
 
@@ -27,7 +27,7 @@ func (l *ledger) settle(outcomes ...history.Outcome) {
 }
 
 // reply adds what was heard of a command that was settled before.
-func (l *ledger) reply(r history.Reply) {
+func (l *ledger) reply(r history.CommandReplies) {
 	l.add(func() { l.replies = append(l.replies, r) })
 }
 
@@ -45,7 +45,7 @@ func (l *ledger) add(f func()) {
 }
 
 // take returns what was added since, and whether that was all.
-func (l *ledger) take() (outcomes []history.Outcome, replies []history.Reply, closed bool) {
+func (l *ledger) take() (outcomes []history.Outcome, replies []history.CommandReplies, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	outcomes, replies = l.outcomes, l.replies
@@ -58,9 +58,9 @@ func (r *Relay) record(ctx context.Context) {
 	for closed := false; !closed; {
 		<-r.ledger.full
 		var outcomes []history.Outcome
-		var replies []history.Reply
+		var replies []history.CommandReplies
 		outcomes, replies, closed = r.ledger.take()
-		if len(outcomes) > 0 && r.persist(ctx, func() error { return r.o.Store.Settle(ctx, r.o.Now(), outcomes) }) {
+		if len(outcomes) > 0 && r.persist(ctx, func() error { return r.o.Store.RecordOutcomes(ctx, r.o.Now(), outcomes) }) {
 			r.change(func(*Status) {
 				for i := range outcomes {
 					delete(r.held, outcomes[i].ID)
@@ -68,7 +68,7 @@ func (r *Relay) record(ctx context.Context) {
 			})
 			r.look()
 		}
-		if len(replies) > 0 && r.persist(ctx, func() error { return r.o.Store.Answer(ctx, r.o.Now(), replies) }) {
+		if len(replies) > 0 && r.persist(ctx, func() error { return r.o.Store.AddReplies(ctx, r.o.Now(), replies) }) {
 			r.change(nil)
 		}
 	}

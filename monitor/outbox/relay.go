@@ -129,12 +129,12 @@ func (r *Relay) orphans(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var silent []history.Reply
+		var silent []history.CommandReplies
 		for i := range list {
-			silent = append(silent, history.Reply{ID: list[i].ID, State: history.CommandSilent})
+			silent = append(silent, history.CommandReplies{ID: list[i].ID, State: history.CommandSilent})
 		}
 		if len(silent) > 0 {
-			if err := r.o.Store.Answer(ctx, r.o.Now(), silent); err != nil {
+			if err := r.o.Store.AddReplies(ctx, r.o.Now(), silent); err != nil {
 				return err
 			}
 			r.change(nil)

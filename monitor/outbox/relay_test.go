@@ -155,7 +155,7 @@ func TestWhatCannotBeSentBecomesADeadLetter(t *testing.T) {
 				if err != nil {
 					s.Fatal(err)
 				}
-				if stats.DeadLetters != 1 || len(stats.TopFailures) != 1 {
+				if stats.DeadLetters != 1 || len(stats.TopErrors) != 1 {
 					s.Errorf("stats are %+v", stats)
 				}
 			})
@@ -358,7 +358,7 @@ func TestWhatACrashLeavesInFlightIsSentAtTheStart(t *testing.T) {
 
 func settle(t *testing.T, s history.Outbox, outcomes ...history.Outcome) {
 	t.Helper()
-	if err := s.Settle(t.Context(), time.Now(), outcomes); err != nil {
+	if err := s.RecordOutcomes(t.Context(), time.Now(), outcomes); err != nil {
 		t.Fatalf("settle: %v", err)
 	}
 }

@@ -99,15 +99,15 @@ func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 	select {
 	case r.waiting <- struct{}{}:
 	case <-work.Done():
-		r.ledger.reply(history.Reply{ID: c.ID, State: history.CommandSilent})
+		r.ledger.reply(history.CommandReplies{ID: c.ID, State: history.CommandSilent})
 		return
 	}
 	r.replies.Go(func() {
-		complete := sent.Answers(work, func(answers []history.Answer) {
-			r.ledger.reply(history.Reply{ID: c.ID, Answers: answers, State: history.CommandSent})
+		complete := sent.Answers(work, func(answers []history.Reply) {
+			r.ledger.reply(history.CommandReplies{ID: c.ID, Replies: answers, State: history.CommandSent})
 		})
 		<-r.waiting
-		reply := history.Reply{ID: c.ID, State: history.CommandSilent}
+		reply := history.CommandReplies{ID: c.ID, State: history.CommandSilent}
 		if complete {
 			reply.State = history.CommandDone
 		}

@@ -268,11 +268,11 @@ type nothing struct{}
 
 func (nothing) View(f func(c *state.Cluster)) { f(state.New(state.Options{})) }
 func (nothing) Task(context.Context, string) (state.Task, error) {
-	return state.Task{}, history.ErrMissing
+	return state.Task{}, history.ErrNotFound
 }
 
-func (nothing) Tasks(context.Context, history.Request) (history.Page, error) {
-	return history.Page{}, nil
+func (nothing) Tasks(context.Context, history.TaskRequest) (history.TaskPage, error) {
+	return history.TaskPage{}, nil
 }
 
 func (nothing) Count(context.Context, query.Query) (history.Count, error) {

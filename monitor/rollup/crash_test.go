@@ -38,13 +38,13 @@ func (f *folded) write(t *testing.T, s history.Store, checkpoint bool) {
 		b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt})
 	}
 	if checkpoint {
-		b.Checkpoint = &history.Checkpoint{Minutes: f.counts.Take()}
+		b.Checkpoint = &history.Checkpoint{Rollups: f.counts.Take()}
 	}
 	written, err := s.Write(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.cluster.Saved(true, written.Known); err != nil {
+	if err := f.cluster.Saved(true, written.Existing); err != nil {
 		t.Fatal(err)
 	}
 	f.journal = nil
@@ -82,11 +82,11 @@ func TestACrashCountsNothingTwice(t *testing.T) {
 		}
 	}()
 	f = folded{cluster: state.New(state.Options{})}
-	err := s.Restore(t.Context(), history.Restore{
+	err := s.Restore(t.Context(), history.RestoreOptions{
 		MaxTasks:   1000,
 		Checkpoint: func(history.Checkpoint) error { return nil },
 		Task:       func(id string, events []byte) error { return f.cluster.Load(id, events) },
-		Left:       func(state.Position) error { return nil },
+		Omitted:    func(state.Position) error { return nil },
 		Journal: func(_ uint64, events []byte, checkpointed bool) error {
 			return f.cluster.Replay(events, func(e *state.Event, ch state.Change) {
 				if !checkpointed {
@@ -106,9 +106,9 @@ func TestACrashCountsNothingTwice(t *testing.T) {
 	f.apply(state.TaskFailed, 2)
 	f.write(t, s, true)
 
-	var got history.Minute
-	r := history.MinuteRange{From: time.Unix(60*noon, 0), To: time.Unix(60*noon+60, 0), Span: time.Minute, Histograms: true}
-	if err := s.Minutes(t.Context(), r, func(m history.Minute) error {
+	var got history.Rollup
+	r := history.RollupRange{From: time.Unix(60*noon, 0), To: time.Unix(60*noon+60, 0), Span: time.Minute, Histograms: true}
+	if err := s.Rollups(t.Context(), r, func(m history.Rollup) error {
 		if m.Name != "" {
 			got = m
 		}
@@ -116,7 +116,7 @@ func TestACrashCountsNothingTwice(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := history.Minute{
+	want := history.Rollup{
 		At: noon, Name: "charge", Worker: "celery@a", Received: 3, Succeeded: 2, Failed: 1, Run: of(1_000_000, 1_000_000).Encode(),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

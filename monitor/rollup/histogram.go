@@ -140,8 +140,8 @@ func ParseHistogram(b []byte) (Histogram, error) {
 	return h, nil
 }
 
-// MergeSaved returns what two saved histograms counted together. The error is ErrHistogram.
-func MergeSaved(a, b []byte) ([]byte, error) {
+// MergeEncoded returns what two saved histograms counted together. The error is ErrHistogram.
+func MergeEncoded(a, b []byte) ([]byte, error) {
 	if len(a) == 0 {
 		a, b = b, a
 	}

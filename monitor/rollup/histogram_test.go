@@ -38,7 +38,7 @@ func TestMergedHistogramsAreOneOfAllValues(t *testing.T) {
 		values := rapid.SliceOf(rapid.Int64Range(-1, 2*day)).Draw(t, "values")
 		cut := rapid.IntRange(0, len(values)).Draw(t, "cut")
 		whole := of(values...)
-		merged, err := rollup.MergeSaved(of(values[:cut]...).Encode(), of(values[cut:]...).Encode())
+		merged, err := rollup.MergeEncoded(of(values[:cut]...).Encode(), of(values[cut:]...).Encode())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,55 +36,55 @@ const (
 
 // Bounds of a series.
 const (
-	MaxPoints = 180
-	MaxTasks  = 10_000 // that a series is made from, where the counters cannot answer
-	maxLines  = 7      // beside Other
-	maxGroups = 2_000  // told apart while reading
-	pageSize  = 500
+	MaxPoints       = 180
+	MaxSampledTasks = 10_000 // that a series is made from, where the counters cannot answer
+	maxLines        = 7      // beside Other
+	maxGroups       = 2_000  // told apart while reading
+	pageSize        = 500
 )
 
 // Source is what series are read from.
 type Source interface {
-	Tasks(ctx context.Context, r history.Request) (history.Page, error)
+	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Store() history.Store
 }
 
 // Request asks for a series. From and To are widened to whole steps.
 type Request struct {
-	Query    query.Query
-	From, To time.Time
-	Now      time.Time     // what relative times refer to
-	Group    Group         // ByState if empty
-	Counts   bool          // Wait and Run are not wanted
-	Rank     Measure       // which lines come first: those with the most of it
-	Patience time.Duration // how long to go on reading tasks, where counters cannot answer; 0 for MaxTasks of them
+	Query          query.Query
+	From, To       time.Time
+	Now            time.Time     // what relative times refer to
+	GroupBy        Group         // ByState if empty
+	OmitHistograms bool          // Wait and Run are not wanted
+	RankBy         Measure       // which lines come first: those with the most of it
+	Timeout        time.Duration // how long to go on reading tasks, where counters cannot answer; 0 for MaxTasks of them
 }
 
-// Series is what happened to the tasks that match a query, over time.
+// Result is what happened to the tasks that match a query, over time.
+type Result struct {
+	From, To     time.Time
+	Step         time.Duration
+	Series       []Series // one, without a name, if grouped by state; else by rank, Other last
+	States       []state.State
+	SampledTasks int  // how many tasks it was made from, newest first; 0 if from the counters of all
+	More         bool // more tasks match
+}
+
+// Series is one of the lines of a series.
 type Series struct {
-	From, To time.Time
-	Step     time.Duration
-	Lines    []Line // one, without a name, if grouped by state; else by rank, Other last
-	States   []state.State
-	Tasks    int  // how many tasks it was made from, newest first; 0 if from the counters of all
-	More     bool // more tasks match
-}
-
-// Line is one of the lines of a series.
-type Line struct {
 	Name   string // empty if unknown
 	Points []Point
 }
 
 // Point is what happened in one step.
 type Point struct {
-	Known                                bool // somebody was there to count
+	Observed                             bool // somebody was there to count
 	Received, Succeeded, Failed, Retried int64
 	Wait, Run                            Histogram
 }
 
 func (p *Point) add(o *Point) {
-	p.Known = p.Known || o.Known
+	p.Observed = p.Observed || o.Observed
 	p.Received += o.Received
 	p.Succeeded += o.Succeeded
 	p.Failed += o.Failed
@@ -94,7 +94,7 @@ func (p *Point) add(o *Point) {
 }
 
 // weight is by how much a line stands out: how many tasks it counts, or the p95 of how long they took, in µs.
-func (l Line) weight(by Measure) int64 {
+func (l Series) weight(by Measure) int64 {
 	var n int64
 	var took Histogram
 	for i := range l.Points {
@@ -112,9 +112,9 @@ func (l Line) weight(by Measure) int64 {
 
 // Read reads a series from the counters, or, if these know too little of tasks to answer the query, from the
 // newest tasks that match.
-func Read(ctx context.Context, s Source, r Request) (Series, error) {
+func Read(ctx context.Context, s Source, r Request) (Result, error) {
 	step, span := steps(r)
-	b := builder{request: r, lines: map[string]*Line{}}
+	b := builder{request: r, lines: map[string]*Series{}}
 	b.From = r.From.Truncate(step).UTC()
 	b.To = r.To.Add(step - 1).Truncate(step).UTC()
 	b.Step = step
@@ -128,7 +128,7 @@ func Read(ctx context.Context, s Source, r Request) (Series, error) {
 		err = b.sample(ctx, s)
 	}
 	if err != nil {
-		return Series{}, fmt.Errorf("read series: %w", err)
+		return Result{}, fmt.Errorf("read series: %w", err)
 	}
 	return b.series(), nil
 }
@@ -138,8 +138,8 @@ func steps(r Request) (step, span time.Duration) {
 	lengths := [...]time.Duration{1, 2, 5, 10, 30, 60, 180, 360, 720, 1440}
 	for _, n := range lengths {
 		step = n * time.Minute
-		for _, s := range history.MinuteSpans() {
-			if step%s.Length == 0 && r.From.After(r.Now.Add(-s.Kept)) {
+		for _, s := range history.RollupSpans() {
+			if step%s.Length == 0 && r.From.After(r.Now.Add(-s.Retention)) {
 				span = s.Length
 			}
 		}
@@ -229,9 +229,9 @@ func (c *conditions) restrict(t query.Term) {
 
 // builder adds up a series.
 type builder struct {
-	Series
+	Result
 	request Request
-	lines   map[string]*Line
+	lines   map[string]*Series
 	known   []bool // by step
 }
 
@@ -245,7 +245,7 @@ func (b *builder) at(micros int64) (int, bool) {
 
 // point returns the point of a line at a step.
 func (b *builder) point(name string, i int) *Point {
-	if b.request.Group == "" || b.request.Group == ByState {
+	if b.request.GroupBy == "" || b.request.GroupBy == ByState {
 		name = ""
 	}
 	l := b.lines[name]
@@ -254,7 +254,7 @@ func (b *builder) point(name string, i int) *Point {
 		l = b.lines[name]
 	}
 	if l == nil {
-		l = &Line{Name: name, Points: make([]Point, b.size())}
+		l = &Series{Name: name, Points: make([]Point, b.size())}
 		b.lines[name] = l
 	}
 	return &l.Points[i]
@@ -274,13 +274,13 @@ func pick(g Group, name, worker, queue string) string {
 }
 
 // count reads the counters.
-func (b *builder) count(ctx context.Context, s history.Counters, c conditions, span time.Duration) error {
+func (b *builder) count(ctx context.Context, s history.RollupReader, c conditions, span time.Duration) error {
 	b.known = make([]bool, b.size())
 	matched := map[[3]string]bool{}
-	r := history.MinuteRange{
-		From: b.From, To: b.To, Span: span, Names: c.names, Workers: c.workers, Queues: c.queues, Histograms: !b.request.Counts,
+	r := history.RollupRange{
+		From: b.From, To: b.To, Span: span, Names: c.names, Workers: c.workers, Queues: c.queues, Histograms: !b.request.OmitHistograms,
 	}
-	return s.Minutes(ctx, r, func(m history.Minute) error {
+	return s.Rollups(ctx, r, func(m history.Rollup) error {
 		i, ok := b.at(m.At * minute)
 		if !ok {
 			return nil
@@ -295,7 +295,7 @@ func (b *builder) count(ctx context.Context, s history.Counters, c conditions, s
 		if !match || k == [3]string{} && m.Received+m.Succeeded+m.Failed+m.Retried == 0 {
 			return nil
 		}
-		return b.point(pick(b.request.Group, m.Name, m.Worker, m.Queue), i).take(m, c.states)
+		return b.point(pick(b.request.GroupBy, m.Name, m.Worker, m.Queue), i).take(m, c.states)
 	})
 }
 
@@ -307,7 +307,7 @@ func known(name string) *string {
 }
 
 // take adds a cell, as far as it is about the states.
-func (p *Point) take(m history.Minute, states []state.State) error {
+func (p *Point) take(m history.Rollup, states []state.State) error {
 	for s, n := range map[state.State]struct{ from, to *int64 }{
 		state.Received: {&m.Received, &p.Received}, state.Success: {&m.Succeeded, &p.Succeeded},
 		state.Failure: {&m.Failed, &p.Failed}, state.Retry: {&m.Retried, &p.Retried},
@@ -336,7 +336,7 @@ func (p *Point) take(m history.Minute, states []state.State) error {
 // sample reads tasks.
 func (b *builder) sample(ctx context.Context, s Source) error {
 	from := b.From.UnixMicro()
-	r := history.Request{
+	r := history.TaskRequest{
 		Query: b.request.Query.And(query.New(query.Between(query.Updated, from, max(from, b.request.Now.UnixMicro())+1))),
 		Limit: pageSize, Now: b.request.Now,
 	}
@@ -350,13 +350,13 @@ func (b *builder) sample(ctx context.Context, s Source) error {
 			oldest = min(oldest, page.Tasks[i].UpdatedAt)
 			b.task(&page.Tasks[i])
 		}
-		b.Tasks += len(page.Tasks)
+		b.SampledTasks += len(page.Tasks)
 		if r.From = page.Next; r.From == nil {
 			oldest = from
 			break
 		}
-		late := b.request.Patience > 0 && time.Since(start) > b.request.Patience
-		if b.Tasks >= MaxTasks || page.Searched > 0 || late {
+		late := b.request.Timeout > 0 && time.Since(start) > b.request.Timeout
+		if b.SampledTasks >= MaxSampledTasks || page.Searched > 0 || late {
 			b.More = true
 			break
 		}
@@ -376,7 +376,7 @@ func (b *builder) task(t *state.Task) {
 		}
 		return *s
 	}
-	name := pick(b.request.Group, text(t.Name), text(t.Worker), text(t.Queue))
+	name := pick(b.request.GroupBy, text(t.Name), text(t.Worker), text(t.Queue))
 	count := func(micros int64, f func(p *Point)) {
 		if i, ok := b.at(micros); ok && micros != 0 {
 			f(b.point(name, i))
@@ -399,43 +399,43 @@ func (b *builder) task(t *state.Task) {
 }
 
 // series puts the lines in order and marks what is known.
-func (b *builder) series() Series {
-	var rest *Line
+func (b *builder) series() Result {
+	var rest *Series
 	for _, l := range b.lines {
 		if l.Name == Other {
 			rest = l
 		} else {
-			b.Lines = append(b.Lines, *l)
+			b.Series = append(b.Series, *l)
 		}
 	}
-	weights := make(map[string]int64, len(b.Lines))
-	for _, l := range b.Lines {
-		weights[l.Name] = l.weight(b.request.Rank)
+	weights := make(map[string]int64, len(b.Series))
+	for _, l := range b.Series {
+		weights[l.Name] = l.weight(b.request.RankBy)
 	}
-	slices.SortFunc(b.Lines, func(x, y Line) int {
+	slices.SortFunc(b.Series, func(x, y Series) int {
 		return cmp.Or(cmp.Compare(weights[y.Name], weights[x.Name]), cmp.Compare(x.Name, y.Name))
 	})
-	if len(b.Lines) > maxLines {
+	if len(b.Series) > maxLines {
 		if rest == nil {
-			rest = &Line{Name: Other, Points: make([]Point, b.size())}
+			rest = &Series{Name: Other, Points: make([]Point, b.size())}
 		}
-		for _, l := range b.Lines[maxLines:] {
+		for _, l := range b.Series[maxLines:] {
 			for i := range l.Points {
 				rest.Points[i].add(&l.Points[i])
 			}
 		}
-		b.Lines = b.Lines[:maxLines]
+		b.Series = b.Series[:maxLines]
 	}
 	if rest != nil {
-		b.Lines = append(b.Lines, *rest)
+		b.Series = append(b.Series, *rest)
 	}
-	if len(b.Lines) == 0 {
-		b.Lines = []Line{{Points: make([]Point, b.size())}}
+	if len(b.Series) == 0 {
+		b.Series = []Series{{Points: make([]Point, b.size())}}
 	}
-	for _, l := range b.Lines {
+	for _, l := range b.Series {
 		for i := range l.Points {
-			l.Points[i].Known = b.known[i]
+			l.Points[i].Observed = b.known[i]
 		}
 	}
-	return b.Series
+	return b.Result
 }

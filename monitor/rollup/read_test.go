@@ -23,8 +23,8 @@ type source struct {
 
 func (s source) Store() history.Store { return s.store }
 
-func (s source) Tasks(_ context.Context, r history.Request) (history.Page, error) {
-	var p history.Page
+func (s source) Tasks(_ context.Context, r history.TaskRequest) (history.TaskPage, error) {
+	var p history.TaskPage
 	for i := range s.tasks {
 		t := &s.tasks[i]
 		if !r.Query.Match(t, r.Now) || r.From != nil && t.Stamp.Clock >= r.From.Stamp.Clock {
@@ -40,14 +40,14 @@ func (s source) Tasks(_ context.Context, r history.Request) (history.Page, error
 }
 
 // counting is a source with counters.
-func counting(t testing.TB, cells ...history.Minute) source {
+func counting(t testing.TB, cells ...history.Rollup) source {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if _, err := s.Write(t.Context(), history.Batch{Checkpoint: &history.Checkpoint{Minutes: cells}}); err != nil {
+	if _, err := s.Write(t.Context(), history.Batch{Checkpoint: &history.Checkpoint{Rollups: cells}}); err != nil {
 		t.Fatal(err)
 	}
 	return source{store: s}
@@ -55,13 +55,13 @@ func counting(t testing.TB, cells ...history.Minute) source {
 
 var now = time.Unix(noon*60+30, 0)
 
-func read(t testing.TB, s source, q string, ago time.Duration, g rollup.Group) rollup.Series {
+func read(t testing.TB, s source, q string, ago time.Duration, g rollup.Group) rollup.Result {
 	t.Helper()
 	parsed, err := query.Parse(q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := rollup.Read(t.Context(), s, rollup.Request{Query: parsed, From: now.Add(-ago), To: now, Now: now, Group: g})
+	got, err := rollup.Read(t.Context(), s, rollup.Request{Query: parsed, From: now.Add(-ago), To: now, Now: now, GroupBy: g})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,11 +69,11 @@ func read(t testing.TB, s source, q string, ago time.Duration, g rollup.Group) r
 }
 
 // told is a series in short: what is known of the last n steps.
-func told(s rollup.Series, n int) []string {
+func told(s rollup.Result, n int) []string {
 	var list []string
-	for _, l := range s.Lines {
+	for _, l := range s.Series {
 		for _, p := range l.Points[len(l.Points)-n:] {
-			if !p.Known {
+			if !p.Observed {
 				list = append(list, l.Name+" -")
 				continue
 			}
@@ -84,8 +84,8 @@ func told(s rollup.Series, n int) []string {
 	return list
 }
 
-func cell(at int64, name, worker, queue string, received int64) history.Minute {
-	return history.Minute{
+func cell(at int64, name, worker, queue string, received int64) history.Rollup {
+	return history.Rollup{
 		At: at, Name: name, Worker: worker, Queue: queue, Received: received, Succeeded: 2, Failed: 1,
 		Wait: of(5).Encode(), Run: of(50, 100).Encode(),
 	}
@@ -95,7 +95,7 @@ func TestSeriesFollowTheQuery(t *testing.T) {
 	t.Parallel()
 	s := counting(t,
 		cell(noon-1, "billing.charge", "celery@a", "billing", 4), cell(noon-1, "mail.send", "celery@a", "", 8),
-		cell(noon, "mail.send", "celery@b", "mail", 16), history.Minute{At: noon - 3}, history.Minute{At: noon - 1})
+		cell(noon, "mail.send", "celery@b", "mail", 16), history.Rollup{At: noon - 3}, history.Rollup{At: noon - 1})
 	for name, tt := range map[string]struct {
 		query string
 		group rollup.Group
@@ -116,8 +116,8 @@ func TestSeriesFollowTheQuery(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := read(t, s, tt.query, 10*time.Minute, tt.group)
-			if got.Tasks != 0 || got.Step != time.Minute || len(got.Lines[0].Points) != 11 {
-				t.Errorf("%d tasks, step %v, %d points, want the counters of 11 minutes", got.Tasks, got.Step, len(got.Lines[0].Points))
+			if got.SampledTasks != 0 || got.Step != time.Minute || len(got.Series[0].Points) != 11 {
+				t.Errorf("%d tasks, step %v, %d points, want the counters of 11 minutes", got.SampledTasks, got.Step, len(got.Series[0].Points))
 			}
 			if diff := cmp.Diff(tt.want, told(got, 4)); diff != "" {
 				t.Errorf("the last 4 minutes (-want +got):\n%s", diff)
@@ -141,8 +141,8 @@ func TestSeriesHaveBoundedLengthAndKeptSpans(t *testing.T) {
 		if got.Step != want {
 			t.Errorf("step of %v = %v, want %v", ago, got.Step, want)
 		}
-		points := got.Lines[0].Points
-		if last := points[len(points)-1]; last.Received != 7 || !last.Known {
+		points := got.Series[0].Points
+		if last := points[len(points)-1]; last.Received != 7 || !last.Observed {
 			t.Errorf("last point of %v = %v, want 7 received", ago, last)
 		}
 	}
@@ -150,12 +150,12 @@ func TestSeriesHaveBoundedLengthAndKeptSpans(t *testing.T) {
 
 func TestSeriesNameTheGreatestLines(t *testing.T) {
 	t.Parallel()
-	var cells []history.Minute
+	var cells []history.Rollup
 	for i := range int64(20) {
 		cells = append(cells, cell(noon, fmt.Sprint("n", i), "w", "q", 100*i))
 	}
 	var got []string
-	for _, l := range read(t, counting(t, cells...), "", time.Minute, rollup.ByName).Lines {
+	for _, l := range read(t, counting(t, cells...), "", time.Minute, rollup.ByName).Series {
 		got = append(got, fmt.Sprint(l.Name, " ", l.Points[len(l.Points)-1].Received))
 	}
 	want := []string{"n19 1900", "n18 1800", "n17 1700", "n16 1600", "n15 1500", "n14 1400", "n13 1300", "(other) 7800"}
@@ -168,19 +168,19 @@ func TestSeriesNameTheGreatestLines(t *testing.T) {
 func TestLinesComeByWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	often, slow, waits := cell(noon, "often", "w", "q", 900), cell(noon, "slow", "w", "q", 2), cell(noon, "waits", "w", "q", 1)
-	for m, took := range map[*history.Minute][2]int64{&often: {1000, 1000}, &slow: {2000, 9_000_000}, &waits: {8_000_000, 3000}} {
+	for m, took := range map[*history.Rollup][2]int64{&often: {1000, 1000}, &slow: {2000, 9_000_000}, &waits: {8_000_000, 3000}} {
 		m.Wait, m.Run = of(took[0]).Encode(), of(took[1]).Encode()
 	}
 	s := counting(t, often, slow, waits)
 	for rank, want := range map[rollup.Measure][]string{
 		rollup.Count: {"often", "slow", "waits"}, rollup.Run: {"slow", "waits", "often"}, rollup.Wait: {"waits", "slow", "often"},
 	} {
-		got, err := rollup.Read(t.Context(), s, rollup.Request{From: now.Add(-time.Minute), To: now, Now: now, Group: rollup.ByName, Rank: rank})
+		got, err := rollup.Read(t.Context(), s, rollup.Request{From: now.Add(-time.Minute), To: now, Now: now, GroupBy: rollup.ByName, RankBy: rank})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, l := range got.Lines {
+		for _, l := range got.Series {
 			names = append(names, l.Name)
 		}
 		if diff := cmp.Diff(want, names); diff != "" {
@@ -206,8 +206,8 @@ func TestSeriesOfOtherQueriesAreMadeFromTasks(t *testing.T) {
 		s.tasks = append(s.tasks, task(i, fmt.Sprintf("(%d,)", i%2)))
 	}
 	got := read(t, s, `args:"(1"`, 11*time.Minute, "")
-	if got.Tasks != 300 || got.More {
-		t.Errorf("made from %d tasks, more %v, want all 300", got.Tasks, got.More)
+	if got.SampledTasks != 300 || got.More {
+		t.Errorf("made from %d tasks, more %v, want all 300", got.SampledTasks, got.More)
 	}
 	want := []string{" 30 30 0 0, 0 500736", " 30 30 0 0, 0 500736", " 0 0 0 0, 0 0"}
 	if diff := cmp.Diff(want, told(got, 3)); diff != "" {
@@ -219,10 +219,10 @@ func TestSeriesOfOtherQueriesAreMadeFromTasks(t *testing.T) {
 	}
 	s.tasks = s.tasks[600:]
 	got = read(t, s, `args:"(1"`, 5*time.Hour, "")
-	if got.Tasks != rollup.MaxTasks || !got.More {
-		t.Errorf("made from %d tasks, more %v, want the newest %d", got.Tasks, got.More, rollup.MaxTasks)
+	if got.SampledTasks != rollup.MaxSampledTasks || !got.More {
+		t.Errorf("made from %d tasks, more %v, want the newest %d", got.SampledTasks, got.More, rollup.MaxSampledTasks)
 	}
-	if first := got.Lines[0].Points[0]; first.Known {
+	if first := got.Series[0].Points[0]; first.Observed {
 		t.Error("what lies before the tasks that were read is said to be known")
 	}
 }

@@ -126,9 +126,9 @@ func (r *Recorder) cell(k key) *cell {
 	return c
 }
 
-// Watch says that at this moment somebody counts, so that a minute in which nothing happened can be told
+// MarkObserved says that at this moment somebody counts, so that a minute in which nothing happened can be told
 // from one in which nobody was there.
-func (r *Recorder) Watch(now time.Time) {
+func (r *Recorder) MarkObserved(now time.Time) {
 	if at := now.UnixMicro() / minute; at != r.watched {
 		r.watched = at
 		r.cell(key{at: at}).changed, r.changed = true, true
@@ -139,12 +139,12 @@ func (r *Recorder) Watch(now time.Time) {
 func (r *Recorder) Changed() bool { return r.changed }
 
 // Take returns what was counted since the last Take, oldest first.
-func (r *Recorder) Take() []history.Minute {
-	var taken []history.Minute
+func (r *Recorder) Take() []history.Rollup {
+	var taken []history.Rollup
 	r.changed = false
 	for k, c := range r.cells {
 		if c.changed {
-			taken = append(taken, history.Minute{
+			taken = append(taken, history.Rollup{
 				At: k.at, Name: k.name, Worker: k.worker, Queue: k.queue,
 				Received: c.received, Succeeded: c.succeeded, Failed: c.failed, Retried: c.retried,
 				Wait: c.wait.Encode(), Run: c.run.Encode(),
@@ -154,7 +154,7 @@ func (r *Recorder) Take() []history.Minute {
 			r.drop(k)
 		}
 	}
-	slices.SortFunc(taken, func(a, b history.Minute) int {
+	slices.SortFunc(taken, func(a, b history.Rollup) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Queue, b.Queue))
 	})

@@ -44,9 +44,9 @@ func TestRecorderCountsByMinuteAndNames(t *testing.T) {
 	known.New = false
 	r.Add(event(state.TaskFailed, 65), known)
 	r.Add(event(state.TaskSent, 65), a)
-	r.Watch(time.Unix(noon*60+180, 0))
-	r.Watch(time.Unix(noon*60+181, 0))
-	want := []history.Minute{
+	r.MarkObserved(time.Unix(noon*60+180, 0))
+	r.MarkObserved(time.Unix(noon*60+181, 0))
+	want := []history.Rollup{
 		{At: noon, Name: "charge", Worker: "celery@a", Queue: "billing", Received: 2},
 		{At: noon, Name: "charge", Worker: "celery@b", Queue: "billing", Received: 1},
 		{
@@ -79,7 +79,7 @@ func TestRecorderTellsWhatIsNew(t *testing.T) {
 		for _, m := range r.Take() {
 			got = append(got, m.Received)
 		}
-		r.Watch(time.Unix(noon*60+600*int64(len(got)), 0))
+		r.MarkObserved(time.Unix(noon*60+600*int64(len(got)), 0))
 		for _, m := range r.Take() {
 			got = append(got, m.Received)
 		}
@@ -146,7 +146,7 @@ func TestRecorderIsBounded(t *testing.T) {
 		t.Errorf("%d cells of one minute", len(cells))
 	}
 	rest := cells[0]
-	if want := (history.Minute{At: noon, Name: rollup.Other, Worker: rollup.Other, Queue: rollup.Other, Received: rest.Received}); rest.Received < 1000 || !cmp.Equal(rest, want) {
+	if want := (history.Rollup{At: noon, Name: rollup.Other, Worker: rollup.Other, Queue: rollup.Other, Received: rest.Received}); rest.Received < 1000 || !cmp.Equal(rest, want) {
 		t.Errorf("the rest is %v, want most of them under %s", rest, rollup.Other)
 	}
 }

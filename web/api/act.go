@@ -243,7 +243,7 @@ func (a *api) taken(ctx context.Context, r command.Receipt, wait time.Duration) 
 	}
 	body := Receipt{Replayed: r.Replayed, Warnings: append([]string{}, r.Warnings...), Total: len(commands)}
 	if len(commands) > 0 {
-		body.Order = Int(commands[0].Order)
+		body.Order = Int(commands[0].RequestID)
 	}
 	id := strconv.FormatInt(int64(body.Order), 10)
 	body.URL = a.prefix + "/outbox/" + id

@@ -33,7 +33,7 @@ type Backend interface {
 	View(f func(c *state.Cluster))
 	Health() monitor.Health
 	Rates() monitor.Rates
-	Tasks(ctx context.Context, r history.Request) (history.Page, error)
+	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Task(ctx context.Context, id string) (state.Task, error)
 	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
 	Count(ctx context.Context, q query.Query) (history.Count, error)
@@ -181,7 +181,7 @@ func (a *api) taskEvents(ctx context.Context, r *taskRequest) (*answer[List[Task
 }
 
 func (a *api) taskProblem(ctx context.Context, id string, err error) *Problem {
-	if errors.Is(err, history.ErrMissing) {
+	if errors.Is(err, history.ErrNotFound) {
 		return unknownTask(id, command.NearestTask(ctx, a.backend, id, a.now()))
 	}
 	return a.unreadable(ctx, err)

@@ -48,20 +48,20 @@ func (Answer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 // FromCommand returns the command in the form of the API.
 func FromCommand(c history.Command) Command {
 	d := Command{
-		ID: Int(c.ID), Order: Int(c.Order), Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary,
+		ID: Int(c.ID), Order: Int(c.RequestID), Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary,
 		TaskID: text(c.TaskID), Attempts: c.Attempts, Deferrals: c.Deferrals, LastError: text(c.LastError),
-		Expected: append([]string{}, c.Expected...), Missing: []string{}, Answers: each(c.Answers, fromAnswer),
+		Expected: append([]string{}, c.Expected...), Missing: []string{}, Answers: each(c.Replies, fromAnswer),
 		CreatedAt: timeOf(c.CreatedAt), DueAt: timeOf(c.DueAt), ExpiresAt: timeOf(c.ExpiresAt),
 		SentAt: timeOf(c.SentAt), DoneAt: timeOf(c.DoneAt), Actor: text(c.Actor),
 	}
 	for _, node := range c.Expected {
-		if !slices.ContainsFunc(c.Answers, func(a history.Answer) bool { return a.Node == node }) {
+		if !slices.ContainsFunc(c.Replies, func(a history.Reply) bool { return a.Node == node }) {
 			d.Missing = append(d.Missing, node)
 		}
 	}
 	return d
 }
 
-func fromAnswer(a history.Answer) Answer {
+func fromAnswer(a history.Reply) Answer {
 	return Answer{Node: a.Node, At: timeOf(a.At), Text: a.Text, OK: a.OK, Clock: positive(a.Clock)}
 }

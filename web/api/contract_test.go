@@ -337,8 +337,8 @@ func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
 // away is a backend whose history cannot be read.
 type away struct{ stored }
 
-func (away) Tasks(context.Context, history.Request) (history.Page, error) {
-	return history.Page{}, errBroken
+func (away) Tasks(context.Context, history.TaskRequest) (history.TaskPage, error) {
+	return history.TaskPage{}, errBroken
 }
 
 func (away) Task(context.Context, string) (state.Task, error) { return state.Task{}, errBroken }

@@ -62,7 +62,7 @@ func (a *api) export(ctx context.Context, r *request) (*huma.StreamResponse, err
 	}
 	q.Limit = exportPage
 	now := a.now()
-	read := func(ctx context.Context) (history.Page, error) {
+	read := func(ctx context.Context) (history.TaskPage, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		return a.backend.Tasks(ctx, q.Request(now))
@@ -78,7 +78,7 @@ func (a *api) export(ctx context.Context, r *request) (*huma.StreamResponse, err
 			return
 		}
 		_, w := humachi.Unwrap(hc)
-		err := send(w, NewEncoder(w, format, q.Cols), page, func(from history.Page) (history.Page, error) {
+		err := send(w, NewEncoder(w, format, q.Cols), page, func(from history.TaskPage) (history.TaskPage, error) {
 			q = q.After(from.Next, false)
 			return read(ctx)
 		})
@@ -110,7 +110,7 @@ func mediaTypes() map[string]string {
 }
 
 // send writes page after page, each as soon as it is read.
-func send(w http.ResponseWriter, e *Encoder, page history.Page, next func(history.Page) (history.Page, error)) error {
+func send(w http.ResponseWriter, e *Encoder, page history.TaskPage, next func(history.TaskPage) (history.TaskPage, error)) error {
 	control := http.NewResponseController(w)
 	for {
 		// Not every server can bound a write: those that cannot have their own limits.

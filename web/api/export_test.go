@@ -140,19 +140,19 @@ type endless struct {
 	fail  int64
 }
 
-func (e *endless) Tasks(ctx context.Context, r history.Request) (history.Page, error) {
+func (e *endless) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
 	n := e.pages.Add(1)
 	if err := ctx.Err(); err != nil {
-		return history.Page{}, err
+		return history.TaskPage{}, err
 	}
 	if n == e.fail {
-		return history.Page{}, errors.New("disk gone")
+		return history.TaskPage{}, errors.New("disk gone")
 	}
 	list := make([]state.Task, r.Limit)
 	for i := range list {
 		list[i] = state.Task{ID: fmt.Sprint(n, "-", i), State: state.Success}
 	}
-	return history.Page{Tasks: list, Next: &state.Position{ID: list[len(list)-1].ID}}, nil
+	return history.TaskPage{Tasks: list, Next: &state.Position{ID: list[len(list)-1].ID}}, nil
 }
 
 func TestExportThatFailsIsCutOff(t *testing.T) {

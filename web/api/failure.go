@@ -33,16 +33,16 @@ type Failure struct {
 	Trend      []int64 `json:"trend" nullable:"false" doc:"Tasks that failed in each of the last 24 hours of the clock, the present one last."`
 }
 
-func fromFailure(f history.Failure) Failure {
+func fromFailure(f history.FailureGroup) Failure {
 	d := Failure{
 		ID: f.ID.String(), Name: text(f.Name), Type: text(f.Fingerprint.Type), Message: text(f.Fingerprint.Message),
 		Place: text(f.Fingerprint.Place), Example: text(f.Example), TaskID: text(f.TaskID), Status: "open",
 		Count: f.Count.N, Exact: f.Count.Exact, LastHour: f.LastHour,
-		FirstAt: timeOf(f.First), LastAt: timeOf(f.Last), ResolvedAt: timeOf(f.ResolvedAt),
+		FirstAt: timeOf(f.FirstAt), LastAt: timeOf(f.LastAt), ResolvedAt: timeOf(f.ResolvedAt),
 		Trend: append([]int64{}, f.Trend...),
 	}
 	switch {
-	case f.CameBack():
+	case f.Recurred():
 		d.Status = "came_back"
 	case f.Resolved():
 		d.Status = "resolved"
@@ -86,7 +86,7 @@ func (a *api) failures(ctx context.Context, r *request) (*answer[List[Failure]],
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
 		return nil, badParameter(wrong)
 	}
-	page, err := a.backend.Store().Failures(ctx, q.Request(a.now(), 0))
+	page, err := a.backend.Store().FailureGroups(ctx, q.Request(a.now(), 0))
 	if err != nil {
 		return nil, a.unreadable(ctx, err)
 	}
@@ -114,9 +114,9 @@ func (a *api) failure(ctx context.Context, r *failureRequest) (*answer[Failure],
 	if !ok {
 		return nil, unknownFailure(r.ID)
 	}
-	f, err := a.backend.Store().Failure(ctx, id, a.now())
+	f, err := a.backend.Store().FailureGroup(ctx, id, a.now())
 	switch {
-	case errors.Is(err, history.ErrMissing):
+	case errors.Is(err, history.ErrNotFound):
 		return nil, unknownFailure(r.ID)
 	case err != nil:
 		return nil, a.unreadable(ctx, err)
@@ -139,9 +139,9 @@ func (a *api) settle(ctx context.Context, r *failureRequest, at time.Time) (*ans
 	if !ok {
 		return nil, unknownFailure(r.ID)
 	}
-	err := a.backend.Store().Resolve(ctx, id, at)
+	err := a.backend.Store().ResolveFailureGroup(ctx, id, at)
 	switch {
-	case errors.Is(err, history.ErrMissing):
+	case errors.Is(err, history.ErrNotFound):
 		return nil, unknownFailure(r.ID)
 	case err != nil:
 		return nil, a.unreadable(ctx, err)

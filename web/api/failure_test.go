@@ -160,15 +160,17 @@ type brokenStore struct{ history.Store }
 
 var errBroken = errors.New("disk I/O error at /secret")
 
-func (brokenStore) Failures(context.Context, history.FailureRequest) (history.FailurePage, error) {
+func (brokenStore) FailureGroups(context.Context, history.FailureRequest) (history.FailurePage, error) {
 	return history.FailurePage{}, errBroken
 }
 
-func (brokenStore) Failure(context.Context, fingerprint.ID, time.Time) (history.Failure, error) {
-	return history.Failure{}, errBroken
+func (brokenStore) FailureGroup(context.Context, fingerprint.ID, time.Time) (history.FailureGroup, error) {
+	return history.FailureGroup{}, errBroken
 }
 
-func (brokenStore) Resolve(context.Context, fingerprint.ID, time.Time) error { return errBroken }
+func (brokenStore) ResolveFailureGroup(context.Context, fingerprint.ID, time.Time) error {
+	return errBroken
+}
 
 func TestFailuresOfABrokenStore(t *testing.T) {
 	t.Parallel()

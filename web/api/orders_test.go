@@ -187,7 +187,7 @@ func TestOrdersAreReadStrictly(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		if list, _, err := f.db.Audit(context.Background(), 0, 10); err != nil || len(list) > 0 {
+		if list, _, err := f.db.AuditLog(context.Background(), 0, 10); err != nil || len(list) > 0 {
 			t.Errorf("audit log = %v, %v, want nothing", list, err)
 		}
 	})

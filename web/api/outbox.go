@@ -140,7 +140,7 @@ func (a *api) command(ctx context.Context, r *commandRequest) (*answer[Command],
 	}
 	c, err := a.backend.Store().Command(ctx, id)
 	switch {
-	case errors.Is(err, history.ErrMissing):
+	case errors.Is(err, history.ErrNotFound):
 		return nil, unknownCommand(r.ID)
 	case err != nil:
 		return nil, a.unreadable(ctx, err)
@@ -178,8 +178,8 @@ func (a *api) outbox(ctx context.Context, r *request) (*answer[Outbox], error) {
 // FromOutbox returns what an outbox says of itself, without a relay.
 func FromOutbox(s history.OutboxStats) Outbox {
 	d := Outbox{
-		States: map[string]int{}, OldestPendingAt: timeOf(s.OldestPending), DeadLetters: s.DeadLetters, Foreign: s.Foreign,
-		TopFailures: each(s.TopFailures, func(f history.FailureCount) FailureCount { return FailureCount{f.Error, f.N} }),
+		States: map[string]int{}, OldestPendingAt: timeOf(s.OldestPending), DeadLetters: s.DeadLetters, Foreign: s.OtherSchema,
+		TopFailures: each(s.TopErrors, func(f history.ErrorCount) FailureCount { return FailureCount{f.Error, f.N} }),
 	}
 	for _, st := range query.CommandStates() {
 		d.States[string(st)] = s.States[st]
@@ -197,17 +197,17 @@ func (a *api) audit(ctx context.Context, r *request) (*answer[List[Audit]], erro
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
 		return nil, badParameter(wrong)
 	}
-	found, next, err := a.backend.Store().Audit(ctx, before, limit)
+	found, next, err := a.backend.Store().AuditLog(ctx, before, limit)
 	if err != nil {
 		return nil, a.unreadable(ctx, err)
 	}
 	return &answer[List[Audit]]{List[Audit]{Items: each(found, fromAudit), Next: cursorOf(next)}}, nil
 }
 
-func fromAudit(r history.Audit) Audit {
+func fromAudit(r history.AuditRecord) Audit {
 	d := Audit{
-		ID: Int(r.ID), At: timeOf(r.At), Actor: text(r.Actor), Remote: text(r.Remote), Action: r.Action, Target: text(r.Target),
-		Commands: r.Commands, Order: positive(r.First), Hash: r.Hash,
+		ID: Int(r.ID), At: timeOf(r.At), Actor: text(r.Actor), Remote: text(r.RemoteAddr), Action: r.Action, Target: text(r.Target),
+		Commands: r.Commands, Order: positive(r.FirstCommand), Hash: r.Hash,
 	}
 	if json.Valid([]byte(r.Detail)) {
 		d.Detail = json.RawMessage(r.Detail)

@@ -17,7 +17,7 @@ import (
 // enqueue writes an order of commands and returns their ids.
 func (f *office) enqueue(t *testing.T, actor string, kinds ...string) []int64 {
 	t.Helper()
-	o := history.Order{Audit: history.Audit{At: time.UnixMicro(start), Actor: actor, Action: "test", Target: "x", Detail: `{"a":1}`}}
+	o := history.CommandRequest{Audit: history.AuditRecord{At: time.UnixMicro(start), Actor: actor, Action: "test", Target: "x", Detail: `{"a":1}`}}
 	for i, kind := range kinds {
 		o.Commands = append(o.Commands, history.Command{
 			Schema: history.CommandSchema, Kind: kind, Group: fmt.Sprint(actor, i), Target: "celery@w1", Summary: "Do " + kind,
@@ -42,7 +42,7 @@ func (f *office) settle(t *testing.T, outcomes ...history.Outcome) {
 	if _, err := f.db.Claim(t.Context(), now, 500, 500); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.db.Settle(t.Context(), now, outcomes); err != nil {
+	if err := f.db.RecordOutcomes(t.Context(), now, outcomes); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -68,9 +68,9 @@ func TestCommandsAreFiltered(t *testing.T) {
 		history.Outcome{ID: bob[0], State: history.CommandSent, Expected: []string{"celery@w1", "celery@w2"}, SentAt: time.UnixMicro(start)},
 		history.Outcome{ID: ada[1], State: history.CommandPending, DueAt: time.UnixMicro(start).Add(time.Hour), Error: "away", Deferrals: 2},
 	)
-	answer := history.Answer{Node: "celery@w1", At: time.UnixMicro(start), Text: "pong", OK: true, Clock: 7}
-	reply := history.Reply{ID: bob[0], Answers: []history.Answer{answer}, State: history.CommandSilent}
-	if err := f.db.Answer(t.Context(), time.UnixMicro(start), []history.Reply{reply}); err != nil {
+	answer := history.Reply{Node: "celery@w1", At: time.UnixMicro(start), Text: "pong", OK: true, Clock: 7}
+	reply := history.CommandReplies{ID: bob[0], Replies: []history.Reply{answer}, State: history.CommandSilent}
+	if err := f.db.AddReplies(t.Context(), time.UnixMicro(start), []history.CommandReplies{reply}); err != nil {
 		t.Fatal(err)
 	}
 	id := func(n int64) string { return strconv.FormatInt(n, 10) }

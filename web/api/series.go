@@ -50,10 +50,10 @@ type Percentiles struct {
 	P99Seconds *float64 `json:"p99_seconds"`
 }
 
-func fromSeries(s rollup.Series) Series {
+func fromSeries(s rollup.Result) Series {
 	d := Series{
 		From: timeOf(s.From), To: timeOf(s.To), StepSeconds: int(s.Step / time.Second), Complete: !s.More,
-		Lines: each(s.Lines, func(l rollup.Line) SeriesLine {
+		Lines: each(s.Series, func(l rollup.Series) SeriesLine {
 			line := SeriesLine{Name: text(l.Name), Points: make([]SeriesPoint, len(l.Points))}
 			for i, p := range l.Points {
 				line.Points[i] = fromPoint(s, p)
@@ -62,15 +62,15 @@ func fromSeries(s rollup.Series) Series {
 			return line
 		}),
 	}
-	if s.Tasks > 0 {
-		d.Tasks = &s.Tasks
+	if s.SampledTasks > 0 {
+		d.Tasks = &s.SampledTasks
 	}
 	return d
 }
 
-func fromPoint(s rollup.Series, p rollup.Point) SeriesPoint {
+func fromPoint(s rollup.Result, p rollup.Point) SeriesPoint {
 	count := func(of state.State, n int64) *int64 {
-		if !p.Known || !slices.Contains(s.States, of) {
+		if !p.Observed || !slices.Contains(s.States, of) {
 			return nil
 		}
 		return &n
@@ -139,8 +139,8 @@ func (a *api) seriesRequest(r *request) (rollup.Request, error) {
 			return rollup.Request{}, &query.Error{Param: name, Message: "may be given only once"}
 		}
 	}
-	q := rollup.Request{Now: a.now(), Group: rollup.Group(v.Get("group"))}
-	if q.Group != "" && !slices.Contains(query.Groups(), q.Group) {
+	q := rollup.Request{Now: a.now(), GroupBy: rollup.Group(v.Get("group"))}
+	if q.GroupBy != "" && !slices.Contains(query.Groups(), q.GroupBy) {
 		return q, &query.Error{Param: "group", Message: "must be state, name, worker or queue"}
 	}
 	if q.To, err = query.ParseMoment("to", v.Get("to"), q.Now); err != nil {

@@ -124,7 +124,7 @@ func (a *api) saveView(ctx context.Context, r *orderRequest) (v View, created bo
 	if err := decodeBody(r.body, &b); err != nil {
 		return v, false, err
 	}
-	saved, created, err := views.Save(ctx, a.backend.Store(), history.View{ID: r.rest, Name: b.Name, Query: b.Query, Sort: b.Sort, Cols: b.Cols})
+	saved, created, err := views.Save(ctx, a.backend.Store(), history.View{ID: r.rest, Name: b.Name, Query: b.Query, Sort: b.Sort, Columns: b.Cols})
 	if err != nil {
 		return v, false, a.viewProblem(ctx, r.rest, err)
 	}
@@ -150,12 +150,12 @@ func (a *api) viewProblem(ctx context.Context, id string, err error) *Problem {
 			p.Errors = []Detail{{Location: "body." + wrong.Field, Message: wrong.Message}}
 		}
 		return p
-	case errors.Is(err, history.ErrMissing):
+	case errors.Is(err, history.ErrNotFound):
 		return problem(http.StatusNotFound, "There is no view "+shorten(id)+".")
 	}
 	return a.unreadable(ctx, err)
 }
 
 func fromView(v history.View) View {
-	return View{ID: v.ID, Name: v.Name, Query: v.Query, Sort: v.Sort, Cols: v.Cols}
+	return View{ID: v.ID, Name: v.Name, Query: v.Query, Sort: v.Sort, Cols: v.Columns}
 }

@@ -132,7 +132,7 @@ func (p *parser) known(names ...string) {
 // Filter returns the query as a store takes it.
 func (c Commands) Filter() history.CommandFilter {
 	return history.CommandFilter{
-		States: c.States, Kind: c.Kind, TaskID: c.Task, Worker: c.Worker, Actor: c.Actor, Order: c.Order,
+		States: c.States, Kind: c.Kind, TaskID: c.Task, Worker: c.Worker, Actor: c.Actor, RequestID: c.Order,
 		Before: c.Before, Limit: cmp.Or(c.Limit, DefaultLimit),
 	}
 }

@@ -89,7 +89,7 @@ func (p *parser) failureCursor() *history.FailurePosition {
 
 // Request returns the query as a store takes it.
 func (f Failures) Request(now time.Time, stale time.Duration) history.FailureRequest {
-	r := history.FailureRequest{After: f.After, Limit: f.Limit, Now: now, Stale: stale}
+	r := history.FailureRequest{After: f.After, Limit: f.Limit, Now: now, MaxAge: stale}
 	if r.Limit == 0 {
 		r.Limit = DefaultLimit
 	}
@@ -120,7 +120,7 @@ func (f Failures) URL(path string) string {
 // EncodeFailure returns the cursor of the page that continues after pos: 16 hexadecimal digits of its time in µs,
 // then its id.
 func EncodeFailure(pos history.FailurePosition) string {
-	micros := binary.BigEndian.AppendUint64(nil, uint64(pos.Last.UnixMicro()))
+	micros := binary.BigEndian.AppendUint64(nil, uint64(pos.LastAt.UnixMicro()))
 	return hex.EncodeToString(micros) + pos.ID.String()
 }
 
@@ -133,7 +133,7 @@ func decodeFailure(s string) (pos history.FailurePosition, ok bool) {
 	if err != nil {
 		return pos, false
 	}
-	pos.Last = time.UnixMicro(int64(binary.BigEndian.Uint64(micros))).UTC()
+	pos.LastAt = time.UnixMicro(int64(binary.BigEndian.Uint64(micros))).UTC()
 	pos.ID, ok = fingerprint.ParseID(s[16:])
 	return pos, ok && EncodeFailure(pos) == s
 }

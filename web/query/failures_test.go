@@ -14,13 +14,13 @@ import (
 )
 
 func failurePosition() history.FailurePosition {
-	return history.FailurePosition{Last: time.UnixMicro(1_795_262_400_000_001).UTC(), ID: 0x1dd7dc58725190cd}
+	return history.FailurePosition{LastAt: time.UnixMicro(1_795_262_400_000_001).UTC(), ID: 0x1dd7dc58725190cd}
 }
 
 func TestParseFailures(t *testing.T) {
 	t.Parallel()
 	pos := failurePosition()
-	early := history.FailurePosition{Last: time.UnixMicro(-1).UTC(), ID: 1}
+	early := history.FailurePosition{LastAt: time.UnixMicro(-1).UTC(), ID: 1}
 	for raw, want := range map[string]query.Failures{
 		"":                                     {},
 		"show=&limit=&cursor=":                 {},
@@ -90,7 +90,7 @@ func TestFailuresRequest(t *testing.T) {
 		"resolved": {query.Failures{Show: query.ShowResolved, Limit: 3}, history.FailureRequest{Resolved: new(true), Limit: 3}},
 		"all":      {query.Failures{Show: query.ShowAll, After: &pos}, history.FailureRequest{Limit: 50, After: &pos}},
 	} {
-		tt.want.Now, tt.want.Stale = now, time.Second
+		tt.want.Now, tt.want.MaxAge = now, time.Second
 		if diff := cmp.Diff(tt.want, tt.query.Request(now, time.Second)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // Request returns what a backend is asked for, with relative times as of now.
-func (t Tasks) Request(now time.Time) history.Request {
-	return history.Request{
+func (t Tasks) Request(now time.Time) history.TaskRequest {
+	return history.TaskRequest{
 		Query: t.Query, Sort: t.Sort, Limit: cmp.Or(t.Limit, DefaultLimit), From: t.From, Newer: t.Newer, Now: now,
 	}
 }

@@ -224,7 +224,7 @@ func TestRequest(t *testing.T) {
 	t.Parallel()
 	pos, now := position(), time.Unix(1_800_000_000, 0)
 	q := parse(t, "q=sent:-1h..&sort=-run&cursor="+query.Encode(pos, true))
-	want := history.Request{
+	want := history.TaskRequest{
 		Query: q.Query, Sort: lang.Sort{Field: lang.Run}, Limit: query.DefaultLimit, From: &pos, Newer: true, Now: now,
 	}
 	if diff := cmp.Diff(want, q.Request(now)); diff != "" {

@@ -19,13 +19,13 @@ const Patience = 150 * time.Millisecond
 
 // Backend has the tasks.
 type Backend interface {
-	Tasks(ctx context.Context, r history.Request) (history.Page, error)
+	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Count(ctx context.Context, q lang.Query) (history.Count, error)
 }
 
 // Page is a page of tasks with the number of tasks on all pages.
 type Page struct {
-	history.Page
+	history.TaskPage
 
 	Total history.Count
 }
@@ -35,7 +35,7 @@ func Read(ctx context.Context, b Backend, q query.Tasks, now time.Time) (Page, e
 	var p Page
 	var g errgroup.Group
 	g.Go(func() (err error) {
-		if p.Page, err = b.Tasks(ctx, q.Request(now)); err != nil {
+		if p.TaskPage, err = b.Tasks(ctx, q.Request(now)); err != nil {
 			err = fmt.Errorf("read tasks: %w", err)
 		}
 		return err

@@ -41,7 +41,7 @@ func System() []history.View {
 // Tasks returns the list that a view shows. The error is a *query.Error.
 func Tasks(v history.View) (query.Tasks, error) {
 	values := url.Values{}
-	for name, value := range map[string]string{"q": v.Query, "sort": v.Sort, "cols": v.Cols} {
+	for name, value := range map[string]string{"q": v.Query, "sort": v.Sort, "cols": v.Columns} {
 		values.Set(name, value)
 	}
 	return query.Parse(values)
@@ -68,7 +68,7 @@ func Save(ctx context.Context, s history.Views, v history.View) (saved history.V
 	}
 	created = v.ID == ""
 	v, err = s.SaveView(ctx, v)
-	if errors.Is(err, history.ErrFull) {
+	if errors.Is(err, history.ErrTooManyViews) {
 		return v, false, &Error{Message: fmt.Sprintf("There are %d views already: delete one first.", history.MaxViews)}
 	}
 	if err != nil {
@@ -96,7 +96,7 @@ func check(v history.View) error {
 	return err
 }
 
-// Find returns a saved view, history.ErrMissing if there is none.
+// Find returns a saved view, history.ErrNotFound if there is none.
 func Find(ctx context.Context, s history.Views, id string) (history.View, error) {
 	all, err := s.Views(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func Find(ctx context.Context, s history.Views, id string) (history.View, error)
 	}
 	i := slices.IndexFunc(all, func(v history.View) bool { return v.ID == id })
 	if i < 0 {
-		return history.View{}, history.ErrMissing
+		return history.View{}, history.ErrNotFound
 	}
 	return all[i], nil
 }

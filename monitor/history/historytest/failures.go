@@ -13,9 +13,9 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// failures tests history.Failures.
-func failures() map[string]func(trial) {
-	tests := map[string]func(trial){}
+// failures tests history.FailureGroups.
+func failures() map[string]func(storeTest) {
+	tests := map[string]func(storeTest){}
 	for name, test := range map[string]func(failing){
 		"Failures groups by name and fingerprint":      failing.groups,
 		"Failures come in pages":                       failing.pages,
@@ -30,7 +30,7 @@ func failures() map[string]func(trial) {
 		"Failures may be as old as the caller allows":  failing.stale,
 		"Failures stay resolved":                       failing.reopened,
 	} {
-		tests[name] = func(c trial) {
+		tests[name] = func(c storeTest) {
 			test(failing{c, state.New(state.Options{Track: true}), time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC), new(int64)})
 		}
 	}
@@ -39,7 +39,7 @@ func failures() map[string]func(trial) {
 
 // failing is a store with the cluster that writes to it.
 type failing struct {
-	trial
+	storeTest
 	tasks *state.Cluster
 	now   time.Time
 	clock *int64
@@ -73,7 +73,7 @@ func (o failing) save() {
 		for _, u := range o.tasks.TakeUnsaved(1000) {
 			b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored})
 		}
-		if err := o.tasks.Saved(true, o.write(b).Known); err != nil {
+		if err := o.tasks.Saved(true, o.write(b).Existing); err != nil {
 			o.Fatalf("merge: %v", err)
 		}
 	}
@@ -88,7 +88,7 @@ func (o failing) list(r history.FailureRequest) history.FailurePage {
 	if r.Now.IsZero() {
 		r.Now = o.now
 	}
-	page, err := o.Failures(o.Context(), r)
+	page, err := o.FailureGroups(o.Context(), r)
 	if err != nil {
 		o.Fatalf("failures: %v", err)
 	}
@@ -96,7 +96,7 @@ func (o failing) list(r history.FailureRequest) history.FailurePage {
 }
 
 // first returns the group that failed last.
-func (o failing) first() history.Failure {
+func (o failing) first() history.FailureGroup {
 	o.Helper()
 	groups := o.list(history.FailureRequest{}).Groups
 	if len(groups) == 0 {
@@ -106,7 +106,7 @@ func (o failing) first() history.Failure {
 }
 
 // told is a group in short.
-func told(groups []history.Failure) []string {
+func told(groups []history.FailureGroup) []string {
 	list := []string{}
 	for _, f := range groups {
 		list = append(list, strconv.Itoa(f.Count.N)+" "+f.Name+" "+f.Fingerprint.Type+" "+f.Fingerprint.Message)
@@ -131,13 +131,13 @@ func (o failing) groups() {
 		o.Errorf("open, resolved, next = %d, %d, %v, want 3, 0, none", page.Open, page.Resolved, page.Next)
 	}
 	f := page.Groups[0]
-	if !f.First.Equal(ago(50)) || !f.Last.Equal(ago(5)) || !f.Count.Exact || f.LastHour != 2 {
+	if !f.FirstAt.Equal(ago(50)) || !f.LastAt.Equal(ago(5)) || !f.Count.Exact || f.LastHour != 2 {
 		o.Errorf("group = %+v, want two failures of the last hour", f)
 	}
 	if got := page.Groups[2]; got.LastHour != 0 {
 		o.Errorf("failures in the last hour = %d, want 0", got.LastHour)
 	}
-	one, err := o.Failure(o.Context(), f.ID, o.now)
+	one, err := o.FailureGroup(o.Context(), f.ID, o.now)
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -161,10 +161,10 @@ func (o failing) pages() {
 	for range 10 {
 		page := o.list(history.FailureRequest{Limit: 2, After: after})
 		for _, f := range page.Groups {
-			if seen[f.Name] || !last.IsZero() && f.Last.After(last) {
-				o.Errorf("%s at %v comes after %v", f.Name, f.Last, last)
+			if seen[f.Name] || !last.IsZero() && f.LastAt.After(last) {
+				o.Errorf("%s at %v comes after %v", f.Name, f.LastAt, last)
 			}
-			seen[f.Name], last = true, f.Last
+			seen[f.Name], last = true, f.LastAt
 		}
 		if after = page.Next; after == nil {
 			break
@@ -216,8 +216,8 @@ func (o failing) succeeded() {
 	if got := told(o.list(history.FailureRequest{}).Groups); len(got) > 0 {
 		o.Errorf("groups = %v, want none", got)
 	}
-	if _, err := o.Failure(o.Context(), id, o.now); !errors.Is(err, history.ErrMissing) {
-		o.Errorf("group by its id: %v, want store.ErrMissing", err)
+	if _, err := o.FailureGroup(o.Context(), id, o.now); !errors.Is(err, history.ErrNotFound) {
+		o.Errorf("group by its id: %v, want history.ErrNotFound", err)
 	}
 }
 
@@ -227,17 +227,17 @@ func (o failing) resolve() {
 	id := o.first().ID
 	check := func(when string, resolved, cameBack bool) {
 		o.Helper()
-		f, err := o.Failure(o.Context(), id, o.now)
+		f, err := o.FailureGroup(o.Context(), id, o.now)
 		if err != nil {
 			o.Fatalf("%s: %v", when, err)
 		}
-		if f.Resolved() != resolved || f.CameBack() != cameBack {
-			o.Errorf("%s: resolved, came back = %v, %v, want %v, %v", when, f.Resolved(), f.CameBack(), resolved, cameBack)
+		if f.Resolved() != resolved || f.Recurred() != cameBack {
+			o.Errorf("%s: resolved, came back = %v, %v, want %v, %v", when, f.Resolved(), f.Recurred(), resolved, cameBack)
 		}
 	}
 	set := func(at time.Time) {
 		o.Helper()
-		if err := o.Resolve(o.Context(), id, at); err != nil {
+		if err := o.ResolveFailureGroup(o.Context(), id, at); err != nil {
 			o.Fatal(err)
 		}
 	}
@@ -261,7 +261,7 @@ func (o failing) resolvedApart() {
 	o.report("1", "fixed", "ValueError()", o.now.Add(-time.Minute))
 	o.report("2", "broken", "ValueError()", o.now.Add(-time.Hour))
 	o.save()
-	if err := o.Resolve(o.Context(), o.first().ID, o.now); err != nil {
+	if err := o.ResolveFailureGroup(o.Context(), o.first().ID, o.now); err != nil {
 		o.Fatal(err)
 	}
 	for resolved, want := range map[bool][]string{true: {"1 fixed ValueError "}, false: {"1 broken ValueError "}} {
@@ -277,11 +277,11 @@ func (o failing) resolvedApart() {
 
 func (o failing) missing() {
 	id := fingerprint.Fingerprint{Type: "ValueError"}.ID("nobody")
-	if _, err := o.Failure(o.Context(), id, o.now); !errors.Is(err, history.ErrMissing) {
-		o.Errorf("Failure: %v, want store.ErrMissing", err)
+	if _, err := o.FailureGroup(o.Context(), id, o.now); !errors.Is(err, history.ErrNotFound) {
+		o.Errorf("Failure: %v, want history.ErrNotFound", err)
 	}
-	if err := o.Resolve(o.Context(), id, o.now); !errors.Is(err, history.ErrMissing) {
-		o.Errorf("Resolve: %v, want store.ErrMissing", err)
+	if err := o.ResolveFailureGroup(o.Context(), id, o.now); !errors.Is(err, history.ErrNotFound) {
+		o.Errorf("Resolve: %v, want history.ErrNotFound", err)
 	}
 	if page := o.list(history.FailureRequest{}); len(page.Groups) > 0 || page.Open+page.Resolved > 0 {
 		o.Errorf("groups of an empty store = %+v", page)
@@ -299,8 +299,8 @@ func (o failing) newest() {
 	if f.TaskID != "ahead" || f.Example != "ValueError('no 4')" {
 		o.Errorf("newest = %s with %s, want ahead with no 4", f.TaskID, f.Example)
 	}
-	want := make([]int64, history.TrendParts)
-	want[0], want[history.TrendParts-1] = 1, 2
+	want := make([]int64, history.TrendHours)
+	want[0], want[history.TrendHours-1] = 1, 2
 	if diff := cmp.Diff(want, f.Trend); diff != "" {
 		o.Errorf("trend (-want +got):\n%s", diff)
 	}
@@ -311,7 +311,7 @@ func (o failing) stale() {
 	o.save()
 	ask := func(after time.Duration) int {
 		o.Helper()
-		return len(o.list(history.FailureRequest{Now: o.now.Add(after), Stale: 5 * time.Second}).Groups)
+		return len(o.list(history.FailureRequest{Now: o.now.Add(after), MaxAge: 5 * time.Second}).Groups)
 	}
 	if got := ask(0); got != 1 {
 		o.Errorf("groups = %d, want 1", got)
@@ -321,10 +321,10 @@ func (o failing) stale() {
 	if got := ask(5 * time.Second); got != 2 {
 		o.Errorf("groups after as long as an answer may be kept = %d, want 2", got)
 	}
-	if err := o.Resolve(o.Context(), o.first().ID, o.now.Add(time.Second)); err != nil {
+	if err := o.ResolveFailureGroup(o.Context(), o.first().ID, o.now.Add(time.Second)); err != nil {
 		o.Fatal(err)
 	}
-	page := o.list(history.FailureRequest{Now: o.now.Add(6 * time.Second), Stale: 5 * time.Second})
+	page := o.list(history.FailureRequest{Now: o.now.Add(6 * time.Second), MaxAge: 5 * time.Second})
 	if page.Resolved != 1 {
 		o.Errorf("resolved groups right after the first was resolved = %d, want 1", page.Resolved)
 	}
@@ -342,7 +342,7 @@ func (o failing) query() {
 		if err != nil {
 			o.Fatal(err)
 		}
-		page, err := o.Tasks(o.Context(), history.Request{Query: q, Limit: 10, Now: o.now})
+		page, err := o.Tasks(o.Context(), history.TaskRequest{Query: q, Limit: 10, Now: o.now})
 		if err != nil {
 			o.Fatal(err)
 		}
@@ -356,11 +356,11 @@ func (o failing) reopened() {
 	o.report("1", "shop.add", "ValueError('no 7')", o.now)
 	o.save()
 	f := o.first()
-	if err := o.Resolve(o.Context(), f.ID, o.now); err != nil {
+	if err := o.ResolveFailureGroup(o.Context(), f.ID, o.now); err != nil {
 		o.Fatal(err)
 	}
 	o.reopen()
-	again, err := o.Failure(o.Context(), f.ID, o.now)
+	again, err := o.FailureGroup(o.Context(), f.ID, o.now)
 	if err != nil {
 		o.Fatal(err)
 	}

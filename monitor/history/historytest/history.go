@@ -13,31 +13,31 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-func historyTests() map[string]func(trial) {
-	return map[string]func(trial){
-		"Write keeps tasks":                                 trial.writeTasks,
-		"Write replaces tasks that are stored":              trial.writeAgain,
-		"Write repeated changes nothing":                    trial.writeTwice,
-		"Write tells what it holds of tasks said to be new": trial.writeKnown,
-		"Write takes a task that is said to be stored":      trial.writeUnknown,
-		"Write does nothing once its context has ended":     trial.writeContext,
-		"Write keeps hostile ids apart":                     trial.writeIDs,
-		"Write keeps hostile texts":                         trial.writeTexts,
-		"Write numbers journal entries":                     trial.journalNumbers,
-		"Write forgets journal entries":                     trial.journalForget,
-		"Restore reads checkpoints":                         trial.restoreCheckpoint,
-		"Restore reads the newest tasks":                    trial.restoreTasks,
-		"Restore follows tasks that end":                    trial.restoreEnded,
-		"Restore stops at an error":                         trial.restoreError,
-		"Restore of nothing":                                trial.restoreNothing,
-		"Children come by stamp":                            trial.children,
-		"Calls may be made from several goroutines":         trial.concurrent,
-		"Close waits for calls":                             trial.closeBusy,
+func historyTests() map[string]func(storeTest) {
+	return map[string]func(storeTest){
+		"Write keeps tasks":                                 storeTest.writeTasks,
+		"Write replaces tasks that are stored":              storeTest.writeAgain,
+		"Write repeated changes nothing":                    storeTest.writeTwice,
+		"Write tells what it holds of tasks said to be new": storeTest.writeKnown,
+		"Write takes a task that is said to be stored":      storeTest.writeUnknown,
+		"Write does nothing once its context has ended":     storeTest.writeContext,
+		"Write keeps hostile ids apart":                     storeTest.writeIDs,
+		"Write keeps hostile texts":                         storeTest.writeTexts,
+		"Write numbers journal entries":                     storeTest.journalNumbers,
+		"Write forgets journal entries":                     storeTest.journalForget,
+		"Restore reads checkpoints":                         storeTest.restoreCheckpoint,
+		"Restore reads the newest tasks":                    storeTest.restoreTasks,
+		"Restore follows tasks that end":                    storeTest.restoreEnded,
+		"Restore stops at an error":                         storeTest.restoreError,
+		"Restore of nothing":                                storeTest.restoreNothing,
+		"Children come by stamp":                            storeTest.children,
+		"Calls may be made from several goroutines":         storeTest.concurrent,
+		"Close waits for calls":                             storeTest.closeBusy,
 	}
 }
 
 // expectTasks fails the test unless the store has the events of all tasks.
-func (c trial) expectTasks(tasks []history.Task) {
+func (c storeTest) expectTasks(tasks []history.Task) {
 	c.Helper()
 	for _, t := range tasks {
 		got, err := c.Task(c.Context(), t.View.ID)
@@ -51,26 +51,26 @@ func (c trial) expectTasks(tasks []history.Task) {
 	}
 }
 
-func (c trial) writeTasks() {
+func (c storeTest) writeTasks() {
 	active := []state.Event{event(state.TaskReceived, uuid(3), 30)}
 	tasks := c.fold(slices.Concat(succeed(uuid(1), 10), succeed("two", 20), active)...)
-	if got, want := c.write(history.Batch{Tasks: tasks}), (history.Written{}); !cmp.Equal(got, want) {
+	if got, want := c.write(history.Batch{Tasks: tasks}), (history.WriteResult{}); !cmp.Equal(got, want) {
 		c.Errorf("written = %+v, want %+v", got, want)
 	}
 	c.expectTasks(tasks)
 	c.reopen()
 	c.expectTasks(tasks)
-	if _, err := c.Task(c.Context(), uuid(4)); !errors.Is(err, history.ErrMissing) {
-		c.Errorf("task that was not written: error %v, want %v", err, history.ErrMissing)
+	if _, err := c.Task(c.Context(), uuid(4)); !errors.Is(err, history.ErrNotFound) {
+		c.Errorf("task that was not written: error %v, want %v", err, history.ErrNotFound)
 	}
 }
 
-func (c trial) writeAgain() {
+func (c storeTest) writeAgain() {
 	events := succeed(uuid(1), 10)
 	c.write(history.Batch{Tasks: c.fold(events[0])})
 	whole := stored(c.fold(events...))
-	if got := c.write(history.Batch{Tasks: whole}); len(got.Known) > 0 {
-		c.Errorf("known = %q, want none", got.Known)
+	if got := c.write(history.Batch{Tasks: whole}); len(got.Existing) > 0 {
+		c.Errorf("known = %q, want none", got.Existing)
 	}
 	c.expectTasks(whole)
 	if got, want := len(c.restored(100).tasks), 1; got != want {
@@ -78,7 +78,7 @@ func (c trial) writeAgain() {
 	}
 }
 
-func (c trial) writeTwice() {
+func (c storeTest) writeTwice() {
 	tasks := stored(c.fold(slices.Concat(succeed(uuid(1), 10), succeed("two", 20))...))
 	p := history.Checkpoint{Clock: 9, Workers: map[string][]byte{"w": []byte("{}")}}
 	b := history.Batch{Tasks: tasks, Checkpoint: &p}
@@ -90,29 +90,29 @@ func (c trial) writeTwice() {
 	}
 }
 
-func (c trial) writeKnown() {
+func (c storeTest) writeKnown() {
 	events := succeed(uuid(1), 10)
 	held := c.fold(events[0])
 	c.write(history.Batch{Tasks: held})
 
 	other := c.fold(succeed(uuid(2), 20)...)
 	got := c.write(history.Batch{Journal: []byte("j"), Tasks: append(c.fold(events[1]), other...)})
-	want := history.Written{Journal: got.Journal, Known: map[string][]byte{uuid(1): held[0].Events}}
+	want := history.WriteResult{JournalEntry: got.JournalEntry, Existing: map[string][]byte{uuid(1): held[0].Events}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		c.Errorf("written (-want +got):\n%s", diff)
 	}
 	c.expectTasks(append(held, other...))
 }
 
-func (c trial) writeUnknown() {
+func (c storeTest) writeUnknown() {
 	tasks := stored(c.fold(succeed(uuid(1), 10)...))
-	if got := c.write(history.Batch{Tasks: tasks}); len(got.Known) > 0 {
-		c.Errorf("known = %q, want none", got.Known)
+	if got := c.write(history.Batch{Tasks: tasks}); len(got.Existing) > 0 {
+		c.Errorf("known = %q, want none", got.Existing)
 	}
 	c.expectTasks(tasks)
 }
 
-func (c trial) writeContext() {
+func (c storeTest) writeContext() {
 	ended, cancel := context.WithCancel(c.Context())
 	cancel()
 	b := history.Batch{
@@ -129,7 +129,7 @@ func (c trial) writeContext() {
 	}
 }
 
-func (c trial) writeIDs() {
+func (c storeTest) writeIDs() {
 	var events []state.Event
 	for name, id := range hostile() {
 		e := succeed(id, 10+len(name))
@@ -151,13 +151,13 @@ func (c trial) writeIDs() {
 		c.Errorf("restored (-want +got):\n%s", diff)
 	}
 	for _, id := range []string{uuid(2), "042", "SIXTEEN BYTES IT", "a"} {
-		if _, err := c.Task(c.Context(), id); !errors.Is(err, history.ErrMissing) {
-			c.Errorf("task %q: error %v, want %v", id, err, history.ErrMissing)
+		if _, err := c.Task(c.Context(), id); !errors.Is(err, history.ErrNotFound) {
+			c.Errorf("task %q: error %v, want %v", id, err, history.ErrNotFound)
 		}
 	}
 }
 
-func (c trial) writeTexts() {
+func (c storeTest) writeTexts() {
 	second := 0
 	for name, text := range hostile() {
 		second += 10
@@ -182,7 +182,7 @@ func (c trial) writeTexts() {
 	}
 }
 
-func (c trial) children() {
+func (c storeTest) children() {
 	var events []state.Event
 	want := make([]string, 9)
 	for i := range want {
@@ -211,7 +211,7 @@ func (c trial) children() {
 	}
 }
 
-func (c trial) concurrent() {
+func (c storeTest) concurrent() {
 	const writers, rounds = 4, 25
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -246,7 +246,7 @@ func (c trial) concurrent() {
 	}
 }
 
-func (c trial) closeBusy() {
+func (c storeTest) closeBusy() {
 	var wg sync.WaitGroup
 	begun := make(chan struct{})
 	tasks := make([][]history.Task, 4)
@@ -274,7 +274,7 @@ func (c trial) closeBusy() {
 	if _, err := c.Write(c.Context(), history.Batch{Tasks: tasks[0][:1]}); err == nil {
 		c.Error("write after close: no error")
 	}
-	if _, err := c.Task(c.Context(), uuid(0)); err == nil || errors.Is(err, history.ErrMissing) {
+	if _, err := c.Task(c.Context(), uuid(0)); err == nil || errors.Is(err, history.ErrNotFound) {
 		c.Errorf("task after close: error %v, want one that does not say it is missing", err)
 	}
 	if !c.Durable {

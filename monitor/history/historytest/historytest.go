@@ -15,7 +15,7 @@ type Fixture struct {
 	// Open opens the history as its last Close left it.
 	Open func(t *testing.T) history.Store
 	// Keep is Open with rules of retention.
-	Keep func(t *testing.T, rules history.Rules) history.Store
+	OpenWithRules func(t *testing.T, rules history.RetentionRules) history.Store
 	// Durable says that a history outlives Close.
 	Durable bool
 }
@@ -23,7 +23,7 @@ type Fixture struct {
 // Run runs the suite, each test on its own fixture.
 func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	t.Helper()
-	tests := make(map[string]func(trial))
+	tests := make(map[string]func(storeTest))
 	maps.Copy(tests, historyTests())
 	maps.Copy(tests, views())
 	maps.Copy(tests, minutes())
@@ -34,15 +34,15 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := fixture(t)
-			c := trial{t, f, new(current)}
+			c := storeTest{t, f, new(current)}
 			c.Store = c.open()
 			test(c)
 		})
 	}
 }
 
-// trial is one test of the suite, on its own open store.
-type trial struct {
+// storeTest is one test of the suite, on its own open store.
+type storeTest struct {
 	*testing.T
 	Fixture
 	*current
@@ -52,7 +52,7 @@ type trial struct {
 type current struct{ history.Store }
 
 // open opens the history until the test ends, or until the test closes it.
-func (c trial) open() history.Store {
+func (c storeTest) open() history.Store {
 	c.Helper()
 	s := c.Open(c.T)
 	c.Cleanup(func() {
@@ -64,7 +64,7 @@ func (c trial) open() history.Store {
 }
 
 // reopen closes the store and opens it again, if that keeps anything.
-func (c trial) reopen() {
+func (c storeTest) reopen() {
 	c.Helper()
 	if !c.Durable {
 		return
@@ -76,7 +76,7 @@ func (c trial) reopen() {
 }
 
 // write commits a batch.
-func (c trial) write(b history.Batch) history.Written {
+func (c storeTest) write(b history.Batch) history.WriteResult {
 	c.Helper()
 	w, err := c.Write(c.Context(), b)
 	if err != nil {

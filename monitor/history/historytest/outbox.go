@@ -12,30 +12,30 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-func outboxes() map[string]func(trial) {
-	return map[string]func(trial){
-		"Commands are kept as they were enqueued": trial.commandsKept,
-		"Commands say what is left open":          trial.commandsCompleted,
-		"Commands of hostile texts are kept":      trial.commandsHostile,
-		"Commands that are missing are missing":   trial.commandsMissing,
-		"Commands are listed newest first":        trial.commandsListed,
-		"Keys repeat nothing":                     trial.keysRepeat,
-		"Keys are forgotten after a day":          trial.keysForgotten,
-		"Keys hold when all ask at once":          trial.keysRace,
-		"Claims keep the order of groups":         trial.claimsOrdered,
-		"Claims are shared among groups":          trial.claimsShared,
-		"Claims leave what has expired":           trial.claimsExpired,
-		"Claims leave other schemas alone":        trial.claimsForeign,
-		"Claims that are left are reclaimed":      trial.claimsReclaimed,
-		"Outcomes are settled once":               trial.settledOnce,
-		"Answers are added":                       trial.answersAdded,
-		"Dead letters are requeued":               trial.deadRequeued,
-		"Dead letters are discarded":              trial.deadDiscarded,
-		"Commands are summed up":                  trial.commandsSummed,
-		"Commands of an order are counted":        trial.orderCounted,
-		"Audit records follow each other":         trial.auditChained,
-		"Pages of the audit log are bounded":      trial.auditBounded,
-		"Commands have one state at a time":       trial.commandsModelled,
+func outboxes() map[string]func(storeTest) {
+	return map[string]func(storeTest){
+		"Commands are kept as they were enqueued": storeTest.commandsKept,
+		"Commands say what is left open":          storeTest.commandsCompleted,
+		"Commands of hostile texts are kept":      storeTest.commandsHostile,
+		"Commands that are missing are missing":   storeTest.commandsMissing,
+		"Commands are listed newest first":        storeTest.commandsListed,
+		"Keys repeat nothing":                     storeTest.keysRepeat,
+		"Keys are forgotten after a day":          storeTest.keysForgotten,
+		"Keys hold when all ask at once":          storeTest.keysRace,
+		"Claims keep the order of groups":         storeTest.claimsOrdered,
+		"Claims are shared among groups":          storeTest.claimsShared,
+		"Claims leave what has expired":           storeTest.claimsExpired,
+		"Claims leave other schemas alone":        storeTest.claimsForeign,
+		"Claims that are left are reclaimed":      storeTest.claimsReclaimed,
+		"Outcomes are settled once":               storeTest.settledOnce,
+		"Answers are added":                       storeTest.answersAdded,
+		"Dead letters are requeued":               storeTest.deadRequeued,
+		"Dead letters are discarded":              storeTest.deadDiscarded,
+		"Commands are summed up":                  storeTest.commandsSummed,
+		"Commands of an order are counted":        storeTest.orderCounted,
+		"Audit records follow each other":         storeTest.auditChained,
+		"Pages of the audit log are bounded":      storeTest.auditBounded,
+		"Commands have one state at a time":       storeTest.commandsModelled,
 	}
 }
 
@@ -46,10 +46,10 @@ func dawn() time.Time { return time.UnixMicro(1_790_000_000_000_000) }
 func after(seconds int) time.Time { return dawn().Add(time.Duration(seconds) * time.Second) }
 
 // enqueue writes commands as an order of its own.
-func (c trial) enqueue(commands ...history.Command) []history.Command {
+func (c storeTest) enqueue(commands ...history.Command) []history.Command {
 	c.Helper()
-	list, replayed, err := c.Enqueue(c.Context(), history.Order{
-		Commands: commands, Audit: history.Audit{At: dawn(), Actor: "ann", Action: "test"},
+	list, replayed, err := c.Enqueue(c.Context(), history.CommandRequest{
+		Commands: commands, Audit: history.AuditRecord{At: dawn(), Actor: "ann", Action: "test"},
 	})
 	if err != nil || replayed {
 		c.Fatalf("enqueue: replayed %v, error %v", replayed, err)
@@ -65,7 +65,7 @@ func of(group string) history.Command {
 	return history.Command{Kind: "task", Group: group, Target: "queue " + group, Summary: "Publish", Payload: []byte(`{}`)}
 }
 
-func (c trial) claim(now time.Time, limit, each int) []int64 {
+func (c storeTest) claim(now time.Time, limit, each int) []int64 {
 	c.Helper()
 	claimed, err := c.Claim(c.Context(), now, limit, each)
 	if err != nil {
@@ -80,21 +80,21 @@ func (c trial) claim(now time.Time, limit, each int) []int64 {
 	return ids
 }
 
-func (c trial) settle(now time.Time, outcomes ...history.Outcome) {
+func (c storeTest) settle(now time.Time, outcomes ...history.Outcome) {
 	c.Helper()
-	if err := c.Settle(c.Context(), now, outcomes); err != nil {
+	if err := c.RecordOutcomes(c.Context(), now, outcomes); err != nil {
 		c.Fatalf("settle: %v", err)
 	}
 }
 
-func (c trial) answer(now time.Time, replies ...history.Reply) {
+func (c storeTest) answer(now time.Time, replies ...history.CommandReplies) {
 	c.Helper()
-	if err := c.Answer(c.Context(), now, replies); err != nil {
+	if err := c.AddReplies(c.Context(), now, replies); err != nil {
 		c.Fatalf("answer: %v", err)
 	}
 }
 
-func (c trial) command(id int64) history.Command {
+func (c storeTest) command(id int64) history.Command {
 	c.Helper()
 	found, err := c.Command(c.Context(), id)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c trial) command(id int64) history.Command {
 	return found
 }
 
-func (c trial) list(f history.CommandFilter) []history.Command {
+func (c storeTest) list(f history.CommandFilter) []history.Command {
 	c.Helper()
 	var all []history.Command
 	for {
@@ -118,7 +118,7 @@ func (c trial) list(f history.CommandFilter) []history.Command {
 	}
 }
 
-func (c trial) stats() history.OutboxStats {
+func (c storeTest) stats() history.OutboxStats {
 	c.Helper()
 	s, err := c.OutboxStats(c.Context())
 	if err != nil {
@@ -135,7 +135,7 @@ func ids(commands []history.Command) []int64 {
 	return list
 }
 
-func (c trial) expectStates(list []int64, want ...history.CommandState) {
+func (c storeTest) expectStates(list []int64, want ...history.CommandState) {
 	c.Helper()
 	got := make([]history.CommandState, len(list))
 	for i, id := range list {
@@ -146,11 +146,11 @@ func (c trial) expectStates(list []int64, want ...history.CommandState) {
 	}
 }
 
-func (c trial) commandsKept() {
+func (c storeTest) commandsKept() {
 	full := history.Command{
 		Schema: history.CommandSchema, Kind: "control", Group: "celery@w1", Target: "celery@w1", Summary: "Grow the pool by 2",
 		Payload: []byte("{\"n\":2}\x00\xff"), TaskID: "t1", Attempts: 1, Deferrals: 2, LastError: "no",
-		Expected: []string{"celery@w1", "celery@w2"}, Answers: []history.Answer{{Node: "celery@w1", At: after(1), Text: "ok", OK: true, Clock: 9}},
+		Expected: []string{"celery@w1", "celery@w2"}, Replies: []history.Reply{{Node: "celery@w1", At: after(1), Text: "ok", OK: true, Clock: 9}},
 		CreatedAt: after(1), DueAt: after(2), ExpiresAt: after(60), Actor: "bob",
 	}
 	first := c.enqueue(of("a"))
@@ -158,9 +158,9 @@ func (c trial) commandsKept() {
 	if got[0].ID <= first[0].ID || got[1].ID <= got[0].ID {
 		c.Errorf("ids %d, %d, %d do not rise", first[0].ID, got[0].ID, got[1].ID)
 	}
-	full.ID, full.Order, full.State = got[0].ID, got[0].ID, history.CommandPending
-	if got[1].Order != full.Order || first[0].Order != first[0].ID {
-		c.Errorf("orders are %d and %d, want %d and %d", first[0].Order, got[1].Order, first[0].ID, full.Order)
+	full.ID, full.RequestID, full.State = got[0].ID, got[0].ID, history.CommandPending
+	if got[1].RequestID != full.RequestID || first[0].RequestID != first[0].ID {
+		c.Errorf("orders are %d and %d, want %d and %d", first[0].RequestID, got[1].RequestID, first[0].ID, full.RequestID)
 	}
 	if diff := cmp.Diff(full, got[0]); diff != "" {
 		c.Errorf("command enqueued (-want +got):\n%s", diff)
@@ -174,7 +174,7 @@ func (c trial) commandsKept() {
 	}
 }
 
-func (c trial) commandsCompleted() {
+func (c storeTest) commandsCompleted() {
 	got := c.enqueue(history.Command{Kind: "task"})[0]
 	if got.Schema != history.CommandSchema || got.Actor != "ann" || !got.CreatedAt.Equal(dawn()) || !got.DueAt.Equal(dawn()) ||
 		got.State != history.CommandPending || !got.ExpiresAt.IsZero() {
@@ -185,7 +185,7 @@ func (c trial) commandsCompleted() {
 	}
 }
 
-func (c trial) commandsHostile() {
+func (c storeTest) commandsHostile() {
 	want := make(map[int64]history.Command)
 	for _, text := range hostile() {
 		x := c.enqueue(history.Command{
@@ -210,10 +210,10 @@ func (c trial) commandsHostile() {
 	}
 }
 
-func (c trial) commandsMissing() {
+func (c storeTest) commandsMissing() {
 	for _, id := range []int64{0, -1, 1, 1 << 62} {
-		if _, err := c.Command(c.Context(), id); !errors.Is(err, history.ErrMissing) {
-			c.Errorf("command %d: error %v, want %v", id, err, history.ErrMissing)
+		if _, err := c.Command(c.Context(), id); !errors.Is(err, history.ErrNotFound) {
+			c.Errorf("command %d: error %v, want %v", id, err, history.ErrNotFound)
 		}
 	}
 	if all := c.list(history.CommandFilter{Limit: 10}); len(all) > 0 {
@@ -224,7 +224,7 @@ func (c trial) commandsMissing() {
 	}
 }
 
-func (c trial) commandsListed() {
+func (c storeTest) commandsListed() {
 	control := history.Command{Kind: "control", Target: "celery@w1", Group: "celery@w1"}
 	broadcast := history.Command{Kind: "control", Target: "every worker", Group: "workers", Expected: []string{"celery@w2"}}
 	about := history.Command{Kind: "task", Target: "queue mail", Group: "q", TaskID: "t1", Actor: "bob"}
@@ -235,9 +235,9 @@ func (c trial) commandsListed() {
 		history.Outcome{ID: list[0], State: history.CommandSent, SentAt: after(1), Expected: []string{"celery@w1"}},
 		history.Outcome{ID: list[1], State: history.CommandSent, SentAt: after(1), Expected: []string{"celery@w2", "celery@w3"}},
 		history.Outcome{ID: list[2], State: history.CommandDone, SentAt: after(1)})
-	c.answer(after(2), history.Reply{ID: list[1], Answers: []history.Answer{{Node: "celery@w4", At: after(2)}}, State: history.CommandSilent})
+	c.answer(after(2), history.CommandReplies{ID: list[1], Replies: []history.Reply{{Node: "celery@w4", At: after(2)}}, State: history.CommandSilent})
 	for kind, want := range map[string][]string{"task": {"t1"}, "control": nil} {
-		got, err := c.HaveCommands(c.Context(), kind, []string{"t0", "t1", "", "t1", `"`})
+		got, err := c.TasksWithCommands(c.Context(), kind, []string{"t0", "t1", "", "t1", `"`})
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 			c.Errorf("tasks with commands of kind %s: error %v (-want +got):\n%s", kind, err, diff)
 		}
@@ -255,13 +255,13 @@ func (c trial) commandsListed() {
 		"kind and state":     {history.CommandFilter{Kind: "control", States: []history.CommandState{history.CommandSent}}, []int64{list[0]}},
 		"task":               {history.CommandFilter{TaskID: "t1"}, []int64{other[0], list[2]}},
 		"actor":              {history.CommandFilter{Actor: "bob"}, []int64{other[0], list[2]}},
-		"order":              {history.CommandFilter{Order: list[0]}, []int64{list[2], list[1], list[0]}},
+		"order":              {history.CommandFilter{RequestID: list[0]}, []int64{list[2], list[1], list[0]}},
 		"worker it is for":   {history.CommandFilter{Worker: "celery@w1"}, []int64{list[0]}},
 		"worker expected":    {history.CommandFilter{Worker: "celery@w2"}, []int64{list[1]}},
 		"worker found":       {history.CommandFilter{Worker: "celery@w3"}, []int64{list[1]}},
 		"worker answered":    {history.CommandFilter{Worker: "celery@w4"}, []int64{list[1]}},
 		"queue, no worker":   {history.CommandFilter{Worker: "queue mail"}, nil},
-		"everything at once": {history.CommandFilter{Kind: "task", TaskID: "t1", Actor: "bob", Order: other[0], States: []history.CommandState{history.CommandPending}}, []int64{other[0]}},
+		"everything at once": {history.CommandFilter{Kind: "task", TaskID: "t1", Actor: "bob", RequestID: other[0], States: []history.CommandState{history.CommandPending}}, []int64{other[0]}},
 	} {
 		for _, limit := range []int{1, 2, 500} {
 			test.f.Limit = limit
@@ -272,11 +272,11 @@ func (c trial) commandsListed() {
 	}
 }
 
-func (c trial) keysRepeat() {
-	order := func(key, print string) history.Order {
-		return history.Order{Commands: []history.Command{of("a"), of("b")}, Audit: history.Audit{At: dawn()}, Key: key, Print: print}
+func (c storeTest) keysRepeat() {
+	order := func(key, print string) history.CommandRequest {
+		return history.CommandRequest{Commands: []history.Command{of("a"), of("b")}, Audit: history.AuditRecord{At: dawn()}, IdempotencyKey: key, Fingerprint: print}
 	}
-	if _, ok, err := c.Replay(c.Context(), "k1", "p1", dawn()); ok || err != nil {
+	if _, ok, err := c.CommandsByKey(c.Context(), "k1", "p1", dawn()); ok || err != nil {
 		c.Errorf("replay of a new key: %v, %v", ok, err)
 	}
 	first, replayed, err := c.Enqueue(c.Context(), order("k1", "p1"))
@@ -288,28 +288,28 @@ func (c trial) keysRepeat() {
 	if diff := cmp.Diff(first, again, cmpopts.EquateEmpty()); diff != "" || !replayed || err != nil {
 		c.Errorf("enqueue again: replayed %v, error %v, (-want +got):\n%s", replayed, err, diff)
 	}
-	again, ok, err := c.Replay(c.Context(), "k1", "p1", after(5))
+	again, ok, err := c.CommandsByKey(c.Context(), "k1", "p1", after(5))
 	if diff := cmp.Diff(first, again, cmpopts.EquateEmpty()); diff != "" || !ok || err != nil {
 		c.Errorf("replay: %v, error %v, (-want +got):\n%s", ok, err, diff)
 	}
 	if _, _, err := c.Enqueue(c.Context(), order("k1", "p2")); !errors.Is(err, history.ErrKeyReused) {
 		c.Errorf("enqueue something else: error %v, want %v", err, history.ErrKeyReused)
 	}
-	if _, _, err := c.Replay(c.Context(), "k1", "p2", dawn()); !errors.Is(err, history.ErrKeyReused) {
+	if _, _, err := c.CommandsByKey(c.Context(), "k1", "p2", dawn()); !errors.Is(err, history.ErrKeyReused) {
 		c.Errorf("replay something else: error %v, want %v", err, history.ErrKeyReused)
 	}
 	if got := len(c.list(history.CommandFilter{Limit: 10})); got != 2 {
 		c.Errorf("%d commands, want 2", got)
 	}
-	if records, _, err := c.Audit(c.Context(), 0, 10); len(records) != 1 || err != nil {
+	if records, _, err := c.AuditLog(c.Context(), 0, 10); len(records) != 1 || err != nil {
 		c.Errorf("%d audit records, want 1: %v", len(records), err)
 	}
 }
 
-func (c trial) keysForgotten() {
+func (c storeTest) keysForgotten() {
 	enqueue := func(at time.Time, print string) ([]history.Command, bool) {
-		list, replayed, err := c.Enqueue(c.Context(), history.Order{
-			Commands: []history.Command{of("a")}, Audit: history.Audit{At: at}, Key: "k", Print: print,
+		list, replayed, err := c.Enqueue(c.Context(), history.CommandRequest{
+			Commands: []history.Command{of("a")}, Audit: history.AuditRecord{At: at}, IdempotencyKey: "k", Fingerprint: print,
 		})
 		if err != nil {
 			c.Fatalf("enqueue at %v: %v", at, err)
@@ -326,15 +326,15 @@ func (c trial) keysForgotten() {
 	}
 }
 
-func (c trial) keysRace() {
+func (c storeTest) keysRace() {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	orders := make(map[int64]int)
 	fresh := 0
 	for range 16 {
 		wg.Go(func() {
-			list, replayed, err := c.Enqueue(c.Context(), history.Order{
-				Commands: []history.Command{of("a"), of("b")}, Audit: history.Audit{At: dawn()}, Key: "k", Print: "p",
+			list, replayed, err := c.Enqueue(c.Context(), history.CommandRequest{
+				Commands: []history.Command{of("a"), of("b")}, Audit: history.AuditRecord{At: dawn()}, IdempotencyKey: "k", Fingerprint: "p",
 			})
 			mu.Lock()
 			defer mu.Unlock()
@@ -342,7 +342,7 @@ func (c trial) keysRace() {
 				c.Errorf("enqueue: %d commands, error %v", len(list), err)
 				return
 			}
-			orders[list[0].Order]++
+			orders[list[0].RequestID]++
 			if !replayed {
 				fresh++
 			}
@@ -354,7 +354,7 @@ func (c trial) keysRace() {
 	}
 }
 
-func (c trial) commandsSummed() {
+func (c storeTest) commandsSummed() {
 	if diff := cmp.Diff(history.OutboxStats{}, c.stats(), cmpopts.EquateEmpty()); diff != "" {
 		c.Errorf("stats of nothing (-want +got):\n%s", diff)
 	}
@@ -377,8 +377,8 @@ func (c trial) commandsSummed() {
 		States: map[history.CommandState]int{
 			history.CommandDead: 2, history.CommandPending: 3, history.CommandDone: 1, history.CommandInFlight: 1,
 		},
-		OldestPending: after(2), Foreign: 1, DeadLetters: 2,
-		TopFailures: []history.FailureCount{{Error: "no such queue", N: 2}, {Error: "refused", N: 1}},
+		OldestPending: after(2), OtherSchema: 1, DeadLetters: 2,
+		TopErrors: []history.ErrorCount{{Error: "no such queue", N: 2}, {Error: "refused", N: 1}},
 	}
 	c.reopen()
 	if diff := cmp.Diff(want, c.stats()); diff != "" {

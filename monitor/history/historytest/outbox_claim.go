@@ -10,14 +10,14 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-func (c trial) expectClaim(what string, now time.Time, limit, each int, want ...int64) {
+func (c storeTest) expectClaim(what string, now time.Time, limit, each int, want ...int64) {
 	c.Helper()
 	if diff := cmp.Diff(want, c.claim(now, limit, each), cmpopts.EquateEmpty()); diff != "" {
 		c.Errorf("claimed %s (-want +got):\n%s", what, diff)
 	}
 }
 
-func (c trial) claimsOrdered() {
+func (c storeTest) claimsOrdered() {
 	late := of("b")
 	late.DueAt = after(100)
 	list := ids(c.enqueue(of("a"), of("b"), of("a"), late, of("b"), of("c")))
@@ -35,7 +35,7 @@ func (c trial) claimsOrdered() {
 	c.expectClaim("when the late one is", after(100), 10, 10, list[3], list[4])
 }
 
-func (c trial) claimsShared() {
+func (c storeTest) claimsShared() {
 	var a []history.Command
 	for range 10 {
 		a = append(a, of("a"))
@@ -50,7 +50,7 @@ func (c trial) claimsShared() {
 	c.expectClaim("many", dawn(), 100, 4, append(first[:4:4], other[1])...)
 }
 
-func (c trial) claimsExpired() {
+func (c storeTest) claimsExpired() {
 	soon := func(group string) history.Command { x := of(group); x.ExpiresAt = after(60); return x }
 	list := ids(c.enqueue(soon("a"), of("a"), soon("b"), soon("c")))
 	c.expectClaim("in time", after(59), 1, 1, list[0])
@@ -67,7 +67,7 @@ func (c trial) claimsExpired() {
 	c.expectStates(list, history.CommandExpired, history.CommandInFlight, history.CommandExpired, history.CommandExpired)
 }
 
-func (c trial) claimsForeign() {
+func (c storeTest) claimsForeign() {
 	foreign := of("a")
 	foreign.Schema, foreign.ExpiresAt = history.CommandSchema+1, after(60)
 	older := of("b")
@@ -84,18 +84,18 @@ func (c trial) claimsForeign() {
 	if diff := cmp.Diff(before, []history.Command{c.command(list[0]), c.command(list[2])}); diff != "" {
 		c.Errorf("other schemas changed (-before +after):\n%s", diff)
 	}
-	if got := c.stats(); got.Foreign != 2 || got.States[history.CommandPending] != 3 {
-		c.Errorf("%d foreign of %d pending, want 2 of 3", got.Foreign, got.States[history.CommandPending])
+	if got := c.stats(); got.OtherSchema != 2 || got.States[history.CommandPending] != 3 {
+		c.Errorf("%d foreign of %d pending, want 2 of 3", got.OtherSchema, got.States[history.CommandPending])
 	}
-	if n, err := c.Discard(c.Context(), list, after(2), history.Audit{At: after(2)}); n != 3 || err != nil {
+	if n, err := c.Discard(c.Context(), list, after(2), history.AuditRecord{At: after(2)}); n != 3 || err != nil {
 		c.Errorf("discarded %d, want 3: %v", n, err)
 	}
-	if got := c.stats().Foreign; got != 0 {
+	if got := c.stats().OtherSchema; got != 0 {
 		c.Errorf("%d foreign after they were discarded", got)
 	}
 }
 
-func (c trial) claimsReclaimed() {
+func (c storeTest) claimsReclaimed() {
 	list := ids(c.enqueue(of("a"), of("b"), of("c")))
 	c.expectClaim("early", after(1), 1, 1, list[0])
 	c.expectClaim("later", after(100), 10, 10, list[1], list[2])
@@ -113,7 +113,7 @@ func (c trial) claimsReclaimed() {
 	}
 }
 
-func (c trial) settledOnce() {
+func (c storeTest) settledOnce() {
 	list := ids(c.enqueue(of("a"), of("b")))
 	c.expectClaim("both", after(1), 10, 10, list...)
 	done := history.Outcome{ID: list[0], State: history.CommandSent, SentAt: after(2), Expected: []string{"w1"}, Attempts: 2, Deferrals: 3}
@@ -132,30 +132,30 @@ func (c trial) settledOnce() {
 	}
 }
 
-func (c trial) answersAdded() {
+func (c storeTest) answersAdded() {
 	list := ids(c.enqueue(of("a"), of("b")))
 	c.expectClaim("both", after(1), 10, 10, list...)
 	c.settle(after(1), history.Outcome{ID: list[0], State: history.CommandSent, SentAt: after(1), Expected: []string{"w1", "w2"}})
-	w1 := history.Answer{Node: "w1", At: after(2), Text: "ok", OK: true, Clock: 5}
-	w2 := history.Answer{Node: "w2", At: after(3), Text: "no \x00 \u2028 <b>"}
-	c.answer(after(2), history.Reply{ID: list[0], Answers: []history.Answer{w1}, State: history.CommandSent})
+	w1 := history.Reply{Node: "w1", At: after(2), Text: "ok", OK: true, Clock: 5}
+	w2 := history.Reply{Node: "w2", At: after(3), Text: "no \x00 \u2028 <b>"}
+	c.answer(after(2), history.CommandReplies{ID: list[0], Replies: []history.Reply{w1}, State: history.CommandSent})
 	if got := c.command(list[0]); got.State != history.CommandSent || !got.DoneAt.IsZero() {
 		c.Errorf("command with one answer is %s, done %v", got.State, got.DoneAt)
 	}
-	c.answer(after(3), history.Reply{ID: list[0], Answers: []history.Answer{w2}, State: history.CommandDone},
-		history.Reply{ID: list[1], Answers: []history.Answer{w2}, State: history.CommandDone}, history.Reply{ID: 4711})
-	c.answer(after(4), history.Reply{ID: list[0], State: history.CommandSilent})
+	c.answer(after(3), history.CommandReplies{ID: list[0], Replies: []history.Reply{w2}, State: history.CommandDone},
+		history.CommandReplies{ID: list[1], Replies: []history.Reply{w2}, State: history.CommandDone}, history.CommandReplies{ID: 4711})
+	c.answer(after(4), history.CommandReplies{ID: list[0], State: history.CommandSilent})
 	got := c.command(list[0])
-	if diff := cmp.Diff([]history.Answer{w1, w2}, got.Answers); diff != "" || got.State != history.CommandDone || !got.DoneAt.Equal(after(3)) {
+	if diff := cmp.Diff([]history.Reply{w1, w2}, got.Replies); diff != "" || got.State != history.CommandDone || !got.DoneAt.Equal(after(3)) {
 		c.Errorf("command is %s, done %v, answers (-want +got):\n%s", got.State, got.DoneAt, diff)
 	}
-	if got := c.command(list[1]); got.State != history.CommandInFlight || len(got.Answers) > 0 {
-		c.Errorf("command that was not sent is %s with %d answers", got.State, len(got.Answers))
+	if got := c.command(list[1]); got.State != history.CommandInFlight || len(got.Replies) > 0 {
+		c.Errorf("command that was not sent is %s with %d answers", got.State, len(got.Replies))
 	}
 }
 
 // dead returns three dead commands and one that is pending.
-func (c trial) dead() []int64 {
+func (c storeTest) dead() []int64 {
 	c.Helper()
 	list := ids(c.enqueue(of("a"), of("a"), of("b")))
 	c.expectClaim("three", after(1), 10, 10, list...)
@@ -165,9 +165,9 @@ func (c trial) dead() []int64 {
 	return append(list, ids(c.enqueue(of("c")))...)
 }
 
-func (c trial) deadRequeued() {
+func (c storeTest) deadRequeued() {
 	list := c.dead()
-	audit := history.Audit{At: after(10), Actor: "bob", Action: "requeue", Target: "dead letters"}
+	audit := history.AuditRecord{At: after(10), Actor: "bob", Action: "requeue", Target: "dead letters"}
 	n, err := c.Requeue(c.Context(), []int64{list[1], list[0], list[3], list[1], 4711}, after(10), after(70), audit)
 	if n != 2 || err != nil {
 		c.Errorf("requeued %d, want 2: %v", n, err)
@@ -180,21 +180,21 @@ func (c trial) deadRequeued() {
 		c.Errorf("%d dead letters, want 1", got)
 	}
 	c.expectClaim("again", after(11), 10, 10, list[0], list[1], list[3])
-	records, _, err := c.Audit(c.Context(), 0, 1)
-	if err != nil || len(records) != 1 || records[0].Action != "requeue" || records[0].Commands != 2 || records[0].First != list[1] {
+	records, _, err := c.AuditLog(c.Context(), 0, 1)
+	if err != nil || len(records) != 1 || records[0].Action != "requeue" || records[0].Commands != 2 || records[0].FirstCommand != list[1] {
 		c.Errorf("audit records are %+v: %v", records, err)
 	}
 	if n, err := c.Requeue(c.Context(), []int64{4711}, after(10), time.Time{}, audit); n != 0 || err != nil {
 		c.Errorf("requeued %d, want 0: %v", n, err)
 	}
-	if again, _, err := c.Audit(c.Context(), 0, 1); err != nil || again[0].ID != records[0].ID {
+	if again, _, err := c.AuditLog(c.Context(), 0, 1); err != nil || again[0].ID != records[0].ID {
 		c.Errorf("requeuing nothing wrote a record: %v", err)
 	}
 }
 
-func (c trial) deadDiscarded() {
+func (c storeTest) deadDiscarded() {
 	list := c.dead()
-	n, err := c.Discard(c.Context(), []int64{list[2], list[3]}, after(10), history.Audit{At: after(10), Action: "discard"})
+	n, err := c.Discard(c.Context(), []int64{list[2], list[3]}, after(10), history.AuditRecord{At: after(10), Action: "discard"})
 	if n != 2 || err != nil {
 		c.Errorf("discarded %d, want 2: %v", n, err)
 	}
@@ -203,7 +203,7 @@ func (c trial) deadDiscarded() {
 		c.Errorf("discarded command is %+v", got)
 	}
 	c.expectClaim("nothing of it", after(11), 10, 10)
-	if n, err := c.Requeue(c.Context(), list[2:], after(12), time.Time{}, history.Audit{}); n != 0 || err != nil {
+	if n, err := c.Requeue(c.Context(), list[2:], after(12), time.Time{}, history.AuditRecord{}); n != 0 || err != nil {
 		c.Errorf("requeued %d that were discarded: %v", n, err)
 	}
 	if got := c.stats().DeadLetters; got != 2 {
@@ -211,27 +211,27 @@ func (c trial) deadDiscarded() {
 	}
 }
 
-func (c trial) auditChained() {
+func (c storeTest) auditChained() {
 	if bad, err := c.VerifyAudit(c.Context()); bad != 0 || err != nil {
 		c.Errorf("empty log: record %d is bad, error %v", bad, err)
 	}
-	var want []history.Audit
+	var want []history.AuditRecord
 	for i := range 7 {
-		a := history.Audit{
-			At: after(i), Actor: "ann", Remote: "10.0.0.7", Action: "revoke", Target: "celery@w1", Detail: `{"n":1}`, Commands: 1,
+		a := history.AuditRecord{
+			At: after(i), Actor: "ann", RemoteAddr: "10.0.0.7", Action: "revoke", Target: "celery@w1", Detail: `{"n":1}`, Commands: 1,
 		}
-		list, _, err := c.Enqueue(c.Context(), history.Order{Commands: []history.Command{of("a")}, Audit: a})
+		list, _, err := c.Enqueue(c.Context(), history.CommandRequest{Commands: []history.Command{of("a")}, Audit: a})
 		if err != nil {
 			c.Fatalf("enqueue: %v", err)
 		}
-		a.ID, a.First = int64(i+1), list[0].ID
-		want = append([]history.Audit{a}, want...)
+		a.ID, a.FirstCommand = int64(i+1), list[0].ID
+		want = append([]history.AuditRecord{a}, want...)
 	}
 	c.reopen()
-	var got []history.Audit
+	var got []history.AuditRecord
 	seen := make(map[string]bool)
 	for before := int64(0); ; {
-		page, next, err := c.Audit(c.Context(), before, 3)
+		page, next, err := c.AuditLog(c.Context(), before, 3)
 		if err != nil {
 			c.Fatalf("audit: %v", err)
 		}
@@ -246,7 +246,7 @@ func (c trial) auditChained() {
 			break
 		}
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(history.Audit{}, "Hash")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(history.AuditRecord{}, "Hash")); diff != "" {
 		c.Errorf("records (-want +got):\n%s", diff)
 	}
 	if bad, err := c.VerifyAudit(c.Context()); bad != 0 || err != nil {
@@ -255,17 +255,17 @@ func (c trial) auditChained() {
 }
 
 // auditBounded reads records that are long, of which one is longer than a page may be.
-func (c trial) auditBounded() {
+func (c storeTest) auditBounded() {
 	const most = 4 << 20
 	for _, size := range []int{1, 1 << 20, 1 << 20, 6 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20} {
-		a := history.Audit{At: dawn(), Action: "test", Detail: `"` + strings.Repeat("x", size) + `"`}
-		if _, _, err := c.Enqueue(c.Context(), history.Order{Commands: []history.Command{of("a")}, Audit: a}); err != nil {
+		a := history.AuditRecord{At: dawn(), Action: "test", Detail: `"` + strings.Repeat("x", size) + `"`}
+		if _, _, err := c.Enqueue(c.Context(), history.CommandRequest{Commands: []history.Command{of("a")}, Audit: a}); err != nil {
 			c.Fatal(err)
 		}
 	}
 	next, wanted := int64(0), int64(9)
 	for pages := 0; ; pages++ {
-		list, after, err := c.Audit(c.Context(), next, 100)
+		list, after, err := c.AuditLog(c.Context(), next, 100)
 		if err != nil || len(list) == 0 || pages > 9 {
 			c.Fatalf("page %d has %d records, error %v", pages, len(list), err)
 		}
@@ -292,7 +292,7 @@ func (c trial) auditBounded() {
 	}
 }
 
-func (c trial) pruneCommands(history.Rules) {
+func (c storeTest) pruneCommands(history.RetentionRules) {
 	list := c.dead() // three of them final after 2 s
 	many := make([]history.Command, 300)
 	for i := range many {
@@ -300,7 +300,7 @@ func (c trial) pruneCommands(history.Rules) {
 		many[i].Expected = []string{"w1"}
 	}
 	others := ids(c.enqueue(many...))
-	if n, err := c.Discard(c.Context(), others, after(100), history.Audit{At: after(100)}); n != len(others) || err != nil {
+	if n, err := c.Discard(c.Context(), others, after(100), history.AuditRecord{At: after(100)}); n != len(others) || err != nil {
 		c.Fatalf("discarded %d of %d: %v", n, len(others), err)
 	}
 	for _, step := range []struct {

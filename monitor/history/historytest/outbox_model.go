@@ -14,7 +14,7 @@ import (
 
 // model is what an outbox should hold.
 type model struct {
-	c     trial
+	c     storeTest
 	now   time.Time
 	rows  map[int64]*row
 	order []int64 // by ID
@@ -31,7 +31,7 @@ type row struct {
 
 // commandsModelled compares an outbox with a model of it, whatever relays and crashes do. Where each step is written to
 // a disk, a few stories are enough: the others are told to a store in memory.
-func (c trial) commandsModelled() {
+func (c storeTest) commandsModelled() {
 	now, stories, failed := dawn(), 0, false
 	rapid.Check(c.T, func(t *rapid.T) {
 		if stories++; c.Durable && stories > 15 && !failed {
@@ -79,7 +79,7 @@ func (m *model) enqueue(t *rapid.T) {
 		}
 		commands = append(commands, x)
 	}
-	written, _, err := m.c.Enqueue(m.c.Context(), history.Order{Commands: commands, Audit: history.Audit{At: m.now}})
+	written, _, err := m.c.Enqueue(m.c.Context(), history.CommandRequest{Commands: commands, Audit: history.AuditRecord{At: m.now}})
 	fatal(t, "enqueue", err)
 	for i := range written {
 		x := &written[i]
@@ -176,7 +176,7 @@ func (m *model) settle(t *rapid.T) {
 	if others := m.some(t, history.CommandPending, history.CommandDone); len(others) > 0 { // of a relay that is late
 		outcomes = append(outcomes, history.Outcome{ID: others[0], State: history.CommandDead})
 	}
-	fatal(t, "settle", m.c.Settle(m.c.Context(), m.now, outcomes))
+	fatal(t, "settle", m.c.RecordOutcomes(m.c.Context(), m.now, outcomes))
 }
 
 // crash closes the store and claims what was in flight anew.
@@ -213,7 +213,7 @@ func (m *model) requeue(t *rapid.T) {
 			want++
 		}
 	}
-	n, err := m.c.Requeue(m.c.Context(), list, m.now, time.Time{}, history.Audit{At: m.now})
+	n, err := m.c.Requeue(m.c.Context(), list, m.now, time.Time{}, history.AuditRecord{At: m.now})
 	fatal(t, "requeue", err)
 	if n != want {
 		t.Fatalf("requeued %d, want %d", n, want)
@@ -229,7 +229,7 @@ func (m *model) discard(t *rapid.T) {
 			want++
 		}
 	}
-	n, err := m.c.Discard(m.c.Context(), list, m.now, history.Audit{At: m.now})
+	n, err := m.c.Discard(m.c.Context(), list, m.now, history.AuditRecord{At: m.now})
 	fatal(t, "discard", err)
 	if n != want {
 		t.Fatalf("discarded %d, want %d", n, want)
@@ -271,14 +271,14 @@ func (m *model) sum(t *rapid.T) {
 			foreign++
 		}
 	}
-	if n := stats.States[history.CommandPending] + stats.States[history.CommandInFlight]; n != open || stats.Foreign != foreign {
-		t.Fatalf("%d are on their way, %d of them foreign, want %d and %d", n, stats.Foreign, open, foreign)
+	if n := stats.States[history.CommandPending] + stats.States[history.CommandInFlight]; n != open || stats.OtherSchema != foreign {
+		t.Fatalf("%d are on their way, %d of them foreign, want %d and %d", n, stats.OtherSchema, open, foreign)
 	}
 }
 
 // clear ends all commands, for the next check.
 func (m *model) clear(t *rapid.T) {
 	m.put(t, m.now.Add(time.Hour), nil)
-	_, err := m.c.Discard(m.c.Context(), m.order, m.now, history.Audit{At: m.now})
+	_, err := m.c.Discard(m.c.Context(), m.order, m.now, history.AuditRecord{At: m.now})
 	fatal(t, "discard", err)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-func (c trial) orderCounted() {
+func (c storeTest) orderCounted() {
 	first, other := ids(c.enqueue(of("a"), of("b"), of("c"))), ids(c.enqueue(of("d")))
 	c.claim(after(1), 2, 1)
 	c.settle(after(2), history.Outcome{ID: first[0], State: history.CommandDead, Error: "refused"})
@@ -15,7 +15,7 @@ func (c trial) orderCounted() {
 		other[0]: {history.CommandPending: 1},
 		first[1]: {},
 	} {
-		got, err := c.OrderStates(c.Context(), order)
+		got, err := c.RequestStates(c.Context(), order)
 		if err != nil {
 			c.Fatalf("states of order %d: %v", order, err)
 		}

@@ -19,7 +19,7 @@ func asked() time.Time { return time.UnixMicro(1_790_000_600_000_000) }
 // Fill writes about n tasks of random events and returns them as saved events tell of them.
 func Fill(t *testing.T, s history.Store, seed uint64, n int) []state.Task {
 	t.Helper()
-	d := dice{rand.New(rand.NewPCG(seed, 1))}
+	d := random{rand.New(rand.NewPCG(seed, 1))}
 	c := state.New(state.Options{Track: true})
 	for i := range n * 4 {
 		c.Apply(d.event(n, i))
@@ -47,12 +47,12 @@ func Fill(t *testing.T, s history.Store, seed uint64, n int) []state.Task {
 	return tasks
 }
 
-// dice draws random things.
-type dice struct{ *rand.Rand }
+// random draws random things.
+type random struct{ *rand.Rand }
 
-func (d dice) oneIn(n int) bool { return d.IntN(n) == 0 }
+func (d random) oneIn(n int) bool { return d.IntN(n) == 0 }
 
-func pick[T any](d dice, from []T) T { return from[d.IntN(len(from))] }
+func pick[T any](d random, from []T) T { return from[d.IntN(len(from))] }
 
 // words are what texts are made of.
 func words() []string {
@@ -69,7 +69,7 @@ func routes() []string   { return []string{"", "default", "high*", "q_1%"} }
 func instants() []string { return []string{"2026-09-21T10:13:20+00:00", "2026-09-21T14:00:00", "soon"} }
 
 // id returns one of n ids, of all kinds.
-func (d dice) id(n int) string {
+func (d random) id(n int) string {
 	i := d.IntN(n)
 	switch i % 8 {
 	case 0:
@@ -83,7 +83,7 @@ func (d dice) id(n int) string {
 	}
 }
 
-func (d dice) text() string {
+func (d random) text() string {
 	parts := make([]string, 1+d.IntN(3))
 	for i := range parts {
 		parts[i] = pick(d, words())
@@ -92,7 +92,7 @@ func (d dice) text() string {
 }
 
 // event returns the i-th event. Clocks rise in each process, and are equal in different ones.
-func (d dice) event(tasks, i int) *state.Event {
+func (d random) event(tasks, i int) *state.Event {
 	e := &state.Event{
 		Kind: state.Kind(1 + d.IntN(int(state.TaskCustom))), Subject: "Progress", ID: d.id(tasks),
 		Hostname: nodes()[i%3], PID: 7, Clock: int64(1 + i/3),
@@ -132,7 +132,7 @@ func carried(k state.Kind) state.Fields {
 }
 
 // expr returns an expression of at most a depth.
-func (d dice) expr(depth int) query.Expr {
+func (d random) expr(depth int) query.Expr {
 	if depth == 0 || d.oneIn(3) {
 		return d.term()
 	}
@@ -150,7 +150,7 @@ func (d dice) expr(depth int) query.Expr {
 	}
 }
 
-func (d dice) term() query.Term {
+func (d random) term() query.Term {
 	fields := append(query.Fields(), query.Any, query.Any, query.State, query.Name)
 	t := query.Term{Field: pick(d, fields)}
 	for range 1 + d.IntN(2) {
@@ -159,7 +159,7 @@ func (d dice) term() query.Term {
 	return t
 }
 
-func (d dice) value(f query.Field) query.Value {
+func (d random) value(f query.Field) query.Value {
 	switch f.Type() {
 	case query.Set:
 		if f == query.Is {
@@ -190,7 +190,7 @@ func (d dice) value(f query.Field) query.Value {
 	}
 }
 
-func (d dice) word(f query.Field) string {
+func (d random) word(f query.Field) string {
 	switch f {
 	case query.ID, query.Root, query.Parent:
 		return d.id(40)
@@ -207,7 +207,7 @@ func (d dice) word(f query.Field) string {
 	}
 }
 
-func (d dice) pattern(s string) string {
+func (d random) pattern(s string) string {
 	switch d.IntN(4) {
 	case 0:
 		return "*"
@@ -221,7 +221,7 @@ func (d dice) pattern(s string) string {
 }
 
 // cut returns a part of s, in any case.
-func cut(d dice, s string) string {
+func cut(d random, s string) string {
 	runes := []rune(s)
 	if len(runes) == 0 {
 		return s
@@ -238,7 +238,7 @@ func cut(d dice, s string) string {
 	}
 }
 
-func (d dice) span(from, width int64) query.Value {
+func (d random) span(from, width int64) query.Value {
 	bound := func() query.Bound {
 		b := query.Bound{Set: !d.oneIn(3), Exclusive: d.oneIn(2), N: from + d.Int64N(width+1)}
 		if from > 0 && d.oneIn(3) {

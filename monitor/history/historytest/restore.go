@@ -12,12 +12,12 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-func (c trial) journalNumbers() {
+func (c storeTest) journalNumbers() {
 	var want []entry
 	last := uint64(0)
 	for i := range 10 {
 		body := "journal " + strconv.Itoa(i)
-		n := c.write(history.Batch{Journal: []byte(body)}).Journal
+		n := c.write(history.Batch{Journal: []byte(body)}).JournalEntry
 		if n <= last {
 			c.Errorf("entry %d after entry %d, want a higher number", n, last)
 		}
@@ -30,23 +30,23 @@ func (c trial) journalNumbers() {
 	if diff := cmp.Diff(want, c.restored(0).journal); diff != "" {
 		c.Errorf("journal (-want +got):\n%s", diff)
 	}
-	c.write(history.Batch{Forget: last})
+	c.write(history.Batch{TrimJournal: last})
 	c.reopen()
-	if got := c.write(history.Batch{Journal: []byte("next")}).Journal; got <= last {
+	if got := c.write(history.Batch{Journal: []byte("next")}).JournalEntry; got <= last {
 		c.Errorf("entry %d after entry %d was forgotten, want a higher number", got, last)
 	}
 }
 
-func (c trial) journalForget() {
+func (c storeTest) journalForget() {
 	var numbers []uint64
 	for i := range 5 {
 		b := history.Batch{Journal: []byte{byte(i)}}
 		if i == 3 {
 			b.Checkpoint = &history.Checkpoint{Clock: 1}
 		}
-		numbers = append(numbers, c.write(b).Journal)
+		numbers = append(numbers, c.write(b).JournalEntry)
 	}
-	c.write(history.Batch{Forget: numbers[1]})
+	c.write(history.Batch{TrimJournal: numbers[1]})
 	want := []entry{
 		{numbers[2], "\x02", true},
 		{numbers[3], "\x03", true},
@@ -63,7 +63,7 @@ func (c trial) journalForget() {
 	}
 }
 
-func (c trial) restoreCheckpoint() {
+func (c storeTest) restoreCheckpoint() {
 	c.write(history.Batch{Checkpoint: &history.Checkpoint{
 		Clock: 41, Workers: map[string][]byte{"a": []byte(`{"n":1}`), "b": []byte(`{"n":2}`), "gone": []byte(`{}`)},
 	}})
@@ -80,7 +80,7 @@ func (c trial) restoreCheckpoint() {
 	}
 }
 
-func (c trial) restoreTasks() {
+func (c storeTest) restoreTasks() {
 	var events []state.Event
 	for i := range 20 {
 		events = append(events, succeed(uuid(i), 10+i)...)
@@ -113,7 +113,7 @@ func (c trial) restoreTasks() {
 	}
 }
 
-func (c trial) restoreEnded() {
+func (c storeTest) restoreEnded() {
 	events := succeed(uuid(1), 10)
 	c.write(history.Batch{Tasks: c.fold(events[0])})
 	if got := c.restored(0); len(got.tasks) != 1 || got.left != nil {
@@ -125,7 +125,7 @@ func (c trial) restoreEnded() {
 	}
 }
 
-func (c trial) restoreError() {
+func (c storeTest) restoreError() {
 	c.write(history.Batch{Journal: []byte("j"), Tasks: c.fold(append(succeed("1", 10), succeed("2", 20)...)...)})
 	stop := errors.New("stop")
 	calls := 0
@@ -137,11 +137,11 @@ func (c trial) restoreError() {
 	}
 	for at, want := range map[string]int{"checkpoint": 1, "task": 2, "left": 3, "journal": 4} {
 		calls = 0
-		err := c.Restore(c.Context(), history.Restore{
+		err := c.Restore(c.Context(), history.RestoreOptions{
 			MaxTasks:   1,
 			Checkpoint: func(history.Checkpoint) error { return call(at == "checkpoint") },
 			Task:       func(string, []byte) error { return call(at == "task") },
-			Left:       func(state.Position) error { return call(at == "left") },
+			Omitted:    func(state.Position) error { return call(at == "left") },
 			Journal:    func(uint64, []byte, bool) error { return call(at == "journal") },
 		})
 		if !errors.Is(err, stop) || calls != want {
@@ -150,7 +150,7 @@ func (c trial) restoreError() {
 	}
 }
 
-func (c trial) restoreNothing() {
+func (c storeTest) restoreNothing() {
 	c.reopen()
 	if diff := cmp.Diff(restored{}, c.restored(100), cmp.AllowUnexported(restored{})); diff != "" {
 		c.Errorf("restored (-want +got):\n%s", diff)

@@ -28,7 +28,7 @@ type entry struct {
 }
 
 // restored reads everything back, with at most n finished tasks.
-func (c trial) restored(n int) restored {
+func (c storeTest) restored(n int) restored {
 	c.Helper()
 	var r restored
 	if err := c.Restore(c.Context(), r.into(n)); err != nil {
@@ -42,7 +42,7 @@ func (c trial) restored(n int) restored {
 }
 
 // into returns a Restore that fills r, and fails where something is told twice or out of order.
-func (r *restored) into(n int) history.Restore {
+func (r *restored) into(n int) history.RestoreOptions {
 	at := func(stage int) error {
 		if stage < r.stage {
 			return fmt.Errorf("stage %d after stage %d", stage, r.stage)
@@ -50,7 +50,7 @@ func (r *restored) into(n int) history.Restore {
 		r.stage = stage
 		return nil
 	}
-	return history.Restore{
+	return history.RestoreOptions{
 		MaxTasks: n,
 		Checkpoint: func(p history.Checkpoint) error {
 			r.calls++
@@ -73,7 +73,7 @@ func (r *restored) into(n int) history.Restore {
 			r.tasks[id] = events
 			return at(2)
 		},
-		Left: func(p state.Position) error {
+		Omitted: func(p state.Position) error {
 			r.left = append(r.left, p)
 			return at(3)
 		},

@@ -15,27 +15,27 @@ import (
 )
 
 // retention tests history.Retention.
-func retention() map[string]func(trial) {
-	tests := map[string]func(trial){}
+func retention() map[string]func(storeTest) {
+	tests := map[string]func(storeTest){}
 	for name, test := range map[string]struct {
-		rules history.Rules
-		run   func(trial, history.Rules)
+		rules history.RetentionRules
+		run   func(storeTest, history.RetentionRules)
 	}{
-		"Retention keeps for ever by default":    {history.Rules{}, trial.keepAll},
-		"Retention removes by class and age":     {history.Rules{Succeeded: time.Hour, Failed: 3 * time.Hour}, trial.pruneOld},
-		"Retention removes lost tasks by age":    {history.Rules{Lost: time.Hour}, trial.pruneLost},
-		"Retention goes by receipt":              {history.Rules{Succeeded: time.Hour}, trial.pruneByReceipt},
-		"Retention may be interrupted":           {history.Rules{Succeeded: time.Hour}, trial.pruneInterrupted},
-		"Retention thins events":                 {history.Rules{Events: time.Hour}, trial.pruneEvents},
-		"Retention lets removed tasks come back": {history.Rules{Succeeded: time.Hour}, trial.pruneReturned},
-		"Retention removes by size":              {history.Rules{MaxSize: 1}, trial.pruneSize},
-		"Retention removes commands":             {history.Rules{Commands: time.Hour}, trial.pruneCommands},
+		"Retention keeps for ever by default":    {history.RetentionRules{}, storeTest.keepAll},
+		"Retention removes by class and age":     {history.RetentionRules{Succeeded: time.Hour, Failed: 3 * time.Hour}, storeTest.pruneOld},
+		"Retention removes lost tasks by age":    {history.RetentionRules{Lost: time.Hour}, storeTest.pruneLost},
+		"Retention goes by receipt":              {history.RetentionRules{Succeeded: time.Hour}, storeTest.pruneByReceipt},
+		"Retention may be interrupted":           {history.RetentionRules{Succeeded: time.Hour}, storeTest.pruneInterrupted},
+		"Retention thins events":                 {history.RetentionRules{Events: time.Hour}, storeTest.pruneEvents},
+		"Retention lets removed tasks come back": {history.RetentionRules{Succeeded: time.Hour}, storeTest.pruneReturned},
+		"Retention removes by size":              {history.RetentionRules{MaxSize: 1}, storeTest.pruneSize},
+		"Retention removes commands":             {history.RetentionRules{Commands: time.Hour}, storeTest.pruneCommands},
 	} {
-		tests[name] = func(c trial) {
+		tests[name] = func(c storeTest) {
 			if err := c.Close(); err != nil {
 				c.Fatalf("close store: %v", err)
 			}
-			c.Store = c.Keep(c.T, test.rules)
+			c.Store = c.OpenWithRules(c.T, test.rules)
 			c.Cleanup(func() {
 				if err := c.Close(); err != nil {
 					c.Errorf("close store: %v", err)
@@ -56,7 +56,7 @@ func fail(id string, second int) []state.Event {
 }
 
 // hours writes a task of each class in each of the first six hours, the first just after it began.
-func (c trial) hours() {
+func (c storeTest) hours() {
 	c.Helper()
 	var events []state.Event
 	for h := range 6 {
@@ -72,9 +72,9 @@ func (c trial) hours() {
 func hour(n int) time.Time { return time.UnixMicro(epoch).Add(time.Duration(n) * time.Hour) }
 
 // left returns the ids of all tasks by id, and checks that all ways to them agree.
-func (c trial) left() []string {
+func (c storeTest) left() []string {
 	c.Helper()
-	page, err := c.Tasks(c.Context(), history.Request{Limit: 500, Now: hour(6)})
+	page, err := c.Tasks(c.Context(), history.TaskRequest{Limit: 500, Now: hour(6)})
 	if err != nil {
 		c.Fatalf("list tasks: %v", err)
 	}
@@ -90,7 +90,7 @@ func (c trial) left() []string {
 	if want := (history.Count{N: len(ids), Exact: true}); n != want || err != nil {
 		c.Errorf("count = %+v, %v, want %+v", n, err, want)
 	}
-	p, err := c.Prunable(c.Context(), hour(0))
+	p, err := c.PlanPrune(c.Context(), hour(0))
 	if p.Tasks != len(ids) || err != nil {
 		c.Errorf("plan counts %d tasks, %v, want %d", p.Tasks, err, len(ids))
 	}
@@ -98,7 +98,7 @@ func (c trial) left() []string {
 }
 
 // prune removes what is due and returns the ids that went.
-func (c trial) prune(now time.Time) []string {
+func (c storeTest) prune(now time.Time) []string {
 	c.Helper()
 	gone := []string{}
 	err := c.Prune(c.Context(), now, func(p history.Pruned) { gone = append(gone, p.Tasks...) })
@@ -109,9 +109,9 @@ func (c trial) prune(now time.Time) []string {
 	return gone
 }
 
-func (c trial) keepAll(rules history.Rules) {
+func (c storeTest) keepAll(rules history.RetentionRules) {
 	c.hours()
-	if diff := cmp.Diff(rules, c.Rules()); diff != "" {
+	if diff := cmp.Diff(rules, c.RetentionRules()); diff != "" {
 		c.Errorf("rules (-want +got):\n%s", diff)
 	}
 	if gone := c.prune(hour(24 * 365)); len(gone) > 0 {
@@ -122,10 +122,10 @@ func (c trial) keepAll(rules history.Rules) {
 	}
 }
 
-func (c trial) pruneOld(history.Rules) {
+func (c storeTest) pruneOld(history.RetentionRules) {
 	c.hours()
 	all := c.left()
-	p, err := c.Prunable(c.Context(), hour(6))
+	p, err := c.PlanPrune(c.Context(), hour(6))
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -145,8 +145,8 @@ func (c trial) pruneOld(history.Rules) {
 		c.Errorf("left (-want +got):\n%s", diff)
 	}
 	for _, id := range gone {
-		if _, err := c.Task(c.Context(), id); !errors.Is(err, history.ErrMissing) {
-			c.Errorf("task %s: %v, want ErrMissing", id, err)
+		if _, err := c.Task(c.Context(), id); !errors.Is(err, history.ErrNotFound) {
+			c.Errorf("task %s: %v, want ErrNotFound", id, err)
 		}
 	}
 	if again := c.prune(hour(6)); len(again) > 0 {
@@ -155,7 +155,7 @@ func (c trial) pruneOld(history.Rules) {
 }
 
 // pruneByReceipt has workers whose clocks are off by months.
-func (c trial) pruneByReceipt(history.Rules) {
+func (c storeTest) pruneByReceipt(history.RetentionRules) {
 	const months = 200 * 24 * 3600
 	write := func(id string, second, received int) {
 		events := succeed(id, second)
@@ -168,7 +168,7 @@ func (c trial) pruneByReceipt(history.Rules) {
 	write("behind, old", -months, 1)
 	write("ahead, new", months, 5)
 	write("behind, new", -months, 5)
-	if got, err := c.Today(c.Context()); err != nil || got.After(hour(5).Add(time.Hour)) {
+	if got, err := c.ReferenceTime(c.Context()); err != nil || got.After(hour(5).Add(time.Hour)) {
 		c.Errorf("today = %v, %v, want about when the newest event was received, %v", got, err, hour(5))
 	}
 	if diff := cmp.Diff([]string{"ahead, old", "behind, old"}, c.prune(hour(5))); diff != "" {
@@ -183,7 +183,7 @@ func (c trial) pruneByReceipt(history.Rules) {
 }
 
 // pruneInterrupted stops after the first transaction. What is left is whole, and the rest goes later.
-func (c trial) pruneInterrupted(history.Rules) {
+func (c storeTest) pruneInterrupted(history.RetentionRules) {
 	var events []state.Event
 	for i := range 900 {
 		events = append(events, succeed(uuid(i), i+2)...)
@@ -211,7 +211,7 @@ func (c trial) pruneInterrupted(history.Rules) {
 }
 
 // pruneEvents has events of progress, of which an execution shows the last.
-func (c trial) pruneEvents(history.Rules) {
+func (c storeTest) pruneEvents(history.RetentionRules) {
 	events := succeed("x", 100)
 	for i := range 10 {
 		progress := event(state.TaskCustom, "x", 10+i)
@@ -226,7 +226,7 @@ func (c trial) pruneEvents(history.Rules) {
 	thinned := 0
 	count := func(p history.Pruned) { thinned += p.Events }
 	for _, now := range []time.Time{hour(1), hour(2), hour(3)} { // too early, just right, done already
-		p, err := c.Prunable(c.Context(), now)
+		p, err := c.PlanPrune(c.Context(), now)
 		if want := (history.Count{N: map[bool]int{true: 1}[now.Equal(hour(2))], Exact: true}); p.Events != want || err != nil {
 			c.Errorf("at %v: plan to thin = %+v, %v, want %+v", now, p.Events, err, want)
 		}
@@ -248,7 +248,7 @@ func (c trial) pruneEvents(history.Rules) {
 }
 
 // pruneReturned writes a task again that a monitor still takes for stored.
-func (c trial) pruneReturned(history.Rules) {
+func (c storeTest) pruneReturned(history.RetentionRules) {
 	tasks := c.fold(succeed("x", 10)...)
 	c.write(history.Batch{Tasks: tasks})
 	if diff := cmp.Diff([]string{"x"}, c.prune(hour(2))); diff != "" {
@@ -261,7 +261,7 @@ func (c trial) pruneReturned(history.Rules) {
 }
 
 // pruneLost removes unfinished tasks an hour after it was concluded that they are lost, or a person has dismissed them.
-func (c trial) pruneLost(history.Rules) {
+func (c storeTest) pruneLost(history.RetentionRules) {
 	cluster := state.New(state.Options{Track: true})
 	for _, id := range []string{"lost", "lost late", "dismissed", "found", "active"} {
 		cluster.Apply(new(event(state.TaskStarted, id, 1)))
@@ -287,7 +287,7 @@ func (c trial) pruneLost(history.Rules) {
 	save()
 	cluster.Apply(new(event(state.TaskCustom, "found", 2)))
 	save()
-	p, err := c.Prunable(c.Context(), hour(2))
+	p, err := c.PlanPrune(c.Context(), hour(2))
 	if p.Lost != (history.Count{N: 2, Exact: true}) || err != nil {
 		c.Errorf("plan removes %+v lost tasks, %v, want 2", p.Lost, err)
 	}
@@ -300,7 +300,7 @@ func (c trial) pruneLost(history.Rules) {
 }
 
 // pruneSize leaves nothing but active tasks, since not even those fit.
-func (c trial) pruneSize(history.Rules) {
+func (c storeTest) pruneSize(history.RetentionRules) {
 	c.hours()
 	gone := c.prune(hour(0))
 	if got, want := len(gone), 12; got != want {

@@ -14,16 +14,16 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Searching says how to check a Searcher.
-type Searching struct {
+// SearchFixture says how to check a Searcher.
+type SearchFixture struct {
 	Open    func(*testing.T) history.Store  // an empty store
-	Settle  func(*testing.T, history.Store) // does what the store puts off; may be nil
+	Index   func(*testing.T, history.Store) // does what the store puts off; may be nil
 	Bounded bool                            // it gives up so early that counts may be too low
 }
 
 // Search checks a Searcher against a list of all tasks, filtered by query.Match and sorted, before and after it has
 // settled.
-func Search(t *testing.T, x Searching) {
+func Search(t *testing.T, x SearchFixture) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("random queries %d", seed), func(t *testing.T) {
 			t.Parallel()
@@ -31,19 +31,19 @@ func Search(t *testing.T, x Searching) {
 			tasks := Fill(t, s, seed, 30+int(seed)*30)
 			rng := rand.New(rand.NewPCG(seed, 2))
 			x.all(t, s, tasks, rng)
-			if x.Settle != nil {
-				x.Settle(t, s)
+			if x.Index != nil {
+				x.Index(t, s)
 				x.all(t, s, tasks, rng)
 			}
 		})
 	}
 }
 
-func (x Searching) all(t *testing.T, s history.Store, tasks []state.Task, rng *rand.Rand) {
+func (x SearchFixture) all(t *testing.T, s history.Store, tasks []state.Task, rng *rand.Rand) {
 	t.Helper()
-	d := dice{rng}
+	d := random{rng}
 	for range 25 {
-		r := history.Request{Query: query.New(d.expr(3)), Limit: 1 + rng.IntN(30), Now: asked()}
+		r := history.TaskRequest{Query: query.New(d.expr(3)), Limit: 1 + rng.IntN(30), Now: asked()}
 		if d.oneIn(2) {
 			r.Sort = query.Sort{Field: pick(d, sortable()), Ascending: d.oneIn(2)}
 		}
@@ -76,7 +76,7 @@ func sortable() []query.Field {
 }
 
 // listed returns the ids of the tasks that match, in the order of the list.
-func listed(tasks []state.Task, r history.Request) []string {
+func listed(tasks []state.Task, r history.TaskRequest) []string {
 	type place struct {
 		value int64
 		task  *state.Task
@@ -107,7 +107,7 @@ func listed(tasks []state.Task, r history.Request) []string {
 }
 
 // pages walks all pages from the top, or from the end back to it, and returns the ids in the order seen.
-func pages(t *testing.T, s history.Store, r history.Request, back bool) []string {
+func pages(t *testing.T, s history.Store, r history.TaskRequest, back bool) []string {
 	t.Helper()
 	ids := []string{}
 	r.Newer = back

@@ -29,7 +29,7 @@ func succeed(id string, second int) []state.Event {
 }
 
 // fold returns the tasks that events make, in the order of their first events, as a monitor saves them.
-func (c trial) fold(events ...state.Event) []history.Task {
+func (c storeTest) fold(events ...state.Event) []history.Task {
 	c.Helper()
 	cluster := state.New(state.Options{Track: true})
 	for i := range events {

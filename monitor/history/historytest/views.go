@@ -11,17 +11,17 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-func views() map[string]func(trial) {
-	return map[string]func(trial){
-		"Views are kept":                  trial.viewsKept,
-		"Views are bounded":               trial.viewsBounded,
-		"Views come by name":              trial.viewsByName,
-		"Views that are gone stay gone":   trial.viewsDeleted,
-		"Views of hostile texts are kept": trial.viewsHostile,
+func views() map[string]func(storeTest) {
+	return map[string]func(storeTest){
+		"Views are kept":                  storeTest.viewsKept,
+		"Views are bounded":               storeTest.viewsBounded,
+		"Views come by name":              storeTest.viewsByName,
+		"Views that are gone stay gone":   storeTest.viewsDeleted,
+		"Views of hostile texts are kept": storeTest.viewsHostile,
 	}
 }
 
-func (c trial) views() []history.View {
+func (c storeTest) views() []history.View {
 	c.Helper()
 	all, err := c.Views(c.Context())
 	if err != nil {
@@ -30,7 +30,7 @@ func (c trial) views() []history.View {
 	return all
 }
 
-func (c trial) save(v history.View) history.View {
+func (c storeTest) save(v history.View) history.View {
 	c.Helper()
 	saved, err := c.SaveView(c.Context(), v)
 	if err != nil {
@@ -42,17 +42,17 @@ func (c trial) save(v history.View) history.View {
 	return saved
 }
 
-func (c trial) viewsKept() {
+func (c storeTest) viewsKept() {
 	if got := c.views(); len(got) > 0 {
 		c.Errorf("views of an empty history = %+v", got)
 	}
-	v := history.View{Name: "Slow payments", Query: "name:billing.* run:>2s", Sort: "-run", Cols: "name,run"}
+	v := history.View{Name: "Slow payments", Query: "name:billing.* run:>2s", Sort: "-run", Columns: "name,run"}
 	v.ID = c.save(v).ID
 	c.reopen()
 	if diff := cmp.Diff([]history.View{v}, c.views()); diff != "" {
 		c.Errorf("views (-want +got):\n%s", diff)
 	}
-	v.Name, v.Query, v.Sort, v.Cols = "Payments", "name:billing.*", "", ""
+	v.Name, v.Query, v.Sort, v.Columns = "Payments", "name:billing.*", "", ""
 	if diff := cmp.Diff(v, c.save(v)); diff != "" {
 		c.Errorf("view saved again (-want +got):\n%s", diff)
 	}
@@ -62,7 +62,7 @@ func (c trial) viewsKept() {
 }
 
 // viewsBounded saves more views at once than are kept.
-func (c trial) viewsBounded() {
+func (c storeTest) viewsBounded() {
 	const more = 20
 	var saving sync.WaitGroup
 	var full atomic.Int64
@@ -70,7 +70,7 @@ func (c trial) viewsBounded() {
 		saving.Go(func() {
 			_, err := c.SaveView(c.Context(), history.View{Name: strconv.Itoa(i)})
 			switch {
-			case errors.Is(err, history.ErrFull):
+			case errors.Is(err, history.ErrTooManyViews):
 				full.Add(1)
 			case err != nil:
 				c.Errorf("save view: %v", err)
@@ -86,7 +86,7 @@ func (c trial) viewsBounded() {
 	c.save(all[0])
 }
 
-func (c trial) viewsByName() {
+func (c storeTest) viewsByName() {
 	for _, name := range []string{"b", "c", "a", "b"} {
 		c.save(history.View{Name: name})
 	}
@@ -101,20 +101,20 @@ func (c trial) viewsByName() {
 	}
 }
 
-func (c trial) viewsDeleted() {
+func (c storeTest) viewsDeleted() {
 	v := c.save(history.View{Name: "a"})
 	if err := c.DeleteView(c.Context(), v.ID); err != nil {
 		c.Fatalf("delete view: %v", err)
 	}
 	for _, id := range []string{v.ID, "", "0", "-1", "no id", "99999999999999999999"} {
-		if err := c.DeleteView(c.Context(), id); !errors.Is(err, history.ErrMissing) {
-			c.Errorf("delete view %q: error %v, want %v", id, err, history.ErrMissing)
+		if err := c.DeleteView(c.Context(), id); !errors.Is(err, history.ErrNotFound) {
+			c.Errorf("delete view %q: error %v, want %v", id, err, history.ErrNotFound)
 		}
 		if id == "" {
 			continue
 		}
-		if _, err := c.SaveView(c.Context(), history.View{ID: id, Name: "b"}); !errors.Is(err, history.ErrMissing) {
-			c.Errorf("save view %q: error %v, want %v", id, err, history.ErrMissing)
+		if _, err := c.SaveView(c.Context(), history.View{ID: id, Name: "b"}); !errors.Is(err, history.ErrNotFound) {
+			c.Errorf("save view %q: error %v, want %v", id, err, history.ErrNotFound)
 		}
 	}
 	c.reopen()
@@ -123,10 +123,10 @@ func (c trial) viewsDeleted() {
 	}
 }
 
-func (c trial) viewsHostile() {
+func (c storeTest) viewsHostile() {
 	want := make(map[string]history.View)
 	for _, text := range hostile() {
-		v := c.save(history.View{Name: text, Query: text, Sort: text, Cols: text})
+		v := c.save(history.View{Name: text, Query: text, Sort: text, Columns: text})
 		want[v.ID] = v
 	}
 	c.reopen()

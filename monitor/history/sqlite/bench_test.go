@@ -23,12 +23,12 @@ func BenchmarkWrite(b *testing.B) {
 	b.ResetTimer()
 	n, number := 0, uint64(0)
 	for _, batch := range batches {
-		batch.Forget = number
+		batch.TrimJournal = number
 		w, err := d.Write(b.Context(), batch)
 		if err != nil {
 			b.Fatal(err)
 		}
-		n, number = n+len(batch.Tasks), w.Journal
+		n, number = n+len(batch.Tasks), w.JournalEntry
 	}
 	b.StopTimer()
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "tasks/s")
@@ -82,11 +82,11 @@ func BenchmarkJournal(b *testing.B) {
 	b.ResetTimer()
 	number := uint64(0)
 	for n := 0; n < b.N; n += 10_000 {
-		w, err := d.Write(b.Context(), history.Batch{Journal: journal, Forget: max(number, 20) - 20})
+		w, err := d.Write(b.Context(), history.Batch{Journal: journal, TrimJournal: max(number, 20) - 20})
 		if err != nil {
 			b.Fatal(err)
 		}
-		number = w.Journal
+		number = w.JournalEntry
 	}
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")

@@ -34,7 +34,7 @@ func defaultLimits() limits {
 
 // newSearch chooses how to find the tasks: a plan that finds few gathers and sorts them; else all are walked in the
 // order of the list, along a plan that has them in this order if there is one.
-func newSearch(ctx context.Context, q queryer, r history.Request, l limits, most int) (*search, error) {
+func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits, most int) (*search, error) {
 	s := &search{q: q, limits: l, most: most, r: r, o: newOrder(r.Sort, r.Newer), exact: true}
 	c := &compiler{q: q, now: r.Now}
 	conditions := []query.Expr{r.Query.Expr()}

@@ -46,7 +46,7 @@ func (d *DB) Hurry() {
 
 // Explain returns how SQLite carries out what a page takes, where it looks at tasks, their events and texts. Pages are
 // walked rather than gathered, if it is asked for.
-func (d *DB) Explain(ctx context.Context, r history.Request, walked bool) ([]string, error) {
+func (d *DB) Explain(ctx context.Context, r history.TaskRequest, walked bool) ([]string, error) {
 	l := defaultLimits()
 	if walked {
 		l.gather, l.scan = -1, -1

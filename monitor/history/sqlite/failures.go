@@ -48,8 +48,8 @@ func (t *tx) failure(v *state.Task) (any, error) {
 		ON CONFLICT DO NOTHING`, int64(id), name, f.Type, f.Message, f.Place)
 }
 
-// Resolve marks a group as resolved, or reopens it.
-func (d *DB) Resolve(ctx context.Context, id fingerprint.ID, at time.Time) error {
+// ResolveFailureGroup marks a group as resolved, or reopens it.
+func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
 	var resolved any
 	if !at.IsZero() {
 		resolved = at.UnixMicro()
@@ -60,7 +60,7 @@ func (d *DB) Resolve(ctx context.Context, id fingerprint.ID, at time.Time) error
 	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return history.ErrMissing
+		return history.ErrNotFound
 	case err != nil:
 		return fmt.Errorf("resolve failure: %w", explain(err))
 	}
@@ -99,8 +99,8 @@ func (l failureIDs) Value() (driver.Value, error) {
 	return string(b), err
 }
 
-// Failures returns the groups that r asks for.
-func (d *DB) Failures(ctx context.Context, r history.FailureRequest) (history.FailurePage, error) {
+// FailureGroups returns the groups that r asks for.
+func (d *DB) FailureGroups(ctx context.Context, r history.FailureRequest) (history.FailurePage, error) {
 	page, err := d.failures.page(r, func() (history.FailurePage, error) {
 		all, err := d.groups(ctx, r)
 		if err != nil {
@@ -115,31 +115,31 @@ func (d *DB) Failures(ctx context.Context, r history.FailureRequest) (history.Fa
 	return page, nil
 }
 
-// Failure returns one group as of now.
-func (d *DB) Failure(ctx context.Context, id fingerprint.ID, now time.Time) (history.Failure, error) {
-	found := []history.Failure{{ID: id}}
+// FailureGroup returns one group as of now.
+func (d *DB) FailureGroup(ctx context.Context, id fingerprint.ID, now time.Time) (history.FailureGroup, error) {
+	found := []history.FailureGroup{{ID: id}}
 	if err := d.describe(ctx, found, now); err != nil {
-		return history.Failure{}, fmt.Errorf("read failure: %w", explain(err))
+		return history.FailureGroup{}, fmt.Errorf("read failure: %w", explain(err))
 	}
 	if found[0].Count.N == 0 {
-		return history.Failure{}, history.ErrMissing
+		return history.FailureGroup{}, history.ErrNotFound
 	}
 	return found[0], nil
 }
 
 // groups reads those that have tasks, as far as r.Page looks at them.
-func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.Failure, error) {
+func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.FailureGroup, error) {
 	query := selectGroups(`0`)
 	if r.Busiest {
 		query = selectGroups(lastHour)
 	}
-	var all []history.Failure
+	var all []history.FailureGroup
 	err := d.each(ctx, query, []any{r.Now.Add(-time.Hour).UnixMicro(), d.limits.failures}, func(rows *sql.Rows) error {
-		var f history.Failure
+		var f history.FailureGroup
 		var last int64
 		var resolved sql.NullInt64
 		err := rows.Scan(&f.ID, &resolved, &last, &f.LastHour)
-		f.Last, f.ResolvedAt = time.UnixMicro(last).UTC(), optionalTime(resolved)
+		f.LastAt, f.ResolvedAt = time.UnixMicro(last).UTC(), optionalTime(resolved)
 		all = append(all, f)
 		return err
 	})
@@ -164,21 +164,21 @@ func optionalTime(micros sql.NullInt64) time.Time {
 }
 
 // describe adds to groups what takes a look at their tasks.
-func (d *DB) describe(ctx context.Context, groups []history.Failure, now time.Time) error {
-	at := make(map[fingerprint.ID]*history.Failure, len(groups))
+func (d *DB) describe(ctx context.Context, groups []history.FailureGroup, now time.Time) error {
+	at := make(map[fingerprint.ID]*history.FailureGroup, len(groups))
 	ids := make(failureIDs, len(groups))
 	for i := range groups {
 		f := &groups[i]
 		at[f.ID], ids[i] = f, f.ID
-		f.Trend = make([]int64, history.TrendParts)
+		f.Trend = make([]int64, history.TrendHours)
 		if err := d.describeOne(ctx, f, now); err != nil {
 			return err
 		}
 	}
 	const part = int64(time.Hour / time.Microsecond)
-	from := now.Truncate(time.Hour).UnixMicro() - (history.TrendParts-1)*part
+	from := now.Truncate(time.Hour).UnixMicro() - (history.TrendHours-1)*part
 	// The clocks of workers may be ahead: what has not come yet counts as now.
-	return d.each(ctx, selectTrends, []any{from, part, history.TrendParts, int64(math.MaxInt64), ids}, func(rows *sql.Rows) error {
+	return d.each(ctx, selectTrends, []any{from, part, history.TrendHours, int64(math.MaxInt64), ids}, func(rows *sql.Rows) error {
 		var id fingerprint.ID
 		var i int
 		var n int64
@@ -206,7 +206,7 @@ const (
 )
 
 // describeOne tells of a group but for its trend. One without tasks stays as it is.
-func (d *DB) describeOne(ctx context.Context, f *history.Failure, now time.Time) error {
+func (d *DB) describeOne(ctx context.Context, f *history.FailureGroup, now time.Time) error {
 	var task any
 	var events []byte
 	var first, last int64
@@ -223,7 +223,7 @@ func (d *DB) describeOne(ctx context.Context, f *history.Failure, now time.Time)
 	}
 	f.Count.Exact = f.Count.N <= d.limits.failures
 	f.Count.N = min(f.Count.N, d.limits.failures)
-	f.First, f.Last, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), optionalTime(resolved)
+	f.FirstAt, f.LastAt, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), optionalTime(resolved)
 	f.TaskID = idText(task)
 	newest, _, err := state.DecodeTask(f.TaskID, events)
 	if newest.Exception != nil {
@@ -261,7 +261,7 @@ func (c *failureCache) page(r history.FailureRequest, f func() (history.FailureP
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.pages[k]; ok && r.Now.Sub(e.at) < r.Stale {
+	if e, ok := c.pages[k]; ok && r.Now.Sub(e.at) < r.MaxAge {
 		return e.page, nil
 	}
 	page, err := f()

@@ -63,7 +63,7 @@ func saveAll(t testing.TB, d *sqlite.DB, c *state.Cluster) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Saved(true, w.Known); err != nil {
+		if err := c.Saved(true, w.Existing); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestFailuresBeyondTheMostGoToOneGroupAName(t *testing.T) {
 	writeFailing(t, d, 0, most+more, func(i int) (string, string) {
 		return names[i%2], "ValueError('no " + word(i) + "')"
 	})
-	page, err := d.Failures(t.Context(), history.FailureRequest{Limit: 500, Now: failingAt.Add(time.Minute)})
+	page, err := d.FailureGroups(t.Context(), history.FailureRequest{Limit: 500, Now: failingAt.Add(time.Minute)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestFailuresBeyondTheMostGoToOneGroupAName(t *testing.T) {
 	// A group that exists takes more tasks all the same.
 	const all = most + more
 	writeFailing(t, d, all, all+2, func(int) (string, string) { return names[1], "ValueError('no " + word(1) + "')" })
-	page, err = d.Failures(t.Context(), history.FailureRequest{Limit: 1, Now: failingAt.Add(time.Minute)})
+	page, err = d.FailureGroups(t.Context(), history.FailureRequest{Limit: 1, Now: failingAt.Add(time.Minute)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestFailuresAreCountedUpToABound(t *testing.T) {
 	d.LimitFailures(10, most)
 	for more, exact := range []bool{true, false} {
 		writeFailing(t, d, more*most, most+more, func(int) (string, string) { return "shop.add", "ValueError()" })
-		page, err := d.Failures(t.Context(), history.FailureRequest{Limit: 1, Now: failingAt.Add(time.Minute)})
+		page, err := d.FailureGroups(t.Context(), history.FailureRequest{Limit: 1, Now: failingAt.Add(time.Minute)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestGroupsWithoutTasksAreForgotten(t *testing.T) {
 	writeFailing(t, d, 0, len(names), exception)
 	group := func(name string) fingerprint.ID { return fingerprint.Of("ValueError()", "").ID(name) }
 	for name, ago := range map[string]time.Duration{"fixed": time.Hour, "fixed.long.ago": 40 * 24 * time.Hour} {
-		if err := d.Resolve(t.Context(), group(name), time.Now().Add(-ago)); err != nil {
+		if err := d.ResolveFailureGroup(t.Context(), group(name), time.Now().Add(-ago)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,10 +159,10 @@ func TestGroupsWithoutTasksAreForgotten(t *testing.T) {
 	}
 	var left []string
 	for _, name := range names {
-		err := d.Resolve(t.Context(), group(name), time.Now())
+		err := d.ResolveFailureGroup(t.Context(), group(name), time.Now())
 		if err == nil {
 			left = append(left, name)
-		} else if !errors.Is(err, history.ErrMissing) {
+		} else if !errors.Is(err, history.ErrNotFound) {
 			t.Fatal(err)
 		}
 	}
@@ -210,19 +210,19 @@ func BenchmarkFailures(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := d.Failures(b.Context(), r); err != nil {
+				if _, err := d.FailureGroups(b.Context(), r); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
 	}
 	b.Run("group", func(b *testing.B) {
-		page, err := d.Failures(b.Context(), history.FailureRequest{Busiest: true, Limit: 1, Now: now})
+		page, err := d.FailureGroups(b.Context(), history.FailureRequest{Busiest: true, Limit: 1, Now: now})
 		if err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			if _, err := d.Failure(b.Context(), page.Groups[0].ID, now); err != nil {
+			if _, err := d.FailureGroup(b.Context(), page.Groups[0].ID, now); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -22,8 +22,8 @@ func write(t *testing.T, d *sqlite.DB, b history.Batch) {
 	if err != nil {
 		t.Fatalf("write: %v", err)
 	}
-	if len(w.Known) > 0 {
-		t.Fatalf("%d tasks were known", len(w.Known))
+	if len(w.Existing) > 0 {
+		t.Fatalf("%d tasks were known", len(w.Existing))
 	}
 }
 

@@ -27,7 +27,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			spoil: func(t *testing.T, dir string) {
 				script(t, dir, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
 			},
-			is:   history.ErrNewer,
+			is:   history.ErrNewerVersion,
 			says: []string{"newer version of Umbel", "schema 9999", "another data directory"},
 		},
 		"no database": {

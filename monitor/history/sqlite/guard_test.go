@@ -102,7 +102,7 @@ func TestAFileOfAnotherProgramIsLeftAlone(t *testing.T) {
 			dir := t.TempDir()
 			script(t, dir, statements)
 			before := read(t, file(dir))
-			for _, o := range []sqlite.Options{{Dir: dir}, {Dir: dir, SetAside: true}, {Dir: dir, ReadOnly: true}} {
+			for _, o := range []sqlite.Options{{Dir: dir}, {Dir: dir, ReplaceDamaged: true}, {Dir: dir, ReadOnly: true}} {
 				d, err := sqlite.Open(t.Context(), o)
 				if err == nil {
 					closed(t, d)
@@ -149,7 +149,7 @@ func TestAlteredTablesAreToldInASentence(t *testing.T) {
 			dir := t.TempDir()
 			closed(t, open(t, dir))
 			script(t, dir, statements)
-			d, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, SetAside: true})
+			d, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, ReplaceDamaged: true})
 			if err == nil {
 				closed(t, d)
 				t.Fatal("opened")
@@ -246,11 +246,11 @@ func TestADamagedFileIsSetAside(t *testing.T) {
 			spoil(t, dir)
 			before := read(t, file(dir))
 			for range 2 { // the second time, it is still aside
-				d, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, SetAside: true})
+				d, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, ReplaceDamaged: true})
 				if err != nil {
 					t.Fatal(err)
 				}
-				files, err := sqlite.SetAside(dir)
+				files, err := sqlite.DamagedFiles(dir)
 				if err != nil || len(files) != 1 {
 					t.Fatalf("set aside: %q, %v, want one file", files, err)
 				}

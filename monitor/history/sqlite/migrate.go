@@ -34,7 +34,7 @@ func migrate(ctx context.Context, db *sql.DB, readOnly bool) error {
 		return err
 	case found > newest:
 		return fmt.Errorf("%w of Umbel (schema %d, this one knows %d): use that version, or another data directory",
-			history.ErrNewer, found, newest)
+			history.ErrNewerVersion, found, newest)
 	case readOnly && found < newest:
 		return fmt.Errorf("schema %d is older than %d: start umbel serve once, which updates it", found, newest)
 	case readOnly || found == newest:

@@ -21,7 +21,7 @@ const (
 )
 
 // Open opens the history in o.Dir, and brings it up to date. It wraps history.ErrLocked if another process has
-// it, and history.ErrNewer if a newer version wrote it.
+// it, and history.ErrNewerVersion if a newer version wrote it.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -61,7 +61,7 @@ func (d *DB) open(ctx context.Context, o Options) error {
 		return err
 	}
 	err = d.openFile(ctx)
-	if o.SetAside && damaged(err) {
+	if o.ReplaceDamaged && damaged(err) {
 		d.log.Error("history is damaged", "path", d.path, "error", err)
 		if err = errors.Join(d.disconnect(), d.setAside()); err == nil {
 			err = d.openFile(ctx)

@@ -14,7 +14,7 @@ import (
 )
 
 // Enqueue implements history.Outbox.
-func (d *DB) Enqueue(ctx context.Context, o history.Order) (commands []history.Command, replayed bool, err error) {
+func (d *DB) Enqueue(ctx context.Context, o history.CommandRequest) (commands []history.Command, replayed bool, err error) {
 	if o.Audit.At.IsZero() {
 		o.Audit.At = d.now()
 	}
@@ -37,9 +37,9 @@ func (d *DB) change(ctx context.Context, what string, f func(t *tx) error) error
 	return wrap(what, explain(err))
 }
 
-func (t *tx) enqueue(o history.Order) (commands []history.Command, replayed bool, err error) {
-	if o.Key != "" {
-		first, known, err := keyed(t.ctx, t, o.Key, o.Print, o.Audit.At)
+func (t *tx) enqueue(o history.CommandRequest) (commands []history.Command, replayed bool, err error) {
+	if o.IdempotencyKey != "" {
+		first, known, err := keyed(t.ctx, t, o.IdempotencyKey, o.Fingerprint, o.Audit.At)
 		if err != nil {
 			return nil, false, err
 		}
@@ -53,30 +53,30 @@ func (t *tx) enqueue(o history.Order) (commands []history.Command, replayed bool
 	for i := range commands {
 		c := &commands[i]
 		complete(c, o.Audit)
-		c.Order = first
+		c.RequestID = first
 		if err := t.addCommand(c); err != nil {
 			return nil, false, err
 		}
 		if i == 0 {
 			first = c.ID
-			c.Order = first
+			c.RequestID = first
 			if err := t.exec(`UPDATE outbox SET first = command WHERE command = ?`, first); err != nil {
 				return nil, false, err
 			}
 		}
 	}
-	o.Audit.Commands, o.Audit.First = len(commands), first
+	o.Audit.Commands, o.Audit.FirstCommand = len(commands), first
 	if err := t.audit(o.Audit); err != nil {
 		return nil, false, err
 	}
-	if o.Key != "" {
+	if o.IdempotencyKey != "" {
 		err = t.remember(o, first)
 	}
 	return commands, false, err
 }
 
 // complete sets what a new command leaves open, and its times as they are written.
-func complete(c *history.Command, a history.Audit) {
+func complete(c *history.Command, a history.AuditRecord) {
 	c.State = history.CommandPending
 	c.Schema = cmp.Or(c.Schema, history.CommandSchema)
 	c.Actor = cmp.Or(c.Actor, a.Actor)
@@ -100,7 +100,7 @@ func (t *tx) addCommand(c *history.Command) error {
 	c.ID, err = t.insert(`INSERT INTO outbox (first, schema, kind, grp, target, summary, payload, task, actor, state,
 			attempts, deferrals, error, expected, answers, created, due, expires, claimed, sent, done)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		c.Order, c.Schema, c.Kind, c.Group, c.Target, c.Summary, notNil(c.Payload), c.TaskID, c.Actor, string(c.State),
+		c.RequestID, c.Schema, c.Kind, c.Group, c.Target, c.Summary, notNil(c.Payload), c.TaskID, c.Actor, string(c.State),
 		c.Attempts, c.Deferrals, c.LastError, expected, answers, c.CreatedAt.UnixMicro(), c.DueAt.UnixMicro(),
 		micros(c.ExpiresAt), micros(c.ClaimedAt), micros(c.SentAt), micros(c.DoneAt))
 	if err != nil {
@@ -124,8 +124,8 @@ func (t *tx) addNodes(id int64, nodes ...string) error {
 	return nil
 }
 
-// Settle implements history.Outbox.
-func (d *DB) Settle(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
+// RecordOutcomes implements history.Outbox.
+func (d *DB) RecordOutcomes(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
 	return d.change(ctx, "settle commands", func(t *tx) error {
 		for _, o := range outcomes {
 			if err := t.settle(now, o); err != nil {
@@ -169,8 +169,8 @@ func (t *tx) settle(now time.Time, o history.Outcome) error {
 	return t.addNodes(o.ID, o.Expected...)
 }
 
-// Answer implements history.Outbox.
-func (d *DB) Answer(ctx context.Context, now time.Time, replies []history.Reply) error {
+// AddReplies implements history.Outbox.
+func (d *DB) AddReplies(ctx context.Context, now time.Time, replies []history.CommandReplies) error {
 	return d.change(ctx, "record answers", func(t *tx) error {
 		for i := range replies {
 			if err := t.answer(now, &replies[i]); err != nil {
@@ -181,20 +181,20 @@ func (d *DB) Answer(ctx context.Context, now time.Time, replies []history.Reply)
 	})
 }
 
-func (t *tx) answer(now time.Time, r *history.Reply) error {
+func (t *tx) answer(now time.Time, r *history.CommandReplies) error {
 	found, err := commandsOf(t.ctx, t, `WHERE command = ? AND state = 'sent'`, r.ID)
 	if err != nil || len(found) == 0 {
 		return err
 	}
 	c := &found[0]
-	c.Answers = append(c.Answers, r.Answers...)
+	c.Replies = append(c.Replies, r.Replies...)
 	_, answers, err := encodeNodes(c)
 	if err != nil {
 		return err
 	}
 	err = t.exec(`UPDATE outbox SET answers = ?, state = ?, done = ? WHERE command = ?`,
 		answers, string(r.State), doneAt(r.State, now), r.ID)
-	for _, a := range r.Answers {
+	for _, a := range r.Replies {
 		if err == nil {
 			err = t.addNodes(r.ID, a.Node)
 		}
@@ -210,7 +210,7 @@ func doneAt(s history.CommandState, now time.Time) any {
 	return now.UnixMicro()
 }
 
-// answer is history.Answer as it is written.
+// answer is history.Reply as it is written.
 type answer struct {
 	Node  string `json:"node"`
 	At    int64  `json:"at"` // µs since 1970 UTC
@@ -224,8 +224,8 @@ func encodeNodes(c *history.Command) (expected, answers string, err error) {
 	if expected, err = encode(c.Expected); err != nil {
 		return "", "", err
 	}
-	list := make([]answer, len(c.Answers))
-	for i, a := range c.Answers {
+	list := make([]answer, len(c.Replies))
+	for i, a := range c.Replies {
 		list[i] = answer{a.Node, a.At.UnixMicro(), a.Text, a.OK, a.Clock}
 	}
 	answers, err = encode(list)

@@ -16,7 +16,7 @@ import (
 const newestAudit = `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'audit'`
 
 // audit appends a record.
-func (t *tx) audit(a history.Audit) error {
+func (t *tx) audit(a history.AuditRecord) error {
 	var hash string
 	err := t.get(`SELECT hash FROM audit ORDER BY record DESC LIMIT 1`, nil, &hash)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -29,12 +29,12 @@ func (t *tx) audit(a history.Audit) error {
 	a.ID++
 	return t.exec(`INSERT INTO audit (record, at, actor, remote, action, target, detail, commands, first, hash)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.ID, a.At.UnixMicro(), a.Actor, a.Remote, a.Action, a.Target, a.Detail, a.Commands, a.First, chain(hash, &a))
+		a.ID, a.At.UnixMicro(), a.Actor, a.RemoteAddr, a.Action, a.Target, a.Detail, a.Commands, a.FirstCommand, chain(hash, &a))
 }
 
 // chain returns the hash of a record that follows the one with hash before: SHA-256, in hex, of that and of all
 // fields in their order, numbers as 8 bytes, big end first, texts after their length as such a number.
-func chain(before string, a *history.Audit) string {
+func chain(before string, a *history.AuditRecord) string {
 	var b []byte
 	number := func(n int64) { b = binary.BigEndian.AppendUint64(b, uint64(n)) }
 	text := func(s string) {
@@ -44,25 +44,25 @@ func chain(before string, a *history.Audit) string {
 	text(before)
 	number(a.ID)
 	number(a.At.UnixMicro())
-	for _, s := range []string{a.Actor, a.Remote, a.Action, a.Target, a.Detail} {
+	for _, s := range []string{a.Actor, a.RemoteAddr, a.Action, a.Target, a.Detail} {
 		text(s)
 	}
 	number(int64(a.Commands))
-	number(a.First)
+	number(a.FirstCommand)
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// Record implements history.Outbox.
-func (d *DB) Record(ctx context.Context, a history.Audit) error {
+// AppendAudit implements history.Outbox.
+func (d *DB) AppendAudit(ctx context.Context, a history.AuditRecord) error {
 	return d.change(ctx, "write audit record", func(t *tx) error { return t.audit(a) })
 }
 
-// Audit implements history.Outbox.
-func (d *DB) Audit(ctx context.Context, before int64, limit int) (list []history.Audit, next int64, err error) {
+// AuditLog implements history.Outbox.
+func (d *DB) AuditLog(ctx context.Context, before int64, limit int) (list []history.AuditRecord, next int64, err error) {
 	limit = min(max(limit, 1), 500)
 	bytes := 0
-	err = d.eachRecord(ctx, func(a history.Audit) error {
+	err = d.eachRecord(ctx, func(a history.AuditRecord) error {
 		bytes += len(a.Detail) + len(a.Target)
 		if len(list) == limit || len(list) > 0 && bytes > auditBytes {
 			next = list[len(list)-1].ID
@@ -80,12 +80,12 @@ func (d *DB) Audit(ctx context.Context, before int64, limit int) (list []history
 // auditBytes is how long the records of a page may be together, but for the first.
 const auditBytes = 4 << 20
 
-func (d *DB) eachRecord(ctx context.Context, f func(history.Audit) error, where string, args ...any) error {
+func (d *DB) eachRecord(ctx context.Context, f func(history.AuditRecord) error, where string, args ...any) error {
 	return d.each(ctx, `SELECT record, at, actor, remote, action, target, detail, commands, first, hash FROM audit `+where, args,
 		func(rows *sql.Rows) error {
-			var a history.Audit
+			var a history.AuditRecord
 			var at int64
-			err := rows.Scan(&a.ID, &at, &a.Actor, &a.Remote, &a.Action, &a.Target, &a.Detail, &a.Commands, &a.First, &a.Hash)
+			err := rows.Scan(&a.ID, &at, &a.Actor, &a.RemoteAddr, &a.Action, &a.Target, &a.Detail, &a.Commands, &a.FirstCommand, &a.Hash)
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (d *DB) VerifyAudit(ctx context.Context) (int64, error) {
 	var hash string
 	for last < newest[0] {
 		before := last
-		err := d.eachRecord(ctx, func(a history.Audit) error {
+		err := d.eachRecord(ctx, func(a history.AuditRecord) error {
 			if a.ID != last+1 || chain(hash, &a) != a.Hash {
 				return errEnough
 			}

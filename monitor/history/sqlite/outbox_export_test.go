@@ -30,7 +30,7 @@ func (d *DB) ExplainOutbox(ctx context.Context) (map[string][]string, error) {
 		{Kind: "task"},
 		{TaskID: "t"},
 		{Actor: "ann"},
-		{Order: 4},
+		{RequestID: 4},
 	} {
 		text, args := filterCommands(f)
 		queries = append(queries, query{text + ` ORDER BY command DESC LIMIT 10`, args})

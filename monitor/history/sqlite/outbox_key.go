@@ -11,8 +11,8 @@ import (
 // keyAge is how long idempotency keys are remembered.
 const keyAge = 24 * time.Hour
 
-// Replay implements history.Outbox.
-func (d *DB) Replay(ctx context.Context, key, print string, now time.Time) (commands []history.Command, ok bool, err error) {
+// CommandsByKey implements history.Outbox.
+func (d *DB) CommandsByKey(ctx context.Context, key, print string, now time.Time) (commands []history.Command, ok bool, err error) {
 	err = d.snapshot(ctx, func(q queryer) error {
 		var first int64
 		if first, ok, err = keyed(ctx, q, key, print, now); err == nil && ok {
@@ -41,13 +41,13 @@ func keyed(ctx context.Context, q queryer, key, print string, now time.Time) (fi
 }
 
 // remember notes what the key of an order was used for, and forgets what is too old.
-func (t *tx) remember(o history.Order, first int64) error {
+func (t *tx) remember(o history.CommandRequest, first int64) error {
 	err := t.exec(`DELETE FROM idempotency WHERE at <= ?`, o.Audit.At.Add(-keyAge).UnixMicro())
 	if err != nil {
 		return err
 	}
 	return t.exec(`INSERT INTO idempotency (key, print, first, at) VALUES (?, ?, ?, ?)`,
-		o.Key, o.Print, first, o.Audit.At.UnixMicro())
+		o.IdempotencyKey, o.Fingerprint, first, o.Audit.At.UnixMicro())
 }
 
 // orderOf returns the commands of an order by ID.

@@ -27,7 +27,7 @@ func (t *tx) removeCommands(before int64, n int) (int, error) {
 	for i := range old {
 		c := &old[i]
 		nodes := append([]string{c.Target}, c.Expected...)
-		for _, a := range c.Answers {
+		for _, a := range c.Replies {
 			nodes = append(nodes, a.Node)
 		}
 		for _, node := range nodes {

@@ -33,7 +33,7 @@ func readCommand(rows *sql.Rows) (c history.Command, err error) {
 	var expected, answers string
 	var created, due int64
 	var expires, claimed, sent, done sql.NullInt64
-	err = rows.Scan(&c.ID, &c.Order, &c.Schema, &c.Kind, &c.Group, &c.Target, &c.Summary, &c.Payload, &c.TaskID, &c.Actor,
+	err = rows.Scan(&c.ID, &c.RequestID, &c.Schema, &c.Kind, &c.Group, &c.Target, &c.Summary, &c.Payload, &c.TaskID, &c.Actor,
 		&c.State, &c.Attempts, &c.Deferrals, &c.LastError, &expected, &answers, &created, &due, &expires, &claimed, &sent, &done)
 	if err != nil {
 		return c, err
@@ -48,7 +48,7 @@ func readCommand(rows *sql.Rows) (c history.Command, err error) {
 		return c, fmt.Errorf("read answers to command %d: %w", c.ID, err)
 	}
 	for _, a := range list {
-		c.Answers = append(c.Answers, history.Answer{Node: a.Node, At: time.UnixMicro(a.At), Text: a.Text, OK: a.OK, Clock: a.Clock})
+		c.Replies = append(c.Replies, history.Reply{Node: a.Node, At: time.UnixMicro(a.At), Text: a.Text, OK: a.OK, Clock: a.Clock})
 	}
 	return c, nil
 }
@@ -76,7 +76,7 @@ func (d *DB) Command(ctx context.Context, id int64) (history.Command, error) {
 		return history.Command{}, fmt.Errorf("read command %d: %w", id, explain(err))
 	}
 	if len(found) == 0 {
-		return history.Command{}, history.ErrMissing
+		return history.Command{}, history.ErrNotFound
 	}
 	return found[0], nil
 }
@@ -97,8 +97,8 @@ func (d *DB) Commands(ctx context.Context, f history.CommandFilter) (list []hist
 	return list, next, nil
 }
 
-// HaveCommands implements history.Outbox.
-func (d *DB) HaveCommands(ctx context.Context, kind string, tasks []string) ([]string, error) {
+// TasksWithCommands implements history.Outbox.
+func (d *DB) TasksWithCommands(ctx context.Context, kind string, tasks []string) ([]string, error) {
 	ids, err := json.Marshal(tasks)
 	if err != nil {
 		return nil, wrap("look for commands", err)
@@ -128,8 +128,8 @@ func filterCommands(f history.CommandFilter) (query string, args []any) {
 	if f.Actor != "" {
 		and(`actor = ?`, f.Actor)
 	}
-	if f.Order != 0 {
-		and(`first = ?`, f.Order)
+	if f.RequestID != 0 {
+		and(`first = ?`, f.RequestID)
 	}
 	if f.Before != 0 {
 		and(`command < ?`, f.Before)
@@ -179,7 +179,7 @@ func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
 	if err != nil {
 		return err
 	}
-	s.Foreign = foreign[0] + foreign[1]
+	s.OtherSchema = foreign[0] + foreign[1]
 	oldest, err := list[int64](ctx, q, `SELECT created FROM outbox WHERE state = 'pending' AND schema = ? ORDER BY command LIMIT 1`,
 		history.CommandSchema)
 	if err != nil {
@@ -190,9 +190,9 @@ func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
 	}
 	return eachOf(ctx, q, `SELECT error, count(*) AS n FROM outbox WHERE state IN ('dead', 'pending') AND error <> ''
 		GROUP BY error ORDER BY n DESC, error LIMIT ?`, []any{topFailures}, func(rows *sql.Rows) error {
-		var f history.FailureCount
+		var f history.ErrorCount
 		err := rows.Scan(&f.Error, &f.N)
-		s.TopFailures = append(s.TopFailures, f)
+		s.TopErrors = append(s.TopErrors, f)
 		return err
 	})
 }
@@ -204,4 +204,20 @@ func eachOf(ctx context.Context, q queryer, query string, args []any, f func(row
 		return err
 	}
 	return scan(rows, func() error { return f(rows) })
+}
+// RequestStates implements history.Outbox.
+func (d *DB) RequestStates(ctx context.Context, order int64) (map[history.CommandState]int, error) {
+	counts := make(map[history.CommandState]int)
+	err := eachOf(ctx, d.read, `SELECT state, count(*) FROM outbox WHERE first = ? GROUP BY state`, []any{order},
+		func(rows *sql.Rows) error {
+			var s history.CommandState
+			var n int
+			err := rows.Scan(&s, &n)
+			counts[s] = n
+			return err
+		})
+	if err != nil {
+		return nil, wrap("count commands of an order", explain(err))
+	}
+	return counts, nil
 }

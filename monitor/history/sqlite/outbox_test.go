@@ -17,9 +17,9 @@ func atNoon() time.Time { return time.UnixMicro(1_790_000_000_000_000) }
 func enqueue(tb testing.TB, d *sqlite.DB, n int) {
 	tb.Helper()
 	for i := range n {
-		_, _, err := d.Enqueue(tb.Context(), history.Order{
+		_, _, err := d.Enqueue(tb.Context(), history.CommandRequest{
 			Commands: []history.Command{{Kind: "task", Group: fmt.Sprintf("queue %d", i%4), Payload: []byte(`{}`)}},
-			Audit:    history.Audit{At: atNoon(), Actor: "ann", Action: "publish", Detail: `{"name":"shop.pay"}`},
+			Audit:    history.AuditRecord{At: atNoon(), Actor: "ann", Action: "publish", Detail: `{"name":"shop.pay"}`},
 		})
 		if err != nil {
 			tb.Fatalf("enqueue: %v", err)
@@ -93,7 +93,7 @@ func TestNoCommandIsWrittenWhereNobodyWouldFindIt(t *testing.T) {
 	d := open(t, dir)
 	defer closed(t, d)
 	rename(t, file(dir), file(dir)+".away")
-	_, _, err := d.Enqueue(t.Context(), history.Order{Commands: []history.Command{{Kind: "task"}}})
+	_, _, err := d.Enqueue(t.Context(), history.CommandRequest{Commands: []history.Command{{Kind: "task"}}})
 	if err == nil || !strings.Contains(err.Error(), "removed or replaced") {
 		t.Errorf("enqueue into a file that is gone: error %v", err)
 	}
@@ -108,11 +108,11 @@ func TestAnOrderIsWrittenAsAWhole(t *testing.T) {
 	script(t, dir, `CREATE TRIGGER fails BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no record'); END`)
 	d := open(t, dir)
 	defer closed(t, d)
-	order := history.Order{Commands: make([]history.Command, 3), Key: "k", Print: "p"}
+	order := history.CommandRequest{Commands: make([]history.Command, 3), IdempotencyKey: "k", Fingerprint: "p"}
 	if _, _, err := d.Enqueue(t.Context(), order); err == nil {
 		t.Error("enqueue without an audit record: no error")
 	}
-	if _, replayed, err := d.Replay(t.Context(), "k", "p", time.Now()); replayed || err != nil {
+	if _, replayed, err := d.CommandsByKey(t.Context(), "k", "p", time.Now()); replayed || err != nil {
 		t.Errorf("the key is kept: %v, %v", replayed, err)
 	}
 	if stats, err := d.OutboxStats(t.Context()); len(stats.States) > 0 || err != nil {
@@ -174,7 +174,7 @@ func BenchmarkClaim(b *testing.B) {
 				for i, c := range claimed.Commands {
 					outcomes[i] = history.Outcome{ID: c.ID, State: history.CommandDone}
 				}
-				if err := d.Settle(b.Context(), atNoon(), outcomes); err != nil {
+				if err := d.RecordOutcomes(b.Context(), atNoon(), outcomes); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()

@@ -11,7 +11,7 @@ import (
 )
 
 // Restore reads what a monitor needs to begin where the last one ended.
-func (d *DB) Restore(ctx context.Context, r history.Restore) error {
+func (d *DB) Restore(ctx context.Context, r history.RestoreOptions) error {
 	var counted uint64
 	for _, step := range []func() error{
 		func() error { return d.restoreCheckpoint(ctx, &counted, r.Checkpoint) },
@@ -73,7 +73,7 @@ var errEnough = errors.New("enough")
 
 // restoreFinished reads the newest tasks that are finished or lost, and finds the newest of those that it leaves. Rows come by
 // clock and time, so that the first one left may have equals that are newer by their origins or ids.
-func (d *DB) restoreFinished(ctx context.Context, r history.Restore) error {
+func (d *DB) restoreFinished(ctx context.Context, r history.RestoreOptions) error {
 	n := 0
 	var left *state.Position
 	err := d.each(ctx, `SELECT t.clock, t.micros, t.origin, t.id, e.body
@@ -104,7 +104,7 @@ func (d *DB) restoreFinished(ctx context.Context, r history.Restore) error {
 	if err != nil && !errors.Is(err, errEnough) || left == nil {
 		return err
 	}
-	return r.Left(*left)
+	return r.Omitted(*left)
 }
 
 func (d *DB) restoreJournal(

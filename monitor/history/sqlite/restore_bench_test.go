@@ -30,7 +30,7 @@ func restore(b *testing.B, dir string, fold bool) {
 	}
 	defer closed(b, d)
 	c, n := state.New(state.Options{Track: true}), 0
-	err = d.Restore(b.Context(), history.Restore{
+	err = d.Restore(b.Context(), history.RestoreOptions{
 		MaxTasks:   200_000,
 		Checkpoint: func(history.Checkpoint) error { return nil },
 		Task: func(id string, events []byte) error {
@@ -40,7 +40,7 @@ func restore(b *testing.B, dir string, fold bool) {
 			}
 			return c.Load(id, events)
 		},
-		Left:    func(state.Position) error { return nil },
+		Omitted: func(state.Position) error { return nil },
 		Journal: func(uint64, []byte, bool) error { return nil },
 	})
 	if err != nil {

@@ -13,11 +13,11 @@ const (
 	sizeEvery  = time.Second // how often it looks at the size in between
 )
 
-// Rules returns the rules in force.
-func (d *DB) Rules() history.Rules { return d.rules }
+// RetentionRules returns the rules in force.
+func (d *DB) RetentionRules() history.RetentionRules { return d.rules }
 
-// Today is the moment that Run measures ages against.
-func (d *DB) Today(ctx context.Context) (time.Time, error) {
+// ReferenceTime is the moment that Run measures ages against.
+func (d *DB) ReferenceTime(ctx context.Context) (time.Time, error) {
 	var newest int64
 	for _, final := range []int{classActive, classSucceeded, classFailed} {
 		found, err := number[int64](ctx, d.read, `SELECT coalesce(max(`+lastHeard+`), 0) FROM tasks WHERE final = ?`, final)
@@ -72,7 +72,7 @@ func (d *DB) retain(ctx context.Context, removed func(ids []string)) error {
 			}
 		}}
 		var err error
-		if p.now, err = d.Today(ctx); err == nil {
+		if p.now, err = d.ReferenceTime(ctx); err == nil {
 			err = p.run(ctx)
 		}
 		if tasks+thinned > 0 {

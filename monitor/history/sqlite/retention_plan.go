@@ -17,16 +17,16 @@ const maxCounted = 100_000
 // was kept have the time that their workers gave.
 const lastHeard = `coalesce(heard, finished, updated)`
 
-// Prunable says what the rules would remove now.
-func (d *DB) Prunable(ctx context.Context, now time.Time) (history.Plan, error) {
+// PlanPrune says what the rules would remove now.
+func (d *DB) PlanPrune(ctx context.Context, now time.Time) (history.PrunePlan, error) {
 	p, err := d.plan(ctx, now)
 	if err != nil {
-		return history.Plan{}, fmt.Errorf("plan retention: %w", explain(err))
+		return history.PrunePlan{}, fmt.Errorf("plan retention: %w", explain(err))
 	}
 	return p, nil
 }
 
-func (d *DB) plan(ctx context.Context, now time.Time) (p history.Plan, err error) {
+func (d *DB) plan(ctx context.Context, now time.Time) (p history.PrunePlan, err error) {
 	if p.Tasks, err = number[int](ctx, d.read, `SELECT count(*) FROM tasks`); err != nil {
 		return p, err
 	}
@@ -34,7 +34,7 @@ func (d *DB) plan(ctx context.Context, now time.Time) (p history.Plan, err error
 	if err != nil {
 		return p, err
 	}
-	p.Used, p.Events.Exact = room.used(), true
+	p.UsedBytes, p.Events.Exact = room.used(), true
 	var oldest int64
 	for _, class := range finished(d.rules) {
 		first, err := number[int64](ctx, d.read,
@@ -80,7 +80,7 @@ func (d *DB) planEvents(ctx context.Context, n *history.Count, c kept, now time.
 }
 
 // planSize estimates what has to go beside what is too old.
-func (d *DB) planSize(ctx context.Context, p *history.Plan) error {
+func (d *DB) planSize(ctx context.Context, p *history.PrunePlan) error {
 	p.Size.Exact = true
 	if p.Tasks == 0 {
 		return nil
@@ -91,17 +91,17 @@ func (d *DB) planSize(ctx context.Context, p *history.Plan) error {
 	}
 	p.Active = history.Count{N: min(active, maxCounted), Exact: active <= maxCounted}
 	var held share
-	if d.rules.MaxSize > 0 && p.Used > d.rules.MaxSize {
-		if held, err = d.share(ctx, p.Used); err != nil {
+	if d.rules.MaxSize > 0 && p.UsedBytes > d.rules.MaxSize {
+		if held, err = d.share(ctx, p.UsedBytes); err != nil {
 			return err
 		}
-		p.Pinned = held.bytes
+		p.ActiveBytes = held.bytes
 	}
 	old, others := p.Succeeded.N+p.Failed.N+p.Lost.N, p.Tasks-held.active
 	if others == 0 {
 		return nil
 	}
-	used := p.Used - p.Pinned
+	used := p.UsedBytes - p.ActiveBytes
 	each := float64(used) / float64(others)
 	p.Bytes = int64(each * float64(old))
 	if d.rules.MaxSize == 0 || used-p.Bytes <= d.rules.MaxSize {
@@ -134,16 +134,18 @@ type kept struct {
 	keep  time.Duration
 }
 
-func finished(r history.Rules) [2]kept {
+func finished(r history.RetentionRules) [2]kept {
 	return [...]kept{
 		{classSucceeded, `final = 1`, lastHeard, r.Succeeded},
 		{classFailed, `final = 2`, lastHeard, r.Failed},
 	}
 }
 
-func lostClass(r history.Rules) kept { return kept{classActive, `lost IS NOT NULL`, `lost`, r.Lost} }
+func lostClass(r history.RetentionRules) kept {
+	return kept{classActive, `lost IS NOT NULL`, `lost`, r.Lost}
+}
 
-func classes(r history.Rules) []kept {
+func classes(r history.RetentionRules) []kept {
 	f := finished(r)
 	return append(f[:], lostClass(r))
 }

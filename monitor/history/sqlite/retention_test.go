@@ -71,16 +71,16 @@ func TestPruningBySizeFreesTheDisk(t *testing.T) {
 	t.Parallel()
 	const most, all = 1 << 20, 1000
 	dir := t.TempDir()
-	d := keeping(t, dir, sqlite.Options{Rules: history.Rules{MaxSize: most}})
+	d := keeping(t, dir, sqlite.Options{Rules: history.RetentionRules{MaxSize: most}})
 	fill(t, d, all)
 	if err := d.Index(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before, err := d.Prunable(t.Context(), noon())
+	before, err := d.PlanPrune(t.Context(), noon())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if before.Used <= most || before.Size.N == 0 || before.Size.N >= all {
+	if before.UsedBytes <= most || before.Size.N == 0 || before.Size.N >= all {
 		t.Fatalf("before: %+v, want more than %d bytes and a part of the tasks to go", before, most)
 	}
 	removed, freed := 0, int64(0)
@@ -88,12 +88,12 @@ func TestPruningBySizeFreesTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := d.Prunable(t.Context(), noon())
+	after, err := d.PlanPrune(t.Context(), noon())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after.Used > most || after.Used < most/2 {
-		t.Errorf("bytes in use = %d, want somewhat below %d", after.Used, most)
+	if after.UsedBytes > most || after.UsedBytes < most/2 {
+		t.Errorf("bytes in use = %d, want somewhat below %d", after.UsedBytes, most)
 	}
 	if after.Tasks != all-removed || after.Tasks == 0 || after.Size.N != 0 {
 		t.Errorf("after removing %d: %+v", removed, after)
@@ -111,7 +111,7 @@ func TestPruningBySizeFreesTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("removed %d tasks, file %d bytes, %d in use, %+v", removed, info.Size(), after.Used, before)
+	t.Logf("removed %d tasks, file %d bytes, %d in use, %+v", removed, info.Size(), after.UsedBytes, before)
 }
 
 // TestAFileThatOutgrowsItsRuleIsPrunedSoon fills it between two looks at what is too old.
@@ -119,15 +119,15 @@ func TestAFileThatOutgrowsItsRuleIsPrunedSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const most = 1 << 20
-		d := keeping(t, t.TempDir(), sqlite.Options{Rules: history.Rules{MaxSize: most}, Now: noon})
+		d := keeping(t, t.TempDir(), sqlite.Options{Rules: history.RetentionRules{MaxSize: most}, Now: noon})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- d.Run(ctx, func([]string) {}) }()
 		<-time.After(time.Second)
 		fill(t, d, 1000)
 		<-time.After(30 * time.Second)
-		plan, err := d.Prunable(t.Context(), noon())
-		if err != nil || plan.Used > most || plan.Tasks == 0 || plan.Tasks == 1000 {
+		plan, err := d.PlanPrune(t.Context(), noon())
+		if err != nil || plan.UsedBytes > most || plan.Tasks == 0 || plan.Tasks == 1000 {
 			t.Errorf("30 s later: %+v, %v, want a part of the tasks, in at most %d bytes", plan, err, most)
 		}
 		stop()
@@ -141,7 +141,7 @@ func TestAFileThatOutgrowsItsRuleIsPrunedSoon(t *testing.T) {
 func TestActiveTasksDoNotCountAgainstTheSize(t *testing.T) {
 	t.Parallel()
 	const most = 2 << 20
-	d := keeping(t, t.TempDir(), sqlite.Options{Rules: history.Rules{MaxSize: most}})
+	d := keeping(t, t.TempDir(), sqlite.Options{Rules: history.RetentionRules{MaxSize: most}})
 	fill(t, d, 500)
 	c := state.New(state.Options{Track: true})
 	for i := range 3000 {
@@ -174,8 +174,8 @@ func TestActiveTasksDoNotCountAgainstTheSize(t *testing.T) {
 	if n := prune(); n > 0 {
 		t.Errorf("removed %d of 500 finished tasks, which fit", n)
 	}
-	p, err := d.Prunable(t.Context(), noon())
-	if h := d.Health(); err != nil || !h.Oversized || h.Active < most || p.Pinned < most || p.Active.N != 3000 || p.Size.N != 0 {
+	p, err := d.PlanPrune(t.Context(), noon())
+	if h := d.Health(); err != nil || !h.OverMaxSize || h.ActiveBytes < most || p.ActiveBytes < most || p.Active.N != 3000 || p.Size.N != 0 {
 		t.Errorf("plan %+v, %v, health %+v, want 3,000 active tasks to take more than %d bytes", p, err, h, most)
 	}
 	for i := range 3000 {
@@ -183,7 +183,7 @@ func TestActiveTasksDoNotCountAgainstTheSize(t *testing.T) {
 	}
 	write()
 	prune()
-	if p, err = d.Prunable(t.Context(), noon()); err != nil || p.Used > most || d.Health().Oversized || d.Health().Active != 0 {
+	if p, err = d.PlanPrune(t.Context(), noon()); err != nil || p.UsedBytes > most || d.Health().OverMaxSize || d.Health().ActiveBytes != 0 {
 		t.Errorf("once they are lost: plan %+v, %v, health %+v, want at most %d bytes", p, err, d.Health(), most)
 	}
 }
@@ -192,12 +192,12 @@ func TestClockSetForwardRemovesNothing(t *testing.T) {
 	t.Parallel()
 	now := noon()
 	d := keeping(t, sqlite.Memory, sqlite.Options{
-		Rules: history.Rules{Succeeded: time.Hour}, Now: func() time.Time { return now },
+		Rules: history.RetentionRules{Succeeded: time.Hour}, Now: func() time.Time { return now },
 	})
 	fill(t, d, 200)
 	for _, skew := range []time.Duration{0, -24 * time.Hour, 400 * 24 * time.Hour} {
 		now = noon().Add(skew)
-		got, err := d.Today(t.Context())
+		got, err := d.ReferenceTime(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestClockSetForwardRemovesNothing(t *testing.T) {
 			t.Errorf("%v off: today = %v, want about %v", skew, got, want)
 		}
 	}
-	p, err := d.Prunable(t.Context(), noon())
+	p, err := d.PlanPrune(t.Context(), noon())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func BenchmarkPrune(b *testing.B) {
 	const n = 20_000
 	for b.Loop() {
 		b.StopTimer()
-		d := keeping(b, b.TempDir(), sqlite.Options{Rules: history.Rules{Succeeded: time.Nanosecond}})
+		d := keeping(b, b.TempDir(), sqlite.Options{Rules: history.RetentionRules{Succeeded: time.Nanosecond}})
 		fill(b, d, n)
 		if err := d.Index(b.Context()); err != nil {
 			b.Fatal(err)
@@ -261,7 +261,7 @@ func BenchmarkPrune(b *testing.B) {
 func TestPruningLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := keeping(t, dir, sqlite.Options{Rules: history.Rules{Succeeded: time.Hour}})
+	d := keeping(t, dir, sqlite.Options{Rules: history.RetentionRules{Succeeded: time.Hour}})
 	fill(t, d, 800)
 	if err := d.Index(t.Context()); err != nil {
 		t.Fatal(err)
@@ -317,7 +317,7 @@ func TestPruningLeavesNothingBehind(t *testing.T) {
 func TestRunPrunesAndTellsWhatIsGone(t *testing.T) {
 	t.Parallel()
 	d := keeping(t, sqlite.Memory, sqlite.Options{
-		Rules: history.Rules{Succeeded: time.Hour}, Now: noon,
+		Rules: history.RetentionRules{Succeeded: time.Hour}, Now: noon,
 	})
 	fill(t, d, 100)
 	ctx, stop := context.WithCancel(t.Context())

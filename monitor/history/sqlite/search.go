@@ -18,8 +18,8 @@ import (
 const maxPage = 500
 
 // Tasks returns a page of the tasks that match.
-func (d *DB) Tasks(ctx context.Context, r history.Request) (history.Page, error) {
-	var page history.Page
+func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
+	var page history.TaskPage
 	r.Limit = min(max(r.Limit, 1), maxPage)
 	err := d.snapshot(ctx, func(q queryer) error {
 		s, err := newSearch(ctx, q, r, d.limits, d.limits.walk)
@@ -29,7 +29,7 @@ func (d *DB) Tasks(ctx context.Context, r history.Request) (history.Page, error)
 		return err
 	})
 	if err != nil {
-		return history.Page{}, fmt.Errorf("search history: %w", explain(err))
+		return history.TaskPage{}, fmt.Errorf("search history: %w", explain(err))
 	}
 	return page, nil
 }
@@ -38,7 +38,7 @@ func (d *DB) Tasks(ctx context.Context, r history.Request) (history.Page, error)
 func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int) (history.Count, error) {
 	var count history.Count
 	err := d.snapshot(ctx, func(tx queryer) error {
-		s, err := newSearch(ctx, tx, history.Request{Query: q, Now: now, Limit: limit}, d.limits, d.limits.count)
+		s, err := newSearch(ctx, tx, history.TaskRequest{Query: q, Now: now, Limit: limit}, d.limits, d.limits.count)
 		if err == nil {
 			count, err = s.count(ctx)
 		}
@@ -93,7 +93,7 @@ func (d *DB) snapshot(ctx context.Context, f func(q queryer) error) error {
 // search is one search at work.
 type search struct {
 	q      queryer
-	r      history.Request
+	r      history.TaskRequest
 	o      order
 	limits limits
 	most   int  // rows to look at
@@ -109,17 +109,17 @@ type candidate struct {
 }
 
 // page walks until the page is full, or enough tasks have been looked at.
-func (s *search) page(ctx context.Context) (history.Page, error) {
+func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 	var found []candidate
 	unfolded, want := 0, s.r.Limit+1
 	for {
 		rows, more, err := s.next(ctx, want)
 		if err != nil {
-			return history.Page{}, err
+			return history.TaskPage{}, err
 		}
 		batch, err := s.load(ctx, rows)
 		if err != nil {
-			return history.Page{}, err
+			return history.TaskPage{}, err
 		}
 		unfolded += len(batch)
 		for _, b := range batch {
@@ -142,16 +142,16 @@ func (s *search) page(ctx context.Context) (history.Page, error) {
 }
 
 // full makes a page of tasks after which there are more.
-func (s *search) full(found []candidate) history.Page {
+func (s *search) full(found []candidate) history.TaskPage {
 	last := found[len(found)-1].Position
 	return s.make(found, &last)
 }
 
 // ended makes a page of the last tasks.
-func (s *search) ended(found []candidate) history.Page { return s.make(found, nil) }
+func (s *search) ended(found []candidate) history.TaskPage { return s.make(found, nil) }
 
 // stopped makes a page of what was found before the search was given up.
-func (s *search) stopped(found []candidate, looked int) history.Page {
+func (s *search) stopped(found []candidate, looked int) history.TaskPage {
 	k, _ := s.place()
 	page := s.make(found, new(s.o.behind(k)))
 	page.Searched = looked
@@ -159,8 +159,8 @@ func (s *search) stopped(found []candidate, looked int) history.Page {
 }
 
 // make makes a page of tasks, given where the walk goes on.
-func (s *search) make(found []candidate, on *state.Position) history.Page {
-	page := history.Page{Tasks: make([]state.Task, len(found)), Next: on}
+func (s *search) make(found []candidate, on *state.Position) history.TaskPage {
+	page := history.TaskPage{Tasks: make([]state.Task, len(found)), Next: on}
 	for i := range found {
 		page.Tasks[i] = found[i].task
 	}

@@ -94,8 +94,8 @@ func writeBench(b *testing.B, d *sqlite.DB) {
 			batch.Tasks = append(batch.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored})
 		}
 		w, err := d.Write(b.Context(), batch)
-		if err != nil || len(w.Known) > 0 {
-			b.Fatal(err, len(w.Known))
+		if err != nil || len(w.Existing) > 0 {
+			b.Fatal(err, len(w.Existing))
 		}
 		if err := c.Saved(true, nil); err != nil {
 			b.Fatal(err)
@@ -205,12 +205,12 @@ func readAll(b *testing.B, dir string) {
 func BenchmarkSearch(b *testing.B) {
 	d, dir := benchHistory(b)
 	middle := &state.Position{}
-	page, err := d.Tasks(b.Context(), history.Request{Query: parse(b, "id:"+benchID(million/2)), Limit: 1, Now: benchNow})
+	page, err := d.Tasks(b.Context(), history.TaskRequest{Query: parse(b, "id:"+benchID(million/2)), Limit: 1, Now: benchNow})
 	if err != nil || len(page.Tasks) != 1 {
 		b.Fatal(err, len(page.Tasks))
 	}
 	middle.Stamp, middle.ID = page.Tasks[0].Stamp, page.Tasks[0].ID
-	list := func(d *sqlite.DB, r history.Request, want int) {
+	list := func(d *sqlite.DB, r history.TaskRequest, want int) {
 		b.Helper()
 		r.Limit, r.Now = 50, benchNow
 		page, err := d.Tasks(b.Context(), r)
@@ -221,9 +221,9 @@ func BenchmarkSearch(b *testing.B) {
 			b.Fatalf("%q: %d tasks, want %d", r.Query, len(page.Tasks), want)
 		}
 	}
-	ask := func(b *testing.B, c benchQuery, i int) history.Request {
+	ask := func(b *testing.B, c benchQuery, i int) history.TaskRequest {
 		b.Helper()
-		r := history.Request{Query: parse(b, c.query(i)), Sort: c.sort}
+		r := history.TaskRequest{Query: parse(b, c.query(i)), Sort: c.sort}
 		if c.middle {
 			r.From = middle
 		}

@@ -30,23 +30,23 @@ func TestSearch(t *testing.T) {
 	}
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
-		historytest.Search(t, historytest.Searching{
-			Open: func(t *testing.T) history.Store { return openHistory(t, t.TempDir()) }, Settle: settle,
+		historytest.Search(t, historytest.SearchFixture{
+			Open: func(t *testing.T) history.Store { return openHistory(t, t.TempDir()) }, Index: settle,
 		})
 	})
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		historytest.Search(t, historytest.Searching{
-			Open: func(t *testing.T) history.Store { return openHistory(t, sqlite.Memory) }, Settle: settle,
+		historytest.Search(t, historytest.SearchFixture{
+			Open: func(t *testing.T) history.Store { return openHistory(t, sqlite.Memory) }, Index: settle,
 		})
 	})
 	t.Run("in parts", func(t *testing.T) {
 		t.Parallel()
-		historytest.Search(t, historytest.Searching{Open: func(t *testing.T) history.Store {
+		historytest.Search(t, historytest.SearchFixture{Open: func(t *testing.T) history.Store {
 			d := openHistory(t, t.TempDir())
 			d.Hurry()
 			return d
-		}, Settle: settle, Bounded: true})
+		}, Index: settle, Bounded: true})
 	})
 }
 
@@ -80,7 +80,7 @@ func TestHostileQueries(t *testing.T) {
 				Match: match, Text: text, Min: query.Bound{Set: i%2 == 0, N: math.MinInt64}, Max: query.Bound{Set: i%3 == 0, N: math.MaxInt64},
 			}
 			q := query.New(query.Not{X: query.And{query.Term{Field: f, Values: []query.Value{value}}}})
-			page, err := d.Tasks(t.Context(), history.Request{Query: q, Limit: 500})
+			page, err := d.Tasks(t.Context(), history.TaskRequest{Query: q, Limit: 500})
 			if err != nil {
 				t.Fatalf("%s %d %q: %v", f, match, text, err)
 			}
@@ -105,7 +105,7 @@ func TestHostileRequests(t *testing.T) {
 	for _, field := range []query.Field{0, query.Any, query.Name, query.Args, query.Run, query.Clock, 200} {
 		for _, n := range extremes {
 			for _, newer := range []bool{false, true} {
-				_, err := d.Tasks(t.Context(), history.Request{
+				_, err := d.Tasks(t.Context(), history.TaskRequest{
 					Sort: query.Sort{Field: field}, Limit: int(n), Newer: newer,
 					From: &state.Position{Stamp: clock.Stamp{Clock: n, Micros: n, Origin: "\x00"}, Value: n, ID: "\xff"},
 				})
@@ -121,7 +121,7 @@ func TestHostileRequests(t *testing.T) {
 			query.Equal(query.Name, fmt.Sprint(i)), query.Not{X: query.Equal(query.Args, fmt.Sprint("text ", i))}, query.Between(query.Run, int64(i), int64(i+1)),
 		})
 	}
-	if _, err := d.Tasks(t.Context(), history.Request{Query: query.New(many), Limit: 10}); err != nil {
+	if _, err := d.Tasks(t.Context(), history.TaskRequest{Query: query.New(many), Limit: 10}); err != nil {
 		t.Error(err)
 	}
 }
@@ -170,7 +170,7 @@ func TestTextIsIndexedWhileTheStoreRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- d.Run(ctx, func([]string) {}) }()
-	finished := history.Request{Query: query.New(query.Equal(query.Is, query.IsFinished)), Limit: 500}
+	finished := history.TaskRequest{Query: query.New(query.Equal(query.Is, query.IsFinished)), Limit: 500}
 	page, err := d.Tasks(t.Context(), finished)
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestEveryFieldHasAnIndex(t *testing.T) {
 		t.Run(f.String(), func(t *testing.T) {
 			t.Parallel()
 			want, term := explained(f)
-			r := history.Request{Query: query.New(term), Limit: 10, Now: time.Unix(1_790_000_600, 0)}
+			r := history.TaskRequest{Query: query.New(term), Limit: 10, Now: time.Unix(1_790_000_600, 0)}
 			for _, walked := range []bool{false, true} {
 				plans, err := d.Explain(t.Context(), r, walked)
 				if err != nil {

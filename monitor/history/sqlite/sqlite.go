@@ -22,12 +22,12 @@ const Memory = ":memory:"
 
 // Options of a DB. Dir is required.
 type Options struct {
-	Dir      string // where the file is, made if it is missing, or Memory
-	ReadOnly bool   // read beside the process that writes; nothing is made and no lock is taken
-	SetAside bool   // rename a damaged file and begin a new one, rather than fail; Health tells
-	Rules    history.Rules
-	Logger   *slog.Logger     // nil discards
-	Now      func() time.Time // nil means time.Now
+	Dir            string // where the file is, made if it is missing, or Memory
+	ReadOnly       bool   // read beside the process that writes; nothing is made and no lock is taken
+	ReplaceDamaged bool   // rename a damaged file and begin a new one, rather than fail; Health tells
+	Rules          history.RetentionRules
+	Logger         *slog.Logger     // nil discards
+	Now            func() time.Time // nil means time.Now
 }
 
 // DB is a history.Store in a file.
@@ -35,7 +35,7 @@ type DB struct {
 	path   string      // of the file, or Memory
 	opened os.FileInfo // the file, nil if there is none
 	lock   *os.File
-	rules  history.Rules
+	rules  history.RetentionRules
 	log    *slog.Logger
 	now    func() time.Time
 
@@ -83,8 +83,8 @@ func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 
 // Health says how the store is doing.
 func (d *DB) Health() history.Health {
-	h := history.Health{Location: d.path, Unindexed: int(d.unindexed.Load()), Active: d.active.Load(), Notices: d.notices}
-	h.Oversized = d.rules.MaxSize > 0 && h.Active > d.rules.MaxSize
+	h := history.Health{Location: d.path, Unindexed: int(d.unindexed.Load()), ActiveBytes: d.active.Load(), Notices: d.notices}
+	h.OverMaxSize = d.rules.MaxSize > 0 && h.ActiveBytes > d.rules.MaxSize
 	for _, suffix := range []string{"", "-wal"} {
 		if info, err := os.Stat(d.path + suffix); err == nil && d.opened != nil {
 			h.Size += info.Size()

@@ -36,7 +36,7 @@ func fixture(dir string, durable bool) historytest.Fixture {
 	return historytest.Fixture{
 		Durable: durable,
 		Open:    func(t *testing.T) history.Store { return open(t, dir) },
-		Keep: func(t *testing.T, rules history.Rules) history.Store {
+		OpenWithRules: func(t *testing.T, rules history.RetentionRules) history.Store {
 			t.Helper()
 			d, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Rules: rules})
 			if err != nil {

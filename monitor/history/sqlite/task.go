@@ -16,7 +16,7 @@ func (d *DB) Task(ctx context.Context, id string) ([]byte, error) {
 	err := d.read.QueryRowContext(ctx,
 		`SELECT e.body FROM tasks t JOIN events e USING (task) WHERE t.id = ?`, idValue(id)).Scan(&events)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, history.ErrMissing
+		return nil, history.ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read task: %w", explain(err))

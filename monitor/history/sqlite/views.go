@@ -17,7 +17,7 @@ func (d *DB) Views(ctx context.Context) ([]history.View, error) {
 	err := d.each(ctx, all, nil, func(rows *sql.Rows) error {
 		var n int64
 		var v history.View
-		err := rows.Scan(&n, &v.Name, &v.Query, &v.Sort, &v.Cols)
+		err := rows.Scan(&n, &v.Name, &v.Query, &v.Sort, &v.Columns)
 		v.ID = strconv.FormatInt(n, 10)
 		views = append(views, v)
 		return err
@@ -28,7 +28,7 @@ func (d *DB) Views(ctx context.Context) ([]history.View, error) {
 	return views, nil
 }
 
-// SaveView writes a view and returns it; one without an ID is new, and history.ErrFull if there is no room for it.
+// SaveView writes a view and returns it; one without an ID is new, and history.ErrTooManyViews if there is no room for it.
 func (d *DB) SaveView(ctx context.Context, v history.View) (history.View, error) {
 	err := d.update(ctx, func(t *tx) error {
 		var n int64
@@ -36,13 +36,13 @@ func (d *DB) SaveView(ctx context.Context, v history.View) (history.View, error)
 		if v.ID == "" {
 			err = t.get(`INSERT INTO views (name, query, sort, cols) SELECT ?, ?, ?, ?
 				WHERE (SELECT count(*) FROM views) < ? RETURNING view`,
-				[]any{v.Name, v.Query, v.Sort, v.Cols, history.MaxViews}, &n)
+				[]any{v.Name, v.Query, v.Sort, v.Columns, history.MaxViews}, &n)
 			if errors.Is(err, sql.ErrNoRows) {
-				err = history.ErrFull
+				err = history.ErrTooManyViews
 			}
 		} else {
 			err = t.get(`UPDATE views SET name = ?, query = ?, sort = ?, cols = ? WHERE view = ? RETURNING view`,
-				[]any{v.Name, v.Query, v.Sort, v.Cols, viewKey(v.ID)}, &n)
+				[]any{v.Name, v.Query, v.Sort, v.Columns, viewKey(v.ID)}, &n)
 		}
 		v.ID = strconv.FormatInt(n, 10)
 		return err
@@ -50,7 +50,7 @@ func (d *DB) SaveView(ctx context.Context, v history.View) (history.View, error)
 	return v, viewError("save view", err)
 }
 
-// DeleteView removes a view, ErrMissing if there is none.
+// DeleteView removes a view, ErrNotFound if there is none.
 func (d *DB) DeleteView(ctx context.Context, id string) error {
 	return viewError("delete view", d.update(ctx, func(t *tx) error {
 		var n int64
@@ -72,9 +72,9 @@ func viewError(doing string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, sql.ErrNoRows):
-		return history.ErrMissing
-	case errors.Is(err, history.ErrFull):
-		return history.ErrFull
+		return history.ErrNotFound
+	case errors.Is(err, history.ErrTooManyViews):
+		return history.ErrTooManyViews
 	default:
 		return fmt.Errorf("%s: %w", doing, explain(err))
 	}

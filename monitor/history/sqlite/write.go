@@ -12,8 +12,8 @@ import (
 )
 
 // Write commits b as a whole, or nothing of it.
-func (d *DB) Write(ctx context.Context, b history.Batch) (history.Written, error) {
-	var w history.Written
+func (d *DB) Write(ctx context.Context, b history.Batch) (history.WriteResult, error) {
+	var w history.WriteResult
 	err := explain(d.update(ctx, func(t *tx) (err error) {
 		w, err = t.write(b)
 		return err
@@ -23,18 +23,18 @@ func (d *DB) Write(ctx context.Context, b history.Batch) (history.Written, error
 		d.suspect(err)
 	}
 	if err != nil {
-		return history.Written{}, fmt.Errorf("write history: %w", err)
+		return history.WriteResult{}, fmt.Errorf("write history: %w", err)
 	}
 	return w, nil
 }
 
-func (t *tx) write(b history.Batch) (w history.Written, err error) {
+func (t *tx) write(b history.Batch) (w history.WriteResult, err error) {
 	if len(b.Journal) > 0 {
 		entry, err := t.insert(`INSERT INTO journal (body) VALUES (?)`, b.Journal)
 		if err != nil {
 			return w, err
 		}
-		w.Journal = uint64(entry)
+		w.JournalEntry = uint64(entry)
 	}
 	for i := range b.Tasks {
 		known, err := t.task(&b.Tasks[i])
@@ -42,10 +42,10 @@ func (t *tx) write(b history.Batch) (w history.Written, err error) {
 			return w, err
 		}
 		if known != nil {
-			if w.Known == nil {
-				w.Known = make(map[string][]byte)
+			if w.Existing == nil {
+				w.Existing = make(map[string][]byte)
 			}
-			w.Known[b.Tasks[i].View.ID] = known
+			w.Existing[b.Tasks[i].View.ID] = known
 		}
 	}
 	if b.At != 0 {
@@ -58,8 +58,8 @@ func (t *tx) write(b history.Batch) (w history.Written, err error) {
 			return w, err
 		}
 	}
-	if b.Forget > 0 {
-		err = t.exec(`DELETE FROM journal WHERE entry <= ?`, int64(b.Forget))
+	if b.TrimJournal > 0 {
+		err = t.exec(`DELETE FROM journal WHERE entry <= ?`, int64(b.TrimJournal))
 	}
 	return w, err
 }
@@ -89,7 +89,7 @@ func (t *tx) checkpoint(c *history.Checkpoint) error {
 			return err
 		}
 	}
-	return t.minutes(c.Minutes)
+	return t.minutes(c.Rollups)
 }
 
 // set sets a value of the table meta.

@@ -64,7 +64,7 @@ func written(batches []history.Batch) (tasks map[string]string, journal []string
 // restored returns the tasks that a store has, and its journal.
 func restored(d history.Store) (tasks map[string]string, journal []string, err error) {
 	tasks = make(map[string]string)
-	err = d.Restore(context.Background(), history.Restore{
+	err = d.Restore(context.Background(), history.RestoreOptions{
 		MaxTasks:   1 << 30,
 		Checkpoint: func(history.Checkpoint) error { return nil },
 		Task: func(id string, events []byte) error {
@@ -74,7 +74,7 @@ func restored(d history.Store) (tasks map[string]string, journal []string, err e
 			tasks[id] = string(events)
 			return nil
 		},
-		Left: func(state.Position) error { return nil },
+		Omitted: func(state.Position) error { return nil },
 		Journal: func(_ uint64, events []byte, _ bool) error {
 			journal = append(journal, string(events))
 			return nil

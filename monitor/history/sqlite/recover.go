@@ -18,15 +18,15 @@ const (
 	repairedMark = ".repaired"
 )
 
-// Salvaged says what was taken over from a damaged file.
-type Salvaged struct {
+// Recovered says what was taken over from a damaged file.
+type Recovered struct {
 	Tasks      int // that were not there; others gain the events that they lacked
 	Unreadable int // rows of tasks and pieces of the journal that hold no events
 	// Rows are those taken over of other tables, by name. Left are tables of which rows were read and not taken over,
 	// since the history has rows of its own that must not be mixed with them; Lost those with parts that cannot be read.
-	Rows map[string]int
-	Left []string
-	Lost []string
+	Rows       map[string]int
+	Skipped    []string
+	Incomplete []string
 }
 
 // copied are the tables that are taken over row by row, each after what it refers to. Those that are whole only
@@ -49,19 +49,19 @@ func copied() []struct{ name, columns, key, alone string } {
 	}
 }
 
-// Salvage takes over what can be read of the damaged file at path, and calls progress after each step. The file is only
+// Recover takes over what can be read of the damaged file at path, and calls progress after each step. The file is only
 // read.
-func (d *DB) Salvage(ctx context.Context, path string, progress func(Salvaged)) (Salvaged, error) {
+func (d *DB) Recover(ctx context.Context, path string, progress func(Recovered)) (Recovered, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return Salvaged{}, fmt.Errorf("repair: %w", err)
+		return Recovered{}, fmt.Errorf("repair: %w", err)
 	}
 	from, err := connect(path, url.Values{"mode": {"ro"}, "_busy_timeout": {"5000"}, "_pragma": {"cell_size_check(1)"}}, 1)
 	if err != nil {
-		return Salvaged{}, fmt.Errorf("repair %s: %w", path, err)
+		return Recovered{}, fmt.Errorf("repair %s: %w", path, err)
 	}
 	s := &salvage{
-		d: d, from: from, size: info.Size(), progress: progress, done: Salvaged{Rows: make(map[string]int)},
+		d: d, from: from, size: info.Size(), progress: progress, done: Recovered{Rows: make(map[string]int)},
 		cluster: state.New(state.Options{MaxTasks: 2 * salvageBatch, Track: true}),
 	}
 	err = s.run(ctx)
@@ -71,8 +71,8 @@ func (d *DB) Salvage(ctx context.Context, path string, progress func(Salvaged)) 
 	return s.done, wrap("repair "+path, err)
 }
 
-// Repaired gives a file that was set aside another name, so that it is not told of any more.
-func Repaired(path string) (string, error) {
+// MarkRepaired gives a file that was set aside another name, so that it is not told of any more.
+func MarkRepaired(path string) (string, error) {
 	to := path + repairedMark
 	for _, suffix := range []string{"-wal", "-shm", "-mark", ""} {
 		if err := os.Rename(path+suffix, to+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -87,8 +87,8 @@ type salvage struct {
 	d        *DB
 	from     *sql.DB
 	size     int64 // of the file
-	progress func(Salvaged)
-	done     Salvaged
+	progress func(Recovered)
+	done     Recovered
 	cluster  *state.Cluster // joins what is read with what is there
 }
 
@@ -121,7 +121,7 @@ func (s *salvage) run(ctx context.Context) error {
 	}
 	for _, t := range copied() {
 		if t.alone != "" && !alone[t.alone] {
-			s.done.Left = append(s.done.Left, t.name)
+			s.done.Skipped = append(s.done.Skipped, t.name)
 			continue
 		}
 		if err := s.table(ctx, t.name, t.columns, t.key, symbols); err != nil {
@@ -207,10 +207,10 @@ func (s *salvage) save(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.cluster.Saved(true, w.Known); err != nil {
+		if err := s.cluster.Saved(true, w.Existing); err != nil {
 			return err
 		}
-		s.done.Tasks += fresh - len(w.Known)
+		s.done.Tasks += fresh - len(w.Existing)
 	}
 	s.progress(s.done)
 	return nil
@@ -309,7 +309,7 @@ func (t *tx) translate(row []any, symbols map[int64]string) error {
 }
 
 func (s *salvage) lost(table string) {
-	if n := len(s.done.Lost); n == 0 || s.done.Lost[n-1] != table {
-		s.done.Lost = append(s.done.Lost, table)
+	if n := len(s.done.Incomplete); n == 0 || s.done.Incomplete[n-1] != table {
+		s.done.Incomplete = append(s.done.Incomplete, table)
 	}
 }

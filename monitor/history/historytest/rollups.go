@@ -10,9 +10,9 @@ import (
 	"github.com/umbelhq/umbel/monitor/rollup"
 )
 
-// minutes are the tests of history.Counters.
-func minutes() map[string]func(trial) {
-	return map[string]func(trial){
+// minutes are the tests of history.RollupReader.
+func minutes() map[string]func(storeTest) {
+	return map[string]func(storeTest){
 		"minutes are added up":                   minutesAreAddedUp,
 		"minutes are added up to longer spans":   minutesAreAddedUpToLongerSpans,
 		"minutes are selected":                   minutesAreSelected,
@@ -33,24 +33,24 @@ func durations(micros ...int64) []byte {
 	return h.Encode()
 }
 
-func charged(at int64) history.Minute {
-	return history.Minute{
+func charged(at int64) history.Rollup {
+	return history.Rollup{
 		At: at, Name: "charge", Worker: "celery@a", Queue: "billing",
 		Received: 4, Succeeded: 3, Failed: 2, Retried: 1, Wait: durations(10), Run: durations(1000, 2000),
 	}
 }
 
-func (c trial) count(cells ...history.Minute) {
+func (c storeTest) count(cells ...history.Rollup) {
 	c.Helper()
-	c.write(history.Batch{Checkpoint: &history.Checkpoint{Minutes: cells}})
+	c.write(history.Batch{Checkpoint: &history.Checkpoint{Rollups: cells}})
 }
 
 // counted reads the cells of a span from the first minute of the day to before another.
-func (c trial) counted(span time.Duration, to int64, names ...string) []history.Minute {
+func (c storeTest) counted(span time.Duration, to int64, names ...string) []history.Rollup {
 	c.Helper()
-	var cells []history.Minute
-	r := history.MinuteRange{From: time.Unix(60*day, 0), To: time.Unix(60*to, 0), Span: span, Names: names, Histograms: true}
-	if err := c.Minutes(c.Context(), r, func(m history.Minute) error {
+	var cells []history.Rollup
+	r := history.RollupRange{From: time.Unix(60*day, 0), To: time.Unix(60*to, 0), Span: span, Names: names, Histograms: true}
+	if err := c.Rollups(c.Context(), r, func(m history.Rollup) error {
 		m.Wait, m.Run = slices.Clone(m.Wait), slices.Clone(m.Run)
 		cells = append(cells, m)
 		return nil
@@ -60,24 +60,24 @@ func (c trial) counted(span time.Duration, to int64, names ...string) []history.
 	return cells
 }
 
-func (c trial) same(what string, got []history.Minute, want ...history.Minute) {
+func (c storeTest) same(what string, got []history.Rollup, want ...history.Rollup) {
 	c.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		c.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
-func minutesAreAddedUp(c trial) {
-	c.count(charged(day), history.Minute{At: day + 1})
-	c.count(history.Minute{At: day, Name: "charge", Worker: "celery@a", Queue: "billing", Failed: 5, Run: durations(3000)})
+func minutesAreAddedUp(c storeTest) {
+	c.count(charged(day), history.Rollup{At: day + 1})
+	c.count(history.Rollup{At: day, Name: "charge", Worker: "celery@a", Queue: "billing", Failed: 5, Run: durations(3000)})
 	want := charged(day)
 	want.Failed, want.Run = 7, durations(1000, 2000, 3000)
-	c.same("minutes", c.counted(time.Minute, day+2), want, history.Minute{At: day + 1})
+	c.same("minutes", c.counted(time.Minute, day+2), want, history.Rollup{At: day + 1})
 }
 
-func minutesAreAddedUpToLongerSpans(c trial) {
+func minutesAreAddedUpToLongerSpans(c storeTest) {
 	c.count(charged(day), charged(day+9), charged(day+10), charged(day+59), charged(day+60))
-	sum := func(at, n int64) history.Minute {
+	sum := func(at, n int64) history.Rollup {
 		m := charged(at)
 		m.Received, m.Succeeded, m.Failed, m.Retried = 4*n, 3*n, 2*n, n
 		var wait, run []int64
@@ -92,10 +92,10 @@ func minutesAreAddedUpToLongerSpans(c trial) {
 	c.same("days", c.counted(24*time.Hour, day+120), sum(day, 5))
 }
 
-func minutesAreSelected(c trial) {
+func minutesAreSelected(c storeTest) {
 	other := charged(day)
 	other.Name, other.Worker, other.Queue = "mail", "celery@b", ""
-	watched := history.Minute{At: day}
+	watched := history.Rollup{At: day}
 	c.count(charged(day-1), charged(day), other, watched, charged(day+1))
 	c.same("one minute", c.counted(time.Minute, day+1), watched, charged(day), other)
 	c.same("of one name", c.counted(time.Minute, day+1, "mail"), watched, other)
@@ -103,45 +103,45 @@ func minutesAreSelected(c trial) {
 	c.same("of a name that nothing has", c.counted(time.Minute, day+1, "nope"), watched)
 	c.same("of no time", c.counted(time.Minute, day))
 
-	r := history.MinuteRange{
+	r := history.RollupRange{
 		From: time.Unix(60*day-1, 0), To: time.Unix(60*day+1, 0), Span: time.Minute,
 		Workers: []string{"celery@b"}, Queues: []string{"billing"}, Histograms: true,
 	}
-	var cells []history.Minute
-	if err := c.Minutes(c.Context(), r, func(m history.Minute) error { cells = append(cells, m); return nil }); err != nil {
+	var cells []history.Rollup
+	if err := c.Rollups(c.Context(), r, func(m history.Rollup) error { cells = append(cells, m); return nil }); err != nil {
 		c.Fatal(err)
 	}
 	c.same("of a worker and a queue", cells, watched, other)
 }
 
 // A batch that cannot be written as a whole leaves no trace: it is repeated.
-func aFailedBatchCountsNothing(c trial) {
+func aFailedBatchCountsNothing(c storeTest) {
 	torn := charged(day)
 	torn.Run = []byte("torn")
 	c.count(charged(day))
-	b := history.Batch{Checkpoint: &history.Checkpoint{Minutes: []history.Minute{charged(day), torn}}}
+	b := history.Batch{Checkpoint: &history.Checkpoint{Rollups: []history.Rollup{charged(day), torn}}}
 	if _, err := c.Write(c.Context(), b); err == nil {
 		c.Fatal("a batch with a broken histogram was written")
 	}
 	c.same("minutes", c.counted(time.Minute, day+1), charged(day))
 }
 
-func histogramsAreLeftOut(c trial) {
+func histogramsAreLeftOut(c storeTest) {
 	c.count(charged(day))
 	want := charged(day)
 	want.Wait, want.Run = nil, nil
-	r := history.MinuteRange{From: time.Unix(60*day, 0), To: time.Unix(60*day+60, 0), Span: time.Minute}
-	var cells []history.Minute
-	if err := c.Minutes(c.Context(), r, func(m history.Minute) error { cells = append(cells, m); return nil }); err != nil {
+	r := history.RollupRange{From: time.Unix(60*day, 0), To: time.Unix(60*day+60, 0), Span: time.Minute}
+	var cells []history.Rollup
+	if err := c.Rollups(c.Context(), r, func(m history.Rollup) error { cells = append(cells, m); return nil }); err != nil {
 		c.Fatal(err)
 	}
 	c.same("minutes", cells, want)
 }
 
-func countsOutliveAClose(c trial) {
+func countsOutliveAClose(c storeTest) {
 	c.count(charged(day))
 	c.reopen()
-	c.count(history.Minute{At: day, Name: "charge", Worker: "celery@a", Queue: "billing", Failed: 1})
+	c.count(history.Rollup{At: day, Name: "charge", Worker: "celery@a", Queue: "billing", Failed: 1})
 	want := charged(day)
 	want.Failed = 3
 	c.same("minutes", c.counted(time.Minute, day+1), want)

@@ -39,11 +39,11 @@ func damaged(err error) bool {
 // begins with.
 func (d *DB) verify(ctx context.Context, doubtful bool) error {
 	if d.opened.Size() > checkWhole && !doubtful {
-		return d.Restore(ctx, history.Restore{
+		return d.Restore(ctx, history.RestoreOptions{
 			MaxTasks:   1000,
 			Checkpoint: func(history.Checkpoint) error { return nil },
 			Task:       func(string, []byte) error { return nil },
-			Left:       func(state.Position) error { return nil },
+			Omitted:    func(state.Position) error { return nil },
 			Journal:    func(uint64, []byte, bool) error { return nil },
 		})
 	}
@@ -69,14 +69,14 @@ func (d *DB) setAside() error {
 	return nil
 }
 
-// SetAside returns the damaged files in a directory that were set aside and not repaired, oldest first.
-func SetAside(dir string) ([]string, error) {
+// DamagedFiles returns the damaged files in a directory that were set aside and not repaired, oldest first.
+func DamagedFiles(dir string) ([]string, error) {
 	return filepath.Glob(filepath.Join(strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir), asidePrefix+"*.db"))
 }
 
 // tellAside has Health tell of files that were set aside.
 func (d *DB) tellAside() error {
-	files, err := SetAside(filepath.Dir(d.path))
+	files, err := DamagedFiles(filepath.Dir(d.path))
 	for _, f := range files {
 		name := filepath.Base(f)
 		when := ""

@@ -29,10 +29,10 @@ func damagedHistory(t *testing.T, batches []history.Batch, spoil func(t *testing
 	return dir, aside
 }
 
-func salvage(t *testing.T, d *sqlite.DB, path string) sqlite.Salvaged {
+func salvage(t *testing.T, d *sqlite.DB, path string) sqlite.Recovered {
 	t.Helper()
 	steps := 0
-	done, err := d.Salvage(t.Context(), path, func(sqlite.Salvaged) { steps++ })
+	done, err := d.Recover(t.Context(), path, func(sqlite.Recovered) { steps++ })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,14 +60,14 @@ func TestRepairTakesOverAllThatIsWhole(t *testing.T) {
 	if diff := cmp.Diff(want, tasks); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
-	if len(done.Lost) > 0 || len(done.Left) > 0 || done.Unreadable > 0 || done.Rows["outbox"] != 3 || done.Rows["audit"] < 3 || done.Rows["views"] != 1 {
+	if len(done.Incomplete) > 0 || len(done.Skipped) > 0 || done.Unreadable > 0 || done.Rows["outbox"] != 3 || done.Rows["audit"] < 3 || done.Rows["views"] != 1 {
 		t.Errorf("%+v, want three orders, their records, a view and nothing missing", done)
 	}
 	if bad, err := d.VerifyAudit(t.Context()); bad != 0 || err != nil {
 		t.Errorf("record %d of the audit log is not as it was: %v", bad, err)
 	}
 	again := salvage(t, d, aside)
-	if got := strings.Join(again.Left, " "); again.Rows["views"] != 0 || !strings.Contains(got, "audit") {
+	if got := strings.Join(again.Skipped, " "); again.Rows["views"] != 0 || !strings.Contains(got, "audit") {
 		t.Errorf("a second time: %+v, want no view and that the audit log is left", again)
 	}
 	if tasks, _, err := restored(d); err != nil || len(tasks) != len(want) {
@@ -111,8 +111,8 @@ func TestRepairTakesOverWhatReads(t *testing.T) {
 			if done.Tasks != len(tasks) {
 				t.Errorf("%d tasks are said to be added, %d are there", done.Tasks, len(tasks))
 			}
-			if len(tasks) < len(want)/2 || len(done.Lost) == 0 {
-				t.Errorf("%d of %d tasks, lost %q, want half of them at least, and that some are lost", len(tasks), len(want), done.Lost)
+			if len(tasks) < len(want)/2 || len(done.Incomplete) == 0 {
+				t.Errorf("%d of %d tasks, lost %q, want half of them at least, and that some are lost", len(tasks), len(want), done.Incomplete)
 			}
 			for id, events := range tasks {
 				if events != want[id] {

@@ -20,19 +20,19 @@ func TestOldMinutesAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closed(t, d)
-	var cells []history.Minute
+	var cells []history.Rollup
 	ages := []time.Duration{time.Hour, 3 * 24 * time.Hour, 9 * 24 * time.Hour, 36 * 24 * time.Hour, 401 * 24 * time.Hour}
 	for _, age := range ages {
-		cells = append(cells, history.Minute{At: now.Add(-age).Unix() / 60, Name: "a", Received: 1})
+		cells = append(cells, history.Rollup{At: now.Add(-age).Unix() / 60, Name: "a", Received: 1})
 	}
-	if _, err := d.Write(t.Context(), history.Batch{Checkpoint: &history.Checkpoint{Minutes: cells}}); err != nil {
+	if _, err := d.Write(t.Context(), history.Batch{Checkpoint: &history.Checkpoint{Rollups: cells}}); err != nil {
 		t.Fatal(err)
 	}
 	kept := func() (n []int) {
-		for _, s := range history.MinuteSpans() {
+		for _, s := range history.RollupSpans() {
 			n = append(n, 0)
-			r := history.MinuteRange{From: now.Add(-500 * 24 * time.Hour), To: now, Span: s.Length}
-			if err := d.Minutes(t.Context(), r, func(history.Minute) error { n[len(n)-1]++; return nil }); err != nil {
+			r := history.RollupRange{From: now.Add(-500 * 24 * time.Hour), To: now, Span: s.Length}
+			if err := d.Rollups(t.Context(), r, func(history.Rollup) error { n[len(n)-1]++; return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}

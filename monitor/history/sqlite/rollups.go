@@ -12,15 +12,15 @@ import (
 	"github.com/umbelhq/umbel/monitor/rollup"
 )
 
-// Minutes calls f with every cell that r selects, oldest first.
-func (d *DB) Minutes(ctx context.Context, r history.MinuteRange, f func(history.Minute) error) error {
+// Rollups calls f with every cell that r selects, oldest first.
+func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
 	if err := d.eachMinute(ctx, r, f); err != nil {
 		return fmt.Errorf("read counters: %w", explain(err))
 	}
 	return nil
 }
 
-func (d *DB) eachMinute(ctx context.Context, r history.MinuteRange, f func(history.Minute) error) error {
+func (d *DB) eachMinute(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
 	histograms := `NULL, NULL`
 	if r.Histograms {
 		histograms = `wait, run`
@@ -43,7 +43,7 @@ func (d *DB) eachMinute(ctx context.Context, r history.MinuteRange, f func(histo
 	query := `SELECT at, name, worker, queue, received, succeeded, failed, retried, ` + histograms + ` FROM minutes
 		WHERE ` + strings.Join(where, ` AND `) + ` ORDER BY at, name, worker, queue`
 	return d.each(ctx, query, args, func(rows *sql.Rows) error {
-		var m history.Minute
+		var m history.Rollup
 		var name, worker, queue int64
 		err := rows.Scan(&m.At, &name, &worker, &queue, &m.Received, &m.Succeeded, &m.Failed, &m.Retried, &m.Wait, &m.Run)
 		if err != nil {
@@ -66,7 +66,7 @@ func startMinute(t time.Time) int64 {
 }
 
 // minutes adds cells to those that are stored, in every span.
-func (t *tx) minutes(cells []history.Minute) error {
+func (t *tx) minutes(cells []history.Rollup) error {
 	for _, m := range cells {
 		var key [3]int64
 		for i, name := range []string{m.Name, m.Worker, m.Queue} {
@@ -78,7 +78,7 @@ func (t *tx) minutes(cells []history.Minute) error {
 				return err
 			}
 		}
-		for _, span := range history.MinuteSpans() {
+		for _, span := range history.RollupSpans() {
 			if err := t.minute(inMinutes(span.Length), key, m); err != nil {
 				return err
 			}
@@ -88,7 +88,7 @@ func (t *tx) minutes(cells []history.Minute) error {
 }
 
 // minute adds a cell to that of the span it lies in.
-func (t *tx) minute(span int64, key [3]int64, m history.Minute) error {
+func (t *tx) minute(span int64, key [3]int64, m history.Rollup) error {
 	at := m.At - m.At%span
 	var wait, run []byte
 	err := t.get(`SELECT wait, run FROM minutes WHERE span = ? AND at = ? AND name = ? AND worker = ? AND queue = ?`,
@@ -118,7 +118,7 @@ func merge(stored, added []byte) ([]byte, error) {
 	if _, err := rollup.ParseHistogram(stored); err != nil {
 		return added, nil //nolint:nilerr // see above
 	}
-	return rollup.MergeSaved(stored, added)
+	return rollup.MergeEncoded(stored, added)
 }
 
 const (
@@ -144,12 +144,12 @@ func (d *DB) expire(ctx context.Context) error {
 
 // expireMinutes removes the oldest counters, a moment at a time, so that each transaction is short.
 func (d *DB) expireMinutes(ctx context.Context) error {
-	today, err := d.Today(ctx)
+	today, err := d.ReferenceTime(ctx)
 	if err != nil {
 		return err
 	}
-	for _, span := range history.MinuteSpans() {
-		length, end := inMinutes(span.Length), startMinute(today.Add(-span.Kept))
+	for _, span := range history.RollupSpans() {
+		length, end := inMinutes(span.Length), startMinute(today.Add(-span.Retention))
 		for range mostExpired {
 			oldest, err := list[int64](ctx, d.read, `SELECT at FROM minutes WHERE span = ? AND at < ? ORDER BY at LIMIT 1`, length, end)
 			if err != nil {
