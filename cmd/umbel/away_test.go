@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
 
@@ -32,7 +33,7 @@ func complete(tb testing.TB, d *dashboard, bodies [][]byte) {
 
 func TestEndToEndEventsPublishedWhileAwayArriveLater(t *testing.T) {
 	t.Parallel()
-	broker := vhost(t)
+	broker := testenv.VirtualHost(t)
 	b := newBus(t, broker)
 	serve := func() *dashboard {
 		d := start(t, nil, "serve", "--broker-url", broker, "--queue", "umbel-away")
@@ -87,7 +88,7 @@ func TestBrokerAwayAtStart(t *testing.T) {
 // TestEndToEndBrokerLost cuts the connection in the middle of a stream of events, again and again.
 func TestEndToEndBrokerLost(t *testing.T) {
 	t.Parallel()
-	broker := vhost(t)
+	broker := testenv.VirtualHost(t)
 	b := newBus(t, broker)
 	p := newProxy(t, broker)
 	d := start(t, nil, "serve", "--broker-url", p.broker, "--queue", "umbel-lost")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
 
@@ -36,7 +37,7 @@ func BenchmarkEventToBrowser(b *testing.B) {
 
 func benchLatency(b *testing.B, sockets int) {
 	b.Helper()
-	broker := vhost(b)
+	broker := testenv.VirtualHost(b)
 	d := start(b, nil, "serve", "--broker-url", broker)
 	d.connected(b)
 	ctx, cancel := context.WithCancel(b.Context())

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
 
@@ -21,8 +22,8 @@ func TestEndToEndNothingIsLostInABurst(t *testing.T) {
 		newBroker func(testing.TB) string
 		bodies    [][]byte
 	}{
-		"RabbitMQ, single messages": {vhost, singles},
-		"RabbitMQ, arrays of 24":    {vhost, arrays},
+		"RabbitMQ, single messages": {testenv.VirtualHost, singles},
+		"RabbitMQ, arrays of 24":    {testenv.VirtualHost, arrays},
 		"Redis, single messages":    {ownRedis, singles},
 		"Redis, arrays of 24":       {ownRedis, arrays},
 	} {

@@ -2,47 +2,15 @@ package main_test
 
 import (
 	"bufio"
-	"context"
-	"crypto/rand"
 	"encoding/json"
 	"io"
-	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/umbelhq/umbel/internal/testenv"
 )
-
-// vhost makes a virtual host that no other test uses, and returns the URL of the broker with it. It is
-// gone after the test.
-func vhost(tb testing.TB) string {
-	tb.Helper()
-	u, err := url.Parse(testenv.AMQP(tb))
-	if err != nil {
-		tb.Fatalf("parse the broker's URL: %v", err)
-	}
-	ctl := testenv.RabbitMQCtl(tb)
-	name := "umbel-test-" + strings.ToLower(rand.Text()[:8])
-	run := func(args ...string) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), patience)
-		defer cancel()
-		if out, err := exec.CommandContext(ctx, ctl, args...).CombinedOutput(); err != nil {
-			tb.Errorf("rabbitmqctl %s: %v\n%s", args[0], err, out)
-		}
-	}
-	run("add_vhost", name)
-	tb.Cleanup(func() { run("delete_vhost", name) })
-	run("set_permissions", "-p", name, u.User.Username(), ".*", ".*", ".*")
-	if tb.Failed() {
-		tb.FailNow()
-	}
-	u.Path = "/" + name
-	return u.String()
-}
 
 // cluster is a Celery app with its broker and a client.
 type cluster struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
 
@@ -30,7 +31,7 @@ func TestEndToEndKilledAgainAndAgain(t *testing.T) {
 	for d, ok := story.Next(); ok; d, ok = story.Next() {
 		bodies = append(bodies, d.Body)
 	}
-	broker := vhost(t)
+	broker := testenv.VirtualHost(t)
 	b := newBus(t, broker)
 	args := []string{
 		"serve", "--broker-url", broker, "--queue", "umbel-crash", "--data-dir", t.TempDir(), "--max-tasks", "1000",

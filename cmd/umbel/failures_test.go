@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/internal/testenv"
 )
 
 // failure is a group of failures of the API, as far as the tests look at it.
@@ -17,7 +19,7 @@ type failure struct {
 
 func TestEndToEndFailuresAreGrouped(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, vhost(t))
+	c := newCluster(t, testenv.VirtualHost(t))
 	c.work(t, "fork@test", "celery", "-P", "prefork", "-c", "2", "-E")
 	d := start(t, c.env, "serve")
 	d.connected(t)

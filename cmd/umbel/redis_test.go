@@ -16,7 +16,7 @@ import (
 )
 
 // brokers are the kinds that Celery and Umbel meet at. Each returns the URL of one that no other test uses.
-var brokers = map[string]func(testing.TB) string{"RabbitMQ": vhost, "Redis": ownRedis}
+var brokers = map[string]func(testing.TB) string{"RabbitMQ": testenv.VirtualHost, "Redis": ownRedis}
 
 // ownRedis starts a Redis of the test's own, since channels are shared by all its databases.
 func ownRedis(tb testing.TB) string {

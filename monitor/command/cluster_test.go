@@ -67,7 +67,7 @@ func clusterOn(t *testing.T, kind string) *cluster {
 	prefix, backend := "umbel-action-"+strings.ToLower(rand.Text()[:8])+".", redisURL(t)
 	broker := backend
 	if kind == "RabbitMQ" {
-		broker = vhost(t)
+		broker = testenv.VirtualHost(t)
 		c.broker, err = rabbitmq.New(rabbitmq.Options{URL: broker})
 	} else {
 		c.broker, err = redis.New(redis.Options{URL: broker, KeyPrefix: prefix})
@@ -85,31 +85,6 @@ func clusterOn(t *testing.T, kind string) *cluster {
 		"PYTHONPATH="+dir, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "PYTHONWARNINGS=ignore")
 	c.watch(t, backend, prefix)
 	return c
-}
-
-// vhost returns the URL of a vhost of its own.
-func vhost(t *testing.T) string {
-	t.Helper()
-	u, err := url.Parse(testenv.AMQP(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctl, name := testenv.RabbitMQCtl(t), "umbel-action-"+strings.ToLower(rand.Text()[:8])
-	run := func(args ...string) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-		defer cancel()
-		if out, err := exec.CommandContext(ctx, ctl, args...).CombinedOutput(); err != nil {
-			t.Errorf("rabbitmqctl %s: %v\n%s", args[0], err, out)
-		}
-	}
-	run("add_vhost", name)
-	t.Cleanup(func() { run("delete_vhost", name) })
-	run("set_permissions", "-p", name, u.User.Username(), ".*", ".*", ".*")
-	if t.Failed() {
-		t.FailNow()
-	}
-	u.Path = "/" + name
-	return u.String()
 }
 
 // sweep removes the keys of a test.

@@ -197,7 +197,7 @@ func TestEndToEndKilledBetweenAnyTwoSteps(t *testing.T) {
 		kills  int
 	}{
 		"redis": {func(*testing.T) string { return counts.url }, testenv.Trials(300)},
-		"amqp":  {func(t *testing.T) string { return vhost(t) }, testenv.Trials(150)}, // RabbitMQ takes its time to confirm
+		"amqp":  {func(t *testing.T) string { return testenv.VirtualHost(t) }, testenv.Trials(150)}, // RabbitMQ takes its time to confirm
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

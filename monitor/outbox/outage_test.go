@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rabbitmq/amqp091-go"
 
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/operate"
@@ -42,7 +43,7 @@ func TestEndToEndBrokerStoppedAmidCommands(t *testing.T) {
 			}
 		},
 		"rabbitmq out of reach": func(t *testing.T) away {
-			broker := vhost(t)
+			broker := testenv.VirtualHost(t)
 			channel := declare(t, broker, queues)
 			p := newProxy(t, broker)
 			return away{

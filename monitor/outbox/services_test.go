@@ -3,7 +3,6 @@ package outbox_test
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -102,32 +101,6 @@ func (s *server) kill() {
 		_ = s.cmd.Wait()
 		s.cmd = nil
 	}
-}
-
-// vhost makes a virtual host on RabbitMQ until the test ends, and returns the URL of the broker with it.
-func vhost(tb testing.TB) string {
-	tb.Helper()
-	u, err := url.Parse(testenv.AMQP(tb))
-	if err != nil {
-		tb.Fatalf("parse the URL of the broker: %v", err)
-	}
-	ctl := testenv.RabbitMQCtl(tb)
-	name := "umbel-outbox-" + strings.ToLower(rand.Text()[:8])
-	run := func(args ...string) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), patience)
-		defer cancel()
-		if out, err := exec.CommandContext(ctx, ctl, args...).CombinedOutput(); err != nil {
-			tb.Errorf("rabbitmqctl %s: %v\n%s", args[0], err, out)
-		}
-	}
-	run("add_vhost", name)
-	tb.Cleanup(func() { run("delete_vhost", name) })
-	run("set_permissions", "-p", name, u.User.Username(), ".*", ".*", ".*")
-	if tb.Failed() {
-		tb.FailNow()
-	}
-	u.Path = "/" + name
-	return u.String()
 }
 
 // work starts a Celery worker that takes tasks from a queue until the test ends, and waits until it does.

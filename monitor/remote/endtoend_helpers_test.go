@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,27 +37,12 @@ type site struct {
 // onRabbitMQ has a virtual host of its own. Its workers know the broker by two URLs, as for failover.
 func onRabbitMQ(t *testing.T) *site {
 	t.Helper()
-	u, err := url.Parse(testenv.AMQP(t))
-	if err != nil {
-		t.Fatalf("parse the broker's URL: %v", err)
-	}
-	ctl, name := testenv.RabbitMQCtl(t), "umbel-test-"+strings.ToLower(rand.Text()[:8])
-	rabbitmqctl := func(args ...string) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout)
-		defer cancel()
-		if out, err := exec.CommandContext(ctx, ctl, args...).CombinedOutput(); err != nil {
-			t.Errorf("rabbitmqctl %s: %v\n%s", args[0], err, out)
-		}
-	}
-	rabbitmqctl("add_vhost", name)
-	t.Cleanup(func() { rabbitmqctl("delete_vhost", name) })
-	rabbitmqctl("set_permissions", "-p", name, u.User.Username(), ".*", ".*", ".*")
-	u.Path = "/" + name
-	b, err := rabbitmq.New(rabbitmq.Options{URL: u.String()})
+	url := testenv.VirtualHost(t)
+	b, err := rabbitmq.New(rabbitmq.Options{URL: url})
 	if err != nil {
 		t.Fatalf("new broker: %v", err)
 	}
-	return newSite(t, b, "CELERY_BROKER_URL="+u.String()+";"+u.String())
+	return newSite(t, b, "CELERY_BROKER_URL="+url+";"+url)
 }
 
 // onRedis has keys and channels of its own.
