@@ -101,7 +101,7 @@ func printable(text string) string {
 }
 
 // found yields the tasks that match, and at last an error if there was one.
-func found(ctx context.Context, db history.Searcher, r history.TaskRequest) iter.Seq2[*state.Task, error] {
+func found(ctx context.Context, db history.TaskReader, r history.TaskRequest) iter.Seq2[*state.Task, error] {
 	return func(yield func(*state.Task, error) bool) {
 		for {
 			page, err := db.Tasks(ctx, r)

@@ -9,40 +9,40 @@ import (
 	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
-// FailureGroups groups failed tasks by name and fingerprint of the exception. Groups follow from the tasks that
-// are kept: one whose tasks are all gone is gone, too. A task that failed and succeeded later is in none.
+// FailureGroups groups failed tasks by name and fingerprint of the exception. A group exists as long as one of its tasks
+// is retained. A task that failed and succeeded later is in no group.
 type FailureGroups interface {
-	// FailureGroups returns the groups that r asks for.
+	// FailureGroups returns a page of groups.
 	FailureGroups(ctx context.Context, r FailureRequest) (FailurePage, error)
 	// FailureGroup returns one group as of now, ErrNotFound if there is none.
 	FailureGroup(ctx context.Context, id fingerprint.ID, now time.Time) (FailureGroup, error)
-	// ResolveFailureGroup marks a group as resolved at that time, or reopens it if the time is zero. A failure after it
-	// reopens it by itself. ErrNotFound if there is none.
+	// ResolveFailureGroup marks a group as resolved at a time, or reopens it if that is zero. A later failure
+	// reopens it, too. ErrNotFound if there is none.
 	ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error
 }
 
-// Bounds of what is told of failures.
+// Bounds of failure groups.
 const (
-	// MaxFailureGroups is how many groups there are at most. What fails in yet another way goes to one group
-	// per name of task (fingerprint.Other).
+	// MaxFailureGroups bounds the number of groups. Beyond it, failures go to one group per task name
+	// (fingerprint.Other).
 	MaxFailureGroups = 10_000
-	// MaxFailureCount is how far the tasks of a group are counted.
+	// MaxFailureCount bounds the count of a group's tasks.
 	MaxFailureCount = 10_000
-	// TrendParts is the number of equal parts, of an hour each, that a trend has.
+	// TrendHours is the number of hours in a trend.
 	TrendHours = 24
 )
 
 // FailureRequest asks for groups.
 type FailureRequest struct {
-	Resolved *bool            // only those that are, or are not, resolved; nil is all
-	Busiest  bool             // most failures in the last hour first, only those that have any; else newest failure first
-	After    *FailurePosition // the page continues after this place; not with Busiest
+	Resolved *bool            // only groups that are, or are not, resolved; nil is all
+	Busiest  bool             // groups with failures in the last hour, most first; else all, newest failure first
+	After    *FailurePosition // position that the page starts after; not with Busiest
 	Limit    int              // 1 to 500
-	Now      time.Time        // what the last hour and the trend refer to
-	MaxAge   time.Duration    // how old the answer may be
+	Now      time.Time        // end of the last hour and of the trend
+	MaxAge   time.Duration    // how old the result may be
 }
 
-// Page returns what r asks for, of all groups there are. It takes all over.
+// Page selects the page from all groups. It modifies all.
 func (r FailureRequest) Page(all []FailureGroup) FailurePage {
 	var page FailurePage
 	for i := range all {
@@ -70,7 +70,7 @@ func (r FailureRequest) Page(all []FailureGroup) FailurePage {
 	return page
 }
 
-// FailurePosition is a place in the list of groups.
+// FailurePosition is a position in the list of groups.
 type FailurePosition struct {
 	LastAt time.Time
 	ID     fingerprint.ID
@@ -80,25 +80,25 @@ type FailurePosition struct {
 type FailurePage struct {
 	Groups         []FailureGroup
 	Next           *FailurePosition // where the next page starts, nil at the end
-	Open, Resolved int              // groups in all, whatever was asked for
+	Open, Resolved int              // all groups, whatever the request
 }
 
 // FailureGroup is a group of failed tasks.
 type FailureGroup struct {
 	ID              fingerprint.ID
-	Name            string // of the tasks, empty if it is not known
+	Name            string // of the tasks, empty if unknown
 	Fingerprint     fingerprint.Fingerprint
 	Example         string // exception of the newest
 	TaskID          string // of the newest
 	Count           Count
 	LastHour        int // failures in it, up to MaxFailureCount
 	FirstAt, LastAt time.Time
-	Trend           []int64   // failures in each part of the last 24 hours, oldest first
+	Trend           []int64   // failures in each of the last TrendHours hours, oldest first
 	ResolvedAt      time.Time // zero if it never was
 }
 
-// Resolved reports whether the group was resolved and nothing has failed since.
+// Resolved reports whether the group was resolved and no task has failed since.
 func (f FailureGroup) Resolved() bool { return !f.ResolvedAt.IsZero() && !f.Recurred() }
 
-// Recurred reports whether something has failed after the group was resolved.
+// Recurred reports whether a task has failed since the group was resolved.
 func (f FailureGroup) Recurred() bool { return !f.ResolvedAt.IsZero() && f.LastAt.After(f.ResolvedAt) }

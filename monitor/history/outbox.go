@@ -6,100 +6,101 @@ import (
 	"time"
 )
 
-// CommandSchema is the version of Command.Payload that this program writes and sends. Rows of others are left alone.
+// CommandSchema is the version of Command.Payload that this program writes and sends. Commands of other versions are left
+// alone.
 const CommandSchema = 1
 
-// ErrKeyReused says that an idempotency key was used before for something else.
+// ErrKeyReused is returned when an idempotency key was used before for a different request.
 var ErrKeyReused = errors.New("idempotency key used before for another request")
 
-// CommandState is how far a command has come.
+// CommandState is the state of a command.
 type CommandState string
 
 // States of a command. The last five are final.
 const (
-	CommandPending   CommandState = "pending"   // waits for its turn, or to be tried again
+	CommandPending   CommandState = "pending"   // waits to be sent, or to be retried
 	CommandInFlight  CommandState = "in_flight" // claimed by a relay
-	CommandSent      CommandState = "sent"      // the broker has it, and workers may still answer
-	CommandDone      CommandState = "done"      // the broker has it, and everybody who was to answer did, or nobody is to
-	CommandSilent    CommandState = "silent"    // the broker has it, and somebody did not answer in time
-	CommandDead      CommandState = "dead"      // given up: it has a dead letter
+	CommandSent      CommandState = "sent"      // confirmed by the broker; workers may still reply
+	CommandDone      CommandState = "done"      // confirmed by the broker; all expected workers have replied
+	CommandSilent    CommandState = "silent"    // confirmed by the broker; an expected worker has not replied in time
+	CommandDead      CommandState = "dead"      // failed for good: it has a dead letter
 	CommandExpired   CommandState = "expired"   // not sent in time
-	CommandDiscarded CommandState = "discarded" // a dead letter that somebody has removed, or a command called off
+	CommandDiscarded CommandState = "discarded" // a dead letter that was removed, or a command canceled before it was sent
 )
 
-// Final reports whether nothing more will happen to a command by itself.
+// Final reports whether the state does not change anymore unless a user changes it.
 func (s CommandState) Final() bool {
 	return s != CommandPending && s != CommandInFlight && s != CommandSent
 }
 
-// Command is something that Umbel is to send: a row before it is sent.
+// Command is a message that Umbel sends to the broker. It is stored before it is sent.
 type Command struct {
-	ID        int64 // rises with every command
-	RequestID int64 // the ID of the first command of the same Order: all that one request has asked for
+	ID        int64 // increases with every command
+	RequestID int64 // ID of the first command of the same CommandRequest
 	Schema    int
 	Kind      string // control, task, purge
-	// Group is what commands are sent in order of ID within, one at a time. One that has to be tried again holds back
-	// those behind it.
+	// Group serializes commands: those of one group are sent one at a time, by ID. One that is retried delays those
+	// after it.
 	Group   string
-	Target  string // to whom, for people: celery@w1, queue mail, every worker
-	Summary string // what, for people: Revoke task 3f2a… with SIGKILL
-	Payload []byte // JSON, as package action writes it
-	TaskID  string // of the task that it publishes or is about, empty if none or many
+	Target  string // recipient, for display: celery@w1, queue mail, every worker
+	Summary string // for display: Revoke task 3f2a… with SIGKILL
+	Payload []byte // JSON, written by package command
+	TaskID  string // task that it publishes or is about, empty if none or several
 
 	State     CommandState
-	Attempts  int    // failed ones that count towards the limit
-	Deferrals int    // times that it was put off since the broker was away
-	LastError string // without passwords
-	Expected  []string
+	Attempts  int      // failed ones that count toward the limit
+	Deferrals int      // times it was postponed because the broker was unavailable
+	LastError string   // without passwords
+	Expected  []string // nodes that should reply
 	Replies   []Reply
 
 	CreatedAt time.Time
-	DueAt     time.Time // not before
-	ExpiresAt time.Time // not after; zero is never
+	DueAt     time.Time // not sent before
+	ExpiresAt time.Time // not sent after; zero is never
 	ClaimedAt time.Time
-	SentAt    time.Time // when the broker had it, zero if it has not
-	DoneAt    time.Time // when it became final
-	Actor     string    // who asked for it
+	SentAt    time.Time // confirmed by the broker, zero if not
+	DoneAt    time.Time // when its state became final
+	Actor     string    // user who requested it
 }
 
-// Reply is what a worker said to a command.
+// Reply is a worker's reply to a command.
 type Reply struct {
 	Node  string
 	At    time.Time
-	Text  string // what it said
-	OK    bool   // it said yes
+	Text  string
+	OK    bool // the worker accepted the command
 	Clock int64
 }
 
-// CommandRequest is what one request asks to be sent, all or nothing.
+// CommandRequest is a set of commands that is enqueued as a whole.
 type CommandRequest struct {
 	Commands []Command   // with neither ID nor State
 	Audit    AuditRecord // Commands is filled in
-	// Key is the idempotency key of the request, empty if it has none, and Print the fingerprint of what it
-	// asks for.
+	// IdempotencyKey identifies the request when it is repeated, empty if it has none; Fingerprint tells whether the
+	// repetition asks for the same.
 	IdempotencyKey, Fingerprint string
 }
 
-// AuditRecord is a record of something that somebody has done. Records are never changed or removed; each holds a hash
-// over itself and the one before.
+// AuditRecord records one action of a user. Records are never changed or removed; each holds a hash over itself and the
+// one before.
 type AuditRecord struct {
 	ID           int64
 	At           time.Time
 	Actor        string // who
-	RemoteAddr   string // address that the request came from
+	RemoteAddr   string // IP address of the request
 	Action       string // revoke, publish, requeue, …
-	Target       string // to whom
+	Target       string // recipient
 	Detail       string // JSON: parameters, query, preflight
-	Commands     int    // how many commands
+	Commands     int    // number of commands
 	FirstCommand int64  // ID of the first, 0 if none
 	Hash         string // hex of SHA-256
 }
 
-// Outcome is what became of a command that a relay has claimed.
+// Outcome is the result of sending a command that a relay has claimed.
 type Outcome struct {
 	ID    int64
-	State CommandState // CommandPending puts it back
-	// DueAt is when a command that was put back is due again.
+	State CommandState // CommandPending to retry it
+	// DueAt is when a command is to be retried.
 	DueAt     time.Time
 	Attempts  int // the new value
 	Deferrals int // the new value
@@ -108,25 +109,25 @@ type Outcome struct {
 	SentAt    time.Time
 }
 
-// CommandFilter chooses commands for a list, newest first.
+// CommandFilter selects commands for a list, newest first.
 type CommandFilter struct {
 	States    []CommandState // empty is any
 	Kind      string
 	TaskID    string
-	Worker    string // that they are for or were answered by
+	Worker    string // that they are for or that replied
 	Actor     string
 	RequestID int64
 	Before    int64 // ID, 0 is from the newest
 	Limit     int   // 1 to 500
 }
 
-// OutboxStats sums up an outbox.
+// OutboxStats summarizes an outbox.
 type OutboxStats struct {
 	States        map[CommandState]int
-	OldestPending time.Time // when the first of this schema was created, zero if none is pending
-	OtherSchema   int       // of those pending or in flight, how many are of another schema: nobody will send them
+	OldestPending time.Time // creation of the first pending command of this schema, zero if none is
+	OtherSchema   int       // pending or in flight, but of another schema: not sent by this version
 	DeadLetters   int
-	TopErrors     []ErrorCount // of dead letters and of pending commands that have failed, most frequent first
+	TopErrors     []ErrorCount // of dead letters and of failed pending commands, most frequent first
 }
 
 // ErrorCount is how often an error occurred.
@@ -135,60 +136,59 @@ type ErrorCount struct {
 	N     int
 }
 
-// Claimed is what a relay is to send now.
+// Claimed is the result of Claim.
 type Claimed struct {
 	Commands []Command // by group, within a group by ID
-	Expired  int       // how many others have become so
+	Expired  int       // number of commands that have expired
 }
 
-// CommandReplies is what was heard of a sent command.
+// CommandReplies adds replies to a sent command.
 type CommandReplies struct {
 	ID      int64
 	Replies []Reply
-	State   CommandState // the new one
+	State   CommandState // new state
 }
 
-// Outbox keeps commands on their way out, and who has asked for them.
+// Outbox stores commands until they are sent and after, and the audit log.
 type Outbox interface {
-	// Enqueue writes the commands of an order as pending, with its audit record, in one transaction, and returns
-	// them as they are. If an order with the same key was enqueued within the last day, nothing is written and that
-	// one's commands are returned with replayed; the error is ErrKeyReused if its fingerprint was another. The order
-	// is of the time Audit.At. What commands leave open is set: Schema to CommandSchema, CreatedAt to Audit.At, DueAt to
-	// CreatedAt, Actor to Audit.Actor.
-	Enqueue(ctx context.Context, o CommandRequest) (commands []Command, replayed bool, err error)
-	// CommandsByKey returns the commands of the order that was enqueued with a key within the last day, false if none was.
-	// The error is ErrKeyReused if its fingerprint was another.
-	CommandsByKey(ctx context.Context, key, print string, now time.Time) (commands []Command, ok bool, err error)
-	// Claim marks due commands as in flight and returns them: at most limit, at most each of one group, and of this
-	// schema alone. It passes over groups that have any command in flight, and takes the commands of a group in order
-	// up to the first that is not due. Pending commands whose time is over become expired.
-	Claim(ctx context.Context, now time.Time, limit, each int) (Claimed, error)
-	// RecordOutcomes records what became of claimed commands. One that is not in flight any more is left as it is.
+	// Enqueue writes the commands of r as pending, with its audit record, in one transaction, and returns them. If a
+	// request with the same idempotency key was enqueued within the last day, nothing is written and the commands of
+	// that one are returned with replayed; the error is ErrKeyReused if its fingerprint differs. Empty fields of
+	// commands are set: Schema to CommandSchema, CreatedAt to Audit.At, DueAt to CreatedAt, Actor to Audit.Actor.
+	Enqueue(ctx context.Context, r CommandRequest) (commands []Command, replayed bool, err error)
+	// CommandsByKey returns the commands of the request that was enqueued with an idempotency key within the last day,
+	// false if none was. The error is ErrKeyReused if its fingerprint differs.
+	CommandsByKey(ctx context.Context, key, fingerprint string, now time.Time) (commands []Command, ok bool, err error)
+	// Claim marks due commands of this schema as in flight and returns them: at most limit, and at most perGroup of one
+	// group. It skips groups that have a command in flight, and takes the commands of a group by ID up to the first
+	// that is not due. Pending commands past ExpiresAt become expired.
+	Claim(ctx context.Context, now time.Time, limit, perGroup int) (Claimed, error)
+	// RecordOutcomes updates claimed commands. It ignores commands that are not in flight anymore.
 	RecordOutcomes(ctx context.Context, now time.Time, outcomes []Outcome) error
-	// AddReplies adds answers to sent commands. One that is in another state is left as it is.
+	// AddReplies adds replies to sent commands. It ignores commands in another state.
 	AddReplies(ctx context.Context, now time.Time, replies []CommandReplies) error
-	// Reclaim puts back what was claimed before a moment and never settled, but for held, and returns how many that
-	// were.
-	Reclaim(ctx context.Context, before time.Time, held []int64) (int, error)
+	// Reclaim makes commands pending again that were claimed before a time and have no outcome, except those with the ids
+	// in except, and returns how many.
+	Reclaim(ctx context.Context, before time.Time, except []int64) (int, error)
 	// Command returns one command, ErrNotFound if there is none.
 	Command(ctx context.Context, id int64) (Command, error)
 	// Commands returns a page of commands, newest first, and the Before of the next one, 0 at the end.
 	Commands(ctx context.Context, f CommandFilter) (list []Command, next int64, err error)
-	// RequestStates returns how many commands of an order are in each state.
-	RequestStates(ctx context.Context, order int64) (map[CommandState]int, error)
-	// Requeue makes dead commands pending again, with no attempts and this time to expire; ids that are not dead are
-	// passed over. It returns how many were, and writes the audit record if any was.
+	// RequestStates returns how many commands of a request are in each state.
+	RequestStates(ctx context.Context, requestID int64) (map[CommandState]int, error)
+	// Requeue makes dead commands pending again, with no attempts and a new expiry, and returns how many. It ignores ids
+	// of commands that are not dead. It writes the audit record unless there were none.
 	Requeue(ctx context.Context, ids []int64, now, expires time.Time, a AuditRecord) (int, error)
-	// Discard removes dead letters and calls pending commands off, like Requeue.
+	// Discard removes dead letters and cancels pending commands; else it is like Requeue.
 	Discard(ctx context.Context, ids []int64, now time.Time, a AuditRecord) (int, error)
-	// AppendAudit writes an audit record of something that needs no command.
+	// AppendAudit writes an audit record of an action that needs no command.
 	AppendAudit(ctx context.Context, a AuditRecord) error
-	// OutboxStats sums up.
+	// OutboxStats summarizes the outbox.
 	OutboxStats(ctx context.Context) (OutboxStats, error)
-	// TasksWithCommands returns which of tasks, at most 500, have commands of a kind.
+	// TasksWithCommands returns which of at most 500 tasks have commands of a kind.
 	TasksWithCommands(ctx context.Context, kind string, tasks []string) ([]string, error)
 	// AuditLog returns records, newest first, and the before of the next page, 0 at the end.
 	AuditLog(ctx context.Context, before int64, limit int) (list []AuditRecord, next int64, err error)
-	// VerifyAudit recomputes the hashes and returns the ID of the first record that was tampered with, 0 if none was.
+	// VerifyAudit recomputes the hashes and returns the ID of the first record that was changed or is missing, 0 if none.
 	VerifyAudit(ctx context.Context) (int64, error)
 }

@@ -5,51 +5,50 @@ import (
 	"time"
 )
 
-// Retention removes what is older than its rules. Active tasks, which are unfinished and not lost, are never removed.
+// Retention removes what is older than its rules allow. Active tasks, which are unfinished and not lost, are never removed.
 type Retention interface {
-	// RetentionRules returns the rules in force.
+	// RetentionRules returns the rules.
 	RetentionRules() RetentionRules
-	// ReferenceTime is the moment that Run measures ages against: now by the wall clock, but never further beyond
-	// the receipt of the newest event than for how long that has been the newest. So a clock that is set forward by
-	// mistake removes nothing.
+	// ReferenceTime is the time that Run measures ages against: now, but never later than the receipt of the newest
+	// event plus the time measured since then. So a wall clock that is set forward by mistake removes nothing.
 	ReferenceTime(ctx context.Context) (time.Time, error)
-	// PlanPrune says what the rules would remove now.
+	// PlanPrune returns what Prune would remove.
 	PlanPrune(ctx context.Context, now time.Time) (PrunePlan, error)
-	// Prune removes what the rules say, a little in each transaction, until nothing is left to remove. It
-	// calls done after each of them.
+	// Prune removes what the rules say, in short transactions, until nothing is left to remove. It calls done after
+	// each of them.
 	Prune(ctx context.Context, now time.Time, done func(Pruned)) error
 }
 
-// RetentionRules say how long to keep what, from the receipt of the newest event by the clock of Umbel's own host, which the
-// clocks of workers cannot shorten. 0 is for ever.
+// RetentionRules say how long to keep what. Ages are measured from the receipt of the newest event by the clock of
+// Umbel's host, so that wrong clocks of workers shorten nothing. 0 keeps forever.
 type RetentionRules struct {
 	Succeeded time.Duration // tasks that succeeded
 	Failed    time.Duration // tasks that failed, were revoked or rejected
-	Lost      time.Duration // unfinished tasks since they were concluded to be lost, or dismissed
-	Events    time.Duration // events of finished tasks beyond those that make their executions
-	Workers   time.Duration // workers that are offline, from their last sign of life; the monitor forgets them
-	Commands  time.Duration // commands of which nothing more will happen; the audit log stays
-	MaxSize   int64         // bytes on disk without those of active tasks; over it, the oldest finished and lost tasks go
+	Lost      time.Duration // unfinished tasks, since they were marked as lost or dismissed
+	Events    time.Duration // events of finished tasks that no execution shows
+	Workers   time.Duration // offline workers, since their last event; the monitor removes them
+	Commands  time.Duration // commands in a final state; the audit log is never removed
+	MaxSize   int64         // bytes on disk except active tasks; beyond it, the oldest finished and lost tasks are removed
 }
 
-// PrunePlan is what retention would remove.
+// PrunePlan is what Prune would remove.
 type PrunePlan struct {
 	Succeeded, Failed Count // tasks that are too old
-	Lost              Count // unfinished ones that have been lost for too long
-	Events            Count // tasks that are old enough to lose events
-	Size              Count // tasks beyond those, to get below MaxSize, by estimate
-	Bytes             int64 // about how much they take on disk
+	Lost              Count // unfinished tasks that have been lost for too long
+	Events            Count // tasks old enough to lose events
+	Size              Count // further tasks to get below MaxSize, estimated
+	Bytes             int64 // estimated size of all these on disk
 
-	Tasks       int       // that are kept now, in all
-	Oldest      time.Time // when the finished task was heard of that was silent longest, zero if there is none
+	Tasks       int       // retained now
+	Oldest      time.Time // last receipt of the finished task that was updated longest ago, zero if there is none
 	Active      Count     // tasks that the rules never remove
-	ActiveBytes int64     // bytes that those take, about, 0 where MaxSize is not reached
-	UsedBytes   int64     // bytes in use on disk: less than the size of the file while some wait to be given back
+	ActiveBytes int64     // estimated size of those, 0 if MaxSize is not reached
+	UsedBytes   int64     // bytes in use; the file is larger until free pages are returned to the file system
 }
 
 // Pruned is what one transaction has removed.
 type Pruned struct {
 	Tasks  []string // ids of tasks
 	Events int      // tasks that lost events
-	Bytes  int64    // given back to the file system
+	Bytes  int64    // returned to the file system
 }

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// RollupReader keeps what happened in every minute, and adds it up to longer spans, which it keeps for longer.
+// RollupReader reads the event counts of each minute, and of the longer spans that they are added up to.
 type RollupReader interface {
-	// Rollups calls f with every cell that r selects, oldest first. f must not call the store.
+	// Rollups calls f with every rollup that r selects, oldest first. f must not call the store.
 	Rollups(ctx context.Context, r RollupRange, f func(Rollup) error) error
 }
 
-// Rollup is what happened in a minute, or in a longer span, to tasks of one name on one worker from one
-// queue. A cell that names nothing says that someone was there to count. A store adds what it is given to
-// what it has.
+// Rollup counts the events of one minute, or of a longer span, of tasks of one name on one worker from one queue. One
+// without any name records that a monitor was running then. A store adds a rollup to the one it has.
 type Rollup struct {
 	At                                   int64  // minutes since 1970 UTC, of the start
 	Name, Worker, Queue                  string // empty if unknown
@@ -21,7 +20,7 @@ type Rollup struct {
 	Wait, Run                            []byte // µs (rollup.Histogram), empty if there were none
 }
 
-// RollupRange selects cells. Empty lists select all; others those with one of these names, or without any.
+// RollupRange selects rollups. An empty list selects all; others select rollups with one of these names, or with none.
 type RollupRange struct {
 	From, To               time.Time     // From ≤ start of the span < To
 	Span                   time.Duration // one of MinuteSpans
@@ -29,7 +28,7 @@ type RollupRange struct {
 	Histograms             bool // Wait and Run are wanted
 }
 
-// RollupSpan is a length of time that is counted as one, and how long its cells are kept.
+// RollupSpan is the length of time that a rollup covers, and how long such rollups are retained.
 type RollupSpan struct{ Length, Retention time.Duration }
 
 // RollupSpans returns the spans, shortest first. Each is a multiple of the one before.

@@ -14,14 +14,14 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// SearchFixture says how to check a Searcher.
+// SearchFixture says how to check a TaskReader.
 type SearchFixture struct {
 	Open    func(*testing.T) history.Store  // an empty store
 	Index   func(*testing.T, history.Store) // does what the store puts off; may be nil
 	Bounded bool                            // it gives up so early that counts may be too low
 }
 
-// Search checks a Searcher against a list of all tasks, filtered by query.Match and sorted, before and after it has
+// Search checks a TaskReader against a list of all tasks, filtered by query.Match and sorted, before and after it has
 // settled.
 func Search(t *testing.T, x SearchFixture) {
 	for seed := range uint64(3) {

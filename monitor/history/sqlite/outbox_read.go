@@ -205,6 +205,7 @@ func eachOf(ctx context.Context, q queryer, query string, args []any, f func(row
 	}
 	return scan(rows, func() error { return f(rows) })
 }
+
 // RequestStates implements history.Outbox.
 func (d *DB) RequestStates(ctx context.Context, order int64) (map[history.CommandState]int, error) {
 	counts := make(map[history.CommandState]int)
