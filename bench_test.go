@@ -13,10 +13,10 @@ import (
 
 	"github.com/umbelhq/umbel"
 	"github.com/umbelhq/umbel/internal/testenv"
-	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
 
@@ -170,7 +170,7 @@ func (q *benchQueue) keep(b *testing.B) (written, saved float64) {
 // written, and until all tasks were.
 func (q *benchQueue) consume(b *testing.B, s history.Store) (folded, written, saved float64) {
 	b.Helper()
-	m, err := monitor.New(monitor.Options{Broker: q.broker(b), Store: s})
+	m, err := ingest.New(ingest.Options{Broker: q.broker(b), Store: s})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func (q *benchQueue) consume(b *testing.B, s history.Store) (folded, written, sa
 		<-m.Changed()
 	}
 	start := time.Now()
-	await := func(ok func(monitor.Health) bool) float64 {
+	await := func(ok func(ingest.Health) bool) float64 {
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for !ok(m.Health()) {
@@ -189,9 +189,9 @@ func (q *benchQueue) consume(b *testing.B, s history.Store) (folded, written, sa
 		}
 		return time.Since(start).Seconds()
 	}
-	folded = await(func(h monitor.Health) bool { return h.Events >= benchEvents })
-	written = await(func(h monitor.Health) bool { return h.Store.Waiting == 0 })
-	saved = await(func(h monitor.Health) bool { return h.Store.Unsaved == 0 })
+	folded = await(func(h ingest.Health) bool { return h.Events >= benchEvents })
+	written = await(func(h ingest.Health) bool { return h.Store.Waiting == 0 })
+	saved = await(func(h ingest.Health) bool { return h.Store.Unsaved == 0 })
 	cancel()
 	if err := <-done; err != nil {
 		b.Fatal(err)

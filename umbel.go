@@ -16,12 +16,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
@@ -94,7 +94,7 @@ type Options struct {
 // Umbel watches one Celery cluster and shows it. It is safe for concurrent use.
 type Umbel struct {
 	history    *sqlite.DB
-	monitor    *monitor.Monitor
+	monitor    *ingest.Ingester
 	results    results.Backend // nil if there is none
 	operations *operate.Operations
 	web        *web.Handler
@@ -152,7 +152,7 @@ func (u *Umbel) assemble(o Options, broker broker.Broker) (err error) {
 	if u.results, err = Results(o); err != nil {
 		return err
 	}
-	u.monitor, err = monitor.New(monitor.Options{
+	u.monitor, err = ingest.New(ingest.Options{
 		Broker: broker, Store: u.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Logger: o.Logger,
 		Broadcast: func(ctx context.Context, method string) error { return u.operations.Client.Broadcast(ctx, method) },
 	})
@@ -161,7 +161,7 @@ func (u *Umbel) assemble(o Options, broker broker.Broker) (err error) {
 	}
 	u.operations, err = operate.New(operate.Options{
 		Broker: broker, Store: u.history, Tasks: u.monitor, Workers: u.monitor, Results: u.results, ReadOnly: o.ReadOnly, Logger: o.Logger,
-		Flow: u.monitor.Flow, Hide: []string{o.Queue}, Unfinished: u.monitor,
+		QueueCounters: u.monitor.QueueCounters, Hide: []string{o.Queue}, Unfinished: u.monitor,
 	})
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/umbelhq/umbel/templates"
 )
 
-// changing adds the routes that change something. There are none if the dashboard is read-only, and without a desk
+// changing adds the routes that change something. There are none if the dashboard is read-only, and without a command service
 // none that act on the cluster.
 func (p *pages) changing(r chi.Router, h *Handler) {
 	if p.readOnly {
@@ -27,7 +27,7 @@ func (p *pages) changing(r chi.Router, h *Handler) {
 	r.Post("/views/*", wildcard("id", p.changeView))
 	r.Post("/failures/{id}/resolve", h.settle(p, true))
 	r.Post("/failures/{id}/reopen", h.settle(p, false))
-	if p.desk() == nil {
+	if p.service() == nil {
 		return
 	}
 	r.Get("/act/worker", p.actWorker)
@@ -43,25 +43,25 @@ func (p *pages) changing(r chi.Router, h *Handler) {
 	r.Post("/act/publish", p.publish)
 }
 
-// desk takes orders. It is nil where nobody may act on the cluster.
-func (p *pages) desk() *command.Desk {
+// service takes requests. It is nil where nobody may act on the cluster.
+func (p *pages) service() *command.Service {
 	if p.readOnly || p.operations == nil {
 		return nil
 	}
-	return p.operations.Desk
+	return p.operations.Commands
 }
 
 // by says who sent a form, from which page, and which form it was, so that sending it twice is one order.
-func (p *pages) by(r *http.Request) command.By {
-	by := command.By{Remote: r.RemoteAddr, From: r.URL.Path}
+func (p *pages) by(r *http.Request) command.Caller {
+	by := command.Caller{RemoteAddr: r.RemoteAddr, Endpoint: r.URL.Path}
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		by.Remote = host
+		by.RemoteAddr = host
 	}
 	if p.identify != nil {
 		by.Actor = p.identify(r)
 	}
 	if token := r.PostFormValue(templates.TokenParam); token != "" {
-		by.Key = "form " + token
+		by.IdempotencyKey = "form " + token
 	}
 	return by
 }
@@ -133,7 +133,7 @@ func (p *pages) taken(w http.ResponseWriter, r *http.Request, receipt command.Re
 func previewed(v command.Preview) *templates.Preview {
 	shown := &templates.Preview{Summary: v.Summary, Targets: v.Targets, Confirm: v.Confirm}
 	for _, w := range v.Warnings {
-		shown.Warnings = append(shown.Warnings, templates.Warning{Message: w.Message, Grave: w.Grave})
+		shown.Warnings = append(shown.Warnings, templates.Warning{Message: w.Message, Grave: w.Severe})
 	}
 	return shown
 }

@@ -31,9 +31,9 @@ func (p *pages) doDismiss(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 	case r.PostForm.Get("action") == reinstate:
-		err = p.desk().Reinstate(r.Context(), p.by(r), id)
+		err = p.service().Reinstate(r.Context(), p.by(r), id)
 	default:
-		err = p.desk().Dismiss(r.Context(), p.by(r), id)
+		err = p.service().Dismiss(r.Context(), p.by(r), id)
 	}
 	if err != nil {
 		p.showAct(w, r, v, err)
@@ -63,7 +63,7 @@ func (p *pages) dismissForm(ctx context.Context, v url.Values) (templates.Act, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := p.desk().Dismissible(ctx, id); err != nil {
+	if err := p.service().Dismissible(ctx, id); err != nil {
 		return form, err
 	}
 	t, err := p.cluster.Task(ctx, id)

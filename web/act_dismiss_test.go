@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/web"
 )
@@ -30,7 +30,7 @@ func abandoned(t *testing.T, readOnly bool) http.Handler {
 		t.Fatal(err)
 	}
 	b := inproc.New(inproc.Options{})
-	m, err := monitor.New(monitor.Options{Broker: b, Store: db})
+	m, err := ingest.New(ingest.Options{Broker: b, Store: db})
 	if err != nil {
 		t.Fatal(err)
 	}

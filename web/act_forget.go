@@ -21,7 +21,7 @@ func (p *pages) forget(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := p.forgetForm(r.PostForm)
 	if err == nil {
-		_, err = p.desk().Forget(r.Context(), p.by(r), v.Targets)
+		_, err = p.service().Forget(r.Context(), p.by(r), v.Targets)
 	}
 	if err != nil {
 		p.showAct(w, r, v, err)
@@ -45,7 +45,7 @@ func (p *pages) forgetForm(form url.Values) (templates.Act, error) {
 	if len(names) == 1 {
 		v.Crumbs = append(v.Crumbs, templates.Link{Text: names[0], Href: p.site.Prefix + templates.WorkerPath(names[0])})
 	}
-	found, err := p.desk().PreviewForget(names)
+	found, err := p.service().PreviewForget(names)
 	if err == nil {
 		v.Preview = previewed(found)
 	}

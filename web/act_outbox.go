@@ -44,9 +44,9 @@ func (p *pages) changeOutbox(w http.ResponseWriter, r *http.Request) {
 		ids[i] = c.ID
 	}
 	if r.PostFormValue("action") == actRequeue {
-		_, err = p.desk().Requeue(r.Context(), p.by(r), ids)
+		_, err = p.service().Requeue(r.Context(), p.by(r), ids)
 	} else {
-		_, err = p.desk().Discard(r.Context(), p.by(r), ids)
+		_, err = p.service().Discard(r.Context(), p.by(r), ids)
 	}
 	if err != nil {
 		p.showAct(w, r, v, err)

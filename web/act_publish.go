@@ -38,7 +38,7 @@ func (p *pages) askPublish(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, p.publishAct(p.publishFields(r.Form), id), nil)
 		return
 	}
-	o, source, err := p.desk().Retry(ctx, id)
+	o, source, err := p.service().Retry(ctx, id)
 	if err != nil {
 		p.showAct(w, r, p.publishAct(p.publishFields(r.Form), id), err)
 		return
@@ -59,7 +59,7 @@ func (p *pages) askPublish(w http.ResponseWriter, r *http.Request) {
 }
 
 // orderForm is what a form says that asks for o.
-func orderForm(o command.TaskOrder, known bool) url.Values {
+func orderForm(o command.TaskRequest, known bool) url.Values {
 	v := url.Values{"name": {o.Name}, "queue": {o.Queue}, "args": {""}, "kwargs": {""}}
 	if known {
 		v.Set("args", pretty(o.Args, "[]"))
@@ -205,9 +205,9 @@ func (p *pages) publish(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 	case checking(r):
-		preview, err = p.desk().PreviewTask(ctx, o)
+		preview, err = p.service().PreviewTask(ctx, o)
 	default:
-		receipt, err = p.desk().Publish(ctx, p.by(r), o)
+		receipt, err = p.service().Publish(ctx, p.by(r), o)
 	}
 	switch {
 	case err != nil:
@@ -222,7 +222,7 @@ func (p *pages) publish(w http.ResponseWriter, r *http.Request) {
 
 // refusePublish shows the form filled in as o has it, with why o is not taken.
 func (p *pages) refusePublish(
-	ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, o command.TaskOrder, err error,
+	ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, o command.TaskRequest, err error,
 ) {
 	if p.forcible(ctx, o) {
 		v.Fields = append(v.Fields, forced(false))
@@ -252,19 +252,19 @@ func (p *pages) timely(v *templates.Preview) *templates.Preview {
 }
 
 // forcible reports whether a task that was refused would be taken if the order insisted.
-func (p *pages) forcible(ctx context.Context, o command.TaskOrder) bool {
+func (p *pages) forcible(ctx context.Context, o command.TaskRequest) bool {
 	if o.Force {
 		return false
 	}
 	o.Force = true
-	_, err := p.desk().PreviewTask(ctx, o)
+	_, err := p.service().PreviewTask(ctx, o)
 	return err == nil
 }
 
 // publishOrder reads the form. Its error is an *command.Error.
-func publishOrder(v url.Values) (command.TaskOrder, error) {
+func publishOrder(v url.Values) (command.TaskRequest, error) {
 	f := formReader{values: v}
-	o := command.TaskOrder{
+	o := command.TaskRequest{
 		Name: f.text("name"), Queue: f.text("queue"),
 		Args: json.RawMessage(f.text("args")), Kwargs: json.RawMessage(f.text("kwargs")),
 		ETA: f.moment("eta"), Expires: f.moment("expires"), Hard: f.number("hard"), Soft: f.number("soft"),

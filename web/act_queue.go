@@ -29,7 +29,7 @@ func (p *pages) purgeForm(ctx context.Context, queue string) (templates.Act, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	preview, err := p.desk().PreviewPurge(ctx, queue)
+	preview, err := p.service().PreviewPurge(ctx, queue)
 	if err != nil {
 		v.Idle, v.Preview = true, &templates.Preview{Summary: "Nothing would be removed."}
 		return v, err
@@ -48,7 +48,7 @@ func (p *pages) purge(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	queue := r.PostFormValue("queue")
-	receipt, err := p.desk().Purge(r.Context(), p.by(r), queue, r.PostFormValue(templates.ConfirmParam))
+	receipt, err := p.service().Purge(r.Context(), p.by(r), queue, r.PostFormValue(templates.ConfirmParam))
 	if err == nil {
 		p.taken(w, r, receipt)
 		return

@@ -34,7 +34,7 @@ func signals() []string {
 
 // tasksForm is what a request wants done, and to which tasks.
 type tasksForm struct {
-	order          command.BulkOrder
+	order          command.BulkRequest
 	text           string // of the query
 	all            bool   // that match the query, in place of single ones
 	capped, signal string // as they were typed
@@ -43,7 +43,7 @@ type tasksForm struct {
 // readTasksForm reads a request. The form is of use even if there is an error.
 func readTasksForm(v url.Values) (tasksForm, error) {
 	f := tasksForm{text: v.Get("q"), all: v.Has("q"), capped: strings.TrimSpace(v.Get("cap")), signal: v.Get("signal")}
-	f.order = command.BulkOrder{Action: v.Get("action"), Signal: f.signal}
+	f.order = command.BulkRequest{Action: v.Get("action"), Signal: f.signal}
 	if !f.all {
 		f.order.IDs = slices.DeleteFunc(slices.Clone(v["id"]), func(id string) bool { return id == "" })
 	}
@@ -182,7 +182,7 @@ func (p *pages) askTasks(w http.ResponseWriter, r *http.Request) {
 func (p *pages) showTasks(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, f tasksForm, v templates.Act, why string,
 ) {
-	found, err := p.desk().PreflightBulk(ctx, f.order)
+	found, err := p.service().PreviewBulk(ctx, f.order)
 	if err != nil {
 		p.showAct(w, r, v, err)
 		return
@@ -219,7 +219,7 @@ func (p *pages) change(f tasksForm) url.Values {
 }
 
 // preflight says on which tasks an order would act, and on which not.
-func preflight(f tasksForm, found command.Preflight) *templates.Preflight {
+func preflight(f tasksForm, found command.BulkPreview) *templates.Preflight {
 	v := &templates.Preflight{Chosen: found.Chosen, Many: f.all || len(f.order.IDs) > 1, Query: f.text, All: f.all}
 	if f.all {
 		v.Matched = templates.Total{N: found.Matched.N, AtLeast: !found.Matched.Exact}
@@ -261,12 +261,12 @@ func (p *pages) doTasks(w http.ResponseWriter, r *http.Request) {
 		p.doRetry(ctx, w, r, v, f.order.IDs[0])
 		return
 	}
-	found, err := p.desk().PreflightBulk(ctx, f.order)
+	found, err := p.service().PreviewBulk(ctx, f.order)
 	if err == nil && found.Confirm != "" && strings.TrimSpace(r.PostFormValue(templates.ConfirmParam)) != found.Confirm {
 		p.showTasks(ctx, w, r, f, v, "nothing was done: what was typed to confirm is not “"+found.Confirm+"”")
 		return
 	}
-	receipt, err := p.desk().Bulk(ctx, p.by(r), f.order)
+	receipt, err := p.service().Bulk(ctx, p.by(r), f.order)
 	if err != nil {
 		p.showAct(w, r, v, err)
 		return
@@ -276,7 +276,7 @@ func (p *pages) doTasks(w http.ResponseWriter, r *http.Request) {
 
 // askRetry shows what running a task again would send. What is not known in full must be typed in.
 func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, id string) {
-	o, source, err := p.desk().Retry(ctx, id)
+	o, source, err := p.service().Retry(ctx, id)
 	if err == nil && source == "" {
 		http.Redirect(w, r, p.site.Prefix+"/act/publish?"+url.Values{"retry_of": {id}}.Encode(), http.StatusSeeOther)
 		return
@@ -286,7 +286,7 @@ func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return
 	}
 	form := p.publishAct(p.publishFields(orderForm(o, true)), id)
-	preview, err := p.desk().PreviewTask(ctx, o)
+	preview, err := p.service().PreviewTask(ctx, o)
 	if err != nil {
 		p.refusePublish(ctx, w, r, form, o, err)
 		return
@@ -300,7 +300,7 @@ func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 
 // doRetry runs a task again as it was.
 func (p *pages) doRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, id string) {
-	o, source, err := p.desk().Retry(ctx, id)
+	o, source, err := p.service().Retry(ctx, id)
 	if err == nil && source == "" {
 		err = &command.Error{Kind: command.Conflict, Message: "its arguments are not known in full"}
 	}
@@ -308,7 +308,7 @@ func (p *pages) doRetry(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		p.showAct(w, r, v, err)
 		return
 	}
-	receipt, err := p.desk().Publish(ctx, p.by(r), o)
+	receipt, err := p.service().Publish(ctx, p.by(r), o)
 	if err != nil {
 		p.refusePublish(ctx, w, r, p.publishAct(p.publishFields(orderForm(o, true)), id), o, err)
 		return

@@ -46,8 +46,8 @@ func (p *pages) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bo
 }
 
 // order is what is asked for. What cannot be read is left as it is, so that it is refused with its name.
-func (a workerAct) order() command.ControlOrder {
-	o := command.ControlOrder{Method: a.method.Name, Workers: a.workers}
+func (a workerAct) order() command.ControlRequest {
+	o := command.ControlRequest{Method: a.method.Name, Workers: a.workers}
 	for _, param := range a.method.Params {
 		if v := argument(param, a.form[templates.ArgumentPrefix+param.Name]); v != nil {
 			if o.Arguments == nil {
@@ -183,7 +183,7 @@ func (p *pages) actWorker(w http.ResponseWriter, r *http.Request) {
 	var err error
 	if len(v.Fields) == 0 || checking(r) {
 		var found command.Preview
-		if found, err = p.desk().PreviewControl(r.Context(), a.order()); err == nil {
+		if found, err = p.service().PreviewControl(r.Context(), a.order()); err == nil {
 			v.Preview = previewed(found)
 		}
 	}
@@ -197,7 +197,7 @@ func (p *pages) orderWorker(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := p.workerForm(a)
-	found, err := p.desk().PreviewControl(r.Context(), a.order())
+	found, err := p.service().PreviewControl(r.Context(), a.order())
 	if err != nil {
 		p.showAct(w, r, v, err)
 		return
@@ -207,7 +207,7 @@ func (p *pages) orderWorker(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, v, &command.Error{Message: "what was typed is not " + found.Confirm})
 		return
 	}
-	receipt, err := p.desk().Control(r.Context(), p.by(r), a.order())
+	receipt, err := p.service().Control(r.Context(), p.by(r), a.order())
 	if err != nil {
 		v.Preview = previewed(found)
 		p.showAct(w, r, v, err)

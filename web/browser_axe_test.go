@@ -44,8 +44,8 @@ func TestBrowserFindsNoBarriers(t *testing.T) {
 	b := browser(t)
 	s, c := newMannedStage(t)
 	lately(s)
-	order := command.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
-	if _, err := c.ops.Desk.Control(t.Context(), command.By{}, order); err != nil {
+	order := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
+	if _, err := c.ops.Commands.Control(t.Context(), command.Caller{}, order); err != nil {
 		t.Fatal(err)
 	}
 	failing := newStage(t, "/ops", nil) // its history has groups of failures

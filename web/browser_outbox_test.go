@@ -76,7 +76,7 @@ func (w withStore) Store() history.Store { return w.db }
 
 func orderGoesLive(t *testing.T, b context.Context) {
 	s, c, work := idle(t)
-	_, err := c.ops.Desk.Control(t.Context(), command.By{Actor: "ada"}, command.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}})
+	_, err := c.ops.Commands.Control(t.Context(), command.Caller{Actor: "ada"}, command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,8 +146,8 @@ func brokerAwayIsSaid(t *testing.T, b context.Context) {
 	c.broker.Refuse(away)
 	work()
 	for range 3 {
-		order := command.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
-		if _, err := c.ops.Desk.Control(t.Context(), command.By{}, order); err != nil {
+		order := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
+		if _, err := c.ops.Commands.Control(t.Context(), command.Caller{}, order); err != nil {
 			t.Fatal(err)
 		}
 	}

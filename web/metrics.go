@@ -68,11 +68,11 @@ func (c *collector) outbox(out chan<- prometheus.Metric) {
 		return
 	}
 	relay := c.operations.Relay.Status()
-	gauge(out, "umbel_outbox_breaker_open", "1 while nothing is sent since the broker is away.", truth(relay.Open))
+	gauge(out, "umbel_outbox_breaker_open", "1 while nothing is sent since the broker is away.", truth(relay.BreakerOpen))
 	count(out, "umbel_outbox_sent_total", "Commands that the broker took.", float64(relay.Sent))
 	count(out, "umbel_outbox_retried_total", "Failed attempts that were put off.", float64(relay.Retried))
 	count(out, "umbel_outbox_deferred_total", "Attempts put off since the broker was away.", float64(relay.Deferred))
-	count(out, "umbel_outbox_died_total", "Commands given up.", float64(relay.Died))
+	count(out, "umbel_outbox_died_total", "Commands given up.", float64(relay.DeadLettered))
 	count(out, "umbel_outbox_reclaimed_total", "Commands that were left in flight.", float64(relay.Reclaimed))
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/go-chi/chi/v5"
 
-	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
@@ -31,7 +31,7 @@ import (
 // and the live topic of the same name come from one place, so that they never disagree.
 type pages struct {
 	cluster Backend
-	// operations may be nil, and so may its Desk: nobody can act then.
+	// operations may be nil, and so may its Commands: nobody can act then.
 	operations  *operate.Operations
 	readOnly    bool
 	identify    func(r *http.Request) string
@@ -314,7 +314,7 @@ func theme(r *http.Request) string {
 	return ""
 }
 
-func brokerView(health monitor.Health) templates.Broker {
+func brokerView(health ingest.Health) templates.Broker {
 	h := health.Broker
 	return templates.Broker{
 		URL:         h.URL,
@@ -326,10 +326,10 @@ func brokerView(health monitor.Health) templates.Broker {
 		Attempts:    h.Attempts,
 		Restoring:   !health.Ready && !h.Connected,
 		Forgets:     h.Loss.Forgets,
-		Gaps:        h.Loss.Gaps,
-		GapSeconds:  h.Loss.Away.Seconds(),
-		LastGapAt:   micros(h.Loss.LastGap),
-		UnseenTasks: h.Loss.Unseen,
+		Gaps:        h.Loss.Outages,
+		GapSeconds:  h.Loss.OutageTime.Seconds(),
+		LastGapAt:   micros(h.Loss.LastOutage),
+		UnseenTasks: h.Loss.MissedTasks,
 		Dropped:     h.Loss.Dropped,
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/internal/shelf"
-	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -24,8 +24,8 @@ type stillLife struct {
 	*shelf.History
 	mu      sync.Mutex // guards cluster
 	cluster *state.Cluster
-	health  monitor.Health
-	rates   monitor.Rates
+	health  ingest.Health
+	rates   ingest.Rates
 }
 
 func (b *stillLife) View(f func(c *state.Cluster)) {
@@ -34,15 +34,15 @@ func (b *stillLife) View(f func(c *state.Cluster)) {
 	f(b.cluster)
 }
 func (b *stillLife) Changed() <-chan struct{} { return nil }
-func (b *stillLife) Health() monitor.Health   { return b.health }
-func (b *stillLife) Rates() monitor.Rates     { return b.rates }
+func (b *stillLife) Health() ingest.Health    { return b.health }
+func (b *stillLife) Rates() ingest.Rates      { return b.rates }
 
 // painted is a cluster with two workers and tasks in several states.
 func painted(o state.Options) *stillLife {
-	b := &stillLife{cluster: state.New(o), health: monitor.Health{
+	b := &stillLife{cluster: state.New(o), health: ingest.Health{
 		Ready: true, Messages: 4, Events: 31,
 		Rejected: map[string]uint64{"malformed": 3, "clock": 1, "from_the_future": 2},
-		Broker: monitor.BrokerHealth{
+		Broker: ingest.BrokerHealth{
 			URL: "amqp://guest:***@rabbit:5672//", Connected: true,
 			Since: time.UnixMicro(noon), LastEventAt: time.UnixMicro(noon),
 		},

@@ -76,7 +76,7 @@ func (p *pages) offer(n *templates.WorkerNow) {
 			}
 		}
 	})
-	revocable, terminable := p.desk().Unfit(revoke, list), p.desk().Unfit(terminate, list)
+	revocable, terminable := p.service().Ineligible(revoke, list), p.service().Ineligible(terminate, list)
 	for i, t := range all {
 		t.Revoke, t.Terminate = revocable[i] == "", terminable[i] == ""
 	}

@@ -67,8 +67,8 @@ func (p *pages) outgoing(ctx context.Context) templates.Outgoing {
 	o := templates.Outgoing{Dead: numbers.DeadLetters}
 	if relay := p.operations.Relay; relay != nil {
 		s := relay.Status()
-		o.Open, o.Error = s.Open, s.LastError
-		o.Until = micros(s.Until)
+		o.Open, o.Error = s.BreakerOpen, s.LastError
+		o.Until = micros(s.BreakerUntil)
 		o.Pending = numbers.States[history.CommandPending] + numbers.States[history.CommandInFlight]
 	}
 	return o
@@ -102,7 +102,7 @@ func (p *pages) outboxPage(ctx context.Context, q query.Commands) page {
 	v.State, v.States = shownStates(q, path, numbers.States)
 	if relay := p.operations.Relay; relay != nil {
 		s := relay.Status()
-		v.Relay = &templates.Relay{Open: s.Open, Until: micros(s.Until), Error: s.LastError, Sent: s.Sent}
+		v.Relay = &templates.Relay{Open: s.BreakerOpen, Until: micros(s.BreakerUntil), Error: s.LastError, Sent: s.Sent}
 	}
 	var found []history.Command
 	var next int64

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -73,7 +73,7 @@ func TestSettingsSayWhatWouldGo(t *testing.T) {
 func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 	t.Parallel()
 	b := painted(state.Options{})
-	b.health.Store = monitor.StoreHealth{
+	b.health.Store = ingest.StoreHealth{
 		LastError: "write history: the disk is full: free some space", Since: time.UnixMicro(noon), Waiting: 31, Full: true,
 	}
 	b.health.Notices = []string{"A file was set aside as <x>."}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/internal/shelf"
-	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/templates"
@@ -32,8 +32,8 @@ func newModel(c *state.Cluster) *model {
 
 func (m *model) View(f func(c *state.Cluster)) { f(m.cluster) }
 func (*model) Changed() <-chan struct{}        { return nil }
-func (*model) Health() monitor.Health          { return monitor.Health{} }
-func (*model) Rates() monitor.Rates            { return monitor.Rates{} }
+func (*model) Health() ingest.Health           { return ingest.Health{} }
+func (*model) Rates() ingest.Rates             { return ingest.Rates{} }
 
 func modelPages() *pages {
 	c := state.New(state.Options{})

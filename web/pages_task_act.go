@@ -32,7 +32,7 @@ func (p *pages) taskActions(t *state.Task) []templates.TaskAction {
 	}
 	one := func(action string) url.Values { return url.Values{"action": {action}, "id": {t.ID}} }
 	unfit := func(action string) string {
-		why := p.desk().Unfit(action, []state.Task{*t})[0]
+		why := p.service().Ineligible(action, []state.Task{*t})[0]
 		if why == "" {
 			return ""
 		}

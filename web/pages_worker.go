@@ -115,7 +115,7 @@ func (p *pages) workerPage(ctx context.Context, t workerTopic) (page, error) {
 	if v.Worker.Status != state.Offline {
 		v.Actions = p.workerActions()
 	} else {
-		v.Forget = p.desk() != nil
+		v.Forget = p.service() != nil
 		v.Last = p.lastTold(v.Worker)
 	}
 	switch {

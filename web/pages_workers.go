@@ -25,7 +25,7 @@ func workerMethods() []string {
 
 // workerActions are the methods for menus, none where nobody may act.
 func (p *pages) workerActions() []templates.Option {
-	if p.desk() == nil {
+	if p.service() == nil {
 		return nil
 	}
 	var list []templates.Option

@@ -17,8 +17,8 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -32,8 +32,8 @@ import (
 type Backend interface {
 	View(f func(c *state.Cluster))
 	Changed() <-chan struct{}
-	Health() monitor.Health
-	Rates() monitor.Rates
+	Health() ingest.Health
+	Rates() ingest.Rates
 	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Task(ctx context.Context, id string) (state.Task, error)
 	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
@@ -45,7 +45,7 @@ type Backend interface {
 type Options struct {
 	Backend Backend
 	// Operations let people act on the cluster and see what lies beyond its events. Nil leaves both out; without
-	// its Desk there is only seeing.
+	// its Commands the dashboard only shows.
 	Operations *operate.Operations
 	// ReadOnly leaves out every route that changes anything.
 	ReadOnly bool
@@ -114,7 +114,7 @@ func New(o Options) (*Handler, error) {
 			Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }, ReadOnly: o.ReadOnly,
 		},
 	}
-	p.site.Acts, p.site.Operates = p.desk() != nil, o.Operations != nil
+	p.site.Acts, p.site.Operates = p.service() != nil, o.Operations != nil
 	if o.Operations != nil && o.Operations.Results != nil {
 		p.records = newRecords(o.Operations.Results, changes.note, o.Logger)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
-	"github.com/umbelhq/umbel/monitor/outbox"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
@@ -26,10 +26,10 @@ const patience = 3 * time.Minute
 
 // bench is a desk with everything around it, and a broker in memory with workers that answer by rote.
 type bench struct {
-	*command.Desk
+	*command.Service
 
 	broker *inproc.Broker
-	relay  *outbox.Relay
+	relay  *relay.Relay
 	db     *sqlite.DB
 
 	mu      sync.Mutex // guards what follows
@@ -37,7 +37,7 @@ type bench struct {
 }
 
 // by is somebody.
-var by = command.By{Actor: "ada", Remote: "192.0.2.1", From: "a test"}
+var by = command.Caller{Actor: "ada", RemoteAddr: "192.0.2.1", Endpoint: "a test"}
 
 // newBench starts it all. With a backend, results are read from there.
 func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench {
@@ -71,14 +71,14 @@ func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench 
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Desk, err = command.New(command.Options{
+	b.Service, err = command.New(command.Options{
 		Outbox: b.db, Client: client, Inspector: inspector, Tasks: tasks{b, shelf.New(b.View)}, Workers: b, Results: backend,
 		Wake: func() { b.relay.Wake() },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.relay, err = outbox.New(outbox.Options{Store: b.db, Sender: b.Desk}); err != nil {
+	if b.relay, err = relay.New(relay.Options{Store: b.db, Sender: b.Service}); err != nil {
 		t.Fatal(err)
 	}
 	var g errgroup.Group
@@ -210,11 +210,11 @@ type worker struct {
 	running, reserved, scheduled []string // ids of the tasks that it holds
 
 	mu    sync.Mutex
-	heard []request
+	heard []draft
 }
 
 // request is a pidbox request.
-type request struct {
+type draft struct {
 	Method      string
 	Arguments   map[string]any
 	Destination []string
@@ -224,7 +224,7 @@ type request struct {
 
 // hear answers a request.
 func (w *worker) hear(b *inproc.Broker, m broker.Publishing) {
-	var r request
+	var r draft
 	if err := json.Unmarshal(m.Body, &r); err != nil || len(r.Destination) > 0 && !slices.Contains(r.Destination, w.name) {
 		return
 	}
@@ -244,7 +244,7 @@ func (w *worker) hear(b *inproc.Broker, m broker.Publishing) {
 	})
 }
 
-func (w *worker) answer(r request) any {
+func (w *worker) answer(r draft) any {
 	switch r.Method {
 	case "registered":
 		return w.tasks
@@ -295,7 +295,7 @@ func requestsOf(ids []string) []any {
 }
 
 // requests returns what the worker has heard by a method.
-func (w *worker) requests(method string) (list []request) {
+func (w *worker) requests(method string) (list []draft) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.heard {

@@ -36,7 +36,7 @@ const (
 
 // bulkPlan is a bulk order that was checked, task by task.
 type bulkPlan struct {
-	order    BulkOrder
+	request  BulkRequest
 	args     map[string]any // of every command to workers, without the ids
 	chosen   []string
 	retries  []taskPayload
@@ -54,61 +54,61 @@ type bulkPlan struct {
 }
 
 // PreflightBulk checks an order and says what it would do.
-func (d *Desk) PreflightBulk(ctx context.Context, o BulkOrder) (Preflight, error) {
-	p, err := d.planBulk(ctx, o)
+func (s *Service) PreviewBulk(ctx context.Context, o BulkRequest) (BulkPreview, error) {
+	p, err := s.planBulk(ctx, o)
 	if err != nil {
-		return Preflight{}, err
+		return BulkPreview{}, err
 	}
-	return p.preflight(), nil
+	return p.preview(), nil
 }
 
 // Bulk takes a bulk order.
-func (d *Desk) Bulk(ctx context.Context, by By, o BulkOrder) (Receipt, error) {
+func (s *Service) Bulk(ctx context.Context, caller Caller, o BulkRequest) (Receipt, error) {
 	same := map[string]any{"action": o.Action, "ids": o.IDs, "q": o.Query.String(), "signal": o.Signal, "cap": o.Cap}
-	r := request{action: o.Action, same: same}
-	if receipt, ok, err := d.replayed(ctx, by, r); ok || err != nil {
+	r := draft{action: o.Action, same: same}
+	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
 		return receipt, err
 	}
-	p, err := d.planBulk(ctx, o)
+	p, err := s.planBulk(ctx, o)
 	if err != nil {
 		return Receipt{}, err
 	}
 	if len(p.chosen) == 0 {
-		return Receipt{}, d.refusal(ctx, p)
+		return Receipt{}, s.refusal(ctx, p)
 	}
-	if r.commands, err = p.commands(d.now()); err != nil {
+	if r.commands, err = p.commands(s.now()); err != nil {
 		return Receipt{}, err
 	}
-	v := p.preflight()
+	v := p.preview()
 	r.target, r.warnings = v.Summary, v.Warnings
 	r.detail = map[string]any{
 		"q": o.Query.String(), "ids": o.IDs[:min(len(o.IDs), chunk)], "signal": o.Signal, "cap": o.Cap,
 		"chosen": v.Chosen, "states": v.States, "blocked": v.Blocked, "capped": v.Capped,
 	}
-	return d.enqueue(ctx, by, r)
+	return s.enqueue(ctx, caller, r)
 }
 
 // planBulk sorts the tasks of an order into those that it acts on and those that it does not.
-func (d *Desk) planBulk(ctx context.Context, o BulkOrder) (*bulkPlan, error) {
+func (s *Service) planBulk(ctx context.Context, o BulkRequest) (*bulkPlan, error) {
 	p := &bulkPlan{
-		order: o, sources: make(map[string]int), blocked: make(map[string]*Blocked), states: make(map[state.State]int),
-		workers: d.workers(), pools: make(map[string]int),
+		request: o, sources: make(map[string]int), blocked: make(map[string]*Blocked), states: make(map[state.State]int),
+		workers: s.workers(), pools: make(map[string]int),
 	}
 	if err := p.check(); err != nil {
 		return nil, err
 	}
 	if o.Action != actRevoke {
-		p.topology = d.inspector.Topology(ctx)
+		p.topology = s.inspector.Topology(ctx)
 	}
 	if len(o.IDs) > 0 {
-		return p, d.named(ctx, p)
+		return p, s.named(ctx, p)
 	}
-	return p, d.matching(ctx, p)
+	return p, s.matching(ctx, p)
 }
 
 // check checks the order itself.
 func (p *bulkPlan) check() error {
-	o := &p.order
+	o := &p.request
 	switch o.Action {
 	case actRevoke, actRetry:
 		if o.Signal != "" {
@@ -163,7 +163,7 @@ func (p *bulkPlan) commands(now time.Time) ([]history.Command, error) {
 		}
 		commands = append(commands, c)
 	}
-	if p.order.Action == actRetry {
+	if p.request.Action == actRetry {
 		return commands, nil
 	}
 	for ids := range slices.Chunk(p.chosen, chunk) {
@@ -184,9 +184,9 @@ func (p *bulkPlan) commands(now time.Time) ([]history.Command, error) {
 }
 
 // refusal says why nothing is done.
-func (d *Desk) refusal(ctx context.Context, p *bulkPlan) error {
-	if len(p.order.IDs) == 1 && p.blocked["no such task"] != nil {
-		return d.unknownTask(ctx, "ids[0]", p.order.IDs[0])
+func (s *Service) refusal(ctx context.Context, p *bulkPlan) error {
+	if len(p.request.IDs) == 1 && p.blocked["no such task"] != nil {
+		return s.unknownTask(ctx, "ids[0]", p.request.IDs[0])
 	}
 	if len(p.reasons) == 0 {
 		return &Error{Kind: Conflict, Message: "no task matches"}
@@ -195,18 +195,18 @@ func (d *Desk) refusal(ctx context.Context, p *bulkPlan) error {
 	for _, reason := range p.reasons {
 		why = append(why, fmt.Sprintf("%s (%d)", reason, p.blocked[reason].N))
 	}
-	return &Error{Kind: Conflict, Message: fmt.Sprintf("nothing to %s: %s", p.order.Action, strings.Join(why, "; "))}
+	return &Error{Kind: Conflict, Message: fmt.Sprintf("nothing to %s: %s", p.request.Action, strings.Join(why, "; "))}
 }
 
 // preflight says what the plan does.
-func (p *bulkPlan) preflight() Preflight {
-	v := Preflight{Matched: p.matched, Chosen: len(p.chosen), States: p.states, Capped: p.capped}
+func (p *bulkPlan) preview() BulkPreview {
+	v := BulkPreview{Matched: p.matched, Chosen: len(p.chosen), States: p.states, Capped: p.capped}
 	what := count(len(p.chosen), "task", "tasks")
-	switch p.order.Action {
+	switch p.request.Action {
 	case actRevoke:
 		v.Summary, v.Targets = "Revoke "+what, []string{everyWorker}
 	case actTerminate:
-		v.Summary, v.Targets = fmt.Sprintf("Terminate %s with %s", what, p.order.Signal), []string{everyWorker}
+		v.Summary, v.Targets = fmt.Sprintf("Terminate %s with %s", what, p.request.Signal), []string{everyWorker}
 	case actRetry:
 		v.Summary = fmt.Sprintf("Run %s again", what)
 		for _, payload := range p.retries {
@@ -219,8 +219,8 @@ func (p *bulkPlan) preflight() Preflight {
 		v.Blocked = append(v.Blocked, *p.blocked[reason])
 	}
 	v.Warnings = p.warnings()
-	if p.order.Action == actTerminate || len(p.chosen) > unconfirmed {
-		v.Confirm = p.order.Action
+	if p.request.Action == actTerminate || len(p.chosen) > unconfirmed {
+		v.Confirm = p.request.Action
 	}
 	return v
 }
@@ -235,22 +235,22 @@ func (p *bulkPlan) warnings() []Warning {
 		}
 	}
 	switch {
-	case p.order.Action == actRetry:
+	case p.request.Action == actRetry:
 		list = append(list, p.kept.warnings()...)
 		if n := p.sources[fromEvent]; n > 0 {
 			list = append(list, Warning{Message: fmt.Sprintf("The arguments of %s are those that events show. Whoever published them may have "+
 				"had others shown than they were (argsrepr).", count(n, "task", "tasks"))})
 		}
 	case online == 0:
-		list = append(list, Warning{Message: "No worker is online: nobody will get this.", Grave: true})
-	case p.order.Action == actRevoke:
+		list = append(list, Warning{Message: "No worker is online: nobody will get this.", Severe: true})
+	case p.request.Action == actRevoke:
 		list = append(list, Warning{Message: "Workers keep revoked ids in memory: one that is restarted before a task reaches it runs it, " +
 			"unless others tell it or it has a --statedb."})
 	default:
 		list = append(list, p.termination()...)
 	}
 	if p.capped {
-		list = append(list, Warning{Message: fmt.Sprintf("More tasks match than these: the cap is %d tasks, and 64 MiB of arguments.", p.order.Cap), Grave: true})
+		list = append(list, Warning{Message: fmt.Sprintf("More tasks match than these: the cap is %d tasks, and 64 MiB of arguments.", p.request.Cap), Severe: true})
 	}
 	return list
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/outbox"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -58,7 +58,7 @@ func TestPreflightSaysWhoIsLeftOutAndWhy(t *testing.T) {
 		Reason: "already finished", N: 5, IDs: []string{"done", "failed", "failed with cut args", "failed elsewhere", "failed of another name"},
 	}
 	none := command.Blocked{Reason: "no such task", N: 1, IDs: []string{"none"}}
-	tests := map[string]command.Preflight{
+	tests := map[string]command.BulkPreview{
 		"revoke": {
 			Preview: command.Preview{Summary: "Revoke 2 tasks", Targets: []string{"every worker"}},
 			Matched: history.Count{N: 11, Exact: true}, Chosen: 2, States: map[state.State]int{state.Pending: 1, state.Received: 1},
@@ -95,7 +95,7 @@ func TestPreflightSaysWhoIsLeftOutAndWhy(t *testing.T) {
 	for act, want := range tests {
 		t.Run(act, func(t *testing.T) {
 			t.Parallel()
-			got, err := b.PreflightBulk(t.Context(), command.BulkOrder{Action: act, IDs: everyID})
+			got, err := b.PreviewBulk(t.Context(), command.BulkRequest{Action: act, IDs: everyID})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +136,7 @@ func TestTerminationIsToldByPool(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := b.PreflightBulk(t.Context(), command.BulkOrder{Action: "terminate", IDs: tt.ids})
+			got, err := b.PreviewBulk(t.Context(), command.BulkRequest{Action: "terminate", IDs: tt.ids})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +178,7 @@ func TestWhatIsOfferedIsTaken(t *testing.T) {
 	b.apply(heartbeat(1, time.Now()))
 	b.task("running", state.TaskStarted, nil)
 	b.task("done", state.TaskSucceeded, nil)
-	if _, err := b.PreviewControl(t.Context(), command.ControlOrder{Method: "pool_grow", Workers: []string{"w1"}}); err != nil {
+	if _, err := b.PreviewControl(t.Context(), command.ControlRequest{Method: "pool_grow", Workers: []string{"w1"}}); err != nil {
 		t.Fatal(err) // which has the worker asked
 	}
 	want := map[string]string{
@@ -193,10 +193,10 @@ func TestWhatIsOfferedIsTaken(t *testing.T) {
 			}
 		})
 		for _, act := range []string{"revoke", "terminate"} {
-			if got := b.Unfit(act, seen)[0] == ""; got != (act == offered) {
+			if got := b.Ineligible(act, seen)[0] == ""; got != (act == offered) {
 				t.Errorf("%s of %s is offered: %v", act, id, got)
 			}
-			v, err := b.PreflightBulk(t.Context(), command.BulkOrder{Action: act, IDs: []string{id}})
+			v, err := b.PreviewBulk(t.Context(), command.BulkRequest{Action: act, IDs: []string{id}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,28 +213,28 @@ func TestBulkRefuses(t *testing.T) {
 	b.task("done", state.TaskSucceeded, nil)
 	b.task("8c51f2a0-11aa", state.TaskSucceeded, nil)
 	tests := map[string]struct {
-		order command.BulkOrder
+		order command.BulkRequest
 		want  command.Error
 	}{
-		"action":       {command.BulkOrder{Action: "revok", IDs: []string{"done"}}, command.Error{Field: "action", Nearest: "revoke"}},
-		"signal":       {command.BulkOrder{Action: "terminate", Signal: "kill", IDs: []string{"done"}}, command.Error{Field: "signal", Nearest: "SIGKILL"}},
-		"needless":     {command.BulkOrder{Action: "revoke", Signal: "SIGKILL", IDs: []string{"done"}}, command.Error{Field: "signal"}},
-		"cap":          {command.BulkOrder{Action: "revoke", Cap: 10_001, IDs: []string{"done"}}, command.Error{Field: "cap"}},
-		"negative cap": {command.BulkOrder{Action: "revoke", Cap: -1, IDs: []string{"done"}}, command.Error{Field: "cap"}},
-		"ids":          {command.BulkOrder{Action: "revoke", IDs: make([]string, 10_001)}, command.Error{Field: "ids"}},
-		"empty id":     {command.BulkOrder{Action: "revoke", IDs: []string{"done", ""}}, command.Error{Field: "ids[1]"}},
-		"no such task": {command.BulkOrder{Action: "revoke", IDs: []string{"none"}}, command.Error{Kind: command.Unknown, Field: "ids[0]"}},
+		"action":       {command.BulkRequest{Action: "revok", IDs: []string{"done"}}, command.Error{Field: "action", Nearest: "revoke"}},
+		"signal":       {command.BulkRequest{Action: "terminate", Signal: "kill", IDs: []string{"done"}}, command.Error{Field: "signal", Nearest: "SIGKILL"}},
+		"needless":     {command.BulkRequest{Action: "revoke", Signal: "SIGKILL", IDs: []string{"done"}}, command.Error{Field: "signal"}},
+		"cap":          {command.BulkRequest{Action: "revoke", Cap: 10_001, IDs: []string{"done"}}, command.Error{Field: "cap"}},
+		"negative cap": {command.BulkRequest{Action: "revoke", Cap: -1, IDs: []string{"done"}}, command.Error{Field: "cap"}},
+		"ids":          {command.BulkRequest{Action: "revoke", IDs: make([]string, 10_001)}, command.Error{Field: "ids"}},
+		"empty id":     {command.BulkRequest{Action: "revoke", IDs: []string{"done", ""}}, command.Error{Field: "ids[1]"}},
+		"no such task": {command.BulkRequest{Action: "revoke", IDs: []string{"none"}}, command.Error{Kind: command.Unknown, Field: "ids[0]"}},
 		"piece of id": {
-			command.BulkOrder{Action: "revoke", IDs: []string{"8c51f2a0"}},
+			command.BulkRequest{Action: "revoke", IDs: []string{"8c51f2a0"}},
 			command.Error{Kind: command.Unknown, Field: "ids[0]", Nearest: "8c51f2a0-11aa"},
 		},
 		"end of id": {
-			command.BulkOrder{Action: "revoke", IDs: []string{"8c51f2a0-11ab"}},
+			command.BulkRequest{Action: "revoke", IDs: []string{"8c51f2a0-11ab"}},
 			command.Error{Kind: command.Unknown, Field: "ids[0]", Nearest: "8c51f2a0-11aa"},
 		},
-		"finished": {command.BulkOrder{Action: "revoke", IDs: []string{"done"}}, command.Error{Kind: command.Conflict}},
+		"finished": {command.BulkRequest{Action: "revoke", IDs: []string{"done"}}, command.Error{Kind: command.Conflict}},
 		"no match": {
-			command.BulkOrder{Action: "revoke", Query: query.New(query.Equal(query.State, "FAILURE"))},
+			command.BulkRequest{Action: "revoke", Query: query.New(query.Equal(query.State, "FAILURE"))},
 			command.Error{Kind: command.Conflict},
 		},
 	}
@@ -260,8 +260,8 @@ func TestBulkNamesAHundredTasksAtATime(t *testing.T) {
 	for i := range 620 {
 		b.task(fmt.Sprintf("t%d", i), state.TaskReceived, nil)
 	}
-	o := command.BulkOrder{Action: "revoke", Cap: 250}
-	v, err := b.PreflightBulk(t.Context(), o)
+	o := command.BulkRequest{Action: "revoke", Cap: 250}
+	v, err := b.PreviewBulk(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestBulkRetriesEachTaskByItself(t *testing.T) {
 	for i := range 12 {
 		b.task(fmt.Sprintf("t%02d", i), state.TaskFailed, func(e *state.Event) { e.Args = fmt.Sprintf("(%d,)", i) })
 	}
-	r, err := b.Bulk(t.Context(), by, command.BulkOrder{Action: "retry", Query: query.New(query.Equal(query.State, "FAILURE"))})
+	r, err := b.Bulk(t.Context(), by, command.BulkRequest{Action: "retry", Query: query.New(query.Equal(query.State, "FAILURE"))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestTerminateSendsTheSignal(t *testing.T) {
 	w := &worker{name: "w1", tasks: []string{"tasks.add"}, queues: []string{"celery"}}
 	b := newBench(t, nil, w)
 	b.task("t1", state.TaskStarted, nil)
-	r, err := b.Bulk(t.Context(), by, command.BulkOrder{Action: "terminate", IDs: []string{"t1"}, Signal: "SIGKILL"})
+	r, err := b.Bulk(t.Context(), by, command.BulkRequest{Action: "terminate", IDs: []string{"t1"}, Signal: "SIGKILL"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func TestSendRefusesWhatCannotBeSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := b.Send(t.Context(), tt.command)
-			if !errors.Is(err, outbox.ErrPermanent) || !strings.Contains(err.Error(), tt.want) {
+			if !errors.Is(err, relay.ErrPermanent) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error = %v, want a permanent one with %q", err, tt.want)
 			}
 		})
@@ -378,13 +378,13 @@ func TestSendWaitsForTheBroker(t *testing.T) {
 		{Schema: history.CommandSchema, Kind: "control", Payload: []byte(`{"method": "ping"}`)},
 		{Schema: history.CommandSchema, Kind: "purge", Payload: []byte(`{"queue": "mail"}`)},
 	} {
-		if _, err := b.Send(t.Context(), c); !errors.Is(err, outbox.ErrUnavailable) {
+		if _, err := b.Send(t.Context(), c); !errors.Is(err, relay.ErrUnavailable) {
 			t.Errorf("%s: error = %v, want ErrUnavailable", c.Kind, err)
 		}
 	}
 	gone, end := context.WithCancel(t.Context())
 	end()
-	if _, err := b.Send(gone, history.Command{Schema: 1, Kind: "purge", Payload: []byte(`{"queue": "mail"}`)}); !errors.Is(err, outbox.ErrUnavailable) {
+	if _, err := b.Send(gone, history.Command{Schema: 1, Kind: "purge", Payload: []byte(`{"queue": "mail"}`)}); !errors.Is(err, relay.ErrUnavailable) {
 		t.Errorf("error after the end = %v, want ErrUnavailable", err)
 	}
 }

@@ -18,7 +18,7 @@ func showsAtOnce(t *testing.T, c *cluster) {
 	if c.kind == "RabbitMQ" {
 		c.client(t) // which declares the queue
 	}
-	o := command.TaskOrder{
+	o := command.TaskRequest{
 		Name: "tasks.echo", Args: json.RawMessage(`[1]`), Kwargs: json.RawMessage(`{"a":null}`), Queue: "parked", Force: true,
 	}
 	got := c.task(t, c.publish(t, o), state.Pending)
@@ -30,10 +30,10 @@ func showsAtOnce(t *testing.T, c *cluster) {
 // repeatsWhatCameWithIt repeats a task that Umbel has published: priority and time limits come along.
 func repeatsWhatCameWithIt(t *testing.T, c *cluster) {
 	t.Helper()
-	first := c.task(t, c.publish(t, command.TaskOrder{
+	first := c.task(t, c.publish(t, command.TaskRequest{
 		Name: "tasks.request", Queue: "urgent", Priority: new(uint8(6)), Hard: new(30.0), Soft: new(20.5),
 	}), state.Success)
-	o, _, err := c.Desk.Retry(t.Context(), first.ID)
+	o, _, err := c.Commands.Retry(t.Context(), first.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,15 +47,15 @@ func repeatsWhatCameWithIt(t *testing.T, c *cluster) {
 func tellsWhatShutdownGivesBack(t *testing.T, c *cluster) {
 	t.Helper()
 	g := newGate(t)
-	running := c.publish(t, command.TaskOrder{Name: "tasks.hold", Args: arguments(string(g))})
+	running := c.publish(t, command.TaskRequest{Name: "tasks.hold", Args: arguments(string(g))})
 	c.task(t, running, state.Started)
-	later := c.publish(t, command.TaskOrder{Name: "tasks.echo", Countdown: time.Hour})
+	later := c.publish(t, command.TaskRequest{Name: "tasks.echo", Countdown: time.Hour})
 	c.task(t, later, state.Received)
-	fetched := c.publish(t, command.TaskOrder{Name: "tasks.echo"})
+	fetched := c.publish(t, command.TaskRequest{Name: "tasks.echo"})
 	c.task(t, fetched, state.Received)
 	var got []string
 	eventually(t, "preview of the shutdown", func() bool { // what it has told of before is asked for again after a while
-		v, err := c.Desk.PreviewControl(t.Context(), command.ControlOrder{Method: "shutdown", Workers: []string{"one@test"}})
+		v, err := c.Commands.PreviewControl(t.Context(), command.ControlRequest{Method: "shutdown", Workers: []string{"one@test"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func tellsWhatShutdownGivesBack(t *testing.T, c *cluster) {
 	}
 	g.open(t)
 	c.task(t, fetched, state.Success)
-	r, err := c.Desk.Bulk(t.Context(), by, command.BulkOrder{Action: "revoke", IDs: []string{later}})
+	r, err := c.Commands.Bulk(t.Context(), by, command.BulkRequest{Action: "revoke", IDs: []string{later}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,15 +80,15 @@ func TestEndToEndGreenlets(t *testing.T) {
 	c := clusterOn(t, "RabbitMQ")
 	c.work(t, "green@test", "-P", "gevent", "-c", "4", "-Q", "celery")
 	c.control(t, "add_consumer", map[string]any{"queue": "extra"}, "green@test")
-	o := command.TaskOrder{Name: "tasks.hold", Args: arguments(string(newGate(t))), Queue: "extra"}
-	v, err := c.Desk.PreviewTask(t.Context(), o)
+	o := command.TaskRequest{Name: "tasks.hold", Args: arguments(string(newGate(t))), Queue: "extra"}
+	v, err := c.Commands.PreviewTask(t.Context(), o)
 	if err != nil || len(v.Warnings) > 0 {
 		t.Errorf("a task right after add_consumer: %v, %v, want no warning", v.Warnings, err)
 	}
 	held := c.publish(t, o)
 	c.task(t, held, state.Started)
-	order := command.BulkOrder{Action: "terminate", IDs: []string{held}}
-	found, err := c.Desk.PreflightBulk(t.Context(), order)
+	order := command.BulkRequest{Action: "terminate", IDs: []string{held}}
+	found, err := c.Commands.PreviewBulk(t.Context(), order)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestEndToEndGreenlets(t *testing.T) {
 	if diff := cmp.Diff(messages(found.Warnings), want); diff != "" {
 		t.Errorf("warnings: got - want +\n%s", diff)
 	}
-	r, err := c.Desk.Bulk(t.Context(), by, order)
+	r, err := c.Commands.Bulk(t.Context(), by, order)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,14 +64,14 @@ func publishes(t *testing.T, c *cluster) {
 	}
 	ids := make(map[string]string)
 	for name, tt := range tests {
-		ids[name] = c.publish(t, command.TaskOrder{Name: "tasks.echo", Args: json.RawMessage(tt.args), Kwargs: json.RawMessage(tt.kwargs)})
+		ids[name] = c.publish(t, command.TaskRequest{Name: "tasks.echo", Args: json.RawMessage(tt.args), Kwargs: json.RawMessage(tt.kwargs)})
 	}
 	for name, tt := range tests {
 		if got := echoed(t, c.task(t, ids[name], state.Success).Result); got != tt.want {
 			t.Errorf("%s: echo is %s, want %s", name, got, tt.want)
 		}
 	}
-	_, err := c.Desk.Publish(t.Context(), by, command.TaskOrder{Name: "tasks.ecko"})
+	_, err := c.Commands.Publish(t.Context(), by, command.TaskRequest{Name: "tasks.ecko"})
 	if wrong, ok := err.(*command.Error); !ok || wrong.Nearest != "tasks.echo" { //nolint:errorlint // it is none that wraps
 		t.Errorf("error for tasks.ecko = %v, want one that names tasks.echo", err)
 	}
@@ -80,7 +80,7 @@ func publishes(t *testing.T, c *cluster) {
 // warns checks what is said of times and priorities, which brokers take in different ways.
 func warns(t *testing.T, c *cluster) {
 	t.Helper()
-	v, err := c.Desk.PreviewTask(t.Context(), command.TaskOrder{Name: "tasks.echo", Countdown: 2 * time.Hour, Priority: new(uint8(1))})
+	v, err := c.Commands.PreviewTask(t.Context(), command.TaskRequest{Name: "tasks.echo", Countdown: 2 * time.Hour, Priority: new(uint8(1))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,13 +100,13 @@ func warns(t *testing.T, c *cluster) {
 
 func keepsTimes(t *testing.T, c *cluster) {
 	t.Helper()
-	later := c.publish(t, command.TaskOrder{Name: "tasks.echo", Countdown: time.Second, Queue: "other"})
-	at := c.publish(t, command.TaskOrder{Name: "tasks.echo", ETA: time.Now().Add(time.Second), Queue: "other"})
+	later := c.publish(t, command.TaskRequest{Name: "tasks.echo", Countdown: time.Second, Queue: "other"})
+	at := c.publish(t, command.TaskRequest{Name: "tasks.echo", ETA: time.Now().Add(time.Second), Queue: "other"})
 	g := newGate(t)
-	held := c.publish(t, command.TaskOrder{Name: "tasks.hold", Args: arguments(string(g))})
+	held := c.publish(t, command.TaskRequest{Name: "tasks.hold", Args: arguments(string(g))})
 	c.task(t, held, state.Started)
 	expires := time.Now().Add(1500 * time.Millisecond)
-	late := c.publish(t, command.TaskOrder{Name: "tasks.echo", Expires: expires})
+	late := c.publish(t, command.TaskRequest{Name: "tasks.echo", Expires: expires})
 	c.task(t, late, state.Received, state.Revoked)
 	eventually(t, "expiry", func() bool { return time.Now().After(expires) })
 	g.open(t)
@@ -128,16 +128,16 @@ func arguments(text string) json.RawMessage {
 func keepsPriority(t *testing.T, c *cluster) {
 	t.Helper()
 	g := newGate(t)
-	held := c.publish(t, command.TaskOrder{Name: "tasks.hold", Args: arguments(string(g)), Queue: "urgent"})
+	held := c.publish(t, command.TaskRequest{Name: "tasks.hold", Args: arguments(string(g)), Queue: "urgent"})
 	c.task(t, held, state.Started)
 	low, high := new(uint8(0)), new(uint8(9))
 	if c.kind == "Redis" {
 		low, high = high, low
 	}
-	fetched := c.publish(t, command.TaskOrder{Name: "tasks.echo", Queue: "urgent", Priority: low})
+	fetched := c.publish(t, command.TaskRequest{Name: "tasks.echo", Queue: "urgent", Priority: low})
 	c.task(t, fetched, state.Received)
-	second := c.publish(t, command.TaskOrder{Name: "tasks.echo", Queue: "urgent", Priority: low})
-	first := c.publish(t, command.TaskOrder{Name: "tasks.echo", Queue: "urgent", Priority: high})
+	second := c.publish(t, command.TaskRequest{Name: "tasks.echo", Queue: "urgent", Priority: low})
+	first := c.publish(t, command.TaskRequest{Name: "tasks.echo", Queue: "urgent", Priority: high})
 	g.open(t)
 	after, before := c.task(t, second, state.Success), c.task(t, first, state.Success)
 	if before.StartedAt > after.StartedAt {
@@ -153,7 +153,7 @@ func repeatsOneOfMany(t *testing.T, c *cluster) {
 	c.task(t, p.Group[1], state.Success)
 	for _, tt := range []struct{ id, root string }{{p.Chain[1], p.Chain[0]}, {p.Group[0], p.Group[0]}} {
 		old := c.task(t, tt.id, state.Success)
-		o, source, err := c.Desk.Retry(t.Context(), old.ID)
+		o, source, err := c.Commands.Retry(t.Context(), old.ID)
 		if err != nil || source != "result backend" {
 			t.Fatalf("retry of %s: %q, %v, want the result backend", old.ID, source, err)
 		}
@@ -226,8 +226,8 @@ func repeatsAsItWas(t *testing.T, c *cluster) {
 		"long":  {arguments(long), "outbox"},
 	}
 	for name, tt := range tests {
-		first := c.task(t, c.publish(t, command.TaskOrder{Name: "tasks.echo", Args: tt.args, Kwargs: json.RawMessage(`{"a":1}`)}), state.Success)
-		o, source, err := c.Desk.Retry(t.Context(), first.ID)
+		first := c.task(t, c.publish(t, command.TaskRequest{Name: "tasks.echo", Args: tt.args, Kwargs: json.RawMessage(`{"a":1}`)}), state.Success)
+		o, source, err := c.Commands.Retry(t.Context(), first.ID)
 		if err != nil || source != tt.source {
 			t.Fatalf("%s: arguments from %q, %v, want %q", name, source, err, tt.source)
 		}
@@ -245,7 +245,7 @@ func repeatsAsItWas(t *testing.T, c *cluster) {
 func revokesReserved(t *testing.T, c *cluster) {
 	t.Helper()
 	g := newGate(t)
-	held := c.publish(t, command.TaskOrder{Name: "tasks.hold", Args: arguments(string(g))})
+	held := c.publish(t, command.TaskRequest{Name: "tasks.hold", Args: arguments(string(g))})
 	c.task(t, held, state.Started)
 	const reserved = "reserved-by-the-worker"
 	m, err := celery.Message{ID: reserved, Name: "tasks.echo", Args: arguments(reserved)}.Publishing(time.Now())
@@ -257,11 +257,11 @@ func revokesReserved(t *testing.T, c *cluster) {
 	}
 	c.task(t, reserved, state.Received)
 	want := map[string]string{"RabbitMQ": "worker", "Redis": "broker"}[c.kind]
-	o, source, err := c.Desk.Retry(t.Context(), reserved)
+	o, source, err := c.Commands.Retry(t.Context(), reserved)
 	if err != nil || source != want || string(o.Args) != string(arguments(reserved)) || o.Queue != "celery" {
 		t.Errorf("a reserved task would run again with %s in queue %s, from %q, %v, want it from the %s", o.Args, o.Queue, source, err, want)
 	}
-	r, err := c.Desk.Bulk(t.Context(), by, command.BulkOrder{Action: "revoke", IDs: []string{reserved}})
+	r, err := c.Commands.Bulk(t.Context(), by, command.BulkRequest{Action: "revoke", IDs: []string{reserved}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,9 +276,9 @@ func revokesReserved(t *testing.T, c *cluster) {
 
 func terminates(t *testing.T, c *cluster) {
 	t.Helper()
-	held := c.publish(t, command.TaskOrder{Name: "tasks.hold", Args: arguments(string(newGate(t))), Queue: "other"})
+	held := c.publish(t, command.TaskRequest{Name: "tasks.hold", Args: arguments(string(newGate(t))), Queue: "other"})
 	c.task(t, held, state.Started)
-	r, err := c.Desk.Bulk(t.Context(), by, command.BulkOrder{Action: "terminate", IDs: []string{held}, Signal: "SIGKILL"})
+	r, err := c.Commands.Bulk(t.Context(), by, command.BulkRequest{Action: "terminate", IDs: []string{held}, Signal: "SIGKILL"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,16 +296,16 @@ func repeatsFailures(t *testing.T, c *cluster) {
 	t.Helper()
 	var ids []string
 	for i := range 5 {
-		ids = append(ids, c.publish(t, command.TaskOrder{Name: "tasks.boom", Args: arguments(fmt.Sprint(i)), Queue: "other"}))
+		ids = append(ids, c.publish(t, command.TaskRequest{Name: "tasks.boom", Args: arguments(fmt.Sprint(i)), Queue: "other"}))
 	}
 	for _, id := range ids {
 		c.task(t, id, state.Failure)
 	}
-	v, err := c.Desk.PreflightBulk(t.Context(), command.BulkOrder{Action: "retry", IDs: ids})
+	v, err := c.Commands.PreviewBulk(t.Context(), command.BulkRequest{Action: "retry", IDs: ids})
 	if err != nil || v.Chosen != 5 {
 		t.Fatalf("preflight = %+v, %v, want 5 tasks", v, err)
 	}
-	r, err := c.Desk.Bulk(t.Context(), by, command.BulkOrder{Action: "retry", IDs: ids})
+	r, err := c.Commands.Bulk(t.Context(), by, command.BulkRequest{Action: "retry", IDs: ids})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,30 +370,30 @@ func movesConsumers(t *testing.T, c *cluster) {
 	if got := c.control(t, "add_consumer", queue, "two@test"); got["two@test"] != "add consumer extra" {
 		t.Errorf("add_consumer is answered with %v", got)
 	}
-	o := command.TaskOrder{Name: "tasks.echo", Queue: "extra"}
-	v, err := c.Desk.PreviewTask(t.Context(), o)
+	o := command.TaskRequest{Name: "tasks.echo", Queue: "extra"}
+	v, err := c.Commands.PreviewTask(t.Context(), o)
 	if err != nil || len(v.Warnings) > 0 {
 		t.Errorf("a task right after add_consumer: %v, %v, want no warning", v.Warnings, err)
 	}
 	c.task(t, c.publish(t, o), state.Success)
-	v, err = c.Desk.PreviewControl(t.Context(), command.ControlOrder{Method: "cancel_consumer", Arguments: queue})
-	if err != nil || !slices.Contains(v.Warnings, command.Warning{Message: "This leaves queue extra with no consumer.", Grave: true}) {
+	v, err = c.Commands.PreviewControl(t.Context(), command.ControlRequest{Method: "cancel_consumer", Arguments: queue})
+	if err != nil || !slices.Contains(v.Warnings, command.Warning{Message: "This leaves queue extra with no consumer.", Severe: true}) {
 		t.Errorf("preview = %v, %v", v, err)
 	}
 	if got := c.control(t, "cancel_consumer", queue, "two@test"); got["two@test"] != "no longer consuming from extra" {
 		t.Errorf("cancel_consumer is answered with %v", got)
 	}
-	if _, err := c.Desk.Publish(t.Context(), by, command.TaskOrder{Name: "tasks.echo", Queue: "extra"}); err == nil {
+	if _, err := c.Commands.Publish(t.Context(), by, command.TaskRequest{Name: "tasks.echo", Queue: "extra"}); err == nil {
 		t.Error("a task is published to a queue without consumer")
 	}
-	c.publish(t, command.TaskOrder{Name: "tasks.echo", Args: arguments("waits"), Queue: "extra", Force: true})
+	c.publish(t, command.TaskRequest{Name: "tasks.echo", Args: arguments("waits"), Queue: "extra", Force: true})
 	// A read that is under way on Redis may still take the task; it is put back then.
 	eventually(t, "task in the queue", func() bool {
 		s, err := c.Client.QueueStats(t.Context(), []string{"extra"})
 		i := slices.IndexFunc(s.Queues, func(q broker.Queue) bool { return q.Name == "extra" })
 		return err == nil && i >= 0 && s.Queues[i].Ready != nil && *s.Queues[i].Ready == 1
 	})
-	r, err := c.Desk.Purge(t.Context(), by, "extra", "extra")
+	r, err := c.Commands.Purge(t.Context(), by, "extra", "extra")
 	if err != nil {
 		t.Fatal(err)
 	}

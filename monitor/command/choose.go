@@ -15,11 +15,11 @@ import (
 )
 
 // named looks at the tasks that are named.
-func (d *Desk) named(ctx context.Context, p *bulkPlan) error {
-	known := make(map[string]bool, len(p.order.IDs))
-	held := d.inspector.Holders(p.order.IDs...)
+func (s *Service) named(ctx context.Context, p *bulkPlan) error {
+	known := make(map[string]bool, len(p.request.IDs))
+	held := s.inspector.Holders(p.request.IDs...)
 	var list []state.Task
-	for i, id := range p.order.IDs {
+	for i, id := range p.request.IDs {
 		if known[id] {
 			continue
 		}
@@ -27,10 +27,10 @@ func (d *Desk) named(ctx context.Context, p *bulkPlan) error {
 		if id == "" || len(id) > 255 {
 			return &Error{Field: fmt.Sprintf("ids[%d]", i), Message: "an id must have 1 to 255 bytes"}
 		}
-		t, err := d.tasks.Task(ctx, id)
+		t, err := s.tasks.Task(ctx, id)
 		h, told := held[id]
 		switch {
-		case errors.Is(err, history.ErrNotFound) && told && p.order.Action != actRetry:
+		case errors.Is(err, history.ErrNotFound) && told && p.request.Action != actRetry:
 			list = append(list, heldTask(id, h))
 		case errors.Is(err, history.ErrNotFound):
 			p.block("no such task", id)
@@ -41,19 +41,19 @@ func (d *Desk) named(ctx context.Context, p *bulkPlan) error {
 		}
 	}
 	p.matched = history.Count{N: len(known), Exact: true}
-	return d.choose(ctx, p, list)
+	return s.choose(ctx, p, list)
 }
 
 // matching looks at the tasks that a query matches, up to the cap.
-func (d *Desk) matching(ctx context.Context, p *bulkPlan) error {
+func (s *Service) matching(ctx context.Context, p *bulkPlan) error {
 	var err error
-	if p.matched, err = d.tasks.Count(ctx, p.order.Query); err != nil {
+	if p.matched, err = s.tasks.Count(ctx, p.request.Query); err != nil {
 		return fmt.Errorf("count tasks: %w", err)
 	}
 	known := make(map[string]bool)
-	r := history.TaskRequest{Query: p.order.Query, Limit: pageSize, Now: d.now()}
+	r := history.TaskRequest{Query: p.request.Query, Limit: pageSize, Now: s.now()}
 	for !p.capped {
-		page, err := d.tasks.Tasks(ctx, r)
+		page, err := s.tasks.Tasks(ctx, r)
 		if err != nil {
 			return fmt.Errorf("read tasks: %w", err)
 		}
@@ -61,7 +61,7 @@ func (d *Desk) matching(ctx context.Context, p *bulkPlan) error {
 		for i := range fresh {
 			known[fresh[i].ID] = true
 		}
-		if err := d.choose(ctx, p, fresh); err != nil {
+		if err := s.choose(ctx, p, fresh); err != nil {
 			return err
 		}
 		if page.Next == nil {
@@ -74,10 +74,10 @@ func (d *Desk) matching(ctx context.Context, p *bulkPlan) error {
 }
 
 // choose adds tasks to those that are acted on, or says why not.
-func (d *Desk) choose(ctx context.Context, p *bulkPlan, list []state.Task) error {
-	if p.order.Action == actRetry {
+func (s *Service) choose(ctx context.Context, p *bulkPlan, list []state.Task) error {
+	if p.request.Action == actRetry {
 		for part := range slices.Chunk(list, pageSize) {
-			if err := d.chooseRetries(ctx, p, part); err != nil || p.capped {
+			if err := s.chooseRetries(ctx, p, part); err != nil || p.capped {
 				return err
 			}
 		}
@@ -87,12 +87,12 @@ func (d *Desk) choose(ctx context.Context, p *bulkPlan, list []state.Task) error
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	held := d.inspector.Holders(ids...)
+	held := s.inspector.Holders(ids...)
 	for i := range list {
 		t := &list[i]
 		worker := cmp.Or(held[t.ID].Node, value(t.Worker))
 		pool := strings.ToLower(p.topology.Pools[worker].Kind)
-		if reason := unfit(p.order.Action, t, held[t.ID], p.workers[worker], pool); reason != "" {
+		if reason := ineligible(p.request.Action, t, held[t.ID], p.workers[worker], pool); reason != "" {
 			p.block(reason, t.ID)
 			continue
 		}
@@ -106,7 +106,7 @@ func (d *Desk) choose(ctx context.Context, p *bulkPlan, list []state.Task) error
 
 // add chooses a task, unless that is one too many.
 func (p *bulkPlan) add(t *state.Task) bool {
-	if len(p.chosen) == p.order.Cap {
+	if len(p.chosen) == p.request.Cap {
 		p.capped = true
 		return false
 	}
@@ -116,16 +116,16 @@ func (p *bulkPlan) add(t *state.Task) bool {
 }
 
 // chooseRetries looks for the arguments of tasks, several at a time.
-func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task) error {
+func (s *Service) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task) error {
 	type found struct {
-		order  TaskOrder
+		order  TaskRequest
 		source string
 	}
 	ids := make([]string, len(list))
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	published, err := d.outbox.TasksWithCommands(ctx, kindTask, ids)
+	published, err := s.outbox.TasksWithCommands(ctx, kindTask, ids)
 	if err != nil {
 		return fmt.Errorf("look for arguments: %w", err)
 	}
@@ -141,7 +141,7 @@ func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task
 			continue
 		}
 		g.Go(func() error {
-			orders[i].order, orders[i].source = d.repeat(inner, &list[i], p.topology, lookup{outbox: inOutbox[list[i].ID]})
+			orders[i].order, orders[i].source = s.repeat(inner, &list[i], p.topology, lookup{outbox: inOutbox[list[i].ID]})
 			return inner.Err()
 		})
 	}
@@ -150,7 +150,7 @@ func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task
 	}
 	for i := range list {
 		t, o := &list[i], orders[i]
-		payload, reason := d.unrepeatable(ctx, p, t, o.order, o.source)
+		payload, reason := s.unrepeatable(ctx, p, t, o.order, o.source)
 		if reason != "" {
 			p.block(reason, t.ID)
 			continue
@@ -170,7 +170,7 @@ func (d *Desk) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task
 }
 
 // unrepeatable returns the message that repeats a task, or why there is none.
-func (d *Desk) unrepeatable(ctx context.Context, p *bulkPlan, t *state.Task, o TaskOrder, source string) (taskPayload, string) {
+func (s *Service) unrepeatable(ctx context.Context, p *bulkPlan, t *state.Task, o TaskRequest, source string) (taskPayload, string) {
 	switch {
 	case !t.State.Final():
 		return taskPayload{}, "not finished"
@@ -188,9 +188,9 @@ func (d *Desk) unrepeatable(ctx context.Context, p *bulkPlan, t *state.Task, o T
 			return taskPayload{}, problem.err.Message
 		}
 	}
-	payload, err := d.payload(ctx, o)
+	payload, err := s.payload(ctx, o)
 	if err == nil {
-		_, err = payload.message().Publishing(d.now())
+		_, err = payload.message().Publishing(s.now())
 	}
 	if err != nil {
 		return taskPayload{}, "cannot be published: " + err.Error()

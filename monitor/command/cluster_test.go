@@ -21,13 +21,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/internal/testenv"
-	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	results "github.com/umbelhq/umbel/monitor/results/redis"
 	"github.com/umbelhq/umbel/state"
@@ -42,7 +42,7 @@ type cluster struct {
 	dir     string // of the app
 	env     []string
 	broker  broker.Broker
-	monitor *monitor.Monitor
+	monitor *ingest.Ingester
 }
 
 // redisURL is a database that no other tests use.
@@ -117,7 +117,7 @@ func (c *cluster) watch(t *testing.T, backend, prefix string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.monitor, err = monitor.New(monitor.Options{
+	c.monitor, err = ingest.New(ingest.Options{
 		Broker: c.broker, Store: db, EnableEvents: true,
 		Broadcast: func(ctx context.Context, method string) error { return c.Client.Broadcast(ctx, method) },
 	})
@@ -256,9 +256,9 @@ func (c *cluster) task(t *testing.T, id string, states ...state.State) state.Tas
 }
 
 // publish has a task published, and returns its id.
-func (c *cluster) publish(t *testing.T, o command.TaskOrder) string {
+func (c *cluster) publish(t *testing.T, o command.TaskRequest) string {
 	t.Helper()
-	r, err := c.Desk.Publish(t.Context(), by, o)
+	r, err := c.Commands.Publish(t.Context(), by, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func (c *cluster) settled(t *testing.T, r command.Receipt) []history.Command {
 // control has workers told something, and returns what they answered, by worker.
 func (c *cluster) control(t *testing.T, method string, args map[string]any, workers ...string) map[string]string {
 	t.Helper()
-	r, err := c.Desk.Control(t.Context(), by, command.ControlOrder{Method: method, Arguments: args, Workers: workers})
+	r, err := c.Commands.Control(t.Context(), by, command.ControlRequest{Method: method, Arguments: args, Workers: workers})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type Workers interface {
 	ForgetWorker(name string) bool
 }
 
-// Options of a Desk. All but Workers, Unfinished, Results, Wake, Now and Logger are required.
+// Options of a Service. All but Workers, Unfinished, Results, Wake, Now and Logger are required.
 type Options struct {
 	Outbox    history.Outbox
 	Client    *remote.Client
@@ -49,8 +49,8 @@ type Options struct {
 	Logger     *slog.Logger // nil discards
 }
 
-// Desk takes orders. It is safe for concurrent use.
-type Desk struct {
+// Service takes requests. It is safe for concurrent use.
+type Service struct {
 	outbox    history.Outbox
 	client    *remote.Client
 	inspector *remote.Inspector
@@ -66,31 +66,31 @@ type Desk struct {
 }
 
 // New validates o and starts nothing.
-func New(o Options) (*Desk, error) {
+func New(o Options) (*Service, error) {
 	if o.Outbox == nil || o.Client == nil || o.Inspector == nil || o.Tasks == nil {
-		return nil, errors.New("desk needs an outbox, a client, an inspector and tasks")
+		return nil, errors.New("command service needs an outbox, a client, an inspector and tasks")
 	}
-	d := &Desk{
+	s := &Service{
 		outbox: o.Outbox, client: o.Client, inspector: o.Inspector, tasks: o.Tasks, forgets: o.Workers, dismisser: o.Unfinished,
 		results: o.Results, wake: o.Wake, now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
-	if d.now == nil {
-		d.now = time.Now
+	if s.now == nil {
+		s.now = time.Now
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "umbel"
 	}
-	d.origin = fmt.Sprintf("gen%d@%s", os.Getpid(), host)
-	return d, nil
+	s.origin = fmt.Sprintf("gen%d@%s", os.Getpid(), host)
+	return s, nil
 }
 
 // By says who asks, and how.
-type By struct {
-	Actor  string // who, as the host program knows them
-	Remote string // address that the request came from
-	Key    string // idempotency key, empty if there is none
-	From   string // page or endpoint
+type Caller struct {
+	Actor          string // who, as the host program knows them
+	RemoteAddr     string // address that the request came from
+	IdempotencyKey string // idempotency key, empty if there is none
+	Endpoint       string // page or endpoint
 }
 
 // Error says why an order is not taken.
@@ -133,11 +133,11 @@ type Preview struct {
 // Warning is one consequence, as a sentence: This leaves queue mail with no consumer.
 type Warning struct {
 	Message string
-	Grave   bool
+	Severe  bool
 }
 
 // ControlOrder asks workers for something.
-type ControlOrder struct {
+type ControlRequest struct {
 	Method    string
 	Arguments map[string]any
 	Workers   []string      // empty is every worker
@@ -145,7 +145,7 @@ type ControlOrder struct {
 }
 
 // TaskOrder asks for a task to be published.
-type TaskOrder struct {
+type TaskRequest struct {
 	ID        string // a new one if empty
 	Name      string
 	Args      json.RawMessage // an array, [] if empty
@@ -166,7 +166,7 @@ type TaskOrder struct {
 }
 
 // BulkOrder asks for many tasks at once to be revoked, terminated or retried.
-type BulkOrder struct {
+type BulkRequest struct {
 	Action string      // revoke, terminate, retry
 	IDs    []string    // of tasks, or
 	Query  query.Query // all that match
@@ -181,7 +181,7 @@ const (
 )
 
 // Preflight is what a bulk order would do.
-type Preflight struct {
+type BulkPreview struct {
 	Preview
 	Matched history.Count       // tasks that the query matches
 	Chosen  int                 // tasks that it would act on

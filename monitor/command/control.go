@@ -26,33 +26,33 @@ type controlPlan struct {
 }
 
 // PreviewControl checks an order and says what it would do.
-func (d *Desk) PreviewControl(ctx context.Context, o ControlOrder) (Preview, error) {
-	p, err := d.planControl(o)
+func (s *Service) PreviewControl(ctx context.Context, o ControlRequest) (Preview, error) {
+	p, err := s.planControl(o)
 	if err != nil {
 		return Preview{}, err
 	}
-	return d.previewControl(ctx, p), nil
+	return s.previewControl(ctx, p), nil
 }
 
 // Control takes an order: one command for each worker that is named, or one for all.
-func (d *Desk) Control(ctx context.Context, by By, o ControlOrder) (Receipt, error) {
-	r := request{action: o.Method, same: o, target: targets(o.Workers), detail: o}
-	if receipt, ok, err := d.replayed(ctx, by, r); ok || err != nil {
+func (s *Service) Control(ctx context.Context, caller Caller, o ControlRequest) (Receipt, error) {
+	r := draft{action: o.Method, same: o, target: targets(o.Workers), detail: o}
+	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
 		return receipt, err
 	}
-	p, err := d.planControl(o)
+	p, err := s.planControl(o)
 	if err != nil {
 		return Receipt{}, err
 	}
 	if r.commands, err = p.commands(); err != nil {
 		return Receipt{}, err
 	}
-	r.warnings = d.previewControl(ctx, p).Warnings
-	return d.enqueue(ctx, by, r)
+	r.warnings = s.previewControl(ctx, p).Warnings
+	return s.enqueue(ctx, caller, r)
 }
 
 // planControl checks the method, its arguments and the names of workers.
-func (d *Desk) planControl(o ControlOrder) (p controlPlan, err error) {
+func (s *Service) planControl(o ControlRequest) (p controlPlan, err error) {
 	m, ok := remote.Lookup(o.Method)
 	if !ok {
 		message := fmt.Sprintf("there is no method %.100q", o.Method)
@@ -65,10 +65,10 @@ func (d *Desk) planControl(o ControlOrder) (p controlPlan, err error) {
 	if p.args, err = checkArguments(m, o.Arguments); err != nil {
 		return p, err
 	}
-	if p.expires, err = d.expiry(o.Expires); err != nil {
+	if p.expires, err = s.expiry(o.Expires); err != nil {
 		return p, err
 	}
-	known := d.workers()
+	known := s.workers()
 	for i, name := range o.Workers {
 		if _, ok := known[name]; !ok {
 			return p, &Error{
@@ -97,9 +97,9 @@ func checkArguments(m remote.Method, args map[string]any) (map[string]any, error
 }
 
 // workers returns all workers by name.
-func (d *Desk) workers() map[string]state.Worker {
+func (s *Service) workers() map[string]state.Worker {
 	known := make(map[string]state.Worker)
-	d.tasks.View(func(c *state.Cluster) {
+	s.tasks.View(func(c *state.Cluster) {
 		for _, w := range c.Workers() {
 			known[w.Name] = w
 		}

@@ -37,114 +37,114 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 		return m
 	}
 	tests := map[string]struct {
-		order command.ControlOrder
+		order command.ControlRequest
 		want  command.Preview
 	}{
 		"ping": {
-			command.ControlOrder{Method: "ping"},
+			command.ControlRequest{Method: "ping"},
 			command.Preview{Summary: "Ping", Targets: []string{"every worker"}},
 		},
 		"last consumer": {
-			command.ControlOrder{Method: "cancel_consumer", Arguments: args("queue", "mail"), Workers: []string{"w1"}},
+			command.ControlRequest{Method: "cancel_consumer", Arguments: args("queue", "mail"), Workers: []string{"w1"}},
 			command.Preview{Summary: "Stop consuming from queue mail", Targets: []string{"w1"}, Warnings: []command.Warning{
-				{Message: "This leaves queue mail with no consumer.", Grave: true},
+				{Message: "This leaves queue mail with no consumer.", Severe: true},
 			}},
 		},
 		"one consumer of many": {
-			command.ControlOrder{Method: "cancel_consumer", Arguments: args("queue", "celery"), Workers: []string{"w1", "w1"}},
+			command.ControlRequest{Method: "cancel_consumer", Arguments: args("queue", "celery"), Workers: []string{"w1", "w1"}},
 			command.Preview{Summary: "Stop consuming from queue celery", Targets: []string{"w1"}},
 		},
 		"all consumers together": {
-			command.ControlOrder{Method: "cancel_consumer", Arguments: args("queue", "celery")},
+			command.ControlRequest{Method: "cancel_consumer", Arguments: args("queue", "celery")},
 			command.Preview{Summary: "Stop consuming from queue celery", Targets: []string{"every worker"}, Warnings: []command.Warning{
-				{Message: "This leaves queue celery with no consumer.", Grave: true},
+				{Message: "This leaves queue celery with no consumer.", Severe: true},
 			}},
 		},
 		"no consumer": {
-			command.ControlOrder{Method: "cancel_consumer", Arguments: args("queue", "mial"), Workers: []string{"w2"}},
+			command.ControlRequest{Method: "cancel_consumer", Arguments: args("queue", "mial"), Workers: []string{"w2"}},
 			command.Preview{Summary: "Stop consuming from queue mial", Targets: []string{"w2"}, Warnings: []command.Warning{
-				{Message: "w2 does not consume from queue mial. Perhaps mail was meant.", Grave: true},
+				{Message: "w2 does not consume from queue mial. Perhaps mail was meant.", Severe: true},
 			}},
 		},
 		"shutdown of one": {
-			command.ControlOrder{Method: "shutdown", Workers: []string{"w2"}},
+			command.ControlRequest{Method: "shutdown", Workers: []string{"w2"}},
 			command.Preview{Summary: "Shut down", Targets: []string{"w2"}, Warnings: []command.Warning{
 				{Message: "1 task that has not started and 2 tasks that wait for their time return to the queue."},
-				{Message: "w2 is the only worker that runs tasks.mail.", Grave: true},
+				{Message: "w2 is the only worker that runs tasks.mail.", Severe: true},
 			}},
 		},
 		"shutdown of one that does not answer": {
-			command.ControlOrder{Method: "shutdown", Workers: []string{"w4"}},
+			command.ControlRequest{Method: "shutdown", Workers: []string{"w4"}},
 			command.Preview{Summary: "Shut down", Targets: []string{"w4"}, Warnings: []command.Warning{
 				{Message: "1 task is running there: a warm shutdown lets it end first."},
 				{Message: "w4 did not tell what it holds: this goes by heartbeats and events."},
 			}},
 		},
 		"shutdown of two": {
-			command.ControlOrder{Method: "shutdown", Workers: []string{"w1", "w2"}},
+			command.ControlRequest{Method: "shutdown", Workers: []string{"w1", "w2"}},
 			command.Preview{Summary: "Shut down", Targets: []string{"w1", "w2"}, Confirm: "shutdown", Warnings: []command.Warning{
 				{Message: "2 tasks are running there: a warm shutdown lets them end first."},
 				{Message: "2 tasks that have not started and 2 tasks that wait for their time return to the queue."},
-				{Message: "This leaves queue mail with no consumer.", Grave: true},
-				{Message: "These 2 workers are all that run tasks.mail.", Grave: true},
+				{Message: "This leaves queue mail with no consumer.", Severe: true},
+				{Message: "These 2 workers are all that run tasks.mail.", Severe: true},
 			}},
 		},
 		"shutdown of all": {
-			command.ControlOrder{Method: "shutdown"},
+			command.ControlRequest{Method: "shutdown"},
 			command.Preview{Summary: "Shut down", Targets: []string{"every worker"}, Confirm: "shutdown", Warnings: []command.Warning{
 				{Message: "3 tasks are running there: a warm shutdown lets them end first."},
 				{Message: "2 tasks that have not started and 2 tasks that wait for their time return to the queue."},
 				{Message: "w4 did not tell what it holds: this goes by heartbeats and events."},
-				{Message: "No worker is left after this.", Grave: true},
+				{Message: "No worker is left after this.", Severe: true},
 			}},
 		},
 		"offline": {
-			command.ControlOrder{Method: "ping", Workers: []string{"gone"}},
+			command.ControlRequest{Method: "ping", Workers: []string{"gone"}},
 			command.Preview{Summary: "Ping", Targets: []string{"gone"}, Warnings: []command.Warning{
-				{Message: "gone has not been heard of for 40 s: it will not get this.", Grave: true},
+				{Message: "gone has not been heard of for 40 s: it will not get this.", Severe: true},
 			}},
 		},
 		"busy pool": {
-			command.ControlOrder{Method: "pool_shrink", Workers: []string{"w1"}},
+			command.ControlRequest{Method: "pool_shrink", Workers: []string{"w1"}},
 			command.Preview{Summary: "Shrink pool by 1", Targets: []string{"w1"}, Warnings: []command.Warning{
-				{Message: "w1 runs 2 tasks in a pool of 2: it shrinks by no more than 0 now.", Grave: true},
+				{Message: "w1 runs 2 tasks in a pool of 2: it shrinks by no more than 0 now.", Severe: true},
 			}},
 		},
 		"pools of all kinds": {
-			command.ControlOrder{Method: "pool_grow", Arguments: args("n", 2)},
+			command.ControlRequest{Method: "pool_grow", Arguments: args("n", 2)},
 			command.Preview{Summary: "Grow pool by 2", Targets: []string{"every worker"}, Warnings: []command.Warning{
-				{Message: "w2 has a threads pool, which cannot do this: it will refuse.", Grave: true},
-				{Message: "w3 is autoscaled: it will refuse. Change the range of its autoscaler instead.", Grave: true},
+				{Message: "w2 has a threads pool, which cannot do this: it will refuse.", Severe: true},
+				{Message: "w3 is autoscaled: it will refuse. Change the range of its autoscaler instead.", Severe: true},
 			}},
 		},
 		"no autoscaler": {
-			command.ControlOrder{Method: "autoscale", Arguments: args("max", 4, "min", 1), Workers: []string{"w1", "w3"}},
+			command.ControlRequest{Method: "autoscale", Arguments: args("max", 4, "min", 1), Workers: []string{"w1", "w3"}},
 			command.Preview{Summary: "Autoscale: max 4, min 1", Targets: []string{"w1", "w3"}, Warnings: []command.Warning{
-				{Message: "w1 was not started with --autoscale: it will refuse.", Grave: true},
+				{Message: "w1 was not started with --autoscale: it will refuse.", Severe: true},
 			}},
 		},
 		"unknown task": {
-			command.ControlOrder{Method: "rate_limit", Arguments: args("task_name", "tasks.ad", "rate_limit", "5/m"), Workers: []string{"w1"}},
+			command.ControlRequest{Method: "rate_limit", Arguments: args("task_name", "tasks.ad", "rate_limit", "5/m"), Workers: []string{"w1"}},
 			command.Preview{Summary: "Limit tasks.ad to 5/m", Targets: []string{"w1"}, Warnings: []command.Warning{
-				{Message: "w1 has not registered task tasks.ad: it will answer that the task is unknown. Perhaps tasks.add was meant.", Grave: true},
+				{Message: "w1 has not registered task tasks.ad: it will answer that the task is unknown. Perhaps tasks.add was meant.", Severe: true},
 			}},
 		},
 		"no rate limit": {
-			command.ControlOrder{Method: "rate_limit", Arguments: args("task_name", "tasks.add", "rate_limit", 0)},
+			command.ControlRequest{Method: "rate_limit", Arguments: args("task_name", "tasks.add", "rate_limit", 0)},
 			command.Preview{Summary: "Lift the rate limit of tasks.add", Targets: []string{"every worker"}},
 		},
 		"time limits": {
-			command.ControlOrder{Method: "time_limit", Arguments: args("task_name", "tasks.add", "hard", 10.5, "soft", nil)},
+			command.ControlRequest{Method: "time_limit", Arguments: args("task_name", "tasks.add", "hard", 10.5, "soft", nil)},
 			command.Preview{Summary: "Set time limits of tasks.add: hard 10.5 s, soft none", Targets: []string{"every worker"}},
 		},
 		"new queue": {
-			command.ControlOrder{Method: "add_consumer", Arguments: args("queue", "new"), Workers: []string{"w1"}},
+			command.ControlRequest{Method: "add_consumer", Arguments: args("queue", "new"), Workers: []string{"w1"}},
 			command.Preview{Summary: "Consume from queue new", Targets: []string{"w1"}, Warnings: []command.Warning{
 				{Message: "No worker consumes from queue new so far: it is created if there is none."},
 			}},
 		},
 		"revocation at one worker": {
-			command.ControlOrder{Method: "terminate", Arguments: args("task_id", "t1", "signal", "SIGKILL"), Workers: []string{"w1"}},
+			command.ControlRequest{Method: "terminate", Arguments: args("task_id", "t1", "signal", "SIGKILL"), Workers: []string{"w1"}},
 			command.Preview{Summary: "Terminate task t1 with SIGKILL", Targets: []string{"w1"}, Warnings: []command.Warning{
 				{Message: "Only w1 will know of it: a task that another worker receives is run."},
 			}},
@@ -172,22 +172,22 @@ func TestControlRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, &worker{name: "celery@w1"})
 	tests := map[string]struct {
-		order command.ControlOrder
+		order command.ControlRequest
 		want  command.Error
 	}{
-		"method":   {command.ControlOrder{Method: "shutdwon"}, command.Error{Field: "method", Nearest: "shutdown"}},
-		"harmful":  {command.ControlOrder{Method: "election"}, command.Error{Field: "method"}},
-		"argument": {command.ControlOrder{Method: "add_consumer"}, command.Error{Field: "arguments.queue"}},
+		"method":   {command.ControlRequest{Method: "shutdwon"}, command.Error{Field: "method", Nearest: "shutdown"}},
+		"harmful":  {command.ControlRequest{Method: "election"}, command.Error{Field: "method"}},
+		"argument": {command.ControlRequest{Method: "add_consumer"}, command.Error{Field: "arguments.queue"}},
 		"mistyped": {
-			command.ControlOrder{Method: "pool_grow", Arguments: map[string]any{"n": "2"}},
+			command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": "2"}},
 			command.Error{Field: "arguments.n"},
 		},
 		"worker": {
-			command.ControlOrder{Method: "ping", Workers: []string{"celery@w1", "celery@w2"}},
+			command.ControlRequest{Method: "ping", Workers: []string{"celery@w1", "celery@w2"}},
 			command.Error{Kind: command.Unknown, Field: "workers[1]", Nearest: "celery@w1"},
 		},
-		"too soon": {command.ControlOrder{Method: "ping", Expires: time.Second}, command.Error{Field: "expires_seconds"}},
-		"too late": {command.ControlOrder{Method: "ping", Expires: 2 * time.Hour}, command.Error{Field: "expires_seconds"}},
+		"too soon": {command.ControlRequest{Method: "ping", Expires: time.Second}, command.Error{Field: "expires_seconds"}},
+		"too late": {command.ControlRequest{Method: "ping", Expires: 2 * time.Hour}, command.Error{Field: "expires_seconds"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestControlIsAnsweredInTheOutbox(t *testing.T) {
 	w1, w2 := &worker{name: "w1", deaf: []string{"enable_events"}}, &worker{name: "w2"}
 	b := newBench(t, nil, w1, w2)
 
-	grow, err := b.Control(t.Context(), by, command.ControlOrder{Method: "pool_grow", Workers: []string{"w1", "w2"}})
+	grow, err := b.Control(t.Context(), by, command.ControlRequest{Method: "pool_grow", Workers: []string{"w1", "w2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestControlIsAnsweredInTheOutbox(t *testing.T) {
 		t.Errorf("expires after %s, want 1m", left)
 	}
 
-	events, err := b.Control(t.Context(), by, command.ControlOrder{Method: "enable_events"})
+	events, err := b.Control(t.Context(), by, command.ControlRequest{Method: "enable_events"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestControlIsAnsweredInTheOutbox(t *testing.T) {
 		t.Errorf("state %s, answers %v of %v, want silent, one of two", one.State, one.Replies, one.Expected)
 	}
 
-	down, err := b.Control(t.Context(), by, command.ControlOrder{Method: "shutdown", Workers: []string{"w2"}})
+	down, err := b.Control(t.Context(), by, command.ControlRequest{Method: "shutdown", Workers: []string{"w2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestControlIsAnsweredInTheOutbox(t *testing.T) {
 func TestOrdersAreWrittenWithWhoAndWhat(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, &worker{name: "w1"})
-	if _, err := b.Control(t.Context(), by, command.ControlOrder{Method: "ping", Workers: []string{"w1"}}); err != nil {
+	if _, err := b.Control(t.Context(), by, command.ControlRequest{Method: "ping", Workers: []string{"w1"}}); err != nil {
 		t.Fatal(err)
 	}
 	list, _, err := b.db.AuditLog(t.Context(), 0, 10)
@@ -285,8 +285,8 @@ func TestSameKeyIsTheSameOrder(t *testing.T) {
 	b := newBench(t, nil, w)
 	b.task("t1", state.TaskReceived, nil)
 	keyed := by
-	keyed.Key = "key"
-	order := command.BulkOrder{Action: "revoke", IDs: []string{"t1"}}
+	keyed.IdempotencyKey = "key"
+	order := command.BulkRequest{Action: "revoke", IDs: []string{"t1"}}
 	first, err := b.Bulk(t.Context(), keyed, order)
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +303,7 @@ func TestSameKeyIsTheSameOrder(t *testing.T) {
 	if n := len(w.requests("revoke")); n != 1 {
 		t.Errorf("revoked %d times, want once", n)
 	}
-	if _, err = b.Bulk(t.Context(), keyed, command.BulkOrder{Action: "revoke", IDs: []string{"t2"}}); !errors.Is(err, history.ErrKeyReused) {
+	if _, err = b.Bulk(t.Context(), keyed, command.BulkRequest{Action: "revoke", IDs: []string{"t2"}}); !errors.Is(err, history.ErrKeyReused) {
 		t.Errorf("error for another order = %v, want ErrKeyReused", err)
 	}
 }

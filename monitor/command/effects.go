@@ -29,8 +29,8 @@ type effects struct {
 }
 
 // previewControl says what a plan would do.
-func (d *Desk) previewControl(ctx context.Context, p controlPlan) Preview {
-	e := &effects{plan: p, known: d.workers(), now: d.now(), inspector: d.inspector}
+func (s *Service) previewControl(ctx context.Context, p controlPlan) Preview {
+	e := &effects{plan: p, known: s.workers(), now: s.now(), inspector: s.inspector}
 	for _, name := range names(e.known) {
 		if e.known[name].Status == state.Online {
 			e.alive = append(e.alive, name)
@@ -40,9 +40,9 @@ func (d *Desk) previewControl(ctx context.Context, p controlPlan) Preview {
 	if len(e.targets) == 0 {
 		e.targets = e.alive
 	}
-	e.silent()
+	e.warnUnreachable()
 	if !p.method.Inspect {
-		e.topology = d.inspector.Topology(ctx)
+		e.topology = s.inspector.Topology(ctx)
 		e.consequences(ctx)
 	}
 	v := Preview{Summary: summary(p.method, p.args), Targets: e.targets, Warnings: e.warnings}
@@ -56,11 +56,11 @@ func (d *Desk) previewControl(ctx context.Context, p controlPlan) Preview {
 }
 
 func (e *effects) warn(grave bool, format string, args ...any) {
-	e.warnings = append(e.warnings, Warning{Message: fmt.Sprintf(format, args...), Grave: grave})
+	e.warnings = append(e.warnings, Warning{Message: fmt.Sprintf(format, args...), Severe: grave})
 }
 
 // silent warns of workers that will not get the order.
-func (e *effects) silent() {
+func (e *effects) warnUnreachable() {
 	if len(e.targets) == 0 {
 		e.warn(true, "No worker is online: nobody will get this.")
 	}
@@ -88,20 +88,20 @@ func (e *effects) consequences(ctx context.Context) {
 	args := e.plan.args
 	switch e.plan.method.Name {
 	case "shutdown":
-		e.leave(ctx)
-		e.unheard()
+		e.warnShutdown(ctx)
+		e.warnMissing()
 	case "cancel_consumer":
-		e.cancel(fmt.Sprint(args["queue"]))
-		e.unheard()
+		e.warnCancelConsumer(fmt.Sprint(args["queue"]))
+		e.warnMissing()
 	case "add_consumer":
 		if queue := fmt.Sprint(args["queue"]); len(e.topology.Queues[queue]) == 0 {
 			e.warn(false, "No worker consumes from queue %s so far: it is created if there is none.", queue)
 		}
 	case "rate_limit", "time_limit":
-		e.task(fmt.Sprint(args["task_name"]))
+		e.warnUnregistered(fmt.Sprint(args["task_name"]))
 	case "pool_grow", "pool_shrink", "pool_restart", "autoscale":
 		for i, told := range e.inspections(ctx) {
-			e.pool(e.targets[i], told.Stats)
+			e.warnPool(e.targets[i], told.Stats)
 		}
 	case "disable_events":
 		e.warn(true, "What these workers run will not be seen until events are enabled again.")
@@ -113,7 +113,7 @@ func (e *effects) consequences(ctx context.Context) {
 }
 
 // unheard warns where not all workers have told what they have.
-func (e *effects) unheard() {
+func (e *effects) warnMissing() {
 	if len(e.topology.Missing) > 0 {
 		e.warn(false, "%s did not tell which queues and tasks it has: more may depend on this than is said here.",
 			list(e.topology.Missing))
@@ -126,9 +126,9 @@ func (e *effects) others(workers []string) []string {
 }
 
 // abandoned returns the names whose workers are all among the targets.
-func (e *effects) abandoned(by map[string][]string) []string {
+func (e *effects) abandoned(caller map[string][]string) []string {
 	var list []string
-	for name, workers := range by {
+	for name, workers := range caller {
 		if len(workers) > 0 && len(e.others(workers)) == 0 {
 			list = append(list, name)
 		}
@@ -138,8 +138,8 @@ func (e *effects) abandoned(by map[string][]string) []string {
 }
 
 // leave says what is left without workers once the targets are gone.
-func (e *effects) leave(ctx context.Context) {
-	e.handOver(ctx)
+func (e *effects) warnShutdown(ctx context.Context) {
+	e.warnHeldTasks(ctx)
 	if len(e.others(e.alive)) == 0 {
 		e.warn(true, "No worker is left after this.")
 		return
@@ -159,7 +159,7 @@ func (e *effects) leave(ctx context.Context) {
 }
 
 // cancel says what it means that the targets no longer consume from a queue.
-func (e *effects) cancel(queue string) {
+func (e *effects) warnCancelConsumer(queue string) {
 	consumers := e.topology.Queues[queue]
 	var idle []string
 	for _, name := range e.targets {
@@ -182,7 +182,7 @@ func (e *effects) cancel(queue string) {
 }
 
 // task warns of workers that do not have a task.
-func (e *effects) task(name string) {
+func (e *effects) warnUnregistered(name string) {
 	var lack []string
 	for _, worker := range e.targets {
 		if !slices.Contains(e.topology.Tasks[name], worker) && !slices.Contains(e.topology.Missing, worker) {
@@ -215,7 +215,7 @@ func (e *effects) inspections(ctx context.Context) []remote.Inspection {
 }
 
 // pool warns of what the pool of a worker cannot do.
-func (e *effects) pool(name string, stats *remote.Stats) {
+func (e *effects) warnPool(name string, stats *remote.Stats) {
 	if stats == nil {
 		return
 	}
@@ -230,12 +230,12 @@ func (e *effects) pool(name string, stats *remote.Stats) {
 	case method != "pool_restart" && stats.Autoscaler != nil:
 		e.warn(true, "%s is autoscaled: it will refuse. Change the range of its autoscaler instead.", name)
 	case method == "pool_shrink":
-		e.shrink(name, stats)
+		e.warnShrink(name, stats)
 	}
 }
 
 // shrink warns where a pool has not as many processes, or none that is idle.
-func (e *effects) shrink(name string, stats *remote.Stats) {
+func (e *effects) warnShrink(name string, stats *remote.Stats) {
 	n, given := e.plan.args["n"].(int64)
 	if !given {
 		n = 1

@@ -20,7 +20,7 @@ const (
 )
 
 // request is an order about to be written.
-type request struct {
+type draft struct {
 	action   string
 	target   string
 	same     any // what makes two orders the same one, as JSON
@@ -30,25 +30,25 @@ type request struct {
 }
 
 // enqueue writes an order, with its audit record, and has it sent.
-func (d *Desk) enqueue(ctx context.Context, by By, r request) (Receipt, error) {
-	now := d.now()
+func (s *Service) enqueue(ctx context.Context, caller Caller, r draft) (Receipt, error) {
+	now := s.now()
 	print, err := fingerprint(r)
 	if err != nil {
 		return Receipt{}, err
 	}
-	audit, err := d.audit(by, now, r.action, r.target, r.detail)
+	audit, err := s.audit(caller, now, r.action, r.target, r.detail)
 	if err != nil {
 		return Receipt{}, err
 	}
 	for i := range r.commands {
-		r.commands[i].CreatedAt, r.commands[i].DueAt, r.commands[i].Actor = now, now, by.Actor
+		r.commands[i].CreatedAt, r.commands[i].DueAt, r.commands[i].Actor = now, now, caller.Actor
 	}
-	commands, replayed, err := d.outbox.Enqueue(ctx, history.CommandRequest{Commands: r.commands, Audit: audit, IdempotencyKey: by.Key, Fingerprint: print})
+	commands, replayed, err := s.outbox.Enqueue(ctx, history.CommandRequest{Commands: r.commands, Audit: audit, IdempotencyKey: caller.IdempotencyKey, Fingerprint: print})
 	if err != nil {
 		return Receipt{}, fmt.Errorf("write order: %w", err)
 	}
-	if d.wake != nil {
-		d.wake()
+	if s.wake != nil {
+		s.wake()
 	}
 	receipt := Receipt{Commands: commands, Replayed: replayed}
 	for _, w := range r.warnings {
@@ -58,7 +58,7 @@ func (d *Desk) enqueue(ctx context.Context, by By, r request) (Receipt, error) {
 }
 
 // fingerprint tells orders apart.
-func fingerprint(r request) (string, error) {
+func fingerprint(r draft) (string, error) {
 	b, err := json.Marshal(struct {
 		Action string
 		Same   any
@@ -71,39 +71,39 @@ func fingerprint(r request) (string, error) {
 }
 
 // audit is the record of something that somebody does.
-func (d *Desk) audit(by By, now time.Time, action, target string, detail any) (history.AuditRecord, error) {
+func (s *Service) audit(caller Caller, now time.Time, action, target string, detail any) (history.AuditRecord, error) {
 	b, err := json.Marshal(struct {
 		From   string `json:"from,omitempty"`
 		Detail any    `json:"detail,omitempty"`
-	}{by.From, detail})
+	}{caller.Endpoint, detail})
 	if err != nil {
 		return history.AuditRecord{}, fmt.Errorf("write audit record: %w", err)
 	}
-	return history.AuditRecord{At: now, Actor: by.Actor, RemoteAddr: by.Remote, Action: action, Target: target, Detail: string(b)}, nil
+	return history.AuditRecord{At: now, Actor: caller.Actor, RemoteAddr: caller.RemoteAddr, Action: action, Target: target, Detail: string(b)}, nil
 }
 
 // expiry is when a command that may wait for a time is stale.
-func (d *Desk) expiry(after time.Duration) (time.Time, error) {
+func (s *Service) expiry(after time.Duration) (time.Time, error) {
 	if after == 0 {
 		after = defaultExpires
 	}
 	if after < minExpires || after > maxExpires {
 		return time.Time{}, &Error{Field: "expires_seconds", Message: "expires_seconds must be from 5 to 3,600"}
 	}
-	return d.now().Add(after), nil
+	return s.now().Add(after), nil
 }
 
 // replayed returns the order that the key was used for before. An order is looked up before it is checked, since what it
 // did may have made it impossible: a task that was revoked cannot be revoked again.
-func (d *Desk) replayed(ctx context.Context, by By, r request) (Receipt, bool, error) {
-	if by.Key == "" {
+func (s *Service) replayed(ctx context.Context, caller Caller, r draft) (Receipt, bool, error) {
+	if caller.IdempotencyKey == "" {
 		return Receipt{}, false, nil
 	}
 	print, err := fingerprint(r)
 	if err != nil {
 		return Receipt{}, false, err
 	}
-	commands, ok, err := d.outbox.CommandsByKey(ctx, by.Key, print, d.now())
+	commands, ok, err := s.outbox.CommandsByKey(ctx, caller.IdempotencyKey, print, s.now())
 	if err != nil {
 		return Receipt{}, false, fmt.Errorf("look for the order of the key: %w", err)
 	}

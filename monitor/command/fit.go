@@ -10,23 +10,23 @@ import (
 
 // Unfit says why each of these tasks cannot be revoked or terminated, as far as that is known without asking; empty if it can.
 // Whoever offers either goes by it, so that what is offered is taken.
-func (d *Desk) Unfit(action string, list []state.Task) []string {
+func (s *Service) Ineligible(action string, list []state.Task) []string {
 	ids := make([]string, len(list))
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	held, workers, pools := d.inspector.Holders(ids...), d.workers(), d.inspector.PeekTopology().Pools
+	held, workers, pools := s.inspector.Holders(ids...), s.workers(), s.inspector.PeekTopology().Pools
 	reasons := make([]string, len(list))
 	for i := range list {
 		t := &list[i]
 		worker := cmp.Or(held[t.ID].Node, value(t.Worker))
-		reasons[i] = unfit(action, t, held[t.ID], workers[worker], pools[worker].Kind)
+		reasons[i] = ineligible(action, t, held[t.ID], workers[worker], pools[worker].Kind)
 	}
 	return reasons
 }
 
 // unfit is Unfit for one task, with the worker that it is with, and whose word on it, if it has given one.
-func unfit(action string, t *state.Task, held remote.Holder, w state.Worker, pool string) string {
+func ineligible(action string, t *state.Task, held remote.Holder, w state.Worker, pool string) string {
 	terminate := action == actTerminate
 	running := held.Running || t.State == state.Started && t.Lost == nil
 	switch {

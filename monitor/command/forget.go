@@ -13,8 +13,8 @@ import (
 const maxForget = 1_000
 
 // PreviewForget checks that workers can be forgotten and says what that means.
-func (d *Desk) PreviewForget(workers []string) (Preview, error) {
-	workers, err := d.forgettable(workers)
+func (s *Service) PreviewForget(workers []string) (Preview, error) {
+	workers, err := s.forgettable(workers)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -23,19 +23,19 @@ func (d *Desk) PreviewForget(workers []string) (Preview, error) {
 
 // Forget drops workers that are offline and have no unfinished task, all of them or none, and writes that down. Nothing
 // is sent. It returns how many were dropped: one that is heard of just then stays.
-func (d *Desk) Forget(ctx context.Context, by By, workers []string) (int, error) {
-	workers, err := d.forgettable(workers)
+func (s *Service) Forget(ctx context.Context, caller Caller, workers []string) (int, error) {
+	workers, err := s.forgettable(workers)
 	if err != nil {
 		return 0, err
 	}
 	// First: nothing is done that is not written down.
-	if err := d.record(ctx, by, "forget", targets(workers), map[string]any{"workers": workers}); err != nil {
+	if err := s.record(ctx, caller, "forget", targets(workers), map[string]any{"workers": workers}); err != nil {
 		return 0, err
 	}
 	n := 0
 	for _, name := range workers {
-		if d.forgets.ForgetWorker(name) {
-			d.inspector.Forget(name)
+		if s.forgets.ForgetWorker(name) {
+			s.inspector.Forget(name)
 			n++
 		}
 	}
@@ -43,15 +43,15 @@ func (d *Desk) Forget(ctx context.Context, by By, workers []string) (int, error)
 }
 
 // forgettable returns workers, sorted and each once, if all of them can be forgotten.
-func (d *Desk) forgettable(workers []string) ([]string, error) {
-	if d.forgets == nil {
+func (s *Service) forgettable(workers []string) ([]string, error) {
+	if s.forgets == nil {
 		return nil, &Error{Kind: Conflict, Message: "workers cannot be forgotten here"}
 	}
 	if len(workers) == 0 || len(workers) > maxForget {
 		return nil, &Error{Field: "workers", Message: fmt.Sprintf("workers must name 1 to %d workers", maxForget)}
 	}
 	var err error
-	d.tasks.View(func(c *state.Cluster) {
+	s.tasks.View(func(c *state.Cluster) {
 		for i, name := range workers {
 			if wrong := unforgettable(c, name); wrong != nil {
 				wrong.Field = fmt.Sprintf("workers[%d]", i)

@@ -25,7 +25,7 @@ const (
 
 // Original is what is known of the message of a task that is to run again, and of what cannot be repeated.
 type Original struct {
-	Order    TaskOrder       // that would run it again as it was, without this
+	Request  TaskRequest     // that would run it again as it was, without this
 	Source   string          // of the arguments; empty if they are not known in full
 	Shadow   string          // name that it was shown under
 	Headers  map[string]any  // of its own, such as stamps
@@ -39,8 +39,8 @@ type Original struct {
 }
 
 // original looks up what is known of a task's message.
-func (d *Desk) original(ctx context.Context, id string) *Original {
-	o, _, err := d.Retry(ctx, id)
+func (s *Service) original(ctx context.Context, id string) *Original {
+	o, _, err := s.Retry(ctx, id)
 	if err != nil {
 		return &Original{Unknown: parts()} // nothing is known of it, and all that is repeated is in the order
 	}
@@ -123,10 +123,10 @@ func empty(raw json.RawMessage) bool {
 }
 
 // warnings say what of the original a repetition does not have, and what it has that people may not expect.
-func (o *Original) warnings(order TaskOrder) []Warning {
+func (o *Original) warnings(order TaskRequest) []Warning {
 	var list []Warning
 	warn := func(grave bool, format string, args ...any) {
-		list = append(list, Warning{Message: fmt.Sprintf(format, args...), Grave: grave})
+		list = append(list, Warning{Message: fmt.Sprintf(format, args...), Severe: grave})
 	}
 	alone := o.Workflow && slices.Contains(o.Unknown, partCallbacks)
 	unknown := slices.DeleteFunc(slices.Clone(o.Unknown), func(part string) bool {
@@ -175,19 +175,19 @@ func all(items []string) string {
 const maxKin = 20
 
 // related reports whether t has relatives that are not its own repetitions, nor what it repeats.
-func (d *Desk) related(ctx context.Context, t *state.Task) bool {
+func (s *Service) related(ctx context.Context, t *state.Task) bool {
 	if parent := value(t.ParentID); parent != "" {
-		return d.repeats(ctx, t.ID) != parent
+		return s.repeats(ctx, t.ID) != parent
 	}
 	if root := value(t.RootID); root != "" && root != t.ID || len(t.Children) > maxKin {
 		return true
 	}
-	return slices.ContainsFunc(t.Children, func(child string) bool { return d.repeats(ctx, child) != t.ID })
+	return slices.ContainsFunc(t.Children, func(child string) bool { return s.repeats(ctx, child) != t.ID })
 }
 
 // repeats returns the task that another one repeats by an order of Umbel's, empty if it repeats none.
-func (d *Desk) repeats(ctx context.Context, id string) string {
-	list, _, err := d.outbox.Commands(ctx, history.CommandFilter{TaskID: id, Kind: kindTask, Limit: 1})
+func (s *Service) repeats(ctx context.Context, id string) string {
+	list, _, err := s.outbox.Commands(ctx, history.CommandFilter{TaskID: id, Kind: kindTask, Limit: 1})
 	if err != nil || len(list) == 0 {
 		return ""
 	}
@@ -222,7 +222,7 @@ func (k keeping) warnings() []Warning {
 	var list []Warning
 	warn := func(n int, grave bool, format string) {
 		if n > 0 {
-			list = append(list, Warning{Message: fmt.Sprintf(format, count(n, "task", "tasks")), Grave: grave})
+			list = append(list, Warning{Message: fmt.Sprintf(format, count(n, "task", "tasks")), Severe: grave})
 		}
 	}
 	warn(k.unknown, false, "Not all is known any more of the priority, time limits, headers and callbacks of %s: "+

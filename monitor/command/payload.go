@@ -81,10 +81,10 @@ type headers map[string]any
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (h *headers) UnmarshalJSON(b []byte) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
+	s := json.NewDecoder(bytes.NewReader(b))
+	s.UseNumber()
 	var m map[string]any
-	if err := d.Decode(&m); err != nil {
+	if err := s.Decode(&m); err != nil {
 		return err
 	}
 	*h, _ = whole(m).(map[string]any)

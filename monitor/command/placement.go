@@ -27,7 +27,7 @@ func grave(e *Error) problem {
 	if e.Nearest != "" {
 		message += "; the nearest is " + e.Nearest
 	}
-	return problem{err: e, warning: Warning{Message: message + ".", Grave: true}}
+	return problem{err: e, warning: Warning{Message: message + ".", Severe: true}}
 }
 
 // placement says whether a worker that consumes from a queue has a task.
@@ -64,15 +64,15 @@ func placement(t remote.Topology, name, queue string) []problem {
 	slices.Sort(lack)
 	message := fmt.Sprintf("%s from queue %s without having registered task %s: what it gets of it, it discards.",
 		plural(lack, "consumes", "consume"), queue, name)
-	return append(list, problem{warning: Warning{Message: message, Grave: true}})
+	return append(list, problem{warning: Warning{Message: message, Severe: true}})
 }
 
 // survey looks at a queue, if the broker can be reached.
-func (d *Desk) survey(ctx context.Context, queue string) (broker.QueueStats, bool) {
+func (s *Service) survey(ctx context.Context, queue string) (broker.QueueStats, bool) {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	s, err := d.client.QueueStats(ctx, []string{queue})
-	return s, err == nil
+	survey, err := s.client.QueueStats(ctx, []string{queue})
+	return survey, err == nil
 }
 
 // found returns what a survey says of a queue.
@@ -101,7 +101,7 @@ func brokerWarnings(s broker.QueueStats, p taskPayload, now time.Time) []Warning
 	var list []Warning
 	redis := s.Broker.Kind == "Redis"
 	if timeout := s.Broker.VisibilityTimeout; redis && timeout != nil && p.ETA != nil && p.ETA.Sub(now) > *timeout {
-		list = append(list, Warning{Grave: true, Message: fmt.Sprintf("Its ETA lies beyond the visibility timeout of %s: "+
+		list = append(list, Warning{Severe: true, Message: fmt.Sprintf("Its ETA lies beyond the visibility timeout of %s: "+
 			"Redis delivers it to further workers meanwhile, and it may run more than once.", lasting(*timeout))})
 	}
 	if p.Priority == nil {

@@ -60,7 +60,7 @@ func feeds(t *testing.T, kind string) {
 		}
 	}
 	c.told(t)
-	c.task(t, c.publish(t, command.TaskOrder{Name: "tasks.echo"}), state.Success)
+	c.task(t, c.publish(t, command.TaskRequest{Name: "tasks.echo"}), state.Success)
 	if !p.alive() || p.says("Unrecoverable error") {
 		t.Error("the worker is dead")
 	}

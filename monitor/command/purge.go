@@ -11,29 +11,29 @@ import (
 )
 
 // PreviewPurge says what purging a queue would remove.
-func (d *Desk) PreviewPurge(ctx context.Context, queue string) (Preview, error) {
+func (s *Service) PreviewPurge(ctx context.Context, queue string) (Preview, error) {
 	if err := checkQueue(queue); err != nil {
 		return Preview{}, err
 	}
 	v := Preview{Summary: "Purge queue " + queue, Targets: []string{"queue " + queue}, Confirm: queue}
-	survey, ok := d.survey(ctx, queue)
+	survey, ok := s.survey(ctx, queue)
 	if !ok {
-		v.Warnings = []Warning{{Message: "The broker cannot be reached now: how many messages this removes is not known.", Grave: true}}
+		v.Warnings = []Warning{{Message: "The broker cannot be reached now: how many messages this removes is not known.", Severe: true}}
 		return v, nil
 	}
 	q, ok := found(survey, queue)
 	switch {
 	case ok && q.Missing:
 		return Preview{}, &Error{
-			Kind: Unknown, Field: "queue", Message: "there is no queue " + queue, Nearest: d.nearestQueue(queue),
+			Kind: Unknown, Field: "queue", Message: "there is no queue " + queue, Nearest: s.nearestQueue(queue),
 		}
 	case !ok || q.Ready == nil:
-		v.Warnings = []Warning{{Message: "How many messages this removes is not known.", Grave: true}}
+		v.Warnings = []Warning{{Message: "How many messages this removes is not known.", Severe: true}}
 	case *q.Ready == 0:
 		v.Warnings = []Warning{{Message: "The queue is empty now."}}
 	default:
 		n := count(int(*q.Ready), "message that waits now is", "messages that wait now are")
-		v.Warnings = []Warning{{Message: n + " lost for good.", Grave: true}}
+		v.Warnings = []Warning{{Message: n + " lost for good.", Severe: true}}
 	}
 	if q.Unacked != nil && *q.Unacked > 0 {
 		v.Warnings = append(v.Warnings, Warning{
@@ -44,24 +44,24 @@ func (d *Desk) PreviewPurge(ctx context.Context, queue string) (Preview, error) 
 }
 
 // nearestQueue returns the known queue that was probably meant.
-func (d *Desk) nearestQueue(name string) string {
-	return query.Nearest(name, keys(d.inspector.CachedTopology().Queues))
+func (s *Service) nearestQueue(name string) string {
+	return query.Nearest(name, keys(s.inspector.CachedTopology().Queues))
 }
 
 // Purge takes the order to empty a queue. confirm must be the queue's name.
-func (d *Desk) Purge(ctx context.Context, by By, queue, confirm string) (Receipt, error) {
-	r := request{action: kindPurge, target: "queue " + queue, same: queue}
-	if receipt, ok, err := d.replayed(ctx, by, r); ok || err != nil {
+func (s *Service) Purge(ctx context.Context, caller Caller, queue, confirm string) (Receipt, error) {
+	r := draft{action: kindPurge, target: "queue " + queue, same: queue}
+	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
 		return receipt, err
 	}
-	v, err := d.PreviewPurge(ctx, queue)
+	v, err := s.PreviewPurge(ctx, queue)
 	if err != nil {
 		return Receipt{}, err
 	}
 	if confirm != queue {
 		return Receipt{}, &Error{Field: "confirm", Message: "confirm must be the name of the queue, " + queue}
 	}
-	expires, err := d.expiry(0)
+	expires, err := s.expiry(0)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -71,7 +71,7 @@ func (d *Desk) Purge(ctx context.Context, by By, queue, confirm string) (Receipt
 	}
 	c.Target, c.Summary, c.ExpiresAt = "queue "+queue, v.Summary, expires
 	r.commands, r.warnings, r.detail = []history.Command{c}, v.Warnings, v.Warnings
-	return d.enqueue(ctx, by, r)
+	return s.enqueue(ctx, caller, r)
 }
 
 // requeueTime is how long requeued commands may wait.
@@ -81,29 +81,29 @@ const requeueTime = 10 * time.Minute
 const maxIDs = 1_000
 
 // Requeue makes dead commands pending again, Discard removes them and calls pending ones off. They return how many.
-func (d *Desk) Requeue(ctx context.Context, by By, ids []int64) (int, error) {
-	audit, ids, err := d.about(by, "requeue", ids)
+func (s *Service) Requeue(ctx context.Context, caller Caller, ids []int64) (int, error) {
+	audit, ids, err := s.about(caller, "requeue", ids)
 	if err != nil {
 		return 0, err
 	}
 	now := audit.At
-	n, err := d.outbox.Requeue(ctx, ids, now, now.Add(requeueTime), audit)
+	n, err := s.outbox.Requeue(ctx, ids, now, now.Add(requeueTime), audit)
 	if err != nil {
 		return 0, fmt.Errorf("requeue commands: %w", err)
 	}
-	if n > 0 && d.wake != nil {
-		d.wake()
+	if n > 0 && s.wake != nil {
+		s.wake()
 	}
 	return n, nil
 }
 
 // Discard removes dead letters and calls pending commands off. It returns how many.
-func (d *Desk) Discard(ctx context.Context, by By, ids []int64) (int, error) {
-	audit, ids, err := d.about(by, "discard", ids)
+func (s *Service) Discard(ctx context.Context, caller Caller, ids []int64) (int, error) {
+	audit, ids, err := s.about(caller, "discard", ids)
 	if err != nil {
 		return 0, err
 	}
-	n, err := d.outbox.Discard(ctx, ids, audit.At, audit)
+	n, err := s.outbox.Discard(ctx, ids, audit.At, audit)
 	if err != nil {
 		return 0, fmt.Errorf("discard commands: %w", err)
 	}
@@ -111,7 +111,7 @@ func (d *Desk) Discard(ctx context.Context, by By, ids []int64) (int, error) {
 }
 
 // about checks which commands something is done with, and returns its audit record.
-func (d *Desk) about(by By, action string, ids []int64) (history.AuditRecord, []int64, error) {
+func (s *Service) about(caller Caller, action string, ids []int64) (history.AuditRecord, []int64, error) {
 	if len(ids) == 0 {
 		return history.AuditRecord{}, nil, &Error{Field: "ids", Message: "ids must name a command at least"}
 	}
@@ -123,6 +123,6 @@ func (d *Desk) about(by By, action string, ids []int64) (history.AuditRecord, []
 	if len(ids) == 1 {
 		target = fmt.Sprintf("command %d", ids[0])
 	}
-	audit, err := d.audit(by, d.now(), action, target, map[string]any{"ids": ids})
+	audit, err := s.audit(caller, s.now(), action, target, map[string]any{"ids": ids})
 	return audit, ids, err
 }

@@ -74,7 +74,7 @@ func changes(was *Original, now taskPayload) map[string]change {
 			found[name] = change{From: from, To: to}
 		}
 	}
-	o := was.Order
+	o := was.Request
 	add("name", o.Name != now.Name, o.Name, now.Name)
 	add("queue", o.Queue != now.Queue, o.Queue, now.Queue)
 	add("priority", !same(o.Priority, now.Priority), o.Priority, now.Priority)

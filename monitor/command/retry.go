@@ -33,17 +33,17 @@ const (
 
 // Retry returns the order that would run a task again as it was, with where its arguments are from: outbox, broker, worker,
 // result backend, or event. Source is empty, and the arguments too, if they are not known in full.
-func (d *Desk) Retry(ctx context.Context, id string) (o TaskOrder, source string, err error) {
-	t, err := d.tasks.Task(ctx, id)
+func (s *Service) Retry(ctx context.Context, id string) (o TaskRequest, source string, err error) {
+	t, err := s.tasks.Task(ctx, id)
 	seen := err == nil
 	if err != nil && !errors.Is(err, history.ErrNotFound) {
 		return o, "", fmt.Errorf("look for task %s: %w", id, err)
 	}
 	t.ID = id
-	topology := d.inspector.Topology(ctx)
-	o, source = d.repeat(ctx, &t, topology, lookup{outbox: true, thorough: true})
-	if o.Original.Workflow = d.related(ctx, &t); !seen && source == "" && o.Name == "" {
-		return TaskOrder{}, "", d.unknownTask(ctx, "id", id)
+	topology := s.inspector.Topology(ctx)
+	o, source = s.repeat(ctx, &t, topology, lookup{outbox: true, thorough: true})
+	if o.Original.Workflow = s.related(ctx, &t); !seen && source == "" && o.Name == "" {
+		return TaskRequest{}, "", s.unknownTask(ctx, "id", id)
 	}
 	return o, source, nil
 }
@@ -55,30 +55,30 @@ type lookup struct {
 }
 
 // repeat returns the order that would run t again, with its Original.
-func (d *Desk) repeat(ctx context.Context, t *state.Task, topology remote.Topology, where lookup) (TaskOrder, string) {
-	o := TaskOrder{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)}
+func (s *Service) repeat(ctx context.Context, t *state.Task, topology remote.Topology, where lookup) (TaskRequest, string) {
+	o := TaskRequest{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)}
 	was := &Original{Unknown: parts()}
-	was.Source = d.source(ctx, t, topology, where, &o, was)
-	was.Order, o.Original = o, was
+	was.Source = s.source(ctx, t, topology, where, &o, was)
+	was.Request, o.Original = o, was
 	return o, was.Source
 }
 
 // source fills in what the first source knows that knows the arguments in full, and says which that is.
-func (d *Desk) source(
-	ctx context.Context, t *state.Task, topology remote.Topology, where lookup, o *TaskOrder, was *Original,
+func (s *Service) source(
+	ctx context.Context, t *state.Task, topology remote.Topology, where lookup, o *TaskRequest, was *Original,
 ) string {
-	if where.outbox && d.askOutbox(ctx, t, o, was) {
+	if where.outbox && s.askOutbox(ctx, t, o, was) {
 		return fromOutbox
 	}
 	if where.thorough || !t.State.Final() {
-		if d.askBroker(ctx, t, topology, o, was) {
+		if s.askBroker(ctx, t, topology, o, was) {
 			return fromBroker
 		}
-		if d.askWorker(ctx, t, o, was) {
+		if s.askWorker(ctx, t, o, was) {
 			return fromWorker
 		}
 	}
-	if d.askResult(ctx, t, o, was) {
+	if s.askResult(ctx, t, o, was) {
 		return fromResult
 	}
 	if !t.Truncated && t.Args != nil && t.Kwargs != nil {
@@ -92,7 +92,7 @@ func (d *Desk) source(
 }
 
 // take sets the arguments, if they are an array and an object.
-func (o *TaskOrder) take(args, kwargs json.RawMessage) bool {
+func (o *TaskRequest) take(args, kwargs json.RawMessage) bool {
 	args, kwargs = bytes.TrimSpace(args), bytes.TrimSpace(kwargs)
 	if !bytes.HasPrefix(args, []byte("[")) || !bytes.HasPrefix(kwargs, []byte("{")) || !json.Valid(args) || !json.Valid(kwargs) {
 		return false
@@ -138,8 +138,8 @@ func queueOf(t *state.Task, topology remote.Topology) string {
 }
 
 // askOutbox looks whether Umbel has published the task itself.
-func (d *Desk) askOutbox(ctx context.Context, t *state.Task, o *TaskOrder, was *Original) bool {
-	list, _, err := d.outbox.Commands(ctx, history.CommandFilter{TaskID: t.ID, Kind: kindTask, Limit: 1})
+func (s *Service) askOutbox(ctx context.Context, t *state.Task, o *TaskRequest, was *Original) bool {
+	list, _, err := s.outbox.Commands(ctx, history.CommandFilter{TaskID: t.ID, Kind: kindTask, Limit: 1})
 	if err != nil || len(list) == 0 {
 		return false
 	}
@@ -148,12 +148,12 @@ func (d *Desk) askOutbox(ctx context.Context, t *state.Task, o *TaskOrder, was *
 		return false
 	}
 	o.Name, o.Queue, o.Priority, o.Hard, o.Soft = p.Name, p.Queue, p.Priority, p.Hard, p.Soft
-	was.keep(p.message(), t.State, d.now())
+	was.keep(p.message(), t.State, s.now())
 	return true
 }
 
 // askBroker looks for the message in the queues that it may be in.
-func (d *Desk) askBroker(ctx context.Context, t *state.Task, topology remote.Topology, o *TaskOrder, was *Original) bool {
+func (s *Service) askBroker(ctx context.Context, t *state.Task, topology remote.Topology, o *TaskRequest, was *Original) bool {
 	queues := []string{o.Queue}
 	if o.Queue == "" {
 		queues = keys(topology.Queues)
@@ -163,7 +163,7 @@ func (d *Desk) askBroker(ctx context.Context, t *state.Task, topology remote.Top
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	p, err := d.client.Find(ctx, queues[:min(len(queues), maxQueues)], t.ID)
+	p, err := s.client.Find(ctx, queues[:min(len(queues), maxQueues)], t.ID)
 	if err != nil || p == nil {
 		return false
 	}
@@ -172,7 +172,7 @@ func (d *Desk) askBroker(ctx context.Context, t *state.Task, topology remote.Top
 		return false
 	}
 	o.Name, o.Hard, o.Soft, o.Priority = m.Name, m.Hard, m.Soft, m.Priority
-	was.keep(m, t.State, d.now())
+	was.keep(m, t.State, s.now())
 	if err != nil {
 		was.Unknown = []string{partCallbacks} // they are where the arguments are
 	}
@@ -180,14 +180,14 @@ func (d *Desk) askBroker(ctx context.Context, t *state.Task, topology remote.Top
 }
 
 // askWorker asks the worker that holds the task.
-func (d *Desk) askWorker(ctx context.Context, t *state.Task, o *TaskOrder, was *Original) bool {
+func (s *Service) askWorker(ctx context.Context, t *state.Task, o *TaskRequest, was *Original) bool {
 	worker := value(t.Worker)
-	if worker == "" || t.State.Final() || d.workers()[worker].Status != state.Online {
+	if worker == "" || t.State.Final() || s.workers()[worker].Status != state.Online {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	answers, err := d.client.Call(ctx, remote.Request{
+	answers, err := s.client.Call(ctx, remote.Request{
 		Method: "query_task", Arguments: map[string]any{"ids": []string{t.ID}}, Destination: []string{worker}, Timeout: lookTime,
 	})
 	if err != nil || len(answers.Items) != 1 {
@@ -241,14 +241,14 @@ func altered(t *state.Task, args, kwargs json.RawMessage) bool {
 }
 
 // askResult reads the arguments where result_extended has stored them.
-func (d *Desk) askResult(ctx context.Context, t *state.Task, o *TaskOrder, was *Original) bool {
-	if d.results == nil {
+func (s *Service) askResult(ctx context.Context, t *state.Task, o *TaskRequest, was *Original) bool {
+	if s.results == nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	var r results.Result
-	r, err := d.results.Result(ctx, t.ID)
+	r, err := s.results.Result(ctx, t.ID)
 	if err != nil {
 		return false
 	}

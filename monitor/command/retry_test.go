@@ -184,7 +184,7 @@ func TestRetryTellsWhatItCannotKeep(t *testing.T) {
 			t.Errorf("%s: got - want +\n%s", id, diff)
 		}
 	}
-	found, err := b.PreflightBulk(t.Context(), command.BulkOrder{Action: "retry", IDs: []string{"done", "member", "step"}})
+	found, err := b.PreviewBulk(t.Context(), command.BulkRequest{Action: "retry", IDs: []string{"done", "member", "step"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestALoneTaskStaysAlone(t *testing.T) {
 func TestAuditHoldsWhatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, adders()...)
-	detail := func(o command.TaskOrder) map[string]any {
+	detail := func(o command.TaskRequest) map[string]any {
 		t.Helper()
 		if _, err := b.Publish(t.Context(), by, o); err != nil {
 			t.Fatal(err)
@@ -241,27 +241,27 @@ func TestAuditHoldsWhatWasAskedFor(t *testing.T) {
 		if err != nil || len(list) != 1 {
 			t.Fatalf("audit = %v, %v", list, err)
 		}
-		var d struct{ Detail map[string]any }
-		if err := json.Unmarshal([]byte(list[0].Detail), &d); err != nil {
+		var s struct{ Detail map[string]any }
+		if err := json.Unmarshal([]byte(list[0].Detail), &s); err != nil {
 			t.Fatal(err)
 		}
-		return d.Detail
+		return s.Detail
 	}
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
-	got := detail(command.TaskOrder{Name: "tasks.add", Args: raw(`[1,{"a":[2]}]`), Kwargs: raw(`{"n":3,"api_key":"hush"}`)})
+	got := detail(command.TaskRequest{Name: "tasks.add", Args: raw(`[1,{"a":[2]}]`), Kwargs: raw(`{"n":3,"api_key":"hush"}`)})
 	if diff := cmp.Diff(got["args"], []any{1.0, map[string]any{"a": []any{2.0}}}); diff != "" {
 		t.Errorf("args: got - want +\n%s", diff)
 	}
 	if diff := cmp.Diff(got["kwargs"], map[string]any{"n": 3.0, "api_key": "********"}); diff != "" {
 		t.Errorf("kwargs: got - want +\n%s", diff)
 	}
-	got = detail(command.TaskOrder{Name: "tasks.add", Args: raw(`["` + strings.Repeat("long ", 10_000) + `"]`)})
+	got = detail(command.TaskRequest{Name: "tasks.add", Args: raw(`["` + strings.Repeat("long ", 10_000) + `"]`)})
 	if text, ok := got["args"].(string); !ok || len(text) > 17_000 || !strings.HasSuffix(text, "(50004 bytes)") {
 		t.Errorf("long args are recorded as %.40v of %d bytes", got["args"], len(text))
 	}
 
 	b.task("failed", state.TaskFailed, nil)
-	edited := command.TaskOrder{
+	edited := command.TaskRequest{
 		Name: "tasks.add", RetryOf: "failed", Queue: "mixed", Args: raw(`[1,5,6]`), Kwargs: raw(`{"token":"x"}`), Hard: new(9.0),
 	}
 	got = detail(edited)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/outbox"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 )
@@ -23,54 +23,54 @@ const (
 	maxAnswer  = 2_000           // characters of one that are kept
 )
 
-// Send implements outbox.Sender.
-func (d *Desk) Send(ctx context.Context, c history.Command) (outbox.Sent, error) {
-	if !c.ExpiresAt.IsZero() && !d.now().Before(c.ExpiresAt) {
-		return outbox.Sent{}, fmt.Errorf("%w: expired", outbox.ErrPermanent)
+// Send implements relay.Sender.
+func (s *Service) Send(ctx context.Context, c history.Command) (relay.Sent, error) {
+	if !c.ExpiresAt.IsZero() && !s.now().Before(c.ExpiresAt) {
+		return relay.Sent{}, fmt.Errorf("%w: expired", relay.ErrPermanent)
 	}
 	switch c.Kind {
 	case kindControl:
 		var p controlPayload
 		if err := decode(c, &p); err != nil {
-			return outbox.Sent{}, err
+			return relay.Sent{}, err
 		}
-		return d.sendControl(ctx, p)
+		return s.sendControl(ctx, p)
 	case kindTask:
 		var p taskPayload
 		if err := decode(c, &p); err != nil {
-			return outbox.Sent{}, err
+			return relay.Sent{}, err
 		}
-		return outbox.Sent{}, d.publish(ctx, p)
+		return relay.Sent{}, s.publish(ctx, p)
 	case kindPurge:
 		var p purgePayload
 		if err := decode(c, &p); err != nil {
-			return outbox.Sent{}, err
+			return relay.Sent{}, err
 		}
-		return d.purge(ctx, p)
+		return s.purge(ctx, p)
 	}
-	return outbox.Sent{}, fmt.Errorf("%w: no command is of kind %q", outbox.ErrPermanent, c.Kind)
+	return relay.Sent{}, fmt.Errorf("%w: no command is of kind %q", relay.ErrPermanent, c.Kind)
 }
 
 // publish sends a task message, and then the event of it, as Celery's clients do with task_send_sent_event.
-func (d *Desk) publish(ctx context.Context, p taskPayload) error {
-	message, now := p.message(), d.now()
+func (s *Service) publish(ctx context.Context, p taskPayload) error {
+	message, now := p.message(), s.now()
 	m, err := message.Publishing(now)
 	if err != nil {
-		return fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
+		return fmt.Errorf("%w: %w", relay.ErrPermanent, err)
 	}
-	err = d.client.Publish(ctx, p.Queue, m)
+	err = s.client.Publish(ctx, p.Queue, m)
 	switch {
-	case errors.Is(err, broker.ErrNoQueue) && len(d.inspector.PeekTopology().Queues[p.Queue]) > 0:
+	case errors.Is(err, broker.ErrNoQueue) && len(s.inspector.PeekTopology().Queues[p.Queue]) > 0:
 		return fmt.Errorf("a worker is to consume from it, and has not declared it yet: %w", err)
 	case err != nil:
 		return failure(err)
 	}
-	event, err := message.Sent(m, p.Queue, d.clock.Add(1), now)
+	event, err := message.Sent(m, p.Queue, s.clock.Add(1), now)
 	if err == nil {
-		err = d.client.PublishEvent(ctx, celery.SentKey, event)
+		err = s.client.PublishEvent(ctx, celery.SentKey, event)
 	}
 	if err != nil { // the message has gone out, and is not to go twice
-		d.log.WarnContext(ctx, "event of a published task not sent", "task", p.ID, "error", err)
+		s.log.WarnContext(ctx, "event of a published task not sent", "task", p.ID, "error", err)
 	}
 	return nil
 }
@@ -78,10 +78,10 @@ func (d *Desk) publish(ctx context.Context, p taskPayload) error {
 // decode reads a payload.
 func decode(c history.Command, to any) error {
 	if c.Schema != history.CommandSchema {
-		return fmt.Errorf("%w: its schema is %d, not %d", outbox.ErrPermanent, c.Schema, history.CommandSchema)
+		return fmt.Errorf("%w: its schema is %d, not %d", relay.ErrPermanent, c.Schema, history.CommandSchema)
 	}
 	if err := json.Unmarshal(c.Payload, to); err != nil {
-		return fmt.Errorf("%w: read payload: %w", outbox.ErrPermanent, err)
+		return fmt.Errorf("%w: read payload: %w", relay.ErrPermanent, err)
 	}
 	return nil
 }
@@ -92,50 +92,50 @@ func failure(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, broker.ErrNoQueue), errors.Is(err, broker.ErrRefused), errors.Is(err, broker.ErrUnsupported):
-		return fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
+		return fmt.Errorf("%w: %w", relay.ErrPermanent, err)
 	default: // the line says of all others that the broker cannot be used for now
-		return fmt.Errorf("%w: %w", outbox.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", relay.ErrUnavailable, err)
 	}
 }
 
 // purge empties a queue. What it says is how many messages that were.
-func (d *Desk) purge(ctx context.Context, p purgePayload) (outbox.Sent, error) {
-	n, err := d.client.Purge(ctx, p.Queue)
+func (s *Service) purge(ctx context.Context, p purgePayload) (relay.Sent, error) {
+	n, err := s.client.Purge(ctx, p.Queue)
 	if err != nil {
-		return outbox.Sent{}, failure(err)
+		return relay.Sent{}, failure(err)
 	}
-	answer := history.Reply{Node: "broker", At: d.now(), OK: true, Text: count(int(n), "message removed", "messages removed")}
-	return outbox.Sent{Answers: func(_ context.Context, tell func([]history.Reply)) bool {
+	answer := history.Reply{Node: "broker", At: s.now(), OK: true, Text: count(int(n), "message removed", "messages removed")}
+	return relay.Sent{Answers: func(_ context.Context, tell func([]history.Reply)) bool {
 		tell([]history.Reply{answer})
 		return true
 	}}, nil
 }
 
 // sendControl asks workers.
-func (d *Desk) sendControl(ctx context.Context, p controlPayload) (outbox.Sent, error) {
+func (s *Service) sendControl(ctx context.Context, p controlPayload) (relay.Sent, error) {
 	m, ok := remote.Lookup(p.Method)
 	if !ok {
-		return outbox.Sent{}, fmt.Errorf("%w: there is no method %q", outbox.ErrPermanent, p.Method)
+		return relay.Sent{}, fmt.Errorf("%w: there is no method %q", relay.ErrPermanent, p.Method)
 	}
 	args, err := m.Check(p.Arguments)
 	if err != nil {
-		return outbox.Sent{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
+		return relay.Sent{}, fmt.Errorf("%w: %w", relay.ErrPermanent, err)
 	}
 	q := remote.Request{Method: p.Method, Arguments: args, Destination: p.Destination, Timeout: answerTime}
 	if len(p.Destination) == 0 {
-		q.Expect = d.alive()
+		q.Expect = s.alive()
 	}
-	conversation, err := d.client.Send(ctx, q)
+	conversation, err := s.client.Send(ctx, q)
 	if err != nil {
-		return outbox.Sent{}, failure(err)
+		return relay.Sent{}, failure(err)
 	}
 	if m.NoReply {
 		over, end := context.WithCancel(ctx)
 		end()
 		conversation.Wait(over)
-		return outbox.Sent{}, nil
+		return relay.Sent{}, nil
 	}
-	return outbox.Sent{
+	return relay.Sent{
 		Expected: slices.Concat(p.Destination, q.Expect),
 		Answers: func(ctx context.Context, tell func([]history.Reply)) bool {
 			answers := conversation.WaitEach(ctx, func(replies []remote.Reply) {
@@ -143,7 +143,7 @@ func (d *Desk) sendControl(ctx context.Context, p controlPayload) (outbox.Sent, 
 				for i := range replies {
 					list[i] = answerOf(replies[i])
 					if list[i].OK && !m.Inspect {
-						d.inspector.Acknowledged(replies[i].Node, m.Name, args)
+						s.inspector.Acknowledged(replies[i].Node, m.Name, args)
 					}
 				}
 				tell(list)
@@ -154,8 +154,8 @@ func (d *Desk) sendControl(ctx context.Context, p controlPayload) (outbox.Sent, 
 }
 
 // alive returns the workers that should answer.
-func (d *Desk) alive() []string {
-	known := d.workers()
+func (s *Service) alive() []string {
+	known := s.workers()
 	return slices.DeleteFunc(names(known), func(name string) bool { return known[name].Status != state.Online })
 }
 

@@ -52,7 +52,7 @@ func seen(w state.Worker) load {
 }
 
 // handOver says which tasks of the targets end, and which go back to their queues.
-func (e *effects) handOver(ctx context.Context) {
+func (e *effects) warnHeldTasks(ctx context.Context) {
 	sum, silent := e.held(ctx)
 	if sum.running > 0 {
 		e.warn(false, "%s.", count(sum.running, "task is running there: a warm shutdown lets it end first",

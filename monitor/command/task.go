@@ -23,8 +23,8 @@ type taskPlan struct {
 }
 
 // PreviewTask checks an order and says what it would do.
-func (d *Desk) PreviewTask(ctx context.Context, o TaskOrder) (Preview, error) {
-	p, err := d.planTask(ctx, o)
+func (s *Service) PreviewTask(ctx context.Context, o TaskRequest) (Preview, error) {
+	p, err := s.planTask(ctx, o)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -32,15 +32,15 @@ func (d *Desk) PreviewTask(ctx context.Context, o TaskOrder) (Preview, error) {
 }
 
 // Publish takes an order for a task.
-func (d *Desk) Publish(ctx context.Context, by By, o TaskOrder) (Receipt, error) {
-	r := request{action: "publish", same: written{o, string(o.Args), string(o.Kwargs)}}
+func (s *Service) Publish(ctx context.Context, caller Caller, o TaskRequest) (Receipt, error) {
+	r := draft{action: "publish", same: written{o, string(o.Args), string(o.Kwargs)}}
 	if o.RetryOf != "" {
 		r.action = "retry"
 	}
-	if receipt, ok, err := d.replayed(ctx, by, r); ok || err != nil {
+	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
 		return receipt, err
 	}
-	p, err := d.planTask(ctx, o)
+	p, err := s.planTask(ctx, o)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -49,36 +49,36 @@ func (d *Desk) Publish(ctx context.Context, by By, o TaskOrder) (Receipt, error)
 		return Receipt{}, err
 	}
 	r.commands, r.target, r.detail, r.warnings = []history.Command{c}, "queue "+p.payload.Queue, p.record(), p.warnings
-	return d.enqueue(ctx, by, r)
+	return s.enqueue(ctx, caller, r)
 }
 
 // written is an order as it was written: what its arguments are may not be JSON at all.
 type written struct {
-	TaskOrder
+	TaskRequest
 
 	Args, Kwargs string
 }
 
 // planTask checks an order against what workers have told.
-func (d *Desk) planTask(ctx context.Context, o TaskOrder) (p taskPlan, err error) {
+func (s *Service) planTask(ctx context.Context, o TaskRequest) (p taskPlan, err error) {
 	if o.RetryOf != "" && o.Original == nil {
-		o.Original = d.original(ctx, o.RetryOf)
+		o.Original = s.original(ctx, o.RetryOf)
 	}
 	p.original = o.Original
-	if p.payload, err = d.payload(ctx, o); err != nil {
+	if p.payload, err = s.payload(ctx, o); err != nil {
 		return p, err
 	}
-	if _, err = p.payload.message().Publishing(d.now()); err != nil {
+	if _, err = p.payload.message().Publishing(s.now()); err != nil {
 		return p, invalidMessage(err)
 	}
-	if err = d.checkID(ctx, o, &p); err != nil {
+	if err = s.checkID(ctx, o, &p); err != nil {
 		return p, err
 	}
-	topology := d.inspector.Topology(ctx)
+	topology := s.inspector.Topology(ctx)
 	problems := placement(topology, p.payload.Name, p.payload.Queue)
-	if survey, ok := d.survey(ctx, p.payload.Queue); ok {
+	if survey, ok := s.survey(ctx, p.payload.Queue); ok {
 		problems = append(problems, missing(survey, topology, p.payload.Queue)...)
-		p.warnings = append(p.warnings, brokerWarnings(survey, p.payload, d.now())...)
+		p.warnings = append(p.warnings, brokerWarnings(survey, p.payload, s.now())...)
 	}
 	for _, problem := range problems {
 		if problem.err != nil && !o.Force {
@@ -90,10 +90,10 @@ func (d *Desk) planTask(ctx context.Context, o TaskOrder) (p taskPlan, err error
 }
 
 // payload is the message that an order asks for.
-func (d *Desk) payload(ctx context.Context, o TaskOrder) (taskPayload, error) {
+func (s *Service) payload(ctx context.Context, o TaskRequest) (taskPayload, error) {
 	p := taskPayload{
 		Queue: o.Queue, ID: o.ID, Name: o.Name, Args: o.Args, Kwargs: o.Kwargs, RetryOf: o.RetryOf,
-		Priority: o.Priority, Hard: o.Hard, Soft: o.Soft, Origin: d.origin,
+		Priority: o.Priority, Hard: o.Hard, Soft: o.Soft, Origin: s.origin,
 	}
 	if p.Queue == "" {
 		p.Queue = defaultQueue
@@ -117,7 +117,7 @@ func (d *Desk) payload(ctx context.Context, o TaskOrder) (taskPayload, error) {
 	case o.Countdown > 0 && !o.ETA.IsZero():
 		return p, &Error{Field: "eta", Message: "eta and countdown must not both be there"}
 	case o.Countdown > 0:
-		p.ETA = new(d.now().Add(o.Countdown))
+		p.ETA = new(s.now().Add(o.Countdown))
 	case !o.ETA.IsZero():
 		p.ETA = &o.ETA
 	}
@@ -126,7 +126,7 @@ func (d *Desk) payload(ctx context.Context, o TaskOrder) (taskPayload, error) {
 	}
 	if o.RetryOf != "" {
 		p.Parent, p.Root = o.RetryOf, o.RetryOf
-		if t, err := d.tasks.Task(ctx, o.RetryOf); err == nil && t.RootID != nil && *t.RootID != "" {
+		if t, err := s.tasks.Task(ctx, o.RetryOf); err == nil && t.RootID != nil && *t.RootID != "" {
 			p.Root = *t.RootID
 		}
 	}
@@ -161,13 +161,13 @@ func invalidMessage(err error) error {
 }
 
 // checkID warns of the task that is repeated, and refuses an id that was used before.
-func (d *Desk) checkID(ctx context.Context, o TaskOrder, p *taskPlan) error {
+func (s *Service) checkID(ctx context.Context, o TaskRequest, p *taskPlan) error {
 	if o.ID != "" {
-		switch _, err := d.tasks.Task(ctx, o.ID); {
+		switch _, err := s.tasks.Task(ctx, o.ID); {
 		case err == nil && !o.Force:
 			return &Error{Kind: Conflict, Field: "id", Message: fmt.Sprintf("a task %s is known already", o.ID)}
 		case err == nil:
-			p.warnings = append(p.warnings, Warning{Message: "A task of this id is known already.", Grave: true})
+			p.warnings = append(p.warnings, Warning{Message: "A task of this id is known already.", Severe: true})
 		case !errors.Is(err, history.ErrNotFound):
 			return fmt.Errorf("look for task %s: %w", o.ID, err)
 		}
@@ -175,12 +175,12 @@ func (d *Desk) checkID(ctx context.Context, o TaskOrder, p *taskPlan) error {
 	if o.RetryOf == "" {
 		return nil
 	}
-	switch t, err := d.tasks.Task(ctx, o.RetryOf); {
+	switch t, err := s.tasks.Task(ctx, o.RetryOf); {
 	case err != nil && !errors.Is(err, history.ErrNotFound):
 		return fmt.Errorf("look for task %s: %w", o.RetryOf, err)
 	case err == nil && !t.State.Final():
 		message := fmt.Sprintf("Task %s is not finished (%s): it may run twice.", t.ID, t.State)
-		p.warnings = append(p.warnings, Warning{Message: message, Grave: true})
+		p.warnings = append(p.warnings, Warning{Message: message, Severe: true})
 	}
 	p.warnings = append(p.warnings, o.Original.warnings(o)...)
 	return nil

@@ -60,7 +60,7 @@ func TestPublish(t *testing.T) {
 	b := newBench(t, nil, adders()...)
 	b.task("old", state.TaskSucceeded, func(e *state.Event) { e.RootID = "root" })
 	expires := time.Now().Add(time.Hour).UTC()
-	o := command.TaskOrder{
+	o := command.TaskRequest{
 		Name: "tasks.add", Args: json.RawMessage(`[1, "ü"]`), Kwargs: json.RawMessage(`{"a": [2]}`), Countdown: time.Minute,
 		Expires: expires, Priority: new(uint8(4)), Hard: new(9.0), Soft: new(3.0), RetryOf: "old",
 	}
@@ -126,36 +126,36 @@ func TestPublishRefuses(t *testing.T) {
 	b.task("known", state.TaskReceived, nil)
 	soon := time.Now().Add(time.Hour)
 	tests := map[string]struct {
-		order command.TaskOrder
+		order command.TaskRequest
 		want  command.Error
 		force bool // it can be
 	}{
-		"no name":      {order: command.TaskOrder{}, want: command.Error{Field: "name"}},
-		"unknown name": {order: command.TaskOrder{Name: "tasks.ad"}, want: command.Error{Kind: command.Unknown, Field: "name", Nearest: "tasks.add"}, force: true},
+		"no name":      {order: command.TaskRequest{}, want: command.Error{Field: "name"}},
+		"unknown name": {order: command.TaskRequest{Name: "tasks.ad"}, want: command.Error{Kind: command.Unknown, Field: "name", Nearest: "tasks.add"}, force: true},
 		"no consumer": {
-			order: command.TaskOrder{Name: "tasks.add", Queue: "mial"},
+			order: command.TaskRequest{Name: "tasks.add", Queue: "mial"},
 			want:  command.Error{Kind: command.Conflict, Field: "queue", Nearest: "mail"}, force: true,
 		},
-		"mailbox":      {order: command.TaskOrder{Name: "tasks.add", Queue: "w1.celery.pidbox"}, want: command.Error{Field: "queue"}},
-		"long queue":   {order: command.TaskOrder{Name: "tasks.add", Queue: strings.Repeat("q", 256)}, want: command.Error{Field: "queue"}},
-		"args":         {order: command.TaskOrder{Name: "tasks.add", Args: json.RawMessage(`[{"price": 1e999}]`)}, want: command.Error{Field: "args[0].price"}},
-		"no JSON":      {order: command.TaskOrder{Name: "tasks.add", Args: json.RawMessage(`[`)}, want: command.Error{Field: "args"}},
-		"kwargs":       {order: command.TaskOrder{Name: "tasks.add", Kwargs: json.RawMessage(`[]`)}, want: command.Error{Field: "kwargs"}},
-		"two times":    {order: command.TaskOrder{Name: "tasks.add", Countdown: 1, ETA: soon}, want: command.Error{Field: "eta"}},
-		"back in time": {order: command.TaskOrder{Name: "tasks.add", Countdown: -1}, want: command.Error{Field: "countdown"}},
-		"expired":      {order: command.TaskOrder{Name: "tasks.add", Expires: time.Unix(1, 0)}, want: command.Error{Field: "expires"}},
-		"priority":     {order: command.TaskOrder{Name: "tasks.add", Priority: new(uint8(10))}, want: command.Error{Field: "priority"}},
+		"mailbox":      {order: command.TaskRequest{Name: "tasks.add", Queue: "w1.celery.pidbox"}, want: command.Error{Field: "queue"}},
+		"long queue":   {order: command.TaskRequest{Name: "tasks.add", Queue: strings.Repeat("q", 256)}, want: command.Error{Field: "queue"}},
+		"args":         {order: command.TaskRequest{Name: "tasks.add", Args: json.RawMessage(`[{"price": 1e999}]`)}, want: command.Error{Field: "args[0].price"}},
+		"no JSON":      {order: command.TaskRequest{Name: "tasks.add", Args: json.RawMessage(`[`)}, want: command.Error{Field: "args"}},
+		"kwargs":       {order: command.TaskRequest{Name: "tasks.add", Kwargs: json.RawMessage(`[]`)}, want: command.Error{Field: "kwargs"}},
+		"two times":    {order: command.TaskRequest{Name: "tasks.add", Countdown: 1, ETA: soon}, want: command.Error{Field: "eta"}},
+		"back in time": {order: command.TaskRequest{Name: "tasks.add", Countdown: -1}, want: command.Error{Field: "countdown"}},
+		"expired":      {order: command.TaskRequest{Name: "tasks.add", Expires: time.Unix(1, 0)}, want: command.Error{Field: "expires"}},
+		"priority":     {order: command.TaskRequest{Name: "tasks.add", Priority: new(uint8(10))}, want: command.Error{Field: "priority"}},
 		"known id": {
-			order: command.TaskOrder{Name: "tasks.add", ID: "known"}, want: command.Error{Kind: command.Conflict, Field: "id"}, force: true,
+			order: command.TaskRequest{Name: "tasks.add", ID: "known"}, want: command.Error{Kind: command.Conflict, Field: "id"}, force: true,
 		},
-		"guessed args":   {order: command.TaskOrder{Name: "tasks.add", RetryOf: "known", Kwargs: json.RawMessage(`{}`)}, want: command.Error{Field: "args"}},
-		"guessed kwargs": {order: command.TaskOrder{Name: "tasks.add", RetryOf: "known", Args: json.RawMessage(`[]`)}, want: command.Error{Field: "kwargs"}},
+		"guessed args":   {order: command.TaskRequest{Name: "tasks.add", RetryOf: "known", Kwargs: json.RawMessage(`{}`)}, want: command.Error{Field: "args"}},
+		"guessed kwargs": {order: command.TaskRequest{Name: "tasks.add", RetryOf: "known", Args: json.RawMessage(`[]`)}, want: command.Error{Field: "kwargs"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			keyed := by
-			keyed.Key = name
+			keyed.IdempotencyKey = name
 			_, err := b.Publish(t.Context(), keyed, tt.order)
 			got, ok := errors.AsType[*command.Error](err)
 			if !ok {
@@ -169,7 +169,7 @@ func TestPublishRefuses(t *testing.T) {
 			if (err == nil) != tt.force {
 				t.Errorf("forced: %v, want success %v", err, tt.force)
 			}
-			if err == nil && !slices.ContainsFunc(v.Warnings, func(w command.Warning) bool { return w.Grave }) {
+			if err == nil && !slices.ContainsFunc(v.Warnings, func(w command.Warning) bool { return w.Severe }) {
 				t.Errorf("forced: warnings %v, want a grave one", v.Warnings)
 			}
 		})
@@ -181,26 +181,26 @@ func TestPublishWarns(t *testing.T) {
 	b := newBench(t, nil, adders()...)
 	b.task("running", state.TaskStarted, func(e *state.Event) { e.RootID = "root" })
 	tests := map[string]struct {
-		order command.TaskOrder
+		order command.TaskRequest
 		want  []command.Warning
 	}{
 		"workers that lack the task": {
-			command.TaskOrder{Name: "tasks.add", Queue: "mixed"},
-			[]command.Warning{{Message: "w2 consumes from queue mixed without having registered task tasks.add: what it gets of it, it discards.", Grave: true}},
+			command.TaskRequest{Name: "tasks.add", Queue: "mixed"},
+			[]command.Warning{{Message: "w2 consumes from queue mixed without having registered task tasks.add: what it gets of it, it discards.", Severe: true}},
 		},
 		"nobody who has the task": {
-			command.TaskOrder{Name: "tasks.add", Queue: "mail"},
-			[]command.Warning{{Message: "w2 consumes from queue mail without having registered task tasks.add: what it gets of it, it discards.", Grave: true}},
+			command.TaskRequest{Name: "tasks.add", Queue: "mail"},
+			[]command.Warning{{Message: "w2 consumes from queue mail without having registered task tasks.add: what it gets of it, it discards.", Severe: true}},
 		},
 		"again while it runs": {
-			command.TaskOrder{Name: "tasks.add", RetryOf: "running", Args: json.RawMessage(`[]`), Kwargs: json.RawMessage(`{}`)},
+			command.TaskRequest{Name: "tasks.add", RetryOf: "running", Args: json.RawMessage(`[]`), Kwargs: json.RawMessage(`{}`)},
 			[]command.Warning{
-				{Message: "Task running is not finished (STARTED): it may run twice.", Grave: true},
+				{Message: "Task running is not finished (STARTED): it may run twice.", Severe: true},
 				{Message: "Not known any more: its priority, time limits and headers. This run has none of its own."},
 				{Message: "It is part of a workflow: it is repeated alone, without the callbacks, chain, group or chord that it had."},
 			},
 		},
-		"nothing": {command.TaskOrder{Name: "tasks.add"}, nil},
+		"nothing": {command.TaskRequest{Name: "tasks.add"}, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -220,11 +220,11 @@ func TestPublishWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	b.broker.Declare("celery")
-	_, err := b.Publish(t.Context(), by, command.TaskOrder{Name: "tasks.add"})
+	_, err := b.Publish(t.Context(), by, command.TaskRequest{Name: "tasks.add"})
 	if wrong, ok := errors.AsType[*command.Error](err); !ok || wrong.Kind != command.Conflict {
 		t.Fatalf("error = %v, want a conflict", err)
 	}
-	r, err := b.Publish(t.Context(), by, command.TaskOrder{Name: "tasks.add", Force: true})
+	r, err := b.Publish(t.Context(), by, command.TaskRequest{Name: "tasks.add", Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestPublishWithoutWorkers(t *testing.T) {
 func TestPublishToNoQueueIsGivenUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, adders()...)
-	r, err := b.Publish(t.Context(), by, command.TaskOrder{Name: "tasks.add", Queue: "none", Force: true})
+	r, err := b.Publish(t.Context(), by, command.TaskRequest{Name: "tasks.add", Queue: "none", Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestPublishToNoQueueIsGivenUp(t *testing.T) {
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, adders()...)
-	r, err := b.Publish(t.Context(), by, command.TaskOrder{Name: "tasks.mail", Queue: "mail"})
+	r, err := b.Publish(t.Context(), by, command.TaskRequest{Name: "tasks.mail", Queue: "mail"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := command.Preview{Summary: "Purge queue mail", Targets: []string{"queue mail"}, Confirm: "mail", Warnings: []command.Warning{
-		{Message: "1 message that waits now is lost for good.", Grave: true},
+		{Message: "1 message that waits now is lost for good.", Severe: true},
 	}}
 	if diff := cmp.Diff(v, want); diff != "" {
 		t.Errorf("preview: got - want +\n%s", diff)
@@ -339,20 +339,20 @@ func TestRetryTakesArgumentsFromWhereTheyAreWhole(t *testing.T) {
 	b.put(t, "celery", m)
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	tests := map[string]struct {
-		want   command.TaskOrder
+		want   command.TaskRequest
 		source string
 	}{
-		"waiting": {command.TaskOrder{
+		"waiting": {command.TaskRequest{
 			Name: "tasks.add", Queue: "celery", Args: raw(`["from the broker"]`), Kwargs: raw(`{}`), Hard: new(5.0), Priority: new(uint8(2)),
 		}, "broker"},
-		"held": {command.TaskOrder{
+		"held": {command.TaskRequest{
 			Name: "tasks.add", Queue: "special", Args: raw(`["from the worker"]`), Kwargs: raw(`{}`), Priority: new(uint8(3)),
 		}, "worker"},
-		"stored":   {command.TaskOrder{Name: "tasks.mail", Queue: "celery", Args: raw(`["from the result"]`), Kwargs: raw(`{}`)}, "result backend"},
-		"event":    {command.TaskOrder{Name: "tasks.add", Queue: "celery", Args: raw(`[1,2]`), Kwargs: raw(`{}`)}, "event"},
-		"unqueued": {command.TaskOrder{Name: "tasks.add", Queue: "celery", Args: raw(`[1,2]`), Kwargs: raw(`{}`)}, "event"},
-		"cut":      {command.TaskOrder{Name: "tasks.add", Queue: "celery"}, ""},
-		"nan":      {command.TaskOrder{Name: "tasks.add", Queue: "celery"}, ""},
+		"stored":   {command.TaskRequest{Name: "tasks.mail", Queue: "celery", Args: raw(`["from the result"]`), Kwargs: raw(`{}`)}, "result backend"},
+		"event":    {command.TaskRequest{Name: "tasks.add", Queue: "celery", Args: raw(`[1,2]`), Kwargs: raw(`{}`)}, "event"},
+		"unqueued": {command.TaskRequest{Name: "tasks.add", Queue: "celery", Args: raw(`[1,2]`), Kwargs: raw(`{}`)}, "event"},
+		"cut":      {command.TaskRequest{Name: "tasks.add", Queue: "celery"}, ""},
+		"nan":      {command.TaskRequest{Name: "tasks.add", Queue: "celery"}, ""},
 	}
 	for id, tt := range tests {
 		t.Run(id, func(t *testing.T) {
@@ -362,7 +362,7 @@ func TestRetryTakesArgumentsFromWhereTheyAreWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.want.RetryOf = id
-			if diff := cmp.Diff(got, tt.want, cmpopts.IgnoreFields(command.TaskOrder{}, "Original")); diff != "" || source != tt.source {
+			if diff := cmp.Diff(got, tt.want, cmpopts.IgnoreFields(command.TaskRequest{}, "Original")); diff != "" || source != tt.source {
 				t.Errorf("source %q, want %q; got - want +\n%s", source, tt.source, diff)
 			}
 		})

@@ -26,10 +26,10 @@ func (p *bulkPlan) termination() []Warning {
 		}
 	}
 	if killed > 0 {
-		list = append(list, Warning{Grave: true, Message: "The pool process is killed: with it goes whatever it runs by then."})
+		list = append(list, Warning{Severe: true, Message: "The pool process is killed: with it goes whatever it runs by then."})
 	}
 	for _, kind := range slices.Sorted(maps.Keys(green)) {
-		list = append(list, Warning{Grave: true, Message: fmt.Sprintf("%s in a %s pool: the greenlet is killed where it next "+
+		list = append(list, Warning{Severe: true, Message: fmt.Sprintf("%s in a %s pool: the greenlet is killed where it next "+
 			"waits, whatever the signal is. Older versions of Celery refuse.", count(green[kind], "task runs", "tasks run"), kind)})
 	}
 	return list

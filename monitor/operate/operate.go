@@ -13,8 +13,8 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/outbox"
 	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
@@ -34,20 +34,20 @@ type Options struct {
 	// ReadOnly workers are not asked.
 	Unfinished Unfinished
 	// Flow tells what events say of queues, as a monitor does; nil if nobody knows.
-	Flow func() (byQueue map[string]queues.Counters, unrouted map[string]int64)
+	QueueCounters func() (byQueue map[string]queues.Counters, unrouted map[string]int64)
 	// Hide names queues of Umbel's own.
 	Hide   []string
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Operations are the parts. None is nil but Results, and with ReadOnly Desk and Relay.
+// Operations are the parts. None is nil but Results, and with ReadOnly Commands and Relay.
 type Operations struct {
 	Client    *remote.Client
 	Inspector *remote.Inspector
 	Queues    *queues.Watcher
-	Desk      *command.Desk
-	Relay     *outbox.Relay
+	Commands  *command.Service
+	Relay     *relay.Relay
 	Results   results.Backend
 
 	reconciler *reconciler // nil if nobody is asked about unfinished tasks
@@ -78,7 +78,7 @@ func New(o Options) (*Operations, error) {
 		}
 	}
 	p.Queues, err = queues.New(queues.Options{
-		Stats: p.Client.QueueStats, Consumers: p.known(o.Tasks), Complete: p.complete, Counters: p.flow(o.Flow),
+		Stats: p.Client.QueueStats, Consumers: p.known(o.Tasks), Complete: p.complete, Counters: p.flow(o.QueueCounters),
 		HeldUntil: held(o.Tasks), Hidden: o.Hide, Now: o.Now,
 	})
 	if err != nil {
@@ -87,15 +87,15 @@ func New(o Options) (*Operations, error) {
 	if o.ReadOnly {
 		return p, nil
 	}
-	p.Desk, err = command.New(command.Options{
+	p.Commands, err = command.New(command.Options{
 		Outbox: o.Store, Client: p.Client, Inspector: p.Inspector, Tasks: o.Tasks, Workers: o.Workers, Unfinished: o.Unfinished,
 		Results: o.Results, Now: o.Now, Logger: o.Logger,
-		Wake: func() { p.Relay.Wake() }, // it comes after the desk that it has send
+		Wake: func() { p.Relay.Wake() }, // the relay is made after the service that it sends with
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.Relay, err = outbox.New(outbox.Options{Store: o.Store, Sender: p.Desk, Now: o.Now, Logger: o.Logger})
+	p.Relay, err = relay.New(relay.Options{Store: o.Store, Sender: p.Commands, Now: o.Now, Logger: o.Logger})
 	return p, err
 }
 
@@ -135,12 +135,12 @@ func (p *Operations) complete() bool {
 }
 
 // flow returns what events tell of queues.
-func (p *Operations) flow(told func() (map[string]queues.Counters, map[string]int64)) func() map[string]queues.Counters {
-	if told == nil {
+func (p *Operations) flow(counters func() (map[string]queues.Counters, map[string]int64)) func() map[string]queues.Counters {
+	if counters == nil {
 		return nil
 	}
 	return func() map[string]queues.Counters {
-		byQueue, unrouted := told()
+		byQueue, unrouted := counters()
 		return queues.RouteCounters(byQueue, unrouted, p.Inspector.PeekTopology().Queues)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/queues"
 )
@@ -62,17 +62,17 @@ func answer(t *testing.T, b *inproc.Broker, worker, queue string) {
 }
 
 // run runs a monitor and operations on a broker until the test ends.
-func run(t *testing.T, b broker.Broker, with ...func(o *operate.Options)) (*monitor.Monitor, *operate.Operations) {
+func run(t *testing.T, b broker.Broker, with ...func(o *operate.Options)) (*ingest.Ingester, *operate.Operations) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
 		t.Fatalf("open store: %v", err)
 	}
-	m, err := monitor.New(monitor.Options{Broker: b, Store: db})
+	m, err := ingest.New(ingest.Options{Broker: b, Store: db})
 	if err != nil {
 		t.Fatalf("new monitor: %v", err)
 	}
-	o := operate.Options{Broker: b, Store: db, Tasks: m, Flow: m.Flow, Hide: []string{"umbel-events"}, Unfinished: m}
+	o := operate.Options{Broker: b, Store: db, Tasks: m, QueueCounters: m.QueueCounters, Hide: []string{"umbel-events"}, Unfinished: m}
 	for _, f := range with {
 		f(&o)
 	}

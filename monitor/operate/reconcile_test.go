@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
@@ -21,7 +21,7 @@ import (
 // remote is a worker that runs the task b, sends heartbeats that say so, and answers when it is asked.
 type remote struct {
 	*inproc.Broker
-	monitor *monitor.Monitor
+	monitor *ingest.Ingester
 
 	mu    sync.Mutex // guards what follows
 	clock int

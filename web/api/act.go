@@ -54,7 +54,7 @@ type Warning struct {
 func fromPreview(p command.Preview) Preview {
 	return Preview{
 		Summary: p.Summary, Targets: append([]string{}, p.Targets...), Confirm: text(p.Confirm),
-		Warnings: each(p.Warnings, func(w command.Warning) Warning { return Warning{Message: w.Message, Grave: w.Grave} }),
+		Warnings: each(p.Warnings, func(w command.Warning) Warning { return Warning{Message: w.Message, Grave: w.Severe} }),
 	}
 }
 
@@ -83,7 +83,7 @@ func (r *orderRequest) Resolve(ctx huma.Context) []error {
 type order[B any] struct {
 	Body B
 	Rest string // the parameter at the end of the path, empty if there is none
-	By   command.By
+	By   command.Caller
 
 	dry  bool
 	wait time.Duration
@@ -103,7 +103,7 @@ func registerOrder[B, P any](
 	preview func(ctx context.Context, o order[B]) (P, error),
 	take func(ctx context.Context, o order[B]) (command.Receipt, error),
 ) {
-	if a.desk() == nil {
+	if a.service() == nil {
 		return
 	}
 	schemas := h.OpenAPI().Components.Schemas
@@ -204,10 +204,10 @@ func readOrder[B any](a *api, r *orderRequest) (o order[B], err error) {
 }
 
 // by says who asks.
-func (a *api) by(r *http.Request) (command.By, error) {
-	by := command.By{From: "API " + r.Method + " " + shorten(r.URL.Path), Remote: r.RemoteAddr}
-	if host, _, err := net.SplitHostPort(by.Remote); err == nil {
-		by.Remote = host
+func (a *api) by(r *http.Request) (command.Caller, error) {
+	by := command.Caller{Endpoint: "API " + r.Method + " " + shorten(r.URL.Path), RemoteAddr: r.RemoteAddr}
+	if host, _, err := net.SplitHostPort(by.RemoteAddr); err == nil {
+		by.RemoteAddr = host
 	}
 	if a.identify != nil {
 		by.Actor = a.identify(r)
@@ -216,9 +216,9 @@ func (a *api) by(r *http.Request) (command.By, error) {
 	if !given {
 		return by, nil
 	}
-	by.Key = keys[0]
-	printable := !strings.ContainsFunc(by.Key, func(c rune) bool { return c < ' ' || c > '~' })
-	if len(keys) > 1 || by.Key == "" || len(by.Key) > maxKey || !printable {
+	by.IdempotencyKey = keys[0]
+	printable := !strings.ContainsFunc(by.IdempotencyKey, func(c rune) bool { return c < ' ' || c > '~' })
+	if len(keys) > 1 || by.IdempotencyKey == "" || len(by.IdempotencyKey) > maxKey || !printable {
 		message := fmt.Sprintf("must be given once, with 1 to %d printable ASCII characters", maxKey)
 		p := problem(http.StatusBadRequest, "Header Idempotency-Key "+message+".")
 		p.Errors = []Detail{{Location: "header.Idempotency-Key", Message: message}}
@@ -227,12 +227,12 @@ func (a *api) by(r *http.Request) (command.By, error) {
 	return by, nil
 }
 
-// desk is where orders are given, nil if nobody may act.
-func (a *api) desk() *command.Desk {
+// service is where commands are requested, nil if nobody may act.
+func (a *api) service() *command.Service {
 	if a.operations == nil || a.readOnly {
 		return nil
 	}
-	return a.operations.Desk
+	return a.operations.Commands
 }
 
 // taken waits for the answers to an order if that is asked for, and says where it can be followed.

@@ -18,9 +18,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
 
-	"github.com/umbelhq/umbel/monitor"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -31,8 +31,8 @@ import (
 type Backend interface {
 	// View calls f with the cluster under a read lock.
 	View(f func(c *state.Cluster))
-	Health() monitor.Health
-	Rates() monitor.Rates
+	Health() ingest.Health
+	Rates() ingest.Rates
 	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Task(ctx context.Context, id string) (state.Task, error)
 	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)

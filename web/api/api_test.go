@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/internal/shelf"
-	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/api"
 )
@@ -35,8 +35,8 @@ type backend struct {
 	*shelf.History
 	mu      sync.Mutex // guards cluster where workers are forgotten
 	cluster *state.Cluster
-	health  monitor.Health
-	rates   monitor.Rates
+	health  ingest.Health
+	rates   ingest.Rates
 }
 
 func (b *backend) View(f func(c *state.Cluster)) {
@@ -44,8 +44,8 @@ func (b *backend) View(f func(c *state.Cluster)) {
 	defer b.mu.Unlock()
 	f(b.cluster)
 }
-func (b *backend) Health() monitor.Health   { return b.health }
-func (b *backend) Rates() monitor.Rates     { return b.rates }
+func (b *backend) Health() ingest.Health    { return b.health }
+func (b *backend) Rates() ingest.Rates      { return b.rates }
 func (b *backend) Changed() <-chan struct{} { return nil }
 
 // emptyBackend returns a backend that knows nothing yet.
@@ -220,18 +220,18 @@ func TestWorker(t *testing.T) {
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	b := newBackend()
-	b.rates = monitor.Rates{Events: 9.5, Received: 3, Succeeded: 2, Failed: 1}
-	b.health = monitor.Health{
+	b.rates = ingest.Rates{Events: 9.5, Received: 3, Succeeded: 2, Failed: 1}
+	b.health = ingest.Health{
 		Ready: true, Messages: 8, Events: 9, Latency: 1500 * time.Microsecond,
 		Rejected: map[string]uint64{"malformed JSON": 2},
-		Broker: monitor.BrokerHealth{
+		Broker: ingest.BrokerHealth{
 			URL: "amqp://u:***@h//", Since: time.UnixMicro(start), LastError: "connection refused",
 			NextTryAt: time.UnixMicro(start + 1), Attempts: 3,
-			Loss: monitor.Loss{
-				Forgets: true, Gaps: 2, Away: 34500 * time.Millisecond, LastGap: time.UnixMicro(start), Unseen: 12, Dropped: 7,
+			Loss: ingest.Loss{
+				Forgets: true, Outages: 2, OutageTime: 34500 * time.Millisecond, LastOutage: time.UnixMicro(start), MissedTasks: 12, Dropped: 7,
 			},
 		},
-		Store: monitor.StoreHealth{
+		Store: ingest.StoreHealth{
 			LastError: "the disk is full", FailedAt: time.UnixMicro(start + 1), Since: time.UnixMicro(start),
 			Waiting: 31, Unsaved: 4, Full: true,
 		},

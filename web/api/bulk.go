@@ -39,8 +39,8 @@ type Blocked struct {
 }
 
 func (a *api) registerBulk(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
-	desk := a.desk()
-	if desk == nil {
+	service := a.service()
+	if service == nil {
 		return
 	}
 	op := operation("act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", orderProblems(http.StatusConflict)...)
@@ -50,20 +50,20 @@ func (a *api) registerBulk(h huma.API, operation func(id, path, summary string, 
 		if err != nil {
 			return Preflight{}, err
 		}
-		p, err := desk.PreflightBulk(ctx, b)
+		p, err := service.PreviewBulk(ctx, b)
 		return fromPreflight(p), err
 	}, func(ctx context.Context, o order[Bulk]) (command.Receipt, error) {
 		b, err := o.Body.order()
 		if err != nil {
 			return command.Receipt{}, err
 		}
-		return desk.Bulk(ctx, o.By, b)
+		return service.Bulk(ctx, o.By, b)
 	})
 }
 
-// order returns what the desk is asked for.
-func (b Bulk) order() (command.BulkOrder, error) {
-	o := command.BulkOrder{Action: b.Action, IDs: b.IDs, Signal: b.Signal, Cap: b.Cap}
+// order returns the request for the command service.
+func (b Bulk) order() (command.BulkRequest, error) {
+	o := command.BulkRequest{Action: b.Action, IDs: b.IDs, Signal: b.Signal, Cap: b.Cap}
 	if (b.Query == nil) == (len(b.IDs) == 0) {
 		return o, badField("ids", "or q must be there, and not both")
 	}
@@ -81,7 +81,7 @@ func (b Bulk) order() (command.BulkOrder, error) {
 	return o, err
 }
 
-func fromPreflight(p command.Preflight) Preflight {
+func fromPreflight(p command.BulkPreview) Preflight {
 	f := Preflight{
 		Preview: fromPreview(p.Preview), Chosen: p.Chosen, States: map[string]int{}, Capped: p.Capped,
 		Blocked: each(p.Blocked, func(b command.Blocked) Blocked {

@@ -114,20 +114,20 @@ func (a *api) registerControl(h huma.API, operation func(id, path, summary strin
 		if err != nil {
 			return Preview{}, err
 		}
-		p, err := a.desk().PreviewControl(ctx, c)
+		p, err := a.service().PreviewControl(ctx, c)
 		return fromPreview(p), err
 	}, func(ctx context.Context, o order[ControlBody]) (command.Receipt, error) {
 		c, err := o.Body.order()
 		if err != nil {
 			return command.Receipt{}, err
 		}
-		return a.desk().Control(ctx, o.By, c)
+		return a.service().Control(ctx, o.By, c)
 	})
 }
 
-// order returns what the desk is asked for.
-func (b ControlBody) order() (command.ControlOrder, error) {
-	o := command.ControlOrder{Method: b.Method, Arguments: b.Arguments, Workers: b.Workers}
+// order returns the request for the command service.
+func (b ControlBody) order() (command.ControlRequest, error) {
+	o := command.ControlRequest{Method: b.Method, Arguments: b.Arguments, Workers: b.Workers}
 	if b.Expires == nil {
 		return o, nil
 	}

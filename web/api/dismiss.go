@@ -25,15 +25,15 @@ func (r *dismissRequest) Resolve(ctx huma.Context) []error {
 
 // registerDismiss adds what people can say of unfinished tasks, where people may act at all.
 func (a *api) registerDismiss(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
-	if a.desk() == nil {
+	if a.service() == nil {
 		return
 	}
 	for _, o := range []struct {
 		name, summary string
-		act           func(ctx context.Context, by command.By, id string) error
+		act           func(ctx context.Context, by command.Caller, id string) error
 	}{
-		{"dismiss", "Say that an unfinished task will not end", a.desk().Dismiss},
-		{"reinstate", "Take back that a task was dismissed", a.desk().Reinstate},
+		{"dismiss", "Say that an unfinished task will not end", a.service().Dismiss},
+		{"reinstate", "Take back that a task was dismissed", a.service().Reinstate},
 	} {
 		op := operation(o.name+"-task", "/"+o.name+"/{id}", o.summary,
 			http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)

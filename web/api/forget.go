@@ -14,7 +14,7 @@ type WorkersBody struct {
 
 // registerForget adds the operation that forgets workers.
 func (a *api) registerForget(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
-	if a.desk() == nil {
+	if a.service() == nil {
 		return
 	}
 	op := operation("forget-workers", "/forget", "Forget workers that are offline", http.StatusBadRequest, http.StatusNotFound,
@@ -35,7 +35,7 @@ func (a *api) forget(ctx context.Context, r *orderRequest) (*answer[Changed], er
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.desk().Forget(ctx, o.By, o.Body.Workers)
+	n, err := a.service().Forget(ctx, o.By, o.Body.Workers)
 	if err != nil {
 		return nil, a.actProblem(ctx, err)
 	}

@@ -99,7 +99,7 @@ func (a *api) registerOutbox(h huma.API, operation func(id, path, summary string
 	audit := operation("list-audit", "/audit", "What was asked for, newest first", bad, away)
 	audit.Parameters = pageParams("records")
 	huma.Register(h, audit, a.audit)
-	if a.desk() == nil {
+	if a.service() == nil {
 		return
 	}
 	post := func(id, path, summary string, act func(context.Context, *orderRequest) (*answer[Changed], error)) {
@@ -165,11 +165,11 @@ func (a *api) outbox(ctx context.Context, r *request) (*answer[Outbox], error) {
 	if relay := a.operations.Relay; relay != nil {
 		s := relay.Status()
 		d.Relay = &Relay{
-			Open: s.Open, LastError: text(s.LastError),
-			Sent: s.Sent, Retried: s.Retried, Deferred: s.Deferred, Died: s.Died, Reclaimed: s.Reclaimed,
+			Open: s.BreakerOpen, LastError: text(s.LastError),
+			Sent: s.Sent, Retried: s.Retried, Deferred: s.Deferred, Died: s.DeadLettered, Reclaimed: s.Reclaimed,
 		}
-		if s.Open {
-			d.Relay.OpenUntil = timeOf(s.Until)
+		if s.BreakerOpen {
+			d.Relay.OpenUntil = timeOf(s.BreakerUntil)
 		}
 	}
 	return &answer[Outbox]{d}, nil
@@ -221,7 +221,7 @@ func (a *api) requeue(ctx context.Context, r *orderRequest) (*answer[Changed], e
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.desk().Requeue(ctx, o.By, o.Body.IDs)
+	n, err := a.service().Requeue(ctx, o.By, o.Body.IDs)
 	if err != nil {
 		return nil, a.actProblem(ctx, err)
 	}
@@ -234,7 +234,7 @@ func (a *api) discard(ctx context.Context, r *orderRequest) (*answer[Changed], e
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.desk().Discard(ctx, o.By, o.Body.IDs)
+	n, err := a.service().Discard(ctx, o.By, o.Body.IDs)
 	if err != nil {
 		return nil, a.actProblem(ctx, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/umbelhq/umbel/monitor"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -120,20 +120,20 @@ func busiest(counts map[string]int) map[string]int {
 	return top
 }
 
-func fromRates(r monitor.Rates) Rates {
+func fromRates(r ingest.Rates) Rates {
 	return Rates{
 		Events: r.Events, Received: r.Received, Succeeded: r.Succeeded, Failed: r.Failed, Retried: r.Retried,
 	}
 }
 
-func fromLoss(l monitor.Loss) Loss {
+func fromLoss(l ingest.Loss) Loss {
 	return Loss{
-		Forgets: l.Forgets, Gaps: l.Gaps, GapSeconds: l.Away.Seconds(), LastGapAt: timeOf(l.LastGap),
-		UnseenTasks: l.Unseen, DroppedMessages: l.Dropped,
+		Forgets: l.Forgets, Gaps: l.Outages, GapSeconds: l.OutageTime.Seconds(), LastGapAt: timeOf(l.LastOutage),
+		UnseenTasks: l.MissedTasks, DroppedMessages: l.Dropped,
 	}
 }
 
-func fromHealth(h monitor.Health) Health {
+func fromHealth(h ingest.Health) Health {
 	d := Health{
 		Ready: h.Ready, Rejected: map[string]uint64{}, Messages: h.Messages, Events: h.Events,
 		LatencySeconds: h.Latency.Seconds(),

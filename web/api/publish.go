@@ -55,10 +55,10 @@ type Retry struct {
 func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Retry](s) }
 
 func (a *api) registerPublish(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
-	if a.desk() == nil {
+	if a.service() == nil {
 		return
 	}
-	desk := a.desk()
+	service := a.service()
 	const missing, away = http.StatusNotFound, http.StatusServiceUnavailable
 	publish := operation("publish-task", "/publish", "Run a task", orderProblems(missing, http.StatusConflict)...)
 	publish.Description = "The name is looked for among the tasks that workers have registered, the queue among those that they " +
@@ -68,14 +68,14 @@ func (a *api) registerPublish(h huma.API, operation func(id, path, summary strin
 		if err != nil {
 			return Preview{}, err
 		}
-		p, err := desk.PreviewTask(ctx, t)
+		p, err := service.PreviewTask(ctx, t)
 		return fromPreview(p), err
 	}, func(ctx context.Context, o order[NewTask]) (command.Receipt, error) {
 		t, err := o.Body.order()
 		if err != nil {
 			return command.Receipt{}, err
 		}
-		return desk.Publish(ctx, o.By, t)
+		return service.Publish(ctx, o.By, t)
 	})
 	huma.Register(h, operation("get-retry", "/retry/{id}", "What would run a task again",
 		http.StatusBadRequest, missing, away), a.getRetry)
@@ -86,14 +86,14 @@ func (a *api) registerPublish(h huma.API, operation func(id, path, summary strin
 		if err != nil {
 			return Preview{}, err
 		}
-		p, err := desk.PreviewTask(ctx, t)
+		p, err := service.PreviewTask(ctx, t)
 		return fromPreview(p), err
 	}, func(ctx context.Context, o order[Changes]) (command.Receipt, error) {
 		t, err := a.changed(ctx, o)
 		if err != nil {
 			return command.Receipt{}, err
 		}
-		return desk.Publish(ctx, o.By, t)
+		return service.Publish(ctx, o.By, t)
 	})
 }
 
@@ -104,7 +104,7 @@ func (a *api) getRetry(ctx context.Context, r *taskRequest) (*answer[Retry], err
 	}
 	ctx, cancel := context.WithTimeout(ctx, actPatience)
 	defer cancel()
-	o, source, err := a.desk().Retry(ctx, r.ID)
+	o, source, err := a.service().Retry(ctx, r.ID)
 	if err != nil {
 		return nil, a.actProblem(ctx, err)
 	}
@@ -116,8 +116,8 @@ func (a *api) getRetry(ctx context.Context, r *taskRequest) (*answer[Retry], err
 }
 
 // changed returns the order to run a task again.
-func (a *api) changed(ctx context.Context, o order[Changes]) (command.TaskOrder, error) {
-	t, source, err := a.desk().Retry(ctx, o.Rest)
+func (a *api) changed(ctx context.Context, o order[Changes]) (command.TaskRequest, error) {
+	t, source, err := a.service().Retry(ctx, o.Rest)
 	if err != nil {
 		return t, err
 	}
@@ -137,7 +137,7 @@ func (a *api) changed(ctx context.Context, o order[Changes]) (command.TaskOrder,
 }
 
 // edit returns an order with what another one names.
-func edit(t, by command.TaskOrder) command.TaskOrder {
+func edit(t, by command.TaskRequest) command.TaskRequest {
 	if by.Args != nil {
 		t.Args = by.Args
 	}
@@ -166,9 +166,9 @@ func edit(t, by command.TaskOrder) command.TaskOrder {
 	return t
 }
 
-// order returns what the desk is asked for.
-func (t NewTask) order() (command.TaskOrder, error) {
-	o := command.TaskOrder{
+// order returns the request for the command service.
+func (t NewTask) order() (command.TaskRequest, error) {
+	o := command.TaskRequest{
 		ID: t.ID, Name: t.Name, Args: t.Args, Kwargs: t.Kwargs, Queue: t.Queue, Priority: t.Priority,
 		Hard: t.Hard, Soft: t.Soft, Force: t.Force,
 	}
@@ -190,7 +190,7 @@ func (t NewTask) order() (command.TaskOrder, error) {
 // maxCountdown bounds how long a task may be put off.
 const maxCountdown = 10 * 365 * 24 * time.Hour
 
-func fromOrder(o command.TaskOrder) *NewTask {
+func fromOrder(o command.TaskRequest) *NewTask {
 	t := &NewTask{
 		Name: o.Name, Args: o.Args, Kwargs: o.Kwargs, Queue: o.Queue, Priority: o.Priority, Hard: o.Hard, Soft: o.Soft,
 	}

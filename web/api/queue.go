@@ -189,11 +189,11 @@ func (a *api) registerQueues(h huma.API, operation func(id, path, summary string
 	huma.Register(h, one, a.queue)
 	registerOrder(a, h, operation("purge-queue", "/purge", "Remove the messages that wait in a queue", orderProblems(missing)...),
 		func(ctx context.Context, o order[PurgeBody]) (Preview, error) {
-			p, err := a.desk().PreviewPurge(ctx, o.Body.Queue)
+			p, err := a.service().PreviewPurge(ctx, o.Body.Queue)
 			return fromPreview(p), err
 		},
 		func(ctx context.Context, o order[PurgeBody]) (command.Receipt, error) {
-			return a.desk().Purge(ctx, o.By, o.Body.Queue, o.Body.Confirm)
+			return a.service().Purge(ctx, o.By, o.Body.Queue, o.Body.Confirm)
 		})
 }
 

@@ -1,0 +1,84 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+const (
+	breakerThreshold = 2 // sends in a row that find the broker away, until nothing more is sent for a while
+	maxDeferral      = 5 // cooldowns that a command is put off by at most
+)
+
+// postpone settles a command that found the broker away. Each time it is put off for longer than nothing is sent, so
+// that another one shows how the broker is: it may be this command that the broker cannot take.
+func (r *Relay) postpone(c *history.Command, err error) {
+	now := r.o.Now()
+	o := outcome(c, history.CommandPending)
+	o.Deferrals++
+	o.DueAt, o.Error = now.Add(time.Duration(min(o.Deferrals, maxDeferral))*r.o.Cooldown), short(err)
+	r.records.settle(o)
+	opened := false
+	r.change(func(s *Status) {
+		s.Deferred++
+		s.LastError = o.Error
+		if r.unreachable++; r.unreachable >= breakerThreshold {
+			s.BreakerUntil = now.Add(r.o.Cooldown)
+			opened = r.unreachable == breakerThreshold
+		}
+	})
+	if opened {
+		r.o.Logger.Warn("broker away, commands wait", "error", o.Error)
+	}
+}
+
+// reached notes that the broker has answered, with what has changed in the status.
+func (r *Relay) reached(f func(s *Status)) {
+	back := false
+	r.change(func(s *Status) {
+		back = r.unreachable >= breakerThreshold
+		r.unreachable, s.BreakerUntil = 0, time.Time{}
+		f(s)
+	})
+	if back {
+		r.o.Logger.Info("broker back, commands are sent again")
+		r.poll()
+	}
+}
+
+// open reports whether nothing is sent now, under mu.
+func (r *Relay) open() bool {
+	return r.unreachable >= breakerThreshold && r.o.Now().Before(r.status.BreakerUntil)
+}
+
+// resting reports whether nothing is sent now.
+func (r *Relay) paused() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open()
+}
+
+// room is how many commands may be claimed now: after the breaker was open one, which shows how the broker is.
+func (r *Relay) capacity() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.open():
+		return 0
+	case r.unreachable >= breakerThreshold:
+		return 1 - len(r.claimed)
+	default:
+		return r.o.Batch - len(r.claimed)
+	}
+}
+
+// pause is how long not to look into the store unless woken.
+func (r *Relay) pause() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open() {
+		return r.status.BreakerUntil.Sub(r.o.Now())
+	}
+	return r.o.Poll
+}

@@ -1,0 +1,231 @@
+package relay
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+const (
+	finalWriteTimeout = 5 * time.Second // with the store, once all else has ended
+	maxWaiting        = 1024            // commands whose answers are awaited at once
+)
+
+// Relay sends what is in an outbox. It is safe for concurrent use.
+type Relay struct {
+	o    Options
+	wake chan struct{} // holds a token when the store is worth a look
+
+	slots   chan struct{} // holds a token for each group that is being sent
+	senders sync.WaitGroup
+
+	waiting chan struct{} // holds a token for each command whose answers are awaited
+	replies sync.WaitGroup
+	records *recordBuffer
+
+	// mu guards what follows.
+	mu          sync.Mutex
+	changed     chan struct{}      // closed at the next change
+	claimed     map[int64]struct{} // claimed and not settled
+	unreachable int                // sends in a row that found the broker away
+	status      Status
+}
+
+// New validates o and starts nothing.
+func New(o Options) (*Relay, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &Relay{
+		o: o, wake: make(chan struct{}, 1), slots: make(chan struct{}, o.Parallel), records: newRecordBuffer(),
+		waiting: make(chan struct{}, maxWaiting), changed: make(chan struct{}), claimed: make(map[int64]struct{}),
+	}, nil
+}
+
+// Run relays until ctx ends, then waits for what is in flight, at most Drain, and records it. What was claimed and not
+// sent is pending again. It is called once, and returns nil.
+func (r *Relay) Run(ctx context.Context) error {
+	work, cut := context.WithCancel(context.WithoutCancel(ctx)) // of what is in flight
+	defer cut()
+	last, end := context.WithCancel(context.WithoutCancel(ctx)) // of what is recorded
+	defer end()
+	var recorder sync.WaitGroup
+	recorder.Go(func() { r.record(last) })
+
+	r.relay(ctx, work)
+
+	over := time.AfterFunc(r.o.DrainTimeout, cut)
+	defer over.Stop()
+	r.senders.Wait()
+	r.replies.Wait()
+	r.records.close()
+	late := time.AfterFunc(finalWriteTimeout, end)
+	defer late.Stop()
+	recorder.Wait()
+	return nil
+}
+
+// relay claims commands and starts to send them until ctx ends.
+func (r *Relay) relay(ctx, work context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var reclaimed time.Time // zero until it was done once
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-timer.C:
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		now := r.o.Now()
+		if reclaimed.IsZero() || now.Sub(reclaimed) >= r.o.ClaimTimeout {
+			if !r.reclaim(ctx, now, reclaimed.IsZero()) {
+				timer.Reset(r.o.Poll)
+				continue
+			}
+			reclaimed = now
+		}
+		r.claim(ctx, work)
+		timer.Reset(r.pause())
+	}
+}
+
+// reclaim puts back what claims have left behind: at first all, since nobody else uses the outbox.
+func (r *Relay) reclaim(ctx context.Context, now time.Time, first bool) bool {
+	before := now.Add(-r.o.ClaimTimeout)
+	if first {
+		before = now.Add(100 * 365 * 24 * time.Hour) // by whatever clock it was claimed
+		if err := r.endStaleWaits(ctx); err != nil {
+			r.o.Logger.WarnContext(ctx, "commands that await answers are not looked through", "error", err)
+			return false
+		}
+	}
+	n, err := r.o.Store.Reclaim(ctx, before, r.claimedIDs())
+	if err != nil {
+		if ctx.Err() == nil {
+			r.o.Logger.WarnContext(ctx, "commands left in flight are not put back", "error", err)
+		}
+		return false
+	}
+	if n > 0 {
+		r.o.Logger.InfoContext(ctx, "commands left in flight are sent again", "commands", n)
+		r.change(func(s *Status) { s.Reclaimed += uint64(n) })
+	}
+	return true
+}
+
+// orphans ends the wait for answers that an earlier process had begun: they cannot come any more.
+func (r *Relay) endStaleWaits(ctx context.Context) error {
+	f := history.CommandFilter{States: []history.CommandState{history.CommandSent}, Limit: 500}
+	for {
+		list, next, err := r.o.Store.Commands(ctx, f)
+		if err != nil {
+			return err
+		}
+		var silent []history.CommandReplies
+		for i := range list {
+			silent = append(silent, history.CommandReplies{ID: list[i].ID, State: history.CommandSilent})
+		}
+		if len(silent) > 0 {
+			if err := r.o.Store.AddReplies(ctx, r.o.Now(), silent); err != nil {
+				return err
+			}
+			r.change(nil)
+		}
+		if f.Before = next; next == 0 {
+			return nil
+		}
+	}
+}
+
+// claim claims as many commands as may be in flight and starts to send them.
+func (r *Relay) claim(ctx, work context.Context) {
+	room := r.capacity()
+	if room <= 0 {
+		return
+	}
+	claimed, err := r.o.Store.Claim(ctx, r.o.Now(), room, max(1, r.o.Batch/4))
+	if err != nil {
+		if ctx.Err() == nil {
+			r.o.Logger.WarnContext(ctx, "commands are not read", "error", err)
+		}
+		return
+	}
+	if len(claimed.Commands)+claimed.Expired == 0 {
+		return
+	}
+	r.change(func(s *Status) {
+		s.Expired += uint64(claimed.Expired)
+		for i := range claimed.Commands {
+			r.claimed[claimed.Commands[i].ID] = struct{}{}
+		}
+	})
+	for rest := claimed.Commands; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(c history.Command) bool { return c.Group != rest[0].Group })
+		if n < 0 {
+			n = len(rest)
+		}
+		group := rest[:n]
+		rest = rest[n:]
+		r.senders.Go(func() { r.sendGroup(ctx, work, group) })
+	}
+}
+
+// Wake says that commands were written or moved: there may be something to send, and pages show something new.
+func (r *Relay) Wake() {
+	r.change(nil)
+	r.poll()
+}
+
+// look has the store looked into soon.
+func (r *Relay) poll() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Changed returns a channel that is closed when some command has changed.
+func (r *Relay) Changed() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+// change notes in the status what has changed, and tells those who wait.
+func (r *Relay) change(f func(s *Status)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f != nil {
+		f(&r.status)
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// holding returns the commands that are claimed and not settled.
+func (r *Relay) claimedIDs() []int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := make([]int64, 0, len(r.claimed))
+	for id := range r.claimed {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Status returns how the relay is doing.
+func (r *Relay) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.status
+	s.BreakerOpen = r.open()
+	return s
+}

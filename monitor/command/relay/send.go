@@ -1,0 +1,167 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// sendGroup sends commands of one group in their order, until one has to wait. ctx ends when no other is to begin,
+// work when none is to go on.
+func (r *Relay) sendGroup(ctx, work context.Context, group []history.Command) {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+	}
+	for i := range group {
+		if ctx.Err() != nil || r.paused() {
+			r.putBack(group[i:])
+			return
+		}
+		if !r.send(work, &group[i]) {
+			r.putBack(group[i+1:])
+			return
+		}
+	}
+}
+
+// putBack makes commands pending again as if they had not been claimed.
+func (r *Relay) putBack(commands []history.Command) {
+	outcomes := make([]history.Outcome, len(commands))
+	for i := range commands {
+		outcomes[i] = outcome(&commands[i], history.CommandPending)
+	}
+	r.records.settle(outcomes...)
+}
+
+// outcome returns what becomes of a command that stays as it is but for its state.
+func outcome(c *history.Command, s history.CommandState) history.Outcome {
+	return history.Outcome{
+		ID: c.ID, State: s, DueAt: c.DueAt, Attempts: c.Attempts, Deferrals: c.Deferrals, Error: c.LastError,
+	}
+}
+
+// send sends a command and settles it. It tells whether those behind it may go on.
+func (r *Relay) send(work context.Context, c *history.Command) bool {
+	timeout := r.o.SendTimeout
+	if !c.ExpiresAt.IsZero() {
+		left := c.ExpiresAt.Sub(r.o.Now())
+		if left <= 0 {
+			r.change(func(s *Status) { s.Expired++ })
+			r.records.settle(outcome(c, history.CommandExpired))
+			return true
+		}
+		timeout = min(timeout, left)
+	}
+	before := r.Status().Sent
+	ctx, cancel := context.WithTimeout(work, timeout)
+	sent, err := r.o.Sender.Send(ctx, *c)
+	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	cancel()
+	switch {
+	case err == nil:
+		r.delivered(work, c, sent)
+		return true
+	case work.Err() != nil: // it was not let finish
+		r.putBack([]history.Command{*c})
+	case errors.Is(err, ErrPermanent):
+		return r.failed(c, err, c.Attempts+1, true)
+	case errors.Is(err, ErrUnavailable):
+		r.postpone(c, err)
+	case late && r.Status().Sent == before: // nor did the broker take anything else
+		r.postpone(c, fmt.Errorf("the broker did not answer within %v", timeout))
+	default:
+		return r.failed(c, err, c.Attempts+1, c.Attempts+1 >= r.o.MaxRetries)
+	}
+	return false
+}
+
+// delivered settles a command that the broker has, and waits for its answers elsewhere.
+func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
+	done := outcome(c, history.CommandDone)
+	done.Error, done.Expected, done.SentAt = "", sent.Expected, r.o.Now()
+	if sent.Answers != nil {
+		done.State = history.CommandSent
+	}
+	r.records.settle(done)
+	r.reached(func(s *Status) {
+		s.Sent++
+		s.LastError = ""
+	})
+	if sent.Answers == nil {
+		return
+	}
+	select {
+	case r.waiting <- struct{}{}:
+	case <-work.Done():
+		r.records.reply(history.CommandReplies{ID: c.ID, State: history.CommandSilent})
+		return
+	}
+	r.replies.Go(func() {
+		complete := sent.Answers(work, func(answers []history.Reply) {
+			r.records.reply(history.CommandReplies{ID: c.ID, Replies: answers, State: history.CommandSent})
+		})
+		<-r.waiting
+		reply := history.CommandReplies{ID: c.ID, State: history.CommandSilent}
+		if complete {
+			reply.State = history.CommandDone
+		}
+		r.records.reply(reply)
+	})
+}
+
+// failed settles a command that the broker did not take: for good, or to be tried again. It tells whether those behind
+// it may go on.
+func (r *Relay) failed(c *history.Command, err error, attempts int, dead bool) bool {
+	o := outcome(c, history.CommandPending)
+	o.Attempts, o.Error = attempts, short(err)
+	if dead {
+		o.State = history.CommandDead
+	} else {
+		o.DueAt = r.o.Now().Add(r.backoff(attempts))
+	}
+	r.records.settle(o)
+	r.reached(func(s *Status) {
+		s.LastError = o.Error
+		if dead {
+			s.DeadLettered++
+		} else {
+			s.Retried++
+		}
+	})
+	if dead {
+		r.o.Logger.Error("command given up", "command", c.ID, "kind", c.Kind, "attempts", attempts, "error", o.Error)
+	} else {
+		r.o.Logger.Warn("command failed", "command", c.ID, "kind", c.Kind, "attempts", attempts, "error", o.Error)
+	}
+	return dead
+}
+
+// backoff is how long to wait after so many failed attempts.
+func (r *Relay) backoff(attempts int) time.Duration {
+	d := r.o.BackoffBase
+	for range attempts - 1 {
+		if d >= r.o.BackoffCap {
+			break
+		}
+		d *= 2
+	}
+	return min(d+time.Duration(r.o.Jitter()*float64(r.o.BackoffBase)), r.o.BackoffCap)
+}
+
+// maxError is how many bytes of an error are kept.
+const maxError = 500
+
+// short returns an error as it is kept with commands.
+func short(err error) string {
+	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
+	if len(text) <= maxError {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxError], "") + "…"
+}

@@ -1,0 +1,46 @@
+package relay
+
+import (
+	"context"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// Wait returns the commands as they are once all are final, or ctx has ended. Its error is the store's.
+func (r *Relay) Wait(ctx context.Context, ids []int64) ([]history.Command, error) {
+	read := context.WithoutCancel(ctx)
+	for final, over := 0, false; !over; { // so many of the first are final
+		changed := r.Changed()
+		n, err := r.final(read, ids[final:])
+		if err != nil {
+			return nil, err
+		}
+		if final += n; final == len(ids) {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			over = true
+		}
+	}
+	commands := make([]history.Command, len(ids))
+	for i, id := range ids {
+		var err error
+		if commands[i], err = r.o.Store.Command(read, id); err != nil {
+			return nil, err
+		}
+	}
+	return commands, nil
+}
+
+// final returns how many of the first commands are final.
+func (r *Relay) final(ctx context.Context, ids []int64) (int, error) {
+	for i, id := range ids {
+		c, err := r.o.Store.Command(ctx, id)
+		if err != nil || !c.State.Final() {
+			return i, err
+		}
+	}
+	return len(ids), nil
+}

@@ -1,4 +1,0 @@
-package monitor
-
-// HoldAt lets a monitor that does not run yet receive no more when so many bytes of journal wait to be written.
-func (m *Monitor) HoldAt(bytes int) { m.maxWaiting = bytes }

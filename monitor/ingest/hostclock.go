@@ -1,0 +1,44 @@
+package ingest
+
+import "time"
+
+// maxDrift is how far the wall clock may move away from the monotonic one before it counts as set.
+const maxDrift = time.Second
+
+// hostClock reads the wall clock of the host, and notices when that is set: silence and rates must not jump with it.
+type hostClock struct {
+	wall  func() time.Time
+	began time.Time // when the wall clock was taken for right last, and
+	start time.Time // the same moment with a monotonic reading, which nobody sets
+	first time.Time // likewise, when the clock was made
+}
+
+func newHostClock(wall func() time.Time) hostClock {
+	start := time.Now()
+	return hostClock{wall: wall, began: wall().Round(0), start: start, first: start}
+}
+
+// elapsed is the time since the clock was made.
+func (c *hostClock) elapsed() time.Duration { return time.Since(c.first) }
+
+// read returns the time, and by how much the wall clock was set forward since it was last read; mostly 0.
+func (c *hostClock) read() (now time.Time, step time.Duration) {
+	now = c.wall()
+	step = now.Round(0).Sub(c.began.Add(time.Since(c.start)))
+	if step.Abs() < maxDrift {
+		return now, 0
+	}
+	c.began, c.start = now.Round(0), time.Now()
+	return now, step
+}
+
+// time returns the time of the host. Where its clock was set, all that was received before keeps its age. mu is held.
+func (m *Ingester) time() time.Time {
+	now, step := m.clock.read()
+	if step != 0 {
+		m.cluster.Shift(step.Microseconds())
+		m.log.Warn("wall clock was set", "forward_ms", step.Milliseconds())
+		m.notify()
+	}
+	return now
+}

@@ -1,0 +1,351 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/simulate"
+	"github.com/umbelhq/umbel/state"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// memoryStore opens a history that is gone after the test.
+func memoryStore(t *testing.T) history.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close history: %v", err)
+		}
+	})
+	return s
+}
+
+// start runs a monitor on a broker, with a history in memory, until the test ends.
+func start(t *testing.T, b broker.Broker, with ...func(o *ingest.Options)) *ingest.Ingester {
+	t.Helper()
+	o := ingest.Options{Broker: b, Store: memoryStore(t), EnableEvents: true}
+	for _, f := range with {
+		f(&o)
+	}
+	return run(t, o)
+}
+
+// note is a Broadcast that sends methods on.
+func note(methods chan<- string) func(ctx context.Context, method string) error {
+	return func(ctx context.Context, method string) error {
+		select {
+		case methods <- method:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// run runs a monitor until the test ends.
+func run(t *testing.T, o ingest.Options) *ingest.Ingester {
+	t.Helper()
+	m, err := ingest.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runUntilEnd(t, m)
+	return m
+}
+
+// runUntilEnd runs m until the test ends.
+func runUntilEnd(t *testing.T, m *ingest.Ingester) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v, want nil after an orderly stop", err)
+		}
+	})
+}
+
+// patience bounds every wait for something that should happen soon, on a machine that is busy.
+const patience = 3 * time.Minute
+
+// await waits for a change after which ok holds.
+func await(t *testing.T, m *ingest.Ingester, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		changed := m.Changed()
+		if ok() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func body(kind, id string, clock int) []byte {
+	return fmt.Appendf(nil, `{"type":"task-%s","hostname":"w1","pid":7,"clock":%d,"timestamp":%d,"uuid":"%s"}`, kind, clock, 1790000000+clock, id)
+}
+
+func publish(t *testing.T, b *inproc.Broker, bodies ...[]byte) {
+	t.Helper()
+	for _, body := range bodies {
+		if err := b.Publish(t.Context(), broker.Message{Body: body, ContentType: "application/json"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func tasks(m *ingest.Ingester) (n int) {
+	m.View(func(c *state.Cluster) { n = c.Counts().Tasks })
+	return n
+}
+
+func TestEventsReachReaders(t *testing.T) {
+	t.Parallel()
+	b := inproc.New(inproc.Options{})
+	m := start(t, b)
+	publish(t, b, body("received", "a", 1), []byte("["+string(body("started", "a", 2))+","+string(body("received", "b", 3))+"]"))
+	await(t, m, "two tasks", func() bool { return tasks(m) == 2 })
+	if h := m.Health(); h.Events != 3 || h.Messages != 2 || !h.Broker.Connected || h.Broker.LastEventAt.IsZero() || !h.Ready {
+		t.Errorf("health = %+v, want 3 events of 2 messages, connected and ready", h)
+	}
+}
+
+func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
+	t.Parallel()
+	methods := make(chan string, 2)
+	start(t, inproc.New(inproc.Options{}), func(o *ingest.Options) { o.Broadcast = note(methods) })
+	for _, want := range []string{"heartbeat", "enable_events"} {
+		if got := <-methods; got != want {
+			t.Errorf("command %q, want %q", got, want)
+		}
+	}
+}
+
+func TestWorkersThatComeLaterAreAskedForTaskEvents(t *testing.T) {
+	t.Parallel()
+	methods := make(chan string, 8)
+	b := inproc.New(inproc.Options{})
+	start(t, b, func(o *ingest.Options) { o.Broadcast = note(methods) })
+	<-methods
+	<-methods
+	publish(t, b, []byte(`{"type":"worker-online","hostname":"late","pid":9,"clock":1,"timestamp":1790000000}`))
+	for beat := range 5 {
+		publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":"late","pid":9,"clock":%d,"freq":2.0,"timestamp":%d}`, beat+2, 1790000002+beat))
+		if beat == 0 || beat == 2 {
+			if got := <-methods; got != "enable_events" {
+				t.Errorf("after heartbeat %d: command %q, want enable_events", beat+1, got)
+			}
+		}
+	}
+	select {
+	case got := <-methods:
+		t.Errorf("a known worker was sent %q", got)
+	default:
+	}
+}
+
+func TestHostileMessagesAreCountedAndCostNothing(t *testing.T) {
+	t.Parallel()
+	b := inproc.New(inproc.Options{})
+	m := start(t, b)
+	if err := b.Publish(t.Context(), broker.Message{Body: []byte("\x80\x04."), ContentType: "application/x-python-serialize"}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, []byte("not json"), []byte(`{"type":"task-started"}`), []byte("[]"), body("received", "a", 1))
+	await(t, m, "the good task", func() bool { return tasks(m) == 1 })
+	want := map[string]uint64{celery.CauseContentType: 1, celery.CauseMalformed: 1, celery.CauseHostname: 1}
+	if diff := cmp.Diff(want, m.Health().Rejected); diff != "" {
+		t.Errorf("rejected (-want +got):\n%s", diff)
+	}
+}
+
+// failing refuses a number of connections before it lets the broker answer.
+type failing struct {
+	broker.Broker
+	mu   sync.Mutex
+	left int
+}
+
+func (f *failing) Subscribe(ctx context.Context) (broker.EventStream, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left > 0 {
+		f.left--
+		return nil, errors.New("connection refused")
+	}
+	return f.Broker.Subscribe(ctx)
+}
+
+func TestALostBrokerIsRedialledAndSaidSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &failing{Broker: inproc.New(inproc.Options{}), left: 8}
+		m, err := ingest.New(ingest.Options{Broker: b, Store: memoryStore(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		began := time.Now()
+		go func() { done <- m.Run(ctx) }()
+		synctest.Wait()
+		h := m.Health().Broker
+		if h.Connected || h.LastError != "connection refused" || h.Attempts != 1 || !h.NextTryAt.After(began) || h.NextTryAt.Sub(began) > 2*time.Second {
+			t.Errorf("after one refusal: %+v", h)
+		}
+		if !m.Health().Ready {
+			t.Error("not ready without a broker: pages could not say so")
+		}
+		for !m.Health().Broker.Connected {
+			changed := m.Changed()
+			<-changed
+		}
+		if took := time.Since(began); took < 4*time.Second || took > 3*time.Minute {
+			t.Errorf("connected after 8 refusals and %v, want a back-off between 4 s and 3 min", took)
+		}
+		if h := m.Health().Broker; h.LastError != "" || h.Attempts != 0 || !h.NextTryAt.IsZero() {
+			t.Errorf("after connecting: %+v", h)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+func TestWorkersGrowLateWhileNothingArrives(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := inproc.New(inproc.Options{})
+		m, err := ingest.New(ingest.Options{Broker: b, Store: memoryStore(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- m.Run(ctx) }()
+		publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":"w1","pid":7,"clock":1,"freq":2.0,"timestamp":%d}`, time.Now().Unix()))
+		status := func() (s state.Status) {
+			m.View(func(c *state.Cluster) {
+				if w, ok := c.Worker("w1"); ok {
+					s = w.Status
+				}
+			})
+			return s
+		}
+		for _, want := range []state.Status{state.Online, state.Late, state.Offline} {
+			for status() != want {
+				<-m.Changed()
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+// TestNothingIsLostAcrossReconnects breaks the session again and again while a story is told: in the end the
+// picture is the truth.
+func TestNothingIsLostAcrossReconnects(t *testing.T) {
+	t.Parallel()
+	story, err := simulate.New(simulate.Options{
+		Seed: 3, Rate: 50, Start: time.Now().Add(-time.Hour), Length: time.Minute, Truth: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := inproc.New(inproc.Options{})
+	m := start(t, b)
+	n := 0
+	for d, ok := story.Next(); ok; d, ok = story.Next() {
+		publish(t, b, d.Body)
+		if n++; n%500 == 0 {
+			b.Fail(errors.New("cable pulled"))
+		}
+	}
+	publish(t, b, body("received", "last", 1))
+	await(t, m, "the last task", func() (ok bool) {
+		m.View(func(c *state.Cluster) { _, ok = c.Task("last") })
+		return ok
+	})
+	wrong := 0
+	m.View(func(c *state.Cluster) {
+		for _, want := range story.Truth() {
+			if got, ok := c.Task(want.ID); !ok || got.State != want.State {
+				wrong++
+			}
+		}
+	})
+	if wrong > 0 {
+		t.Errorf("%d of %d tasks differ from the truth", wrong, len(story.Truth()))
+	}
+}
+
+func TestReadersAndWriterShare(t *testing.T) {
+	t.Parallel()
+	b := inproc.New(inproc.Options{})
+	m := start(t, b)
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				m.View(func(c *state.Cluster) {
+					c.Tasks(state.Query{Limit: 20, Text: "t"})
+					c.Workers()
+					c.Counts()
+					c.Names()
+					c.TaskEvents("t1")
+				})
+				m.Health()
+				m.Rates()
+			}
+		})
+	}
+	for i := range 500 {
+		publish(t, b, body("received", fmt.Sprint("t", i), i+1))
+	}
+	await(t, m, "all tasks", func() bool { return tasks(m) == 500 })
+	cancel()
+	readers.Wait()
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	t.Parallel()
+	b, s := inproc.New(inproc.Options{}), memoryStore(t)
+	for name, o := range map[string]ingest.Options{
+		"no broker":      {Store: s},
+		"no store":       {Broker: b},
+		"negative limit": {Broker: b, Store: s, State: state.Options{MaxTasks: -1}},
+	} {
+		if _, err := ingest.New(o); err == nil {
+			t.Errorf("%s: New succeeded", name)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+)
+
+// recall brings the stored tasks of events back into memory where only the store may have them. What cannot be read is
+// left out: such events then count as new. mu is held, but not while the store is read.
+func (m *Ingester) recall(ctx context.Context, events []state.Event) {
+	saved := make(map[string][]byte)
+	for i := range events {
+		if m.cluster.NeedsLoad(&events[i]) {
+			saved[events[i].ID] = nil
+		}
+	}
+	m.mu.Unlock()
+	for id := range saved {
+		body, err := m.store.Task(ctx, id)
+		if err != nil && !errors.Is(err, history.ErrNotFound) && ctx.Err() == nil {
+			m.log.Error("stored task not read", "error", err)
+		}
+		saved[id] = body
+	}
+	m.mu.Lock()
+	for id, body := range saved {
+		if body == nil {
+			continue
+		}
+		if err := m.cluster.LoadWithoutEviction(id, body); err != nil {
+			m.log.Error("stored events of a task not read", "error", err)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package ingest_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/internal/eventgen"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// live runs a monitor on a history in dir and returns a function that ends both.
+func live(t *testing.T, b *inproc.Broker, dir string) (*ingest.Ingester, func()) {
+	t.Helper()
+	s := open(t, dir)
+	m, err := ingest.New(ingest.Options{Broker: b, Store: s, State: state.Options{MaxTasks: 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	return m, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("close history: %v", err)
+		}
+	}
+}
+
+func TestARestartBringsBackWhatWasThere(t *testing.T) {
+	t.Parallel()
+	b, dir := inproc.New(inproc.Options{}), t.TempDir()
+	first, stop := live(t, b, dir)
+	var events uint64
+	for i := range uint64(6) {
+		h := eventgen.New(40+i, eventgen.Options{Tasks: 10, Deaths: true})
+		publish(t, b, raw(h.Events)...)
+		events += uint64(len(h.Events))
+	}
+	saved(t, first, events)
+	before, workers, clock := listOf(t, first), workersOf(first), clockOf(first)
+	stop()
+	second, stop := live(t, b, dir)
+	defer stop()
+	await(t, second, "the history", func() bool { return second.Health().Ready })
+	if diff := cmp.Diff(before, listOf(t, second), eventsAlone()); diff != "" {
+		t.Errorf("tasks (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(workers, workersOf(second)); diff != "" {
+		t.Errorf("workers (-before +after):\n%s", diff)
+	}
+	if got := clockOf(second); got < clock {
+		t.Errorf("clock = %d, want at least %d", got, clock)
+	}
+	held := 0
+	second.View(func(c *state.Cluster) { held = c.Counts().Tasks })
+	if len(before) <= held || held < 20 {
+		t.Errorf("%d of %d tasks are held in memory, want the newest 20 and all active ones", held, len(before))
+	}
+	if n, err := second.Count(t.Context(), query.Query{}); err != nil || n != (history.Count{N: len(before), Exact: true}) {
+		t.Errorf("count = %+v, %v, want %d exactly", n, err, len(before))
+	}
+}
+
+func listOf(t *testing.T, m *ingest.Ingester) (all []state.Task) {
+	t.Helper()
+	for r := (history.TaskRequest{Limit: 500}); ; {
+		page, err := m.Tasks(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, page.Tasks...); page.Next == nil {
+			return all
+		}
+		r.From = page.Next
+	}
+}
+
+func workersOf(m *ingest.Ingester) (workers []state.Worker) {
+	m.View(func(c *state.Cluster) { workers = c.Workers() })
+	for i := range workers {
+		workers[i].Status = "" // of the moment
+	}
+	return workers
+}
+
+func clockOf(m *ingest.Ingester) (clock int64) {
+	m.View(func(c *state.Cluster) { clock = c.Clock() })
+	return clock
+}
+
+// slow is a store that restores when it is told to.
+type slow struct {
+	history.Store
+	enter, leave chan struct{}
+}
+
+func (s *slow) Restore(ctx context.Context, r history.RestoreOptions) error {
+	close(s.enter)
+	<-s.leave
+	return s.Store.Restore(ctx, r)
+}
+
+func TestNotReadyUntilRestored(t *testing.T) {
+	t.Parallel()
+	b := inproc.New(inproc.Options{})
+	s := &slow{Store: memoryStore(t), enter: make(chan struct{}), leave: make(chan struct{})}
+	m := run(t, ingest.Options{Broker: b, Store: s})
+	<-s.enter
+	if h := m.Health(); h.Ready || h.Broker.Connected {
+		t.Errorf("while history is restored: ready %v, broker %+v, want neither", h.Ready, h.Broker)
+	}
+	if _, err := m.Tasks(t.Context(), history.TaskRequest{Limit: 10}); err != nil {
+		t.Errorf("list meanwhile: %v", err)
+	}
+	close(s.leave)
+	await(t, m, "the broker", func() bool { return m.Health().Ready && m.Health().Broker.Connected })
+	if why := m.Health().Broker.LastError; why != "" {
+		t.Errorf("in the end: %q", why)
+	}
+}
+
+// pruning is a store that removes a task when it is told to.
+type pruning struct {
+	history.Store
+	remove chan []string
+}
+
+func (p *pruning) Run(ctx context.Context, removed func([]string)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case ids := <-p.remove:
+			removed(ids)
+		}
+	}
+}
+
+func TestRemovedTasksLeaveMemory(t *testing.T) {
+	t.Parallel()
+	b, s := inproc.New(inproc.Options{}), &pruning{memoryStore(t), make(chan []string)}
+	m := run(t, ingest.Options{Broker: b, Store: s})
+	publish(t, b, body("succeeded", "old", 1), body("succeeded", "new", 2))
+	saved(t, m, 2)
+	changed := m.Changed()
+	s.remove <- []string{"old"}
+	<-changed
+	if n := tasks(m); n != 1 {
+		t.Errorf("%d tasks are held, want 1", n)
+	}
+}
+
+// wallClock is the clock of a host that somebody sets.
+type wallClock struct{ ahead atomic.Int64 }
+
+func (c *wallClock) set(ahead time.Duration) { c.ahead.Store(int64(ahead)) }
+func (c *wallClock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+func statusOf(m *ingest.Ingester, name string) (s state.Status) {
+	m.View(func(c *state.Cluster) {
+		if w, ok := c.Worker(name); ok {
+			s = w.Status
+		}
+	})
+	return s
+}
+
+// TestAClockThatIsSet sets the host's wall clock ahead by an hour, then back, twice. Whoever falls silent is late all the
+// same, whoever does not is not, and what happens is counted and saved.
+func TestAClockThatIsSet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var wall wallClock
+		b, s := inproc.New(inproc.Options{}), memoryStore(t)
+		m := run(t, ingest.Options{Broker: b, Store: s, Now: wall.now})
+		clock, sent := 0, uint64(0)
+		beat := func(names ...string) {
+			for _, name := range names {
+				clock++
+				sent += 2
+				publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":%q,"pid":7,"clock":%d,"freq":2.0,"timestamp":%d}`, name, 2*clock, time.Now().Unix()),
+					fmt.Appendf(nil, `{"type":"task-received","hostname":%q,"pid":7,"clock":%d,"timestamp":%d,"uuid":"t%d"}`, name, 2*clock+1, time.Now().Unix(), clock))
+			}
+			<-time.After(time.Second)
+		}
+		beat("dead")
+		for range 20 {
+			beat("alive")
+		}
+		for i, ahead := range []time.Duration{time.Hour, 0, -time.Hour, 0} {
+			silent := fmt.Sprint("silent ", i)
+			beat(silent)
+			wall.set(ahead)
+			for second := range 30 {
+				beat("alive")
+				if alive, dead := statusOf(m, "alive"), statusOf(m, "dead"); alive != state.Online || dead != state.Offline {
+					t.Fatalf("%v ahead, after %d s: alive is %s and dead %s, want online and offline", ahead, second, alive, dead)
+				}
+				if r := m.Rates(); r.Received < 0.8 || r.Received > 1.2 {
+					t.Fatalf("%v ahead, after %d s: %v tasks received a second, want about 1", ahead, second, r.Received)
+				}
+			}
+			if got := statusOf(m, silent); got != state.Offline {
+				t.Errorf("%v ahead: a worker that is silent for 30 s is %s, want offline", ahead, got)
+			}
+			m.View(func(c *state.Cluster) {
+				if w, _ := c.Worker("dead"); wall.now().Sub(time.UnixMicro(w.LastHeartbeatAt)) > 5*time.Minute {
+					t.Errorf("%v ahead: dead was heard at %v, it is %v", ahead, time.UnixMicro(w.LastHeartbeatAt), wall.now())
+				}
+			})
+		}
+		saved(t, m, sent)
+	})
+}
+
+// TestAClockThatIsSetBetweenProcesses restarts Umbel with the wall clock an hour off from what it was.
+func TestAClockThatIsSetBetweenProcesses(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]time.Duration{"ahead": time.Hour, "back": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var wall wallClock
+				b, s := inproc.New(inproc.Options{}), memoryStore(t)
+				first, err := ingest.New(ingest.Options{Broker: b, Store: s, Now: wall.now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- first.Run(ctx) }()
+				beat := func(name string, clock int) {
+					publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":%q,"pid":7,"clock":%d,"freq":2.0,"timestamp":%d}`, name, clock, time.Now().Unix()))
+				}
+				beat("alive", 1)
+				beat("dead", 1)
+				saved(t, first, 2)
+				cancel()
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				wall.set(ahead)
+				second := run(t, ingest.Options{Broker: b, Store: s, Now: wall.now})
+				beat("alive", 2)
+				await(t, second, "the heartbeat", func() bool { return second.Health().Events == 1 })
+				if alive, dead := statusOf(second, "alive"), statusOf(second, "dead"); alive != state.Online || dead != state.Offline {
+					t.Errorf("alive is %s and dead %s, want online and offline", alive, dead)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,376 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// How history is written.
+const (
+	writePause = 250 * time.Millisecond // between transactions while little waits
+	writeMuch  = 1_000                  // events, messages or tasks that do not wait for it
+	writeTime  = 40 * time.Millisecond  // what a transaction is meant to take
+	minChunk   = 50                     // tasks saved by one transaction
+	maxChunk   = 5_000
+
+	checkpointPause = 5 * time.Second
+	checkpointBytes = 32 << 20 // of journal, where that comes earlier
+
+	maxWaiting = 64 << 20 // bytes of journal
+	maxUnsaved = 100_000  // tasks beyond which no more is received
+	maxSpare   = 4 << 20  // bytes of memory kept for the next journal
+
+	minRetry   = 250 * time.Millisecond // bounds of the wait before a failed write is repeated
+	maxRetry   = 10 * time.Second
+	finalWrite = 10 * time.Second // for what waits when Run is to end
+)
+
+// writer puts what was folded into the store, acknowledges it, and saves the tasks that it changed. The journal
+// of events goes first, so that a burst is acknowledged at the rate of the disk; tasks follow, so many at once that
+// a transaction stays short. A journal entry is forgotten when a checkpoint covers it and every task that
+// waited to be saved when it was cut has been.
+type writer struct {
+	m       *Ingester
+	due     chan struct{} // holds one element when much waits
+	written chan struct{} // holds one element after a write
+	stopped chan struct{} // closed when nothing more is written
+
+	// What follows belongs to the goroutine of run, or to restore before it.
+	chunk    int           // tasks that the next transaction saves
+	failed   *job          // to be repeated
+	failures int           // in a row
+	pause    time.Duration // before the next try
+	done     int           // tasks saved so far, each as often as it was
+	entries  []entry
+	last     checkpoint
+}
+
+// entry is a piece of the journal.
+type entry struct {
+	number uint64
+	mark   int // of writer.done when it is not needed any more
+}
+
+// checkpoint says when the last one was.
+type checkpoint struct {
+	at     time.Time
+	bytes  int    // of journal since
+	events uint64 // folded until then
+	entry  uint64 // newest journal entry that it covers
+}
+
+// job is one transaction.
+type job struct {
+	pendingBatch
+	batch  history.Batch
+	mark   int    // of the journal entry
+	events uint64 // folded until then
+}
+
+func newWriter(m *Ingester) writer {
+	return writer{
+		m: m, due: make(chan struct{}, 1), written: make(chan struct{}, 1), stopped: make(chan struct{}), chunk: writeMuch,
+	}
+}
+
+// run writes until quiet is closed and all is saved, or until ctx ends. When stopping is closed, a failed write
+// is repeated at once.
+func (w *writer) run(ctx context.Context, stopping, drained <-chan struct{}) {
+	defer close(w.stopped)
+	for ctx.Err() == nil {
+		final := closed(drained)
+		j := w.take(final)
+		switch {
+		case j == nil && final:
+			return
+		case j != nil && !w.write(ctx, j):
+			select {
+			case <-time.After(w.pause):
+			case <-stopping:
+				stopping = nil
+			case <-ctx.Done():
+			}
+		case !w.writeDue():
+			w.wait(drained)
+		}
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait returns when it is time for the next transaction.
+func (w *writer) wait(drained <-chan struct{}) {
+	pause := time.NewTimer(writePause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-w.due:
+	case <-drained:
+	}
+}
+
+// wake ends wait if much waits.
+func (w *writer) wake(much bool) {
+	if much {
+		signal(w.due)
+	}
+}
+
+// signal leaves an element in a channel that has room for one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (w *writer) writeDue() bool {
+	w.m.mu.RLock()
+	defer w.m.mu.RUnlock()
+	return w.m.writeDue()
+}
+
+// crowded reports whether so much waits to be written that it is time. mu is held.
+func (m *Ingester) writeDue() bool {
+	return max(m.pending.events, m.pending.messages, m.cluster.Unsaved()) >= writeMuch
+}
+
+// full reports whether so much waits that no more must come. mu is held.
+func (m *Ingester) full() bool {
+	return len(m.pending.journal)+m.pending.writingBytes > m.maxWaiting || m.cluster.Unsaved() > maxUnsaved
+}
+
+// room waits until there is room for more events, or the session that they come from has ended.
+func (w *writer) waitForCapacity(ctx context.Context, session broker.EventStream) error {
+	full := func() bool {
+		w.m.mu.RLock()
+		defer w.m.mu.RUnlock()
+		return w.m.full()
+	}
+	for full() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-session.Done():
+			return fmt.Errorf("wait to receive events: %w", session.Err())
+		case <-w.written:
+		}
+	}
+	return nil
+}
+
+// settle waits until all that was folded is written and acknowledged, or the writer has given up.
+func (w *writer) waitAcked() {
+	unacked := func() int {
+		w.m.mu.RLock()
+		defer w.m.mu.RUnlock()
+		return w.m.pending.unacked
+	}
+	for unacked() > 0 {
+		w.wake(true)
+		select {
+		case <-w.written:
+		case <-w.stopped:
+			return
+		}
+	}
+}
+
+// take returns what is to be written next, nil if there is nothing. A failed transaction is repeated as it
+// was, but without its tasks, which by now may tell more than its journal: they follow in the next one. The final
+// transactions leave no journal to replay.
+func (w *writer) take(final bool) *job {
+	w.m.mu.Lock()
+	defer w.m.mu.Unlock()
+	if w.failed != nil {
+		w.failed.mark = w.done + w.m.cluster.Unsaved()
+		return w.failed
+	}
+	j := &job{mark: w.done + w.m.cluster.Unsaved(), events: w.m.events}
+	for _, u := range w.m.cluster.TakeUnsaved(w.saveLimit()) {
+		j.batch.Tasks = append(j.batch.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt})
+	}
+	j.pendingBatch = w.m.pending.take()
+	j.batch.Journal = j.journal
+	if w.uncovered(j) && (final || w.checkpointDue(j)) {
+		j.batch.Checkpoint = w.m.checkpoint()
+	}
+	j.batch.At, j.batch.TrimJournal = w.m.time().UnixMicro(), w.forgettable()
+	if j.empty() && j.messages == 0 {
+		return nil
+	}
+	return j
+}
+
+// share is how many tasks to save: few in a burst, until so many wait that lists would not look at all of them.
+func (w *writer) saveLimit() int {
+	if w.m.pending.events >= writeMuch && w.m.cluster.Unsaved() < maxFresh {
+		return min(w.chunk, minChunk)
+	}
+	return w.chunk
+}
+
+// empty reports whether the store has nothing to do for a job.
+func (j *job) empty() bool {
+	return len(j.batch.Journal) == 0 && len(j.batch.Tasks) == 0 && j.batch.Checkpoint == nil && j.batch.TrimJournal == 0
+}
+
+// uncovered reports whether anything has happened since the last checkpoint.
+func (w *writer) uncovered(j *job) bool {
+	n := len(w.entries)
+	return j.events != w.last.events || w.m.minutes.Changed() || n > 0 && w.entries[n-1].number > w.last.entry
+}
+
+func (w *writer) checkpointDue(j *job) bool {
+	return w.last.bytes+len(j.journal) >= checkpointBytes || w.m.now().Sub(w.last.at).Abs() >= checkpointPause
+}
+
+// checkpoint copies what is to be saved beside tasks. mu is held.
+func (m *Ingester) checkpoint() *history.Checkpoint {
+	c := &history.Checkpoint{Clock: m.cluster.Clock(), Workers: make(map[string][]byte), Rollups: m.minutes.Take()}
+	err := m.cluster.SaveWorkers(func(name string, saved []byte) { c.Workers[name] = saved })
+	if err != nil {
+		m.log.Error("workers not saved", "error", err)
+	}
+	return c
+}
+
+// forgettable returns the newest journal entry that is not needed any more, 0 if there is none.
+func (w *writer) forgettable() (number uint64) {
+	for _, e := range w.entries {
+		if e.number > w.last.entry || e.mark > w.done {
+			break
+		}
+		number = e.number
+	}
+	return number
+}
+
+// write carries out a job and reports whether that worked.
+func (w *writer) write(ctx context.Context, j *job) bool {
+	var written history.WriteResult
+	if !j.empty() {
+		start := w.m.now()
+		var err error
+		if written, err = w.m.store.Write(ctx, j.batch); err != nil {
+			w.fail(j, err)
+			return false
+		}
+		w.adjustChunk(w.m.now().Sub(start), len(j.batch.Tasks))
+	}
+	w.succeed(j, written)
+	if j.session != nil {
+		if err := j.session.Ack(j.tag); err != nil && !errors.Is(err, broker.ErrClosed) {
+			w.m.log.Error("events not acknowledged", "error", err)
+		}
+	}
+	w.m.mu.Lock()
+	w.m.pending.written(&j.pendingBatch)
+	w.m.mu.Unlock()
+	signal(w.written)
+	return true
+}
+
+// pace sets how many tasks the next transaction saves, by what one of n took.
+func (w *writer) adjustChunk(took time.Duration, n int) {
+	switch {
+	case took > 2*writeTime:
+		w.chunk = max(w.chunk/2, minChunk)
+	case took < writeTime && n == w.chunk:
+		w.chunk = min(w.chunk+w.chunk/4, maxChunk)
+	}
+}
+
+// succeed notes what a transaction has written.
+func (w *writer) succeed(j *job, written history.WriteResult) {
+	w.m.mu.Lock()
+	before := w.m.cluster.Unsaved()
+	err := w.m.cluster.Saved(true, written.Existing)
+	saved := before - w.m.cluster.Unsaved()
+	left := w.m.cluster.Unsaved()
+	w.m.mu.Unlock()
+	if err != nil {
+		w.m.log.Error("stored events of a task not read", "error", err)
+	}
+	w.done += saved
+	if written.JournalEntry != 0 {
+		w.entries = append(w.entries, entry{written.JournalEntry, j.mark})
+	}
+	if saved+len(written.Existing) != len(j.batch.Tasks) {
+		w.keepEntries(left) // some changed again meanwhile and went to the end of the queue
+	}
+	for len(w.entries) > 0 && w.entries[0].number <= j.batch.TrimJournal {
+		w.entries = w.entries[1:]
+	}
+	w.last.bytes += len(j.journal)
+	if j.batch.Checkpoint != nil {
+		w.last = checkpoint{at: w.m.now(), events: j.events, entry: max(w.last.entry, written.JournalEntry)}
+		if n := len(w.entries); n > 0 {
+			w.last.entry = w.entries[n-1].number
+		}
+	}
+	if w.failed != nil {
+		w.m.log.Info("history is written again", "failures", w.failures)
+		w.m.setStoreHealth(StoreHealth{})
+	}
+	w.failed, w.failures = nil, 0
+}
+
+// remark keeps every journal entry until all tasks that wait now are saved.
+func (w *writer) keepEntries(waiting int) {
+	for i := range w.entries {
+		w.entries[i].mark = w.done + waiting
+	}
+}
+
+// fail puts a job back.
+func (w *writer) fail(j *job, cause error) {
+	w.m.mu.Lock()
+	if err := w.m.cluster.Saved(false, nil); err != nil {
+		w.m.log.Error("tasks not put back", "error", err)
+	}
+	left := w.m.cluster.Unsaved()
+	w.m.mu.Unlock()
+	w.keepEntries(left)
+	j.batch.Tasks = nil
+	w.failed = j
+	w.failures++
+	w.pause = retryAfter(w.failures)
+	w.m.log.Error("history not written", "error", cause, "failures", w.failures)
+	now := w.m.now()
+	h := StoreHealth{LastError: cause.Error(), FailedAt: now, Since: now, NextTryAt: now.Add(w.pause)}
+	if w.failures > 1 {
+		h.Since = w.m.Health().Store.Since
+	}
+	w.m.setStoreHealth(h)
+}
+
+// retryAfter is the wait after a number of failed writes: full jitter over a doubling bound.
+func retryAfter(failures int) time.Duration {
+	bound := maxRetry
+	if failures < 6 {
+		bound = min(minRetry<<failures, maxRetry)
+	}
+	return minRetry + rand.N(bound-minRetry)
+}
+
+// keeping notes how writing goes.
+func (m *Ingester) setStoreHealth(h StoreHealth) {
+	m.healthMu.Lock()
+	m.storeHealth = h
+	m.healthMu.Unlock()
+	m.wake()
+}
