@@ -22,26 +22,26 @@ type AuditRecord struct {
 	Action, Target string
 	Detail         string // JSON
 	Commands       int
-	Order          int64 // 0 if there is none
+	Request        int64 // 0 if there is none
 	Hash           string
 }
 
 // Page draws the whole page.
-func (v Audit) Page(c Chrome) templ.Component { return auditPage(c, v) }
+func (v Audit) Page(l Layout) templ.Component { return auditPage(l, v) }
 
 // Regions are what is known of the log as a whole.
-func (v Audit) Regions(s Site) []Region {
+func (v Audit) Regions(u URLs) []Region {
 	return []Region{
-		{ID: "audit-mark", Body: auditMark(s, v)},
-		{ID: "pager", Body: listPager(s, v.Newest, v.Older)},
+		{ID: "audit-mark", Body: auditMark(u, v)},
+		{ID: "pager", Body: listPager(u, v.Newest, v.Older)},
 	}
 }
 
 // Lists holds the records.
-func (v Audit) Lists(s Site) []List {
+func (v Audit) Lists(u URLs) []List {
 	l := List{ID: "audit"}
 	for _, r := range v.Records {
-		l.Rows = append(l.Rows, Region{ID: r.rowID(), Body: auditRow(s, r)})
+		l.Rows = append(l.Rows, Region{ID: r.rowID(), Body: auditRow(u, r)})
 	}
 	return []List{l}
 }

@@ -42,11 +42,11 @@ type ChartRow struct {
 // chartRows is the id of the list of rows.
 const chartRows = "chart-rows"
 
-func (v Chart) regions(s Site) []Region {
+func (v Chart) regions(u URLs) []Region {
 	if v.Title == "" {
 		return nil
 	}
-	list := []Region{{ID: "chart-head", Body: chartHead(s, v)}}
+	list := []Region{{ID: "chart-head", Body: chartHead(u, v)}}
 	if !v.Off {
 		list = append(list, Region{ID: "chart-columns", Body: chartColumns(v)})
 	}

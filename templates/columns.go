@@ -12,46 +12,46 @@ type column struct {
 	Label string
 	Title string // more words, empty if the label says it all
 	Class string
-	Cell  func(s Site, t state.Task) templ.Component
+	Cell  func(s URLs, t state.Task) templ.Component
 }
 
 // columns are all there are, in the order in which they are offered.
 func columns() []column {
 	return []column{
-		{"state", "State", "", "c-state", func(s Site, t state.Task) templ.Component { return stateMark(s, t.State) }},
+		{"state", "State", "", "c-state", func(s URLs, t state.Task) templ.Component { return stateMark(s, t.State) }},
 		{"name", "Task", "", "c-name", taskCell},
-		{"id", "Id", "", "c-id", func(s Site, t state.Task) templ.Component { return shortIDCopy(s, t.ID) }},
-		{"args", "Arguments", "", "c-args", func(_ Site, t state.Task) templ.Component { return arguments(t) }},
-		{"worker", "Worker", "", "c-worker", func(s Site, t state.Task) templ.Component { return workerLink(s, t.Worker) }},
-		{"queue", "Queue", "", "c-queue", func(_ Site, t state.Task) templ.Component { return text(t.Queue, "No task-sent was seen") }},
-		{"wait", "Wait", "From sent, or else received, to started", "c-time", func(_ Site, t state.Task) templ.Component {
+		{"id", "Id", "", "c-id", func(s URLs, t state.Task) templ.Component { return shortIDCopy(s, t.ID) }},
+		{"args", "Arguments", "", "c-args", func(_ URLs, t state.Task) templ.Component { return arguments(t) }},
+		{"worker", "Worker", "", "c-worker", func(s URLs, t state.Task) templ.Component { return workerLink(s, t.Worker) }},
+		{"queue", "Queue", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.Queue, "No task-sent was seen") }},
+		{"wait", "Wait", "From sent, or else received, to started", "c-time", func(_ URLs, t state.Task) templ.Component {
 			return took(t.WaitSeconds, "Not known")
 		}},
-		{"run", "Run", "As the worker measured it", "c-time", func(_ Site, t state.Task) templ.Component {
+		{"run", "Run", "As the worker measured it", "c-time", func(_ URLs, t state.Task) templ.Component {
 			return took(t.RuntimeSeconds, "Workers report it for tasks that succeed")
 		}},
-		{"retries", "Tries", "Attempts so far", "c-tries", func(_ Site, t state.Task) templ.Component { return tries(t) }},
-		{"updated", "Updated", "", "c-age", func(_ Site, t state.Task) templ.Component { return age(t.UpdatedAt, "Not known") }},
-		{"sent", "Sent", "", "c-age", func(_ Site, t state.Task) templ.Component { return age(t.SentAt, "No task-sent was seen") }},
-		{"received", "Received", "", "c-age", func(_ Site, t state.Task) templ.Component {
+		{"retries", "Tries", "Attempts so far", "c-tries", func(_ URLs, t state.Task) templ.Component { return tries(t) }},
+		{"updated", "Updated", "", "c-age", func(_ URLs, t state.Task) templ.Component { return age(t.UpdatedAt, "Not known") }},
+		{"sent", "Sent", "", "c-age", func(_ URLs, t state.Task) templ.Component { return age(t.SentAt, "No task-sent was seen") }},
+		{"received", "Received", "", "c-age", func(_ URLs, t state.Task) templ.Component {
 			return age(t.ReceivedAt, "No task-received was seen")
 		}},
-		{"started", "Started", "", "c-age", func(_ Site, t state.Task) templ.Component {
+		{"started", "Started", "", "c-age", func(_ URLs, t state.Task) templ.Component {
 			return age(t.StartedAt, "No task-started was seen")
 		}},
-		{"finished", "Finished", "", "c-age", func(_ Site, t state.Task) templ.Component { return age(finishedAt(t), "Not finished") }},
-		{"result", "Result", "", "c-text", func(_ Site, t state.Task) templ.Component { return repr(t.Result, "None was seen") }},
-		{"exc", "Exception", "", "c-text c-error", func(_ Site, t state.Task) templ.Component { return repr(t.Exception, "None was seen") }},
-		{"trace", "Traceback", "", "c-text", func(_ Site, t state.Task) templ.Component { return repr(t.Traceback, "None was seen") }},
-		{"kwargs", "Named arguments", "", "c-text", func(_ Site, t state.Task) templ.Component { return repr(t.Kwargs, "Not known") }},
-		{"client", "Client", "Who sent it", "c-worker", func(_ Site, t state.Task) templ.Component { return text(t.Client, "No task-sent was seen") }},
-		{"exchange", "Exchange", "", "c-queue", func(_ Site, t state.Task) templ.Component { return text(t.Exchange, "Not known") }},
-		{"routing_key", "Routing key", "", "c-queue", func(_ Site, t state.Task) templ.Component { return text(t.RoutingKey, "Not known") }},
-		{"root", "Root", "The first task of its workflow", "c-id", func(s Site, t state.Task) templ.Component { return idLink(s, t.RootID) }},
-		{"parent", "Parent", "The task that sent it", "c-id", func(s Site, t state.Task) templ.Component { return idLink(s, t.ParentID) }},
-		{"eta", "ETA", "Not to be started before", "c-moment", func(_ Site, t state.Task) templ.Component { return isoMoment(t.ETA, "None") }},
-		{"expires", "Expires", "Not to be started after", "c-moment", func(_ Site, t state.Task) templ.Component { return isoMoment(t.Expires, "None") }},
-		{"clock", "Clock", "Lamport clock of its newest event", "c-number", func(_ Site, t state.Task) templ.Component {
+		{"finished", "Finished", "", "c-age", func(_ URLs, t state.Task) templ.Component { return age(finishedAt(t), "Not finished") }},
+		{"result", "Result", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Result, "None was seen") }},
+		{"exc", "Exception", "", "c-text c-error", func(_ URLs, t state.Task) templ.Component { return repr(t.Exception, "None was seen") }},
+		{"trace", "Traceback", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Traceback, "None was seen") }},
+		{"kwargs", "Named arguments", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Kwargs, "Not known") }},
+		{"client", "Client", "Who sent it", "c-worker", func(_ URLs, t state.Task) templ.Component { return text(t.Client, "No task-sent was seen") }},
+		{"exchange", "Exchange", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.Exchange, "Not known") }},
+		{"routing_key", "Routing key", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.RoutingKey, "Not known") }},
+		{"root", "Root", "The first task of its workflow", "c-id", func(s URLs, t state.Task) templ.Component { return idLink(s, t.RootID) }},
+		{"parent", "Parent", "The task that sent it", "c-id", func(s URLs, t state.Task) templ.Component { return idLink(s, t.ParentID) }},
+		{"eta", "ETA", "Not to be started before", "c-moment", func(_ URLs, t state.Task) templ.Component { return isoMoment(t.ETA, "None") }},
+		{"expires", "Expires", "Not to be started after", "c-moment", func(_ URLs, t state.Task) templ.Component { return isoMoment(t.Expires, "None") }},
+		{"clock", "Clock", "Lamport clock of its newest event", "c-number", func(_ URLs, t state.Task) templ.Component {
 			return counted(&t.Stamp.Clock, "")
 		}},
 	}

@@ -13,7 +13,7 @@ type Failures struct {
 	Groups         []Failure
 	Show           string   // open, resolved or all
 	Open, Resolved int      // groups in all
-	Just           *Failure // what the visitor has just resolved
+	JustResolved   *Failure // what the visitor has just resolved
 	Unreadable     bool     // the history cannot be read
 	Self           string   // address of the page
 	Newest, Older  string   // addresses of other pages of the list, empty if there are none
@@ -41,21 +41,21 @@ type Count struct {
 }
 
 // Page draws the whole page.
-func (v Failures) Page(c Chrome) templ.Component { return failures(c, v) }
+func (v Failures) Page(l Layout) templ.Component { return failures(l, v) }
 
 // Regions are the choice of groups and the way to others.
-func (v Failures) Regions(s Site) []Region {
+func (v Failures) Regions(u URLs) []Region {
 	return []Region{
-		{ID: "failures-shown", Body: failuresShown(s, v)},
-		{ID: "pager", Body: failuresPager(s, v)},
+		{ID: "failures-shown", Body: failuresShown(u, v)},
+		{ID: "pager", Body: failuresPager(u, v)},
 	}
 }
 
 // Lists holds the groups.
-func (v Failures) Lists(s Site) []List {
+func (v Failures) Lists(u URLs) []List {
 	l := List{ID: "failures"}
 	for _, f := range v.Groups {
-		l.Rows = append(l.Rows, Region{ID: failureRowID(f.ID), Body: failureGroupRow(s, f, v.Self)})
+		l.Rows = append(l.Rows, Region{ID: failureRowID(f.ID), Body: failureGroupRow(u, f, v.Self)})
 	}
 	return []List{l}
 }
@@ -81,25 +81,25 @@ type FailureGroup struct {
 	Failure
 	Exception, Traceback *string      // of the newest task
 	Tasks                []state.Task // the newest
-	Just                 bool         // the visitor has just resolved it
+	JustResolved         bool         // the visitor has just resolved it
 	Self                 string       // address of the page
 }
 
 // Page draws the whole page.
-func (v FailureGroup) Page(c Chrome) templ.Component { return failureGroup(c, v) }
+func (v FailureGroup) Page(l Layout) templ.Component { return failureGroup(l, v) }
 
 // Regions are what is known of the group itself.
-func (v FailureGroup) Regions(s Site) []Region {
+func (v FailureGroup) Regions(u URLs) []Region {
 	return []Region{
-		{ID: "failure-head", Body: failureHead(s, v)},
+		{ID: "failure-head", Body: failureHead(u, v)},
 		{ID: "failure-trend", Body: failureTrend(v.Failure)},
-		{ID: "failure-example", Body: failureExample(s, v)},
-		{ID: "failure-facts", Body: failureFacts(s, v.Failure)},
+		{ID: "failure-example", Body: failureExample(u, v)},
+		{ID: "failure-facts", Body: failureFacts(u, v.Failure)},
 	}
 }
 
 // Lists holds its newest tasks.
-func (v FailureGroup) Lists(s Site) []List { return []List{taskList(s, Table{}, v.Tasks)} }
+func (v FailureGroup) Lists(u URLs) []List { return []List{taskList(u, Table{}, v.Tasks)} }
 
 // resolved reports whether the group needs nobody's attention.
 func (f Failure) resolved() bool { return f.ResolvedAt != 0 && !f.CameBack }
@@ -186,21 +186,21 @@ func (f Failure) trendWords() string {
 // FailurePath is the address of a group's page, below the prefix.
 func FailurePath(id string) string { return "/failures/" + id }
 
-func (s Site) failures() templ.SafeURL { return templ.SafeURL(s.Prefix + "/failures") }
+func (u URLs) failures() templ.SafeURL { return templ.SafeURL(u.Prefix + "/failures") }
 
-func (s Site) failure(id string) templ.SafeURL { return templ.SafeURL(s.Prefix + FailurePath(id)) }
+func (u URLs) failure(id string) templ.SafeURL { return templ.SafeURL(u.Prefix + FailurePath(id)) }
 
-func (s Site) failureJSON(id string) templ.SafeURL {
-	return templ.SafeURL(s.Prefix + "/api/v1/failures/" + id)
+func (u URLs) failureJSON(id string) templ.SafeURL {
+	return templ.SafeURL(u.Prefix + "/api/v1/failures/" + id)
 }
 
 // failuresShown links to the groups that a choice shows.
-func (s Site) failuresShown(value string) templ.SafeURL {
+func (u URLs) failuresShown(value string) templ.SafeURL {
 	if value == "open" {
-		return s.failures()
+		return u.failures()
 	}
-	return templ.SafeURL(s.Prefix + "/failures?show=" + value)
+	return templ.SafeURL(u.Prefix + "/failures?show=" + value)
 }
 
 // failuresOf links to the tasks of a group.
-func (s Site) failuresOf(id string) templ.SafeURL { return s.tasksWhere("q", "failure:"+id) }
+func (u URLs) failuresOf(id string) templ.SafeURL { return u.tasksWhere("q", "failure:"+id) }

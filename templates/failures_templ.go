@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/umbelhq/umbel/state/fingerprint"
 
-func failures(c Chrome, v Failures) templ.Component {
+func failures(l Layout, v Failures) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -47,8 +47,8 @@ func failures(c Chrome, v Failures) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Just != nil {
-				templ_7745c5c3_Err = justResolved(c.Site, *v.Just, v.Self).Render(ctx, templ_7745c5c3_Buffer)
+			if v.JustResolved != nil {
+				templ_7745c5c3_Err = justResolved(l.URLs, *v.JustResolved, v.Self).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -57,7 +57,7 @@ func failures(c Chrome, v Failures) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = failuresShown(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failuresShown(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -66,7 +66,7 @@ func failures(c Chrome, v Failures) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Unreadable {
-				templ_7745c5c3_Err = unreadable(c.Site).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = unreadable(l.URLs).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -84,7 +84,7 @@ func failures(c Chrome, v Failures) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, f := range v.Groups {
-				templ_7745c5c3_Err = failureGroupRow(c.Site, f, v.Self).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = failureGroupRow(l.URLs, f, v.Self).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -105,7 +105,7 @@ func failures(c Chrome, v Failures) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			case v.Show == "open" && v.Resolved > 0:
-				templ_7745c5c3_Err = icon(c.Site, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = icon(l.URLs, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -114,7 +114,7 @@ func failures(c Chrome, v Failures) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			default:
-				templ_7745c5c3_Err = icon(c.Site, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = icon(l.URLs, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -127,13 +127,13 @@ func failures(c Chrome, v Failures) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = failuresPager(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failuresPager(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -142,7 +142,7 @@ func failures(c Chrome, v Failures) templ.Component {
 }
 
 // justResolved confirms and offers the way back.
-func justResolved(s Site, f Failure, self string) templ.Component {
+func justResolved(u URLs, f Failure, self string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -167,7 +167,7 @@ func justResolved(s Site, f Failure, self string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -201,8 +201,8 @@ func justResolved(s Site, f Failure, self string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !s.ReadOnly {
-			templ_7745c5c3_Err = failureForm(s, f, "reopen", "Undo", self).Render(ctx, templ_7745c5c3_Buffer)
+		if !u.ReadOnly {
+			templ_7745c5c3_Err = failureForm(u, f, "reopen", "Undo", self).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -215,7 +215,7 @@ func justResolved(s Site, f Failure, self string) templ.Component {
 	})
 }
 
-func unreadable(s Site) templ.Component {
+func unreadable(u URLs) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -254,7 +254,7 @@ func unreadable(s Site) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = notice(s, "bad", "triangle-alert", "The history cannot be read.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = notice(u, "bad", "triangle-alert", "The history cannot be read.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -262,7 +262,7 @@ func unreadable(s Site) templ.Component {
 	})
 }
 
-func failuresShown(s Site, v Failures) templ.Component {
+func failuresShown(u URLs, v Failures) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -293,7 +293,7 @@ func failuresShown(s Site, v Failures) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var9 templ.SafeURL
-			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinURLErrs(s.failuresShown(c.Value))
+			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinURLErrs(u.failuresShown(c.Value))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 82, Col: 35}
 			}
@@ -350,7 +350,7 @@ func failuresShown(s Site, v Failures) templ.Component {
 	})
 }
 
-func failuresPager(s Site, v Failures) templ.Component {
+func failuresPager(u URLs, v Failures) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -422,7 +422,7 @@ func failuresPager(s Site, v Failures) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "arrow-right").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "arrow-right").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -439,7 +439,7 @@ func failuresPager(s Site, v Failures) templ.Component {
 	})
 }
 
-func failureGroupRow(s Site, f Failure, self string) templ.Component {
+func failureGroupRow(u URLs, f Failure, self string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -477,7 +477,7 @@ func failureGroupRow(s Site, f Failure, self string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = failureState(s, f).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = failureState(u, f).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -485,7 +485,7 @@ func failureGroupRow(s Site, f Failure, self string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = failureLink(s, f).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = failureLink(u, f).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -502,7 +502,7 @@ func failureGroupRow(s Site, f Failure, self string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var17 templ.SafeURL
-		templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinURLErrs(s.failuresOf(f.ID))
+		templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinURLErrs(u.failuresOf(f.ID))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 119, Col: 31}
 		}
@@ -551,7 +551,7 @@ func failureGroupRow(s Site, f Failure, self string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = failureAct(s, f, self).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = failureAct(u, f, self).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -563,7 +563,7 @@ func failureGroupRow(s Site, f Failure, self string) templ.Component {
 	})
 }
 
-func failureLink(s Site, f Failure) templ.Component {
+func failureLink(u URLs, f Failure) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -589,7 +589,7 @@ func failureLink(s Site, f Failure) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var20 templ.SafeURL
-		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinURLErrs(s.failure(f.ID))
+		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinURLErrs(u.failure(f.ID))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 137, Col: 45}
 		}
@@ -644,7 +644,7 @@ func failureLink(s Site, f Failure) templ.Component {
 	})
 }
 
-func failureState(s Site, f Failure) templ.Component {
+func failureState(u URLs, f Failure) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -670,7 +670,7 @@ func failureState(s Site, f Failure) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -683,7 +683,7 @@ func failureState(s Site, f Failure) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "repeat-2").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "repeat-2").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -696,7 +696,7 @@ func failureState(s Site, f Failure) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "circle-x").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "circle-x").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -709,7 +709,7 @@ func failureState(s Site, f Failure) templ.Component {
 	})
 }
 
-func failureAct(s Site, f Failure, self string) templ.Component {
+func failureAct(u URLs, f Failure, self string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -730,18 +730,18 @@ func failureAct(s Site, f Failure, self string) templ.Component {
 			templ_7745c5c3_Var25 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if s.ReadOnly {
+		if u.ReadOnly {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<span class=\"hidden\">none: read-only</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if f.resolved() {
-			templ_7745c5c3_Err = failureForm(s, f, "reopen", "Reopen", self).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failureForm(u, f, "reopen", "Reopen", self).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = failureForm(s, f, "resolve", "Resolve", self).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failureForm(u, f, "resolve", "Resolve", self).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -750,7 +750,7 @@ func failureAct(s Site, f Failure, self string) templ.Component {
 	})
 }
 
-func failureForm(s Site, f Failure, action, label, self string) templ.Component {
+func failureForm(u URLs, f Failure, action, label, self string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -776,7 +776,7 @@ func failureForm(s Site, f Failure, action, label, self string) templ.Component 
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var27 templ.SafeURL
-		templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinURLErrs(s.failure(f.ID) + "/" + templ.SafeURL(action))
+		templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinURLErrs(u.failure(f.ID) + "/" + templ.SafeURL(action))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 173, Col: 61}
 		}
@@ -900,7 +900,7 @@ func trend(f Failure) templ.Component {
 }
 
 // failingPanel lists on the overview what fails most.
-func failingPanel(s Site, list []Failure, readable bool) templ.Component {
+func failingPanel(u URLs, list []Failure, readable bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -926,7 +926,7 @@ func failingPanel(s Site, list []Failure, readable bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var36 templ.SafeURL
-		templ_7745c5c3_Var36, templ_7745c5c3_Err = templ.JoinURLErrs(s.failures())
+		templ_7745c5c3_Var36, templ_7745c5c3_Err = templ.JoinURLErrs(u.failures())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 190, Col: 25}
 		}
@@ -943,7 +943,7 @@ func failingPanel(s Site, list []Failure, readable bool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = failureLink(s, f).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failureLink(u, f).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -960,7 +960,7 @@ func failingPanel(s Site, list []Failure, readable bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var37 templ.SafeURL
-			templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinURLErrs(s.failuresOf(f.ID))
+			templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinURLErrs(u.failuresOf(f.ID))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 213, Col: 36}
 			}
@@ -993,7 +993,7 @@ func failingPanel(s Site, list []Failure, readable bool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = failureAct(s, f, string(s.overview())).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failureAct(u, f, string(u.overview())).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1007,7 +1007,7 @@ func failingPanel(s Site, list []Failure, readable bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if readable {
-			templ_7745c5c3_Err = icon(s, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1029,7 +1029,7 @@ func failingPanel(s Site, list []Failure, readable bool) templ.Component {
 	})
 }
 
-func failureGroup(c Chrome, v FailureGroup) templ.Component {
+func failureGroup(l Layout, v FailureGroup) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1062,8 +1062,8 @@ func failureGroup(c Chrome, v FailureGroup) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			if v.Just {
-				templ_7745c5c3_Err = justResolved(c.Site, v.Failure, v.Self).Render(ctx, templ_7745c5c3_Buffer)
+			if v.JustResolved {
+				templ_7745c5c3_Err = justResolved(l.URLs, v.Failure, v.Self).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1072,7 +1072,7 @@ func failureGroup(c Chrome, v FailureGroup) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = failureHead(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failureHead(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1084,7 +1084,7 @@ func failureGroup(c Chrome, v FailureGroup) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = failureExample(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failureExample(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1093,7 +1093,7 @@ func failureGroup(c Chrome, v FailureGroup) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var41 templ.SafeURL
-			templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinURLErrs(c.failuresOf(v.ID))
+			templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinURLErrs(l.failuresOf(v.ID))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 250, Col: 34}
 			}
@@ -1136,7 +1136,7 @@ func failureGroup(c Chrome, v FailureGroup) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = taskTable(c.Site, "tasks", Table{}, v.Tasks).Render(templ.WithChildren(ctx, templ_7745c5c3_Var43), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskTable(l.URLs, "tasks", Table{}, v.Tasks).Render(templ.WithChildren(ctx, templ_7745c5c3_Var43), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1144,7 +1144,7 @@ func failureGroup(c Chrome, v FailureGroup) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = failureFacts(c.Site, v.Failure).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failureFacts(l.URLs, v.Failure).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1154,7 +1154,7 @@ func failureGroup(c Chrome, v FailureGroup) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var40), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var40), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1162,7 +1162,7 @@ func failureGroup(c Chrome, v FailureGroup) templ.Component {
 	})
 }
 
-func failureHead(s Site, v FailureGroup) templ.Component {
+func failureHead(u URLs, v FailureGroup) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1188,7 +1188,7 @@ func failureHead(s Site, v FailureGroup) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var45 templ.SafeURL
-		templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinURLErrs(s.failures())
+		templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinURLErrs(u.failures())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 266, Col: 30}
 		}
@@ -1200,7 +1200,7 @@ func failureHead(s Site, v FailureGroup) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "chevron-right").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "chevron-right").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1230,7 +1230,7 @@ func failureHead(s Site, v FailureGroup) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = failureState(s, v.Failure).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = failureState(u, v.Failure).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1238,7 +1238,7 @@ func failureHead(s Site, v FailureGroup) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = failureAct(s, v.Failure, v.Self).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = failureAct(u, v.Failure, v.Self).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1314,7 +1314,7 @@ func failureTrend(f Failure) templ.Component {
 }
 
 // failureExample is the newest failure, the application's own calls in sight and those of libraries folded.
-func failureExample(s Site, v FailureGroup) templ.Component {
+func failureExample(u URLs, v FailureGroup) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1345,7 +1345,7 @@ func failureExample(s Site, v FailureGroup) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var52 templ.SafeURL
-			templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinURLErrs(s.task(v.TaskID))
+			templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinURLErrs(u.task(v.TaskID))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 300, Col: 30}
 			}
@@ -1382,7 +1382,7 @@ func failureExample(s Site, v FailureGroup) templ.Component {
 			}
 		}
 		if v.Traceback != nil {
-			templ_7745c5c3_Err = traceback(s, *v.Traceback).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = traceback(u, *v.Traceback).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1402,7 +1402,7 @@ func failureExample(s Site, v FailureGroup) templ.Component {
 }
 
 // traceback shows the application's calls and folds those of libraries.
-func traceback(s Site, v string) templ.Component {
+func traceback(u URLs, v string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1498,7 +1498,7 @@ func traceback(s Site, v string) templ.Component {
 				}
 			}
 		}
-		templ_7745c5c3_Err = copyButton(s, shown, "traceback").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = copyButton(u, shown, "traceback").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1542,7 +1542,7 @@ func traceback(s Site, v string) templ.Component {
 	})
 }
 
-func failureFacts(s Site, f Failure) templ.Component {
+func failureFacts(u URLs, f Failure) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1590,7 +1590,7 @@ func failureFacts(s Site, f Failure) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var64 templ.SafeURL
-				templ_7745c5c3_Var64, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasksWhere("name", f.Name))
+				templ_7745c5c3_Var64, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksWhere("name", f.Name))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 345, Col: 43}
 				}
@@ -1681,7 +1681,7 @@ func failureFacts(s Site, f Failure) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var69 templ.SafeURL
-			templ_7745c5c3_Var69, templ_7745c5c3_Err = templ.JoinURLErrs(s.failuresOf(f.ID))
+			templ_7745c5c3_Var69, templ_7745c5c3_Err = templ.JoinURLErrs(u.failuresOf(f.ID))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 356, Col: 32}
 			}
@@ -1812,7 +1812,7 @@ func failureFacts(s Site, f Failure) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var76 templ.SafeURL
-		templ_7745c5c3_Var76, templ_7745c5c3_Err = templ.JoinURLErrs(s.failureJSON(f.ID))
+		templ_7745c5c3_Var76, templ_7745c5c3_Err = templ.JoinURLErrs(u.failureJSON(f.ID))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/failures.templ`, Line: 373, Col: 34}
 		}

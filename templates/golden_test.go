@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// site is mounted below a prefix, so that a link that forgets it shows.
-func site() templates.Site {
-	return templates.Site{
-		Prefix: "/ops", Operates: true, Acts: true,
+// urls is mounted below a prefix, so that a link that forgets it shows.
+func urls() templates.URLs {
+	return templates.URLs{
+		Prefix: "/ops", HasOperations: true, CanSend: true,
 		Asset: func(name string) string { return "/ops/assets/0/" + name },
 	}
 }
@@ -39,8 +39,8 @@ func render(t *testing.T, c templ.Component) string {
 
 func page(t *testing.T, s scene) string {
 	t.Helper()
-	c := s.chrome
-	c.Site = site()
+	c := s.layout
+	c.URLs = urls()
 	return render(t, s.view.Page(c))
 }
 
@@ -76,17 +76,17 @@ func TestRegionsAndRowsArePartsOfThePage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole := page(t, s)
-			regions := s.view.Regions(site())
-			for _, l := range s.view.Lists(site()) {
+			regions := s.view.Regions(urls())
+			for _, l := range s.view.Lists(urls()) {
 				if !strings.Contains(whole, `<tbody id="`+l.ID+`">`) {
 					t.Errorf("page has no list %q", l.ID)
 				}
 				regions = append(regions, l.Rows...)
 			}
-			chrome := s.chrome
-			chrome.Site = site()
+			l := s.layout
+			l.URLs = urls()
 			seen := map[string]bool{}
-			for _, r := range append(regions, chrome.Regions()...) {
+			for _, r := range append(regions, l.Regions()...) {
 				part := render(t, r.Body)
 				if !strings.Contains(whole, part) {
 					t.Errorf("page does not hold region %q as it is:\n%s", r.ID, part)

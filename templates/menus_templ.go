@@ -11,7 +11,7 @@ import templruntime "github.com/a-h/templ/runtime"
 import "strconv"
 
 // viewBar is the strip of saved views, and what saves the present one.
-func viewBar(s Site, v Tasks) templ.Component {
+func viewBar(u URLs, v Tasks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -36,16 +36,16 @@ func viewBar(s Site, v Tasks) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = viewTabs(s, v).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = viewTabs(u, v).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !s.ReadOnly {
+		if !u.ReadOnly {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<details class=\"menu end\" data-menu><summary class=\"button quiet\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "bookmark").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "bookmark").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -54,7 +54,7 @@ func viewBar(s Site, v Tasks) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var2 templ.SafeURL
-			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinURLErrs(s.views())
+			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinURLErrs(u.views())
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/menus.templ`, Line: 16, Col: 42}
 			}
@@ -67,7 +67,7 @@ func viewBar(s Site, v Tasks) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 string
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(v.Asked.Text)
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(v.Query.Text)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/menus.templ`, Line: 22, Col: 56}
 			}
@@ -79,7 +79,7 @@ func viewBar(s Site, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, p := range v.Asked.Hidden {
+			for _, p := range v.Query.Hidden {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<input type=\"hidden\" name=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -116,7 +116,7 @@ func viewBar(s Site, v Tasks) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var6 templ.SafeURL
-			templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(s.views())
+			templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(u.views())
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/menus.templ`, Line: 27, Col: 28}
 			}
@@ -137,7 +137,7 @@ func viewBar(s Site, v Tasks) templ.Component {
 	})
 }
 
-func viewTabs(s Site, v Tasks) templ.Component {
+func viewTabs(u URLs, v Tasks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -235,7 +235,7 @@ func viewTabs(s Site, v Tasks) templ.Component {
 	})
 }
 
-func columnMenu(s Site, m ColumnMenu) templ.Component {
+func columnMenu(u URLs, m ColumnMenu) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -260,7 +260,7 @@ func columnMenu(s Site, m ColumnMenu) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "columns-3").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "columns-3").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -286,15 +286,15 @@ func columnMenu(s Site, m ColumnMenu) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = move(s, c, "earlier", "arrow-up", c.Earlier).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = move(u, c, "earlier", "arrow-up", c.Earlier).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = move(s, c, "later", "arrow-down", c.Later).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = move(u, c, "later", "arrow-down", c.Later).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = move(s, c, "off", "x", c.Off).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = move(u, c, "off", "x", c.Off).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -390,7 +390,7 @@ func columnMenu(s Site, m ColumnMenu) templ.Component {
 }
 
 // move is one thing that can be done to a column, an empty place where it cannot.
-func move(s Site, c ColumnChoice, way, iconName, href string) templ.Component {
+func move(u URLs, c ColumnChoice, way, iconName, href string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -473,7 +473,7 @@ func move(s Site, c ColumnChoice, way, iconName, href string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, iconName).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, iconName).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -486,7 +486,7 @@ func move(s Site, c ColumnChoice, way, iconName, href string) templ.Component {
 	})
 }
 
-func exportMenu(s Site, links []Link) templ.Component {
+func exportMenu(u URLs, links []Link) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -512,7 +512,7 @@ func exportMenu(s Site, links []Link) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "download").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "download").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -561,7 +561,7 @@ func exportMenu(s Site, links []Link) templ.Component {
 	})
 }
 
-func views(c Chrome, v Views) templ.Component {
+func views(l Layout, v Views) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -616,7 +616,7 @@ func views(c Chrome, v Views) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = icon(c.Site, "triangle-alert").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = icon(l.URLs, "triangle-alert").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -648,7 +648,7 @@ func views(c Chrome, v Views) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var29 templ.SafeURL
-				templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinURLErrs(c.tasks())
+				templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinURLErrs(l.tasks())
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/menus.templ`, Line: 129, Col: 73}
 				}
@@ -670,7 +670,7 @@ func views(c Chrome, v Views) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if c.ReadOnly {
+					if l.ReadOnly {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "<b>")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -694,7 +694,7 @@ func views(c Chrome, v Views) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var31 templ.SafeURL
-						templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinURLErrs(c.view(w.ID))
+						templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinURLErrs(l.view(w.ID))
 						if templ_7745c5c3_Err != nil {
 							return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/menus.templ`, Line: 137, Col: 48}
 						}
@@ -757,13 +757,13 @@ func views(c Chrome, v Views) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if !c.ReadOnly {
+					if !l.ReadOnly {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 69, "<a class=\"button quiet\" href=\"")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var35 templ.SafeURL
-						templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinURLErrs(c.view(w.ID))
+						templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinURLErrs(l.view(w.ID))
 						if templ_7745c5c3_Err != nil {
 							return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/menus.templ`, Line: 152, Col: 51}
 						}
@@ -775,7 +775,7 @@ func views(c Chrome, v Views) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = icon(c.Site, "trash-2").Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = icon(l.URLs, "trash-2").Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -800,7 +800,7 @@ func views(c Chrome, v Views) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var26), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var26), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -808,7 +808,7 @@ func views(c Chrome, v Views) templ.Component {
 	})
 }
 
-func deleteView(c Chrome, v DeleteView) templ.Component {
+func deleteView(l Layout, v DeleteView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -872,7 +872,7 @@ func deleteView(c Chrome, v DeleteView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var40 templ.SafeURL
-			templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinURLErrs(c.view(v.View.ID) + "/delete")
+			templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinURLErrs(l.view(v.View.ID) + "/delete")
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/menus.templ`, Line: 171, Col: 60}
 			}
@@ -884,7 +884,7 @@ func deleteView(c Chrome, v DeleteView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(c.Site, "trash-2").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(l.URLs, "trash-2").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -893,7 +893,7 @@ func deleteView(c Chrome, v DeleteView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var41 templ.SafeURL
-			templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinURLErrs(c.views())
+			templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinURLErrs(l.views())
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/menus.templ`, Line: 176, Col: 44}
 			}
@@ -907,7 +907,7 @@ func deleteView(c Chrome, v DeleteView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var37), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var37), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -12,13 +12,13 @@ import (
 type Outbox struct {
 	Counts        map[string]int // commands by state, of all
 	OldestPending int64          // µs since 1970, 0 if none is pending
-	Foreign       int            // that another version wrote
+	Unsupported   int            // that another version wrote
 	Relay         *Relay         // nil if nothing is sent
 	Failures      []FailureCount // the most frequent ones
-	States        []Shown        // choices of states
+	States        []StateOption  // choices of states
 	State         string         // the choice, empty if it is another
 	Conditions    []Condition    // further ones, each with the way to be without it
-	Asked         CommandQuery
+	Query         CommandQuery
 	Commands      []Command
 	Self          string // address of the page
 	Newest, Older string // addresses of other pages of the list, empty if there are none
@@ -39,8 +39,8 @@ type FailureCount struct {
 	N     int
 }
 
-// Shown is a choice of what a list shows, with the address of the list then.
-type Shown struct {
+// StateOption is a choice of what a list shows, with the address of the list then.
+type StateOption struct {
 	Value, Label, Href string
 	Count              int
 }
@@ -56,23 +56,23 @@ type Condition struct{ Label, Value, Without string }
 
 // Command is something that is to be sent, or was. Times are µs since 1970, 0 if unknown or never.
 type Command struct {
-	ID, Order                                  int64
+	ID, Request                                int64
 	Kind                                       string // control, task, purge
 	State                                      string
 	Target, Summary                            string
 	TaskID                                     string
 	Attempts, Deferrals                        int
 	Error                                      string
-	Answers                                    []CommandAnswer
-	Missing                                    []string // who has not answered
+	Replies                                    []CommandReply
+	NoReply                                    []string // who has not answered
 	Created, Due, Expires, Claimed, Sent, Done int64
 	Actor                                      string
-	// Waits says that it is due and waits for its turn.
-	Waits bool
+	// Waiting says that it is due and waits for its turn.
+	Waiting bool
 }
 
-// CommandAnswer is what a worker said.
-type CommandAnswer struct {
+// CommandReply is what a worker said.
+type CommandReply struct {
 	Node string
 	At   int64
 	Text string
@@ -80,29 +80,29 @@ type CommandAnswer struct {
 }
 
 // Page draws the whole page.
-func (v Outbox) Page(c Chrome) templ.Component { return outboxPage(c, v) }
+func (v Outbox) Page(l Layout) templ.Component { return outboxPage(l, v) }
 
 // Regions are the totals, the choices and the ways to other pages.
-func (v Outbox) Regions(s Site) []Region {
+func (v Outbox) Regions(u URLs) []Region {
 	return []Region{
-		{ID: "outbox-tiles", Body: outboxTiles(s, v)},
+		{ID: "outbox-tiles", Body: outboxTiles(u, v)},
 		{ID: "outbox-shown", Body: outboxShown(v)},
-		{ID: "outbox-query", Body: outboxQuery(s, v.Asked)},
+		{ID: "outbox-query", Body: outboxQuery(u, v.Query)},
 		{ID: "outbox-failures", Body: outboxFailures(v.Failures)},
-		{ID: "pager", Body: listPager(s, v.Newest, v.Older)},
+		{ID: "pager", Body: listPager(u, v.Newest, v.Older)},
 	}
 }
 
 // Lists holds the commands.
-func (v Outbox) Lists(s Site) []List { return []List{commandList(s, v.Commands, true, v.picks(s))} }
+func (v Outbox) Lists(u URLs) []List { return []List{commandList(u, v.Commands, true, v.picks(u))} }
 
 // picks reports whether commands can be chosen: dead letters, by those who may act.
-func (v Outbox) picks(s Site) bool { return s.Acts && v.State == "dead" }
+func (v Outbox) picks(u URLs) bool { return u.CanSend && v.State == "dead" }
 
-func commandList(s Site, commands []Command, linked, picks bool) List {
+func commandList(u URLs, commands []Command, linked, picks bool) List {
 	l := List{ID: "commands"}
 	for _, c := range commands {
-		l.Rows = append(l.Rows, Region{ID: c.rowID(), Body: commandRow(s, c, linked, picks)})
+		l.Rows = append(l.Rows, Region{ID: c.rowID(), Body: commandRow(u, c, linked, picks)})
 	}
 	return l
 }
@@ -111,12 +111,12 @@ func (c Command) rowID() string { return "c-" + c.id() }
 func (c Command) id() string    { return strconv.FormatInt(c.ID, 10) }
 
 // expected is how many are to answer.
-func (c Command) expected() int { return len(c.Answers) + len(c.Missing) }
+func (c Command) expected() int { return len(c.Replies) + len(c.NoReply) }
 
 // told tells how far the command has come.
-func (c Command) told() string {
+func (c Command) outcome() string {
 	if c.expected() > 0 {
-		return "Answered by " + number(len(c.Answers)) + " of " + number(c.expected())
+		return "Answered by " + number(len(c.Replies)) + " of " + number(c.expected())
 	}
 	switch c.State {
 	case "pending":
@@ -138,7 +138,7 @@ func (c Command) told() string {
 // refused is how many have said no.
 func (c Command) refused() int {
 	n := 0
-	for _, a := range c.Answers {
+	for _, a := range c.Replies {
 		if !a.OK {
 			n++
 		}
@@ -149,9 +149,9 @@ func (c Command) refused() int {
 // silent names who did not answer.
 func (c Command) silent() string {
 	const most = 3
-	named := c.Missing[:min(len(c.Missing), most)]
+	named := c.NoReply[:min(len(c.NoReply), most)]
 	list := strings.Join(named, ", ")
-	if more := len(c.Missing) - len(named); more > 0 {
+	if more := len(c.NoReply) - len(named); more > 0 {
 		list += " and " + number(more) + " more"
 	}
 	return list
@@ -255,20 +255,20 @@ func kindWord(kind string) string {
 	return kind
 }
 
-func (s Site) deadLetters() templ.SafeURL { return templ.SafeURL(s.Prefix + "/outbox?state=dead") }
+func (u URLs) deadLetters() templ.SafeURL { return templ.SafeURL(u.Prefix + "/outbox?state=dead") }
 
-func (s Site) order(id int64) templ.SafeURL { return templ.SafeURL(s.Prefix + OrderPath(id)) }
+func (u URLs) order(id int64) templ.SafeURL { return templ.SafeURL(u.Prefix + RequestPath(id)) }
 
-func (s Site) audit() templ.SafeURL { return templ.SafeURL(s.Prefix + "/outbox/audit") }
+func (u URLs) audit() templ.SafeURL { return templ.SafeURL(u.Prefix + "/outbox/audit") }
 
-func (s Site) actOutbox() templ.SafeURL { return templ.SafeURL(s.Prefix + "/act/outbox") }
+func (u URLs) actOutbox() templ.SafeURL { return templ.SafeURL(u.Prefix + "/act/outbox") }
 
 // actOnCommands links to the form that requeues or discards what a parameter names.
-func (s Site) actOnCommands(action, param, value string) templ.SafeURL {
+func (u URLs) actOnCommands(action, param, value string) templ.SafeURL {
 	v := url.Values{"action": {action}, param: {value}}
-	return templ.SafeURL(s.Prefix + "/act/outbox?" + v.Encode())
+	return templ.SafeURL(u.Prefix + "/act/outbox?" + v.Encode())
 }
 
-func (s Site) commandsJSON(order int64) templ.SafeURL {
-	return templ.SafeURL(s.Prefix + "/api/v1/commands?order=" + strconv.FormatInt(order, 10))
+func (u URLs) commandsJSON(order int64) templ.SafeURL {
+	return templ.SafeURL(u.Prefix + "/api/v1/commands?order=" + strconv.FormatInt(order, 10))
 }

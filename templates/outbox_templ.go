@@ -8,7 +8,7 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-func outboxPage(c Chrome, v Outbox) templ.Component {
+func outboxPage(l Layout, v Outbox) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -46,7 +46,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 templ.SafeURL
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(c.audit())
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(l.audit())
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 9, Col: 44}
 			}
@@ -58,7 +58,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(c.Site, "shield-check").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(l.URLs, "shield-check").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -66,7 +66,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = outboxTiles(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = outboxTiles(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -82,7 +82,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = outboxQuery(c.Site, v.Asked).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = outboxQuery(l.URLs, v.Query).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -109,7 +109,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = notice(c.Site, "bad", "triangle-alert", "The outbox cannot be read.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = notice(l.URLs, "bad", "triangle-alert", "The outbox cannot be read.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -118,8 +118,8 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.picks(c.Site) {
-				templ_7745c5c3_Err = deadActions(c.Site).Render(ctx, templ_7745c5c3_Buffer)
+			if v.picks(l.URLs) {
+				templ_7745c5c3_Err = deadActions(l.URLs).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -147,7 +147,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				case v.State == "dead" && len(v.Conditions) == 0:
-					templ_7745c5c3_Err = icon(c.Site, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = icon(l.URLs, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -172,7 +172,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = commandTable(c.Site, "commands", v.Commands, true, v.picks(c.Site)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = commandTable(l.URLs, "commands", v.Commands, true, v.picks(l.URLs)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -180,7 +180,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = listPager(c.Site, v.Newest, v.Older).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = listPager(l.URLs, v.Newest, v.Older).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -194,7 +194,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -202,7 +202,7 @@ func outboxPage(c Chrome, v Outbox) templ.Component {
 	})
 }
 
-func outboxTiles(s Site, v Outbox) templ.Component {
+func outboxTiles(u URLs, v Outbox) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -228,7 +228,7 @@ func outboxTiles(s Site, v Outbox) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var7 templ.SafeURL
-		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinURLErrs(s.outbox() + "?state=pending")
+		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinURLErrs(u.outbox() + "?state=pending")
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 50, Col: 54}
 		}
@@ -282,7 +282,7 @@ func outboxTiles(s Site, v Outbox) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var10 templ.SafeURL
-		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinURLErrs(s.outbox() + "?state=in_flight")
+		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinURLErrs(u.outbox() + "?state=in_flight")
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 62, Col: 56}
 		}
@@ -308,7 +308,7 @@ func outboxTiles(s Site, v Outbox) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var12 templ.SafeURL
-		templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinURLErrs(s.outbox() + "?state=sent")
+		templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinURLErrs(u.outbox() + "?state=sent")
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 67, Col: 51}
 		}
@@ -334,7 +334,7 @@ func outboxTiles(s Site, v Outbox) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var14 templ.SafeURL
-		templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinURLErrs(s.deadLetters())
+		templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinURLErrs(u.deadLetters())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 72, Col: 40}
 		}
@@ -429,15 +429,15 @@ func outboxTiles(s Site, v Outbox) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Foreign > 0 {
+		if v.Unsupported > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<p class=\"more warn\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var20 string
-			templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(number(v.Foreign))
+			templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(number(v.Unsupported))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 96, Col: 44}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 96, Col: 48}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 			if templ_7745c5c3_Err != nil {
@@ -603,7 +603,7 @@ func outboxShown(v Outbox) templ.Component {
 }
 
 // outboxQuery asks for commands of a kind, to a worker, by somebody.
-func outboxQuery(s Site, q CommandQuery) templ.Component {
+func outboxQuery(u URLs, q CommandQuery) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -629,7 +629,7 @@ func outboxQuery(s Site, q CommandQuery) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var30 templ.SafeURL
-		templ_7745c5c3_Var30, templ_7745c5c3_Err = templ.JoinURLErrs(s.outbox())
+		templ_7745c5c3_Var30, templ_7745c5c3_Err = templ.JoinURLErrs(u.outbox())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 123, Col: 58}
 		}
@@ -817,7 +817,7 @@ func outboxFailures(list []FailureCount) templ.Component {
 }
 
 // deadActions are what can be done with dead letters. Their boxes belong to it.
-func deadActions(s Site) templ.Component {
+func deadActions(u URLs) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -843,7 +843,7 @@ func deadActions(s Site) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var40 templ.SafeURL
-		templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinURLErrs(s.actOutbox())
+		templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinURLErrs(u.actOutbox())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 164, Col: 24}
 		}
@@ -856,7 +856,7 @@ func deadActions(s Site) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var41 string
-		templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(s.Asset("select.js"))
+		templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(u.Asset("select.js"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 166, Col: 36}
 		}
@@ -868,7 +868,7 @@ func deadActions(s Site) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "rotate-cw").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "rotate-cw").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -876,7 +876,7 @@ func deadActions(s Site) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "trash-2").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "trash-2").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -888,7 +888,7 @@ func deadActions(s Site) templ.Component {
 	})
 }
 
-func commandTable(s Site, class string, commands []Command, linked, picks bool) templ.Component {
+func commandTable(u URLs, class string, commands []Command, linked, picks bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -960,7 +960,7 @@ func commandTable(s Site, class string, commands []Command, linked, picks bool) 
 			return templ_7745c5c3_Err
 		}
 		for _, c := range commands {
-			templ_7745c5c3_Err = commandRow(s, c, linked, picks).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = commandRow(u, c, linked, picks).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -981,7 +981,7 @@ func commandTable(s Site, class string, commands []Command, linked, picks bool) 
 	})
 }
 
-func commandRow(s Site, c Command, linked, picks bool) templ.Component {
+func commandRow(u URLs, c Command, linked, picks bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1055,7 +1055,7 @@ func commandRow(s Site, c Command, linked, picks bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = commandMark(s, c).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = commandMark(u, c).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1069,9 +1069,9 @@ func commandRow(s Site, c Command, linked, picks bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var49 templ.SafeURL
-			templ_7745c5c3_Var49, templ_7745c5c3_Err = templ.JoinURLErrs(s.order(c.Order))
+			templ_7745c5c3_Var49, templ_7745c5c3_Err = templ.JoinURLErrs(u.order(c.Request))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 225, Col: 43}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 225, Col: 45}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var49))
 			if templ_7745c5c3_Err != nil {
@@ -1084,7 +1084,7 @@ func commandRow(s Site, c Command, linked, picks bool) templ.Component {
 			var templ_7745c5c3_Var50 string
 			templ_7745c5c3_Var50, templ_7745c5c3_Err = templ.JoinStringErrs(c.Summary)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 225, Col: 63}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 225, Col: 65}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var50))
 			if templ_7745c5c3_Err != nil {
@@ -1097,7 +1097,7 @@ func commandRow(s Site, c Command, linked, picks bool) templ.Component {
 			var templ_7745c5c3_Var51 string
 			templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(excerpt(c.Summary, 160))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 225, Col: 91}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 225, Col: 93}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var51))
 			if templ_7745c5c3_Err != nil {
@@ -1113,7 +1113,7 @@ func commandRow(s Site, c Command, linked, picks bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var52 templ.SafeURL
-			templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinURLErrs(s.task(c.TaskID))
+			templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinURLErrs(u.task(c.TaskID))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 227, Col: 43}
 			}
@@ -1237,7 +1237,7 @@ func commandRow(s Site, c Command, linked, picks bool) templ.Component {
 	})
 }
 
-func commandMark(s Site, c Command) templ.Component {
+func commandMark(u URLs, c Command) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1263,7 +1263,7 @@ func commandMark(s Site, c Command) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "circle-x").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "circle-x").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1294,7 +1294,7 @@ func commandMark(s Site, c Command) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, commandIcon(c.State)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, commandIcon(c.State)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1345,7 +1345,7 @@ func commandAnswers(c Command, short bool) templ.Component {
 			}
 		} else if short {
 			var templ_7745c5c3_Var63 string
-			templ_7745c5c3_Var63, templ_7745c5c3_Err = templ.JoinStringErrs(number(len(c.Answers)))
+			templ_7745c5c3_Var63, templ_7745c5c3_Err = templ.JoinStringErrs(number(len(c.Replies)))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 273, Col: 26}
 			}
@@ -1372,7 +1372,7 @@ func commandAnswers(c Command, short bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var65 string
-			templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinStringErrs(number(len(c.Answers)))
+			templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinStringErrs(number(len(c.Replies)))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/outbox.templ`, Line: 275, Col: 32}
 			}
@@ -1397,7 +1397,7 @@ func commandAnswers(c Command, short bool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, a := range c.Answers {
+			for _, a := range c.Replies {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 119, "<li>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -1466,7 +1466,7 @@ func commandAnswers(c Command, short bool) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			for _, node := range c.Missing {
+			for _, node := range c.NoReply {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 127, "<li><span class=\"verdict\"></span> <b>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -1551,7 +1551,7 @@ func commandNext(c Command) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		switch c.State {
 		case "pending":
-			if c.Waits {
+			if c.Waiting {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 135, "waits for its turn")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -1771,7 +1771,7 @@ func commandNext(c Command) templ.Component {
 }
 
 // listPager leads to other pages of a list.
-func listPager(s Site, newest, older string) templ.Component {
+func listPager(u URLs, newest, older string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1843,7 +1843,7 @@ func listPager(s Site, newest, older string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "arrow-right").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "arrow-right").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -10,15 +10,15 @@ import (
 
 // Overview is the content of the first page.
 type Overview struct {
-	Chart    Chart
-	Rates    Rates
-	Counts   state.Counts
-	Workers  []state.Worker
-	Failing  []Failure    // open groups with most failures in the last hour
-	Readable bool         // the history, where groups are kept
-	Just     *Failure     // what the visitor has just resolved
-	Failures []state.Task // newest first
-	Ingest   Ingest
+	Chart            Chart
+	Rates            Rates
+	Counts           state.Counts
+	Workers          []state.Worker
+	Failing          []Failure    // open groups with most failures in the last hour
+	FailuresReadable bool         // the history, where groups are kept
+	JustResolved     *Failure     // what the visitor has just resolved
+	Failures         []state.Task // newest first
+	Ingest           Ingest
 }
 
 // Rates are per second, over the last ten seconds; the series hold one value for each of the last
@@ -45,26 +45,26 @@ type Rejection struct {
 }
 
 // Page draws the whole page.
-func (v Overview) Page(c Chrome) templ.Component { return overview(c, v) }
+func (v Overview) Page(l Layout) templ.Component { return overview(l, v) }
 
 // Regions are the panels.
-func (v Overview) Regions(s Site) []Region {
-	return append(v.Chart.regions(s), []Region{
-		{ID: "checklist", Body: checklist(s, v)},
-		{ID: "tiles", Body: tiles(s, v)},
-		{ID: "states", Body: statesPanel(s, v.Counts)},
-		{ID: "failing", Body: failingPanel(s, v.Failing, v.Readable)},
-		{ID: "busiest", Body: busiestPanel(s, v.Counts)},
-		{ID: "heat", Body: heatPanel(s, v.Workers)},
-		{ID: "ingest", Body: ingestPanel(s, v)},
+func (v Overview) Regions(u URLs) []Region {
+	return append(v.Chart.regions(u), []Region{
+		{ID: "checklist", Body: checklist(u, v)},
+		{ID: "tiles", Body: tiles(u, v)},
+		{ID: "states", Body: statesPanel(u, v.Counts)},
+		{ID: "failing", Body: failingPanel(u, v.Failing, v.FailuresReadable)},
+		{ID: "busiest", Body: busiestPanel(u, v.Counts)},
+		{ID: "heat", Body: heatPanel(u, v.Workers)},
+		{ID: "ingest", Body: ingestPanel(u, v)},
 	}...)
 }
 
 // Lists holds the recent failures.
-func (v Overview) Lists(s Site) []List {
+func (v Overview) Lists(u URLs) []List {
 	l := List{ID: "failures"}
 	for _, t := range v.Failures {
-		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: failureRow(s, t)})
+		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: failureRow(u, t)})
 	}
 	return append([]List{l}, v.Chart.lists()...)
 }
@@ -156,8 +156,8 @@ func heat(w state.Worker, most int) int {
 	return (4*w.RunningTasks + most - 1) / most
 }
 
-// verdict sums up what could not be used.
-func (i Ingest) verdict() (title, rest string) {
+// summary sums up what could not be used.
+func (i Ingest) summary() (title, rest string) {
 	var lost, odd uint64
 	for _, r := range i.Rejected {
 		if r.Lost {

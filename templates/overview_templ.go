@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-func overview(c Chrome, v Overview) templ.Component {
+func overview(l Layout, v Overview) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -50,8 +50,8 @@ func overview(c Chrome, v Overview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Just != nil {
-				templ_7745c5c3_Err = justResolved(c.Site, *v.Just, string(c.overview())).Render(ctx, templ_7745c5c3_Buffer)
+			if v.JustResolved != nil {
+				templ_7745c5c3_Err = justResolved(l.URLs, *v.JustResolved, string(l.overview())).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -60,7 +60,7 @@ func overview(c Chrome, v Overview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = checklist(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = checklist(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -68,7 +68,7 @@ func overview(c Chrome, v Overview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tiles(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tiles(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -77,7 +77,7 @@ func overview(c Chrome, v Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Chart.Title != "" {
-				templ_7745c5c3_Err = chartPanel(c.Site, v.Chart).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = chartPanel(l.URLs, v.Chart).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -86,7 +86,7 @@ func overview(c Chrome, v Overview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = statesPanel(c.Site, v.Counts).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = statesPanel(l.URLs, v.Counts).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -94,7 +94,7 @@ func overview(c Chrome, v Overview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = failingPanel(c.Site, v.Failing, v.Readable).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failingPanel(l.URLs, v.Failing, v.FailuresReadable).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -103,7 +103,7 @@ func overview(c Chrome, v Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 templ.SafeURL
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(c.tasksIn(state.Failure))
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(l.tasksIn(state.Failure))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 26, Col: 40}
 			}
@@ -124,7 +124,7 @@ func overview(c Chrome, v Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, t := range v.Failures {
-				templ_7745c5c3_Err = failureRow(c.Site, t).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = failureRow(l.URLs, t).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -133,7 +133,7 @@ func overview(c Chrome, v Overview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(c.Site, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(l.URLs, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -141,7 +141,7 @@ func overview(c Chrome, v Overview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = heatPanel(c.Site, v.Workers).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heatPanel(l.URLs, v.Workers).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -149,11 +149,11 @@ func overview(c Chrome, v Overview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = busiestPanel(c.Site, v.Counts).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = busiestPanel(l.URLs, v.Counts).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ingestPanel(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ingestPanel(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -163,7 +163,7 @@ func overview(c Chrome, v Overview) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -171,7 +171,7 @@ func overview(c Chrome, v Overview) templ.Component {
 	})
 }
 
-func failureRow(s Site, t state.Task) templ.Component {
+func failureRow(u URLs, t state.Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -210,7 +210,7 @@ func failureRow(s Site, t state.Task) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var6 templ.SafeURL
-		templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(s.task(t.ID))
+		templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(u.task(t.ID))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 64, Col: 38}
 		}
@@ -271,7 +271,7 @@ func failureRow(s Site, t state.Task) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = workerLink(s, t.Worker).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = workerLink(u, t.Worker).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -291,7 +291,7 @@ func failureRow(s Site, t state.Task) templ.Component {
 	})
 }
 
-func workerLink(s Site, name *string) templ.Component {
+func workerLink(u URLs, name *string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -323,7 +323,7 @@ func workerLink(s Site, name *string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var10 templ.SafeURL
-			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinURLErrs(s.worker(*name))
+			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinURLErrs(u.worker(*name))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 88, Col: 27}
 			}
@@ -419,7 +419,7 @@ func workerName(name string) templ.Component {
 }
 
 // tiles are the figures to see first.
-func tiles(s Site, v Overview) templ.Component {
+func tiles(u URLs, v Overview) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -479,7 +479,7 @@ func tiles(s Site, v Overview) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var18 templ.SafeURL
-		templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasksIn(state.Success))
+		templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksIn(state.Success))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 109, Col: 49}
 		}
@@ -541,7 +541,7 @@ func tiles(s Site, v Overview) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var21 templ.SafeURL
-		templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasksWhere("state", string(state.Failure), "state", string(state.Retry)))
+		templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksWhere("state", string(state.Failure), "state", string(state.Retry)))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 121, Col: 99}
 		}
@@ -588,7 +588,7 @@ func tiles(s Site, v Overview) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var24 templ.SafeURL
-		templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinURLErrs(s.running())
+		templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinURLErrs(u.running())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 127, Col: 36}
 		}
@@ -656,7 +656,7 @@ func tiles(s Site, v Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var28 templ.SafeURL
-			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinURLErrs(s.query("is:lost"))
+			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinURLErrs(u.query("is:lost"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 139, Col: 44}
 			}
@@ -715,7 +715,7 @@ func tiles(s Site, v Overview) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var31 templ.SafeURL
-		templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinURLErrs(s.workers())
+		templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinURLErrs(u.workers())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 151, Col: 36}
 		}
@@ -790,7 +790,7 @@ func tiles(s Site, v Overview) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var35 templ.SafeURL
-		templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasks())
+		templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasks())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 163, Col: 34}
 		}
@@ -1029,7 +1029,7 @@ func spark(class string, series []float64) templ.Component {
 	})
 }
 
-func statesPanel(s Site, counts state.Counts) templ.Component {
+func statesPanel(u URLs, counts state.Counts) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1123,7 +1123,7 @@ func statesPanel(s Site, counts state.Counts) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var56 templ.SafeURL
-			templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasksIn(st))
+			templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksIn(st))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 207, Col: 28}
 			}
@@ -1148,7 +1148,7 @@ func statesPanel(s Site, counts state.Counts) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = stateMark(s, st).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = stateMark(u, st).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1178,7 +1178,7 @@ func statesPanel(s Site, counts state.Counts) templ.Component {
 	})
 }
 
-func busiestPanel(s Site, counts state.Counts) templ.Component {
+func busiestPanel(u URLs, counts state.Counts) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1243,7 +1243,7 @@ func busiestPanel(s Site, counts state.Counts) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var61 templ.SafeURL
-				templ_7745c5c3_Var61, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasksWhere("name", r.Name))
+				templ_7745c5c3_Var61, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksWhere("name", r.Name))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 232, Col: 44}
 				}
@@ -1304,7 +1304,7 @@ func busiestPanel(s Site, counts state.Counts) templ.Component {
 }
 
 // heatPanel has one cell per worker, darker with more unfinished tasks.
-func heatPanel(s Site, workers []state.Worker) templ.Component {
+func heatPanel(u URLs, workers []state.Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1330,7 +1330,7 @@ func heatPanel(s Site, workers []state.Worker) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var65 templ.SafeURL
-		templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinURLErrs(s.workers())
+		templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinURLErrs(u.workers())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 251, Col: 24}
 		}
@@ -1381,7 +1381,7 @@ func heatPanel(s Site, workers []state.Worker) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var68 templ.SafeURL
-				templ_7745c5c3_Var68, templ_7745c5c3_Err = templ.JoinURLErrs(s.worker(w.Name))
+				templ_7745c5c3_Var68, templ_7745c5c3_Err = templ.JoinURLErrs(u.worker(w.Name))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/overview.templ`, Line: 262, Col: 30}
 				}
@@ -1557,7 +1557,7 @@ func missedEvents(b Broker) templ.Component {
 }
 
 // ingestPanel is the health of what feeds the page.
-func ingestPanel(s Site, v Overview) templ.Component {
+func ingestPanel(u URLs, v Overview) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1805,7 +1805,7 @@ func ingestPanel(s Site, v Overview) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Ingest.Rejected) > 0 {
-			title, rest := v.Ingest.verdict()
+			title, rest := v.Ingest.summary()
 			templ_7745c5c3_Var90 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -1829,7 +1829,7 @@ func ingestPanel(s Site, v Overview) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "warn", "triangle-alert", title).Render(templ.WithChildren(ctx, templ_7745c5c3_Var90), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "warn", "triangle-alert", title).Render(templ.WithChildren(ctx, templ_7745c5c3_Var90), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1896,7 +1896,7 @@ func ingestPanel(s Site, v Overview) templ.Component {
 }
 
 // checklist helps while nothing has been seen; after that it is empty.
-func checklist(s Site, v Overview) templ.Component {
+func checklist(u URLs, v Overview) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1946,12 +1946,12 @@ func checklist(s Site, v Overview) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if c.Done {
-					templ_7745c5c3_Err = icon(s, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = icon(u, "circle-check").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = icon(s, "circle-dashed").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = icon(u, "circle-dashed").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -2002,7 +2002,7 @@ func checklist(s Site, v Overview) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if c.Command != "" && !c.Done {
-					templ_7745c5c3_Err = snippet(s, c.Command).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = snippet(u, c.Command).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -2026,7 +2026,7 @@ func checklist(s Site, v Overview) templ.Component {
 	})
 }
 
-func snippet(s Site, command string) templ.Component {
+func snippet(u URLs, command string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -2064,7 +2064,7 @@ func snippet(s Site, command string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = copyButton(s, command, "setting").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = copyButton(u, command, "setting").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -61,7 +61,7 @@ func sideways(label string) templ.Component {
 	})
 }
 
-func icon(s Site, name string) templ.Component {
+func icon(u URLs, name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -87,7 +87,7 @@ func icon(s Site, name string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var4 string
-		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(s.icon(name))
+		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(u.icon(name))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/parts.templ`, Line: 13, Col: 62}
 		}
@@ -146,7 +146,7 @@ func unknown(why string) templ.Component {
 	})
 }
 
-func stateMark(s Site, st state.State) templ.Component {
+func stateMark(u URLs, st state.State) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -189,7 +189,7 @@ func stateMark(s Site, st state.State) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, stateIcon(st)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, stateIcon(st)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -210,7 +210,7 @@ func stateMark(s Site, st state.State) templ.Component {
 	})
 }
 
-func statusMark(s Site, st state.Status) templ.Component {
+func statusMark(u URLs, st state.Status) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -253,7 +253,7 @@ func statusMark(s Site, st state.Status) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, statusIcon(st)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, statusIcon(st)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -608,7 +608,7 @@ func text(v *string, why string) templ.Component {
 	})
 }
 
-func copyButton(s Site, value, what string) templ.Component {
+func copyButton(u URLs, value, what string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -672,7 +672,7 @@ func copyButton(s Site, value, what string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "copy").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "copy").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -685,7 +685,7 @@ func copyButton(s Site, value, what string) templ.Component {
 }
 
 // shortIDCopy is the head of an id, the whole of it in its title and on the clipboard.
-func shortIDCopy(s Site, id string) templ.Component {
+func shortIDCopy(u URLs, id string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -736,7 +736,7 @@ func shortIDCopy(s Site, id string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = copyButton(s, id, "id").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = copyButton(u, id, "id").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -825,7 +825,7 @@ func taskName(name *string) templ.Component {
 }
 
 // marks are what is odd about a task, each with its words.
-func marks(s Site, t state.Task) templ.Component {
+func marks(u URLs, t state.Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -847,36 +847,36 @@ func marks(s Site, t state.Task) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if t.Orphaned {
-			templ_7745c5c3_Err = mark(s, "anchor", "Orphaned: the process that ran it has ended").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "anchor", "Orphaned: the process that ran it has ended").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if t.Lost != nil {
-			templ_7745c5c3_Err = mark(s, "anchor", "Lost: "+t.Lost.Evidence).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "anchor", "Lost: "+t.Lost.Evidence).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if t.Dismissed != nil {
-			templ_7745c5c3_Err = mark(s, "circle-stop", "Dismissed: "+dismissedBy(t)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "circle-stop", "Dismissed: "+dismissedBy(t)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if t.Returned {
-			templ_7745c5c3_Err = mark(s, "inbox", "Returned to the queue: its worker ended without starting it").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "inbox", "Returned to the queue: its worker ended without starting it").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if t.Redelivered {
-			templ_7745c5c3_Err = mark(s, "repeat-2", "Redelivered: an attempt was received again after it had been started").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "repeat-2", "Redelivered: an attempt was received again after it had been started").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if t.Truncated {
-			templ_7745c5c3_Err = mark(s, "scissors", "Truncated: some of its text was dropped").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "scissors", "Truncated: some of its text was dropped").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -885,7 +885,7 @@ func marks(s Site, t state.Task) templ.Component {
 	})
 }
 
-func mark(s Site, name, words string) templ.Component {
+func mark(u URLs, name, words string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -941,7 +941,7 @@ func mark(s Site, name, words string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, name).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, name).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -967,7 +967,7 @@ func mark(s Site, name, words string) templ.Component {
 }
 
 // notice tells in words what is odd. Tone is info, warn or bad.
-func notice(s Site, tone, iconName, title string) templ.Component {
+func notice(u URLs, tone, iconName, title string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1010,7 +1010,7 @@ func notice(s Site, tone, iconName, title string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, iconName).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, iconName).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -16,10 +16,10 @@ type Problem struct {
 type Link struct{ Text, Href string }
 
 // Page draws the whole page.
-func (v Problem) Page(c Chrome) templ.Component { return problem(c, v) }
+func (v Problem) Page(l Layout) templ.Component { return problem(l, v) }
 
 // Regions is empty: a problem does not change by itself.
-func (v Problem) Regions(Site) []Region { return nil }
+func (v Problem) Regions(URLs) []Region { return nil }
 
 // Lists is empty.
-func (v Problem) Lists(Site) []List { return nil }
+func (v Problem) Lists(URLs) []List { return nil }

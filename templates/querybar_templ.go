@@ -9,7 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 // queryBar is where tasks are asked for: the query as text, and the same by links.
-func queryBar(s Site, v Tasks) templ.Component {
+func queryBar(u URLs, v Tasks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -35,7 +35,7 @@ func queryBar(s Site, v Tasks) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var2 templ.SafeURL
-		templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasks())
+		templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasks())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/querybar.templ`, Line: 6, Col: 40}
 		}
@@ -47,11 +47,11 @@ func queryBar(s Site, v Tasks) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "funnel").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "funnel").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = queryField(s, field{ID: "query", Label: "Query", Hint: "state:failure name:billing.* run:>2s", Text: v.Asked.Text, Wrong: v.Asked.wrong()}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = queryField(u, field{ID: "query", Label: "Query", Hint: "state:failure name:billing.* run:>2s", Text: v.Query.Text, Invalid: v.Query.invalid()}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -59,7 +59,7 @@ func queryBar(s Site, v Tasks) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, p := range v.Asked.Hidden {
+		for _, p := range v.Query.Hidden {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<input type=\"hidden\" name=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -95,13 +95,13 @@ func queryBar(s Site, v Tasks) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Asked.Any || v.Asked.Wrong != nil {
+		if v.Query.Filtered || v.Query.Error != nil {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<a class=\"button quiet\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var5 templ.SafeURL
-			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(v.Asked.Clear)
+			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(v.Query.Clear)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/querybar.templ`, Line: 16, Col: 48}
 			}
@@ -113,7 +113,7 @@ func queryBar(s Site, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "x").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "x").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -122,7 +122,7 @@ func queryBar(s Site, v Tasks) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = queryHelp(s).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = queryHelp(u).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -130,13 +130,13 @@ func queryBar(s Site, v Tasks) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Asked.Wrong != nil {
-			templ_7745c5c3_Err = wrong(s, v.Asked.Wrong).Render(ctx, templ_7745c5c3_Buffer)
+		if v.Query.Error != nil {
+			templ_7745c5c3_Err = wrong(u, v.Query.Error).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = facets(s, v).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = facets(u, v).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -149,7 +149,7 @@ func queryBar(s Site, v Tasks) templ.Component {
 }
 
 // queryField is completed by a script.
-func queryField(s Site, f field) templ.Component {
+func queryField(u URLs, f field) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -227,7 +227,7 @@ func queryField(s Site, f field) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var11 string
-		templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(s.Asset("combobox.js"))
+		templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(u.Asset("combobox.js"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/querybar.templ`, Line: 43, Col: 40}
 		}
@@ -239,7 +239,7 @@ func queryField(s Site, f field) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if f.Wrong {
+		if f.Invalid {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, " aria-invalid=\"true\" aria-describedby=\"wrong\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -267,7 +267,7 @@ func queryField(s Site, f field) templ.Component {
 }
 
 // wrong shows what cannot be read, and how it may have been meant.
-func wrong(s Site, w *Wrong) templ.Component {
+func wrong(u URLs, w *QueryError) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -292,7 +292,7 @@ func wrong(s Site, w *Wrong) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "triangle-alert").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "triangle-alert").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -434,7 +434,7 @@ func wrong(s Site, w *Wrong) templ.Component {
 }
 
 // facets change the query by links.
-func facets(s Site, v Tasks) templ.Component {
+func facets(u URLs, v Tasks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -459,7 +459,7 @@ func facets(s Site, v Tasks) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, c := range v.Chips {
+		for _, c := range v.States {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<li><a class=\"chip\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -487,7 +487,7 @@ func facets(s Site, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = stateMark(s, c.State).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = stateMark(u, c.State).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -514,7 +514,7 @@ func facets(s Site, v Tasks) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, f := range v.Facets {
-			templ_7745c5c3_Err = facetMenu(s, f).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = facetMenu(u, f).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -527,7 +527,7 @@ func facets(s Site, v Tasks) templ.Component {
 	})
 }
 
-func facetMenu(s Site, f Facet) templ.Component {
+func facetMenu(u URLs, f Facet) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -584,7 +584,7 @@ func facetMenu(s Site, f Facet) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = icon(s, "chevron-down").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "chevron-down").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -655,7 +655,7 @@ func facetMenu(s Site, f Facet) templ.Component {
 	})
 }
 
-func queryHelp(s Site) templ.Component {
+func queryHelp(u URLs) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -680,7 +680,7 @@ func queryHelp(s Site) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "chevron-down").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "chevron-down").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -694,7 +694,7 @@ func queryHelp(s Site) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var32 templ.SafeURL
-			templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinURLErrs(s.query(e.Query))
+			templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinURLErrs(u.query(e.Query))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/querybar.templ`, Line: 137, Col: 35}
 			}

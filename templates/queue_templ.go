@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strconv"
 
-func queuePage(c Chrome, v QueuePage) templ.Component {
+func queuePage(l Layout, v QueuePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -43,7 +43,7 @@ func queuePage(c Chrome, v QueuePage) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = queueHead(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = queueHead(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -63,7 +63,7 @@ func queuePage(c Chrome, v QueuePage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = queueWaiting(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = queueWaiting(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -72,7 +72,7 @@ func queuePage(c Chrome, v QueuePage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 templ.SafeURL
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(c.tasksOf(v.Queue.Name))
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(l.tasksOf(v.Queue.Name))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queue.templ`, Line: 16, Col: 39}
 			}
@@ -102,7 +102,7 @@ func queuePage(c Chrome, v QueuePage) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = taskTable(c.Site, "tasks", Table{}, v.Tasks).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskTable(l.URLs, "tasks", Table{}, v.Tasks).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -110,7 +110,7 @@ func queuePage(c Chrome, v QueuePage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = queueFacts(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = queueFacts(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -120,7 +120,7 @@ func queuePage(c Chrome, v QueuePage) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -128,7 +128,7 @@ func queuePage(c Chrome, v QueuePage) templ.Component {
 	})
 }
 
-func queueHead(s Site, v QueuePage) templ.Component {
+func queueHead(u URLs, v QueuePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -154,7 +154,7 @@ func queueHead(s Site, v QueuePage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var6 templ.SafeURL
-		templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(s.queues())
+		templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(u.queues())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queue.templ`, Line: 32, Col: 28}
 		}
@@ -166,7 +166,7 @@ func queueHead(s Site, v QueuePage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "chevron-right").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "chevron-right").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -196,7 +196,7 @@ func queueHead(s Site, v QueuePage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = copyButton(s, v.Queue.Name, "name").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = copyButton(u, v.Queue.Name, "name").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -204,13 +204,13 @@ func queueHead(s Site, v QueuePage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if s.Acts {
+		if u.CanSend {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<span class=\"tools\"><a class=\"button\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var9 templ.SafeURL
-			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinURLErrs(s.actOnQueue("add_consumer", v.Queue.Name))
+			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinURLErrs(u.actOnQueue("add_consumer", v.Queue.Name))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queue.templ`, Line: 46, Col: 72}
 			}
@@ -223,7 +223,7 @@ func queueHead(s Site, v QueuePage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var10 templ.SafeURL
-			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinURLErrs(s.purge(v.Queue.Name))
+			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinURLErrs(u.purge(v.Queue.Name))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queue.templ`, Line: 47, Col: 58}
 			}
@@ -235,7 +235,7 @@ func queueHead(s Site, v QueuePage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "trash-2").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "trash-2").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -267,7 +267,7 @@ func queueHead(s Site, v QueuePage) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "warn", "triangle-alert", "Not on the broker.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "warn", "triangle-alert", "Not on the broker.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -303,7 +303,7 @@ func queueHead(s Site, v QueuePage) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "bad", "triangle-alert", "It cannot be looked at.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "bad", "triangle-alert", "It cannot be looked at.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -332,7 +332,7 @@ func queueHead(s Site, v QueuePage) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "warn", "triangle-alert", "Mind:").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "warn", "triangle-alert", "Mind:").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -599,7 +599,7 @@ func queueDepth(q Queue) templ.Component {
 	})
 }
 
-func queueWaiting(s Site, v QueuePage) templ.Component {
+func queueWaiting(u URLs, v QueuePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -662,7 +662,7 @@ func queueWaiting(s Site, v QueuePage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = waitingTable(s, v.Waiting.Next, v.Waiting.Sealed).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = waitingTable(u, v.Waiting.Next, v.Waiting.Unavailable).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -675,7 +675,7 @@ func queueWaiting(s Site, v QueuePage) templ.Component {
 }
 
 // waitingTable lists messages, next to be delivered first.
-func waitingTable(s Site, list []WaitingMessage, sealed string) templ.Component {
+func waitingTable(u URLs, list []WaitingMessage, sealed string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -755,7 +755,7 @@ func waitingTable(s Site, list []WaitingMessage, sealed string) templ.Component 
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var31 templ.SafeURL
-					templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinURLErrs(s.task(m.ID))
+					templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinURLErrs(u.task(m.ID))
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queue.templ`, Line: 198, Col: 31}
 					}
@@ -870,7 +870,7 @@ func waitingTable(s Site, list []WaitingMessage, sealed string) templ.Component 
 	})
 }
 
-func queueFacts(s Site, v QueuePage) templ.Component {
+func queueFacts(u URLs, v QueuePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1069,14 +1069,14 @@ func queueFacts(s Site, v QueuePage) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			if v.Look.Source == "" {
+			if v.Poll.Source == "" {
 				templ_7745c5c3_Err = unknown("Nobody has looked yet").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
 				var templ_7745c5c3_Var48 string
-				templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(v.Look.Source)
+				templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(v.Poll.Source)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queue.templ`, Line: 261, Col: 20}
 				}
@@ -1103,7 +1103,7 @@ func queueFacts(s Site, v QueuePage) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = age(v.Look.At, "Nobody has looked yet").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = age(v.Poll.At, "Nobody has looked yet").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1160,7 +1160,7 @@ func queueFacts(s Site, v QueuePage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var51 templ.SafeURL
-				templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinURLErrs(s.worker(w))
+				templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinURLErrs(u.worker(w))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queue.templ`, Line: 283, Col: 27}
 				}
@@ -1180,13 +1180,13 @@ func queueFacts(s Site, v QueuePage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if s.Acts {
+				if u.CanSend {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "<a class=\"button quiet\" href=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var52 templ.SafeURL
-					templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinURLErrs(s.actOnQueue("cancel_consumer", q.Name, w))
+					templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinURLErrs(u.actOnQueue("cancel_consumer", q.Name, w))
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queue.templ`, Line: 287, Col: 80}
 					}
@@ -1221,7 +1221,7 @@ func queueFacts(s Site, v QueuePage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if q.Asked {
+		} else if q.WorkersKnown {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 84, "<p class=\"warn\">No worker says that it consumes from this queue.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1276,7 +1276,7 @@ func queueFacts(s Site, v QueuePage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var56 templ.SafeURL
-		templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinURLErrs(s.queueJSON(q.Name))
+		templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinURLErrs(u.queueJSON(q.Name))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queue.templ`, Line: 307, Col: 34}
 		}

@@ -16,11 +16,11 @@ type Queues struct {
 	Queues []Queue
 	All    bool // those that are none of tasks, too
 	Hidden int  // how many are none of tasks
-	Look   QueueLook
+	Poll   QueuePoll
 }
 
-// QueueLook is how queues were looked at, and what the broker told of itself. Nil, empty and 0 are unknown.
-type QueueLook struct {
+// QueuePoll is the last poll of queues, and what the broker told of itself. Nil, empty and 0 are unknown.
+type QueuePoll struct {
 	At              int64  // µs since 1970, 0 if they were not looked at yet
 	Source          string // management API, passive declare, LLEN
 	Error           string // why the last look failed
@@ -39,7 +39,7 @@ type Queue struct {
 	Error                     string // why nothing is known of it
 	Ready, Unacked, Consumers *int64
 	Workers                   []string // that consume from it
-	Asked                     bool     // whether Workers is known
+	WorkersKnown              bool     // whether Workers is known
 	In, Out                   *float64 // per second
 	RatesFrom                 string
 	Age, AtLeast, AtMost      *float64 // how long the next message has waited
@@ -66,30 +66,30 @@ type Depth struct {
 }
 
 // Page draws the whole page.
-func (v Queues) Page(c Chrome) templ.Component { return queuesPage(c, v) }
+func (v Queues) Page(l Layout) templ.Component { return queuesPage(l, v) }
 
 // Regions are all but the queues themselves.
-func (v Queues) Regions(s Site) []Region {
+func (v Queues) Regions(u URLs) []Region {
 	return []Region{
-		{ID: "queues-told", Body: queuesTold(s, v)},
-		{ID: "queues-warnings", Body: queuesWarnings(s, v)},
-		{ID: "queues-look", Body: queuesLook(v.Look)},
+		{ID: "queues-summary", Body: queuesSummary(u, v)},
+		{ID: "queues-warnings", Body: queuesWarnings(u, v)},
+		{ID: "queues-poll", Body: queuesPoll(v.Poll)},
 	}
 }
 
 // Lists holds the queues.
-func (v Queues) Lists(s Site) []List {
+func (v Queues) Lists(u URLs) []List {
 	l := List{ID: "queues"}
 	for _, q := range v.Queues {
-		l.Rows = append(l.Rows, Region{ID: q.rowID(), Body: queueRow(s, q)})
+		l.Rows = append(l.Rows, Region{ID: q.rowID(), Body: queueRow(u, q)})
 	}
 	return []List{l}
 }
 
 func (q Queue) rowID() string { return "q-" + q.Name }
 
-// told sums up the queues.
-func (v Queues) told() string {
+// summary sums up the queues.
+func (v Queues) summary() string {
 	if len(v.Queues) == 0 {
 		return ""
 	}
@@ -125,15 +125,15 @@ func (v Queues) warned() []Queue {
 // QueuePage is the content of the page of one queue.
 type QueuePage struct {
 	Queue   Queue
-	Look    QueueLook
+	Poll    QueuePoll
 	Waiting Messages
 	Tasks   []state.Task // its newest
 }
 
 // Messages are those that are next in a queue.
 type Messages struct {
-	Next   []WaitingMessage
-	Sealed string // why nobody can look at them, empty if one can
+	Next        []WaitingMessage
+	Unavailable string // why nobody can look at them, empty if one can
 }
 
 // WaitingMessage is a message that waits in a queue.
@@ -146,21 +146,21 @@ type WaitingMessage struct {
 }
 
 // Page draws the whole page.
-func (v QueuePage) Page(c Chrome) templ.Component { return queuePage(c, v) }
+func (v QueuePage) Page(l Layout) templ.Component { return queuePage(l, v) }
 
 // Regions are what is known of the queue itself.
-func (v QueuePage) Regions(s Site) []Region {
+func (v QueuePage) Regions(u URLs) []Region {
 	return []Region{
-		{ID: "queue-head", Body: queueHead(s, v)},
+		{ID: "queue-head", Body: queueHead(u, v)},
 		{ID: "queue-tiles", Body: queueTiles(v.Queue)},
 		{ID: "queue-depth", Body: queueDepth(v.Queue)},
-		{ID: "queue-waiting", Body: queueWaiting(s, v)},
-		{ID: "queue-facts", Body: queueFacts(s, v)},
+		{ID: "queue-waiting", Body: queueWaiting(u, v)},
+		{ID: "queue-facts", Body: queueFacts(u, v)},
 	}
 }
 
 // Lists holds its newest tasks.
-func (v QueuePage) Lists(s Site) []List { return []List{taskList(s, Table{}, v.Tasks)} }
+func (v QueuePage) Lists(u URLs) []List { return []List{taskList(u, Table{}, v.Tasks)} }
 
 // depthBox is the viewBox of a chart of depths.
 const depthBox = "0 0 3600 48"
@@ -246,25 +246,25 @@ func (q Queue) noDrain() string {
 // QueuePath is the address of a queue's page, below the prefix.
 func QueuePath(name string) string { return "/queues/" + url.PathEscape(name) }
 
-func (s Site) queue(name string) templ.SafeURL { return templ.SafeURL(s.Prefix + QueuePath(name)) }
+func (u URLs) queue(name string) templ.SafeURL { return templ.SafeURL(u.Prefix + QueuePath(name)) }
 
-func (s Site) queueJSON(name string) templ.SafeURL {
-	return templ.SafeURL(s.Prefix + "/api/v1/queues/" + url.PathEscape(name))
+func (u URLs) queueJSON(name string) templ.SafeURL {
+	return templ.SafeURL(u.Prefix + "/api/v1/queues/" + url.PathEscape(name))
 }
 
-func (s Site) purge(queue string) templ.SafeURL {
-	return templ.SafeURL(s.Prefix + "/act/purge?" + url.Values{"queue": {queue}}.Encode())
+func (u URLs) purge(queue string) templ.SafeURL {
+	return templ.SafeURL(u.Prefix + "/act/purge?" + url.Values{"queue": {queue}}.Encode())
 }
 
 // actOnQueue leads to what asks before workers, or one, are told to begin or end consuming from a queue.
-func (s Site) actOnQueue(method, queue string, workers ...string) templ.SafeURL {
+func (u URLs) actOnQueue(method, queue string, workers ...string) templ.SafeURL {
 	v := url.Values{"method": {method}, ArgumentPrefix + "queue": {queue}}
 	for _, w := range workers {
 		v.Add("worker", w)
 	}
-	return templ.SafeURL(s.Prefix + "/act/worker?" + v.Encode())
+	return templ.SafeURL(u.Prefix + "/act/worker?" + v.Encode())
 }
 
-func (s Site) tasksOf(queue string) templ.SafeURL {
-	return s.tasksWhere("q", "queue:"+strconv.Quote(queue))
+func (u URLs) tasksOf(queue string) templ.SafeURL {
+	return u.tasksWhere("q", "queue:"+strconv.Quote(queue))
 }

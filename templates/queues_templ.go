@@ -8,7 +8,7 @@ package templates
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-func queuesPage(c Chrome, v Queues) templ.Component {
+func queuesPage(l Layout, v Queues) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -45,7 +45,7 @@ func queuesPage(c Chrome, v Queues) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = queuesTold(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = queuesSummary(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -53,7 +53,7 @@ func queuesPage(c Chrome, v Queues) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = queuesWarnings(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = queuesWarnings(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -70,7 +70,7 @@ func queuesPage(c Chrome, v Queues) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, q := range v.Queues {
-				templ_7745c5c3_Err = queueRow(c.Site, q).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = queueRow(l.URLs, q).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -79,12 +79,12 @@ func queuesPage(c Chrome, v Queues) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Look.At == 0 && v.Look.Error == "" {
+			if v.Poll.At == 0 && v.Poll.Error == "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>The queues are being looked at.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			} else if v.Look.Error != "" {
+			} else if v.Poll.Error != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p>The queues cannot be looked at.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -99,13 +99,13 @@ func queuesPage(c Chrome, v Queues) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = queuesLook(v.Look).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = queuesPoll(v.Poll).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -113,7 +113,7 @@ func queuesPage(c Chrome, v Queues) templ.Component {
 	})
 }
 
-func queuesTold(s Site, v Queues) templ.Component {
+func queuesSummary(u URLs, v Queues) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -134,14 +134,14 @@ func queuesTold(s Site, v Queues) templ.Component {
 			templ_7745c5c3_Var3 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p id=\"queues-told\" class=\"aside\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p id=\"queues-summary\" class=\"aside\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var4 string
-		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(v.told())
+		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(v.summary())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 51, Col: 12}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 51, Col: 15}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 		if templ_7745c5c3_Err != nil {
@@ -166,7 +166,7 @@ func queuesTold(s Site, v Queues) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var6 templ.SafeURL
-			templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(s.queues())
+			templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(u.queues())
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 54, Col: 23}
 			}
@@ -193,7 +193,7 @@ func queuesTold(s Site, v Queues) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var8 templ.SafeURL
-			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinURLErrs(s.queues() + "?hidden=true")
+			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinURLErrs(u.queues() + "?hidden=true")
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 57, Col: 40}
 			}
@@ -227,7 +227,7 @@ func queuesTold(s Site, v Queues) templ.Component {
 	})
 }
 
-func queuesWarnings(s Site, v Queues) templ.Component {
+func queuesWarnings(u URLs, v Queues) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -252,7 +252,7 @@ func queuesWarnings(s Site, v Queues) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(v.warned()) == 0 && len(v.Look.Warnings) == 0 && v.Look.Error == "" {
+		if len(v.warned()) == 0 && len(v.Poll.Warnings) == 0 && v.Poll.Error == "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, " hidden")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -262,7 +262,7 @@ func queuesWarnings(s Site, v Queues) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Look.Error != "" {
+		if v.Poll.Error != "" {
 			templ_7745c5c3_Var11 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -280,7 +280,7 @@ func queuesWarnings(s Site, v Queues) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var12 string
-				templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(excerpt(v.Look.Error, 300))
+				templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(excerpt(v.Poll.Error, 300))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 66, Col: 38}
 				}
@@ -294,12 +294,12 @@ func queuesWarnings(s Site, v Queues) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "bad", "triangle-alert", "The last look at the queues failed.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "bad", "triangle-alert", "The last look at the queues failed.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		for _, w := range v.Look.Warnings {
+		for _, w := range v.Poll.Warnings {
 			templ_7745c5c3_Var13 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -323,7 +323,7 @@ func queuesWarnings(s Site, v Queues) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "warn", "triangle-alert", "Broker:").Render(templ.WithChildren(ctx, templ_7745c5c3_Var13), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "warn", "triangle-alert", "Broker:").Render(templ.WithChildren(ctx, templ_7745c5c3_Var13), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -353,7 +353,7 @@ func queuesWarnings(s Site, v Queues) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = notice(s, "warn", "triangle-alert", q.Name+":").Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = notice(u, "warn", "triangle-alert", q.Name+":").Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -367,7 +367,7 @@ func queuesWarnings(s Site, v Queues) templ.Component {
 	})
 }
 
-func queueRow(s Site, q Queue) templ.Component {
+func queueRow(u URLs, q Queue) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -406,7 +406,7 @@ func queueRow(s Site, q Queue) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var19 templ.SafeURL
-		templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinURLErrs(s.queue(q.Name))
+		templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinURLErrs(u.queue(q.Name))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 87, Col: 41}
 		}
@@ -445,7 +445,7 @@ func queueRow(s Site, q Queue) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(q.Warnings) > 0 {
-			templ_7745c5c3_Err = mark(s, "triangle-alert", q.Warnings[0]).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "triangle-alert", q.Warnings[0]).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -667,7 +667,7 @@ func consumers(q Queue) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if q.Asked {
+		} else if q.WorkersKnown {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<span title=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -856,8 +856,8 @@ func oldest(q Queue) templ.Component {
 	})
 }
 
-// queuesLook says how queues were looked at, and what the broker tells of itself.
-func queuesLook(l QueueLook) templ.Component {
+// queuesPoll says how queues were looked at, and what the broker tells of itself.
+func queuesPoll(l QueuePoll) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -878,7 +878,7 @@ func queuesLook(l QueueLook) templ.Component {
 			templ_7745c5c3_Var40 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<section id=\"queues-look\" class=\"panel\" aria-labelledby=\"look-title\"><header><h2 id=\"look-title\">Broker</h2></header><dl class=\"facts\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<section id=\"queues-poll\" class=\"panel\" aria-labelledby=\"look-title\"><header><h2 id=\"look-title\">Broker</h2></header><dl class=\"facts\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

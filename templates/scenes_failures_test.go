@@ -54,7 +54,7 @@ func failureGroup() templates.FailureGroup {
 	}, "\n")
 	return templates.FailureGroup{
 		Failure: failing()[0], Exception: new("ConnectionError('cannot reach 10.0.3.7:8080 (attempt 3)')"), Traceback: &traceback,
-		Tasks: []state.Task{retried()}, Just: true, Self: "/ops/failures/0dd7dc58725190cd",
+		Tasks: []state.Task{retried()}, JustResolved: true, Self: "/ops/failures/0dd7dc58725190cd",
 	}
 }
 

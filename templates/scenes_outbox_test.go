@@ -9,31 +9,31 @@ import (
 
 func outboxScenes() map[string]scene {
 	return map[string]scene{
-		"outbox":      {chrome(templates.SectionOutbox, "outbox"), outbox()},
-		"outbox-dead": {held(dark(chrome(templates.SectionOutbox, "outbox?state=dead"))), outboxDead()},
-		"outbox-none": {chrome(templates.SectionOutbox, "outbox"), templates.Outbox{States: shownStates()}},
-		"outbox-trouble": {chrome(templates.SectionOutbox, "outbox?kind=task"), templates.Outbox{
+		"outbox":      {layout(templates.SectionOutbox, "outbox"), outbox()},
+		"outbox-dead": {held(dark(layout(templates.SectionOutbox, "outbox?state=dead"))), outboxDead()},
+		"outbox-none": {layout(templates.SectionOutbox, "outbox"), templates.Outbox{States: shownStates()}},
+		"outbox-unreadable": {layout(templates.SectionOutbox, "outbox?kind=task"), templates.Outbox{
 			States: shownStates(), State: "other", Unreadable: true,
 			Conditions: []templates.Condition{{Label: "kind", Value: "task", Without: "/ops/outbox"}},
-			Asked:      templates.CommandQuery{States: "dead", Kind: "task", Worker: evil, Actor: evil, Kinds: []string{"control", "task"}},
+			Query:      templates.CommandQuery{States: "dead", Kind: "task", Worker: evil, Actor: evil, Kinds: []string{"control", "task"}},
 		}},
-		"order":         {chrome(templates.SectionOutbox, "order/17"), order()},
-		"order-bulk":    {chrome(templates.SectionOutbox, "order/20"), orderBulk()},
-		"order-hostile": {chrome(templates.SectionOutbox, "order/99"), orderHostile()},
-		"audit":         {chrome(templates.SectionOutbox, "audit"), audit()},
-		"audit-broken":  {chrome(templates.SectionOutbox, "audit"), templates.Audit{Tampered: 2}},
-		"audit-unknown": {chrome(templates.SectionOutbox, "audit"), templates.Audit{}},
+		"order":         {layout(templates.SectionOutbox, "order/17"), order()},
+		"order-bulk":    {layout(templates.SectionOutbox, "order/20"), orderBulk()},
+		"order-hostile": {layout(templates.SectionOutbox, "order/99"), orderHostile()},
+		"audit":         {layout(templates.SectionOutbox, "audit"), audit()},
+		"audit-broken":  {layout(templates.SectionOutbox, "audit"), templates.Audit{Tampered: 2}},
+		"audit-unknown": {layout(templates.SectionOutbox, "audit"), templates.Audit{}},
 	}
 }
 
-// held is the chrome while the broker is away from what is to be sent.
-func held(c templates.Chrome) templates.Chrome {
-	c.Outbox = templates.Outgoing{Open: true, Until: noon + 2*second, Error: "dial tcp: connection refused", Pending: 12, Dead: 3}
+// held is the layout while the broker is away from what is to be sent.
+func held(c templates.Layout) templates.Layout {
+	c.OutboxAlert = templates.OutboxAlert{Open: true, Until: noon + 2*second, Error: "dial tcp: connection refused", Pending: 12, Dead: 3}
 	return c
 }
 
-func shownStates() []templates.Shown {
-	return []templates.Shown{
+func shownStates() []templates.StateOption {
+	return []templates.StateOption{
 		{Label: "All", Href: "/ops/outbox", Count: 7},
 		{Value: "dead", Label: "Dead letters", Href: "/ops/outbox?state=dead", Count: 2},
 	}
@@ -42,13 +42,13 @@ func shownStates() []templates.Shown {
 // commands has one in each state.
 func commands() []templates.Command {
 	grow := templates.Command{
-		ID: 17, Order: 17, Kind: "control", Target: "every worker", Summary: "Grow the pool by 2", Actor: "ann",
+		ID: 17, Request: 17, Kind: "control", Target: "every worker", Summary: "Grow the pool by 2", Actor: "ann",
 		Created: noon, Due: noon, Expires: noon + 60*second,
-		Answers: []templates.CommandAnswer{
+		Replies: []templates.CommandReply{
 			{Node: "celery@a", At: noon + second, Text: "pool will grow", OK: true},
 			{Node: "celery@b", At: noon + second, Text: "pool grow not supported"},
 		},
-		Missing: []string{"celery@c", "celery@d", "celery@e", "celery@f"},
+		NoReply: []string{"celery@c", "celery@d", "celery@e", "celery@f"},
 	}
 	in := func(id int64, state string, change func(c *templates.Command)) templates.Command {
 		c := grow
@@ -58,22 +58,22 @@ func commands() []templates.Command {
 		}
 		return c
 	}
-	unasked := func(c *templates.Command) { c.Answers = nil }
+	unasked := func(c *templates.Command) { c.Replies = nil }
 	return []templates.Command{
 		in(17, "silent", func(c *templates.Command) { c.Sent, c.Done = noon+second, noon+3*second }),
-		in(18, "pending", func(c *templates.Command) { c.Answers, c.Missing, c.Waits = nil, nil, true }),
+		in(18, "pending", func(c *templates.Command) { c.Replies, c.NoReply, c.Waiting = nil, nil, true }),
 		in(19, "pending", func(c *templates.Command) {
-			c.Kind, c.Expires, c.Due, c.Answers, c.Missing = "task", 0, noon+4*second, nil, nil
+			c.Kind, c.Expires, c.Due, c.Replies, c.NoReply = "task", 0, noon+4*second, nil, nil
 			c.Summary, c.Target, c.TaskID = "Publish mail.send", "queue mail", retried().ID
 			c.Attempts, c.Deferrals, c.Error = 2, 3, "no such queue: mail"
 		}),
-		in(20, "pending", func(c *templates.Command) { c.Due, c.Answers, c.Missing = noon+9*second, nil, nil }),
+		in(20, "pending", func(c *templates.Command) { c.Due, c.Replies, c.NoReply = noon+9*second, nil, nil }),
 		in(21, "in_flight", unasked),
 		in(22, "sent", func(c *templates.Command) { c.Sent = noon + second }),
-		in(23, "done", func(c *templates.Command) { c.Missing, c.Sent, c.Done = nil, noon+second, noon+2*second }),
-		in(24, "done", func(c *templates.Command) { c.Answers, c.Missing = nil, nil }),
+		in(23, "done", func(c *templates.Command) { c.NoReply, c.Sent, c.Done = nil, noon+second, noon+2*second }),
+		in(24, "done", func(c *templates.Command) { c.Replies, c.NoReply = nil, nil }),
 		in(25, "dead", func(c *templates.Command) {
-			c.Attempts, c.Error, c.Answers, c.Missing = 8, "no such queue: mail", nil, nil
+			c.Attempts, c.Error, c.Replies, c.NoReply = 8, "no such queue: mail", nil, nil
 		}),
 		in(26, "expired", unasked),
 		in(27, "discarded", unasked),
@@ -84,7 +84,7 @@ func commands() []templates.Command {
 func outbox() templates.Outbox {
 	return templates.Outbox{
 		Counts:        map[string]int{"pending": 3, "in_flight": 1, "sent": 1, "done": 2_000, "dead": 2},
-		OldestPending: noon - 90*second, Foreign: 1, Relay: &templates.Relay{Sent: 12_345},
+		OldestPending: noon - 90*second, Unsupported: 1, Relay: &templates.Relay{Sent: 12_345},
 		Failures: []templates.FailureCount{{Error: "no such queue: mail", N: 2}},
 		States:   shownStates(), Commands: commands(), Self: "/ops/outbox", Newest: "/ops/outbox", Older: "/ops/outbox?cursor=3",
 	}
@@ -97,21 +97,21 @@ func outboxDead() templates.Outbox {
 	return v
 }
 
-func order() templates.Order {
-	return templates.Order{ID: 17, Counts: map[string]int{"silent": 1}, Commands: commands()[:1]}
+func order() templates.Request {
+	return templates.Request{ID: 17, Counts: map[string]int{"silent": 1}, Commands: commands()[:1]}
 }
 
-func orderBulk() templates.Order {
-	return templates.Order{
+func orderBulk() templates.Request {
+	return templates.Request{
 		ID: 17, Commands: commands(), Older: "/ops/outbox/17?cursor=18",
 		Counts: map[string]int{"pending": 250, "in_flight": 50, "sent": 3, "done": 600, "silent": 90, "dead": 4, "expired": 2, "discarded": 1},
 	}
 }
 
-func orderHostile() templates.Order {
-	return templates.Order{ID: 99, Counts: map[string]int{"dead": 1}, Commands: []templates.Command{{
-		ID: 99, Order: 99, Kind: evil, State: "dead", Target: evil, Summary: evil, TaskID: evil, Actor: evil,
-		Error: evil + strings.Repeat("x", 5_000), Answers: []templates.CommandAnswer{{Node: evil, At: noon, Text: evil}}, Missing: []string{evil},
+func orderHostile() templates.Request {
+	return templates.Request{ID: 99, Counts: map[string]int{"dead": 1}, Commands: []templates.Command{{
+		ID: 99, Request: 99, Kind: evil, State: "dead", Target: evil, Summary: evil, TaskID: evil, Actor: evil,
+		Error: evil + strings.Repeat("x", 5_000), Replies: []templates.CommandReply{{Node: evil, At: noon, Text: evil}}, NoReply: []string{evil},
 	}}}
 }
 
@@ -120,7 +120,7 @@ func audit() templates.Audit {
 		Verified: true, Newest: "/ops/outbox/audit", Older: "/ops/outbox/audit?cursor=2",
 		Records: []templates.AuditRecord{
 			{
-				ID: 3, At: noon, Actor: "ann", Remote: "10.0.0.7", Action: "revoke", Target: "task 3f2a", Order: 17, Commands: 1,
+				ID: 3, At: noon, Actor: "ann", Remote: "10.0.0.7", Action: "revoke", Target: "task 3f2a", Request: 17, Commands: 1,
 				Detail: `{"signal":"SIGKILL","terminate":true}`, Hash: "6d1f0f6c3a0b2b6f0a9f6d1f0f6c3a0b2b6f0a9f6d1f0f6c3a0b2b6f0a9f0a9f",
 			},
 			{ID: 2, At: noon - second, Action: "requeue", Target: "3 commands", Hash: "77"},
@@ -130,23 +130,23 @@ func audit() templates.Audit {
 }
 
 func queueScenes() map[string]scene {
-	at := chrome(templates.SectionQueues, "queues")
-	one := chrome(templates.SectionQueues, "queue/mail")
+	at := layout(templates.SectionQueues, "queues")
+	one := layout(templates.SectionQueues, "queue/mail")
 	return map[string]scene{
 		"queues":       {at, queuesOnRedis()},
-		"queues-all":   {at, templates.Queues{Queues: queues()[:1], All: true, Look: templates.QueueLook{At: noon, Source: "passive declare", Kind: "RabbitMQ"}}},
+		"queues-all":   {at, templates.Queues{Queues: queues()[:1], All: true, Poll: templates.QueuePoll{At: noon, Source: "passive declare", Kind: "RabbitMQ"}}},
 		"queues-none":  {at, templates.Queues{}},
-		"queues-empty": {at, templates.Queues{Look: templates.QueueLook{At: noon}}},
-		"queues-away":  {down(at), templates.Queues{Look: templates.QueueLook{Error: "broker not connected"}}},
+		"queues-empty": {at, templates.Queues{Poll: templates.QueuePoll{At: noon}}},
+		"queues-away":  {down(at), templates.Queues{Poll: templates.QueuePoll{Error: "broker not connected"}}},
 		"queue": {one, templates.QueuePage{
-			Queue: queues()[0], Look: queuesOnRedis().Look, Tasks: []state.Task{retried()}, Waiting: templates.Messages{Next: messages()},
+			Queue: queues()[0], Poll: queuesOnRedis().Poll, Tasks: []state.Task{retried()}, Waiting: templates.Messages{Next: messages()},
 		}},
 		"queue-missing": {one, templates.QueuePage{
-			Queue: queues()[2], Waiting: templates.Messages{Sealed: "Looking into a queue of RabbitMQ would change it."},
+			Queue: queues()[2], Waiting: templates.Messages{Unavailable: "Looking into a queue of RabbitMQ would change it."},
 		}},
 		"queue-unknown": {one, templates.QueuePage{Queue: queues()[1]}},
 		"queue-hostile": {one, templates.QueuePage{Queue: queues()[3]}},
-		"purge": {chrome(templates.SectionQueues, ""), templates.Act{
+		"purge": {layout(templates.SectionQueues, ""), templates.Form{
 			Title: "Purge queue mail", Path: "/act/purge", Danger: true, Hidden: []templates.Param{{Name: "queue", Value: "mail"}},
 			Preview: &templates.Preview{
 				Summary: "Remove the 3 messages that wait in queue mail.", Targets: []string{"queue mail"}, Confirm: "mail",
@@ -169,7 +169,7 @@ func queues() []templates.Queue {
 	return []templates.Queue{
 		{
 			Name: "mail", Ready: new(int64(12_345)), Unacked: new(int64(8)), Consumers: new(int64(2)), Workers: []string{"celery@a", "celery@b"},
-			Asked: true, In: new(120.4), Out: new(200.0), RatesFrom: "broker", Age: new(90.0), AtLeast: new(80.0), AtMost: new(101.5),
+			WorkersKnown: true, In: new(120.4), Out: new(200.0), RatesFrom: "broker", Age: new(90.0), AtLeast: new(80.0), AtMost: new(101.5),
 			Drain: new(154.0), OldestUnacked: noon - 3000*second, Restore: noon + 600*second, Type: "list", State: "running",
 			MaxPriority: new(int64(9)), Durable: new(false),
 			Depths: []templates.Depth{{Second: 0, Ready: 10}, {Second: 5, Ready: 20}, {Second: 400, Ready: 0}, {Second: 3600, Ready: 12_345}},
@@ -179,15 +179,15 @@ func queues() []templates.Queue {
 			},
 		},
 		{Name: "unknown"},
-		{Name: "gone", Missing: true, Durable: new(true), Asked: true, Ready: new(int64(0)), Warnings: []string{"No worker consumes from it."}},
-		{Name: evil, Error: evil, Workers: []string{evil}, Asked: true, Type: evil, State: evil, RatesFrom: evil, Warnings: []string{evil}},
+		{Name: "gone", Missing: true, Durable: new(true), WorkersKnown: true, Ready: new(int64(0)), Warnings: []string{"No worker consumes from it."}},
+		{Name: evil, Error: evil, Workers: []string{evil}, WorkersKnown: true, Type: evil, State: evil, RatesFrom: evil, Warnings: []string{evil}},
 		{Name: "older than the first look", Ready: new(int64(3)), AtLeast: new(15.0), AtMost: new(30.0)},
 		{Name: "with priorities", Ready: new(int64(3)), AtMost: new(30.0)},
 	}
 }
 
 func queuesOnRedis() templates.Queues {
-	return templates.Queues{Queues: queues(), Hidden: 3, Look: templates.QueueLook{
+	return templates.Queues{Queues: queues(), Hidden: 3, Poll: templates.QueuePoll{
 		At: noon, Source: "LLEN", Kind: "Redis", Version: "7.2.4", Memory: new(int64(512 << 20)), Most: new(int64(1 << 30)),
 		Clients: new(int64(41)), Visibility: new(3600.0), Warnings: []string{"maxmemory-policy is allkeys-lru: queues may be evicted."},
 	}}

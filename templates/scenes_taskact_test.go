@@ -6,18 +6,18 @@ import (
 )
 
 func taskActScenes() map[string]scene {
-	at := chrome(templates.SectionTasks, "task/"+retried().ID)
+	at := layout(templates.SectionTasks, "task/"+retried().ID)
 	page := func(v templates.Task) scene { return scene{at, v} }
-	form := func(v templates.Act) scene { return scene{chrome(templates.SectionTasks, ""), v} }
+	form := func(v templates.Form) scene { return scene{layout(templates.SectionTasks, ""), v} }
 	return map[string]scene{
 		"task-acts":         page(taskActs()),
-		"task-asking":       page(templates.Task{Task: succeeded(), Stored: &templates.Stored{Source: "redis://r/1", Asking: true}}),
-		"task-unreachable":  page(templates.Task{Task: succeeded(), Stored: &templates.Stored{Source: "redis://r/1", Unreachable: true}}),
-		"task-missing":      page(templates.Task{Task: succeeded(), Stored: &templates.Stored{Source: "redis://r/1", Missing: true, Expected: true}}),
+		"task-asking":       page(templates.Task{Task: succeeded(), Stored: &templates.StoredResult{Source: "redis://r/1", Loading: true}}),
+		"task-unreachable":  page(templates.Task{Task: succeeded(), Stored: &templates.StoredResult{Source: "redis://r/1", Unreachable: true}}),
+		"task-missing":      page(templates.Task{Task: succeeded(), Stored: &templates.StoredResult{Source: "redis://r/1", Missing: true, Expected: true}}),
 		"task-stored-evil":  page(taskStoredEvil()),
 		"preflight":         form(preflight()),
 		"preflight-none":    form(preflightNone()),
-		"tasks-select":      {chrome(templates.SectionTasks, "tasks"), tasksToSelect()},
+		"tasks-select":      {layout(templates.SectionTasks, "tasks"), tasksToSelect()},
 		"publish":           form(publish()),
 		"publish-previewed": form(publishPreviewed()),
 	}
@@ -37,15 +37,15 @@ func taskActs() templates.Task {
 			{Title: "Retry", Icon: "rotate-cw", Href: "/ops/act/task?action=retry&id=x"},
 		},
 		Commands: []templates.Command{
-			{ID: 9, Order: 9, Summary: "Retry task 3f2a", State: "done", Actor: "ann", Created: noon},
+			{ID: 9, Request: 9, Summary: "Retry task 3f2a", State: "done", Actor: "ann", Created: noon},
 			{
-				ID: 8, Order: 8, Summary: "Revoke task 3f2a", State: "silent", Created: noon - second, Missing: []string{"celery@c"},
-				Answers: []templates.CommandAnswer{{Node: "celery@a", Text: "tasks 3f2a flagged as revoked", OK: true}, {Node: "celery@b", Text: "no"}},
+				ID: 8, Request: 8, Summary: "Revoke task 3f2a", State: "silent", Created: noon - second, NoReply: []string{"celery@c"},
+				Replies: []templates.CommandReply{{Node: "celery@a", Text: "tasks 3f2a flagged as revoked", OK: true}, {Node: "celery@b", Text: "no"}},
 			},
-			{ID: 7, Order: 7, Summary: "Publish mail.send", State: "dead", Created: noon - 2*second, Error: "no such queue: mail"},
+			{ID: 7, Request: 7, Summary: "Publish mail.send", State: "dead", Created: noon - 2*second, Error: "no such queue: mail"},
 		},
-		Stored: &templates.Stored{
-			Source: "redis://:***@redis:6379/1", Status: state.Success, Value: "{\n  \"n\": 1\n}", DoneAt: noon, Naive: true,
+		Stored: &templates.StoredResult{
+			Source: "redis://:***@redis:6379/1", Status: state.Success, Value: "{\n  \"n\": 1\n}", DoneAt: noon, NoZone: true,
 			Disagrees: []string{"Events say FAILURE, the backend says SUCCESS."},
 		},
 	}
@@ -56,16 +56,16 @@ func taskStoredEvil() templates.Task {
 		Task:    hostile(),
 		Actions: []templates.TaskAction{{Title: "Revoke", Icon: "ban", Href: "/ops/act/task?id=%22%3E"}},
 		Commands: []templates.Command{{
-			Order: 1, Summary: evil, State: "dead", Actor: evil, Error: evil, Answers: []templates.CommandAnswer{{Node: evil, Text: evil}},
+			Request: 1, Summary: evil, State: "dead", Actor: evil, Error: evil, Replies: []templates.CommandReply{{Node: evil, Text: evil}},
 		}},
-		Stored: &templates.Stored{
-			Source: evil, Status: evil, Opaque: "opaque Python object " + evil, Exception: evil, Traceback: evil, Disagrees: []string{evil},
+		Stored: &templates.StoredResult{
+			Source: evil, Status: evil, Unreadable: "opaque Python object " + evil, Exception: evil, Traceback: evil, Disagrees: []string{evil},
 		},
 	}
 }
 
-func preflight() templates.Act {
-	return templates.Act{
+func preflight() templates.Form {
+	return templates.Form{
 		Section: templates.SectionTasks, Title: "Terminate all tasks that match", Path: "/act/task", Danger: true, Token: "T0",
 		Crumbs: []templates.Link{{Text: "Tasks", Href: "/ops/tasks"}},
 		Hidden: []templates.Param{{Name: "action", Value: "terminate"}, {Name: "q", Value: "state:started " + evil}},
@@ -73,7 +73,7 @@ func preflight() templates.Act {
 		Change: "/ops/act/task?change=1",
 		Preview: &templates.Preview{
 			Summary: "Terminate 1,000 tasks with SIGKILL", Targets: []string{"celery@a", "celery@b"}, Confirm: "terminate 1000",
-			Warnings: []templates.Warning{{Message: "Their processes end at once.", Grave: true}},
+			Warnings: []templates.Warning{{Message: "Their processes end at once.", Severe: true}},
 			Tasks: &templates.Preflight{
 				Many: true, All: true, Query: "state:started " + evil, Matched: templates.Total{N: 10_000, AtLeast: true}, Chosen: 1000, Cap: 1000,
 				States: []templates.StateCount{{State: state.Started, N: 990}, {State: "PROGRESS", N: 10}},
@@ -86,9 +86,9 @@ func preflight() templates.Act {
 	}
 }
 
-func preflightNone() templates.Act {
-	return templates.Act{
-		Section: templates.SectionTasks, Title: "Revoke this task", Path: "/act/task", Idle: true,
+func preflightNone() templates.Form {
+	return templates.Form{
+		Section: templates.SectionTasks, Title: "Revoke this task", Path: "/act/task", NothingToDo: true,
 		Crumbs: []templates.Link{{Text: "Tasks", Href: "/ops/tasks"}, {Text: "3f2a", Href: "/ops/tasks/3f2a"}},
 		Preview: &templates.Preview{Summary: "Nothing to revoke", Tasks: &templates.Preflight{
 			Blocked: []templates.Blocked{{Reason: "It has finished.", N: 1, IDs: []string{retried().ID}}},
@@ -96,15 +96,15 @@ func preflightNone() templates.Act {
 	}
 }
 
-func publish() templates.Act {
-	return templates.Act{
+func publish() templates.Form {
+	return templates.Form{
 		Section: templates.SectionTasks, Title: "Retry with changes", Button: "Publish", Path: "/act/publish", Long: true,
-		Doc:    "Its arguments are not known in full: type them in.",
-		Crumbs: []templates.Link{{Text: "Tasks", Href: "/ops/tasks"}},
-		Hidden: []templates.Param{{Name: "retry_of", Value: evil}},
+		Description: "Its arguments are not known in full: type them in.",
+		Crumbs:      []templates.Link{{Text: "Tasks", Href: "/ops/tasks"}},
+		Hidden:      []templates.Param{{Name: "retry_of", Value: evil}},
 		Fields: []templates.Input{
 			{Name: "name", Field: "name", Label: "Task", Required: true, Value: evil, Options: []string{"mail.send", evil}},
-			{Name: "args", Field: "args", Label: "Arguments", Kind: templates.InputArea, Required: true, Value: "[\n  1\n]", Wrong: "args[0] must be text."},
+			{Name: "args", Field: "args", Label: "Arguments", Kind: templates.InputArea, Required: true, Value: "[\n  1\n]", Error: "args[0] must be text."},
 			{Name: "kwargs", Field: "kwargs", Label: "Keyword arguments", Kind: templates.InputArea, Required: true, Hint: "Events say, perhaps cut short: " + evil},
 			{Name: "countdown", Field: "countdown", Label: "Countdown", Kind: templates.InputNumber},
 			{Name: "force", Field: "force", Label: "Send it all the same", Kind: templates.InputCheck, Value: "false", Hint: "A queue that nobody reads keeps it."},
@@ -112,10 +112,10 @@ func publish() templates.Act {
 	}
 }
 
-func publishPreviewed() templates.Act {
+func publishPreviewed() templates.Form {
 	v := publish()
 	v.Token = "T1"
-	v.Fields[1].Wrong = ""
+	v.Fields[1].Error = ""
 	v.Preview = &templates.Preview{
 		Summary: "Run mail.send", Targets: []string{"queue mail"}, Details: []templates.Param{{Name: "Arguments", Value: "[\n  1\n]"}},
 	}

@@ -16,50 +16,50 @@ const second = int64(1_000_000)
 
 // scene is a page in a certain situation.
 type scene struct {
-	chrome templates.Chrome
+	layout templates.Layout
 	view   templates.View
 }
 
 func scenes() map[string]scene {
 	all := map[string]scene{
-		"overview":          {chrome(templates.SectionOverview, "overview"), overview()},
-		"overview-fresh":    {chrome(templates.SectionOverview, "overview"), templates.Overview{Ingest: templates.Ingest{Broker: connected()}}},
-		"overview-starting": {starting(chrome(templates.SectionOverview, "overview")), templates.Overview{Ingest: templates.Ingest{Broker: templates.Broker{URL: lost().URL}}}},
-		"overview-down":     {down(chrome(templates.SectionOverview, "overview")), overviewDown()},
-		"tasks":             {chrome(templates.SectionTasks, "tasks"), tasks()},
-		"tasks-filtered":    {dark(chrome(templates.SectionTasks, "tasks?q=state%3Afailure")), tasksFiltered()},
-		"tasks-wrong":       {chrome(templates.SectionTasks, ""), tasksWrong()},
-		"tasks-empty":       {chrome(templates.SectionTasks, "tasks"), templates.Tasks{Chart: chartOff()}},
-		"tasks-searching":   {chrome(templates.SectionTasks, "tasks?q=x"), tasksSearching()},
-		"tasks-none":        {chrome(templates.SectionTasks, "tasks?q=name%3Ax"), tasksNone()},
-		"task":              {chrome(templates.SectionTasks, "task/"+retried().ID), task()},
-		"task-orphaned":     {chrome(templates.SectionTasks, "task/o"), templates.Task{Task: orphaned()}},
-		"task-returned":     {chrome(templates.SectionTasks, "task/r"), templates.Task{Task: returned()}},
-		"task-replaced":     {chrome(templates.SectionTasks, "task/x"), templates.Task{Task: replaced()}},
-		"task-expired":      {chrome(templates.SectionTasks, "task/x"), templates.Task{Task: revoked(state.Revocation{Expired: true})}},
-		"task-terminated":   {chrome(templates.SectionTasks, "task/x"), templates.Task{Task: revoked(state.Revocation{Terminated: true, Signum: 15})}},
-		"task-sent":         {chrome(templates.SectionTasks, "task/s"), templates.Task{Task: sent()}},
-		"task-hostile":      {chrome(templates.SectionTasks, "task/h"), templates.Task{Task: hostile(), Children: []templates.Relative{{ID: evil}}}},
-		"failures":          {chrome(templates.SectionFailures, "failures"), failureList()},
-		"failures-resolved": {dark(chrome(templates.SectionFailures, "failures?show=resolved")), templates.Failures{Show: "resolved", Open: 3, Self: "/ops/failures?show=resolved"}},
-		"failures-settled":  {chrome(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Resolved: 1, Self: "/ops/failures", Just: new(failing()[0])}},
-		"failures-none":     {chrome(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Self: "/ops/failures"}},
-		"failures-trouble":  {chrome(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Self: "/ops/failures", Unreadable: true}},
-		"failure":           {chrome(templates.SectionFailures, "failure/0dd7dc58725190cd"), failureGroup()},
-		"failure-hostile":   {chrome(templates.SectionFailures, "failure/1111111111111111"), failureHostile()},
-		"tasks-parameter":   {chrome(templates.SectionTasks, ""), tasksWrongParam()},
-		"views":             {chrome(templates.SectionTasks, ""), savedViews()},
-		"views-none":        {chrome(templates.SectionTasks, ""), templates.Views{}},
-		"view-delete":       {chrome(templates.SectionTasks, ""), templates.DeleteView{View: savedViews().Views[1]}},
-		"settings":          {chrome(templates.SectionSettings, "settings"), settings()},
-		"settings-memory":   {chrome(templates.SectionSettings, "settings"), templates.Settings{Location: ":memory:", Plan: &templates.Plan{}}},
-		"settings-broken":   {troubled(down(chrome(templates.SectionSettings, "settings"))), settingsBroken()},
-		"not-found": {chrome("", ""), templates.Problem{
+		"overview":            {layout(templates.SectionOverview, "overview"), overview()},
+		"overview-fresh":      {layout(templates.SectionOverview, "overview"), templates.Overview{Ingest: templates.Ingest{Broker: connected()}}},
+		"overview-starting":   {starting(layout(templates.SectionOverview, "overview")), templates.Overview{Ingest: templates.Ingest{Broker: templates.Broker{URL: lost().URL}}}},
+		"overview-down":       {down(layout(templates.SectionOverview, "overview")), overviewDown()},
+		"tasks":               {layout(templates.SectionTasks, "tasks"), tasks()},
+		"tasks-filtered":      {dark(layout(templates.SectionTasks, "tasks?q=state%3Afailure")), tasksFiltered()},
+		"tasks-wrong":         {layout(templates.SectionTasks, ""), tasksWrong()},
+		"tasks-empty":         {layout(templates.SectionTasks, "tasks"), templates.Tasks{Chart: chartOff()}},
+		"tasks-searching":     {layout(templates.SectionTasks, "tasks?q=x"), tasksSearching()},
+		"tasks-none":          {layout(templates.SectionTasks, "tasks?q=name%3Ax"), tasksNone()},
+		"task":                {layout(templates.SectionTasks, "task/"+retried().ID), task()},
+		"task-orphaned":       {layout(templates.SectionTasks, "task/o"), templates.Task{Task: orphaned()}},
+		"task-returned":       {layout(templates.SectionTasks, "task/r"), templates.Task{Task: returned()}},
+		"task-replaced":       {layout(templates.SectionTasks, "task/x"), templates.Task{Task: replaced()}},
+		"task-expired":        {layout(templates.SectionTasks, "task/x"), templates.Task{Task: revoked(state.Revocation{Expired: true})}},
+		"task-terminated":     {layout(templates.SectionTasks, "task/x"), templates.Task{Task: revoked(state.Revocation{Terminated: true, Signum: 15})}},
+		"task-sent":           {layout(templates.SectionTasks, "task/s"), templates.Task{Task: sent()}},
+		"task-hostile":        {layout(templates.SectionTasks, "task/h"), templates.Task{Task: hostile(), Children: []templates.RelatedTask{{ID: evil}}}},
+		"failures":            {layout(templates.SectionFailures, "failures"), failureList()},
+		"failures-resolved":   {dark(layout(templates.SectionFailures, "failures?show=resolved")), templates.Failures{Show: "resolved", Open: 3, Self: "/ops/failures?show=resolved"}},
+		"failures-settled":    {layout(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Resolved: 1, Self: "/ops/failures", JustResolved: new(failing()[0])}},
+		"failures-none":       {layout(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Self: "/ops/failures"}},
+		"failures-unreadable": {layout(templates.SectionFailures, "failures"), templates.Failures{Show: "open", Self: "/ops/failures", Unreadable: true}},
+		"failure":             {layout(templates.SectionFailures, "failure/0dd7dc58725190cd"), failureGroup()},
+		"failure-hostile":     {layout(templates.SectionFailures, "failure/1111111111111111"), failureHostile()},
+		"tasks-parameter":     {layout(templates.SectionTasks, ""), tasksWrongParam()},
+		"views":               {layout(templates.SectionTasks, ""), savedViews()},
+		"views-none":          {layout(templates.SectionTasks, ""), templates.Views{}},
+		"view-delete":         {layout(templates.SectionTasks, ""), templates.DeleteView{View: savedViews().Views[1]}},
+		"settings":            {layout(templates.SectionSettings, "settings"), settings()},
+		"settings-memory":     {layout(templates.SectionSettings, "settings"), templates.Settings{Location: ":memory:", Plan: &templates.Plan{}}},
+		"settings-broken":     {historyDown(down(layout(templates.SectionSettings, "settings"))), settingsBroken()},
+		"not-found": {layout("", ""), templates.Problem{
 			Title: "Unknown worker", Message: "No event of worker x has been seen.",
 			Back: "/ops/workers", BackText: "All workers",
 			Similar: []templates.Link{{Text: "celery@a", Href: "/ops/workers/celery@a"}, {Text: "celery@b", Href: "/ops/workers/celery@b"}},
 		}},
-		"failed": {chrome("", ""), templates.Problem{Title: "Something went wrong", Message: "This page could not be made.", RequestID: "4f2c"}},
+		"failed": {layout("", ""), templates.Problem{Title: "Something went wrong", Message: "This page could not be made.", RequestID: "4f2c"}},
 	}
 	maps.Copy(all, workerScenes())
 	maps.Copy(all, taskActScenes())
@@ -69,24 +69,24 @@ func scenes() map[string]scene {
 	return all
 }
 
-func chrome(section templates.Section, topic string) templates.Chrome {
-	return templates.Chrome{
+func layout(section templates.Section, topic string) templates.Layout {
+	return templates.Layout{
 		Title: "A page", Section: section, Topic: topic, Path: "/ops/", Version: "v0.1.0", Broker: connected(),
 	}
 }
 
-func dark(c templates.Chrome) templates.Chrome {
+func dark(c templates.Layout) templates.Layout {
 	c.Theme = "dark"
 	return c
 }
 
-func down(c templates.Chrome) templates.Chrome {
+func down(c templates.Layout) templates.Layout {
 	c.Broker = lost()
 	return c
 }
 
-// starting is the chrome while history is read.
-func starting(c templates.Chrome) templates.Chrome {
+// starting is the layout while history is read.
+func starting(c templates.Layout) templates.Layout {
 	c.Broker = templates.Broker{URL: lost().URL, Restoring: true}
 	return c
 }
@@ -120,10 +120,10 @@ func overview() templates.Overview {
 			Workers: map[state.Status]int{state.Online: 1, state.Late: 1, state.Offline: 1, state.Stopping: 1},
 			Evicted: 12, Orphaned: 3,
 		},
-		Workers:  workers(),
-		Failing:  failing(),
-		Readable: true,
-		Failures: []state.Task{retried(), hostile()},
+		Workers:          workers(),
+		Failing:          failing(),
+		FailuresReadable: true,
+		Failures:         []state.Task{retried(), hostile()},
 		Ingest: templates.Ingest{
 			Broker: connected(), Messages: 18_234, Events: 2_043_310,
 			Rejected: []templates.Rejection{
@@ -137,7 +137,7 @@ func overview() templates.Overview {
 func overviewDown() templates.Overview {
 	v := overview()
 	v.Counts.ByQueue = nil
-	v.Failing, v.Readable = nil, false
+	v.Failing, v.FailuresReadable = nil, false
 	v.Ingest = templates.Ingest{Broker: lost(), Events: 1, Messages: 1, Rejected: []templates.Rejection{
 		{Cause: "clock", Words: "Clocks ignored, no usable number", Count: 1},
 	}}
@@ -149,12 +149,12 @@ func tasks() templates.Tasks {
 		Chart: chartOfTimes(),
 		Tasks: []state.Task{sent(), orphaned(), retried(), succeeded(), hostile()},
 		Total: templates.Total{N: 10_000, AtLeast: true},
-		Asked: templates.Asked{Clear: "/ops/tasks"},
+		Query: templates.TaskQuery{Clear: "/ops/tasks"},
 		Views: []templates.ViewTab{
 			{Name: "All", Href: "/ops/tasks", Count: templates.Total{Unknown: true}, Current: true},
 			{Name: "Failing now", Href: "/ops/tasks?q=state%3Afailure", Count: templates.Total{N: 12}},
 		},
-		Chips: []templates.Chip{
+		States: []templates.StateChoice{
 			{State: state.Success, Count: templates.Total{N: 1_204_000}, Href: "/ops/tasks?q=state%3Asuccess"},
 			{State: state.Failure, Count: templates.Total{N: 300, AtLeast: true}, Href: "/ops/tasks?q=state%3Afailure"},
 			{State: "PROGRESS", Count: templates.Total{N: 1}, Href: "/ops/tasks?q=state%3Aprogress"},
@@ -178,12 +178,12 @@ func tasks() templates.Tasks {
 // tasksFiltered has columns of its own and is sorted.
 func tasksFiltered() templates.Tasks {
 	v := tasks()
-	v.Asked = templates.Asked{
-		Text: `"x" & <y> state:failure`, Any: true, Clear: "/ops/tasks?sort=run",
+	v.Query = templates.TaskQuery{
+		Text: `"x" & <y> state:failure`, Filtered: true, Clear: "/ops/tasks?sort=run",
 		Hidden: []templates.Param{{Name: "sort", Value: "run"}, {Name: "cols", Value: "id,exc"}},
 	}
 	v.Views[0].Current = false
-	v.Chips[1].On = true
+	v.States[1].On = true
 	v.Facets[0].Values[1].On = true
 	v.Total = templates.Total{N: 1}
 	v.Sorted = "shortest “Run” first, those without it left out"
@@ -196,14 +196,14 @@ func tasksFiltered() templates.Tasks {
 	}
 	v.Columns.Reset = "/ops/tasks?sort=run"
 	v.Newest, v.Newer = "/ops/tasks", "/ops/tasks?cursor=def"
-	v.Selection = &templates.Selection{Query: v.Asked.Text}
+	v.Selection = &templates.Selection{Query: v.Query.Text}
 	return v
 }
 
 func tasksWrong() templates.Tasks {
 	v := tasks()
 	v.Older, v.Exports = "", nil
-	v.Asked = templates.Asked{Text: "state:failure nane:<b>", Any: true, Clear: "/ops/tasks", Wrong: &templates.Wrong{
+	v.Query = templates.TaskQuery{Text: "state:failure nane:<b>", Filtered: true, Clear: "/ops/tasks", Error: &templates.QueryError{
 		Before: "state:failure ", Token: "nane", After: ":<b>", Message: "There is no field nane.",
 		Correct: &templates.Link{Text: "name", Href: "/ops/tasks?q=state%3Afailure+name%3A%3Cb%3E"}, Shown: "state:failure",
 	}}
@@ -211,22 +211,22 @@ func tasksWrong() templates.Tasks {
 }
 
 func tasksWrongParam() templates.Tasks {
-	return templates.Tasks{Asked: templates.Asked{Clear: "/ops/tasks", Wrong: &templates.Wrong{
+	return templates.Tasks{Query: templates.TaskQuery{Clear: "/ops/tasks", Error: &templates.QueryError{
 		Param: "limit", Message: "must be a whole number from 1 to 500",
 	}}}
 }
 
 func tasksSearching() templates.Tasks {
 	return templates.Tasks{
-		Asked: templates.Asked{Text: "x", Any: true, Clear: "/ops/tasks"}, Searched: 20_000, Total: templates.Total{AtLeast: true},
+		Query: templates.TaskQuery{Text: "x", Filtered: true, Clear: "/ops/tasks"}, Searched: 20_000, Total: templates.Total{AtLeast: true},
 		Older: "/ops/tasks?cursor=abc&q=x",
 	}
 }
 
 func tasksNone() templates.Tasks {
 	return templates.Tasks{
-		Asked: templates.Asked{Text: "name:x worker:w", Any: true, Clear: "/ops/tasks"},
-		Wider: []templates.Wider{
+		Query: templates.TaskQuery{Text: "name:x worker:w", Filtered: true, Clear: "/ops/tasks"},
+		Broader: []templates.BroaderQuery{
 			{Condition: "worker:w", Href: "/ops/tasks?q=name%3Ax", Total: templates.Total{N: 204}},
 			{Condition: "name:x", Href: "/ops/tasks?q=worker%3Aw", Total: templates.Total{Unknown: true}},
 		},
@@ -246,9 +246,9 @@ func task() templates.Task {
 	return templates.Task{
 		Task:     t,
 		Alike:    &failing()[1],
-		Root:     &templates.Relative{ID: "root-0001-0002", Name: &name, State: state.Success},
-		Parent:   &templates.Relative{ID: "parent-0001-0002"},
-		Children: []templates.Relative{{ID: "child-0001-0002", Name: &name, State: state.Started}, {ID: "child-0003-0004"}},
+		Root:     &templates.RelatedTask{ID: "root-0001-0002", Name: &name, State: state.Success},
+		Parent:   &templates.RelatedTask{ID: "parent-0001-0002"},
+		Children: []templates.RelatedTask{{ID: "child-0001-0002", Name: &name, State: state.Started}, {ID: "child-0003-0004"}},
 		Events: []state.TaskEvent{
 			{Type: "task-sent", Hostname: "gen7@web", Clock: 4, Stamp: clock.Stamp{Clock: 918, Micros: t.SentAt, Origin: "gen7@web"}},
 			{Type: "task-received", Hostname: "celery@a", PID: 41, Clock: 920, Stamp: clock.Stamp{Clock: 920, Micros: t.SentAt + second, Origin: "celery@a.41"}},

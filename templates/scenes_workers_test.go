@@ -6,13 +6,13 @@ import (
 )
 
 func workerScenes() map[string]scene {
-	at := chrome(templates.SectionWorkers, "worker/celery@a")
+	at := layout(templates.SectionWorkers, "worker/celery@a")
 	tab := func(v templates.Worker) scene { return scene{at, v} }
 	list := map[string]scene{
-		"workers":          {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows(), All: workers(), Actions: methods()}},
-		"workers-unlike":   {chrome(templates.SectionWorkers, "workers?find=x"), templates.Workers{All: workers(), Find: "x", Actions: methods(), Twins: []string{"celery@a", "<b>"}}},
-		"workers-none":     {down(chrome(templates.SectionWorkers, "workers")), templates.Workers{Actions: methods()}},
-		"workers-watching": {chrome(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows()[:1], All: workers(), Find: "mail " + evil}},
+		"workers":          {layout(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows(), All: workers(), Actions: methods()}},
+		"workers-unlike":   {layout(templates.SectionWorkers, "workers?find=x"), templates.Workers{All: workers(), Find: "x", Actions: methods(), Duplicates: []string{"celery@a", "<b>"}}},
+		"workers-none":     {down(layout(templates.SectionWorkers, "workers")), templates.Workers{Actions: methods()}},
+		"workers-watching": {layout(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows()[:1], All: workers(), Find: "mail " + evil}},
 
 		"worker-late":     tab(workerAt(1, templates.TabNow)),
 		"worker-offline":  tab(workerOffline()),
@@ -24,7 +24,7 @@ func workerScenes() map[string]scene {
 		list["worker-"+string(t)] = tab(v)
 	}
 	for name, v := range acts() {
-		list["act-"+name] = scene{chrome(templates.SectionWorkers, ""), v}
+		list["act-"+name] = scene{layout(templates.SectionWorkers, ""), v}
 	}
 	return list
 }
@@ -32,10 +32,10 @@ func workerScenes() map[string]scene {
 func workerRows() []templates.WorkerRow {
 	w := workers()
 	return []templates.WorkerRow{
-		{Worker: w[0], Pool: "prefork", Slots: new(int64(4)), Queues: []string{"celery", "mail"}, Asked: true},
-		{Worker: w[1], Pool: "threads", Asked: true},
+		{Worker: w[0], Pool: "prefork", Slots: new(int64(4)), Queues: []string{"celery", "mail"}, QueuesKnown: true},
+		{Worker: w[1], Pool: "threads", QueuesKnown: true},
 		{Worker: w[2]},
-		{Worker: w[3], Pool: evil, Slots: new(int64(0)), Queues: []string{evil}, Asked: true},
+		{Worker: w[3], Pool: evil, Slots: new(int64(0)), Queues: []string{evil}, QueuesKnown: true},
 	}
 }
 
@@ -56,8 +56,8 @@ func workerAt(i int, t templates.WorkerTab) templates.Worker {
 
 func workerOffline() templates.Worker {
 	v := workerAt(2, templates.TabQueues)
-	v.Last = templates.WorkerRow{
-		Worker: v.Worker, Pool: "prefork", Slots: new(int64(4)), Queues: []string{"celery", evil}, Asked: true, ToldAt: noon - 3*3600*second,
+	v.LastReport = templates.WorkerRow{
+		Worker: v.Worker, Pool: "prefork", Slots: new(int64(4)), Queues: []string{"celery", evil}, QueuesKnown: true, ReportedAt: noon - 3*3600*second,
 	}
 	v.Actions, v.Forget, v.Inspection = nil, true, templates.Inspection{Why: "It is not online, so it is not asked."}
 	return v
@@ -67,7 +67,7 @@ func workerOffline() templates.Worker {
 func workerSilent() templates.Worker {
 	v := workerAt(0, templates.TabNow)
 	v.Inspection = told()
-	v.Inspection.Asking = true
+	v.Inspection.InProgress = true
 	delete(v.Inspection.Times, "scheduled")
 	v.Inspection.Errors = map[string]string{"active": "no answer from celery@a in 2 s", "scheduled": "cannot decode the reply: " + evil}
 	return v
@@ -90,7 +90,7 @@ func told() templates.Inspection {
 		times[m] = noon - 3*second
 	}
 	return templates.Inspection{
-		At: noon - 3*second, Times: times, Cut: map[string]int{"revoked": 4000}, Refresh: "/ops/workers/celery@a?refresh=1&tab=now",
+		At: noon - 3*second, Times: times, Truncated: map[string]int{"revoked": 4000}, Refresh: "/ops/workers/celery@a?refresh=1&tab=now",
 	}
 }
 
@@ -131,13 +131,13 @@ func workerTabs() map[templates.WorkerTab]templates.Worker {
 		case templates.TabSystem:
 			v.System = workerSystem()
 		case templates.TabClock:
-			v.Clock.Asked = new(int64(2048))
+			v.Clock.Reported = new(int64(2048))
 		case templates.TabCommands:
 			v.Commands = []templates.WorkerCommand{
-				{Command: templates.Command{Order: 7, Summary: "Grow pool by 2", State: "done", Actor: "ada", Created: noon}, Answer: "pool will grow", OK: true},
-				{Command: templates.Command{Order: 6, Summary: evil, State: "done", Created: noon}, Answer: evil},
-				{Command: templates.Command{Order: 5, Summary: "Ping", State: "silent", Created: noon, Error: "no answer from celery@a in 2 s"}},
-				{Command: templates.Command{Order: 4, Summary: "Shut down", State: "pending", Created: noon}},
+				{Command: templates.Command{Request: 7, Summary: "Grow pool by 2", State: "done", Actor: "ada", Created: noon}, Answer: "pool will grow", OK: true},
+				{Command: templates.Command{Request: 6, Summary: evil, State: "done", Created: noon}, Answer: evil},
+				{Command: templates.Command{Request: 5, Summary: "Ping", State: "silent", Created: noon, Error: "no answer from celery@a in 2 s"}},
+				{Command: templates.Command{Request: 4, Summary: "Shut down", State: "pending", Created: noon}},
 			}
 		}
 		list[t] = v
@@ -147,15 +147,15 @@ func workerTabs() map[templates.WorkerTab]templates.Worker {
 
 func holding() templates.WorkerNow {
 	return templates.WorkerNow{
-		Active: []templates.HeldTask{
+		Active: []templates.WorkerTask{
 			{
 				ByWorker: true, ByEvents: true, ID: retried().ID, Name: "billing.charge", Args: "(42,)", Kwargs: "{'retry': True}", StartedAt: noon - 55*second, Elapsed: 52,
 				PID: new(int64(4242)), Queue: "celery", Soft: new(60.0), Hard: new(90.0), Terminate: true,
 			},
 			{ByEvents: true, ID: evil, Name: evil, Args: evil, Queue: evil, StartedAt: noon, Elapsed: 1, Hard: new(3600.0)},
 		},
-		Reserved:  []templates.HeldTask{{ByWorker: true, ID: "r/1", Name: "mail.send", Args: "()", Kwargs: "{}", Queue: "mail", Priority: new(int64(3)), Redelivered: true, Revoke: true}},
-		Scheduled: []templates.HeldTask{{ByWorker: true, ID: "s-1", Name: "report.daily", ETA: noon + 3600*second, Queue: "celery", Revoke: true}, {ByWorker: true, ID: "s-2", Revoke: true}},
+		Reserved:  []templates.WorkerTask{{ByWorker: true, ID: "r/1", Name: "mail.send", Args: "()", Kwargs: "{}", Queue: "mail", Priority: new(int64(3)), Redelivered: true, Revoke: true}},
+		Scheduled: []templates.WorkerTask{{ByWorker: true, ID: "s-1", Name: "report.daily", ETA: noon + 3600*second, Queue: "celery", Revoke: true}, {ByWorker: true, ID: "s-2", Revoke: true}},
 		Revoked:   []string{retried().ID, evil},
 	}
 }
@@ -176,9 +176,9 @@ func workerSystem() templates.WorkerSystem {
 }
 
 // acts are forms on their way to an order.
-func acts() map[string]templates.Act {
-	grow := templates.Act{
-		Section: templates.SectionWorkers, Title: "Grow pool", Doc: "Adds processes to the pool.", Path: "/act/worker",
+func acts() map[string]templates.Form {
+	grow := templates.Form{
+		Section: templates.SectionWorkers, Title: "Grow pool", Description: "Adds processes to the pool.", Path: "/act/worker",
 		Crumbs: []templates.Link{{Text: "Workers", Href: "/ops/workers"}, {Text: "celery@a", Href: "/ops/workers/celery@a"}},
 		Hidden: []templates.Param{{Name: "method", Value: "pool_grow"}, {Name: "worker", Value: "celery@a"}, {Name: "worker", Value: evil}},
 		Fields: []templates.Input{
@@ -194,11 +194,11 @@ func acts() map[string]templates.Act {
 	sure.Danger, sure.Button = true, "Shut them down"
 	sure.Preview = &templates.Preview{
 		Summary: "Shut down 2 workers.", Targets: []string{"celery@a", evil}, Confirm: "celery@a",
-		Warnings: []templates.Warning{{Message: "This leaves queue mail with no consumer.", Grave: true}, {Message: evil}},
+		Warnings: []templates.Warning{{Message: "This leaves queue mail with no consumer.", Severe: true}, {Message: evil}},
 	}
 	long := sure.Refuse("elsewhere", "The broker is away.")
 	long.Long, long.Preview = true, nil
-	return map[string]templates.Act{
+	return map[string]templates.Form{
 		"fields": grow, "preview": sure, "refused": long, "wrong-field": sure.Refuse("arguments.n[0]", "It must be a whole number."),
 	}
 }

@@ -14,7 +14,7 @@ type Settings struct {
 	Broker   Broker
 	Location string // of the history, :memory: if it ends with the process
 	Size     int64  // bytes on disk
-	Trouble  Trouble
+	Alert    HistoryAlert
 	Unsaved  int // tasks that changed since they were saved
 	Backlog  int // tasks whose text is not indexed yet
 	Plan     *Plan
@@ -38,34 +38,34 @@ type Plan struct {
 
 // Rule is a rule of retention with what it would remove now.
 type Rule struct {
-	What  string
-	Keep  string // for how long, or how much
-	Flag  string // which sets it
-	Gone  Count
-	About bool // Gone is an estimate
-	Thins bool // it removes events, not tasks
+	What          string
+	Keep          string // for how long, or how much
+	Flag          string // which sets it
+	Removes       Count
+	Estimate      bool // Gone is an estimate
+	RemovesEvents bool // it removes events, not tasks
 }
 
 // Page draws the whole page.
-func (v Settings) Page(c Chrome) templ.Component { return settings(c, v) }
+func (v Settings) Page(l Layout) templ.Component { return settings(l, v) }
 
 // Regions are the panels.
-func (v Settings) Regions(s Site) []Region {
+func (v Settings) Regions(u URLs) []Region {
 	return []Region{
-		{ID: "history", Body: historyPanel(s, v)},
-		{ID: "retention", Body: retentionPanel(s, v)},
+		{ID: "history", Body: historyPanel(u, v)},
+		{ID: "retention", Body: retentionPanel(u, v)},
 		{ID: "running", Body: runningPanel(v)},
 	}
 }
 
 // Lists holds none.
-func (v Settings) Lists(Site) []List { return nil }
+func (v Settings) Lists(URLs) []List { return nil }
 
 // inMemory reports whether history ends with the process.
 func (v Settings) inMemory() bool { return v.Location == ":memory:" }
 
-// safe says what a trouble costs.
-func (t Trouble) safe() string {
+// safe says what the failure costs.
+func (t HistoryAlert) safe() string {
 	switch {
 	case t.Full:
 		return plural(t.Waiting, "event waits", "events wait") + " here; the broker keeps the rest. No more are read until history can be written."
@@ -78,36 +78,36 @@ func (t Trouble) safe() string {
 
 // gone says what a rule would remove.
 func (r Rule) gone() string {
-	if r.Gone.N == 0 {
+	if r.Removes.N == 0 {
 		return "nothing"
 	}
-	n := number(r.Gone.N)
+	n := number(r.Removes.N)
 	switch {
-	case r.About:
+	case r.Estimate:
 		n = "about " + n
-	case !r.Gone.Exact:
+	case !r.Removes.Exact:
 		n = "more than " + n
 	}
 	what := " tasks"
-	if r.Gone.N == 1 && r.Gone.Exact {
+	if r.Removes.N == 1 && r.Removes.Exact {
 		what = " task"
 	}
-	if r.Thins {
+	if r.RemovesEvents {
 		what = " to be looked through"
 	}
 	return n + what
 }
 
-// Age shows for how long a rule keeps things.
-func Age(d time.Duration) string {
+// RetentionAge shows for how long a rule keeps things.
+func RetentionAge(d time.Duration) string {
 	if d == 0 {
 		return "for ever"
 	}
 	return duration(d.Seconds())
 }
 
-// MostSize shows how much a rule keeps.
-func MostSize(n int64) string {
+// SizeLimit shows how much a rule keeps.
+func SizeLimit(n int64) string {
 	if n == 0 {
 		return "any size"
 	}

@@ -21,46 +21,46 @@ const (
 // Task is the content of the page of one task.
 type Task struct {
 	Task     state.Task
-	Root     *Relative         // nil if the task is its own root or knows none
-	Parent   *Relative         // nil if the task knows none
-	Children []Relative        // the first of them
+	Root     *RelatedTask      // nil if the task is its own root or knows none
+	Parent   *RelatedTask      // nil if the task knows none
+	Children []RelatedTask     // the first of them
 	Events   []state.TaskEvent // by stamp
 	Alike    *Failure          // the group that it is in, nil if it has not failed
 	Actions  []TaskAction      // empty if nobody may act
 	Commands []Command         // about it, newest first
-	Stored   *Stored           // nil if there is no result backend
+	Stored   *StoredResult     // nil if there is no result backend
 }
 
-// Relative is a task that another one refers to. State is empty and Name nil if it is not held.
-type Relative struct {
+// RelatedTask is a task that another one refers to. State is empty and Name nil if it is not held.
+type RelatedTask struct {
 	ID    string
 	Name  *string
 	State state.State
 }
 
 // Page draws the whole page.
-func (v Task) Page(c Chrome) templ.Component { return task(c, v) }
+func (v Task) Page(l Layout) templ.Component { return task(l, v) }
 
 // Regions are the parts of the page.
-func (v Task) Regions(s Site) []Region {
+func (v Task) Regions(u URLs) []Region {
 	return []Region{
-		{ID: "task-head", Body: taskHead(s, v)},
-		{ID: "task-runs", Body: taskRuns(s, v.Task)},
-		{ID: "task-texts", Body: taskTexts(s, v.Task)},
-		{ID: "task-stored", Body: taskStored(s, v.Stored)},
-		{ID: "task-commands", Body: taskCommands(s, v.Commands)},
-		{ID: "task-facts", Body: taskFacts(s, v.Task)},
-		{ID: "task-children", Body: taskChildren(s, v)},
+		{ID: "task-head", Body: taskHead(u, v)},
+		{ID: "task-runs", Body: taskRuns(u, v.Task)},
+		{ID: "task-texts", Body: taskTexts(u, v.Task)},
+		{ID: "task-stored", Body: taskStored(u, v.Stored)},
+		{ID: "task-commands", Body: taskCommands(u, v.Commands)},
+		{ID: "task-facts", Body: taskFacts(u, v.Task)},
+		{ID: "task-children", Body: taskChildren(u, v)},
 		{ID: "task-events", Body: taskEvents(v.Events)},
 	}
 }
 
 // Lists is empty: the page of a task has no list that grows at its top.
-func (v Task) Lists(Site) []List { return nil }
+func (v Task) Lists(URLs) []List { return nil }
 
 // crumbs are the ancestors that are known, the root first.
-func (v Task) crumbs() []Relative {
-	var list []Relative
+func (v Task) crumbs() []RelatedTask {
+	var list []RelatedTask
 	if v.Root != nil && (v.Parent == nil || v.Root.ID != v.Parent.ID) {
 		list = append(list, *v.Root)
 	}

@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-func task(c Chrome, v Task) templ.Component {
+func task(l Layout, v Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -46,7 +46,7 @@ func task(c Chrome, v Task) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = taskHead(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskHead(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -54,23 +54,23 @@ func task(c Chrome, v Task) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskRuns(c.Site, v.Task).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskRuns(l.URLs, v.Task).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskTexts(c.Site, v.Task).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskTexts(l.URLs, v.Task).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskStored(c.Site, v.Stored).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskStored(l.URLs, v.Stored).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskCommands(c.Site, v.Commands).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskCommands(l.URLs, v.Commands).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskChildren(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskChildren(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -82,7 +82,7 @@ func task(c Chrome, v Task) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskFacts(c.Site, v.Task).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskFacts(l.URLs, v.Task).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -92,7 +92,7 @@ func task(c Chrome, v Task) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -100,7 +100,7 @@ func task(c Chrome, v Task) templ.Component {
 	})
 }
 
-func taskHead(s Site, v Task) templ.Component {
+func taskHead(u URLs, v Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -126,7 +126,7 @@ func taskHead(s Site, v Task) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var4 templ.SafeURL
-		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasks())
+		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasks())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/task.templ`, Line: 29, Col: 27}
 		}
@@ -143,7 +143,7 @@ func taskHead(s Site, v Task) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "chevron-right").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "chevron-right").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -152,7 +152,7 @@ func taskHead(s Site, v Task) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var5 templ.SafeURL
-			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(s.task(r.ID))
+			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(u.task(r.ID))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/task.templ`, Line: 33, Col: 28}
 			}
@@ -207,7 +207,7 @@ func taskHead(s Site, v Task) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "chevron-right").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "chevron-right").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -232,7 +232,7 @@ func taskHead(s Site, v Task) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = stateMark(s, v.Task.State).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = stateMark(u, v.Task.State).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -241,7 +241,7 @@ func taskHead(s Site, v Task) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Actions) > 0 {
-			templ_7745c5c3_Err = taskActions(s, v.Actions).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskActions(u, v.Actions).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -263,7 +263,7 @@ func taskHead(s Site, v Task) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = copyButton(s, v.Task.ID, "id").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = copyButton(u, v.Task.ID, "id").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -275,7 +275,7 @@ func taskHead(s Site, v Task) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = taskNotices(s, v.Task).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = taskNotices(u, v.Task).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -284,7 +284,7 @@ func taskHead(s Site, v Task) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "bug").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "bug").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -293,7 +293,7 @@ func taskHead(s Site, v Task) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var11 templ.SafeURL
-			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinURLErrs(s.failure(v.Alike.ID))
+			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinURLErrs(u.failure(v.Alike.ID))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/task.templ`, Line: 68, Col: 35}
 			}
@@ -327,7 +327,7 @@ func taskHead(s Site, v Task) templ.Component {
 	})
 }
 
-func taskNotices(s Site, t state.Task) templ.Component {
+func taskNotices(u URLs, t state.Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -393,7 +393,7 @@ func taskNotices(s Site, t state.Task) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "bad", "anchor", "Orphaned.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "bad", "anchor", "Orphaned.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -468,7 +468,7 @@ func taskNotices(s Site, t state.Task) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "bad", "anchor", lostTitle(*t.Lost)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "bad", "anchor", lostTitle(*t.Lost)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -514,7 +514,7 @@ func taskNotices(s Site, t state.Task) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "info", "circle-stop", "Dismissed.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "info", "circle-stop", "Dismissed.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -564,7 +564,7 @@ func taskNotices(s Site, t state.Task) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "info", "inbox", "Returned to the queue.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "info", "inbox", "Returned to the queue.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -597,7 +597,7 @@ func taskNotices(s Site, t state.Task) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "warn", "repeat-2", "Redelivered.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "warn", "repeat-2", "Redelivered.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -626,7 +626,7 @@ func taskNotices(s Site, t state.Task) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "info", "ban", "Revoked.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "info", "ban", "Revoked.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -650,7 +650,7 @@ func taskNotices(s Site, t state.Task) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "info", "scissors", "Truncated.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var32), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "info", "scissors", "Truncated.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var32), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -660,7 +660,7 @@ func taskNotices(s Site, t state.Task) templ.Component {
 }
 
 // taskRuns is the timeline: one run per execution, on one axis.
-func taskRuns(s Site, t state.Task) templ.Component {
+func taskRuns(u URLs, t state.Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -696,7 +696,7 @@ func taskRuns(s Site, t state.Task) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, r := range runs(t) {
-				templ_7745c5c3_Err = taskRun(s, r).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = taskRun(u, r).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -714,7 +714,7 @@ func taskRuns(s Site, t state.Task) templ.Component {
 	})
 }
 
-func taskRun(s Site, r run) templ.Component {
+func taskRun(u URLs, r run) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -758,7 +758,7 @@ func taskRun(s Site, r run) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = stateMark(s, r.State).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = stateMark(u, r.State).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -787,7 +787,7 @@ func taskRun(s Site, r run) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var37 templ.SafeURL
-		templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinURLErrs(s.worker(r.Worker))
+		templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinURLErrs(u.worker(r.Worker))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/task.templ`, Line: 147, Col: 32}
 		}
@@ -1045,7 +1045,7 @@ func taskRun(s Site, r run) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = traceback(s, *r.Traceback).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = traceback(u, *r.Traceback).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1063,7 +1063,7 @@ func taskRun(s Site, r run) templ.Component {
 }
 
 // taskTexts are the arguments and the result.
-func taskTexts(s Site, t state.Task) templ.Component {
+func taskTexts(u URLs, t state.Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1088,16 +1088,16 @@ func taskTexts(s Site, t state.Task) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textPanel(s, t.ID, "Arguments", "args", t.Args, "Neither task-sent nor task-received was seen.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textPanel(u, t.ID, "Arguments", "args", t.Args, "Neither task-sent nor task-received was seen.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textPanel(s, t.ID, "Keyword arguments", "kwargs", t.Kwargs, "Neither task-sent nor task-received was seen.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textPanel(u, t.ID, "Keyword arguments", "kwargs", t.Kwargs, "Neither task-sent nor task-received was seen.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if t.Result != nil || t.State == state.Success {
-			templ_7745c5c3_Err = textPanel(s, t.ID, "Result", "result", t.Result, "The event had no result.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textPanel(u, t.ID, "Result", "result", t.Result, "The event had no result.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1110,7 +1110,7 @@ func taskTexts(s Site, t state.Task) templ.Component {
 	})
 }
 
-func textPanel(s Site, id, title, what string, v *string, why string) templ.Component {
+func textPanel(u URLs, id, title, what string, v *string, why string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1231,7 +1231,7 @@ func textPanel(s Site, id, title, what string, v *string, why string) templ.Comp
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = block(s, *v, what, string(s.taskJSON(id))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = block(u, *v, what, string(u.taskJSON(id))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1245,7 +1245,7 @@ func textPanel(s Site, id, title, what string, v *string, why string) templ.Comp
 }
 
 // block shows text as it is. What is too long for a page ends in a link to more.
-func block(s Site, v, what, more string) templ.Component {
+func block(u URLs, v, what, more string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1284,7 +1284,7 @@ func block(s Site, v, what, more string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = copyButton(s, shown, what).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = copyButton(u, shown, what).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1351,7 +1351,7 @@ func block(s Site, v, what, more string) templ.Component {
 	})
 }
 
-func taskFacts(s Site, t state.Task) templ.Component {
+func taskFacts(u URLs, t state.Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1388,7 +1388,7 @@ func taskFacts(s Site, t state.Task) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = workerLink(s, t.Worker).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerLink(u, t.Worker).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1696,7 +1696,7 @@ func taskFacts(s Site, t state.Task) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = relativeID(s, t.RootID).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = relativeID(u, t.RootID).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1718,7 +1718,7 @@ func taskFacts(s Site, t state.Task) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = relativeID(s, t.ParentID).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = relativeID(u, t.ParentID).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1746,7 +1746,7 @@ func taskFacts(s Site, t state.Task) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var80 templ.SafeURL
-				templ_7745c5c3_Var80, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasksWhere("root", *t.RootID))
+				templ_7745c5c3_Var80, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksWhere("root", *t.RootID))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/task.templ`, Line: 308, Col: 46}
 				}
@@ -1770,7 +1770,7 @@ func taskFacts(s Site, t state.Task) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var81 templ.SafeURL
-		templ_7745c5c3_Var81, templ_7745c5c3_Err = templ.JoinURLErrs(s.taskJSON(t.ID))
+		templ_7745c5c3_Var81, templ_7745c5c3_Err = templ.JoinURLErrs(u.taskJSON(t.ID))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/task.templ`, Line: 312, Col: 31}
 		}
@@ -1786,7 +1786,7 @@ func taskFacts(s Site, t state.Task) templ.Component {
 	})
 }
 
-func relativeID(s Site, id *string) templ.Component {
+func relativeID(u URLs, id *string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1818,7 +1818,7 @@ func relativeID(s Site, id *string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var83 templ.SafeURL
-			templ_7745c5c3_Var83, templ_7745c5c3_Err = templ.JoinURLErrs(s.task(*id))
+			templ_7745c5c3_Var83, templ_7745c5c3_Err = templ.JoinURLErrs(u.task(*id))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/task.templ`, Line: 320, Col: 23}
 			}
@@ -1861,7 +1861,7 @@ func relativeID(s Site, id *string) templ.Component {
 	})
 }
 
-func taskChildren(s Site, v Task) templ.Component {
+func taskChildren(u URLs, v Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1920,7 +1920,7 @@ func taskChildren(s Site, v Task) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = stateMark(s, r.State).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = stateMark(u, r.State).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1930,7 +1930,7 @@ func taskChildren(s Site, v Task) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var88 templ.SafeURL
-			templ_7745c5c3_Var88, templ_7745c5c3_Err = templ.JoinURLErrs(s.task(r.ID))
+			templ_7745c5c3_Var88, templ_7745c5c3_Err = templ.JoinURLErrs(u.task(r.ID))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/task.templ`, Line: 338, Col: 27}
 			}
@@ -1950,7 +1950,7 @@ func taskChildren(s Site, v Task) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = shortIDCopy(s, r.ID).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = shortIDCopy(u, r.ID).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -31,14 +31,14 @@ func (v Tasks) allMatching() string {
 	return "all " + v.Total.words() + " that match"
 }
 
-func (s Site) actTask() templ.SafeURL { return templ.SafeURL(s.Prefix + "/act/task") }
+func (u URLs) actTask() templ.SafeURL { return templ.SafeURL(u.Prefix + "/act/task") }
 
 // actOnTask leads to what asks before something is done to a task.
-func (s Site) actOnTask(action, id string) templ.SafeURL {
-	return templ.SafeURL(s.Prefix + "/act/task?" + url.Values{"action": {action}, "id": {id}}.Encode())
+func (u URLs) actOnTask(action, id string) templ.SafeURL {
+	return templ.SafeURL(u.Prefix + "/act/task?" + url.Values{"action": {action}, "id": {id}}.Encode())
 }
 
-func (s Site) publish() templ.SafeURL { return templ.SafeURL(s.Prefix + "/act/publish") }
+func (u URLs) publish() templ.SafeURL { return templ.SafeURL(u.Prefix + "/act/publish") }
 
 // TaskAction is something that can be done to a task, or why it cannot.
 type TaskAction struct {
@@ -66,22 +66,22 @@ func reasons(list []TaskAction) []string {
 	return said
 }
 
-// Stored is what the result backend holds of a task.
-type Stored struct {
+// StoredResult is what the result backend holds of a task.
+type StoredResult struct {
 	Source      string // URL of the backend, password masked
-	Asking      bool   // it has not answered yet
+	Loading     bool   // it has not answered yet
 	Unreachable bool
 	Missing     bool // it holds nothing
 	Expected    bool // it should hold something, since the task has ended
 
-	Status    state.State
-	Value     string // JSON, empty if there is none
-	Size      int    // bytes that are stored, if Value is only the beginning
-	JSON      string // address of all of it
-	Opaque    string // why Value cannot be shown
-	Exception string
-	Traceback string
-	DoneAt    int64 // µs since 1970, 0 if unknown
-	Naive     bool  // DoneAt was stored without a zone, and taken for UTC
-	Disagrees []string
+	Status     state.State
+	Value      string // JSON, empty if there is none
+	Size       int    // bytes that are stored, if Value is only the beginning
+	JSON       string // address of all of it
+	Unreadable string // why Value cannot be shown
+	Exception  string
+	Traceback  string
+	DoneAt     int64 // µs since 1970, 0 if unknown
+	NoZone     bool  // DoneAt was stored without a zone, and taken for UTC
+	Disagrees  []string
 }

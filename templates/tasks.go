@@ -10,9 +10,9 @@ import (
 
 // Tasks is the content of the page that lists tasks.
 type Tasks struct {
-	Asked   Asked
+	Query   TaskQuery
 	Views   []ViewTab
-	Chips   []Chip
+	States  []StateChoice
 	Facets  []Facet
 	Columns ColumnMenu
 	Exports []Link
@@ -26,26 +26,26 @@ type Tasks struct {
 
 	Selection *Selection // nil if rows cannot be chosen
 
-	Newest string  // address of the first page, empty on it
-	Newer  string  // address of the newer page, empty at the top
-	Older  string  // address of the older page, empty at the end
-	Wider  []Wider // queries to offer when nothing matches
+	Newest  string         // address of the first page, empty on it
+	Newer   string         // address of the newer page, empty at the top
+	Older   string         // address of the older page, empty at the end
+	Broader []BroaderQuery // queries to offer when nothing matches
 }
 
-// Asked is what the visitor asked for, as it was asked for.
-type Asked struct {
-	Text   string  // the query
-	Hidden []Param // what the form carries beside it
-	Any    bool    // the query leaves something out
-	Clear  string  // address of the same list without a query
-	Wrong  *Wrong  // nil if all is right
+// TaskQuery is what the visitor asked for, as it was asked for.
+type TaskQuery struct {
+	Text     string      // the query
+	Hidden   []Param     // what the form carries beside it
+	Filtered bool        // the query leaves something out
+	Clear    string      // address of the same list without a query
+	Error    *QueryError // nil if all is right
 }
 
 // Param is a parameter of an address.
 type Param struct{ Name, Value string }
 
-// Wrong says what of a request cannot be read.
-type Wrong struct {
+// QueryError says what of a request cannot be read.
+type QueryError struct {
 	Param                string // the wrong parameter, empty if it is the query
 	Before, Token, After string // the query, parted where it is wrong
 	Message              string // a sentence; to be read after the name where Param is set
@@ -53,8 +53,8 @@ type Wrong struct {
 	Shown                string // the query that the list answers instead, empty if all tasks are shown
 }
 
-// Chip is a state to choose.
-type Chip struct {
+// StateChoice is a state to filter by.
+type StateChoice struct {
 	State state.State
 	Count Total
 	On    bool
@@ -89,8 +89,8 @@ type ViewTab struct {
 	Current    bool
 }
 
-// Wider is a query with one condition less.
-type Wider struct {
+// BroaderQuery is a query with one condition less.
+type BroaderQuery struct {
 	Condition string // that was dropped, worker:celery@a
 	Href      string
 	Total     Total
@@ -137,34 +137,34 @@ func ColumnLabel(id string) string {
 }
 
 // Page draws the whole page.
-func (v Tasks) Page(c Chrome) templ.Component { return tasks(c, v) }
+func (v Tasks) Page(l Layout) templ.Component { return tasks(l, v) }
 
 // Regions are what changes beside the rows.
-func (v Tasks) Regions(s Site) []Region {
+func (v Tasks) Regions(u URLs) []Region {
 	list := []Region{
 		{ID: "matches", Body: matches(v)},
-		{ID: "views", Body: viewTabs(s, v)},
-		{ID: "facets", Body: facets(s, v)},
-		{ID: "nothing", Body: nothing(s, v)},
-		{ID: "pager", Body: pager(s, v)},
+		{ID: "views", Body: viewTabs(u, v)},
+		{ID: "facets", Body: facets(u, v)},
+		{ID: "nothing", Body: nothing(u, v)},
+		{ID: "pager", Body: pager(u, v)},
 	}
 	if v.Selection != nil {
-		list = append(list, Region{ID: selectionID, Body: selection(s, v)})
+		list = append(list, Region{ID: selectionID, Body: selection(u, v)})
 	}
-	return append(list, v.Chart.regions(s)...)
+	return append(list, v.Chart.regions(u)...)
 }
 
 // Lists holds the rows.
-func (v Tasks) Lists(s Site) []List {
-	return append([]List{taskList(s, v.table(), v.Tasks)}, v.Chart.lists()...)
+func (v Tasks) Lists(u URLs) []List {
+	return append([]List{taskList(u, v.table(), v.Tasks)}, v.Chart.lists()...)
 }
 
 // taskList is the list of tasks that a page has.
-func taskList(s Site, table Table, tasks []state.Task) List {
+func taskList(u URLs, table Table, tasks []state.Task) List {
 	l := List{ID: "tasks"}
 	columns := chosen(table.Columns)
 	for _, t := range tasks {
-		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: taskRow(s, table, columns, t)})
+		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: taskRow(u, table, columns, t)})
 	}
 	return l
 }
@@ -197,7 +197,7 @@ func (t Total) tasks() string {
 // total tells how many tasks match, and how they are sorted.
 func (v Tasks) total() string {
 	switch {
-	case v.Asked.Wrong != nil:
+	case v.Query.Error != nil:
 		return ""
 	case v.Sorted != "":
 		return v.Total.tasks() + ", " + v.Sorted

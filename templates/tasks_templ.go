@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/umbelhq/umbel/state"
 
-func tasks(c Chrome, v Tasks) templ.Component {
+func tasks(l Layout, v Tasks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -55,13 +55,13 @@ func tasks(c Chrome, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if c.Acts {
+			if l.CanSend {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<a class=\"button quiet\" href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var3 templ.SafeURL
-				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(c.publish())
+				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(l.publish())
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/tasks.templ`, Line: 12, Col: 47}
 				}
@@ -73,7 +73,7 @@ func tasks(c Chrome, v Tasks) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = icon(c.Site, "play").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = icon(l.URLs, "play").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -82,11 +82,11 @@ func tasks(c Chrome, v Tasks) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = columnMenu(c.Site, v.Columns).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = columnMenu(l.URLs, v.Columns).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = exportMenu(c.Site, v.Exports).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = exportMenu(l.URLs, v.Exports).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -94,7 +94,7 @@ func tasks(c Chrome, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = viewBar(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = viewBar(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -102,7 +102,7 @@ func tasks(c Chrome, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = queryBar(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = queryBar(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -111,7 +111,7 @@ func tasks(c Chrome, v Tasks) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Chart.Title != "" {
-				templ_7745c5c3_Err = chartPanel(c.Site, v.Chart).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = chartPanel(l.URLs, v.Chart).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -121,7 +121,7 @@ func tasks(c Chrome, v Tasks) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var4 string
-			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(c.Asset("preview.js"))
+			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(l.Asset("preview.js"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/tasks.templ`, Line: 30, Col: 39}
 			}
@@ -133,7 +133,7 @@ func tasks(c Chrome, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Asked.Wrong != nil {
+			if v.Query.Error != nil {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, " data-stale")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -143,14 +143,14 @@ func tasks(c Chrome, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Asked.Wrong != nil {
-				templ_7745c5c3_Err = insteadOf(v.Asked.Wrong).Render(ctx, templ_7745c5c3_Buffer)
+			if v.Query.Error != nil {
+				templ_7745c5c3_Err = insteadOf(v.Query.Error).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 			if v.Selection != nil {
-				templ_7745c5c3_Err = selection(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = selection(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -167,13 +167,13 @@ func tasks(c Chrome, v Tasks) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = nothing(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothing(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = taskTable(c.Site, "tasks", v.table(), v.Tasks).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskTable(l.URLs, "tasks", v.table(), v.Tasks).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -181,13 +181,13 @@ func tasks(c Chrome, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = pager(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = pager(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -238,7 +238,7 @@ func matches(v Tasks) templ.Component {
 }
 
 // insteadOf says what the list answers while the query cannot be read.
-func insteadOf(w *Wrong) templ.Component {
+func insteadOf(w *QueryError) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -296,7 +296,7 @@ func insteadOf(w *Wrong) templ.Component {
 }
 
 // taskTable is the one table of tasks; its children say what is so when it has no rows.
-func taskTable(s Site, id string, table Table, tasks []state.Task) templ.Component {
+func taskTable(u URLs, id string, table Table, tasks []state.Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -359,7 +359,7 @@ func taskTable(s Site, id string, table Table, tasks []state.Task) templ.Compone
 			}
 		}
 		for _, c := range columns {
-			templ_7745c5c3_Err = columnHead(s, c, table.Sorts[c.ID]).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = columnHead(u, c, table.Sorts[c.ID]).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -382,7 +382,7 @@ func taskTable(s Site, id string, table Table, tasks []state.Task) templ.Compone
 			return templ_7745c5c3_Err
 		}
 		for _, t := range tasks {
-			templ_7745c5c3_Err = taskRow(s, table, columns, t).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskRow(u, table, columns, t).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -403,7 +403,7 @@ func taskTable(s Site, id string, table Table, tasks []state.Task) templ.Compone
 	})
 }
 
-func columnHead(s Site, c column, sort Sort) templ.Component {
+func columnHead(u URLs, c column, sort Sort) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -498,7 +498,7 @@ func columnHead(s Site, c column, sort Sort) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = sortMark(s, sort).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sortMark(u, sort).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -529,7 +529,7 @@ func columnHead(s Site, c column, sort Sort) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = sortMark(s, sort).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sortMark(u, sort).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -546,7 +546,7 @@ func columnHead(s Site, c column, sort Sort) templ.Component {
 	})
 }
 
-func sortMark(s Site, sort Sort) templ.Component {
+func sortMark(u URLs, sort Sort) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -569,12 +569,12 @@ func sortMark(s Site, sort Sort) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		switch sort.Order {
 		case "ascending":
-			templ_7745c5c3_Err = icon(s, "arrow-up").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "arrow-up").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case "descending":
-			templ_7745c5c3_Err = icon(s, "arrow-down").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "arrow-down").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -626,7 +626,7 @@ func news(list string) templ.Component {
 	})
 }
 
-func taskRow(s Site, table Table, columns []column, t state.Task) templ.Component {
+func taskRow(u URLs, table Table, columns []column, t state.Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -755,7 +755,7 @@ func taskRow(s Site, table Table, columns []column, t state.Task) templ.Componen
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = c.Cell(s, t).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = c.Cell(u, t).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -772,7 +772,7 @@ func taskRow(s Site, table Table, columns []column, t state.Task) templ.Componen
 	})
 }
 
-func taskCell(s Site, t state.Task) templ.Component {
+func taskCell(u URLs, t state.Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -798,7 +798,7 @@ func taskCell(s Site, t state.Task) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var34 templ.SafeURL
-		templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinURLErrs(s.task(t.ID))
+		templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinURLErrs(u.task(t.ID))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/tasks.templ`, Line: 148, Col: 36}
 		}
@@ -818,7 +818,7 @@ func taskCell(s Site, t state.Task) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = marks(s, t).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = marks(u, t).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -952,7 +952,7 @@ func repr(v *string, why string) templ.Component {
 	})
 }
 
-func idLink(s Site, id *string) templ.Component {
+func idLink(u URLs, id *string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -984,7 +984,7 @@ func idLink(s Site, id *string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var42 templ.SafeURL
-			templ_7745c5c3_Var42, templ_7745c5c3_Err = templ.JoinURLErrs(s.task(*id))
+			templ_7745c5c3_Var42, templ_7745c5c3_Err = templ.JoinURLErrs(u.task(*id))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/tasks.templ`, Line: 176, Col: 23}
 			}
@@ -1069,7 +1069,7 @@ func tries(t state.Task) templ.Component {
 }
 
 // nothing explains an empty list.
-func nothing(s Site, v Tasks) templ.Component {
+func nothing(u URLs, v Tasks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1125,13 +1125,13 @@ func nothing(s Site, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if !v.Asked.Any && v.Asked.Wrong == nil {
+		} else if !v.Query.Filtered && v.Query.Error == nil {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "<p>No task has been seen yet.</p><p class=\"more\">The <a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var50 templ.SafeURL
-			templ_7745c5c3_Var50, templ_7745c5c3_Err = templ.JoinURLErrs(s.overview())
+			templ_7745c5c3_Var50, templ_7745c5c3_Err = templ.JoinURLErrs(u.overview())
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/tasks.templ`, Line: 197, Col: 30}
 			}
@@ -1143,13 +1143,13 @@ func nothing(s Site, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if s.Acts {
+			if u.CanSend {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<a href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var51 templ.SafeURL
-				templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinURLErrs(s.publish())
+				templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinURLErrs(u.publish())
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/tasks.templ`, Line: 199, Col: 26}
 				}
@@ -1171,12 +1171,12 @@ func nothing(s Site, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(v.Wider) > 0 {
+			if len(v.Broader) > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "<ul>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				for _, w := range v.Wider {
+				for _, w := range v.Broader {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<li><a href=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -1237,7 +1237,7 @@ func nothing(s Site, v Tasks) templ.Component {
 	})
 }
 
-func pager(s Site, v Tasks) templ.Component {
+func pager(u URLs, v Tasks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1343,7 +1343,7 @@ func pager(s Site, v Tasks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "arrow-left").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "arrow-left").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1397,7 +1397,7 @@ func pager(s Site, v Tasks) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = icon(s, "arrow-right").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "arrow-right").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

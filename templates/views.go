@@ -24,30 +24,30 @@ type SavedView struct {
 type DeleteView struct{ View SavedView }
 
 // Page draws the whole page.
-func (v Views) Page(c Chrome) templ.Component { return views(c, v) }
+func (v Views) Page(l Layout) templ.Component { return views(l, v) }
 
 // Regions is empty: the page does not change by itself.
-func (v Views) Regions(Site) []Region { return nil }
+func (v Views) Regions(URLs) []Region { return nil }
 
 // Lists is empty.
-func (v Views) Lists(Site) []List { return nil }
+func (v Views) Lists(URLs) []List { return nil }
 
 // Page draws the whole page.
-func (v DeleteView) Page(c Chrome) templ.Component { return deleteView(c, v) }
+func (v DeleteView) Page(l Layout) templ.Component { return deleteView(l, v) }
 
 // Regions is empty.
-func (v DeleteView) Regions(Site) []Region { return nil }
+func (v DeleteView) Regions(URLs) []Region { return nil }
 
 // Lists is empty.
-func (v DeleteView) Lists(Site) []List { return nil }
+func (v DeleteView) Lists(URLs) []List { return nil }
 
-func (s Site) views() templ.SafeURL { return templ.SafeURL(s.Prefix + "/views") }
+func (u URLs) views() templ.SafeURL { return templ.SafeURL(u.Prefix + "/views") }
 
-func (s Site) view(id string) templ.SafeURL {
-	return s.views() + "/" + templ.SafeURL(url.PathEscape(id))
+func (u URLs) view(id string) templ.SafeURL {
+	return u.views() + "/" + templ.SafeURL(url.PathEscape(id))
 }
 
-func (s Site) query(q string) templ.SafeURL { return s.tasksWhere("q", q) }
+func (u URLs) query(q string) templ.SafeURL { return u.tasksWhere("q", q) }
 
 // on counts the values that are chosen.
 func (f Facet) on() int {
@@ -86,8 +86,8 @@ func fieldNames() []string {
 // field is where a query is written.
 type field struct {
 	ID, Label, Hint, Text string
-	Wrong                 bool
+	Invalid               bool
 }
 
-// wrong reports whether the text itself is what is wrong.
-func (a Asked) wrong() bool { return a.Wrong != nil && a.Wrong.Param == "" }
+// invalid reports whether the text itself is what is wrong.
+func (a TaskQuery) invalid() bool { return a.Error != nil && a.Error.Param == "" }

@@ -30,12 +30,12 @@ const (
 
 // Worker is the content of the page of one worker. Only what its tab shows is filled in.
 type Worker struct {
-	Worker  state.Worker
-	Tab     WorkerTab
-	Tabs    []WorkerTab
-	Actions []Option  // methods that can be called on it
-	Last    WorkerRow // its pool and queues as it last told them, where ToldAt is not 0
-	Forget  bool      // whether to offer that it is forgotten
+	Worker     state.Worker
+	Tab        WorkerTab
+	Tabs       []WorkerTab
+	Actions    []Option  // methods that can be called on it
+	LastReport WorkerRow // its pool and queues as it last told them, where ToldAt is not 0
+	Forget     bool      // whether to offer that it is forgotten
 
 	Inspection Inspection
 	Now        WorkerNow
@@ -51,23 +51,23 @@ type Worker struct {
 
 // Inspection is how old what a worker told is, and why parts of it are missing.
 type Inspection struct {
-	At      int64 // when it last answered, µs; 0 if it never did
-	Asking  bool
-	Times   map[string]int64  // when parts were answered, µs, by method
-	Cut     map[string]int    // how long the lists were that are told in part, by method
-	Errors  map[string]string // why parts are missing or old, by method
-	Refresh string            // address that asks it again, empty if it cannot be asked
-	Why     string            // why it is not asked, as a sentence
+	At         int64 // when it last answered, µs; 0 if it never did
+	InProgress bool
+	Times      map[string]int64  // when parts were answered, µs, by method
+	Truncated  map[string]int    // how long the lists were that are told in part, by method
+	Errors     map[string]string // why parts are missing or old, by method
+	Refresh    string            // address that asks it again, empty if it cannot be asked
+	Why        string            // why it is not asked, as a sentence
 }
 
 // WorkerNow is what a worker holds.
 type WorkerNow struct {
-	Active, Reserved, Scheduled []HeldTask
+	Active, Reserved, Scheduled []WorkerTask
 	Revoked                     []string
 }
 
-// HeldTask is a task that a worker holds, as it told itself, as events tell, or both.
-type HeldTask struct {
+// WorkerTask is a task that a worker holds, as it told itself, as events tell, or both.
+type WorkerTask struct {
 	ByWorker, ByEvents     bool
 	ID, Name, Args, Kwargs string
 	StartedAt              int64 // µs, 0 if it has not started
@@ -152,7 +152,7 @@ type WorkerSystem struct {
 // PoolProcess is a process of the pool with the task that it runs.
 type PoolProcess struct {
 	PID  int64
-	Task *HeldTask
+	Task *WorkerTask
 }
 
 // TaskTotal is how many tasks of a name a worker has accepted.
@@ -171,7 +171,7 @@ type RunTimes struct {
 
 // WorkerClock is what is known of a worker's Lamport clock.
 type WorkerClock struct {
-	Asked *int64 // as it answered
+	Reported *int64 // as it answered
 }
 
 // WorkerCommand is a command that was sent to a worker, with what it answered.
@@ -182,28 +182,28 @@ type WorkerCommand struct {
 }
 
 // Page draws the whole page.
-func (v Worker) Page(c Chrome) templ.Component { return worker(c, v) }
+func (v Worker) Page(l Layout) templ.Component { return worker(l, v) }
 
 // Regions are what is known of the worker itself, and the open tab.
-func (v Worker) Regions(s Site) []Region {
+func (v Worker) Regions(u URLs) []Region {
 	list := []Region{
-		{ID: "worker-head", Body: workerHead(s, v)},
-		{ID: "worker-tiles", Body: workerTiles(s, v.Worker)},
+		{ID: "worker-head", Body: workerHead(u, v)},
+		{ID: "worker-tiles", Body: workerTiles(u, v.Worker)},
 	}
 	switch v.Tab {
 	case TabHistory:
-		return append(list, Region{ID: "worker-runs", Body: workerRuns(s, v)}, Region{ID: "worker-facts", Body: workerFacts(v.Worker)})
+		return append(list, Region{ID: "worker-runs", Body: workerRuns(u, v)}, Region{ID: "worker-facts", Body: workerFacts(v.Worker)})
 	case TabNow, TabQueues, TabTasks, TabConfig, TabSystem, TabClock, TabCommands:
 	}
-	return append(list, Region{ID: "worker-tab", Body: workerTab(s, v)})
+	return append(list, Region{ID: "worker-tab", Body: workerTab(u, v)})
 }
 
 // Lists holds its recent tasks.
-func (v Worker) Lists(s Site) []List {
+func (v Worker) Lists(u URLs) []List {
 	if v.Tab != TabHistory {
 		return nil
 	}
-	return []List{taskList(s, Table{}, v.Tasks)}
+	return []List{taskList(u, Table{}, v.Tasks)}
 }
 
 // extras are the fields of a worker that have no place of their own, by name.
@@ -234,12 +234,12 @@ func WorkerTabPath(name string, t WorkerTab) string {
 	return WorkerPath(name) + "?" + url.Values{"tab": {string(t)}}.Encode()
 }
 
-func (s Site) workerTab(name string, t WorkerTab) templ.SafeURL {
-	return s.path(WorkerTabPath(name, t))
+func (u URLs) workerTab(name string, t WorkerTab) templ.SafeURL {
+	return u.path(WorkerTabPath(name, t))
 }
 
 // name is the name of a task as the marks of names take it.
-func (t HeldTask) name() *string {
+func (t WorkerTask) name() *string {
 	if t.Name == "" {
 		return nil
 	}
@@ -247,7 +247,7 @@ func (t HeldTask) name() *string {
 }
 
 // source says who tells of the task.
-func (t HeldTask) source() string {
+func (t WorkerTask) source() string {
 	switch {
 	case t.ByWorker && t.ByEvents:
 		return "worker, events"
@@ -258,7 +258,7 @@ func (t HeldTask) source() string {
 }
 
 // call is how the task was called: (1, 2) {'a': 3}.
-func (t HeldTask) call() string {
+func (t WorkerTask) call() string {
 	args, kwargs := t.Args, t.Kwargs
 	if args == "()" || args == "[]" {
 		args = ""
@@ -270,7 +270,7 @@ func (t HeldTask) call() string {
 }
 
 // limit is the time limit that ends the task first, nil if there is none.
-func (t HeldTask) limit() *float64 {
+func (t WorkerTask) limit() *float64 {
 	switch {
 	case t.Soft == nil:
 		return t.Hard
@@ -281,7 +281,7 @@ func (t HeldTask) limit() *float64 {
 }
 
 // used is how much of its time limit the task has used, in hundredths.
-func (t HeldTask) used() int {
+func (t WorkerTask) used() int {
 	l := t.limit()
 	if l == nil || *l <= 0 {
 		return 0
@@ -290,7 +290,7 @@ func (t HeldTask) used() int {
 }
 
 // limits are the time limits in words.
-func (t HeldTask) limits() string {
+func (t WorkerTask) limits() string {
 	var parts []string
 	if t.Soft != nil {
 		parts = append(parts, "soft "+duration(*t.Soft))
@@ -321,14 +321,14 @@ func (i Inspection) common() string {
 }
 
 // told reports whether a part is known.
-func (i Inspection) told(method string) bool { return i.Times[method] != 0 }
+func (i Inspection) answered(method string) bool { return i.Times[method] != 0 }
 
 // why is the reason that a part is not known.
 func (i Inspection) why(method string) string {
 	if i.Errors[method] != "" {
 		return i.Errors[method]
 	}
-	if i.Asking {
+	if i.InProgress {
 		return "The worker is being asked."
 	}
 	return cmp.Or(i.Why, "The worker has not been asked yet.")

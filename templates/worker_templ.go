@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/umbelhq/umbel/state"
 
-func worker(c Chrome, v Worker) templ.Component {
+func worker(l Layout, v Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -43,7 +43,7 @@ func worker(c Chrome, v Worker) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = workerHead(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerHead(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -51,7 +51,7 @@ func worker(c Chrome, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = workerTiles(c.Site, v.Worker).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerTiles(l.URLs, v.Worker).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -65,7 +65,7 @@ func worker(c Chrome, v Worker) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var3 templ.SafeURL
-				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(c.workerTab(v.Worker.Name, t))
+				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(l.workerTab(v.Worker.Name, t))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 12, Col: 41}
 				}
@@ -110,7 +110,7 @@ func worker(c Chrome, v Worker) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = workerRuns(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = workerRuns(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -119,7 +119,7 @@ func worker(c Chrome, v Worker) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var5 templ.SafeURL
-				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(c.tasksWhere("worker", v.Worker.Name))
+				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(l.tasksWhere("worker", v.Worker.Name))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 28, Col: 54}
 				}
@@ -149,7 +149,7 @@ func worker(c Chrome, v Worker) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = taskTable(c.Site, "tasks", Table{}, v.Tasks).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = taskTable(l.URLs, "tasks", Table{}, v.Tasks).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -166,14 +166,14 @@ func worker(c Chrome, v Worker) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = workerTab(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = workerTab(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -182,7 +182,7 @@ func worker(c Chrome, v Worker) templ.Component {
 }
 
 // workerTab is the part of the page that is open.
-func workerTab(s Site, v Worker) templ.Component {
+func workerTab(u URLs, v Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -209,7 +209,7 @@ func workerTab(s Site, v Worker) templ.Component {
 		}
 		switch v.Tab {
 		case TabNow:
-			templ_7745c5c3_Err = inspected(s, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = inspected(u, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -217,12 +217,12 @@ func workerTab(s Site, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = workerNow(s, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerNow(u, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case TabQueues:
-			templ_7745c5c3_Err = inspected(s, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = inspected(u, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -230,12 +230,12 @@ func workerTab(s Site, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = workerQueues(s, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerQueues(u, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case TabTasks:
-			templ_7745c5c3_Err = inspected(s, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = inspected(u, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -243,12 +243,12 @@ func workerTab(s Site, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = workerRegistered(s, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerRegistered(u, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case TabConfig:
-			templ_7745c5c3_Err = inspected(s, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = inspected(u, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -256,12 +256,12 @@ func workerTab(s Site, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = workerConfig(s, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerConfig(u, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case TabSystem:
-			templ_7745c5c3_Err = inspected(s, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = inspected(u, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -269,13 +269,13 @@ func workerTab(s Site, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = workerSystem(s, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerSystem(u, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case TabClock:
 			if v.Inspection.At != 0 || v.Inspection.Refresh != "" {
-				templ_7745c5c3_Err = inspected(s, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = inspected(u, v.Inspection).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -284,12 +284,12 @@ func workerTab(s Site, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = workerClock(s, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerClock(u, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case TabCommands:
-			templ_7745c5c3_Err = workerCommands(s, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerCommands(u, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -303,7 +303,7 @@ func workerTab(s Site, v Worker) templ.Component {
 }
 
 // inspected says how old is what the worker told.
-func inspected(s Site, i Inspection) templ.Component {
+func inspected(u URLs, i Inspection) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -365,7 +365,7 @@ func inspected(s Site, i Inspection) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if i.Asking {
+		if i.InProgress {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<span>It is being asked.</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -426,7 +426,7 @@ func inspected(s Site, i Inspection) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = icon(s, "rotate-cw").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = icon(u, "rotate-cw").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -486,8 +486,8 @@ func missing(why string) templ.Component {
 	})
 }
 
-// toldPart is what the worker told by a method, after why that is old, or why it is not known instead.
-func toldPart(s Site, i Inspection, method string) templ.Component {
+// reportedPart is what the worker told by a method, after why that is old, or why it is not known instead.
+func reportedPart(u URLs, i Inspection, method string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -508,13 +508,13 @@ func toldPart(s Site, i Inspection, method string) templ.Component {
 			templ_7745c5c3_Var16 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if !i.told(method) {
+		if !i.answered(method) {
 			templ_7745c5c3_Err = missing(i.why(method)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = old(s, i, method).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = old(u, i, method).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -532,7 +532,7 @@ func toldPart(s Site, i Inspection, method string) templ.Component {
 }
 
 // old says why a part is older than the others.
-func old(s Site, i Inspection, method string) templ.Component {
+func old(u URLs, i Inspection, method string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -602,7 +602,7 @@ func old(s Site, i Inspection, method string) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "warn", "clock", "Old.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var18), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "warn", "clock", "Old.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var18), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -615,7 +615,7 @@ func old(s Site, i Inspection, method string) templ.Component {
 	})
 }
 
-func workerHead(s Site, v Worker) templ.Component {
+func workerHead(u URLs, v Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -642,7 +642,7 @@ func workerHead(s Site, v Worker) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var22 templ.SafeURL
-		templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinURLErrs(s.workers())
+		templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinURLErrs(u.workers())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 135, Col: 29}
 		}
@@ -654,7 +654,7 @@ func workerHead(s Site, v Worker) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "chevron-right").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "chevron-right").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -684,7 +684,7 @@ func workerHead(s Site, v Worker) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = copyButton(s, w.Name, "name").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = copyButton(u, w.Name, "name").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -692,7 +692,7 @@ func workerHead(s Site, v Worker) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = statusMark(s, w.Status).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = statusMark(u, w.Status).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -701,7 +701,7 @@ func workerHead(s Site, v Worker) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Actions) > 0 {
-			templ_7745c5c3_Err = workerActions(s, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = workerActions(u, v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -712,7 +712,7 @@ func workerHead(s Site, v Worker) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var25 templ.SafeURL
-			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinURLErrs(s.forgetWorker(w.Name))
+			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinURLErrs(u.forgetWorker(w.Name))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 155, Col: 52}
 			}
@@ -749,7 +749,7 @@ func workerHead(s Site, v Worker) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "warn", "clock", "Late.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var26), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "warn", "clock", "Late.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var26), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -772,7 +772,7 @@ func workerHead(s Site, v Worker) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "bad", "unplug", "Offline.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "bad", "unplug", "Offline.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -780,7 +780,7 @@ func workerHead(s Site, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = lastTold(v.Last).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = lastReport(v.LastReport).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -803,7 +803,7 @@ func workerHead(s Site, v Worker) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "info", "circle-stop", "Stopping.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "info", "circle-stop", "Stopping.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -840,7 +840,7 @@ func workerHead(s Site, v Worker) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(s, "warn", "clock", "Clock off.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "warn", "clock", "Clock off.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -853,8 +853,8 @@ func workerHead(s Site, v Worker) templ.Component {
 	})
 }
 
-// lastTold is the pool and the queues that a worker had when it last told.
-func lastTold(w WorkerRow) templ.Component {
+// lastReport is the pool and the queues that a worker had when it last told.
+func lastReport(w WorkerRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -875,7 +875,7 @@ func lastTold(w WorkerRow) templ.Component {
 			templ_7745c5c3_Var31 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if w.ToldAt != 0 {
+		if w.ReportedAt != 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "<p class=\"aside\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -924,7 +924,7 @@ func lastTold(w WorkerRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = age(w.ToldAt, "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = age(w.ReportedAt, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -947,7 +947,7 @@ func lastTold(w WorkerRow) templ.Component {
 }
 
 // workerActions is the menu of what the worker can be told.
-func workerActions(s Site, v Worker) templ.Component {
+func workerActions(u URLs, v Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -972,7 +972,7 @@ func workerActions(s Site, v Worker) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon(s, "chevron-down").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon(u, "chevron-down").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -986,7 +986,7 @@ func workerActions(s Site, v Worker) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var37 templ.SafeURL
-			templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinURLErrs(s.actOnWorker(a.Value, v.Worker.Name))
+			templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinURLErrs(u.actOnWorker(a.Value, v.Worker.Name))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 211, Col: 56}
 			}
@@ -1020,7 +1020,7 @@ func workerActions(s Site, v Worker) templ.Component {
 	})
 }
 
-func workerTiles(s Site, w state.Worker) templ.Component {
+func workerTiles(u URLs, w state.Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1046,7 +1046,7 @@ func workerTiles(s Site, w state.Worker) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var40 templ.SafeURL
-		templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinURLErrs(s.unfinishedOn(w.Name))
+		templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinURLErrs(u.unfinishedOn(w.Name))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 220, Col: 47}
 		}
@@ -1155,7 +1155,7 @@ func workerTiles(s Site, w state.Worker) templ.Component {
 }
 
 // workerRuns sums up the newest tasks by name.
-func workerRuns(s Site, v Worker) templ.Component {
+func workerRuns(u URLs, v Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1212,7 +1212,7 @@ func workerRuns(s Site, v Worker) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var48 templ.SafeURL
-				templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinURLErrs(s.tasksWhere("name", r.Name, "worker", v.Worker.Name))
+				templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksWhere("name", r.Name, "worker", v.Worker.Name))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 279, Col: 86}
 				}
@@ -1539,7 +1539,7 @@ func workerFacts(w state.Worker) templ.Component {
 	})
 }
 
-func workerClock(s Site, v Worker) templ.Component {
+func workerClock(u URLs, v Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1616,7 +1616,7 @@ func workerClock(s Site, v Worker) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = counted(v.Clock.Asked, "It has not been asked, or did not answer").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = counted(v.Clock.Reported, "It has not been asked, or did not answer").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1838,7 +1838,7 @@ func clockOffset(w state.Worker) templ.Component {
 	})
 }
 
-func workerCommands(s Site, v Worker) templ.Component {
+func workerCommands(u URLs, v Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1864,7 +1864,7 @@ func workerCommands(s Site, v Worker) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var81 templ.SafeURL
-		templ_7745c5c3_Var81, templ_7745c5c3_Err = templ.JoinURLErrs(s.path("/outbox"))
+		templ_7745c5c3_Var81, templ_7745c5c3_Err = templ.JoinURLErrs(u.path("/outbox"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 378, Col: 30}
 		}
@@ -1904,9 +1904,9 @@ func workerCommands(s Site, v Worker) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var83 templ.SafeURL
-					templ_7745c5c3_Var83, templ_7745c5c3_Err = templ.JoinURLErrs(s.path(OrderPath(m.Order)))
+					templ_7745c5c3_Var83, templ_7745c5c3_Err = templ.JoinURLErrs(u.path(RequestPath(m.Request)))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 397, Col: 60}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 397, Col: 64}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var83))
 					if templ_7745c5c3_Err != nil {
@@ -1919,7 +1919,7 @@ func workerCommands(s Site, v Worker) templ.Component {
 					var templ_7745c5c3_Var84 string
 					templ_7745c5c3_Var84, templ_7745c5c3_Err = templ.JoinStringErrs(m.Summary)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 397, Col: 74}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker.templ`, Line: 397, Col: 78}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var84))
 					if templ_7745c5c3_Err != nil {
@@ -1929,7 +1929,7 @@ func workerCommands(s Site, v Worker) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = commandMark(s, m.Command).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = commandMark(u, m.Command).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -14,11 +14,11 @@ import (
 
 // Workers is the content of the page that lists workers.
 type Workers struct {
-	Workers []WorkerRow    // those that match, by name
-	All     []state.Worker // by name
-	Find    string         // what they match
-	Actions []Option       // methods for those that are chosen
-	Twins   []string       // names that more than one worker has answered by
+	Workers    []WorkerRow    // those that match, by name
+	All        []state.Worker // by name
+	Find       string         // what they match
+	Actions    []Option       // methods for those that are chosen
+	Duplicates []string       // names that more than one worker has answered by
 }
 
 // Option is a value that may be chosen, with the words to show for it.
@@ -27,26 +27,26 @@ type Option struct{ Value, Label string }
 // WorkerRow is a worker with what it told when it was asked.
 type WorkerRow struct {
 	state.Worker
-	Pool   string   // prefork; empty if unknown
-	Slots  *int64   // tasks that it can run at once
-	Queues []string // that it consumes from
-	Asked  bool     // whether Queues is known
-	ToldAt int64    // when it told Pool and Queues, µs, if it is not asked any more; else 0
+	Pool        string   // prefork; empty if unknown
+	Slots       *int64   // tasks that it can run at once
+	Queues      []string // that it consumes from
+	QueuesKnown bool     // whether Queues is known
+	ReportedAt  int64    // when it told Pool and Queues, µs, if it is not asked any more; else 0
 }
 
 // Page draws the whole page.
-func (v Workers) Page(c Chrome) templ.Component { return workers(c, v) }
+func (v Workers) Page(l Layout) templ.Component { return workers(l, v) }
 
 // Regions are the totals.
-func (v Workers) Regions(Site) []Region {
+func (v Workers) Regions(URLs) []Region {
 	return []Region{{ID: "matches", Body: workersTotal(v)}}
 }
 
 // Lists holds the rows.
-func (v Workers) Lists(s Site) []List {
+func (v Workers) Lists(u URLs) []List {
 	l := List{ID: "workers"}
 	for _, w := range v.Workers {
-		l.Rows = append(l.Rows, Region{ID: workerRowID(w.Name), Body: workerRow(s, v.chosen(), w)})
+		l.Rows = append(l.Rows, Region{ID: workerRowID(w.Name), Body: workerRow(u, v.chosen(), w)})
 	}
 	return []List{l}
 }
@@ -87,21 +87,21 @@ func hundredths(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
 func joined(list []string) string { return strings.Join(list, ", ") }
 
-func (s Site) actWorkers() templ.SafeURL { return s.path("/act/worker") }
+func (u URLs) actWorkers() templ.SafeURL { return u.path("/act/worker") }
 
 // forgetWorker leads to what asks before a worker is forgotten.
-func (s Site) forgetWorker(name string) templ.SafeURL {
-	return s.path("/act/forget?" + url.Values{"worker": {name}}.Encode())
+func (u URLs) forgetWorker(name string) templ.SafeURL {
+	return u.path("/act/forget?" + url.Values{"worker": {name}}.Encode())
 }
 
 // ArgumentPrefix comes before the names of arguments in the address of a form.
 const ArgumentPrefix = "arg."
 
 // actOnWorker leads to what asks before a worker is told something, with pairs of argument and value.
-func (s Site) actOnWorker(method, worker string, pairs ...string) templ.SafeURL {
+func (u URLs) actOnWorker(method, worker string, pairs ...string) templ.SafeURL {
 	v := url.Values{"method": {method}, "worker": {worker}}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		v.Set(ArgumentPrefix+pairs[i], pairs[i+1])
 	}
-	return s.path("/act/worker?" + v.Encode())
+	return u.path("/act/worker?" + v.Encode())
 }

@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-func workers(c Chrome, v Workers) templ.Component {
+func workers(l Layout, v Workers) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -59,7 +59,7 @@ func workers(c Chrome, v Workers) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 templ.SafeURL
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(c.workers())
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(l.workers())
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 13, Col: 48}
 			}
@@ -85,7 +85,7 @@ func workers(c Chrome, v Workers) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.chosen() {
-				templ_7745c5c3_Err = workersSelection(c.Site, v).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = workersSelection(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -113,7 +113,7 @@ func workers(c Chrome, v Workers) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, w := range v.Workers {
-				templ_7745c5c3_Err = workerRow(c.Site, v.chosen(), w).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = workerRow(l.URLs, v.chosen(), w).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -128,7 +128,7 @@ func workers(c Chrome, v Workers) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var5 templ.SafeURL
-				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(c.workers())
+				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(l.workers())
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 57, Col: 54}
 				}
@@ -152,7 +152,7 @@ func workers(c Chrome, v Workers) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = shell(c).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(l).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -289,15 +289,15 @@ func workersTotal(v Workers) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(v.Twins) > 0 {
+			if len(v.Duplicates) > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<span class=\"warn\" title=\"Two workers have answered by one name: each obeys what is meant for the other. Give them names of their own with celery worker -n.\">Used by two workers: ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var14 string
-				templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(joined(v.Twins[:min(len(v.Twins), 3)]))
+				templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(joined(v.Duplicates[:min(len(v.Duplicates), 3)]))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 80, Col: 66}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 80, Col: 76}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 				if templ_7745c5c3_Err != nil {
@@ -318,7 +318,7 @@ func workersTotal(v Workers) templ.Component {
 }
 
 // workersSelection is what can be done with the workers that are chosen. Their boxes belong to it.
-func workersSelection(s Site, v Workers) templ.Component {
+func workersSelection(u URLs, v Workers) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -357,7 +357,7 @@ func workersSelection(s Site, v Workers) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var17 templ.SafeURL
-		templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinURLErrs(s.actWorkers())
+		templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinURLErrs(u.actWorkers())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 93, Col: 25}
 		}
@@ -370,7 +370,7 @@ func workersSelection(s Site, v Workers) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var18 string
-		templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(s.Asset("select.js"))
+		templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(u.Asset("select.js"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 95, Col: 36}
 		}
@@ -432,7 +432,7 @@ func workersSelection(s Site, v Workers) templ.Component {
 	})
 }
 
-func workerRow(s Site, chosen bool, w WorkerRow) templ.Component {
+func workerRow(u URLs, chosen bool, w WorkerRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -519,7 +519,7 @@ func workerRow(s Site, chosen bool, w WorkerRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = statusMark(s, w.Status).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = statusMark(u, w.Status).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -528,7 +528,7 @@ func workerRow(s Site, chosen bool, w WorkerRow) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var26 templ.SafeURL
-		templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinURLErrs(s.worker(w.Name))
+		templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinURLErrs(u.worker(w.Name))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 123, Col: 42}
 		}
@@ -576,7 +576,7 @@ func workerRow(s Site, chosen bool, w WorkerRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !w.Asked {
+		if !w.QueuesKnown {
 			templ_7745c5c3_Err = unknown("It has not told").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -618,7 +618,7 @@ func workerRow(s Site, chosen bool, w WorkerRow) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if w.ToldAt != 0 {
+		if w.ReportedAt != 0 {
 			var templ_7745c5c3_Var30 string
 			templ_7745c5c3_Var30, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {
@@ -641,7 +641,7 @@ func workerRow(s Site, chosen bool, w WorkerRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = age(w.ToldAt, "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = age(w.ReportedAt, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -664,7 +664,7 @@ func workerRow(s Site, chosen bool, w WorkerRow) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var33 templ.SafeURL
-		templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinURLErrs(s.unfinishedOn(w.Name))
+		templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinURLErrs(u.unfinishedOn(w.Name))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/workers.templ`, Line: 155, Col: 35}
 		}

@@ -82,7 +82,7 @@ func (p *pages) readForm(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // showAct shows a form, with why its order is not taken unless err is nil.
-func (p *pages) showAct(w http.ResponseWriter, r *http.Request, v templates.Act, err error) {
+func (p *pages) showAct(w http.ResponseWriter, r *http.Request, v templates.Form, err error) {
 	status := http.StatusOK
 	if err != nil {
 		var field, why string
@@ -124,7 +124,7 @@ func (p *pages) taken(w http.ResponseWriter, r *http.Request, receipt command.Re
 	target := p.site.Prefix + "/outbox"
 	if len(receipt.Commands) > 0 {
 		first := receipt.Commands[0]
-		target = p.site.Prefix + templates.OrderPath(cmp.Or(first.RequestID, first.ID))
+		target = p.site.Prefix + templates.RequestPath(cmp.Or(first.RequestID, first.ID))
 	}
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
@@ -133,7 +133,7 @@ func (p *pages) taken(w http.ResponseWriter, r *http.Request, receipt command.Re
 func previewed(v command.Preview) *templates.Preview {
 	shown := &templates.Preview{Summary: v.Summary, Targets: v.Targets, Confirm: v.Confirm}
 	for _, w := range v.Warnings {
-		shown.Warnings = append(shown.Warnings, templates.Warning{Message: w.Message, Grave: w.Severe})
+		shown.Warnings = append(shown.Warnings, templates.Warning{Message: w.Message, Severe: w.Severe})
 	}
 	return shown
 }

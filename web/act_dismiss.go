@@ -43,21 +43,21 @@ func (p *pages) doDismiss(w http.ResponseWriter, r *http.Request) {
 }
 
 // dismissForm is the form of both.
-func (p *pages) dismissForm(ctx context.Context, v url.Values) (templates.Act, error) {
+func (p *pages) dismissForm(ctx context.Context, v url.Values) (templates.Form, error) {
 	id, act := v.Get("id"), v.Get("action")
-	form := templates.Act{
+	form := templates.Form{
 		Section: templates.SectionTasks, Title: "Dismiss this task", Path: "/act/dismiss", Button: "Dismiss",
 		Crumbs:  []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
 		Hidden:  []templates.Param{{Name: "action", Value: act}, {Name: "id", Value: id}},
 		Preview: &templates.Preview{Summary: "Say that it will not end", Targets: []string{id}},
-		Doc: "It keeps its state, but counts neither as running nor as lost, and is removed after --keep-lost. Nothing is sent to " +
+		Description: "It keeps its state, but counts neither as running nor as lost, and is removed after --keep-lost. Nothing is sent to " +
 			"workers. Its next event takes this back, and so can you.",
 	}
 	if act == reinstate {
 		form.Title, form.Button, form.Preview.Summary = "Reinstate this task", "Reinstate", "Take the dismissal back"
-		form.Doc = "It counts again as events and workers tell. Nothing is sent to workers."
+		form.Description = "It counts again as events and workers tell. Nothing is sent to workers."
 	}
-	form.Idle = true
+	form.NothingToDo = true
 	if act != dismiss && act != reinstate {
 		return form, &command.Error{Message: "a task can be dismissed or reinstated"}
 	}
@@ -74,6 +74,6 @@ func (p *pages) dismissForm(ctx context.Context, v url.Values) (templates.Act, e
 	if act == dismiss && t.Lost == nil {
 		form.Preview.Warnings = []templates.Warning{{Message: "Nothing says that it is lost: it may wait, or run, and still end."}}
 	}
-	form.Idle = false
+	form.NothingToDo = false
 	return form, nil
 }

@@ -31,11 +31,11 @@ func (p *pages) forget(w http.ResponseWriter, r *http.Request) {
 }
 
 // forgetForm is the form that forgets workers, and why they cannot be forgotten.
-func (p *pages) forgetForm(form url.Values) (templates.Act, error) {
+func (p *pages) forgetForm(form url.Values) (templates.Form, error) {
 	names := slices.DeleteFunc(slices.Clone(form["worker"]), func(name string) bool { return name == "" })
-	v := templates.Act{
+	v := templates.Form{
 		Section: templates.SectionWorkers, Title: "Forget", Path: "/act/forget", Targets: names, Danger: true,
-		Doc: "The worker leaves the list and the history; its tasks stay. Nothing is sent. When it is heard again, it is back, " +
+		Description: "The worker leaves the list and the history; its tasks stay. Nothing is sent. When it is heard again, it is back, " +
 			"with its restarts counted from then.",
 		Crumbs: []templates.Link{{Text: "Workers", Href: p.site.Prefix + "/workers"}},
 	}

@@ -54,18 +54,18 @@ func (p *pages) changeOutbox(w http.ResponseWriter, r *http.Request) {
 	}
 	target := p.site.Prefix + "/outbox"
 	if order := chosen[0].RequestID; !slices.ContainsFunc(chosen, func(c history.Command) bool { return c.RequestID != order }) {
-		target = p.site.Prefix + templates.OrderPath(order)
+		target = p.site.Prefix + templates.RequestPath(order)
 	}
 	http.Redirect(w, r, target, http.StatusSeeOther) //nolint:gosec // only the number of the order varies
 }
 
 // outboxForm is the form that does something about commands that have not been sent, and those that it is about. It
 // is an error if there are none.
-func (p *pages) outboxForm(ctx context.Context, v url.Values) (templates.Act, []history.Command, error) {
-	form := templates.Act{
+func (p *pages) outboxForm(ctx context.Context, v url.Values) (templates.Form, []history.Command, error) {
+	form := templates.Form{
 		Section: templates.SectionOutbox, Title: "Send again", Path: "/act/outbox",
-		Crumbs: []templates.Link{{Text: "Outbox", Href: p.site.Prefix + "/outbox?state=dead"}},
-		Idle:   true, Preview: &templates.Preview{Summary: "Nothing would change."},
+		Crumbs:      []templates.Link{{Text: "Outbox", Href: p.site.Prefix + "/outbox?state=dead"}},
+		NothingToDo: true, Preview: &templates.Preview{Summary: "Nothing would change."},
 	}
 	act := v.Get("action")
 	switch act {
@@ -85,7 +85,7 @@ func (p *pages) outboxForm(ctx context.Context, v url.Values) (templates.Act, []
 	if len(chosen) == 0 {
 		return form, nil, &command.Error{Kind: command.Conflict, Message: nothingChosen(act)}
 	}
-	form.Idle = false
+	form.NothingToDo = false
 	form.Hidden = []templates.Param{{Name: "action", Value: act}}
 	for _, name := range []string{"all", "order", "id"} {
 		for _, value := range v[name] {

@@ -45,12 +45,12 @@ func (p *pages) askPublish(w http.ResponseWriter, r *http.Request) {
 	}
 	long := len(o.Args)+len(o.Kwargs) > celery.MaxArguments
 	v := p.publishAct(p.publishFields(orderForm(o, source != "" && !long)), id)
-	v.Doc = "As it was, to be changed. Its arguments are from the " + source + "."
+	v.Description = "As it was, to be changed. Its arguments are from the " + source + "."
 	switch {
 	case long:
-		v.Doc = fmt.Sprintf("Its arguments are too long to be changed here: %d bytes.", len(o.Args)+len(o.Kwargs))
+		v.Description = fmt.Sprintf("Its arguments are too long to be changed here: %d bytes.", len(o.Args)+len(o.Kwargs))
 	case source == "":
-		v.Doc = "Its arguments are not known in full: type them in."
+		v.Description = "Its arguments are not known in full: type them in."
 		if t, err := p.cluster.Task(ctx, id); err == nil {
 			v.Fields = hinted(v.Fields, &t)
 		}
@@ -172,8 +172,8 @@ func names(of map[string][]string) []string {
 	return list[:min(len(list), maxOptions)]
 }
 
-func (p *pages) publishAct(fields []templates.Input, retryOf string) templates.Act {
-	v := templates.Act{
+func (p *pages) publishAct(fields []templates.Input, retryOf string) templates.Form {
+	v := templates.Form{
 		Section: templates.SectionTasks, Title: "Publish a task", Button: "Publish", Path: "/act/publish", Long: true,
 		Fields: fields, Crumbs: []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
 	}
@@ -222,7 +222,7 @@ func (p *pages) publish(w http.ResponseWriter, r *http.Request) {
 
 // refusePublish shows the form filled in as o has it, with why o is not taken.
 func (p *pages) refusePublish(
-	ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, o command.TaskRequest, err error,
+	ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Form, o command.TaskRequest, err error,
 ) {
 	if p.forcible(ctx, o) {
 		v.Fields = append(v.Fields, forced(false))

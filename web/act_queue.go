@@ -17,10 +17,10 @@ func (p *pages) askPurge(w http.ResponseWriter, r *http.Request) {
 }
 
 // purgeForm is the form that purges a queue. Without a Preview the error says why it cannot be.
-func (p *pages) purgeForm(ctx context.Context, queue string) (templates.Act, error) {
-	v := templates.Act{
+func (p *pages) purgeForm(ctx context.Context, queue string) (templates.Form, error) {
+	v := templates.Form{
 		Section: templates.SectionQueues, Title: "Purge queue " + queue, Path: "/act/purge", Danger: true,
-		Doc: "Messages that workers hold already are not removed. What is removed cannot be brought back.",
+		Description: "Messages that workers hold already are not removed. What is removed cannot be brought back.",
 		Crumbs: []templates.Link{
 			{Text: "Queues", Href: p.site.Prefix + "/queues"},
 			{Text: queue, Href: p.site.Prefix + templates.QueuePath(queue)},
@@ -31,7 +31,7 @@ func (p *pages) purgeForm(ctx context.Context, queue string) (templates.Act, err
 	defer cancel()
 	preview, err := p.service().PreviewPurge(ctx, queue)
 	if err != nil {
-		v.Idle, v.Preview = true, &templates.Preview{Summary: "Nothing would be removed."}
+		v.NothingToDo, v.Preview = true, &templates.Preview{Summary: "Nothing would be removed."}
 		return v, err
 	}
 	v.Preview = previewed(preview)

@@ -116,8 +116,8 @@ func (f tasksForm) fields() []templates.Input {
 }
 
 // act is the page that asks for what f wants, without a preview.
-func (p *pages) tasksAct(ctx context.Context, f tasksForm) templates.Act {
-	v := templates.Act{
+func (p *pages) tasksAct(ctx context.Context, f tasksForm) templates.Form {
+	v := templates.Form{
 		Section: templates.SectionTasks, Path: "/act/task", Hidden: f.hidden(), Fields: f.fields(),
 		Danger: f.order.Action == terminate, Crumbs: []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
 	}
@@ -130,7 +130,7 @@ func (p *pages) tasksAct(ctx context.Context, f tasksForm) templates.Act {
 		v.Crumbs[0] = templates.Link{Text: "Tasks that match " + cut(f.text, maxHint), Href: list}
 	case len(f.order.IDs) == 1:
 		v.Title = f.verb() + " this task"
-		v.Doc = p.callOf(ctx, f.order.IDs[0])
+		v.Description = p.callOf(ctx, f.order.IDs[0])
 		v.Crumbs = append(v.Crumbs, templates.Link{
 			Text: shorten(f.order.IDs[0]), Href: p.site.Prefix + templates.TaskPath(f.order.IDs[0]),
 		})
@@ -180,7 +180,7 @@ func (p *pages) askTasks(w http.ResponseWriter, r *http.Request) {
 
 // showTasks shows the preflight of f, and why it was not taken before, if it was not.
 func (p *pages) showTasks(
-	ctx context.Context, w http.ResponseWriter, r *http.Request, f tasksForm, v templates.Act, why string,
+	ctx context.Context, w http.ResponseWriter, r *http.Request, f tasksForm, v templates.Form, why string,
 ) {
 	found, err := p.service().PreviewBulk(ctx, f.order)
 	if err != nil {
@@ -189,14 +189,14 @@ func (p *pages) showTasks(
 	}
 	v.Preview = p.timely(previewed(found.Preview))
 	v.Preview.Tasks = preflight(f, found)
-	if v.Idle = found.Chosen == 0; v.Idle {
+	if v.NothingToDo = found.Chosen == 0; v.NothingToDo {
 		v.Preview.Summary, v.Preview.Targets, v.Preview.Warnings = "Nothing to "+f.order.Action, nil, nil
 	}
 	v.Button = f.verb() + " this task"
 	if found.Chosen > 1 {
 		v.Button = fmt.Sprintf("%s %d tasks", f.verb(), found.Chosen)
 	}
-	if len(v.Fields) > 0 && !v.Idle {
+	if len(v.Fields) > 0 && !v.NothingToDo {
 		v.Change = p.site.Prefix + "/act/task?" + p.change(f).Encode()
 	}
 	if why != "" {
@@ -275,7 +275,7 @@ func (p *pages) doTasks(w http.ResponseWriter, r *http.Request) {
 }
 
 // askRetry shows what running a task again would send. What is not known in full must be typed in.
-func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, id string) {
+func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Form, id string) {
 	o, source, err := p.service().Retry(ctx, id)
 	if err == nil && source == "" {
 		http.Redirect(w, r, p.site.Prefix+"/act/publish?"+url.Values{"retry_of": {id}}.Encode(), http.StatusSeeOther)
@@ -291,7 +291,7 @@ func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 		p.refusePublish(ctx, w, r, form, o, err)
 		return
 	}
-	v.Doc = "As it was. Its arguments are from the " + source + "."
+	v.Description = "As it was. Its arguments are from the " + source + "."
 	v.Button = "Retry"
 	v.Change = p.site.Prefix + "/act/publish?" + url.Values{"retry_of": {id}}.Encode()
 	v.Preview = p.callPreview(preview, form.Fields)
@@ -299,7 +299,7 @@ func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 }
 
 // doRetry runs a task again as it was.
-func (p *pages) doRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Act, id string) {
+func (p *pages) doRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Form, id string) {
 	o, source, err := p.service().Retry(ctx, id)
 	if err == nil && source == "" {
 		err = &command.Error{Kind: command.Conflict, Message: "its arguments are not known in full"}

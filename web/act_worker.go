@@ -93,9 +93,9 @@ func argument(p remote.Param, fields []string) any {
 }
 
 // workerForm is the form for the order.
-func (p *pages) workerForm(a workerAct) templates.Act {
-	v := templates.Act{
-		Section: templates.SectionWorkers, Title: a.method.Title, Doc: a.method.Doc, Path: "/act/worker",
+func (p *pages) workerForm(a workerAct) templates.Form {
+	v := templates.Form{
+		Section: templates.SectionWorkers, Title: a.method.Title, Description: a.method.Doc, Path: "/act/worker",
 		Crumbs: []templates.Link{{Text: "Workers", Href: p.site.Prefix + "/workers"}},
 		Hidden: []templates.Param{{Name: "method", Value: a.method.Name}},
 		Danger: a.method.Dangerous,

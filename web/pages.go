@@ -39,7 +39,7 @@ type pages struct {
 	records     *records // nil if there is no result backend
 	charts      remembered[rollup.Result]
 	facetCounts remembered[breakdown]
-	site        templates.Site
+	site        templates.URLs
 	version     string
 	limits      state.Options
 	planner     planner
@@ -113,7 +113,7 @@ func (p *pages) Snapshot(ctx context.Context, topic string) (live.Snapshot, erro
 		return live.Snapshot{}, err
 	}
 	s := live.Snapshot{Version: pg.version}
-	chrome := templates.Chrome{Site: p.site, Broker: brokerView(p.cluster.Health()), Trouble: p.trouble(), Outbox: p.outgoing(ctx)}
+	chrome := templates.Layout{URLs: p.site, Broker: brokerView(p.cluster.Health()), HistoryAlert: p.trouble(), OutboxAlert: p.outgoing(ctx)}
 	s.Regions, err = fragments(ctx, append(chrome.Regions(), pg.view.Regions(p.site)...))
 	if err != nil {
 		return live.Snapshot{}, err
@@ -144,7 +144,7 @@ func (p *pages) overview(w http.ResponseWriter, r *http.Request) {
 	chart, _ := query.ParseChart(r.URL.Query().Get("chart")) // a wrong one shows the usual one
 	pg := p.overviewPage(r.Context(), chart)
 	if v, ok := pg.view.(templates.Overview); ok {
-		v.Just = p.justResolved(r)
+		v.JustResolved = p.justResolved(r)
 		pg.view = v
 	}
 	p.show(w, r, http.StatusOK, pg)
@@ -272,17 +272,17 @@ func param(r *http.Request, name string) string {
 
 // show writes a page with its chrome.
 func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, pg page) {
-	html, err := render(r.Context(), pg.view.Page(templates.Chrome{
-		Site:    p.site,
-		Title:   pg.title,
-		Section: pg.section,
-		Topic:   pg.topic,
-		Theme:   theme(r),
-		Path:    p.site.Prefix + pg.address,
-		Version: p.version,
-		Broker:  brokerView(p.cluster.Health()),
-		Trouble: p.trouble(),
-		Outbox:  p.outgoing(r.Context()),
+	html, err := render(r.Context(), pg.view.Page(templates.Layout{
+		URLs:         p.site,
+		Title:        pg.title,
+		Section:      pg.section,
+		Topic:        pg.topic,
+		Theme:        theme(r),
+		Path:         p.site.Prefix + pg.address,
+		Version:      p.version,
+		Broker:       brokerView(p.cluster.Health()),
+		HistoryAlert: p.trouble(),
+		OutboxAlert:  p.outgoing(r.Context()),
 	}))
 	if err != nil {
 		p.log.ErrorContext(r.Context(), "render page", "title", pg.title, "error", err)

@@ -52,7 +52,7 @@ func (p *pages) auditPage(ctx context.Context, before int64, limit int) (page, e
 	for _, r := range found {
 		v.Records = append(v.Records, templates.AuditRecord{
 			ID: r.ID, At: micros(r.At), Actor: r.Actor, Remote: r.RemoteAddr, Action: r.Action, Target: r.Target,
-			Detail: r.Detail, Commands: r.Commands, Order: r.FirstCommand, Hash: r.Hash,
+			Detail: r.Detail, Commands: r.Commands, Request: r.FirstCommand, Hash: r.Hash,
 		})
 	}
 	pg := page{

@@ -17,16 +17,16 @@ const maxFacet = 12
 
 // facets offer states, names, workers and queues, each with how many tasks of the query have them. Where not all of
 // these were counted, that is the least that there can be.
-func (p *pages) facets(ctx context.Context, q query.Tasks, all breakdown) ([]templates.Chip, []templates.Facet, error) {
+func (p *pages) facets(ctx context.Context, q query.Tasks, all breakdown) ([]templates.StateChoice, []templates.Facet, error) {
 	path := p.site.Prefix + "/tasks"
 	n, err := p.breakdown(ctx, q.Query, lang.State, all)
 	if err != nil {
 		return nil, nil, err
 	}
-	var chips []templates.Chip
+	var chips []templates.StateChoice
 	for _, s := range templates.States(n.counts.ByState, chosen[state.State](q.Query, lang.State)...) {
 		term := lang.Equal(lang.State, string(s))
-		chips = append(chips, templates.Chip{
+		chips = append(chips, templates.StateChoice{
 			State: s, Count: n.total(n.counts.ByState[s]), On: q.Query.Has(term), Href: q.Toggle(term).URL(path),
 		})
 	}

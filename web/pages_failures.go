@@ -167,7 +167,7 @@ func (p *pages) failures(w http.ResponseWriter, r *http.Request) {
 	pg := p.failuresPage(r.Context(), q, 0)
 	status := http.StatusOK
 	if v, ok := pg.view.(templates.Failures); ok {
-		v.Just = p.justResolved(r)
+		v.JustResolved = p.justResolved(r)
 		if v.Unreadable {
 			status = http.StatusInternalServerError
 		}
@@ -202,7 +202,7 @@ func (p *pages) failure(w http.ResponseWriter, r *http.Request) {
 	}
 	if v, ok := pg.view.(templates.FailureGroup); ok {
 		just := p.justResolved(r)
-		v.Just = just != nil && just.ID == id
+		v.JustResolved = just != nil && just.ID == id
 		pg.view = v
 	}
 	p.show(w, r, http.StatusOK, pg)

@@ -29,7 +29,7 @@ const (
 func (p *pages) held(worker string, i remote.Inspection) templates.WorkerNow {
 	known := p.knownTasks(worker, toldTasks(i))
 	now := p.now().UnixMicro()
-	lists := map[part][]templates.HeldTask{}
+	lists := map[part][]templates.WorkerTask{}
 	for _, told := range toldTasks(i) {
 		t, as := told.task, told.as
 		if events, ok := known[t.ID]; ok {
@@ -47,8 +47,8 @@ func (p *pages) held(worker string, i remote.Inspection) templates.WorkerNow {
 		lists[as] = append(lists[as], byEvents(&events))
 	}
 	// Those that run longest and those that are due next come first; reserved ones stay as they came.
-	slices.SortStableFunc(lists[active], func(a, b templates.HeldTask) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
-	slices.SortStableFunc(lists[scheduled], func(a, b templates.HeldTask) int { return cmp.Compare(a.ETA, b.ETA) })
+	slices.SortStableFunc(lists[active], func(a, b templates.WorkerTask) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
+	slices.SortStableFunc(lists[scheduled], func(a, b templates.WorkerTask) int { return cmp.Compare(a.ETA, b.ETA) })
 	return templates.WorkerNow{Active: lists[active], Reserved: lists[reserved], Scheduled: lists[scheduled], Revoked: i.Revoked}
 }
 
@@ -94,8 +94,8 @@ func unfinished(c *state.Cluster) []state.State {
 }
 
 // byEvents is a task as its events tell of it.
-func byEvents(t *state.Task) templates.HeldTask {
-	h := templates.HeldTask{ID: t.ID, StartedAt: t.StartedAt, ByEvents: true}
+func byEvents(t *state.Task) templates.WorkerTask {
+	h := templates.WorkerTask{ID: t.ID, StartedAt: t.StartedAt, ByEvents: true}
 	for to, from := range map[*string]*string{&h.Name: t.Name, &h.Args: t.Args, &h.Kwargs: t.Kwargs, &h.Queue: t.Queue} {
 		if from != nil {
 			*to = *from
@@ -108,7 +108,7 @@ func byEvents(t *state.Task) templates.HeldTask {
 // toldTask is a task that a worker told of.
 type toldTask struct {
 	as   part
-	task templates.HeldTask
+	task templates.WorkerTask
 }
 
 func toldTasks(i remote.Inspection) []toldTask {
@@ -130,8 +130,8 @@ func toldTasks(i remote.Inspection) []toldTask {
 }
 
 // byWorker is a request as it was when the worker was asked.
-func byWorker(r remote.TaskInfo, asked time.Time) templates.HeldTask {
-	t := templates.HeldTask{
+func byWorker(r remote.TaskInfo, asked time.Time) templates.WorkerTask {
+	t := templates.WorkerTask{
 		ByWorker: true, ID: r.ID, Name: r.Name, Args: r.Args, Kwargs: r.Kwargs, StartedAt: micros(r.StartedAt), PID: r.PID,
 		Queue: r.Queue, Priority: r.Priority, Redelivered: r.Redelivered != nil && *r.Redelivered, Soft: r.Soft, Hard: r.Hard,
 	}

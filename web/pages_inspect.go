@@ -30,8 +30,8 @@ func (p *pages) inspect(v *templates.Worker, t workerTopic) {
 	} else {
 		v.Inspection.Why = "It is not online, so it is not asked."
 	}
-	v.Inspection.At, v.Inspection.Asking = micros(found.At), found.Refreshing
-	v.Inspection.Errors, v.Inspection.Cut, v.Inspection.Times = found.Errors, cutLists(found), map[string]int64{}
+	v.Inspection.At, v.Inspection.InProgress = micros(found.At), found.Refreshing
+	v.Inspection.Errors, v.Inspection.Truncated, v.Inspection.Times = found.Errors, cutLists(found), map[string]int64{}
 	for method, at := range found.Times {
 		v.Inspection.Times[method] = micros(at)
 	}
@@ -53,20 +53,20 @@ func (p *pages) inspect(v *templates.Worker, t workerTopic) {
 	case templates.TabSystem:
 		v.System = system(found)
 	case templates.TabClock:
-		v.Clock.Asked = found.Clock
+		v.Clock.Reported = found.Clock
 	case templates.TabHistory, templates.TabCommands:
 	}
 }
 
 // offer notes what can be done to the tasks that a worker holds.
 func (p *pages) offer(n *templates.WorkerNow) {
-	if !p.site.Acts {
+	if !p.site.CanSend {
 		return
 	}
-	var all []*templates.HeldTask
+	var all []*templates.WorkerTask
 	var list []state.Task
 	p.cluster.View(func(c *state.Cluster) {
-		for _, held := range [][]templates.HeldTask{n.Active, n.Reserved, n.Scheduled} {
+		for _, held := range [][]templates.WorkerTask{n.Active, n.Reserved, n.Scheduled} {
 			for i := range held {
 				t, ok := c.Task(held[i].ID)
 				if !ok {

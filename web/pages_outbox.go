@@ -56,15 +56,15 @@ func closed(c <-chan struct{}) bool {
 }
 
 // outgoing is what keeps commands from being sent. Numbers that cannot be read are left out.
-func (p *pages) outgoing(ctx context.Context) templates.Outgoing {
+func (p *pages) outgoing(ctx context.Context) templates.OutboxAlert {
 	if p.operations == nil {
-		return templates.Outgoing{}
+		return templates.OutboxAlert{}
 	}
 	numbers, err := p.outboxStats(ctx)
 	if err != nil {
 		p.log.WarnContext(ctx, "sum up outbox", "error", err)
 	}
-	o := templates.Outgoing{Dead: numbers.DeadLetters}
+	o := templates.OutboxAlert{Dead: numbers.DeadLetters}
 	if relay := p.operations.Relay; relay != nil {
 		s := relay.Status()
 		o.Open, o.Error = s.BreakerOpen, s.LastError
@@ -90,12 +90,12 @@ func (p *pages) outboxTopic(ctx context.Context, topic, raw string) (page, error
 // outboxPage lists commands. What cannot be read is said on the page.
 func (p *pages) outboxPage(ctx context.Context, q query.Commands) page {
 	path := p.site.Prefix + "/outbox"
-	v := templates.Outbox{Self: q.URL(path), Conditions: conditions(q, path), Counts: map[string]int{}, Asked: asked(q)}
+	v := templates.Outbox{Self: q.URL(path), Conditions: conditions(q, path), Counts: map[string]int{}, Query: asked(q)}
 	numbers, err := p.outboxStats(ctx)
 	for s, n := range numbers.States {
 		v.Counts[string(s)] = n
 	}
-	v.OldestPending, v.Foreign = micros(numbers.OldestPending), numbers.OtherSchema
+	v.OldestPending, v.Unsupported = micros(numbers.OldestPending), numbers.OtherSchema
 	for _, f := range numbers.TopErrors {
 		v.Failures = append(v.Failures, templates.FailureCount{Error: f.Error, N: f.N})
 	}
@@ -130,7 +130,7 @@ func (p *pages) outboxPage(ctx context.Context, q query.Commands) page {
 }
 
 // shownStates are the choices of states, and which one is shown.
-func shownStates(q query.Commands, path string, counts map[history.CommandState]int) (string, []templates.Shown) {
+func shownStates(q query.Commands, path string, counts map[history.CommandState]int) (string, []templates.StateOption) {
 	choices := []struct {
 		label  string
 		states []history.CommandState
@@ -145,11 +145,11 @@ func shownStates(q query.Commands, path string, counts map[history.CommandState]
 		{"Expired", []history.CommandState{history.CommandExpired}},
 		{"Discarded", []history.CommandState{history.CommandDiscarded}},
 	}
-	shown, list := "other", make([]templates.Shown, 0, len(choices))
+	shown, list := "other", make([]templates.StateOption, 0, len(choices))
 	for _, c := range choices {
 		to := q.First()
 		to.States = c.states
-		s := templates.Shown{Label: c.label, Href: to.URL(path)}
+		s := templates.StateOption{Label: c.label, Href: to.URL(path)}
 		if len(c.states) > 0 {
 			s.Value, s.Count = string(c.states[0]), counts[c.states[0]]
 		} else {
@@ -200,18 +200,18 @@ func conditions(q query.Commands, path string) []templates.Condition {
 // command is a command as pages show it.
 func (p *pages) command(c history.Command) templates.Command {
 	d := templates.Command{
-		ID: c.ID, Order: c.RequestID, Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary, TaskID: c.TaskID,
+		ID: c.ID, Request: c.RequestID, Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary, TaskID: c.TaskID,
 		Attempts: c.Attempts, Deferrals: c.Deferrals, Error: c.LastError, Actor: c.Actor,
 		Created: micros(c.CreatedAt), Due: micros(c.DueAt), Expires: micros(c.ExpiresAt), Claimed: micros(c.ClaimedAt),
 		Sent: micros(c.SentAt), Done: micros(c.DoneAt),
-		Waits: c.State == history.CommandPending && !c.DueAt.After(c.CreatedAt),
+		Waiting: c.State == history.CommandPending && !c.DueAt.After(c.CreatedAt),
 	}
 	for _, a := range c.Replies {
-		d.Answers = append(d.Answers, templates.CommandAnswer{Node: a.Node, At: micros(a.At), Text: a.Text, OK: a.OK})
+		d.Replies = append(d.Replies, templates.CommandReply{Node: a.Node, At: micros(a.At), Text: a.Text, OK: a.OK})
 	}
 	for _, node := range c.Expected {
 		if !slices.ContainsFunc(c.Replies, func(a history.Reply) bool { return a.Node == node }) {
-			d.Missing = append(d.Missing, node)
+			d.NoReply = append(d.NoReply, node)
 		}
 	}
 	return d
@@ -260,7 +260,7 @@ func (p *pages) orderPage(ctx context.Context, id int64, before int64) (page, er
 	if before == 0 && next == 0 {
 		slices.Reverse(found) // all of them, in their order
 	}
-	v := templates.Order{ID: id, Counts: map[string]int{}}
+	v := templates.Request{ID: id, Counts: map[string]int{}}
 	for s, n := range counts {
 		v.Counts[string(s)] = n
 	}
@@ -269,7 +269,7 @@ func (p *pages) orderPage(ctx context.Context, id int64, before int64) (page, er
 	}
 	name := strconv.FormatInt(id, 10)
 	pg := page{
-		topic: "order/" + name, address: templates.OrderPath(id), title: "Order " + name,
+		topic: "order/" + name, address: templates.RequestPath(id), title: "Order " + name,
 		section: templates.SectionOutbox, version: p.clusterVersion(),
 	}
 	if before != 0 {
@@ -278,7 +278,7 @@ func (p *pages) orderPage(ctx context.Context, id int64, before int64) (page, er
 		pg.address += cursor(before)
 	}
 	if next != 0 {
-		v.Older = p.site.Prefix + templates.OrderPath(id) + cursor(next)
+		v.Older = p.site.Prefix + templates.RequestPath(id) + cursor(next)
 	}
 	pg.view = v
 	return pg, nil
@@ -325,7 +325,7 @@ func (p *pages) order(w http.ResponseWriter, r *http.Request) {
 	if errors.Is(err, errUnknown) {
 		// Somebody may have the number of a command that is not its order's first.
 		if c, err := p.cluster.Store().Command(ctx, id); err == nil && c.RequestID != id {
-			http.Redirect(w, r, p.site.Prefix+templates.OrderPath(c.RequestID), http.StatusSeeOther)
+			http.Redirect(w, r, p.site.Prefix+templates.RequestPath(c.RequestID), http.StatusSeeOther)
 			return
 		}
 		p.problem(w, r, http.StatusNotFound, templates.Problem{

@@ -52,7 +52,7 @@ func (p *pages) overviewPage(ctx context.Context, chart query.Chart) page {
 		},
 	}
 	v.Chart = p.chart(ctx, lang.Query{}, chart, func(c query.Chart) string { return withChart(p.site.Prefix+"/", c) })
-	v.Failing, v.Readable = p.failing(ctx)
+	v.Failing, v.FailuresReadable = p.failing(ctx)
 	pg := page{topic: withChart("overview", chart), address: withChart("/", chart), title: "Overview", section: templates.SectionOverview}
 	p.cluster.View(func(c *state.Cluster) {
 		pg.version = c.Version()

@@ -65,12 +65,12 @@ func (p *pages) peek(ctx context.Context, queue string) templates.Messages {
 	found, err := p.operations.Client.Peek(ctx, queue, queuePeek)
 	switch {
 	case errors.Is(err, broker.ErrUnsupported):
-		m.Sealed = sealedBroker
+		m.Unavailable = sealedBroker
 	case errors.Is(err, remote.ErrUnavailable):
-		m.Sealed = "The broker cannot be reached now."
+		m.Unavailable = "The broker cannot be reached now."
 	case err != nil:
 		p.log.WarnContext(ctx, "look into queue", "queue", queue, "error", err)
-		m.Sealed = "The queue cannot be looked into now."
+		m.Unavailable = "The queue cannot be looked into now."
 	}
 	for _, f := range found {
 		m.Next = append(m.Next, waiting(f))
@@ -93,7 +93,7 @@ func waiting(f broker.Publishing) templates.WaitingMessage {
 // queuesPage lists queues.
 func (p *pages) queuesPage(all bool) page {
 	s := p.operations.Queues.Snapshot()
-	v := templates.Queues{All: all, Look: look(s)}
+	v := templates.Queues{All: all, Poll: look(s)}
 	for _, q := range s.Queues {
 		if q.Hidden {
 			v.Hidden++
@@ -113,8 +113,8 @@ func (p *pages) queuesPage(all bool) page {
 }
 
 // look is how queues were looked at.
-func look(s queues.Snapshot) templates.QueueLook {
-	l := templates.QueueLook{
+func look(s queues.Snapshot) templates.QueuePoll {
+	l := templates.QueuePoll{
 		At: micros(s.At), Source: s.Source, Error: s.Error, Kind: s.Broker.Kind, Version: s.Broker.Version,
 		Memory: s.Broker.Memory, Most: s.Broker.MemoryLimit, Clients: s.Broker.Clients,
 		Warnings: slices.Concat(s.Broker.Warnings, s.Warnings),
@@ -129,7 +129,7 @@ func look(s queues.Snapshot) templates.QueueLook {
 func queue(q queues.Queue, at time.Time, points int) templates.Queue {
 	d := templates.Queue{
 		Name: q.Name, Missing: q.Missing, Error: q.Error, Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers,
-		Workers: q.Workers, Asked: q.Asked, In: q.In, Out: q.Out, RatesFrom: q.RatesFrom,
+		Workers: q.Workers, WorkersKnown: q.Asked, In: q.In, Out: q.Out, RatesFrom: q.RatesFrom,
 		Age: inSeconds(q.Age), AtLeast: inSeconds(q.AgeAtLeast), AtMost: inSeconds(q.AgeAtMost), Drain: inSeconds(q.DrainTime),
 		Type: q.Type, State: q.State, MaxPriority: q.MaxPriority, Durable: q.Durable, Warnings: q.Warnings,
 		Depths: depths(q.Depths, at, points),
@@ -189,7 +189,7 @@ func (p *pages) queuePage(ctx context.Context, name string) (page, error) {
 	return page{
 		topic: "queue/" + name, address: templates.QueuePath(name), title: name, section: templates.SectionQueues,
 		view: templates.QueuePage{
-			Queue: queue(s.Queues[i], s.At, depthPoints), Look: look(s), Waiting: p.messages(ctx, name), Tasks: found.Tasks,
+			Queue: queue(s.Queues[i], s.At, depthPoints), Poll: look(s), Waiting: p.messages(ctx, name), Tasks: found.Tasks,
 		},
 		version: p.clusterVersion(),
 	}, nil

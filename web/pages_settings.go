@@ -30,7 +30,7 @@ func (p *pages) settings(w http.ResponseWriter, r *http.Request) {
 func (p *pages) settingsPage(ctx context.Context) page {
 	h, kept := p.cluster.Health(), p.cluster.Store().Health()
 	v := templates.Settings{
-		Version: p.version, Broker: brokerView(h), Location: kept.Location, Size: kept.Size, Trouble: p.trouble(),
+		Version: p.version, Broker: brokerView(h), Location: kept.Location, Size: kept.Size, Alert: p.trouble(),
 		Unsaved: h.Store.Unsaved, Backlog: kept.Unindexed, Plan: p.plan(ctx),
 		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText,
 	}
@@ -66,14 +66,14 @@ func (p *pages) newPlan(ctx context.Context, now time.Time) *templates.Plan {
 		Tasks: found.Tasks, Oldest: micros(found.Oldest), Used: found.UsedBytes, Bytes: found.Bytes, Active: templates.Count(found.Active), ActiveBytes: found.ActiveBytes,
 		Oversized: rules.MaxSize > 0 && found.ActiveBytes > rules.MaxSize,
 		Rules: []templates.Rule{
-			{What: "Tasks that succeeded", Keep: templates.Age(rules.Succeeded), Flag: "--keep-succeeded", Gone: templates.Count(found.Succeeded)},
-			{What: "Failed, revoked, rejected", Keep: templates.Age(rules.Failed), Flag: "--keep-failed", Gone: templates.Count(found.Failed)},
-			{What: "Lost or dismissed, since then", Keep: templates.Age(rules.Lost), Flag: "--keep-lost", Gone: templates.Count(found.Lost)},
-			{What: "Events that no execution shows", Keep: templates.Age(rules.Events), Flag: "--keep-events", Gone: templates.Count(found.Events), Thins: true},
-			{What: "Offline workers, since they were heard", Keep: templates.Age(rules.Workers), Flag: "--keep-workers"},
+			{What: "Tasks that succeeded", Keep: templates.RetentionAge(rules.Succeeded), Flag: "--keep-succeeded", Removes: templates.Count(found.Succeeded)},
+			{What: "Failed, revoked, rejected", Keep: templates.RetentionAge(rules.Failed), Flag: "--keep-failed", Removes: templates.Count(found.Failed)},
+			{What: "Lost or dismissed, since then", Keep: templates.RetentionAge(rules.Lost), Flag: "--keep-lost", Removes: templates.Count(found.Lost)},
+			{What: "Events that no execution shows", Keep: templates.RetentionAge(rules.Events), Flag: "--keep-events", Removes: templates.Count(found.Events), RemovesEvents: true},
+			{What: "Offline workers, since they were heard", Keep: templates.RetentionAge(rules.Workers), Flag: "--keep-workers"},
 			{
-				What: "All history but active tasks", Keep: templates.MostSize(rules.MaxSize), Flag: "--max-db-size", Gone: templates.Count(found.Size),
-				About: !found.Size.Exact,
+				What: "All history but active tasks", Keep: templates.SizeLimit(rules.MaxSize), Flag: "--max-db-size", Removes: templates.Count(found.Size),
+				Estimate: !found.Size.Exact,
 			},
 		},
 	}
@@ -84,15 +84,15 @@ func (p *pages) newPlan(ctx context.Context, now time.Time) *templates.Plan {
 }
 
 // trouble is what is wrong with the history.
-func (p *pages) trouble() templates.Trouble {
+func (p *pages) trouble() templates.HistoryAlert {
 	all, kept := p.cluster.Health(), p.cluster.Store().Health()
 	h := all.Store
-	t := templates.Trouble{
+	t := templates.HistoryAlert{
 		Error: cmp.Or(h.LastError, kept.LastError), Since: micros(h.Since), NextTryAt: micros(h.NextTryAt),
 		Waiting: h.Waiting, Full: h.Full, Notices: all.Notices,
 	}
 	if t.Error == "" {
-		return templates.Trouble{Notices: all.Notices}
+		return templates.HistoryAlert{Notices: all.Notices}
 	}
 	return t
 }

@@ -46,7 +46,7 @@ func modelPages() *pages {
 	m := newModel(c)
 	return &pages{
 		cluster: m, counts: newCounter(m.Count, func() {}, slog.New(slog.DiscardHandler)), now: func() time.Time { return time.UnixMicro(1e15) }, log: slog.New(slog.DiscardHandler),
-		site: templates.Site{Asset: func(name string) string { return "/" + name }},
+		site: templates.URLs{Asset: func(name string) string { return "/" + name }},
 	}
 }
 

@@ -57,7 +57,7 @@ func taskTitle(t state.Task) string {
 }
 
 // relative is the task that id refers to, nil if that is nothing or the task itself.
-func (p *pages) relative(ctx context.Context, id *string, self string) *templates.Relative {
+func (p *pages) relative(ctx context.Context, id *string, self string) *templates.RelatedTask {
 	if id == nil || *id == "" || *id == self {
 		return nil
 	}
@@ -65,12 +65,12 @@ func (p *pages) relative(ctx context.Context, id *string, self string) *template
 }
 
 // lookUp tells of a task what a link to it shows. What cannot be read is as good as unknown there.
-func (p *pages) lookUp(ctx context.Context, id string) templates.Relative {
+func (p *pages) lookUp(ctx context.Context, id string) templates.RelatedTask {
 	t, err := p.cluster.Task(ctx, id)
 	if err != nil {
-		return templates.Relative{ID: id}
+		return templates.RelatedTask{ID: id}
 	}
-	return templates.Relative{ID: id, Name: t.Name, State: t.State}
+	return templates.RelatedTask{ID: id, Name: t.Name, State: t.State}
 }
 
 // unknownTask tells why there may be no such task. That others name it proves that there was one.

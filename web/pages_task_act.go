@@ -20,7 +20,7 @@ const maxResult = 16_384
 
 // taskActions are what can be done to a task, empty if nobody may act.
 func (p *pages) taskActions(t *state.Task) []templates.TaskAction {
-	if !p.site.Acts {
+	if !p.site.CanSend {
 		return nil
 	}
 	act := func(title, icon, action string, params url.Values, why string) templates.TaskAction {
@@ -77,18 +77,18 @@ func (p *pages) taskCommands(ctx context.Context, id string) ([]templates.Comman
 }
 
 // stored is what the result backend holds of a task, nil if there is no backend. It is waited for only shortly.
-func (p *pages) stored(ctx context.Context, t *state.Task) *templates.Stored {
+func (p *pages) stored(ctx context.Context, t *state.Task) *templates.StoredResult {
 	if p.records == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, resultPatience)
 	defer cancel()
 	ended := t.State == state.Success || t.State == state.Failure
-	v := &templates.Stored{Source: p.records.backend.String(), Expected: ended}
+	v := &templates.StoredResult{Source: p.records.backend.String(), Expected: ended}
 	r, answered, err := p.records.get(ctx, t.ID)
 	switch {
 	case !answered:
-		v.Asking = true
+		v.Loading = true
 		return v
 	case errors.Is(err, results.ErrMissing):
 		v.Missing = true
@@ -97,8 +97,8 @@ func (p *pages) stored(ctx context.Context, t *state.Task) *templates.Stored {
 		v.Unreachable = true
 		return v
 	}
-	v.Status, v.Opaque, v.Exception, v.Traceback = state.State(r.Status), r.Undecodable, r.Exception, r.Traceback
-	v.DoneAt, v.Naive = micros(r.DoneAt), r.NaiveTime
+	v.Status, v.Unreadable, v.Exception, v.Traceback = state.State(r.Status), r.Undecodable, r.Exception, r.Traceback
+	v.DoneAt, v.NoZone = micros(r.DoneAt), r.NaiveTime
 	v.JSON = p.site.Prefix + "/api/v1/results/" + url.PathEscape(t.ID)
 	text, whole := indent(r.Value, maxResult)
 	if v.Value = text; !whole {

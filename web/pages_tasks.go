@@ -17,7 +17,7 @@ import (
 const viewPatience = 30 * time.Millisecond
 
 func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
-	v := templates.Tasks{Asked: p.asked(q), Columns: p.columnMenu(q), Table: p.table(q), Exports: p.exports(q)}
+	v := templates.Tasks{Query: p.asked(q), Columns: p.columnMenu(q), Table: p.table(q), Exports: p.exports(q)}
 	pg := page{
 		topic:   q.URL("tasks"),
 		address: q.URL("/tasks"),
@@ -33,7 +33,7 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 		all = breakdown{c.Counts(), c.LowWaterMark() == nil}
 	})
 	var err error
-	if v.Chips, v.Facets, err = p.facets(ctx, q, all); err != nil {
+	if v.States, v.Facets, err = p.facets(ctx, q, all); err != nil {
 		return page{}, err
 	}
 	found, err := search.Read(ctx, p.cluster, q, p.now())
@@ -45,12 +45,12 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 	}
 	v.Tasks, v.Total, v.Searched = found.Tasks, total(found.Total), found.Searched
 	v.Sorted = sorted(q.Sort)
-	if p.site.Acts {
+	if p.site.CanSend {
 		v.Selection = &templates.Selection{Query: q.Query.String()}
 	}
 	p.link(&v, q, found.TaskPage)
 	if len(found.Tasks) == 0 && q.From == nil && found.Next == nil {
-		v.Wider = p.wider(ctx, q)
+		v.Broader = p.wider(ctx, q)
 	}
 	pg.view = v
 	return pg, nil
@@ -72,12 +72,12 @@ func (p *pages) link(v *templates.Tasks, q query.Tasks, found history.TaskPage) 
 	}
 }
 
-func (p *pages) asked(q query.Tasks) templates.Asked {
-	return templates.Asked{
-		Text:   q.Text,
-		Any:    q.Filtered(),
-		Hidden: hidden(q),
-		Clear:  q.Where(lang.Query{}).URL(p.site.Prefix + "/tasks"),
+func (p *pages) asked(q query.Tasks) templates.TaskQuery {
+	return templates.TaskQuery{
+		Text:     q.Text,
+		Filtered: q.Filtered(),
+		Hidden:   hidden(q),
+		Clear:    q.Where(lang.Query{}).URL(p.site.Prefix + "/tasks"),
 	}
 }
 
@@ -110,7 +110,7 @@ func (p *pages) exports(q query.Tasks) []templates.Link {
 }
 
 // wider looks for queries with one condition less that do match something.
-func (p *pages) wider(ctx context.Context, q query.Tasks) []templates.Wider {
+func (p *pages) wider(ctx context.Context, q query.Tasks) []templates.BroaderQuery {
 	const most = 6
 	ctx, cancel := context.WithTimeout(ctx, search.Patience)
 	defer cancel()
@@ -118,7 +118,7 @@ func (p *pages) wider(ctx context.Context, q query.Tasks) []templates.Wider {
 	if q.Query.All() || len(all) > most {
 		return nil
 	}
-	var found []templates.Wider
+	var found []templates.BroaderQuery
 	for i, dropped := range all {
 		var rest lang.Query
 		for j, c := range all {
@@ -127,7 +127,7 @@ func (p *pages) wider(ctx context.Context, q query.Tasks) []templates.Wider {
 			}
 		}
 		if n, err := p.cluster.Count(ctx, rest); err == nil && n.N > 0 {
-			found = append(found, templates.Wider{
+			found = append(found, templates.BroaderQuery{
 				Condition: dropped.String(), Href: q.Where(rest).URL(p.site.Prefix + "/tasks"), Total: total(n),
 			})
 		}

@@ -116,7 +116,7 @@ func (p *pages) workerPage(ctx context.Context, t workerTopic) (page, error) {
 		v.Actions = p.workerActions()
 	} else {
 		v.Forget = p.service() != nil
-		v.Last = p.lastTold(v.Worker)
+		v.LastReport = p.lastTold(v.Worker)
 	}
 	switch {
 	case t.tab == templates.TabHistory:

@@ -71,13 +71,13 @@ func (p *pages) workersPage(find string) page {
 	var known remote.Topology
 	if p.operations != nil {
 		known = p.operations.Inspector.CachedTopology()
-		v.Twins = p.operations.Client.Duplicates()
+		v.Duplicates = p.operations.Client.Duplicates()
 	}
 	queues := queuesByWorker(known)
 	for _, w := range workers {
 		row := templates.WorkerRow{Worker: w, Pool: known.Pools[w.Name].Kind, Slots: known.Pools[w.Name].Slots}
-		row.Queues, row.Asked = queues[w.Name]
-		if !row.Asked && w.Status == state.Offline {
+		row.Queues, row.QueuesKnown = queues[w.Name]
+		if !row.QueuesKnown && w.Status == state.Offline {
 			row = p.lastTold(w)
 		}
 		v.All = append(v.All, w)
@@ -96,8 +96,8 @@ func (p *pages) lastTold(w state.Worker) templates.WorkerRow {
 		return row
 	}
 	if told, ok := p.operations.Inspector.LastKnown(w.Name); ok {
-		row.Pool, row.Slots, row.Asked = told.Pool, told.Slots, true
-		row.Queues, row.ToldAt = slices.Sorted(slices.Values(told.Queues)), told.At.UnixMicro()
+		row.Pool, row.Slots, row.QueuesKnown = told.Pool, told.Slots, true
+		row.Queues, row.ReportedAt = slices.Sorted(slices.Values(told.Queues)), told.At.UnixMicro()
 	}
 	return row
 }

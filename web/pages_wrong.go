@@ -24,24 +24,24 @@ func (p *pages) wrongTasksPage(ctx context.Context, q query.Tasks, v url.Values,
 		return page{}, err
 	}
 	view, _ := pg.view.(templates.Tasks)
-	view.Newer, view.Older, view.Newest, view.Wider, view.Exports, view.Selection = "", "", "", nil, nil, nil
-	view.Asked.Wrong = p.wrong(q, v, wrong)
+	view.Newer, view.Older, view.Newest, view.Broader, view.Exports, view.Selection = "", "", "", nil, nil, nil
+	view.Query.Error = p.wrong(q, v, wrong)
 	if wrong.Query != nil {
-		view.Asked.Text = strings.TrimSpace(v.Get("q"))
+		view.Query.Text = strings.TrimSpace(v.Get("q"))
 	}
 	pg.topic, pg.address, pg.view = "", "/tasks?"+v.Encode(), view
 	return pg, nil
 }
 
 // wrong parts the query where it is wrong.
-func (p *pages) wrong(q query.Tasks, v url.Values, wrong *query.Error) *templates.Wrong {
+func (p *pages) wrong(q query.Tasks, v url.Values, wrong *query.Error) *templates.QueryError {
 	if wrong.Query == nil {
-		return &templates.Wrong{Param: wrong.Param, Message: wrong.Message, Shown: q.Query.String()}
+		return &templates.QueryError{Param: wrong.Param, Message: wrong.Message, Shown: q.Query.String()}
 	}
 	text := strings.TrimSpace(v.Get("q"))
 	start := min(max(wrong.Query.Offset, 0), len(text))
 	end := min(max(start+wrong.Query.Length, start), len(text))
-	w := &templates.Wrong{
+	w := &templates.QueryError{
 		Before: text[:start], Token: text[start:end], After: text[end:],
 		Message: sentence(wrong.Query.Message), Shown: q.Query.String(),
 	}

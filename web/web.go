@@ -110,11 +110,11 @@ func New(o Options) (*Handler, error) {
 	p := &pages{
 		cluster: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify,
 		counts: newCounter(o.Backend.Count, changes.note, o.Logger), version: o.Version, limits: o.Limits, now: o.Now, log: o.Logger,
-		site: templates.Site{
+		site: templates.URLs{
 			Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }, ReadOnly: o.ReadOnly,
 		},
 	}
-	p.site.Acts, p.site.Operates = p.service() != nil, o.Operations != nil
+	p.site.CanSend, p.site.HasOperations = p.service() != nil, o.Operations != nil
 	if o.Operations != nil && o.Operations.Results != nil {
 		p.records = newRecords(o.Operations.Results, changes.note, o.Logger)
 	}

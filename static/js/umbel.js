@@ -380,7 +380,7 @@ async function swap(url, settleAll) {
   if (!next) throw new Error(`no page at ${url}`);
   live.heard = Date.now();
   document.title = page.title;
-  for (const part of ["#banner", "#trouble", "#outgoing", "#broker", "#dead", ".top .search", ".top .theme"]) {
+  for (const part of ["#banner", "#history-alert", "#outbox-alert", "#broker", "#dead", ".top .search", ".top .theme"]) {
     const [old, now] = [$(part), $(part, page)];
     if (old && now) morph(old, now);
   }

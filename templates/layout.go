@@ -16,22 +16,22 @@ const (
 	SectionSettings Section = "settings"
 )
 
-// Chrome is what surrounds the content of every page.
-type Chrome struct {
-	Site
-	Title   string  // of the page, without the name of the product
-	Section Section // empty for pages outside all sections
-	Topic   string  // live topic; empty if the page does not change by itself
-	Theme   string  // light or dark as chosen by the visitor, empty to follow the system
-	Path    string  // address of the page, to come back to after changing the theme
-	Version string
-	Broker  Broker
-	Trouble Trouble
-	Outbox  Outgoing
+// Layout is what surrounds the content of every page.
+type Layout struct {
+	URLs
+	Title        string  // of the page, without the name of the product
+	Section      Section // empty for pages outside all sections
+	Topic        string  // live topic; empty if the page does not change by itself
+	Theme        string  // light or dark as chosen by the visitor, empty to follow the system
+	Path         string  // address of the page, to come back to after changing the theme
+	Version      string
+	Broker       Broker
+	HistoryAlert HistoryAlert
+	OutboxAlert  OutboxAlert
 }
 
-// Outgoing is what keeps commands from being sent, zero if nothing does.
-type Outgoing struct {
+// OutboxAlert is what keeps commands from being sent, zero if nothing does.
+type OutboxAlert struct {
 	Open    bool   // the broker is away: nothing is sent until Until
 	Until   int64  // µs since 1970, 0 if unknown
 	Error   string // why it is away
@@ -39,8 +39,8 @@ type Outgoing struct {
 	Dead    int    // commands that were given up
 }
 
-// Trouble is what is wrong with the history, zero if nothing is. Times are µs since 1970, 0 if unknown.
-type Trouble struct {
+// HistoryAlert is what is wrong with the history, zero if nothing is. Times are µs since 1970, 0 if unknown.
+type HistoryAlert struct {
 	Error     string // what keeps it from being written, empty if nothing does
 	Since     int64
 	NextTryAt int64
@@ -86,15 +86,15 @@ func (b Broker) missed() string {
 	return strings.Join(parts, "; ")
 }
 
-// Regions are the parts of the chrome that change by themselves.
-func (c Chrome) Regions() []Region {
+// Regions are the parts of the layout that change by themselves.
+func (l Layout) Regions() []Region {
 	list := []Region{
-		{ID: "banner", Body: banner(c.Site, c.Broker)},
-		{ID: "trouble", Body: trouble(c.Site, c.Trouble)},
-		{ID: "broker", Body: brokerMark(c.Site, c.Broker)},
+		{ID: "banner", Body: banner(l.URLs, l.Broker)},
+		{ID: "history-alert", Body: historyAlert(l.URLs, l.HistoryAlert)},
+		{ID: "broker", Body: brokerStatus(l.URLs, l.Broker)},
 	}
-	if c.Operates {
-		list = append(list, Region{ID: "outgoing", Body: outgoing(c.Site, c.Outbox)}, Region{ID: "dead", Body: deadMark(c.Outbox)})
+	if l.HasOperations {
+		list = append(list, Region{ID: "outbox-alert", Body: outboxAlert(l.URLs, l.OutboxAlert)}, Region{ID: "dead", Body: deadLetterBadge(l.OutboxAlert)})
 	}
 	return list
 }
@@ -107,19 +107,19 @@ type entry struct {
 	Href    string
 }
 
-func (c Chrome) entries() []entry {
+func (l Layout) entries() []entry {
 	list := []entry{
-		{SectionOverview, "layout-dashboard", "Overview", string(c.overview())},
-		{SectionTasks, "list-checks", "Tasks", string(c.tasks())},
-		{SectionFailures, "bug", "Failures", string(c.failures())},
-		{SectionWorkers, "server", "Workers", string(c.workers())},
+		{SectionOverview, "layout-dashboard", "Overview", string(l.overview())},
+		{SectionTasks, "list-checks", "Tasks", string(l.tasks())},
+		{SectionFailures, "bug", "Failures", string(l.failures())},
+		{SectionWorkers, "server", "Workers", string(l.workers())},
 	}
-	if c.Operates {
+	if l.HasOperations {
 		list = append(list,
-			entry{SectionQueues, "layers", "Queues", string(c.queues())},
-			entry{SectionOutbox, "send", "Outbox", string(c.outbox())})
+			entry{SectionQueues, "layers", "Queues", string(l.queues())},
+			entry{SectionOutbox, "send", "Outbox", string(l.outbox())})
 	}
-	return append(list, entry{SectionSettings, "settings", "Settings", string(c.settings())})
+	return append(list, entry{SectionSettings, "settings", "Settings", string(l.settings())})
 }
 
 // choice is one of the themes.
@@ -133,8 +133,8 @@ func themes() []choice {
 	}
 }
 
-func (c Chrome) chosen(theme string) bool {
-	return theme == c.Theme || theme == "system" && c.Theme == ""
+func (l Layout) chosen(theme string) bool {
+	return theme == l.Theme || theme == "system" && l.Theme == ""
 }
 
 // attempts tells how often in a row the broker was not reached.

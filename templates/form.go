@@ -8,26 +8,26 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Act is the content of a page on which somebody asks for something to be done: first the fields that it needs, then
+// Form is the content of a page on which somebody asks for something to be done: first the fields that it needs, then
 // what it would do, with the button that does it. It is made of plain forms.
-type Act struct {
-	Section Section
-	Title   string   // imperative: Grow pool
-	Doc     string   // one sentence, may be empty
-	Crumbs  []Link   // pages above this one
-	Path    string   // where its forms lead, below the prefix: /act/worker
-	Hidden  []Param  // what repeats the request, beside the fields
-	Fields  []Input  // to be filled in; with a Preview they are hidden and repeated
-	Targets []string // whom it is for, shown above the fields
+type Form struct {
+	Section     Section
+	Title       string   // imperative: Grow pool
+	Description string   // one sentence, may be empty
+	Crumbs      []Link   // pages above this one
+	Path        string   // where its forms lead, below the prefix: /act/worker
+	Hidden      []Param  // what repeats the request, beside the fields
+	Fields      []Input  // to be filled in; with a Preview they are hidden and repeated
+	Targets     []string // whom it is for, shown above the fields
 	// Long has the fields sent by POST to be checked, since they may not fit into an address.
-	Long    bool
-	Preview *Preview // nil until the fields are filled in
-	Change  string   // address at which the fields can be changed, empty if there are none
-	Token   string   // repeated by a form that is sent twice
-	Button  string   // Title if empty
-	Danger  bool
-	Idle    bool   // nothing would be done: there is only the way back
-	Wrong   string // why it is not done, as a sentence
+	Long        bool
+	Preview     *Preview // nil until the fields are filled in
+	Change      string   // address at which the fields can be changed, empty if there are none
+	Token       string   // repeated by a form that is sent twice
+	Button      string   // Title if empty
+	Danger      bool
+	NothingToDo bool   // nothing would be done: there is only the way back
+	Error       string // why it is not done, as a sentence
 }
 
 // CheckParam is in a request whose fields are filled in and are to be checked only, TokenParam holds an Act.Token,
@@ -53,7 +53,7 @@ type Input struct {
 	Value    string   // true where a box is checked
 	Options  []string // what may be chosen, or is proposed
 	Required bool
-	Wrong    string // why it is refused, as a sentence
+	Error    string // why it is refused, as a sentence
 }
 
 // InputKind says how a field is filled in.
@@ -82,35 +82,35 @@ type Preview struct {
 // Warning is one consequence, as a sentence.
 type Warning struct {
 	Message string
-	Grave   bool
+	Severe  bool
 }
 
 // Page draws the whole page.
-func (v Act) Page(c Chrome) templ.Component { return act(c, v) }
+func (v Form) Page(l Layout) templ.Component { return formPage(l, v) }
 
 // Regions is empty: a form does not change by itself.
-func (v Act) Regions(Site) []Region { return nil }
+func (v Form) Regions(URLs) []Region { return nil }
 
 // Lists is empty.
-func (v Act) Lists(Site) []List { return nil }
+func (v Form) Lists(URLs) []List { return nil }
 
 // Refuse returns the form with why it was refused, at the field that is named so, or at the part of which it is.
-func (v Act) Refuse(field, why string) Act {
+func (v Form) Refuse(field, why string) Form {
 	for i, f := range v.Fields {
 		rest, ok := strings.CutPrefix(field, f.Field)
 		if f.Field == "" || !ok || rest != "" && rest[0] != '.' && rest[0] != '[' {
 			continue
 		}
 		v.Fields = append([]Input(nil), v.Fields...)
-		v.Fields[i].Wrong = why
+		v.Fields[i].Error = why
 		v.Preview = nil
 		return v
 	}
-	v.Wrong = why
+	v.Error = why
 	return v
 }
 
-func (v Act) button() string {
+func (v Form) button() string {
 	if v.Button == "" {
 		return v.Title
 	}
@@ -118,7 +118,7 @@ func (v Act) button() string {
 }
 
 // values repeats the fields.
-func (v Act) values() []Param {
+func (v Form) values() []Param {
 	list := v.Hidden
 	for _, f := range v.Fields {
 		list = append(slices.Clip(list), Param{f.Name, f.Value})
@@ -132,7 +132,7 @@ func (f Input) hintID() string { return f.id() + "-hint" }
 
 // described names the element that says more of a field, empty if there is none.
 func (f Input) described() string {
-	if f.Hint == "" && f.Wrong == "" {
+	if f.Hint == "" && f.Error == "" {
 		return ""
 	}
 	return f.hintID()
@@ -147,7 +147,7 @@ func (f Input) attributes() templ.Attributes {
 	if d := f.described(); d != "" {
 		a["aria-describedby"] = d
 	}
-	if f.Wrong != "" {
+	if f.Error != "" {
 		a["aria-invalid"] = "true"
 	}
 	return a
@@ -156,7 +156,7 @@ func (f Input) attributes() templ.Attributes {
 // rows is how high an area is.
 func (f Input) rows() int { return min(max(strings.Count(f.Value, "\n")+1, 3), 16) }
 
-// OrderPath is the address of the page of an order, below the prefix.
-func OrderPath(order int64) string { return "/outbox/" + strconv.FormatInt(order, 10) }
+// RequestPath is the address of the page of an order, below the prefix.
+func RequestPath(order int64) string { return "/outbox/" + strconv.FormatInt(order, 10) }
 
-func (s Site) path(below string) templ.SafeURL { return templ.SafeURL(s.Prefix + below) }
+func (u URLs) path(below string) templ.SafeURL { return templ.SafeURL(u.Prefix + below) }

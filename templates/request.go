@@ -8,8 +8,8 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Order is the content of the page of one order: all that one request has asked for.
-type Order struct {
+// Request is the content of the page of one request: all that one request has asked for.
+type Request struct {
 	ID            int64
 	Counts        map[string]int // its commands by state
 	Commands      []Command      // a page of them
@@ -17,29 +17,29 @@ type Order struct {
 }
 
 // Page draws the whole page.
-func (v Order) Page(c Chrome) templ.Component { return orderPage(c, v) }
+func (v Request) Page(l Layout) templ.Component { return orderPage(l, v) }
 
 // Regions are what is known of the order as a whole.
-func (v Order) Regions(s Site) []Region {
+func (v Request) Regions(u URLs) []Region {
 	return []Region{
-		{ID: "order-head", Body: orderHead(s, v)},
-		{ID: "order-facts", Body: orderFacts(s, v)},
-		{ID: "pager", Body: listPager(s, v.Newest, v.Older)},
+		{ID: "order-head", Body: orderHead(u, v)},
+		{ID: "order-facts", Body: orderFacts(u, v)},
+		{ID: "pager", Body: listPager(u, v.Newest, v.Older)},
 	}
 }
 
 // Lists holds the commands.
-func (v Order) Lists(s Site) []List { return []List{commandList(s, v.Commands, false, false)} }
+func (v Request) Lists(u URLs) []List { return []List{commandList(u, v.Commands, false, false)} }
 
 // first is the command that stands for the order.
-func (v Order) first() Command {
+func (v Request) first() Command {
 	if len(v.Commands) == 0 {
 		return Command{}
 	}
 	return slices.MinFunc(v.Commands, func(a, b Command) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-func (v Order) total() int {
+func (v Request) total() int {
 	n := 0
 	for _, count := range v.Counts {
 		n += count
@@ -47,10 +47,10 @@ func (v Order) total() int {
 	return n
 }
 
-func (v Order) single() bool { return v.total() == 1 }
+func (v Request) single() bool { return v.total() == 1 }
 
 // class names the table of commands for the style sheet. What is said above need not be said in it.
-func (v Order) class() string {
+func (v Request) class() string {
 	if v.single() {
 		return "commands of-order single"
 	}
@@ -58,7 +58,7 @@ func (v Order) class() string {
 }
 
 // title is what was asked for.
-func (v Order) title() string {
+func (v Request) title() string {
 	first, n := v.first().Summary, v.total()
 	switch {
 	case v.single():
@@ -70,12 +70,12 @@ func (v Order) title() string {
 }
 
 // open is how many commands are on their way.
-func (v Order) open() int { return v.Counts["pending"] + v.Counts["in_flight"] + v.Counts["sent"] }
+func (v Request) open() int { return v.Counts["pending"] + v.Counts["in_flight"] + v.Counts["sent"] }
 
 // progress tells how far the order has come.
-func (v Order) progress() string {
+func (v Request) progress() string {
 	if v.single() {
-		return v.first().told()
+		return v.first().outcome()
 	}
 	list := []string{number(v.total()-v.open()) + " of " + number(v.total()) + " finished"}
 	for _, s := range commandStates() {
@@ -106,7 +106,7 @@ type part struct {
 }
 
 // parts divides a bar among the states of commands.
-func (v Order) parts() []part {
+func (v Request) parts() []part {
 	if v.single() && v.first().refused() > 0 {
 		return []part{{"dead", 0, 1000}}
 	}

@@ -1,0 +1,91 @@
+// Package templates draws the pages of the dashboard: values go in, HTML comes out. It asks nothing of
+// the cluster, reads no wall clock and decides nothing; equal values give equal bytes.
+package templates
+
+import (
+	"net/url"
+
+	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/state"
+)
+
+// URLs says where the dashboard lives, and what may be done there. Every link is made by it.
+type URLs struct {
+	Prefix        string                   // path before every page, "/ops/celery"; empty at the root
+	Asset         func(name string) string // URL of a static file, "umbel.css"
+	ReadOnly      bool                     // nothing can be changed: no view saved, no failure resolved
+	CanSend       bool                     // people may act on the cluster
+	HasOperations bool                     // queues, and what is sent, can be seen
+}
+
+// Region is an element that a live page replaces as a whole. ID is its id attribute.
+type Region struct {
+	ID   string
+	Body templ.Component
+}
+
+// List is an element whose rows a live page reorders, each by its own id.
+type List struct {
+	ID   string
+	Rows []Region
+}
+
+// View is the content of one page. What Regions and Lists return is part of what Page draws, byte
+// for byte, and depends on nothing but the values.
+type View interface {
+	Page(c Layout) templ.Component
+	Regions(s URLs) []Region
+	Lists(s URLs) []List
+}
+
+func (u URLs) overview() templ.SafeURL { return templ.SafeURL(u.Prefix + "/") }
+
+func (u URLs) workers() templ.SafeURL { return templ.SafeURL(u.Prefix + "/workers") }
+
+func (u URLs) queues() templ.SafeURL { return templ.SafeURL(u.Prefix + "/queues") }
+
+func (u URLs) outbox() templ.SafeURL { return templ.SafeURL(u.Prefix + "/outbox") }
+
+func (u URLs) tasks() templ.SafeURL { return templ.SafeURL(u.Prefix + "/tasks") }
+
+func (u URLs) settings() templ.SafeURL { return templ.SafeURL(u.Prefix + "/settings") }
+
+func (u URLs) theme() templ.SafeURL { return templ.SafeURL(u.Prefix + "/theme") }
+
+// TaskPath is the address of a task's page, below the prefix.
+func TaskPath(id string) string { return "/tasks/" + url.PathEscape(id) }
+
+// WorkerPath is the address of a worker's page, below the prefix.
+func WorkerPath(name string) string { return "/workers/" + url.PathEscape(name) }
+
+func (u URLs) task(id string) templ.SafeURL { return templ.SafeURL(u.Prefix + TaskPath(id)) }
+
+func (u URLs) taskJSON(id string) templ.SafeURL {
+	return templ.SafeURL(u.Prefix + "/api/v1/tasks/" + url.PathEscape(id))
+}
+
+func (u URLs) worker(name string) templ.SafeURL { return templ.SafeURL(u.Prefix + WorkerPath(name)) }
+
+// tasksWhere links to the tasks that match pairs of parameter and value.
+func (u URLs) tasksWhere(pairs ...string) templ.SafeURL {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		v.Add(pairs[i], pairs[i+1])
+	}
+	return templ.SafeURL(u.Prefix + "/tasks?" + v.Encode())
+}
+
+// running links to the tasks that have started, have not ended and are not lost.
+func (u URLs) running() templ.SafeURL {
+	return u.tasksWhere("q", "is:active -is:dismissed,lost -state:pending,received,retry")
+}
+
+func (u URLs) tasksIn(st state.State) templ.SafeURL { return u.tasksWhere("state", string(st)) }
+
+// unfinishedOn links to the tasks that a worker holds.
+func (u URLs) unfinishedOn(worker string) templ.SafeURL {
+	return u.tasksWhere("state", string(state.Received), "state", string(state.Started), "worker", worker)
+}
+
+func (u URLs) icon(name string) string { return u.Asset("sprite.svg") + "#" + name }
