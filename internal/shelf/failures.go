@@ -10,8 +10,8 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Failures returns the groups of the failed tasks of the cluster.
-func (m *memory) Failures(_ context.Context, r history.FailureRequest) (history.FailurePage, error) {
+// FailureGroups returns the groups of the failed tasks of the cluster.
+func (m *memory) FailureGroups(_ context.Context, r history.FailureRequest) (history.FailurePage, error) {
 	var all []history.FailureGroup
 	for _, f := range m.groups(r.Now) {
 		all = append(all, *f)
@@ -19,16 +19,16 @@ func (m *memory) Failures(_ context.Context, r history.FailureRequest) (history.
 	return r.Page(all), nil
 }
 
-// Failure returns one group, history.ErrMissing if there is none.
-func (m *memory) Failure(_ context.Context, id fingerprint.ID, now time.Time) (history.FailureGroup, error) {
+// FailureGroup returns one group, history.ErrMissing if there is none.
+func (m *memory) FailureGroup(_ context.Context, id fingerprint.ID, now time.Time) (history.FailureGroup, error) {
 	if f, ok := m.groups(now)[id]; ok {
 		return *f, nil
 	}
 	return history.FailureGroup{}, history.ErrNotFound
 }
 
-// Resolve marks a group as resolved, or reopens it.
-func (m *memory) Resolve(_ context.Context, id fingerprint.ID, at time.Time) error {
+// ResolveFailureGroup marks a group as resolved, or reopens it.
+func (m *memory) ResolveFailureGroup(_ context.Context, id fingerprint.ID, at time.Time) error {
 	if _, ok := m.groups(at)[id]; !ok {
 		return history.ErrNotFound
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Minutes counts what happened to the tasks of the cluster, alone by their names. Nobody watched in other
+// Rollups counts what happened to the tasks of the cluster, alone by their names. Nobody watched in other
 // minutes.
-func (m *memory) Minutes(_ context.Context, r history.RollupRange, f func(history.Rollup) error) error {
+func (m *memory) Rollups(_ context.Context, r history.RollupRange, f func(history.Rollup) error) error {
 	type key struct {
 		at                  int64
 		name, worker, queue string

@@ -11,14 +11,14 @@ import (
 // Health says that all is well.
 func (m *memory) Health() history.Health { return history.Health{Location: ":memory:"} }
 
-// Rules keep everything.
-func (m *memory) Rules() history.RetentionRules { return history.RetentionRules{} }
+// RetentionRules keep everything.
+func (m *memory) RetentionRules() history.RetentionRules { return history.RetentionRules{} }
 
-// Today is what the clock says.
-func (m *memory) Today(context.Context) (time.Time, error) { return time.Now(), nil }
+// ReferenceTime is what the clock says.
+func (m *memory) ReferenceTime(context.Context) (time.Time, error) { return time.Now(), nil }
 
-// Prunable removes nothing.
-func (m *memory) Prunable(_ context.Context, now time.Time) (history.PrunePlan, error) {
+// PlanPrune removes nothing.
+func (m *memory) PlanPrune(_ context.Context, now time.Time) (history.PrunePlan, error) {
 	all := history.Count{Exact: true}
 	return history.PrunePlan{Succeeded: all, Failed: all, Events: all, Size: all, Tasks: len(m.match(query.Query{}, now))}, nil
 }
