@@ -86,7 +86,7 @@ func (u *celeryRules) fill(t *Task, records []*record) {
 			t.UpdatedAt, t.Stamp = e.micros, u.c.stampOf(e)
 		}
 		v.celeryEvent(e)
-		v.copy(&f, e, keep)
+		v.copy(f, e, keep)
 	}
 	t.State = u.c.states.name(now)
 }
@@ -106,43 +106,43 @@ func (v viewer) celeryEvent(e *record) {
 }
 
 // copy overwrites the task's fields with the event's, null ones included.
-func (v viewer) copy(f *fields, e *record, keep Fields) {
+func (v viewer) copy(f *Event, e *record, keep Fields) {
 	t := v.t
 	put := func(dst **string, bit Fields, value string) {
-		if f.present&keep&bit == 0 {
+		if f.Present&keep&bit == 0 {
 			return
 		}
 		*dst = nil
-		if f.null&bit == 0 {
+		if f.Null&bit == 0 {
 			*dst = new(value)
 		}
 	}
-	put(&t.Args, FieldArgs, f.args)
-	put(&t.Kwargs, FieldKwargs, f.kwargs)
-	put(&t.RootID, FieldRootID, f.root)
-	put(&t.ParentID, FieldParentID, f.parent)
-	put(&t.ETA, FieldETA, f.eta)
-	put(&t.Expires, FieldExpires, f.expires)
-	put(&t.Result, FieldResult, f.result)
-	put(&t.Exception, FieldException, f.exc)
-	put(&t.Traceback, FieldTraceback, f.trace)
-	call := v.c.routes.key(e.route)
-	put(&t.Name, FieldName, call.name)
+	put(&t.Args, FieldArgs, f.Args)
+	put(&t.Kwargs, FieldKwargs, f.Kwargs)
+	put(&t.RootID, FieldRootID, f.RootID)
+	put(&t.ParentID, FieldParentID, f.ParentID)
+	put(&t.ETA, FieldETA, f.ETA)
+	put(&t.Expires, FieldExpires, f.Expires)
+	put(&t.Result, FieldResult, f.Result)
+	put(&t.Exception, FieldException, f.Exception)
+	put(&t.Traceback, FieldTraceback, f.Traceback)
+	k := v.c.routes.key(e.route)
+	put(&t.Name, FieldName, k.name)
 	if e.kind == TaskSent {
-		put(&t.Queue, FieldQueue, call.queue)
-		put(&t.Exchange, FieldExchange, call.exchange)
-		put(&t.RoutingKey, FieldRoutingKey, call.routingKey)
+		put(&t.Queue, FieldQueue, k.queue)
+		put(&t.Exchange, FieldExchange, k.exchange)
+		put(&t.RoutingKey, FieldRoutingKey, k.routingKey)
 	}
-	if f.present&keep&FieldRetries != 0 {
+	if f.Present&keep&FieldRetries != 0 {
 		t.Retries = nil
-		if f.has(FieldRetries) {
-			t.Retries = new(f.retries)
+		if f.Has(FieldRetries) {
+			t.Retries = new(f.Retries)
 		}
 	}
-	if f.present&keep&FieldRuntime != 0 {
+	if f.Present&keep&FieldRuntime != 0 {
 		t.RuntimeSeconds = nil
-		if f.has(FieldRuntime) {
-			t.RuntimeSeconds = new(f.runtime)
+		if f.Has(FieldRuntime) {
+			t.RuntimeSeconds = new(f.Runtime)
 		}
 	}
 }

@@ -119,14 +119,14 @@ func (c *codec) append(b []byte, e *Event, repaired int64, cut, received bool) [
 		b = binary.AppendVarint(b, e.ReceivedMicros-e.Micros)
 	}
 	b = binary.AppendVarint(b, e.PID)
-	b = c.text(b, e.Hostname)
+	b = c.appendText(b, e.Hostname)
 	if hasSubject(e.Kind) {
-		b = c.text(b, e.Subject)
+		b = c.appendText(b, e.Subject)
 	}
 	for left := present &^ e.Null; left != 0; left &= left - 1 {
 		f := left & -left
 		if text := e.text(f); text != nil {
-			b = c.text(b, *text)
+			b = c.appendText(b, *text)
 		} else {
 			b = appendNumber(b, e, f)
 		}
@@ -134,7 +134,7 @@ func (c *codec) append(b []byte, e *Event, repaired int64, cut, received bool) [
 	if e.Kind.Worker() {
 		b = binary.AppendUvarint(b, uint64(len(e.Extra)))
 		for k, v := range e.Extra {
-			b = c.text(c.text(b, k), v)
+			b = c.appendText(c.appendText(b, k), v)
 		}
 	}
 	return b
@@ -177,11 +177,9 @@ func appendFloat(b []byte, f float64) []byte {
 	return binary.LittleEndian.AppendUint64(b, math.Float64bits(f))
 }
 
-// text encodes a text, by its number if the table has it.
-func (c *codec) text(b []byte, s string) []byte {
-	if len(s) > maxField {
-		s = cutText(s, maxField)
-	}
+// appendText encodes a text, by its number if the table has it.
+func (c *codec) appendText(b []byte, s string) []byte {
+	s = cutText(s, maxField)
 	if len(s) >= minShared {
 		if i := slices.Index(c.texts[:c.shared], s); i >= 0 {
 			return binary.AppendUvarint(b, uint64(i)<<1|1)
@@ -199,11 +197,16 @@ func (c *codec) share(s string) {
 	}
 }
 
-// savedReader reads saved events. After anything that is none, bad is set and the rest reads as zero.
+// appendText encodes a text as its length and its bytes.
+func appendText(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+// savedReader reads saved events.
 type savedReader struct {
 	codec
-	rest string
-	bad  bool
+	byteReader[string]
 }
 
 // next reads one event into s, whose texts share memory with the input.
@@ -229,14 +232,14 @@ func (r *savedReader) next(s *savedEvent) {
 		e.ReceivedMicros = e.Micros + r.varint()
 	}
 	e.PID = r.varint()
-	e.Hostname = r.text()
+	e.Hostname = r.sharedText()
 	if hasSubject(e.Kind) {
-		e.Subject = r.text()
+		e.Subject = r.sharedText()
 	}
 	for left := e.Present &^ e.Null; left != 0; left &= left - 1 {
 		f := left & -left
 		if text := e.text(f); text != nil {
-			*text = r.text()
+			*text = r.sharedText()
 		} else {
 			r.number(e, f)
 		}
@@ -246,13 +249,37 @@ func (r *savedReader) next(s *savedEvent) {
 			if e.Extra == nil {
 				e.Extra = make(map[string]string)
 			}
-			k := r.text()
-			e.Extra[k] = r.text()
+			k := r.sharedText()
+			e.Extra[k] = r.sharedText()
 		}
 	}
 }
 
-func (r *savedReader) number(e *Event, f Fields) {
+// sharedText reads a text that may be a number in the table of texts.
+func (r *savedReader) sharedText() string {
+	u := r.uvarint()
+	n := u >> 1
+	if u&1 == 1 {
+		if n >= uint64(r.shared) {
+			r.fail()
+			return ""
+		}
+		return r.texts[n]
+	}
+	s := r.take(n)
+	r.share(s)
+	return s
+}
+
+// byteReader reads encoded values. After a value that is malformed or cut short, bad is set and every further value is
+// zero. It is generic so that saved events can share memory with a string and the text log is read without a copy.
+type byteReader[T string | []byte] struct {
+	rest T
+	bad  bool
+}
+
+// number reads the value of a field that is no text.
+func (r *byteReader[T]) number(e *Event, f Fields) {
 	switch f {
 	case FieldRetries:
 		e.Retries = r.varint()
@@ -277,11 +304,11 @@ func (r *savedReader) number(e *Event, f Fields) {
 	}
 }
 
-func (r *savedReader) fail() {
-	r.rest, r.bad = "", true
+func (r *byteReader[T]) fail() {
+	r.rest, r.bad = r.rest[:0], true
 }
 
-func (r *savedReader) byte() byte {
+func (r *byteReader[T]) byte() byte {
 	if len(r.rest) == 0 {
 		r.fail()
 		return 0
@@ -291,7 +318,7 @@ func (r *savedReader) byte() byte {
 	return b
 }
 
-func (r *savedReader) uvarint() uint64 {
+func (r *byteReader[T]) uvarint() uint64 {
 	var v uint64
 	for i := 0; i < len(r.rest) && i < binary.MaxVarintLen64; i++ {
 		b := r.rest[i]
@@ -305,12 +332,12 @@ func (r *savedReader) uvarint() uint64 {
 	return 0
 }
 
-func (r *savedReader) varint() int64 {
+func (r *byteReader[T]) varint() int64 {
 	u := r.uvarint()
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-func (r *savedReader) float() float64 {
+func (r *byteReader[T]) float() float64 {
 	if len(r.rest) < 8 {
 		r.fail()
 		return 0
@@ -323,22 +350,16 @@ func (r *savedReader) float() float64 {
 	return math.Float64frombits(u)
 }
 
-func (r *savedReader) text() string {
-	u := r.uvarint()
-	n := u >> 1
-	if u&1 == 1 {
-		if n >= uint64(r.shared) {
-			r.fail()
-			return ""
-		}
-		return r.texts[n]
-	}
+// text reads what appendText wrote.
+func (r *byteReader[T]) text() T { return r.take(r.uvarint()) }
+
+// take returns the next n bytes.
+func (r *byteReader[T]) take(n uint64) T {
 	if n > uint64(len(r.rest)) {
 		r.fail()
-		return ""
+		return r.rest
 	}
-	s := r.rest[:n]
+	b := r.rest[:n]
 	r.rest = r.rest[n:]
-	r.share(s)
-	return s
+	return b
 }

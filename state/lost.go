@@ -118,30 +118,14 @@ func (c *Cluster) judge(t *Task, r *row) {
 }
 
 func appendConclusion(b []byte, k Conclusion) []byte {
-	for _, text := range []string{string(k.Reason), k.Evidence} {
-		b = binary.AppendUvarint(b, uint64(len(text)))
-		b = append(b, text...)
-	}
-	return binary.AppendVarint(b, k.At)
+	return binary.AppendVarint(appendText(appendText(b, string(k.Reason)), k.Evidence), k.At)
 }
 
 func (r *savedReader) conclusion() (k Conclusion) {
-	k.Reason = Reason(r.plain())
-	k.Evidence = r.plain()
+	k.Reason = Reason(r.text())
+	k.Evidence = r.text()
 	k.At = r.varint()
 	return k
-}
-
-// plain reads a text that is written out.
-func (r *savedReader) plain() string {
-	n := r.uvarint()
-	if n > uint64(len(r.rest)) {
-		r.fail()
-		return ""
-	}
-	s := r.rest[:n]
-	r.rest = r.rest[n:]
-	return s
 }
 
 // latest returns the newest event of a run's own process, nil if it has none.

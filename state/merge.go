@@ -90,15 +90,11 @@ func (c *Cluster) events(yield func(savedEvent) bool) {
 // event makes an event of a record again.
 func (c *Cluster) event(r *row, rec *record) savedEvent {
 	process := c.processes.key(rec.process)
-	f, whole := c.fields(rec)
+	e, whole := c.fields(rec)
 	k := c.routes.key(rec.route)
-	e := Event{
-		Kind: rec.kind, ID: c.id(r), Hostname: process.Hostname, PID: process.PID, Clock: rec.clock, Micros: rec.micros,
-		Retimed: rec.flags&retimed != 0, Skewed: rec.flags&skewed != 0, Present: f.present, Null: f.null,
-		Name: k.name, Queue: k.queue, Exchange: k.exchange, RoutingKey: k.routingKey,
-		Args: f.args, Kwargs: f.kwargs, RootID: f.root, ParentID: f.parent, Retries: f.retries, ETA: f.eta, Expires: f.expires,
-		Result: f.result, Runtime: f.runtime, Exception: f.exc, Traceback: f.trace,
-	}
+	e.Kind, e.ID, e.Hostname, e.PID, e.Clock, e.Micros = rec.kind, c.id(r), process.Hostname, process.PID, rec.clock, rec.micros
+	e.Retimed, e.Skewed = rec.flags&retimed != 0, rec.flags&skewed != 0
+	e.Name, e.Queue, e.Exchange, e.RoutingKey = k.name, k.queue, k.exchange, k.routingKey
 	if rec.kind == TaskCustom {
 		e.Subject = string(c.states.name(stateCode(rec.n)))
 	}

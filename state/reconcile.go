@@ -298,8 +298,8 @@ func (v *review) over(r *row, asked bool) bool {
 func (c *Cluster) expiry(r *row) (at, sent int64, ok bool) {
 	for i := r.head; i != 0; {
 		e := c.records.at(i)
-		if f, _ := c.fields(e); f.has(FieldExpires) {
-			if t, known := ParseTime(f.expires); known {
+		if f, _ := c.fields(e); f.Has(FieldExpires) {
+			if t, known := ParseTime(f.Expires); known {
 				at, ok = max(at, t), true
 			}
 		}

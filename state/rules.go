@@ -35,9 +35,9 @@ func (u *causalRules) show(records []*record) summary {
 	if sent := u.fold.source(); sent != nil {
 		s.sent = sent.route
 	}
-	if entries := u.fold.newest(); entries != nil {
-		s.state, s.process = stateOf(entries.dominant()), entries.process
-		if entries.ended() {
+	if newest := u.fold.newest(); newest != nil {
+		s.state, s.process = stateOf(newest.dominant()), newest.process
+		if newest.ended() {
 			s.marks |= ended
 		}
 	}
@@ -53,17 +53,17 @@ func (u *causalRules) show(records []*record) summary {
 // named returns the call that names the task: its newest task-received's, else its task-sent's, else that
 // of any event; 0 if none has a name.
 func (f *causal) named() uint32 {
-	for _, entries := range slices.Backward(f.executions) {
-		if e := entries.byKind[TaskReceived]; e != nil && e.route != 0 {
+	for _, x := range slices.Backward(f.executions) {
+		if e := x.byKind[TaskReceived]; e != nil && e.route != 0 {
 			return e.route
 		}
 	}
 	if s := f.source(); s != nil && s.route != 0 {
 		return s.route
 	}
-	for _, entries := range slices.Backward(f.executions) {
+	for _, x := range slices.Backward(f.executions) {
 		for _, k := range dominance {
-			if e := entries.byKind[k]; e != nil && e.route != 0 {
+			if e := x.byKind[k]; e != nil && e.route != 0 {
 				return e.route
 			}
 		}
@@ -81,29 +81,29 @@ func (u *causalRules) fill(t *Task, records []*record) {
 		t.Name = new(name)
 	}
 	sent := f.source()
-	entries := f.newest()
-	if entries != nil {
+	newest := f.newest()
+	if newest != nil {
 		x := &t.Executions[len(t.Executions)-1]
 		t.State, t.Result, t.Exception, t.Traceback, t.RuntimeSeconds = x.State, x.Result, x.Exception, x.Traceback, x.RuntimeSeconds
 		t.Times, t.Revocation = x.Times, x.Revocation
 		t.Worker = new(x.Worker)
 		t.Retries = new(x.Attempt)
-		if !entries.ended() {
-			u.c.abandon(t, entries)
+		if !newest.ended() {
+			u.c.abandon(t, newest)
 		}
 	}
 	if sent != nil {
 		v.sent(sent)
 	}
-	v.published(f, entries, sent)
+	v.published(f, newest, sent)
 	t.Redelivered = f.redelivered
-	if entries != nil && t.StartedAt != 0 {
-		from := entries.byKind[TaskReceived]
-		if sent != nil && int64(sent.n) == entries.attempt && f.fits(sent, entries) { // an older one would count the attempts before
+	if newest != nil && t.StartedAt != 0 {
+		from := newest.byKind[TaskReceived]
+		if sent != nil && int64(sent.n) == newest.attempt && f.fits(sent, newest) { // an older one would count the attempts before
 			from = sent
 		}
 		if from != nil {
-			if micros, known := waited(from, entries.byKind[TaskStarted]); known {
+			if micros, known := waited(from, newest.byKind[TaskStarted]); known {
 				t.WaitSeconds = new(float64(micros) / 1e6)
 			}
 		}
@@ -112,34 +112,34 @@ func (u *causalRules) fill(t *Task, records []*record) {
 
 // published fills in what publishers decided, as the attempt shown has it. What is not known of that one is
 // taken from another, since a retry repeats it unless it is told not to: all but the ETA.
-func (v viewer) published(f *causal, entries *execution, sent *record) {
-	if entries != nil {
+func (v viewer) published(f *causal, newest *execution, sent *record) {
+	if newest != nil {
 		for _, k := range slices.Backward(dominance[:]) { // its task-received before all
-			if e := entries.byKind[k]; e != nil {
+			if e := newest.byKind[k]; e != nil {
 				v.origins(e)
 			}
 		}
 		for _, r := range slices.Backward(f.executions) {
-			if e := r.byKind[TaskReceived]; e != nil && r.generation == entries.generation && r.attempt == entries.attempt {
+			if e := r.byKind[TaskReceived]; e != nil && r.generation == newest.generation && r.attempt == newest.attempt {
 				v.origins(e)
 			}
 		}
 	}
-	if sent != nil && !f.fits(sent, entries) {
+	if sent != nil && !f.fits(sent, newest) {
 		sent = nil
 	}
-	if sent != nil && (entries == nil || int64(sent.n) == entries.attempt) {
+	if sent != nil && (newest == nil || int64(sent.n) == newest.attempt) {
 		v.origins(sent)
 	}
 	for _, r := range slices.Backward(f.executions) {
-		if e := r.byKind[TaskReceived]; e != nil && r.generation == entries.generation {
+		if e := r.byKind[TaskReceived]; e != nil && r.generation == newest.generation {
 			v.repeated(v.read(e))
 		}
 	}
 	if sent != nil {
 		v.repeated(v.read(sent))
 	}
-	if entries != nil && entries.generation > 0 && f.first != nil {
+	if newest != nil && newest.generation > 0 && f.first != nil {
 		v.parent(f.first)
 	}
 }
@@ -149,7 +149,7 @@ func (v viewer) published(f *causal, entries *execution, sent *record) {
 func (v viewer) parent(first *record) {
 	f := v.read(first)
 	v.t.ParentID = nil
-	fill(&v.t.ParentID, &f, FieldParentID, f.parent)
+	fill(&v.t.ParentID, f, FieldParentID, f.ParentID)
 }
 
 // viewer copies records into a Task.
@@ -159,10 +159,10 @@ type viewer struct {
 }
 
 // read returns the fields of a record, marking the task if some of its text is gone.
-func (v viewer) read(e *record) fields {
-	f, whole := v.c.fields(e)
+func (v viewer) read(rec *record) *Event {
+	e, whole := v.c.fields(rec)
 	v.t.Truncated = v.t.Truncated || !whole
-	return f
+	return &e
 }
 
 // execution copies a run. The strongest event has the first word, weaker ones fill what is empty.
@@ -186,11 +186,11 @@ func (v viewer) execution(r *execution) Execution {
 			*at = e.micros
 		}
 		f := v.read(e)
-		fill(&x.Result, &f, FieldResult, f.result)
-		fill(&x.Exception, &f, FieldException, f.exc)
-		fill(&x.Traceback, &f, FieldTraceback, f.trace)
-		if x.RuntimeSeconds == nil && f.has(FieldRuntime) {
-			x.RuntimeSeconds = new(f.runtime)
+		fill(&x.Result, f, FieldResult, f.Result)
+		fill(&x.Exception, f, FieldException, f.Exception)
+		fill(&x.Traceback, f, FieldTraceback, f.Traceback)
+		if x.RuntimeSeconds == nil && f.Has(FieldRuntime) {
+			x.RuntimeSeconds = new(f.Runtime)
 		}
 	}
 	if x.Exception != nil && x.Traceback != nil {
@@ -206,21 +206,21 @@ func (v viewer) execution(r *execution) Execution {
 func (v viewer) origins(e *record) {
 	f, t := v.read(e), v.t
 	v.repeated(f)
-	fill(&t.ETA, &f, FieldETA, f.eta)
-	if t.Retries == nil && f.has(FieldRetries) {
-		t.Retries = new(f.retries)
+	fill(&t.ETA, f, FieldETA, f.ETA)
+	if t.Retries == nil && f.Has(FieldRetries) {
+		t.Retries = new(f.Retries)
 	}
 }
 
 // repeated fills in what every attempt has in common, where it is still unknown.
-func (v viewer) repeated(f fields) {
+func (v viewer) repeated(f *Event) {
 	t := v.t
-	fill(&t.Args, &f, FieldArgs, f.args)
-	fill(&t.Kwargs, &f, FieldKwargs, f.kwargs)
-	fill(&t.Expires, &f, FieldExpires, f.expires)
-	fill(&t.RootID, &f, FieldRootID, f.root)
-	if f.parent != t.ID { // a retry calls itself its parent
-		fill(&t.ParentID, &f, FieldParentID, f.parent)
+	fill(&t.Args, f, FieldArgs, f.Args)
+	fill(&t.Kwargs, f, FieldKwargs, f.Kwargs)
+	fill(&t.Expires, f, FieldExpires, f.Expires)
+	fill(&t.RootID, f, FieldRootID, f.RootID)
+	if f.ParentID != t.ID { // a retry calls itself its parent
+		fill(&t.ParentID, f, FieldParentID, f.ParentID)
 	}
 }
 
@@ -232,16 +232,16 @@ func (v viewer) sent(e *record) {
 	if e.route == 0 {
 		return
 	}
-	call := v.c.routes.key(e.route)
+	k := v.c.routes.key(e.route)
 	f := v.read(e)
-	fill(&t.Queue, &f, FieldQueue, call.queue)
-	fill(&t.Exchange, &f, FieldExchange, call.exchange)
-	fill(&t.RoutingKey, &f, FieldRoutingKey, call.routingKey)
+	fill(&t.Queue, f, FieldQueue, k.queue)
+	fill(&t.Exchange, f, FieldExchange, k.exchange)
+	fill(&t.RoutingKey, f, FieldRoutingKey, k.routingKey)
 }
 
 // fill sets an unknown field from one that the event had.
-func fill(dst **string, f *fields, bit Fields, value string) {
-	if *dst == nil && f.has(bit) {
+func fill(dst **string, e *Event, bit Fields, value string) {
+	if *dst == nil && e.Has(bit) {
 		*dst = new(value)
 	}
 }

@@ -45,7 +45,7 @@ func (s *savedEvent) flags() recordFlags {
 func AppendEvent(b []byte, e *Event, repaired int64) []byte {
 	var c codec
 	b = append(b, savedForm)
-	b = c.text(b, e.ID)
+	b = c.appendText(b, e.ID)
 	c.begin(e.ID)
 	return c.append(b, e, repaired, e.oversized(), true)
 }
@@ -55,7 +55,7 @@ func Journal(id string, events []byte) (journal []byte, err error) {
 	if len(events) < 2 || events[0] != savedForm {
 		return nil, fmt.Errorf("read task: %w", ErrSaved)
 	}
-	r := savedReader{rest: string(events[1:])}
+	r := savedReader{byteReader: byteReader[string]{rest: string(events[1:])}}
 	r.begin(id)
 	for len(r.rest) > 0 {
 		var s savedEvent
@@ -71,13 +71,13 @@ func Journal(id string, events []byte) (journal []byte, err error) {
 // Replay folds in events that AppendEvent wrote, such that any that are known already change nothing, and
 // yields each with what it did. Events before the first that cannot be read are folded in beside the error.
 func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error {
-	r := savedReader{rest: string(journal)}
+	r := savedReader{byteReader: byteReader[string]{rest: string(journal)}}
 	var s savedEvent
 	for len(r.rest) > 0 {
 		if form := r.byte(); !readable(form) || form == concludedForm {
 			return fmt.Errorf("replay journal: %w", ErrSaved)
 		}
-		id := r.text()
+		id := r.sharedText()
 		r.begin(id)
 		r.next(&s)
 		if r.bad {
@@ -264,7 +264,7 @@ func (c *Cluster) load(id string, k *Conclusion) {
 // refresh gives a record its text again, if that is gone.
 func (c *Cluster) refresh(i uint32, e *Event) {
 	if rec := c.records.at(i); rec.text != 0 && c.text.get(rec.text) == nil {
-		c.entry, _ = appendEntry(c.entry[:0], e)
+		c.entry = appendEntry(c.entry[:0], e)
 		rec.text = c.text.add(c.entry)
 	}
 }

@@ -343,10 +343,7 @@ func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 
 // symbol bounds the length of a name.
 func symbol(s string) string {
-	if len(s) > maxSymbol {
-		return cutText(s, maxSymbol)
-	}
-	return s
+	return cutText(s, maxSymbol)
 }
 
 // customState is the state that a custom event names.
@@ -358,10 +355,9 @@ func (c *Cluster) append(r *row, e *Event, rec record) {
 		r.marks |= expiring
 	}
 	if e.Present&inEntry != 0 {
-		var shortened bool
-		c.entry, shortened = appendEntry(c.entry[:0], e)
+		c.entry = appendEntry(c.entry[:0], e)
 		rec.text = c.text.add(c.entry)
-		if shortened {
+		if e.oversized() {
 			rec.flags |= cut
 		}
 	}

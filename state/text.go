@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 	"unicode/utf8"
 )
 
@@ -66,71 +65,29 @@ func (t *textLog) get(at int64) []byte {
 	return t.chunks[chunk][(at-1)%textChunk:]
 }
 
-// An entry is: the present fields (uvarint), the null ones among them (uvarint), then, where present and not
-// null, retries (zigzag varint), runtime (8 bytes of float64, little endian) and the texts in the order of
-// their bits (uvarint length, bytes).
+// An entry holds the long fields of one event: the present fields and the null ones among them (uvarints), then the
+// value of each present field of inText, in the order of the bits, numbers as in a saved event and texts as a length
+// (uvarint) and bytes.
 const inText = FieldArgs | FieldKwargs | FieldRootID | FieldParentID | FieldRetries | FieldETA | FieldExpires |
 	FieldResult | FieldRuntime | FieldException | FieldTraceback
 
 // inEntry are the fields whose presence is worth an entry.
 const inEntry = inText | FieldName | FieldQueue | FieldExchange | FieldRoutingKey
 
-// fields are the values of an entry.
-type fields struct {
-	present, null                                                Fields
-	args, kwargs, root, parent, eta, expires, result, exc, trace string
-	retries                                                      int64
-	runtime                                                      float64
-}
-
-func (f *fields) has(m Fields) bool { return f.present&m != 0 && f.null&m == 0 }
-
-// text pairs each text field with its place in f, in the order of the bits.
-func (f *fields) text() [9]textField {
-	return [9]textField{
-		{FieldArgs, &f.args},
-		{FieldKwargs, &f.kwargs},
-		{FieldRootID, &f.root},
-		{FieldParentID, &f.parent},
-		{FieldETA, &f.eta},
-		{FieldExpires, &f.expires},
-		{FieldResult, &f.result},
-		{FieldException, &f.exc},
-		{FieldTraceback, &f.trace},
-	}
-}
-
-type textField struct {
-	bit   Fields
-	value *string
-}
-
-// appendEntry encodes the long fields of e, reporting whether any had to be cut.
-func appendEntry(b []byte, e *Event) (entry []byte, cut bool) {
-	f := fields{
-		args: e.Args, kwargs: e.Kwargs, root: e.RootID, parent: e.ParentID, eta: e.ETA, expires: e.Expires,
-		result: e.Result, exc: e.Exception, trace: e.Traceback,
-	}
+// appendEntry encodes the long fields of e. Texts are cut to maxField bytes.
+func appendEntry(b []byte, e *Event) []byte {
+	null := e.Null & e.Present
 	b = binary.AppendUvarint(b, uint64(e.Present))
-	b = binary.AppendUvarint(b, uint64(e.Null&e.Present))
-	if e.Has(FieldRetries) {
-		b = binary.AppendVarint(b, e.Retries)
-	}
-	if e.Has(FieldRuntime) {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(e.Runtime))
-	}
-	for _, t := range f.text() {
-		if !e.Has(t.bit) {
-			continue
+	b = binary.AppendUvarint(b, uint64(null))
+	for left := e.Present &^ null & inText; left != 0; left &= left - 1 {
+		f := left & -left
+		if text := e.text(f); text != nil {
+			b = appendText(b, cutText(*text, maxField))
+		} else {
+			b = appendNumber(b, e, f)
 		}
-		s := *t.value
-		if len(s) > maxField {
-			s, cut = cutText(s, maxField), true
-		}
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
 	}
-	return b, cut
+	return b
 }
 
 // oversized reports whether some text of the event does not fit.
@@ -145,87 +102,66 @@ func (e *Event) oversized() bool {
 
 // cutText shortens s to at most n bytes without splitting a character.
 func cutText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
 	return s[:n]
 }
 
-// fields returns the fields of a record, and whether its text is whole. Where it is gone, they are those
-// that the record itself has.
-func (c *Cluster) fields(e *record) (f fields, whole bool) {
-	if b := c.text.get(e.text); b != nil || e.text == 0 {
+// fields returns the long fields of a record as an event, and whether none of their text is missing. If the entry was
+// dropped, only the presence of what the record itself knows is set.
+func (c *Cluster) fields(rec *record) (e Event, whole bool) {
+	if b := c.text.get(rec.text); b != nil || rec.text == 0 {
 		if b != nil {
-			f.decode(b)
+			decodeEntry(&e, b)
 		}
-		return f, e.flags&cut == 0
+		return e, rec.flags&cut == 0
 	}
-	if k := c.routes.key(e.route); e.route != 0 {
-		f.know(FieldName, k.name != "")
-		f.know(FieldQueue, k.queue != "")
-		f.know(FieldExchange, k.exchange != "")
-		f.know(FieldRoutingKey, k.routingKey != "")
-	}
-	if e.kind == TaskSent || e.kind == TaskReceived {
-		f.retries = int64(e.n)
-		f.know(FieldRetries, true)
-	}
-	return f, false
-}
-
-func (f *fields) know(m Fields, known bool) {
-	if known {
-		f.present |= m
-	}
-}
-
-// decode reads an entry.
-func (f *fields) decode(b []byte) {
-	text := f.text()
-	b = f.head(b)
-	for _, t := range text {
-		if f.has(t.bit) {
-			var value []byte
-			value, b = cutValue(b)
-			*t.value = string(value)
+	if k := c.routes.key(rec.route); rec.route != 0 {
+		for _, f := range [...]struct {
+			bit   Fields
+			value string
+		}{{FieldName, k.name}, {FieldQueue, k.queue}, {FieldExchange, k.exchange}, {FieldRoutingKey, k.routingKey}} {
+			if f.value != "" {
+				e.Present |= f.bit
+			}
 		}
 	}
-}
-
-// head reads what comes before the text of an entry, and returns the text.
-func (f *fields) head(b []byte) []byte {
-	present, n := binary.Uvarint(b)
-	b = b[n:]
-	null, n := binary.Uvarint(b)
-	b = b[n:]
-	f.present, f.null = Fields(present), Fields(null)
-	if f.has(FieldRetries) {
-		f.retries, n = binary.Varint(b)
-		b = b[n:]
+	if rec.kind == TaskSent || rec.kind == TaskReceived {
+		e.Retries = int64(rec.n)
+		e.Present |= FieldRetries
 	}
-	if f.has(FieldRuntime) {
-		f.runtime = math.Float64frombits(binary.LittleEndian.Uint64(b))
-		b = b[8:]
+	return e, false
+}
+
+// decodeEntry reads an entry, which may be followed by others.
+func decodeEntry(e *Event, entry []byte) {
+	r := byteReader[[]byte]{rest: entry}
+	e.Present, e.Null = Fields(r.uvarint()), Fields(r.uvarint())
+	for left := e.Present &^ e.Null & inText; left != 0; left &= left - 1 {
+		f := left & -left
+		if text := e.text(f); text != nil {
+			*text = string(r.text())
+		} else {
+			r.number(e, f)
+		}
 	}
-	return b
 }
 
-// cutValue splits the first value off the text of an entry.
-func cutValue(b []byte) (value, rest []byte) {
-	size, n := binary.Uvarint(b)
-	return b[n : n+int(size)], b[n+int(size):]
-}
-
-// entryContains reports whether any text of an entry contains lower, without regard to case.
-func entryContains(b []byte, lower string) bool {
-	var f fields
-	text := f.text()
-	b = f.head(b)
-	for _, t := range text {
-		if f.has(t.bit) {
-			var value []byte
-			value, b = cutValue(b)
-			if containsFold(value, lower) {
+// entryContains reports whether any text of an entry contains lower, ignoring case.
+func entryContains(entry []byte, lower string) bool {
+	r := byteReader[[]byte]{rest: entry}
+	present, null := Fields(r.uvarint()), Fields(r.uvarint())
+	for left := present &^ null & inText; left != 0; left &= left - 1 {
+		switch f := left & -left; f {
+		case FieldRetries, FieldRuntime:
+			var e Event
+			r.number(&e, f)
+		default:
+			if containsFold(r.text(), lower) {
 				return true
 			}
 		}
