@@ -1,5 +1,6 @@
-// Package clock orders events of many processes: a Lamport clock, lanes that repair raw clocks, and
-// stamps with a total order. It knows nothing of Celery, reads no wall clock and starts no goroutine.
+// Package clock orders events of many processes: a Lamport clock, clocks of the sending processes that are
+// repaired with offsets, and stamps with a total order. It knows nothing of Celery, reads no wall clock and starts
+// no goroutine.
 package clock
 
 import "sync/atomic"

@@ -2,27 +2,28 @@ package clock
 
 import "cmp"
 
-// Lane names one sending process. PID is 0 where the hostname says it all (clients) or it is unknown.
+// Process identifies one sending process. PID is 0 if it is unknown or the hostname alone identifies the process,
+// as with clients.
 type Process struct {
 	Hostname string
 	PID      int64
 }
 
-// Compare orders lanes by hostname, then pid.
+// Compare orders processes by hostname, then pid.
 func (l Process) Compare(m Process) int {
 	return cmp.Or(cmp.Compare(l.Hostname, m.Hostname), cmp.Compare(l.PID, m.PID))
 }
 
-// RestartGap is how much later, in µs, an event with a lower raw clock must be stamped to count as
-// the first of a new process under the same pid (a container's pid is always 1). Anything
-// closer is an event that was overtaken on its way.
+// RestartGap is how much later, in µs, an event with a lower raw clock must be stamped to count as the first of a
+// new process under the same pid (a container's pid is always 1). An event within the gap is one that was
+// overtaken on its way.
 const RestartGap int64 = 1_000_000
 
-// maxSteps is how many rises of the lift a lane remembers, and so how late an event may be and still
-// get the lift of its own moment.
+// maxOffsets bounds the offsets remembered of an incarnation, and so how late an event may arrive and still get
+// the offset that was in force when it was sent.
 const maxOffsets = 32
 
-// epoch is one life of a lane: raw clocks rise with happened-before inside it.
+// incarnation is one life of a process, from start to restart. Raw clocks inside it rise with happened-before.
 type incarnation struct {
 	newest       int64 // greatest raw clock seen
 	newestMicros int64 // its timestamp
@@ -30,10 +31,10 @@ type incarnation struct {
 	offsets      []offset
 }
 
-// step says that from raw clock from on, lift was added.
+// offset is what is added to raw clocks from a raw clock on.
 type offset struct{ from, offset int64 }
 
-// repair returns raw lifted above v, or above its predecessor in the epoch if it is late.
+// repair returns raw moved above v or, if the event is late, above its predecessor in the incarnation.
 func (e *incarnation) repair(raw, micros, v int64) int64 {
 	e.first = min(e.first, micros)
 	if len(e.offsets) == 0 {
@@ -48,7 +49,7 @@ func (e *incarnation) repair(raw, micros, v int64) int64 {
 	last := &e.offsets[len(e.offsets)-1]
 	switch {
 	case v-raw <= last.offset:
-	case last.from == raw: // a clock that stands still
+	case last.from == raw: // the raw clock did not advance
 		last.offset = v - raw
 	default:
 		if len(e.offsets) == maxOffsets {
@@ -59,8 +60,8 @@ func (e *incarnation) repair(raw, micros, v int64) int64 {
 	return raw + e.offsets[len(e.offsets)-1].offset
 }
 
-// liftAt is the lift in force at raw. The oldest step kept answers for everything before it, which
-// keeps the order: no remembered event can be overtaken.
+// offsetAt returns the offset in force at raw. The oldest offset serves everything before it, which keeps the
+// order: no remembered event can be overtaken.
 func (e *incarnation) offsetAt(raw int64) int64 {
 	for i := len(e.offsets) - 1; i > 0; i-- {
 		if e.offsets[i].from <= raw {

@@ -6,12 +6,12 @@ import "math"
 // (celery/events/receiver.py, CLIENT_CLOCK_SKEW).
 const clientSkew = -1
 
-// Receiver gives every event that arrives a repaired clock: one that rises with the raw clock
-// inside each lane, whatever the order of arrival, and compares across lanes. The zero value keeps any
-// number of lanes; set MaxLanes to bound it. It is not safe for concurrent use.
+// Receiver gives every event that arrives a repaired clock, which rises with the raw clock of its process whatever
+// the order of arrival, and compares across processes. The zero value remembers any number of processes; set
+// MaxProcesses to bound it. It is not safe for concurrent use.
 type Receiver struct {
-	// MaxLanes is how many lanes are remembered; 0 means no bound. Over it, lanes that were idle
-	// longest are forgotten, and begin anew at the receiver's value if they speak again.
+	// MaxProcesses is how many processes are remembered; 0 means no bound. Beyond it the processes idle longest
+	// are forgotten. If one sends again, it starts anew at the receiver's value.
 	MaxProcesses int
 
 	lamport   Lamport
@@ -19,11 +19,11 @@ type Receiver struct {
 	sweep     uint64 // number of sweeps so far
 }
 
-// history is what the receiver remembers of a lane: its life, and the one before a restart.
+// processClock is what the receiver remembers of a process: its current incarnation and the one before a restart.
 type processClock struct {
 	current  incarnation
 	previous *incarnation
-	sweep    uint64 // the sweep in which it last spoke
+	sweep    uint64 // the sweep of its last event
 }
 
 // Value returns the receiver's Lamport clock.
@@ -32,7 +32,7 @@ func (r *Receiver) Value() int64 { return r.lamport.Value() }
 // Restore continues from a value saved earlier, so that repaired clocks keep rising over a restart.
 func (r *Receiver) Restore(v int64) { r.lamport.Restore(v) }
 
-// Lanes returns how many lanes are remembered.
+// Processes returns how many processes are remembered.
 func (r *Receiver) Processes() int { return len(r.processes) }
 
 // Client returns the repaired clock of an event from a client, whose own clock means nothing.
@@ -42,8 +42,8 @@ func (r *Receiver) Client() int64 {
 	return l
 }
 
-// Repair returns the repaired clock of an event, at least 1. raw is the sender's clock, and counts only
-// if Valid; micros is the event's wall clock, and serves only to tell a restart from a late event.
+// Repair returns the repaired clock of an event, at least 1. raw is the sender's clock and is ignored unless
+// Valid; micros is the event's wall clock and only distinguishes a restart from a late event.
 func (r *Receiver) Repair(process Process, raw, micros int64) int64 {
 	if !Valid(raw) {
 		return r.lamport.Tick()
@@ -56,7 +56,7 @@ func (r *Receiver) Repair(process Process, raw, micros int64) int64 {
 	return l
 }
 
-// epochOf finds the life of the lane that the event belongs to, opening one if need be.
+// incarnationOf returns the incarnation that the event belongs to, and starts one if needed.
 func (r *Receiver) incarnationOf(process Process, raw, micros int64) *incarnation {
 	h := r.processes[process]
 	if h == nil {
@@ -83,7 +83,7 @@ func (r *Receiver) incarnationOf(process Process, raw, micros int64) *incarnatio
 	return &h.current
 }
 
-// forget drops the lanes that have not spoken since the sweep before, or, if all have, any.
+// forget drops the processes without an event since the last sweep or, if there are none, arbitrary ones.
 func (r *Receiver) forget() {
 	for process, h := range r.processes {
 		if h.sweep < r.sweep {
@@ -99,9 +99,9 @@ func (r *Receiver) forget() {
 	r.sweep++
 }
 
-// Celery returns the clock that Celery's own receiver gives an event, and moves the receiver's as it
-// does: a client's clock becomes the receiver's less one (so 0 at first), a missing one a tick, any
-// other stands as sent (celery/events/receiver.py, event_from_message).
+// Celery returns the clock that Celery's own receiver gives an event, and advances the receiver's clock as it
+// does: a client's clock becomes the receiver's less one (so 0 at first), a missing one a tick, any other is used
+// as sent (celery/events/receiver.py, event_from_message).
 func (r *Receiver) Celery(raw int64, client, missing bool) int64 {
 	switch {
 	case client:

@@ -7,24 +7,24 @@ import (
 	"github.com/umbelhq/umbel/clock"
 )
 
-// run is an execution as the fold sees it.
+// execution is one attempt on one process, as the fold sees it.
 type execution struct {
 	generation int // of its message: how often the task had been replaced
 	attempt    int64
 	process    uint32
-	received   bool  // opened by a task-received
-	replaced   bool  // it ended by publishing another task under its id
-	first      int64 // least timestamp of its own events, µs
-	clock      int64 // raw clock of its first event
-	byKind     [TaskCustom + 1]*record
+	received   bool                    // opened by a task-received
+	replaced   bool                    // it ended by publishing another task under its id
+	first      int64                   // least timestamp of its own events, µs
+	clock      int64                   // raw clock of its first event
+	byKind     [TaskCustom + 1]*record // the event that counts for each kind, nil if there is none
 }
 
-// strength lists the kinds from the one that decides the state of an execution to the weakest.
+// dominance lists the kinds of events by precedence: the first that an execution has decides its state.
 var dominance = [...]Kind{ //nolint:gochecknoglobals // a constant table
 	TaskSucceeded, TaskFailed, TaskRetried, TaskRevoked, TaskRejected, TaskCustom, TaskStarted, TaskReceived,
 }
 
-// stand returns the event that stands for a kind, nil if there is none. A hollow success gives way to a revocation.
+// event returns the event of a kind, nil if there is none. A revocation overrides an empty success.
 func (r *execution) event(k Kind) *record {
 	e := r.byKind[k]
 	if e != nil && e.flags&emptySuccess != 0 && r.byKind[TaskRevoked] != nil {
@@ -33,7 +33,7 @@ func (r *execution) event(k Kind) *record {
 	return e
 }
 
-// strongest returns the event that decides the state of the run.
+// dominant returns the event that decides the state of the execution.
 func (r *execution) dominant() *record {
 	for _, k := range dominance {
 		if e := r.event(k); e != nil {
@@ -43,7 +43,7 @@ func (r *execution) dominant() *record {
 	return nil
 }
 
-// having is how many of the executions that the records make have an event of that kind.
+// countWith returns how many of the executions that the records make have an event of that kind.
 func (f *causal) countWith(records []*record, kind Kind) (n int) {
 	f.fold(records)
 	for i := range f.executions {
@@ -54,13 +54,13 @@ func (f *causal) countWith(records []*record, kind Kind) (n int) {
 	return n
 }
 
-// ended reports whether the run is over.
+// ended reports whether the execution is over.
 func (r *execution) ended() bool {
 	k := r.dominant().kind
 	return r.replaced || k != TaskCustom && k != TaskStarted && k != TaskReceived
 }
 
-// add lets an event that follows all before it stand for its kind.
+// add makes e, which follows all events before it, the event of its kind.
 func (r *execution) add(e *record) {
 	r.byKind[e.kind] = e
 	if e.micros < r.first {
@@ -68,7 +68,7 @@ func (r *execution) add(e *record) {
 	}
 }
 
-// open starts a run with the event e.
+// newExecution starts an execution with the event e.
 func newExecution(e *record) execution {
 	r := execution{process: e.process, first: e.micros, clock: e.clock}
 	if e.kind == TaskReceived {
@@ -133,10 +133,10 @@ func byClock(a, b *record) int {
 	return cmp.Or(cmp.Compare(a.clock, b.clock), cmp.Compare(a.micros, b.micros), cmp.Compare(a.kind, b.kind), cmp.Compare(a.n, b.n))
 }
 
-// process splits the events of one pid, given by time, into lives of that pid, and those into runs.
-// A life ends where the clock drops although time has gone on: a container restarts under the pid it had.
-// Only a life that began with a task-received can end so, or a wall clock set back would look the same. Where
-// an event has no clock, all are left in order of time.
+// splitProcess splits the events of one pid, given by time, into incarnations of that pid, and those into
+// executions. An incarnation ends where the clock drops although time has gone on: a container restarts under the
+// pid it had. Only an incarnation that began with a task-received can end so, or a wall clock set back would look
+// the same. If an event has no clock, all of them stay in order of time.
 func (f *causal) splitProcess(events []*record) {
 	if slices.ContainsFunc(events, func(e *record) bool { return e.clock == 0 }) {
 		f.splitIncarnation(events)
@@ -158,7 +158,7 @@ func (f *causal) splitProcess(events []*record) {
 	f.splitIncarnation(events)
 }
 
-// life sorts the events of one life of a process, given in order, into runs: each belongs to the last
+// splitIncarnation sorts the events of one incarnation, given in order, into executions: each belongs to the last
 // task-received before it, unless the worker was ahead of its own reports.
 func (f *causal) splitIncarnation(events []*record) {
 	child := true
@@ -180,15 +180,15 @@ func (f *causal) splitIncarnation(events []*record) {
 		case e.kind == TaskStarted, e.kind == TaskRetried:
 			f.reportedBy(f.executions[first:], e.kind).add(e)
 		case e.kind == TaskRevoked && f.isOver(&f.executions[current], e):
-			f.unattributed = append(f.unattributed, e) // it meets the next attempt, which the worker never took up
+			f.unattributed = append(f.unattributed, e) // it concerns the next attempt, which the worker never received
 		default:
 			f.executions[current].add(e)
 		}
 	}
 }
 
-// over reports whether the run r had ended, but not for good, when its worker revoked the task: it was tried again, or
-// replaced.
+// isOver reports whether the execution r had ended, but not for good, when its worker revoked the task: it was
+// retried or replaced.
 func (f *causal) isOver(r *execution, revoked *record) bool {
 	replaced := slices.ContainsFunc(f.replacements, func(x replacement) bool {
 		return x.generation > r.generation && x.received.micros <= revoked.micros
@@ -196,10 +196,10 @@ func (f *causal) isOver(r *execution, revoked *record) bool {
 	return (r.byKind[TaskRetried] != nil || replaced) && !r.final()
 }
 
-// out returns the run that a task-started or task-retried belongs to, of those that a process has begun so
-// far: the one of the earliest attempt that is still out. A worker with a free child may receive the next
-// attempt before it tells that the last one has started, and may even have run it to its end before it
-// reports the retry that led to it (seen with Celery 5.7).
+// reportedBy returns the execution that a task-started or task-retried belongs to, of those that a process has
+// begun so far: the earliest attempt whose report is still due. A worker with a free child may receive the next
+// attempt before it reports that the last one has started, and may even have finished it before it reports the
+// retry that led to it (seen with Celery 5.7).
 func (f *causal) reportedBy(executions []execution, kind Kind) *execution {
 	var best *execution
 	newest := &executions[len(executions)-1]
@@ -219,8 +219,9 @@ func (f *causal) reportedBy(executions []execution, kind Kind) *execution {
 	return best
 }
 
-// past reports whether no report of the run r will come any more: it was taken back before it started, as after a
-// lost connection, and delivered again; the attempt after it was missed, and so were its reports; or it was replaced.
+// isPast reports whether no report of the execution r will follow: it was requeued before it started, as after a
+// lost connection, and delivered again; the attempt after it was missed, and so were its reports; or it was
+// replaced.
 func (f *causal) isPast(r *execution, started bool, newest *execution) bool {
 	again, next := false, !r.before(newest) || !started && r.generation < newest.generation
 	for _, e := range f.workerEvents {
@@ -232,12 +233,12 @@ func (f *causal) isPast(r *execution, started bool, newest *execution) bool {
 	return again && !started || !next
 }
 
-// final reports whether the run ended for good, other than by a retry.
+// final reports whether the execution ended for good, other than by a retry.
 func (r *execution) final() bool {
 	return r.byKind[TaskSucceeded] != nil || r.byKind[TaskFailed] != nil
 }
 
-// infer gives runs without a task-received the highest attempt that had begun by their first event.
+// inferAttempts gives executions without a task-received the highest attempt that had begun by their first event.
 func (f *causal) inferAttempts() {
 	for i := range f.executions {
 		if r := &f.executions[i]; !r.received {
@@ -261,7 +262,7 @@ func (r *execution) before(o *execution) bool {
 	return cmp.Or(cmp.Compare(r.generation, o.generation), cmp.Compare(r.attempt, o.attempt)) < 0
 }
 
-// adopt gives custom events of pool children to what ran on their host at the time.
+// attributeCustom gives custom events of pool children to the execution that ran on their host at the time.
 func (f *causal) attributeCustom() {
 	slices.SortFunc(f.unattributed, f.compareRecords)
 	known := len(f.executions)
@@ -293,8 +294,8 @@ func (f *causal) attributeCustom() {
 	}
 }
 
-// closer reports whether a is the likelier to have been running at micros than b: the last that had
-// begun, or the first of all.
+// closer reports whether a is more likely than b to have been running at micros: the last that had begun, or the
+// first of all.
 func (f *causal) closer(a, b *execution, micros int64) bool {
 	if aBegun, bBegun := a.first <= micros, b.first <= micros; aBegun != bBegun {
 		return aBegun
@@ -304,19 +305,20 @@ func (f *causal) closer(a, b *execution, micros int64) bool {
 	return cmp.Or(cmp.Compare(a.first, b.first), f.compareExecutions(a, b)) > 0
 }
 
-// byPlace orders loose events of all processes.
+// compareRecords orders unattributed events of all processes.
 func (f *causal) compareRecords(a, b *record) int {
 	return cmp.Or(cmp.Compare(a.micros, b.micros), f.processes.key(a.process).Compare(f.processes.key(b.process)), byClock(a, b))
 }
 
-// compare orders runs by message and attempt, then by the timestamp of their first event, then by process.
+// compareExecutions orders executions by message and attempt, then by the timestamp of their first event, then by
+// process.
 func (f *causal) compareExecutions(a, b *execution) int {
 	return cmp.Or(cmp.Compare(a.generation, b.generation), cmp.Compare(a.attempt, b.attempt), cmp.Compare(a.first, b.first),
 		f.processes.key(a.process).Compare(f.processes.key(b.process)), cmp.Compare(a.clock, b.clock))
 }
 
-// revoke gives revocations by workers that never took the task to its newest attempt. After a retry
-// that is the attempt that waits: whoever received it discarded it without a task-received.
+// attributeRevocations gives revocations by workers that never received the task to its newest attempt. After a
+// retry that is the attempt that waits: whoever received it discarded it without a task-received.
 func (f *causal) attributeRevocations() {
 	for _, e := range f.unattributed {
 		if e.kind != TaskRevoked {
@@ -340,8 +342,8 @@ func (f *causal) attributeRevocations() {
 	}
 }
 
-// markRedelivered notes whether an attempt was received again after it had begun: what a worker gives back before
-// it starts it is done once.
+// markRedelivered notes whether an attempt was received again after it had started: a message that a worker
+// returns before it starts the task is executed once.
 func (f *causal) markRedelivered() {
 	begun := false
 	for i := range f.executions {
@@ -354,7 +356,7 @@ func (f *causal) markRedelivered() {
 	}
 }
 
-// newest returns the run that the task shows, nil if no worker has had it.
+// newest returns the execution that the task shows, nil if no worker has received it.
 func (f *causal) newest() *execution {
 	if len(f.executions) == 0 {
 		return nil
@@ -362,8 +364,8 @@ func (f *causal) newest() *execution {
 	return &f.executions[len(f.executions)-1]
 }
 
-// source returns the task-sent that the newest run came from: that of its attempt, or of the nearest
-// before it, or any; nil if none was seen.
+// source returns the task-sent that the newest execution came from: that of its attempt, or of the nearest before
+// it, or any; nil if none was seen.
 func (f *causal) source() *record {
 	var best *record
 	for _, s := range f.sent {
@@ -374,7 +376,7 @@ func (f *causal) source() *record {
 	return best
 }
 
-// nearer reports whether the newest run is likelier to have come from the task-sent a than from b.
+// nearer reports whether the newest execution is more likely to have come from the task-sent a than from b.
 func (f *causal) nearer(a, b *record) bool {
 	attempt, r := int64(1<<62), f.newest()
 	if r != nil {

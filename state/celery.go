@@ -7,7 +7,7 @@ import "math"
 type celeryRules struct{ c *Cluster }
 
 // stamp is the receiver's rule: client clocks are replaced by its own less one, missing ones by a tick,
-// others stand as sent.
+// others are used as sent.
 func (u *celeryRules) stamp(e *Event) int64 {
 	return u.c.clock.Celery(e.Clock, e.Kind == TaskSent, !e.Has(FieldClock))
 }

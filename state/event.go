@@ -108,8 +108,8 @@ type Event struct {
 // Has reports whether the event carried all of f with a value other than null.
 func (e *Event) Has(f Fields) bool { return e.Present&f == f && e.Null&f == 0 }
 
-// lane is the process that sent the event. A client has one lane per hostname: its node name
-// already holds its pid.
+// process is the process that sent the event. A client has one per hostname: its node name already contains its
+// pid.
 func (e *Event) process() clock.Process {
 	if e.Kind == TaskSent {
 		return clock.Process{Hostname: e.Hostname}

@@ -1,7 +1,7 @@
 package state
 
 // evict drops the oldest tasks that are finished or concluded, then the oldest of all, until a hundredth of the room is free: looking
-// for them costs a walk through the order, which many new tasks must share. Where tasks are saved elsewhere,
+// for them costs a walk through the order, which many new tasks must share. Where tasks are saved to a store,
 // those that are not yet stay.
 func (c *Cluster) evict() {
 	if len(c.index) <= c.crowded {

@@ -1,7 +1,7 @@
 package state
 
 // ForgetWorkers drops the workers that are offline and were heard last before a local time, µs, and returns how many
-// that were. One with unfinished tasks stays: it tells what became of them.
+// that were. A worker with unfinished tasks stays, since it decides what is shown of them.
 func (c *Cluster) ForgetWorkers(before int64) int {
 	var busy map[string]bool
 	n := 0

@@ -26,7 +26,7 @@ type Conclusion struct {
 	At       int64  // when it was concluded, µs by the local clock
 }
 
-// maxEvidence is how many bytes of evidence are kept.
+// maxEvidence bounds the bytes of evidence.
 const maxEvidence = 300
 
 // Conclude notes a conclusion on an unfinished task and reports whether that changed anything. It replaces an older
@@ -128,7 +128,7 @@ func (r *savedReader) conclusion() (k Conclusion) {
 	return k
 }
 
-// latest returns the newest event of a run's own process, nil if it has none.
+// latest returns the newest event of an execution's own process, nil if it has none.
 func (r *execution) latest() (newest *record) {
 	for _, e := range slices.Backward(r.byKind[:]) {
 		if e != nil && e.process == r.process && (newest == nil || byClock(e, newest) > 0) {

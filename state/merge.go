@@ -28,7 +28,7 @@ func (c *Cluster) Merge(other *Cluster) {
 	c.now = max(c.now, other.now)
 }
 
-// join merges what is known of a worker: every part of it is a maximum.
+// mergeWorker merges what is known of a worker: every part of it is a maximum.
 func (c *Cluster) mergeWorker(s savedWorker) {
 	w := c.workers[s.Name]
 	if w == nil {
@@ -70,7 +70,7 @@ func (l *incarnation) merge(m incarnation) {
 	}
 }
 
-// events yields every event held, oldest task first, each task's in order of arrival.
+// events yields every event in memory, oldest task first, each task's in order of arrival.
 func (c *Cluster) events(yield func(savedEvent) bool) {
 	c.order.oldest(0, 0, func(entries []entry) bool {
 		for _, e := range entries {
@@ -87,7 +87,7 @@ func (c *Cluster) events(yield func(savedEvent) bool) {
 	})
 }
 
-// event makes an event of a record again.
+// event converts a record back into an event.
 func (c *Cluster) event(r *row, rec *record) savedEvent {
 	process := c.processes.key(rec.process)
 	e, whole := c.fields(rec)

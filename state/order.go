@@ -156,7 +156,7 @@ func (o *order) drop(chunk int) {
 	o.firsts = append(o.firsts[:chunk], o.firsts[chunk+1:]...)
 }
 
-// newest yields the entries before the place in runs, the newest run first. A run itself is sorted
+// newest yields the entries before the place in chunks, the newest chunk first. A chunk itself is sorted
 // oldest first, and must not be kept.
 func (o *order) newest(chunk, i int, yield func([]entry) bool) {
 	for ; chunk >= 0 && chunk < len(o.chunks); chunk-- {
@@ -169,7 +169,7 @@ func (o *order) newest(chunk, i int, yield func([]entry) bool) {
 	}
 }
 
-// oldest yields the entry at the place and those after it in runs, the oldest run first.
+// oldest yields the entry at the place and those after it in chunks, the oldest chunk first.
 func (o *order) oldest(chunk, i int, yield func([]entry) bool) {
 	for ; chunk < len(o.chunks); chunk, i = chunk+1, 0 {
 		if !yield(o.chunks[chunk][i:]) {

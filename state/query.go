@@ -14,7 +14,7 @@ const (
 
 func (c *Cluster) position(r *row) Position { return Position{Stamp: c.stamp(r), ID: c.id(r)} }
 
-// Task returns a copy of the task, false if it is not held.
+// Task returns a copy of the task, false if it is not in memory.
 func (c *Cluster) Task(id string) (Task, bool) {
 	r := c.row(id)
 	if r == nil {
@@ -52,7 +52,7 @@ func (c *Cluster) reader() rules {
 	return &causalRules{c: c, fold: causal{processes: c.processes}}
 }
 
-// TaskEvents returns the events of a task that are held, by stamp.
+// TaskEvents returns the events of a task that are in memory, by stamp.
 func (c *Cluster) TaskEvents(id string) []TaskEvent {
 	r := c.row(id)
 	if r == nil {
@@ -187,9 +187,9 @@ type matcher struct {
 	workers numbers
 	root    *taskKey
 	text    string
-	named   numbers // calls whose name contains text
+	named   numbers // routes whose name contains text
 	id      []byte  // scratch
-	never   bool    // nothing held can match
+	never   bool    // no task in memory can match
 }
 
 // numbers is a set of small numbers.

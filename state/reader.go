@@ -5,11 +5,11 @@ import (
 	"reflect"
 )
 
-// Reader tells of tasks from their saved events, apart from any cluster. The zero value is ready. It is not safe
-// for concurrent use.
+// Reader decodes tasks from their saved events, apart from any cluster. The zero value is ready to use. It is not
+// safe for concurrent use.
 type Reader struct{ c *Cluster }
 
-// Task returns the task, and its events by stamp. Children, and what the lives of workers decide, are not known.
+// TaskEvents returns the task, and its events by stamp. Children, and what depends on workers, are unknown.
 func (r *Reader) TaskEvents(id string, events []byte) (Task, []TaskEvent, error) {
 	row, err := r.open(id, events)
 	if err != nil {
@@ -18,7 +18,7 @@ func (r *Reader) TaskEvents(id string, events []byte) (Task, []TaskEvent, error)
 	return r.c.task(row), r.c.TaskEvents(id), nil
 }
 
-// View is Task without the events.
+// Task is TaskEvents without the events.
 func (r *Reader) Task(id string, events []byte) (Task, error) {
 	row, err := r.open(id, events)
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Reader) Task(id string, events []byte) (Task, error) {
 	return r.c.task(row), nil
 }
 
-// open loads a task as the only one.
+// open loads a task as the only one of the cluster.
 func (r *Reader) open(id string, events []byte) (*row, error) {
 	if r.c == nil {
 		r.c = New(Options{MaxTasks: 2, MaxText: 256 << 20})
@@ -114,7 +114,7 @@ func (c *Cluster) remove(r *row, victim uint32) {
 	r.count--
 }
 
-// Unfold tells of one task as a Reader does; for many, a Reader is faster.
+// DecodeTask decodes one task as a Reader does; for many, a Reader is faster.
 func DecodeTask(id string, events []byte) (Task, []TaskEvent, error) {
 	return new(Reader).TaskEvents(id, events)
 }

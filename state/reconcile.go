@@ -10,50 +10,51 @@ import (
 
 const (
 	maxReviewed    = 10_000                   // unfinished tasks that one Reconcile looks at
-	maxUncertain   = 50                       // tasks that it returns to ask the result backend for
+	maxUncertain   = 50                       // tasks that it returns to look up in the result backend
 	idleHeartbeats = 3                        // heartbeats in a row that say a worker runs nothing
-	minDoubt       = 10 * time.Second         // how long a task has been started before its worker is asked
-	uncertainAfter = 10 * time.Minute         // how long a task has waited before the result backend is asked
+	minDoubt       = 10 * time.Second         // how long a task has been started before its worker is inspected
+	uncertainAfter = 10 * time.Minute         // how long a task has waited before it is looked up in the result backend
 	expiresGrace   = 30 * time.Second         // beyond expires, for wall clocks that disagree
 	againAfter     = time.Hour                // after which a broker delivers again what a worker has lost: Redis' visibility_timeout
-	evidenceClock  = "15:04:05"               // how evidence tells a time of the last hour, in UTC
-	evidenceDay    = "2006-01-02 15:04:05Z07" // and any
+	evidenceClock  = "15:04:05"               // format of a time of the last hour in evidence, UTC
+	evidenceDay    = "2006-01-02 15:04:05Z07" // format of any other time
 )
 
-// Inspection is what a worker has answered when it was asked what it holds. Lists are complete.
+// Inspection is a worker's reply to an inspection of its tasks. Lists are complete.
 type Inspection struct {
 	Worker                 string
 	PID                    int64
 	Clock                  int64 // its raw clock at the time
-	RequestedAt, RepliedAt int64 // of the first question and the last answer, µs by the local clock
+	RequestedAt, RepliedAt int64 // of the first request and the last reply, µs by the local clock
 	Active                 []string
 	Reserved               []string // reserved, or waiting for their ETA
 	RateLimited            []string // names of tasks with a rate limit: those that wait for it are in no list
 }
 
-// absence says that a worker did not list an unfinished task of its.
+// absence says that a worker did not list an unfinished task that events place on it.
 type absence struct {
-	asked, answered int64 // the first time
-	again           int64 // when it was asked the second time, 0 if it has not been
-	clock           int64 // that the worker had then
+	requested, replied int64 // of the first inspection
+	again              int64 // request of the second inspection, 0 if there was none
+	clock              int64 // of the worker at the second inspection
 }
 
-// Review is what a Reconcile has found.
+// Reconciliation is the result of Reconcile.
 type Reconciliation struct {
 	Changed   bool            // something was concluded or taken back
-	Inspect   []string        // workers whose Inspection would tell more
-	Uncertain []UncertainTask // tasks of which the result backend may tell more
+	Inspect   []string        // workers whose Inspection would decide more tasks
+	Uncertain []UncertainTask // tasks whose end the result backend may know
 }
 
-// Unsure is a task that may have ended unseen.
+// UncertainTask is a task that may have ended unseen.
 type UncertainTask struct {
 	ID    string
 	Stamp clock.Stamp // of its newest event
-	Lost  bool        // that is concluded already
+	Lost  bool        // it is already concluded to be lost
 }
 
-// Inspected takes in what a worker has answered. A task that it should have and did not list is concluded to be lost
-// by a later Reconcile, if it is not in the next answer either, and an event has come that the worker sent after that.
+// ApplyInspection records what a worker has replied. A task that it should have and did not list is concluded to
+// be lost by a later Reconcile, if it is missing from the next reply too and an event has arrived that the worker
+// sent after that.
 func (c *Cluster) ApplyInspection(i Inspection) {
 	w := c.workers[i.Worker]
 	if w == nil || i.Clock == 0 || w.shared() || w.current().PID != i.PID {
@@ -79,15 +80,15 @@ func (c *Cluster) ApplyInspection(i Inspection) {
 			delete(c.absent, r.id)
 		case r.state == codeReceived && slices.Contains(i.RateLimited, c.routes.key(r.name).name):
 		case !asked:
-			c.absent[r.id] = absence{asked: i.RequestedAt, answered: i.RepliedAt}
-		case a.again == 0 && i.RequestedAt > a.answered:
+			c.absent[r.id] = absence{requested: i.RequestedAt, replied: i.RepliedAt}
+		case a.again == 0 && i.RequestedAt > a.replied:
 			a.again, a.clock = i.RequestedAt, i.Clock
 			c.absent[r.id] = a
 		}
 	})
 }
 
-// list notes that a worker has listed a task. That is newer than whatever was concluded on it.
+// list records that a worker has listed a task, which overrides whatever was concluded of it before.
 func (c *Cluster) list(k taskKey, process uint32, i Inspection) {
 	n, ok := c.index[k]
 	if !ok || c.states.final(c.rows.at(n).state) {
@@ -102,14 +103,14 @@ func (c *Cluster) list(k taskKey, process uint32, i Inspection) {
 	}
 }
 
-// shared reports whether another process has lately used the worker's name: answers may be of either.
+// shared reports whether another process has recently used the worker's name, so that replies may be of either.
 func (w *worker) shared() bool {
 	now := w.current()
 	return slices.ContainsFunc(w.incarnations, func(o incarnation) bool { return o.PID != now.PID && o.Last > now.First })
 }
 
-// quiet notes a heartbeat that says how many tasks run. Counted and sent are two moments, so one that says none
-// proves nothing about a task that has just started.
+// noteIdle records a heartbeat with its number of running tasks. The count is taken before the heartbeat is sent,
+// so a single one with no task proves nothing about a task that has just started.
 func (l *incarnation) noteIdle(active int64, at point) {
 	if active != 0 {
 		l.IdleHeartbeats = [idleHeartbeats]int64{}
@@ -120,9 +121,9 @@ func (l *incarnation) noteIdle(active int64, at point) {
 	l.IdleClock = max(l.IdleClock, l.IdleHeartbeats[0])
 }
 
-// Reconcile looks at some of the unfinished tasks, the next ones each time, and concludes what the heartbeats and
-// inspections of workers, and the tasks' own expiry, prove by now, µs. It must not be called while events are known to be
-// missed: silence proves nothing then.
+// Reconcile checks some of the unfinished tasks, the next ones each time, and concludes what heartbeats and
+// inspections of workers, and the tasks' own expiry, prove by now, µs. It must not be called while events are
+// known to be missed: silence proves nothing then.
 func (c *Cluster) Reconcile(now int64) Reconciliation {
 	v := review{c: c, now: now, fold: causal{processes: c.processes}, processes: make(map[uint32]processStatus), inspect: make(map[string]bool)}
 	if c.options.Rules != Causal {
@@ -157,7 +158,7 @@ func (c *Cluster) Reconcile(now int64) Reconciliation {
 	return v.Reconciliation
 }
 
-// review is a Reconcile at work.
+// review is a Reconcile in progress.
 type review struct {
 	Reconciliation
 	c         *Cluster
@@ -166,17 +167,17 @@ type review struct {
 	processes map[uint32]processStatus
 	inspect   map[string]bool
 	free      int64 // no worker that is heard of ran an unknown task at some time since then, µs
-	attempts  int   // tasks for which each worker was looked at
+	attempts  int   // tasks for which every worker was checked
 }
 
-// process is what is known of the process behind a lane.
+// processStatus is what is known of a process.
 type processStatus struct {
-	w        *worker
-	ended    string // why it will report no end, of whatever it has begun
-	restarts bool   // perhaps it has restarted under its pid: what it began before will not end
-	quiet    int64  // raw clock at which it ran nothing, 0 if there is no such
-	clock    int64  // newest raw clock
-	doubt    bool   // it runs less than events tell
+	w         *worker
+	ended     string // why it will not report the end of any task it has started
+	restarts  bool   // it may have restarted under its pid: tasks started before will not end
+	idleClock int64  // raw clock at which it ran nothing, 0 if there is no such
+	clock     int64  // newest raw clock
+	doubt     bool   // it runs fewer tasks than events place on it
 }
 
 func (v *review) status(process uint32) processStatus {
@@ -190,7 +191,7 @@ func (v *review) status(process uint32) processStatus {
 		p.ended = v.c.processEnd(l, maxMicros)
 		p.restarts = p.w.forgot(l.PID) || now.PID == l.PID && p.w.had(l.PID, now.First)
 		if now.PID == l.PID {
-			p.quiet, p.clock = now.IdleClock, now.Clock
+			p.idleClock, p.clock = now.IdleClock, now.Clock
 			unfinished, received := v.c.held(l)
 			p.doubt = status == Online && now.Report.Has&FieldActive != 0 && int64(unfinished-received) > now.Report.Active
 		}
@@ -199,7 +200,7 @@ func (v *review) status(process uint32) processStatus {
 	return p
 }
 
-// look decides on one unfinished task.
+// check decides on one unfinished task.
 func (v *review) check(i uint32) {
 	c := v.c
 	r := c.rows.at(i)
@@ -240,7 +241,7 @@ func (v *review) conclude(i uint32, reason Reason, evidence string) {
 	})
 }
 
-// ended says why the process that a task ran on will not tell its end, empty if it may.
+// ended says why the process of a task will not report its end, empty if it may.
 func (v *review) ended(r *row) string {
 	p := v.status(r.process)
 	if p.ended != "" || !p.restarts {
@@ -262,11 +263,11 @@ func (v *review) absent(r *row) string {
 	}
 	long := p.w.current().Last-r.micros > old.Microseconds() // both by the worker's clock
 	a := v.c.absent[r.id]
-	asked := a.again != 0 && p.clock > a.clock && long
-	if (begun && p.quiet > 0 || asked) && v.over(r, asked) {
-		if asked {
+	inspected := a.again != 0 && p.clock > a.clock && long
+	if (begun && p.idleClock > 0 || inspected) && v.over(r, inspected) {
+		if inspected {
 			return fmt.Sprintf("%s did not list it when it was asked at %s and %s UTC", p.w.name,
-				time.UnixMicro(a.asked).UTC().Format(evidenceClock), time.UnixMicro(a.again).UTC().Format(evidenceClock))
+				time.UnixMicro(a.requested).UTC().Format(evidenceClock), time.UnixMicro(a.again).UTC().Format(evidenceClock))
 		}
 		return p.w.name + " has sent heartbeats since that count no running task"
 	}
@@ -276,18 +277,19 @@ func (v *review) absent(r *row) string {
 	return ""
 }
 
-// over reports whether no execution of a task can be running: each has ended, or so has its process, or that ran nothing
-// after the execution's newest event. The newest one need not prove it where its worker was asked.
-func (v *review) over(r *row, asked bool) bool {
+// over reports whether no execution of a task can be running: each has ended, or so has its process, or the
+// process ran nothing after the execution's newest event. The newest execution is exempt if its worker was
+// inspected.
+func (v *review) over(r *row, inspected bool) bool {
 	v.fold.fold(v.c.chain(r, nil))
 	for i := range v.fold.executions {
 		x := &v.fold.executions[i]
-		if x.ended() || asked && i == len(v.fold.executions)-1 {
+		if x.ended() || inspected && i == len(v.fold.executions)-1 {
 			continue
 		}
 		p, newest := v.status(x.process), x.latest()
 		if v.c.processEnd(v.c.processes.key(x.process), x.first) == "" &&
-			(newest == nil || newest.clock == 0 || newest.clock >= p.quiet || p.w == nil || x.first < p.w.current().First) {
+			(newest == nil || newest.clock == 0 || newest.clock >= p.idleClock || p.w == nil || x.first < p.w.current().First) {
 			return false
 		}
 	}
@@ -319,8 +321,8 @@ func (v *review) freeSince() {
 	}
 }
 
-// unseen reports whether no worker can have taken a task before it was due: after that, none starts it any more. Each
-// has shown since that it does not run it, or was silent since before it was sent.
+// unseen reports whether no worker can have received a task before it was due: after that, none starts it any
+// more. Each has shown since that it does not run it, or was silent since before it was sent.
 func (v *review) unseen(r *row, due, sent int64) bool {
 	listed := v.c.listed[r.id]
 	if v.free >= max(due, listed+1) {

@@ -14,9 +14,9 @@ type record struct {
 	clock    int64 // raw, 0 if none
 	repaired int64
 	text     int64  // position in the text log, 0 if none
-	process  uint32 // number of the sender in lanes
+	process  uint32 // number of the sender in processes
 	next     uint32 // record that arrived next, 0 at the end
-	route    uint32 // number of name and route in calls, 0 if the event had neither
+	route    uint32 // number of name and route in routes, 0 if the event had neither
 	kind     Kind
 	flags    recordFlags
 	n        uint16 // attempt of a sent or received event; state code of a custom one; Revocation.code
@@ -37,7 +37,7 @@ const (
 // task that was terminated.
 const unmeasured = FieldResult | FieldRuntime
 
-// restore gives an event back what its record keeps of it beside text.
+// restore sets what the record itself keeps of an event, beside its text.
 func (r *record) restore(e *Event) {
 	switch {
 	case r.flags&ownParent != 0:
@@ -50,7 +50,7 @@ func (r *record) restore(e *Event) {
 	}
 }
 
-// call is what a task-sent says a task is called and where it went. Other events have only the name.
+// route is the name of a task and where a task-sent says it went. Other events have only the name.
 type route struct {
 	name, queue, exchange, routingKey string
 }
@@ -61,7 +61,7 @@ type row struct {
 	id     taskKey
 	clock  int64 // stamp of the newest of its events
 	micros int64
-	origin uint32 // lane of that event
+	origin uint32 // process of that event
 	heard  uint32 // local receipt of the newest of them, seconds since 1970 UTC, 0 if unknown
 
 	head, tail uint32 // chain of records
@@ -70,10 +70,10 @@ type row struct {
 	summary
 }
 
-// shown is the part of a row that its events decide.
+// summary is the part of a row that its events decide.
 type summary struct {
-	name    uint32 // call of the event that names it
-	sent    uint32 // call of the task-sent that it came from
+	name    uint32 // route of the event that names it
+	sent    uint32 // route of the task-sent that it came from
 	worker  uint32 // number of its node name in hosts
 	process uint32 // process of the newest execution
 	state   stateCode
@@ -88,11 +88,11 @@ const (
 	foreign           // the id is no UUID: the key is a digest of it
 	unsaved           // changed since it was taken to be saved
 	saving            // taken to be saved, outcome unknown
-	stored            // saved, with no event that is not held
+	stored            // saved, with no event that is not in memory
 	renamed           // an execution had another name
 	expiring          // some event named a time to expire
-	lost              // concluded that no event will tell its end,
-	orphaned          // since its process has ended
+	lost              // concluded that no event will report its end,
+	orphaned          // because its process has ended
 	dismissed         // a person has said so
 
 	concluded = lost | dismissed // cluster.concluded has the row's conclusion
@@ -148,7 +148,7 @@ func (k taskKey) uuid() string {
 	return string(b[:])
 }
 
-// stamp of a record.
+// stampOf returns the stamp of a record.
 func (c *Cluster) stampOf(r *record) clock.Stamp {
 	return clock.Stamp{Clock: r.repaired, Micros: r.micros, Origin: origin(c.processes.key(r.process))}
 }

@@ -145,7 +145,7 @@ func (f *causal) waiting(newest *execution) bool {
 	return len(f.republished) > received && f.republished[len(f.republished)-1].micros > newest.first
 }
 
-// opening returns the task-received of the message that replaced the task and a run is of, nil if it is the first one.
+// opening returns the task-received of the replacing message that an execution is of, nil if it is of the first message.
 func (f *causal) opening(r *execution) *record {
 	for _, x := range f.replacements {
 		if r != nil && x.generation == r.generation {
@@ -155,7 +155,7 @@ func (f *causal) opening(r *execution) *record {
 	return nil
 }
 
-// fits reports whether a task-sent may be of the message that a run is of.
+// fits reports whether a task-sent may be of the same message as an execution.
 func (f *causal) fits(sent *record, r *execution) bool {
 	opened := f.opening(r)
 	return r == nil || sent.n > 0 || (sent.flags&ownParent != 0) == (opened != nil && opened.flags&ownParent != 0)

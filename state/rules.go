@@ -16,7 +16,7 @@ func (u *causalRules) stamp(e *Event) int64 {
 }
 
 // repeats compares identities: process, raw clock, kind with attempt or custom state, and the timestamp, which
-// tells the lives of a reused pid apart. An event whose timestamp was unusable has none at any receipt.
+// distinguishes the incarnations of a reused pid. An event whose timestamp was unusable has none at any receipt.
 func (u *causalRules) repeats(r *row, e *record) uint32 {
 	for i := r.head; i != 0; {
 		o := u.c.records.at(i)
@@ -50,8 +50,8 @@ func (u *causalRules) show(records []*record) summary {
 	return s
 }
 
-// named returns the call that names the task: its newest task-received's, else its task-sent's, else that
-// of any event; 0 if none has a name.
+// named returns the route that names the task: its newest task-received's, else its task-sent's, else that of any
+// event; 0 if none has a name.
 func (f *causal) named() uint32 {
 	for _, x := range slices.Backward(f.executions) {
 		if e := x.byKind[TaskReceived]; e != nil && e.route != 0 {
@@ -110,8 +110,8 @@ func (u *causalRules) fill(t *Task, records []*record) {
 	}
 }
 
-// published fills in what publishers decided, as the attempt shown has it. What is not known of that one is
-// taken from another, since a retry repeats it unless it is told not to: all but the ETA.
+// published fills in what publishers decided, as the attempt shown has it. What is not known of that one is taken
+// from another, since a retry repeats everything but the ETA unless told otherwise.
 func (v viewer) published(f *causal, newest *execution, sent *record) {
 	if newest != nil {
 		for _, k := range slices.Backward(dominance[:]) { // its task-received before all
@@ -165,7 +165,7 @@ func (v viewer) read(rec *record) *Event {
 	return &e
 }
 
-// execution copies a run. The strongest event has the first word, weaker ones fill what is empty.
+// execution copies an execution. The dominant event decides, others fill what is empty.
 func (v viewer) execution(r *execution) Execution {
 	process := v.c.processes.key(r.process)
 	x := Execution{
@@ -224,7 +224,7 @@ func (v viewer) repeated(f *Event) {
 	}
 }
 
-// sent fills in what a task-sent says of the way that the task took.
+// sent fills in the route that the task-sent names.
 func (v viewer) sent(e *record) {
 	t := v.t
 	t.SentAt = e.micros

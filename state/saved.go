@@ -11,16 +11,16 @@ import (
 type Unsaved struct {
 	View    Task
 	Events  []byte // all its events
-	Stored  bool   // it was saved before, with no event that is not in Events
+	Stored  bool   // it was saved before, and Events has every event saved then
 	HeardAt int64  // local receipt of its newest event, µs since 1970 UTC, to the second; 0 if none came since it was loaded
 }
 
-// Change is what an event did to its task.
+// Change is the effect of an event on its task.
 type Change struct {
-	New                 bool   // it was not known yet
-	Counts              bool   // of its execution, nothing of its kind was known when it first came
+	New                 bool   // the event was not known yet
+	Counts              bool   // it was the first event of its kind of its execution
 	Clock               int64  // the repaired clock that it was given
-	Name, Worker, Queue string // of its task, as it shows now; empty if unknown
+	Name, Worker, Queue string // of its task after the event; empty if unknown
 	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen, or their clocks do not let it be known
 	OffsetMicros        int64  // how far the clock of the worker that sent it is ahead of the local one; 0 if at most MaxOffset or unknown
 }
@@ -68,8 +68,8 @@ func Journal(id string, events []byte) (journal []byte, err error) {
 	return journal, nil
 }
 
-// Replay folds in events that AppendEvent wrote, such that any that are known already change nothing, and
-// yields each with what it did. Events before the first that cannot be read are folded in beside the error.
+// Replay folds in events that AppendEvent wrote, so that events that are known already change nothing, and yields
+// each with its effect. Events before the first that cannot be read are folded in beside the error.
 func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error {
 	r := savedReader{byteReader: byteReader[string]{rest: string(journal)}}
 	var s savedEvent
@@ -90,12 +90,11 @@ func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error {
 	return nil
 }
 
-// Unsaved returns the number of tasks that have changed since they were last saved, those being saved
-// included.
+// Unsaved returns the number of tasks that have changed since they were last saved, including those being saved.
 func (c *Cluster) Unsaved() int { return c.unsaved.size() + len(c.saving) }
 
-// TakeUnsaved returns the n tasks that wait longest to be saved. They count as being saved, and are not
-// evicted, until Saved says what came of it.
+// TakeUnsaved returns the n tasks that have waited longest to be saved. They count as being saved, and are not
+// evicted, until Saved is called with the outcome.
 func (c *Cluster) TakeUnsaved(n int) []Unsaved {
 	n = min(n, c.unsaved.size())
 	list := make([]Unsaved, 0, n)
@@ -142,8 +141,8 @@ func (c *Cluster) save(r *row) (b []byte, whole bool) {
 	return b, whole
 }
 
-// Saved ends what TakeUnsaved began: the tasks are saved, or, if ok is false, wait to be saved again, first
-// of all. Those of known were not written, since a store has events of them that may be missing here: these are
+// Saved ends what TakeUnsaved began: the tasks are saved or, if ok is false, are first in line to be saved again.
+// Those in known were not written, since the store has events of them that may be missing here; these events are
 // merged in.
 func (c *Cluster) Saved(ok bool, known map[string][]byte) error {
 	var failed error
@@ -185,15 +184,15 @@ func (c *Cluster) touch(i uint32, r *row) {
 	}
 }
 
-// Load adds a task as it was saved. One that is held already gains the events that it lacks. Others may be evicted for it,
-// or itself.
+// Load adds a task as it was saved. A task in memory gains the events that it lacks. Loading may evict other
+// tasks, or the task itself.
 func (c *Cluster) Load(id string, events []byte) error {
 	err := c.LoadWithoutEviction(id, events)
 	c.evict()
 	return err
 }
 
-// Recall is Load without evicting: the task is held until the next one is new, or saved.
+// LoadWithoutEviction is Load without evicting tasks: the task stays in memory until the next new task or save.
 func (c *Cluster) LoadWithoutEviction(id string, events []byte) error {
 	r := &c.input
 	if len(events) == 0 || !readable(events[0]) {
@@ -269,7 +268,7 @@ func (c *Cluster) refresh(i uint32, e *Event) {
 	}
 }
 
-// SetHorizon says that tasks up to a position are kept elsewhere only.
+// SetLowWaterMark says that tasks up to a position are in the store only.
 func (c *Cluster) SetLowWaterMark(p Position) {
 	c.evictedMicros = max(c.evictedMicros, p.Stamp.Micros)
 	if c.lowWaterMark == nil || c.lowWaterMark.Compare(p) < 0 {
@@ -277,20 +276,20 @@ func (c *Cluster) SetLowWaterMark(p Position) {
 	}
 }
 
-// elsewhereSlack is how much older than the newest event of its task any other may be, by skewed clocks, µs.
-const elsewhereSlack = 10_000_000
+// storedSlack is how much older than the newest event of its task any other may be, by skewed clocks, µs.
+const storedSlack = 10_000_000
 
-// Elsewhere reports whether the event is of a task that is not held and may be kept elsewhere, since the event is
-// not newer than all that are.
+// NeedsLoad reports whether the event is of a task that is not in memory and may be in the store, which is so
+// unless the event is newer than every task there.
 func (c *Cluster) NeedsLoad(e *Event) bool {
-	return c.lowWaterMark != nil && e.Kind.Task() && e.Micros <= c.evictedMicros+elsewhereSlack && c.row(e.ID) == nil
+	return c.lowWaterMark != nil && e.Kind.Task() && e.Micros <= c.evictedMicros+storedSlack && c.row(e.ID) == nil
 }
 
-// Horizon is the newest position of a task that was evicted or never loaded, nil if all are held. A task
-// that has changed since then is held again, but its position may be below.
+// LowWaterMark is the newest position of a task that was evicted or never loaded, nil if all tasks are in memory.
+// A task that has changed since is in memory again, but its position may be below the mark.
 func (c *Cluster) LowWaterMark() *Position { return c.lowWaterMark }
 
-// Forget drops tasks that were removed elsewhere, but for those that changed since they were saved.
+// Forget drops tasks that were removed from the store, except those that have changed since they were saved.
 func (c *Cluster) Forget(ids []string) {
 	for _, id := range ids {
 		k, _ := key(id)
@@ -301,7 +300,7 @@ func (c *Cluster) Forget(ids []string) {
 	}
 }
 
-// Changed reports whether the task is held and has changed since it was saved.
+// Changed reports whether the task is in memory and has changed since it was saved.
 func (c *Cluster) Changed(id string) bool {
 	r := c.row(id)
 	return r != nil && r.marks&(unsaved|saving) != 0
@@ -336,8 +335,8 @@ func (c *Cluster) UnsavedTasks(from *Position, newer bool, n int) []Task {
 	return list
 }
 
-// SaveWorkers calls f with every worker that changed since it was last saved, as JSON, and with nil for those that were
-// forgotten.
+// SaveWorkers calls f with every worker that changed since it was last saved, as JSON, and with nil for those that
+// were forgotten since.
 func (c *Cluster) SaveWorkers(f func(name string, saved []byte)) error {
 	for _, w := range c.workers {
 		if !w.changed {
@@ -364,14 +363,14 @@ func (c *Cluster) LoadWorker(saved []byte) error {
 		return fmt.Errorf("load worker: %w", err)
 	}
 	if len(s.Incarnations) == 0 {
-		return fmt.Errorf("load worker: no life: %w", ErrSaved)
+		return fmt.Errorf("load worker: no process: %w", ErrSaved)
 	}
 	c.mergeWorker(s)
 	c.workers[symbol(s.Name)].changed = false
 	return nil
 }
 
-// savedWorker is a worker as it is saved.
+// savedWorker is a worker as it is saved. JSON names are those of the first version.
 type savedWorker struct {
 	Name                        string
 	Incarnations                []incarnation `json:"Lives"`

@@ -1,6 +1,6 @@
-// Package state folds Celery events into one picture of a cluster: tasks with their executions,
-// workers, counts, and queries on them. It does no I/O, reads no wall clock, starts no goroutine and
-// logs nothing; whoever owns a Cluster locks it.
+// Package state folds Celery events into a model of a cluster: tasks with their executions, workers, counts, and
+// queries on them. It does no I/O, reads no wall clock, starts no goroutine and logs nothing; whoever owns a
+// Cluster locks it.
 package state
 
 import (
@@ -16,7 +16,7 @@ type Options struct {
 	MaxTasks int   // tasks kept in memory; 0 means 1,000,000
 	MaxText  int64 // bytes of args, results and tracebacks kept; 0 means 512 MiB
 	Rules    Rules // zero value: Causal
-	Track    bool  // tasks are saved elsewhere: Unsaved tells which, and only saved ones are evicted
+	Track    bool  // tasks are saved to a store: TakeUnsaved returns those to save, and only saved tasks are evicted
 }
 
 // Rules chooses how the events of a task become its state.
@@ -29,11 +29,11 @@ const (
 	Celery
 )
 
-// rules is a rule set at work.
+// rules is the implementation of a rule set.
 type rules interface {
-	// stamp gives an event its repaired clock.
+	// stamp returns the repaired clock of an event.
 	stamp(e *Event) int64
-	// repeats returns the one of the task's records that says what the event says, 0 if none does.
+	// repeats returns the record of the task that is the same event, 0 if there is none.
 	repeats(r *row, e *record) uint32
 	// show folds the records of a task, in order of arrival, into what its row shows.
 	show(records []*record) summary
@@ -41,7 +41,7 @@ type rules interface {
 	fill(t *Task, records []*record)
 }
 
-// Bounds of what strangers can make grow. Beyond a bound, new keys become «(other)».
+// Bounds of what senders of events can make grow. Beyond a bound, new keys become «(other)».
 const (
 	defaultMaxTasks = 1_000_000
 	defaultMaxText  = 512 << 20
@@ -55,14 +55,14 @@ const (
 	otherKey        = "(other)"
 )
 
-// Cluster is the picture of one Celery cluster. It is not safe for concurrent use: one writer calls
-// Apply, Expire, Shift and Merge, readers share a lock with it.
+// Cluster is the model of one Celery cluster. It is not safe for concurrent use: one writer calls Apply, Expire,
+// Shift and Merge; readers share a lock with it.
 type Cluster struct {
 	options Options
 	rules   rules
 	clock   clock.Receiver
 	version uint64
-	now     int64 // newest local time told, µs
+	now     int64 // newest local time, µs
 
 	index     map[taskKey]uint32
 	rows      slab[row]
@@ -78,21 +78,21 @@ type Cluster struct {
 	routes    *table[route]
 	states    stateNames
 	workers   map[string]*worker
-	gone      map[string]bool // names of forgotten workers that may be saved still
+	gone      map[string]bool // names of forgotten workers that may still be in the store
 
 	tally   tally
 	evicted uint64
-	thinned uint64 // events not kept since their task had too many
+	thinned uint64 // events dropped because their task had too many
 
 	concluded map[taskKey]Conclusion // of rows with a mark of concluded
-	absent    map[taskKey]absence    // unfinished tasks that their worker did not list when it was asked
+	absent    map[taskKey]absence    // unfinished tasks that their worker did not list in its last inspection
 	reviewed  int64                  // clock of the newest task that the last Reconcile looked at
 	listed    map[taskKey]int64      // tasks that events do not place on the worker that listed them: when, µs
 
 	unsaved       fifo     // rows that changed since they were taken to be saved, longest first
 	saving        []uint32 // rows taken to be saved
 	lowWaterMark  *Position
-	evictedMicros int64 // greatest time of a task that is kept elsewhere only
+	evictedMicros int64 // greatest time of a task that is in the store only
 	crowded       int   // number of tasks above which to look for some to evict
 
 	scratch []*record
@@ -158,8 +158,8 @@ func (c *Cluster) Version() uint64 { return c.version }
 // Clock returns the receiver's Lamport clock.
 func (c *Cluster) Clock() int64 { return c.clock.Value() }
 
-// Apply folds one event in, and says what it did. It copies what it keeps. Events that are neither of a task
-// nor of a worker change nothing.
+// Apply folds one event in and returns its effect. It copies what it keeps. Events that are neither of a task nor
+// of a worker change nothing.
 func (c *Cluster) Apply(e *Event) Change {
 	if len(e.Hostname) > maxSymbol {
 		short := *e
@@ -170,7 +170,7 @@ func (c *Cluster) Apply(e *Event) Change {
 	return c.apply(e, c.rules.stamp(e), 0)
 }
 
-// apply folds in an event with the repaired clock it was given. flags say what else is known of it.
+// apply folds in an event with the repaired clock it was given. flags are known of it beside the event.
 func (c *Cluster) apply(e *Event, repaired int64, flags recordFlags) Change {
 	ch := Change{Clock: repaired, OffsetMicros: c.offsetOf(e)}
 	switch {
@@ -231,20 +231,20 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 	c.order.insert(c.entryOf(i, r))
 	c.tally.add(r)
 	c.version++
-	c.tell(ch, r)
+	c.describe(ch, r)
 	if !known {
 		c.evict()
 	}
 }
 
-// release gives back what a record holds that is not kept.
+// release drops the references that a discarded record holds.
 func (c *Cluster) release(rec *record) {
 	c.processes.release(rec.process)
 	c.routes.release(rec.route)
 }
 
-// tell describes the change that the newest record of a row made.
-func (c *Cluster) tell(ch *Change, r *row) {
+// describe sets ch to the effect of the newest record of a row.
+func (c *Cluster) describe(ch *Change, r *row) {
 	ch.New, ch.Counts = true, c.counts(r, r.tail)
 	ch.Name, ch.Queue = c.routes.key(r.name).name, c.routes.key(r.sent).queue
 	if r.worker != 0 {
@@ -277,8 +277,8 @@ func (c *Cluster) tell(ch *Change, r *row) {
 	}
 }
 
-// counts reports whether a record counts as what its kind says: no event that came before said so of the same
-// execution. Celery 5.7 reports a hard time limit twice; gevent reports a terminated task as succeeded too.
+// counts reports whether a record is the first of its kind of its execution. Celery 5.7 reports a hard time limit
+// twice; gevent also reports a terminated task as succeeded.
 func (c *Cluster) counts(r *row, i uint32) bool {
 	e := c.records.at(i)
 	if e.flags&emptySuccess != 0 {
@@ -372,8 +372,7 @@ func (c *Cluster) append(r *row, e *Event, rec record) {
 	r.count++
 }
 
-// thin makes room in a task that sends events without end: its oldest custom record goes, else
-// its oldest after the first.
+// thin drops a record of a task that has too many: the oldest custom one, else its oldest after the first.
 func (c *Cluster) thin(r *row) {
 	victim := uint32(0)
 	for i := c.records.at(r.head).next; i != 0; i = c.records.at(i).next {
@@ -404,7 +403,7 @@ func (c *Cluster) chain(r *row, scratch []*record) []*record {
 	return scratch
 }
 
-// show decides anew what the row shows.
+// show recomputes the summary of the row.
 func (c *Cluster) show(r *row) {
 	c.scratch = c.chain(r, c.scratch)
 	kept, worker := r.marks&^folded, r.worker
@@ -426,7 +425,7 @@ func (c *Cluster) rise(r *row) {
 	}
 }
 
-// relateAs ties the task into its workflow as the event says.
+// relateAs links the task to its root and parent as the event names them.
 func (c *Cluster) relateAs(i uint32, r *row, e *Event) {
 	var root, parent taskKey
 	if e.Has(FieldRootID) {

@@ -8,7 +8,7 @@ type table[K comparable] struct {
 	items   []item[K]
 	free    []uint32
 	limit   int
-	capped  uint64 // acquisitions answered with other
+	capped  uint64 // acquisitions that returned other
 	clone   func(K) K
 }
 
@@ -19,7 +19,7 @@ type item[K comparable] struct {
 
 const other uint32 = 1
 
-// newTable returns a table of at most limit keys besides other. clone copies a key before it is kept.
+// newTable returns a table of at most limit keys besides other. clone copies a key before it is stored.
 func newTable[K comparable](limit int, otherKey K, clone func(K) K) *table[K] {
 	t := &table[K]{numbers: make(map[K]uint32), items: make([]item[K], 2, 64), limit: limit, clone: clone}
 	t.items[other].key = otherKey

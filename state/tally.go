@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// tally counts the tasks held, kept up to date with every change of a row.
+// tally counts the tasks in memory. It is updated with every change of a row.
 type tally struct {
 	states  []int32 // by state code
-	names   []int32 // by number of call: what names the task
-	queues  []int32 // by number of call: where it was sent
+	names   []int32 // by number of route: what names the task
+	queues  []int32 // by number of route: where it was sent
 	workers []int32 // by number of host
-	running []int32 // unfinished and not concluded, by number of lane
+	running []int32 // unfinished and not concluded, by number of process
 	renamed int32   // that had another name before
 	waiting []int32 // those of them that were received and not started
 
@@ -129,7 +129,7 @@ func each(counts []int32, f func(i uint32, count int)) {
 	}
 }
 
-// Names returns the name of every task held, sorted.
+// Names returns the name of every task in memory, sorted.
 func (c *Cluster) Names() []string {
 	var names []string
 	each(c.tally.names, func(i uint32, _ int) {
@@ -204,7 +204,7 @@ var kindStates = [...]stateCode{ //nolint:gochecknoglobals // a constant table
 	TaskFailed: codeFailure, TaskRejected: codeRejected, TaskRevoked: codeRevoked, TaskRetried: codeRetry,
 }
 
-// stateOf is the state that a record stands for.
+// stateOf is the state that a record reports.
 func stateOf(r *record) stateCode {
 	if r.kind == TaskCustom {
 		return stateCode(r.n)

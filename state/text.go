@@ -11,7 +11,7 @@ import (
 type textLog struct {
 	chunks [][]byte
 	first  int64 // number of chunks dropped so far
-	keep   int   // chunks kept at most
+	keep   int   // most chunks
 }
 
 const (

@@ -70,14 +70,14 @@ type Task struct {
 
 	Redelivered  bool        // an attempt was received again after it had begun
 	Orphaned     bool        // the process that ran it has ended without reporting an end: a kind of Lost
-	Returned     bool        // the process that held it has ended without starting it: the broker delivers it again
+	Returned     bool        // the process that received it ended without starting it: the broker delivers it again
 	OrphanReason string      // how the process has ended, in words, when Orphaned or Returned
 	Lost         *Conclusion // why it is not expected to end, nil if it is or has; also of orphaned ones
 	Dismissed    *Conclusion // who has said that it will not end, nil if nobody has; never beside Lost
 	Truncated    bool        // some text was cut or dropped to keep memory bounded
 }
 
-// Execution is one run of a task on one worker process.
+// Execution is one attempt at a task on one worker process.
 type Execution struct {
 	Attempt   int64 // retries when it was received, 0 for the first
 	Worker    string
@@ -134,7 +134,7 @@ type TaskEvent struct {
 	Stamp    clock.Stamp
 }
 
-// Status is what Umbel knows of a worker's liveness, from local receive times only.
+// Status is the liveness of a worker, from local receive times only.
 type Status string
 
 // Worker statuses.
@@ -209,7 +209,7 @@ type Counts struct {
 	ByQueue  map[string]int
 	Workers  map[Status]int
 
-	Running     int // started, not ended, and not lost, on workers that are heard of: what workers call active
+	Running     int // started, not ended, and not lost, on workers that are not offline: what workers call active
 	Unreachable int // the same on offline workers
 	Lost        int // unfinished ones that are not expected to end, with the orphaned ones
 	Orphaned    int

@@ -9,25 +9,25 @@ import (
 	"github.com/umbelhq/umbel/clock"
 )
 
-// worker is what is known of one node name: the lives of its processes. All of it is a maximum over events, so
-// arrival order cannot matter, but for where the lives of a reused pid are told apart.
+// worker is what is known of one node name: the incarnations of its processes. Everything in it is a maximum over
+// events, so arrival order cannot matter, except for how the incarnations of a reused pid are told apart.
 type worker struct {
 	name         string
 	incarnations []incarnation // by first timestamp; the newest maxEpochs
-	dropped      int64         // epochs forgotten
+	dropped      int64         // incarnations forgotten
 	heard        int64         // newest local receipt time of any of its events, µs
 	beat         int64         // newest local receipt time of its own events, µs
 	clock        int64         // newest repaired clock
 	offset       offset        // of its clock
 
-	idleAt    int64 // when it last said that it runs nothing, by the earlier of its own and the local clock, µs
-	inspected int64 // when it was last asked what it holds, and answered, µs
+	idleAt    int64 // when it last reported no running task, by the earlier of its own and the local clock, µs
+	inspected int64 // request time of its last inspection, µs
 
 	reported Status // as of the last Expire
 	changed  bool   // since it was last saved
 }
 
-// life is one process of a worker.
+// incarnation is one process of a worker, from start to restart.
 type incarnation struct {
 	PID         int64
 	First, Last int64 // least and greatest timestamp, µs
@@ -52,7 +52,7 @@ func (p point) after(q point) bool {
 	return p.Micros > q.Micros
 }
 
-// report is what a worker says of itself with each heartbeat.
+// report is what a worker reports of itself with each heartbeat.
 type report struct {
 	At                        point
 	Has                       Fields
@@ -65,16 +65,16 @@ type report struct {
 
 const (
 	maxIncarnations = 8
-	maxExtra        = 16         // unknown fields kept of a worker
+	maxExtra        = 16         // unknown fields stored of a worker
 	minSilence      = 10_000_000 // µs before a worker is late, at least
 	defaultFreq     = 2.0        // seconds, Celery's default
 	unknownFreq     = 60.0       // seconds, for a worker known by its tasks alone, as Celery has it
-	maxFreq         = 3600.0     // seconds; more is absurd, and would keep the dead alive
+	maxFreq         = 3600.0     // seconds; a larger value would keep a dead worker online
 	offlineAfter    = 1.5        // × the silence that makes a worker late
 	maxStopping     = 3600e6     // µs of silence for which one that said goodbye may still be ending its tasks
 )
 
-// heard notes a sign of life that a task event is.
+// heard records that a task event proves its worker alive.
 func (c *Cluster) heard(e *Event, repaired int64) {
 	w := c.workers[e.Hostname]
 	if w == nil {
@@ -185,8 +185,8 @@ func (c *Cluster) addWorker(name string) *worker {
 	return w
 }
 
-// epoch returns the life that sent e, opening one for a new pid, or where the clock of the same pid has
-// dropped although time has gone on (clock.RestartGap).
+// incarnation returns the incarnation that sent e. It starts one for a new pid, or where the clock of the same pid
+// has dropped although time has gone on (clock.RestartGap).
 func (w *worker) incarnation(e *Event) *incarnation {
 	for i := len(w.incarnations) - 1; i >= 0; i-- {
 		l := &w.incarnations[i]
@@ -197,7 +197,7 @@ func (w *worker) incarnation(e *Event) *incarnation {
 			break
 		}
 		if i > 0 && e.Micros+clock.RestartGap < l.First && slices.ContainsFunc(w.incarnations[:i], func(o incarnation) bool { return o.PID == e.PID }) {
-			continue // of an earlier life of this pid
+			continue // of an earlier incarnation of this pid
 		}
 		l.Last = max(l.Last, e.Micros)
 		l.First = min(l.First, e.Micros)
@@ -223,7 +223,7 @@ func (w *worker) incarnation(e *Event) *incarnation {
 	return &w.incarnations[at]
 }
 
-// sort orders the lives by their beginning and forgets the oldest over the bound.
+// sort orders the incarnations by their beginning and forgets the oldest over the bound.
 func (w *worker) sort() {
 	slices.SortFunc(w.incarnations, func(a, b incarnation) int {
 		if a.First != b.First {
@@ -240,7 +240,7 @@ func (w *worker) sort() {
 	}
 }
 
-// current is the life that was heard of last.
+// current is the incarnation with the newest event.
 func (w *worker) current() *incarnation {
 	best := &w.incarnations[0]
 	for i := range w.incarnations {
@@ -272,7 +272,7 @@ func (c *Cluster) status(w *worker) Status {
 	return Offline
 }
 
-// patience is the silence, µs, after which a worker is late.
+// timeout is the silence, µs, after which a worker is late.
 func (w *worker) timeout() float64 { return math.Max(3*w.freq()*1e6, minSilence) }
 
 // freq is the seconds between heartbeats.
@@ -303,8 +303,8 @@ func (c *Cluster) Expire(now int64) bool {
 	return changed
 }
 
-// Shift says that the local wall clock was set forward by so many µs, backward if they are negative. What was
-// received before keeps its age.
+// Shift says that the local wall clock was set forward by so many µs, or backward if negative. The age of what was
+// received before stays the same.
 func (c *Cluster) Shift(by int64) {
 	c.now += by
 	for _, w := range c.workers {
