@@ -1,5 +1,5 @@
-// Package dial is what adapters of brokers share about connecting: trying several addresses in turn, dialling with or
-// without TLS, and saying in a sentence why it failed and what to do about it. It knows no broker.
+// Package dial connects to brokers: it tries several addresses in turn, dials with or without TLS, and turns
+// errors into a sentence with a hint. It knows no specific broker.
 package dial
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// First returns what use makes of the first of endpoints that it can be made of. Once ctx has ended, no other is tried.
-// The error is that of each endpoint that was, as one.
+// FirstOf calls use with each endpoint until one succeeds, and returns that result. It stops when ctx ends. The
+// error joins those of all endpoints tried.
 func FirstOf[E, T any](ctx context.Context, endpoints []E, use func(context.Context, E) (T, error)) (T, error) {
 	var failed Errors
 	var none T
@@ -36,7 +36,7 @@ func FirstOf[E, T any](ctx context.Context, endpoints []E, use func(context.Cont
 	return none, failed
 }
 
-// Failures are the errors of several addresses, told in one line.
+// Errors are the errors of several addresses, joined in one line.
 type Errors []error //nolint:errname // several of them
 
 func (f Errors) Error() string {
@@ -50,7 +50,7 @@ func (f Errors) Error() string {
 // Unwrap lets errors.Is look at each of them.
 func (f Errors) Unwrap() []error { return f }
 
-// Explained tells an error in one sentence with a hint, and wraps what it is about.
+// HintError is an error in one sentence with a hint, and its cause.
 type HintError struct { //nolint:errname // it explains one
 	Message string
 	Err     error
@@ -61,7 +61,7 @@ func (e *HintError) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *HintError) Unwrap() error { return e.Err }
 
-// Dial opens a socket, and shakes hands for TLS with host if it is to be secure.
+// Conn opens a connection, with a TLS handshake with host if secure.
 func Conn(ctx context.Context, network, address string, secure bool, options broker.TLS, host string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, network, address)
@@ -81,8 +81,9 @@ func Conn(ctx context.Context, network, address string, secure bool, options bro
 	return c, nil
 }
 
-// TLS says why a handshake failed and what to do about it, or nothing if err is about something else. server is the name
-// that the certificate should have been for, if not the one in err, and instead what to use where a port does not speak TLS.
+// TLSHint says why a handshake failed and what to do about it, or returns an empty string if err has another
+// cause. server is the expected name in the certificate, if it is not in err, and instead what to use where a port
+// does not support TLS.
 func TLSHint(err error, server, instead string) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return "this port does not speak TLS; use " + instead

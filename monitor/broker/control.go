@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Errors of a Line that callers tell apart. Those that are neither, nor ErrClosed, say that the broker
-// cannot be used for now.
+// Errors of a ControlConn. Any other error but ErrClosed is temporary.
 var (
-	// ErrNoQueue says that there is no such queue: what was published went nowhere.
+	// ErrNoQueue: the queue does not exist, and the message was not delivered.
 	ErrNoQueue = errors.New("no such queue")
-	// ErrRefused says that the broker will not do it, however often it is asked: the user may not, or the
-	// message is too large. The reason is wrapped beside it.
+	// ErrRefused: the broker refuses permanently, for lack of permission or because the message is too large. The
+	// reason is wrapped beside it.
 	ErrRefused = errors.New("refused by the broker")
-	// ErrUnsupported says that this kind of broker cannot do it.
+	// ErrUnsupported: this kind of broker has no such operation.
 	ErrUnsupported = errors.New("not possible with this broker")
 )
 
@@ -32,46 +31,45 @@ type Publishing struct {
 	Body            []byte
 }
 
-// ReplyTo is where workers publish the replies that a Line receives.
+// ReplyTo is where workers publish the replies that a ControlConn receives.
 type ReplyTo struct {
 	Exchange   string `json:"exchange"`
 	RoutingKey string `json:"routing_key"`
 }
 
-// Line is one connection to a Broker for everything but events. It is safe for concurrent use, but for Reply, which
-// one goroutine calls. Once the connection is lost every method returns ErrClosed. An error after which the
-// message may yet arrive is possible with each of them: publish only what may be published twice.
+// ControlConn is a control connection: one connection to a Broker for everything but events. It is safe for
+// concurrent use, except ReceiveReply, which one goroutine calls. Once the connection is lost every method returns
+// ErrClosed. After an error the message may still arrive: publish only what may be published twice.
 type ControlConn interface {
 	// Request publishes a pidbox request to every worker's mailbox and returns when the broker has it.
-	// receivers is how many mailboxes it reached, or -1 where the broker does not tell.
+	// receivers is how many mailboxes it reached, or -1 if the broker does not report it.
 	Request(ctx context.Context, m Publishing) (receivers int, err error)
-	// ReplyTo is where requests ask for their replies.
+	// ReplyTo is the address that requests name for their replies.
 	ReplyTo() ReplyTo
-	// Reply waits for the next reply to a request. What nobody waits for is dropped by the broker after a
-	// while.
+	// ReceiveReply waits for the next reply to a request. The broker drops replies that are not received for a while.
 	ReceiveReply(ctx context.Context) (Publishing, error)
 	// Publish sends a task message to a queue and returns when the broker has it. It declares no queue: on
 	// RabbitMQ the error is ErrNoQueue if there is none; on Redis a queue begins with its first message.
 	Publish(ctx context.Context, queue string, m Publishing) error
-	// Event publishes an event to whoever listens, as Celery's dispatcher does, and returns when the broker has it. Its
+	// PublishEvent publishes an event as Celery's dispatcher does, and returns when the broker has it. Its
 	// routing key is the event's type with dots for dashes.
 	PublishEvent(ctx context.Context, routingKey string, m Publishing) error
-	// Survey looks at queues, and at more of them if the broker lists them itself. What fails for a single
-	// queue is told in it.
+	// QueueStats returns statistics of queues, and of further ones if the broker lists them itself. A failure for a
+	// single queue is reported in its Queue.Error.
 	QueueStats(ctx context.Context, queues []string) (QueueStats, error)
-	// Purge removes the messages of a queue that no worker holds, and returns how many they were.
+	// Purge removes the ready messages of a queue, those that no worker has taken, and returns their number.
 	Purge(ctx context.Context, queue string) (int64, error)
-	// Peek returns up to limit messages that wait in a queue, next to be delivered first, and leaves them
-	// there. It is ErrUnsupported where looking would change their order.
+	// Peek returns up to limit messages ready for delivery in a queue, next to be delivered first, and leaves them
+	// there. It returns ErrUnsupported if reading would change their order.
 	Peek(ctx context.Context, queue string, limit int) ([]Publishing, error)
-	// Find returns the message of a task that waits in one of queues or is held by a worker, nil if it was not
-	// found among those that could be looked at. It is ErrUnsupported like Peek.
+	// Find returns the message of a task that waits in one of queues or is unacknowledged, nil if it is not among
+	// the messages searched. It returns ErrUnsupported like Peek.
 	Find(ctx context.Context, queues []string, taskID string) (*Publishing, error)
-	// Close ends the line and frees what it holds. It may be called more than once.
+	// Close ends the connection and releases its resources. It may be called more than once.
 	Close() error
 }
 
-// Survey is what a broker tells of its queues at one moment. Nil is unknown.
+// QueueStats is the state of queues at one moment, as the broker reports it. Nil is unknown.
 type QueueStats struct {
 	At     time.Time
 	Source string // how depths were read: management API, passive declare, LLEN
@@ -79,7 +77,7 @@ type QueueStats struct {
 	Broker Info
 }
 
-// Info is what a broker tells of itself. Empty and nil are unknown.
+// Info is what a broker reports of itself. Empty and nil are unknown.
 type Info struct {
 	Kind              string // RabbitMQ, Redis
 	Version           string
@@ -93,16 +91,16 @@ type Info struct {
 // Queue is one queue. Nil is unknown, which is not 0.
 type Queue struct {
 	Name      string
-	Missing   bool   // RabbitMQ has none of this name
-	Error     string // why nothing is known of it, empty if something is
-	Ready     *int64 // messages that wait
-	Unacked   *int64 // messages that workers hold
+	Missing   bool   // RabbitMQ has no queue of this name
+	Error     string // why nothing is known of the queue, empty otherwise
+	Ready     *int64 // messages ready for delivery
+	Unacked   *int64 // messages delivered and not acknowledged
 	Consumers *int64
 	// Totals since the queue began, or since the broker began to count. Delivered includes Redelivered.
 	Published, Delivered, Acked, Redelivered *int64
 	// Steps are the lists of a Redis queue, next to be consumed first.
 	Steps []Step
-	// OldestUnacked is when the delivery was made that a worker holds longest.
+	// OldestUnacked is the time of the oldest delivery that is not acknowledged.
 	OldestUnacked *time.Time
 	Type          string // classic, quorum, stream, list
 	State         string // as RabbitMQ names it: running, idle, flow, down

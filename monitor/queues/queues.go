@@ -22,9 +22,9 @@ const (
 	firstRetry   = 500 * time.Millisecond
 )
 
-// Options of a Watcher. Survey is required.
+// Options of a Watcher. QueueStats is required.
 type Options struct {
-	// Survey looks at queues, as remote.Client does.
+	// QueueStats looks at queues, as remote.Client does.
 	Stats func(ctx context.Context, queues []string) (broker.QueueStats, error)
 	// Known returns the names of queues that workers and events tell of, and their consumers, nil where that is not
 	// known.
@@ -181,7 +181,7 @@ type Point struct {
 	Ready int64
 }
 
-// look surveys the queues and publishes what came of it.
+// look queue stats the queues and publishes what came of it.
 func (w *Watcher) poll(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -245,7 +245,7 @@ func (w *Watcher) reported() reported {
 	return h
 }
 
-// digest adds a survey to what was seen before.
+// digest adds a QueueStats call to what was seen before.
 func (w *Watcher) snapshotOf(survey broker.QueueStats, told reported) Snapshot {
 	at := survey.At
 	if at.IsZero() {

@@ -12,7 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 )
 
-// BenchmarkPing asks workers that answer at once.
+// BenchmarkPing asks workers that reply at once.
 func BenchmarkPing(b *testing.B) {
 	for _, workers := range []int{3, 1000} {
 		b.Run("workers="+strconv.Itoa(workers), func(b *testing.B) {

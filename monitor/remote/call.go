@@ -13,38 +13,38 @@ import (
 
 const (
 	defaultTimeout = 2 * time.Second
-	// Bounds of one conversation.
+	// Bounds of one call.
 	maxReplies = 10_000
 	maxSize    = 64 << 20 // bytes of values
-	maxMasked  = 2 << 20  // bytes of a value in which secrets are looked for
+	maxMasked  = 2 << 20  // bytes of a value that is searched for secrets
 )
 
-// Question is a command that wants replies.
+// Request is a command that wants replies.
 type Request struct {
 	Method      string
 	Arguments   map[string]any
 	Destination []string // node names; empty is every worker
-	// Expect names the workers that should answer, where Destination is empty. If both are, and the broker does not
-	// tell how many workers it reached, the whole Timeout is waited.
+	// Expect names the workers that should reply if Destination is empty. If both are empty and the broker does not
+	// report how many workers it reached, the call lasts for the whole Timeout.
 	Expect  []string
 	Timeout time.Duration // for all replies together, 2 s if zero
-	Ticket  string        // names the conversation; a new one if empty
+	Ticket  string        // names the call; a new one if empty
 }
 
-// Answers are what came back within the time.
+// Replies is the outcome of a call.
 type Replies struct {
 	Items []Reply
-	// Missing are the workers that should have answered and did not, sorted.
+	// Missing are the workers that should have replied and did not, sorted.
 	Missing []string
-	// Unnamed is how many more mailboxes the broker delivered to than answered, by workers nobody named. It is 0 if
-	// everybody who was named has answered.
+	// Unnamed is how many more mailboxes received the request than replied, of workers not named in it. It is 0 if
+	// all that were named have replied.
 	Unnamed int
 	Elapsed time.Duration
-	// Lost says that the line was lost before everybody had answered: what came later is unknown.
+	// Disconnected reports that the connection was lost before all had replied: later replies are unknown.
 	Disconnected bool
 }
 
-// Reply is what one worker answered. Secrets are masked in it unless it tells of tasks.
+// Reply is the reply of one worker. Secrets are masked unless it is about tasks.
 type Reply struct {
 	Node  string // empty if an undecodable reply hides it
 	At    time.Time
@@ -52,33 +52,33 @@ type Reply struct {
 	Value json.RawMessage // null if it could not be decoded
 	// OK is the text of a reply {"ok": text}, Error that of {"error": text}; both are empty for data.
 	OK, Error string
-	// Undecodable says why Value is not known though the worker answered.
+	// Undecodable says why the reply has no Value.
 	Undecodable string
-	// Duplicate says that another worker of the same node name has answered too: a misconfiguration.
+	// Duplicate reports that another worker with the same node name has replied too, a misconfiguration.
 	Duplicate bool
 }
 
-// Conversation is a question on its way.
+// Call is a request in progress.
 type Call struct {
 	client    *Client
 	conn      *controlConn
 	request   Request
-	expected  []string // who should answer, sorted
+	expected  []string // workers that should reply, sorted
 	receivers int      // -1 if unknown
 	sent      time.Time
 	timer     *time.Timer
-	wake      chan struct{} // holds a token while there are replies that Wait has not seen
+	wake      chan struct{} // holds a token while there are replies that WaitEach has not seen
 
 	// These are guarded by client.mu.
 	replies   []Reply
 	size      int
 	first     map[string]int  // of replies, by node
-	nameless  int             // replies that do not tell who sent them
-	pending   map[string]bool // the named that have not answered
-	delivered []bool          // of replies: Listen has passed them on
+	nameless  int             // replies that do not name their sender
+	pending   map[string]bool // expected workers that have not replied
+	delivered []bool          // of replies: WaitEach has passed them on
 }
 
-// Send publishes a question and returns when the broker has it. Wait tells the answers. Nothing was sent if the
+// Send publishes a request and returns when the broker has it. Wait returns the replies. Nothing was sent if the
 // error is ErrUnavailable.
 func (c *Client) Send(ctx context.Context, q Request) (*Call, error) {
 	if q.Ticket == "" {
@@ -111,7 +111,7 @@ func (c *Client) Send(ctx context.Context, q Request) (*Call, error) {
 	return v, nil
 }
 
-// begin has replies with the ticket handed to v.
+// begin registers v for replies with its ticket.
 func (v *Call) begin() error {
 	c := v.client
 	c.mu.Lock()
@@ -150,7 +150,7 @@ func (v *Call) publish(ctx context.Context) error {
 	return nil
 }
 
-// read makes a Reply of what a worker wrote.
+// read converts a reply and masks it.
 func (v *Call) read(r celery.Reply, at time.Time) Reply {
 	reply := Reply{Node: r.Node, At: at, Clock: r.Clock, Value: r.Value, Undecodable: r.Undecodable}
 	switch {
@@ -166,7 +166,7 @@ func (v *Call) read(r celery.Reply, at time.Time) Reply {
 	return reply
 }
 
-// add takes a reply. The caller holds client.mu.
+// add records a reply. The caller holds client.mu.
 func (v *Call) add(r Reply) {
 	if len(v.replies) == maxReplies {
 		v.client.unmatched++
@@ -187,7 +187,7 @@ func (v *Call) add(r Reply) {
 	delete(v.pending, r.Node)
 	select {
 	case v.wake <- struct{}{}:
-	default: // Wait looks at all of them anyway
+	default: // the token is enough for all of them
 	}
 }
 
@@ -204,12 +204,12 @@ func outcome(value json.RawMessage) (ok, failure string) {
 // maxOutcome bounds the texts of outcomes: celery report is the longest.
 const maxOutcome = 1 << 20
 
-// Wait returns when every reply is in, when the timeout has passed, or when ctx ends, with what there is by then. It
-// or Listen is called once, and must be.
+// Wait returns when every reply is in, when the timeout has passed, or when ctx ends, with the replies so far.
+// Call Wait or WaitEach exactly once.
 func (v *Call) Wait(ctx context.Context) Replies { return v.WaitEach(ctx, func([]Reply) {}) }
 
-// Listen is like Wait, and calls hear with the replies as they come in, each of them once. Those that do not name their
-// worker come at the end, when it is known whose they are.
+// WaitEach is like Wait, and calls hear with the replies as they arrive, each of them once. Replies that do not
+// name their worker are passed at the end, when it is known whose they are.
 func (v *Call) WaitEach(ctx context.Context, hear func([]Reply)) Replies {
 	defer v.timer.Stop()
 	a := v.wait(ctx, hear)
@@ -239,7 +239,7 @@ func (v *Call) wait(ctx context.Context, hear func([]Reply)) Replies {
 	}
 }
 
-// fresh returns the replies that it has not returned before, those that do not name their worker only at the end.
+// undelivered returns the replies not returned before; those that do not name their worker only at the end.
 func (v *Call) undelivered(end bool) []Reply {
 	v.client.mu.Lock()
 	defer v.client.mu.Unlock()
@@ -253,7 +253,7 @@ func (v *Call) undelivered(end bool) []Reply {
 	return list
 }
 
-// complete reports whether nobody is left who should answer.
+// complete reports whether all expected replies are in.
 func (v *Call) complete() bool {
 	v.client.mu.Lock()
 	defer v.client.mu.Unlock()
@@ -263,7 +263,7 @@ func (v *Call) complete() bool {
 	return v.receivers >= 0 && len(v.replies) >= v.receivers
 }
 
-// close ends the conversation and sums it up.
+// close ends the call and returns its outcome.
 func (v *Call) close(a Replies) Replies {
 	v.end()
 	c := v.client
@@ -287,7 +287,8 @@ func (v *Call) close(a Replies) Replies {
 	return a
 }
 
-// attribute names the senders of replies that do not tell: exactly those are left. The caller holds client.mu.
+// attribute assigns replies without a sender to the workers that are missing, of which there are as many. The
+// caller holds client.mu.
 func (v *Call) attribute(nodes []string) {
 	for i := range v.replies {
 		if v.replies[i].Node == "" {
@@ -296,7 +297,7 @@ func (v *Call) attribute(nodes []string) {
 	}
 }
 
-// Ask sends a question and waits for the answers.
+// Call sends a request and waits for the replies.
 func (c *Client) Call(ctx context.Context, q Request) (Replies, error) {
 	v, err := c.Send(ctx, q)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 // Bounds of the wait before the broker is dialled again.
 const (
 	minRedial = 500 * time.Millisecond
-	maxRedial = 5 * time.Second // commands wait for it, and those to workers expire
+	maxRedial = 5 * time.Second // commands wait meanwhile, and those to workers expire
 )
 
-// Run keeps a line to the broker open and hands replies to those who wait for them, until ctx ends. It returns nil.
+// Run keeps a control connection to the broker open and hands replies to those who wait for them, until ctx ends. It returns nil.
 func (c *Client) Run(ctx context.Context) error {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		line, err := c.broker.OpenControl(ctx)
@@ -42,7 +42,7 @@ func redialAfter(failures int) time.Duration {
 	return minRedial + rand.N(min(minRedial<<min(failures, 6), maxRedial)-minRedial+1)
 }
 
-// attend reads replies until the line or ctx ends.
+// readReplies reads replies until the connection or ctx ends.
 func (c *Client) readReplies(ctx context.Context, line broker.ControlConn) error {
 	l := &controlConn{ControlConn: line, lost: make(chan struct{})}
 	c.mu.Lock()
@@ -70,7 +70,7 @@ func (c *Client) readReplies(ctx context.Context, line broker.ControlConn) error
 	return fmt.Errorf("receive replies: %w", err)
 }
 
-// disconnected notes why there is no line.
+// disconnected records why there is no control connection.
 func (c *Client) disconnected(cause error, wait time.Duration) {
 	c.mu.Lock()
 	c.cause = cause
@@ -79,13 +79,13 @@ func (c *Client) disconnected(cause error, wait time.Duration) {
 		"retry_in_ms", wait.Milliseconds())
 }
 
-// deliver hands a reply to the conversation that it belongs to.
+// deliver hands a reply to its call.
 func (c *Client) deliver(m broker.Publishing) {
 	at := c.now()
 	r, err := celery.ParseReply(m)
 	if err != nil {
 		c.log.Debug("message is no reply", "error", err)
-		r.Undecodable = err.Error() // somebody did answer, if there is a ticket
+		r.Undecodable = err.Error() // with a ticket, it is a reply that cannot be decoded
 	}
 	c.mu.Lock()
 	talk := c.calls[r.Ticket]
@@ -108,7 +108,7 @@ func (c *Client) deliver(m broker.Publishing) {
 	}
 }
 
-// line returns the line, or why there is none.
+// current returns the control connection, or why there is none.
 func (c *Client) current() (*controlConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *Client) current() (*controlConn, error) {
 	return c.conn, nil
 }
 
-// await returns the line when there is one.
+// await waits for a control connection and returns it.
 func (c *Client) await(ctx context.Context) (*controlConn, error) {
 	for {
 		c.mu.Lock()

@@ -19,15 +19,15 @@ const (
 	maxRaw      = 64 << 10 // bytes of JSON shown as it is
 )
 
-// inspection is one question of a round.
+// inspection is one request of a round.
 type inspection struct {
 	method    string
 	arguments map[string]any
-	// decode puts an answer into its place. It returns false if it is of another shape, and changes nothing then.
+	// decode puts a reply into its place. It returns false if it is of another shape, and changes nothing then.
 	decode func(*Inspection, json.RawMessage) bool
 }
 
-// inspections are the questions of a round.
+// inspections are the requests of a round.
 func inspections() []inspection {
 	return []inspection{
 		{"stats", nil, decodeStats},

@@ -11,7 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 )
 
-// inspected is what an Inspector makes of answers.
+// inspected is what an Inspector makes of replies.
 func inspected(t *testing.T, values map[string]string) remote.Inspection {
 	t.Helper()
 	var got remote.Inspection

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	keptTickets  = 256             // of conversations that have ended
-	keptNames    = 1_000           // of each conversation, and of duplicates
-	duplicateFor = 5 * time.Minute // how long a duplicate is told after its last reply
+	keptTickets  = 256             // of calls that have ended
+	keptNames    = 1_000           // of each call, and of duplicates
+	duplicateFor = 5 * time.Minute // how long a duplicate is reported after its last reply
 )
 
-// duplicates knows node names that more than one worker has. The second reply to a question mostly comes when the
-// conversation is over, so those that have ended lately are kept. The Client's mu guards it.
+// duplicates knows node names that more than one worker uses. The second reply to a request mostly arrives after
+// the call has ended, so recent calls are remembered. The Client's mu guards it.
 type duplicates struct {
 	answered map[string][]string // nodes, by ticket
 	tickets  []string            // keys of answered, a ring
-	next     int                 // where it goes on
+	next     int                 // index in tickets of the next call
 	seen     map[string]time.Time
 }
 
-// keep remembers who has answered in a conversation that ends.
+// keep remembers who has replied to a call that ends.
 func (d *duplicates) keep(ticket string, replies []Reply) {
 	if d.answered == nil {
 		d.answered, d.tickets = make(map[string][]string), make([]string, keptTickets)
@@ -40,7 +40,7 @@ func (d *duplicates) keep(ticket string, replies []Reply) {
 	d.answered[ticket] = nodes
 }
 
-// late takes a reply to a conversation that has ended.
+// late records a reply to a call that has ended.
 func (d *duplicates) late(ticket, node string, at time.Time) {
 	if node != "" && slices.Contains(d.answered[ticket], node) {
 		d.note(node, at)
@@ -53,8 +53,8 @@ func (d *duplicates) note(node string, at time.Time) {
 	}
 }
 
-// Duplicates returns, sorted, the node names that more than one worker has answered by in the last 5 minutes. Workers
-// need names of their own: with one name, each obeys what is meant for the other.
+// Duplicates returns, sorted, the node names that more than one worker has replied by in the last 5 minutes. Node
+// names must be unique: workers that share one execute each other's commands.
 func (c *Client) Duplicates() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

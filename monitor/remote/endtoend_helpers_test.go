@@ -23,7 +23,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 )
 
-// patience bounds every wait for a program, on a machine that is busy.
+// timeout bounds every wait for a program, on a machine that is busy.
 const timeout = 3 * time.Minute
 
 // site is a broker of its own for one test, with real workers.
@@ -195,7 +195,7 @@ func (s *site) ask(t *testing.T, method string, args map[string]any, nodes ...st
 	return a
 }
 
-// ready waits until workers answer.
+// ready waits until workers reply.
 func (s *site) ready(t *testing.T, nodes ...string) {
 	t.Helper()
 	s.await(t, "answer of "+strings.Join(nodes, ", "), func() bool {

@@ -27,7 +27,7 @@ type request struct {
 	ReplyTo     *broker.ReplyTo `json:"reply_to"`
 }
 
-// answer is a reply after a while, of any content.
+// reply is a reply after a while, of any content.
 type answer struct {
 	value string // of the node, JSON
 	after time.Duration
@@ -35,10 +35,10 @@ type answer struct {
 	mime  string // application/json if empty
 }
 
-// worker answers requests. What it returns nil for it does not answer.
+// worker replies requests. What it returns nil for it does not reply.
 type worker func(r request) []answer
 
-// says is a worker that answers everything alike.
+// says is a worker that replies everything alike.
 func says(value string, after time.Duration) worker {
 	return func(request) []answer { return []answer{{value: value, after: after}} }
 }
@@ -88,7 +88,7 @@ func (f *fleet) listener(node string, w worker) func(broker.Publishing) {
 	}
 }
 
-// reply sends one answer.
+// reply sends one reply.
 func (f *fleet) reply(node string, r request, a answer) {
 	<-time.After(a.after)
 	body := a.plain

@@ -2,14 +2,14 @@ package remote
 
 import "slices"
 
-// Held is a worker's word that it holds a task.
+// Holder is a worker that reported holding a task.
 type Holder struct {
 	Node    string
 	Name    string // of the task
 	Running bool   // else it is reserved or scheduled
 }
 
-// Holders returns who holds which of these tasks, by id, as workers told when they were last asked. It asks nobody.
+// Holders returns which workers hold these tasks, by id, from cached inspections. It sends no request.
 func (i *Inspector) Holders(ids ...string) map[string]Holder {
 	wanted := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -22,7 +22,7 @@ func (i *Inspector) Holders(ids ...string) map[string]Holder {
 		reported = append(reported, s.inspection)
 	}
 	i.mu.Unlock()
-	slices.SortFunc(reported, func(a, b Inspection) int { return a.At.Compare(b.At) }) // the newest word counts
+	slices.SortFunc(reported, func(a, b Inspection) int { return a.At.Compare(b.At) }) // the newest report counts
 	for _, n := range reported {
 		note := func(r TaskInfo, running bool) {
 			if wanted[r.ID] {

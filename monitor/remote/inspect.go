@@ -10,58 +10,58 @@ import (
 	"time"
 )
 
-// Fresh is how old an inspection may be before it is asked for again.
+// MaxAge is how old an inspection may be before it is refreshed.
 const MaxAge = 5 * time.Second
 
 const (
-	timeout    = 2 * time.Second  // for all answers of a round
-	watchedFor = 15 * time.Second // how long after a call of Node a worker is asked again and again
-	keepFor    = 10 * time.Minute // how long after the last call what it told is kept
-	maxNodes   = 1_000            // workers whose answers are kept
-	maxRounds  = 64               // that Run has go on at once
+	timeout    = 2 * time.Second  // of an inspection
+	watchedFor = 15 * time.Second // how long after a call of Cached a worker is refreshed periodically
+	keepFor    = 10 * time.Minute // how long after its last use an inspection is cached
+	maxNodes   = 1_000            // cached workers
+	maxRounds  = 64               // concurrent inspections of Run
 )
 
 // InspectorOptions of an Inspector. Client is required.
 type InspectorOptions struct {
 	Client *Client
-	// Alive returns the names of the workers that are expected to answer.
+	// Alive returns the names of the workers that are expected to reply.
 	Alive func() []string
 	Now   func() time.Time
 }
 
-// Inspector asks workers what they are doing, at most once per worker and Fresh, however many want to know. It is safe
-// for concurrent use.
+// Inspector inspects workers and caches their replies for MaxAge, whatever the number of callers. It is safe for
+// concurrent use.
 type Inspector struct {
 	client *Client
 	alive  func() []string
 	now    func() time.Time
-	wake   chan struct{} // has Run look what is due
+	wake   chan struct{} // wakes Run to check for due inspections
 
 	mu           sync.Mutex // guards what follows
 	nodes        map[string]*cacheEntry
-	reports      map[string]*cacheEntry // the same for reports
+	reports      map[string]*cacheEntry // by name
 	topology     cacheEntry
-	disconnected bool // the last round of the topology began without a line
+	disconnected bool // the last round of the topology began without a connection
 	cached       Topology
-	lastKnown    map[string]LastKnown // pools and queues, of workers that have gone too
+	lastKnown    map[string]LastKnown // pools and queues, also of workers that are gone
 	pending      []pendingConsumer
-	firstSeen    map[string]time.Time // when workers that are alive were first seen so
+	firstSeen    map[string]time.Time // when each live worker was first seen alive
 	running      int                  // rounds of Run
 	changed      chan struct{}
 }
 
-// subject is something that is asked for in rounds, one at a time.
+// cacheEntry is a worker, or the topology, that is inspected in rounds, one at a time.
 type cacheEntry struct {
 	inspection Inspection
-	wanted     time.Time     // last time that somebody asked without waiting
-	once       bool          // somebody wants one round
-	used       time.Time     // last time that somebody asked
+	wanted     time.Time     // last call that does not wait
+	once       bool          // one round is wanted
+	used       time.Time     // last use
 	asked      time.Time     // when the last round began
-	round      chan struct{} // closed when the round that goes on ends, nil if none does
-	renewed    bool          // it has changed since the last round began
+	round      chan struct{} // closed when the current round ends, nil if there is none
+	renewed    bool          // its worker has changed since the last round began
 }
 
-// due reports whether s may be asked.
+// due reports whether a round may begin.
 func (s *cacheEntry) due(now time.Time) bool {
 	return s.round == nil && now.Sub(s.asked) >= s.pause()
 }
@@ -99,7 +99,7 @@ func NewInspector(o InspectorOptions) (*Inspector, error) {
 	return i, nil
 }
 
-// Run asks for what was wanted lately, until ctx ends. It returns nil.
+// Run refreshes what was used recently, until ctx ends. It returns nil.
 func (i *Inspector) Run(ctx context.Context) error {
 	var rounds sync.WaitGroup
 	defer rounds.Wait()
@@ -126,7 +126,8 @@ func (i *Inspector) Run(ctx context.Context) error {
 	}
 }
 
-// plan returns the rounds that are due, begun, and when the next will be. It forgets workers that nobody asks for.
+// plan begins and returns the rounds that are due, and when the next will be. It drops entries that were not used
+// for keepFor.
 func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -139,7 +140,7 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 		switch {
 		case !s.due(now):
 			next = min(next, s.asked.Add(s.pause()).Sub(now))
-		case i.running < maxRounds: // else when another ends
+		case i.running < maxRounds: // else when another round ends
 			i.begin(s, now)
 			i.running++
 			work = append(work, round)
@@ -157,12 +158,12 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 	return work, next
 }
 
-// begin marks the beginning of a round. The caller holds mu.
+// begin marks the start of a round. The caller holds mu.
 func (i *Inspector) begin(s *cacheEntry, now time.Time) {
 	s.asked, s.round, s.once, s.renewed = now, make(chan struct{}), false, false
 }
 
-// end marks the end of a round, and tells everybody. The caller holds mu.
+// end marks the end of a round and closes changed. The caller holds mu.
 func (i *Inspector) end(s *cacheEntry) {
 	close(s.round)
 	s.round = nil
@@ -171,7 +172,7 @@ func (i *Inspector) end(s *cacheEntry) {
 	i.wakeRun()
 }
 
-// want has s asked for now and then, from now on. The caller holds mu.
+// want marks s as used, so that Run refreshes it for a while. The caller holds mu.
 func (i *Inspector) want(s *cacheEntry, now time.Time) {
 	if s.due(now) || now.Sub(s.wanted) >= watchedFor {
 		i.wakeRun()
@@ -179,15 +180,15 @@ func (i *Inspector) want(s *cacheEntry, now time.Time) {
 	s.wanted = now
 }
 
-// stir has Run look what is due.
+// wakeRun makes Run check for due inspections now.
 func (i *Inspector) wakeRun() {
 	select {
 	case i.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // it is awake
 	}
 }
 
-// subject returns what is known by that name. The caller holds mu.
+// entry returns the cache entry of a name. The caller holds mu.
 func (i *Inspector) entry(subjects map[string]*cacheEntry, name string, now time.Time) *cacheEntry {
 	s := subjects[name]
 	if s == nil {
@@ -212,7 +213,7 @@ func forget(subjects map[string]*cacheEntry) {
 	delete(subjects, oldest)
 }
 
-// Forget drops all that a worker has told.
+// Forget drops everything cached of a worker.
 func (i *Inspector) Forget(name string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -221,8 +222,8 @@ func (i *Inspector) Forget(name string) {
 	delete(i.lastKnown, name)
 }
 
-// Node returns what is known of a worker and has it asked again if that is not Fresh. It does not wait. While it is
-// called now and then, Run keeps asking.
+// Cached returns the cached inspection of a worker, and has it refreshed if it is older than MaxAge. It does not
+// wait. Run keeps refreshing it while Cached is called now and then.
 func (i *Inspector) Cached(name string) Inspection {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -232,7 +233,7 @@ func (i *Inspector) Cached(name string) Inspection {
 	return i.shown(name, s)
 }
 
-// Last returns what is known of a worker, and does not have it asked.
+// Peek returns the cached inspection of a worker without refreshing it.
 func (i *Inspector) Peek(name string) Inspection {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -260,12 +261,12 @@ func (i *Inspector) shown(name string, s *cacheEntry) Inspection {
 	return shown
 }
 
-// Ask returns what is known of a worker, asked now unless it is Fresh.
+// Inspect returns the inspection of a worker, refreshed now if it is older than MaxAge.
 func (i *Inspector) Inspect(ctx context.Context, name string) Inspection {
 	return i.refresh(ctx, i.nodes, name, i.inspect)
 }
 
-// AskReport is Ask for nothing but the Report.
+// Report is Inspect for the text of celery report alone.
 func (i *Inspector) Report(ctx context.Context, name string) Inspection {
 	return i.refresh(ctx, i.reports, name, i.report)
 }
@@ -310,7 +311,7 @@ func (i *Inspector) once(ctx context.Context, s *cacheEntry, round func(context.
 	}
 }
 
-// inspect is one round of questions to one worker. It ends what begin began.
+// inspect runs a round of requests to one worker. It ends what begin began.
 func (i *Inspector) inspect(ctx context.Context, name string, s *cacheEntry) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -344,15 +345,15 @@ func (i *Inspector) report(ctx context.Context, name string, s *cacheEntry) {
 	i.end(s)
 }
 
-// part is the answer to one of the questions of a round.
+// part is the reply to one of the requests of a round.
 type part struct {
 	inspection
 	reply  Reply
 	err    string // why there is none
-	silent bool   // the worker did not answer in time
+	silent bool   // the worker did not reply in time
 }
 
-// excuse says why a worker of one process may not answer.
+// excuse says why a worker of one process may not reply.
 func excuse(parts []part) {
 	for n := range parts {
 		if parts[n].silent {
@@ -361,7 +362,7 @@ func excuse(parts []part) {
 	}
 }
 
-// part asks one question.
+// part asks one request.
 func (i *Inspector) part(ctx context.Context, name string, q inspection) part {
 	a, err := i.client.Call(ctx, Request{
 		Method: q.method, Arguments: q.arguments, Destination: []string{name}, Timeout: timeout,
@@ -392,7 +393,7 @@ func problem(r Reply) string {
 // seconds is a whole number of seconds as people write it.
 func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int64(d/time.Second)) }
 
-// merge puts answers in the place of older ones. What failed stays, with an error.
+// merge puts replies in the place of older ones. What failed stays, with an error.
 func merge(old Inspection, parts []part) Inspection {
 	next := old
 	next.Errors = make(map[string]string)
@@ -416,7 +417,7 @@ func merge(old Inspection, parts []part) Inspection {
 	return next
 }
 
-// Changed returns a channel that is closed when something new is known.
+// Changed returns a channel that is closed at the next change.
 func (i *Inspector) Changed() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 )
 
-// tells is a worker that answers each method with what the map has for it, and others not at all.
+// tells is a worker that replies each method with what the map has for it, and others not at all.
 func tells(values map[string]string) worker {
 	return func(r request) []answer {
 		if v, ok := values[r.Method]; ok {
@@ -28,7 +28,7 @@ func tells(values map[string]string) worker {
 	}
 }
 
-// idle is what a worker with nothing to do answers.
+// idle is what a worker with nothing to do replies.
 func idle() map[string]string {
 	return map[string]string{
 		"stats": `{"pid":1}`, "active": `[]`, "reserved": `[]`, "scheduled": `[]`, "revoked": `[]`, "registered": `["tasks.add"]`,
@@ -58,7 +58,7 @@ func heardOf(f *fleet) map[string]int {
 	return n
 }
 
-// rounds wants every question of a round so many times.
+// rounds wants every request of a round so many times.
 func rounds(n int) map[string]int {
 	want := make(map[string]int)
 	for method := range idle() {
@@ -482,7 +482,7 @@ func TestInspectionIsBounded(t *testing.T) {
 	})
 }
 
-// FuzzInspection has a worker answer every question with the same text.
+// FuzzInspection has a worker reply every request with the same text.
 func FuzzInspection(f *testing.F) {
 	for _, s := range []string{
 		`[]`, `{}`, `null`, `"N/A"`, `[{"id":"1","delivery_info":null,"time_start":"x"}]`, `{"pool":"N/A","broker":[],"total":null,"uptime":-1}`,

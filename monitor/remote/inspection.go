@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Inspection is what one worker told of itself. Secrets are masked in all of it.
+// Inspection is what one worker reported of itself. Secrets are masked.
 type Inspection struct {
 	Node       string
-	At         time.Time // when it was last asked and answered, zero if never
-	Refreshing bool      // it is being asked
-	// AskedAt is when the newest round of questions that has ended began, zero if none has.
+	At         time.Time // time of its last reply, zero if none
+	Refreshing bool      // a round is in progress
+	// RequestedAt is the start of the newest completed round, zero if there is none.
 	RequestedAt time.Time
-	// Errors say why a part is missing, or older than At, by method: no answer from celery@w2 in 2 s.
+	// Errors say why a part is missing, or older than At, by method: no reply from celery@w2 in 2 s.
 	Errors map[string]string
-	Times  map[string]time.Time // when each part was answered, by method
+	Times  map[string]time.Time // when each part was replied, by method
 	// Totals are how long the lists were, by method. Of active, reserved, scheduled and revoked the first 1,000 are
 	// kept.
 	Totals map[string]int
@@ -28,7 +28,7 @@ type Inspection struct {
 	Queues     []Consumed
 	Conf       map[string]json.RawMessage
 	Clock      *int64
-	Report     string // of celery report; only AskReport asks for it
+	Report     string // of celery report; set by Inspector.Report only
 }
 
 // Stats of a worker. Nil and empty are unknown.
@@ -60,7 +60,7 @@ type Pool struct {
 // Autoscaler of a worker that has one.
 type Autoscaler struct{ Min, Max, Current, Quantity int64 }
 
-// Request is a task that a worker holds.
+// TaskInfo describes a task that a worker holds.
 type TaskInfo struct {
 	ID           string
 	Name         string

@@ -2,19 +2,19 @@ package remote
 
 import "time"
 
-// maxTold bounds for how many workers Told has an answer, as many as a cluster has.
+// maxLastKnown bounds the workers with a LastKnown, as many as a cluster has.
 const maxLastKnown = 5_000
 
-// Told is the pool and the queues of a worker as it last told them.
+// LastKnown is the pool and the queues of a worker as it last reported them.
 type LastKnown struct {
-	At     time.Time // when it told its queues
-	Pool   string    // its kind, empty if it never told
+	At     time.Time // when it reported its queues
+	Pool   string    // its kind, empty if never reported
 	Slots  *int64    // tasks that it could run at once
 	Queues []string  // that it consumed from
 }
 
-// Told returns what a worker last told of its pool and queues, however long ago, also if it has gone since; false if it never
-// did, or was forgotten.
+// LastKnown returns the pool and queues that a worker last reported, however long ago, even if it is gone. It is
+// false if the worker never reported them, or was forgotten.
 func (i *Inspector) LastKnown(name string) (LastKnown, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -22,7 +22,7 @@ func (i *Inspector) LastKnown(name string) (LastKnown, bool) {
 	return t, ok
 }
 
-// keep notes what workers have told now. The caller holds mu.
+// keep records what workers have reported now. The caller holds mu.
 func (i *Inspector) keep(queues map[string][]string, pools map[string]Pool, now time.Time) {
 	for node, list := range queues {
 		t, known := i.lastKnown[node]
@@ -37,7 +37,7 @@ func (i *Inspector) keep(queues map[string][]string, pools map[string]Pool, now 
 	}
 }
 
-// dropTold makes room for a worker, by dropping what is oldest. The caller holds mu.
+// dropLastKnown drops the oldest. The caller holds mu.
 func (i *Inspector) dropLastKnown() {
 	oldest := ""
 	for name, t := range i.lastKnown {

@@ -7,15 +7,15 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Method is a remote control command that Umbel offers. Those that harm workers, or only workers may use, are none:
-// election, hello, objgraph, memdump.
+// Method is a remote control command that Umbel offers. Commands that harm workers, or that only workers may use,
+// are not offered: election, hello, objgraph, memdump.
 type Method struct {
 	Name      string
 	Title     string // imperative, for buttons: Grow pool
 	Doc       string // one sentence
 	Inspect   bool   // only reads
-	NoReply   bool   // workers do not answer it (shutdown)
-	Dangerous bool   // wants confirmation
+	NoReply   bool   // workers do not reply it (shutdown)
+	Dangerous bool   // needs confirmation
 	Params    []Param
 }
 
@@ -24,7 +24,7 @@ type Param struct {
 	Name     string
 	Type     ParamType
 	Required bool
-	Min      int64 // of Whole
+	Min      int64 // of Integer
 	Doc      string
 	Choices  []string // the only values of a Text or Signal, nil if there are others
 }
@@ -73,7 +73,8 @@ func Nearest(name string) string {
 	return query.Nearest(name, names)
 }
 
-// Refused says why Umbel does not offer a command that workers have, empty if it does or if there is none of this name.
+// Refused says why Umbel does not offer a command that workers have, empty if it does or if there is no such
+// command.
 func Refused(name string) string {
 	switch name {
 	case "election":

@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	minInterval  = 250 * time.Millisecond // least time between two rounds of one subject
+	minInterval  = 250 * time.Millisecond // between two rounds of one entry
 	maxPending   = 1_000                  // that are remembered
-	startupDelay = 3 * time.Second        // how long a worker that has come up may take until it hears what it is asked
+	startupDelay = 3 * time.Second        // how long a worker that has come up may take until it receives requests
 )
 
-// promise is what a worker has answered that it will do. Some do it seconds later (gevent), and tell meanwhile what was.
+// pendingConsumer is a change of a worker's queues that it has acknowledged. gevent workers apply it seconds
+// later, and report the old state until then.
 type pendingConsumer struct {
 	node, queue string
 	consumes    bool
 	until       time.Time
 }
 
-// Obeyed has what is known of a worker asked anew at once, Fresh or not: it has answered that it does what an acting method
-// wants of it. What it has answered of queues counts as known.
+// Acknowledged records that a worker has acknowledged an acting method: what is cached of it is refreshed at once,
+// whatever its age. Acknowledged changes of queues count immediately.
 func (i *Inspector) Acknowledged(node, method string, arguments map[string]any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -43,14 +44,13 @@ func (i *Inspector) Acknowledged(node, method string, arguments map[string]any) 
 	}
 }
 
-// renew has s asked once more, after the round that goes on if there is one. The caller holds mu.
+// renew has s refreshed once more, after the current round if there is one. The caller holds mu.
 func (i *Inspector) renew(s *cacheEntry) {
 	s.once, s.renewed = true, true
 	i.wakeRun()
 }
 
-// promised is what workers have told, with what they have promised since. Whatever they have kept is forgotten. The caller
-// holds mu.
+// withPending returns t with the changes acknowledged since. The caller holds mu.
 func (i *Inspector) withPending(t Topology, now time.Time) Topology {
 	i.pending = slices.DeleteFunc(i.pending, func(p pendingConsumer) bool { return !now.Before(p.until) })
 	if len(i.pending) == 0 {
@@ -71,8 +71,8 @@ func (i *Inspector) withPending(t Topology, now time.Time) Topology {
 	return t
 }
 
-// welcome has the topology asked anew if workers have come up or gone since, if one that has come up may not have heard, or
-// if there was no line to ask by.
+// checkMembers has the topology refreshed if workers have come or gone since, if one that has come up may have
+// missed the request, or if there was no connection.
 func (i *Inspector) checkMembers() {
 	alive, connected := slices.Compact(slices.Sorted(slices.Values(i.alive()))), i.client.Status().Connected
 	i.mu.Lock()
@@ -91,8 +91,8 @@ func (i *Inspector) checkMembers() {
 	}
 }
 
-// deaf reports whether a worker that has told nothing yet was asked for the last time when it had just come up: it is online
-// before it hears. The caller holds mu.
+// missedRequest reports whether a worker that has not replied yet had only just come up when it was asked: it is
+// online before it receives requests. The caller holds mu.
 func (i *Inspector) missedRequest() bool {
 	return slices.ContainsFunc(i.cached.Missing, func(node string) bool {
 		_, reported := i.cached.queues[node]

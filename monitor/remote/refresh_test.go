@@ -9,7 +9,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 )
 
-// What a worker has answered of queues counts at once, though it acts later and tells meanwhile what was.
+// What a worker has replied of queues counts at once, though it acts later and tells meanwhile what was.
 func TestAnsweredCommandsCountAtOnce(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestAnsweredCommandsRefreshTheWorker(t *testing.T) {
 			t.Errorf("the worker has %d processes, want 2", n)
 		}
 		heard := heardOf(f)["conf"]
-		for range 100 { // a burst of answers
+		for range 100 { // a burst of replies
 			i.Acknowledged("w1", "rate_limit", nil)
 			<-time.After(10 * ms)
 		}

@@ -1,6 +1,6 @@
-// Package remote holds conversations with workers by Celery's remote control (pidbox): it asks, gathers the replies
-// and says who did not answer. It keeps one line to the broker open for all of them, and task messages go the same
-// way. It decides nothing about who may ask for what, and remembers no command.
+// Package remote calls workers by Celery's remote control (pidbox): it sends requests, gathers replies and reports
+// who did not reply. It keeps one control connection to the broker open for all calls and for task messages. It
+// does not decide who may send what, and remembers no command.
 package remote
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/celery"
 )
 
-// ErrUnavailable says that there is no connection to the broker, so that nothing was sent. The cause is wrapped
-// beside it.
+// ErrUnavailable is returned when there is no connection to the broker, so that nothing was sent. The cause is
+// wrapped beside it.
 var ErrUnavailable = errors.New("broker not connected")
 
 // errNotYet is the cause before the first connection.
@@ -30,7 +30,7 @@ type Options struct {
 	Logger *slog.Logger     // nil discards
 }
 
-// Client talks to the workers of one cluster. It is safe for concurrent use.
+// Client calls the workers of one cluster. It is safe for concurrent use.
 type Client struct {
 	broker broker.Broker
 	now    func() time.Time
@@ -38,20 +38,20 @@ type Client struct {
 	mask   masking
 
 	mu         sync.Mutex       // guards what follows
-	conn       *controlConn     // nil while there is no line
-	connected  chan struct{}    // closed while there is a line, then replaced
+	conn       *controlConn     // nil while there is no control connection
+	connected  chan struct{}    // closed while there is a control connection, then replaced
 	cause      error            // why there is none
-	since      time.Time        // of the last change between the two
+	since      time.Time        // of the last connect or disconnect
 	calls      map[string]*Call // by ticket
 	duplicates duplicates
 	unmatched  uint64
 	malformed  uint64
 }
 
-// link is one line and its end.
+// controlConn is a control connection and its end.
 type controlConn struct {
 	broker.ControlConn
-	lost chan struct{} // closed when the line is
+	lost chan struct{} // closed when the connection is lost
 }
 
 // New validates o and starts nothing.
@@ -74,7 +74,8 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Broadcast sends a command without arguments to every worker and wants no reply. It waits for the line until ctx ends.
+// Broadcast sends a command without arguments to every worker and wants no reply. It waits for the control
+// connection until ctx ends.
 func (c *Client) Broadcast(ctx context.Context, method string) error {
 	m, err := celery.Request{Method: method}.Publishing()
 	if err != nil {
@@ -100,7 +101,7 @@ func (c *Client) Broadcast(ctx context.Context, method string) error {
 	}
 }
 
-// Publish sends a task message to a queue, as broker.Line does. It is ErrUnavailable without a line.
+// Publish sends a task message to a queue, as broker.ControlConn does. It is ErrUnavailable without a control connection.
 func (c *Client) Publish(ctx context.Context, queue string, m broker.Publishing) error {
 	l, err := c.current()
 	if err != nil {
@@ -109,7 +110,7 @@ func (c *Client) Publish(ctx context.Context, queue string, m broker.Publishing)
 	return l.Publish(ctx, queue, m)
 }
 
-// Event publishes an event, as broker.Line does.
+// PublishEvent publishes an event, as broker.ControlConn does.
 func (c *Client) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
 	l, err := c.current()
 	if err != nil {
@@ -118,7 +119,7 @@ func (c *Client) PublishEvent(ctx context.Context, routingKey string, m broker.P
 	return l.PublishEvent(ctx, routingKey, m)
 }
 
-// Purge empties a queue, as broker.Line does.
+// Purge empties a queue, as broker.ControlConn does.
 func (c *Client) Purge(ctx context.Context, queue string) (int64, error) {
 	l, err := c.current()
 	if err != nil {
@@ -127,7 +128,7 @@ func (c *Client) Purge(ctx context.Context, queue string) (int64, error) {
 	return l.Purge(ctx, queue)
 }
 
-// Peek shows what waits in a queue, as broker.Line does.
+// Peek returns messages that wait in a queue, as broker.ControlConn does.
 func (c *Client) Peek(ctx context.Context, queue string, limit int) ([]broker.Publishing, error) {
 	l, err := c.current()
 	if err != nil {
@@ -136,7 +137,7 @@ func (c *Client) Peek(ctx context.Context, queue string, limit int) ([]broker.Pu
 	return l.Peek(ctx, queue, limit)
 }
 
-// Find looks for the message of a task, as broker.Line does.
+// Find looks for the message of a task, as broker.ControlConn does.
 func (c *Client) Find(ctx context.Context, queues []string, taskID string) (*broker.Publishing, error) {
 	l, err := c.current()
 	if err != nil {
@@ -145,7 +146,7 @@ func (c *Client) Find(ctx context.Context, queues []string, taskID string) (*bro
 	return l.Find(ctx, queues, taskID)
 }
 
-// Survey looks at queues, as broker.Line does.
+// QueueStats returns statistics of queues, as broker.ControlConn does.
 func (c *Client) QueueStats(ctx context.Context, queues []string) (broker.QueueStats, error) {
 	l, err := c.current()
 	if err != nil {
@@ -154,16 +155,16 @@ func (c *Client) QueueStats(ctx context.Context, queues []string) (broker.QueueS
 	return l.QueueStats(ctx, queues)
 }
 
-// Status of the line.
+// Status is the state of the control connection.
 type Status struct {
 	Connected bool
 	Since     time.Time // of the last change, zero before the first
 	LastError string    // without passwords, empty while connected
-	// Strays are replies that nobody waited for, most of them too late; Garbled are messages that were no replies.
+	// Unmatched counts replies that no call waited for, most of them late; Malformed counts messages that were no replies.
 	Unmatched, Malformed uint64
 }
 
-// Status says whether there is a line.
+// Status returns the state of the control connection.
 func (c *Client) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()

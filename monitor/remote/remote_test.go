@@ -20,7 +20,7 @@ const (
 	ms   = time.Millisecond
 )
 
-// summary is what an answer says, but for its times.
+// summary is what a reply says, but for its times.
 type summary struct {
 	Replies map[string]string // values by node
 	Missing []string
@@ -195,7 +195,7 @@ func TestRepliesThatAreNotData(t *testing.T) {
 				if err != nil {
 					t.Fatalf("send: %v", err)
 				}
-				synctest.Wait() // all answers are there
+				synctest.Wait() // all replies are there
 				got := v.Wait(t.Context())
 				if len(got.Missing) != 0 || got.Elapsed != 0 || len(got.Items) != len(test.answers) {
 					t.Fatalf("answers = %+v, want %d at once", got, len(test.answers))

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Topology is which workers have which tasks and queues.
+// Topology maps tasks and queues to workers.
 type Topology struct {
 	At time.Time // when it was last asked, zero if never
 	// Tasks are the workers by the names of the tasks that they have registered, Celery's own included, Queues by the
 	// queues that they consume from. Workers are sorted.
 	Tasks, Queues map[string][]string
 	Pools         map[string]Pool // by worker
-	Expected      []string        // workers that should have answered, sorted
-	// Missing are those that did not, to the question for tasks or that for queues. What they told before stands.
+	Expected      []string        // live workers at that time, sorted
+	// Missing are those that did not reply to the request for tasks or that for queues. Their earlier replies remain.
 	Missing []string
 
 	tasks, queues map[string][]string // by worker
 }
 
-// Topology returns which workers have which tasks and queues, asked now unless it is Fresh and no worker has come up
-// or gone since. It does not fail: whom it could not ask it names.
+// Topology returns which workers have which tasks and queues, refreshed now if it is older than MaxAge or workers
+// have come or gone. It does not fail: workers that did not reply are in Missing.
 func (i *Inspector) Topology(ctx context.Context) Topology {
 	for range 2 { // the first time a worker may have come up just then
 		i.checkMembers()
@@ -35,7 +35,8 @@ func (i *Inspector) Topology(ctx context.Context) Topology {
 	return i.cached
 }
 
-// Known returns the Topology as last asked, and has it asked again if it is not Fresh. It does not wait.
+// CachedTopology returns the cached Topology, and has it refreshed if it is older than MaxAge. It does not wait.
+// Run keeps refreshing it while CachedTopology is called now and then.
 func (i *Inspector) CachedTopology() Topology {
 	i.checkMembers()
 	i.mu.Lock()
@@ -44,7 +45,7 @@ func (i *Inspector) CachedTopology() Topology {
 	return i.cached
 }
 
-// Glance is Known for those who look now and then: it has the Topology asked once, not as long as somebody may look again.
+// PeekTopology is CachedTopology for occasional callers: it triggers at most one refresh.
 func (i *Inspector) PeekTopology() Topology {
 	i.checkMembers()
 	i.mu.Lock()
@@ -56,7 +57,7 @@ func (i *Inspector) PeekTopology() Topology {
 	return i.cached
 }
 
-// survey asks all workers what they have. It ends what begin began.
+// inspectAll asks all workers for tasks, queues and pools. It ends what begin began.
 func (i *Inspector) inspectAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -91,7 +92,7 @@ func (i *Inspector) inspectAll(ctx context.Context) {
 	i.end(&i.topology)
 }
 
-// everybody asks all workers, and returns what read makes of their answers, by worker.
+// callAll calls all workers and returns their replies as read converts them, by worker.
 func callAll[T any](
 	ctx context.Context, c *Client, alive []string, method string, arguments map[string]any, read func(json.RawMessage) (T, bool),
 ) map[string]T {
@@ -111,7 +112,7 @@ func callAll[T any](
 	return reported
 }
 
-// stand adds what workers that are alive told before and not now.
+// carryOver adds the earlier values of live workers that now has none of.
 func carryOver[T any](before, now map[string]T, alive []string) map[string]T {
 	for _, node := range alive {
 		v, known := before[node]
@@ -122,7 +123,7 @@ func carryOver[T any](before, now map[string]T, alive []string) map[string]T {
 	return now
 }
 
-// invert returns who has what, by what.
+// invert returns workers by value.
 func invert(byNode map[string][]string) map[string][]string {
 	out := make(map[string][]string)
 	for _, node := range slices.Sorted(maps.Keys(byNode)) {
@@ -135,7 +136,7 @@ func invert(byNode map[string][]string) map[string][]string {
 	return out
 }
 
-// taskNames reads what registered tells.
+// taskNames decodes a reply to registered.
 func taskNames(v json.RawMessage) ([]string, bool) {
 	i := Inspection{Totals: make(map[string]int)}
 	ok := decodeRegistered(&i, v)
@@ -146,7 +147,7 @@ func taskNames(v json.RawMessage) ([]string, bool) {
 	return names, ok
 }
 
-// queueNames reads what active_queues tells.
+// queueNames decodes a reply to active_queues.
 func queueNames(v json.RawMessage) ([]string, bool) {
 	i := Inspection{Totals: make(map[string]int)}
 	ok := decodeQueues(&i, v)
@@ -157,7 +158,7 @@ func queueNames(v json.RawMessage) ([]string, bool) {
 	return names, ok
 }
 
-// pool reads what stats tells of it.
+// pool decodes the pool in a reply to stats.
 func pool(v json.RawMessage) (Pool, bool) {
 	var i Inspection
 	if !decodeStats(&i, v) {

@@ -115,7 +115,7 @@ func TestGlanceAsksOnce(t *testing.T) {
 	}
 }
 
-// Who could not be asked since there was no line is asked as soon as there is one.
+// Who could not be asked since there was no control connection is asked as soon as there is one.
 func TestTopologyIsAskedOnceThereIsALine(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestTopologyIsAskedOnceThereIsALine(t *testing.T) {
 			t.Errorf("missing %v without a line, want w1", got.Missing)
 		}
 		f.Refuse(nil)
-		<-time.After(4 * time.Second) // the line is open by then, and what was told is still fresh
+		<-time.After(4 * time.Second) // the control connection is open by then, and what was told is still fresh
 		if got := i.Topology(t.Context()); len(got.Missing) > 0 {
 			t.Errorf("missing %v with a line, want none", got.Missing)
 		}

@@ -83,7 +83,7 @@ func (w *worker) schedule() []any {
 	return list
 }
 
-// query answers where tasks are.
+// query replies where tasks are.
 func (w *worker) query(ids []string) any {
 	found := map[string]any{}
 	for _, x := range w.executions {

@@ -11,7 +11,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// observer folds a story as it would see it: late, with events missing, and with answers to questions that were
+// observer folds a story as it would see it: late, with events missing, and with replies to requests that were
 // captured before it takes them in.
 type observer struct {
 	t       *testing.T

@@ -60,7 +60,7 @@ func (c *Cluster) Workers() []string {
 }
 
 // Request lets a worker hear a remote control command (pidbox). If it is up and meant, it executes it and hands its
-// reply to answer soon afterwards, on the goroutine of Run, if one is wanted. It may be called from any goroutine while Run
+// reply to reply soon afterwards, on the goroutine of Run, if one is wanted. It may be called from any goroutine while Run
 // plays the story.
 func (c *Cluster) Request(worker string, m broker.Publishing, answer func(to broker.ReplyTo, m broker.Publishing)) {
 	var r command
@@ -103,7 +103,7 @@ func (w *worker) handle(r command, answer func(broker.ReplyTo, broker.Publishing
 	})
 }
 
-// obey returns what the worker answers to a command; silent says that it answers nothing.
+// obey returns what the worker replies to a command; silent says that it replies nothing.
 func (w *worker) obey(method string, args arguments) (value any, silent bool) {
 	if inspect, ok := inspections()[method]; ok {
 		return inspect(w, args), false

@@ -58,7 +58,7 @@ func (h *theatre) wait(d time.Duration) {
 	synctest.Wait()
 }
 
-// ask sends a command to workers, all if there are none, and returns what they answer by name.
+// ask sends a command to workers, all if there are none, and returns what they reply by name.
 func (h *theatre) ask(method string, args map[string]any, workers ...string) map[string]string {
 	h.Helper()
 	m, err := celery.Request{
@@ -76,7 +76,7 @@ func (h *theatre) ask(method string, args map[string]any, workers ...string) map
 			h.replies <- r
 		})
 	}
-	h.wait(15 * time.Second) // a solo worker answers after its task
+	h.wait(15 * time.Second) // a solo worker replies after its task
 	answers := make(map[string]string)
 	for len(h.replies) > 0 {
 		r := <-h.replies
@@ -126,7 +126,7 @@ func TestWorkersObey(t *testing.T) {
 		worker string
 		want   string
 		see    string // inspect command
-		seen   string // in its answer
+		seen   string // in its reply
 	}{
 		"grow":           {"pool_grow", map[string]any{"n": 2}, web, `{"ok":"pool will grow"}`, "stats", `"max-concurrency":6`},
 		"shrink too far": {"pool_shrink", map[string]any{"n": 40}, web, `{"error":"ValueError(\"Can't shrink pool. All processes busy!\")"}`, "stats", `"max-concurrency":4`},

@@ -84,7 +84,7 @@ func dominance(s state.State) int {
 type WorkerTasks struct {
 	Worker     string
 	PID, Clock int64
-	Responsive bool // it would answer a question now: it is connected, and its process is free
+	Responsive bool // it would reply a request now: it is connected, and its process is free
 	Active     []string
 	Reserved   []string // reserved, or waiting for their ETA
 }

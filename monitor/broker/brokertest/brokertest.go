@@ -15,18 +15,18 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// patience bounds every wait for something that should happen at once.
+// timeout bounds every wait for something that should happen at once.
 const timeout = 3 * time.Minute
 
 // Fixture is a Broker under test, and a hand on its other side. Every call of the function given to
 // Run makes a fresh one, whose messages no other fixture sees.
 type Fixture struct {
 	Broker broker.Broker
-	// Publish sends a message to where Broker's sessions receive from. Redelivered and Tag mean nothing.
+	// Publish sends a message to where Broker's event streams receive from. Redelivered and Tag mean nothing.
 	Publish func(ctx context.Context, m broker.Message) error
-	// Break makes Broker's current session lose its connection.
+	// Break makes Broker's current event stream lose its connection.
 	Break func(t *testing.T)
-	// Redelivers says that messages never acknowledged reach the next session.
+	// Redelivers says that messages never acknowledged reach the next event stream.
 	Redelivers bool
 }
 
@@ -57,14 +57,14 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	}
 }
 
-// trial is one test of the suite, on its own fixture.
+// streamTest is one test of the suite, on its own fixture.
 type streamTest struct {
 	*testing.T
 	Fixture
 }
 
-// connect opens a session that ends with the test. It tries more than once, since a broker may need
-// a moment to notice that an earlier session is gone.
+// connect opens an event stream that ends with the test. It tries more than once, since a broker may need
+// a moment to notice that an earlier event stream is gone.
 func (c streamTest) connect() broker.EventStream {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), timeout)
@@ -138,7 +138,7 @@ func (c streamTest) expectNothing(s broker.EventStream) {
 	}
 }
 
-// expectClosed fails the test if err is not that of an ended session.
+// expectClosed fails the test if err is not that of an ended event stream.
 func (c streamTest) expectClosed(call string, err error) {
 	c.Helper()
 	if !errors.Is(err, broker.ErrClosed) {
@@ -146,7 +146,7 @@ func (c streamTest) expectClosed(call string, err error) {
 	}
 }
 
-// expectMessages compares got with the messages first, first+1, … as a session numbers them.
+// expectMessages compares got with the messages first, first+1, … as an event stream numbers them.
 func (c streamTest) expectMessages(got []broker.Message, first int, redelivered bool) {
 	c.Helper()
 	want := make([]broker.Message, len(got))

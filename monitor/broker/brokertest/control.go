@@ -11,11 +11,11 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// LineFixture is a Broker under test, and hands on the other side of its lines. Every call of the function given
-// to RunLine makes a fresh one, whose workers and queues no other fixture sees.
+// ControlFixture is a Broker under test with the other side of its control connections. Every call of the function
+// given to RunControl makes a fresh one, whose workers and queues no other fixture sees.
 type ControlFixture struct {
 	Broker broker.Broker
-	// Break makes Broker's current lines lose their connections.
+	// Break makes Broker's current control connections lose their connections.
 	Break func(t *testing.T)
 
 	// Listen attaches a worker's mailbox, which calls hear with every request, one at a time, until the test
@@ -42,11 +42,11 @@ type ControlFixture struct {
 	MissesQueues bool
 	// Browses says that messages can be looked at where they wait.
 	Browses bool
-	// TellsUnacked says that a Survey tells how many messages of each queue are held.
+	// CountsUnacked says that QueueStats counts the unacknowledged messages of each queue.
 	CountsUnacked bool
 }
 
-// RunLine runs the suite of lines, each test on its own fixture.
+// RunControl runs the suite of control connections, each test on its own fixture.
 func RunControl(t *testing.T, open func(t *testing.T) ControlFixture) {
 	t.Helper()
 	tests := map[string]func(controlTest){
@@ -81,13 +81,13 @@ func RunControl(t *testing.T, open func(t *testing.T) ControlFixture) {
 	}
 }
 
-// lineTrial is one test of the suite, on its own fixture.
+// controlTest is one test of the suite, on its own fixture.
 type controlTest struct {
 	*testing.T
 	ControlFixture
 }
 
-// open opens a line that ends with the test.
+// open opens a control connection that ends with the test.
 func (c controlTest) open() broker.ControlConn {
 	c.Helper()
 	ctx, cancel := c.soon()
@@ -177,7 +177,7 @@ func (c controlTest) request(l broker.ControlConn, m broker.Publishing) int {
 	return n
 }
 
-// call is a method of a line, named for messages.
+// call is a method of a control connection, named for messages.
 type call struct {
 	name string
 	do   func(ctx context.Context) error
@@ -280,7 +280,7 @@ func (c controlTest) expectWoken(ended <-chan error) {
 	}
 }
 
-// expectEnded fails the test if a method does anything but say that the line has ended.
+// expectEnded fails the test if a method does anything but say that the control connection has ended.
 func (c controlTest) expectEnded(l broker.ControlConn, queue string) {
 	c.Helper()
 	ctx, cancel := c.soon()
@@ -300,7 +300,7 @@ func (c controlTest) expectEnded(l broker.ControlConn, queue string) {
 	}
 }
 
-// byName returns the queue of a survey that has a name.
+// byName returns the queue with a name.
 func (c controlTest) byName(s broker.QueueStats, name string) broker.Queue {
 	c.Helper()
 	for _, q := range s.Queues {
@@ -320,8 +320,8 @@ func shown(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// settle calls look until it returns want or patience is over, and returns what it returned last: a broker may need a
-// moment to count what it was just told of.
+// settle calls look until it returns want or timeout has passed, and returns the last result: a broker may need a
+// moment to update its counts.
 func settle[T cmp.Ordered](c controlTest, want T, look func() T) T {
 	c.Helper()
 	again := time.NewTicker(20 * time.Millisecond)

@@ -7,7 +7,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// event publishes events by a line, and receives them by a session of the same broker.
+// event publishes events by a control connection, and receives them by an event stream of the same broker.
 func (c controlTest) event() {
 	ctx, cancel := c.soon()
 	defer cancel()

@@ -161,7 +161,7 @@ func (c controlTest) purge() {
 	}
 }
 
-// look surveys one queue.
+// look reads the stats of one queue.
 func (c controlTest) look(l broker.ControlConn, queue string) broker.Queue {
 	c.Helper()
 	ctx, cancel := c.soon()

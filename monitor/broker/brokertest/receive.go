@@ -71,7 +71,7 @@ func (c streamTest) receiveLone() {
 	c.publish(0, 1)
 	start := time.Now()
 	c.expectMessages(c.receive(s, 1), 0, false)
-	// Far more than MaxGather, for slow machines, and far less than for ever.
+	// Far more than MaxBatchDelay, for slow machines, and far less than forever.
 	if got, limit := time.Since(start), time.Minute; got > limit {
 		c.Errorf("lone message took %v, want at most %v", got, limit)
 	}

@@ -109,7 +109,7 @@ func (c streamTest) lostUnread() {
 	c.expectDone(s)
 }
 
-// expectDone waits for a session to say that it has ended.
+// expectDone waits for an event stream to say that it has ended.
 func (c streamTest) expectDone(s broker.EventStream) {
 	c.Helper()
 	c.expectClosed("Err", c.within("Done of a lost session", func() error {

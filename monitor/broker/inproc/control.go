@@ -14,10 +14,10 @@ import (
 
 const (
 	replyExchange = "reply"
-	maxReplies    = 10_000 // wait for a line that does not read them
+	maxReplies    = 10_000 // wait for a control connection that does not read them
 )
 
-// Listen attaches a mailbox: hear is called with every request from then on, in the goroutine of the line that makes
+// Listen attaches a mailbox: hear is called with every request from then on, in the goroutine of the control connection that makes
 // it, until detach is called. It must neither keep nor change what it is given.
 func (b *Broker) Listen(hear func(broker.Publishing)) (detach func()) {
 	b.connsMu.Lock()
@@ -32,7 +32,7 @@ func (b *Broker) Listen(hear func(broker.Publishing)) (detach func()) {
 	}
 }
 
-// Answer sends a reply to the line whose requests ask for their replies at to. It is dropped if there is no such line,
+// Answer sends a reply to the control connection whose requests ask for their replies at to. It is dropped if there is no such line,
 // or if too many wait there. The broker owns m from then on.
 func (b *Broker) Answer(to broker.ReplyTo, m broker.Publishing) {
 	b.connsMu.Lock()
@@ -47,7 +47,7 @@ func (b *Broker) Answer(to broker.ReplyTo, m broker.Publishing) {
 	}
 }
 
-// Open implements broker.Broker. It fails with the error given to Refuse.
+// OpenControl implements broker.Broker. It fails with the error given to Refuse.
 func (b *Broker) OpenControl(ctx context.Context) (broker.ControlConn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (b *Broker) OpenControl(ctx context.Context) (broker.ControlConn, error) {
 	return l, nil
 }
 
-// failLines ends all lines.
+// failConns ends all control connections.
 func (b *Broker) failConns(err error) {
 	b.connsMu.Lock()
 	defer b.connsMu.Unlock()
@@ -76,7 +76,7 @@ func (b *Broker) failConns(err error) {
 	}
 }
 
-// line is one line to a Broker, whose linesMu guards it.
+// controlConn is one control connection to a Broker, whose connsMuguards it.
 type controlConn struct {
 	broker  *Broker
 	key     string
@@ -85,7 +85,7 @@ type controlConn struct {
 	err     error
 }
 
-// end ends l once. The caller holds linesMu.
+// end ends l once. The caller holds connsMu.
 func (l *controlConn) end(err error) {
 	if l.err == nil {
 		l.err = err
@@ -104,7 +104,7 @@ func (l *controlConn) check(ctx context.Context) error {
 	}
 }
 
-// Close implements broker.Line.
+// Close implements broker.ControlConn.
 func (l *controlConn) Close() error {
 	l.broker.connsMu.Lock()
 	defer l.broker.connsMu.Unlock()
@@ -112,7 +112,7 @@ func (l *controlConn) Close() error {
 	return nil
 }
 
-// Request implements broker.Line. It returns when every mailbox has heard the request.
+// Request implements broker.ControlConn. It returns when every mailbox has heard the request.
 func (l *controlConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
 	if err := l.check(ctx); err != nil {
 		return 0, err
@@ -130,12 +130,12 @@ func (l *controlConn) Request(ctx context.Context, m broker.Publishing) (int, er
 	return len(mailboxes), nil
 }
 
-// ReplyTo implements broker.Line.
+// ReplyTo implements broker.ControlConn.
 func (l *controlConn) ReplyTo() broker.ReplyTo {
 	return broker.ReplyTo{Exchange: replyExchange, RoutingKey: l.key}
 }
 
-// Reply implements broker.Line.
+// ReceiveReply implements broker.ControlConn.
 func (l *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, error) {
 	if err := l.check(ctx); err != nil {
 		return broker.Publishing{}, err
@@ -150,7 +150,7 @@ func (l *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, erro
 	}
 }
 
-// Publish implements broker.Line. A message is never refused for its size, but when 100,000 wait in the queue.
+// Publish implements broker.ControlConn. A message is never refused for its size, but when 100,000 wait in the queue.
 func (l *controlConn) Publish(ctx context.Context, name string, m broker.Publishing) error {
 	if err := l.check(ctx); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (l *controlConn) Publish(ctx context.Context, name string, m broker.Publish
 	return l.broker.put(name, m)
 }
 
-// Event implements broker.Line. It waits for room like Broker.Publish.
+// PublishEvent implements broker.ControlConn. It waits for room like Broker.Publish.
 func (l *controlConn) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
 	if err := l.check(ctx); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (l *controlConn) PublishEvent(ctx context.Context, routingKey string, m bro
 	})
 }
 
-// Purge implements broker.Line.
+// Purge implements broker.ControlConn.
 func (l *controlConn) Purge(ctx context.Context, name string) (int64, error) {
 	if err := l.check(ctx); err != nil {
 		return 0, err
@@ -187,7 +187,7 @@ func (l *controlConn) Purge(ctx context.Context, name string) (int64, error) {
 	return int64(n), nil
 }
 
-// Peek implements broker.Line.
+// Peek implements broker.ControlConn.
 func (l *controlConn) Peek(ctx context.Context, name string, limit int) ([]broker.Publishing, error) {
 	if err := l.check(ctx); err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (l *controlConn) Peek(ctx context.Context, name string, limit int) ([]broke
 	return slices.Clone(q.waiting[:min(max(limit, 0), len(q.waiting))]), nil
 }
 
-// Find implements broker.Line. It knows tasks by their correlation ids.
+// Find implements broker.ControlConn. It knows tasks by their correlation ids.
 func (l *controlConn) Find(ctx context.Context, names []string, taskID string) (*broker.Publishing, error) {
 	if err := l.check(ctx); err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (l *controlConn) Find(ctx context.Context, names []string, taskID string) (
 	return nil, nil
 }
 
-// Survey implements broker.Line. It tells of all queues.
+// QueueStats implements broker.ControlConn. It reports all queues.
 func (l *controlConn) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
 	if err := l.check(ctx); err != nil {
 		return broker.QueueStats{}, err
@@ -251,7 +251,7 @@ func (l *controlConn) QueueStats(ctx context.Context, names []string) (broker.Qu
 	return s, nil
 }
 
-// told is what a survey tells of q, which is nil if there is no such queue.
+// stats is what QueueStats reports of q, which is nil if there is no such queue.
 func (q *queue) stats(name string) broker.Queue {
 	if q == nil {
 		return broker.Queue{Name: name, Missing: true}

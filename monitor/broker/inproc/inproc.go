@@ -1,7 +1,7 @@
-// Package inproc is a broker inside the process, for the demo, tests and benchmarks: producers
-// publish events, one session at a time receives, and what it never acknowledged goes to the next one. A full broker
-// makes its producers wait, so no event is lost. Simulated workers listen for requests, answer them, and consume from
-// queues of tasks. It stores nothing and speaks no wire format.
+// Package inproc is a broker inside the process, for the demo, tests and benchmarks: producers publish events, one
+// event stream at a time receives them, and what it does not acknowledge goes to the next one. A full broker
+// blocks its producers, so no event is lost. Simulated workers receive requests, reply to them, and consume from
+// task queues. It stores nothing and uses no wire format.
 package inproc
 
 import (
@@ -23,12 +23,12 @@ type Options struct {
 	// but not acknowledged do not count.
 	Limit int
 	Now   func() time.Time // nil means time.Now
-	// Queues, if not nil, tells of queues that somebody simulates: surveys have them in place of the broker's own of the
-	// same names.
+	// Queues, if not nil, returns simulated queues, which QueueStats reports instead of the broker's own of the same
+	// names.
 	Queues func(ctx context.Context) []broker.Queue
 }
 
-// Broker holds messages between producers and a session. It is safe for concurrent use.
+// Broker holds messages between producers and an event stream. It is safe for concurrent use.
 type Broker struct {
 	limit     int
 	now       func() time.Time
@@ -36,18 +36,18 @@ type Broker struct {
 
 	mu       sync.Mutex
 	messages []broker.Message // oldest first: received and not acknowledged, then unread
-	received int              // how many of messages the session has received
-	waiting  bool             // a producer waits for room
-	room     chan struct{}    // closed when there is room again, then replaced
+	received int              // how many of messages the event stream has received
+	waiting  bool             // a producer is blocked
+	room     chan struct{}    // closed when producers may continue, then replaced
 	stream   *eventStream     // nil when nobody is connected
 	refusal  error
 
-	connsMu     sync.Mutex              // guards what is of requests, and the ends of lines; not taken with another
-	conns       map[string]*controlConn // that are open, by the keys of their replies
+	connsMu     sync.Mutex              // guards mailboxes, and the ends of control connections; not taken with another lock
+	conns       map[string]*controlConn // open, by the routing key of their replies
 	mailboxes   map[int]func(broker.Publishing)
 	lastMailbox int
 
-	queuesMu sync.Mutex // guards the queues and their consumers; not taken with another
+	queuesMu sync.Mutex // guards the queues and their consumers; not taken with another lock
 	queues   map[string]*queue
 }
 
@@ -107,7 +107,7 @@ func (b *Broker) add(m broker.Message) <-chan struct{} {
 // unread counts the messages that wait to be received. The caller holds mu.
 func (b *Broker) unread() int { return len(b.messages) - b.received }
 
-// Connect starts a session. It fails with the error given to Refuse, and while another session is open.
+// Subscribe starts an event stream. It fails with the error given to Refuse, and while another event stream is open.
 func (b *Broker) Subscribe(ctx context.Context) (broker.EventStream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func (b *Broker) Subscribe(ctx context.Context) (broker.EventStream, error) {
 // String names the broker.
 func (b *Broker) String() string { return "memory://" }
 
-// Fail ends the current session, if there is one, and all lines, as lost connections would: with ErrClosed and
-// cause, which must not be nil. What the session had not acknowledged waits for the next one.
+// Fail ends the current event stream, if there is one, and all control connections, as lost connections would: with ErrClosed and
+// cause, which must not be nil. What the event stream had not acknowledged waits for the next one.
 func (b *Broker) Fail(cause error) {
 	err := fmt.Errorf("%w: %w", broker.ErrClosed, cause)
 	b.failConns(err)
@@ -139,7 +139,7 @@ func (b *Broker) Fail(cause error) {
 	}
 }
 
-// Refuse makes every later Connect and Open fail with err, until it is called with nil.
+// Refuse makes every later Subscribe and OpenControl fail with err, until it is called with nil.
 func (b *Broker) Refuse(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// session receives from a Broker, whose mutex guards it.
+// eventStream receives from a Broker, whose mutex guards it.
 type eventStream struct {
 	broker *Broker
 	ready  chan struct{} // holds one token; sent when wanted messages are there, and at the end
@@ -16,7 +16,7 @@ type eventStream struct {
 	wanted int    // unread messages the receiver waits for, 0 if it does not wait
 	last   uint64 // tag given last
 	acked  uint64 // greatest tag acknowledged
-	err    error  // why the session has ended, nil while it has not
+	err    error  // why the event stream has ended, nil while it has not
 	done   chan struct{}
 }
 
@@ -24,7 +24,7 @@ func newEventStream(b *Broker) *eventStream {
 	return &eventStream{broker: b, ready: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// Receive implements broker.Session.
+// Receive implements broker.EventStream.
 func (s *eventStream) Receive(ctx context.Context) ([]broker.Message, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *eventStream) wake() {
 	}
 }
 
-// Ack implements broker.Session.
+// Ack implements broker.EventStream.
 func (s *eventStream) Ack(tag uint64) error {
 	b := s.broker
 	b.mu.Lock()
@@ -123,17 +123,17 @@ func (s *eventStream) Ack(tag uint64) error {
 	return nil
 }
 
-// Done implements broker.Session.
+// Done implements broker.EventStream.
 func (s *eventStream) Done() <-chan struct{} { return s.done }
 
-// Err implements broker.Session.
+// Err implements broker.EventStream.
 func (s *eventStream) Err() error {
 	s.broker.mu.Lock()
 	defer s.broker.mu.Unlock()
 	return s.err
 }
 
-// Close implements broker.Session.
+// Close implements broker.EventStream.
 func (s *eventStream) Close() error {
 	s.broker.mu.Lock()
 	defer s.broker.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *eventStream) Close() error {
 }
 
 // end gives back what was received and not acknowledged, and wakes the receiver. The caller holds
-// the broker's mutex, and the session has not ended before.
+// the broker's mutex, and the event stream has not ended before.
 func (s *eventStream) end(err error) {
 	b := s.broker
 	s.err = err

@@ -18,10 +18,10 @@ const (
 	benchBody     = 300    // bytes, a typical event
 )
 
-// BenchmarkConsume reads 100,000 messages that wait in a queue through a session that acknowledges
+// BenchmarkConsume reads 100,000 messages that wait in a queue through an event stream that acknowledges
 // each batch, and through the bare library acknowledging every 64th message, both with the same
 // prefetch. They take turns, and the medians of their rounds count, so that what else the machine
-// does weighs little. ratio is the session's rate over the library's.
+// does weighs little. ratio is the stream's rate over the library's.
 func BenchmarkConsume(b *testing.B) {
 	o := options(b)
 	o.Queue = o.Exchange + ".queue"

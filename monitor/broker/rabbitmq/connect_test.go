@@ -138,7 +138,7 @@ func TestClosedByTheOperator(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := s.Receive(ctx)
-	expectError(t, err, "", "session closed: connection lost: ", why)
+	expectError(t, err, "", "connection closed: connection lost: ", why)
 	if !errors.Is(err, broker.ErrClosed) {
 		t.Errorf("error %v is not %v", err, broker.ErrClosed)
 	}

@@ -23,10 +23,10 @@ const (
 	replyPrefix   = "umbel.reply."
 )
 
-// line is two connections: RabbitMQ stops reading from one that publishes when memory or disk run low, and that is when
-// people want to look at queues and to empty them. What publishes has one, everything else the other. The
-// goroutine that watches them ends the line; every other goroutine of it is begun by start and ends with its
-// connections.
+// controlConn is two connections: RabbitMQ stops reading from one that publishes when memory or disk run low,
+// which is when people want to inspect and purge queues. One connection publishes, the other does everything else.
+// The goroutine that watches them ends the control connection; every other goroutine is started by start and ends
+// with the connections.
 type controlConn struct {
 	broker              *Broker
 	endpoint            endpoint
@@ -39,7 +39,7 @@ type controlConn struct {
 	closeOnce sync.Once
 	ended     chan struct{}          // closed after err was set
 	blocked   atomic.Pointer[string] // why the broker takes no messages, nil if it does
-	slots     chan struct{}          // one for each outlet in use
+	slots     chan struct{}          // one for each publish channel in use
 	running   sync.WaitGroup
 
 	mu       sync.Mutex // guards what is below
@@ -47,7 +47,7 @@ type controlConn struct {
 	channels []*publishChannel // not in use
 }
 
-// Open implements broker.Broker. It tries the broker's addresses in turn, each for at most Options.DialTimeout, and
+// OpenControl implements broker.Broker. It tries the broker's addresses in turn, each for at most Options.DialTimeout, and
 // declares the exchange of events, and the exchanges and the queue of remote control.
 func (b *Broker) OpenControl(ctx context.Context) (broker.ControlConn, error) {
 	return dial.FirstOf(ctx, b.endpoints, b.openControlConn)
@@ -139,7 +139,7 @@ func (l *controlConn) listen(conn *amqp091.Connection) (*amqp091.Channel, error)
 	return ch, nil
 }
 
-// watch ends the line when it is closed or when a part of it is lost.
+// watch ends the control connection when it is closed or when a part of it is lost.
 func (l *controlConn) watch(lost [3]<-chan *amqp091.Error, cancelled <-chan string, blocked <-chan amqp091.Blocking) {
 	err := l.lost(lost, cancelled, blocked)
 	l.mu.Lock()
@@ -154,7 +154,7 @@ func (l *controlConn) watch(lost [3]<-chan *amqp091.Error, cancelled <-chan stri
 	}
 }
 
-// lost waits for what ends the line, and returns what its methods return then.
+// lost waits for what ends the control connection, and returns what its methods return then.
 func (l *controlConn) lost(lost [3]<-chan *amqp091.Error, cancelled <-chan string, blocked <-chan amqp091.Blocking) error {
 	var cause *amqp091.Error
 	for {
@@ -204,7 +204,7 @@ func (l *controlConn) check(ctx context.Context) error {
 	}
 }
 
-// start runs a goroutine that Close waits for, or returns why the line has ended.
+// start runs a goroutine that Close waits for, or returns why the control connection has ended.
 func (l *controlConn) start(run func()) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,7 +215,7 @@ func (l *controlConn) start(run func()) error {
 	return nil
 }
 
-// await runs call, which knows no contexts, and returns what it does, unless ctx or the line end first.
+// await runs call, which knows no contexts, and returns what it does, unless ctx or the control connection end first.
 func await[T any](ctx context.Context, l *controlConn, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -242,12 +242,12 @@ func await[T any](ctx context.Context, l *controlConn, call func() (T, error)) (
 	}
 }
 
-// ReplyTo implements broker.Line.
+// ReplyTo implements broker.ControlConn.
 func (l *controlConn) ReplyTo() broker.ReplyTo {
 	return broker.ReplyTo{Exchange: "reply." + l.broker.options.pidbox(), RoutingKey: l.replyQueue}
 }
 
-// Reply implements broker.Line.
+// ReceiveReply implements broker.ControlConn.
 func (l *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, error) {
 	if err := l.check(ctx); err != nil {
 		return broker.Publishing{}, err
@@ -255,7 +255,7 @@ func (l *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, erro
 	select {
 	case d, ok := <-l.replies:
 		if !ok {
-			<-l.ended // what closed it ends the line
+			<-l.ended // what closed it ends the control connection
 			return broker.Publishing{}, l.err
 		}
 		if err := d.Ack(false); err != nil && !errors.Is(err, amqp091.ErrClosed) {
@@ -269,7 +269,7 @@ func (l *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, erro
 	}
 }
 
-// Peek implements broker.Line. Giving messages back to RabbitMQ would change their order and count as a
+// Peek implements broker.ControlConn. Giving messages back to RabbitMQ would change their order and count as a
 // delivery, which quorum queues limit.
 func (l *controlConn) Peek(ctx context.Context, _ string, _ int) ([]broker.Publishing, error) {
 	if err := l.check(ctx); err != nil {
@@ -278,7 +278,7 @@ func (l *controlConn) Peek(ctx context.Context, _ string, _ int) ([]broker.Publi
 	return nil, fmt.Errorf("look into a queue of RabbitMQ: %w", broker.ErrUnsupported)
 }
 
-// Find implements broker.Line, like Peek.
+// Find implements broker.ControlConn, like Peek.
 func (l *controlConn) Find(ctx context.Context, _ []string, _ string) (*broker.Publishing, error) {
 	if err := l.check(ctx); err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func (l *controlConn) Find(ctx context.Context, _ []string, _ string) (*broker.P
 	return nil, fmt.Errorf("look into queues of RabbitMQ: %w", broker.ErrUnsupported)
 }
 
-// Close implements broker.Line. Its error is always nil: a connection that cannot be closed politely is gone.
+// Close implements broker.ControlConn. Its error is always nil: a connection that cannot be closed politely is gone.
 func (l *controlConn) Close() error {
 	l.closeOnce.Do(func() { close(l.closing) })
 	l.running.Wait()

@@ -54,7 +54,7 @@ func lineFixture(t *testing.T, o rabbitmq.Options) brokertest.ControlFixture {
 	}
 }
 
-// openLines makes a Broker of which only lines are opened, and removes what they will declare when the test ends.
+// openLines makes a Broker of which only control connections are opened, and removes what they will declare when the test ends.
 func openLines(tb testing.TB, o rabbitmq.Options) *rabbitmq.Broker {
 	tb.Helper()
 	b, err := rabbitmq.New(o)
@@ -72,7 +72,7 @@ func openLines(tb testing.TB, o rabbitmq.Options) *rabbitmq.Broker {
 	return b
 }
 
-// far is the other side of a line.
+// far is the other side of a control connection.
 type far struct {
 	tb        testing.TB
 	worker    *amqp091.Channel // declares and consumes

@@ -15,7 +15,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 )
 
-// openLine opens a line that ends with the test.
+// openLine opens a control connection that ends with the test.
 func openLine(tb testing.TB, b *rabbitmq.Broker) broker.ControlConn {
 	tb.Helper()
 	l, err := b.OpenControl(tb.Context())
@@ -113,7 +113,7 @@ func TestBlockedBrokerIsToldAndNotWaitedFor(t *testing.T) {
 	until(t, "the broker is not noticed to be free again", func() bool { return publish() == nil })
 }
 
-// expectWarning fails the test unless a survey warns with a text.
+// expectWarning fails the test unless a QueueStats call warns with a text.
 func TestPublishWaitsForItsContextOnly(t *testing.T) {
 	t.Parallel()
 	o := options(t)
@@ -172,7 +172,7 @@ func TestCloseEndsWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-// TestLinePermissions takes a user from none of the permissions that a line needs to all, by doing what each error
+// TestLinePermissions takes a user from none of the permissions that a control connection needs to all, by doing what each error
 // asks for.
 // TestRefusalsTouchNobodyElse publishes what the broker refuses beside what it takes.
 func TestDeletedExchangeEndsTheLine(t *testing.T) {
@@ -233,7 +233,7 @@ func TestLineClosedByTheOperator(t *testing.T) {
 	for line := range strings.Lines(rabbitmqctl(t, "-q", "list_connections", "pid", "client_properties")) {
 		if pid, properties, _ := strings.Cut(line, "\t"); strings.Contains(properties, "umbel "+o.Version) {
 			rabbitmqctl(t, "close_connection", pid, why)
-			break // the loss of one of the two is that of the line
+			break // the loss of one of the two is that of the control connection
 		}
 	}
 	_, err := l.ReceiveReply(soon(t))

@@ -21,7 +21,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 )
 
-// patience bounds every wait for something that should happen at once.
+// timeout bounds every wait for something that should happen at once.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,7 +55,7 @@ func open(tb testing.TB, o rabbitmq.Options) *rabbitmq.Broker {
 	return b
 }
 
-// connect opens a session that ends with the test.
+// connect opens an event stream that ends with the test.
 func connect(tb testing.TB, b *rabbitmq.Broker) broker.EventStream {
 	tb.Helper()
 	s, err := b.Subscribe(tb.Context())

@@ -20,7 +20,7 @@ import (
 
 const secret = "pa55w0rd"
 
-// fakeManagement answers as a management API might, from a map of paths, and is told to a line by a URL with a
+// fakeManagement answers as a management API might, from a map of paths, and is told to a control connection by a URL with a
 // login.
 func fakeManagement(t *testing.T, answer http.HandlerFunc) (address string) {
 	t.Helper()
@@ -29,7 +29,7 @@ func fakeManagement(t *testing.T, answer http.HandlerFunc) (address string) {
 	return "http://monitor:" + secret + "@" + s.Listener.Addr().String()
 }
 
-// survey opens a line with a management API and surveys queues.
+// call of QueueStats opens a control connection with a management API and queue stats queues.
 func survey(t *testing.T, management string, names ...string) broker.QueueStats {
 	t.Helper()
 	o := options(t)
@@ -146,7 +146,7 @@ func TestManagementThatEndsNowhere(t *testing.T) {
 	}
 }
 
-// TestManagementThatCannotBeUsed leaves a survey what AMQP tells, and says why.
+// TestManagementThatCannotBeUsed leaves a QueueStats call what AMQP tells, and says why.
 func TestManagementThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	status := func(code int) http.HandlerFunc {

@@ -11,18 +11,18 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// maxOutlets is how many messages a line has on their way at once.
+// maxPublishChannels bounds the messages in flight on a control connection.
 const maxPublishChannels = 16
 
-// outlet is a channel in confirm mode with at most one message on its way. So what the broker says on it, a
-// message that it returns or an error that closes the channel, is about that message.
+// publishChannel is a channel in confirm mode with at most one message in flight. So whatever the broker sends on
+// it, a returned message or an error that closes the channel, is about that message.
 type publishChannel struct {
 	channel  *amqp091.Channel
 	returned <-chan amqp091.Return
 	closed   <-chan *amqp091.Error
 }
 
-// Request implements broker.Line.
+// Request implements broker.ControlConn.
 func (l *controlConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
 	exchange := l.broker.options.pidbox()
 	if err := l.send(ctx, exchange, "", m); err != nil {
@@ -31,7 +31,7 @@ func (l *controlConn) Request(ctx context.Context, m broker.Publishing) (int, er
 	return -1, nil
 }
 
-// Publish implements broker.Line.
+// Publish implements broker.ControlConn.
 func (l *controlConn) Publish(ctx context.Context, queue string, m broker.Publishing) error {
 	if err := l.send(ctx, "", queue, m); err != nil {
 		return fmt.Errorf("publish to queue %q: %w", queue, err)
@@ -39,7 +39,7 @@ func (l *controlConn) Publish(ctx context.Context, queue string, m broker.Publis
 	return nil
 }
 
-// Event implements broker.Line.
+// PublishEvent implements broker.ControlConn.
 func (l *controlConn) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
 	if err := l.send(ctx, l.broker.options.Exchange, routingKey, m); err != nil {
 		return fmt.Errorf("publish event to exchange %q: %w", l.broker.options.Exchange, err)
@@ -88,7 +88,7 @@ func blockedError(why string) error {
 	return fmt.Errorf("the broker takes no messages for now: %s", why)
 }
 
-// timedOut says what a message waited for when ctx ended.
+// timedOut says what a message was waiting for when ctx ended.
 func (l *controlConn) timedOut(ctx context.Context) error {
 	if why := l.blocked.Load(); why != nil {
 		return fmt.Errorf("%w: %w", blockedError(*why), ctx.Err())
@@ -96,7 +96,7 @@ func (l *controlConn) timedOut(ctx context.Context) error {
 	return fmt.Errorf("no confirmation from the broker: %w", ctx.Err())
 }
 
-// publish sends one message through an outlet of its own and waits for the broker.
+// publish sends one message on a publish channel of its own and waits for the broker's confirmation.
 func (l *controlConn) publish(exchange, key string, m amqp091.Publishing) error {
 	o, err := l.publishChannel()
 	if err != nil {
@@ -179,7 +179,7 @@ func (l *controlConn) explainSend(err error) error {
 				l.endpoint.user),
 			Err: errors.Join(broker.ErrRefused, err),
 		}
-	case refusal.Code == amqp091.NotFound: // somebody deleted the exchange: the next line declares it
+	case refusal.Code == amqp091.NotFound: // somebody deleted the exchange: the next control connection declares it
 		l.closeOnce.Do(func() { close(l.closing) })
 		return fmt.Errorf("%w: %w", broker.ErrClosed, err)
 	case refusal.Code == amqp091.PreconditionFailed: // message size 9 is larger than configured max size 8

@@ -152,7 +152,7 @@ func TestDeletedQueueEndsTheSession(t *testing.T) {
 	defer cancel()
 	for range 2 {
 		_, err := s.Receive(ctx)
-		expectError(t, err, "", "session closed: queue", o.Queue, "was deleted")
+		expectError(t, err, "", "connection closed: queue", o.Queue, "was deleted")
 		if !errors.Is(err, broker.ErrClosed) {
 			t.Errorf("error %v is not %v", err, broker.ErrClosed)
 		}

@@ -63,10 +63,10 @@ func (b *Broker) String() string {
 	return strings.Join(urls, ";")
 }
 
-// Forgets implements broker.Forgetful: a queue without a name goes with its session.
+// Ephemeral implements broker.Ephemeral: a queue without a name goes with its event stream.
 func (b *Broker) Ephemeral() bool { return b.options.Queue == "" }
 
-// Connect tries the broker's addresses in turn, each for at most Options.DialTimeout. At the first
+// Subscribe tries the broker's addresses in turn, each for at most Options.DialTimeout. At the first
 // that lets it, it declares the event exchange and the queue, and starts consuming.
 func (b *Broker) Subscribe(ctx context.Context) (broker.EventStream, error) {
 	return dial.FirstOf(ctx, b.endpoints, b.openStream)

@@ -47,7 +47,7 @@ func TestLinePermissions(t *testing.T) {
 	}
 	rabbitmqctl(t, "set_permissions", user, ours, "^umbel.reply", "(pidbox$|^umbel.reply)")
 	l := openLine(t, b)
-	for range 3 { // each refusal closes a channel, and the line goes on
+	for range 3 { // each refusal closes a channel, and the control connection goes on
 		err = l.Publish(soon(t), queue, broker.Publishing{})
 		expectError(t, err, password, "publish to queue", "refused by the broker", "exchange 'amq.default'", user,
 			"needs write permission on it")

@@ -22,7 +22,7 @@ const (
 	managementTimeout = 3 * time.Second
 )
 
-// Survey implements broker.Line. It tells of 500 queues at most, those asked for first, and takes 5 s at most.
+// QueueStats implements broker.ControlConn. It tells of 500 queues at most, those asked for first, and takes 5 s at most.
 func (l *controlConn) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
 	if err := l.check(ctx); err != nil {
 		return broker.QueueStats{}, err
@@ -212,7 +212,7 @@ func (l *controlConn) declaredQueue(name string, state amqp091.Queue, err error)
 	return broker.Queue{Name: name, Error: reason(refusal)}
 }
 
-// Purge implements broker.Line.
+// Purge implements broker.ControlConn.
 func (l *controlConn) Purge(ctx context.Context, queue string) (int64, error) {
 	n, err := await(ctx, l, func() (int64, error) {
 		ch, err := l.reading.Channel()

@@ -12,16 +12,16 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// session consumes one queue over one connection. Commands go over connections of their own, since
-// RabbitMQ stops reading from one that publishes when memory or disk run low, acknowledgements
-// included, and then a full queue could never be emptied.
+// eventStream consumes one queue over one connection. Commands use connections of their own: RabbitMQ stops
+// reading from a connection that publishes when memory or disk run low, acknowledgements included, and then a full
+// queue could never be emptied.
 type eventStream struct {
 	broker     *Broker
 	endpoint   endpoint
 	conn       *amqp091.Connection
 	channel    *amqp091.Channel
 	queue      string
-	deliveries <-chan amqp091.Delivery // closed at the end of the session
+	deliveries <-chan amqp091.Delivery // closed at the end of the event stream
 	closing    sync.Once
 	watching   sync.WaitGroup // for watch
 	done       chan struct{}  // closed by watch
@@ -36,7 +36,7 @@ func newEventStream(b *Broker, e endpoint) *eventStream {
 	return &eventStream{broker: b, endpoint: e, done: make(chan struct{})}
 }
 
-// Receive implements broker.Session.
+// Receive implements broker.EventStream.
 func (s *eventStream) Receive(ctx context.Context) ([]broker.Message, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func message(d amqp091.Delivery) broker.Message {
 	}
 }
 
-// Ack implements broker.Session. It keeps tags from the broker that it would answer by closing
+// Ack implements broker.EventStream. It keeps tags from the broker that it would answer by closing
 // the channel.
 func (s *eventStream) Ack(tag uint64) error {
 	s.mu.Lock()
@@ -108,7 +108,7 @@ func (s *eventStream) Ack(tag uint64) error {
 	return nil
 }
 
-// Close implements broker.Session. Its error is always nil: a connection that cannot be closed
+// Close implements broker.EventStream. Its error is always nil: a connection that cannot be closed
 // politely is gone, and the broker delivers again what was not acknowledged.
 func (s *eventStream) Close() error {
 	s.closing.Do(func() { _ = s.conn.CloseDeadline(time.Now().Add(closeTimeout)) })
@@ -116,10 +116,10 @@ func (s *eventStream) Close() error {
 	return nil
 }
 
-// Done implements broker.Session.
+// Done implements broker.EventStream.
 func (s *eventStream) Done() <-chan struct{} { return s.done }
 
-// Err implements broker.Session.
+// Err implements broker.EventStream.
 func (s *eventStream) Err() error {
 	select {
 	case <-s.done:
@@ -129,7 +129,7 @@ func (s *eventStream) Err() error {
 	}
 }
 
-// watch notes the end of the session and why. lost holds why the channel was closed, unless Close did it, and
+// watch notes the end of the event stream and why. lost holds why the channel was closed, unless Close did it, and
 // cancelled the consumer's tag if the queue was deleted; both are closed with the channel.
 func (s *eventStream) watch(lost <-chan *amqp091.Error, cancelled <-chan string) {
 	defer close(s.done)

@@ -31,9 +31,9 @@ const event = `{"body": "` +
 // publishMany has Redis itself publish a message many times, so that nothing but the subscriber is measured.
 const publishMany = `for i = 1, tonumber(ARGV[2]) do redis.call('PUBLISH', KEYS[1], ARGV[1]) end`
 
-// BenchmarkSubscribe receives messages through a session, which decodes their envelopes, and through the bare library,
+// BenchmarkSubscribe receives messages through an event stream, which decodes their envelopes, and through the bare library,
 // which discards them. They take turns, and the medians of their rounds count, so that what else the machine does
-// weighs little. ratio is the session's rate over the library's.
+// weighs little. ratio is the stream's rate over the library's.
 func BenchmarkSubscribe(b *testing.B) {
 	o := options(b)
 	broker, c := newBroker(b, o), dial(b, o)

@@ -15,7 +15,7 @@ const (
 	maxSearch = 10_000 // messages of a list, and of those that workers hold
 )
 
-// Peek implements broker.Line. What is no envelope is returned as a body without properties.
+// Peek implements broker.ControlConn. What is no envelope is returned as a body without properties.
 func (c *controlConn) Peek(ctx context.Context, queue string, limit int) ([]broker.Publishing, error) {
 	var found []broker.Publishing
 	for _, list := range c.conn.keys.queues(queue) {
@@ -48,7 +48,7 @@ func (c *controlConn) next(ctx context.Context, list string, skip, n int) ([]str
 	return texts, err
 }
 
-// Find implements broker.Line.
+// Find implements broker.ControlConn.
 func (c *controlConn) Find(ctx context.Context, queues []string, taskID string) (*broker.Publishing, error) {
 	for _, queue := range queues {
 		for _, list := range c.conn.keys.queues(queue) {

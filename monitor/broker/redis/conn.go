@@ -20,9 +20,9 @@ const (
 	poolSize  = 4
 )
 
-var errOver = errors.New("connection is over")
+var errOver = errors.New("connection has ended")
 
-// link is a client of one address, and the sockets that it has opened.
+// conn is a client of one address, and the sockets that it has opened.
 type conn struct {
 	endpoint endpoint
 	keys     keys
@@ -96,7 +96,7 @@ func (l *conn) isSealed() bool {
 	return l.sealed
 }
 
-// seal lets no more sockets be opened: the client would replace a lost one on its own, and nobody would notice.
+// seal lets the client open no more sockets: it would silently replace a lost one.
 func (l *conn) seal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +113,7 @@ func (l *conn) newest() net.Conn {
 	return l.sockets[len(l.sockets)-1]
 }
 
-// settle ends the time in which abort closes what was opened.
+// settle ends the period in which abort closes the sockets opened so far.
 func (l *conn) settle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *conn) abort() {
 	}
 }
 
-// close frees all that the link holds.
+// close releases the client and its sockets.
 func (l *conn) close() {
 	l.seal()
 	_ = l.client.Close()
@@ -186,8 +186,8 @@ func (b *Broker) askSentinel(ctx context.Context, e endpoint, address string) (s
 	return net.JoinHostPort(found[0], found[1]), nil
 }
 
-// unopened stands for a socket that could not be opened, and fails with the reason. The client, if told at once, would
-// write of it to standard error, and begin to dial in the background.
+// failedConn stands for a socket that could not be opened; it fails with the reason. If the client were told at
+// once, it would write to standard error and start dialling in the background.
 type failedConn struct{ err error }
 
 func (u failedConn) Read([]byte) (int, error)       { return 0, u.err }

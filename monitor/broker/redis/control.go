@@ -21,7 +21,8 @@ const (
 	maxReplies   = 4096
 )
 
-// line is everything but events, over a few connections of one client. When one of them is lost, the line is.
+// controlConn is everything but events, over a few connections of one client. When one of them is lost, all of it
+// ends.
 type controlConn struct {
 	broker  *Broker
 	conn    *conn
@@ -30,14 +31,14 @@ type controlConn struct {
 	stop    context.CancelFunc // of what reads the mailbox
 	wg      sync.WaitGroup
 	replies chan broker.Publishing
-	ended   chan struct{} // closed at the end of the line
+	ended   chan struct{} // closed at the end of the control connection
 
 	mu     sync.Mutex // guards what follows
-	err    error      // why the line has ended, nil while it has not
+	err    error      // why the control connection has ended, nil while it has not
 	search exchangeScan
 }
 
-// open starts a line: it binds its mailbox and reads it.
+// openConn starts a control connection: it binds its mailbox and reads it.
 func (b *Broker) openConn(ctx context.Context, l *conn) (broker.ControlConn, error) {
 	c := &controlConn{
 		broker: b, conn: l, mailbox: newMailbox(l.keys), mail: l.client.Conn(),
@@ -54,12 +55,12 @@ func (b *Broker) openConn(ctx context.Context, l *conn) (broker.ControlConn, err
 	return c, nil
 }
 
-// ReplyTo implements broker.Line.
+// ReplyTo implements broker.ControlConn.
 func (c *controlConn) ReplyTo() broker.ReplyTo {
 	return broker.ReplyTo{Exchange: "reply." + c.conn.keys.control, RoutingKey: c.mailbox.id}
 }
 
-// Request implements broker.Line. Every worker subscribes to the channel with a connection of its own.
+// Request implements broker.ControlConn. Every worker subscribes to the channel with a connection of its own.
 func (c *controlConn) Request(ctx context.Context, m broker.Publishing) (receivers int, err error) {
 	text, err := envelope(m, c.conn.keys.control, "")
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *controlConn) Request(ctx context.Context, m broker.Publishing) (receive
 	return int(n.Val()), nil
 }
 
-// Publish implements broker.Line. Beside the message it leaves the binding that Kombu would when it declares the
+// Publish implements broker.ControlConn. Beside the message it leaves the binding that Kombu would when it declares the
 // queue, since nothing else tells that there is one.
 func (c *controlConn) Publish(ctx context.Context, queue string, m broker.Publishing) error {
 	text, err := envelope(m, "", queue)
@@ -107,7 +108,7 @@ func (c *controlConn) Publish(ctx context.Context, queue string, m broker.Publis
 	})
 }
 
-// Event implements broker.Line.
+// PublishEvent implements broker.ControlConn.
 func (c *controlConn) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
 	k := c.conn.keys
 	text, err := envelope(m, k.events, routingKey)
@@ -136,7 +137,8 @@ func uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// do runs one command, or what belongs together, and says what its error means for the line.
+// do runs one command, or several that belong together, and maps its error: a lost connection ends the control
+// connection.
 func (c *controlConn) do(ctx context.Context, what string, command func() error) error {
 	if err := c.failure(); err != nil {
 		return err
@@ -168,7 +170,7 @@ func (c *controlConn) do(ctx context.Context, what string, command func() error)
 	return c.failure()
 }
 
-// end ends the line because of err, the first of which counts.
+// end ends the control connection because of err, the first of which counts.
 func (c *controlConn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,14 +181,14 @@ func (c *controlConn) end(err error) {
 	}
 }
 
-// failure is why the line has ended, nil while it has not.
+// failure is why the control connection has ended, nil while it has not.
 func (c *controlConn) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Reply implements broker.Line.
+// ReceiveReply implements broker.ControlConn.
 func (c *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, error) {
 	if err := cmp.Or(c.failure(), ctx.Err()); err != nil {
 		return broker.Publishing{}, err
@@ -201,7 +203,7 @@ func (c *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, erro
 	}
 }
 
-// read takes replies out of the mailbox until the line ends. What nobody asks for in time is dropped, oldest first.
+// read takes replies out of the mailbox until the control connection ends. What nobody asks for in time is dropped, oldest first.
 func (c *controlConn) read(ctx context.Context) {
 	for ctx.Err() == nil {
 		text, err := c.mailbox.next(ctx, c.mail)
@@ -220,7 +222,7 @@ func (c *controlConn) read(ctx context.Context) {
 	}
 }
 
-// deliver hands on a reply, and makes room for it if it must.
+// deliver hands on a reply, dropping the oldest if too many wait.
 func (c *controlConn) deliver(m broker.Publishing) {
 	for {
 		select {
@@ -235,7 +237,7 @@ func (c *controlConn) deliver(m broker.Publishing) {
 	}
 }
 
-// Close implements broker.Line. Its error is always nil: what cannot be removed expires, or is swept by the next
+// Close implements broker.ControlConn. Its error is always nil: what cannot be removed expires, or is swept by the next
 // line.
 func (c *controlConn) Close() error {
 	if c.failure() == nil {

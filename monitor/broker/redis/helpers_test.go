@@ -22,7 +22,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 )
 
-// patience bounds every wait for something that should happen at once.
+// timeout bounds every wait for something that should happen at once.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -79,7 +79,7 @@ func sweep(tb testing.TB, c *client.Client, prefix string) {
 	}
 }
 
-// connect opens a session that ends with the test.
+// connect opens an event stream that ends with the test.
 func connect(tb testing.TB, b *redis.Broker) broker.EventStream {
 	tb.Helper()
 	s, err := b.Subscribe(tb.Context())

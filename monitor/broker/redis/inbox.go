@@ -16,7 +16,7 @@ const maxWaiting = 64 << 20
 const overhead = 128 // bytes of a message beside its body
 
 // inbox holds messages between the goroutine that reads them and the one that receives them. It wakes the
-// latter when a batch is there, or its patience ends, rather than for every message.
+// latter when a batch is there, or its timeout ends, rather than for every message.
 type inbox struct {
 	ready chan struct{} // holds one token; sent when wanted messages wait, and at the end
 	ended chan struct{} // closed at the end
@@ -94,7 +94,7 @@ func (b *inbox) take(ctx context.Context) ([]broker.Message, error) {
 	}
 	enough := time.NewTimer(broker.MaxBatchDelay)
 	defer enough.Stop()
-	// Whatever ends this wait, the first message is there to be returned, unless the session was closed.
+	// Whatever ends this wait, the first message is there to be returned, unless the event stream was closed.
 	_ = b.wait(ctx, broker.MaxBatch, enough.C)
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -72,7 +72,7 @@ func (m mailbox) remove(ctx context.Context, client redis.Cmdable) {
 	})
 }
 
-// sweep removes mailboxes that nobody has renewed for a while. That it fails does not matter: the next line tries
+// sweep removes mailboxes that nobody has renewed for a while. That it fails does not matter: the next control connection tries
 // again.
 func (m mailbox) sweep(ctx context.Context, client redis.Cmdable) {
 	members, _, err := client.SScan(ctx, m.binding(), 0, glob(mailboxPrefix)+"*", maxSwept).Result()

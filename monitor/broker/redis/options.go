@@ -54,7 +54,7 @@ type Options struct {
 	VisibilityTimeout time.Duration
 	// Exchange and ControlExchange are event_exchange and control_exchange, celeryev and celery if empty.
 	Exchange, ControlExchange string
-	// HealthCheck is how often an event session is pinged, 15 s if zero. One that is silent for twice as long is dead.
+	// HealthCheck is how often an event stream is pinged, 15 s if zero. One that is silent for twice as long is dead.
 	HealthCheck time.Duration
 	// DialTimeout bounds each attempt to connect, 10 s if zero.
 	DialTimeout time.Duration

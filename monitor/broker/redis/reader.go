@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Reader reads single keys of a Redis that may be another than the broker's: one that results are stored in. It connects
-// when it is first asked and again when the connection was lost. It is safe for concurrent use.
+// Reader reads single keys of a Redis server that may differ from the broker: the result backend. It connects on
+// first use and again after the connection was lost. It is safe for concurrent use.
 type Reader struct {
 	broker *Broker
 
@@ -52,7 +52,7 @@ func (r *Reader) Get(ctx context.Context, key string, limit int64) (value []byte
 	return value, size, nil
 }
 
-// connected returns the link, a new one if there is none.
+// connected returns the connection, a new one if there is none.
 func (r *Reader) connected(ctx context.Context) (*conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *Reader) connected(ctx context.Context) (*conn, error) {
 	return l, nil
 }
 
-// drop forgets a link that failed, since another server may be the master now.
+// drop discards a connection that failed, since another server may be the master now.
 func (r *Reader) drop(l *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

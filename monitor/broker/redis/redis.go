@@ -56,16 +56,16 @@ func (b *Broker) String() string {
 	return strings.Join(urls, ";")
 }
 
-// Forgets implements broker.Forgetful: Redis passes on what is published and keeps none of it.
+// Ephemeral implements broker.Ephemeral: Redis passes on what is published and keeps none of it.
 func (b *Broker) Ephemeral() bool { return true }
 
-// Connect tries the broker's addresses in turn, each for at most Options.DialTimeout, and subscribes to events at
+// Subscribe tries the broker's addresses in turn, each for at most Options.DialTimeout, and subscribes to events at
 // the first that lets it.
 func (b *Broker) Subscribe(ctx context.Context) (broker.EventStream, error) {
 	return first(ctx, b, b.openStream)
 }
 
-// Open tries the broker's addresses like Connect.
+// OpenControl tries the broker's addresses like Subscribe.
 func (b *Broker) OpenControl(ctx context.Context) (broker.ControlConn, error) {
 	return first(ctx, b, b.openConn)
 }

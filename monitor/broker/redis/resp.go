@@ -19,7 +19,7 @@ const (
 	maxItems   = 16        // of what Redis pushes; it has 4
 )
 
-var errProtocol = errors.New("what was received is not the protocol of Redis")
+var errProtocol = errors.New("received data is not the Redis protocol")
 
 // pushes reads what Redis sends to a subscriber. It does so itself, since the client spends more time on a message than
 // everything else that happens to it here.
@@ -28,8 +28,8 @@ type respReader struct {
 	r    *bufio.Reader
 }
 
-// takeOver returns a connection on which the client has logged in, and which it leaves alone from then on.
-// It fails when nothing arrives for as long as silence.
+// newRESPReader returns a connection on which the client has logged in, and which the client does not use from
+// then on. Reads fail when nothing arrives for as long as timeout.
 func newRESPReader(ctx context.Context, l *conn, timeout time.Duration) (*respReader, error) {
 	if err := l.client.Conn().Ping(ctx).Err(); err != nil { // the Conn is never given back
 		return nil, err
@@ -41,7 +41,7 @@ func newRESPReader(ctx context.Context, l *conn, timeout time.Duration) (*respRe
 	return &respReader{conn: conn, r: bufio.NewReaderSize(deadlineConn{conn, timeout}, readBuffer)}, nil
 }
 
-// patient is a connection on which nothing may take longer than silence to arrive.
+// deadlineConn is a connection whose reads time out.
 type deadlineConn struct {
 	net.Conn
 	timeout time.Duration
@@ -55,7 +55,7 @@ func (p deadlineConn) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
-// send writes a command, the answer to which is pushed.
+// send writes a command. Its reply is read by next.
 func (p *respReader) send(words ...string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(words))
@@ -72,8 +72,8 @@ func (p *respReader) send(words ...string) error {
 // waiting reports whether next has something to read that has arrived.
 func (p *respReader) waiting() bool { return p.r.Buffered() > 0 }
 
-// next reads what was pushed: its kind, and the payload if it is a message, which is valid until the next call. fits is
-// false if that was too long and is left out.
+// next reads one pushed message: its kind, and the payload of a pmessage, which is valid until the next call. fits
+// is false if the payload was too long and was skipped.
 func (p *respReader) next() (kind string, payload []byte, fits bool, err error) {
 	n, err := p.items()
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *respReader) next() (kind string, payload []byte, fits bool, err error) 
 	return kind, payload, fits, err
 }
 
-// Kinds of what is pushed.
+// Kinds of pushed messages.
 const (
 	kindMessage    = "pmessage"
 	kindSubscribed = "psubscribe"
@@ -146,7 +146,7 @@ func (p *respReader) items() (int, error) {
 	return n, nil
 }
 
-// line reads a line without its end. An error that Redis tells is returned as one.
+// line reads a line without its end. An error reply of Redis is returned as an error.
 func (p *respReader) line() ([]byte, error) {
 	line, err := p.r.ReadSlice('\n')
 	if err != nil {
@@ -165,7 +165,7 @@ func (p *respReader) line() ([]byte, error) {
 	return line, nil
 }
 
-// answered is an error that Redis has answered with, a redis.Error.
+// redisError is an error reply of Redis, a redis.Error.
 type redisError string
 
 func (a redisError) Error() string { return string(a) }

@@ -83,7 +83,7 @@ func login(t *testing.T, port string) *client.Client {
 	return c
 }
 
-// hears fails the test unless the session receives what is published on a server.
+// hears fails the test unless the event stream receives what is published on a server.
 func hears(t *testing.T, s broker.EventStream, port string) {
 	t.Helper()
 	c := login(t, port)

@@ -12,7 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// Bounds of a survey, which is made again and again.
+// Bounds of one QueueStats call.
 const (
 	maxQueues  = 2000
 	scanCalls  = 20 // of SCAN, which walks over all keys of the database
@@ -20,7 +20,7 @@ const (
 	maxMembers = 1000 // bindings of an exchange
 )
 
-// discovery finds exchanges by their bindings, a stretch of the database with every survey.
+// exchangeScan finds exchanges by their bindings, scanning a part of the database with every call of QueueStats.
 type exchangeScan struct {
 	cursor    uint64
 	exchanges map[string]bool
@@ -29,7 +29,7 @@ type exchangeScan struct {
 // route is one binding of an exchange.
 type route struct{ exchange, key, queue string }
 
-// Survey implements broker.Line. It looks at queues, and at those that somebody has bound to an exchange.
+// QueueStats implements broker.ControlConn. It looks at queues, and at those that somebody has bound to an exchange.
 func (c *controlConn) QueueStats(ctx context.Context, queues []string) (broker.QueueStats, error) {
 	s := broker.QueueStats{At: time.Now(), Source: "LLEN"}
 	var err error
@@ -58,7 +58,7 @@ func (c *controlConn) QueueStats(ctx context.Context, queues []string) (broker.Q
 		return s, err
 	}
 	for i := range s.Queues {
-		held.tell(&s.Queues[i])
+		held.addTo(&s.Queues[i])
 	}
 	return s, nil
 }
@@ -76,7 +76,7 @@ func (c *controlConn) depths(ctx context.Context, names []string) ([]broker.Queu
 			}
 			return nil
 		})
-		if code(err) == "WRONGTYPE" || code(err) == "NOPERM" { // told queue by queue
+		if code(err) == "WRONGTYPE" || code(err) == "NOPERM" { // reported queue by queue
 			return nil
 		}
 		return err
@@ -107,7 +107,7 @@ func depth(name string, steps []int, counts []*redis.IntCmd) broker.Queue {
 func (c *controlConn) routes(ctx context.Context) ([]route, error) {
 	exchanges, err := c.discover(ctx)
 	switch {
-	case errors.Is(err, broker.ErrRefused): // then queues are those that are asked for
+	case errors.Is(err, broker.ErrRefused): // only the queues asked for are reported
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -121,7 +121,7 @@ func (c *controlConn) routes(ctx context.Context) ([]route, error) {
 			}
 			return nil
 		})
-		if code(err) == "WRONGTYPE" || code(err) == "NOPERM" { // then they tell nothing
+		if code(err) == "WRONGTYPE" || code(err) == "NOPERM" { // they are left out
 			return nil
 		}
 		return err
@@ -188,7 +188,7 @@ func (c *controlConn) shown(name string) bool {
 	return name != "" && !strings.HasSuffix(name, ".pidbox") && name != events && !strings.HasPrefix(name, events+".")
 }
 
-// Purge implements broker.Line. A full Redis takes no transactions, but deletes.
+// Purge implements broker.ControlConn. A full Redis takes no transactions, but deletes.
 func (c *controlConn) Purge(ctx context.Context, queue string) (int64, error) {
 	n, err := c.purge(ctx, queue, c.conn.client.TxPipelined)
 	if code(err) == "OOM" {

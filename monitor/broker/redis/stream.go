@@ -11,7 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/celery"
 )
 
-// session listens to the channels of events. Redis keeps nothing for those who do not listen.
+// eventStream subscribes to the channels of events. Redis does not store messages for absent subscribers.
 type eventStream struct {
 	broker *Broker
 	conn   *conn
@@ -24,7 +24,7 @@ type eventStream struct {
 	received uint64     // tag of the last message that Receive returned
 }
 
-// subscribe starts a session once Redis has confirmed its subscriptions.
+// openStream starts an event stream once Redis has confirmed its subscriptions.
 func (b *Broker) openStream(ctx context.Context, l *conn) (broker.EventStream, error) {
 	in, err := newRESPReader(ctx, l, 2*b.options.HealthCheck)
 	if err != nil {
@@ -82,7 +82,8 @@ func (s *eventStream) read() {
 	}
 }
 
-// message is what a payload holds. Whoever decodes events counts what is none.
+// message decodes a payload. A payload that is no envelope is returned as a body, which the decoder of events
+// counts.
 func message(o *celery.Opener, payload []byte) broker.Message {
 	m, err := o.Open(payload)
 	if err != nil {
@@ -126,7 +127,7 @@ func (b *Broker) stillMaster(ctx context.Context, e endpoint) error {
 	return fmt.Errorf("the master is %s now", address)
 }
 
-// Receive implements broker.Session.
+// Receive implements broker.EventStream.
 func (s *eventStream) Receive(ctx context.Context) ([]broker.Message, error) {
 	batch, err := s.inbox.take(ctx)
 	if err != nil {
@@ -141,7 +142,7 @@ func (s *eventStream) Receive(ctx context.Context) ([]broker.Message, error) {
 	return batch, nil
 }
 
-// Ack implements broker.Session. There is nothing to tell Redis.
+// Ack implements broker.EventStream. Redis has no acknowledgements.
 func (s *eventStream) Ack(tag uint64) error {
 	if err := s.inbox.failure(); err != nil {
 		return err
@@ -154,16 +155,16 @@ func (s *eventStream) Ack(tag uint64) error {
 	return nil
 }
 
-// Done implements broker.Session.
+// Done implements broker.EventStream.
 func (s *eventStream) Done() <-chan struct{} { return s.inbox.ended }
 
-// Err implements broker.Session.
+// Err implements broker.EventStream.
 func (s *eventStream) Err() error { return s.inbox.failure() }
 
-// Dropped implements broker.Lossy.
+// Dropped implements broker.DropCounter.
 func (s *eventStream) Dropped() uint64 { return s.inbox.lost() }
 
-// Close implements broker.Session. Its error is always nil: a connection that cannot be closed politely is gone.
+// Close implements broker.EventStream. Its error is always nil: a connection that cannot be closed politely is gone.
 func (s *eventStream) Close() error {
 	s.inbox.end(broker.ErrClosed, true)
 	s.stop()

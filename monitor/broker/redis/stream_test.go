@@ -86,7 +86,7 @@ func TestChannels(t *testing.T) {
 	}
 }
 
-// open opens a line that ends with the test.
+// open opens a control connection that ends with the test.
 func open(tb testing.TB, b *redis.Broker) broker.ControlConn {
 	tb.Helper()
 	l, err := b.OpenControl(tb.Context())
@@ -116,7 +116,7 @@ func TestPayloadsThatAreNoEnvelopes(t *testing.T) {
 	}
 }
 
-// lost waits until the session ends, and returns why.
+// lost waits until the event stream ends, and returns why.
 func lost(t *testing.T, s broker.EventStream) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -143,7 +143,7 @@ func TestSilenceEndsTheSession(t *testing.T) {
 		t.Errorf("receive on a quiet connection: error %v, want pings to keep it", err)
 	}
 	p.freeze()
-	expectError(t, lost(t, s), "", "session closed: connection lost", "has not answered for a while")
+	expectError(t, lost(t, s), "", "connection closed: connection lost", "has not answered for a while")
 }
 
 func TestClosedByTheOperator(t *testing.T) {

@@ -12,16 +12,16 @@ import (
 	"github.com/umbelhq/umbel/monitor/celery"
 )
 
-// Bounds of looking at what workers hold, which the database keeps in one hash for all queues.
+// Bounds of reading unacknowledged messages, which Kombu stores in one hash for all queues.
 const (
 	maxHeld      = 1000    // deliveries looked at, the oldest first
 	heldChunk    = 50      // of them read at once
 	maxHeldBytes = 8 << 20 // read in all
 )
 
-// holding is what workers hold of each queue.
+// unackedScan is what is unacknowledged, by queue.
 type unackedScan struct {
-	complete bool // nothing else is held
+	complete bool // there are no other unacknowledged messages
 	queues   map[string]unackedStats
 }
 
@@ -30,8 +30,8 @@ type unackedStats struct {
 	oldest time.Time
 }
 
-// tell writes into q what is known of it.
-func (h unackedScan) tell(q *broker.Queue) {
+// addTo sets what is known of the queue in q.
+func (h unackedScan) addTo(q *broker.Queue) {
 	if q.Error != "" {
 		return
 	}
@@ -44,12 +44,12 @@ func (h unackedScan) tell(q *broker.Queue) {
 	}
 }
 
-// unacked looks at the oldest deliveries that no worker has acknowledged.
+// unacked reads the oldest deliveries that no worker has acknowledged.
 func (c *controlConn) unacked(ctx context.Context, routes []route) (unackedScan, error) {
 	h := unackedScan{queues: make(map[string]unackedStats)}
 	deliveries, total, err := c.deliveries(ctx)
 	switch {
-	case errors.Is(err, broker.ErrRefused): // then nothing is known of them
+	case errors.Is(err, broker.ErrRefused): // unknown
 		return h, nil
 	case err != nil:
 		return h, err
@@ -88,7 +88,7 @@ func (c *controlConn) unacked(ctx context.Context, routes []route) (unackedScan,
 	return h, nil
 }
 
-// deliveries returns the oldest of them by tag, with their times, and how many there are.
+// deliveries returns the tags of the oldest, with their times, and the number of all.
 func (c *controlConn) deliveries(ctx context.Context) ([]redis.Z, int64, error) {
 	k := c.conn.keys
 	var oldest *redis.ZSliceCmd
@@ -107,7 +107,7 @@ func (c *controlConn) deliveries(ctx context.Context) ([]redis.Z, int64, error) 
 	return oldest.Val(), total.Val(), nil
 }
 
-// messages reads the messages of deliveries, empty where there is none any more.
+// messages reads the messages of deliveries, empty if acknowledged since.
 func (c *controlConn) messages(ctx context.Context, deliveries []redis.Z) ([]string, error) {
 	tags := make([]string, len(deliveries))
 	for i, d := range deliveries {

@@ -19,7 +19,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/results"
 )
 
-// patience bounds every wait.
+// timeout bounds every wait.
 const timeout = 3 * time.Minute
 
 // store has Celery's own backend store results, as a worker would.
