@@ -3,12 +3,10 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,15 +14,12 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/remote"
-	"github.com/umbelhq/umbel/web/query"
 )
 
 const (
-	maxWait     = 30 * time.Second // for the answers to an order
-	maxKey      = 255              // bytes of an idempotency key
-	maxReceipt  = 500              // commands of a receipt
-	actPatience = time.Minute      // for looking up what an order is about
+	maxWait    = 30 * time.Second // for the answers to an order
+	maxReceipt = 500              // commands of a receipt
+	actTimeout = time.Minute      // for looking up what an order is about
 )
 
 // Receipt says that an order is in the outbox.
@@ -48,46 +43,69 @@ type Preview struct {
 // Warning is one consequence.
 type Warning struct {
 	Message string `json:"message" example:"This leaves queue mail with no consumer."`
-	Grave   bool   `json:"grave"`
+	Severe  bool   `json:"grave"`
 }
 
 func fromPreview(p command.Preview) Preview {
 	return Preview{
 		Summary: p.Summary, Targets: append([]string{}, p.Targets...), Confirm: text(p.Confirm),
-		Warnings: each(p.Warnings, func(w command.Warning) Warning { return Warning{Message: w.Message, Grave: w.Severe} }),
+		Warnings: each(p.Warnings, func(w command.Warning) Warning { return Warning(w) }),
 	}
 }
 
-// orderRequest is a request with a body, by somebody.
-type orderRequest struct {
-	request
-	http *http.Request
-	rest string // parameter at the end of the path
-	body []byte
-	err  error // why there is no body
-}
+// Sender is what operations that change something know of who asks.
+type Sender struct{ http *http.Request }
 
 // Resolve takes it from the request.
-func (r *orderRequest) Resolve(ctx huma.Context) []error {
-	_ = r.request.Resolve(ctx)
-	var w http.ResponseWriter
-	r.http, w = humachi.Unwrap(ctx)
-	if path := ctx.Operation().Path; strings.HasSuffix(path, "}") {
-		r.rest = ctx.Param(path[strings.LastIndex(path, "{")+1 : len(path)-1])
-	}
-	r.body, r.err = readBody(w, r.http)
+func (s *Sender) Resolve(ctx huma.Context) []error {
+	s.http, _ = humachi.Unwrap(ctx)
 	return nil
 }
 
-// order is an order of the form B, and how it is to be answered.
-type order[B any] struct {
-	Body B
-	Rest string // the parameter at the end of the path, empty if there is none
-	By   command.Caller
-
-	dry  bool
-	wait time.Duration
+// by says who asks.
+func (a *api) by(s *Sender) command.Caller {
+	by := command.Caller{Endpoint: "API " + s.http.Method + " " + shorten(s.http.URL.Path), RemoteAddr: s.http.RemoteAddr}
+	if host, _, err := net.SplitHostPort(by.RemoteAddr); err == nil {
+		by.RemoteAddr = host
+	}
+	if a.identify != nil {
+		by.Actor = a.identify(s.http)
+	}
+	return by
 }
+
+// Sending is how an order is to be taken.
+type Sending struct {
+	Sender
+	DryRun bool   `query:"dry_run" doc:"Only say what the order would do."`
+	Wait   Wait   `query:"wait" doc:"How long to wait for the answers, such as 2s or 500ms, at most 30s." example:"2s"`
+	Key    string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]*$" patternDescription:"printable ASCII" doc:"Names this order: a second request with the same key is answered with the first one's order."`
+}
+
+func (s *Sending) sending() *Sending { return s }
+
+// Resolve refuses keys that would silently count as none, or as one of several.
+func (s *Sending) Resolve(ctx huma.Context) []error {
+	_ = s.Sender.Resolve(ctx)
+	if keys := s.http.Header["Idempotency-Key"]; len(keys) > 1 || len(keys) == 1 && keys[0] == "" {
+		return []error{&huma.ErrorDetail{Location: "header.Idempotency-Key", Message: "must be given once, and not be empty"}}
+	}
+	return nil
+}
+
+// Wait is a duration of at most 30 s.
+type Wait struct{ time.Duration }
+
+// UnmarshalText reads a duration such as 500ms.
+func (w *Wait) UnmarshalText(text []byte) (err error) {
+	if w.Duration, err = time.ParseDuration(string(text)); err != nil || w.Duration <= 0 || w.Duration > maxWait {
+		return errors.New("must be a duration of at most 30s, such as 2s or 500ms")
+	}
+	return nil
+}
+
+// Schema describes the text form.
+func (Wait) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
 
 // taken answers an order, or a question for what it would do.
 type taken struct {
@@ -96,138 +114,54 @@ type taken struct {
 	Body     any
 }
 
-// registerOrder registers an operation that takes orders of the form B, where people may act at all. preview says
-// what one would do, and take takes it.
-func registerOrder[B, P any](
-	a *api, h huma.API, op huma.Operation,
-	preview func(ctx context.Context, o order[B]) (P, error),
-	take func(ctx context.Context, o order[B]) (command.Receipt, error),
-) {
-	if a.service() == nil {
-		return
-	}
-	schemas := h.OpenAPI().Components.Schemas
+// takes are the steps of an operation that takes orders O from inputs I, and previews them as P.
+type takes[I, O, P any] struct {
+	order   func(ctx context.Context, in *I) (O, error)
+	preview func(ctx context.Context, o O) (P, error)
+	send    func(ctx context.Context, by command.Caller, o O) (command.Receipt, error)
+}
+
+// registerOrder registers an operation that takes orders. The input embeds Sending.
+func registerOrder[I, O, P any](a *api, h huma.API, op huma.Operation, t takes[I, O, P]) {
 	content := func(t reflect.Type) map[string]*huma.MediaType {
-		return map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(t, true, "")}}
+		return map[string]*huma.MediaType{"application/json": {Schema: h.OpenAPI().Components.Schemas.Schema(t, true, "")}}
 	}
-	op.Method, op.DefaultStatus = http.MethodPost, http.StatusAccepted
-	op.Parameters = append(op.Parameters, orderParams(op.Path)...)
+	op.DefaultStatus = http.StatusAccepted
 	op.Responses["200"] = &huma.Response{Description: "What the order would do.", Content: content(reflect.TypeFor[P]())}
 	op.Responses["202"] = &huma.Response{
 		Description: "The order is in the outbox.", Content: content(reflect.TypeFor[Receipt]()),
 	}
-	huma.Register(h, op, func(ctx context.Context, r *orderRequest) (*taken, error) {
-		o, err := readOrder[B](a, r)
-		if err != nil {
-			return nil, err
-		}
-		ctx, cancel := context.WithTimeout(ctx, actPatience)
+	huma.Register(h, op, func(ctx context.Context, in *I) (*taken, error) {
+		s := any(in).(interface{ sending() *Sending }).sending()
+		ctx, cancel := context.WithTimeout(ctx, actTimeout)
 		defer cancel()
-		if o.dry {
-			p, err := preview(ctx, o)
+		o, err := t.order(ctx, in)
+		if err != nil {
+			return nil, a.failed(ctx, err)
+		}
+		if s.DryRun {
+			p, err := t.preview(ctx, o)
 			if err != nil {
-				return nil, a.actProblem(ctx, err)
+				return nil, a.failed(ctx, err)
 			}
 			return &taken{Status: http.StatusOK, Body: p}, nil
 		}
-		receipt, err := take(ctx, o)
+		by := a.by(&s.Sender)
+		by.IdempotencyKey = s.Key
+		receipt, err := t.send(ctx, by, o)
 		if err != nil {
-			return nil, a.actProblem(ctx, err)
+			return nil, a.failed(ctx, err)
 		}
-		return a.taken(ctx, receipt, o.wait), nil
+		return a.taken(ctx, receipt, s.Wait.Duration), nil
 	})
-	// It is set now, so that huma does not read the body itself: a wrong one is a problem like any other.
-	h.OpenAPI().Paths[op.Path].Post.RequestBody = requestBody[B](h)
 }
 
-// orderProblems are the statuses of problems that every order may have, and others.
-func orderProblems(others ...int) []int {
-	return append(others, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
-		http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+// postOrder describes an operation that takes orders.
+func postOrder(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
+	return postBody(h, id, path, summary, append(statuses, http.StatusUnprocessableEntity, unavailable)...)
 }
 
-// orderParams describes what readOrder reads beside the body.
-func orderParams(path string) []*huma.Param {
-	list := []*huma.Param{
-		{
-			Name: "dry_run", In: "query", Description: "Only say what the order would do.",
-			Schema: &huma.Schema{Type: huma.TypeBoolean},
-		},
-		{
-			Name: "wait", In: "query", Description: "How long to wait for the answers, such as 2s or 500ms, at most 30s.",
-			Schema: &huma.Schema{Type: huma.TypeString, Examples: []any{"2s"}},
-		},
-		{
-			Name: "Idempotency-Key", In: "header",
-			Description: "Names this order: a second request with the same key is answered with the first one's order.",
-			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxKey)},
-		},
-	}
-	if i := strings.LastIndex(path, "{"); strings.HasSuffix(path, "}") {
-		list = append(list, &huma.Param{
-			Name: path[i+1 : len(path)-1], In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
-		})
-	}
-	return list
-}
-
-// readOrder reads an order, strictly.
-func readOrder[B any](a *api, r *orderRequest) (o order[B], err error) {
-	if r.err != nil {
-		return o, r.err
-	}
-	v, err := r.values()
-	if err != nil {
-		return o, err
-	}
-	for name, values := range v {
-		switch {
-		case len(values) > 1:
-			return o, badParameter(&query.Error{Param: name, Message: "may be given only once"})
-		case name == "dry_run":
-			if o.dry, err = strconv.ParseBool(values[0]); err != nil {
-				return o, badParameter(&query.Error{Param: name, Message: "must be true or false"})
-			}
-		case name == "wait":
-			if o.wait, err = time.ParseDuration(values[0]); err != nil || o.wait <= 0 || o.wait > maxWait {
-				return o, badParameter(&query.Error{Param: name, Message: "must be a duration of at most 30s, such as 2s or 500ms"})
-			}
-		default:
-			return o, badParameter(&query.Error{Param: name, Message: "is not a parameter of orders; these are: dry_run, wait"})
-		}
-	}
-	if o.By, err = a.by(r.http); err != nil {
-		return o, err
-	}
-	o.Rest = r.rest
-	return o, decodeBody(r.body, &o.Body)
-}
-
-// by says who asks.
-func (a *api) by(r *http.Request) (command.Caller, error) {
-	by := command.Caller{Endpoint: "API " + r.Method + " " + shorten(r.URL.Path), RemoteAddr: r.RemoteAddr}
-	if host, _, err := net.SplitHostPort(by.RemoteAddr); err == nil {
-		by.RemoteAddr = host
-	}
-	if a.identify != nil {
-		by.Actor = a.identify(r)
-	}
-	keys, given := r.Header["Idempotency-Key"]
-	if !given {
-		return by, nil
-	}
-	by.IdempotencyKey = keys[0]
-	printable := !strings.ContainsFunc(by.IdempotencyKey, func(c rune) bool { return c < ' ' || c > '~' })
-	if len(keys) > 1 || by.IdempotencyKey == "" || len(by.IdempotencyKey) > maxKey || !printable {
-		message := fmt.Sprintf("must be given once, with 1 to %d printable ASCII characters", maxKey)
-		p := problem(http.StatusBadRequest, "Header Idempotency-Key "+message+".")
-		p.Errors = []Detail{{Location: "header.Idempotency-Key", Message: message}}
-		return by, p
-	}
-	return by, nil
-}
-
-// service is where commands are requested, nil if nobody may act.
+// service takes requests for commands; nil if Umbel is read-only.
 func (a *api) service() *command.Service {
 	if a.operations == nil || a.readOnly {
 		return nil
@@ -262,39 +196,4 @@ func (a *api) wait(ctx context.Context, commands []history.Command, d time.Durat
 		return commands
 	}
 	return now
-}
-
-// actProblem says why an order is not taken.
-func (a *api) actProblem(ctx context.Context, err error) error {
-	if wrong, ok := errors.AsType[*command.Error](err); ok {
-		return refused(wrong)
-	}
-	if p, ok := errors.AsType[*Problem](err); ok {
-		return p
-	}
-	switch {
-	case errors.Is(err, history.ErrKeyReused):
-		return problem(http.StatusUnprocessableEntity, "This Idempotency-Key was used before for another request.")
-	case errors.Is(err, remote.ErrUnavailable):
-		return problem(http.StatusServiceUnavailable, "The broker cannot be reached now.")
-	}
-	return a.unreadable(ctx, err)
-}
-
-// refused is an error of action as a problem.
-func refused(e *command.Error) *Problem {
-	status := http.StatusBadRequest
-	switch e.Kind {
-	case command.Unknown:
-		status = http.StatusNotFound
-	case command.Conflict:
-		status = http.StatusConflict
-	case command.Invalid:
-	}
-	p := problem(status, sentence(e.Message))
-	p.Nearest = e.Nearest
-	if e.Field != "" {
-		p.Errors = []Detail{{Location: "body." + e.Field, Message: e.Message}}
-	}
-	return p
 }

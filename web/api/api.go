@@ -4,11 +4,8 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -18,13 +15,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
 
-	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
-	"github.com/umbelhq/umbel/web/search"
 )
 
 // Backend is what the API reads.
@@ -40,8 +35,8 @@ type Backend interface {
 	Store() history.Store
 }
 
-// patience is how long the history may take to answer.
-const patience = 5 * time.Second
+// readTimeout is how long the history may take to answer.
+const readTimeout = 5 * time.Second
 
 // Options of the API. Backend is required.
 type Options struct {
@@ -93,6 +88,7 @@ func New(o Options) http.Handler {
 		problem(http.StatusMethodNotAllowed, "This resource answers to "+allowed+" only.").write(w)
 	})
 	h := huma.NewAPI(config(o), adapter{mux})
+	h.UseMiddleware(strictQuery(h))
 	a.register(h)
 	document, err := json.Marshal(h.OpenAPI())
 	if err != nil {
@@ -105,7 +101,7 @@ func New(o Options) http.Handler {
 func config(o Options) huma.Config {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	registry.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[Problem]())
-	format := huma.Format{Marshal: marshal}
+	format := huma.Format{Marshal: marshal, Unmarshal: unmarshal}
 	c := huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			Info: &huma.Info{
@@ -120,110 +116,16 @@ func config(o Options) huma.Config {
 		// «json» is for types that end in +json.
 		Formats:       map[string]huma.Format{"application/json": format, "json": format},
 		DefaultFormat: "application/json",
+
+		RejectUnknownQueryParameters: true,
+		Transformers:                 []huma.Transformer{problems},
 	}
 	c.AllowAdditionalPropertiesByDefault = true // so that a new field breaks no strict client
 	return c
 }
 
-// marshal writes v as JSON. Only v can make it fail: a client that has gone is no error.
-func marshal(w io.Writer, v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	_, _ = w.Write(b.Bytes())
-	return nil
-}
-
 // answer is an answer in huma's terms.
 type answer[T any] struct{ Body T }
-
-func (a *api) tasks(ctx context.Context, r *request) (*answer[Tasks], error) {
-	q, err := r.tasks()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	page, err := search.Read(ctx, a.backend, q, a.now())
-	if err != nil {
-		return nil, a.unreadable(ctx, err)
-	}
-	return &answer[Tasks]{fromPage(page)}, nil
-}
-
-func (a *api) task(ctx context.Context, r *taskRequest) (*answer[Task], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	t, err := a.backend.Task(ctx, r.ID)
-	if err != nil {
-		return nil, a.taskProblem(ctx, r.ID, err)
-	}
-	return &answer[Task]{FromTask(t)}, nil
-}
-
-func (a *api) taskEvents(ctx context.Context, r *taskRequest) (*answer[List[TaskEvent]], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	events, err := a.backend.TaskEvents(ctx, r.ID)
-	if err != nil {
-		return nil, a.taskProblem(ctx, r.ID, err)
-	}
-	return &answer[List[TaskEvent]]{whole(events, fromTaskEvent)}, nil
-}
-
-func (a *api) taskProblem(ctx context.Context, id string, err error) *Problem {
-	if errors.Is(err, history.ErrNotFound) {
-		return unknownTask(id, command.NearestTask(ctx, a.backend, id, a.now()))
-	}
-	return a.unreadable(ctx, err)
-}
-
-func (a *api) workers(_ context.Context, r *request) (*answer[List[Worker]], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
-	var workers []state.Worker
-	a.backend.View(func(c *state.Cluster) { workers = c.Workers() })
-	return &answer[List[Worker]]{whole(a.told(each(workers, FromWorker)...), func(w Worker) Worker { return w })}, nil
-}
-
-func (a *api) worker(_ context.Context, r *workerRequest) (*answer[Worker], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
-	var worker state.Worker
-	var known bool
-	var others []state.Worker
-	a.backend.View(func(c *state.Cluster) {
-		if worker, known = c.Worker(r.Name); !known {
-			others = c.Workers()
-		}
-	})
-	if !known {
-		return nil, unknownWorker(r.Name, each(others, func(w state.Worker) string { return w.Name }))
-	}
-	return &answer[Worker]{a.told(FromWorker(worker))[0]}, nil
-}
-
-func (a *api) overview(_ context.Context, r *request) (*answer[Overview], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
-	var counts state.Counts
-	a.backend.View(func(c *state.Cluster) { counts = c.Counts() })
-	return &answer[Overview]{Body: Overview{
-		Counts: fromCounts(counts), Rates: fromRates(a.backend.Rates()), Health: fromHealth(a.backend.Health()),
-	}}, nil
-}
 
 func (a *api) document(context.Context, *struct{}) (*answer[json.RawMessage], error) {
 	return &answer[json.RawMessage]{Body: a.openAPI}, nil

@@ -13,11 +13,18 @@ import (
 
 // Bulk asks for many tasks at once to be revoked, terminated or retried.
 type Bulk struct {
+	_ struct{} `additionalProperties:"false"`
+
 	Action string   `json:"action" enum:"revoke,terminate,retry"`
 	IDs    []string `json:"ids,omitempty" nullable:"false" doc:"Ids of tasks, or q."`
 	Query  *string  `json:"q,omitempty" doc:"All tasks that match, in the query language of docs/query.md; empty matches all. Or ids." example:"state:failure name:billing.*"`
 	Signal string   `json:"signal,omitempty" doc:"Of terminate; SIGTERM if it is absent." example:"SIGKILL"`
-	Cap    int      `json:"cap,omitempty" doc:"Most tasks to act on, 1,000 if it is absent, 10,000 at most." example:"500"`
+	Cap    int      `json:"cap,omitempty" minimum:"1" maximum:"10000" doc:"Most tasks to act on, 1,000 if it is absent." example:"500"`
+}
+
+type bulkInput struct {
+	Sending
+	Body Bulk
 }
 
 // Preflight is what a bulk order would do.
@@ -38,30 +45,24 @@ type Blocked struct {
 	IDs    []string `json:"ids" nullable:"false" doc:"The first few."`
 }
 
-func (a *api) registerBulk(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
+func (a *api) registerBulk(h huma.API) {
 	service := a.service()
 	if service == nil {
 		return
 	}
-	op := operation("act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", orderProblems(http.StatusConflict)...)
+	op := postOrder(h, "act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", conflict)
 	op.Description = "With dry_run it says which tasks it would act on, and which not and why."
-	registerOrder(a, h, op, func(ctx context.Context, o order[Bulk]) (Preflight, error) {
-		b, err := o.Body.order()
-		if err != nil {
-			return Preflight{}, err
-		}
-		p, err := service.PreviewBulk(ctx, b)
-		return fromPreflight(p), err
-	}, func(ctx context.Context, o order[Bulk]) (command.Receipt, error) {
-		b, err := o.Body.order()
-		if err != nil {
-			return command.Receipt{}, err
-		}
-		return service.Bulk(ctx, o.By, b)
+	registerOrder(a, h, op, takes[bulkInput, command.BulkRequest, Preflight]{
+		order: func(_ context.Context, in *bulkInput) (command.BulkRequest, error) { return in.Body.order() },
+		preview: func(ctx context.Context, o command.BulkRequest) (Preflight, error) {
+			p, err := service.PreviewBulk(ctx, o)
+			return fromPreflight(p), err
+		},
+		send: service.Bulk,
 	})
 }
 
-// order returns the request for the command service.
+// order returns what the desk is asked for.
 func (b Bulk) order() (command.BulkRequest, error) {
 	o := command.BulkRequest{Action: b.Action, IDs: b.IDs, Signal: b.Signal, Cap: b.Cap}
 	if (b.Query == nil) == (len(b.IDs) == 0) {
@@ -74,7 +75,7 @@ func (b Bulk) order() (command.BulkRequest, error) {
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
 		p := problem(http.StatusBadRequest, "Field q cannot be read: "+wrong.Message+".")
 		p.Offset, p.Length, p.Nearest = &wrong.Offset, &wrong.Length, wrong.Nearest
-		p.Errors = []Detail{{Location: "body.q", Message: wrong.Message}}
+		p.Errors = []*huma.ErrorDetail{{Location: "body.q", Message: wrong.Message}}
 		return o, p
 	}
 	o.Query = q

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -10,11 +9,10 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
-	"github.com/umbelhq/umbel/web/query"
 )
 
-// inspectPatience is how long a worker may take that is asked anew.
-const inspectPatience = 3 * time.Second
+// inspectTimeout is how long a worker may take that is asked anew.
+const inspectTimeout = 3 * time.Second
 
 // Method is a remote control command.
 type Method struct {
@@ -47,16 +45,22 @@ type Topology struct {
 
 // ControlBody asks workers for something.
 type ControlBody struct {
+	_ struct{} `additionalProperties:"false"`
+
 	Method    string         `json:"method" example:"pool_grow"`
 	Arguments map[string]any `json:"arguments,omitempty" doc:"As list-methods has them."`
 	Workers   []string       `json:"workers,omitempty" doc:"Node names; every worker if there are none."`
-	Expires   *float64       `json:"expires_seconds,omitempty" doc:"It is not sent later than that; 60 if absent."`
+	Expires   float64        `json:"expires_seconds,omitempty" exclusiveMinimum:"0" maximum:"86400" doc:"It is not sent later than that; 60 if absent."`
 }
 
-// inspectRequest names a worker, and may want it asked anew.
-type inspectRequest struct {
-	request
-	Name string `path:"name" doc:"Node name." example:"celery@host"`
+type controlInput struct {
+	Sending
+	Body ControlBody
+}
+
+type inspectInput struct {
+	WorkerPath
+	Refresh bool `query:"refresh" doc:"Wait for it, at most 3 s, unless it told within 5 s."`
 }
 
 func paramType(t remote.ParamType) string {
@@ -92,64 +96,46 @@ func fromMethod(m remote.Method) Method {
 }
 
 // registerControl adds the operations on what workers tell and are told.
-func (a *api) registerControl(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
+func (a *api) registerControl(h huma.API) {
 	if a.operations == nil {
 		return
 	}
-	const bad, missing = http.StatusBadRequest, http.StatusNotFound
-	huma.Register(h, operation("list-methods", "/methods", "Remote control commands that Umbel offers", bad), a.methods)
-	huma.Register(h, operation("get-topology", "/topology", "Which workers have which tasks and queues, asked now unless 5 s ago", bad), a.topology)
-	inspect := operation("inspect-worker", "/inspect/{name}", "What a worker tells of itself", bad, missing)
+	huma.Register(h, operation(h, "list-methods", "/methods", "Remote control commands that Umbel offers"), a.methods)
+	huma.Register(h, operation(h, "get-topology", "/topology", "Which workers have which tasks and queues, asked now unless 5 s ago"), a.topology)
+	inspect := operation(h, "inspect-worker", "/inspect/{name}", "What a worker tells of itself", notFound)
 	inspect.Description = "What was told lately is shared by all who ask: a worker is asked at most once in 5 s. Secrets are masked."
-	inspect.Parameters = []*huma.Param{{
-		Name: "refresh", In: "query", Description: "Wait for it, at most 3 s, unless it told within 5 s.",
-		Schema: &huma.Schema{Type: huma.TypeBoolean},
-	}}
 	huma.Register(h, inspect, a.inspect)
-	a.registerForget(h, operation)
-	tell := operation("control-workers", "/control", "Tell workers something", orderProblems(missing)...)
+	service := a.service()
+	if service == nil {
+		return
+	}
+	a.registerForget(h)
+	tell := postOrder(h, "control-workers", "/control", "Tell workers something", notFound)
 	tell.Description = "One command for each worker that is named, or one for all. Workers answer into the commands of the order."
-	registerOrder(a, h, tell, func(ctx context.Context, o order[ControlBody]) (Preview, error) {
-		c, err := o.Body.order()
-		if err != nil {
-			return Preview{}, err
-		}
-		p, err := a.service().PreviewControl(ctx, c)
-		return fromPreview(p), err
-	}, func(ctx context.Context, o order[ControlBody]) (command.Receipt, error) {
-		c, err := o.Body.order()
-		if err != nil {
-			return command.Receipt{}, err
-		}
-		return a.service().Control(ctx, o.By, c)
+	registerOrder(a, h, tell, takes[controlInput, command.ControlRequest, Preview]{
+		order: func(_ context.Context, in *controlInput) (command.ControlRequest, error) { return in.Body.order(), nil },
+		preview: func(ctx context.Context, o command.ControlRequest) (Preview, error) {
+			p, err := service.PreviewControl(ctx, o)
+			return fromPreview(p), err
+		},
+		send: service.Control,
 	})
 }
 
-// order returns the request for the command service.
-func (b ControlBody) order() (command.ControlRequest, error) {
-	o := command.ControlRequest{Method: b.Method, Arguments: b.Arguments, Workers: b.Workers}
-	if b.Expires == nil {
-		return o, nil
+// order returns what the desk is asked for.
+func (b ControlBody) order() command.ControlRequest {
+	return command.ControlRequest{
+		Method: b.Method, Arguments: b.Arguments, Workers: b.Workers,
+		Expires: time.Duration(b.Expires * float64(time.Second)),
 	}
-	if *b.Expires <= 0 || *b.Expires > (24*time.Hour).Seconds() {
-		return o, badField("expires_seconds", "must be a number of seconds up to a day")
-	}
-	o.Expires = time.Duration(*b.Expires * float64(time.Second))
-	return o, nil
 }
 
-func (a *api) methods(_ context.Context, r *request) (*answer[List[Method]], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
+func (a *api) methods(context.Context, *struct{}) (*answer[List[Method]], error) {
 	return &answer[List[Method]]{Body: whole(remote.Methods(), fromMethod)}, nil
 }
 
-func (a *api) topology(ctx context.Context, r *request) (*answer[Topology], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, inspectPatience)
+func (a *api) topology(ctx context.Context, _ *struct{}) (*answer[Topology], error) {
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	t := a.operations.Inspector.Topology(ctx)
 	return &answer[Topology]{Body: Topology{
@@ -158,11 +144,7 @@ func (a *api) topology(ctx context.Context, r *request) (*answer[Topology], erro
 	}}, nil
 }
 
-func (a *api) inspect(ctx context.Context, r *inspectRequest) (*answer[Inspection], error) {
-	refresh, err := r.refresh()
-	if err != nil {
-		return nil, err
-	}
+func (a *api) inspect(ctx context.Context, r *inspectInput) (*answer[Inspection], error) {
 	var known bool
 	var status state.Status
 	var others []state.Worker
@@ -176,33 +158,10 @@ func (a *api) inspect(ctx context.Context, r *inspectRequest) (*answer[Inspectio
 	if !known {
 		return nil, unknownWorker(r.Name, each(others, func(w state.Worker) string { return w.Name }))
 	}
-	if refresh && status == state.Online {
-		ctx, cancel := context.WithTimeout(ctx, inspectPatience)
+	if r.Refresh && status == state.Online {
+		ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 		defer cancel()
 		return &answer[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Inspect(ctx, r.Name))}, nil
 	}
 	return &answer[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Cached(r.Name))}, nil
-}
-
-// refresh reads the only parameter that the resource has.
-func (r *inspectRequest) refresh() (bool, error) {
-	v, err := r.values()
-	if err != nil {
-		return false, err
-	}
-	refresh := v["refresh"]
-	delete(v, "refresh")
-	for name := range v {
-		return false, badParameter(&query.Error{Param: name, Message: "is not a parameter of this resource; this is: refresh"})
-	}
-	if len(refresh) > 1 {
-		return false, badParameter(&query.Error{Param: "refresh", Message: "may be given only once"})
-	}
-	switch {
-	case len(refresh) == 0 || refresh[0] == "false":
-		return false, nil
-	case refresh[0] == "true":
-		return true, nil
-	}
-	return false, badParameter(&query.Error{Param: "refresh", Message: "must be true or false"})
 }

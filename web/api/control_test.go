@@ -82,7 +82,7 @@ func TestControlRefusesBeforeAnythingIsSent(t *testing.T) {
 		"unknown worker":    {`{"method":"ping","workers":["celery@w1","celery@w2x"]}`, 404, "body.workers[1]", "celery@w1"},
 		"expires at once":   {`{"method":"ping","expires_seconds":0}`, 400, "body.expires_seconds", ""},
 		"expires never":     {`{"method":"ping","expires_seconds":1e9}`, 400, "body.expires_seconds", ""},
-		"unknown field":     {`{"method":"ping","worker":"celery@w1"}`, 400, "body.worker", "workers"},
+		"unknown field":     {`{"method":"ping","worker":"celery@w1"}`, 400, "body.worker", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

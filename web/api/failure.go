@@ -10,7 +10,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state/fingerprint"
-	"github.com/umbelhq/umbel/web/fair"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -51,44 +50,39 @@ func fromFailure(f history.FailureGroup) Failure {
 }
 
 // registerFailures adds the operations on groups of failures.
-func (a *api) registerFailures(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
-	const bad, missing, away = http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable
-	list := operation("list-failures", "/failures", "Groups of failed tasks, those that failed last first", bad, away)
-	list.Parameters = failureParams()
-	huma.Register(h, list, a.failures)
-	huma.Register(h, operation("get-failure", "/failures/{id}", "One group of failed tasks", bad, missing, away), a.failure)
+func (a *api) registerFailures(h huma.API) {
+	huma.Register(h, operation(h, "list-failures", "/failures", "Groups of failed tasks, those that failed last first", unavailable), a.failures)
+	huma.Register(h, operation(h, "get-failure", "/failures/{id}", "One group of failed tasks", notFound, unavailable), a.failure)
 	if a.readOnly {
 		return
 	}
-	post := func(op huma.Operation) huma.Operation {
-		op.Method = http.MethodPost
-		return op
-	}
-	huma.Register(h, post(operation("resolve-failure", "/failures/{id}/resolve",
-		"Mark a group as resolved, until a task fails like that again", bad, missing, away)), a.resolve)
-	huma.Register(h, post(operation("reopen-failure", "/failures/{id}/reopen",
-		"Take back that a group is resolved", bad, missing, away)), a.reopen)
+	huma.Register(h, post(h, "resolve-failure", "/failures/{id}/resolve",
+		"Mark a group as resolved, until a task fails like that again", notFound, unavailable), a.resolve)
+	huma.Register(h, post(h, "reopen-failure", "/failures/{id}/reopen",
+		"Take back that a group is resolved", notFound, unavailable), a.reopen)
 }
 
-// failureRequest names a group.
-type failureRequest struct {
-	request
+type listFailures struct {
+	Query
+	Show   string `query:"show" enum:"open,resolved,all" default:"open" doc:"Which groups: open ones include those that came back."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most groups to return."`
+	Cursor string `query:"cursor" doc:"Where to continue: next of an earlier answer."`
+}
+
+// FailurePath names a group.
+type FailurePath struct {
 	ID string `path:"id" doc:"Id of a group." example:"0dd7dc58725190cd"`
 }
 
 // failures answers with groups, those that failed last first.
-func (a *api) failures(ctx context.Context, r *request) (*answer[List[Failure]], error) {
-	v, err := r.values()
+func (a *api) failures(ctx context.Context, r *listFailures) (*answer[List[Failure]], error) {
+	q, err := query.ParseFailuresLax(r.values)
 	if err != nil {
-		return nil, err
-	}
-	q, err := query.ParseFailures(v)
-	if wrong, ok := errors.AsType[*query.Error](err); ok {
-		return nil, badParameter(wrong)
+		return nil, a.failed(ctx, err)
 	}
 	page, err := a.backend.Store().FailureGroups(ctx, q.Request(a.now(), 0))
 	if err != nil {
-		return nil, a.unreadable(ctx, err)
+		return nil, a.failed(ctx, err)
 	}
 	l := List[Failure]{Items: each(page.Groups, fromFailure)}
 	total := page.Open
@@ -106,10 +100,7 @@ func (a *api) failures(ctx context.Context, r *request) (*answer[List[Failure]],
 }
 
 // failure answers with one group.
-func (a *api) failure(ctx context.Context, r *failureRequest) (*answer[Failure], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
+func (a *api) failure(ctx context.Context, r *FailurePath) (*answer[Failure], error) {
 	id, ok := fingerprint.ParseID(r.ID)
 	if !ok {
 		return nil, unknownFailure(r.ID)
@@ -119,22 +110,22 @@ func (a *api) failure(ctx context.Context, r *failureRequest) (*answer[Failure],
 	case errors.Is(err, history.ErrNotFound):
 		return nil, unknownFailure(r.ID)
 	case err != nil:
-		return nil, a.unreadable(ctx, err)
+		return nil, a.failed(ctx, err)
 	}
 	return &answer[Failure]{fromFailure(f)}, nil
 }
 
 // resolve marks a group as resolved and answers with it.
-func (a *api) resolve(ctx context.Context, r *failureRequest) (*answer[Failure], error) {
+func (a *api) resolve(ctx context.Context, r *FailurePath) (*answer[Failure], error) {
 	return a.settle(ctx, r, a.now())
 }
 
 // reopen takes the mark off a group and answers with it.
-func (a *api) reopen(ctx context.Context, r *failureRequest) (*answer[Failure], error) {
+func (a *api) reopen(ctx context.Context, r *FailurePath) (*answer[Failure], error) {
 	return a.settle(ctx, r, time.Time{})
 }
 
-func (a *api) settle(ctx context.Context, r *failureRequest, at time.Time) (*answer[Failure], error) {
+func (a *api) settle(ctx context.Context, r *FailurePath, at time.Time) (*answer[Failure], error) {
 	id, ok := fingerprint.ParseID(r.ID)
 	if !ok {
 		return nil, unknownFailure(r.ID)
@@ -144,37 +135,11 @@ func (a *api) settle(ctx context.Context, r *failureRequest, at time.Time) (*ans
 	case errors.Is(err, history.ErrNotFound):
 		return nil, unknownFailure(r.ID)
 	case err != nil:
-		return nil, a.unreadable(ctx, err)
+		return nil, a.failed(ctx, err)
 	}
 	return a.failure(ctx, r)
 }
 
 func unknownFailure(id string) *Problem {
 	return problem(http.StatusNotFound, "No group of failures has the id "+shorten(id)+": none of its tasks is kept.")
-}
-
-// unreadable reports a history that cannot be used. The log says why.
-func (a *api) unreadable(ctx context.Context, err error) *Problem {
-	if errors.Is(err, fair.ErrBusy) {
-		return problem(http.StatusServiceUnavailable, "Too many searches of this client wait already; try again in a moment.")
-	}
-	a.logger.WarnContext(ctx, "use history", "error", err)
-	return problem(http.StatusServiceUnavailable, "The history cannot be used now; Umbel's log says why.")
-}
-
-// failureParams describes what query.ParseFailures reads.
-func failureParams() []*huma.Param {
-	param := func(name, doc string, s huma.Schema) *huma.Param {
-		return &huma.Param{Name: name, In: "query", Description: doc, Schema: &s}
-	}
-	return []*huma.Param{
-		param("show", "Which groups: open ones include those that came back.", huma.Schema{
-			Type: huma.TypeString, Default: query.ShowOpen, Enum: []any{query.ShowOpen, query.ShowResolved, query.ShowAll},
-		}),
-		param("limit", "Most groups to return.", huma.Schema{
-			Type: huma.TypeInteger, Default: query.DefaultLimit,
-			Minimum: new(1.0), Maximum: new(float64(query.MaxLimit)),
-		}),
-		param("cursor", "Where to continue: next of an earlier answer.", huma.Schema{Type: huma.TypeString}),
-	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -68,7 +70,32 @@ func (Audit) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 
 // CommandsBody names commands.
 type CommandsBody struct {
+	_ struct{} `additionalProperties:"false"`
+
 	IDs []int64 `json:"ids" minItems:"1" maxItems:"10000"`
+}
+
+type commandsInput struct {
+	Sender
+	Body CommandsBody
+}
+
+type listCommands struct {
+	Query
+	State  []string `query:"state,explode" nullable:"false" doc:"Any of these states; may also be separated by commas." example:"pending"`
+	Kind   string   `query:"kind" enum:"control,task,purge" doc:"Only this kind."`
+	Task   string   `query:"task" doc:"Only about the task of this id."`
+	Worker string   `query:"worker" doc:"Only those for this worker, or answered by it."`
+	Actor  string   `query:"actor" doc:"Only what this person has asked for."`
+	Order  int64    `query:"order" minimum:"1" doc:"Only the commands of this order."`
+	Limit  int      `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most commands to return."`
+	Cursor string   `query:"cursor" doc:"Where to continue: next of an earlier answer."`
+}
+
+type listAudit struct {
+	Query
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most records to return."`
+	Cursor string `query:"cursor" doc:"Where to continue: next of an earlier answer."`
 }
 
 // Changed says how many commands or workers were changed.
@@ -76,90 +103,67 @@ type Changed struct {
 	Changed int `json:"changed" doc:"Commands or workers that it made a difference to; the others were passed over."`
 }
 
-// commandRequest names a command.
-type commandRequest struct {
-	request
-	ID string `path:"id" doc:"Id of a command." example:"17"`
+// commandInput names a command.
+type commandInput struct {
+	ID int64 `path:"id" doc:"Id of a command." example:"17"`
 }
 
-// maxIDs is how many commands one request may name.
-const maxIDs = 10_000
-
 // registerOutbox adds the operations on commands, the outbox and the audit log.
-func (a *api) registerOutbox(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
+func (a *api) registerOutbox(h huma.API) {
 	if a.operations == nil {
 		return
 	}
-	const bad, missing, away = http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable
-	list := operation("list-commands", "/commands", "Commands, newest first", bad, away)
-	list.Parameters = commandParams()
-	huma.Register(h, list, a.commands)
-	huma.Register(h, operation("get-command", "/commands/{id}", "One command", bad, missing, away), a.command)
-	huma.Register(h, operation("get-outbox", "/outbox", "How sending goes", bad, away), a.outbox)
-	audit := operation("list-audit", "/audit", "What was asked for, newest first", bad, away)
-	audit.Parameters = pageParams("records")
-	huma.Register(h, audit, a.audit)
-	if a.service() == nil {
+	huma.Register(h, operation(h, "list-commands", "/commands", "Commands, newest first", unavailable), a.commands)
+	huma.Register(h, operation(h, "get-command", "/commands/{id}", "One command", notFound, unavailable), a.command)
+	huma.Register(h, operation(h, "get-outbox", "/outbox", "How sending goes", unavailable), a.outbox)
+	huma.Register(h, operation(h, "list-audit", "/audit", "What was asked for, newest first", unavailable), a.audit)
+	service := a.service()
+	if service == nil {
 		return
 	}
-	post := func(id, path, summary string, act func(context.Context, *orderRequest) (*answer[Changed], error)) {
-		op := operation(id, path, summary, bad, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, away)
-		op.Method, op.DefaultStatus = http.MethodPost, http.StatusOK
-		huma.Register(h, op, act)
-		h.OpenAPI().Paths[path].Post.RequestBody = requestBody[CommandsBody](h)
+	change := func(id, path, summary string, change func(context.Context, command.Caller, []int64) (int, error)) {
+		huma.Register(h, postBody(h, id, path, summary, unavailable), func(ctx context.Context, in *commandsInput) (*answer[Changed], error) {
+			n, err := change(ctx, a.by(&in.Sender), in.Body.IDs)
+			if err != nil {
+				return nil, a.failed(ctx, err)
+			}
+			return &answer[Changed]{Changed{n}}, nil
+		})
 	}
-	post("requeue-commands", "/commands/requeue", "Send dead letters after all", a.requeue)
-	post("discard-commands", "/commands/discard", "Remove dead letters, and call off commands that were not sent yet", a.discard)
+	change("requeue-commands", "/commands/requeue", "Send dead letters after all", service.Requeue)
+	change("discard-commands", "/commands/discard", "Remove dead letters, and cancel commands that were not sent yet", service.Discard)
 }
 
 // commands answers with a page of commands.
-func (a *api) commands(ctx context.Context, r *request) (*answer[List[Command]], error) {
-	v, err := r.values()
+func (a *api) commands(ctx context.Context, r *listCommands) (*answer[List[Command]], error) {
+	q, err := query.ParseCommands(r.values)
 	if err != nil {
-		return nil, err
-	}
-	q, err := query.ParseCommands(v)
-	if wrong, ok := errors.AsType[*query.Error](err); ok {
-		return nil, badParameter(wrong)
+		return nil, a.failed(ctx, err)
 	}
 	found, next, err := a.backend.Store().Commands(ctx, q.Filter())
 	if err != nil {
-		return nil, a.unreadable(ctx, err)
+		return nil, a.failed(ctx, err)
 	}
 	return &answer[List[Command]]{List[Command]{Items: each(found, FromCommand), Next: cursorOf(next)}}, nil
 }
 
 // command answers with one command.
-func (a *api) command(ctx context.Context, r *commandRequest) (*answer[Command], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
-	id, err := strconv.ParseInt(r.ID, 10, 64)
-	if err != nil {
-		return nil, unknownCommand(r.ID)
-	}
-	c, err := a.backend.Store().Command(ctx, id)
+func (a *api) command(ctx context.Context, r *commandInput) (*answer[Command], error) {
+	c, err := a.backend.Store().Command(ctx, r.ID)
 	switch {
 	case errors.Is(err, history.ErrNotFound):
-		return nil, unknownCommand(r.ID)
+		return nil, problem(http.StatusNotFound, fmt.Sprintf("There is no command %d.", r.ID))
 	case err != nil:
-		return nil, a.unreadable(ctx, err)
+		return nil, a.failed(ctx, err)
 	}
 	return &answer[Command]{FromCommand(c)}, nil
 }
 
-func unknownCommand(id string) *Problem {
-	return problem(http.StatusNotFound, "There is no command "+shorten(id)+".")
-}
-
 // outbox answers with how sending goes.
-func (a *api) outbox(ctx context.Context, r *request) (*answer[Outbox], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
+func (a *api) outbox(ctx context.Context, _ *struct{}) (*answer[Outbox], error) {
 	s, err := a.backend.Store().OutboxStats(ctx)
 	if err != nil {
-		return nil, a.unreadable(ctx, err)
+		return nil, a.failed(ctx, err)
 	}
 	d := FromOutbox(s)
 	if relay := a.operations.Relay; relay != nil {
@@ -188,18 +192,14 @@ func FromOutbox(s history.OutboxStats) Outbox {
 }
 
 // audit answers with a page of the audit log.
-func (a *api) audit(ctx context.Context, r *request) (*answer[List[Audit]], error) {
-	v, err := r.values()
+func (a *api) audit(ctx context.Context, r *listAudit) (*answer[List[Audit]], error) {
+	before, limit, err := query.ParseAudit(r.values)
 	if err != nil {
-		return nil, err
-	}
-	before, limit, err := query.ParseAudit(v)
-	if wrong, ok := errors.AsType[*query.Error](err); ok {
-		return nil, badParameter(wrong)
+		return nil, a.failed(ctx, err)
 	}
 	found, next, err := a.backend.Store().AuditLog(ctx, before, limit)
 	if err != nil {
-		return nil, a.unreadable(ctx, err)
+		return nil, a.failed(ctx, err)
 	}
 	return &answer[List[Audit]]{List[Audit]{Items: each(found, fromAudit), Next: cursorOf(next)}}, nil
 }
@@ -215,87 +215,10 @@ func fromAudit(r history.AuditRecord) Audit {
 	return d
 }
 
-// requeue has dead letters sent after all.
-func (a *api) requeue(ctx context.Context, r *orderRequest) (*answer[Changed], error) {
-	o, err := a.readIDs(r)
-	if err != nil {
-		return nil, err
-	}
-	n, err := a.service().Requeue(ctx, o.By, o.Body.IDs)
-	if err != nil {
-		return nil, a.actProblem(ctx, err)
-	}
-	return &answer[Changed]{Changed{n}}, nil
-}
-
-// discard removes dead letters, and calls off commands that were not sent yet.
-func (a *api) discard(ctx context.Context, r *orderRequest) (*answer[Changed], error) {
-	o, err := a.readIDs(r)
-	if err != nil {
-		return nil, err
-	}
-	n, err := a.service().Discard(ctx, o.By, o.Body.IDs)
-	if err != nil {
-		return nil, a.actProblem(ctx, err)
-	}
-	return &answer[Changed]{Changed{n}}, nil
-}
-
-func (a *api) readIDs(r *orderRequest) (order[CommandsBody], error) {
-	if err := r.plain(); err != nil {
-		return order[CommandsBody]{}, err
-	}
-	o, err := readOrder[CommandsBody](a, r)
-	if err == nil && (len(o.Body.IDs) == 0 || len(o.Body.IDs) > maxIDs) {
-		err = badField("ids", "must name 1 to 10,000 commands")
-	}
-	return o, err
-}
-
 // cursorOf returns the cursor of the page that begins before an id, nil if there is none.
 func cursorOf(before int64) *string {
 	if before == 0 {
 		return nil
 	}
 	return new(strconv.FormatInt(before, 10))
-}
-
-// pageParams describes limit and cursor.
-func pageParams(what string) []*huma.Param {
-	return []*huma.Param{
-		{Name: "limit", In: "query", Description: "Most " + what + " to return.", Schema: &huma.Schema{
-			Type: huma.TypeInteger, Default: query.DefaultLimit, Minimum: new(1.0), Maximum: new(float64(query.MaxLimit)),
-		}},
-		{
-			Name: "cursor", In: "query", Description: "Where to continue: next of an earlier answer.",
-			Schema: &huma.Schema{Type: huma.TypeString},
-		},
-	}
-}
-
-// commandParams describes what query.ParseCommands reads.
-func commandParams() []*huma.Param {
-	param := func(name, doc string, s huma.Schema) *huma.Param {
-		return &huma.Param{Name: name, In: "query", Description: doc, Schema: &s}
-	}
-	var states, kinds []any
-	for _, s := range query.CommandStates() {
-		states = append(states, string(s))
-	}
-	for _, k := range query.CommandKinds() {
-		kinds = append(kinds, k)
-	}
-	text := huma.Schema{Type: huma.TypeString}
-	state := param("state", "Any of these states; may also be separated by commas.", huma.Schema{
-		Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: states},
-	})
-	state.Explode = new(true)
-	return append([]*huma.Param{
-		state,
-		param("kind", "Only this kind.", huma.Schema{Type: huma.TypeString, Enum: kinds}),
-		param("task", "Only about the task of this id.", text),
-		param("worker", "Only those for this worker, or answered by it.", text),
-		param("actor", "Only what this person has asked for.", text),
-		param("order", "Only the commands of this order.", huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0)}),
-	}, pageParams("commands")...)
 }

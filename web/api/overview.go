@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 
@@ -151,4 +152,12 @@ func fromHealth(h ingest.Health) Health {
 	}
 	maps.Copy(d.Rejected, h.Rejected)
 	return d
+}
+
+func (a *api) overview(_ context.Context, _ *struct{}) (*answer[Overview], error) {
+	var counts state.Counts
+	a.backend.View(func(c *state.Cluster) { counts = c.Counts() })
+	return &answer[Overview]{Body: Overview{
+		Counts: fromCounts(counts), Rates: fromRates(a.backend.Rates()), Health: fromHealth(a.backend.Health()),
+	}}, nil
 }

@@ -1,48 +1,152 @@
 package api
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/remote"
 	lang "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/fair"
 	"github.com/umbelhq/umbel/web/query"
+	"github.com/umbelhq/umbel/web/views"
 )
 
 // Problem is what clients get instead of an answer (RFC 9457).
 type Problem struct { //nolint:errname // its name in the OpenAPI document
-	Type      string   `json:"type" example:"about:blank"`
-	Title     string   `json:"title" doc:"The status in words." example:"Bad Request"`
-	Status    int      `json:"status" example:"400"`
-	Detail    string   `json:"detail" doc:"What is wrong, in one sentence."`
-	Parameter string   `json:"parameter,omitempty" doc:"The query parameter that is wrong." example:"limit"`
-	Offset    *int     `json:"offset,omitempty" doc:"Where q is wrong, in bytes of UTF-8." example:"14"`
-	Length    *int     `json:"length,omitempty" doc:"How many bytes of q are wrong there."`
-	Nearest   string   `json:"nearest,omitempty" doc:"The known name that was probably meant." example:"name"`
-	Errors    []Detail `json:"errors,omitempty" nullable:"false"`
+	huma.ErrorModel
+
+	Parameter string `json:"parameter,omitempty" doc:"The query parameter that is wrong." example:"limit"`
+	Offset    *int   `json:"offset,omitempty" doc:"Where q is wrong, in bytes of UTF-8." example:"14"`
+	Length    *int   `json:"length,omitempty" doc:"How many bytes of q are wrong there."`
+	Nearest   string `json:"nearest,omitempty" doc:"The known name that was probably meant." example:"name"`
 }
 
-// Detail is one thing that is wrong with a request.
-type Detail struct {
-	Location string `json:"location" example:"query.limit"`
-	Message  string `json:"message" example:"must be a whole number from 1 to 500"`
+func problem(status int, detail string, errs ...*huma.ErrorDetail) *Problem {
+	return &Problem{ErrorModel: huma.ErrorModel{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Errors: errs,
+	}}
 }
 
-func problem(status int, detail string) *Problem {
-	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
+// badField reports what is wrong at a path of the body.
+func badField(path, message string) *Problem {
+	return problem(http.StatusBadRequest, "Field "+path+" "+message+".", &huma.ErrorDetail{Location: "body." + path, Message: message})
+}
+
+// humaContext is embedded under another name than that of its method Context.
+type humaContext = huma.Context
+
+// statusContext answers 400 where huma says 422, which is kept for a reused Idempotency-Key.
+type statusContext struct {
+	humaContext
+	invalid bool
+}
+
+// SetStatus sets the status of the answer.
+func (c *statusContext) SetStatus(status int) {
+	if c.invalid {
+		status = http.StatusBadRequest
+	}
+	c.humaContext.SetStatus(status)
+}
+
+// Unwrap returns the context of the router.
+func (c *statusContext) Unwrap() huma.Context { return c.humaContext }
+
+// maxErrors is how many errors a problem lists.
+const maxErrors = 10
+
+// problems is a huma.Transformer. It makes a Problem of what huma says of a request, without repeating the values.
+func problems(ctx huma.Context, _ string, v any) (any, error) {
+	m, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	c, ok := ctx.(*statusContext)
+	if ok && m.Status == http.StatusUnprocessableEntity {
+		m.Status, c.invalid = http.StatusBadRequest, true
+	}
+	p := problem(m.Status, sentence(m.Detail))
+	slices.SortStableFunc(m.Errors, func(a, b *huma.ErrorDetail) int { return cmp.Compare(a.Location, b.Location) })
+	var said []string
+	for _, e := range m.Errors[:min(len(m.Errors), maxErrors)] {
+		e := huma.ErrorDetail{Location: shorten(e.Location), Message: shorten(e.Message)}
+		p.Errors, said = append(p.Errors, &e), append(said, e.Location+": "+e.Message)
+	}
+	if len(said) > 0 {
+		p.Detail = strings.Join(said, "; ") + "."
+		if name, ok := strings.CutPrefix(p.Errors[0].Location, "query."); ok {
+			p.Parameter = name
+		}
+	}
+	return p, nil
 }
 
 // badParameter reports a query parameter that is wrong.
 func badParameter(e *query.Error) *Problem {
-	e = &query.Error{Param: shorten(e.Param), Message: e.Message, Query: e.Query}
-	p := problem(http.StatusBadRequest, "Parameter "+e.Error()+".")
+	p := problem(http.StatusBadRequest, "Parameter "+e.Error()+".", &huma.ErrorDetail{Location: "query." + e.Param, Message: e.Message})
 	p.Parameter = e.Param
-	p.Errors = []Detail{{Location: "query." + e.Param, Message: e.Message}}
 	if e.Query != nil {
 		p.Offset, p.Length, p.Nearest = &e.Query.Offset, &e.Query.Length, e.Query.Nearest
+	}
+	return p
+}
+
+// failed is the problem that an error is. What is none of the client's is logged, and has no detail.
+func (a *api) failed(ctx context.Context, err error) error {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if wrong, ok := errors.AsType[*query.Error](err); ok {
+		return badParameter(wrong)
+	}
+	if wrong, ok := errors.AsType[*command.Error](err); ok {
+		return refused(wrong)
+	}
+	if wrong, ok := errors.AsType[*views.Error](err); ok {
+		p := problem(http.StatusBadRequest, wrong.Message)
+		if wrong.Field != "" {
+			p.Errors = []*huma.ErrorDetail{{Location: "body." + wrong.Field, Message: wrong.Message}}
+		}
+		return p
+	}
+	switch {
+	case errors.Is(err, history.ErrKeyReused):
+		return problem(http.StatusUnprocessableEntity, "This Idempotency-Key was used before for another request.")
+	case errors.Is(err, remote.ErrUnavailable):
+		return problem(http.StatusServiceUnavailable, "The broker cannot be reached.")
+	case errors.Is(err, fair.ErrBusy):
+		return problem(http.StatusServiceUnavailable, "Too many searches from this client are waiting; try again in a moment.")
+	}
+	a.logger.WarnContext(ctx, "use history", "error", err)
+	return problem(http.StatusServiceUnavailable, "The history cannot be read or written; see Umbel's log.")
+}
+
+// refused is the problem with a request for commands.
+func refused(e *command.Error) *Problem {
+	status := http.StatusBadRequest
+	switch e.Kind {
+	case command.Unknown:
+		status = http.StatusNotFound
+	case command.Conflict:
+		status = http.StatusConflict
+	case command.Invalid:
+	}
+	p := problem(status, sentence(e.Message))
+	p.Nearest = e.Nearest
+	if e.Field != "" {
+		p.Errors = []*huma.ErrorDetail{{Location: "body." + e.Field, Message: e.Message}}
 	}
 	return p
 }
@@ -61,15 +165,6 @@ func unknownWorker(name string, known []string) *Problem {
 	}
 	return p
 }
-
-// Error returns the detail.
-func (p *Problem) Error() string { return p.Detail }
-
-// GetStatus returns the HTTP status.
-func (p *Problem) GetStatus() int { return p.Status }
-
-// ContentType returns the media type of problems.
-func (p *Problem) ContentType(string) string { return problemType }
 
 // Refuse answers with a problem, for what stands before the API.
 func Refuse(w http.ResponseWriter, status int, detail string) {

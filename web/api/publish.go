@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -15,32 +16,70 @@ import (
 
 // NewTask is a task to be run.
 type NewTask struct {
-	ID        string          `json:"id,omitempty" doc:"Of the new task; a random UUID if it is absent." example:"7d1e6a52-1b2c-4d3e-8f90-a1b2c3d4e5f6"`
-	Name      string          `json:"name" example:"billing.tasks.charge"`
-	Args      json.RawMessage `json:"args,omitempty" doc:"An array; empty if it is absent."`
-	Kwargs    json.RawMessage `json:"kwargs,omitempty" doc:"An object; empty if it is absent."`
-	Queue     string          `json:"queue,omitempty" doc:"celery if it is absent." example:"mail"`
-	Countdown *float64        `json:"countdown,omitempty" doc:"Seconds; it is not started before. Not together with eta." example:"90"`
+	_ struct{} `additionalProperties:"false"`
+
+	ID   string `json:"id,omitempty" doc:"Of the new task; a random UUID if it is absent." example:"7d1e6a52-1b2c-4d3e-8f90-a1b2c3d4e5f6"`
+	Name string `json:"name" example:"billing.tasks.charge"`
+	CallOptions
+}
+
+// Changes are what is to be otherwise than it was when a task is run again.
+type Changes struct {
+	_ struct{} `additionalProperties:"false"`
+
+	CallOptions
+}
+
+// CallOptions are what a task is called with, as in Task.apply_async.
+type CallOptions struct {
+	Args      json.RawMessage `json:"args,omitempty" doc:"An array. If it is absent, a new task has none and a retried one those of before, as with the other fields."`
+	Kwargs    json.RawMessage `json:"kwargs,omitempty" doc:"An object."`
+	Queue     string          `json:"queue,omitempty" doc:"A new task goes to celery if it is absent." example:"mail"`
+	Countdown float64         `json:"countdown,omitempty" minimum:"0" maximum:"315360000" doc:"Seconds; it is not started before. Not together with eta." example:"90"`
 	ETA       *time.Time      `json:"eta,omitempty" doc:"It is not started before."`
 	Expires   *time.Time      `json:"expires,omitempty" doc:"It is not started after."`
-	Priority  *uint8          `json:"priority,omitempty" doc:"0 to 9, as the broker understands it."`
+	Priority  *uint8          `json:"priority,omitempty" maximum:"9" doc:"0 to 9, as the broker understands it."`
 	Hard      *float64        `json:"hard,omitempty" doc:"Time limit: seconds after which its process is killed."`
 	Soft      *float64        `json:"soft,omitempty" doc:"Time limit: seconds after which SoftTimeLimitExceeded is raised in it."`
 	Force     bool            `json:"force,omitempty" doc:"Send it although no worker that answered has the task or consumes from the queue."`
 }
 
-// Changes are what is to be otherwise than it was when a task is run again.
-type Changes struct {
-	Args      json.RawMessage `json:"args,omitempty" doc:"An array, in place of what it was called with."`
-	Kwargs    json.RawMessage `json:"kwargs,omitempty" doc:"An object, in place of what it was called with."`
-	Queue     string          `json:"queue,omitempty"`
-	Countdown *float64        `json:"countdown,omitempty" doc:"As in publish-task."`
-	ETA       *time.Time      `json:"eta,omitempty" doc:"As in publish-task."`
-	Expires   *time.Time      `json:"expires,omitempty" doc:"As in publish-task."`
-	Priority  *uint8          `json:"priority,omitempty" doc:"As in publish-task."`
-	Hard      *float64        `json:"hard,omitempty" doc:"As in publish-task."`
-	Soft      *float64        `json:"soft,omitempty" doc:"As in publish-task."`
-	Force     bool            `json:"force,omitempty" doc:"As in publish-task."`
+// apply returns an order with what the options name.
+func (o CallOptions) apply(t command.TaskRequest) command.TaskRequest {
+	if o.Args != nil {
+		t.Args = o.Args
+	}
+	if o.Kwargs != nil {
+		t.Kwargs = o.Kwargs
+	}
+	t.Queue, t.Priority, t.Force = cmp.Or(o.Queue, t.Queue), cmp.Or(o.Priority, t.Priority), o.Force
+	t.Hard, t.Soft = cmp.Or(o.Hard, t.Hard), cmp.Or(o.Soft, t.Soft)
+	if o.Countdown != 0 || o.ETA != nil {
+		t.Countdown = time.Duration(math.Round(o.Countdown * float64(time.Second)))
+		t.ETA = deref(o.ETA)
+	}
+	if o.Expires != nil {
+		t.Expires = *o.Expires
+	}
+	return t
+}
+
+func deref(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+type publishInput struct {
+	Sending
+	Body NewTask
+}
+
+type retryInput struct {
+	TaskPath
+	Sending
+	Body *Changes
 }
 
 // Retry is what would run a task again as it was. Null is unknown.
@@ -54,59 +93,37 @@ type Retry struct {
 // TransformSchema lets what may be unknown be null.
 func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Retry](s) }
 
-func (a *api) registerPublish(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
+func (a *api) registerPublish(h huma.API) {
 	if a.service() == nil {
 		return
 	}
 	service := a.service()
-	const missing, away = http.StatusNotFound, http.StatusServiceUnavailable
-	publish := operation("publish-task", "/publish", "Run a task", orderProblems(missing, http.StatusConflict)...)
+	publish := postOrder(h, "publish-task", "/publish", "Run a task", notFound, conflict)
 	publish.Description = "The name is looked for among the tasks that workers have registered, the queue among those that they " +
 		"consume from; where they are not there, the order is refused unless force is set."
-	registerOrder(a, h, publish, func(ctx context.Context, o order[NewTask]) (Preview, error) {
-		t, err := o.Body.order()
-		if err != nil {
-			return Preview{}, err
-		}
-		p, err := service.PreviewTask(ctx, t)
+	preview := func(ctx context.Context, o command.TaskRequest) (Preview, error) {
+		p, err := service.PreviewTask(ctx, o)
 		return fromPreview(p), err
-	}, func(ctx context.Context, o order[NewTask]) (command.Receipt, error) {
-		t, err := o.Body.order()
-		if err != nil {
-			return command.Receipt{}, err
-		}
-		return service.Publish(ctx, o.By, t)
+	}
+	registerOrder(a, h, publish, takes[publishInput, command.TaskRequest, Preview]{
+		order: func(_ context.Context, in *publishInput) (command.TaskRequest, error) {
+			return in.Body.apply(command.TaskRequest{ID: in.Body.ID, Name: in.Body.Name}), nil
+		},
+		preview: preview, send: service.Publish,
 	})
-	huma.Register(h, operation("get-retry", "/retry/{id}", "What would run a task again",
-		http.StatusBadRequest, missing, away), a.getRetry)
-	again := operation("retry-task", "/retry/{id}", "Run a task again, as it was or with changes", orderProblems(missing, http.StatusConflict)...)
+	huma.Register(h, operation(h, "get-retry", "/retry/{id}", "What would run a task again", notFound, unavailable), a.getRetry)
+	again := postOrder(h, "retry-task", "/retry/{id}", "Run a task again, as it was or with changes", notFound, conflict)
 	again.Description = "The task gets a new id. It is refused with 409 if its arguments are not known in full and the body has none."
-	registerOrder(a, h, again, func(ctx context.Context, o order[Changes]) (Preview, error) {
-		t, err := a.changed(ctx, o)
-		if err != nil {
-			return Preview{}, err
-		}
-		p, err := service.PreviewTask(ctx, t)
-		return fromPreview(p), err
-	}, func(ctx context.Context, o order[Changes]) (command.Receipt, error) {
-		t, err := a.changed(ctx, o)
-		if err != nil {
-			return command.Receipt{}, err
-		}
-		return service.Publish(ctx, o.By, t)
-	})
+	registerOrder(a, h, again, takes[retryInput, command.TaskRequest, Preview]{order: a.changed, preview: preview, send: service.Publish})
 }
 
 // getRetry says what would run a task again.
-func (a *api) getRetry(ctx context.Context, r *taskRequest) (*answer[Retry], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, actPatience)
+func (a *api) getRetry(ctx context.Context, r *TaskPath) (*answer[Retry], error) {
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
 	o, source, err := a.service().Retry(ctx, r.ID)
 	if err != nil {
-		return nil, a.actProblem(ctx, err)
+		return nil, a.failed(ctx, err)
 	}
 	t, err := a.backend.Task(ctx, r.ID)
 	if err != nil {
@@ -116,89 +133,31 @@ func (a *api) getRetry(ctx context.Context, r *taskRequest) (*answer[Retry], err
 }
 
 // changed returns the order to run a task again.
-func (a *api) changed(ctx context.Context, o order[Changes]) (command.TaskRequest, error) {
-	t, source, err := a.service().Retry(ctx, o.Rest)
+func (a *api) changed(ctx context.Context, in *retryInput) (command.TaskRequest, error) {
+	t, source, err := a.service().Retry(ctx, in.ID)
 	if err != nil {
 		return t, err
 	}
-	b := o.Body
-	if source == "" && (b.Args == nil || b.Kwargs == nil) {
+	var o CallOptions
+	if in.Body != nil {
+		o = in.Body.CallOptions
+	}
+	if source == "" && (o.Args == nil || o.Kwargs == nil) {
 		return t, problem(http.StatusConflict,
 			"The arguments of this task are not known in full; the body must have args and kwargs.")
 	}
-	edited, err := (NewTask{
-		Name: t.Name, Args: b.Args, Kwargs: b.Kwargs, Queue: b.Queue, Countdown: b.Countdown, ETA: b.ETA, Expires: b.Expires,
-		Priority: b.Priority, Hard: b.Hard, Soft: b.Soft, Force: b.Force,
-	}).order()
-	if err != nil {
-		return t, err
-	}
-	return edit(t, edited), nil
+	return o.apply(t), nil
 }
-
-// edit returns an order with what another one names.
-func edit(t, by command.TaskRequest) command.TaskRequest {
-	if by.Args != nil {
-		t.Args = by.Args
-	}
-	if by.Kwargs != nil {
-		t.Kwargs = by.Kwargs
-	}
-	if by.Queue != "" {
-		t.Queue = by.Queue
-	}
-	if by.Priority != nil {
-		t.Priority = by.Priority
-	}
-	if by.Hard != nil {
-		t.Hard = by.Hard
-	}
-	if by.Soft != nil {
-		t.Soft = by.Soft
-	}
-	if by.Countdown != 0 || !by.ETA.IsZero() {
-		t.Countdown, t.ETA = by.Countdown, by.ETA
-	}
-	if !by.Expires.IsZero() {
-		t.Expires = by.Expires
-	}
-	t.Force = by.Force
-	return t
-}
-
-// order returns the request for the command service.
-func (t NewTask) order() (command.TaskRequest, error) {
-	o := command.TaskRequest{
-		ID: t.ID, Name: t.Name, Args: t.Args, Kwargs: t.Kwargs, Queue: t.Queue, Priority: t.Priority,
-		Hard: t.Hard, Soft: t.Soft, Force: t.Force,
-	}
-	if t.Countdown != nil {
-		if *t.Countdown < 0 || *t.Countdown > maxCountdown.Seconds() {
-			return o, badField("countdown", "must be a number of seconds from 0 to ten years")
-		}
-		o.Countdown = time.Duration(math.Round(*t.Countdown * float64(time.Second)))
-	}
-	if t.ETA != nil {
-		o.ETA = *t.ETA
-	}
-	if t.Expires != nil {
-		o.Expires = *t.Expires
-	}
-	return o, nil
-}
-
-// maxCountdown bounds how long a task may be put off.
-const maxCountdown = 10 * 365 * 24 * time.Hour
 
 func fromOrder(o command.TaskRequest) *NewTask {
-	t := &NewTask{
-		Name: o.Name, Args: o.Args, Kwargs: o.Kwargs, Queue: o.Queue, Priority: o.Priority, Hard: o.Hard, Soft: o.Soft,
-	}
+	t := &NewTask{Name: o.Name, CallOptions: CallOptions{
+		Args: o.Args, Kwargs: o.Kwargs, Queue: o.Queue, Priority: o.Priority, Hard: o.Hard, Soft: o.Soft,
+	}}
 	if !o.ETA.IsZero() {
-		t.ETA = new(o.ETA)
+		t.ETA = &o.ETA
 	}
 	if !o.Expires.IsZero() {
-		t.Expires = new(o.Expires)
+		t.Expires = &o.Expires
 	}
 	return t
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/monitor/remote"
-	"github.com/umbelhq/umbel/web/query"
 )
 
 // Queues are the queues of the broker, as last seen. Null is unknown.
@@ -102,21 +101,26 @@ type Waiting struct {
 	Error    *string `json:"error" doc:"Why it cannot be read."`
 }
 
-const (
-	maxPeek   = 100
-	paramPeek = "peek"
-)
-
 // PurgeBody asks for a queue to be emptied.
 type PurgeBody struct {
+	_ struct{} `additionalProperties:"false"`
+
 	Queue   string `json:"queue"`
 	Confirm string `json:"confirm,omitempty" doc:"The queue's name once more; not needed for a dry run."`
 }
 
-// queueRequest names a queue.
-type queueRequest struct {
-	request
+type purgeInput struct {
+	Sending
+	Body PurgeBody
+}
+
+type listQueues struct {
+	Hidden bool `query:"hidden" doc:"With those that are none of tasks."`
+}
+
+type queueInput struct {
 	Name string `path:"name" doc:"Name of a queue." example:"celery"`
+	Peek int    `query:"peek" minimum:"0" maximum:"100" doc:"Return up to this many of the messages that are next."`
 }
 
 func fromBrokerInfo(i broker.Info) BrokerInfo {
@@ -171,54 +175,38 @@ func fromWaiting(p broker.Publishing) Waiting {
 }
 
 // registerQueues adds the operations on queues.
-func (a *api) registerQueues(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
+func (a *api) registerQueues(h huma.API) {
 	if a.operations == nil {
 		return
 	}
-	const bad, missing = http.StatusBadRequest, http.StatusNotFound
-	list := operation("list-queues", "/queues", "Queues by name, as last seen", bad)
-	list.Parameters = []*huma.Param{{
-		Name: "hidden", In: "query", Description: "With those that are none of tasks.", Schema: &huma.Schema{Type: huma.TypeBoolean},
-	}}
-	huma.Register(h, list, a.queues)
-	one := operation("get-queue", "/queues/{name}", "One queue, its past, and what waits in it", bad, missing)
-	one.Parameters = []*huma.Param{{
-		Name: paramPeek, In: "query", Description: "Return up to this many of the messages that are next, at most 100.",
-		Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(float64(maxPeek))},
-	}}
-	huma.Register(h, one, a.queue)
-	registerOrder(a, h, operation("purge-queue", "/purge", "Remove the messages that wait in a queue", orderProblems(missing)...),
-		func(ctx context.Context, o order[PurgeBody]) (Preview, error) {
-			p, err := a.service().PreviewPurge(ctx, o.Body.Queue)
+	huma.Register(h, operation(h, "list-queues", "/queues", "Queues by name, as last seen"), a.queues)
+	huma.Register(h, operation(h, "get-queue", "/queues/{name}", "One queue, its past, and what waits in it", notFound), a.queue)
+	service := a.service()
+	if service == nil {
+		return
+	}
+	purge := postOrder(h, "purge-queue", "/purge", "Remove the messages that wait in a queue", notFound)
+	registerOrder(a, h, purge, takes[purgeInput, PurgeBody, Preview]{
+		order: func(_ context.Context, in *purgeInput) (PurgeBody, error) { return in.Body, nil },
+		preview: func(ctx context.Context, b PurgeBody) (Preview, error) {
+			p, err := service.PreviewPurge(ctx, b.Queue)
 			return fromPreview(p), err
 		},
-		func(ctx context.Context, o order[PurgeBody]) (command.Receipt, error) {
-			return a.service().Purge(ctx, o.By, o.Body.Queue, o.Body.Confirm)
-		})
+		send: func(ctx context.Context, by command.Caller, b PurgeBody) (command.Receipt, error) {
+			return service.Purge(ctx, by, b.Queue, b.Confirm)
+		},
+	})
 }
 
 // queues answers with all queues.
-func (a *api) queues(_ context.Context, r *request) (*answer[Queues], error) {
-	v, err := r.values()
-	if err != nil {
-		return nil, err
-	}
-	hidden := false
-	for name, values := range v {
-		if name != "hidden" {
-			return nil, badParameter(&query.Error{Param: name, Message: "is not a parameter of this list; these are: hidden"})
-		}
-		if hidden, err = strconv.ParseBool(values[0]); err != nil || len(values) > 1 {
-			return nil, badParameter(&query.Error{Param: name, Message: "must be true or false, once"})
-		}
-	}
+func (a *api) queues(_ context.Context, r *listQueues) (*answer[Queues], error) {
 	s := a.operations.Queues.Snapshot()
 	body := Queues{
 		At: timeOf(s.At), Source: text(s.Source), Error: text(s.Error), Warnings: append([]string{}, s.Warnings...),
 		Broker: fromBrokerInfo(s.Broker), Items: []Queue{},
 	}
 	for _, q := range s.Queues {
-		if hidden || !q.Hidden {
+		if r.Hidden || !q.Hidden {
 			body.Items = append(body.Items, fromQueue(q))
 		}
 	}
@@ -226,11 +214,7 @@ func (a *api) queues(_ context.Context, r *request) (*answer[Queues], error) {
 }
 
 // queue answers with one queue.
-func (a *api) queue(ctx context.Context, r *queueRequest) (*answer[QueueDetail], error) {
-	peek, err := r.peek()
-	if err != nil {
-		return nil, err
-	}
+func (a *api) queue(ctx context.Context, r *queueInput) (*answer[QueueDetail], error) {
 	s := a.operations.Queues.Snapshot()
 	i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == r.Name })
 	if i < 0 {
@@ -242,12 +226,12 @@ func (a *api) queue(ctx context.Context, r *queueRequest) (*answer[QueueDetail],
 	d := QueueDetail{Queue: fromQueue(s.Queues[i]), Depths: each(s.Queues[i].Depths, func(p queues.Point) QueueDepth {
 		return QueueDepth{At: timeOf(p.At), Ready: p.Ready}
 	})}
-	if peek == 0 {
+	if r.Peek == 0 {
 		return &answer[QueueDetail]{d}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	messages, err := a.operations.Client.Peek(ctx, r.Name, peek)
+	messages, err := a.operations.Client.Peek(ctx, r.Name, r.Peek)
 	switch {
 	case errors.Is(err, broker.ErrUnsupported):
 		d.WaitingError = new("Looking into a queue of this broker would change the order of its messages.")
@@ -260,22 +244,4 @@ func (a *api) queue(ctx context.Context, r *queueRequest) (*answer[QueueDetail],
 		d.Waiting = each(messages, fromWaiting)
 	}
 	return &answer[QueueDetail]{d}, nil
-}
-
-// peek returns how many messages are asked for.
-func (r *queueRequest) peek() (int, error) {
-	v, err := r.values()
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for name, values := range v {
-		if name != paramPeek {
-			return 0, badParameter(&query.Error{Param: name, Message: "is not a parameter of this resource"})
-		}
-		if n, err = strconv.Atoi(values[0]); err != nil || len(values) > 1 || n < 0 || n > maxPeek {
-			return 0, badParameter(&query.Error{Param: name, Message: "must be a whole number from 0 to 100"})
-		}
-	}
-	return n, nil
 }

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
-	"maps"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -13,63 +15,112 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// request is what operations need of a request beside its path. An operation's input embeds it.
-type request struct{ rawQuery string }
+// MaxBody is how long the body of a request may be, in bytes: arguments of a task as a form sends them, three bytes for
+// one, and what is around them.
+const MaxBody = 2 << 20
 
-// Resolve takes it from the request.
-func (r *request) Resolve(ctx huma.Context) []error {
+// Query gives an operation its query parameters as they were sent, to parse them as the pages do.
+type Query struct{ values url.Values }
+
+// Resolve takes the parameters from the request.
+func (q *Query) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
-	r.rawQuery = u.RawQuery
+	q.values = u.Query()
 	return nil
 }
 
-// taskRequest names a task.
-type taskRequest struct {
-	request
+// TaskPath names a task.
+type TaskPath struct {
 	ID string `path:"id" doc:"Task id."`
 }
 
-// workerRequest names a worker.
-type workerRequest struct {
-	request
+// WorkerPath names a worker.
+type WorkerPath struct {
 	Name string `path:"name" doc:"Node name." example:"celery@host"`
 }
 
-// tasks reads the query of a list of tasks.
-func (r *request) tasks() (query.Tasks, error) {
-	v, err := r.values()
-	if err != nil {
-		return query.Tasks{}, err
+// strictQuery refuses query strings that huma reads as if they were shorter: what is not URL-encoded, and the second
+// value of a parameter that has one.
+func strictQuery(h huma.API) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		u := ctx.URL()
+		values, err := url.ParseQuery(u.RawQuery)
+		if err != nil {
+			_ = huma.WriteErr(h, ctx, http.StatusBadRequest, "", &huma.ErrorDetail{Location: "query", Message: err.Error()})
+			return
+		}
+		for _, p := range ctx.Operation().Parameters {
+			if p.In == "query" && p.Schema.Type != huma.TypeArray && len(values[p.Name]) > 1 {
+				wrong := &huma.ErrorDetail{Location: "query." + p.Name, Message: "may be given only once"}
+				_ = huma.WriteErr(h, ctx, http.StatusBadRequest, "", wrong)
+				return
+			}
+		}
+		next(ctx)
 	}
-	q, err := query.Parse(v)
-	if wrong, ok := errors.AsType[*query.Error](err); ok {
-		return q, badParameter(wrong)
-	}
-	return q, err
 }
 
-// plain reports any parameter: the resource has none.
-func (r *request) plain() error {
-	v, err := r.values()
+// unmarshal reads JSON into v. Unlike encoding/json it refuses members of an object that come twice or are spelled in
+// another case; all names of the API are in lower case.
+func unmarshal(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("%w at byte %d", err, syntax.Offset)
+	}
 	if err != nil {
 		return err
 	}
-	if names := slices.Sorted(maps.Keys(v)); len(names) > 0 {
-		return badParameter(&query.Error{Param: names[0], Message: "is not a parameter of this resource"})
+	d := json.NewDecoder(bytes.NewReader(data))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return err
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		name, _ := key.(string)
+		switch {
+		case seen[name]:
+			return fmt.Errorf("%q is given twice", shorten(name))
+		case strings.ContainsFunc(name, func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') }):
+			return fmt.Errorf("%q is not a known property", shorten(name))
+		}
+		seen[name] = true
 	}
 	return nil
 }
 
-func (r *request) values() (url.Values, error) {
-	v, err := url.ParseQuery(r.rawQuery)
-	if err == nil {
-		return v, nil
+// marshal writes v as JSON. Only v can make it fail: a client that has gone is no error.
+func marshal(w io.Writer, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
 	}
-	for pair := range strings.SplitSeq(r.rawQuery, "&") {
-		if _, err := url.ParseQuery(pair); err != nil {
-			name, _, _ := strings.Cut(pair, "=")
-			return nil, badParameter(&query.Error{Param: name, Message: "is not URL-encoded"})
-		}
-	}
-	return nil, problem(http.StatusBadRequest, "The query cannot be read: it has too many parameters.")
+	_, _ = w.Write(b.Bytes())
+	return nil
 }
+
+// TaskQuery selects tasks.
+type TaskQuery struct {
+	Query
+	Q      string   `query:"q" maxLength:"2048" doc:"What to look for, in the query language of docs/query.md." example:"state:failure name:billing.* run:>2s"`
+	State  []string `query:"state,explode" nullable:"false" maxItems:"100" doc:"Any of these states, in any case; may also be separated by commas." example:"FAILURE"`
+	Name   []string `query:"name,explode" nullable:"false" maxItems:"100" doc:"Any of these task names, exactly."`
+	Worker []string `query:"worker,explode" nullable:"false" maxItems:"100" doc:"Any of these worker node names, exactly."`
+	Root   string   `query:"root" doc:"Id of the first task of a workflow."`
+	Sort   string   `query:"sort" doc:"Field to sort by, with - before it for descending order; by default the newest change is first. Tasks without the field are left out." example:"-run"`
+	Cols   string   `query:"cols" doc:"Columns of tables, separated by commas; lists of tasks have all fields." example:"state,name,exc"`
+	Chart  string   `query:"chart" doc:"The chart above tables: its range, what it shows and how it is split; off hides it." example:"7d,run,worker"`
+	Cursor string   `query:"cursor" doc:"Where to continue: next or prev of an earlier answer."`
+}
+
+// tasks parses the query.
+func (q *TaskQuery) tasks() (query.Tasks, error) { return query.ParseLax(q.values) }

@@ -39,20 +39,16 @@ func (Result) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return nullable[Result](s)
 }
 
-func (a *api) registerResults(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
-	op := operation("get-result", "/results/{id}", "What the result backend holds of a task",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+func (a *api) registerResults(h huma.API) {
+	op := operation(h, "get-result", "/results/{id}", "What the result backend holds of a task", notFound, unavailable)
 	huma.Register(h, op, a.result)
 }
 
-func (a *api) result(ctx context.Context, r *taskRequest) (*answer[Result], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
+func (a *api) result(ctx context.Context, r *TaskPath) (*answer[Result], error) {
 	if a.operations == nil || a.operations.Results == nil {
 		return nil, problem(http.StatusNotFound, "Umbel was given no result backend.")
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	stored, err := a.operations.Results.Result(ctx, r.ID)
 	if errors.Is(err, results.ErrMissing) {

@@ -2,16 +2,18 @@ package api
 
 import (
 	"cmp"
+	"fmt"
+	"mime"
 	"net/http"
 	"reflect"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
-
-	"github.com/umbelhq/umbel/web/query"
 )
 
 // adapter registers operations on a router.
@@ -37,7 +39,7 @@ func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
 		if rest != "" {
 			r.SetPathValue(rest, chi.URLParam(r, "*"))
 		}
-		h(humachi.NewContext(op, r, w))
+		h(&statusContext{humaContext: humachi.NewContext(op, r, w)})
 	}
 	a.MethodFunc(op.Method, pattern, serve)
 	if op.Method == http.MethodGet {
@@ -57,78 +59,105 @@ func (a adapter) methods(r *http.Request) string {
 	return strings.Join(list, ", ")
 }
 
-func (a *api) register(h huma.API) {
-	problems := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")
-	operation := func(id, path, summary string, statuses ...int) huma.Operation {
-		op := huma.Operation{
-			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
-			SkipValidateParams: true, // query.Parse does it
-			Responses:          map[string]*huma.Response{},
-		}
-		for _, s := range append(statuses, http.StatusNotAcceptable, http.StatusInternalServerError) {
-			op.Responses[strconv.Itoa(s)] = &huma.Response{
-				Description: http.StatusText(s),
-				Content:     map[string]*huma.MediaType{problemType: {Schema: problems}},
-			}
-		}
-		return op
+// Statuses that operations have in common.
+const (
+	notFound    = http.StatusNotFound
+	conflict    = http.StatusConflict
+	unavailable = http.StatusServiceUnavailable
+)
+
+// operation describes a GET that may answer with problems of the given statuses, beside those that all may have.
+func operation(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
+	op := huma.Operation{
+		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Responses: map[string]*huma.Response{},
+		MaxBodyBytes:    MaxBody + 1, // huma refuses the last byte too
+		BodyReadTimeout: -1,          // of the server; huma's would end a request that waits for its commands
 	}
-	const bad, missing, away = http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable
-	list := operation("list-tasks", "/tasks", "Tasks, newest change first", bad, away)
-	list.Parameters = taskParams()
-	huma.Register(h, list, a.tasks)
-	huma.Register(h, operation("get-task", "/tasks/{id}", "One task", bad, missing, away), a.task)
-	huma.Register(h, operation("list-task-events", "/tasks/{id}/events",
-		"Events of a task in causal order", bad, missing, away), a.taskEvents)
-	a.registerExport(h, operation)
-	a.registerSuggest(h, operation)
-	a.registerViews(h, operation)
-	a.registerFailures(h, operation)
-	a.registerSeries(h, operation)
-	a.registerPublish(h, operation)
-	a.registerBulk(h, operation)
-	a.registerDismiss(h, operation)
-	a.registerResults(h, operation)
-	huma.Register(h, operation("list-workers", "/workers", "Workers by name", bad), a.workers)
-	huma.Register(h, operation("get-worker", "/workers/{name}", "One worker", bad, missing), a.worker)
-	a.registerControl(h, operation)
-	a.registerQueues(h, operation)
-	a.registerOutbox(h, operation)
-	huma.Register(h, operation("get-overview", "/overview", "Counts, rates and health", bad), a.overview)
-	huma.Register(h, operation("get-openapi", "/openapi.json", "This description, as OpenAPI 3.1"), a.document)
+	schema := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")
+	for _, s := range append(statuses, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusInternalServerError) {
+		op.Responses[strconv.Itoa(s)] = &huma.Response{
+			Description: http.StatusText(s), Content: map[string]*huma.MediaType{problemType: {Schema: schema}},
+		}
+	}
+	return op
 }
 
-// taskParams describes what query.Parse reads.
-func taskParams() []*huma.Param {
-	one := func(name, doc string, s huma.Schema) *huma.Param {
-		return &huma.Param{Name: name, In: "query", Description: doc, Schema: &s}
+// post describes a POST without a body.
+func post(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
+	op := operation(h, id, path, summary, statuses...)
+	op.Method, op.DefaultStatus = http.MethodPost, http.StatusOK
+	return op
+}
+
+// postBody describes a POST with a body.
+func postBody(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
+	return post(h, id, path, summary, append(statuses, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)...)
+}
+
+func (a *api) register(h huma.API) {
+	a.registerTasks(h)
+	a.registerExport(h)
+	a.registerSuggest(h)
+	a.registerViews(h)
+	a.registerFailures(h)
+	a.registerSeries(h)
+	a.registerPublish(h)
+	a.registerBulk(h)
+	a.registerDismiss(h)
+	a.registerResults(h)
+	a.registerWorkers(h)
+	a.registerControl(h)
+	a.registerQueues(h)
+	a.registerOutbox(h)
+	huma.Register(h, operation(h, "get-overview", "/overview", "Counts, rates and health"), a.overview)
+	huma.Register(h, operation(h, "get-openapi", "/openapi.json", "This description, as OpenAPI 3.1"), a.document)
+}
+
+// recovered answers 500 where a handler panics, and marks every answer as private.
+func (a *api) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer a.recover(w, r)
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// recover ends a panic. It must be deferred itself.
+func (a *api) recover(w http.ResponseWriter, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
 	}
-	many := func(name, doc string, item huma.Schema) *huma.Param {
-		return &huma.Param{
-			Name: name, In: "query", Description: doc, Explode: new(true),
-			Schema: &huma.Schema{Type: huma.TypeArray, Items: &item, MaxItems: new(query.MaxValues)},
+	if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+		panic(v)
+	}
+	a.logger.ErrorContext(r.Context(), "api handler panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	problem(http.StatusInternalServerError, "The request failed; see Umbel's log.").write(w)
+}
+
+// negotiated answers 406 to clients that do not take JSON, but for what has a format of its own. huma would negotiate
+// once the operation has run, and knows no ranges of media types.
+func negotiated(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		export := strings.HasSuffix(r.URL.Path, "/tasks/export")
+		if accept := strings.Join(r.Header.Values("Accept"), ","); !export && accept != "" && !takesJSON(accept) {
+			problem(http.StatusNotAcceptable, "The API speaks application/json only.").write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func takesJSON(accept string) bool {
+	for part := range strings.SplitSeq(accept, ",") {
+		kind, params, err := mime.ParseMediaType(part)
+		if err != nil || !slices.Contains([]string{"application/json", problemType, "application/*", "*/*"}, kind) {
+			continue
+		}
+		if q, err := strconv.ParseFloat(params["q"], 64); err != nil || q > 0 {
+			return true
 		}
 	}
-	text := huma.Schema{Type: huma.TypeString}
-	return []*huma.Param{
-		one("q", "What to look for, in the query language of docs/query.md.", huma.Schema{
-			Type: huma.TypeString, MaxLength: new(query.MaxText), Examples: []any{"state:failure name:billing.* run:>2s"},
-		}),
-		many("state", "Any of these states, in any case; may also be separated by commas.",
-			huma.Schema{Type: huma.TypeString, Examples: []any{"FAILURE"}}),
-		many("name", "Any of these task names, exactly.", text),
-		many("worker", "Any of these worker node names, exactly.", text),
-		one("root", "Id of the first task of a workflow.", text),
-		one("sort", "Field to sort by, with - before it for the greatest first; the newest change first if absent. "+
-			"Tasks without the field are left out.", huma.Schema{Type: huma.TypeString, Examples: []any{"-run"}}),
-		one("cols", "Columns of tables, separated by commas; lists of tasks have all fields.",
-			huma.Schema{Type: huma.TypeString, Examples: []any{"state,name,exc"}}),
-		one("chart", "The chart above tables: what it shows, how far back, told apart by what; off if it is hidden.",
-			huma.Schema{Type: huma.TypeString, Examples: []any{"7d,run,worker"}}),
-		one("limit", "Most tasks to return.", huma.Schema{
-			Type: huma.TypeInteger, Default: query.DefaultLimit,
-			Minimum: new(1.0), Maximum: new(float64(query.MaxLimit)),
-		}),
-		one("cursor", "Where to continue: next or prev of an earlier answer.", text),
-	}
+	return false
 }

@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"errors"
-	"net/http"
+	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -92,70 +90,46 @@ func fromHistogram(h rollup.Histogram) Percentiles {
 }
 
 // registerSeries adds the operation on series.
-func (a *api) registerSeries(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
-	op := operation("get-series", "/series", "What happened to tasks over time",
-		http.StatusBadRequest, http.StatusServiceUnavailable)
-	param := func(name, doc, example string) {
-		op.Parameters = append(op.Parameters, &huma.Param{
-			Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: huma.TypeString, Examples: []any{example}},
-		})
-	}
-	param("q", "Which tasks, in the query language of docs/query.md. Names, workers, queues and states are answered from "+
-		"counters of all tasks, other queries from the newest 10,000 tasks that match.", "name:billing.*")
-	param("from", "RFC 3339, or a distance before now; an hour ago if absent.", "-24h")
-	param("to", "The same; now if absent.", "2026-11-21T10:00:00Z")
-	param("group", "What has a line of its own: state, name, worker or queue; state if absent, which makes one line.", "name")
+func (a *api) registerSeries(h huma.API) {
+	op := operation(h, "get-series", "/series", "What happened to tasks over time", unavailable)
 	huma.Register(h, op, a.series)
 }
 
-func (a *api) series(ctx context.Context, r *request) (*answer[Series], error) {
-	q, err := a.seriesRequest(r)
-	if wrong, ok := errors.AsType[*query.Error](err); ok {
-		return nil, badParameter(wrong)
-	}
+type seriesInput struct {
+	Q     string `query:"q" maxLength:"2048" doc:"Which tasks, in the query language of docs/query.md. Names, workers, queues and states are answered from counters of all tasks, other queries from the newest 10,000 tasks that match." example:"name:billing.*"`
+	From  string `query:"from" doc:"RFC 3339, or a distance before now; an hour ago if absent." example:"-24h"`
+	To    string `query:"to" doc:"The same; now if absent." example:"2026-11-21T10:00:00Z"`
+	Group string `query:"group" enum:"state,name,worker,queue" doc:"What has a line of its own; state, the default, makes one line." example:"name"`
+}
+
+func (a *api) series(ctx context.Context, r *seriesInput) (*answer[Series], error) {
+	q, err := r.request(a.now())
 	if err != nil {
-		return nil, err
+		return nil, a.failed(ctx, err)
 	}
 	s, err := rollup.Read(ctx, a.backend, q)
 	if err != nil {
-		return nil, a.unreadable(ctx, err)
+		return nil, a.failed(ctx, err)
 	}
 	return &answer[Series]{fromSeries(s)}, nil
 }
 
-func (a *api) seriesRequest(r *request) (rollup.Request, error) {
-	v, err := r.values()
-	if err != nil {
-		return rollup.Request{}, err
-	}
-	params := []string{"q", "from", "to", "group"}
-	for name, values := range v {
-		if !slices.Contains(params, name) {
-			return rollup.Request{}, &query.Error{
-				Param: name, Message: "is not a parameter of series; these are: " + strings.Join(params, ", "),
-			}
-		}
-		if len(values) > 1 {
-			return rollup.Request{}, &query.Error{Param: name, Message: "may be given only once"}
-		}
-	}
-	q := rollup.Request{Now: a.now(), GroupBy: rollup.Group(v.Get("group"))}
-	if q.GroupBy != "" && !slices.Contains(query.Groups(), q.GroupBy) {
-		return q, &query.Error{Param: "group", Message: "must be state, name, worker or queue"}
-	}
-	if q.To, err = query.ParseMoment("to", v.Get("to"), q.Now); err != nil {
+// request returns what is to be counted.
+func (r *seriesInput) request(now time.Time) (q rollup.Request, err error) {
+	q = rollup.Request{Now: now, GroupBy: rollup.Group(r.Group)}
+	if q.To, err = query.ParseMoment("to", r.To, now); err != nil {
 		return q, err
 	}
 	q.From = q.To.Add(-time.Hour)
-	if v.Get("from") != "" {
-		if q.From, err = query.ParseMoment("from", v.Get("from"), q.Now); err != nil {
+	if r.From != "" {
+		if q.From, err = query.ParseMoment("from", r.From, now); err != nil {
 			return q, err
 		}
 	}
 	if !q.From.Before(q.To) || q.To.Sub(q.From) > maxSeries {
 		return q, &query.Error{Param: "from", Message: "must be before to, by at most 400 days"}
 	}
-	parsed, err := query.ParseLax(map[string][]string{"q": v["q"]})
+	parsed, err := query.ParseLax(url.Values{"q": {r.Q}})
 	q.Query = parsed.Query
 	return q, err
 }

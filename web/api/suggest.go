@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -30,39 +28,24 @@ type Suggestion struct {
 // maxValues bounds how many values of a field are read of the history.
 const maxValues = 50
 
-func (a *api) registerSuggest(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
-	op := operation("suggest", "/suggest", "What a query may go on with", http.StatusBadRequest)
-	op.Parameters = []*huma.Param{
-		{Name: "q", In: "query", Description: "The query so far.", Schema: &huma.Schema{Type: huma.TypeString}},
-		{
-			Name: "at", In: "query", Description: "Where the cursor is, in bytes of UTF-8; the end if absent.",
-			Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0)},
-		},
-	}
-	huma.Register(h, op, a.suggest)
+type suggestInput struct {
+	Q  string `query:"q" maxLength:"2048" doc:"The query so far."`
+	At int    `query:"at" minimum:"-1" default:"-1" doc:"Where the cursor is, in bytes of UTF-8; -1 is the end."`
 }
 
-func (a *api) suggest(ctx context.Context, r *request) (*answer[Suggestions], error) {
-	v, err := r.values()
-	if err != nil {
-		return nil, err
+func (a *api) registerSuggest(h huma.API) {
+	huma.Register(h, operation(h, "suggest", "/suggest", "What a query may go on with"), a.suggest)
+}
+
+func (a *api) suggest(ctx context.Context, r *suggestInput) (*answer[Suggestions], error) {
+	text, at := r.Q, r.At
+	if at < 0 {
+		at = len(text)
 	}
-	for name := range v {
-		if name != "q" && name != "at" {
-			return nil, badParameter(&query.Error{Param: name, Message: "is not a parameter of this resource; these are: q, at"})
-		}
+	if at > len(text) {
+		return nil, badParameter(&query.Error{Param: "at", Message: "must be a place in q, in bytes"})
 	}
-	text := v.Get("q")
-	if len(text) > 4*lang.MaxLength {
-		return nil, badParameter(&query.Error{Param: "q", Message: "must be at most " + strconv.Itoa(lang.MaxLength) + " characters long"})
-	}
-	at := len(text)
-	if s := v.Get("at"); s != "" {
-		if at, err = strconv.Atoi(s); err != nil || at < 0 || at > len(text) {
-			return nil, badParameter(&query.Error{Param: "at", Message: "must be a place in q, in bytes"})
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	list := Suggestions{Items: []Suggestion{}}
 	for _, s := range lang.Complete(text, at, func(f lang.Field, part string) []string { return a.known(ctx, f, part) }) {

@@ -1,9 +1,15 @@
 package api
 
 import (
+	"context"
+	"errors"
+
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/search"
 )
 
 // Task is what is known of one task. Null is unknown.
@@ -179,4 +185,59 @@ func text(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+// listTasks is a page of a query.
+type listTasks struct {
+	TaskQuery
+	Limit int `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most tasks to return."`
+}
+
+// registerTasks adds the operations that read tasks.
+func (a *api) registerTasks(h huma.API) {
+	huma.Register(h, operation(h, "list-tasks", "/tasks", "Tasks, newest change first", unavailable), a.tasks)
+	huma.Register(h, operation(h, "get-task", "/tasks/{id}", "One task", notFound, unavailable), a.task)
+	huma.Register(h, operation(h, "list-task-events", "/tasks/{id}/events", "Events of a task in causal order",
+		notFound, unavailable), a.taskEvents)
+}
+
+func (a *api) tasks(ctx context.Context, r *listTasks) (*answer[Tasks], error) {
+	q, err := r.tasks()
+	if err != nil {
+		return nil, a.failed(ctx, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	page, err := search.Read(ctx, a.backend, q, a.now())
+	if err != nil {
+		return nil, a.failed(ctx, err)
+	}
+	return &answer[Tasks]{fromPage(page)}, nil
+}
+
+func (a *api) task(ctx context.Context, r *TaskPath) (*answer[Task], error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	t, err := a.backend.Task(ctx, r.ID)
+	if err != nil {
+		return nil, a.taskProblem(ctx, r.ID, err)
+	}
+	return &answer[Task]{FromTask(t)}, nil
+}
+
+func (a *api) taskEvents(ctx context.Context, r *TaskPath) (*answer[List[TaskEvent]], error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	events, err := a.backend.TaskEvents(ctx, r.ID)
+	if err != nil {
+		return nil, a.taskProblem(ctx, r.ID, err)
+	}
+	return &answer[List[TaskEvent]]{whole(events, fromTaskEvent)}, nil
+}
+
+func (a *api) taskProblem(ctx context.Context, id string, err error) error {
+	if errors.Is(err, history.ErrNotFound) {
+		return unknownTask(id, command.NearestTask(ctx, a.backend, id, a.now()))
+	}
+	return a.failed(ctx, err)
 }

@@ -21,12 +21,6 @@ type View struct {
 	Cols  string `json:"cols" doc:"As in list-tasks."`
 }
 
-// viewRequest names a view.
-type viewRequest struct {
-	request
-	ID string `path:"id" doc:"View id."`
-}
-
 // savedView is a view that was kept.
 type savedView struct {
 	Status   int
@@ -36,52 +30,57 @@ type savedView struct {
 
 // ViewBody is what clients say of a view.
 type ViewBody struct {
+	_ struct{} `additionalProperties:"false"`
+
 	Name  string `json:"name" maxLength:"100" doc:"Unique without regard to case."`
 	Query string `json:"query,omitempty"`
 	Sort  string `json:"sort,omitempty" doc:"As in list-tasks."`
 	Cols  string `json:"cols,omitempty" doc:"As in list-tasks."`
 }
 
-func (a *api) registerViews(h huma.API, operation func(id, path, summary string, statuses ...int) huma.Operation) {
-	const bad, missing, away = http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable
-	huma.Register(h, operation("list-views", "/views", "Saved views by name", bad, away), a.views)
-	huma.Register(h, operation("get-view", "/views/{id}", "One saved view", bad, missing, away), a.view)
+// ViewPath names a view.
+type ViewPath struct {
+	ID string `path:"id" doc:"View id."`
+}
+
+type viewInput struct{ Body ViewBody }
+
+type changeView struct {
+	ViewPath
+	Body ViewBody
+}
+
+func (a *api) registerViews(h huma.API) {
+	huma.Register(h, operation(h, "list-views", "/views", "Saved views by name", unavailable), a.views)
+	huma.Register(h, operation(h, "get-view", "/views/{id}", "One saved view", notFound, unavailable), a.view)
 	if a.readOnly {
 		return
 	}
-	const large, kind = http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType
-	save := operation("save-view", "/views", "Save a view, in place of one of the same name", bad, large, kind, away)
-	save.Method, save.DefaultStatus = http.MethodPost, http.StatusCreated
+	save := postBody(h, "save-view", "/views", "Save a view, in place of one of the same name", unavailable)
+	save.DefaultStatus = http.StatusCreated
+	schema := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[View](), true, "")
 	save.Responses["200"] = &huma.Response{
 		Description: "It has replaced the view of that name.",
-		Content:     map[string]*huma.MediaType{"application/json": {Schema: h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[View](), true, "")}},
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: schema}},
 	}
 	huma.Register(h, save, a.addView)
-	change := operation("change-view", "/views/{id}", "Change a view", bad, missing, large, kind, away)
+	change := postBody(h, "change-view", "/views/{id}", "Change a view", notFound, unavailable)
 	change.Method = http.MethodPut
 	huma.Register(h, change, a.changeView)
-	remove := operation("delete-view", "/views/{id}", "Delete a view", bad, missing, away)
+	remove := operation(h, "delete-view", "/views/{id}", "Delete a view", notFound, unavailable)
 	remove.Method, remove.DefaultStatus = http.MethodDelete, http.StatusNoContent
 	huma.Register(h, remove, a.deleteView)
-	h.OpenAPI().Paths["/views"].Post.RequestBody = requestBody[ViewBody](h)
-	h.OpenAPI().Paths["/views/{id}"].Put.RequestBody = requestBody[ViewBody](h)
 }
 
-func (a *api) views(ctx context.Context, r *request) (*answer[List[View]], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
+func (a *api) views(ctx context.Context, _ *struct{}) (*answer[List[View]], error) {
 	all, err := a.backend.Store().Views(ctx)
 	if err != nil {
-		return nil, a.unreadable(ctx, err)
+		return nil, a.failed(ctx, err)
 	}
 	return &answer[List[View]]{Body: whole(all, fromView)}, nil
 }
 
-func (a *api) view(ctx context.Context, r *viewRequest) (*answer[View], error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
+func (a *api) view(ctx context.Context, r *ViewPath) (*answer[View], error) {
 	v, err := views.Find(ctx, a.backend.Store(), r.ID)
 	if err != nil {
 		return nil, a.viewProblem(ctx, r.ID, err)
@@ -89,71 +88,45 @@ func (a *api) view(ctx context.Context, r *viewRequest) (*answer[View], error) {
 	return &answer[View]{fromView(v)}, nil
 }
 
-func (a *api) addView(ctx context.Context, r *orderRequest) (*savedView, error) {
-	v, created, err := a.saveView(ctx, r)
+func (a *api) addView(ctx context.Context, in *viewInput) (*savedView, error) {
+	v, created, err := views.Save(ctx, a.backend.Store(), in.Body.view(""))
 	if err != nil {
-		return nil, err
+		return nil, a.failed(ctx, err)
 	}
-	saved := &savedView{Status: http.StatusOK, Body: v}
+	saved := &savedView{Status: http.StatusOK, Body: fromView(v)}
 	if created {
 		saved.Status, saved.Location = http.StatusCreated, a.prefix+"/api/v1/views/"+v.ID
 	}
 	return saved, nil
 }
 
-func (a *api) changeView(ctx context.Context, r *orderRequest) (*answer[View], error) {
-	if _, err := views.Find(ctx, a.backend.Store(), r.rest); err != nil {
-		return nil, a.viewProblem(ctx, r.rest, err)
+func (a *api) changeView(ctx context.Context, in *changeView) (*answer[View], error) {
+	if _, err := views.Find(ctx, a.backend.Store(), in.ID); err != nil {
+		return nil, a.viewProblem(ctx, in.ID, err)
 	}
-	v, _, err := a.saveView(ctx, r)
+	v, _, err := views.Save(ctx, a.backend.Store(), in.Body.view(in.ID))
 	if err != nil {
-		return nil, err
+		return nil, a.viewProblem(ctx, in.ID, err)
 	}
-	return &answer[View]{v}, nil
+	return &answer[View]{fromView(v)}, nil
 }
 
-// saveView keeps the view in the body of a request, with the id in its path if there is one.
-func (a *api) saveView(ctx context.Context, r *orderRequest) (v View, created bool, err error) {
-	if err := r.plain(); err != nil {
-		return v, false, err
-	}
-	if r.err != nil {
-		return v, false, r.err
-	}
-	var b ViewBody
-	if err := decodeBody(r.body, &b); err != nil {
-		return v, false, err
-	}
-	saved, created, err := views.Save(ctx, a.backend.Store(), history.View{ID: r.rest, Name: b.Name, Query: b.Query, Sort: b.Sort, Columns: b.Cols})
-	if err != nil {
-		return v, false, a.viewProblem(ctx, r.rest, err)
-	}
-	return fromView(saved), created, nil
-}
-
-func (a *api) deleteView(ctx context.Context, r *viewRequest) (*struct{}, error) {
-	if err := r.plain(); err != nil {
-		return nil, err
-	}
+func (a *api) deleteView(ctx context.Context, r *ViewPath) (*struct{}, error) {
 	if err := a.backend.Store().DeleteView(ctx, r.ID); err != nil {
 		return nil, a.viewProblem(ctx, r.ID, err)
 	}
 	return nil, nil
 }
 
-func (a *api) viewProblem(ctx context.Context, id string, err error) *Problem {
-	wrong, ok := errors.AsType[*views.Error](err)
-	switch {
-	case ok:
-		p := problem(http.StatusBadRequest, wrong.Message)
-		if wrong.Field != "" {
-			p.Errors = []Detail{{Location: "body." + wrong.Field, Message: wrong.Message}}
-		}
-		return p
-	case errors.Is(err, history.ErrNotFound):
+func (a *api) viewProblem(ctx context.Context, id string, err error) error {
+	if errors.Is(err, history.ErrNotFound) {
 		return problem(http.StatusNotFound, "There is no view "+shorten(id)+".")
 	}
-	return a.unreadable(ctx, err)
+	return a.failed(ctx, err)
+}
+
+func (b ViewBody) view(id string) history.View {
+	return history.View{ID: id, Name: b.Name, Query: b.Query, Sort: b.Sort, Columns: b.Cols}
 }
 
 func fromView(v history.View) View {

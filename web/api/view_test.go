@@ -71,8 +71,8 @@ func TestViewsThatCannotBeKept(t *testing.T) {
 		status               int
 		detail               string
 	}{
-		"no name":         {"POST", "/views", `{"query":"x"}`, 400, "needs a name"},
-		"long name":       {"POST", "/views", `{"name":"` + strings.Repeat("é", 101) + `"}`, 400, "1 to 100 characters"},
+		"no name":         {"POST", "/views", `{"query":"x"}`, 400, "expected required property name to be present"},
+		"long name":       {"POST", "/views", `{"name":"` + strings.Repeat("é", 101) + `"}`, 400, "expected length <= 100"},
 		"control in name": {"POST", "/views", `{"name":"a\u0000b"}`, 400, "needs a name"},
 		"system's name":   {"POST", "/views", `{"name":"stuck"}`, 400, "comes with Umbel"},
 		"wrong query":     {"POST", "/views", `{"name":"x","query":"nane:y"}`, 400, "there is no field nane"},
@@ -81,10 +81,10 @@ func TestViewsThatCannotBeKept(t *testing.T) {
 		"other's name":    {"PUT", "/views/1", `{"name":"TWO"}`, 400, `There is a view "two" already`},
 		"unknown":         {"PUT", "/views/99", `{"name":"x"}`, 404, "no view 99"},
 		"gone":            {"DELETE", "/views/99", "", 404, "no view 99"},
-		"unknown field":   {"POST", "/views", `{"name":"x","colour":"red"}`, 400, "colour is not known"},
-		"other case":      {"POST", "/views", `{"Name":"x"}`, 400, "Name is not known"},
-		"field twice":     {"PUT", "/views/1", `{"name":"x","name":"y"}`, 400, "comes twice"},
-		"mistyped":        {"POST", "/views", `{"name":7}`, 400, "must be text"},
+		"unknown field":   {"POST", "/views", `{"name":"x","colour":"red"}`, 400, "body.colour: unexpected property"},
+		"other case":      {"POST", "/views", `{"Name":"x"}`, 400, `"Name" is not a known property`},
+		"field twice":     {"PUT", "/views/1", `{"name":"x","name":"y"}`, 400, `"name" is given twice`},
+		"mistyped":        {"POST", "/views", `{"name":7}`, 400, "body.name: expected string"},
 		"no JSON":         {"POST", "/views", `{`, 400, ""},
 		"no object":       {"POST", "/views", `[]`, 400, ""},
 		"nothing":         {"POST", "/views", ``, 400, ""},

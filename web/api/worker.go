@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -94,4 +95,31 @@ func load(l *[3]float64) *[3]float64 {
 		}
 	}
 	return l
+}
+
+// registerWorkers adds the operations that read workers.
+func (a *api) registerWorkers(h huma.API) {
+	huma.Register(h, operation(h, "list-workers", "/workers", "Workers by name"), a.workers)
+	huma.Register(h, operation(h, "get-worker", "/workers/{name}", "One worker", notFound), a.worker)
+}
+
+func (a *api) workers(_ context.Context, _ *struct{}) (*answer[List[Worker]], error) {
+	var workers []state.Worker
+	a.backend.View(func(c *state.Cluster) { workers = c.Workers() })
+	return &answer[List[Worker]]{whole(a.told(each(workers, FromWorker)...), func(w Worker) Worker { return w })}, nil
+}
+
+func (a *api) worker(_ context.Context, r *WorkerPath) (*answer[Worker], error) {
+	var worker state.Worker
+	var known bool
+	var others []state.Worker
+	a.backend.View(func(c *state.Cluster) {
+		if worker, known = c.Worker(r.Name); !known {
+			others = c.Workers()
+		}
+	})
+	if !known {
+		return nil, unknownWorker(r.Name, each(others, func(w state.Worker) string { return w.Name }))
+	}
+	return &answer[Worker]{a.told(FromWorker(worker))[0]}, nil
 }
