@@ -24,6 +24,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -94,7 +95,7 @@ type Options struct {
 // Umbel watches one Celery cluster and shows it. It is safe for concurrent use.
 type Umbel struct {
 	history    *sqlite.DB
-	monitor    *ingest.Ingester
+	ingester   *ingest.Ingester
 	results    results.Backend // nil if there is none
 	operations *operate.Operations
 	web        *web.Handler
@@ -152,22 +153,26 @@ func (u *Umbel) assemble(o Options, broker broker.Broker) (err error) {
 	if u.results, err = Results(o); err != nil {
 		return err
 	}
-	u.monitor, err = ingest.New(ingest.Options{
+	u.ingester, err = ingest.New(ingest.Options{
 		Broker: broker, Store: u.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Logger: o.Logger,
 		Broadcast: func(ctx context.Context, method string) error { return u.operations.Client.Broadcast(ctx, method) },
 	})
 	if err != nil {
 		return err
 	}
+	reader, err := view.New(u.ingester, u.history, nil)
+	if err != nil {
+		return err
+	}
 	u.operations, err = operate.New(operate.Options{
-		Broker: broker, Store: u.history, Tasks: u.monitor, Workers: u.monitor, Results: u.results, ReadOnly: o.ReadOnly, Logger: o.Logger,
-		QueueCounters: u.monitor.QueueCounters, Hide: []string{o.Queue}, Unfinished: u.monitor,
+		Broker: broker, Store: u.history, Tasks: reader, Workers: u.ingester, Results: u.results, ReadOnly: o.ReadOnly, Logger: o.Logger,
+		QueueCounters: u.ingester.QueueCounters, Hide: []string{o.Queue}, Unfinished: u.ingester,
 	})
 	if err != nil {
 		return err
 	}
 	u.web, err = web.New(web.Options{
-		Backend: u.monitor, Operations: u.operations, ReadOnly: o.ReadOnly, Identify: o.Identify,
+		Backend: reader, Operations: u.operations, ReadOnly: o.ReadOnly, Identify: o.Identify,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits,
 	})
@@ -227,7 +232,7 @@ func onRedis(o Options) (broker.Broker, error) {
 // orderly stop.
 func (u *Umbel) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return u.monitor.Run(ctx) })
+	g.Go(func() error { return u.ingester.Run(ctx) })
 	g.Go(func() error { return u.operations.Run(ctx) })
 	g.Go(func() error { return u.web.Run(ctx) })
 	return g.Wait()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/umbelhq/umbel/monitor/view"
 	"io"
 	"net"
 	"net/http"
@@ -68,11 +69,11 @@ func (l *library) Count(ctx context.Context, q query.Query) (history.Count, erro
 	return l.stillLife.Count(ctx, q)
 }
 
-func (l *library) Store() history.Store { return desk{l.stillLife.Store(), l} }
+func (l *library) History() view.History { return desk{l.stillLife.History(), l} }
 
 // desk needs a connection even for little.
 type desk struct {
-	history.Store
+	view.History
 	library *library
 }
 
@@ -80,7 +81,7 @@ func (d desk) Views(ctx context.Context) ([]history.View, error) {
 	if err := d.library.read(ctx, time.Millisecond); err != nil {
 		return nil, err
 	}
-	return d.Store.Views(ctx)
+	return d.History.Views(ctx)
 }
 
 func (l *library) View(f func(c *state.Cluster)) {

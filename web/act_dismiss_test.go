@@ -18,6 +18,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/web"
 )
 
@@ -34,12 +35,16 @@ func abandoned(t *testing.T, readOnly bool) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops, err := operate.New(operate.Options{Broker: b, Store: db, Tasks: m, Unfinished: m, ReadOnly: readOnly})
+	r, err := view.New(m, db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := operate.New(operate.Options{Broker: b, Store: db, Tasks: r, Unfinished: m, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h, err := web.New(web.Options{
-		Backend: m, Operations: ops, ReadOnly: readOnly, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
+		Backend: r, Operations: ops, ReadOnly: readOnly, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +76,7 @@ func abandoned(t *testing.T, readOnly bool) http.Handler {
 	end := time.After(patience)
 	for {
 		changed := m.Changed()
-		task, _ := m.Task(ctx, "lost")
+		task, _ := r.Task(ctx, "lost")
 		if task.Lost != nil {
 			return h
 		}

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"github.com/umbelhq/umbel/monitor/view"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
@@ -27,7 +27,7 @@ type stocked struct {
 	db *sqlite.DB
 }
 
-func (k stocked) Store() history.Store { return k.db }
+func (k stocked) History() view.History { return k.db }
 
 // shop is a cluster that obeys: two workers with two tasks and one queue, and what they were told.
 type shop struct {

@@ -160,7 +160,7 @@ func (p *pages) chosenCommands(ctx context.Context, v url.Values, act string) ([
 		if err != nil {
 			return nil, &command.Error{Message: "The id of a command is not a number."}
 		}
-		c, err := p.cluster.Store().Command(ctx, id)
+		c, err := p.cluster.History().Command(ctx, id)
 		if errors.Is(err, history.ErrNotFound) {
 			continue
 		}
@@ -179,7 +179,7 @@ func (p *pages) allCommands(ctx context.Context, f history.CommandFilter) ([]his
 	var all []history.Command
 	f.Limit = pageOfIDs
 	for len(all) < maxChosen {
-		found, next, err := p.cluster.Store().Commands(ctx, f)
+		found, next, err := p.cluster.History().Commands(ctx, f)
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ type movie struct {
 
 func moving(o state.Options) *movie {
 	m := &movie{stillLife: painted(o), changed: make(chan struct{}), second: 1000}
-	m.History = shelf.New(m.View)
+	m.Fake = shelf.New(m.View)
 	return m
 }
 

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"errors"
+	"github.com/umbelhq/umbel/monitor/view"
 	"sync"
 	"testing"
 
@@ -72,7 +73,7 @@ type withStore struct {
 	db *sqlite.DB
 }
 
-func (w withStore) Store() history.Store { return w.db }
+func (w withStore) History() view.History { return w.db }
 
 func orderGoesLive(t *testing.T, b context.Context) {
 	s, c, work := idle(t)

@@ -21,7 +21,7 @@ func (p *pages) readSeries(ctx context.Context, q lang.Query, chart query.Chart)
 	return p.charts.get(chart.String()+" "+q.String(), func() (rollup.Result, error) {
 		now := p.now()
 		from, to := chart.Range(now)
-		return rollup.Read(ctx, p.cluster, rollup.Request{
+		return rollup.Read(ctx, p.cluster, p.cluster.History(), rollup.Request{
 			Query: q, From: from, To: to, Now: now, GroupBy: chart.Group, RankBy: rollup.Measure(chart.Measure),
 			OmitHistograms: chart.Measure == "", Timeout: chartPatience,
 		})

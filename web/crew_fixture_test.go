@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"github.com/umbelhq/umbel/monitor/view"
 	"maps"
 	"slices"
 	"sync"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
-	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/state"
@@ -151,7 +151,7 @@ type staged struct {
 	crew *crew
 }
 
-func (b *staged) Store() history.Store { return b.crew.store }
+func (b *staged) History() view.History { return b.crew.store }
 
 // mannedMovie is a movie with a store of its own.
 type mannedMovie struct {
@@ -159,7 +159,7 @@ type mannedMovie struct {
 	crew *crew
 }
 
-func (b *mannedMovie) Store() history.Store { return b.crew.store }
+func (b *mannedMovie) History() view.History { return b.crew.store }
 
 // newMannedStage shows a cluster that changes, whose workers answer.
 func newMannedStage(t *testing.T) (*stage, *crew) {

@@ -50,7 +50,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 func (c *collector) outbox(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	stats, err := c.backend.Store().OutboxStats(ctx)
+	stats, err := c.backend.History().OutboxStats(ctx)
 	if err != nil {
 		c.log.ErrorContext(ctx, "read outbox", "error", err)
 		return

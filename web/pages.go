@@ -17,9 +17,9 @@ import (
 	"github.com/a-h/templ"
 	"github.com/go-chi/chi/v5"
 
-	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/rollup"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/fair"
@@ -314,7 +314,7 @@ func theme(r *http.Request) string {
 	return ""
 }
 
-func brokerView(health ingest.Health) templates.Broker {
+func brokerView(health view.Health) templates.Broker {
 	h := health.Broker
 	return templates.Broker{
 		URL:         h.URL,

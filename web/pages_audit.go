@@ -31,7 +31,7 @@ func (p *pages) verifyAudit(ctx context.Context) (int64, error) {
 	defer v.mu.Unlock()
 	now := p.now()
 	if age := now.Sub(v.at); v.at.IsZero() || age < 0 || age > verifyAge || v.err != nil {
-		v.tampered, v.err = p.cluster.Store().VerifyAudit(ctx)
+		v.tampered, v.err = p.cluster.History().VerifyAudit(ctx)
 		v.at = now
 	}
 	return v.tampered, v.err
@@ -39,7 +39,7 @@ func (p *pages) verifyAudit(ctx context.Context) (int64, error) {
 
 // auditPage shows a page of the audit log.
 func (p *pages) auditPage(ctx context.Context, before int64, limit int) (page, error) {
-	found, next, err := p.cluster.Store().AuditLog(ctx, before, limit)
+	found, next, err := p.cluster.History().AuditLog(ctx, before, limit)
 	if err != nil {
 		return page{}, err
 	}

@@ -33,7 +33,7 @@ func (p *pages) failuresPage(ctx context.Context, q query.Failures, stale time.D
 	if v.Show == "" {
 		v.Show = query.ShowOpen
 	}
-	found, err := p.cluster.Store().FailureGroups(ctx, q.Request(p.now(), stale))
+	found, err := p.cluster.History().FailureGroups(ctx, q.Request(p.now(), stale))
 	if err != nil {
 		p.log.WarnContext(ctx, "list failures", "error", err)
 		v.Unreadable = true
@@ -109,7 +109,7 @@ func (p *pages) group(ctx context.Context, id string) (history.FailureGroup, err
 	if !ok {
 		return history.FailureGroup{}, errUnknown
 	}
-	f, err := p.cluster.Store().FailureGroup(ctx, key, p.now())
+	f, err := p.cluster.History().FailureGroup(ctx, key, p.now())
 	if errors.Is(err, history.ErrNotFound) {
 		err = errUnknown
 	}
@@ -131,7 +131,7 @@ func (p *pages) alike(ctx context.Context, t *state.Task) *templates.Failure {
 
 // failing returns what fails most now, false if that cannot be read.
 func (p *pages) failing(ctx context.Context) ([]templates.Failure, bool) {
-	found, err := p.cluster.Store().FailureGroups(ctx, history.FailureRequest{
+	found, err := p.cluster.History().FailureGroups(ctx, history.FailureRequest{
 		Resolved: new(false), Busiest: true, Limit: failingNow, Now: p.now(), MaxAge: staleFailures,
 	})
 	if err != nil {
@@ -228,7 +228,7 @@ func (h *Handler) settle(p *pages, resolve bool) http.HandlerFunc {
 		if resolve {
 			at = p.now()
 		}
-		err := p.cluster.Store().ResolveFailureGroup(r.Context(), id, at)
+		err := p.cluster.History().ResolveFailureGroup(r.Context(), id, at)
 		switch {
 		case errors.Is(err, history.ErrNotFound):
 			p.notFound(w, r)

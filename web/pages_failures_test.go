@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"errors"
+	"github.com/umbelhq/umbel/monitor/view"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -171,9 +172,9 @@ func TestFailuresThatAreNotThere(t *testing.T) {
 // unreadable is a backend whose store cannot be read.
 type unreadable struct{ *stillLife }
 
-func (b unreadable) Store() history.Store { return unreadableStore{b.stillLife.Store()} }
+func (b unreadable) History() view.History { return unreadableStore{b.stillLife.History()} }
 
-type unreadableStore struct{ history.Store }
+type unreadableStore struct{ view.History }
 
 var errUnreadable = errors.New("disk I/O error at /secret")
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/internal/shelf"
-	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -21,11 +21,11 @@ const noon = int64(1_795_262_400_000_000)
 
 // stillLife is a backend that does not change.
 type stillLife struct {
-	*shelf.History
+	*shelf.Fake
 	mu      sync.Mutex // guards cluster
 	cluster *state.Cluster
-	health  ingest.Health
-	rates   ingest.Rates
+	health  view.Health
+	rates   view.Rates
 }
 
 func (b *stillLife) View(f func(c *state.Cluster)) {
@@ -34,20 +34,20 @@ func (b *stillLife) View(f func(c *state.Cluster)) {
 	f(b.cluster)
 }
 func (b *stillLife) Changed() <-chan struct{} { return nil }
-func (b *stillLife) Health() ingest.Health    { return b.health }
-func (b *stillLife) Rates() ingest.Rates      { return b.rates }
+func (b *stillLife) Health() view.Health      { return b.health }
+func (b *stillLife) Rates() view.Rates        { return b.rates }
 
 // painted is a cluster with two workers and tasks in several states.
 func painted(o state.Options) *stillLife {
-	b := &stillLife{cluster: state.New(o), health: ingest.Health{
+	b := &stillLife{cluster: state.New(o), health: view.Health{
 		Ready: true, Messages: 4, Events: 31,
 		Rejected: map[string]uint64{"malformed": 3, "clock": 1, "from_the_future": 2},
-		Broker: ingest.BrokerHealth{
+		Broker: view.BrokerHealth{
 			URL: "amqp://guest:***@rabbit:5672//", Connected: true,
 			Since: time.UnixMicro(noon), LastEventAt: time.UnixMicro(noon),
 		},
 	}}
-	b.History = shelf.New(b.View)
+	b.Fake = shelf.New(b.View)
 	for i, w := range []string{"celery@a", "celery@b/1%20ü"} {
 		b.cluster.Apply(&state.Event{
 			Kind: state.WorkerHeartbeat, Hostname: w, PID: int64(40 + i), Clock: 1, Micros: noon, ReceivedMicros: noon, Freq: 2,

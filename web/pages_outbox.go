@@ -40,7 +40,7 @@ func (p *pages) outboxStats(ctx context.Context) (history.OutboxStats, error) {
 		if relay := p.operations.Relay; relay != nil {
 			s.changed = relay.Changed()
 		}
-		s.numbers, s.err = p.cluster.Store().OutboxStats(ctx)
+		s.numbers, s.err = p.cluster.History().OutboxStats(ctx)
 		s.readAt = now
 	}
 	return s.numbers, s.err
@@ -107,7 +107,7 @@ func (p *pages) outboxPage(ctx context.Context, q query.Commands) page {
 	var found []history.Command
 	var next int64
 	if err == nil {
-		found, next, err = p.cluster.Store().Commands(ctx, q.Filter())
+		found, next, err = p.cluster.History().Commands(ctx, q.Filter())
 	}
 	if err != nil {
 		p.log.WarnContext(ctx, "list commands", "error", err)
@@ -245,7 +245,7 @@ func (p *pages) outboxList(w http.ResponseWriter, r *http.Request) {
 // orderPage shows one order. Its topic is order/<id>, with the cursor behind it on later pages. The error is
 // errUnknown, or that of the store.
 func (p *pages) orderPage(ctx context.Context, id int64, before int64) (page, error) {
-	kept := p.cluster.Store()
+	kept := p.cluster.History()
 	counts, err := kept.RequestStates(ctx, id)
 	if err != nil {
 		return page{}, err
@@ -324,7 +324,7 @@ func (p *pages) order(w http.ResponseWriter, r *http.Request) {
 	}
 	if errors.Is(err, errUnknown) {
 		// Somebody may have the number of a command that is not its order's first.
-		if c, err := p.cluster.Store().Command(ctx, id); err == nil && c.RequestID != id {
+		if c, err := p.cluster.History().Command(ctx, id); err == nil && c.RequestID != id {
 			http.Redirect(w, r, p.site.Prefix+templates.RequestPath(c.RequestID), http.StatusSeeOther)
 			return
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
@@ -64,7 +64,7 @@ func (p *pages) overviewPage(ctx context.Context, chart query.Chart) page {
 	return pg
 }
 
-func rates(r ingest.Rates) templates.Rates {
+func rates(r view.Rates) templates.Rates {
 	return templates.Rates{
 		Received:        r.Received,
 		Succeeded:       r.Succeeded,
@@ -112,9 +112,9 @@ func explain(cause string) (words string, lost bool) {
 		return "Clocks ignored, no usable number", false
 	case celery.CauseField:
 		return "Fields ignored, not of Celery’s type", false
-	case ingest.CauseSymbols:
+	case view.CauseSymbols:
 		return "New names beyond the limit, shown as (other)", false
-	case ingest.CauseEvents:
+	case view.CauseEvents:
 		return "Events beyond what is kept of one task", false
 	}
 	return cause, true

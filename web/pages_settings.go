@@ -28,7 +28,7 @@ func (p *pages) settings(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) settingsPage(ctx context.Context) page {
-	h, kept := p.cluster.Health(), p.cluster.Store().Health()
+	h, kept := p.cluster.Health(), p.cluster.History().Health()
 	v := templates.Settings{
 		Version: p.version, Broker: brokerView(h), Location: kept.Location, Size: kept.Size, Alert: p.trouble(),
 		Unsaved: h.Store.Unsaved, Backlog: kept.Unindexed, Plan: p.plan(ctx),
@@ -51,7 +51,7 @@ func (p *pages) plan(ctx context.Context) *templates.Plan {
 }
 
 func (p *pages) newPlan(ctx context.Context, now time.Time) *templates.Plan {
-	kept := p.cluster.Store()
+	kept := p.cluster.History()
 	today, err := kept.ReferenceTime(ctx)
 	var found history.PrunePlan
 	if err == nil {
@@ -85,7 +85,7 @@ func (p *pages) newPlan(ctx context.Context, now time.Time) *templates.Plan {
 
 // trouble is what is wrong with the history.
 func (p *pages) trouble() templates.HistoryAlert {
-	all, kept := p.cluster.Health(), p.cluster.Store().Health()
+	all, kept := p.cluster.Health(), p.cluster.History().Health()
 	h := all.Store
 	t := templates.HistoryAlert{
 		Error: cmp.Or(h.LastError, kept.LastError), Since: micros(h.Since), NextTryAt: micros(h.NextTryAt),

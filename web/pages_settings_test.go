@@ -8,7 +8,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
-	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -16,10 +16,10 @@ import (
 // kept is a still life whose history is in a real store, which may break.
 type kept struct {
 	*stillLife
-	history history.Store
+	history *sqlite.DB
 }
 
-func (b kept) Store() history.Store { return b.history }
+func (b kept) History() view.History { return b.history }
 
 func keptIn(t *testing.T, dir string, rules history.RetentionRules) kept {
 	t.Helper()
@@ -73,7 +73,7 @@ func TestSettingsSayWhatWouldGo(t *testing.T) {
 func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 	t.Parallel()
 	b := painted(state.Options{})
-	b.health.Store = ingest.StoreHealth{
+	b.health.Store = view.StoreHealth{
 		LastError: "write history: the disk is full: free some space", Since: time.UnixMicro(noon), Waiting: 31, Full: true,
 	}
 	b.health.Notices = []string{"A file was set aside as <x>."}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/internal/shelf"
-	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/templates"
@@ -20,20 +20,20 @@ import (
 )
 
 type model struct {
-	*shelf.History
+	*shelf.Fake
 	cluster *state.Cluster
 }
 
 func newModel(c *state.Cluster) *model {
 	m := &model{cluster: c}
-	m.History = shelf.New(m.View)
+	m.Fake = shelf.New(m.View)
 	return m
 }
 
 func (m *model) View(f func(c *state.Cluster)) { f(m.cluster) }
 func (*model) Changed() <-chan struct{}        { return nil }
-func (*model) Health() ingest.Health           { return ingest.Health{} }
-func (*model) Rates() ingest.Rates             { return ingest.Rates{} }
+func (*model) Health() view.Health             { return view.Health{} }
+func (*model) Rates() view.Rates               { return view.Rates{} }
 
 func modelPages() *pages {
 	c := state.New(state.Options{})

@@ -65,7 +65,7 @@ func (p *pages) taskCommands(ctx context.Context, id string) ([]templates.Comman
 	if p.operations == nil {
 		return nil, nil
 	}
-	list, _, err := p.cluster.Store().Commands(ctx, history.CommandFilter{TaskID: id, Limit: maxCommands})
+	list, _, err := p.cluster.History().Commands(ctx, history.CommandFilter{TaskID: id, Limit: maxCommands})
 	if err != nil {
 		return nil, fmt.Errorf("read commands: %w", err)
 	}

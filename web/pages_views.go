@@ -19,7 +19,7 @@ const maxTabs = 20
 
 // tabs are the views above a list, with their numbers as far as these are known.
 func (p *pages) tabs(ctx context.Context, q query.Tasks) ([]templates.ViewTab, error) {
-	saved, err := p.cluster.Store().Views(ctx)
+	saved, err := p.cluster.History().Views(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read views: %w", err)
 	}
@@ -63,7 +63,7 @@ func (p *pages) views(w http.ResponseWriter, r *http.Request) { p.showViews(w, r
 func (p *pages) showViews(w http.ResponseWriter, r *http.Request, status int, message string) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	saved, err := p.cluster.Store().Views(ctx)
+	saved, err := p.cluster.History().Views(ctx)
 	v := templates.Views{Message: message}
 	for _, s := range saved {
 		v.Views = append(v.Views, p.savedView(s))
@@ -73,7 +73,7 @@ func (p *pages) showViews(w http.ResponseWriter, r *http.Request, status int, me
 
 // saveView keeps what a form says, and shows the list that is now a view.
 func (p *pages) saveView(w http.ResponseWriter, r *http.Request) {
-	v, _, err := views.Save(r.Context(), p.cluster.Store(), history.View{
+	v, _, err := views.Save(r.Context(), p.cluster.History(), history.View{
 		Name: r.PostFormValue("name"), Query: r.PostFormValue("q"), Sort: r.PostFormValue("sort"), Columns: r.PostFormValue("cols"),
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *pages) changeView(w http.ResponseWriter, r *http.Request) {
 	id, deleted := strings.CutSuffix(param(r, "id"), "/delete")
 	var err error
 	if deleted {
-		err = p.cluster.Store().DeleteView(r.Context(), id)
+		err = p.cluster.History().DeleteView(r.Context(), id)
 	} else {
 		err = p.renameView(r.Context(), id, r.PostFormValue("name"))
 	}
@@ -100,12 +100,12 @@ func (p *pages) changeView(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) renameView(ctx context.Context, id, name string) error {
-	v, err := views.Find(ctx, p.cluster.Store(), id)
+	v, err := views.Find(ctx, p.cluster.History(), id)
 	if err != nil {
 		return err
 	}
 	v.Name = name
-	_, _, err = views.Save(ctx, p.cluster.Store(), v)
+	_, _, err = views.Save(ctx, p.cluster.History(), v)
 	return err
 }
 
@@ -126,7 +126,7 @@ func (p *pages) refused(w http.ResponseWriter, r *http.Request, err error) {
 func (p *pages) confirmDelete(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	v, err := views.Find(ctx, p.cluster.Store(), param(r, "id"))
+	v, err := views.Find(ctx, p.cluster.History(), param(r, "id"))
 	if err != nil {
 		p.refused(w, r, err)
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/umbelhq/umbel/monitor/view"
 	"net/http"
 	"strings"
 	"sync"
@@ -64,9 +65,9 @@ func (s *shelves) times() int {
 // unheard is a backend to which nobody has sent a command.
 type unheard struct{ *stillLife }
 
-func (u unheard) Store() history.Store { return empty{u.stillLife.Store()} }
+func (u unheard) History() view.History { return empty{u.stillLife.History()} }
 
-type empty struct{ history.Store }
+type empty struct{ view.History }
 
 func (empty) Commands(context.Context, history.CommandFilter) (list []history.Command, next int64, err error) {
 	return nil, 0, nil

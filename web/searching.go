@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/fair"
 )
@@ -20,26 +18,9 @@ const searchSlots = 4
 type searching struct {
 	Backend
 	slots *fair.Slots
-	note  func()
 }
 
-// newSearching has note called after what no event tells of, so that no page shows for long what was before.
-func newSearching(b Backend, note func()) searching { return searching{b, fair.New(searchSlots), note} }
-
-// Store is that of the backend.
-func (s searching) Store() history.Store { return noting{s.Backend.Store(), s.note} }
-
-// noting is a store that says when groups of failures were changed.
-type noting struct {
-	history.Store
-	note func()
-}
-
-// Resolve is that of the store.
-func (n noting) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
-	defer n.note()
-	return n.Store.ResolveFailureGroup(ctx, id, at)
-}
+func newSearching(b Backend) searching { return searching{b, fair.New(searchSlots)} }
 
 // Tasks is that of the backend.
 func (s searching) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/static"
@@ -32,13 +32,13 @@ import (
 type Backend interface {
 	View(f func(c *state.Cluster))
 	Changed() <-chan struct{}
-	Health() ingest.Health
-	Rates() ingest.Rates
+	Health() view.Health
+	Rates() view.Rates
 	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Task(ctx context.Context, id string) (state.Task, error)
 	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
 	Count(ctx context.Context, q query.Query) (history.Count, error)
-	Store() history.Store
+	History() view.History
 }
 
 // Options of a Handler. Backend is required.
@@ -106,7 +106,7 @@ func New(o Options) (*Handler, error) {
 		o.Now = time.Now
 	}
 	changes := newChanges(sources(o)...)
-	o.Backend = newSearching(o.Backend, changes.note)
+	o.Backend = newSearching(o.Backend)
 	p := &pages{
 		cluster: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify,
 		counts: newCounter(o.Backend.Count, changes.note, o.Logger), version: o.Version, limits: o.Limits, now: o.Now, log: o.Logger,

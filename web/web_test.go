@@ -13,7 +13,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/go-chi/chi/v5"
 
-	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -331,12 +331,12 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		health ingest.Health
+		health view.Health
 		want   int
 	}{
-		"starting":    {ingest.Health{}, http.StatusServiceUnavailable},
-		"broker lost": {ingest.Health{Ready: true}, http.StatusOK},
-		"ready":       {ingest.Health{Ready: true, Broker: ingest.BrokerHealth{Connected: true}}, http.StatusOK},
+		"starting":    {view.Health{}, http.StatusServiceUnavailable},
+		"broker lost": {view.Health{Ready: true}, http.StatusOK},
+		"ready":       {view.Health{Ready: true, Broker: view.BrokerHealth{Connected: true}}, http.StatusOK},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -9,25 +9,26 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// History answers what a backend is asked beside its cluster. It is safe for concurrent use where view is.
-type History struct {
+// Fake answers what a backend is asked beside its cluster. It is safe for concurrent use where view is.
+type Fake struct {
 	view  func(f func(c *state.Cluster))
 	store history.Store
 }
 
 // New returns the history of a cluster that view shows.
-func New(view func(f func(c *state.Cluster))) *History {
-	h := &History{view: view}
+func New(view func(f func(c *state.Cluster))) *Fake {
+	h := &Fake{view: view}
 	h.store = &memory{match: h.match}
 	return h
 }
 
 // Tasks returns a page of the tasks that match. The cluster answers what it can.
-func (h *History) Tasks(_ context.Context, r history.TaskRequest) (history.TaskPage, error) {
+func (h *Fake) Tasks(_ context.Context, r history.TaskRequest) (history.TaskPage, error) {
 	if q, ok := r.Query.Simple(); ok && r.Sort == (query.Sort{}) {
 		q.Limit, q.From, q.Newer = r.Limit, r.From, r.Newer
 		var found state.Page
@@ -65,7 +66,7 @@ func (h *History) Tasks(_ context.Context, r history.TaskRequest) (history.TaskP
 	return page, nil
 }
 
-func (h *History) match(q query.Query, now time.Time) []state.Task {
+func (h *Fake) match(q query.Query, now time.Time) []state.Task {
 	var list []state.Task
 	h.view(func(c *state.Cluster) {
 		for from := (*state.Position)(nil); ; {
@@ -84,7 +85,7 @@ func (h *History) match(q query.Query, now time.Time) []state.Task {
 }
 
 // Task returns a task, history.ErrMissing if there is none.
-func (h *History) Task(_ context.Context, id string) (t state.Task, err error) {
+func (h *Fake) Task(_ context.Context, id string) (t state.Task, err error) {
 	h.view(func(c *state.Cluster) {
 		var held bool
 		if t, held = c.Task(id); !held {
@@ -95,7 +96,7 @@ func (h *History) Task(_ context.Context, id string) (t state.Task, err error) {
 }
 
 // TaskEvents returns the events of a task, history.ErrMissing if there is none.
-func (h *History) TaskEvents(_ context.Context, id string) (events []state.TaskEvent, err error) {
+func (h *Fake) TaskEvents(_ context.Context, id string) (events []state.TaskEvent, err error) {
 	h.view(func(c *state.Cluster) { events = c.TaskEvents(id) })
 	if events == nil {
 		err = history.ErrNotFound
@@ -104,7 +105,7 @@ func (h *History) TaskEvents(_ context.Context, id string) (events []state.TaskE
 }
 
 // Count returns how many tasks match, exactly up to 10,000.
-func (h *History) Count(_ context.Context, q query.Query) (history.Count, error) {
+func (h *Fake) Count(_ context.Context, q query.Query) (history.Count, error) {
 	const most = 10_000
 	if simple, ok := q.Simple(); ok {
 		var total *int
@@ -118,4 +119,7 @@ func (h *History) Count(_ context.Context, q query.Query) (history.Count, error)
 }
 
 // Store returns a store of its own, which keeps nothing when the test ends.
-func (h *History) Store() history.Store { return h.store }
+func (h *Fake) Store() history.Store { return h.store }
+
+// History is Store as pages read it.
+func (h *Fake) History() view.History { return h.store }

@@ -100,7 +100,7 @@ func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench 
 // tasks joins the cluster with a history of it.
 type tasks struct {
 	*bench
-	*shelf.History
+	*shelf.Fake
 }
 
 // View implements command.Tasks.

@@ -30,6 +30,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	results "github.com/umbelhq/umbel/monitor/results/redis"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -43,6 +44,7 @@ type cluster struct {
 	env     []string
 	broker  broker.Broker
 	monitor *ingest.Ingester
+	reader  *view.Reader
 }
 
 // redisURL is a database that no other tests use.
@@ -124,7 +126,10 @@ func (c *cluster) watch(t *testing.T, backend, prefix string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Operations, err = operate.New(operate.Options{Broker: c.broker, Store: db, Tasks: c.monitor, Results: stored}); err != nil {
+	if c.reader, err = view.New(c.monitor, db, nil); err != nil {
+		t.Fatal(err)
+	}
+	if c.Operations, err = operate.New(operate.Options{Broker: c.broker, Store: db, Tasks: c.reader, Results: stored}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(t.Context())
@@ -245,7 +250,7 @@ func (c *cluster) task(t *testing.T, id string, states ...state.State) state.Tas
 	t.Helper()
 	var found state.Task
 	eventually(t, string(states[0])+" of "+id, func() bool {
-		one, err := c.monitor.Task(t.Context(), id)
+		one, err := c.reader.Task(t.Context(), id)
 		if err != nil && !errors.Is(err, history.ErrNotFound) {
 			t.Fatal(err)
 		}

@@ -94,7 +94,7 @@ func TestJournalIsKeptUntilItsTasksAreSaved(t *testing.T) {
 			b.Fail(errors.New("cable pulled"))
 		}
 		publish(t, b, body("received", "last", 1))
-		poll(t, "the last task", func() bool { _, err := m.Task(t.Context(), "last"); return err == nil })
+		poll(t, "the last task", func() bool { _, err := m.read.Task(t.Context(), "last"); return err == nil })
 		saved(t, m, told)
 		<-time.After(15 * time.Second) // for the last checkpoint
 		synctest.Wait()
@@ -107,7 +107,7 @@ func TestJournalIsKeptUntilItsTasksAreSaved(t *testing.T) {
 // brief is a store that keeps workers for an hour.
 type brief struct{ history.Store }
 
-func (brief) Rules() history.RetentionRules { return history.RetentionRules{Workers: time.Hour} }
+func (brief) RetentionRules() history.RetentionRules { return history.RetentionRules{Workers: time.Hour} }
 
 func TestOfflineWorkersAreForgotten(t *testing.T) {
 	t.Parallel()

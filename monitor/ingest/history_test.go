@@ -30,7 +30,7 @@ func TestTextThatMemoryHasDroppedIsRead(t *testing.T) {
 			t.Errorf("memory holds result %v, truncated %v; want it dropped", held.Result, held.Truncated)
 		}
 	})
-	got, err := m.Task(t.Context(), "t0")
+	got, err := m.read.Task(t.Context(), "t0")
 	if err != nil || got.Truncated || got.Result == nil || *got.Result != "first" {
 		t.Errorf("result %v, truncated %v, error %v; want all of it", got.Result, got.Truncated, err)
 	}
@@ -72,7 +72,7 @@ func TestEventsOfForgottenTasksThatComeAgainCountOnce(t *testing.T) {
 		if err != nil || received != tasks || succeeded != tasks {
 			t.Errorf("counted %d received and %d succeeded, error %v, want %d of each", received, succeeded, err, tasks)
 		}
-		if events, err := m.TaskEvents(t.Context(), "t0"); err != nil || len(events) != 3 {
+		if events, err := m.read.TaskEvents(t.Context(), "t0"); err != nil || len(events) != 3 {
 			t.Errorf("the first task has %d events, error %v, want 3", len(events), err)
 		}
 	})

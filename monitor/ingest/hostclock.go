@@ -33,12 +33,12 @@ func (c *hostClock) read() (now time.Time, step time.Duration) {
 }
 
 // time returns the time of the host. Where its clock was set, all that was received before keeps its age. mu is held.
-func (m *Ingester) time() time.Time {
-	now, step := m.clock.read()
+func (in *Ingester) time() time.Time {
+	now, step := in.clock.read()
 	if step != 0 {
-		m.cluster.Shift(step.Microseconds())
-		m.log.Warn("wall clock was set", "forward_ms", step.Milliseconds())
-		m.notify()
+		in.cluster.Shift(step.Microseconds())
+		in.log.Warn("wall clock was set", "forward_ms", step.Milliseconds())
+		in.notify()
 	}
 	return now
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,10 +26,21 @@ import (
 // DefaultMaxTasks is how many finished tasks are held in memory where nothing else is said.
 const DefaultMaxTasks = 200_000
 
+// Store is where an Ingester writes the history, and from which it restores.
+type Store interface {
+	history.Writer
+	// Task returns the saved events of a task, or history.ErrNotFound.
+	Task(ctx context.Context, id string) ([]byte, error)
+	RetentionRules() history.RetentionRules
+	// Run maintains the store until ctx ends and reports the ids of the tasks that it removes.
+	Run(ctx context.Context, removed func(ids []string)) error
+	Health() history.Health
+}
+
 // Options of an Ingester. Broker and Store are required.
 type Options struct {
 	Broker       broker.Broker
-	Store        history.Store // who opened it closes it, after Run has returned
+	Store        Store // whoever opened it closes it, after Run has returned
 	State        state.Options
 	EnableEvents bool // broadcast enable_events after connecting, for workers started without -E
 	// Broadcast sends a control command to every worker and wants no reply. It may wait for a connection until
@@ -41,7 +53,7 @@ type Options struct {
 // Ingester watches one Celery cluster. It is safe for concurrent use.
 type Ingester struct {
 	broker       broker.Broker
-	store        history.Store
+	store        Store
 	maxTasks     int
 	maxWaiting   int      // bytes of journal beyond which no more is received
 	notices      []string // of the store
@@ -50,11 +62,12 @@ type Ingester struct {
 	log          *slog.Logger
 	now          func() time.Time
 
+	restored atomic.Bool // the cluster holds what the last process left
+
 	// mu guards the picture: Run's receiver and writer change it, readers share it.
 	mu            sync.RWMutex
 	cluster       *state.Cluster
 	clock         hostClock
-	restored      bool         // the cluster holds what the last monitor left
 	pending       pendingBatch // what is folded and not on disk
 	decoder       celery.Decoder
 	rates         meter
@@ -71,7 +84,6 @@ type Ingester struct {
 	reconciled time.Time            // and when it was
 
 	writer writer
-	counts countCache
 
 	// linkMu guards what Health says of the broker and of writing.
 	healthMu     sync.Mutex
@@ -99,40 +111,40 @@ func New(o Options) (*Ingester, error) {
 		o.Now = time.Now
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
-	m := &Ingester{
+	in := &Ingester{
 		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, broadcast: o.Broadcast,
 		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), discovery: discovery{wake: make(chan struct{}, 1)},
 		brokerHealth: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, outages: newOutages(o.Broker),
 	}
-	m.writer = newWriter(m)
-	return m, nil
+	in.writer = newWriter(in)
+	return in, nil
 }
 
 // Run restores what the last monitor left in the store, then connects, receives, folds and writes until ctx
 // ends. It returns nil after an orderly stop, with all that was folded written, unless that takes longer than
 // 10 s. A lost broker and a failed write are no errors: they are tried again for ever.
-func (m *Ingester) Run(ctx context.Context) error {
-	if err := m.restore(ctx); err != nil {
+func (in *Ingester) Run(ctx context.Context) error {
+	if err := in.restore(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // asked to stop
 		}
 		return fmt.Errorf("restore history: %w", err)
 	}
-	m.setReady(true)
-	defer m.setReady(false)
+	in.setReady(true)
+	defer in.setReady(false)
 	g, ctx := errgroup.WithContext(ctx)
 	drained := make(chan struct{}) // closed when nothing more is folded
 	g.Go(func() error {
 		defer close(drained)
-		return m.supervise(ctx)
+		return in.supervise(ctx)
 	})
-	g.Go(func() error { return m.tick(ctx) })
-	g.Go(func() error { return m.maintain(ctx) })
+	g.Go(func() error { return in.tick(ctx) })
+	g.Go(func() error { return in.maintain(ctx) })
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		defer cancel()
-		m.writer.run(writing, ctx.Done(), drained)
+		in.writer.run(writing, ctx.Done(), drained)
 		return nil
 	})
 	g.Go(func() error { // gives up writing what does not end
@@ -151,13 +163,13 @@ func (m *Ingester) Run(ctx context.Context) error {
 }
 
 // maintain has the store keep itself in order. Where that fails it begins again: history is kept without it.
-func (m *Ingester) maintain(ctx context.Context) error {
+func (in *Ingester) maintain(ctx context.Context) error {
 	for {
-		err := m.store.Run(ctx, m.forget)
+		err := in.store.Run(ctx, in.forget)
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		m.log.Error("history not maintained", "error", err)
+		in.log.Error("history not maintained", "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(maxRetry):
@@ -166,74 +178,74 @@ func (m *Ingester) maintain(ctx context.Context) error {
 }
 
 // forget drops tasks that the store has removed.
-func (m *Ingester) forget(ids []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.cluster.Forget(ids)
-	m.notify()
+func (in *Ingester) forget(ids []string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.cluster.Forget(ids)
+	in.notify()
 }
 
-func (m *Ingester) setReady(ready bool) {
-	m.healthMu.Lock()
-	m.ready = ready
-	m.healthMu.Unlock()
-	m.wake()
+func (in *Ingester) setReady(ready bool) {
+	in.healthMu.Lock()
+	in.ready = ready
+	in.healthMu.Unlock()
+	in.Notify()
 }
 
 // fold takes in a batch of a session under one write lock. An event of a task that may be in the store only waits, and
 // with it all that follow, until what the store has is back in memory: only so can it be told whether it is new.
-func (m *Ingester) fold(ctx context.Context, session broker.EventStream, batch []broker.Message) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	start := m.time()
-	m.rates.advance(m.clock.elapsed())
+func (in *Ingester) fold(ctx context.Context, session broker.EventStream, batch []broker.Message) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	start := in.time()
+	in.rates.advance(in.clock.elapsed())
 	var waiting []state.Event
 	for i := range batch {
-		m.messages++
-		body, ok := m.decoder.JSON(batch[i].ContentType, batch[i].Body)
+		in.messages++
+		body, ok := in.decoder.JSON(batch[i].ContentType, batch[i].Body)
 		if !ok {
 			continue
 		}
-		m.decoder.Decode(body, start.UnixMicro(), func(e *state.Event) {
-			if len(waiting) > 0 || m.cluster.NeedsLoad(e) {
+		in.decoder.Decode(body, start.UnixMicro(), func(e *state.Event) {
+			if len(waiting) > 0 || in.cluster.NeedsLoad(e) {
 				waiting = append(waiting, *e)
 				return
 			}
-			m.apply(e)
+			in.apply(e)
 		})
 	}
 	if len(waiting) > 0 {
-		m.recall(ctx, waiting)
+		in.recall(ctx, waiting)
 		for i := range waiting {
-			m.apply(&waiting[i])
+			in.apply(&waiting[i])
 		}
 	}
-	m.pending.received(session, batch[len(batch)-1].Tag, len(batch))
-	m.writer.wake(m.writeDue())
-	m.latency = m.now().Sub(start)
-	m.notify()
+	in.pending.received(session, batch[len(batch)-1].Tag, len(batch))
+	in.writer.wake(in.writeDue())
+	in.latency = in.now().Sub(start)
+	in.notify()
 }
 
 // take folds one event in, and counts what it did. mu is held.
-func (m *Ingester) apply(e *state.Event) {
-	m.events++
-	m.discovery.add(e)
-	m.missed.add(e)
-	ch := m.cluster.Apply(e)
-	m.rates.add(e, ch)
-	m.minutes.Add(e, ch)
-	m.queueCounters.add(e, ch)
-	m.pending.add(e, ch)
+func (in *Ingester) apply(e *state.Event) {
+	in.events++
+	in.discovery.add(e)
+	in.missed.add(e)
+	ch := in.cluster.Apply(e)
+	in.rates.add(e, ch)
+	in.minutes.Add(e, ch)
+	in.queueCounters.add(e, ch)
+	in.pending.add(e, ch)
 }
 
 // notify wakes everybody who waits for a change. mu is held.
-func (m *Ingester) notify() {
-	close(m.changed)
-	m.changed = make(chan struct{})
+func (in *Ingester) notify() {
+	close(in.changed)
+	in.changed = make(chan struct{})
 }
 
 // tick lets workers grow late and rates fall while nothing arrives.
-func (m *Ingester) tick(ctx context.Context) error {
+func (in *Ingester) tick(ctx context.Context) error {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
@@ -241,82 +253,82 @@ func (m *Ingester) tick(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-t.C:
-			m.expire()
+			in.expire()
 		}
 	}
 }
 
-func (m *Ingester) expire() {
-	m.healthMu.Lock()
-	connected, since := m.brokerHealth.Connected, m.brokerHealth.Since
-	m.healthMu.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := m.time()
-	m.rates.advance(m.clock.elapsed())
-	m.forgetWorkers(now)
+func (in *Ingester) expire() {
+	in.healthMu.Lock()
+	connected, since := in.brokerHealth.Connected, in.brokerHealth.Since
+	in.healthMu.Unlock()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	now := in.time()
+	in.rates.advance(in.clock.elapsed())
+	in.forgetWorkers(now)
 	if connected {
-		m.minutes.MarkObserved(now)
+		in.minutes.MarkObserved(now)
 	}
-	concluded := connected && m.reconcile(now, since)
-	if m.cluster.Expire(now.UnixMicro()) || m.rates.moving() || concluded {
-		m.notify()
+	concluded := connected && in.reconcile(now, since)
+	if in.cluster.Expire(now.UnixMicro()) || in.rates.moving() || concluded {
+		in.notify()
 	}
 }
 
 // forgetWorkers drops the workers that were silent for as long as the store keeps them. mu is held.
-func (m *Ingester) forgetWorkers(now time.Time) {
-	keep := m.store.RetentionRules().Workers
-	if keep == 0 || !m.restored {
+func (in *Ingester) forgetWorkers(now time.Time) {
+	keep := in.store.RetentionRules().Workers
+	if keep == 0 || !in.restored.Load() {
 		return
 	}
-	if n := m.cluster.ForgetWorkers(now.Add(-keep).UnixMicro()); n > 0 {
-		m.log.Info("forgot workers", "workers", n)
-		m.notify()
+	if n := in.cluster.ForgetWorkers(now.Add(-keep).UnixMicro()); n > 0 {
+		in.log.Info("forgot workers", "workers", n)
+		in.notify()
 	}
 }
 
 // ForgetWorker drops a worker that is offline and has no unfinished task, from the history too, and reports whether it
 // has. Its next event brings it back.
-func (m *Ingester) ForgetWorker(name string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.restored || !m.cluster.ForgetWorker(name) {
+func (in *Ingester) ForgetWorker(name string) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.restored.Load() || !in.cluster.ForgetWorker(name) {
 		return false
 	}
-	m.notify()
+	in.notify()
 	return true
 }
 
 // View calls f with the cluster under a read lock. f copies what it needs and must not block, keep
 // the cluster, or call the monitor.
-func (m *Ingester) View(f func(c *state.Cluster)) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	f(m.cluster)
+func (in *Ingester) View(f func(c *state.Cluster)) {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	f(in.cluster)
 }
 
 // Changed returns a channel that is closed at the next change. Take it before you View, or a change
 // between the two goes unseen.
-func (m *Ingester) Changed() <-chan struct{} {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.changed
+func (in *Ingester) Changed() <-chan struct{} {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	return in.changed
 }
 
 // Health says how the monitor is doing.
-func (m *Ingester) Health() Health {
-	m.mu.RLock()
-	h := Health{Messages: m.messages, Events: m.events, Rejected: m.rejected(), Latency: m.latency}
-	waiting, unsaved, full := m.pending.events+m.pending.writingEvents, m.cluster.Unsaved(), m.full()
-	unseen := m.missed.tasks
-	m.mu.RUnlock()
-	kept := m.store.Health()
-	m.healthMu.Lock()
-	defer m.healthMu.Unlock()
-	h.Broker, h.Store, h.Ready, h.Notices = m.brokerHealth, m.storeHealth, m.ready, m.notices
+func (in *Ingester) Health() Health {
+	in.mu.RLock()
+	h := Health{Messages: in.messages, Events: in.events, Rejected: in.rejected(), Latency: in.latency}
+	waiting, unsaved, full := in.pending.events+in.pending.writingEvents, in.cluster.Unsaved(), in.full()
+	unseen := in.missed.tasks
+	in.mu.RUnlock()
+	kept := in.store.Health()
+	in.healthMu.Lock()
+	defer in.healthMu.Unlock()
+	h.Broker, h.Store, h.Ready, h.Notices = in.brokerHealth, in.storeHealth, in.ready, in.notices
 	h.Store.Active, h.Store.Oversized = kept.ActiveBytes, kept.OverMaxSize
-	h.Broker.Loss = m.outages.loss()
+	h.Broker.Loss = in.outages.loss()
 	h.Broker.Loss.MissedTasks = unseen
 	h.Store.Waiting, h.Store.Unsaved, h.Store.Full = waiting, unsaved, full
 	return h
@@ -328,12 +340,12 @@ const (
 	CauseEvents  = "too_many_events" // a task that sent more events than are kept of one
 )
 
-func (m *Ingester) rejected() map[string]uint64 {
-	causes := maps.Clone(m.decoder.Rejected())
+func (in *Ingester) rejected() map[string]uint64 {
+	causes := maps.Clone(in.decoder.Rejected())
 	if causes == nil {
 		causes = make(map[string]uint64)
 	}
-	symbols, events := m.cluster.Capped()
+	symbols, events := in.cluster.Capped()
 	if symbols > 0 {
 		causes[CauseSymbols] = symbols
 	}
@@ -343,9 +355,12 @@ func (m *Ingester) rejected() map[string]uint64 {
 	return causes
 }
 
+// Restored reports whether the state of the last process has been restored.
+func (in *Ingester) Restored() bool { return in.restored.Load() }
+
 // Rates returns what happened in the last minute.
-func (m *Ingester) Rates() Rates {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.rates.read(m.clock.elapsed())
+func (in *Ingester) Rates() Rates {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	return in.rates.read(in.clock.elapsed())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/simulate"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -40,7 +41,7 @@ func memoryStore(t *testing.T) history.Store {
 }
 
 // start runs a monitor on a broker, with a history in memory, until the test ends.
-func start(t *testing.T, b broker.Broker, with ...func(o *ingest.Options)) *ingest.Ingester {
+func start(t *testing.T, b broker.Broker, with ...func(o *ingest.Options)) *ingester {
 	t.Helper()
 	o := ingest.Options{Broker: b, Store: memoryStore(t), EnableEvents: true}
 	for _, f := range with {
@@ -61,10 +62,26 @@ func note(methods chan<- string) func(ctx context.Context, method string) error 
 	}
 }
 
-// run runs a monitor until the test ends.
-func run(t *testing.T, o ingest.Options) *ingest.Ingester {
-	t.Helper()
+// ingester is an Ingester with a Reader of its cluster.
+type ingester struct {
+	*ingest.Ingester
+	read *view.Reader
+}
+
+func newIngester(o ingest.Options) (*ingester, error) {
 	m, err := ingest.New(o)
+	if err != nil {
+		return nil, err
+	}
+	store, _ := o.Store.(view.Store)
+	read, err := view.New(m, store, o.Now)
+	return &ingester{m, read}, err
+}
+
+// run runs a monitor until the test ends.
+func run(t *testing.T, o ingest.Options) *ingester {
+	t.Helper()
+	m, err := newIngester(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +90,7 @@ func run(t *testing.T, o ingest.Options) *ingest.Ingester {
 }
 
 // runUntilEnd runs m until the test ends.
-func runUntilEnd(t *testing.T, m *ingest.Ingester) {
+func runUntilEnd(t *testing.T, m *ingester) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -90,7 +107,7 @@ func runUntilEnd(t *testing.T, m *ingest.Ingester) {
 const patience = 3 * time.Minute
 
 // await waits for a change after which ok holds.
-func await(t *testing.T, m *ingest.Ingester, what string, ok func() bool) {
+func await(t *testing.T, m *ingester, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(patience)
 	for {
@@ -119,7 +136,7 @@ func publish(t *testing.T, b *inproc.Broker, bodies ...[]byte) {
 	}
 }
 
-func tasks(m *ingest.Ingester) (n int) {
+func tasks(m *ingester) (n int) {
 	m.View(func(c *state.Cluster) { n = c.Counts().Tasks })
 	return n
 }
@@ -205,7 +222,7 @@ func TestALostBrokerIsRedialledAndSaidSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &failing{Broker: inproc.New(inproc.Options{}), left: 8}
-		m, err := ingest.New(ingest.Options{Broker: b, Store: memoryStore(t)})
+		m, err := newIngester(ingest.Options{Broker: b, Store: memoryStore(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +259,7 @@ func TestWorkersGrowLateWhileNothingArrives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := inproc.New(inproc.Options{})
-		m, err := ingest.New(ingest.Options{Broker: b, Store: memoryStore(t)})
+		m, err := newIngester(ingest.Options{Broker: b, Store: memoryStore(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +361,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no store":       {Broker: b},
 		"negative limit": {Broker: b, Store: s, State: state.Options{MaxTasks: -1}},
 	} {
-		if _, err := ingest.New(o); err == nil {
+		if _, err := newIngester(o); err == nil {
 			t.Errorf("%s: New succeeded", name)
 		}
 	}

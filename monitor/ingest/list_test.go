@@ -62,7 +62,7 @@ func raw(events []json.RawMessage) [][]byte {
 }
 
 // compareLists walks lists of both, page by page, down and up again.
-func compareLists(t *testing.T, m *ingest.Ingester, all *state.Cluster) {
+func compareLists(t *testing.T, m *ingester, all *state.Cluster) {
 	t.Helper()
 	want := shelf.New(func(f func(*state.Cluster)) { f(all) })
 	now := time.Unix(1_790_001_000, 0)
@@ -110,10 +110,10 @@ func compareLists(t *testing.T, m *ingest.Ingester, all *state.Cluster) {
 
 // walk returns the ids of a list from r.From to its end, or its beginning, in the list's order, and where the page
 // before the last one starts.
-func walk(t *testing.T, m *ingest.Ingester, r history.TaskRequest) (ids []string, back *state.Position) {
+func walk(t *testing.T, m *ingester, r history.TaskRequest) (ids []string, back *state.Position) {
 	t.Helper()
 	for range 10_000 {
-		page, err := m.Tasks(t.Context(), r)
+		page, err := m.read.Tasks(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}

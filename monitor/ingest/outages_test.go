@@ -29,7 +29,7 @@ func began(node string, id string, clock int) []byte {
 }
 
 // lose ends the session, and returns when the monitor has noticed.
-func lose(t *testing.T, m *ingest.Ingester, b *inproc.Broker) {
+func lose(t *testing.T, m *ingester, b *inproc.Broker) {
 	t.Helper()
 	b.Refuse(errors.New("away"))
 	b.Fail(errors.New("cable cut"))
@@ -93,7 +93,7 @@ func TestARestartIsAGap(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, s := inproc.New(inproc.Options{}), memoryStore(t)
 				o := ingest.Options{Broker: broker(b), Store: s}
-				first, err := ingest.New(o)
+				first, err := newIngester(o)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -51,15 +51,15 @@ func counter[T any](all *map[string]*T, key string) *T {
 
 // Flow returns how many messages events have told of since the monitor began, by queue, and how many more each worker
 // has received from queues that nobody told of.
-func (m *Ingester) QueueCounters() (byQueue map[string]queues.Counters, unrouted map[string]int64) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	byQueue = make(map[string]queues.Counters, len(m.queueCounters.queues))
-	for name, flow := range m.queueCounters.queues {
+func (in *Ingester) QueueCounters() (byQueue map[string]queues.Counters, unrouted map[string]int64) {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	byQueue = make(map[string]queues.Counters, len(in.queueCounters.queues))
+	for name, flow := range in.queueCounters.queues {
 		byQueue[name] = *flow
 	}
-	unrouted = make(map[string]int64, len(m.queueCounters.unrouted))
-	for name, n := range m.queueCounters.unrouted {
+	unrouted = make(map[string]int64, len(in.queueCounters.unrouted))
+	for name, n := range in.queueCounters.unrouted {
 		unrouted[name] = *n
 	}
 	return byQueue, unrouted

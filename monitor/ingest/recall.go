@@ -10,28 +10,28 @@ import (
 
 // recall brings the stored tasks of events back into memory where only the store may have them. What cannot be read is
 // left out: such events then count as new. mu is held, but not while the store is read.
-func (m *Ingester) recall(ctx context.Context, events []state.Event) {
+func (in *Ingester) recall(ctx context.Context, events []state.Event) {
 	saved := make(map[string][]byte)
 	for i := range events {
-		if m.cluster.NeedsLoad(&events[i]) {
+		if in.cluster.NeedsLoad(&events[i]) {
 			saved[events[i].ID] = nil
 		}
 	}
-	m.mu.Unlock()
+	in.mu.Unlock()
 	for id := range saved {
-		body, err := m.store.Task(ctx, id)
+		body, err := in.store.Task(ctx, id)
 		if err != nil && !errors.Is(err, history.ErrNotFound) && ctx.Err() == nil {
-			m.log.Error("stored task not read", "error", err)
+			in.log.Error("stored task not read", "error", err)
 		}
 		saved[id] = body
 	}
-	m.mu.Lock()
+	in.mu.Lock()
 	for id, body := range saved {
 		if body == nil {
 			continue
 		}
-		if err := m.cluster.LoadWithoutEviction(id, body); err != nil {
-			m.log.Error("stored events of a task not read", "error", err)
+		if err := in.cluster.LoadWithoutEviction(id, body); err != nil {
+			in.log.Error("stored events of a task not read", "error", err)
 		}
 	}
 }

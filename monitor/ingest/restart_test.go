@@ -19,10 +19,10 @@ import (
 )
 
 // live runs a monitor on a history in dir and returns a function that ends both.
-func live(t *testing.T, b *inproc.Broker, dir string) (*ingest.Ingester, func()) {
+func live(t *testing.T, b *inproc.Broker, dir string) (*ingester, func()) {
 	t.Helper()
 	s := open(t, dir)
-	m, err := ingest.New(ingest.Options{Broker: b, Store: s, State: state.Options{MaxTasks: 20}})
+	m, err := newIngester(ingest.Options{Broker: b, Store: s, State: state.Options{MaxTasks: 20}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,15 +70,15 @@ func TestARestartBringsBackWhatWasThere(t *testing.T) {
 	if len(before) <= held || held < 20 {
 		t.Errorf("%d of %d tasks are held in memory, want the newest 20 and all active ones", held, len(before))
 	}
-	if n, err := second.Count(t.Context(), query.Query{}); err != nil || n != (history.Count{N: len(before), Exact: true}) {
+	if n, err := second.read.Count(t.Context(), query.Query{}); err != nil || n != (history.Count{N: len(before), Exact: true}) {
 		t.Errorf("count = %+v, %v, want %d exactly", n, err, len(before))
 	}
 }
 
-func listOf(t *testing.T, m *ingest.Ingester) (all []state.Task) {
+func listOf(t *testing.T, m *ingester) (all []state.Task) {
 	t.Helper()
 	for r := (history.TaskRequest{Limit: 500}); ; {
-		page, err := m.Tasks(t.Context(), r)
+		page, err := m.read.Tasks(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func listOf(t *testing.T, m *ingest.Ingester) (all []state.Task) {
 	}
 }
 
-func workersOf(m *ingest.Ingester) (workers []state.Worker) {
+func workersOf(m *ingester) (workers []state.Worker) {
 	m.View(func(c *state.Cluster) { workers = c.Workers() })
 	for i := range workers {
 		workers[i].Status = "" // of the moment
@@ -97,7 +97,7 @@ func workersOf(m *ingest.Ingester) (workers []state.Worker) {
 	return workers
 }
 
-func clockOf(m *ingest.Ingester) (clock int64) {
+func clockOf(m *ingester) (clock int64) {
 	m.View(func(c *state.Cluster) { clock = c.Clock() })
 	return clock
 }
@@ -123,7 +123,7 @@ func TestNotReadyUntilRestored(t *testing.T) {
 	if h := m.Health(); h.Ready || h.Broker.Connected {
 		t.Errorf("while history is restored: ready %v, broker %+v, want neither", h.Ready, h.Broker)
 	}
-	if _, err := m.Tasks(t.Context(), history.TaskRequest{Limit: 10}); err != nil {
+	if _, err := m.read.Tasks(t.Context(), history.TaskRequest{Limit: 10}); err != nil {
 		t.Errorf("list meanwhile: %v", err)
 	}
 	close(s.leave)
@@ -170,7 +170,7 @@ type wallClock struct{ ahead atomic.Int64 }
 func (c *wallClock) set(ahead time.Duration) { c.ahead.Store(int64(ahead)) }
 func (c *wallClock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-func statusOf(m *ingest.Ingester, name string) (s state.Status) {
+func statusOf(m *ingester, name string) (s state.Status) {
 	m.View(func(c *state.Cluster) {
 		if w, ok := c.Worker(name); ok {
 			s = w.Status
@@ -236,7 +236,7 @@ func TestAClockThatIsSetBetweenProcesses(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var wall wallClock
 				b, s := inproc.New(inproc.Options{}), memoryStore(t)
-				first, err := ingest.New(ingest.Options{Broker: b, Store: s, Now: wall.now})
+				first, err := newIngester(ingest.Options{Broker: b, Store: s, Now: wall.now})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,8 +10,8 @@ import (
 
 // restore brings back what the last monitor left: the checkpoint, the tasks, and the events that came after.
 // What cannot be read is left out, and said.
-func (m *Ingester) restore(ctx context.Context) error {
-	start := m.now()
+func (in *Ingester) restore(ctx context.Context) error {
+	start := in.now()
 	tasks, events, unreadable := 0, 0, 0
 	var left int64 // when the last monitor wrote last, µs
 	try := func(err error) {
@@ -19,45 +19,45 @@ func (m *Ingester) restore(ctx context.Context) error {
 			return
 		}
 		if unreadable++; unreadable == 1 {
-			m.log.Error("part of the history not read", "error", err)
+			in.log.Error("part of the history not read", "error", err)
 		}
 	}
-	err := m.store.Restore(ctx, history.RestoreOptions{
-		MaxTasks: m.maxTasks,
+	err := in.store.Restore(ctx, history.RestoreOptions{
+		MaxTasks: in.maxTasks,
 		Checkpoint: func(c history.Checkpoint) error {
-			m.mu.Lock()
-			defer m.mu.Unlock()
+			in.mu.Lock()
+			defer in.mu.Unlock()
 			left = c.At
-			m.cluster.RestoreClock(c.Clock)
+			in.cluster.RestoreClock(c.Clock)
 			for _, saved := range c.Workers {
-				try(m.cluster.LoadWorker(saved))
+				try(in.cluster.LoadWorker(saved))
 			}
 			return nil
 		},
 		Task: func(id string, saved []byte) error {
-			m.mu.Lock()
-			defer m.mu.Unlock()
+			in.mu.Lock()
+			defer in.mu.Unlock()
 			tasks++
-			try(m.cluster.Load(id, saved))
+			try(in.cluster.Load(id, saved))
 			return nil
 		},
 		Omitted: func(p state.Position) error {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.cluster.SetLowWaterMark(p)
+			in.mu.Lock()
+			defer in.mu.Unlock()
+			in.cluster.SetLowWaterMark(p)
 			return nil
 		},
 		Journal: func(number uint64, journal []byte, checkpointed bool) error {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			try(m.cluster.Replay(journal, func(e *state.Event, ch state.Change) {
+			in.mu.Lock()
+			defer in.mu.Unlock()
+			try(in.cluster.Replay(journal, func(e *state.Event, ch state.Change) {
 				if events++; !checkpointed {
-					m.minutes.Replay(e, ch)
+					in.minutes.Replay(e, ch)
 				}
 			}))
-			m.writer.entries = append(m.writer.entries, entry{number: number})
+			in.writer.entries = append(in.writer.entries, entry{number: number})
 			if checkpointed {
-				m.writer.last.entry = number
+				in.writer.last.entry = number
 			}
 			return nil
 		},
@@ -65,27 +65,27 @@ func (m *Ingester) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.restoreDone(left)
-	m.log.Info("history restored", "tasks", tasks, "events", events, "unreadable", unreadable,
-		"took_ms", m.now().Sub(start).Milliseconds())
+	in.restoreDone(left)
+	in.log.Info("history restored", "tasks", tasks, "events", events, "unreadable", unreadable,
+		"took_ms", in.now().Sub(start).Milliseconds())
 	return nil
 }
 
 // finish says that all is there, and when the last monitor wrote last, µs; 0 if there was none. From then until the first
 // connection nobody listened.
-func (m *Ingester) restoreDone(left int64) {
-	m.healthMu.Lock()
+func (in *Ingester) restoreDone(left int64) {
+	in.healthMu.Lock()
 	if left != 0 {
-		m.outages.begin(time.UnixMicro(left))
+		in.outages.begin(time.UnixMicro(left))
 	}
-	m.healthMu.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if left != 0 && m.outages.forgets { // which never changes
-		m.cluster.Resume(left)
-		m.missed.begin(m.cluster.Workers())
+	in.healthMu.Unlock()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if left != 0 && in.outages.forgets { // which never changes
+		in.cluster.Resume(left)
+		in.missed.begin(in.cluster.Workers())
 	}
-	m.cluster.Resume(m.time().UnixMicro())
-	m.writer.keepEntries(m.cluster.Unsaved())
-	m.restored = true
+	in.cluster.Resume(in.time().UnixMicro())
+	in.writer.keepEntries(in.cluster.Unsaved())
+	in.restored.Store(true)
 }

@@ -114,7 +114,7 @@ func poll(t *testing.T, what string, ok func() bool) {
 }
 
 // saved waits until n events were folded, and everything is in the store.
-func saved(t *testing.T, m *ingest.Ingester, n uint64) {
+func saved(t *testing.T, m *ingester, n uint64) {
 	t.Helper()
 	poll(t, fmt.Sprintf("%d events to be written", n), func() bool {
 		h := m.Health()
@@ -185,7 +185,7 @@ func TestAFullIntakeHoldsTheBrokerBack(t *testing.T) {
 	t.Parallel()
 	b, s := inproc.New(inproc.Options{Limit: 64}), &faulty{Store: memoryStore(t)}
 	s.fail(errDisk)
-	m, err := ingest.New(ingest.Options{Broker: b, Store: s})
+	m, err := newIngester(ingest.Options{Broker: b, Store: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func crash(t *testing.T, seed uint64) {
 		part := bodies[life*len(bodies)/lives : (life+1)*len(bodies)/lives]
 		s := open(t, dir)
 		f := &faulty{Store: s, late: seed%2 == 1}
-		m, err := ingest.New(ingest.Options{Broker: b, Store: f, State: state.Options{MaxTasks: 1 + int(seed)*4}})
+		m, err := newIngester(ingest.Options{Broker: b, Store: f, State: state.Options{MaxTasks: 1 + int(seed)*4}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func crash(t *testing.T, seed uint64) {
 		if last := life == lives-1; last {
 			f.fail(nil)
 			publish(t, b, body("received", "last", 1))
-			poll(t, "the last task", func() bool { _, err := m.Task(t.Context(), "last"); return err == nil })
+			poll(t, "the last task", func() bool { _, err := m.read.Task(t.Context(), "last"); return err == nil })
 			saved(t, m, 1)
 			same(t, m, want)
 		} else {
@@ -289,13 +289,13 @@ func whole(bodies []json.RawMessage) *state.Cluster {
 }
 
 // same compares the tasks that a monitor shows with those of a cluster, as far as their events decide.
-func same(t *testing.T, m *ingest.Ingester, want *state.Cluster) {
+func same(t *testing.T, m *ingester, want *state.Cluster) {
 	t.Helper()
 	n := 0
 	for from := (*state.Position)(nil); ; {
 		page := want.Tasks(state.Query{Limit: 500, From: from})
 		for _, w := range page.Tasks {
-			got, err := m.Task(t.Context(), w.ID)
+			got, err := m.read.Task(t.Context(), w.ID)
 			if err != nil {
 				t.Fatalf("task %s: %v", w.ID, err)
 			}

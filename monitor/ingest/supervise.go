@@ -27,21 +27,21 @@ func redialAfter(failures int) time.Duration {
 }
 
 // supervise keeps a session with the broker until ctx ends.
-func (m *Ingester) supervise(ctx context.Context) error {
+func (in *Ingester) supervise(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
-		session, err := m.broker.Subscribe(ctx)
+		session, err := in.broker.Subscribe(ctx)
 		if err == nil {
 			failures = 0
-			m.connected(session)
-			err = m.runSession(ctx, session)
+			in.connected(session)
+			err = in.runSession(ctx, session)
 		}
 		if ctx.Err() != nil {
 			break
 		}
 		wait := redialAfter(failures)
 		failures++
-		m.disconnected(err, failures, wait)
+		in.disconnected(err, failures, wait)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -52,37 +52,37 @@ func (m *Ingester) supervise(ctx context.Context) error {
 
 // attend greets the workers and folds what the session delivers until it ends. A broker that takes no
 // commands for now, such as one low on memory, still delivers.
-func (m *Ingester) runSession(ctx context.Context, session broker.EventStream) error {
+func (in *Ingester) runSession(ctx context.Context, session broker.EventStream) error {
 	greeting, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { m.requestEvents(greeting) })
-	err := m.receive(ctx, session)
+	wg.Go(func() { in.requestEvents(greeting) })
+	err := in.receive(ctx, session)
 	cancel()
 	wg.Wait()
 	if ctx.Err() != nil {
-		m.writer.waitAcked()
+		in.writer.waitAcked()
 	}
 	if e := session.Close(); e != nil {
-		m.log.Debug("session did not close cleanly", "error", e)
+		in.log.Debug("session did not close cleanly", "error", e)
 	}
 	return err
 }
 
 // greet asks the workers to make themselves known, and those that come later to send task events.
-func (m *Ingester) requestEvents(ctx context.Context) {
-	if m.broadcast == nil {
+func (in *Ingester) requestEvents(ctx context.Context) {
+	if in.broadcast == nil {
 		return
 	}
-	m.send(ctx, "heartbeat")
-	if !m.enableEvents {
+	in.send(ctx, "heartbeat")
+	if !in.enableEvents {
 		return
 	}
 	for {
-		m.send(ctx, "enable_events")
+		in.send(ctx, "enable_events")
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.discovery.wake:
+		case <-in.discovery.wake:
 		}
 		select { // let others arrive too
 		case <-ctx.Done():
@@ -92,65 +92,65 @@ func (m *Ingester) requestEvents(ctx context.Context) {
 	}
 }
 
-func (m *Ingester) send(ctx context.Context, method string) {
-	if err := m.broadcast(ctx, method); err != nil && ctx.Err() == nil {
-		m.log.Warn("control command not sent", "method", method, "error", err)
+func (in *Ingester) send(ctx context.Context, method string) {
+	if err := in.broadcast(ctx, method); err != nil && ctx.Err() == nil {
+		in.log.Warn("control command not sent", "method", method, "error", err)
 	}
 }
 
 // receive folds batches until the session ends, and takes no more while too much waits to be written: the
 // broker holds it. The writer acknowledges them.
-func (m *Ingester) receive(ctx context.Context, session broker.EventStream) error {
+func (in *Ingester) receive(ctx context.Context, session broker.EventStream) error {
 	for {
-		if err := m.writer.waitForCapacity(ctx, session); err != nil {
+		if err := in.writer.waitForCapacity(ctx, session); err != nil {
 			return err
 		}
 		batch, err := session.Receive(ctx)
 		if err != nil {
 			return fmt.Errorf("receive events: %w", err)
 		}
-		m.fold(ctx, session, batch)
-		m.healthMu.Lock()
-		m.brokerHealth.LastEventAt = m.now()
-		m.healthMu.Unlock()
+		in.fold(ctx, session, batch)
+		in.healthMu.Lock()
+		in.brokerHealth.LastEventAt = in.now()
+		in.healthMu.Unlock()
 	}
 }
 
 // connected notes a new session.
-func (m *Ingester) connected(session broker.EventStream) {
-	now := m.now()
-	m.healthMu.Lock()
-	m.outages.end(now, session)
-	m.brokerHealth.Connected, m.brokerHealth.Since = true, now
-	m.brokerHealth.LastError, m.brokerHealth.NextTryAt, m.brokerHealth.Attempts = "", time.Time{}, 0
-	m.healthMu.Unlock()
-	m.log.Info("broker connected", "url", m.broker.String())
-	m.wake()
+func (in *Ingester) connected(session broker.EventStream) {
+	now := in.now()
+	in.healthMu.Lock()
+	in.outages.end(now, session)
+	in.brokerHealth.Connected, in.brokerHealth.Since = true, now
+	in.brokerHealth.LastError, in.brokerHealth.NextTryAt, in.brokerHealth.Attempts = "", time.Time{}, 0
+	in.healthMu.Unlock()
+	in.log.Info("broker connected", "url", in.broker.String())
+	in.Notify()
 }
 
 // disconnected notes a lost session or a failed try, and when the next one is.
-func (m *Ingester) disconnected(cause error, failures int, wait time.Duration) {
-	now := m.now()
-	m.healthMu.Lock()
-	broken := m.brokerHealth.Connected
+func (in *Ingester) disconnected(cause error, failures int, wait time.Duration) {
+	now := in.now()
+	in.healthMu.Lock()
+	broken := in.brokerHealth.Connected
 	if broken {
-		m.brokerHealth.Connected, m.brokerHealth.Since = false, now
-		m.outages.begin(now)
+		in.brokerHealth.Connected, in.brokerHealth.Since = false, now
+		in.outages.begin(now)
 	}
-	m.brokerHealth.LastError, m.brokerHealth.NextTryAt, m.brokerHealth.Attempts = cause.Error(), now.Add(wait), failures
-	m.healthMu.Unlock()
-	m.log.Warn("broker not connected", "url", m.broker.String(), "error", cause, "retry_in_ms", wait.Milliseconds())
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if broken && m.outages.forgets { // which never changes
-		m.missed.begin(m.cluster.Workers())
+	in.brokerHealth.LastError, in.brokerHealth.NextTryAt, in.brokerHealth.Attempts = cause.Error(), now.Add(wait), failures
+	in.healthMu.Unlock()
+	in.log.Warn("broker not connected", "url", in.broker.String(), "error", cause, "retry_in_ms", wait.Milliseconds())
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if broken && in.outages.forgets { // which never changes
+		in.missed.begin(in.cluster.Workers())
 	}
-	m.notify()
+	in.notify()
 }
 
-// wake tells readers that Health has changed.
-func (m *Ingester) wake() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.notify()
+// Notify wakes those who wait on Changed: something that no event reports has changed.
+func (in *Ingester) Notify() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.notify()
 }

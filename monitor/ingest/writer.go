@@ -31,12 +31,16 @@ const (
 	finalWrite = 10 * time.Second // for what waits when Run is to end
 )
 
+// UnsavedTarget is how many unsaved tasks the writer lets wait in a burst before it prefers them to the journal. A reader
+// that reads as many usually reads all.
+const UnsavedTarget = 20_000
+
 // writer puts what was folded into the store, acknowledges it, and saves the tasks that it changed. The journal
 // of events goes first, so that a burst is acknowledged at the rate of the disk; tasks follow, so many at once that
 // a transaction stays short. A journal entry is forgotten when a checkpoint covers it and every task that
 // waited to be saved when it was cut has been.
 type writer struct {
-	m       *Ingester
+	in      *Ingester
 	due     chan struct{} // holds one element when much waits
 	written chan struct{} // holds one element after a write
 	stopped chan struct{} // closed when nothing more is written
@@ -73,9 +77,9 @@ type job struct {
 	events uint64 // folded until then
 }
 
-func newWriter(m *Ingester) writer {
+func newWriter(in *Ingester) writer {
 	return writer{
-		m: m, due: make(chan struct{}, 1), written: make(chan struct{}, 1), stopped: make(chan struct{}), chunk: writeMuch,
+		in: in, due: make(chan struct{}, 1), written: make(chan struct{}, 1), stopped: make(chan struct{}), chunk: writeMuch,
 	}
 }
 
@@ -138,27 +142,27 @@ func signal(c chan<- struct{}) {
 }
 
 func (w *writer) writeDue() bool {
-	w.m.mu.RLock()
-	defer w.m.mu.RUnlock()
-	return w.m.writeDue()
+	w.in.mu.RLock()
+	defer w.in.mu.RUnlock()
+	return w.in.writeDue()
 }
 
 // crowded reports whether so much waits to be written that it is time. mu is held.
-func (m *Ingester) writeDue() bool {
-	return max(m.pending.events, m.pending.messages, m.cluster.Unsaved()) >= writeMuch
+func (in *Ingester) writeDue() bool {
+	return max(in.pending.events, in.pending.messages, in.cluster.Unsaved()) >= writeMuch
 }
 
 // full reports whether so much waits that no more must come. mu is held.
-func (m *Ingester) full() bool {
-	return len(m.pending.journal)+m.pending.writingBytes > m.maxWaiting || m.cluster.Unsaved() > maxUnsaved
+func (in *Ingester) full() bool {
+	return len(in.pending.journal)+in.pending.writingBytes > in.maxWaiting || in.cluster.Unsaved() > maxUnsaved
 }
 
 // room waits until there is room for more events, or the session that they come from has ended.
 func (w *writer) waitForCapacity(ctx context.Context, session broker.EventStream) error {
 	full := func() bool {
-		w.m.mu.RLock()
-		defer w.m.mu.RUnlock()
-		return w.m.full()
+		w.in.mu.RLock()
+		defer w.in.mu.RUnlock()
+		return w.in.full()
 	}
 	for full() {
 		select {
@@ -175,9 +179,9 @@ func (w *writer) waitForCapacity(ctx context.Context, session broker.EventStream
 // settle waits until all that was folded is written and acknowledged, or the writer has given up.
 func (w *writer) waitAcked() {
 	unacked := func() int {
-		w.m.mu.RLock()
-		defer w.m.mu.RUnlock()
-		return w.m.pending.unacked
+		w.in.mu.RLock()
+		defer w.in.mu.RUnlock()
+		return w.in.pending.unacked
 	}
 	for unacked() > 0 {
 		w.wake(true)
@@ -193,31 +197,31 @@ func (w *writer) waitAcked() {
 // was, but without its tasks, which by now may tell more than its journal: they follow in the next one. The final
 // transactions leave no journal to replay.
 func (w *writer) take(final bool) *job {
-	w.m.mu.Lock()
-	defer w.m.mu.Unlock()
+	w.in.mu.Lock()
+	defer w.in.mu.Unlock()
 	if w.failed != nil {
-		w.failed.mark = w.done + w.m.cluster.Unsaved()
+		w.failed.mark = w.done + w.in.cluster.Unsaved()
 		return w.failed
 	}
-	j := &job{mark: w.done + w.m.cluster.Unsaved(), events: w.m.events}
-	for _, u := range w.m.cluster.TakeUnsaved(w.saveLimit()) {
+	j := &job{mark: w.done + w.in.cluster.Unsaved(), events: w.in.events}
+	for _, u := range w.in.cluster.TakeUnsaved(w.saveLimit()) {
 		j.batch.Tasks = append(j.batch.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt})
 	}
-	j.pendingBatch = w.m.pending.take()
+	j.pendingBatch = w.in.pending.take()
 	j.batch.Journal = j.journal
 	if w.uncovered(j) && (final || w.checkpointDue(j)) {
-		j.batch.Checkpoint = w.m.checkpoint()
+		j.batch.Checkpoint = w.in.checkpoint()
 	}
-	j.batch.At, j.batch.TrimJournal = w.m.time().UnixMicro(), w.forgettable()
+	j.batch.At, j.batch.TrimJournal = w.in.time().UnixMicro(), w.forgettable()
 	if j.empty() && j.messages == 0 {
 		return nil
 	}
 	return j
 }
 
-// share is how many tasks to save: few in a burst, until so many wait that lists would not look at all of them.
+// saveLimit is how many tasks to save: few in a burst, until UnsavedTarget wait.
 func (w *writer) saveLimit() int {
-	if w.m.pending.events >= writeMuch && w.m.cluster.Unsaved() < maxFresh {
+	if w.in.pending.events >= writeMuch && w.in.cluster.Unsaved() < UnsavedTarget {
 		return min(w.chunk, minChunk)
 	}
 	return w.chunk
@@ -231,19 +235,19 @@ func (j *job) empty() bool {
 // uncovered reports whether anything has happened since the last checkpoint.
 func (w *writer) uncovered(j *job) bool {
 	n := len(w.entries)
-	return j.events != w.last.events || w.m.minutes.Changed() || n > 0 && w.entries[n-1].number > w.last.entry
+	return j.events != w.last.events || w.in.minutes.Changed() || n > 0 && w.entries[n-1].number > w.last.entry
 }
 
 func (w *writer) checkpointDue(j *job) bool {
-	return w.last.bytes+len(j.journal) >= checkpointBytes || w.m.now().Sub(w.last.at).Abs() >= checkpointPause
+	return w.last.bytes+len(j.journal) >= checkpointBytes || w.in.now().Sub(w.last.at).Abs() >= checkpointPause
 }
 
 // checkpoint copies what is to be saved beside tasks. mu is held.
-func (m *Ingester) checkpoint() *history.Checkpoint {
-	c := &history.Checkpoint{Clock: m.cluster.Clock(), Workers: make(map[string][]byte), Rollups: m.minutes.Take()}
-	err := m.cluster.SaveWorkers(func(name string, saved []byte) { c.Workers[name] = saved })
+func (in *Ingester) checkpoint() *history.Checkpoint {
+	c := &history.Checkpoint{Clock: in.cluster.Clock(), Workers: make(map[string][]byte), Rollups: in.minutes.Take()}
+	err := in.cluster.SaveWorkers(func(name string, saved []byte) { c.Workers[name] = saved })
 	if err != nil {
-		m.log.Error("workers not saved", "error", err)
+		in.log.Error("workers not saved", "error", err)
 	}
 	return c
 }
@@ -263,23 +267,23 @@ func (w *writer) forgettable() (number uint64) {
 func (w *writer) write(ctx context.Context, j *job) bool {
 	var written history.WriteResult
 	if !j.empty() {
-		start := w.m.now()
+		start := w.in.now()
 		var err error
-		if written, err = w.m.store.Write(ctx, j.batch); err != nil {
+		if written, err = w.in.store.Write(ctx, j.batch); err != nil {
 			w.fail(j, err)
 			return false
 		}
-		w.adjustChunk(w.m.now().Sub(start), len(j.batch.Tasks))
+		w.adjustChunk(w.in.now().Sub(start), len(j.batch.Tasks))
 	}
 	w.succeed(j, written)
 	if j.session != nil {
 		if err := j.session.Ack(j.tag); err != nil && !errors.Is(err, broker.ErrClosed) {
-			w.m.log.Error("events not acknowledged", "error", err)
+			w.in.log.Error("events not acknowledged", "error", err)
 		}
 	}
-	w.m.mu.Lock()
-	w.m.pending.written(&j.pendingBatch)
-	w.m.mu.Unlock()
+	w.in.mu.Lock()
+	w.in.pending.written(&j.pendingBatch)
+	w.in.mu.Unlock()
 	signal(w.written)
 	return true
 }
@@ -296,14 +300,14 @@ func (w *writer) adjustChunk(took time.Duration, n int) {
 
 // succeed notes what a transaction has written.
 func (w *writer) succeed(j *job, written history.WriteResult) {
-	w.m.mu.Lock()
-	before := w.m.cluster.Unsaved()
-	err := w.m.cluster.Saved(true, written.Existing)
-	saved := before - w.m.cluster.Unsaved()
-	left := w.m.cluster.Unsaved()
-	w.m.mu.Unlock()
+	w.in.mu.Lock()
+	before := w.in.cluster.Unsaved()
+	err := w.in.cluster.Saved(true, written.Existing)
+	saved := before - w.in.cluster.Unsaved()
+	left := w.in.cluster.Unsaved()
+	w.in.mu.Unlock()
 	if err != nil {
-		w.m.log.Error("stored events of a task not read", "error", err)
+		w.in.log.Error("stored events of a task not read", "error", err)
 	}
 	w.done += saved
 	if written.JournalEntry != 0 {
@@ -317,14 +321,14 @@ func (w *writer) succeed(j *job, written history.WriteResult) {
 	}
 	w.last.bytes += len(j.journal)
 	if j.batch.Checkpoint != nil {
-		w.last = checkpoint{at: w.m.now(), events: j.events, entry: max(w.last.entry, written.JournalEntry)}
+		w.last = checkpoint{at: w.in.now(), events: j.events, entry: max(w.last.entry, written.JournalEntry)}
 		if n := len(w.entries); n > 0 {
 			w.last.entry = w.entries[n-1].number
 		}
 	}
 	if w.failed != nil {
-		w.m.log.Info("history is written again", "failures", w.failures)
-		w.m.setStoreHealth(StoreHealth{})
+		w.in.log.Info("history is written again", "failures", w.failures)
+		w.in.setStoreHealth(StoreHealth{})
 	}
 	w.failed, w.failures = nil, 0
 }
@@ -338,24 +342,24 @@ func (w *writer) keepEntries(waiting int) {
 
 // fail puts a job back.
 func (w *writer) fail(j *job, cause error) {
-	w.m.mu.Lock()
-	if err := w.m.cluster.Saved(false, nil); err != nil {
-		w.m.log.Error("tasks not put back", "error", err)
+	w.in.mu.Lock()
+	if err := w.in.cluster.Saved(false, nil); err != nil {
+		w.in.log.Error("tasks not put back", "error", err)
 	}
-	left := w.m.cluster.Unsaved()
-	w.m.mu.Unlock()
+	left := w.in.cluster.Unsaved()
+	w.in.mu.Unlock()
 	w.keepEntries(left)
 	j.batch.Tasks = nil
 	w.failed = j
 	w.failures++
 	w.pause = retryAfter(w.failures)
-	w.m.log.Error("history not written", "error", cause, "failures", w.failures)
-	now := w.m.now()
+	w.in.log.Error("history not written", "error", cause, "failures", w.failures)
+	now := w.in.now()
 	h := StoreHealth{LastError: cause.Error(), FailedAt: now, Since: now, NextTryAt: now.Add(w.pause)}
 	if w.failures > 1 {
-		h.Since = w.m.Health().Store.Since
+		h.Since = w.in.Health().Store.Since
 	}
-	w.m.setStoreHealth(h)
+	w.in.setStoreHealth(h)
 }
 
 // retryAfter is the wait after a number of failed writes: full jitter over a doubling bound.
@@ -368,9 +372,9 @@ func retryAfter(failures int) time.Duration {
 }
 
 // keeping notes how writing goes.
-func (m *Ingester) setStoreHealth(h StoreHealth) {
-	m.healthMu.Lock()
-	m.storeHealth = h
-	m.healthMu.Unlock()
-	m.wake()
+func (in *Ingester) setStoreHealth(h StoreHealth) {
+	in.healthMu.Lock()
+	in.storeHealth = h
+	in.healthMu.Unlock()
+	in.Notify()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/view"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -72,7 +73,11 @@ func run(t *testing.T, b broker.Broker, with ...func(o *operate.Options)) (*inge
 	if err != nil {
 		t.Fatalf("new monitor: %v", err)
 	}
-	o := operate.Options{Broker: b, Store: db, Tasks: m, QueueCounters: m.QueueCounters, Hide: []string{"umbel-events"}, Unfinished: m}
+	r, err := view.New(m, db, nil)
+	if err != nil {
+		t.Fatalf("new reader: %v", err)
+	}
+	o := operate.Options{Broker: b, Store: db, Tasks: r, QueueCounters: m.QueueCounters, Hide: []string{"umbel-events"}, Unfinished: m}
 	for _, f := range with {
 		f(&o)
 	}

@@ -43,10 +43,9 @@ const (
 	pageSize        = 500
 )
 
-// Source is what series are read from.
-type Source interface {
+// Tasks lists tasks, newest change first.
+type Tasks interface {
 	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
-	Store() history.Store
 }
 
 // Request asks for a series. From and To are widened to whole steps.
@@ -112,7 +111,7 @@ func (l Series) weight(by Measure) int64 {
 
 // Read reads a series from the counters, or, if these know too little of tasks to answer the query, from the
 // newest tasks that match.
-func Read(ctx context.Context, s Source, r Request) (Result, error) {
+func Read(ctx context.Context, tasks Tasks, rollups history.RollupReader, r Request) (Result, error) {
 	step, span := steps(r)
 	b := builder{request: r, lines: map[string]*Series{}}
 	b.From = r.From.Truncate(step).UTC()
@@ -122,10 +121,10 @@ func Read(ctx context.Context, s Source, r Request) (Result, error) {
 	var err error
 	if counted {
 		b.States = c.states
-		err = b.count(ctx, s.Store(), c, span)
+		err = b.count(ctx, rollups, c, span)
 	} else {
 		b.States = countedStates()
-		err = b.sample(ctx, s)
+		err = b.sample(ctx, tasks)
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("read series: %w", err)
@@ -334,7 +333,7 @@ func (p *Point) take(m history.Rollup, states []state.State) error {
 }
 
 // sample reads tasks.
-func (b *builder) sample(ctx context.Context, s Source) error {
+func (b *builder) sample(ctx context.Context, s Tasks) error {
 	from := b.From.UnixMicro()
 	r := history.TaskRequest{
 		Query: b.request.Query.And(query.New(query.Between(query.Updated, from, max(from, b.request.Now.UnixMicro())+1))),

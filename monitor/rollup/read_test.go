@@ -21,8 +21,6 @@ type source struct {
 	tasks []state.Task
 }
 
-func (s source) Store() history.Store { return s.store }
-
 func (s source) Tasks(_ context.Context, r history.TaskRequest) (history.TaskPage, error) {
 	var p history.TaskPage
 	for i := range s.tasks {
@@ -61,7 +59,7 @@ func read(t testing.TB, s source, q string, ago time.Duration, g rollup.Group) r
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := rollup.Read(t.Context(), s, rollup.Request{Query: parsed, From: now.Add(-ago), To: now, Now: now, GroupBy: g})
+	got, err := rollup.Read(t.Context(), s, s.store, rollup.Request{Query: parsed, From: now.Add(-ago), To: now, Now: now, GroupBy: g})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +173,7 @@ func TestLinesComeByWhatIsAskedFor(t *testing.T) {
 	for rank, want := range map[rollup.Measure][]string{
 		rollup.Count: {"often", "slow", "waits"}, rollup.Run: {"slow", "waits", "often"}, rollup.Wait: {"waits", "slow", "often"},
 	} {
-		got, err := rollup.Read(t.Context(), s, rollup.Request{From: now.Add(-time.Minute), To: now, Now: now, GroupBy: rollup.ByName, RankBy: rank})
+		got, err := rollup.Read(t.Context(), s, s.store, rollup.Request{From: now.Add(-time.Minute), To: now, Now: now, GroupBy: rollup.ByName, RankBy: rank})
 		if err != nil {
 			t.Fatal(err)
 		}

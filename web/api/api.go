@@ -16,8 +16,8 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -26,13 +26,13 @@ import (
 type Backend interface {
 	// View calls f with the cluster under a read lock.
 	View(f func(c *state.Cluster))
-	Health() ingest.Health
-	Rates() ingest.Rates
+	Health() view.Health
+	Rates() view.Rates
 	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Task(ctx context.Context, id string) (state.Task, error)
 	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
 	Count(ctx context.Context, q query.Query) (history.Count, error)
-	Store() history.Store
+	History() view.History
 }
 
 // readTimeout is how long the history may take to answer.

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/internal/shelf"
-	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/api"
 )
@@ -32,11 +32,11 @@ const start = int64(1_795_219_200_000_000)
 
 // backend is a cluster that nothing writes to while requests run.
 type backend struct {
-	*shelf.History
+	*shelf.Fake
 	mu      sync.Mutex // guards cluster where workers are forgotten
 	cluster *state.Cluster
-	health  ingest.Health
-	rates   ingest.Rates
+	health  view.Health
+	rates   view.Rates
 }
 
 func (b *backend) View(f func(c *state.Cluster)) {
@@ -44,14 +44,14 @@ func (b *backend) View(f func(c *state.Cluster)) {
 	defer b.mu.Unlock()
 	f(b.cluster)
 }
-func (b *backend) Health() ingest.Health    { return b.health }
-func (b *backend) Rates() ingest.Rates      { return b.rates }
+func (b *backend) Health() view.Health      { return b.health }
+func (b *backend) Rates() view.Rates        { return b.rates }
 func (b *backend) Changed() <-chan struct{} { return nil }
 
 // emptyBackend returns a backend that knows nothing yet.
 func emptyBackend() *backend {
 	b := &backend{cluster: state.New(state.Options{})}
-	b.History = shelf.New(b.View)
+	b.Fake = shelf.New(b.View)
 	return b
 }
 
@@ -220,18 +220,18 @@ func TestWorker(t *testing.T) {
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	b := newBackend()
-	b.rates = ingest.Rates{Events: 9.5, Received: 3, Succeeded: 2, Failed: 1}
-	b.health = ingest.Health{
+	b.rates = view.Rates{Events: 9.5, Received: 3, Succeeded: 2, Failed: 1}
+	b.health = view.Health{
 		Ready: true, Messages: 8, Events: 9, Latency: 1500 * time.Microsecond,
 		Rejected: map[string]uint64{"malformed JSON": 2},
-		Broker: ingest.BrokerHealth{
+		Broker: view.BrokerHealth{
 			URL: "amqp://u:***@h//", Since: time.UnixMicro(start), LastError: "connection refused",
 			NextTryAt: time.UnixMicro(start + 1), Attempts: 3,
-			Loss: ingest.Loss{
+			Loss: view.Loss{
 				Forgets: true, Outages: 2, OutageTime: 34500 * time.Millisecond, LastOutage: time.UnixMicro(start), MissedTasks: 12, Dropped: 7,
 			},
 		},
-		Store: ingest.StoreHealth{
+		Store: view.StoreHealth{
 			LastError: "the disk is full", FailedAt: time.UnixMicro(start + 1), Since: time.UnixMicro(start),
 			Waiting: 31, Unsaved: 4, Full: true,
 		},

@@ -80,7 +80,7 @@ func (a *api) failures(ctx context.Context, r *listFailures) (*answer[List[Failu
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	page, err := a.backend.Store().FailureGroups(ctx, q.Request(a.now(), 0))
+	page, err := a.backend.History().FailureGroups(ctx, q.Request(a.now(), 0))
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
@@ -105,7 +105,7 @@ func (a *api) failure(ctx context.Context, r *FailurePath) (*answer[Failure], er
 	if !ok {
 		return nil, unknownFailure(r.ID)
 	}
-	f, err := a.backend.Store().FailureGroup(ctx, id, a.now())
+	f, err := a.backend.History().FailureGroup(ctx, id, a.now())
 	switch {
 	case errors.Is(err, history.ErrNotFound):
 		return nil, unknownFailure(r.ID)
@@ -130,7 +130,7 @@ func (a *api) settle(ctx context.Context, r *FailurePath, at time.Time) (*answer
 	if !ok {
 		return nil, unknownFailure(r.ID)
 	}
-	err := a.backend.Store().ResolveFailureGroup(ctx, id, at)
+	err := a.backend.History().ResolveFailureGroup(ctx, id, at)
 	switch {
 	case errors.Is(err, history.ErrNotFound):
 		return nil, unknownFailure(r.ID)

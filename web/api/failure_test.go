@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/umbelhq/umbel/monitor/view"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -154,9 +155,9 @@ func TestFailuresComeInPages(t *testing.T) {
 // broken is a backend whose store cannot be used.
 type broken struct{ *backend }
 
-func (broken) Store() history.Store { return brokenStore{} }
+func (broken) History() view.History { return brokenStore{} }
 
-type brokenStore struct{ history.Store }
+type brokenStore struct{ view.History }
 
 var errBroken = errors.New("disk I/O error at /secret")
 

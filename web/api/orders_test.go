@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"fmt"
+	"github.com/umbelhq/umbel/monitor/view"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
-	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/state"
@@ -34,7 +34,7 @@ type stored struct {
 	db *sqlite.DB
 }
 
-func (s stored) Store() history.Store { return s.db }
+func (s stored) History() view.History { return s.db }
 
 // waiting are unfinished tasks, of which whatever is said is taken.
 type waiting struct{ operate.Unfinished }

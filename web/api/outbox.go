@@ -140,7 +140,7 @@ func (a *api) commands(ctx context.Context, r *listCommands) (*answer[List[Comma
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	found, next, err := a.backend.Store().Commands(ctx, q.Filter())
+	found, next, err := a.backend.History().Commands(ctx, q.Filter())
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
@@ -149,7 +149,7 @@ func (a *api) commands(ctx context.Context, r *listCommands) (*answer[List[Comma
 
 // command answers with one command.
 func (a *api) command(ctx context.Context, r *commandInput) (*answer[Command], error) {
-	c, err := a.backend.Store().Command(ctx, r.ID)
+	c, err := a.backend.History().Command(ctx, r.ID)
 	switch {
 	case errors.Is(err, history.ErrNotFound):
 		return nil, problem(http.StatusNotFound, fmt.Sprintf("There is no command %d.", r.ID))
@@ -161,7 +161,7 @@ func (a *api) command(ctx context.Context, r *commandInput) (*answer[Command], e
 
 // outbox answers with how sending goes.
 func (a *api) outbox(ctx context.Context, _ *struct{}) (*answer[Outbox], error) {
-	s, err := a.backend.Store().OutboxStats(ctx)
+	s, err := a.backend.History().OutboxStats(ctx)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
@@ -197,7 +197,7 @@ func (a *api) audit(ctx context.Context, r *listAudit) (*answer[List[Audit]], er
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	found, next, err := a.backend.Store().AuditLog(ctx, before, limit)
+	found, next, err := a.backend.History().AuditLog(ctx, before, limit)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}

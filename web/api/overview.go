@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -121,20 +121,20 @@ func busiest(counts map[string]int) map[string]int {
 	return top
 }
 
-func fromRates(r ingest.Rates) Rates {
+func fromRates(r view.Rates) Rates {
 	return Rates{
 		Events: r.Events, Received: r.Received, Succeeded: r.Succeeded, Failed: r.Failed, Retried: r.Retried,
 	}
 }
 
-func fromLoss(l ingest.Loss) Loss {
+func fromLoss(l view.Loss) Loss {
 	return Loss{
 		Forgets: l.Forgets, Gaps: l.Outages, GapSeconds: l.OutageTime.Seconds(), LastGapAt: timeOf(l.LastOutage),
 		UnseenTasks: l.MissedTasks, DroppedMessages: l.Dropped,
 	}
 }
 
-func fromHealth(h ingest.Health) Health {
+func fromHealth(h view.Health) Health {
 	d := Health{
 		Ready: h.Ready, Rejected: map[string]uint64{}, Messages: h.Messages, Events: h.Events,
 		LatencySeconds: h.Latency.Seconds(),

@@ -107,7 +107,7 @@ func (a *api) series(ctx context.Context, r *seriesInput) (*answer[Series], erro
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	s, err := rollup.Read(ctx, a.backend, q)
+	s, err := rollup.Read(ctx, a.backend, a.backend.History(), q)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}

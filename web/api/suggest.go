@@ -86,7 +86,7 @@ func (a *api) known(ctx context.Context, f lang.Field, part string) []string {
 		}
 	default:
 	}
-	kept, err := a.backend.Store().Values(ctx, f, part, maxValues)
+	kept, err := a.backend.History().Values(ctx, f, part, maxValues)
 	if err != nil {
 		a.logger.DebugContext(ctx, "values of a field cannot be read", "field", f.String(), "error", err)
 	}

@@ -73,7 +73,7 @@ func (a *api) registerViews(h huma.API) {
 }
 
 func (a *api) views(ctx context.Context, _ *struct{}) (*answer[List[View]], error) {
-	all, err := a.backend.Store().Views(ctx)
+	all, err := a.backend.History().Views(ctx)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
@@ -81,7 +81,7 @@ func (a *api) views(ctx context.Context, _ *struct{}) (*answer[List[View]], erro
 }
 
 func (a *api) view(ctx context.Context, r *ViewPath) (*answer[View], error) {
-	v, err := views.Find(ctx, a.backend.Store(), r.ID)
+	v, err := views.Find(ctx, a.backend.History(), r.ID)
 	if err != nil {
 		return nil, a.viewProblem(ctx, r.ID, err)
 	}
@@ -89,7 +89,7 @@ func (a *api) view(ctx context.Context, r *ViewPath) (*answer[View], error) {
 }
 
 func (a *api) addView(ctx context.Context, in *viewInput) (*savedView, error) {
-	v, created, err := views.Save(ctx, a.backend.Store(), in.Body.view(""))
+	v, created, err := views.Save(ctx, a.backend.History(), in.Body.view(""))
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
@@ -101,10 +101,10 @@ func (a *api) addView(ctx context.Context, in *viewInput) (*savedView, error) {
 }
 
 func (a *api) changeView(ctx context.Context, in *changeView) (*answer[View], error) {
-	if _, err := views.Find(ctx, a.backend.Store(), in.ID); err != nil {
+	if _, err := views.Find(ctx, a.backend.History(), in.ID); err != nil {
 		return nil, a.viewProblem(ctx, in.ID, err)
 	}
-	v, _, err := views.Save(ctx, a.backend.Store(), in.Body.view(in.ID))
+	v, _, err := views.Save(ctx, a.backend.History(), in.Body.view(in.ID))
 	if err != nil {
 		return nil, a.viewProblem(ctx, in.ID, err)
 	}
@@ -112,7 +112,7 @@ func (a *api) changeView(ctx context.Context, in *changeView) (*answer[View], er
 }
 
 func (a *api) deleteView(ctx context.Context, r *ViewPath) (*struct{}, error) {
-	if err := a.backend.Store().DeleteView(ctx, r.ID); err != nil {
+	if err := a.backend.History().DeleteView(ctx, r.ID); err != nil {
 		return nil, a.viewProblem(ctx, r.ID, err)
 	}
 	return nil, nil

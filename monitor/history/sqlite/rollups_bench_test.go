@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -70,20 +69,11 @@ func BenchmarkReadSeries(b *testing.B) {
 		r.To, r.Now = now, now
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := rollup.Read(b.Context(), seriesOf{d}, r); err != nil {
+				if _, err := rollup.Read(b.Context(), d, d, r); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
 	}
 	b.ReportMetric(float64(d.Health().Size)/(40*minutes), "B/cell")
-}
-
-// seriesOf is a store as series are read from it.
-type seriesOf struct{ store history.Store }
-
-func (s seriesOf) Store() history.Store { return s.store }
-
-func (s seriesOf) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
-	return s.store.Tasks(ctx, r)
 }

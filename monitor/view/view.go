@@ -1,0 +1,106 @@
+// Package view is what readers see of a cluster: tasks in memory and in the history as one list, counts, rates and
+// health. It changes nothing but what people save: views, and which groups of failures are resolved.
+package view
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// What ingest measures, under the names that readers use.
+type (
+	Health       = ingest.Health
+	BrokerHealth = ingest.BrokerHealth
+	StoreHealth  = ingest.StoreHealth
+	Loss         = ingest.Loss
+	Rates        = ingest.Rates
+	Series       = ingest.Series
+)
+
+// Causes of Health.Rejected beside those of package celery.
+const (
+	CauseSymbols = ingest.CauseSymbols
+	CauseEvents  = ingest.CauseEvents
+)
+
+// History is what pages read of the history as it is stored, and the little that they change there.
+type History interface {
+	history.FailureGroups
+	history.Views
+	history.RollupReader
+
+	// Values returns at most limit values of a field that contain part, regardless of case.
+	Values(ctx context.Context, f query.Field, part string, limit int) ([]string, error)
+
+	RetentionRules() history.RetentionRules
+	ReferenceTime(ctx context.Context) (time.Time, error)
+	PlanPrune(ctx context.Context, now time.Time) (history.PrunePlan, error)
+	Health() history.Health
+
+	Command(ctx context.Context, id int64) (history.Command, error)
+	Commands(ctx context.Context, f history.CommandFilter) (list []history.Command, next int64, err error)
+	RequestStates(ctx context.Context, requestID int64) (map[history.CommandState]int, error)
+	OutboxStats(ctx context.Context) (history.OutboxStats, error)
+	AuditLog(ctx context.Context, before int64, limit int) (list []history.AuditRecord, next int64, err error)
+	VerifyAudit(ctx context.Context) (int64, error)
+}
+
+// Store is the history that a Reader reads.
+type Store interface {
+	history.TaskReader
+	History
+}
+
+// Reader reads one cluster. It is safe for concurrent use.
+type Reader struct {
+	source *ingest.Ingester
+	store  Store
+	now    func() time.Time
+	counts countCache
+}
+
+// New returns a Reader of what source folds and has written to store. A nil now means time.Now.
+func New(source *ingest.Ingester, store Store, now func() time.Time) (*Reader, error) {
+	if source == nil || store == nil {
+		return nil, errors.New("view needs an ingester and a store")
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &Reader{source: source, store: store, now: now}, nil
+}
+
+// View calls f with the cluster under a read lock. f copies what it needs; it must not block, change or retain the
+// cluster, or call the Reader.
+func (r *Reader) View(f func(c *state.Cluster)) { r.source.View(f) }
+
+// Changed returns a channel that is closed at the next change. Take it before reading, or a change between the two
+// goes unseen.
+func (r *Reader) Changed() <-chan struct{} { return r.source.Changed() }
+
+// Health reports the state of the broker connection and of writing the history.
+func (r *Reader) Health() Health { return r.source.Health() }
+
+// Rates returns the rates of the last minute.
+func (r *Reader) Rates() Rates { return r.source.Rates() }
+
+// History returns the stored history. Resolving a group of failures through it wakes those who wait on Changed.
+func (r *Reader) History() History { return notifyingHistory{r.store, r.source.Notify} }
+
+// notifyingHistory calls notify after a change that no event reports.
+type notifyingHistory struct {
+	History
+	notify func()
+}
+
+func (h notifyingHistory) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
+	defer h.notify()
+	return h.History.ResolveFailureGroup(ctx, id, at)
+}
