@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/command"
 )
@@ -41,7 +42,7 @@ func TestBrowserFindsNoBarriers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := browser(t)
+	b := testbrowser.Open(t)
 	s, c := newMannedStage(t)
 	lately(s)
 	order := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}

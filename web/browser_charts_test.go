@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -29,7 +30,7 @@ const (
 
 func TestChartsInTheBrowser(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
+	b := testbrowser.Open(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"chart equals the table": chartEqualsTheTable, "chart is live": chartIsLive, "chart is brushed": chartIsBrushed,
 		"chart is hidden": chartIsHidden, "a chart begins with its first step": chartBeginsAtOnce,

@@ -3,13 +3,14 @@ package web_test
 import (
 	"testing"
 
+	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
 )
 
 func TestBrowserResolvesFailures(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "/ops", nil)
-	b := browser(t)
+	b := testbrowser.Open(t)
 	tb := newTab(t, b, s, "/failures")
 	tb.until(live)
 	row := `document.querySelector("#failures tr")`

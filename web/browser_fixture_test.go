@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/umbelhq/umbel/internal/shelf"
-	"github.com/umbelhq/umbel/internal/testenv"
+	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -113,23 +114,7 @@ func (s *stage) start() {
 	})
 }
 
-// browser starts Chromium for all tabs of a test.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(testenv.Chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.UserDataDir(t.TempDir()),
-	)
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("start browser: %v", err)
-	}
-	return ctx
-}
+func TestMain(m *testing.M) { os.Exit(testbrowser.Main(m)) }
 
 // tab is a page that must break no policy and log no error, but for those of a lost connection.
 type tab struct {

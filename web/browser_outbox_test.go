@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
@@ -19,7 +20,7 @@ import (
 // What a person sees of commands and queues in a real browser.
 func TestBrowserOutbox(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
+	b := testbrowser.Open(t)
 	tests := map[string]func(*testing.T, context.Context){
 		"order goes from pending to answered": orderGoesLive,
 		"dead letters are sent again":         deadLettersAreSentAgain,

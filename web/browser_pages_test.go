@@ -9,13 +9,14 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
 )
 
 // What a person sees of pages as a whole in a real browser: their width, what is open, what is printed.
 func TestBrowserPages(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
+	b := testbrowser.Open(t)
 	tests := map[string]func(*testing.T, context.Context){
 		"pages fit":                   pagesFit,
 		"columns have room":           columnsHaveRoom,

@@ -11,13 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
 )
 
 // What a person sees in a real browser.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
+	b := testbrowser.Open(t)
 	tests := map[string]func(*testing.T, context.Context){
 		"rows change without a load":        rowsChange,
 		"every page keeps the policy":       pagesKeepThePolicy,

@@ -4,13 +4,14 @@ import (
 	"context"
 	"testing"
 
+	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
 )
 
 // What a person does with workers in a real browser.
 func TestBrowserWorkers(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
+	b := testbrowser.Open(t)
 	tests := map[string]func(*testing.T, context.Context){
 		"worker answers":            workerAnswers,
 		"worker is shut down":       workerIsShutDown,

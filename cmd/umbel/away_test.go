@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
@@ -93,7 +94,7 @@ func TestEndToEndBrokerLost(t *testing.T) {
 	p := newProxy(t, broker)
 	d := start(t, nil, "serve", "--broker-url", p.broker, "--queue", "umbel-lost")
 	d.connected(t)
-	page := openTab(t, newBrowser(t), d.url)
+	page := openTab(t, testbrowser.Open(t), d.url)
 
 	bodies := simulate.Typical(24_000, 1)
 	const cuts = 3

@@ -12,7 +12,6 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"github.com/umbelhq/umbel/internal/testenv"
 )
 
 // recorder notes when a page first shows a state somewhere, as "id-of-the-element Word". It runs before
@@ -32,22 +31,6 @@ type tab struct {
 
 	mu  sync.Mutex // one action at a time
 	ctx context.Context
-}
-
-// newBrowser starts a Chromium of the test's own.
-func newBrowser(tb testing.TB) context.Context {
-	tb.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(testenv.Chromium(tb)), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
-	ctx, stop := chromedp.NewExecAllocator(context.WithoutCancel(tb.Context()), options...)
-	tb.Cleanup(stop)
-	ctx, shut := chromedp.NewContext(ctx)
-	tb.Cleanup(shut)
-	if err := chromedp.Do(ctx); err != nil {
-		tb.Fatalf("start chromium: %v", err)
-	}
-	return ctx
 }
 
 // openTab opens a page and waits until it is live. At the end of the test it must be the same document

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/internal/testbrowser"
 )
 
 // scene is a Celery cluster of two workers, the dashboard that watches it, and its open page Tasks.
@@ -60,7 +62,7 @@ func watchCelery(t *testing.T, broker string) {
 	c.work(t, "fork@test", "celery", "-P", "prefork", "-c", "2", "-E")
 	d := start(t, c.env, "serve")
 	solo.await(t, "Events of group {task} enabled by remote.")
-	browser := newBrowser(t)
+	browser := testbrowser.Open(t)
 	s := scene{c, d, browser, openTab(t, browser, d.url+"tasks"), newTap(t, c.broker)}
 
 	tests := map[string]func(t *testing.T, s scene){
@@ -320,7 +322,7 @@ func watchWorkers(t *testing.T, broker string) {
 	c := newCluster(t, broker)
 	d := start(t, c.env, "serve")
 	d.connected(t)
-	browser := newBrowser(t)
+	browser := testbrowser.Open(t)
 	s := scene{c, d, browser, openTab(t, browser, d.url+"workers"), nil}
 	for name, test := range map[string]func(t *testing.T, s scene){
 		"killed and back": isKilledAndComesBack,

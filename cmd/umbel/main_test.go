@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/umbelhq/umbel/internal/testbrowser"
 )
 
 // patience bounds every wait for something that should happen soon, on a machine that is busy.
@@ -45,7 +47,7 @@ func buildAndRun(m *testing.M) (int, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("build umbel: %w\n%s", err, out)
 	}
-	return m.Run(), nil
+	return testbrowser.Main(m), nil
 }
 
 // process is a program that runs beside the test and ends with it. Its group goes with it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
@@ -131,7 +132,7 @@ func TestEndToEndGapsOnRedis(t *testing.T) {
 	p := newProxy(t, broker)
 	d := start(t, nil, "serve", "--broker-url", p.broker)
 	d.connected(t)
-	page := openTab(t, newBrowser(t), d.url)
+	page := openTab(t, testbrowser.Open(t), d.url)
 	page.until(t, `document.querySelector("#ingest").textContent.includes("nothing since the start")`)
 
 	bodies := simulate.Typical(3000, 1)
