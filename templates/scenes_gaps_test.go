@@ -15,7 +15,7 @@ func gapScenes() map[string]scene {
 	for name, broker := range map[string]templates.Broker{
 		"overview-forgets": quiet, "overview-gaps": gaps, "overview-forgets-down": gone,
 	} {
-		c := layout(templates.SectionOverview, "overview")
+		c := layout(templates.SectionOverview, "/")
 		c.Broker = broker
 		all[name] = scene{c, templates.Overview{Ingest: templates.Ingest{Broker: broker}}}
 	}

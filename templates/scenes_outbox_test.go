@@ -9,20 +9,20 @@ import (
 
 func outboxScenes() map[string]scene {
 	return map[string]scene{
-		"outbox":      {layout(templates.SectionOutbox, "outbox"), outbox()},
-		"outbox-dead": {held(dark(layout(templates.SectionOutbox, "outbox?state=dead"))), outboxDead()},
-		"outbox-none": {layout(templates.SectionOutbox, "outbox"), templates.Outbox{States: shownStates()}},
-		"outbox-unreadable": {layout(templates.SectionOutbox, "outbox?kind=task"), templates.Outbox{
+		"outbox":      {layout(templates.SectionOutbox, "/outbox"), outbox()},
+		"outbox-dead": {held(dark(layout(templates.SectionOutbox, "/outbox?state=dead"))), outboxDead()},
+		"outbox-none": {layout(templates.SectionOutbox, "/outbox"), templates.Outbox{States: shownStates()}},
+		"outbox-unreadable": {layout(templates.SectionOutbox, "/outbox?kind=task"), templates.Outbox{
 			States: shownStates(), State: "other", Unreadable: true,
 			Conditions: []templates.Condition{{Label: "kind", Value: "task", Without: "/ops/outbox"}},
 			Query:      templates.CommandQuery{States: "dead", Kind: "task", Worker: evil, Actor: evil, Kinds: []string{"control", "task"}},
 		}},
-		"order":         {layout(templates.SectionOutbox, "order/17"), order()},
-		"order-bulk":    {layout(templates.SectionOutbox, "order/20"), orderBulk()},
-		"order-hostile": {layout(templates.SectionOutbox, "order/99"), orderHostile()},
-		"audit":         {layout(templates.SectionOutbox, "audit"), audit()},
-		"audit-broken":  {layout(templates.SectionOutbox, "audit"), templates.Audit{Tampered: 2}},
-		"audit-unknown": {layout(templates.SectionOutbox, "audit"), templates.Audit{}},
+		"order":         {layout(templates.SectionOutbox, "/outbox/17"), order()},
+		"order-bulk":    {layout(templates.SectionOutbox, "/outbox/20"), orderBulk()},
+		"order-hostile": {layout(templates.SectionOutbox, "/outbox/99"), orderHostile()},
+		"audit":         {layout(templates.SectionOutbox, "/outbox/audit"), audit()},
+		"audit-broken":  {layout(templates.SectionOutbox, "/outbox/audit"), templates.Audit{Tampered: 2}},
+		"audit-unknown": {layout(templates.SectionOutbox, "/outbox/audit"), templates.Audit{}},
 	}
 }
 
@@ -130,8 +130,8 @@ func audit() templates.Audit {
 }
 
 func queueScenes() map[string]scene {
-	at := layout(templates.SectionQueues, "queues")
-	one := layout(templates.SectionQueues, "queue/mail")
+	at := layout(templates.SectionQueues, "/queues")
+	one := layout(templates.SectionQueues, "/queues/mail")
 	return map[string]scene{
 		"queues":       {at, queuesOnRedis()},
 		"queues-all":   {at, templates.Queues{Queues: queues()[:1], All: true, Poll: templates.QueuePoll{At: noon, Source: "passive declare", Kind: "RabbitMQ"}}},

@@ -6,7 +6,7 @@ import (
 )
 
 func taskActScenes() map[string]scene {
-	at := layout(templates.SectionTasks, "task/"+retried().ID)
+	at := layout(templates.SectionTasks, "/tasks/"+retried().ID)
 	page := func(v templates.Task) scene { return scene{at, v} }
 	form := func(v templates.Form) scene { return scene{layout(templates.SectionTasks, ""), v} }
 	return map[string]scene{
@@ -17,7 +17,7 @@ func taskActScenes() map[string]scene {
 		"task-stored-evil":  page(taskStoredEvil()),
 		"preflight":         form(preflight()),
 		"preflight-none":    form(preflightNone()),
-		"tasks-select":      {layout(templates.SectionTasks, "tasks"), tasksToSelect()},
+		"tasks-select":      {layout(templates.SectionTasks, "/tasks"), tasksToSelect()},
 		"publish":           form(publish()),
 		"publish-previewed": form(publishPreviewed()),
 	}

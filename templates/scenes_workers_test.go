@@ -6,13 +6,13 @@ import (
 )
 
 func workerScenes() map[string]scene {
-	at := layout(templates.SectionWorkers, "worker/celery@a")
+	at := layout(templates.SectionWorkers, "/workers/celery@a")
 	tab := func(v templates.Worker) scene { return scene{at, v} }
 	list := map[string]scene{
-		"workers":          {layout(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows(), All: workers(), Actions: methods()}},
-		"workers-unlike":   {layout(templates.SectionWorkers, "workers?find=x"), templates.Workers{All: workers(), Find: "x", Actions: methods(), Duplicates: []string{"celery@a", "<b>"}}},
-		"workers-none":     {down(layout(templates.SectionWorkers, "workers")), templates.Workers{Actions: methods()}},
-		"workers-watching": {layout(templates.SectionWorkers, "workers"), templates.Workers{Workers: workerRows()[:1], All: workers(), Find: "mail " + evil}},
+		"workers":          {layout(templates.SectionWorkers, "/workers"), templates.Workers{Workers: workerRows(), All: workers(), Actions: methods()}},
+		"workers-unlike":   {layout(templates.SectionWorkers, "/workers?find=x"), templates.Workers{All: workers(), Find: "x", Actions: methods(), Duplicates: []string{"celery@a", "<b>"}}},
+		"workers-none":     {down(layout(templates.SectionWorkers, "/workers")), templates.Workers{Actions: methods()}},
+		"workers-watching": {layout(templates.SectionWorkers, "/workers"), templates.Workers{Workers: workerRows()[:1], All: workers(), Find: "mail " + evil}},
 
 		"worker-late":     tab(workerAt(1, templates.TabNow)),
 		"worker-offline":  tab(workerOffline()),

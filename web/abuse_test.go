@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"github.com/umbelhq/umbel/monitor/view"
 	"io"
 	"net"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web"
@@ -199,7 +199,7 @@ func abuses(t *testing.T, srv *httptest.Server) map[string]func(ctx context.Cont
 		"slow topics": func(ctx context.Context) {
 			var topics []string
 			for i := range 16 {
-				topics = append(topics, fmt.Sprintf("tasks?q=args%%3A%%2A%d%%2A", i))
+				topics = append(topics, fmt.Sprintf("/tasks?q=args%%3A%%2A%d%%2A", i))
 			}
 			conn := watch(ctx, t, srv.URL, topics...)
 			for {
@@ -259,7 +259,7 @@ func TestAbuseDelaysNobodyElse(t *testing.T) { //nolint:paralleltest // it measu
 			t.Fatal(err)
 		}
 	}
-	v := &visitor{t: t, url: srv.URL, l: l, conn: watch(ctx, t, srv.URL, "tasks")}
+	v := &visitor{t: t, url: srv.URL, l: l, conn: watch(ctx, t, srv.URL, "/tasks")}
 	defer func() { _ = v.conn.CloseNow() }()
 	v.work(ctx, 1) // what is counted once is counted
 	idlePages, idleFrames := v.work(ctx, 3)

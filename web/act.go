@@ -16,43 +16,45 @@ import (
 	"github.com/umbelhq/umbel/templates"
 )
 
-// changing adds the routes that change something. There are none if the dashboard is read-only, and without a command service
-// none that act on the cluster.
-func (p *pages) changing(r chi.Router, h *Handler) {
+// forms are the pages that ask before something is done, and do it.
+type forms struct {
+	*common
+	queues *queuePages
+}
+
+// routeChanges adds the routes that change something. There are none if the dashboard is read-only, and without a
+// command service none that act on the cluster.
+func (p *pages) routeChanges(r chi.Router, h *Handler) {
 	if p.readOnly {
 		return
 	}
-	r.Post("/views", p.saveView)
-	r.Get("/views/*", wildcard("id", p.confirmDelete))
-	r.Post("/views/*", wildcard("id", p.changeView))
-	r.Post("/failures/{id}/resolve", h.settle(p, true))
-	r.Post("/failures/{id}/reopen", h.settle(p, false))
+	r.Post("/views", p.views.save)
+	r.Get("/views/*", wildcard("id", p.views.confirmDelete))
+	r.Post("/views/*", wildcard("id", p.views.change))
+	r.Post("/failures/{id}/resolve", h.resolve(p.failing, true))
+	r.Post("/failures/{id}/reopen", h.resolve(p.failing, false))
 	if p.service() == nil {
 		return
 	}
-	r.Get("/act/worker", p.actWorker)
-	r.Post("/act/worker", p.orderWorker)
-	r.Get("/act/forget", p.askForget)
-	r.Post("/act/forget", p.forget)
-	p.changingQueues(r)
-	r.Get("/act/task", p.askTasks)
-	r.Post("/act/task", p.doTasks)
-	r.Get("/act/dismiss", p.askDismiss)
-	r.Post("/act/dismiss", p.doDismiss)
-	r.Get("/act/publish", p.askPublish)
-	r.Post("/act/publish", p.publish)
-}
-
-// service takes requests. It is nil where nobody may act on the cluster.
-func (p *pages) service() *command.Service {
-	if p.readOnly || p.operations == nil {
-		return nil
-	}
-	return p.operations.Commands
+	f := p.forms
+	r.Get("/act/worker", f.askWorker)
+	r.Post("/act/worker", f.sendWorker)
+	r.Get("/act/forget", f.askForget)
+	r.Post("/act/forget", f.forget)
+	r.Get("/act/purge", f.askPurge)
+	r.Post("/act/purge", f.purge)
+	r.Get("/act/outbox", f.askOutbox)
+	r.Post("/act/outbox", f.changeOutbox)
+	r.Get("/act/task", f.askTasks)
+	r.Post("/act/task", f.sendTasks)
+	r.Get("/act/dismiss", f.askDismiss)
+	r.Post("/act/dismiss", f.dismiss)
+	r.Get("/act/publish", f.askPublish)
+	r.Post("/act/publish", f.publish)
 }
 
 // by says who sent a form, from which page, and which form it was, so that sending it twice is one order.
-func (p *pages) by(r *http.Request) command.Caller {
+func (p *forms) by(r *http.Request) command.Caller {
 	by := command.Caller{RemoteAddr: r.RemoteAddr, Endpoint: r.URL.Path}
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		by.RemoteAddr = host
@@ -73,7 +75,7 @@ func newToken() string { return rand.Text() }
 func checking(r *http.Request) bool { return r.FormValue(templates.CheckParam) != "" }
 
 // readForm reads the parameters of the address or of a form, and answers itself if they cannot be read.
-func (p *pages) readForm(w http.ResponseWriter, r *http.Request) bool {
+func (p *forms) readForm(w http.ResponseWriter, r *http.Request) bool {
 	if r.ParseForm() == nil {
 		return true
 	}
@@ -82,7 +84,7 @@ func (p *pages) readForm(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // showAct shows a form, with why its order is not taken unless err is nil.
-func (p *pages) showAct(w http.ResponseWriter, r *http.Request, v templates.Form, err error) {
+func (p *forms) showAct(w http.ResponseWriter, r *http.Request, v templates.Form, err error) {
 	status := http.StatusOK
 	if err != nil {
 		var field, why string
@@ -92,11 +94,11 @@ func (p *pages) showAct(w http.ResponseWriter, r *http.Request, v templates.Form
 	if v.Token == "" {
 		v.Token = newToken()
 	}
-	p.show(w, r, status, page{title: v.Title, section: v.Section, view: v, address: "/"})
+	p.show(w, r, page{url: "/", static: true, status: status, title: v.Title, section: v.Section, view: v})
 }
 
 // refusal returns the status, the field and a sentence for an order that is not taken.
-func (p *pages) refusal(ctx context.Context, err error) (status int, field, why string) {
+func (p *forms) refusal(ctx context.Context, err error) (status int, field, why string) {
 	if wrong, ok := errors.AsType[*command.Error](err); ok {
 		status, why = http.StatusBadRequest, sentence(wrong.Message)
 		switch wrong.Kind {
@@ -120,11 +122,11 @@ func (p *pages) refusal(ctx context.Context, err error) (status int, field, why 
 }
 
 // taken leads to the page of an order.
-func (p *pages) taken(w http.ResponseWriter, r *http.Request, receipt command.Receipt) {
-	target := p.site.Prefix + "/outbox"
+func (p *forms) taken(w http.ResponseWriter, r *http.Request, receipt command.Receipt) {
+	target := p.urls.Prefix + "/outbox"
 	if len(receipt.Commands) > 0 {
 		first := receipt.Commands[0]
-		target = p.site.Prefix + templates.RequestPath(cmp.Or(first.RequestID, first.ID))
+		target = p.urls.Prefix + templates.RequestPath(cmp.Or(first.RequestID, first.ID))
 	}
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }

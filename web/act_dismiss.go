@@ -16,13 +16,13 @@ const (
 )
 
 // askDismiss says what dismissing a task means, or taking that back.
-func (p *pages) askDismiss(w http.ResponseWriter, r *http.Request) {
+func (p *forms) askDismiss(w http.ResponseWriter, r *http.Request) {
 	v, err := p.dismissForm(r.Context(), r.URL.Query())
 	p.showAct(w, r, v, err)
 }
 
-// doDismiss dismisses a task, or takes that back.
-func (p *pages) doDismiss(w http.ResponseWriter, r *http.Request) {
+// dismiss dismisses a task, or takes that back.
+func (p *forms) dismiss(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}
@@ -39,15 +39,15 @@ func (p *pages) doDismiss(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, v, err)
 		return
 	}
-	http.Redirect(w, r, p.site.Prefix+templates.TaskPath(id), http.StatusSeeOther) //nolint:gosec // a path of ours, escaped
+	http.Redirect(w, r, p.urls.Prefix+templates.TaskPath(id), http.StatusSeeOther) //nolint:gosec // a path of ours, escaped
 }
 
 // dismissForm is the form of both.
-func (p *pages) dismissForm(ctx context.Context, v url.Values) (templates.Form, error) {
+func (p *forms) dismissForm(ctx context.Context, v url.Values) (templates.Form, error) {
 	id, act := v.Get("id"), v.Get("action")
 	form := templates.Form{
 		Section: templates.SectionTasks, Title: "Dismiss this task", Path: "/act/dismiss", Button: "Dismiss",
-		Crumbs:  []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
+		Crumbs:  []templates.Link{{Text: "Tasks", Href: p.urls.Prefix + "/tasks"}},
 		Hidden:  []templates.Param{{Name: "action", Value: act}, {Name: "id", Value: id}},
 		Preview: &templates.Preview{Summary: "Say that it will not end", Targets: []string{id}},
 		Description: "It keeps its state, but counts neither as running nor as lost, and is removed after --keep-lost. Nothing is sent to " +
@@ -61,16 +61,16 @@ func (p *pages) dismissForm(ctx context.Context, v url.Values) (templates.Form, 
 	if act != dismiss && act != reinstate {
 		return form, &command.Error{Message: "a task can be dismissed or reinstated"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	if err := p.service().Dismissible(ctx, id); err != nil {
 		return form, err
 	}
-	t, err := p.cluster.Task(ctx, id)
+	t, err := p.backend.Task(ctx, id)
 	if err != nil {
 		return form, err
 	}
-	form.Crumbs = append(form.Crumbs, templates.Link{Text: shorten(id), Href: p.site.Prefix + templates.TaskPath(id)})
+	form.Crumbs = append(form.Crumbs, templates.Link{Text: shorten(id), Href: p.urls.Prefix + templates.TaskPath(id)})
 	if act == dismiss && t.Lost == nil {
 		form.Preview.Warnings = []templates.Warning{{Message: "Nothing says that it is lost: it may wait, or run, and still end."}}
 	}

@@ -9,13 +9,13 @@ import (
 )
 
 // askForget says what it means to forget workers.
-func (p *pages) askForget(w http.ResponseWriter, r *http.Request) {
+func (p *forms) askForget(w http.ResponseWriter, r *http.Request) {
 	v, err := p.forgetForm(r.URL.Query())
 	p.showAct(w, r, v, err)
 }
 
 // forget forgets workers.
-func (p *pages) forget(w http.ResponseWriter, r *http.Request) {
+func (p *forms) forget(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}
@@ -27,23 +27,23 @@ func (p *pages) forget(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, v, err)
 		return
 	}
-	http.Redirect(w, r, p.site.Prefix+"/workers", http.StatusSeeOther)
+	http.Redirect(w, r, p.urls.Prefix+"/workers", http.StatusSeeOther)
 }
 
 // forgetForm is the form that forgets workers, and why they cannot be forgotten.
-func (p *pages) forgetForm(form url.Values) (templates.Form, error) {
+func (p *forms) forgetForm(form url.Values) (templates.Form, error) {
 	names := slices.DeleteFunc(slices.Clone(form["worker"]), func(name string) bool { return name == "" })
 	v := templates.Form{
 		Section: templates.SectionWorkers, Title: "Forget", Path: "/act/forget", Targets: names, Danger: true,
 		Description: "The worker leaves the list and the history; its tasks stay. Nothing is sent. When it is heard again, it is back, " +
 			"with its restarts counted from then.",
-		Crumbs: []templates.Link{{Text: "Workers", Href: p.site.Prefix + "/workers"}},
+		Crumbs: []templates.Link{{Text: "Workers", Href: p.urls.Prefix + "/workers"}},
 	}
 	for _, name := range names {
 		v.Hidden = append(v.Hidden, templates.Param{Name: "worker", Value: name})
 	}
 	if len(names) == 1 {
-		v.Crumbs = append(v.Crumbs, templates.Link{Text: names[0], Href: p.site.Prefix + templates.WorkerPath(names[0])})
+		v.Crumbs = append(v.Crumbs, templates.Link{Text: names[0], Href: p.urls.Prefix + templates.WorkerPath(names[0])})
 	}
 	found, err := p.service().PreviewForget(names)
 	if err == nil {

@@ -24,13 +24,13 @@ const (
 )
 
 // askOutbox says which commands would be sent again, or discarded.
-func (p *pages) askOutbox(w http.ResponseWriter, r *http.Request) {
+func (p *forms) askOutbox(w http.ResponseWriter, r *http.Request) {
 	v, _, err := p.outboxForm(r.Context(), r.URL.Query())
 	p.showAct(w, r, v, err)
 }
 
 // changeOutbox sends dead letters again, or discards them and calls off what waits.
-func (p *pages) changeOutbox(w http.ResponseWriter, r *http.Request) {
+func (p *forms) changeOutbox(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}
@@ -52,19 +52,19 @@ func (p *pages) changeOutbox(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, v, err)
 		return
 	}
-	target := p.site.Prefix + "/outbox"
+	target := p.urls.Prefix + "/outbox"
 	if order := chosen[0].RequestID; !slices.ContainsFunc(chosen, func(c history.Command) bool { return c.RequestID != order }) {
-		target = p.site.Prefix + templates.RequestPath(order)
+		target = p.urls.Prefix + templates.RequestPath(order)
 	}
 	http.Redirect(w, r, target, http.StatusSeeOther) //nolint:gosec // only the number of the order varies
 }
 
 // outboxForm is the form that does something about commands that have not been sent, and those that it is about. It
 // is an error if there are none.
-func (p *pages) outboxForm(ctx context.Context, v url.Values) (templates.Form, []history.Command, error) {
+func (p *forms) outboxForm(ctx context.Context, v url.Values) (templates.Form, []history.Command, error) {
 	form := templates.Form{
 		Section: templates.SectionOutbox, Title: "Send again", Path: "/act/outbox",
-		Crumbs:      []templates.Link{{Text: "Outbox", Href: p.site.Prefix + "/outbox?state=dead"}},
+		Crumbs:      []templates.Link{{Text: "Outbox", Href: p.urls.Prefix + "/outbox?state=dead"}},
 		NothingToDo: true, Preview: &templates.Preview{Summary: "Nothing would change."},
 	}
 	act := v.Get("action")
@@ -76,7 +76,7 @@ func (p *pages) outboxForm(ctx context.Context, v url.Values) (templates.Form, [
 		form.Title = "Outbox"
 		return form, nil, &command.Error{Message: "The action is neither requeue nor discard."}
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	chosen, err := p.chosenCommands(ctx, v, act)
 	if err != nil {
@@ -136,7 +136,7 @@ func summary(act string, chosen []history.Command) string {
 
 // chosenCommands returns the commands that parameters name and that something can be done about: dead letters, and
 // what waits if they are to be discarded.
-func (p *pages) chosenCommands(ctx context.Context, v url.Values, act string) ([]history.Command, error) {
+func (p *forms) chosenCommands(ctx context.Context, v url.Values, act string) ([]history.Command, error) {
 	states := []history.CommandState{history.CommandDead}
 	if v.Get("all") != "" {
 		return p.allCommands(ctx, history.CommandFilter{States: states})
@@ -160,7 +160,7 @@ func (p *pages) chosenCommands(ctx context.Context, v url.Values, act string) ([
 		if err != nil {
 			return nil, &command.Error{Message: "The id of a command is not a number."}
 		}
-		c, err := p.cluster.History().Command(ctx, id)
+		c, err := p.backend.History().Command(ctx, id)
 		if errors.Is(err, history.ErrNotFound) {
 			continue
 		}
@@ -175,11 +175,11 @@ func (p *pages) chosenCommands(ctx context.Context, v url.Values, act string) ([
 }
 
 // allCommands returns the commands that match, at most maxChosen.
-func (p *pages) allCommands(ctx context.Context, f history.CommandFilter) ([]history.Command, error) {
+func (p *forms) allCommands(ctx context.Context, f history.CommandFilter) ([]history.Command, error) {
 	var all []history.Command
 	f.Limit = pageOfIDs
 	for len(all) < maxChosen {
-		found, next, err := p.cluster.History().Commands(ctx, f)
+		found, next, err := p.backend.History().Commands(ctx, f)
 		if err != nil {
 			return nil, err
 		}

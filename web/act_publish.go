@@ -27,11 +27,11 @@ const (
 )
 
 // askPublish shows the form of a new task, filled in as another one was if the request names one.
-func (p *pages) askPublish(w http.ResponseWriter, r *http.Request) {
+func (p *forms) askPublish(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), loadTimeout)
 	defer cancel()
 	id := r.Form.Get("retry_of")
 	if id == "" {
@@ -51,7 +51,7 @@ func (p *pages) askPublish(w http.ResponseWriter, r *http.Request) {
 		v.Description = fmt.Sprintf("Its arguments are too long to be changed here: %d bytes.", len(o.Args)+len(o.Kwargs))
 	case source == "":
 		v.Description = "Its arguments are not known in full: type them in."
-		if t, err := p.cluster.Task(ctx, id); err == nil {
+		if t, err := p.backend.Task(ctx, id); err == nil {
 			v.Fields = hinted(v.Fields, &t)
 		}
 	}
@@ -120,7 +120,7 @@ func cut(s string, most int) string {
 }
 
 // publishFields are the fields of the form, filled in from v.
-func (p *pages) publishFields(v url.Values) []templates.Input {
+func (p *forms) publishFields(v url.Values) []templates.Input {
 	known := p.operations.Inspector.CachedTopology()
 	list := []templates.Input{
 		{Name: "name", Label: "Task", Required: true, Options: names(known.Tasks), Hint: "Its name, as workers have registered it."},
@@ -172,22 +172,22 @@ func names(of map[string][]string) []string {
 	return list[:min(len(list), maxOptions)]
 }
 
-func (p *pages) publishAct(fields []templates.Input, retryOf string) templates.Form {
+func (p *forms) publishAct(fields []templates.Input, retryOf string) templates.Form {
 	v := templates.Form{
 		Section: templates.SectionTasks, Title: "Publish a task", Button: "Publish", Path: "/act/publish", Long: true,
-		Fields: fields, Crumbs: []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
+		Fields: fields, Crumbs: []templates.Link{{Text: "Tasks", Href: p.urls.Prefix + "/tasks"}},
 	}
 	if retryOf != "" {
 		v.Title = "Retry with changes"
 		v.Hidden = []templates.Param{{Name: "retry_of", Value: retryOf}}
-		task := p.site.Prefix + templates.TaskPath(retryOf)
+		task := p.urls.Prefix + templates.TaskPath(retryOf)
 		v.Crumbs = append(v.Crumbs, templates.Link{Text: shorten(retryOf), Href: task})
 	}
 	return v
 }
 
 // publish checks a new task, or sends it.
-func (p *pages) publish(w http.ResponseWriter, r *http.Request) {
+func (p *forms) publish(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}
@@ -221,7 +221,7 @@ func (p *pages) publish(w http.ResponseWriter, r *http.Request) {
 }
 
 // refusePublish shows the form filled in as o has it, with why o is not taken.
-func (p *pages) refusePublish(
+func (p *forms) refusePublish(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Form, o command.TaskRequest, err error,
 ) {
 	if p.forcible(ctx, o) {
@@ -231,7 +231,7 @@ func (p *pages) refusePublish(
 }
 
 // callPreview is a preview with what the fields of the form say.
-func (p *pages) callPreview(preview command.Preview, fields []templates.Input) *templates.Preview {
+func (p *forms) callPreview(preview command.Preview, fields []templates.Input) *templates.Preview {
 	shown := p.timely(previewed(preview))
 	for _, f := range fields {
 		if f.Value != "" && f.Name != "force" {
@@ -242,7 +242,7 @@ func (p *pages) callPreview(preview command.Preview, fields []templates.Input) *
 }
 
 // timely adds to a preview that nothing can be sent now, if that is so.
-func (p *pages) timely(v *templates.Preview) *templates.Preview {
+func (p *forms) timely(v *templates.Preview) *templates.Preview {
 	if !p.operations.Client.Status().Connected {
 		v.Warnings = append(v.Warnings, templates.Warning{
 			Message: "The broker is away: this waits in the outbox until it is back, or until it expires.",
@@ -252,7 +252,7 @@ func (p *pages) timely(v *templates.Preview) *templates.Preview {
 }
 
 // forcible reports whether a task that was refused would be taken if the order insisted.
-func (p *pages) forcible(ctx context.Context, o command.TaskRequest) bool {
+func (p *forms) forcible(ctx context.Context, o command.TaskRequest) bool {
 	if o.Force {
 		return false
 	}

@@ -11,23 +11,23 @@ import (
 const sample = 5
 
 // askPurge says what purging a queue would remove, and asks for its name.
-func (p *pages) askPurge(w http.ResponseWriter, r *http.Request) {
+func (p *forms) askPurge(w http.ResponseWriter, r *http.Request) {
 	v, err := p.purgeForm(r.Context(), r.URL.Query().Get("queue"))
 	p.showAct(w, r, v, err)
 }
 
 // purgeForm is the form that purges a queue. Without a Preview the error says why it cannot be.
-func (p *pages) purgeForm(ctx context.Context, queue string) (templates.Form, error) {
+func (p *forms) purgeForm(ctx context.Context, queue string) (templates.Form, error) {
 	v := templates.Form{
 		Section: templates.SectionQueues, Title: "Purge queue " + queue, Path: "/act/purge", Danger: true,
 		Description: "Messages that workers hold already are not removed. What is removed cannot be brought back.",
 		Crumbs: []templates.Link{
-			{Text: "Queues", Href: p.site.Prefix + "/queues"},
-			{Text: queue, Href: p.site.Prefix + templates.QueuePath(queue)},
+			{Text: "Queues", Href: p.urls.Prefix + "/queues"},
+			{Text: queue, Href: p.urls.Prefix + templates.QueuePath(queue)},
 		},
 		Hidden: []templates.Param{{Name: "queue", Value: queue}},
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	preview, err := p.service().PreviewPurge(ctx, queue)
 	if err != nil {
@@ -36,14 +36,14 @@ func (p *pages) purgeForm(ctx context.Context, queue string) (templates.Form, er
 	}
 	v.Preview = previewed(preview)
 	v.Preview.Targets = nil // the title names it
-	lost := p.messages(ctx, queue)
+	lost := p.queues.next(ctx, queue)
 	lost.Next = lost.Next[:min(len(lost.Next), sample)]
 	v.Preview.Lost = &lost
 	return v, nil
 }
 
 // purge takes the order to empty a queue.
-func (p *pages) purge(w http.ResponseWriter, r *http.Request) {
+func (p *forms) purge(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}

@@ -116,23 +116,23 @@ func (f tasksForm) fields() []templates.Input {
 }
 
 // act is the page that asks for what f wants, without a preview.
-func (p *pages) tasksAct(ctx context.Context, f tasksForm) templates.Form {
+func (p *forms) tasksAct(ctx context.Context, f tasksForm) templates.Form {
 	v := templates.Form{
 		Section: templates.SectionTasks, Path: "/act/task", Hidden: f.hidden(), Fields: f.fields(),
-		Danger: f.order.Action == terminate, Crumbs: []templates.Link{{Text: "Tasks", Href: p.site.Prefix + "/tasks"}},
+		Danger: f.order.Action == terminate, Crumbs: []templates.Link{{Text: "Tasks", Href: p.urls.Prefix + "/tasks"}},
 	}
 	switch {
 	case f.all && f.text == "":
 		v.Title = f.verb() + " all tasks"
 	case f.all:
 		v.Title = f.verb() + " all tasks that match"
-		list := p.site.Prefix + "/tasks?" + url.Values{"q": {f.text}}.Encode()
+		list := p.urls.Prefix + "/tasks?" + url.Values{"q": {f.text}}.Encode()
 		v.Crumbs[0] = templates.Link{Text: "Tasks that match " + cut(f.text, maxHint), Href: list}
 	case len(f.order.IDs) == 1:
 		v.Title = f.verb() + " this task"
 		v.Description = p.callOf(ctx, f.order.IDs[0])
 		v.Crumbs = append(v.Crumbs, templates.Link{
-			Text: shorten(f.order.IDs[0]), Href: p.site.Prefix + templates.TaskPath(f.order.IDs[0]),
+			Text: shorten(f.order.IDs[0]), Href: p.urls.Prefix + templates.TaskPath(f.order.IDs[0]),
 		})
 	default:
 		v.Title = fmt.Sprintf("%s %d tasks", f.verb(), len(f.order.IDs))
@@ -141,8 +141,8 @@ func (p *pages) tasksAct(ctx context.Context, f tasksForm) templates.Form {
 }
 
 // callOf names a task with what it was called with, as far as that is known.
-func (p *pages) callOf(ctx context.Context, id string) string {
-	t, err := p.cluster.Task(ctx, id)
+func (p *forms) callOf(ctx context.Context, id string) string {
+	t, err := p.backend.Task(ctx, id)
 	if err != nil || t.Name == nil {
 		return ""
 	}
@@ -159,7 +159,7 @@ func (p *pages) callOf(ctx context.Context, id string) string {
 func shorten(id string) string { return id[:min(len(id), 8)] }
 
 // askTasks shows what would be done to tasks.
-func (p *pages) askTasks(w http.ResponseWriter, r *http.Request) {
+func (p *forms) askTasks(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}
@@ -179,7 +179,7 @@ func (p *pages) askTasks(w http.ResponseWriter, r *http.Request) {
 }
 
 // showTasks shows the preflight of f, and why it was not taken before, if it was not.
-func (p *pages) showTasks(
+func (p *forms) showTasks(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, f tasksForm, v templates.Form, why string,
 ) {
 	found, err := p.service().PreviewBulk(ctx, f.order)
@@ -197,7 +197,7 @@ func (p *pages) showTasks(
 		v.Button = fmt.Sprintf("%s %d tasks", f.verb(), found.Chosen)
 	}
 	if len(v.Fields) > 0 && !v.NothingToDo {
-		v.Change = p.site.Prefix + "/act/task?" + p.change(f).Encode()
+		v.Change = p.urls.Prefix + "/act/task?" + p.change(f).Encode()
 	}
 	if why != "" {
 		p.showAct(w, r, v, &command.Error{Message: why})
@@ -207,7 +207,7 @@ func (p *pages) showTasks(
 }
 
 // change are the parameters of the form on which the fields of f can be changed.
-func (p *pages) change(f tasksForm) url.Values {
+func (p *forms) change(f tasksForm) url.Values {
 	v := url.Values{"change": {"1"}}
 	fields := []templates.Param{{Name: "cap", Value: f.capped}, {Name: "signal", Value: f.signal}}
 	for _, h := range append(f.hidden(), fields...) {
@@ -244,8 +244,8 @@ func preflight(f tasksForm, found command.BulkPreview) *templates.Preflight {
 	return v
 }
 
-// doTasks does it.
-func (p *pages) doTasks(w http.ResponseWriter, r *http.Request) {
+// sendTasks does it.
+func (p *forms) sendTasks(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}
@@ -258,7 +258,7 @@ func (p *pages) doTasks(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), actPatience)
 	defer cancel()
 	if !f.all && len(f.order.IDs) == 1 && f.order.Action == retry {
-		p.doRetry(ctx, w, r, v, f.order.IDs[0])
+		p.sendRetry(ctx, w, r, v, f.order.IDs[0])
 		return
 	}
 	found, err := p.service().PreviewBulk(ctx, f.order)
@@ -275,10 +275,10 @@ func (p *pages) doTasks(w http.ResponseWriter, r *http.Request) {
 }
 
 // askRetry shows what running a task again would send. What is not known in full must be typed in.
-func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Form, id string) {
+func (p *forms) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Form, id string) {
 	o, source, err := p.service().Retry(ctx, id)
 	if err == nil && source == "" {
-		http.Redirect(w, r, p.site.Prefix+"/act/publish?"+url.Values{"retry_of": {id}}.Encode(), http.StatusSeeOther)
+		http.Redirect(w, r, p.urls.Prefix+"/act/publish?"+url.Values{"retry_of": {id}}.Encode(), http.StatusSeeOther)
 		return
 	}
 	if err != nil {
@@ -293,13 +293,13 @@ func (p *pages) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 	v.Description = "As it was. Its arguments are from the " + source + "."
 	v.Button = "Retry"
-	v.Change = p.site.Prefix + "/act/publish?" + url.Values{"retry_of": {id}}.Encode()
+	v.Change = p.urls.Prefix + "/act/publish?" + url.Values{"retry_of": {id}}.Encode()
 	v.Preview = p.callPreview(preview, form.Fields)
 	p.showAct(w, r, v, nil)
 }
 
-// doRetry runs a task again as it was.
-func (p *pages) doRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Form, id string) {
+// sendRetry runs a task again as it was.
+func (p *forms) sendRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Form, id string) {
 	o, source, err := p.service().Retry(ctx, id)
 	if err == nil && source == "" {
 		err = &command.Error{Kind: command.Conflict, Message: "its arguments are not known in full"}

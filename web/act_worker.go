@@ -20,12 +20,12 @@ type workerAct struct {
 }
 
 // workerAct reads a request, and answers itself if there is no such method or no worker was chosen.
-func (p *pages) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bool) {
+func (p *forms) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bool) {
 	if !p.readForm(w, r) {
 		return workerAct{}, false
 	}
 	a := workerAct{form: r.Form}
-	back := templates.Problem{Title: "Nothing was sent", Back: p.site.Prefix + "/workers", BackText: "All workers"}
+	back := templates.Problem{Title: "Nothing was sent", Back: p.urls.Prefix + "/workers", BackText: "All workers"}
 	var known bool
 	if a.method, known = remote.Lookup(r.Form.Get("method")); !known || !slices.Contains(workerMethods(), a.method.Name) {
 		back.Message = "Umbel does not offer the command that this address names."
@@ -93,10 +93,10 @@ func argument(p remote.Param, fields []string) any {
 }
 
 // workerForm is the form for the order.
-func (p *pages) workerForm(a workerAct) templates.Form {
+func (p *forms) workerForm(a workerAct) templates.Form {
 	v := templates.Form{
 		Section: templates.SectionWorkers, Title: a.method.Title, Description: a.method.Doc, Path: "/act/worker",
-		Crumbs: []templates.Link{{Text: "Workers", Href: p.site.Prefix + "/workers"}},
+		Crumbs: []templates.Link{{Text: "Workers", Href: p.urls.Prefix + "/workers"}},
 		Hidden: []templates.Param{{Name: "method", Value: a.method.Name}},
 		Danger: a.method.Dangerous,
 	}
@@ -110,7 +110,7 @@ func (p *pages) workerForm(a workerAct) templates.Form {
 		v.Targets = []string{"every worker"}
 	}
 	if len(a.workers) == 1 {
-		v.Crumbs = append(v.Crumbs, templates.Link{Text: a.workers[0], Href: p.site.Prefix + templates.WorkerPath(a.workers[0])})
+		v.Crumbs = append(v.Crumbs, templates.Link{Text: a.workers[0], Href: p.urls.Prefix + templates.WorkerPath(a.workers[0])})
 	}
 	for _, param := range a.method.Params {
 		v.Fields = append(v.Fields, p.workerField(param, a))
@@ -123,13 +123,13 @@ func (p *pages) workerForm(a workerAct) templates.Form {
 		for _, f := range v.Fields {
 			q.Add(f.Name, f.Value)
 		}
-		v.Change = p.site.Prefix + v.Path + "?" + q.Encode()
+		v.Change = p.urls.Prefix + v.Path + "?" + q.Encode()
 	}
 	return v
 }
 
 // workerField is the field for an argument, with what may be meant.
-func (p *pages) workerField(param remote.Param, a workerAct) templates.Input {
+func (p *forms) workerField(param remote.Param, a workerAct) templates.Input {
 	f := templates.Input{
 		Name: templates.ArgumentPrefix + param.Name, Field: "arguments." + param.Name,
 		Label: label(param.Name), Hint: param.Doc, Required: param.Required,
@@ -160,7 +160,7 @@ func (p *pages) workerField(param remote.Param, a workerAct) templates.Input {
 }
 
 // knownOf proposes names that workers tell of.
-func (p *pages) knownOf(a workerAct, of func(t remote.Topology) map[string][]string) []string {
+func (p *forms) knownOf(a workerAct, of func(t remote.Topology) map[string][]string) []string {
 	var names []string
 	for name, workers := range of(p.operations.Inspector.CachedTopology()) {
 		theirs := a.method.Name == "add_consumer" || len(a.workers) == 0 ||
@@ -173,8 +173,8 @@ func (p *pages) knownOf(a workerAct, of func(t remote.Topology) map[string][]str
 	return names
 }
 
-// actWorker shows the form, or once its fields are filled in what the order would do.
-func (p *pages) actWorker(w http.ResponseWriter, r *http.Request) {
+// askWorker shows the form, or once its fields are filled in what the order would do.
+func (p *forms) askWorker(w http.ResponseWriter, r *http.Request) {
 	a, ok := p.workerAct(w, r)
 	if !ok {
 		return
@@ -190,8 +190,8 @@ func (p *pages) actWorker(w http.ResponseWriter, r *http.Request) {
 	p.showAct(w, r, v, err)
 }
 
-// orderWorker takes the order.
-func (p *pages) orderWorker(w http.ResponseWriter, r *http.Request) {
+// sendWorker takes the request.
+func (p *forms) sendWorker(w http.ResponseWriter, r *http.Request) {
 	a, ok := p.workerAct(w, r)
 	if !ok {
 		return

@@ -3,7 +3,6 @@ package web_test
 import (
 	"context"
 	"errors"
-	"github.com/umbelhq/umbel/monitor/view"
 	"sync"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )

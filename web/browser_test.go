@@ -213,7 +213,7 @@ func facetsSwapThePage(t *testing.T, b context.Context) {
 		t.Errorf("query = %q, want %q", got, want)
 	}
 	tb.want(`document.querySelector("#query").value`, "state:failure")
-	tb.want(`document.querySelector("main").dataset.topic`, "tasks?q=state%3Afailure")
+	tb.want(`document.querySelector("main").dataset.topic`, "/tasks?q=state%3Afailure")
 	tb.until(live)
 	s.backend.now(state.TaskReceived, "good")
 	s.backend.now(state.TaskReceived, "bad")

@@ -14,22 +14,31 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-const chartPatience = 50 * time.Millisecond // for tasks that a page's chart is made from
+const (
+	chartTimeout = 50 * time.Millisecond // for tasks that a page's chart is made from
+	chartAge     = 2 * time.Second
+)
+
+// charts draws the charts above lists.
+type charts struct {
+	*common
+	cache *cache[rollup.Result] // by chart and query
+}
 
 // readSeries returns a series that may be a little old.
-func (p *pages) readSeries(ctx context.Context, q lang.Query, chart query.Chart) (rollup.Result, error) {
-	return p.charts.get(chart.String()+" "+q.String(), func() (rollup.Result, error) {
+func (p *charts) readSeries(ctx context.Context, q lang.Query, chart query.Chart) (rollup.Result, error) {
+	return p.cache.get(chart.String()+" "+q.String(), func() (rollup.Result, error) {
 		now := p.now()
 		from, to := chart.Range(now)
-		return rollup.Read(ctx, p.cluster, p.cluster.History(), rollup.Request{
+		return rollup.Read(ctx, p.backend, p.backend.History(), rollup.Request{
 			Query: q, From: from, To: to, Now: now, GroupBy: chart.Group, RankBy: rollup.Measure(chart.Measure),
-			OmitHistograms: chart.Measure == "", Timeout: chartPatience,
+			OmitHistograms: chart.Measure == "", Timeout: chartTimeout,
 		})
 	})
 }
 
 // chart assembles the chart of a query. link makes the address of the page with another chart.
-func (p *pages) chart(ctx context.Context, q lang.Query, c query.Chart, link func(query.Chart) string) templates.Chart {
+func (p *charts) chart(ctx context.Context, q lang.Query, c query.Chart, link func(query.Chart) string) templates.Chart {
 	off := c
 	off.Off = !c.Off
 	v := templates.Chart{Title: chartTitle(c), Off: c.Off, Toggle: templates.Link{Text: "Hide", Href: link(off)}}
@@ -81,7 +90,7 @@ func chartTitle(c query.Chart) string {
 }
 
 // choices are the charts that are one step away.
-func (p *pages) choices(v *templates.Chart, c query.Chart, link func(query.Chart) string) {
+func (p *charts) choices(v *templates.Chart, c query.Chart, link func(query.Chart) string) {
 	for _, last := range query.Ranges() {
 		other := c
 		other.Last, other.From, other.To = last, 0, 0

@@ -120,7 +120,7 @@ func (c *counter) due(now time.Time) *counted {
 }
 
 func (c *counter) recount(ctx context.Context, e *counted) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	n, err := c.count(ctx, e.query)
 	if err != nil && ctx.Err() == nil {

@@ -23,18 +23,18 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		topic  string
 		want   []string
 	}{
-		"overview": {"/ops/", 200, "overview", []string{
+		"overview": {"/ops/", 200, "/", []string{
 			"ValueError(&#39;&lt;b&gt;&#39;)", "5 events could not be used.", "Broken JSON", "Clocks ignored", "from_the_future",
 		}},
-		"tasks":           {"/ops/tasks", 200, "tasks", []string{"30 tasks", "task-29"}},
-		"tasks by state":  {"/ops/tasks?state=failure", 200, "tasks?q=state%3Afailure", []string{"10 tasks", `value="state:failure"`}},
-		"tasks by query":  {"/ops/tasks?q=state:failure+-id:task-01", 200, "tasks?q=-id%3Atask-01+state%3Afailure", []string{"9 tasks", `value="state:failure -id:task-01"`}},
-		"tasks by worker": {"/ops/tasks?worker=celery%40b", 200, "tasks?q=worker%3Acelery%40b", []string{"No task matches this query"}},
-		"tasks, none by text": {"/ops/tasks?q=nope&state=FAILURE", 200, "tasks?q=nope+state%3Afailure", []string{
+		"tasks":           {"/ops/tasks", 200, "/tasks", []string{"30 tasks", "task-29"}},
+		"tasks by state":  {"/ops/tasks?state=failure", 200, "/tasks?q=state%3Afailure", []string{"10 tasks", `value="state:failure"`}},
+		"tasks by query":  {"/ops/tasks?q=state:failure+-id:task-01", 200, "/tasks?q=-id%3Atask-01+state%3Afailure", []string{"9 tasks", `value="state:failure -id:task-01"`}},
+		"tasks by worker": {"/ops/tasks?worker=celery%40b", 200, "/tasks?q=worker%3Acelery%40b", []string{"No task matches this query"}},
+		"tasks, none by text": {"/ops/tasks?q=nope&state=FAILURE", 200, "/tasks?q=nope+state%3Afailure", []string{
 			`<a href="/ops/tasks?q=state%3Afailure" data-swap>Without <code>nope</code></a> 10 tasks`, `value="nope state:failure"`,
 		}},
-		"tasks, sorted":  {"/ops/tasks?sort=started", 200, "tasks?sort=started", []string{"oldest “Started” first, those without it left out"}},
-		"tasks, columns": {"/ops/tasks?cols=exc,id", 200, "tasks?cols=exc%2Cid", []string{"ValueError(&#39;&lt;b&gt;&#39;)", "Usual columns"}},
+		"tasks, sorted":  {"/ops/tasks?sort=started", 200, "/tasks?sort=started", []string{"oldest “Started” first, those without it left out"}},
+		"tasks, columns": {"/ops/tasks?cols=exc,id", 200, "/tasks?cols=exc%2Cid", []string{"ValueError(&#39;&lt;b&gt;&#39;)", "Usual columns"}},
 		"tasks, wrong limit": {"/ops/tasks?limit=0&q=x", 400, "", []string{
 			"<code>limit</code> must be a whole number from 1 to 500", `value="x"`,
 		}},
@@ -51,15 +51,15 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		"tasks, wrong cursor":   {"/ops/tasks?cursor=x", 400, "", []string{"<code>cursor</code> must be a cursor"}},
 		"tasks, wrong column":   {"/ops/tasks?cols=id,nope", 400, "", []string{"<code>cols</code> has no column"}},
 		"tasks, wrong order":    {"/ops/tasks?sort=name", 400, "", []string{"<code>sort</code> must be one of"}},
-		"tasks, other's params": {"/ops/tasks?utm=1", 200, "tasks", []string{"30 tasks"}},
-		"task": {"/ops/tasks/task-01", 200, "task/task-01", []string{
+		"tasks, other's params": {"/ops/tasks?utm=1", 200, "/tasks", []string{"30 tasks"}},
+		"task": {"/ops/tasks/task-01", 200, "/tasks/task-01", []string{
 			"billing.", "<b>charge</b>", "Traceback: &lt;b&gt;", "task-failed",
 		}},
 		"unknown task":           {"/ops/tasks/nope", 404, "", []string{"Task nope is not kept", "All tasks"}},
-		"workers":                {"/ops/workers", 200, "workers", []string{"2 of 2 online", "celery@"}},
-		"worker":                 {"/ops/workers/celery@a", 200, "worker/celery@a", []string{"task-29", "All its tasks"}},
-		"worker with odd name":   {"/ops/workers/celery@b%2F1%2520%C3%BC", 200, "worker/celery@b/1%20ü", []string{"Online"}},
-		"worker, slash left raw": {"/ops/workers/celery@b/1%2520%C3%BC", 200, "worker/celery@b/1%20ü", []string{"Online"}},
+		"workers":                {"/ops/workers", 200, "/workers", []string{"2 of 2 online", "celery@"}},
+		"worker":                 {"/ops/workers/celery@a", 200, "/workers/celery@a", []string{"task-29", "All its tasks"}},
+		"worker with odd name":   {"/ops/workers/celery@b%2F1%2520%C3%BC", 200, "/workers/celery@b%2F1%2520%C3%BC", []string{"Online"}},
+		"worker, slash left raw": {"/ops/workers/celery@b/1%2520%C3%BC", 200, "/workers/celery@b%2F1%2520%C3%BC", []string{"Online"}},
 		"unknown worker":         {"/ops/workers/celery@nope", 404, "", []string{"Unknown worker", `href="/ops/workers/celery@a"`}},
 		"unknown page":           {"/ops/nope", 404, "", []string{"There is no page at this address"}},
 	}

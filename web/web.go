@@ -1,5 +1,12 @@
-// Package web is one http.Handler: pages, live sockets, static files and the JSON API of one cluster. It
-// opens no listener, reads no broker and keeps no state of its own but its sockets and the numbers beside views.
+// Package web is one http.Handler: pages, live sockets, static files and the JSON API of one cluster. It opens no
+// listener, reads no broker and keeps no state of its own but its sockets and what single pages have read lately.
+//
+// A request becomes a page so: guard checks it, chi finds its route, and pages.load finds the URL in the table of
+// pages.go and calls the load of that page, in the file named after it. load reads the backend and returns values;
+// show renders them with the package templates. The forms beside a page are in act_*.go.
+//
+// A change becomes a frame so: live.Hub calls Snapshot with the URL of a page that somebody looks at, which loads it in
+// the same way and renders the parts that change. The hub compares them with those before and sends what differs.
 package web
 
 import (
@@ -17,29 +24,13 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/operate"
-	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
-	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/static"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/api"
 	"github.com/umbelhq/umbel/web/live"
 )
-
-// Backend is what is shown: a monitor.
-type Backend interface {
-	View(f func(c *state.Cluster))
-	Changed() <-chan struct{}
-	Health() view.Health
-	Rates() view.Rates
-	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
-	Task(ctx context.Context, id string) (state.Task, error)
-	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
-	Count(ctx context.Context, q query.Query) (history.Count, error)
-	History() view.History
-}
 
 // Options of a Handler. Backend is required.
 type Options struct {
@@ -73,8 +64,7 @@ type Options struct {
 type Handler struct {
 	prefix  string
 	hub     *live.Hub
-	counts  *counter
-	records *records
+	pages   *pages
 	changes *changes
 	bodies  *bodies
 	routed  chi.Routes // what root leads to
@@ -106,25 +96,16 @@ func New(o Options) (*Handler, error) {
 		o.Now = time.Now
 	}
 	changes := newChanges(sources(o)...)
-	o.Backend = newSearching(o.Backend)
-	p := &pages{
-		cluster: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify,
-		counts: newCounter(o.Backend.Count, changes.note, o.Logger), version: o.Version, limits: o.Limits, now: o.Now, log: o.Logger,
-		site: templates.URLs{
-			Prefix: prefix, Asset: func(name string) string { return prefix + assets.URL(name) }, ReadOnly: o.ReadOnly,
-		},
-	}
-	p.site.CanSend, p.site.HasOperations = p.service() != nil, o.Operations != nil
-	if o.Operations != nil && o.Operations.Results != nil {
-		p.records = newRecords(o.Operations.Results, changes.note, o.Logger)
-	}
+	o.Backend = newFairBackend(o.Backend)
+	asset := func(name string) string { return prefix + assets.URL(name) }
+	p := newPages(o, templates.URLs{Prefix: prefix, Asset: asset}, changes.note)
 	hub, err := live.New(live.Options{
 		Source: source{p, changes}, MaxSockets: o.MaxSockets, Origins: o.Origins, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{prefix: prefix, hub: hub, counts: p.counts, records: p.records, changes: changes, bodies: newBodies()}
+	h := &Handler{prefix: prefix, hub: hub, pages: p, changes: changes, bodies: newBodies()}
 	h.root, err = h.guard(o, p, h.routes(o, p, assets))
 	if err != nil {
 		return nil, err
@@ -170,18 +151,11 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 	r.MethodNotAllowed(p.notAllowed(r))
 	r.Group(func(r chi.Router) {
 		r.Use(uncached, middleware.Compress(5, "text/html", "application/json"))
-		r.Get("/", p.overview)
-		r.Get("/tasks", p.tasks)
-		r.Get("/tasks/*", wildcard("id", p.task))
-		r.Get("/views", p.views)
-		r.Get("/workers", p.workers)
-		r.Get("/settings", p.settings)
-		r.Get("/workers/*", wildcard("name", p.worker))
-		r.Get("/failures", p.failures)
-		r.Get("/failures/{id}", p.failure)
+		for _, rt := range p.routes {
+			r.Get(rt.pattern, p.serve(rt))
+		}
 		r.Post("/theme", h.theme)
-		p.changing(r, h)
-		p.operating(r)
+		p.routeChanges(r, h)
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
 		r.Method(http.MethodGet, "/metrics", metrics(o.Backend, o.Operations, o.Now, o.Logger))
@@ -191,7 +165,7 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		}))
 	})
 	r.Get("/favicon.ico", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, p.site.Asset("favicon.svg"), http.StatusFound)
+		http.Redirect(w, r, p.urls.Asset("favicon.svg"), http.StatusFound)
 	})
 	r.Method(http.MethodGet, "/ws", h.hub)
 	r.Method(http.MethodGet, "/assets/*", assets)
@@ -261,10 +235,10 @@ func (h *Handler) back(target string) string {
 func (h *Handler) Run(ctx context.Context) error {
 	var g errgroup.Group
 	g.Go(func() error { return h.hub.Run(ctx) })
-	g.Go(func() error { return h.counts.run(ctx) })
+	g.Go(func() error { return h.pages.counts.run(ctx) })
 	g.Go(func() error { return h.changes.run(ctx) })
-	if h.records != nil {
-		g.Go(func() error { return h.records.run(ctx) })
+	if h.pages.results != nil {
+		g.Go(func() error { return h.pages.results.run(ctx) })
 	}
 	return g.Wait()
 }

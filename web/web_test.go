@@ -417,7 +417,7 @@ func TestSocket(t *testing.T) {
 		conn, _, _ = websocket.Dial(t.Context(), srv.URL+"/ops/ws", nil)
 	}
 	conn.SetReadLimit(1 << 20)
-	if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"tasks?q=state%3Afailure"}`)); err != nil {
+	if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"/tasks?q=state%3Afailure"}`)); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -425,7 +425,7 @@ func TestSocket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(b), `"topic":"tasks?q=state%3Afailure"`) {
+		if strings.Contains(string(b), `"topic":"/tasks?q=state%3Afailure"`) {
 			if !strings.Contains(string(b), "t-task-28") {
 				t.Errorf("frame = %s, want the row of task-28", b)
 			}

@@ -62,7 +62,7 @@ func TestSettingsSayWhatWouldGo(t *testing.T) {
 	// Ten of thirty tasks succeeded, one every 9 s, the first at 12:00:02. The newest is of 12:01:28.
 	for _, want := range []string{
 		dir + "/history.db", ">30</dd>", "10\u202fs", "for ever", "up to 2\u202fGiB", "--keep-succeeded", "--keep-workers", "9 tasks", "nothing",
-		"200\u202f000 tasks", "512\u202fMiB", `data-topic="settings"`, "2026-11-21 12:00:02",
+		"200\u202f000 tasks", "512\u202fMiB", `data-topic="/settings"`, "2026-11-21 12:00:02",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("page lacks %q", want)

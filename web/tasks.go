@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"time"
 
@@ -13,22 +14,33 @@ import (
 	"github.com/umbelhq/umbel/web/search"
 )
 
-// viewPatience is how long a page waits for the numbers beside views.
-const viewPatience = 30 * time.Millisecond
+// viewTimeout is how long a page waits for the numbers beside views.
+const viewTimeout = 30 * time.Millisecond
 
-func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
-	v := templates.Tasks{Query: p.asked(q), Columns: p.columnMenu(q), Table: p.table(q), Exports: p.exports(q)}
-	pg := page{
-		topic:   q.URL("tasks"),
-		address: q.URL("/tasks"),
-		title:   "Tasks",
-		section: templates.SectionTasks,
+// tasksPage lists tasks.
+type tasksPage struct {
+	*common
+	charts     *charts
+	counts     *counter          // of the tasks of views
+	breakdowns *cache[breakdown] // by query
+}
+
+func (p *tasksPage) load(ctx context.Context, a address) (page, error) {
+	q, err := query.ParseLax(a.query)
+	if wrong, ok := errors.AsType[*query.Error](err); ok {
+		return p.invalid(ctx, q, a.query, wrong)
 	}
-	v.Chart = p.chart(ctx, q.Query, q.Chart, func(c query.Chart) string {
-		return q.First().Draw(c).URL(p.site.Prefix + "/tasks")
+	return p.list(ctx, q)
+}
+
+func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
+	v := templates.Tasks{Query: p.query(q), Columns: p.columnMenu(q), Table: p.table(q), Exports: p.exports(q)}
+	pg := page{url: q.URL("/tasks"), title: "Tasks", section: templates.SectionTasks}
+	v.Chart = p.charts.chart(ctx, q.Query, q.Chart, func(c query.Chart) string {
+		return q.First().Draw(c).URL(p.urls.Prefix + "/tasks")
 	})
 	var all breakdown
-	p.cluster.View(func(c *state.Cluster) {
+	p.backend.View(func(c *state.Cluster) {
 		pg.version = c.Version()
 		all = breakdown{c.Counts(), c.LowWaterMark() == nil}
 	})
@@ -36,7 +48,7 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 	if v.States, v.Facets, err = p.facets(ctx, q, all); err != nil {
 		return page{}, err
 	}
-	found, err := search.Read(ctx, p.cluster, q, p.now())
+	found, err := search.Read(ctx, p.backend, q, p.now())
 	if err != nil {
 		return page{}, err
 	}
@@ -45,12 +57,12 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 	}
 	v.Tasks, v.Total, v.Searched = found.Tasks, total(found.Total), found.Searched
 	v.Sorted = sorted(q.Sort)
-	if p.site.CanSend {
+	if p.urls.CanSend {
 		v.Selection = &templates.Selection{Query: q.Query.String()}
 	}
 	p.link(&v, q, found.TaskPage)
 	if len(found.Tasks) == 0 && q.From == nil && found.Next == nil {
-		v.Broader = p.wider(ctx, q)
+		v.Broader = p.broader(ctx, q)
 	}
 	pg.view = v
 	return pg, nil
@@ -59,8 +71,8 @@ func (p *pages) tasksPage(ctx context.Context, q query.Tasks) (page, error) {
 func total(n history.Count) templates.Total { return templates.Total{N: n.N, AtLeast: !n.Exact} }
 
 // link says where the neighbouring pages are.
-func (p *pages) link(v *templates.Tasks, q query.Tasks, found history.TaskPage) {
-	path := p.site.Prefix + "/tasks"
+func (p *tasksPage) link(v *templates.Tasks, q query.Tasks, found history.TaskPage) {
+	path := p.urls.Prefix + "/tasks"
 	if q.From != nil {
 		v.Newest = q.First().URL(path)
 	}
@@ -72,12 +84,12 @@ func (p *pages) link(v *templates.Tasks, q query.Tasks, found history.TaskPage) 
 	}
 }
 
-func (p *pages) asked(q query.Tasks) templates.TaskQuery {
+func (p *tasksPage) query(q query.Tasks) templates.TaskQuery {
 	return templates.TaskQuery{
 		Text:     q.Text,
 		Filtered: q.Filtered(),
 		Hidden:   hidden(q),
-		Clear:    q.Where(lang.Query{}).URL(p.site.Prefix + "/tasks"),
+		Clear:    q.Where(lang.Query{}).URL(p.urls.Prefix + "/tasks"),
 	}
 }
 
@@ -96,9 +108,9 @@ func hidden(q query.Tasks) []templates.Param {
 	return list
 }
 
-func (p *pages) exports(q query.Tasks) []templates.Link {
+func (p *tasksPage) exports(q query.Tasks) []templates.Link {
 	q.Limit = 0
-	path := q.First().URL(p.site.Prefix + "/api/v1/tasks/export")
+	path := q.First().URL(p.urls.Prefix + "/api/v1/tasks/export")
 	join := "?"
 	if q.Canonical() != "" {
 		join = "&"
@@ -109,8 +121,8 @@ func (p *pages) exports(q query.Tasks) []templates.Link {
 	}
 }
 
-// wider looks for queries with one condition less that do match something.
-func (p *pages) wider(ctx context.Context, q query.Tasks) []templates.BroaderQuery {
+// broader looks for queries with one condition less that do match something.
+func (p *tasksPage) broader(ctx context.Context, q query.Tasks) []templates.BroaderQuery {
 	const most = 6
 	ctx, cancel := context.WithTimeout(ctx, search.Patience)
 	defer cancel()
@@ -126,9 +138,9 @@ func (p *pages) wider(ctx context.Context, q query.Tasks) []templates.BroaderQue
 				rest = rest.And(c)
 			}
 		}
-		if n, err := p.cluster.Count(ctx, rest); err == nil && n.N > 0 {
+		if n, err := p.backend.Count(ctx, rest); err == nil && n.N > 0 {
 			found = append(found, templates.BroaderQuery{
-				Condition: dropped.String(), Href: q.Where(rest).URL(p.site.Prefix + "/tasks"), Total: total(n),
+				Condition: dropped.String(), Href: q.Where(rest).URL(p.urls.Prefix + "/tasks"), Total: total(n),
 			})
 		}
 	}

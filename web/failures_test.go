@@ -3,7 +3,6 @@ package web_test
 import (
 	"context"
 	"errors"
-	"github.com/umbelhq/umbel/monitor/view"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/web"
@@ -55,19 +55,19 @@ func TestFailuresAreShown(t *testing.T) {
 		topic  string
 		says   []string
 	}{
-		"list": {"/ops/failures", "failures", []string{
+		"list": {"/ops/failures", "/failures", []string{
 			`Open <span class="count">1</span>`, "<b>ValueError</b>", "<code>(&#39;&lt;b&gt;&#39;)</code>", `href="` + group + `"`,
 			`href="/ops/tasks?q=failure%3A` + paintedFailure() + `">10</a>`, `action="` + group + `/resolve"`,
 			"10 in all, at most 10 in one hour, 10 in this one", `datetime="2026-11-21T12:00:05.000000Z" data-age`,
 		}},
-		"none resolved": {"/ops/failures?show=resolved", "failures?show=resolved", []string{"Nothing has been resolved."}},
-		"group": {group, "failure/" + paintedFailure(), []string{
+		"none resolved": {"/ops/failures?show=resolved", "/failures?show=resolved", []string{"Nothing has been resolved."}},
+		"group": {group, "/failures/" + paintedFailure(), []string{
 			"<h1>ValueError</h1>", "ValueError(&#39;&lt;b&gt;&#39;)", "Traceback: &lt;b&gt;", ">All 10 tasks</a>", `id="t-task-28"`,
 			`value="` + group + `"`,
 		}},
-		"overview":     {"/ops/", "overview", []string{"Failing now", `href="` + group + `"`, `action="` + group + `/resolve"`}},
-		"failed task":  {"/ops/tasks/task-01", "task/task-01", []string{`<a href="` + group + `">9 others failed like this</a>`}},
-		"another task": {"/ops/tasks/task-00", "task/task-00", nil},
+		"overview":     {"/ops/", "/", []string{"Failing now", `href="` + group + `"`, `action="` + group + `/resolve"`}},
+		"failed task":  {"/ops/tasks/task-01", "/tasks/task-01", []string{`<a href="` + group + `">9 others failed like this</a>`}},
+		"another task": {"/ops/tasks/task-00", "/tasks/task-00", nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestFailuresAreResolvedAndThatIsUndone(t *testing.T) {
 		t.Fatalf("resolving leads with %d to %q, want 303 to %q", w.Code, target, want)
 	}
 	page := visit(t, h, target).Body.String()
-	for _, want := range []string{"<strong>Resolved.</strong>", ">Undo</button>", ">Reopen</button>", `data-topic="failures?show=all"`} {
+	for _, want := range []string{"<strong>Resolved.</strong>", ">Undo</button>", ">Reopen</button>", `data-topic="/failures?show=all"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page after that does not say %q", want)
 		}
@@ -199,9 +199,9 @@ func TestFailuresOfAnUnreadableHistory(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"list":     {visit(t, h, "/ops/failures"), http.StatusInternalServerError, "The history cannot be read."},
-		"group":    {visit(t, h, group), http.StatusInternalServerError, "The history cannot be read"},
-		"resolve":  {submit(t, h, group+"/resolve", nil), http.StatusInternalServerError, "The history cannot be read"},
+		"list":     {visit(t, h, "/ops/failures"), http.StatusServiceUnavailable, "The history cannot be read."},
+		"group":    {visit(t, h, group), http.StatusServiceUnavailable, "The history cannot be read"},
+		"resolve":  {submit(t, h, group+"/resolve", nil), http.StatusServiceUnavailable, "The history cannot be read"},
 		"overview": {visit(t, h, "/ops/"), http.StatusOK, "The history cannot be read"},
 		"task":     {visit(t, h, "/ops/tasks/task-01"), http.StatusOK, "billing."},
 	} {

@@ -14,7 +14,8 @@ import (
 const (
 	maxFacetTasks = 10_000
 	facetPage     = 500
-	facetPatience = 50 * time.Millisecond
+	facetTimeout  = 50 * time.Millisecond
+	breakdownAge  = 2 * time.Second
 )
 
 // breakdown is how many tasks that match a query have which values. Unless it is whole, there may be more.
@@ -25,18 +26,18 @@ type breakdown struct {
 
 // breakdown counts by the values of a field among the tasks that match the other conditions of a query: those are the
 // tasks that a choice of another value leads to. all is the breakdown of all tasks.
-func (p *pages) breakdown(ctx context.Context, q lang.Query, f lang.Field, all breakdown) (breakdown, error) {
+func (p *tasksPage) breakdown(ctx context.Context, q lang.Query, f lang.Field, all breakdown) (breakdown, error) {
 	q = q.Drop(f)
 	if q.All() {
 		return all, nil
 	}
-	return p.facetCounts.get(q.String(), func() (breakdown, error) {
+	return p.breakdowns.get(q.String(), func() (breakdown, error) {
 		b := breakdown{counts: state.Counts{
 			ByState: map[state.State]int{}, ByName: map[string]int{}, ByWorker: map[string]int{}, ByQueue: map[string]int{},
 		}}
 		r := history.TaskRequest{Query: q, Limit: facetPage, Now: p.now()}
-		for start := time.Now(); b.counts.Tasks < maxFacetTasks && time.Since(start) < facetPatience; {
-			page, err := p.cluster.Tasks(ctx, r)
+		for start := time.Now(); b.counts.Tasks < maxFacetTasks && time.Since(start) < facetTimeout; {
+			page, err := p.backend.Tasks(ctx, r)
 			if err != nil {
 				return breakdown{}, fmt.Errorf("count facets: %w", err)
 			}

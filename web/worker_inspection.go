@@ -23,7 +23,7 @@ const maxSettings = 1_000
 
 // inspect fills in what the worker tells when it is asked. A worker that is not online is not asked: what it told
 // before is shown.
-func (p *pages) inspect(v *templates.Worker, t workerTopic) {
+func (p *workerPages) inspect(v *templates.Worker, t workerAddress) {
 	found := p.operations.Inspector.Peek(t.name)
 	if v.Worker.Status == state.Online {
 		found = p.operations.Inspector.Cached(t.name)
@@ -38,7 +38,7 @@ func (p *pages) inspect(v *templates.Worker, t workerTopic) {
 	if v.Inspection.Why == "" {
 		q := t.values()
 		q.Set(paramRefresh, "1")
-		v.Inspection.Refresh = p.site.Prefix + templates.WorkerPath(t.name) + "?" + q.Encode()
+		v.Inspection.Refresh = p.urls.Prefix + templates.WorkerPath(t.name) + "?" + q.Encode()
 	}
 	switch t.tab {
 	case templates.TabNow:
@@ -59,13 +59,13 @@ func (p *pages) inspect(v *templates.Worker, t workerTopic) {
 }
 
 // offer notes what can be done to the tasks that a worker holds.
-func (p *pages) offer(n *templates.WorkerNow) {
-	if !p.site.CanSend {
+func (p *workerPages) offer(n *templates.WorkerNow) {
+	if !p.urls.CanSend {
 		return
 	}
 	var all []*templates.WorkerTask
 	var list []state.Task
-	p.cluster.View(func(c *state.Cluster) {
+	p.backend.View(func(c *state.Cluster) {
 		for _, held := range [][]templates.WorkerTask{n.Active, n.Reserved, n.Scheduled} {
 			for i := range held {
 				t, ok := c.Task(held[i].ID)
@@ -120,7 +120,7 @@ func seconds(s string) *float64 {
 	return &f
 }
 
-func (p *pages) consumed(i remote.Inspection) []templates.ConsumedQueue {
+func (p *workerPages) consumed(i remote.Inspection) []templates.ConsumedQueue {
 	others := p.operations.Inspector.CachedTopology().Queues
 	var list []templates.ConsumedQueue
 	for _, q := range i.Queues {
@@ -158,7 +158,7 @@ func registered(i remote.Inspection) []templates.RegisteredTask {
 }
 
 // config compares the settings of a worker with those of others that are online.
-func (p *pages) config(i remote.Inspection, t workerTopic) templates.WorkerConfig {
+func (p *workerPages) config(i remote.Inspection, t workerAddress) templates.WorkerConfig {
 	v := templates.WorkerConfig{Find: t.find, Differ: t.differ}
 	names := map[string]bool{}
 	for name := range i.Conf {
@@ -188,7 +188,7 @@ func (p *pages) config(i remote.Inspection, t workerTopic) templates.WorkerConfi
 	return v
 }
 
-func (p *pages) otherConfigs(node string, v *templates.WorkerConfig) []remote.Inspection {
+func (p *workerPages) otherConfigs(node string, v *templates.WorkerConfig) []remote.Inspection {
 	var list []remote.Inspection
 	for _, name := range p.online() {
 		if name == node || len(list)+v.Waiting == maxCompared {

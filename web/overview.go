@@ -5,31 +5,23 @@ import (
 	"context"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
-	"github.com/umbelhq/umbel/web/live"
 	"github.com/umbelhq/umbel/web/query"
 )
 
 // recentFailures is how many failures the overview lists.
 const recentFailures = 10
 
-// overviewTopic is the page of a live topic.
-func (p *pages) overviewTopic(ctx context.Context, topic, raw string) (page, error) {
-	v, err := url.ParseQuery(strings.TrimPrefix(raw, "?"))
-	if err != nil {
-		return page{}, live.ErrNoTopic
-	}
-	chart, err := query.ParseChart(v.Get("chart"))
-	if err != nil || withChart("overview", chart) != topic {
-		return page{}, live.ErrNoTopic
-	}
-	return p.overviewPage(ctx, chart), nil
+// overviewPage is the first page.
+type overviewPage struct {
+	*common
+	charts   *charts
+	failures *failurePages
 }
 
 // withChart returns path with the chart, if it is not the usual one.
@@ -40,10 +32,11 @@ func withChart(path string, c query.Chart) string {
 	return path + "?" + url.Values{"chart": {c.String()}}.Encode()
 }
 
-func (p *pages) overviewPage(ctx context.Context, chart query.Chart) page {
-	health := p.cluster.Health()
+func (p *overviewPage) load(ctx context.Context, a address) (page, error) {
+	chart, _ := query.ParseChart(a.query.Get("chart")) // a wrong one shows the usual one
+	health := p.backend.Health()
 	v := templates.Overview{
-		Rates: rates(p.cluster.Rates()),
+		Rates: rates(p.backend.Rates()),
 		Ingest: templates.Ingest{
 			Broker:   brokerView(health),
 			Messages: health.Messages,
@@ -51,17 +44,18 @@ func (p *pages) overviewPage(ctx context.Context, chart query.Chart) page {
 			Rejected: rejections(health.Rejected),
 		},
 	}
-	v.Chart = p.chart(ctx, lang.Query{}, chart, func(c query.Chart) string { return withChart(p.site.Prefix+"/", c) })
-	v.Failing, v.FailuresReadable = p.failing(ctx)
-	pg := page{topic: withChart("overview", chart), address: withChart("/", chart), title: "Overview", section: templates.SectionOverview}
-	p.cluster.View(func(c *state.Cluster) {
+	v.Chart = p.charts.chart(ctx, lang.Query{}, chart, func(c query.Chart) string { return withChart(p.urls.Prefix+"/", c) })
+	v.Failing, v.FailuresReadable = p.failures.failing(ctx)
+	v.JustResolved = p.failures.justResolved(ctx, a)
+	pg := page{url: withChart("/", chart), title: "Overview", section: templates.SectionOverview}
+	p.backend.View(func(c *state.Cluster) {
 		pg.version = c.Version()
 		v.Counts = c.Counts()
 		v.Workers = c.Workers()
 		v.Failures = c.Tasks(state.Query{States: []state.State{state.Failure}, Limit: recentFailures}).Tasks
 	})
 	pg.view = v
-	return pg
+	return pg, nil
 }
 
 func rates(r view.Rates) templates.Rates {

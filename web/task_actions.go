@@ -19,14 +19,14 @@ const maxCommands = 20
 const maxResult = 16_384
 
 // taskActions are what can be done to a task, empty if nobody may act.
-func (p *pages) taskActions(t *state.Task) []templates.TaskAction {
-	if !p.site.CanSend {
+func (p *taskPage) taskActions(t *state.Task) []templates.TaskAction {
+	if !p.urls.CanSend {
 		return nil
 	}
 	act := func(title, icon, action string, params url.Values, why string) templates.TaskAction {
 		a := templates.TaskAction{Title: title, Icon: icon, Why: why}
 		if why == "" {
-			a.Href = p.site.Prefix + action + "?" + params.Encode()
+			a.Href = p.urls.Prefix + action + "?" + params.Encode()
 		}
 		return a
 	}
@@ -61,31 +61,31 @@ func (p *pages) taskActions(t *state.Task) []templates.TaskAction {
 }
 
 // taskCommands are the newest commands about a task.
-func (p *pages) taskCommands(ctx context.Context, id string) ([]templates.Command, error) {
+func (p *taskPage) taskCommands(ctx context.Context, id string) ([]templates.Command, error) {
 	if p.operations == nil {
 		return nil, nil
 	}
-	list, _, err := p.cluster.History().Commands(ctx, history.CommandFilter{TaskID: id, Limit: maxCommands})
+	list, _, err := p.backend.History().Commands(ctx, history.CommandFilter{TaskID: id, Limit: maxCommands})
 	if err != nil {
 		return nil, fmt.Errorf("read commands: %w", err)
 	}
 	var shown []templates.Command
 	for _, c := range list {
-		shown = append(shown, p.command(c))
+		shown = append(shown, commandView(c))
 	}
 	return shown, nil
 }
 
 // stored is what the result backend holds of a task, nil if there is no backend. It is waited for only shortly.
-func (p *pages) stored(ctx context.Context, t *state.Task) *templates.StoredResult {
-	if p.records == nil {
+func (p *taskPage) stored(ctx context.Context, t *state.Task) *templates.StoredResult {
+	if p.results == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, resultPatience)
+	ctx, cancel := context.WithTimeout(ctx, resultTimeout)
 	defer cancel()
 	ended := t.State == state.Success || t.State == state.Failure
-	v := &templates.StoredResult{Source: p.records.backend.String(), Expected: ended}
-	r, answered, err := p.records.get(ctx, t.ID)
+	v := &templates.StoredResult{Source: p.results.backend.String(), Expected: ended}
+	r, answered, err := p.results.get(ctx, t.ID)
 	switch {
 	case !answered:
 		v.Loading = true
@@ -99,7 +99,7 @@ func (p *pages) stored(ctx context.Context, t *state.Task) *templates.StoredResu
 	}
 	v.Status, v.Unreadable, v.Exception, v.Traceback = state.State(r.Status), r.Undecodable, r.Exception, r.Traceback
 	v.DoneAt, v.NoZone = micros(r.DoneAt), r.NaiveTime
-	v.JSON = p.site.Prefix + "/api/v1/results/" + url.PathEscape(t.ID)
+	v.JSON = p.urls.Prefix + "/api/v1/results/" + url.PathEscape(t.ID)
 	text, whole := indent(r.Value, maxResult)
 	if v.Value = text; !whole {
 		v.Size = len(r.Value)

@@ -26,7 +26,7 @@ const (
 
 // held is what a worker holds: what it told when it was asked, and what events tell. Where the two differ, the later one
 // is right.
-func (p *pages) held(worker string, i remote.Inspection) templates.WorkerNow {
+func (p *workerPages) held(worker string, i remote.Inspection) templates.WorkerNow {
 	known := p.knownTasks(worker, toldTasks(i))
 	now := p.now().UnixMicro()
 	lists := map[part][]templates.WorkerTask{}
@@ -53,9 +53,9 @@ func (p *pages) held(worker string, i remote.Inspection) templates.WorkerNow {
 }
 
 // knownTasks are the tasks that a worker has by their events, and what events tell of those that it told of, by id.
-func (p *pages) knownTasks(worker string, told []toldTask) map[string]state.Task {
+func (p *workerPages) knownTasks(worker string, told []toldTask) map[string]state.Task {
 	known := map[string]state.Task{}
-	p.cluster.View(func(c *state.Cluster) {
+	p.backend.View(func(c *state.Cluster) {
 		for _, t := range c.Tasks(state.Query{Workers: []string{worker}, States: unfinished(c), Limit: maxHeld}).Tasks {
 			known[t.ID] = t
 		}

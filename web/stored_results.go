@@ -18,12 +18,12 @@ const (
 	resultReaders = 4
 )
 
-// resultPatience is how long a page waits for the record of its task.
-const resultPatience = 300 * time.Millisecond
+// resultTimeout is how long a page waits for the record of its task.
+const resultTimeout = 300 * time.Millisecond
 
-// records reads in the background what the result backend holds of the tasks of open pages, each at most once in
+// storedResults reads in the background what the result backend holds of the tasks of open pages, each at most once in
 // resultAge. It is safe for concurrent use.
-type records struct {
+type storedResults struct {
 	backend results.Backend
 	changed func() // called when a record is another one
 	log     *slog.Logger
@@ -31,11 +31,11 @@ type records struct {
 
 	mu      sync.Mutex
 	running bool
-	known   map[string]*record // by the id of the task
+	known   map[string]*storedResult // by the id of the task
 }
 
 // record is what the backend said of a task.
-type record struct {
+type storedResult struct {
 	id      string
 	result  results.Result
 	err     error // results.ErrMissing if there is none
@@ -45,15 +45,15 @@ type record struct {
 	first   chan struct{} // closed when it was tried once
 }
 
-func newRecords(backend results.Backend, changed func(), log *slog.Logger) *records {
-	return &records{
-		backend: backend, changed: changed, log: log, wake: make(chan struct{}, 1), known: map[string]*record{},
+func newStoredResults(backend results.Backend, changed func(), log *slog.Logger) *storedResults {
+	return &storedResults{
+		backend: backend, changed: changed, log: log, wake: make(chan struct{}, 1), known: map[string]*storedResult{},
 	}
 }
 
 // get returns what the backend said of a task at most resultAge ago, or before if it has not answered since; false if
 // it has not answered at all. One that is new is waited for until ctx ends.
-func (s *records) get(ctx context.Context, id string) (r results.Result, ok bool, err error) {
+func (s *storedResults) get(ctx context.Context, id string) (r results.Result, ok bool, err error) {
 	e := s.want(id)
 	if e == nil {
 		return r, false, nil
@@ -68,7 +68,7 @@ func (s *records) get(ctx context.Context, id string) (r results.Result, ok bool
 }
 
 // want notes that somebody looks at a record. It returns nil if nobody would read it.
-func (s *records) want(id string) *record {
+func (s *storedResults) want(id string) *storedResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.running {
@@ -76,7 +76,7 @@ func (s *records) want(id string) *record {
 	}
 	e := s.known[id]
 	if e == nil {
-		e = &record{id: id, first: make(chan struct{})}
+		e = &storedResult{id: id, first: make(chan struct{})}
 		s.known[id] = e
 	}
 	e.again = true
@@ -84,7 +84,7 @@ func (s *records) want(id string) *record {
 	return e
 }
 
-func (s *records) signal() {
+func (s *storedResults) signal() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -92,7 +92,7 @@ func (s *records) signal() {
 }
 
 // run reads until ctx ends. It returns nil.
-func (s *records) run(ctx context.Context) error {
+func (s *storedResults) run(ctx context.Context) error {
 	s.setRunning(true)
 	defer s.setRunning(false)
 	var readers sync.WaitGroup
@@ -103,14 +103,14 @@ func (s *records) run(ctx context.Context) error {
 	return nil
 }
 
-func (s *records) setRunning(running bool) {
+func (s *storedResults) setRunning(running bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = running
 }
 
 // read reads one record after the other.
-func (s *records) read(ctx context.Context) {
+func (s *storedResults) read(ctx context.Context) {
 	for {
 		e, in := s.due(time.Now())
 		if e != nil {
@@ -128,7 +128,7 @@ func (s *records) read(ctx context.Context) {
 
 // due takes a record that is to be read. If there is none, it tells how long that will be so, and forgets those that
 // nobody looks at.
-func (s *records) due(now time.Time) (e *record, in time.Duration) {
+func (s *storedResults) due(now time.Time) (e *storedResult, in time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	in = resultKept
@@ -149,8 +149,8 @@ func (s *records) due(now time.Time) (e *record, in time.Duration) {
 	return nil, in
 }
 
-func (s *records) refresh(ctx context.Context, e *record) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (s *storedResults) refresh(ctx context.Context, e *storedResult) {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	r, err := s.backend.Result(ctx, e.id)
 	if err != nil && !errors.Is(err, results.ErrMissing) && ctx.Err() == nil {
@@ -170,7 +170,7 @@ func (s *records) refresh(ctx context.Context, e *record) {
 }
 
 // same reports whether a record has stayed what pages show of it.
-func same(e *record, r results.Result, err error) bool {
+func same(e *storedResult, r results.Result, err error) bool {
 	if (e.err == nil) != (err == nil) || errors.Is(e.err, results.ErrMissing) != errors.Is(err, results.ErrMissing) {
 		return false
 	}

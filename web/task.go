@@ -17,31 +17,38 @@ const (
 	maxNamed     = 3   // tasks that are named in place of one that is not kept
 )
 
-func (p *pages) taskPage(ctx context.Context, id string) (page, error) {
+// taskPage shows one task.
+type taskPage struct {
+	*common
+	failures *failurePages
+	results  *storedResults // nil if there is no result backend
+}
+
+func (p *taskPage) load(ctx context.Context, a address) (page, error) {
+	id := a.name
 	var version uint64
-	p.cluster.View(func(c *state.Cluster) { version = c.Version() })
-	t, err := p.cluster.Task(ctx, id)
+	p.backend.View(func(c *state.Cluster) { version = c.Version() })
+	t, err := p.backend.Task(ctx, id)
 	if errors.Is(err, history.ErrNotFound) {
-		return page{}, errUnknown
+		return page{}, unknown(p.unknownTask(ctx, id))
 	}
 	if err != nil {
 		return page{}, fmt.Errorf("read task: %w", err)
 	}
 	v := templates.Task{Task: t, Root: p.relative(ctx, t.RootID, id), Parent: p.relative(ctx, t.ParentID, id)}
-	if v.Events, err = p.cluster.TaskEvents(ctx, id); err != nil && !errors.Is(err, history.ErrNotFound) {
+	if v.Events, err = p.backend.TaskEvents(ctx, id); err != nil && !errors.Is(err, history.ErrNotFound) {
 		return page{}, fmt.Errorf("read events: %w", err)
 	}
 	if v.Commands, err = p.taskCommands(ctx, id); err != nil {
 		return page{}, err
 	}
 	v.Actions, v.Stored = p.taskActions(&v.Task), p.stored(ctx, &v.Task)
-	v.Alike = p.alike(ctx, &v.Task)
+	v.Alike = p.failures.of(ctx, &v.Task)
 	for _, child := range t.Children[:min(len(t.Children), maxRelatives)] {
 		v.Children = append(v.Children, p.lookUp(ctx, child))
 	}
 	return page{
-		topic:   "task/" + id,
-		address: templates.TaskPath(id),
+		url:     templates.TaskPath(id),
 		title:   taskTitle(t),
 		section: templates.SectionTasks,
 		view:    v,
@@ -57,7 +64,7 @@ func taskTitle(t state.Task) string {
 }
 
 // relative is the task that id refers to, nil if that is nothing or the task itself.
-func (p *pages) relative(ctx context.Context, id *string, self string) *templates.RelatedTask {
+func (p *taskPage) relative(ctx context.Context, id *string, self string) *templates.RelatedTask {
 	if id == nil || *id == "" || *id == self {
 		return nil
 	}
@@ -65,8 +72,8 @@ func (p *pages) relative(ctx context.Context, id *string, self string) *template
 }
 
 // lookUp tells of a task what a link to it shows. What cannot be read is as good as unknown there.
-func (p *pages) lookUp(ctx context.Context, id string) templates.RelatedTask {
-	t, err := p.cluster.Task(ctx, id)
+func (p *taskPage) lookUp(ctx context.Context, id string) templates.RelatedTask {
+	t, err := p.backend.Task(ctx, id)
 	if err != nil {
 		return templates.RelatedTask{ID: id}
 	}
@@ -74,20 +81,20 @@ func (p *pages) lookUp(ctx context.Context, id string) templates.RelatedTask {
 }
 
 // unknownTask tells why there may be no such task. That others name it proves that there was one.
-func (p *pages) unknownTask(ctx context.Context, id string) templates.Problem {
+func (p *taskPage) unknownTask(ctx context.Context, id string) templates.Problem {
 	v := templates.Problem{
 		Title: "Unknown task",
 		Message: "Task " + id + " is not kept. Either no event of it has been seen, since it was sent before Umbel began to " +
 			"listen or its worker sends no task events, or it was removed, as old tasks are.",
-		Back:     p.site.Prefix + "/tasks",
+		Back:     p.urls.Prefix + "/tasks",
 		BackText: "All tasks",
 	}
-	if near := command.NearestTask(ctx, p.cluster, id, p.now()); near != "" {
-		v.Similar = append(v.Similar, templates.Link{Text: near, Href: p.site.Prefix + templates.TaskPath(near)})
+	if near := command.NearestTask(ctx, p.backend, id, p.now()); near != "" {
+		v.Similar = append(v.Similar, templates.Link{Text: near, Href: p.urls.Prefix + templates.TaskPath(near)})
 		return v
 	}
 	named := lang.New(lang.Or{lang.Equal(lang.Root, id), lang.Equal(lang.Parent, id)})
-	page, err := p.cluster.Tasks(ctx, history.TaskRequest{Query: named, Limit: maxNamed, Now: p.now()})
+	page, err := p.backend.Tasks(ctx, history.TaskRequest{Query: named, Limit: maxNamed, Now: p.now()})
 	if err != nil || len(page.Tasks) == 0 {
 		return v
 	}
@@ -95,7 +102,7 @@ func (p *pages) unknownTask(ctx context.Context, id string) templates.Problem {
 	v.Message = "There was a task " + id + ", since others were sent by it or belong to its workflow. It was removed, as old " +
 		"tasks are, or its events were never seen."
 	for _, t := range page.Tasks {
-		v.Similar = append(v.Similar, templates.Link{Text: taskTitle(t), Href: p.site.Prefix + templates.TaskPath(t.ID)})
+		v.Similar = append(v.Similar, templates.Link{Text: taskTitle(t), Href: p.urls.Prefix + templates.TaskPath(t.ID)})
 	}
 	return v
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/query"
+	"github.com/umbelhq/umbel/web/views"
 )
 
 // maxFacet bounds how many values of a field are offered.
@@ -17,8 +19,8 @@ const maxFacet = 12
 
 // facets offer states, names, workers and queues, each with how many tasks of the query have them. Where not all of
 // these were counted, that is the least that there can be.
-func (p *pages) facets(ctx context.Context, q query.Tasks, all breakdown) ([]templates.StateChoice, []templates.Facet, error) {
-	path := p.site.Prefix + "/tasks"
+func (p *tasksPage) facets(ctx context.Context, q query.Tasks, all breakdown) ([]templates.StateChoice, []templates.Facet, error) {
+	path := p.urls.Prefix + "/tasks"
 	n, err := p.breakdown(ctx, q.Query, lang.State, all)
 	if err != nil {
 		return nil, nil, err
@@ -97,8 +99,8 @@ func usual() []lang.Field {
 	return list
 }
 
-func (p *pages) columnMenu(q query.Tasks) templates.ColumnMenu {
-	path := p.site.Prefix + "/tasks"
+func (p *tasksPage) columnMenu(q query.Tasks) templates.ColumnMenu {
+	path := p.urls.Prefix + "/tasks"
 	plain := usual()
 	shown := q.Cols
 	if len(shown) == 0 {
@@ -148,8 +150,8 @@ func swapped(cols []lang.Field, i int) []lang.Field {
 }
 
 // table is the shape of the list: its columns, and where their headers lead.
-func (p *pages) table(q query.Tasks) templates.Table {
-	path := p.site.Prefix + "/tasks"
+func (p *tasksPage) table(q query.Tasks) templates.Table {
+	path := p.urls.Prefix + "/tasks"
 	t := templates.Table{Sorts: map[string]templates.Sort{}}
 	for _, f := range q.Cols {
 		t.Columns = append(t.Columns, f.String())
@@ -188,4 +190,34 @@ func sorted(s lang.Sort) string {
 		word = way[1]
 	}
 	return word + " “" + templates.ColumnLabel(s.Field.String()) + "” first, those without it left out"
+}
+
+// maxTabs bounds how many saved views stand above a list; the page of views has all.
+const maxTabs = 20
+
+// tabs are the views above a list, with their numbers as far as these are known.
+func (p *tasksPage) tabs(ctx context.Context, q query.Tasks) ([]templates.ViewTab, error) {
+	saved, err := p.backend.History().Views(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read views: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
+	defer cancel()
+	path := p.urls.Prefix + "/tasks"
+	here := q.First()
+	here.Limit = 0
+	list := []templates.ViewTab{{
+		Name: "All", Href: path, Current: here.Canonical() == "", Count: templates.Total{Unknown: true},
+	}}
+	for _, v := range append(views.System(), saved[:min(len(saved), maxTabs)]...) {
+		tab := templates.ViewTab{Name: v.Name, Href: p.viewHref(v), Count: templates.Total{Unknown: true}}
+		if t, err := views.Tasks(v); err == nil {
+			tab.Current = here.Canonical() == t.Canonical()
+			if n, ok := p.counts.get(ctx, t.Query); ok {
+				tab.Count = total(n)
+			}
+		}
+		list = append(list, tab)
+	}
+	return list, nil
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strings"
 	"unicode"
@@ -12,29 +13,29 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// wrongTasksPage keeps what was asked for, says what is wrong with it, and lists what the part before that
+// invalid keeps what was asked for, says what is wrong with it, and lists what the part before that
 // asks for. It does not change by itself.
-func (p *pages) wrongTasksPage(ctx context.Context, q query.Tasks, v url.Values, wrong *query.Error) (page, error) {
+func (p *tasksPage) invalid(ctx context.Context, q query.Tasks, v url.Values, wrong *query.Error) (page, error) {
 	if wrong.Query != nil {
 		q = q.Where(goodPart(q.Text, wrong.Query.Offset))
 	}
 	q = q.First()
-	pg, err := p.tasksPage(ctx, q)
+	pg, err := p.list(ctx, q)
 	if err != nil {
 		return page{}, err
 	}
 	view, _ := pg.view.(templates.Tasks)
 	view.Newer, view.Older, view.Newest, view.Broader, view.Exports, view.Selection = "", "", "", nil, nil, nil
-	view.Query.Error = p.wrong(q, v, wrong)
+	view.Query.Error = p.queryError(q, v, wrong)
 	if wrong.Query != nil {
 		view.Query.Text = strings.TrimSpace(v.Get("q"))
 	}
-	pg.topic, pg.address, pg.view = "", "/tasks?"+v.Encode(), view
+	pg.static, pg.status, pg.url, pg.view = true, http.StatusBadRequest, "/tasks?"+v.Encode(), view
 	return pg, nil
 }
 
-// wrong parts the query where it is wrong.
-func (p *pages) wrong(q query.Tasks, v url.Values, wrong *query.Error) *templates.QueryError {
+// queryError parts the query where it is wrong.
+func (p *tasksPage) queryError(q query.Tasks, v url.Values, wrong *query.Error) *templates.QueryError {
 	if wrong.Query == nil {
 		return &templates.QueryError{Param: wrong.Param, Message: wrong.Message, Shown: q.Query.String()}
 	}
@@ -51,7 +52,7 @@ func (p *pages) wrong(q query.Tasks, v url.Values, wrong *query.Error) *template
 			better.Set(param.Name, param.Value)
 		}
 		better.Set("q", w.Before+near+w.After)
-		w.Correct = &templates.Link{Text: near, Href: p.site.Prefix + "/tasks?" + better.Encode()}
+		w.Correct = &templates.Link{Text: near, Href: p.urls.Prefix + "/tasks?" + better.Encode()}
 	}
 	return w
 }

@@ -3,9 +3,7 @@ package web
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/broker"
@@ -20,47 +18,27 @@ import (
 const (
 	queueTasks   = 10              // newest ones on the page of a queue
 	queuePeek    = 20              // messages that are looked at
-	peekAge      = 3 * time.Second // for how long they are shown without looking again
-	maxPeeks     = 64              // queues whose messages are remembered
+	messagesAge  = 3 * time.Second // for how long they are shown without looking again
 	trendPoints  = 60              // of a queue in the list
 	depthPoints  = 360             // on the page of a queue
 	hourSeconds  = 3600
-	topicHidden  = "queues?hidden=true"
-	queryHidden  = "hidden"
+	paramHidden  = "hidden"
 	sealedBroker = "Looking into a queue of this broker would change the order of its messages."
 )
 
-// peeks keeps what was seen in queues, so that a watched page does not look all the time. It is safe for concurrent
-// use.
-type peeks struct {
-	mu   sync.Mutex
-	seen map[string]peeked
+// queuePages are the list of queues and the page of one.
+type queuePages struct {
+	*common
+	messages *cache[templates.Messages] // that are next, by queue
 }
 
-// peeked is what was seen in a queue.
-type peeked struct {
-	at       time.Time
-	messages templates.Messages
-}
-
-// messages are those that are next in a queue.
-func (p *pages) messages(ctx context.Context, queue string) templates.Messages {
-	k := &p.peeked
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := p.now()
-	if m, ok := k.seen[queue]; ok && now.Sub(m.at) >= 0 && now.Sub(m.at) < peekAge {
-		return m.messages
-	}
-	if k.seen == nil || len(k.seen) >= maxPeeks {
-		k.seen = map[string]peeked{}
-	}
-	m := p.peek(ctx, queue)
-	k.seen[queue] = peeked{now, m}
+// next returns the messages that are next in a queue.
+func (p *queuePages) next(ctx context.Context, queue string) templates.Messages {
+	m, _ := p.messages.get(queue, func() (templates.Messages, error) { return p.peek(ctx, queue), nil })
 	return m
 }
 
-func (p *pages) peek(ctx context.Context, queue string) templates.Messages {
+func (p *queuePages) peek(ctx context.Context, queue string) templates.Messages {
 	var m templates.Messages
 	found, err := p.operations.Client.Peek(ctx, queue, queuePeek)
 	switch {
@@ -90,10 +68,11 @@ func waiting(f broker.Publishing) templates.WaitingMessage {
 	return d
 }
 
-// queuesPage lists queues.
-func (p *pages) queuesPage(all bool) page {
+// load lists queues.
+func (p *queuePages) load(_ context.Context, a address) (page, error) {
+	all := a.query.Get(paramHidden) == "true"
 	s := p.operations.Queues.Snapshot()
-	v := templates.Queues{All: all, Poll: look(s)}
+	v := templates.Queues{All: all, Poll: queuePoll(s)}
 	for _, q := range s.Queues {
 		if q.Hidden {
 			v.Hidden++
@@ -103,17 +82,17 @@ func (p *pages) queuesPage(all bool) page {
 		}
 	}
 	pg := page{
-		topic: "queues", address: "/queues", title: "Queues", section: templates.SectionQueues, view: v,
-		version: p.clusterVersion(),
+		url: "/queues", title: "Queues", section: templates.SectionQueues, view: v,
+		version: p.stateVersion(),
 	}
 	if all {
-		pg.topic, pg.address = topicHidden, "/"+topicHidden
+		pg.url += "?" + paramHidden + "=true"
 	}
-	return pg
+	return pg, nil
 }
 
-// look is how queues were looked at.
-func look(s queues.Snapshot) templates.QueuePoll {
+// queuePoll is the last poll of queues.
+func queuePoll(s queues.Snapshot) templates.QueuePoll {
 	l := templates.QueuePoll{
 		At: micros(s.At), Source: s.Source, Error: s.Error, Kind: s.Broker.Kind, Version: s.Broker.Version,
 		Memory: s.Broker.Memory, Most: s.Broker.MemoryLimit, Clients: s.Broker.Clients,
@@ -173,58 +152,43 @@ func depths(list []queues.Point, at time.Time, points int) []templates.Depth {
 	return shown
 }
 
-// queuePage shows one queue. The error is errUnknown, or that of the history.
-func (p *pages) queuePage(ctx context.Context, name string) (page, error) {
+// loadQueue shows one queue.
+func (p *queuePages) loadQueue(ctx context.Context, a address) (page, error) {
+	name := a.name
 	s := p.operations.Queues.Snapshot()
 	i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == name })
 	if i < 0 {
-		return page{}, errUnknown
+		return page{}, unknown(p.unknownQueue(name))
 	}
-	found, err := p.cluster.Tasks(ctx, history.TaskRequest{
+	found, err := p.backend.Tasks(ctx, history.TaskRequest{
 		Query: lang.New(lang.Equal(lang.Queue, name)), Limit: queueTasks, Now: p.now(),
 	})
 	if err != nil {
 		return page{}, err
 	}
 	return page{
-		topic: "queue/" + name, address: templates.QueuePath(name), title: name, section: templates.SectionQueues,
+		url: templates.QueuePath(name), title: name, section: templates.SectionQueues,
 		view: templates.QueuePage{
-			Queue: queue(s.Queues[i], s.At, depthPoints), Poll: look(s), Waiting: p.messages(ctx, name), Tasks: found.Tasks,
+			Queue: queue(s.Queues[i], s.At, depthPoints), Poll: queuePoll(s), Waiting: p.next(ctx, name), Tasks: found.Tasks,
 		},
-		version: p.clusterVersion(),
+		version: p.stateVersion(),
 	}, nil
 }
 
-func (p *pages) queues(w http.ResponseWriter, r *http.Request) {
-	p.show(w, r, http.StatusOK, p.queuesPage(r.URL.Query().Get(queryHidden) == "true"))
-}
-
-func (p *pages) queue(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	name := param(r, "name")
-	pg, err := p.queuePage(ctx, name)
-	if errors.Is(err, errUnknown) {
-		p.problem(w, r, http.StatusNotFound, p.unknownQueue(name))
-		return
-	}
-	p.showRead(w, r, http.StatusOK, pg, err)
-}
-
 // unknownQueue proposes a queue of nearly the same name.
-func (p *pages) unknownQueue(name string) templates.Problem {
+func (p *queuePages) unknownQueue(name string) templates.Problem {
 	v := templates.Problem{
 		Title: "Unknown queue",
 		Message: "No queue named " + name + " is known: no worker consumes from it, no event tells of it, and the broker does not " +
 			"list it.",
-		Back: p.site.Prefix + "/queues", BackText: "All queues",
+		Back: p.urls.Prefix + "/queues", BackText: "All queues",
 	}
 	var names []string
 	for _, q := range p.operations.Queues.Snapshot().Queues {
 		names = append(names, q.Name)
 	}
 	if near := lang.Nearest(name, names); near != "" {
-		v.Similar = []templates.Link{{Text: near, Href: p.site.Prefix + templates.QueuePath(near)}}
+		v.Similar = []templates.Link{{Text: near, Href: p.urls.Prefix + templates.QueuePath(near)}}
 	}
 	return v
 }

@@ -43,36 +43,37 @@ func modelPages() *pages {
 			Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName,
 		})
 	}
-	m := newModel(c)
-	return &pages{
-		cluster: m, counts: newCounter(m.Count, func() {}, slog.New(slog.DiscardHandler)), now: func() time.Time { return time.UnixMicro(1e15) }, log: slog.New(slog.DiscardHandler),
-		site: templates.URLs{Asset: func(name string) string { return "/" + name }},
-	}
+	return newModelPages(newModel(c))
+}
+
+func newModelPages(b Backend) *pages {
+	return newPages(Options{
+		Backend: b, Now: func() time.Time { return time.UnixMicro(1e15) }, Logger: slog.New(slog.DiscardHandler),
+	}, templates.URLs{Asset: func(name string) string { return "/" + name }}, func() {})
 }
 
 func TestSnapshotIsWhatThePageShows(t *testing.T) {
 	t.Parallel()
 	p := modelPages()
 	group := fingerprint.Of("", "").ID("billing.charge").String()
-	tests := map[string]struct {
-		rows int
-		show http.HandlerFunc
-	}{
-		"overview":                             {1, p.overview},
-		"tasks":                                {1, p.tasks},
-		"workers":                              {1, p.workers},
-		"workers?find=celery%40":               {1, p.showTopic(t, "workers?find=celery%40")},
-		"workers?find=nobody":                  {0, p.showTopic(t, "workers?find=nobody")},
-		"worker?tab=clock/celery@a":            {0, p.showTopic(t, "worker?tab=clock/celery@a")},
-		"task/id 1":                            {0, p.showTopic(t, "task/id 1")},
-		"worker/celery@a":                      {1, p.showTopic(t, "worker/celery@a")},
-		"failures":                             {1, p.failures},
-		"failures?show=all":                    {1, p.showTopic(t, "failures?show=all")},
-		"failure/" + group:                     {1, p.showTopic(t, "failure/"+group)},
-		"tasks?q=state%3Asuccess":              {0, p.showTopic(t, "tasks?q=state%3Asuccess")},
-		"tasks?cols=exc%2Cname&sort=-received": {1, p.showTopic(t, "tasks?cols=exc%2Cname&sort=-received")},
+	tests := map[string]int{ // rows by topic
+		"/":                                     1,
+		"/?chart=7d":                            1,
+		"/tasks":                                1,
+		"/tasks?q=state%3Asuccess":              0,
+		"/tasks?cols=exc%2Cname&sort=-received": 1,
+		"/tasks/id%201":                         0,
+		"/workers":                              1,
+		"/workers?find=celery%40":               1,
+		"/workers?find=nobody":                  0,
+		"/workers/celery@a":                     1,
+		"/workers/celery@a?tab=clock":           0,
+		"/failures":                             1,
+		"/failures?show=all":                    1,
+		"/failures/" + group:                    1,
+		"/settings":                             0,
 	}
-	for topic, tc := range tests {
+	for topic, wantRows := range tests {
 		t.Run(topic, func(t *testing.T) {
 			t.Parallel()
 			snap, err := p.Snapshot(t.Context(), topic)
@@ -80,7 +81,7 @@ func TestSnapshotIsWhatThePageShows(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := httptest.NewRecorder()
-			tc.show(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+			show(t, p, w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, topic, nil))
 			page := w.Body.String()
 			if want := `data-topic="` + html.EscapeString(topic) + `"`; !strings.Contains(page, want) {
 				t.Errorf("page has no %s", want)
@@ -97,8 +98,8 @@ func TestSnapshotIsWhatThePageShows(t *testing.T) {
 					t.Errorf("page does not hold %q as the snapshot has it", part.ID)
 				}
 			}
-			if rows != tc.rows {
-				t.Errorf("snapshot has %d rows, want %d", rows, tc.rows)
+			if rows != wantRows {
+				t.Errorf("snapshot has %d rows, want %d", rows, wantRows)
 			}
 			if snap.Version == 0 {
 				t.Error("snapshot has no version")
@@ -107,23 +108,28 @@ func TestSnapshotIsWhatThePageShows(t *testing.T) {
 	}
 }
 
-func (p *pages) showTopic(t *testing.T, topic string) http.HandlerFunc {
+// show serves a request by the route of its URL.
+func show(t *testing.T, p *pages, w http.ResponseWriter, r *http.Request) {
 	t.Helper()
-	pg, err := p.page(t.Context(), topic)
-	if err != nil {
-		t.Fatal(err)
+	for _, rt := range p.routes {
+		if _, ok := rt.match(r.URL); ok {
+			p.serve(rt)(w, r)
+			return
+		}
 	}
-	return func(w http.ResponseWriter, r *http.Request) { p.show(w, r, http.StatusOK, pg) }
+	t.Fatalf("no route has %s", r.URL)
 }
 
 func TestSnapshotOfUnknownTopics(t *testing.T) {
 	t.Parallel()
 	p := modelPages()
 	for _, topic := range []string{
-		"", "nope", "failures?", "failures?show=open", "failures?resolved=1", "failuress", "failure/", "failure/nope",
-		"failure/0123456789abcdef", "task", "task/", "task/nope", "worker/nope", "workers?find=", "workers?find=a&b", "worker?tab=history/celery@a", "worker?tab=now/celery@a", "worker?tab=clock",
-		"taskss", "tasks?", "tasks?limit=0", "tasks?nope=1",
-		"tasks?state=SUCCESS", "tasks?q=state%3ASUCCESS", "tasks?q=nope%3A1", "tasks?q=%zz", "overview/", strings.Repeat("x", 1<<16),
+		"", "nope", "tasks", "/nope", "//tasks", "http://x/tasks", "/failures?show=open", "/failures?resolved=1", "/failuress",
+		"/failures/", "/failures/nope", "/failures/0123456789abcdef", "/failures/a/b", "/tasks/", "/tasks/nope", "/tasks/id 1",
+		"/tasks/id%201?x=1", "/workers/nope", "/workers?find=", "/workers?find=a&b", "/workers/celery@a?tab=history",
+		"/workers/celery@a?tab=now", "/workers/celery@a?tab=clock&refresh=1", "/workers?tab=clock", "/taskss",
+		"/tasks?limit=0", "/tasks?nope=1", "/tasks?state=SUCCESS", "/tasks?q=state%3ASUCCESS", "/tasks?q=nope%3A1", "/tasks?q=%zz",
+		"/views", "/queues", "/overview", "/?chart=nope", strings.Repeat("x", 1<<16),
 	} {
 		if _, err := p.Snapshot(t.Context(), topic); !errors.Is(err, live.ErrNoTopic) {
 			t.Errorf("Snapshot(%.40q) = %v, want ErrNoTopic", topic, err)
@@ -143,9 +149,8 @@ func BenchmarkSnapshot(b *testing.B) {
 			})
 		}
 	}
-	p := modelPages()
-	p.cluster = newModel(c)
-	for _, topic := range []string{"overview", "tasks", "tasks?q=state%3Afailure", "workers"} {
+	p := newModelPages(newModel(c))
+	for _, topic := range []string{"/", "/tasks", "/tasks?q=state%3Afailure", "/workers"} {
 		b.Run(topic, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/fair"
+)
+
+// Backend is what is shown: a monitor.
+type Backend interface {
+	View(f func(c *state.Cluster))
+	Changed() <-chan struct{}
+	Health() view.Health
+	Rates() view.Rates
+	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
+	Task(ctx context.Context, id string) (state.Task, error)
+	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
+	Count(ctx context.Context, q query.Query) (history.Count, error)
+	History() view.History
+}
+
+// searchSlots is how many searches the history answers at once. It reads on more connections than that, so that what
+// needs no search always finds one.
+const searchSlots = 4
+
+// fairBackend is a backend whose slow questions, from pages, live topics and the API alike, wait for a slot of their client.
+type fairBackend struct {
+	Backend
+	slots *fair.Slots
+}
+
+func newFairBackend(b Backend) fairBackend { return fairBackend{b, fair.New(searchSlots)} }
+
+// Tasks is that of the backend.
+func (s fairBackend) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
+	leave, err := s.enter(ctx, r.Query, r.Sort != query.Sort{})
+	if err != nil {
+		return history.TaskPage{}, err
+	}
+	defer leave()
+	return s.Backend.Tasks(ctx, r)
+}
+
+// Count is that of the backend.
+func (s fairBackend) Count(ctx context.Context, q query.Query) (history.Count, error) {
+	leave, err := s.enter(ctx, q, false)
+	if err != nil {
+		return history.Count{}, err
+	}
+	defer leave()
+	return s.Backend.Count(ctx, q)
+}
+
+// enter waits for a slot, unless memory or an index has the answer.
+func (s fairBackend) enter(ctx context.Context, q query.Query, sorted bool) (leave func(), err error) {
+	if _, simple := q.Simple(); simple && !sorted {
+		return func() {}, nil
+	}
+	ticket, err := s.slots.Acquire(ctx, fair.FromContext(ctx))
+	if err != nil { // of the context too: it waited for other searches of this client
+		return nil, fmt.Errorf("wait to search: %w", errors.Join(fair.ErrBusy, err))
+	}
+	return ticket.Leave, nil
+}

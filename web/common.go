@@ -1,0 +1,223 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/go-chi/chi/v5"
+
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/live"
+)
+
+// common is what all pages and forms read, and how they answer.
+type common struct {
+	backend    Backend
+	operations *operate.Operations // nil where only events are seen
+	readOnly   bool
+	identify   func(r *http.Request) string
+	urls       templates.URLs
+	version    string      // of Umbel
+	outbox     outboxStats // which every page shows
+	now        func() time.Time
+	log        *slog.Logger
+}
+
+// service takes requests. It is nil where nobody may act on the cluster.
+func (p *common) service() *command.Service {
+	if p.readOnly || p.operations == nil {
+		return nil
+	}
+	return p.operations.Commands
+}
+
+// stateVersion is the version of the state now.
+func (p *common) stateVersion() (version uint64) {
+	p.backend.View(func(c *state.Cluster) { version = c.Version() })
+	return version
+}
+
+// layout is what surrounds every page.
+func (p *common) layout(ctx context.Context) templates.Layout {
+	return templates.Layout{
+		URLs: p.urls, Version: p.version, Broker: brokerView(p.backend.Health()),
+		HistoryAlert: p.historyAlert(), OutboxAlert: p.outboxAlert(ctx),
+	}
+}
+
+// snapshot renders the parts of a page that change.
+func (p *common) snapshot(ctx context.Context, pg page) (live.Snapshot, error) {
+	s := live.Snapshot{Version: pg.version}
+	var err error
+	s.Regions, err = fragments(ctx, append(p.layout(ctx).Regions(), pg.view.Regions(p.urls)...))
+	if err != nil {
+		return live.Snapshot{}, err
+	}
+	for _, l := range pg.view.Lists(p.urls) {
+		rows, err := fragments(ctx, l.Rows)
+		if err != nil {
+			return live.Snapshot{}, err
+		}
+		s.Lists = append(s.Lists, live.List{ID: l.ID, Rows: rows})
+	}
+	return s, nil
+}
+
+func fragments(ctx context.Context, regions []templates.Region) ([]live.Fragment, error) {
+	list := make([]live.Fragment, 0, len(regions))
+	for _, r := range regions {
+		html, err := render(ctx, r.Body)
+		if err != nil {
+			return nil, fmt.Errorf("render %s: %w", r.ID, err)
+		}
+		list = append(list, live.Fragment{ID: r.ID, HTML: html})
+	}
+	return list, nil
+}
+
+// notFound answers for addresses that no page has.
+func (p *common) notFound(w http.ResponseWriter, r *http.Request) {
+	p.problem(w, r, http.StatusNotFound, templates.Problem{
+		Title:   "Not found",
+		Message: "There is no page at this address.",
+	})
+}
+
+// notAllowed answers for a method that the route of a request does not have.
+func (p *common) notAllowed(routes chi.Routes) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		path := cmp.Or(r.URL.RawPath, r.URL.Path)
+		var list []string
+		for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+			as := m
+			if m == http.MethodHead {
+				as = http.MethodGet // as middleware.GetHead has it
+			}
+			if routes.Match(chi.NewRouteContext(), as, path) {
+				list = append(list, m)
+			}
+		}
+		allowed := strings.Join(list, ", ")
+		w.Header().Set("Allow", allowed)
+		p.problem(w, r, http.StatusMethodNotAllowed, templates.Problem{
+			Title: "Not possible", Message: "There is nothing at this address that answers to " + r.Method + ", only to " + allowed + ".",
+		})
+	}
+}
+
+// failed answers for a page that could not be made. The request id leads to the cause in the log.
+func (p *common) failed(w http.ResponseWriter, r *http.Request, requestID string) {
+	p.problem(w, r, http.StatusInternalServerError, templates.Problem{
+		Title:     "Something went wrong",
+		Message:   "This page could not be made. The rest of Umbel goes on.",
+		RequestID: requestID,
+	})
+}
+
+func (p *common) problem(w http.ResponseWriter, r *http.Request, status int, v templates.Problem) {
+	p.show(w, r, page{url: "/", static: true, status: status, title: v.Title, view: v})
+}
+
+// param is a route parameter as it was before it was escaped. chi leaves it escaped only where the
+// path could not be written otherwise.
+func param(r *http.Request, name string) string {
+	v := chi.URLParam(r, name)
+	if r.URL.RawPath == "" {
+		return v
+	}
+	if plain, err := url.PathUnescape(v); err == nil {
+		return plain
+	}
+	return v
+}
+
+// show writes a page within its layout.
+func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
+	l := p.layout(r.Context())
+	l.Title, l.Section, l.Theme, l.Path = pg.title, pg.section, theme(r), p.urls.Prefix+pg.url
+	if !pg.static {
+		l.Topic = pg.url
+	}
+	html, err := render(r.Context(), pg.view.Page(l))
+	if err != nil {
+		p.log.ErrorContext(r.Context(), "render page", "title", pg.title, "error", err)
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(cmp.Or(pg.status, http.StatusOK))
+	if _, err := w.Write([]byte(html)); err != nil {
+		p.log.DebugContext(r.Context(), "send page", "error", err)
+	}
+}
+
+// render draws a component to its end: a visitor who leaves is no reason to fail.
+func render(ctx context.Context, c templ.Component) (string, error) {
+	var b bytes.Buffer
+	if err := c.Render(context.WithoutCancel(ctx), &b); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+// theme is what the visitor chose, empty for that of the system.
+func theme(r *http.Request) string {
+	c, err := r.Cookie("theme")
+	if err == nil && (c.Value == "light" || c.Value == "dark") {
+		return c.Value
+	}
+	return ""
+}
+
+func brokerView(health view.Health) templates.Broker {
+	h := health.Broker
+	return templates.Broker{
+		URL:         h.URL,
+		Connected:   h.Connected,
+		Since:       micros(h.Since),
+		LastEventAt: micros(h.LastEventAt),
+		LastError:   h.LastError,
+		NextTryAt:   micros(h.NextTryAt),
+		Attempts:    h.Attempts,
+		Restoring:   !health.Ready && !h.Connected,
+		Forgets:     h.Loss.Forgets,
+		Gaps:        h.Loss.Outages,
+		GapSeconds:  h.Loss.OutageTime.Seconds(),
+		LastGapAt:   micros(h.Loss.LastOutage),
+		UnseenTasks: h.Loss.MissedTasks,
+		Dropped:     h.Loss.Dropped,
+	}
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// historyAlert is what is wrong with the history.
+func (p *common) historyAlert() templates.HistoryAlert {
+	all, kept := p.backend.Health(), p.backend.History().Health()
+	h := all.Store
+	t := templates.HistoryAlert{
+		Error: cmp.Or(h.LastError, kept.LastError), Since: micros(h.Since), NextTryAt: micros(h.NextTryAt),
+		Waiting: h.Waiting, Full: h.Full, Notices: all.Notices,
+	}
+	if t.Error == "" {
+		return templates.HistoryAlert{Notices: all.Notices}
+	}
+	return t
+}

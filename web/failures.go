@@ -1,0 +1,156 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
+	stored "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+const (
+	failingNow     = 5               // groups on the overview
+	newestFailures = 10              // tasks on the page of a group
+	failuresAge    = 5 * time.Second // how old the counts of groups may be
+	paramResolved  = "resolved"      // of a page after a group was resolved: its id
+)
+
+// failurePages are the pages of groups of failures.
+type failurePages struct{ *common }
+
+// load lists groups. What cannot be read is said on the page.
+func (p *failurePages) load(ctx context.Context, a address) (page, error) {
+	q, err := query.ParseFailuresLax(a.query)
+	if err != nil {
+		return page{}, invalid(err, templates.Link{Text: "All failures", Href: p.urls.Prefix + "/failures"})
+	}
+	path := p.urls.Prefix + "/failures"
+	v := templates.Failures{Show: q.Show, Self: q.URL(path), JustResolved: p.justResolved(ctx, a)}
+	pg := page{url: q.URL("/failures"), title: "Failures", section: templates.SectionFailures, version: p.stateVersion()}
+	if v.Show == "" {
+		v.Show = query.ShowOpen
+	}
+	found, err := p.backend.History().FailureGroups(ctx, q.Request(p.now(), failuresAge))
+	if err != nil {
+		p.log.WarnContext(ctx, "list failures", "error", err)
+		v.Unreadable, pg.status = true, http.StatusServiceUnavailable
+	}
+	v.Open, v.Resolved = found.Open, found.Resolved
+	for _, f := range found.Groups {
+		v.Groups = append(v.Groups, failure(f))
+	}
+	if q.After != nil {
+		v.Newest = query.Failures{Show: q.Show, Limit: q.Limit}.URL(path)
+	}
+	if found.Next != nil {
+		q.After = found.Next
+		v.Older = q.URL(path)
+	}
+	pg.view = v
+	return pg, nil
+}
+
+// loadGroup shows one group.
+func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
+	id := a.name
+	f, err := p.group(ctx, id)
+	if errors.Is(err, history.ErrNotFound) {
+		return page{}, unknown(templates.Problem{
+			Title:   "Unknown failure",
+			Message: "No task that is kept has failed like that. Failures are forgotten with their tasks.",
+			Back:    p.urls.Prefix + "/failures", BackText: "All failures",
+		})
+	}
+	if err != nil {
+		return page{}, err
+	}
+	v := templates.FailureGroup{Failure: failure(f), Self: p.urls.Prefix + templates.FailurePath(id)}
+	just := p.justResolved(ctx, a)
+	v.JustResolved = just != nil && just.ID == id
+	newest, err := p.backend.Task(ctx, f.TaskID)
+	switch {
+	case err == nil:
+		v.Exception, v.Traceback = newest.Exception, newest.Traceback
+	case !errors.Is(err, history.ErrNotFound):
+		return page{}, err
+	}
+	q, err := stored.Parse("failure:" + id)
+	if err != nil {
+		return page{}, err
+	}
+	found, err := p.backend.Tasks(ctx, history.TaskRequest{Query: q, Limit: newestFailures, Now: p.now()})
+	if err != nil {
+		return page{}, err
+	}
+	v.Tasks = found.Tasks
+	return page{
+		url: templates.FailurePath(id), title: v.Type,
+		section: templates.SectionFailures, view: v, version: p.stateVersion(),
+	}, nil
+}
+
+// group returns the group of an id as of now, history.ErrNotFound if there is none.
+func (p *failurePages) group(ctx context.Context, id string) (history.FailureGroup, error) {
+	key, ok := fingerprint.ParseID(id)
+	if !ok {
+		return history.FailureGroup{}, history.ErrNotFound
+	}
+	return p.backend.History().FailureGroup(ctx, key, p.now())
+}
+
+// of returns the group that a failed task is in, nil if there is none.
+func (p *failurePages) of(ctx context.Context, t *state.Task) *templates.Failure {
+	if t.State != state.Failure {
+		return nil
+	}
+	_, id := fingerprint.OfTask(t)
+	f, err := p.group(ctx, id.String())
+	if err != nil {
+		return nil
+	}
+	return new(failure(f))
+}
+
+// failing returns what fails most now, false if that cannot be read.
+func (p *failurePages) failing(ctx context.Context) ([]templates.Failure, bool) {
+	found, err := p.backend.History().FailureGroups(ctx, history.FailureRequest{
+		Resolved: new(false), Busiest: true, Limit: failingNow, Now: p.now(), MaxAge: failuresAge,
+	})
+	if err != nil {
+		p.log.WarnContext(ctx, "list failing tasks", "error", err)
+		return nil, false
+	}
+	var list []templates.Failure
+	for _, f := range found.Groups {
+		list = append(list, failure(f))
+	}
+	return list, true
+}
+
+func failure(f history.FailureGroup) templates.Failure {
+	return templates.Failure{
+		ID: f.ID.String(), Name: f.Name,
+		Type: f.Fingerprint.Type, Message: f.Fingerprint.Message, Place: f.Fingerprint.Place,
+		Example: f.Example, TaskID: f.TaskID, Count: templates.Count(f.Count), LastHour: f.LastHour,
+		First: micros(f.FirstAt), Last: micros(f.LastAt), Trend: f.Trend,
+		ResolvedAt: micros(f.ResolvedAt), CameBack: f.Recurred(),
+	}
+}
+
+// justResolved returns the group that a visitor has just resolved, nil if there is none.
+func (p *failurePages) justResolved(ctx context.Context, a address) *templates.Failure {
+	if !a.query.Has(paramResolved) {
+		return nil
+	}
+	f, err := p.group(ctx, a.query.Get(paramResolved))
+	if err != nil || !f.Resolved() {
+		return nil
+	}
+	return new(failure(f))
+}

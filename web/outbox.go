@@ -1,0 +1,208 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+// statsAge is how long the numbers of the outbox are shown where no relay says that they have changed.
+const statsAge = 2 * time.Second
+
+// outboxStats keeps the numbers of the outbox, which every page shows. It is safe for concurrent use.
+type outboxStats struct {
+	mu      sync.Mutex
+	readAt  time.Time
+	changed <-chan struct{} // closed when the numbers are out of date
+	numbers history.OutboxStats
+	err     error
+}
+
+// outboxStats returns the numbers of the outbox.
+func (p *common) outboxStats(ctx context.Context) (history.OutboxStats, error) {
+	s := &p.outbox
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := p.now()
+	if age := now.Sub(s.readAt); s.readAt.IsZero() || age < 0 || age > statsAge || closed(s.changed) {
+		s.changed = nil
+		if relay := p.operations.Relay; relay != nil {
+			s.changed = relay.Changed()
+		}
+		s.numbers, s.err = p.backend.History().OutboxStats(ctx)
+		s.readAt = now
+	}
+	return s.numbers, s.err
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// outboxAlert is what keeps commands from being sent. Numbers that cannot be read are left out.
+func (p *common) outboxAlert(ctx context.Context) templates.OutboxAlert {
+	if p.operations == nil {
+		return templates.OutboxAlert{}
+	}
+	numbers, err := p.outboxStats(ctx)
+	if err != nil {
+		p.log.WarnContext(ctx, "sum up outbox", "error", err)
+	}
+	o := templates.OutboxAlert{Dead: numbers.DeadLetters}
+	if relay := p.operations.Relay; relay != nil {
+		s := relay.Status()
+		o.Open, o.Error = s.BreakerOpen, s.LastError
+		o.Until = micros(s.BreakerUntil)
+		o.Pending = numbers.States[history.CommandPending] + numbers.States[history.CommandInFlight]
+	}
+	return o
+}
+
+// outboxPages are the list of commands and the page of one request.
+type outboxPages struct{ *common }
+
+// load lists commands. What cannot be read is said on the page.
+func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
+	q, err := query.ParseCommands(a.query)
+	if err != nil {
+		return page{}, invalid(err, templates.Link{Text: "All commands", Href: p.urls.Prefix + "/outbox"})
+	}
+	pg := page{url: q.URL("/outbox"), title: "Outbox", section: templates.SectionOutbox, version: p.stateVersion()}
+	path := p.urls.Prefix + "/outbox"
+	v := templates.Outbox{Self: q.URL(path), Conditions: conditions(q, path), Counts: map[string]int{}, Query: commandQuery(q)}
+	numbers, err := p.outboxStats(ctx)
+	for s, n := range numbers.States {
+		v.Counts[string(s)] = n
+	}
+	v.OldestPending, v.Unsupported = micros(numbers.OldestPending), numbers.OtherSchema
+	for _, f := range numbers.TopErrors {
+		v.Failures = append(v.Failures, templates.FailureCount{Error: f.Error, N: f.N})
+	}
+	v.State, v.States = shownStates(q, path, numbers.States)
+	if relay := p.operations.Relay; relay != nil {
+		s := relay.Status()
+		v.Relay = &templates.Relay{Open: s.BreakerOpen, Until: micros(s.BreakerUntil), Error: s.LastError, Sent: s.Sent}
+	}
+	var found []history.Command
+	var next int64
+	if err == nil {
+		found, next, err = p.backend.History().Commands(ctx, q.Filter())
+	}
+	if err != nil {
+		p.log.WarnContext(ctx, "list commands", "error", err)
+		v.Unreadable, pg.status = true, http.StatusServiceUnavailable
+	}
+	for _, c := range found {
+		v.Commands = append(v.Commands, commandView(c))
+	}
+	if q.Before != 0 {
+		v.Newest = q.First().URL(path)
+	}
+	if next != 0 {
+		q.Before = next
+		v.Older = q.URL(path)
+	}
+	pg.view = v
+	return pg, nil
+}
+
+// shownStates are the choices of states, and which one is shown.
+func shownStates(q query.Commands, path string, counts map[history.CommandState]int) (string, []templates.StateOption) {
+	choices := []struct {
+		label  string
+		states []history.CommandState
+	}{
+		{"All", nil},
+		{"Pending", []history.CommandState{history.CommandPending}},
+		{"In flight", []history.CommandState{history.CommandInFlight}},
+		{"Sent", []history.CommandState{history.CommandSent}},
+		{"Done", []history.CommandState{history.CommandDone}},
+		{"No answer", []history.CommandState{history.CommandSilent}},
+		{"Dead letters", []history.CommandState{history.CommandDead}},
+		{"Expired", []history.CommandState{history.CommandExpired}},
+		{"Discarded", []history.CommandState{history.CommandDiscarded}},
+	}
+	shown, list := "other", make([]templates.StateOption, 0, len(choices))
+	for _, c := range choices {
+		to := q.First()
+		to.States = c.states
+		s := templates.StateOption{Label: c.label, Href: to.URL(path)}
+		if len(c.states) > 0 {
+			s.Value, s.Count = string(c.states[0]), counts[c.states[0]]
+		} else {
+			for _, n := range counts {
+				s.Count += n
+			}
+		}
+		if slices.Equal(c.states, q.States) {
+			shown = s.Value
+		}
+		list = append(list, s)
+	}
+	return shown, list
+}
+
+// commandQuery is what the form of the list shows.
+func commandQuery(q query.Commands) templates.CommandQuery {
+	states := make([]string, len(q.States))
+	for i, s := range q.States {
+		states[i] = string(s)
+	}
+	return templates.CommandQuery{
+		States: strings.Join(states, ","), Kind: q.Kind, Worker: q.Worker, Actor: q.Actor, Kinds: query.CommandKinds(),
+	}
+}
+
+// conditions are what else a query asks for.
+func conditions(q query.Commands, path string) []templates.Condition {
+	var list []templates.Condition
+	add := func(label, value string, without func(q *query.Commands)) {
+		if value == "" {
+			return
+		}
+		to := q.First()
+		without(&to)
+		list = append(list, templates.Condition{Label: label, Value: value, Without: to.URL(path)})
+	}
+	add("kind", q.Kind, func(q *query.Commands) { q.Kind = "" })
+	add("task", q.Task, func(q *query.Commands) { q.Task = "" })
+	add("worker", q.Worker, func(q *query.Commands) { q.Worker = "" })
+	add("by", q.Actor, func(q *query.Commands) { q.Actor = "" })
+	if q.Order != 0 {
+		add("order", strconv.FormatInt(q.Order, 10), func(q *query.Commands) { q.Order = 0 })
+	}
+	return list
+}
+
+// commandView is a command as pages show it.
+func commandView(c history.Command) templates.Command {
+	d := templates.Command{
+		ID: c.ID, Request: c.RequestID, Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary, TaskID: c.TaskID,
+		Attempts: c.Attempts, Deferrals: c.Deferrals, Error: c.LastError, Actor: c.Actor,
+		Created: micros(c.CreatedAt), Due: micros(c.DueAt), Expires: micros(c.ExpiresAt), Claimed: micros(c.ClaimedAt),
+		Sent: micros(c.SentAt), Done: micros(c.DoneAt),
+		Waiting: c.State == history.CommandPending && !c.DueAt.After(c.CreatedAt),
+	}
+	for _, a := range c.Replies {
+		d.Replies = append(d.Replies, templates.CommandReply{Node: a.Node, At: micros(a.At), Text: a.Text, OK: a.OK})
+	}
+	for _, node := range c.Expected {
+		if !slices.ContainsFunc(c.Replies, func(a history.Reply) bool { return a.Node == node }) {
+			d.NoReply = append(d.NoReply, node)
+		}
+	}
+	return d
+}

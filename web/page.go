@@ -1,0 +1,180 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/fair"
+	"github.com/umbelhq/umbel/web/live"
+)
+
+// loadTimeout is how long a page may take to load.
+const loadTimeout = 5 * time.Second
+
+// page is one page as it is now.
+type page struct {
+	url     string // path and query below the prefix, in their one spelling; the topic of live updates
+	static  bool   // it does not change by itself: there is no such topic
+	status  int    // 0 means 200
+	title   string
+	section templates.Section
+	view    templates.View
+	version uint64 // of the state that it shows
+}
+
+// address is the URL of a page, taken apart.
+type address struct {
+	name  string // what the end of the path names, unescaped; empty where the pattern has no such part
+	query url.Values
+}
+
+// route is a kind of page.
+type route struct {
+	// pattern is of chi. The last segment may be {name}, or * where names hold slashes.
+	pattern string
+	// load reads the page. The error is a *problem or a redirect, or that of the history.
+	load func(ctx context.Context, a address) (page, error)
+	// visit runs before a visitor gets the page, not before live updates. It may return a URL to go to instead.
+	visit func(ctx context.Context, a address) string
+}
+
+// match returns the address of a URL below the prefix, false if the URL is that of another kind of page.
+func (rt route) match(u *url.URL) (address, bool) {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		query = u.Query()
+	}
+	path := u.EscapedPath()
+	cut := strings.LastIndexByte(rt.pattern, '/') + 1
+	last := rt.pattern[cut:]
+	if last != "*" && !strings.HasPrefix(last, "{") {
+		return address{query: query}, path == rt.pattern
+	}
+	rest, ok := strings.CutPrefix(path, rt.pattern[:cut])
+	if !ok || rest == "" || last != "*" && strings.Contains(rest, "/") {
+		return address{}, false
+	}
+	name, err := url.PathUnescape(rest)
+	return address{name, query}, err == nil
+}
+
+// problem is the error of a page that there is not: what is shown in its place.
+type problem struct {
+	status int
+	view   templates.Problem
+}
+
+func (e *problem) Error() string { return e.view.Message }
+
+// unknown says that nothing has the name in the address of a page.
+func unknown(v templates.Problem) error { return &problem{http.StatusNotFound, v} }
+
+// invalid says that a parameter of an address is wrong. back leads to the page without parameters.
+func invalid(err error, back templates.Link) error {
+	return &problem{http.StatusBadRequest, templates.Problem{
+		Title: "Wrong address", Message: "The parameter " + err.Error() + ".", Back: back.Href, BackText: back.Text,
+	}}
+}
+
+// redirect is the error of a page that has moved to another URL below the prefix.
+type redirect string
+
+func (e redirect) Error() string { return "moved to " + string(e) }
+
+// load returns the page at a URL below the prefix, for visitors and live updates alike. The error is a *problem or a
+// redirect, or that of the history.
+func (p *pages) load(ctx context.Context, u *url.URL) (page, error) {
+	for _, rt := range p.routes {
+		if a, ok := rt.match(u); ok {
+			return rt.load(ctx, a)
+		}
+	}
+	return page{}, unknown(templates.Problem{Title: "Not found", Message: "There is no page at this address."})
+}
+
+// serve answers requests for the pages of a route.
+func (p *pages) serve(rt route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), loadTimeout)
+		defer cancel()
+		if a, ok := rt.match(r.URL); ok && rt.visit != nil {
+			if target := rt.visit(ctx, a); target != "" {
+				http.Redirect(w, r, p.urls.Prefix+target, http.StatusSeeOther)
+				return
+			}
+		}
+		pg, err := p.load(ctx, r.URL)
+		switch {
+		case err != nil:
+			p.notLoaded(w, r, err)
+		case !pg.static && hasEmpty(r.URL.Query()):
+			// A form sends its empty fields too. The address bar gets the short spelling.
+			http.Redirect(w, r, p.urls.Prefix+pg.url, http.StatusSeeOther) //nolint:gosec // only the query is the visitor's
+		default:
+			p.show(w, r, pg)
+		}
+	}
+}
+
+// notLoaded says why there is no page.
+func (c *common) notLoaded(w http.ResponseWriter, r *http.Request, err error) {
+	if wrong, ok := errors.AsType[*problem](err); ok {
+		c.problem(w, r, wrong.status, wrong.view)
+		return
+	}
+	if target, ok := errors.AsType[redirect](err); ok {
+		http.Redirect(w, r, c.urls.Prefix+string(target), http.StatusSeeOther)
+		return
+	}
+	if errors.Is(err, fair.ErrBusy) {
+		w.Header().Set("Retry-After", "5")
+		c.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
+			Title: "Too many searches at once", Message: "Your earlier searches are still running. Try again in a moment.",
+		})
+		return
+	}
+	id := rand.Text()[:12]
+	c.log.ErrorContext(r.Context(), "read page", "request_id", id, "path", r.URL.Path, "error", err)
+	c.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
+		Title:     "The history cannot be read",
+		Message:   "Umbel goes on taking in events. Try again, or ask for less.",
+		RequestID: id,
+		Back:      c.urls.Prefix + "/tasks",
+		BackText:  "Newest tasks",
+	})
+}
+
+func hasEmpty(v url.Values) bool {
+	for _, values := range v {
+		if slices.Contains(values, "") {
+			return true
+		}
+	}
+	return false
+}
+
+// Snapshot renders the page at a URL for live updates. Only the one spelling of a URL is a topic, so that all who look
+// at a page share it.
+func (p *pages) Snapshot(ctx context.Context, topic string) (live.Snapshot, error) {
+	u, err := url.Parse(topic)
+	if err != nil || u.Scheme != "" || u.Host != "" {
+		return live.Snapshot{}, live.ErrNoTopic
+	}
+	pg, err := p.load(ctx, u)
+	_, missing := errors.AsType[*problem](err)
+	_, moved := errors.AsType[redirect](err)
+	if missing || moved || err == nil && (pg.static || pg.url != topic) {
+		return live.Snapshot{}, live.ErrNoTopic
+	}
+	if err != nil {
+		return live.Snapshot{}, err
+	}
+	return p.snapshot(ctx, pg)
+}

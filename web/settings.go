@@ -1,0 +1,74 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+)
+
+// planAge is how long a plan of retention is shown before it is made again.
+const planAge = 10 * time.Second
+
+// settingsPage says how Umbel runs.
+type settingsPage struct {
+	*common
+	limits state.Options
+	plan   *cache[*templates.Plan] // what retention would remove
+}
+
+func (p *settingsPage) load(ctx context.Context, _ address) (page, error) {
+	h, kept := p.backend.Health(), p.backend.History().Health()
+	v := templates.Settings{
+		Version: p.version, Broker: brokerView(h), Location: kept.Location, Size: kept.Size, Alert: p.historyAlert(),
+		Unsaved: h.Store.Unsaved, Backlog: kept.Unindexed, Plan: p.prunePlan(ctx),
+		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText,
+	}
+	pg := page{url: "/settings", title: "Settings", section: templates.SectionSettings, view: v}
+	pg.version = p.stateVersion()
+	return pg, nil
+}
+
+// prunePlan is what retention would remove, nil if the history cannot be read.
+func (p *settingsPage) prunePlan(ctx context.Context) *templates.Plan {
+	plan, err := p.plan.get("", func() (*templates.Plan, error) { return p.newPlan(ctx, p.now()) })
+	if err != nil {
+		p.log.WarnContext(ctx, "retention cannot be planned", "error", err)
+		return nil
+	}
+	return plan
+}
+
+func (p *settingsPage) newPlan(ctx context.Context, now time.Time) (*templates.Plan, error) {
+	kept := p.backend.History()
+	today, err := kept.ReferenceTime(ctx)
+	var found history.PrunePlan
+	if err == nil {
+		found, err = kept.PlanPrune(ctx, today)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rules := kept.RetentionRules()
+	v := &templates.Plan{
+		Tasks: found.Tasks, Oldest: micros(found.Oldest), Used: found.UsedBytes, Bytes: found.Bytes, Active: templates.Count(found.Active), ActiveBytes: found.ActiveBytes,
+		Oversized: rules.MaxSize > 0 && found.ActiveBytes > rules.MaxSize,
+		Rules: []templates.Rule{
+			{What: "Tasks that succeeded", Keep: templates.RetentionAge(rules.Succeeded), Flag: "--keep-succeeded", Removes: templates.Count(found.Succeeded)},
+			{What: "Failed, revoked, rejected", Keep: templates.RetentionAge(rules.Failed), Flag: "--keep-failed", Removes: templates.Count(found.Failed)},
+			{What: "Lost or dismissed, since then", Keep: templates.RetentionAge(rules.Lost), Flag: "--keep-lost", Removes: templates.Count(found.Lost)},
+			{What: "Events that no execution shows", Keep: templates.RetentionAge(rules.Events), Flag: "--keep-events", Removes: templates.Count(found.Events), RemovesEvents: true},
+			{What: "Offline workers, since they were heard", Keep: templates.RetentionAge(rules.Workers), Flag: "--keep-workers"},
+			{
+				What: "All history but active tasks", Keep: templates.SizeLimit(rules.MaxSize), Flag: "--max-db-size", Removes: templates.Count(found.Size),
+				Estimate: !found.Size.Exact,
+			},
+		},
+	}
+	if now.Sub(today) > time.Hour {
+		v.Today = today.UnixMicro()
+	}
+	return v, nil
+}

@@ -1,0 +1,250 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+)
+
+const (
+	recentTasks    = 25  // of one worker
+	summedTasks    = 200 // of one worker, for its run times
+	recentCommands = 50  // of one worker
+	paramRefresh   = "refresh"
+	paramFind      = "find"
+	refreshTimeout = 3 * time.Second        // for a worker that somebody wants asked now
+	askTimeout     = 300 * time.Millisecond // for a worker that was never asked
+)
+
+// workerAddress is a tab of the page of a worker.
+type workerAddress struct {
+	name   string
+	tab    templates.WorkerTab
+	find   string // on the tab of settings
+	differ bool
+}
+
+// workerTabs are the tabs that there are, the usual one first.
+func (p *workerPages) workerTabs() []templates.WorkerTab {
+	if p.operations == nil {
+		return []templates.WorkerTab{templates.TabHistory, templates.TabClock}
+	}
+	return []templates.WorkerTab{
+		templates.TabNow, templates.TabHistory, templates.TabQueues, templates.TabTasks, templates.TabConfig,
+		templates.TabSystem, templates.TabClock, templates.TabCommands,
+	}
+}
+
+// inspects reports whether the tab shows what the worker tells when it is asked.
+func (t workerAddress) inspects() bool {
+	switch t.tab {
+	case templates.TabNow, templates.TabQueues, templates.TabTasks, templates.TabConfig, templates.TabSystem, templates.TabClock:
+		return true
+	case templates.TabHistory, templates.TabCommands:
+	}
+	return false
+}
+
+func (t workerAddress) values() url.Values {
+	v := url.Values{"tab": {string(t.tab)}}
+	if t.find != "" {
+		v.Set(paramFind, t.find)
+	}
+	if t.differ {
+		v.Set("differ", "1")
+	}
+	return v
+}
+
+// url of the tab, below the prefix. The usual tab needs no name.
+func (t workerAddress) url(usual templates.WorkerTab) string {
+	if t.tab == usual {
+		return templates.WorkerPath(t.name)
+	}
+	return templates.WorkerPath(t.name) + "?" + t.values().Encode()
+}
+
+// parse reads the address of a tab. What is wrong in it shows the usual tab.
+func (p *workerPages) parse(a address) workerAddress {
+	q := a.query
+	t := workerAddress{
+		name: a.name, tab: templates.WorkerTab(q.Get("tab")), find: strings.TrimSpace(q.Get(paramFind)), differ: q.Get("differ") == "1",
+	}
+	if !slices.Contains(p.workerTabs(), t.tab) {
+		t.tab = p.workerTabs()[0]
+	}
+	if t.tab != templates.TabConfig {
+		t.find, t.differ = "", false
+	}
+	return t
+}
+
+// visit asks the worker what it has not told yet, or tells anew where the visitor asks for that.
+func (p *workerPages) visit(ctx context.Context, a address) string {
+	t := p.parse(a)
+	if a.query.Get(paramRefresh) != "" {
+		p.askWorker(ctx, t)
+		return templates.WorkerPath(t.name) + "?" + t.values().Encode()
+	}
+	if t.inspects() && p.operations != nil {
+		p.awaitWorker(ctx, t.name)
+	}
+	return ""
+}
+
+// loadWorker shows a tab of the page of one worker.
+func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
+	t := p.parse(a)
+	v := templates.Worker{Tab: t.tab, Tabs: p.workerTabs()}
+	var version uint64
+	var newest []state.Task
+	known := false
+	p.backend.View(func(c *state.Cluster) {
+		version = c.Version()
+		if v.Worker, known = c.Worker(t.name); known && t.tab == templates.TabHistory {
+			newest = c.Tasks(state.Query{Workers: []string{t.name}, Limit: summedTasks}).Tasks
+		}
+	})
+	if !known {
+		return page{}, unknown(p.unknownWorker(t.name))
+	}
+	if v.Worker.Status != state.Offline {
+		v.Actions = p.workerActions()
+	} else {
+		v.Forget = p.service() != nil
+		v.LastReport = p.lastTold(v.Worker)
+	}
+	switch {
+	case t.tab == templates.TabHistory:
+		v.Tasks, v.Runs = newest[:min(len(newest), recentTasks)], runTimes(newest)
+	case t.tab == templates.TabCommands:
+		v.Commands = p.workerCommands(ctx, t.name)
+	case t.inspects() && p.operations != nil:
+		p.inspect(&v, t)
+	}
+	return page{
+		url: t.url(p.workerTabs()[0]), title: t.name, section: templates.SectionWorkers, view: v, version: version,
+	}, nil
+}
+
+// runTimes sums up tasks that have ended by name, those with most tasks first.
+func runTimes(tasks []state.Task) []templates.RunTimes {
+	const most = 10
+	byName := map[string]*templates.RunTimes{}
+	seconds := map[string][]float64{}
+	for _, t := range tasks {
+		if t.Name == nil || !t.State.Final() {
+			continue
+		}
+		r := byName[*t.Name]
+		if r == nil {
+			r = &templates.RunTimes{Name: *t.Name}
+			byName[*t.Name] = r
+		}
+		r.N++
+		if t.State == state.Failure {
+			r.Failed++
+		}
+		if t.RuntimeSeconds != nil {
+			seconds[*t.Name] = append(seconds[*t.Name], *t.RuntimeSeconds)
+		}
+	}
+	list := make([]templates.RunTimes, 0, len(byName))
+	for name, r := range byName {
+		if s := seconds[name]; len(s) > 0 {
+			slices.Sort(s)
+			r.Median, r.Worst = new(s[len(s)/2]), new(s[len(s)-1])
+		}
+		list = append(list, *r)
+	}
+	slices.SortFunc(list, func(a, b templates.RunTimes) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name))
+	})
+	return list[:min(len(list), most)]
+}
+
+// workerCommands are the newest commands for a worker, none if they cannot be read.
+func (p *workerPages) workerCommands(ctx context.Context, name string) []templates.WorkerCommand {
+	commands, _, err := p.backend.History().Commands(ctx, history.CommandFilter{Worker: name, Limit: recentCommands})
+	if err != nil {
+		p.log.WarnContext(ctx, "list commands of a worker", "error", err)
+		return nil
+	}
+	var list []templates.WorkerCommand
+	for _, c := range commands {
+		m := templates.WorkerCommand{Command: commandView(c)}
+		for _, a := range c.Replies {
+			if a.Node == name {
+				m.Answer, m.OK = a.Text, a.OK
+			}
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// isOnline reports whether a worker is expected to answer. Others are not asked.
+func (p *workerPages) isOnline(name string) bool {
+	var w state.Worker
+	p.backend.View(func(c *state.Cluster) { w, _ = c.Worker(name) })
+	return w.Status == state.Online
+}
+
+// askWorker waits for what a worker tells now.
+func (p *workerPages) askWorker(ctx context.Context, t workerAddress) {
+	if p.operations == nil || !p.isOnline(t.name) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	if t.tab == templates.TabSystem {
+		p.operations.Inspector.Report(ctx, t.name)
+	}
+	p.operations.Inspector.Inspect(ctx, t.name)
+}
+
+// awaitWorker waits a little for what a worker tells that was never asked, so that pages without scripts show it.
+func (p *workerPages) awaitWorker(ctx context.Context, name string) {
+	if !p.isOnline(name) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for ctx.Err() == nil {
+		changed := p.operations.Inspector.Changed()
+		if i := p.operations.Inspector.Cached(name); !i.At.IsZero() || len(i.Errors) > 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// unknownWorker proposes workers that share the node's name or its host.
+func (p *workerPages) unknownWorker(name string) templates.Problem {
+	v := templates.Problem{
+		Title:    "Unknown worker",
+		Message:  "No event of worker " + name + " has been seen since Umbel began to listen.",
+		Back:     p.urls.Prefix + "/workers",
+		BackText: "All workers",
+	}
+	node, host, _ := strings.Cut(name, "@")
+	var known []state.Worker
+	p.backend.View(func(c *state.Cluster) { known = c.Workers() })
+	for _, w := range known {
+		n, h, _ := strings.Cut(w.Name, "@")
+		if (strings.EqualFold(n, node) || strings.EqualFold(h, host)) && len(v.Similar) < maxSimilar {
+			v.Similar = append(v.Similar, templates.Link{Text: w.Name, Href: p.urls.Prefix + templates.WorkerPath(w.Name)})
+		}
+	}
+	return v
+}
