@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+
+	"github.com/umbelhq/umbel/internal/truncate"
 )
 
 // ErrSaved is returned for bytes that are no saved events of a known form.
@@ -179,7 +181,7 @@ func appendFloat(b []byte, f float64) []byte {
 
 // appendText encodes a text, by its number if the table has it.
 func (c *codec) appendText(b []byte, s string) []byte {
-	s = cutText(s, maxField)
+	s = truncate.Bytes(s, maxField)
 	if len(s) >= minShared {
 		if i := slices.Index(c.texts[:c.shared], s); i >= 0 {
 			return binary.AppendUvarint(b, uint64(i)<<1|1)

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+
+	"github.com/umbelhq/umbel/internal/truncate"
 )
 
 // Reason is the kind of a Conclusion.
@@ -72,10 +74,7 @@ func (c *Cluster) remark(i uint32, f func(r *row)) {
 
 // note marks a row, which is not counted at the time.
 func (c *Cluster) note(r *row, k Conclusion) {
-	k.Evidence = strings.Clone(k.Evidence)
-	if len(k.Evidence) > maxEvidence {
-		k.Evidence = cutText(k.Evidence, maxEvidence)
-	}
+	k.Evidence = truncate.Bytes(strings.Clone(k.Evidence), maxEvidence)
 	c.concluded[r.id] = k
 	switch k.Reason {
 	case ReasonDismissed:

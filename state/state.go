@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/clock"
+	"github.com/umbelhq/umbel/internal/truncate"
 )
 
 // Options of a Cluster. The zero value is useful.
@@ -343,7 +344,7 @@ func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 
 // symbol bounds the length of a name.
 func symbol(s string) string {
-	return cutText(s, maxSymbol)
+	return truncate.Bytes(s, maxSymbol)
 }
 
 // customState is the state that a custom event names.

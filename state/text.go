@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"unicode/utf8"
+
+	"github.com/umbelhq/umbel/internal/truncate"
 )
 
 // textLog keeps the long fields of events in large chunks, oldest first, within a number of bytes.
@@ -82,7 +84,7 @@ func appendEntry(b []byte, e *Event) []byte {
 	for left := e.Present &^ null & inText; left != 0; left &= left - 1 {
 		f := left & -left
 		if text := e.text(f); text != nil {
-			b = appendText(b, cutText(*text, maxField))
+			b = appendText(b, truncate.Bytes(*text, maxField))
 		} else {
 			b = appendNumber(b, e, f)
 		}
@@ -98,17 +100,6 @@ func (e *Event) oversized() bool {
 		}
 	}
 	return false
-}
-
-// cutText shortens s to at most n bytes without splitting a character.
-func cutText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // fields returns the long fields of a record as an event, and whether none of their text is missing. If the entry was

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -172,13 +172,8 @@ func excerpt(s string, n int) string {
 
 // clip cuts s to at most n bytes at a character's edge and reports whether anything went.
 func clip(s string, n int) (string, bool) {
-	if len(s) <= n {
-		return s, false
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n], true
+	head := truncate.Bytes(s, n)
+	return head, len(head) < len(s)
 }
 
 // taskModule and taskBase split a dotted task name, so that the telling part can stand out.

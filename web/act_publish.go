@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state"
@@ -106,17 +107,10 @@ func hinted(fields []templates.Input, t *state.Task) []templates.Input {
 			repr = t.Kwargs
 		}
 		if repr != nil {
-			fields[i].Hint = "Events say, perhaps cut short: " + cut(*repr, maxHint)
+			fields[i].Hint = "Events say, perhaps cut short: " + truncate.Text(*repr, maxHint)
 		}
 	}
 	return fields
-}
-
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // publishFields are the fields of the form, filled in from v.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
@@ -127,7 +128,7 @@ func (p *forms) tasksAct(ctx context.Context, f tasksForm) templates.Form {
 	case f.all:
 		v.Title = f.verb() + " all tasks that match"
 		list := p.urls.Prefix + "/tasks?" + url.Values{"q": {f.text}}.Encode()
-		v.Crumbs[0] = templates.Link{Text: "Tasks that match " + cut(f.text, maxHint), Href: list}
+		v.Crumbs[0] = templates.Link{Text: "Tasks that match " + truncate.Text(f.text, maxHint), Href: list}
 	case len(f.order.IDs) == 1:
 		v.Title = f.verb() + " this task"
 		v.Description = p.callOf(ctx, f.order.IDs[0])
@@ -152,7 +153,7 @@ func (p *forms) callOf(ctx context.Context, id string) string {
 			call = append(call, *repr)
 		}
 	}
-	return cut(strings.Join(call, " "), maxHint)
+	return truncate.Text(strings.Join(call, " "), maxHint)
 }
 
 // shorten is the head of an id, as pages show it.

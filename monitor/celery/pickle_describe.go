@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // object writes what a pickle says of an object.
@@ -160,8 +162,9 @@ func (o *pickleObject) uuid() (string, bool) {
 		if key != "int" || !big || n.Sign() < 0 || n.BitLen() > 128 {
 			continue
 		}
-		hex := fmt.Sprintf("%032x", n)
-		return hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:], true
+		var id uuid.UUID
+		n.FillBytes(id[:])
+		return id.String(), true
 	}
 	return "", false
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"mime"
-	"strings"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
@@ -120,13 +120,13 @@ func replyClock(v any) int64 {
 func undecodable(m broker.Publishing) string {
 	kind := replyType(m)
 	if compression, _ := m.Headers["compression"].(string); compression != "" {
-		return fmt.Sprintf("reply is compressed (%s)", short(compression))
+		return fmt.Sprintf("reply is compressed (%s)", truncate.Chars(compression, 64))
 	}
 	switch {
 	case kind == pickleType:
 		return "reply is a pickle (" + pickleType + "): set accept_content and task_serializer to json"
 	case kind != jsonType:
-		return fmt.Sprintf("reply is not JSON (%s): set task_serializer to json", short(kind))
+		return fmt.Sprintf("reply is not JSON (%s): set task_serializer to json", truncate.Chars(kind, 64))
 	case len(m.Body) > maxReply:
 		return fmt.Sprintf("reply of %d bytes is too long to read", len(m.Body))
 	}
@@ -143,15 +143,6 @@ func replyType(m broker.Publishing) string {
 		return m.ContentType
 	}
 	return kind
-}
-
-// short bounds what a stranger has written.
-func short(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if r := []rune(s); len(r) > 64 {
-		return string(r[:64]) + "…"
-	}
-	return s
 }
 
 // pickledNode returns who sent a pickle, if it can be told.

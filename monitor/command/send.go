@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/command/relay"
@@ -175,15 +174,6 @@ func answerOf(r remote.Reply) history.Reply {
 	if r.Duplicate {
 		a.Text += " (another worker of this name has answered too)"
 	}
-	a.Text = clip(a.Text)
+	a.Text = truncate.Chars(a.Text, maxAnswer)
 	return a
-}
-
-// clip cuts a long text, and makes it valid.
-func clip(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if utf8.RuneCountInString(s) <= maxAnswer {
-		return s
-	}
-	return string([]rune(s)[:maxAnswer]) + "…"
 }

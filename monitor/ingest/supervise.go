@@ -3,10 +3,10 @@ package ingest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/retry"
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
@@ -15,16 +15,6 @@ const (
 	minRedial = 500 * time.Millisecond
 	maxRedial = 30 * time.Second
 )
-
-// redialAfter is the wait after a number of failed tries: full jitter over a doubling bound, so that
-// many monitors do not come back to a broker at the same moment.
-func redialAfter(failures int) time.Duration {
-	bound := maxRedial
-	if failures < 6 {
-		bound = min(minRedial<<failures, maxRedial)
-	}
-	return minRedial + rand.N(bound)
-}
 
 // supervise keeps a session with the broker until ctx ends.
 func (in *Ingester) supervise(ctx context.Context) error {
@@ -39,8 +29,8 @@ func (in *Ingester) supervise(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		wait := redialAfter(failures)
 		failures++
+		wait := retry.After(failures, minRedial, maxRedial)
 		in.disconnected(err, failures, wait)
 		select {
 		case <-ctx.Done():

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/retry"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/history"
 )
@@ -352,7 +352,7 @@ func (w *writer) fail(j *job, cause error) {
 	j.batch.Tasks = nil
 	w.failed = j
 	w.failures++
-	w.pause = retryAfter(w.failures)
+	w.pause = retry.After(w.failures, minRetry, maxRetry)
 	w.in.log.Error("history not written", "error", cause, "failures", w.failures)
 	now := w.in.now()
 	h := StoreHealth{LastError: cause.Error(), FailedAt: now, Since: now, NextTryAt: now.Add(w.pause)}
@@ -360,15 +360,6 @@ func (w *writer) fail(j *job, cause error) {
 		h.Since = w.in.Health().Store.Since
 	}
 	w.in.setStoreHealth(h)
-}
-
-// retryAfter is the wait after a number of failed writes: full jitter over a doubling bound.
-func retryAfter(failures int) time.Duration {
-	bound := maxRetry
-	if failures < 6 {
-		bound = min(minRetry<<failures, maxRetry)
-	}
-	return minRetry + rand.N(bound-minRetry)
 }
 
 // keeping notes how writing goes.

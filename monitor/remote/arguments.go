@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/state/query"
 )
 
@@ -52,7 +53,7 @@ func (m Method) Check(args map[string]any) (map[string]any, error) {
 
 // unknown is the error for an argument that m does not have.
 func (m Method) unknown(name string) error {
-	e := &ArgumentError{Method: m.Name, Argument: clip(name), Message: "is not known"}
+	e := &ArgumentError{Method: m.Name, Argument: truncate.Chars(name, 60), Message: "is not known"}
 	if len(m.Params) == 0 {
 		e.Message = "is not known, it has none"
 		return e
@@ -63,15 +64,6 @@ func (m Method) unknown(name string) error {
 	}
 	e.Nearest = query.Nearest(name, names)
 	return e
-}
-
-// clip bounds a stranger's text.
-func clip(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if utf8.RuneCountInString(s) > 60 {
-		return string([]rune(s)[:60]) + "…"
-	}
-	return s
 }
 
 // meant returns the choice that was probably meant.

@@ -3,9 +3,9 @@ package remote
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/retry"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
 )
@@ -27,7 +27,7 @@ func (c *Client) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		wait := redialAfter(failures)
+		wait := retry.After(failures, minRedial, maxRedial)
 		c.disconnected(err, wait)
 		select {
 		case <-ctx.Done():
@@ -35,11 +35,6 @@ func (c *Client) Run(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// redialAfter is the wait after a number of failed tries: full jitter over a doubling bound.
-func redialAfter(failures int) time.Duration {
-	return minRedial + rand.N(min(minRedial<<min(failures, 6), maxRedial)-minRedial+1)
 }
 
 // readReplies reads replies until the connection or ctx ends.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/celery"
 )
 
@@ -244,7 +245,7 @@ func decodeReport(i *Inspection, v json.RawMessage) bool {
 	if text == "" {
 		return false
 	}
-	i.Report = cut(text, maxRaw)
+	i.Report = truncate.Text(text, maxRaw)
 	return true
 }
 
@@ -260,7 +261,7 @@ func fieldsOf(v json.RawMessage) fields {
 }
 
 // text is a name, empty if it is none.
-func (f fields) text(key string) string { return cut(str(f[key]), maxName) }
+func (f fields) text(key string) string { return truncate.Text(str(f[key]), maxName) }
 
 // elements are those of an array.
 func elements(v json.RawMessage) ([]json.RawMessage, bool) {
@@ -353,12 +354,12 @@ func arguments(v json.RawMessage) string {
 	case len(v) == 0:
 		return ""
 	case json.Unmarshal(v, &text) == nil: // null too
-		return cut(text, maxArgs)
+		return truncate.Text(text, maxArgs)
 	}
 	if len(v) > maxRaw { // not worth reading for what is shown of it
-		return cut(string(v), maxArgs)
+		return truncate.Text(string(v), maxArgs)
 	}
-	return cut(celery.Repr(v), maxArgs)
+	return truncate.Text(celery.Repr(v), maxArgs)
 }
 
 // bounded is JSON that is not too long, else a text that says so.
@@ -367,12 +368,4 @@ func bounded(v json.RawMessage) json.RawMessage {
 		return v
 	}
 	return json.RawMessage(strconv.Quote("too long to show: " + strconv.Itoa(len(v)) + " bytes"))
-}
-
-// cut bounds text.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/umbelhq/umbel/internal/truncate"
 )
 
 // foreign says why bytes that are neither JSON nor a pickle are not decoded, by what a serializer of Celery's writes of a
@@ -16,7 +18,7 @@ func foreign(b []byte, mime string) string {
 	case strings.Contains(mime, "msgpack"), mime == "" && msgpackRecord(b):
 		kind = "as msgpack"
 	case mime != "" && mime != "application/json":
-		kind = "as " + strings.ToValidUTF8(mime[:min(len(mime), 64)], "")
+		kind = "as " + truncate.Bytes(mime, 64)
 	}
 	return "stored " + kind + ", not decoded"
 }

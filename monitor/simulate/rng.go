@@ -1,10 +1,11 @@
 package simulate
 
 import (
-	"encoding/hex"
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // dice is the only source of chance in a story.
@@ -44,18 +45,11 @@ func (d rng) uuid() string { return d.id(0) }
 // id is a random UUID, another one for each salt.
 func (d rng) id(salt uint64) string {
 	hi, lo := (d.Uint64()^salt)&^0xf000|0x4000, d.Uint64()&^(3<<62)|2<<62
-	var raw [16]byte
+	var raw uuid.UUID
 	for i := range 8 {
 		raw[i], raw[8+i] = byte(hi>>(56-8*i)), byte(lo>>(56-8*i))
 	}
-	var b [36]byte
-	hex.Encode(b[:8], raw[:4])
-	hex.Encode(b[9:13], raw[4:6])
-	hex.Encode(b[14:18], raw[6:8])
-	hex.Encode(b[19:23], raw[8:10])
-	hex.Encode(b[24:], raw[10:])
-	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
-	return string(b[:])
+	return raw.String()
 }
 
 // pick is one of all.

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -38,9 +39,9 @@ func Of(exception, traceback string) Fingerprint {
 			f.Message = inner.Message
 		}
 	}
-	f.Type, _ = cut(f.Type, maxType)
+	f.Type = truncate.Bytes(f.Type, maxType)
 	f.Message = normal(f.Message)
-	f.Place, _ = cut(r.place, maxPlace)
+	f.Place = truncate.Bytes(r.place, maxPlace)
 	return f
 }
 
@@ -101,17 +102,6 @@ func isTypeName(s string) bool {
 
 // unqualified returns a dotted name's last part.
 func unqualified(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
-
-// cut bounds s to n bytes without splitting a character, and reports whether anything went.
-func cut(s string, n int) (string, bool) {
-	if len(s) <= n {
-		return s, false
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n], true
-}
 
 // ID names a group of failures: those of tasks of one name with one fingerprint. It is never 0.
 type ID int64

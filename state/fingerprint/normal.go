@@ -3,6 +3,8 @@ package fingerprint
 import (
 	"bytes"
 	"strings"
+
+	"github.com/umbelhq/umbel/internal/truncate"
 )
 
 // Placeholders for what differs from one failure to the next.
@@ -20,10 +22,12 @@ const (
 // normal returns a message on one line with placeholders for what varies. A message that has been through it
 // comes out as it went in.
 func normal(message string) string {
-	message, long := cut(message, 4*maxMessage)
-	message, short := cut(strings.Join(strings.Fields(message), " "), maxMessage)
+	head := truncate.Bytes(message, 4*maxMessage)
+	words := strings.Join(strings.Fields(head), " ")
+	cut := len(head) < len(message) || len(words) > maxMessage
+	message = truncate.Bytes(words, maxMessage)
 	for {
-		n := normalizer{in: message, cut: long || short}
+		n := normalizer{in: message, cut: cut}
 		n.run()
 		// Every change leaves fewer digits, quotes or separators, so that it ends.
 		next := string(bytes.TrimSpace(n.out))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
@@ -194,14 +195,8 @@ func sentence(s string) string {
 	return s
 }
 
-// shorten bounds what a client sent before it is sent back.
-func shorten(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+// shorten bounds text of a client that is sent back.
+func shorten(s string) string { return truncate.Text(s, 200) }
 
 // nearest returns the known name that was probably meant, empty if none is near.
 func nearest(name string, known []string) string {

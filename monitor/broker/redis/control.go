@@ -3,12 +3,12 @@ package redis
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/umbelhq/umbel/internal/dial"
@@ -121,20 +121,12 @@ func (c *controlConn) PublishEvent(ctx context.Context, routingKey string, m bro
 // envelope is m as it goes to Redis.
 func envelope(m broker.Publishing, exchange, routingKey string) ([]byte, error) {
 	text, err := celery.Envelope{
-		Publishing: m, Exchange: exchange, RoutingKey: routingKey, DeliveryTag: uuid(),
+		Publishing: m, Exchange: exchange, RoutingKey: routingKey, DeliveryTag: uuid.NewString(),
 	}.Append(nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", broker.ErrRefused, err)
 	}
 	return text, nil
-}
-
-// uuid returns a random UUID.
-func uuid() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // do runs one command, or several that belong together, and maps its error: a lost connection ends the control

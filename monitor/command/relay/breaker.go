@@ -3,6 +3,7 @@ package relay
 import (
 	"time"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
@@ -17,7 +18,7 @@ func (r *Relay) postpone(c *history.Command, err error) {
 	now := r.o.Now()
 	o := outcome(c, history.CommandPending)
 	o.Deferrals++
-	o.DueAt, o.Error = now.Add(time.Duration(min(o.Deferrals, maxDeferral))*r.o.Cooldown), short(err)
+	o.DueAt, o.Error = now.Add(time.Duration(min(o.Deferrals, maxDeferral))*r.o.Cooldown), truncate.Text(err.Error(), maxError)
 	r.records.settle(o)
 	opened := false
 	r.change(func(s *Status) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
@@ -119,7 +119,7 @@ func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 // it may go on.
 func (r *Relay) failed(c *history.Command, err error, attempts int, dead bool) bool {
 	o := outcome(c, history.CommandPending)
-	o.Attempts, o.Error = attempts, short(err)
+	o.Attempts, o.Error = attempts, truncate.Text(err.Error(), maxError)
 	if dead {
 		o.State = history.CommandDead
 	} else {
@@ -156,12 +156,3 @@ func (r *Relay) backoff(attempts int) time.Duration {
 
 // maxError is how many bytes of an error are kept.
 const maxError = 500
-
-// short returns an error as it is kept with commands.
-func short(err error) string {
-	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
-	if len(text) <= maxError {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxError], "") + "…"
-}
