@@ -19,10 +19,11 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/ingest"
-	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
@@ -97,7 +98,8 @@ type Umbel struct {
 	history    *sqlite.DB
 	ingester   *ingest.Ingester
 	results    results.Backend // nil if there is none
-	operations *operate.Operations
+	commands   *command.Service
+	reconciler *ingest.Reconciler
 	web        *web.Handler
 }
 
@@ -153,9 +155,12 @@ func (u *Umbel) assemble(o Options, broker broker.Broker) (err error) {
 	if u.results, err = Results(o); err != nil {
 		return err
 	}
+	client, err := remote.New(remote.Options{Broker: broker, Logger: o.Logger})
+	if err != nil {
+		return err
+	}
 	u.ingester, err = ingest.New(ingest.Options{
-		Broker: broker, Store: u.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Logger: o.Logger,
-		Broadcast: func(ctx context.Context, method string) error { return u.operations.Client.Broadcast(ctx, method) },
+		Broker: broker, Store: u.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Control: client, Logger: o.Logger,
 	})
 	if err != nil {
 		return err
@@ -164,15 +169,20 @@ func (u *Umbel) assemble(o Options, broker broker.Broker) (err error) {
 	if err != nil {
 		return err
 	}
-	u.operations, err = operate.New(operate.Options{
-		Broker: broker, Store: u.history, Tasks: reader, Workers: u.ingester, Results: u.results, ReadOnly: o.ReadOnly, Logger: o.Logger,
-		QueueCounters: u.ingester.QueueCounters, Hide: []string{o.Queue}, Unfinished: u.ingester,
+	u.commands, err = command.New(command.Options{
+		Client: client, Outbox: u.history, Tasks: reader, Workers: u.ingester, Dismisser: u.ingester, Results: u.results,
+		QueueCounters: u.ingester.QueueCounters, HiddenQueues: []string{o.Queue}, ReadOnly: o.ReadOnly, Logger: o.Logger,
 	})
 	if err != nil {
 		return err
 	}
+	inspector := u.commands.Inspector
+	if o.ReadOnly {
+		inspector = nil
+	}
+	u.reconciler = ingest.NewReconciler(u.ingester, inspector, u.results)
 	u.web, err = web.New(web.Options{
-		Backend: reader, Operations: u.operations, ReadOnly: o.ReadOnly, Identify: o.Identify,
+		Backend: reader, Operations: u.commands, ReadOnly: o.ReadOnly, Identify: o.Identify,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits,
 	})
@@ -233,7 +243,8 @@ func onRedis(o Options) (broker.Broker, error) {
 func (u *Umbel) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return u.ingester.Run(ctx) })
-	g.Go(func() error { return u.operations.Run(ctx) })
+	g.Go(func() error { return u.commands.Run(ctx) })
+	g.Go(func() error { return u.reconciler.Run(ctx) })
 	g.Go(func() error { return u.web.Run(ctx) })
 	return g.Wait()
 }

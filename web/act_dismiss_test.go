@@ -15,9 +15,9 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/ingest"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/web"
 )
@@ -39,7 +39,7 @@ func abandoned(t *testing.T, readOnly bool) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops, err := operate.New(operate.Options{Broker: b, Store: db, Tasks: r, Unfinished: m, ReadOnly: readOnly})
+	ops, err := command.New(command.Options{Client: controlClient(t, b), Outbox: db, Tasks: r, Dismisser: m, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}

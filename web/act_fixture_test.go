@@ -14,8 +14,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/web"
@@ -32,7 +32,7 @@ func (k stocked) History() view.History { return k.db }
 // shop is a cluster that obeys: two workers with two tasks and one queue, and what they were told.
 type shop struct {
 	*inproc.Broker
-	operations *operate.Operations
+	operations *command.Service
 
 	mu      sync.Mutex
 	told    []string // method and ids
@@ -52,8 +52,8 @@ func open(t *testing.T, o *web.Options, backend results.Backend) *shop {
 		t.Cleanup(s.Listen(func(m broker.Publishing) { s.hear(node, m) }))
 	}
 	o.Backend = stocked{o.Backend, db}
-	s.operations, err = operate.New(operate.Options{
-		Broker: s.Broker, Store: db, Tasks: o.Backend, Results: backend, ReadOnly: o.ReadOnly,
+	s.operations, err = command.New(command.Options{
+		Client: controlClient(t, s.Broker), Outbox: db, Tasks: o.Backend, Results: backend, ReadOnly: o.ReadOnly,
 	})
 	if err != nil {
 		t.Fatal(err)

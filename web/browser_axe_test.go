@@ -46,7 +46,7 @@ func TestBrowserFindsNoBarriers(t *testing.T) {
 	s, c := newMannedStage(t)
 	lately(s)
 	order := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
-	if _, err := c.ops.Commands.Control(t.Context(), command.Caller{}, order); err != nil {
+	if _, err := c.ops.Control(t.Context(), command.Caller{}, order); err != nil {
 		t.Fatal(err)
 	}
 	failing := newStage(t, "/ops", nil) // its history has groups of failures

@@ -11,7 +11,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
@@ -47,7 +46,7 @@ func idle(t *testing.T) (s *stage, c *crew, work func()) {
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
 	c.broker.Declare("mail")
-	c.ops, err = operate.New(operate.Options{Broker: c.broker, Store: db, Tasks: b})
+	c.ops, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +77,7 @@ func (w withStore) History() view.History { return w.db }
 
 func orderGoesLive(t *testing.T, b context.Context) {
 	s, c, work := idle(t)
-	_, err := c.ops.Commands.Control(t.Context(), command.Caller{Actor: "ada"}, command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}})
+	_, err := c.ops.Control(t.Context(), command.Caller{Actor: "ada"}, command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +148,7 @@ func brokerAwayIsSaid(t *testing.T, b context.Context) {
 	work()
 	for range 3 {
 		order := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
-		if _, err := c.ops.Commands.Control(t.Context(), command.Caller{}, order); err != nil {
+		if _, err := c.ops.Control(t.Context(), command.Caller{}, order); err != nil {
 			t.Fatal(err)
 		}
 	}

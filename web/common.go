@@ -15,7 +15,6 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor/command"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
@@ -25,7 +24,7 @@ import (
 // common is what all pages and forms read, and how they answer.
 type common struct {
 	backend    Backend
-	operations *operate.Operations // nil where only events are seen
+	operations *command.Service // nil where only events are seen
 	readOnly   bool
 	identify   func(r *http.Request) string
 	urls       templates.URLs
@@ -37,10 +36,10 @@ type common struct {
 
 // service takes requests. It is nil where nobody may act on the cluster.
 func (p *common) service() *command.Service {
-	if p.readOnly || p.operations == nil {
+	if p.readOnly || p.operations == nil || p.operations.Relay == nil {
 		return nil
 	}
-	return p.operations.Commands
+	return p.operations
 }
 
 // stateVersion is the version of the state now.

@@ -9,13 +9,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/web/query"
 )
 
 // metrics serves numbers about Umbel itself in the format of Prometheus. They are read when they are asked for.
-func metrics(b Backend, o *operate.Operations, now func() time.Time, log *slog.Logger) http.Handler {
+func metrics(b Backend, o *command.Service, now func() time.Time, log *slog.Logger) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{backend: b, operations: o, now: now, log: log}) // a new registry has no other
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
@@ -24,7 +24,7 @@ func metrics(b Backend, o *operate.Operations, now func() time.Time, log *slog.L
 // collector reads the backend for each scrape.
 type collector struct {
 	backend    Backend
-	operations *operate.Operations // may be nil, and so may its Relay
+	operations *command.Service // may be nil, and so may its Relay
 	now        func() time.Time
 	log        *slog.Logger
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -35,7 +35,7 @@ func newPaper(t *testing.T, readOnly bool) *paper {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	b := stocked{painted(state.Options{}), db}
-	ops, err := operate.New(operate.Options{Broker: inproc.New(inproc.Options{}), Store: db, Tasks: b, ReadOnly: readOnly})
+	ops, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: db, Tasks: b, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
@@ -82,7 +82,7 @@ func beside(t *testing.T, s *shelves, test func(t *testing.T, h http.Handler)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := unheard{painted(state.Options{})}
-		o, err := operate.New(operate.Options{Broker: inproc.New(inproc.Options{}), Store: b.Store(), Tasks: b, Results: s, ReadOnly: true})
+		o, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: b.Store(), Tasks: b, Results: s, ReadOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/static"
 	"github.com/umbelhq/umbel/templates"
@@ -37,7 +37,7 @@ type Options struct {
 	Backend Backend
 	// Operations let people act on the cluster and see what lies beyond its events. Nil leaves both out; without
 	// its Commands the dashboard only shows.
-	Operations *operate.Operations
+	Operations *command.Service
 	// ReadOnly leaves out every route that changes anything.
 	ReadOnly bool
 	// Identify tells who makes a request, for the audit log, in at most 256 bytes; nil means that nobody knows.

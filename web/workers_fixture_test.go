@@ -10,8 +10,9 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
-	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
@@ -21,7 +22,7 @@ import (
 type crew struct {
 	broker *inproc.Broker
 	store  *sqlite.DB
-	ops    *operate.Operations
+	ops    *command.Service
 
 	mu      sync.Mutex
 	answers map[string]map[string]any // by worker and method
@@ -38,7 +39,7 @@ func newCrew(t *testing.T, b web.Backend, readOnly bool) *crew {
 	c := &crew{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
-	c.ops, err = operate.New(operate.Options{Broker: c.broker, Store: db, Tasks: b, Workers: forgetting{b}, ReadOnly: readOnly})
+	c.ops, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b, Workers: forgetting{b}, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,4 +171,14 @@ func newMannedStage(t *testing.T) (*stage, *crew) {
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s, c
+}
+
+// controlClient returns a client of a broker that is not connected yet.
+func controlClient(t *testing.T, b broker.Broker) *remote.Client {
+	t.Helper()
+	c, err := remote.New(remote.Options{Broker: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

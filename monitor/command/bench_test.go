@@ -13,7 +13,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
-	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/remote"
@@ -29,7 +28,6 @@ type bench struct {
 	*command.Service
 
 	broker *inproc.Broker
-	relay  *relay.Relay
 	db     *sqlite.DB
 
 	mu      sync.Mutex // guards what follows
@@ -67,24 +65,14 @@ func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench 
 	if err != nil {
 		t.Fatal(err)
 	}
-	inspector, err := remote.NewInspector(remote.InspectorOptions{Client: client, Alive: b.online})
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.Service, err = command.New(command.Options{
-		Outbox: b.db, Client: client, Inspector: inspector, Tasks: tasks{b, shelf.New(b.View)}, Workers: b, Results: backend,
-		Wake: func() { b.relay.Wake() },
+		Client: client, Outbox: b.db, Tasks: tasks{b, shelf.New(b.View)}, Workers: b, Results: backend,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.relay, err = relay.New(relay.Options{Store: b.db, Sender: b.Service}); err != nil {
-		t.Fatal(err)
-	}
 	var g errgroup.Group
-	g.Go(func() error { return client.Run(t.Context()) })
-	g.Go(func() error { return inspector.Run(t.Context()) })
-	g.Go(func() error { return b.relay.Run(t.Context()) })
+	g.Go(func() error { return b.Run(t.Context()) })
 	t.Cleanup(func() {
 		if err := g.Wait(); err != nil {
 			t.Error(err)
@@ -128,17 +116,6 @@ func (b *bench) apply(events ...state.Event) {
 	}
 }
 
-func (b *bench) online() (names []string) {
-	b.View(func(c *state.Cluster) {
-		for _, w := range c.Workers() {
-			if w.Status == state.Online {
-				names = append(names, w.Name)
-			}
-		}
-	})
-	return names
-}
-
 // task has events tell of a task that has come as far as kind.
 func (b *bench) task(id string, kind state.Kind, change func(e *state.Event)) {
 	kinds := []state.Kind{state.TaskSent, state.TaskReceived, state.TaskStarted, kind}
@@ -172,7 +149,7 @@ func (b *bench) settled(t *testing.T, r command.Receipt) []history.Command {
 	for _, c := range r.Commands {
 		ids = append(ids, c.ID)
 	}
-	list, err := b.relay.Wait(t.Context(), ids)
+	list, err := b.Relay.Wait(t.Context(), ids)
 	if err != nil {
 		t.Fatal(err)
 	}

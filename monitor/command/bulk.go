@@ -98,7 +98,7 @@ func (s *Service) planBulk(ctx context.Context, o BulkRequest) (*bulkPlan, error
 		return nil, err
 	}
 	if o.Action != actRevoke {
-		p.topology = s.inspector.Topology(ctx)
+		p.topology = s.Inspector.Topology(ctx)
 	}
 	if len(o.IDs) > 0 {
 		return p, s.named(ctx, p)

@@ -33,7 +33,7 @@ func repeatsWhatCameWithIt(t *testing.T, c *cluster) {
 	first := c.task(t, c.publish(t, command.TaskRequest{
 		Name: "tasks.request", Queue: "urgent", Priority: new(uint8(6)), Hard: new(30.0), Soft: new(20.5),
 	}), state.Success)
-	o, _, err := c.Commands.Retry(t.Context(), first.ID)
+	o, _, err := c.Retry(t.Context(), first.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func tellsWhatShutdownGivesBack(t *testing.T, c *cluster) {
 	c.task(t, fetched, state.Received)
 	var got []string
 	eventually(t, "preview of the shutdown", func() bool { // what it has told of before is asked for again after a while
-		v, err := c.Commands.PreviewControl(t.Context(), command.ControlRequest{Method: "shutdown", Workers: []string{"one@test"}})
+		v, err := c.PreviewControl(t.Context(), command.ControlRequest{Method: "shutdown", Workers: []string{"one@test"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func tellsWhatShutdownGivesBack(t *testing.T, c *cluster) {
 	}
 	g.open(t)
 	c.task(t, fetched, state.Success)
-	r, err := c.Commands.Bulk(t.Context(), by, command.BulkRequest{Action: "revoke", IDs: []string{later}})
+	r, err := c.Bulk(t.Context(), by, command.BulkRequest{Action: "revoke", IDs: []string{later}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,14 +81,14 @@ func TestEndToEndGreenlets(t *testing.T) {
 	c.work(t, "green@test", "-P", "gevent", "-c", "4", "-Q", "celery")
 	c.control(t, "add_consumer", map[string]any{"queue": "extra"}, "green@test")
 	o := command.TaskRequest{Name: "tasks.hold", Args: arguments(string(newGate(t))), Queue: "extra"}
-	v, err := c.Commands.PreviewTask(t.Context(), o)
+	v, err := c.PreviewTask(t.Context(), o)
 	if err != nil || len(v.Warnings) > 0 {
 		t.Errorf("a task right after add_consumer: %v, %v, want no warning", v.Warnings, err)
 	}
 	held := c.publish(t, o)
 	c.task(t, held, state.Started)
 	order := command.BulkRequest{Action: "terminate", IDs: []string{held}}
-	found, err := c.Commands.PreviewBulk(t.Context(), order)
+	found, err := c.PreviewBulk(t.Context(), order)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestEndToEndGreenlets(t *testing.T) {
 	if diff := cmp.Diff(messages(found.Warnings), want); diff != "" {
 		t.Errorf("warnings: got - want +\n%s", diff)
 	}
-	r, err := c.Commands.Bulk(t.Context(), by, order)
+	r, err := c.Bulk(t.Context(), by, order)
 	if err != nil {
 		t.Fatal(err)
 	}

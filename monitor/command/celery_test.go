@@ -71,7 +71,7 @@ func publishes(t *testing.T, c *cluster) {
 			t.Errorf("%s: echo is %s, want %s", name, got, tt.want)
 		}
 	}
-	_, err := c.Commands.Publish(t.Context(), by, command.TaskRequest{Name: "tasks.ecko"})
+	_, err := c.Publish(t.Context(), by, command.TaskRequest{Name: "tasks.ecko"})
 	if wrong, ok := err.(*command.Error); !ok || wrong.Nearest != "tasks.echo" { //nolint:errorlint // it is none that wraps
 		t.Errorf("error for tasks.ecko = %v, want one that names tasks.echo", err)
 	}
@@ -80,7 +80,7 @@ func publishes(t *testing.T, c *cluster) {
 // warns checks what is said of times and priorities, which brokers take in different ways.
 func warns(t *testing.T, c *cluster) {
 	t.Helper()
-	v, err := c.Commands.PreviewTask(t.Context(), command.TaskRequest{Name: "tasks.echo", Countdown: 2 * time.Hour, Priority: new(uint8(1))})
+	v, err := c.PreviewTask(t.Context(), command.TaskRequest{Name: "tasks.echo", Countdown: 2 * time.Hour, Priority: new(uint8(1))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func repeatsOneOfMany(t *testing.T, c *cluster) {
 	c.task(t, p.Group[1], state.Success)
 	for _, tt := range []struct{ id, root string }{{p.Chain[1], p.Chain[0]}, {p.Group[0], p.Group[0]}} {
 		old := c.task(t, tt.id, state.Success)
-		o, source, err := c.Commands.Retry(t.Context(), old.ID)
+		o, source, err := c.Retry(t.Context(), old.ID)
 		if err != nil || source != "result backend" {
 			t.Fatalf("retry of %s: %q, %v, want the result backend", old.ID, source, err)
 		}
@@ -227,7 +227,7 @@ func repeatsAsItWas(t *testing.T, c *cluster) {
 	}
 	for name, tt := range tests {
 		first := c.task(t, c.publish(t, command.TaskRequest{Name: "tasks.echo", Args: tt.args, Kwargs: json.RawMessage(`{"a":1}`)}), state.Success)
-		o, source, err := c.Commands.Retry(t.Context(), first.ID)
+		o, source, err := c.Retry(t.Context(), first.ID)
 		if err != nil || source != tt.source {
 			t.Fatalf("%s: arguments from %q, %v, want %q", name, source, err, tt.source)
 		}
@@ -257,11 +257,11 @@ func revokesReserved(t *testing.T, c *cluster) {
 	}
 	c.task(t, reserved, state.Received)
 	want := map[string]string{"RabbitMQ": "worker", "Redis": "broker"}[c.kind]
-	o, source, err := c.Commands.Retry(t.Context(), reserved)
+	o, source, err := c.Retry(t.Context(), reserved)
 	if err != nil || source != want || string(o.Args) != string(arguments(reserved)) || o.Queue != "celery" {
 		t.Errorf("a reserved task would run again with %s in queue %s, from %q, %v, want it from the %s", o.Args, o.Queue, source, err, want)
 	}
-	r, err := c.Commands.Bulk(t.Context(), by, command.BulkRequest{Action: "revoke", IDs: []string{reserved}})
+	r, err := c.Bulk(t.Context(), by, command.BulkRequest{Action: "revoke", IDs: []string{reserved}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func terminates(t *testing.T, c *cluster) {
 	t.Helper()
 	held := c.publish(t, command.TaskRequest{Name: "tasks.hold", Args: arguments(string(newGate(t))), Queue: "other"})
 	c.task(t, held, state.Started)
-	r, err := c.Commands.Bulk(t.Context(), by, command.BulkRequest{Action: "terminate", IDs: []string{held}, Signal: "SIGKILL"})
+	r, err := c.Bulk(t.Context(), by, command.BulkRequest{Action: "terminate", IDs: []string{held}, Signal: "SIGKILL"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,11 +301,11 @@ func repeatsFailures(t *testing.T, c *cluster) {
 	for _, id := range ids {
 		c.task(t, id, state.Failure)
 	}
-	v, err := c.Commands.PreviewBulk(t.Context(), command.BulkRequest{Action: "retry", IDs: ids})
+	v, err := c.PreviewBulk(t.Context(), command.BulkRequest{Action: "retry", IDs: ids})
 	if err != nil || v.Chosen != 5 {
 		t.Fatalf("preflight = %+v, %v, want 5 tasks", v, err)
 	}
-	r, err := c.Commands.Bulk(t.Context(), by, command.BulkRequest{Action: "retry", IDs: ids})
+	r, err := c.Bulk(t.Context(), by, command.BulkRequest{Action: "retry", IDs: ids})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,19 +371,19 @@ func movesConsumers(t *testing.T, c *cluster) {
 		t.Errorf("add_consumer is answered with %v", got)
 	}
 	o := command.TaskRequest{Name: "tasks.echo", Queue: "extra"}
-	v, err := c.Commands.PreviewTask(t.Context(), o)
+	v, err := c.PreviewTask(t.Context(), o)
 	if err != nil || len(v.Warnings) > 0 {
 		t.Errorf("a task right after add_consumer: %v, %v, want no warning", v.Warnings, err)
 	}
 	c.task(t, c.publish(t, o), state.Success)
-	v, err = c.Commands.PreviewControl(t.Context(), command.ControlRequest{Method: "cancel_consumer", Arguments: queue})
+	v, err = c.PreviewControl(t.Context(), command.ControlRequest{Method: "cancel_consumer", Arguments: queue})
 	if err != nil || !slices.Contains(v.Warnings, command.Warning{Message: "This leaves queue extra with no consumer.", Severe: true}) {
 		t.Errorf("preview = %v, %v", v, err)
 	}
 	if got := c.control(t, "cancel_consumer", queue, "two@test"); got["two@test"] != "no longer consuming from extra" {
 		t.Errorf("cancel_consumer is answered with %v", got)
 	}
-	if _, err := c.Commands.Publish(t.Context(), by, command.TaskRequest{Name: "tasks.echo", Queue: "extra"}); err == nil {
+	if _, err := c.Publish(t.Context(), by, command.TaskRequest{Name: "tasks.echo", Queue: "extra"}); err == nil {
 		t.Error("a task is published to a queue without consumer")
 	}
 	c.publish(t, command.TaskRequest{Name: "tasks.echo", Args: arguments("waits"), Queue: "extra", Force: true})
@@ -393,7 +393,7 @@ func movesConsumers(t *testing.T, c *cluster) {
 		i := slices.IndexFunc(s.Queues, func(q broker.Queue) bool { return q.Name == "extra" })
 		return err == nil && i >= 0 && s.Queues[i].Ready != nil && *s.Queues[i].Ready == 1
 	})
-	r, err := c.Commands.Purge(t.Context(), by, "extra", "extra")
+	r, err := c.Purge(t.Context(), by, "extra", "extra")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // named looks at the tasks that are named.
 func (s *Service) named(ctx context.Context, p *bulkPlan) error {
 	known := make(map[string]bool, len(p.request.IDs))
-	held := s.inspector.Holders(p.request.IDs...)
+	held := s.Inspector.Holders(p.request.IDs...)
 	var list []state.Task
 	for i, id := range p.request.IDs {
 		if known[id] {
@@ -87,7 +87,7 @@ func (s *Service) choose(ctx context.Context, p *bulkPlan, list []state.Task) er
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	held := s.inspector.Holders(ids...)
+	held := s.Inspector.Holders(ids...)
 	for i := range list {
 		t := &list[i]
 		worker := cmp.Or(held[t.ID].Node, value(t.Worker))

@@ -28,7 +28,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/ingest"
-	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/remote"
 	results "github.com/umbelhq/umbel/monitor/results/redis"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
@@ -36,7 +36,7 @@ import (
 
 // cluster is a real Celery app with its broker, and everything that watches it and acts on it.
 type cluster struct {
-	*operate.Operations
+	*command.Service
 
 	kind    string // RabbitMQ, Redis
 	python  string
@@ -119,9 +119,13 @@ func (c *cluster) watch(t *testing.T, backend, prefix string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	client, err := remote.New(remote.Options{Broker: c.broker})
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.monitor, err = ingest.New(ingest.Options{
 		Broker: c.broker, Store: db, EnableEvents: true,
-		Broadcast: func(ctx context.Context, method string) error { return c.Client.Broadcast(ctx, method) },
+		Control: client,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +133,7 @@ func (c *cluster) watch(t *testing.T, backend, prefix string) {
 	if c.reader, err = view.New(c.monitor, db, nil); err != nil {
 		t.Fatal(err)
 	}
-	if c.Operations, err = operate.New(operate.Options{Broker: c.broker, Store: db, Tasks: c.reader, Results: stored}); err != nil {
+	if c.Service, err = command.New(command.Options{Client: client, Outbox: db, Tasks: c.reader, Results: stored}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(t.Context())
@@ -263,7 +267,7 @@ func (c *cluster) task(t *testing.T, id string, states ...state.State) state.Tas
 // publish has a task published, and returns its id.
 func (c *cluster) publish(t *testing.T, o command.TaskRequest) string {
 	t.Helper()
-	r, err := c.Commands.Publish(t.Context(), by, o)
+	r, err := c.Publish(t.Context(), by, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +298,7 @@ func (c *cluster) settled(t *testing.T, r command.Receipt) []history.Command {
 // control has workers told something, and returns what they answered, by worker.
 func (c *cluster) control(t *testing.T, method string, args map[string]any, workers ...string) map[string]string {
 	t.Helper()
-	r, err := c.Commands.Control(t.Context(), by, command.ControlRequest{Method: method, Arguments: args, Workers: workers})
+	r, err := c.Control(t.Context(), by, command.ControlRequest{Method: method, Arguments: args, Workers: workers})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
@@ -34,31 +38,35 @@ type Workers interface {
 	ForgetWorker(name string) bool
 }
 
-// Options of a Service. All but Workers, Unfinished, Results, Wake, Now and Logger are required.
+// Options of a Service. Client, Outbox and Tasks are required.
 type Options struct {
+	Client    *remote.Client // Run runs it
 	Outbox    history.Outbox
-	Client    *remote.Client
-	Inspector *remote.Inspector
 	Tasks     Tasks
-	Workers   Workers // nil if workers cannot be forgotten
-	// Unfinished are the tasks that people may dismiss, a monitor; nil lets nobody do that.
-	Unfinished Dismisser
-	Results    results.Backend // nil if there is none
-	Wake       func()          // says that there is something new to send; nil if nobody needs to know
-	Now        func() time.Time
-	Logger     *slog.Logger // nil discards
+	Workers   Workers         // nil if workers cannot be forgotten
+	Dismisser Dismisser       // nil if tasks cannot be dismissed
+	Results   results.Backend // nil if there is none; whoever opened it closes it
+	// QueueCounters returns how many messages events report, by queue, and by worker those of unknown queues; nil if
+	// nobody counts.
+	QueueCounters func() (byQueue map[string]queues.Counters, unrouted map[string]int64)
+	HiddenQueues  []string // Umbel's own
+	ReadOnly      bool     // nothing is sent, not even what waits in the outbox
+	Now           func() time.Time
+	Logger        *slog.Logger // nil discards
 }
 
-// Service takes requests. It is safe for concurrent use.
+// Service takes requests, and holds what they go by. It is safe for concurrent use.
 type Service struct {
+	Client    *remote.Client
+	Inspector *remote.Inspector
+	Queues    *queues.Watcher
+	Relay     *relay.Relay    // nil if read-only
+	Results   results.Backend // nil if there is none
+
 	outbox    history.Outbox
-	client    *remote.Client
-	inspector *remote.Inspector
 	tasks     Tasks
 	forgets   Workers   // nil if workers cannot be forgotten
 	dismisser Dismisser // nil if tasks cannot be dismissed
-	results   results.Backend
-	wake      func()
 	now       func() time.Time
 	log       *slog.Logger
 	origin    string       // of the messages that it publishes
@@ -67,12 +75,12 @@ type Service struct {
 
 // New validates o and starts nothing.
 func New(o Options) (*Service, error) {
-	if o.Outbox == nil || o.Client == nil || o.Inspector == nil || o.Tasks == nil {
-		return nil, errors.New("command service needs an outbox, a client, an inspector and tasks")
+	if o.Client == nil || o.Outbox == nil || o.Tasks == nil {
+		return nil, errors.New("command service needs a client, an outbox and tasks")
 	}
 	s := &Service{
-		outbox: o.Outbox, client: o.Client, inspector: o.Inspector, tasks: o.Tasks, forgets: o.Workers, dismisser: o.Unfinished,
-		results: o.Results, wake: o.Wake, now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		Client: o.Client, Results: o.Results, outbox: o.Outbox, tasks: o.Tasks, forgets: o.Workers, dismisser: o.Dismisser,
+		now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -82,10 +90,38 @@ func New(o Options) (*Service, error) {
 		host = "umbel"
 	}
 	s.origin = fmt.Sprintf("gen%d@%s", os.Getpid(), host)
-	return s, nil
+	s.Inspector, err = remote.NewInspector(remote.InspectorOptions{Client: s.Client, Alive: s.alive, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	if s.Queues, err = s.newQueues(o); err != nil || o.ReadOnly {
+		return s, err
+	}
+	s.Relay, err = relay.New(relay.Options{Store: o.Outbox, Sender: s, Now: o.Now, Logger: o.Logger})
+	return s, err
 }
 
-// By says who asks, and how.
+// Run keeps the control connection, inspects workers and queues, and sends what is in the outbox until ctx ends. The relay
+// gets to record what it was sending. It returns nil.
+func (s *Service) Run(ctx context.Context) error {
+	connected, disconnect := context.WithCancel(context.WithoutCancel(ctx)) // what the relay is sending needs it
+	defer disconnect()
+	var g errgroup.Group
+	g.Go(func() error { return s.Client.Run(connected) })
+	g.Go(func() error { return s.Inspector.Run(ctx) })
+	g.Go(func() error { return s.Queues.Run(ctx) })
+	g.Go(func() error {
+		defer disconnect()
+		if s.Relay == nil {
+			<-ctx.Done()
+			return nil
+		}
+		return s.Relay.Run(ctx)
+	})
+	return g.Wait()
+}
+
+// Caller is who makes a request.
 type Caller struct {
 	Actor          string // who, as the host program knows them
 	RemoteAddr     string // address that the request came from

@@ -30,7 +30,7 @@ type effects struct {
 
 // previewControl says what a plan would do.
 func (s *Service) previewControl(ctx context.Context, p controlPlan) Preview {
-	e := &effects{plan: p, known: s.workers(), now: s.now(), inspector: s.inspector}
+	e := &effects{plan: p, known: s.workers(), now: s.now(), inspector: s.Inspector}
 	for _, name := range names(e.known) {
 		if e.known[name].Status == state.Online {
 			e.alive = append(e.alive, name)
@@ -42,7 +42,7 @@ func (s *Service) previewControl(ctx context.Context, p controlPlan) Preview {
 	}
 	e.warnUnreachable()
 	if !p.method.Inspect {
-		e.topology = s.inspector.Topology(ctx)
+		e.topology = s.Inspector.Topology(ctx)
 		e.consequences(ctx)
 	}
 	v := Preview{Summary: summary(p.method, p.args), Targets: e.targets, Warnings: e.warnings}

@@ -47,9 +47,7 @@ func (s *Service) enqueue(ctx context.Context, caller Caller, r draft) (Receipt,
 	if err != nil {
 		return Receipt{}, fmt.Errorf("write order: %w", err)
 	}
-	if s.wake != nil {
-		s.wake()
-	}
+	s.Relay.Wake()
 	receipt := Receipt{Commands: commands, Replayed: replayed}
 	for _, w := range r.warnings {
 		receipt.Warnings = append(receipt.Warnings, w.Message)
@@ -72,6 +70,9 @@ func fingerprint(r draft) (string, error) {
 
 // audit is the record of something that somebody does.
 func (s *Service) audit(caller Caller, now time.Time, action, target string, detail any) (history.AuditRecord, error) {
+	if s.Relay == nil {
+		return history.AuditRecord{}, &Error{Kind: Conflict, Message: "this dashboard is read-only"}
+	}
 	b, err := json.Marshal(struct {
 		From   string `json:"from,omitempty"`
 		Detail any    `json:"detail,omitempty"`

@@ -15,7 +15,7 @@ func (s *Service) Ineligible(action string, list []state.Task) []string {
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	held, workers, pools := s.inspector.Holders(ids...), s.workers(), s.inspector.PeekTopology().Pools
+	held, workers, pools := s.Inspector.Holders(ids...), s.workers(), s.Inspector.PeekTopology().Pools
 	reasons := make([]string, len(list))
 	for i := range list {
 		t := &list[i]

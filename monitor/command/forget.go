@@ -35,7 +35,7 @@ func (s *Service) Forget(ctx context.Context, caller Caller, workers []string) (
 	n := 0
 	for _, name := range workers {
 		if s.forgets.ForgetWorker(name) {
-			s.inspector.Forget(name)
+			s.Inspector.Forget(name)
 			n++
 		}
 	}

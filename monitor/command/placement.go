@@ -71,7 +71,7 @@ func placement(t remote.Topology, name, queue string) []problem {
 func (s *Service) survey(ctx context.Context, queue string) (broker.QueueStats, bool) {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	survey, err := s.client.QueueStats(ctx, []string{queue})
+	survey, err := s.Client.QueueStats(ctx, []string{queue})
 	return survey, err == nil
 }
 

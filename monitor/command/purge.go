@@ -45,7 +45,7 @@ func (s *Service) PreviewPurge(ctx context.Context, queue string) (Preview, erro
 
 // nearestQueue returns the known queue that was probably meant.
 func (s *Service) nearestQueue(name string) string {
-	return query.Nearest(name, keys(s.inspector.CachedTopology().Queues))
+	return query.Nearest(name, keys(s.Inspector.CachedTopology().Queues))
 }
 
 // Purge takes the order to empty a queue. confirm must be the queue's name.
@@ -91,8 +91,8 @@ func (s *Service) Requeue(ctx context.Context, caller Caller, ids []int64) (int,
 	if err != nil {
 		return 0, fmt.Errorf("requeue commands: %w", err)
 	}
-	if n > 0 && s.wake != nil {
-		s.wake()
+	if n > 0 {
+		s.Relay.Wake()
 	}
 	return n, nil
 }

@@ -40,7 +40,7 @@ func (s *Service) Retry(ctx context.Context, id string) (o TaskRequest, source s
 		return o, "", fmt.Errorf("look for task %s: %w", id, err)
 	}
 	t.ID = id
-	topology := s.inspector.Topology(ctx)
+	topology := s.Inspector.Topology(ctx)
 	o, source = s.repeat(ctx, &t, topology, lookup{outbox: true, thorough: true})
 	if o.Original.Workflow = s.related(ctx, &t); !seen && source == "" && o.Name == "" {
 		return TaskRequest{}, "", s.unknownTask(ctx, "id", id)
@@ -163,7 +163,7 @@ func (s *Service) askBroker(ctx context.Context, t *state.Task, topology remote.
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	p, err := s.client.Find(ctx, queues[:min(len(queues), maxQueues)], t.ID)
+	p, err := s.Client.Find(ctx, queues[:min(len(queues), maxQueues)], t.ID)
 	if err != nil || p == nil {
 		return false
 	}
@@ -187,7 +187,7 @@ func (s *Service) askWorker(ctx context.Context, t *state.Task, o *TaskRequest, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	answers, err := s.client.Call(ctx, remote.Request{
+	answers, err := s.Client.Call(ctx, remote.Request{
 		Method: "query_task", Arguments: map[string]any{"ids": []string{t.ID}}, Destination: []string{worker}, Timeout: lookTime,
 	})
 	if err != nil || len(answers.Items) != 1 {
@@ -242,13 +242,13 @@ func altered(t *state.Task, args, kwargs json.RawMessage) bool {
 
 // askResult reads the arguments where result_extended has stored them.
 func (s *Service) askResult(ctx context.Context, t *state.Task, o *TaskRequest, was *Original) bool {
-	if s.results == nil {
+	if s.Results == nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	var r results.Result
-	r, err := s.results.Result(ctx, t.ID)
+	r, err := s.Results.Result(ctx, t.ID)
 	if err != nil {
 		return false
 	}

@@ -57,16 +57,16 @@ func (s *Service) publish(ctx context.Context, p taskPayload) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", relay.ErrPermanent, err)
 	}
-	err = s.client.Publish(ctx, p.Queue, m)
+	err = s.Client.Publish(ctx, p.Queue, m)
 	switch {
-	case errors.Is(err, broker.ErrNoQueue) && len(s.inspector.PeekTopology().Queues[p.Queue]) > 0:
+	case errors.Is(err, broker.ErrNoQueue) && len(s.Inspector.PeekTopology().Queues[p.Queue]) > 0:
 		return fmt.Errorf("a worker is to consume from it, and has not declared it yet: %w", err)
 	case err != nil:
 		return failure(err)
 	}
 	event, err := message.Sent(m, p.Queue, s.clock.Add(1), now)
 	if err == nil {
-		err = s.client.PublishEvent(ctx, celery.SentKey, event)
+		err = s.Client.PublishEvent(ctx, celery.SentKey, event)
 	}
 	if err != nil { // the message has gone out, and is not to go twice
 		s.log.WarnContext(ctx, "event of a published task not sent", "task", p.ID, "error", err)
@@ -99,7 +99,7 @@ func failure(err error) error {
 
 // purge empties a queue. What it says is how many messages that were.
 func (s *Service) purge(ctx context.Context, p purgePayload) (relay.Sent, error) {
-	n, err := s.client.Purge(ctx, p.Queue)
+	n, err := s.Client.Purge(ctx, p.Queue)
 	if err != nil {
 		return relay.Sent{}, failure(err)
 	}
@@ -124,7 +124,7 @@ func (s *Service) sendControl(ctx context.Context, p controlPayload) (relay.Sent
 	if len(p.Destination) == 0 {
 		q.Expect = s.alive()
 	}
-	conversation, err := s.client.Send(ctx, q)
+	conversation, err := s.Client.Send(ctx, q)
 	if err != nil {
 		return relay.Sent{}, failure(err)
 	}
@@ -142,7 +142,7 @@ func (s *Service) sendControl(ctx context.Context, p controlPayload) (relay.Sent
 				for i := range replies {
 					list[i] = answerOf(replies[i])
 					if list[i].OK && !m.Inspect {
-						s.inspector.Acknowledged(replies[i].Node, m.Name, args)
+						s.Inspector.Acknowledged(replies[i].Node, m.Name, args)
 					}
 				}
 				tell(list)

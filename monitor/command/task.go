@@ -74,7 +74,7 @@ func (s *Service) planTask(ctx context.Context, o TaskRequest) (p taskPlan, err 
 	if err = s.checkID(ctx, o, &p); err != nil {
 		return p, err
 	}
-	topology := s.inspector.Topology(ctx)
+	topology := s.Inspector.Topology(ctx)
 	problems := placement(topology, p.payload.Name, p.payload.Queue)
 	if survey, ok := s.survey(ctx, p.payload.Queue); ok {
 		problems = append(problems, missing(survey, topology, p.payload.Queue)...)

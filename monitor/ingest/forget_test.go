@@ -107,7 +107,9 @@ func TestJournalIsKeptUntilItsTasksAreSaved(t *testing.T) {
 // brief is a store that keeps workers for an hour.
 type brief struct{ history.Store }
 
-func (brief) RetentionRules() history.RetentionRules { return history.RetentionRules{Workers: time.Hour} }
+func (brief) RetentionRules() history.RetentionRules {
+	return history.RetentionRules{Workers: time.Hour}
+}
 
 func TestOfflineWorkersAreForgotten(t *testing.T) {
 	t.Parallel()

@@ -37,17 +37,21 @@ type Store interface {
 	Health() history.Health
 }
 
+// Broadcaster sends a control command to every worker without asking for replies. It waits for a connection until ctx
+// ends.
+type Broadcaster interface {
+	Broadcast(ctx context.Context, method string) error
+}
+
 // Options of an Ingester. Broker and Store are required.
 type Options struct {
 	Broker       broker.Broker
 	Store        Store // whoever opened it closes it, after Run has returned
 	State        state.Options
-	EnableEvents bool // broadcast enable_events after connecting, for workers started without -E
-	// Broadcast sends a control command to every worker and wants no reply. It may wait for a connection until
-	// ctx ends. Nil means that workers are asked nothing.
-	Broadcast func(ctx context.Context, method string) error
-	Logger    *slog.Logger     // nil discards
-	Now       func() time.Time // nil means time.Now
+	EnableEvents bool             // broadcast enable_events after connecting, for workers started without -E
+	Control      Broadcaster      // nil asks workers nothing
+	Logger       *slog.Logger     // nil discards
+	Now          func() time.Time // nil means time.Now
 }
 
 // Ingester watches one Celery cluster. It is safe for concurrent use.
@@ -58,7 +62,7 @@ type Ingester struct {
 	maxWaiting   int      // bytes of journal beyond which no more is received
 	notices      []string // of the store
 	enableEvents bool
-	broadcast    func(ctx context.Context, method string) error
+	control      Broadcaster
 	log          *slog.Logger
 	now          func() time.Time
 
@@ -112,7 +116,7 @@ func New(o Options) (*Ingester, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	in := &Ingester{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, broadcast: o.Broadcast,
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control,
 		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), discovery: discovery{wake: make(chan struct{}, 1)},
 		brokerHealth: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, outages: newOutages(o.Broker),

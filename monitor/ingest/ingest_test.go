@@ -50,15 +50,15 @@ func start(t *testing.T, b broker.Broker, with ...func(o *ingest.Options)) *inge
 	return run(t, o)
 }
 
-// note is a Broadcast that sends methods on.
-func note(methods chan<- string) func(ctx context.Context, method string) error {
-	return func(ctx context.Context, method string) error {
-		select {
-		case methods <- method:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// control sends the methods that are broadcast on.
+type control chan string
+
+func (c control) Broadcast(ctx context.Context, method string) error {
+	select {
+	case c <- method:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -154,8 +154,8 @@ func TestEventsReachReaders(t *testing.T) {
 
 func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
 	t.Parallel()
-	methods := make(chan string, 2)
-	start(t, inproc.New(inproc.Options{}), func(o *ingest.Options) { o.Broadcast = note(methods) })
+	methods := make(control, 2)
+	start(t, inproc.New(inproc.Options{}), func(o *ingest.Options) { o.Control = methods })
 	for _, want := range []string{"heartbeat", "enable_events"} {
 		if got := <-methods; got != want {
 			t.Errorf("command %q, want %q", got, want)
@@ -165,9 +165,9 @@ func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
 
 func TestWorkersThatComeLaterAreAskedForTaskEvents(t *testing.T) {
 	t.Parallel()
-	methods := make(chan string, 8)
+	methods := make(control, 8)
 	b := inproc.New(inproc.Options{})
-	start(t, b, func(o *ingest.Options) { o.Broadcast = note(methods) })
+	start(t, b, func(o *ingest.Options) { o.Control = methods })
 	<-methods
 	<-methods
 	publish(t, b, []byte(`{"type":"worker-online","hostname":"late","pid":9,"clock":1,"timestamp":1790000000}`))

@@ -60,7 +60,7 @@ func (in *Ingester) runSession(ctx context.Context, session broker.EventStream) 
 
 // greet asks the workers to make themselves known, and those that come later to send task events.
 func (in *Ingester) requestEvents(ctx context.Context) {
-	if in.broadcast == nil {
+	if in.control == nil {
 		return
 	}
 	in.send(ctx, "heartbeat")
@@ -83,7 +83,7 @@ func (in *Ingester) requestEvents(ctx context.Context) {
 }
 
 func (in *Ingester) send(ctx context.Context, method string) {
-	if err := in.broadcast(ctx, method); err != nil && ctx.Err() == nil {
+	if err := in.control.Broadcast(ctx, method); err != nil && ctx.Err() == nil {
 		in.log.Warn("control command not sent", "method", method, "error", err)
 	}
 }

@@ -163,10 +163,10 @@ func postOrder(h huma.API, id, path, summary string, statuses ...int) huma.Opera
 
 // service takes requests for commands; nil if Umbel is read-only.
 func (a *api) service() *command.Service {
-	if a.operations == nil || a.readOnly {
+	if a.operations == nil || a.readOnly || a.operations.Relay == nil {
 		return nil
 	}
-	return a.operations.Commands
+	return a.operations
 }
 
 // taken waits for the answers to an order if that is asked for, and says where it can be followed.

@@ -4,16 +4,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
-	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/web/api"
 )
 
 // operating returns the operations on a cluster whose broker is away, since nobody runs them.
-func operating(t *testing.T, b *backend, readOnly bool) *operate.Operations {
+func operating(t *testing.T, b *backend, readOnly bool) *command.Service {
 	t.Helper()
-	o, err := operate.New(operate.Options{
-		Broker: inproc.New(inproc.Options{}), Store: b.Store(), Tasks: b, ReadOnly: readOnly,
+	o, err := command.New(command.Options{
+		Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: b.Store(), Tasks: b, ReadOnly: readOnly,
 		Now: func() time.Time { return time.UnixMicro(start).UTC() },
 	})
 	if err != nil {
@@ -29,4 +31,14 @@ func options(t *testing.T, b *backend) api.Options {
 		Backend: b, Operations: operating(t, b, false), Prefix: "/ops",
 		Now: func() time.Time { return time.UnixMicro(start).UTC() },
 	}
+}
+
+// controlClient returns a client of a broker that is not connected yet.
+func controlClient(t testing.TB, b broker.Broker) *remote.Client {
+	t.Helper()
+	c, err := remote.New(remote.Options{Broker: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

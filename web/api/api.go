@@ -15,8 +15,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -42,7 +42,7 @@ const readTimeout = 5 * time.Second
 type Options struct {
 	Backend Backend
 	// Operations, ReadOnly and Identify are as in web.Options.
-	Operations *operate.Operations
+	Operations *command.Service
 	ReadOnly   bool
 	Identify   func(r *http.Request) string
 
@@ -55,7 +55,7 @@ type Options struct {
 // api answers requests. It is safe for concurrent use.
 type api struct {
 	backend    Backend
-	operations *operate.Operations // nil if there are none
+	operations *command.Service // nil if there are none
 	readOnly   bool
 	identify   func(r *http.Request) string
 	prefix     string // without a slash at its end

@@ -18,8 +18,8 @@ import (
 	validator "github.com/pb33f/libopenapi-validator"
 
 	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -275,7 +275,7 @@ func (c *contract) ask(t *testing.T, name string, h http.Handler, a asked) *http
 }
 
 // served is the API as a dashboard serves it.
-func served(t *testing.T, b web.Backend, ops *operate.Operations) http.Handler {
+func served(t *testing.T, b web.Backend, ops *command.Service) http.Handler {
 	t.Helper()
 	h, err := web.New(web.Options{Backend: b, Operations: ops, Prefix: "/ops"})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/web/api"
 )
 
@@ -27,7 +27,7 @@ func ordering(t *testing.T) http.Handler {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	now := func() time.Time { return time.UnixMicro(start).UTC() }
-	ops, err := operate.New(operate.Options{Broker: inproc.New(inproc.Options{}), Store: db, Tasks: b, Now: now})
+	ops, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: db, Tasks: b, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/api"
@@ -24,7 +24,7 @@ type office struct {
 	http.Handler
 	broker *inproc.Broker
 	db     *sqlite.DB
-	ops    *operate.Operations
+	ops    *command.Service
 	back   web.Backend
 }
 
@@ -37,7 +37,7 @@ type stored struct {
 func (s stored) History() view.History { return s.db }
 
 // waiting are unfinished tasks, of which whatever is said is taken.
-type waiting struct{ operate.Unfinished }
+type waiting struct{ command.Dismisser }
 
 func (waiting) Review() state.Reconciliation { return state.Reconciliation{} }
 
@@ -63,7 +63,7 @@ func openWith(t *testing.T, backend func(b stored) web.Backend) *office {
 	f.broker.Declare("mail")
 	b := backend(stored{newBackend(), db})
 	f.back = b
-	f.ops, err = operate.New(operate.Options{Broker: f.broker, Store: db, Tasks: b, Workers: forgetting{b}, Unfinished: waiting{}})
+	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: db, Tasks: b, Workers: forgetting{b}, Dismisser: waiting{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func FuzzOrderBody(f *testing.F) {
 	}
 	f.Cleanup(func() { _ = db.Close() })
 	b := stored{newBackend(), db}
-	ops, err := operate.New(operate.Options{Broker: inproc.New(inproc.Options{}), Store: db, Tasks: b})
+	ops, err := command.New(command.Options{Client: controlClient(f, inproc.New(inproc.Options{})), Outbox: db, Tasks: b})
 	if err != nil {
 		f.Fatal(err)
 	}

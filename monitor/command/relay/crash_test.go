@@ -53,12 +53,12 @@ func (m mortal) run() error {
 	}
 	s := &steps{}
 	s.left.Store(m.Step)
-	p, err := newOperations(stepStore{d, s}, stepBroker{b, s})
+	p, err := newService(stepStore{d, s}, stepBroker{b, s})
 	if err != nil {
 		return err
 	}
 	// What it begins with is tried before there is a connection, and life is too short to wait for two seconds then.
-	p.Relay, err = relay.New(relay.Options{Store: stepStore{d, s}, Sender: p.Commands, Cooldown: 10 * time.Millisecond})
+	p.Relay, err = relay.New(relay.Options{Store: stepStore{d, s}, Sender: p, Cooldown: 10 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (m mortal) run() error {
 			return <-ended
 		}
 		if !m.Last && open < crowd {
-			receipt, err := p.Commands.Publish(ctx, command.Caller{Actor: "test"}, command.TaskRequest{
+			receipt, err := p.Publish(ctx, command.Caller{Actor: "test"}, command.TaskRequest{
 				Name: "once.once", Args: json.RawMessage(`["` + m.Queue + `"]`), Queue: m.Queue, Force: true,
 			})
 			if err != nil {
@@ -215,7 +215,7 @@ func TestEndToEndKilledBetweenAnyTwoSteps(t *testing.T) {
 				committed = append(committed, m.live(t, life)...)
 			}
 			m.Step, m.Last = 0, true
-			m.live(t, finalWriteTimeout)
+			m.live(t, patience)
 			delivered(t, m, counts, committed)
 			t.Logf("killed %d times", test.kills)
 		})

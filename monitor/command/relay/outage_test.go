@@ -15,7 +15,6 @@ import (
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/operate"
 )
 
 const (
@@ -60,7 +59,7 @@ func TestEndToEndBrokerStoppedAmidCommands(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := newOperations(d, broker)
+			p, err := newService(d, broker)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,9 +127,9 @@ func TestEndToEndBrokerStoppedAmidCommands(t *testing.T) {
 }
 
 // publish has a task sent and returns its id.
-func publish(t *testing.T, p *operate.Operations, queue string) string {
+func publish(t *testing.T, p *command.Service, queue string) string {
 	t.Helper()
-	receipt, err := p.Commands.Publish(t.Context(), command.Caller{Actor: "ann"}, command.TaskRequest{Name: "shop.pay", Queue: queue, Force: true})
+	receipt, err := p.Publish(t.Context(), command.Caller{Actor: "ann"}, command.TaskRequest{Name: "shop.pay", Queue: queue, Force: true})
 	if err != nil {
 		t.Fatalf("publish: %v", err)
 	}

@@ -3,7 +3,6 @@ package relay_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -23,19 +22,20 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
 // patience bounds every wait for something that should happen soon, on a machine that is busy.
-const finalWriteTimeout = 3 * time.Minute
+const patience = 3 * time.Minute
 
 // eventually waits until check has no more to say against it.
 func eventually(tb testing.TB, check func() error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), finalWriteTimeout)
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -47,7 +47,7 @@ func eventually(tb testing.TB, check func() error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			tb.Fatalf("after %v: %v", finalWriteTimeout, err)
+			tb.Fatalf("after %v: %v", patience, err)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func work(tb testing.TB, broker, counts, queue string) {
 		if !ok {
 			tb.Fatalf("worker ended:\n%s", text.String())
 		}
-	case <-time.After(finalWriteTimeout):
+	case <-time.After(patience):
 		tb.Fatal("worker does not begin")
 	}
 }
@@ -260,11 +260,11 @@ func dial(broker string) (broker.Broker, error) {
 	return rabbitmq.New(rabbitmq.Options{URL: broker})
 }
 
-// newOperations puts together what sends the commands of a store to a broker.
-func newOperations(s history.Outbox, b broker.Broker) (*operate.Operations, error) {
-	p, err := operate.New(operate.Options{Broker: b, Store: s, Tasks: nothing{}})
-	if err == nil && (p.Commands == nil || p.Relay == nil) {
-		err = errors.New("operations without a desk or a relay")
+// newService returns a service that sends the commands of a store to a broker.
+func newService(s history.Outbox, b broker.Broker) (*command.Service, error) {
+	client, err := remote.New(remote.Options{Broker: b})
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	return command.New(command.Options{Client: client, Outbox: s, Tasks: nothing{}})
 }

@@ -1,4 +1,4 @@
-package operate
+package ingest
 
 import (
 	"context"
@@ -8,39 +8,36 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
 )
 
 const (
-	reconcileEvery = 5 * time.Second
-	askEvery       = time.Minute      // a worker, at most
-	askAtOnce      = 8                // workers, and tasks of the backend
-	lookEvery      = 10 * time.Minute // at a task in the backend that has no end there, at most
-	lookAgain      = time.Minute      // at one that has, since its event may be on its way
-	maxLooks       = 10_000           // tasks that are remembered to have been looked at
-	lookFor        = 5 * time.Second  // at one
+	askEvery  = time.Minute      // a worker, at most
+	askAtOnce = 8                // workers, and tasks of the backend
+	lookEvery = 10 * time.Minute // at a task in the backend that has no end there, at most
+	lookAgain = time.Minute      // at one that has, since its event may be on its way
+	maxLooks  = 10_000           // tasks that are remembered to have been looked at
+	lookFor   = 5 * time.Second  // at one
 )
 
-// Unfinished are the tasks of which it is not certain that they will end, as a monitor knows them.
-type Unfinished interface {
-	Review() state.Reconciliation
-	Inspected(i state.Inspection)
-	Conclude(u state.UncertainTask, k state.Conclusion)
-	command.Dismisser
-}
-
-// reconciler asks workers and the result backend about unfinished tasks. It belongs to the goroutine of run.
-type reconciler struct {
-	tasks     Unfinished
-	inspector *remote.Inspector // nil if nobody is to be asked
+// Reconciler asks workers and the result backend about unfinished tasks, and has the Ingester conclude which of them will
+// not end.
+type Reconciler struct {
+	ingester  *Ingester
+	inspector *remote.Inspector // nil if workers are not asked
 	results   results.Backend   // nil if there is none
 	now       func() time.Time
 
+	// What follows belongs to the goroutine of Run.
 	asked map[string]time.Time // by worker
 	looks map[string]look      // by task
+}
+
+// NewReconciler starts nothing. A nil inspector asks no worker, nil results no result backend.
+func NewReconciler(in *Ingester, inspector *remote.Inspector, backend results.Backend) *Reconciler {
+	return &Reconciler{ingester: in, inspector: inspector, results: backend, now: in.now}
 }
 
 // look is what the result backend said of a task.
@@ -50,8 +47,8 @@ type look struct {
 	status string // empty if it knows no end
 }
 
-// run asks until ctx ends. It returns nil.
-func (r *reconciler) run(ctx context.Context) error {
+// Run asks until ctx ends. It returns nil.
+func (r *Reconciler) Run(ctx context.Context) error {
 	r.asked, r.looks = make(map[string]time.Time), make(map[string]look)
 	ticker := time.NewTicker(reconcileEvery)
 	defer ticker.Stop()
@@ -61,7 +58,7 @@ func (r *reconciler) run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		review := r.tasks.Review()
+		review := r.ingester.Review()
 		if r.inspector != nil {
 			r.ask(ctx, review.Inspect)
 		}
@@ -72,7 +69,7 @@ func (r *reconciler) run(ctx context.Context) error {
 }
 
 // ask asks workers what they hold, unless they have been asked lately.
-func (r *reconciler) ask(ctx context.Context, names []string) {
+func (r *Reconciler) ask(ctx context.Context, names []string) {
 	now := r.now()
 	maps.DeleteFunc(r.asked, func(_ string, at time.Time) bool { return now.Sub(at) >= askEvery })
 	var g errgroup.Group
@@ -80,14 +77,14 @@ func (r *reconciler) ask(ctx context.Context, names []string) {
 	for _, name := range names {
 		if _, lately := r.asked[name]; lately {
 			if i, ok := holding(r.inspector.Peek(name)); ok { // perhaps somebody else has asked
-				r.tasks.Inspected(i)
+				r.ingester.Inspected(i)
 			}
 			continue
 		}
 		r.asked[name] = now
 		g.Go(func() error {
 			if i, ok := holding(r.inspector.Inspect(ctx, name)); ok {
-				r.tasks.Inspected(i)
+				r.ingester.Inspected(i)
 			}
 			return nil
 		})
@@ -130,7 +127,7 @@ func holding(i remote.Inspection) (state.Inspection, bool) {
 
 // look asks the result backend about tasks. Where it knows the end of one that may still wait, it must say so twice: the
 // event comes after the result.
-func (r *reconciler) look(ctx context.Context, unsure []state.UncertainTask) {
+func (r *Reconciler) look(ctx context.Context, unsure []state.UncertainTask) {
 	now := r.now()
 	maps.DeleteFunc(r.looks, func(_ string, l look) bool { return now.Sub(l.at) >= lookEvery })
 	var due []look
@@ -156,13 +153,13 @@ func (r *reconciler) look(ctx context.Context, unsure []state.UncertainTask) {
 			continue
 		}
 		if l.Lost || before.status == l.status && before.Stamp == l.Stamp {
-			r.tasks.Conclude(l.UncertainTask, state.Conclusion{Reason: state.ReasonBackend, Evidence: "the result backend says " + l.status})
+			r.ingester.Conclude(l.UncertainTask, state.Conclusion{Reason: state.ReasonBackend, Evidence: "the result backend says " + l.status})
 		}
 	}
 }
 
 // status returns how a task has ended by the result backend, empty if that does not know.
-func (r *reconciler) status(ctx context.Context, id string) string {
+func (r *Reconciler) status(ctx context.Context, id string) string {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
 	found, err := r.results.Result(ctx, id)

@@ -1,4 +1,4 @@
-package operate_test
+package command_test
 
 import (
 	"context"
@@ -14,26 +14,27 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/ingest"
-	"github.com/umbelhq/umbel/monitor/operate"
 	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/view"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// forgetful is a broker that gives deliveries to somebody else after an hour, as Redis does.
-type forgetful struct{ *inproc.Broker }
+// redelivering is a broker that gives deliveries to somebody else after an hour, as Redis does.
+type redelivering struct{ *inproc.Broker }
 
-func (b forgetful) OpenControl(ctx context.Context) (broker.ControlConn, error) {
+func (b redelivering) OpenControl(ctx context.Context) (broker.ControlConn, error) {
 	l, err := b.Broker.OpenControl(ctx)
-	return forgetfulLine{l}, err
+	return redeliveringConn{l}, err
 }
 
-type forgetfulLine struct{ broker.ControlConn }
+type redeliveringConn struct{ broker.ControlConn }
 
-func (l forgetfulLine) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
+func (l redeliveringConn) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
 	s, err := l.ControlConn.QueueStats(ctx, names)
 	s.Broker.VisibilityTimeout = new(time.Hour)
 	return s, err
@@ -62,8 +63,8 @@ func answer(t *testing.T, b *inproc.Broker, worker, queue string) {
 	}))
 }
 
-// run runs a monitor and operations on a broker until the test ends.
-func run(t *testing.T, b broker.Broker, with ...func(o *operate.Options)) (*ingest.Ingester, *operate.Operations) {
+// watch ingests from a broker and runs a command service on it until the test ends.
+func watch(t *testing.T, b broker.Broker) *command.Service {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
@@ -71,19 +72,21 @@ func run(t *testing.T, b broker.Broker, with ...func(o *operate.Options)) (*inge
 	}
 	m, err := ingest.New(ingest.Options{Broker: b, Store: db})
 	if err != nil {
-		t.Fatalf("new monitor: %v", err)
+		t.Fatalf("new ingester: %v", err)
 	}
 	r, err := view.New(m, db, nil)
 	if err != nil {
 		t.Fatalf("new reader: %v", err)
 	}
-	o := operate.Options{Broker: b, Store: db, Tasks: r, QueueCounters: m.QueueCounters, Hide: []string{"umbel-events"}, Unfinished: m}
-	for _, f := range with {
-		f(&o)
-	}
-	p, err := operate.New(o)
+	client, err := remote.New(remote.Options{Broker: b})
 	if err != nil {
-		t.Fatalf("new operations: %v", err)
+		t.Fatalf("new client: %v", err)
+	}
+	p, err := command.New(command.Options{
+		Client: client, Outbox: db, Tasks: r, QueueCounters: m.QueueCounters, HiddenQueues: []string{"umbel-events"},
+	})
+	if err != nil {
+		t.Fatalf("new service: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var g errgroup.Group
@@ -98,18 +101,18 @@ func run(t *testing.T, b broker.Broker, with ...func(o *operate.Options)) (*inge
 			t.Errorf("close store: %v", err)
 		}
 	})
-	return m, p
+	return p
 }
 
 // TestQueuesAreKnownFromAllSides joins what the broker, workers and events tell of queues.
 func TestQueuesAreKnownFromAllSides(t *testing.T) {
 	t.Parallel()
-	b := forgetful{inproc.New(inproc.Options{})}
+	b := redelivering{inproc.New(inproc.Options{})}
 	for _, name := range []string{"mail", "video", "umbel-events"} {
 		b.Declare(name)
 	}
 	answer(t, b.Broker, "w1@test", "mail")
-	_, p := run(t, b)
+	p := watch(t, b)
 	now := time.Now()
 	event := func(clock int, kind, host, more string) {
 		body := fmt.Appendf(nil, `{"type":%q,"hostname":%q,"pid":1,"clock":%d,"timestamp":%d%s}`,

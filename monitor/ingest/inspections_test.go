@@ -1,4 +1,4 @@
-package operate_test
+package ingest_test
 
 import (
 	"context"
@@ -10,16 +10,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/ingest"
-	"github.com/umbelhq/umbel/monitor/operate"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
 )
 
-// remote is a worker that runs the task b, sends heartbeats that say so, and answers when it is asked.
-type remote struct {
+// celeryWorker is a worker that runs the task b, sends heartbeats that say so, and answers when it is asked.
+type celeryWorker struct {
 	*inproc.Broker
 	monitor *ingest.Ingester
 
@@ -29,15 +31,37 @@ type remote struct {
 	early int         // how often while the monitor was not connected for 30 s
 }
 
-func newRemote(t *testing.T, with ...func(o *operate.Options)) *remote {
+// newCeleryWorker returns a worker that a Reconciler inspects, unless it has results to ask for instead.
+func newCeleryWorker(t *testing.T, backend results.Backend) *celeryWorker {
 	t.Helper()
-	w := &remote{Broker: inproc.New(inproc.Options{})}
-	w.monitor, _ = run(t, w.Broker, with...)
+	w := &celeryWorker{Broker: inproc.New(inproc.Options{})}
+	client, err := remote.New(remote.Options{Broker: w.Broker})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inspector, err := remote.NewInspector(remote.InspectorOptions{Client: client, Alive: func() []string { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.monitor = run(t, ingest.Options{Broker: w.Broker, Store: memoryStore(t)}).Ingester
+	r := ingest.NewReconciler(w.monitor, inspector, nil)
+	if backend != nil {
+		r = ingest.NewReconciler(w.monitor, nil, backend)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var g errgroup.Group
+	g.Go(func() error { return client.Run(ctx) })
+	g.Go(func() error { return inspector.Run(ctx) })
+	g.Go(func() error { return r.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		_ = g.Wait()
+	})
 	t.Cleanup(w.Listen(w.answer))
 	return w
 }
 
-func (w *remote) answer(m broker.Publishing) {
+func (w *celeryWorker) answer(m broker.Publishing) {
 	var request struct {
 		Method, Ticket string
 		ReplyTo        broker.ReplyTo `json:"reply_to"`
@@ -71,7 +95,7 @@ func (w *remote) answer(m broker.Publishing) {
 }
 
 // send sends an event.
-func (w *remote) send(t *testing.T, kind, more string) {
+func (w *celeryWorker) send(t *testing.T, kind, more string) {
 	t.Helper()
 	w.mu.Lock()
 	w.clock++
@@ -83,7 +107,7 @@ func (w *remote) send(t *testing.T, kind, more string) {
 }
 
 // begin sends that tasks have started.
-func (w *remote) begin(t *testing.T, ids ...string) {
+func (w *celeryWorker) begin(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		w.send(t, "task-received", fmt.Sprintf(`,"uuid":%q,"name":"t"`, id))
@@ -92,7 +116,7 @@ func (w *remote) begin(t *testing.T, ids ...string) {
 }
 
 // live lets time pass, with a heartbeat every 2 s.
-func (w *remote) live(t *testing.T, d time.Duration) {
+func (w *celeryWorker) live(t *testing.T, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		w.send(t, "worker-heartbeat", `,"freq":2.0,"active":1,"processed":2`)
@@ -102,13 +126,13 @@ func (w *remote) live(t *testing.T, d time.Duration) {
 }
 
 // questions returns when it was asked.
-func (w *remote) questions() []time.Time {
+func (w *celeryWorker) questions() []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.asked
 }
 
-func (w *remote) lost(t *testing.T, id string) *state.Conclusion {
+func (w *celeryWorker) lost(t *testing.T, id string) *state.Conclusion {
 	t.Helper()
 	var task state.Task
 	var ok bool
@@ -123,7 +147,7 @@ func (w *remote) lost(t *testing.T, id string) *state.Conclusion {
 func TestWorkersAreAskedAboutTasksTheyMayNotHave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newRemote(t)
+		w := newCeleryWorker(t, nil)
 		w.begin(t, "a", "b")
 		w.live(t, 80*time.Second)
 		if n := len(w.questions()); n != 1 {
@@ -179,7 +203,7 @@ func TestTheResultBackendIsAskedAboutTasksThatWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stored := &backend{looks: make(map[string][]time.Time)}
-		w := newRemote(t, func(o *operate.Options) { o.ReadOnly, o.Results = true, stored })
+		w := newCeleryWorker(t, stored)
 		w.begin(t, "a", "b")
 		for _, id := range []string{"done", "waits"} {
 			w.send(t, "task-sent", fmt.Sprintf(`,"uuid":%q,"name":"t"`, id))
