@@ -15,14 +15,14 @@ import (
 )
 
 // kills is how often TestEndToEndKilledAgainAndAgain kills Umbel.
-const kills = 21
+var kills = testenv.Trials(90)
 
 // TestEndToEndKilledAgainAndAgain kills Umbel at random moments of a burst, while it starts, restores, reads and
 // writes, and compares every task with what really happened to it.
 func TestEndToEndKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	story, err := simulate.New(simulate.Options{
-		Seed: 5, Rate: 30, Start: time.Now().Add(-time.Hour), Length: 4 * time.Minute, Truth: true,
+		Seed: 5, Rate: 30, Start: time.Now().Add(-time.Hour), Length: 2 * time.Minute, Truth: true,
 	})
 	if err != nil {
 		t.Fatal(err)
