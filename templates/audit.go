@@ -29,21 +29,4 @@ type AuditRecord struct {
 // Page draws the whole page.
 func (v Audit) Page(l Layout) templ.Component { return auditPage(l, v) }
 
-// Regions are what is known of the log as a whole.
-func (v Audit) Regions(u URLs) []Region {
-	return []Region{
-		{ID: "audit-mark", Body: auditMark(u, v)},
-		{ID: "pager", Body: listPager(u, v.Newest, v.Older)},
-	}
-}
-
-// Lists holds the records.
-func (v Audit) Lists(u URLs) []List {
-	l := List{ID: "audit"}
-	for _, r := range v.Records {
-		l.Rows = append(l.Rows, Region{ID: r.rowID(), Body: auditRow(u, r)})
-	}
-	return []List{l}
-}
-
 func (r AuditRecord) rowID() string { return "a-" + strconv.FormatInt(r.ID, 10) }

@@ -42,28 +42,6 @@ type ChartRow struct {
 // chartRows is the id of the list of rows.
 const chartRows = "chart-rows"
 
-func (v Chart) regions(u URLs) []Region {
-	if v.Title == "" {
-		return nil
-	}
-	list := []Region{{ID: "chart-head", Body: chartHead(u, v)}}
-	if !v.Off {
-		list = append(list, Region{ID: "chart-columns", Body: chartColumns(v)})
-	}
-	return list
-}
-
-func (v Chart) lists() []List {
-	if v.Title == "" || v.Off {
-		return nil
-	}
-	l := List{ID: chartRows}
-	for _, r := range v.Rows {
-		l.Rows = append(l.Rows, Region{ID: r.id(), Body: chartRow(v, r)})
-	}
-	return []List{l}
-}
-
 func (r ChartRow) id() string { return "c-" + strconv.FormatInt(r.At/1_000_000, 10) }
 
 func (r ChartRow) seconds() string { return strconv.FormatInt(r.At/1_000_000, 10) }

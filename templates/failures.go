@@ -43,23 +43,6 @@ type Count struct {
 // Page draws the whole page.
 func (v Failures) Page(l Layout) templ.Component { return failures(l, v) }
 
-// Regions are the choice of groups and the way to others.
-func (v Failures) Regions(u URLs) []Region {
-	return []Region{
-		{ID: "failures-shown", Body: failuresShown(u, v)},
-		{ID: "pager", Body: failuresPager(u, v)},
-	}
-}
-
-// Lists holds the groups.
-func (v Failures) Lists(u URLs) []List {
-	l := List{ID: "failures"}
-	for _, f := range v.Groups {
-		l.Rows = append(l.Rows, Region{ID: failureRowID(f.ID), Body: failureGroupRow(u, f, v.Self)})
-	}
-	return []List{l}
-}
-
 func failureRowID(id string) string { return "f-" + id }
 
 // shown are the choices of groups, by the value of their parameter.
@@ -87,19 +70,6 @@ type FailureGroup struct {
 
 // Page draws the whole page.
 func (v FailureGroup) Page(l Layout) templ.Component { return failureGroup(l, v) }
-
-// Regions are what is known of the group itself.
-func (v FailureGroup) Regions(u URLs) []Region {
-	return []Region{
-		{ID: "failure-head", Body: failureHead(u, v)},
-		{ID: "failure-trend", Body: failureTrend(v.Failure)},
-		{ID: "failure-example", Body: failureExample(u, v)},
-		{ID: "failure-facts", Body: failureFacts(u, v.Failure)},
-	}
-}
-
-// Lists holds its newest tasks.
-func (v FailureGroup) Lists(u URLs) []List { return []List{taskList(u, Table{}, v.Tasks)} }
 
 // resolved reports whether the group needs nobody's attention.
 func (f Failure) resolved() bool { return f.ResolvedAt != 0 && !f.CameBack }

@@ -88,12 +88,6 @@ type Warning struct {
 // Page draws the whole page.
 func (v Form) Page(l Layout) templ.Component { return formPage(l, v) }
 
-// Regions is empty: a form does not change by itself.
-func (v Form) Regions(URLs) []Region { return nil }
-
-// Lists is empty.
-func (v Form) Lists(URLs) []List { return nil }
-
 // Refuse returns the form with why it was refused, at the field that is named so, or at the part of which it is.
 func (v Form) Refuse(field, why string) Form {
 	for i, f := range v.Fields {

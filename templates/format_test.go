@@ -16,7 +16,7 @@ import (
 // cell is the text of the first cell with that label in a list of one row.
 func cell(t *testing.T, v templates.View, label string) string {
 	t.Helper()
-	row := render(t, v.Lists(urls())[0].Rows[0].Body)
+	row := recorded(t, v).Lists[0].Rows[0].HTML
 	m := regexp.MustCompile(`(?s)data-label="` + label + `"[^>]*>(.*?)</td>`).FindStringSubmatch(row)
 	if m == nil {
 		t.Fatalf("no cell %q in %s", label, row)
@@ -100,8 +100,7 @@ func TestArgumentsAreShownOnOneShortLine(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			row := render(t, templates.Tasks{Tasks: []state.Task{{ID: "a", Args: tc.args, Kwargs: tc.kwargs}}}.
-				Lists(urls())[0].Rows[0].Body)
+			row := recorded(t, templates.Tasks{Tasks: []state.Task{{ID: "a", Args: tc.args, Kwargs: tc.kwargs}}}).Lists[0].Rows[0].HTML
 			m := regexp.MustCompile(`(?s)class="c-args">(.*?)</td>`).FindStringSubmatch(row)
 			got := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], ""))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -131,7 +130,7 @@ func TestRatiosDoNotRoundToAllOrNothing(t *testing.T) {
 			v := templates.Overview{Rates: templates.Rates{
 				SucceededSeries: []float64{tc.succeeded}, FailedSeries: []float64{tc.failed},
 			}}
-			tile := render(t, v.Regions(urls())[1].Body)
+			tile := region(t, v, "tiles")
 			m := regexp.MustCompile(`(?s)Succeeding</h2><p class="figure">(.*?)</p>`).FindStringSubmatch(tile)
 			if m == nil {
 				t.Fatalf("no ratio in %s", tile)
@@ -176,7 +175,7 @@ func TestChartsSurviveAbsurdSeries(t *testing.T) {
 			v := templates.Overview{Rates: templates.Rates{
 				Succeeded: inf, SucceededSeries: series, FailedSeries: series, RetriedSeries: series, ReceivedSeries: series,
 			}}
-			for _, e := range elements(render(t, v.Regions(urls())[1].Body)) {
+			for _, e := range elements(region(t, v, "tiles")) {
 				if d := e.attributes["d"]; strings.ContainsAny(d, "NI") {
 					t.Errorf("path %q is not made of numbers", d)
 				}
@@ -195,7 +194,7 @@ func TestStateBarFillsItsLength(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := templates.Overview{Counts: state.Counts{ByState: counts}}
-			bar := render(t, v.Regions(urls())[2].Body)
+			bar := region(t, v, "states")
 			got := map[string]int{}
 			length := 0
 			for _, m := range regexp.MustCompile(`<rect class="([^"]+)" x="(\d+)" y="0" width="(\d+)"`).FindAllStringSubmatch(bar, -1) {

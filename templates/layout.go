@@ -86,19 +86,6 @@ func (b Broker) missed() string {
 	return strings.Join(parts, "; ")
 }
 
-// Regions are the parts of the layout that change by themselves.
-func (l Layout) Regions() []Region {
-	list := []Region{
-		{ID: "banner", Body: banner(l.URLs, l.Broker)},
-		{ID: "history-alert", Body: historyAlert(l.URLs, l.HistoryAlert)},
-		{ID: "broker", Body: brokerStatus(l.URLs, l.Broker)},
-	}
-	if l.HasOperations {
-		list = append(list, Region{ID: "outbox-alert", Body: outboxAlert(l.URLs, l.OutboxAlert)}, Region{ID: "dead", Body: deadLetterBadge(l.OutboxAlert)})
-	}
-	return list
-}
-
 // entry is a link of the main navigation.
 type entry struct {
 	Section Section

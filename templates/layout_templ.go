@@ -136,16 +136,16 @@ func layout(l Layout) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = banner(l.URLs, l.Broker).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = region("banner", banner(l.URLs, l.Broker)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = historyAlert(l.URLs, l.HistoryAlert).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = region("history-alert", historyAlert(l.URLs, l.HistoryAlert)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if l.HasOperations {
-			templ_7745c5c3_Err = outboxAlert(l.URLs, l.OutboxAlert).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("outbox-alert", outboxAlert(l.URLs, l.OutboxAlert)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -298,7 +298,7 @@ func sidebar(l Layout) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if e.Section == SectionOutbox {
-				templ_7745c5c3_Err = deadLetterBadge(l.OutboxAlert).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = region("dead", deadLetterBadge(l.OutboxAlert)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -410,7 +410,7 @@ func header(l Layout) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = brokerStatus(l.URLs, l.Broker).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = region("broker", brokerStatus(l.URLs, l.Broker)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -36,7 +36,7 @@ func viewBar(u URLs, v Tasks) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = viewTabs(u, v).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = region("views", viewTabs(u, v)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -82,30 +82,8 @@ type CommandReply struct {
 // Page draws the whole page.
 func (v Outbox) Page(l Layout) templ.Component { return outboxPage(l, v) }
 
-// Regions are the totals, the choices and the ways to other pages.
-func (v Outbox) Regions(u URLs) []Region {
-	return []Region{
-		{ID: "outbox-tiles", Body: outboxTiles(u, v)},
-		{ID: "outbox-shown", Body: outboxShown(v)},
-		{ID: "outbox-query", Body: outboxQuery(u, v.Query)},
-		{ID: "outbox-failures", Body: outboxFailures(v.Failures)},
-		{ID: "pager", Body: listPager(u, v.Newest, v.Older)},
-	}
-}
-
-// Lists holds the commands.
-func (v Outbox) Lists(u URLs) []List { return []List{commandList(u, v.Commands, true, v.picks(u))} }
-
 // picks reports whether commands can be chosen: dead letters, by those who may act.
 func (v Outbox) picks(u URLs) bool { return u.CanSend && v.State == "dead" }
-
-func commandList(u URLs, commands []Command, linked, picks bool) List {
-	l := List{ID: "commands"}
-	for _, c := range commands {
-		l.Rows = append(l.Rows, Region{ID: c.rowID(), Body: commandRow(u, c, linked, picks)})
-	}
-	return l
-}
 
 func (c Command) rowID() string { return "c-" + c.id() }
 func (c Command) id() string    { return strconv.FormatInt(c.ID, 10) }

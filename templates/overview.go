@@ -47,28 +47,6 @@ type Rejection struct {
 // Page draws the whole page.
 func (v Overview) Page(l Layout) templ.Component { return overview(l, v) }
 
-// Regions are the panels.
-func (v Overview) Regions(u URLs) []Region {
-	return append(v.Chart.regions(u), []Region{
-		{ID: "checklist", Body: checklist(u, v)},
-		{ID: "tiles", Body: tiles(u, v)},
-		{ID: "states", Body: statesPanel(u, v.Counts)},
-		{ID: "failing", Body: failingPanel(u, v.Failing, v.FailuresReadable)},
-		{ID: "busiest", Body: busiestPanel(u, v.Counts)},
-		{ID: "heat", Body: heatPanel(u, v.Workers)},
-		{ID: "ingest", Body: ingestPanel(u, v)},
-	}...)
-}
-
-// Lists holds the recent failures.
-func (v Overview) Lists(u URLs) []List {
-	l := List{ID: "failures"}
-	for _, t := range v.Failures {
-		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: failureRow(u, t)})
-	}
-	return append([]List{l}, v.Chart.lists()...)
-}
-
 // rowID is the id attribute of a task's row.
 func rowID(id string) string { return "t-" + id }
 

@@ -17,9 +17,3 @@ type Link struct{ Text, Href string }
 
 // Page draws the whole page.
 func (v Problem) Page(l Layout) templ.Component { return problem(l, v) }
-
-// Regions is empty: a problem does not change by itself.
-func (v Problem) Regions(URLs) []Region { return nil }
-
-// Lists is empty.
-func (v Problem) Lists(URLs) []List { return nil }

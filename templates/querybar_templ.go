@@ -136,7 +136,7 @@ func queryBar(u URLs, v Tasks) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = facets(u, v).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = region("facets", facets(u, v)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -68,24 +68,6 @@ type Depth struct {
 // Page draws the whole page.
 func (v Queues) Page(l Layout) templ.Component { return queuesPage(l, v) }
 
-// Regions are all but the queues themselves.
-func (v Queues) Regions(u URLs) []Region {
-	return []Region{
-		{ID: "queues-summary", Body: queuesSummary(u, v)},
-		{ID: "queues-warnings", Body: queuesWarnings(u, v)},
-		{ID: "queues-poll", Body: queuesPoll(v.Poll)},
-	}
-}
-
-// Lists holds the queues.
-func (v Queues) Lists(u URLs) []List {
-	l := List{ID: "queues"}
-	for _, q := range v.Queues {
-		l.Rows = append(l.Rows, Region{ID: q.rowID(), Body: queueRow(u, q)})
-	}
-	return []List{l}
-}
-
 func (q Queue) rowID() string { return "q-" + q.Name }
 
 // summary sums up the queues.
@@ -147,20 +129,6 @@ type WaitingMessage struct {
 
 // Page draws the whole page.
 func (v QueuePage) Page(l Layout) templ.Component { return queuePage(l, v) }
-
-// Regions are what is known of the queue itself.
-func (v QueuePage) Regions(u URLs) []Region {
-	return []Region{
-		{ID: "queue-head", Body: queueHead(u, v)},
-		{ID: "queue-tiles", Body: queueTiles(v.Queue)},
-		{ID: "queue-depth", Body: queueDepth(v.Queue)},
-		{ID: "queue-waiting", Body: queueWaiting(u, v)},
-		{ID: "queue-facts", Body: queueFacts(u, v)},
-	}
-}
-
-// Lists holds its newest tasks.
-func (v QueuePage) Lists(u URLs) []List { return []List{taskList(u, Table{}, v.Tasks)} }
 
 // depthBox is the viewBox of a chart of depths.
 const depthBox = "0 0 3600 48"

@@ -19,18 +19,6 @@ type Request struct {
 // Page draws the whole page.
 func (v Request) Page(l Layout) templ.Component { return orderPage(l, v) }
 
-// Regions are what is known of the order as a whole.
-func (v Request) Regions(u URLs) []Region {
-	return []Region{
-		{ID: "order-head", Body: orderHead(u, v)},
-		{ID: "order-facts", Body: orderFacts(u, v)},
-		{ID: "pager", Body: listPager(u, v.Newest, v.Older)},
-	}
-}
-
-// Lists holds the commands.
-func (v Request) Lists(u URLs) []List { return []List{commandList(u, v.Commands, false, false)} }
-
 // first is the command that stands for the order.
 func (v Request) first() Command {
 	if len(v.Commands) == 0 {

@@ -43,7 +43,7 @@ func orderPage(l Layout, v Request) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = orderHead(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("order-head", orderHead(l.URLs, v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -73,7 +73,7 @@ func orderPage(l Layout, v Request) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = listPager(l.URLs, v.Newest, v.Older).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("pager", listPager(l.URLs, v.Newest, v.Older)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -81,7 +81,7 @@ func orderPage(l Layout, v Request) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = orderFacts(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("order-facts", orderFacts(l.URLs, v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -49,18 +49,6 @@ type Rule struct {
 // Page draws the whole page.
 func (v Settings) Page(l Layout) templ.Component { return settings(l, v) }
 
-// Regions are the panels.
-func (v Settings) Regions(u URLs) []Region {
-	return []Region{
-		{ID: "history", Body: historyPanel(u, v)},
-		{ID: "retention", Body: retentionPanel(u, v)},
-		{ID: "running", Body: runningPanel(v)},
-	}
-}
-
-// Lists holds none.
-func (v Settings) Lists(URLs) []List { return nil }
-
 // inMemory reports whether history ends with the process.
 func (v Settings) inMemory() bool { return v.Location == ":memory:" }
 

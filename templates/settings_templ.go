@@ -45,7 +45,7 @@ func settings(l Layout, v Settings) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = historyPanel(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("history", historyPanel(l.URLs, v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -53,7 +53,7 @@ func settings(l Layout, v Settings) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = retentionPanel(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("retention", retentionPanel(l.URLs, v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -61,7 +61,7 @@ func settings(l Layout, v Settings) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = runningPanel(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("running", runningPanel(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

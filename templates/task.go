@@ -41,23 +41,6 @@ type RelatedTask struct {
 // Page draws the whole page.
 func (v Task) Page(l Layout) templ.Component { return task(l, v) }
 
-// Regions are the parts of the page.
-func (v Task) Regions(u URLs) []Region {
-	return []Region{
-		{ID: "task-head", Body: taskHead(u, v)},
-		{ID: "task-runs", Body: taskRuns(u, v.Task)},
-		{ID: "task-texts", Body: taskTexts(u, v.Task)},
-		{ID: "task-stored", Body: taskStored(u, v.Stored)},
-		{ID: "task-commands", Body: taskCommands(u, v.Commands)},
-		{ID: "task-facts", Body: taskFacts(u, v.Task)},
-		{ID: "task-children", Body: taskChildren(u, v)},
-		{ID: "task-events", Body: taskEvents(v.Events)},
-	}
-}
-
-// Lists is empty: the page of a task has no list that grows at its top.
-func (v Task) Lists(URLs) []List { return nil }
-
 // crumbs are the ancestors that are known, the root first.
 func (v Task) crumbs() []RelatedTask {
 	var list []RelatedTask

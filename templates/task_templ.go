@@ -46,7 +46,7 @@ func task(l Layout, v Task) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = taskHead(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("task-head", taskHead(l.URLs, v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -54,27 +54,27 @@ func task(l Layout, v Task) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskRuns(l.URLs, v.Task).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("task-runs", taskRuns(l.URLs, v.Task)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskTexts(l.URLs, v.Task).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("task-texts", taskTexts(l.URLs, v.Task)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskStored(l.URLs, v.Stored).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("task-stored", taskStored(l.URLs, v.Stored)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskCommands(l.URLs, v.Commands).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("task-commands", taskCommands(l.URLs, v.Commands)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskChildren(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("task-children", taskChildren(l.URLs, v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskEvents(v.Events).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("task-events", taskEvents(v.Events)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -82,7 +82,7 @@ func task(l Layout, v Task) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskFacts(l.URLs, v.Task).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("task-facts", taskFacts(l.URLs, v.Task)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

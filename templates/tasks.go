@@ -139,36 +139,6 @@ func ColumnLabel(id string) string {
 // Page draws the whole page.
 func (v Tasks) Page(l Layout) templ.Component { return tasks(l, v) }
 
-// Regions are what changes beside the rows.
-func (v Tasks) Regions(u URLs) []Region {
-	list := []Region{
-		{ID: "matches", Body: matches(v)},
-		{ID: "views", Body: viewTabs(u, v)},
-		{ID: "facets", Body: facets(u, v)},
-		{ID: "nothing", Body: nothing(u, v)},
-		{ID: "pager", Body: pager(u, v)},
-	}
-	if v.Selection != nil {
-		list = append(list, Region{ID: selectionID, Body: selection(u, v)})
-	}
-	return append(list, v.Chart.regions(u)...)
-}
-
-// Lists holds the rows.
-func (v Tasks) Lists(u URLs) []List {
-	return append([]List{taskList(u, v.table(), v.Tasks)}, v.Chart.lists()...)
-}
-
-// taskList is the list of tasks that a page has.
-func taskList(u URLs, table Table, tasks []state.Task) List {
-	l := List{ID: "tasks"}
-	columns := chosen(table.Columns)
-	for _, t := range tasks {
-		l.Rows = append(l.Rows, Region{ID: rowID(t.ID), Body: taskRow(u, table, columns, t)})
-	}
-	return l
-}
-
 // class names a table for the style sheet: chosen columns are never hidden for want of space.
 func (t Table) class() string {
 	if len(t.Columns) == 0 || slices.Equal(t.Columns, plainColumns()) {

@@ -19,24 +19,9 @@ type URLs struct {
 	HasOperations bool                     // queues, and what is sent, can be seen
 }
 
-// Region is an element that a live page replaces as a whole. ID is its id attribute.
-type Region struct {
-	ID   string
-	Body templ.Component
-}
-
-// List is an element whose rows a live page reorders, each by its own id.
-type List struct {
-	ID   string
-	Rows []Region
-}
-
-// View is the content of one page. What Regions and Lists return is part of what Page draws, byte
-// for byte, and depends on nothing but the values.
+// View is the content of one page. Page draws nothing but the values.
 type View interface {
-	Page(c Layout) templ.Component
-	Regions(s URLs) []Region
-	Lists(s URLs) []List
+	Page(l Layout) templ.Component
 }
 
 func (u URLs) overview() templ.SafeURL { return templ.SafeURL(u.Prefix + "/") }

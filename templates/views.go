@@ -26,20 +26,8 @@ type DeleteView struct{ View SavedView }
 // Page draws the whole page.
 func (v Views) Page(l Layout) templ.Component { return views(l, v) }
 
-// Regions is empty: the page does not change by itself.
-func (v Views) Regions(URLs) []Region { return nil }
-
-// Lists is empty.
-func (v Views) Lists(URLs) []List { return nil }
-
 // Page draws the whole page.
 func (v DeleteView) Page(l Layout) templ.Component { return deleteView(l, v) }
-
-// Regions is empty.
-func (v DeleteView) Regions(URLs) []Region { return nil }
-
-// Lists is empty.
-func (v DeleteView) Lists(URLs) []List { return nil }
 
 func (u URLs) views() templ.SafeURL { return templ.SafeURL(u.Prefix + "/views") }
 

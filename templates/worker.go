@@ -184,28 +184,6 @@ type WorkerCommand struct {
 // Page draws the whole page.
 func (v Worker) Page(l Layout) templ.Component { return worker(l, v) }
 
-// Regions are what is known of the worker itself, and the open tab.
-func (v Worker) Regions(u URLs) []Region {
-	list := []Region{
-		{ID: "worker-head", Body: workerHead(u, v)},
-		{ID: "worker-tiles", Body: workerTiles(u, v.Worker)},
-	}
-	switch v.Tab {
-	case TabHistory:
-		return append(list, Region{ID: "worker-runs", Body: workerRuns(u, v)}, Region{ID: "worker-facts", Body: workerFacts(v.Worker)})
-	case TabNow, TabQueues, TabTasks, TabConfig, TabSystem, TabClock, TabCommands:
-	}
-	return append(list, Region{ID: "worker-tab", Body: workerTab(u, v)})
-}
-
-// Lists holds its recent tasks.
-func (v Worker) Lists(u URLs) []List {
-	if v.Tab != TabHistory {
-		return nil
-	}
-	return []List{taskList(u, Table{}, v.Tasks)}
-}
-
 // extras are the fields of a worker that have no place of their own, by name.
 func extras(w state.Worker) []string { return slices.Sorted(maps.Keys(w.Extra)) }
 

@@ -43,7 +43,7 @@ func worker(l Layout, v Worker) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = workerHead(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("worker-head", workerHead(l.URLs, v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -51,7 +51,7 @@ func worker(l Layout, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = workerTiles(l.URLs, v.Worker).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("worker-tiles", workerTiles(l.URLs, v.Worker)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -110,7 +110,7 @@ func worker(l Layout, v Worker) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = workerRuns(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = region("worker-runs", workerRuns(l.URLs, v)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -157,7 +157,7 @@ func worker(l Layout, v Worker) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = workerFacts(v.Worker).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = region("worker-facts", workerFacts(v.Worker)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -166,7 +166,7 @@ func worker(l Layout, v Worker) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = workerTab(l.URLs, v).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = region("worker-tab", workerTab(l.URLs, v)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

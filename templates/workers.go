@@ -37,20 +37,6 @@ type WorkerRow struct {
 // Page draws the whole page.
 func (v Workers) Page(l Layout) templ.Component { return workers(l, v) }
 
-// Regions are the totals.
-func (v Workers) Regions(URLs) []Region {
-	return []Region{{ID: "matches", Body: workersTotal(v)}}
-}
-
-// Lists holds the rows.
-func (v Workers) Lists(u URLs) []List {
-	l := List{ID: "workers"}
-	for _, w := range v.Workers {
-		l.Rows = append(l.Rows, Region{ID: workerRowID(w.Name), Body: workerRow(u, v.chosen(), w)})
-	}
-	return []List{l}
-}
-
 func workerRowID(name string) string { return "w-" + name }
 
 // chosen reports whether rows can be chosen.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -56,34 +57,25 @@ func (p *common) layout(ctx context.Context) templates.Layout {
 	}
 }
 
-// snapshot renders the parts of a page that change.
+// snapshot draws a page and keeps the parts of it that change.
 func (p *common) snapshot(ctx context.Context, pg page) (live.Snapshot, error) {
-	s := live.Snapshot{Version: pg.version}
-	var err error
-	s.Regions, err = fragments(ctx, append(p.layout(ctx).Regions(), pg.view.Regions(p.urls)...))
+	parts, err := templates.Record(context.WithoutCancel(ctx), pg.view.Page(p.layout(ctx)), io.Discard)
 	if err != nil {
-		return live.Snapshot{}, err
+		return live.Snapshot{}, fmt.Errorf("render %s: %w", pg.url, err)
 	}
-	for _, l := range pg.view.Lists(p.urls) {
-		rows, err := fragments(ctx, l.Rows)
-		if err != nil {
-			return live.Snapshot{}, err
-		}
-		s.Lists = append(s.Lists, live.List{ID: l.ID, Rows: rows})
+	s := live.Snapshot{Version: pg.version, Regions: fragments(parts.Regions)}
+	for _, l := range parts.Lists {
+		s.Lists = append(s.Lists, live.List{ID: l.ID, Rows: fragments(l.Rows)})
 	}
 	return s, nil
 }
 
-func fragments(ctx context.Context, regions []templates.Region) ([]live.Fragment, error) {
-	list := make([]live.Fragment, 0, len(regions))
-	for _, r := range regions {
-		html, err := render(ctx, r.Body)
-		if err != nil {
-			return nil, fmt.Errorf("render %s: %w", r.ID, err)
-		}
-		list = append(list, live.Fragment{ID: r.ID, HTML: html})
+func fragments(parts []templates.Part) []live.Fragment {
+	list := make([]live.Fragment, len(parts))
+	for i, part := range parts {
+		list[i] = live.Fragment(part)
 	}
-	return list, nil
+	return list
 }
 
 // notFound answers for addresses that no page has.
