@@ -13,6 +13,10 @@ BENCHCOUNT ?= 6
 # that Go code could race for. What uses them is still looked at.
 RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false
 
+# Tests of whole programs wait more than they compute.
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+OVERLAP := -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) \* 2)
+
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -28,7 +32,7 @@ lint: ## golangci-lint, import rules included
 
 test: ## all tests with the race detector, on real brokers and in a browser
 	scripts/deps
-	scripts/services run go test $(RACE) -timeout 20m ./...
+	scripts/services run go test $(RACE) $(OVERLAP) -timeout 30m ./...
 
 thorough: ## what make test tries a tenth of: every random case
 	scripts/deps

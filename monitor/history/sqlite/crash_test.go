@@ -21,7 +21,7 @@ import (
 const childEnv = "UMBEL_TEST_HISTORY"
 
 const (
-	children  = 16
+	children  = 8
 	mostALife = 20 // batches that a child writes at most before it waits for its end
 )
 
