@@ -4,19 +4,21 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
 
 	"github.com/umbelhq/umbel"
-	"github.com/umbelhq/umbel/monitor/broker/inproc"
 )
 
-// A host program mounts the dashboard under a path of its own. With a real cluster, BrokerURL takes the
-// place of Broker, and DataDir says where the history is kept.
+// A host program mounts the dashboard under a path of its own. DataDir says where the history is kept. The broker here
+// is away, which pages say.
 func Example() {
-	u, err := umbel.New(umbel.Options{Broker: inproc.New(inproc.Options{}), Prefix: "/ops/celery"})
+	u, err := umbel.New(umbel.Options{
+		BrokerURL: "amqp://guest:guest@127.0.0.1:1//", Prefix: "/ops/celery", Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

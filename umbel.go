@@ -1,43 +1,29 @@
-// Package umbel is the live dashboard for Celery, ready to be mounted in any Go program: New checks the
-// options and opens the history, Run watches the cluster, ServeHTTP shows it, Close ends it. It owns no listener
-// and no signal.
+// Package umbel is the live dashboard for Celery, ready to be mounted in any Go program: New checks the options and opens
+// the history, Run watches the cluster, ServeHTTP shows it, Close ends it. It owns no listener and no signal.
+//
+// The compatibility promise of Umbel's versions covers this package, the JSON API and the command line. All other packages
+// may change in any release.
 package umbel
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"reflect"
-	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/broker"
-	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
-	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/history/sqlite"
-	"github.com/umbelhq/umbel/monitor/ingest"
-	"github.com/umbelhq/umbel/monitor/remote"
-	"github.com/umbelhq/umbel/monitor/results"
-	"github.com/umbelhq/umbel/monitor/view"
-	"github.com/umbelhq/umbel/state"
-	"github.com/umbelhq/umbel/web"
 )
 
-// Options of an Umbel. One of BrokerURL and Broker is required.
+// Options of an Umbel. BrokerURL is required.
 type Options struct {
 	// BrokerURL is what the workers' broker_url is: amqp://user:password@host:5672/vhost, amqps://,
 	// redis://user:password@host:6379/0, rediss://, redis+socket:// or sentinel://. The query may hold TLS files
 	// (ssl_ca_certs, ssl_certfile, ssl_keyfile).
 	BrokerURL string
-	// Broker is used instead of BrokerURL where it is set.
-	Broker broker.Broker
 
 	// Queue names a durable queue on RabbitMQ that keeps events while nobody reads them; empty
 	// means a queue that goes away with the connection. Redis keeps no events.
@@ -50,11 +36,10 @@ type Options struct {
 	// Exchange and ControlExchange are Celery's event_exchange and control_exchange, celeryev and
 	// celery if empty.
 	Exchange, ControlExchange string
-	// TLS says how to trust and be trusted by amqps://, rediss:// and sentinel:// URLs.
-	TLS broker.TLS
-	// Redis is what Celery's broker_transport_options say, where the broker is Redis. Its URL, TLS, Exchange,
-	// ControlExchange and Version are those above.
-	Redis redis.Options
+	// TLS secures amqps://, rediss:// and sentinel:// URLs.
+	TLS TLS
+	// Redis repeats Celery's broker_transport_options, where the broker is Redis.
+	Redis RedisOptions
 	// LeaveEventsOff keeps Umbel from asking workers started without -E to send task events.
 	LeaveEventsOff bool
 
@@ -69,23 +54,23 @@ type Options struct {
 	// Prefix is the path that Umbel is mounted under, such as /ops/celery; empty means the root.
 	Prefix string
 	// Hosts are the names, without port, by which requests may call Umbel; others are refused. Empty
-	// answers any: the host program decides who may ask.
+	// accepts any: the host program decides who may ask.
 	Hosts []string
-	// Origins are those of pages besides Umbel's own that may open live sockets, such as
-	// https://ops.example:8443: those of proxies that hide their name from Umbel.
+	// Origins are those of pages besides Umbel's own that may open live sockets, such as https://ops.example:8443:
+	// those of proxies that hide their name from Umbel.
 	Origins []string
 
 	// ReadOnly leaves out everything that changes the cluster or the history. Workers are not asked to send task
 	// events then.
 	ReadOnly bool
-	// Identify tells who makes a request, for the audit log. Nil means that nobody knows: only addresses are noted.
+	// Identify returns who makes a request, for the audit log. Nil records only addresses.
 	Identify func(r *http.Request) string
 
 	// DataDir is where the history is kept, in a file that one Umbel at a time may use. Empty, or :memory:,
 	// keeps it in memory until Close.
 	DataDir string
-	// Keep says how long what is kept, DefaultKeep if nil.
-	Keep *history.RetentionRules
+	// Retention says how long to keep what, DefaultRetention if nil.
+	Retention *Retention
 
 	MaxTasks int          // finished tasks held in memory for speed, 200,000 if zero; all of them are in the history
 	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
@@ -93,170 +78,104 @@ type Options struct {
 	Logger   *slog.Logger // slog.Default() if nil; slog.New(slog.DiscardHandler) is silent
 }
 
-// Umbel watches one Celery cluster and shows it. It is safe for concurrent use.
-type Umbel struct {
-	history    *sqlite.DB
-	ingester   *ingest.Ingester
-	results    results.Backend // nil if there is none
-	commands   *command.Service
-	reconciler *ingest.Reconciler
-	web        *web.Handler
+// TLS secures the connection to the broker. The zero value trusts the system's authorities.
+type TLS struct {
+	CAFile     string // PEM file of the authorities to trust instead of the system's
+	CertFile   string // PEM file of the client's certificate, with KeyFile
+	KeyFile    string // PEM file of the client's key
+	ServerName string // name in the broker's certificate, if it is not the host of the URL
+	// AnyName accepts a certificate for another name, if it is signed by a trusted authority.
+	AnyName bool
+	// InsecureSkipVerify accepts any certificate, and so anybody in between.
+	InsecureSkipVerify bool
 }
 
-// New validates o, opens the history, and starts nothing. Close must follow. Its error is a
-// *HistoryError if the history cannot be opened.
-func New(o Options) (*Umbel, error) {
-	o.Logger = cmp.Or(o.Logger, slog.Default())
-	broker := o.Broker
-	if broker == nil {
-		var err error
-		if broker, err = Broker(o); err != nil {
-			return nil, err
-		}
-	}
-	dir := cmp.Or(o.DataDir, sqlite.Memory)
-	rules := DefaultKeep(dir)
-	if o.Keep != nil {
-		rules = *o.Keep
-	}
-	isHistory, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, ReplaceDamaged: true, Rules: rules, Logger: o.Logger})
-	if err != nil {
-		return nil, &HistoryError{err}
-	}
-	u := &Umbel{history: isHistory}
-	if err := u.assemble(o, broker); err != nil {
-		return nil, errors.Join(err, u.Close())
-	}
-	return u, nil
+// RedisOptions are the workers' broker_transport_options. The zero value is Celery's default. Nothing on the wire shows
+// them, so they must be the same as the workers'.
+type RedisOptions struct {
+	MasterName                         string // master_name, required with sentinel://
+	SentinelUsername, SentinelPassword string // of the sentinels themselves
+	KeyPrefix                          string // global_keyprefix
+	// FanoutPrefix is fanout_prefix: empty means "/{db}.", None means False. As in Python, {{ and }} stand for braces.
+	FanoutPrefix                string
+	NoFanoutPatterns            bool          // fanout_patterns is False
+	Separator                   string        // sep, "\x06\x16" if empty
+	PrioritySteps               []int         // priority_steps, 0 3 6 9 if empty
+	UnackedKey, UnackedIndexKey string        // unacked_key and unacked_index_key, "unacked" and "unacked_index" if empty
+	VisibilityTimeout           time.Duration // visibility_timeout, 1 h if zero
 }
 
-// DefaultKeep returns how long what is kept in a DataDir where nobody says otherwise: tasks that succeeded 7
-// days, others that ended 30, lost ones 7, events that no execution shows 3, commands 90, and all of it within 2 GiB on disk, 512 MiB in memory.
-func DefaultKeep(dataDir string) history.RetentionRules {
-	const day = 24 * time.Hour
-	r := history.RetentionRules{Succeeded: 7 * day, Failed: 30 * day, Lost: 7 * day, Events: 3 * day, Workers: 7 * day, Commands: 90 * day, MaxSize: 2 << 30}
-	if dataDir == "" || dataDir == sqlite.Memory {
-		r.MaxSize = 512 << 20
-	}
-	return r
+// Retention says how long to keep what, from the receipt of the newest event. 0 is forever.
+type Retention struct {
+	Succeeded time.Duration // tasks that succeeded
+	Failed    time.Duration // tasks that failed, were revoked or rejected
+	Lost      time.Duration // unfinished tasks since they were lost or dismissed
+	Events    time.Duration // events of finished tasks that no execution shows
+	Workers   time.Duration // offline workers, since their last event
+	Commands  time.Duration // finished commands; the audit log stays
+	MaxSize   int64         // bytes on disk without those of active tasks; over it, the oldest finished and lost tasks go
 }
 
-// HistoryError says why the history cannot be opened. It wraps history.ErrLocked if another Umbel uses it, and
-// history.ErrNewerVersion if a newer version wrote it.
+// DefaultRetention returns the retention of a history in dataDir: tasks that succeeded 7 days, others that ended 30, lost
+// ones 7, events that no execution shows 3, workers 7, commands 90, all within 2 GiB on disk or 512 MiB in memory.
+func DefaultRetention(dataDir string) Retention {
+	return Retention(dashboard.DefaultRetention(dataDir))
+}
+
+// Why the history cannot be opened, beside the operating system's errors.
+var (
+	ErrLocked = errors.New("the history is in use by another process")
+	ErrNewer  = errors.New("a newer version of Umbel wrote the history")
+)
+
+// HistoryError reports that the history cannot be opened. It matches ErrLocked or ErrNewer.
 type HistoryError struct{ err error }
 
+// Error returns the cause as text.
 func (e *HistoryError) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
 func (e *HistoryError) Unwrap() error { return e.err }
 
-func (u *Umbel) assemble(o Options, broker broker.Broker) (err error) {
-	limits := state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText}
-	if u.results, err = Results(o); err != nil {
-		return err
-	}
-	client, err := remote.New(remote.Options{Broker: broker, Logger: o.Logger})
-	if err != nil {
-		return err
-	}
-	u.ingester, err = ingest.New(ingest.Options{
-		Broker: broker, Store: u.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Control: client, Logger: o.Logger,
-	})
-	if err != nil {
-		return err
-	}
-	reader, err := view.New(u.ingester, u.history, nil)
-	if err != nil {
-		return err
-	}
-	u.commands, err = command.New(command.Options{
-		Client: client, Outbox: u.history, Tasks: reader, Workers: u.ingester, Dismisser: u.ingester, Results: u.results,
-		QueueCounters: u.ingester.QueueCounters, HiddenQueues: []string{o.Queue}, ReadOnly: o.ReadOnly, Logger: o.Logger,
-	})
-	if err != nil {
-		return err
-	}
-	inspector := u.commands.Inspector
-	if o.ReadOnly {
-		inspector = nil
-	}
-	u.reconciler = ingest.NewReconciler(u.ingester, inspector, u.results)
-	u.web, err = web.New(web.Options{
-		Backend: reader, Operations: u.commands, ReadOnly: o.ReadOnly, Identify: o.Identify,
-		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
-		Limits: limits,
-	})
-	return err
+// Is reports whether target is the sentinel of the cause.
+func (e *HistoryError) Is(target error) bool {
+	return target == ErrLocked && errors.Is(e.err, history.ErrLocked) || target == ErrNewer && errors.Is(e.err, history.ErrNewerVersion)
 }
 
-// Broker returns the broker that o.BrokerURL names. It connects nowhere yet.
-func Broker(o Options) (broker.Broker, error) {
-	if o.BrokerURL == "" {
-		return nil, errors.New("no broker URL")
-	}
-	scheme, _, ok := strings.Cut(o.BrokerURL, "://")
-	if !ok || strings.ContainsAny(scheme, ":@") { // what is before it could be a password
-		return nil, errors.New("the broker URL has no scheme: it begins with amqp://, amqps://, redis:// or rediss://")
-	}
-	switch strings.ToLower(strings.TrimSpace(scheme)) {
-	case "amqp", "amqps", "pyamqp":
-		return onRabbitMQ(o)
-	case "redis", "rediss", "redis+socket", "sentinel":
-		return onRedis(o)
-	}
-	return nil, fmt.Errorf("brokers of scheme %s:// are not supported: use amqp://, amqps://, redis://, rediss://, "+
-		"redis+socket:// or sentinel://", scheme)
-}
+// Umbel watches one Celery cluster and shows it. It is safe for concurrent use.
+type Umbel struct{ dashboard *dashboard.Dashboard }
 
-func onRabbitMQ(o Options) (broker.Broker, error) {
-	if !reflect.ValueOf(o.Redis).IsZero() {
-		return nil, errors.New("options of Redis need a URL of Redis")
-	}
-	b, err := rabbitmq.New(rabbitmq.Options{
-		URL: o.BrokerURL, Queue: o.Queue, Expires: o.QueueExpires, TLS: o.TLS,
-		Exchange: o.Exchange, ControlExchange: o.ControlExchange, ManagementURL: o.ManagementURL, Version: o.Version,
+// New validates o, opens the history, and starts nothing. Close must follow. Its error is a *HistoryError if the history
+// cannot be opened.
+func New(o Options) (*Umbel, error) {
+	d, err := dashboard.New(dashboard.Options{
+		BrokerURL: o.BrokerURL, Queue: o.Queue, QueueExpires: o.QueueExpires, ManagementURL: o.ManagementURL,
+		Exchange: o.Exchange, ControlExchange: o.ControlExchange, TLS: broker.TLS(o.TLS), LeaveEventsOff: o.LeaveEventsOff,
+		Redis: redis.Options{
+			MasterName: o.Redis.MasterName, SentinelUsername: o.Redis.SentinelUsername, SentinelPassword: o.Redis.SentinelPassword,
+			KeyPrefix: o.Redis.KeyPrefix, FanoutPrefix: o.Redis.FanoutPrefix, NoFanoutPatterns: o.Redis.NoFanoutPatterns,
+			Separator: o.Redis.Separator, PrioritySteps: o.Redis.PrioritySteps, UnackedKey: o.Redis.UnackedKey,
+			UnackedIndexKey: o.Redis.UnackedIndexKey, VisibilityTimeout: o.Redis.VisibilityTimeout,
+		},
+		ResultBackend: o.ResultBackend, ResultMaster: o.ResultMaster, ResultKeyPrefix: o.ResultKeyPrefix, ResultTable: o.ResultTable,
+		Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, Identify: o.Identify, DataDir: o.DataDir,
+		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,
 	})
+	if failed, ok := errors.AsType[*dashboard.HistoryError](err); ok {
+		return nil, &HistoryError{failed}
+	}
 	if err != nil {
 		return nil, err
 	}
-	return b, nil
+	return &Umbel{d}, nil
 }
 
-func onRedis(o Options) (broker.Broker, error) {
-	if o.Queue != "" {
-		return nil, errors.New("a queue for events needs RabbitMQ: Redis keeps no events while nobody listens")
-	}
-	if o.ManagementURL != "" {
-		return nil, errors.New("the management API is RabbitMQ's, and the broker is Redis")
-	}
-	r := o.Redis
-	r.URL, r.TLS, r.Exchange, r.ControlExchange, r.Version = o.BrokerURL, o.TLS, o.Exchange, o.ControlExchange, o.Version
-	b, err := redis.New(r)
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
-}
+// Run restores the history, then watches the cluster and keeps pages live until ctx ends. It returns nil after an orderly
+// stop.
+func (u *Umbel) Run(ctx context.Context) error { return u.dashboard.Run(ctx) }
 
-// Run restores the history, then watches the cluster and keeps pages live until ctx ends. It returns nil after an
-// orderly stop.
-func (u *Umbel) Run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return u.ingester.Run(ctx) })
-	g.Go(func() error { return u.commands.Run(ctx) })
-	g.Go(func() error { return u.reconciler.Run(ctx) })
-	g.Go(func() error { return u.web.Run(ctx) })
-	return g.Wait()
-}
+// ServeHTTP serves the pages, sockets and API under the prefix.
+func (u *Umbel) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.dashboard.ServeHTTP(w, r) }
 
 // Close closes the history, after Run has returned and the last request was answered.
-func (u *Umbel) Close() error {
-	var err error
-	if u.results != nil {
-		err = u.results.Close()
-	}
-	return errors.Join(err, u.history.Close())
-}
-
-// ServeHTTP shows the pages, sockets and API under the prefix.
-func (u *Umbel) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.web.ServeHTTP(w, r) }
+func (u *Umbel) Close() error { return u.dashboard.Close() }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 )
 
@@ -44,9 +44,9 @@ type redisFlags struct {
 	VisibilityTimeout time.Duration `env:"UMBEL_REDIS_VISIBILITY_TIMEOUT" placeholder:"TIME" help:"visibility_timeout, if not 1h."`
 }
 
-// options turns the flags into the broker's part of umbel.Options. Its error names the flag that is wrong.
-func (f *brokerFlags) options() (umbel.Options, error) {
-	o := umbel.Options{Version: versionString()}
+// options turns the flags into the broker's part of dashboard.Options. Its error names the flag that is wrong.
+func (f *brokerFlags) options() (dashboard.Options, error) {
+	o := dashboard.Options{Version: versionString()}
 	url, source, err := secret("--broker-url", f.BrokerURL, f.BrokerURLFile)
 	if err != nil {
 		return o, err
@@ -74,7 +74,7 @@ func (f *brokerFlags) options() (umbel.Options, error) {
 	}
 	for _, step := range append(steps, f.Redis.steps(&o.Redis)...) {
 		step.set()
-		if _, err := umbel.Broker(o); err != nil {
+		if _, err := dashboard.Broker(o); err != nil {
 			return o, usageError{fmt.Errorf("%s: %w", step.flag, err)}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-
 )
 
 // recorder notes when a page first shows a state somewhere, as "id-of-the-element Word". It runs before

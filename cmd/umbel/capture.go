@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
 )
@@ -25,7 +25,7 @@ func (c *captureCmd) Run(ctx context.Context, s streams, log *slog.Logger) error
 	if err != nil {
 		return err
 	}
-	broker, err := umbel.Broker(o)
+	broker, err := dashboard.Broker(o)
 	if err != nil {
 		return err
 	}

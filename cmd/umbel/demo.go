@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
 
@@ -32,7 +32,7 @@ func (c *demoCmd) Run(ctx context.Context, log *slog.Logger) error {
 		return usageError{fmt.Errorf("--rate %v is not within 0 to %d tasks a second", c.Rate, simulate.MaxRate)}
 	}
 	story := simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-prologue(c.Rate))}
-	o := umbel.Options{DataDir: c.DataDir, Version: versionString()}
+	o := dashboard.Options{DataDir: c.DataDir, Version: versionString()}
 	if c.RedisListen != "" {
 		return c.onRedis(ctx, story, o, log)
 	}

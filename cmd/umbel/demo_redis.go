@@ -13,7 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/simulate"
@@ -43,7 +43,7 @@ type redisStage struct {
 }
 
 // onRedis serves a Redis at c.RedisListen and the dashboard that watches it, with the story on it.
-func (c *demoCmd) onRedis(ctx context.Context, story simulate.Options, o umbel.Options, log *slog.Logger) error {
+func (c *demoCmd) onRedis(ctx context.Context, story simulate.Options, o dashboard.Options, log *slog.Logger) error {
 	if err := loopback(c.RedisListen); err != nil && !c.Unauthenticated {
 		return usageError{fmt.Errorf("--redis-listen %s: anybody who reaches it may do anything with it: "+
 			"use a loopback address, or add --unauthenticated", c.RedisListen)}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
@@ -23,7 +23,7 @@ type keepFlags struct {
 
 // rules are those of a history in dir.
 func (f *keepFlags) rules(dir string) history.RetentionRules {
-	r := umbel.DefaultKeep(dir)
+	r := dashboard.DefaultRetention(dir)
 	r.Succeeded, r.Failed = time.Duration(f.KeepSucceeded), time.Duration(f.KeepFailed)
 	r.Lost = time.Duration(f.KeepLost)
 	r.Events, r.Commands = time.Duration(f.KeepEvents), time.Duration(f.KeepCommands)

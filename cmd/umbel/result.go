@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/dashboard"
 )
 
 // resultFlags say where the workers store results.
@@ -18,7 +18,7 @@ type resultFlags struct {
 }
 
 // results sets the flags in o. Its error names the flag that is wrong.
-func (f *resultFlags) results(o *umbel.Options) error {
+func (f *resultFlags) results(o *dashboard.Options) error {
 	o.ResultBackend, o.ResultMaster = f.ResultBackend, f.ResultMaster
 	o.ResultKeyPrefix, o.ResultTable = f.ResultKeyPrefix, f.ResultTable
 	source := "--result-backend"
@@ -30,7 +30,7 @@ func (f *resultFlags) results(o *umbel.Options) error {
 		}
 		o.ResultBackend = strings.TrimSpace(string(b))
 	}
-	b, err := umbel.Results(*o)
+	b, err := dashboard.Results(*o)
 	if err != nil {
 		return usageError{fmt.Errorf("%s: %w", source, err)}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/dashboard"
 )
 
 // drain bounds the wait for requests in progress when the program stops.
@@ -58,7 +58,7 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger) error {
 
 // serve opens the history, listens, so that a taken port fails at once, and runs the dashboard until ctx ends. Others
 // run beside it.
-func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger, others ...func(context.Context) error) error {
+func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Logger, others ...func(context.Context) error) error {
 	if f.MaxTasks < 1 {
 		return usageError{fmt.Errorf("--max-tasks %d is less than 1", f.MaxTasks)}
 	}
@@ -73,9 +73,9 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 	}
 	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
 	o.ReadOnly, o.Identify = f.ReadOnly, f.identify()
-	o.Keep = new(f.rules(o.DataDir))
-	u, err := umbel.New(o) //nolint:contextcheck // a migration is not cut short
-	if _, db := errors.AsType[*umbel.HistoryError](err); db {
+	o.Retention = new(f.rules(o.DataDir))
+	u, err := dashboard.New(o) //nolint:contextcheck // a migration is not cut short
+	if _, db := errors.AsType[*dashboard.HistoryError](err); db {
 		return err
 	}
 	if err != nil {
@@ -89,7 +89,7 @@ func (f *webFlags) serve(ctx context.Context, o umbel.Options, log *slog.Logger,
 }
 
 // show serves u until ctx ends.
-func (f *webFlags) show(ctx context.Context, u *umbel.Umbel, log *slog.Logger, others []func(context.Context) error) error {
+func (f *webFlags) show(ctx context.Context, u *dashboard.Dashboard, log *slog.Logger, others []func(context.Context) error) error {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", f.Listen)
 	if err != nil {

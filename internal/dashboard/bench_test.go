@@ -1,4 +1,4 @@
-package umbel_test
+package dashboard_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/rabbitmq/amqp091-go"
 
-	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/history"
@@ -76,7 +76,7 @@ func cpuTime(b *testing.B) float64 {
 
 // benchQueue is a queue with events to read.
 type benchQueue struct {
-	options umbel.Options
+	options dashboard.Options
 	channel *amqp091.Channel
 	bodies  [][]byte
 }
@@ -96,7 +96,7 @@ func newBenchQueue(b *testing.B, url string, bodies [][]byte) *benchQueue {
 		b.Fatal(err)
 	}
 	name := "bench-" + strings.ToLower(b.Name())
-	q := &benchQueue{channel: ch, bodies: bodies, options: umbel.Options{
+	q := &benchQueue{channel: ch, bodies: bodies, options: dashboard.Options{
 		BrokerURL: url, Queue: name, Exchange: name, LeaveEventsOff: true,
 	}}
 	session, err := q.broker(b).Subscribe(b.Context()) // declares the queue
@@ -115,7 +115,7 @@ func newBenchQueue(b *testing.B, url string, bodies [][]byte) *benchQueue {
 
 func (q *benchQueue) broker(b *testing.B) broker.Broker {
 	b.Helper()
-	broker, err := umbel.Broker(q.options)
+	broker, err := dashboard.Broker(q.options)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package umbel
+package dashboard
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package umbel_test
+package dashboard_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/umbelhq/umbel"
+	"github.com/umbelhq/umbel/internal/dashboard"
 )
 
 // lines are those of a log.
@@ -36,7 +36,7 @@ func TestWhatIsWrongIsLoggedUnlessToldOtherwise(t *testing.T) {
 		"told otherwise": {slog.New(slog.NewTextHandler(own, nil)), own, standard},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u, err := umbel.New(umbel.Options{BrokerURL: "amqp://guest:secret@" + deaf(t), Logger: tt.logger})
+			u, err := dashboard.New(dashboard.Options{BrokerURL: "amqp://guest:secret@" + deaf(t), Logger: tt.logger})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,261 @@
+// Package dashboard puts the parts of Umbel together: broker, history, ingest, command service and web. It owns no
+// listener and no signal.
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
+	"github.com/umbelhq/umbel/monitor/broker/redis"
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
+)
+
+// Options of a Dashboard. One of BrokerURL and Broker is required.
+type Options struct {
+	// BrokerURL is what the workers' broker_url is: amqp://user:password@host:5672/vhost, amqps://,
+	// redis://user:password@host:6379/0, rediss://, redis+socket:// or sentinel://. The query may hold TLS files
+	// (ssl_ca_certs, ssl_certfile, ssl_keyfile).
+	BrokerURL string
+	// Broker is used instead of BrokerURL where it is set.
+	Broker broker.Broker
+
+	// Queue names a durable queue on RabbitMQ that keeps events while nobody reads them; empty
+	// means a queue that goes away with the connection. Redis keeps no events.
+	Queue string
+	// QueueExpires is how long RabbitMQ keeps Queue unread, 24 h if zero.
+	QueueExpires time.Duration
+	// ManagementURL is where RabbitMQ's management API is, such as http://user:password@host:15672, for rates and
+	// unacknowledged messages of queues; empty means that there is none.
+	ManagementURL string
+	// Exchange and ControlExchange are Celery's event_exchange and control_exchange, celeryev and
+	// celery if empty.
+	Exchange, ControlExchange string
+	// TLS says how to trust and be trusted by amqps://, rediss:// and sentinel:// URLs.
+	TLS broker.TLS
+	// Redis is what Celery's broker_transport_options say, where the broker is Redis. Its URL, TLS, Exchange,
+	// ControlExchange and Version are those above.
+	Redis redis.Options
+	// LeaveEventsOff keeps Umbel from asking workers started without -E to send task events.
+	LeaveEventsOff bool
+
+	// ResultBackend is what the workers' result_backend is, for results to be shown beside what events say: redis://,
+	// rediss://, redis+socket://, sentinel://, db+sqlite://, db+postgresql://, or, for django-celery-results,
+	// django-db+postgresql://. Empty shows none.
+	ResultBackend string
+	// ResultMaster and ResultKeyPrefix are master_name and global_keyprefix of result_backend_transport_options,
+	// ResultTable is the task's table in database_table_names.
+	ResultMaster, ResultKeyPrefix, ResultTable string
+
+	// Prefix is the path that Umbel is mounted under, such as /ops/celery; empty means the root.
+	Prefix string
+	// Hosts are the names, without port, by which requests may call Umbel; others are refused. Empty
+	// answers any: the host program decides who may ask.
+	Hosts []string
+	// Origins are those of pages besides Umbel's own that may open live sockets, such as
+	// https://ops.example:8443: those of proxies that hide their name from Umbel.
+	Origins []string
+
+	// ReadOnly leaves out everything that changes the cluster or the history. Workers are not asked to send task
+	// events then.
+	ReadOnly bool
+	// Identify tells who makes a request, for the audit log. Nil means that nobody knows: only addresses are noted.
+	Identify func(r *http.Request) string
+
+	// DataDir is where the history is kept, in a file that one Umbel at a time may use. Empty, or :memory:,
+	// keeps it in memory until Close.
+	DataDir string
+	// Retention says how long what is kept, DefaultRetention if nil.
+	Retention *history.RetentionRules
+
+	MaxTasks int          // finished tasks held in memory for speed, 200,000 if zero; all of them are in the history
+	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
+	Version  string       // shown on the pages and in the API
+	Logger   *slog.Logger // slog.Default() if nil; slog.New(slog.DiscardHandler) is silent
+}
+
+// Dashboard watches one Celery cluster and shows it. It is safe for concurrent use.
+type Dashboard struct {
+	history    *sqlite.DB
+	ingester   *ingest.Ingester
+	results    results.Backend // nil if there is none
+	commands   *command.Service
+	reconciler *ingest.Reconciler
+	web        *web.Handler
+}
+
+// New validates o, opens the history, and starts nothing. Close must follow. Its error is a
+// *HistoryError if the history cannot be opened.
+func New(o Options) (*Dashboard, error) {
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	broker := o.Broker
+	if broker == nil {
+		var err error
+		if broker, err = Broker(o); err != nil {
+			return nil, err
+		}
+	}
+	dir := cmp.Or(o.DataDir, sqlite.Memory)
+	rules := DefaultRetention(dir)
+	if o.Retention != nil {
+		rules = *o.Retention
+	}
+	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, ReplaceDamaged: true, Rules: rules, Logger: o.Logger})
+	if err != nil {
+		return nil, &HistoryError{err}
+	}
+	d := &Dashboard{history: db}
+	if err := d.assemble(o, broker); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// DefaultRetention returns how long what is kept in a DataDir where nobody says otherwise: tasks that succeeded 7
+// days, others that ended 30, lost ones 7, events that no execution shows 3, commands 90, and all of it within 2 GiB on disk, 512 MiB in memory.
+func DefaultRetention(dataDir string) history.RetentionRules {
+	const day = 24 * time.Hour
+	r := history.RetentionRules{Succeeded: 7 * day, Failed: 30 * day, Lost: 7 * day, Events: 3 * day, Workers: 7 * day, Commands: 90 * day, MaxSize: 2 << 30}
+	if dataDir == "" || dataDir == sqlite.Memory {
+		r.MaxSize = 512 << 20
+	}
+	return r
+}
+
+// HistoryError says why the history cannot be opened. It wraps history.ErrLocked if another Umbel uses it, and
+// history.ErrNewerVersion if a newer version wrote it.
+type HistoryError struct{ err error }
+
+func (e *HistoryError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *HistoryError) Unwrap() error { return e.err }
+
+func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
+	limits := state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText}
+	if d.results, err = Results(o); err != nil {
+		return err
+	}
+	client, err := remote.New(remote.Options{Broker: broker, Logger: o.Logger})
+	if err != nil {
+		return err
+	}
+	d.ingester, err = ingest.New(ingest.Options{
+		Broker: broker, Store: d.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Control: client, Logger: o.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	reader, err := view.New(d.ingester, d.history, nil)
+	if err != nil {
+		return err
+	}
+	d.commands, err = command.New(command.Options{
+		Client: client, Outbox: d.history, Tasks: reader, Workers: d.ingester, Dismisser: d.ingester, Results: d.results,
+		QueueCounters: d.ingester.QueueCounters, HiddenQueues: []string{o.Queue}, ReadOnly: o.ReadOnly, Logger: o.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	inspector := d.commands.Inspector
+	if o.ReadOnly {
+		inspector = nil
+	}
+	d.reconciler = ingest.NewReconciler(d.ingester, inspector, d.results)
+	d.web, err = web.New(web.Options{
+		Backend: reader, Operations: d.commands, ReadOnly: o.ReadOnly, Identify: o.Identify,
+		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
+		Limits: limits,
+	})
+	return err
+}
+
+// Broker returns the broker that o.BrokerURL names. It connects nowhere yet.
+func Broker(o Options) (broker.Broker, error) {
+	if o.BrokerURL == "" {
+		return nil, errors.New("no broker URL")
+	}
+	scheme, _, ok := strings.Cut(o.BrokerURL, "://")
+	if !ok || strings.ContainsAny(scheme, ":@") { // what is before it could be a password
+		return nil, errors.New("the broker URL has no scheme: it begins with amqp://, amqps://, redis:// or rediss://")
+	}
+	switch strings.ToLower(strings.TrimSpace(scheme)) {
+	case "amqp", "amqps", "pyamqp":
+		return onRabbitMQ(o)
+	case "redis", "rediss", "redis+socket", "sentinel":
+		return onRedis(o)
+	}
+	return nil, fmt.Errorf("brokers of scheme %s:// are not supported: use amqp://, amqps://, redis://, rediss://, "+
+		"redis+socket:// or sentinel://", scheme)
+}
+
+func onRabbitMQ(o Options) (broker.Broker, error) {
+	if !reflect.ValueOf(o.Redis).IsZero() {
+		return nil, errors.New("options of Redis need a URL of Redis")
+	}
+	b, err := rabbitmq.New(rabbitmq.Options{
+		URL: o.BrokerURL, Queue: o.Queue, Expires: o.QueueExpires, TLS: o.TLS,
+		Exchange: o.Exchange, ControlExchange: o.ControlExchange, ManagementURL: o.ManagementURL, Version: o.Version,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func onRedis(o Options) (broker.Broker, error) {
+	if o.Queue != "" {
+		return nil, errors.New("a queue for events needs RabbitMQ: Redis keeps no events while nobody listens")
+	}
+	if o.ManagementURL != "" {
+		return nil, errors.New("the management API is RabbitMQ's, and the broker is Redis")
+	}
+	r := o.Redis
+	r.URL, r.TLS, r.Exchange, r.ControlExchange, r.Version = o.BrokerURL, o.TLS, o.Exchange, o.ControlExchange, o.Version
+	b, err := redis.New(r)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Run restores the history, then watches the cluster and keeps pages live until ctx ends. It returns nil after an
+// orderly stop.
+func (d *Dashboard) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.ingester.Run(ctx) })
+	g.Go(func() error { return d.commands.Run(ctx) })
+	g.Go(func() error { return d.reconciler.Run(ctx) })
+	g.Go(func() error { return d.web.Run(ctx) })
+	return g.Wait()
+}
+
+// Close closes the history, after Run has returned and the last request was answered.
+func (d *Dashboard) Close() error {
+	var err error
+	if d.results != nil {
+		err = d.results.Close()
+	}
+	return errors.Join(err, d.history.Close())
+}
+
+// ServeHTTP shows the pages, sockets and API under the prefix.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.web.ServeHTTP(w, r) }
