@@ -24,20 +24,20 @@ const (
 
 // Receipt says that an order is in the outbox.
 type Receipt struct {
-	Order    Int       `json:"order" doc:"Names the order."`
-	URL      string    `json:"url" doc:"Its page, for people." example:"/outbox/17"`
-	Replayed bool      `json:"replayed" doc:"The idempotency key was used before: this is the order of then."`
-	Warnings []string  `json:"warnings" nullable:"false" doc:"What the order leads to."`
-	Total    int       `json:"total" doc:"How many commands it consists of."`
-	Commands []Command `json:"commands" nullable:"false" doc:"The first 500 of them."`
+	Order    Int       `json:"order" doc:"ID of the request, shared by all its commands."`
+	URL      string    `json:"url" doc:"Page of the request in the dashboard." example:"/outbox/17"`
+	Replayed bool      `json:"replayed" doc:"Whether the idempotency key was used before; the response is the first request's."`
+	Warnings []string  `json:"warnings" nullable:"false" doc:"Consequences of the request."`
+	Total    int       `json:"total" doc:"Number of commands in the request."`
+	Commands []Command `json:"commands" nullable:"false" doc:"The first 500 commands."`
 }
 
 // Preview is what an order would do.
 type Preview struct {
 	Summary  string    `json:"summary" doc:"What would be sent."`
-	Targets  []string  `json:"targets" nullable:"false" doc:"To whom."`
-	Warnings []Warning `json:"warnings" nullable:"false" doc:"What it would lead to."`
-	Confirm  *string   `json:"confirm" doc:"What must be sent as confirm, null if nothing."`
+	Targets  []string  `json:"targets" nullable:"false" doc:"Recipients."`
+	Warnings []Warning `json:"warnings" nullable:"false" doc:"Consequences of the request."`
+	Confirm  *string   `json:"confirm" doc:"Value that 'confirm' must have; null if no confirmation is needed."`
 }
 
 // Warning is one consequence.
@@ -77,9 +77,9 @@ func (a *api) by(s *Sender) command.Caller {
 // Sending is how an order is to be taken.
 type Sending struct {
 	Sender
-	DryRun bool   `query:"dry_run" doc:"Only say what the order would do."`
-	Wait   Wait   `query:"wait" doc:"How long to wait for the answers, such as 2s or 500ms, at most 30s." example:"2s"`
-	Key    string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]*$" patternDescription:"printable ASCII" doc:"Names this order: a second request with the same key is answered with the first one's order."`
+	DryRun bool   `query:"dry_run" doc:"Preview the request without sending anything."`
+	Wait   Wait   `query:"wait" doc:"How long to wait for replies, such as 2s or 500ms; at most 30s." example:"2s"`
+	Key    string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]*$" patternDescription:"printable ASCII" doc:"Makes the request safe to repeat: a second one with the same key within a day sends nothing and returns the first one's commands."`
 }
 
 func (s *Sending) sending() *Sending { return s }

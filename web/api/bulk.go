@@ -16,10 +16,10 @@ type Bulk struct {
 	_ struct{} `additionalProperties:"false"`
 
 	Action string   `json:"action" enum:"revoke,terminate,retry"`
-	IDs    []string `json:"ids,omitempty" nullable:"false" doc:"Ids of tasks, or q."`
-	Query  *string  `json:"q,omitempty" doc:"All tasks that match, in the query language of docs/query.md; empty matches all. Or ids." example:"state:failure name:billing.*"`
-	Signal string   `json:"signal,omitempty" doc:"Of terminate; SIGTERM if it is absent." example:"SIGKILL"`
-	Cap    int      `json:"cap,omitempty" minimum:"1" maximum:"10000" doc:"Most tasks to act on, 1,000 if it is absent." example:"500"`
+	IDs    []string `json:"ids,omitempty" nullable:"false" doc:"Task IDs. Give either ids or q."`
+	Query  *string  `json:"q,omitempty" doc:"Query in the language of docs/query.md; an empty query matches all tasks. Give either ids or q." example:"state:failure name:billing.*"`
+	Signal string   `json:"signal,omitempty" doc:"Signal for terminate. Defaults to SIGTERM." example:"SIGKILL"`
+	Cap    int      `json:"cap,omitempty" minimum:"1" maximum:"10000" doc:"Maximum number of tasks to act on. Defaults to 1,000." example:"500"`
 }
 
 type bulkInput struct {
@@ -31,18 +31,18 @@ type bulkInput struct {
 type Preflight struct {
 	Preview
 
-	Matched *int           `json:"matched" doc:"Tasks that match, null if there are more than were counted."`
-	Chosen  int            `json:"chosen" doc:"Tasks that it would act on."`
-	States  map[string]int `json:"states" nullable:"false" doc:"Of those, by state."`
-	Blocked []Blocked      `json:"blocked" nullable:"false" doc:"Tasks that are left out, by reason."`
-	Capped  bool           `json:"capped" doc:"More match than the cap allows."`
+	Matched *int           `json:"matched" doc:"Number of matching tasks; null if there are too many to count."`
+	Chosen  int            `json:"chosen" doc:"Number of tasks the request would act on."`
+	States  map[string]int `json:"states" nullable:"false" doc:"The chosen tasks by state."`
+	Blocked []Blocked      `json:"blocked" nullable:"false" doc:"Skipped tasks by reason."`
+	Capped  bool           `json:"capped" doc:"Whether more tasks match than cap allows."`
 }
 
 // Blocked is a reason to leave tasks out.
 type Blocked struct {
 	Reason string   `json:"reason" example:"already finished"`
 	Count  int      `json:"count"`
-	IDs    []string `json:"ids" nullable:"false" doc:"The first few."`
+	IDs    []string `json:"ids" nullable:"false" doc:"The first few task IDs."`
 }
 
 func (a *api) registerBulk(h huma.API) {

@@ -11,24 +11,24 @@ import (
 // Command is something that Umbel sends, or has sent. Null is unknown, or never.
 type Command struct {
 	ID        Int      `json:"id"`
-	Order     Int      `json:"order" doc:"The order that it is part of."`
-	Kind      string   `json:"kind" doc:"control, task or purge."`
-	State     string   `json:"state" enum:"pending,in_flight,sent,done,silent,dead,expired,discarded" doc:"The last five are final; silent: somebody did not answer in time."`
-	Target    string   `json:"target" doc:"To whom." example:"celery@w1"`
-	Summary   string   `json:"summary" doc:"What, for people."`
-	TaskID    *string  `json:"task_id" doc:"Of the task that it publishes or is about."`
-	Attempts  int      `json:"attempts" doc:"How often it could not be sent."`
-	Deferrals int      `json:"deferrals" doc:"How often it was put off since the broker was away."`
+	Order     Int      `json:"order" doc:"ID of the request the command belongs to."`
+	Kind      string   `json:"kind" doc:"What the command sends: control, task or purge."`
+	State     string   `json:"state" enum:"pending,in_flight,sent,done,silent,dead,expired,discarded" doc:"The last five states are final. silent: a worker did not reply in time."`
+	Target    string   `json:"target" doc:"Recipient." example:"celery@w1"`
+	Summary   string   `json:"summary" doc:"Human-readable description."`
+	TaskID    *string  `json:"task_id" doc:"Task that the command publishes or acts on."`
+	Attempts  int      `json:"attempts" doc:"Number of failed attempts to send the command."`
+	Deferrals int      `json:"deferrals" doc:"Number of times sending was postponed because the broker was unavailable."`
 	LastError *string  `json:"last_error"`
-	Expected  []string `json:"expected" nullable:"false" doc:"Workers that are to answer."`
-	Missing   []string `json:"missing" nullable:"false" doc:"Those of them that have not."`
+	Expected  []string `json:"expected" nullable:"false" doc:"Workers expected to reply."`
+	Missing   []string `json:"missing" nullable:"false" doc:"Expected workers that have not replied."`
 	Answers   []Answer `json:"answers" nullable:"false"`
 	CreatedAt Time     `json:"created_at"`
-	DueAt     Time     `json:"due_at" doc:"When it is to be sent, or tried again, at the earliest."`
-	ExpiresAt Time     `json:"expires_at" doc:"When it is not sent any more."`
-	SentAt    Time     `json:"sent_at" doc:"When the broker had it."`
-	DoneAt    Time     `json:"done_at" doc:"When its state became final."`
-	Actor     *string  `json:"actor" doc:"Who asked for it."`
+	DueAt     Time     `json:"due_at" doc:"Earliest time of the next attempt."`
+	ExpiresAt Time     `json:"expires_at" doc:"Time after which the command is no longer sent."`
+	SentAt    Time     `json:"sent_at" doc:"When the broker accepted it."`
+	DoneAt    Time     `json:"done_at" doc:"When it reached a final state."`
+	Actor     *string  `json:"actor" doc:"User who made the request."`
 }
 
 // Answer is what a worker said to a command.
@@ -36,8 +36,8 @@ type Answer struct {
 	Node  string `json:"node" example:"celery@w1"`
 	At    Time   `json:"at"`
 	Text  string `json:"text" example:"pool will grow"`
-	OK    bool   `json:"ok" doc:"Whether it said yes."`
-	Clock *Int   `json:"clock" doc:"Its Lamport clock when it answered."`
+	OK    bool   `json:"ok" doc:"Whether the worker accepted the command."`
+	Clock *Int   `json:"clock" doc:"Lamport clock of the reply."`
 }
 
 // TransformSchema lets integers that may be unknown be null.

@@ -19,9 +19,9 @@ type Method struct {
 	Name    string  `json:"name" example:"pool_grow"`
 	Title   string  `json:"title"`
 	Doc     string  `json:"doc"`
-	Inspect bool    `json:"inspect" doc:"It only reads."`
-	Silent  bool    `json:"silent" doc:"Workers do not answer it."`
-	Danger  bool    `json:"danger" doc:"Pages want it confirmed."`
+	Inspect bool    `json:"inspect" doc:"Whether the command only reads."`
+	Silent  bool    `json:"silent" doc:"Whether workers never reply to it."`
+	Danger  bool    `json:"danger" doc:"Whether the dashboard asks for confirmation."`
 	Params  []Param `json:"params" nullable:"false"`
 }
 
@@ -31,16 +31,16 @@ type Param struct {
 	Type     string   `json:"type" enum:"text,texts,whole,seconds,rate,signal,flag,anything"`
 	Required bool     `json:"required"`
 	Doc      string   `json:"doc"`
-	Choices  []string `json:"choices" nullable:"false" doc:"The only values, none if there are others."`
+	Choices  []string `json:"choices" nullable:"false" doc:"Allowed values; empty if any value is allowed."`
 }
 
 // Topology is which workers have which tasks and queues, as they told.
 type Topology struct {
-	At      Time                `json:"at" doc:"When they were asked, null if they were not yet."`
-	Tasks   map[string][]string `json:"tasks" doc:"Workers by the names of the tasks that they have registered."`
-	Queues  map[string][]string `json:"queues" doc:"Workers by the queues that they consume from."`
-	Asked   []string            `json:"asked" nullable:"false" doc:"Workers that should have answered."`
-	Missing []string            `json:"missing" nullable:"false" doc:"Those that did not."`
+	At      Time                `json:"at" doc:"When the workers were asked; null if not yet."`
+	Tasks   map[string][]string `json:"tasks" doc:"Workers by registered task name."`
+	Queues  map[string][]string `json:"queues" doc:"Workers by consumed queue."`
+	Asked   []string            `json:"asked" nullable:"false" doc:"Workers expected to reply."`
+	Missing []string            `json:"missing" nullable:"false" doc:"Workers that did not reply."`
 }
 
 // ControlBody asks workers for something.
@@ -48,9 +48,9 @@ type ControlBody struct {
 	_ struct{} `additionalProperties:"false"`
 
 	Method    string         `json:"method" example:"pool_grow"`
-	Arguments map[string]any `json:"arguments,omitempty" doc:"As list-methods has them."`
-	Workers   []string       `json:"workers,omitempty" doc:"Node names; every worker if there are none."`
-	Expires   float64        `json:"expires_seconds,omitempty" exclusiveMinimum:"0" maximum:"86400" doc:"It is not sent later than that; 60 if absent."`
+	Arguments map[string]any `json:"arguments,omitempty" doc:"Arguments as listed by list-methods."`
+	Workers   []string       `json:"workers,omitempty" doc:"Node names. Defaults to all workers."`
+	Expires   float64        `json:"expires_seconds,omitempty" exclusiveMinimum:"0" maximum:"86400" doc:"Discard the command if it cannot be sent within this time. Defaults to 60."`
 }
 
 type controlInput struct {
@@ -60,7 +60,7 @@ type controlInput struct {
 
 type inspectInput struct {
 	WorkerPath
-	Refresh bool `query:"refresh" doc:"Wait for it, at most 3 s, unless it told within 5 s."`
+	Refresh bool `query:"refresh" doc:"Wait up to 3 s for a fresh reply, unless the last one is less than 5 s old."`
 }
 
 func paramType(t remote.ParamType) string {

@@ -20,7 +20,7 @@ const (
 
 type exportTasks struct {
 	TaskQuery
-	Format string `query:"format" enum:"csv,jsonl" default:"csv" doc:"CSV with the columns in cols, or a line of JSON for each task."`
+	Format string `query:"format" enum:"csv,jsonl" default:"csv" doc:"csv: the columns in cols. jsonl: one JSON object per line."`
 }
 
 func (a *api) registerExport(h huma.API) {

@@ -15,21 +15,21 @@ import (
 
 // Failure is a group of failed tasks: those of one name whose exceptions are alike. Null is unknown.
 type Failure struct {
-	ID         string  `json:"id" doc:"Stable. The query failure:ID finds the tasks." example:"0dd7dc58725190cd"`
-	Name       *string `json:"name" doc:"Name of the tasks."`
-	Type       *string `json:"type" doc:"Type of the exceptions, without its module." example:"ConnectionError"`
-	Message    *string `json:"message" doc:"What their messages have in common." example:"cannot reach <address>"`
-	Place      *string `json:"place" doc:"Where they were raised, by file and function." example:"gateway.py in post"`
-	Example    *string `json:"example" doc:"The newest exception."`
-	TaskID     *string `json:"task_id" doc:"The task that failed last."`
-	Status     string  `json:"status" enum:"open,resolved,came_back" doc:"came_back: something has failed after it was resolved."`
-	Count      int     `json:"count" doc:"Failed tasks, at most 10,000."`
-	Exact      bool    `json:"exact" doc:"Whether there are no more than count."`
-	LastHour   int     `json:"last_hour" doc:"Tasks that failed in the last hour, at most 10,000."`
-	FirstAt    Time    `json:"first_at" doc:"When the first of the tasks that are kept failed."`
+	ID         string  `json:"id" doc:"Stable ID. The query failure:ID finds the tasks." example:"0dd7dc58725190cd"`
+	Name       *string `json:"name" doc:"Task name."`
+	Type       *string `json:"type" doc:"Exception type without its module." example:"ConnectionError"`
+	Message    *string `json:"message" doc:"Common part of the exception messages." example:"cannot reach <address>"`
+	Place      *string `json:"place" doc:"File and function that raised the exception." example:"gateway.py in post"`
+	Example    *string `json:"example" doc:"Most recent exception."`
+	TaskID     *string `json:"task_id" doc:"Most recent failed task."`
+	Status     string  `json:"status" enum:"open,resolved,came_back" doc:"recurred: a task failed after the group was resolved."`
+	Count      int     `json:"count" doc:"Number of failed tasks, up to 10,000."`
+	Exact      bool    `json:"exact" doc:"Whether count is exact."`
+	LastHour   int     `json:"last_hour" doc:"Number of tasks that failed in the last hour, up to 10,000."`
+	FirstAt    Time    `json:"first_at" doc:"When the oldest retained task failed."`
 	LastAt     Time    `json:"last_at"`
 	ResolvedAt Time    `json:"resolved_at"`
-	Trend      []int64 `json:"trend" nullable:"false" doc:"Tasks that failed in each of the last 24 hours of the clock, the present one last."`
+	Trend      []int64 `json:"trend" nullable:"false" doc:"Failed tasks per clock hour for the last 24 hours, oldest first; the last hour is still in progress."`
 }
 
 func fromFailure(f history.FailureGroup) Failure {
@@ -64,14 +64,14 @@ func (a *api) registerFailures(h huma.API) {
 
 type listFailures struct {
 	Query
-	Show   string `query:"show" enum:"open,resolved,all" default:"open" doc:"Which groups: open ones include those that came back."`
-	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most groups to return."`
-	Cursor string `query:"cursor" doc:"Where to continue: next of an earlier answer."`
+	Show   string `query:"show" enum:"open,resolved,all" default:"open" doc:"Which groups to list; open includes groups that recurred."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of groups to return."`
+	Cursor string `query:"cursor" doc:"Cursor from next of an earlier response."`
 }
 
 // FailurePath names a group.
 type FailurePath struct {
-	ID string `path:"id" doc:"Id of a group." example:"0dd7dc58725190cd"`
+	ID string `path:"id" doc:"Group ID." example:"0dd7dc58725190cd"`
 }
 
 // failures answers with groups, those that failed last first.

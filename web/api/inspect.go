@@ -11,19 +11,19 @@ import (
 // Inspection is what a worker told of itself. Null is unknown; Errors says why.
 type Inspection struct {
 	Name       string            `json:"name"`
-	At         Time              `json:"at" doc:"When it last answered, null if it never did."`
-	Asking     bool              `json:"asking" doc:"It is being asked."`
-	Errors     map[string]string `json:"errors" doc:"Why a part is missing, by method."`
+	At         Time              `json:"at" doc:"Time of the last reply; null if there was none."`
+	Asking     bool              `json:"asking" doc:"Whether a new inspection is in progress."`
+	Errors     map[string]string `json:"errors" doc:"Why a part is missing, by inspection method."`
 	Stats      *Stats            `json:"stats"`
 	Active     []HeldTask        `json:"active"`
 	Reserved   []HeldTask        `json:"reserved"`
 	Scheduled  []HeldTask        `json:"scheduled"`
-	Revoked    []string          `json:"revoked" doc:"Task ids."`
+	Revoked    []string          `json:"revoked" doc:"Task IDs."`
 	Registered []RegisteredTask  `json:"registered"`
 	Queues     []ConsumedQueue   `json:"queues"`
-	Conf       map[string]any    `json:"conf" nullable:"true" doc:"Settings that differ from the defaults, secrets masked."`
+	Conf       map[string]any    `json:"conf" nullable:"true" doc:"Settings that differ from the defaults, with secrets masked."`
 	Clock      *Int              `json:"clock"`
-	Report     *string           `json:"report" doc:"The text of celery report, masked."`
+	Report     *string           `json:"report" doc:"Output of 'celery report', with secrets masked."`
 }
 
 // TransformSchema lets what may be unknown be null.
@@ -37,10 +37,10 @@ type Stats struct {
 	Uptime    *float64       `json:"uptime_seconds"`
 	Prefetch  *Int           `json:"prefetch_count"`
 	PoolKind  *string        `json:"pool_kind" example:"prefork"`
-	Slots     *Int           `json:"slots" doc:"Tasks that it can run at once now."`
-	Processes []Int          `json:"processes" doc:"Pids of the pool."`
-	Total     map[string]Int `json:"total" doc:"Tasks accepted since it started, by name."`
-	Raw       any            `json:"raw" doc:"Everything, as the worker sent it, masked."`
+	Slots     *Int           `json:"slots" doc:"Current concurrency."`
+	Processes []Int          `json:"processes" doc:"PIDs of the pool processes."`
+	Total     map[string]Int `json:"total" doc:"Tasks accepted since the worker started, by name."`
+	Raw       any            `json:"raw" doc:"Complete reply of the worker, with secrets masked."`
 }
 
 // TransformSchema lets what may be unknown be null.
@@ -50,11 +50,11 @@ func (Stats) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { ret
 type HeldTask struct {
 	ID           string   `json:"id"`
 	Name         *string  `json:"name"`
-	Args         *string  `json:"args" doc:"Python's representation."`
-	Kwargs       *string  `json:"kwargs" doc:"Python's representation."`
+	Args         *string  `json:"args" doc:"Python repr."`
+	Kwargs       *string  `json:"kwargs" doc:"Python repr."`
 	StartedAt    Time     `json:"started_at"`
 	ETA          Time     `json:"eta"`
-	PID          *Int     `json:"pid" doc:"Of the pool process that runs it."`
+	PID          *Int     `json:"pid" doc:"PID of the pool process running the task."`
 	Queue        *string  `json:"queue"`
 	Priority     *Int     `json:"priority"`
 	Redelivered  *bool    `json:"redelivered"`
@@ -71,13 +71,13 @@ func (HeldTask) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 // RegisteredTask is a task that a worker can run.
 type RegisteredTask struct {
 	Name string            `json:"name"`
-	Info map[string]string `json:"info" doc:"rate_limit, exchange, routing_key, …"`
+	Info map[string]string `json:"info" doc:"Task options such as rate_limit, exchange and routing_key."`
 }
 
 // ConsumedQueue is a queue that a worker consumes from.
 type ConsumedQueue struct {
 	Name         string  `json:"name"`
-	Exchange     string  `json:"exchange" doc:"Empty is the default one."`
+	Exchange     string  `json:"exchange" doc:"Empty for the default exchange."`
 	ExchangeType *string `json:"exchange_type"`
 	RoutingKey   string  `json:"routing_key"`
 	Durable      *bool   `json:"durable"`

@@ -13,9 +13,9 @@ import (
 // List is a page of a list.
 type List[T any] struct {
 	Items []T     `json:"items" nullable:"false"`
-	Next  *string `json:"next" doc:"Cursor of the following page, null at the end."`
-	Prev  *string `json:"prev" doc:"Cursor of the page before, null at the start."`
-	Total *int    `json:"total" doc:"Items on all pages, null where counting them would cost too much."`
+	Next  *string `json:"next" doc:"Cursor of the next page; null on the last page."`
+	Prev  *string `json:"prev" doc:"Cursor of the previous page; null on the first page."`
+	Total *int    `json:"total" doc:"Number of items on all pages; null if counting would take too long."`
 }
 
 // whole returns a list that has all its items on one page.
@@ -26,11 +26,11 @@ func whole[S, T any](items []S, convert func(S) T) List[T] {
 // Tasks is a page of the list of tasks.
 type Tasks struct {
 	Items        []Task  `json:"items" nullable:"false"`
-	Next         *string `json:"next" doc:"Cursor of the following page, null at the end."`
-	Prev         *string `json:"prev" doc:"Cursor of the page before, null at the start."`
-	Total        *int    `json:"total" doc:"Tasks on all pages, null where counting all would cost too much."`
-	TotalAtLeast *int    `json:"total_at_least" doc:"How many there are at the least where total is null."`
-	Searched     *int    `json:"searched" doc:"How many tasks were looked at for this page, null if all that could match: it may be short and have a next."`
+	Next         *string `json:"next" doc:"Cursor of the next page; null on the last page."`
+	Prev         *string `json:"prev" doc:"Cursor of the previous page; null on the first page."`
+	Total        *int    `json:"total" doc:"Number of tasks on all pages; null if counting would take too long."`
+	TotalAtLeast *int    `json:"total_at_least" doc:"Lower bound where total is null."`
+	Searched     *int    `json:"searched" doc:"Number of tasks searched for this page, if the search stopped early: the page may then be short and still have a next. Null if the search was complete."`
 }
 
 func fromPage(p search.Page) Tasks {

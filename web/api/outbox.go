@@ -17,12 +17,12 @@ import (
 
 // Outbox says how sending goes. Null is unknown, or never.
 type Outbox struct {
-	States          map[string]int `json:"states" doc:"Commands by state; every state is present."`
-	OldestPendingAt Time           `json:"oldest_pending_at" doc:"When the oldest command was created that waits to be sent."`
+	States          map[string]int `json:"states" doc:"Number of commands by state, including states with none."`
+	OldestPendingAt Time           `json:"oldest_pending_at" doc:"Creation time of the oldest pending command."`
 	DeadLetters     int            `json:"dead_letters"`
-	Foreign         int            `json:"foreign" doc:"Commands that another version of Umbel wrote, which are left alone."`
-	TopFailures     []FailureCount `json:"top_failures" nullable:"false" doc:"Of dead letters and of commands that have failed and wait, most frequent first."`
-	Relay           *Relay         `json:"relay" doc:"Null if nothing is sent: Umbel is read-only."`
+	Foreign         int            `json:"foreign" doc:"Commands written by another version of Umbel; they are not sent."`
+	TopFailures     []FailureCount `json:"top_failures" nullable:"false" doc:"Most frequent errors of dead letters and of commands waiting for a retry."`
+	Relay           *Relay         `json:"relay" doc:"Null if Umbel is read-only."`
 }
 
 // TransformSchema lets what may be unknown be null.
@@ -38,28 +38,28 @@ type FailureCount struct {
 
 // Relay is what sends the commands.
 type Relay struct {
-	Open      bool    `json:"open" doc:"The breaker: the broker is away and nothing is sent until open_until."`
+	Open      bool    `json:"open" doc:"Whether the circuit breaker is open: the broker is unavailable, and nothing is sent until breaker_open_until."`
 	OpenUntil Time    `json:"open_until"`
 	LastError *string `json:"last_error"`
-	Sent      uint64  `json:"sent" doc:"Since the start, like the rest."`
+	Sent      uint64  `json:"sent" doc:"Counters start at zero with the process."`
 	Retried   uint64  `json:"retried"`
-	Deferred  uint64  `json:"deferred" doc:"Put off since the broker was away."`
+	Deferred  uint64  `json:"deferred" doc:"Commands postponed because the broker was unavailable."`
 	Died      uint64  `json:"died"`
-	Reclaimed uint64  `json:"reclaimed" doc:"Left in flight by a crash, and taken up again."`
+	Reclaimed uint64  `json:"reclaimed" doc:"Commands left in flight by a crash and claimed again."`
 }
 
 // Audit is a record of something that somebody has done.
 type Audit struct {
 	ID       Int             `json:"id"`
 	At       Time            `json:"at"`
-	Actor    *string         `json:"actor" doc:"Who, null if nobody knows."`
-	Remote   *string         `json:"remote" doc:"Address that the request came from."`
+	Actor    *string         `json:"actor" doc:"User who made the request; null if unknown."`
+	Remote   *string         `json:"remote" doc:"Client address."`
 	Action   string          `json:"action" example:"revoke"`
 	Target   *string         `json:"target"`
-	Detail   json.RawMessage `json:"detail" doc:"What exactly was asked for, null if nothing more is known."`
-	Commands int             `json:"commands" doc:"How many commands it led to."`
-	Order    *Int            `json:"order" doc:"The order that these are part of."`
-	Hash     string          `json:"hash" doc:"SHA-256 over the record and the hash of the one before, in hexadecimal."`
+	Detail   json.RawMessage `json:"detail" doc:"Full request; null if there is none."`
+	Commands int             `json:"commands" doc:"Number of commands in the request."`
+	Order    *Int            `json:"order" doc:"ID of the request."`
+	Hash     string          `json:"hash" doc:"Hexadecimal SHA-256 of the record and the previous record's hash."`
 }
 
 // TransformSchema lets integers that may be unknown be null, and details be anything.
@@ -82,30 +82,30 @@ type commandsInput struct {
 
 type listCommands struct {
 	Query
-	State  []string `query:"state,explode" nullable:"false" doc:"Any of these states; may also be separated by commas." example:"pending"`
-	Kind   string   `query:"kind" enum:"control,task,purge" doc:"Only this kind."`
-	Task   string   `query:"task" doc:"Only about the task of this id."`
-	Worker string   `query:"worker" doc:"Only those for this worker, or answered by it."`
-	Actor  string   `query:"actor" doc:"Only what this person has asked for."`
-	Order  int64    `query:"order" minimum:"1" doc:"Only the commands of this order."`
-	Limit  int      `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most commands to return."`
-	Cursor string   `query:"cursor" doc:"Where to continue: next of an earlier answer."`
+	State  []string `query:"state,explode" nullable:"false" doc:"States, repeated or comma-separated." example:"pending"`
+	Kind   string   `query:"kind" enum:"control,task,purge" doc:"Kind of command."`
+	Task   string   `query:"task" doc:"ID of the task that the command publishes or acts on."`
+	Worker string   `query:"worker" doc:"Worker that the command is for or that replied to it."`
+	Actor  string   `query:"actor" doc:"User who made the request."`
+	Order  int64    `query:"order" minimum:"1" doc:"ID of the request."`
+	Limit  int      `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of commands to return."`
+	Cursor string   `query:"cursor" doc:"Cursor from next of an earlier response."`
 }
 
 type listAudit struct {
 	Query
-	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most records to return."`
-	Cursor string `query:"cursor" doc:"Where to continue: next of an earlier answer."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of records to return."`
+	Cursor string `query:"cursor" doc:"Cursor from next of an earlier response."`
 }
 
 // Changed says how many commands or workers were changed.
 type Changed struct {
-	Changed int `json:"changed" doc:"Commands or workers that it made a difference to; the others were passed over."`
+	Changed int `json:"changed" doc:"Number of commands or workers changed; others were skipped."`
 }
 
 // commandInput names a command.
 type commandInput struct {
-	ID int64 `path:"id" doc:"Id of a command." example:"17"`
+	ID int64 `path:"id" doc:"Command ID." example:"17"`
 }
 
 // registerOutbox adds the operations on commands, the outbox and the audit log.

@@ -20,16 +20,16 @@ type Overview struct {
 // Counts are totals over the tasks and workers held in memory.
 type Counts struct {
 	Tasks       int            `json:"tasks"`
-	ByState     map[string]int `json:"by_state" doc:"Tasks by state; every built-in state is present."`
-	ByName      map[string]int `json:"by_name" doc:"Tasks by name, the 100 most frequent names."`
-	Workers     map[string]int `json:"workers" doc:"Workers by status; every status is present."`
-	Running     int            `json:"running" doc:"Tasks that have started, have not ended and are not lost, on workers that are heard of: what workers call active."`
-	Unreachable int            `json:"unreachable" doc:"The same on workers that are offline."`
-	Lost        int            `json:"lost" doc:"Unfinished tasks that are not expected to end, orphaned ones included."`
-	Dismissed   int            `json:"dismissed" doc:"Unfinished tasks that somebody has dismissed."`
-	Orphaned    int            `json:"orphaned" doc:"Tasks whose process has ended without reporting an end."`
-	Returned    int            `json:"returned" doc:"Tasks whose process has ended without starting them: the broker delivers them again."`
-	Evicted     uint64         `json:"evicted" doc:"Tasks dropped to bound memory."`
+	ByState     map[string]int `json:"by_state" doc:"Tasks by state, including built-in states with none."`
+	ByName      map[string]int `json:"by_name" doc:"Tasks by name; the 100 most frequent names."`
+	Workers     map[string]int `json:"workers" doc:"Workers by status, including statuses with none."`
+	Running     int            `json:"running" doc:"Tasks running on online workers."`
+	Unreachable int            `json:"unreachable" doc:"Tasks last seen running on workers that are now offline."`
+	Lost        int            `json:"lost" doc:"Unfinished tasks that are not expected to finish, including orphaned ones."`
+	Dismissed   int            `json:"dismissed" doc:"Unfinished tasks that a user dismissed."`
+	Orphaned    int            `json:"orphaned" doc:"Tasks whose process exited without reporting a result."`
+	Returned    int            `json:"returned" doc:"Tasks whose worker process exited before starting them; the broker redelivers them."`
+	Evicted     uint64         `json:"evicted" doc:"Tasks evicted to bound memory."`
 }
 
 // Rates are per second, over the last ten full seconds.
@@ -46,47 +46,47 @@ type Health struct {
 	Ready          bool              `json:"ready"`
 	Broker         Broker            `json:"broker"`
 	Store          Store             `json:"store"`
-	Rejected       map[string]uint64 `json:"rejected" doc:"Events and messages that could not be used, by cause."`
-	Messages       uint64            `json:"messages" doc:"Broker messages read."`
-	Events         uint64            `json:"events" doc:"Events folded into the state."`
-	LatencySeconds float64           `json:"latency_seconds" doc:"From the receipt of the newest batch until it was folded."`
+	Rejected       map[string]uint64 `json:"rejected" doc:"Rejected events and messages by cause."`
+	Messages       uint64            `json:"messages" doc:"Broker messages received."`
+	Events         uint64            `json:"events" doc:"Events applied."`
+	LatencySeconds float64           `json:"latency_seconds" doc:"Time from receiving the newest batch to applying it."`
 }
 
 // Broker is the state of the broker connection.
 type Broker struct {
-	URL         string  `json:"url" doc:"The password is masked."`
+	URL         string  `json:"url" doc:"Broker URL with the password masked."`
 	Connected   bool    `json:"connected"`
-	Since       Time    `json:"since" doc:"When connected last changed."`
+	Since       Time    `json:"since" doc:"Time of the last change of connected."`
 	LastEventAt Time    `json:"last_event_at"`
-	LastError   *string `json:"last_error" doc:"Why it is not connected."`
-	NextTryAt   Time    `json:"next_try_at" doc:"When the next connection is tried, null if connected."`
-	Attempts    int     `json:"attempts" doc:"Failed tries since it was last connected."`
+	LastError   *string `json:"last_error" doc:"Why the connection failed."`
+	NextTryAt   Time    `json:"next_try_at" doc:"Time of the next connection attempt; null if connected."`
+	Attempts    int     `json:"attempts" doc:"Failed connection attempts since the last connection."`
 	Loss        Loss    `json:"loss"`
 }
 
 // Loss is what may have been missed, from when an earlier process with this history wrote last.
 type Loss struct {
-	Forgets         bool    `json:"forgets" doc:"The broker keeps no events while Umbel is not connected: Redis never does, RabbitMQ does with --queue."`
-	Gaps            int     `json:"gaps" doc:"Times that nobody listened to such a broker, without the present one."`
-	GapSeconds      float64 `json:"gap_seconds" doc:"How long those were, in all."`
-	LastGapAt       Time    `json:"last_gap_at" doc:"When the newest of them began."`
-	UnseenTasks     int64   `json:"unseen_tasks" doc:"At most how many tasks began meanwhile, by what the workers count."`
-	DroppedMessages uint64  `json:"dropped_messages" doc:"Messages dropped since they came faster than they could be read."`
+	Forgets         bool    `json:"forgets" doc:"Whether events are lost while Umbel is disconnected: always with Redis, and with RabbitMQ unless --queue is given."`
+	Gaps            int     `json:"gaps" doc:"Number of past outages during which events were lost."`
+	GapSeconds      float64 `json:"gap_seconds" doc:"Total length of these outages."`
+	LastGapAt       Time    `json:"last_gap_at" doc:"Start of the latest outage."`
+	UnseenTasks     int64   `json:"unseen_tasks" doc:"Upper bound on the tasks that started during outages, from the workers' counters."`
+	DroppedMessages uint64  `json:"dropped_messages" doc:"Messages dropped because they arrived faster than they could be processed."`
 }
 
 // Store says how writing history goes. What waits is acknowledged to the broker once it is on disk.
 type Store struct {
-	LastError   *string `json:"last_error" doc:"Why the newest try to write failed, null if it did not."`
-	FailedAt    Time    `json:"failed_at" doc:"When it failed."`
-	Since       Time    `json:"since" doc:"When writing began to fail, null if it does not."`
-	NextTryAt   Time    `json:"next_try_at" doc:"When it is tried again, null if it does not fail."`
-	Waiting     int     `json:"waiting" doc:"Events that are not on disk yet."`
-	Unsaved     int     `json:"unsaved" doc:"Tasks that changed since they were saved; their events may be on disk."`
-	ActiveBytes int64   `json:"active_bytes" doc:"What active tasks take of the history, about; 0 while it is smaller than --max-db-size."`
-	Oversized   bool    `json:"oversized" doc:"Active tasks alone take more than --max-db-size, which they do not count against."`
-	Full        bool    `json:"full" doc:"So much waits that the broker keeps the rest."`
+	LastError   *string `json:"last_error" doc:"Error of the last write; null if it succeeded."`
+	FailedAt    Time    `json:"failed_at" doc:"When the last write failed."`
+	Since       Time    `json:"since" doc:"When writes started to fail; null if they succeed."`
+	NextTryAt   Time    `json:"next_try_at" doc:"Time of the next attempt; null if writes succeed."`
+	Waiting     int     `json:"waiting" doc:"Events not yet on disk."`
+	Unsaved     int     `json:"unsaved" doc:"Tasks that changed since they were last saved; their events may be on disk."`
+	ActiveBytes int64   `json:"active_bytes" doc:"Approximate size of active tasks in the history; 0 while the history is smaller than --max-db-size."`
+	Oversized   bool    `json:"oversized" doc:"Whether active tasks alone exceed --max-db-size; they do not count towards the limit."`
+	Full        bool    `json:"full" doc:"Whether receiving is paused until pending events are on disk."`
 
-	Notices []string `json:"notices" nullable:"false" doc:"What was found wrong with the history when it was opened, and what to do."`
+	Notices []string `json:"notices" nullable:"false" doc:"Problems found when the history was opened, and what to do about them."`
 }
 
 // maxNames bounds by_name: strangers choose how many task names there are.

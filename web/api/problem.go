@@ -28,10 +28,10 @@ import (
 type Problem struct { //nolint:errname // its name in the OpenAPI document
 	huma.ErrorModel
 
-	Parameter string `json:"parameter,omitempty" doc:"The query parameter that is wrong." example:"limit"`
-	Offset    *int   `json:"offset,omitempty" doc:"Where q is wrong, in bytes of UTF-8." example:"14"`
-	Length    *int   `json:"length,omitempty" doc:"How many bytes of q are wrong there."`
-	Nearest   string `json:"nearest,omitempty" doc:"The known name that was probably meant." example:"name"`
+	Parameter string `json:"parameter,omitempty" doc:"Name of the invalid query parameter." example:"limit"`
+	Offset    *int   `json:"offset,omitempty" doc:"Byte offset of the error in q." example:"14"`
+	Length    *int   `json:"length,omitempty" doc:"Length of the error in bytes."`
+	Nearest   string `json:"nearest,omitempty" doc:"Closest known name." example:"name"`
 }
 
 func problem(status int, detail string, errs ...*huma.ErrorDetail) *Problem {

@@ -18,7 +18,7 @@ import (
 type NewTask struct {
 	_ struct{} `additionalProperties:"false"`
 
-	ID   string `json:"id,omitempty" doc:"Of the new task; a random UUID if it is absent." example:"7d1e6a52-1b2c-4d3e-8f90-a1b2c3d4e5f6"`
+	ID   string `json:"id,omitempty" doc:"ID of the new task. Defaults to a random UUID." example:"7d1e6a52-1b2c-4d3e-8f90-a1b2c3d4e5f6"`
 	Name string `json:"name" example:"billing.tasks.charge"`
 	CallOptions
 }
@@ -32,16 +32,16 @@ type Changes struct {
 
 // CallOptions are what a task is called with, as in Task.apply_async.
 type CallOptions struct {
-	Args      json.RawMessage `json:"args,omitempty" doc:"An array. If it is absent, a new task has none and a retried one those of before, as with the other fields."`
-	Kwargs    json.RawMessage `json:"kwargs,omitempty" doc:"An object."`
-	Queue     string          `json:"queue,omitempty" doc:"A new task goes to celery if it is absent." example:"mail"`
-	Countdown float64         `json:"countdown,omitempty" minimum:"0" maximum:"315360000" doc:"Seconds; it is not started before. Not together with eta." example:"90"`
-	ETA       *time.Time      `json:"eta,omitempty" doc:"It is not started before."`
-	Expires   *time.Time      `json:"expires,omitempty" doc:"It is not started after."`
-	Priority  *uint8          `json:"priority,omitempty" maximum:"9" doc:"0 to 9, as the broker understands it."`
-	Hard      *float64        `json:"hard,omitempty" doc:"Time limit: seconds after which its process is killed."`
-	Soft      *float64        `json:"soft,omitempty" doc:"Time limit: seconds after which SoftTimeLimitExceeded is raised in it."`
-	Force     bool            `json:"force,omitempty" doc:"Send it although no worker that answered has the task or consumes from the queue."`
+	Args      json.RawMessage `json:"args,omitempty" doc:"Positional arguments, an array. Defaults to none, or to the original's when retrying; the same holds for the other fields."`
+	Kwargs    json.RawMessage `json:"kwargs,omitempty" doc:"Keyword arguments, an object."`
+	Queue     string          `json:"queue,omitempty" doc:"Queue to publish to. Defaults to celery." example:"mail"`
+	Countdown float64         `json:"countdown,omitempty" minimum:"0" maximum:"315360000" doc:"Delay in seconds before the task may start. Cannot be combined with eta." example:"90"`
+	ETA       *time.Time      `json:"eta,omitempty" doc:"Earliest start time."`
+	Expires   *time.Time      `json:"expires,omitempty" doc:"Latest start time."`
+	Priority  *uint8          `json:"priority,omitempty" maximum:"9" doc:"Message priority, interpreted by the broker."`
+	Hard      *float64        `json:"hard,omitempty" doc:"Hard time limit in seconds: the process is killed."`
+	Soft      *float64        `json:"soft,omitempty" doc:"Soft time limit in seconds: SoftTimeLimitExceeded is raised."`
+	Force     bool            `json:"force,omitempty" doc:"Publish even if no responding worker has registered the task or consumes from the queue."`
 }
 
 // apply returns an order with what the options name.
@@ -84,10 +84,10 @@ type retryInput struct {
 
 // Retry is what would run a task again as it was. Null is unknown.
 type Retry struct {
-	Order  *NewTask `json:"order" doc:"Body for publish-task; without args and kwargs if they are not known in full."`
-	Source *string  `json:"source" enum:"outbox,broker,worker,result backend,event" doc:"Where the arguments are from; null if they are not known in full."`
-	Args   *string  `json:"args" doc:"Python repr as sent, perhaps cut short: a hint for people."`
-	Kwargs *string  `json:"kwargs" doc:"Python repr as sent, perhaps cut short: a hint for people."`
+	Order  *NewTask `json:"order" doc:"Body for publish-task; args and kwargs are absent if they are not known in full."`
+	Source *string  `json:"source" enum:"outbox,broker,worker,result backend,event" doc:"Source of the arguments; null if they are not known in full."`
+	Args   *string  `json:"args" doc:"Python repr as sent, possibly truncated."`
+	Kwargs *string  `json:"kwargs" doc:"Python repr as sent, possibly truncated."`
 }
 
 // TransformSchema lets what may be unknown be null.

@@ -19,10 +19,10 @@ import (
 
 // Queues are the queues of the broker, as last seen. Null is unknown.
 type Queues struct {
-	At       Time       `json:"at" doc:"When they were looked at, null if they were not yet."`
-	Source   *string    `json:"source" doc:"How their depths were read." example:"management API"`
-	Error    *string    `json:"error" doc:"Why the last look failed."`
-	Warnings []string   `json:"warnings" nullable:"false" doc:"About all queues; the broker and each queue have their own."`
+	At       Time       `json:"at" doc:"When the queues were last polled; null if not yet."`
+	Source   *string    `json:"source" doc:"How the depths were read." example:"management API"`
+	Error    *string    `json:"error" doc:"Why the last poll failed."`
+	Warnings []string   `json:"warnings" nullable:"false" doc:"Warnings about the queues as a whole; the broker and each queue have their own."`
 	Broker   BrokerInfo `json:"broker"`
 	Items    []Queue    `json:"items" nullable:"false"`
 }
@@ -32,55 +32,55 @@ type BrokerInfo struct {
 	Kind                     *string  `json:"kind" example:"RabbitMQ"`
 	Version                  *string  `json:"version"`
 	MemoryBytes              *int64   `json:"memory_bytes"`
-	MemoryLimitBytes         *int64   `json:"memory_limit_bytes" doc:"maxmemory of Redis, or the high watermark of RabbitMQ."`
-	Clients                  *int64   `json:"clients" doc:"Connections."`
-	VisibilityTimeoutSeconds *float64 `json:"visibility_timeout_seconds" doc:"After this long Redis gives a delivery to another worker."`
+	MemoryLimitBytes         *int64   `json:"memory_limit_bytes" doc:"maxmemory of Redis or the high watermark of RabbitMQ."`
+	Clients                  *int64   `json:"clients" doc:"Number of connections."`
+	VisibilityTimeoutSeconds *float64 `json:"visibility_timeout_seconds" doc:"Time after which Redis redelivers an unacknowledged message."`
 	Warnings                 []string `json:"warnings" nullable:"false"`
 }
 
 // Queue is one queue. Null is unknown, which is not 0.
 type Queue struct {
 	Name            string      `json:"name"`
-	Hidden          bool        `json:"hidden" doc:"It is none of tasks: a mailbox, a reply queue, an event queue."`
-	Missing         bool        `json:"missing" doc:"RabbitMQ has none of this name."`
-	Error           *string     `json:"error" doc:"Why nothing is known of it."`
+	Hidden          bool        `json:"hidden" doc:"Whether the queue is internal to Celery: a mailbox, a reply queue or an event queue."`
+	Missing         bool        `json:"missing" doc:"Whether RabbitMQ has no queue of this name."`
+	Error           *string     `json:"error" doc:"Why the queue could not be read."`
 	Type            *string     `json:"type" example:"classic"`
 	State           *string     `json:"state" example:"running"`
 	Durable         *bool       `json:"durable"`
 	MaxPriority     *int64      `json:"max_priority"`
-	Ready           *int64      `json:"ready" doc:"Messages that wait."`
-	Unacked         *int64      `json:"unacked" doc:"Messages that workers hold."`
-	Consumers       *int64      `json:"consumers" doc:"As the broker counts them."`
-	Workers         []string    `json:"workers" doc:"Workers that say that they consume from it, null if they were not asked."`
-	InPerSecond     *float64    `json:"in_per_second" doc:"Over the last minute."`
-	OutPerSecond    *float64    `json:"out_per_second" doc:"Over the last minute."`
-	RatesFrom       *string     `json:"rates_from" doc:"What they were read from." example:"broker"`
-	AgeSeconds      *float64    `json:"age_seconds" doc:"How long the message that is next has waited, by estimate."`
-	AgeAtLeast      *float64    `json:"age_at_least_seconds" doc:"What is certain of it, if messages leave in the order in which they came."`
+	Ready           *int64      `json:"ready" doc:"Messages ready for delivery."`
+	Unacked         *int64      `json:"unacked" doc:"Messages delivered but not acknowledged."`
+	Consumers       *int64      `json:"consumers" doc:"Number of consumers according to the broker."`
+	Workers         []string    `json:"workers" doc:"Workers consuming from the queue; null if not known."`
+	InPerSecond     *float64    `json:"in_per_second" doc:"Messages per second over the last minute."`
+	OutPerSecond    *float64    `json:"out_per_second" doc:"Messages per second over the last minute."`
+	RatesFrom       *string     `json:"rates_from" doc:"Source of the rates." example:"broker"`
+	AgeSeconds      *float64    `json:"age_seconds" doc:"Estimated age of the next message."`
+	AgeAtLeast      *float64    `json:"age_at_least_seconds" doc:"Lower bound of the age, assuming first in, first out."`
 	AgeAtMost       *float64    `json:"age_at_most_seconds"`
-	DrainSeconds    *float64    `json:"drain_seconds" doc:"How long it takes to empty at the present rates, null if it does not."`
-	Published       *int64      `json:"published" doc:"Since the queue began, like the next three."`
+	DrainSeconds    *float64    `json:"drain_seconds" doc:"Estimated time to empty the queue at current rates; null if it is not shrinking."`
+	Published       *int64      `json:"published" doc:"Messages published since the queue was created; the next three count from then, too."`
 	Delivered       *int64      `json:"delivered"`
 	Acked           *int64      `json:"acked"`
 	Redelivered     *int64      `json:"redelivered"`
-	Priorities      []QueueStep `json:"priorities" nullable:"false" doc:"The lists of a Redis queue, next to be consumed first."`
-	OldestUnackedAt Time        `json:"oldest_unacked_at" doc:"When the delivery was made that a worker holds longest."`
-	RestoreAt       Time        `json:"restore_at" doc:"When the visibility timeout gives that delivery to another worker."`
+	Priorities      []QueueStep `json:"priorities" nullable:"false" doc:"Redis lists of the queue by priority, in the order of consumption."`
+	OldestUnackedAt Time        `json:"oldest_unacked_at" doc:"Time of the oldest unacknowledged delivery."`
+	RestoreAt       Time        `json:"restore_at" doc:"When the visibility timeout of that delivery expires."`
 	Warnings        []string    `json:"warnings" nullable:"false"`
 }
 
 // QueueStep is the list of one priority of a Redis queue.
 type QueueStep struct {
-	Priority int   `json:"priority" doc:"0 is the most urgent on Redis."`
+	Priority int   `json:"priority" doc:"On Redis, 0 is the highest priority."`
 	Ready    int64 `json:"ready"`
 }
 
 // QueueDetail is one queue with its past and what waits in it.
 type QueueDetail struct {
 	Queue
-	Depths       []QueueDepth `json:"depths" nullable:"false" doc:"Of the last hour, oldest first."`
-	Waiting      []Waiting    `json:"waiting" doc:"The messages that are next, null unless peek is given and the broker lets them be looked at."`
-	WaitingError *string      `json:"waiting_error" doc:"Why they cannot be looked at."`
+	Depths       []QueueDepth `json:"depths" nullable:"false" doc:"Depths of the last hour, oldest first."`
+	Waiting      []Waiting    `json:"waiting" doc:"The next messages; null unless peek is given and the broker supports it."`
+	WaitingError *string      `json:"waiting_error" doc:"Why the messages cannot be shown."`
 }
 
 // QueueDepth is how long a queue was at a moment.
@@ -93,12 +93,12 @@ type QueueDepth struct {
 type Waiting struct {
 	TaskID   *string `json:"task_id"`
 	Name     *string `json:"name"`
-	Args     *string `json:"args" doc:"As Python shows it, cut short."`
-	Kwargs   *string `json:"kwargs" doc:"As Python shows it, cut short."`
+	Args     *string `json:"args" doc:"Python repr, truncated."`
+	Kwargs   *string `json:"kwargs" doc:"Python repr, truncated."`
 	ETA      Time    `json:"eta"`
 	Priority int     `json:"priority"`
-	Bytes    int     `json:"bytes" doc:"Length of its body."`
-	Error    *string `json:"error" doc:"Why it cannot be read."`
+	Bytes    int     `json:"bytes" doc:"Size of the body."`
+	Error    *string `json:"error" doc:"Why the message cannot be decoded."`
 }
 
 // PurgeBody asks for a queue to be emptied.
@@ -106,7 +106,7 @@ type PurgeBody struct {
 	_ struct{} `additionalProperties:"false"`
 
 	Queue   string `json:"queue"`
-	Confirm string `json:"confirm,omitempty" doc:"The queue's name once more; not needed for a dry run."`
+	Confirm string `json:"confirm,omitempty" doc:"The queue's name again; not needed for a dry run."`
 }
 
 type purgeInput struct {
@@ -115,12 +115,12 @@ type purgeInput struct {
 }
 
 type listQueues struct {
-	Hidden bool `query:"hidden" doc:"With those that are none of tasks."`
+	Hidden bool `query:"hidden" doc:"Include queues internal to Celery."`
 }
 
 type queueInput struct {
-	Name string `path:"name" doc:"Name of a queue." example:"celery"`
-	Peek int    `query:"peek" minimum:"0" maximum:"100" doc:"Return up to this many of the messages that are next."`
+	Name string `path:"name" doc:"Queue name." example:"celery"`
+	Peek int    `query:"peek" minimum:"0" maximum:"100" doc:"Number of waiting messages to return."`
 }
 
 func fromBrokerInfo(i broker.Info) BrokerInfo {

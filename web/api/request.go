@@ -31,7 +31,7 @@ func (q *Query) Resolve(ctx huma.Context) []error {
 
 // TaskPath names a task.
 type TaskPath struct {
-	ID string `path:"id" doc:"Task id."`
+	ID string `path:"id" doc:"Task ID."`
 }
 
 // WorkerPath names a worker.
@@ -111,15 +111,15 @@ func marshal(w io.Writer, v any) error {
 // TaskQuery selects tasks.
 type TaskQuery struct {
 	Query
-	Q      string   `query:"q" maxLength:"2048" doc:"What to look for, in the query language of docs/query.md." example:"state:failure name:billing.* run:>2s"`
-	State  []string `query:"state,explode" nullable:"false" maxItems:"100" doc:"Any of these states, in any case; may also be separated by commas." example:"FAILURE"`
-	Name   []string `query:"name,explode" nullable:"false" maxItems:"100" doc:"Any of these task names, exactly."`
-	Worker []string `query:"worker,explode" nullable:"false" maxItems:"100" doc:"Any of these worker node names, exactly."`
-	Root   string   `query:"root" doc:"Id of the first task of a workflow."`
-	Sort   string   `query:"sort" doc:"Field to sort by, with - before it for descending order; by default the newest change is first. Tasks without the field are left out." example:"-run"`
-	Cols   string   `query:"cols" doc:"Columns of tables, separated by commas; lists of tasks have all fields." example:"state,name,exc"`
-	Chart  string   `query:"chart" doc:"The chart above tables: its range, what it shows and how it is split; off hides it." example:"7d,run,worker"`
-	Cursor string   `query:"cursor" doc:"Where to continue: next or prev of an earlier answer."`
+	Q      string   `query:"q" maxLength:"2048" doc:"Query in the language of docs/query.md." example:"state:failure name:billing.* run:>2s"`
+	State  []string `query:"state,explode" nullable:"false" maxItems:"100" doc:"States in any case, repeated or comma-separated." example:"FAILURE"`
+	Name   []string `query:"name,explode" nullable:"false" maxItems:"100" doc:"Exact task names."`
+	Worker []string `query:"worker,explode" nullable:"false" maxItems:"100" doc:"Exact worker node names."`
+	Root   string   `query:"root" doc:"ID of the first task of a workflow."`
+	Sort   string   `query:"sort" doc:"Sort field, with a leading - for descending order. Defaults to the newest change first. Tasks without the field are omitted." example:"-run"`
+	Cols   string   `query:"cols" doc:"Comma-separated columns for tables and CSV; JSON always has all fields." example:"state,name,exc"`
+	Chart  string   `query:"chart" doc:"Chart above the table: range, metric and grouping, or off." example:"7d,run,worker"`
+	Cursor string   `query:"cursor" doc:"Cursor from next or prev of an earlier response."`
 }
 
 // tasks parses the query.

@@ -14,24 +14,24 @@ import (
 // Result is the record of a task in the result backend. Null is unknown.
 type Result struct {
 	TaskID    string          `json:"task_id"`
-	Source    string          `json:"source" doc:"URL of the backend, without passwords." example:"redis://redis:6379/1"`
-	Status    *string         `json:"status" doc:"SUCCESS, FAILURE, …, or any text that the task has set; null if opaque hides it." example:"SUCCESS"`
-	Value     json.RawMessage `json:"value" doc:"What it returned. A Python object that is no plain data is described: its __class__, args and state."`
-	Opaque    *string         `json:"opaque" doc:"Why value cannot be shown." example:"stored as yaml, not decoded"`
+	Source    string          `json:"source" doc:"URL of the backend with the password masked." example:"redis://redis:6379/1"`
+	Status    *string         `json:"status" doc:"SUCCESS, FAILURE or any state that the task has set; null if undecodable." example:"SUCCESS"`
+	Value     json.RawMessage `json:"value" doc:"Return value. Python objects other than plain data are described by __class__, args and state."`
+	Opaque    *string         `json:"opaque" doc:"Why value could not be decoded." example:"stored as yaml, not decoded"`
 	Exception *string         `json:"exception"`
 	Traceback *string         `json:"traceback"`
 	DoneAt    Time            `json:"done_at"`
-	NaiveTime bool            `json:"naive_time" doc:"done_at was stored without an offset and taken for UTC."`
+	NaiveTime bool            `json:"naive_time" doc:"Whether done_at was stored without a UTC offset and is assumed to be UTC."`
 	ParentID  *string         `json:"parent_id"`
 	GroupID   *string         `json:"group_id"`
 	Children  []string        `json:"children" nullable:"false"`
-	Name      *string         `json:"name" doc:"As the five fields that follow: where result_extended is on."`
+	Name      *string         `json:"name" doc:"Present if result_extended is enabled, like the next five fields."`
 	Args      json.RawMessage `json:"args"`
 	Kwargs    json.RawMessage `json:"kwargs"`
 	Worker    *string         `json:"worker"`
 	Queue     *string         `json:"queue"`
 	Retries   *Int            `json:"retries"`
-	Disagrees []string        `json:"disagrees" nullable:"false" doc:"Where it says something else than the events, in sentences."`
+	Disagrees []string        `json:"disagrees" nullable:"false" doc:"Differences from the task's events, as sentences."`
 }
 
 // TransformSchema lets what may be unknown be null.

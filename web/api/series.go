@@ -17,27 +17,27 @@ import (
 type Series struct {
 	From        Time         `json:"from"`
 	To          Time         `json:"to"`
-	StepSeconds int          `json:"step_seconds" doc:"How long each step is; the last one may not be over."`
-	Lines       []SeriesLine `json:"lines" nullable:"false" doc:"One if grouped by state, else the seven with most events and (other)."`
-	Tasks       *int         `json:"tasks" doc:"How many of the newest tasks that match this was made from, null if all were counted."`
-	Complete    bool         `json:"complete" doc:"Whether no other task matches."`
+	StepSeconds int          `json:"step_seconds" doc:"Length of each step; the last one may still be in progress."`
+	Lines       []SeriesLine `json:"lines" nullable:"false" doc:"One series when grouped by state, otherwise the seven busiest and (other)."`
+	Tasks       *int         `json:"tasks" doc:"Number of newest matching tasks the result is based on; null if it covers all tasks."`
+	Complete    bool         `json:"complete" doc:"Whether these are all matching tasks."`
 }
 
 // SeriesLine is one line of a series.
 type SeriesLine struct {
-	Name   *string       `json:"name" doc:"Name of the tasks, the worker or the queue, null for all and for unknown ones."`
-	Points []SeriesPoint `json:"points" nullable:"false" doc:"One for each step."`
+	Name   *string       `json:"name" doc:"Task name, worker or queue; null for all tasks or if unknown."`
+	Points []SeriesPoint `json:"points" nullable:"false" doc:"One point per step."`
 }
 
 // SeriesPoint is what happened in one step. Counts are null where nobody counted.
 type SeriesPoint struct {
-	At        Time        `json:"at" doc:"When the step begins."`
+	At        Time        `json:"at" doc:"Start of the step."`
 	Received  *int64      `json:"received"`
 	Succeeded *int64      `json:"succeeded"`
 	Failed    *int64      `json:"failed"`
 	Retried   *int64      `json:"retried"`
-	Wait      Percentiles `json:"wait" doc:"From sent, or else received, to started."`
-	Run       Percentiles `json:"run" doc:"Of tasks that succeeded, as the worker measured."`
+	Wait      Percentiles `json:"wait" doc:"Time from sent, or from received if that is unknown, to started."`
+	Run       Percentiles `json:"run" doc:"Run time of succeeded tasks, measured by the worker."`
 }
 
 // Percentiles of durations, within 1 %. Null is unknown.
@@ -96,10 +96,10 @@ func (a *api) registerSeries(h huma.API) {
 }
 
 type seriesInput struct {
-	Q     string `query:"q" maxLength:"2048" doc:"Which tasks, in the query language of docs/query.md. Names, workers, queues and states are answered from counters of all tasks, other queries from the newest 10,000 tasks that match." example:"name:billing.*"`
-	From  string `query:"from" doc:"RFC 3339, or a distance before now; an hour ago if absent." example:"-24h"`
-	To    string `query:"to" doc:"The same; now if absent." example:"2026-11-21T10:00:00Z"`
-	Group string `query:"group" enum:"state,name,worker,queue" doc:"What has a line of its own; state, the default, makes one line." example:"name"`
+	Q     string `query:"q" maxLength:"2048" doc:"Query in the language of docs/query.md. Queries for names, workers, queues and states are answered from counters of all tasks, others from the newest 10,000 matching tasks." example:"name:billing.*"`
+	From  string `query:"from" doc:"Start: an RFC 3339 time or an offset from now. Defaults to one hour ago." example:"-24h"`
+	To    string `query:"to" doc:"End: an RFC 3339 time or an offset from now. Defaults to now." example:"2026-11-21T10:00:00Z"`
+	Group string `query:"group" enum:"state,name,worker,queue" doc:"Field to group by. Defaults to state, which returns one series." example:"name"`
 }
 
 func (a *api) series(ctx context.Context, r *seriesInput) (*answer[Series], error) {

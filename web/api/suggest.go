@@ -19,18 +19,18 @@ type Suggestions struct {
 
 // Suggestion is one of them.
 type Suggestion struct {
-	Text  string `json:"text" doc:"What is put in." example:"state:"`
-	Help  string `json:"help" doc:"What it means, in a few words."`
-	Query string `json:"query" doc:"The query with it."`
-	At    int    `json:"at" doc:"Where the cursor is then, in bytes of UTF-8."`
+	Text  string `json:"text" doc:"Text to insert." example:"state:"`
+	Help  string `json:"help" doc:"Short explanation."`
+	Query string `json:"query" doc:"Query with the text inserted."`
+	At    int    `json:"at" doc:"Cursor position after inserting, in bytes."`
 }
 
 // maxValues bounds how many values of a field are read of the history.
 const maxValues = 50
 
 type suggestInput struct {
-	Q  string `query:"q" maxLength:"2048" doc:"The query so far."`
-	At int    `query:"at" minimum:"-1" default:"-1" doc:"Where the cursor is, in bytes of UTF-8; -1 is the end."`
+	Q  string `query:"q" maxLength:"2048" doc:"Query to complete."`
+	At int    `query:"at" minimum:"-1" default:"-1" doc:"Cursor position in bytes; -1 for the end."`
 }
 
 func (a *api) registerSuggest(h huma.API) {

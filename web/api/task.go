@@ -16,29 +16,29 @@ import (
 type Task struct {
 	ID        string  `json:"id"`
 	Name      *string `json:"name"`
-	State     string  `json:"state" doc:"State by Celery's upper-case name, or a custom state." example:"SUCCESS"`
+	State     string  `json:"state" doc:"Celery state in upper case, or a custom state." example:"SUCCESS"`
 	Args      *string `json:"args" doc:"Python repr as sent."`
 	Kwargs    *string `json:"kwargs" doc:"Python repr as sent."`
 	Result    *string `json:"result" doc:"Python repr as sent."`
 	Exception *string `json:"exception"`
 	Traceback *string `json:"traceback"`
 
-	Worker     *string `json:"worker" doc:"Node name of the newest execution."`
+	Worker     *string `json:"worker" doc:"Node name of the latest execution's worker."`
 	Client     *string `json:"client" doc:"Node name of the publisher."`
 	Queue      *string `json:"queue"`
 	Exchange   *string `json:"exchange"`
 	RoutingKey *string `json:"routing_key"`
 	Priority   *Int    `json:"priority"`
 	Retries    *Int    `json:"retries"`
-	ETA        *string `json:"eta" doc:"RFC 3339 in UTC with microseconds; text that is no ISO 8601 time stays as sent."`
-	Expires    *string `json:"expires" doc:"RFC 3339 in UTC with microseconds; text that is no ISO 8601 time stays as sent."`
+	ETA        *string `json:"eta" doc:"RFC 3339 in UTC with microseconds, or the text as sent if it is not an ISO 8601 time."`
+	Expires    *string `json:"expires" doc:"RFC 3339 in UTC with microseconds, or the text as sent if it is not an ISO 8601 time."`
 
 	RootID   *string  `json:"root_id"`
 	ParentID *string  `json:"parent_id"`
-	Children []string `json:"children" nullable:"false" doc:"Ids of the tasks that it published."`
+	Children []string `json:"children" nullable:"false" doc:"IDs of the tasks it published."`
 	GroupID  *string  `json:"group_id"`
 
-	SentAt      Time `json:"sent_at" doc:"By the wall clock of the sender, like all times of a task."`
+	SentAt      Time `json:"sent_at" doc:"Wall clock of the sender, like all times of a task."`
 	ReceivedAt  Time `json:"received_at"`
 	StartedAt   Time `json:"started_at"`
 	SucceededAt Time `json:"succeeded_at"`
@@ -46,30 +46,30 @@ type Task struct {
 	RetriedAt   Time `json:"retried_at"`
 	RevokedAt   Time `json:"revoked_at"`
 	RejectedAt  Time `json:"rejected_at"`
-	UpdatedAt   Time `json:"updated_at" doc:"Newest time of its events."`
+	UpdatedAt   Time `json:"updated_at" doc:"Time of the latest event."`
 
-	WaitSeconds    *float64 `json:"wait_seconds" doc:"From sent, or else received, to started."`
-	RuntimeSeconds *float64 `json:"runtime_seconds" doc:"As measured by the worker."`
-	Clock          *Int     `json:"clock" doc:"Repaired Lamport clock of its newest event, by which lists are ordered."`
+	WaitSeconds    *float64 `json:"wait_seconds" doc:"Time from sent, or from received if that is unknown, to started."`
+	RuntimeSeconds *float64 `json:"runtime_seconds" doc:"Run time measured by the worker."`
+	Clock          *Int     `json:"clock" doc:"Corrected Lamport clock of the latest event. Lists are ordered by it."`
 
-	Executions []Execution `json:"executions" nullable:"false" doc:"Oldest first; the last one is shown in the fields above."`
+	Executions []Execution `json:"executions" nullable:"false" doc:"Executions, oldest first; the fields above show the last one."`
 
-	RevokedReason *string `json:"revoked_reason" doc:"Why it was revoked: expired, its time to start had passed; terminated, it was running; revoked, it was told not to start."`
-	RevokedSignal *Int    `json:"revoked_signal" doc:"Number of the signal that it was terminated with."`
+	RevokedReason *string `json:"revoked_reason" doc:"expired: the task was not started in time. terminated: it was stopped while running. revoked: it was cancelled before it started."`
+	RevokedSignal *Int    `json:"revoked_signal" doc:"Number of the signal the task was terminated with."`
 
-	Redelivered bool        `json:"redelivered" doc:"An attempt was received again after it had been started."`
-	Orphaned    bool        `json:"orphaned" doc:"The process that ran it has ended without reporting an end."`
-	Returned    bool        `json:"returned" doc:"The process that held it has ended without starting it: the broker delivers it again."`
-	Lost        *Conclusion `json:"lost" doc:"Why it is not expected to end; null if it is, or has. Orphaned tasks are lost too."`
-	Dismissed   *Conclusion `json:"dismissed" doc:"That somebody has said that it will not end; null if nobody has."`
-	Truncated   bool        `json:"truncated" doc:"Some text was cut or dropped to bound memory."`
+	Redelivered bool        `json:"redelivered" doc:"An attempt was received again after it had started."`
+	Orphaned    bool        `json:"orphaned" doc:"The process running the task exited without reporting a result."`
+	Returned    bool        `json:"returned" doc:"The worker process exited before starting the task; the broker redelivers it."`
+	Lost        *Conclusion `json:"lost" doc:"Why the task is not expected to finish; null otherwise. Orphaned tasks are lost, too."`
+	Dismissed   *Conclusion `json:"dismissed" doc:"Set if a user dismissed the task."`
+	Truncated   bool        `json:"truncated" doc:"Text was truncated or dropped to bound memory."`
 }
 
 // Conclusion says why an unfinished task is not expected to report an end. The next event of the task takes it back.
 type Conclusion struct {
 	Reason   string `json:"reason" enum:"orphaned,not_running,expired,backend,dismissed"`
-	Evidence string `json:"evidence" doc:"In words. Who, of a dismissed one; empty if that is not known."`
-	At       Time   `json:"at" doc:"When it was concluded, by Umbel's clock."`
+	Evidence string `json:"evidence" doc:"Explanation. For a dismissed task, the user; empty if unknown."`
+	At       Time   `json:"at" doc:"When Umbel concluded it, by its own clock."`
 }
 
 func fromConclusion(k *state.Conclusion) *Conclusion {
@@ -107,13 +107,13 @@ func FromTask(t state.Task) Task {
 
 // Execution is one run of a task on one worker process. Null is unknown.
 type Execution struct {
-	Attempt   Int     `json:"attempt" doc:"Retries when it was received, 0 for the first."`
+	Attempt   Int     `json:"attempt" doc:"Number of retries when it was received; 0 for the first attempt."`
 	Worker    *string `json:"worker"`
 	PID       *Int    `json:"pid"`
 	State     string  `json:"state"`
-	Name      *string `json:"name" doc:"That it was received under: another one, where the task was replaced."`
-	Inferred  bool    `json:"inferred" doc:"Its task-received was not seen."`
-	Replaced  bool    `json:"replaced" doc:"It ended by publishing another task under its id."`
+	Name      *string `json:"name" doc:"Task name it was received under, which differs if the task was replaced."`
+	Inferred  bool    `json:"inferred" doc:"The task-received event was not seen."`
+	Replaced  bool    `json:"replaced" doc:"The execution ended by replacing the task with another one of the same ID."`
 	Result    *string `json:"result"`
 	Exception *string `json:"exception"`
 	Traceback *string `json:"traceback"`
@@ -162,9 +162,9 @@ type TaskEvent struct {
 	Type          string `json:"type" example:"task-received"`
 	Hostname      string `json:"hostname" doc:"Node name of the sender."`
 	PID           *Int   `json:"pid"`
-	OccurredAt    Time   `json:"occurred_at" doc:"By the wall clock of the sender."`
+	OccurredAt    Time   `json:"occurred_at" doc:"Wall clock of the sender."`
 	Clock         *Int   `json:"clock" doc:"Lamport clock as sent."`
-	RepairedClock *Int   `json:"repaired_clock" doc:"Lamport clock that orders it among all events."`
+	RepairedClock *Int   `json:"repaired_clock" doc:"Corrected Lamport clock, comparable across processes."`
 }
 
 // TransformSchema lets integers that may be unknown be null.
@@ -190,7 +190,7 @@ func text(s string) *string {
 // listTasks is a page of a query.
 type listTasks struct {
 	TaskQuery
-	Limit int `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Most tasks to return."`
+	Limit int `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of tasks to return."`
 }
 
 // registerTasks adds the operations that read tasks.

@@ -32,7 +32,7 @@ type savedView struct {
 type ViewBody struct {
 	_ struct{} `additionalProperties:"false"`
 
-	Name  string `json:"name" maxLength:"100" doc:"Unique without regard to case."`
+	Name  string `json:"name" maxLength:"100" doc:"Name, unique regardless of case."`
 	Query string `json:"query,omitempty"`
 	Sort  string `json:"sort,omitempty" doc:"As in list-tasks."`
 	Cols  string `json:"cols,omitempty" doc:"As in list-tasks."`
@@ -40,7 +40,7 @@ type ViewBody struct {
 
 // ViewPath names a view.
 type ViewPath struct {
-	ID string `path:"id" doc:"View id."`
+	ID string `path:"id" doc:"View ID."`
 }
 
 type viewInput struct{ Body ViewBody }

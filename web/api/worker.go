@@ -15,20 +15,20 @@ type Worker struct {
 	Name            string      `json:"name" doc:"Node name." example:"celery@host"`
 	PID             *Int        `json:"pid"`
 	Status          string      `json:"status" enum:"online,late,offline,stopping"`
-	LastHeartbeatAt Time        `json:"last_heartbeat_at" doc:"When its newest heartbeat came, by the clock of this server."`
-	FreqSeconds     *float64    `json:"freq_seconds" doc:"Time between heartbeats."`
-	Active          *Int        `json:"active" doc:"Tasks running, as last reported."`
-	Processed       *Int        `json:"processed" doc:"Tasks accepted since its start, as last reported."`
-	Load            *[3]float64 `json:"load" doc:"Load average of its host over 1, 5 and 15 minutes."`
+	LastHeartbeatAt Time        `json:"last_heartbeat_at" doc:"When the last heartbeat arrived, by Umbel's clock."`
+	FreqSeconds     *float64    `json:"freq_seconds" doc:"Heartbeat interval."`
+	Active          *Int        `json:"active" doc:"Number of running tasks, as last reported."`
+	Processed       *Int        `json:"processed" doc:"Number of tasks accepted since the worker started, as last reported."`
+	Load            *[3]float64 `json:"load" doc:"Load average of the host over 1, 5 and 15 minutes."`
 	Software        *string     `json:"software"`
 	Version         *string     `json:"version"`
 	System          *string     `json:"system"`
-	Restarts        Int         `json:"restarts" doc:"Processes seen under this name, less one."`
-	Clock           *Int        `json:"clock" doc:"Its newest repaired Lamport clock."`
-	ClockOffset     *float64    `json:"clock_offset_seconds" doc:"How far its wall clock is ahead of this server's, negative if behind, as its heartbeats arrive. Beyond 2 s the times that it gives cannot be compared with those of others."`
-	Queues          []string    `json:"queues" doc:"That it consumes from, as it last told."`
-	Pool            *string     `json:"pool" doc:"Kind of its pool, as it last told." example:"prefork"`
-	ToldAt          Time        `json:"told_at" doc:"When it told its queues and pool, which are kept when it goes; null if it has told nothing since Umbel started."`
+	Restarts        Int         `json:"restarts" doc:"Number of restarts seen."`
+	Clock           *Int        `json:"clock" doc:"Latest corrected Lamport clock."`
+	ClockOffset     *float64    `json:"clock_offset_seconds" doc:"How far the worker's wall clock is ahead of Umbel's, negative if behind, estimated from heartbeats. Beyond 2 s its times cannot be compared with those of other workers."`
+	Queues          []string    `json:"queues" doc:"Consumed queues, as last reported."`
+	Pool            *string     `json:"pool" doc:"Pool implementation, as last reported." example:"prefork"`
+	ToldAt          Time        `json:"told_at" doc:"When the worker last reported its queues and pool; null if it has not since Umbel started."`
 }
 
 // TransformSchema lets integers that may be unknown be null.
