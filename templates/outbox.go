@@ -248,5 +248,5 @@ func (u URLs) actOnCommands(action, param, value string) templ.SafeURL {
 }
 
 func (u URLs) commandsJSON(order int64) templ.SafeURL {
-	return templ.SafeURL(u.Prefix + "/api/v1/commands?order=" + strconv.FormatInt(order, 10))
+	return templ.SafeURL(u.Prefix + "/api/v1/commands?request=" + strconv.FormatInt(order, 10))
 }

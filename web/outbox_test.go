@@ -103,7 +103,7 @@ func TestOutboxPagesAnswer(t *testing.T) {
 	p.order(t, 120)
 	for target, want := range map[string]int{
 		"/ops/outbox": 200, "/ops/outbox?state=pending&kind=control": 200, "/ops/outbox?state=dead,done": 200,
-		"/ops/outbox?worker=celery@a&actor=bob&order=1": 200, "/ops/outbox?state=": 303, "/ops/outbox?state=lost": 400,
+		"/ops/outbox?worker=celery@a&actor=bob&request=1": 200, "/ops/outbox?state=": 303, "/ops/outbox?state=lost": 400,
 		"/ops/outbox?q=x": 400, "/ops/outbox?cursor=50": 200, "/ops/outbox?cursor=x": 400,
 		"/ops/outbox/1": 200, "/ops/outbox/1?cursor=51": 200, "/ops/outbox/1?cursor=x": 404, "/ops/outbox/2": 303, "/ops/outbox/121": 404, "/ops/outbox/x": 404,
 		"/ops/outbox/-1": 404, "/ops/outbox/99999999999999999999": 404, "/ops/outbox/1/2": 404,

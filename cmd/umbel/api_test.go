@@ -88,8 +88,8 @@ type overview struct {
 			Attempts    int        `json:"attempts"`
 			Loss        struct {
 				Forgets    bool    `json:"forgets"`
-				Gaps       int     `json:"gaps"`
-				GapSeconds float64 `json:"gap_seconds"`
+				Gaps       int     `json:"outages"`
+				GapSeconds float64 `json:"outage_seconds"`
 				Dropped    int     `json:"dropped_messages"`
 			} `json:"loss"`
 		} `json:"broker"`

@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	maxWait    = 30 * time.Second // for the answers to an order
-	maxReceipt = 500              // commands of a receipt
-	actTimeout = time.Minute      // for looking up what an order is about
+	maxWait    = 30 * time.Second // for replies
+	maxReceipt = 500              // commands in a receipt
+	actTimeout = time.Minute      // for checking a request
 )
 
-// Receipt says that an order is in the outbox.
+// Receipt confirms that a request is in the outbox.
 type Receipt struct {
-	Order    Int       `json:"order" doc:"ID of the request, shared by all its commands."`
-	URL      string    `json:"url" doc:"Page of the request in the dashboard." example:"/outbox/17"`
-	Replayed bool      `json:"replayed" doc:"Whether the idempotency key was used before; the response is the first request's."`
-	Warnings []string  `json:"warnings" nullable:"false" doc:"Consequences of the request."`
-	Total    int       `json:"total" doc:"Number of commands in the request."`
-	Commands []Command `json:"commands" nullable:"false" doc:"The first 500 commands."`
+	RequestID Int       `json:"request_id" doc:"ID of the request, shared by all its commands."`
+	URL       string    `json:"url" doc:"Page of the request in the dashboard." example:"/outbox/17"`
+	Replayed  bool      `json:"replayed" doc:"Whether the idempotency key was used before; the response is the first request's."`
+	Warnings  []string  `json:"warnings" nullable:"false" doc:"Consequences of the request."`
+	Total     int       `json:"total" doc:"Number of commands in the request."`
+	Commands  []Command `json:"commands" nullable:"false" doc:"The first 500 commands."`
 }
 
-// Preview is what an order would do.
+// Preview says what a request would do.
 type Preview struct {
 	Summary  string    `json:"summary" doc:"What would be sent."`
 	Targets  []string  `json:"targets" nullable:"false" doc:"Recipients."`
@@ -40,30 +40,30 @@ type Preview struct {
 	Confirm  *string   `json:"confirm" doc:"Value that 'confirm' must have; null if no confirmation is needed."`
 }
 
-// Warning is one consequence.
+// Warning is a consequence of a request.
 type Warning struct {
 	Message string `json:"message" example:"This leaves queue mail with no consumer."`
-	Severe  bool   `json:"grave"`
+	Severe  bool   `json:"severe"`
 }
 
 func fromPreview(p command.Preview) Preview {
 	return Preview{
 		Summary: p.Summary, Targets: append([]string{}, p.Targets...), Confirm: text(p.Confirm),
-		Warnings: each(p.Warnings, func(w command.Warning) Warning { return Warning(w) }),
+		Warnings: mapSlice(p.Warnings, func(w command.Warning) Warning { return Warning(w) }),
 	}
 }
 
-// Sender is what operations that change something know of who asks.
-type Sender struct{ http *http.Request }
+// Origin gives an operation the HTTP request, to record who made it.
+type Origin struct{ http *http.Request }
 
-// Resolve takes it from the request.
-func (s *Sender) Resolve(ctx huma.Context) []error {
+// Resolve keeps the request.
+func (s *Origin) Resolve(ctx huma.Context) []error {
 	s.http, _ = humachi.Unwrap(ctx)
 	return nil
 }
 
-// by says who asks.
-func (a *api) by(s *Sender) command.Caller {
+// caller identifies who made a request.
+func (a *api) caller(s *Origin) command.Caller {
 	by := command.Caller{Endpoint: "API " + s.http.Method + " " + shorten(s.http.URL.Path), RemoteAddr: s.http.RemoteAddr}
 	if host, _, err := net.SplitHostPort(by.RemoteAddr); err == nil {
 		by.RemoteAddr = host
@@ -74,21 +74,21 @@ func (a *api) by(s *Sender) command.Caller {
 	return by
 }
 
-// Sending is how an order is to be taken.
-type Sending struct {
-	Sender
+// SendOptions are the parameters of operations that send commands.
+type SendOptions struct {
+	Origin
 	DryRun bool   `query:"dry_run" doc:"Preview the request without sending anything."`
 	Wait   Wait   `query:"wait" doc:"How long to wait for replies, such as 2s or 500ms; at most 30s." example:"2s"`
 	Key    string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[ -~]*$" patternDescription:"printable ASCII" doc:"Makes the request safe to repeat: a second one with the same key within a day sends nothing and returns the first one's commands."`
 }
 
-func (s *Sending) sending() *Sending { return s }
+func (s *SendOptions) sendOptions() *SendOptions { return s }
 
-// Resolve refuses keys that would silently count as none, or as one of several.
-func (s *Sending) Resolve(ctx huma.Context) []error {
-	_ = s.Sender.Resolve(ctx)
+// Resolve refuses empty and repeated idempotency keys, which huma reads as none or as the first.
+func (s *SendOptions) Resolve(ctx huma.Context) []error {
+	_ = s.Origin.Resolve(ctx)
 	if keys := s.http.Header["Idempotency-Key"]; len(keys) > 1 || len(keys) == 1 && keys[0] == "" {
-		return []error{&huma.ErrorDetail{Location: "header.Idempotency-Key", Message: "must be given once, and not be empty"}}
+		return []error{&huma.ErrorDetail{Location: "header.Idempotency-Key", Message: "must be given once and must not be empty"}}
 	}
 	return nil
 }
@@ -107,61 +107,61 @@ func (w *Wait) UnmarshalText(text []byte) (err error) {
 // Schema describes the text form.
 func (Wait) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
 
-// taken answers an order, or a question for what it would do.
-type taken struct {
+// accepted is the response to a request for commands, or to its preview.
+type accepted struct {
 	Status   int
 	Location string `header:"Location"`
 	Body     any
 }
 
-// takes are the steps of an operation that takes orders O from inputs I, and previews them as P.
-type takes[I, O, P any] struct {
-	order   func(ctx context.Context, in *I) (O, error)
-	preview func(ctx context.Context, o O) (P, error)
-	send    func(ctx context.Context, by command.Caller, o O) (command.Receipt, error)
+// sendSteps are the steps of an operation that makes a request R of an input I, and then previews it as P or sends it.
+type sendSteps[I, R, P any] struct {
+	request func(ctx context.Context, in *I) (R, error)
+	preview func(ctx context.Context, r R) (P, error)
+	send    func(ctx context.Context, by command.Caller, r R) (command.Receipt, error)
 }
 
-// registerOrder registers an operation that takes orders. The input embeds Sending.
-func registerOrder[I, O, P any](a *api, h huma.API, op huma.Operation, t takes[I, O, P]) {
+// registerSend registers an operation that sends commands. Its input embeds SendOptions.
+func registerSend[I, R, P any](a *api, h huma.API, op huma.Operation, steps sendSteps[I, R, P]) {
 	content := func(t reflect.Type) map[string]*huma.MediaType {
 		return map[string]*huma.MediaType{"application/json": {Schema: h.OpenAPI().Components.Schemas.Schema(t, true, "")}}
 	}
 	op.DefaultStatus = http.StatusAccepted
-	op.Responses["200"] = &huma.Response{Description: "What the order would do.", Content: content(reflect.TypeFor[P]())}
+	op.Responses["200"] = &huma.Response{Description: "Preview of the request.", Content: content(reflect.TypeFor[P]())}
 	op.Responses["202"] = &huma.Response{
-		Description: "The order is in the outbox.", Content: content(reflect.TypeFor[Receipt]()),
+		Description: "The commands are in the outbox.", Content: content(reflect.TypeFor[Receipt]()),
 	}
-	huma.Register(h, op, func(ctx context.Context, in *I) (*taken, error) {
-		s := any(in).(interface{ sending() *Sending }).sending()
+	huma.Register(h, op, func(ctx context.Context, in *I) (*accepted, error) {
+		s := any(in).(interface{ sendOptions() *SendOptions }).sendOptions()
 		ctx, cancel := context.WithTimeout(ctx, actTimeout)
 		defer cancel()
-		o, err := t.order(ctx, in)
+		r, err := steps.request(ctx, in)
 		if err != nil {
 			return nil, a.failed(ctx, err)
 		}
 		if s.DryRun {
-			p, err := t.preview(ctx, o)
+			p, err := steps.preview(ctx, r)
 			if err != nil {
 				return nil, a.failed(ctx, err)
 			}
-			return &taken{Status: http.StatusOK, Body: p}, nil
+			return &accepted{Status: http.StatusOK, Body: p}, nil
 		}
-		by := a.by(&s.Sender)
+		by := a.caller(&s.Origin)
 		by.IdempotencyKey = s.Key
-		receipt, err := t.send(ctx, by, o)
+		receipt, err := steps.send(ctx, by, r)
 		if err != nil {
 			return nil, a.failed(ctx, err)
 		}
-		return a.taken(ctx, receipt, s.Wait.Duration), nil
+		return a.accepted(ctx, receipt, s.Wait.Duration), nil
 	})
 }
 
-// postOrder describes an operation that takes orders.
-func postOrder(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
+// postSend describes an operation that sends commands.
+func postSend(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
 	return postBody(h, id, path, summary, append(statuses, http.StatusUnprocessableEntity, unavailable)...)
 }
 
-// service takes requests for commands; nil if Umbel is read-only.
+// service returns the command service, nil if Umbel is read-only.
 func (a *api) service() *command.Service {
 	if a.operations == nil || a.readOnly || a.operations.Relay == nil {
 		return nil
@@ -169,30 +169,30 @@ func (a *api) service() *command.Service {
 	return a.operations
 }
 
-// taken waits for the answers to an order if that is asked for, and says where it can be followed.
-func (a *api) taken(ctx context.Context, r command.Receipt, wait time.Duration) *taken {
+// accepted waits for replies for up to wait, and returns the receipt.
+func (a *api) accepted(ctx context.Context, r command.Receipt, wait time.Duration) *accepted {
 	commands := r.Commands
 	if wait > 0 && a.operations.Relay != nil {
 		commands = a.wait(ctx, commands, wait)
 	}
 	body := Receipt{Replayed: r.Replayed, Warnings: append([]string{}, r.Warnings...), Total: len(commands)}
 	if len(commands) > 0 {
-		body.Order = Int(commands[0].RequestID)
+		body.RequestID = Int(commands[0].RequestID)
 	}
-	id := strconv.FormatInt(int64(body.Order), 10)
+	id := strconv.FormatInt(int64(body.RequestID), 10)
 	body.URL = a.prefix + "/outbox/" + id
-	body.Commands = each(commands[:min(len(commands), maxReceipt)], FromCommand)
-	return &taken{Status: http.StatusAccepted, Location: a.prefix + "/api/v1/commands?order=" + id, Body: body}
+	body.Commands = mapSlice(commands[:min(len(commands), maxReceipt)], FromCommand)
+	return &accepted{Status: http.StatusAccepted, Location: a.prefix + "/api/v1/commands?request=" + id, Body: body}
 }
 
-// wait returns commands as they are when all are final, or the time is up.
+// wait returns the commands once all are final, or after d.
 func (a *api) wait(ctx context.Context, commands []history.Command, d time.Duration) []history.Command {
-	ids := each(commands, func(c history.Command) int64 { return c.ID })
+	ids := mapSlice(commands, func(c history.Command) int64 { return c.ID })
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	now, err := a.operations.Relay.Wait(ctx, ids)
-	if len(now) != len(commands) { // they are in the outbox all the same
-		a.logger.WarnContext(ctx, "wait for answers", "error", err)
+	if len(now) != len(commands) { // they are in the outbox nevertheless
+		a.logger.WarnContext(ctx, "wait for replies", "error", err)
 		return commands
 	}
 	return now

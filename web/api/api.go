@@ -1,6 +1,5 @@
-// Package api serves the state of a cluster as JSON under /api/v1: tasks, failures, workers and an overview,
-// described by an OpenAPI document made from the same types, and takes orders to act on the cluster. It changes nothing
-// of the cluster itself, authenticates nobody and lets no answer be cached.
+// Package api serves the JSON API under /api/v1 and its OpenAPI document. Requests that act on the cluster go to the
+// command service. It does not authenticate, and forbids caching.
 package api
 
 import (
@@ -35,7 +34,7 @@ type Backend interface {
 	History() view.History
 }
 
-// readTimeout is how long the history may take to answer.
+// readTimeout bounds reads of the history.
 const readTimeout = 5 * time.Second
 
 // Options of the API. Backend is required.
@@ -52,7 +51,7 @@ type Options struct {
 	Logger  *slog.Logger     // nil discards
 }
 
-// api answers requests. It is safe for concurrent use.
+// api handles requests. It is safe for concurrent use.
 type api struct {
 	backend    Backend
 	operations *command.Service // nil if there are none
@@ -64,8 +63,7 @@ type api struct {
 	openAPI    json.RawMessage
 }
 
-// New returns a handler of the API's resources by their paths below {prefix}/api/v1, so that hosts
-// mount it there or strip that much.
+// New returns a handler of the resources by their paths below {prefix}/api/v1: mount it there or strip that prefix.
 func New(o Options) http.Handler {
 	a := &api{
 		backend: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify,
@@ -80,12 +78,12 @@ func New(o Options) http.Handler {
 	mux := chi.NewMux()
 	mux.Use(a.recovered, negotiated)
 	mux.NotFound(func(w http.ResponseWriter, _ *http.Request) {
-		problem(http.StatusNotFound, "There is no such resource; openapi.json lists what there is.").write(w)
+		problem(http.StatusNotFound, "No such resource; openapi.json lists all resources.").write(w)
 	})
 	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
 		allowed := adapter{mux}.methods(r)
 		w.Header().Set("Allow", allowed)
-		problem(http.StatusMethodNotAllowed, "This resource answers to "+allowed+" only.").write(w)
+		problem(http.StatusMethodNotAllowed, "This resource supports only "+allowed+".").write(w)
 	})
 	h := huma.NewAPI(config(o), adapter{mux})
 	h.UseMiddleware(strictQuery(h))
@@ -107,13 +105,13 @@ func config(o Options) huma.Config {
 			Info: &huma.Info{
 				Title:   "Umbel",
 				Version: o.Version,
-				Description: "Tasks and workers of a Celery cluster. Null is unknown. Times are RFC 3339 in UTC " +
-					"with microseconds, integers beyond ±2^53 are strings.",
+				Description: "Monitor and control a Celery cluster. Null means unknown. Times are RFC 3339 in UTC " +
+					"with microseconds; integers beyond ±2^53 are strings.",
 			},
 			Servers:    []*huma.Server{{URL: strings.TrimRight(o.Prefix, "/") + "/api/v1"}},
 			Components: &huma.Components{Schemas: registry},
 		},
-		// «json» is for types that end in +json.
+		// "json" is for types that end in +json.
 		Formats:       map[string]huma.Format{"application/json": format, "json": format},
 		DefaultFormat: "application/json",
 
@@ -124,9 +122,9 @@ func config(o Options) huma.Config {
 	return c
 }
 
-// answer is an answer in huma's terms.
-type answer[T any] struct{ Body T }
+// response has a body and no headers.
+type response[T any] struct{ Body T }
 
-func (a *api) document(context.Context, *struct{}) (*answer[json.RawMessage], error) {
-	return &answer[json.RawMessage]{Body: a.openAPI}, nil
+func (a *api) document(context.Context, *struct{}) (*response[json.RawMessage], error) {
+	return &response[json.RawMessage]{Body: a.openAPI}, nil
 }

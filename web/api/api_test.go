@@ -209,7 +209,7 @@ func TestWorker(t *testing.T) {
 	want := decode(t, `{
 		"name": "celery@w1", "pid": 11, "status": "online", "last_heartbeat_at": "2026-11-21T00:00:00.000000Z",
 		"freq_seconds": 2, "clock_offset_seconds": 0, "active": 1, "processed": 7, "load": [0.5, 1, 2], "software": "py-celery",
-		"version": "5.6.0", "system": "Linux", "told_at": null, "restarts": 0, "clock": "1152921504606846976",
+		"version": "5.6.0", "system": "Linux", "reported_at": null, "restarts": 0, "clock": "1152921504606846976",
 		"queues": null, "pool": null
 	}`)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -254,13 +254,13 @@ func TestOverview(t *testing.T) {
 				"last_event_at": null, "last_error": "connection refused", "next_try_at": "2026-11-21T00:00:00.000001Z",
 				"attempts": 3,
 				"loss": {
-					"forgets": true, "gaps": 2, "gap_seconds": 34.5, "last_gap_at": "2026-11-21T00:00:00.000000Z",
-					"unseen_tasks": 12, "dropped_messages": 7
+					"forgets": true, "outages": 2, "outage_seconds": 34.5, "last_outage_at": "2026-11-21T00:00:00.000000Z",
+					"missed_tasks": 12, "dropped_messages": 7
 				}
 			},
 			"store": {
 				"last_error": "the disk is full", "failed_at": "2026-11-21T00:00:00.000001Z",
-				"since": "2026-11-21T00:00:00.000000Z", "next_try_at": null, "waiting": 31, "unsaved": 4, "full": true, "active_bytes": 0, "oversized": false,
+				"since": "2026-11-21T00:00:00.000000Z", "next_try_at": null, "waiting": 31, "unsaved": 4, "paused": true, "active_bytes": 0, "over_max_size": false,
 				"notices": ["a file was set aside"]
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Bulk asks for many tasks at once to be revoked, terminated or retried.
+// Bulk revokes, terminates or retries many tasks.
 type Bulk struct {
 	_ struct{} `additionalProperties:"false"`
 
@@ -23,12 +23,12 @@ type Bulk struct {
 }
 
 type bulkInput struct {
-	Sending
+	SendOptions
 	Body Bulk
 }
 
-// Preflight is what a bulk order would do.
-type Preflight struct {
+// BulkPreview says what a bulk request would do.
+type BulkPreview struct {
 	Preview
 
 	Matched *int           `json:"matched" doc:"Number of matching tasks; null if there are too many to count."`
@@ -38,7 +38,7 @@ type Preflight struct {
 	Capped  bool           `json:"capped" doc:"Whether more tasks match than cap allows."`
 }
 
-// Blocked is a reason to leave tasks out.
+// Blocked is a reason why tasks are skipped.
 type Blocked struct {
 	Reason string   `json:"reason" example:"already finished"`
 	Count  int      `json:"count"`
@@ -50,30 +50,30 @@ func (a *api) registerBulk(h huma.API) {
 	if service == nil {
 		return
 	}
-	op := postOrder(h, "act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", conflict)
-	op.Description = "With dry_run it says which tasks it would act on, and which not and why."
-	registerOrder(a, h, op, takes[bulkInput, command.BulkRequest, Preflight]{
-		order: func(_ context.Context, in *bulkInput) (command.BulkRequest, error) { return in.Body.order() },
-		preview: func(ctx context.Context, o command.BulkRequest) (Preflight, error) {
+	op := postSend(h, "act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", conflict)
+	op.Description = "With dry_run, reports which tasks it would act on, and which it would skip and why."
+	registerSend(a, h, op, sendSteps[bulkInput, command.BulkRequest, BulkPreview]{
+		request: func(_ context.Context, in *bulkInput) (command.BulkRequest, error) { return in.Body.request() },
+		preview: func(ctx context.Context, o command.BulkRequest) (BulkPreview, error) {
 			p, err := service.PreviewBulk(ctx, o)
-			return fromPreflight(p), err
+			return fromBulkPreview(p), err
 		},
 		send: service.Bulk,
 	})
 }
 
-// order returns what the desk is asked for.
-func (b Bulk) order() (command.BulkRequest, error) {
+// request returns the request for the command service.
+func (b Bulk) request() (command.BulkRequest, error) {
 	o := command.BulkRequest{Action: b.Action, IDs: b.IDs, Signal: b.Signal, Cap: b.Cap}
 	if (b.Query == nil) == (len(b.IDs) == 0) {
-		return o, badField("ids", "or q must be there, and not both")
+		return o, badField("ids", "or q must be given, but not both")
 	}
 	if b.Query == nil {
 		return o, nil
 	}
 	q, err := query.Parse(*b.Query)
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
-		p := problem(http.StatusBadRequest, "Field q cannot be read: "+wrong.Message+".")
+		p := problem(http.StatusBadRequest, "Field q is invalid: "+wrong.Message+".")
 		p.Offset, p.Length, p.Nearest = &wrong.Offset, &wrong.Length, wrong.Nearest
 		p.Errors = []*huma.ErrorDetail{{Location: "body.q", Message: wrong.Message}}
 		return o, p
@@ -82,10 +82,10 @@ func (b Bulk) order() (command.BulkRequest, error) {
 	return o, err
 }
 
-func fromPreflight(p command.BulkPreview) Preflight {
-	f := Preflight{
+func fromBulkPreview(p command.BulkPreview) BulkPreview {
+	f := BulkPreview{
 		Preview: fromPreview(p.Preview), Chosen: p.Chosen, States: map[string]int{}, Capped: p.Capped,
-		Blocked: each(p.Blocked, func(b command.Blocked) Blocked {
+		Blocked: mapSlice(p.Blocked, func(b command.Blocked) Blocked {
 			return Blocked{Reason: b.Reason, Count: b.N, IDs: append([]string{}, b.IDs...)}
 		}),
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// Command is something that Umbel sends, or has sent. Null is unknown, or never.
+// Command is a message that Umbel sends to one recipient. Null means unknown or never.
 type Command struct {
 	ID        Int      `json:"id"`
-	Order     Int      `json:"order" doc:"ID of the request the command belongs to."`
+	RequestID Int      `json:"request_id" doc:"ID of the request the command belongs to."`
 	Kind      string   `json:"kind" doc:"What the command sends: control, task or purge."`
 	State     string   `json:"state" enum:"pending,in_flight,sent,done,silent,dead,expired,discarded" doc:"The last five states are final. silent: a worker did not reply in time."`
 	Target    string   `json:"target" doc:"Recipient." example:"celery@w1"`
@@ -22,7 +22,7 @@ type Command struct {
 	LastError *string  `json:"last_error"`
 	Expected  []string `json:"expected" nullable:"false" doc:"Workers expected to reply."`
 	Missing   []string `json:"missing" nullable:"false" doc:"Expected workers that have not replied."`
-	Answers   []Answer `json:"answers" nullable:"false"`
+	Replies   []Reply  `json:"replies" nullable:"false"`
 	CreatedAt Time     `json:"created_at"`
 	DueAt     Time     `json:"due_at" doc:"Earliest time of the next attempt."`
 	ExpiresAt Time     `json:"expires_at" doc:"Time after which the command is no longer sent."`
@@ -31,8 +31,8 @@ type Command struct {
 	Actor     *string  `json:"actor" doc:"User who made the request."`
 }
 
-// Answer is what a worker said to a command.
-type Answer struct {
+// Reply is a worker's reply to a command.
+type Reply struct {
 	Node  string `json:"node" example:"celery@w1"`
 	At    Time   `json:"at"`
 	Text  string `json:"text" example:"pool will grow"`
@@ -40,17 +40,17 @@ type Answer struct {
 	Clock *Int   `json:"clock" doc:"Lamport clock of the reply."`
 }
 
-// TransformSchema lets integers that may be unknown be null.
-func (Answer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[Answer](s)
+// TransformSchema makes optional fields nullable.
+func (Reply) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable[Reply](s)
 }
 
 // FromCommand returns the command in the form of the API.
 func FromCommand(c history.Command) Command {
 	d := Command{
-		ID: Int(c.ID), Order: Int(c.RequestID), Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary,
+		ID: Int(c.ID), RequestID: Int(c.RequestID), Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary,
 		TaskID: text(c.TaskID), Attempts: c.Attempts, Deferrals: c.Deferrals, LastError: text(c.LastError),
-		Expected: append([]string{}, c.Expected...), Missing: []string{}, Answers: each(c.Replies, fromAnswer),
+		Expected: append([]string{}, c.Expected...), Missing: []string{}, Replies: mapSlice(c.Replies, fromReply),
 		CreatedAt: timeOf(c.CreatedAt), DueAt: timeOf(c.DueAt), ExpiresAt: timeOf(c.ExpiresAt),
 		SentAt: timeOf(c.SentAt), DoneAt: timeOf(c.DoneAt), Actor: text(c.Actor),
 	}
@@ -62,6 +62,6 @@ func FromCommand(c history.Command) Command {
 	return d
 }
 
-func fromAnswer(a history.Reply) Answer {
-	return Answer{Node: a.Node, At: timeOf(a.At), Text: a.Text, OK: a.OK, Clock: positive(a.Clock)}
+func fromReply(a history.Reply) Reply {
+	return Reply{Node: a.Node, At: timeOf(a.At), Text: a.Text, OK: a.OK, Clock: positive(a.Clock)}
 }

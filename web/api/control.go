@@ -11,39 +11,39 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// inspectTimeout is how long a worker may take that is asked anew.
+// inspectTimeout bounds how long to wait for a reply to an inspection.
 const inspectTimeout = 3 * time.Second
 
 // Method is a remote control command.
 type Method struct {
-	Name    string  `json:"name" example:"pool_grow"`
-	Title   string  `json:"title"`
-	Doc     string  `json:"doc"`
-	Inspect bool    `json:"inspect" doc:"Whether the command only reads."`
-	Silent  bool    `json:"silent" doc:"Whether workers never reply to it."`
-	Danger  bool    `json:"danger" doc:"Whether the dashboard asks for confirmation."`
-	Params  []Param `json:"params" nullable:"false"`
+	Name      string  `json:"name" example:"pool_grow"`
+	Title     string  `json:"title"`
+	Doc       string  `json:"doc"`
+	Inspect   bool    `json:"inspect" doc:"Whether the command only reads."`
+	NoReply   bool    `json:"no_reply" doc:"Whether workers never reply to it."`
+	Dangerous bool    `json:"dangerous" doc:"Whether the dashboard asks for confirmation."`
+	Params    []Param `json:"params" nullable:"false"`
 }
 
 // Param is an argument of a Method.
 type Param struct {
 	Name     string   `json:"name"`
-	Type     string   `json:"type" enum:"text,texts,whole,seconds,rate,signal,flag,anything"`
+	Type     string   `json:"type" enum:"text,text_list,integer,seconds,rate,signal,boolean,any"`
 	Required bool     `json:"required"`
 	Doc      string   `json:"doc"`
 	Choices  []string `json:"choices" nullable:"false" doc:"Allowed values; empty if any value is allowed."`
 }
 
-// Topology is which workers have which tasks and queues, as they told.
+// Topology lists which workers have registered which tasks and consume from which queues.
 type Topology struct {
-	At      Time                `json:"at" doc:"When the workers were asked; null if not yet."`
-	Tasks   map[string][]string `json:"tasks" doc:"Workers by registered task name."`
-	Queues  map[string][]string `json:"queues" doc:"Workers by consumed queue."`
-	Asked   []string            `json:"asked" nullable:"false" doc:"Workers expected to reply."`
-	Missing []string            `json:"missing" nullable:"false" doc:"Workers that did not reply."`
+	At       Time                `json:"at" doc:"When the workers were asked; null if not yet."`
+	Tasks    map[string][]string `json:"tasks" doc:"Workers by registered task name."`
+	Queues   map[string][]string `json:"queues" doc:"Workers by consumed queue."`
+	Expected []string            `json:"expected" nullable:"false" doc:"Workers expected to reply."`
+	Missing  []string            `json:"missing" nullable:"false" doc:"Workers that did not reply."`
 }
 
-// ControlBody asks workers for something.
+// ControlBody is a remote control command for workers.
 type ControlBody struct {
 	_ struct{} `additionalProperties:"false"`
 
@@ -54,7 +54,7 @@ type ControlBody struct {
 }
 
 type controlInput struct {
-	Sending
+	SendOptions
 	Body ControlBody
 }
 
@@ -66,9 +66,9 @@ type inspectInput struct {
 func paramType(t remote.ParamType) string {
 	switch t {
 	case remote.TextList:
-		return "texts"
+		return "text_list"
 	case remote.Integer:
-		return "whole"
+		return "integer"
 	case remote.Seconds:
 		return "seconds"
 	case remote.Rate:
@@ -76,9 +76,9 @@ func paramType(t remote.ParamType) string {
 	case remote.Signal:
 		return "signal"
 	case remote.Flag:
-		return "flag"
+		return "boolean"
 	case remote.AnyJSON:
-		return "anything"
+		return "any"
 	case remote.Text:
 	}
 	return "text"
@@ -86,8 +86,8 @@ func paramType(t remote.ParamType) string {
 
 func fromMethod(m remote.Method) Method {
 	return Method{
-		Name: m.Name, Title: m.Title, Doc: m.Doc, Inspect: m.Inspect, Silent: m.NoReply, Danger: m.Dangerous,
-		Params: each(m.Params, func(p remote.Param) Param {
+		Name: m.Name, Title: m.Title, Doc: m.Doc, Inspect: m.Inspect, NoReply: m.NoReply, Dangerous: m.Dangerous,
+		Params: mapSlice(m.Params, func(p remote.Param) Param {
 			return Param{
 				Name: p.Name, Type: paramType(p.Type), Required: p.Required, Doc: p.Doc, Choices: append([]string{}, p.Choices...),
 			}
@@ -95,25 +95,27 @@ func fromMethod(m remote.Method) Method {
 	}
 }
 
-// registerControl adds the operations on what workers tell and are told.
+// registerControl adds the operations for inspection and remote control.
 func (a *api) registerControl(h huma.API) {
 	if a.operations == nil {
 		return
 	}
-	huma.Register(h, operation(h, "list-methods", "/methods", "Remote control commands that Umbel offers"), a.methods)
-	huma.Register(h, operation(h, "get-topology", "/topology", "Which workers have which tasks and queues, asked now unless 5 s ago"), a.topology)
-	inspect := operation(h, "inspect-worker", "/inspect/{name}", "What a worker tells of itself", notFound)
-	inspect.Description = "What was told lately is shared by all who ask: a worker is asked at most once in 5 s. Secrets are masked."
+	huma.Register(h, operation(h, "list-methods", "/methods", "List remote control commands"), a.methods)
+	huma.Register(h, operation(h, "get-topology", "/topology", "Get the tasks and queues of all workers"), a.topology)
+	inspect := operation(h, "inspect-worker", "/inspect/{name}", "Inspect a worker", notFound)
+	inspect.Description = "Replies are cached: a worker is inspected at most once in 5 s, however many clients ask. Secrets are masked."
 	huma.Register(h, inspect, a.inspect)
 	service := a.service()
 	if service == nil {
 		return
 	}
 	a.registerForget(h)
-	tell := postOrder(h, "control-workers", "/control", "Tell workers something", notFound)
-	tell.Description = "One command for each worker that is named, or one for all. Workers answer into the commands of the order."
-	registerOrder(a, h, tell, takes[controlInput, command.ControlRequest, Preview]{
-		order: func(_ context.Context, in *controlInput) (command.ControlRequest, error) { return in.Body.order(), nil },
+	control := postSend(h, "control-workers", "/control", "Send a remote control command", notFound)
+	control.Description = "Sends one command to each named worker, or one to all workers. Replies are added to the commands of the request."
+	registerSend(a, h, control, sendSteps[controlInput, command.ControlRequest, Preview]{
+		request: func(_ context.Context, in *controlInput) (command.ControlRequest, error) {
+			return in.Body.request(), nil
+		},
 		preview: func(ctx context.Context, o command.ControlRequest) (Preview, error) {
 			p, err := service.PreviewControl(ctx, o)
 			return fromPreview(p), err
@@ -122,29 +124,29 @@ func (a *api) registerControl(h huma.API) {
 	})
 }
 
-// order returns what the desk is asked for.
-func (b ControlBody) order() command.ControlRequest {
+// request returns the request for the command service.
+func (b ControlBody) request() command.ControlRequest {
 	return command.ControlRequest{
 		Method: b.Method, Arguments: b.Arguments, Workers: b.Workers,
 		Expires: time.Duration(b.Expires * float64(time.Second)),
 	}
 }
 
-func (a *api) methods(context.Context, *struct{}) (*answer[List[Method]], error) {
-	return &answer[List[Method]]{Body: whole(remote.Methods(), fromMethod)}, nil
+func (a *api) methods(context.Context, *struct{}) (*response[List[Method]], error) {
+	return &response[List[Method]]{Body: onePage(remote.Methods(), fromMethod)}, nil
 }
 
-func (a *api) topology(ctx context.Context, _ *struct{}) (*answer[Topology], error) {
+func (a *api) topology(ctx context.Context, _ *struct{}) (*response[Topology], error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	t := a.operations.Inspector.Topology(ctx)
-	return &answer[Topology]{Body: Topology{
-		At: timeOf(t.At), Tasks: filled(t.Tasks), Queues: filled(t.Queues),
-		Asked: append([]string{}, t.Expected...), Missing: append([]string{}, t.Missing...),
+	return &response[Topology]{Body: Topology{
+		At: timeOf(t.At), Tasks: nonNil(t.Tasks), Queues: nonNil(t.Queues),
+		Expected: append([]string{}, t.Expected...), Missing: append([]string{}, t.Missing...),
 	}}, nil
 }
 
-func (a *api) inspect(ctx context.Context, r *inspectInput) (*answer[Inspection], error) {
+func (a *api) inspect(ctx context.Context, r *inspectInput) (*response[Inspection], error) {
 	var known bool
 	var status state.Status
 	var others []state.Worker
@@ -156,12 +158,12 @@ func (a *api) inspect(ctx context.Context, r *inspectInput) (*answer[Inspection]
 		status = w.Status
 	})
 	if !known {
-		return nil, unknownWorker(r.Name, each(others, func(w state.Worker) string { return w.Name }))
+		return nil, workerNotFound(r.Name, mapSlice(others, func(w state.Worker) string { return w.Name }))
 	}
 	if r.Refresh && status == state.Online {
 		ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 		defer cancel()
-		return &answer[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Inspect(ctx, r.Name))}, nil
+		return &response[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Inspect(ctx, r.Name))}, nil
 	}
-	return &answer[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Cached(r.Name))}, nil
+	return &response[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Cached(r.Name))}, nil
 }

@@ -121,9 +121,9 @@ func TestControlIsWrittenDownOncePerKey(t *testing.T) {
 			t.Fatalf("POST /control = %d %s, want 202, replayed %v", w.Code, w.Body, i == 1)
 		}
 		if i == 0 {
-			first = body["order"]
+			first = body["request_id"]
 		}
-		if diff := cmp.Diff(first, body["order"]); diff != "" {
+		if diff := cmp.Diff(first, body["request_id"]); diff != "" {
 			t.Errorf("order of the same key (-want +got):\n%s", diff)
 		}
 		if got, want := body["url"], fmt.Sprintf("/ops/outbox/%v", first); got != want {

@@ -15,8 +15,7 @@ type csvField struct {
 	value func(t *Task) string
 }
 
-// csvFields are the columns by which tasks are shown, named as in JSON. The column of arguments has the named
-// ones beside it.
+// csvFields returns the CSV columns for cols, named as in JSON. The args column is followed by kwargs.
 func csvFields(cols []lang.Field) []csvField {
 	if len(cols) == 0 {
 		cols = []lang.Field{
@@ -72,7 +71,7 @@ func allFields() map[lang.Field]csvField {
 	}
 }
 
-// finishedAt is when the task came to the state it ended in (query.Finished).
+// finishedAt returns when the task finished (query.Finished).
 func finishedAt(t *Task) Time {
 	switch state.State(t.State) {
 	case state.Success:
@@ -109,7 +108,7 @@ func digits(n *Int) string {
 	return strconv.FormatInt(int64(*n), 10)
 }
 
-// String returns the time as in JSON, without quotes, or nothing.
+// String returns the time as in JSON but without quotes, empty if unknown.
 func (t Time) String() string {
 	at := time.UnixMicro(int64(t)).UTC()
 	if year := at.Year(); t == 0 || year < 0 || year > 9999 {

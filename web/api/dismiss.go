@@ -8,13 +8,12 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 )
 
-// dismissInput names an unfinished task, and comes from somebody.
 type dismissInput struct {
 	TaskPath
-	Sender
+	Origin
 }
 
-// registerDismiss adds what people can say of unfinished tasks, where people may act at all.
+// registerDismiss adds the operations that dismiss and reinstate unfinished tasks.
 func (a *api) registerDismiss(h huma.API) {
 	if a.service() == nil {
 		return
@@ -23,12 +22,12 @@ func (a *api) registerDismiss(h huma.API) {
 		name, summary string
 		act           func(ctx context.Context, by command.Caller, id string) error
 	}{
-		{"dismiss", "Say that an unfinished task will not end", a.service().Dismiss},
-		{"reinstate", "Take back that a task was dismissed", a.service().Reinstate},
+		{"dismiss", "Dismiss an unfinished task", a.service().Dismiss},
+		{"reinstate", "Reinstate a dismissed task", a.service().Reinstate},
 	} {
 		op := post(h, o.name+"-task", "/"+o.name+"/{id}", o.summary, notFound, conflict, unavailable)
-		huma.Register(h, op, func(ctx context.Context, in *dismissInput) (*answer[Task], error) {
-			if err := o.act(ctx, a.by(&in.Sender), in.ID); err != nil {
+		huma.Register(h, op, func(ctx context.Context, in *dismissInput) (*response[Task], error) {
+			if err := o.act(ctx, a.caller(&in.Origin), in.ID); err != nil {
 				return nil, a.failed(ctx, err)
 			}
 			return a.task(ctx, &in.TaskPath)

@@ -14,7 +14,7 @@ const (
 	FormatJSONL = "jsonl" // a line of JSON for each task
 )
 
-// Encoder writes tasks as exports have them.
+// Encoder writes tasks in an export format.
 type Encoder struct {
 	w      *bufio.Writer
 	csv    *csv.Writer // on w, nil for JSONL
@@ -22,8 +22,7 @@ type Encoder struct {
 	line   []string // scratch
 }
 
-// NewEncoder returns an encoder to w for a format. The columns of CSV are those of the fields, or the usual ones of
-// a list where cols is empty.
+// NewEncoder returns an Encoder that writes to w. CSV has the columns cols, or the default ones if cols is empty.
 func NewEncoder(w io.Writer, format string, cols []lang.Field) *Encoder {
 	e := &Encoder{w: bufio.NewWriterSize(w, 64<<10)}
 	if format == FormatJSONL {
@@ -48,7 +47,7 @@ func (e *Encoder) Task(t Task) error {
 	return e.csv.Write(e.line)
 }
 
-// Flush sends what was written so far.
+// Flush writes what is buffered.
 func (e *Encoder) Flush() error {
 	if e.csv != nil {
 		e.csv.Flush()

@@ -24,12 +24,12 @@ type exportTasks struct {
 }
 
 func (a *api) registerExport(h huma.API) {
-	op := operation(h, "export-tasks", "/tasks/export", "All tasks that match, as a stream", unavailable)
-	op.Description = "Reads the list page by page while it is sent. A connection that is cut off means that not all was sent. " +
-		"In CSV, an apostrophe stands before what a spreadsheet would take for a formula."
+	op := operation(h, "export-tasks", "/tasks/export", "Export all matching tasks", unavailable)
+	op.Description = "Streams the list page by page. A connection that is cut off means that the export is incomplete. " +
+		"In CSV, an apostrophe precedes text that a spreadsheet would take for a formula."
 	delete(op.Responses, strconv.Itoa(http.StatusNotAcceptable)) // format says what it is, whatever the client takes
 	op.Responses["200"] = &huma.Response{
-		Description: "One line for each task, of CSV with a header, or of JSON as in get-task.",
+		Description: "One line per task: CSV with a header, or JSON as in get-task.",
 		Content: map[string]*huma.MediaType{
 			"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}, "application/x-ndjson": {},
 		},
@@ -37,8 +37,7 @@ func (a *api) registerExport(h huma.API) {
 	huma.Register(h, op, a.export)
 }
 
-// export streams the list that a request asks for. The first page is read before the answer begins, so that
-// what is wrong has a status of its own.
+// export streams the matching tasks. It reads the first page before it sends the header, so that errors have a status.
 func (a *api) export(ctx context.Context, r *exportTasks) (*huma.StreamResponse, error) {
 	q, err := r.tasks()
 	if err != nil {
@@ -80,11 +79,11 @@ func mediaTypes() map[string]string {
 	return map[string]string{FormatCSV: "text/csv; charset=utf-8; header=present", FormatJSONL: "application/x-ndjson"}
 }
 
-// send writes page after page, each as soon as it is read.
+// send writes page after page.
 func send(w http.ResponseWriter, e *Encoder, page history.TaskPage, next func(history.TaskPage) (history.TaskPage, error)) error {
 	control := http.NewResponseController(w)
 	for {
-		// Not every server can bound a write: those that cannot have their own limits.
+		// Not every server supports deadlines; those that do not have limits of their own.
 		_ = control.SetWriteDeadline(time.Now().Add(exportStall))
 		for i := range page.Tasks {
 			if err := e.Task(FromTask(page.Tasks[i])); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// Failure is a group of failed tasks: those of one name whose exceptions are alike. Null is unknown.
+// Failure is a group of failed tasks of one name with similar exceptions. Null means unknown.
 type Failure struct {
 	ID         string  `json:"id" doc:"Stable ID. The query failure:ID finds the tasks." example:"0dd7dc58725190cd"`
 	Name       *string `json:"name" doc:"Task name."`
@@ -22,7 +22,7 @@ type Failure struct {
 	Place      *string `json:"place" doc:"File and function that raised the exception." example:"gateway.py in post"`
 	Example    *string `json:"example" doc:"Most recent exception."`
 	TaskID     *string `json:"task_id" doc:"Most recent failed task."`
-	Status     string  `json:"status" enum:"open,resolved,came_back" doc:"recurred: a task failed after the group was resolved."`
+	Status     string  `json:"status" enum:"open,resolved,recurred" doc:"recurred: a task failed after the group was resolved."`
 	Count      int     `json:"count" doc:"Number of failed tasks, up to 10,000."`
 	Exact      bool    `json:"exact" doc:"Whether count is exact."`
 	LastHour   int     `json:"last_hour" doc:"Number of tasks that failed in the last hour, up to 10,000."`
@@ -42,24 +42,24 @@ func fromFailure(f history.FailureGroup) Failure {
 	}
 	switch {
 	case f.Recurred():
-		d.Status = "came_back"
+		d.Status = "recurred"
 	case f.Resolved():
 		d.Status = "resolved"
 	}
 	return d
 }
 
-// registerFailures adds the operations on groups of failures.
+// registerFailures adds the operations on failure groups.
 func (a *api) registerFailures(h huma.API) {
-	huma.Register(h, operation(h, "list-failures", "/failures", "Groups of failed tasks, those that failed last first", unavailable), a.failures)
-	huma.Register(h, operation(h, "get-failure", "/failures/{id}", "One group of failed tasks", notFound, unavailable), a.failure)
+	huma.Register(h, operation(h, "list-failures", "/failures", "List failure groups, most recent failure first", unavailable), a.failures)
+	huma.Register(h, operation(h, "get-failure", "/failures/{id}", "Get a failure group", notFound, unavailable), a.failure)
 	if a.readOnly {
 		return
 	}
 	huma.Register(h, post(h, "resolve-failure", "/failures/{id}/resolve",
-		"Mark a group as resolved, until a task fails like that again", notFound, unavailable), a.resolve)
+		"Mark a failure group as resolved", notFound, unavailable), a.resolve)
 	huma.Register(h, post(h, "reopen-failure", "/failures/{id}/reopen",
-		"Take back that a group is resolved", notFound, unavailable), a.reopen)
+		"Reopen a resolved failure group", notFound, unavailable), a.reopen)
 }
 
 type listFailures struct {
@@ -69,13 +69,12 @@ type listFailures struct {
 	Cursor string `query:"cursor" doc:"Cursor from next of an earlier response."`
 }
 
-// FailurePath names a group.
+// FailurePath names a failure group.
 type FailurePath struct {
 	ID string `path:"id" doc:"Group ID." example:"0dd7dc58725190cd"`
 }
 
-// failures answers with groups, those that failed last first.
-func (a *api) failures(ctx context.Context, r *listFailures) (*answer[List[Failure]], error) {
+func (a *api) failures(ctx context.Context, r *listFailures) (*response[List[Failure]], error) {
 	q, err := query.ParseFailuresLax(r.values)
 	if err != nil {
 		return nil, a.failed(ctx, err)
@@ -84,7 +83,7 @@ func (a *api) failures(ctx context.Context, r *listFailures) (*answer[List[Failu
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	l := List[Failure]{Items: each(page.Groups, fromFailure)}
+	l := List[Failure]{Items: mapSlice(page.Groups, fromFailure)}
 	total := page.Open
 	switch q.Show {
 	case query.ShowResolved:
@@ -96,50 +95,49 @@ func (a *api) failures(ctx context.Context, r *listFailures) (*answer[List[Failu
 	if page.Next != nil {
 		l.Next = new(query.EncodeFailure(*page.Next))
 	}
-	return &answer[List[Failure]]{l}, nil
+	return &response[List[Failure]]{l}, nil
 }
 
-// failure answers with one group.
-func (a *api) failure(ctx context.Context, r *FailurePath) (*answer[Failure], error) {
+func (a *api) failure(ctx context.Context, r *FailurePath) (*response[Failure], error) {
 	id, ok := fingerprint.ParseID(r.ID)
 	if !ok {
-		return nil, unknownFailure(r.ID)
+		return nil, failureNotFound(r.ID)
 	}
 	f, err := a.backend.History().FailureGroup(ctx, id, a.now())
 	switch {
 	case errors.Is(err, history.ErrNotFound):
-		return nil, unknownFailure(r.ID)
+		return nil, failureNotFound(r.ID)
 	case err != nil:
 		return nil, a.failed(ctx, err)
 	}
-	return &answer[Failure]{fromFailure(f)}, nil
+	return &response[Failure]{fromFailure(f)}, nil
 }
 
-// resolve marks a group as resolved and answers with it.
-func (a *api) resolve(ctx context.Context, r *FailurePath) (*answer[Failure], error) {
-	return a.settle(ctx, r, a.now())
+// resolve marks a group as resolved and returns it.
+func (a *api) resolve(ctx context.Context, r *FailurePath) (*response[Failure], error) {
+	return a.setResolved(ctx, r, a.now())
 }
 
-// reopen takes the mark off a group and answers with it.
-func (a *api) reopen(ctx context.Context, r *FailurePath) (*answer[Failure], error) {
-	return a.settle(ctx, r, time.Time{})
+// reopen marks a group as open and returns it.
+func (a *api) reopen(ctx context.Context, r *FailurePath) (*response[Failure], error) {
+	return a.setResolved(ctx, r, time.Time{})
 }
 
-func (a *api) settle(ctx context.Context, r *FailurePath, at time.Time) (*answer[Failure], error) {
+func (a *api) setResolved(ctx context.Context, r *FailurePath, at time.Time) (*response[Failure], error) {
 	id, ok := fingerprint.ParseID(r.ID)
 	if !ok {
-		return nil, unknownFailure(r.ID)
+		return nil, failureNotFound(r.ID)
 	}
 	err := a.backend.History().ResolveFailureGroup(ctx, id, at)
 	switch {
 	case errors.Is(err, history.ErrNotFound):
-		return nil, unknownFailure(r.ID)
+		return nil, failureNotFound(r.ID)
 	case err != nil:
 		return nil, a.failed(ctx, err)
 	}
 	return a.failure(ctx, r)
 }
 
-func unknownFailure(id string) *Problem {
-	return problem(http.StatusNotFound, "No group of failures has the id "+shorten(id)+": none of its tasks is kept.")
+func failureNotFound(id string) *Problem {
+	return problem(http.StatusNotFound, "No failure group has the ID "+shorten(id)+", or none of its tasks is retained.")
 }

@@ -85,7 +85,7 @@ func TestFailuresAreResolvedAndReopened(t *testing.T) {
 		Kind: state.TaskFailed, Hostname: "celery@w1", PID: 11, Clock: 901, Micros: start + 13*3600e6, ID: "again",
 		Exception: "ValueError('x')", Traceback: "Traceback…", Present: state.FieldException | state.FieldTraceback | state.FieldClock,
 	})
-	if got := status(get(t, h, "/failures/"+failed())); got != "came_back" {
+	if got := status(get(t, h, "/failures/"+failed())); got != "recurred" {
 		t.Errorf("status after another failure = %v, want came_back", got)
 	}
 	if got := status(post(t, h, "/failures/"+failed()+"/reopen")); got != "open" {

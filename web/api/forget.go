@@ -6,7 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// WorkersBody names workers.
+// WorkersBody lists workers.
 type WorkersBody struct {
 	_ struct{} `additionalProperties:"false"`
 
@@ -14,7 +14,7 @@ type WorkersBody struct {
 }
 
 type forgetInput struct {
-	Sender
+	Origin
 	Body WorkersBody
 }
 
@@ -23,17 +23,16 @@ func (a *api) registerForget(h huma.API) {
 	if a.service() == nil {
 		return
 	}
-	op := postBody(h, "forget-workers", "/forget", "Forget workers that are offline", notFound, conflict, unavailable)
-	op.Description = "All that are named, or none: 409 if one is not offline or has unfinished tasks. Nothing is sent. " +
-		"The next event of a worker brings it back."
+	op := postBody(h, "forget-workers", "/forget", "Forget offline workers", notFound, conflict, unavailable)
+	op.Description = "Forgets all named workers or none: fails with 409 if one is not offline or has unfinished tasks. " +
+		"Nothing is sent. A forgotten worker reappears with its next event."
 	huma.Register(h, op, a.forget)
 }
 
-// forget forgets workers.
-func (a *api) forget(ctx context.Context, in *forgetInput) (*answer[Changed], error) {
-	n, err := a.service().Forget(ctx, a.by(&in.Sender), in.Body.Workers)
+func (a *api) forget(ctx context.Context, in *forgetInput) (*response[Changed], error) {
+	n, err := a.service().Forget(ctx, a.caller(&in.Origin), in.Body.Workers)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	return &answer[Changed]{Changed{n}}, nil
+	return &response[Changed]{Changed{n}}, nil
 }

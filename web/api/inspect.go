@@ -8,16 +8,16 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 )
 
-// Inspection is what a worker told of itself. Null is unknown; Errors says why.
+// Inspection is the result of inspecting a worker. Null means unknown; Errors says why.
 type Inspection struct {
 	Name       string            `json:"name"`
 	At         Time              `json:"at" doc:"Time of the last reply; null if there was none."`
-	Asking     bool              `json:"asking" doc:"Whether a new inspection is in progress."`
+	Refreshing bool              `json:"refreshing" doc:"Whether a new inspection is in progress."`
 	Errors     map[string]string `json:"errors" doc:"Why a part is missing, by inspection method."`
 	Stats      *Stats            `json:"stats"`
-	Active     []HeldTask        `json:"active"`
-	Reserved   []HeldTask        `json:"reserved"`
-	Scheduled  []HeldTask        `json:"scheduled"`
+	Active     []TaskInfo        `json:"active"`
+	Reserved   []TaskInfo        `json:"reserved"`
+	Scheduled  []TaskInfo        `json:"scheduled"`
 	Revoked    []string          `json:"revoked" doc:"Task IDs."`
 	Registered []RegisteredTask  `json:"registered"`
 	Queues     []ConsumedQueue   `json:"queues"`
@@ -26,7 +26,7 @@ type Inspection struct {
 	Report     *string           `json:"report" doc:"Output of 'celery report', with secrets masked."`
 }
 
-// TransformSchema lets what may be unknown be null.
+// TransformSchema makes optional fields nullable.
 func (Inspection) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return nullable[Inspection](s)
 }
@@ -43,11 +43,11 @@ type Stats struct {
 	Raw       any            `json:"raw" doc:"Complete reply of the worker, with secrets masked."`
 }
 
-// TransformSchema lets what may be unknown be null.
+// TransformSchema makes optional fields nullable.
 func (Stats) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Stats](s) }
 
-// HeldTask is a task that a worker holds.
-type HeldTask struct {
+// TaskInfo is a task that a worker runs, has reserved or has scheduled.
+type TaskInfo struct {
 	ID           string   `json:"id"`
 	Name         *string  `json:"name"`
 	Args         *string  `json:"args" doc:"Python repr."`
@@ -63,9 +63,9 @@ type HeldTask struct {
 	Hard         *float64 `json:"time_limit"`
 }
 
-// TransformSchema lets what may be unknown be null.
-func (HeldTask) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[HeldTask](s)
+// TransformSchema makes optional fields nullable.
+func (TaskInfo) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable[TaskInfo](s)
 }
 
 // RegisteredTask is a task that a worker can run.
@@ -84,25 +84,25 @@ type ConsumedQueue struct {
 	MaxPriority  *Int    `json:"max_priority"`
 }
 
-// TransformSchema lets what may be unknown be null.
+// TransformSchema makes optional fields nullable.
 func (ConsumedQueue) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return nullable[ConsumedQueue](s)
 }
 
 func fromInspection(name string, i remote.Inspection) Inspection {
 	return Inspection{
-		Name: name, At: timeOf(i.At), Asking: i.Refreshing, Errors: filled(i.Errors), Stats: fromStats(i.Stats), Revoked: i.Revoked,
+		Name: name, At: timeOf(i.At), Refreshing: i.Refreshing, Errors: nonNil(i.Errors), Stats: fromStats(i.Stats), Revoked: i.Revoked,
 		Conf: raws(i.Conf), Clock: integer(i.Clock), Report: text(i.Report),
-		Active: known(i.Active, fromHeld), Reserved: known(i.Reserved, fromHeld),
-		Scheduled: known(i.Scheduled, func(s remote.Scheduled) HeldTask {
-			t := fromHeld(s.Task)
+		Active: mapKnown(i.Active, fromTaskInfo), Reserved: mapKnown(i.Reserved, fromTaskInfo),
+		Scheduled: mapKnown(i.Scheduled, func(s remote.Scheduled) TaskInfo {
+			t := fromTaskInfo(s.Task)
 			t.ETA = timeOf(s.ETA)
 			return t
 		}),
-		Registered: known(i.Registered, func(r remote.Registered) RegisteredTask {
-			return RegisteredTask{Name: r.Name, Info: filled(r.Info)}
+		Registered: mapKnown(i.Registered, func(r remote.Registered) RegisteredTask {
+			return RegisteredTask{Name: r.Name, Info: nonNil(r.Info)}
 		}),
-		Queues: known(i.Queues, func(q remote.Consumed) ConsumedQueue {
+		Queues: mapKnown(i.Queues, func(q remote.Consumed) ConsumedQueue {
 			return ConsumedQueue{
 				Name: q.Name, Exchange: q.Exchange, ExchangeType: text(q.ExchangeType), RoutingKey: q.RoutingKey,
 				Durable: q.Durable, MaxPriority: integer(q.MaxPriority),
@@ -111,16 +111,16 @@ func fromInspection(name string, i remote.Inspection) Inspection {
 	}
 }
 
-// known converts a list, nil if it is unknown.
-func known[S, T any](items []S, convert func(S) T) []T {
+// mapKnown converts items; nil, for unknown, stays nil.
+func mapKnown[S, T any](items []S, convert func(S) T) []T {
 	if items == nil {
 		return nil
 	}
-	return each(items, convert)
+	return mapSlice(items, convert)
 }
 
-// filled is m, never nil.
-func filled[V any](m map[string]V) map[string]V {
+// nonNil returns m, or an empty map if m is nil.
+func nonNil[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}
 	}
@@ -133,7 +133,7 @@ func fromStats(s *remote.Stats) *Stats {
 	}
 	d := &Stats{
 		PID: positive(s.PID), Prefetch: integer(s.PrefetchCount), PoolKind: text(s.Pool.Kind),
-		Slots: integer(s.Pool.Slots), Processes: known(s.Pool.Processes, func(pid int64) Int { return Int(pid) }),
+		Slots: integer(s.Pool.Slots), Processes: mapKnown(s.Pool.Processes, func(pid int64) Int { return Int(pid) }),
 		Total: map[string]Int{}, Raw: value(s.Raw),
 	}
 	if s.Uptime > 0 {
@@ -145,8 +145,8 @@ func fromStats(s *remote.Stats) *Stats {
 	return d
 }
 
-func fromHeld(r remote.TaskInfo) HeldTask {
-	return HeldTask{
+func fromTaskInfo(r remote.TaskInfo) TaskInfo {
+	return TaskInfo{
 		ID: r.ID, Name: text(r.Name), Args: text(r.Args), Kwargs: text(r.Kwargs), StartedAt: timeOf(r.StartedAt), PID: integer(r.PID),
 		Queue: text(r.Queue), Priority: integer(r.Priority), Redelivered: r.Redelivered, Acknowledged: r.Acknowledged,
 		Soft: number(r.Soft), Hard: number(r.Hard),
@@ -164,7 +164,7 @@ func raws(object map[string]json.RawMessage) map[string]any {
 	return d
 }
 
-// value is what a worker sent, null if it is no JSON.
+// value returns what a worker sent, nil if it is not JSON.
 func value(raw json.RawMessage) any {
 	if !json.Valid(raw) {
 		return nil

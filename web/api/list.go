@@ -18,9 +18,9 @@ type List[T any] struct {
 	Total *int    `json:"total" doc:"Number of items on all pages; null if counting would take too long."`
 }
 
-// whole returns a list that has all its items on one page.
-func whole[S, T any](items []S, convert func(S) T) List[T] {
-	return List[T]{Items: each(items, convert), Total: new(len(items))}
+// onePage returns a list with all items on one page.
+func onePage[S, T any](items []S, convert func(S) T) List[T] {
+	return List[T]{Items: mapSlice(items, convert), Total: new(len(items))}
 }
 
 // Tasks is a page of the list of tasks.
@@ -34,7 +34,7 @@ type Tasks struct {
 }
 
 func fromPage(p search.Page) Tasks {
-	l := Tasks{Items: each(p.Tasks, FromTask)}
+	l := Tasks{Items: mapSlice(p.Tasks, FromTask)}
 	if p.Total.Exact {
 		l.Total = &p.Total.N
 	} else {
@@ -52,7 +52,7 @@ func fromPage(p search.Page) Tasks {
 	return l
 }
 
-func each[S, T any](items []S, convert func(S) T) []T {
+func mapSlice[S, T any](items []S, convert func(S) T) []T {
 	converted := make([]T, len(items))
 	for i, item := range items {
 		converted[i] = convert(item)
@@ -60,8 +60,7 @@ func each[S, T any](items []S, convert func(S) T) []T {
 	return converted
 }
 
-// nullable lets those fields of T be null that may be unknown and describe themselves, who cannot know of the
-// pointer: an Int, a choice, an object with a schema of its own.
+// nullable makes pointer fields of T nullable that huma does not: types with a schema of their own, and enums.
 func nullable[T any](s *huma.Schema) *huma.Schema {
 	null := &huma.Schema{Type: "null"}
 	for f := range reflect.TypeFor[T]().Fields() {

@@ -212,11 +212,11 @@ func TestOrderIsFollowedToItsEnd(t *testing.T) {
 	if command["state"] != "done" || command["sent_at"] == nil || command["actor"] != "ada" || command["target"] != "queue mail" {
 		t.Errorf("command after the wait = %v, want it done", command)
 	}
-	if got, want := receipt["url"], fmt.Sprintf("/ops/outbox/%v", receipt["order"]); got != want {
+	if got, want := receipt["url"], fmt.Sprintf("/ops/outbox/%v", receipt["request_id"]); got != want {
 		t.Errorf("url = %v, want %v", got, want)
 	}
 	location := w.Header().Get("Location")
-	if want := fmt.Sprintf("/ops/api/v1/commands?order=%v", receipt["order"]); location != want {
+	if want := fmt.Sprintf("/ops/api/v1/commands?request=%v", receipt["request_id"]); location != want {
 		t.Fatalf("Location = %q, want %q", location, want)
 	}
 	listed := decode(t, get(t, f, strings.TrimPrefix(location, "/ops/api/v1")).Body.String())["items"].([]any)
@@ -224,15 +224,15 @@ func TestOrderIsFollowedToItsEnd(t *testing.T) {
 		t.Errorf("commands at Location = %v, want %v", listed, command)
 	}
 	again := decode(t, request(f, http.MethodPost, "/purge", `{"queue":"mail","confirm":"mail"}`, "Idempotency-Key", "k 1").Body.String())
-	if again["replayed"] != true || again["order"] != receipt["order"] {
-		t.Errorf("the same key again = %v, want order %v replayed", again, receipt["order"])
+	if again["replayed"] != true || again["request_id"] != receipt["request_id"] {
+		t.Errorf("the same key again = %v, want order %v replayed", again, receipt["request_id"])
 	}
 	records := decode(t, get(t, f, "/audit").Body.String())["items"].([]any)
 	if len(records) != 1 {
 		t.Fatalf("audit log = %v, want one record", records)
 	}
 	record := records[0].(map[string]any)
-	if record["actor"] != "ada" || record["remote"] != "192.0.2.1" || record["action"] != "purge" || record["order"] != receipt["order"] {
+	if record["actor"] != "ada" || record["remote_addr"] != "192.0.2.1" || record["action"] != "purge" || record["request_id"] != receipt["request_id"] {
 		t.Errorf("audit record = %v", record)
 	}
 }

@@ -15,51 +15,51 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// Outbox says how sending goes. Null is unknown, or never.
+// Outbox is the state of the outbox. Null means unknown or never.
 type Outbox struct {
 	States          map[string]int `json:"states" doc:"Number of commands by state, including states with none."`
 	OldestPendingAt Time           `json:"oldest_pending_at" doc:"Creation time of the oldest pending command."`
 	DeadLetters     int            `json:"dead_letters"`
-	Foreign         int            `json:"foreign" doc:"Commands written by another version of Umbel; they are not sent."`
-	TopFailures     []FailureCount `json:"top_failures" nullable:"false" doc:"Most frequent errors of dead letters and of commands waiting for a retry."`
+	OtherSchema     int            `json:"other_schema" doc:"Commands written by another version of Umbel; they are not sent."`
+	TopErrors       []ErrorCount   `json:"top_errors" nullable:"false" doc:"Most frequent errors of dead letters and of commands waiting for a retry."`
 	Relay           *Relay         `json:"relay" doc:"Null if Umbel is read-only."`
 }
 
-// TransformSchema lets what may be unknown be null.
+// TransformSchema makes optional fields nullable.
 func (Outbox) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return nullable[Outbox](s)
 }
 
-// FailureCount is how often an error occurred.
-type FailureCount struct {
+// ErrorCount says how often an error occurred.
+type ErrorCount struct {
 	Error string `json:"error"`
 	Count int    `json:"count"`
 }
 
-// Relay is what sends the commands.
+// Relay is the state of the relay, which sends the commands.
 type Relay struct {
-	Open      bool    `json:"open" doc:"Whether the circuit breaker is open: the broker is unavailable, and nothing is sent until breaker_open_until."`
-	OpenUntil Time    `json:"open_until"`
-	LastError *string `json:"last_error"`
-	Sent      uint64  `json:"sent" doc:"Counters start at zero with the process."`
-	Retried   uint64  `json:"retried"`
-	Deferred  uint64  `json:"deferred" doc:"Commands postponed because the broker was unavailable."`
-	Died      uint64  `json:"died"`
-	Reclaimed uint64  `json:"reclaimed" doc:"Commands left in flight by a crash and claimed again."`
+	BreakerOpen      bool    `json:"breaker_open" doc:"Whether the circuit breaker is open: the broker is unavailable, and nothing is sent until breaker_open_until."`
+	BreakerOpenUntil Time    `json:"breaker_open_until"`
+	LastError        *string `json:"last_error"`
+	Sent             uint64  `json:"sent" doc:"Counters start at zero with the process."`
+	Retried          uint64  `json:"retried"`
+	Deferred         uint64  `json:"deferred" doc:"Commands postponed because the broker was unavailable."`
+	DeadLettered     uint64  `json:"dead_lettered"`
+	Reclaimed        uint64  `json:"reclaimed" doc:"Commands left in flight by a crash and claimed again."`
 }
 
-// Audit is a record of something that somebody has done.
+// Audit is a record of the audit log.
 type Audit struct {
-	ID       Int             `json:"id"`
-	At       Time            `json:"at"`
-	Actor    *string         `json:"actor" doc:"User who made the request; null if unknown."`
-	Remote   *string         `json:"remote" doc:"Client address."`
-	Action   string          `json:"action" example:"revoke"`
-	Target   *string         `json:"target"`
-	Detail   json.RawMessage `json:"detail" doc:"Full request; null if there is none."`
-	Commands int             `json:"commands" doc:"Number of commands in the request."`
-	Order    *Int            `json:"order" doc:"ID of the request."`
-	Hash     string          `json:"hash" doc:"Hexadecimal SHA-256 of the record and the previous record's hash."`
+	ID         Int             `json:"id"`
+	At         Time            `json:"at"`
+	Actor      *string         `json:"actor" doc:"User who made the request; null if unknown."`
+	RemoteAddr *string         `json:"remote_addr" doc:"Client address."`
+	Action     string          `json:"action" example:"revoke"`
+	Target     *string         `json:"target"`
+	Detail     json.RawMessage `json:"detail" doc:"Full request; null if there is none."`
+	Commands   int             `json:"commands" doc:"Number of commands in the request."`
+	RequestID  *Int            `json:"request_id" doc:"ID of the request."`
+	Hash       string          `json:"hash" doc:"Hexadecimal SHA-256 of the record and the previous record's hash."`
 }
 
 // TransformSchema lets integers that may be unknown be null, and details be anything.
@@ -68,7 +68,7 @@ func (Audit) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return nullable[Audit](s)
 }
 
-// CommandsBody names commands.
+// CommandsBody lists commands.
 type CommandsBody struct {
 	_ struct{} `additionalProperties:"false"`
 
@@ -76,20 +76,20 @@ type CommandsBody struct {
 }
 
 type commandsInput struct {
-	Sender
+	Origin
 	Body CommandsBody
 }
 
 type listCommands struct {
 	Query
-	State  []string `query:"state,explode" nullable:"false" doc:"States, repeated or comma-separated." example:"pending"`
-	Kind   string   `query:"kind" enum:"control,task,purge" doc:"Kind of command."`
-	Task   string   `query:"task" doc:"ID of the task that the command publishes or acts on."`
-	Worker string   `query:"worker" doc:"Worker that the command is for or that replied to it."`
-	Actor  string   `query:"actor" doc:"User who made the request."`
-	Order  int64    `query:"order" minimum:"1" doc:"ID of the request."`
-	Limit  int      `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of commands to return."`
-	Cursor string   `query:"cursor" doc:"Cursor from next of an earlier response."`
+	State   []string `query:"state,explode" nullable:"false" doc:"States, repeated or comma-separated." example:"pending"`
+	Kind    string   `query:"kind" enum:"control,task,purge" doc:"Kind of command."`
+	Task    string   `query:"task" doc:"ID of the task that the command publishes or acts on."`
+	Worker  string   `query:"worker" doc:"Worker that the command is for or that replied to it."`
+	Actor   string   `query:"actor" doc:"User who made the request."`
+	Request int64    `query:"request" minimum:"1" doc:"ID of the request."`
+	Limit   int      `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of commands to return."`
+	Cursor  string   `query:"cursor" doc:"Cursor from next of an earlier response."`
 }
 
 type listAudit struct {
@@ -103,7 +103,6 @@ type Changed struct {
 	Changed int `json:"changed" doc:"Number of commands or workers changed; others were skipped."`
 }
 
-// commandInput names a command.
 type commandInput struct {
 	ID int64 `path:"id" doc:"Command ID." example:"17"`
 }
@@ -113,29 +112,29 @@ func (a *api) registerOutbox(h huma.API) {
 	if a.operations == nil {
 		return
 	}
-	huma.Register(h, operation(h, "list-commands", "/commands", "Commands, newest first", unavailable), a.commands)
-	huma.Register(h, operation(h, "get-command", "/commands/{id}", "One command", notFound, unavailable), a.command)
-	huma.Register(h, operation(h, "get-outbox", "/outbox", "How sending goes", unavailable), a.outbox)
-	huma.Register(h, operation(h, "list-audit", "/audit", "What was asked for, newest first", unavailable), a.audit)
+	huma.Register(h, operation(h, "list-commands", "/commands", "List commands, newest first", unavailable), a.commands)
+	huma.Register(h, operation(h, "get-command", "/commands/{id}", "Get a command", notFound, unavailable), a.command)
+	huma.Register(h, operation(h, "get-outbox", "/outbox", "Get the state of the outbox", unavailable), a.outbox)
+	huma.Register(h, operation(h, "list-audit", "/audit", "List audit records, newest first", unavailable), a.audit)
 	service := a.service()
 	if service == nil {
 		return
 	}
 	change := func(id, path, summary string, change func(context.Context, command.Caller, []int64) (int, error)) {
-		huma.Register(h, postBody(h, id, path, summary, unavailable), func(ctx context.Context, in *commandsInput) (*answer[Changed], error) {
-			n, err := change(ctx, a.by(&in.Sender), in.Body.IDs)
+		huma.Register(h, postBody(h, id, path, summary, unavailable), func(ctx context.Context, in *commandsInput) (*response[Changed], error) {
+			n, err := change(ctx, a.caller(&in.Origin), in.Body.IDs)
 			if err != nil {
 				return nil, a.failed(ctx, err)
 			}
-			return &answer[Changed]{Changed{n}}, nil
+			return &response[Changed]{Changed{n}}, nil
 		})
 	}
-	change("requeue-commands", "/commands/requeue", "Send dead letters after all", service.Requeue)
-	change("discard-commands", "/commands/discard", "Remove dead letters, and cancel commands that were not sent yet", service.Discard)
+	change("requeue-commands", "/commands/requeue", "Send dead letters again", service.Requeue)
+	change("discard-commands", "/commands/discard", "Discard dead letters and cancel pending commands", service.Discard)
 }
 
-// commands answers with a page of commands.
-func (a *api) commands(ctx context.Context, r *listCommands) (*answer[List[Command]], error) {
+// commands returns a page of commands.
+func (a *api) commands(ctx context.Context, r *listCommands) (*response[List[Command]], error) {
 	q, err := query.ParseCommands(r.values)
 	if err != nil {
 		return nil, a.failed(ctx, err)
@@ -144,11 +143,10 @@ func (a *api) commands(ctx context.Context, r *listCommands) (*answer[List[Comma
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	return &answer[List[Command]]{List[Command]{Items: each(found, FromCommand), Next: cursorOf(next)}}, nil
+	return &response[List[Command]]{List[Command]{Items: mapSlice(found, FromCommand), Next: cursorOf(next)}}, nil
 }
 
-// command answers with one command.
-func (a *api) command(ctx context.Context, r *commandInput) (*answer[Command], error) {
+func (a *api) command(ctx context.Context, r *commandInput) (*response[Command], error) {
 	c, err := a.backend.History().Command(ctx, r.ID)
 	switch {
 	case errors.Is(err, history.ErrNotFound):
@@ -156,11 +154,11 @@ func (a *api) command(ctx context.Context, r *commandInput) (*answer[Command], e
 	case err != nil:
 		return nil, a.failed(ctx, err)
 	}
-	return &answer[Command]{FromCommand(c)}, nil
+	return &response[Command]{FromCommand(c)}, nil
 }
 
-// outbox answers with how sending goes.
-func (a *api) outbox(ctx context.Context, _ *struct{}) (*answer[Outbox], error) {
+// outbox returns the state of the outbox and its relay.
+func (a *api) outbox(ctx context.Context, _ *struct{}) (*response[Outbox], error) {
 	s, err := a.backend.History().OutboxStats(ctx)
 	if err != nil {
 		return nil, a.failed(ctx, err)
@@ -169,21 +167,21 @@ func (a *api) outbox(ctx context.Context, _ *struct{}) (*answer[Outbox], error) 
 	if relay := a.operations.Relay; relay != nil {
 		s := relay.Status()
 		d.Relay = &Relay{
-			Open: s.BreakerOpen, LastError: text(s.LastError),
-			Sent: s.Sent, Retried: s.Retried, Deferred: s.Deferred, Died: s.DeadLettered, Reclaimed: s.Reclaimed,
+			BreakerOpen: s.BreakerOpen, LastError: text(s.LastError),
+			Sent: s.Sent, Retried: s.Retried, Deferred: s.Deferred, DeadLettered: s.DeadLettered, Reclaimed: s.Reclaimed,
 		}
 		if s.BreakerOpen {
-			d.Relay.OpenUntil = timeOf(s.BreakerUntil)
+			d.Relay.BreakerOpenUntil = timeOf(s.BreakerUntil)
 		}
 	}
-	return &answer[Outbox]{d}, nil
+	return &response[Outbox]{d}, nil
 }
 
-// FromOutbox returns what an outbox says of itself, without a relay.
+// FromOutbox returns the outbox in the form of the API, without a relay.
 func FromOutbox(s history.OutboxStats) Outbox {
 	d := Outbox{
-		States: map[string]int{}, OldestPendingAt: timeOf(s.OldestPending), DeadLetters: s.DeadLetters, Foreign: s.OtherSchema,
-		TopFailures: each(s.TopErrors, func(f history.ErrorCount) FailureCount { return FailureCount{f.Error, f.N} }),
+		States: map[string]int{}, OldestPendingAt: timeOf(s.OldestPending), DeadLetters: s.DeadLetters, OtherSchema: s.OtherSchema,
+		TopErrors: mapSlice(s.TopErrors, func(e history.ErrorCount) ErrorCount { return ErrorCount{e.Error, e.N} }),
 	}
 	for _, st := range query.CommandStates() {
 		d.States[string(st)] = s.States[st]
@@ -191,8 +189,8 @@ func FromOutbox(s history.OutboxStats) Outbox {
 	return d
 }
 
-// audit answers with a page of the audit log.
-func (a *api) audit(ctx context.Context, r *listAudit) (*answer[List[Audit]], error) {
+// audit returns a page of the audit log.
+func (a *api) audit(ctx context.Context, r *listAudit) (*response[List[Audit]], error) {
 	before, limit, err := query.ParseAudit(r.values)
 	if err != nil {
 		return nil, a.failed(ctx, err)
@@ -201,13 +199,13 @@ func (a *api) audit(ctx context.Context, r *listAudit) (*answer[List[Audit]], er
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	return &answer[List[Audit]]{List[Audit]{Items: each(found, fromAudit), Next: cursorOf(next)}}, nil
+	return &response[List[Audit]]{List[Audit]{Items: mapSlice(found, fromAudit), Next: cursorOf(next)}}, nil
 }
 
 func fromAudit(r history.AuditRecord) Audit {
 	d := Audit{
-		ID: Int(r.ID), At: timeOf(r.At), Actor: text(r.Actor), Remote: text(r.RemoteAddr), Action: r.Action, Target: text(r.Target),
-		Commands: r.Commands, Order: positive(r.FirstCommand), Hash: r.Hash,
+		ID: Int(r.ID), At: timeOf(r.At), Actor: text(r.Actor), RemoteAddr: text(r.RemoteAddr), Action: r.Action, Target: text(r.Target),
+		Commands: r.Commands, RequestID: positive(r.FirstCommand), Hash: r.Hash,
 	}
 	if json.Valid([]byte(r.Detail)) {
 		d.Detail = json.RawMessage(r.Detail)

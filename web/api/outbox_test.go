@@ -79,7 +79,7 @@ func TestCommandsAreFiltered(t *testing.T) {
 		"/commands?state=dead,pending":       {id(ada[1]), id(ada[0])},
 		"/commands?kind=control&actor=ada":   {id(ada[0])},
 		"/commands?worker=celery@w2":         {id(bob[0])},
-		"/commands?order=" + id(ada[0]):      {id(ada[1]), id(ada[0])},
+		"/commands?request=" + id(ada[0]):    {id(ada[1]), id(ada[0])},
 		"/commands?task=none":                nil,
 		"/commands?limit=2":                  {id(bob[0]), id(ada[1])},
 		"/commands?limit=2&cursor=" + id(2):  {id(ada[0])},
@@ -95,7 +95,7 @@ func TestCommandsAreFiltered(t *testing.T) {
 	got := decode(t, get(t, f, "/commands/"+id(bob[0])).Body.String())
 	for field, want := range map[string]string{
 		"state": "silent", "expected": "[celery@w1 celery@w2]", "missing": "[celery@w2]", "actor": "bob", "last_error": "<nil>",
-		"answers": "[map[at:2026-11-21T00:00:00.000000Z clock:7 node:celery@w1 ok:true text:pong]]",
+		"replies": "[map[at:2026-11-21T00:00:00.000000Z clock:7 node:celery@w1 ok:true text:pong]]",
 		"sent_at": "2026-11-21T00:00:00.000000Z", "expires_at": "<nil>", "task_id": "<nil>",
 	} {
 		if fmt.Sprint(got[field]) != want {
@@ -127,7 +127,7 @@ func TestDeadLettersAreRequeuedOrDiscarded(t *testing.T) {
 		history.Outcome{ID: ids[2], State: history.CommandDone},
 	)
 	stats := func() map[string]any { return decode(t, get(t, f, "/outbox").Body.String()) }
-	if got := stats(); fmt.Sprint(got["dead_letters"]) != "2" || fmt.Sprint(got["top_failures"]) != "[map[count:2 error:no such queue: mail]]" {
+	if got := stats(); fmt.Sprint(got["dead_letters"]) != "2" || fmt.Sprint(got["top_errors"]) != "[map[count:2 error:no such queue: mail]]" {
 		t.Errorf("outbox with two dead letters = %v", got)
 	}
 	for _, tc := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Overview is the cluster at a glance.
+// Overview summarizes the cluster.
 type Overview struct {
 	Counts Counts `json:"counts"`
 	Rates  Rates  `json:"rates"`
@@ -41,7 +41,7 @@ type Rates struct {
 	Retried   float64 `json:"retried"`
 }
 
-// Health says how Umbel itself is doing.
+// Health is the state of Umbel itself.
 type Health struct {
 	Ready          bool              `json:"ready"`
 	Broker         Broker            `json:"broker"`
@@ -64,17 +64,17 @@ type Broker struct {
 	Loss        Loss    `json:"loss"`
 }
 
-// Loss is what may have been missed, from when an earlier process with this history wrote last.
+// Loss says what may have been missed, including while no Umbel with this history was running.
 type Loss struct {
 	Forgets         bool    `json:"forgets" doc:"Whether events are lost while Umbel is disconnected: always with Redis, and with RabbitMQ unless --queue is given."`
-	Gaps            int     `json:"gaps" doc:"Number of past outages during which events were lost."`
-	GapSeconds      float64 `json:"gap_seconds" doc:"Total length of these outages."`
-	LastGapAt       Time    `json:"last_gap_at" doc:"Start of the latest outage."`
-	UnseenTasks     int64   `json:"unseen_tasks" doc:"Upper bound on the tasks that started during outages, from the workers' counters."`
+	Outages         int     `json:"outages" doc:"Number of past outages during which events were lost."`
+	OutageSeconds   float64 `json:"outage_seconds" doc:"Total length of these outages."`
+	LastOutageAt    Time    `json:"last_outage_at" doc:"Start of the latest outage."`
+	MissedTasks     int64   `json:"missed_tasks" doc:"Upper bound on the tasks that started during outages, from the workers' counters."`
 	DroppedMessages uint64  `json:"dropped_messages" doc:"Messages dropped because they arrived faster than they could be processed."`
 }
 
-// Store says how writing history goes. What waits is acknowledged to the broker once it is on disk.
+// Store is the state of writing history. Pending events are acknowledged to the broker once they are on disk.
 type Store struct {
 	LastError   *string `json:"last_error" doc:"Error of the last write; null if it succeeded."`
 	FailedAt    Time    `json:"failed_at" doc:"When the last write failed."`
@@ -83,18 +83,18 @@ type Store struct {
 	Waiting     int     `json:"waiting" doc:"Events not yet on disk."`
 	Unsaved     int     `json:"unsaved" doc:"Tasks that changed since they were last saved; their events may be on disk."`
 	ActiveBytes int64   `json:"active_bytes" doc:"Approximate size of active tasks in the history; 0 while the history is smaller than --max-db-size."`
-	Oversized   bool    `json:"oversized" doc:"Whether active tasks alone exceed --max-db-size; they do not count towards the limit."`
-	Full        bool    `json:"full" doc:"Whether receiving is paused until pending events are on disk."`
+	OverMaxSize bool    `json:"over_max_size" doc:"Whether active tasks alone exceed --max-db-size; they do not count towards the limit."`
+	Paused      bool    `json:"paused" doc:"Whether receiving is paused until pending events are on disk."`
 
 	Notices []string `json:"notices" nullable:"false" doc:"Problems found when the history was opened, and what to do about them."`
 }
 
-// maxNames bounds by_name: strangers choose how many task names there are.
+// maxNames bounds by_name: the number of task names is not under our control.
 const maxNames = 100
 
 func fromCounts(c state.Counts) Counts {
 	d := Counts{
-		Tasks: c.Tasks, ByState: map[string]int{}, ByName: busiest(c.ByName), Workers: map[string]int{},
+		Tasks: c.Tasks, ByState: map[string]int{}, ByName: mostFrequent(c.ByName), Workers: map[string]int{},
 		Running: c.Running, Unreachable: c.Unreachable, Lost: c.Lost, Dismissed: c.Dismissed, Orphaned: c.Orphaned, Returned: c.Returned, Evicted: c.Evicted,
 	}
 	for _, s := range state.States() {
@@ -109,8 +109,8 @@ func fromCounts(c state.Counts) Counts {
 	return d
 }
 
-// busiest returns the entries with the highest counts, ties by name.
-func busiest(counts map[string]int) map[string]int {
+// mostFrequent returns the maxNames entries with the highest counts, ties by name.
+func mostFrequent(counts map[string]int) map[string]int {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
@@ -129,8 +129,8 @@ func fromRates(r view.Rates) Rates {
 
 func fromLoss(l view.Loss) Loss {
 	return Loss{
-		Forgets: l.Forgets, Gaps: l.Outages, GapSeconds: l.OutageTime.Seconds(), LastGapAt: timeOf(l.LastOutage),
-		UnseenTasks: l.MissedTasks, DroppedMessages: l.Dropped,
+		Forgets: l.Forgets, Outages: l.Outages, OutageSeconds: l.OutageTime.Seconds(), LastOutageAt: timeOf(l.LastOutage),
+		MissedTasks: l.MissedTasks, DroppedMessages: l.Dropped,
 	}
 }
 
@@ -145,19 +145,19 @@ func fromHealth(h view.Health) Health {
 		},
 		Store: Store{
 			LastError: text(h.Store.LastError), FailedAt: timeOf(h.Store.FailedAt), Since: timeOf(h.Store.Since),
-			NextTryAt: timeOf(h.Store.NextTryAt), Waiting: h.Store.Waiting, Unsaved: h.Store.Unsaved, Full: h.Store.Full,
+			NextTryAt: timeOf(h.Store.NextTryAt), Waiting: h.Store.Waiting, Unsaved: h.Store.Unsaved, Paused: h.Store.Full,
 			Notices:     append([]string{}, h.Notices...),
-			ActiveBytes: h.Store.Active, Oversized: h.Store.Oversized,
+			ActiveBytes: h.Store.Active, OverMaxSize: h.Store.Oversized,
 		},
 	}
 	maps.Copy(d.Rejected, h.Rejected)
 	return d
 }
 
-func (a *api) overview(_ context.Context, _ *struct{}) (*answer[Overview], error) {
+func (a *api) overview(_ context.Context, _ *struct{}) (*response[Overview], error) {
 	var counts state.Counts
 	a.backend.View(func(c *state.Cluster) { counts = c.Counts() })
-	return &answer[Overview]{Body: Overview{
+	return &response[Overview]{Body: Overview{
 		Counts: fromCounts(counts), Rates: fromRates(a.backend.Rates()), Health: fromHealth(a.backend.Health()),
 	}}, nil
 }

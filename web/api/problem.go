@@ -24,7 +24,7 @@ import (
 	"github.com/umbelhq/umbel/web/views"
 )
 
-// Problem is what clients get instead of an answer (RFC 9457).
+// Problem is an error response (RFC 9457).
 type Problem struct { //nolint:errname // its name in the OpenAPI document
 	huma.ErrorModel
 
@@ -40,12 +40,12 @@ func problem(status int, detail string, errs ...*huma.ErrorDetail) *Problem {
 	}}
 }
 
-// badField reports what is wrong at a path of the body.
+// badField reports an invalid field of the body.
 func badField(path, message string) *Problem {
 	return problem(http.StatusBadRequest, "Field "+path+" "+message+".", &huma.ErrorDetail{Location: "body." + path, Message: message})
 }
 
-// humaContext is embedded under another name than that of its method Context.
+// humaContext has a name that does not clash with its method Context when embedded.
 type humaContext = huma.Context
 
 // statusContext answers 400 where huma says 422, which is kept for a reused Idempotency-Key.
@@ -54,7 +54,7 @@ type statusContext struct {
 	invalid bool
 }
 
-// SetStatus sets the status of the answer.
+// SetStatus sets the response status.
 func (c *statusContext) SetStatus(status int) {
 	if c.invalid {
 		status = http.StatusBadRequest
@@ -65,10 +65,10 @@ func (c *statusContext) SetStatus(status int) {
 // Unwrap returns the context of the router.
 func (c *statusContext) Unwrap() huma.Context { return c.humaContext }
 
-// maxErrors is how many errors a problem lists.
+// maxErrors bounds the errors of a problem.
 const maxErrors = 10
 
-// problems is a huma.Transformer. It makes a Problem of what huma says of a request, without repeating the values.
+// problems is a huma.Transformer that turns huma's errors into Problems. It leaves out the values that were sent.
 func problems(ctx huma.Context, _ string, v any) (any, error) {
 	m, ok := v.(*huma.ErrorModel)
 	if !ok {
@@ -94,7 +94,7 @@ func problems(ctx huma.Context, _ string, v any) (any, error) {
 	return p, nil
 }
 
-// badParameter reports a query parameter that is wrong.
+// badParameter reports an invalid query parameter.
 func badParameter(e *query.Error) *Problem {
 	p := problem(http.StatusBadRequest, "Parameter "+e.Error()+".", &huma.ErrorDetail{Location: "query." + e.Param, Message: e.Message})
 	p.Parameter = e.Param
@@ -104,7 +104,7 @@ func badParameter(e *query.Error) *Problem {
 	return p
 }
 
-// failed is the problem that an error is. What is none of the client's is logged, and has no detail.
+// failed returns the problem to answer an error with. It logs errors that are not the client's and hides their text.
 func (a *api) failed(ctx context.Context, err error) error {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -124,17 +124,17 @@ func (a *api) failed(ctx context.Context, err error) error {
 	}
 	switch {
 	case errors.Is(err, history.ErrKeyReused):
-		return problem(http.StatusUnprocessableEntity, "This Idempotency-Key was used before for another request.")
+		return problem(http.StatusUnprocessableEntity, "This Idempotency-Key was used for a different request.")
 	case errors.Is(err, remote.ErrUnavailable):
-		return problem(http.StatusServiceUnavailable, "The broker cannot be reached.")
+		return problem(http.StatusServiceUnavailable, "The broker is unavailable.")
 	case errors.Is(err, fair.ErrBusy):
 		return problem(http.StatusServiceUnavailable, "Too many searches from this client are waiting; try again in a moment.")
 	}
-	a.logger.WarnContext(ctx, "use history", "error", err)
-	return problem(http.StatusServiceUnavailable, "The history cannot be read or written; see Umbel's log.")
+	a.logger.WarnContext(ctx, "access history", "error", err)
+	return problem(http.StatusServiceUnavailable, "The history is unavailable; see Umbel's log.")
 }
 
-// refused is the problem with a request for commands.
+// refused converts an error of the command service.
 func refused(e *command.Error) *Problem {
 	status := http.StatusBadRequest
 	switch e.Kind {
@@ -152,14 +152,14 @@ func refused(e *command.Error) *Problem {
 	return p
 }
 
-func unknownTask(id, nearest string) *Problem {
+func taskNotFound(id, nearest string) *Problem {
 	p := problem(http.StatusNotFound,
-		fmt.Sprintf("Task %q is not kept: no event of it was seen, or it was removed, as old tasks are.", shorten(id)))
+		fmt.Sprintf("Task %q not found: no event of it was received, or it was removed after its retention period.", shorten(id)))
 	p.Nearest = nearest
 	return p
 }
 
-func unknownWorker(name string, known []string) *Problem {
+func workerNotFound(name string, known []string) *Problem {
 	p := problem(http.StatusNotFound, fmt.Sprintf("No worker is named %q.", shorten(name)))
 	if p.Nearest = nearest(name, known); p.Nearest != "" {
 		p.Detail = fmt.Sprintf("No worker is named %q; the nearest is %q.", shorten(name), p.Nearest)
@@ -167,7 +167,7 @@ func unknownWorker(name string, known []string) *Problem {
 	return p
 }
 
-// Refuse answers with a problem, for what stands before the API.
+// Refuse writes a problem, for handlers in front of the API.
 func Refuse(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Cache-Control", "no-store")
 	problem(status, detail).write(w)
@@ -175,15 +175,14 @@ func Refuse(w http.ResponseWriter, status int, detail string) {
 
 const problemType = "application/problem+json"
 
-// write answers with the problem, for what no operation handles.
+// write writes the problem where huma does not.
 func (p *Problem) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // fails only if the client has gone
 }
 
-// sentence makes one of a message that may begin in lower case and lack a full stop. A path, such as args[2].price, stays
-// as it is.
+// sentence capitalizes a message and adds a full stop. It leaves a leading path, such as args[2].price, alone.
 func sentence(s string) string {
 	if word, _, _ := strings.Cut(s, " "); !strings.ContainsAny(word, "[._") {
 		first, n := utf8.DecodeRuneInString(s)
@@ -195,10 +194,10 @@ func sentence(s string) string {
 	return s
 }
 
-// shorten bounds text of a client that is sent back.
+// shorten truncates text of a client before it is echoed.
 func shorten(s string) string { return truncate.Text(s, 200) }
 
-// nearest returns the known name that was probably meant, empty if none is near.
+// nearest returns the closest known name, empty if none is close.
 func nearest(name string, known []string) string {
 	if name == "" || len(name) > 255 {
 		return ""

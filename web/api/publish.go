@@ -14,7 +14,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// NewTask is a task to be run.
+// NewTask is a task to publish.
 type NewTask struct {
 	_ struct{} `additionalProperties:"false"`
 
@@ -23,14 +23,14 @@ type NewTask struct {
 	CallOptions
 }
 
-// Changes are what is to be otherwise than it was when a task is run again.
+// Changes are what to change when a task is retried.
 type Changes struct {
 	_ struct{} `additionalProperties:"false"`
 
 	CallOptions
 }
 
-// CallOptions are what a task is called with, as in Task.apply_async.
+// CallOptions are the arguments and options of a task, as in Task.apply_async.
 type CallOptions struct {
 	Args      json.RawMessage `json:"args,omitempty" doc:"Positional arguments, an array. Defaults to none, or to the original's when retrying; the same holds for the other fields."`
 	Kwargs    json.RawMessage `json:"kwargs,omitempty" doc:"Keyword arguments, an object."`
@@ -44,7 +44,7 @@ type CallOptions struct {
 	Force     bool            `json:"force,omitempty" doc:"Publish even if no responding worker has registered the task or consumes from the queue."`
 }
 
-// apply returns an order with what the options name.
+// apply returns t with the options that are given.
 func (o CallOptions) apply(t command.TaskRequest) command.TaskRequest {
 	if o.Args != nil {
 		t.Args = o.Args
@@ -72,25 +72,25 @@ func deref(t *time.Time) time.Time {
 }
 
 type publishInput struct {
-	Sending
+	SendOptions
 	Body NewTask
 }
 
 type retryInput struct {
 	TaskPath
-	Sending
+	SendOptions
 	Body *Changes
 }
 
-// Retry is what would run a task again as it was. Null is unknown.
+// Retry is what it takes to run a task again. Null means unknown.
 type Retry struct {
-	Order  *NewTask `json:"order" doc:"Body for publish-task; args and kwargs are absent if they are not known in full."`
-	Source *string  `json:"source" enum:"outbox,broker,worker,result backend,event" doc:"Source of the arguments; null if they are not known in full."`
-	Args   *string  `json:"args" doc:"Python repr as sent, possibly truncated."`
-	Kwargs *string  `json:"kwargs" doc:"Python repr as sent, possibly truncated."`
+	Request *NewTask `json:"request" doc:"Body for publish-task; args and kwargs are absent if they are not known in full."`
+	Source  *string  `json:"source" enum:"outbox,broker,worker,result backend,event" doc:"Source of the arguments; null if they are not known in full."`
+	Args    *string  `json:"args" doc:"Python repr as sent, possibly truncated."`
+	Kwargs  *string  `json:"kwargs" doc:"Python repr as sent, possibly truncated."`
 }
 
-// TransformSchema lets what may be unknown be null.
+// TransformSchema makes optional fields nullable.
 func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Retry](s) }
 
 func (a *api) registerPublish(h huma.API) {
@@ -98,27 +98,26 @@ func (a *api) registerPublish(h huma.API) {
 		return
 	}
 	service := a.service()
-	publish := postOrder(h, "publish-task", "/publish", "Run a task", notFound, conflict)
-	publish.Description = "The name is looked for among the tasks that workers have registered, the queue among those that they " +
-		"consume from; where they are not there, the order is refused unless force is set."
+	publish := postSend(h, "publish-task", "/publish", "Publish a task", notFound, conflict)
+	publish.Description = "Refused, unless force is set, if no worker has registered the task or consumes from the queue."
 	preview := func(ctx context.Context, o command.TaskRequest) (Preview, error) {
 		p, err := service.PreviewTask(ctx, o)
 		return fromPreview(p), err
 	}
-	registerOrder(a, h, publish, takes[publishInput, command.TaskRequest, Preview]{
-		order: func(_ context.Context, in *publishInput) (command.TaskRequest, error) {
+	registerSend(a, h, publish, sendSteps[publishInput, command.TaskRequest, Preview]{
+		request: func(_ context.Context, in *publishInput) (command.TaskRequest, error) {
 			return in.Body.apply(command.TaskRequest{ID: in.Body.ID, Name: in.Body.Name}), nil
 		},
 		preview: preview, send: service.Publish,
 	})
-	huma.Register(h, operation(h, "get-retry", "/retry/{id}", "What would run a task again", notFound, unavailable), a.getRetry)
-	again := postOrder(h, "retry-task", "/retry/{id}", "Run a task again, as it was or with changes", notFound, conflict)
-	again.Description = "The task gets a new id. It is refused with 409 if its arguments are not known in full and the body has none."
-	registerOrder(a, h, again, takes[retryInput, command.TaskRequest, Preview]{order: a.changed, preview: preview, send: service.Publish})
+	huma.Register(h, operation(h, "get-retry", "/retry/{id}", "Get the request that would retry a task", notFound, unavailable), a.getRetry)
+	again := postSend(h, "retry-task", "/retry/{id}", "Retry a task, as it was or with changes", notFound, conflict)
+	again.Description = "The new task gets a new ID. Fails with 409 if the arguments are not known in full and not given."
+	registerSend(a, h, again, sendSteps[retryInput, command.TaskRequest, Preview]{request: a.changed, preview: preview, send: service.Publish})
 }
 
-// getRetry says what would run a task again.
-func (a *api) getRetry(ctx context.Context, r *TaskPath) (*answer[Retry], error) {
+// getRetry returns the request that would retry a task.
+func (a *api) getRetry(ctx context.Context, r *TaskPath) (*response[Retry], error) {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
 	o, source, err := a.service().Retry(ctx, r.ID)
@@ -127,12 +126,12 @@ func (a *api) getRetry(ctx context.Context, r *TaskPath) (*answer[Retry], error)
 	}
 	t, err := a.backend.Task(ctx, r.ID)
 	if err != nil {
-		t = state.Task{} // it may be known from elsewhere
+		t = state.Task{} // the arguments may be known from elsewhere
 	}
-	return &answer[Retry]{Body: Retry{Order: fromOrder(o), Source: text(source), Args: t.Args, Kwargs: t.Kwargs}}, nil
+	return &response[Retry]{Body: Retry{Request: fromTaskRequest(o), Source: text(source), Args: t.Args, Kwargs: t.Kwargs}}, nil
 }
 
-// changed returns the order to run a task again.
+// changed returns the request to run a task again.
 func (a *api) changed(ctx context.Context, in *retryInput) (command.TaskRequest, error) {
 	t, source, err := a.service().Retry(ctx, in.ID)
 	if err != nil {
@@ -144,12 +143,12 @@ func (a *api) changed(ctx context.Context, in *retryInput) (command.TaskRequest,
 	}
 	if source == "" && (o.Args == nil || o.Kwargs == nil) {
 		return t, problem(http.StatusConflict,
-			"The arguments of this task are not known in full; the body must have args and kwargs.")
+			"The arguments of this task are not known in full; args and kwargs are required.")
 	}
 	return o.apply(t), nil
 }
 
-func fromOrder(o command.TaskRequest) *NewTask {
+func fromTaskRequest(o command.TaskRequest) *NewTask {
 	t := &NewTask{Name: o.Name, CallOptions: CallOptions{
 		Args: o.Args, Kwargs: o.Kwargs, Queue: o.Queue, Priority: o.Priority, Hard: o.Hard, Soft: o.Soft,
 	}}

@@ -17,7 +17,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 )
 
-// Queues are the queues of the broker, as last seen. Null is unknown.
+// Queues are the queues of the broker, as last polled. Null means unknown.
 type Queues struct {
 	At       Time       `json:"at" doc:"When the queues were last polled; null if not yet."`
 	Source   *string    `json:"source" doc:"How the depths were read." example:"management API"`
@@ -27,7 +27,7 @@ type Queues struct {
 	Items    []Queue    `json:"items" nullable:"false"`
 }
 
-// BrokerInfo is what the broker tells of itself. Null is unknown.
+// BrokerInfo describes the broker. Null means unknown.
 type BrokerInfo struct {
 	Kind                     *string  `json:"kind" example:"RabbitMQ"`
 	Version                  *string  `json:"version"`
@@ -38,7 +38,7 @@ type BrokerInfo struct {
 	Warnings                 []string `json:"warnings" nullable:"false"`
 }
 
-// Queue is one queue. Null is unknown, which is not 0.
+// Queue is a queue. Null means unknown.
 type Queue struct {
 	Name            string      `json:"name"`
 	Hidden          bool        `json:"hidden" doc:"Whether the queue is internal to Celery: a mailbox, a reply queue or an event queue."`
@@ -69,13 +69,13 @@ type Queue struct {
 	Warnings        []string    `json:"warnings" nullable:"false"`
 }
 
-// QueueStep is the list of one priority of a Redis queue.
+// QueueStep is the Redis list of one priority.
 type QueueStep struct {
 	Priority int   `json:"priority" doc:"On Redis, 0 is the highest priority."`
 	Ready    int64 `json:"ready"`
 }
 
-// QueueDetail is one queue with its past and what waits in it.
+// QueueDetail is a queue with its recent depths and waiting messages.
 type QueueDetail struct {
 	Queue
 	Depths       []QueueDepth `json:"depths" nullable:"false" doc:"Depths of the last hour, oldest first."`
@@ -83,13 +83,13 @@ type QueueDetail struct {
 	WaitingError *string      `json:"waiting_error" doc:"Why the messages cannot be shown."`
 }
 
-// QueueDepth is how long a queue was at a moment.
+// QueueDepth is the depth of a queue at one time.
 type QueueDepth struct {
 	At    Time  `json:"at"`
 	Ready int64 `json:"ready"`
 }
 
-// Waiting is a message that waits in a queue. Null is unknown.
+// Waiting is a message waiting in a queue. Null means unknown.
 type Waiting struct {
 	TaskID   *string `json:"task_id"`
 	Name     *string `json:"name"`
@@ -101,7 +101,7 @@ type Waiting struct {
 	Error    *string `json:"error" doc:"Why the message cannot be decoded."`
 }
 
-// PurgeBody asks for a queue to be emptied.
+// PurgeBody names a queue to purge.
 type PurgeBody struct {
 	_ struct{} `additionalProperties:"false"`
 
@@ -110,7 +110,7 @@ type PurgeBody struct {
 }
 
 type purgeInput struct {
-	Sending
+	SendOptions
 	Body PurgeBody
 }
 
@@ -132,7 +132,7 @@ func fromBrokerInfo(i broker.Info) BrokerInfo {
 	return d
 }
 
-// inSeconds returns a duration in seconds, nil if it is not known.
+// inSeconds returns d in seconds, nil if d is nil.
 func inSeconds(d *time.Duration) *float64 {
 	if d == nil {
 		return nil
@@ -148,7 +148,7 @@ func fromQueue(q queues.Queue) Queue {
 		AgeSeconds: inSeconds(q.Age), AgeAtLeast: inSeconds(q.AgeAtLeast), AgeAtMost: inSeconds(q.AgeAtMost),
 		DrainSeconds: inSeconds(q.DrainTime), Warnings: append([]string{}, q.Warnings...),
 		Published: q.Published, Delivered: q.Delivered, Acked: q.Acked, Redelivered: q.Redelivered,
-		Priorities: each(q.Steps, func(s broker.Step) QueueStep { return QueueStep{Priority: s.Priority, Ready: s.Ready} }),
+		Priorities: mapSlice(q.Steps, func(s broker.Step) QueueStep { return QueueStep{Priority: s.Priority, Ready: s.Ready} }),
 	}
 	if q.Asked {
 		d.Workers = append([]string{}, q.Workers...)
@@ -179,15 +179,15 @@ func (a *api) registerQueues(h huma.API) {
 	if a.operations == nil {
 		return
 	}
-	huma.Register(h, operation(h, "list-queues", "/queues", "Queues by name, as last seen"), a.queues)
-	huma.Register(h, operation(h, "get-queue", "/queues/{name}", "One queue, its past, and what waits in it", notFound), a.queue)
+	huma.Register(h, operation(h, "list-queues", "/queues", "List queues"), a.queues)
+	huma.Register(h, operation(h, "get-queue", "/queues/{name}", "Get a queue", notFound), a.queue)
 	service := a.service()
 	if service == nil {
 		return
 	}
-	purge := postOrder(h, "purge-queue", "/purge", "Remove the messages that wait in a queue", notFound)
-	registerOrder(a, h, purge, takes[purgeInput, PurgeBody, Preview]{
-		order: func(_ context.Context, in *purgeInput) (PurgeBody, error) { return in.Body, nil },
+	purge := postSend(h, "purge-queue", "/purge", "Purge a queue", notFound)
+	registerSend(a, h, purge, sendSteps[purgeInput, PurgeBody, Preview]{
+		request: func(_ context.Context, in *purgeInput) (PurgeBody, error) { return in.Body, nil },
 		preview: func(ctx context.Context, b PurgeBody) (Preview, error) {
 			p, err := service.PreviewPurge(ctx, b.Queue)
 			return fromPreview(p), err
@@ -198,8 +198,7 @@ func (a *api) registerQueues(h huma.API) {
 	})
 }
 
-// queues answers with all queues.
-func (a *api) queues(_ context.Context, r *listQueues) (*answer[Queues], error) {
+func (a *api) queues(_ context.Context, r *listQueues) (*response[Queues], error) {
 	s := a.operations.Queues.Snapshot()
 	body := Queues{
 		At: timeOf(s.At), Source: text(s.Source), Error: text(s.Error), Warnings: append([]string{}, s.Warnings...),
@@ -210,38 +209,37 @@ func (a *api) queues(_ context.Context, r *listQueues) (*answer[Queues], error) 
 			body.Items = append(body.Items, fromQueue(q))
 		}
 	}
-	return &answer[Queues]{body}, nil
+	return &response[Queues]{body}, nil
 }
 
-// queue answers with one queue.
-func (a *api) queue(ctx context.Context, r *queueInput) (*answer[QueueDetail], error) {
+func (a *api) queue(ctx context.Context, r *queueInput) (*response[QueueDetail], error) {
 	s := a.operations.Queues.Snapshot()
 	i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == r.Name })
 	if i < 0 {
-		names := each(s.Queues, func(q queues.Queue) string { return q.Name })
-		p := problem(http.StatusNotFound, "No queue named "+strconv.Quote(shorten(r.Name))+" is known.")
+		names := mapSlice(s.Queues, func(q queues.Queue) string { return q.Name })
+		p := problem(http.StatusNotFound, "No queue named "+strconv.Quote(shorten(r.Name))+".")
 		p.Nearest = nearest(r.Name, names)
 		return nil, p
 	}
-	d := QueueDetail{Queue: fromQueue(s.Queues[i]), Depths: each(s.Queues[i].Depths, func(p queues.Point) QueueDepth {
+	d := QueueDetail{Queue: fromQueue(s.Queues[i]), Depths: mapSlice(s.Queues[i].Depths, func(p queues.Point) QueueDepth {
 		return QueueDepth{At: timeOf(p.At), Ready: p.Ready}
 	})}
 	if r.Peek == 0 {
-		return &answer[QueueDetail]{d}, nil
+		return &response[QueueDetail]{d}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	messages, err := a.operations.Client.Peek(ctx, r.Name, r.Peek)
 	switch {
 	case errors.Is(err, broker.ErrUnsupported):
-		d.WaitingError = new("Looking into a queue of this broker would change the order of its messages.")
+		d.WaitingError = new("This broker cannot show waiting messages without reordering them.")
 	case errors.Is(err, remote.ErrUnavailable):
-		d.WaitingError = new("The broker cannot be reached now.")
+		d.WaitingError = new("The broker is unavailable.")
 	case err != nil:
-		a.logger.WarnContext(ctx, "look into queue", "queue", r.Name, "error", err)
-		d.WaitingError = new("The queue cannot be looked into now; Umbel's log says why.")
+		a.logger.WarnContext(ctx, "peek at queue", "queue", r.Name, "error", err)
+		d.WaitingError = new("The waiting messages could not be read; see Umbel's log.")
 	default:
-		d.Waiting = each(messages, fromWaiting)
+		d.Waiting = mapSlice(messages, fromWaiting)
 	}
-	return &answer[QueueDetail]{d}, nil
+	return &response[QueueDetail]{d}, nil
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// MaxBody is how long the body of a request may be, in bytes: arguments of a task as a form sends them, three bytes for
-// one, and what is around them.
+// MaxBody is the maximum size of a request body in bytes. It leaves room for the arguments of a task in a URL-encoded
+// form, which takes up to three bytes for one.
 const MaxBody = 2 << 20
 
-// Query gives an operation its query parameters as they were sent, to parse them as the pages do.
+// Query gives an operation its raw query parameters, to parse them as the pages do.
 type Query struct{ values url.Values }
 
-// Resolve takes the parameters from the request.
+// Resolve keeps the parameters.
 func (q *Query) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
 	q.values = u.Query()
@@ -39,8 +39,7 @@ type WorkerPath struct {
 	Name string `path:"name" doc:"Node name." example:"celery@host"`
 }
 
-// strictQuery refuses query strings that huma reads as if they were shorter: what is not URL-encoded, and the second
-// value of a parameter that has one.
+// strictQuery refuses what huma ignores: parameters that are not URL-encoded, and repeated single-valued ones.
 func strictQuery(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		u := ctx.URL()
@@ -60,8 +59,8 @@ func strictQuery(h huma.API) func(huma.Context, func(huma.Context)) {
 	}
 }
 
-// unmarshal reads JSON into v. Unlike encoding/json it refuses members of an object that come twice or are spelled in
-// another case; all names of the API are in lower case.
+// unmarshal decodes JSON into v. Unlike encoding/json it refuses top-level properties that are given twice or that differ
+// from a known one in case; all properties of the API are in lower case.
 func unmarshal(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -96,7 +95,7 @@ func unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// marshal writes v as JSON. Only v can make it fail: a client that has gone is no error.
+// marshal writes v as JSON. It ignores write errors: the client is gone.
 func marshal(w io.Writer, v any) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -122,5 +121,4 @@ type TaskQuery struct {
 	Cursor string   `query:"cursor" doc:"Cursor from next or prev of an earlier response."`
 }
 
-// tasks parses the query.
 func (q *TaskQuery) tasks() (query.Tasks, error) { return query.ParseLax(q.values) }

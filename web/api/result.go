@@ -11,71 +11,71 @@ import (
 	"github.com/umbelhq/umbel/monitor/results"
 )
 
-// Result is the record of a task in the result backend. Null is unknown.
+// Result is a task's record in the result backend. Null means unknown.
 type Result struct {
-	TaskID    string          `json:"task_id"`
-	Source    string          `json:"source" doc:"URL of the backend with the password masked." example:"redis://redis:6379/1"`
-	Status    *string         `json:"status" doc:"SUCCESS, FAILURE or any state that the task has set; null if undecodable." example:"SUCCESS"`
-	Value     json.RawMessage `json:"value" doc:"Return value. Python objects other than plain data are described by __class__, args and state."`
-	Opaque    *string         `json:"opaque" doc:"Why value could not be decoded." example:"stored as yaml, not decoded"`
-	Exception *string         `json:"exception"`
-	Traceback *string         `json:"traceback"`
-	DoneAt    Time            `json:"done_at"`
-	NaiveTime bool            `json:"naive_time" doc:"Whether done_at was stored without a UTC offset and is assumed to be UTC."`
-	ParentID  *string         `json:"parent_id"`
-	GroupID   *string         `json:"group_id"`
-	Children  []string        `json:"children" nullable:"false"`
-	Name      *string         `json:"name" doc:"Present if result_extended is enabled, like the next five fields."`
-	Args      json.RawMessage `json:"args"`
-	Kwargs    json.RawMessage `json:"kwargs"`
-	Worker    *string         `json:"worker"`
-	Queue     *string         `json:"queue"`
-	Retries   *Int            `json:"retries"`
-	Disagrees []string        `json:"disagrees" nullable:"false" doc:"Differences from the task's events, as sentences."`
+	TaskID      string          `json:"task_id"`
+	Source      string          `json:"source" doc:"URL of the backend with the password masked." example:"redis://redis:6379/1"`
+	Status      *string         `json:"status" doc:"SUCCESS, FAILURE or any state that the task has set; null if undecodable." example:"SUCCESS"`
+	Value       json.RawMessage `json:"value" doc:"Return value. Python objects other than plain data are described by __class__, args and state."`
+	Undecodable *string         `json:"undecodable" doc:"Why value could not be decoded." example:"stored as yaml, not decoded"`
+	Exception   *string         `json:"exception"`
+	Traceback   *string         `json:"traceback"`
+	DoneAt      Time            `json:"done_at"`
+	NaiveTime   bool            `json:"naive_time" doc:"Whether done_at was stored without a UTC offset and is assumed to be UTC."`
+	ParentID    *string         `json:"parent_id"`
+	GroupID     *string         `json:"group_id"`
+	Children    []string        `json:"children" nullable:"false"`
+	Name        *string         `json:"name" doc:"Present if result_extended is enabled, like the next five fields."`
+	Args        json.RawMessage `json:"args"`
+	Kwargs      json.RawMessage `json:"kwargs"`
+	Worker      *string         `json:"worker"`
+	Queue       *string         `json:"queue"`
+	Retries     *Int            `json:"retries"`
+	Differences []string        `json:"differences" nullable:"false" doc:"Differences from the task's events, as sentences."`
 }
 
-// TransformSchema lets what may be unknown be null.
+// TransformSchema makes optional fields nullable.
 func (Result) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return nullable[Result](s)
 }
 
 func (a *api) registerResults(h huma.API) {
-	op := operation(h, "get-result", "/results/{id}", "What the result backend holds of a task", notFound, unavailable)
+	op := operation(h, "get-result", "/results/{id}", "Get the stored result of a task", notFound, unavailable)
 	huma.Register(h, op, a.result)
 }
 
-func (a *api) result(ctx context.Context, r *TaskPath) (*answer[Result], error) {
+func (a *api) result(ctx context.Context, r *TaskPath) (*response[Result], error) {
 	if a.operations == nil || a.operations.Results == nil {
-		return nil, problem(http.StatusNotFound, "Umbel was given no result backend.")
+		return nil, problem(http.StatusNotFound, "No result backend is configured.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	stored, err := a.operations.Results.Result(ctx, r.ID)
 	if errors.Is(err, results.ErrMissing) {
-		return nil, problem(http.StatusNotFound, "No result of this task is stored: it was never written, or has expired.")
+		return nil, problem(http.StatusNotFound, "No result is stored for this task: it was never written or has expired.")
 	}
 	if err != nil {
 		a.logger.WarnContext(ctx, "read result", "error", err)
-		return nil, problem(http.StatusServiceUnavailable, "The result backend cannot be read now.")
+		return nil, problem(http.StatusServiceUnavailable, "The result backend is unavailable.")
 	}
 	body := fromResult(stored)
 	body.Source = a.operations.Results.String()
 	if t, err := a.backend.Task(ctx, r.ID); err == nil {
-		body.Disagrees = append(body.Disagrees, results.Compare(&t, stored)...)
+		body.Differences = append(body.Differences, results.Compare(&t, stored)...)
 	}
-	return &answer[Result]{Body: body}, nil
+	return &response[Result]{Body: body}, nil
 }
 
 func fromResult(r results.Result) Result {
 	return Result{
-		TaskID: r.TaskID, Status: text(r.Status), Value: orNull(r.Value), Opaque: text(r.Undecodable), Exception: text(r.Exception),
+		TaskID: r.TaskID, Status: text(r.Status), Value: orNull(r.Value), Undecodable: text(r.Undecodable), Exception: text(r.Exception),
 		Traceback: text(r.Traceback), DoneAt: timeOf(r.DoneAt), NaiveTime: r.NaiveTime, ParentID: text(r.ParentID),
 		GroupID: text(r.GroupID), Children: append([]string{}, r.Children...), Name: text(r.Name), Args: orNull(r.Args),
-		Kwargs: orNull(r.Kwargs), Worker: text(r.Worker), Queue: text(r.Queue), Retries: integer(r.Retries), Disagrees: []string{},
+		Kwargs: orNull(r.Kwargs), Worker: text(r.Worker), Queue: text(r.Queue), Retries: integer(r.Retries), Differences: []string{},
 	}
 }
 
-// orNull keeps JSON that is not there, or is none, from spoiling the rest.
+// orNull returns raw if it is JSON, else null.
 func orNull(raw json.RawMessage) json.RawMessage {
 	if !json.Valid(raw) {
 		return json.RawMessage("null")

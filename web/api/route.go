@@ -19,17 +19,17 @@ import (
 // adapter registers operations on a router.
 type adapter struct{ *chi.Mux }
 
-// own are the resources that Umbel names itself, by patterns of their ids.
-func own() map[string]string {
+// ownIDs are the patterns of IDs that Umbel assigns, by path.
+func ownIDs() map[string]string {
 	return map[string]string{"/commands/": "{id:[0-9]+}", "/failures/": "{id}", "/views/": "{id}"}
 }
 
-// Handle registers the operation, one for GET for HEAD too. A parameter at the end of its path takes the
-// whole rest, since names that others gave may hold slashes that a proxy has unescaped.
+// Handle registers the operation, and HEAD with GET. A parameter at the end of a path matches the rest of it: task IDs and
+// worker names may contain slashes that a proxy has unescaped.
 func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
 	pattern, rest := op.Path, ""
 	if i := strings.LastIndex(pattern, "{"); strings.HasSuffix(pattern, "}") {
-		if id, ok := own()[pattern[:i]]; ok {
+		if id, ok := ownIDs()[pattern[:i]]; ok {
 			pattern = pattern[:i] + id
 		} else {
 			pattern, rest = pattern[:i]+"*", pattern[i+1:len(pattern)-1]
@@ -47,7 +47,7 @@ func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
 	}
 }
 
-// methods are those that the resource of a request has, as the header Allow lists them.
+// methods returns the methods of a resource for the Allow header.
 func (a adapter) methods(r *http.Request) string {
 	path := cmp.Or(chi.RouteContext(r.Context()).RoutePath, r.URL.RawPath, r.URL.Path)
 	var list []string
@@ -59,19 +59,19 @@ func (a adapter) methods(r *http.Request) string {
 	return strings.Join(list, ", ")
 }
 
-// Statuses that operations have in common.
+// Statuses of problems.
 const (
 	notFound    = http.StatusNotFound
 	conflict    = http.StatusConflict
 	unavailable = http.StatusServiceUnavailable
 )
 
-// operation describes a GET that may answer with problems of the given statuses, beside those that all may have.
+// operation describes a GET. Statuses are those of its problems, beside 400, 406 and 500, which all operations have.
 func operation(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
 	op := huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Responses: map[string]*huma.Response{},
-		MaxBodyBytes:    MaxBody + 1, // huma refuses the last byte too
-		BodyReadTimeout: -1,          // of the server; huma's would end a request that waits for its commands
+		MaxBodyBytes:    MaxBody + 1, // huma refuses a body of exactly this size
+		BodyReadTimeout: -1,          // keep the server's: when huma's passes, net/http cancels a request that waits for replies
 	}
 	schema := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")
 	for _, s := range append(statuses, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusInternalServerError) {
@@ -109,11 +109,11 @@ func (a *api) register(h huma.API) {
 	a.registerControl(h)
 	a.registerQueues(h)
 	a.registerOutbox(h)
-	huma.Register(h, operation(h, "get-overview", "/overview", "Counts, rates and health"), a.overview)
-	huma.Register(h, operation(h, "get-openapi", "/openapi.json", "This description, as OpenAPI 3.1"), a.document)
+	huma.Register(h, operation(h, "get-overview", "/overview", "Get counts, rates and health"), a.overview)
+	huma.Register(h, operation(h, "get-openapi", "/openapi.json", "Get this OpenAPI document"), a.document)
 }
 
-// recovered answers 500 where a handler panics, and marks every answer as private.
+// recovered responds with 500 if a handler panics, and forbids caching.
 func (a *api) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer a.recover(w, r)
@@ -123,7 +123,7 @@ func (a *api) recovered(next http.Handler) http.Handler {
 	})
 }
 
-// recover ends a panic. It must be deferred itself.
+// recover must be deferred directly.
 func (a *api) recover(w http.ResponseWriter, r *http.Request) {
 	v := recover()
 	if v == nil {
@@ -136,13 +136,13 @@ func (a *api) recover(w http.ResponseWriter, r *http.Request) {
 	problem(http.StatusInternalServerError, "The request failed; see Umbel's log.").write(w)
 }
 
-// negotiated answers 406 to clients that do not take JSON, but for what has a format of its own. huma would negotiate
-// once the operation has run, and knows no ranges of media types.
+// negotiated responds with 406 to clients that do not accept JSON, except for exports, which have a format parameter. huma
+// negotiates only after the operation has run, and does not support media ranges.
 func negotiated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		export := strings.HasSuffix(r.URL.Path, "/tasks/export")
 		if accept := strings.Join(r.Header.Values("Accept"), ","); !export && accept != "" && !takesJSON(accept) {
-			problem(http.StatusNotAcceptable, "The API speaks application/json only.").write(w)
+			problem(http.StatusNotAcceptable, "Only application/json is available.").write(w)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -13,12 +13,12 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// Series is what happened to tasks over time. Null is unknown.
+// Series counts task events over time. Null means unknown.
 type Series struct {
 	From        Time         `json:"from"`
 	To          Time         `json:"to"`
 	StepSeconds int          `json:"step_seconds" doc:"Length of each step; the last one may still be in progress."`
-	Lines       []SeriesLine `json:"lines" nullable:"false" doc:"One series when grouped by state, otherwise the seven busiest and (other)."`
+	Lines       []SeriesLine `json:"lines" nullable:"false" doc:"One series when grouped by state, otherwise the seven mostFrequent and (other)."`
 	Tasks       *int         `json:"tasks" doc:"Number of newest matching tasks the result is based on; null if it covers all tasks."`
 	Complete    bool         `json:"complete" doc:"Whether these are all matching tasks."`
 }
@@ -29,7 +29,7 @@ type SeriesLine struct {
 	Points []SeriesPoint `json:"points" nullable:"false" doc:"One point per step."`
 }
 
-// SeriesPoint is what happened in one step. Counts are null where nobody counted.
+// SeriesPoint counts one step. Counts are null for times without data.
 type SeriesPoint struct {
 	At        Time        `json:"at" doc:"Start of the step."`
 	Received  *int64      `json:"received"`
@@ -40,7 +40,7 @@ type SeriesPoint struct {
 	Run       Percentiles `json:"run" doc:"Run time of succeeded tasks, measured by the worker."`
 }
 
-// Percentiles of durations, within 1 %. Null is unknown.
+// Percentiles of durations, within 1 %. Null means unknown.
 type Percentiles struct {
 	Count      int64    `json:"count"`
 	P50Seconds *float64 `json:"p50_seconds"`
@@ -51,7 +51,7 @@ type Percentiles struct {
 func fromSeries(s rollup.Result) Series {
 	d := Series{
 		From: timeOf(s.From), To: timeOf(s.To), StepSeconds: int(s.Step / time.Second), Complete: !s.More,
-		Lines: each(s.Series, func(l rollup.Series) SeriesLine {
+		Lines: mapSlice(s.Series, func(l rollup.Series) SeriesLine {
 			line := SeriesLine{Name: text(l.Name), Points: make([]SeriesPoint, len(l.Points))}
 			for i, p := range l.Points {
 				line.Points[i] = fromPoint(s, p)
@@ -89,9 +89,8 @@ func fromHistogram(h rollup.Histogram) Percentiles {
 	return p
 }
 
-// registerSeries adds the operation on series.
 func (a *api) registerSeries(h huma.API) {
-	op := operation(h, "get-series", "/series", "What happened to tasks over time", unavailable)
+	op := operation(h, "get-series", "/series", "Get task counts over time", unavailable)
 	huma.Register(h, op, a.series)
 }
 
@@ -102,7 +101,7 @@ type seriesInput struct {
 	Group string `query:"group" enum:"state,name,worker,queue" doc:"Field to group by. Defaults to state, which returns one series." example:"name"`
 }
 
-func (a *api) series(ctx context.Context, r *seriesInput) (*answer[Series], error) {
+func (a *api) series(ctx context.Context, r *seriesInput) (*response[Series], error) {
 	q, err := r.request(a.now())
 	if err != nil {
 		return nil, a.failed(ctx, err)
@@ -111,10 +110,10 @@ func (a *api) series(ctx context.Context, r *seriesInput) (*answer[Series], erro
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	return &answer[Series]{fromSeries(s)}, nil
+	return &response[Series]{fromSeries(s)}, nil
 }
 
-// request returns what is to be counted.
+// request returns the query for the rollups.
 func (r *seriesInput) request(now time.Time) (q rollup.Request, err error) {
 	q = rollup.Request{Now: now, GroupBy: rollup.Group(r.Group)}
 	if q.To, err = query.ParseMoment("to", r.To, now); err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// Suggestions are what a query that is being written may go on with, the best first.
+// Suggestions are completions of a query, best first.
 type Suggestions struct {
 	Items []Suggestion `json:"items" nullable:"false"`
 }
 
-// Suggestion is one of them.
+// Suggestion is one completion.
 type Suggestion struct {
 	Text  string `json:"text" doc:"Text to insert." example:"state:"`
 	Help  string `json:"help" doc:"Short explanation."`
@@ -25,7 +25,7 @@ type Suggestion struct {
 	At    int    `json:"at" doc:"Cursor position after inserting, in bytes."`
 }
 
-// maxValues bounds how many values of a field are read of the history.
+// maxValues bounds how many values of a field are read from the history.
 const maxValues = 50
 
 type suggestInput struct {
@@ -34,16 +34,16 @@ type suggestInput struct {
 }
 
 func (a *api) registerSuggest(h huma.API) {
-	huma.Register(h, operation(h, "suggest", "/suggest", "What a query may go on with"), a.suggest)
+	huma.Register(h, operation(h, "suggest", "/suggest", "Complete a query"), a.suggest)
 }
 
-func (a *api) suggest(ctx context.Context, r *suggestInput) (*answer[Suggestions], error) {
+func (a *api) suggest(ctx context.Context, r *suggestInput) (*response[Suggestions], error) {
 	text, at := r.Q, r.At
 	if at < 0 {
 		at = len(text)
 	}
 	if at > len(text) {
-		return nil, badParameter(&query.Error{Param: "at", Message: "must be a place in q, in bytes"})
+		return nil, badParameter(&query.Error{Param: "at", Message: "must be a position in q, in bytes"})
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -53,10 +53,10 @@ func (a *api) suggest(ctx context.Context, r *suggestInput) (*answer[Suggestions
 			Text: s.Text, Help: s.Help, Query: text[:s.Start] + s.Text + text[s.End:], At: s.Start + len(s.Text),
 		})
 	}
-	return &answer[Suggestions]{Body: list}, nil
+	return &response[Suggestions]{Body: list}, nil
 }
 
-// known are the values of a field, in memory or kept. A history that cannot be read has none.
+// known returns the values of a field that contain part, from memory and from the history if it can be read.
 func (a *api) known(ctx context.Context, f lang.Field, part string) []string {
 	var counts state.Counts
 	var workers []state.Worker

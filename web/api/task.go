@@ -12,7 +12,7 @@ import (
 	"github.com/umbelhq/umbel/web/search"
 )
 
-// Task is what is known of one task. Null is unknown.
+// Task is a task. Null means unknown.
 type Task struct {
 	ID        string  `json:"id"`
 	Name      *string `json:"name"`
@@ -65,7 +65,7 @@ type Task struct {
 	Truncated   bool        `json:"truncated" doc:"Text was truncated or dropped to bound memory."`
 }
 
-// Conclusion says why an unfinished task is not expected to report an end. The next event of the task takes it back.
+// Conclusion says why an unfinished task is not expected to finish. The next event of the task revokes it.
 type Conclusion struct {
 	Reason   string `json:"reason" enum:"orphaned,not_running,expired,backend,dismissed"`
 	Evidence string `json:"evidence" doc:"Explanation. For a dismissed task, the user; empty if unknown."`
@@ -79,7 +79,7 @@ func fromConclusion(k *state.Conclusion) *Conclusion {
 	return &Conclusion{Reason: string(k.Reason), Evidence: k.Evidence, At: Time(k.At)}
 }
 
-// TransformSchema lets what may be unknown be null.
+// TransformSchema makes optional fields nullable.
 func (Task) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Task](s) }
 
 // FromTask returns the task in the form of the API.
@@ -105,7 +105,7 @@ func FromTask(t state.Task) Task {
 	return d
 }
 
-// Execution is one run of a task on one worker process. Null is unknown.
+// Execution is one execution of a task. Null means unknown.
 type Execution struct {
 	Attempt   Int     `json:"attempt" doc:"Number of retries when it was received; 0 for the first attempt."`
 	Worker    *string `json:"worker"`
@@ -132,7 +132,7 @@ type Execution struct {
 	RevokedSignal *Int    `json:"revoked_signal"`
 }
 
-// TransformSchema lets integers that may be unknown be null.
+// TransformSchema makes optional fields nullable.
 func (Execution) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return nullable[Execution](s)
 }
@@ -157,7 +157,7 @@ func revoked(r *state.Revocation) (reason *string, signal *Int) {
 	return new(r.Reason()), positive(r.Signum)
 }
 
-// TaskEvent is one event of a task. Null is unknown.
+// TaskEvent is one event of a task. Null means unknown.
 type TaskEvent struct {
 	Type          string `json:"type" example:"task-received"`
 	Hostname      string `json:"hostname" doc:"Node name of the sender."`
@@ -167,7 +167,7 @@ type TaskEvent struct {
 	RepairedClock *Int   `json:"repaired_clock" doc:"Corrected Lamport clock, comparable across processes."`
 }
 
-// TransformSchema lets integers that may be unknown be null.
+// TransformSchema makes optional fields nullable.
 func (TaskEvent) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return nullable[TaskEvent](s)
 }
@@ -179,7 +179,7 @@ func fromTaskEvent(e state.TaskEvent) TaskEvent {
 	}
 }
 
-// text returns s, nil if it is empty: not known.
+// text returns s, nil if it is empty, for unknown.
 func text(s string) *string {
 	if s == "" {
 		return nil
@@ -187,7 +187,6 @@ func text(s string) *string {
 	return &s
 }
 
-// listTasks is a page of a query.
 type listTasks struct {
 	TaskQuery
 	Limit int `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of tasks to return."`
@@ -195,13 +194,13 @@ type listTasks struct {
 
 // registerTasks adds the operations that read tasks.
 func (a *api) registerTasks(h huma.API) {
-	huma.Register(h, operation(h, "list-tasks", "/tasks", "Tasks, newest change first", unavailable), a.tasks)
-	huma.Register(h, operation(h, "get-task", "/tasks/{id}", "One task", notFound, unavailable), a.task)
-	huma.Register(h, operation(h, "list-task-events", "/tasks/{id}/events", "Events of a task in causal order",
+	huma.Register(h, operation(h, "list-tasks", "/tasks", "List tasks, newest change first", unavailable), a.tasks)
+	huma.Register(h, operation(h, "get-task", "/tasks/{id}", "Get a task", notFound, unavailable), a.task)
+	huma.Register(h, operation(h, "list-task-events", "/tasks/{id}/events", "List the events of a task in causal order",
 		notFound, unavailable), a.taskEvents)
 }
 
-func (a *api) tasks(ctx context.Context, r *listTasks) (*answer[Tasks], error) {
+func (a *api) tasks(ctx context.Context, r *listTasks) (*response[Tasks], error) {
 	q, err := r.tasks()
 	if err != nil {
 		return nil, a.failed(ctx, err)
@@ -212,32 +211,32 @@ func (a *api) tasks(ctx context.Context, r *listTasks) (*answer[Tasks], error) {
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	return &answer[Tasks]{fromPage(page)}, nil
+	return &response[Tasks]{fromPage(page)}, nil
 }
 
-func (a *api) task(ctx context.Context, r *TaskPath) (*answer[Task], error) {
+func (a *api) task(ctx context.Context, r *TaskPath) (*response[Task], error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	t, err := a.backend.Task(ctx, r.ID)
 	if err != nil {
 		return nil, a.taskProblem(ctx, r.ID, err)
 	}
-	return &answer[Task]{FromTask(t)}, nil
+	return &response[Task]{FromTask(t)}, nil
 }
 
-func (a *api) taskEvents(ctx context.Context, r *TaskPath) (*answer[List[TaskEvent]], error) {
+func (a *api) taskEvents(ctx context.Context, r *TaskPath) (*response[List[TaskEvent]], error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	events, err := a.backend.TaskEvents(ctx, r.ID)
 	if err != nil {
 		return nil, a.taskProblem(ctx, r.ID, err)
 	}
-	return &answer[List[TaskEvent]]{whole(events, fromTaskEvent)}, nil
+	return &response[List[TaskEvent]]{onePage(events, fromTaskEvent)}, nil
 }
 
 func (a *api) taskProblem(ctx context.Context, id string, err error) error {
 	if errors.Is(err, history.ErrNotFound) {
-		return unknownTask(id, command.NearestTask(ctx, a.backend, id, a.now()))
+		return taskNotFound(id, command.NearestTask(ctx, a.backend, id, a.now()))
 	}
 	return a.failed(ctx, err)
 }

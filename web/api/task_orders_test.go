@@ -115,7 +115,7 @@ func TestRetryRepeatsOrChanges(t *testing.T) {
 	h := ordering(t)
 	plan := decode(t, get(t, h, "/retry/"+taskID).Body.String())
 	want := map[string]any{"name": "shop.add", "args": []any{json.Number("1"), json.Number("2")}, "kwargs": map[string]any{}, "queue": "celery"}
-	if diff := cmp.Diff(want, plan["order"]); diff != "" {
+	if diff := cmp.Diff(want, plan["request"]); diff != "" {
 		t.Errorf("order that repeats the task (-want +got):\n%s", diff)
 	}
 	if plan["source"] != "event" || plan["args"] != "(1, 2)" {
@@ -154,7 +154,7 @@ func TestBulkSaysWhomItLeavesOut(t *testing.T) {
 		t.Errorf("preflight (-want +got):\n%s", diff)
 	}
 	w := send(t, h, http.MethodPost, "/bulk", `{"action":"revoke","q":"name:shop.*"}`)
-	if w.Code != http.StatusAccepted || w.Header().Get("Location") != "/ops/api/v1/commands?order=1" {
+	if w.Code != http.StatusAccepted || w.Header().Get("Location") != "/ops/api/v1/commands?request=1" {
 		t.Errorf("POST /bulk = %d %s at %s", w.Code, w.Body, w.Header().Get("Location"))
 	}
 }
@@ -191,11 +191,11 @@ func TestResults(t *testing.T) {
 	w := get(t, h, "/results/"+taskID)
 	got := decode(t, w.Body.String())
 	want := map[string]any{
-		"task_id": taskID, "source": "redis://:***@redis:6379/1", "status": "FAILURE", "value": nil, "opaque": nil,
+		"task_id": taskID, "source": "redis://:***@redis:6379/1", "status": "FAILURE", "value": nil, "undecodable": nil,
 		"exception": "KeyError: 'x'", "traceback": nil, "done_at": "2026-11-21T01:00:00.000000Z", "naive_time": true,
 		"parent_id": nil, "group_id": nil, "children": []any{}, "name": nil, "args": []any{json.Number("1")}, "kwargs": nil, "worker": nil,
 		"queue": nil, "retries": "1152921504606846976",
-		"disagrees": []any{
+		"differences": []any{
 			"Events say SUCCESS, the backend says FAILURE.",
 			"By the backend it ended 59m55s later than by its events. The backend's time has no zone: it may be local time, UTC+1.",
 		},

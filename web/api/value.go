@@ -38,11 +38,10 @@ func timeOf(t time.Time) Time {
 	return Time(t.UnixMicro())
 }
 
-// maxSafe is the greatest integer up to which every reader of JSON numbers is exact.
+// maxSafe is the largest integer that all JSON readers handle exactly.
 const maxSafe = 1 << 53
 
-// Int is an integer that others sent. In JSON it is a number, or a string of digits beyond ±2^53,
-// where many readers would round it.
+// Int is an integer from an event. In JSON it is a number, or beyond ±2^53, where many readers would round it, a string.
 type Int int64
 
 // MarshalJSON returns the integer as a JSON number or string.
@@ -58,14 +57,14 @@ func (i Int) MarshalJSON() ([]byte, error) {
 func (Int) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{AnyOf: []*huma.Schema{
 		{Type: huma.TypeInteger, Format: "int64"},
-		{Type: huma.TypeString, Pattern: `^-?[0-9]+$`, Description: "Beyond ±2^53."},
+		{Type: huma.TypeString, Pattern: `^-?[0-9]+$`, Description: "Used beyond ±2^53."},
 	}}
 }
 
-// integer returns n, nil if it is not known.
+// integer converts n, keeping nil.
 func integer(n *int64) *Int { return (*Int)(n) }
 
-// positive returns n, nil if it is 0: not known.
+// positive returns n, nil if it is 0, for unknown.
 func positive(n int64) *Int {
 	if n == 0 {
 		return nil
@@ -73,7 +72,7 @@ func positive(n int64) *Int {
 	return new(Int(n))
 }
 
-// number returns f, nil if it is not known or has no JSON form.
+// number returns f, nil if it is nil or has no JSON form.
 func number(f *float64) *float64 {
 	if f == nil || math.IsNaN(*f) || math.IsInf(*f, 0) {
 		return nil
@@ -81,8 +80,8 @@ func number(f *float64) *float64 {
 	return f
 }
 
-// isoTime returns a time that Celery sent as text in the form of Time. Text that is not ISO 8601
-// stays as it is. A time without a zone is UTC (celery/app/amqp.py).
+// isoTime returns a time that Celery sent as text in the form of Time, or the text if it is not ISO 8601. A time without
+// a zone is UTC (celery/app/amqp.py).
 func isoTime(s *string) *string {
 	if s == nil {
 		return nil

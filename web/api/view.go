@@ -12,7 +12,7 @@ import (
 	"github.com/umbelhq/umbel/web/views"
 )
 
-// View is a saved query with the shape of its table.
+// View is a saved query with its sort order and columns.
 type View struct {
 	ID    string `json:"id" readOnly:"true"`
 	Name  string `json:"name" example:"Late invoices"`
@@ -21,14 +21,14 @@ type View struct {
 	Cols  string `json:"cols" doc:"As in list-tasks."`
 }
 
-// savedView is a view that was kept.
+// savedView is the response to saving a view.
 type savedView struct {
 	Status   int
-	Location string `header:"Location"` // empty if it was there
+	Location string `header:"Location"` // empty if a view was replaced
 	Body     View
 }
 
-// ViewBody is what clients say of a view.
+// ViewBody is a view to save.
 type ViewBody struct {
 	_ struct{} `additionalProperties:"false"`
 
@@ -51,20 +51,20 @@ type changeView struct {
 }
 
 func (a *api) registerViews(h huma.API) {
-	huma.Register(h, operation(h, "list-views", "/views", "Saved views by name", unavailable), a.views)
-	huma.Register(h, operation(h, "get-view", "/views/{id}", "One saved view", notFound, unavailable), a.view)
+	huma.Register(h, operation(h, "list-views", "/views", "List saved views", unavailable), a.views)
+	huma.Register(h, operation(h, "get-view", "/views/{id}", "Get a saved view", notFound, unavailable), a.view)
 	if a.readOnly {
 		return
 	}
-	save := postBody(h, "save-view", "/views", "Save a view, in place of one of the same name", unavailable)
+	save := postBody(h, "save-view", "/views", "Save a view, replacing one of the same name", unavailable)
 	save.DefaultStatus = http.StatusCreated
 	schema := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[View](), true, "")
 	save.Responses["200"] = &huma.Response{
-		Description: "It has replaced the view of that name.",
+		Description: "A view of that name was replaced.",
 		Content:     map[string]*huma.MediaType{"application/json": {Schema: schema}},
 	}
 	huma.Register(h, save, a.addView)
-	change := postBody(h, "change-view", "/views/{id}", "Change a view", notFound, unavailable)
+	change := postBody(h, "change-view", "/views/{id}", "Update a view", notFound, unavailable)
 	change.Method = http.MethodPut
 	huma.Register(h, change, a.changeView)
 	remove := operation(h, "delete-view", "/views/{id}", "Delete a view", notFound, unavailable)
@@ -72,20 +72,20 @@ func (a *api) registerViews(h huma.API) {
 	huma.Register(h, remove, a.deleteView)
 }
 
-func (a *api) views(ctx context.Context, _ *struct{}) (*answer[List[View]], error) {
+func (a *api) views(ctx context.Context, _ *struct{}) (*response[List[View]], error) {
 	all, err := a.backend.History().Views(ctx)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	return &answer[List[View]]{Body: whole(all, fromView)}, nil
+	return &response[List[View]]{Body: onePage(all, fromView)}, nil
 }
 
-func (a *api) view(ctx context.Context, r *ViewPath) (*answer[View], error) {
+func (a *api) view(ctx context.Context, r *ViewPath) (*response[View], error) {
 	v, err := views.Find(ctx, a.backend.History(), r.ID)
 	if err != nil {
 		return nil, a.viewProblem(ctx, r.ID, err)
 	}
-	return &answer[View]{fromView(v)}, nil
+	return &response[View]{fromView(v)}, nil
 }
 
 func (a *api) addView(ctx context.Context, in *viewInput) (*savedView, error) {
@@ -100,7 +100,7 @@ func (a *api) addView(ctx context.Context, in *viewInput) (*savedView, error) {
 	return saved, nil
 }
 
-func (a *api) changeView(ctx context.Context, in *changeView) (*answer[View], error) {
+func (a *api) changeView(ctx context.Context, in *changeView) (*response[View], error) {
 	if _, err := views.Find(ctx, a.backend.History(), in.ID); err != nil {
 		return nil, a.viewProblem(ctx, in.ID, err)
 	}
@@ -108,7 +108,7 @@ func (a *api) changeView(ctx context.Context, in *changeView) (*answer[View], er
 	if err != nil {
 		return nil, a.viewProblem(ctx, in.ID, err)
 	}
-	return &answer[View]{fromView(v)}, nil
+	return &response[View]{fromView(v)}, nil
 }
 
 func (a *api) deleteView(ctx context.Context, r *ViewPath) (*struct{}, error) {

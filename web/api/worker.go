@@ -10,7 +10,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Worker is what is known of one worker. Null is unknown.
+// Worker is a worker. Null means unknown.
 type Worker struct {
 	Name            string      `json:"name" doc:"Node name." example:"celery@host"`
 	PID             *Int        `json:"pid"`
@@ -28,10 +28,10 @@ type Worker struct {
 	ClockOffset     *float64    `json:"clock_offset_seconds" doc:"How far the worker's wall clock is ahead of Umbel's, negative if behind, estimated from heartbeats. Beyond 2 s its times cannot be compared with those of other workers."`
 	Queues          []string    `json:"queues" doc:"Consumed queues, as last reported."`
 	Pool            *string     `json:"pool" doc:"Pool implementation, as last reported." example:"prefork"`
-	ToldAt          Time        `json:"told_at" doc:"When the worker last reported its queues and pool; null if it has not since Umbel started."`
+	ReportedAt      Time        `json:"reported_at" doc:"When the worker last reported its queues and pool; null if it has not since Umbel started."`
 }
 
-// TransformSchema lets integers that may be unknown be null.
+// TransformSchema makes optional fields nullable.
 func (Worker) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return nullable[Worker](s)
 }
@@ -54,21 +54,21 @@ func FromWorker(w state.Worker) Worker {
 	return d
 }
 
-// told completes workers with what they have told when they were asked.
-func (a *api) told(workers ...Worker) []Worker {
+// withTopology adds the queues and pools that workers reported when inspected.
+func (a *api) withTopology(workers ...Worker) []Worker {
 	if a.operations == nil {
 		return workers
 	}
 	known := a.operations.Inspector.PeekTopology()
 	for i := range workers {
 		w := &workers[i]
-		told, ok := a.operations.Inspector.LastKnown(w.Name)
+		reported, ok := a.operations.Inspector.LastKnown(w.Name)
 		if ok {
-			w.ToldAt = timeOf(told.At)
+			w.ReportedAt = timeOf(reported.At)
 		}
 		if ok && !slices.Contains(known.Expected, w.Name) {
-			w.Queues = slices.Sorted(slices.Values(told.Queues))
-			w.Pool = text(told.Pool)
+			w.Queues = slices.Sorted(slices.Values(reported.Queues))
+			w.Pool = text(reported.Pool)
 			continue
 		}
 		if p, ok := known.Pools[w.Name]; ok && p.Kind != "" {
@@ -84,7 +84,7 @@ func (a *api) told(workers ...Worker) []Worker {
 	return workers
 }
 
-// load returns l, nil if some of it has no JSON form.
+// load returns l, nil if it has no JSON form.
 func load(l *[3]float64) *[3]float64 {
 	if l == nil {
 		return nil
@@ -99,17 +99,17 @@ func load(l *[3]float64) *[3]float64 {
 
 // registerWorkers adds the operations that read workers.
 func (a *api) registerWorkers(h huma.API) {
-	huma.Register(h, operation(h, "list-workers", "/workers", "Workers by name"), a.workers)
-	huma.Register(h, operation(h, "get-worker", "/workers/{name}", "One worker", notFound), a.worker)
+	huma.Register(h, operation(h, "list-workers", "/workers", "List workers"), a.workers)
+	huma.Register(h, operation(h, "get-worker", "/workers/{name}", "Get a worker", notFound), a.worker)
 }
 
-func (a *api) workers(_ context.Context, _ *struct{}) (*answer[List[Worker]], error) {
+func (a *api) workers(_ context.Context, _ *struct{}) (*response[List[Worker]], error) {
 	var workers []state.Worker
 	a.backend.View(func(c *state.Cluster) { workers = c.Workers() })
-	return &answer[List[Worker]]{whole(a.told(each(workers, FromWorker)...), func(w Worker) Worker { return w })}, nil
+	return &response[List[Worker]]{onePage(a.withTopology(mapSlice(workers, FromWorker)...), func(w Worker) Worker { return w })}, nil
 }
 
-func (a *api) worker(_ context.Context, r *WorkerPath) (*answer[Worker], error) {
+func (a *api) worker(_ context.Context, r *WorkerPath) (*response[Worker], error) {
 	var worker state.Worker
 	var known bool
 	var others []state.Worker
@@ -119,7 +119,7 @@ func (a *api) worker(_ context.Context, r *WorkerPath) (*answer[Worker], error) 
 		}
 	})
 	if !known {
-		return nil, unknownWorker(r.Name, each(others, func(w state.Worker) string { return w.Name }))
+		return nil, workerNotFound(r.Name, mapSlice(others, func(w state.Worker) string { return w.Name }))
 	}
-	return &answer[Worker]{a.told(FromWorker(worker))[0]}, nil
+	return &response[Worker]{a.withTopology(FromWorker(worker))[0]}, nil
 }

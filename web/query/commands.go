@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	paramKind  = "kind"
-	paramTask  = "task"
-	paramActor = "actor"
-	paramOrder = "order"
+	paramKind    = "kind"
+	paramTask    = "task"
+	paramActor   = "actor"
+	paramRequest = "request"
 )
 
 // Commands selects a page of the list of commands. The zero value selects the newest ones.
@@ -46,9 +46,9 @@ func ParseCommands(v url.Values) (Commands, error) {
 	p := parser{values: v}
 	c := Commands{
 		States: p.commandStates(), Kind: p.commandKind(), Task: p.short(paramTask), Worker: p.short(paramWorker),
-		Actor: p.short(paramActor), Order: p.number(paramOrder), Limit: p.limit(), Before: p.number(paramCursor),
+		Actor: p.short(paramActor), Order: p.number(paramRequest), Limit: p.limit(), Before: p.number(paramCursor),
 	}
-	p.known(paramState, paramKind, paramTask, paramWorker, paramActor, paramOrder, paramLimit, paramCursor)
+	p.known(paramState, paramKind, paramTask, paramWorker, paramActor, paramRequest, paramLimit, paramCursor)
 	if p.err != nil {
 		return c, p.err
 	}
@@ -170,7 +170,7 @@ func (c Commands) URL(path string) string {
 	set(paramTask, c.Task)
 	set(paramWorker, c.Worker)
 	set(paramActor, c.Actor)
-	number(paramOrder, c.Order)
+	number(paramRequest, c.Order)
 	number(paramLimit, int64(c.Limit))
 	number(paramCursor, c.Before)
 	if len(v) == 0 {

@@ -21,7 +21,7 @@ func TestParseCommands(t *testing.T) {
 		"state=sent,DEAD&state=dead":    {States: []history.CommandState{dead, sent}},
 		"kind=task&task=a%2Fb&limit=50": {Kind: "task", Task: "a/b"},
 		"worker=celery@w/1&actor=0":     {Worker: "celery@w/1", Actor: "0"},
-		"order=7&cursor=9&limit=500":    {Order: 7, Before: 9, Limit: 500},
+		"request=7&cursor=9&limit=500":  {Order: 7, Before: 9, Limit: 500},
 	} {
 		v, err := url.ParseQuery(raw)
 		if err != nil {
@@ -51,10 +51,10 @@ func TestParseCommandsNamesTheWrongParameter(t *testing.T) {
 		"state=a%20b":                        "state",
 		"kind=event":                         "kind",
 		"kind=task&kind=purge":               "kind",
-		"order=0":                            "order",
-		"order=-1":                           "order",
-		"order=01":                           "order",
-		"order=x":                            "order",
+		"request=0":                          "request",
+		"request=-1":                         "request",
+		"request=01":                         "request",
+		"request=x":                          "request",
 		"cursor=9223372036854775808":         "cursor",
 		"limit=501":                          "limit",
 		"worker=" + strings.Repeat("x", 2e3): "worker",
@@ -91,7 +91,7 @@ func TestParseAudit(t *testing.T) {
 }
 
 func FuzzParseCommands(f *testing.F) {
-	for _, raw := range []string{"", "state=dead,sent&kind=task", "order=7&cursor=9&limit=3", "worker=a%2Fb&actor=%00", "state=%ff", "cursor=1e3"} {
+	for _, raw := range []string{"", "state=dead,sent&kind=task", "request=7&cursor=9&limit=3", "worker=a%2Fb&actor=%00", "state=%ff", "cursor=1e3"} {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
