@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/umbelhq/umbel/internal/dial"
 )
 
 const defaultHeartbeat = 10 * time.Second
@@ -42,24 +44,13 @@ func (e endpoint) String() string {
 	return scheme + "://" + url.PathEscape(e.user) + ":***@" + e.address() + path
 }
 
-// parseURLs reads URLs separated by semicolons. Its errors hold no part of a URL that could be a
-// password.
+// parseURLs reads URLs separated by semicolons. Its errors contain no part of a URL that could be a password.
 func parseURLs(urls string) ([]endpoint, error) {
-	var endpoints []endpoint
-	for u := range strings.SplitSeq(urls, ";") {
-		if u = strings.TrimSpace(u); u == "" {
-			continue
-		}
-		e, err := parseURL(u)
-		if err != nil {
-			return nil, err
-		}
-		endpoints = append(endpoints, e)
+	endpoints, err := dial.SplitURLs(urls, parseURL)
+	if err == nil && len(endpoints) == 0 {
+		err = errors.New("broker URL is empty: write it as amqp://user:password@host:5672/vhost")
 	}
-	if len(endpoints) == 0 {
-		return nil, errors.New("broker URL is empty: write it as amqp://user:password@host:5672/vhost")
-	}
-	return endpoints, nil
+	return endpoints, err
 }
 
 // parseURL reads a URL as Kombu does, which is more lenient than net/url: one slash divides host and
@@ -86,7 +77,7 @@ func parseURL(text string) (endpoint, error) {
 	}
 	tail, _, _ = strings.Cut(tail, "#")
 	path, query, _ := strings.Cut(tail, "?")
-	e.vhost = cmp.Or(unescape(strings.TrimPrefix(path, "/")), "/")
+	e.vhost = cmp.Or(dial.Unescape(strings.TrimPrefix(path, "/")), "/")
 	if err := parseQuery(&e, query); err != nil {
 		return endpoint{}, err
 	}
@@ -98,61 +89,31 @@ func parseURL(text string) (endpoint, error) {
 
 // parseAuthority reads user:password@host:port, each of which may be missing.
 func parseAuthority(e *endpoint, text string) error {
-	login, address := "", text
-	if i := strings.LastIndexByte(text, '@'); i >= 0 {
-		login, address = text[:i], text[i+1:]
-	}
-	user, password, _ := strings.Cut(login, ":")
-	e.user = cmp.Or(unescape(user), "guest")
-	e.password = cmp.Or(unescape(password), "guest")
-	u := url.URL{Host: address}
-	e.host = cmp.Or(u.Hostname(), "localhost")
-	if strings.Contains(e.host, ":") && !strings.HasPrefix(address, "[") { // a port that is no number
+	a, err := dial.ParseAuthority(text)
+	if errors.Is(err, dial.ErrURL) {
 		return errURL
 	}
-	e.port = cmp.Or(u.Port(), "5672")
+	if err != nil {
+		return err
+	}
+	port := "5672"
 	if e.secure {
-		e.port = cmp.Or(u.Port(), "5671")
+		port = "5671"
 	}
-	if n, err := strconv.ParseUint(e.port, 10, 16); err != nil || n == 0 { // or a password, if the host is missing
-		return errors.New("broker URL has a port outside 1 to 65535")
-	}
+	e.user, e.password = cmp.Or(a.User, "guest"), cmp.Or(a.Password, "guest")
+	e.host, e.port = cmp.Or(a.Host, "localhost"), cmp.Or(a.Port, port)
 	return nil
 }
 
-// unescape decodes s, or returns it as it is if it cannot be decoded.
-func unescape(s string) string {
-	if decoded, err := url.PathUnescape(s); err == nil {
-		return decoded
-	}
-	return s
-}
-
 // parseQuery reads the parts of a URL's query that matter here, under Kombu's names and those of
-// RabbitMQ's own clients. Like Kombu, it takes ssl or any ssl_ name for a wish to use TLS.
+// RabbitMQ's own clients. Like Kombu, it takes ssl or any ssl_ name as a request for TLS.
 func parseQuery(e *endpoint, raw string) error {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		return errURL
 	}
-	if wish, _ := strconv.ParseBool(q.Get("ssl")); wish {
-		e.secure = true
-	}
-	for name := range q {
-		e.secure = e.secure || strings.HasPrefix(name, "ssl_")
-	}
-	e.tls = TLS{
-		CAFile:     cmp.Or(q.Get("ssl_ca_certs"), q.Get("cacertfile")),
-		CertFile:   cmp.Or(q.Get("ssl_certfile"), q.Get("certfile")),
-		KeyFile:    cmp.Or(q.Get("ssl_keyfile"), q.Get("keyfile")),
-		ServerName: cmp.Or(q.Get("ssl_server_hostname"), q.Get("server_name_indication")),
-	}
-	switch reqs := cmp.Or(q.Get("ssl_cert_reqs"), q.Get("verify")); reqs {
-	case "", "required", "CERT_REQUIRED", "optional", "CERT_OPTIONAL", "verify_peer":
-	case "none", "CERT_NONE", "verify_none":
-		e.tls.InsecureSkipVerify = true
-	default:
-		return fmt.Errorf("broker URL has ssl_cert_reqs %q: use required or none", reqs)
+	if e.tls, e.secure, err = tlsQuery(q, e.secure); err != nil {
+		return err
 	}
 	if text := q.Get("heartbeat"); text != "" {
 		seconds, err := strconv.ParseUint(text, 10, 16)
@@ -162,4 +123,17 @@ func parseQuery(e *endpoint, raw string) error {
 		e.heartbeat = time.Duration(seconds) * time.Second
 	}
 	return nil
+}
+
+// tlsQuery reads the parts of a query that are about TLS.
+func tlsQuery(q url.Values, secure bool) (TLS, bool, error) {
+	wanted, _ := strconv.ParseBool(q.Get("ssl"))
+	t, named, err := dial.TLSQuery(q)
+	t.CAFile, t.CertFile = cmp.Or(t.CAFile, q.Get("cacertfile")), cmp.Or(t.CertFile, q.Get("certfile"))
+	t.KeyFile = cmp.Or(t.KeyFile, q.Get("keyfile"))
+	t.ServerName = cmp.Or(q.Get("ssl_server_hostname"), q.Get("server_name_indication"))
+	if err == nil && q.Get("ssl_cert_reqs") == "" {
+		t.InsecureSkipVerify, err = dial.SkipVerify(q.Get("verify"))
+	}
+	return t, secure || wanted || named, err
 }

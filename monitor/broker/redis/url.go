@@ -9,15 +9,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/umbelhq/umbel/internal/dial"
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-var (
-	// errURL does not say what is wrong where, since that could be a piece of the password.
-	errURL = errors.New("broker URL cannot be read: write it as redis://user:password@host:6379/0, " +
-		"with special characters in user and password percent-encoded")
-	errPort = errors.New("broker URL has a port outside 1 to 65535")
-)
+// errURL does not say what is wrong where, since that could be a piece of the password.
+var errURL = errors.New("broker URL cannot be read: write it as redis://user:password@host:6379/0, " +
+	"with special characters in user and password percent-encoded")
 
 // endpoint is one place where Redis is.
 type endpoint struct {
@@ -50,20 +48,15 @@ func (e endpoint) String() string {
 // parseURLs reads URLs separated by semicolons: one endpoint each, but a list of sentinels is one. Its errors hold
 // no part of a URL that could be a password.
 func parseURLs(urls string) ([]endpoint, error) {
-	var all []endpoint
+	all, err := dial.SplitURLs(urls, parseURL)
+	if err != nil {
+		return nil, err
+	}
 	sentinels := 0
-	for u := range strings.SplitSeq(urls, ";") {
-		if u = strings.TrimSpace(u); u == "" {
-			continue
-		}
-		e, err := parseURL(u)
-		if err != nil {
-			return nil, err
-		}
+	for _, e := range all {
 		if len(e.sentinels) > 0 {
 			sentinels++
 		}
-		all = append(all, e)
 	}
 	switch {
 	case len(all) == 0:
@@ -121,38 +114,26 @@ func parseHost(e *endpoint, text, port string) error {
 	if strings.Contains(path+fragment, "@") { // a password with a slash or a hash in it
 		return errURL
 	}
-	address := parseLogin(e, authority)
-	u := url.URL{Host: address}
-	host := cmp.Or(u.Hostname(), "localhost")
-	if strings.Contains(host, ":") && !strings.HasPrefix(address, "[") { // a port that is no number
+	a, err := dial.ParseAuthority(authority)
+	if errors.Is(err, dial.ErrURL) {
 		return errURL
 	}
-	port = cmp.Or(u.Port(), port)
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 { // or a password, if the host is missing
-		return errPort
+	if err != nil {
+		return err
 	}
-	e.address = net.JoinHostPort(host, port)
+	e.user, e.password = a.User, a.Password
+	e.address = net.JoinHostPort(cmp.Or(a.Host, "localhost"), cmp.Or(a.Port, port))
 	return parseDB(e, path)
 }
 
 // parseSocket reads user:password@/path.
 func parseSocket(e *endpoint, text, db string) error {
-	e.address = unescape(parseLogin(e, text))
+	a, path := dial.ParseLogin(text)
+	e.user, e.password, e.address = a.User, a.Password, dial.Unescape(path)
 	if !strings.HasPrefix(e.address, "/") {
 		return errors.New("broker URL has no path of a socket: write it as redis+socket:///path/to/redis.sock")
 	}
 	return parseDB(e, db)
-}
-
-// parseLogin takes user:password@ off the front.
-func parseLogin(e *endpoint, authority string) (rest string) {
-	login, rest := "", authority
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		login, rest = authority[:i], authority[i+1:]
-	}
-	user, password, _ := strings.Cut(login, ":")
-	e.user, e.password = unescape(user), unescape(password)
-	return rest
 }
 
 func parseDB(e *endpoint, text string) error {
@@ -168,33 +149,13 @@ func parseDB(e *endpoint, text string) error {
 	return nil
 }
 
-// unescape decodes s, or returns it as it is if it cannot be decoded.
-func unescape(s string) string {
-	if decoded, err := url.PathUnescape(s); err == nil {
-		return decoded
-	}
-	return s
-}
-
-// parseQuery reads Kombu's names for TLS. Like Kombu, it takes any of them for a wish to use it.
+// parseQuery reads the parts of a query that are about TLS.
 func parseQuery(e *endpoint, raw string) (url.Values, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, errURL
 	}
-	for name := range q {
-		e.secure = e.secure || strings.HasPrefix(name, "ssl_")
-	}
-	e.tls = broker.TLS{
-		CAFile: q.Get("ssl_ca_certs"), CertFile: q.Get("ssl_certfile"), KeyFile: q.Get("ssl_keyfile"),
-		AnyName: strings.EqualFold(q.Get("ssl_check_hostname"), "false"),
-	}
-	switch reqs := q.Get("ssl_cert_reqs"); strings.TrimPrefix(strings.ToLower(reqs), "cert_") {
-	case "", "required", "optional":
-	case "none":
-		e.tls.InsecureSkipVerify = true
-	default:
-		return nil, fmt.Errorf("broker URL has ssl_cert_reqs %q: use required or none", reqs)
-	}
-	return q, nil
+	e.tls, e.secure, err = dial.TLSQuery(q)
+	e.tls.AnyName = strings.EqualFold(q.Get("ssl_check_hostname"), "false")
+	return q, err
 }
