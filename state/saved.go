@@ -372,10 +372,13 @@ func (c *Cluster) LoadWorker(saved []byte) error {
 
 // savedWorker is a worker as it is saved. JSON names are those of the first version.
 type savedWorker struct {
-	Name                        string
-	Incarnations                []incarnation `json:"Lives"`
-	Dropped, Heard, Beat, Clock int64
-	Offset                      offset
+	Name         string
+	Incarnations []incarnation `json:"Lives"`
+	Dropped      int64
+	Heard        int64 `json:"Heard"`
+	Beat         int64 `json:"Beat"`
+	Clock        int64
+	Offset       offset
 }
 
 // saved copies what is saved of a worker. JSON has no number that is not finite.
