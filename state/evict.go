@@ -4,7 +4,7 @@ package state
 // for them costs a walk through the order, which many new tasks must share. Where tasks are saved to a store,
 // those that are not yet stay.
 func (c *Cluster) evict() {
-	if len(c.index) <= c.crowded {
+	if len(c.index) <= c.evictAbove {
 		return
 	}
 	surplus := len(c.index) - c.options.MaxTasks + c.options.MaxTasks/100
@@ -33,7 +33,7 @@ func (c *Cluster) evict() {
 		c.drop(i)
 	}
 	c.evicted += uint64(len(victims))
-	c.crowded = max(c.options.MaxTasks, len(c.index)+c.options.MaxTasks/100)
+	c.evictAbove = max(c.options.MaxTasks, len(c.index)+c.options.MaxTasks/100)
 }
 
 // drop forgets a task.

@@ -6,7 +6,7 @@ func (c *Cluster) ForgetWorkers(before int64) int {
 	var busy map[string]bool
 	n := 0
 	for name, w := range c.workers {
-		if w.heard >= before || c.status(w) != Offline {
+		if w.lastSeen >= before || c.status(w) != Offline {
 			continue
 		}
 		if busy == nil {

@@ -67,7 +67,7 @@ func (c *Cluster) remark(i uint32, f func(r *row)) {
 	c.tally.remove(r)
 	f(r)
 	c.tally.add(r)
-	c.touch(i, r)
+	c.markUnsaved(i, r)
 	c.order.update(c.entryOf(i, r))
 	c.version++
 }
@@ -112,7 +112,7 @@ func (c *Cluster) judge(t *Task, r *row) {
 			t.Lost = &k
 		}
 	case t.Orphaned:
-		t.Lost = &Conclusion{Reason: ReasonOrphaned, Evidence: t.OrphanReason, At: c.workers[*t.Worker].heard}
+		t.Lost = &Conclusion{Reason: ReasonOrphaned, Evidence: t.OrphanReason, At: c.workers[*t.Worker].lastSeen}
 	}
 }
 

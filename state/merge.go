@@ -37,7 +37,7 @@ func (c *Cluster) mergeWorker(s savedWorker) {
 	c.version++
 	w.changed = true
 	w.dropped, w.clock = max(w.dropped, s.Dropped), max(w.clock, s.Clock)
-	w.heard, w.beat = max(w.heard, s.Heard), max(w.beat, s.Beat)
+	w.lastSeen, w.lastHeartbeat = max(w.lastSeen, s.LastSeen), max(w.lastHeartbeat, s.LastHeartbeat)
 	if !w.offset.Known {
 		w.offset = s.Offset
 	}

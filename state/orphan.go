@@ -13,7 +13,7 @@ const maxSilence = 3_600_000_000
 
 // abandon marks a task whose process has ended without ending it. An execution that had started is orphaned. One
 // that had not is returned: its message was not acknowledged, so the broker delivers it again.
-func (c *Cluster) abandon(t *Task, r *execution) {
+func (c *Cluster) markOrphaned(t *Task, r *execution) {
 	t.OrphanReason = c.processEnd(c.processes.key(r.process), r.first)
 	t.Returned = t.OrphanReason != "" && r.dominant().kind == TaskReceived
 	t.Orphaned = t.OrphanReason != "" && !t.Returned
@@ -33,7 +33,7 @@ func (c *Cluster) processEnd(l clock.Process, micros int64) string {
 		return "its worker process has restarted"
 	case c.saidGoodbye(w):
 		return "its worker has shut down"
-	case c.now-w.heard >= maxSilence && c.status(w) == Offline:
+	case c.now-w.lastSeen >= maxSilence && c.status(w) == Offline:
 		return "nothing was heard of its worker for an hour"
 	}
 	return ""

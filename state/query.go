@@ -182,28 +182,28 @@ func (c *Cluster) link(page *Page, q Query, found []uint32, last uint32, more bo
 // matcher is a query in terms of entries.
 type matcher struct {
 	c       *Cluster
-	states  numbers // nil where the query has no such filter
-	names   numbers
-	workers numbers
+	states  bitset // nil where the query has no such filter
+	names   bitset
+	workers bitset
 	root    *taskKey
 	text    string
-	named   numbers // routes whose name contains text
-	id      []byte  // scratch
-	never   bool    // no task in memory can match
+	named   bitset // routes whose name contains text
+	id      []byte // scratch
+	never   bool   // no task in memory can match
 }
 
 // numbers is a set of small numbers.
-type numbers []bool
+type bitset []bool
 
-func (s numbers) has(i uint32) bool { return int(i) < len(s) && s[i] }
+func (s bitset) has(i uint32) bool { return int(i) < len(s) && s[i] }
 
 // with returns s with i in it, unless i is 0: no number at all.
-func (s numbers) with(i uint32) numbers {
+func (s bitset) with(i uint32) bitset {
 	if i == 0 {
 		return s
 	}
 	if int(i) >= len(s) {
-		s = append(s, make(numbers, int(i)+1-len(s))...)
+		s = append(s, make(bitset, int(i)+1-len(s))...)
 	}
 	s[i] = true
 	return s
@@ -212,7 +212,7 @@ func (s numbers) with(i uint32) numbers {
 func (c *Cluster) matcher(q Query) *matcher {
 	m := &matcher{c: c, text: strings.ToLower(q.Text)}
 	if len(q.States) > 0 {
-		m.states = make(numbers, len(c.states.names))
+		m.states = make(bitset, len(c.states.names))
 		known := false
 		for _, s := range q.States {
 			if code, ok := c.states.codes[s]; ok {
@@ -226,7 +226,7 @@ func (c *Cluster) matcher(q Query) *matcher {
 		m.never = m.never || len(m.names) == 0
 	}
 	if len(q.Workers) > 0 {
-		m.workers = numbers{}
+		m.workers = bitset{}
 		for _, w := range q.Workers {
 			m.workers = m.workers.with(c.hosts.lookup(w))
 		}
@@ -242,8 +242,8 @@ func (c *Cluster) matcher(q Query) *matcher {
 	return m
 }
 
-func (c *Cluster) routesWhere(f func(route) bool) numbers {
-	set := numbers{}
+func (c *Cluster) routesWhere(f func(route) bool) bitset {
+	set := bitset{}
 	for i := range c.routes.items {
 		if f(c.routes.items[i].key) {
 			set = set.with(uint32(i))
@@ -276,7 +276,7 @@ func (m *matcher) slow(e *entry) bool {
 }
 
 // wasNamed reports whether a task was received under one of the names.
-func (c *Cluster) wasNamed(r *row, names numbers) bool {
+func (c *Cluster) wasNamed(r *row, names bitset) bool {
 	for i := r.head; i != 0; {
 		e := c.records.at(i)
 		if e.kind == TaskReceived && names.has(e.route) {

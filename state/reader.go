@@ -43,14 +43,14 @@ func (r *Reader) open(id string, events []byte) (*row, error) {
 }
 
 // Thin returns saved events without those that no execution shows, and whether there were any.
-func (r *Reader) Thin(id string, events []byte) (thin []byte, less bool, err error) {
+func (r *Reader) Compact(id string, events []byte) (thin []byte, less bool, err error) {
 	row, err := r.open(id, events)
 	if err != nil {
 		return nil, false, err
 	}
 	c := r.c
 	before := c.task(row)
-	for i, drop := range c.idle(row) {
+	for i, drop := range c.unshown(row) {
 		if drop {
 			less = true
 			c.remove(row, i)
@@ -71,7 +71,7 @@ func (r *Reader) Thin(id string, events []byte) (thin []byte, less bool, err err
 }
 
 // idle returns the records of a row that none of its executions shows.
-func (c *Cluster) idle(r *row) map[uint32]bool {
+func (c *Cluster) unshown(r *row) map[uint32]bool {
 	rules, ok := c.rules.(*causalRules)
 	if !ok {
 		return nil

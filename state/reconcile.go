@@ -334,7 +334,7 @@ func (v *review) unseen(r *row, due, sent int64) bool {
 	}
 	all := true
 	for _, w := range v.c.workers {
-		if v.c.saidGoodbye(w) || w.heard < sent || max(w.idleAt, w.inspected) >= max(due, listed+1) {
+		if v.c.saidGoodbye(w) || w.lastSeen < sent || max(w.idleAt, w.inspected) >= max(due, listed+1) {
 			continue
 		}
 		all = false

@@ -89,7 +89,7 @@ func (u *causalRules) fill(t *Task, records []*record) {
 		t.Worker = new(x.Worker)
 		t.Retries = new(x.Attempt)
 		if !newest.ended() {
-			u.c.abandon(t, newest)
+			u.c.markOrphaned(t, newest)
 		}
 	}
 	if sent != nil {

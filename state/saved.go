@@ -171,13 +171,13 @@ func (c *Cluster) Saved(ok bool, known map[string][]byte) error {
 	}
 	c.unsaved.unpop(again)
 	c.saving = c.saving[:0]
-	c.crowded = c.options.MaxTasks
+	c.evictAbove = c.options.MaxTasks
 	c.evict()
 	return failed
 }
 
 // touch notes that a row is to be saved.
-func (c *Cluster) touch(i uint32, r *row) {
+func (c *Cluster) markUnsaved(i uint32, r *row) {
 	if c.options.Track && r.marks&unsaved == 0 {
 		r.marks |= unsaved
 		c.unsaved.push(i)
@@ -224,7 +224,7 @@ func (c *Cluster) LoadWithoutEviction(id string, events []byte) error {
 // load adds the events of c.loaded to a task and shows it once. What was concluded, here or where they were saved,
 // stays if it was concluded from all of them.
 func (c *Cluster) load(id string, k *Conclusion) {
-	i, r, known := c.hold(id)
+	i, r, known := c.rowFor(id)
 	held, same := int(r.count), 0
 	if known {
 		c.order.remove(c.entryOf(i, r))
@@ -241,10 +241,10 @@ func (c *Cluster) load(id string, k *Conclusion) {
 			continue
 		}
 		if int(r.count) >= maxRecords {
-			c.thin(r)
+			c.dropRecord(r)
 		}
 		c.append(r, &s.Event, rec)
-		c.rise(r)
+		c.raiseStamp(r)
 		c.relateAs(i, r, &s.Event)
 	}
 	c.show(r)
@@ -372,18 +372,18 @@ func (c *Cluster) LoadWorker(saved []byte) error {
 
 // savedWorker is a worker as it is saved. JSON names are those of the first version.
 type savedWorker struct {
-	Name         string
-	Incarnations []incarnation `json:"Lives"`
-	Dropped      int64
-	Heard        int64 `json:"Heard"`
-	Beat         int64 `json:"Beat"`
-	Clock        int64
-	Offset       offset
+	Name          string
+	Incarnations  []incarnation `json:"Lives"`
+	Dropped       int64
+	LastSeen      int64 `json:"Heard"`
+	LastHeartbeat int64 `json:"Beat"`
+	Clock         int64
+	Offset        offset
 }
 
 // saved copies what is saved of a worker. JSON has no number that is not finite.
 func (w *worker) saved() savedWorker {
-	s := savedWorker{w.name, slices.Clone(w.incarnations), w.dropped, w.heard, w.beat, w.clock, w.offset}
+	s := savedWorker{w.name, slices.Clone(w.incarnations), w.dropped, w.lastSeen, w.lastHeartbeat, w.clock, w.offset}
 	for i := range s.Incarnations {
 		r := &s.Incarnations[i].Report
 		if finite(r.Freq) != r.Freq {

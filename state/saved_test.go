@@ -313,7 +313,7 @@ func TestThinKeepsWhatShows(t *testing.T) {
 	apply(c, ev(state.TaskSucceeded, "busy", "w1", 10, 30), ev(state.TaskSucceeded, "calm", "w1", 10, 31))
 	var r state.Reader
 	for _, u := range c.TakeUnsaved(2) {
-		thin, less, err := r.Thin(u.View.ID, u.Events)
+		thin, less, err := r.Compact(u.View.ID, u.Events)
 		if err != nil {
 			t.Fatal(err)
 		}

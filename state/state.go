@@ -83,7 +83,7 @@ type Cluster struct {
 
 	tally   tally
 	evicted uint64
-	thinned uint64 // events dropped because their task had too many
+	dropped uint64 // events dropped because their task had too many
 
 	concluded map[taskKey]Conclusion // of rows with a mark of concluded
 	absent    map[taskKey]absence    // unfinished tasks that their worker did not list in its last inspection
@@ -94,7 +94,7 @@ type Cluster struct {
 	saving        []uint32 // rows taken to be saved
 	lowWaterMark  *Position
 	evictedMicros int64 // greatest time of a task that is in the store only
-	crowded       int   // number of tasks above which to look for some to evict
+	evictAbove    int   // number of tasks above which to look for some to evict
 
 	scratch []*record
 	entry   []byte
@@ -112,19 +112,19 @@ func New(o Options) *Cluster {
 		o.MaxText = defaultMaxText
 	}
 	c := &Cluster{
-		options:   o,
-		clock:     clock.Receiver{MaxProcesses: maxProcesses},
-		index:     make(map[taskKey]uint32),
-		families:  make(map[taskKey]uint32),
-		foreign:   make(map[taskKey]string),
-		text:      newTextLog(o.MaxText),
-		processes: newTable(maxProcesses, clock.Process{Hostname: otherKey}, cloneProcess),
-		hosts:     newTable(maxHosts, otherKey, strings.Clone),
-		routes:    newTable(maxRoutes, route{name: otherKey}, cloneRoute),
-		states:    newStateNames(),
-		workers:   make(map[string]*worker),
-		gone:      make(map[string]bool),
-		crowded:   o.MaxTasks,
+		options:    o,
+		clock:      clock.Receiver{MaxProcesses: maxProcesses},
+		index:      make(map[taskKey]uint32),
+		families:   make(map[taskKey]uint32),
+		foreign:    make(map[taskKey]string),
+		text:       newTextLog(o.MaxText),
+		processes:  newTable(maxProcesses, clock.Process{Hostname: otherKey}, cloneProcess),
+		hosts:      newTable(maxHosts, otherKey, strings.Clone),
+		routes:     newTable(maxRoutes, route{name: otherKey}, cloneRoute),
+		states:     newStateNames(),
+		workers:    make(map[string]*worker),
+		gone:       make(map[string]bool),
+		evictAbove: o.MaxTasks,
 
 		concluded: make(map[taskKey]Conclusion),
 		absent:    make(map[taskKey]absence),
@@ -178,7 +178,7 @@ func (c *Cluster) apply(e *Event, repaired int64, flags recordFlags) Change {
 	case e.Kind.Task():
 		c.applyTask(e, repaired, flags, &ch)
 		if e.Kind != TaskSent {
-			c.heard(e, repaired)
+			c.noteActivity(e, repaired)
 		}
 	case e.Kind.Worker():
 		c.applyWorker(e, repaired)
@@ -188,7 +188,7 @@ func (c *Cluster) apply(e *Event, repaired int64, flags recordFlags) Change {
 }
 
 // hold returns the row of a task, a new one if it is not known.
-func (c *Cluster) hold(id string) (i uint32, r *row, known bool) {
+func (c *Cluster) rowFor(id string) (i uint32, r *row, known bool) {
 	k, digested := key(id)
 	i, known = c.index[k]
 	if !known {
@@ -206,7 +206,7 @@ func (c *Cluster) hold(id string) (i uint32, r *row, known bool) {
 
 // applyTask adds the event to its task and shows the task anew.
 func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Change) {
-	i, r, known := c.hold(e.ID)
+	i, r, known := c.rowFor(e.ID)
 	rec := c.record(e, repaired, flags)
 	if known {
 		if same := c.rules.repeats(r, &rec); same != 0 {
@@ -221,14 +221,14 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 		c.takeBack(r)
 	}
 	if int(r.count) >= maxRecords {
-		c.thin(r)
+		c.dropRecord(r)
 	}
 	c.append(r, e, rec)
 	r.heard = uint32(min(max(e.ReceivedMicros/1e6, 0), math.MaxUint32))
-	c.rise(r)
+	c.raiseStamp(r)
 	c.show(r)
 	c.relateAs(i, r, e)
-	c.touch(i, r)
+	c.markUnsaved(i, r)
 	c.order.insert(c.entryOf(i, r))
 	c.tally.add(r)
 	c.version++
@@ -374,7 +374,7 @@ func (c *Cluster) append(r *row, e *Event, rec record) {
 }
 
 // thin drops a record of a task that has too many: the oldest custom one, else its oldest after the first.
-func (c *Cluster) thin(r *row) {
+func (c *Cluster) dropRecord(r *row) {
 	victim := uint32(0)
 	for i := c.records.at(r.head).next; i != 0; i = c.records.at(i).next {
 		if victim == 0 || c.records.at(i).kind == TaskCustom {
@@ -385,7 +385,7 @@ func (c *Cluster) thin(r *row) {
 		}
 	}
 	c.remove(r, victim)
-	c.thinned++
+	c.dropped++
 }
 
 func (c *Cluster) free(i uint32) {
@@ -418,7 +418,7 @@ func (c *Cluster) show(r *row) {
 }
 
 // rise gives the row the stamp of its newest record, if that is later than its own.
-func (c *Cluster) rise(r *row) {
+func (c *Cluster) raiseStamp(r *row) {
 	if newest := c.records.at(r.tail); r.origin == 0 || c.after(newest, r) {
 		c.processes.retain(newest.process)
 		c.processes.release(r.origin)

@@ -144,7 +144,7 @@ func (c *Cluster) Names() []string {
 // Capped returns how often a name, node name or custom state became «(other)», and how many events were not
 // kept since their task had too many.
 func (c *Cluster) Capped() (symbols, events uint64) {
-	return c.processes.capped + c.hosts.capped + c.routes.capped + c.states.capped, c.thinned
+	return c.processes.capped + c.hosts.capped + c.routes.capped + c.states.capped, c.dropped
 }
 
 // stateCode is a state as a number: the built-in ones first, then custom ones as they come.

@@ -12,13 +12,13 @@ import (
 // worker is what is known of one node name: the incarnations of its processes. Everything in it is a maximum over
 // events, so arrival order cannot matter, except for how the incarnations of a reused pid are told apart.
 type worker struct {
-	name         string
-	incarnations []incarnation // by first timestamp; the newest maxEpochs
-	dropped      int64         // incarnations forgotten
-	heard        int64         // newest local receipt time of any of its events, µs
-	beat         int64         // newest local receipt time of its own events, µs
-	clock        int64         // newest repaired clock
-	offset       offset        // of its clock
+	name          string
+	incarnations  []incarnation // by first timestamp; the newest maxEpochs
+	dropped       int64         // incarnations forgotten
+	lastSeen      int64         // newest local receipt time of any of its events, µs
+	lastHeartbeat int64         // newest local receipt time of its own events, µs
+	clock         int64         // newest repaired clock
+	offset        offset        // of its clock
 
 	idleAt    int64 // when it last reported no running task, by the earlier of its own and the local clock, µs
 	inspected int64 // request time of its last inspection, µs
@@ -75,7 +75,7 @@ const (
 )
 
 // heard records that a task event proves its worker alive.
-func (c *Cluster) heard(e *Event, repaired int64) {
+func (c *Cluster) noteActivity(e *Event, repaired int64) {
 	w := c.workers[e.Hostname]
 	if w == nil {
 		if e.Kind == TaskCustom { // perhaps from a client
@@ -84,7 +84,7 @@ func (c *Cluster) heard(e *Event, repaired int64) {
 		w = c.addWorker(e.Hostname)
 	}
 	w.changed = true
-	w.heard = max(w.heard, e.ReceivedMicros)
+	w.lastSeen = max(w.lastSeen, e.ReceivedMicros)
 	w.clock = max(w.clock, repaired)
 	if e.Kind != TaskCustom { // custom events come from pool children, under another pid
 		w.incarnation(e)
@@ -99,7 +99,7 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 	}
 	c.version++
 	w.changed = true
-	w.heard = max(w.heard, e.ReceivedMicros)
+	w.lastSeen = max(w.lastSeen, e.ReceivedMicros)
 	w.clock = max(w.clock, repaired)
 	l := w.incarnation(e)
 	at := point{e.Clock, e.Micros}
@@ -109,7 +109,7 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 			l.Goodbye = at
 		}
 	case WorkerOnline, WorkerHeartbeat:
-		w.beat = max(w.beat, e.ReceivedMicros)
+		w.lastHeartbeat = max(w.lastHeartbeat, e.ReceivedMicros)
 		w.offset.add(e)
 		if at.after(l.Alive) {
 			l.Alive = at
@@ -172,7 +172,7 @@ func (c *Cluster) addWorker(name string) *worker {
 	if len(c.workers) >= maxWorkers {
 		var oldest *worker
 		for _, w := range c.workers {
-			if oldest == nil || w.heard < oldest.heard {
+			if oldest == nil || w.lastSeen < oldest.lastSeen {
 				oldest = w
 			}
 		}
@@ -255,7 +255,7 @@ func (w *worker) current() *incarnation {
 // heartbeats: it is stopping until the tasks that it had started have ended.
 func (c *Cluster) status(w *worker) Status {
 	l := w.current()
-	silence := float64(c.now - w.heard)
+	silence := float64(c.now - w.lastSeen)
 	limit := w.timeout()
 	if l.Goodbye.Micros != 0 && !l.Alive.after(l.Goodbye) {
 		if unfinished, received := c.held(clock.Process{Hostname: w.name, PID: l.PID}); silence <= maxStopping && unfinished > received {
@@ -281,7 +281,7 @@ func (w *worker) freq() float64 {
 	switch {
 	case l.Report.Has&FieldFreq != 0 && l.Report.Freq > 0:
 		return math.Min(l.Report.Freq, maxFreq)
-	case w.beat == 0:
+	case w.lastHeartbeat == 0:
 		return unknownFreq
 	}
 	return defaultFreq
@@ -310,11 +310,11 @@ func (c *Cluster) Shift(by int64) {
 	for _, w := range c.workers {
 		w.changed = true
 		w.offset.shift(by)
-		if w.heard != 0 {
-			w.heard += by
+		if w.lastSeen != 0 {
+			w.lastSeen += by
 		}
-		if w.beat != 0 {
-			w.beat += by
+		if w.lastHeartbeat != 0 {
+			w.lastHeartbeat += by
 		}
 	}
 	c.version++
@@ -325,10 +325,10 @@ func (c *Cluster) Shift(by int64) {
 func (c *Cluster) Resume(now int64) {
 	c.now = now
 	for _, w := range c.workers {
-		if w.heard > now {
-			w.heard = now - int64(w.timeout()*offlineAfter) - 1
+		if w.lastSeen > now {
+			w.lastSeen = now - int64(w.timeout()*offlineAfter) - 1
 		}
-		w.beat = min(w.beat, now)
+		w.lastHeartbeat = min(w.lastHeartbeat, now)
 	}
 	c.version++
 }
@@ -355,7 +355,7 @@ func (c *Cluster) workerView(w *worker) Worker {
 	l := w.current()
 	r := &l.Report
 	v := Worker{
-		Name: w.name, PID: l.PID, Status: c.status(w), LastHeartbeatAt: w.beat,
+		Name: w.name, PID: l.PID, Status: c.status(w), LastHeartbeatAt: w.lastHeartbeat,
 		Restarts: int64(len(w.incarnations)) - 1 + w.dropped, Clock: w.clock,
 		Extra: maps.Clone(r.Extra),
 	}
@@ -363,7 +363,7 @@ func (c *Cluster) workerView(w *worker) Worker {
 	if w.offset.Known {
 		v.ClockOffsetMicros = new(w.offset.micros())
 	}
-	if w.beat != 0 {
+	if w.lastHeartbeat != 0 {
 		v.FreqSeconds = w.freq()
 	}
 	if r.Has&FieldActive != 0 {

@@ -94,7 +94,7 @@ func explain(cause string) (words string, lost bool) {
 		return "Messages in a format other than JSON", true
 	case celery.CauseMalformed:
 		return "Broken JSON, and the rest of its message", true
-	case celery.CauseNoEvent:
+	case celery.CauseNotEvent:
 		return "JSON that is no event", true
 	case celery.CauseHostname:
 		return "Events without a sender", true

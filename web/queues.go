@@ -108,7 +108,7 @@ func queuePoll(s queues.Snapshot) templates.QueuePoll {
 func queue(q queues.Queue, at time.Time, points int) templates.Queue {
 	d := templates.Queue{
 		Name: q.Name, Missing: q.Missing, Error: q.Error, Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers,
-		Workers: q.Workers, WorkersKnown: q.Asked, In: q.In, Out: q.Out, RatesFrom: q.RatesFrom,
+		Workers: q.Workers, WorkersKnown: q.WorkersKnown, In: q.InRate, Out: q.OutRate, RatesFrom: q.RatesFrom,
 		Age: inSeconds(q.Age), AtLeast: inSeconds(q.AgeAtLeast), AtMost: inSeconds(q.AgeAtMost), Drain: inSeconds(q.DrainTime),
 		Type: q.Type, State: q.State, MaxPriority: q.MaxPriority, Durable: q.Durable, Warnings: q.Warnings,
 		Depths: depths(q.Depths, at, points),
@@ -119,8 +119,8 @@ func queue(q queues.Queue, at time.Time, points int) templates.Queue {
 	if q.OldestUnacked != nil {
 		d.OldestUnacked = micros(*q.OldestUnacked)
 	}
-	if q.Restore != nil {
-		d.Restore = micros(*q.Restore)
+	if q.RedeliveredAt != nil {
+		d.Restore = micros(*q.RedeliveredAt)
 	}
 	return d
 }

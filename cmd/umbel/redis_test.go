@@ -109,13 +109,13 @@ func newRedisTap(tb testing.TB, url string) *tap {
 	}
 	t := &tap{seen: map[event]time.Time{}}
 	go func() {
-		var o celery.Opener
+		var o celery.EnvelopeParser
 		for {
 			m, err := events.ReceiveMessage(context.Background())
 			if err != nil {
 				return
 			}
-			if e, err := o.Open([]byte(m.Payload)); err == nil {
+			if e, err := o.Parse([]byte(m.Payload)); err == nil {
 				t.note(e.Body, time.Now())
 			}
 		}

@@ -18,7 +18,7 @@ import (
 const (
 	CauseContentType = "content_type" // a serializer other than JSON and MessagePack
 	CauseMalformed   = "malformed"    // no JSON or MessagePack, from here to the end of the message
-	CauseNoEvent     = "not_an_event" // JSON, but no object, or one without a usable type
+	CauseNotEvent    = "not_an_event" // JSON, but no object, or one without a usable type
 	CauseHostname    = "hostname"     // a task or worker event without a sender
 	CauseUUID        = "uuid"         // a task event without an id, or with one of over 512 bytes
 	CauseTimestamp   = "timestamp"    // missing or outside 2000 to 2100: replaced by the time of receipt
@@ -137,7 +137,7 @@ func (m *message) element() bool {
 		if _, err := s.raw(); err != nil {
 			return false
 		}
-		m.lose(CauseNoEvent)
+		m.lose(CauseNotEvent)
 		return true
 	}
 	e := &d.event
@@ -170,7 +170,7 @@ func (m *message) element() bool {
 func (d *Decoder) check(e *state.Event) (cause string) {
 	switch {
 	case e.Kind == 0:
-		return CauseNoEvent
+		return CauseNotEvent
 	case e.Kind == state.Other:
 		return ""
 	case e.Hostname == "":

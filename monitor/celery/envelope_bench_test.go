@@ -11,9 +11,9 @@ func BenchmarkOpen(b *testing.B) {
 	payload := []byte(kombuEvent)
 	b.SetBytes(int64(len(payload)))
 	b.ReportAllocs()
-	var o celery.Opener
+	var o celery.EnvelopeParser
 	for b.Loop() {
-		if _, err := o.Open(payload); err != nil {
+		if _, err := o.Parse(payload); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -83,11 +83,11 @@ func TestOpen(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var o celery.Opener
+			var o celery.EnvelopeParser
 			var got broker.Message
 			for range 2 { // the second time from memory
 				var err error
-				if got, err = o.Open([]byte(test.text)); err != nil {
+				if got, err = o.Parse([]byte(test.text)); err != nil {
 					t.Fatalf("open: %v", err)
 				}
 				if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -114,7 +114,7 @@ func TestOpenManyKinds(t *testing.T) {
 	key := strings.NewReplacer("task.received", "task.sent")
 	mime := strings.NewReplacer("application/json", "application/x-yaml")
 	text := strings.NewReplacer(`"body_encoding": "base64"`, `"body_encoding": "utf-8"`)
-	var o celery.Opener
+	var o celery.EnvelopeParser
 	for range 2 {
 		for _, r := range []*strings.Replacer{tag, odd, broken, key, mime, text, strings.NewReplacer()} {
 			payload := []byte(r.Replace(kombuEvent))
@@ -125,7 +125,7 @@ func TestOpenManyKinds(t *testing.T) {
 			want := broker.Message{
 				Body: e.Body, ContentType: e.ContentType, ContentEncoding: e.ContentEncoding, RoutingKey: e.RoutingKey,
 			}
-			got, err := o.Open(payload)
+			got, err := o.Parse(payload)
 			if err != nil {
 				t.Fatalf("open: %v", err)
 			}
@@ -250,10 +250,10 @@ func FuzzEnvelope(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		e, err := celery.ParseEnvelope(text)
-		var o celery.Opener
-		_, _ = o.Open([]byte(kombuEvent))
-		_, _ = o.Open(text)
-		m, eventErr := o.Open(text)
+		var o celery.EnvelopeParser
+		_, _ = o.Parse([]byte(kombuEvent))
+		_, _ = o.Parse(text)
+		m, eventErr := o.Parse(text)
 		if err != nil {
 			return
 		}

@@ -9,7 +9,7 @@ import (
 // Literal reads what Celery's saferepr wrote, if it is complete and made of literals that JSON knows, tuples included. It
 // is false for anything cut short, for anything that might have been, and for anything that could stand for more than one
 // value: saferepr escapes quotes but no backslashes, so text with a backslash can be read in two ways.
-func Literal(repr string) (json.RawMessage, bool) {
+func ParseRepr(repr string) (json.RawMessage, bool) {
 	if !utf8.ValidString(repr) || strings.ContainsRune(repr, utf8.RuneError) {
 		return nil, false
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrOpaque says that a pickle holds objects, which only Python can make.
-var ErrOpaque = errors.New("opaque Python object")
+var ErrPythonObject = errors.New("opaque Python object")
 
 // Bounds of Unpickle. A pickle may name a part of itself many times, so it can be far larger than its bytes.
 const (
@@ -24,11 +24,11 @@ const (
 // prints. It executes nothing: what needs a class is ErrOpaque.
 func Unpickle(b []byte) (json.RawMessage, error) { return unpickle(b, false) }
 
-func unpickle(b []byte, loose bool) (json.RawMessage, error) {
+func unpickle(b []byte, describe bool) (json.RawMessage, error) {
 	if len(b) > maxPickle {
 		return nil, fmt.Errorf("pickle of %d bytes is too long to read", len(b))
 	}
-	u := unpickler{in: b, memo: make(map[int]any), loose: loose}
+	u := unpickler{in: b, memo: make(map[int]any), describe: describe}
 	v, err := u.load()
 	if err != nil {
 		return nil, err
@@ -52,10 +52,10 @@ type (
 
 // unpickler is the machine that a pickle programs.
 type unpickler struct {
-	in    []byte
-	stack []any
-	memo  map[int]any
-	loose bool // objects are described
+	in       []byte
+	stack    []any
+	memo     map[int]any
+	describe bool // objects are described
 }
 
 func (u *unpickler) load() (any, error) {
@@ -92,7 +92,7 @@ func (u *unpickler) load() (any, error) {
 // opcodeError tells the opcodes that make objects from bytes that are none.
 func opcodeError(op byte) error {
 	if bytes.IndexByte([]byte("cRbioPQ\x81\x82\x83\x84\x92\x93\x97\x98"), op) >= 0 {
-		return ErrOpaque
+		return ErrPythonObject
 	}
 	return errPickle
 }

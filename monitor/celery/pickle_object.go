@@ -43,7 +43,7 @@ func (c pickleClass) String() string {
 
 // objects executes opcodes that make objects.
 func (u *unpickler) objects(op byte) (bool, error) {
-	if !u.loose {
+	if !u.describe {
 		return false, nil
 	}
 	switch op {
@@ -113,7 +113,7 @@ func (u *unpickler) make(maker, arguments any) error {
 	c, ok := maker.(pickleClass)
 	args, too := arguments.(*pickleList)
 	if !ok || !too {
-		return ErrOpaque
+		return ErrPythonObject
 	}
 	switch c {
 	case pickleClass{"_codecs", "encode"}: // bytes, up to protocol 2
@@ -152,7 +152,7 @@ func (u *unpickler) build() error {
 	}
 	o, ok := u.stack[len(u.stack)-1].(*pickleObject)
 	if !ok {
-		return ErrOpaque
+		return ErrPythonObject
 	}
 	o.state = state
 	return nil

@@ -62,8 +62,8 @@ func TestUnpickleMakesNoObjects(t *testing.T) {
 		"extension":       "\x80\x02\x82\x01.",
 		"built afterward": "\x80\x04}}b.",
 	} {
-		if got, err := celery.Unpickle([]byte(pickle)); !errors.Is(err, celery.ErrOpaque) {
-			t.Errorf("%s: %s, error %v, want %v", name, got, err, celery.ErrOpaque)
+		if got, err := celery.Unpickle([]byte(pickle)); !errors.Is(err, celery.ErrPythonObject) {
+			t.Errorf("%s: %s, error %v, want %v", name, got, err, celery.ErrPythonObject)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestUnpickleRefusesDamage(t *testing.T) {
 		"too many brackets":   strings.Repeat("(", 2<<20) + ".",
 		"many digits":         "L" + strings.Repeat("9", 6000) + "L\n.",
 	} {
-		if got, err := celery.Unpickle([]byte(pickle)); err == nil || errors.Is(err, celery.ErrOpaque) {
+		if got, err := celery.Unpickle([]byte(pickle)); err == nil || errors.Is(err, celery.ErrPythonObject) {
 			t.Errorf("%s: %.40s, error %v, want it to be refused", name, got, err)
 		}
 	}

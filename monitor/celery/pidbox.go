@@ -85,7 +85,7 @@ func ParseReply(m broker.Publishing) (Reply, error) {
 		return r, nil
 	}
 	var nodes map[string]json.RawMessage
-	text, err := Strict(m.Body)
+	text, err := StrictJSON(m.Body)
 	if err == nil {
 		err = json.Unmarshal(text, &nodes)
 	}

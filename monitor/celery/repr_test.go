@@ -58,7 +58,7 @@ func TestLiteral(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := celery.Literal(tt.in)
+			got, ok := celery.ParseRepr(tt.in)
 			var compact, want bytes.Buffer
 			if !ok || json.Compact(&compact, got) != nil || json.Compact(&want, []byte(tt.want)) != nil {
 				t.Fatalf("Literal(%s) = %s, %v, want %s", tt.in, got, ok, tt.want)
@@ -118,7 +118,7 @@ func TestLiteralRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, ok := celery.Literal(in); ok {
+			if got, ok := celery.ParseRepr(in); ok {
 				t.Errorf("Literal(%s) = %s, want none", in, got)
 			}
 		})
@@ -166,7 +166,7 @@ func TestReprAndLiteralAgreeWithPython(t *testing.T) {
 			t.Errorf("repr of %s:\ngot  %s\nwant %s", lines[i], got, answer.Repr)
 			wrong++
 		}
-		if got, ok := celery.Literal(answer.Repr); ok {
+		if got, ok := celery.ParseRepr(answer.Repr); ok {
 			read++
 			if diff := cmp.Diff(parsed(t, got), parsed(t, json.RawMessage(lines[i]))); diff != "" {
 				t.Errorf("literal %s: got - want +\n%s", answer.Repr, diff)
@@ -247,7 +247,7 @@ func FuzzLiteral(f *testing.F) {
 	f.Add(`{'a': ([1.5, None],)}`)
 	f.Add(`('a\'b', '…')`)
 	f.Fuzz(func(t *testing.T, in string) {
-		got, ok := celery.Literal(in)
+		got, ok := celery.ParseRepr(in)
 		if !ok {
 			return
 		}

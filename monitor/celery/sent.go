@@ -10,7 +10,7 @@ import (
 )
 
 // SentKey is the routing key of the events that Message.Sent makes.
-const SentKey = "task.sent"
+const SentRoutingKey = "task.sent"
 
 // sentEvent is the event task-sent as Celery's clients write it (celery/app/amqp.py, celery/events/dispatcher.py).
 type sentEvent struct {
@@ -36,7 +36,7 @@ type sentEvent struct {
 
 // Sent is the event that tells of a message, p as Publishing returned it, which went to a queue at the moment now. clock is
 // that of the sender, Message.Origin, after it was moved on.
-func (m Message) Sent(p broker.Publishing, queue string, clock int64, now time.Time) (broker.Publishing, error) {
+func (m Message) SentEvent(p broker.Publishing, queue string, clock int64, now time.Time) (broker.Publishing, error) {
 	_, east := now.Zone()
 	e := sentEvent{
 		Type: "task-sent", Hostname: m.Origin, UTCOffset: float64(-east) / 3600, PID: os.Getpid(), Clock: clock,

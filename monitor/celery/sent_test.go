@@ -22,7 +22,7 @@ func TestSentIsTheEventOfAClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := m.Sent(p, "mail", 41, now)
+	e, err := m.SentEvent(p, "mail", 41, now)
 	if err != nil {
 		t.Fatal(err)
 	}

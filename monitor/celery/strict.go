@@ -10,7 +10,7 @@ import (
 // Strict returns JSON as Python writes it in a form that every reader takes: NaN and the infinities become null, lone
 // surrogates and bytes that are not UTF-8 become U+FFFD, and control characters in strings are escaped. Nothing else
 // changes. What is no JSON, or is nested more than 10,000 deep, is an error.
-func Strict(b []byte) (json.RawMessage, error) {
+func StrictJSON(b []byte) (json.RawMessage, error) {
 	text := valid(b)
 	out := make([]byte, 0, len(text))
 	for at := 0; at < len(text); {

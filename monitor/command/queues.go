@@ -21,8 +21,8 @@ func (s *Service) newQueues(o Options) (*queues.Watcher, error) {
 		counters = nil
 	}
 	return queues.New(queues.Options{
-		Stats: s.Client.QueueStats, Consumers: s.consumers, Complete: s.topologyComplete, Counters: counters,
-		HeldUntil: s.anyHeld, Hidden: o.HiddenQueues, Now: o.Now,
+		Stats: s.Client.QueueStats, Consumers: s.consumers, ConsumersComplete: s.topologyComplete, Counters: counters,
+		HoldsETA: s.anyHeld, Hidden: o.HiddenQueues, Now: o.Now,
 	})
 }
 

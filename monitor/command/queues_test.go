@@ -151,8 +151,8 @@ func TestQueuesAreKnownFromAllSides(t *testing.T) {
 	if !find("sent-only").Missing {
 		t.Error("a queue that only events tell of is not missing")
 	}
-	if video := find("video"); !video.Asked || len(video.Workers) != 0 {
-		t.Errorf("workers of video = %v, asked %t, want none of all that were asked", video.Workers, video.Asked)
+	if video := find("video"); !video.WorkersKnown || len(video.Workers) != 0 {
+		t.Errorf("workers of video = %v, asked %t, want none of all that were asked", video.Workers, video.WorkersKnown)
 	}
 	if !find("umbel-events").Hidden {
 		t.Error("Umbel's own queue is not hidden")

@@ -82,8 +82,8 @@ func (s *Service) source(
 		return fromResult
 	}
 	if !t.Truncated && t.Args != nil && t.Kwargs != nil {
-		args, ok := celery.Literal(*t.Args)
-		kwargs, full := celery.Literal(*t.Kwargs)
+		args, ok := celery.ParseRepr(*t.Args)
+		kwargs, full := celery.ParseRepr(*t.Kwargs)
 		if ok && full && o.take(args, kwargs) {
 			return fromEvent
 		}

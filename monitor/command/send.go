@@ -64,9 +64,9 @@ func (s *Service) publish(ctx context.Context, p taskPayload) error {
 	case err != nil:
 		return failure(err)
 	}
-	event, err := message.Sent(m, p.Queue, s.clock.Add(1), now)
+	event, err := message.SentEvent(m, p.Queue, s.clock.Add(1), now)
 	if err == nil {
-		err = s.Client.PublishEvent(ctx, celery.SentKey, event)
+		err = s.Client.PublishEvent(ctx, celery.SentRoutingKey, event)
 	}
 	if err != nil { // the message has gone out, and is not to go twice
 		s.log.WarnContext(ctx, "event of a published task not sent", "task", p.ID, "error", err)

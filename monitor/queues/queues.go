@@ -31,12 +31,12 @@ type Options struct {
 	Consumers func() map[string][]string
 	// Complete says whether all workers have told from which queues they consume, so that a queue without consumers
 	// in Known has none. Nil means that they have not.
-	Complete func() bool
+	ConsumersComplete func() bool
 	// Flow returns how many messages events tell of, by queue. It is used where the broker counts none itself. Nil
 	// means that nobody knows.
 	Counters func() map[string]Counters
 	// Held says whether workers hold tasks back until after a moment. Nil means that nobody knows.
-	HeldUntil func(ctx context.Context, after time.Time) bool
+	HoldsETA func(ctx context.Context, after time.Time) bool
 	// Hide names queues that are none of tasks, beside those that are known by their names: Umbel's own.
 	Hidden []string
 	Every  time.Duration // 5 s if zero
@@ -154,9 +154,9 @@ type Snapshot struct {
 // Queue is what is known of one queue. Nil is unknown.
 type Queue struct {
 	broker.Queue
-	Workers []string // that consume from it, as they say
-	Asked   bool     // whether Workers is known
-	In, Out *float64 // messages per second over the last minute
+	Workers         []string // that consume from it, as they say
+	WorkersKnown    bool     // whether Workers is known
+	InRate, OutRate *float64 // messages per second over the last minute
 	// RatesFrom says what In and Out were read from: broker or events; empty if both are unknown.
 	RatesFrom string
 	// Age is how long the message has waited that is next, by estimate; AgeAtLeast and AgeAtMost are what is certain
@@ -167,7 +167,7 @@ type Queue struct {
 	// Drain is how long it takes to empty at the present rates; nil if it does not.
 	DrainTime *time.Duration
 	// Restore is when the visibility timeout gives the oldest unacknowledged delivery to another worker.
-	Restore *time.Time
+	RedeliveredAt *time.Time
 	// Hidden says that it is none of tasks: a mailbox, a reply queue, an event queue.
 	Hidden bool
 	Depths []Point // of the last hour, oldest first
@@ -185,13 +185,13 @@ type Point struct {
 func (w *Watcher) poll(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	told := w.reported()
-	survey, err := w.options.Stats(limited, slices.Sorted(maps.Keys(told.names)))
+	known := w.gather()
+	survey, err := w.options.Stats(limited, slices.Sorted(maps.Keys(known.names)))
 	if ctx.Err() != nil {
 		return nil
 	}
 	if w.options.Counters != nil { // as it is now, which is when the depths were read
-		told.counters = w.options.Counters()
+		known.counters = w.options.Counters()
 	}
 	var s Snapshot
 	if err != nil {
@@ -200,7 +200,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 		w.mu.Unlock()
 		s.Error = err.Error()
 	} else {
-		s = w.snapshotOf(survey, told)
+		s = w.snapshotOf(survey, known)
 		s.Warnings = w.warnings(limited, s)
 	}
 	w.mu.Lock()
@@ -212,15 +212,15 @@ func (w *Watcher) poll(ctx context.Context) error {
 }
 
 // hearsay is what workers and events tell of queues.
-type reported struct {
+type reports struct {
 	names     map[string]bool // to ask for; true if somebody tells of it now
 	consumers map[string][]string
 	complete  bool
 	counters  map[string]Counters
 }
 
-func (w *Watcher) reported() reported {
-	h := reported{names: make(map[string]bool)}
+func (w *Watcher) gather() reports {
+	h := reports{names: make(map[string]bool)}
 	now := w.options.Now()
 	for name, t := range w.tracks {
 		if now.Sub(t.seen) <= forgetAfter {
@@ -230,8 +230,8 @@ func (w *Watcher) reported() reported {
 	if w.options.Consumers != nil {
 		h.consumers = w.options.Consumers()
 	}
-	if w.options.Complete != nil {
-		h.complete = w.options.Complete()
+	if w.options.ConsumersComplete != nil {
+		h.complete = w.options.ConsumersComplete()
 	}
 	for name := range h.consumers {
 		h.names[name] = true
@@ -246,7 +246,7 @@ func (w *Watcher) reported() reported {
 }
 
 // digest adds a QueueStats call to what was seen before.
-func (w *Watcher) snapshotOf(survey broker.QueueStats, told reported) Snapshot {
+func (w *Watcher) snapshotOf(survey broker.QueueStats, known reports) Snapshot {
 	at := survey.At
 	if at.IsZero() {
 		at = w.options.Now()
@@ -258,15 +258,15 @@ func (w *Watcher) snapshotOf(survey broker.QueueStats, told reported) Snapshot {
 		if t == nil {
 			t = &track{seen: at}
 		}
-		if told.names[q.Name] || positive(q.Ready) || positive(q.Unacked) || positive(q.Consumers) {
+		if known.names[q.Name] || positive(q.Ready) || positive(q.Unacked) || positive(q.Consumers) {
 			t.seen = at
 		}
-		if q.Missing && !told.names[q.Name] {
+		if q.Missing && !known.names[q.Name] {
 			continue
 		}
 		seen[q.Name] = true
 		w.tracks[q.Name] = t
-		s.Queues = append(s.Queues, w.describe(q, t, told, at, survey.Broker))
+		s.Queues = append(s.Queues, w.describe(q, t, known, at, survey.Broker))
 	}
 	maps.DeleteFunc(w.tracks, func(name string, _ *track) bool { return !seen[name] })
 	slices.SortFunc(s.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
@@ -274,20 +274,20 @@ func (w *Watcher) snapshotOf(survey broker.QueueStats, told reported) Snapshot {
 }
 
 // describe is all that is known of one queue.
-func (w *Watcher) describe(q broker.Queue, t *track, told reported, at time.Time, broker broker.Info) Queue {
-	flow, flows := told.counters[q.Name]
+func (w *Watcher) describe(q broker.Queue, t *track, known reports, at time.Time, broker broker.Info) Queue {
+	flow, flows := known.counters[q.Name]
 	t.add(q, flow, flows, at)
 	d := Queue{Queue: q, Hidden: Hidden(q.Name) || slices.Contains(w.options.Hidden, q.Name), Depths: t.depths()}
-	d.Workers = slices.Sorted(slices.Values(told.consumers[q.Name]))
-	d.Asked = told.consumers[q.Name] != nil || told.complete
-	d.In, d.Out, d.RatesFrom = t.rates()
+	d.Workers = slices.Sorted(slices.Values(known.consumers[q.Name]))
+	d.WorkersKnown = known.consumers[q.Name] != nil || known.complete
+	d.InRate, d.OutRate, d.RatesFrom = t.rates()
 	t.age(&d)
-	if d.In != nil && d.Out != nil && positive(q.Ready) {
-		d.DrainTime = drain(*q.Ready, *d.Out-*d.In)
+	if d.InRate != nil && d.OutRate != nil && positive(q.Ready) {
+		d.DrainTime = drain(*q.Ready, *d.OutRate-*d.InRate)
 	}
 	if q.OldestUnacked != nil && broker.VisibilityTimeout != nil {
 		restore := q.OldestUnacked.Add(*broker.VisibilityTimeout)
-		d.Restore = &restore
+		d.RedeliveredAt = &restore
 	}
 	if !d.Hidden {
 		d.Warnings = d.warnings(at, broker)

@@ -214,11 +214,11 @@ func TestAsksForQueuesThatAnybodyToldOf(t *testing.T) {
 			t.Errorf("queues (-want +got):\n%s", diff)
 		}
 		mail := s.Queues[0]
-		if diff := cmp.Diff([]string{"w1", "w2"}, mail.Workers); diff != "" || !mail.Asked {
-			t.Errorf("workers of mail, asked %t (-want +got):\n%s", mail.Asked, diff)
+		if diff := cmp.Diff([]string{"w1", "w2"}, mail.Workers); diff != "" || !mail.WorkersKnown {
+			t.Errorf("workers of mail, asked %t (-want +got):\n%s", mail.WorkersKnown, diff)
 		}
-		if s.Queues[1].Asked || !s.Queues[1].Missing {
-			t.Errorf("planned: asked %t, missing %t, want false, true", s.Queues[1].Asked, s.Queues[1].Missing)
+		if s.Queues[1].WorkersKnown || !s.Queues[1].Missing {
+			t.Errorf("planned: asked %t, missing %t, want false, true", s.Queues[1].WorkersKnown, s.Queues[1].Missing)
 		}
 
 		mu.Lock()

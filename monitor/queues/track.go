@@ -59,7 +59,7 @@ func (t *track) add(q broker.Queue, flow Counters, flows bool, at time.Time) {
 	}
 	t.exact = !reorders(q)
 	t.samples = append(t.samples, s)
-	t.thin(at)
+	t.prune(at)
 }
 
 // count reads the totals of the broker, or else those of events. What came and what left differ by what waits, so that
@@ -115,7 +115,7 @@ func reorders(q broker.Queue) bool {
 }
 
 // thin drops samples older than memory, and most of those older than fine.
-func (t *track) thin(now time.Time) {
+func (t *track) prune(now time.Time) {
 	kept := t.samples[:0]
 	for _, s := range t.samples {
 		age := now.Sub(s.at)

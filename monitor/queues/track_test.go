@@ -81,13 +81,13 @@ func TestRates(t *testing.T) {
 					t.Errorf("rates from %q, want %q", got, want)
 				}
 				if test.source == "" {
-					if q.In != nil || q.Out != nil {
+					if q.InRate != nil || q.OutRate != nil {
 						t.Errorf("rates are known from nothing: %v", q)
 					}
 					return
 				}
-				if !near(*q.In, in) || !near(*q.Out, out) {
-					t.Errorf("rates = %v in, %v out, want %v, %v", *q.In, *q.Out, in, out)
+				if !near(*q.InRate, in) || !near(*q.OutRate, out) {
+					t.Errorf("rates = %v in, %v out, want %v, %v", *q.InRate, *q.OutRate, in, out)
 				}
 				if q.DrainTime != nil {
 					t.Errorf("a queue that grows drains in %v", *q.DrainTime)
@@ -111,13 +111,13 @@ func TestRatesBeginAnewWithTotals(t *testing.T) {
 		}
 		b.set(broker.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(3))}) // it was deleted and declared
 		pass(5 * time.Second)
-		if q := only(t, w.Snapshot()); q.In != nil || q.Out != nil || q.RatesFrom != "" {
-			t.Errorf("rates over the end of a queue = %v, %v, want none", q.In, q.Out)
+		if q := only(t, w.Snapshot()); q.InRate != nil || q.OutRate != nil || q.RatesFrom != "" {
+			t.Errorf("rates over the end of a queue = %v, %v, want none", q.InRate, q.OutRate)
 		}
 		b.set(broker.Queue{Name: "mail", Ready: new(int64(0)), Published: new(int64(13))})
 		pass(5 * time.Second)
-		if q := only(t, w.Snapshot()); q.In == nil || *q.In != 2 {
-			t.Errorf("rate in of the new queue = %v, want 2", q.In)
+		if q := only(t, w.Snapshot()); q.InRate == nil || *q.InRate != 2 {
+			t.Errorf("rate in of the new queue = %v, want 2", q.InRate)
 		}
 	})
 }
@@ -144,8 +144,8 @@ func TestTotalsBehindTheDepth(t *testing.T) {
 			pass(time.Second)
 		}
 		q := only(t, w.Snapshot())
-		if q.In == nil || *q.In < 0 || *q.In > 0.2 || !near(*q.Out, perLook) {
-			t.Errorf("rates = %v, %v, want about 0 and %d", q.In, q.Out, perLook)
+		if q.InRate == nil || *q.InRate < 0 || *q.InRate > 0.2 || !near(*q.OutRate, perLook) {
+			t.Errorf("rates = %v, %v, want about 0 and %d", q.InRate, q.OutRate, perLook)
 		}
 		if q.AgeAtLeast != nil || q.AgeAtMost != nil {
 			t.Errorf("age is at least %v, at most %v by events, which are not certain", q.AgeAtLeast, q.AgeAtMost)

@@ -11,7 +11,7 @@ import (
 // warnings are sentences about all queues.
 func (w *Watcher) warnings(ctx context.Context, s Snapshot) []string {
 	limit := s.Broker.VisibilityTimeout
-	if w.options.HeldUntil == nil || limit == nil || !w.options.HeldUntil(ctx, s.At.Add(*limit)) {
+	if w.options.HoldsETA == nil || limit == nil || !w.options.HoldsETA(ctx, s.At.Add(*limit)) {
 		return nil
 	}
 	return []string{fmt.Sprintf("Workers hold tasks back for longer than the visibility timeout of %s: "+
@@ -34,12 +34,12 @@ func (q *Queue) warnings(at time.Time, broker broker.Info) []string {
 	switch {
 	case q.Consumers != nil && *q.Consumers == 0:
 		list = append(list, "Nobody consumes from it"+waiting+".")
-	case q.Consumers == nil && !q.Asked:
+	case q.Consumers == nil && !q.WorkersKnown:
 		list = append(list, "Who consumes from it is not known: the broker does not tell, and not all workers have.")
 	case q.Consumers == nil && len(q.Workers) == 0:
 		list = append(list, "No worker says that it consumes from it"+waiting+".")
 	}
-	if q.Restore != nil && q.Restore.Before(at) {
+	if q.RedeliveredAt != nil && q.RedeliveredAt.Before(at) {
 		list = append(list, fmt.Sprintf("A delivery has been held for longer than the visibility timeout of %s: "+
 			"another worker gets it, though the first may be running it.", span(*broker.VisibilityTimeout)))
 	}

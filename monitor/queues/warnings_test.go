@@ -18,14 +18,14 @@ func TestRestore(t *testing.T) {
 		b := &fakeBroker{info: broker.Info{Kind: "Redis", VisibilityTimeout: new(90 * time.Minute)}}
 		b.set(broker.Queue{Name: "mail", Ready: new(int64(0)), OldestUnacked: &oldest})
 		w := watch(t, b, queues.Options{
-			HeldUntil: func(_ context.Context, after time.Time) bool { return after.Equal(time.Now().Add(90 * time.Minute)) },
-			Complete:  func() bool { return true },
+			HoldsETA:          func(_ context.Context, after time.Time) bool { return after.Equal(time.Now().Add(90 * time.Minute)) },
+			ConsumersComplete: func() bool { return true },
 		})
 		synctest.Wait()
 		s := w.Snapshot()
 		q := only(t, s)
-		if want := oldest.Add(90 * time.Minute); q.Restore == nil || !q.Restore.Equal(want) {
-			t.Errorf("restore = %v, want %v", q.Restore, want)
+		if want := oldest.Add(90 * time.Minute); q.RedeliveredAt == nil || !q.RedeliveredAt.Equal(want) {
+			t.Errorf("restore = %v, want %v", q.RedeliveredAt, want)
 		}
 		expectWarnings(t, s.Warnings, "hold tasks back for longer than the visibility timeout of 1 h 30 min")
 		expectWarnings(t, q.Warnings, "No worker says that it consumes from it.", "longer than the visibility timeout of 1 h 30 min")
@@ -77,8 +77,8 @@ func TestWarnings(t *testing.T) {
 				b := &fakeBroker{}
 				b.set(test.queue)
 				w := watch(t, b, queues.Options{
-					Consumers: func() map[string][]string { return test.known },
-					Complete:  func() bool { return test.complete },
+					Consumers:         func() map[string][]string { return test.known },
+					ConsumersComplete: func() bool { return test.complete },
 				})
 				synctest.Wait()
 				expectWarnings(t, only(t, w.Snapshot()).Warnings, test.want...)

@@ -53,22 +53,22 @@ type Inspector struct {
 // cacheEntry is a worker, or the topology, that is inspected in rounds, one at a time.
 type cacheEntry struct {
 	inspection Inspection
-	wanted     time.Time     // last call that does not wait
+	wantedAt   time.Time     // last call that does not wait
 	once       bool          // one round is wanted
-	used       time.Time     // last use
-	asked      time.Time     // when the last round began
+	usedAt     time.Time     // last use
+	startedAt  time.Time     // when the last round began
 	round      chan struct{} // closed when the current round ends, nil if there is none
-	renewed    bool          // its worker has changed since the last round began
+	stale      bool          // its worker has changed since the last round began
 }
 
 // due reports whether a round may begin.
 func (s *cacheEntry) due(now time.Time) bool {
-	return s.round == nil && now.Sub(s.asked) >= s.pause()
+	return s.round == nil && now.Sub(s.startedAt) >= s.pause()
 }
 
 // pause is the least time from one round to the next.
 func (s *cacheEntry) pause() time.Duration {
-	if s.renewed {
+	if s.stale {
 		return minInterval
 	}
 	return MaxAge
@@ -134,12 +134,12 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 	now := i.now()
 	next = keepFor
 	consider := func(s *cacheEntry, round func(context.Context)) {
-		if now.Sub(s.wanted) >= watchedFor && !s.once || s.round != nil {
+		if now.Sub(s.wantedAt) >= watchedFor && !s.once || s.round != nil {
 			return
 		}
 		switch {
 		case !s.due(now):
-			next = min(next, s.asked.Add(s.pause()).Sub(now))
+			next = min(next, s.startedAt.Add(s.pause()).Sub(now))
 		case i.running < maxRounds: // else when another round ends
 			i.begin(s, now)
 			i.running++
@@ -152,7 +152,7 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 	consider(&i.topology, i.inspectAll)
 	for _, subjects := range []map[string]*cacheEntry{i.nodes, i.reports} {
 		maps.DeleteFunc(subjects, func(_ string, s *cacheEntry) bool {
-			return now.Sub(s.used) >= keepFor
+			return now.Sub(s.usedAt) >= keepFor
 		})
 	}
 	return work, next
@@ -160,7 +160,7 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 
 // begin marks the start of a round. The caller holds mu.
 func (i *Inspector) begin(s *cacheEntry, now time.Time) {
-	s.asked, s.round, s.once, s.renewed = now, make(chan struct{}), false, false
+	s.startedAt, s.round, s.once, s.stale = now, make(chan struct{}), false, false
 }
 
 // end marks the end of a round and closes changed. The caller holds mu.
@@ -174,10 +174,10 @@ func (i *Inspector) end(s *cacheEntry) {
 
 // want marks s as used, so that Run refreshes it for a while. The caller holds mu.
 func (i *Inspector) want(s *cacheEntry, now time.Time) {
-	if s.due(now) || now.Sub(s.wanted) >= watchedFor {
+	if s.due(now) || now.Sub(s.wantedAt) >= watchedFor {
 		i.wakeRun()
 	}
-	s.wanted = now
+	s.wantedAt = now
 }
 
 // wakeRun makes Run check for due inspections now.
@@ -198,7 +198,7 @@ func (i *Inspector) entry(subjects map[string]*cacheEntry, name string, now time
 		s = &cacheEntry{inspection: Inspection{Node: name}}
 		subjects[name] = s
 	}
-	s.used = now
+	s.usedAt = now
 	return s
 }
 
@@ -206,7 +206,7 @@ func (i *Inspector) entry(subjects map[string]*cacheEntry, name string, now time
 func forget(subjects map[string]*cacheEntry) {
 	oldest := ""
 	for name, s := range subjects {
-		if oldest == "" || s.used.Before(subjects[oldest].used) {
+		if oldest == "" || s.usedAt.Before(subjects[oldest].usedAt) {
 			oldest = name
 		}
 	}
@@ -330,7 +330,7 @@ func (i *Inspector) inspect(ctx context.Context, name string, s *cacheEntry) {
 		excuse(results)
 	}
 	s.inspection = merge(s.inspection, results)
-	s.inspection.RequestedAt = s.asked
+	s.inspection.RequestedAt = s.startedAt
 	i.end(s)
 }
 

@@ -27,7 +27,7 @@ func (i *Inspector) Acknowledged(node, method string, arguments map[string]any) 
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := i.now()
-	if s := i.nodes[node]; s != nil && now.Sub(s.used) < watchedFor {
+	if s := i.nodes[node]; s != nil && now.Sub(s.usedAt) < watchedFor {
 		i.renew(s)
 	}
 	switch method {
@@ -46,7 +46,7 @@ func (i *Inspector) Acknowledged(node, method string, arguments map[string]any) 
 
 // renew has s refreshed once more, after the current round if there is one. The caller holds mu.
 func (i *Inspector) renew(s *cacheEntry) {
-	s.once, s.renewed = true, true
+	s.once, s.stale = true, true
 	i.wakeRun()
 }
 
@@ -87,7 +87,7 @@ func (i *Inspector) checkMembers() {
 	switch {
 	case i.topology.round != nil:
 	case i.disconnected && connected, !slices.Equal(alive, i.cached.Expected), i.missedRequest():
-		i.topology.asked = time.Time{}
+		i.topology.startedAt = time.Time{}
 	}
 }
 
@@ -97,6 +97,6 @@ func (i *Inspector) missedRequest() bool {
 	return slices.ContainsFunc(i.cached.Missing, func(node string) bool {
 		_, reported := i.cached.queues[node]
 		came, alive := i.firstSeen[node]
-		return !reported && alive && i.topology.asked.Sub(came) < startupDelay
+		return !reported && alive && i.topology.startedAt.Sub(came) < startupDelay
 	})
 }

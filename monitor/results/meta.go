@@ -41,7 +41,7 @@ func Parse(taskID string, b []byte) (Result, error) {
 	}
 	text, whole, err := decode(b)
 	switch {
-	case errors.Is(err, celery.ErrOpaque):
+	case errors.Is(err, celery.ErrPythonObject):
 		return Result{TaskID: taskID, Undecodable: err.Error()}, nil
 	case err != nil && (yamlRecord(b) || msgpackRecord(b)):
 		return Result{TaskID: taskID, Status: statusOf(b), Undecodable: foreign(b, "")}, nil
@@ -50,7 +50,7 @@ func Parse(taskID string, b []byte) (Result, error) {
 	}
 	var m record
 	if err := json.Unmarshal(text, &m); err != nil && !whole {
-		return Result{TaskID: taskID, Undecodable: celery.ErrOpaque.Error()}, nil
+		return Result{TaskID: taskID, Undecodable: celery.ErrPythonObject.Error()}, nil
 	} else if err != nil {
 		return Result{}, fmt.Errorf("decode result: %w", err)
 	}
@@ -78,11 +78,11 @@ func TooLong(taskID string, size int64) Result {
 // decode turns JSON as Python writes it, or a pickle, into JSON. whole says that nothing of it is only described.
 func decode(b []byte) (text json.RawMessage, whole bool, err error) {
 	if !pickled(b) {
-		text, err = celery.Strict(b)
+		text, err = celery.StrictJSON(b)
 		return text, true, err
 	}
 	text, err = celery.Unpickle(b)
-	if !errors.Is(err, celery.ErrOpaque) {
+	if !errors.Is(err, celery.ErrPythonObject) {
 		return text, true, err
 	}
 	text, err = celery.DescribePickle(b)
@@ -112,7 +112,7 @@ func (r *Result) Decode(b []byte, mime string) {
 	}
 	text, _, err := decode(b)
 	switch {
-	case errors.Is(err, celery.ErrOpaque):
+	case errors.Is(err, celery.ErrPythonObject):
 		r.Undecodable = err.Error()
 	case err != nil:
 		r.Undecodable = foreign(b, mime)

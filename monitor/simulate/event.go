@@ -53,9 +53,9 @@ func (c *Cluster) publish(p *process, routingKey string, body []byte) {
 
 // redeliver repeats the newest n deliveries, as a broker does after a consumer was lost.
 func (c *Cluster) redeliver(n int) {
-	n = min(n, c.declared, len(c.recent))
+	n = min(n, c.delivered, len(c.recent))
 	for i := range n {
-		d := c.recent[(c.declared-n+i)%len(c.recent)]
+		d := c.recent[(c.delivered-n+i)%len(c.recent)]
 		d.Body = slices.Clone(d.Body)
 		d.Redelivered = true
 		at := c.now + int64(i+1)*int64(50*time.Microsecond)

@@ -232,11 +232,11 @@ func (w *worker) finish(x *execution) {
 			hear()
 		}
 		w.deferred = nil
-		if w.beatDue || w.c.rng.chance(0.5) {
+		if w.heartbeatDue || w.c.rng.chance(0.5) {
 			w.flush()
 		}
-		if w.beatDue {
-			w.beat("worker.heartbeat", "worker-heartbeat")
+		if w.heartbeatDue {
+			w.sendHeartbeat("worker.heartbeat", "worker-heartbeat")
 		}
 		w.turn()
 		return

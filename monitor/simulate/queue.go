@@ -129,7 +129,7 @@ func (c *Cluster) submit(from client, m *message, delay time.Duration) {
 }
 
 // giveBack puts a message that a consumer never acknowledged back into its queue.
-func (c *Cluster) giveBack(m *message, main *process, delay time.Duration) {
+func (c *Cluster) requeue(m *message, main *process, delay time.Duration) {
 	c.open++
 	again := *m
 	again.not = main

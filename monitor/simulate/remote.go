@@ -25,7 +25,7 @@ type command struct {
 
 // meanwhile returns what f returns, executed between two events of the story. It is the zero value if the story is over or
 // too busy, or ctx ends first.
-func meanwhile[T any](ctx context.Context, c *Cluster, f func() T) T {
+func between[T any](ctx context.Context, c *Cluster, f func() T) T {
 	done := make(chan T, 1)
 	var none T
 	if !c.post(func() { done <- f() }) {
@@ -89,7 +89,7 @@ func (w *worker) handle(r command, answer func(broker.ReplyTo, broker.Publishing
 		return
 	}
 	w.main.clock++
-	value, silent := w.obey(r.Method, arguments(r.Arguments))
+	value, silent := w.execute(r.Method, arguments(r.Arguments))
 	if r.ReplyTo == nil || silent {
 		return
 	}
@@ -104,7 +104,7 @@ func (w *worker) handle(r command, answer func(broker.ReplyTo, broker.Publishing
 }
 
 // obey returns what the worker replies to a command; silent says that it replies nothing.
-func (w *worker) obey(method string, args arguments) (value any, silent bool) {
+func (w *worker) execute(method string, args arguments) (value any, silent bool) {
 	if inspect, ok := inspections()[method]; ok {
 		return inspect(w, args), false
 	}
@@ -172,7 +172,7 @@ func (c *Cluster) Deliver(ctx context.Context, queue string, m broker.Publishing
 		}
 		return at.UnixNano()
 	}
-	return meanwhile(ctx, c, func() bool {
+	return between(ctx, c, func() bool {
 		q := c.queues[queue]
 		if q == nil {
 			return false
@@ -194,7 +194,7 @@ func (c *Cluster) Deliver(ctx context.Context, queue string, m broker.Publishing
 // Queues tells of the queues what a broker would. It may be called like Request, and returns nothing once the story is
 // over.
 func (c *Cluster) Queues(ctx context.Context) []broker.Queue {
-	list := meanwhile(ctx, c, c.survey)
+	list := between(ctx, c, c.survey)
 	slices.SortFunc(list, func(a, b broker.Queue) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

@@ -77,7 +77,7 @@ func (c *Cluster) addWorker(r role) {
 	w.boot()
 	w.processed = int64(c.rng.upTo(300, 4_000))
 	w.main.clock += w.processed*4 + int64(c.rng.upTo(500, 9_000))
-	w.live(c.rng.between(0, heartbeatEvery))
+	w.startHeartbeats(c.rng.between(0, heartbeatEvery))
 }
 
 // scenes plans what goes wrong, and what people do about it.
@@ -135,7 +135,7 @@ func (w *worker) crash() bool {
 	if w.main == nil || !w.runs(func(x *execution) bool { return x.acked }) || !w.runs(func(x *execution) bool { return !x.acked }) {
 		return false
 	}
-	w.vanish(redeliverAfter + w.c.rng.between(0, 5*time.Second))
+	w.kill(redeliverAfter + w.c.rng.between(0, 5*time.Second))
 	w.c.after(w.c.rng.between(8*time.Second, 20*time.Second), w.start)
 	return true
 }

@@ -59,9 +59,9 @@ type Cluster struct {
 	clients   []client
 	requests  []request
 
-	recent   [12]Delivery // the newest deliveries, a ring
-	declared int          // deliveries so far
-	tasks    []*task      // if Options.Truth
+	recent    [12]Delivery // the newest deliveries, a ring
+	delivered int          // deliveries so far
+	tasks     []*task      // if Options.Truth
 
 	calls  chan func()   // from outside, executed by Run
 	closed chan struct{} // closed when Run has returned
@@ -111,8 +111,8 @@ func (c *Cluster) Next() (Delivery, bool) {
 			e.do()
 			continue
 		}
-		c.recent[c.declared%len(c.recent)] = *e.out
-		c.declared++
+		c.recent[c.delivered%len(c.recent)] = *e.out
+		c.delivered++
 		return *e.out, true
 	}
 	return Delivery{}, false

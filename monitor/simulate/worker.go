@@ -58,7 +58,7 @@ type worker struct {
 	stopping       bool
 	blocked        bool     // solo, and a task runs
 	deferred       []func() // commands that came meanwhile
-	beatDue        bool     // a heartbeat is due as soon as it is no longer blocked
+	heartbeatDue   bool     // a heartbeat is due as soon as it is no longer blocked
 	active         int
 	processed      int64
 	totals         map[string]int64 // of processed, by name, since the story knows it
@@ -113,12 +113,12 @@ func (w *worker) start() {
 		return
 	}
 	w.boot()
-	w.beat("worker.online", "worker-online")
-	w.live(heartbeatEvery)
+	w.sendHeartbeat("worker.online", "worker-online")
+	w.startHeartbeats(heartbeatEvery)
 }
 
 // live begins the routine of a booted process.
-func (w *worker) live(firstBeat time.Duration) {
+func (w *worker) startHeartbeats(firstBeat time.Duration) {
 	main := w.main
 	var tick func()
 	tick = func() {
@@ -129,9 +129,9 @@ func (w *worker) live(firstBeat time.Duration) {
 			w.stop()
 			return
 		case w.blocked:
-			w.beatDue = true
+			w.heartbeatDue = true
 		default:
-			w.beat("worker.heartbeat", "worker-heartbeat")
+			w.sendHeartbeat("worker.heartbeat", "worker-heartbeat")
 		}
 		w.c.after(heartbeatEvery+w.c.rng.between(time.Millisecond, 5*time.Millisecond), tick)
 	}
@@ -146,8 +146,8 @@ func (w *worker) route() {
 }
 
 // beat publishes a worker event, which the workers that gossip hear.
-func (w *worker) beat(key, kind string) {
-	w.beatDue = false
+func (w *worker) sendHeartbeat(key, kind string) {
+	w.heartbeatDue = false
 	h := w.host
 	target := 0.15
 	for _, other := range w.c.workers {
@@ -259,7 +259,7 @@ func (w *worker) publish(key string, body []byte, reports ...report) {
 // stop is a warm shutdown: the goodbye comes first, the last results after it.
 func (w *worker) stop() {
 	w.stopping = true
-	w.beat("worker.offline", "worker-offline")
+	w.sendHeartbeat("worker.offline", "worker-offline")
 	main := w.main
 	w.c.after(redeliverAfter, func() { w.leave(main) })
 }
@@ -274,17 +274,17 @@ func (w *worker) leave(main *process) {
 		return
 	}
 	w.flush()
-	w.vanish(0)
+	w.kill(0)
 	w.c.after(w.c.rng.between(5*time.Second, 10*time.Second), w.start)
 }
 
 // vanish ends the process at once. The broker gives its messages to others after notice.
-func (w *worker) vanish(notice time.Duration) {
+func (w *worker) kill(notice time.Duration) {
 	main := w.main
 	w.main, w.inbox, w.waiting = nil, nil, nil
 	for _, x := range slices.Clone(w.executions) {
 		if !x.acked {
-			w.c.giveBack(x.m, main, notice)
+			w.c.requeue(x.m, main, notice)
 		}
 		x.lost = true
 		w.forget(x)
@@ -304,7 +304,7 @@ func (w *worker) disconnect() {
 		if x.acked {
 			continue
 		}
-		w.c.giveBack(x.m, w.main, redeliverAfter+w.c.rng.between(0, 3*time.Second))
+		w.c.requeue(x.m, w.main, redeliverAfter+w.c.rng.between(0, 3*time.Second))
 		x.acked, x.orphan = true, true
 		if !x.began {
 			x.lost = true

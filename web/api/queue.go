@@ -144,20 +144,20 @@ func fromQueue(q queues.Queue) Queue {
 	d := Queue{
 		Name: q.Name, Hidden: q.Hidden, Missing: q.Missing, Error: text(q.Error), Type: text(q.Type), State: text(q.State),
 		Durable: q.Durable, MaxPriority: q.MaxPriority, Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers,
-		InPerSecond: number(q.In), OutPerSecond: number(q.Out), RatesFrom: text(q.RatesFrom),
+		InPerSecond: number(q.InRate), OutPerSecond: number(q.OutRate), RatesFrom: text(q.RatesFrom),
 		AgeSeconds: inSeconds(q.Age), AgeAtLeast: inSeconds(q.AgeAtLeast), AgeAtMost: inSeconds(q.AgeAtMost),
 		DrainSeconds: inSeconds(q.DrainTime), Warnings: append([]string{}, q.Warnings...),
 		Published: q.Published, Delivered: q.Delivered, Acked: q.Acked, Redelivered: q.Redelivered,
 		Priorities: mapSlice(q.Steps, func(s broker.Step) QueueStep { return QueueStep{Priority: s.Priority, Ready: s.Ready} }),
 	}
-	if q.Asked {
+	if q.WorkersKnown {
 		d.Workers = append([]string{}, q.Workers...)
 	}
 	if q.OldestUnacked != nil {
 		d.OldestUnackedAt = timeOf(*q.OldestUnacked)
 	}
-	if q.Restore != nil {
-		d.RestoreAt = timeOf(*q.Restore)
+	if q.RedeliveredAt != nil {
+		d.RestoreAt = timeOf(*q.RedeliveredAt)
 	}
 	return d
 }

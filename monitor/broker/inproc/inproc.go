@@ -38,7 +38,7 @@ type Broker struct {
 	messages []broker.Message // oldest first: received and not acknowledged, then unread
 	received int              // how many of messages the event stream has received
 	waiting  bool             // a producer is blocked
-	room     chan struct{}    // closed when producers may continue, then replaced
+	writable chan struct{}    // closed when producers may continue, then replaced
 	stream   *eventStream     // nil when nobody is connected
 	refusal  error
 
@@ -57,7 +57,7 @@ func New(o Options) *Broker {
 		limit:     cmp.Or(max(o.Limit, 0), defaultLimit),
 		now:       o.Now,
 		simulated: o.Queues,
-		room:      make(chan struct{}),
+		writable:  make(chan struct{}),
 		conns:     make(map[string]*controlConn),
 		mailboxes: make(map[int]func(broker.Publishing)),
 		queues:    make(map[string]*queue),
@@ -95,7 +95,7 @@ func (b *Broker) add(m broker.Message) <-chan struct{} {
 	defer b.mu.Unlock()
 	if b.unread() >= b.limit {
 		b.waiting = true
-		return b.room
+		return b.writable
 	}
 	b.messages = append(b.messages, m)
 	if s := b.stream; s != nil && s.wanted > 0 && b.unread() >= s.wanted {

@@ -88,8 +88,8 @@ func (s *eventStream) take() ([]broker.Message, error) {
 		batch[i].Tag = s.last
 	}
 	if b.waiting && b.unread() < b.limit {
-		close(b.room)
-		b.room, b.waiting = make(chan struct{}), false
+		close(b.writable)
+		b.writable, b.waiting = make(chan struct{}), false
 	}
 	return batch, nil
 }

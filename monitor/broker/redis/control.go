@@ -24,14 +24,14 @@ const (
 // controlConn is everything but events, over a few connections of one client. When one of them is lost, all of it
 // ends.
 type controlConn struct {
-	broker  *Broker
-	conn    *conn
-	mailbox mailbox
-	mail    *redis.Conn        // reads the mailbox and nothing else, so that its loss is noticed at once
-	stop    context.CancelFunc // of what reads the mailbox
-	wg      sync.WaitGroup
-	replies chan broker.Publishing
-	ended   chan struct{} // closed at the end of the control connection
+	broker    *Broker
+	conn      *conn
+	mailbox   mailbox
+	replyConn *redis.Conn        // reads the mailbox and nothing else, so that its loss is noticed at once
+	stop      context.CancelFunc // of what reads the mailbox
+	wg        sync.WaitGroup
+	replies   chan broker.Publishing
+	ended     chan struct{} // closed at the end of the control connection
 
 	mu     sync.Mutex // guards what follows
 	err    error      // why the control connection has ended, nil while it has not
@@ -41,14 +41,14 @@ type controlConn struct {
 // openConn starts a control connection: it binds its mailbox and reads it.
 func (b *Broker) openConn(ctx context.Context, l *conn) (broker.ControlConn, error) {
 	c := &controlConn{
-		broker: b, conn: l, mailbox: newMailbox(l.keys), mail: l.client.Conn(),
+		broker: b, conn: l, mailbox: newMailbox(l.keys), replyConn: l.client.Conn(),
 		replies: make(chan broker.Publishing, maxReplies), ended: make(chan struct{}),
 		search: exchangeScan{exchanges: map[string]bool{}},
 	}
-	if err := c.mailbox.bind(ctx, c.mail); err != nil {
+	if err := c.mailbox.bind(ctx, c.replyConn); err != nil {
 		return nil, err
 	}
-	c.mailbox.sweep(ctx, c.mail)
+	c.mailbox.sweep(ctx, c.replyConn)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.wg.Go(func() { c.read(running) })
@@ -198,7 +198,7 @@ func (c *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, erro
 // read takes replies out of the mailbox until the control connection ends. What nobody asks for in time is dropped, oldest first.
 func (c *controlConn) read(ctx context.Context) {
 	for ctx.Err() == nil {
-		text, err := c.mailbox.next(ctx, c.mail)
+		text, err := c.mailbox.next(ctx, c.replyConn)
 		switch {
 		case errors.Is(err, redis.Nil):
 			continue

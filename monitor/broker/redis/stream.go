@@ -61,7 +61,7 @@ func (p *respReader) subscribe(patterns []string) error {
 // read passes messages on as fast as they come, until the connection ends.
 func (s *eventStream) read() {
 	batch := make([]broker.Message, 0, broker.MaxBatch)
-	var opener celery.Opener
+	var opener celery.EnvelopeParser
 	for {
 		kind, payload, fits, err := s.in.next()
 		switch {
@@ -84,8 +84,8 @@ func (s *eventStream) read() {
 
 // message decodes a payload. A payload that is no envelope is returned as a body, which the decoder of events
 // counts.
-func message(o *celery.Opener, payload []byte) broker.Message {
-	m, err := o.Open(payload)
+func message(o *celery.EnvelopeParser, payload []byte) broker.Message {
+	m, err := o.Parse(payload)
 	if err != nil {
 		return broker.Message{Body: bytes.Clone(payload)}
 	}

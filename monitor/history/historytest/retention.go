@@ -238,7 +238,7 @@ func (c storeTest) pruneEvents(history.RetentionRules) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	want, less, err := new(state.Reader).Thin("x", before)
+	want, less, err := new(state.Reader).Compact("x", before)
 	if !less || err != nil {
 		c.Fatalf("nothing to thin (%v)", err)
 	}

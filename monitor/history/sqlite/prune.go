@@ -242,7 +242,7 @@ func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, hi
 			return err
 		}
 		did++
-		thin, less, err := reader.Thin(idText(id), body)
+		thin, less, err := reader.Compact(idText(id), body)
 		if err != nil {
 			t.db.log.Warn("events of a task are unreadable", "id", idText(id), "error", err)
 		}

@@ -18,7 +18,7 @@ const (
 // Opener opens the envelopes of events. What a sender writes around the bodies of one type of event is the same
 // every time, but for the delivery tag at its end, and so it is read once. The zero value is ready. It is not safe for
 // concurrent use.
-type Opener struct{ known map[string]envelopeKind }
+type EnvelopeParser struct{ known map[string]envelopeKind }
 
 // envelopeKind is what an envelope says, its body and delivery tag aside.
 type envelopeKind struct {
@@ -28,7 +28,7 @@ type envelopeKind struct {
 }
 
 // Open reads from an envelope what a session delivers of it, and does not keep b.
-func (o *Opener) Open(b []byte) (broker.Message, error) {
+func (o *EnvelopeParser) Parse(b []byte) (broker.Message, error) {
 	coded, rest := cutBody(b)
 	like := withoutTag(coded, rest)
 	k, ok := o.known[string(like)]
@@ -55,7 +55,7 @@ func (o *Opener) Open(b []byte) (broker.Message, error) {
 }
 
 // remember keeps what envelopes like one say.
-func (o *Opener) remember(like []byte, k envelopeKind) {
+func (o *EnvelopeParser) remember(like []byte, k envelopeKind) {
 	if o.known == nil || len(o.known) >= maxKnown {
 		o.known = make(map[string]envelopeKind)
 	}
