@@ -2,14 +2,15 @@ package queues
 
 import "maps"
 
-// Flow is what events tell of a queue, counted since some moment that stays.
+// Counters are totals of a queue since a fixed moment, counted from events.
 type Counters struct {
-	Sent     int64 // 0 where clients send no task-sent
+	Sent     int64 // 0 if clients send no task-sent
 	Received int64
 }
 
-// Route returns flows with what workers have received from queues that nobody told of, which workers do not tell
-// either: it came from the queue that a worker consumes from, if that is just one. consumers are workers by queue.
+// RouteCounters returns flows with what workers have received from unknown queues, since task-received names none:
+// a message came from the queue that its worker consumes from, if that is just one. consumers are workers by
+// queue.
 func RouteCounters(flows map[string]Counters, unrouted map[string]int64, consumers map[string][]string) map[string]Counters {
 	only := make(map[string]string) // queues by worker, empty if there are several
 	for queue, workers := range consumers {

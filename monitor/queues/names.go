@@ -6,8 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Hidden says whether a queue is none of tasks by its name: a mailbox or a queue of replies of remote control, a queue
-// of events, of results (rpc), of a broadcast, of native delayed delivery, or one of Umbel's own.
+// Hidden reports whether a queue is by its name not a task queue: a mailbox or reply queue of remote control, a
+// queue of events, of results (rpc), of a broadcast, of native delayed delivery, or one of Umbel's own.
 func Hidden(name string) bool {
 	for _, prefix := range []string{"celeryev.", "celery_delayed_", "bcast.", "amq.gen-"} {
 		if strings.HasPrefix(name, prefix) {
@@ -17,7 +17,7 @@ func Hidden(name string) bool {
 	return strings.HasSuffix(name, ".pidbox") || own(name) || len(name) == 36 && uuid.Validate(name) == nil
 }
 
-// own says whether name is one that Umbel makes up: umbel. or umbel.reply. and 26 characters of base 32.
+// own reports whether Umbel generates such names: umbel. or umbel.reply. and 26 characters of base 32.
 func own(name string) bool {
 	rest, ok := strings.CutPrefix(name, "umbel.")
 	rest = strings.TrimPrefix(rest, "reply.")

@@ -1,5 +1,5 @@
-// Package queues watches the queues of a broker: how long they are, how fast they fill and drain, who consumes from
-// them and who does not. It changes none of them.
+// Package queues polls the queues of a broker: how long they are, how fast they fill and drain, and who consumes
+// from them. It does not change them.
 package queues
 
 import (
@@ -16,41 +16,40 @@ import (
 
 const (
 	defaultEvery = 5 * time.Second
-	idleEvery    = 30 * time.Second // while nobody looks
-	watchedFor   = 30 * time.Second // for how long somebody who looked is taken to look
-	timeout      = 10 * time.Second // with one look
+	idleEvery    = 30 * time.Second // while unused
+	watchedFor   = 30 * time.Second // how long after a call of Snapshot polling stays frequent
+	timeout      = 10 * time.Second // of one poll
 	firstRetry   = 500 * time.Millisecond
 )
 
-// Options of a Watcher. QueueStats is required.
+// Options of a Watcher. Stats is required.
 type Options struct {
-	// QueueStats looks at queues, as remote.Client does.
+	// Stats returns statistics of queues, like remote.Client.QueueStats.
 	Stats func(ctx context.Context, queues []string) (broker.QueueStats, error)
-	// Known returns the names of queues that workers and events tell of, and their consumers, nil where that is not
-	// known.
+	// Consumers returns the queues that workers and events name, with the workers that consume from them, nil if
+	// unknown.
 	Consumers func() map[string][]string
-	// Complete says whether all workers have told from which queues they consume, so that a queue without consumers
-	// in Known has none. Nil means that they have not.
+	// ConsumersComplete reports whether all workers have reported their queues, so that a queue without workers in
+	// Consumers has none. Nil means false.
 	ConsumersComplete func() bool
-	// Flow returns how many messages events tell of, by queue. It is used where the broker counts none itself. Nil
-	// means that nobody knows.
+	// Counters returns totals from events, by queue. They are used if the broker has none. Nil means unknown.
 	Counters func() map[string]Counters
-	// Held says whether workers hold tasks back until after a moment. Nil means that nobody knows.
+	// HoldsETA reports whether workers hold tasks with an ETA after a moment. Nil means unknown.
 	HoldsETA func(ctx context.Context, after time.Time) bool
-	// Hide names queues that are none of tasks, beside those that are known by their names: Umbel's own.
+	// Hidden names further queues that are not task queues: Umbel's own.
 	Hidden []string
 	Every  time.Duration // 5 s if zero
 	Now    func() time.Time
 }
 
-// Watcher watches. It is safe for concurrent use. Run is its only writer.
+// Watcher polls queues. It is safe for concurrent use. Run is its only writer.
 type Watcher struct {
 	options Options
 	tracks  map[string]*track // used by Run alone
-	wake    chan struct{}     // holds one token when somebody has begun to look
+	wake    chan struct{}     // holds one token when Run should poll soon
 
 	mu          sync.Mutex // guards what is below
-	requestedAt time.Time  // when somebody did last
+	requestedAt time.Time  // of the last Snapshot
 	snapshot    Snapshot
 	changed     chan struct{}
 }
@@ -58,7 +57,7 @@ type Watcher struct {
 // New validates o and starts nothing.
 func New(o Options) (*Watcher, error) {
 	if o.Stats == nil {
-		return nil, errors.New("a watcher of queues needs a survey")
+		return nil, errors.New("a watcher of queues needs Stats")
 	}
 	o.Every = cmp.Or(o.Every, defaultEvery)
 	if o.Every < 0 {
@@ -72,7 +71,7 @@ func New(o Options) (*Watcher, error) {
 	}, nil
 }
 
-// Run looks at the queues while somebody wants to know, and now and then otherwise, until ctx ends. It returns nil.
+// Run polls the queues, more often while Snapshot is called, until ctx ends. It returns nil.
 func (w *Watcher) Run(ctx context.Context) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -92,8 +91,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// pause is how long to wait for the next look: one that failed is repeated soon, and sooner before the first that did
-// not, since there may be no connection yet.
+// pause is the wait for the next poll. One that failed is repeated soon, and sooner before the first success,
+// since there may be no connection yet.
 func (w *Watcher) pause(err error) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,12 +105,12 @@ func (w *Watcher) pause(err error) time.Duration {
 	return max(w.options.Every, idleEvery)
 }
 
-// watched says whether somebody looks. The caller holds mu.
+// watched reports whether Snapshot was called recently. The caller holds mu.
 func (w *Watcher) watched(now time.Time) bool {
 	return !w.requestedAt.IsZero() && now.Sub(w.requestedAt) < watchedFor
 }
 
-// Snapshot returns what was last seen, and has it looked at again soon.
+// Snapshot returns the last poll and has Run poll more often for a while.
 func (w *Watcher) Snapshot() Snapshot {
 	now := w.options.Now()
 	w.mu.Lock()
@@ -119,21 +118,21 @@ func (w *Watcher) Snapshot() Snapshot {
 	if !w.watched(now) {
 		select {
 		case w.wake <- struct{}{}:
-		default: // it is wanted already
+		default: // Run will wake anyway
 		}
 	}
 	w.requestedAt = now
 	return w.snapshot
 }
 
-// Last returns what was last seen, at most half a minute ago, and has nothing looked at.
+// Peek returns the last poll, at most half a minute old, and triggers none.
 func (w *Watcher) Peek() Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.snapshot
 }
 
-// Changed returns a channel that is closed when there is something new.
+// Changed returns a channel that is closed at the next change.
 func (w *Watcher) Changed() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,34 +143,33 @@ func (w *Watcher) Changed() <-chan struct{} {
 type Snapshot struct {
 	At     time.Time // zero if none was taken yet
 	Source string
-	Error  string  // why the last look failed, empty if it did not
+	Error  string  // why the last poll failed, empty if it did not
 	Queues []Queue // by name; not to be changed
 	Broker broker.Info
-	// Warnings are sentences about all queues, beside those in Broker.
+	// Warnings are sentences about all queues, in addition to those in Broker.
 	Warnings []string
 }
 
 // Queue is what is known of one queue. Nil is unknown.
 type Queue struct {
 	broker.Queue
-	Workers         []string // that consume from it, as they say
+	Workers         []string // that consume from it, as they report
 	WorkersKnown    bool     // whether Workers is known
 	InRate, OutRate *float64 // messages per second over the last minute
-	// RatesFrom says what In and Out were read from: broker or events; empty if both are unknown.
+	// RatesFrom is the source of InRate and OutRate: broker or events; empty if both are unknown.
 	RatesFrom string
-	// Age is how long the message has waited that is next, by estimate; AgeAtLeast and AgeAtMost are what is certain
-	// of it, if messages leave in the order in which they came. All are nil where nothing waits, and each where it
-	// cannot be told: Age and AgeAtLeast where priorities change the order, Age where the message came before
-	// anybody looked.
+	// Age estimates how long the next message has waited; AgeAtLeast and AgeAtMost are its bounds, if messages leave
+	// in the order in which they came. All are nil if the queue is empty, Age and AgeAtLeast also if priorities change
+	// the order, and Age if the message came before the first poll.
 	Age, AgeAtLeast, AgeAtMost *time.Duration
-	// Drain is how long it takes to empty at the present rates; nil if it does not.
+	// DrainTime is how long the queue takes to empty at the present rates, nil if it does not.
 	DrainTime *time.Duration
-	// Restore is when the visibility timeout gives the oldest unacknowledged delivery to another worker.
+	// RedeliveredAt is when the visibility timeout redelivers the oldest unacknowledged message.
 	RedeliveredAt *time.Time
-	// Hidden says that it is none of tasks: a mailbox, a reply queue, an event queue.
+	// Hidden reports that it is not a task queue but a mailbox, a reply queue or an event queue.
 	Hidden bool
 	Depths []Point // of the last hour, oldest first
-	// Warnings are sentences: nobody consumes from it.
+	// Warnings are sentences, such as that it has no consumer.
 	Warnings []string
 }
 
@@ -181,12 +179,12 @@ type Point struct {
 	Ready int64
 }
 
-// look queue stats the queues and publishes what came of it.
+// poll reads the queues and publishes a new snapshot.
 func (w *Watcher) poll(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	known := w.gather()
-	survey, err := w.options.Stats(limited, slices.Sorted(maps.Keys(known.names)))
+	stats, err := w.options.Stats(limited, slices.Sorted(maps.Keys(known.names)))
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -200,7 +198,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 		w.mu.Unlock()
 		s.Error = err.Error()
 	} else {
-		s = w.snapshotOf(survey, known)
+		s = w.snapshotOf(stats, known)
 		s.Warnings = w.warnings(limited, s)
 	}
 	w.mu.Lock()
@@ -211,9 +209,9 @@ func (w *Watcher) poll(ctx context.Context) error {
 	return err
 }
 
-// hearsay is what workers and events tell of queues.
+// reports is what workers and events say about queues.
 type reports struct {
-	names     map[string]bool // to ask for; true if somebody tells of it now
+	names     map[string]bool // queues to poll; true if a worker or an event names it now
 	consumers map[string][]string
 	complete  bool
 	counters  map[string]Counters
@@ -245,15 +243,15 @@ func (w *Watcher) gather() reports {
 	return h
 }
 
-// digest adds a QueueStats call to what was seen before.
-func (w *Watcher) snapshotOf(survey broker.QueueStats, known reports) Snapshot {
-	at := survey.At
+// snapshotOf adds a poll to the history of each queue.
+func (w *Watcher) snapshotOf(stats broker.QueueStats, known reports) Snapshot {
+	at := stats.At
 	if at.IsZero() {
 		at = w.options.Now()
 	}
-	s := Snapshot{At: at, Source: survey.Source, Broker: survey.Broker}
-	seen := make(map[string]bool, len(survey.Queues))
-	for _, q := range survey.Queues {
+	s := Snapshot{At: at, Source: stats.Source, Broker: stats.Broker}
+	seen := make(map[string]bool, len(stats.Queues))
+	for _, q := range stats.Queues {
 		t := w.tracks[q.Name]
 		if t == nil {
 			t = &track{seen: at}
@@ -266,14 +264,14 @@ func (w *Watcher) snapshotOf(survey broker.QueueStats, known reports) Snapshot {
 		}
 		seen[q.Name] = true
 		w.tracks[q.Name] = t
-		s.Queues = append(s.Queues, w.describe(q, t, known, at, survey.Broker))
+		s.Queues = append(s.Queues, w.describe(q, t, known, at, stats.Broker))
 	}
 	maps.DeleteFunc(w.tracks, func(name string, _ *track) bool { return !seen[name] })
 	slices.SortFunc(s.Queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
 	return s
 }
 
-// describe is all that is known of one queue.
+// describe computes all that is known of one queue.
 func (w *Watcher) describe(q broker.Queue, t *track, known reports, at time.Time, broker broker.Info) Queue {
 	flow, flows := known.counters[q.Name]
 	t.add(q, flow, flows, at)

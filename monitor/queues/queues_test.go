@@ -31,7 +31,7 @@ type fakeBroker struct {
 	times  []time.Time
 }
 
-func (b *fakeBroker) survey(_ context.Context, names []string) (broker.QueueStats, error) {
+func (b *fakeBroker) stats(_ context.Context, names []string) (broker.QueueStats, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = append(b.asked, names)
@@ -74,7 +74,7 @@ func (b *fakeBroker) looks() []time.Time {
 // watch runs a watcher of b until the test ends.
 func watch(t *testing.T, b *fakeBroker, o queues.Options) *queues.Watcher {
 	t.Helper()
-	o.Stats = b.survey
+	o.Stats = b.stats
 	w, err := queues.New(o)
 	if err != nil {
 		t.Fatalf("new watcher: %v", err)
@@ -249,8 +249,8 @@ func TestAsksForQueuesThatAnybodyToldOf(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]queues.Options{
-		"no survey":    {},
-		"looks before": {Stats: new(fakeBroker).survey, Every: -1},
+		"no stats":     {},
+		"looks before": {Stats: new(fakeBroker).stats, Every: -1},
 	} {
 		if _, err := queues.New(o); err == nil {
 			t.Errorf("%s: no error", name)

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	window      = 65 * time.Second // of rates: a minute, if looks come a little late
-	fine        = 2 * time.Minute  // for which every look is remembered
-	coarse      = 30 * time.Second // between the looks that are remembered after that
+	window      = 65 * time.Second // of rates: a minute, even if polls are a little late
+	fine        = 2 * time.Minute  // for which every poll is remembered
+	coarse      = 30 * time.Second // between the polls remembered after that
 	keepFor     = time.Hour
-	forgetAfter = 24 * time.Hour // for which a queue is asked for that nobody tells of and nothing happens in
+	forgetAfter = 24 * time.Hour // for which an empty queue that nothing names is still polled
 
 	// skew is how far the totals of RabbitMQ's management API may be behind each other and the depth: two of the
 	// intervals in which it gathers them.
@@ -21,26 +21,26 @@ const (
 	fromEvents = "events"
 )
 
-// track is what is remembered of one queue.
+// track is the history of one queue.
 type track struct {
 	samples []sample // oldest first
 	empty   time.Time
-	seen    time.Time // when somebody told of it, or something was in it
-	exact   bool      // messages leave in the order in which they came, as far as is known
+	seen    time.Time // when it was last named, or not empty
+	exact   bool      // messages leave in the order in which they came, as far as known
 }
 
-// sample is one look. Of totals only differences mean something, and only within a life.
+// sample is one poll. Of totals only differences within an epoch are meaningful.
 type sample struct {
 	at      time.Time
 	ready   *int64
 	counted bool     // in and out are known
 	in, out int64    // messages that came, and that left
-	totals  [2]int64 // as they were told; 0 if not
+	totals  [2]int64 // as reported; 0 if not
 	source  string
-	epoch   int // rises when totals begin anew
+	epoch   int // rises when totals are reset
 }
 
-// add remembers a look, and forgets old ones.
+// add appends a poll and drops old ones.
 func (t *track) add(q broker.Queue, flow Counters, flows bool, at time.Time) {
 	s := sample{at: at, ready: q.Ready}
 	s.count(q, flow, flows)
@@ -72,7 +72,7 @@ func (s *sample) count(q broker.Queue, flow Counters, flows bool) {
 		s.in, s.out = *q.Published, *q.Published-*q.Ready
 	case q.Delivered != nil && q.Ready != nil:
 		s.in, s.out = departed(q)+*q.Ready, departed(q)
-	case flows && q.Ready != nil: // more certain than Sent, which only some clients may tell
+	case flows && q.Ready != nil: // more certain than Sent, which only some clients report
 		s.in, s.out = flow.Received+*q.Ready, flow.Received
 	case flows:
 		s.in, s.out = flow.Sent, flow.Received
@@ -114,7 +114,7 @@ func reorders(q broker.Queue) bool {
 	return used > 1
 }
 
-// thin drops samples older than memory, and most of those older than fine.
+// prune drops samples older than keepFor, and most of those older than fine.
 func (t *track) prune(now time.Time) {
 	kept := t.samples[:0]
 	for _, s := range t.samples {
@@ -141,7 +141,7 @@ func (t *track) depths() []Point {
 	return points
 }
 
-// life returns the samples whose totals can be compared with those of the last, which is one of them.
+// sinceReset returns the samples whose totals can be compared with those of the last, which is one of them.
 func (t *track) sinceReset() []sample {
 	n := len(t.samples)
 	i := n
@@ -170,12 +170,12 @@ func (t *track) rates() (in, out *float64, source string) {
 	return perSecond(last.in - first.in), perSecond(last.out - first.out), last.source
 }
 
-// age tells how long the message has waited that is next in q.
+// age estimates how long the next message of q has waited.
 //
-// If messages leave in the order in which they came, the next one is the first that came after as many had come as have
-// left by now. So it came between the last look at which no more than that had come, and the look after it.
-// Independently of any totals, it came after the last look that found the queue empty. Only a message that was
-// delivered and given back is older than that.
+// If messages leave in the order in which they came, the next one is the first that came after as many had come as
+// have left by now. So it came between the last poll at which no more than that had come, and the poll after it.
+// Independently of any totals, it came after the last poll that found the queue empty. Only a message that was
+// delivered and returned is older than that.
 func (t *track) age(q *Queue) {
 	if len(t.samples) == 0 || !positive(q.Ready) {
 		return

@@ -317,9 +317,9 @@ func TestWithoutALineNothingIsSent(t *testing.T) {
 			_, purge := c.Purge(ctx, "q")
 			_, peek := c.Peek(ctx, "q", 1)
 			_, find := c.Find(ctx, []string{"q"}, "id")
-			_, survey := c.QueueStats(ctx, nil)
+			_, stats := c.QueueStats(ctx, nil)
 			for name, err := range map[string]error{
-				"ask": ask, "purge": purge, "peek": peek, "find": find, "survey": survey,
+				"ask": ask, "purge": purge, "peek": peek, "find": find, "stats": stats,
 				"publish": c.Publish(ctx, "q", broker.Publishing{}),
 			} {
 				if !errors.Is(err, remote.ErrUnavailable) {
@@ -537,7 +537,7 @@ func TestQueuesAreReachedByTheSameLine(t *testing.T) {
 			t.Errorf("find = %v, error %v, want the message", got, err)
 		}
 		if got, err := c.QueueStats(ctx, []string{"q"}); err != nil || len(got.Queues) != 1 || *got.Queues[0].Ready != 1 {
-			t.Errorf("survey = %+v, error %v, want one message in q", got, err)
+			t.Errorf("stats = %+v, error %v, want one message in q", got, err)
 		}
 		if got, err := c.Purge(ctx, "q"); err != nil || got != 1 {
 			t.Errorf("purged %d, error %v, want 1", got, err)

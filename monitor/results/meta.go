@@ -32,9 +32,9 @@ type record struct {
 	Retries   *int64          `json:"retries"`
 }
 
-// Parse reads the record of a task as key-value backends store it: JSON as Python writes it, or a pickle, of which objects
-// are described (celery.DescribePickle). What is neither is Opaque. The error says that b is a record of none of the
-// serializers of Celery.
+// Parse reads the record of a task as key-value backends store it: JSON as Python writes it, or a pickle, whose
+// objects are described (celery.DescribePickle). Other serializers make the result Undecodable. The error says
+// that b is a record of none of Celery's serializers.
 func Parse(taskID string, b []byte) (Result, error) {
 	if len(b) > MaxRecord {
 		return TooLong(taskID, int64(len(b))), nil
@@ -63,19 +63,20 @@ func Parse(taskID string, b []byte) (Result, error) {
 		Worker: orEmpty(m.Worker), Queue: orEmpty(m.Queue), Retries: m.Retries,
 	}
 	if !whole {
-		r.Args, r.Kwargs = nil, nil // what is described is no argument to call a task with
+		r.Args, r.Kwargs = nil, nil // described objects cannot be passed to a task again
 	}
 	r.DoneAt, r.NaiveTime = Time(orEmpty(m.DateDone))
 	r.SetValue(m.Result)
 	return r, nil
 }
 
-// TooLong is what is told of a record that is longer than MaxRecord.
+// TooLong is the result for a record that is longer than MaxRecord.
 func TooLong(taskID string, size int64) Result {
 	return Result{TaskID: taskID, Undecodable: fmt.Sprintf("record of %d bytes is too long to read", size)}
 }
 
-// decode turns JSON as Python writes it, or a pickle, into JSON. whole says that nothing of it is only described.
+// decode converts JSON as Python writes it, or a pickle, into JSON. whole reports that no object is only
+// described.
 func decode(b []byte) (text json.RawMessage, whole bool, err error) {
 	if !pickled(b) {
 		text, err = celery.StrictJSON(b)

@@ -1,5 +1,5 @@
-// Package results reads what tasks have returned from Celery's result backends. It writes nothing there but what its
-// adapters need to read, and runs no pickle: of what needs a class it shows what the pickle says.
+// Package results reads results of tasks from Celery's result backends. It writes nothing to them, and executes no
+// pickle: objects are described instead.
 package results
 
 import (
@@ -18,26 +18,26 @@ type Backend interface {
 	Result(ctx context.Context, taskID string) (Result, error)
 	// String is its URL with passwords masked.
 	String() string
-	// Close frees what it holds.
+	// Close releases its resources.
 	Close() error
 }
 
 // Result is the record of a task. Nil and zero are unknown.
 type Result struct {
 	TaskID      string
-	Status      string          // SUCCESS, FAILURE, …, or any text that a task has set; empty if Opaque hides it
-	Value       json.RawMessage // what it returned, nil if Opaque or an exception; Python objects as celery.DescribePickle has them
+	Status      string          // SUCCESS, FAILURE, …, or any text that a task has set; empty if Undecodable
+	Value       json.RawMessage // what it returned, nil if Undecodable or an exception; Python objects as celery.DescribePickle has them
 	Undecodable string          // why Value cannot be shown, such as "stored as yaml, not decoded"
 	Exception   string          // module.Type: arguments, empty if there is none
 	Traceback   string
 	DoneAt      time.Time
-	// NaiveTime says that DoneAt was stored without an offset and taken for UTC.
+	// NaiveTime reports that DoneAt was stored without an offset and read as UTC.
 	NaiveTime bool
 	ParentID  string
 	GroupID   string
 	Children  []string // task ids
 
-	// Where result_extended is on.
+	// Set if result_extended is on.
 	Name    string
 	Args    json.RawMessage
 	Kwargs  json.RawMessage

@@ -6,7 +6,7 @@ import (
 )
 
 // tasksPerRequest is how many tasks a request of a client leads to, on average and with its share of
-// bursts and of the clock-driven reports. A test holds it against the story.
+// bursts and of the clock-driven reports. A test compares it with the simulation.
 const tasksPerRequest = 1.5
 
 // client is a process that publishes tasks.

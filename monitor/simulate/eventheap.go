@@ -10,8 +10,8 @@ type entry struct {
 
 func (e *entry) before(f *entry) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
 
-// agenda is a binary heap of what will happen, soonest first, then in order of planning. It does what
-// container/heap does, without an allocation for each entry.
+// eventHeap is a binary heap of what will happen, soonest first, then in order of planning. It works like
+// container/heap, without an allocation for each entry.
 type eventHeap struct{ heap []entry }
 
 func (a *eventHeap) empty() bool { return len(a.heap) == 0 }

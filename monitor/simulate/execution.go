@@ -22,12 +22,12 @@ type execution struct {
 	announced bool // its worker said that it received it
 	began     bool
 	ended     bool
-	lost      bool   // the process dropped it without a word
-	revoke    bool   // somebody told its worker to revoke it
+	lost      bool   // the process dropped it without an event
+	revoke    bool   // its worker was told to revoke it
 	fault     *fault // that its time limit leads to, nil for none
 
 	startedAt, endsAt int64
-	state             state.State // the strongest that events have told, empty if none has
+	state             state.State // of its dominant event, empty if none was published
 }
 
 // gone reports whether nothing more can come of x.
@@ -49,7 +49,7 @@ func (w *worker) receive(m *message) {
 	w.announce(x)
 }
 
-// announce says that x was received, and lets it wait for its time or for the pool.
+// announce publishes that x was received, and queues it for its ETA or for the pool.
 func (w *worker) announce(x *execution) {
 	m, t := x.m, x.m.task
 	if t.kind.unknown {
@@ -228,8 +228,8 @@ func (w *worker) finish(x *execution) {
 	if w.pool == solo {
 		w.report(x, f)
 		w.blocked = false
-		for _, hear := range w.deferred {
-			hear()
+		for _, execute := range w.deferred {
+			execute()
 		}
 		w.deferred = nil
 		if w.heartbeatDue || w.c.rng.chance(0.5) {

@@ -10,10 +10,10 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// A fresh demo shows ten minutes of history: they hold all that the story has to offer.
+// A fresh demo shows ten minutes of history: they hold all that the simulation has to offer.
 func TestTenMinutesHoldEverything(t *testing.T) {
 	t.Parallel()
-	s := tell(t, simulate.Options{Seed: 11, Truth: true}, 10*time.Minute)
+	s := record(t, simulate.Options{Seed: 11, Truth: true}, 10*time.Minute)
 	s.decode(t)
 	truth := s.cluster.Truth()
 
@@ -95,7 +95,7 @@ func TestTenMinutesHoldEverything(t *testing.T) {
 }
 
 // heartbeatOvertakes reports whether a heartbeat arrived before an older task event of its process.
-func (s *told) heartbeatOvertakes() bool {
+func (s *recording) heartbeatOvertakes() bool {
 	beat := make(map[string]int64)
 	for _, e := range s.events {
 		if e.Type == "worker-heartbeat" {
@@ -108,7 +108,7 @@ func (s *told) heartbeatOvertakes() bool {
 }
 
 // resultAfterGoodbye reports whether a process had results after worker-offline.
-func (s *told) resultAfterGoodbye() bool {
+func (s *recording) resultAfterGoodbye() bool {
 	gone := make(map[string]bool)
 	for _, e := range s.events {
 		if e.Type == "worker-offline" {
@@ -122,7 +122,7 @@ func (s *told) resultAfterGoodbye() bool {
 
 // soloFallsSilent reports whether the solo worker was silent for 5 s and then sent all events of a
 // task in one array.
-func (s *told) soloFallsSilent() bool {
+func (s *recording) soloFallsSilent() bool {
 	const name = "reports@web-1"
 	var last time.Time
 	for i, e := range s.events {
@@ -141,7 +141,7 @@ func (s *told) soloFallsSilent() bool {
 }
 
 // clockStartsAgain reports whether a node name came back as another process with a small clock.
-func (s *told) clockStartsAgain() bool {
+func (s *recording) clockStartsAgain() bool {
 	beat := make(map[string]event)
 	for _, e := range s.events {
 		if !strings.HasPrefix(e.Type, "worker-") {
@@ -157,7 +157,7 @@ func (s *told) clockStartsAgain() bool {
 
 func TestGossipMovesSomeClocks(t *testing.T) {
 	t.Parallel()
-	s := tell(t, simulate.Options{Seed: 2}, 30*time.Second)
+	s := record(t, simulate.Options{Seed: 2}, 30*time.Second)
 	s.decode(t)
 	clock := make(map[string]int64)
 	for _, e := range s.events {

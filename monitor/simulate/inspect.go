@@ -42,7 +42,7 @@ func (x *execution) scheduled() bool {
 
 func (x *execution) reserved() bool { return !x.began && x.announced && !x.scheduled() }
 
-// info is x as workers tell of the tasks that they hold.
+// info describes x as workers reply to active, reserved and scheduled.
 func (x *execution) info() map[string]any {
 	t := x.m.task
 	info := map[string]any{
@@ -152,7 +152,7 @@ func (w *worker) stats() any {
 		p["put-guarded-by-semaphore"] = false
 	case solo:
 		p["processes"], p["max-tasks-per-child"], p["timeouts"] = []int64{w.main.pid}, nil, []float64{}
-	case gevent: // tells no more
+	case gevent: // reports no more
 	}
 	return map[string]any{
 		"total": w.totals, "pid": w.main.pid, "clock": strconv.FormatInt(w.main.clock, 10),

@@ -11,27 +11,27 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// observer folds a story as it would see it: late, with events missing, and with replies to requests that were
+// observer folds a simulation as it would see it: late, with events missing, and with replies to requests that were
 // captured before it takes them in.
 type observer struct {
-	t       *testing.T
-	story   *simulate.Cluster
-	fold    *state.Cluster
-	decoder celery.Decoder
-	rng     *rand.Rand
-	lag     time.Duration // at most, of deliveries
-	loss    int           // one event message in so many is missed, 0 for none
-	queue   []simulate.Delivery
-	answers []state.Inspection
-	lost    map[state.Reason]map[string]bool
+	t          *testing.T
+	simulation *simulate.Cluster
+	fold       *state.Cluster
+	decoder    celery.Decoder
+	rng        *rand.Rand
+	lag        time.Duration // at most, of deliveries
+	loss       int           // one event message in so many is missed, 0 for none
+	queue      []simulate.Delivery
+	answers    []state.Inspection
+	lost       map[state.Reason]map[string]bool
 }
 
-// watch tells the story and looks at it each second.
+// watch runs the simulation and looks at it each second.
 func (o *observer) watch(length time.Duration) {
 	now := start()
 	for end := now.Add(length); now.Before(end); now = now.Add(time.Second) {
 		for {
-			d, ok := o.story.Next()
+			d, ok := o.simulation.Next()
 			if !ok {
 				return
 			}
@@ -60,7 +60,7 @@ func (o *observer) reconcile(now time.Time) {
 	}
 	o.answers = nil
 	if now.Second()%7 == 0 {
-		for _, h := range o.story.WorkerTasks() {
+		for _, h := range o.simulation.WorkerTasks() {
 			if h.Responsive {
 				o.answers = append(o.answers, state.Inspection{
 					Worker: h.Worker, PID: h.PID, Clock: h.Clock, RequestedAt: now.UnixMicro(), Active: h.Active, Reserved: h.Reserved,
@@ -75,7 +75,7 @@ func (o *observer) reconcile(now time.Time) {
 
 // check fails if a task that runs is marked.
 func (o *observer) check(now time.Time) {
-	for _, h := range o.story.WorkerTasks() {
+	for _, h := range o.simulation.WorkerTasks() {
 		for _, id := range h.Active {
 			if got, ok := o.fold.Task(id); ok && got.Lost != nil && !got.State.Final() {
 				o.t.Errorf("%s: task %s, which runs on %s (pid %d), is %s there and marked: %+v\n%+v", now.Format(time.TimeOnly),
@@ -101,12 +101,12 @@ func TestTasksThatRunAreNeverMarkedLost(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
-			story, err := simulate.New(simulate.Options{Start: start(), Seed: seed, Rate: 10, Length: 12 * time.Minute, Truth: true})
+			simulation, err := simulate.New(simulate.Options{Start: start(), Seed: seed, Rate: 10, Length: 12 * time.Minute, Truth: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			o := observer{
-				t: t, story: story, fold: state.New(state.Options{}), rng: rand.New(rand.NewPCG(seed, 1)),
+				t: t, simulation: simulation, fold: state.New(state.Options{}), rng: rand.New(rand.NewPCG(seed, 1)),
 				lag: time.Duration(seed) * 2 * time.Second, lost: make(map[state.Reason]map[string]bool),
 			}
 			if seed%2 == 1 {

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start is when the stories of these tests begin.
+// start is when the simulations of these tests begin.
 func start() time.Time { return time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC) }
 
 // event is what the tests read of an event.
@@ -33,22 +33,22 @@ type event struct {
 	message int // index of the delivery
 }
 
-// told is a story that has been told to its end, or for a while.
-type told struct {
+// recording is what a simulation published until its end, or for a while.
+type recording struct {
 	cluster    *simulate.Cluster
 	deliveries []simulate.Delivery
 	events     []event // in order of arrival
 }
 
-// tell tells the story of o until it ends or virtual time passes limit after its start.
-func tell(t *testing.T, o simulate.Options, limit time.Duration) told {
+// record runs the simulation of o until it ends or virtual time passes limit after its start.
+func record(t *testing.T, o simulate.Options, limit time.Duration) recording {
 	t.Helper()
 	o.Start = start()
 	c, err := simulate.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := told{cluster: c}
+	s := recording{cluster: c}
 	for {
 		d, ok := c.Next()
 		if !ok || d.At.Sub(o.Start) > limit {
@@ -59,7 +59,7 @@ func tell(t *testing.T, o simulate.Options, limit time.Duration) told {
 }
 
 // decode fills s.events.
-func (s *told) decode(t *testing.T) {
+func (s *recording) decode(t *testing.T) {
 	t.Helper()
 	for i, d := range s.deliveries {
 		events, err := parse(d.Body)

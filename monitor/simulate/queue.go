@@ -77,7 +77,7 @@ func (q *queue) consumer(m *message) *worker {
 	return nil
 }
 
-// call is everything that a publisher says of a new task.
+// call is a new task as its publisher describes it.
 type call struct {
 	kind         *kind
 	args, kwargs string // empty: the kind makes them up

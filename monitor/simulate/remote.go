@@ -11,7 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// maxCalls is how many calls from outside may wait for the story to go on.
+// maxCalls bounds the calls from outside that wait for the simulation.
 const maxCalls = 1_000
 
 // command is a remote control command, as far as workers look at it.
@@ -23,8 +23,8 @@ type command struct {
 	ReplyTo     *broker.ReplyTo `json:"reply_to"`
 }
 
-// meanwhile returns what f returns, executed between two events of the story. It is the zero value if the story is over or
-// too busy, or ctx ends first.
+// between returns the result of f, executed between two events of the simulation. It is the zero value if the
+// simulation is over or ctx ends first.
 func between[T any](ctx context.Context, c *Cluster, f func() T) T {
 	done := make(chan T, 1)
 	var none T
@@ -59,9 +59,9 @@ func (c *Cluster) Workers() []string {
 	return names
 }
 
-// Request lets a worker hear a remote control command (pidbox). If it is up and meant, it executes it and hands its
-// reply to reply soon afterwards, on the goroutine of Run, if one is wanted. It may be called from any goroutine while Run
-// plays the story.
+// Request delivers a remote control command (pidbox) to a worker. If the worker is up and addressed, it executes
+// the command and, if a reply is wanted, passes it to answer soon afterwards, on the goroutine of Run. It may be
+// called from any goroutine while Run runs.
 func (c *Cluster) Request(worker string, m broker.Publishing, answer func(to broker.ReplyTo, m broker.Publishing)) {
 	var r command
 	if json.Unmarshal(m.Body, &r) != nil || r.Method == "" {
@@ -79,7 +79,7 @@ func (c *Cluster) Request(worker string, m broker.Publishing, answer func(to bro
 	})
 }
 
-// hear executes a command, once the process has time for it: a solo worker has none while a task runs.
+// handle executes a command once the process has time for it: a solo worker has none while a task runs.
 func (w *worker) handle(r command, answer func(broker.ReplyTo, broker.Publishing)) {
 	switch {
 	case w.main == nil || !w.connected:
@@ -103,7 +103,7 @@ func (w *worker) handle(r command, answer func(broker.ReplyTo, broker.Publishing
 	})
 }
 
-// obey returns what the worker replies to a command; silent says that it replies nothing.
+// execute returns the worker's reply to a command; silent says that there is none.
 func (w *worker) execute(method string, args arguments) (value any, silent bool) {
 	if inspect, ok := inspections()[method]; ok {
 		return inspect(w, args), false
@@ -191,8 +191,8 @@ func (c *Cluster) Deliver(ctx context.Context, queue string, m broker.Publishing
 	})
 }
 
-// Queues tells of the queues what a broker would. It may be called like Request, and returns nothing once the story is
-// over.
+// Queues returns the state of the queues as a broker would report it. It may be called like Request, and returns
+// nothing once the simulation is over.
 func (c *Cluster) Queues(ctx context.Context) []broker.Queue {
 	list := between(ctx, c, c.survey)
 	slices.SortFunc(list, func(a, b broker.Queue) int { return strings.Compare(a.Name, b.Name) })

@@ -16,28 +16,28 @@ import (
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
 
-// theatre is a story in the telling, with somebody who talks to its workers.
-type theatre struct {
+// harness is a running simulation whose workers get commands.
+type harness struct {
 	*testing.T
-	story   *simulate.Cluster
-	replies chan celery.Reply
-	events  []string // bodies so far
+	simulation *simulate.Cluster
+	replies    chan celery.Reply
+	events     []string // bodies so far
 }
 
-// play runs a story in virtual time and calls f, which talks to it.
-func play(t *testing.T, f func(h *theatre)) {
+// play runs a simulation in virtual time and calls f, which talks to it.
+func play(t *testing.T, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		story, err := simulate.New(simulate.Options{Seed: 3, Start: time.Now()})
+		simulation, err := simulate.New(simulate.Options{Seed: 3, Start: time.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := &theatre{T: t, story: story, replies: make(chan celery.Reply, 1000)}
+		h := &harness{T: t, simulation: simulation, replies: make(chan celery.Reply, 1000)}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			err := story.Run(ctx, func(_ context.Context, m broker.Message) error {
+			err := simulation.Run(ctx, func(_ context.Context, m broker.Message) error {
 				h.events = append(h.events, string(m.Body))
 				return nil
 			})
@@ -52,14 +52,14 @@ func play(t *testing.T, f func(h *theatre)) {
 	})
 }
 
-// wait lets the story go on.
-func (h *theatre) wait(d time.Duration) {
+// wait lets the simulation go on.
+func (h *harness) wait(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
 // ask sends a command to workers, all if there are none, and returns what they reply by name.
-func (h *theatre) ask(method string, args map[string]any, workers ...string) map[string]string {
+func (h *harness) ask(method string, args map[string]any, workers ...string) map[string]string {
 	h.Helper()
 	m, err := celery.Request{
 		Method: method, Arguments: args, Destination: workers, Ticket: "t", ReplyTo: &broker.ReplyTo{RoutingKey: "me"},
@@ -67,8 +67,8 @@ func (h *theatre) ask(method string, args map[string]any, workers ...string) map
 	if err != nil {
 		h.Fatal(err)
 	}
-	for _, name := range h.story.Workers() {
-		h.story.Request(name, m, func(to broker.ReplyTo, m broker.Publishing) {
+	for _, name := range h.simulation.Workers() {
+		h.simulation.Request(name, m, func(to broker.ReplyTo, m broker.Publishing) {
 			r, err := celery.ParseReply(m)
 			if err != nil || r.Ticket != "t" || r.Clock < 1 || to.RoutingKey != "me" {
 				h.Errorf("reply %s to %v: %+v, error %v", m.Body, to, r, err)
@@ -86,7 +86,7 @@ func (h *theatre) ask(method string, args map[string]any, workers ...string) map
 }
 
 // saw reports whether an event holds all of texts.
-func (h *theatre) saw(texts ...string) bool {
+func (h *harness) saw(texts ...string) bool {
 	return slices.ContainsFunc(h.events, func(body string) bool {
 		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(body, text) })
 	})
@@ -94,7 +94,7 @@ func (h *theatre) saw(texts ...string) bool {
 
 func TestWorkersAnswer(t *testing.T) {
 	t.Parallel()
-	play(t, func(h *theatre) {
+	play(t, func(h *harness) {
 		pong := h.ask("ping", nil)
 		if len(pong) != 6 || pong["reports@web-1"] != `{"ok":"pong"}` {
 			h.Errorf("ping answered by %v, want six pongs", pong)
@@ -141,7 +141,7 @@ func TestWorkersObey(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(t, func(h *theatre) {
+			play(t, func(h *harness) {
 				if diff := cmp.Diff(map[string]string{test.worker: test.want}, h.ask(test.method, test.args, test.worker)); diff != "" {
 					h.Errorf("answers (-want +got):\n%s", diff)
 				}
@@ -155,15 +155,15 @@ func TestWorkersObey(t *testing.T) {
 
 func TestCancelledConsumerGetsNothing(t *testing.T) {
 	t.Parallel()
-	play(t, func(h *theatre) {
+	play(t, func(h *harness) {
 		for _, worker := range []string{"media@jobs-1", "reports@web-1"} {
 			h.ask("cancel_consumer", map[string]any{"queue": "reports"}, worker)
 		}
-		if !h.story.Deliver(h.Context(), "reports", taskMessage("stays", "reports.nightly")) {
+		if !h.simulation.Deliver(h.Context(), "reports", taskMessage("stays", "reports.nightly")) {
 			h.Fatal("the queue took no task")
 		}
 		h.wait(time.Minute)
-		for _, q := range h.story.Queues(h.Context()) {
+		for _, q := range h.simulation.Queues(h.Context()) {
 			if q.Name == "reports" && (*q.Ready < 1 || *q.Consumers != 0) {
 				h.Errorf("queue reports has %d ready and %d consumers, want one at least and none", *q.Ready, *q.Consumers)
 			}
@@ -173,7 +173,7 @@ func TestCancelledConsumerGetsNothing(t *testing.T) {
 
 func TestShutdownIsWarmAndSilent(t *testing.T) {
 	t.Parallel()
-	play(t, func(h *theatre) {
+	play(t, func(h *harness) {
 		if got := h.ask("shutdown", nil, "celery@web-1"); len(got) != 0 {
 			h.Errorf("shutdown answered with %v", got)
 		}
@@ -185,16 +185,16 @@ func TestShutdownIsWarmAndSilent(t *testing.T) {
 
 func TestTasksFromOutsideRun(t *testing.T) {
 	t.Parallel()
-	play(t, func(h *theatre) {
+	play(t, func(h *harness) {
 		for id, name := range map[string]string{"known": "fraud.score", "alien": "no.such_task", "called off": "fraud.score"} {
 			if id == "called off" {
 				h.ask("revoke", map[string]any{"task_id": id})
 			}
-			if !h.story.Deliver(h.Context(), "celery", taskMessage(id, name)) {
+			if !h.simulation.Deliver(h.Context(), "celery", taskMessage(id, name)) {
 				h.Fatalf("task %s was not taken", id)
 			}
 		}
-		if h.story.Deliver(h.Context(), "nowhere", taskMessage("x", "fraud.score")) {
+		if h.simulation.Deliver(h.Context(), "nowhere", taskMessage("x", "fraud.score")) {
 			h.Error("a queue that is not there took a task")
 		}
 		h.wait(time.Minute)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// dice is the only source of chance in a story.
+// rng is the only source of randomness of a simulation.
 type rng struct{ *rand.Rand }
 
 func newRNG(seed uint64) rng { return rng{rand.New(rand.NewPCG(seed, 0xce1e47))} }

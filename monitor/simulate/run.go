@@ -11,9 +11,9 @@ import (
 // minWait bounds how often Run sleeps: messages may be that much late, but never early.
 const minWait = time.Millisecond
 
-// Run plays the story in real time: each message is published when its time has come, and at once if
-// that is past, so a story that started ten minutes ago begins with ten minutes of history. Run
-// returns nil when ctx or the story ends, or the error of publish. It is called once.
+// Run publishes messages in real time: each when its time has come, and at once if that is past, so a simulation
+// that started ten minutes ago begins with ten minutes of history. Run returns nil when ctx or the simulation
+// ends, or the error of publish. It is called once.
 func (c *Cluster) Run(ctx context.Context, publish func(context.Context, broker.Message) error) error {
 	defer close(c.closed)
 	timer := time.NewTimer(0)
@@ -36,7 +36,8 @@ func (c *Cluster) Run(ctx context.Context, publish func(context.Context, broker.
 	return nil
 }
 
-// attend executes calls from outside until the time for the next message has come. It is false if ctx ends first.
+// runCallsUntil executes calls from outside until the time for the next message has come. It is false if ctx ends
+// first.
 func (c *Cluster) runCallsUntil(ctx context.Context, due <-chan time.Time) bool {
 	for {
 		select {

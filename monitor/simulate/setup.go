@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// stage sets up hosts, queues, workers and clients, and plans the first scenes.
+// setUp creates hosts, queues, workers and clients, and plans the first incidents.
 func (c *Cluster) setUp() {
 	web := &host{name: "web-1", skew: int64(3 * time.Millisecond), utcoffset: "0.0", version: "5.7.0", pid: 4_700}
 	berlin := &host{name: "jobs-1", skew: int64(1800 * time.Millisecond), utcoffset: "-1.0", version: "5.7.0", pid: 880}
@@ -58,7 +58,7 @@ func (c *Cluster) declare(name string) *queue {
 	return q
 }
 
-// hire adds a worker. Most have lived for a while when the story begins.
+// addWorker adds a worker. Most have been running for a while when the simulation begins.
 func (c *Cluster) addWorker(r role) {
 	w := &worker{role: r, c: c}
 	for _, name := range r.queues {
@@ -80,7 +80,7 @@ func (c *Cluster) addWorker(r role) {
 	w.startHeartbeats(c.rng.between(0, heartbeatEvery))
 }
 
-// scenes plans what goes wrong, and what people do about it.
+// scheduleIncidents plans failures, and what users do about them.
 func (c *Cluster) scheduleIncidents() {
 	web, jobs1, jobs2, media := c.workers[0], c.workers[1], c.workers[2], c.workers[3]
 	const s = time.Second
@@ -102,8 +102,8 @@ func (c *Cluster) scheduleIncidents() {
 	})
 }
 
-// scene plays act between first and last, and again each lo to hi after it. Where act says that it
-// cannot be played yet, it is tried again soon.
+// scheduleIncident runs act between first and last, and again each lo to hi after it. If act returns false, it is
+// tried again soon.
 func (c *Cluster) scheduleIncident(first, last, lo, hi time.Duration, act func() bool) {
 	var play func()
 	play = func() {
@@ -130,7 +130,7 @@ func (w *worker) find(ok func(x *execution) bool) *execution {
 	return nil
 }
 
-// crash ends w without a goodbye while it runs tasks that are lost and others that are not.
+// crash ends w without a worker-offline while it runs tasks that are lost and others that are not.
 func (w *worker) crash() bool {
 	if w.main == nil || !w.runs(func(x *execution) bool { return x.acked }) || !w.runs(func(x *execution) bool { return !x.acked }) {
 		return false

@@ -1,8 +1,7 @@
-// Package simulate plays a synthetic Celery cluster, the workers and clients of a small web shop, and
-// hands out the event messages that they publish, byte for byte as Celery would write them. It runs in
-// virtual time from a seed, so a story can be told twice, unless somebody takes part: the workers obey remote control
-// and take tasks from outside. It opens no connection, runs no task, folds no event, and looks at the wall clock only
-// to pace Run.
+// Package simulate simulates a Celery cluster, the workers and clients of a small web shop, and generates the
+// event messages that they publish, byte for byte as Celery would write them. It runs in virtual time from a seed,
+// so a run can be repeated, unless it gets input: the workers respond to remote control and execute tasks from
+// outside. It opens no connection, runs no task, folds no event, and reads the wall clock only to pace Run.
 package simulate
 
 import (
@@ -21,13 +20,13 @@ const MaxRate = 100_000
 // defaultQueue is Celery's task_default_queue.
 const defaultQueue = "celery"
 
-// minWorkers is the number of workers that have a part of their own in the story.
+// minWorkers is the number of workers with a role of their own.
 const minWorkers = 6
 
 // Options of a Cluster. Start is required.
 type Options struct {
-	Seed    uint64        // same seed and options: the same story, byte for byte
-	Start   time.Time     // when the story begins; Run plays what is past at once
+	Seed    uint64        // the same seed and options give the same messages, byte for byte
+	Start   time.Time     // when the simulation begins; Run publishes what is past at once
 	Rate    float64       // tasks per second on average, at most MaxRate; 0 means 20
 	Workers int           // at least 6; 0 means 6
 	Length  time.Duration // how long clients send tasks; 0 means forever
@@ -39,11 +38,11 @@ type Options struct {
 	Declared func(queue string)
 }
 
-// Cluster is one story in the telling. It is not safe for concurrent use.
+// Cluster is one simulation. It is not safe for concurrent use.
 type Cluster struct {
 	opts   Options
 	rng    rng
-	remote rng    // of what people do: it leaves the story's own chances alone
+	remote rng    // for remote control, so that it does not change the rest of the simulation
 	salt   uint64 // of ids: another one for each Start
 	now    int64  // virtual time, ns since 1970 UTC
 	end    int64  // when clients stop, 0 if never
@@ -73,7 +72,7 @@ type Delivery struct {
 	broker.Message
 }
 
-// New validates o and sets the stage. Nothing has happened yet.
+// New validates o and sets up the cluster. No event has happened yet.
 func New(o Options) (*Cluster, error) {
 	if o.Rate == 0 {
 		o.Rate = 20
@@ -101,8 +100,8 @@ func New(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Next returns the next message in order of arrival. It is false once the story has ended: Length
-// has passed, every task has come to its end and the workers have gone home.
+// Next returns the next message in order of arrival. It is false at the end: Length has passed, every task has
+// ended and the workers have shut down.
 func (c *Cluster) Next() (Delivery, bool) {
 	for !c.events.empty() {
 		e := c.events.pop()
@@ -118,7 +117,7 @@ func (c *Cluster) Next() (Delivery, bool) {
 	return Delivery{}, false
 }
 
-// over reports whether clients have stopped and nobody has anything left to do.
+// over reports whether clients have stopped and no task is left.
 func (c *Cluster) over() bool { return c.ended() && c.open == 0 }
 
 func (c *Cluster) ended() bool { return c.end > 0 && c.now >= c.end }

@@ -37,13 +37,13 @@ func TestNewRefusesImpossibleOptions(t *testing.T) {
 	}
 }
 
-func TestSameSeedSameStory(t *testing.T) {
+func TestSameSeedSameSimulation(t *testing.T) {
 	t.Parallel()
 	o := simulate.Options{Seed: 7, Rate: 30, Workers: 8}
 	same := func(a, b simulate.Delivery) bool {
 		return a.At.Equal(b.At) && a.Redelivered == b.Redelivered && a.RoutingKey == b.RoutingKey && bytes.Equal(a.Body, b.Body)
 	}
-	first, second := tell(t, o, 5*time.Minute), tell(t, o, 5*time.Minute)
+	first, second := record(t, o, 5*time.Minute), record(t, o, 5*time.Minute)
 	if got, want := len(second.deliveries), len(first.deliveries); got != want {
 		t.Fatalf("second telling has %d messages, want %d", got, want)
 	}
@@ -53,14 +53,14 @@ func TestSameSeedSameStory(t *testing.T) {
 		}
 	}
 	o.Seed = 8
-	if other := tell(t, o, time.Minute); slices.EqualFunc(first.deliveries[:100], other.deliveries[:100], same) {
-		t.Error("another seed tells the same story")
+	if other := record(t, o, time.Minute); slices.EqualFunc(first.deliveries[:100], other.deliveries[:100], same) {
+		t.Error("another seed runs the same simulation")
 	}
 }
 
 func TestMessagesLookLikeCelerys(t *testing.T) {
 	t.Parallel()
-	s := tell(t, simulate.Options{Seed: 1, Length: 4 * time.Minute}, time.Hour)
+	s := record(t, simulate.Options{Seed: 1, Length: 4 * time.Minute}, time.Hour)
 	s.decode(t)
 	last := start()
 	for i, d := range s.deliveries {
@@ -104,7 +104,7 @@ func TestMessagesLookLikeCelerys(t *testing.T) {
 // Celery 5.7.0.
 func TestBodiesKeepCelerysKeyOrder(t *testing.T) {
 	t.Parallel()
-	s := tell(t, simulate.Options{Seed: 1}, 4*time.Minute)
+	s := record(t, simulate.Options{Seed: 1}, 4*time.Minute)
 	const common = `"hostname" "utcoffset" "pid" "clock"`
 	want := map[string]string{
 		"task-sent":        common + ` "uuid" "root_id" "parent_id" "name" "args" "kwargs" "retries" "eta" "expires" "queue" "exchange" "routing_key" "timestamp" "type"`,
@@ -159,7 +159,7 @@ func keys(object string) string {
 
 func TestClocksRiseInEveryProcess(t *testing.T) {
 	t.Parallel()
-	s := tell(t, simulate.Options{Seed: 3}, 3*time.Minute)
+	s := record(t, simulate.Options{Seed: 3}, 3*time.Minute)
 	s.decode(t)
 	lanes := make(map[string][]event)
 	for _, e := range s.events {
@@ -193,7 +193,7 @@ func TestRateIsKeptOnAverage(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := tell(t, simulate.Options{Seed: 5, Rate: tt.rate, Length: tt.length, Truth: true}, 10*time.Hour)
+			s := record(t, simulate.Options{Seed: 5, Rate: tt.rate, Length: tt.length, Truth: true}, 10*time.Hour)
 			want := tt.rate
 			if want == 0 {
 				want = 20

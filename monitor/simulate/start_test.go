@@ -10,8 +10,8 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// TestTheSameStoryAtAnotherTimeHasOtherTasks tells a story twice, as a demo does that is started again on its history.
-func TestTheSameStoryAtAnotherTimeHasOtherTasks(t *testing.T) {
+// TestTheSameSimulationAtAnotherTimeHasOtherTasks runs a simulation twice, as a demo does that is started again on its history.
+func TestTheSameSimulationAtAnotherTimeHasOtherTasks(t *testing.T) {
 	t.Parallel()
 	var names [2]bytes.Buffer
 	ids := make(map[string]int)
@@ -32,7 +32,7 @@ func TestTheSameStoryAtAnotherTimeHasOtherTasks(t *testing.T) {
 		}
 	}
 	if names[0].String() != names[1].String() || names[0].Len() == 0 {
-		t.Error("the same seed tells another story at another time")
+		t.Error("the same seed gives another simulation at another time")
 	}
 	for id, in := range ids {
 		if in == 3 {

@@ -6,7 +6,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// TaskTruth is what really happened to a task, as far as events that were published can tell.
+// TaskTruth is what really happened to a task, as far as published events can show.
 type TaskTruth struct {
 	ID         string
 	Name       string
@@ -17,23 +17,23 @@ type TaskTruth struct {
 	Executions []ExecutionTruth // by attempt, then in order of arrival at their workers
 }
 
-// ExecutionTruth is one attempt at a task on one worker process. State is the strongest of its
-// events: SUCCESS, FAILURE, RETRY, REVOKED, REJECTED, a custom state, STARTED, RECEIVED.
+// ExecutionTruth is one attempt at a task on one worker process. State is that of its dominant event: SUCCESS,
+// FAILURE, RETRY, REVOKED, REJECTED, a custom state, STARTED, RECEIVED.
 type ExecutionTruth struct {
 	Attempt int64 // its retries
 	Worker  string
 	PID     int64
 	State   state.State
-	Lost    bool // its process dropped it and no event tells how it ended
+	Lost    bool // its process dropped it and no event reports its end
 }
 
-// Truth returns every task that an event has named so far, in order of creation. It is empty unless
-// Options.Truth is set.
+// Truth returns every task that an event has named so far, in order of creation. It is empty unless Options.Truth
+// is set.
 //
-// Three things are left out of stories because no observer could tell the truth about them: a message
-// that is delivered again to the process that still runs it, one that is delivered again so soon that
-// the wall clocks of two hosts disagree about which came first, and a retry that its own worker
-// receives before it has reported the attempt that failed.
+// Three things do not happen in simulations because no observer could know the truth about them: a message that is
+// delivered again to the process that still runs it, one that is delivered again so soon that the wall clocks of
+// two hosts disagree about which came first, and a retry that its own worker receives before it has reported the
+// attempt that failed.
 func (c *Cluster) Truth() []TaskTruth {
 	var all []TaskTruth
 	for _, t := range c.tasks {
@@ -57,14 +57,14 @@ func (c *Cluster) Truth() []TaskTruth {
 	return all
 }
 
-// observe takes in an event about x that has been published.
+// observe records a published event of x.
 func (x *execution) observe(s state.State) {
 	if x.state == "" || dominance(s) <= dominance(x.state) {
 		x.state = s
 	}
 }
 
-// strength ranks the states that an execution can be in, strongest first.
+// dominance ranks the states that an execution can be in, the deciding one first.
 func dominance(s state.State) int {
 	order := [...]state.State{state.Success, state.Failure, state.Retry, state.Revoked, state.Rejected}
 	if i := slices.Index(order[:], s); i >= 0 {
@@ -80,7 +80,7 @@ func dominance(s state.State) int {
 	}
 }
 
-// Holding is what the process of a worker holds at a moment.
+// WorkerTasks are the tasks that the process of a worker holds.
 type WorkerTasks struct {
 	Worker     string
 	PID, Clock int64
@@ -89,7 +89,7 @@ type WorkerTasks struct {
 	Reserved   []string // reserved, or waiting for their ETA
 }
 
-// Holdings returns what each process that lives holds now, by worker. Next must not be at work.
+// WorkerTasks returns what each live process holds now, by worker. It must not be called while Next runs.
 func (c *Cluster) WorkerTasks() []WorkerTasks {
 	var all []WorkerTasks
 	for _, w := range c.workers {

@@ -12,8 +12,8 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// fold returns what package state makes of a story.
-func fold(t *testing.T, s told) *state.Cluster {
+// fold returns what package state makes of a simulation.
+func fold(t *testing.T, s recording) *state.Cluster {
 	t.Helper()
 	c := state.New(state.Options{})
 	var d celery.Decoder
@@ -31,7 +31,7 @@ func TestFoldFindsTheTruth(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
-			s := tell(t, simulate.Options{Seed: seed, Rate: 20, Length: 4 * time.Minute, Truth: true}, 10*time.Hour)
+			s := record(t, simulate.Options{Seed: seed, Rate: 20, Length: 4 * time.Minute, Truth: true}, 10*time.Hour)
 			c := fold(t, s)
 			truth := s.cluster.Truth()
 			if got, want := c.Counts().Tasks, len(truth); got != want {
@@ -79,11 +79,11 @@ func seen(got state.Task, truth simulate.TaskTruth) simulate.TaskTruth {
 	return x
 }
 
-func TestStoryEndsWhenAllIsDone(t *testing.T) {
+func TestSimulationEndsWhenAllIsDone(t *testing.T) {
 	t.Parallel()
-	s := tell(t, simulate.Options{Seed: 4, Length: 5 * time.Minute, Truth: true}, 24*time.Hour)
+	s := record(t, simulate.Options{Seed: 4, Length: 5 * time.Minute, Truth: true}, 24*time.Hour)
 	if end := s.deliveries[len(s.deliveries)-1].At.Sub(start()); end < 5*time.Minute || end > 20*time.Minute {
-		t.Errorf("story of 5 min ends after %v", end)
+		t.Errorf("simulation of 5 min ends after %v", end)
 	}
 	for _, x := range s.cluster.Truth() {
 		n := len(x.Executions)
@@ -95,7 +95,7 @@ func TestStoryEndsWhenAllIsDone(t *testing.T) {
 
 func TestTruthIsForgottenUnlessWanted(t *testing.T) {
 	t.Parallel()
-	s := tell(t, simulate.Options{Seed: 4}, 10*time.Second)
+	s := record(t, simulate.Options{Seed: 4}, 10*time.Second)
 	if got := s.cluster.Truth(); got != nil {
 		t.Errorf("Truth without Options.Truth = %d tasks, want none", len(got))
 	}

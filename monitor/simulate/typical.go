@@ -3,7 +3,7 @@ package simulate
 // Typical returns n everyday events, task-received, task-started and task-succeeded of a few kinds of
 // task on four workers, as bodies in order of arrival: objects if batch is at most 1, else arrays of
 // batch events each. The same arguments give the same bodies. It is made for benchmarks, which want
-// them quickly and without a story; a third of n tasks result, rounded up.
+// them quickly, with no particular sequence; a third of n tasks result, rounded up.
 func Typical(n, batch int) [][]byte {
 	const together = 8 // tasks that run at the same time on a worker
 	d, shop := newRNG(1), kinds(defaultQueue)

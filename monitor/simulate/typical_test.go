@@ -74,7 +74,7 @@ func BenchmarkTypical(b *testing.B) {
 	b.ReportMetric(float64(b.N*events)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkNext reports how much faster than life a story is told: virtual seconds per second.
+// BenchmarkNext reports how much faster than real time a simulation runs: virtual seconds per second.
 func BenchmarkNext(b *testing.B) {
 	for _, rate := range []float64{20, 5_000} {
 		b.Run(fmt.Sprintf("rate=%v", rate), func(b *testing.B) {

@@ -27,7 +27,7 @@ const (
 	solo                // batches, but nothing at all while a task runs
 )
 
-// role is a worker's place in the story.
+// role is a worker's part in the simulation.
 type role struct {
 	name    string
 	host    *host
@@ -61,14 +61,14 @@ type worker struct {
 	heartbeatDue   bool     // a heartbeat is due as soon as it is no longer blocked
 	active         int
 	processed      int64
-	totals         map[string]int64 // of processed, by name, since the story knows it
+	totals         map[string]int64 // of processed, by name, since the start of the simulation
 	bootedAt       int64
-	revokes        map[string]struct{} // ids that it was told to revoke
+	revokes        map[string]struct{} // ids of revoked tasks
 	limits         map[string]*limit   // by task
 	eventsDisabled bool                // task events are off
 }
 
-// report is a task event that waits in the buffer, and what it tells of an execution.
+// report is a task event that waits in the buffer, and the state it gives its execution.
 type report struct {
 	body  []byte
 	x     *execution
@@ -107,7 +107,7 @@ func (w *worker) boot() {
 	}
 }
 
-// start boots and says so.
+// start boots and publishes worker-online.
 func (w *worker) start() {
 	if w.c.over() {
 		return
@@ -145,7 +145,7 @@ func (w *worker) route() {
 	}
 }
 
-// beat publishes a worker event, which the workers that gossip hear.
+// sendHeartbeat publishes a worker event, which advances the clocks of workers that gossip.
 func (w *worker) sendHeartbeat(key, kind string) {
 	w.heartbeatDue = false
 	h := w.host
@@ -173,7 +173,7 @@ func (w *worker) sendHeartbeat(key, kind string) {
 	}
 }
 
-// hear tells the workers that gossip of a worker event with a clock.
+// gossip passes the clock of a worker event to the workers that gossip.
 func (c *Cluster) gossip(from *worker, clock int64) {
 	for _, g := range c.gossiping {
 		switch {
@@ -186,7 +186,7 @@ func (c *Cluster) gossip(from *worker, clock int64) {
 	}
 }
 
-// tell publishes a task event of x, now or with the next batch.
+// publishTaskEvent publishes a task event of x, now or with the next batch.
 func (w *worker) publishTaskEvent(x *execution, s state.State, kind string, e event) {
 	if w.eventsDisabled {
 		return
@@ -256,7 +256,7 @@ func (w *worker) publish(key string, body []byte, reports ...report) {
 	}
 }
 
-// stop is a warm shutdown: the goodbye comes first, the last results after it.
+// stop is a warm shutdown: worker-offline comes first, the last results after it.
 func (w *worker) stop() {
 	w.stopping = true
 	w.sendHeartbeat("worker.offline", "worker-offline")

@@ -308,7 +308,7 @@ func (c controlTest) byName(s broker.QueueStats, name string) broker.Queue {
 			return q
 		}
 	}
-	c.Fatalf("survey has no queue %q among %d", name, len(s.Queues))
+	c.Fatalf("stats has no queue %q among %d", name, len(s.Queues))
 	return broker.Queue{}
 }
 

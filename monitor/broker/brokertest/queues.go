@@ -168,7 +168,7 @@ func (c controlTest) look(l broker.ControlConn, queue string) broker.Queue {
 	defer cancel()
 	s, err := l.QueueStats(ctx, []string{queue})
 	if err != nil {
-		c.Fatalf("survey: %v", err)
+		c.Fatalf("stats: %v", err)
 	}
 	return c.byName(s, queue)
 }
@@ -191,7 +191,7 @@ func (c controlTest) queueStats() {
 	asked := append([]string{names[0] + ".not"}, names...)
 	s, err := l.QueueStats(ctx, append(asked, asked...))
 	if err != nil {
-		c.Fatalf("survey: %v", err)
+		c.Fatalf("stats: %v", err)
 	}
 	seen := make(map[string]int)
 	for _, q := range s.Queues {
@@ -199,7 +199,7 @@ func (c controlTest) queueStats() {
 	}
 	for _, name := range asked {
 		if got := seen[name]; got != 1 {
-			c.Errorf("queue %q is %d times in the survey, want once", name, got)
+			c.Errorf("queue %q is %d times in the stats, want once", name, got)
 		}
 	}
 	for i, name := range names {
@@ -249,10 +249,10 @@ func (c controlTest) brokerInfo() {
 	defer cancel()
 	s, err := c.open().QueueStats(ctx, nil)
 	if err != nil {
-		c.Fatalf("survey of nothing: %v", err)
+		c.Fatalf("stats of nothing: %v", err)
 	}
 	if s.At.IsZero() || s.Source == "" || s.Broker.Kind == "" {
-		c.Errorf("survey at %v by %q of a %q, want all three", s.At, s.Source, s.Broker.Kind)
+		c.Errorf("stats at %v by %q of a %q, want all three", s.At, s.Source, s.Broker.Kind)
 	}
 }
 

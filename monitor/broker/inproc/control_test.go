@@ -78,11 +78,11 @@ func TestConsumerGivesBackWhatItHolds(t *testing.T) {
 	}
 	s, err := l.QueueStats(t.Context(), nil)
 	if err != nil || len(s.Queues) != 1 {
-		t.Fatalf("survey has %d queues, error %v, want 1", len(s.Queues), err)
+		t.Fatalf("stats has %d queues, error %v, want 1", len(s.Queues), err)
 	}
 	q := s.Queues[0]
 	if *q.Ready != 1 || *q.Unacked != 1 || *q.Consumers != 1 || *q.Published != 3 || *q.Delivered != 2 || *q.Acked != 1 {
-		t.Errorf("survey = %d ready, %d unacked, %d consumers, %d published, %d delivered, %d acked, want 1 1 1 3 2 1",
+		t.Errorf("stats = %d ready, %d unacked, %d consumers, %d published, %d delivered, %d acked, want 1 1 1 3 2 1",
 			*q.Ready, *q.Unacked, *q.Consumers, *q.Published, *q.Delivered, *q.Acked)
 	}
 	if q.OldestUnacked == nil || !q.OldestUnacked.Equal(at) {

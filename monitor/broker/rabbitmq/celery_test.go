@@ -107,7 +107,7 @@ func TestEndToEndCeleryOnALine(t *testing.T) {
 
 	s, err := l.QueueStats(ctx, []string{queue})
 	if err != nil || len(s.Queues) != 1 || s.Queues[0].Consumers == nil || *s.Queues[0].Consumers != 1 {
-		t.Errorf("survey = %+v, error %v, want one consumer", s.Queues, err)
+		t.Errorf("stats = %+v, error %v, want one consumer", s.Queues, err)
 	}
 	err = l.Publish(ctx, queue, broker.Publishing{
 		ContentType: "application/json", ContentEncoding: "utf-8", CorrelationID: "id-1", Persistent: true,

@@ -102,7 +102,7 @@ func TestBlockedBrokerIsToldAndNotWaitedFor(t *testing.T) {
 	}
 	s, err := l.QueueStats(soon(t), []string{queue})
 	if err != nil || len(s.Queues) != 1 || *s.Queues[0].Ready == 0 {
-		t.Errorf("survey of a blocked broker = %v, error %v, want what was published", s.Queues, err)
+		t.Errorf("stats of a blocked broker = %v, error %v, want what was published", s.Queues, err)
 	}
 	expectWarning(t, s, "takes no messages for now: low on memory")
 	if n, err := l.Purge(soon(t), queue); err != nil || n == 0 {

@@ -30,16 +30,16 @@ func fakeManagement(t *testing.T, answer http.HandlerFunc) (address string) {
 }
 
 // call of QueueStats opens a control connection with a management API and queue stats queues.
-func survey(t *testing.T, management string, names ...string) broker.QueueStats {
+func stats(t *testing.T, management string, names ...string) broker.QueueStats {
 	t.Helper()
 	o := options(t)
 	o.ManagementURL = management
 	s, err := openLine(t, openLines(t, o)).QueueStats(soon(t), names)
 	if err != nil {
-		t.Fatalf("survey: %v", err)
+		t.Fatalf("stats: %v", err)
 	}
 	if all := fmt.Sprintf("%+v", s); strings.Contains(all, secret) {
-		t.Errorf("survey contains the password: %s", all)
+		t.Errorf("stats contains the password: %s", all)
 	}
 	return s
 }
@@ -66,7 +66,7 @@ func TestManagementTellsOfQueues(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, answer)
 	})
-	s := survey(t, management+"/", "mail", "gone")
+	s := stats(t, management+"/", "mail", "gone")
 	if got, want := s.Source, "management API"; got != want {
 		t.Errorf("source = %q, want %q", got, want)
 	}
@@ -113,9 +113,9 @@ func TestManagementListsManyQueues(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"items": items, "page_count": (len(all) + size - 1) / size})
 	})
-	s := survey(t, management, "asked-2", "asked-1")
+	s := stats(t, management, "asked-2", "asked-1")
 	if got, want := len(s.Queues), 500; got != want {
-		t.Fatalf("survey has %d queues, want %d", got, want)
+		t.Fatalf("stats has %d queues, want %d", got, want)
 	}
 	mailboxes := 0
 	for _, q := range s.Queues[302:] {
@@ -124,7 +124,7 @@ func TestManagementListsManyQueues(t *testing.T) {
 		}
 	}
 	if s.Queues[0].Name != "asked-1" || s.Queues[1].Name != "asked-2" || mailboxes != 198 {
-		t.Errorf("survey begins with %s and %s and has %d mailboxes at its end, want 198",
+		t.Errorf("stats begins with %s and %s and has %d mailboxes at its end, want 198",
 			s.Queues[0].Name, s.Queues[1].Name, mailboxes)
 	}
 	if len(s.Broker.Warnings) != 0 {
@@ -137,9 +137,9 @@ func TestManagementThatEndsNowhere(t *testing.T) {
 	management := fakeManagement(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"items":[{"name":"q`+r.FormValue("page")+`","messages_ready":1}],"page_count":1000000}`)
 	})
-	s := survey(t, management, "not-listed")
+	s := stats(t, management, "not-listed")
 	if got, want := len(s.Queues), 11; got != want {
-		t.Errorf("survey has %d queues, want those of %d pages and the one asked for", got, want-1)
+		t.Errorf("stats has %d queues, want those of %d pages and the one asked for", got, want-1)
 	}
 	if q := s.Queues[0]; q.Name != "not-listed" || !q.Missing { // as AMQP says
 		t.Errorf("first queue = %+v, want a missing one", q)
@@ -187,9 +187,9 @@ func TestManagementThatCannotBeUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			management := fakeManagement(t, test.answer)
-			s := survey(t, management, "umbel-test.no-such-queue")
+			s := stats(t, management, "umbel-test.no-such-queue")
 			if s.Source != "passive declare" || len(s.Queues) != 1 || !s.Queues[0].Missing {
-				t.Errorf("survey by %s = %+v, want what AMQP says", s.Source, s.Queues)
+				t.Errorf("stats by %s = %+v, want what AMQP says", s.Source, s.Queues)
 			}
 			u, err := url.Parse(management)
 			if err != nil {
@@ -201,7 +201,7 @@ func TestManagementThatCannotBeUsed(t *testing.T) {
 	}
 	t.Run("nobody there", func(t *testing.T) {
 		t.Parallel()
-		s := survey(t, "http://monitor:"+secret+"@"+closedPort(t))
+		s := stats(t, "http://monitor:"+secret+"@"+closedPort(t))
 		expectWarning(t, s, "connection refused")
 	})
 }
@@ -212,7 +212,7 @@ func TestNewQueueHasNoStatistics(t *testing.T) {
 	o := options(t)
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	s := survey(t, fakeManagement(t, func(w http.ResponseWriter, _ *http.Request) {
+	s := stats(t, fakeManagement(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `[{"name":"`+queue+`","type":"classic"},{"name":"umbel-test.new"}]`)
 	}), queue)
 	expectEqual(t, "queues", s.Queues, []broker.Queue{
@@ -246,7 +246,7 @@ func TestManagementOfTheBroker(t *testing.T) {
 	var s broker.QueueStats
 	until(t, "the API does not tell of all", func() bool {
 		if s, err = l.QueueStats(soon(t), []string{queue}); err != nil {
-			t.Fatalf("survey: %v", err)
+			t.Fatalf("stats: %v", err)
 		}
 		q := s.Queues[0]
 		return is(q.Published, 5) && is(q.Delivered, 2) && is(q.Unacked, 2) && is(q.Consumers, 0)

@@ -25,10 +25,10 @@ func TestSurveyTellsOfSingleQueues(t *testing.T) {
 	long := strings.Repeat("y", 300)
 	s, err := l.QueueStats(soon(t), []string{locked, long})
 	if err != nil {
-		t.Fatalf("survey: %v", err)
+		t.Fatalf("stats: %v", err)
 	}
 	if len(s.Queues) != 2 || !strings.Contains(s.Queues[0].Error, "one connection alone") || !s.Queues[1].Missing {
-		t.Errorf("survey = %+v, want an error and a missing queue", s.Queues)
+		t.Errorf("stats = %+v, want an error and a missing queue", s.Queues)
 	}
 	if _, err := l.Purge(soon(t), locked); !errors.Is(err, broker.ErrRefused) {
 		t.Errorf("purge another connection's queue: error %v, want %v", err, broker.ErrRefused)
@@ -45,10 +45,10 @@ func TestSurveyIsBounded(t *testing.T) {
 	}
 	s, err := l.QueueStats(soon(t), names)
 	if err != nil {
-		t.Fatalf("survey: %v", err)
+		t.Fatalf("stats: %v", err)
 	}
 	if got, want := len(s.Queues), 500; got != want {
-		t.Errorf("survey has %d queues, want %d", got, want)
+		t.Errorf("stats has %d queues, want %d", got, want)
 	}
 	for _, q := range s.Queues {
 		if !q.Missing {

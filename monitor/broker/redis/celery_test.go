@@ -65,11 +65,11 @@ func TestCelery(t *testing.T) {
 	if err != nil || found == nil || string(found.Body) != "[[2, 3], {}, {}]" {
 		t.Errorf("find what the worker holds = %v, error %v, want its message", found, err)
 	}
-	survey, err := l.QueueStats(ctx, nil)
-	if err != nil || len(survey.Queues) != 1 {
-		t.Fatalf("survey = %+v, error %v, want the queue celery alone", survey.Queues, err)
+	stats, err := l.QueueStats(ctx, nil)
+	if err != nil || len(stats.Queues) != 1 {
+		t.Fatalf("stats = %+v, error %v, want the queue celery alone", stats.Queues, err)
 	}
-	q := survey.Queues[0]
+	q := stats.Queues[0]
 	if q.Name != "celery" || *q.Ready != 0 || q.Unacked == nil || *q.Unacked != 1 || time.Since(*q.OldestUnacked) > time.Minute {
 		t.Errorf("queue = %+v, want celery with one delivery held", q)
 	}

@@ -175,7 +175,7 @@ func TestSurveyFindsQueues(t *testing.T) {
 
 	s, err := l.QueueStats(t.Context(), []string{"asked", "string", "celery"})
 	if err != nil {
-		t.Fatalf("survey: %v", err)
+		t.Fatalf("stats: %v", err)
 	}
 	none := []broker.Step{{Priority: 0}, {Priority: 3}, {Priority: 6}, {Priority: 9}}
 	want := []broker.Queue{
@@ -222,7 +222,7 @@ func TestWarnings(t *testing.T) {
 			l := open(t, newBroker(t, o))
 			s, err := l.QueueStats(t.Context(), nil)
 			if err != nil {
-				t.Fatalf("survey: %v", err)
+				t.Fatalf("stats: %v", err)
 			}
 			if len(s.Broker.Warnings) != len(test.want) {
 				t.Fatalf("warnings = %q, want %d", s.Broker.Warnings, len(test.want))
@@ -310,7 +310,7 @@ func TestPermissions(t *testing.T) {
 	}
 	s, err := l.QueueStats(ctx, []string{"q"})
 	if err != nil {
-		t.Fatalf("survey without permissions: %v", err)
+		t.Fatalf("stats without permissions: %v", err)
 	}
 	if q := s.Queues[0]; q.Ready != nil || !strings.Contains(q.Error, "NOPERM") || s.Broker.Kind != "Redis" {
 		t.Errorf("queue = %+v, want it unknown and why", q)
@@ -331,7 +331,7 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("find: %v", err)
 	}
 	if s, err := l.QueueStats(ctx, nil); err != nil || len(s.Queues) != 1 || s.Broker.Version == "" {
-		t.Errorf("survey = %+v, error %v, want one queue, and the broker's version", s, err)
+		t.Errorf("stats = %+v, error %v, want one queue, and the broker's version", s, err)
 	}
 	if n, err := l.Purge(ctx, "q"); err != nil || n != 1 {
 		t.Errorf("purge = %d, error %v, want 1", n, err)

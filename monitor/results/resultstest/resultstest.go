@@ -49,9 +49,9 @@ put("quote'd", 'x', 'SUCCESS')
 type Options struct {
 	URL      string // of the backend, as Celery writes it
 	Settings string // further settings of Celery, as a dict of Python
-	// Objects says that exceptions are stored as Python objects, so that arguments beside them are not told.
+	// Objects says that exceptions are stored as Python objects, so that arguments beside them are unknown.
 	Objects bool
-	// Foreign is what is told of records of another serializer, which are not decoded, empty if they are.
+	// Foreign is Undecodable for records of another serializer, empty if they are decoded.
 	Foreign string
 }
 
