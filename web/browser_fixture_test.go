@@ -17,7 +17,9 @@ import (
 
 	"github.com/umbelhq/umbel/internal/shelf"
 	"github.com/umbelhq/umbel/internal/testbrowser"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/web"
 )
 
@@ -53,8 +55,28 @@ func (m *movie) now(kind state.Kind, id string) {
 	defer m.mu.Unlock()
 	m.second++
 	m.happen(kind, id, m.second)
+	m.notify()
+}
+
+func (m *movie) notify() {
 	close(m.changed)
 	m.changed = make(chan struct{})
+}
+
+// History returns a history that announces changes which no event reports, as that of a view does.
+func (m *movie) History() view.History { return announced{m.stillLife.History(), m} }
+
+type announced struct {
+	view.History
+	movie *movie
+}
+
+func (a announced) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
+	err := a.History.ResolveFailureGroup(ctx, id, at)
+	a.movie.mu.Lock()
+	defer a.movie.mu.Unlock()
+	a.movie.notify()
+	return err
 }
 
 // maxTasks is how many tasks a movie remembers.
