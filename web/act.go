@@ -102,7 +102,7 @@ func (p *forms) refusal(ctx context.Context, err error) (status int, field, why 
 	if wrong, ok := errors.AsType[*command.Error](err); ok {
 		status, why = http.StatusBadRequest, sentence(wrong.Message)
 		switch wrong.Kind {
-		case command.Unknown:
+		case command.NotFound:
 			status = http.StatusNotFound
 		case command.Conflict:
 			status = http.StatusConflict

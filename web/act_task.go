@@ -190,12 +190,12 @@ func (p *forms) showTasks(
 	}
 	v.Preview = p.timely(previewed(found.Preview))
 	v.Preview.Tasks = preflight(f, found)
-	if v.NothingToDo = found.Chosen == 0; v.NothingToDo {
+	if v.NothingToDo = found.Selected == 0; v.NothingToDo {
 		v.Preview.Summary, v.Preview.Targets, v.Preview.Warnings = "Nothing to "+f.order.Action, nil, nil
 	}
 	v.Button = f.verb() + " this task"
-	if found.Chosen > 1 {
-		v.Button = fmt.Sprintf("%s %d tasks", f.verb(), found.Chosen)
+	if found.Selected > 1 {
+		v.Button = fmt.Sprintf("%s %d tasks", f.verb(), found.Selected)
 	}
 	if len(v.Fields) > 0 && !v.NothingToDo {
 		v.Change = p.urls.Prefix + "/act/task?" + p.change(f).Encode()
@@ -221,7 +221,7 @@ func (p *forms) change(f tasksForm) url.Values {
 
 // preflight says on which tasks an order would act, and on which not.
 func preflight(f tasksForm, found command.BulkPreview) *templates.Preflight {
-	v := &templates.Preflight{Chosen: found.Chosen, Many: f.all || len(f.order.IDs) > 1, Query: f.text, All: f.all}
+	v := &templates.Preflight{Chosen: found.Selected, Many: f.all || len(f.order.IDs) > 1, Query: f.text, All: f.all}
 	if f.all {
 		v.Matched = templates.Total{N: found.Matched.N, AtLeast: !found.Matched.Exact}
 	}

@@ -180,10 +180,10 @@ func brokerView(health view.Health) templates.Broker {
 		Since:       micros(h.Since),
 		LastEventAt: micros(h.LastEventAt),
 		LastError:   h.LastError,
-		NextTryAt:   micros(h.NextTryAt),
+		NextTryAt:   micros(h.NextAttemptAt),
 		Attempts:    h.Attempts,
 		Restoring:   !health.Ready && !h.Connected,
-		Forgets:     h.Loss.Forgets,
+		Forgets:     h.Loss.Transient,
 		Gaps:        h.Loss.Outages,
 		GapSeconds:  h.Loss.OutageTime.Seconds(),
 		LastGapAt:   micros(h.Loss.LastOutage),
@@ -204,8 +204,8 @@ func (p *common) historyAlert() templates.HistoryAlert {
 	all, kept := p.backend.Health(), p.backend.History().Health()
 	h := all.Store
 	t := templates.HistoryAlert{
-		Error: cmp.Or(h.LastError, kept.LastError), Since: micros(h.Since), NextTryAt: micros(h.NextTryAt),
-		Waiting: h.Waiting, Full: h.Full, Notices: all.Notices,
+		Error: cmp.Or(h.LastError, kept.LastError), Since: micros(h.Since), NextTryAt: micros(h.NextAttemptAt),
+		Waiting: h.PendingEvents, Full: h.Backpressure, Notices: all.Notices,
 	}
 	if t.Error == "" {
 		return templates.HistoryAlert{Notices: all.Notices}

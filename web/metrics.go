@@ -42,7 +42,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(out, "umbel_ready", "1 once the history is restored.", truth(h.Ready))
 	gauge(out, "umbel_broker_connected", "1 while events are received.", truth(h.Broker.Connected))
-	gauge(out, "umbel_unsaved_tasks", "Tasks whose newest events are not in the history yet.", float64(h.Store.Unsaved))
+	gauge(out, "umbel_unsaved_tasks", "Tasks whose newest events are not in the history yet.", float64(h.Store.UnsavedTasks))
 	c.outbox(out)
 	c.queues(out)
 }

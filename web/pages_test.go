@@ -202,7 +202,7 @@ func TestEveryPageSaysThatTheBrokerIsAway(t *testing.T) {
 	b := painted(state.Options{})
 	b.health.Broker.Connected = false
 	b.health.Broker.LastError = "connection refused"
-	b.health.Broker.NextTryAt = time.UnixMicro(noon + 8_000_000)
+	b.health.Broker.NextAttemptAt = time.UnixMicro(noon + 8_000_000)
 	b.health.Broker.Attempts = 3
 	h := dashboard(t, b)
 	for _, target := range []string{"/ops/", "/ops/tasks", "/ops/tasks/task-01", "/ops/workers", "/ops/workers/celery@a", "/ops/nope"} {

@@ -23,7 +23,7 @@ func (p *settingsPage) load(ctx context.Context, _ address) (page, error) {
 	h, kept := p.backend.Health(), p.backend.History().Health()
 	v := templates.Settings{
 		Version: p.version, Broker: brokerView(h), Location: kept.Location, Size: kept.Size, Alert: p.historyAlert(),
-		Unsaved: h.Store.Unsaved, Backlog: kept.Unindexed, Plan: p.prunePlan(ctx),
+		Unsaved: h.Store.UnsavedTasks, Backlog: kept.Unindexed, Plan: p.prunePlan(ctx),
 		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText,
 	}
 	pg := page{url: "/settings", title: "Settings", section: templates.SectionSettings, view: v}

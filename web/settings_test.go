@@ -74,7 +74,7 @@ func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 	t.Parallel()
 	b := painted(state.Options{})
 	b.health.Store = view.StoreHealth{
-		LastError: "write history: the disk is full: free some space", Since: time.UnixMicro(noon), Waiting: 31, Full: true,
+		LastError: "write history: the disk is full: free some space", Since: time.UnixMicro(noon), PendingEvents: 31, Backpressure: true,
 	}
 	b.health.Notices = []string{"A file was set aside as <x>."}
 	h := dashboard(t, b)

@@ -190,8 +190,8 @@ func (q *benchQueue) consume(b *testing.B, s history.Store) (folded, written, sa
 		return time.Since(start).Seconds()
 	}
 	folded = await(func(h ingest.Health) bool { return h.Events >= benchEvents })
-	written = await(func(h ingest.Health) bool { return h.Store.Waiting == 0 })
-	saved = await(func(h ingest.Health) bool { return h.Store.Unsaved == 0 })
+	written = await(func(h ingest.Health) bool { return h.Store.PendingEvents == 0 })
+	saved = await(func(h ingest.Health) bool { return h.Store.UnsavedTasks == 0 })
 	cancel()
 	if err := <-done; err != nil {
 		b.Fatal(err)

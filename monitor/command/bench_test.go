@@ -66,7 +66,7 @@ func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench 
 		t.Fatal(err)
 	}
 	b.Service, err = command.New(command.Options{
-		Client: client, Outbox: b.db, Tasks: tasks{b, shelf.New(b.View)}, Workers: b, Results: backend,
+		Client: client, Outbox: b.db, Tasks: tasks{b, shelf.New(b.View)}, Forgetter: b, Results: backend,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -38,11 +38,11 @@ const (
 type bulkPlan struct {
 	request  BulkRequest
 	args     map[string]any // of every command to workers, without the ids
-	chosen   []string
+	selected []string
 	retries  []taskPayload
 	bytes    int // of their arguments
 	sources  map[string]int
-	kept     keeping
+	carried  carried
 	blocked  map[string]*Blocked
 	reasons  []string // in the order in which they came up
 	states   map[state.State]int
@@ -65,7 +65,7 @@ func (s *Service) PreviewBulk(ctx context.Context, o BulkRequest) (BulkPreview, 
 // Bulk takes a bulk order.
 func (s *Service) Bulk(ctx context.Context, caller Caller, o BulkRequest) (Receipt, error) {
 	same := map[string]any{"action": o.Action, "ids": o.IDs, "q": o.Query.String(), "signal": o.Signal, "cap": o.Cap}
-	r := draft{action: o.Action, same: same}
+	r := draft{action: o.Action, identity: same}
 	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
 		return receipt, err
 	}
@@ -73,7 +73,7 @@ func (s *Service) Bulk(ctx context.Context, caller Caller, o BulkRequest) (Recei
 	if err != nil {
 		return Receipt{}, err
 	}
-	if len(p.chosen) == 0 {
+	if len(p.selected) == 0 {
 		return Receipt{}, s.refusal(ctx, p)
 	}
 	if r.commands, err = p.commands(s.now()); err != nil {
@@ -83,7 +83,7 @@ func (s *Service) Bulk(ctx context.Context, caller Caller, o BulkRequest) (Recei
 	r.target, r.warnings = v.Summary, v.Warnings
 	r.detail = map[string]any{
 		"q": o.Query.String(), "ids": o.IDs[:min(len(o.IDs), chunk)], "signal": o.Signal, "cap": o.Cap,
-		"chosen": v.Chosen, "states": v.States, "blocked": v.Blocked, "capped": v.Capped,
+		"chosen": v.Selected, "states": v.States, "blocked": v.Blocked, "capped": v.Capped,
 	}
 	return s.enqueue(ctx, caller, r)
 }
@@ -101,9 +101,9 @@ func (s *Service) planBulk(ctx context.Context, o BulkRequest) (*bulkPlan, error
 		p.topology = s.Inspector.Topology(ctx)
 	}
 	if len(o.IDs) > 0 {
-		return p, s.named(ctx, p)
+		return p, s.selectByID(ctx, p)
 	}
-	return p, s.matching(ctx, p)
+	return p, s.selectByQuery(ctx, p)
 }
 
 // check checks the order itself.
@@ -166,7 +166,7 @@ func (p *bulkPlan) commands(now time.Time) ([]history.Command, error) {
 	if p.request.Action == actRetry {
 		return commands, nil
 	}
-	for ids := range slices.Chunk(p.chosen, chunk) {
+	for ids := range slices.Chunk(p.selected, chunk) {
 		args := maps.Clone(p.args)
 		list := make([]any, len(ids))
 		for i, id := range ids {
@@ -200,8 +200,8 @@ func (s *Service) refusal(ctx context.Context, p *bulkPlan) error {
 
 // preflight says what the plan does.
 func (p *bulkPlan) preview() BulkPreview {
-	v := BulkPreview{Matched: p.matched, Chosen: len(p.chosen), States: p.states, Capped: p.capped}
-	what := count(len(p.chosen), "task", "tasks")
+	v := BulkPreview{Matched: p.matched, Selected: len(p.selected), States: p.states, Capped: p.capped}
+	what := count(len(p.selected), "task", "tasks")
 	switch p.request.Action {
 	case actRevoke:
 		v.Summary, v.Targets = "Revoke "+what, []string{everyWorker}
@@ -219,7 +219,7 @@ func (p *bulkPlan) preview() BulkPreview {
 		v.Blocked = append(v.Blocked, *p.blocked[reason])
 	}
 	v.Warnings = p.warnings()
-	if p.request.Action == actTerminate || len(p.chosen) > unconfirmed {
+	if p.request.Action == actTerminate || len(p.selected) > unconfirmed {
 		v.Confirm = p.request.Action
 	}
 	return v
@@ -236,7 +236,7 @@ func (p *bulkPlan) warnings() []Warning {
 	}
 	switch {
 	case p.request.Action == actRetry:
-		list = append(list, p.kept.warnings()...)
+		list = append(list, p.carried.warnings()...)
 		if n := p.sources[fromEvent]; n > 0 {
 			list = append(list, Warning{Message: fmt.Sprintf("The arguments of %s are those that events show. Whoever published them may have "+
 				"had others shown than they were (argsrepr).", count(n, "task", "tasks"))})

@@ -61,7 +61,7 @@ func TestPreflightSaysWhoIsLeftOutAndWhy(t *testing.T) {
 	tests := map[string]command.BulkPreview{
 		"revoke": {
 			Preview: command.Preview{Summary: "Revoke 2 tasks", Targets: []string{"every worker"}},
-			Matched: history.Count{N: 11, Exact: true}, Chosen: 2, States: map[state.State]int{state.Pending: 1, state.Received: 1},
+			Matched: history.Count{N: 11, Exact: true}, Selected: 2, States: map[state.State]int{state.Pending: 1, state.Received: 1},
 			Blocked: []command.Blocked{
 				none,
 				{Reason: "already running: only terminate ends it", N: 3, IDs: []string{"running", "running in a thread", "running nowhere"}},
@@ -70,7 +70,7 @@ func TestPreflightSaysWhoIsLeftOutAndWhy(t *testing.T) {
 		},
 		"terminate": {
 			Preview: command.Preview{Summary: "Terminate 1 task with SIGTERM", Targets: []string{"every worker"}, Confirm: "terminate"},
-			Matched: history.Count{N: 11, Exact: true}, Chosen: 1, States: map[state.State]int{state.Started: 1},
+			Matched: history.Count{N: 11, Exact: true}, Selected: 1, States: map[state.State]int{state.Started: 1},
 			Blocked: []command.Blocked{
 				none,
 				{Reason: "never received", N: 1, IDs: []string{"sent"}},
@@ -82,7 +82,7 @@ func TestPreflightSaysWhoIsLeftOutAndWhy(t *testing.T) {
 		},
 		"retry": {
 			Preview: command.Preview{Summary: "Run 2 tasks again", Targets: []string{"queue celery"}},
-			Matched: history.Count{N: 11, Exact: true}, Chosen: 2, States: map[state.State]int{state.Success: 1, state.Failure: 1},
+			Matched: history.Count{N: 11, Exact: true}, Selected: 2, States: map[state.State]int{state.Success: 1, state.Failure: 1},
 			Blocked: []command.Blocked{
 				none,
 				{Reason: "not finished", N: 5, IDs: []string{"sent", "received", "running", "running in a thread", "running nowhere"}},
@@ -200,7 +200,7 @@ func TestWhatIsOfferedIsTaken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := v.Chosen == 1; got != (act == offered) {
+			if got := v.Selected == 1; got != (act == offered) {
 				t.Errorf("%s of %s is taken: %v, blocked %v", act, id, got, v.Blocked)
 			}
 		}
@@ -223,14 +223,14 @@ func TestBulkRefuses(t *testing.T) {
 		"negative cap": {command.BulkRequest{Action: "revoke", Cap: -1, IDs: []string{"done"}}, command.Error{Field: "cap"}},
 		"ids":          {command.BulkRequest{Action: "revoke", IDs: make([]string, 10_001)}, command.Error{Field: "ids"}},
 		"empty id":     {command.BulkRequest{Action: "revoke", IDs: []string{"done", ""}}, command.Error{Field: "ids[1]"}},
-		"no such task": {command.BulkRequest{Action: "revoke", IDs: []string{"none"}}, command.Error{Kind: command.Unknown, Field: "ids[0]"}},
+		"no such task": {command.BulkRequest{Action: "revoke", IDs: []string{"none"}}, command.Error{Kind: command.NotFound, Field: "ids[0]"}},
 		"piece of id": {
 			command.BulkRequest{Action: "revoke", IDs: []string{"8c51f2a0"}},
-			command.Error{Kind: command.Unknown, Field: "ids[0]", Nearest: "8c51f2a0-11aa"},
+			command.Error{Kind: command.NotFound, Field: "ids[0]", Nearest: "8c51f2a0-11aa"},
 		},
 		"end of id": {
 			command.BulkRequest{Action: "revoke", IDs: []string{"8c51f2a0-11ab"}},
-			command.Error{Kind: command.Unknown, Field: "ids[0]", Nearest: "8c51f2a0-11aa"},
+			command.Error{Kind: command.NotFound, Field: "ids[0]", Nearest: "8c51f2a0-11aa"},
 		},
 		"finished": {command.BulkRequest{Action: "revoke", IDs: []string{"done"}}, command.Error{Kind: command.Conflict}},
 		"no match": {
@@ -265,8 +265,8 @@ func TestBulkNamesAHundredTasksAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Chosen != 250 || !v.Capped || v.Matched.N != 620 || v.Confirm != "revoke" {
-		t.Errorf("chosen %d of %d, capped %v, confirm %q, want 250 of 620, true and revoke", v.Chosen, v.Matched.N, v.Capped, v.Confirm)
+	if v.Selected != 250 || !v.Capped || v.Matched.N != 620 || v.Confirm != "revoke" {
+		t.Errorf("chosen %d of %d, capped %v, confirm %q, want 250 of 620, true and revoke", v.Selected, v.Matched.N, v.Capped, v.Confirm)
 	}
 	r, err := b.Bulk(t.Context(), by, o)
 	if err != nil {

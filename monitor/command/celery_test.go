@@ -302,7 +302,7 @@ func repeatsFailures(t *testing.T, c *cluster) {
 		c.task(t, id, state.Failure)
 	}
 	v, err := c.PreviewBulk(t.Context(), command.BulkRequest{Action: "retry", IDs: ids})
-	if err != nil || v.Chosen != 5 {
+	if err != nil || v.Selected != 5 {
 		t.Fatalf("preflight = %+v, %v, want 5 tasks", v, err)
 	}
 	r, err := c.Bulk(t.Context(), by, command.BulkRequest{Action: "retry", IDs: ids})

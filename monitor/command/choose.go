@@ -15,7 +15,7 @@ import (
 )
 
 // named looks at the tasks that are named.
-func (s *Service) named(ctx context.Context, p *bulkPlan) error {
+func (s *Service) selectByID(ctx context.Context, p *bulkPlan) error {
 	known := make(map[string]bool, len(p.request.IDs))
 	held := s.Inspector.Holders(p.request.IDs...)
 	var list []state.Task
@@ -41,11 +41,11 @@ func (s *Service) named(ctx context.Context, p *bulkPlan) error {
 		}
 	}
 	p.matched = history.Count{N: len(known), Exact: true}
-	return s.choose(ctx, p, list)
+	return s.selectTasks(ctx, p, list)
 }
 
 // matching looks at the tasks that a query matches, up to the cap.
-func (s *Service) matching(ctx context.Context, p *bulkPlan) error {
+func (s *Service) selectByQuery(ctx context.Context, p *bulkPlan) error {
 	var err error
 	if p.matched, err = s.tasks.Count(ctx, p.request.Query); err != nil {
 		return fmt.Errorf("count tasks: %w", err)
@@ -61,7 +61,7 @@ func (s *Service) matching(ctx context.Context, p *bulkPlan) error {
 		for i := range fresh {
 			known[fresh[i].ID] = true
 		}
-		if err := s.choose(ctx, p, fresh); err != nil {
+		if err := s.selectTasks(ctx, p, fresh); err != nil {
 			return err
 		}
 		if page.Next == nil {
@@ -74,10 +74,10 @@ func (s *Service) matching(ctx context.Context, p *bulkPlan) error {
 }
 
 // choose adds tasks to those that are acted on, or says why not.
-func (s *Service) choose(ctx context.Context, p *bulkPlan, list []state.Task) error {
+func (s *Service) selectTasks(ctx context.Context, p *bulkPlan, list []state.Task) error {
 	if p.request.Action == actRetry {
 		for part := range slices.Chunk(list, pageSize) {
-			if err := s.chooseRetries(ctx, p, part); err != nil || p.capped {
+			if err := s.selectRetries(ctx, p, part); err != nil || p.capped {
 				return err
 			}
 		}
@@ -106,17 +106,17 @@ func (s *Service) choose(ctx context.Context, p *bulkPlan, list []state.Task) er
 
 // add chooses a task, unless that is one too many.
 func (p *bulkPlan) add(t *state.Task) bool {
-	if len(p.chosen) == p.request.Cap {
+	if len(p.selected) == p.request.Cap {
 		p.capped = true
 		return false
 	}
-	p.chosen = append(p.chosen, t.ID)
+	p.selected = append(p.selected, t.ID)
 	p.states[t.State]++
 	return true
 }
 
 // chooseRetries looks for the arguments of tasks, several at a time.
-func (s *Service) chooseRetries(ctx context.Context, p *bulkPlan, list []state.Task) error {
+func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.Task) error {
 	type found struct {
 		order  TaskRequest
 		source string
@@ -141,7 +141,7 @@ func (s *Service) chooseRetries(ctx context.Context, p *bulkPlan, list []state.T
 			continue
 		}
 		g.Go(func() error {
-			orders[i].order, orders[i].source = s.repeat(inner, &list[i], p.topology, lookup{outbox: inOutbox[list[i].ID]})
+			orders[i].order, orders[i].source = s.retryRequest(inner, &list[i], p.topology, lookup{outbox: inOutbox[list[i].ID]})
 			return inner.Err()
 		})
 	}
@@ -150,7 +150,7 @@ func (s *Service) chooseRetries(ctx context.Context, p *bulkPlan, list []state.T
 	}
 	for i := range list {
 		t, o := &list[i], orders[i]
-		payload, reason := s.unrepeatable(ctx, p, t, o.order, o.source)
+		payload, reason := s.retryPayload(ctx, p, t, o.order, o.source)
 		if reason != "" {
 			p.block(reason, t.ID)
 			continue
@@ -170,7 +170,7 @@ func (s *Service) chooseRetries(ctx context.Context, p *bulkPlan, list []state.T
 }
 
 // unrepeatable returns the message that repeats a task, or why there is none.
-func (s *Service) unrepeatable(ctx context.Context, p *bulkPlan, t *state.Task, o TaskRequest, source string) (taskPayload, string) {
+func (s *Service) retryPayload(ctx context.Context, p *bulkPlan, t *state.Task, o TaskRequest, source string) (taskPayload, string) {
 	switch {
 	case !t.State.Final():
 		return taskPayload{}, "not finished"

@@ -34,7 +34,7 @@ type Tasks interface {
 }
 
 // Workers forgets a worker that is offline and has no unfinished task, as a monitor does, and reports whether it has.
-type Workers interface {
+type Forgetter interface {
 	ForgetWorker(name string) bool
 }
 
@@ -43,7 +43,7 @@ type Options struct {
 	Client    *remote.Client // Run runs it
 	Outbox    history.Outbox
 	Tasks     Tasks
-	Workers   Workers         // nil if workers cannot be forgotten
+	Forgetter Forgetter       // nil if workers cannot be forgotten
 	Dismisser Dismisser       // nil if tasks cannot be dismissed
 	Results   results.Backend // nil if there is none; whoever opened it closes it
 	// QueueCounters returns how many messages events report, by queue, and by worker those of unknown queues; nil if
@@ -65,7 +65,7 @@ type Service struct {
 
 	outbox    history.Outbox
 	tasks     Tasks
-	forgets   Workers   // nil if workers cannot be forgotten
+	forgetter Forgetter // nil if workers cannot be forgotten
 	dismisser Dismisser // nil if tasks cannot be dismissed
 	now       func() time.Time
 	log       *slog.Logger
@@ -79,7 +79,7 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("command service needs a client, an outbox and tasks")
 	}
 	s := &Service{
-		Client: o.Client, Results: o.Results, outbox: o.Outbox, tasks: o.Tasks, forgets: o.Workers, dismisser: o.Dismisser,
+		Client: o.Client, Results: o.Results, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser,
 		now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if s.now == nil {
@@ -143,7 +143,7 @@ type Kind uint8
 // Kinds of errors, with the HTTP status that fits.
 const (
 	Invalid  Kind = iota // 400
-	Unknown              // 404: no such worker or task
+	NotFound             // 404: no such worker or task
 	Conflict             // 409: it makes no sense now, such as to revoke a finished task; 422 if the key was reused
 )
 
@@ -219,11 +219,11 @@ const (
 // Preflight is what a bulk order would do.
 type BulkPreview struct {
 	Preview
-	Matched history.Count       // tasks that the query matches
-	Chosen  int                 // tasks that it would act on
-	States  map[state.State]int // of those
-	Blocked []Blocked           // why others are left out
-	Capped  bool                // more match than the cap allows
+	Matched  history.Count       // tasks that the query matches
+	Selected int                 // tasks that it would act on
+	States   map[state.State]int // of those
+	Blocked  []Blocked           // why others are left out
+	Capped   bool                // more match than the cap allows
 }
 
 // Blocked is a reason to leave tasks out.

@@ -36,7 +36,7 @@ func (s *Service) PreviewControl(ctx context.Context, o ControlRequest) (Preview
 
 // Control takes an order: one command for each worker that is named, or one for all.
 func (s *Service) Control(ctx context.Context, caller Caller, o ControlRequest) (Receipt, error) {
-	r := draft{action: o.Method, same: o, target: targets(o.Workers), detail: o}
+	r := draft{action: o.Method, identity: o, target: targets(o.Workers), detail: o}
 	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
 		return receipt, err
 	}
@@ -72,7 +72,7 @@ func (s *Service) planControl(o ControlRequest) (p controlPlan, err error) {
 	for i, name := range o.Workers {
 		if _, ok := known[name]; !ok {
 			return p, &Error{
-				Kind: Unknown, Field: fmt.Sprintf("workers[%d]", i), Message: fmt.Sprintf("there is no worker %.255q", name),
+				Kind: NotFound, Field: fmt.Sprintf("workers[%d]", i), Message: fmt.Sprintf("there is no worker %.255q", name),
 				Nearest: query.Nearest(name, names(known)),
 			}
 		}
@@ -149,5 +149,5 @@ func targets(workers []string) string {
 	if len(workers) == 0 {
 		return everyWorker
 	}
-	return list(workers)
+	return joinNames(workers)
 }

@@ -73,7 +73,7 @@ func (e *effects) warnUnreachable() {
 		case w.LastHeartbeatAt == 0:
 			e.warn(true, "%s has not been heard of: it will not get this.", name)
 		default:
-			quiet := lasting(e.now.Sub(time.UnixMicro(w.LastHeartbeatAt)))
+			quiet := formatDuration(e.now.Sub(time.UnixMicro(w.LastHeartbeatAt)))
 			likely := "will"
 			if w.Status == state.Late {
 				likely = "may"
@@ -107,7 +107,7 @@ func (e *effects) consequences(ctx context.Context) {
 		e.warn(true, "What these workers run will not be seen until events are enabled again.")
 	case "revoke", "terminate":
 		if len(e.plan.workers) > 0 {
-			e.warn(false, "Only %s will know of it: a task that another worker receives is run.", list(e.plan.workers))
+			e.warn(false, "Only %s will know of it: a task that another worker receives is run.", joinNames(e.plan.workers))
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (e *effects) consequences(ctx context.Context) {
 func (e *effects) warnMissing() {
 	if len(e.topology.Missing) > 0 {
 		e.warn(false, "%s did not tell which queues and tasks it has: more may depend on this than is said here.",
-			list(e.topology.Missing))
+			joinNames(e.topology.Missing))
 	}
 }
 
@@ -154,7 +154,7 @@ func (e *effects) warnShutdown(ctx context.Context) {
 		if len(e.targets) > 1 {
 			who = fmt.Sprintf("These %d workers are all that run", len(e.targets))
 		}
-		e.warn(true, "%s %s.", who, list(tasks))
+		e.warn(true, "%s %s.", who, joinNames(tasks))
 	}
 }
 
@@ -171,13 +171,13 @@ func (e *effects) warnCancelConsumer(queue string) {
 	case len(consumers) > 0 && len(e.others(consumers)) == 0:
 		e.warn(true, "This leaves queue %s with no consumer.", queue)
 	case len(idle) == len(e.targets) && len(idle) > 0:
-		message := fmt.Sprintf("%s does not consume from queue %s.", list(idle), queue)
+		message := fmt.Sprintf("%s does not consume from queue %s.", joinNames(idle), queue)
 		if near := query.Nearest(queue, keys(e.topology.Queues)); near != "" && near != queue {
 			message += " Perhaps " + near + " was meant."
 		}
 		e.warn(true, "%s", message)
 	case len(idle) > 0:
-		e.warn(false, "%s does not consume from queue %s.", list(idle), queue)
+		e.warn(false, "%s does not consume from queue %s.", joinNames(idle), queue)
 	}
 }
 
@@ -192,7 +192,7 @@ func (e *effects) warnUnregistered(name string) {
 	if len(lack) == 0 {
 		return
 	}
-	message := fmt.Sprintf("%s has not registered task %s: it will answer that the task is unknown.", list(lack), name)
+	message := fmt.Sprintf("%s has not registered task %s: it will answer that the task is unknown.", joinNames(lack), name)
 	if near := query.Nearest(name, keys(e.topology.Tasks)); near != "" && near != name {
 		message += " Perhaps " + near + " was meant."
 	}

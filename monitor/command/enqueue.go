@@ -23,7 +23,7 @@ const (
 type draft struct {
 	action   string
 	target   string
-	same     any // what makes two orders the same one, as JSON
+	identity any // what makes two orders the same one, as JSON
 	detail   any // what the audit log keeps, as JSON
 	commands []history.Command
 	warnings []Warning
@@ -60,7 +60,7 @@ func fingerprint(r draft) (string, error) {
 	b, err := json.Marshal(struct {
 		Action string
 		Same   any
-	}{r.action, r.same})
+	}{r.action, r.identity})
 	if err != nil {
 		return "", fmt.Errorf("write order as JSON: %w", err)
 	}

@@ -18,7 +18,7 @@ func (s *Service) PreviewForget(workers []string) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	return Preview{Summary: "Forget " + list(workers), Targets: workers}, nil
+	return Preview{Summary: "Forget " + joinNames(workers), Targets: workers}, nil
 }
 
 // Forget drops workers that are offline and have no unfinished task, all of them or none, and writes that down. Nothing
@@ -34,7 +34,7 @@ func (s *Service) Forget(ctx context.Context, caller Caller, workers []string) (
 	}
 	n := 0
 	for _, name := range workers {
-		if s.forgets.ForgetWorker(name) {
+		if s.forgetter.ForgetWorker(name) {
 			s.Inspector.Forget(name)
 			n++
 		}
@@ -44,7 +44,7 @@ func (s *Service) Forget(ctx context.Context, caller Caller, workers []string) (
 
 // forgettable returns workers, sorted and each once, if all of them can be forgotten.
 func (s *Service) forgettable(workers []string) ([]string, error) {
-	if s.forgets == nil {
+	if s.forgetter == nil {
 		return nil, &Error{Kind: Conflict, Message: "workers cannot be forgotten here"}
 	}
 	if len(workers) == 0 || len(workers) > maxForget {
@@ -72,7 +72,7 @@ func unforgettable(c *state.Cluster, name string) *Error {
 		for _, w := range c.Workers() {
 			names = append(names, w.Name)
 		}
-		return &Error{Kind: Unknown, Message: fmt.Sprintf("there is no worker %.255q", name), Nearest: query.Nearest(name, names)}
+		return &Error{Kind: NotFound, Message: fmt.Sprintf("there is no worker %.255q", name), Nearest: query.Nearest(name, names)}
 	case w.Status != state.Offline:
 		return &Error{Kind: Conflict, Message: fmt.Sprintf("worker %s is %s: only offline workers can be forgotten", name, w.Status)}
 	}

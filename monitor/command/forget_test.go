@@ -21,8 +21,8 @@ func TestOnlyWorkersThatLeftNothingAreForgotten(t *testing.T) {
 	}{
 		"w1":   {command.Conflict, "1 unfinished task"},
 		"w2":   {command.Conflict, "w2 is online"},
-		"gon":  {command.Unknown, "there is no worker"},
-		"nope": {command.Unknown, "there is no worker"},
+		"gon":  {command.NotFound, "there is no worker"},
+		"nope": {command.NotFound, "there is no worker"},
 	} {
 		_, err := b.PreviewForget([]string{"gone", name})
 		wrong, ok := errors.AsType[*command.Error](err)

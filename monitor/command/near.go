@@ -35,7 +35,7 @@ func NearestTask(ctx context.Context, tasks Tasks, id string, now time.Time) str
 
 // unknownTask says that there is no such task, and which may have been meant.
 func (s *Service) unknownTask(ctx context.Context, field, id string) *Error {
-	e := &Error{Kind: Unknown, Field: field, Message: fmt.Sprintf("there is no task %.255q", id)}
+	e := &Error{Kind: NotFound, Field: field, Message: fmt.Sprintf("there is no task %.255q", id)}
 	e.Nearest = NearestTask(ctx, s.tasks, id, s.now())
 	return e
 }

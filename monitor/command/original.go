@@ -51,9 +51,9 @@ func parts() []string { return []string{partPriority, partLimits, partHeaders, p
 
 // keep takes from the message of a task in a state what its repetition keeps. What happens only once stays with the task:
 // its part in a chord, and, unless it has ended without success, its callbacks and the rest of its chain.
-func (o *Original) keep(m celery.Message, s state.State, now time.Time) {
+func (o *Original) carryOver(m celery.Message, s state.State, now time.Time) {
 	o.Unknown, o.Shadow, o.Group = nil, m.Shadow, m.GroupID != ""
-	o.keepHeaders(m.Headers, now)
+	o.carryHeaders(m.Headers, now)
 	var embed struct {
 		Callbacks json.RawMessage `json:"callbacks"`
 		Errbacks  json.RawMessage `json:"errbacks"`
@@ -83,7 +83,7 @@ func (o *Original) keep(m celery.Message, s state.State, now time.Time) {
 }
 
 // keepHeaders takes those headers that are not as they always are.
-func (o *Original) keepHeaders(headers map[string]any, now time.Time) {
+func (o *Original) carryHeaders(headers map[string]any, now time.Time) {
 	plain := celery.Message{ID: "-", Name: "-"}
 	usual, err := plain.Publishing(now)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Service) repeats(ctx context.Context, id string) string {
 }
 
 // keeping counts what many repetitions keep of what they repeat.
-type keeping struct {
+type carried struct {
 	unknown, refused, following, followed, grouped int
 }
 
@@ -210,15 +210,15 @@ func (p *bulkPlan) note(o *Original) {
 			*n++
 		}
 	}
-	add(&p.kept.unknown, len(o.Unknown) > 0)
-	add(&p.kept.refused, len(o.Refused) > 0)
-	add(&p.kept.following, len(o.Embed) > 0)
-	add(&p.kept.followed, o.Followed)
-	add(&p.kept.grouped, o.Group || o.Chord)
+	add(&p.carried.unknown, len(o.Unknown) > 0)
+	add(&p.carried.refused, len(o.Refused) > 0)
+	add(&p.carried.following, len(o.Embed) > 0)
+	add(&p.carried.followed, o.Followed)
+	add(&p.carried.grouped, o.Group || o.Chord)
 }
 
 // warnings say so.
-func (k keeping) warnings() []Warning {
+func (k carried) warnings() []Warning {
 	var list []Warning
 	warn := func(n int, grave bool, format string) {
 		if n > 0 {

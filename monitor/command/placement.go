@@ -44,7 +44,7 @@ func placement(t remote.Topology, name, queue string) []problem {
 	capable, consumers := t.Tasks[name], t.Queues[queue]
 	if len(capable) == 0 {
 		list = append(list, grave(&Error{
-			Kind: Unknown, Field: "name", Message: "no worker that answered has registered task " + name,
+			Kind: NotFound, Field: "name", Message: "no worker that answered has registered task " + name,
 			Nearest: query.Nearest(name, keys(t.Tasks)),
 		}))
 	}
@@ -102,7 +102,7 @@ func brokerWarnings(s broker.QueueStats, p taskPayload, now time.Time) []Warning
 	redis := s.Broker.Kind == "Redis"
 	if timeout := s.Broker.VisibilityTimeout; redis && timeout != nil && p.ETA != nil && p.ETA.Sub(now) > *timeout {
 		list = append(list, Warning{Severe: true, Message: fmt.Sprintf("Its ETA lies beyond the visibility timeout of %s: "+
-			"Redis delivers it to further workers meanwhile, and it may run more than once.", lasting(*timeout))})
+			"Redis delivers it to further workers meanwhile, and it may run more than once.", formatDuration(*timeout))})
 	}
 	if p.Priority == nil {
 		return list

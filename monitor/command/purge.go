@@ -25,7 +25,7 @@ func (s *Service) PreviewPurge(ctx context.Context, queue string) (Preview, erro
 	switch {
 	case ok && q.Missing:
 		return Preview{}, &Error{
-			Kind: Unknown, Field: "queue", Message: "there is no queue " + queue, Nearest: s.nearestQueue(queue),
+			Kind: NotFound, Field: "queue", Message: "there is no queue " + queue, Nearest: s.nearestQueue(queue),
 		}
 	case !ok || q.Ready == nil:
 		v.Warnings = []Warning{{Message: "How many messages this removes is not known.", Severe: true}}
@@ -50,7 +50,7 @@ func (s *Service) nearestQueue(name string) string {
 
 // Purge takes the order to empty a queue. confirm must be the queue's name.
 func (s *Service) Purge(ctx context.Context, caller Caller, queue, confirm string) (Receipt, error) {
-	r := draft{action: kindPurge, target: "queue " + queue, same: queue}
+	r := draft{action: kindPurge, target: "queue " + queue, identity: queue}
 	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
 		return receipt, err
 	}

@@ -43,8 +43,8 @@ func (p taskPlan) record() taskRecord {
 		r.Headers = nil
 		_ = json.Unmarshal(remote.Mask(b), &r.Headers) // which it is
 	}
-	if was := p.original; was != nil {
-		r.Source, r.Changes = was.Source, changes(was, p.payload)
+	if original := p.original; original != nil {
+		r.Source, r.Changes = original.Source, changes(original, p.payload)
 	}
 	return r
 }
@@ -67,20 +67,20 @@ func recorded(raw json.RawMessage) any {
 
 // changes are the differences between a task as it was and as it is to run again, by what differs: queue, args[1], kwargs.a.
 // Arguments are compared where they are known.
-func changes(was *Original, now taskPayload) map[string]change {
+func changes(original *Original, now taskPayload) map[string]change {
 	found := make(map[string]change)
 	add := func(name string, different bool, from, to any) {
 		if different && len(found) < maxChanged {
 			found[name] = change{From: from, To: to}
 		}
 	}
-	o := was.Request
+	o := original.Request
 	add("name", o.Name != now.Name, o.Name, now.Name)
 	add("queue", o.Queue != now.Queue, o.Queue, now.Queue)
 	add("priority", !same(o.Priority, now.Priority), o.Priority, now.Priority)
 	add("hard", !same(o.Hard, now.Hard), o.Hard, now.Hard)
 	add("soft", !same(o.Soft, now.Soft), o.Soft, now.Soft)
-	if was.Source == "" {
+	if original.Source == "" {
 		return found
 	}
 	from, to := arguments(o.Args, o.Kwargs), arguments(now.Args, now.Kwargs)

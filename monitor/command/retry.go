@@ -27,8 +27,8 @@ const (
 )
 
 const (
-	lookTime  = 2 * time.Second // for one source of arguments
-	maxQueues = 50              // that are searched for a message
+	lookupTimeout = 2 * time.Second // for one source of arguments
+	maxQueues     = 50              // that are searched for a message
 )
 
 // Retry returns the order that would run a task again as it was, with where its arguments are from: outbox, broker, worker,
@@ -41,7 +41,7 @@ func (s *Service) Retry(ctx context.Context, id string) (o TaskRequest, source s
 	}
 	t.ID = id
 	topology := s.Inspector.Topology(ctx)
-	o, source = s.repeat(ctx, &t, topology, lookup{outbox: true, thorough: true})
+	o, source = s.retryRequest(ctx, &t, topology, lookup{outbox: true, thorough: true})
 	if o.Original.Workflow = s.related(ctx, &t); !seen && source == "" && o.Name == "" {
 		return TaskRequest{}, "", s.unknownTask(ctx, "id", id)
 	}
@@ -55,36 +55,36 @@ type lookup struct {
 }
 
 // repeat returns the order that would run t again, with its Original.
-func (s *Service) repeat(ctx context.Context, t *state.Task, topology remote.Topology, where lookup) (TaskRequest, string) {
+func (s *Service) retryRequest(ctx context.Context, t *state.Task, topology remote.Topology, where lookup) (TaskRequest, string) {
 	o := TaskRequest{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)}
-	was := &Original{Unknown: parts()}
-	was.Source = s.source(ctx, t, topology, where, &o, was)
-	was.Request, o.Original = o, was
-	return o, was.Source
+	original := &Original{Unknown: parts()}
+	original.Source = s.fillArguments(ctx, t, topology, where, &o, original)
+	original.Request, o.Original = o, original
+	return o, original.Source
 }
 
 // source fills in what the first source knows that knows the arguments in full, and says which that is.
-func (s *Service) source(
-	ctx context.Context, t *state.Task, topology remote.Topology, where lookup, o *TaskRequest, was *Original,
+func (s *Service) fillArguments(
+	ctx context.Context, t *state.Task, topology remote.Topology, where lookup, o *TaskRequest, original *Original,
 ) string {
-	if where.outbox && s.askOutbox(ctx, t, o, was) {
+	if where.outbox && s.lookupOutbox(ctx, t, o, original) {
 		return fromOutbox
 	}
 	if where.thorough || !t.State.Final() {
-		if s.askBroker(ctx, t, topology, o, was) {
+		if s.lookupBroker(ctx, t, topology, o, original) {
 			return fromBroker
 		}
-		if s.askWorker(ctx, t, o, was) {
+		if s.lookupWorker(ctx, t, o, original) {
 			return fromWorker
 		}
 	}
-	if s.askResult(ctx, t, o, was) {
+	if s.lookupResult(ctx, t, o, original) {
 		return fromResult
 	}
 	if !t.Truncated && t.Args != nil && t.Kwargs != nil {
 		args, ok := celery.ParseRepr(*t.Args)
 		kwargs, full := celery.ParseRepr(*t.Kwargs)
-		if ok && full && o.take(args, kwargs) {
+		if ok && full && o.setArguments(args, kwargs) {
 			return fromEvent
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Service) source(
 }
 
 // take sets the arguments, if they are an array and an object.
-func (o *TaskRequest) take(args, kwargs json.RawMessage) bool {
+func (o *TaskRequest) setArguments(args, kwargs json.RawMessage) bool {
 	args, kwargs = bytes.TrimSpace(args), bytes.TrimSpace(kwargs)
 	if !bytes.HasPrefix(args, []byte("[")) || !bytes.HasPrefix(kwargs, []byte("{")) || !json.Valid(args) || !json.Valid(kwargs) {
 		return false
@@ -138,22 +138,22 @@ func queueOf(t *state.Task, topology remote.Topology) string {
 }
 
 // askOutbox looks whether Umbel has published the task itself.
-func (s *Service) askOutbox(ctx context.Context, t *state.Task, o *TaskRequest, was *Original) bool {
+func (s *Service) lookupOutbox(ctx context.Context, t *state.Task, o *TaskRequest, original *Original) bool {
 	list, _, err := s.outbox.Commands(ctx, history.CommandFilter{TaskID: t.ID, Kind: kindTask, Limit: 1})
 	if err != nil || len(list) == 0 {
 		return false
 	}
 	var p taskPayload
-	if decode(list[0], &p) != nil || p.ID != t.ID || !o.take(p.Args, p.Kwargs) {
+	if decode(list[0], &p) != nil || p.ID != t.ID || !o.setArguments(p.Args, p.Kwargs) {
 		return false
 	}
 	o.Name, o.Queue, o.Priority, o.Hard, o.Soft = p.Name, p.Queue, p.Priority, p.Hard, p.Soft
-	was.keep(p.message(), t.State, s.now())
+	original.carryOver(p.message(), t.State, s.now())
 	return true
 }
 
 // askBroker looks for the message in the queues that it may be in.
-func (s *Service) askBroker(ctx context.Context, t *state.Task, topology remote.Topology, o *TaskRequest, was *Original) bool {
+func (s *Service) lookupBroker(ctx context.Context, t *state.Task, topology remote.Topology, o *TaskRequest, original *Original) bool {
 	queues := []string{o.Queue}
 	if o.Queue == "" {
 		queues = keys(topology.Queues)
@@ -161,7 +161,7 @@ func (s *Service) askBroker(ctx context.Context, t *state.Task, topology remote.
 	if !slices.Contains(queues, defaultQueue) {
 		queues = append(queues, defaultQueue)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	p, err := s.Client.Find(ctx, queues[:min(len(queues), maxQueues)], t.ID)
 	if err != nil || p == nil {
@@ -172,23 +172,23 @@ func (s *Service) askBroker(ctx context.Context, t *state.Task, topology remote.
 		return false
 	}
 	o.Name, o.Hard, o.Soft, o.Priority = m.Name, m.Hard, m.Soft, m.Priority
-	was.keep(m, t.State, s.now())
+	original.carryOver(m, t.State, s.now())
 	if err != nil {
-		was.Unknown = []string{partCallbacks} // they are where the arguments are
+		original.Unknown = []string{partCallbacks} // they are where the arguments are
 	}
-	return err == nil && o.take(m.Args, m.Kwargs)
+	return err == nil && o.setArguments(m.Args, m.Kwargs)
 }
 
 // askWorker asks the worker that holds the task.
-func (s *Service) askWorker(ctx context.Context, t *state.Task, o *TaskRequest, was *Original) bool {
+func (s *Service) lookupWorker(ctx context.Context, t *state.Task, o *TaskRequest, original *Original) bool {
 	worker := value(t.Worker)
 	if worker == "" || t.State.Final() || s.workers()[worker].Status != state.Online {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	answers, err := s.Client.Call(ctx, remote.Request{
-		Method: "query_task", Arguments: map[string]any{"ids": []string{t.ID}}, Destination: []string{worker}, Timeout: lookTime,
+		Method: "query_task", Arguments: map[string]any{"ids": []string{t.ID}}, Destination: []string{worker}, Timeout: lookupTimeout,
 	})
 	if err != nil || len(answers.Items) != 1 {
 		return false
@@ -210,12 +210,12 @@ func (s *Service) askWorker(ctx context.Context, t *state.Task, o *TaskRequest, 
 	if json.Unmarshal(held[t.ID][1], &info) != nil || info.Type == "" || altered(t, info.Args, info.Kwargs) {
 		return false
 	}
-	if !o.take(info.Args, info.Kwargs) {
+	if !o.setArguments(info.Args, info.Kwargs) {
 		return false
 	}
 	o.Name = info.Type
-	if slices.Contains(was.Unknown, partPriority) {
-		o.Priority, was.Unknown = info.Delivery.Priority, []string{partLimits, partHeaders, partCallbacks}
+	if slices.Contains(original.Unknown, partPriority) {
+		o.Priority, original.Unknown = info.Delivery.Priority, []string{partLimits, partHeaders, partCallbacks}
 	}
 	if info.Delivery.Exchange != nil && *info.Delivery.Exchange == "" && info.Delivery.RoutingKey != "" {
 		o.Queue = info.Delivery.RoutingKey
@@ -241,23 +241,23 @@ func altered(t *state.Task, args, kwargs json.RawMessage) bool {
 }
 
 // askResult reads the arguments where result_extended has stored them.
-func (s *Service) askResult(ctx context.Context, t *state.Task, o *TaskRequest, was *Original) bool {
+func (s *Service) lookupResult(ctx context.Context, t *state.Task, o *TaskRequest, original *Original) bool {
 	if s.Results == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	var r results.Result
 	r, err := s.Results.Result(ctx, t.ID)
 	if err != nil {
 		return false
 	}
-	was.Group = was.Group || r.GroupID != ""
+	original.Group = original.Group || r.GroupID != ""
 	if r.Name != "" { // an event has the name that is shown in its place, if there is one
 		o.Name = r.Name
 	}
 	if o.Queue == "" {
 		o.Queue = r.Queue
 	}
-	return len(r.Args) > 0 && len(r.Kwargs) > 0 && !altered(t, r.Args, r.Kwargs) && o.take(r.Args, r.Kwargs)
+	return len(r.Args) > 0 && len(r.Kwargs) > 0 && !altered(t, r.Args, r.Kwargs) && o.setArguments(r.Args, r.Kwargs)
 }

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	answerTime = 5 * time.Second // for all answers to a command
-	maxAnswer  = 2_000           // characters of one that are kept
+	replyTimeout = 5 * time.Second // for all answers to a command
+	maxAnswer    = 2_000           // characters of one that are kept
 )
 
 // Send implements relay.Sender.
@@ -104,8 +104,8 @@ func (s *Service) purge(ctx context.Context, p purgePayload) (relay.Sent, error)
 		return relay.Sent{}, failure(err)
 	}
 	answer := history.Reply{Node: "broker", At: s.now(), OK: true, Text: count(int(n), "message removed", "messages removed")}
-	return relay.Sent{Answers: func(_ context.Context, tell func([]history.Reply)) bool {
-		tell([]history.Reply{answer})
+	return relay.Sent{Replies: func(_ context.Context, report func([]history.Reply)) bool {
+		report([]history.Reply{answer})
 		return true
 	}}, nil
 }
@@ -120,7 +120,7 @@ func (s *Service) sendControl(ctx context.Context, p controlPayload) (relay.Sent
 	if err != nil {
 		return relay.Sent{}, fmt.Errorf("%w: %w", relay.ErrPermanent, err)
 	}
-	q := remote.Request{Method: p.Method, Arguments: args, Destination: p.Destination, Timeout: answerTime}
+	q := remote.Request{Method: p.Method, Arguments: args, Destination: p.Destination, Timeout: replyTimeout}
 	if len(p.Destination) == 0 {
 		q.Expect = s.alive()
 	}
@@ -136,16 +136,16 @@ func (s *Service) sendControl(ctx context.Context, p controlPayload) (relay.Sent
 	}
 	return relay.Sent{
 		Expected: slices.Concat(p.Destination, q.Expect),
-		Answers: func(ctx context.Context, tell func([]history.Reply)) bool {
+		Replies: func(ctx context.Context, report func([]history.Reply)) bool {
 			answers := conversation.WaitEach(ctx, func(replies []remote.Reply) {
 				list := make([]history.Reply, len(replies))
 				for i := range replies {
-					list[i] = answerOf(replies[i])
+					list[i] = historyReply(replies[i])
 					if list[i].OK && !m.Inspect {
 						s.Inspector.Acknowledged(replies[i].Node, m.Name, args)
 					}
 				}
-				tell(list)
+				report(list)
 			})
 			return len(answers.Items) > 0 && len(answers.Missing) == 0 && answers.Unnamed == 0
 		},
@@ -159,7 +159,7 @@ func (s *Service) alive() []string {
 }
 
 // answerOf is a reply as the outbox keeps it.
-func answerOf(r remote.Reply) history.Reply {
+func historyReply(r remote.Reply) history.Reply {
 	a := history.Reply{Node: r.Node, At: r.At, Clock: r.Clock, OK: r.Error == "" && r.Undecodable == ""}
 	switch {
 	case r.Undecodable != "":

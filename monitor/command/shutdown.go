@@ -9,17 +9,17 @@ import (
 )
 
 // load is what a worker holds.
-type load struct {
+type heldTasks struct {
 	running, reserved, scheduled int
 }
 
 // held sums up what the targets hold, and names those that have not told.
-func (e *effects) held(ctx context.Context) (sum load, silent []string) {
+func (e *effects) heldByTargets(ctx context.Context) (sum heldTasks, silent []string) {
 	for i, told := range e.inspections(ctx) {
-		l, ok := loadOf(told)
+		l, ok := reportedTasks(told)
 		if !ok {
 			w := e.known[e.targets[i]]
-			l = seen(w)
+			l = observedTasks(w)
 			if w.Status != state.Offline {
 				silent = append(silent, w.Name)
 			}
@@ -32,18 +32,18 @@ func (e *effects) held(ctx context.Context) (sum load, silent []string) {
 }
 
 // loadOf is what a worker has told, if it has told all of it.
-func loadOf(i remote.Inspection) (load, bool) {
+func reportedTasks(i remote.Inspection) (heldTasks, bool) {
 	for _, method := range []string{"active", "reserved", "scheduled"} {
 		if _, told := i.Times[method]; !told || i.Errors[method] != "" {
-			return load{}, false
+			return heldTasks{}, false
 		}
 	}
-	return load{running: i.Totals["active"], reserved: i.Totals["reserved"], scheduled: i.Totals["scheduled"]}, true
+	return heldTasks{running: i.Totals["active"], reserved: i.Totals["reserved"], scheduled: i.Totals["scheduled"]}, true
 }
 
 // seen is what heartbeats and events tell: how many run, and of the others only that they have not ended.
-func seen(w state.Worker) load {
-	l := load{running: w.RunningTasks}
+func observedTasks(w state.Worker) heldTasks {
+	l := heldTasks{running: w.RunningTasks}
 	if w.Active != nil {
 		l.running = int(*w.Active)
 		l.reserved = max(w.RunningTasks-l.running, 0)
@@ -53,7 +53,7 @@ func seen(w state.Worker) load {
 
 // handOver says which tasks of the targets end, and which go back to their queues.
 func (e *effects) warnHeldTasks(ctx context.Context) {
-	sum, silent := e.held(ctx)
+	sum, silent := e.heldByTargets(ctx)
 	if sum.running > 0 {
 		e.warn(false, "%s.", count(sum.running, "task is running there: a warm shutdown lets it end first",
 			"tasks are running there: a warm shutdown lets them end first"))

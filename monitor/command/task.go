@@ -33,7 +33,7 @@ func (s *Service) PreviewTask(ctx context.Context, o TaskRequest) (Preview, erro
 
 // Publish takes an order for a task.
 func (s *Service) Publish(ctx context.Context, caller Caller, o TaskRequest) (Receipt, error) {
-	r := draft{action: "publish", same: written{o, string(o.Args), string(o.Kwargs)}}
+	r := draft{action: "publish", identity: written{o, string(o.Args), string(o.Kwargs)}}
 	if o.RetryOf != "" {
 		r.action = "retry"
 	}
@@ -130,8 +130,8 @@ func (s *Service) payload(ctx context.Context, o TaskRequest) (taskPayload, erro
 			p.Root = *t.RootID
 		}
 	}
-	if was := o.Original; was != nil {
-		p.Shadow, p.Headers, p.Embed = was.Shadow, was.Headers, was.Embed
+	if original := o.Original; original != nil {
+		p.Shadow, p.Headers, p.Embed = original.Shadow, original.Headers, original.Embed
 	}
 	return p, checkQueue(p.Queue)
 }

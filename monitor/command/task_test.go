@@ -131,7 +131,7 @@ func TestPublishRefuses(t *testing.T) {
 		force bool // it can be
 	}{
 		"no name":      {order: command.TaskRequest{}, want: command.Error{Field: "name"}},
-		"unknown name": {order: command.TaskRequest{Name: "tasks.ad"}, want: command.Error{Kind: command.Unknown, Field: "name", Nearest: "tasks.add"}, force: true},
+		"unknown name": {order: command.TaskRequest{Name: "tasks.ad"}, want: command.Error{Kind: command.NotFound, Field: "name", Nearest: "tasks.add"}, force: true},
 		"no consumer": {
 			order: command.TaskRequest{Name: "tasks.add", Queue: "mial"},
 			want:  command.Error{Kind: command.Conflict, Field: "queue", Nearest: "mail"}, force: true,
@@ -368,7 +368,7 @@ func TestRetryTakesArgumentsFromWhereTheyAreWhole(t *testing.T) {
 		})
 	}
 	_, _, err = b.Retry(t.Context(), "none")
-	if wrong, ok := errors.AsType[*command.Error](err); !ok || wrong.Kind != command.Unknown {
+	if wrong, ok := errors.AsType[*command.Error](err); !ok || wrong.Kind != command.NotFound {
 		t.Errorf("error for no task = %v, want Unknown", err)
 	}
 }

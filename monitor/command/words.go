@@ -11,7 +11,7 @@ import (
 )
 
 // list names a few things and counts the rest.
-func list(items []string) string {
+func joinNames(items []string) string {
 	switch n := len(items); {
 	case n == 0:
 		return "none"
@@ -60,7 +60,7 @@ func summary(m remote.Method, args map[string]any) string {
 }
 
 // lasting is a duration for people.
-func lasting(d time.Duration) string {
+func formatDuration(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%d s", int64(d.Round(time.Second).Seconds()))
@@ -125,5 +125,5 @@ func plural(items []string, one, many string) string {
 	if len(items) == 1 {
 		return items[0] + " " + one
 	}
-	return list(items) + " " + many
+	return joinNames(items) + " " + many
 }

@@ -16,27 +16,27 @@ type Health struct {
 
 // BrokerHealth is the state of the broker connection.
 type BrokerHealth struct {
-	URL         string // password masked
-	Connected   bool
-	Since       time.Time // when Connected last changed
-	LastEventAt time.Time // local receipt time of the newest event, zero if there was none
-	LastError   string    // why it is not connected, empty if it is
-	NextTryAt   time.Time // when the next connection is tried, zero if connected
-	Attempts    int       // failed tries since it was last connected
-	Loss        Loss
+	URL           string // password masked
+	Connected     bool
+	Since         time.Time // when Connected last changed
+	LastEventAt   time.Time // local receipt time of the newest event, zero if there was none
+	LastError     string    // why it is not connected, empty if it is
+	NextAttemptAt time.Time // when the next connection is tried, zero if connected
+	Attempts      int       // failed tries since it was last connected
+	Loss          Loss
 }
 
 // StoreHealth says how writing history goes. Nothing that waits is acknowledged to the broker.
 type StoreHealth struct {
-	LastError string    // why the newest try to write failed, empty if it did not
-	FailedAt  time.Time // when that was
-	Since     time.Time // when writing began to fail, zero if it does not
-	NextTryAt time.Time // when it is tried again, zero if it does not fail
-	Waiting   int       // events that are folded and not on disk
-	Unsaved   int       // tasks that have changed since they were saved; their events may be on disk
-	Active    int64     // bytes of the history that active tasks take, about, 0 while it is not too large
-	Oversized bool      // those alone are more than the history may have
-	Full      bool      // so much waits that no more is received
+	LastError     string    // why the newest try to write failed, empty if it did not
+	FailedAt      time.Time // when that was
+	Since         time.Time // when writing began to fail, zero if it does not
+	NextAttemptAt time.Time // when it is tried again, zero if it does not fail
+	PendingEvents int       // events that are folded and not on disk
+	UnsavedTasks  int       // tasks that have changed since they were saved; their events may be on disk
+	ActiveBytes   int64     // bytes of the history that active tasks take, about, 0 while it is not too large
+	Oversized     bool      // those alone are more than the history may have
+	Backpressure  bool      // so much waits that no more is received
 }
 
 // Rates are per second, over the last 10 full seconds, by when events were received. Series hold one value a second,

@@ -84,8 +84,8 @@ type Ingester struct {
 	latency       time.Duration
 	missed        missedEstimate
 
-	review     state.Reconciliation // of the newest look at unfinished tasks,
-	reconciled time.Time            // and when it was
+	reconciliation state.Reconciliation // of the newest look at unfinished tasks,
+	reconciled     time.Time            // and when it was
 
 	writer writer
 
@@ -198,7 +198,7 @@ func (in *Ingester) setReady(ready bool) {
 
 // fold takes in a batch of a session under one write lock. An event of a task that may be in the store only waits, and
 // with it all that follow, until what the store has is back in memory: only so can it be told whether it is new.
-func (in *Ingester) fold(ctx context.Context, session broker.EventStream, batch []broker.Message) {
+func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch []broker.Message) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	start := in.time()
@@ -219,12 +219,12 @@ func (in *Ingester) fold(ctx context.Context, session broker.EventStream, batch 
 		})
 	}
 	if len(waiting) > 0 {
-		in.recall(ctx, waiting)
+		in.loadStored(ctx, waiting)
 		for i := range waiting {
 			in.apply(&waiting[i])
 		}
 	}
-	in.pending.received(session, batch[len(batch)-1].Tag, len(batch))
+	in.pending.received(stream, batch[len(batch)-1].Tag, len(batch))
 	in.writer.wake(in.writeDue())
 	in.latency = in.now().Sub(start)
 	in.notify()
@@ -275,7 +275,7 @@ func (in *Ingester) expire() {
 		in.minutes.MarkObserved(now)
 	}
 	concluded := connected && in.reconcile(now, since)
-	if in.cluster.Expire(now.UnixMicro()) || in.rates.moving() || concluded {
+	if in.cluster.Expire(now.UnixMicro()) || in.rates.active() || concluded {
 		in.notify()
 	}
 }
@@ -331,10 +331,10 @@ func (in *Ingester) Health() Health {
 	in.healthMu.Lock()
 	defer in.healthMu.Unlock()
 	h.Broker, h.Store, h.Ready, h.Notices = in.brokerHealth, in.storeHealth, in.ready, in.notices
-	h.Store.Active, h.Store.Oversized = kept.ActiveBytes, kept.OverMaxSize
+	h.Store.ActiveBytes, h.Store.Oversized = kept.ActiveBytes, kept.OverMaxSize
 	h.Broker.Loss = in.outages.loss()
 	h.Broker.Loss.MissedTasks = unseen
-	h.Store.Waiting, h.Store.Unsaved, h.Store.Full = waiting, unsaved, full
+	h.Store.PendingEvents, h.Store.UnsavedTasks, h.Store.Backpressure = waiting, unsaved, full
 	return h
 }
 

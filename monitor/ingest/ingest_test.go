@@ -232,7 +232,7 @@ func TestALostBrokerIsRedialledAndSaidSo(t *testing.T) {
 		go func() { done <- m.Run(ctx) }()
 		synctest.Wait()
 		h := m.Health().Broker
-		if h.Connected || h.LastError != "connection refused" || h.Attempts != 1 || !h.NextTryAt.After(began) || h.NextTryAt.Sub(began) > 2*time.Second {
+		if h.Connected || h.LastError != "connection refused" || h.Attempts != 1 || !h.NextAttemptAt.After(began) || h.NextAttemptAt.Sub(began) > 2*time.Second {
 			t.Errorf("after one refusal: %+v", h)
 		}
 		if !m.Health().Ready {
@@ -245,7 +245,7 @@ func TestALostBrokerIsRedialledAndSaidSo(t *testing.T) {
 		if took := time.Since(began); took < 4*time.Second || took > 3*time.Minute {
 			t.Errorf("connected after 8 refusals and %v, want a back-off between 4 s and 3 min", took)
 		}
-		if h := m.Health().Broker; h.LastError != "" || h.Attempts != 0 || !h.NextTryAt.IsZero() {
+		if h := m.Health().Broker; h.LastError != "" || h.Attempts != 0 || !h.NextAttemptAt.IsZero() {
 			t.Errorf("after connecting: %+v", h)
 		}
 		cancel()

@@ -58,7 +58,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		review := r.ingester.Review()
+		review := r.ingester.Reconciliation()
 		if r.inspector != nil {
 			r.ask(ctx, review.Inspect)
 		}
@@ -77,14 +77,14 @@ func (r *Reconciler) ask(ctx context.Context, names []string) {
 	for _, name := range names {
 		if _, lately := r.asked[name]; lately {
 			if i, ok := holding(r.inspector.Peek(name)); ok { // perhaps somebody else has asked
-				r.ingester.Inspected(i)
+				r.ingester.ApplyInspection(i)
 			}
 			continue
 		}
 		r.asked[name] = now
 		g.Go(func() error {
 			if i, ok := holding(r.inspector.Inspect(ctx, name)); ok {
-				r.ingester.Inspected(i)
+				r.ingester.ApplyInspection(i)
 			}
 			return nil
 		})

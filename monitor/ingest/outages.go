@@ -12,7 +12,7 @@ import (
 type Loss struct {
 	// Forgets says that the broker keeps no events for those who do not listen. Gaps and what follows, but
 	// Dropped, are zero otherwise.
-	Forgets    bool
+	Transient  bool
 	Outages    int           // times that nobody listened, without the one that is not over
 	OutageTime time.Duration // how long those were, in all
 	LastOutage time.Time     // when the newest of them began, zero if there was none
@@ -24,31 +24,31 @@ type Loss struct {
 
 // gaps is what Health says of times when nobody listened.
 type outages struct {
-	forgets bool
-	since   time.Time // when the present one began, zero if somebody listens or nobody ever did
-	count   int
-	total   time.Duration
-	last    time.Time
-	session broker.EventStream // the newest one
-	dropped uint64             // by those before it
+	transient bool
+	since     time.Time // when the present one began, zero if somebody listens or nobody ever did
+	count     int
+	total     time.Duration
+	last      time.Time
+	stream    broker.EventStream // the newest one
+	dropped   uint64             // by those before it
 }
 
 func newOutages(b broker.Broker) outages {
 	f, ok := b.(broker.Ephemeral)
-	return outages{forgets: ok && f.Ephemeral()}
+	return outages{transient: ok && f.Ephemeral()}
 }
 
 // begin notes that a session has ended at a time.
 func (g *outages) begin(now time.Time) {
-	g.dropped, g.session = g.dropped+dropped(g.session), nil
-	if g.forgets {
+	g.dropped, g.stream = g.dropped+dropped(g.stream), nil
+	if g.transient {
 		g.since = now
 	}
 }
 
 // end notes that a new one began.
 func (g *outages) end(now time.Time, s broker.EventStream) {
-	g.session = s
+	g.stream = s
 	if g.since.IsZero() {
 		return
 	}
@@ -59,7 +59,7 @@ func (g *outages) end(now time.Time, s broker.EventStream) {
 
 func (g *outages) loss() Loss {
 	return Loss{
-		Forgets: g.forgets, Outages: g.count, OutageTime: g.total, LastOutage: g.last, Dropped: g.dropped + dropped(g.session),
+		Transient: g.transient, Outages: g.count, OutageTime: g.total, LastOutage: g.last, Dropped: g.dropped + dropped(g.stream),
 	}
 }
 
@@ -72,11 +72,11 @@ func dropped(s broker.EventStream) uint64 {
 
 // reckoning compares what workers say that they have begun before a gap and after it.
 type missedEstimate struct {
-	before map[string]*progress // by node name, of workers that have not been heard since
+	before map[string]*workerProgress // by node name, of workers that have not been heard since
 	tasks  int64
 }
 
-type progress struct {
+type workerProgress struct {
 	pid       int64
 	processed int64
 	seen      int64 // tasks that began after the gap and before the first heartbeat
@@ -84,10 +84,10 @@ type progress struct {
 
 // begin remembers how far workers are.
 func (r *missedEstimate) begin(workers []state.Worker) {
-	r.before = make(map[string]*progress, len(workers))
+	r.before = make(map[string]*workerProgress, len(workers))
 	for _, w := range workers {
 		if w.Processed != nil && w.Status != state.Offline {
-			r.before[strings.Clone(w.Name)] = &progress{pid: w.PID, processed: *w.Processed}
+			r.before[strings.Clone(w.Name)] = &workerProgress{pid: w.PID, processed: *w.Processed}
 		}
 	}
 }

@@ -10,7 +10,7 @@ type pendingBatch struct {
 	journal  []byte             // events that were not known yet, as state.AppendEvent writes them
 	events   int                // in journal
 	messages int                // that brought them, and those that brought nothing
-	session  broker.EventStream // of the newest message
+	stream   broker.EventStream // of the newest message
 	tag      uint64             // of the newest message
 
 	spare         []byte // memory for the next journal
@@ -29,8 +29,8 @@ func (i *pendingBatch) add(e *state.Event, ch state.Change) {
 
 // until notes the newest of n messages that were folded. Those of a session before this one cannot be
 // acknowledged any more: the broker delivers them again.
-func (i *pendingBatch) received(session broker.EventStream, tag uint64, n int) {
-	i.session, i.tag = session, tag
+func (i *pendingBatch) received(stream broker.EventStream, tag uint64, n int) {
+	i.stream, i.tag = stream, tag
 	i.messages += n
 	i.unacked += n
 }
@@ -39,7 +39,7 @@ func (i *pendingBatch) received(session broker.EventStream, tag uint64, n int) {
 func (i *pendingBatch) take() pendingBatch {
 	taken := *i
 	i.journal, i.spare = i.spare[:0], nil
-	i.events, i.messages, i.session, i.tag = 0, 0, nil, 0
+	i.events, i.messages, i.stream, i.tag = 0, 0, nil, 0
 	i.writingBytes, i.writingEvents = len(taken.journal), taken.events
 	return taken
 }

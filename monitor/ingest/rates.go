@@ -57,7 +57,7 @@ func (m *meter) advance(now time.Duration) {
 }
 
 // moving reports whether the rates still change with time.
-func (m *meter) moving() bool {
+func (m *meter) active() bool {
 	for i := range m.ring {
 		if m.ring[i].events > 0 {
 			return true

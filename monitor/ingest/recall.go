@@ -10,7 +10,7 @@ import (
 
 // recall brings the stored tasks of events back into memory where only the store may have them. What cannot be read is
 // left out: such events then count as new. mu is held, but not while the store is read.
-func (in *Ingester) recall(ctx context.Context, events []state.Event) {
+func (in *Ingester) loadStored(ctx context.Context, events []state.Event) {
 	saved := make(map[string][]byte)
 	for i := range events {
 		if in.cluster.NeedsLoad(&events[i]) {

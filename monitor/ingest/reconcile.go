@@ -23,13 +23,13 @@ func (in *Ingester) reconcile(now, connected time.Time) bool {
 		return false
 	}
 	in.reconciled = now
-	in.review = in.cluster.Reconcile(now.UnixMicro())
-	return in.review.Changed
+	in.reconciliation = in.cluster.Reconcile(now.UnixMicro())
+	return in.reconciliation.Changed
 }
 
 // Review returns what the newest look at unfinished tasks has found, nothing while events may be missing. Its lists must
 // not be changed.
-func (in *Ingester) Review() state.Reconciliation {
+func (in *Ingester) Reconciliation() state.Reconciliation {
 	in.healthMu.Lock()
 	settled := in.brokerHealth.Connected && in.now().Sub(in.brokerHealth.Since) >= stabilizeTime
 	in.healthMu.Unlock()
@@ -38,11 +38,11 @@ func (in *Ingester) Review() state.Reconciliation {
 	}
 	in.mu.RLock()
 	defer in.mu.RUnlock()
-	return in.review
+	return in.reconciliation
 }
 
 // Inspected takes in what a worker has answered.
-func (in *Ingester) Inspected(i state.Inspection) {
+func (in *Ingester) ApplyInspection(i state.Inspection) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.cluster.ApplyInspection(i)

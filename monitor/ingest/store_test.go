@@ -118,7 +118,7 @@ func saved(t *testing.T, m *ingester, n uint64) {
 	t.Helper()
 	poll(t, fmt.Sprintf("%d events to be written", n), func() bool {
 		h := m.Health()
-		return h.Events >= n && h.Store.Waiting == 0 && h.Store.Unsaved == 0
+		return h.Events >= n && h.Store.PendingEvents == 0 && h.Store.UnsavedTasks == 0
 	})
 }
 
@@ -141,14 +141,14 @@ func TestMessagesAreAcknowledgedOnceTheyAreWritten(t *testing.T) {
 		await(t, m, "a failed write", func() bool { return m.Health().Store.LastError != "" })
 		began := time.Now()
 		h := m.Health().Store
-		if h.LastError != errDisk.Error() || h.Waiting != 2 || h.Unsaved != 1 || h.Since.IsZero() || !h.NextTryAt.After(began) {
+		if h.LastError != errDisk.Error() || h.PendingEvents != 2 || h.UnsavedTasks != 1 || h.Since.IsZero() || !h.NextAttemptAt.After(began) {
 			t.Errorf("after a failed write: %+v, want why, since when, what waits and when it is tried again", h)
 		}
 		for time.Since(began) < time.Minute {
 			<-m.Changed()
 		}
 		synctest.Wait()
-		if h := m.Health().Store; !h.Since.Before(began.Add(time.Second)) || h.FailedAt.Before(began.Add(30*time.Second)) || h.Waiting != 2 {
+		if h := m.Health().Store; !h.Since.Before(began.Add(time.Second)) || h.FailedAt.Before(began.Add(30*time.Second)) || h.PendingEvents != 2 {
 			t.Errorf("after a minute: %+v, want trouble since the beginning", h)
 		}
 		if n := len(s.tried()); n < 6 || n > 200 {
@@ -203,7 +203,7 @@ func TestAFullIntakeHoldsTheBrokerBack(t *testing.T) {
 			}
 		}
 	})
-	poll(t, "the intake to be full", func() bool { return m.Health().Store.Full })
+	poll(t, "the intake to be full", func() bool { return m.Health().Store.Backpressure })
 	if held := m.Health().Events; held > most/size+64 { // and the batch that it was filled by
 		t.Errorf("%d events of %d bytes wait in memory, want at most %d bytes", held, size, most)
 	}
@@ -211,8 +211,8 @@ func TestAFullIntakeHoldsTheBrokerBack(t *testing.T) {
 	saved(t, m, all)
 	cancel()
 	publishing.Wait()
-	if got := m.Health(); got.Events != all || got.Store.Full {
-		t.Errorf("in the end %d events were folded, full %v, want %d and room", got.Events, got.Store.Full, all)
+	if got := m.Health(); got.Events != all || got.Store.Backpressure {
+		t.Errorf("in the end %d events were folded, full %v, want %d and room", got.Events, got.Store.Backpressure, all)
 	}
 }
 

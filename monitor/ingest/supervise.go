@@ -20,11 +20,11 @@ const (
 func (in *Ingester) supervise(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
-		session, err := in.broker.Subscribe(ctx)
+		stream, err := in.broker.Subscribe(ctx)
 		if err == nil {
 			failures = 0
-			in.connected(session)
-			err = in.runSession(ctx, session)
+			in.connected(stream)
+			err = in.runStream(ctx, stream)
 		}
 		if ctx.Err() != nil {
 			break
@@ -42,17 +42,17 @@ func (in *Ingester) supervise(ctx context.Context) error {
 
 // attend greets the workers and folds what the session delivers until it ends. A broker that takes no
 // commands for now, such as one low on memory, still delivers.
-func (in *Ingester) runSession(ctx context.Context, session broker.EventStream) error {
+func (in *Ingester) runStream(ctx context.Context, stream broker.EventStream) error {
 	greeting, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { in.requestEvents(greeting) })
-	err := in.receive(ctx, session)
+	err := in.receive(ctx, stream)
 	cancel()
 	wg.Wait()
 	if ctx.Err() != nil {
 		in.writer.waitAcked()
 	}
-	if e := session.Close(); e != nil {
+	if e := stream.Close(); e != nil {
 		in.log.Debug("session did not close cleanly", "error", e)
 	}
 	return err
@@ -90,16 +90,16 @@ func (in *Ingester) send(ctx context.Context, method string) {
 
 // receive folds batches until the session ends, and takes no more while too much waits to be written: the
 // broker holds it. The writer acknowledges them.
-func (in *Ingester) receive(ctx context.Context, session broker.EventStream) error {
+func (in *Ingester) receive(ctx context.Context, stream broker.EventStream) error {
 	for {
-		if err := in.writer.waitForCapacity(ctx, session); err != nil {
+		if err := in.writer.waitForCapacity(ctx, stream); err != nil {
 			return err
 		}
-		batch, err := session.Receive(ctx)
+		batch, err := stream.Receive(ctx)
 		if err != nil {
 			return fmt.Errorf("receive events: %w", err)
 		}
-		in.fold(ctx, session, batch)
+		in.fold(ctx, stream, batch)
 		in.healthMu.Lock()
 		in.brokerHealth.LastEventAt = in.now()
 		in.healthMu.Unlock()
@@ -107,12 +107,12 @@ func (in *Ingester) receive(ctx context.Context, session broker.EventStream) err
 }
 
 // connected notes a new session.
-func (in *Ingester) connected(session broker.EventStream) {
+func (in *Ingester) connected(stream broker.EventStream) {
 	now := in.now()
 	in.healthMu.Lock()
-	in.outages.end(now, session)
+	in.outages.end(now, stream)
 	in.brokerHealth.Connected, in.brokerHealth.Since = true, now
-	in.brokerHealth.LastError, in.brokerHealth.NextTryAt, in.brokerHealth.Attempts = "", time.Time{}, 0
+	in.brokerHealth.LastError, in.brokerHealth.NextAttemptAt, in.brokerHealth.Attempts = "", time.Time{}, 0
 	in.healthMu.Unlock()
 	in.log.Info("broker connected", "url", in.broker.String())
 	in.Notify()
@@ -127,12 +127,12 @@ func (in *Ingester) disconnected(cause error, failures int, wait time.Duration) 
 		in.brokerHealth.Connected, in.brokerHealth.Since = false, now
 		in.outages.begin(now)
 	}
-	in.brokerHealth.LastError, in.brokerHealth.NextTryAt, in.brokerHealth.Attempts = cause.Error(), now.Add(wait), failures
+	in.brokerHealth.LastError, in.brokerHealth.NextAttemptAt, in.brokerHealth.Attempts = cause.Error(), now.Add(wait), failures
 	in.healthMu.Unlock()
 	in.log.Warn("broker not connected", "url", in.broker.String(), "error", cause, "retry_in_ms", wait.Milliseconds())
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if broken && in.outages.forgets { // which never changes
+	if broken && in.outages.transient { // which never changes
 		in.missed.begin(in.cluster.Workers())
 	}
 	in.notify()

@@ -46,19 +46,19 @@ type writer struct {
 	stopped chan struct{} // closed when nothing more is written
 
 	// What follows belongs to the goroutine of run, or to restore before it.
-	chunk    int           // tasks that the next transaction saves
-	failed   *job          // to be repeated
-	failures int           // in a row
-	pause    time.Duration // before the next try
-	done     int           // tasks saved so far, each as often as it was
-	entries  []entry
-	last     checkpoint
+	chunk      int           // tasks that the next transaction saves
+	failed     *job          // to be repeated
+	failures   int           // in a row
+	pause      time.Duration // before the next try
+	savedTasks int           // tasks saved so far, each as often as it was
+	entries    []entry
+	last       checkpoint
 }
 
 // entry is a piece of the journal.
 type entry struct {
-	number uint64
-	mark   int // of writer.done when it is not needed any more
+	number      uint64
+	neededUntil int // of writer.done when it is not needed any more
 }
 
 // checkpoint says when the last one was.
@@ -72,9 +72,9 @@ type checkpoint struct {
 // job is one transaction.
 type job struct {
 	pendingBatch
-	batch  history.Batch
-	mark   int    // of the journal entry
-	events uint64 // folded until then
+	batch       history.Batch
+	neededUntil int    // of the journal entry
+	events      uint64 // folded until then
 }
 
 func newWriter(in *Ingester) writer {
@@ -158,7 +158,7 @@ func (in *Ingester) full() bool {
 }
 
 // room waits until there is room for more events, or the session that they come from has ended.
-func (w *writer) waitForCapacity(ctx context.Context, session broker.EventStream) error {
+func (w *writer) waitForCapacity(ctx context.Context, stream broker.EventStream) error {
 	full := func() bool {
 		w.in.mu.RLock()
 		defer w.in.mu.RUnlock()
@@ -168,8 +168,8 @@ func (w *writer) waitForCapacity(ctx context.Context, session broker.EventStream
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-session.Done():
-			return fmt.Errorf("wait to receive events: %w", session.Err())
+		case <-stream.Done():
+			return fmt.Errorf("wait to receive events: %w", stream.Err())
 		case <-w.written:
 		}
 	}
@@ -200,10 +200,10 @@ func (w *writer) take(final bool) *job {
 	w.in.mu.Lock()
 	defer w.in.mu.Unlock()
 	if w.failed != nil {
-		w.failed.mark = w.done + w.in.cluster.Unsaved()
+		w.failed.neededUntil = w.savedTasks + w.in.cluster.Unsaved()
 		return w.failed
 	}
-	j := &job{mark: w.done + w.in.cluster.Unsaved(), events: w.in.events}
+	j := &job{neededUntil: w.savedTasks + w.in.cluster.Unsaved(), events: w.in.events}
 	for _, u := range w.in.cluster.TakeUnsaved(w.saveLimit()) {
 		j.batch.Tasks = append(j.batch.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt})
 	}
@@ -255,7 +255,7 @@ func (in *Ingester) checkpoint() *history.Checkpoint {
 // forgettable returns the newest journal entry that is not needed any more, 0 if there is none.
 func (w *writer) forgettable() (number uint64) {
 	for _, e := range w.entries {
-		if e.number > w.last.entry || e.mark > w.done {
+		if e.number > w.last.entry || e.neededUntil > w.savedTasks {
 			break
 		}
 		number = e.number
@@ -276,8 +276,8 @@ func (w *writer) write(ctx context.Context, j *job) bool {
 		w.adjustChunk(w.in.now().Sub(start), len(j.batch.Tasks))
 	}
 	w.succeed(j, written)
-	if j.session != nil {
-		if err := j.session.Ack(j.tag); err != nil && !errors.Is(err, broker.ErrClosed) {
+	if j.stream != nil {
+		if err := j.stream.Ack(j.tag); err != nil && !errors.Is(err, broker.ErrClosed) {
 			w.in.log.Error("events not acknowledged", "error", err)
 		}
 	}
@@ -309,9 +309,9 @@ func (w *writer) succeed(j *job, written history.WriteResult) {
 	if err != nil {
 		w.in.log.Error("stored events of a task not read", "error", err)
 	}
-	w.done += saved
+	w.savedTasks += saved
 	if written.JournalEntry != 0 {
-		w.entries = append(w.entries, entry{written.JournalEntry, j.mark})
+		w.entries = append(w.entries, entry{written.JournalEntry, j.neededUntil})
 	}
 	if saved+len(written.Existing) != len(j.batch.Tasks) {
 		w.keepEntries(left) // some changed again meanwhile and went to the end of the queue
@@ -336,7 +336,7 @@ func (w *writer) succeed(j *job, written history.WriteResult) {
 // remark keeps every journal entry until all tasks that wait now are saved.
 func (w *writer) keepEntries(waiting int) {
 	for i := range w.entries {
-		w.entries[i].mark = w.done + waiting
+		w.entries[i].neededUntil = w.savedTasks + waiting
 	}
 }
 
@@ -355,7 +355,7 @@ func (w *writer) fail(j *job, cause error) {
 	w.pause = retry.After(w.failures, minRetry, maxRetry)
 	w.in.log.Error("history not written", "error", cause, "failures", w.failures)
 	now := w.in.now()
-	h := StoreHealth{LastError: cause.Error(), FailedAt: now, Since: now, NextTryAt: now.Add(w.pause)}
+	h := StoreHealth{LastError: cause.Error(), FailedAt: now, Since: now, NextAttemptAt: now.Add(w.pause)}
 	if w.failures > 1 {
 		h.Since = w.in.Health().Store.Since
 	}

@@ -226,14 +226,14 @@ func TestOverview(t *testing.T) {
 		Rejected: map[string]uint64{"malformed JSON": 2},
 		Broker: view.BrokerHealth{
 			URL: "amqp://u:***@h//", Since: time.UnixMicro(start), LastError: "connection refused",
-			NextTryAt: time.UnixMicro(start + 1), Attempts: 3,
+			NextAttemptAt: time.UnixMicro(start + 1), Attempts: 3,
 			Loss: view.Loss{
-				Forgets: true, Outages: 2, OutageTime: 34500 * time.Millisecond, LastOutage: time.UnixMicro(start), MissedTasks: 12, Dropped: 7,
+				Transient: true, Outages: 2, OutageTime: 34500 * time.Millisecond, LastOutage: time.UnixMicro(start), MissedTasks: 12, Dropped: 7,
 			},
 		},
 		Store: view.StoreHealth{
 			LastError: "the disk is full", FailedAt: time.UnixMicro(start + 1), Since: time.UnixMicro(start),
-			Waiting: 31, Unsaved: 4, Full: true,
+			PendingEvents: 31, UnsavedTasks: 4, Backpressure: true,
 		},
 		Notices: []string{"a file was set aside"},
 	}

@@ -84,7 +84,7 @@ func (b Bulk) request() (command.BulkRequest, error) {
 
 func fromBulkPreview(p command.BulkPreview) BulkPreview {
 	f := BulkPreview{
-		Preview: fromPreview(p.Preview), Chosen: p.Chosen, States: map[string]int{}, Capped: p.Capped,
+		Preview: fromPreview(p.Preview), Chosen: p.Selected, States: map[string]int{}, Capped: p.Capped,
 		Blocked: mapSlice(p.Blocked, func(b command.Blocked) Blocked {
 			return Blocked{Reason: b.Reason, Count: b.N, IDs: append([]string{}, b.IDs...)}
 		}),

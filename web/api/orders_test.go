@@ -63,7 +63,7 @@ func openWith(t *testing.T, backend func(b stored) web.Backend) *office {
 	f.broker.Declare("mail")
 	b := backend(stored{newBackend(), db})
 	f.back = b
-	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: db, Tasks: b, Workers: forgetting{b}, Dismisser: waiting{}})
+	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: db, Tasks: b, Forgetter: forgetting{b}, Dismisser: waiting{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func fromRates(r view.Rates) Rates {
 
 func fromLoss(l view.Loss) Loss {
 	return Loss{
-		Forgets: l.Forgets, Outages: l.Outages, OutageSeconds: l.OutageTime.Seconds(), LastOutageAt: timeOf(l.LastOutage),
+		Forgets: l.Transient, Outages: l.Outages, OutageSeconds: l.OutageTime.Seconds(), LastOutageAt: timeOf(l.LastOutage),
 		MissedTasks: l.MissedTasks, DroppedMessages: l.Dropped,
 	}
 }
@@ -141,13 +141,13 @@ func fromHealth(h view.Health) Health {
 		Broker: Broker{
 			URL: h.Broker.URL, Connected: h.Broker.Connected, Since: timeOf(h.Broker.Since),
 			LastEventAt: timeOf(h.Broker.LastEventAt), LastError: text(h.Broker.LastError),
-			NextTryAt: timeOf(h.Broker.NextTryAt), Attempts: h.Broker.Attempts, Loss: fromLoss(h.Broker.Loss),
+			NextTryAt: timeOf(h.Broker.NextAttemptAt), Attempts: h.Broker.Attempts, Loss: fromLoss(h.Broker.Loss),
 		},
 		Store: Store{
 			LastError: text(h.Store.LastError), FailedAt: timeOf(h.Store.FailedAt), Since: timeOf(h.Store.Since),
-			NextTryAt: timeOf(h.Store.NextTryAt), Waiting: h.Store.Waiting, Unsaved: h.Store.Unsaved, Paused: h.Store.Full,
+			NextTryAt: timeOf(h.Store.NextAttemptAt), Waiting: h.Store.PendingEvents, Unsaved: h.Store.UnsavedTasks, Paused: h.Store.Backpressure,
 			Notices:     append([]string{}, h.Notices...),
-			ActiveBytes: h.Store.Active, OverMaxSize: h.Store.Oversized,
+			ActiveBytes: h.Store.ActiveBytes, OverMaxSize: h.Store.Oversized,
 		},
 	}
 	maps.Copy(d.Rejected, h.Rejected)

@@ -138,7 +138,7 @@ func (a *api) failed(ctx context.Context, err error) error {
 func refused(e *command.Error) *Problem {
 	status := http.StatusBadRequest
 	switch e.Kind {
-	case command.Unknown:
+	case command.NotFound:
 		status = http.StatusNotFound
 	case command.Conflict:
 		status = http.StatusConflict

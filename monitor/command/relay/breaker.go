@@ -81,5 +81,5 @@ func (r *Relay) pause() time.Duration {
 	if r.open() {
 		return r.status.BreakerUntil.Sub(r.o.Now())
 	}
-	return r.o.Poll
+	return r.o.PollInterval
 }

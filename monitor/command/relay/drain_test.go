@@ -46,9 +46,9 @@ func TestTheRelayEndsWithinItsDrain(t *testing.T) {
 	t.Parallel()
 	hung := func(ctx context.Context, c history.Command, _ int) (relay.Sent, error) {
 		if c.Summary == "answered" {
-			return relay.Sent{Expected: []string{"w1", "w2"}, Answers: func(ctx context.Context, tell func([]history.Reply)) bool {
+			return relay.Sent{Expected: []string{"w1", "w2"}, Replies: func(ctx context.Context, report func([]history.Reply)) bool {
 				<-ctx.Done()
-				tell([]history.Reply{{Node: "w1", At: time.Now(), OK: true}})
+				report([]history.Reply{{Node: "w1", At: time.Now(), OK: true}})
 				return false
 			}}, nil
 		}
@@ -123,8 +123,8 @@ func TestAStoreThatFailsNeitherLosesNorDoubles(t *testing.T) {
 	t.Parallel()
 	slow := func(context.Context, history.Command, int) (relay.Sent, error) {
 		<-time.After(time.Second)
-		return relay.Sent{Answers: func(_ context.Context, tell func([]history.Reply)) bool {
-			tell([]history.Reply{{Node: "w1", At: time.Now(), OK: true}})
+		return relay.Sent{Replies: func(_ context.Context, report func([]history.Reply)) bool {
+			report([]history.Reply{{Node: "w1", At: time.Now(), OK: true}})
 			return true
 		}}, nil
 	}
@@ -197,12 +197,12 @@ func TestAClaimThatNobodyLearnedOfIsReclaimed(t *testing.T) {
 func TestAnswersAreRecorded(t *testing.T) {
 	t.Parallel()
 	asked := func(_ context.Context, c history.Command, _ int) (relay.Sent, error) {
-		return relay.Sent{Expected: []string{"w1", "w2"}, Answers: func(_ context.Context, tell func([]history.Reply)) bool {
+		return relay.Sent{Expected: []string{"w1", "w2"}, Replies: func(_ context.Context, report func([]history.Reply)) bool {
 			<-time.After(2 * time.Second)
-			tell([]history.Reply{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}})
+			report([]history.Reply{{Node: "w1", At: time.Now(), Text: "ok", OK: true, Clock: 7}})
 			<-time.After(2 * time.Second)
 			if c.Summary == "all" {
-				tell([]history.Reply{{Node: "w2", At: time.Now(), Text: "no such queue"}})
+				report([]history.Reply{{Node: "w2", At: time.Now(), Text: "no such queue"}})
 			}
 			return c.Summary == "all"
 		}}, nil

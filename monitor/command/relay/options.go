@@ -32,7 +32,7 @@ type Sent struct {
 	Expected []string // who is to answer
 	// Answers waits for the answers and tells them as they come in; nil if nobody is to answer. complete says that
 	// everybody did. It honours ctx.
-	Answers func(ctx context.Context, tell func([]history.Reply)) (complete bool)
+	Replies func(ctx context.Context, report func([]history.Reply)) (complete bool)
 }
 
 // Options of a Relay. Store and Sender are required; the rest has defaults.
@@ -42,7 +42,7 @@ type Options struct {
 
 	Batch        int           // most commands in flight, 64 if zero
 	Parallel     int           // most groups that are sent at once, 8 if zero
-	Poll         time.Duration // how often to look without being woken, 1 s if zero
+	PollInterval time.Duration // how often to look without being woken, 1 s if zero
 	SendTimeout  time.Duration // for one command, 10 s if zero
 	MaxRetries   int           // failed attempts before a dead letter, 8 if zero
 	BackoffBase  time.Duration // 1 s if zero
@@ -62,11 +62,11 @@ func (o Options) complete() (Options, error) {
 		return o, errors.New("a relay needs a store and a sender")
 	}
 	o.Batch, o.Parallel, o.MaxRetries = cmp.Or(o.Batch, 64), cmp.Or(o.Parallel, 8), cmp.Or(o.MaxRetries, 8)
-	o.Poll, o.SendTimeout = cmp.Or(o.Poll, time.Second), cmp.Or(o.SendTimeout, 10*time.Second)
+	o.PollInterval, o.SendTimeout = cmp.Or(o.PollInterval, time.Second), cmp.Or(o.SendTimeout, 10*time.Second)
 	o.BackoffBase, o.BackoffCap = cmp.Or(o.BackoffBase, time.Second), cmp.Or(o.BackoffCap, 5*time.Minute)
 	o.Cooldown, o.ClaimTimeout = cmp.Or(o.Cooldown, 2*time.Second), cmp.Or(o.ClaimTimeout, time.Minute)
 	o.DrainTimeout = cmp.Or(o.DrainTimeout, 10*time.Second)
-	if min(o.Batch, o.Parallel, o.MaxRetries) < 0 || min(o.Poll, o.SendTimeout, o.BackoffBase, o.BackoffCap, o.Cooldown,
+	if min(o.Batch, o.Parallel, o.MaxRetries) < 0 || min(o.PollInterval, o.SendTimeout, o.BackoffBase, o.BackoffCap, o.Cooldown,
 		o.ClaimTimeout, o.DrainTimeout) < 0 {
 		return o, errors.New("options of a relay are negative")
 	}

@@ -78,7 +78,7 @@ func (r *Relay) record(ctx context.Context) {
 // run sends it again.
 func (r *Relay) persist(ctx context.Context, write func() error) bool {
 	var timer *time.Timer
-	for wait := r.o.Poll; ; wait = min(2*wait, 10*r.o.Poll) {
+	for wait := r.o.PollInterval; ; wait = min(2*wait, 10*r.o.PollInterval) {
 		err := write()
 		if err == nil {
 			return true

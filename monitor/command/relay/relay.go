@@ -87,7 +87,7 @@ func (r *Relay) relay(ctx, work context.Context) {
 		now := r.o.Now()
 		if reclaimed.IsZero() || now.Sub(reclaimed) >= r.o.ClaimTimeout {
 			if !r.reclaim(ctx, now, reclaimed.IsZero()) {
-				timer.Reset(r.o.Poll)
+				timer.Reset(r.o.PollInterval)
 				continue
 			}
 			reclaimed = now

@@ -90,7 +90,7 @@ func TestFailuresBackOffAndHoldBackTheirGroup(t *testing.T) {
 		return relay.Sent{}, nil
 	}
 	play(t, broker, func(o *relay.Options) {
-		o.Poll, o.BackoffCap = 250*time.Millisecond, 5*time.Second
+		o.PollInterval, o.BackoffCap = 250*time.Millisecond, 5*time.Second
 		o.Jitter = func() float64 { return 0.5 }
 	}, func(s *scene) {
 		s.run()

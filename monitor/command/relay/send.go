@@ -85,7 +85,7 @@ func (r *Relay) send(work context.Context, c *history.Command) bool {
 func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 	done := outcome(c, history.CommandDone)
 	done.Error, done.Expected, done.SentAt = "", sent.Expected, r.o.Now()
-	if sent.Answers != nil {
+	if sent.Replies != nil {
 		done.State = history.CommandSent
 	}
 	r.records.settle(done)
@@ -93,7 +93,7 @@ func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 		s.Sent++
 		s.LastError = ""
 	})
-	if sent.Answers == nil {
+	if sent.Replies == nil {
 		return
 	}
 	select {
@@ -103,7 +103,7 @@ func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 		return
 	}
 	r.replies.Go(func() {
-		complete := sent.Answers(work, func(answers []history.Reply) {
+		complete := sent.Replies(work, func(answers []history.Reply) {
 			r.records.reply(history.CommandReplies{ID: c.ID, Replies: answers, State: history.CommandSent})
 		})
 		<-r.waiting
