@@ -12,14 +12,13 @@ import (
 
 // limits bound what one search does, and groups of failures.
 type limits struct {
-	gather  int // rows that are gathered and sorted, rather than walked in order
-	scan    int // rows of an index that are looked through for the first ones in order
-	walk    int // rows that a page looks at,
+	gather  int // rows of a plan that are all read, rather than the first ones in order
+	scan    int // rows of an index that are read to find the first ones in order
+	walk    int // rows that a page examines,
 	count   int // and a count
-	unfold  int // tasks that are unfolded to check what SQL cannot
-	window  int // rows that SQL checks at a time, at first
-	lookups int // rows that are read, each somewhere else, to count
-	step    int // rows that one scan yields, and four times as many where not all of them match
+	lookups int // rows that a count examines where each is on another page of the file
+	unfold  int // tasks that are decoded to check what SQL cannot
+	chunk   int // rows to read at once at least from an unsorted plan, and at first where they have to be checked
 
 	groups   int // of failures
 	failures int // that are counted of one group
@@ -27,15 +26,19 @@ type limits struct {
 
 func defaultLimits() limits {
 	return limits{
-		gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, unfold: 4_000, window: 1_000, step: 1_000, lookups: 10_000,
+		gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, lookups: 10_000, unfold: 4_000, chunk: 1_000,
 		groups: history.MaxFailureGroups, failures: history.MaxFailureCount,
 	}
 }
 
-// newSearch chooses how to find the tasks: a plan that finds few gathers and sorts them; else all are walked in the
-// order of the list, along a plan that has them in this order if there is one.
-func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits, most int) (*search, error) {
-	s := &search{q: q, limits: l, most: most, r: r, o: newOrder(r.Sort, r.Newer), exact: true}
+// newSearch chooses how to find the tasks: by the plan that finds fewest; if that are many, by the rows that two plans
+// find, or by an index that has the order of the list.
+func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits) (*search, error) {
+	s := &search{q: q, limits: l, r: r, o: newOrder(r.Sort, r.Newer), exact: true}
+	s.walk = walk{q: q, o: s.o, within: always}
+	if r.From != nil {
+		s.start(s.o.keyOf(*r.From))
+	}
 	c := &compiler{q: q, now: r.Now}
 	conditions := []query.Expr{r.Query.Expr()}
 	if all, ok := conditions[0].(query.And); ok {
@@ -54,16 +57,22 @@ func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits, 
 		return nil, err
 	}
 	best, err := s.fewest(ctx, plans, compiled)
-	if err != nil {
-		return nil, err
-	}
 	switch {
-	case best != nil && best.size <= s.limits.gather:
-		err = s.gather(ctx, best, compiled)
-	case best != nil && s.o.column == "" && best.indexed():
-		err = s.scan(ctx, plans, best, compiled)
+	case err != nil:
+		return nil, err
+	case best != nil && best.size <= l.gather:
+		s.sources, s.check, s.size = best.sources, rest(compiled, best), best.size
+		if s.o.column != "" || !best.indexed() {
+			s.chunk = best.size // all at once
+		} else if !best.sorted() {
+			s.chunk, s.cost = l.chunk, best.size/10
+		}
+	case s.o.column != "":
+		s.byColumn(best, conditions, compiled)
+	case best != nil && best.indexed():
+		err = s.byPlans(ctx, plans, best, compiled)
 	default:
-		s.walk(plans, best, conditions, compiled)
+		s.byClock(plans, compiled)
 	}
 	return s, err
 }
@@ -131,26 +140,16 @@ func (s *search) measure(ctx context.Context, p *plan, most int) error {
 	}
 	if p.size >= most {
 		p.size = s.limits.scan + 1
+	} else if len(p.tasks) > 0 {
+		p.sources = append(p.sources, source{where: "task IN (SELECT value FROM json_each(?))", args: []any{numbers(p.tasks)}})
 	}
 	return nil
 }
 
-// gather gathers the rows of a plan that finds few.
-func (s *search) gather(ctx context.Context, p *plan, compiled []condition) error {
-	var from *key
-	if s.r.From != nil {
-		from = new(s.o.keyOf(*s.r.From))
-	}
-	rows, err := gather(ctx, s.q, s.o, p, from)
-	s.producer = &gathered{o: s.o, rows: rows, check: rest(compiled, p)}
-	return err
-}
-
-// scan looks for the first rows of a plan that finds many, and, if there is another such plan, only for those that both
-// find. A plan that is sorted needs no scan unless there is another.
-func (s *search) scan(ctx context.Context, plans []plan, best *plan, compiled []condition) error {
+// byPlans reads the rows of a plan that finds many, and, if there is another such plan, only those that both find.
+func (s *search) byPlans(ctx context.Context, plans []plan, best *plan, compiled []condition) error {
 	most := s.limits.scan + 1
-	var other *plan
+	first := best
 	for i := range plans {
 		p := &plans[i]
 		further := slices.ContainsFunc(p.covers, func(i int) bool { return !slices.Contains(best.covers, i) })
@@ -161,21 +160,19 @@ func (s *search) scan(ctx context.Context, plans []plan, best *plan, compiled []
 			return err
 		}
 		if p.size < most {
-			other, most = p, p.size
+			first, most = p, p.size
 		}
 	}
-	if other == nil && best.sorted() {
-		s.walk([]plan{*best}, best, nil, compiled)
+	s.sources, s.size, s.check = first.sources, first.size, rest(compiled, best, first)
+	if first != best {
+		s.within = within(best)
+	} else if best.sorted() {
 		return nil
 	}
-	scan := &scanned{q: s.q, o: s.o, step: s.limits.step, most: s.limits.lookups, sources: best.sources, size: best.size, within: always, check: rest(compiled, best)}
-	if other != nil {
-		scan.sources, scan.size, scan.within, scan.check = other.sources, other.size, within(best), rest(compiled, best, other)
+	s.chunk, s.cost = s.limits.chunk, s.size/10 // an index is quicker to read
+	if s.check.sql != always.sql {
+		s.chunk *= 4
 	}
-	if s.r.From != nil {
-		scan.at, scan.inclusive, scan.started = s.o.keyOf(*s.r.From), true, true
-	}
-	s.producer = scan
 	return nil
 }
 
@@ -191,39 +188,24 @@ func within(p *plan) condition {
 	return c
 }
 
-// maxTextStreams is how many sources are walked side by side where each looks into texts.
-const maxTextStreams = 4
-
-// walk walks the first plan that is sorted as the list, or else the whole list.
-func (s *search) walk(plans []plan, best *plan, conditions []query.Expr, compiled []condition) {
-	w := &walk{q: s.q, o: s.o, most: s.most, window: s.limits.window}
-	if s.r.From != nil {
-		w.at, w.inclusive, w.started = s.o.keyOf(*s.r.From), true, true
-	}
-	s.producer = w
-	if s.o.column != "" {
-		s.walkColumn(w, best, conditions, compiled)
-		return
-	}
+// byClock walks the first plan that is sorted by clock, or else the whole list.
+func (s *search) byClock(plans []plan, compiled []condition) {
 	all := plan{sources: []source{s.o.index()}}
 	p := &all
-	i := slices.IndexFunc(plans, func(p plan) bool {
-		return p.sorted() && (len(p.sources) <= maxTextStreams || !rest(compiled, &p).texts())
-	})
-	if i >= 0 {
+	if i := slices.IndexFunc(plans, func(p plan) bool { return p.sorted() }); i >= 0 {
 		p = &plans[i]
 	}
-	w.sources, w.check = p.sources, rest(compiled, p)
+	s.sources, s.check = p.sources, rest(compiled, p)
 	for i := range plans {
 		if plans[i].ranged() {
-			w.ranges = append(w.ranges, plans[i])
+			s.ranges = append(s.ranges, plans[i])
 		}
 	}
 }
 
-// walkColumn walks the index of the column that the list is sorted by, as far as conditions on this column allow. Rows
+// byColumn walks the index of the column that the list is sorted by, as far as conditions on this column allow. Rows
 // that a plan finds in indexes are checked by these.
-func (s *search) walkColumn(w *walk, best *plan, conditions []query.Expr, compiled []condition) {
+func (s *search) byColumn(best *plan, conditions []query.Expr, compiled []condition) {
 	all, bounds := s.o.index(), plan{}
 	for i, e := range conditions {
 		if t, ok := e.(query.Term); ok && t.Field == s.o.field {
@@ -232,14 +214,9 @@ func (s *search) walkColumn(w *walk, best *plan, conditions []query.Expr, compil
 			bounds.covers = append(bounds.covers, i)
 		}
 	}
-	w.sources, w.check = []source{all}, rest(compiled, &bounds)
+	s.sources, s.check = []source{all}, rest(compiled, &bounds)
 	further := func(i int) bool { return !slices.Contains(bounds.covers, i) }
 	if best != nil && best.indexed() && slices.ContainsFunc(best.covers, further) {
-		left := rest(compiled, &bounds, best)
-		if w.check = within(best); left.sql != always.sql {
-			w.check = join("AND", []condition{w.check, left})
-		} else {
-			w.most *= 10 // no row is read
-		}
+		s.within, s.check = within(best), rest(compiled, &bounds, best)
 	}
 }

@@ -39,7 +39,7 @@ func (d *DB) Reconnect() {
 // Hurry gives searches so narrow limits that small histories are walked in windows and searched in parts.
 func (d *DB) Hurry() {
 	d.limits = limits{
-		gather: 5, scan: 60, walk: 30, count: 30, unfold: 10, window: 4, step: 3, lookups: 20,
+		gather: 5, scan: 60, walk: 30, count: 30, lookups: 20, unfold: 10, chunk: 3,
 		groups: d.limits.groups, failures: d.limits.failures,
 	}
 }
@@ -54,7 +54,7 @@ func (d *DB) Explain(ctx context.Context, r history.TaskRequest, walked bool) ([
 	var plans []string
 	err := d.snapshot(ctx, func(q queryer) error {
 		e := &explainer{queryer: q}
-		s, err := newSearch(ctx, e, r, l, l.walk)
+		s, err := newSearch(ctx, e, r, l)
 		if err == nil {
 			_, err = s.page(ctx)
 		}

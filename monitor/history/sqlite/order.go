@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"math"
-	"strings"
 
 	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/state"
@@ -12,9 +11,8 @@ import (
 
 // key is the place of a row in an order. Rows with equal keys are told apart by their stamps and ids.
 type key struct {
-	value  int64 // of the column that the list is sorted by, 0 if it is sorted by stamp
-	clock  int64
-	micros int64
+	value int64 // of the column that the list is sorted by, 0 if it is sorted by stamp
+	clock int64
 }
 
 // order is the order in which rows are walked.
@@ -44,80 +42,48 @@ func (o order) index() source {
 // value is the expression of key.value.
 func (o order) value() string { return cmp.Or(o.column, "0") }
 
-// by is an ORDER BY clause over columns of a key. Those of an index are value and clock; micros needs the row.
-func (o order) by(columns ...string) string {
-	direction := " ASC"
+// by is an ORDER BY clause over columns of a key.
+func (o order) by(value, clock string) string {
+	direction := ""
 	if o.descending {
 		direction = " DESC"
 	}
 	if o.column == "" {
-		columns = columns[1:]
+		return " ORDER BY " + clock + direction
 	}
-	return " ORDER BY " + strings.Join(columns, direction+", ") + direction
-}
-
-// than is the operator by which the next value compares with one before it, or, if inclusive, with itself.
-func (o order) than(inclusive bool) string {
-	switch {
-	case o.descending && inclusive:
-		return " <= "
-	case o.descending:
-		return " < "
-	case inclusive:
-		return " >= "
-	default:
-		return " > "
-	}
+	return " ORDER BY " + value + direction + ", " + clock + direction
 }
 
 // beyond holds of rows that come after k, or, if inclusive, at k.
 func (o order) beyond(k key, inclusive bool) condition {
-	strict, loose := ">", ">="
-	if o.descending {
-		strict, loose = "<", "<="
+	return o.compared(k, !o.descending, inclusive)
+}
+
+// until holds of rows that come before k or at k.
+func (o order) until(k key) condition { return o.compared(k, o.descending, true) }
+
+// compared holds of rows whose key is greater than k, or less, or, if inclusive, equal.
+func (o order) compared(k key, greater, inclusive bool) condition {
+	strict := "<"
+	if greater {
+		strict = ">"
 	}
 	last := strict
 	if inclusive {
-		last = loose
+		last += "="
 	}
-	c := condition{
-		"clock " + loose + " ? AND (clock " + strict + " ? OR micros " + last + " ?)",
-		[]any{k.clock, k.clock, k.micros},
-		true,
+	if o.column == "" {
+		return condition{"clock " + last + " ?", []any{k.clock}, true}
 	}
-	if o.column != "" {
-		c.sql = o.column + " " + loose + " ? AND (" + o.column + " " + strict + " ? OR (" + c.sql + "))"
-		c.args = append([]any{k.value, k.value}, c.args...)
+	return condition{
+		o.column + " " + strict + "= ? AND (" + o.column + " " + strict + " ? OR clock " + last + " ?)",
+		[]any{k.value, k.value, k.clock}, true,
 	}
-	return c
-}
-
-// until holds of rows that come before k or have its value and clock.
-func (o order) until(k key) condition {
-	strict, loose := "<", "<="
-	if o.descending {
-		strict, loose = ">", ">="
-	}
-	c := condition{"clock " + loose + " ?", []any{k.clock}, true}
-	if o.column != "" {
-		c.sql = o.column + " " + loose + " ? AND (" + o.column + " " + strict + " ? OR " + c.sql + ")"
-		c.args = append([]any{k.value, k.value}, c.args...)
-	}
-	return c
-}
-
-// last returns the key behind all keys with this one's value and clock.
-func (o order) last(k key) key {
-	k.micros = math.MaxInt64
-	if o.descending {
-		k.micros = math.MinInt64
-	}
-	return k
 }
 
 // compare orders keys as the order does.
 func (o order) compare(a, b key) int {
-	c := cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.clock, b.clock), cmp.Compare(a.micros, b.micros))
+	c := cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.clock, b.clock))
 	if o.descending {
 		return -c
 	}
@@ -134,7 +100,7 @@ func (o order) comparePositions(a, b state.Position) int {
 
 // keyOf is the key of a position.
 func (o order) keyOf(p state.Position) key {
-	k := key{clock: p.Stamp.Clock, micros: p.Stamp.Micros}
+	k := key{clock: p.Stamp.Clock}
 	if o.column != "" {
 		k.value = p.Value
 	}
@@ -143,8 +109,9 @@ func (o order) keyOf(p state.Position) key {
 
 // behind is the position after all rows with a key.
 func (o order) behind(k key) state.Position {
-	if !o.descending && k.micros < math.MaxInt64 {
-		k.micros++
+	p := state.Position{Value: k.value, Stamp: clock.Stamp{Clock: k.clock, Micros: math.MaxInt64}}
+	if o.descending {
+		p.Stamp.Micros = math.MinInt64
 	}
-	return state.Position{Value: k.value, Stamp: clock.Stamp{Clock: k.clock, Micros: k.micros}}
+	return p
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +21,7 @@ func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage
 	var page history.TaskPage
 	r.Limit = min(max(r.Limit, 1), maxPage)
 	err := d.snapshot(ctx, func(q queryer) error {
-		s, err := newSearch(ctx, q, r, d.limits, d.limits.walk)
+		s, err := newSearch(ctx, q, r, d.limits)
 		if err == nil {
 			page, err = s.page(ctx)
 		}
@@ -38,7 +37,7 @@ func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage
 func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int) (history.Count, error) {
 	var count history.Count
 	err := d.snapshot(ctx, func(tx queryer) error {
-		s, err := newSearch(ctx, tx, history.TaskRequest{Query: q, Now: now, Limit: limit}, d.limits, d.limits.count)
+		s, err := newSearch(ctx, tx, history.TaskRequest{Query: q, Now: now, Limit: limit}, d.limits)
 		if err == nil {
 			count, err = s.count(ctx)
 		}
@@ -96,10 +95,11 @@ type search struct {
 	r      history.TaskRequest
 	o      order
 	limits limits
-	most   int  // rows to look at
-	exact  bool // SQL decides all
+	exact  bool      // SQL decides all
+	check  condition // on the rows of the walk
+	size   int       // rows of the plan that is walked, 0 if they were not counted
 	reader state.Reader
-	producer
+	walk
 }
 
 // candidate is a task that may match, with its place.
@@ -108,54 +108,64 @@ type candidate struct {
 	task state.Task
 }
 
-// page walks until the page is full, or enough tasks have been looked at.
+// maxBatch is how many rows are checked at once at most.
+const maxBatch = 16_000
+
+// page walks until the page is full, or enough tasks have been examined.
 func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 	var found []candidate
 	unfolded, want := 0, s.r.Limit+1
+	switch {
+	case s.check.texts():
+		want = max(want, s.limits.chunk) // looking into texts is expensive
+	case s.check.sql != always.sql:
+		want *= 2
+	}
 	for {
 		rows, more, err := s.next(ctx, want)
 		if err != nil {
 			return history.TaskPage{}, err
 		}
-		batch, err := s.load(ctx, rows)
-		if err != nil {
+		at := s.last
+		if rows, err = s.checked(ctx, rows); err != nil {
 			return history.TaskPage{}, err
 		}
-		unfolded += len(batch)
-		for _, b := range batch {
-			if s.exact || s.r.Query.Match(&b.task, s.r.Now) {
-				found = append(found, b)
+		none := len(rows) == 0
+		for len(rows) > 0 && len(found) <= s.r.Limit && (s.exact || unfolded < s.limits.unfold) {
+			some := split(rows, max(s.r.Limit+1-len(found), unfolded/4))
+			if rows = rows[len(some):]; len(rows) > 0 {
+				at = some[len(some)-1].key
+			} else {
+				at = s.last
+			}
+			batch, err := s.load(ctx, some)
+			if err != nil {
+				return history.TaskPage{}, err
+			}
+			unfolded += len(batch)
+			for _, b := range batch {
+				if s.exact || s.r.Query.Match(&b.task, s.r.Now) {
+					found = append(found, b)
+				}
 			}
 		}
-		switch _, looked := s.place(); {
+		switch {
 		case len(found) > s.r.Limit:
-			return s.full(found[:s.r.Limit]), nil
-		case !more:
-			return s.ended(found), nil
-		case unfolded >= s.limits.unfold || looked >= s.most:
-			return s.stopped(found, max(unfolded, looked)), nil
+			return s.make(found[:s.r.Limit], &found[s.r.Limit-1].Position), nil
+		case !more && len(rows) == 0:
+			return s.make(found, nil), nil
+		case !s.exact && unfolded >= s.limits.unfold || s.examined >= s.limits.walk:
+			page := s.make(found, new(s.o.behind(at)))
+			page.Searched = max(unfolded, s.examined)
+			return page, nil
 		}
-		if want = min(2*want, 1000); s.exact && s.rest().sql == always.sql {
-			want = s.r.Limit + 1 - len(found)
+		if none {
+			if err := s.skip(ctx); err != nil {
+				return history.TaskPage{}, err
+			}
 		}
+		want = min(4*want, max(maxBatch, s.r.Limit))
 	}
-}
-
-// full makes a page of tasks after which there are more.
-func (s *search) full(found []candidate) history.TaskPage {
-	last := found[len(found)-1].Position
-	return s.make(found, &last)
-}
-
-// ended makes a page of the last tasks.
-func (s *search) ended(found []candidate) history.TaskPage { return s.make(found, nil) }
-
-// stopped makes a page of what was found before the search was given up.
-func (s *search) stopped(found []candidate, looked int) history.TaskPage {
-	k, _ := s.place()
-	page := s.make(found, new(s.o.behind(k)))
-	page.Searched = looked
-	return page
 }
 
 // make makes a page of tasks, given where the walk goes on.
@@ -174,22 +184,44 @@ func (s *search) make(found []candidate, on *state.Position) history.TaskPage {
 	return page
 }
 
-// load unfolds the tasks of rows for which the rest holds, in their exact order, without those that come before
-// the page.
-func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
-	if len(rows) == 0 {
-		return nil, nil
+// checked returns the rows for which the check holds.
+func (s *search) checked(ctx context.Context, rows []row) ([]row, error) {
+	if s.check.sql == always.sql || len(rows) == 0 {
+		return rows, nil
 	}
+	tasks := tasksOf(rows)
+	// Rows are numbered about as they are sorted, but for some that were written long before their newest event. The
+	// first of them are taken for matches, rather than to look into texts over a wide range.
+	sorted := slices.Sorted(slices.Values(tasks))
+	low, high := sorted[len(sorted)/50], sorted[len(sorted)-1]
+	found, err := list[int64](ctx, s.q, "SELECT task FROM tasks WHERE task IN (SELECT value FROM json_each(?)) AND ("+s.check.sql+")",
+		append([]any{numbers(tasks)}, s.check.bind(low, high)...)...)
+	if err != nil {
+		return nil, fmt.Errorf("check tasks: %w", err)
+	}
+	slices.Sort(found)
+	return slices.DeleteFunc(rows, func(r row) bool {
+		_, ok := slices.BinarySearch(found, r.task)
+		return !ok
+	}), nil
+}
+
+func tasksOf(rows []row) []int64 {
 	tasks := make([]int64, len(rows))
-	values := make(map[int64]int64, len(rows))
-	low, high := int64(math.MaxInt64), int64(0)
 	for i, r := range rows {
-		tasks[i], values[r.task] = r.task, r.value
-		low, high = min(low, r.task), max(high, r.task)
+		tasks[i] = r.task
 	}
-	check := s.rest()
+	return tasks
+}
+
+// load unfolds the tasks of rows in their exact order, without those that come before the page.
+func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
+	values := make(map[int64]int64, len(rows))
+	for _, r := range rows {
+		values[r.task] = r.value
+	}
 	found, err := s.q.QueryContext(ctx, `SELECT task, id, body FROM tasks JOIN events USING (task)
-		WHERE task IN (SELECT value FROM json_each(?)) AND (`+check.sql+")", append([]any{numbers(tasks)}, check.bind(low, high)...)...)
+		WHERE task IN (SELECT value FROM json_each(?))`, numbers(tasksOf(rows)))
 	if err != nil {
 		return nil, fmt.Errorf("read tasks: %w", err)
 	}
@@ -213,4 +245,64 @@ func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
 	})
 	slices.SortFunc(batch, func(a, b candidate) int { return s.o.comparePositions(a.Position, b.Position) })
 	return batch, wrap("read tasks", err)
+}
+
+// count counts the tasks that match, up to the limit.
+func (s *search) count(ctx context.Context) (history.Count, error) {
+	if s.exact {
+		return s.countRows(ctx)
+	}
+	n, unfolded := 0, 0
+	for want := s.limits.chunk; ; want = min(4*want, maxBatch) {
+		rows, more, err := s.next(ctx, want)
+		if err == nil {
+			rows, err = s.checked(ctx, rows)
+		}
+		if err != nil {
+			return history.Count{}, err
+		}
+		batch, err := s.load(ctx, rows)
+		if err != nil {
+			return history.Count{}, err
+		}
+		for i := range batch {
+			if s.r.Query.Match(&batch[i].task, s.r.Now) {
+				n++
+			}
+		}
+		unfolded += len(batch)
+		switch {
+		case n > s.r.Limit:
+			return history.Count{N: s.r.Limit}, nil
+		case !more:
+			return history.Count{N: n, Exact: true}, nil
+		case unfolded >= s.limits.unfold || s.examined >= s.limits.count:
+			return history.Count{N: n}, nil
+		}
+	}
+}
+
+// countRows counts where SQL decides all.
+func (s *search) countRows(ctx context.Context) (history.Count, error) {
+	text, args := merged(s.sources, "task", always, s.within)
+	if len(s.sources) > 1 { // they may overlap
+		text = "SELECT DISTINCT task FROM (" + text + ")"
+	}
+	most := s.r.Limit + 1
+	if s.check.sql != always.sql {
+		if most = s.limits.count; s.chunk > 0 {
+			most = s.limits.lookups
+		}
+	}
+	text, args = text+" LIMIT ?", append(args, most)
+	read, err := number[int](ctx, s.q, "SELECT count(*) FROM ("+text+")", args...)
+	n := read
+	if err == nil && s.check.sql != always.sql {
+		n, err = number[int](ctx, s.q, "SELECT count(*) FROM (SELECT 1 FROM tasks JOIN ("+text+") USING (task) WHERE "+s.check.sql+" LIMIT ?)",
+			slices.Concat(args, s.check.args, []any{s.r.Limit + 1})...)
+	}
+	if err != nil {
+		return history.Count{}, fmt.Errorf("count tasks: %w", err)
+	}
+	return history.Count{N: min(n, s.r.Limit), Exact: n <= s.r.Limit && read < most}, nil
 }
