@@ -1,5 +1,6 @@
-// Package celery knows the wire format of Celery: event messages in, events of package state out. It
-// decodes JSON as Python writes it, and MessagePack, reads pickles without running them, and does no I/O.
+// Package celery implements the wire formats of Celery: event messages, task messages, remote control, envelopes
+// of Kombu, JSON as Python writes it, MessagePack, and pickles, which are read without executing them. It does no
+// I/O.
 package celery
 
 import (
@@ -13,8 +14,8 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Causes by which a Decoder counts what it could not use. The first five cost an event or the whole
-// rest of a message, the others only a field.
+// Causes of rejection that a Decoder counts. The first five reject an event or the rest of a message, the others only a
+// field.
 const (
 	CauseContentType = "content_type" // a serializer other than JSON and MessagePack
 	CauseMalformed   = "malformed"    // no JSON or MessagePack, from here to the end of the message
@@ -26,7 +27,7 @@ const (
 	CauseField       = "field"        // a known field of another type than Celery's: ignored
 )
 
-// Timestamps from 2000 up to 2100 are believed, µs.
+// Timestamps from 2000 up to 2100 are accepted, µs.
 const (
 	minMicros = 946684800_000000
 	maxMicros = 4102444800_000000
@@ -72,10 +73,10 @@ func (d *Decoder) JSON(contentType string, body []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// Decode calls yield with each event of a message body: one JSON object, or an array of them. received
-// is the local time, µs. The event is valid only during the call; a copy stays so. An element that cannot be
-// used is counted and does not cost the others; after malformed JSON the rest of the message is lost. Decode
-// returns how many elements or messages it could not use, and the cause of the last one.
+// Decode calls yield with each event of a message body: one JSON object, or an array of them. received is the
+// local time, µs. The event is valid only during the call; a copy stays valid. An element that cannot be used is
+// counted and does not affect the others; after malformed JSON the rest of the message is lost. Decode returns how
+// many elements or messages were rejected, and the cause of the last one.
 func (d *Decoder) Decode(body []byte, received int64, yield func(*state.Event)) (lost int, cause string) {
 	s := scanner{text: valid(body)}
 	m := message{d: d, s: &s, received: received, yield: yield}

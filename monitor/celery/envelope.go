@@ -23,7 +23,7 @@ var (
 	errBody       = errors.New("body of the envelope cannot be decoded")
 )
 
-// Envelope is a message as Kombu keeps it in Redis.
+// Envelope is a message as Kombu stores it in Redis.
 type Envelope struct {
 	broker.Publishing
 	Exchange    string
@@ -280,7 +280,7 @@ func ParseUnacked(text string) (envelope string, ok bool) {
 	return envelope, ok
 }
 
-// ParseUnackedRoute returns the other two.
+// ParseUnackedRoute returns the exchange and routing key of a value of that hash.
 func ParseUnackedRoute(text string) (exchange, routingKey string, ok bool) {
 	_, route, ok := parseUnacked(text)
 	return route[0], route[1], ok

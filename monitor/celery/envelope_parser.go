@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	maxKnown  = 4096 // kinds of envelopes that an Opener remembers
+	maxKnown  = 4096 // kinds of envelopes remembered
 	maxKind   = 1024 // bytes of one
 	tagBytes  = 36   // of the UUID that is the delivery tag
 	beforeTag = `"delivery_tag": "`
 	afterTag  = `"}}`
 )
 
-// Opener opens the envelopes of events. What a sender writes around the bodies of one type of event is the same
-// every time, but for the delivery tag at its end, and so it is read once. The zero value is ready. It is not safe for
-// concurrent use.
+// EnvelopeParser parses the envelopes of events. Everything around the body is the same in all events of one type
+// from one sender, except the delivery tag at the end, so it is parsed once and remembered. The zero value is
+// ready to use. It is not safe for concurrent use.
 type EnvelopeParser struct{ known map[string]envelopeKind }
 
-// envelopeKind is what an envelope says, its body and delivery tag aside.
+// envelopeKind is the content of an envelope without its body and delivery tag.
 type envelopeKind struct {
 	message      broker.Message
 	headers      string // raw
 	bodyEncoding string
 }
 
-// Open reads from an envelope what a session delivers of it, and does not keep b.
+// Parse returns the message in an envelope. It does not keep b.
 func (o *EnvelopeParser) Parse(b []byte) (broker.Message, error) {
 	coded, rest := cutBody(b)
 	like := withoutTag(coded, rest)
@@ -54,7 +54,7 @@ func (o *EnvelopeParser) Parse(b []byte) (broker.Message, error) {
 	return k.open(coded)
 }
 
-// remember keeps what envelopes like one say.
+// remember stores the content that envelopes of a kind share.
 func (o *EnvelopeParser) remember(like []byte, k envelopeKind) {
 	if o.known == nil || len(o.known) >= maxKnown {
 		o.known = make(map[string]envelopeKind)

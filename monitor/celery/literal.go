@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Literal reads what Celery's saferepr wrote, if it is complete and made of literals that JSON knows, tuples included. It
-// is false for anything cut short, for anything that might have been, and for anything that could stand for more than one
-// value: saferepr escapes quotes but no backslashes, so text with a backslash can be read in two ways.
+// ParseRepr parses what Celery's saferepr wrote, if it is complete and consists of literals that JSON knows,
+// tuples included. It is false for anything that is or may be cut short, and for anything ambiguous: saferepr
+// escapes quotes but no backslashes, so text with a backslash can be read in two ways.
 func ParseRepr(repr string) (json.RawMessage, bool) {
 	if !utf8.ValidString(repr) || strings.ContainsRune(repr, utf8.RuneError) {
 		return nil, false
@@ -20,7 +20,7 @@ func ParseRepr(repr string) (json.RawMessage, bool) {
 	return l.out, true
 }
 
-// literal reads from the front of s and appends JSON to out.
+// literal parses the front of s and appends JSON to out.
 type literal struct {
 	s   string
 	out []byte
@@ -136,7 +136,7 @@ func (l *literal) text() bool {
 	return err == nil
 }
 
-// maybeCut reports whether text ends as what was cut short ends, or stands for text that somebody hid.
+// maybeCut reports whether text ends as what was cut short ends, or replaces hidden text.
 func maybeCut(s string) bool {
 	return strings.HasSuffix(s, "...") || strings.HasSuffix(s, "…") || len(s) >= 3 && strings.Trim(s, "*") == ""
 }

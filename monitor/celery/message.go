@@ -14,7 +14,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// MaxArguments is how long Args and Kwargs of a Message may be together, bytes.
+// MaxArguments bounds the total length of Args and Kwargs of a Message, bytes.
 const MaxArguments = 512 << 10
 
 const (
@@ -48,7 +48,7 @@ type Message struct {
 	Headers map[string]any
 }
 
-// MessageError says where a message is wrong.
+// MessageError is an invalid part of a message.
 type MessageError struct {
 	Path    string // args[2].price
 	Message string
@@ -57,8 +57,8 @@ type MessageError struct {
 // Error returns the path and what is wrong there.
 func (e *MessageError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Message) }
 
-// Publishing checks the message and returns it as it goes to a queue at the moment now. Its error is a *MessageError: a
-// worker dies of a malformed message, and its queue with it, so none leaves here.
+// Publishing checks the message and returns it as it goes to a queue at the moment now. Its error is a
+// *MessageError. It is strict because a malformed message kills the worker that receives it.
 func (m Message) Publishing(now time.Time) (broker.Publishing, error) {
 	var p broker.Publishing
 	args, kwargs, err := m.check(now)
@@ -208,7 +208,7 @@ func (m Message) checkNames() error {
 	return nil
 }
 
-// CheckName returns a *MessageError if name cannot be that of a task: proj.tasks.add.
+// CheckName returns a *MessageError if name is no valid name of a task: proj.tasks.add.
 func CheckName(name string) error {
 	message := ""
 	switch {
@@ -232,11 +232,11 @@ func printable(s string) bool {
 }
 
 func (m Message) checkTimes(now time.Time) error {
-	horizon := now.AddDate(10, 0, 0) // far below what a datetime, and the timers of workers, can take
+	latest := now.AddDate(10, 0, 0) // far below what a datetime, and the timers of workers, can take
 	switch {
-	case m.ETA.After(horizon):
+	case m.ETA.After(latest):
 		return &MessageError{Path: "eta", Message: "must lie within ten years"}
-	case m.Expires.After(horizon):
+	case m.Expires.After(latest):
 		return &MessageError{Path: "expires", Message: "must lie within ten years"}
 	case !m.ETA.IsZero() && m.ETA.Year() < 1970:
 		return &MessageError{Path: "eta", Message: "must not lie before 1970"}

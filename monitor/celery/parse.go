@@ -11,8 +11,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// ParseMessage reads a task message of protocol 2 or 1 that waits in a queue. Args and Kwargs are empty, with an error,
-// if its serializer is none that can be read, or if they would not be the same once published again.
+// ParseMessage reads a task message of protocol 2 or 1 that waits in a queue. Args and Kwargs are empty, with an
+// error, if the serializer is not supported, or if they would not be the same once published again.
 func ParseMessage(p broker.Publishing) (Message, error) {
 	if _, ok := p.Headers["task"].(string); !ok {
 		return parseFirst(p)

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// ErrOpaque says that a pickle holds objects, which only Python can make.
+// ErrPythonObject is returned for a pickle that contains objects, which only Python can make.
 var ErrPythonObject = errors.New("opaque Python object")
 
 // Bounds of Unpickle. A pickle may name a part of itself many times, so it can be far larger than its bytes.
@@ -19,9 +19,9 @@ const (
 	maxPickleStack = 1 << 20
 )
 
-// Unpickle reads a pickle of plain data, of protocol 0 to 5, as JSON: None, booleans, numbers, text, bytes (as base64),
-// lists, tuples, sets and dicts (keys that are no text become text). NaN and the infinities become the text that Python
-// prints. It executes nothing: what needs a class is ErrOpaque.
+// Unpickle reads a pickle of plain data, of protocol 0 to 5, as JSON: None, booleans, numbers, text, bytes (as
+// base64), lists, tuples, sets and dicts (other keys become text). NaN and the infinities become the text that
+// Python prints. It executes nothing: a pickle that needs a class is ErrPythonObject.
 func Unpickle(b []byte) (json.RawMessage, error) { return unpickle(b, false) }
 
 func unpickle(b []byte, describe bool) (json.RawMessage, error) {
@@ -50,7 +50,7 @@ type (
 	pickleMark struct{}
 )
 
-// unpickler is the machine that a pickle programs.
+// unpickler executes the opcodes of a pickle on a stack.
 type unpickler struct {
 	in       []byte
 	stack    []any
@@ -89,7 +89,7 @@ func (u *unpickler) load() (any, error) {
 	}
 }
 
-// opcodeError tells the opcodes that make objects from bytes that are none.
+// opcodeError distinguishes opcodes that make objects from invalid ones.
 func opcodeError(op byte) error {
 	if bytes.IndexByte([]byte("cRbioPQ\x81\x82\x83\x84\x92\x93\x97\x98"), op) >= 0 {
 		return ErrPythonObject

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// object writes what a pickle says of an object.
+// object writes the parts of an object.
 func (w *pickleWriter) object(o *pickleObject, depth int) error {
 	if text, ok := o.text(); ok {
 		w.quote(text)
@@ -48,7 +48,7 @@ func (w *pickleWriter) object(o *pickleObject, depth int) error {
 	return w.dict(&d, depth)
 }
 
-// text is the object in words, where that is better than its parts.
+// text is the object as text, if that is clearer than its parts.
 func (o *pickleObject) text() (string, bool) {
 	switch o.class.String() {
 	case "datetime.datetime", "datetime.date", "datetime.time":

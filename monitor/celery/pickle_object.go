@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 )
 
-// DescribePickle reads a pickle like Unpickle, and shows what needs a class by what the pickle says of it: dates and times,
-// decimals and UUIDs as text, sets and ordered dicts as what they hold, all else as an object with the key __class__
-// (module.Name), and where they are there args, state and items. It is for people: what it returns is not what was pickled. It
-// executes nothing and imports nothing either.
+// DescribePickle reads a pickle like Unpickle, and describes objects: dates and times, decimals and UUIDs as text,
+// sets and ordered dicts by their elements, all else as a JSON object with the key __class__ (module.Name) and, if
+// present, args, state and items. The result is for people and cannot be passed to a task. Nothing is executed or
+// imported.
 func DescribePickle(b []byte) (json.RawMessage, error) { return unpickle(b, true) }
 
 // pickleClass is the name of a class or function, pickleObject what one makes of arguments.
@@ -108,7 +108,7 @@ func (u *unpickler) global(op byte) error {
 	return u.make(c, &pickleList{items})
 }
 
-// make pushes what a class makes of arguments.
+// make pushes the result of calling a class with arguments.
 func (u *unpickler) make(maker, arguments any) error {
 	c, ok := maker.(pickleClass)
 	args, too := arguments.(*pickleList)

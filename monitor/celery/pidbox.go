@@ -24,7 +24,7 @@ type Request struct {
 	Method      string
 	Arguments   map[string]any  // nil is none
 	Destination []string        // node names; empty is every worker
-	Ticket      string          // names the conversation; empty if no reply is wanted
+	Ticket      string          // identifies the call; empty if no reply is wanted
 	ReplyTo     *broker.ReplyTo // nil if no reply is wanted
 }
 
@@ -62,17 +62,17 @@ func (r Request) Publishing() (broker.Publishing, error) {
 	}, nil
 }
 
-// Reply is what one worker answered.
+// Reply is the reply of one worker.
 type Reply struct {
 	Ticket string
 	Node   string          // empty if an undecodable reply hides it
 	Value  json.RawMessage // tolerant JSON made strict: NaN and infinities are null
-	Clock  int64           // the worker's Lamport clock when it answered, 0 if it did not tell
-	// Undecodable says why Value is empty though the worker answered, such as that the reply is a pickle.
+	Clock  int64           // the worker's Lamport clock when it replied, 0 if unknown
+	// Undecodable says why there is no Value, such as that the reply is a pickle.
 	Undecodable string
 }
 
-// ParseReply reads a reply. The error says why it is no reply at all; the ticket is then still returned if there is
+// ParseReply parses a reply. The error says why it is no reply at all; the ticket is still returned if there is
 // one.
 func ParseReply(m broker.Publishing) (Reply, error) {
 	r := Reply{Clock: replyClock(m.Headers["clock"])}
@@ -145,7 +145,7 @@ func replyType(m broker.Publishing) string {
 	return kind
 }
 
-// pickledNode returns who sent a pickle, if it can be told.
+// pickledNode returns the sender of a pickle, if it is known.
 func pickledNode(m broker.Publishing) string {
 	if replyType(m) != pickleType {
 		return ""

@@ -13,8 +13,8 @@ const (
 	maxLevels = 3    // of containers
 )
 
-// Repr writes an array or object of JSON as Celery's saferepr would show it, cut to its limits. An array is a tuple, as
-// positional arguments are. Text that is no JSON is returned as it is.
+// Repr writes an array or object of JSON as Celery's saferepr would, cut to its limits. An array is a tuple, as
+// positional arguments are. Text that is no JSON is returned unchanged.
 func Repr(v json.RawMessage) string {
 	n, err := parseNode(v, "")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// SentKey is the routing key of the events that Message.Sent makes.
+// SentRoutingKey is the routing key of the events that Message.SentEvent makes.
 const SentRoutingKey = "task.sent"
 
 // sentEvent is the event task-sent as Celery's clients write it (celery/app/amqp.py, celery/events/dispatcher.py).
@@ -34,8 +34,8 @@ type sentEvent struct {
 	RoutingKey string  `json:"routing_key"`
 }
 
-// Sent is the event that tells of a message, p as Publishing returned it, which went to a queue at the moment now. clock is
-// that of the sender, Message.Origin, after it was moved on.
+// SentEvent returns the task-sent event of a message, p as Publishing returned it, which went to a queue at the
+// moment now. clock is that of the sender, Message.Origin, after it was advanced.
 func (m Message) SentEvent(p broker.Publishing, queue string, clock int64, now time.Time) (broker.Publishing, error) {
 	_, east := now.Zone()
 	e := sentEvent{

@@ -7,9 +7,9 @@ import (
 	"unicode/utf16"
 )
 
-// Strict returns JSON as Python writes it in a form that every reader takes: NaN and the infinities become null, lone
-// surrogates and bytes that are not UTF-8 become U+FFFD, and control characters in strings are escaped. Nothing else
-// changes. What is no JSON, or is nested more than 10,000 deep, is an error.
+// StrictJSON converts JSON as Python writes it into valid JSON: NaN and the infinities become null, lone
+// surrogates and bytes that are not UTF-8 become U+FFFD, and control characters in strings are escaped. Nothing
+// else changes. It fails if b is no JSON, or is nested more than 10,000 deep.
 func StrictJSON(b []byte) (json.RawMessage, error) {
 	text := valid(b)
 	out := make([]byte, 0, len(text))
