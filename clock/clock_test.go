@@ -115,9 +115,9 @@ func TestReceiverRules(t *testing.T) {
 	}
 }
 
-// TestRepairedClocksRiseInsideALane draws lanes with rising clocks and lets their events arrive in any order, each
+// TestRepairedClocksRiseInsideAProcess draws lanes with rising clocks and lets their events arrive in any order, each
 // about once or twice.
-func TestRepairedClocksRiseInsideALane(t *testing.T) {
+func TestRepairedClocksRiseInsideAProcess(t *testing.T) {
 	t.Parallel()
 	type event struct {
 		lane   int
@@ -205,7 +205,7 @@ func TestAClockThatStandsStill(t *testing.T) {
 	}
 }
 
-func TestLanesAreBounded(t *testing.T) {
+func TestProcessesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := clock.Receiver{MaxProcesses: 100}
 	steady := clock.Process{Hostname: "steady", PID: 1}

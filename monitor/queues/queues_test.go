@@ -187,7 +187,7 @@ func TestFailureKeepsWhatWasSeen(t *testing.T) {
 	})
 }
 
-func TestAsksForQueuesThatAnybodyToldOf(t *testing.T) {
+func TestPollsQueuesThatAnythingNames(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{shy: true}

@@ -117,12 +117,12 @@ type blind struct{ broker.Broker }
 
 func (b blind) OpenControl(ctx context.Context) (broker.ControlConn, error) {
 	l, err := b.Broker.OpenControl(ctx)
-	return blindLine{l}, err
+	return blindConn{l}, err
 }
 
-type blindLine struct{ broker.ControlConn }
+type blindConn struct{ broker.ControlConn }
 
-func (l blindLine) Request(ctx context.Context, m broker.Publishing) (int, error) {
+func (l blindConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
 	_, err := l.ControlConn.Request(ctx, m)
 	return -1, err
 }

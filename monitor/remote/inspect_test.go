@@ -282,7 +282,7 @@ func TestInspectionTakesTwoSecondsAtMost(t *testing.T) {
 	})
 }
 
-func TestInspectionWithoutALine(t *testing.T) {
+func TestInspectionWhileDisconnected(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -298,7 +298,7 @@ func TestInspectionWithoutALine(t *testing.T) {
 	})
 }
 
-func TestLineLostWhileInspecting(t *testing.T) {
+func TestConnectionLostWhileInspecting(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)

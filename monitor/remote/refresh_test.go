@@ -10,7 +10,7 @@ import (
 )
 
 // What a worker has replied of queues counts at once, though it acts later and tells meanwhile what was.
-func TestAnsweredCommandsCountAtOnce(t *testing.T) {
+func TestAcknowledgedCommandsCountAtOnce(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -51,7 +51,7 @@ func TestAnsweredCommandsCountAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnsweredCommandsRefreshTheWorker(t *testing.T) {
+func TestAcknowledgedCommandsRefreshTheWorker(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)

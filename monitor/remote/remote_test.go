@@ -211,7 +211,7 @@ func TestRepliesThatAreNotData(t *testing.T) {
 	}
 }
 
-func TestDuplicatesAreToldThoughTheyAnswerLate(t *testing.T) {
+func TestLateDuplicatesAreReported(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -274,7 +274,7 @@ func TestRepliesWithoutNamesStayApart(t *testing.T) {
 	})
 }
 
-func TestLineLostInMidConversation(t *testing.T) {
+func TestConnectionLostDuringCall(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -303,7 +303,7 @@ func TestLineLostInMidConversation(t *testing.T) {
 	})
 }
 
-func TestWithoutALineNothingIsSent(t *testing.T) {
+func TestNothingIsSentWhileDisconnected(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -347,7 +347,7 @@ func TestWithoutALineNothingIsSent(t *testing.T) {
 	})
 }
 
-func TestBroadcastWaitsForTheLine(t *testing.T) {
+func TestBroadcastWaitsForAConnection(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -411,7 +411,7 @@ func TestRedialsLessAndLessOften(t *testing.T) {
 	})
 }
 
-func TestStraysAreDropped(t *testing.T) {
+func TestUnmatchedRepliesAreDropped(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -435,7 +435,7 @@ func TestStraysAreDropped(t *testing.T) {
 	})
 }
 
-func TestConversationsAtTheSameTime(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -462,7 +462,7 @@ func TestConversationsAtTheSameTime(t *testing.T) {
 	})
 }
 
-func TestTicketNamesOneConversation(t *testing.T) {
+func TestTicketNamesOneCall(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -519,7 +519,7 @@ func TestRequestThatIsNoJSON(t *testing.T) {
 	})
 }
 
-func TestQueuesAreReachedByTheSameLine(t *testing.T) {
+func TestQueuesUseTheSameConnection(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)

@@ -81,7 +81,7 @@ func TestLastAsksNobody(t *testing.T) {
 }
 
 // Who looks now and then has workers asked once, and not again for a while.
-func TestGlanceAsksOnce(t *testing.T) {
+func TestPeekTopologyRefreshesOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		look func(i *remote.Inspector) remote.Topology
@@ -116,7 +116,7 @@ func TestGlanceAsksOnce(t *testing.T) {
 }
 
 // Who could not be asked since there was no control connection is asked as soon as there is one.
-func TestTopologyIsAskedOnceThereIsALine(t *testing.T) {
+func TestTopologyIsRefreshedOnceConnected(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -124,12 +124,12 @@ func TestTopologyIsAskedOnceThereIsALine(t *testing.T) {
 		f.Refuse(errors.New("away"))
 		i := inspector(t, f, "w1")
 		if got := i.Topology(t.Context()); !slices.Equal(got.Missing, []string{"w1"}) {
-			t.Errorf("missing %v without a line, want w1", got.Missing)
+			t.Errorf("missing %v without a connection, want w1", got.Missing)
 		}
 		f.Refuse(nil)
 		<-time.After(4 * time.Second) // the control connection is open by then, and what was told is still fresh
 		if got := i.Topology(t.Context()); len(got.Missing) > 0 {
-			t.Errorf("missing %v with a line, want none", got.Missing)
+			t.Errorf("missing %v with a connection, want none", got.Missing)
 		}
 	})
 }

@@ -107,7 +107,7 @@ func (c controlTest) replyOrder() {
 func (c controlTest) replyAddress() {
 	one, two := c.open(), c.open()
 	if one.ReplyTo() == two.ReplyTo() {
-		c.Fatalf("two lines get replies at the same place, %v", one.ReplyTo())
+		c.Fatalf("two connections get replies at the same place, %v", one.ReplyTo())
 	}
 	c.answer(broker.ReplyTo{Exchange: one.ReplyTo().Exchange, RoutingKey: "nobody"}, reply("lost", "{}"))
 	c.answer(one.ReplyTo(), reply("one", "{}"))

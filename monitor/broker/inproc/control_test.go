@@ -12,7 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 )
 
-func TestLineConformance(t *testing.T) {
+func TestControlConformance(t *testing.T) {
 	t.Parallel()
 	brokertest.RunControl(t, func(*testing.T) brokertest.ControlFixture {
 		b := inproc.New(inproc.Options{})
@@ -129,7 +129,7 @@ func TestFullQueueRefuses(t *testing.T) {
 	}
 }
 
-func TestRefuseLines(t *testing.T) {
+func TestRefuseControlConns(t *testing.T) {
 	t.Parallel()
 	b := inproc.New(inproc.Options{})
 	refusal := errors.New("broker is down")

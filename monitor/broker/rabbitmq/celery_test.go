@@ -56,12 +56,12 @@ func work(t *testing.T, name string) (file string) {
 	return file
 }
 
-// TestEndToEndCeleryOnALine has a real worker answer a ping and run a task.
-func TestEndToEndCeleryOnALine(t *testing.T) {
+// TestEndToEndCeleryOnAControlConn has a real worker answer a ping and run a task.
+func TestEndToEndCeleryOnAControlConn(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	name, queue := o.ControlExchange, o.ControlExchange+".q"
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	ch := channel(t)
 	file := work(t, name)
 	t.Cleanup(func() {

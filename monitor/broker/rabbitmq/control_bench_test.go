@@ -9,14 +9,14 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// BenchmarkLinePublish publishes persistent tasks of 300 bytes to a durable queue, each confirmed.
-func BenchmarkLinePublish(b *testing.B) {
+// BenchmarkPublish publishes persistent tasks of 300 bytes to a durable queue, each confirmed.
+func BenchmarkPublish(b *testing.B) {
 	for _, publishers := range []int{1, 4, 16} {
 		b.Run("publishers="+strconv.Itoa(publishers), func(b *testing.B) {
 			o := options(b)
 			queue := o.ControlExchange + ".q"
 			declareQueue(b, queue, false, nil)
-			l := openLine(b, openLines(b, o))
+			l := openControl(b, controlBroker(b, o))
 			m := broker.Publishing{
 				Persistent: true, Body: bytes.Repeat([]byte("x"), 300), Headers: map[string]any{"task": "note", "id": "1"},
 			}
@@ -38,8 +38,8 @@ func BenchmarkLinePublish(b *testing.B) {
 	}
 }
 
-// BenchmarkLineSurvey looks at 100 queues by passive declarations.
-func BenchmarkLineSurvey(b *testing.B) {
+// BenchmarkQueueStats looks at 100 queues by passive declarations.
+func BenchmarkQueueStats(b *testing.B) {
 	o := options(b)
 	names := make([]string, 100)
 	ch := channel(b)
@@ -50,7 +50,7 @@ func BenchmarkLineSurvey(b *testing.B) {
 		}
 		deleteLater(b, ch, names[i])
 	}
-	l := openLine(b, openLines(b, o))
+	l := openControl(b, controlBroker(b, o))
 	b.ResetTimer()
 	for range b.N {
 		if _, err := l.QueueStats(b.Context(), names); err != nil {

@@ -15,33 +15,33 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 )
 
-func TestLineConformance(t *testing.T) {
+func TestControlConformance(t *testing.T) {
 	t.Parallel()
 	brokertest.RunControl(t, func(t *testing.T) brokertest.ControlFixture {
 		t.Helper()
-		return lineFixture(t, options(t))
+		return controlFixture(t, options(t))
 	})
 }
 
-func TestLineConformanceWithManagement(t *testing.T) {
+func TestControlConformanceWithManagement(t *testing.T) {
 	t.Parallel()
 	management := testenv.Management(t)
 	brokertest.RunControl(t, func(t *testing.T) brokertest.ControlFixture {
 		t.Helper()
 		o := options(t)
 		o.ManagementURL = management
-		return lineFixture(t, o)
+		return controlFixture(t, o)
 	})
 }
 
-// lineFixture is a broker behind a proxy that can lose its connections.
-func lineFixture(t *testing.T, o rabbitmq.Options) brokertest.ControlFixture {
+// controlFixture is a broker behind a proxy that can lose its connections.
+func controlFixture(t *testing.T, o rabbitmq.Options) brokertest.ControlFixture {
 	t.Helper()
 	p := newProxy(t, plain)
 	o.URL = p.url(t, "amqp")
 	far := far{t, channel(t), channel(t), o.ControlExchange, new(sync.Mutex)}
 	return brokertest.ControlFixture{
-		Broker:        openLines(t, o),
+		Broker:        controlBroker(t, o),
 		Break:         func(*testing.T) { p.cut() },
 		Listen:        far.listen,
 		Answer:        far.answer,
@@ -54,8 +54,8 @@ func lineFixture(t *testing.T, o rabbitmq.Options) brokertest.ControlFixture {
 	}
 }
 
-// openLines makes a Broker of which only control connections are opened, and removes what they will declare when the test ends.
-func openLines(tb testing.TB, o rabbitmq.Options) *rabbitmq.Broker {
+// controlBroker makes a Broker of which only control connections are opened, and removes what they will declare when the test ends.
+func controlBroker(tb testing.TB, o rabbitmq.Options) *rabbitmq.Broker {
 	tb.Helper()
 	b, err := rabbitmq.New(o)
 	if err != nil {

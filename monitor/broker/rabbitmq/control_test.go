@@ -15,8 +15,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 )
 
-// openLine opens a control connection that ends with the test.
-func openLine(tb testing.TB, b *rabbitmq.Broker) broker.ControlConn {
+// openControl opens a control connection that ends with the test.
+func openControl(tb testing.TB, b *rabbitmq.Broker) broker.ControlConn {
 	tb.Helper()
 	l, err := b.OpenControl(tb.Context())
 	if err != nil {
@@ -72,14 +72,14 @@ func declareQueue(tb testing.TB, queue string, exclusive bool, arguments amqp091
 	return ch
 }
 
-func TestBlockedBrokerIsToldAndNotWaitedFor(t *testing.T) {
+func TestBlockedBrokerIsReportedWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	p := newProxy(t, plain)
 	o.URL = p.url(t, "amqp")
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	publish := func() error { return l.Publish(soon(t), queue, broker.Publishing{}) }
 	if err := publish(); err != nil {
 		t.Fatalf("publish: %v", err)
@@ -121,7 +121,7 @@ func TestPublishWaitsForItsContextOnly(t *testing.T) {
 	o.URL = p.url(t, "amqp")
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	release := p.hold(t)
 	large := broker.Publishing{Body: bytes.Repeat([]byte("x"), 4<<20)} // more than fits into the socket
 	var wg sync.WaitGroup
@@ -149,7 +149,7 @@ func TestCloseEndsWhatIsOnItsWay(t *testing.T) {
 	o.URL = p.url(t, "amqp")
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	l, err := openLines(t, o).OpenControl(t.Context())
+	l, err := controlBroker(t, o).OpenControl(t.Context())
 	if err != nil {
 		t.Fatalf("open line: %v", err)
 	}
@@ -172,14 +172,14 @@ func TestCloseEndsWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-// TestLinePermissions takes a user from none of the permissions that a control connection needs to all, by doing what each error
+// TestControlPermissions takes a user from none of the permissions that a control connection needs to all, by doing what each error
 // asks for.
 // TestRefusalsTouchNobodyElse publishes what the broker refuses beside what it takes.
-func TestDeletedExchangeEndsTheLine(t *testing.T) {
+func TestDeletedExchangeEndsTheControlConn(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	b := openLines(t, o)
-	l := openLine(t, b)
+	b := controlBroker(t, o)
+	l := openControl(t, b)
 	if err := channel(t).ExchangeDelete(o.ControlExchange+".pidbox", false, false); err != nil {
 		t.Fatalf("delete exchange: %v", err)
 	}
@@ -190,7 +190,7 @@ func TestDeletedExchangeEndsTheLine(t *testing.T) {
 	if _, err := l.ReceiveReply(soon(t)); !errors.Is(err, broker.ErrClosed) {
 		t.Errorf("reply after that: error %v, want %v", err, broker.ErrClosed)
 	}
-	if _, err := openLine(t, b).Request(soon(t), broker.Publishing{}); err != nil {
+	if _, err := openControl(t, b).Request(soon(t), broker.Publishing{}); err != nil {
 		t.Errorf("request of the next line: %v", err)
 	}
 }
@@ -199,7 +199,7 @@ func TestDeletedExchangeEndsTheLine(t *testing.T) {
 func TestRepliesOfEveryType(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	to := l.ReplyTo()
 	err := channel(t).PublishWithContext(t.Context(), to.Exchange, to.RoutingKey, false, false, amqp091.Publishing{
@@ -225,10 +225,10 @@ func TestRepliesOfEveryType(t *testing.T) {
 	expectEqual(t, "headers", m.Headers, want)
 }
 
-func TestLineClosedByTheOperator(t *testing.T) {
+func TestControlConnClosedByTheOperator(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	const why = "maintenance at noon"
 	for line := range strings.Lines(rabbitmqctl(t, "-q", "list_connections", "pid", "client_properties")) {
 		if pid, properties, _ := strings.Cut(line, "\t"); strings.Contains(properties, "umbel "+o.Version) {

@@ -34,7 +34,7 @@ func stats(t *testing.T, management string, names ...string) broker.QueueStats {
 	t.Helper()
 	o := options(t)
 	o.ManagementURL = management
-	s, err := openLine(t, openLines(t, o)).QueueStats(soon(t), names)
+	s, err := openControl(t, controlBroker(t, o)).QueueStats(soon(t), names)
 	if err != nil {
 		t.Fatalf("stats: %v", err)
 	}
@@ -232,7 +232,7 @@ func TestManagementOfTheBroker(t *testing.T) {
 	o.ManagementURL = u.String()
 	queue := o.ControlExchange + ".q"
 	ch := declareQueue(t, queue, false, nil)
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	for range 5 {
 		if err := l.Publish(soon(t), queue, broker.Publishing{}); err != nil {
 			t.Fatalf("publish: %v", err)

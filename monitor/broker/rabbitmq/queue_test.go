@@ -140,7 +140,7 @@ func TestQueueOrExchangeWithOtherProperties(t *testing.T) {
 	}
 }
 
-func TestDeletedQueueEndsTheSession(t *testing.T) {
+func TestDeletedQueueEndsTheStream(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	o.Queue = o.Exchange + ".queue"

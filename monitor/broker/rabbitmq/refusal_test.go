@@ -14,12 +14,12 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 )
 
-func TestLinePermissions(t *testing.T) {
+func TestControlPermissions(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	openLine(t, openLines(t, o)) // declares the exchanges
+	openControl(t, controlBroker(t, o)) // declares the exchanges
 	user, password := o.Version, "se/cr@t"
 	rabbitmqctl(t, "add_user", user, password)
 	t.Cleanup(func() { rabbitmqctl(t, "delete_user", user) })
@@ -46,7 +46,7 @@ func TestLinePermissions(t *testing.T) {
 		expectError(t, err, password, step.want)
 	}
 	rabbitmqctl(t, "set_permissions", user, ours, "^umbel.reply", "(pidbox$|^umbel.reply)")
-	l := openLine(t, b)
+	l := openControl(t, b)
 	for range 3 { // each refusal closes a channel, and the control connection goes on
 		err = l.Publish(soon(t), queue, broker.Publishing{})
 		expectError(t, err, password, "publish to queue", "refused by the broker", "exchange 'amq.default'", user,
@@ -61,7 +61,7 @@ func TestLinePermissions(t *testing.T) {
 	}
 	rabbitmqctl(t, "set_permissions", user, ours, "(^umbel|^amq.default$)", "(pidbox$|^umbel)")
 	// What the broker has remembered of a user's permissions, it remembers for each channel.
-	again := openLine(t, b)
+	again := openControl(t, b)
 	if err := again.Publish(soon(t), queue, broker.Publishing{}); err != nil {
 		t.Errorf("publish with all permissions: %v", err)
 	}
@@ -78,7 +78,7 @@ func TestRefusalsTouchNobodyElse(t *testing.T) {
 	o := options(t)
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	var wg sync.WaitGroup
 	for p := range 8 {
 		wg.Go(func() {
@@ -108,7 +108,7 @@ func TestFullQueueIsNoRefusal(t *testing.T) {
 	o := options(t)
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, amqp091.Table{"x-max-length": int64(1), "x-overflow": "reject-publish"})
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	if err := l.Publish(soon(t), queue, broker.Publishing{}); err != nil {
 		t.Fatalf("publish: %v", err)
 	}
@@ -124,7 +124,7 @@ func TestUnsendable(t *testing.T) {
 	o := options(t)
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	long := strings.Repeat("x", 256)
 	for name, test := range map[string]struct {
 		queue   string

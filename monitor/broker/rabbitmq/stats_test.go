@@ -16,12 +16,12 @@ func expectWarning(tb testing.TB, s broker.QueueStats, text string) {
 	}
 }
 
-func TestSurveyTellsOfSingleQueues(t *testing.T) {
+func TestQueueStatsReportSingleQueues(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	locked := o.ControlExchange + ".locked"
 	declareQueue(t, locked, true, nil)
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	long := strings.Repeat("y", 300)
 	s, err := l.QueueStats(soon(t), []string{locked, long})
 	if err != nil {
@@ -35,10 +35,10 @@ func TestSurveyTellsOfSingleQueues(t *testing.T) {
 	}
 }
 
-func TestSurveyIsBounded(t *testing.T) {
+func TestQueueStatsAreBounded(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	l := openLine(t, openLines(t, o))
+	l := openControl(t, controlBroker(t, o))
 	names := make([]string, 700)
 	for i := range names {
 		names[i] = o.ControlExchange + "." + strconv.Itoa(i)

@@ -38,17 +38,17 @@ func BenchmarkSubscribe(b *testing.B) {
 	o := options(b)
 	broker, c := newBroker(b, o), dial(b, o)
 	channel := o.KeyPrefix + "/0.celeryev/task.received"
-	var session, bare []time.Duration
+	var stream, bare []time.Duration
 	for b.Loop() {
 		for range benchRounds {
-			session = append(session, subscribeSession(b, broker, c, channel))
+			stream = append(stream, subscribeStream(b, broker, c, channel))
 			bare = append(bare, subscribeBare(b, c, channel))
 		}
 	}
 	b.ReportMetric(0, "ns/op") // covers connecting, and so says nothing
-	b.ReportMetric(benchMessages/median(session), "session-msgs/s")
+	b.ReportMetric(benchMessages/median(stream), "stream-msgs/s")
 	b.ReportMetric(benchMessages/median(bare), "bare-msgs/s")
-	b.ReportMetric(median(bare)/median(session), "ratio")
+	b.ReportMetric(median(bare)/median(stream), "ratio")
 }
 
 // median is that of d, in seconds.
@@ -63,8 +63,8 @@ func fill(b *testing.B, c *client.Client, channel string) time.Time {
 	return time.Now()
 }
 
-// subscribeSession receives benchMessages through the package under test.
-func subscribeSession(b *testing.B, broker *redis.Broker, c *client.Client, channel string) time.Duration {
+// subscribeStream receives benchMessages through the package under test.
+func subscribeStream(b *testing.B, broker *redis.Broker, c *client.Client, channel string) time.Duration {
 	b.Helper()
 	s, err := broker.Subscribe(b.Context())
 	if err != nil {
@@ -80,7 +80,7 @@ func subscribeSession(b *testing.B, broker *redis.Broker, c *client.Client, chan
 	}
 	took := time.Since(start)
 	if err := s.Close(); err != nil {
-		b.Fatalf("close session: %v", err)
+		b.Fatalf("close stream: %v", err)
 	}
 	return took
 }

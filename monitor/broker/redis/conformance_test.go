@@ -32,7 +32,7 @@ func fixture(t *testing.T) brokertest.Fixture {
 	}
 }
 
-func TestLineConformance(t *testing.T) {
+func TestControlConformance(t *testing.T) {
 	t.Parallel()
 	brokertest.RunControl(t, func(t *testing.T) brokertest.ControlFixture {
 		t.Helper()

@@ -76,7 +76,7 @@ func keysOf(t *testing.T, o redis.Options) []string {
 	return keys
 }
 
-func TestLinesLeaveNothingBehind(t *testing.T) {
+func TestControlConnsLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	b := newBroker(t, o)
@@ -140,7 +140,7 @@ func TestRepliesComeAfterTheBindingWasRemoved(t *testing.T) {
 	}
 }
 
-func TestSurveyFindsQueues(t *testing.T) {
+func TestQueueStatsFindQueues(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	o.VisibilityTimeout = 2 * time.Hour

@@ -131,7 +131,7 @@ func lost(t *testing.T, s broker.EventStream) error {
 	}
 }
 
-func TestSilenceEndsTheSession(t *testing.T) {
+func TestSilenceEndsTheStream(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	p := newProxy(t, plain)
@@ -201,7 +201,7 @@ func TestMoreThanFitsIsDroppedAndCounted(t *testing.T) {
 // bulk is a string as Redis sends it.
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-func TestPushes(t *testing.T) {
+func TestRESPReader(t *testing.T) {
 	t.Parallel()
 	event := "*4\r\n" + bulk("pmessage") + bulk("/0.celeryev/*") + bulk("/0.celeryev/task.sent") +
 		bulk(wrap(broker.Message{Body: []byte("{}")}))
