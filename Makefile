@@ -27,7 +27,9 @@ fmt: ## format Go (gofumpt, imports) and templates
 	$(TOOL) golangci-lint fmt
 	$(TOOL) templ fmt -log-level warn templates
 
-lint: ## golangci-lint, import rules included
+lint: ## golangci-lint, import rules included; TypeScript over the scripts of the pages
+	scripts/deps
+	.services/typescript/node_modules/.bin/tsc --project scripts/typescript
 	$(TOOL) golangci-lint run
 
 test: ## all tests with the race detector, on real brokers and in a browser

@@ -51,6 +51,12 @@ find_axe() {
 	[[ -r $script ]] && echo "$script"
 }
 
+# The compiler of TypeScript, which checks the scripts of the pages.
+find_tsc() {
+	local tsc=$PWD/.services/typescript/node_modules/.bin/tsc
+	command -v node >/dev/null && [[ -x $tsc ]] && echo "$tsc"
+}
+
 # Celery's interpreter, in a virtual environment of the project's own.
 find_celery_python() {
 	local python=$PWD/.services/venv/bin/python

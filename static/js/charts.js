@@ -115,17 +115,17 @@ class Chart extends HTMLElement {
     if (this.plot && !anew && names === this.names) return this.plot.setData(data);
     this.names = names;
     this.plot?.destroy();
-    this.plot = new window.uPlot(this.options(heads, data), data, this.place);
+    this.plot = new window.uPlot(this.options(heads), data, this.place);
   }
 
-  options(heads, data) {
+  options(heads) {
     const words = heads.some((th) => "seconds" in th.dataset) ? duration : count;
     const axis = { stroke: this.color("--muted-foreground"), font: "12px system-ui", grid: { stroke: this.color("--border"), width: 1 }, ticks: { show: false } };
     return {
       ...this.box(),
       tzDate: (s) => window.uPlot.tzDate(new Date(s * 1e3), "UTC"),
       cursor: { drag: { x: true, y: false, setScale: false } },
-      scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      scales: { y: { range: (_, __, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [{ ...axis, values: (_, marks, __, ___, step) => marks.map((s) => moment(s, step)) }, { ...axis, size: 58, values: (_, marks) => marks.map(words) }],
       series: [
         { label: "UTC", value: (_, s, __, i) => s == null ? "—" : new Date(s * 1e3).toISOString().slice(0, 16).replace("T", " ") + (i === this.unfinished ? ", so far" : "") },

@@ -55,7 +55,7 @@ export function attach(input, prefix) {
     asking?.abort();
     asking = new AbortController();
     const { signal } = asking;
-    const query = new URLSearchParams({ q: input.value, at: bytes(input.value, input.selectionStart) });
+    const query = new URLSearchParams({ q: input.value, at: String(bytes(input.value, input.selectionStart)) });
     try {
       const response = await fetch(`${prefix}/api/v1/suggest?${query}`, { signal });
       const { items } = response.ok ? await response.json() : { items: [] };

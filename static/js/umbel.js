@@ -431,7 +431,8 @@ function pointAtMistake() {
 document.addEventListener("submit", (e) => {
   if (!e.target.matches("form[data-filter]")) return;
   e.preventDefault();
-  const fields = [...new FormData(e.target)].filter(([, value]) => value !== "");
+  const form = /** @type {HTMLFormElement} */ (e.target);
+  const fields = /** @type {[string, string][]} */ ([...new FormData(form)]).filter(([, value]) => value !== "");
   go(`${e.target.action}?${new URLSearchParams(fields)}`, "push");
 });
 document.addEventListener("click", (e) => {
