@@ -9,42 +9,42 @@ import (
 )
 
 const (
-	discoveryPause = 500 * time.Millisecond // between commands to those that arrived
+	discoveryPause = 500 * time.Millisecond // between broadcasts to new processes
 	maxDiscovered  = 10_000                 // processes remembered
-	// lastBeat is the heartbeat after which a process is no longer new. A worker says that it is
-	// online before it listens for commands, so its first heartbeat may come too early to answer.
+	// lastBeat is the heartbeat after which a process is no longer new. A worker reports that it is online before it
+	// listens for commands, so its first heartbeat may be too early to ask.
 	lastBeat = 3
 )
 
-// arrivals notices worker processes that have just begun to send heartbeats.
+// discovery notices worker processes that have just begun to send heartbeats.
 type discovery struct {
 	beats map[clock.Process]int
-	wake  chan struct{} // holds one element when somebody has arrived
+	wake  chan struct{} // holds one element after a new process was noticed
 }
 
-// add counts heartbeats: the first and the last of a new process wake whoever greets it.
-func (a *discovery) add(e *state.Event) {
-	lane := clock.Process{Hostname: e.Hostname, PID: e.PID}
+// add counts heartbeats, and signals wake at the first and the last of a new process.
+func (d *discovery) add(e *state.Event) {
+	process := clock.Process{Hostname: e.Hostname, PID: e.PID}
 	if e.Kind == state.WorkerOnline { // perhaps restarted under the pid it had
-		delete(a.beats, lane)
+		delete(d.beats, process)
 	}
 	if e.Kind != state.WorkerHeartbeat {
 		return
 	}
-	n := a.beats[lane]
+	n := d.beats[process]
 	if n == lastBeat {
 		return
 	}
-	if a.beats == nil || len(a.beats) >= maxDiscovered {
-		a.beats = make(map[clock.Process]int)
+	if d.beats == nil || len(d.beats) >= maxDiscovered {
+		d.beats = make(map[clock.Process]int)
 	}
-	if n == 0 { // the event's strings are not ours to keep
-		lane.Hostname = strings.Clone(e.Hostname)
+	if n == 0 { // the strings of events are reused
+		process.Hostname = strings.Clone(e.Hostname)
 	}
-	a.beats[lane] = n + 1
+	d.beats[process] = n + 1
 	if n == 0 || n == lastBeat-1 {
 		select {
-		case a.wake <- struct{}{}:
+		case d.wake <- struct{}{}:
 		default:
 		}
 	}

@@ -5,12 +5,12 @@ import "time"
 // maxDrift is how far the wall clock may move away from the monotonic one before it counts as set.
 const maxDrift = time.Second
 
-// hostClock reads the wall clock of the host, and notices when that is set: silence and rates must not jump with it.
+// hostClock reads the wall clock of the host and detects when it was set, which must not change ages and rates.
 type hostClock struct {
 	wall  func() time.Time
-	began time.Time // when the wall clock was taken for right last, and
-	start time.Time // the same moment with a monotonic reading, which nobody sets
-	first time.Time // likewise, when the clock was made
+	began time.Time // wall clock when it was last taken as right
+	start time.Time // the same moment by the monotonic clock
+	first time.Time // when the hostClock was made, by the monotonic clock
 }
 
 func newHostClock(wall func() time.Time) hostClock {
@@ -18,10 +18,10 @@ func newHostClock(wall func() time.Time) hostClock {
 	return hostClock{wall: wall, began: wall().Round(0), start: start, first: start}
 }
 
-// elapsed is the time since the clock was made.
+// elapsed returns the time since the hostClock was made.
 func (c *hostClock) elapsed() time.Duration { return time.Since(c.first) }
 
-// read returns the time, and by how much the wall clock was set forward since it was last read; mostly 0.
+// read returns the time, and by how much the wall clock was set forward since the last read, mostly 0.
 func (c *hostClock) read() (now time.Time, step time.Duration) {
 	now = c.wall()
 	step = now.Round(0).Sub(c.began.Add(time.Since(c.start)))
@@ -32,7 +32,7 @@ func (c *hostClock) read() (now time.Time, step time.Duration) {
 	return now, step
 }
 
-// time returns the time of the host. Where its clock was set, all that was received before keeps its age. mu is held.
+// time returns the time of the host. If its clock was set, everything received before keeps its age. mu is held.
 func (in *Ingester) time() time.Time {
 	now, step := in.clock.read()
 	if step != 0 {

@@ -1,6 +1,5 @@
-// Package ingest owns the state of a cluster: it receives events from a broker, folds them, keeps them in
-// a store, and lets any number of readers see the newest picture and what came before. It serves no page and
-// knows no broker and no database by name.
+// Package ingest receives the events of a cluster, folds them into its state, writes them to the history, and acknowledges
+// them. It is the only writer of that state; package view reads it. It knows no broker and no database by name.
 package ingest
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// DefaultMaxTasks is how many finished tasks are held in memory where nothing else is said.
+// DefaultMaxTasks is how many finished tasks are held in memory by default.
 const DefaultMaxTasks = 200_000
 
 // Store is where an Ingester writes the history, and from which it restores.
@@ -54,7 +53,7 @@ type Options struct {
 	Now          func() time.Time // nil means time.Now
 }
 
-// Ingester watches one Celery cluster. It is safe for concurrent use.
+// Ingester holds the state of one Celery cluster. It is safe for concurrent use.
 type Ingester struct {
 	broker       broker.Broker
 	store        Store
@@ -68,11 +67,11 @@ type Ingester struct {
 
 	restored atomic.Bool // the cluster holds what the last process left
 
-	// mu guards the picture: Run's receiver and writer change it, readers share it.
+	// mu guards what follows: Run's receiver and writer change it, readers share it.
 	mu            sync.RWMutex
 	cluster       *state.Cluster
 	clock         hostClock
-	pending       pendingBatch // what is folded and not on disk
+	pending       pendingBatch // events folded and not yet on disk
 	decoder       celery.Decoder
 	rates         meter
 	minutes       rollup.Recorder
@@ -84,12 +83,12 @@ type Ingester struct {
 	latency       time.Duration
 	missed        missedEstimate
 
-	reconciliation state.Reconciliation // of the newest look at unfinished tasks,
-	reconciled     time.Time            // and when it was
+	reconciliation state.Reconciliation // the newest one
+	reconciled     time.Time            // when it was made
 
 	writer writer
 
-	// linkMu guards what Health says of the broker and of writing.
+	// healthMu guards the health of the broker connection and of writing.
 	healthMu     sync.Mutex
 	brokerHealth BrokerHealth
 	outages      outages
@@ -100,10 +99,10 @@ type Ingester struct {
 // New validates o and starts nothing.
 func New(o Options) (*Ingester, error) {
 	if o.Broker == nil {
-		return nil, errors.New("monitor needs a broker")
+		return nil, errors.New("ingest needs a broker")
 	}
 	if o.Store == nil {
-		return nil, errors.New("monitor needs a store")
+		return nil, errors.New("ingest needs a store")
 	}
 	if o.State.MaxTasks < 0 {
 		return nil, errors.New("the number of tasks to keep is negative")
@@ -125,9 +124,9 @@ func New(o Options) (*Ingester, error) {
 	return in, nil
 }
 
-// Run restores what the last monitor left in the store, then connects, receives, folds and writes until ctx
-// ends. It returns nil after an orderly stop, with all that was folded written, unless that takes longer than
-// 10 s. A lost broker and a failed write are no errors: they are tried again for ever.
+// Run restores the state from the store, then connects, receives, folds and writes until ctx ends. It returns nil after an
+// orderly stop, once everything folded is written or 10 s have passed. A lost broker and a failed write are not errors: Run
+// retries both forever.
 func (in *Ingester) Run(ctx context.Context) error {
 	if err := in.restore(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -151,7 +150,7 @@ func (in *Ingester) Run(ctx context.Context) error {
 		in.writer.run(writing, ctx.Done(), drained)
 		return nil
 	})
-	g.Go(func() error { // gives up writing what does not end
+	g.Go(func() error { // bounds the final write
 		<-ctx.Done()
 		defer cancel()
 		select {
@@ -166,7 +165,7 @@ func (in *Ingester) Run(ctx context.Context) error {
 	return nil
 }
 
-// maintain has the store keep itself in order. Where that fails it begins again: history is kept without it.
+// maintain runs the maintenance of the store, and restarts it after an error: history is written without it.
 func (in *Ingester) maintain(ctx context.Context) error {
 	for {
 		err := in.store.Run(ctx, in.forget)
@@ -181,7 +180,7 @@ func (in *Ingester) maintain(ctx context.Context) error {
 	}
 }
 
-// forget drops tasks that the store has removed.
+// forget drops tasks that the store has pruned.
 func (in *Ingester) forget(ids []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -196,8 +195,8 @@ func (in *Ingester) setReady(ready bool) {
 	in.Notify()
 }
 
-// fold takes in a batch of a session under one write lock. An event of a task that may be in the store only waits, and
-// with it all that follow, until what the store has is back in memory: only so can it be told whether it is new.
+// fold applies a batch of a stream under one write lock. If an event is of a task that only the store may have, it and all
+// that follow wait until that task is loaded: only then is it known whether the event is new.
 func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch []broker.Message) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -230,7 +229,7 @@ func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch [
 	in.notify()
 }
 
-// take folds one event in, and counts what it did. mu is held.
+// apply folds one event and counts what it changed. mu is held.
 func (in *Ingester) apply(e *state.Event) {
 	in.events++
 	in.discovery.add(e)
@@ -242,13 +241,13 @@ func (in *Ingester) apply(e *state.Event) {
 	in.pending.add(e, ch)
 }
 
-// notify wakes everybody who waits for a change. mu is held.
+// notify wakes those who wait on Changed. mu is held.
 func (in *Ingester) notify() {
 	close(in.changed)
 	in.changed = make(chan struct{})
 }
 
-// tick lets workers grow late and rates fall while nothing arrives.
+// tick updates what changes with time alone: the status of silent workers, and rates.
 func (in *Ingester) tick(ctx context.Context) error {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -280,7 +279,7 @@ func (in *Ingester) expire() {
 	}
 }
 
-// forgetWorkers drops the workers that were silent for as long as the store keeps them. mu is held.
+// forgetWorkers drops the workers whose retention has ended. mu is held.
 func (in *Ingester) forgetWorkers(now time.Time) {
 	keep := in.store.RetentionRules().Workers
 	if keep == 0 || !in.restored.Load() {
@@ -292,8 +291,8 @@ func (in *Ingester) forgetWorkers(now time.Time) {
 	}
 }
 
-// ForgetWorker drops a worker that is offline and has no unfinished task, from the history too, and reports whether it
-// has. Its next event brings it back.
+// ForgetWorker removes an offline worker without unfinished tasks from memory and history, and reports whether it did. The
+// worker's next event adds it again.
 func (in *Ingester) ForgetWorker(name string) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -304,28 +303,28 @@ func (in *Ingester) ForgetWorker(name string) bool {
 	return true
 }
 
-// View calls f with the cluster under a read lock. f copies what it needs and must not block, keep
-// the cluster, or call the monitor.
+// View calls f with the cluster under a read lock. f copies what it needs; it must not block, change or retain the cluster,
+// or call the Ingester.
 func (in *Ingester) View(f func(c *state.Cluster)) {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
 	f(in.cluster)
 }
 
-// Changed returns a channel that is closed at the next change. Take it before you View, or a change
-// between the two goes unseen.
+// Changed returns a channel that is closed at the next change. Take it before View, or a change between the two goes
+// unseen.
 func (in *Ingester) Changed() <-chan struct{} {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
 	return in.changed
 }
 
-// Health says how the monitor is doing.
+// Health reports the state of the broker connection, of writing, and of the events received.
 func (in *Ingester) Health() Health {
 	in.mu.RLock()
 	h := Health{Messages: in.messages, Events: in.events, Rejected: in.rejected(), Latency: in.latency}
 	waiting, unsaved, full := in.pending.events+in.pending.writingEvents, in.cluster.Unsaved(), in.full()
-	unseen := in.missed.tasks
+	missed := in.missed.tasks
 	in.mu.RUnlock()
 	kept := in.store.Health()
 	in.healthMu.Lock()
@@ -333,7 +332,7 @@ func (in *Ingester) Health() Health {
 	h.Broker, h.Store, h.Ready, h.Notices = in.brokerHealth, in.storeHealth, in.ready, in.notices
 	h.Store.ActiveBytes, h.Store.Oversized = kept.ActiveBytes, kept.OverMaxSize
 	h.Broker.Loss = in.outages.loss()
-	h.Broker.Loss.MissedTasks = unseen
+	h.Broker.Loss.MissedTasks = missed
 	h.Store.PendingEvents, h.Store.UnsavedTasks, h.Store.Backpressure = waiting, unsaved, full
 	return h
 }
@@ -341,7 +340,7 @@ func (in *Ingester) Health() Health {
 // Causes of Health.Rejected beside those of package celery.
 const (
 	CauseSymbols = "too_many_names"  // a new task, node or state name beyond the bound, shown as (other)
-	CauseEvents  = "too_many_events" // a task that sent more events than are kept of one
+	CauseEvents  = "too_many_events" // a task with more events than are kept of one
 )
 
 func (in *Ingester) rejected() map[string]uint64 {
@@ -362,7 +361,7 @@ func (in *Ingester) rejected() map[string]uint64 {
 // Restored reports whether the state of the last process has been restored.
 func (in *Ingester) Restored() bool { return in.restored.Load() }
 
-// Rates returns what happened in the last minute.
+// Rates returns the rates of the last minute.
 func (in *Ingester) Rates() Rates {
 	in.mu.RLock()
 	defer in.mu.RUnlock()

@@ -8,28 +8,27 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Loss is what may have been missed since the last monitor wrote last, or since this one started if there was none.
+// Loss is what may have been missed since the last process wrote last, or since this one started if there was none.
 type Loss struct {
-	// Forgets says that the broker keeps no events for those who do not listen. Gaps and what follows, but
-	// Dropped, are zero otherwise.
+	// Transient reports that the broker keeps no events while nobody is connected. Otherwise all but Dropped is zero.
 	Transient  bool
-	Outages    int           // times that nobody listened, without the one that is not over
-	OutageTime time.Duration // how long those were, in all
-	LastOutage time.Time     // when the newest of them began, zero if there was none
-	// Unseen is at most how many tasks began meanwhile, by what workers count themselves.
+	Outages    int           // without the present one
+	OutageTime time.Duration // of all of them
+	LastOutage time.Time     // when the newest began, zero if there was none
+	// MissedTasks is an upper bound of the tasks that began during outages, by the workers' own counts.
 	MissedTasks int64
-	// Dropped is how many messages were dropped since they came faster than they could be folded.
+	// Dropped counts messages that arrived faster than they were folded.
 	Dropped uint64
 }
 
-// gaps is what Health says of times when nobody listened.
+// outages counts the times without a connection to a broker that keeps no events.
 type outages struct {
 	transient bool
-	since     time.Time // when the present one began, zero if somebody listens or nobody ever did
+	since     time.Time // of the present one, zero if connected, or never connected
 	count     int
 	total     time.Duration
 	last      time.Time
-	stream    broker.EventStream // the newest one
+	stream    broker.EventStream // the newest
 	dropped   uint64             // by those before it
 }
 
@@ -38,28 +37,28 @@ func newOutages(b broker.Broker) outages {
 	return outages{transient: ok && f.Ephemeral()}
 }
 
-// begin notes that a session has ended at a time.
-func (g *outages) begin(now time.Time) {
-	g.dropped, g.stream = g.dropped+dropped(g.stream), nil
-	if g.transient {
-		g.since = now
+// begin notes that a stream has ended.
+func (o *outages) begin(now time.Time) {
+	o.dropped, o.stream = o.dropped+dropped(o.stream), nil
+	if o.transient {
+		o.since = now
 	}
 }
 
-// end notes that a new one began.
-func (g *outages) end(now time.Time, s broker.EventStream) {
-	g.stream = s
-	if g.since.IsZero() {
+// end notes that a new stream has begun.
+func (o *outages) end(now time.Time, s broker.EventStream) {
+	o.stream = s
+	if o.since.IsZero() {
 		return
 	}
-	g.count++
-	g.total += max(now.Sub(g.since), 0) // less where the wall clock was set between two processes
-	g.last, g.since = g.since, time.Time{}
+	o.count++
+	o.total += max(now.Sub(o.since), 0) // negative if the wall clock was set between two processes
+	o.last, o.since = o.since, time.Time{}
 }
 
-func (g *outages) loss() Loss {
+func (o *outages) loss() Loss {
 	return Loss{
-		Transient: g.transient, Outages: g.count, OutageTime: g.total, LastOutage: g.last, Dropped: g.dropped + dropped(g.stream),
+		Transient: o.transient, Outages: o.count, OutageTime: o.total, LastOutage: o.last, Dropped: o.dropped + dropped(o.stream),
 	}
 }
 
@@ -70,34 +69,34 @@ func dropped(s broker.EventStream) uint64 {
 	return 0
 }
 
-// reckoning compares what workers say that they have begun before a gap and after it.
+// missedEstimate compares how many tasks workers had begun before an outage and after it.
 type missedEstimate struct {
-	before map[string]*workerProgress // by node name, of workers that have not been heard since
+	before map[string]*workerProgress // by node name, of workers that have sent no heartbeat since
 	tasks  int64
 }
 
 type workerProgress struct {
 	pid       int64
 	processed int64
-	seen      int64 // tasks that began after the gap and before the first heartbeat
+	seen      int64 // tasks begun between the outage and the first heartbeat
 }
 
-// begin remembers how far workers are.
-func (r *missedEstimate) begin(workers []state.Worker) {
-	r.before = make(map[string]*workerProgress, len(workers))
+// begin records the counts of workers that are not offline.
+func (m *missedEstimate) begin(workers []state.Worker) {
+	m.before = make(map[string]*workerProgress, len(workers))
 	for _, w := range workers {
 		if w.Processed != nil && w.Status != state.Offline {
-			r.before[strings.Clone(w.Name)] = &workerProgress{pid: w.PID, processed: *w.Processed}
+			m.before[strings.Clone(w.Name)] = &workerProgress{pid: w.PID, processed: *w.Processed}
 		}
 	}
 }
 
-// add takes in an event. What a worker began in the last heartbeat before the gap was seen, but is counted.
-func (r *missedEstimate) add(e *state.Event) {
-	if len(r.before) == 0 {
+// add counts an event. Tasks begun between the last heartbeat and the outage were seen, but count as missed too.
+func (m *missedEstimate) add(e *state.Event) {
+	if len(m.before) == 0 {
 		return
 	}
-	p, ok := r.before[e.Hostname]
+	p, ok := m.before[e.Hostname]
 	if !ok {
 		return
 	}
@@ -105,11 +104,11 @@ func (r *missedEstimate) add(e *state.Event) {
 	case e.Kind == state.TaskStarted:
 		p.seen++
 	case e.Kind == state.WorkerHeartbeat && e.Present&state.FieldProcessed != 0:
-		delete(r.before, e.Hostname)
+		delete(m.before, e.Hostname)
 		begun := e.Processed - p.processed
 		if e.PID != p.pid { // a new process counts from 0
 			begun = e.Processed
 		}
-		r.tasks += max(begun-p.seen, 0)
+		m.tasks += max(begun-p.seen, 0)
 	}
 }

@@ -5,50 +5,50 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// intake is what was folded and waits to be written and acknowledged.
+// pendingBatch is what is folded and not yet written and acknowledged.
 type pendingBatch struct {
-	journal  []byte             // events that were not known yet, as state.AppendEvent writes them
+	journal  []byte             // new events (state.AppendEvent)
 	events   int                // in journal
-	messages int                // that brought them, and those that brought nothing
+	messages int                // folded, whether or not they had new events
 	stream   broker.EventStream // of the newest message
 	tag      uint64             // of the newest message
 
-	spare         []byte // memory for the next journal
-	writingBytes  int    // bytes of a journal that was taken and is not written
+	spare         []byte // memory to reuse for the next journal
+	writingBytes  int    // of a journal that is being written
 	writingEvents int    // events in it
 	unacked       int    // messages folded and not acknowledged
 }
 
-// add appends an event, unless it was known: then it is written already, or waits here.
-func (i *pendingBatch) add(e *state.Event, ch state.Change) {
+// add appends an event unless it is known: then it is on disk or pending already.
+func (p *pendingBatch) add(e *state.Event, ch state.Change) {
 	if ch.New {
-		i.journal = state.AppendEvent(i.journal, e, ch.Clock)
-		i.events++
+		p.journal = state.AppendEvent(p.journal, e, ch.Clock)
+		p.events++
 	}
 }
 
-// until notes the newest of n messages that were folded. Those of a session before this one cannot be
-// acknowledged any more: the broker delivers them again.
-func (i *pendingBatch) received(stream broker.EventStream, tag uint64, n int) {
-	i.stream, i.tag = stream, tag
-	i.messages += n
-	i.unacked += n
+// received notes the newest of n folded messages. Those of an earlier stream can no longer be acknowledged: the broker
+// redelivers them.
+func (p *pendingBatch) received(stream broker.EventStream, tag uint64, n int) {
+	p.stream, p.tag = stream, tag
+	p.messages += n
+	p.unacked += n
 }
 
-// take empties the intake.
-func (i *pendingBatch) take() pendingBatch {
-	taken := *i
-	i.journal, i.spare = i.spare[:0], nil
-	i.events, i.messages, i.stream, i.tag = 0, 0, nil, 0
-	i.writingBytes, i.writingEvents = len(taken.journal), taken.events
+// take empties the batch and returns what was in it.
+func (p *pendingBatch) take() pendingBatch {
+	taken := *p
+	p.journal, p.spare = p.spare[:0], nil
+	p.events, p.messages, p.stream, p.tag = 0, 0, nil, 0
+	p.writingBytes, p.writingEvents = len(taken.journal), taken.events
 	return taken
 }
 
-// written ends what take began.
-func (i *pendingBatch) written(taken *pendingBatch) {
-	i.writingBytes, i.writingEvents = 0, 0
-	i.unacked -= taken.messages
+// written notes that what take returned is on disk.
+func (p *pendingBatch) written(taken *pendingBatch) {
+	p.writingBytes, p.writingEvents = 0, 0
+	p.unacked -= taken.messages
 	if cap(taken.journal) <= maxSpare {
-		i.spare = taken.journal
+		p.spare = taken.journal
 	}
 }

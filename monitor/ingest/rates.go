@@ -12,8 +12,7 @@ const (
 	meterSize    = 64 // seconds kept: a power of two above seriesLength + 1
 )
 
-// meter counts events by the second in which they were received. Seconds are counted from when the monitor began, by a
-// clock that nobody sets.
+// meter counts events by the second in which they were received. Seconds count from the start, by the monotonic clock.
 type meter struct {
 	second int64 // the second being counted
 	ring   [meterSize]counts
@@ -56,7 +55,7 @@ func (m *meter) advance(now time.Duration) {
 	}
 }
 
-// moving reports whether the rates still change with time.
+// active reports whether the rates still change with time.
 func (m *meter) active() bool {
 	for i := range m.ring {
 		if m.ring[i].events > 0 {

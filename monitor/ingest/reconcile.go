@@ -10,14 +10,13 @@ import (
 
 const (
 	reconcileEvery = 5 * time.Second
-	stabilizeTime  = 30 * time.Second // after a connection: until then, what was sent meanwhile is on its way
+	stabilizeTime  = 30 * time.Second // after connecting: until then, events sent meanwhile may still arrive
 )
 
-// ErrFinished is returned for a task that has ended, and that nobody needs to dismiss.
+// ErrFinished reports that a task has ended and cannot be dismissed.
 var ErrFinished = errors.New("the task has ended")
 
-// reconcile concludes which unfinished tasks have come to an end unseen, now and then. mu is held. It reports whether
-// anything has changed.
+// reconcile concludes every 5 s which unfinished tasks are lost, and reports whether anything has changed. mu is held.
 func (in *Ingester) reconcile(now, connected time.Time) bool {
 	if now.Sub(connected) < stabilizeTime || now.Sub(in.reconciled).Abs() < reconcileEvery {
 		return false
@@ -27,13 +26,13 @@ func (in *Ingester) reconcile(now, connected time.Time) bool {
 	return in.reconciliation.Changed
 }
 
-// Review returns what the newest look at unfinished tasks has found, nothing while events may be missing. Its lists must
+// Reconciliation returns the newest reconciliation of unfinished tasks, empty while events may be missing. Its lists must
 // not be changed.
 func (in *Ingester) Reconciliation() state.Reconciliation {
 	in.healthMu.Lock()
-	settled := in.brokerHealth.Connected && in.now().Sub(in.brokerHealth.Since) >= stabilizeTime
+	stable := in.brokerHealth.Connected && in.now().Sub(in.brokerHealth.Since) >= stabilizeTime
 	in.healthMu.Unlock()
-	if !settled {
+	if !stable {
 		return state.Reconciliation{}
 	}
 	in.mu.RLock()
@@ -41,7 +40,7 @@ func (in *Ingester) Reconciliation() state.Reconciliation {
 	return in.reconciliation
 }
 
-// Inspected takes in what a worker has answered.
+// ApplyInspection applies what a worker has replied.
 func (in *Ingester) ApplyInspection(i state.Inspection) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -49,7 +48,7 @@ func (in *Ingester) ApplyInspection(i state.Inspection) {
 	in.notify()
 }
 
-// Conclude notes a conclusion on an unfinished task, unless an event of it has come since u was told.
+// Conclude records a conclusion on an unfinished task, unless the task has changed since u was returned.
 func (in *Ingester) Conclude(u state.UncertainTask, k state.Conclusion) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -59,15 +58,15 @@ func (in *Ingester) Conclude(u state.UncertainTask, k state.Conclusion) {
 	}
 }
 
-// Dismiss notes that a person does not expect an unfinished task to end; who may be empty. It returns
-// history.ErrNotFound for a task that is not kept, and ErrFinished for one that has ended.
+// Dismiss records that a person does not expect an unfinished task to end; who may be empty. It returns
+// history.ErrNotFound for a task that is not retained, and ErrFinished for one that has ended.
 func (in *Ingester) Dismiss(ctx context.Context, id, who string) error {
 	return in.changeUnfinished(ctx, id, func(c *state.Cluster, now int64) {
 		c.Conclude(id, state.Conclusion{Reason: state.ReasonDismissed, Evidence: who, At: now})
 	})
 }
 
-// Reinstate takes back what Dismiss did, with the same errors.
+// Reinstate undoes Dismiss. Its errors are the same.
 func (in *Ingester) Reinstate(ctx context.Context, id string) error {
 	return in.changeUnfinished(ctx, id, func(c *state.Cluster, _ int64) {
 		if t, _ := c.Task(id); t.Dismissed != nil {
@@ -76,13 +75,13 @@ func (in *Ingester) Reinstate(ctx context.Context, id string) error {
 	})
 }
 
-// judge calls f if the task is unfinished. One that memory does not hold is read back first.
+// changeUnfinished calls f if the task is unfinished, after loading it if it is not in memory.
 func (in *Ingester) changeUnfinished(ctx context.Context, id string, f func(c *state.Cluster, now int64)) error {
 	in.mu.RLock()
-	_, held := in.cluster.Task(id)
+	_, inMemory := in.cluster.Task(id)
 	in.mu.RUnlock()
 	var saved []byte
-	if !held {
+	if !inMemory {
 		var err error
 		if saved, err = in.store.Task(ctx, id); err != nil {
 			return err

@@ -8,12 +8,12 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// restore brings back what the last monitor left: the checkpoint, the tasks, and the events that came after.
-// What cannot be read is left out, and said.
+// restore loads the state of the last process: the checkpoint, the tasks, and the journal after it. It skips and logs what
+// cannot be read.
 func (in *Ingester) restore(ctx context.Context) error {
 	start := in.now()
 	tasks, events, unreadable := 0, 0, 0
-	var left int64 // when the last monitor wrote last, µs
+	var left int64 // when the last process wrote last, µs
 	try := func(err error) {
 		if err == nil {
 			return
@@ -71,8 +71,8 @@ func (in *Ingester) restore(ctx context.Context) error {
 	return nil
 }
 
-// finish says that all is there, and when the last monitor wrote last, µs; 0 if there was none. From then until the first
-// connection nobody listened.
+// restoreDone marks the state as restored. left is when the last process wrote last, µs, 0 if there was none: from then until
+// the first connection, nobody received events.
 func (in *Ingester) restoreDone(left int64) {
 	in.healthMu.Lock()
 	if left != 0 {

@@ -10,13 +10,13 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// Bounds of the wait before the broker is dialled again.
+// Bounds of the wait before reconnecting.
 const (
 	minRedial = 500 * time.Millisecond
 	maxRedial = 30 * time.Second
 )
 
-// supervise keeps a session with the broker until ctx ends.
+// supervise keeps a stream of events open until ctx ends.
 func (in *Ingester) supervise(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
@@ -40,12 +40,12 @@ func (in *Ingester) supervise(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// attend greets the workers and folds what the session delivers until it ends. A broker that takes no
+// runStream broadcasts requests for events and folds what the stream delivers until it ends. A broker that accepts no
 // commands for now, such as one low on memory, still delivers.
 func (in *Ingester) runStream(ctx context.Context, stream broker.EventStream) error {
-	greeting, cancel := context.WithCancel(ctx)
+	requesting, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { in.requestEvents(greeting) })
+	wg.Go(func() { in.requestEvents(requesting) })
 	err := in.receive(ctx, stream)
 	cancel()
 	wg.Wait()
@@ -58,7 +58,7 @@ func (in *Ingester) runStream(ctx context.Context, stream broker.EventStream) er
 	return err
 }
 
-// greet asks the workers to make themselves known, and those that come later to send task events.
+// requestEvents asks the workers for a heartbeat and, if enabled, all workers and later new ones for task events.
 func (in *Ingester) requestEvents(ctx context.Context) {
 	if in.control == nil {
 		return
@@ -74,7 +74,7 @@ func (in *Ingester) requestEvents(ctx context.Context) {
 			return
 		case <-in.discovery.wake:
 		}
-		select { // let others arrive too
+		select { // for other new processes
 		case <-ctx.Done():
 			return
 		case <-time.After(discoveryPause):
@@ -88,8 +88,8 @@ func (in *Ingester) send(ctx context.Context, method string) {
 	}
 }
 
-// receive folds batches until the session ends, and takes no more while too much waits to be written: the
-// broker holds it. The writer acknowledges them.
+// receive folds batches until the stream ends, and receives nothing while too much is pending: the broker holds it. The
+// writer acknowledges the batches.
 func (in *Ingester) receive(ctx context.Context, stream broker.EventStream) error {
 	for {
 		if err := in.writer.waitForCapacity(ctx, stream); err != nil {
@@ -106,7 +106,7 @@ func (in *Ingester) receive(ctx context.Context, stream broker.EventStream) erro
 	}
 }
 
-// connected notes a new session.
+// connected records a new stream.
 func (in *Ingester) connected(stream broker.EventStream) {
 	now := in.now()
 	in.healthMu.Lock()
@@ -118,7 +118,7 @@ func (in *Ingester) connected(stream broker.EventStream) {
 	in.Notify()
 }
 
-// disconnected notes a lost session or a failed try, and when the next one is.
+// disconnected records a lost stream or a failed attempt, and when the next one is.
 func (in *Ingester) disconnected(cause error, failures int, wait time.Duration) {
 	now := in.now()
 	in.healthMu.Lock()
@@ -138,7 +138,7 @@ func (in *Ingester) disconnected(cause error, failures int, wait time.Duration) 
 	in.notify()
 }
 
-// Notify wakes those who wait on Changed: something that no event reports has changed.
+// Notify wakes those who wait on Changed, after a change that no event reports.
 func (in *Ingester) Notify() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -11,46 +11,45 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// How history is written.
+// How the history is written.
 const (
-	writePause = 250 * time.Millisecond // between transactions while little waits
-	writeMuch  = 1_000                  // events, messages or tasks that do not wait for it
-	writeTime  = 40 * time.Millisecond  // what a transaction is meant to take
+	writePause = 250 * time.Millisecond // between transactions while little is pending
+	writeMuch  = 1_000                  // events, messages or tasks that end the pause
+	writeTime  = 40 * time.Millisecond  // target for one transaction
 	minChunk   = 50                     // tasks saved by one transaction
 	maxChunk   = 5_000
 
 	checkpointPause = 5 * time.Second
-	checkpointBytes = 32 << 20 // of journal, where that comes earlier
+	checkpointBytes = 32 << 20 // of journal, if reached earlier
 
-	maxWaiting = 64 << 20 // bytes of journal
-	maxUnsaved = 100_000  // tasks beyond which no more is received
-	maxSpare   = 4 << 20  // bytes of memory kept for the next journal
+	maxWaiting = 64 << 20 // bytes of pending journal beyond which nothing more is received
+	maxUnsaved = 100_000  // tasks beyond which nothing more is received
+	maxSpare   = 4 << 20  // bytes of memory reused for the next journal
 
-	minRetry   = 250 * time.Millisecond // bounds of the wait before a failed write is repeated
+	minRetry   = 250 * time.Millisecond // bounds of the wait before a failed write is retried
 	maxRetry   = 10 * time.Second
-	finalWrite = 10 * time.Second // for what waits when Run is to end
+	finalWrite = 10 * time.Second // after Run was asked to stop
 )
 
 // UnsavedTarget is how many unsaved tasks the writer lets wait in a burst before it prefers them to the journal. A reader
 // that reads as many usually reads all.
 const UnsavedTarget = 20_000
 
-// writer puts what was folded into the store, acknowledges it, and saves the tasks that it changed. The journal
-// of events goes first, so that a burst is acknowledged at the rate of the disk; tasks follow, so many at once that
-// a transaction stays short. A journal entry is forgotten when a checkpoint covers it and every task that
-// waited to be saved when it was cut has been.
+// writer writes folded events to the journal, acknowledges them, and saves the tasks that they changed. The journal goes
+// first, so that a burst is acknowledged at the rate of the disk; tasks follow, as many per transaction as keep it short. A
+// journal entry is deleted once a checkpoint covers it and every task that was unsaved when it was written is saved.
 type writer struct {
 	in      *Ingester
-	due     chan struct{} // holds one element when much waits
+	due     chan struct{} // holds one element when much is pending
 	written chan struct{} // holds one element after a write
-	stopped chan struct{} // closed when nothing more is written
+	stopped chan struct{} // closed when the writer has returned
 
-	// What follows belongs to the goroutine of run, or to restore before it.
-	chunk      int           // tasks that the next transaction saves
-	failed     *job          // to be repeated
+	// Owned by the goroutine of run, and by restore before it.
+	chunk      int           // tasks to save with the next transaction
+	failed     *job          // to be retried
 	failures   int           // in a row
-	pause      time.Duration // before the next try
-	savedTasks int           // tasks saved so far, each as often as it was
+	pause      time.Duration // before the next attempt
+	savedTasks int           // count of saves, of one task perhaps several
 	entries    []entry
 	last       checkpoint
 }
@@ -58,13 +57,13 @@ type writer struct {
 // entry is a piece of the journal.
 type entry struct {
 	number      uint64
-	neededUntil int // of writer.done when it is not needed any more
+	neededUntil int // value of writer.savedTasks from which on it is not needed
 }
 
-// checkpoint says when the last one was.
+// checkpoint describes the last one.
 type checkpoint struct {
 	at     time.Time
-	bytes  int    // of journal since
+	bytes  int    // of journal since then
 	events uint64 // folded until then
 	entry  uint64 // newest journal entry that it covers
 }
@@ -83,8 +82,8 @@ func newWriter(in *Ingester) writer {
 	}
 }
 
-// run writes until quiet is closed and all is saved, or until ctx ends. When stopping is closed, a failed write
-// is repeated at once.
+// run writes until drained is closed and everything is saved, or until ctx ends. Closing stopping retries a failed write at
+// once.
 func (w *writer) run(ctx context.Context, stopping, drained <-chan struct{}) {
 	defer close(w.stopped)
 	for ctx.Err() == nil {
@@ -115,7 +114,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// wait returns when it is time for the next transaction.
+// wait waits until the next transaction is due.
 func (w *writer) wait(drained <-chan struct{}) {
 	pause := time.NewTimer(writePause)
 	defer pause.Stop()
@@ -126,14 +125,14 @@ func (w *writer) wait(drained <-chan struct{}) {
 	}
 }
 
-// wake ends wait if much waits.
+// wake ends wait if much is pending.
 func (w *writer) wake(much bool) {
 	if much {
 		signal(w.due)
 	}
 }
 
-// signal leaves an element in a channel that has room for one.
+// signal puts an element into a channel with a buffer of one.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -147,17 +146,17 @@ func (w *writer) writeDue() bool {
 	return w.in.writeDue()
 }
 
-// crowded reports whether so much waits to be written that it is time. mu is held.
+// writeDue reports whether so much is pending that it is to be written at once. mu is held.
 func (in *Ingester) writeDue() bool {
 	return max(in.pending.events, in.pending.messages, in.cluster.Unsaved()) >= writeMuch
 }
 
-// full reports whether so much waits that no more must come. mu is held.
+// full reports whether so much is pending that nothing more must be received. mu is held.
 func (in *Ingester) full() bool {
 	return len(in.pending.journal)+in.pending.writingBytes > in.maxWaiting || in.cluster.Unsaved() > maxUnsaved
 }
 
-// room waits until there is room for more events, or the session that they come from has ended.
+// waitForCapacity waits until more events may be received, or their stream has ended.
 func (w *writer) waitForCapacity(ctx context.Context, stream broker.EventStream) error {
 	full := func() bool {
 		w.in.mu.RLock()
@@ -176,7 +175,7 @@ func (w *writer) waitForCapacity(ctx context.Context, stream broker.EventStream)
 	return nil
 }
 
-// settle waits until all that was folded is written and acknowledged, or the writer has given up.
+// waitAcked waits until everything folded is written and acknowledged, or the writer has stopped.
 func (w *writer) waitAcked() {
 	unacked := func() int {
 		w.in.mu.RLock()
@@ -193,9 +192,8 @@ func (w *writer) waitAcked() {
 	}
 }
 
-// take returns what is to be written next, nil if there is nothing. A failed transaction is repeated as it
-// was, but without its tasks, which by now may tell more than its journal: they follow in the next one. The final
-// transactions leave no journal to replay.
+// take returns the next job, nil if there is none. A failed transaction is retried without its tasks, which by now may have
+// newer events than its journal: they follow in the next one. The final transactions leave no journal to replay.
 func (w *writer) take(final bool) *job {
 	w.in.mu.Lock()
 	defer w.in.mu.Unlock()
@@ -232,7 +230,7 @@ func (j *job) empty() bool {
 	return len(j.batch.Journal) == 0 && len(j.batch.Tasks) == 0 && j.batch.Checkpoint == nil && j.batch.TrimJournal == 0
 }
 
-// uncovered reports whether anything has happened since the last checkpoint.
+// uncovered reports whether anything has changed since the last checkpoint.
 func (w *writer) uncovered(j *job) bool {
 	n := len(w.entries)
 	return j.events != w.last.events || w.in.minutes.Changed() || n > 0 && w.entries[n-1].number > w.last.entry
@@ -242,7 +240,7 @@ func (w *writer) checkpointDue(j *job) bool {
 	return w.last.bytes+len(j.journal) >= checkpointBytes || w.in.now().Sub(w.last.at).Abs() >= checkpointPause
 }
 
-// checkpoint copies what is to be saved beside tasks. mu is held.
+// checkpoint copies everything to save but tasks. mu is held.
 func (in *Ingester) checkpoint() *history.Checkpoint {
 	c := &history.Checkpoint{Clock: in.cluster.Clock(), Workers: make(map[string][]byte), Rollups: in.minutes.Take()}
 	err := in.cluster.SaveWorkers(func(name string, saved []byte) { c.Workers[name] = saved })
@@ -252,7 +250,7 @@ func (in *Ingester) checkpoint() *history.Checkpoint {
 	return c
 }
 
-// forgettable returns the newest journal entry that is not needed any more, 0 if there is none.
+// forgettable returns the newest journal entry that is no longer needed, 0 if there is none.
 func (w *writer) forgettable() (number uint64) {
 	for _, e := range w.entries {
 		if e.number > w.last.entry || e.neededUntil > w.savedTasks {
@@ -263,7 +261,7 @@ func (w *writer) forgettable() (number uint64) {
 	return number
 }
 
-// write carries out a job and reports whether that worked.
+// write executes a job and reports whether that succeeded.
 func (w *writer) write(ctx context.Context, j *job) bool {
 	var written history.WriteResult
 	if !j.empty() {
@@ -288,7 +286,7 @@ func (w *writer) write(ctx context.Context, j *job) bool {
 	return true
 }
 
-// pace sets how many tasks the next transaction saves, by what one of n took.
+// adjustChunk sets how many tasks the next transaction saves, by how long one of n took.
 func (w *writer) adjustChunk(took time.Duration, n int) {
 	switch {
 	case took > 2*writeTime:
@@ -298,7 +296,7 @@ func (w *writer) adjustChunk(took time.Duration, n int) {
 	}
 }
 
-// succeed notes what a transaction has written.
+// succeed records what a transaction has written.
 func (w *writer) succeed(j *job, written history.WriteResult) {
 	w.in.mu.Lock()
 	before := w.in.cluster.Unsaved()
@@ -314,7 +312,7 @@ func (w *writer) succeed(j *job, written history.WriteResult) {
 		w.entries = append(w.entries, entry{written.JournalEntry, j.neededUntil})
 	}
 	if saved+len(written.Existing) != len(j.batch.Tasks) {
-		w.keepEntries(left) // some changed again meanwhile and went to the end of the queue
+		w.keepEntries(left) // some have changed meanwhile and are queued again
 	}
 	for len(w.entries) > 0 && w.entries[0].number <= j.batch.TrimJournal {
 		w.entries = w.entries[1:]
@@ -333,14 +331,14 @@ func (w *writer) succeed(j *job, written history.WriteResult) {
 	w.failed, w.failures = nil, 0
 }
 
-// remark keeps every journal entry until all tasks that wait now are saved.
+// keepEntries keeps every journal entry until all tasks that are unsaved now are saved.
 func (w *writer) keepEntries(waiting int) {
 	for i := range w.entries {
 		w.entries[i].neededUntil = w.savedTasks + waiting
 	}
 }
 
-// fail puts a job back.
+// fail records a failed job, to be retried.
 func (w *writer) fail(j *job, cause error) {
 	w.in.mu.Lock()
 	if err := w.in.cluster.Saved(false, nil); err != nil {
@@ -362,7 +360,7 @@ func (w *writer) fail(j *job, cause error) {
 	w.in.setStoreHealth(h)
 }
 
-// keeping notes how writing goes.
+// setStoreHealth records the state of writing.
 func (in *Ingester) setStoreHealth(h StoreHealth) {
 	in.healthMu.Lock()
 	in.storeHealth = h

@@ -14,7 +14,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// What ingest measures, under the names that readers use.
+// Health and the rest are measured by ingest; readers need import view alone.
 type (
 	Health       = ingest.Health
 	BrokerHealth = ingest.BrokerHealth

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	askEvery  = time.Minute      // a worker, at most
-	askAtOnce = 8                // workers, and tasks of the backend
-	lookEvery = 10 * time.Minute // at a task in the backend that has no end there, at most
-	lookAgain = time.Minute      // at one that has, since its event may be on its way
-	maxLooks  = 10_000           // tasks that are remembered to have been looked at
-	lookFor   = 5 * time.Second  // at one
+	inspectEvery  = time.Minute      // per worker
+	inspectAtOnce = 8                // workers, and results
+	lookupEvery   = 10 * time.Minute // per task whose result is unknown
+	lookupAgain   = time.Minute      // per task with a result, whose event may still arrive
+	maxLookups    = 10_000           // results remembered
+	lookupTimeout = 5 * time.Second  // per result
 )
 
 // Reconciler asks workers and the result backend about unfinished tasks, and has the Ingester conclude which of them will
@@ -30,9 +30,9 @@ type Reconciler struct {
 	results   results.Backend   // nil if there is none
 	now       func() time.Time
 
-	// What follows belongs to the goroutine of Run.
-	asked map[string]time.Time // by worker
-	looks map[string]look      // by task
+	// Owned by the goroutine of Run.
+	inspected map[string]time.Time // by worker
+	lookups   map[string]lookup    // by task
 }
 
 // NewReconciler starts nothing. A nil inspector asks no worker, nil results no result backend.
@@ -40,16 +40,16 @@ func NewReconciler(in *Ingester, inspector *remote.Inspector, backend results.Ba
 	return &Reconciler{ingester: in, inspector: inspector, results: backend, now: in.now}
 }
 
-// look is what the result backend said of a task.
-type look struct {
+// lookup is the status of a task in the result backend.
+type lookup struct {
 	state.UncertainTask
 	at     time.Time
-	status string // empty if it knows no end
+	status string // empty if it has not ended
 }
 
 // Run asks until ctx ends. It returns nil.
 func (r *Reconciler) Run(ctx context.Context) error {
-	r.asked, r.looks = make(map[string]time.Time), make(map[string]look)
+	r.inspected, r.lookups = make(map[string]time.Time), make(map[string]lookup)
 	ticker := time.NewTicker(reconcileEvery)
 	defer ticker.Stop()
 	for {
@@ -58,32 +58,32 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		review := r.ingester.Reconciliation()
+		found := r.ingester.Reconciliation()
 		if r.inspector != nil {
-			r.ask(ctx, review.Inspect)
+			r.inspect(ctx, found.Inspect)
 		}
 		if r.results != nil {
-			r.look(ctx, review.Uncertain)
+			r.lookUp(ctx, found.Uncertain)
 		}
 	}
 }
 
-// ask asks workers what they hold, unless they have been asked lately.
-func (r *Reconciler) ask(ctx context.Context, names []string) {
+// inspect inspects workers, unless they were inspected within a minute.
+func (r *Reconciler) inspect(ctx context.Context, names []string) {
 	now := r.now()
-	maps.DeleteFunc(r.asked, func(_ string, at time.Time) bool { return now.Sub(at) >= askEvery })
+	maps.DeleteFunc(r.inspected, func(_ string, at time.Time) bool { return now.Sub(at) >= inspectEvery })
 	var g errgroup.Group
-	g.SetLimit(askAtOnce)
+	g.SetLimit(inspectAtOnce)
 	for _, name := range names {
-		if _, lately := r.asked[name]; lately {
-			if i, ok := holding(r.inspector.Peek(name)); ok { // perhaps somebody else has asked
+		if _, lately := r.inspected[name]; lately {
+			if i, ok := inspectionOf(r.inspector.Peek(name)); ok { // perhaps inspected for another reason
 				r.ingester.ApplyInspection(i)
 			}
 			continue
 		}
-		r.asked[name] = now
+		r.inspected[name] = now
 		g.Go(func() error {
-			if i, ok := holding(r.inspector.Inspect(ctx, name)); ok {
+			if i, ok := inspectionOf(r.inspector.Inspect(ctx, name)); ok {
 				r.ingester.ApplyInspection(i)
 			}
 			return nil
@@ -92,8 +92,8 @@ func (r *Reconciler) ask(ctx context.Context, names []string) {
 	_ = g.Wait() // never fails
 }
 
-// holding returns what a worker holds, false if it has not told all of that in its newest round of answers.
-func holding(i remote.Inspection) (state.Inspection, bool) {
+// inspectionOf returns the inspection as state uses it, false if the newest round of replies is incomplete.
+func inspectionOf(i remote.Inspection) (state.Inspection, bool) {
 	for method, n := range map[string]int{
 		"active": len(i.Active), "reserved": len(i.Reserved), "scheduled": len(i.Scheduled), "registered": len(i.Registered),
 		"stats": i.Totals["stats"], "clock": i.Totals["clock"],
@@ -125,21 +125,21 @@ func holding(i remote.Inspection) (state.Inspection, bool) {
 	return h, true
 }
 
-// look asks the result backend about tasks. Where it knows the end of one that may still wait, it must say so twice: the
-// event comes after the result.
-func (r *Reconciler) look(ctx context.Context, unsure []state.UncertainTask) {
+// lookUp reads the results of tasks. A task that may still be waiting must have a result twice, since its event follows the
+// result.
+func (r *Reconciler) lookUp(ctx context.Context, uncertain []state.UncertainTask) {
 	now := r.now()
-	maps.DeleteFunc(r.looks, func(_ string, l look) bool { return now.Sub(l.at) >= lookEvery })
-	var due []look
-	for _, u := range unsure {
-		before, known := r.looks[u.ID]
-		if known && (before.status == "" || now.Sub(before.at) < lookAgain) || len(r.looks)+len(due) >= maxLooks {
+	maps.DeleteFunc(r.lookups, func(_ string, l lookup) bool { return now.Sub(l.at) >= lookupEvery })
+	var due []lookup
+	for _, u := range uncertain {
+		before, known := r.lookups[u.ID]
+		if known && (before.status == "" || now.Sub(before.at) < lookupAgain) || len(r.lookups)+len(due) >= maxLookups {
 			continue
 		}
-		due = append(due, look{UncertainTask: u, at: now})
+		due = append(due, lookup{UncertainTask: u, at: now})
 	}
 	var g errgroup.Group
-	g.SetLimit(askAtOnce)
+	g.SetLimit(inspectAtOnce)
 	for n := range due {
 		g.Go(func() error {
 			due[n].status = r.status(ctx, due[n].ID)
@@ -148,8 +148,8 @@ func (r *Reconciler) look(ctx context.Context, unsure []state.UncertainTask) {
 	}
 	_ = g.Wait() // never fails
 	for _, l := range due {
-		before := r.looks[l.ID]
-		if r.looks[l.ID] = l; l.status == "" {
+		before := r.lookups[l.ID]
+		if r.lookups[l.ID] = l; l.status == "" {
 			continue
 		}
 		if l.Lost || before.status == l.status && before.Stamp == l.Stamp {
@@ -158,9 +158,9 @@ func (r *Reconciler) look(ctx context.Context, unsure []state.UncertainTask) {
 	}
 }
 
-// status returns how a task has ended by the result backend, empty if that does not know.
+// status returns the final status of a task in the result backend, empty if there is none.
 func (r *Reconciler) status(ctx context.Context, id string) string {
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	found, err := r.results.Result(ctx, id)
 	if err != nil || !slices.Contains([]string{"SUCCESS", "FAILURE", "REVOKED"}, found.Status) {

@@ -8,8 +8,8 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// recall brings the stored tasks of events back into memory where only the store may have them. What cannot be read is
-// left out: such events then count as new. mu is held, but not while the store is read.
+// loadStored loads the tasks of events that only the store may have. Events of a task that cannot be read count as new. mu is
+// held, but not while the store is read.
 func (in *Ingester) loadStored(ctx context.Context, events []state.Event) {
 	saved := make(map[string][]byte)
 	for i := range events {
