@@ -18,8 +18,8 @@ import (
 // applicationID is in the header of every history, so that programs can tell whose file it is: "Umbl".
 const applicationID = 0x556d626c
 
-// owned refuses a file of another program, before anything in it is changed.
-func (d *DB) owned(ctx context.Context) error {
+// checkOwner refuses a file of another program, before anything in it is changed.
+func (d *DB) checkOwner(ctx context.Context) error {
 	if info, err := os.Stat(d.path); err != nil || info.Size() == 0 {
 		return err
 	}
@@ -27,15 +27,15 @@ func (d *DB) owned(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = ours(ctx, db)
+	err = checkApplicationID(ctx, db)
 	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_READONLY {
 		err = nil // a process died while it wrote: only who may write can tell, once that is rolled back
 	}
 	return errors.Join(err, db.Close())
 }
 
-// ours returns an error unless a database is empty or a history. One of Umbel before there was an id has none.
-func ours(ctx context.Context, db *sql.DB) error {
+// checkApplicationID returns an error unless a database is empty or a history. One of Umbel before there was an id has none.
+func checkApplicationID(ctx context.Context, db *sql.DB) error {
 	var id int64
 	if err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil || id == applicationID {
 		return err
@@ -52,8 +52,8 @@ func ours(ctx context.Context, db *sql.DB) error {
 		strings.Join(tables[:min(len(tables), 5)], ", "))
 }
 
-// stamp writes the id into a history that has none.
-func stamp(ctx context.Context, db *sql.DB) error {
+// writeApplicationID writes the id into a history that has none.
+func writeApplicationID(ctx context.Context, db *sql.DB) error {
 	var id int64
 	if err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil || id == applicationID {
 		return err

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	asidePrefix = "history.damaged-"
-	asideTime   = "20060102T150405Z"
-	checkWhole  = 64 << 20 // bytes of a file up to which all of it is looked at when it is opened
+	damagedPrefix = "history.damaged-"
+	damagedTime   = "20060102T150405Z"
+	checkWhole    = 64 << 20 // bytes of a file up to which all of it is looked at when it is opened
 )
 
 // errDamaged is an error of a file that SQLite reads without one.
@@ -54,9 +54,9 @@ func (d *DB) verify(ctx context.Context, doubtful bool) error {
 	return err
 }
 
-// setAside gives the file another name, with its log and its mark, so that a new one can begin.
-func (d *DB) setAside() error {
-	aside := d.beside(asidePrefix + d.now().UTC().Format(asideTime) + ".db")
+// replaceDamaged gives the file another name, with its log and its mark, so that a new one can begin.
+func (d *DB) replaceDamaged() error {
+	aside := d.sibling(damagedPrefix + d.now().UTC().Format(damagedTime) + ".db")
 	if _, err := os.Lstat(aside); err == nil {
 		return fmt.Errorf("set the damaged file aside: %s is there already", aside)
 	}
@@ -71,16 +71,16 @@ func (d *DB) setAside() error {
 
 // DamagedFiles returns the damaged files in a directory that were set aside and not repaired, oldest first.
 func DamagedFiles(dir string) ([]string, error) {
-	return filepath.Glob(filepath.Join(strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir), asidePrefix+"*.db"))
+	return filepath.Glob(filepath.Join(strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir), damagedPrefix+"*.db"))
 }
 
-// tellAside has Health tell of files that were set aside.
-func (d *DB) tellAside() error {
+// noticeDamagedFiles has Health tell of files that were set aside.
+func (d *DB) noticeDamagedFiles() error {
 	files, err := DamagedFiles(filepath.Dir(d.path))
 	for _, f := range files {
 		name := filepath.Base(f)
 		when := ""
-		if at, err := time.Parse(asideTime, strings.TrimSuffix(strings.TrimPrefix(name, asidePrefix), ".db")); err == nil {
+		if at, err := time.Parse(damagedTime, strings.TrimSuffix(strings.TrimPrefix(name, damagedPrefix), ".db")); err == nil {
 			when = " at " + at.Format(time.DateTime) + " UTC"
 		}
 		d.notices = append(d.notices, fmt.Sprintf("The history was damaged and set aside%s as %s; this one began anew. "+

@@ -70,8 +70,8 @@ func explain(err error) error {
 	return fmt.Errorf("%s (%w)", hint, err)
 }
 
-// present returns an error if the file is not where it was opened.
-func (d *DB) present() error {
+// checkFile returns an error if the file is not where it was opened.
+func (d *DB) checkFile() error {
 	if d.opened == nil {
 		return nil
 	}
@@ -83,9 +83,9 @@ func (d *DB) present() error {
 		d.path)
 }
 
-// guarded returns an error if the lock does not keep others out any more. A lock file that was removed is made again,
+// checkLock returns an error if the lock does not keep others out any more. A lock file that was removed is made again,
 // unless another process was faster. It is called by one goroutine at a time.
-func (d *DB) guarded() error {
+func (d *DB) checkLock() error {
 	if d.lock == nil {
 		return nil
 	}
@@ -106,11 +106,11 @@ func (d *DB) guarded() error {
 		"write to one history. Stop the other one, then restart Umbel", path, err)
 }
 
-// note keeps what came of a write for Health.
-func (d *DB) note(err error) {
+// noteWrite keeps what came of a write for Health.
+func (d *DB) noteWrite(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.trouble = err
+	d.writeErr = err
 	if err != nil {
 		d.failedAt = d.now()
 	}

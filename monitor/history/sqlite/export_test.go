@@ -13,8 +13,8 @@ import (
 // Index indexes the texts of all tasks.
 func (d *DB) Index(ctx context.Context) error {
 	for {
-		n, err := d.indexSome(ctx, indexMost, math.MaxInt64)
-		if n < indexMost || err != nil {
+		n, err := d.indexSome(ctx, maxIndexed, math.MaxInt64)
+		if n < maxIndexed || err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (d *DB) Reconnect() {
 // Hurry gives searches so narrow limits that small histories are walked in windows and searched in parts.
 func (d *DB) Hurry() {
 	d.limits = limits{
-		gather: 5, scan: 60, walk: 30, count: 30, lookups: 20, unfold: 10, chunk: 3,
+		gather: 5, scan: 60, page: 30, count: 30, lookups: 20, decoded: 10, chunk: 3,
 		groups: d.limits.groups, failures: d.limits.failures,
 	}
 }
@@ -92,4 +92,4 @@ func (e *explainer) QueryContext(ctx context.Context, query string, args ...any)
 }
 
 // Suspect has a store find that its file is damaged.
-func (d *DB) Suspect() { d.suspect(errDamaged) }
+func (d *DB) Suspect() { d.noteDamage(errDamaged) }

@@ -17,29 +17,29 @@ func lostAt(v *state.Task) any {
 	}
 }
 
-// marks says what is special about a task.
-func marks(v *state.Task) int64 {
+// flags says what is special about a task.
+func flags(v *state.Task) int64 {
 	var m int64
 	if v.Redelivered {
-		m |= markRedelivered
+		m |= flagRedelivered
 	}
 	if v.Truncated {
-		m |= markTruncated
+		m |= flagTruncated
 	}
 	if len(formerNames(v)) > 0 {
-		m |= markRenamed
+		m |= flagRenamed
 	}
 	if query.Marked(v, query.IsRetried) {
-		m |= markRetried
+		m |= flagRetried
 	}
 	if v.Lost != nil {
-		m |= markLost
+		m |= flagLost
 	}
 	if v.Orphaned {
-		m |= markOrphaned
+		m |= flagOrphaned
 	}
 	if v.Dismissed != nil {
-		m |= markDismissed
+		m |= flagDismissed
 	}
 	return m
 }

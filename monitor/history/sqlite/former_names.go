@@ -35,12 +35,12 @@ func (t *tx) rename(row int64, names []string) error {
 	return nil
 }
 
-// formerly holds of tasks that had one of the names before they were replaced.
-const formerly = "task IN (SELECT task FROM former_names WHERE name IN (SELECT value FROM json_each(?)))"
+// hadName holds of tasks that had one of the names before they were replaced.
+const hadName = "task IN (SELECT task FROM former_names WHERE name IN (SELECT value FROM json_each(?)))"
 
-// renamed reports whether some task had one of the names before it was replaced.
-func (c *compiler) renamed(ctx context.Context, names []int64) (bool, error) {
-	found, err := list[int64](ctx, c.q, "SELECT task FROM former_names WHERE name IN (SELECT value FROM json_each(?)) LIMIT 1", numbers(names))
+// hasFormerNames reports whether some task had one of the names before it was replaced.
+func (c *compiler) hasFormerNames(ctx context.Context, names []int64) (bool, error) {
+	found, err := list[int64](ctx, c.q, "SELECT task FROM former_names WHERE name IN (SELECT value FROM json_each(?)) LIMIT 1", jsonArray(names))
 	return len(found) > 0, wrap("look for former names", err)
 }
 
@@ -50,16 +50,16 @@ func (c *compiler) symbolsCondition(ctx context.Context, f query.Field, symbols 
 	if columns[f] != "name" {
 		return is, nil
 	}
-	renamed, err := c.renamed(ctx, symbols)
+	renamed, err := c.hasFormerNames(ctx, symbols)
 	if renamed {
-		is = join("OR", []condition{is, {formerly, []any{numbers(symbols)}, true}})
+		is = join("OR", []condition{is, {hadName, []any{jsonArray(symbols)}, true}})
 	}
 	return is, err
 }
 
 // formerSources find tasks in one of the states that had one of the names before they were replaced.
 func (c *compiler) formerSources(ctx context.Context, names []int64, states []symbol) ([]source, error) {
-	renamed, err := c.renamed(ctx, names)
+	renamed, err := c.hasFormerNames(ctx, names)
 	if err != nil || !renamed {
 		return nil, err
 	}
@@ -68,11 +68,11 @@ func (c *compiler) formerSources(ctx context.Context, names []int64, states []sy
 		in[i] = s.number
 	}
 	var sources []source
-	for marks := range allMarks + 1 {
-		if marks&markRenamed != 0 {
+	for marks := range allFlags + 1 {
+		if marks&flagRenamed != 0 {
 			sources = append(sources, source{
-				index: "tasks_marked", where: "marks <> 0 AND marks = ? AND state IN (SELECT value FROM json_each(?)) AND " + formerly,
-				args: []any{marks, numbers(in), numbers(names)}, sorted: true,
+				index: "tasks_marked", where: "marks <> 0 AND marks = ? AND state IN (SELECT value FROM json_each(?)) AND " + hadName,
+				args: []any{marks, jsonArray(in), jsonArray(names)}, sorted: true,
 			})
 		}
 	}
@@ -81,7 +81,7 @@ func (c *compiler) formerSources(ctx context.Context, names []int64, states []sy
 
 // formerSymbols returns the names that tasks had before they were replaced.
 func (c *compiler) formerSymbols(ctx context.Context) (names []symbol, err error) {
-	rows, err := c.q.QueryContext(ctx, `SELECT symbol, text FROM symbols WHERE symbol IN (SELECT DISTINCT name FROM former_names) LIMIT ?`, maxUsed)
+	rows, err := c.q.QueryContext(ctx, `SELECT symbol, text FROM symbols WHERE symbol IN (SELECT DISTINCT name FROM former_names) LIMIT ?`, maxSymbols)
 	if err != nil {
 		return nil, fmt.Errorf("list former names: %w", err)
 	}

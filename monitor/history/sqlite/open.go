@@ -31,7 +31,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	d := &DB{
 		path: Memory, rules: o.Rules, log: o.Logger, now: o.Now, limits: defaultLimits(),
-		gate: make(chan struct{}, 1), closed: make(chan struct{}),
+		writer: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	if o.Dir != Memory {
 		dir, err := filepath.Abs(o.Dir)
@@ -51,7 +51,7 @@ func (d *DB) open(ctx context.Context, o Options) error {
 		return d.openMemory(ctx)
 	}
 	if o.ReadOnly {
-		return d.openBeside(ctx)
+		return d.openReadOnly(ctx)
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
@@ -63,22 +63,22 @@ func (d *DB) open(ctx context.Context, o Options) error {
 	err = d.openFile(ctx)
 	if o.ReplaceDamaged && damaged(err) {
 		d.log.Error("history is damaged", "path", d.path, "error", err)
-		if err = errors.Join(d.disconnect(), d.setAside()); err == nil {
+		if err = errors.Join(d.disconnect(), d.replaceDamaged()); err == nil {
 			err = d.openFile(ctx)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	err = d.tellAside()
+	err = d.noticeDamagedFiles()
 	for _, n := range d.notices {
 		d.log.Warn(n) //nolint:sloglint // the notice is the message, as on the pages
 	}
 	return err
 }
 
-// beside is the path of a file in the directory of the history.
-func (d *DB) beside(name string) string { return filepath.Join(filepath.Dir(d.path), name) }
+// sibling is the path of a file in the directory of the history.
+func (d *DB) sibling(name string) string { return filepath.Join(filepath.Dir(d.path), name) }
 
 // openFile opens the file to write, and makes it if there is none.
 func (d *DB) openFile(ctx context.Context) error {
@@ -91,29 +91,29 @@ func (d *DB) openFile(ctx context.Context) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := d.owned(ctx); err != nil {
+	if err := d.checkOwner(ctx); err != nil {
 		return err
 	}
 	if d.write, err = connect(d.path, writing(), 1); err != nil {
 		return err
 	}
-	if err := ours(ctx, d.write); err != nil {
+	if err := checkApplicationID(ctx, d.write); err != nil {
 		return err
 	}
 	if err := migrate(ctx, d.write, false); err != nil {
 		return err
 	}
-	if err := stamp(ctx, d.write); err != nil {
+	if err := writeApplicationID(ctx, d.write); err != nil {
 		return err
 	}
 	if d.read, err = connect(d.path, reading("rw"), readers); err != nil {
 		return err
 	}
-	beside := readMark(d.beside(markName))
+	beside := readWatermark(d.sibling(watermarkName))
 	for _, step := range []func() error{
 		func() error { return d.verify(ctx, beside.Damaged) },
 		func() error { return d.loadSymbols(ctx) },
-		func() error { return d.loadMark(ctx, beside) },
+		func() error { return d.loadWatermark(ctx, beside) },
 		func() error { return d.checkpoint(ctx) },
 	} {
 		if err := step(); err != nil {
@@ -133,8 +133,8 @@ func (d *DB) openMemory(ctx context.Context) error {
 	return migrate(ctx, d.write, false)
 }
 
-// openBeside opens a file that another process may be writing.
-func (d *DB) openBeside(ctx context.Context) error {
+// openReadOnly opens a file that another process may be writing.
+func (d *DB) openReadOnly(ctx context.Context) error {
 	var err error
 	if d.opened, err = os.Stat(d.path); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (d *DB) openBeside(ctx context.Context) error {
 	if d.read, err = connect(d.path, reading("ro"), readers); err != nil {
 		return err
 	}
-	if err := errors.Join(ours(ctx, d.read), migrate(ctx, d.read, true)); err != nil {
+	if err := errors.Join(checkApplicationID(ctx, d.read), migrate(ctx, d.read, true)); err != nil {
 		return err
 	}
 	return d.loadSymbols(ctx)
@@ -182,11 +182,11 @@ func connect(path string, params url.Values, n int) (*sql.DB, error) {
 
 // close waits for calls at work, and refuses others.
 func (d *DB) close() error {
-	d.gate <- struct{}{} // stays: no transaction begins any more
+	d.writer <- struct{}{} // stays: no transaction begins any more
 	errs := []error{d.disconnect()}
 	if d.lock != nil {
-		if m := d.marked(); m.Commits > 0 {
-			errs = append(errs, m.write(d.beside(markName)))
+		if m := d.currentWatermark(); m.Commits > 0 {
+			errs = append(errs, m.write(d.sibling(watermarkName)))
 		}
 		errs = append(errs, unlock(d.lock))
 	}
@@ -197,16 +197,16 @@ func (d *DB) close() error {
 func (d *DB) disconnect() error {
 	var errs []error
 	if d.read != nil && d.read != d.write {
-		errs = append(errs, drain(d.read))
+		errs = append(errs, closePool(d.read))
 	}
 	if d.write != nil {
-		errs = append(errs, drain(d.write))
+		errs = append(errs, closePool(d.write))
 	}
 	return errors.Join(errs...)
 }
 
-// drain closes a pool and waits until all its connections have been given back.
-func drain(db *sql.DB) error {
+// closePool closes a pool and waits until all its connections have been given back.
+func closePool(db *sql.DB) error {
 	err := db.Close()
 	if db.Stats().InUse == 0 {
 		return err

@@ -30,7 +30,7 @@ func (d *DB) Enqueue(ctx context.Context, o history.CommandRequest) (commands []
 
 // change runs f in a transaction of the outbox, unless the file is not where it was.
 func (d *DB) change(ctx context.Context, what string, f func(t *tx) error) error {
-	err := d.present()
+	err := d.checkFile()
 	if err == nil {
 		err = d.update(ctx, f)
 	}
@@ -39,12 +39,12 @@ func (d *DB) change(ctx context.Context, what string, f func(t *tx) error) error
 
 func (t *tx) enqueue(o history.CommandRequest) (commands []history.Command, replayed bool, err error) {
 	if o.IdempotencyKey != "" {
-		first, known, err := keyed(t.ctx, t, o.IdempotencyKey, o.Fingerprint, o.Audit.At)
+		first, known, err := requestByKey(t.ctx, t, o.IdempotencyKey, o.Fingerprint, o.Audit.At)
 		if err != nil {
 			return nil, false, err
 		}
 		if known {
-			commands, err = orderOf(t.ctx, t, first)
+			commands, err = requestCommands(t.ctx, t, first)
 			return commands, true, err
 		}
 	}
@@ -70,7 +70,7 @@ func (t *tx) enqueue(o history.CommandRequest) (commands []history.Command, repl
 		return nil, false, err
 	}
 	if o.IdempotencyKey != "" {
-		err = t.remember(o, first)
+		err = t.rememberKey(o, first)
 	}
 	return commands, false, err
 }
@@ -128,7 +128,7 @@ func (t *tx) addNodes(id int64, nodes ...string) error {
 func (d *DB) RecordOutcomes(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
 	return d.change(ctx, "settle commands", func(t *tx) error {
 		for _, o := range outcomes {
-			if err := t.settle(now, o); err != nil {
+			if err := t.recordOutcome(now, o); err != nil {
 				return err
 			}
 		}
@@ -136,7 +136,7 @@ func (d *DB) RecordOutcomes(ctx context.Context, now time.Time, outcomes []histo
 	})
 }
 
-func (t *tx) settle(now time.Time, o history.Outcome) error {
+func (t *tx) recordOutcome(now time.Time, o history.Outcome) error {
 	var known string
 	err := t.get(`SELECT expected FROM outbox WHERE command = ? AND state = 'in_flight'`, []any{o.ID}, &known)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -173,7 +173,7 @@ func (t *tx) settle(now time.Time, o history.Outcome) error {
 func (d *DB) AddReplies(ctx context.Context, now time.Time, replies []history.CommandReplies) error {
 	return d.change(ctx, "record answers", func(t *tx) error {
 		for i := range replies {
-			if err := t.answer(now, &replies[i]); err != nil {
+			if err := t.addReplies(now, &replies[i]); err != nil {
 				return err
 			}
 		}
@@ -181,7 +181,7 @@ func (d *DB) AddReplies(ctx context.Context, now time.Time, replies []history.Co
 	})
 }
 
-func (t *tx) answer(now time.Time, r *history.CommandReplies) error {
+func (t *tx) addReplies(now time.Time, r *history.CommandReplies) error {
 	found, err := commandsOf(t.ctx, t, `WHERE command = ? AND state = 'sent'`, r.ID)
 	if err != nil || len(found) == 0 {
 		return err
@@ -210,8 +210,8 @@ func doneAt(s history.CommandState, now time.Time) any {
 	return now.UnixMicro()
 }
 
-// answer is history.Reply as it is written.
-type answer struct {
+// storedReply is history.Reply as it is written.
+type storedReply struct {
 	Node  string `json:"node"`
 	At    int64  `json:"at"` // µs since 1970 UTC
 	Text  string `json:"text"`
@@ -224,9 +224,9 @@ func encodeNodes(c *history.Command) (expected, answers string, err error) {
 	if expected, err = encode(c.Expected); err != nil {
 		return "", "", err
 	}
-	list := make([]answer, len(c.Replies))
+	list := make([]storedReply, len(c.Replies))
 	for i, a := range c.Replies {
-		list[i] = answer{a.Node, a.At.UnixMicro(), a.Text, a.OK, a.Clock}
+		list[i] = storedReply{a.Node, a.At.UnixMicro(), a.Text, a.OK, a.Clock}
 	}
 	answers, err = encode(list)
 	return expected, answers, err

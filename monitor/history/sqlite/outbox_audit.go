@@ -66,12 +66,12 @@ func (d *DB) AuditLog(ctx context.Context, before int64, limit int) (list []hist
 		bytes += len(a.Detail) + len(a.Target)
 		if len(list) == limit || len(list) > 0 && bytes > auditBytes {
 			next = list[len(list)-1].ID
-			return errEnough
+			return errStop
 		}
 		list = append(list, a)
 		return nil
 	}, `WHERE ?1 = 0 OR record < ?1 ORDER BY record DESC LIMIT ?2`, before, limit+1)
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, errStop) {
 		return nil, 0, wrap("read audit log", explain(err))
 	}
 	return list, next, nil
@@ -107,12 +107,12 @@ func (d *DB) VerifyAudit(ctx context.Context) (int64, error) {
 		before := last
 		err := d.eachRecord(ctx, func(a history.AuditRecord) error {
 			if a.ID != last+1 || chain(hash, &a) != a.Hash {
-				return errEnough
+				return errStop
 			}
 			last, hash = a.ID, a.Hash
 			return nil
 		}, `WHERE record > ? ORDER BY record LIMIT ?`, before, page)
-		if errors.Is(err, errEnough) || err == nil && last == before {
+		if errors.Is(err, errStop) || err == nil && last == before {
 			return last + 1, nil
 		}
 		if err != nil {

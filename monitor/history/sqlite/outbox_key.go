@@ -15,8 +15,8 @@ const keyAge = 24 * time.Hour
 func (d *DB) CommandsByKey(ctx context.Context, key, print string, now time.Time) (commands []history.Command, ok bool, err error) {
 	err = d.snapshot(ctx, func(q queryer) error {
 		var first int64
-		if first, ok, err = keyed(ctx, q, key, print, now); err == nil && ok {
-			commands, err = orderOf(ctx, q, first)
+		if first, ok, err = requestByKey(ctx, q, key, print, now); err == nil && ok {
+			commands, err = requestCommands(ctx, q, first)
 		}
 		return err
 	})
@@ -26,8 +26,8 @@ func (d *DB) CommandsByKey(ctx context.Context, key, print string, now time.Time
 	return commands, ok, nil
 }
 
-// keyed returns the order that a key was used for, if it was.
-func keyed(ctx context.Context, q queryer, key, print string, now time.Time) (first int64, ok bool, err error) {
+// requestByKey returns the order that a key was used for, if it was.
+func requestByKey(ctx context.Context, q queryer, key, print string, now time.Time) (first int64, ok bool, err error) {
 	var known string
 	err = eachOf(ctx, q, `SELECT print, first FROM idempotency WHERE key = ? AND at > ?`,
 		[]any{key, now.Add(-keyAge).UnixMicro()}, func(rows *sql.Rows) error {
@@ -40,8 +40,8 @@ func keyed(ctx context.Context, q queryer, key, print string, now time.Time) (fi
 	return first, ok, err
 }
 
-// remember notes what the key of an order was used for, and forgets what is too old.
-func (t *tx) remember(o history.CommandRequest, first int64) error {
+// rememberKey notes what the key of an order was used for, and forgets what is too old.
+func (t *tx) rememberKey(o history.CommandRequest, first int64) error {
 	err := t.exec(`DELETE FROM idempotency WHERE at <= ?`, o.Audit.At.Add(-keyAge).UnixMicro())
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (t *tx) remember(o history.CommandRequest, first int64) error {
 		o.IdempotencyKey, o.Fingerprint, first, o.Audit.At.UnixMicro())
 }
 
-// orderOf returns the commands of an order by ID.
-func orderOf(ctx context.Context, q queryer, first int64) ([]history.Command, error) {
+// requestCommands returns the commands of an order by ID.
+func requestCommands(ctx context.Context, q queryer, first int64) ([]history.Command, error) {
 	return commandsOf(ctx, q, `WHERE first = ? ORDER BY command`, first)
 }

@@ -12,7 +12,7 @@ func (p *pruner) removeCommands(ctx context.Context) error {
 	if keep == 0 {
 		return nil
 	}
-	return p.repeat(ctx, pruneMost/4, pruneMost, func(t *tx, n int) (int, history.Pruned, error) {
+	return p.repeat(ctx, maxPruned/4, maxPruned, func(t *tx, n int) (int, history.Pruned, error) {
 		did, err := t.removeCommands(p.now.Add(-keep).UnixMicro(), n)
 		return did, history.Pruned{}, err
 	})

@@ -43,7 +43,7 @@ func readCommand(rows *sql.Rows) (c history.Command, err error) {
 	if err := decodeList(expected, &c.Expected); err != nil {
 		return c, fmt.Errorf("read who is to answer command %d: %w", c.ID, err)
 	}
-	var list []answer
+	var list []storedReply
 	if err := decodeList(answers, &list); err != nil {
 		return c, fmt.Errorf("read answers to command %d: %w", c.ID, err)
 	}

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	pruneFor  = 20 * time.Millisecond // that a transaction takes, about
-	pruneMost = 200                   // tasks in one
-	metaGone  = "gone"                // meta: texts deleted since the index of texts was merged
-	maxLog    = 64 << 20              // bytes of write-ahead log that are left alone
+	pruneDuration    = 20 * time.Millisecond // that a transaction takes, about
+	maxPruned        = 200                   // tasks in one
+	metaDeletedTexts = "gone"                // meta: texts deleted since the index of texts was merged
+	maxLog           = 64 << 20              // bytes of write-ahead log that are left alone
 )
 
 // pruner removes what rules say, once.
 type pruner struct {
-	db   *DB
-	now  time.Time
-	done func(history.Pruned)
-	rest func(took time.Duration) // after each transaction
+	db    *DB
+	now   time.Time
+	done  func(history.Pruned)
+	pause func(took time.Duration) // after each transaction
 }
 
 func (p *pruner) run(ctx context.Context) error {
@@ -41,7 +41,7 @@ func (p *pruner) run(ctx context.Context) error {
 		err = p.removeCommands(ctx)
 	}
 	if err == nil {
-		err = p.giveBack(ctx)
+		err = p.freePages(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("prune history: %w", explain(err))
@@ -70,8 +70,8 @@ func (p *pruner) repeat(ctx context.Context, n, most int, f func(t *tx, n int) (
 		if did < n {
 			return nil
 		}
-		n = max(min(n*int(pruneFor)/int(max(took, 1)), 2*n, most), 1)
-		p.rest(took)
+		n = max(min(n*int(pruneDuration)/int(max(took, 1)), 2*n, most), 1)
+		p.pause(took)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -86,13 +86,13 @@ func (p *pruner) removeOld(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			most = portion(tasks)
+			most = mergeEvery(tasks)
 			removed, err = p.remove(ctx, most, func(t *tx, n int) (int, history.Pruned, error) {
 				return t.remove(`SELECT task, id, indexed FROM tasks WHERE `+c.where+` AND `+c.end+` < ? ORDER BY `+c.end+` LIMIT ?`,
 					c.before(p.now), n)
 			})
 			if err == nil {
-				err = p.mergeTexts(ctx, portion(tasks))
+				err = p.mergeTexts(ctx, mergeEvery(tasks))
 			}
 			if err != nil {
 				return err
@@ -105,21 +105,21 @@ func (p *pruner) removeOld(ctx context.Context) error {
 // shrink removes the oldest tasks that are not active while they take too much of the file.
 func (p *pruner) shrink(ctx context.Context) error {
 	most := p.db.rules.MaxSize
-	for goal := most; most > 0; goal = enough(most) {
-		room, err := p.db.room(ctx)
+	for goal := most; most > 0; goal = sizeTarget(most) {
+		room, err := p.db.fileUsage(ctx)
 		if err != nil {
 			return err
 		}
-		var held share
+		var held activeShare
 		if room.used() > goal {
-			held, err = p.db.share(ctx, room.used())
+			held, err = p.db.activeShare(ctx, room.used())
 		}
 		p.db.active.Store(held.bytes)
 		if err != nil || room.used()-held.bytes <= goal {
 			return err
 		}
-		over := float64(room.used()-held.bytes-enough(most)) / float64(room.used()-held.bytes)
-		some := min(max(int(over*float64(held.others)), 1), portion(held.active+held.others))
+		over := float64(room.used()-held.bytes-sizeTarget(most)) / float64(room.used()-held.bytes)
+		some := min(max(int(over*float64(held.others)), 1), mergeEvery(held.active+held.others))
 		removed, err := p.remove(ctx, some, func(t *tx, n int) (int, history.Pruned, error) {
 			var oldest []string
 			var args []any
@@ -139,13 +139,13 @@ func (p *pruner) shrink(ctx context.Context) error {
 	return nil
 }
 
-// portion is how many of so many tasks are removed before the index of texts is merged. Where most of it was
+// mergeEvery is how many of so many tasks are removed before the index of texts is merged. Where most of it was
 // deleted a merge is long, since FTS5 bounds it by what it writes.
-func portion(tasks int) int { return max(tasks/5, 1000) }
+func mergeEvery(tasks int) int { return max(tasks/5, 1000) }
 
 // remove removes at most so many tasks by f, which removes n.
 func (p *pruner) remove(ctx context.Context, most int, f func(t *tx, n int) (int, history.Pruned, error)) (removed int, err error) {
-	err = p.repeat(ctx, pruneMost/4, pruneMost, func(t *tx, n int) (int, history.Pruned, error) {
+	err = p.repeat(ctx, maxPruned/4, maxPruned, func(t *tx, n int) (int, history.Pruned, error) {
 		if n = min(n, most-removed); n == 0 {
 			return 0, history.Pruned{}, nil
 		}
@@ -198,7 +198,7 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 	}
 	if texts > 0 {
 		err = t.exec(`INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value`,
-			metaGone, texts)
+			metaDeletedTexts, texts)
 	}
 	return len(found), gone, err
 }
@@ -211,7 +211,7 @@ func (p *pruner) thin(ctx context.Context) error {
 	before := p.now.Add(-p.db.rules.Events).UnixMicro()
 	var reader state.Reader
 	for _, c := range finished(p.db.rules) {
-		err := p.repeat(ctx, pruneMost/4, pruneMost, func(t *tx, n int) (int, history.Pruned, error) {
+		err := p.repeat(ctx, maxPruned/4, maxPruned, func(t *tx, n int) (int, history.Pruned, error) {
 			return t.thin(&reader, c.final, before, n)
 		})
 		if err != nil {
@@ -224,8 +224,8 @@ func (p *pruner) thin(ctx context.Context) error {
 // thin thins the n tasks of a class after those that it thinned last.
 func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, history.Pruned, error) {
 	var gone history.Pruned
-	const next = `SELECT task, id, ` + lastHeard + ` AS e, body FROM tasks JOIN events USING (task)
-		WHERE final = ?1 AND ` + lastHeard + ` >= coalesce((SELECT ended FROM thinned WHERE final = ?1), 0) AND ` + lastHeard + ` < ?2
+	const next = `SELECT task, id, ` + lastReceipt + ` AS e, body FROM tasks JOIN events USING (task)
+		WHERE final = ?1 AND ` + lastReceipt + ` >= coalesce((SELECT ended FROM thinned WHERE final = ?1), 0) AND ` + lastReceipt + ` < ?2
 		AND (e, task) > (SELECT coalesce(max(ended), 0), coalesce(max(task), 0) FROM thinned WHERE final = ?1)
 		ORDER BY e, task LIMIT ?3`
 	rows, err := t.QueryContext(t.ctx, next, final, before, n) //nolint:sqlclosecheck // scan closes them
@@ -266,7 +266,7 @@ func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, hi
 
 // mergeTexts frees what deleted texts take in their index, if they are so many.
 func (p *pruner) mergeTexts(ctx context.Context, least int) error {
-	gone, err := number[int](ctx, p.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaGone)
+	gone, err := number[int](ctx, p.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaDeletedTexts)
 	if err != nil || gone < least {
 		return err
 	}
@@ -287,7 +287,7 @@ func (p *pruner) mergeTexts(ctx context.Context, least int) error {
 		return err
 	}
 	return p.db.update(ctx, func(t *tx) error {
-		return t.exec(`UPDATE meta SET value = max(value - ?, 0) WHERE key = ?`, gone, metaGone)
+		return t.exec(`UPDATE meta SET value = max(value - ?, 0) WHERE key = ?`, gone, metaDeletedTexts)
 	})
 }
 
@@ -305,9 +305,9 @@ func (t *tx) merge(pages int) (bool, error) {
 	return after-before >= 2, err
 }
 
-// giveBack returns free pages to the file system, but for a twentieth that will be filled again.
-func (p *pruner) giveBack(ctx context.Context) error {
-	room, err := p.db.room(ctx)
+// freePages returns free pages to the file system, but for a twentieth that will be filled again.
+func (p *pruner) freePages(ctx context.Context) error {
+	room, err := p.db.fileUsage(ctx)
 	if err != nil {
 		return err
 	}
@@ -331,19 +331,19 @@ func (p *pruner) giveBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.db.shorten(ctx)
+	return p.db.truncateLog(ctx)
 }
 
-// shorten writes the log back into the file and empties it, if it is long. A reader that is at work for longer puts
+// truncateLog writes the log back into the file and empties it, if it is long. A reader that is at work for longer puts
 // it off.
-func (d *DB) shorten(ctx context.Context) error {
+func (d *DB) truncateLog(ctx context.Context) error {
 	info, err := os.Stat(d.path + "-wal")
 	if d.opened == nil || err != nil || info.Size() <= maxLog {
 		return nil //nolint:nilerr // without a log there is nothing to do
 	}
 	select {
-	case d.gate <- struct{}{}:
-		defer func() { <-d.gate }()
+	case d.writer <- struct{}{}:
+		defer func() { <-d.writer }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

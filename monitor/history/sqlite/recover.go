@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	salvageBatch = 500 // tasks written at once
-	repairedMark = ".repaired"
+	recoveryBatch  = 500 // tasks written at once
+	repairedSuffix = ".repaired"
 )
 
 // Recovered says what was taken over from a damaged file.
@@ -29,9 +29,9 @@ type Recovered struct {
 	Incomplete []string
 }
 
-// copied are the tables that are taken over row by row, each after what it refers to. Those that are whole only
+// copiedTables are the tables that are taken over row by row, each after what it refers to. Those that are whole only
 // together with others are not mixed: they are taken over by a history that has none of them.
-func copied() []struct{ name, columns, key, alone string } {
+func copiedTables() []struct{ name, columns, key, alone string } {
 	return []struct{ name, columns, key, alone string }{
 		{name: "failures", columns: "failure, name, type, message, place, resolved", key: "failure"},
 		{name: "views", columns: "name, query, sort, cols"},
@@ -60,9 +60,9 @@ func (d *DB) Recover(ctx context.Context, path string, progress func(Recovered))
 	if err != nil {
 		return Recovered{}, fmt.Errorf("repair %s: %w", path, err)
 	}
-	s := &salvage{
+	s := &recovery{
 		d: d, from: from, size: info.Size(), progress: progress, done: Recovered{Rows: make(map[string]int)},
-		cluster: state.New(state.Options{MaxTasks: 2 * salvageBatch, Track: true}),
+		cluster: state.New(state.Options{MaxTasks: 2 * recoveryBatch, Track: true}),
 	}
 	err = s.run(ctx)
 	if e := from.Close(); err == nil {
@@ -73,7 +73,7 @@ func (d *DB) Recover(ctx context.Context, path string, progress func(Recovered))
 
 // MarkRepaired gives a file that was set aside another name, so that it is not told of any more.
 func MarkRepaired(path string) (string, error) {
-	to := path + repairedMark
+	to := path + repairedSuffix
 	for _, suffix := range []string{"-wal", "-shm", "-mark", ""} {
 		if err := os.Rename(path+suffix, to+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return "", err
@@ -82,8 +82,8 @@ func MarkRepaired(path string) (string, error) {
 	return to, nil
 }
 
-// salvage is the work of one Salvage.
-type salvage struct {
+// recovery is the work of one Salvage.
+type recovery struct {
 	d        *DB
 	from     *sql.DB
 	size     int64 // of the file
@@ -92,15 +92,15 @@ type salvage struct {
 	cluster  *state.Cluster // joins what is read with what is there
 }
 
-func (s *salvage) run(ctx context.Context) error {
-	if err := ours(ctx, s.from); err != nil && !damaged(err) {
+func (s *recovery) run(ctx context.Context) error {
+	if err := checkApplicationID(ctx, s.from); err != nil && !damaged(err) {
 		return err
 	}
 	if err := s.from.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(new(int)); err != nil {
 		return fmt.Errorf("nothing can be read of it: %w", err)
 	}
 	alone := make(map[string]bool)
-	for _, t := range copied() {
+	for _, t := range copiedTables() {
 		if t.alone != "" {
 			var n int
 			if err := s.d.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM `+t.alone+`)`).Scan(&n); err != nil {
@@ -119,7 +119,7 @@ func (s *salvage) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range copied() {
+	for _, t := range copiedTables() {
 		if t.alone != "" && !alone[t.alone] {
 			s.done.Skipped = append(s.done.Skipped, t.name)
 			continue
@@ -133,7 +133,7 @@ func (s *salvage) run(ctx context.Context) error {
 }
 
 // tasks takes over every task that has its events.
-func (s *salvage) tasks(ctx context.Context) error {
+func (s *recovery) tasks(ctx context.Context) error {
 	n := 0
 	query := `SELECT t.task, t.id, e.body FROM tasks t NOT INDEXED CROSS JOIN events e USING (task) WHERE t.task `
 	err := s.ranges(ctx, "tasks", query, "t.task", func(rows *sql.Rows) (int64, error) {
@@ -143,7 +143,7 @@ func (s *salvage) tasks(ctx context.Context) error {
 		if err := rows.Scan(&key, &id, &body); err != nil {
 			return 0, err
 		}
-		if n++; n%salvageBatch == 0 {
+		if n++; n%recoveryBatch == 0 {
 			if err := s.save(ctx); err != nil {
 				return 0, fatalError{err}
 			}
@@ -160,7 +160,7 @@ func (s *salvage) tasks(ctx context.Context) error {
 }
 
 // replay folds the saved events of a task as if they came again, so that they are saved.
-func (s *salvage) replay(id string, body []byte) error {
+func (s *recovery) replay(id string, body []byte) error {
 	journal, err := state.Journal(id, body)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (s *salvage) replay(id string, body []byte) error {
 }
 
 // journal takes over the events that were not in tasks yet.
-func (s *salvage) journal(ctx context.Context) error {
+func (s *recovery) journal(ctx context.Context) error {
 	err := s.ranges(ctx, "journal", `SELECT entry, body FROM journal WHERE entry `, "entry", func(rows *sql.Rows) (int64, error) {
 		var key int64
 		var body []byte
@@ -179,7 +179,7 @@ func (s *salvage) journal(ctx context.Context) error {
 		if s.cluster.Replay(body, func(*state.Event, state.Change) {}) != nil {
 			s.done.Unreadable++
 		}
-		if s.cluster.Unsaved() >= salvageBatch {
+		if s.cluster.Unsaved() >= recoveryBatch {
 			if err := s.save(ctx); err != nil {
 				return 0, fatalError{err}
 			}
@@ -193,11 +193,11 @@ func (s *salvage) journal(ctx context.Context) error {
 }
 
 // save writes what the cluster has gathered. A task that is there already is joined with what is there.
-func (s *salvage) save(ctx context.Context) error {
+func (s *recovery) save(ctx context.Context) error {
 	for s.cluster.Unsaved() > 0 {
 		var b history.Batch
 		fresh := 0
-		for _, u := range s.cluster.TakeUnsaved(salvageBatch) {
+		for _, u := range s.cluster.TakeUnsaved(recoveryBatch) {
 			b.Tasks = append(b.Tasks, history.Task(u))
 			if !u.Stored {
 				fresh++
@@ -217,7 +217,7 @@ func (s *salvage) save(ctx context.Context) error {
 }
 
 // symbols reads what numbers stand for in the file.
-func (s *salvage) symbols(ctx context.Context) (map[int64]string, error) {
+func (s *recovery) symbols(ctx context.Context) (map[int64]string, error) {
 	all := make(map[int64]string)
 	err := s.ranges(ctx, "symbols", `SELECT symbol, text FROM symbols WHERE symbol `, "symbol", func(rows *sql.Rows) (int64, error) {
 		var n int64
@@ -230,7 +230,7 @@ func (s *salvage) symbols(ctx context.Context) (map[int64]string, error) {
 }
 
 // table takes over rows that are not there yet. One without a numeric key is read until a place that cannot be.
-func (s *salvage) table(ctx context.Context, name, columns, key string, symbols map[int64]string) error {
+func (s *recovery) table(ctx context.Context, name, columns, key string, symbols map[int64]string) error {
 	var rows [][]any
 	width := strings.Count(columns, ",") + 1
 	take := func(r *sql.Rows) (int64, error) {
@@ -253,18 +253,18 @@ func (s *salvage) table(ctx context.Context, name, columns, key string, symbols 
 	} else if whole, err := s.each(ctx, `SELECT `+columns+` FROM `+name, nil, take); err != nil {
 		return err
 	} else if !whole {
-		s.lost(name)
+		s.markIncomplete(name)
 	}
 	return s.insert(ctx, name, columns, rows, symbols)
 }
 
-func (s *salvage) insert(ctx context.Context, name, columns string, rows [][]any, symbols map[int64]string) error {
+func (s *recovery) insert(ctx context.Context, name, columns string, rows [][]any, symbols map[int64]string) error {
 	query := `INSERT INTO ` + name + ` (` + columns + `) VALUES (?` + strings.Repeat(`, ?`, strings.Count(columns, ",")) + `) ON CONFLICT DO NOTHING`
 	if name == "views" { // names need not differ in the table, but to people
 		query = `INSERT INTO views (` + columns + `) SELECT ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM views WHERE name = ?1)`
 	}
 	for len(rows) > 0 {
-		some := rows[:min(len(rows), salvageBatch)]
+		some := rows[:min(len(rows), recoveryBatch)]
 		rows = rows[len(some):]
 		taken := 0
 		err := s.d.update(ctx, func(t *tx) error {
@@ -308,7 +308,7 @@ func (t *tx) translate(row []any, symbols map[int64]string) error {
 	return nil
 }
 
-func (s *salvage) lost(table string) {
+func (s *recovery) markIncomplete(table string) {
 	if n := len(s.done.Incomplete); n == 0 || s.done.Incomplete[n-1] != table {
 		s.done.Incomplete = append(s.done.Incomplete, table)
 	}

@@ -22,13 +22,13 @@ type span struct{ from, to int64 }
 
 // ranges calls f with all rows that can be read, by their key, which f returns. It reads upwards to the first place that
 // cannot be read and downwards to the last, then does so with both halves of what is in between, and with theirs.
-func (s *salvage) ranges(ctx context.Context, table, query, key string, f func(*sql.Rows) (int64, error)) error {
+func (s *recovery) ranges(ctx context.Context, table, query, key string, f func(*sql.Rows) (int64, error)) error {
 	up := query + `BETWEEN ? AND ? ORDER BY ` + key
 	left, whole, err := s.narrow(ctx, up, span{0, math.MaxInt64}, f)
 	if err != nil || whole {
 		return err
 	}
-	s.lost(table)
+	s.markIncomplete(table)
 	if left.to == math.MaxInt64 { // the end cannot be read: there are no more rows than the file has room for
 		left.to = left.from + s.size/minRow
 	}
@@ -47,7 +47,7 @@ func (s *salvage) ranges(ctx context.Context, table, query, key string, f func(*
 
 // narrow calls f with the rows of a range from both of its ends, and returns what is left in the middle, or that it
 // was read as a whole.
-func (s *salvage) narrow(ctx context.Context, up string, r span, f func(*sql.Rows) (int64, error)) (left span, whole bool, err error) {
+func (s *recovery) narrow(ctx context.Context, up string, r span, f func(*sql.Rows) (int64, error)) (left span, whole bool, err error) {
 	lowest, highest := int64(math.MaxInt64), int64(math.MinInt64)
 	note := func(rows *sql.Rows) (int64, error) {
 		key, err := f(rows)
@@ -79,7 +79,7 @@ func (s *salvage) narrow(ctx context.Context, up string, r span, f func(*sql.Row
 }
 
 // each calls f with the rows of a query, and reports whether all could be read. Rows that f cannot scan are left out.
-func (s *salvage) each(ctx context.Context, query string, args []any, f func(*sql.Rows) (int64, error)) (whole bool, err error) {
+func (s *recovery) each(ctx context.Context, query string, args []any, f func(*sql.Rows) (int64, error)) (whole bool, err error) {
 	rows, err := s.from.QueryContext(ctx, query, args...)
 	if err == nil {
 		err = scan(rows, func() error {

@@ -29,7 +29,7 @@ func damagedHistory(t *testing.T, batches []history.Batch, spoil func(t *testing
 	return dir, aside
 }
 
-func salvage(t *testing.T, d *sqlite.DB, path string) sqlite.Recovered {
+func recovery(t *testing.T, d *sqlite.DB, path string) sqlite.Recovered {
 	t.Helper()
 	steps := 0
 	done, err := d.Recover(t.Context(), path, func(sqlite.Recovered) { steps++ })
@@ -48,7 +48,7 @@ func TestRepairTakesOverAllThatIsWhole(t *testing.T) {
 	dir, aside := damagedHistory(t, batches, func(*testing.T, string) {})
 	d := open(t, dir)
 	defer closed(t, d)
-	done := salvage(t, d, aside)
+	done := recovery(t, d, aside)
 	tasks, _, err := restored(d)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestRepairTakesOverAllThatIsWhole(t *testing.T) {
 	if bad, err := d.VerifyAudit(t.Context()); bad != 0 || err != nil {
 		t.Errorf("record %d of the audit log is not as it was: %v", bad, err)
 	}
-	again := salvage(t, d, aside)
+	again := recovery(t, d, aside)
 	if got := strings.Join(again.Skipped, " "); again.Rows["views"] != 0 || !strings.Contains(got, "audit") {
 		t.Errorf("a second time: %+v, want no view and that the audit log is left", again)
 	}
@@ -102,7 +102,7 @@ func TestRepairTakesOverWhatReads(t *testing.T) {
 			dir, aside := damagedHistory(t, batches, spoil)
 			d := open(t, dir)
 			defer closed(t, d)
-			done := salvage(t, d, aside)
+			done := recovery(t, d, aside)
 			tasks, _, err := restored(d)
 			if err != nil {
 				t.Fatal(err)

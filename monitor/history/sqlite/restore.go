@@ -20,7 +20,7 @@ func (d *DB) Restore(ctx context.Context, r history.RestoreOptions) error {
 		func() error { return d.restoreJournal(ctx, counted, r.Journal) },
 	} {
 		if err := step(); err != nil {
-			d.suspect(err)
+			d.noteDamage(err)
 			return fmt.Errorf("restore history: %w", explain(err))
 		}
 	}
@@ -29,7 +29,7 @@ func (d *DB) Restore(ctx context.Context, r history.RestoreOptions) error {
 
 func (d *DB) restoreCheckpoint(ctx context.Context, counted *uint64, f func(history.Checkpoint) error) error {
 	c := history.Checkpoint{Workers: make(map[string][]byte)}
-	for key, into := range map[string]any{metaWritten: &c.At, metaClock: &c.Clock, metaCheckpoint: counted} {
+	for key, into := range map[string]any{metaBatchAt: &c.At, metaClock: &c.Clock, metaCheckpoint: counted} {
 		err := d.read.QueryRowContext(ctx, `SELECT value FROM meta WHERE key = ?`, key).Scan(into)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -68,8 +68,8 @@ func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte)
 	})
 }
 
-// errEnough ends the reading of rows.
-var errEnough = errors.New("enough")
+// errStop ends the reading of rows.
+var errStop = errors.New("enough")
 
 // restoreFinished reads the newest tasks that are finished or lost, and finds the newest of those that it leaves. Rows come by
 // clock and time, so that the first one left may have equals that are newer by their origins or ids.
@@ -95,13 +95,13 @@ func (d *DB) restoreFinished(ctx context.Context, r history.RestoreOptions) erro
 		case left == nil:
 			left = &p
 		case p.Stamp.Clock != left.Stamp.Clock || p.Stamp.Micros != left.Stamp.Micros:
-			return errEnough
+			return errStop
 		case p.Compare(*left) > 0:
 			left = &p
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) || left == nil {
+	if err != nil && !errors.Is(err, errStop) || left == nil {
 		return err
 	}
 	return r.Omitted(*left)

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	pruneEvery = time.Minute // how often Run looks for what is too old
-	sizeEvery  = time.Second // how often it looks at the size in between
+	pruneInterval = time.Minute // how often Run looks for what is too old
+	sizeInterval  = time.Second // how often it looks at the size in between
 )
 
 // RetentionRules returns the rules in force.
@@ -20,7 +20,7 @@ func (d *DB) RetentionRules() history.RetentionRules { return d.rules }
 func (d *DB) ReferenceTime(ctx context.Context) (time.Time, error) {
 	var newest int64
 	for _, final := range []int{classActive, classSucceeded, classFailed} {
-		found, err := number[int64](ctx, d.read, `SELECT coalesce(max(`+lastHeard+`), 0) FROM tasks WHERE final = ?`, final)
+		found, err := number[int64](ctx, d.read, `SELECT coalesce(max(`+lastReceipt+`), 0) FROM tasks WHERE final = ?`, final)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("read newest task: %w", explain(err))
 		}
@@ -28,21 +28,21 @@ func (d *DB) ReferenceTime(ctx context.Context) (time.Time, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.days.today(newest, d.now()), nil
+	return d.measured.now(newest, d.now()), nil
 }
 
-// days is how far time has come for certain.
-type days struct {
+// measuredTime is how far time has come for certain.
+type measuredTime struct {
 	newest int64     // µs, of the newest task so far
 	since  time.Time // when that was first seen, with a monotonic reading, which nobody sets
 }
 
-func (y *days) today(newest int64, now time.Time) time.Time {
+func (y *measuredTime) now(newest int64, now time.Time) time.Time {
 	if newest == 0 {
 		return now // there is nothing to lose
 	}
 	if newest > y.newest {
-		*y = days{newest, time.Now()}
+		*y = measuredTime{newest, time.Now()}
 	}
 	certain := time.UnixMicro(y.newest).Add(time.Since(y.since))
 	if now.After(certain) {
@@ -51,9 +51,9 @@ func (y *days) today(newest int64, now time.Time) time.Time {
 	return now
 }
 
-// retain removes what the rules say until ctx ends, half of the time at most.
-func (d *DB) retain(ctx context.Context, removed func(ids []string)) error {
-	ticker := time.NewTicker(sizeEvery)
+// pruneLoop removes what the rules say until ctx ends, half of the time at most.
+func (d *DB) pruneLoop(ctx context.Context, removed func(ids []string)) error {
+	ticker := time.NewTicker(sizeInterval)
 	defer ticker.Stop()
 	rest := time.NewTimer(0)
 	defer rest.Stop()
@@ -64,7 +64,7 @@ func (d *DB) retain(ctx context.Context, removed func(ids []string)) error {
 			if len(gone.Tasks) > 0 {
 				removed(gone.Tasks)
 			}
-		}, rest: func(took time.Duration) {
+		}, pause: func(took time.Duration) {
 			rest.Reset(took)
 			select {
 			case <-ctx.Done():
@@ -91,8 +91,8 @@ func (d *DB) retain(ctx context.Context, removed func(ids []string)) error {
 // false if ctx ends first.
 func (d *DB) due(ctx context.Context, tick <-chan time.Time) bool {
 	most := d.rules.MaxSize
-	pruned, err := d.room(ctx)
-	for range pruneEvery / sizeEvery {
+	pruned, err := d.fileUsage(ctx)
+	for range pruneInterval / sizeInterval {
 		select {
 		case <-ctx.Done():
 			return false
@@ -101,8 +101,8 @@ func (d *DB) due(ctx context.Context, tick <-chan time.Time) bool {
 		if most == 0 || err != nil {
 			continue
 		}
-		var now room
-		if now, err = d.room(ctx); err == nil && now.used() > max(most, pruned.used()+most/20) {
+		var now fileUsage
+		if now, err = d.fileUsage(ctx); err == nil && now.used() > max(most, pruned.used()+most/20) {
 			return true
 		}
 	}
@@ -111,5 +111,5 @@ func (d *DB) due(ctx context.Context, tick <-chan time.Time) bool {
 
 // Prune removes what the rules say, as fast as it can.
 func (d *DB) Prune(ctx context.Context, now time.Time, done func(history.Pruned)) error {
-	return (&pruner{db: d, now: now, done: done, rest: func(time.Duration) {}}).run(ctx)
+	return (&pruner{db: d, now: now, done: done, pause: func(time.Duration) {}}).run(ctx)
 }

@@ -13,9 +13,9 @@ import (
 // maxCounted is how far a plan counts.
 const maxCounted = 100_000
 
-// lastHeard is when Umbel heard of a task last, as the index tasks_by_receipt has it. Tasks that were written before that
+// lastReceipt is when Umbel heard of a task last, as the index tasks_by_receipt has it. Tasks that were written before that
 // was kept have the time that their workers gave.
-const lastHeard = `coalesce(heard, finished, updated)`
+const lastReceipt = `coalesce(heard, finished, updated)`
 
 // PlanPrune says what the rules would remove now.
 func (d *DB) PlanPrune(ctx context.Context, now time.Time) (history.PrunePlan, error) {
@@ -30,7 +30,7 @@ func (d *DB) plan(ctx context.Context, now time.Time) (p history.PrunePlan, err 
 	if p.Tasks, err = number[int](ctx, d.read, `SELECT count(*) FROM tasks`); err != nil {
 		return p, err
 	}
-	room, err := d.room(ctx)
+	room, err := d.fileUsage(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -38,7 +38,7 @@ func (d *DB) plan(ctx context.Context, now time.Time) (p history.PrunePlan, err 
 	var oldest int64
 	for _, class := range finished(d.rules) {
 		first, err := number[int64](ctx, d.read,
-			`SELECT coalesce((SELECT `+lastHeard+` FROM tasks WHERE `+class.where+` ORDER BY `+lastHeard+` LIMIT 1), 0)`)
+			`SELECT coalesce((SELECT `+lastReceipt+` FROM tasks WHERE `+class.where+` ORDER BY `+lastReceipt+` LIMIT 1), 0)`)
 		if err != nil {
 			return p, err
 		}
@@ -66,7 +66,7 @@ func (d *DB) plan(ctx context.Context, now time.Time) (p history.PrunePlan, err 
 }
 
 // planEvents adds how many tasks of a class will be thinned.
-func (d *DB) planEvents(ctx context.Context, n *history.Count, c kept, now time.Time) error {
+func (d *DB) planEvents(ctx context.Context, n *history.Count, c retentionClass, now time.Time) error {
 	if d.rules.Events == 0 {
 		return nil
 	}
@@ -90,9 +90,9 @@ func (d *DB) planSize(ctx context.Context, p *history.PrunePlan) error {
 		return err
 	}
 	p.Active = history.Count{N: min(active, maxCounted), Exact: active <= maxCounted}
-	var held share
+	var held activeShare
 	if d.rules.MaxSize > 0 && p.UsedBytes > d.rules.MaxSize {
-		if held, err = d.share(ctx, p.UsedBytes); err != nil {
+		if held, err = d.activeShare(ctx, p.UsedBytes); err != nil {
 			return err
 		}
 		p.ActiveBytes = held.bytes
@@ -107,14 +107,14 @@ func (d *DB) planSize(ctx context.Context, p *history.PrunePlan) error {
 	if d.rules.MaxSize == 0 || used-p.Bytes <= d.rules.MaxSize {
 		return nil
 	}
-	over := used - p.Bytes - enough(d.rules.MaxSize)
+	over := used - p.Bytes - sizeTarget(d.rules.MaxSize)
 	p.Size = history.Count{N: min(int(float64(over)/each)+1, others-old)}
 	p.Bytes += over
 	return nil
 }
 
 // countSilent counts tasks of a class that were heard of last, or lost, at from ≤ end < to, µs.
-func (d *DB) countSilent(ctx context.Context, c kept, from, to int64) (history.Count, error) {
+func (d *DB) countSilent(ctx context.Context, c retentionClass, from, to int64) (history.Count, error) {
 	n, err := number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1 FROM tasks
 		WHERE `+c.where+` AND `+c.end+` >= ? AND `+c.end+` < ? LIMIT ?)`, from, to, maxCounted+1)
 	if n > maxCounted {
@@ -126,38 +126,38 @@ func (d *DB) countSilent(ctx context.Context, c kept, from, to int64) (history.C
 // active is the condition of tasks that no rule removes.
 const active = `final = 0 AND lost IS NULL`
 
-// kept is a class of tasks that are not active with what is kept of it.
-type kept struct {
+// retentionClass is a class of tasks that are not active with what is kept of it.
+type retentionClass struct {
 	final int
 	where string // condition, as the index of end has it
 	end   string // when one was heard of last, or was lost
 	keep  time.Duration
 }
 
-func finished(r history.RetentionRules) [2]kept {
-	return [...]kept{
-		{classSucceeded, `final = 1`, lastHeard, r.Succeeded},
-		{classFailed, `final = 2`, lastHeard, r.Failed},
+func finished(r history.RetentionRules) [2]retentionClass {
+	return [...]retentionClass{
+		{classSucceeded, `final = 1`, lastReceipt, r.Succeeded},
+		{classFailed, `final = 2`, lastReceipt, r.Failed},
 	}
 }
 
-func lostClass(r history.RetentionRules) kept {
-	return kept{classActive, `lost IS NOT NULL`, `lost`, r.Lost}
+func lostClass(r history.RetentionRules) retentionClass {
+	return retentionClass{classActive, `lost IS NOT NULL`, `lost`, r.Lost}
 }
 
-func classes(r history.RetentionRules) []kept {
+func classes(r history.RetentionRules) []retentionClass {
 	f := finished(r)
 	return append(f[:], lostClass(r))
 }
 
-// share is what active tasks take.
-type share struct {
+// activeShare is what active tasks take.
+type activeShare struct {
 	active, others int   // tasks that are active, and those that are not
 	bytes          int64 // that the active ones take, about
 }
 
-// share estimates how much of the used bytes active tasks take, by their events and those of some others.
-func (d *DB) share(ctx context.Context, used int64) (p share, err error) {
+// activeShare estimates how much of the used bytes active tasks take, by their events and those of some others.
+func (d *DB) activeShare(ctx context.Context, used int64) (p activeShare, err error) {
 	const beside = 1000 // bytes, about, that a task takes in the table of tasks and its indexes
 	var held, other float64
 	err = d.read.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(body)), 0) FROM tasks JOIN events USING (task)
@@ -174,7 +174,7 @@ func (d *DB) share(ctx context.Context, used int64) (p share, err error) {
 		p.bytes = used
 		return p, nil
 	}
-	const some = `SELECT task FROM (SELECT task FROM tasks WHERE final = %d ORDER BY ` + lastHeard + ` %s LIMIT 500)`
+	const some = `SELECT task FROM (SELECT task FROM tasks WHERE final = %d ORDER BY ` + lastReceipt + ` %s LIMIT 500)`
 	samples := make([]string, 0, 4)
 	for _, final := range []int{classSucceeded, classFailed} {
 		samples = append(samples, fmt.Sprintf(some, final, "ASC"), fmt.Sprintf(some, final, "DESC"))
@@ -187,22 +187,22 @@ func (d *DB) share(ctx context.Context, used int64) (p share, err error) {
 }
 
 // before is when a task must have been heard of last to be too old, µs.
-func (c kept) before(now time.Time) int64 {
+func (c retentionClass) before(now time.Time) int64 {
 	if c.keep == 0 {
 		return 0
 	}
 	return now.Add(-c.keep).UnixMicro()
 }
 
-// enough is the size below which the rule of size has done its work.
-func enough(most int64) int64 { return most / 10 * 9 }
+// sizeTarget is the size below which the rule of size has done its work.
+func sizeTarget(most int64) int64 { return most / 10 * 9 }
 
-// room is how a file is filled.
-type room struct{ page, pages, free int64 }
+// fileUsage is how a file is filled.
+type fileUsage struct{ page, pages, free int64 }
 
-func (r room) used() int64 { return (r.pages - r.free) * r.page }
+func (r fileUsage) used() int64 { return (r.pages - r.free) * r.page }
 
-func (d *DB) room(ctx context.Context) (r room, err error) {
+func (d *DB) fileUsage(ctx context.Context) (r fileUsage, err error) {
 	err = d.read.QueryRowContext(ctx, `SELECT page_size, page_count, freelist_count
 		FROM pragma_page_size, pragma_page_count, pragma_freelist_count`).Scan(&r.page, &r.pages, &r.free)
 	return r, err

@@ -126,8 +126,8 @@ const (
 	mostExpired = 100         // moments that one look removes
 )
 
-// expire removes counters that are too old until ctx ends.
-func (d *DB) expire(ctx context.Context) error {
+// expireLoop removes counters that are too old until ctx ends.
+func (d *DB) expireLoop(ctx context.Context) error {
 	ticker := time.NewTicker(expireEvery)
 	defer ticker.Stop()
 	for {

@@ -55,7 +55,7 @@ func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) 
 		return nil, nil
 	}
 	c := compiler{q: d.read}
-	used, err := c.values(ctx, f)
+	used, err := c.usedSymbols(ctx, f)
 	if err != nil {
 		return nil, fmt.Errorf("list values: %w", explain(err))
 	}
@@ -91,15 +91,15 @@ func (d *DB) snapshot(ctx context.Context, f func(q queryer) error) error {
 
 // search is one search at work.
 type search struct {
-	q      queryer
-	r      history.TaskRequest
-	o      order
-	limits limits
-	exact  bool      // SQL decides all
-	check  condition // on the rows of the walk
-	size   int       // rows of the plan that is walked, 0 if they were not counted
-	reader state.Reader
-	walk
+	q         queryer
+	r         history.TaskRequest
+	o         sortOrder
+	limits    limits
+	exact     bool      // SQL decides all
+	unchecked condition // on the rows of the walk
+	size      int       // rows of the plan that is walked, 0 if they were not counted
+	reader    state.Reader
+	rowCursor
 }
 
 // candidate is a task that may match, with its place.
@@ -116,9 +116,9 @@ func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 	var found []candidate
 	unfolded, want := 0, s.r.Limit+1
 	switch {
-	case s.check.texts():
+	case s.unchecked.texts():
 		want = max(want, s.limits.chunk) // looking into texts is expensive
-	case s.check.sql != always.sql:
+	case s.unchecked.sql != always.sql:
 		want *= 2
 	}
 	for {
@@ -131,10 +131,10 @@ func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 			return history.TaskPage{}, err
 		}
 		none := len(rows) == 0
-		for len(rows) > 0 && len(found) <= s.r.Limit && (s.exact || unfolded < s.limits.unfold) {
+		for len(rows) > 0 && len(found) <= s.r.Limit && (s.exact || unfolded < s.limits.decoded) {
 			some := split(rows, max(s.r.Limit+1-len(found), unfolded/4))
 			if rows = rows[len(some):]; len(rows) > 0 {
-				at = some[len(some)-1].key
+				at = some[len(some)-1].sortKey
 			} else {
 				at = s.last
 			}
@@ -154,8 +154,8 @@ func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 			return s.make(found[:s.r.Limit], &found[s.r.Limit-1].Position), nil
 		case !more && len(rows) == 0:
 			return s.make(found, nil), nil
-		case !s.exact && unfolded >= s.limits.unfold || s.examined >= s.limits.walk:
-			page := s.make(found, new(s.o.behind(at)))
+		case !s.exact && unfolded >= s.limits.decoded || s.examined >= s.limits.page:
+			page := s.make(found, new(s.o.positionAfter(at)))
 			page.Searched = max(unfolded, s.examined)
 			return page, nil
 		}
@@ -186,7 +186,7 @@ func (s *search) make(found []candidate, on *state.Position) history.TaskPage {
 
 // checked returns the rows for which the check holds.
 func (s *search) checked(ctx context.Context, rows []row) ([]row, error) {
-	if s.check.sql == always.sql || len(rows) == 0 {
+	if s.unchecked.sql == always.sql || len(rows) == 0 {
 		return rows, nil
 	}
 	tasks := tasksOf(rows)
@@ -194,8 +194,8 @@ func (s *search) checked(ctx context.Context, rows []row) ([]row, error) {
 	// first of them are taken for matches, rather than to look into texts over a wide range.
 	sorted := slices.Sorted(slices.Values(tasks))
 	low, high := sorted[len(sorted)/50], sorted[len(sorted)-1]
-	found, err := list[int64](ctx, s.q, "SELECT task FROM tasks WHERE task IN (SELECT value FROM json_each(?)) AND ("+s.check.sql+")",
-		append([]any{numbers(tasks)}, s.check.bind(low, high)...)...)
+	found, err := list[int64](ctx, s.q, "SELECT task FROM tasks WHERE task IN (SELECT value FROM json_each(?)) AND ("+s.unchecked.sql+")",
+		append([]any{jsonArray(tasks)}, s.unchecked.bind(low, high)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("check tasks: %w", err)
 	}
@@ -221,7 +221,7 @@ func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
 		values[r.task] = r.value
 	}
 	found, err := s.q.QueryContext(ctx, `SELECT task, id, body FROM tasks JOIN events USING (task)
-		WHERE task IN (SELECT value FROM json_each(?))`, numbers(tasksOf(rows)))
+		WHERE task IN (SELECT value FROM json_each(?))`, jsonArray(tasksOf(rows)))
 	if err != nil {
 		return nil, fmt.Errorf("read tasks: %w", err)
 	}
@@ -276,7 +276,7 @@ func (s *search) count(ctx context.Context) (history.Count, error) {
 			return history.Count{N: s.r.Limit}, nil
 		case !more:
 			return history.Count{N: n, Exact: true}, nil
-		case unfolded >= s.limits.unfold || s.examined >= s.limits.count:
+		case unfolded >= s.limits.decoded || s.examined >= s.limits.count:
 			return history.Count{N: n}, nil
 		}
 	}
@@ -289,7 +289,7 @@ func (s *search) countRows(ctx context.Context) (history.Count, error) {
 		text = "SELECT DISTINCT task FROM (" + text + ")"
 	}
 	most := s.r.Limit + 1
-	if s.check.sql != always.sql {
+	if s.unchecked.sql != always.sql {
 		if most = s.limits.count; s.chunk > 0 {
 			most = s.limits.lookups
 		}
@@ -297,9 +297,9 @@ func (s *search) countRows(ctx context.Context) (history.Count, error) {
 	text, args = text+" LIMIT ?", append(args, most)
 	read, err := number[int](ctx, s.q, "SELECT count(*) FROM ("+text+")", args...)
 	n := read
-	if err == nil && s.check.sql != always.sql {
-		n, err = number[int](ctx, s.q, "SELECT count(*) FROM (SELECT 1 FROM tasks JOIN ("+text+") USING (task) WHERE "+s.check.sql+" LIMIT ?)",
-			slices.Concat(args, s.check.args, []any{s.r.Limit + 1})...)
+	if err == nil && s.unchecked.sql != always.sql {
+		n, err = number[int](ctx, s.q, "SELECT count(*) FROM (SELECT 1 FROM tasks JOIN ("+text+") USING (task) WHERE "+s.unchecked.sql+" LIMIT ?)",
+			slices.Concat(args, s.unchecked.args, []any{s.r.Limit + 1})...)
 	}
 	if err != nil {
 		return history.Count{}, fmt.Errorf("count tasks: %w", err)

@@ -41,7 +41,7 @@ type DB struct {
 
 	write   *sql.DB       // one connection
 	read    *sql.DB       // others, or the same one for Memory
-	gate    chan struct{} // holds a token while a transaction is at work
+	writer  chan struct{} // holds a token while a transaction is at work
 	symbols symbols
 	limits  limits
 
@@ -58,11 +58,11 @@ type DB struct {
 	active    atomic.Int64 // bytes that active tasks take, 0 where the history is not too large
 
 	// mu guards what Health says of writes, mark, and days. Commits are only counted with a token in gate.
-	mu       sync.Mutex
-	mark     mark
-	trouble  error
-	failedAt time.Time
-	days     days
+	mu        sync.Mutex
+	watermark watermark
+	writeErr  error
+	failedAt  time.Time
+	measured  measuredTime
 }
 
 var _ history.Store = (*DB)(nil)
@@ -70,11 +70,11 @@ var _ history.Store = (*DB)(nil)
 // Run maintains the store until ctx ends.
 func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return d.index(ctx) })
-	g.Go(func() error { return d.retain(ctx, removed) })
-	g.Go(func() error { return d.sweep(ctx) })
-	g.Go(func() error { return d.expire(ctx) })
-	g.Go(func() error { return d.watch(ctx) })
+	g.Go(func() error { return d.indexLoop(ctx) })
+	g.Go(func() error { return d.pruneLoop(ctx, removed) })
+	g.Go(func() error { return d.sweepLoop(ctx) })
+	g.Go(func() error { return d.expireLoop(ctx) })
+	g.Go(func() error { return d.watchFile(ctx) })
 	if err := g.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -90,13 +90,13 @@ func (d *DB) Health() history.Health {
 			h.Size += info.Size()
 		}
 	}
-	if err := d.present(); err != nil {
-		d.note(err)
+	if err := d.checkFile(); err != nil {
+		d.noteWrite(err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.trouble != nil {
-		h.LastError, h.FailedAt = d.trouble.Error(), d.failedAt
+	if d.writeErr != nil {
+		h.LastError, h.FailedAt = d.writeErr.Error(), d.failedAt
 	}
 	return h
 }

@@ -40,8 +40,8 @@ func (s *symbols) symbol(text string) (int64, bool) {
 	return n, ok
 }
 
-// use is symbol for what is to be written.
-func (s *symbols) use(text string) (int64, bool) {
+// lookupForWrite is symbol for what is to be written.
+func (s *symbols) lookupForWrite(text string) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, ok := s.byText[text]
@@ -51,8 +51,8 @@ func (s *symbols) use(text string) (int64, bool) {
 	return n, ok
 }
 
-// watch begins to note which symbols are used or added, or ends that.
-func (s *symbols) watch(on bool) {
+// recordUse begins to note which symbols are used or added, or ends that.
+func (s *symbols) recordUse(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used = nil
@@ -61,8 +61,8 @@ func (s *symbols) watch(on bool) {
 	}
 }
 
-// watched reports whether a symbol was used or added since watch.
-func (s *symbols) watched(symbol int64) bool {
+// usedSince reports whether a symbol was used or added since watch.
+func (s *symbols) usedSince(symbol int64) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.used[symbol]

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	indexFor   = 20 * time.Millisecond // that a transaction takes, about
-	indexMost  = 500                   // tasks in one
-	indexPause = time.Second           // between looks for work
-	indexAge   = 30 * time.Second      // that an active task has not changed for before it is indexed
+	indexDuration = 20 * time.Millisecond // that a transaction takes, about
+	maxIndexed    = 500                   // tasks in one
+	indexInterval = time.Second           // between looks for work
+	indexAge      = 30 * time.Second      // that an active task has not changed for before it is indexed
 )
 
-// index fills the index of texts until ctx ends. Finished tasks come first: active ones change soon, and with
+// indexLoop fills the index of texts until ctx ends. Finished tasks come first: active ones change soon, and with
 // them their text. It works at most half of the time.
-func (d *DB) index(ctx context.Context) error {
+func (d *DB) indexLoop(ctx context.Context) error {
 	var calm [2]int64 // greatest clocks that tasks had when indexAge, and twice that, had passed
 	var aged, counted time.Time
-	n := indexMost / 5
+	n := maxIndexed / 5
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -36,19 +36,19 @@ func (d *DB) index(ctx context.Context) error {
 		}
 		done, err := d.indexSome(ctx, n, calm[0])
 		took := d.now().Sub(begin)
-		if done < n || d.now().Sub(counted).Abs() > 10*indexPause {
+		if done < n || d.now().Sub(counted).Abs() > 10*indexInterval {
 			counted = begin
 			d.countUnindexed(ctx)
 		}
 		switch {
 		case err != nil && ctx.Err() == nil:
 			d.log.Warn("text index stands still", "error", err)
-			timer.Reset(10 * indexPause)
+			timer.Reset(10 * indexInterval)
 		case done < n:
-			timer.Reset(indexPause)
+			timer.Reset(indexInterval)
 		default:
-			n = min(max(n*int(indexFor)/int(max(took, 1)), 1), 2*n, indexMost)
-			timer.Reset(min(took, indexPause))
+			n = min(max(n*int(indexDuration)/int(max(took, 1)), 1), 2*n, maxIndexed)
+			timer.Reset(min(took, indexInterval))
 		}
 	}
 }

@@ -30,14 +30,14 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 		return err
 	}
 	select {
-	case d.gate <- struct{}{}:
-		defer func() { <-d.gate }()
+	case d.writer <- struct{}{}:
+		defer func() { <-d.writer }()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-d.closed:
 		return errClosed
 	}
-	if err := errors.Join(d.present(), d.guarded()); err != nil {
+	if err := errors.Join(d.checkFile(), d.checkLock()); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -51,7 +51,7 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 		return err
 	}
 	changed := false
-	if d.owns() {
+	if d.writesFile() {
 		if changed, err = t.count(); err != nil {
 			_ = begun.Rollback()
 			return err
@@ -115,7 +115,7 @@ func (t *tx) get(query string, args []any, into ...any) error {
 
 // symbol returns the symbol of a text, which it gives one if need be.
 func (t *tx) symbol(text string) (int64, error) {
-	if n, ok := t.db.symbols.use(text); ok {
+	if n, ok := t.db.symbols.lookupForWrite(text); ok {
 		return n, nil
 	}
 	if n, ok := t.added[text]; ok {

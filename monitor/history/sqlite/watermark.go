@@ -11,30 +11,30 @@ import (
 )
 
 const (
-	markName       = "history.db-mark"
-	markEach       = time.Second     // between marks, and between looks at the lock
-	checkpointEach = 5 * time.Second // of the log
+	watermarkName      = "history.db-mark"
+	watermarkInterval  = time.Second     // between marks, and between looks at the lock
+	checkpointInterval = 5 * time.Second // of the log
 )
 
-// mark says, outside the file of the history, how far that was written. So what is missing is noticed when the file
+// watermark says, outside the file of the history, how far that was written. So what is missing is noticed when the file
 // or its log was replaced, removed or cut: SQLite takes what it finds for all there ever was.
-type mark struct {
+type watermark struct {
 	Commits int64     `json:"commits"` // transactions that changed something, since the history began
 	At      time.Time `json:"at"`      // of the last of them
 	Damaged bool      `json:"damaged"` // the file could not be read or written, and is to be looked at as a whole
 }
 
-// readMark returns what was marked in a directory, nothing if that cannot be read: it only serves to warn.
-func readMark(path string) (m mark) {
+// readWatermark returns what was marked in a directory, nothing if that cannot be read: it only serves to warn.
+func readWatermark(path string) (m watermark) {
 	b, err := os.ReadFile(path) //nolint:gosec // the operator chooses the path
 	if err != nil || json.Unmarshal(b, &m) != nil {
-		return mark{}
+		return watermark{}
 	}
 	return m
 }
 
 // write replaces the mark as a whole.
-func (m mark) write(path string) error {
+func (m watermark) write(path string) error {
 	b, err := json.Marshal(m)
 	if err == nil {
 		err = os.WriteFile(path+".new", append(b, '\n'), 0o600)
@@ -60,57 +60,57 @@ func (t *tx) count() (changed bool, err error) {
 	now := t.db.now().UnixMicro()
 	t.db.changes = changes + 2 // with the two rows
 	return true, t.exec(`INSERT INTO meta (key, value) VALUES (?, ?), (?, ?)
-		ON CONFLICT DO UPDATE SET value = excluded.value`, metaCommits, t.db.mark.Commits+1, metaCommitted, now)
+		ON CONFLICT DO UPDATE SET value = excluded.value`, metaCommits, t.db.watermark.Commits+1, metaCommitted, now)
 }
 
-// loadMark reads how far the file was written, and tells what is missing by the mark beside it.
-func (d *DB) loadMark(ctx context.Context, beside mark) error {
+// loadWatermark reads how far the file was written, and tells what is missing by the mark beside it.
+func (d *DB) loadWatermark(ctx context.Context, beside watermark) error {
 	var committed int64
-	for key, into := range map[string]*int64{metaCommits: &d.mark.Commits, metaCommitted: &committed} {
+	for key, into := range map[string]*int64{metaCommits: &d.watermark.Commits, metaCommitted: &committed} {
 		err := d.read.QueryRowContext(ctx, `SELECT value FROM meta WHERE key = ?`, key).Scan(into)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 	}
-	d.mark.At = time.UnixMicro(committed).UTC()
+	d.watermark.At = time.UnixMicro(committed).UTC()
 	switch until := beside.At.UTC().Format(time.DateTime); {
-	case d.mark.Commits >= beside.Commits:
-	case d.mark.Commits == 0:
+	case d.watermark.Commits >= beside.Commits:
+	case d.watermark.Commits == 0:
 		d.notices = append(d.notices, fmt.Sprintf("The history that was kept in %s until %s UTC is not there: its file was "+
 			"removed, or lost with its log. A new one has begun. If you have the file, stop Umbel and put it back together "+
 			"with its -wal.", d.path, until))
 	default:
 		d.notices = append(d.notices, fmt.Sprintf("What the history was told from %s to %s UTC is missing: its log, %s-wal, "+
 			"was removed or damaged, or an older copy was put in place. If you have the files of one moment, stop Umbel "+
-			"and put them back together.", d.mark.At.Format(time.DateTime), until, d.path))
+			"and put them back together.", d.watermark.At.Format(time.DateTime), until, d.path))
 	}
 	return nil
 }
 
-// owns reports whether d is the one that writes a file.
-func (d *DB) owns() bool { return d.write != nil && d.path != Memory }
+// writesFile reports whether d is the one that writes a file.
+func (d *DB) writesFile() bool { return d.write != nil && d.path != Memory }
 
-// watch looks after what is beside the file until ctx ends: the lock, the mark, and that the log goes into the file
+// watchFile looks after what is beside the file until ctx ends: the lock, the mark, and that the log goes into the file
 // early, so that a young history is more than its log.
-func (d *DB) watch(ctx context.Context) error {
-	if !d.owns() {
+func (d *DB) watchFile(ctx context.Context) error {
+	if !d.writesFile() {
 		return nil
 	}
-	tick := time.NewTicker(markEach)
+	tick := time.NewTicker(watermarkInterval)
 	defer tick.Stop()
-	marked, checkpointed, last := d.marked(), d.marked(), time.Now()
+	marked, checkpointed, last := d.currentWatermark(), d.currentWatermark(), time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		err := d.guard(ctx)
-		now, m := time.Now(), d.marked()
+		err := d.keepLock(ctx)
+		now, m := time.Now(), d.currentWatermark()
 		if err == nil && m != marked {
-			marked, err = m, m.write(d.beside(markName))
+			marked, err = m, m.write(d.sibling(watermarkName))
 		}
-		if err == nil && m != checkpointed && now.Sub(last) >= checkpointEach {
+		if err == nil && m != checkpointed && now.Sub(last) >= checkpointInterval {
 			last, checkpointed, err = now, m, d.checkpoint(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -119,17 +119,17 @@ func (d *DB) watch(ctx context.Context) error {
 	}
 }
 
-// guard makes sure that the lock keeps others out, where no transaction does that.
-func (d *DB) guard(ctx context.Context) error {
+// keepLock makes sure that the lock keeps others out, where no transaction does that.
+func (d *DB) keepLock(ctx context.Context) error {
 	select {
-	case d.gate <- struct{}{}:
-		defer func() { <-d.gate }()
+	case d.writer <- struct{}{}:
+		defer func() { <-d.writer }()
 	case <-ctx.Done():
 		return nil
 	}
-	err := d.guarded()
+	err := d.checkLock()
 	if err != nil {
-		d.note(err)
+		d.noteWrite(err)
 	}
 	return err
 }
@@ -140,35 +140,35 @@ func (d *DB) checkpoint(ctx context.Context) error {
 	return d.read.QueryRowContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &done)
 }
 
-// marked returns what is to be marked now.
-func (d *DB) marked() mark {
+// currentWatermark returns what is to be marked now.
+func (d *DB) currentWatermark() watermark {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.mark
+	return d.watermark
 }
 
 // committed notes that a transaction has changed something.
 func (d *DB) committed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.mark.Commits++
-	d.mark.At = d.now().UTC()
+	d.watermark.Commits++
+	d.watermark.At = d.now().UTC()
 }
 
-// suspect has the next Open look at the whole file if err says that it is damaged.
-func (d *DB) suspect(err error) {
-	if !d.owns() || !damaged(err) {
+// noteDamage has the next Open look at the whole file if err says that it is damaged.
+func (d *DB) noteDamage(err error) {
+	if !d.writesFile() || !damaged(err) {
 		return
 	}
 	d.mu.Lock()
-	known := d.mark.Damaged
-	d.mark.Damaged = true
-	m := d.mark
+	known := d.watermark.Damaged
+	d.watermark.Damaged = true
+	m := d.watermark
 	d.mu.Unlock()
 	if known {
 		return
 	}
-	if err := m.write(d.beside(markName)); err != nil {
+	if err := m.write(d.sibling(watermarkName)); err != nil {
 		d.log.Warn("damage not noted", "error", err)
 	}
 }

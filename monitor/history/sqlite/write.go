@@ -19,8 +19,8 @@ func (d *DB) Write(ctx context.Context, b history.Batch) (history.WriteResult, e
 		return err
 	}))
 	if ctx.Err() == nil || err == nil {
-		d.note(err)
-		d.suspect(err)
+		d.noteWrite(err)
+		d.noteDamage(err)
 	}
 	if err != nil {
 		return history.WriteResult{}, fmt.Errorf("write history: %w", err)
@@ -49,7 +49,7 @@ func (t *tx) write(b history.Batch) (w history.WriteResult, err error) {
 		}
 	}
 	if b.At != 0 {
-		if err := t.set(metaWritten, b.At); err != nil {
+		if err := t.set(metaBatchAt, b.At); err != nil {
 			return w, err
 		}
 	}
@@ -99,7 +99,7 @@ func (t *tx) set(key string, value int64) error {
 
 // Keys of the table meta.
 const (
-	metaWritten    = "written" // history.Batch.At of the newest batch
+	metaBatchAt    = "written" // history.Batch.At of the newest batch
 	metaClock      = "clock"
 	metaCheckpoint = "checkpoint"
 )
@@ -146,7 +146,7 @@ func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
 	if err == nil {
 		err = t.exec(updateTask, append(columns, row)...)
 	}
-	if err == nil && marks&markRenamed != 0 {
+	if err == nil && marks&flagRenamed != 0 {
 		err = t.exec(`DELETE FROM former_names WHERE task = ?`, row)
 	}
 	if err == nil {
@@ -223,7 +223,7 @@ func (t *tx) columns(s *history.Task) ([]any, error) {
 		}
 	}
 	failure, err := t.failure(v)
-	columns = append(columns, marks(v), lostAt(v), failure, nil)
+	columns = append(columns, flags(v), lostAt(v), failure, nil)
 	if s.HeardAt != 0 {
 		columns[len(columns)-1] = s.HeardAt
 	}

@@ -33,9 +33,9 @@ type (
 )
 
 var (
-	always  = condition{sql: "TRUE", exact: true}  //nolint:gochecknoglobals // a constant
-	never   = condition{sql: "FALSE", exact: true} //nolint:gochecknoglobals // a constant
-	perhaps = condition{sql: "TRUE"}               //nolint:gochecknoglobals // a constant
+	always    = condition{sql: "TRUE", exact: true}  //nolint:gochecknoglobals // a constant
+	never     = condition{sql: "FALSE", exact: true} //nolint:gochecknoglobals // a constant
+	undecided = condition{sql: "TRUE"}               //nolint:gochecknoglobals // a constant
 )
 
 // join joins conditions by AND or OR.
@@ -97,14 +97,14 @@ func (c *compiler) expr(ctx context.Context, e query.Expr) (condition, error) {
 	case query.Not:
 		x, err := c.expr(ctx, e.X)
 		if err != nil || !x.exact {
-			return perhaps, err
+			return undecided, err
 		}
 		x.sql = "(" + x.sql + ") IS NOT TRUE"
 		return x, nil
 	case query.Term:
 		return c.term(ctx, e)
 	default:
-		return perhaps, nil
+		return undecided, nil
 	}
 }
 
@@ -176,21 +176,21 @@ func operator(than string, b query.Bound) string {
 
 // Bits of tasks.marks.
 const (
-	markRedelivered = 1 << iota
-	markTruncated
-	markRetried
-	markRenamed
-	markLost
-	markOrphaned
-	markDismissed
+	flagRedelivered = 1 << iota
+	flagTruncated
+	flagRetried
+	flagRenamed
+	flagLost
+	flagOrphaned
+	flagDismissed
 
-	allMarks = 1<<iota - 1
+	allFlags = 1<<iota - 1
 )
 
-// markBits are the bits of marks that Is values ask for.
-var markBits = map[string]int{ //nolint:gochecknoglobals // a constant table
-	query.IsRedelivered: markRedelivered, query.IsTruncated: markTruncated, query.IsRetried: markRetried,
-	query.IsLost: markLost, query.IsOrphaned: markOrphaned, query.IsDismissed: markDismissed,
+// isFlags are the bits of marks that Is values ask for.
+var isFlags = map[string]int{ //nolint:gochecknoglobals // a constant table
+	query.IsRedelivered: flagRedelivered, query.IsTruncated: flagTruncated, query.IsRetried: flagRetried,
+	query.IsLost: flagLost, query.IsOrphaned: flagOrphaned, query.IsDismissed: flagDismissed,
 }
 
 // isCondition compiles marks.
@@ -203,7 +203,7 @@ func isCondition(values []query.Value) condition {
 		case query.IsFinished:
 			list = append(list, condition{sql: "final <> 0", exact: true})
 		default:
-			list = append(list, condition{"marks <> 0 AND marks & ? <> 0", []any{markBits[v.Text]}, true})
+			list = append(list, condition{"marks <> 0 AND marks & ? <> 0", []any{isFlags[v.Text]}, true})
 		}
 	}
 	return join("OR", list)
@@ -218,29 +218,29 @@ func (c *compiler) symbolCondition(ctx context.Context, t query.Term) (condition
 		}
 		return c.symbolsCondition(ctx, t.Field, symbols)
 	}
-	return condition{columns[t.Field] + " IS NOT NULL", nil, slices.ContainsFunc(t.Values, anything)}, nil
+	return condition{columns[t.Field] + " IS NOT NULL", nil, slices.ContainsFunc(t.Values, isWildcard)}, nil
 }
 
-// anything reports whether a value of a term matches whatever is known.
-func anything(v query.Value) bool { return v.Match == query.Pattern && v.Text == "*" }
+// isWildcard reports whether a value of a term matches whatever is known.
+func isWildcard(v query.Value) bool { return v.Match == query.Pattern && v.Text == "*" }
 
 // symbols returns those that the values of a term stand for, unknown if that is any at all, or if there are too
 // many to look through.
 func (c *compiler) symbols(ctx context.Context, t query.Term) (symbols []int64, known bool, err error) {
-	if slices.ContainsFunc(t.Values, anything) {
+	if slices.ContainsFunc(t.Values, isWildcard) {
 		return nil, false, nil
 	}
 	if t.Field != query.State && !slices.ContainsFunc(t.Values, func(v query.Value) bool { return v.Match != query.Exact }) {
-		symbols, err = c.exact(ctx, t.Values)
+		symbols, err = c.exactSymbols(ctx, t.Values)
 		return symbols, true, err
 	}
-	return c.where(ctx, t.Field, holder(t))
+	return c.symbolsWhere(ctx, t.Field, matcher(t))
 }
 
-// where returns the symbols of a field whose text a function accepts, unknown if there are too many.
-func (c *compiler) where(ctx context.Context, f query.Field, holds func(text string) bool) (symbols []int64, known bool, err error) {
-	used, err := c.values(ctx, f)
-	if err != nil || len(used) == maxUsed {
+// symbolsWhere returns the symbols of a field whose text a function accepts, unknown if there are too many.
+func (c *compiler) symbolsWhere(ctx context.Context, f query.Field, holds func(text string) bool) (symbols []int64, known bool, err error) {
+	used, err := c.usedSymbols(ctx, f)
+	if err != nil || len(used) == maxSymbols {
 		return nil, false, err
 	}
 	for _, s := range used {
@@ -253,11 +253,11 @@ func (c *compiler) where(ctx context.Context, f query.Field, holds func(text str
 
 // oneOf holds of tasks whose column is one of the symbols.
 func oneOf(column string, symbols []int64) condition {
-	return condition{column + " IN (SELECT value FROM json_each(?))", []any{numbers(symbols)}, true}
+	return condition{column + " IN (SELECT value FROM json_each(?))", []any{jsonArray(symbols)}, true}
 }
 
-// numbers writes numbers as a JSON array.
-func numbers(list []int64) string {
+// jsonArray writes numbers as a JSON array.
+func jsonArray(list []int64) string {
 	if len(list) == 0 {
 		return "[]"
 	}
@@ -274,11 +274,11 @@ type symbol struct {
 	text   string
 }
 
-// maxUsed is how many values of one field are looked through for a pattern.
-const maxUsed = 10_000
+// maxSymbols is how many values of one field are looked through for a pattern.
+const maxSymbols = 10_000
 
-// exact returns the symbols of exact values.
-func (c *compiler) exact(ctx context.Context, values []query.Value) ([]int64, error) {
+// exactSymbols returns the symbols of exact values.
+func (c *compiler) exactSymbols(ctx context.Context, values []query.Value) ([]int64, error) {
 	texts := make([]any, len(values))
 	for i, v := range values {
 		texts[i] = v.Text
@@ -288,8 +288,8 @@ func (c *compiler) exact(ctx context.Context, values []query.Value) ([]int64, er
 	return found, wrap("resolve values", err)
 }
 
-// values returns the symbols that a column of tasks has, at most maxUsed, by leaping through its index.
-func (c *compiler) values(ctx context.Context, f query.Field) ([]symbol, error) {
+// usedSymbols returns the symbols that a column of tasks has, at most maxSymbols, by leaping through its index.
+func (c *compiler) usedSymbols(ctx context.Context, f query.Field) ([]symbol, error) {
 	if s, ok := c.used[f]; ok {
 		return s, nil
 	}
@@ -299,7 +299,7 @@ func (c *compiler) values(ctx context.Context, f query.Field) ([]symbol, error) 
 			UNION ALL
 			SELECT (SELECT min(`+column+`) FROM tasks WHERE `+column+` > used.symbol) FROM used WHERE used.symbol IS NOT NULL
 		)
-		SELECT symbol, text FROM used JOIN symbols USING (symbol) LIMIT ?`, maxUsed)
+		SELECT symbol, text FROM used JOIN symbols USING (symbol) LIMIT ?`, maxSymbols)
 	if err != nil {
 		return nil, fmt.Errorf("list values: %w", err)
 	}
@@ -323,7 +323,7 @@ func (c *compiler) values(ctx context.Context, f query.Field) ([]symbol, error) 
 				used = append(used, s)
 			}
 		}
-		used = used[:min(len(used), maxUsed)]
+		used = used[:min(len(used), maxSymbols)]
 	}
 	if c.used == nil {
 		c.used = make(map[query.Field][]symbol)
@@ -332,14 +332,14 @@ func (c *compiler) values(ctx context.Context, f query.Field) ([]symbol, error) 
 	return used, nil
 }
 
-// holder returns what decides whether a term holds of a task that has a text in its field.
-func holder(t query.Term) func(text string) bool {
+// matcher returns what decides whether a term holds of a task that has a text in its field.
+func matcher(t query.Term) func(text string) bool {
 	q := query.New(t)
 	switch t.Field {
 	case query.State, query.Is: // marks that a state alone decides
 		return func(text string) bool { return q.Match(&state.Task{State: state.State(text)}, time.Time{}) }
 	case query.Any: // any text decides alike
-		return holder(query.Term{Field: query.Args, Values: t.Values})
+		return matcher(query.Term{Field: query.Args, Values: t.Values})
 	case query.Args:
 		return func(text string) bool { return q.Match(&state.Task{Args: &text}, time.Time{}) }
 	default: // words too

@@ -9,22 +9,22 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// key is the place of a row in an order. Rows with equal keys are told apart by their stamps and ids.
-type key struct {
+// sortKey is the place of a row in an order. Rows with equal keys are told apart by their stamps and ids.
+type sortKey struct {
 	value int64 // of the column that the list is sorted by, 0 if it is sorted by stamp
 	clock int64
 }
 
-// order is the order in which rows are walked.
-type order struct {
+// sortOrder is the order in which rows are walked.
+type sortOrder struct {
 	column     string // empty for the order of stamps
 	field      query.Field
 	descending bool
 }
 
 // newOrder returns the order that leads away from the top of a list, or, if newer, towards it.
-func newOrder(s query.Sort, newer bool) order {
-	o := order{descending: s.Ascending == newer}
+func newOrder(s query.Sort, newer bool) sortOrder {
+	o := sortOrder{descending: s.Ascending == newer}
 	if s.Field != 0 {
 		o.field, o.column = s.Field, columns[s.Field]
 	}
@@ -32,7 +32,7 @@ func newOrder(s query.Sort, newer bool) order {
 }
 
 // index is the one that has all rows in this order.
-func (o order) index() source {
+func (o sortOrder) index() source {
 	if o.column == "" {
 		return source{index: "tasks_by_clock", where: "TRUE", sorted: true}
 	}
@@ -40,10 +40,10 @@ func (o order) index() source {
 }
 
 // value is the expression of key.value.
-func (o order) value() string { return cmp.Or(o.column, "0") }
+func (o sortOrder) value() string { return cmp.Or(o.column, "0") }
 
-// by is an ORDER BY clause over columns of a key.
-func (o order) by(value, clock string) string {
+// orderBy is an ORDER BY clause over columns of a key.
+func (o sortOrder) orderBy(value, clock string) string {
 	direction := ""
 	if o.descending {
 		direction = " DESC"
@@ -54,16 +54,16 @@ func (o order) by(value, clock string) string {
 	return " ORDER BY " + value + direction + ", " + clock + direction
 }
 
-// beyond holds of rows that come after k, or, if inclusive, at k.
-func (o order) beyond(k key, inclusive bool) condition {
+// after holds of rows that come after k, or, if inclusive, at k.
+func (o sortOrder) after(k sortKey, inclusive bool) condition {
 	return o.compared(k, !o.descending, inclusive)
 }
 
-// until holds of rows that come before k or at k.
-func (o order) until(k key) condition { return o.compared(k, o.descending, true) }
+// upTo holds of rows that come before k or at k.
+func (o sortOrder) upTo(k sortKey) condition { return o.compared(k, o.descending, true) }
 
 // compared holds of rows whose key is greater than k, or less, or, if inclusive, equal.
-func (o order) compared(k key, greater, inclusive bool) condition {
+func (o sortOrder) compared(k sortKey, greater, inclusive bool) condition {
 	strict := "<"
 	if greater {
 		strict = ">"
@@ -82,7 +82,7 @@ func (o order) compared(k key, greater, inclusive bool) condition {
 }
 
 // compare orders keys as the order does.
-func (o order) compare(a, b key) int {
+func (o sortOrder) compare(a, b sortKey) int {
 	c := cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.clock, b.clock))
 	if o.descending {
 		return -c
@@ -91,7 +91,7 @@ func (o order) compare(a, b key) int {
 }
 
 // comparePositions orders positions as the order does.
-func (o order) comparePositions(a, b state.Position) int {
+func (o sortOrder) comparePositions(a, b state.Position) int {
 	if o.descending {
 		return -a.Compare(b)
 	}
@@ -99,16 +99,16 @@ func (o order) comparePositions(a, b state.Position) int {
 }
 
 // keyOf is the key of a position.
-func (o order) keyOf(p state.Position) key {
-	k := key{clock: p.Stamp.Clock}
+func (o sortOrder) keyOf(p state.Position) sortKey {
+	k := sortKey{clock: p.Stamp.Clock}
 	if o.column != "" {
 		k.value = p.Value
 	}
 	return k
 }
 
-// behind is the position after all rows with a key.
-func (o order) behind(k key) state.Position {
+// positionAfter is the position after all rows with a key.
+func (o sortOrder) positionAfter(k sortKey) state.Position {
 	p := state.Position{Value: k.value, Stamp: clock.Stamp{Clock: k.clock, Micros: math.MaxInt64}}
 	if o.descending {
 		p.Stamp.Micros = math.MinInt64

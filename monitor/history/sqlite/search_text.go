@@ -41,9 +41,9 @@ func fold(s string) string {
 
 const (
 	// fewTrigrams are all looked for. Of more, those are that fewest of sampleTasks have.
-	fewTrigrams  = 8
-	rareTrigrams = 5
-	sampleTasks  = 64
+	maxAllTrigrams = 8
+	rareTrigrams   = 5
+	sampleTasks    = 64
 	// maxTrigrams bounds how much of a text is looked for: more would hardly find less.
 	maxTrigrams = 60
 )
@@ -90,7 +90,7 @@ func appendTrigrams(grams []string, text string) []string {
 // rarest returns those of many trigrams that tell most, judged by the newest tasks. FTS5 walks along all that it is asked
 // for, and those that every task has make it slow without finding less.
 func (c *compiler) rarest(ctx context.Context, grams []string) ([]string, error) {
-	if len(grams) <= fewTrigrams {
+	if len(grams) <= maxAllTrigrams {
 		return grams, nil
 	}
 	if c.sample == nil {
@@ -137,7 +137,7 @@ func (c *compiler) takeSample(ctx context.Context) error {
 func (c *compiler) textCondition(ctx context.Context, t query.Term) (condition, error) {
 	match, ok, err := c.match(ctx, t.Values)
 	if !ok || err != nil {
-		return perhaps, err
+		return undecided, err
 	}
 	list := []condition{
 		{sql: "indexed = 0"},
@@ -159,7 +159,7 @@ func (c *compiler) textCondition(ctx context.Context, t query.Term) (condition, 
 
 // identity compiles what free text finds beside texts: names that contain it, and ids that begin with it.
 func (c *compiler) identity(ctx context.Context, t query.Term) ([]condition, error) {
-	named, known, err := c.where(ctx, query.Name, holder(t))
+	named, known, err := c.symbolsWhere(ctx, query.Name, matcher(t))
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (c *compiler) plans(ctx context.Context, conditions []query.Expr) ([]plan, 
 			plans = append(plans, p)
 		}
 	}
-	streams, err := c.streams(ctx, conditions)
+	streams, err := c.statePlans(ctx, conditions)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (c *compiler) termSources(ctx context.Context, t query.Term) ([]source, err
 	case t.Field == query.Is:
 		return isSources(t.Values), nil
 	case byState(t.Field):
-		plans, err := c.streams(ctx, []query.Expr{t})
+		plans, err := c.statePlans(ctx, []query.Expr{t})
 		if err != nil || len(plans) == 0 {
 			return nil, err
 		}
@@ -183,8 +183,8 @@ func isSources(values []query.Value) []source {
 		case query.IsFinished:
 			return nil
 		default:
-			for marks := range allMarks + 1 {
-				if marks&markBits[v.Text] != 0 && possible(marks) {
+			for marks := range allFlags + 1 {
+				if marks&isFlags[v.Text] != 0 && possible(marks) {
 					sources = append(sources, source{
 						index: "tasks_marked", where: "marks <> 0 AND marks = ?", args: []any{marks}, sorted: true,
 					})
@@ -197,7 +197,7 @@ func isSources(values []query.Value) []source {
 
 // possible reports whether a task can have those marks.
 func possible(marks int) bool {
-	lost, orphaned, dismissed := marks&markLost != 0, marks&markOrphaned != 0, marks&markDismissed != 0
+	lost, orphaned, dismissed := marks&flagLost != 0, marks&flagOrphaned != 0, marks&flagDismissed != 0
 	return (lost || !orphaned) && (!lost || !dismissed)
 }
 
@@ -214,13 +214,13 @@ func (c *compiler) symbolSources(ctx context.Context, t query.Term) ([]source, e
 		})
 	}
 	if len(sources) == 0 {
-		sources = append(sources, nowhere())
+		sources = append(sources, noRows())
 	}
 	return sources, nil
 }
 
-// nowhere is the source of no row.
-func nowhere() source { return source{index: "tasks_by_clock", where: "FALSE", sorted: true} }
+// noRows is the source of no row.
+func noRows() source { return source{index: "tasks_by_clock", where: "FALSE", sorted: true} }
 
 func (c *compiler) rangeSources(t query.Term) []source {
 	column := columns[t.Field]
@@ -237,16 +237,16 @@ func (c *compiler) rangeSources(t query.Term) []source {
 	return sources
 }
 
-// streams returns plans by name, worker, queue or state. Their indexes have the state before the clock, so a
+// statePlans returns plans by name, worker, queue or state. Their indexes have the state before the clock, so a
 // condition on one is a source for each state that tasks have, or that other conditions allow.
-func (c *compiler) streams(ctx context.Context, conditions []query.Expr) ([]plan, error) {
-	used, err := c.values(ctx, query.State)
+func (c *compiler) statePlans(ctx context.Context, conditions []query.Expr) ([]plan, error) {
+	used, err := c.usedSymbols(ctx, query.State)
 	if err != nil {
 		return nil, err
 	}
 	var states []int // conditions on states
 	for i, e := range conditions {
-		if allows := stateRule(e); allows != nil {
+		if allows := stateFilter(e); allows != nil {
 			states = append(states, i)
 			used = slices.DeleteFunc(slices.Clone(used), func(s symbol) bool { return !allows(s.text) })
 		}
@@ -295,23 +295,23 @@ func (c *compiler) streams(ctx context.Context, conditions []query.Expr) ([]plan
 	}
 	for i := range plans {
 		if len(plans[i].sources) == 0 {
-			plans[i].sources = []source{nowhere()}
+			plans[i].sources = []source{noRows()}
 		}
 	}
 	return plans, nil
 }
 
-// stateRule returns what an expression says of states, nil if it is not on states alone.
-func stateRule(e query.Expr) func(text string) bool {
+// stateFilter returns what an expression says of states, nil if it is not on states alone.
+func stateFilter(e query.Expr) func(text string) bool {
 	switch e := e.(type) {
 	case query.Not:
-		if allows := stateRule(e.X); allows != nil {
+		if allows := stateFilter(e.X); allows != nil {
 			return func(text string) bool { return !allows(text) }
 		}
 	case query.Term:
 		final := func(v query.Value) bool { return v.Text == query.IsActive || v.Text == query.IsFinished }
 		if e.Field == query.State || e.Field == query.Is && !slices.ContainsFunc(e.Values, func(v query.Value) bool { return !final(v) }) {
-			return holder(e)
+			return matcher(e)
 		}
 	}
 	return nil
@@ -320,7 +320,7 @@ func stateRule(e query.Expr) func(text string) bool {
 // textPlans returns the plan to look into texts, if they can be looked into, and those to find free text.
 func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]plan, error) {
 	var plans []plan
-	all := plan{sources: []source{unindexed()}}
+	all := plan{sources: []source{unindexedTexts()}}
 	for i, e := range conditions {
 		t, ok := e.(query.Term)
 		if !ok || t.Field.Type() != query.Text {
@@ -342,7 +342,7 @@ func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]pl
 			if err != nil {
 				return nil, err
 			}
-			p := plan{match: match, sources: []source{unindexed()}, covers: []int{i}}
+			p := plan{match: match, sources: []source{unindexedTexts()}, covers: []int{i}}
 			for _, o := range other {
 				p.sources = append(p.sources, source{where: o.sql, args: o.args})
 			}
@@ -355,5 +355,5 @@ func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]pl
 	return plans, nil
 }
 
-// unindexed is the source of rows whose text is not in texts yet.
-func unindexed() source { return source{index: "tasks_unindexed", where: "indexed = 0"} }
+// unindexedTexts is the source of rows whose text is not in texts yet.
+func unindexedTexts() source { return source{index: "tasks_unindexed", where: "indexed = 0"} }

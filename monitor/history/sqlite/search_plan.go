@@ -14,10 +14,10 @@ import (
 type limits struct {
 	gather  int // rows of a plan that are all read, rather than the first ones in order
 	scan    int // rows of an index that are read to find the first ones in order
-	walk    int // rows that a page examines,
+	page    int // rows that a page examines,
 	count   int // and a count
 	lookups int // rows that a count examines where each is on another page of the file
-	unfold  int // tasks that are decoded to check what SQL cannot
+	decoded int // tasks that are decoded to check what SQL cannot
 	chunk   int // rows to read at once at least from an unsorted plan, and at first where they have to be checked
 
 	groups   int // of failures
@@ -26,7 +26,7 @@ type limits struct {
 
 func defaultLimits() limits {
 	return limits{
-		gather: 10_000, scan: 250_000, walk: 50_000, count: 100_000, lookups: 10_000, unfold: 4_000, chunk: 1_000,
+		gather: 10_000, scan: 250_000, page: 50_000, count: 100_000, lookups: 10_000, decoded: 4_000, chunk: 1_000,
 		groups: history.MaxFailureGroups, failures: history.MaxFailureCount,
 	}
 }
@@ -35,7 +35,7 @@ func defaultLimits() limits {
 // find, or by an index that has the order of the list.
 func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits) (*search, error) {
 	s := &search{q: q, limits: l, r: r, o: newOrder(r.Sort, r.Newer), exact: true}
-	s.walk = walk{q: q, o: s.o, within: always}
+	s.rowCursor = rowCursor{q: q, o: s.o, within: always}
 	if r.From != nil {
 		s.start(s.o.keyOf(*r.From))
 	}
@@ -61,7 +61,7 @@ func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits) 
 	case err != nil:
 		return nil, err
 	case best != nil && best.size <= l.gather:
-		s.sources, s.check, s.size = best.sources, rest(compiled, best), best.size
+		s.sources, s.unchecked, s.size = best.sources, uncovered(compiled, best), best.size
 		if s.o.column != "" || !best.indexed() {
 			s.chunk = best.size // all at once
 		} else if !best.sorted() {
@@ -77,8 +77,8 @@ func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits) 
 	return s, err
 }
 
-// rest joins the conditions that plans leave to be checked.
-func rest(compiled []condition, plans ...*plan) condition {
+// uncovered joins the conditions that plans leave to be checked.
+func uncovered(compiled []condition, plans ...*plan) condition {
 	var left []condition
 	for i, c := range compiled {
 		covered := slices.ContainsFunc(plans, func(p *plan) bool { return slices.Contains(p.covers, i) })
@@ -94,7 +94,7 @@ func (s *search) fewest(ctx context.Context, plans []plan, compiled []condition)
 	fewest := s.limits.scan + 1
 	for i := range plans {
 		p, most := &plans[i], fewest
-		if s.o.column == "" && p.sorted() && rest(compiled, p).sql == always.sql {
+		if s.o.column == "" && p.sorted() && uncovered(compiled, p).sql == always.sql {
 			most = min(most, s.limits.gather+2) // it is walked in any case
 		}
 		if err := s.measure(ctx, p, most); err != nil {
@@ -141,7 +141,7 @@ func (s *search) measure(ctx context.Context, p *plan, most int) error {
 	if p.size >= most {
 		p.size = s.limits.scan + 1
 	} else if len(p.tasks) > 0 {
-		p.sources = append(p.sources, source{where: "task IN (SELECT value FROM json_each(?))", args: []any{numbers(p.tasks)}})
+		p.sources = append(p.sources, source{where: "task IN (SELECT value FROM json_each(?))", args: []any{jsonArray(p.tasks)}})
 	}
 	return nil
 }
@@ -163,21 +163,21 @@ func (s *search) byPlans(ctx context.Context, plans []plan, best *plan, compiled
 			first, most = p, p.size
 		}
 	}
-	s.sources, s.size, s.check = first.sources, first.size, rest(compiled, best, first)
+	s.sources, s.size, s.unchecked = first.sources, first.size, uncovered(compiled, best, first)
 	if first != best {
-		s.within = within(best)
+		s.within = inPlan(best)
 	} else if best.sorted() {
 		return nil
 	}
 	s.chunk, s.cost = s.limits.chunk, s.size/10 // an index is quicker to read
-	if s.check.sql != always.sql {
+	if s.unchecked.sql != always.sql {
 		s.chunk *= 4
 	}
 	return nil
 }
 
-// within holds of the rows that a plan finds.
-func within(p *plan) condition {
+// inPlan holds of the rows that a plan finds.
+func inPlan(p *plan) condition {
 	c := condition{exact: true}
 	arms := make([]string, len(p.sources))
 	for i, s := range p.sources {
@@ -195,7 +195,7 @@ func (s *search) byClock(plans []plan, compiled []condition) {
 	if i := slices.IndexFunc(plans, func(p plan) bool { return p.sorted() }); i >= 0 {
 		p = &plans[i]
 	}
-	s.sources, s.check = p.sources, rest(compiled, p)
+	s.sources, s.unchecked = p.sources, uncovered(compiled, p)
 	for i := range plans {
 		if plans[i].ranged() {
 			s.ranges = append(s.ranges, plans[i])
@@ -214,9 +214,9 @@ func (s *search) byColumn(best *plan, conditions []query.Expr, compiled []condit
 			bounds.covers = append(bounds.covers, i)
 		}
 	}
-	s.sources, s.check = []source{all}, rest(compiled, &bounds)
+	s.sources, s.unchecked = []source{all}, uncovered(compiled, &bounds)
 	further := func(i int) bool { return !slices.Contains(bounds.covers, i) }
 	if best != nil && best.indexed() && slices.ContainsFunc(best.covers, further) {
-		s.within, s.check = within(best), rest(compiled, &bounds, best)
+		s.within, s.unchecked = inPlan(best), uncovered(compiled, &bounds, best)
 	}
 }

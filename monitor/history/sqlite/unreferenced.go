@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	sweepEach   = time.Hour
-	symbolsEach = 24  // sweeps between looks for symbols that nothing uses: that reads all tasks
-	symbolsMost = 500 // removed in one transaction
+	sweepInterval   = time.Hour
+	symbolSweeps    = 24  // sweeps between looks for symbols that nothing uses: that reads all tasks
+	maxSweptSymbols = 500 // removed in one transaction
 )
 
-// sweep removes what nothing refers to any more, until ctx ends: groups of failures at once and every hour,
+// sweepLoop removes what nothing refers to any more, until ctx ends: groups of failures at once and every hour,
 // symbols after an hour and then every day.
-func (d *DB) sweep(ctx context.Context) error {
-	ticker := time.NewTicker(sweepEach)
+func (d *DB) sweepLoop(ctx context.Context) error {
+	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
 		err := d.sweepFailures(ctx)
-		if err == nil && n%symbolsEach == 1 {
+		if err == nil && n%symbolSweeps == 1 {
 			err = d.sweepSymbols(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -49,10 +49,10 @@ func symbolQueries() []string {
 // sweepSymbols removes symbols that nothing refers to. Every client process that sends a task has one.
 func (d *DB) sweepSymbols(ctx context.Context) error {
 	// From here on, what transactions use is noted; what earlier ones used is seen by the queries.
-	if err := d.update(ctx, func(*tx) error { d.symbols.watch(true); return nil }); err != nil {
+	if err := d.update(ctx, func(*tx) error { d.symbols.recordUse(true); return nil }); err != nil {
 		return fmt.Errorf("sweep symbols: %w", explain(err))
 	}
-	defer d.symbols.watch(false)
+	defer d.symbols.recordUse(false)
 	used := make(map[int64]bool)
 	for _, query := range symbolQueries() {
 		err := d.each(ctx, query, nil, func(rows *sql.Rows) error {
@@ -65,10 +65,10 @@ func (d *DB) sweepSymbols(ctx context.Context) error {
 			return fmt.Errorf("sweep symbols: %w", explain(err))
 		}
 	}
-	for some := range slices.Chunk(d.symbols.without(used), symbolsMost) {
+	for some := range slices.Chunk(d.symbols.without(used), maxSweptSymbols) {
 		err := d.update(ctx, func(t *tx) error {
 			for _, n := range some {
-				if d.symbols.watched(n) {
+				if d.symbols.usedSince(n) {
 					continue
 				}
 				if err := t.exec(`DELETE FROM symbols WHERE symbol = ?`, n); err != nil {

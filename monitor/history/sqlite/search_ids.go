@@ -91,7 +91,7 @@ func failureCondition(values []query.Value) condition {
 		case v.Match == query.Exact:
 			list[i] = never
 		default:
-			list[i] = condition{sql: "failure IS NOT NULL", exact: anything(v)}
+			list[i] = condition{sql: "failure IS NOT NULL", exact: isWildcard(v)}
 		}
 	}
 	return join("OR", list)

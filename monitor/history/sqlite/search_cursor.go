@@ -11,35 +11,35 @@ import (
 // row is a row of tasks that may match.
 type row struct {
 	task int64
-	key
+	sortKey
 }
 
-// walk reads the rows that sources find, in the order of the list. Rows with equal keys come together.
-type walk struct {
+// rowCursor reads the rows that sources find, in the order of the list. Rows with equal keys come together.
+type rowCursor struct {
 	q       queryer
-	o       order
+	o       sortOrder
 	sources []source
 	within  condition // on rows, for which indexes suffice
 	ranges  []plan    // others that find all matching rows
 	chunk   int       // rows to read at least at once, since unsorted sources are read as a whole each time
 	cost    int       // of a chunk, in rows, beside its own
 
-	from    key // where reading continues, if begun
+	from    sortKey // where reading continues, if begun
 	begun   bool
 	after   bool // from has been read
 	rows    []row
 	ended   bool
 	skipped bool
 
-	last     key // of the rows that next has returned
-	examined int // rows
+	last     sortKey // of the rows that next has returned
+	examined int     // rows
 }
 
 // start has the walk begin at a key.
-func (w *walk) start(k key) { w.from, w.begun, w.after = k, true, false }
+func (w *rowCursor) start(k sortKey) { w.from, w.begun, w.after = k, true, false }
 
 // next returns about want rows, more if the last ones are equal, and whether there may be others.
-func (w *walk) next(ctx context.Context, want int) ([]row, bool, error) {
+func (w *rowCursor) next(ctx context.Context, want int) ([]row, bool, error) {
 	if len(w.rows) == 0 && !w.ended {
 		if err := w.fill(ctx, want); err != nil {
 			return nil, false, err
@@ -47,7 +47,7 @@ func (w *walk) next(ctx context.Context, want int) ([]row, bool, error) {
 	}
 	rows := split(w.rows, want)
 	if w.rows = w.rows[len(rows):]; len(rows) > 0 {
-		w.last = rows[len(rows)-1].key
+		w.last = rows[len(rows)-1].sortKey
 	}
 	w.examined += len(rows)
 	return rows, len(w.rows) > 0 || !w.ended, nil
@@ -56,14 +56,14 @@ func (w *walk) next(ctx context.Context, want int) ([]row, bool, error) {
 // split returns the first n rows, and those with the key of the last.
 func split(rows []row, n int) []row {
 	n = min(n, len(rows))
-	for n > 0 && n < len(rows) && rows[n].key == rows[n-1].key {
+	for n > 0 && n < len(rows) && rows[n].sortKey == rows[n-1].sortKey {
 		n++
 	}
 	return rows[:n]
 }
 
 // fill reads a chunk. The rows with its last key are left to the next one, which may have more of them.
-func (w *walk) fill(ctx context.Context, want int) error {
+func (w *rowCursor) fill(ctx context.Context, want int) error {
 	for limit := max(want, w.chunk); ; limit *= 4 {
 		rows, err := w.read(ctx, limit+1)
 		if err != nil {
@@ -72,23 +72,23 @@ func (w *walk) fill(ctx context.Context, want int) error {
 		w.examined += w.cost
 		if w.ended = len(rows) <= limit; !w.ended {
 			n := limit
-			for n > 0 && rows[n-1].key == rows[limit].key {
+			for n > 0 && rows[n-1].sortKey == rows[limit].sortKey {
 				n--
 			}
 			if rows = rows[:n]; n == 0 {
 				continue
 			}
-			w.from, w.begun, w.after = rows[n-1].key, true, true
+			w.from, w.begun, w.after = rows[n-1].sortKey, true, true
 		}
 		w.rows = distinct(rows)
 		return nil
 	}
 }
 
-func (w *walk) read(ctx context.Context, limit int) ([]row, error) {
+func (w *rowCursor) read(ctx context.Context, limit int) ([]row, error) {
 	in := always
 	if w.begun {
-		in = w.o.beyond(w.from, !w.after)
+		in = w.o.after(w.from, !w.after)
 	} else if w.o.column != "" {
 		in = condition{sql: w.o.column + " IS NOT NULL", exact: true}
 	}
@@ -101,7 +101,7 @@ func (w *walk) read(ctx context.Context, limit int) ([]row, error) {
 		what = "task, +" + w.o.value() + " AS value, +clock AS clock" // else SQLite walks an index that has their order
 	}
 	text, args := merged(w.sources, what, in, w.within)
-	selected, err := w.q.QueryContext(ctx, text+w.o.by("value", "clock")+" LIMIT ?", append(args, limit)...)
+	selected, err := w.q.QueryContext(ctx, text+w.o.orderBy("value", "clock")+" LIMIT ?", append(args, limit)...)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func merged(sources []source, what string, in, within condition) (string, []any)
 
 // sample adds to a condition, for a range that is read in the order of lists, that rows lie before the key that n rows at
 // one end of the range do not come after. Times rise with clocks, so that SQLite need not sort most of the range.
-func (w *walk) sample(ctx context.Context, in condition, n int) (condition, error) {
+func (w *rowCursor) sample(ctx context.Context, in condition, n int) (condition, error) {
 	first := w.sources[0]
 	if w.cost == 0 || first.column == "" || w.within.sql != always.sql {
 		return in, nil
@@ -158,14 +158,14 @@ func (w *walk) sample(ctx context.Context, in condition, n int) (condition, erro
 		if err := rows.Scan(&end, &sampled); err != nil || sampled < n {
 			return err
 		}
-		in = join("AND", []condition{in, w.o.until(key{clock: end.Int64})})
+		in = join("AND", []condition{in, w.o.upTo(sortKey{clock: end.Int64})})
 		return nil
 	})
 	return in, err
 }
 
 // skip moves a walk along the whole list, once, to the first row that every range has. It ends one that has none.
-func (w *walk) skip(ctx context.Context) error {
+func (w *rowCursor) skip(ctx context.Context) error {
 	if w.skipped || w.ended {
 		return nil
 	}
@@ -184,9 +184,9 @@ func (w *walk) skip(ctx context.Context) error {
 			w.rows, w.ended = nil, true
 			return nil
 		}
-		first := key{clock: clocks[0].Int64}
+		first := sortKey{clock: clocks[0].Int64}
 		if w.o.compare(first, w.last) > 0 {
-			w.rows = slices.DeleteFunc(w.rows, func(r row) bool { return w.o.compare(r.key, first) < 0 })
+			w.rows = slices.DeleteFunc(w.rows, func(r row) bool { return w.o.compare(r.sortKey, first) < 0 })
 			if len(w.rows) == 0 && (!w.begun || w.o.compare(first, w.from) > 0) {
 				w.start(first)
 			}
@@ -200,7 +200,7 @@ func distinct(rows []row) []row {
 	kept := rows[:0]
 	for i, r := range rows {
 		repeated := false
-		for j := len(kept) - 1; j >= 0 && kept[j].key == r.key && !repeated; j-- {
+		for j := len(kept) - 1; j >= 0 && kept[j].sortKey == r.sortKey && !repeated; j-- {
 			repeated = kept[j].task == r.task
 		}
 		if !repeated {
