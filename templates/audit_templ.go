@@ -72,7 +72,7 @@ func auditPage(l Layout, v Audit) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</div><p class=\"aside\">Who has asked for what. Records are only ever added; each holds a hash over itself and the one before.</p></header><section class=\"panel\" aria-label=\"Records\"><div class=\"rows\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</div><p class=\"aside\">Who made which request. Records are never changed; each is hashed together with the previous one.</p></header><section class=\"panel\" aria-label=\"Records\"><div class=\"rows\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -94,7 +94,7 @@ func auditPage(l Layout, v Audit) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</tbody></table><p class=\"empty\">Nobody has done anything yet.</p></div></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</tbody></table><p class=\"empty\">No actions recorded yet.</p></div></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -159,7 +159,7 @@ func auditMark(u URLs, v Audit) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, " was tampered with</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, " was modified</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -258,7 +258,7 @@ func auditRow(u URLs, r AuditRecord) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if r.Actor == "" {
-			templ_7745c5c3_Err = unknown("Nobody has said who they are").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = unknown("User unknown").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -23,35 +23,35 @@ func columns() []column {
 		{"id", "Id", "", "c-id", func(s URLs, t state.Task) templ.Component { return shortIDCopy(s, t.ID) }},
 		{"args", "Arguments", "", "c-args", func(_ URLs, t state.Task) templ.Component { return arguments(t) }},
 		{"worker", "Worker", "", "c-worker", func(s URLs, t state.Task) templ.Component { return workerLink(s, t.Worker) }},
-		{"queue", "Queue", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.Queue, "No task-sent was seen") }},
-		{"wait", "Wait", "From sent, or else received, to started", "c-time", func(_ URLs, t state.Task) templ.Component {
+		{"queue", "Queue", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.Queue, "No task-sent event") }},
+		{"wait", "Wait", "From sent, or received if unknown, to started", "c-time", func(_ URLs, t state.Task) templ.Component {
 			return took(t.WaitSeconds, "Not known")
 		}},
-		{"run", "Run", "As the worker measured it", "c-time", func(_ URLs, t state.Task) templ.Component {
-			return took(t.RuntimeSeconds, "Workers report it for tasks that succeed")
+		{"run", "Run", "Measured by the worker", "c-time", func(_ URLs, t state.Task) templ.Component {
+			return took(t.RuntimeSeconds, "Reported only for successful tasks")
 		}},
-		{"retries", "Tries", "Attempts so far", "c-tries", func(_ URLs, t state.Task) templ.Component { return tries(t) }},
+		{"retries", "Attempts", "Number of attempts", "c-tries", func(_ URLs, t state.Task) templ.Component { return tries(t) }},
 		{"updated", "Updated", "", "c-age", func(_ URLs, t state.Task) templ.Component { return age(t.UpdatedAt, "Not known") }},
-		{"sent", "Sent", "", "c-age", func(_ URLs, t state.Task) templ.Component { return age(t.SentAt, "No task-sent was seen") }},
+		{"sent", "Sent", "", "c-age", func(_ URLs, t state.Task) templ.Component { return age(t.SentAt, "No task-sent event") }},
 		{"received", "Received", "", "c-age", func(_ URLs, t state.Task) templ.Component {
-			return age(t.ReceivedAt, "No task-received was seen")
+			return age(t.ReceivedAt, "No task-received event")
 		}},
 		{"started", "Started", "", "c-age", func(_ URLs, t state.Task) templ.Component {
-			return age(t.StartedAt, "No task-started was seen")
+			return age(t.StartedAt, "No task-started event")
 		}},
 		{"finished", "Finished", "", "c-age", func(_ URLs, t state.Task) templ.Component { return age(finishedAt(t), "Not finished") }},
-		{"result", "Result", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Result, "None was seen") }},
-		{"exc", "Exception", "", "c-text c-error", func(_ URLs, t state.Task) templ.Component { return repr(t.Exception, "None was seen") }},
-		{"trace", "Traceback", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Traceback, "None was seen") }},
-		{"kwargs", "Named arguments", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Kwargs, "Not known") }},
-		{"client", "Client", "Who sent it", "c-worker", func(_ URLs, t state.Task) templ.Component { return text(t.Client, "No task-sent was seen") }},
+		{"result", "Result", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Result, "None received") }},
+		{"exc", "Exception", "", "c-text c-error", func(_ URLs, t state.Task) templ.Component { return repr(t.Exception, "None received") }},
+		{"trace", "Traceback", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Traceback, "None received") }},
+		{"kwargs", "Keyword arguments", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Kwargs, "Not known") }},
+		{"client", "Client", "Client that published it", "c-worker", func(_ URLs, t state.Task) templ.Component { return text(t.Client, "No task-sent event") }},
 		{"exchange", "Exchange", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.Exchange, "Not known") }},
 		{"routing_key", "Routing key", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.RoutingKey, "Not known") }},
-		{"root", "Root", "The first task of its workflow", "c-id", func(s URLs, t state.Task) templ.Component { return idLink(s, t.RootID) }},
-		{"parent", "Parent", "The task that sent it", "c-id", func(s URLs, t state.Task) templ.Component { return idLink(s, t.ParentID) }},
-		{"eta", "ETA", "Not to be started before", "c-moment", func(_ URLs, t state.Task) templ.Component { return isoMoment(t.ETA, "None") }},
-		{"expires", "Expires", "Not to be started after", "c-moment", func(_ URLs, t state.Task) templ.Component { return isoMoment(t.Expires, "None") }},
-		{"clock", "Clock", "Lamport clock of its newest event", "c-number", func(_ URLs, t state.Task) templ.Component {
+		{"root", "Root", "First task of the workflow", "c-id", func(s URLs, t state.Task) templ.Component { return idLink(s, t.RootID) }},
+		{"parent", "Parent", "Task that published it", "c-id", func(s URLs, t state.Task) templ.Component { return idLink(s, t.ParentID) }},
+		{"eta", "ETA", "Earliest start time", "c-moment", func(_ URLs, t state.Task) templ.Component { return isoMoment(t.ETA, "None") }},
+		{"expires", "Expires", "Latest start time", "c-moment", func(_ URLs, t state.Task) templ.Component { return isoMoment(t.Expires, "None") }},
+		{"clock", "Clock", "Lamport clock of its latest event", "c-number", func(_ URLs, t state.Task) templ.Component {
 			return counted(&t.Stamp.Clock, "")
 		}},
 	}

@@ -101,7 +101,7 @@ func (f Failure) name() *string {
 // tasksName is the name of the tasks, in words if it is not known.
 func (f Failure) tasksName() string {
 	if f.Name == "" {
-		return "tasks of an unknown name"
+		return "tasks with unknown name"
 	}
 	return f.Name
 }
@@ -126,11 +126,11 @@ func (c Count) tasks() string {
 func (f Failure) others() string {
 	switch n := (Count{f.Count.N - 1, f.Count.Exact}); n.N {
 	case 0:
-		return "No other task failed like this"
+		return "No similar failures"
 	case 1:
-		return "1 other failed like this"
+		return "1 similar failure"
 	default:
-		return n.text() + " others failed like this"
+		return n.text() + " similar failures"
 	}
 }
 
@@ -146,7 +146,7 @@ func (f Failure) series() []float64 {
 // trendWords tell what the trend shows.
 func (f Failure) trendWords() string {
 	if len(f.Trend) == 0 {
-		return "No trend is known"
+		return "No trend available"
 	}
 	series := f.series()
 	return "Failures by hour over the last " + number(len(series)) + " hours: " + number(int64(total(series))) +

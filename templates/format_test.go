@@ -116,7 +116,7 @@ func TestRatiosDoNotRoundToAllOrNothing(t *testing.T) {
 		succeeded, failed float64
 		want              string
 	}{
-		"nothing ended": {0, 0, "—"},
+		"no tasks finished": {0, 0, "—"},
 		"all":           {10, 0, "100_%"},
 		"none":          {0, 10, "0_%"},
 		"nearly all":    {99_999, 1, "99.9_%"},

@@ -32,11 +32,11 @@ type Layout struct {
 
 // OutboxAlert is what keeps commands from being sent, zero if nothing does.
 type OutboxAlert struct {
-	Open    bool   // the broker is away: nothing is sent until Until
+	Open    bool   // broker unavailable: nothing is sent until Until
 	Until   int64  // µs since 1970, 0 if unknown
 	Error   string // why it is away
 	Pending int    // commands that wait
-	Dead    int    // commands that were given up
+	Dead    int    // commands that were failed for good
 }
 
 // HistoryAlert is what is wrong with the history, zero if nothing is. Times are µs since 1970, 0 if unknown.
@@ -74,14 +74,14 @@ type Broker struct {
 func (b Broker) missed() string {
 	var parts []string
 	if b.Gaps > 0 {
-		text := "nobody listened " + plural(b.Gaps, "time", "times") + ", " + duration(b.GapSeconds) + " in all"
+		text := "disconnected " + plural(b.Gaps, "time", "times") + ", " + duration(b.GapSeconds) + " in all"
 		if b.UnseenTasks > 0 {
-			text += ", and at most " + plural(b.UnseenTasks, "task", "tasks") + " began unseen"
+			text += ", and at most " + plural(b.UnseenTasks, "task", "tasks") + " missed"
 		}
 		parts = append(parts, text)
 	}
 	if b.Dropped > 0 {
-		parts = append(parts, plural(b.Dropped, "message", "messages")+" came too fast and were dropped")
+		parts = append(parts, plural(b.Dropped, "message", "messages")+" dropped for lack of capacity")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -115,7 +115,7 @@ type choice struct{ Value, Icon, Label string }
 func themes() []choice {
 	return []choice{
 		{"light", "sun", "Light theme"},
-		{"system", "monitor", "Theme of the system"},
+		{"system", "monitor", "System theme"},
 		{"dark", "moon", "Dark theme"},
 	}
 }
@@ -129,5 +129,5 @@ func attempts(failed int) string {
 	if failed == 0 {
 		return ""
 	}
-	return ", after " + plural(failed, "failed try", "failed tries")
+	return ", after " + plural(failed, "failed attempt", "failed attempts")
 }

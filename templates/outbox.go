@@ -27,7 +27,7 @@ type Outbox struct {
 
 // Relay says how sending goes.
 type Relay struct {
-	Open  bool // the broker is away: nothing is sent until Until
+	Open  bool // broker unavailable: nothing is sent until Until
 	Until int64
 	Error string
 	Sent  uint64 // since the start
@@ -67,7 +67,7 @@ type Command struct {
 	NoReply                                    []string // who has not answered
 	Created, Due, Expires, Claimed, Sent, Done int64
 	Actor                                      string
-	// Waiting says that it is due and waits for its turn.
+	// Waiting says that it is due and waiting.
 	Waiting bool
 }
 
@@ -94,21 +94,21 @@ func (c Command) expected() int { return len(c.Replies) + len(c.NoReply) }
 // told tells how far the command has come.
 func (c Command) outcome() string {
 	if c.expected() > 0 {
-		return "Answered by " + number(len(c.Replies)) + " of " + number(c.expected())
+		return "Replies from " + number(len(c.Replies)) + " of " + number(c.expected())
 	}
 	switch c.State {
 	case "pending":
-		return "It waits to be sent."
+		return "Waiting to be sent."
 	case "in_flight":
-		return "It is on its way to the broker."
+		return "Being sent to the broker."
 	case "sent", "done":
-		return "The broker has it."
+		return "Accepted by the broker."
 	case "dead":
-		return "It could not be sent, and was given up."
+		return "Could not be sent; not retried."
 	case "expired":
-		return "It could not be sent in time, and is not sent any more."
+		return "Expired before it could be sent."
 	case "discarded":
-		return "Somebody called it off."
+		return "Cancelled."
 	}
 	return commandWord(c.State)
 }
@@ -164,7 +164,7 @@ func commandWord(state string) string {
 	case "done":
 		return "Done"
 	case "silent":
-		return "No answer"
+		return "No reply"
 	case "dead":
 		return "Dead letter"
 	case "expired":

@@ -83,7 +83,7 @@ func (v Overview) checks() []check {
 		{
 			Done:    v.sentSeen(),
 			Title:   "Clients send task-sent",
-			Detail:  "Optional: shows tasks while they wait, their queue, and how long they waited.",
+			Detail:  "Optional: shows waiting tasks, queues and waiting times.",
 			Command: "task_send_sent_event = True",
 		},
 	}
@@ -92,18 +92,18 @@ func (v Overview) checks() []check {
 // sentSeen reports whether any task-sent arrived: no other event names a queue.
 func (v Overview) sentSeen() bool { return len(v.Counts.ByQueue) > 0 }
 
-// workersTold summarises how many workers are in each status but online.
-func workersTold(counts map[state.Status]int) string {
-	told := ""
+// otherStatuses counts the workers that are not online, by status.
+func otherStatuses(counts map[state.Status]int) string {
+	text := ""
 	for _, s := range []state.Status{state.Late, state.Stopping, state.Offline} {
 		if n := counts[s]; n > 0 {
-			if told != "" {
-				told += ", "
+			if text != "" {
+				text += ", "
 			}
-			told += number(n) + " " + string(s)
+			text += number(n) + " " + string(s)
 		}
 	}
-	return cmp.Or(told, "none late or offline")
+	return cmp.Or(text, "all online")
 }
 
 func workersIn(workers []state.Worker) (counts map[state.Status]int, all int) {
@@ -145,7 +145,7 @@ func (i Ingest) summary() (title, rest string) {
 		}
 	}
 	if lost > 0 {
-		return plural(lost, "event", "events") + " could not be used.", "All others were."
+		return plural(lost, "event", "events") + " rejected.", "All others were applied."
 	}
-	return plural(odd, "event was", "events were") + " used in part.", "Nothing was lost but what is listed here."
+	return plural(odd, "event was", "events were") + " partly applied.", "Only what is listed here was lost."
 }

@@ -103,7 +103,7 @@ func icon(u URLs, name string) templ.Component {
 	})
 }
 
-// unknown stands for a value that nothing has told us. It is never drawn as zero.
+// unknown matches a value that nothing has told us. It is never drawn as zero.
 func unknown(why string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -494,14 +494,14 @@ func took(seconds *float64, why string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if *seconds < 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<span class=\"unknown\" title=\"Negative: the wall clocks of the two processes differ\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<span class=\"unknown\" title=\"Negative because the clocks of the two hosts differ\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var25 string
 			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(duration(*seconds))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/parts.templ`, Line: 67, Col: 106}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/parts.templ`, Line: 67, Col: 104}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var25))
 			if templ_7745c5c3_Err != nil {
@@ -771,7 +771,7 @@ func taskName(name *string) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if name == nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<span class=\"unknown\" title=\"Neither task-sent nor task-received was seen\">Name unknown</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<span class=\"unknown\" title=\"No task-sent or task-received event\">Name unknown</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -847,7 +847,7 @@ func marks(u URLs, t state.Task) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if t.Orphaned {
-			templ_7745c5c3_Err = mark(u, "anchor", "Orphaned: the process that ran it has ended").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "anchor", "Orphaned: the process running it exited").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -864,19 +864,19 @@ func marks(u URLs, t state.Task) templ.Component {
 			}
 		}
 		if t.Returned {
-			templ_7745c5c3_Err = mark(u, "inbox", "Returned to the queue: its worker ended without starting it").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "inbox", "Returned to the queue: the worker exited before starting it").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if t.Redelivered {
-			templ_7745c5c3_Err = mark(u, "repeat-2", "Redelivered: an attempt was received again after it had been started").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "repeat-2", "Redelivered: received again after it had started").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if t.Truncated {
-			templ_7745c5c3_Err = mark(u, "scissors", "Truncated: some of its text was dropped").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "scissors", "Truncated: some text was dropped").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -331,7 +331,7 @@ func preflight(u URLs, v Preflight) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = fact("Left out").Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fact("Skipped").Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -349,7 +349,7 @@ func preflight(u URLs, v Preflight) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "As fast as the broker takes them, one after the other. The page of the order shows how far it is, and can call off what was not sent.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "Commands are sent one after the other. The page of the request shows the progress and can cancel commands not sent yet.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -402,14 +402,14 @@ func wrong(u URLs, w *QueryError) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "\" data-swap>Write <code>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "\" data-swap>Use <code>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var21 string
 				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(w.Correct.Text)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/querybar.templ`, Line: 64, Col: 71}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/querybar.templ`, Line: 64, Col: 69}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 				if templ_7745c5c3_Err != nil {
@@ -733,7 +733,7 @@ func queryHelp(u URLs) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "</dl><p class=\"aside\">Terms are joined by “and”; <code>OR</code>, <code>NOT</code> or <code>-</code>, and parentheses work as usual, <code>*</code> stands for any characters, quotes keep spaces together. Words without a field are looked for in ids, names and all texts.</p><p class=\"aside\">Fields: ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "</dl><p class=\"aside\">Terms are combined with AND. <code>OR</code>, <code>NOT</code> or <code>-</code> and parentheses work as usual, <code>*</code> matches any characters, and quotes keep words together. Words without a field search IDs, names and all text.</p><p class=\"aside\">Fields: ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -23,7 +23,7 @@ type Queues struct {
 type QueuePoll struct {
 	At              int64  // µs since 1970, 0 if they were not looked at yet
 	Source          string // management API, passive declare, LLEN
-	Error           string // why the last look failed
+	Error           string // why last poll failed
 	Kind, Version   string
 	Memory, Most    *int64 // bytes
 	Clients         *int64
@@ -87,9 +87,9 @@ func (v Queues) summary() string {
 	case known == 0:
 		return words
 	case known < len(v.Queues):
-		return words + ", " + plural(waiting, "message waits", "messages wait") + " in the " + number(known) + " that are known"
+		return words + ", " + plural(waiting, "message waiting", "messages waiting") + " in " + number(known) + " of them"
 	default:
-		return words + ", " + plural(waiting, "message waits", "messages wait")
+		return words + ", " + plural(waiting, "message waiting", "messages waiting")
 	}
 }
 
@@ -171,7 +171,7 @@ func (q Queue) depthPath() string {
 // depthWords tell what the chart shows.
 func (q Queue) depthWords() string {
 	if len(q.Depths) == 0 {
-		return "Nobody has looked yet"
+		return "Not polled yet"
 	}
 	low, high := q.Depths[0].Ready, q.Depths[0].Ready
 	for _, d := range q.Depths {
@@ -184,18 +184,18 @@ func (q Queue) depthWords() string {
 // ageWords tell how certain the age of the next message is.
 func (q Queue) ageWords() string {
 	if q.AtLeast == nil || q.AtMost == nil {
-		return "By estimate"
+		return "Estimated"
 	}
-	return "By estimate: from " + duration(*q.AtLeast) + " to " + duration(*q.AtMost)
+	return "Estimated: from " + duration(*q.AtLeast) + " to " + duration(*q.AtMost)
 }
 
 // why says why something of a queue is not known.
 func (q Queue) why(otherwise string) string {
 	switch {
 	case q.Missing:
-		return "The broker has no queue of this name"
+		return "No queue of this name on the broker"
 	case q.Error != "":
-		return "It cannot be looked at: " + q.Error
+		return "Could not be read: " + q.Error
 	}
 	return otherwise
 }
@@ -204,11 +204,11 @@ func (q Queue) why(otherwise string) string {
 func (q Queue) noDrain() string {
 	switch {
 	case q.Ready == nil || q.In == nil || q.Out == nil:
-		return q.why("The rates are not known")
+		return q.why("Rates unknown")
 	case *q.Ready == 0:
-		return "Nothing waits"
+		return "No messages waiting"
 	}
-	return "It does not get shorter at the present rates"
+	return "Not shrinking at current rates"
 }
 
 // QueuePath is the address of a queue's page, below the prefix.

@@ -65,7 +65,7 @@ func queuesPage(l Layout, v Queues) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<table class=\"queues\"><thead><tr><th scope=\"col\" class=\"c-name\">Queue</th><th scope=\"col\" class=\"c-number\"><abbr title=\"Messages that wait for a worker\">Waiting</abbr></th><th scope=\"col\" class=\"c-trend\">Last hour</th><th scope=\"col\" class=\"c-number\"><abbr title=\"Messages that workers hold: reserved, running with late acknowledgement, or waiting for their ETA\">Held</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Workers that take from it\">Consumers</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Messages that came in per second, over the last minute\">In</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Messages that went out per second, over the last minute\">Out</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"How long the message that is next has waited, by estimate\">Oldest</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"How long it takes to empty at the present rates\">Empty in</abbr></th></tr></thead> <tbody id=\"queues\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<table class=\"queues\"><thead><tr><th scope=\"col\" class=\"c-name\">Queue</th><th scope=\"col\" class=\"c-number\"><abbr title=\"Messages waiting for a worker\">Waiting</abbr></th><th scope=\"col\" class=\"c-trend\">Last hour</th><th scope=\"col\" class=\"c-number\"><abbr title=\"Messages delivered but not acknowledged: reserved, running with late acknowledgement, or waiting for their ETA\">Paused</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Workers consuming from it\">Consumers</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Messages in per second over the last minute\">In</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Messages out per second over the last minute\">Out</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Estimated age of the next message\">Oldest</abbr></th><th scope=\"col\" class=\"c-number\"><abbr title=\"Time to empty at current rates\">Empty in</abbr></th></tr></thead> <tbody id=\"queues\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -84,17 +84,17 @@ func queuesPage(l Layout, v Queues) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Poll.At == 0 && v.Poll.Error == "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>The queues are being looked at.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>Polling queues.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else if v.Poll.Error != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p>The queues cannot be looked at.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p>The queues could not be read.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p>No queue is known yet.</p><p class=\"more\">Queues are those that workers consume from and events tell of. Workers are asked once they show themselves by heartbeats.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p>No queues known yet.</p><p class=\"more\">Queues are found from workers’ replies and from events. Workers are inspected once their heartbeats arrive.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -178,7 +178,7 @@ func queuesSummary(u URLs, v Queues) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "\">Without those of Celery itself</a>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "\">Hide internal queues</a>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -205,20 +205,20 @@ func queuesSummary(u URLs, v Queues) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\">With ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\">Show ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var9 string
-			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(plural(v.Hidden, "queue", "queues"))
+			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(plural(v.Hidden, "internal queue", "internal queues"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 58, Col: 85}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 58, Col: 103}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, " of Celery itself</a>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</a>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -298,7 +298,7 @@ func queuesWarnings(u URLs, v Queues) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice(u, "bad", "triangle-alert", "The last look at the queues failed.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice(u, "bad", "triangle-alert", "The last poll failed.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -464,7 +464,7 @@ func queueRow(u URLs, q Queue) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = counted(q.Ready, q.why("The broker has not told it")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = counted(q.Ready, q.why("Not reported by the broker")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -480,7 +480,7 @@ func queueRow(u URLs, q Queue) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = counted(q.Unacked, q.why("This way of looking does not tell it")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = counted(q.Unacked, q.why("Not available from this source")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -496,7 +496,7 @@ func queueRow(u URLs, q Queue) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = perSecond(q.In, q.why("It takes two looks to know it")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = perSecond(q.In, q.why("Known after the second poll")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -504,7 +504,7 @@ func queueRow(u URLs, q Queue) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = perSecond(q.Out, q.why("It takes two looks to know it")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = perSecond(q.Out, q.why("Known after the second poll")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -703,7 +703,7 @@ func consumers(q Queue) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = unknown(q.why("No worker has been asked yet")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = unknown(q.why("No worker has replied yet")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -810,19 +810,19 @@ func oldest(q Queue) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if q.Ready != nil && *q.Ready == 0 {
-			templ_7745c5c3_Err = unknown("Nothing waits").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = unknown("No messages waiting").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if q.AtLeast != nil && *q.AtLeast > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "<span title=\"At least: it came before Umbel began to look, or others overtake it\">≥ ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "<span title=\"At least: it arrived before the first poll, or other messages overtake it\">≥ ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var38 string
 			templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinStringErrs(duration(*q.AtLeast))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 154, Col: 110}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 154, Col: 116}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var38))
 			if templ_7745c5c3_Err != nil {
@@ -833,14 +833,14 @@ func oldest(q Queue) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if q.AtMost != nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<span title=\"At most: others may overtake it\">≤ ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<span title=\"At most: other messages may overtake it\">≤ ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var39 string
 			templ_7745c5c3_Var39, templ_7745c5c3_Err = templ.JoinStringErrs(duration(*q.AtMost))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 156, Col: 73}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/queues.templ`, Line: 156, Col: 81}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var39))
 			if templ_7745c5c3_Err != nil {
@@ -851,7 +851,7 @@ func oldest(q Queue) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = unknown(q.why("It is not known for how long the queue has been this long")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = unknown(q.why("Not known yet")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -899,7 +899,7 @@ func queuesPoll(l QueuePoll) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if l.Kind == "" {
-				templ_7745c5c3_Err = unknown("It has not told yet").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = unknown("Not reported yet").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -946,7 +946,7 @@ func queuesPoll(l QueuePoll) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if l.Memory == nil {
-				templ_7745c5c3_Err = unknown("It has not told").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = unknown("Not reported").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -994,7 +994,7 @@ func queuesPoll(l QueuePoll) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = counted(l.Clients, "It has not told").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = counted(l.Clients, "Not reported").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1046,7 +1046,7 @@ func queuesPoll(l QueuePoll) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if l.Source == "" {
-				templ_7745c5c3_Err = unknown("Nobody has looked yet").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = unknown("Not polled yet").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1079,13 +1079,13 @@ func queuesPoll(l QueuePoll) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = age(l.At, "Nobody has looked yet").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = age(l.At, "Not polled yet").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = fact("Last look").Render(templ.WithChildren(ctx, templ_7745c5c3_Var52), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = fact("Last poll").Render(templ.WithChildren(ctx, templ_7745c5c3_Var52), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -19,7 +19,7 @@ type Request struct {
 // Page draws the whole page.
 func (v Request) Page(l Layout) templ.Component { return orderPage(l, v) }
 
-// first is the command that stands for the order.
+// first is the command that matches the order.
 func (v Request) first() Command {
 	if len(v.Commands) == 0 {
 		return Command{}
@@ -78,11 +78,11 @@ func (v Request) progress() string {
 func countWord(state string) string {
 	switch state {
 	case "sent":
-		return "waiting for answers"
+		return "waiting for replies"
 	case "silent":
-		return "without an answer"
+		return "without a reply"
 	case "dead":
-		return "given up"
+		return "failed for good"
 	}
 	return strings.ToLower(commandWord(state))
 }

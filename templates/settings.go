@@ -56,11 +56,11 @@ func (v Settings) inMemory() bool { return v.Location == ":memory:" }
 func (t HistoryAlert) safe() string {
 	switch {
 	case t.Full:
-		return plural(t.Waiting, "event waits", "events wait") + " here; the broker keeps the rest. No more are read until history can be written."
+		return plural(t.Waiting, "event is waiting", "events are waiting") + " to be written. Umbel receives no more until the history can be written."
 	case t.Waiting > 0:
-		return plural(t.Waiting, "event waits", "events wait") + " here and at the broker; nothing is lost yet."
+		return plural(t.Waiting, "event is waiting", "events are waiting") + " to be written and not acknowledged; nothing is lost."
 	default:
-		return "Pages show what is in memory; nothing waits to be written."
+		return "Nothing is waiting to be written."
 	}
 }
 
@@ -81,7 +81,7 @@ func (r Rule) gone() string {
 		what = " task"
 	}
 	if r.RemovesEvents {
-		what = " to be looked through"
+		what = " to check"
 	}
 	return n + what
 }
@@ -89,7 +89,7 @@ func (r Rule) gone() string {
 // RetentionAge shows for how long a rule keeps things.
 func RetentionAge(d time.Duration) string {
 	if d == 0 {
-		return "for ever"
+		return "forever"
 	}
 	return duration(d.Seconds())
 }

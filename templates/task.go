@@ -98,9 +98,9 @@ type labelled struct {
 // timesOf lists the moments that every task may have, and of the others those that it has.
 func timesOf(t state.Task) []labelled {
 	list := []labelled{
-		{"Sent", t.SentAt, "No task-sent was seen"},
-		{"Received", t.ReceivedAt, "No task-received was seen"},
-		{"Started", t.StartedAt, "No task-started was seen"},
+		{"Sent", t.SentAt, "No task-sent event"},
+		{"Received", t.ReceivedAt, "No task-received event"},
+		{"Started", t.StartedAt, "No task-started event"},
 	}
 	for _, l := range []labelled{
 		{"Retried", t.RetriedAt, ""},
@@ -136,13 +136,13 @@ func endLabel(r run) string {
 func revokedWords(t state.Task) string {
 	switch r := t.Revocation; {
 	case r.Expired:
-		return "It had expired when its turn came, so it was not started."
+		return "It expired before it was started."
 	case r.Terminated:
 		return "It was terminated" + withSignal(r.Signum) + " while it ran."
 	case t.StartedAt == 0:
-		return "It was told not to start."
+		return "It was revoked before it started."
 	default:
-		return "It was told to end."
+		return "It was revoked while it ran."
 	}
 }
 
@@ -163,11 +163,11 @@ func withSignal(n int64) string {
 func lostTitle(k state.Conclusion) string {
 	switch k.Reason {
 	case state.ReasonNotRunning:
-		return "Not running any more."
+		return "No longer running."
 	case state.ReasonExpired:
-		return "Expired unseen."
+		return "Expired without an event."
 	case state.ReasonBackend:
-		return "Ended unseen."
+		return "Finished without an event."
 	default:
 		return "Lost."
 	}
@@ -175,7 +175,7 @@ func lostTitle(k state.Conclusion) string {
 
 // dismissedBy says who has dismissed a task.
 func dismissedBy(t state.Task) string {
-	return cmp.Or(t.Dismissed.Evidence, "somebody") + " has said that it will not end"
+	return "dismissed by " + cmp.Or(t.Dismissed.Evidence, "an unknown user")
 }
 
 // sentenceOf makes a sentence of evidence.
@@ -192,7 +192,7 @@ func sentenceOf(s string) string {
 
 func orphanReason(t state.Task) string {
 	if t.OrphanReason == "" {
-		return "the process that ran it has ended"
+		return "the process running it exited"
 	}
 	return t.OrphanReason
 }

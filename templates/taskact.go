@@ -69,7 +69,7 @@ func reasons(list []TaskAction) []string {
 // StoredResult is what the result backend holds of a task.
 type StoredResult struct {
 	Source      string // URL of the backend, password masked
-	Loading     bool   // it has not answered yet
+	Loading     bool   // it has not replied yet
 	Unreachable bool
 	Missing     bool // it holds nothing
 	Expected    bool // it should hold something, since the task has ended

@@ -194,7 +194,7 @@ func taskCommands(u URLs, list []Command) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "><header><h2 id=\"commands-title\">Commands</h2><span class=\"aside\">asked for here, newest first</span></header><ol class=\"asked-for\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "><header><h2 id=\"commands-title\">Commands</h2><span class=\"aside\">newest first</span></header><ol class=\"asked-for\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -357,22 +357,22 @@ func taskStored(u URLs, v *StoredResult) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Loading {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p class=\"empty\">Still asking.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p class=\"empty\">Reading.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else if v.Unreachable {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<p class=\"empty\">It cannot be read now. The log has the cause.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<p class=\"empty\">The result backend is unavailable. See the log.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else if v.Missing {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<p class=\"empty\">It holds nothing of this task. ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<p class=\"empty\">No result stored. ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				if v.Expected {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "Either results are ignored, or this one has expired.")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "Results are ignored for this task, or this one has expired.")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -475,7 +475,7 @@ func storedFacts(u URLs, v StoredResult) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if v.Status == "" {
-				templ_7745c5c3_Err = unknown("What is stored is not decoded").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = unknown("The stored result cannot be decoded").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -503,7 +503,7 @@ func storedFacts(u URLs, v StoredResult) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = moment(v.DoneAt, "Backends note it when a task has ended").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = moment(v.DoneAt, "Set when the task finishes").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -512,7 +512,7 @@ func storedFacts(u URLs, v StoredResult) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.NoZone {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<span class=\"aside\">stored without a time zone, read as UTC</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<span class=\"aside\">stored without a time zone; assumed UTC</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -53,12 +53,12 @@ type example struct{ Query, Words string }
 
 func examples() []example {
 	return []example{
-		{"state:failure name:billing.*", "Failed tasks of one module"},
-		{"is:active started:..-1h", "Started more than an hour ago and still at work"},
-		{"run:>2s -worker:celery@a", "Ran for more than two seconds, elsewhere"},
-		{"exc:timeout OR trace:socket", "With these words in the exception or the traceback"},
-		{"received:2026-11-20T10:00..2026-11-20T11:00", "Received within that hour, UTC"},
-		{`"order 1042"`, "With these words anywhere"},
+		{"state:failure name:billing.*", "Failed tasks of a module"},
+		{"is:active started:..-1h", "Running for more than an hour"},
+		{"run:>2s -worker:celery@a", "Ran for more than two seconds on other workers"},
+		{"exc:timeout OR trace:socket", "Text in the exception or traceback"},
+		{"received:2026-11-20T10:00..2026-11-20T11:00", "Received in that hour (UTC)"},
+		{`"order 1042"`, "Text anywhere"},
 	}
 }
 

@@ -112,7 +112,7 @@ type WorkerConfig struct {
 func (c WorkerConfig) extent() string {
 	text := number(len(c.Settings)) + " of " + number(c.All) + ", compared with " + plural(c.Compared, "other worker", "other workers")
 	if c.Waiting > 0 {
-		text += ", " + number(c.Waiting) + " not answered yet"
+		text += ", " + number(c.Waiting) + " not replied yet"
 	}
 	return text
 }
@@ -307,9 +307,9 @@ func (i Inspection) why(method string) string {
 		return i.Errors[method]
 	}
 	if i.InProgress {
-		return "The worker is being asked."
+		return "Waiting for the worker's reply."
 	}
-	return cmp.Or(i.Why, "The worker has not been asked yet.")
+	return cmp.Or(i.Why, "The worker has not been inspected yet.")
 }
 
 // words are the workers that have another value, and that value.
@@ -319,7 +319,7 @@ func (d Differing) words() string {
 		who += " and " + plural(n, "other", "others")
 	}
 	if d.Value == "" {
-		return who + " has no such setting"
+		return who + " does not set it"
 	}
 	return who + ": " + excerpt(d.Value, 200)
 }

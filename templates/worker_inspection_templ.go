@@ -35,7 +35,7 @@ func workerQueues(u URLs, v Worker) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel\" aria-labelledby=\"queues-title\"><header><h2 id=\"queues-title\">Queues that it consumes from</h2>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel\" aria-labelledby=\"queues-title\"><header><h2 id=\"queues-title\">Consumed queues</h2>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -75,7 +75,7 @@ func workerQueues(u URLs, v Worker) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Queues) == 0 {
-				templ_7745c5c3_Err = missing("It consumes from none.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = missing("The worker consumes from no queues.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -138,7 +138,7 @@ func workerQueues(u URLs, v Worker) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						if q.Exchange == "" {
-							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<span class=\"aside\" title=\"The exchange without a name\">default</span>")
+							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<span class=\"aside\" title=\"The default exchange\">default</span>")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -195,7 +195,7 @@ func workerQueues(u URLs, v Worker) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = counted(q.MaxPriority, "It has none, or the broker has its own").Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = counted(q.MaxPriority, "None set").Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -309,7 +309,7 @@ func yesNo(v *bool) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if v == nil {
-			templ_7745c5c3_Err = unknown("It has not told").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = unknown("Not reported").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -350,7 +350,7 @@ func workerRegistered(u URLs, v Worker) templ.Component {
 			templ_7745c5c3_Var15 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "<section class=\"panel\" aria-labelledby=\"registered-title\"><header><h2 id=\"registered-title\">Tasks that it can run</h2>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "<section class=\"panel\" aria-labelledby=\"registered-title\"><header><h2 id=\"registered-title\">Registered tasks</h2>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -390,7 +390,7 @@ func workerRegistered(u URLs, v Worker) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Registered) == 0 {
-				templ_7745c5c3_Err = missing("It has none.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = missing("No registered tasks.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -485,7 +485,7 @@ func workerRegistered(u URLs, v Worker) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = counted(t.Total, "It has not told").Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = counted(t.Total, "Not reported").Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -639,7 +639,7 @@ func workerConfig(u URLs, v Worker) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "> only where workers differ</label> <button class=\"button\">Find</button></form>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "> only settings that differ between workers</label> <button class=\"button\">Find</button></form>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -656,7 +656,7 @@ func workerConfig(u URLs, v Worker) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Config.Settings) == 0 {
-				templ_7745c5c3_Err = missing("No setting is like that.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = missing("No matching settings.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -696,7 +696,7 @@ func workerConfig(u URLs, v Worker) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						if t.Value == "" {
-							templ_7745c5c3_Err = unknown("It does not have this setting").Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = unknown("Not set").Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -796,7 +796,7 @@ func workerConfig(u URLs, v Worker) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "<p class=\"cut\">Secrets are masked, by name and in addresses. Defaults are not listed: workers tell what was set.</p></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "<p class=\"cut\">Secrets are masked. Settings with default values are not listed.</p></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -877,7 +877,7 @@ func workerSystem(u URLs, v Worker) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<section class=\"panel\" aria-labelledby=\"report-title\"><header><h2 id=\"report-title\">Report</h2><span class=\"aside\">as celery report prints it, masked</span></header>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<section class=\"panel\" aria-labelledby=\"report-title\"><header><h2 id=\"report-title\">Report</h2><span class=\"aside\">output of celery report, secrets masked</span></header>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -892,14 +892,14 @@ func workerSystem(u URLs, v Worker) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if v.Inspection.Refresh != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<p class=\"empty\">It is asked for that only when somebody wants it. <a href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<p class=\"empty\">Loaded on request. <a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var38 templ.SafeURL
 			templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinURLErrs(v.Inspection.Refresh)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker_inspection.templ`, Line: 229, Col: 100}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker_inspection.templ`, Line: 229, Col: 69}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var38))
 			if templ_7745c5c3_Err != nil {
@@ -982,7 +982,7 @@ func workerProcess(v WorkerSystem) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = age(v.StartedAt, "It has not told").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = age(v.StartedAt, "Not reported").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1004,7 +1004,7 @@ func workerProcess(v WorkerSystem) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = counted(v.Prefetch, "It has not told").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = counted(v.Prefetch, "Not reported").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1021,7 +1021,7 @@ func workerProcess(v WorkerSystem) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<span class=\"aside\">messages that it may hold</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<span class=\"aside\">maximum number of prefetched messages</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1123,7 +1123,7 @@ func workerPool(u URLs, v Worker) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = counted(v.System.Slots, "It has not told").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = counted(v.System.Slots, "Not reported").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1140,7 +1140,7 @@ func workerPool(u URLs, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "<span class=\"aside\">tasks that it can run at once now</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "<span class=\"aside\">tasks it can run at once</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1162,7 +1162,7 @@ func workerPool(u URLs, v Worker) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = counted(v.System.MaxConcurrency, "It has not told").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = counted(v.System.MaxConcurrency, "Not reported").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1179,7 +1179,7 @@ func workerPool(u URLs, v Worker) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "<span class=\"aside\">as it was started; growing does not change it</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "<span class=\"aside\">at startup; pool_grow does not change it</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1202,7 +1202,7 @@ func workerPool(u URLs, v Worker) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if v.System.MaxTasks == "" {
-				templ_7745c5c3_Err = unknown("It has not told").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = unknown("Not reported").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1384,7 +1384,7 @@ func workerPool(u URLs, v Worker) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = age(p.Task.StartedAt, "It has not told").Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = age(p.Task.StartedAt, "Not reported").Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -1439,7 +1439,7 @@ func workerTotals(u URLs, v Worker) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(v.System.Totals) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "<section class=\"panel\" aria-labelledby=\"totals-title\"><header><h2 id=\"totals-title\">Accepted since it started</h2></header><table class=\"rejected\"><tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "<section class=\"panel\" aria-labelledby=\"totals-title\"><header><h2 id=\"totals-title\">Tasks accepted since start</h2></header><table class=\"rejected\"><tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -47,7 +47,7 @@ func workerNow(u URLs, v Worker) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<table class=\"held\"><thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Id</th><th scope=\"col\">Running for</th><th scope=\"col\"><abbr title=\"Soft and hard time limit, and how much of the first was used\">Limits</abbr></th><th scope=\"col\"><abbr title=\"Pid of the pool process that runs it\">Process</abbr></th><th scope=\"col\">Queue</th><th scope=\"col\"><abbr title=\"Who tells of it: the worker, when it was asked last, or its events\">Told by</abbr></th>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<table class=\"held\"><thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Id</th><th scope=\"col\">Running for</th><th scope=\"col\"><abbr title=\"Soft and hard time limits, and the share of the soft one used\">Limits</abbr></th><th scope=\"col\"><abbr title=\"PID of the pool process running it\">Process</abbr></th><th scope=\"col\">Queue</th><th scope=\"col\"><abbr title=\"Source: the worker's last reply, or events\">Source</abbr></th>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -74,7 +74,7 @@ func workerNow(u URLs, v Worker) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = age(t.StartedAt, "It has not told when it began").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = age(t.StartedAt, "Start time not reported").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -91,7 +91,7 @@ func workerNow(u URLs, v Worker) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if t.PID == nil {
-					templ_7745c5c3_Err = unknown("It has not told").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = unknown("Not reported").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -114,14 +114,14 @@ func workerNow(u URLs, v Worker) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<td data-label=\"Told by\" class=\"aside\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<td data-label=\"Source\" class=\"aside\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(t.source())
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker_tasks.templ`, Line: 44, Col: 57}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker_tasks.templ`, Line: 44, Col: 56}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -146,7 +146,7 @@ func workerNow(u URLs, v Worker) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = heldPanel(u, "Active", "active", len(v.Now.Active), v.Inspection, "It runs nothing.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = heldPanel(u, "Active", "active", len(v.Now.Active), v.Inspection, "No running tasks.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -162,7 +162,7 @@ func workerNow(u URLs, v Worker) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<table class=\"held\"><thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Id</th><th scope=\"col\">Priority</th><th scope=\"col\">Queue</th><th scope=\"col\"><abbr title=\"Who tells of it: the worker, when it was asked last, or its events\">Told by</abbr></th>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<table class=\"held\"><thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Id</th><th scope=\"col\">Priority</th><th scope=\"col\">Queue</th><th scope=\"col\"><abbr title=\"Source: the worker's last reply, or events\">Source</abbr></th>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -201,14 +201,14 @@ func workerNow(u URLs, v Worker) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<td data-label=\"Told by\" class=\"aside\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<td data-label=\"Source\" class=\"aside\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(t.source())
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker_tasks.templ`, Line: 73, Col: 57}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker_tasks.templ`, Line: 73, Col: 56}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -233,7 +233,7 @@ func workerNow(u URLs, v Worker) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = heldPanel(u, "Reserved", "reserved", len(v.Now.Reserved), v.Inspection, "It has prefetched nothing.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = heldPanel(u, "Reserved", "reserved", len(v.Now.Reserved), v.Inspection, "No reserved tasks.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -249,7 +249,7 @@ func workerNow(u URLs, v Worker) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<table class=\"held\"><thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Id</th><th scope=\"col\">ETA, UTC</th><th scope=\"col\">Due</th><th scope=\"col\">Queue</th><th scope=\"col\"><abbr title=\"Who tells of it: the worker, when it was asked last, or its events\">Told by</abbr></th>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<table class=\"held\"><thead><tr><th scope=\"col\">Task</th><th scope=\"col\">Id</th><th scope=\"col\">ETA, UTC</th><th scope=\"col\">Due</th><th scope=\"col\">Queue</th><th scope=\"col\"><abbr title=\"Source: the worker's last reply, or events\">Source</abbr></th>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -276,7 +276,7 @@ func workerNow(u URLs, v Worker) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = moment(t.ETA, "It has not told").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = moment(t.ETA, "Not reported").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -284,7 +284,7 @@ func workerNow(u URLs, v Worker) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = age(t.ETA, "It has not told").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = age(t.ETA, "Not reported").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -296,14 +296,14 @@ func workerNow(u URLs, v Worker) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<td data-label=\"Told by\" class=\"aside\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<td data-label=\"Source\" class=\"aside\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var8 string
 				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(t.source())
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker_tasks.templ`, Line: 106, Col: 57}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker_tasks.templ`, Line: 106, Col: 56}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 				if templ_7745c5c3_Err != nil {
@@ -328,7 +328,7 @@ func workerNow(u URLs, v Worker) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = heldPanel(u, "Scheduled", "scheduled", len(v.Now.Scheduled), v.Inspection, "No task waits here for its ETA.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = heldPanel(u, "Scheduled", "scheduled", len(v.Now.Scheduled), v.Inspection, "No scheduled tasks.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -386,11 +386,11 @@ func workerNow(u URLs, v Worker) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = heldPanel(u, "Revoked", "revoked", min(len(v.Now.Revoked), maxRevoked), v.Inspection, "It remembers no revoked task.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = heldPanel(u, "Revoked", "revoked", min(len(v.Now.Revoked), maxRevoked), v.Inspection, "No revoked tasks.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<p class=\"aside\">Tasks that a rate limit holds back are told by events only: workers leave them out.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<p class=\"aside\">Workers do not report tasks held back by a rate limit; these come from events.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -534,14 +534,14 @@ func heldPanel(u URLs, title, method string, n int, i Inspection, none string) t
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "The worker has not told: ")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "No reply from the worker: ")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var20 string
 					templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(i.why(method))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker_tasks.templ`, Line: 144, Col: 46}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/worker_tasks.templ`, Line: 144, Col: 47}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 					if templ_7745c5c3_Err != nil {
@@ -723,7 +723,7 @@ func heldQueue(u URLs, t WorkerTask) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if t.Queue == "" {
-			templ_7745c5c3_Err = unknown("It has not told").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = unknown("Not reported").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -743,7 +743,7 @@ func heldQueue(u URLs, t WorkerTask) templ.Component {
 			}
 		}
 		if t.Redelivered {
-			templ_7745c5c3_Err = mark(u, "repeat-2", "Redelivered: the broker has delivered it before").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(u, "repeat-2", "Redelivered by the broker").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -259,7 +259,7 @@ func TestPreflightOfMany(t *testing.T) {
 					t.Errorf("page has no %q:\n%s", want, page)
 				}
 			}
-			if name == "nothing left" && (strings.Contains(page, `action="/ops/act/task"`) || strings.Contains(page, "Mind:")) {
+			if name == "nothing left" && (strings.Contains(page, `action="/ops/act/task"`) || strings.Contains(page, "Warning:")) {
 				t.Error("the page offers to do nothing")
 			}
 		})

@@ -60,13 +60,13 @@ func TestFailuresAreShown(t *testing.T) {
 			`href="/ops/tasks?q=failure%3A` + paintedFailure() + `">10</a>`, `action="` + group + `/resolve"`,
 			"10 in all, at most 10 in one hour, 10 in this one", `datetime="2026-11-21T12:00:05.000000Z" data-age`,
 		}},
-		"none resolved": {"/ops/failures?show=resolved", "/failures?show=resolved", []string{"Nothing has been resolved."}},
+		"none resolved": {"/ops/failures?show=resolved", "/failures?show=resolved", []string{"No resolved failures."}},
 		"group": {group, "/failures/" + paintedFailure(), []string{
 			"<h1>ValueError</h1>", "ValueError(&#39;&lt;b&gt;&#39;)", "Traceback: &lt;b&gt;", ">All 10 tasks</a>", `id="t-task-28"`,
 			`value="` + group + `"`,
 		}},
 		"overview":     {"/ops/", "/", []string{"Failing now", `href="` + group + `"`, `action="` + group + `/resolve"`}},
-		"failed task":  {"/ops/tasks/task-01", "/tasks/task-01", []string{`<a href="` + group + `">9 others failed like this</a>`}},
+		"failed task":  {"/ops/tasks/task-01", "/tasks/task-01", []string{`<a href="` + group + `">9 similar failures</a>`}},
 		"another task": {"/ops/tasks/task-00", "/tasks/task-00", nil},
 	}
 	for name, tc := range tests {
@@ -82,7 +82,7 @@ func TestFailuresAreShown(t *testing.T) {
 					t.Errorf("%s does not say %q", tc.target, want)
 				}
 			}
-			if tc.says == nil && strings.Contains(page, "failed like this") {
+			if tc.says == nil && strings.Contains(page, "similar failure") {
 				t.Errorf("%s tells of failures", tc.target)
 			}
 		})
@@ -108,7 +108,7 @@ func TestFailuresAreResolvedAndThatIsUndone(t *testing.T) {
 	if page := visit(t, h, "/ops/failures").Body.String(); !strings.Contains(page, "All failures are resolved.") {
 		t.Error("the group is still open")
 	}
-	if page := visit(t, h, "/ops/").Body.String(); !strings.Contains(page, "Nothing has failed in the last hour.") {
+	if page := visit(t, h, "/ops/").Body.String(); !strings.Contains(page, "No failures in the last hour.") {
 		t.Error("the overview still shows it")
 	}
 	undo := find(`<form action="([^"]*/reopen)"`, page)
@@ -199,10 +199,10 @@ func TestFailuresOfAnUnreadableHistory(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"list":     {visit(t, h, "/ops/failures"), http.StatusServiceUnavailable, "The history cannot be read."},
-		"group":    {visit(t, h, group), http.StatusServiceUnavailable, "The history cannot be read"},
-		"resolve":  {submit(t, h, group+"/resolve", nil), http.StatusServiceUnavailable, "The history cannot be read"},
-		"overview": {visit(t, h, "/ops/"), http.StatusOK, "The history cannot be read"},
+		"list":     {visit(t, h, "/ops/failures"), http.StatusServiceUnavailable, "The history is unavailable."},
+		"group":    {visit(t, h, group), http.StatusServiceUnavailable, "The history is unavailable"},
+		"resolve":  {submit(t, h, group+"/resolve", nil), http.StatusServiceUnavailable, "The history is unavailable"},
+		"overview": {visit(t, h, "/ops/"), http.StatusOK, "The history is unavailable"},
 		"task":     {visit(t, h, "/ops/tasks/task-01"), http.StatusOK, "billing."},
 	} {
 		page := tc.answer.Body.String()

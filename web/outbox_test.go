@@ -240,7 +240,7 @@ func TestOutboxThatCannotBeRead(t *testing.T) {
 	if err := p.db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if w := visit(t, p, "/ops/outbox"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "The outbox cannot be read") {
+	if w := visit(t, p, "/ops/outbox"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "The outbox is unavailable") {
 		t.Errorf("GET /ops/outbox = %d, want 503 that says so", w.Code)
 	}
 	for _, target := range []string{"/ops/outbox/1", "/ops/outbox/audit", "/ops/act/outbox?action=discard&id=1"} {

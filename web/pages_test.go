@@ -24,12 +24,12 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		want   []string
 	}{
 		"overview": {"/ops/", 200, "/", []string{
-			"ValueError(&#39;&lt;b&gt;&#39;)", "5 events could not be used.", "Broken JSON", "Clocks ignored", "from_the_future",
+			"ValueError(&#39;&lt;b&gt;&#39;)", "5 events rejected.", "Broken JSON", "Clocks ignored", "from_the_future",
 		}},
 		"tasks":           {"/ops/tasks", 200, "/tasks", []string{"30 tasks", "task-29"}},
 		"tasks by state":  {"/ops/tasks?state=failure", 200, "/tasks?q=state%3Afailure", []string{"10 tasks", `value="state:failure"`}},
 		"tasks by query":  {"/ops/tasks?q=state:failure+-id:task-01", 200, "/tasks?q=-id%3Atask-01+state%3Afailure", []string{"9 tasks", `value="state:failure -id:task-01"`}},
-		"tasks by worker": {"/ops/tasks?worker=celery%40b", 200, "/tasks?q=worker%3Acelery%40b", []string{"No task matches this query"}},
+		"tasks by worker": {"/ops/tasks?worker=celery%40b", 200, "/tasks?q=worker%3Acelery%40b", []string{"No tasks match this query"}},
 		"tasks, none by text": {"/ops/tasks?q=nope&state=FAILURE", 200, "/tasks?q=nope+state%3Afailure", []string{
 			`<a href="/ops/tasks?q=state%3Afailure" data-swap>Without <code>nope</code></a> 10 tasks`, `value="nope state:failure"`,
 		}},
@@ -40,11 +40,11 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		}},
 		"tasks, wrong field": {"/ops/tasks?q=state:failure+nane:x&sort=started", 400, "", []string{
 			`value="state:failure nane:x"`, `aria-invalid="true"`, "<code>state:failure <mark>nane</mark>:x</code>",
-			`<a href="/ops/tasks?q=state%3Afailure+name%3Ax&amp;sort=started" data-swap>Write <code>name</code></a>`,
-			"Tasks that match <code>state:failure</code>, until the query is right", "data-stale", "t-task-28",
+			`<a href="/ops/tasks?q=state%3Afailure+name%3Ax&amp;sort=started" data-swap>Use <code>name</code></a>`,
+			"Tasks matching <code>state:failure</code>, until the query is corrected", "data-stale", "t-task-28",
 		}},
-		"tasks, wrong from the start": {"/ops/tasks?q=(", 400, "", []string{"The newest tasks of all, until the query is right", "t-task-29"}},
-		"tasks, open parenthesis":     {"/ops/tasks?q=is:active+OR+(state:failure", 400, "", []string{"Tasks that match <code>is:active</code>"}},
+		"tasks, wrong from the start": {"/ops/tasks?q=(", 400, "", []string{"Newest tasks, until the query is corrected", "t-task-29"}},
+		"tasks, open parenthesis":     {"/ops/tasks?q=is:active+OR+(state:failure", 400, "", []string{"Tasks matching <code>is:active</code>"}},
 		"tasks, long query": {"/ops/tasks?q=" + strings.Repeat("x", 2049), 400, "", []string{
 			strings.Repeat("x", 2049), "at most 2048 characters",
 		}},
@@ -57,7 +57,7 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		}},
 		"unknown task":           {"/ops/tasks/nope", 404, "", []string{"Task nope is not kept", "All tasks"}},
 		"workers":                {"/ops/workers", 200, "/workers", []string{"2 of 2 online", "celery@"}},
-		"worker":                 {"/ops/workers/celery@a", 200, "/workers/celery@a", []string{"task-29", "All its tasks"}},
+		"worker":                 {"/ops/workers/celery@a", 200, "/workers/celery@a", []string{"task-29", "All tasks"}},
 		"worker with odd name":   {"/ops/workers/celery@b%2F1%2520%C3%BC", 200, "/workers/celery@b%2F1%2520%C3%BC", []string{"Online"}},
 		"worker, slash left raw": {"/ops/workers/celery@b/1%2520%C3%BC", 200, "/workers/celery@b%2F1%2520%C3%BC", []string{"Online"}},
 		"unknown worker":         {"/ops/workers/celery@nope", 404, "", []string{"Unknown worker", `href="/ops/workers/celery@a"`}},
@@ -208,7 +208,7 @@ func TestEveryPageSaysThatTheBrokerIsAway(t *testing.T) {
 	for _, target := range []string{"/ops/", "/ops/tasks", "/ops/tasks/task-01", "/ops/workers", "/ops/workers/celery@a", "/ops/nope"} {
 		page := visit(t, h, target).Body.String()
 		for _, want := range []string{
-			"The broker is out of reach.", "connection refused", "12:00:08.000", "after 3 failed tries", `datetime="2026-11-21T12:00:00.000000Z" data-age`,
+			"Broker unavailable.", "connection refused", "12:00:08.000", "after 3 failed attempts", `datetime="2026-11-21T12:00:00.000000Z" data-age`,
 		} {
 			if !strings.Contains(page, want) {
 				t.Errorf("%s does not say %q", target, want)

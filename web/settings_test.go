@@ -61,7 +61,7 @@ func TestSettingsSayWhatWouldGo(t *testing.T) {
 	}
 	// Ten of thirty tasks succeeded, one every 9 s, the first at 12:00:02. The newest is of 12:01:28.
 	for _, want := range []string{
-		dir + "/history.db", ">30</dd>", "10\u202fs", "for ever", "up to 2\u202fGiB", "--keep-succeeded", "--keep-workers", "9 tasks", "nothing",
+		dir + "/history.db", ">30</dd>", "10\u202fs", "forever", "up to 2\u202fGiB", "--keep-succeeded", "--keep-workers", "9 tasks", "nothing",
 		"200\u202f000 tasks", "512\u202fMiB", `data-topic="/settings"`, "2026-11-21 12:00:02",
 	} {
 		if !strings.Contains(page, want) {
@@ -84,8 +84,8 @@ func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 			t.Errorf("%s: status = %d", path, w.Code)
 		}
 		for _, want := range []string{
-			"History cannot be written.", "the disk is full", "31 events wait", "the broker keeps the rest",
-			"The history is not whole.</strong> A file was set aside as &lt;x&gt;.",
+			"Cannot write history.", "the disk is full", "31 events are waiting", "receives no more",
+			"The history is incomplete.</strong> A file was set aside as &lt;x&gt;.",
 		} {
 			if !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%s: page lacks %q", path, want)
@@ -102,7 +102,7 @@ func TestPagesServeWithoutTheirHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"/": "Overview", "/settings": "the history cannot be read just now", "/workers": "celery@a",
+		"/": "Overview", "/settings": "The history is unavailable", "/workers": "celery@a",
 	} {
 		if w := visit(t, h, "/ops"+path); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: status = %d, want 200 and %q", path, w.Code, want)

@@ -115,8 +115,8 @@ func TestResultsStandBesideEvents(t *testing.T) {
 			"task-00": {"redis://:***@redis:6379/1", "&#34;n&#34;: [", "2026-11-21 12:00:02"},
 			"task-01": {"Events say FAILURE, the backend says SUCCESS.", "opaque Python object", "stored without a time zone", "UTC+2"},
 			"task-04": {"builtins.ValueError: &lt;b&gt;"},
-			"task-03": {"It holds nothing of this task.", "results are ignored"},
-			"task-02": {"It holds nothing of this task."},
+			"task-03": {"No result stored.", "Results are ignored"},
+			"task-02": {"No result stored."},
 		} {
 			page := visit(t, h, "/ops/tasks/"+id).Body.String()
 			for _, want := range wants {
@@ -128,7 +128,7 @@ func TestResultsStandBesideEvents(t *testing.T) {
 				t.Errorf("page of %s says whether there is a disagreement: %v", id, id != "task-01")
 			}
 		}
-		if page := visit(t, h, "/ops/tasks/task-02").Body.String(); strings.Contains(page, "results are ignored") {
+		if page := visit(t, h, "/ops/tasks/task-02").Body.String(); strings.Contains(page, "Results are ignored") {
 			t.Error("a result is expected of a task that still runs")
 		}
 	})
@@ -170,12 +170,12 @@ func TestResultsKeepNobodyWaiting(t *testing.T) {
 		if took := time.Since(start); took > 300*time.Millisecond {
 			t.Errorf("the page waited %v for the backend", took)
 		}
-		if !strings.Contains(page, "Still asking.") {
+		if !strings.Contains(page, "Reading.") {
 			t.Error("the page does not say that the backend is being asked")
 		}
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		if page := visit(t, h, "/ops/tasks/task-00").Body.String(); strings.Contains(page, "Still asking.") {
+		if page := visit(t, h, "/ops/tasks/task-00").Body.String(); strings.Contains(page, "Reading.") {
 			t.Error("the answer was lost")
 		}
 		s.set(func() { s.err = errors.New("dial redis://:secret@redis: refused") })
@@ -183,7 +183,7 @@ func TestResultsKeepNobodyWaiting(t *testing.T) {
 		visit(t, h, "/ops/tasks/task-00")
 		<-time.After(20 * time.Second)
 		page = visit(t, h, "/ops/tasks/task-00").Body.String()
-		if !strings.Contains(page, "cannot be read now") || strings.Contains(page, "secret") {
+		if !strings.Contains(page, "is unavailable") || strings.Contains(page, "secret") {
 			t.Errorf("page of an unreachable backend:\n%s", page)
 		}
 	})

@@ -77,7 +77,7 @@ func TestViewsWithoutScripts(t *testing.T) {
 	if status, location, _ = post(t, h, "/ops/views/1/delete", nil); status != http.StatusSeeOther || location != "/ops/views" {
 		t.Errorf("deleting leads with %d to %s", status, location)
 	}
-	if got := visit(t, h, "/ops/views").Body.String(); !strings.Contains(got, "None yet") {
+	if got := visit(t, h, "/ops/views").Body.String(); !strings.Contains(got, "No saved views") {
 		t.Errorf("page of views after the last has gone:\n%s", got)
 	}
 }
@@ -231,7 +231,7 @@ func TestHistoryThatCannotBeRead(t *testing.T) {
 	for _, target := range []string{"/ops/tasks", "/ops/tasks?q=(", "/ops/tasks/task-01"} {
 		w := visit(t, h, target)
 		page := w.Body.String()
-		if w.Code != http.StatusServiceUnavailable || !strings.Contains(page, "The history cannot be read") || strings.Contains(page, "disk gone") {
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(page, "The history is unavailable") || strings.Contains(page, "disk gone") {
 			t.Errorf("%s = %d, want a page of status 503 that hides the cause:\n%s", target, w.Code, page)
 		}
 	}

@@ -53,7 +53,7 @@ func TestWorkerHoldsWhatItTellsAndWhatEventsTell(t *testing.T) {
 		_, panel, _ := strings.Cut(page, `aria-labelledby="`+method+`-title"`)
 		panel, _, _ = strings.Cut(panel, "</section>")
 		var got []string
-		for _, row := range regexp.MustCompile(`(?s)href="/ops/tasks/([^"]+)".*?data-label="Told by"[^>]*>([^<]*)<`).FindAllStringSubmatch(panel, -1) {
+		for _, row := range regexp.MustCompile(`(?s)href="/ops/tasks/([^"]+)".*?data-label="Source"[^>]*>([^<]*)<`).FindAllStringSubmatch(panel, -1) {
 			got = append(got, row[1]+" "+row[2])
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

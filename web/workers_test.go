@@ -78,7 +78,7 @@ func TestWorkerTabsShowWhatTheWorkerTells(t *testing.T) {
 		"config, differing": {"?tab=config&differ=1", []string{"worker_concurrency"}, []string{"broker_url"}},
 		"system":            {"?tab=system", []string{"TaskPool", "71", "rabbit", "Ask"}, []string{"geheim"}},
 		"clock":             {"?tab=clock", []string{"Logical clock", "2\u202f048"}, nil},
-		"commands":          {"?tab=commands", []string{"It has been told nothing yet."}, nil},
+		"commands":          {"?tab=commands", []string{"No commands sent to this worker yet."}, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestBrokerAwayAtStart(t *testing.T) {
 		t.Errorf("readyz answered %d %s", status, body)
 	}
 	_, html := d.fetch(t, "")
-	for _, want := range []string{"The broker is out of reach.", "Next try at", "refused"} {
+	for _, want := range []string{"Broker unavailable.", "Next attempt at", "refused"} {
 		if !strings.Contains(string(html), want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -133,7 +133,7 @@ func TestEndToEndGapsOnRedis(t *testing.T) {
 	d := start(t, nil, "serve", "--broker-url", p.broker)
 	d.connected(t)
 	page := openTab(t, testbrowser.Open(t), d.url)
-	page.until(t, `document.querySelector("#ingest").textContent.includes("nothing since the start")`)
+	page.until(t, `document.querySelector("#ingest").textContent.includes("none since the start")`)
 
 	bodies := simulate.Typical(3000, 1)
 	b.publishAll(t, bodies[:1500])
