@@ -79,7 +79,7 @@ func (p *forms) readForm(w http.ResponseWriter, r *http.Request) bool {
 	if r.ParseForm() == nil {
 		return true
 	}
-	p.problem(w, r, http.StatusBadRequest, templates.Problem{Title: "Nothing was sent", Message: "The form cannot be read."})
+	p.problem(w, r, http.StatusBadRequest, templates.Problem{Title: "Nothing was sent", Message: "The form could not be parsed."})
 	return false
 }
 
@@ -109,16 +109,16 @@ func (p *forms) refusal(ctx context.Context, err error) (status int, field, why 
 		case command.Invalid:
 		}
 		if wrong.Nearest != "" && !strings.Contains(why, wrong.Nearest) {
-			why += " Perhaps “" + wrong.Nearest + "” was meant."
+			why += " Did you mean “" + wrong.Nearest + "”?"
 		}
 		return status, wrong.Field, why
 	}
 	if errors.Is(err, history.ErrKeyReused) {
-		return http.StatusUnprocessableEntity, "", "This form was sent before, for something else. Look at it again, then send it."
+		return http.StatusUnprocessableEntity, "", "This form was already submitted for a different request. Check it and submit it again."
 	}
 	id := rand.Text()[:12]
 	p.log.ErrorContext(ctx, "take order", "request_id", id, "error", err)
-	return http.StatusServiceUnavailable, "", "Nothing was sent: the order cannot be written down. The log has the cause under request " + id + "."
+	return http.StatusServiceUnavailable, "", "Nothing was sent: the request could not be stored. See the log for request " + id + "."
 }
 
 // taken leads to the page of an order.

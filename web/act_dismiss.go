@@ -49,13 +49,13 @@ func (p *forms) dismissForm(ctx context.Context, v url.Values) (templates.Form, 
 		Section: templates.SectionTasks, Title: "Dismiss this task", Path: "/act/dismiss", Button: "Dismiss",
 		Crumbs:  []templates.Link{{Text: "Tasks", Href: p.urls.Prefix + "/tasks"}},
 		Hidden:  []templates.Param{{Name: "action", Value: act}, {Name: "id", Value: id}},
-		Preview: &templates.Preview{Summary: "Say that it will not end", Targets: []string{id}},
-		Description: "It keeps its state, but counts neither as running nor as lost, and is removed after --keep-lost. Nothing is sent to " +
-			"workers. Its next event takes this back, and so can you.",
+		Preview: &templates.Preview{Summary: "Dismiss", Targets: []string{id}},
+		Description: "The task keeps its state but no longer counts as running or lost, and is removed after --keep-lost. Nothing is sent to " +
+			"workers. Its next event, or reinstating it, undoes this.",
 	}
 	if act == reinstate {
-		form.Title, form.Button, form.Preview.Summary = "Reinstate this task", "Reinstate", "Take the dismissal back"
-		form.Description = "It counts again as events and workers tell. Nothing is sent to workers."
+		form.Title, form.Button, form.Preview.Summary = "Reinstate this task", "Reinstate", "Reinstate"
+		form.Description = "The task counts again as its events say. Nothing is sent to workers."
 	}
 	form.NothingToDo = true
 	if act != dismiss && act != reinstate {
@@ -72,7 +72,7 @@ func (p *forms) dismissForm(ctx context.Context, v url.Values) (templates.Form, 
 	}
 	form.Crumbs = append(form.Crumbs, templates.Link{Text: shorten(id), Href: p.urls.Prefix + templates.TaskPath(id)})
 	if act == dismiss && t.Lost == nil {
-		form.Preview.Warnings = []templates.Warning{{Message: "Nothing says that it is lost: it may wait, or run, and still end."}}
+		form.Preview.Warnings = []templates.Warning{{Message: "Nothing suggests that the task is lost: it may still run and finish."}}
 	}
 	form.NothingToDo = false
 	return form, nil

@@ -216,7 +216,7 @@ func TestOnlyUnfinishedTasksAreDismissed(t *testing.T) {
 	if page := visit(t, h, "/ops/tasks/ended").Body.String(); strings.Contains(page, "/act/dismiss") {
 		t.Error("a task that has ended can be dismissed")
 	}
-	if form := visit(t, h, "/ops/act/dismiss?id=waits&action=dismiss").Body.String(); !strings.Contains(form, "Nothing says that it is lost") {
+	if form := visit(t, h, "/ops/act/dismiss?id=waits&action=dismiss").Body.String(); !strings.Contains(form, "Nothing suggests that the task is lost") {
 		t.Errorf("no warning before a task is dismissed that is not lost:\n%s", form)
 	}
 	if w := visit(t, h, "/ops/act/dismiss?id=lost&action=remove"); w.Code != http.StatusBadRequest {

@@ -35,8 +35,8 @@ func (p *forms) forgetForm(form url.Values) (templates.Form, error) {
 	names := slices.DeleteFunc(slices.Clone(form["worker"]), func(name string) bool { return name == "" })
 	v := templates.Form{
 		Section: templates.SectionWorkers, Title: "Forget", Path: "/act/forget", Targets: names, Danger: true,
-		Description: "The worker leaves the list and the history; its tasks stay. Nothing is sent. When it is heard again, it is back, " +
-			"with its restarts counted from then.",
+		Description: "The worker is removed from the list and the history; its tasks stay. Nothing is sent. It reappears with its next " +
+			"event.",
 		Crumbs: []templates.Link{{Text: "Workers", Href: p.urls.Prefix + "/workers"}},
 	}
 	for _, name := range names {

@@ -65,7 +65,7 @@ func (p *forms) outboxForm(ctx context.Context, v url.Values) (templates.Form, [
 	form := templates.Form{
 		Section: templates.SectionOutbox, Title: "Send again", Path: "/act/outbox",
 		Crumbs:      []templates.Link{{Text: "Outbox", Href: p.urls.Prefix + "/outbox?state=dead"}},
-		NothingToDo: true, Preview: &templates.Preview{Summary: "Nothing would change."},
+		NothingToDo: true, Preview: &templates.Preview{Summary: "Nothing to do."},
 	}
 	act := v.Get("action")
 	switch act {
@@ -74,7 +74,7 @@ func (p *forms) outboxForm(ctx context.Context, v url.Values) (templates.Form, [
 		form.Title, form.Danger = "Discard", true
 	default:
 		form.Title = "Outbox"
-		return form, nil, &command.Error{Message: "The action is neither requeue nor discard."}
+		return form, nil, &command.Error{Message: "The action must be requeue or discard."}
 	}
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
@@ -101,9 +101,9 @@ func (p *forms) outboxForm(ctx context.Context, v url.Values) (templates.Form, [
 
 func nothingChosen(act string) string {
 	if act == actRequeue {
-		return "None of these commands is a dead letter: there is nothing to send again."
+		return "None of these commands is a dead letter."
 	}
-	return "None of these commands is a dead letter or waits: there is nothing to discard."
+	return "None of these commands is a dead letter or pending."
 }
 
 // summary says what would be done.
@@ -119,19 +119,19 @@ func summary(act string, chosen []history.Command) string {
 		letters = "the dead letter"
 	}
 	if act == actRequeue {
-		return "Send " + letters + " again, with new tries and a new time to expire."
+		return "Send " + letters + " again, with a new expiry."
 	}
-	waiting := fmt.Sprintf("%d commands that wait", len(chosen)-dead)
+	waiting := fmt.Sprintf("%d pending commands", len(chosen)-dead)
 	if len(chosen)-dead == 1 {
-		waiting = "the command that waits"
+		waiting = "the pending command"
 	}
 	switch dead {
 	case 0:
-		return "Call off " + waiting + ": never sent."
+		return "Cancel " + waiting + "."
 	case len(chosen):
-		return "Remove " + letters + ": never sent."
+		return "Discard " + letters + "."
 	}
-	return "Remove " + letters + " and call off " + waiting + "."
+	return "Discard " + letters + " and cancel " + waiting + "."
 }
 
 // chosenCommands returns the commands that parameters name and that something can be done about: dead letters, and
@@ -147,18 +147,18 @@ func (p *forms) chosenCommands(ctx context.Context, v url.Values, act string) ([
 	if s := v.Get("order"); s != "" {
 		order, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || order < 1 {
-			return nil, &command.Error{Message: "The order is not a number."}
+			return nil, &command.Error{Message: "The request ID is not a number."}
 		}
 		return p.allCommands(ctx, history.CommandFilter{States: states, RequestID: order})
 	}
 	if len(v["id"]) > maxChosen {
-		return nil, &command.Error{Message: fmt.Sprintf("More than %d commands were chosen.", maxChosen)}
+		return nil, &command.Error{Message: fmt.Sprintf("More than %d commands selected.", maxChosen)}
 	}
 	var chosen []history.Command
 	for _, s := range v["id"] {
 		id, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
-			return nil, &command.Error{Message: "The id of a command is not a number."}
+			return nil, &command.Error{Message: "A command ID is not a number."}
 		}
 		c, err := p.backend.History().Command(ctx, id)
 		if errors.Is(err, history.ErrNotFound) {

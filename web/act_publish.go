@@ -46,12 +46,12 @@ func (p *forms) askPublish(w http.ResponseWriter, r *http.Request) {
 	}
 	long := len(o.Args)+len(o.Kwargs) > celery.MaxArguments
 	v := p.publishAct(p.publishFields(orderForm(o, source != "" && !long)), id)
-	v.Description = "As it was, to be changed. Its arguments are from the " + source + "."
+	v.Description = "Original request, editable. Arguments from the " + source + "."
 	switch {
 	case long:
-		v.Description = fmt.Sprintf("Its arguments are too long to be changed here: %d bytes.", len(o.Args)+len(o.Kwargs))
+		v.Description = fmt.Sprintf("The arguments are too long to edit here: %d bytes.", len(o.Args)+len(o.Kwargs))
 	case source == "":
-		v.Description = "Its arguments are not known in full: type them in."
+		v.Description = "The arguments are not known in full: enter them."
 		if t, err := p.backend.Task(ctx, id); err == nil {
 			v.Fields = hinted(v.Fields, &t)
 		}
@@ -107,7 +107,7 @@ func hinted(fields []templates.Input, t *state.Task) []templates.Input {
 			repr = t.Kwargs
 		}
 		if repr != nil {
-			fields[i].Hint = "Events say, perhaps cut short: " + truncate.Text(*repr, maxHint)
+			fields[i].Hint = "From events, possibly truncated: " + truncate.Text(*repr, maxHint)
 		}
 	}
 	return fields
@@ -117,16 +117,16 @@ func hinted(fields []templates.Input, t *state.Task) []templates.Input {
 func (p *forms) publishFields(v url.Values) []templates.Input {
 	known := p.operations.Inspector.CachedTopology()
 	list := []templates.Input{
-		{Name: "name", Label: "Task", Required: true, Options: names(known.Tasks), Hint: "Its name, as workers have registered it."},
+		{Name: "name", Label: "Task", Required: true, Options: names(known.Tasks), Hint: "Registered task name."},
 		{Name: "args", Label: "Arguments", Kind: templates.InputArea, Required: true, Hint: "A JSON array."},
 		{Name: "kwargs", Label: "Keyword arguments", Kind: templates.InputArea, Required: true, Hint: "A JSON object."},
-		{Name: "queue", Label: "Queue", Options: names(known.Queues), Hint: "celery if empty."},
-		{Name: "countdown", Label: "Countdown", Kind: templates.InputNumber, Hint: "Seconds; it is not started before."},
-		{Name: "eta", Label: "Not before", Hint: "A time: 2026-11-21 14:30 in UTC, or 2026-11-21T14:30:00+01:00."},
-		{Name: "expires", Label: "Not after", Hint: "A time as above."},
-		{Name: "hard", Label: "Time limit", Kind: templates.InputNumber, Hint: "Seconds; then its process is killed."},
-		{Name: "soft", Label: "Soft time limit", Kind: templates.InputNumber, Hint: "Seconds; then it gets SoftTimeLimitExceeded."},
-		{Name: "priority", Label: "Priority", Kind: templates.InputNumber, Hint: "0 to 9. RabbitMQ serves 9 first, Redis 0."},
+		{Name: "queue", Label: "Queue", Options: names(known.Queues), Hint: "Defaults to celery."},
+		{Name: "countdown", Label: "Countdown", Kind: templates.InputNumber, Hint: "Delay in seconds before the task may start."},
+		{Name: "eta", Label: "ETA", Hint: "Earliest start: 2026-11-21 14:30 in UTC, or 2026-11-21T14:30:00+01:00."},
+		{Name: "expires", Label: "Expires", Hint: "Latest start, in the same format."},
+		{Name: "hard", Label: "Time limit", Kind: templates.InputNumber, Hint: "Seconds after which the process is killed."},
+		{Name: "soft", Label: "Soft time limit", Kind: templates.InputNumber, Hint: "Seconds after which SoftTimeLimitExceeded is raised."},
+		{Name: "priority", Label: "Priority", Kind: templates.InputNumber, Hint: "0 to 9. The highest priority is 9 on RabbitMQ and 0 on Redis."},
 	}
 	usual := map[string]string{"args": "[]", "kwargs": "{}"}
 	for i, f := range list {
@@ -145,8 +145,8 @@ func (p *forms) publishFields(v url.Values) []templates.Input {
 func forced(on bool) templates.Input {
 	return templates.Input{
 		Name: "force", Field: "force", Kind: templates.InputCheck, Value: strconv.FormatBool(on),
-		Label: "Send it all the same",
-		Hint:  "A worker that does not know the task throws it away; a queue that nobody reads keeps it.",
+		Label: "Publish anyway",
+		Hint:  "A worker that has not registered the task discards it; a queue without consumers keeps it.",
 	}
 }
 
@@ -239,7 +239,7 @@ func (p *forms) callPreview(preview command.Preview, fields []templates.Input) *
 func (p *forms) timely(v *templates.Preview) *templates.Preview {
 	if !p.operations.Client.Status().Connected {
 		v.Warnings = append(v.Warnings, templates.Warning{
-			Message: "The broker is away: this waits in the outbox until it is back, or until it expires.",
+			Message: "The broker is unavailable: the command waits in the outbox until it is back or the command expires.",
 		})
 	}
 	return v

@@ -20,7 +20,7 @@ func (p *forms) askPurge(w http.ResponseWriter, r *http.Request) {
 func (p *forms) purgeForm(ctx context.Context, queue string) (templates.Form, error) {
 	v := templates.Form{
 		Section: templates.SectionQueues, Title: "Purge queue " + queue, Path: "/act/purge", Danger: true,
-		Description: "Messages that workers hold already are not removed. What is removed cannot be brought back.",
+		Description: "Messages already delivered to workers are not removed. This cannot be undone.",
 		Crumbs: []templates.Link{
 			{Text: "Queues", Href: p.urls.Prefix + "/queues"},
 			{Text: queue, Href: p.urls.Prefix + templates.QueuePath(queue)},
@@ -31,7 +31,7 @@ func (p *forms) purgeForm(ctx context.Context, queue string) (templates.Form, er
 	defer cancel()
 	preview, err := p.service().PreviewPurge(ctx, queue)
 	if err != nil {
-		v.NothingToDo, v.Preview = true, &templates.Preview{Summary: "Nothing would be removed."}
+		v.NothingToDo, v.Preview = true, &templates.Preview{Summary: "The queue is empty."}
 		return v, err
 	}
 	v.Preview = previewed(preview)

@@ -59,7 +59,7 @@ func readTasksForm(v url.Values) (tasksForm, error) {
 	}
 	q, err := lang.Parse(f.text)
 	if err != nil {
-		return f, &command.Error{Field: "q", Message: "the query cannot be read: " + err.Error()}
+		return f, &command.Error{Field: "q", Message: "invalid query: " + err.Error()}
 	}
 	f.order.Query = q
 	if f.capped == "" {
@@ -67,7 +67,7 @@ func readTasksForm(v url.Values) (tasksForm, error) {
 	}
 	n, err := strconv.Atoi(f.capped)
 	if err != nil || n < 1 || n > command.MaxCap {
-		message := fmt.Sprintf("at most this many tasks: a number from 1 to %d", command.MaxCap)
+		message := fmt.Sprintf("must be a number from 1 to %d", command.MaxCap)
 		return f, &command.Error{Field: "cap", Message: message}
 	}
 	f.order.Cap = n
@@ -104,13 +104,13 @@ func (f tasksForm) fields() []templates.Input {
 		list = append(list, templates.Input{
 			Name: "signal", Field: "signal", Label: "Signal", Kind: templates.InputChoice, Options: signals(), Required: true,
 			Value: cmp.Or(f.signal, signals()[0]),
-			Hint:  "Sent to the process that runs the task. SIGTERM lets Python end, SIGKILL does not.",
+			Hint:  "Sent to the process running the task. SIGTERM lets Python clean up, SIGKILL does not.",
 		})
 	}
 	if f.all || len(f.order.IDs) > 1 {
 		list = append(list, templates.Input{
-			Name: "cap", Field: "cap", Label: "At most", Kind: templates.InputNumber, Value: f.capped,
-			Hint: fmt.Sprintf("tasks; %d if empty, never more than %d", command.DefaultCap, command.MaxCap),
+			Name: "cap", Field: "cap", Label: "Limit", Kind: templates.InputNumber, Value: f.capped,
+			Hint: fmt.Sprintf("Maximum number of tasks. Defaults to %d, at most %d", command.DefaultCap, command.MaxCap),
 		})
 	}
 	return list
@@ -126,9 +126,9 @@ func (p *forms) tasksAct(ctx context.Context, f tasksForm) templates.Form {
 	case f.all && f.text == "":
 		v.Title = f.verb() + " all tasks"
 	case f.all:
-		v.Title = f.verb() + " all tasks that match"
+		v.Title = f.verb() + " all matching tasks"
 		list := p.urls.Prefix + "/tasks?" + url.Values{"q": {f.text}}.Encode()
-		v.Crumbs[0] = templates.Link{Text: "Tasks that match " + truncate.Text(f.text, maxHint), Href: list}
+		v.Crumbs[0] = templates.Link{Text: "Tasks matching " + truncate.Text(f.text, maxHint), Href: list}
 	case len(f.order.IDs) == 1:
 		v.Title = f.verb() + " this task"
 		v.Description = p.callOf(ctx, f.order.IDs[0])
@@ -264,7 +264,7 @@ func (p *forms) sendTasks(w http.ResponseWriter, r *http.Request) {
 	}
 	found, err := p.service().PreviewBulk(ctx, f.order)
 	if err == nil && found.Confirm != "" && strings.TrimSpace(r.PostFormValue(templates.ConfirmParam)) != found.Confirm {
-		p.showTasks(ctx, w, r, f, v, "nothing was done: what was typed to confirm is not “"+found.Confirm+"”")
+		p.showTasks(ctx, w, r, f, v, "not confirmed: type “"+found.Confirm+"”")
 		return
 	}
 	receipt, err := p.service().Bulk(ctx, p.by(r), f.order)
@@ -292,7 +292,7 @@ func (p *forms) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 		p.refusePublish(ctx, w, r, form, o, err)
 		return
 	}
-	v.Description = "As it was. Its arguments are from the " + source + "."
+	v.Description = "Original request. Arguments from the " + source + "."
 	v.Button = "Retry"
 	v.Change = p.urls.Prefix + "/act/publish?" + url.Values{"retry_of": {id}}.Encode()
 	v.Preview = p.callPreview(preview, form.Fields)
@@ -303,7 +303,7 @@ func (p *forms) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 func (p *forms) sendRetry(ctx context.Context, w http.ResponseWriter, r *http.Request, v templates.Form, id string) {
 	o, source, err := p.service().Retry(ctx, id)
 	if err == nil && source == "" {
-		err = &command.Error{Kind: command.Conflict, Message: "its arguments are not known in full"}
+		err = &command.Error{Kind: command.Conflict, Message: "the arguments are not known in full"}
 	}
 	if err != nil {
 		p.showAct(w, r, v, err)

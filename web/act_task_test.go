@@ -176,7 +176,7 @@ func TestRetryDoesNotGuess(t *testing.T) {
 		t.Fatalf("retry of cut arguments leads with %d to %q, want %q", w.Code, got, want)
 	}
 	page := visit(t, h, "/ops/act/publish?retry_of=cut").Body.String()
-	for _, want := range []string{"not known in full", `spellcheck="false" aria-describedby="field-args-hint" required></textarea>`, "perhaps cut short", "Dear Ann, ..."} {
+	for _, want := range []string{"not known in full", `spellcheck="false" aria-describedby="field-args-hint" required></textarea>`, "possibly truncated", "Dear Ann, ..."} {
 		if !strings.Contains(page, want) {
 			t.Errorf("form has no %q:\n%s", want, page)
 		}
@@ -242,7 +242,7 @@ func TestPreflightOfMany(t *testing.T) {
 		"no such task":     {"?action=revoke&id=nope&id=nope2", 200, []string{"No such task."}},
 		"nothing selected": {"?action=revoke", 400, []string{"No task is selected."}},
 		"no such action":   {"?action=explode&id=task-00", 400, []string{"Tasks can be revoked, terminated or retried."}},
-		"query is wrong":   {"?action=revoke&q=(", 400, []string{"The query cannot be read"}},
+		"query is wrong":   {"?action=revoke&q=(", 400, []string{"Invalid query: "}},
 		"cap is wrong":     {"?action=retry&q=&cap=0", 400, []string{"a number from 1 to 10000"}},
 		"change":           {"?action=retry&q=&cap=3&change=1", 200, []string{`name="cap" value="3"`}},
 	}
@@ -279,7 +279,7 @@ func TestTerminateWantsTheWord(t *testing.T) {
 	for _, typed := range []string{"", "Terminate!"} {
 		form.Set("confirm", typed)
 		status, _, page := post(t, h, "/ops/act/task", form)
-		if status != http.StatusBadRequest || !strings.Contains(page, "is not “terminate”") || !strings.Contains(page, "Terminate 2 tasks") {
+		if status != http.StatusBadRequest || !strings.Contains(page, "ot confirmed: type “terminate”") || !strings.Contains(page, "Terminate 2 tasks") {
 			t.Errorf("terminate with %q typed = %d, want 400 and the preview again:\n%s", typed, status, page)
 		}
 	}
@@ -302,8 +302,8 @@ func TestTaskPagesOfferWhatCanBeDone(t *testing.T) {
 	t.Parallel()
 	h, _ := acting(t, painting(), web.Options{})
 	tests := map[string]struct{ yes, no []string }{
-		"waits":   {[]string{"Revoke"}, []string{"Terminate: Not running. Retry: It has not finished."}},
-		"task-02": {[]string{"Terminate"}, []string{"Revoke: Already running: only terminate ends it. Retry: It has not finished."}},
+		"waits":   {[]string{"Revoke"}, []string{"Terminate: Not running. Retry: Not finished."}},
+		"task-02": {[]string{"Terminate"}, []string{"Revoke: Already running: only terminate ends it. Retry: Not finished."}},
 		"task-00": {[]string{"Retry"}, []string{"Revoke, terminate: Already finished."}},
 		"task-01": {[]string{"Retry"}, []string{"Revoke, terminate: Already finished."}},
 	}
@@ -356,7 +356,7 @@ func TestReadOnlyActsOnNoTask(t *testing.T) {
 func TestPreviewsSayThatTheBrokerIsAway(t *testing.T) {
 	t.Parallel()
 	h, s := acting(t, painting(), web.Options{})
-	const target, away = "/ops/act/task?action=revoke&id=waits", "The broker is away"
+	const target, away = "/ops/act/task?action=revoke&id=waits", "The broker is unavailable: the command waits"
 	if page := visit(t, h, target).Body.String(); strings.Contains(page, away) {
 		t.Error("the broker is said to be away while it is there")
 	}
@@ -405,7 +405,7 @@ func TestDeepArgumentsMakeShortForms(t *testing.T) {
 		}
 	}
 	page := visit(t, h, "/ops/act/publish?retry_of=task-03").Body.String()
-	if !strings.Contains(page, "too long to be changed here: 600006 bytes") || len(page) > 100_000 {
+	if !strings.Contains(page, "too long to edit here: 600006 bytes") || len(page) > 100_000 {
 		t.Errorf("form of arguments that are too long has %d bytes:\n%.2000s", len(page), page)
 	}
 }

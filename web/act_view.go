@@ -56,7 +56,7 @@ func (p *viewsPage) refused(w http.ResponseWriter, r *http.Request, err error) {
 	case ok:
 		p.showList(w, r, http.StatusBadRequest, wrong.Message)
 	case errors.Is(err, history.ErrNotFound):
-		p.showList(w, r, http.StatusNotFound, "There is no such view any more.")
+		p.showList(w, r, http.StatusNotFound, "This view no longer exists.")
 	default:
 		p.notLoaded(w, r, err)
 	}

@@ -28,7 +28,7 @@ func (p *forms) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bo
 	back := templates.Problem{Title: "Nothing was sent", Back: p.urls.Prefix + "/workers", BackText: "All workers"}
 	var known bool
 	if a.method, known = remote.Lookup(r.Form.Get("method")); !known || !slices.Contains(workerMethods(), a.method.Name) {
-		back.Message = "Umbel does not offer the command that this address names."
+		back.Message = "Unknown remote control command."
 		p.problem(w, r, http.StatusBadRequest, back)
 		return a, false
 	}
@@ -37,7 +37,7 @@ func (p *forms) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bo
 		slices.Sort(a.workers)
 		a.workers = slices.Compact(a.workers)
 		if len(a.workers) == 0 {
-			back.Message = "No worker was chosen. Check some in the list, or “every worker”."
+			back.Message = "No worker selected. Select some in the list, or “all workers”."
 			p.problem(w, r, http.StatusBadRequest, back)
 			return a, false
 		}
@@ -107,7 +107,7 @@ func (p *forms) workerForm(a workerAct) templates.Form {
 		v.Hidden = append(v.Hidden, templates.Param{Name: "worker", Value: name})
 	}
 	if v.Targets = a.workers; len(a.workers) == 0 {
-		v.Targets = []string{"every worker"}
+		v.Targets = []string{"all workers"}
 	}
 	if len(a.workers) == 1 {
 		v.Crumbs = append(v.Crumbs, templates.Link{Text: a.workers[0], Href: p.urls.Prefix + templates.WorkerPath(a.workers[0])})

@@ -51,7 +51,7 @@ func (b *bodies) take(w http.ResponseWriter, r *http.Request, ofAPI bool) (leave
 		ticket, err := b.slots.Acquire(r.Context(), fair.FromContext(r.Context()))
 		if err != nil {
 			w.Header().Set("Retry-After", "5")
-			return nil, &refusal{http.StatusServiceUnavailable, "Too many long requests are being read. Try again."}
+			return nil, &refusal{http.StatusServiceUnavailable, "Too many large requests. Try again."}
 		}
 		leave = ticket.Leave
 	}
@@ -70,7 +70,7 @@ func (b *bodies) take(w http.ResponseWriter, r *http.Request, ofAPI bool) (leave
 			http.StatusRequestTimeout, fmt.Sprintf("The body did not arrive within %v.", b.patience),
 		}
 	}
-	return leave, &refusal{http.StatusBadRequest, "The body cannot be read."}
+	return leave, &refusal{http.StatusBadRequest, "The body could not be read."}
 }
 
 func tooLong() *refusal {

@@ -87,7 +87,7 @@ func tellingStaysLive(t *testing.T, b context.Context) {
 	s, c := newMannedStage(t)
 	tb := newTab(t, b, s, "/workers/celery@a")
 	tb.until(live)
-	const tellers = `[...document.querySelectorAll("[aria-labelledby=active-title] [data-label='Told by']")].map((td) => td.innerText)`
+	const tellers = `[...document.querySelectorAll("[aria-labelledby=active-title] [data-label='Source']")].map((td) => td.innerText)`
 	tb.until(tellers + `.includes("worker, events")`)
 	tb.eval(`window.unloaded = false`)
 	c.mu.Lock()

@@ -50,15 +50,15 @@ func (p *charts) chart(ctx context.Context, q lang.Query, c query.Chart, link fu
 	s, err := p.readSeries(ctx, q, c)
 	if err != nil {
 		p.log.Warn("chart not read", "error", err)
-		v.Note = "cannot be read now"
+		v.Note = "unavailable"
 		return v
 	}
 	v.Step, v.Seconds = s.Step, c.Measure != ""
 	switch {
 	case s.More:
-		v.Note = fmt.Sprintf("from the newest %d tasks that match", s.SampledTasks)
+		v.Note = fmt.Sprintf("from the newest %d matching tasks", s.SampledTasks)
 	case s.SampledTasks > 0:
-		v.Note = "from the tasks that match"
+		v.Note = "from matching tasks"
 	}
 	lines := chartLines(s, c)
 	for _, l := range lines {

@@ -82,7 +82,7 @@ func fragments(parts []templates.Part) []live.Fragment {
 func (p *common) notFound(w http.ResponseWriter, r *http.Request) {
 	p.problem(w, r, http.StatusNotFound, templates.Problem{
 		Title:   "Not found",
-		Message: "There is no page at this address.",
+		Message: "This page does not exist.",
 	})
 }
 
@@ -103,7 +103,7 @@ func (p *common) notAllowed(routes chi.Routes) http.HandlerFunc {
 		allowed := strings.Join(list, ", ")
 		w.Header().Set("Allow", allowed)
 		p.problem(w, r, http.StatusMethodNotAllowed, templates.Problem{
-			Title: "Not possible", Message: "There is nothing at this address that answers to " + r.Method + ", only to " + allowed + ".",
+			Title: "Not allowed", Message: "This address does not support " + r.Method + ", only " + allowed + ".",
 		})
 	}
 }
@@ -112,7 +112,7 @@ func (p *common) notAllowed(routes chi.Routes) http.HandlerFunc {
 func (p *common) failed(w http.ResponseWriter, r *http.Request, requestID string) {
 	p.problem(w, r, http.StatusInternalServerError, templates.Problem{
 		Title:     "Something went wrong",
-		Message:   "This page could not be made. The rest of Umbel goes on.",
+		Message:   "This page could not be rendered. Umbel keeps running.",
 		RequestID: requestID,
 	})
 }

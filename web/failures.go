@@ -63,7 +63,7 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	if errors.Is(err, history.ErrNotFound) {
 		return page{}, unknown(templates.Problem{
 			Title:   "Unknown failure",
-			Message: "No task that is kept has failed like that. Failures are forgotten with their tasks.",
+			Message: "No retained task failed this way. Failure groups are removed with their tasks.",
 			Back:    p.urls.Prefix + "/failures", BackText: "All failures",
 		})
 	}

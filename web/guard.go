@@ -37,11 +37,11 @@ func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, e
 		head.Set("Referrer-Policy", "same-origin")
 		head.Set("X-Robots-Tag", "noindex, nofollow")
 		if !allowed(o.Hosts, r.Host) {
-			h.refuse(w, r, http.StatusMisdirectedRequest, "This dashboard is not served under that name; --host allows one.")
+			h.refuse(w, r, http.StatusMisdirectedRequest, "This host name is not allowed; see --host.")
 			return
 		}
 		if foreign.refuses(r) {
-			h.refuse(w, r, http.StatusForbidden, "Pages of other sites may only link to this dashboard.")
+			h.refuse(w, r, http.StatusForbidden, "Cross-site requests are not allowed, except links.")
 			return
 		}
 		defer recovered(p, w, r)

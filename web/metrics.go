@@ -38,11 +38,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	count(out, "umbel_messages_total", "Messages received from the broker.", float64(h.Messages))
 	count(out, "umbel_events_total", "Events in those messages.", float64(h.Events))
 	for cause, n := range h.Rejected {
-		count(out, "umbel_rejected_total", "What could not be used, by cause.", float64(n), "cause", cause)
+		count(out, "umbel_rejected_total", "Rejected events and messages by cause.", float64(n), "cause", cause)
 	}
 	gauge(out, "umbel_ready", "1 once the history is restored.", truth(h.Ready))
 	gauge(out, "umbel_broker_connected", "1 while events are received.", truth(h.Broker.Connected))
-	gauge(out, "umbel_unsaved_tasks", "Tasks whose newest events are not in the history yet.", float64(h.Store.UnsavedTasks))
+	gauge(out, "umbel_unsaved_tasks", "Tasks with changes not yet in the history.", float64(h.Store.UnsavedTasks))
 	c.outbox(out)
 	c.queues(out)
 }
@@ -56,24 +56,24 @@ func (c *collector) outbox(out chan<- prometheus.Metric) {
 		return
 	}
 	for _, state := range query.CommandStates() {
-		gauge(out, "umbel_outbox_commands", "Commands in the outbox, by state.", float64(stats.States[state]), "state", string(state))
+		gauge(out, "umbel_outbox_commands", "Commands in the outbox by state.", float64(stats.States[state]), "state", string(state))
 	}
 	oldest := 0.0
 	if stats.States[history.CommandPending] > 0 {
 		oldest = c.now().Sub(stats.OldestPending).Seconds()
 	}
-	gauge(out, "umbel_outbox_oldest_pending_seconds", "Age of the command that waits longest.", oldest)
-	gauge(out, "umbel_outbox_dead_letters", "Commands given up that nobody has dealt with.", float64(stats.DeadLetters))
+	gauge(out, "umbel_outbox_oldest_pending_seconds", "Age of the pending command longest.", oldest)
+	gauge(out, "umbel_outbox_dead_letters", "Dead letters in the outbox.", float64(stats.DeadLetters))
 	if c.operations == nil || c.operations.Relay == nil {
 		return
 	}
 	relay := c.operations.Relay.Status()
-	gauge(out, "umbel_outbox_breaker_open", "1 while nothing is sent since the broker is away.", truth(relay.BreakerOpen))
-	count(out, "umbel_outbox_sent_total", "Commands that the broker took.", float64(relay.Sent))
-	count(out, "umbel_outbox_retried_total", "Failed attempts that were put off.", float64(relay.Retried))
-	count(out, "umbel_outbox_deferred_total", "Attempts put off since the broker was away.", float64(relay.Deferred))
-	count(out, "umbel_outbox_died_total", "Commands given up.", float64(relay.DeadLettered))
-	count(out, "umbel_outbox_reclaimed_total", "Commands that were left in flight.", float64(relay.Reclaimed))
+	gauge(out, "umbel_outbox_breaker_open", "1 while the circuit breaker is open because the broker is unavailable.", truth(relay.BreakerOpen))
+	count(out, "umbel_outbox_sent_total", "Commands accepted by the broker.", float64(relay.Sent))
+	count(out, "umbel_outbox_retried_total", "Failed attempts that will be retried.", float64(relay.Retried))
+	count(out, "umbel_outbox_deferred_total", "Attempts postponed because the broker was unavailable.", float64(relay.Deferred))
+	count(out, "umbel_outbox_died_total", "Commands that became dead letters.", float64(relay.DeadLettered))
+	count(out, "umbel_outbox_reclaimed_total", "Commands left in flight by a crash and claimed again.", float64(relay.Reclaimed))
 }
 
 // queues tells what was last seen of queues: a scrape is no reason to look at them more often.
@@ -90,8 +90,8 @@ func (c *collector) queues(out chan<- prometheus.Metric) {
 				gauge(out, name, help, float64(*n), "queue", q.Name)
 			}
 		}
-		number("umbel_queue_ready", "Messages that wait in a queue.", q.Ready)
-		number("umbel_queue_unacked", "Messages of a queue that workers hold.", q.Unacked)
+		number("umbel_queue_ready", "Messages waiting in a queue.", q.Ready)
+		number("umbel_queue_unacked", "Messages delivered to workers and not acknowledged.", q.Unacked)
 		number("umbel_queue_consumers", "Consumers of a queue.", q.Consumers)
 	}
 }

@@ -169,12 +169,12 @@ func TestDeadLettersAreSentAgainOrDiscarded(t *testing.T) {
 		leads       string
 	}{
 		"one again":      {"action=requeue&id=1", "Send the dead letter again", "pending dead done pending", "/ops/outbox/1"},
-		"chosen away":    {"action=discard&id=1&id=2&id=3", "Remove 2 dead letters", "discarded discarded done pending", "/ops/outbox/1"},
+		"chosen away":    {"action=discard&id=1&id=2&id=3", "Discard 2 dead letters", "discarded discarded done pending", "/ops/outbox/1"},
 		"all again":      {"action=requeue&all=dead", "Send 2 dead letters again", "pending pending done pending", "/ops/outbox/1"},
 		"order's again":  {"action=requeue&order=1", "Send 2 dead letters again", "pending pending done pending", "/ops/outbox/1"},
-		"order away":     {"action=discard&order=1", "Remove 2 dead letters", "discarded discarded done pending", "/ops/outbox/1"},
-		"waiting one":    {"action=discard&order=4", "Call off the command that waits", "dead dead done discarded", "/ops/outbox/4"},
-		"dead and other": {"action=discard&id=1&id=4", "Remove the dead letter and call off the command that waits", "discarded dead done discarded", "/ops/outbox"},
+		"order away":     {"action=discard&order=1", "Discard 2 dead letters", "discarded discarded done pending", "/ops/outbox/1"},
+		"waiting one":    {"action=discard&order=4", "Cancel the pending command", "dead dead done discarded", "/ops/outbox/4"},
+		"dead and other": {"action=discard&id=1&id=4", "Discard the dead letter and cancel the pending command", "discarded dead done discarded", "/ops/outbox"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -91,25 +91,25 @@ func rejections(counts map[string]uint64) []templates.Rejection {
 func explain(cause string) (words string, lost bool) {
 	switch cause {
 	case celery.CauseContentType:
-		return "Messages in a format other than JSON", true
+		return "Messages that are not JSON", true
 	case celery.CauseMalformed:
-		return "Broken JSON, and the rest of its message", true
+		return "Invalid JSON, with the rest of the message", true
 	case celery.CauseNotEvent:
-		return "JSON that is no event", true
+		return "JSON that is not an event", true
 	case celery.CauseHostname:
 		return "Events without a sender", true
 	case celery.CauseUUID:
-		return "Task events without a usable id", true
+		return "Task events without a valid ID", true
 	case celery.CauseTimestamp:
 		return "Timestamps replaced by the time of receipt", false
 	case celery.CauseClock:
-		return "Clocks ignored, no usable number", false
+		return "Clocks ignored because they are not valid numbers", false
 	case celery.CauseField:
-		return "Fields ignored, not of Celery’s type", false
+		return "Fields ignored because of their type", false
 	case view.CauseSymbols:
-		return "New names beyond the limit, shown as (other)", false
+		return "Names beyond the limit, shown as (other)", false
 	case view.CauseEvents:
-		return "Events beyond what is kept of one task", false
+		return "Events beyond the limit per task", false
 	}
 	return cause, true
 }

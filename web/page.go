@@ -79,7 +79,7 @@ func unknown(v templates.Problem) error { return &problem{http.StatusNotFound, v
 // invalid says that a parameter of an address is wrong. back leads to the page without parameters.
 func invalid(err error, back templates.Link) error {
 	return &problem{http.StatusBadRequest, templates.Problem{
-		Title: "Wrong address", Message: "The parameter " + err.Error() + ".", Back: back.Href, BackText: back.Text,
+		Title: "Invalid address", Message: "The parameter " + err.Error() + ".", Back: back.Href, BackText: back.Text,
 	}}
 }
 
@@ -96,7 +96,7 @@ func (p *pages) load(ctx context.Context, u *url.URL) (page, error) {
 			return rt.load(ctx, a)
 		}
 	}
-	return page{}, unknown(templates.Problem{Title: "Not found", Message: "There is no page at this address."})
+	return page{}, unknown(templates.Problem{Title: "Not found", Message: "This page does not exist."})
 }
 
 // serve answers requests for the pages of a route.
@@ -136,15 +136,15 @@ func (c *common) notLoaded(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, fair.ErrBusy) {
 		w.Header().Set("Retry-After", "5")
 		c.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
-			Title: "Too many searches at once", Message: "Your earlier searches are still running. Try again in a moment.",
+			Title: "Too many searches", Message: "Your earlier searches are still running. Try again in a moment.",
 		})
 		return
 	}
 	id := rand.Text()[:12]
 	c.log.ErrorContext(r.Context(), "read page", "request_id", id, "path", r.URL.Path, "error", err)
 	c.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
-		Title:     "The history cannot be read",
-		Message:   "Umbel goes on taking in events. Try again, or ask for less.",
+		Title:     "The history is unavailable",
+		Message:   "Umbel keeps receiving events. Try again, or narrow the search.",
 		RequestID: id,
 		Back:      c.urls.Prefix + "/tasks",
 		BackText:  "Newest tasks",

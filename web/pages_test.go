@@ -24,7 +24,7 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		want   []string
 	}{
 		"overview": {"/ops/", 200, "/", []string{
-			"ValueError(&#39;&lt;b&gt;&#39;)", "5 events rejected.", "Broken JSON", "Clocks ignored", "from_the_future",
+			"ValueError(&#39;&lt;b&gt;&#39;)", "5 events rejected.", "Invalid JSON", "Clocks ignored", "from_the_future",
 		}},
 		"tasks":           {"/ops/tasks", 200, "/tasks", []string{"30 tasks", "task-29"}},
 		"tasks by state":  {"/ops/tasks?state=failure", 200, "/tasks?q=state%3Afailure", []string{"10 tasks", `value="state:failure"`}},
@@ -33,7 +33,7 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		"tasks, none by text": {"/ops/tasks?q=nope&state=FAILURE", 200, "/tasks?q=nope+state%3Afailure", []string{
 			`<a href="/ops/tasks?q=state%3Afailure" data-swap>Without <code>nope</code></a> 10 tasks`, `value="nope state:failure"`,
 		}},
-		"tasks, sorted":  {"/ops/tasks?sort=started", 200, "/tasks?sort=started", []string{"oldest “Started” first, those without it left out"}},
+		"tasks, sorted":  {"/ops/tasks?sort=started", 200, "/tasks?sort=started", []string{"oldest “Started” first; tasks without it are omitted"}},
 		"tasks, columns": {"/ops/tasks?cols=exc,id", 200, "/tasks?cols=exc%2Cid", []string{"ValueError(&#39;&lt;b&gt;&#39;)", "Usual columns"}},
 		"tasks, wrong limit": {"/ops/tasks?limit=0&q=x", 400, "", []string{
 			"<code>limit</code> must be a whole number from 1 to 500", `value="x"`,
@@ -55,13 +55,13 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		"task": {"/ops/tasks/task-01", 200, "/tasks/task-01", []string{
 			"billing.", "<b>charge</b>", "Traceback: &lt;b&gt;", "task-failed",
 		}},
-		"unknown task":           {"/ops/tasks/nope", 404, "", []string{"Task nope is not kept", "All tasks"}},
+		"unknown task":           {"/ops/tasks/nope", 404, "", []string{"Task nope was not found", "All tasks"}},
 		"workers":                {"/ops/workers", 200, "/workers", []string{"2 of 2 online", "celery@"}},
 		"worker":                 {"/ops/workers/celery@a", 200, "/workers/celery@a", []string{"task-29", "All tasks"}},
 		"worker with odd name":   {"/ops/workers/celery@b%2F1%2520%C3%BC", 200, "/workers/celery@b%2F1%2520%C3%BC", []string{"Online"}},
 		"worker, slash left raw": {"/ops/workers/celery@b/1%2520%C3%BC", 200, "/workers/celery@b%2F1%2520%C3%BC", []string{"Online"}},
 		"unknown worker":         {"/ops/workers/celery@nope", 404, "", []string{"Unknown worker", `href="/ops/workers/celery@a"`}},
-		"unknown page":           {"/ops/nope", 404, "", []string{"There is no page at this address"}},
+		"unknown page":           {"/ops/nope", 404, "", []string{"This page does not exist"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestUnknownTaskThatOthersName(t *testing.T) {
 		Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName | state.FieldRootID | state.FieldParentID,
 	})
 	w := visit(t, dashboard(t, b), "/ops/tasks/gone")
-	for _, want := range []string{"There was a task gone", `<a href="/ops/tasks/child">billing.child</a>`} {
+	for _, want := range []string{"Other tasks refer to task gone", `<a href="/ops/tasks/child">billing.child</a>`} {
 		if page := w.Body.String(); !strings.Contains(page, want) {
 			t.Errorf("page does not say %q:\n%s", want, page)
 		}

@@ -23,7 +23,7 @@ const (
 	depthPoints  = 360             // on the page of a queue
 	hourSeconds  = 3600
 	paramHidden  = "hidden"
-	sealedBroker = "Looking into a queue of this broker would change the order of its messages."
+	sealedBroker = "This broker cannot show waiting messages without reordering them."
 )
 
 // queuePages are the list of queues and the page of one.
@@ -45,10 +45,10 @@ func (p *queuePages) peek(ctx context.Context, queue string) templates.Messages 
 	case errors.Is(err, broker.ErrUnsupported):
 		m.Unavailable = sealedBroker
 	case errors.Is(err, remote.ErrUnavailable):
-		m.Unavailable = "The broker cannot be reached now."
+		m.Unavailable = "The broker is unavailable."
 	case err != nil:
 		p.log.WarnContext(ctx, "look into queue", "queue", queue, "error", err)
-		m.Unavailable = "The queue cannot be looked into now."
+		m.Unavailable = "The waiting messages could not be read."
 	}
 	for _, f := range found {
 		m.Next = append(m.Next, waiting(f))
@@ -179,7 +179,7 @@ func (p *queuePages) loadQueue(ctx context.Context, a address) (page, error) {
 func (p *queuePages) unknownQueue(name string) templates.Problem {
 	v := templates.Problem{
 		Title: "Unknown queue",
-		Message: "No queue named " + name + " is known: no worker consumes from it, no event tells of it, and the broker does not " +
+		Message: "No queue named " + name + " is known: no worker consumes from it, no event mentions it, and the broker does not " +
 			"list it.",
 		Back: p.urls.Prefix + "/queues", BackText: "All queues",
 	}

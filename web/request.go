@@ -45,7 +45,7 @@ func (p *outboxPages) loadRequest(ctx context.Context, a address) (page, error) 
 	}
 	name := strconv.FormatInt(id, 10)
 	pg := page{
-		url: templates.RequestPath(id), title: "Order " + name,
+		url: templates.RequestPath(id), title: "Request " + name,
 		section: templates.SectionOutbox, version: p.stateVersion(),
 	}
 	if before != 0 {
@@ -63,8 +63,8 @@ func cursor(before int64) string { return "?cursor=" + strconv.FormatInt(before,
 
 func (p *outboxPages) unknownRequest() error {
 	return unknown(templates.Problem{
-		Title:   "Unknown order",
-		Message: "There is no order of this number. Orders that are finished are forgotten after a while.",
+		Title:   "Unknown request",
+		Message: "There is no request with this ID. Finished requests are removed after a while.",
 		Back:    p.urls.Prefix + "/outbox", BackText: "All commands",
 	})
 }

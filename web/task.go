@@ -84,8 +84,8 @@ func (p *taskPage) lookUp(ctx context.Context, id string) templates.RelatedTask 
 func (p *taskPage) unknownTask(ctx context.Context, id string) templates.Problem {
 	v := templates.Problem{
 		Title: "Unknown task",
-		Message: "Task " + id + " is not kept. Either no event of it has been seen, since it was sent before Umbel began to " +
-			"listen or its worker sends no task events, or it was removed, as old tasks are.",
+		Message: "Task " + id + " was not found. Either Umbel received no event of it, because it was published before Umbel " +
+			"started or its worker sends no task events, or it was removed after its retention period.",
 		Back:     p.urls.Prefix + "/tasks",
 		BackText: "All tasks",
 	}
@@ -98,9 +98,9 @@ func (p *taskPage) unknownTask(ctx context.Context, id string) templates.Problem
 	if err != nil || len(page.Tasks) == 0 {
 		return v
 	}
-	v.Title = "Task no longer kept"
-	v.Message = "There was a task " + id + ", since others were sent by it or belong to its workflow. It was removed, as old " +
-		"tasks are, or its events were never seen."
+	v.Title = "Task not retained"
+	v.Message = "Other tasks refer to task " + id + ". It was removed after its retention " +
+		"period, or its events were never received."
 	for _, t := range page.Tasks {
 		v.Similar = append(v.Similar, templates.Link{Text: taskTitle(t), Href: p.urls.Prefix + templates.TaskPath(t.ID)})
 	}

@@ -40,10 +40,10 @@ func (p *taskPage) taskActions(t *state.Task) []templates.TaskAction {
 	}
 	again, edit := "", ""
 	if !t.State.Final() && t.Lost == nil && t.Dismissed == nil {
-		again = "It has not finished."
+		again = "Not finished."
 	}
 	if t.Name == nil {
-		again, edit = "Its name is not known.", "Its name is not known."
+		again, edit = "Name unknown.", "Name unknown."
 	}
 	list := []templates.TaskAction{
 		act("Revoke", "ban", "/act/task", one(revoke), unfit(revoke)),

@@ -189,7 +189,7 @@ func sorted(s lang.Sort) string {
 	if s.Ascending {
 		word = way[1]
 	}
-	return word + " “" + templates.ColumnLabel(s.Field.String()) + "” first, those without it left out"
+	return word + " “" + templates.ColumnLabel(s.Field.String()) + "” first; tasks without it are omitted"
 }
 
 // maxTabs bounds how many saved views stand above a list; the page of views has all.

@@ -93,14 +93,14 @@ func TestViewsThatCannotBeChanged(t *testing.T) {
 		status int
 		want   string
 	}{
-		"without a name":  {"/ops/views", url.Values{"q": {"x"}}, 400, "A view needs a name of 1 to 100 characters."},
-		"wrong query":     {"/ops/views", url.Values{"name": {"x"}, "q": {"("}}, 400, "This cannot be saved: q cannot be read"},
-		"system's name":   {"/ops/views", url.Values{"name": {"STUCK"}}, 400, "comes with Umbel"},
-		"too much":        {"/ops/views", url.Values{"name": {strings.Repeat("x", 1<<17)}}, 400, "A view needs a name"},
-		"name is taken":   {"/ops/views/1", url.Values{"name": {"Two"}}, 400, "There is a view &#34;two&#34; already."},
-		"rename unknown":  {"/ops/views/9", url.Values{"name": {"x"}}, 404, "There is no such view any more."},
-		"delete unknown":  {"/ops/views/9/delete", nil, 404, "There is no such view any more."},
-		"delete no id":    {"/ops/views/a%2Fb/delete", nil, 404, "There is no such view any more."},
+		"without a name":  {"/ops/views", url.Values{"q": {"x"}}, 400, "The name of a view must have 1 to 100 characters."},
+		"wrong query":     {"/ops/views", url.Values{"name": {"x"}, "q": {"("}}, 400, "Cannot save the view: q is invalid"},
+		"system's name":   {"/ops/views", url.Values{"name": {"STUCK"}}, 400, "is built in"},
+		"too much":        {"/ops/views", url.Values{"name": {strings.Repeat("x", 1<<17)}}, 400, "The name of a view must"},
+		"name is taken":   {"/ops/views/1", url.Values{"name": {"Two"}}, 400, "A view named &#34;two&#34; already exists."},
+		"rename unknown":  {"/ops/views/9", url.Values{"name": {"x"}}, 404, "This view no longer exists."},
+		"delete unknown":  {"/ops/views/9/delete", nil, 404, "This view no longer exists."},
+		"delete no id":    {"/ops/views/a%2Fb/delete", nil, 404, "This view no longer exists."},
 		"foreign markup ": {"/ops/views", url.Values{"name": {"<b>"}, "q": {"<b>"}}, 303, ""},
 	}
 	for name, tt := range tests {

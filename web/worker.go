@@ -233,7 +233,7 @@ func (p *workerPages) awaitWorker(ctx context.Context, name string) {
 func (p *workerPages) unknownWorker(name string) templates.Problem {
 	v := templates.Problem{
 		Title:    "Unknown worker",
-		Message:  "No event of worker " + name + " has been seen since Umbel began to listen.",
+		Message:  "No event of worker " + name + " has been received since Umbel started.",
 		Back:     p.urls.Prefix + "/workers",
 		BackText: "All workers",
 	}

@@ -28,7 +28,7 @@ func (p *workerPages) inspect(v *templates.Worker, t workerAddress) {
 	if v.Worker.Status == state.Online {
 		found = p.operations.Inspector.Cached(t.name)
 	} else {
-		v.Inspection.Why = "It is not online, so it is not asked."
+		v.Inspection.Why = "The worker is not online."
 	}
 	v.Inspection.At, v.Inspection.InProgress = micros(found.At), found.Refreshing
 	v.Inspection.Errors, v.Inspection.Truncated, v.Inspection.Times = found.Errors, cutLists(found), map[string]int64{}
@@ -289,8 +289,8 @@ func usage(rusage map[string]json.RawMessage) []templates.Param {
 		{"majflt", "Page faults", "%.0f"},
 		{"inblock", "Block reads", "%.0f"},
 		{"oublock", "Block writes", "%.0f"},
-		{"nvcsw", "Switches, wanted", "%.0f"},
-		{"nivcsw", "Switches, forced", "%.0f"},
+		{"nvcsw", "Voluntary context switches", "%.0f"},
+		{"nivcsw", "Involuntary context switches", "%.0f"},
 	}
 	var list []templates.Param
 	for _, w := range words {

@@ -229,9 +229,9 @@ func TestOrdersThatAreNotTaken(t *testing.T) {
 		"missing argument":  {url.Values{"method": {"cancel_consumer"}, "worker": {"celery@a"}}, 400, "queue"},
 		"mistyped argument": {url.Values{"method": {"pool_grow"}, "worker": {"celery@a"}, "arg.n": {"two"}}, 400, "argument n of pool_grow"},
 		"unknown worker":    {url.Values{"method": {"ping"}, "worker": {"celery@aa"}}, 404, "celery@a"},
-		"no worker":         {url.Values{"method": {"ping"}}, 400, "No worker was chosen."},
-		"unknown method":    {url.Values{"method": {"nope"}, "worker": {"celery@a"}}, 400, "does not offer"},
-		"unsafe method":     {url.Values{"method": {"election"}, "all": {"1"}}, 400, "does not offer"},
+		"no worker":         {url.Values{"method": {"ping"}}, 400, "No worker selected."},
+		"unknown method":    {url.Values{"method": {"nope"}, "worker": {"celery@a"}}, 400, "Unknown remote control command."},
+		"unsafe method":     {url.Values{"method": {"election"}, "all": {"1"}}, 400, "Unknown remote control command."},
 		"not confirmed":     {url.Values{"method": {"shutdown"}, "all": {"1"}}, 400, "What was typed is not shutdown."},
 		"too long":          {url.Values{"method": {strings.Repeat("x", 5<<20)}}, 413, "larger than"},
 	}

@@ -44,7 +44,7 @@ type receipt struct {
 		TaskID  string `json:"task_id"`
 		Answers []struct {
 			Text string `json:"text"`
-		} `json:"answers"`
+		} `json:"replies"`
 	} `json:"commands"`
 }
 

@@ -139,7 +139,7 @@ func TestEndToEndGapsOnRedis(t *testing.T) {
 	b.publishAll(t, bodies[:1500])
 	d.folded(t, 1500)
 	p.cut()
-	page.until(t, `document.querySelector("#banner").textContent.includes("is not kept for later")`)
+	page.until(t, `document.querySelector("#banner").textContent.includes("Events sent in the meantime are lost")`)
 	if loss := d.overview(t).Health.Broker.Loss; !loss.Forgets || loss.Gaps != 0 {
 		t.Errorf("loss is %+v while the gap lasts, want none that is over", loss)
 	}

@@ -129,7 +129,7 @@ func ParseMoment(param, s string, now time.Time) (time.Time, error) {
 	} else if t, err := time.Parse(time.RFC3339, s); err == nil {
 		return t, nil
 	}
-	return time.Time{}, &Error{Param: param, Message: "must be a time such as 2026-11-21T10:00:00Z, or a distance before now such as -24h"}
+	return time.Time{}, &Error{Param: param, Message: "must be a time such as 2026-11-21T10:00:00Z, or an offset from now such as -24h"}
 }
 
 // length reads a whole number of minutes, hours or days.

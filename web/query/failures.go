@@ -81,7 +81,7 @@ func (p *parser) failureCursor() *history.FailurePosition {
 	}
 	pos, ok := decodeFailure(s)
 	if !ok {
-		p.fail(paramCursor, "must be a cursor taken from an earlier page, unchanged")
+		p.fail(paramCursor, "must be a cursor from an earlier page")
 		return nil
 	}
 	return &pos

@@ -152,14 +152,14 @@ func (p *parser) query() (query.Query, string) {
 	text := strings.TrimSpace(p.one(paramText))
 	q, err := query.Parse(text)
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
-		p.failQuery("cannot be read: "+wrong.Message, wrong)
+		p.failQuery("is invalid: "+wrong.Message, wrong)
 	}
 	if fields.All() {
 		return q, text
 	}
 	q = q.And(fields)
 	if _, err := query.Parse(q.String()); err != nil {
-		p.fail(paramText, "and the parameters of fields are too much together: "+err.Error())
+		p.fail(paramText, "and the field parameters together are too long: "+err.Error())
 		return query.Query{}, text
 	}
 	return q, q.String()
@@ -227,7 +227,7 @@ func validState(s string) bool {
 func (p *parser) sort() query.Sort {
 	s, ok := query.ParseSort(p.one(paramSort))
 	if !ok {
-		p.fail(paramSort, "must be one of "+strings.Join(sortable(), ", ")+", with - before it for the greatest first")
+		p.fail(paramSort, "must be one of "+strings.Join(sortable(), ", ")+", with a leading - for descending order")
 	}
 	return s
 }
@@ -304,7 +304,7 @@ func (p *parser) cursor() (*state.Position, bool) {
 	}
 	pos, newer, ok := decode(s)
 	if !ok {
-		p.fail(paramCursor, "must be a cursor taken from an earlier page, unchanged")
+		p.fail(paramCursor, "must be a cursor from an earlier page")
 		return nil, false
 	}
 	return &pos, newer

@@ -64,12 +64,12 @@ func Save(ctx context.Context, s history.Views, v history.View) (saved history.V
 	case v.ID == "" && i >= 0:
 		v.ID = all[i].ID
 	case i >= 0 && all[i].ID != v.ID:
-		return v, false, &Error{Field: "name", Message: fmt.Sprintf("There is a view %q already.", all[i].Name)}
+		return v, false, &Error{Field: "name", Message: fmt.Sprintf("A view named %q already exists.", all[i].Name)}
 	}
 	created = v.ID == ""
 	v, err = s.SaveView(ctx, v)
 	if errors.Is(err, history.ErrTooManyViews) {
-		return v, false, &Error{Message: fmt.Sprintf("There are %d views already: delete one first.", history.MaxViews)}
+		return v, false, &Error{Message: fmt.Sprintf("There are already %d views: delete one first.", history.MaxViews)}
 	}
 	if err != nil {
 		return v, false, fmt.Errorf("save view: %w", err)
@@ -81,9 +81,9 @@ func Save(ctx context.Context, s history.Views, v history.View) (saved history.V
 func check(v history.View) error {
 	switch n := utf8.RuneCountInString(v.Name); {
 	case n == 0 || n > MaxName || !utf8.ValidString(v.Name) || strings.ContainsFunc(v.Name, unicode.IsControl):
-		return &Error{Field: "name", Message: fmt.Sprintf("A view needs a name of 1 to %d characters.", MaxName)}
+		return &Error{Field: "name", Message: fmt.Sprintf("The name of a view must have 1 to %d characters.", MaxName)}
 	case slices.ContainsFunc(System(), func(s history.View) bool { return strings.EqualFold(s.Name, v.Name) }):
-		return &Error{Field: "name", Message: fmt.Sprintf("The view %q comes with Umbel: choose another name.", v.Name)}
+		return &Error{Field: "name", Message: fmt.Sprintf("The view %q is built in: choose another name.", v.Name)}
 	}
 	_, err := Tasks(v)
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
@@ -91,7 +91,7 @@ func check(v history.View) error {
 		if field == "q" {
 			field = "query"
 		}
-		return &Error{Field: field, Message: "This cannot be saved: " + wrong.Error() + "."}
+		return &Error{Field: field, Message: "Cannot save the view: " + wrong.Error() + "."}
 	}
 	return err
 }
