@@ -36,6 +36,10 @@ test: ## all tests with the race detector, on real brokers and in a browser
 	scripts/deps
 	scripts/services run go test $(RACE) $(OVERLAP) -timeout 30m ./...
 
+contract: ## generated requests to a demo, whose answers must be as the OpenAPI document says
+	scripts/deps
+	scripts/contract
+
 thorough: ## what make test tries a tenth of: every random case
 	scripts/deps
 	UMBEL_TEST_THOROUGH=1 scripts/services run go test -timeout 60m -count 1 ./...
@@ -67,8 +71,8 @@ demo: ## a simulated cluster on http://127.0.0.1:5555/; needs only Go
 verify: ## generated code, formatting and go.mod are current
 	scripts/verify
 
-check: ## what CI runs: verify, lint, test
-	@for stage in verify lint test; do \
+check: ## what CI runs: verify, lint, contract, test
+	@for stage in verify lint contract test; do \
 		start=$$SECONDS; \
 		$(MAKE) --no-print-directory $$stage; \
 		echo "== $$stage took $$((SECONDS - start)) s"; \
@@ -78,4 +82,4 @@ clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
 	rm -rf bin .services bench.txt
 
-.PHONY: help generate fmt lint test thorough e2e rabbitmq4 fuzz bench build demo verify check clean
+.PHONY: help generate fmt lint test contract thorough e2e rabbitmq4 fuzz bench build demo verify check clean

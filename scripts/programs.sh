@@ -57,6 +57,12 @@ find_tsc() {
 	command -v node >/dev/null && [[ -x $tsc ]] && echo "$tsc"
 }
 
+# The program that tests the API against its OpenAPI document.
+find_schemathesis() {
+	local program=$PWD/.services/schemathesis/bin/schemathesis
+	[[ -x $program ]] && echo "$program"
+}
+
 # Celery's interpreter, in a virtual environment of the project's own.
 find_celery_python() {
 	local python=$PWD/.services/venv/bin/python
