@@ -70,11 +70,7 @@ type explainer struct {
 }
 
 func (e *explainer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	rows, err := e.queryer.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, args...)
-	if err != nil {
-		return nil, err
-	}
-	err = scan(rows, func() error {
+	err := eachRow(ctx, e.queryer, "EXPLAIN QUERY PLAN "+query, args, func(rows *sql.Rows) error {
 		var id, parent, unused int
 		var detail string
 		err := rows.Scan(&id, &parent, &unused, &detail)

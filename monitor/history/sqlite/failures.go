@@ -73,7 +73,7 @@ func (d *DB) sweepFailures(ctx context.Context) error {
 	const empty = ` WHERE coalesce(resolved, 0) < ? AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.failure = failures.failure)`
 	before := d.now().Add(-keepResolved).UnixMicro()
 	var ids failureIDs
-	err := d.each(ctx, `SELECT failure FROM failures`+empty, []any{before}, func(rows *sql.Rows) error {
+	err := eachRow(ctx, d.read, `SELECT failure FROM failures`+empty, []any{before}, func(rows *sql.Rows) error {
 		var id fingerprint.ID
 		err := rows.Scan(&id)
 		ids = append(ids, id)
@@ -134,12 +134,12 @@ func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.Fa
 		query = selectGroups(lastHour)
 	}
 	var all []history.FailureGroup
-	err := d.each(ctx, query, []any{r.Now.Add(-time.Hour).UnixMicro(), d.limits.failures}, func(rows *sql.Rows) error {
+	err := eachRow(ctx, d.read, query, []any{r.Now.Add(-time.Hour).UnixMicro(), d.limits.failures}, func(rows *sql.Rows) error {
 		var f history.FailureGroup
 		var last int64
 		var resolved sql.NullInt64
 		err := rows.Scan(&f.ID, &resolved, &last, &f.LastHour)
-		f.LastAt, f.ResolvedAt = time.UnixMicro(last).UTC(), optionalTime(resolved)
+		f.LastAt, f.ResolvedAt = time.UnixMicro(last).UTC(), moment(resolved).UTC()
 		all = append(all, f)
 		return err
 	})
@@ -156,13 +156,6 @@ func selectGroups(recent string) string {
 // lastHour counts the tasks of the group f that failed since ?1, up to ?2.
 const lastHour = `(SELECT count(*) FROM (SELECT 1 FROM tasks t WHERE t.failure = f.failure AND t.finished > ?1 LIMIT ?2))`
 
-func optionalTime(micros sql.NullInt64) time.Time {
-	if !micros.Valid {
-		return time.Time{}
-	}
-	return time.UnixMicro(micros.Int64).UTC()
-}
-
 // describe adds to groups what takes a look at their tasks.
 func (d *DB) describe(ctx context.Context, groups []history.FailureGroup, now time.Time) error {
 	at := make(map[fingerprint.ID]*history.FailureGroup, len(groups))
@@ -178,7 +171,7 @@ func (d *DB) describe(ctx context.Context, groups []history.FailureGroup, now ti
 	const part = int64(time.Hour / time.Microsecond)
 	from := now.Truncate(time.Hour).UnixMicro() - (history.TrendHours-1)*part
 	// The clocks of workers may be ahead: what has not come yet counts as now.
-	return d.each(ctx, selectTrends, []any{from, part, history.TrendHours, int64(math.MaxInt64), ids}, func(rows *sql.Rows) error {
+	return eachRow(ctx, d.read, selectTrends, []any{from, part, history.TrendHours, int64(math.MaxInt64), ids}, func(rows *sql.Rows) error {
 		var id fingerprint.ID
 		var i int
 		var n int64
@@ -223,7 +216,7 @@ func (d *DB) describeOne(ctx context.Context, f *history.FailureGroup, now time.
 	}
 	f.Count.Exact = f.Count.N <= d.limits.failures
 	f.Count.N = min(f.Count.N, d.limits.failures)
-	f.FirstAt, f.LastAt, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), optionalTime(resolved)
+	f.FirstAt, f.LastAt, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), moment(resolved).UTC()
 	f.TaskID = idText(task)
 	newest, _, err := state.DecodeTask(f.TaskID, events)
 	if newest.Exception != nil {

@@ -22,7 +22,7 @@ func (d *DB) ExplainFailures(ctx context.Context) (map[string][]string, error) {
 		"group":  {selectGroup, []any{1, 2, 3}},
 		"trends": {selectTrends, []any{1, 2, 3, 4, "[5]"}},
 	} {
-		err := d.each(ctx, "EXPLAIN QUERY PLAN "+query.sql, query.args, func(rows *sql.Rows) error {
+		err := eachRow(ctx, d.read, "EXPLAIN QUERY PLAN "+query.sql, query.args, func(rows *sql.Rows) error {
 			var id, parent, unused int
 			var detail string
 			err := rows.Scan(&id, &parent, &unused, &detail)

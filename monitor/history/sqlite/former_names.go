@@ -2,7 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
+	"database/sql"
 	"slices"
 
 	"github.com/umbelhq/umbel/state"
@@ -81,11 +81,7 @@ func (c *compiler) formerSources(ctx context.Context, names []int64, states []sy
 
 // formerSymbols returns the names that tasks had before they were replaced.
 func (c *compiler) formerSymbols(ctx context.Context) (names []symbol, err error) {
-	rows, err := c.q.QueryContext(ctx, `SELECT symbol, text FROM symbols WHERE symbol IN (SELECT DISTINCT name FROM former_names) LIMIT ?`, maxSymbols)
-	if err != nil {
-		return nil, fmt.Errorf("list former names: %w", err)
-	}
-	err = scan(rows, func() error {
+	err = eachRow(ctx, c.q, `SELECT symbol, text FROM symbols WHERE symbol IN (SELECT DISTINCT name FROM former_names) LIMIT ?`, []any{maxSymbols}, func(rows *sql.Rows) error {
 		var s symbol
 		err := rows.Scan(&s.number, &s.text)
 		names = append(names, s)

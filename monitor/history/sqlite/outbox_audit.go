@@ -81,7 +81,7 @@ func (d *DB) AuditLog(ctx context.Context, before int64, limit int) (list []hist
 const auditBytes = 4 << 20
 
 func (d *DB) eachRecord(ctx context.Context, f func(history.AuditRecord) error, where string, args ...any) error {
-	return d.each(ctx, `SELECT record, at, actor, remote, action, target, detail, commands, first, hash FROM audit `+where, args,
+	return eachRow(ctx, d.read, `SELECT record, at, actor, remote, action, target, detail, commands, first, hash FROM audit `+where, args,
 		func(rows *sql.Rows) error {
 			var a history.AuditRecord
 			var at int64

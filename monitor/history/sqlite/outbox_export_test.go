@@ -37,7 +37,7 @@ func (d *DB) ExplainOutbox(ctx context.Context) (map[string][]string, error) {
 	}
 	plans := make(map[string][]string)
 	for _, q := range queries {
-		err := d.each(ctx, `EXPLAIN QUERY PLAN `+q.text, q.args, func(rows *sql.Rows) error {
+		err := eachRow(ctx, d.read, `EXPLAIN QUERY PLAN `+q.text, q.args, func(rows *sql.Rows) error {
 			var id, parent, unused int
 			var detail string
 			err := rows.Scan(&id, &parent, &unused, &detail)

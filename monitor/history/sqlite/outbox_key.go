@@ -29,7 +29,7 @@ func (d *DB) CommandsByKey(ctx context.Context, key, print string, now time.Time
 // requestByKey returns the order that a key was used for, if it was.
 func requestByKey(ctx context.Context, q queryer, key, print string, now time.Time) (first int64, ok bool, err error) {
 	var known string
-	err = eachOf(ctx, q, `SELECT print, first FROM idempotency WHERE key = ? AND at > ?`,
+	err = eachRow(ctx, q, `SELECT print, first FROM idempotency WHERE key = ? AND at > ?`,
 		[]any{key, now.Add(-keyAge).UnixMicro()}, func(rows *sql.Rows) error {
 			ok = true
 			return rows.Scan(&known, &first)

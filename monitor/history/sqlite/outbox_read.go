@@ -16,12 +16,8 @@ const commandColumns = `command, first, schema, kind, grp, target, summary, payl
 
 // commandsOf returns the commands that the end of a query chooses.
 func commandsOf(ctx context.Context, q queryer, where string, args ...any) ([]history.Command, error) {
-	rows, err := q.QueryContext(ctx, `SELECT `+commandColumns+` FROM outbox `+where, args...)
-	if err != nil {
-		return nil, err
-	}
 	var found []history.Command
-	err = scan(rows, func() error {
+	err := eachRow(ctx, q, `SELECT `+commandColumns+` FROM outbox `+where, args, func(rows *sql.Rows) error {
 		c, err := readCommand(rows)
 		found = append(found, c)
 		return err
@@ -59,14 +55,6 @@ func decodeList[T any](text string, into *[]T) error {
 		return nil
 	}
 	return json.Unmarshal([]byte(text), into)
-}
-
-// moment is a time as it was written.
-func moment(n sql.NullInt64) time.Time {
-	if !n.Valid {
-		return time.Time{}
-	}
-	return time.UnixMicro(n.Int64)
 }
 
 // Command implements history.Outbox.
@@ -161,7 +149,7 @@ func (d *DB) OutboxStats(ctx context.Context) (history.OutboxStats, error) {
 const topFailures = 10
 
 func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
-	err := eachOf(ctx, q, `SELECT state, commands FROM outbox_counts WHERE commands > 0`, nil, func(rows *sql.Rows) error {
+	err := eachRow(ctx, q, `SELECT state, commands FROM outbox_counts WHERE commands > 0`, nil, func(rows *sql.Rows) error {
 		var state history.CommandState
 		var n int
 		err := rows.Scan(&state, &n)
@@ -188,7 +176,7 @@ func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
 	if len(oldest) > 0 {
 		s.OldestPending = time.UnixMicro(oldest[0])
 	}
-	return eachOf(ctx, q, `SELECT error, count(*) AS n FROM outbox WHERE state IN ('dead', 'pending') AND error <> ''
+	return eachRow(ctx, q, `SELECT error, count(*) AS n FROM outbox WHERE state IN ('dead', 'pending') AND error <> ''
 		GROUP BY error ORDER BY n DESC, error LIMIT ?`, []any{topFailures}, func(rows *sql.Rows) error {
 		var f history.ErrorCount
 		err := rows.Scan(&f.Error, &f.N)
@@ -197,19 +185,10 @@ func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
 	})
 }
 
-// eachOf calls f for each row of a query.
-func eachOf(ctx context.Context, q queryer, query string, args []any, f func(rows *sql.Rows) error) error {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	return scan(rows, func() error { return f(rows) })
-}
-
 // RequestStates implements history.Outbox.
 func (d *DB) RequestStates(ctx context.Context, order int64) (map[history.CommandState]int, error) {
 	counts := make(map[history.CommandState]int)
-	err := eachOf(ctx, d.read, `SELECT state, count(*) FROM outbox WHERE first = ? GROUP BY state`, []any{order},
+	err := eachRow(ctx, d.read, `SELECT state, count(*) FROM outbox WHERE first = ? GROUP BY state`, []any{order},
 		func(rows *sql.Rows) error {
 			var s history.CommandState
 			var n int

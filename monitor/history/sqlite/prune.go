@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"strings"
@@ -164,11 +165,7 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 	}
 	var found []row
 	var gone history.Pruned
-	rows, err := t.QueryContext(t.ctx, query, args...)
-	if err != nil {
-		return 0, gone, err
-	}
-	err = scan(rows, func() error {
+	err := eachRow(t.ctx, t, query, args, func(rows *sql.Rows) error {
 		var r row
 		var id any
 		err := rows.Scan(&r.task, &id, &r.indexed)
@@ -228,14 +225,10 @@ func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, hi
 		WHERE final = ?1 AND ` + lastReceipt + ` >= coalesce((SELECT ended FROM thinned WHERE final = ?1), 0) AND ` + lastReceipt + ` < ?2
 		AND (e, task) > (SELECT coalesce(max(ended), 0), coalesce(max(task), 0) FROM thinned WHERE final = ?1)
 		ORDER BY e, task LIMIT ?3`
-	rows, err := t.QueryContext(t.ctx, next, final, before, n) //nolint:sqlclosecheck // scan closes them
-	if err != nil {
-		return 0, gone, err
-	}
 	lean := map[int64][]byte{}
 	var task, end int64
 	did := 0
-	err = scan(rows, func() error {
+	err := eachRow(t.ctx, t, next, []any{final, before, n}, func(rows *sql.Rows) error {
 		var id any
 		var body []byte
 		if err := rows.Scan(&task, &id, &end, &body); err != nil {

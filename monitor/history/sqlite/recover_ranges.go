@@ -80,13 +80,10 @@ func (s *recovery) narrow(ctx context.Context, up string, r span, f func(*sql.Ro
 
 // each calls f with the rows of a query, and reports whether all could be read. Rows that f cannot scan are left out.
 func (s *recovery) each(ctx context.Context, query string, args []any, f func(*sql.Rows) (int64, error)) (whole bool, err error) {
-	rows, err := s.from.QueryContext(ctx, query, args...)
-	if err == nil {
-		err = scan(rows, func() error {
-			_, err := f(rows)
-			return err
-		})
-	}
+	err = eachRow(ctx, s.from, query, args, func(rows *sql.Rows) error {
+		_, err := f(rows)
+		return err
+	})
 	if stop, ok := errors.AsType[fatalError](err); ok {
 		return false, stop.error
 	}

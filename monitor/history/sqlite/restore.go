@@ -35,7 +35,7 @@ func (d *DB) restoreCheckpoint(ctx context.Context, counted *uint64, f func(hist
 			return err
 		}
 	}
-	err := d.each(ctx, `SELECT name, body FROM workers ORDER BY name`, nil, func(rows *sql.Rows) error {
+	err := eachRow(ctx, d.read, `SELECT name, body FROM workers ORDER BY name`, nil, func(rows *sql.Rows) error {
 		var name, body string
 		err := rows.Scan(&name, &body)
 		c.Workers[name] = []byte(body)
@@ -47,17 +47,8 @@ func (d *DB) restoreCheckpoint(ctx context.Context, counted *uint64, f func(hist
 	return f(c)
 }
 
-// each calls f with every row of a query. f must not use the store.
-func (d *DB) each(ctx context.Context, query string, args []any, f func(rows *sql.Rows) error) error {
-	rows, err := d.read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	return scan(rows, func() error { return f(rows) })
-}
-
 func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte) error) error {
-	return d.each(ctx, `SELECT t.id, e.body FROM tasks t JOIN events e USING (task) WHERE t.final = 0 AND t.lost IS NULL
+	return eachRow(ctx, d.read, `SELECT t.id, e.body FROM tasks t JOIN events e USING (task) WHERE t.final = 0 AND t.lost IS NULL
 		ORDER BY t.clock DESC, t.micros DESC`, nil, func(rows *sql.Rows) error {
 		var key any
 		var body []byte
@@ -76,7 +67,7 @@ var errStop = errors.New("enough")
 func (d *DB) restoreFinished(ctx context.Context, r history.RestoreOptions) error {
 	n := 0
 	var left *state.Position
-	err := d.each(ctx, `SELECT t.clock, t.micros, t.origin, t.id, e.body
+	err := eachRow(ctx, d.read, `SELECT t.clock, t.micros, t.origin, t.id, e.body
 		FROM tasks t INDEXED BY tasks_by_clock JOIN events e USING (task) WHERE (t.final > 0 OR t.lost IS NOT NULL)
 		ORDER BY t.clock DESC, t.micros DESC`, nil, func(rows *sql.Rows) error {
 		var p state.Position
@@ -110,7 +101,7 @@ func (d *DB) restoreFinished(ctx context.Context, r history.RestoreOptions) erro
 func (d *DB) restoreJournal(
 	ctx context.Context, counted uint64, f func(entry uint64, events []byte, checkpointed bool) error,
 ) error {
-	return d.each(ctx, `SELECT entry, body FROM journal ORDER BY entry`, nil, func(rows *sql.Rows) error {
+	return eachRow(ctx, d.read, `SELECT entry, body FROM journal ORDER BY entry`, nil, func(rows *sql.Rows) error {
 		var entry uint64
 		var body []byte
 		if err := rows.Scan(&entry, &body); err != nil {

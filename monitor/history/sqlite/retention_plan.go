@@ -207,12 +207,3 @@ func (d *DB) fileUsage(ctx context.Context) (r fileUsage, err error) {
 		FROM pragma_page_size, pragma_page_count, pragma_freelist_count`).Scan(&r.page, &r.pages, &r.free)
 	return r, err
 }
-
-// number returns the only value of a query.
-func number[T any](ctx context.Context, q queryer, query string, args ...any) (n T, err error) {
-	found, err := list[T](ctx, q, query, args...)
-	if err == nil {
-		n = found[0]
-	}
-	return n, err
-}

@@ -42,7 +42,7 @@ func (d *DB) eachMinute(ctx context.Context, r history.RollupRange, f func(histo
 	}
 	query := `SELECT at, name, worker, queue, received, succeeded, failed, retried, ` + histograms + ` FROM minutes
 		WHERE ` + strings.Join(where, ` AND `) + ` ORDER BY at, name, worker, queue`
-	return d.each(ctx, query, args, func(rows *sql.Rows) error {
+	return eachRow(ctx, d.read, query, args, func(rows *sql.Rows) error {
 		var m history.Rollup
 		var name, worker, queue int64
 		err := rows.Scan(&m.At, &name, &worker, &queue, &m.Received, &m.Succeeded, &m.Failed, &m.Retried, &m.Wait, &m.Run)

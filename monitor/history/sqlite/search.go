@@ -220,13 +220,9 @@ func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
 	for _, r := range rows {
 		values[r.task] = r.value
 	}
-	found, err := s.q.QueryContext(ctx, `SELECT task, id, body FROM tasks JOIN events USING (task)
-		WHERE task IN (SELECT value FROM json_each(?))`, jsonArray(tasksOf(rows)))
-	if err != nil {
-		return nil, fmt.Errorf("read tasks: %w", err)
-	}
 	batch := make([]candidate, 0, len(rows))
-	err = scan(found, func() error {
+	err := eachRow(ctx, s.q, `SELECT task, id, body FROM tasks JOIN events USING (task)
+		WHERE task IN (SELECT value FROM json_each(?))`, []any{jsonArray(tasksOf(rows))}, func(found *sql.Rows) error {
 		var task int64
 		var id any
 		var events sql.RawBytes

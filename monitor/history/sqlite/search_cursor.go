@@ -101,12 +101,8 @@ func (w *rowCursor) read(ctx context.Context, limit int) ([]row, error) {
 		what = "task, +" + w.o.value() + " AS value, +clock AS clock" // else SQLite walks an index that has their order
 	}
 	text, args := merged(w.sources, what, in, w.within)
-	selected, err := w.q.QueryContext(ctx, text+w.o.orderBy("value", "clock")+" LIMIT ?", append(args, limit)...)
-	if err != nil {
-		return nil, err
-	}
 	rows := make([]row, 0, min(limit, 1000))
-	err = scan(selected, func() error {
+	err = eachRow(ctx, w.q, text+w.o.orderBy("value", "clock")+" LIMIT ?", append(args, limit), func(selected *sql.Rows) error {
 		var r row
 		err := selected.Scan(&r.task, &r.value, &r.clock)
 		rows = append(rows, r)
@@ -147,12 +143,7 @@ func (w *rowCursor) sample(ctx context.Context, in condition, n int) (condition,
 		extreme, direction = "min", " DESC"
 	}
 	text, args := merged([]source{first}, "clock", in, always)
-	rows, err := w.q.QueryContext(ctx, "SELECT "+extreme+"(clock), count(*) FROM ("+text+" ORDER BY "+first.column+direction+" LIMIT ?)",
-		append(args, n)...)
-	if err != nil {
-		return in, err
-	}
-	err = scan(rows, func() error {
+	err := eachRow(ctx, w.q, "SELECT "+extreme+"(clock), count(*) FROM ("+text+" ORDER BY "+first.column+direction+" LIMIT ?)", append(args, n), func(rows *sql.Rows) error {
 		var end sql.NullInt64
 		var sampled int
 		if err := rows.Scan(&end, &sampled); err != nil || sampled < n {

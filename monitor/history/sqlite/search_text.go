@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -112,13 +111,9 @@ func (c *compiler) rarest(ctx context.Context, grams []string) ([]string, error)
 
 // takeSample reads the texts of the newest tasks.
 func (c *compiler) takeSample(ctx context.Context) error {
-	rows, err := c.q.QueryContext(ctx, `SELECT id, body FROM (SELECT task, id FROM tasks ORDER BY clock DESC LIMIT ?) JOIN events USING (task)`, sampleTasks)
-	if err != nil {
-		return fmt.Errorf("sample texts: %w", err)
-	}
 	var reader state.Reader
 	c.sample = make([]string, 0, sampleTasks)
-	err = scan(rows, func() error {
+	err := eachRow(ctx, c.q, `SELECT id, body FROM (SELECT task, id FROM tasks ORDER BY clock DESC LIMIT ?) JOIN events USING (task)`, []any{sampleTasks}, func(rows *sql.Rows) error {
 		var id any
 		var events sql.RawBytes
 		if err := rows.Scan(&id, &events); err != nil {

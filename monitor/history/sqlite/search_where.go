@@ -294,17 +294,13 @@ func (c *compiler) usedSymbols(ctx context.Context, f query.Field) ([]symbol, er
 		return s, nil
 	}
 	column := columns[f]
-	rows, err := c.q.QueryContext(ctx, `WITH RECURSIVE used(symbol) AS (
+	var used []symbol
+	err := eachRow(ctx, c.q, `WITH RECURSIVE used(symbol) AS (
 			SELECT min(`+column+`) FROM tasks WHERE `+column+` IS NOT NULL
 			UNION ALL
 			SELECT (SELECT min(`+column+`) FROM tasks WHERE `+column+` > used.symbol) FROM used WHERE used.symbol IS NOT NULL
 		)
-		SELECT symbol, text FROM used JOIN symbols USING (symbol) LIMIT ?`, maxSymbols)
-	if err != nil {
-		return nil, fmt.Errorf("list values: %w", err)
-	}
-	var used []symbol
-	err = scan(rows, func() error {
+		SELECT symbol, text FROM used JOIN symbols USING (symbol) LIMIT ?`, []any{maxSymbols}, func(rows *sql.Rows) error {
 		var s symbol
 		err := rows.Scan(&s.number, &s.text)
 		used = append(used, s)

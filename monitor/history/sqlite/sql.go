@@ -4,13 +4,18 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 )
 
-// scan calls f for every row and closes the rows.
-func scan(rows *sql.Rows, f func() error) error {
+// eachRow calls f with each row of a query. On the connections that read, f must not use the store.
+func eachRow(ctx context.Context, q queryer, query string, args []any, f func(rows *sql.Rows) error) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
 	defer rows.Close() //nolint:errcheck // Err tells
 	for rows.Next() {
-		if err := f(); err != nil {
+		if err := f(rows); err != nil {
 			return err
 		}
 	}
@@ -19,18 +24,31 @@ func scan(rows *sql.Rows, f func() error) error {
 
 // list returns the only column of all rows.
 func list[T any](ctx context.Context, q queryer, query string, args ...any) ([]T, error) {
-	rows, err := q.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // scan closes them
-	if err != nil {
-		return nil, err
-	}
 	var all []T
-	err = scan(rows, func() error {
+	err := eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
 		var v T
 		err := rows.Scan(&v)
 		all = append(all, v)
 		return err
 	})
 	return all, err
+}
+
+// number returns the only value of a query.
+func number[T any](ctx context.Context, q queryer, query string, args ...any) (n T, err error) {
+	found, err := list[T](ctx, q, query, args...)
+	if err == nil {
+		n = found[0]
+	}
+	return n, err
+}
+
+// moment returns the time of microseconds since 1970 UTC, zero for NULL.
+func moment(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return time.UnixMicro(n.Int64)
 }
 
 // wrap says what an error, if it is one, prevented.

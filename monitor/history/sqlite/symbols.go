@@ -18,7 +18,7 @@ type symbols struct {
 // loadSymbols reads the whole table.
 func (d *DB) loadSymbols(ctx context.Context) error {
 	found := make(map[string]int64)
-	err := d.each(ctx, `SELECT symbol, text FROM symbols`, nil, func(rows *sql.Rows) error {
+	err := eachRow(ctx, d.read, `SELECT symbol, text FROM symbols`, nil, func(rows *sql.Rows) error {
 		var n int64
 		var text string
 		err := rows.Scan(&n, &text)

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -89,17 +90,13 @@ func (d *DB) indexSome(ctx context.Context, n int, calm int64) (done int, err er
 
 // index indexes the texts of the tasks that a query finds.
 func (t *tx) index(query string, args ...any) (int, error) {
-	rows, err := t.QueryContext(t.ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
 	type text struct {
 		task int64
 		body string
 	}
 	var texts []text
 	var reader state.Reader
-	err = scan(rows, func() error {
+	err := eachRow(t.ctx, t, query, args, func(rows *sql.Rows) error {
 		var task int64
 		var id any
 		var events []byte

@@ -55,7 +55,7 @@ func (d *DB) sweepSymbols(ctx context.Context) error {
 	defer d.symbols.recordUse(false)
 	used := make(map[int64]bool)
 	for _, query := range symbolQueries() {
-		err := d.each(ctx, query, nil, func(rows *sql.Rows) error {
+		err := eachRow(ctx, d.read, query, nil, func(rows *sql.Rows) error {
 			var n sql.NullInt64
 			err := rows.Scan(&n)
 			used[n.Int64] = true

@@ -14,7 +14,7 @@ import (
 func (d *DB) Views(ctx context.Context) ([]history.View, error) {
 	const all = `SELECT view, name, query, sort, cols FROM views ORDER BY name, view`
 	var views []history.View
-	err := d.each(ctx, all, nil, func(rows *sql.Rows) error {
+	err := eachRow(ctx, d.read, all, nil, func(rows *sql.Rows) error {
 		var n int64
 		var v history.View
 		err := rows.Scan(&n, &v.Name, &v.Query, &v.Sort, &v.Columns)
