@@ -15,10 +15,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// applicationID is in the header of every history, so that programs can tell whose file it is: "Umbl".
+// applicationID identifies the file format in the header of every history: "Umbl".
 const applicationID = 0x556d626c
 
-// checkOwner refuses a file of another program, before anything in it is changed.
+// checkOwner returns an error for a file of another program, before anything in it is changed.
 func (d *DB) checkOwner(ctx context.Context) error {
 	if info, err := os.Stat(d.path); err != nil || info.Size() == 0 {
 		return err
@@ -29,12 +29,12 @@ func (d *DB) checkOwner(ctx context.Context) error {
 	}
 	err = checkApplicationID(ctx, db)
 	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_READONLY {
-		err = nil // a process died while it wrote: only who may write can tell, once that is rolled back
+		err = nil // a process died while writing: only a connection that may write can roll that back
 	}
 	return errors.Join(err, db.Close())
 }
 
-// checkApplicationID returns an error unless a database is empty or a history. One of Umbel before there was an id has none.
+// checkApplicationID returns an error unless a database is empty or a history. Early versions of Umbel wrote no id.
 func checkApplicationID(ctx context.Context, db *sql.DB) error {
 	var id int64
 	if err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil || id == applicationID {
@@ -52,7 +52,7 @@ func checkApplicationID(ctx context.Context, db *sql.DB) error {
 		strings.Join(tables[:min(len(tables), 5)], ", "))
 }
 
-// writeApplicationID writes the id into a history that has none.
+// writeApplicationID adds the id to a history without one.
 func writeApplicationID(ctx context.Context, db *sql.DB) error {
 	var id int64
 	if err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil || id == applicationID {

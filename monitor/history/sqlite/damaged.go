@@ -20,13 +20,13 @@ import (
 const (
 	damagedPrefix = "history.damaged-"
 	damagedTime   = "20060102T150405Z"
-	checkWhole    = 64 << 20 // bytes of a file up to which all of it is looked at when it is opened
+	checkWhole    = 64 << 20 // files up to this size, in bytes, are checked as a whole when opened
 )
 
-// errDamaged is an error of a file that SQLite reads without one.
+// errDamaged is returned for damage that SQLite does not report as an error.
 var errDamaged = errors.New("the file is damaged")
 
-// damaged reports whether err says that the file does not hold what SQLite has written.
+// damaged reports whether err means that the file is damaged.
 func damaged(err error) bool {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		code := e.Code() & 0xff
@@ -35,8 +35,7 @@ func damaged(err error) bool {
 	return errors.Is(err, errDamaged)
 }
 
-// verify returns an error if the file is damaged: of a small file or one in doubt anywhere, else in what a monitor
-// begins with.
+// verify returns an error if the file is damaged. It checks all of a small or suspect file, else what a monitor restores.
 func (d *DB) verify(ctx context.Context, doubtful bool) error {
 	if d.opened.Size() > checkWhole && !doubtful {
 		return d.Restore(ctx, history.RestoreOptions{
@@ -54,7 +53,7 @@ func (d *DB) verify(ctx context.Context, doubtful bool) error {
 	return err
 }
 
-// replaceDamaged gives the file another name, with its log and its mark, so that a new one can begin.
+// replaceDamaged renames the file, its log and its watermark, so that a new one can be created.
 func (d *DB) replaceDamaged() error {
 	aside := d.sibling(damagedPrefix + d.now().UTC().Format(damagedTime) + ".db")
 	if _, err := os.Lstat(aside); err == nil {
@@ -69,12 +68,12 @@ func (d *DB) replaceDamaged() error {
 	return nil
 }
 
-// DamagedFiles returns the damaged files in a directory that were set aside and not repaired, oldest first.
+// DamagedFiles returns the damaged files in a directory that were renamed and not repaired, oldest first.
 func DamagedFiles(dir string) ([]string, error) {
 	return filepath.Glob(filepath.Join(strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir), damagedPrefix+"*.db"))
 }
 
-// noticeDamagedFiles has Health tell of files that were set aside.
+// noticeDamagedFiles adds a notice for each damaged file.
 func (d *DB) noticeDamagedFiles() error {
 	files, err := DamagedFiles(filepath.Dir(d.path))
 	for _, f := range files {

@@ -23,10 +23,10 @@ const (
 		"away and let umbel repair take over what can be read of it"
 )
 
-// errAltered is what explain says of a table of versions that goose did not write so.
+// errAltered is returned if the table of schema versions is not as goose wrote it.
 var errAltered = errors.New(alteredHint)
 
-// alteredTables reports whether a message of SQLite's is about tables that are not those of the schema.
+// alteredTables reports whether a message of SQLite is about tables that differ from the schema.
 func alteredTables(message string) bool {
 	for _, part := range []string{"no such table", "no such column", "has no column named", "already exists", "duplicate column"} {
 		if strings.Contains(message, part) {
@@ -36,7 +36,7 @@ func alteredTables(message string) bool {
 	return false
 }
 
-// explain adds to an error of SQLite what it means to an operator, and what to do.
+// explain adds to an error of SQLite what it means and what to do about it.
 func explain(err error) error {
 	if errors.Is(err, errDamaged) {
 		return fmt.Errorf("%s (%w)", damageHint, err)
@@ -70,7 +70,7 @@ func explain(err error) error {
 	return fmt.Errorf("%s (%w)", hint, err)
 }
 
-// checkFile returns an error if the file is not where it was opened.
+// checkFile returns an error if the file was removed or replaced since it was opened.
 func (d *DB) checkFile() error {
 	if d.opened == nil {
 		return nil
@@ -83,8 +83,8 @@ func (d *DB) checkFile() error {
 		d.path)
 }
 
-// checkLock returns an error if the lock does not keep others out any more. A lock file that was removed is made again,
-// unless another process was faster. It is called by one goroutine at a time.
+// checkLock returns an error if the lock does not exclude other processes anymore. It creates a lock file again that was
+// removed, unless another process has. It is called by one goroutine at a time.
 func (d *DB) checkLock() error {
 	if d.lock == nil {
 		return nil
@@ -106,7 +106,7 @@ func (d *DB) checkLock() error {
 		"write to one history. Stop the other one, then restart Umbel", path, err)
 }
 
-// noteWrite keeps what came of a write for Health.
+// noteWrite stores the result of a write for Health.
 func (d *DB) noteWrite(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,9 +11,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// lock takes the lock file at path for this process, and writes its number into it. The lock goes with the
-// process, however that ends. A file that is not at path any more once it is locked keeps nobody out: then the one
-// that is there now is taken.
+// lock locks the file at path for this process and writes its pid into it. The lock ends with the process, however that
+// ends. If the file was replaced meanwhile, lock locks the new one.
 func lock(path string) (*os.File, error) {
 	for {
 		f, err := lockOnce(path)
@@ -62,11 +61,10 @@ func lockOnce(path string) (*os.File, error) {
 	return f, nil
 }
 
-// unlock gives a lock back. Closing is not enough while a new process is about to be made, with a copy of
-// the file.
+// unlock releases a lock. Closing is not enough: a child process that is being started may have a copy of the file.
 func unlock(f *os.File) error { return errors.Join(release(f), f.Close()) }
 
-// owner names the process that wrote its number into a lock file, as far as can be told.
+// owner returns the pid in a lock file, in parentheses, empty if there is none.
 func owner(f *os.File) string {
 	b, err := io.ReadAll(io.LimitReader(f, 32))
 	pid, bad := strconv.Atoi(strings.TrimSpace(string(b)))

@@ -17,11 +17,11 @@ import (
 const (
 	fileName = "history.db"
 	lockName = "lock"
-	readers  = 6 // connections that read: more than there are searches at once
+	readers  = 6 // connections that read: more than concurrent searches
 )
 
-// Open opens the history in o.Dir, and brings it up to date. It wraps history.ErrLocked if another process has
-// it, and history.ErrNewerVersion if a newer version wrote it.
+// Open opens the history in o.Dir and migrates its schema. The error wraps history.ErrLocked if another process has it open,
+// and history.ErrNewerVersion if a newer version wrote it.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -77,10 +77,10 @@ func (d *DB) open(ctx context.Context, o Options) error {
 	return err
 }
 
-// sibling is the path of a file in the directory of the history.
+// sibling returns the path of a file in the directory of the history.
 func (d *DB) sibling(name string) string { return filepath.Join(filepath.Dir(d.path), name) }
 
-// openFile opens the file to write, and makes it if there is none.
+// openFile opens the file for writing, and creates it if there is none.
 func (d *DB) openFile(ctx context.Context) error {
 	f, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -123,7 +123,7 @@ func (d *DB) openFile(ctx context.Context) error {
 	return nil
 }
 
-// openMemory opens a store that has one connection for everything, since the connection is the store.
+// openMemory opens a store with a single connection, since each connection would have a database of its own.
 func (d *DB) openMemory(ctx context.Context) error {
 	var err error
 	if d.write, err = connect(Memory, url.Values{"_txlock": {"immediate"}}, 1); err != nil {
@@ -133,7 +133,7 @@ func (d *DB) openMemory(ctx context.Context) error {
 	return migrate(ctx, d.write, false)
 }
 
-// openReadOnly opens a file that another process may be writing.
+// openReadOnly opens a file that another process may be writing to.
 func (d *DB) openReadOnly(ctx context.Context) error {
 	var err error
 	if d.opened, err = os.Stat(d.path); err != nil {
@@ -148,8 +148,8 @@ func (d *DB) openReadOnly(ctx context.Context) error {
 	return d.loadSymbols(ctx)
 }
 
-// writing are the parameters of the connection that writes. A commit returns once it is on disk, since
-// what it holds is then acknowledged to the broker.
+// writing returns the parameters of the connection that writes. A commit returns once it is on disk, since its events are
+// then acknowledged to the broker.
 func writing() url.Values {
 	return url.Values{
 		"_auto_vacuum": {"INCREMENTAL"}, "_journal_mode": {"WAL"}, "_synchronous": {"FULL"},
@@ -158,14 +158,14 @@ func writing() url.Values {
 	}
 }
 
-// reading are the parameters of the connections that read.
+// reading returns the parameters of the connections that read.
 func reading(mode string) url.Values {
 	return url.Values{
 		"mode": {mode}, "_busy_timeout": {"5000"}, "_query_only": {"1"}, "_pragma": {"cache_size(-16384)"},
 	}
 }
 
-// connect prepares a pool of at most n connections, which stay open.
+// connect returns a pool of at most n connections, which stay open.
 func connect(path string, params url.Values, n int) (*sql.DB, error) {
 	dsn := path
 	if path != Memory {
@@ -180,9 +180,9 @@ func connect(path string, params url.Values, n int) (*sql.DB, error) {
 	return db, nil
 }
 
-// close waits for calls at work, and refuses others.
+// close waits for running calls, and makes others fail.
 func (d *DB) close() error {
-	d.writer <- struct{}{} // stays: no transaction begins any more
+	d.writer <- struct{}{} // never released: no transaction can begin
 	errs := []error{d.disconnect()}
 	if d.lock != nil {
 		if m := d.currentWatermark(); m.Commits > 0 {
@@ -205,7 +205,7 @@ func (d *DB) disconnect() error {
 	return errors.Join(errs...)
 }
 
-// closePool closes a pool and waits until all its connections have been given back.
+// closePool closes a pool and waits until all its connections are returned.
 func closePool(db *sql.DB) error {
 	err := db.Close()
 	if db.Stats().InUse == 0 {

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	pruneDuration    = 20 * time.Millisecond // that a transaction takes, about
-	maxPruned        = 200                   // tasks in one
-	metaDeletedTexts = "gone"                // meta: texts deleted since the index of texts was merged
-	maxLog           = 64 << 20              // bytes of write-ahead log that are left alone
+	pruneDuration    = 20 * time.Millisecond // target for a transaction
+	maxPruned        = 200                   // tasks in one transaction
+	metaDeletedTexts = "gone"                // meta: texts deleted since the text index was merged
+	maxLog           = 64 << 20              // bytes of write-ahead log before it is truncated
 )
 
-// pruner removes what rules say, once.
+// pruner is one run of pruning.
 type pruner struct {
 	db    *DB
 	now   time.Time
@@ -50,8 +50,7 @@ func (p *pruner) run(ctx context.Context) error {
 	return nil
 }
 
-// repeat runs f in transactions of about pruneFor until it has done less than it may. It may do n at first, and
-// at most.
+// repeat calls f in transactions of about pruneDuration until it has done less than n. n adapts, up to most.
 func (p *pruner) repeat(ctx context.Context, n, most int, f func(t *tx, n int) (int, history.Pruned, error)) error {
 	for {
 		begin := time.Now()
@@ -79,7 +78,7 @@ func (p *pruner) repeat(ctx context.Context, n, most int, f func(t *tx, n int) (
 	}
 }
 
-// removeOld removes tasks that are older than their class is kept.
+// removeOld removes tasks that are older than their class allows.
 func (p *pruner) removeOld(ctx context.Context) error {
 	for _, c := range classes(p.db.rules) {
 		for removed, most := 1, 0; c.keep > 0 && removed >= most; {
@@ -103,7 +102,7 @@ func (p *pruner) removeOld(ctx context.Context) error {
 	return nil
 }
 
-// shrink removes the oldest tasks that are not active while they take too much of the file.
+// shrink removes the oldest inactive tasks while the file exceeds MaxSize.
 func (p *pruner) shrink(ctx context.Context) error {
 	most := p.db.rules.MaxSize
 	for goal := most; most > 0; goal = sizeTarget(most) {
@@ -133,18 +132,18 @@ func (p *pruner) shrink(ctx context.Context) error {
 		if err != nil || removed == 0 {
 			return err
 		}
-		if err := p.mergeTexts(ctx, 1); err != nil { // else what they took shows no effect
+		if err := p.mergeTexts(ctx, 1); err != nil { // else the file does not shrink
 			return err
 		}
 	}
 	return nil
 }
 
-// mergeEvery is how many of so many tasks are removed before the index of texts is merged. Where most of it was
-// deleted a merge is long, since FTS5 bounds it by what it writes.
+// mergeEvery returns after how many removed tasks the text index is merged. A merge of an index that was mostly deleted
+// takes long, since FTS5 bounds it by what it writes.
 func mergeEvery(tasks int) int { return max(tasks/5, 1000) }
 
-// remove removes at most so many tasks by f, which removes n.
+// remove removes at most most tasks by calling f, which removes n.
 func (p *pruner) remove(ctx context.Context, most int, f func(t *tx, n int) (int, history.Pruned, error)) (removed int, err error) {
 	err = p.repeat(ctx, maxPruned/4, maxPruned, func(t *tx, n int) (int, history.Pruned, error) {
 		if n = min(n, most-removed); n == 0 {
@@ -157,7 +156,7 @@ func (p *pruner) remove(ctx context.Context, most int, f func(t *tx, n int) (int
 	return removed, err
 }
 
-// remove removes the tasks that a query finds, with all that belongs to them.
+// remove removes the tasks that a query finds, with their events, texts and former names.
 func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 	type row struct {
 		task    int64
@@ -200,7 +199,7 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 	return len(found), gone, err
 }
 
-// thin drops events that no execution shows from tasks that ended long enough ago.
+// thin removes events that no execution shows from finished tasks that are old enough.
 func (p *pruner) thin(ctx context.Context) error {
 	if p.db.rules.Events == 0 {
 		return nil
@@ -218,7 +217,7 @@ func (p *pruner) thin(ctx context.Context) error {
 	return nil
 }
 
-// thin thins the n tasks of a class after those that it thinned last.
+// thin thins the next n tasks of a class.
 func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, history.Pruned, error) {
 	var gone history.Pruned
 	const next = `SELECT task, id, ` + lastReceipt + ` AS e, body FROM tasks JOIN events USING (task)
@@ -257,7 +256,7 @@ func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, hi
 		ON CONFLICT DO UPDATE SET ended = excluded.ended, task = excluded.task`, final, end, task)
 }
 
-// mergeTexts frees what deleted texts take in their index, if they are so many.
+// mergeTexts frees the space of deleted texts in the text index, if there are at least least of them.
 func (p *pruner) mergeTexts(ctx context.Context, least int) error {
 	gone, err := number[int](ctx, p.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaDeletedTexts)
 	if err != nil || gone < least {
@@ -267,7 +266,7 @@ func (p *pruner) mergeTexts(ctx context.Context, least int) error {
 	begun := false
 	err = p.repeat(ctx, pages, 8*pages, func(t *tx, n int) (int, history.Pruned, error) {
 		argument := n
-		if !begun { // takes the whole index up for merging
+		if !begun { // a negative number starts a merge of the whole index
 			argument, begun = -n, true
 		}
 		did, err := t.merge(argument)
@@ -284,8 +283,8 @@ func (p *pruner) mergeTexts(ctx context.Context, least int) error {
 	})
 }
 
-// merge merges about so many pages of the index of texts, and tells whether there was anything to merge. FTS5
-// says so by the number of its changes.
+// merge merges about so many pages of the text index and reports whether there was anything to merge, which FTS5 shows by
+// the number of its changes.
 func (t *tx) merge(pages int) (bool, error) {
 	var before, after int
 	if err := t.get(`SELECT total_changes()`, nil, &before); err != nil {
@@ -298,7 +297,7 @@ func (t *tx) merge(pages int) (bool, error) {
 	return after-before >= 2, err
 }
 
-// freePages returns free pages to the file system, but for a twentieth that will be filled again.
+// freePages returns free pages to the file system, except 5 %, which will be filled again.
 func (p *pruner) freePages(ctx context.Context) error {
 	room, err := p.db.fileUsage(ctx)
 	if err != nil {
@@ -327,8 +326,7 @@ func (p *pruner) freePages(ctx context.Context) error {
 	return p.db.truncateLog(ctx)
 }
 
-// truncateLog writes the log back into the file and empties it, if it is long. A reader that is at work for longer puts
-// it off.
+// truncateLog checkpoints and empties the log if it is long, unless a reader prevents it.
 func (d *DB) truncateLog(ctx context.Context) error {
 	info, err := os.Stat(d.path + "-wal")
 	if d.opened == nil || err != nil || info.Size() <= maxLog {

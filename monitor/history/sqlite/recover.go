@@ -18,19 +18,19 @@ const (
 	repairedSuffix = ".repaired"
 )
 
-// Recovered says what was taken over from a damaged file.
+// Recovered is what was copied from a damaged file.
 type Recovered struct {
-	Tasks      int // that were not there; others gain the events that they lacked
-	Unreadable int // rows of tasks and pieces of the journal that hold no events
-	// Rows are those taken over of other tables, by name. Left are tables of which rows were read and not taken over,
-	// since the history has rows of its own that must not be mixed with them; Lost those with parts that cannot be read.
+	Tasks      int // new ones; events are also added to tasks that were there
+	Unreadable int // rows of tasks and journal entries that cannot be decoded
+	// Rows counts the rows copied from other tables, by name. Skipped are tables that were not copied since the history
+	// has rows of its own that must not be mixed with them; Incomplete are tables with parts that cannot be read.
 	Rows       map[string]int
 	Skipped    []string
 	Incomplete []string
 }
 
-// copiedTables are the tables that are taken over row by row, each after what it refers to. Those that are whole only
-// together with others are not mixed: they are taken over by a history that has none of them.
+// copiedTables returns the tables that are copied row by row, each after those it refers to. Tables with alone are copied
+// only if the history has no rows in the table of that name.
 func copiedTables() []struct{ name, columns, key, alone string } {
 	return []struct{ name, columns, key, alone string }{
 		{name: "failures", columns: "failure, name, type, message, place, resolved", key: "failure"},
@@ -49,8 +49,8 @@ func copiedTables() []struct{ name, columns, key, alone string } {
 	}
 }
 
-// Recover takes over what can be read of the damaged file at path, and calls progress after each step. The file is only
-// read.
+// Recover copies what can be read from the damaged file at path, and calls progress after each step. It does not change
+// that file.
 func (d *DB) Recover(ctx context.Context, path string, progress func(Recovered)) (Recovered, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *DB) Recover(ctx context.Context, path string, progress func(Recovered))
 	return s.done, wrap("repair "+path, err)
 }
 
-// MarkRepaired gives a file that was set aside another name, so that it is not told of any more.
+// MarkRepaired renames a damaged file, so that DamagedFiles does not return it anymore.
 func MarkRepaired(path string) (string, error) {
 	to := path + repairedSuffix
 	for _, suffix := range []string{"-wal", "-shm", "-mark", ""} {
@@ -82,14 +82,14 @@ func MarkRepaired(path string) (string, error) {
 	return to, nil
 }
 
-// recovery is the work of one Salvage.
+// recovery is one call of Recover.
 type recovery struct {
 	d        *DB
 	from     *sql.DB
 	size     int64 // of the file
 	progress func(Recovered)
 	done     Recovered
-	cluster  *state.Cluster // joins what is read with what is there
+	cluster  *state.Cluster // merges the events that are read with those that are there
 }
 
 func (s *recovery) run(ctx context.Context) error {
@@ -132,7 +132,7 @@ func (s *recovery) run(ctx context.Context) error {
 	return nil
 }
 
-// tasks takes over every task that has its events.
+// tasks copies every task that has its events.
 func (s *recovery) tasks(ctx context.Context) error {
 	n := 0
 	query := `SELECT t.task, t.id, e.body FROM tasks t NOT INDEXED CROSS JOIN events e USING (task) WHERE t.task `
@@ -159,7 +159,7 @@ func (s *recovery) tasks(ctx context.Context) error {
 	return s.save(ctx)
 }
 
-// replay folds the saved events of a task as if they came again, so that they are saved.
+// replay applies the saved events of a task, so that they are saved.
 func (s *recovery) replay(id string, body []byte) error {
 	journal, err := state.Journal(id, body)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *recovery) replay(id string, body []byte) error {
 	return s.cluster.Replay(journal, func(*state.Event, state.Change) {})
 }
 
-// journal takes over the events that were not in tasks yet.
+// journal copies the events that were not in tasks yet.
 func (s *recovery) journal(ctx context.Context) error {
 	err := s.ranges(ctx, "journal", `SELECT entry, body FROM journal WHERE entry `, "entry", func(rows *sql.Rows) (int64, error) {
 		var key int64
@@ -192,7 +192,7 @@ func (s *recovery) journal(ctx context.Context) error {
 	return s.save(ctx)
 }
 
-// save writes what the cluster has gathered. A task that is there already is joined with what is there.
+// save writes the tasks of the cluster, merged with those that are there.
 func (s *recovery) save(ctx context.Context) error {
 	for s.cluster.Unsaved() > 0 {
 		var b history.Batch
@@ -216,7 +216,7 @@ func (s *recovery) save(ctx context.Context) error {
 	return nil
 }
 
-// symbols reads what numbers stand for in the file.
+// symbols reads the symbols of the file.
 func (s *recovery) symbols(ctx context.Context) (map[int64]string, error) {
 	all := make(map[int64]string)
 	err := s.ranges(ctx, "symbols", `SELECT symbol, text FROM symbols WHERE symbol `, "symbol", func(rows *sql.Rows) (int64, error) {
@@ -229,7 +229,7 @@ func (s *recovery) symbols(ctx context.Context) (map[int64]string, error) {
 	return all, err
 }
 
-// table takes over rows that are not there yet. One without a numeric key is read until a place that cannot be.
+// table copies rows that are not there yet. One without a numeric key is read up to the first damaged place.
 func (s *recovery) table(ctx context.Context, name, columns, key string, symbols map[int64]string) error {
 	var rows [][]any
 	width := strings.Count(columns, ",") + 1
@@ -260,7 +260,7 @@ func (s *recovery) table(ctx context.Context, name, columns, key string, symbols
 
 func (s *recovery) insert(ctx context.Context, name, columns string, rows [][]any, symbols map[int64]string) error {
 	query := `INSERT INTO ` + name + ` (` + columns + `) VALUES (?` + strings.Repeat(`, ?`, strings.Count(columns, ",")) + `) ON CONFLICT DO NOTHING`
-	if name == "views" { // names need not differ in the table, but to people
+	if name == "views" { // the table allows equal names, but users could not tell them apart
 		query = `INSERT INTO views (` + columns + `) SELECT ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM views WHERE name = ?1)`
 	}
 	for len(rows) > 0 {
@@ -292,7 +292,7 @@ func (s *recovery) insert(ctx context.Context, name, columns string, rows [][]an
 	return nil
 }
 
-// translate replaces the symbols of another file.
+// translate replaces symbols of the other file by those of this one.
 func (t *tx) translate(row []any, symbols map[int64]string) error {
 	for i := range row {
 		n, _ := row[i].(int64)

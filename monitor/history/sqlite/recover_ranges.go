@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	maxProbes = 10_000 // looks at ranges of one damaged table
+	maxProbes = 10_000 // queries for ranges of one damaged table
 	minRow    = 16     // bytes that a row takes at least
 )
 
-// fatalError ends the reading of a table: it is not about the damaged file.
+// fatalError stops the reading of a table: it is not about the damaged file.
 type fatalError struct{ error }
 
 func (e fatalError) Unwrap() error { return e.error }
@@ -20,8 +20,8 @@ func (e fatalError) Unwrap() error { return e.error }
 // span is a range of keys, none of which is negative.
 type span struct{ from, to int64 }
 
-// ranges calls f with all rows that can be read, by their key, which f returns. It reads upwards to the first place that
-// cannot be read and downwards to the last, then does so with both halves of what is in between, and with theirs.
+// ranges calls f, which returns the key of a row, with all rows that can be read. It reads from both ends to the first
+// damaged place, then bisects what is in between.
 func (s *recovery) ranges(ctx context.Context, table, query, key string, f func(*sql.Rows) (int64, error)) error {
 	up := query + `BETWEEN ? AND ? ORDER BY ` + key
 	left, whole, err := s.narrow(ctx, up, span{0, math.MaxInt64}, f)
@@ -29,7 +29,7 @@ func (s *recovery) ranges(ctx context.Context, table, query, key string, f func(
 		return err
 	}
 	s.markIncomplete(table)
-	if left.to == math.MaxInt64 { // the end cannot be read: there are no more rows than the file has room for
+	if left.to == math.MaxInt64 { // the end cannot be read: the size of the file bounds the number of rows
 		left.to = left.from + s.size/minRow
 	}
 	for spans, probes := []span{left}, 0; len(spans) > 0 && probes < maxProbes; probes++ {
@@ -45,8 +45,7 @@ func (s *recovery) ranges(ctx context.Context, table, query, key string, f func(
 	return nil
 }
 
-// narrow calls f with the rows of a range from both of its ends, and returns what is left in the middle, or that it
-// was read as a whole.
+// narrow calls f with the rows of a range from both ends, and returns the rest in the middle, or whole if there is none.
 func (s *recovery) narrow(ctx context.Context, up string, r span, f func(*sql.Rows) (int64, error)) (left span, whole bool, err error) {
 	lowest, highest := int64(math.MaxInt64), int64(math.MinInt64)
 	note := func(rows *sql.Rows) (int64, error) {
@@ -78,7 +77,7 @@ func (s *recovery) narrow(ctx context.Context, up string, r span, f func(*sql.Ro
 	return r, false, nil
 }
 
-// each calls f with the rows of a query, and reports whether all could be read. Rows that f cannot scan are left out.
+// each calls f with the rows of a query and reports whether all could be read.
 func (s *recovery) each(ctx context.Context, query string, args []any, f func(*sql.Rows) (int64, error)) (whole bool, err error) {
 	err = eachRow(ctx, s.from, query, args, func(rows *sql.Rows) error {
 		_, err := f(rows)
@@ -90,5 +89,5 @@ func (s *recovery) each(ctx context.Context, query string, args []any, f func(*s
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	return err == nil, nil // else a part of it cannot be read, or the table is not there
+	return err == nil, nil // other errors are damage, or the table is missing
 }

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	pruneInterval = time.Minute // how often Run looks for what is too old
-	sizeInterval  = time.Second // how often it looks at the size in between
+	pruneInterval = time.Minute // between runs of the pruner
+	sizeInterval  = time.Second // between checks of the size
 )
 
-// RetentionRules returns the rules in force.
+// RetentionRules returns the rules.
 func (d *DB) RetentionRules() history.RetentionRules { return d.rules }
 
-// ReferenceTime is the moment that Run measures ages against.
+// ReferenceTime is the time that Run measures ages against.
 func (d *DB) ReferenceTime(ctx context.Context) (time.Time, error) {
 	var newest int64
 	for _, final := range []int{classActive, classSucceeded, classFailed} {
@@ -31,10 +31,10 @@ func (d *DB) ReferenceTime(ctx context.Context) (time.Time, error) {
 	return d.measured.now(newest, d.now()), nil
 }
 
-// measuredTime is how far time has come for certain.
+// measuredTime bounds the wall clock by the monotonic time since the newest event.
 type measuredTime struct {
 	newest int64     // µs, of the newest task so far
-	since  time.Time // when that was first seen, with a monotonic reading, which nobody sets
+	since  time.Time // when that was first seen, with a monotonic reading
 }
 
 func (y *measuredTime) now(newest int64, now time.Time) time.Time {
@@ -51,7 +51,7 @@ func (y *measuredTime) now(newest int64, now time.Time) time.Time {
 	return now
 }
 
-// pruneLoop removes what the rules say until ctx ends, half of the time at most.
+// pruneLoop prunes until ctx ends, at most half of the time.
 func (d *DB) pruneLoop(ctx context.Context, removed func(ids []string)) error {
 	ticker := time.NewTicker(sizeInterval)
 	defer ticker.Stop()
@@ -87,8 +87,8 @@ func (d *DB) pruneLoop(ctx context.Context, removed func(ids []string)) error {
 	}
 }
 
-// due waits for pruneEvery, or until the file is over the rule of size and has grown by a twentieth of that. It returns
-// false if ctx ends first.
+// due waits for pruneInterval, or until the file exceeds MaxSize and has grown by 5 % of that. It returns false if ctx ends
+// first.
 func (d *DB) due(ctx context.Context, tick <-chan time.Time) bool {
 	most := d.rules.MaxSize
 	pruned, err := d.fileUsage(ctx)
@@ -109,7 +109,7 @@ func (d *DB) due(ctx context.Context, tick <-chan time.Time) bool {
 	return true
 }
 
-// Prune removes what the rules say, as fast as it can.
+// Prune removes what the rules say, without pauses.
 func (d *DB) Prune(ctx context.Context, now time.Time, done func(history.Pruned)) error {
 	return (&pruner{db: d, now: now, done: done, pause: func(time.Duration) {}}).run(ctx)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// maxCounted is how far a plan counts.
+// maxCounted bounds the counts of a plan.
 const maxCounted = 100_000
 
-// lastReceipt is when Umbel heard of a task last, as the index tasks_by_receipt has it. Tasks that were written before that
-// was kept have the time that their workers gave.
+// lastReceipt is the receipt of a task's newest event, as in the index tasks_by_receipt. Tasks of older versions have the
+// time of their workers instead.
 const lastReceipt = `coalesce(heard, finished, updated)`
 
-// PlanPrune says what the rules would remove now.
+// PlanPrune returns what Prune would remove.
 func (d *DB) PlanPrune(ctx context.Context, now time.Time) (history.PrunePlan, error) {
 	p, err := d.plan(ctx, now)
 	if err != nil {
@@ -65,7 +65,7 @@ func (d *DB) plan(ctx context.Context, now time.Time) (p history.PrunePlan, err 
 	return p, d.planSize(ctx, &p)
 }
 
-// planEvents adds how many tasks of a class will be thinned.
+// planEvents counts the tasks of a class that would lose events.
 func (d *DB) planEvents(ctx context.Context, n *history.Count, c retentionClass, now time.Time) error {
 	if d.rules.Events == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (d *DB) planEvents(ctx context.Context, n *history.Count, c retentionClass,
 	return err
 }
 
-// planSize estimates what has to go beside what is too old.
+// planSize estimates what MaxSize removes beyond what is too old.
 func (d *DB) planSize(ctx context.Context, p *history.PrunePlan) error {
 	p.Size.Exact = true
 	if p.Tasks == 0 {
@@ -113,7 +113,7 @@ func (d *DB) planSize(ctx context.Context, p *history.PrunePlan) error {
 	return nil
 }
 
-// countSilent counts tasks of a class that were heard of last, or lost, at from ≤ end < to, µs.
+// countSilent counts tasks of a class with from ≤ end < to, in µs.
 func (d *DB) countSilent(ctx context.Context, c retentionClass, from, to int64) (history.Count, error) {
 	n, err := number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1 FROM tasks
 		WHERE `+c.where+` AND `+c.end+` >= ? AND `+c.end+` < ? LIMIT ?)`, from, to, maxCounted+1)
@@ -123,14 +123,14 @@ func (d *DB) countSilent(ctx context.Context, c retentionClass, from, to int64) 
 	return history.Count{N: n, Exact: true}, err
 }
 
-// active is the condition of tasks that no rule removes.
+// active is the condition for tasks that no rule removes.
 const active = `final = 0 AND lost IS NULL`
 
-// retentionClass is a class of tasks that are not active with what is kept of it.
+// retentionClass is a class of tasks and how long they are retained.
 type retentionClass struct {
 	final int
-	where string // condition, as the index of end has it
-	end   string // when one was heard of last, or was lost
+	where string // condition, as in the index of end
+	end   string // expression of its last receipt, or when it was lost
 	keep  time.Duration
 }
 
@@ -150,15 +150,16 @@ func classes(r history.RetentionRules) []retentionClass {
 	return append(f[:], lostClass(r))
 }
 
-// activeShare is what active tasks take.
+// activeShare is the estimated size of active tasks.
 type activeShare struct {
-	active, others int   // tasks that are active, and those that are not
-	bytes          int64 // that the active ones take, about
+	active, others int   // number of tasks
+	bytes          int64 // of active tasks
 }
 
-// activeShare estimates how much of the used bytes active tasks take, by their events and those of some others.
+// activeShare estimates how many of the used bytes belong to active tasks, from the sizes of their events and of a sample
+// of others.
 func (d *DB) activeShare(ctx context.Context, used int64) (p activeShare, err error) {
-	const beside = 1000 // bytes, about, that a task takes in the table of tasks and its indexes
+	const beside = 1000 // approximate bytes of a row and its index entries
 	var held, other float64
 	err = d.read.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(body)), 0) FROM tasks JOIN events USING (task)
 		WHERE `+active).Scan(&p.active, &held)
@@ -186,7 +187,7 @@ func (d *DB) activeShare(ctx context.Context, used int64) (p activeShare, err er
 	return p, err
 }
 
-// before is when a task must have been heard of last to be too old, µs.
+// before returns the last receipt, in µs, before which a task is too old.
 func (c retentionClass) before(now time.Time) int64 {
 	if c.keep == 0 {
 		return 0
@@ -194,10 +195,10 @@ func (c retentionClass) before(now time.Time) int64 {
 	return now.Add(-c.keep).UnixMicro()
 }
 
-// sizeTarget is the size below which the rule of size has done its work.
+// sizeTarget returns the size that pruning by MaxSize reduces the file to.
 func sizeTarget(most int64) int64 { return most / 10 * 9 }
 
-// fileUsage is how a file is filled.
+// fileUsage counts the pages of a file.
 type fileUsage struct{ page, pages, free int64 }
 
 func (r fileUsage) used() int64 { return (r.pages - r.free) * r.page }

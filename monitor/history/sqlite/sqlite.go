@@ -1,6 +1,5 @@
-// Package sqlite keeps history in one SQLite file. It writes on a single connection and reads on others,
-// which never wait for a write. It decides nothing about tasks: what a task is, is said by its events, which
-// it stores as package state wrote them.
+// Package sqlite keeps history in one SQLite file. It writes on one connection and reads on others, which never wait for a
+// write. It decides nothing about tasks: it stores their events as package state encodes them.
 package sqlite
 
 import (
@@ -17,14 +16,14 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// Memory is the Dir of a store that keeps nothing beyond its Close.
+// Memory is the Dir of a store in memory, which is lost on Close.
 const Memory = ":memory:"
 
 // Options of a DB. Dir is required.
 type Options struct {
-	Dir            string // where the file is, made if it is missing, or Memory
-	ReadOnly       bool   // read beside the process that writes; nothing is made and no lock is taken
-	ReplaceDamaged bool   // rename a damaged file and begin a new one, rather than fail; Health tells
+	Dir            string // directory of the file, created if missing, or Memory
+	ReadOnly       bool   // read while another process may write; creates nothing and takes no lock
+	ReplaceDamaged bool   // rename a damaged file and start a new one instead of failing; Health.Notices says so
 	Rules          history.RetentionRules
 	Logger         *slog.Logger     // nil discards
 	Now            func() time.Time // nil means time.Now
@@ -41,23 +40,23 @@ type DB struct {
 
 	write   *sql.DB       // one connection
 	read    *sql.DB       // others, or the same one for Memory
-	writer  chan struct{} // holds a token while a transaction is at work
+	writer  chan struct{} // holds a token while a transaction runs
 	symbols symbols
 	limits  limits
 
 	notices []string // for Health, since Open
-	changes int64    // by the connection that writes, as SQLite counts; guarded by gate
+	changes int64    // total_changes of the connection that writes; guarded by writer
 
 	failures failureCache
 
 	once    sync.Once
 	closed  chan struct{}
-	closing error // what came of Close
+	closing error // result of Close
 
-	unindexed atomic.Int64 // tasks that wait for the text index
-	active    atomic.Int64 // bytes that active tasks take, 0 where the history is not too large
+	unindexed atomic.Int64 // tasks not in the text index yet
+	active    atomic.Int64 // see history.Health.ActiveBytes
 
-	// mu guards what Health says of writes, mark, and days. Commits are only counted with a token in gate.
+	// mu guards the fields below. Commits are counted only with a token in writer.
 	mu        sync.Mutex
 	watermark watermark
 	writeErr  error
@@ -81,7 +80,7 @@ func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 	return nil
 }
 
-// Health says how the store is doing.
+// Health returns the condition of the store.
 func (d *DB) Health() history.Health {
 	h := history.Health{Location: d.path, Unindexed: int(d.unindexed.Load()), ActiveBytes: d.active.Load(), Notices: d.notices}
 	h.OverMaxSize = d.rules.MaxSize > 0 && h.ActiveBytes > d.rules.MaxSize
@@ -101,7 +100,7 @@ func (d *DB) Health() history.Health {
 	return h
 }
 
-// Close ends all use of the store, once calls at work have returned.
+// Close waits for running calls, then closes the store.
 func (d *DB) Close() error {
 	d.once.Do(func() {
 		close(d.closed)

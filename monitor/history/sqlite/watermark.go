@@ -12,19 +12,19 @@ import (
 
 const (
 	watermarkName      = "history.db-mark"
-	watermarkInterval  = time.Second     // between marks, and between looks at the lock
+	watermarkInterval  = time.Second     // between writes of the watermark, and between checks of the lock
 	checkpointInterval = 5 * time.Second // of the log
 )
 
-// watermark says, outside the file of the history, how far that was written. So what is missing is noticed when the file
-// or its log was replaced, removed or cut: SQLite takes what it finds for all there ever was.
+// watermark records, in a file of its own, how far the history was written. So a loss is noticed if the file or its log was
+// replaced, removed or truncated, which SQLite cannot tell.
 type watermark struct {
-	Commits int64     `json:"commits"` // transactions that changed something, since the history began
+	Commits int64     `json:"commits"` // transactions that changed something, since the history was created
 	At      time.Time `json:"at"`      // of the last of them
-	Damaged bool      `json:"damaged"` // the file could not be read or written, and is to be looked at as a whole
+	Damaged bool      `json:"damaged"` // an error reported damage: check the whole file
 }
 
-// readWatermark returns what was marked in a directory, nothing if that cannot be read: it only serves to warn.
+// readWatermark reads a watermark, the zero value if that fails: it only serves to warn.
 func readWatermark(path string) (m watermark) {
 	b, err := os.ReadFile(path) //nolint:gosec // the operator chooses the path
 	if err != nil || json.Unmarshal(b, &m) != nil {
@@ -33,7 +33,7 @@ func readWatermark(path string) (m watermark) {
 	return m
 }
 
-// write replaces the mark as a whole.
+// write replaces the file atomically.
 func (m watermark) write(path string) error {
 	b, err := json.Marshal(m)
 	if err == nil {
@@ -45,25 +45,25 @@ func (m watermark) write(path string) error {
 	return err
 }
 
-// Keys of the table meta: as in mark.
+// Keys of the table meta: as in watermark.
 const (
 	metaCommits   = "commits"
 	metaCommitted = "committed" // µs since 1970 UTC
 )
 
-// count notes in a transaction that changed something that it did.
+// count counts the transaction in the watermark if it has changed something.
 func (t *tx) count() (changed bool, err error) {
 	var changes int64
 	if err := t.get(`SELECT total_changes()`, nil, &changes); err != nil || changes == t.db.changes {
 		return false, err
 	}
 	now := t.db.now().UnixMicro()
-	t.db.changes = changes + 2 // with the two rows
+	t.db.changes = changes + 2 // plus the two rows below
 	return true, t.exec(`INSERT INTO meta (key, value) VALUES (?, ?), (?, ?)
 		ON CONFLICT DO UPDATE SET value = excluded.value`, metaCommits, t.db.watermark.Commits+1, metaCommitted, now)
 }
 
-// loadWatermark reads how far the file was written, and tells what is missing by the mark beside it.
+// loadWatermark reads how far the file was written, and adds a notice if that is less than the watermark beside it.
 func (d *DB) loadWatermark(ctx context.Context, beside watermark) error {
 	var committed int64
 	for key, into := range map[string]*int64{metaCommits: &d.watermark.Commits, metaCommitted: &committed} {
@@ -87,11 +87,11 @@ func (d *DB) loadWatermark(ctx context.Context, beside watermark) error {
 	return nil
 }
 
-// writesFile reports whether d is the one that writes a file.
+// writesFile reports whether d writes to a file.
 func (d *DB) writesFile() bool { return d.write != nil && d.path != Memory }
 
-// watchFile looks after what is beside the file until ctx ends: the lock, the mark, and that the log goes into the file
-// early, so that a young history is more than its log.
+// watchFile checks the lock, writes the watermark and checkpoints the log until ctx ends. Early checkpoints keep the file
+// of a young history useful without its log.
 func (d *DB) watchFile(ctx context.Context) error {
 	if !d.writesFile() {
 		return nil
@@ -119,7 +119,7 @@ func (d *DB) watchFile(ctx context.Context) error {
 	}
 }
 
-// keepLock makes sure that the lock keeps others out, where no transaction does that.
+// keepLock checks the lock while there are no transactions to do so.
 func (d *DB) keepLock(ctx context.Context) error {
 	select {
 	case d.writer <- struct{}{}:
@@ -134,20 +134,20 @@ func (d *DB) keepLock(ctx context.Context) error {
 	return err
 }
 
-// checkpoint writes what the log has into the file, as far as no reader needs it in the log.
+// checkpoint copies the log into the file, as far as readers allow.
 func (d *DB) checkpoint(ctx context.Context) error {
 	var busy, frames, done int
 	return d.read.QueryRowContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &done)
 }
 
-// currentWatermark returns what is to be marked now.
+// currentWatermark returns a copy of the watermark.
 func (d *DB) currentWatermark() watermark {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.watermark
 }
 
-// committed notes that a transaction has changed something.
+// committed counts a transaction.
 func (d *DB) committed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -155,7 +155,7 @@ func (d *DB) committed() {
 	d.watermark.At = d.now().UTC()
 }
 
-// noteDamage has the next Open look at the whole file if err says that it is damaged.
+// noteDamage makes the next Open check the whole file if err reports damage.
 func (d *DB) noteDamage(err error) {
 	if !d.writesFile() || !damaged(err) {
 		return
