@@ -15,7 +15,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Actions of a BulkOrder.
+// Actions of a BulkRequest.
 const (
 	actRevoke    = "revoke"
 	actTerminate = "terminate"
@@ -24,17 +24,17 @@ const (
 
 const (
 	defaultSignal = "SIGTERM"
-	chunk         = 100              // ids that one command names
+	chunk         = 100              // ids per command
 	pageSize      = 500              // tasks read at once
-	maxScanned    = 50_000           // tasks that a query is searched for
-	maxNamed      = 5                // ids named with a reason
-	unconfirmed   = 100              // tasks above which a click is not enough
-	revokeTime    = 10 * time.Minute // that revocations may wait: they are about one task, so they do no harm late
-	lookups       = 8                // tasks whose arguments are looked for at once
-	maxBytes      = 64 << 20         // of the arguments of all tasks that are repeated
+	maxScanned    = 50_000           // tasks read for one query
+	maxNamed      = 5                // ids listed with a reason
+	unconfirmed   = 100              // tasks above which a confirmation must be typed
+	revokeTime    = 10 * time.Minute // that revocations may wait: each is about one task, so it does no harm late
+	lookups       = 8                // tasks whose arguments are looked up at once
+	maxBytes      = 64 << 20         // of the arguments of all retried tasks
 )
 
-// bulkPlan is a bulk order that was checked, task by task.
+// bulkPlan is a checked BulkRequest with the tasks that it selects.
 type bulkPlan struct {
 	request  BulkRequest
 	args     map[string]any // of every command to workers, without the ids
@@ -44,16 +44,16 @@ type bulkPlan struct {
 	sources  map[string]int
 	carried  carried
 	blocked  map[string]*Blocked
-	reasons  []string // in the order in which they came up
+	reasons  []string // in the order of their first task
 	states   map[state.State]int
 	matched  history.Count
 	capped   bool
 	workers  map[string]state.Worker
 	topology remote.Topology
-	pools    map[string]int // of tasks that are terminated, by the kind of the pool that they run in, empty if unknown
+	pools    map[string]int // tasks to terminate, by the kind of the pool that they run in, empty if unknown
 }
 
-// PreflightBulk checks an order and says what it would do.
+// PreviewBulk checks a request and returns what it would do.
 func (s *Service) PreviewBulk(ctx context.Context, o BulkRequest) (BulkPreview, error) {
 	p, err := s.planBulk(ctx, o)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Service) PreviewBulk(ctx context.Context, o BulkRequest) (BulkPreview, 
 	return p.preview(), nil
 }
 
-// Bulk takes a bulk order.
+// Bulk enqueues the commands of a request.
 func (s *Service) Bulk(ctx context.Context, caller Caller, o BulkRequest) (Receipt, error) {
 	same := map[string]any{"action": o.Action, "ids": o.IDs, "q": o.Query.String(), "signal": o.Signal, "cap": o.Cap}
 	r := draft{action: o.Action, identity: same}
@@ -88,7 +88,7 @@ func (s *Service) Bulk(ctx context.Context, caller Caller, o BulkRequest) (Recei
 	return s.enqueue(ctx, caller, r)
 }
 
-// planBulk sorts the tasks of an order into those that it acts on and those that it does not.
+// planBulk selects the tasks of a request and records why others are blocked.
 func (s *Service) planBulk(ctx context.Context, o BulkRequest) (*bulkPlan, error) {
 	p := &bulkPlan{
 		request: o, sources: make(map[string]int), blocked: make(map[string]*Blocked), states: make(map[state.State]int),
@@ -106,7 +106,7 @@ func (s *Service) planBulk(ctx context.Context, o BulkRequest) (*bulkPlan, error
 	return p, s.selectByQuery(ctx, p)
 }
 
-// check checks the order itself.
+// check validates the request itself.
 func (p *bulkPlan) check() error {
 	o := &p.request
 	switch o.Action {
@@ -152,8 +152,7 @@ func (p *bulkPlan) check() error {
 	return err
 }
 
-// commands returns what is sent: one command for each task that is repeated, or one for each hundred that every worker is
-// told of.
+// commands returns one command for each retried task, or one broadcast for each hundred tasks.
 func (p *bulkPlan) commands(now time.Time) ([]history.Command, error) {
 	var commands []history.Command
 	for _, payload := range p.retries {
@@ -183,7 +182,7 @@ func (p *bulkPlan) commands(now time.Time) ([]history.Command, error) {
 	return commands, nil
 }
 
-// refusal says why nothing is done.
+// refusal returns why nothing is enqueued.
 func (s *Service) refusal(ctx context.Context, p *bulkPlan) error {
 	if len(p.request.IDs) == 1 && p.blocked["no such task"] != nil {
 		return s.unknownTask(ctx, "ids[0]", p.request.IDs[0])
@@ -198,7 +197,7 @@ func (s *Service) refusal(ctx context.Context, p *bulkPlan) error {
 	return &Error{Kind: Conflict, Message: fmt.Sprintf("nothing to %s: %s", p.request.Action, strings.Join(why, "; "))}
 }
 
-// preflight says what the plan does.
+// preview returns what the plan does.
 func (p *bulkPlan) preview() BulkPreview {
 	v := BulkPreview{Matched: p.matched, Selected: len(p.selected), States: p.states, Capped: p.capped}
 	what := count(len(p.selected), "task", "tasks")
@@ -225,7 +224,7 @@ func (p *bulkPlan) preview() BulkPreview {
 	return v
 }
 
-// warnings are what people should know before.
+// warnings returns the consequences of the plan.
 func (p *bulkPlan) warnings() []Warning {
 	var list []Warning
 	online := 0

@@ -1,6 +1,5 @@
-// Package command is what people have done to a cluster: it checks what they ask for, tells them what it would do,
-// writes it as commands into the outbox, and sends those when the relay says so. It sends nothing that is not in the
-// outbox.
+// Package command acts on a cluster for people: it checks and previews their requests, enqueues them as commands in the
+// outbox with an audit record, and sends those for the relay. It sends nothing that is not in the outbox.
 package command
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Tasks is where tasks and workers are looked up: a monitor.
+// Tasks looks up tasks and workers: a view.Reader.
 type Tasks interface {
 	View(f func(c *state.Cluster))
 	Task(ctx context.Context, id string) (state.Task, error)
@@ -33,14 +32,14 @@ type Tasks interface {
 	Count(ctx context.Context, q query.Query) (history.Count, error)
 }
 
-// Workers forgets a worker that is offline and has no unfinished task, as a monitor does, and reports whether it has.
+// Forgetter removes an offline worker without unfinished tasks and reports whether it did: an ingest.Ingester.
 type Forgetter interface {
 	ForgetWorker(name string) bool
 }
 
 // Options of a Service. Client, Outbox and Tasks are required.
 type Options struct {
-	Client    *remote.Client // Run runs it
+	Client    *remote.Client // run by Service.Run
 	Outbox    history.Outbox
 	Tasks     Tasks
 	Forgetter Forgetter       // nil if workers cannot be forgotten
@@ -50,12 +49,12 @@ type Options struct {
 	// nobody counts.
 	QueueCounters func() (byQueue map[string]queues.Counters, unrouted map[string]int64)
 	HiddenQueues  []string // Umbel's own
-	ReadOnly      bool     // nothing is sent, not even what waits in the outbox
+	ReadOnly      bool     // nothing is sent, not even what is in the outbox
 	Now           func() time.Time
 	Logger        *slog.Logger // nil discards
 }
 
-// Service takes requests, and holds what they go by. It is safe for concurrent use.
+// Service takes requests and sends their commands. It is safe for concurrent use.
 type Service struct {
 	Client    *remote.Client
 	Inspector *remote.Inspector
@@ -69,8 +68,8 @@ type Service struct {
 	dismisser Dismisser // nil if tasks cannot be dismissed
 	now       func() time.Time
 	log       *slog.Logger
-	origin    string       // of the messages that it publishes
-	clock     atomic.Int64 // Lamport clock of the events of them
+	origin    string       // origin header of the messages that it publishes
+	clock     atomic.Int64 // Lamport clock of their task-sent events
 }
 
 // New validates o and starts nothing.
@@ -101,10 +100,10 @@ func New(o Options) (*Service, error) {
 	return s, err
 }
 
-// Run keeps the control connection, inspects workers and queues, and sends what is in the outbox until ctx ends. The relay
-// gets to record what it was sending. It returns nil.
+// Run keeps the control connection open, inspects workers and queues, and relays the outbox until ctx ends and the relay has
+// recorded what it was sending. It returns nil.
 func (s *Service) Run(ctx context.Context) error {
-	connected, disconnect := context.WithCancel(context.WithoutCancel(ctx)) // what the relay is sending needs it
+	connected, disconnect := context.WithCancel(context.WithoutCancel(ctx)) // the relay may still be sending
 	defer disconnect()
 	var g errgroup.Group
 	g.Go(func() error { return s.Client.Run(connected) })
@@ -123,56 +122,56 @@ func (s *Service) Run(ctx context.Context) error {
 
 // Caller is who makes a request.
 type Caller struct {
-	Actor          string // who, as the host program knows them
-	RemoteAddr     string // address that the request came from
-	IdempotencyKey string // idempotency key, empty if there is none
+	Actor          string // who, by Options.Identify of the host program
+	RemoteAddr     string // IP address of the request
+	IdempotencyKey string // empty if there is none
 	Endpoint       string // page or endpoint
 }
 
-// Error says why an order is not taken.
+// Error is why a request is refused.
 type Error struct {
 	Kind    Kind
-	Field   string // what is wrong: arguments.n, args[2].price, queue; empty if it is the whole
+	Field   string // wrong field: arguments.n, args[2].price, queue; empty if it is the whole request
 	Message string // one sentence
-	Nearest string // the known name that was probably meant, empty if none is near
+	Nearest string // known name that was probably meant, empty if none is similar
 }
 
 // Kind of an Error.
 type Kind uint8
 
-// Kinds of errors, with the HTTP status that fits.
+// Kinds of errors, with their HTTP status.
 const (
 	Invalid  Kind = iota // 400
 	NotFound             // 404: no such worker or task
-	Conflict             // 409: it makes no sense now, such as to revoke a finished task; 422 if the key was reused
+	Conflict             // 409: impossible in the present state, such as revoking a finished task
 )
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Receipt is an order that is in the outbox.
+// Receipt is a request whose commands are in the outbox.
 type Receipt struct {
 	Commands []history.Command
-	Replayed bool     // the idempotency key was used before: these are the commands of then
-	Warnings []string // what the preview said
+	Replayed bool     // the idempotency key was used before, and these are its commands
+	Warnings []string // of the preview
 }
 
-// Preview is what an order would do.
+// Preview is what a request would do.
 type Preview struct {
 	Summary  string    // what would be sent
 	Targets  []string  // to whom
-	Warnings []Warning // what it would lead to
-	// Confirm is the text that must be typed to go on, empty if a click is enough.
+	Warnings []Warning // consequences
+	// Confirm is the text that must be typed to confirm, empty if a click is enough.
 	Confirm string
 }
 
-// Warning is one consequence, as a sentence: This leaves queue mail with no consumer.
+// Warning is one consequence as a sentence, such as: This leaves queue mail with no consumer.
 type Warning struct {
 	Message string
 	Severe  bool
 }
 
-// ControlOrder asks workers for something.
+// ControlRequest calls a remote control method of workers.
 type ControlRequest struct {
 	Method    string
 	Arguments map[string]any
@@ -180,53 +179,53 @@ type ControlRequest struct {
 	Expires   time.Duration // 60 s if zero
 }
 
-// TaskOrder asks for a task to be published.
+// TaskRequest publishes a task.
 type TaskRequest struct {
 	ID        string // a new one if empty
 	Name      string
 	Args      json.RawMessage // an array, [] if empty
 	Kwargs    json.RawMessage // an object, {} if empty
 	Queue     string          // celery if empty
-	Countdown time.Duration   // not before now + this
-	ETA       time.Time       // not before
+	Countdown time.Duration   // delay from now
+	ETA       time.Time       // earliest start
 	Expires   time.Time       // zero is never
 	Priority  *uint8          // 0 to 9
 	Hard      *float64        // time limits, seconds
 	Soft      *float64
-	// RetryOf is the task that it repeats, empty if it repeats none.
+	// RetryOf is the id of the task that it retries, empty if none.
 	RetryOf string
-	// Force publishes although no worker that answered has the task or consumes from the queue.
+	// Force publishes even if no worker that replied has registered the task or consumes from the queue.
 	Force bool
-	// Original is what is known of the task that it repeats, as Retry returns it; it is looked up if nil.
+	// Original is what Retry returned for the task that it retries; nil looks it up.
 	Original *Original `json:"-"`
 }
 
-// BulkOrder asks for many tasks at once to be revoked, terminated or retried.
+// BulkRequest revokes, terminates or retries many tasks.
 type BulkRequest struct {
 	Action string      // revoke, terminate, retry
-	IDs    []string    // of tasks, or
-	Query  query.Query // all that match
+	IDs    []string    // of tasks, or else
+	Query  query.Query // all that match it
 	Signal string      // of terminate, SIGTERM if empty
-	Cap    int         // most tasks, DefaultCap if zero, MaxCap at most
+	Cap    int         // most tasks to act on, DefaultCap if zero, at most MaxCap
 }
 
-// DefaultCap and MaxCap bound a BulkOrder.
+// DefaultCap and MaxCap bound a BulkRequest.
 const (
 	DefaultCap = 1_000
 	MaxCap     = 10_000
 )
 
-// Preflight is what a bulk order would do.
+// BulkPreview is what a BulkRequest would do.
 type BulkPreview struct {
 	Preview
 	Matched  history.Count       // tasks that the query matches
 	Selected int                 // tasks that it would act on
-	States   map[state.State]int // of those
-	Blocked  []Blocked           // why others are left out
-	Capped   bool                // more match than the cap allows
+	States   map[state.State]int // of the selected tasks
+	Blocked  []Blocked           // why others are not selected
+	Capped   bool                // more tasks match than the cap allows
 }
 
-// Blocked is a reason to leave tasks out.
+// Blocked is a reason not to act on tasks.
 type Blocked struct {
 	Reason string // already finished; arguments cut short
 	N      int

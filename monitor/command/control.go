@@ -14,10 +14,10 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// everyWorker is the target of what goes to all.
+// everyWorker is the target of a broadcast.
 const everyWorker = "every worker"
 
-// controlPlan is an order for workers that was checked.
+// controlPlan is a checked ControlRequest.
 type controlPlan struct {
 	method  remote.Method
 	args    map[string]any
@@ -25,7 +25,7 @@ type controlPlan struct {
 	expires time.Time
 }
 
-// PreviewControl checks an order and says what it would do.
+// PreviewControl checks a request and returns what it would do.
 func (s *Service) PreviewControl(ctx context.Context, o ControlRequest) (Preview, error) {
 	p, err := s.planControl(o)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Service) PreviewControl(ctx context.Context, o ControlRequest) (Preview
 	return s.previewControl(ctx, p), nil
 }
 
-// Control takes an order: one command for each worker that is named, or one for all.
+// Control enqueues one command for each worker in the request, or one broadcast.
 func (s *Service) Control(ctx context.Context, caller Caller, o ControlRequest) (Receipt, error) {
 	r := draft{action: o.Method, identity: o, target: targets(o.Workers), detail: o}
 	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
@@ -112,7 +112,7 @@ func names(workers map[string]state.Worker) []string {
 	return slices.Sorted(maps.Keys(workers))
 }
 
-// commands returns one command for each worker, or one for all.
+// commands returns one command for each worker, or one broadcast.
 func (p controlPlan) commands() ([]history.Command, error) {
 	to := make([][]string, 0, len(p.workers))
 	for _, name := range p.workers {
@@ -133,7 +133,7 @@ func (p controlPlan) commands() ([]history.Command, error) {
 	return list, nil
 }
 
-// controlCommand is a command for workers.
+// controlCommand returns a command for workers.
 func controlCommand(method string, args map[string]any, destination []string, expires time.Time) (history.Command, error) {
 	payload := controlPayload{Method: method, Arguments: args, Destination: destination}
 	c, err := newCommand(kindControl, groupControl, payload)
@@ -144,7 +144,7 @@ func controlCommand(method string, args map[string]any, destination []string, ex
 	return c, err
 }
 
-// targets names workers for people.
+// targets describes the workers.
 func targets(workers []string) string {
 	if len(workers) == 0 {
 		return everyWorker

@@ -9,25 +9,25 @@ import (
 	"github.com/umbelhq/umbel/monitor/ingest"
 )
 
-// Dismisser notes that people do not expect unfinished tasks to end. Both return history.ErrNotFound for a task that is not
-// kept, and monitor.ErrFinished for one that has ended.
+// Dismisser records that people do not expect unfinished tasks to end: an ingest.Ingester. Both methods return
+// history.ErrNotFound for a task that is not retained, and ingest.ErrFinished for one that has ended.
 type Dismisser interface {
 	Dismiss(ctx context.Context, id, who string) error
 	Reinstate(ctx context.Context, id string) error
 }
 
-// Dismiss notes that an unfinished task will not end, as far as a person knows. The error is an *Error for a task that is
-// not kept, or has ended.
+// Dismiss records that a person does not expect an unfinished task to end. The error is an *Error if the task is not retained
+// or has ended.
 func (s *Service) Dismiss(ctx context.Context, caller Caller, id string) error {
 	return s.changeUnfinished(ctx, caller, "dismiss", id, func() error { return s.dismisser.Dismiss(ctx, id, caller.Actor) })
 }
 
-// Reinstate takes back what Dismiss did, with the same errors.
+// Reinstate undoes Dismiss. Its errors are the same.
 func (s *Service) Reinstate(ctx context.Context, caller Caller, id string) error {
 	return s.changeUnfinished(ctx, caller, "reinstate", id, func() error { return s.dismisser.Reinstate(ctx, id) })
 }
 
-// judge calls f for an unfinished task. It writes the audit record first: nothing is done that is not written down.
+// changeUnfinished calls f for an unfinished task. It writes the audit record first: nothing is done without one.
 func (s *Service) changeUnfinished(ctx context.Context, caller Caller, action, id string, f func() error) error {
 	if err := s.Dismissible(ctx, id); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (s *Service) changeUnfinished(ctx context.Context, caller Caller, action, i
 	return dismissError(f())
 }
 
-// Dismissible says why a task cannot be dismissed or reinstated, as an *Error; nil if it can.
+// Dismissible returns why a task cannot be dismissed or reinstated, as an *Error, nil if it can.
 func (s *Service) Dismissible(ctx context.Context, id string) error {
 	if s.dismisser == nil {
 		return &Error{Kind: Conflict, Message: "tasks cannot be dismissed here"}
@@ -50,7 +50,7 @@ func (s *Service) Dismissible(ctx context.Context, id string) error {
 	return dismissError(err)
 }
 
-// judged says what became of a task in the meantime.
+// dismissError turns an error of a Dismisser into one for the caller.
 func dismissError(err error) error {
 	switch {
 	case errors.Is(err, history.ErrNotFound):
@@ -63,7 +63,7 @@ func dismissError(err error) error {
 	return nil
 }
 
-// record writes down what somebody does that needs no command.
+// record writes the audit record of a request that needs no command.
 func (s *Service) record(ctx context.Context, caller Caller, action, target string, detail any) error {
 	audit, err := s.audit(caller, s.now(), action, target, detail)
 	if err == nil {

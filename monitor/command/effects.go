@@ -13,22 +13,22 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// maxAsked is how many workers are asked for what they are before an order, where that is not known.
+// maxAsked is how many workers are inspected for one preview.
 const maxAsked = 10
 
-// effects gathers what an order would lead to.
+// effects collects the consequences of a ControlRequest.
 type effects struct {
 	plan      controlPlan
 	known     map[string]state.Worker
-	alive     []string // names of those that are expected to answer
-	targets   []string // whom the order reaches
+	alive     []string // names of the workers that should reply
+	targets   []string // workers that the request reaches
 	inspector *remote.Inspector
 	topology  remote.Topology
 	now       time.Time
 	warnings  []Warning
 }
 
-// previewControl says what a plan would do.
+// previewControl returns what a plan would do.
 func (s *Service) previewControl(ctx context.Context, p controlPlan) Preview {
 	e := &effects{plan: p, known: s.workers(), now: s.now(), inspector: s.Inspector}
 	for _, name := range names(e.known) {
@@ -59,7 +59,7 @@ func (e *effects) warn(grave bool, format string, args ...any) {
 	e.warnings = append(e.warnings, Warning{Message: fmt.Sprintf(format, args...), Severe: grave})
 }
 
-// silent warns of workers that will not get the order.
+// warnUnreachable warns of workers that will not get the command.
 func (e *effects) warnUnreachable() {
 	if len(e.targets) == 0 {
 		e.warn(true, "No worker is online: nobody will get this.")
@@ -83,7 +83,7 @@ func (e *effects) warnUnreachable() {
 	}
 }
 
-// consequences warns by method.
+// consequences adds the warnings of the method.
 func (e *effects) consequences(ctx context.Context) {
 	args := e.plan.args
 	switch e.plan.method.Name {
@@ -112,7 +112,7 @@ func (e *effects) consequences(ctx context.Context) {
 	}
 }
 
-// unheard warns where not all workers have told what they have.
+// warnMissing warns if workers have not reported their queues and tasks.
 func (e *effects) warnMissing() {
 	if len(e.topology.Missing) > 0 {
 		e.warn(false, "%s did not tell which queues and tasks it has: more may depend on this than is said here.",
@@ -120,12 +120,12 @@ func (e *effects) warnMissing() {
 	}
 }
 
-// others returns those of workers that are not among the targets.
+// others returns the workers that are not targets.
 func (e *effects) others(workers []string) []string {
 	return slices.DeleteFunc(slices.Clone(workers), func(name string) bool { return slices.Contains(e.targets, name) })
 }
 
-// abandoned returns the names whose workers are all among the targets.
+// abandoned returns the names whose workers are all targets.
 func (e *effects) abandoned(caller map[string][]string) []string {
 	var list []string
 	for name, workers := range caller {
@@ -137,7 +137,7 @@ func (e *effects) abandoned(caller map[string][]string) []string {
 	return list
 }
 
-// leave says what is left without workers once the targets are gone.
+// warnShutdown warns of what has no worker once the targets are gone.
 func (e *effects) warnShutdown(ctx context.Context) {
 	e.warnHeldTasks(ctx)
 	if len(e.others(e.alive)) == 0 {
@@ -158,7 +158,7 @@ func (e *effects) warnShutdown(ctx context.Context) {
 	}
 }
 
-// cancel says what it means that the targets no longer consume from a queue.
+// warnCancelConsumer warns of the consequences if the targets no longer consume from a queue.
 func (e *effects) warnCancelConsumer(queue string) {
 	consumers := e.topology.Queues[queue]
 	var idle []string
@@ -181,7 +181,7 @@ func (e *effects) warnCancelConsumer(queue string) {
 	}
 }
 
-// task warns of workers that do not have a task.
+// warnUnregistered warns of workers that have not registered a task.
 func (e *effects) warnUnregistered(name string) {
 	var lack []string
 	for _, worker := range e.targets {
@@ -199,7 +199,7 @@ func (e *effects) warnUnregistered(name string) {
 	e.warn(true, "%s", message)
 }
 
-// inspections are what the targets have told, asked now if they are few.
+// inspections returns what the targets report, inspecting them now if they are few.
 func (e *effects) inspections(ctx context.Context) []remote.Inspection {
 	list := make([]remote.Inspection, len(e.targets))
 	var all sync.WaitGroup
@@ -214,7 +214,7 @@ func (e *effects) inspections(ctx context.Context) []remote.Inspection {
 	return list
 }
 
-// pool warns of what the pool of a worker cannot do.
+// warnPool warns of what the pool of a worker cannot do.
 func (e *effects) warnPool(name string, stats *remote.Stats) {
 	if stats == nil {
 		return
@@ -234,7 +234,7 @@ func (e *effects) warnPool(name string, stats *remote.Stats) {
 	}
 }
 
-// shrink warns where a pool has not as many processes, or none that is idle.
+// warnShrink warns if a pool has too few processes, or too few idle ones.
 func (e *effects) warnShrink(name string, stats *remote.Stats) {
 	n, given := e.plan.args["n"].(int64)
 	if !given {

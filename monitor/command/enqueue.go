@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	defaultExpires = time.Minute // of what is asked of workers
+	defaultExpires = time.Minute // of control commands
 	minExpires     = 5 * time.Second
 	maxExpires     = time.Hour
-	// groupControl orders all that is asked of workers, so that what is asked first arrives first.
+	// groupControl keeps control commands in order.
 	groupControl = "control"
 )
 
-// request is an order about to be written.
+// draft is a request about to be enqueued.
 type draft struct {
 	action   string
 	target   string
-	identity any // what makes two orders the same one, as JSON
-	detail   any // what the audit log keeps, as JSON
+	identity any // what makes two requests the same, as JSON
+	detail   any // of the audit record, as JSON
 	commands []history.Command
 	warnings []Warning
 }
 
-// enqueue writes an order, with its audit record, and has it sent.
+// enqueue writes the commands of a request with its audit record, and wakes the relay.
 func (s *Service) enqueue(ctx context.Context, caller Caller, r draft) (Receipt, error) {
 	now := s.now()
 	print, err := fingerprint(r)
@@ -45,7 +45,7 @@ func (s *Service) enqueue(ctx context.Context, caller Caller, r draft) (Receipt,
 	}
 	commands, replayed, err := s.outbox.Enqueue(ctx, history.CommandRequest{Commands: r.commands, Audit: audit, IdempotencyKey: caller.IdempotencyKey, Fingerprint: print})
 	if err != nil {
-		return Receipt{}, fmt.Errorf("write order: %w", err)
+		return Receipt{}, fmt.Errorf("enqueue commands: %w", err)
 	}
 	s.Relay.Wake()
 	receipt := Receipt{Commands: commands, Replayed: replayed}
@@ -55,20 +55,20 @@ func (s *Service) enqueue(ctx context.Context, caller Caller, r draft) (Receipt,
 	return receipt, nil
 }
 
-// fingerprint tells orders apart.
+// fingerprint identifies a request.
 func fingerprint(r draft) (string, error) {
 	b, err := json.Marshal(struct {
 		Action string
 		Same   any
 	}{r.action, r.identity})
 	if err != nil {
-		return "", fmt.Errorf("write order as JSON: %w", err)
+		return "", fmt.Errorf("encode request: %w", err)
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// audit is the record of something that somebody does.
+// audit returns the audit record of a request. It is an error in a read-only service.
 func (s *Service) audit(caller Caller, now time.Time, action, target string, detail any) (history.AuditRecord, error) {
 	if s.Relay == nil {
 		return history.AuditRecord{}, &Error{Kind: Conflict, Message: "this dashboard is read-only"}
@@ -83,7 +83,7 @@ func (s *Service) audit(caller Caller, now time.Time, action, target string, det
 	return history.AuditRecord{At: now, Actor: caller.Actor, RemoteAddr: caller.RemoteAddr, Action: action, Target: target, Detail: string(b)}, nil
 }
 
-// expiry is when a command that may wait for a time is stale.
+// expiry returns when a command that may wait for a duration expires.
 func (s *Service) expiry(after time.Duration) (time.Time, error) {
 	if after == 0 {
 		after = defaultExpires
@@ -94,8 +94,8 @@ func (s *Service) expiry(after time.Duration) (time.Time, error) {
 	return s.now().Add(after), nil
 }
 
-// replayed returns the order that the key was used for before. An order is looked up before it is checked, since what it
-// did may have made it impossible: a task that was revoked cannot be revoked again.
+// replayed returns the receipt of the request that used the idempotency key before. It comes before any check, since a
+// request may have made itself impossible: a revoked task cannot be revoked again.
 func (s *Service) replayed(ctx context.Context, caller Caller, r draft) (Receipt, bool, error) {
 	if caller.IdempotencyKey == "" {
 		return Receipt{}, false, nil
@@ -106,7 +106,7 @@ func (s *Service) replayed(ctx context.Context, caller Caller, r draft) (Receipt
 	}
 	commands, ok, err := s.outbox.CommandsByKey(ctx, caller.IdempotencyKey, print, s.now())
 	if err != nil {
-		return Receipt{}, false, fmt.Errorf("look for the order of the key: %w", err)
+		return Receipt{}, false, fmt.Errorf("look up idempotency key: %w", err)
 	}
 	return Receipt{Commands: commands, Replayed: true}, ok, nil
 }

@@ -12,7 +12,7 @@ import (
 // maxForget bounds how many workers one request may forget.
 const maxForget = 1_000
 
-// PreviewForget checks that workers can be forgotten and says what that means.
+// PreviewForget checks that workers can be forgotten and returns what that means.
 func (s *Service) PreviewForget(workers []string) (Preview, error) {
 	workers, err := s.forgettable(workers)
 	if err != nil {
@@ -21,14 +21,14 @@ func (s *Service) PreviewForget(workers []string) (Preview, error) {
 	return Preview{Summary: "Forget " + joinNames(workers), Targets: workers}, nil
 }
 
-// Forget drops workers that are offline and have no unfinished task, all of them or none, and writes that down. Nothing
-// is sent. It returns how many were dropped: one that is heard of just then stays.
+// Forget removes offline workers without unfinished tasks, all of them or none, and audits that. Nothing is sent. It returns
+// how many were removed: one that sends an event meanwhile stays.
 func (s *Service) Forget(ctx context.Context, caller Caller, workers []string) (int, error) {
 	workers, err := s.forgettable(workers)
 	if err != nil {
 		return 0, err
 	}
-	// First: nothing is done that is not written down.
+	// first: nothing is done without a record
 	if err := s.record(ctx, caller, "forget", targets(workers), map[string]any{"workers": workers}); err != nil {
 		return 0, err
 	}
@@ -42,7 +42,7 @@ func (s *Service) Forget(ctx context.Context, caller Caller, workers []string) (
 	return n, nil
 }
 
-// forgettable returns workers, sorted and each once, if all of them can be forgotten.
+// forgettable returns workers, sorted and without duplicates, if all of them can be forgotten.
 func (s *Service) forgettable(workers []string) ([]string, error) {
 	if s.forgetter == nil {
 		return nil, &Error{Kind: Conflict, Message: "workers cannot be forgotten here"}
@@ -63,7 +63,7 @@ func (s *Service) forgettable(workers []string) ([]string, error) {
 	return slices.Compact(slices.Sorted(slices.Values(workers))), err
 }
 
-// unforgettable says why a worker cannot be forgotten, nil if it can.
+// unforgettable returns why a worker cannot be forgotten, nil if it can.
 func unforgettable(c *state.Cluster, name string) *Error {
 	w, known := c.Worker(name)
 	switch {

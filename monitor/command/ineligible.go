@@ -8,8 +8,8 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Unfit says why each of these tasks cannot be revoked or terminated, as far as that is known without asking; empty if it can.
-// Whoever offers either goes by it, so that what is offered is taken.
+// Ineligible returns, for each task, why it cannot be revoked or terminated, as far as that is known without inspecting
+// workers; empty if it can. Pages offer only what it allows.
 func (s *Service) Ineligible(action string, list []state.Task) []string {
 	ids := make([]string, len(list))
 	for i := range list {
@@ -25,7 +25,7 @@ func (s *Service) Ineligible(action string, list []state.Task) []string {
 	return reasons
 }
 
-// unfit is Unfit for one task, with the worker that it is with, and whose word on it, if it has given one.
+// ineligible is Ineligible for one task, with its worker and what that has reported of it.
 func ineligible(action string, t *state.Task, held remote.Holder, w state.Worker, pool string) string {
 	terminate := action == actTerminate
 	running := held.Running || t.State == state.Started && t.Lost == nil
@@ -51,7 +51,7 @@ func ineligible(action string, t *state.Task, held remote.Holder, w state.Worker
 	return ""
 }
 
-// held is a task that no event has told of, as the worker has that holds it.
+// heldTask returns a task without events, as the worker that holds it reported it.
 func heldTask(id string, h remote.Holder) state.Task {
 	t := state.Task{ID: id, State: state.Received, Worker: &h.Node}
 	if h.Running {

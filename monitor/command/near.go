@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	shownID   = 8  // characters of an id that lists show, and people copy
-	leastID   = 4  // that tell anything
-	maxAlikes = 10 // tasks that are looked at
+	shownID   = 8  // characters of an id in lists, which people copy
+	leastID   = 4  // characters worth a search
+	maxAlikes = 10 // tasks compared
 )
 
-// NearestTask returns the id of the known task that was probably meant, one that begins like id, empty if none is near.
+// NearestTask returns the id of a known task with the same beginning that was probably meant, empty if there is none.
 func NearestTask(ctx context.Context, tasks Tasks, id string, now time.Time) string {
 	if len(id) < leastID || strings.Contains(id, "*") {
 		return ""
@@ -33,7 +33,7 @@ func NearestTask(ctx context.Context, tasks Tasks, id string, now time.Time) str
 	return query.Nearest(id, ids)
 }
 
-// unknownTask says that there is no such task, and which may have been meant.
+// unknownTask returns the error that there is no such task, with the nearest one.
 func (s *Service) unknownTask(ctx context.Context, field, id string) *Error {
 	e := &Error{Kind: NotFound, Field: field, Message: fmt.Sprintf("there is no task %.255q", id)}
 	e.Nearest = NearestTask(ctx, s.tasks, id, s.now())

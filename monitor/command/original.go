@@ -15,7 +15,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// What a message has beside its arguments, by the names that people know.
+// Parts of a message beside its arguments, as shown to people.
 const (
 	partPriority  = "priority"
 	partLimits    = "time limits"
@@ -23,34 +23,34 @@ const (
 	partCallbacks = "callbacks"
 )
 
-// Original is what is known of the message of a task that is to run again, and of what cannot be repeated.
+// Original is what is known of the message of a task to retry, and which parts of it a retry does not have.
 type Original struct {
-	Request  TaskRequest     // that would run it again as it was, without this
-	Source   string          // of the arguments; empty if they are not known in full
-	Shadow   string          // name that it was shown under
+	Request  TaskRequest     // that retries it unchanged, without Original
+	Source   string          // of the arguments, empty if they are not fully known
+	Shadow   string          // shadow name
 	Headers  map[string]any  // of its own, such as stamps
-	Embed    json.RawMessage // callbacks, errbacks and chain that follow again, nil if none do
-	Followed bool            // callbacks or a chain do not follow again, since they follow the task itself
+	Embed    json.RawMessage // callbacks, errbacks and chain that the retry has too, nil if none
+	Followed bool            // it has callbacks or a chain that the retry does not have
 	Group    bool            // it was a member of a group
-	Chord    bool            // and that one the header of a chord
-	Workflow bool            // events tell of relatives
-	Unknown  []string        // parts of the message that nobody tells of any more
-	Refused  []string        // headers and the like that cannot be published again
+	Chord    bool            // that group was the header of a chord
+	Workflow bool            // events show relatives
+	Unknown  []string        // parts of the message that are no longer known
+	Refused  []string        // parts that cannot be published again
 }
 
-// original looks up what is known of a task's message.
+// original returns what is known of a task's message.
 func (s *Service) original(ctx context.Context, id string) *Original {
 	o, _, err := s.Retry(ctx, id)
 	if err != nil {
-		return &Original{Unknown: parts()} // nothing is known of it, and all that is repeated is in the order
+		return &Original{Unknown: parts()} // nothing is known beyond the request
 	}
 	return o.Original
 }
 
 func parts() []string { return []string{partPriority, partLimits, partHeaders, partCallbacks} }
 
-// keep takes from the message of a task in a state what its repetition keeps. What happens only once stays with the task:
-// its part in a chord, and, unless it has ended without success, its callbacks and the rest of its chain.
+// carryOver takes from the message of a task in a state what a retry has too. What happens only once stays with the task: its
+// part in a chord, and, unless it ended without success, its callbacks and the rest of its chain.
 func (o *Original) carryOver(m celery.Message, s state.State, now time.Time) {
 	o.Unknown, o.Shadow, o.Group = nil, m.Shadow, m.GroupID != ""
 	o.carryHeaders(m.Headers, now)
@@ -82,7 +82,7 @@ func (o *Original) carryOver(m celery.Message, s state.State, now time.Time) {
 	o.Embed = b
 }
 
-// keepHeaders takes those headers that are not as they always are.
+// carryHeaders takes the headers that differ from the usual ones.
 func (o *Original) carryHeaders(headers map[string]any, now time.Time) {
 	plain := celery.Message{ID: "-", Name: "-"}
 	usual, err := plain.Publishing(now)
@@ -106,14 +106,14 @@ func (o *Original) carryHeaders(headers map[string]any, now time.Time) {
 	}
 }
 
-// same reports whether two values are the same as JSON.
+// same reports whether two values are equal as JSON.
 func same(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// empty reports whether a part of a message is absent, or holds nothing.
+// empty reports whether a part of a message is absent or empty.
 func empty(raw json.RawMessage) bool {
 	switch string(bytes.TrimSpace(raw)) {
 	case "", "null", "[]":
@@ -122,15 +122,15 @@ func empty(raw json.RawMessage) bool {
 	return false
 }
 
-// warnings say what of the original a repetition does not have, and what it has that people may not expect.
-func (o *Original) warnings(order TaskRequest) []Warning {
+// warnings returns which parts of the original a retry lacks, and which it has unexpectedly.
+func (o *Original) warnings(r TaskRequest) []Warning {
 	var list []Warning
 	warn := func(grave bool, format string, args ...any) {
 		list = append(list, Warning{Message: fmt.Sprintf(format, args...), Severe: grave})
 	}
 	alone := o.Workflow && slices.Contains(o.Unknown, partCallbacks)
 	unknown := slices.DeleteFunc(slices.Clone(o.Unknown), func(part string) bool {
-		return part == partPriority && order.Priority != nil || part == partLimits && (order.Hard != nil || order.Soft != nil) ||
+		return part == partPriority && r.Priority != nil || part == partLimits && (r.Hard != nil || r.Soft != nil) ||
 			part == partCallbacks && alone
 	})
 	if len(unknown) > 0 {
@@ -156,14 +156,14 @@ func (o *Original) warnings(order TaskRequest) []Warning {
 	return list
 }
 
-// followers are the parts of Embed.
+// followers returns the names of the parts of Embed.
 func (o *Original) followers() []string {
 	var embed map[string]json.RawMessage
-	_ = json.Unmarshal(o.Embed, &embed) // it is what keep wrote
+	_ = json.Unmarshal(o.Embed, &embed) // written by carryOver
 	return slices.DeleteFunc([]string{"callbacks", "errbacks", "chain"}, func(part string) bool { return empty(embed[part]) })
 }
 
-// all names every one of a few things.
+// all joins a few names.
 func all(items []string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")
@@ -171,10 +171,10 @@ func all(items []string) string {
 	return strings.Join(items[:len(items)-1], ", ") + " and " + items[len(items)-1]
 }
 
-// maxKin is how many children of a task are looked at.
+// maxKin is how many children of a task are read.
 const maxKin = 20
 
-// related reports whether t has relatives that are not its own repetitions, nor what it repeats.
+// related reports whether t has relatives that are not its retries, nor the task that it retries.
 func (s *Service) related(ctx context.Context, t *state.Task) bool {
 	if parent := value(t.ParentID); parent != "" {
 		return s.repeats(ctx, t.ID) != parent
@@ -185,7 +185,7 @@ func (s *Service) related(ctx context.Context, t *state.Task) bool {
 	return slices.ContainsFunc(t.Children, func(child string) bool { return s.repeats(ctx, child) != t.ID })
 }
 
-// repeats returns the task that another one repeats by an order of Umbel's, empty if it repeats none.
+// repeats returns the id of the task that another one retries by a request to Umbel, empty if none.
 func (s *Service) repeats(ctx context.Context, id string) string {
 	list, _, err := s.outbox.Commands(ctx, history.CommandFilter{TaskID: id, Kind: kindTask, Limit: 1})
 	if err != nil || len(list) == 0 {
@@ -198,12 +198,12 @@ func (s *Service) repeats(ctx context.Context, id string) string {
 	return p.RetryOf
 }
 
-// keeping counts what many repetitions keep of what they repeat.
+// carried counts what many retries carry over.
 type carried struct {
 	unknown, refused, following, followed, grouped int
 }
 
-// note counts what one of them keeps.
+// note counts what one retry carries over.
 func (p *bulkPlan) note(o *Original) {
 	add := func(n *int, yes bool) {
 		if yes {
@@ -217,7 +217,7 @@ func (p *bulkPlan) note(o *Original) {
 	add(&p.carried.grouped, o.Group || o.Chord)
 }
 
-// warnings say so.
+// warnings returns the counts as warnings.
 func (k carried) warnings() []Warning {
 	var list []Warning
 	warn := func(n int, grave bool, format string) {

@@ -18,7 +18,7 @@ const (
 	kindPurge   = "purge"
 )
 
-// The payloads of commands, by kind. Their form is that of history.CommandSchema: whoever changes it raises that.
+// Payloads of commands by kind, as JSON. A change to them raises history.CommandSchema.
 type (
 	controlPayload struct {
 		Method      string         `json:"method"`
@@ -41,7 +41,7 @@ type (
 		Soft     *float64        `json:"soft,omitempty"`
 		Origin   string          `json:"origin"`
 
-		// Of a message that is repeated. They came later: without them a payload is as whole as before.
+		// Of a retried message. Older payloads lack them.
 		Shadow  string          `json:"shadow,omitempty"`
 		Headers headers         `json:"headers,omitempty"`
 		Embed   json.RawMessage `json:"embed,omitempty"`
@@ -51,10 +51,10 @@ type (
 	}
 )
 
-// headerRetryOf names the task that a message repeats.
+// headerRetryOf is the header with the id of the task that a message retries.
 const headerRetryOf = "umbel_retry_of"
 
-// message is the payload as it goes to a queue.
+// message returns the payload as a task message.
 func (p taskPayload) message() celery.Message {
 	m := celery.Message{
 		ID: p.ID, Name: p.Name, Args: p.Args, Kwargs: p.Kwargs, RootID: p.Root, ParentID: p.Parent,
@@ -76,7 +76,7 @@ func (p taskPayload) message() celery.Message {
 	return m
 }
 
-// headers are those of a message, with numbers as it has them.
+// headers are those of a message, with integers and floats told apart.
 type headers map[string]any
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -91,14 +91,14 @@ func (h *headers) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// whole is a value that JSON was decoded to, with numbers as a message has them.
+// whole returns a decoded JSON value with integers and floats told apart.
 func whole(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		if n, err := v.Int64(); err == nil {
 			return n
 		}
-		f, _ := v.Float64() // which it is
+		f, _ := v.Float64() // always one
 		return f
 	case []any:
 		list := make([]any, len(v))
@@ -116,7 +116,7 @@ func whole(v any) any {
 	return v
 }
 
-// newCommand is a command with its payload.
+// newCommand returns a command with its payload.
 func newCommand(kind, group string, payload any) (history.Command, error) {
 	b, err := json.Marshal(payload)
 	if err != nil {

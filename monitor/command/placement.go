@@ -12,17 +12,17 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// surveyTime is for a look at a queue before something is done with it.
-const surveyTime = 2 * time.Second
+// queueTimeout bounds reading the state of a queue for a preview.
+const queueTimeout = 2 * time.Second
 
-// problem is why a task would not run. err is set where it is refused unless it is forced.
+// problem is why a task would not run. err is set if it is refused unless forced.
 type problem struct {
 	err     *Error
 	warning Warning
 }
 
-// grave is a problem that refuses a task.
-func grave(e *Error) problem {
+// refuse returns a problem that refuses a task.
+func refuse(e *Error) problem {
 	message := strings.ToUpper(e.Message[:1]) + e.Message[1:]
 	if e.Nearest != "" {
 		message += "; the nearest is " + e.Nearest
@@ -30,26 +30,26 @@ func grave(e *Error) problem {
 	return problem{err: e, warning: Warning{Message: message + ".", Severe: true}}
 }
 
-// placement says whether a worker that consumes from a queue has a task.
+// placement returns the problems of running a task from a queue: no consumer, or none that has registered it.
 func placement(t remote.Topology, name, queue string) []problem {
 	var list []problem
 	switch {
 	case len(t.Expected) == 0:
-		return []problem{grave(&Error{Kind: Conflict, Message: "no worker is online"})}
+		return []problem{refuse(&Error{Kind: Conflict, Message: "no worker is online"})}
 	case len(t.Tasks) == 0 && len(t.Queues) == 0:
-		return []problem{grave(&Error{Kind: Conflict, Message: "no worker has told which tasks and queues it has"})}
+		return []problem{refuse(&Error{Kind: Conflict, Message: "no worker has told which tasks and queues it has"})}
 	case len(t.Missing) >= len(t.Expected):
 		list = append(list, problem{warning: Warning{Message: "No worker answers now: this goes by what they told before."}})
 	}
 	capable, consumers := t.Tasks[name], t.Queues[queue]
 	if len(capable) == 0 {
-		list = append(list, grave(&Error{
+		list = append(list, refuse(&Error{
 			Kind: NotFound, Field: "name", Message: "no worker that answered has registered task " + name,
 			Nearest: query.Nearest(name, keys(t.Tasks)),
 		}))
 	}
 	if len(consumers) == 0 {
-		list = append(list, grave(&Error{
+		list = append(list, refuse(&Error{
 			Kind: Conflict, Field: "queue", Message: "no worker that answered consumes from queue " + queue,
 			Nearest: query.Nearest(queue, keys(t.Queues)),
 		}))
@@ -67,15 +67,15 @@ func placement(t remote.Topology, name, queue string) []problem {
 	return append(list, problem{warning: Warning{Message: message, Severe: true}})
 }
 
-// survey looks at a queue, if the broker can be reached.
-func (s *Service) survey(ctx context.Context, queue string) (broker.QueueStats, bool) {
-	ctx, cancel := context.WithTimeout(ctx, surveyTime)
+// queueStats reads the state of a queue, false if the broker cannot be reached.
+func (s *Service) queueStats(ctx context.Context, queue string) (broker.QueueStats, bool) {
+	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
-	survey, err := s.Client.QueueStats(ctx, []string{queue})
-	return survey, err == nil
+	stats, err := s.Client.QueueStats(ctx, []string{queue})
+	return stats, err == nil
 }
 
-// found returns what a survey says of a queue.
+// found returns the queue of a name.
 func found(s broker.QueueStats, queue string) (broker.Queue, bool) {
 	i := slices.IndexFunc(s.Queues, func(q broker.Queue) bool { return q.Name == queue })
 	if i < 0 {
@@ -84,19 +84,19 @@ func found(s broker.QueueStats, queue string) (broker.Queue, bool) {
 	return s.Queues[i], true
 }
 
-// missing is the problem that there is no such queue.
+// missing returns the problem that there is no such queue.
 func missing(s broker.QueueStats, t remote.Topology, queue string) []problem {
 	q, ok := found(s, queue)
 	if !ok || !q.Missing || len(t.Queues[queue]) > 0 {
 		return nil
 	}
-	return []problem{grave(&Error{
+	return []problem{refuse(&Error{
 		Kind: Conflict, Field: "queue", Message: "the broker has no queue " + queue,
 		Nearest: query.Nearest(queue, keys(t.Queues)),
 	})}
 }
 
-// brokerWarnings say what this broker makes of priorities and of times.
+// brokerWarnings warns of how the broker treats priorities and ETAs.
 func brokerWarnings(s broker.QueueStats, p taskPayload, now time.Time) []Warning {
 	var list []Warning
 	redis := s.Broker.Kind == "Redis"

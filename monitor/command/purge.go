@@ -10,18 +10,18 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// PreviewPurge says what purging a queue would remove.
+// PreviewPurge returns what purging a queue would remove.
 func (s *Service) PreviewPurge(ctx context.Context, queue string) (Preview, error) {
 	if err := checkQueue(queue); err != nil {
 		return Preview{}, err
 	}
 	v := Preview{Summary: "Purge queue " + queue, Targets: []string{"queue " + queue}, Confirm: queue}
-	survey, ok := s.survey(ctx, queue)
+	stats, ok := s.queueStats(ctx, queue)
 	if !ok {
 		v.Warnings = []Warning{{Message: "The broker cannot be reached now: how many messages this removes is not known.", Severe: true}}
 		return v, nil
 	}
-	q, ok := found(survey, queue)
+	q, ok := found(stats, queue)
 	switch {
 	case ok && q.Missing:
 		return Preview{}, &Error{
@@ -48,7 +48,7 @@ func (s *Service) nearestQueue(name string) string {
 	return query.Nearest(name, keys(s.Inspector.CachedTopology().Queues))
 }
 
-// Purge takes the order to empty a queue. confirm must be the queue's name.
+// Purge enqueues emptying a queue. confirm must be the queue's name.
 func (s *Service) Purge(ctx context.Context, caller Caller, queue, confirm string) (Receipt, error) {
 	r := draft{action: kindPurge, target: "queue " + queue, identity: queue}
 	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
@@ -80,7 +80,7 @@ const requeueTime = 10 * time.Minute
 // maxIDs bounds what one request may requeue or discard.
 const maxIDs = 1_000
 
-// Requeue makes dead commands pending again, Discard removes them and calls pending ones off. They return how many.
+// Requeue makes dead commands pending again and returns how many.
 func (s *Service) Requeue(ctx context.Context, caller Caller, ids []int64) (int, error) {
 	audit, ids, err := s.about(caller, "requeue", ids)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Service) Requeue(ctx context.Context, caller Caller, ids []int64) (int,
 	return n, nil
 }
 
-// Discard removes dead letters and calls pending commands off. It returns how many.
+// Discard removes dead letters, cancels pending commands, and returns how many.
 func (s *Service) Discard(ctx context.Context, caller Caller, ids []int64) (int, error) {
 	audit, ids, err := s.about(caller, "discard", ids)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Service) Discard(ctx context.Context, caller Caller, ids []int64) (int,
 	return n, nil
 }
 
-// about checks which commands something is done with, and returns its audit record.
+// about checks the ids of commands and returns them with the audit record of an action.
 func (s *Service) about(caller Caller, action string, ids []int64) (history.AuditRecord, []int64, error) {
 	if len(ids) == 0 {
 		return history.AuditRecord{}, nil, &Error{Field: "ids", Message: "ids must name a command at least"}

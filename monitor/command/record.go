@@ -16,24 +16,24 @@ const (
 	maxChanged  = 100      // changes that it names
 )
 
-// taskRecord is what the audit log keeps of a task that somebody has published: what was asked for, with secrets masked.
-// The log is for ever, and commands are not, so that it refers to nothing.
+// taskRecord is the audit record of a published task, with secrets masked. It refers to no command, since commands are
+// pruned and audit records are not.
 type taskRecord struct {
 	taskPayload
 
-	Args    any               `json:"args"` // an array, or text of what was too long to keep whole
+	Args    any               `json:"args"` // an array, or the beginning of a long one as text
 	Kwargs  any               `json:"kwargs"`
-	Source  string            `json:"source,omitempty"` // of the arguments of the task that is repeated
+	Source  string            `json:"source,omitempty"` // of the arguments of the retried task
 	Changes map[string]change `json:"changes,omitempty"`
 }
 
-// change is a difference to the task that is repeated. Absent is null.
+// change is a difference to the retried task. Absent is null.
 type change struct {
 	From any `json:"from"`
 	To   any `json:"to"`
 }
 
-// record returns what the audit log keeps of a plan.
+// record returns the audit record of a plan.
 func (p taskPlan) record() taskRecord {
 	r := taskRecord{taskPayload: p.payload, Args: recorded(p.payload.Args), Kwargs: recorded(p.payload.Kwargs)}
 	if len(r.Embed) > 0 {
@@ -41,7 +41,7 @@ func (p taskPlan) record() taskRecord {
 	}
 	if b, err := json.Marshal(r.Headers); err == nil && len(r.Headers) > 0 {
 		r.Headers = nil
-		_ = json.Unmarshal(remote.Mask(b), &r.Headers) // which it is
+		_ = json.Unmarshal(remote.Mask(b), &r.Headers) // valid JSON
 	}
 	if original := p.original; original != nil {
 		r.Source, r.Changes = original.Source, changes(original, p.payload)
@@ -49,7 +49,7 @@ func (p taskPlan) record() taskRecord {
 	return r
 }
 
-// recorded is JSON with secrets masked, or its beginning if it is long.
+// recorded returns JSON with secrets masked, or its beginning if it is long.
 func recorded(raw json.RawMessage) any {
 	if raw == nil {
 		return nil
@@ -65,8 +65,8 @@ func recorded(raw json.RawMessage) any {
 	return fmt.Sprintf("%s… (%d bytes)", cut, len(raw))
 }
 
-// changes are the differences between a task as it was and as it is to run again, by what differs: queue, args[1], kwargs.a.
-// Arguments are compared where they are known.
+// changes returns the differences between a task and its retry by what differs: queue, args[1], kwargs.a. Arguments are
+// compared if they are known.
 func changes(original *Original, now taskPayload) map[string]change {
 	found := make(map[string]change)
 	add := func(name string, different bool, from, to any) {
@@ -97,16 +97,16 @@ func changes(original *Original, now taskPayload) map[string]change {
 	return found
 }
 
-// arguments are the elements of args and kwargs by name: args[0], kwargs.a.
+// arguments returns the elements of args and kwargs by name: args[0], kwargs.a.
 func arguments(args, kwargs json.RawMessage) map[string]json.RawMessage {
 	found := make(map[string]json.RawMessage)
 	var list []json.RawMessage
-	_ = json.Unmarshal(args, &list) // it is an array, since it was checked
+	_ = json.Unmarshal(args, &list) // checked to be an array
 	for i, item := range list {
 		found["args["+strconv.Itoa(i)+"]"] = item
 	}
 	var object map[string]json.RawMessage
-	_ = json.Unmarshal(kwargs, &object) // and an object
+	_ = json.Unmarshal(kwargs, &object) // checked to be an object
 	for key, item := range object {
 		found["kwargs."+key] = item
 	}

@@ -27,12 +27,12 @@ const (
 )
 
 const (
-	lookupTimeout = 2 * time.Second // for one source of arguments
-	maxQueues     = 50              // that are searched for a message
+	lookupTimeout = 2 * time.Second // per source of arguments
+	maxQueues     = 50              // searched for a message
 )
 
-// Retry returns the order that would run a task again as it was, with where its arguments are from: outbox, broker, worker,
-// result backend, or event. Source is empty, and the arguments too, if they are not known in full.
+// Retry returns the request that retries a task unchanged, and the source of its arguments: outbox, broker, worker, result
+// backend, or event. Source and arguments are empty if the arguments are not fully known.
 func (s *Service) Retry(ctx context.Context, id string) (o TaskRequest, source string, err error) {
 	t, err := s.tasks.Task(ctx, id)
 	seen := err == nil
@@ -48,13 +48,13 @@ func (s *Service) Retry(ctx context.Context, id string) (o TaskRequest, source s
 	return o, source, nil
 }
 
-// lookup says where arguments may be.
+// lookup says where to look for arguments.
 type lookup struct {
 	outbox   bool // Umbel may have published the task
-	thorough bool // its message may be with the broker or a worker although it is finished
+	thorough bool // ask broker and worker even if the task has ended
 }
 
-// repeat returns the order that would run t again, with its Original.
+// retryRequest returns the request that retries t, with its Original.
 func (s *Service) retryRequest(ctx context.Context, t *state.Task, topology remote.Topology, where lookup) (TaskRequest, string) {
 	o := TaskRequest{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)}
 	original := &Original{Unknown: parts()}
@@ -63,7 +63,7 @@ func (s *Service) retryRequest(ctx context.Context, t *state.Task, topology remo
 	return o, original.Source
 }
 
-// source fills in what the first source knows that knows the arguments in full, and says which that is.
+// fillArguments sets the arguments from the first source that fully knows them, and returns that source.
 func (s *Service) fillArguments(
 	ctx context.Context, t *state.Task, topology remote.Topology, where lookup, o *TaskRequest, original *Original,
 ) string {
@@ -91,7 +91,7 @@ func (s *Service) fillArguments(
 	return ""
 }
 
-// take sets the arguments, if they are an array and an object.
+// setArguments sets the arguments if they are an array and an object.
 func (o *TaskRequest) setArguments(args, kwargs json.RawMessage) bool {
 	args, kwargs = bytes.TrimSpace(args), bytes.TrimSpace(kwargs)
 	if !bytes.HasPrefix(args, []byte("[")) || !bytes.HasPrefix(kwargs, []byte("{")) || !json.Valid(args) || !json.Valid(kwargs) {
@@ -101,7 +101,7 @@ func (o *TaskRequest) setArguments(args, kwargs json.RawMessage) bool {
 	return true
 }
 
-// value is s, empty if it is not known.
+// value returns *s, empty if s is nil.
 func value(s *string) string {
 	if s == nil {
 		return ""
@@ -109,8 +109,8 @@ func value(s *string) string {
 	return *s
 }
 
-// queueOf returns the queue of a task: as it was sent, or else the only one that its worker, or those that have the task,
-// consume from, or else Celery's own if that is one of them. It is empty if none of that is known.
+// queueOf returns the queue of a task: that it was sent to; else the only one that its worker, or the workers that have
+// registered it, consume from; else Celery's default if that is one of them; else empty.
 func queueOf(t *state.Task, topology remote.Topology) string {
 	if q := value(t.Queue); q != "" {
 		return q
@@ -137,7 +137,7 @@ func queueOf(t *state.Task, topology remote.Topology) string {
 	return ""
 }
 
-// askOutbox looks whether Umbel has published the task itself.
+// lookupOutbox looks for the task among the commands of the outbox.
 func (s *Service) lookupOutbox(ctx context.Context, t *state.Task, o *TaskRequest, original *Original) bool {
 	list, _, err := s.outbox.Commands(ctx, history.CommandFilter{TaskID: t.ID, Kind: kindTask, Limit: 1})
 	if err != nil || len(list) == 0 {
@@ -152,7 +152,7 @@ func (s *Service) lookupOutbox(ctx context.Context, t *state.Task, o *TaskReques
 	return true
 }
 
-// askBroker looks for the message in the queues that it may be in.
+// lookupBroker looks for the message in the queues that it may be in.
 func (s *Service) lookupBroker(ctx context.Context, t *state.Task, topology remote.Topology, o *TaskRequest, original *Original) bool {
 	queues := []string{o.Queue}
 	if o.Queue == "" {
@@ -174,12 +174,12 @@ func (s *Service) lookupBroker(ctx context.Context, t *state.Task, topology remo
 	o.Name, o.Hard, o.Soft, o.Priority = m.Name, m.Hard, m.Soft, m.Priority
 	original.carryOver(m, t.State, s.now())
 	if err != nil {
-		original.Unknown = []string{partCallbacks} // they are where the arguments are
+		original.Unknown = []string{partCallbacks} // stored beside the arguments
 	}
 	return err == nil && o.setArguments(m.Args, m.Kwargs)
 }
 
-// askWorker asks the worker that holds the task.
+// lookupWorker asks the worker that holds the task.
 func (s *Service) lookupWorker(ctx context.Context, t *state.Task, o *TaskRequest, original *Original) bool {
 	worker := value(t.Worker)
 	if worker == "" || t.State.Final() || s.workers()[worker].Status != state.Online {
@@ -223,8 +223,8 @@ func (s *Service) lookupWorker(ctx context.Context, t *state.Task, o *TaskReques
 	return true
 }
 
-// altered reports whether arguments may have lost something when they were made JSON that every reader takes: there NaN
-// and infinities are null, and what is no text is U+FFFD.
+// altered reports whether arguments may have been altered when they were encoded as strict JSON: NaN and infinities become
+// null, and bytes that are not UTF-8 become U+FFFD.
 func altered(t *state.Task, args, kwargs json.RawMessage) bool {
 	all := string(args) + string(kwargs)
 	if strings.Contains(all, "\uFFFD") || strings.Contains(all, `\ufffd`) {
@@ -240,7 +240,7 @@ func altered(t *state.Task, args, kwargs json.RawMessage) bool {
 	return strings.Contains(shown, "nan") || strings.Contains(shown, "inf") || strings.Contains(shown, "...")
 }
 
-// askResult reads the arguments where result_extended has stored them.
+// lookupResult reads the arguments that result_extended has stored.
 func (s *Service) lookupResult(ctx context.Context, t *state.Task, o *TaskRequest, original *Original) bool {
 	if s.Results == nil {
 		return false
@@ -253,7 +253,7 @@ func (s *Service) lookupResult(ctx context.Context, t *state.Task, o *TaskReques
 		return false
 	}
 	original.Group = original.Group || r.GroupID != ""
-	if r.Name != "" { // an event has the name that is shown in its place, if there is one
+	if r.Name != "" { // events have the shadow name instead, if there is one
 		o.Name = r.Name
 	}
 	if o.Queue == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// named looks at the tasks that are named.
+// selectByID selects among the tasks of the request.
 func (s *Service) selectByID(ctx context.Context, p *bulkPlan) error {
 	known := make(map[string]bool, len(p.request.IDs))
 	held := s.Inspector.Holders(p.request.IDs...)
@@ -44,7 +44,7 @@ func (s *Service) selectByID(ctx context.Context, p *bulkPlan) error {
 	return s.selectTasks(ctx, p, list)
 }
 
-// matching looks at the tasks that a query matches, up to the cap.
+// selectByQuery selects among the tasks that a query matches, up to the cap.
 func (s *Service) selectByQuery(ctx context.Context, p *bulkPlan) error {
 	var err error
 	if p.matched, err = s.tasks.Count(ctx, p.request.Query); err != nil {
@@ -73,7 +73,7 @@ func (s *Service) selectByQuery(ctx context.Context, p *bulkPlan) error {
 	return nil
 }
 
-// choose adds tasks to those that are acted on, or says why not.
+// selectTasks selects or blocks each task.
 func (s *Service) selectTasks(ctx context.Context, p *bulkPlan, list []state.Task) error {
 	if p.request.Action == actRetry {
 		for part := range slices.Chunk(list, pageSize) {
@@ -104,7 +104,7 @@ func (s *Service) selectTasks(ctx context.Context, p *bulkPlan, list []state.Tas
 	return nil
 }
 
-// add chooses a task, unless that is one too many.
+// add selects a task unless the cap is reached.
 func (p *bulkPlan) add(t *state.Task) bool {
 	if len(p.selected) == p.request.Cap {
 		p.capped = true
@@ -115,11 +115,11 @@ func (p *bulkPlan) add(t *state.Task) bool {
 	return true
 }
 
-// chooseRetries looks for the arguments of tasks, several at a time.
+// selectRetries selects or blocks tasks to retry, looking up the arguments of several at a time.
 func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.Task) error {
 	type found struct {
-		order  TaskRequest
-		source string
+		request TaskRequest
+		source  string
 	}
 	ids := make([]string, len(list))
 	for i := range list {
@@ -133,7 +133,7 @@ func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.T
 	for _, id := range published {
 		inOutbox[id] = true
 	}
-	orders := make([]found, len(list))
+	requests := make([]found, len(list))
 	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(lookups)
 	for i := range list {
@@ -141,7 +141,7 @@ func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.T
 			continue
 		}
 		g.Go(func() error {
-			orders[i].order, orders[i].source = s.retryRequest(inner, &list[i], p.topology, lookup{outbox: inOutbox[list[i].ID]})
+			requests[i].request, requests[i].source = s.retryRequest(inner, &list[i], p.topology, lookup{outbox: inOutbox[list[i].ID]})
 			return inner.Err()
 		})
 	}
@@ -149,8 +149,8 @@ func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.T
 		return fmt.Errorf("look for arguments: %w", err)
 	}
 	for i := range list {
-		t, o := &list[i], orders[i]
-		payload, reason := s.retryPayload(ctx, p, t, o.order, o.source)
+		t, o := &list[i], requests[i]
+		payload, reason := s.retryPayload(ctx, p, t, o.request, o.source)
 		if reason != "" {
 			p.block(reason, t.ID)
 			continue
@@ -163,13 +163,13 @@ func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.T
 			return nil
 		}
 		p.sources[o.source]++
-		p.note(o.order.Original)
+		p.note(o.request.Original)
 		p.retries = append(p.retries, payload)
 	}
 	return nil
 }
 
-// unrepeatable returns the message that repeats a task, or why there is none.
+// retryPayload returns the message that retries a task, or why there is none.
 func (s *Service) retryPayload(ctx context.Context, p *bulkPlan, t *state.Task, o TaskRequest, source string) (taskPayload, string) {
 	switch {
 	case !t.State.Final():
@@ -198,7 +198,7 @@ func (s *Service) retryPayload(ctx context.Context, p *bulkPlan, t *state.Task, 
 	return payload, ""
 }
 
-// block leaves a task out.
+// block records why a task is not selected.
 func (p *bulkPlan) block(reason, id string) {
 	b := p.blocked[reason]
 	if b == nil {

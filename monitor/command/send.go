@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	replyTimeout = 5 * time.Second // for all answers to a command
-	maxAnswer    = 2_000           // characters of one that are kept
+	replyTimeout = 5 * time.Second // for all replies to a command
+	maxReply     = 2_000           // characters kept of a reply
 )
 
 // Send implements relay.Sender.
@@ -50,7 +50,7 @@ func (s *Service) Send(ctx context.Context, c history.Command) (relay.Sent, erro
 	return relay.Sent{}, fmt.Errorf("%w: no command is of kind %q", relay.ErrPermanent, c.Kind)
 }
 
-// publish sends a task message, and then the event of it, as Celery's clients do with task_send_sent_event.
+// publish sends a task message and then its task-sent event, as Celery's clients do with task_send_sent_event.
 func (s *Service) publish(ctx context.Context, p taskPayload) error {
 	message, now := p.message(), s.now()
 	m, err := message.Publishing(now)
@@ -68,13 +68,13 @@ func (s *Service) publish(ctx context.Context, p taskPayload) error {
 	if err == nil {
 		err = s.Client.PublishEvent(ctx, celery.SentRoutingKey, event)
 	}
-	if err != nil { // the message has gone out, and is not to go twice
+	if err != nil { // the message was sent and must not be sent again
 		s.log.WarnContext(ctx, "event of a published task not sent", "task", p.ID, "error", err)
 	}
 	return nil
 }
 
-// decode reads a payload.
+// decode decodes a payload.
 func decode(c history.Command, to any) error {
 	if c.Schema != history.CommandSchema {
 		return fmt.Errorf("%w: its schema is %d, not %d", relay.ErrPermanent, c.Schema, history.CommandSchema)
@@ -85,19 +85,19 @@ func decode(c history.Command, to any) error {
 	return nil
 }
 
-// failure tells the relay what to do about an error of the line.
+// failure classifies an error of the control connection for the relay.
 func failure(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, broker.ErrNoQueue), errors.Is(err, broker.ErrRefused), errors.Is(err, broker.ErrUnsupported):
 		return fmt.Errorf("%w: %w", relay.ErrPermanent, err)
-	default: // the line says of all others that the broker cannot be used for now
+	default: // all others mean that the broker is unavailable
 		return fmt.Errorf("%w: %w", relay.ErrUnavailable, err)
 	}
 }
 
-// purge empties a queue. What it says is how many messages that were.
+// purge empties a queue. Its reply is how many messages that were.
 func (s *Service) purge(ctx context.Context, p purgePayload) (relay.Sent, error) {
 	n, err := s.Client.Purge(ctx, p.Queue)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Service) purge(ctx context.Context, p purgePayload) (relay.Sent, error)
 	}}, nil
 }
 
-// sendControl asks workers.
+// sendControl calls a method of workers.
 func (s *Service) sendControl(ctx context.Context, p controlPayload) (relay.Sent, error) {
 	m, ok := remote.Lookup(p.Method)
 	if !ok {
@@ -152,13 +152,13 @@ func (s *Service) sendControl(ctx context.Context, p controlPayload) (relay.Sent
 	}, nil
 }
 
-// alive returns the workers that should answer.
+// alive returns the names of the online workers, which should reply.
 func (s *Service) alive() []string {
 	known := s.workers()
 	return slices.DeleteFunc(names(known), func(name string) bool { return known[name].Status != state.Online })
 }
 
-// answerOf is a reply as the outbox keeps it.
+// historyReply returns a reply as the outbox stores it.
 func historyReply(r remote.Reply) history.Reply {
 	a := history.Reply{Node: r.Node, At: r.At, Clock: r.Clock, OK: r.Error == "" && r.Undecodable == ""}
 	switch {
@@ -174,6 +174,6 @@ func historyReply(r remote.Reply) history.Reply {
 	if r.Duplicate {
 		a.Text += " (another worker of this name has answered too)"
 	}
-	a.Text = truncate.Chars(a.Text, maxAnswer)
+	a.Text = truncate.Chars(a.Text, maxReply)
 	return a
 }

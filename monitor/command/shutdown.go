@@ -8,12 +8,12 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// load is what a worker holds.
+// heldTasks counts the tasks that a worker holds.
 type heldTasks struct {
 	running, reserved, scheduled int
 }
 
-// held sums up what the targets hold, and names those that have not told.
+// heldByTargets sums up what the targets hold, and returns the names of those that did not report it.
 func (e *effects) heldByTargets(ctx context.Context) (sum heldTasks, silent []string) {
 	for i, told := range e.inspections(ctx) {
 		l, ok := reportedTasks(told)
@@ -31,7 +31,7 @@ func (e *effects) heldByTargets(ctx context.Context) (sum heldTasks, silent []st
 	return sum, silent
 }
 
-// loadOf is what a worker has told, if it has told all of it.
+// reportedTasks returns what a worker has reported, false if it has not reported all of it.
 func reportedTasks(i remote.Inspection) (heldTasks, bool) {
 	for _, method := range []string{"active", "reserved", "scheduled"} {
 		if _, told := i.Times[method]; !told || i.Errors[method] != "" {
@@ -41,7 +41,7 @@ func reportedTasks(i remote.Inspection) (heldTasks, bool) {
 	return heldTasks{running: i.Totals["active"], reserved: i.Totals["reserved"], scheduled: i.Totals["scheduled"]}, true
 }
 
-// seen is what heartbeats and events tell: how many run, and of the others only that they have not ended.
+// observedTasks returns what heartbeats and events show: how many run, and how many others have not ended.
 func observedTasks(w state.Worker) heldTasks {
 	l := heldTasks{running: w.RunningTasks}
 	if w.Active != nil {
@@ -51,7 +51,7 @@ func observedTasks(w state.Worker) heldTasks {
 	return l
 }
 
-// handOver says which tasks of the targets end, and which go back to their queues.
+// warnHeldTasks warns of the tasks of the targets that finish first, and of those that return to their queues.
 func (e *effects) warnHeldTasks(ctx context.Context) {
 	sum, silent := e.heldByTargets(ctx)
 	if sum.running > 0 {

@@ -12,17 +12,17 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// defaultQueue is Celery's own.
+// defaultQueue is Celery's default.
 const defaultQueue = "celery"
 
-// taskPlan is an order for a task that was checked.
+// taskPlan is a checked TaskRequest.
 type taskPlan struct {
 	payload  taskPayload
-	original *Original // nil if it repeats none
+	original *Original // nil if it retries none
 	warnings []Warning
 }
 
-// PreviewTask checks an order and says what it would do.
+// PreviewTask checks a request and returns what it would do.
 func (s *Service) PreviewTask(ctx context.Context, o TaskRequest) (Preview, error) {
 	p, err := s.planTask(ctx, o)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Service) PreviewTask(ctx context.Context, o TaskRequest) (Preview, erro
 	return Preview{Summary: p.payload.summary(), Targets: []string{"queue " + p.payload.Queue}, Warnings: p.warnings}, nil
 }
 
-// Publish takes an order for a task.
+// Publish enqueues the publication of a task.
 func (s *Service) Publish(ctx context.Context, caller Caller, o TaskRequest) (Receipt, error) {
 	r := draft{action: "publish", identity: written{o, string(o.Args), string(o.Kwargs)}}
 	if o.RetryOf != "" {
@@ -52,14 +52,14 @@ func (s *Service) Publish(ctx context.Context, caller Caller, o TaskRequest) (Re
 	return s.enqueue(ctx, caller, r)
 }
 
-// written is an order as it was written: what its arguments are may not be JSON at all.
+// written is a request with its arguments as text, which may not be valid JSON.
 type written struct {
 	TaskRequest
 
 	Args, Kwargs string
 }
 
-// planTask checks an order against what workers have told.
+// planTask checks a request against what workers have reported.
 func (s *Service) planTask(ctx context.Context, o TaskRequest) (p taskPlan, err error) {
 	if o.RetryOf != "" && o.Original == nil {
 		o.Original = s.original(ctx, o.RetryOf)
@@ -76,9 +76,9 @@ func (s *Service) planTask(ctx context.Context, o TaskRequest) (p taskPlan, err 
 	}
 	topology := s.Inspector.Topology(ctx)
 	problems := placement(topology, p.payload.Name, p.payload.Queue)
-	if survey, ok := s.survey(ctx, p.payload.Queue); ok {
-		problems = append(problems, missing(survey, topology, p.payload.Queue)...)
-		p.warnings = append(p.warnings, brokerWarnings(survey, p.payload, s.now())...)
+	if stats, ok := s.queueStats(ctx, p.payload.Queue); ok {
+		problems = append(problems, missing(stats, topology, p.payload.Queue)...)
+		p.warnings = append(p.warnings, brokerWarnings(stats, p.payload, s.now())...)
 	}
 	for _, problem := range problems {
 		if problem.err != nil && !o.Force {
@@ -89,7 +89,7 @@ func (s *Service) planTask(ctx context.Context, o TaskRequest) (p taskPlan, err 
 	return p, nil
 }
 
-// payload is the message that an order asks for.
+// payload returns the message of a request.
 func (s *Service) payload(ctx context.Context, o TaskRequest) (taskPayload, error) {
 	p := taskPayload{
 		Queue: o.Queue, ID: o.ID, Name: o.Name, Args: o.Args, Kwargs: o.Kwargs, RetryOf: o.RetryOf,
@@ -136,7 +136,7 @@ func (s *Service) payload(ctx context.Context, o TaskRequest) (taskPayload, erro
 	return p, checkQueue(p.Queue)
 }
 
-// checkQueue checks the name of a queue for tasks.
+// checkQueue checks the name of a task queue.
 func checkQueue(name string) error {
 	message := ""
 	switch {
@@ -152,7 +152,7 @@ func checkQueue(name string) error {
 	return &Error{Field: "queue", Message: message}
 }
 
-// invalidMessage says where a message is wrong.
+// invalidMessage turns a MessageError into an Error.
 func invalidMessage(err error) error {
 	if wrong, ok := errors.AsType[*celery.MessageError](err); ok {
 		return &Error{Field: wrong.Path, Message: wrong.Path + " " + wrong.Message}
@@ -160,7 +160,7 @@ func invalidMessage(err error) error {
 	return err
 }
 
-// checkID warns of the task that is repeated, and refuses an id that was used before.
+// checkID refuses an id that was used before, and adds warnings about the retried task.
 func (s *Service) checkID(ctx context.Context, o TaskRequest, p *taskPlan) error {
 	if o.ID != "" {
 		switch _, err := s.tasks.Task(ctx, o.ID); {
@@ -186,7 +186,7 @@ func (s *Service) checkID(ctx context.Context, o TaskRequest, p *taskPlan) error
 	return nil
 }
 
-// command is the payload as a command.
+// command returns the payload as a command.
 func (p taskPayload) command() (history.Command, error) {
 	c, err := newCommand(kindTask, "queue "+p.Queue, p)
 	c.Target, c.Summary, c.TaskID = "queue "+p.Queue, p.summary(), p.ID
@@ -196,7 +196,7 @@ func (p taskPayload) command() (history.Command, error) {
 	return c, err
 }
 
-// summary says what is published, for people.
+// summary describes what is published.
 func (p taskPayload) summary() string {
 	text := "Run " + p.Name
 	if p.RetryOf != "" {

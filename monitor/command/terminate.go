@@ -14,7 +14,7 @@ const (
 	poolEventlet = "eventlet"
 )
 
-// termination says what pools do to end a task, those that do the same together.
+// termination warns of how each kind of pool ends a task.
 func (p *bulkPlan) termination() []Warning {
 	var list []Warning
 	killed, green := 0, make(map[string]int)

@@ -10,7 +10,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 )
 
-// list names a few things and counts the rest.
+// joinNames joins up to three names, or two and the number of the rest.
 func joinNames(items []string) string {
 	switch n := len(items); {
 	case n == 0:
@@ -24,7 +24,7 @@ func joinNames(items []string) string {
 	}
 }
 
-// summary says what a method does with its arguments, for people.
+// summary describes what a method does with its arguments.
 func summary(m remote.Method, args map[string]any) string {
 	switch m.Name {
 	case "shutdown":
@@ -59,7 +59,7 @@ func summary(m remote.Method, args map[string]any) string {
 	return m.Title
 }
 
-// lasting is a duration for people.
+// formatDuration returns a duration in one unit: 90 s, 5 min, 3 h.
 func formatDuration(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:
@@ -71,7 +71,7 @@ func formatDuration(d time.Duration) string {
 	}
 }
 
-// seconds is a time limit for people.
+// seconds formats a time limit.
 func seconds(v any) string {
 	if v == nil {
 		return "none"
@@ -79,7 +79,7 @@ func seconds(v any) string {
 	return fmt.Sprintf("%v s", v)
 }
 
-// pairs are arguments for people.
+// pairs formats arguments.
 func pairs(args map[string]any) string {
 	list := make([]string, 0, len(args))
 	for _, key := range slices.Sorted(maps.Keys(args)) {
@@ -88,7 +88,7 @@ func pairs(args map[string]any) string {
 	return strings.Join(list, ", ")
 }
 
-// revocation says which tasks are revoked, or terminated.
+// revocation describes which tasks are revoked or terminated.
 func revocation(method string, args map[string]any) string {
 	ids, _ := args["task_id"].([]any)
 	what := fmt.Sprintf("%d tasks", len(ids))
@@ -107,12 +107,12 @@ func revocation(method string, args map[string]any) string {
 	return fmt.Sprintf("Terminate %s with %v", what, signal)
 }
 
-// keys returns the keys of m in order.
+// keys returns the sorted keys of m.
 func keys(m map[string][]string) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// count is a number of things.
+// count formats a number of things.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -120,7 +120,7 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// plural names things with the verb that fits.
+// plural joins names with the form of the verb that fits.
 func plural(items []string, one, many string) string {
 	if len(items) == 1 {
 		return items[0] + " " + one

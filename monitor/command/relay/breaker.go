@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	breakerThreshold = 2 // sends in a row that find the broker away, until nothing more is sent for a while
-	maxDeferral      = 5 // cooldowns that a command is put off by at most
+	breakerThreshold = 2 // sends in a row that find the broker unreachable before the breaker opens
+	maxDeferral      = 5 // cooldowns by which a command is deferred at most
 )
 
-// postpone settles a command that found the broker away. Each time it is put off for longer than nothing is sent, so
-// that another one shows how the broker is: it may be this command that the broker cannot take.
+// postpone defers a command that found the broker unreachable, each time for longer than the breaker is open, so that another
+// command probes the broker next: this one may be what the broker cannot take.
 func (r *Relay) postpone(c *history.Command, err error) {
 	now := r.o.Now()
 	o := outcome(c, history.CommandPending)
@@ -34,7 +34,7 @@ func (r *Relay) postpone(c *history.Command, err error) {
 	}
 }
 
-// reached notes that the broker has answered, with what has changed in the status.
+// reached closes the breaker and updates the status.
 func (r *Relay) reached(f func(s *Status)) {
 	back := false
 	r.change(func(s *Status) {
@@ -48,19 +48,19 @@ func (r *Relay) reached(f func(s *Status)) {
 	}
 }
 
-// open reports whether nothing is sent now, under mu.
+// open reports whether the breaker is open. mu is held.
 func (r *Relay) open() bool {
 	return r.unreachable >= breakerThreshold && r.o.Now().Before(r.status.BreakerUntil)
 }
 
-// resting reports whether nothing is sent now.
+// paused reports whether the breaker is open.
 func (r *Relay) paused() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.open()
 }
 
-// room is how many commands may be claimed now: after the breaker was open one, which shows how the broker is.
+// capacity returns how many commands may be claimed now: one as a probe after the breaker was open.
 func (r *Relay) capacity() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *Relay) capacity() int {
 	}
 }
 
-// pause is how long not to look into the store unless woken.
+// pause returns how long to wait before polling the store, unless woken.
 func (r *Relay) pause() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package relay is the transactional outbox: a relay takes commands that were committed, has them sent, and records
-// what became of them, so that a crash at any moment loses none. Failures back off and end as dead letters; a broker
-// that is away only delays. It neither knows what a command says nor how it is sent.
+// Package relay sends what is in a transactional outbox: it claims committed commands, has them sent, and records the outcome,
+// so that a crash at any moment loses none. Failures are retried with back-off and end as dead letters; an unreachable broker
+// only delays. It knows neither what a command means nor how it is sent.
 package relay
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// ErrUnavailable is what a Sender's error wraps when the broker cannot be reached: trying again later costs no attempt.
+// ErrUnavailable is wrapped by a Sender's error if the broker cannot be reached. It does not count as an attempt.
 var ErrUnavailable = errors.New("broker unavailable")
 
-// ErrPermanent is what a Sender's error wraps when trying again cannot help.
+// ErrPermanent is wrapped by a Sender's error if retrying cannot help.
 var ErrPermanent = errors.New("cannot be sent")
 
-// Sender sends commands. It is called by several goroutines.
+// Sender sends commands. It is safe for concurrent use.
 type Sender interface {
 	// Send returns when the broker has the command. It honours ctx, which ends with the send timeout. A command may be
 	// sent again after an error, and after a crash.
@@ -29,9 +29,9 @@ type Sender interface {
 
 // Sent is a command that the broker has.
 type Sent struct {
-	Expected []string // who is to answer
-	// Answers waits for the answers and tells them as they come in; nil if nobody is to answer. complete says that
-	// everybody did. It honours ctx.
+	Expected []string // who should reply
+	// Replies waits for the replies and reports them as they arrive, until all have or ctx ends; nil if none are expected.
+	// complete reports whether everybody replied.
 	Replies func(ctx context.Context, report func([]history.Reply)) (complete bool)
 }
 
@@ -42,14 +42,14 @@ type Options struct {
 
 	Batch        int           // most commands in flight, 64 if zero
 	Parallel     int           // most groups that are sent at once, 8 if zero
-	PollInterval time.Duration // how often to look without being woken, 1 s if zero
+	PollInterval time.Duration // between polls of the store unless woken, 1 s if zero
 	SendTimeout  time.Duration // for one command, 10 s if zero
-	MaxRetries   int           // failed attempts before a dead letter, 8 if zero
+	MaxRetries   int           // failed attempts before a command becomes a dead letter, 8 if zero
 	BackoffBase  time.Duration // 1 s if zero
 	BackoffCap   time.Duration // 5 min if zero
 	Cooldown     time.Duration // how long the breaker stays open, 2 s if zero
-	ClaimTimeout time.Duration // after which a claim counts as left behind, 1 min if zero
-	DrainTimeout time.Duration // for what is in flight when Run is to end, 10 s if zero
+	ClaimTimeout time.Duration // after which a claim counts as abandoned, 1 min if zero
+	DrainTimeout time.Duration // for what is in flight when ctx ends, 10 s if zero
 
 	Now    func() time.Time // nil means time.Now
 	Jitter func() float64   // 0 to 1; nil means random
@@ -82,14 +82,14 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// Status says how the relay is doing.
+// Status is how a Relay is doing. Counts are since the start.
 type Status struct {
-	BreakerOpen  bool      // the breaker: the broker is away and nothing is sent until Until
-	BreakerUntil time.Time // when the next command is sent to see whether the broker is back
-	LastError    string    // why the last command that failed did, empty once one was sent after it
-	Sent         uint64    // since the start
-	Retried      uint64    // failed attempts that another one follows
-	Deferred     uint64    // attempts that found the broker away
+	BreakerOpen  bool      // the broker is unreachable, and nothing is sent until BreakerUntil
+	BreakerUntil time.Time // when the next command is sent as a probe
+	LastError    string    // of the last command that failed, empty once another was sent
+	Sent         uint64    // commands that the broker has
+	Retried      uint64    // failed attempts that are followed by another
+	Deferred     uint64    // attempts that found the broker unreachable
 	DeadLettered uint64
 	Expired      uint64
 	Reclaimed    uint64

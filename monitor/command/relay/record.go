@@ -8,9 +8,9 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// ledger collects what is to be recorded while the store is busy. It is safe for concurrent use.
+// recordBuffer collects outcomes and replies while the store is busy. It is safe for concurrent use.
 type recordBuffer struct {
-	full chan struct{} // holds a token when there is something, or never will be again
+	full chan struct{} // holds a token when there is something to record, or close was called
 
 	// mu guards what follows.
 	mu       sync.Mutex
@@ -21,17 +21,17 @@ type recordBuffer struct {
 
 func newRecordBuffer() *recordBuffer { return &recordBuffer{full: make(chan struct{}, 1)} }
 
-// settle adds what became of commands.
+// settle adds outcomes of commands.
 func (l *recordBuffer) settle(outcomes ...history.Outcome) {
 	l.add(func() { l.outcomes = append(l.outcomes, outcomes...) })
 }
 
-// reply adds what was heard of a command that was settled before.
+// reply adds replies to a command with an outcome.
 func (l *recordBuffer) reply(r history.CommandReplies) {
 	l.add(func() { l.replies = append(l.replies, r) })
 }
 
-// close says that nothing will be added any more.
+// close ends the use: nothing more is added.
 func (l *recordBuffer) close() { l.add(func() { l.closed = true }) }
 
 func (l *recordBuffer) add(f func()) {
@@ -44,7 +44,7 @@ func (l *recordBuffer) add(f func()) {
 	}
 }
 
-// take returns what was added since, and whether that was all.
+// take empties the buffer and returns what was in it, and whether it is closed.
 func (l *recordBuffer) take() (outcomes []history.Outcome, replies []history.CommandReplies, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *recordBuffer) take() (outcomes []history.Outcome, replies []history.Com
 	return outcomes, replies, l.closed
 }
 
-// record writes what the ledger collects, until that is closed or ctx ends.
+// record writes what the buffer collects until that is closed or ctx ends.
 func (r *Relay) record(ctx context.Context) {
 	for closed := false; !closed; {
 		<-r.records.full
@@ -74,8 +74,8 @@ func (r *Relay) record(ctx context.Context) {
 	}
 }
 
-// persist repeats a write until the store takes it, or ctx ends: then what was claimed stays in flight, and the next
-// run sends it again.
+// persist retries a write until it succeeds or ctx ends: then what was claimed stays in flight, and the next process sends it
+// again.
 func (r *Relay) persist(ctx context.Context, write func() error) bool {
 	var timer *time.Timer
 	for wait := r.o.PollInterval; ; wait = min(2*wait, 10*r.o.PollInterval) {

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	finalWriteTimeout = 5 * time.Second // with the store, once all else has ended
-	maxWaiting        = 1024            // commands whose answers are awaited at once
+	finalWriteTimeout = 5 * time.Second // for the store, once everything else has ended
+	maxWaiting        = 1024            // commands that wait for replies at once
 )
 
 // Relay sends what is in an outbox. It is safe for concurrent use.
 type Relay struct {
 	o    Options
-	wake chan struct{} // holds a token when the store is worth a look
+	wake chan struct{} // holds a token when the store may have due commands
 
 	slots   chan struct{} // holds a token for each group that is being sent
 	senders sync.WaitGroup
 
-	waiting chan struct{} // holds a token for each command whose answers are awaited
+	waiting chan struct{} // holds a token for each command that waits for replies
 	replies sync.WaitGroup
 	records *recordBuffer
 
 	// mu guards what follows.
 	mu          sync.Mutex
 	changed     chan struct{}      // closed at the next change
-	claimed     map[int64]struct{} // claimed and not settled
-	unreachable int                // sends in a row that found the broker away
+	claimed     map[int64]struct{} // without a recorded outcome
+	unreachable int                // sends in a row that found the broker unreachable
 	status      Status
 }
 
@@ -46,12 +46,12 @@ func New(o Options) (*Relay, error) {
 	}, nil
 }
 
-// Run relays until ctx ends, then waits for what is in flight, at most Drain, and records it. What was claimed and not
-// sent is pending again. It is called once, and returns nil.
+// Run relays until ctx ends, then waits for what is in flight, at most DrainTimeout, and records it. What was claimed and not
+// sent becomes pending again. It is called once and returns nil.
 func (r *Relay) Run(ctx context.Context) error {
-	work, cut := context.WithCancel(context.WithoutCancel(ctx)) // of what is in flight
+	work, cut := context.WithCancel(context.WithoutCancel(ctx)) // of commands in flight
 	defer cut()
-	last, end := context.WithCancel(context.WithoutCancel(ctx)) // of what is recorded
+	last, end := context.WithCancel(context.WithoutCancel(ctx)) // of recording
 	defer end()
 	var recorder sync.WaitGroup
 	recorder.Go(func() { r.record(last) })
@@ -69,11 +69,11 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
-// relay claims commands and starts to send them until ctx ends.
+// relay claims and sends commands until ctx ends.
 func (r *Relay) relay(ctx, work context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var reclaimed time.Time // zero until it was done once
+	var reclaimed time.Time // zero before the first time
 	for {
 		select {
 		case <-ctx.Done():
@@ -97,11 +97,11 @@ func (r *Relay) relay(ctx, work context.Context) {
 	}
 }
 
-// reclaim puts back what claims have left behind: at first all, since nobody else uses the outbox.
+// reclaim makes abandoned commands pending again: at the start all that are in flight, since no other relay uses the outbox.
 func (r *Relay) reclaim(ctx context.Context, now time.Time, first bool) bool {
 	before := now.Add(-r.o.ClaimTimeout)
 	if first {
-		before = now.Add(100 * 365 * 24 * time.Hour) // by whatever clock it was claimed
+		before = now.Add(100 * 365 * 24 * time.Hour) // whatever clock it was claimed by
 		if err := r.endStaleWaits(ctx); err != nil {
 			r.o.Logger.WarnContext(ctx, "commands that await answers are not looked through", "error", err)
 			return false
@@ -121,7 +121,7 @@ func (r *Relay) reclaim(ctx context.Context, now time.Time, first bool) bool {
 	return true
 }
 
-// orphans ends the wait for answers that an earlier process had begun: they cannot come any more.
+// endStaleWaits marks commands of an earlier process as unanswered: replies to them can no longer arrive.
 func (r *Relay) endStaleWaits(ctx context.Context) error {
 	f := history.CommandFilter{States: []history.CommandState{history.CommandSent}, Limit: 500}
 	for {
@@ -145,7 +145,7 @@ func (r *Relay) endStaleWaits(ctx context.Context) error {
 	}
 }
 
-// claim claims as many commands as may be in flight and starts to send them.
+// claim claims as many commands as may be in flight and starts sending them.
 func (r *Relay) claim(ctx, work context.Context) {
 	room := r.capacity()
 	if room <= 0 {
@@ -178,13 +178,13 @@ func (r *Relay) claim(ctx, work context.Context) {
 	}
 }
 
-// Wake says that commands were written or moved: there may be something to send, and pages show something new.
+// Wake makes Run check for due commands now, and wakes those who wait on Changed. Call it after changing commands.
 func (r *Relay) Wake() {
 	r.change(nil)
 	r.poll()
 }
 
-// look has the store looked into soon.
+// poll makes Run check for due commands now.
 func (r *Relay) poll() {
 	select {
 	case r.wake <- struct{}{}:
@@ -192,14 +192,14 @@ func (r *Relay) poll() {
 	}
 }
 
-// Changed returns a channel that is closed when some command has changed.
+// Changed returns a channel that is closed when a command changes.
 func (r *Relay) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed
 }
 
-// change notes in the status what has changed, and tells those who wait.
+// change updates the status and wakes those who wait on Changed.
 func (r *Relay) change(f func(s *Status)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +210,7 @@ func (r *Relay) change(f func(s *Status)) {
 	r.changed = make(chan struct{})
 }
 
-// holding returns the commands that are claimed and not settled.
+// claimedIDs returns the commands in flight without a recorded outcome.
 func (r *Relay) claimedIDs() []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -221,7 +221,7 @@ func (r *Relay) claimedIDs() []int64 {
 	return ids
 }
 
-// Status returns how the relay is doing.
+// Status returns how the Relay is doing.
 func (r *Relay) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// sendGroup sends commands of one group in their order, until one has to wait. ctx ends when no other is to begin,
-// work when none is to go on.
+// sendGroup sends commands of one group in order, until one has to wait. No command begins after ctx has ended, none goes on
+// after work has.
 func (r *Relay) sendGroup(ctx, work context.Context, group []history.Command) {
 	select {
 	case r.slots <- struct{}{}:
@@ -39,14 +39,14 @@ func (r *Relay) putBack(commands []history.Command) {
 	r.records.settle(outcomes...)
 }
 
-// outcome returns what becomes of a command that stays as it is but for its state.
+// outcome returns the outcome of a command of which only the state changes.
 func outcome(c *history.Command, s history.CommandState) history.Outcome {
 	return history.Outcome{
 		ID: c.ID, State: s, DueAt: c.DueAt, Attempts: c.Attempts, Deferrals: c.Deferrals, Error: c.LastError,
 	}
 }
 
-// send sends a command and settles it. It tells whether those behind it may go on.
+// send sends a command, records the outcome, and reports whether the next in its group may be sent.
 func (r *Relay) send(work context.Context, c *history.Command) bool {
 	timeout := r.o.SendTimeout
 	if !c.ExpiresAt.IsZero() {
@@ -67,13 +67,13 @@ func (r *Relay) send(work context.Context, c *history.Command) bool {
 	case err == nil:
 		r.delivered(work, c, sent)
 		return true
-	case work.Err() != nil: // it was not let finish
+	case work.Err() != nil: // interrupted
 		r.putBack([]history.Command{*c})
 	case errors.Is(err, ErrPermanent):
 		return r.failed(c, err, c.Attempts+1, true)
 	case errors.Is(err, ErrUnavailable):
 		r.postpone(c, err)
-	case late && r.Status().Sent == before: // nor did the broker take anything else
+	case late && r.Status().Sent == before: // the broker took nothing else either
 		r.postpone(c, fmt.Errorf("the broker did not answer within %v", timeout))
 	default:
 		return r.failed(c, err, c.Attempts+1, c.Attempts+1 >= r.o.MaxRetries)
@@ -81,7 +81,7 @@ func (r *Relay) send(work context.Context, c *history.Command) bool {
 	return false
 }
 
-// delivered settles a command that the broker has, and waits for its answers elsewhere.
+// delivered records that the broker has a command, and starts waiting for replies.
 func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 	done := outcome(c, history.CommandDone)
 	done.Error, done.Expected, done.SentAt = "", sent.Expected, r.o.Now()
@@ -115,8 +115,7 @@ func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 	})
 }
 
-// failed settles a command that the broker did not take: for good, or to be tried again. It tells whether those behind
-// it may go on.
+// failed records a failed attempt, as final or to be retried, and reports whether the next in its group may be sent.
 func (r *Relay) failed(c *history.Command, err error, attempts int, dead bool) bool {
 	o := outcome(c, history.CommandPending)
 	o.Attempts, o.Error = attempts, truncate.Text(err.Error(), maxError)
@@ -142,7 +141,7 @@ func (r *Relay) failed(c *history.Command, err error, attempts int, dead bool) b
 	return dead
 }
 
-// backoff is how long to wait after so many failed attempts.
+// backoff returns how long to wait after a number of failed attempts.
 func (r *Relay) backoff(attempts int) time.Duration {
 	d := r.o.BackoffBase
 	for range attempts - 1 {

@@ -6,10 +6,10 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// Wait returns the commands as they are once all are final, or ctx has ended. Its error is the store's.
+// Wait waits until all commands are final or ctx ends, and returns them. Its error is of the store.
 func (r *Relay) Wait(ctx context.Context, ids []int64) ([]history.Command, error) {
 	read := context.WithoutCancel(ctx)
-	for final, over := 0, false; !over; { // so many of the first are final
+	for final, over := 0, false; !over; { // number of leading commands that are final
 		changed := r.Changed()
 		n, err := r.final(read, ids[final:])
 		if err != nil {
@@ -34,7 +34,7 @@ func (r *Relay) Wait(ctx context.Context, ids []int64) ([]history.Command, error
 	return commands, nil
 }
 
-// final returns how many of the first commands are final.
+// final returns how many leading commands are final.
 func (r *Relay) final(ctx context.Context, ids []int64) (int, error) {
 	for i, id := range ids {
 		c, err := r.o.Store.Command(ctx, id)
