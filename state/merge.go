@@ -2,32 +2,6 @@ package state
 
 import "slices"
 
-// restore adds an event of another cluster.
-func (c *Cluster) restore(s savedEvent) {
-	c.applyTask(&s.Event, s.Repaired, s.flags(), new(Change))
-	if s.Family == nil {
-		return
-	}
-	k, _ := key(s.Event.ID)
-	if i, ok := c.index[k]; ok {
-		c.relate(i, c.rows.at(i), s.Family[0], s.Family[1])
-	}
-}
-
-// Merge folds in what another cluster holds: two receivers that saw overlapping events agree
-// once merged. other is not changed.
-func (c *Cluster) Merge(other *Cluster) {
-	other.events(func(s savedEvent) bool {
-		c.restore(s)
-		return true
-	})
-	for _, w := range other.workers {
-		c.mergeWorker(w.saved())
-	}
-	c.clock.Restore(max(c.clock.Value(), other.clock.Value()))
-	c.now = max(c.now, other.now)
-}
-
 // mergeWorker merges what is known of a worker: every part of it is a maximum.
 func (c *Cluster) mergeWorker(s savedWorker) {
 	w := c.workers[s.Name]
@@ -70,23 +44,6 @@ func (l *incarnation) merge(m incarnation) {
 	}
 }
 
-// events yields every event in memory, oldest task first, each task's in order of arrival.
-func (c *Cluster) events(yield func(savedEvent) bool) {
-	c.order.oldest(0, 0, func(entries []entry) bool {
-		for _, e := range entries {
-			r := c.rows.at(e.row)
-			for i := r.head; i != 0; {
-				rec := c.records.at(i)
-				if !yield(c.event(r, rec)) {
-					return false
-				}
-				i = rec.next
-			}
-		}
-		return true
-	})
-}
-
 // event converts a record back into an event.
 func (c *Cluster) event(r *row, rec *record) savedEvent {
 	process := c.processes.key(rec.process)
@@ -99,10 +56,5 @@ func (c *Cluster) event(r *row, rec *record) savedEvent {
 		e.Subject = string(c.states.name(stateCode(rec.n)))
 	}
 	rec.restore(&e)
-	s := savedEvent{Event: e, Repaired: rec.repaired, Cut: !whole}
-	if !whole && r.relation != 0 {
-		rel := c.relations.at(r.relation)
-		s.Family = &[2]taskKey{rel.root, rel.parent}
-	}
-	return s
+	return savedEvent{Event: e, Repaired: rec.repaired, Cut: !whole}
 }

@@ -83,7 +83,7 @@ var subjects = [...]string{ //nolint:gochecknoglobals // a constant table
 }
 
 // Tasks returns copies of the tasks that match q, newest change first, at most q.Limit. The page
-// is consistent: its Version names one state. A query by text reads at most 50,000 tasks; where
+// is consistent. A query by text reads at most 50,000 tasks; where
 // that is not enough the page may hold fewer than q.Limit and still have an older one.
 func (c *Cluster) Tasks(q Query) Page {
 	limit := q.Limit
@@ -92,7 +92,7 @@ func (c *Cluster) Tasks(q Query) Page {
 	}
 	limit = min(limit, maxLimit)
 	m := c.matcher(q)
-	page := Page{Version: c.version, Total: c.total(m)}
+	page := Page{Total: c.total(m)}
 	if m.never {
 		return page
 	}

@@ -29,8 +29,7 @@ type Change struct {
 type savedEvent struct {
 	Event    Event
 	Repaired int64
-	Cut      bool        // some of its text is gone,
-	Family   *[2]taskKey // and with it perhaps the root and parent that the task has
+	Cut      bool // some of its text is gone
 }
 
 func (s *savedEvent) flags() recordFlags {

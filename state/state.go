@@ -56,8 +56,8 @@ const (
 	otherKey        = "(other)"
 )
 
-// Cluster is the model of one Celery cluster. It is not safe for concurrent use: one writer calls Apply, Expire,
-// Shift and Merge; readers share a lock with it.
+// Cluster is the model of one Celery cluster. It is not safe for concurrent use: one writer calls Apply, Expire
+// and Shift; readers share a lock with it.
 type Cluster struct {
 	options Options
 	rules   rules

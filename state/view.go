@@ -193,11 +193,10 @@ func (p Position) Compare(q Position) int {
 
 // Page is a consistent part of the list of tasks, newest change first.
 type Page struct {
-	Tasks   []Task
-	Older   *Position // where an older page starts, nil at the end
-	Newer   *Position // where a newer page starts, nil at the top
-	Total   *int      // matches in all, nil if counting was given up
-	Version uint64    // the cluster version that the page shows
+	Tasks []Task
+	Older *Position // where an older page starts, nil at the end
+	Newer *Position // where a newer page starts, nil at the top
+	Total *int      // matches in all, nil if counting was given up
 }
 
 // Counts are totals over the tasks and workers held in memory.

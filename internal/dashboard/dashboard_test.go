@@ -21,8 +21,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/umbelhq/umbel/internal/dashboard"
+	brokers "github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
-	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 	"github.com/umbelhq/umbel/monitor/history"
 )
@@ -271,7 +271,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"bad URL":                  {dashboard.Options{BrokerURL: "amqp://bob:sec/ret@localhost"}, "percent-encoded"},
 		"reserved queue":           {dashboard.Options{BrokerURL: "amqp://", Queue: "amq.x"}, "reserves"},
 		"expiry too short":         {dashboard.Options{BrokerURL: "amqp://", Queue: "x", QueueExpires: 1}, "queue expiry"},
-		"certificates without TLS": {dashboard.Options{BrokerURL: "amqp://bob:secret@host", TLS: rabbitmq.TLS{CAFile: "ca.pem"}}, "amqps://"},
+		"certificates without TLS": {dashboard.Options{BrokerURL: "amqp://bob:secret@host", TLS: brokers.TLS{CAFile: "ca.pem"}}, "amqps://"},
 		"prefix":                   {dashboard.Options{Broker: broker, Prefix: "/a?b"}, "plain path"},
 		"negative limit":           {dashboard.Options{Broker: broker, MaxTasks: -1}, "negative"},
 	} {

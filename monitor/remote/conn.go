@@ -19,10 +19,10 @@ const (
 // Run keeps a control connection to the broker open and hands replies to those who wait for them, until ctx ends. It returns nil.
 func (c *Client) Run(ctx context.Context) error {
 	for failures := 0; ctx.Err() == nil; failures++ {
-		line, err := c.broker.OpenControl(ctx)
+		opened, err := c.broker.OpenControl(ctx)
 		if err == nil {
 			failures = 0
-			err = c.readReplies(ctx, line)
+			err = c.readReplies(ctx, opened)
 		}
 		if ctx.Err() != nil {
 			break
@@ -38,29 +38,29 @@ func (c *Client) Run(ctx context.Context) error {
 }
 
 // readReplies reads replies until the connection or ctx ends.
-func (c *Client) readReplies(ctx context.Context, line broker.ControlConn) error {
-	l := &controlConn{ControlConn: line, lost: make(chan struct{})}
+func (c *Client) readReplies(ctx context.Context, opened broker.ControlConn) error {
+	l := &controlConn{ControlConn: opened, lost: make(chan struct{})}
 	c.mu.Lock()
-	c.conn, c.since = l, c.now()
+	c.conn = l
 	close(c.connected)
 	c.mu.Unlock()
-	c.log.Info("control line open", "url", c.broker.String())
+	c.log.Info("control connection open", "url", c.broker.String())
 
 	var err error
 	for err == nil {
 		var m broker.Publishing
-		if m, err = line.ReceiveReply(ctx); err == nil {
+		if m, err = opened.ReceiveReply(ctx); err == nil {
 			c.deliver(m)
 		}
 	}
 
 	c.mu.Lock()
-	c.conn, c.since, c.cause = nil, c.now(), err
+	c.conn, c.cause = nil, err
 	c.connected = make(chan struct{})
 	close(l.lost)
 	c.mu.Unlock()
-	if e := line.Close(); e != nil {
-		c.log.Debug("control line did not close cleanly", "error", e)
+	if e := opened.Close(); e != nil {
+		c.log.Debug("control connection did not close cleanly", "error", e)
 	}
 	return fmt.Errorf("receive replies: %w", err)
 }
@@ -70,7 +70,7 @@ func (c *Client) disconnected(cause error, wait time.Duration) {
 	c.mu.Lock()
 	c.cause = cause
 	c.mu.Unlock()
-	c.log.Warn("control line not open", "url", c.broker.String(), "error", c.mask.text(cause.Error()),
+	c.log.Warn("control connection not open", "url", c.broker.String(), "error", c.mask.text(cause.Error()),
 		"retry_in_ms", wait.Milliseconds())
 }
 

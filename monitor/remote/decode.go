@@ -200,7 +200,6 @@ func decodeQueues(i *Inspection, v json.RawMessage) bool {
 			Durable:      flag(f["durable"]),
 			Arguments:    fieldsOf(f["queue_arguments"]),
 			MaxPriority:  whole(f["max_priority"]),
-			Raw:          bounded(item),
 		}
 		if q.MaxPriority == nil {
 			q.MaxPriority = whole(q.Arguments["x-max-priority"])

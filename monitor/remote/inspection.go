@@ -96,5 +96,4 @@ type Consumed struct {
 	Durable      *bool
 	Arguments    map[string]json.RawMessage
 	MaxPriority  *int64
-	Raw          json.RawMessage
 }

@@ -64,12 +64,6 @@ func Mask(value json.RawMessage) json.RawMessage {
 // whole is Mask.
 func (m masking) whole(value json.RawMessage) json.RawMessage { return m.json(value, m.value) }
 
-// MaskText returns text without the passwords of URLs (user:password@), without what has the form of a secret, and without
-// the values of what is written like an assignment to a name that tells of one.
-func MaskText(s string) string {
-	return newMasking().text(s)
-}
-
 // stats is Mask, but counts stay, whatever the names of tasks are.
 func (m masking) stats(value json.RawMessage) json.RawMessage {
 	return m.json(value, func(v any) any {

@@ -53,7 +53,7 @@ func TestMaskLeaksNothing(t *testing.T) {
 		"redis://h/0?password=%s,redis://h2", "postgresql://u:%s@h1,postgresql://u:%s@h2",
 	} {
 		secret := strings.ReplaceAll(strings.ReplaceAll(place, "%s", word), "%%", "%")
-		if got := remote.MaskText(secret); strings.Contains(got, word) {
+		if got := maskText(t, secret); strings.Contains(got, word) {
 			t.Errorf("text %q becomes %q", secret, got)
 		}
 		nested := any(secret)
@@ -78,7 +78,7 @@ func TestMaskTextKeepsWhatIsNoSecret(t *testing.T) {
 		"software -> celery:5.6.3 (recovery) kombu:5.6.2 py:3.11.2", "12:30:00 celery@w1", "AuthenticationError: refused",
 		"new rate limit set successfully",
 	} {
-		if got := remote.MaskText(s); got != s {
+		if got := maskText(t, s); got != s {
 			t.Errorf("text %q becomes %q", s, got)
 		}
 	}
@@ -93,6 +93,18 @@ func FuzzMask(f *testing.F) {
 		if got := remote.Mask(value); !json.Valid(got) {
 			t.Fatalf("mask of %q is no JSON: %q", value, got)
 		}
-		_ = remote.MaskText(string(value))
 	})
+}
+
+// maskText masks a string on its own.
+func maskText(t *testing.T, s string) (masked string) {
+	t.Helper()
+	value, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(remote.Mask(value), &masked); err != nil {
+		t.Fatal(err)
+	}
+	return masked
 }

@@ -41,7 +41,6 @@ type Client struct {
 	conn       *controlConn     // nil while there is no control connection
 	connected  chan struct{}    // closed while there is a control connection, then replaced
 	cause      error            // why there is none
-	since      time.Time        // of the last connect or disconnect
 	calls      map[string]*Call // by ticket
 	duplicates duplicates
 	unmatched  uint64
@@ -158,8 +157,6 @@ func (c *Client) QueueStats(ctx context.Context, queues []string) (broker.QueueS
 // Status is the state of the control connection.
 type Status struct {
 	Connected bool
-	Since     time.Time // of the last change, zero before the first
-	LastError string    // without passwords, empty while connected
 	// Unmatched counts replies that no call waited for, most of them late; Malformed counts messages that were no replies.
 	Unmatched, Malformed uint64
 }
@@ -168,9 +165,5 @@ type Status struct {
 func (c *Client) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Status{Connected: c.conn != nil, Since: c.since, Unmatched: c.unmatched, Malformed: c.malformed}
-	if c.conn == nil {
-		s.LastError = c.mask.text(c.cause.Error())
-	}
-	return s
+	return Status{Connected: c.conn != nil, Unmatched: c.unmatched, Malformed: c.malformed}
 }

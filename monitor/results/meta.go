@@ -21,7 +21,6 @@ type record struct {
 	Traceback *string         `json:"traceback"`
 	Children  json.RawMessage `json:"children"`
 	DateDone  *string         `json:"date_done"`
-	TaskID    string          `json:"task_id"`
 	ParentID  *string         `json:"parent_id"`
 	GroupID   *string         `json:"group_id"`
 	Name      *string         `json:"name"`

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 const (
@@ -34,7 +36,7 @@ type Options struct {
 	// ignored.
 	URL string
 	// TLS says how to trust and be trusted by amqps:// URLs. Its fields win over the URL's query.
-	TLS TLS
+	TLS broker.TLS
 	// Exchange is Celery's event_exchange, celeryev if empty.
 	Exchange string
 	// ControlExchange is Celery's control_exchange, celery if empty.

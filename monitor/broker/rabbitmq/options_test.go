@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 )
 
@@ -101,12 +102,12 @@ func TestBadOptions(t *testing.T) {
 		"long queue":            {rabbitmq.Options{URL: url, Queue: strings.Repeat("q", 256)}, "queue name is longer than 255"},
 		"long exchange":         {rabbitmq.Options{URL: url, Exchange: strings.Repeat("q", 256)}, "event exchange name is longer"},
 		"long control exchange": {rabbitmq.Options{URL: url, ControlExchange: strings.Repeat("q", 249)}, "control exchange name is longer"},
-		"TLS without amqps":     {rabbitmq.Options{URL: url, TLS: rabbitmq.TLS{ServerName: "x"}}, "TLS options need an amqps:// URL"},
-		"certificate only":      {rabbitmq.Options{URL: secureURL, TLS: rabbitmq.TLS{CertFile: "x"}}, "go together"},
-		"missing authorities":   {rabbitmq.Options{URL: secureURL, TLS: rabbitmq.TLS{CAFile: "/no/such/file"}}, "/no/such/file"},
-		"authorities not PEM":   {rabbitmq.Options{URL: secureURL, TLS: rabbitmq.TLS{CAFile: noPEM}}, "holds no PEM certificate"},
+		"TLS without amqps":     {rabbitmq.Options{URL: url, TLS: broker.TLS{ServerName: "x"}}, "TLS options need an amqps:// URL"},
+		"certificate only":      {rabbitmq.Options{URL: secureURL, TLS: broker.TLS{CertFile: "x"}}, "go together"},
+		"missing authorities":   {rabbitmq.Options{URL: secureURL, TLS: broker.TLS{CAFile: "/no/such/file"}}, "/no/such/file"},
+		"authorities not PEM":   {rabbitmq.Options{URL: secureURL, TLS: broker.TLS{CAFile: noPEM}}, "holds no PEM certificate"},
 		"missing certificate": {
-			rabbitmq.Options{URL: secureURL, TLS: rabbitmq.TLS{CertFile: "/no/such/file", KeyFile: "/no/such/key"}}, "/no/such/file",
+			rabbitmq.Options{URL: secureURL, TLS: broker.TLS{CertFile: "/no/such/file", KeyFile: "/no/such/key"}}, "/no/such/file",
 		},
 	}
 	for name, test := range tests {

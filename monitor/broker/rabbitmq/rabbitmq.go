@@ -34,7 +34,7 @@ func New(o Options) (*Broker, error) {
 	}
 	for i := range endpoints {
 		e := &endpoints[i]
-		if o.TLS != (TLS{}) && !e.secure {
+		if o.TLS != (broker.TLS{}) && !e.secure {
 			return nil, fmt.Errorf("TLS options need an amqps:// URL, and %s is not one", e)
 		}
 		e.tls = e.tls.Override(o.TLS)

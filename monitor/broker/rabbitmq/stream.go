@@ -16,7 +16,6 @@ import (
 // reading from a connection that publishes when memory or disk run low, acknowledgements included, and then a full
 // queue could never be emptied.
 type eventStream struct {
-	broker     *Broker
 	endpoint   endpoint
 	conn       *amqp091.Connection
 	channel    *amqp091.Channel
@@ -33,7 +32,7 @@ type eventStream struct {
 }
 
 func newEventStream(b *Broker, e endpoint) *eventStream {
-	return &eventStream{broker: b, endpoint: e, done: make(chan struct{})}
+	return &eventStream{endpoint: e, done: make(chan struct{})}
 }
 
 // Receive implements broker.EventStream.

@@ -18,7 +18,6 @@ import (
 
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/broker"
-	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 )
 
 func TestTLS(t *testing.T) {
@@ -28,47 +27,47 @@ func TestTLS(t *testing.T) {
 	server := ca.issue(t, "broker.test", time.Now().Add(time.Hour))
 	expired := ca.issue(t, "broker.test", time.Now().Add(-time.Hour))
 	client := ca.issue(t, "umbel", time.Now().Add(time.Hour))
-	named := func(o rabbitmq.TLS) rabbitmq.TLS { o.ServerName = "broker.test"; return o }
+	named := func(o broker.TLS) broker.TLS { o.ServerName = "broker.test"; return o }
 	ask := func(c *tls.Config) { c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, ca.pool }
 	askEarly := func(c *tls.Config) { ask(c); c.MaxVersion = tls.VersionTLS12 }
 	tests := map[string]struct {
 		server  certificate
 		tune    func(*tls.Config)
-		options rabbitmq.TLS
+		options broker.TLS
 		query   url.Values
 		want    []string // texts of the error, none if it must work
 	}{
-		"known authority":    {server: server, options: named(rabbitmq.TLS{CAFile: ca.file})},
+		"known authority":    {server: server, options: named(broker.TLS{CAFile: ca.file})},
 		"authority in query": {server: server, query: url.Values{"ssl_ca_certs": {ca.file}, "ssl_server_hostname": {"broker.test"}}},
 		"names of RabbitMQ": {
 			server: server, query: url.Values{"cacertfile": {ca.file}, "server_name_indication": {"broker.test"}},
 		},
-		"no verification":          {server: expired, options: rabbitmq.TLS{InsecureSkipVerify: true}},
+		"no verification":          {server: expired, options: broker.TLS{InsecureSkipVerify: true}},
 		"no verification in query": {server: expired, query: url.Values{"ssl_cert_reqs": {"CERT_NONE"}}},
 		"client certificate": {
 			server: server, tune: ask,
-			options: named(rabbitmq.TLS{CAFile: ca.file, CertFile: client.file, KeyFile: client.keyFile}),
+			options: named(broker.TLS{CAFile: ca.file, CertFile: client.file, KeyFile: client.keyFile}),
 		},
 		"options win over the query": {
-			server: server, query: url.Values{"cacertfile": {stranger.file}}, options: named(rabbitmq.TLS{CAFile: ca.file}),
+			server: server, query: url.Values{"cacertfile": {stranger.file}}, options: named(broker.TLS{CAFile: ca.file}),
 		},
 		"unknown authority": {
-			server: server, options: named(rabbitmq.TLS{CAFile: stranger.file}),
+			server: server, options: named(broker.TLS{CAFile: stranger.file}),
 			want: []string{"signed by an unknown authority; name the file of its authority"},
 		},
 		"other name": {
-			server: server, options: rabbitmq.TLS{CAFile: ca.file, ServerName: "other.test"},
+			server: server, options: broker.TLS{CAFile: ca.file, ServerName: "other.test"},
 			want: []string{`the broker's certificate is not for "other.test"`, "set the TLS server name"},
 		},
 		"expired": {
-			server: expired, options: named(rabbitmq.TLS{CAFile: ca.file}),
+			server: expired, options: named(broker.TLS{CAFile: ca.file}),
 			want: []string{"is not accepted", "expired", "renew it"},
 		},
 		"client certificate missing": {
-			server: server, tune: ask, options: named(rabbitmq.TLS{CAFile: ca.file}), want: []string{"the handshake broke off", "whether the broker wants a client certificate"},
+			server: server, tune: ask, options: named(broker.TLS{CAFile: ca.file}), want: []string{"the handshake broke off", "whether the broker wants a client certificate"},
 		},
 		"client certificate missing before TLS 1.3": {
-			server: server, tune: askEarly, options: named(rabbitmq.TLS{CAFile: ca.file}),
+			server: server, tune: askEarly, options: named(broker.TLS{CAFile: ca.file}),
 			want: []string{"it may want a client certificate"},
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/internal/dial"
+	"github.com/umbelhq/umbel/monitor/broker"
 )
 
 const defaultHeartbeat = 10 * time.Second
@@ -26,7 +27,7 @@ type endpoint struct {
 	vhost          string
 	heartbeat      time.Duration // 0 leaves it to the broker
 	secure         bool          // TLS
-	tls            TLS
+	tls            broker.TLS
 }
 
 // address is what a dialer wants.
@@ -126,7 +127,7 @@ func parseQuery(e *endpoint, raw string) error {
 }
 
 // tlsQuery reads the parts of a query that are about TLS.
-func tlsQuery(q url.Values, secure bool) (TLS, bool, error) {
+func tlsQuery(q url.Values, secure bool) (broker.TLS, bool, error) {
 	wanted, _ := strconv.ParseBool(q.Get("ssl"))
 	t, named, err := dial.TLSQuery(q)
 	t.CAFile, t.CertFile = cmp.Or(t.CAFile, q.Get("cacertfile")), cmp.Or(t.CertFile, q.Get("certfile"))
