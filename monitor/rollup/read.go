@@ -13,10 +13,10 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Group is what a series is told apart by.
+// Group is the field that series are grouped by.
 type Group string
 
-// The groups. States are columns of every line, so that they are no lines of their own.
+// The groups. ByState is a single series, since each point has counts by state.
 const (
 	ByState  Group = "state"
 	ByName   Group = "name"
@@ -24,22 +24,22 @@ const (
 	ByQueue  Group = "queue"
 )
 
-// Measure is what a series is read for.
+// Measure is the value that series are ranked by.
 type Measure string
 
-// The measures: how many tasks there were, and how long they waited or ran, of which p95 tells most.
+// The measures: the number of tasks, and the 95th percentile of how long they waited or ran.
 const (
 	Count Measure = ""
 	Wait  Measure = "wait"
 	Run   Measure = "run"
 )
 
-// Bounds of a series.
+// Bounds of a result.
 const (
 	MaxPoints       = 180
-	MaxSampledTasks = 10_000 // that a series is made from, where the counters cannot answer
-	maxLines        = 7      // beside Other
-	maxGroups       = 2_000  // told apart while reading
+	MaxSampledTasks = 10_000 // tasks read if rollups do not suffice
+	maxSeries       = 7      // beside Other
+	maxGroups       = 2_000  // groups while reading
 	pageSize        = 500
 )
 
@@ -48,18 +48,18 @@ type Tasks interface {
 	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 }
 
-// Request asks for a series. From and To are widened to whole steps.
+// Request asks for series. From and To are widened to whole steps.
 type Request struct {
 	Query          query.Query
 	From, To       time.Time
 	Now            time.Time     // what relative times refer to
 	GroupBy        Group         // ByState if empty
 	OmitHistograms bool          // Wait and Run are not wanted
-	RankBy         Measure       // which lines come first: those with the most of it
-	Timeout        time.Duration // how long to go on reading tasks, where counters cannot answer; 0 for MaxTasks of them
+	RankBy         Measure       // series with the most of it come first
+	Timeout        time.Duration // for reading tasks, if rollups do not suffice; 0 reads up to MaxSampledTasks
 }
 
-// Result is what happened to the tasks that match a query, over time.
+// Result counts the events of the tasks that match a query, over time.
 type Result struct {
 	From, To     time.Time
 	Step         time.Duration
@@ -69,15 +69,15 @@ type Result struct {
 	More         bool // more tasks match
 }
 
-// Series is one of the lines of a series.
+// Series is a time series of one group.
 type Series struct {
 	Name   string // empty if unknown
 	Points []Point
 }
 
-// Point is what happened in one step.
+// Point counts the events of one step.
 type Point struct {
-	Observed                             bool // somebody was there to count
+	Observed                             bool // a monitor was running
 	Received, Succeeded, Failed, Retried int64
 	Wait, Run                            Histogram
 }
@@ -109,8 +109,7 @@ func (l Series) weight(by Measure) int64 {
 	return max(n, took.Quantile(.95))
 }
 
-// Read reads a series from the counters, or, if these know too little of tasks to answer the query, from the
-// newest tasks that match.
+// Read reads series from rollups, or, if the query asks for more than they hold, from the newest tasks that match.
 func Read(ctx context.Context, tasks Tasks, rollups history.RollupReader, r Request) (Result, error) {
 	step, span := steps(r)
 	b := builder{request: r, lines: map[string]*Series{}}
@@ -173,7 +172,7 @@ func conditionsOf(q query.Query) (conditions, bool) {
 			}
 			continue
 		}
-		if !ofCells(e) {
+		if !countedByCells(e) {
 			return c, false
 		}
 		if t, ok := e.(query.Term); ok {
@@ -191,14 +190,14 @@ func has(t query.Term, text string) bool {
 }
 
 // ofCells reports whether an expression asks for nothing but what cells tell.
-func ofCells(e query.Expr) bool {
+func countedByCells(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
-		return !slices.ContainsFunc(e, func(x query.Expr) bool { return !ofCells(x) })
+		return !slices.ContainsFunc(e, func(x query.Expr) bool { return !countedByCells(x) })
 	case query.Or:
-		return !slices.ContainsFunc(e, func(x query.Expr) bool { return !ofCells(x) })
+		return !slices.ContainsFunc(e, func(x query.Expr) bool { return !countedByCells(x) })
 	case query.Not:
-		return ofCells(e.X)
+		return countedByCells(e.X)
 	case query.Term:
 		return e.Field == query.Name || e.Field == query.Worker || e.Field == query.Queue
 	default:
@@ -259,7 +258,7 @@ func (b *builder) point(name string, i int) *Point {
 	return &l.Points[i]
 }
 
-func pick(g Group, name, worker, queue string) string {
+func groupOf(g Group, name, worker, queue string) string {
 	switch g {
 	case ByName:
 		return name
@@ -288,17 +287,17 @@ func (b *builder) count(ctx context.Context, s history.RollupReader, c condition
 		k := [3]string{m.Name, m.Worker, m.Queue}
 		match, seen := matched[k]
 		if !seen {
-			match = c.where.Match(&state.Task{Name: known(m.Name), Worker: known(m.Worker), Queue: known(m.Queue)}, b.request.Now)
+			match = c.where.Match(&state.Task{Name: optional(m.Name), Worker: optional(m.Worker), Queue: optional(m.Queue)}, b.request.Now)
 			matched[k] = match
 		}
 		if !match || k == [3]string{} && m.Received+m.Succeeded+m.Failed+m.Retried == 0 {
 			return nil
 		}
-		return b.point(pick(b.request.GroupBy, m.Name, m.Worker, m.Queue), i).take(m, c.states)
+		return b.point(groupOf(b.request.GroupBy, m.Name, m.Worker, m.Queue), i).take(m, c.states)
 	})
 }
 
-func known(name string) *string {
+func optional(name string) *string {
 	if name == "" {
 		return nil
 	}
@@ -375,7 +374,7 @@ func (b *builder) task(t *state.Task) {
 		}
 		return *s
 	}
-	name := pick(b.request.GroupBy, text(t.Name), text(t.Worker), text(t.Queue))
+	name := groupOf(b.request.GroupBy, text(t.Name), text(t.Worker), text(t.Queue))
 	count := func(micros int64, f func(p *Point)) {
 		if i, ok := b.at(micros); ok && micros != 0 {
 			f(b.point(name, i))
@@ -414,16 +413,16 @@ func (b *builder) series() Result {
 	slices.SortFunc(b.Series, func(x, y Series) int {
 		return cmp.Or(cmp.Compare(weights[y.Name], weights[x.Name]), cmp.Compare(x.Name, y.Name))
 	})
-	if len(b.Series) > maxLines {
+	if len(b.Series) > maxSeries {
 		if rest == nil {
 			rest = &Series{Name: Other, Points: make([]Point, b.size())}
 		}
-		for _, l := range b.Series[maxLines:] {
+		for _, l := range b.Series[maxSeries:] {
 			for i := range l.Points {
 				rest.Points[i].add(&l.Points[i])
 			}
 		}
-		b.Series = b.Series[:maxLines]
+		b.Series = b.Series[:maxSeries]
 	}
 	if rest != nil {
 		b.Series = append(b.Series, *rest)

@@ -10,25 +10,24 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Other is the name of everything that has no cell of its own, since there are too many.
+// Other is the name for everything beyond the bounds on names.
 const Other = "(other)"
 
-// Bounds of what strangers can make grow.
+// Bounds of memory, whatever the names in events.
 const (
-	maxCells = 400                    // cells of a minute; beyond, workers become Other
-	maxNamed = 800                    // cells of a minute with Other workers; beyond, all becomes Other
-	maxHeld  = 20_000                 // cells in memory; beyond, all becomes Other
-	heldFor  = 3                      // minutes that a cell is held after it was last taken
-	mostPast = 7 * 86_400 * 1_000_000 // µs, beyond which an event is too old to count
-	minute   = 60 * 1_000_000         // µs
+	maxCells         = 400                    // cells of a minute; beyond, workers become Other
+	maxNamed         = 800                    // cells of a minute with Other workers; beyond, all becomes Other
+	maxCellsInMemory = 20_000                 // cells in memory; beyond, all becomes Other
+	minutesInMemory  = 3                      // minutes that a cell is held after it was last taken
+	maxAge           = 7 * 86_400 * 1_000_000 // µs, beyond which an event is too old to count
+	minute           = 60 * 1_000_000         // µs
 )
 
 // Recorder counts events by minute, name, worker and queue, until they are taken to be stored. It is not
 // safe for concurrent use; the zero value is ready.
 //
-// What Take returns is added to what is stored, in one transaction with the journal of the same events. So a
-// crash loses or doubles nothing if the journal holds the events that were new, and Replay is told those of
-// them that no checkpoint has counted.
+// What Take returns is added to stored rollups in one transaction with the journal of the same events. So a crash loses
+// and repeats nothing if the journal has the new events, and Replay is called with those that no checkpoint includes.
 type Recorder struct {
 	cells   map[key]*cell
 	minutes map[int64]int // cells by minute
@@ -48,15 +47,15 @@ type cell struct {
 	wait, run                            Histogram
 }
 
-// Add counts an event if it is new and counts, in the minute in which it happened by its sender's clock, put right by what
-// is known of that. What is yet to come happens at the receipt.
+// Add counts an event if it is new and counts, in the minute of its timestamp, corrected by the known offset of its
+// sender's clock. A timestamp after the receipt counts as that.
 func (r *Recorder) Add(e *state.Event, ch state.Change) {
 	if ch.New {
 		r.Replay(e, ch)
 	}
 }
 
-// Replay counts an event that was new when it came first, even if its task was stored with it since.
+// Replay counts an event that was new when it was received first, even if its task was stored with it since.
 func (r *Recorder) Replay(e *state.Event, ch state.Change) {
 	if !ch.Counts {
 		return
@@ -73,7 +72,7 @@ func (r *Recorder) Replay(e *state.Event, ch state.Change) {
 	at := e.Micros - ch.OffsetMicros
 	if e.ReceivedMicros != 0 {
 		at = min(at, e.ReceivedMicros)
-		if at < e.ReceivedMicros-mostPast {
+		if at < e.ReceivedMicros-maxAge {
 			return
 		}
 	}
@@ -101,7 +100,7 @@ func (c *cell) count(e *state.Event, ch state.Change) {
 	}
 }
 
-// cell returns the cell of k, or of what stands for it where there are too many.
+// cell returns the cell of k, or that of Other if there are too many.
 func (r *Recorder) cell(k key) *cell {
 	if c := r.cells[k]; c != nil {
 		return c
@@ -112,7 +111,7 @@ func (r *Recorder) cell(k key) *cell {
 	if r.minutes[k.at] >= maxCells && k.name != "" {
 		k.worker = Other
 	}
-	if r.minutes[k.at] >= maxNamed || len(r.cells) >= maxHeld {
+	if r.minutes[k.at] >= maxNamed || len(r.cells) >= maxCellsInMemory {
 		k.name, k.worker, k.queue = Other, Other, Other
 	}
 	if c := r.cells[k]; c != nil {
@@ -126,8 +125,8 @@ func (r *Recorder) cell(k key) *cell {
 	return c
 }
 
-// MarkObserved says that at this moment somebody counts, so that a minute in which nothing happened can be told
-// from one in which nobody was there.
+// MarkObserved records that events are being counted now, which distinguishes a minute without events from one in which no
+// monitor was running.
 func (r *Recorder) MarkObserved(now time.Time) {
 	if at := now.UnixMicro() / minute; at != r.watched {
 		r.watched = at
@@ -135,10 +134,10 @@ func (r *Recorder) MarkObserved(now time.Time) {
 	}
 }
 
-// Changed reports whether Take has something to return.
+// Changed reports whether Take would return anything.
 func (r *Recorder) Changed() bool { return r.changed }
 
-// Take returns what was counted since the last Take, oldest first.
+// Take returns the counts since the last Take, oldest first.
 func (r *Recorder) Take() []history.Rollup {
 	var taken []history.Rollup
 	r.changed = false
@@ -150,7 +149,7 @@ func (r *Recorder) Take() []history.Rollup {
 				Wait: c.wait.Encode(), Run: c.run.Encode(),
 			})
 			*c = cell{wait: c.wait[:0], run: c.run[:0]}
-		} else if k.at < r.newest-heldFor {
+		} else if k.at < r.newest-minutesInMemory {
 			r.drop(k)
 		}
 	}

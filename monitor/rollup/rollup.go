@@ -1,3 +1,3 @@
-// Package rollup counts what happens by minute and reads the counts back as series over time that follow a
-// query. It keeps only what was not stored yet and draws nothing.
+// Package rollup counts events by minute and reads the counts as time series that follow a query. It holds only counts that
+// are not stored yet.
 package rollup

@@ -16,10 +16,10 @@ import (
 	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
-// keepResolved is how long a group that was resolved is remembered after its last task has gone.
+// keepResolved is how long a resolved group is kept after its last task was removed.
 const keepResolved = 30 * 24 * time.Hour
 
-// failure returns the group of a failed task, which it makes if need be, and nil for any other task.
+// failure returns the group of a failed task, which it adds if needed, and nil for any other task.
 func (t *tx) failure(v *state.Task) (any, error) {
 	if v.State != state.Failure {
 		return nil, nil //nolint:nilnil // SQL's NULL
@@ -68,7 +68,7 @@ func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time
 	return nil
 }
 
-// sweepFailures removes groups that no task is in any more, but for those that were resolved of late.
+// sweepFailures removes groups without tasks, except recently resolved ones.
 func (d *DB) sweepFailures(ctx context.Context) error {
 	const empty = ` WHERE coalesce(resolved, 0) < ? AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.failure = failures.failure)`
 	before := d.now().Add(-keepResolved).UnixMicro()

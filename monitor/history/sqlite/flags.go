@@ -5,7 +5,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// lostAt is when a task was concluded to be lost, or dismissed, nil if it was not.
+// lostAt is when a task was marked as lost or dismissed, nil if it was not.
 func lostAt(v *state.Task) any {
 	switch {
 	case v.Lost != nil:
@@ -17,7 +17,7 @@ func lostAt(v *state.Task) any {
 	}
 }
 
-// flags says what is special about a task.
+// flags returns the bits of the column marks.
 func flags(v *state.Task) int64 {
 	var m int64
 	if v.Redelivered {

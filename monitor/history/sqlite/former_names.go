@@ -9,7 +9,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// A task that was replaced by another is found by both names: the older ones are in former_names.
+// A task that was replaced by another (Task.replace) is found by both names: former ones are in the table former_names.
 
 // formerNames returns the names of a task's executions other than its own.
 func formerNames(v *state.Task) (names []string) {
@@ -21,7 +21,7 @@ func formerNames(v *state.Task) (names []string) {
 	return names
 }
 
-// rename writes the former names of a task.
+// rename saves the former names of a task.
 func (t *tx) rename(row int64, names []string) error {
 	for _, name := range names {
 		n, err := t.symbol(name)
@@ -35,7 +35,7 @@ func (t *tx) rename(row int64, names []string) error {
 	return nil
 }
 
-// hadName holds of tasks that had one of the names before they were replaced.
+// hadName selects tasks that had one of the names before they were replaced.
 const hadName = "task IN (SELECT task FROM former_names WHERE name IN (SELECT value FROM json_each(?)))"
 
 // hasFormerNames reports whether some task had one of the names before it was replaced.
@@ -44,7 +44,7 @@ func (c *compiler) hasFormerNames(ctx context.Context, names []int64) (bool, err
 	return len(found) > 0, wrap("look for former names", err)
 }
 
-// symbolsCondition holds of tasks that have, or in the case of names had, one of the symbols in a field.
+// symbolsCondition selects tasks with one of the symbols in a field; if that is the name, also as a former name.
 func (c *compiler) symbolsCondition(ctx context.Context, f query.Field, symbols []int64) (condition, error) {
 	is := oneOf(columns[f], symbols)
 	if columns[f] != "name" {
@@ -57,7 +57,7 @@ func (c *compiler) symbolsCondition(ctx context.Context, f query.Field, symbols 
 	return is, err
 }
 
-// formerSources find tasks in one of the states that had one of the names before they were replaced.
+// formerSources returns the sources of tasks in one of the states with one of the former names.
 func (c *compiler) formerSources(ctx context.Context, names []int64, states []symbol) ([]source, error) {
 	renamed, err := c.hasFormerNames(ctx, names)
 	if err != nil || !renamed {

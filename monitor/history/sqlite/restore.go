@@ -10,7 +10,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Restore reads what a monitor needs to begin where the last one ended.
+// Restore reads what a monitor needs to continue where the last one stopped.
 func (d *DB) Restore(ctx context.Context, r history.RestoreOptions) error {
 	var counted uint64
 	for _, step := range []func() error{
@@ -59,11 +59,11 @@ func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte)
 	})
 }
 
-// errStop ends the reading of rows.
+// errStop stops the reading of rows.
 var errStop = errors.New("enough")
 
-// restoreFinished reads the newest tasks that are finished or lost, and finds the newest of those that it leaves. Rows come by
-// clock and time, so that the first one left may have equals that are newer by their origins or ids.
+// restoreFinished reads the newest finished and lost tasks, and finds the newest of those that it omits: among rows with
+// equal clock and time, which SQL does not sort by origin and id.
 func (d *DB) restoreFinished(ctx context.Context, r history.RestoreOptions) error {
 	n := 0
 	var left *state.Position

@@ -12,15 +12,15 @@ import (
 	"github.com/umbelhq/umbel/monitor/rollup"
 )
 
-// Rollups calls f with every cell that r selects, oldest first.
+// Rollups calls f with every rollup that r selects, oldest first.
 func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
-	if err := d.eachMinute(ctx, r, f); err != nil {
+	if err := d.eachRollup(ctx, r, f); err != nil {
 		return fmt.Errorf("read counters: %w", explain(err))
 	}
 	return nil
 }
 
-func (d *DB) eachMinute(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
+func (d *DB) eachRollup(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
 	histograms := `NULL, NULL`
 	if r.Histograms {
 		histograms = `wait, run`
@@ -36,7 +36,7 @@ func (d *DB) eachMinute(ctx context.Context, r history.RollupRange, f func(histo
 		}
 		where = append(where, c.column+` IN (0`+strings.Repeat(`, ?`, len(c.names))+`)`)
 		for _, name := range c.names {
-			n, _ := d.symbols.symbol(name) // 0, if no cell can have it
+			n, _ := d.symbols.symbol(name) // 0, which no rollup has, if it is unknown
 			args = append(args, n)
 		}
 	}
@@ -65,8 +65,8 @@ func startMinute(t time.Time) int64 {
 	return at
 }
 
-// minutes adds cells to those that are stored, in every span.
-func (t *tx) minutes(cells []history.Rollup) error {
+// addRollups adds rollups to stored ones of each span.
+func (t *tx) addRollups(cells []history.Rollup) error {
 	for _, m := range cells {
 		var key [3]int64
 		for i, name := range []string{m.Name, m.Worker, m.Queue} {
@@ -79,7 +79,7 @@ func (t *tx) minutes(cells []history.Rollup) error {
 			}
 		}
 		for _, span := range history.RollupSpans() {
-			if err := t.minute(inMinutes(span.Length), key, m); err != nil {
+			if err := t.addRollup(inMinutes(span.Length), key, m); err != nil {
 				return err
 			}
 		}
@@ -87,8 +87,8 @@ func (t *tx) minutes(cells []history.Rollup) error {
 	return nil
 }
 
-// minute adds a cell to that of the span it lies in.
-func (t *tx) minute(span int64, key [3]int64, m history.Rollup) error {
+// addRollup adds a rollup to the stored one of a span.
+func (t *tx) addRollup(span int64, key [3]int64, m history.Rollup) error {
 	at := m.At - m.At%span
 	var wait, run []byte
 	err := t.get(`SELECT wait, run FROM minutes WHERE span = ? AND at = ? AND name = ? AND worker = ? AND queue = ?`,
@@ -96,10 +96,10 @@ func (t *tx) minute(span int64, key [3]int64, m history.Rollup) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	if m.Wait, err = merge(wait, m.Wait); err != nil {
+	if m.Wait, err = mergeHistograms(wait, m.Wait); err != nil {
 		return err
 	}
-	if m.Run, err = merge(run, m.Run); err != nil {
+	if m.Run, err = mergeHistograms(run, m.Run); err != nil {
 		return err
 	}
 	return t.exec(`INSERT INTO minutes (span, at, name, worker, queue, received, succeeded, failed, retried, wait, run)
@@ -109,9 +109,8 @@ func (t *tx) minute(span int64, key [3]int64, m history.Rollup) error {
 		span, at, key[0], key[1], key[2], m.Received, m.Succeeded, m.Failed, m.Retried, m.Wait, m.Run)
 }
 
-// merge joins histograms. A stored one that cannot be read is damaged, and ends: that must not keep what
-// comes now from being written.
-func merge(stored, added []byte) ([]byte, error) {
+// mergeHistograms adds two encoded histograms. It drops a stored one that is damaged, so that new ones can be written.
+func mergeHistograms(stored, added []byte) ([]byte, error) {
 	if len(stored) == 0 || len(added) == 0 {
 		return append(stored, added...), nil
 	}
@@ -122,16 +121,16 @@ func merge(stored, added []byte) ([]byte, error) {
 }
 
 const (
-	expireEvery = time.Minute // how often Run looks for counters that are too old
-	mostExpired = 100         // moments that one look removes
+	expireInterval = time.Minute // between searches for rollups that are too old
+	maxExpired     = 100         // minutes, or spans, removed at once
 )
 
-// expireLoop removes counters that are too old until ctx ends.
+// expireLoop removes rollups that are too old until ctx ends.
 func (d *DB) expireLoop(ctx context.Context) error {
-	ticker := time.NewTicker(expireEvery)
+	ticker := time.NewTicker(expireInterval)
 	defer ticker.Stop()
 	for {
-		if err := d.expireMinutes(ctx); err != nil && ctx.Err() == nil {
+		if err := d.expireRollups(ctx); err != nil && ctx.Err() == nil {
 			d.log.Warn("old counters are not removed", "error", err)
 		}
 		select {
@@ -142,15 +141,15 @@ func (d *DB) expireLoop(ctx context.Context) error {
 	}
 }
 
-// expireMinutes removes the oldest counters, a moment at a time, so that each transaction is short.
-func (d *DB) expireMinutes(ctx context.Context) error {
+// expireRollups removes the oldest rollups in short transactions.
+func (d *DB) expireRollups(ctx context.Context) error {
 	today, err := d.ReferenceTime(ctx)
 	if err != nil {
 		return err
 	}
 	for _, span := range history.RollupSpans() {
 		length, end := inMinutes(span.Length), startMinute(today.Add(-span.Retention))
-		for range mostExpired {
+		for range maxExpired {
 			oldest, err := list[int64](ctx, d.read, `SELECT at FROM minutes WHERE span = ? AND at < ? ORDER BY at LIMIT 1`, length, end)
 			if err != nil {
 				return err

@@ -13,7 +13,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// maxPage is how many tasks a page has at most.
+// maxPage bounds the tasks of a page.
 const maxPage = 500
 
 // Tasks returns a page of the tasks that match.
@@ -33,7 +33,7 @@ func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage
 	return page, nil
 }
 
-// Count returns how many match, exactly up to limit.
+// Count returns how many tasks match, exactly up to limit.
 func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int) (history.Count, error) {
 	var count history.Count
 	err := d.snapshot(ctx, func(tx queryer) error {
@@ -49,7 +49,7 @@ func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int)
 	return count, nil
 }
 
-// Values returns values that a field of type Word, or State, has, which contain part without regard to case.
+// Values returns at most limit values of a field of type Word, or State, that contain part, ignoring case.
 func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) ([]string, error) {
 	if f != query.State && f.Type() != query.Word || !symbolic(f) {
 		return nil, nil
@@ -79,7 +79,7 @@ func symbolic(f query.Field) bool {
 	}
 }
 
-// snapshot lets f read the history as it is at one moment.
+// snapshot calls f in a read transaction.
 func (d *DB) snapshot(ctx context.Context, f func(q queryer) error) error {
 	tx, err := d.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -89,36 +89,36 @@ func (d *DB) snapshot(ctx context.Context, f func(q queryer) error) error {
 	return f(tx)
 }
 
-// search is one search at work.
+// search is one call of Tasks or Count.
 type search struct {
-	q         queryer
-	r         history.TaskRequest
-	o         sortOrder
-	limits    limits
-	exact     bool      // SQL decides all
-	unchecked condition // on the rows of the walk
-	size      int       // rows of the plan that is walked, 0 if they were not counted
-	reader    state.Reader
+	q      queryer
+	r      history.TaskRequest
+	o      sortOrder
+	limits limits
+	exact  bool      // conditions in SQL suffice
+	check  condition // for rows of the cursor
+	size   int       // rows of the plan, 0 if they were not counted
+	reader state.Reader
 	rowCursor
 }
 
-// candidate is a task that may match, with its place.
+// candidate is a task that may match, with its position.
 type candidate struct {
 	state.Position
 	task state.Task
 }
 
-// maxBatch is how many rows are checked at once at most.
+// maxBatch bounds the rows that are checked at once.
 const maxBatch = 16_000
 
-// page walks until the page is full, or enough tasks have been examined.
+// page reads rows until the page is full, or too many were examined.
 func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 	var found []candidate
 	unfolded, want := 0, s.r.Limit+1
 	switch {
-	case s.unchecked.texts():
+	case s.check.texts():
 		want = max(want, s.limits.chunk) // looking into texts is expensive
-	case s.unchecked.sql != always.sql:
+	case s.check.sql != always.sql:
 		want *= 2
 	}
 	for {
@@ -168,7 +168,7 @@ func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 	}
 }
 
-// make makes a page of tasks, given where the walk goes on.
+// make returns a page of tasks, given the position after which the next one starts.
 func (s *search) make(found []candidate, on *state.Position) history.TaskPage {
 	page := history.TaskPage{Tasks: make([]state.Task, len(found)), Next: on}
 	for i := range found {
@@ -186,16 +186,16 @@ func (s *search) make(found []candidate, on *state.Position) history.TaskPage {
 
 // checked returns the rows for which the check holds.
 func (s *search) checked(ctx context.Context, rows []row) ([]row, error) {
-	if s.unchecked.sql == always.sql || len(rows) == 0 {
+	if s.check.sql == always.sql || len(rows) == 0 {
 		return rows, nil
 	}
 	tasks := tasksOf(rows)
-	// Rows are numbered about as they are sorted, but for some that were written long before their newest event. The
-	// first of them are taken for matches, rather than to look into texts over a wide range.
+	// Row numbers follow the order of lists, except for rows that were written long before their newest event. The
+	// first of those count as matches, so that the text index is searched over a narrow range.
 	sorted := slices.Sorted(slices.Values(tasks))
 	low, high := sorted[len(sorted)/50], sorted[len(sorted)-1]
-	found, err := list[int64](ctx, s.q, "SELECT task FROM tasks WHERE task IN (SELECT value FROM json_each(?)) AND ("+s.unchecked.sql+")",
-		append([]any{jsonArray(tasks)}, s.unchecked.bind(low, high)...)...)
+	found, err := list[int64](ctx, s.q, "SELECT task FROM tasks WHERE task IN (SELECT value FROM json_each(?)) AND ("+s.check.sql+")",
+		append([]any{jsonArray(tasks)}, s.check.bind(low, high)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("check tasks: %w", err)
 	}
@@ -214,7 +214,7 @@ func tasksOf(rows []row) []int64 {
 	return tasks
 }
 
-// load unfolds the tasks of rows in their exact order, without those that come before the page.
+// load decodes the tasks of rows, in their exact order, without those before the page.
 func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
 	values := make(map[int64]int64, len(rows))
 	for _, r := range rows {
@@ -243,7 +243,7 @@ func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
 	return batch, wrap("read tasks", err)
 }
 
-// count counts the tasks that match, up to the limit.
+// count returns how many tasks match, up to the limit.
 func (s *search) count(ctx context.Context) (history.Count, error) {
 	if s.exact {
 		return s.countRows(ctx)
@@ -278,14 +278,14 @@ func (s *search) count(ctx context.Context) (history.Count, error) {
 	}
 }
 
-// countRows counts where SQL decides all.
+// countRows counts where conditions in SQL suffice.
 func (s *search) countRows(ctx context.Context) (history.Count, error) {
 	text, args := merged(s.sources, "task", always, s.within)
 	if len(s.sources) > 1 { // they may overlap
 		text = "SELECT DISTINCT task FROM (" + text + ")"
 	}
 	most := s.r.Limit + 1
-	if s.unchecked.sql != always.sql {
+	if s.check.sql != always.sql {
 		if most = s.limits.count; s.chunk > 0 {
 			most = s.limits.lookups
 		}
@@ -293,9 +293,9 @@ func (s *search) countRows(ctx context.Context) (history.Count, error) {
 	text, args = text+" LIMIT ?", append(args, most)
 	read, err := number[int](ctx, s.q, "SELECT count(*) FROM ("+text+")", args...)
 	n := read
-	if err == nil && s.unchecked.sql != always.sql {
-		n, err = number[int](ctx, s.q, "SELECT count(*) FROM (SELECT 1 FROM tasks JOIN ("+text+") USING (task) WHERE "+s.unchecked.sql+" LIMIT ?)",
-			slices.Concat(args, s.unchecked.args, []any{s.r.Limit + 1})...)
+	if err == nil && s.check.sql != always.sql {
+		n, err = number[int](ctx, s.q, "SELECT count(*) FROM (SELECT 1 FROM tasks JOIN ("+text+") USING (task) WHERE "+s.check.sql+" LIMIT ?)",
+			slices.Concat(args, s.check.args, []any{s.r.Limit + 1})...)
 	}
 	if err != nil {
 		return history.Count{}, fmt.Errorf("count tasks: %w", err)

@@ -14,15 +14,15 @@ type row struct {
 	sortKey
 }
 
-// rowCursor reads the rows that sources find, in the order of the list. Rows with equal keys come together.
+// rowCursor reads the rows that sources find, in the order of the list. It never splits rows with equal keys.
 type rowCursor struct {
 	q       queryer
 	o       sortOrder
 	sources []source
-	within  condition // on rows, for which indexes suffice
-	ranges  []plan    // others that find all matching rows
-	chunk   int       // rows to read at least at once, since unsorted sources are read as a whole each time
-	cost    int       // of a chunk, in rows, beside its own
+	within  condition // on rows, decided by indexes
+	ranges  []plan    // plans that also find all matching rows
+	chunk   int       // minimum of rows to read at once: unsorted sources are read as a whole each time
+	cost    int       // of reading a chunk, in rows beside those it returns
 
 	from    sortKey // where reading continues, if begun
 	begun   bool
@@ -31,14 +31,14 @@ type rowCursor struct {
 	ended   bool
 	skipped bool
 
-	last     sortKey // of the rows that next has returned
+	last     sortKey // of the last row that next has returned
 	examined int     // rows
 }
 
-// start has the walk begin at a key.
+// start sets the first key to read.
 func (w *rowCursor) start(k sortKey) { w.from, w.begun, w.after = k, true, false }
 
-// next returns about want rows, more if the last ones are equal, and whether there may be others.
+// next returns about want rows, more if the keys of the last ones are equal, and whether there may be others.
 func (w *rowCursor) next(ctx context.Context, want int) ([]row, bool, error) {
 	if len(w.rows) == 0 && !w.ended {
 		if err := w.fill(ctx, want); err != nil {
@@ -62,7 +62,7 @@ func split(rows []row, n int) []row {
 	return rows[:n]
 }
 
-// fill reads a chunk. The rows with its last key are left to the next one, which may have more of them.
+// fill reads a chunk. Rows with its last key are left to the next chunk, which may have more of them.
 func (w *rowCursor) fill(ctx context.Context, want int) error {
 	for limit := max(want, w.chunk); ; limit *= 4 {
 		rows, err := w.read(ctx, limit+1)
@@ -98,7 +98,7 @@ func (w *rowCursor) read(ctx context.Context, limit int) ([]row, error) {
 	}
 	what := "task, " + w.o.value() + " AS value, clock"
 	if slices.ContainsFunc(w.sources, func(s source) bool { return s.index == "" && !s.sorted }) {
-		what = "task, +" + w.o.value() + " AS value, +clock AS clock" // else SQLite walks an index that has their order
+		what = "task, +" + w.o.value() + " AS value, +clock AS clock" // + keeps SQLite from reading an index for its order
 	}
 	text, args := merged(w.sources, what, in, w.within)
 	rows := make([]row, 0, min(limit, 1000))
@@ -111,8 +111,8 @@ func (w *rowCursor) read(ctx context.Context, limit int) ([]row, error) {
 	return rows, err
 }
 
-// merged returns the statement that selects what of the rows of all sources where in holds, and within of the result.
-// within is evaluated once, not once for each source: the limit, which is none, keeps SQLite from moving it there.
+// merged returns the statement that selects the columns what of the rows of all sources for which in and within hold.
+// within is evaluated once, not for each source: LIMIT -1 keeps SQLite from pushing it down.
 func merged(sources []source, what string, in, within condition) (string, []any) {
 	arms := make([]string, len(sources))
 	var args []any
@@ -131,8 +131,8 @@ func merged(sources []source, what string, in, within condition) (string, []any)
 	}
 }
 
-// sample adds to a condition, for a range that is read in the order of lists, that rows lie before the key that n rows at
-// one end of the range do not come after. Times rise with clocks, so that SQLite need not sort most of the range.
+// sample narrows a condition on a range: n rows at one end of the range bound the key of the nth row in the order of the
+// list. Times increase with clocks, so that SQLite need not sort most of the range.
 func (w *rowCursor) sample(ctx context.Context, in condition, n int) (condition, error) {
 	first := w.sources[0]
 	if w.cost == 0 || first.column == "" || w.within.sql != always.sql {
@@ -155,7 +155,7 @@ func (w *rowCursor) sample(ctx context.Context, in condition, n int) (condition,
 	return in, err
 }
 
-// skip moves a walk along the whole list, once, to the first row that every range has. It ends one that has none.
+// skip moves the cursor, once, to the first row that all ranges can have. It ends the cursor if one range is empty.
 func (w *rowCursor) skip(ctx context.Context) error {
 	if w.skipped || w.ended {
 		return nil
@@ -186,7 +186,7 @@ func (w *rowCursor) skip(ctx context.Context) error {
 	return nil
 }
 
-// distinct returns rows without those that more than one source has found.
+// distinct removes rows that several sources have found.
 func distinct(rows []row) []row {
 	kept := rows[:0]
 	for i, r := range rows {

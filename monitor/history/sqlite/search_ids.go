@@ -29,7 +29,7 @@ func idCondition(column string, values []query.Value) condition {
 	return join("OR", list)
 }
 
-// prefixCondition holds of ids that begin with a text: a range of UUIDs and one of other ids.
+// prefixCondition selects ids with a prefix: a range of UUIDs and one of other ids.
 func prefixCondition(column, prefix string) condition {
 	if prefix == "" {
 		return condition{sql: column + " IS NOT NULL"}
@@ -41,7 +41,7 @@ func prefixCondition(column, prefix string) condition {
 	return join("OR", list)
 }
 
-// after returns a text that follows all texts beginning with prefix, in the order of their bytes.
+// after returns a value that sorts after all texts with a prefix.
 func after(prefix string) any {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {
@@ -50,10 +50,10 @@ func after(prefix string) any {
 			return string(b[:i+1])
 		}
 	}
-	return []byte{} // every blob follows every text
+	return []byte{} // blobs sort after texts
 }
 
-// uuidRange returns the first and the last UUID, as stored, that begin with a text, false if there is none.
+// uuidRange returns the first and the last UUID with a prefix, as stored, false if there is none.
 func uuidRange(prefix string) (low, high []byte, ok bool) {
 	if len(prefix) > 36 {
 		return nil, nil, false
@@ -80,7 +80,7 @@ func uuidRange(prefix string) (low, high []byte, ok bool) {
 	return fill("0"), fill("f"), true
 }
 
-// failureCondition compiles ids of groups of failures.
+// failureCondition compiles ids of failure groups.
 func failureCondition(values []query.Value) condition {
 	list := make([]condition, len(values))
 	for i, v := range values {
@@ -97,13 +97,13 @@ func failureCondition(values []query.Value) condition {
 	return join("OR", list)
 }
 
-// anyCasePrefix holds of ids that begin with a text in lower case, without regard to their case. Text sorts
-// before all blobs, so there are few rows to look at unless ids are no UUIDs.
+// anyCasePrefix selects ids with a prefix, ignoring case. Texts sort before blobs, so it reads few rows unless most ids are
+// no UUIDs.
 func anyCasePrefix(prefix string) []condition {
 	head, _, _ := strings.Cut(prefix, "*")
-	head, _, _ = strings.Cut(head, "\x00") // where LIKE ends
+	head, _, _ = strings.Cut(head, "\x00") // LIKE ends there
 	like := strings.Map(func(r rune) rune {
-		if r >= utf8.RuneSelf || r == 'k' || r == 'i' { // these are lower case of more than ASCII
+		if r >= utf8.RuneSelf || r == 'k' || r == 'i' { // lower case of non-ASCII letters, too
 			return '_'
 		}
 		return r

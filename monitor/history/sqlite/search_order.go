@@ -9,20 +9,20 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// sortKey is the place of a row in an order. Rows with equal keys are told apart by their stamps and ids.
+// sortKey sorts rows. Rows with equal keys are sorted by their stamps and ids once they are decoded.
 type sortKey struct {
 	value int64 // of the column that the list is sorted by, 0 if it is sorted by stamp
 	clock int64
 }
 
-// sortOrder is the order in which rows are walked.
+// sortOrder is the order in which rows are read.
 type sortOrder struct {
 	column     string // empty for the order of stamps
 	field      query.Field
 	descending bool
 }
 
-// newOrder returns the order that leads away from the top of a list, or, if newer, towards it.
+// newOrder returns the order from the top of a list down, or, if newer, up.
 func newOrder(s query.Sort, newer bool) sortOrder {
 	o := sortOrder{descending: s.Ascending == newer}
 	if s.Field != 0 {
@@ -31,7 +31,7 @@ func newOrder(s query.Sort, newer bool) sortOrder {
 	return o
 }
 
-// index is the one that has all rows in this order.
+// index returns the source of all rows in this order.
 func (o sortOrder) index() source {
 	if o.column == "" {
 		return source{index: "tasks_by_clock", where: "TRUE", sorted: true}
@@ -39,10 +39,10 @@ func (o sortOrder) index() source {
 	return source{index: "tasks_by_" + o.column, where: o.column + " IS NOT NULL", sorted: true}
 }
 
-// value is the expression of key.value.
+// value is the expression for sortKey.value.
 func (o sortOrder) value() string { return cmp.Or(o.column, "0") }
 
-// orderBy is an ORDER BY clause over columns of a key.
+// orderBy returns an ORDER BY clause.
 func (o sortOrder) orderBy(value, clock string) string {
 	direction := ""
 	if o.descending {
@@ -54,15 +54,15 @@ func (o sortOrder) orderBy(value, clock string) string {
 	return " ORDER BY " + value + direction + ", " + clock + direction
 }
 
-// after holds of rows that come after k, or, if inclusive, at k.
+// after selects rows after k, or, if inclusive, at k.
 func (o sortOrder) after(k sortKey, inclusive bool) condition {
 	return o.compared(k, !o.descending, inclusive)
 }
 
-// upTo holds of rows that come before k or at k.
+// upTo selects rows before k or at k.
 func (o sortOrder) upTo(k sortKey) condition { return o.compared(k, o.descending, true) }
 
-// compared holds of rows whose key is greater than k, or less, or, if inclusive, equal.
+// compared selects rows whose key is greater than k, or less, or, if inclusive, equal.
 func (o sortOrder) compared(k sortKey, greater, inclusive bool) condition {
 	strict := "<"
 	if greater {

@@ -12,13 +12,13 @@ import (
 
 // limits bound what one search does, and groups of failures.
 type limits struct {
-	gather  int // rows of a plan that are all read, rather than the first ones in order
-	scan    int // rows of an index that are read to find the first ones in order
-	page    int // rows that a page examines,
-	count   int // and a count
-	lookups int // rows that a count examines where each is on another page of the file
+	gather  int // rows of a plan up to which it is used, whatever the order of the list
+	scan    int // rows of an index that are read to find the first of the list
+	page    int // rows that a page examines
+	count   int // rows that a count examines
+	lookups int // rows that a count examines if each is on another page of the file
 	decoded int // tasks that are decoded to check what SQL cannot
-	chunk   int // rows to read at once at least from an unsorted plan, and at first where they have to be checked
+	chunk   int // minimum of rows to read at once from an unsorted plan
 
 	groups   int // of failures
 	failures int // that are counted of one group
@@ -31,8 +31,8 @@ func defaultLimits() limits {
 	}
 }
 
-// newSearch chooses how to find the tasks: by the plan that finds fewest; if that are many, by the rows that two plans
-// find, or by an index that has the order of the list.
+// newSearch chooses the source of rows: the plan that finds fewest; if that finds many, the rows that two plans find, or an
+// index in the order of the list.
 func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits) (*search, error) {
 	s := &search{q: q, limits: l, r: r, o: newOrder(r.Sort, r.Newer), exact: true}
 	s.rowCursor = rowCursor{q: q, o: s.o, within: always}
@@ -61,7 +61,7 @@ func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits) 
 	case err != nil:
 		return nil, err
 	case best != nil && best.size <= l.gather:
-		s.sources, s.unchecked, s.size = best.sources, uncovered(compiled, best), best.size
+		s.sources, s.check, s.size = best.sources, uncovered(compiled, best), best.size
 		if s.o.column != "" || !best.indexed() {
 			s.chunk = best.size // all at once
 		} else if !best.sorted() {
@@ -77,7 +77,7 @@ func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits) 
 	return s, err
 }
 
-// uncovered joins the conditions that plans leave to be checked.
+// uncovered returns the conditions that plans leave to be checked.
 func uncovered(compiled []condition, plans ...*plan) condition {
 	var left []condition
 	for i, c := range compiled {
@@ -95,7 +95,7 @@ func (s *search) fewest(ctx context.Context, plans []plan, compiled []condition)
 	for i := range plans {
 		p, most := &plans[i], fewest
 		if s.o.column == "" && p.sorted() && uncovered(compiled, p).sql == always.sql {
-			most = min(most, s.limits.gather+2) // it is walked in any case
+			most = min(most, s.limits.gather+2) // it is used in any case
 		}
 		if err := s.measure(ctx, p, most); err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func (s *search) fewest(ctx context.Context, plans []plan, compiled []condition)
 	return best, nil
 }
 
-// measure counts the rows of a plan, up to most. Of those with a text no more are found than can be gathered.
+// measure counts the rows of a plan, up to most. A text plan finds at most limits.gather rows.
 func (s *search) measure(ctx context.Context, p *plan, most int) error {
 	p.size = 0
 	if p.match != "" {
@@ -146,7 +146,7 @@ func (s *search) measure(ctx context.Context, p *plan, most int) error {
 	return nil
 }
 
-// byPlans reads the rows of a plan that finds many, and, if there is another such plan, only those that both find.
+// byPlans reads the rows of a plan, only those that another one also finds if there is one.
 func (s *search) byPlans(ctx context.Context, plans []plan, best *plan, compiled []condition) error {
 	most := s.limits.scan + 1
 	first := best
@@ -163,20 +163,20 @@ func (s *search) byPlans(ctx context.Context, plans []plan, best *plan, compiled
 			first, most = p, p.size
 		}
 	}
-	s.sources, s.size, s.unchecked = first.sources, first.size, uncovered(compiled, best, first)
+	s.sources, s.size, s.check = first.sources, first.size, uncovered(compiled, best, first)
 	if first != best {
 		s.within = inPlan(best)
 	} else if best.sorted() {
 		return nil
 	}
-	s.chunk, s.cost = s.limits.chunk, s.size/10 // an index is quicker to read
-	if s.unchecked.sql != always.sql {
+	s.chunk, s.cost = s.limits.chunk, s.size/10 // reading an index is faster than rows
+	if s.check.sql != always.sql {
 		s.chunk *= 4
 	}
 	return nil
 }
 
-// inPlan holds of the rows that a plan finds.
+// inPlan selects the rows that a plan finds.
 func inPlan(p *plan) condition {
 	c := condition{exact: true}
 	arms := make([]string, len(p.sources))
@@ -188,14 +188,14 @@ func inPlan(p *plan) condition {
 	return c
 }
 
-// byClock walks the first plan that is sorted by clock, or else the whole list.
+// byClock reads the first plan that is sorted by clock, or else all rows by clock.
 func (s *search) byClock(plans []plan, compiled []condition) {
 	all := plan{sources: []source{s.o.index()}}
 	p := &all
 	if i := slices.IndexFunc(plans, func(p plan) bool { return p.sorted() }); i >= 0 {
 		p = &plans[i]
 	}
-	s.sources, s.unchecked = p.sources, uncovered(compiled, p)
+	s.sources, s.check = p.sources, uncovered(compiled, p)
 	for i := range plans {
 		if plans[i].ranged() {
 			s.ranges = append(s.ranges, plans[i])
@@ -203,8 +203,8 @@ func (s *search) byClock(plans []plan, compiled []condition) {
 	}
 }
 
-// byColumn walks the index of the column that the list is sorted by, as far as conditions on this column allow. Rows
-// that a plan finds in indexes are checked by these.
+// byColumn reads the index of the column that the list is sorted by, as far as conditions on it allow, and only rows that a
+// plan finds in other indexes.
 func (s *search) byColumn(best *plan, conditions []query.Expr, compiled []condition) {
 	all, bounds := s.o.index(), plan{}
 	for i, e := range conditions {
@@ -214,9 +214,9 @@ func (s *search) byColumn(best *plan, conditions []query.Expr, compiled []condit
 			bounds.covers = append(bounds.covers, i)
 		}
 	}
-	s.sources, s.unchecked = []source{all}, uncovered(compiled, &bounds)
+	s.sources, s.check = []source{all}, uncovered(compiled, &bounds)
 	further := func(i int) bool { return !slices.Contains(bounds.covers, i) }
 	if best != nil && best.indexed() && slices.ContainsFunc(best.covers, further) {
-		s.within, s.unchecked = inPlan(best), uncovered(compiled, &bounds, best)
+		s.within, s.check = inPlan(best), uncovered(compiled, &bounds, best)
 	}
 }

@@ -13,7 +13,7 @@ type source struct {
 	where  string
 	args   []any
 	sorted bool   // the index yields them by clock
-	column string // that the index has before the clock, if it yields them by it
+	column string // that the index has before the clock, if it is a range of that
 }
 
 func (s source) from() string {
@@ -23,17 +23,17 @@ func (s source) from() string {
 	return "tasks INDEXED BY " + s.index
 }
 
-// plan is a way to find all rows for which a part of a query holds, or perhaps more.
+// plan finds all rows for which some conditions of a query hold, or more.
 type plan struct {
 	sources []source
-	match   string // of texts, beside the sources; empty if they are not looked into
-	covers  []int  // conditions of the query that need not be checked any more
+	match   string // FTS5 expression that finds further rows; empty if there is none
+	covers  []int  // conditions of the query that hold for all its rows
 
-	size  int     // rows that it finds, as far as they were counted
-	tasks []int64 // those that it finds by their texts
+	size  int     // rows, as far as they were counted
+	tasks []int64 // rows that match has found
 }
 
-// sorted reports whether the rows can be walked by clock.
+// sorted reports whether the rows can be read by clock.
 func (p *plan) sorted() bool {
 	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted })
 }
@@ -43,15 +43,15 @@ func (p *plan) ranged() bool {
 	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return s.column == "" })
 }
 
-// indexed reports whether indexes alone tell which rows it finds, and their clocks.
+// indexed reports whether indexes hold which rows it finds, and their clocks.
 func (p *plan) indexed() bool {
 	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted && s.column == "" })
 }
 
-// maxStreams is how many ordered sources one statement merges.
+// maxStreams bounds the sources of a statement.
 const maxStreams = 100
 
-// plans returns the ways to find rows that the conditions allow, those that walk best first.
+// plans returns the plans for the conditions, sorted ones first.
 func (c *compiler) plans(ctx context.Context, conditions []query.Expr) ([]plan, error) {
 	var plans []plan
 	for i, e := range conditions {
@@ -85,8 +85,8 @@ func byState(f query.Field) bool {
 	return f == query.Name || f == query.Worker || f == query.Queue || f == query.State
 }
 
-// sources returns where the rows are for which an expression holds, none if no index tells, and whether there is
-// nothing left to check of them.
+// sources returns the sources of the rows for which an expression holds, none if there is no index, and whether it holds for
+// all their rows.
 func (c *compiler) sources(ctx context.Context, e query.Expr) (sources []source, whole bool, err error) {
 	switch e := e.(type) {
 	case query.And:
@@ -145,8 +145,7 @@ func (c *compiler) termSources(ctx context.Context, t query.Term) ([]source, err
 	}
 }
 
-// idSources returns a source for each value, none if one needs a look at all ids. The only row of an id is
-// sorted.
+// idSources returns a source for each value, none if one needs all ids.
 func idSources(column, index string, values []query.Value) []source {
 	var sources []source
 	for _, v := range values {
@@ -195,7 +194,7 @@ func isSources(values []query.Value) []source {
 	return sources
 }
 
-// possible reports whether a task can have those marks.
+// possible reports whether a task can have these flags.
 func possible(marks int) bool {
 	lost, orphaned, dismissed := marks&flagLost != 0, marks&flagOrphaned != 0, marks&flagDismissed != 0
 	return (lost || !orphaned) && (!lost || !dismissed)
@@ -219,7 +218,7 @@ func (c *compiler) symbolSources(ctx context.Context, t query.Term) ([]source, e
 	return sources, nil
 }
 
-// noRows is the source of no row.
+// noRows is an empty source.
 func noRows() source { return source{index: "tasks_by_clock", where: "FALSE", sorted: true} }
 
 func (c *compiler) rangeSources(t query.Term) []source {
@@ -237,8 +236,8 @@ func (c *compiler) rangeSources(t query.Term) []source {
 	return sources
 }
 
-// statePlans returns plans by name, worker, queue or state. Their indexes have the state before the clock, so a
-// condition on one is a source for each state that tasks have, or that other conditions allow.
+// statePlans returns plans by name, worker, queue or state. Their indexes have the state before the clock, so there is a
+// source for each state that conditions allow.
 func (c *compiler) statePlans(ctx context.Context, conditions []query.Expr) ([]plan, error) {
 	used, err := c.usedSymbols(ctx, query.State)
 	if err != nil {
@@ -301,7 +300,7 @@ func (c *compiler) statePlans(ctx context.Context, conditions []query.Expr) ([]p
 	return plans, nil
 }
 
-// stateFilter returns what an expression says of states, nil if it is not on states alone.
+// stateFilter returns which states an expression allows, nil if it is not about states alone.
 func stateFilter(e query.Expr) func(text string) bool {
 	switch e := e.(type) {
 	case query.Not:
@@ -317,7 +316,7 @@ func stateFilter(e query.Expr) func(text string) bool {
 	return nil
 }
 
-// textPlans returns the plan to look into texts, if they can be looked into, and those to find free text.
+// textPlans returns the plans that search the text index.
 func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]plan, error) {
 	var plans []plan
 	all := plan{sources: []source{unindexedTexts()}}
@@ -338,7 +337,7 @@ func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]pl
 			all.match += "(" + match + ")"
 			all.covers = append(all.covers, i)
 		default:
-			other, err := c.identity(ctx, t)
+			other, err := c.nameAndIDConditions(ctx, t)
 			if err != nil {
 				return nil, err
 			}
@@ -355,5 +354,5 @@ func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]pl
 	return plans, nil
 }
 
-// unindexedTexts is the source of rows whose text is not in texts yet.
+// unindexedTexts is the source of rows whose text is not in the text index yet.
 func unindexedTexts() source { return source{index: "tasks_unindexed", where: "indexed = 0"} }

@@ -11,11 +11,10 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// trigram is the length in characters of what the index of texts knows.
+// trigram is the length in characters of the tokens of the text index.
 const trigram = 3
 
-// searchable returns all texts of a task that terms look into, in the form that is indexed. Its name is found
-// by other means.
+// searchable returns the text of a task as it is indexed, without its name.
 func searchable(t *state.Task) string {
 	var parts []string
 	add := func(list ...*string) {
@@ -32,8 +31,7 @@ func searchable(t *state.Task) string {
 	return fold(strings.Join(parts, "\n"))
 }
 
-// fold makes texts equal that package query takes as equal, before the index folds them its own way, and
-// leaves out what the index ends a text at.
+// fold normalizes a text as package query compares texts, and removes zero bytes, at which FTS5 ends a text.
 func fold(s string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.ToValidUTF8(s, "\ufffd")), "\x00", "")
 }
@@ -47,8 +45,7 @@ const (
 	maxTrigrams = 60
 )
 
-// match returns the expression in the language of FTS5 that holds where a text may contain one of the values, false
-// if the index cannot tell.
+// match returns the FTS5 expression for texts that may contain one of the values, false if there is none.
 func (c *compiler) match(ctx context.Context, values []query.Value) (string, bool, error) {
 	list := make([]string, len(values))
 	for i, v := range values {
@@ -86,8 +83,8 @@ func appendTrigrams(grams []string, text string) []string {
 	return grams
 }
 
-// rarest returns those of many trigrams that tell most, judged by the newest tasks. FTS5 walks along all that it is asked
-// for, and those that every task has make it slow without finding less.
+// rarest returns the trigrams that are rarest in the newest tasks. FTS5 reads the list of each trigram it is asked for, and
+// common ones make it slow without selecting anything.
 func (c *compiler) rarest(ctx context.Context, grams []string) ([]string, error) {
 	if len(grams) <= maxAllTrigrams {
 		return grams, nil
@@ -120,7 +117,7 @@ func (c *compiler) takeSample(ctx context.Context) error {
 			return err
 		}
 		t, err := reader.Task(idText(id), events)
-		if err == nil { // else there is one text less
+		if err == nil { // else the sample has one text less
 			c.sample = append(c.sample, searchable(&t))
 		}
 		return nil
@@ -128,7 +125,7 @@ func (c *compiler) takeSample(ctx context.Context) error {
 	return wrap("sample texts", err)
 }
 
-// textCondition compiles a term that looks into texts. Rows that are not indexed yet may match.
+// textCondition compiles a term on texts. Rows that are not indexed yet may match.
 func (c *compiler) textCondition(ctx context.Context, t query.Term) (condition, error) {
 	match, ok, err := c.match(ctx, t.Values)
 	if !ok || err != nil {
@@ -143,7 +140,7 @@ func (c *compiler) textCondition(ctx context.Context, t query.Term) (condition, 
 		},
 	}
 	if t.Field == query.Any {
-		other, err := c.identity(ctx, t)
+		other, err := c.nameAndIDConditions(ctx, t)
 		if err != nil {
 			return condition{}, err
 		}
@@ -153,7 +150,7 @@ func (c *compiler) textCondition(ctx context.Context, t query.Term) (condition, 
 }
 
 // identity compiles what free text finds beside texts: names that contain it, and ids that begin with it.
-func (c *compiler) identity(ctx context.Context, t query.Term) ([]condition, error) {
+func (c *compiler) nameAndIDConditions(ctx context.Context, t query.Term) ([]condition, error) {
 	named, known, err := c.symbolsWhere(ctx, query.Name, matcher(t))
 	if err != nil {
 		return nil, err

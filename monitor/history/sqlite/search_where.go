@@ -18,15 +18,14 @@ type queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// condition is a part of a WHERE clause on tasks. One that is not exact holds of more tasks than it should,
-// never of fewer.
+// condition is a part of a WHERE clause on tasks. One that is not exact selects more tasks than match, never fewer.
 type condition struct {
 	sql   string
 	args  []any
 	exact bool
 }
 
-// lowTask and highTask stand, as arguments, for the range of tasks.task that a look into texts is confined to.
+// lowTask and highTask are placeholders, among arguments, for the range of tasks.task to search in the text index.
 type (
 	lowTask  struct{}
 	highTask struct{}
@@ -60,7 +59,7 @@ func join(operator string, list []condition) condition {
 	return joined
 }
 
-// bind returns the arguments of the condition where texts are looked into from low to high.
+// bind returns the arguments with low and high for their placeholders.
 func (c condition) bind(low, high int64) []any {
 	args := slices.Clone(c.args)
 	for i, a := range args {
@@ -74,7 +73,7 @@ func (c condition) bind(low, high int64) []any {
 	return args
 }
 
-// texts reports whether the condition looks into texts.
+// texts reports whether the condition searches the text index.
 func (c condition) texts() bool {
 	return slices.ContainsFunc(c.args, func(a any) bool { _, ok := a.(lowTask); return ok })
 }
@@ -83,7 +82,7 @@ func (c condition) texts() bool {
 type compiler struct {
 	q      queryer
 	now    time.Time
-	used   map[query.Field][]symbol // values that tasks have, as far as they were asked for
+	used   map[query.Field][]symbol // cache of usedSymbols
 	sample []string                 // texts of the newest tasks
 }
 
@@ -174,7 +173,7 @@ func operator(than string, b query.Bound) string {
 	return " " + than + "= ?"
 }
 
-// Bits of tasks.marks.
+// Bits of the column marks.
 const (
 	flagRedelivered = 1 << iota
 	flagTruncated
@@ -187,13 +186,13 @@ const (
 	allFlags = 1<<iota - 1
 )
 
-// isFlags are the bits of marks that Is values ask for.
+// isFlags returns the bit for a value of query.Is.
 var isFlags = map[string]int{ //nolint:gochecknoglobals // a constant table
 	query.IsRedelivered: flagRedelivered, query.IsTruncated: flagTruncated, query.IsRetried: flagRetried,
 	query.IsLost: flagLost, query.IsOrphaned: flagOrphaned, query.IsDismissed: flagDismissed,
 }
 
-// isCondition compiles marks.
+// isCondition compiles values of query.Is.
 func isCondition(values []query.Value) condition {
 	list := make([]condition, 0, len(values))
 	for _, v := range values {
@@ -221,11 +220,10 @@ func (c *compiler) symbolCondition(ctx context.Context, t query.Term) (condition
 	return condition{columns[t.Field] + " IS NOT NULL", nil, slices.ContainsFunc(t.Values, isWildcard)}, nil
 }
 
-// isWildcard reports whether a value of a term matches whatever is known.
+// isWildcard reports whether a value matches every text.
 func isWildcard(v query.Value) bool { return v.Match == query.Pattern && v.Text == "*" }
 
-// symbols returns those that the values of a term stand for, unknown if that is any at all, or if there are too
-// many to look through.
+// symbols returns the symbols that match the values of a term; known is false if all do or there are too many to compare.
 func (c *compiler) symbols(ctx context.Context, t query.Term) (symbols []int64, known bool, err error) {
 	if slices.ContainsFunc(t.Values, isWildcard) {
 		return nil, false, nil
@@ -237,7 +235,7 @@ func (c *compiler) symbols(ctx context.Context, t query.Term) (symbols []int64, 
 	return c.symbolsWhere(ctx, t.Field, matcher(t))
 }
 
-// symbolsWhere returns the symbols of a field whose text a function accepts, unknown if there are too many.
+// symbolsWhere returns the symbols of a field whose text holds accepts; known is false if there are too many to compare.
 func (c *compiler) symbolsWhere(ctx context.Context, f query.Field, holds func(text string) bool) (symbols []int64, known bool, err error) {
 	used, err := c.usedSymbols(ctx, f)
 	if err != nil || len(used) == maxSymbols {
@@ -251,12 +249,12 @@ func (c *compiler) symbolsWhere(ctx context.Context, f query.Field, holds func(t
 	return symbols, true, nil
 }
 
-// oneOf holds of tasks whose column is one of the symbols.
+// oneOf selects tasks whose column is one of the symbols.
 func oneOf(column string, symbols []int64) condition {
 	return condition{column + " IN (SELECT value FROM json_each(?))", []any{jsonArray(symbols)}, true}
 }
 
-// jsonArray writes numbers as a JSON array.
+// jsonArray encodes numbers as a JSON array.
 func jsonArray(list []int64) string {
 	if len(list) == 0 {
 		return "[]"
@@ -274,7 +272,7 @@ type symbol struct {
 	text   string
 }
 
-// maxSymbols is how many values of one field are looked through for a pattern.
+// maxSymbols bounds the values of a field that are compared with a pattern.
 const maxSymbols = 10_000
 
 // exactSymbols returns the symbols of exact values.
@@ -288,7 +286,7 @@ func (c *compiler) exactSymbols(ctx context.Context, values []query.Value) ([]in
 	return found, wrap("resolve values", err)
 }
 
-// usedSymbols returns the symbols that a column of tasks has, at most maxSymbols, by leaping through its index.
+// usedSymbols returns the distinct symbols of a column, at most maxSymbols, by a skip scan of its index.
 func (c *compiler) usedSymbols(ctx context.Context, f query.Field) ([]symbol, error) {
 	if s, ok := c.used[f]; ok {
 		return s, nil
@@ -328,13 +326,13 @@ func (c *compiler) usedSymbols(ctx context.Context, f query.Field) ([]symbol, er
 	return used, nil
 }
 
-// matcher returns what decides whether a term holds of a task that has a text in its field.
+// matcher returns a function that reports whether a term matches a task with a text in its field.
 func matcher(t query.Term) func(text string) bool {
 	q := query.New(t)
 	switch t.Field {
-	case query.State, query.Is: // marks that a state alone decides
+	case query.State, query.Is: // values that the state decides
 		return func(text string) bool { return q.Match(&state.Task{State: state.State(text)}, time.Time{}) }
-	case query.Any: // any text decides alike
+	case query.Any: // all texts are compared alike
 		return matcher(query.Term{Field: query.Args, Values: t.Values})
 	case query.Args:
 		return func(text string) bool { return q.Match(&state.Task{Args: &text}, time.Time{}) }

@@ -6,13 +6,12 @@ import (
 	"sync"
 )
 
-// symbols holds the table of symbols in memory. It is safe for concurrent use; only the transaction that
-// holds the gate changes it, when it commits.
+// symbols is the table of symbols in memory. It is safe for concurrent use; transactions change it when they commit.
 type symbols struct {
 	mu     sync.RWMutex
 	byText map[string]int64
 	texts  map[int64]string
-	used   map[int64]bool // by transactions, while that is watched; else nil
+	used   map[int64]bool // by transactions since recordUse(true); nil if off
 }
 
 // loadSymbols reads the whole table.
@@ -40,7 +39,7 @@ func (s *symbols) symbol(text string) (int64, bool) {
 	return n, ok
 }
 
-// lookupForWrite is symbol for what is to be written.
+// lookupForWrite is symbol for a text to be written.
 func (s *symbols) lookupForWrite(text string) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +50,7 @@ func (s *symbols) lookupForWrite(text string) (int64, bool) {
 	return n, ok
 }
 
-// recordUse begins to note which symbols are used or added, or ends that.
+// recordUse turns recording of used and added symbols on or off.
 func (s *symbols) recordUse(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,14 +60,14 @@ func (s *symbols) recordUse(on bool) {
 	}
 }
 
-// usedSince reports whether a symbol was used or added since watch.
+// usedSince reports whether a symbol was used or added since recordUse(true).
 func (s *symbols) usedSince(symbol int64) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.used[symbol]
 }
 
-// without returns all symbols but those of used.
+// without returns all symbols except those in used.
 func (s *symbols) without(used map[int64]bool) (rest []int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

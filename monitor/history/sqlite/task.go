@@ -38,8 +38,7 @@ func (d *DB) Children(ctx context.Context, id string, limit int) ([]string, erro
 	return ids, nil
 }
 
-// idValue is an id as tables hold it: the 16 bytes of a UUID that is written as Python writes it, or the
-// text of any other.
+// idValue returns an id as it is stored: 16 bytes for a UUID in Python's form, else its text.
 func idValue(id string) any {
 	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
 		return id
@@ -59,7 +58,7 @@ func idValue(id string) any {
 	return key
 }
 
-// nibble is the value of a lower-case hexadecimal digit, more than 15 if it is none.
+// nibble returns the value of a lower-case hexadecimal digit, more than 15 if it is none.
 func nibble(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':
@@ -71,7 +70,7 @@ func nibble(c byte) byte {
 	}
 }
 
-// idText is the id of a key.
+// idText returns the id that idValue has encoded.
 func idText(key any) string {
 	switch k := key.(type) {
 	case string:

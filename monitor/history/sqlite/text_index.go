@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	indexDuration = 20 * time.Millisecond // that a transaction takes, about
-	maxIndexed    = 500                   // tasks in one
-	indexInterval = time.Second           // between looks for work
-	indexAge      = 30 * time.Second      // that an active task has not changed for before it is indexed
+	indexDuration = 20 * time.Millisecond // target for a transaction
+	maxIndexed    = 500                   // tasks in one transaction
+	indexInterval = time.Second           // between searches for work
+	indexAge      = 30 * time.Second      // an active task is indexed once it has not changed for so long
 )
 
-// indexLoop fills the index of texts until ctx ends. Finished tasks come first: active ones change soon, and with
-// them their text. It works at most half of the time.
+// indexLoop adds texts to the text index until ctx ends, at most half of the time. Finished tasks come first, since the text
+// of active ones changes soon.
 func (d *DB) indexLoop(ctx context.Context) error {
-	var calm [2]int64 // greatest clocks that tasks had when indexAge, and twice that, had passed
+	var calm [2]int64 // greatest clock of a task up to 2 and 1 indexAge ago
 	var aged, counted time.Time
 	n := maxIndexed / 5
 	timer := time.NewTimer(0)

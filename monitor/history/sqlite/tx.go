@@ -9,19 +9,19 @@ import (
 // tx is a transaction on the connection that writes. It is used by one goroutine.
 type tx struct {
 	*sql.Tx
-	// ctx never ends, so that no statement pays for watching it.
+	// ctx is never canceled, so that statements need not watch it.
 	ctx   context.Context //nolint:containedctx // lives as long as the transaction
 	db    *DB
 	stmts map[string]*sql.Stmt
 
-	added   map[string]int64 // symbols, known to others once it commits
+	added   map[string]int64 // symbols, published on commit
 	removed []int64
 
-	groups int // of failures, once they were counted
+	groups int // failure groups, 0 until they were counted
 }
 
-// update runs f in a transaction, which commits if f returns nil. ctx ends the wait for its turn; a
-// transaction that has begun is not interrupted, so f is brief.
+// update calls f in a transaction and commits it if f returns nil. ctx cancels only the wait for other transactions, so f is
+// brief.
 func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 	if d.write == nil {
 		return errReadOnly
@@ -47,7 +47,7 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 	}
 	t := &tx{Tx: begun, ctx: ctx, db: d, stmts: make(map[string]*sql.Stmt)}
 	if err := f(t); err != nil {
-		_ = begun.Rollback() // what made f fail may have rolled back already
+		_ = begun.Rollback() // the error may have rolled back already
 		return err
 	}
 	changed := false
@@ -67,7 +67,7 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 	return nil
 }
 
-// stmt returns query as a statement that is prepared once in the transaction.
+// stmt returns a statement, prepared once per transaction.
 func (t *tx) stmt(query string) (*sql.Stmt, error) {
 	if s, ok := t.stmts[query]; ok {
 		return s, nil
@@ -88,7 +88,7 @@ func (t *tx) exec(query string, args ...any) error {
 	return err
 }
 
-// insert runs a statement and returns the key of the row that it has inserted, 0 if it has not.
+// insert runs a statement and returns the key of the row it has inserted, 0 if none.
 func (t *tx) insert(query string, args ...any) (int64, error) {
 	s, err := t.stmt(query) //nolint:sqlclosecheck // the transaction closes it
 	if err != nil {
@@ -113,7 +113,7 @@ func (t *tx) get(query string, args []any, into ...any) error {
 	return s.QueryRowContext(t.ctx, args...).Scan(into...)
 }
 
-// symbol returns the symbol of a text, which it gives one if need be.
+// symbol returns the symbol of a text, and adds it if needed.
 func (t *tx) symbol(text string) (int64, error) {
 	if n, ok := t.db.symbols.lookupForWrite(text); ok {
 		return n, nil

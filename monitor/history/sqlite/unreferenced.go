@@ -10,12 +10,12 @@ import (
 
 const (
 	sweepInterval   = time.Hour
-	symbolSweeps    = 24  // sweeps between looks for symbols that nothing uses: that reads all tasks
+	symbolSweeps    = 24  // sweeps between searches for unused symbols, which read all tasks
 	maxSweptSymbols = 500 // removed in one transaction
 )
 
-// sweepLoop removes what nothing refers to any more, until ctx ends: groups of failures at once and every hour,
-// symbols after an hour and then every day.
+// sweepLoop removes unreferenced rows until ctx ends: failure groups now and every hour, symbols after an hour and then
+// every day.
 func (d *DB) sweepLoop(ctx context.Context) error {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -35,7 +35,7 @@ func (d *DB) sweepLoop(ctx context.Context) error {
 	}
 }
 
-// symbolQueries find every symbol that is referred to.
+// symbolQueries returns queries for all references to symbols.
 func symbolQueries() []string {
 	return []string{
 		`SELECT DISTINCT origin FROM tasks`, `SELECT DISTINCT state FROM tasks`, `SELECT DISTINCT name FROM tasks`,
@@ -48,7 +48,7 @@ func symbolQueries() []string {
 
 // sweepSymbols removes symbols that nothing refers to. Every client process that sends a task has one.
 func (d *DB) sweepSymbols(ctx context.Context) error {
-	// From here on, what transactions use is noted; what earlier ones used is seen by the queries.
+	// Symbols that transactions use from now on are recorded; the queries find those used before.
 	if err := d.update(ctx, func(*tx) error { d.symbols.recordUse(true); return nil }); err != nil {
 		return fmt.Errorf("sweep symbols: %w", explain(err))
 	}

@@ -28,7 +28,7 @@ func (d *DB) Views(ctx context.Context) ([]history.View, error) {
 	return views, nil
 }
 
-// SaveView writes a view and returns it; one without an ID is new, and history.ErrTooManyViews if there is no room for it.
+// SaveView creates a view, if it has no ID, or replaces it.
 func (d *DB) SaveView(ctx context.Context, v history.View) (history.View, error) {
 	err := d.update(ctx, func(t *tx) error {
 		var n int64
@@ -58,7 +58,7 @@ func (d *DB) DeleteView(ctx context.Context, id string) error {
 	}))
 }
 
-// viewKey is the key of an id, one that no view has if it is no id.
+// viewKey returns the key of an id, 0 if it is invalid.
 func viewKey(id string) int64 {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Write commits b as a whole, or nothing of it.
+// Write commits b in one transaction.
 func (d *DB) Write(ctx context.Context, b history.Batch) (history.WriteResult, error) {
 	var w history.WriteResult
 	err := explain(d.update(ctx, func(t *tx) (err error) {
@@ -64,7 +64,7 @@ func (t *tx) write(b history.Batch) (w history.WriteResult, err error) {
 	return w, err
 }
 
-// checkpoint saves everything beside tasks, as of the newest journal entry.
+// checkpoint saves a checkpoint as of the newest journal entry.
 func (t *tx) checkpoint(c *history.Checkpoint) error {
 	if err := t.set(metaClock, c.Clock); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (t *tx) checkpoint(c *history.Checkpoint) error {
 			return err
 		}
 	}
-	return t.minutes(c.Rollups)
+	return t.addRollups(c.Rollups)
 }
 
 // set sets a value of the table meta.
@@ -104,7 +104,7 @@ const (
 	metaCheckpoint = "checkpoint"
 )
 
-// task writes one task, or returns the events of one that is there already and not said to be.
+// task writes one task, or returns its saved events if it is there although Stored is false.
 func (t *tx) task(s *history.Task) (known []byte, err error) {
 	id := idValue(s.View.ID)
 	columns, err := t.columns(s)
@@ -132,7 +132,7 @@ func (t *tx) task(s *history.Task) (known []byte, err error) {
 	}
 }
 
-// replace writes a task over what is stored of it, false if nothing is.
+// replace updates a stored task, false if there is none.
 func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
 	var row, marks int64
 	var indexed bool
@@ -158,7 +158,7 @@ func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
 	return err == nil, err
 }
 
-// Statements with RETURNING would keep a journal of their own for each row.
+// Statements with RETURNING would each need a statement journal.
 const (
 	taskColumns = `clock, micros, origin, state, final, name, worker, queue, client, exchange, routing_key, root, parent,
 		sent, received, started, finished, updated, eta, expires, wait, run, retries, marks, lost, failure, heard`
