@@ -84,7 +84,7 @@ func (d desk) Views(ctx context.Context) ([]history.View, error) {
 	return d.History.Views(ctx)
 }
 
-func (l *library) View(f func(c *state.Cluster)) {
+func (l *library) View(f func(c state.View)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stillLife.View(f)

@@ -35,7 +35,7 @@ func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 	b.crew.mu.Lock()
 	delete(b.crew.answers, "celery@left")
 	b.crew.mu.Unlock()
-	b.View(func(c *state.Cluster) { c.Apply(ofLeft(state.WorkerOffline, 2)) })
+	b.View(func(c state.View) { c.(*state.Cluster).Apply(ofLeft(state.WorkerOffline, 2)) })
 	eventually(t, "a round without it", func() bool {
 		return len(b.crew.ops.Inspector.Topology(t.Context()).Expected) == 2
 	})

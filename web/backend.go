@@ -14,7 +14,7 @@ import (
 
 // Backend is what is shown: a monitor.
 type Backend interface {
-	View(f func(c *state.Cluster))
+	View(f func(c state.View))
 	Changed() <-chan struct{}
 	Health() view.Health
 	Rates() view.Rates

@@ -37,7 +37,7 @@ func moving(o state.Options) *movie {
 	return m
 }
 
-func (m *movie) View(f func(c *state.Cluster)) {
+func (m *movie) View(f func(c state.View)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	m.stillLife.View(f)

@@ -45,7 +45,7 @@ func (p *common) service() *command.Service {
 
 // stateVersion is the version of the state now.
 func (p *common) stateVersion() (version uint64) {
-	p.backend.View(func(c *state.Cluster) { version = c.Version() })
+	p.backend.View(func(c state.View) { version = c.Version() })
 	return version
 }
 

@@ -28,7 +28,7 @@ type stillLife struct {
 	rates   view.Rates
 }
 
-func (b *stillLife) View(f func(c *state.Cluster)) {
+func (b *stillLife) View(f func(c state.View)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.cluster)

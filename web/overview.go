@@ -48,7 +48,7 @@ func (p *overviewPage) load(ctx context.Context, a address) (page, error) {
 	v.Failing, v.FailuresReadable = p.failures.failing(ctx)
 	v.JustResolved = p.failures.justResolved(ctx, a)
 	pg := page{url: withChart("/", chart), title: "Overview", section: templates.SectionOverview}
-	p.backend.View(func(c *state.Cluster) {
+	p.backend.View(func(c state.View) {
 		pg.version = c.Version()
 		v.Counts = c.Counts()
 		v.Workers = c.Workers()

@@ -30,7 +30,7 @@ func newModel(c *state.Cluster) *model {
 	return m
 }
 
-func (m *model) View(f func(c *state.Cluster)) { f(m.cluster) }
+func (m *model) View(f func(c state.View)) { f(m.cluster) }
 func (*model) Changed() <-chan struct{}        { return nil }
 func (*model) Health() view.Health             { return view.Health{} }
 func (*model) Rates() view.Rates               { return view.Rates{} }

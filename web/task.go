@@ -27,7 +27,7 @@ type taskPage struct {
 func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	id := a.name
 	var version uint64
-	p.backend.View(func(c *state.Cluster) { version = c.Version() })
+	p.backend.View(func(c state.View) { version = c.Version() })
 	t, err := p.backend.Task(ctx, id)
 	if errors.Is(err, history.ErrNotFound) {
 		return page{}, unknown(p.unknownTask(ctx, id))

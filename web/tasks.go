@@ -40,7 +40,7 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 		return q.First().Draw(c).URL(p.urls.Prefix + "/tasks")
 	})
 	var all breakdown
-	p.backend.View(func(c *state.Cluster) {
+	p.backend.View(func(c state.View) {
 		pg.version = c.Version()
 		all = breakdown{c.Counts(), c.LowWaterMark() == nil}
 	})

@@ -355,7 +355,7 @@ func TestHealth(t *testing.T) {
 // broken is a backend whose cluster cannot be read.
 type broken struct{ *stillLife }
 
-func (broken) View(func(c *state.Cluster)) { panic("secret of the cluster") }
+func (broken) View(func(c state.View)) { panic("secret of the cluster") }
 
 func TestPanicIsAPageWithAnID(t *testing.T) {
 	t.Parallel()

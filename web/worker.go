@@ -106,7 +106,7 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 	var version uint64
 	var newest []state.Task
 	known := false
-	p.backend.View(func(c *state.Cluster) {
+	p.backend.View(func(c state.View) {
 		version = c.Version()
 		if v.Worker, known = c.Worker(t.name); known && t.tab == templates.TabHistory {
 			newest = c.Tasks(state.Query{Workers: []string{t.name}, Limit: summedTasks}).Tasks
@@ -193,7 +193,7 @@ func (p *workerPages) workerCommands(ctx context.Context, name string) []templat
 // isOnline reports whether a worker is expected to answer. Others are not asked.
 func (p *workerPages) isOnline(name string) bool {
 	var w state.Worker
-	p.backend.View(func(c *state.Cluster) { w, _ = c.Worker(name) })
+	p.backend.View(func(c state.View) { w, _ = c.Worker(name) })
 	return w.Status == state.Online
 }
 
@@ -239,7 +239,7 @@ func (p *workerPages) unknownWorker(name string) templates.Problem {
 	}
 	node, host, _ := strings.Cut(name, "@")
 	var known []state.Worker
-	p.backend.View(func(c *state.Cluster) { known = c.Workers() })
+	p.backend.View(func(c state.View) { known = c.Workers() })
 	for _, w := range known {
 		n, h, _ := strings.Cut(w.Name, "@")
 		if (strings.EqualFold(n, node) || strings.EqualFold(h, host)) && len(v.Similar) < maxSimilar {

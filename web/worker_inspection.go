@@ -65,7 +65,7 @@ func (p *workerPages) offer(n *templates.WorkerNow) {
 	}
 	var all []*templates.WorkerTask
 	var list []state.Task
-	p.backend.View(func(c *state.Cluster) {
+	p.backend.View(func(c state.View) {
 		for _, held := range [][]templates.WorkerTask{n.Active, n.Reserved, n.Scheduled} {
 			for i := range held {
 				t, ok := c.Task(held[i].ID)

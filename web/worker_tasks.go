@@ -55,7 +55,7 @@ func (p *workerPages) held(worker string, i remote.Inspection) templates.WorkerN
 // knownTasks are the tasks that a worker has by their events, and what events tell of those that it told of, by id.
 func (p *workerPages) knownTasks(worker string, told []toldTask) map[string]state.Task {
 	known := map[string]state.Task{}
-	p.backend.View(func(c *state.Cluster) {
+	p.backend.View(func(c state.View) {
 		for _, t := range c.Tasks(state.Query{Workers: []string{worker}, States: unfinished(c), Limit: maxHeld}).Tasks {
 			known[t.ID] = t
 		}
@@ -89,7 +89,7 @@ func partOf(t *state.Task, worker string, now int64) part {
 func onWorker(s state.State) bool { return !s.Final() && s != state.Pending && s != state.Retry }
 
 // unfinished are the states of the tasks that workers have.
-func unfinished(c *state.Cluster) []state.State {
+func unfinished(c state.View) []state.State {
 	return slices.DeleteFunc(templates.States(c.Counts().ByState), func(s state.State) bool { return !onWorker(s) })
 }
 

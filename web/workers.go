@@ -47,7 +47,7 @@ func (p *workerPages) load(_ context.Context, a address) (page, error) {
 		pg.url += "?" + url.Values{paramFind: {find}}.Encode()
 	}
 	var workers []state.Worker
-	p.backend.View(func(c *state.Cluster) {
+	p.backend.View(func(c state.View) {
 		pg.version = c.Version()
 		workers = c.Workers()
 	})
@@ -122,7 +122,7 @@ func queuesByWorker(known remote.Topology) map[string][]string {
 // online returns the names of the workers that are asked.
 func (p *workerPages) online() []string {
 	var names []string
-	p.backend.View(func(c *state.Cluster) {
+	p.backend.View(func(c state.View) {
 		for _, w := range c.Workers() {
 			if w.Status == state.Online {
 				names = append(names, w.Name)

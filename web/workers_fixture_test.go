@@ -62,7 +62,7 @@ func newCrew(t *testing.T, b web.Backend, readOnly bool) *crew {
 type forgetting struct{ web.Backend }
 
 func (f forgetting) ForgetWorker(name string) (forgotten bool) {
-	f.View(func(c *state.Cluster) { forgotten = c.ForgetWorker(name) })
+	f.View(func(c state.View) { forgotten = c.(*state.Cluster).ForgetWorker(name) })
 	return forgotten
 }
 

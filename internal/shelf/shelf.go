@@ -16,12 +16,12 @@ import (
 
 // Fake answers what a backend is asked beside its cluster. It is safe for concurrent use where view is.
 type Fake struct {
-	view  func(f func(c *state.Cluster))
+	view  func(f func(c state.View))
 	store history.Store
 }
 
 // New returns the history of a cluster that view shows.
-func New(view func(f func(c *state.Cluster))) *Fake {
+func New(view func(f func(c state.View))) *Fake {
 	h := &Fake{view: view}
 	h.store = &memory{match: h.match}
 	return h
@@ -32,7 +32,7 @@ func (h *Fake) Tasks(_ context.Context, r history.TaskRequest) (history.TaskPage
 	if q, ok := r.Query.Simple(); ok && r.Sort == (query.Sort{}) {
 		q.Limit, q.From, q.Newer = r.Limit, r.From, r.Newer
 		var found state.Page
-		h.view(func(c *state.Cluster) { found = c.Tasks(q) })
+		h.view(func(c state.View) { found = c.Tasks(q) })
 		return history.TaskPage{Tasks: found.Tasks, Next: found.Older, Prev: found.Newer}, nil
 	}
 	list := h.match(r.Query, r.Now)
@@ -68,7 +68,7 @@ func (h *Fake) Tasks(_ context.Context, r history.TaskRequest) (history.TaskPage
 
 func (h *Fake) match(q query.Query, now time.Time) []state.Task {
 	var list []state.Task
-	h.view(func(c *state.Cluster) {
+	h.view(func(c state.View) {
 		for from := (*state.Position)(nil); ; {
 			page := c.Tasks(state.Query{Limit: 500, From: from})
 			for _, t := range page.Tasks {
@@ -86,7 +86,7 @@ func (h *Fake) match(q query.Query, now time.Time) []state.Task {
 
 // Task returns a task, history.ErrMissing if there is none.
 func (h *Fake) Task(_ context.Context, id string) (t state.Task, err error) {
-	h.view(func(c *state.Cluster) {
+	h.view(func(c state.View) {
 		var held bool
 		if t, held = c.Task(id); !held {
 			err = history.ErrNotFound
@@ -97,7 +97,7 @@ func (h *Fake) Task(_ context.Context, id string) (t state.Task, err error) {
 
 // TaskEvents returns the events of a task, history.ErrMissing if there is none.
 func (h *Fake) TaskEvents(_ context.Context, id string) (events []state.TaskEvent, err error) {
-	h.view(func(c *state.Cluster) { events = c.TaskEvents(id) })
+	h.view(func(c state.View) { events = c.TaskEvents(id) })
 	if events == nil {
 		err = history.ErrNotFound
 	}
@@ -109,7 +109,7 @@ func (h *Fake) Count(_ context.Context, q query.Query) (history.Count, error) {
 	const most = 10_000
 	if simple, ok := q.Simple(); ok {
 		var total *int
-		h.view(func(c *state.Cluster) { total = c.Tasks(simple).Total })
+		h.view(func(c state.View) { total = c.Tasks(simple).Total })
 		if total != nil {
 			return history.Count{N: *total, Exact: true}, nil
 		}

@@ -55,7 +55,7 @@ func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench 
 			b.broker.Declare(q)
 		}
 	}
-	b.View(func(c *state.Cluster) { c.Expire(now) })
+	b.cluster.Expire(now)
 
 	var err error
 	if b.db, err = sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory}); err != nil {
@@ -92,7 +92,7 @@ type tasks struct {
 }
 
 // View implements command.Tasks.
-func (b *bench) View(f func(c *state.Cluster)) {
+func (b *bench) View(f func(c state.View)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.cluster)
@@ -106,7 +106,7 @@ func (b *bench) ForgetWorker(name string) bool {
 }
 
 // View chooses the bench's.
-func (t tasks) View(f func(c *state.Cluster)) { t.bench.View(f) }
+func (t tasks) View(f func(c state.View)) { t.bench.View(f) }
 
 func (b *bench) apply(events ...state.Event) {
 	b.mu.Lock()

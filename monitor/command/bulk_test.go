@@ -187,7 +187,7 @@ func TestWhatIsOfferedIsTaken(t *testing.T) {
 	}
 	for id, offered := range want {
 		seen := []state.Task{{ID: id, State: state.Pending}}
-		b.View(func(c *state.Cluster) {
+		b.View(func(c state.View) {
 			if known, ok := c.Task(id); ok {
 				seen[0] = known
 			}

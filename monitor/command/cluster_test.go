@@ -220,7 +220,7 @@ func (c *cluster) work(t *testing.T, node string, flags ...string) *process {
 	})
 	eventually(t, node+" ready", func() bool { return p.says(node + " ready.") })
 	eventually(t, node+" online", func() (online bool) {
-		c.monitor.View(func(s *state.Cluster) {
+		c.monitor.View(func(s state.View) {
 			w, ok := s.Worker(node)
 			online = ok && w.Status == state.Online
 		})

@@ -26,7 +26,7 @@ import (
 
 // Tasks looks up tasks and workers: a view.Reader.
 type Tasks interface {
-	View(f func(c *state.Cluster))
+	View(f func(c state.View))
 	Task(ctx context.Context, id string) (state.Task, error)
 	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Count(ctx context.Context, q query.Query) (history.Count, error)

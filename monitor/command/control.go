@@ -99,7 +99,7 @@ func checkArguments(m remote.Method, args map[string]any) (map[string]any, error
 // workers returns all workers by name.
 func (s *Service) workers() map[string]state.Worker {
 	known := make(map[string]state.Worker)
-	s.tasks.View(func(c *state.Cluster) {
+	s.tasks.View(func(c state.View) {
 		for _, w := range c.Workers() {
 			known[w.Name] = w
 		}

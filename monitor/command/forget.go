@@ -51,7 +51,7 @@ func (s *Service) forgettable(workers []string) ([]string, error) {
 		return nil, &Error{Field: "workers", Message: fmt.Sprintf("workers must name 1 to %d workers", maxForget)}
 	}
 	var err error
-	s.tasks.View(func(c *state.Cluster) {
+	s.tasks.View(func(c state.View) {
 		for i, name := range workers {
 			if wrong := unforgettable(c, name); wrong != nil {
 				wrong.Field = fmt.Sprintf("workers[%d]", i)
@@ -64,7 +64,7 @@ func (s *Service) forgettable(workers []string) ([]string, error) {
 }
 
 // unforgettable returns why a worker cannot be forgotten, nil if it can.
-func unforgettable(c *state.Cluster, name string) *Error {
+func unforgettable(c state.View, name string) *Error {
 	w, known := c.Worker(name)
 	switch {
 	case !known:

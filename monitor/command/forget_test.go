@@ -37,7 +37,7 @@ func TestOnlyWorkersThatLeftNothingAreForgotten(t *testing.T) {
 		t.Errorf("forgot %d workers, %v, want 1", n, err)
 	}
 	known := func() (is bool) {
-		b.View(func(c *state.Cluster) { _, is = c.Worker("gone") })
+		b.View(func(c state.View) { _, is = c.Worker("gone") })
 		return is
 	}
 	if known() {

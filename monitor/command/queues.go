@@ -29,7 +29,7 @@ func (s *Service) newQueues(o Options) (*queues.Watcher, error) {
 // consumers returns the workers that consume from each queue, as they reported, and the queues of tasks without any.
 func (s *Service) consumers() map[string][]string {
 	consumers := make(map[string][]string)
-	s.tasks.View(func(c *state.Cluster) {
+	s.tasks.View(func(c state.View) {
 		for name := range c.Counts().ByQueue {
 			consumers[name] = nil
 		}

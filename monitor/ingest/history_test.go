@@ -25,7 +25,7 @@ func TestTextThatMemoryHasDroppedIsRead(t *testing.T) {
 		publish(t, b, fmt.Appendf(nil, big, i+1, i, strings.Repeat("x", 60_000)))
 	}
 	saved(t, m, 50)
-	m.View(func(c *state.Cluster) {
+	m.View(func(c state.View) {
 		if held, _ := c.Task("t0"); !held.Truncated || held.Result != nil {
 			t.Errorf("memory holds result %v, truncated %v; want it dropped", held.Result, held.Truncated)
 		}
@@ -55,7 +55,7 @@ func TestEventsOfForgottenTasksThatComeAgainCountOnce(t *testing.T) {
 			saved(t, m, told)
 		}
 		tell(0, tasks, "received", "succeeded")
-		m.View(func(c *state.Cluster) {
+		m.View(func(c state.View) {
 			if _, held := c.Task("t0"); held {
 				t.Fatal("memory still holds the first task")
 			}

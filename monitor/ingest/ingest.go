@@ -303,9 +303,9 @@ func (in *Ingester) ForgetWorker(name string) bool {
 	return true
 }
 
-// View calls f with the cluster under a read lock. f copies what it needs; it must not block, change or retain the cluster,
+// View calls f with the cluster under a read lock. f copies what it needs; it must not block or retain the View,
 // or call the Ingester.
-func (in *Ingester) View(f func(c *state.Cluster)) {
+func (in *Ingester) View(f func(c state.View)) {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
 	f(in.cluster)

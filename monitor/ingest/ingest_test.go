@@ -137,7 +137,7 @@ func publish(t *testing.T, b *inproc.Broker, bodies ...[]byte) {
 }
 
 func tasks(m *ingester) (n int) {
-	m.View(func(c *state.Cluster) { n = c.Counts().Tasks })
+	m.View(func(c state.View) { n = c.Counts().Tasks })
 	return n
 }
 
@@ -268,7 +268,7 @@ func TestWorkersGrowLateWhileNothingArrives(t *testing.T) {
 		go func() { done <- m.Run(ctx) }()
 		publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":"w1","pid":7,"clock":1,"freq":2.0,"timestamp":%d}`, time.Now().Unix()))
 		status := func() (s state.Status) {
-			m.View(func(c *state.Cluster) {
+			m.View(func(c state.View) {
 				if w, ok := c.Worker("w1"); ok {
 					s = w.Status
 				}
@@ -308,11 +308,11 @@ func TestNothingIsLostAcrossReconnects(t *testing.T) {
 	}
 	publish(t, b, body("received", "last", 1))
 	await(t, m, "the last task", func() (ok bool) {
-		m.View(func(c *state.Cluster) { _, ok = c.Task("last") })
+		m.View(func(c state.View) { _, ok = c.Task("last") })
 		return ok
 	})
 	wrong := 0
-	m.View(func(c *state.Cluster) {
+	m.View(func(c state.View) {
 		for _, want := range story.Truth() {
 			if got, ok := c.Task(want.ID); !ok || got.State != want.State {
 				wrong++
@@ -333,7 +333,7 @@ func TestReadersAndWriterShare(t *testing.T) {
 	for range 4 {
 		readers.Go(func() {
 			for ctx.Err() == nil {
-				m.View(func(c *state.Cluster) {
+				m.View(func(c state.View) {
 					c.Tasks(state.Query{Limit: 20, Text: "t"})
 					c.Workers()
 					c.Counts()

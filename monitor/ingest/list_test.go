@@ -64,7 +64,7 @@ func raw(events []json.RawMessage) [][]byte {
 // compareLists walks lists of both, page by page, down and up again.
 func compareLists(t *testing.T, m *ingester, all *state.Cluster) {
 	t.Helper()
-	want := shelf.New(func(f func(*state.Cluster)) { f(all) })
+	want := shelf.New(func(f func(state.View)) { f(all) })
 	now := time.Unix(1_790_001_000, 0)
 	for _, text := range []string{
 		"", "state:SUCCESS", "state:failure,retry name:shop.task_1", "-state:SUCCESS", "worker:celery@host-0", "retries:>0",

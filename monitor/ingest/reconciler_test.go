@@ -136,7 +136,7 @@ func (w *celeryWorker) lost(t *testing.T, id string) *state.Conclusion {
 	t.Helper()
 	var task state.Task
 	var ok bool
-	w.monitor.View(func(c *state.Cluster) { task, ok = c.Task(id) })
+	w.monitor.View(func(c state.View) { task, ok = c.Task(id) })
 	if !ok {
 		t.Fatalf("task %s is not known", id)
 	}

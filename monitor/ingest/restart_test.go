@@ -66,7 +66,7 @@ func TestARestartBringsBackWhatWasThere(t *testing.T) {
 		t.Errorf("clock = %d, want at least %d", got, clock)
 	}
 	held := 0
-	second.View(func(c *state.Cluster) { held = c.Counts().Tasks })
+	second.View(func(c state.View) { held = c.Counts().Tasks })
 	if len(before) <= held || held < 20 {
 		t.Errorf("%d of %d tasks are held in memory, want the newest 20 and all active ones", held, len(before))
 	}
@@ -90,7 +90,7 @@ func listOf(t *testing.T, m *ingester) (all []state.Task) {
 }
 
 func workersOf(m *ingester) (workers []state.Worker) {
-	m.View(func(c *state.Cluster) { workers = c.Workers() })
+	m.View(func(c state.View) { workers = c.Workers() })
 	for i := range workers {
 		workers[i].Status = "" // of the moment
 	}
@@ -98,7 +98,7 @@ func workersOf(m *ingester) (workers []state.Worker) {
 }
 
 func clockOf(m *ingester) (clock int64) {
-	m.View(func(c *state.Cluster) { clock = c.Clock() })
+	m.View(func(c state.View) { clock = c.Clock() })
 	return clock
 }
 
@@ -171,7 +171,7 @@ func (c *wallClock) set(ahead time.Duration) { c.ahead.Store(int64(ahead)) }
 func (c *wallClock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
 func statusOf(m *ingester, name string) (s state.Status) {
-	m.View(func(c *state.Cluster) {
+	m.View(func(c state.View) {
 		if w, ok := c.Worker(name); ok {
 			s = w.Status
 		}
@@ -217,7 +217,7 @@ func TestAClockThatIsSet(t *testing.T) {
 			if got := statusOf(m, silent); got != state.Offline {
 				t.Errorf("%v ahead: a worker that is silent for 30 s is %s, want offline", ahead, got)
 			}
-			m.View(func(c *state.Cluster) {
+			m.View(func(c state.View) {
 				if w, _ := c.Worker("dead"); wall.now().Sub(time.UnixMicro(w.LastHeartbeatAt)) > 5*time.Minute {
 					t.Errorf("%v ahead: dead was heard at %v, it is %v", ahead, time.UnixMicro(w.LastHeartbeatAt), wall.now())
 				}

@@ -22,7 +22,7 @@ const (
 func (r *Reader) Task(ctx context.Context, id string) (state.Task, error) {
 	var t state.Task
 	var inMemory, complete, unsaved bool
-	r.source.View(func(c *state.Cluster) {
+	r.source.View(func(c state.View) {
 		t, inMemory = c.Task(id)
 		complete, unsaved = r.complete(c), c.Changed(id)
 	})
@@ -80,7 +80,7 @@ func (r *Reader) withStoredText(ctx context.Context, t state.Task) state.Task {
 // TaskEvents returns the events of a task by stamp, or history.ErrNotFound if it is not retained.
 func (r *Reader) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error) {
 	var events []state.TaskEvent
-	r.source.View(func(c *state.Cluster) { events = c.TaskEvents(id) })
+	r.source.View(func(c state.View) { events = c.TaskEvents(id) })
 	if events != nil {
 		return events, nil
 	}
@@ -93,7 +93,7 @@ func (r *Reader) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, 
 }
 
 // complete reports whether memory holds all retained tasks.
-func (r *Reader) complete(c *state.Cluster) bool {
+func (r *Reader) complete(c state.View) bool {
 	return r.source.Restored() && c.LowWaterMark() == nil
 }
 
@@ -121,7 +121,7 @@ func (r *Reader) countInMemory(q query.Query) (n int, ok bool) {
 		return 0, false
 	}
 	s.Limit = 1
-	r.source.View(func(c *state.Cluster) {
+	r.source.View(func(c state.View) {
 		if !r.complete(c) {
 			return
 		}

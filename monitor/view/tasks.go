@@ -31,7 +31,7 @@ func (r *Reader) tasksInMemory(request history.TaskRequest) (page history.TaskPa
 		return page, false
 	}
 	q.Limit, q.From, q.Newer = request.Limit, request.From, request.Newer
-	r.source.View(func(c *state.Cluster) {
+	r.source.View(func(c state.View) {
 		found := c.Tasks(q)
 		end := found.Older
 		if request.Newer {
@@ -168,7 +168,7 @@ func (r *Reader) addUnsaved(l *list) {
 	}
 	for read := 0; ; {
 		var chunk []state.Task
-		r.source.View(func(c *state.Cluster) { chunk = c.UnsavedTasks(from, newer, unsavedChunk) })
+		r.source.View(func(c state.View) { chunk = c.UnsavedTasks(from, newer, unsavedChunk) })
 		for i := range chunk {
 			l.add(&chunk[i])
 		}
@@ -194,7 +194,7 @@ func (r *Reader) addUnsaved(l *list) {
 
 // addStored adds tasks of the history, in their state in memory where they are there.
 func (r *Reader) addStored(l *list, tasks []state.Task) {
-	r.source.View(func(c *state.Cluster) {
+	r.source.View(func(c state.View) {
 		for i := range tasks {
 			t, inMemory := c.Task(tasks[i].ID)
 			switch {

@@ -77,9 +77,9 @@ func New(source *ingest.Ingester, store Store, now func() time.Time) (*Reader, e
 	return &Reader{source: source, store: store, now: now}, nil
 }
 
-// View calls f with the cluster under a read lock. f copies what it needs; it must not block, change or retain the
+// View calls f with the cluster under a read lock. f copies what it needs; it must not block or retain the
 // cluster, or call the Reader.
-func (r *Reader) View(f func(c *state.Cluster)) { r.source.View(f) }
+func (r *Reader) View(f func(c state.View)) { r.source.View(f) }
 
 // Changed returns a channel that is closed at the next change. Take it before reading, or a change between the two
 // goes unseen.

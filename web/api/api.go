@@ -24,7 +24,7 @@ import (
 // Backend is what the API reads.
 type Backend interface {
 	// View calls f with the cluster under a read lock.
-	View(f func(c *state.Cluster))
+	View(f func(c state.View))
 	Health() view.Health
 	Rates() view.Rates
 	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)

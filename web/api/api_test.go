@@ -39,7 +39,7 @@ type backend struct {
 	rates   view.Rates
 }
 
-func (b *backend) View(f func(c *state.Cluster)) {
+func (b *backend) View(f func(c state.View)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.cluster)

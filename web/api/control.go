@@ -150,7 +150,7 @@ func (a *api) inspect(ctx context.Context, r *inspectInput) (*response[Inspectio
 	var known bool
 	var status state.Status
 	var others []state.Worker
-	a.backend.View(func(c *state.Cluster) {
+	a.backend.View(func(c state.View) {
 		var w state.Worker
 		if w, known = c.Worker(r.Name); !known {
 			others = c.Workers()

@@ -77,7 +77,7 @@ func openWith(t *testing.T, backend func(b stored) web.Backend) *office {
 type forgetting struct{ web.Backend }
 
 func (f forgetting) ForgetWorker(name string) (forgotten bool) {
-	f.View(func(c *state.Cluster) { forgotten = c.ForgetWorker(name) })
+	f.View(func(c state.View) { forgotten = c.(*state.Cluster).ForgetWorker(name) })
 	return forgotten
 }
 
@@ -85,10 +85,10 @@ func (f forgetting) ForgetWorker(name string) (forgotten bool) {
 func (f *office) leave(name string) {
 	hello := heartbeat(name, 33)
 	goodbye := state.Event{Kind: state.WorkerOffline, Hostname: name, PID: 33}
-	f.back.View(func(c *state.Cluster) {
+	f.back.View(func(c state.View) {
 		for i, e := range []*state.Event{&hello, &goodbye} {
 			e.Clock, e.Micros, e.ReceivedMicros = int64(i+1), start, start
-			c.Apply(e)
+			c.(*state.Cluster).Apply(e)
 		}
 	})
 }

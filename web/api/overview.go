@@ -156,7 +156,7 @@ func fromHealth(h view.Health) Health {
 
 func (a *api) overview(_ context.Context, _ *struct{}) (*response[Overview], error) {
 	var counts state.Counts
-	a.backend.View(func(c *state.Cluster) { counts = c.Counts() })
+	a.backend.View(func(c state.View) { counts = c.Counts() })
 	return &response[Overview]{Body: Overview{
 		Counts: fromCounts(counts), Rates: fromRates(a.backend.Rates()), Health: fromHealth(a.backend.Health()),
 	}}, nil

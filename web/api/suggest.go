@@ -60,7 +60,7 @@ func (a *api) suggest(ctx context.Context, r *suggestInput) (*response[Suggestio
 func (a *api) known(ctx context.Context, f lang.Field, part string) []string {
 	var counts state.Counts
 	var workers []state.Worker
-	a.backend.View(func(c *state.Cluster) { counts, workers = c.Counts(), c.Workers() })
+	a.backend.View(func(c state.View) { counts, workers = c.Counts(), c.Workers() })
 	var list []string
 	add := func(s string) {
 		if strings.Contains(strings.ToLower(s), strings.ToLower(part)) {

@@ -105,7 +105,7 @@ func (a *api) registerWorkers(h huma.API) {
 
 func (a *api) workers(_ context.Context, _ *struct{}) (*response[List[Worker]], error) {
 	var workers []state.Worker
-	a.backend.View(func(c *state.Cluster) { workers = c.Workers() })
+	a.backend.View(func(c state.View) { workers = c.Workers() })
 	return &response[List[Worker]]{onePage(a.withTopology(mapSlice(workers, FromWorker)...), func(w Worker) Worker { return w })}, nil
 }
 
@@ -113,7 +113,7 @@ func (a *api) worker(_ context.Context, r *WorkerPath) (*response[Worker], error
 	var worker state.Worker
 	var known bool
 	var others []state.Worker
-	a.backend.View(func(c *state.Cluster) {
+	a.backend.View(func(c state.View) {
 		if worker, known = c.Worker(r.Name); !known {
 			others = c.Workers()
 		}

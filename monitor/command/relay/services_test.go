@@ -239,7 +239,7 @@ func (p *proxy) serve(l net.Listener) {
 // nothing is a cluster without tasks and workers.
 type nothing struct{}
 
-func (nothing) View(f func(c *state.Cluster)) { f(state.New(state.Options{})) }
+func (nothing) View(f func(c state.View)) { f(state.New(state.Options{})) }
 func (nothing) Task(context.Context, string) (state.Task, error) {
 	return state.Task{}, history.ErrNotFound
 }

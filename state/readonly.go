@@ -1,0 +1,20 @@
+package state
+
+// View is what readers see of a Cluster: nobody can change the state through it. What it returns are copies.
+type View interface {
+	Version() uint64
+	Clock() int64
+	Counts() Counts
+	Names() []string
+	Tasks(q Query) Page
+	Task(id string) (Task, bool)
+	TaskEvents(id string) []TaskEvent
+	Workers() []Worker
+	Worker(name string) (Worker, bool)
+	Unfinished(worker string) int
+	LowWaterMark() *Position
+	Changed(id string) bool
+	UnsavedTasks(from *Position, newer bool, n int) []Task
+}
+
+var _ View = (*Cluster)(nil)
