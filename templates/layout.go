@@ -22,6 +22,7 @@ type Layout struct {
 	Title        string  // of the page, without the name of the product
 	Section      Section // empty for pages outside all sections
 	Topic        string  // live topic; empty if the page does not change by itself
+	Page         string  // name of this rendering, by which a socket asks for what has changed since; may be empty
 	Theme        string  // light or dark as chosen by the visitor, empty to follow the system
 	Path         string  // address of the page, to come back to after changing the theme
 	Version      string

@@ -377,6 +377,7 @@ func pagesConverge(t *testing.T, b context.Context) {
 			tb.eval(`void (async () => {
 				const content = (page) => {
 					const main = page.querySelector("main").cloneNode(true);
+					main.removeAttribute("data-page");
 					for (const time of main.querySelectorAll("time[data-age]")) time.textContent = "";
 					for (const slot of main.querySelectorAll("[data-news]")) slot.textContent = "";
 					for (const list of main.querySelectorAll("datalist")) list.remove();

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/a-h/templ"
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor/command"
@@ -29,7 +29,8 @@ type common struct {
 	readOnly   bool
 	identify   func(r *http.Request) string
 	urls       templates.URLs
-	version    string      // of Umbel
+	version    string // of Umbel
+	remember   func(topic, name string, s live.Snapshot)
 	outbox     outboxStats // which every page shows
 	now        func() time.Time
 	log        *slog.Logger
@@ -63,11 +64,15 @@ func (p *common) snapshot(ctx context.Context, pg page) (live.Snapshot, error) {
 	if err != nil {
 		return live.Snapshot{}, fmt.Errorf("render %s: %w", pg.url, err)
 	}
+	return snapshotOf(pg, parts), nil
+}
+
+func snapshotOf(pg page, parts templates.Parts) live.Snapshot {
 	s := live.Snapshot{Version: pg.version, Regions: fragments(parts.Regions)}
 	for _, l := range parts.Lists {
 		s.Lists = append(s.Lists, live.List{ID: l.ID, Rows: fragments(l.Rows)})
 	}
-	return s, nil
+	return s
 }
 
 func fragments(parts []templates.Part) []live.Fragment {
@@ -139,28 +144,24 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 	l := p.layout(r.Context())
 	l.Title, l.Section, l.Theme, l.Path = pg.title, pg.section, theme(r), p.urls.Prefix+pg.url
 	if !pg.static {
-		l.Topic = pg.url
+		l.Topic, l.Page = pg.url, rand.Text()[:12]
 	}
-	html, err := render(r.Context(), pg.view.Page(l))
+	var html bytes.Buffer
+	// A visitor who leaves is no reason to fail.
+	parts, err := templates.Record(context.WithoutCancel(r.Context()), pg.view.Page(l), &html)
 	if err != nil {
 		p.log.ErrorContext(r.Context(), "render page", "title", pg.title, "error", err)
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
 	}
+	if !pg.static && p.remember != nil {
+		p.remember(l.Topic, l.Page, snapshotOf(pg, parts))
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(cmp.Or(pg.status, http.StatusOK))
-	if _, err := w.Write([]byte(html)); err != nil {
+	if _, err := w.Write(html.Bytes()); err != nil {
 		p.log.DebugContext(r.Context(), "send page", "error", err)
 	}
-}
-
-// render draws a component to its end: a visitor who leaves is no reason to fail.
-func render(ctx context.Context, c templ.Component) (string, error) {
-	var b bytes.Buffer
-	if err := c.Render(context.WithoutCancel(ctx), &b); err != nil {
-		return "", err
-	}
-	return b.String(), nil
 }
 
 // theme is what the visitor chose, empty for that of the system.

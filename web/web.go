@@ -105,6 +105,7 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.remember = hub.Remember
 	h := &Handler{prefix: prefix, hub: hub, pages: p, changes: changes, bodies: newBodies()}
 	h.root, err = h.guard(o, p, h.routes(o, p, assets))
 	if err != nil {

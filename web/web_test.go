@@ -3,6 +3,7 @@ package web_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -417,6 +418,25 @@ func TestSocket(t *testing.T) {
 		conn, _, _ = websocket.Dial(t.Context(), srv.URL+"/ops/ws", nil)
 	}
 	conn.SetReadLimit(1 << 20)
+	// What a page shows need not be sent again.
+	for _, page := range find(`data-page="([^"]*)"`, visit(t, h, "/ops/tasks").Body.String()) {
+		subscription := fmt.Appendf(nil, `{"op":"sub","topic":"/tasks","page":%q}`, page)
+		if err := conn.Write(t.Context(), websocket.MessageText, subscription); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for {
+		_, b, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), `"topic":"/tasks"`) {
+			if !strings.HasSuffix(string(b), `"ops":[]}`) {
+				t.Errorf("first frame after the page = %s, want no ops", b)
+			}
+			break
+		}
+	}
 	if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"/tasks?q=state%3Afailure"}`)); err != nil {
 		t.Fatal(err)
 	}

@@ -199,7 +199,7 @@ const live = {
   open: false, // the server has spoken
   tries: 0, // since the last time it did
   topic: "", // subscribed to
-  at: {}, // epoch and seq of the last frame of topic
+  at: {}, // epoch and seq of the last frame of topic, or the page that the first one leads from
   refused: "", // a topic that the server does not have
   late: false,
   paused: false,
@@ -223,7 +223,7 @@ const live = {
       if (this.topic) this.send({ op: "unsub", topic: this.topic });
       this.topic = topic;
       this.late = false;
-      if (topic && this.at.topic !== topic) this.at = { topic };
+      if (topic && this.at.topic !== topic) this.at = this.page();
       if (topic) this.send({ op: "sub", ...this.at });
     }
     if (topic && !this.socket) this.connect();
@@ -280,7 +280,7 @@ const live = {
     }
     this.late = message.late;
     if (message.late !== undefined) return paint();
-    if (!message.reset) {
+    if (!message.reset && (!message.page || message.page !== this.at.page)) {
       if (message.epoch === this.at.epoch && message.seq <= this.at.seq) return;
       if (message.epoch !== this.at.epoch || message.seq !== this.at.seq + 1) return this.startOver();
     }
@@ -297,10 +297,13 @@ const live = {
     this.skew = Math.max(...this.skews);
   },
 
-  // startOver asks for everything.
-  startOver() {
-    this.at = { topic: this.topic };
-    if (this.open && this.topic) this.send({ op: "sub", topic: this.topic });
+  // page is where a page begins that was just loaded.
+  page: () => ({ topic: main.dataset.topic, page: main.dataset.page }),
+
+  // startOver asks for everything that is not in at.
+  startOver(at = { topic: this.topic }) {
+    this.at = at;
+    if (this.open && this.topic) this.send({ op: "sub", ...at });
   },
 
   // poll fetches the page now and then, for want of a socket.
@@ -391,7 +394,7 @@ async function swap(url, settleAll) {
   equip();
   const before = live.topic;
   live.follow();
-  if (live.topic === before) live.startOver(); // the page is ahead of the frames
+  if (live.topic === before) live.startOver(live.page()); // the page is ahead of the frames
   return response.url;
 }
 

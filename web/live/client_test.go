@@ -21,6 +21,7 @@ type message struct {
 	Seq     uint64
 	Version uint64
 	Reset   bool
+	Page    string
 	Ops     []struct {
 		Op, ID, HTML string
 		Order        []string
@@ -48,7 +49,7 @@ func (m *model) apply(f message) error {
 	if f.Reset {
 		m.resets++
 		*m = model{regions: map[string]string{}, lists: map[string][]live.Fragment{}, resets: m.resets, frames: m.frames}
-	} else if f.Epoch != m.epoch || f.Seq != m.seq+1 {
+	} else if f.Page == "" && (f.Epoch != m.epoch || f.Seq != m.seq+1) {
 		return fmt.Errorf("frame %s/%d after %s/%d", f.Epoch, f.Seq, m.epoch, m.seq)
 	}
 	m.epoch, m.seq, m.version = f.Epoch, f.Seq, f.Version
@@ -120,13 +121,14 @@ type client struct {
 	t     testing.TB
 	conn  *websocket.Conn
 	topic string
+	page  string // that the model is made from, empty for none
 	model model
 }
 
 // subscribe asks for the client's topic behind what it has.
 func (c *client) subscribe(ctx context.Context) {
 	c.t.Helper()
-	c.send(ctx, map[string]any{"op": "sub", "topic": c.topic, "epoch": c.model.epoch, "seq": c.model.seq})
+	c.send(ctx, map[string]any{"op": "sub", "topic": c.topic, "epoch": c.model.epoch, "seq": c.model.seq, "page": c.page})
 }
 
 func (c *client) send(ctx context.Context, v any) {

@@ -10,8 +10,8 @@ import (
 // protocol is the version of the frame format, described in docs/live-protocol.md.
 const protocol = 1
 
-// frame is what a client needs to get from one sequence number to the next, or, with Reset, to Seq
-// from anywhere.
+// frame is what a client needs to get from one sequence number to the next, or to Seq from Page, or, with Reset, from
+// anywhere.
 type frame struct {
 	V       int    `json:"v"`
 	Topic   string `json:"topic"`
@@ -19,6 +19,7 @@ type frame struct {
 	Seq     uint64 `json:"seq"`
 	Version uint64 `json:"version"`
 	Reset   bool   `json:"reset,omitempty"`
+	Page    string `json:"page,omitempty"`
 	Ops     []op   `json:"ops"`
 }
 
@@ -57,6 +58,7 @@ type request struct {
 	Topic string `json:"topic"`
 	Epoch string `json:"epoch"` // of the last frame that the client has, empty for none
 	Seq   uint64 `json:"seq"`   // of the last frame that the client has
+	Page  string `json:"page"`  // name of the page that the client has and no frame yet
 }
 
 // encode returns v as JSON. HTML is left readable: the client parses JSON, nothing embeds it.

@@ -38,6 +38,7 @@ type Hub struct {
 	opt   Options
 	slots *fair.Slots  // for renderings
 	share atomic.Int64 // bytes of frames that each topic may keep
+	pages pages
 
 	mu      sync.Mutex
 	stop    chan struct{} // closed when Run ends, nil until it begins
@@ -95,6 +96,12 @@ func (h *Hub) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// Remember keeps for a while what a page showed when it was served. A socket that names the page gets only what has
+// changed since.
+func (h *Hub) Remember(topic, name string, s Snapshot) {
+	h.pages.add(served{topic, name, time.Now(), s})
 }
 
 // ServeHTTP upgrades the request to a WebSocket and serves it until either side ends it.
@@ -155,7 +162,10 @@ func (h *Hub) subscribe(s *session, req request) (*topic, cursor) {
 		h.topics[req.Topic] = t
 		h.share.Store(int64(min(ringBytes, maxRings/len(h.topics))))
 	}
-	c, start := t.subscribe(s, req.Epoch, req.Seq)
+	c, start := t.subscribe(s, req)
+	if req.Page != "" {
+		c.page, c.base = req.Page, h.pages.find(req.Topic, req.Page)
+	}
 	if start {
 		h.wg.Go(t.run)
 	}

@@ -109,6 +109,49 @@ func TestFramesHoldOnlyWhatChanged(t *testing.T) {
 	}
 }
 
+// A page that was served need not be sent again.
+func TestFirstFrameLeadsFromThePage(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		page  string
+		age   time.Duration
+		reset bool
+		ops   int
+	}{
+		"of the same page":    {"first", 0, false, 1},
+		"of the newest page":  {"second", 0, false, 0},
+		"of an unknown page":  {"third", 0, true, 2},
+		"of another's page":   {"other", 0, true, 2},
+		"of a page long gone": {"first", time.Minute, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t, live.Options{})
+				s.hub.Remember("t", "first", live.Snapshot{Regions: fragments("a", "1", "b", "2")})
+				s.hub.Remember("t", "second", live.Snapshot{Regions: fragments("a", "1", "b", "3")})
+				s.hub.Remember("u", "other", live.Snapshot{Regions: fragments("a", "1", "b", "3")})
+				s.set("t", fragments("a", "1", "b", "3"))
+				time.Sleep(test.age)
+				c := s.dial("t")
+				c.page, c.model.regions = test.page, map[string]string{"a": "1", "b": "2"}
+				c.subscribe(t.Context())
+				f := c.frame(t.Context())
+				if f.Reset != test.reset || len(f.Ops) != test.ops || f.Seq != 1 {
+					t.Errorf("first frame has reset %v, %d ops, seq %d, want %v, %d, 1", f.Reset, len(f.Ops), f.Seq, test.reset, test.ops)
+				}
+				if !test.reset && f.Page != test.page {
+					t.Errorf("frame leads from page %q, want %q", f.Page, test.page)
+				}
+				s.set("t", fragments("a", "1", "b", "4"))
+				if f = c.frame(t.Context()); f.Reset || len(f.Ops) != 1 || c.model.regions["b"] != "4" {
+					t.Errorf("next frame = %+v, want the change", f)
+				}
+			})
+		})
+	}
+}
+
 func TestFourFramesASecondAndTheLastOneCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -67,17 +67,19 @@ func newTopic(name string, h *Hub) *topic {
 type cursor struct {
 	epoch string
 	seq   uint64
-	need  uint64 // renderings to wait for before a reset
-	late  bool   // the client knows that the topic cannot be rendered now
+	need  uint64    // renderings to wait for before a reset
+	late  bool      // the client knows that the topic cannot be rendered now
+	page  string    // name of the page that the client has and no frame yet, empty if it has none
+	base  *Snapshot // what that page showed, nil if that is not known
 }
 
-// subscribe adds s, which has read up to epoch and seq, and reports whether the caller must start
+// subscribe adds s, which has read as far as req says, and reports whether the caller must start
 // run. A session that subscribes again gets a new cursor.
-func (t *topic) subscribe(s *session, epoch string, seq uint64) (c cursor, start bool) {
+func (t *topic) subscribe(s *session, req request) (c cursor, start bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// The client has a page that may be newer than snap: a reset must not take it back in time.
-	c = cursor{epoch: epoch, seq: seq, need: t.renders}
+	c = cursor{epoch: req.Epoch, seq: req.Seq, need: t.renders}
 	if t.rendering {
 		c.need++
 	}
@@ -277,7 +279,7 @@ func (t *topic) frame(s Snapshot) ([]byte, error) {
 	})
 }
 
-// next returns the frame after c, a reset frame if there is none for c, or nil if c has read all,
+// next returns the frame after c, one that leads from its page, a reset frame if there is none for c, or nil if c has read all,
 // and moves c. The error is that of a topic that cannot be shown.
 func (t *topic) next(c *cursor) ([]byte, error) {
 	t.mu.Lock()
@@ -296,6 +298,17 @@ func (t *topic) next(c *cursor) ([]byte, error) {
 	}
 	if t.renders < c.need || t.seq == 0 {
 		return nil, nil
+	}
+	if c.base != nil {
+		ops, _ := diff(*c.base, t.snap)
+		f, err := encode(frame{
+			V: protocol, Topic: t.name, Epoch: t.epoch, Seq: t.seq, Version: t.snap.Version, Page: c.page, Ops: append([]op{}, ops...),
+		})
+		if err != nil {
+			return nil, err
+		}
+		c.epoch, c.seq, c.base = t.epoch, t.seq, nil
+		return f, nil
 	}
 	if t.full == nil {
 		f, err := encode(frame{
