@@ -18,7 +18,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 OVERLAP := -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) \* 2)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 generate: ## turn templates into Go
 	$(TOOL) templ generate -log-level warn
@@ -62,6 +62,9 @@ bench: ## benchmarks that match BENCH, BENCHCOUNT (6) times, into bench.txt for 
 	scripts/deps
 	scripts/services run go test -timeout 2h -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./... | tee bench.txt
 
+vulnerabilities: ## known ones in code that Umbel calls, where the database can be reached
+	scripts/vulnerabilities
+
 allocations: ## how often benchmarks allocate, compared with scripts/allocations.txt
 	scripts/allocations
 
@@ -74,8 +77,8 @@ demo: ## a simulated cluster on http://127.0.0.1:5555/; needs only Go
 verify: ## generated code, formatting and go.mod are current
 	scripts/verify
 
-check: ## what CI runs: verify, lint, contract, allocations, test
-	@for stage in verify lint contract allocations test; do \
+check: ## what CI runs: verify, lint, vulnerabilities, contract, allocations, test
+	@for stage in verify lint vulnerabilities contract allocations test; do \
 		start=$$SECONDS; \
 		$(MAKE) --no-print-directory $$stage; \
 		echo "== $$stage took $$((SECONDS - start)) s"; \
@@ -85,4 +88,4 @@ clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
 	rm -rf bin .services bench.txt
 
-.PHONY: help generate fmt lint test contract thorough e2e rabbitmq4 fuzz bench allocations build demo verify check clean
+.PHONY: help generate fmt lint test contract thorough e2e rabbitmq4 fuzz bench allocations vulnerabilities build demo verify check clean
