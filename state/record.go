@@ -120,7 +120,7 @@ func key(id string) (k taskKey, digested bool) {
 		n += copy(plain[n:], id[19:23])
 		copy(plain[n:], id[24:])
 		for _, b := range plain {
-			if b >= 'A' && b <= 'F' { // another string than its lower-case twin
+			if b >= 'A' && b <= 'F' { // a different string than in lower case
 				return digest(id), true
 			}
 		}

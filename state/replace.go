@@ -43,7 +43,7 @@ func (f *causal) findReplacements() {
 	f.number()
 }
 
-// earlier reports whether the message of a is the likelier one to have come first: a task that nobody sent from
+// earlier reports whether the message of a is the likelier one to have come first: a task that was not sent from
 // another has no parent before it is replaced.
 func (f *causal) earlier(a, b *record) bool {
 	if aChild, bChild := a.flags&otherParent != 0, b.flags&otherParent != 0; aChild != bChild {

@@ -73,7 +73,7 @@ type Task struct {
 	Returned     bool        // the process that received it ended without starting it: the broker delivers it again
 	OrphanReason string      // how the process has ended, in words, when Orphaned or Returned
 	Lost         *Conclusion // why it is not expected to end, nil if it is or has; also of orphaned ones
-	Dismissed    *Conclusion // who has said that it will not end, nil if nobody has; never beside Lost
+	Dismissed    *Conclusion // who dismissed it, nil if not dismissed; never beside Lost
 	Truncated    bool        // some text was cut or dropped to keep memory bounded
 }
 

@@ -98,7 +98,7 @@ func TLSHint(err error, server, instead string) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("the broker's certificate is not accepted (%v); renew it", errors.Unwrap(err))
 	}
-	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" { // crypto/tls's word for it
+	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" { // set by crypto/tls for alerts of the peer
 		return fmt.Sprintf("the broker ended the TLS handshake (%v); it may want a client certificate", alert.Err)
 	}
 	return ""

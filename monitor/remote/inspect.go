@@ -271,7 +271,7 @@ func (i *Inspector) Report(ctx context.Context, name string) Inspection {
 	return i.refresh(ctx, i.reports, name, i.report)
 }
 
-// ask asks, or waits until somebody else's round has ended.
+// refresh runs a round, or waits for the one in progress.
 func (i *Inspector) refresh(
 	ctx context.Context, subjects map[string]*cacheEntry, name string, round func(context.Context, string, *cacheEntry),
 ) Inspection {

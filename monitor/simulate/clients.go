@@ -133,7 +133,7 @@ func (c *Cluster) arrive() {
 	c.after(c.rng.exp(time.Duration(float64(time.Second)/perSecond)), c.arrive)
 }
 
-// burst is a script that somebody starts: a new process that sends a lot within a second.
+// burst is a script: a new process that sends many tasks within a second.
 func (c *Cluster) burst() bool {
 	from := client{process: c.spawn(pick(c.rng, c.hosts))}
 	n := int(max(24, c.opts.Rate*2))

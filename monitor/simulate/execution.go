@@ -154,7 +154,7 @@ func (w *worker) revoked(x *execution) bool {
 	}
 	about := x
 	if seen := x.m.task.executions; !x.announced && len(seen) > 1 {
-		about = seen[len(seen)-2] // nobody took x: this ends the one before
+		about = seen[len(seen)-2] // x was never received: this ends the one before
 	}
 	e := x.event().raw("terminated", "false").raw("signum", "null")
 	switch {

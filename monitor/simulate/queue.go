@@ -62,7 +62,7 @@ func (q *queue) route() {
 	}
 }
 
-// consumer is whose turn it is to take m, nil if nobody can.
+// consumer returns the worker whose turn it is to receive m, nil if none can.
 //
 // A message never goes back to a process that still runs it, although a real broker would do so: the
 // events of two such runs cannot be told apart, so there would be no truth to compare with.

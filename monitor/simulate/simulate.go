@@ -47,7 +47,7 @@ type Cluster struct {
 	now    int64  // virtual time, ns since 1970 UTC
 	end    int64  // when clients stop, 0 if never
 	seq    uint64
-	open   int // task messages that somebody still has to deal with
+	open   int // task messages that are not finished
 	events eventHeap
 	kinds  map[string]*kind
 

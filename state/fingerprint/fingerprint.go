@@ -1,5 +1,5 @@
-// Package fingerprint says which failures are one bug: it reads Python's exceptions and tracebacks, leaves
-// out what differs from one run to the next, and names what is left. It keeps nothing and counts nothing.
+// Package fingerprint groups failures that have the same cause: it parses Python's exceptions and tracebacks,
+// removes what differs between executions, and hashes the rest. It stores and counts nothing.
 package fingerprint
 
 import (

@@ -179,9 +179,9 @@ func isHelp(value string) string {
 	case IsLost:
 		return "unfinished, and not expected to end"
 	case IsDismissed:
-		return "unfinished, and somebody has dismissed it"
+		return "unfinished, and dismissed by a user"
 	case IsOrphaned:
-		return "its process ended without a word"
+		return "its process ended without reporting a result"
 	default:
 		return "some text was cut"
 	}

@@ -1,6 +1,6 @@
-// Package query is the language in which tasks are asked for: it reads queries, writes them in one
-// canonical form, and decides whether a task matches. Stores compile the same expressions into their
-// own terms. It does no I/O and reads no wall clock.
+// Package query implements the language in which tasks are searched: it parses queries, writes them in one
+// canonical form, and decides whether a task matches. Stores compile the same expressions into SQL. It does no I/O
+// and reads no wall clock.
 package query
 
 import "time"
@@ -129,7 +129,7 @@ const (
 	IsRetried     = "retried"     // has been retried at least once
 	IsRedelivered = "redelivered" // an attempt was received again after it had begun
 	IsLost        = "lost"        // unfinished, and not expected to end
-	IsOrphaned    = "orphaned"    // lost, since its process ended without a word
+	IsOrphaned    = "orphaned"    // lost, since its process ended without reporting an end
 	IsDismissed   = "dismissed"   // unfinished, and a person has said that it will not end
 	IsTruncated   = "truncated"   // some text was cut
 )

@@ -32,7 +32,7 @@ func Nearest(s string, names []string) string {
 	return best
 }
 
-// Distance is how many bytes must be put in, left out, changed or swapped with the next to make b of a.
+// Distance is the number of bytes to insert, delete, replace or swap with the next to turn a into b.
 func Distance(a, b string) int {
 	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range one {

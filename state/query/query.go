@@ -39,8 +39,8 @@ func (q Query) All() bool { return q.text == "" }
 // And returns the query that matches where both do. It may be longer than Parse allows.
 func (q Query) And(p Query) Query { return New(And{q.Expr(), p.Expr()}) }
 
-// Simple returns the query in terms that a cluster answers from its columns alone, false if it needs
-// others: exact states, names, workers, and one root, joined by and.
+// Simple returns the query as a state.Query, which a cluster answers from its columns alone, and false if it needs
+// more: it allows exact states, names, workers, and one root, joined by and.
 func (q Query) Simple() (state.Query, bool) {
 	var s state.Query
 	used := map[Field]bool{}
@@ -113,8 +113,8 @@ func (q Query) Has(t Term) bool {
 	return !slices.ContainsFunc(t.Values, func(v Value) bool { return !slices.Contains(held.Values, v) })
 }
 
-// With returns the query with the values of the term as further alternatives of the condition on its field. They
-// become one if there is none. Free text has no alternatives: it must be there too.
+// With returns the query with the values of the term as further alternatives of the condition on its field, or
+// with a new condition if there is none. Free text has no alternatives: it is joined by and.
 func (q Query) With(t Term) Query {
 	all := slices.Clone(q.conditions())
 	if i, held := q.find(t.Field); i >= 0 && t.Field != Any {

@@ -44,7 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		"Close ends the session for every method":         streamTest.closeEnds,
 		"Close wakes Receive":                             streamTest.closeWakes,
 		"a lost connection ends the session":              streamTest.lostConnection,
-		"a session that nobody reads tells its end":       streamTest.lostUnread,
+		"an unread stream reports its end":                streamTest.lostUnread,
 		"Connect honours its context":                     streamTest.connectContext,
 		"a session may be used from several goroutines":   streamTest.concurrent,
 		"a broker may be connected to again after a loss": streamTest.reconnect,

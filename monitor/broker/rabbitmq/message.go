@@ -78,7 +78,7 @@ func toField(value any) (any, error) {
 	return nil, fmt.Errorf("is of type %T, which cannot be sent", value)
 }
 
-// received is a delivery as the seam has it.
+// received converts a delivery.
 func received(d amqp091.Delivery) broker.Publishing {
 	return broker.Publishing{
 		Headers: fromTable(d.Headers), ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
@@ -98,7 +98,7 @@ func fromTable(t amqp091.Table) map[string]any {
 	return m
 }
 
-// fromField turns the types of AMQP, of which it has many, into those of the seam.
+// fromField turns the types of AMQP, of which it has many, into those of broker.Publishing.
 func fromField(field any) any {
 	switch v := field.(type) {
 	case nil, bool, int64, float64, string:

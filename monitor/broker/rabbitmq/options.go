@@ -42,7 +42,7 @@ type Options struct {
 	// ControlExchange is Celery's control_exchange, celery if empty.
 	ControlExchange string
 	// Queue names a durable queue that is kept, and keeps events, while nobody is connected. One
-	// event stream at a time may read it: when one is lost without a word, the next is refused until the
+	// event stream at a time may read it: when one is lost without being closed, the next is refused until the
 	// broker has noticed, two to three heartbeats later. If Queue is empty, every event stream has a queue
 	// of its own, which is gone with it. Events are transient messages: no queue keeps them over a
 	// restart of the broker.

@@ -195,7 +195,7 @@ func (c *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, erro
 	}
 }
 
-// read takes replies out of the mailbox until the control connection ends. What nobody asks for in time is dropped, oldest first.
+// read takes replies out of the mailbox until the control connection ends. Replies that are not received in time are dropped, oldest first.
 func (c *controlConn) read(ctx context.Context) {
 	for ctx.Err() == nil {
 		text, err := c.mailbox.next(ctx, c.replyConn)

@@ -29,7 +29,7 @@ type exchangeScan struct {
 // route is one binding of an exchange.
 type route struct{ exchange, key, queue string }
 
-// QueueStats implements broker.ControlConn. It looks at queues, and at those that somebody has bound to an exchange.
+// QueueStats implements broker.ControlConn. It also reports queues that are bound to an exchange.
 func (c *controlConn) QueueStats(ctx context.Context, queues []string) (broker.QueueStats, error) {
 	s := broker.QueueStats{At: time.Now(), Source: "LLEN"}
 	var err error
