@@ -8,21 +8,19 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
-
-	"github.com/alecthomas/kong"
 )
 
 // cli is the command line. Every flag has an environment variable, UMBEL_ and its name.
 type cli struct {
-	Serve   serveCmd         `cmd:"" default:"withargs" help:"Watch a cluster and serve its dashboard (default)."`
-	Demo    demoCmd          `cmd:"" help:"Serve the dashboard of a simulated cluster. Needs no broker."`
-	Replay  replayCmd        `cmd:"" help:"Fold recorded events and print the state they lead to as JSON."`
-	Capture captureCmd       `cmd:"" help:"Print raw event bodies from the broker, one a line, for replay."`
-	Tasks   tasksCmd         `cmd:"" help:"List tasks of the history that match a query."`
-	Prune   pruneCmd         `cmd:"" help:"Remove history that is too old, while no server runs."`
-	Repair  repairCmd        `cmd:"" help:"Take over what can be read of a damaged history, while no server runs."`
-	Outbox  outboxCmd        `cmd:"" help:"Look at commands on their way out, and at who has asked for them."`
-	Version kong.VersionFlag `help:"Print the version and exit."`
+	Serve   serveCmd   `cmd:"" default:"withargs" help:"Watch a cluster and serve its dashboard (default)."`
+	Demo    demoCmd    `cmd:"" help:"Serve the dashboard of a simulated cluster. Needs no broker."`
+	Replay  replayCmd  `cmd:"" help:"Fold recorded events and print the state they lead to as JSON."`
+	Capture captureCmd `cmd:"" help:"Print raw event bodies from the broker, one a line, for replay."`
+	Tasks   tasksCmd   `cmd:"" help:"List tasks of the history that match a query."`
+	Prune   pruneCmd   `cmd:"" help:"Remove history that is too old, while no server runs."`
+	Repair  repairCmd  `cmd:"" help:"Take over what can be read of a damaged history, while no server runs."`
+	Outbox  outboxCmd  `cmd:"" help:"Look at commands on their way out, and at who has asked for them."`
+	Version bool       `help:"Print the version and exit."`
 
 	LogLevel  string `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error." env:"UMBEL_LOG_LEVEL" placeholder:"LEVEL"`
 	LogFormat string `default:"text" enum:"text,json" help:"text or json." env:"UMBEL_LOG_FORMAT"`
@@ -34,42 +32,29 @@ type streams struct {
 	out, err io.Writer
 }
 
-// usageError is an error in what the user asked for: exit status 2.
+// usageError is invalid usage: exit status 2.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// run executes the command line and returns the exit status: 0 done, 1 failed, 2 asked wrongly.
+// run executes the command line and returns the exit status: 0 done, 1 failed, 2 invalid usage.
 func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer) int {
 	var c cli
-	exited, status := false, 0
-	parser, err := kong.New(&c,
-		kong.Name("umbel"), kong.Description("The live dashboard for Celery."), kong.Writers(out, stderr),
-		kong.Vars{"version": "umbel " + versionString()}, kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Exit(func(code int) { exited, status = true, code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(streams{in, out, stderr}),
-	)
-	if err != nil {
-		complain(stderr, err)
-		return 1
-	}
 	if len(args) > 0 && args[0] == "version" {
 		args = []string{"--version"}
 	}
-	k, err := parser.Parse(args)
-	if exited {
-		return status
-	}
-	if err != nil {
-		if flag, _, end := strings.Cut(err.Error(), ": expected "); end && strings.HasSuffix(err.Error(), `"EOL" (<EOL>)`) {
-			err = fmt.Errorf("%s needs a value", flag) // the parser speaks of its tokens
-		}
+	command, help, err := newCommand("umbel", "The live dashboard for Celery.", nil, &c).parse(args)
+	switch {
+	case c.Version:
+		_, err = fmt.Fprintln(out, "umbel", versionString())
+	case err != nil:
 		complain(stderr, err)
 		return 2
+	case help:
+		err = command.writeHelp(out)
+	default:
+		err = execute(ctx, command.target, streams{in, out, stderr}, c.logger(stderr))
 	}
-	log := c.logger(stderr)
-	err = k.Run(log)
 	if err == nil {
 		return 0
 	}
@@ -78,6 +63,23 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 		return 2
 	}
 	return 1
+}
+
+// execute runs a command with what its Run takes.
+func execute(ctx context.Context, command any, s streams, log *slog.Logger) error {
+	switch c := command.(type) {
+	case interface {
+		Run(ctx context.Context, s streams, log *slog.Logger) error
+	}:
+		return c.Run(ctx, s, log)
+	case interface {
+		Run(ctx context.Context, log *slog.Logger) error
+	}:
+		return c.Run(ctx, log)
+	case interface{ Run(s streams) error }:
+		return c.Run(s)
+	}
+	panic(fmt.Sprintf("%T is not a command", command))
 }
 
 // complain says in one line what is wrong.
