@@ -42,7 +42,7 @@ func (r *Reader) open(id string, events []byte) (*row, error) {
 	return r.c.row(id), nil
 }
 
-// Thin returns saved events without those that no execution shows, and whether there were any.
+// Compact returns saved events without those that no execution shows, and whether there were any.
 func (r *Reader) Compact(id string, events []byte) (thin []byte, less bool, err error) {
 	row, err := r.open(id, events)
 	if err != nil {

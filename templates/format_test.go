@@ -117,12 +117,12 @@ func TestRatiosDoNotRoundToAllOrNothing(t *testing.T) {
 		want              string
 	}{
 		"no tasks finished": {0, 0, "—"},
-		"all":           {10, 0, "100_%"},
-		"none":          {0, 10, "0_%"},
-		"nearly all":    {99_999, 1, "99.9_%"},
-		"nearly none":   {1, 99_999, "0.1_%"},
-		"half":          {1, 1, "50_%"},
-		"a third":       {1, 2, "33.3_%"},
+		"all":               {10, 0, "100_%"},
+		"none":              {0, 10, "0_%"},
+		"nearly all":        {99_999, 1, "99.9_%"},
+		"nearly none":       {1, 99_999, "0.1_%"},
+		"half":              {1, 1, "50_%"},
+		"a third":           {1, 2, "33.3_%"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

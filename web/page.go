@@ -116,7 +116,7 @@ func (p *pages) serve(rt route) http.HandlerFunc {
 			p.notLoaded(w, r, err)
 		case !pg.static && hasEmpty(r.URL.Query()):
 			// A form sends its empty fields too. The address bar gets the short spelling.
-			http.Redirect(w, r, p.urls.Prefix+pg.url, http.StatusSeeOther) //nolint:gosec // only the query is the visitor's
+			http.Redirect(w, r, p.urls.Prefix+pg.url, http.StatusSeeOther)
 		default:
 			p.show(w, r, pg)
 		}
@@ -130,7 +130,7 @@ func (c *common) notLoaded(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if target, ok := errors.AsType[redirect](err); ok {
-		http.Redirect(w, r, c.urls.Prefix+string(target), http.StatusSeeOther)
+		http.Redirect(w, r, c.urls.Prefix+string(target), http.StatusSeeOther) //nolint:gosec // a page of ours
 		return
 	}
 	if errors.Is(err, fair.ErrBusy) {

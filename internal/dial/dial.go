@@ -37,7 +37,7 @@ func FirstOf[E, T any](ctx context.Context, endpoints []E, use func(context.Cont
 }
 
 // Errors are the errors of several addresses, joined in one line.
-type Errors []error //nolint:errname // several of them
+type Errors []error
 
 func (f Errors) Error() string {
 	texts := make([]string, len(f))
@@ -51,7 +51,7 @@ func (f Errors) Error() string {
 func (f Errors) Unwrap() []error { return f }
 
 // HintError is an error in one sentence with a hint, and its cause.
-type HintError struct { //nolint:errname // it explains one
+type HintError struct {
 	Message string
 	Err     error
 }

@@ -255,7 +255,7 @@ func stamps(v any) (any, string) {
 	return headers, ""
 }
 
-// Form reads arguments from the values of a form, which are texts: an empty one is left out, lists are separated by
+// ParseForm reads arguments from the values of a form, which are texts: an empty one is left out, lists are separated by
 // commas or white space, or are several values. What is not of the type of its parameter stays text, for Check to
 // refuse. Values of other names are left out.
 func (m Method) ParseForm(values map[string][]string) map[string]any {

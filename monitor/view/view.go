@@ -14,7 +14,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Health and the rest are measured by ingest; readers need import view alone.
+// Types of what ingest measures, so that readers import view alone.
 type (
 	Health       = ingest.Health
 	BrokerHealth = ingest.BrokerHealth

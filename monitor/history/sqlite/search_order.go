@@ -77,7 +77,8 @@ func (o sortOrder) compared(k sortKey, greater, inclusive bool) condition {
 	}
 	return condition{
 		o.column + " " + strict + "= ? AND (" + o.column + " " + strict + " ? OR clock " + last + " ?)",
-		[]any{k.value, k.value, k.clock}, true,
+		[]any{k.value, k.value, k.clock},
+		true,
 	}
 }
 
