@@ -16,29 +16,29 @@ import (
 // failures tests history.FailureGroups.
 func failures() map[string]func(storeTest) {
 	tests := map[string]func(storeTest){}
-	for name, test := range map[string]func(failing){
-		"Failures groups by name and fingerprint":      failing.groups,
-		"Failures come in pages":                       failing.pages,
-		"Failures come by those of the last hour":      failing.busiest,
-		"Failures count a task once":                   failing.countOnce,
-		"Failures forget a task that succeeded":        failing.succeeded,
-		"Failures are resolved and come back":          failing.resolve,
-		"Failures tell resolved groups apart":          failing.resolvedApart,
-		"Failures miss groups that are not there":      failing.missing,
-		"Failures are found by a query":                failing.query,
-		"Failures show the newest exception and trend": failing.newest,
-		"Failures may be as old as the caller allows":  failing.stale,
-		"Failures stay resolved":                       failing.reopened,
+	for name, test := range map[string]func(failureTest){
+		"Failures groups by name and fingerprint":      failureTest.groups,
+		"Failures come in pages":                       failureTest.pages,
+		"Failures come by those of the last hour":      failureTest.busiest,
+		"Failures count a task once":                   failureTest.countOnce,
+		"Failures forget a task that succeeded":        failureTest.succeeded,
+		"Failures are resolved and come back":          failureTest.resolve,
+		"Failures tell resolved groups apart":          failureTest.resolvedApart,
+		"Failures miss groups that are not there":      failureTest.missing,
+		"Failures are found by a query":                failureTest.query,
+		"Failures show the newest exception and trend": failureTest.newest,
+		"Failures may be as old as the caller allows":  failureTest.stale,
+		"Failures stay resolved":                       failureTest.reopened,
 	} {
 		tests[name] = func(c storeTest) {
-			test(failing{c, state.New(state.Options{Track: true}), time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC), new(int64)})
+			test(failureTest{c, state.New(state.Options{Track: true}), time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC), new(int64)})
 		}
 	}
 	return tests
 }
 
 // failing is a store with the cluster that writes to it.
-type failing struct {
+type failureTest struct {
 	storeTest
 	tasks *state.Cluster
 	now   time.Time
@@ -46,7 +46,7 @@ type failing struct {
 }
 
 // report folds in that a task failed, with its exception, or, without one, that it succeeded.
-func (o failing) report(id, name, exception string, at time.Time) {
+func (o failureTest) report(id, name, exception string, at time.Time) {
 	*o.clock++
 	e := state.Event{
 		Kind: state.TaskFailed, Hostname: "celery@a", PID: 1, Clock: *o.clock, Micros: at.UnixMicro(), ID: id,
@@ -66,7 +66,7 @@ func (o failing) report(id, name, exception string, at time.Time) {
 }
 
 // save writes what was reported.
-func (o failing) save() {
+func (o failureTest) save() {
 	o.Helper()
 	for o.tasks.Unsaved() > 0 {
 		var b history.Batch
@@ -80,7 +80,7 @@ func (o failing) save() {
 }
 
 // list asks for groups as of now.
-func (o failing) list(r history.FailureRequest) history.FailurePage {
+func (o failureTest) list(r history.FailureRequest) history.FailurePage {
 	o.Helper()
 	if r.Limit == 0 {
 		r.Limit = 100
@@ -96,7 +96,7 @@ func (o failing) list(r history.FailureRequest) history.FailurePage {
 }
 
 // first returns the group that failed last.
-func (o failing) first() history.FailureGroup {
+func (o failureTest) first() history.FailureGroup {
 	o.Helper()
 	groups := o.list(history.FailureRequest{}).Groups
 	if len(groups) == 0 {
@@ -105,8 +105,8 @@ func (o failing) first() history.FailureGroup {
 	return groups[0]
 }
 
-// told is a group in short.
-func told(groups []history.FailureGroup) []string {
+// describe is a group in short.
+func describe(groups []history.FailureGroup) []string {
 	list := []string{}
 	for _, f := range groups {
 		list = append(list, strconv.Itoa(f.Count.N)+" "+f.Name+" "+f.Fingerprint.Type+" "+f.Fingerprint.Message)
@@ -114,7 +114,7 @@ func told(groups []history.FailureGroup) []string {
 	return list
 }
 
-func (o failing) groups() {
+func (o failureTest) groups() {
 	ago := func(m int) time.Time { return o.now.Add(-time.Duration(m) * time.Minute) }
 	o.report("1", "shop.add", "ValueError('no 7')", ago(50))
 	o.report("2", "shop.add", "ValueError('no 8')", ago(5))
@@ -124,7 +124,7 @@ func (o failing) groups() {
 	o.save()
 	page := o.list(history.FailureRequest{})
 	want := []string{"2 shop.add ValueError no <n>", "1 shop.add KeyError x", "1 shop.sub ValueError no <n>"}
-	if diff := cmp.Diff(want, told(page.Groups)); diff != "" {
+	if diff := cmp.Diff(want, describe(page.Groups)); diff != "" {
 		o.Errorf("groups (-want +got):\n%s", diff)
 	}
 	if page.Open != 3 || page.Resolved != 0 || page.Next != nil {
@@ -146,7 +146,7 @@ func (o failing) groups() {
 	}
 }
 
-func (o failing) pages() {
+func (o failureTest) pages() {
 	want := []string{}
 	for i := range 7 {
 		name := "task_" + string(rune('a'+i))
@@ -177,7 +177,7 @@ func (o failing) pages() {
 	}
 }
 
-func (o failing) busiest() {
+func (o failureTest) busiest() {
 	for i, group := range []struct {
 		name   string
 		n      int
@@ -189,31 +189,31 @@ func (o failing) busiest() {
 	}
 	o.save()
 	want := []string{"5 many ValueError ", "2 few ValueError "}
-	if diff := cmp.Diff(want, told(o.list(history.FailureRequest{Busiest: true}).Groups)); diff != "" {
+	if diff := cmp.Diff(want, describe(o.list(history.FailureRequest{Busiest: true}).Groups)); diff != "" {
 		o.Errorf("groups (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want[:1], told(o.list(history.FailureRequest{Busiest: true, Limit: 1}).Groups)); diff != "" {
+	if diff := cmp.Diff(want[:1], describe(o.list(history.FailureRequest{Busiest: true, Limit: 1}).Groups)); diff != "" {
 		o.Errorf("first group (-want +got):\n%s", diff)
 	}
 }
 
-func (o failing) countOnce() {
+func (o failureTest) countOnce() {
 	o.report("1", "shop.add", "ValueError('no 7')", o.now)
 	o.save()
 	o.report("1", "shop.add", "ValueError('no 7')", o.now.Add(time.Second)) // delivered twice
 	o.save()
-	if diff := cmp.Diff([]string{"1 shop.add ValueError no <n>"}, told(o.list(history.FailureRequest{}).Groups)); diff != "" {
+	if diff := cmp.Diff([]string{"1 shop.add ValueError no <n>"}, describe(o.list(history.FailureRequest{}).Groups)); diff != "" {
 		o.Errorf("groups (-want +got):\n%s", diff)
 	}
 }
 
-func (o failing) succeeded() {
+func (o failureTest) succeeded() {
 	o.report("1", "shop.add", "ValueError('no 7')", o.now)
 	o.save()
 	id := o.first().ID
 	o.report("1", "shop.add", "", o.now.Add(time.Second))
 	o.save()
-	if got := told(o.list(history.FailureRequest{}).Groups); len(got) > 0 {
+	if got := describe(o.list(history.FailureRequest{}).Groups); len(got) > 0 {
 		o.Errorf("groups = %v, want none", got)
 	}
 	if _, err := o.FailureGroup(o.Context(), id, o.now); !errors.Is(err, history.ErrNotFound) {
@@ -221,7 +221,7 @@ func (o failing) succeeded() {
 	}
 }
 
-func (o failing) resolve() {
+func (o failureTest) resolve() {
 	o.report("1", "shop.add", "ValueError('no 7')", o.now.Add(-time.Hour))
 	o.save()
 	id := o.first().ID
@@ -257,7 +257,7 @@ func (o failing) resolve() {
 	check("once resolved again", true, false)
 }
 
-func (o failing) resolvedApart() {
+func (o failureTest) resolvedApart() {
 	o.report("1", "fixed", "ValueError()", o.now.Add(-time.Minute))
 	o.report("2", "broken", "ValueError()", o.now.Add(-time.Hour))
 	o.save()
@@ -266,7 +266,7 @@ func (o failing) resolvedApart() {
 	}
 	for resolved, want := range map[bool][]string{true: {"1 fixed ValueError "}, false: {"1 broken ValueError "}} {
 		page := o.list(history.FailureRequest{Resolved: &resolved})
-		if diff := cmp.Diff(want, told(page.Groups)); diff != "" {
+		if diff := cmp.Diff(want, describe(page.Groups)); diff != "" {
 			o.Errorf("resolved = %v (-want +got):\n%s", resolved, diff)
 		}
 		if page.Open != 1 || page.Resolved != 1 {
@@ -275,7 +275,7 @@ func (o failing) resolvedApart() {
 	}
 }
 
-func (o failing) missing() {
+func (o failureTest) missing() {
 	id := fingerprint.Fingerprint{Type: "ValueError"}.ID("nobody")
 	if _, err := o.FailureGroup(o.Context(), id, o.now); !errors.Is(err, history.ErrNotFound) {
 		o.Errorf("Failure: %v, want history.ErrNotFound", err)
@@ -288,7 +288,7 @@ func (o failing) missing() {
 	}
 }
 
-func (o failing) newest() {
+func (o failureTest) newest() {
 	at := func(ago time.Duration) time.Time { return o.now.Add(-ago) }
 	o.report("old", "shop.add", "ValueError('no 1')", at(50*time.Hour))
 	o.report("dawn", "shop.add", "ValueError('no 2')", at(23*time.Hour))
@@ -306,7 +306,7 @@ func (o failing) newest() {
 	}
 }
 
-func (o failing) stale() {
+func (o failureTest) stale() {
 	o.report("1", "shop.add", "ValueError()", o.now)
 	o.save()
 	ask := func(after time.Duration) int {
@@ -330,7 +330,7 @@ func (o failing) stale() {
 	}
 }
 
-func (o failing) query() {
+func (o failureTest) query() {
 	o.report("1", "shop.add", "ValueError('no 7')", o.now.Add(-time.Second))
 	o.report("2", "shop.add", "ValueError('no 8')", o.now)
 	o.report("3", "shop.add", "KeyError('x')", o.now)
@@ -352,7 +352,7 @@ func (o failing) query() {
 	}
 }
 
-func (o failing) reopened() {
+func (o failureTest) reopened() {
 	o.report("1", "shop.add", "ValueError('no 7')", o.now)
 	o.save()
 	f := o.first()

@@ -34,7 +34,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := fixture(t)
-			c := storeTest{t, f, new(current)}
+			c := storeTest{t, f, new(openStore)}
 			c.Store = c.open()
 			test(c)
 		})
@@ -45,11 +45,11 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 type storeTest struct {
 	*testing.T
 	Fixture
-	*current
+	*openStore
 }
 
-// current is the store that is open.
-type current struct{ history.Store }
+// openStore is the store that is open.
+type openStore struct{ history.Store }
 
 // open opens the history until the test ends, or until the test closes it.
 func (c storeTest) open() history.Store {

@@ -39,17 +39,17 @@ func outboxes() map[string]func(storeTest) {
 	}
 }
 
-// dawn is when commands are enqueued.
-func dawn() time.Time { return time.UnixMicro(1_790_000_000_000_000) }
+// startTime is when commands are enqueued.
+func startTime() time.Time { return time.UnixMicro(1_790_000_000_000_000) }
 
 // after is some seconds later.
-func after(seconds int) time.Time { return dawn().Add(time.Duration(seconds) * time.Second) }
+func after(seconds int) time.Time { return startTime().Add(time.Duration(seconds) * time.Second) }
 
 // enqueue writes commands as an order of its own.
 func (c storeTest) enqueue(commands ...history.Command) []history.Command {
 	c.Helper()
 	list, replayed, err := c.Enqueue(c.Context(), history.CommandRequest{
-		Commands: commands, Audit: history.AuditRecord{At: dawn(), Actor: "ann", Action: "test"},
+		Commands: commands, Audit: history.AuditRecord{At: startTime(), Actor: "ann", Action: "test"},
 	})
 	if err != nil || replayed {
 		c.Fatalf("enqueue: replayed %v, error %v", replayed, err)
@@ -60,8 +60,8 @@ func (c storeTest) enqueue(commands ...history.Command) []history.Command {
 	return list
 }
 
-// of returns a command of a group.
-func of(group string) history.Command {
+// commandOf returns a command of a group.
+func commandOf(group string) history.Command {
 	return history.Command{Kind: "task", Group: group, Target: "queue " + group, Summary: "Publish", Payload: []byte(`{}`)}
 }
 
@@ -153,8 +153,8 @@ func (c storeTest) commandsKept() {
 		Expected: []string{"celery@w1", "celery@w2"}, Replies: []history.Reply{{Node: "celery@w1", At: after(1), Text: "ok", OK: true, Clock: 9}},
 		CreatedAt: after(1), DueAt: after(2), ExpiresAt: after(60), Actor: "bob",
 	}
-	first := c.enqueue(of("a"))
-	got := c.enqueue(full, of("b"))
+	first := c.enqueue(commandOf("a"))
+	got := c.enqueue(full, commandOf("b"))
 	if got[0].ID <= first[0].ID || got[1].ID <= got[0].ID {
 		c.Errorf("ids %d, %d, %d do not rise", first[0].ID, got[0].ID, got[1].ID)
 	}
@@ -176,7 +176,7 @@ func (c storeTest) commandsKept() {
 
 func (c storeTest) commandsCompleted() {
 	got := c.enqueue(history.Command{Kind: "task"})[0]
-	if got.Schema != history.CommandSchema || got.Actor != "ann" || !got.CreatedAt.Equal(dawn()) || !got.DueAt.Equal(dawn()) ||
+	if got.Schema != history.CommandSchema || got.Actor != "ann" || !got.CreatedAt.Equal(startTime()) || !got.DueAt.Equal(startTime()) ||
 		got.State != history.CommandPending || !got.ExpiresAt.IsZero() {
 		c.Errorf("command is %+v", got)
 	}
@@ -274,9 +274,9 @@ func (c storeTest) commandsListed() {
 
 func (c storeTest) keysRepeat() {
 	order := func(key, print string) history.CommandRequest {
-		return history.CommandRequest{Commands: []history.Command{of("a"), of("b")}, Audit: history.AuditRecord{At: dawn()}, IdempotencyKey: key, Fingerprint: print}
+		return history.CommandRequest{Commands: []history.Command{commandOf("a"), commandOf("b")}, Audit: history.AuditRecord{At: startTime()}, IdempotencyKey: key, Fingerprint: print}
 	}
-	if _, ok, err := c.CommandsByKey(c.Context(), "k1", "p1", dawn()); ok || err != nil {
+	if _, ok, err := c.CommandsByKey(c.Context(), "k1", "p1", startTime()); ok || err != nil {
 		c.Errorf("replay of a new key: %v, %v", ok, err)
 	}
 	first, replayed, err := c.Enqueue(c.Context(), order("k1", "p1"))
@@ -295,7 +295,7 @@ func (c storeTest) keysRepeat() {
 	if _, _, err := c.Enqueue(c.Context(), order("k1", "p2")); !errors.Is(err, history.ErrKeyReused) {
 		c.Errorf("enqueue something else: error %v, want %v", err, history.ErrKeyReused)
 	}
-	if _, _, err := c.CommandsByKey(c.Context(), "k1", "p2", dawn()); !errors.Is(err, history.ErrKeyReused) {
+	if _, _, err := c.CommandsByKey(c.Context(), "k1", "p2", startTime()); !errors.Is(err, history.ErrKeyReused) {
 		c.Errorf("replay something else: error %v, want %v", err, history.ErrKeyReused)
 	}
 	if got := len(c.list(history.CommandFilter{Limit: 10})); got != 2 {
@@ -309,7 +309,7 @@ func (c storeTest) keysRepeat() {
 func (c storeTest) keysForgotten() {
 	enqueue := func(at time.Time, print string) ([]history.Command, bool) {
 		list, replayed, err := c.Enqueue(c.Context(), history.CommandRequest{
-			Commands: []history.Command{of("a")}, Audit: history.AuditRecord{At: at}, IdempotencyKey: "k", Fingerprint: print,
+			Commands: []history.Command{commandOf("a")}, Audit: history.AuditRecord{At: at}, IdempotencyKey: "k", Fingerprint: print,
 		})
 		if err != nil {
 			c.Fatalf("enqueue at %v: %v", at, err)
@@ -317,7 +317,7 @@ func (c storeTest) keysForgotten() {
 		return list, replayed
 	}
 	day := 24 * 60 * 60
-	first, _ := enqueue(dawn(), "p")
+	first, _ := enqueue(startTime(), "p")
 	if again, replayed := enqueue(after(day-1), "p"); !replayed || again[0].ID != first[0].ID {
 		c.Error("the key is forgotten before a day is over")
 	}
@@ -334,7 +334,7 @@ func (c storeTest) keysRace() {
 	for range 16 {
 		wg.Go(func() {
 			list, replayed, err := c.Enqueue(c.Context(), history.CommandRequest{
-				Commands: []history.Command{of("a"), of("b")}, Audit: history.AuditRecord{At: dawn()}, IdempotencyKey: "k", Fingerprint: "p",
+				Commands: []history.Command{commandOf("a"), commandOf("b")}, Audit: history.AuditRecord{At: startTime()}, IdempotencyKey: "k", Fingerprint: "p",
 			})
 			mu.Lock()
 			defer mu.Unlock()
@@ -360,11 +360,11 @@ func (c storeTest) commandsSummed() {
 	}
 	var commands []history.Command
 	for i := range 6 {
-		x := of(fmt.Sprintf("g%d", i))
+		x := commandOf(fmt.Sprintf("g%d", i))
 		x.CreatedAt = after(i)
 		commands = append(commands, x)
 	}
-	foreign := of("foreign")
+	foreign := commandOf("foreign")
 	foreign.Schema = history.CommandSchema + 1
 	list := ids(c.enqueue(append(commands, foreign)...))
 	c.claim(after(10), 5, 5)

@@ -18,12 +18,12 @@ func (c storeTest) expectClaim(what string, now time.Time, limit, each int, want
 }
 
 func (c storeTest) claimsOrdered() {
-	late := of("b")
+	late := commandOf("b")
 	late.DueAt = after(100)
-	list := ids(c.enqueue(of("a"), of("b"), of("a"), late, of("b"), of("c")))
+	list := ids(c.enqueue(commandOf("a"), commandOf("b"), commandOf("a"), late, commandOf("b"), commandOf("c")))
 	c.expectClaim("before anything is due", after(-1), 10, 10)
 	c.expectClaim("all but what is not due and what is behind it", after(1), 10, 10, list[0], list[2], list[1], list[5])
-	more := ids(c.enqueue(of("a")))
+	more := ids(c.enqueue(commandOf("a")))
 	c.expectClaim("while its group is in flight", after(200), 10, 10)
 	c.settle(after(2),
 		history.Outcome{ID: list[1], State: history.CommandDone},
@@ -38,21 +38,21 @@ func (c storeTest) claimsOrdered() {
 func (c storeTest) claimsShared() {
 	var a []history.Command
 	for range 10 {
-		a = append(a, of("a"))
+		a = append(a, commandOf("a"))
 	}
 	first := ids(c.enqueue(a...))
-	other := ids(c.enqueue(of("b"), of("b"), of("c")))
-	c.expectClaim("one at most", dawn(), 1, 10, first[0])
-	c.settle(dawn(), history.Outcome{ID: first[0], State: history.CommandPending})
-	c.expectClaim("few", dawn(), 4, 2, first[0], other[0], other[2])
-	c.settle(dawn(), history.Outcome{ID: first[0], State: history.CommandPending},
+	other := ids(c.enqueue(commandOf("b"), commandOf("b"), commandOf("c")))
+	c.expectClaim("one at most", startTime(), 1, 10, first[0])
+	c.settle(startTime(), history.Outcome{ID: first[0], State: history.CommandPending})
+	c.expectClaim("few", startTime(), 4, 2, first[0], other[0], other[2])
+	c.settle(startTime(), history.Outcome{ID: first[0], State: history.CommandPending},
 		history.Outcome{ID: other[0], State: history.CommandDone}, history.Outcome{ID: other[2], State: history.CommandDone})
-	c.expectClaim("many", dawn(), 100, 4, append(first[:4:4], other[1])...)
+	c.expectClaim("many", startTime(), 100, 4, append(first[:4:4], other[1])...)
 }
 
 func (c storeTest) claimsExpired() {
-	soon := func(group string) history.Command { x := of(group); x.ExpiresAt = after(60); return x }
-	list := ids(c.enqueue(soon("a"), of("a"), soon("b"), soon("c")))
+	soon := func(group string) history.Command { x := commandOf(group); x.ExpiresAt = after(60); return x }
+	list := ids(c.enqueue(soon("a"), commandOf("a"), soon("b"), soon("c")))
 	c.expectClaim("in time", after(59), 1, 1, list[0])
 	claimed, err := c.Claim(c.Context(), after(60), 10, 10)
 	if err != nil || claimed.Expired != 2 || len(claimed.Commands) != 0 {
@@ -68,14 +68,14 @@ func (c storeTest) claimsExpired() {
 }
 
 func (c storeTest) claimsForeign() {
-	foreign := of("a")
+	foreign := commandOf("a")
 	foreign.Schema, foreign.ExpiresAt = history.CommandSchema+1, after(60)
-	older := of("b")
+	older := commandOf("b")
 	older.Schema = history.CommandSchema - 1
 	if older.Schema == 0 {
 		older.Schema = -1 // 0 is left open
 	}
-	list := ids(c.enqueue(foreign, of("a"), older))
+	list := ids(c.enqueue(foreign, commandOf("a"), older))
 	before := []history.Command{c.command(list[0]), c.command(list[2])}
 	c.expectClaim("of this schema", after(100), 10, 10, list[1])
 	if n, err := c.Reclaim(c.Context(), after(1000), nil); n != 1 || err != nil {
@@ -96,7 +96,7 @@ func (c storeTest) claimsForeign() {
 }
 
 func (c storeTest) claimsReclaimed() {
-	list := ids(c.enqueue(of("a"), of("b"), of("c")))
+	list := ids(c.enqueue(commandOf("a"), commandOf("b"), commandOf("c")))
 	c.expectClaim("early", after(1), 1, 1, list[0])
 	c.expectClaim("later", after(100), 10, 10, list[1], list[2])
 	c.reopen()
@@ -114,7 +114,7 @@ func (c storeTest) claimsReclaimed() {
 }
 
 func (c storeTest) settledOnce() {
-	list := ids(c.enqueue(of("a"), of("b")))
+	list := ids(c.enqueue(commandOf("a"), commandOf("b")))
 	c.expectClaim("both", after(1), 10, 10, list...)
 	done := history.Outcome{ID: list[0], State: history.CommandSent, SentAt: after(2), Expected: []string{"w1"}, Attempts: 2, Deferrals: 3}
 	c.settle(after(3), done, history.Outcome{ID: 4711, State: history.CommandDone})
@@ -133,7 +133,7 @@ func (c storeTest) settledOnce() {
 }
 
 func (c storeTest) answersAdded() {
-	list := ids(c.enqueue(of("a"), of("b")))
+	list := ids(c.enqueue(commandOf("a"), commandOf("b")))
 	c.expectClaim("both", after(1), 10, 10, list...)
 	c.settle(after(1), history.Outcome{ID: list[0], State: history.CommandSent, SentAt: after(1), Expected: []string{"w1", "w2"}})
 	w1 := history.Reply{Node: "w1", At: after(2), Text: "ok", OK: true, Clock: 5}
@@ -157,12 +157,12 @@ func (c storeTest) answersAdded() {
 // dead returns three dead commands and one that is pending.
 func (c storeTest) dead() []int64 {
 	c.Helper()
-	list := ids(c.enqueue(of("a"), of("a"), of("b")))
+	list := ids(c.enqueue(commandOf("a"), commandOf("a"), commandOf("b")))
 	c.expectClaim("three", after(1), 10, 10, list...)
 	for _, id := range list {
 		c.settle(after(2), history.Outcome{ID: id, State: history.CommandDead, Attempts: 8, Error: "no"})
 	}
-	return append(list, ids(c.enqueue(of("c")))...)
+	return append(list, ids(c.enqueue(commandOf("c")))...)
 }
 
 func (c storeTest) deadRequeued() {
@@ -220,7 +220,7 @@ func (c storeTest) auditChained() {
 		a := history.AuditRecord{
 			At: after(i), Actor: "ann", RemoteAddr: "10.0.0.7", Action: "revoke", Target: "celery@w1", Detail: `{"n":1}`, Commands: 1,
 		}
-		list, _, err := c.Enqueue(c.Context(), history.CommandRequest{Commands: []history.Command{of("a")}, Audit: a})
+		list, _, err := c.Enqueue(c.Context(), history.CommandRequest{Commands: []history.Command{commandOf("a")}, Audit: a})
 		if err != nil {
 			c.Fatalf("enqueue: %v", err)
 		}
@@ -258,8 +258,8 @@ func (c storeTest) auditChained() {
 func (c storeTest) auditBounded() {
 	const most = 4 << 20
 	for _, size := range []int{1, 1 << 20, 1 << 20, 6 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20} {
-		a := history.AuditRecord{At: dawn(), Action: "test", Detail: `"` + strings.Repeat("x", size) + `"`}
-		if _, _, err := c.Enqueue(c.Context(), history.CommandRequest{Commands: []history.Command{of("a")}, Audit: a}); err != nil {
+		a := history.AuditRecord{At: startTime(), Action: "test", Detail: `"` + strings.Repeat("x", size) + `"`}
+		if _, _, err := c.Enqueue(c.Context(), history.CommandRequest{Commands: []history.Command{commandOf("a")}, Audit: a}); err != nil {
 			c.Fatal(err)
 		}
 	}
@@ -296,7 +296,7 @@ func (c storeTest) pruneCommands(history.RetentionRules) {
 	list := c.dead() // three of them final after 2 s
 	many := make([]history.Command, 300)
 	for i := range many {
-		many[i] = of("many")
+		many[i] = commandOf("many")
 		many[i].Expected = []string{"w1"}
 	}
 	others := ids(c.enqueue(many...))

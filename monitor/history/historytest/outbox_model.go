@@ -32,7 +32,7 @@ type row struct {
 
 // commandsModelled compares an outbox with a model of it, whatever relays and crashes do.
 func (c storeTest) commandsModelled() {
-	now, stories, failed := dawn(), 0, false
+	now, stories, failed := startTime(), 0, false
 	rapid.Check(c.T, func(t *rapid.T) {
 		if stories++; stories > 15 && !failed && (c.Durable || !testenv.Thorough()) {
 			return
@@ -69,7 +69,7 @@ func fatal(t *rapid.T, what string, err error) {
 func (m *model) enqueue(t *rapid.T) {
 	var commands []history.Command
 	for range rapid.IntRange(1, 4).Draw(t, "commands") {
-		x := of(rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "group"))
+		x := commandOf(rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "group"))
 		x.CreatedAt, x.DueAt = m.now, m.now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 0, 30}).Draw(t, "due"))*time.Second)
 		if rapid.Bool().Draw(t, "expires") {
 			x.ExpiresAt = m.now.Add(60 * time.Second)

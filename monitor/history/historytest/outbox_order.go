@@ -7,7 +7,7 @@ import (
 )
 
 func (c storeTest) orderCounted() {
-	first, other := ids(c.enqueue(of("a"), of("b"), of("c"))), ids(c.enqueue(of("d")))
+	first, other := ids(c.enqueue(commandOf("a"), commandOf("b"), commandOf("c"))), ids(c.enqueue(commandOf("d")))
 	c.claim(after(1), 2, 1)
 	c.settle(after(2), history.Outcome{ID: first[0], State: history.CommandDead, Error: "refused"})
 	for order, want := range map[int64]map[history.CommandState]int{

@@ -14,7 +14,7 @@ import (
 )
 
 // asked is when queries are asked.
-func asked() time.Time { return time.UnixMicro(1_790_000_600_000_000) }
+func requestTime() time.Time { return time.UnixMicro(1_790_000_600_000_000) }
 
 // Fill writes about n tasks of random events and returns them as saved events tell of them.
 func Fill(t *testing.T, s history.Store, seed uint64, n int) []state.Task {
@@ -27,7 +27,7 @@ func Fill(t *testing.T, s history.Store, seed uint64, n int) []state.Task {
 	for i := range n {
 		why := pick(d, []state.Reason{state.ReasonOrphaned, state.ReasonNotRunning, state.ReasonDismissed, "", ""})
 		if id := d.id(n); why != "" {
-			c.Conclude(id, state.Conclusion{Reason: why, Evidence: d.text(), At: asked().UnixMicro() - int64(i)})
+			c.Conclude(id, state.Conclusion{Reason: why, Evidence: d.text(), At: requestTime().UnixMicro() - int64(i)})
 		}
 	}
 	var b history.Batch
@@ -242,7 +242,7 @@ func (d random) span(from, width int64) query.Value {
 	bound := func() query.Bound {
 		b := query.Bound{Set: !d.oneIn(3), Exclusive: d.oneIn(2), N: from + d.Int64N(width+1)}
 		if from > 0 && d.oneIn(3) {
-			b.Relative, b.N = true, b.N-asked().UnixMicro()
+			b.Relative, b.N = true, b.N-requestTime().UnixMicro()
 		}
 		return b
 	}

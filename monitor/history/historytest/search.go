@@ -43,7 +43,7 @@ func (x SearchFixture) all(t *testing.T, s history.Store, tasks []state.Task, rn
 	t.Helper()
 	d := random{rng}
 	for range 25 {
-		r := history.TaskRequest{Query: query.New(d.expr(3)), Limit: 1 + rng.IntN(30), Now: asked()}
+		r := history.TaskRequest{Query: query.New(d.expr(3)), Limit: 1 + rng.IntN(30), Now: requestTime()}
 		if d.oneIn(2) {
 			r.Sort = query.Sort{Field: pick(d, sortable()), Ascending: d.oneIn(2)}
 		}
@@ -58,7 +58,7 @@ func (x SearchFixture) all(t *testing.T, s history.Store, tasks []state.Task, rn
 		r.Sort = query.Sort{}
 		all := listed(tasks, r)
 		limit := rng.IntN(40)
-		count, err := s.Count(t.Context(), r.Query, asked(), limit)
+		count, err := s.Count(t.Context(), r.Query, requestTime(), limit)
 		if err != nil {
 			t.Fatal(err)
 		}

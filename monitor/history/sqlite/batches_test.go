@@ -11,19 +11,19 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// lives returns what a monitor writes of n typical tasks, from their first events to their last, which arrive
+// testBatches returns what a monitor writes of n typical tasks, from their first events to their last, which arrive
 // in messages of a few: batches of at least chunk tasks with the journal of their events. The same arguments
 // give the same batches.
-func lives(tb testing.TB, n, message, chunk int) []history.Batch {
+func testBatches(tb testing.TB, n, message, chunk int) []history.Batch {
 	tb.Helper()
-	batches, err := liveBatches(n, message, chunk)
+	batches, err := makeBatches(n, message, chunk)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return batches
 }
 
-func liveBatches(n, message, chunk int) (batches []history.Batch, err error) {
+func makeBatches(n, message, chunk int) (batches []history.Batch, err error) {
 	c := state.New(state.Options{MaxTasks: n, Track: true})
 	var d celery.Decoder
 	var journal []byte

@@ -14,7 +14,7 @@ import (
 
 // BenchmarkWrite saves new tasks, 1,000 in each transaction.
 func BenchmarkWrite(b *testing.B) {
-	batches := lives(b, max(b.N, 1000), 24, 1000)
+	batches := testBatches(b, max(b.N, 1000), 24, 1000)
 	dir := b.TempDir()
 	d, err := sqlite.Open(b.Context(), sqlite.Options{Dir: dir})
 	if err != nil {
@@ -73,7 +73,7 @@ func tell(b *testing.B, w io.Writer, dir string, n int) {
 
 // BenchmarkJournal saves events only, 10,000 in each transaction.
 func BenchmarkJournal(b *testing.B) {
-	batches := lives(b, 10_000/3, 24, 10_000)
+	batches := testBatches(b, 10_000/3, 24, 10_000)
 	journal := batches[0].Journal
 	d, err := sqlite.Open(b.Context(), sqlite.Options{Dir: b.TempDir()})
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 )
 
 // burst is what such children write, each from where the last one ended.
-func burst() ([]history.Batch, error) { return liveBatches(children*mostALife*10, 5, 10) }
+func burst() ([]history.Batch, error) { return makeBatches(children*mostALife*10, 5, 10) }
 
 // child prints 0, then writes batches and prints the number of those that are on disk.
 func child(dir string) error {

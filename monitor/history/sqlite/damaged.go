@@ -82,8 +82,8 @@ func (d *DB) noticeDamagedFiles() error {
 		if at, err := time.Parse(damagedTime, strings.TrimSuffix(strings.TrimPrefix(name, damagedPrefix), ".db")); err == nil {
 			when = " at " + at.Format(time.DateTime) + " UTC"
 		}
-		d.notices = append(d.notices, fmt.Sprintf("The history was damaged and set aside%s as %s; this one began anew. "+
-			"Stop Umbel and run umbel repair, which takes over what can be read, or move that file away.", when, f))
+		d.notices = append(d.notices, fmt.Sprintf("The history was damaged and set aside%s as %s; a new one was created. "+
+			"To recover what can be read, stop Umbel and run umbel repair. Otherwise move that file away.", when, f))
 	}
 	return err
 }

@@ -18,9 +18,9 @@ var (
 
 const (
 	damageHint = "the file is damaged: stop Umbel and put a backup in its place, or start it again, which sets the file " +
-		"aside and begins a new one"
-	alteredHint = "its tables are not as Umbel has left them: stop Umbel and put a backup in its place, or move the file " +
-		"away and let umbel repair take over what can be read of it"
+		"aside and creates a new one"
+	alteredHint = "its tables were changed by another program: stop Umbel and put a backup in its place, or move the file " +
+		"away and recover what can be read with umbel repair"
 )
 
 // errAltered is returned if the table of schema versions is not as goose wrote it.
@@ -59,11 +59,11 @@ func explain(err error) error {
 		}
 		hint = alteredHint
 	case sqlite3.SQLITE_IOERR:
-		hint = "the disk does not work as it should"
+		hint = "the disk reports an error"
 	case sqlite3.SQLITE_CANTOPEN:
 		hint = "the file cannot be opened: check that its directory is there and may be written"
 	case sqlite3.SQLITE_BUSY:
-		hint = "another program holds the file"
+		hint = "another program has locked the file"
 	default:
 		return err
 	}
@@ -79,7 +79,7 @@ func (d *DB) checkFile() error {
 	if err == nil && os.SameFile(info, d.opened) {
 		return nil
 	}
-	return fmt.Errorf("%s was removed or replaced while in use: put it back, or restart Umbel, which begins a new one",
+	return fmt.Errorf("%s was removed or replaced while in use: put it back, or restart Umbel, which creates a new one",
 		d.path)
 }
 
@@ -102,7 +102,7 @@ func (d *DB) checkLock() error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s does not keep others out any more (%w): nothing is written, so that two processes do not "+
+	return fmt.Errorf("%s no longer excludes other processes (%w): nothing is written, so that two processes do not "+
 		"write to one history. Stop the other one, then restart Umbel", path, err)
 }
 

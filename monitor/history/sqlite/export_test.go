@@ -36,8 +36,8 @@ func (d *DB) Reconnect() {
 	d.read.SetMaxIdleConns(readers)
 }
 
-// Hurry gives searches so narrow limits that small histories are walked in windows and searched in parts.
-func (d *DB) Hurry() {
+// LowerLimits lowers the limits of searches, so that small histories exceed them.
+func (d *DB) LowerLimits() {
 	d.limits = limits{
 		gather: 5, scan: 60, page: 30, count: 30, lookups: 20, decoded: 10, chunk: 3,
 		groups: d.limits.groups, failures: d.limits.failures,
@@ -88,4 +88,4 @@ func (e *explainer) QueryContext(ctx context.Context, query string, args ...any)
 }
 
 // Suspect has a store find that its file is damaged.
-func (d *DB) Suspect() { d.noteDamage(errDamaged) }
+func (d *DB) NoteDamage() { d.noteDamage(errDamaged) }

@@ -138,7 +138,7 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 func TestReadOnlyReadsBesideTheWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	batches := lives(t, 40, 24, 8)
+	batches := testBatches(t, 40, 24, 8)
 	d := open(t, dir)
 	look := func(want []history.Batch) {
 		t.Helper()
@@ -209,7 +209,7 @@ func TestWritesFailAndWorkAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			batches := lives(t, 400, 5, 40)
+			batches := testBatches(t, 400, 5, 40)
 			half := len(batches) / 2
 			d := open(t, dir)
 			defer func() { closed(t, d) }()
@@ -268,7 +268,7 @@ func TestADeletedFileIsNoticedWithoutAWrite(t *testing.T) {
 func TestDamageIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	batches := lives(t, 4_000, 24, 400)
+	batches := testBatches(t, 4_000, 24, 400)
 	d := open(t, dir)
 	for _, b := range batches[:8] {
 		write(t, d, b)

@@ -120,7 +120,7 @@ func TestAFileOfAnotherProgramIsLeftAlone(t *testing.T) {
 func TestAHistoryWithoutAnIDIsTakenOver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	batches := lives(t, 40, 24, 8)
+	batches := testBatches(t, 40, 24, 8)
 	d := open(t, dir)
 	write(t, d, batches[0])
 	closed(t, d)
@@ -154,7 +154,7 @@ func TestAlteredTablesAreToldInASentence(t *testing.T) {
 				closed(t, d)
 				t.Fatal("opened")
 			}
-			expectWords(t, err.Error(), []string{"history.db", "not as Umbel has left them", "backup", "umbel repair"})
+			expectWords(t, err.Error(), []string{"history.db", "changed by another program", "backup", "umbel repair"})
 		})
 	}
 }
@@ -177,7 +177,7 @@ func TestAYoungHistoryIsMoreThanItsLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir, other := t.TempDir(), t.TempDir()
-		batches := lives(t, 40, 24, 8)
+		batches := testBatches(t, 40, 24, 8)
 		d := open(t, dir)
 		defer closed(t, d)
 		defer running(t, d)()
@@ -194,7 +194,7 @@ func TestAYoungHistoryIsMoreThanItsLog(t *testing.T) {
 func TestWhatIsMissingIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	batches := lives(t, 40, 24, 8)
+	batches := testBatches(t, 40, 24, 8)
 	notices := func() string {
 		d := open(t, dir)
 		defer closed(t, d)
@@ -216,7 +216,7 @@ func TestWhatIsMissingIsTold(t *testing.T) {
 		t.Errorf("notices at the next start: %s", got)
 	}
 	remove(t, file(dir))
-	expectWords(t, notices(), []string{"is not there", "A new one has begun", "put it back"})
+	expectWords(t, notices(), []string{"is missing", "A new one was created", "put it back"})
 }
 
 func TestADamagedFileIsSetAside(t *testing.T) {
@@ -237,7 +237,7 @@ func TestADamagedFileIsSetAside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			batches := lives(t, 400, 24, 80)
+			batches := testBatches(t, 400, 24, 80)
 			d := open(t, dir)
 			for _, b := range batches {
 				write(t, d, b)
@@ -277,7 +277,7 @@ func TestDamageThatIsFoundLaterIsRemembered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := open(t, dir)
-	d.Suspect()
+	d.NoteDamage()
 	_ = d.Close()
 	if got := read(t, filepath.Join(dir, "history.db-mark")); !strings.Contains(got, `"damaged":true`) {
 		t.Errorf("mark = %s, want that it is damaged", got)

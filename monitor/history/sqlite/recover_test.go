@@ -44,7 +44,7 @@ func recovery(t *testing.T, d *sqlite.DB, path string) sqlite.Recovered {
 
 func TestRepairTakesOverAllThatIsWhole(t *testing.T) {
 	t.Parallel()
-	batches := lives(t, 300, 24, 60)
+	batches := testBatches(t, 300, 24, 60)
 	dir, aside := damagedHistory(t, batches, func(*testing.T, string) {})
 	d := open(t, dir)
 	defer closed(t, d)
@@ -78,7 +78,7 @@ func TestRepairTakesOverAllThatIsWhole(t *testing.T) {
 func TestRepairTakesOverWhatReads(t *testing.T) {
 	t.Parallel()
 	const page = 4096
-	batches := lives(t, 2_000, 24, 400)
+	batches := testBatches(t, 2_000, 24, 400)
 	want, _ := written(batches)
 	for name, spoil := range map[string]func(t *testing.T, dir string){
 		"one page in twenty": func(t *testing.T, dir string) {

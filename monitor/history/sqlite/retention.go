@@ -79,7 +79,7 @@ func (d *DB) pruneLoop(ctx context.Context, removed func(ids []string)) error {
 			d.log.Info("pruned history", "tasks", tasks, "thinned", thinned)
 		}
 		if err != nil && ctx.Err() == nil {
-			d.log.Warn("history is not pruned", "error", err)
+			d.log.Warn("pruning failed", "error", err)
 		}
 		if !d.due(ctx, ticker.C) {
 			return nil

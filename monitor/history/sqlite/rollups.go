@@ -131,7 +131,7 @@ func (d *DB) expireLoop(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := d.expireRollups(ctx); err != nil && ctx.Err() == nil {
-			d.log.Warn("old counters are not removed", "error", err)
+			d.log.Warn("old rollups not removed", "error", err)
 		}
 		select {
 		case <-ctx.Done():

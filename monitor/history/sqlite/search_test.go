@@ -44,7 +44,7 @@ func TestSearch(t *testing.T) {
 		t.Parallel()
 		historytest.Search(t, historytest.SearchFixture{Open: func(t *testing.T) history.Store {
 			d := openHistory(t, t.TempDir())
-			d.Hurry()
+			d.LowerLimits()
 			return d
 		}, Index: settle, Bounded: true})
 	})

@@ -43,7 +43,7 @@ func (d *DB) indexLoop(ctx context.Context) error {
 		}
 		switch {
 		case err != nil && ctx.Err() == nil:
-			d.log.Warn("text index stands still", "error", err)
+			d.log.Warn("text indexing failed", "error", err)
 			timer.Reset(10 * indexInterval)
 		case done < n:
 			timer.Reset(indexInterval)

@@ -25,7 +25,7 @@ func (d *DB) sweepLoop(ctx context.Context) error {
 			err = d.sweepSymbols(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			d.log.WarnContext(ctx, "what nothing refers to stays", "error", err)
+			d.log.WarnContext(ctx, "unreferenced rows not removed", "error", err)
 		}
 		select {
 		case <-ticker.C:

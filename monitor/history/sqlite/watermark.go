@@ -76,11 +76,11 @@ func (d *DB) loadWatermark(ctx context.Context, beside watermark) error {
 	switch until := beside.At.UTC().Format(time.DateTime); {
 	case d.watermark.Commits >= beside.Commits:
 	case d.watermark.Commits == 0:
-		d.notices = append(d.notices, fmt.Sprintf("The history that was kept in %s until %s UTC is not there: its file was "+
-			"removed, or lost with its log. A new one has begun. If you have the file, stop Umbel and put it back together "+
-			"with its -wal.", d.path, until))
+		d.notices = append(d.notices, fmt.Sprintf("The history in %s, last written at %s UTC, is missing: its file was "+
+			"removed, or lost with its log. A new one was created. If you have the file, stop Umbel and put it back together "+
+			"with its -wal file.", d.path, until))
 	default:
-		d.notices = append(d.notices, fmt.Sprintf("What the history was told from %s to %s UTC is missing: its log, %s-wal, "+
+		d.notices = append(d.notices, fmt.Sprintf("The history from %s to %s UTC is missing: its log, %s-wal, "+
 			"was removed or damaged, or an older copy was put in place. If you have the files of one moment, stop Umbel "+
 			"and put them back together.", d.watermark.At.Format(time.DateTime), until, d.path))
 	}
@@ -114,7 +114,7 @@ func (d *DB) watchFile(ctx context.Context) error {
 			last, checkpointed, err = now, m, d.checkpoint(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			d.log.Warn("history not looked after", "error", explain(err))
+			d.log.Warn("checks of the history file failed", "error", explain(err))
 		}
 	}
 }
