@@ -184,7 +184,7 @@ func brokerView(health view.Health) templates.Broker {
 		NextTryAt:   micros(h.NextAttemptAt),
 		Attempts:    h.Attempts,
 		Restoring:   !health.Ready && !h.Connected,
-		Forgets:     h.Loss.Transient,
+		Forgets:     h.Loss.Ephemeral,
 		Gaps:        h.Loss.Outages,
 		GapSeconds:  h.Loss.OutageTime.Seconds(),
 		LastGapAt:   micros(h.Loss.LastOutage),

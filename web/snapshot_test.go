@@ -31,9 +31,9 @@ func newModel(c *state.Cluster) *model {
 }
 
 func (m *model) View(f func(c state.View)) { f(m.cluster) }
-func (*model) Changed() <-chan struct{}        { return nil }
-func (*model) Health() view.Health             { return view.Health{} }
-func (*model) Rates() view.Rates               { return view.Rates{} }
+func (*model) Changed() <-chan struct{}    { return nil }
+func (*model) Health() view.Health         { return view.Health{} }
+func (*model) Rates() view.Rates           { return view.Rates{} }
 
 func modelPages() *pages {
 	c := state.New(state.Options{})

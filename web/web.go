@@ -35,8 +35,8 @@ import (
 // Options of a Handler. Backend is required.
 type Options struct {
 	Backend Backend
-	// Operations let people act on the cluster and see what lies beyond its events. Nil leaves both out; without
-	// its Commands the dashboard only shows.
+	// Operations let people act on the cluster, and inspect workers and queues. Nil leaves both out; a read-only service
+	// only inspects.
 	Operations *command.Service
 	// ReadOnly leaves out every route that changes anything.
 	ReadOnly bool

@@ -10,8 +10,8 @@ import (
 
 // Loss is what may have been missed since the last process wrote last, or since this one started if there was none.
 type Loss struct {
-	// Transient reports that the broker keeps no events while nobody is connected. Otherwise all but Dropped is zero.
-	Transient  bool
+	// Ephemeral reports that the broker keeps no events while nobody is connected. Otherwise all but Dropped is zero.
+	Ephemeral  bool
 	Outages    int           // without the present one
 	OutageTime time.Duration // of all of them
 	LastOutage time.Time     // when the newest began, zero if there was none
@@ -23,7 +23,7 @@ type Loss struct {
 
 // outages counts the times without a connection to a broker that keeps no events.
 type outages struct {
-	transient bool
+	ephemeral bool
 	since     time.Time // of the present one, zero if connected, or never connected
 	count     int
 	total     time.Duration
@@ -34,13 +34,13 @@ type outages struct {
 
 func newOutages(b broker.Broker) outages {
 	f, ok := b.(broker.Ephemeral)
-	return outages{transient: ok && f.Ephemeral()}
+	return outages{ephemeral: ok && f.Ephemeral()}
 }
 
 // begin notes that a stream has ended.
 func (o *outages) begin(now time.Time) {
 	o.dropped, o.stream = o.dropped+dropped(o.stream), nil
-	if o.transient {
+	if o.ephemeral {
 		o.since = now
 	}
 }
@@ -58,7 +58,7 @@ func (o *outages) end(now time.Time, s broker.EventStream) {
 
 func (o *outages) loss() Loss {
 	return Loss{
-		Transient: o.transient, Outages: o.count, OutageTime: o.total, LastOutage: o.last, Dropped: o.dropped + dropped(o.stream),
+		Ephemeral: o.ephemeral, Outages: o.count, OutageTime: o.total, LastOutage: o.last, Dropped: o.dropped + dropped(o.stream),
 	}
 }
 

@@ -44,12 +44,12 @@ func TestGapsOfABrokerThatForgets(t *testing.T) {
 	events := func(n uint64) func() bool { return func() bool { return m.Health().Events == n } }
 	publish(t, b, heartbeat("w1", 7, 100, 1), heartbeat("w2", 7, 50, 2), heartbeat("w3", 7, 9, 3))
 	poll(t, "acknowledgements, without which this broker would repeat itself", func() bool { return w.newest() == 3 })
-	if got, want := m.Health().Broker.Loss, (ingest.Loss{Transient: true}); got != want {
+	if got, want := m.Health().Broker.Loss, (ingest.Loss{Ephemeral: true}); got != want {
 		t.Errorf("loss before any gap = %+v, want %+v", got, want)
 	}
 
 	lose(t, m, b)
-	if got, want := m.Health().Broker.Loss, (ingest.Loss{Transient: true}); got != want {
+	if got, want := m.Health().Broker.Loss, (ingest.Loss{Ephemeral: true}); got != want {
 		t.Errorf("loss in the first gap = %+v, want %+v: it is not over", got, want)
 	}
 	b.Refuse(nil)
@@ -120,7 +120,7 @@ func TestARestartIsAGap(t *testing.T) {
 					if off := got.LastOutage.Sub(left).Abs(); off > time.Second || got.OutageTime < 10*time.Minute || got.OutageTime > 10*time.Minute+2*time.Second {
 						t.Errorf("loss = %+v, want a gap of 10 minutes from %v", got, left)
 					}
-					want = ingest.Loss{Transient: true, Outages: 1, MissedTasks: 40, OutageTime: got.OutageTime, LastOutage: got.LastOutage}
+					want = ingest.Loss{Ephemeral: true, Outages: 1, MissedTasks: 40, OutageTime: got.OutageTime, LastOutage: got.LastOutage}
 				}
 				if got != want {
 					t.Errorf("loss = %+v, want %+v", got, want)

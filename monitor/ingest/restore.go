@@ -81,7 +81,7 @@ func (in *Ingester) restoreDone(left int64) {
 	in.healthMu.Unlock()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if left != 0 && in.outages.transient { // which never changes
+	if left != 0 && in.outages.ephemeral { // which never changes
 		in.cluster.Resume(left)
 		in.missed.begin(in.cluster.Workers())
 	}

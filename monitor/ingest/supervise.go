@@ -132,7 +132,7 @@ func (in *Ingester) disconnected(cause error, failures int, wait time.Duration) 
 	in.log.Warn("broker not connected", "url", in.broker.String(), "error", cause, "retry_in_ms", wait.Milliseconds())
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if broken && in.outages.transient { // which never changes
+	if broken && in.outages.ephemeral { // which never changes
 		in.missed.begin(in.cluster.Workers())
 	}
 	in.notify()

@@ -228,7 +228,7 @@ func TestOverview(t *testing.T) {
 			URL: "amqp://u:***@h//", Since: time.UnixMicro(start), LastError: "connection refused",
 			NextAttemptAt: time.UnixMicro(start + 1), Attempts: 3,
 			Loss: view.Loss{
-				Transient: true, Outages: 2, OutageTime: 34500 * time.Millisecond, LastOutage: time.UnixMicro(start), MissedTasks: 12, Dropped: 7,
+				Ephemeral: true, Outages: 2, OutageTime: 34500 * time.Millisecond, LastOutage: time.UnixMicro(start), MissedTasks: 12, Dropped: 7,
 			},
 		},
 		Store: view.StoreHealth{

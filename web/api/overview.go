@@ -129,7 +129,7 @@ func fromRates(r view.Rates) Rates {
 
 func fromLoss(l view.Loss) Loss {
 	return Loss{
-		Forgets: l.Transient, Outages: l.Outages, OutageSeconds: l.OutageTime.Seconds(), LastOutageAt: timeOf(l.LastOutage),
+		Forgets: l.Ephemeral, Outages: l.Outages, OutageSeconds: l.OutageTime.Seconds(), LastOutageAt: timeOf(l.LastOutage),
 		MissedTasks: l.MissedTasks, DroppedMessages: l.Dropped,
 	}
 }
