@@ -11,7 +11,7 @@ import (
 // it runs a task, nor does one that has lost the broker.
 const maxSilence = 3_600_000_000
 
-// abandon marks a task whose process has ended without ending it. An execution that had started is orphaned. One
+// markOrphaned marks a task whose process has ended without ending it. An execution that had started is orphaned. One
 // that had not is returned: its message was not acknowledged, so the broker delivers it again.
 func (c *Cluster) markOrphaned(t *Task, r *execution) {
 	t.OrphanReason = c.processEnd(c.processes.key(r.process), r.first)

@@ -192,7 +192,7 @@ type matcher struct {
 	never   bool   // no task in memory can match
 }
 
-// numbers is a set of small numbers.
+// bitset is a set of small numbers.
 type bitset []bool
 
 func (s bitset) has(i uint32) bool { return int(i) < len(s) && s[i] }

@@ -70,7 +70,7 @@ func (r *Reader) Compact(id string, events []byte) (thin []byte, less bool, err 
 	return thin, true, nil
 }
 
-// idle returns the records of a row that none of its executions shows.
+// unshown returns the records of a row that none of its executions shows.
 func (c *Cluster) unshown(r *row) map[uint32]bool {
 	rules, ok := c.rules.(*causalRules)
 	if !ok {

@@ -52,7 +52,7 @@ func (e *wire) step() int {
 
 func byClock(a, b *wire) int { return cmp.Or(cmp.Compare(a.Clock, b.Clock), byTime(a, b)) }
 
-// run is an execution. Its attempt counts 100 for each time that the task had been replaced.
+// execution is one attempt. Its attempt counts 100 for each time that the task had been replaced.
 type execution struct {
 	attempt int64
 	process process

@@ -175,7 +175,7 @@ func (c *Cluster) Saved(ok bool, known map[string][]byte) error {
 	return failed
 }
 
-// touch notes that a row is to be saved.
+// markUnsaved notes that a row is to be saved.
 func (c *Cluster) markUnsaved(i uint32, r *row) {
 	if c.options.Track && r.marks&unsaved == 0 {
 		r.marks |= unsaved

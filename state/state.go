@@ -187,7 +187,7 @@ func (c *Cluster) apply(e *Event, repaired int64, flags recordFlags) Change {
 	return ch
 }
 
-// hold returns the row of a task, a new one if it is not known.
+// rowFor returns the row of a task, a new one if it is not known.
 func (c *Cluster) rowFor(id string) (i uint32, r *row, known bool) {
 	k, digested := key(id)
 	i, known = c.index[k]
@@ -373,7 +373,7 @@ func (c *Cluster) append(r *row, e *Event, rec record) {
 	r.count++
 }
 
-// thin drops a record of a task that has too many: the oldest custom one, else its oldest after the first.
+// dropRecord drops a record of a task that has too many: the oldest custom one, else its oldest after the first.
 func (c *Cluster) dropRecord(r *row) {
 	victim := uint32(0)
 	for i := c.records.at(r.head).next; i != 0; i = c.records.at(i).next {
@@ -417,7 +417,7 @@ func (c *Cluster) show(r *row) {
 	c.hosts.release(worker)
 }
 
-// rise gives the row the stamp of its newest record, if that is later than its own.
+// raiseStamp gives the row the stamp of its newest record, if that is later than its own.
 func (c *Cluster) raiseStamp(r *row) {
 	if newest := c.records.at(r.tail); r.origin == 0 || c.after(newest, r) {
 		c.processes.retain(newest.process)

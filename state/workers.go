@@ -74,7 +74,7 @@ const (
 	maxStopping     = 3600e6     // µs of silence for which one that said goodbye may still be ending its tasks
 )
 
-// heard records that a task event proves its worker alive.
+// noteActivity records that a task event proves its worker alive.
 func (c *Cluster) noteActivity(e *Event, repaired int64) {
 	w := c.workers[e.Hostname]
 	if w == nil {

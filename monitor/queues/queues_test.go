@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// broker answers queue stats. It may be changed between them.
+// fakeBroker returns queue stats. It may be changed between them.
 type fakeBroker struct {
 	shy bool // it tells of queues only if asked for them
 

@@ -27,7 +27,7 @@ type request struct {
 	ReplyTo     *broker.ReplyTo `json:"reply_to"`
 }
 
-// reply is a reply after a while, of any content.
+// answer is a reply after a while, of any content.
 type answer struct {
 	value string // of the node, JSON
 	after time.Duration

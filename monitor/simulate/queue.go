@@ -128,7 +128,7 @@ func (c *Cluster) submit(from client, m *message, delay time.Duration) {
 	c.after(delay, func() { q.put(m) })
 }
 
-// giveBack puts a message that a consumer never acknowledged back into its queue.
+// requeue puts a message that a consumer never acknowledged back into its queue.
 func (c *Cluster) requeue(m *message, main *process, delay time.Duration) {
 	c.open++
 	again := *m

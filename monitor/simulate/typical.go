@@ -34,7 +34,7 @@ func Typical(n, batch int) [][]byte {
 	return t.bodies
 }
 
-// typist writes events down for Typical.
+// batcher writes events for Typical.
 type batcher struct {
 	batch, left int
 	now         int64

@@ -117,7 +117,7 @@ func (w *worker) start() {
 	w.startHeartbeats(heartbeatEvery)
 }
 
-// live begins the routine of a booted process.
+// startHeartbeats starts the periodic work of a booted process.
 func (w *worker) startHeartbeats(firstBeat time.Duration) {
 	main := w.main
 	var tick func()
@@ -278,7 +278,7 @@ func (w *worker) leave(main *process) {
 	w.c.after(w.c.rng.between(5*time.Second, 10*time.Second), w.start)
 }
 
-// vanish ends the process at once. The broker gives its messages to others after notice.
+// kill ends the process at once. The broker gives its messages to others after notice.
 func (w *worker) kill(notice time.Duration) {
 	main := w.main
 	w.main, w.inbox, w.waiting = nil, nil, nil

@@ -29,7 +29,7 @@ func fakeManagement(t *testing.T, answer http.HandlerFunc) (address string) {
 	return "http://monitor:" + secret + "@" + s.Listener.Addr().String()
 }
 
-// call of QueueStats opens a control connection with a management API and queue stats queues.
+// stats opens a control connection with a management API and returns the stats of queues.
 func stats(t *testing.T, management string, names ...string) broker.QueueStats {
 	t.Helper()
 	o := options(t)

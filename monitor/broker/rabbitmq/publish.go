@@ -130,7 +130,7 @@ func (l *controlConn) publish(exchange, key string, m amqp091.Publishing) error 
 	return nil
 }
 
-// outlet returns one that is not in use, if need be a new one.
+// publishChannel returns a channel that is not in use, a new one if there is none.
 func (l *controlConn) publishChannel() (*publishChannel, error) {
 	if o := l.idle(); o != nil {
 		return o, nil

@@ -81,7 +81,7 @@ func (l *controlConn) listed(ctx context.Context, s *broker.QueueStats) (byName 
 	return byName, all
 }
 
-// told is what the broker told of itself at login.
+// managementStats reports what the broker sent about itself at login.
 func (l *controlConn) managementStats() broker.Info {
 	text := func(name string) string {
 		s, _ := l.reading.Properties[name].(string)
@@ -162,7 +162,7 @@ func (l *controlConn) declared(ctx context.Context, names []string) []broker.Que
 	return queues
 }
 
-// lookUp looks at queues until there are no more, one channel after the other: the broker closes that on which it is
+// declareAll declares queues passively until there are no more, one channel after the other: the broker closes that on which it is
 // asked for a queue that is not there.
 func (l *controlConn) declareAll(ctx context.Context, todo <-chan string, done chan<- broker.Queue) {
 	var ch *amqp091.Channel
