@@ -15,16 +15,16 @@ import (
 type brokerFlags struct {
 	BrokerURL       string        `name:"broker-url" env:"UMBEL_BROKER_URL,CELERY_BROKER_URL" placeholder:"URL" help:"The workers' broker_url: amqp://user:password@host/vhost, amqps://, redis://:password@host/0, rediss://, redis+socket:// or sentinel://."`
 	BrokerURLFile   string        `name:"broker-url-file" env:"UMBEL_BROKER_URL_FILE" placeholder:"FILE" help:"Read the broker URL from a file, such as a mounted secret."`
-	Queue           string        `env:"UMBEL_QUEUE" placeholder:"NAME" help:"RabbitMQ: durable queue that keeps events while Umbel is away. Default: a queue that goes with the connection."`
-	QueueExpires    time.Duration `env:"UMBEL_QUEUE_EXPIRES" default:"24h" help:"RabbitMQ: how long the broker keeps --queue unread."`
+	Queue           string        `env:"UMBEL_QUEUE" placeholder:"NAME" help:"RabbitMQ: durable queue that keeps events while Umbel is not running. By default a queue that is deleted with the connection."`
+	QueueExpires    time.Duration `env:"UMBEL_QUEUE_EXPIRES" default:"24h" help:"RabbitMQ: delete --queue after this long without a consumer."`
 	Management      string        `name:"management-url" env:"UMBEL_MANAGEMENT_URL" placeholder:"URL" help:"RabbitMQ: the management API, http://user:password@host:15672, for rates and unacknowledged messages of queues."`
-	ManagementFile  string        `name:"management-url-file" env:"UMBEL_MANAGEMENT_URL_FILE" placeholder:"FILE" help:"RabbitMQ: read that URL from a file."`
+	ManagementFile  string        `name:"management-url-file" env:"UMBEL_MANAGEMENT_URL_FILE" placeholder:"FILE" help:"RabbitMQ: read the management URL from a file."`
 	EventExchange   string        `env:"UMBEL_EVENT_EXCHANGE" default:"celeryev" help:"Celery's event_exchange."`
 	ControlExchange string        `env:"UMBEL_CONTROL_EXCHANGE" default:"celery" help:"Celery's control_exchange."`
 	CAFile          string        `name:"tls-ca" env:"UMBEL_TLS_CA" placeholder:"FILE" help:"Certificates (PEM) to trust for amqps, rediss and sentinel."`
 	CertFile        string        `name:"tls-cert" env:"UMBEL_TLS_CERT" placeholder:"FILE" help:"Client certificate (PEM)."`
 	KeyFile         string        `name:"tls-key" env:"UMBEL_TLS_KEY" placeholder:"FILE" help:"Key (PEM) of the client certificate."`
-	ServerName      string        `name:"tls-server-name" env:"UMBEL_TLS_SERVER_NAME" placeholder:"NAME" help:"Name that the broker's certificate must be for, if not the URL's host."`
+	ServerName      string        `name:"tls-server-name" env:"UMBEL_TLS_SERVER_NAME" placeholder:"NAME" help:"Name in the broker's certificate, if it is not the host of the URL."`
 	Insecure        bool          `name:"tls-insecure" env:"UMBEL_TLS_INSECURE" help:"Do not verify the broker's certificate."`
 	Redis           redisFlags    `embed:"" prefix:"redis-"`
 }
@@ -32,10 +32,10 @@ type brokerFlags struct {
 // redisFlags repeat Celery's broker_transport_options, which nothing on the wire tells.
 type redisFlags struct {
 	Master            string        `env:"UMBEL_REDIS_MASTER" placeholder:"NAME" help:"Sentinel: master_name of the workers' broker_transport_options."`
-	SentinelUser      string        `env:"UMBEL_REDIS_SENTINEL_USER" placeholder:"NAME" help:"User that the sentinels themselves want."`
-	SentinelPassword  string        `env:"UMBEL_REDIS_SENTINEL_PASSWORD" placeholder:"WORD" help:"Password that the sentinels themselves want."`
+	SentinelUser      string        `env:"UMBEL_REDIS_SENTINEL_USER" placeholder:"NAME" help:"User for the sentinels."`
+	SentinelPassword  string        `env:"UMBEL_REDIS_SENTINEL_PASSWORD" placeholder:"WORD" help:"Password for the sentinels."`
 	KeyPrefix         string        `env:"UMBEL_REDIS_KEY_PREFIX" placeholder:"TEXT" help:"global_keyprefix of the workers' broker_transport_options."`
-	FanoutPrefix      string        `env:"UMBEL_REDIS_FANOUT_PREFIX" placeholder:"TEXT" help:"fanout_prefix, if not /{db}. as by default; none for False."`
+	FanoutPrefix      string        `env:"UMBEL_REDIS_FANOUT_PREFIX" placeholder:"TEXT" help:"fanout_prefix, if not /{db}. (none for False)."`
 	NoFanoutPatterns  bool          `env:"UMBEL_REDIS_NO_FANOUT_PATTERNS" help:"fanout_patterns is False."`
 	Separator         string        `env:"UMBEL_REDIS_SEPARATOR" placeholder:"TEXT" help:"sep, if not the bytes 06 16."`
 	PrioritySteps     []int         `env:"UMBEL_REDIS_PRIORITY_STEPS" placeholder:"N" help:"priority_steps, if not 0,3,6,9."`

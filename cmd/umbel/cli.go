@@ -14,12 +14,12 @@ import (
 type cli struct {
 	Serve   serveCmd   `cmd:"" default:"withargs" help:"Watch a cluster and serve its dashboard (default)."`
 	Demo    demoCmd    `cmd:"" help:"Serve the dashboard of a simulated cluster. Needs no broker."`
-	Replay  replayCmd  `cmd:"" help:"Fold recorded events and print the state they lead to as JSON."`
-	Capture captureCmd `cmd:"" help:"Print raw event bodies from the broker, one a line, for replay."`
-	Tasks   tasksCmd   `cmd:"" help:"List tasks of the history that match a query."`
-	Prune   pruneCmd   `cmd:"" help:"Remove history that is too old, while no server runs."`
-	Repair  repairCmd  `cmd:"" help:"Take over what can be read of a damaged history, while no server runs."`
-	Outbox  outboxCmd  `cmd:"" help:"Look at commands on their way out, and at who has asked for them."`
+	Replay  replayCmd  `cmd:"" help:"Apply recorded events and print the resulting state as JSON."`
+	Capture captureCmd `cmd:"" help:"Print raw events from the broker, one per line, for replay."`
+	Tasks   tasksCmd   `cmd:"" help:"List tasks in the history that match a query."`
+	Prune   pruneCmd   `cmd:"" help:"Remove expired history. The server must not be running."`
+	Repair  repairCmd  `cmd:"" help:"Recover a damaged history. The server must not be running."`
+	Outbox  outboxCmd  `cmd:"" help:"Show commands in the outbox and the audit log."`
 	Version bool       `help:"Print the version and exit."`
 
 	LogLevel  string `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error." env:"UMBEL_LOG_LEVEL" placeholder:"LEVEL"`

@@ -20,10 +20,10 @@ func prologue(rate float64) time.Duration {
 // demoCmd shows a simulated cluster.
 type demoCmd struct {
 	webFlags    `embed:""`
-	Seed        uint64  `env:"UMBEL_SEED" default:"1" help:"The same seed tells the same story."`
+	Seed        uint64  `env:"UMBEL_SEED" default:"1" help:"Seed of the simulation."`
 	Rate        float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
-	DataDir     string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Where the history is kept: in memory, unless said."`
-	RedisListen string  `env:"UMBEL_DEMO_REDIS_LISTEN" placeholder:"ADDR" help:"Offer the simulated cluster on a Redis of its own, such as 127.0.0.1:6399, so that real workers can join it. For the demo alone: whoever reaches it may do anything with it."`
+	DataDir     string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Directory of the history."`
+	RedisListen string  `env:"UMBEL_DEMO_REDIS_LISTEN" placeholder:"ADDR" help:"Serve the simulated cluster on an embedded Redis, such as 127.0.0.1:6399, which real workers can join. Unauthenticated."`
 }
 
 // Run plays the story through the real pipeline until ctx ends.

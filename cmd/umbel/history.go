@@ -12,13 +12,13 @@ import (
 
 // keepFlags say how long history is kept.
 type keepFlags struct {
-	KeepSucceeded age   `env:"UMBEL_KEEP_SUCCEEDED" default:"7d" placeholder:"AGE" help:"Keep tasks that succeeded for so long. 0: for ever."`
-	KeepFailed    age   `env:"UMBEL_KEEP_FAILED" default:"30d" placeholder:"AGE" help:"Keep tasks that failed, were revoked or rejected."`
-	KeepLost      age   `env:"UMBEL_KEEP_LOST" default:"7d" placeholder:"AGE" help:"Keep unfinished tasks for so long since they were lost or dismissed."`
-	KeepEvents    age   `env:"UMBEL_KEEP_EVENTS" default:"3d" placeholder:"AGE" help:"Keep events that no execution shows."`
-	KeepWorkers   age   `env:"UMBEL_KEEP_WORKERS" default:"7d" placeholder:"AGE" help:"Keep workers that are offline, from their last sign of life."`
-	KeepCommands  age   `env:"UMBEL_KEEP_COMMANDS" default:"90d" placeholder:"AGE" help:"Keep commands of which nothing more will happen. The audit log stays."`
-	MaxDBSize     *size `name:"max-db-size" env:"UMBEL_MAX_DB_SIZE" placeholder:"SIZE" help:"Size of the history. Over it, the oldest finished and lost tasks go; active ones do not count. 0: any. By default 2GiB, 512MiB with --data-dir :memory:."`
+	KeepSucceeded age   `env:"UMBEL_KEEP_SUCCEEDED" default:"7d" placeholder:"AGE" help:"Retention of succeeded tasks; 0 keeps them forever."`
+	KeepFailed    age   `env:"UMBEL_KEEP_FAILED" default:"30d" placeholder:"AGE" help:"Retention of failed, revoked and rejected tasks."`
+	KeepLost      age   `env:"UMBEL_KEEP_LOST" default:"7d" placeholder:"AGE" help:"Retention of lost and dismissed tasks."`
+	KeepEvents    age   `env:"UMBEL_KEEP_EVENTS" default:"3d" placeholder:"AGE" help:"Retention of events not shown by an execution."`
+	KeepWorkers   age   `env:"UMBEL_KEEP_WORKERS" default:"7d" placeholder:"AGE" help:"Retention of offline workers."`
+	KeepCommands  age   `env:"UMBEL_KEEP_COMMANDS" default:"90d" placeholder:"AGE" help:"Retention of finished commands. The audit log is kept."`
+	MaxDBSize     *size `name:"max-db-size" env:"UMBEL_MAX_DB_SIZE" placeholder:"SIZE" help:"Maximum size of the history. Beyond it the oldest finished and lost tasks are removed; active ones do not count. 0 for no limit. By default 2GiB, 512MiB with --data-dir :memory:."`
 }
 
 // rules are those of a history in dir.
@@ -36,7 +36,7 @@ func (f *keepFlags) rules(dir string) history.RetentionRules {
 
 // dirFlag says where history is.
 type dirFlag struct {
-	DataDir string `env:"UMBEL_DATA_DIR" placeholder:"DIR" help:"Where the history is kept; :memory: keeps it until the end. By default $XDG_DATA_HOME/umbel or ~/.local/share/umbel."`
+	DataDir string `env:"UMBEL_DATA_DIR" placeholder:"DIR" help:"Directory of the history, or :memory:. By default $XDG_DATA_HOME/umbel or ~/.local/share/umbel."`
 }
 
 // dir returns the directory: the user's own where none is named.
@@ -49,8 +49,8 @@ func (f *dirFlag) dir() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
-		return "", usageError{errors.New("no home directory to keep the history in: " +
-			"say where with --data-dir DIR, or --data-dir :memory: to keep it until the end")}
+		return "", usageError{errors.New("no home directory for the history: " +
+			"set --data-dir DIR, or --data-dir :memory: to keep it in memory")}
 	}
 	return filepath.Join(home, ".local", "share", "umbel"), nil
 }

@@ -19,14 +19,14 @@ import (
 
 // outboxCmd looks at the outbox, beside the server that uses it.
 type outboxCmd struct {
-	Stats outboxStatsCmd `cmd:"" help:"How many commands are in which state, and why some failed."`
-	Audit outboxAuditCmd `cmd:"" help:"List who has asked for what, newest first, or verify that nobody has changed it."`
+	Stats outboxStatsCmd `cmd:"" help:"Show the number of commands by state, and errors."`
+	Audit outboxAuditCmd `cmd:"" help:"List or verify the audit log."`
 }
 
 // outboxStatsCmd sums up the outbox.
 type outboxStatsCmd struct {
 	dirFlag `embed:""`
-	JSON    bool `env:"UMBEL_JSON" help:"Print the outbox as the API has it."`
+	JSON    bool `env:"UMBEL_JSON" help:"Print JSON as in the API."`
 }
 
 // Run prints the sums.
@@ -54,7 +54,7 @@ func reading(ctx context.Context, at *dirFlag, log *slog.Logger, f func(db histo
 	}
 	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
+		return fmt.Errorf("there is no history in %s: set --data-dir", dir)
 	}
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func printStats(out io.Writer, stats history.OutboxStats, now time.Time) error {
 // outboxAuditCmd reads the audit log.
 type outboxAuditCmd struct {
 	dirFlag `embed:""`
-	Verify  bool `env:"UMBEL_VERIFY" help:"Only check that no record was changed or removed."`
-	Limit   int  `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Most records to print, 0 for all."`
+	Verify  bool `env:"UMBEL_VERIFY" help:"Verify that no record was modified or removed."`
+	Limit   int  `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Maximum number of records; 0 for all."`
 }
 
 // maxRecords is how many records are asked for at once.

@@ -18,7 +18,7 @@ import (
 type pruneCmd struct {
 	dirFlag   `embed:""`
 	keepFlags `embed:""`
-	DryRun    bool `env:"UMBEL_DRY_RUN" help:"Only say what would go. Works beside a running server."`
+	DryRun    bool `env:"UMBEL_DRY_RUN" help:"Only print what would be removed. The server may be running."`
 }
 
 // Run removes what the rules say, or tells what that would be.
@@ -34,7 +34,7 @@ func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 	o := sqlite.Options{Dir: dir, ReadOnly: true, Rules: c.rules(dir), Logger: log}
 	db, err := sqlite.Open(ctx, o)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
+		return fmt.Errorf("there is no history in %s: set --data-dir", dir)
 	}
 	if err != nil {
 		return err

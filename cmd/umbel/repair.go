@@ -20,7 +20,7 @@ import (
 // repairCmd takes over what can be read of damaged histories, while no server runs.
 type repairCmd struct {
 	dirFlag `embed:""`
-	File    string `arg:"" optional:"" type:"path" help:"The damaged file. By default, those that were set aside in the data directory."`
+	File    string `arg:"" optional:"" type:"path" help:"Damaged file. By default, all damaged files in the data directory."`
 }
 
 // Run repairs one file, or all that were set aside.
@@ -49,7 +49,7 @@ func (c *repairCmd) Run(ctx context.Context, s streams, log *slog.Logger) error 
 func (c *repairCmd) check(dir string) error {
 	if c.File == "" {
 		if _, err := os.Stat(dir); err != nil {
-			return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
+			return fmt.Errorf("there is no history in %s: set --data-dir", dir)
 		}
 		return nil
 	}

@@ -18,8 +18,8 @@ import (
 
 // replayCmd folds recorded events.
 type replayCmd struct {
-	Rules string `enum:"causal,celery" default:"causal" help:"causal: a task is a function of the set of its events. celery: Celery's own fold, oddities included."`
-	File  string `arg:"" optional:"" help:"Newline-delimited JSON, one raw event body a line, in order of arrival; - for standard input."`
+	Rules string `enum:"causal,celery" default:"causal" help:"causal: Umbel's rules. celery: those of celery.events.state."`
+	File  string `arg:"" optional:"" help:"File with one raw event per line, in order of arrival; - for standard input."`
 }
 
 // Run prints {"tasks": […], "workers": […], "stats": {…}}.

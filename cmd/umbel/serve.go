@@ -20,14 +20,14 @@ const drain = 10 * time.Second
 
 // webFlags say where the dashboard is served.
 type webFlags struct {
-	Listen          string   `env:"UMBEL_LISTEN" default:"127.0.0.1:5555" help:"Address to listen on. Others than loopback need --unauthenticated."`
-	Hosts           []string `name:"host" env:"UMBEL_HOST" placeholder:"NAME" help:"Name by which a proxy may call the dashboard, besides localhost. Repeatable."`
-	Unauthenticated bool     `env:"UMBEL_UNAUTHENTICATED" help:"Serve everybody who can reach --listen, by any name."`
-	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path under which a proxy shows the dashboard, such as /umbel."`
-	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"200000" help:"Finished tasks held in memory for speed. The history has them all."`
-	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Over it, the oldest go; the history keeps them."`
-	ReadOnly        bool     `env:"UMBEL_READ_ONLY" help:"Leave out everything that changes the cluster or the history."`
-	UserHeader      string   `env:"UMBEL_USER_HEADER" placeholder:"NAME" help:"Header in which a proxy that asks people who they are tells it, such as X-Forwarded-User, in place of any that clients send. The audit log has it."`
+	Listen          string   `env:"UMBEL_LISTEN" default:"127.0.0.1:5555" help:"Address to listen on. Requires --unauthenticated unless it is a loopback address."`
+	Hosts           []string `name:"host" env:"UMBEL_HOST" placeholder:"NAME" help:"Host name to accept besides localhost, such as that of a proxy. Repeatable."`
+	Unauthenticated bool     `env:"UMBEL_UNAUTHENTICATED" help:"Allow addresses other than loopback, and any host name, without authentication."`
+	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path prefix, such as /umbel."`
+	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"200000" help:"Maximum number of tasks in memory. Older ones are read from the history."`
+	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Older ones are read from the history."`
+	ReadOnly        bool     `env:"UMBEL_READ_ONLY" help:"Disable everything that changes the cluster or the history."`
+	UserHeader      string   `env:"UMBEL_USER_HEADER" placeholder:"NAME" help:"Header in which an authenticating proxy passes the user, such as X-Forwarded-User; it must replace the client's own. Recorded in the audit log."`
 	keepFlags       `embed:""`
 }
 
@@ -140,7 +140,7 @@ func (f *webFlags) single(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Header.Values(f.UserHeader)) > 1 {
-			http.Error(w, "The header "+f.UserHeader+" comes twice: the proxy must replace the one that clients send.", http.StatusBadRequest)
+			http.Error(w, "The header "+f.UserHeader+" is given twice: the proxy must replace the one that clients send.", http.StatusBadRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -156,8 +156,8 @@ func loopback(address string) error {
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return errors.New("others could reach the dashboard, which asks nobody who they are: " +
-		"listen on 127.0.0.1 behind a proxy that does, or add --unauthenticated")
+	return errors.New("the dashboard has no authentication and would be reachable by others: " +
+		"listen on 127.0.0.1 behind an authenticating proxy, or add --unauthenticated")
 }
 
 func prefixed(prefix string) string {

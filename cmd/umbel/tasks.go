@@ -25,10 +25,10 @@ const maxPage = 500
 // tasksCmd lists tasks of the history.
 type tasksCmd struct {
 	dirFlag `embed:""`
-	Sort    string   `env:"UMBEL_SORT" placeholder:"FIELD" help:"sent, received, started, finished, wait, run or retries, with - before it for the greatest first. Default: newest change first."`
-	Limit   int      `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Most tasks to print, 0 for all."`
-	Format  string   `env:"UMBEL_FORMAT" enum:"table,json,csv" default:"table" help:"table; json: one task of the API a line; csv: its fields in columns."`
-	Query   []string `arg:"" optional:"" help:"Which tasks, such as 'state:failure name:billing.* run:>2s'. Put -- before a query that begins with -."`
+	Sort    string   `env:"UMBEL_SORT" placeholder:"FIELD" help:"sent, received, started, finished, wait, run or retries, with a leading - for descending order. By default the newest change first."`
+	Limit   int      `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Maximum number of tasks; 0 for all."`
+	Format  string   `env:"UMBEL_FORMAT" enum:"table,json,csv" default:"table" help:"table, json (one task per line, as in the API) or csv."`
+	Query   []string `arg:"" optional:"" help:"Query, such as 'state:failure name:billing.* run:>2s'. Put -- before a query that begins with -."`
 }
 
 // Run prints the tasks that match. The history is only read, beside the server that writes it.
@@ -46,7 +46,7 @@ func (c *tasksCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 	}
 	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no history in %s: name another place with --data-dir", dir)
+		return fmt.Errorf("there is no history in %s: set --data-dir", dir)
 	}
 	if err != nil {
 		return err
