@@ -89,7 +89,7 @@ func orderGoesLive(t *testing.T, b context.Context) {
 	list.want(`document.querySelector("#outbox-tiles .figure").innerText`, "1")
 	tb.eval(`void (window.unloaded = false)`)
 	work()
-	tb.until(`document.querySelector(".progress").innerText === "Answered by 2 of 2"`)
+	tb.until(`document.querySelector(".progress").innerText === "Replies from 2 of 2"`)
 	tb.until(`document.querySelector("#order-head .pill").innerText.trim() === "Done"`)
 	tb.want(`[...document.querySelectorAll(".answers b")].map((e) => e.innerText).sort().join(" ")`, "celery@a celery@b/1%20ü")
 	tb.want(`document.querySelectorAll(".verdict.yes").length`, 2.0)
@@ -118,7 +118,7 @@ func deadLettersAreSentAgain(t *testing.T, b context.Context) {
 	tb.click(".act button")
 	tb.until(`location.pathname === "/ops/outbox/1"`)
 	tb.until(`document.querySelector("#dead").innerText === "2"`)
-	tb.want(`document.querySelector(".progress").innerText`, "2 of 3 finished, 1 pending, 2 given up")
+	tb.want(`document.querySelector(".progress").innerText`, "2 of 3 finished, 1 pending, 2 failed for good")
 }
 
 func queueIsPurged(t *testing.T, b context.Context) {
@@ -156,10 +156,10 @@ func brokerAwayIsSaid(t *testing.T, b context.Context) {
 	tb.until(live)
 	tb.until(`document.querySelector("#outbox-alert").innerText.includes("Commands cannot be sent.")`)
 	tb.want(`document.querySelector("#outbox-alert").getAttribute("role")`, "alert")
-	tb.until(`document.querySelector("#outbox-alert").innerText.includes("3 commands wait until the broker is back.")`)
+	tb.until(`document.querySelector("#outbox-alert").innerText.includes("3 commands are waiting for the broker.")`)
 	list := newTab(t, b, s, "/outbox")
 	list.until(live)
-	list.until(`document.querySelector("#outbox-tiles .word")?.innerText === "Held"`)
+	list.until(`document.querySelector("#outbox-tiles .word")?.innerText === "Paused"`)
 	list.until(`document.querySelector("#c-1 .c-next").innerText.includes("next attempt")`)
 	c.broker.Refuse(nil)
 	list.until(`document.querySelector("#outbox-tiles .word")?.innerText === "On"`)
