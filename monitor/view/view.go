@@ -14,14 +14,20 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Types of what ingest measures, so that readers import view alone.
+// Types of ingest, so that readers import view alone.
 type (
-	Health       = ingest.Health
+	// Health is ingest.Health.
+	Health = ingest.Health
+	// BrokerHealth is ingest.BrokerHealth.
 	BrokerHealth = ingest.BrokerHealth
-	StoreHealth  = ingest.StoreHealth
-	Loss         = ingest.Loss
-	Rates        = ingest.Rates
-	Series       = ingest.Series
+	// StoreHealth is ingest.StoreHealth.
+	StoreHealth = ingest.StoreHealth
+	// Loss is ingest.Loss.
+	Loss = ingest.Loss
+	// Rates is ingest.Rates.
+	Rates = ingest.Rates
+	// Series is ingest.Series.
+	Series = ingest.Series
 )
 
 // Causes of Health.Rejected beside those of package celery.
