@@ -16,7 +16,7 @@ import (
 
 // Bounds of request bodies.
 const (
-	bodyPatience = 10 * time.Second // for all of one
+	bodyTimeout = 10 * time.Second // for all of one
 	smallBody    = 64 << 10         // bytes; longer ones need a slot
 	bodySlots    = 8
 )
@@ -24,10 +24,10 @@ const (
 // bodies reads the bodies of requests before any route sees them, so that no route can forget to bound one.
 type bodies struct {
 	slots    *fair.Slots
-	patience time.Duration
+	timeout time.Duration
 }
 
-func newBodies() *bodies { return &bodies{fair.New(bodySlots), bodyPatience} }
+func newBodies() *bodies { return &bodies{fair.New(bodySlots), bodyTimeout} }
 
 // refusal is why a request is not answered.
 type refusal struct {
@@ -42,7 +42,7 @@ func (b *bodies) take(w http.ResponseWriter, r *http.Request, ofAPI bool) (leave
 	}
 	control := http.NewResponseController(w)
 	// Not every server can bound a read: those that cannot have their own limits.
-	_ = control.SetReadDeadline(time.Now().Add(b.patience))
+	_ = control.SetReadDeadline(time.Now().Add(b.timeout))
 	if r.ContentLength > api.MaxBody {
 		w.Header().Set("Connection", "close")
 		return nil, tooLong()
@@ -67,7 +67,7 @@ func (b *bodies) take(w http.ResponseWriter, r *http.Request, ofAPI bool) (leave
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return leave, &refusal{
-			http.StatusRequestTimeout, fmt.Sprintf("The body did not arrive within %v.", b.patience),
+			http.StatusRequestTimeout, fmt.Sprintf("The body did not arrive within %v.", b.timeout),
 		}
 	}
 	return leave, &refusal{http.StatusBadRequest, "The body could not be read."}

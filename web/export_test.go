@@ -10,4 +10,4 @@ import (
 func (h *Handler) Routed() chi.Routes { return h.routed }
 
 // WaitForBodies sets how long a body may take.
-func (h *Handler) WaitForBodies(d time.Duration) { h.bodies.patience = d }
+func (h *Handler) WaitForBodies(d time.Duration) { h.bodies.timeout = d }

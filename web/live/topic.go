@@ -19,8 +19,8 @@ const (
 	// rest is how many times as long as it rendered a topic rests, so that a slow one does not keep the
 	// program busy.
 	rest = 9
-	// patience is how long a rendering may take, the wait for its slot not counted.
-	patience = 5 * time.Second
+	// renderTimeout is how long a rendering may take, the wait for its slot not counted.
+	renderTimeout = 5 * time.Second
 )
 
 // topic renders one topic for all its subscribers. Its goroutine runs while it has any; without, the
@@ -206,7 +206,7 @@ func (t *topic) render(r rendering) (<-chan struct{}, time.Duration) {
 	t.rendering = true
 	t.changed = changed
 	t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(fair.NewContext(r.ctx, r.ticket.By()), patience)
+	ctx, cancel := context.WithTimeout(fair.NewContext(r.ctx, r.ticket.By()), renderTimeout)
 	s, err := t.snapshot(ctx)
 	cancel()
 	r.ticket.Leave() // the rest takes no time
