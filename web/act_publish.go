@@ -185,7 +185,7 @@ func (p *forms) publish(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), actPatience)
+	ctx, cancel := context.WithTimeout(r.Context(), formTimeout)
 	defer cancel()
 	form := r.PostForm
 	v := p.publishAct(p.publishFields(form), form.Get("retry_of"))

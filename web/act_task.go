@@ -25,8 +25,8 @@ const (
 	retry     = "retry"
 )
 
-// actPatience is how long looking up what an order is about may take: workers and the broker are asked.
-const actPatience = 30 * time.Second
+// formTimeout is how long looking up what an order is about may take: workers and the broker are asked.
+const formTimeout = 30 * time.Second
 
 // signals that a form proposes; the first is the usual one.
 func signals() []string {
@@ -170,7 +170,7 @@ func (p *forms) askTasks(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, v, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), actPatience)
+	ctx, cancel := context.WithTimeout(r.Context(), formTimeout)
 	defer cancel()
 	if !f.all && len(f.order.IDs) == 1 && f.order.Action == retry {
 		p.askRetry(ctx, w, r, v, f.order.IDs[0])
@@ -256,7 +256,7 @@ func (p *forms) sendTasks(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, v, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), actPatience)
+	ctx, cancel := context.WithTimeout(r.Context(), formTimeout)
 	defer cancel()
 	if !f.all && len(f.order.IDs) == 1 && f.order.Action == retry {
 		p.sendRetry(ctx, w, r, v, f.order.IDs[0])

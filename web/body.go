@@ -17,13 +17,13 @@ import (
 // Bounds of request bodies.
 const (
 	bodyTimeout = 10 * time.Second // for all of one
-	smallBody    = 64 << 10         // bytes; longer ones need a slot
-	bodySlots    = 8
+	smallBody   = 64 << 10         // bytes; longer ones need a slot
+	bodySlots   = 8
 )
 
 // bodies reads the bodies of requests before any route sees them, so that no route can forget to bound one.
 type bodies struct {
-	slots    *fair.Slots
+	slots   *fair.Slots
 	timeout time.Duration
 }
 
