@@ -114,8 +114,8 @@ func (p *common) notAllowed(routes chi.Routes) http.HandlerFunc {
 }
 
 // failed answers for a page that could not be made. The request id leads to the cause in the log.
-func (c *common) failed(w http.ResponseWriter, r *http.Request, requestID string) {
-	c.problem(w, r, http.StatusInternalServerError, templates.Problem{
+func (p *common) failed(w http.ResponseWriter, r *http.Request, requestID string) {
+	p.problem(w, r, http.StatusInternalServerError, templates.Problem{
 		Title:     "Something went wrong",
 		Message:   "This page could not be rendered. Umbel keeps running.",
 		RequestID: requestID,

@@ -124,29 +124,29 @@ func (p *pages) serve(rt route) http.HandlerFunc {
 }
 
 // notLoaded says why there is no page.
-func (c *common) notLoaded(w http.ResponseWriter, r *http.Request, err error) {
+func (p *common) notLoaded(w http.ResponseWriter, r *http.Request, err error) {
 	if wrong, ok := errors.AsType[*problem](err); ok {
-		c.problem(w, r, wrong.status, wrong.view)
+		p.problem(w, r, wrong.status, wrong.view)
 		return
 	}
 	if target, ok := errors.AsType[redirect](err); ok {
-		http.Redirect(w, r, c.urls.Prefix+string(target), http.StatusSeeOther) //nolint:gosec // a page of ours
+		http.Redirect(w, r, p.urls.Prefix+string(target), http.StatusSeeOther) //nolint:gosec // a page of ours
 		return
 	}
 	if errors.Is(err, fair.ErrBusy) {
 		w.Header().Set("Retry-After", "5")
-		c.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
+		p.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
 			Title: "Too many searches", Message: "Your earlier searches are still running. Try again in a moment.",
 		})
 		return
 	}
 	id := rand.Text()[:12]
-	c.log.ErrorContext(r.Context(), "read page", "request_id", id, "path", r.URL.Path, "error", err)
-	c.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
+	p.log.ErrorContext(r.Context(), "read page", "request_id", id, "path", r.URL.Path, "error", err)
+	p.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
 		Title:     "The history is unavailable",
 		Message:   "Umbel keeps receiving events. Try again, or narrow the search.",
 		RequestID: id,
-		Back:      c.urls.Prefix + "/tasks",
+		Back:      p.urls.Prefix + "/tasks",
 		BackText:  "Newest tasks",
 	})
 }

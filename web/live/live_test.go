@@ -132,7 +132,7 @@ func TestFirstFrameLeadsFromThePage(t *testing.T) {
 				s.hub.Remember("t", "second", live.Snapshot{Regions: fragments("a", "1", "b", "3")})
 				s.hub.Remember("u", "other", live.Snapshot{Regions: fragments("a", "1", "b", "3")})
 				s.set("t", fragments("a", "1", "b", "3"))
-				time.Sleep(test.age)
+				<-time.After(test.age)
 				c := s.dial("t")
 				c.page, c.model.regions = test.page, map[string]string{"a": "1", "b": "2"}
 				c.subscribe(t.Context())

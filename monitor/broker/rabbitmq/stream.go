@@ -31,7 +31,7 @@ type eventStream struct {
 	acked    uint64     // greatest tag acknowledged
 }
 
-func newEventStream(b *Broker, e endpoint) *eventStream {
+func newEventStream(e endpoint) *eventStream {
 	return &eventStream{endpoint: e, done: make(chan struct{})}
 }
 
