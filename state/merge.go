@@ -15,6 +15,9 @@ func (c *Cluster) mergeWorker(s savedWorker) {
 	if !w.offset.Known {
 		w.offset = s.Offset
 	}
+	if w.lastReport == nil || s.LastReport != nil && s.LastReport.At > w.lastReport.At {
+		w.lastReport = s.LastReport
+	}
 	for _, l := range s.Incarnations {
 		i := slices.IndexFunc(w.incarnations, func(o incarnation) bool {
 			return o.PID == l.PID && (o.First <= l.Last && l.First <= o.Last)

@@ -378,11 +378,12 @@ type savedWorker struct {
 	LastHeartbeat int64 `json:"Beat"`
 	Clock         int64
 	Offset        offset
+	LastReport    *LastReport `json:",omitempty"`
 }
 
 // saved copies what is saved of a worker. JSON has no number that is not finite.
 func (w *worker) saved() savedWorker {
-	s := savedWorker{w.name, slices.Clone(w.incarnations), w.dropped, w.lastSeen, w.lastHeartbeat, w.clock, w.offset}
+	s := savedWorker{w.name, slices.Clone(w.incarnations), w.dropped, w.lastSeen, w.lastHeartbeat, w.clock, w.offset, w.lastReport}
 	for i := range s.Incarnations {
 		r := &s.Incarnations[i].Report
 		if finite(r.Freq) != r.Freq {

@@ -162,7 +162,8 @@ type Worker struct {
 	Clock           int64 // its newest repaired clock
 	// ClockOffsetMicros is how far its wall clock is ahead of the local one, by its heartbeats; nil if unknown.
 	ClockOffsetMicros *int64
-	RunningTasks      int // unfinished tasks that events place here
+	RunningTasks      int         // unfinished tasks that events place here
+	LastReport        *LastReport // nil if it has never reported; read-only
 	Extra             map[string]string
 }
 

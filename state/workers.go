@@ -23,6 +23,8 @@ type worker struct {
 	idleAt    int64 // when it last reported no running task, by the earlier of its own and the local clock, µs
 	inspected int64 // request time of its last inspection, µs
 
+	lastReport *LastReport // nil if it has never reported
+
 	reported Status // as of the last Expire
 	changed  bool   // since it was last saved
 }
@@ -316,6 +318,11 @@ func (c *Cluster) Shift(by int64) {
 		if w.lastHeartbeat != 0 {
 			w.lastHeartbeat += by
 		}
+		if w.lastReport != nil {
+			moved := *w.lastReport
+			moved.At += by
+			w.lastReport = &moved
+		}
 	}
 	c.version++
 }
@@ -357,7 +364,7 @@ func (c *Cluster) workerView(w *worker) Worker {
 	v := Worker{
 		Name: w.name, PID: l.PID, Status: c.status(w), LastHeartbeatAt: w.lastHeartbeat,
 		Restarts: int64(len(w.incarnations)) - 1 + w.dropped, Clock: w.clock,
-		Extra: maps.Clone(r.Extra),
+		LastReport: w.lastReport, Extra: maps.Clone(r.Extra),
 	}
 	v.RunningTasks, _ = c.held(clock.Process{Hostname: w.name, PID: l.PID})
 	if w.offset.Known {

@@ -29,8 +29,12 @@ func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 	eventually(t, "a line to the broker", func() bool { return b.crew.ops.Client.Status().Connected })
 	eventually(t, "what the worker tells", func() bool {
 		b.crew.ops.Inspector.Topology(t.Context())
-		_, told := b.crew.ops.Inspector.LastKnown("celery@left")
-		return told
+		known := false
+		b.View(func(c state.View) {
+			w, ok := c.Worker("celery@left")
+			known = ok && w.LastReport != nil
+		})
+		return known
 	})
 	b.crew.mu.Lock()
 	delete(b.crew.answers, "celery@left")

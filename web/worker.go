@@ -119,7 +119,7 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 		v.Actions = p.workerActions()
 	} else {
 		v.Forget = p.service() != nil
-		v.LastReport = p.lastTold(v.Worker)
+		v.LastReport = lastReported(v.Worker)
 	}
 	switch {
 	case t.tab == templates.TabHistory:

@@ -61,7 +61,7 @@ func (p *workerPages) load(_ context.Context, a address) (page, error) {
 		row := templates.WorkerRow{Worker: w, Pool: known.Pools[w.Name].Kind, Slots: known.Pools[w.Name].Slots}
 		row.Queues, row.QueuesKnown = queues[w.Name]
 		if !row.QueuesKnown && w.Status == state.Offline {
-			row = p.lastTold(w)
+			row = lastReported(w)
 		}
 		v.All = append(v.All, w)
 		if matches(row, find) {
@@ -72,15 +72,12 @@ func (p *workerPages) load(_ context.Context, a address) (page, error) {
 	return pg, nil
 }
 
-// lastTold is a worker with the pool and the queues that it had when it last told.
-func (p *workerPages) lastTold(w state.Worker) templates.WorkerRow {
+// lastReported is a worker with the pool and the queues that it last reported.
+func lastReported(w state.Worker) templates.WorkerRow {
 	row := templates.WorkerRow{Worker: w}
-	if p.operations == nil {
-		return row
-	}
-	if told, ok := p.operations.Inspector.LastKnown(w.Name); ok {
-		row.Pool, row.Slots, row.QueuesKnown = told.Pool, told.Slots, true
-		row.Queues, row.ReportedAt = slices.Sorted(slices.Values(told.Queues)), told.At.UnixMicro()
+	if r := w.LastReport; r != nil {
+		row.Pool, row.Slots, row.QueuesKnown = r.Pool, r.Slots, true
+		row.Queues, row.ReportedAt = slices.Sorted(slices.Values(r.Queues)), r.At
 	}
 	return row
 }

@@ -39,7 +39,7 @@ func newCrew(t *testing.T, b web.Backend, readOnly bool) *crew {
 	c := &crew{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
-	c.ops, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b, Forgetter: forgetting{b}, ReadOnly: readOnly})
+	c.ops, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b, Forgetter: forgetting{b}, Reporter: forgetting{b}, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +64,14 @@ type forgetting struct{ web.Backend }
 func (f forgetting) ForgetWorker(name string) (forgotten bool) {
 	f.View(func(c state.View) { forgotten = c.(*state.Cluster).ForgetWorker(name) })
 	return forgotten
+}
+
+func (f forgetting) ReportWorkers(reports map[string]state.LastReport) {
+	f.View(func(c state.View) {
+		for name, r := range reports {
+			c.(*state.Cluster).ReportWorker(name, r)
+		}
+	})
 }
 
 // hear answers a request for every worker that it is for.

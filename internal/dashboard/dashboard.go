@@ -169,7 +169,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		return err
 	}
 	d.commands, err = command.New(command.Options{
-		Client: client, Outbox: d.history, Tasks: reader, Forgetter: d.ingester, Dismisser: d.ingester, Results: d.results,
+		Client: client, Outbox: d.history, Tasks: reader, Forgetter: d.ingester, Reporter: d.ingester, Dismisser: d.ingester, Results: d.results,
 		QueueCounters: d.ingester.QueueCounters, HiddenQueues: []string{o.Queue}, ReadOnly: o.ReadOnly, Logger: o.Logger,
 	})
 	if err != nil {

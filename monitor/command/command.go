@@ -37,12 +37,18 @@ type Forgetter interface {
 	ForgetWorker(name string) bool
 }
 
+// Reporter records what workers have reported when inspected: an ingest.Ingester.
+type Reporter interface {
+	ReportWorkers(reports map[string]state.LastReport)
+}
+
 // Options of a Service. Client, Outbox and Tasks are required.
 type Options struct {
 	Client    *remote.Client // run by Service.Run
 	Outbox    history.Outbox
 	Tasks     Tasks
 	Forgetter Forgetter       // nil if workers cannot be forgotten
+	Reporter  Reporter        // nil if nobody records what workers report
 	Dismisser Dismisser       // nil if tasks cannot be dismissed
 	Results   results.Backend // nil if there is none; whoever opened it closes it
 	// QueueCounters returns how many messages events report, by queue, and by worker those of unknown queues; nil if
@@ -89,7 +95,11 @@ func New(o Options) (*Service, error) {
 		host = "umbel"
 	}
 	s.origin = fmt.Sprintf("gen%d@%s", os.Getpid(), host)
-	s.Inspector, err = remote.NewInspector(remote.InspectorOptions{Client: s.Client, Alive: s.alive, Now: o.Now})
+	inspector := remote.InspectorOptions{Client: s.Client, Alive: s.alive, Now: o.Now}
+	if o.Reporter != nil {
+		inspector.Record = o.Reporter.ReportWorkers
+	}
+	s.Inspector, err = remote.NewInspector(inspector)
 	if err != nil {
 		return nil, err
 	}

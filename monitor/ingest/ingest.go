@@ -303,6 +303,15 @@ func (in *Ingester) ForgetWorker(name string) bool {
 	return true
 }
 
+// ReportWorkers records what workers have reported of their pools and queues, by name.
+func (in *Ingester) ReportWorkers(reports map[string]state.LastReport) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for name, r := range reports {
+		in.cluster.ReportWorker(name, r)
+	}
+}
+
 // View calls f with the cluster under a read lock. f copies what it needs; it must not block or retain the View,
 // or call the Ingester.
 func (in *Ingester) View(f func(c state.View)) {

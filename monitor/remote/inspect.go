@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/umbelhq/umbel/state"
 )
 
 // MaxAge is how old an inspection may be before it is refreshed.
@@ -26,7 +28,9 @@ type InspectorOptions struct {
 	Client *Client
 	// Alive returns the names of the workers that are expected to reply.
 	Alive func() []string
-	Now   func() time.Time
+	// Record takes the pools and queues that workers reported in one round, by name. Nil drops them.
+	Record func(reports map[string]state.LastReport)
+	Now    func() time.Time
 }
 
 // Inspector inspects workers and caches their replies for MaxAge, whatever the number of callers. It is safe for
@@ -34,6 +38,7 @@ type InspectorOptions struct {
 type Inspector struct {
 	client *Client
 	alive  func() []string
+	record func(reports map[string]state.LastReport)
 	now    func() time.Time
 	wake   chan struct{} // wakes Run to check for due inspections
 
@@ -43,7 +48,6 @@ type Inspector struct {
 	topology     cacheEntry
 	disconnected bool // the last round of the topology began without a connection
 	cached       Topology
-	lastKnown    map[string]LastKnown // pools and queues, also of workers that are gone
 	pending      []pendingConsumer
 	firstSeen    map[string]time.Time // when each live worker was first seen alive
 	running      int                  // rounds of Run
@@ -82,16 +86,19 @@ func NewInspector(o InspectorOptions) (*Inspector, error) {
 	i := &Inspector{
 		client:    o.Client,
 		alive:     o.Alive,
+		record:    o.Record,
 		now:       o.Now,
 		wake:      make(chan struct{}, 1),
 		nodes:     make(map[string]*cacheEntry),
 		reports:   make(map[string]*cacheEntry),
 		firstSeen: make(map[string]time.Time),
-		lastKnown: make(map[string]LastKnown),
 		changed:   make(chan struct{}),
 	}
 	if i.alive == nil {
 		i.alive = func() []string { return nil }
+	}
+	if i.record == nil {
+		i.record = func(map[string]state.LastReport) {}
 	}
 	if i.now == nil {
 		i.now = time.Now
@@ -219,7 +226,6 @@ func (i *Inspector) Forget(name string) {
 	defer i.mu.Unlock()
 	delete(i.nodes, name)
 	delete(i.reports, name)
-	delete(i.lastKnown, name)
 }
 
 // Cached returns the cached inspection of a worker, and has it refreshed if it is older than MaxAge. It does not

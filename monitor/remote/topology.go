@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/umbelhq/umbel/state"
 )
 
 // Topology maps tasks and queues to workers.
@@ -72,6 +74,7 @@ func (i *Inspector) inspectAll(ctx context.Context) {
 	all.Go(func() { queues = callAll(ctx, i.client, alive, "active_queues", nil, queueNames) })
 	all.Go(func() { pools = callAll(ctx, i.client, alive, "stats", nil, pool) })
 	all.Wait()
+	i.record(lastReports(queues, pools, i.now().UnixMicro()))
 
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -83,13 +86,21 @@ func (i *Inspector) inspectAll(ctx context.Context) {
 			t.Missing = append(t.Missing, node)
 		}
 	}
-	i.keep(queues, pools, t.At)
 	t.tasks = carryOver(i.cached.tasks, tasks, alive)
 	t.queues = carryOver(i.cached.queues, queues, alive)
 	t.Tasks, t.Queues = invert(t.tasks), invert(t.queues)
 	t.Pools = carryOver(i.cached.Pools, pools, alive)
 	i.cached, i.disconnected = i.withPending(t, i.now()), blind
 	i.end(&i.topology)
+}
+
+// lastReports joins what workers have reported at micros. One that has not reported its queues is left out.
+func lastReports(queues map[string][]string, pools map[string]Pool, micros int64) map[string]state.LastReport {
+	reports := make(map[string]state.LastReport, len(queues))
+	for node, list := range queues {
+		reports[node] = state.LastReport{At: micros, Pool: pools[node].Kind, Slots: pools[node].Slots, Queues: list}
+	}
+	return reports
 }
 
 // callAll calls all workers and returns their replies as read converts them, by worker.

@@ -28,7 +28,7 @@ type Worker struct {
 	ClockOffset     *float64    `json:"clock_offset_seconds" doc:"How far the worker's wall clock is ahead of Umbel's, negative if behind, estimated from heartbeats. Beyond 2 s its times cannot be compared with those of other workers."`
 	Queues          []string    `json:"queues" doc:"Consumed queues, as last reported."`
 	Pool            *string     `json:"pool" doc:"Pool implementation, as last reported." example:"prefork"`
-	ReportedAt      Time        `json:"reported_at" doc:"When the worker last reported its queues and pool; null if it has not since Umbel started."`
+	ReportedAt      Time        `json:"reported_at" doc:"When the worker last reported its queues and pool; null if it never has."`
 }
 
 // TransformSchema makes optional fields nullable.
@@ -51,10 +51,13 @@ func FromWorker(w state.Worker) Worker {
 	if w.FreqSeconds > 0 {
 		d.FreqSeconds = number(&w.FreqSeconds)
 	}
+	if r := w.LastReport; r != nil {
+		d.Queues, d.Pool, d.ReportedAt = slices.Sorted(slices.Values(r.Queues)), text(r.Pool), Time(r.At)
+	}
 	return d
 }
 
-// withTopology adds the queues and pools that workers reported when inspected.
+// withTopology sets the queues and pools of workers that reported them when all were inspected last.
 func (a *api) withTopology(workers ...Worker) []Worker {
 	if a.operations == nil {
 		return workers
@@ -62,15 +65,10 @@ func (a *api) withTopology(workers ...Worker) []Worker {
 	known := a.operations.Inspector.PeekTopology()
 	for i := range workers {
 		w := &workers[i]
-		reported, ok := a.operations.Inspector.LastKnown(w.Name)
-		if ok {
-			w.ReportedAt = timeOf(reported.At)
+		if !slices.Contains(known.Expected, w.Name) || slices.Contains(known.Missing, w.Name) {
+			continue // what it last reported stands
 		}
-		if ok && !slices.Contains(known.Expected, w.Name) {
-			w.Queues = slices.Sorted(slices.Values(reported.Queues))
-			w.Pool = text(reported.Pool)
-			continue
-		}
+		w.Queues = nil
 		if p, ok := known.Pools[w.Name]; ok && p.Kind != "" {
 			w.Pool = &p.Kind
 		}

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/state"
 )
 
-// What workers have told of their pools and queues is kept when they have gone, until they are forgotten.
-func TestPoolAndQueuesOutliveTheirWorker(t *testing.T) {
+// TestPoolAndQueuesAreRecorded checks what a worker reports, and that it does not count as a consumer once it has gone.
+func TestPoolAndQueuesAreRecorded(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -26,26 +27,28 @@ func TestPoolAndQueuesOutliveTheirWorker(t *testing.T) {
 		c := newClient(t, f)
 		run(t, c.Run)
 		alive := []string{"w1"}
-		i, err := remote.NewInspector(remote.InspectorOptions{Client: c, Alive: func() []string { return alive }})
+		recorded := map[string]state.LastReport{}
+		i, err := remote.NewInspector(remote.InspectorOptions{
+			Client: c, Alive: func() []string { return alive },
+			Record: func(reports map[string]state.LastReport) { recorded = reports },
+		})
 		if err != nil {
 			t.Fatalf("new inspector: %v", err)
 		}
 		i.Topology(t.Context())
-		at := time.Now()
+		got := recorded["w1"]
+		if got.Pool != "prefork" || got.Slots == nil || *got.Slots != 2 || !slices.Equal(got.Queues, []string{"celery"}) ||
+			time.Since(time.UnixMicro(got.At)).Abs() > time.Second {
+			t.Errorf("recorded %+v, want its pool and queue as of now", got)
+		}
 		alive = nil
 		left.Store(true)
 		<-time.After(24 * time.Hour)
 		if got := i.Topology(t.Context()); len(got.Queues) != 0 {
 			t.Errorf("a worker that has gone counts as a consumer: %v", got.Queues)
 		}
-		reported, ok := i.LastKnown("w1")
-		if !ok || reported.Pool != "prefork" || reported.Slots == nil || *reported.Slots != 2 || !slices.Equal(reported.Queues, []string{"celery"}) || at.Sub(reported.At).Abs() > time.Second {
-			t.Errorf("it has told %+v, %t, want its pool and queue as of a day ago", reported, ok)
-		}
-		if i.Forget("w1"); ok {
-			if _, ok = i.LastKnown("w1"); ok {
-				t.Error("a forgotten worker still has queues")
-			}
+		if len(recorded) != 0 {
+			t.Errorf("recorded %+v of a worker that has gone", recorded)
 		}
 	})
 }
