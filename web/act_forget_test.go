@@ -46,7 +46,7 @@ func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 	h := newWeb(t, web.Options{Backend: b, Operations: b.crew.ops, Prefix: "/ops"})
 	for path, want := range map[string][]string{
 		"/ops/workers":                    {"offline", "prefork × 2", "letters as of"},
-		"/ops/workers/celery@left":        {"Pool prefork × 2, queues letters , as of"},
+		"/ops/workers/celery@left":        {"Pool prefork × 2, queues letters, as of"},
 		"/ops/api/v1/workers/celery@left": {`"queues":["letters"]`, `"pool":"prefork"`, `"reported_at":"`},
 	} {
 		page := words(visit(t, h, path).Body.String())
