@@ -108,7 +108,7 @@ func TestEndToEndBrokerLost(t *testing.T) {
 				p.cut()
 			}
 		}
-		page.until(t, `!document.querySelector("#banner").hidden && document.querySelector("#banner").textContent.includes("out of reach")`)
+		page.until(t, `!document.querySelector("#banner").hidden && document.querySelector("#banner").textContent.includes("Broker unavailable")`)
 		if away := d.overview(t).Health.Broker; away.Connected || away.LastError == nil || away.NextTryAt == nil || away.LastEventAt == nil {
 			t.Errorf("broker is %+v, want it lost, a next try and the time of the last event", away)
 		}

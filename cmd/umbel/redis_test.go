@@ -152,6 +152,6 @@ func TestEndToEndGapsOnRedis(t *testing.T) {
 		t.Errorf("loss is %+v, want one gap", loss)
 	}
 	page.until(t, `document.querySelector("#banner").hidden`)
-	page.until(t, `document.querySelector("#broker").textContent.includes("with gaps")`)
-	page.until(t, `document.querySelector("#ingest").textContent.includes("nobody listened 1 time")`)
+	page.until(t, `document.querySelector("#broker").textContent.includes("events may be missing")`)
+	page.until(t, `document.querySelector("#ingest").textContent.includes("disconnected 1 time")`)
 }

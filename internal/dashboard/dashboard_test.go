@@ -132,7 +132,7 @@ func visitAll(t *testing.T, origin string) {
 			t.Errorf("%s answered %d: %s", path, status, body)
 		}
 	}
-	for path, want := range map[string]string{"/tasks/no%2Fsuch": "no/such", "/nothing": "no page at this address"} {
+	for path, want := range map[string]string{"/tasks/no%2Fsuch": "no/such", "/nothing": "This page does not exist"} {
 		if status, body := get(origin + prefix + path); status != http.StatusNotFound || !strings.Contains(body, want) {
 			t.Errorf("%s answered %d, want 404 and a page with %q", path, status, want)
 		}

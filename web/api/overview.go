@@ -155,9 +155,10 @@ func fromHealth(h view.Health) Health {
 }
 
 func (a *api) overview(_ context.Context, _ *struct{}) (*response[Overview], error) {
+	health := a.backend.Health() // first, so that every event that it counts is in the counts of tasks
 	var counts state.Counts
 	a.backend.View(func(c state.View) { counts = c.Counts() })
 	return &response[Overview]{Body: Overview{
-		Counts: fromCounts(counts), Rates: fromRates(a.backend.Rates()), Health: fromHealth(a.backend.Health()),
+		Counts: fromCounts(counts), Rates: fromRates(a.backend.Rates()), Health: fromHealth(health),
 	}}, nil
 }
