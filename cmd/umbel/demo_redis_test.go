@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -32,7 +33,12 @@ func TestEndToEndAWorkerJoinsTheDemo(t *testing.T) {
 	}
 	for name, queue := range map[string]string{"tasks.add": "celery", "mail.send_receipt": "mail", "fraud.score": "shop"} {
 		sent := d.post(t, "publish", `{"name": "`+name+`", "args": [1, 2], "queue": "`+queue+`"}`)
-		d.inState(t, sent.Commands[0].TaskID, "SUCCESS")
+		d.until(t, sent.Commands[0].TaskID, func(got task) error { // one task in a hundred of the simulation fails
+			if got.State != "SUCCESS" && (got.State != "FAILURE" || name == "tasks.add") {
+				return fmt.Errorf("task %s is %s, want SUCCESS", got.ID, got.State)
+			}
+			return nil
+		})
 	}
 }
 
