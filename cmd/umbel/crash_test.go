@@ -107,7 +107,8 @@ func compareWithTruth(tb testing.TB, d *dashboard, truth []simulate.TaskTruth) {
 		got, ok := tasks[want.ID]
 		if diff := cmp.Diff(known(want), executed(got)); !ok || diff != "" {
 			if wrong++; wrong <= 5 {
-				tb.Errorf("task %s (-truth +shown):\n%s", want.ID, diff)
+				_, events := d.fetch(tb, "api/v1/tasks/"+want.ID+"/events")
+				tb.Errorf("task %s (-truth +shown):\n%s\nof events %s", want.ID, diff, events)
 			}
 		}
 	}
