@@ -160,7 +160,7 @@ func (p *forms) chosenCommands(ctx context.Context, v url.Values, act string) ([
 		if err != nil {
 			return nil, &command.Error{Message: "A command ID is not a number."}
 		}
-		c, err := p.backend.History().Command(ctx, id)
+		c, err := p.operations.Command(ctx, id)
 		if errors.Is(err, history.ErrNotFound) {
 			continue
 		}
@@ -179,7 +179,7 @@ func (p *forms) allCommands(ctx context.Context, f history.CommandFilter) ([]his
 	var all []history.Command
 	f.Limit = pageOfIDs
 	for len(all) < maxChosen {
-		found, next, err := p.backend.History().Commands(ctx, f)
+		found, next, err := p.operations.Commands(ctx, f)
 		if err != nil {
 			return nil, err
 		}

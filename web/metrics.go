@@ -48,9 +48,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 }
 
 func (c *collector) outbox(out chan<- prometheus.Metric) {
+	if c.operations == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 	defer cancel()
-	stats, err := c.backend.History().OutboxStats(ctx)
+	stats, err := c.operations.OutboxStats(ctx)
 	if err != nil {
 		c.log.ErrorContext(ctx, "read outbox", "error", err)
 		return
@@ -64,7 +67,7 @@ func (c *collector) outbox(out chan<- prometheus.Metric) {
 	}
 	gauge(out, "umbel_outbox_oldest_pending_seconds", "Age of the pending command longest.", oldest)
 	gauge(out, "umbel_outbox_dead_letters", "Dead letters in the outbox.", float64(stats.DeadLetters))
-	if c.operations == nil || c.operations.Relay == nil {
+	if c.operations.Relay == nil {
 		return
 	}
 	relay := c.operations.Relay.Status()

@@ -37,7 +37,7 @@ func (p *common) outboxStats(ctx context.Context) (history.OutboxStats, error) {
 		if relay := p.operations.Relay; relay != nil {
 			s.changed = relay.Changed()
 		}
-		s.numbers, s.err = p.backend.History().OutboxStats(ctx)
+		s.numbers, s.err = p.operations.OutboxStats(ctx)
 		s.readAt = now
 	}
 	return s.numbers, s.err
@@ -99,7 +99,7 @@ func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
 	var found []history.Command
 	var next int64
 	if err == nil {
-		found, next, err = p.backend.History().Commands(ctx, q.Filter())
+		found, next, err = p.operations.Commands(ctx, q.Filter())
 	}
 	if err != nil {
 		p.log.WarnContext(ctx, "list commands", "error", err)

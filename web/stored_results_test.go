@@ -15,7 +15,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/results"
-	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -62,12 +61,8 @@ func (s *shelves) times() int {
 	return s.asked
 }
 
-// unheard is a backend to which nobody has sent a command.
-type unheard struct{ *stillLife }
-
-func (u unheard) History() view.History { return empty{u.stillLife.History()} }
-
-type empty struct{ view.History }
+// empty is an outbox without commands.
+type empty struct{ history.Outbox }
 
 func (empty) Commands(context.Context, history.CommandFilter) (list []history.Command, next int64, err error) {
 	return nil, 0, nil
@@ -81,8 +76,8 @@ func (empty) OutboxStats(context.Context) (history.OutboxStats, error) {
 func beside(t *testing.T, s *shelves, test func(t *testing.T, h http.Handler)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := unheard{painted(state.Options{})}
-		o, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: b.Store(), Tasks: b, Results: s, ReadOnly: true})
+		b := painted(state.Options{})
+		o, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: empty{}, Tasks: b, Results: s, ReadOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func (p *taskPage) taskCommands(ctx context.Context, id string) ([]templates.Com
 	if p.operations == nil {
 		return nil, nil
 	}
-	list, _, err := p.backend.History().Commands(ctx, history.CommandFilter{TaskID: id, Limit: maxCommands})
+	list, _, err := p.operations.Commands(ctx, history.CommandFilter{TaskID: id, Limit: maxCommands})
 	if err != nil {
 		return nil, fmt.Errorf("read commands: %w", err)
 	}

@@ -172,7 +172,7 @@ func runTimes(tasks []state.Task) []templates.RunTimes {
 
 // workerCommands are the newest commands for a worker, none if they cannot be read.
 func (p *workerPages) workerCommands(ctx context.Context, name string) []templates.WorkerCommand {
-	commands, _, err := p.backend.History().Commands(ctx, history.CommandFilter{Worker: name, Limit: recentCommands})
+	commands, _, err := p.operations.Commands(ctx, history.CommandFilter{Worker: name, Limit: recentCommands})
 	if err != nil {
 		p.log.WarnContext(ctx, "list commands of a worker", "error", err)
 		return nil

@@ -60,8 +60,10 @@ type Options struct {
 	Logger        *slog.Logger // nil discards
 }
 
-// Service takes requests and sends their commands. It is safe for concurrent use.
+// Service takes requests, sends their commands, and reads the commands that there are. It is safe for concurrent use.
 type Service struct {
+	history.CommandReader // of the outbox
+
 	Client    *remote.Client
 	Inspector *remote.Inspector
 	Queues    *queues.Watcher
@@ -84,7 +86,7 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("command service needs a client, an outbox and tasks")
 	}
 	s := &Service{
-		Client: o.Client, Results: o.Results, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser,
+		CommandReader: o.Outbox, Client: o.Client, Results: o.Results, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser,
 		now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if s.now == nil {

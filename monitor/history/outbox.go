@@ -149,8 +149,26 @@ type CommandReplies struct {
 	State   CommandState // new state
 }
 
+// CommandReader reads commands and the audit log.
+type CommandReader interface {
+	// Command returns one command, ErrNotFound if there is none.
+	Command(ctx context.Context, id int64) (Command, error)
+	// Commands returns a page of commands, newest first, and the Before of the next one, 0 at the end.
+	Commands(ctx context.Context, f CommandFilter) (list []Command, next int64, err error)
+	// RequestStates returns how many commands of a request are in each state.
+	RequestStates(ctx context.Context, requestID int64) (map[CommandState]int, error)
+	// OutboxStats summarizes the outbox.
+	OutboxStats(ctx context.Context) (OutboxStats, error)
+	// AuditLog returns records, newest first, and the before of the next page, 0 at the end.
+	AuditLog(ctx context.Context, before int64, limit int) (list []AuditRecord, next int64, err error)
+	// VerifyAudit recomputes the hashes and returns the ID of the first record that was changed or is missing, 0 if none.
+	VerifyAudit(ctx context.Context) (int64, error)
+}
+
 // Outbox stores commands until they are sent and after, and the audit log.
 type Outbox interface {
+	CommandReader
+
 	// Enqueue writes the commands of r as pending, with its audit record, in one transaction, and returns them. If a
 	// request with the same idempotency key was enqueued within the last day, nothing is written and the commands of
 	// that one are returned with replayed; the error is ErrKeyReused if its fingerprint differs. Empty fields of
@@ -170,12 +188,6 @@ type Outbox interface {
 	// Reclaim makes commands pending again that were claimed before a time and have no outcome, except those with the ids
 	// in except, and returns how many.
 	Reclaim(ctx context.Context, before time.Time, except []int64) (int, error)
-	// Command returns one command, ErrNotFound if there is none.
-	Command(ctx context.Context, id int64) (Command, error)
-	// Commands returns a page of commands, newest first, and the Before of the next one, 0 at the end.
-	Commands(ctx context.Context, f CommandFilter) (list []Command, next int64, err error)
-	// RequestStates returns how many commands of a request are in each state.
-	RequestStates(ctx context.Context, requestID int64) (map[CommandState]int, error)
 	// Requeue makes dead commands pending again, with no attempts and a new expiry, and returns how many. It ignores ids
 	// of commands that are not dead. It writes the audit record unless there were none.
 	Requeue(ctx context.Context, ids []int64, now, expires time.Time, a AuditRecord) (int, error)
@@ -183,12 +195,6 @@ type Outbox interface {
 	Discard(ctx context.Context, ids []int64, now time.Time, a AuditRecord) (int, error)
 	// AppendAudit writes an audit record of an action that needs no command.
 	AppendAudit(ctx context.Context, a AuditRecord) error
-	// OutboxStats summarizes the outbox.
-	OutboxStats(ctx context.Context) (OutboxStats, error)
 	// TasksWithCommands returns which of at most 500 tasks have commands of a kind.
 	TasksWithCommands(ctx context.Context, kind string, tasks []string) ([]string, error)
-	// AuditLog returns records, newest first, and the before of the next page, 0 at the end.
-	AuditLog(ctx context.Context, before int64, limit int) (list []AuditRecord, next int64, err error)
-	// VerifyAudit recomputes the hashes and returns the ID of the first record that was changed or is missing, 0 if none.
-	VerifyAudit(ctx context.Context) (int64, error)
 }

@@ -1,5 +1,6 @@
 // Package view is what readers see of a cluster: tasks in memory and in the history as one list, counts, rates and
-// health. It changes nothing but what people save: views, and which groups of failures are resolved.
+// health. It changes nothing but what people save: views, and which groups of failures are resolved. Package command reads
+// commands and the audit log.
 package view
 
 import (
@@ -36,7 +37,7 @@ const (
 	CauseEvents  = ingest.CauseEvents
 )
 
-// History is what pages read of the history as it is stored, and the little that they change there.
+// History is what pages read of the history as it is stored, but for commands, and the little that they change there.
 type History interface {
 	history.FailureGroups
 	history.Views
@@ -49,13 +50,6 @@ type History interface {
 	ReferenceTime(ctx context.Context) (time.Time, error)
 	PlanPrune(ctx context.Context, now time.Time) (history.PrunePlan, error)
 	Health() history.Health
-
-	Command(ctx context.Context, id int64) (history.Command, error)
-	Commands(ctx context.Context, f history.CommandFilter) (list []history.Command, next int64, err error)
-	RequestStates(ctx context.Context, requestID int64) (map[history.CommandState]int, error)
-	OutboxStats(ctx context.Context) (history.OutboxStats, error)
-	AuditLog(ctx context.Context, before int64, limit int) (list []history.AuditRecord, next int64, err error)
-	VerifyAudit(ctx context.Context) (int64, error)
 }
 
 // Store is the history that a Reader reads.

@@ -139,7 +139,7 @@ func (a *api) commands(ctx context.Context, r *listCommands) (*response[List[Com
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	found, next, err := a.backend.History().Commands(ctx, q.Filter())
+	found, next, err := a.operations.Commands(ctx, q.Filter())
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
@@ -147,7 +147,7 @@ func (a *api) commands(ctx context.Context, r *listCommands) (*response[List[Com
 }
 
 func (a *api) command(ctx context.Context, r *commandInput) (*response[Command], error) {
-	c, err := a.backend.History().Command(ctx, r.ID)
+	c, err := a.operations.Command(ctx, r.ID)
 	switch {
 	case errors.Is(err, history.ErrNotFound):
 		return nil, problem(http.StatusNotFound, fmt.Sprintf("There is no command %d.", r.ID))
@@ -159,7 +159,7 @@ func (a *api) command(ctx context.Context, r *commandInput) (*response[Command],
 
 // outbox returns the state of the outbox and its relay.
 func (a *api) outbox(ctx context.Context, _ *struct{}) (*response[Outbox], error) {
-	s, err := a.backend.History().OutboxStats(ctx)
+	s, err := a.operations.OutboxStats(ctx)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
@@ -195,7 +195,7 @@ func (a *api) audit(ctx context.Context, r *listAudit) (*response[List[Audit]], 
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	found, next, err := a.backend.History().AuditLog(ctx, before, limit)
+	found, next, err := a.operations.AuditLog(ctx, before, limit)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
