@@ -1,4 +1,4 @@
-package ingest_test
+package view_test
 
 import (
 	"encoding/json"
@@ -12,57 +12,52 @@ import (
 
 	"github.com/umbelhq/umbel/internal/eventgen"
 	"github.com/umbelhq/umbel/internal/shelf"
-	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// TestListsReachAllHistory compares the lists of a monitor that holds next to nothing in memory with those of
-// a cluster that holds all: when everything is saved, when new tasks are not, and when these are too.
+// TestListsReachAllHistory compares the lists of a Reader whose cluster holds next to nothing in memory with those of
+// one that holds all: when everything is saved, when new tasks are not, and when these are too.
 func TestListsReachAllHistory(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			b, s := inproc.New(inproc.Options{Limit: 1 << 20}), &faulty{Store: memoryStore(t)}
-			m := run(t, ingest.Options{Broker: b, Store: s, State: state.Options{MaxTasks: 1 + 5*int(seed)}})
-			all, events := state.New(state.Options{}), uint64(0)
-			tell := func(from, to uint64) {
+			c, all := newCluster(t, state.Options{MaxTasks: 1 + 5*int(seed)}), state.New(state.Options{})
+			publish := func(from, to uint64) {
 				for i := from; i < to; i++ {
 					h := eventgen.New(1000*seed+i, eventgen.Options{Tasks: 10, Custom: true, Revoked: true})
 					fold(all, h.Events)
-					publish(t, b, raw(h.Events)...)
-					events += uint64(len(h.Events))
+					c.publish(h.Events...)
 				}
 			}
-			tell(0, 3)
-			saved(t, m, events)
-			tell(3, 6) // evicts those before
-			saved(t, m, events)
-			compareLists(t, m, all)
-			s.fail(errDisk)
-			tell(6, 9)
-			poll(t, "all to be folded", func() bool { return m.Health().Events == events })
-			compareLists(t, m, all)
-			s.fail(nil)
-			saved(t, m, events)
-			compareLists(t, m, all)
+			publish(0, 3)
+			c.save()
+			publish(3, 6) // evicts those before
+			c.save()
+			compareLists(t, c, all)
+			c.store.full.Store(true)
+			publish(6, 9)
+			compareLists(t, c, all)
+			c.store.full.Store(false)
+			c.save()
+			compareLists(t, c, all)
 		})
 	}
 }
 
-func raw(events []json.RawMessage) [][]byte {
-	list := make([][]byte, len(events))
-	for i := range events {
-		list[i] = events[i]
+// fold applies events to a cluster.
+func fold(c *state.Cluster, events []json.RawMessage) {
+	var d celery.Decoder
+	for _, e := range events {
+		d.Decode(e, 0, func(e *state.Event) { c.Apply(e) })
 	}
-	return list
 }
 
 // compareLists walks lists of both, page by page, down and up again.
-func compareLists(t *testing.T, m *ingester, all *state.Cluster) {
+func compareLists(t *testing.T, c *cluster, all *state.Cluster) {
 	t.Helper()
 	want := shelf.New(func(f func(state.View)) { f(all) })
 	now := time.Unix(1_790_001_000, 0)
@@ -91,7 +86,7 @@ func compareLists(t *testing.T, m *ingester, all *state.Cluster) {
 					t.Fatal(err)
 				}
 				ids := idsOf(page.Tasks)
-				down, last := walk(t, m, r)
+				down, last := walk(t, c, r)
 				if diff := cmp.Diff(ids, down, cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("query %q sorted %+v by %d (-want +got):\n%s", text, sort, limit, diff)
 				}
@@ -99,7 +94,7 @@ func compareLists(t *testing.T, m *ingester, all *state.Cluster) {
 					continue
 				}
 				r.From, r.Newer = last, true
-				up, _ := walk(t, m, r)
+				up, _ := walk(t, c, r)
 				if diff := cmp.Diff(ids[:slices.Index(ids, last.ID)], up, cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("query %q sorted %+v by %d, back from its last page (-want +got):\n%s", text, sort, limit, diff)
 				}
@@ -110,10 +105,10 @@ func compareLists(t *testing.T, m *ingester, all *state.Cluster) {
 
 // walk returns the ids of a list from r.From to its end, or its beginning, in the list's order, and where the page
 // before the last one starts.
-func walk(t *testing.T, m *ingester, r history.TaskRequest) (ids []string, back *state.Position) {
+func walk(t *testing.T, c *cluster, r history.TaskRequest) (ids []string, back *state.Position) {
 	t.Helper()
 	for range 10_000 {
-		page, err := m.read.Tasks(t.Context(), r)
+		page, err := c.Tasks(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
