@@ -151,6 +151,6 @@ func (f Input) attributes() templ.Attributes {
 func (f Input) rows() int { return min(max(strings.Count(f.Value, "\n")+1, 3), 16) }
 
 // RequestPath is the address of the page of an order, below the prefix.
-func RequestPath(order int64) string { return "/outbox/" + strconv.FormatInt(order, 10) }
+func RequestPath(request int64) string { return "/outbox/" + strconv.FormatInt(request, 10) }
 
 func (u URLs) path(below string) templ.SafeURL { return templ.SafeURL(u.Prefix + below) }

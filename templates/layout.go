@@ -102,7 +102,7 @@ func (l Layout) entries() []entry {
 		{SectionFailures, "bug", "Failures", string(l.failures())},
 		{SectionWorkers, "server", "Workers", string(l.workers())},
 	}
-	if l.HasOperations {
+	if l.HasCommands {
 		list = append(list,
 			entry{SectionQueues, "layers", "Queues", string(l.queues())},
 			entry{SectionOutbox, "send", "Outbox", string(l.outbox())})

@@ -144,7 +144,7 @@ func layout(l Layout) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if l.HasOperations {
+		if l.HasCommands {
 			templ_7745c5c3_Err = region("outbox-alert", outboxAlert(l.URLs, l.OutboxAlert)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -125,7 +125,7 @@ func (c Command) refused() int {
 }
 
 // silent names who did not answer.
-func (c Command) silent() string {
+func (c Command) missing() string {
 	const most = 3
 	named := c.NoReply[:min(len(c.NoReply), most)]
 	list := strings.Join(named, ", ")
@@ -235,7 +235,7 @@ func kindWord(kind string) string {
 
 func (u URLs) deadLetters() templ.SafeURL { return templ.SafeURL(u.Prefix + "/outbox?state=dead") }
 
-func (u URLs) order(id int64) templ.SafeURL { return templ.SafeURL(u.Prefix + RequestPath(id)) }
+func (u URLs) request(id int64) templ.SafeURL { return templ.SafeURL(u.Prefix + RequestPath(id)) }
 
 func (u URLs) audit() templ.SafeURL { return templ.SafeURL(u.Prefix + "/outbox/audit") }
 
@@ -247,6 +247,6 @@ func (u URLs) actOnCommands(action, param, value string) templ.SafeURL {
 	return templ.SafeURL(u.Prefix + "/act/outbox?" + v.Encode())
 }
 
-func (u URLs) commandsJSON(order int64) templ.SafeURL {
-	return templ.SafeURL(u.Prefix + "/api/v1/commands?request=" + strconv.FormatInt(order, 10))
+func (u URLs) commandsJSON(request int64) templ.SafeURL {
+	return templ.SafeURL(u.Prefix + "/api/v1/commands?request=" + strconv.FormatInt(request, 10))
 }

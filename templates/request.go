@@ -17,7 +17,7 @@ type Request struct {
 }
 
 // Page draws the whole page.
-func (v Request) Page(l Layout) templ.Component { return orderPage(l, v) }
+func (v Request) Page(l Layout) templ.Component { return requestPage(l, v) }
 
 // first is the command that matches the order.
 func (v Request) first() Command {
@@ -40,9 +40,9 @@ func (v Request) single() bool { return v.total() == 1 }
 // class names the table of commands for the style sheet. What is said above need not be said in it.
 func (v Request) class() string {
 	if v.single() {
-		return "commands of-order single"
+		return "commands of-request single"
 	}
-	return "commands of-order"
+	return "commands of-request"
 }
 
 // title is what was asked for.

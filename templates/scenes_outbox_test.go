@@ -17,12 +17,12 @@ func outboxScenes() map[string]scene {
 			Conditions: []templates.Condition{{Label: "kind", Value: "task", Without: "/ops/outbox"}},
 			Query:      templates.CommandQuery{States: "dead", Kind: "task", Worker: evil, Actor: evil, Kinds: []string{"control", "task"}},
 		}},
-		"order":         {layout(templates.SectionOutbox, "/outbox/17"), order()},
-		"order-bulk":    {layout(templates.SectionOutbox, "/outbox/20"), orderBulk()},
-		"order-hostile": {layout(templates.SectionOutbox, "/outbox/99"), orderHostile()},
-		"audit":         {layout(templates.SectionOutbox, "/outbox/audit"), audit()},
-		"audit-broken":  {layout(templates.SectionOutbox, "/outbox/audit"), templates.Audit{Tampered: 2}},
-		"audit-unknown": {layout(templates.SectionOutbox, "/outbox/audit"), templates.Audit{}},
+		"request":         {layout(templates.SectionOutbox, "/outbox/17"), request()},
+		"request-bulk":    {layout(templates.SectionOutbox, "/outbox/20"), requestBulk()},
+		"request-hostile": {layout(templates.SectionOutbox, "/outbox/99"), requestHostile()},
+		"audit":           {layout(templates.SectionOutbox, "/outbox/audit"), audit()},
+		"audit-broken":    {layout(templates.SectionOutbox, "/outbox/audit"), templates.Audit{Tampered: 2}},
+		"audit-unknown":   {layout(templates.SectionOutbox, "/outbox/audit"), templates.Audit{}},
 	}
 }
 
@@ -97,18 +97,18 @@ func outboxDead() templates.Outbox {
 	return v
 }
 
-func order() templates.Request {
+func request() templates.Request {
 	return templates.Request{ID: 17, Counts: map[string]int{"silent": 1}, Commands: commands()[:1]}
 }
 
-func orderBulk() templates.Request {
+func requestBulk() templates.Request {
 	return templates.Request{
 		ID: 17, Commands: commands(), Older: "/ops/outbox/17?cursor=18",
 		Counts: map[string]int{"pending": 250, "in_flight": 50, "sent": 3, "done": 600, "silent": 90, "dead": 4, "expired": 2, "discarded": 1},
 	}
 }
 
-func orderHostile() templates.Request {
+func requestHostile() templates.Request {
 	return templates.Request{ID: 99, Counts: map[string]int{"dead": 1}, Commands: []templates.Command{{
 		ID: 99, Request: 99, Kind: evil, State: "dead", Target: evil, Summary: evil, TaskID: evil, Actor: evil,
 		Error: evil + strings.Repeat("x", 5_000), Replies: []templates.CommandReply{{Node: evil, At: noon, Text: evil}}, NoReply: []string{evil},

@@ -94,7 +94,7 @@ func told() templates.Inspection {
 	}
 }
 
-// workerTabs are the tabs of a worker that has told everything.
+// workerTabs are the tabs of a worker that has replied to everything.
 func workerTabs() map[templates.WorkerTab]templates.Worker {
 	list := map[templates.WorkerTab]templates.Worker{}
 	for _, t := range workerAt(0, "").Tabs {
@@ -175,7 +175,7 @@ func workerSystem() templates.WorkerSystem {
 	}
 }
 
-// acts are forms on their way to an order.
+// acts are forms on their way to a request.
 func acts() map[string]templates.Form {
 	grow := templates.Form{
 		Section: templates.SectionWorkers, Title: "Grow pool", Description: "Adds processes to the pool.", Path: "/act/worker",

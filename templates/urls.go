@@ -12,11 +12,11 @@ import (
 
 // URLs says where the dashboard lives, and what may be done there. Every link is made by it.
 type URLs struct {
-	Prefix        string                   // path before every page, "/ops/celery"; empty at the root
-	Asset         func(name string) string // URL of a static file, "umbel.css"
-	ReadOnly      bool                     // nothing can be changed: no view saved, no failure resolved
-	CanSend       bool                     // people may act on the cluster
-	HasOperations bool                     // queues, and what is sent, can be seen
+	Prefix      string                   // path before every page, "/ops/celery"; empty at the root
+	Asset       func(name string) string // URL of a static file, "umbel.css"
+	ReadOnly    bool                     // nothing can be changed: no view saved, no failure resolved
+	CanSend     bool                     // people may act on the cluster
+	HasCommands bool                     // queues, and what is sent, can be seen
 }
 
 // View is the content of one page. Page draws nothing but the values.

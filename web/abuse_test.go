@@ -25,9 +25,9 @@ import (
 	"github.com/umbelhq/umbel/web/api"
 )
 
-// library is a cluster that changes, whose history has a few connections, as the real one. Searches hold one for long.
-type library struct {
-	*stillLife
+// slowBackend changes, and its history has few connections. Each search occupies one for searchTime.
+type slowBackend struct {
+	*backend
 	connections chan struct{}
 
 	mu      sync.Mutex
@@ -36,7 +36,7 @@ type library struct {
 
 const searchTime = 2 * time.Second
 
-func (l *library) read(ctx context.Context, takes time.Duration) error {
+func (l *slowBackend) read(ctx context.Context, takes time.Duration) error {
 	select {
 	case l.connections <- struct{}{}:
 	case <-ctx.Done():
@@ -51,53 +51,53 @@ func (l *library) read(ctx context.Context, takes time.Duration) error {
 	}
 }
 
-func (l *library) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
+func (l *slowBackend) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
 	if _, simple := r.Query.Simple(); !simple {
 		if err := l.read(ctx, searchTime); err != nil {
 			return history.TaskPage{}, err
 		}
 	}
-	return l.stillLife.Tasks(ctx, r)
+	return l.backend.Tasks(ctx, r)
 }
 
-func (l *library) Count(ctx context.Context, q query.Query) (history.Count, error) {
+func (l *slowBackend) Count(ctx context.Context, q query.Query) (history.Count, error) {
 	if _, simple := q.Simple(); !simple {
 		if err := l.read(ctx, searchTime); err != nil {
 			return history.Count{}, err
 		}
 	}
-	return l.stillLife.Count(ctx, q)
+	return l.backend.Count(ctx, q)
 }
 
-func (l *library) History() view.History { return desk{l.stillLife.History(), l} }
+func (l *slowBackend) History() view.History { return slowHistory{l.backend.History(), l} }
 
 // desk needs a connection even for little.
-type desk struct {
+type slowHistory struct {
 	view.History
-	library *library
+	backend *slowBackend
 }
 
-func (d desk) Views(ctx context.Context) ([]history.View, error) {
-	if err := d.library.read(ctx, time.Millisecond); err != nil {
+func (d slowHistory) Views(ctx context.Context) ([]history.View, error) {
+	if err := d.backend.read(ctx, time.Millisecond); err != nil {
 		return nil, err
 	}
 	return d.History.Views(ctx)
 }
 
-func (l *library) View(f func(c state.View)) {
+func (l *slowBackend) View(f func(c state.View)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stillLife.View(f)
+	l.backend.View(f)
 }
 
-func (l *library) Changed() <-chan struct{} {
+func (l *slowBackend) Changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changed
 }
 
 // finish ends a task.
-func (l *library) finish(i int) {
+func (l *slowBackend) finish(i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.happen(state.TaskReceived, fmt.Sprint("new-", i), 1000+i)
@@ -109,7 +109,7 @@ func (l *library) finish(i int) {
 type visitor struct {
 	t    *testing.T
 	url  string
-	l    *library
+	l    *slowBackend
 	conn *websocket.Conn
 	n    int
 }
@@ -242,7 +242,7 @@ func abuses(t *testing.T, srv *httptest.Server) map[string]func(ctx context.Cont
 
 // One client of each kind at a time, and then all of them, do what they can; another one works on as before.
 func TestAbuseDelaysNobodyElse(t *testing.T) { //nolint:paralleltest // it measures times
-	l := &library{stillLife: painted(state.Options{}), connections: make(chan struct{}, 6), changed: make(chan struct{})}
+	l := &slowBackend{backend: newBackend(state.Options{}), connections: make(chan struct{}, 6), changed: make(chan struct{})}
 	h, err := web.New(web.Options{Backend: l})
 	if err != nil {
 		t.Fatal(err)

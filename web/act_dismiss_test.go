@@ -44,7 +44,7 @@ func abandoned(t *testing.T, readOnly bool) http.Handler {
 		t.Fatal(err)
 	}
 	h, err := web.New(web.Options{
-		Backend: r, Operations: ops, ReadOnly: readOnly, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
+		Backend: r, Commands: ops, ReadOnly: readOnly, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func abandoned(t *testing.T, readOnly bool) http.Handler {
 			t.Fatal(err)
 		}
 	}
-	end := time.After(patience)
+	end := time.After(timeout)
 	for {
 		changed := m.Changed()
 		task, _ := r.Task(ctx, "lost")

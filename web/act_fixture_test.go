@@ -22,46 +22,46 @@ import (
 )
 
 // stocked is a backend with an outbox.
-type stocked struct {
+type storeBackend struct {
 	web.Backend
 	db *sqlite.DB
 }
 
-func (k stocked) History() view.History { return k.db }
+func (k storeBackend) History() view.History { return k.db }
 
-// shop is a cluster that obeys: two workers with two tasks and one queue, and what they were told.
-type shop struct {
+// actingWorkers are two workers that carry out commands, with two tasks and one queue, and what they received.
+type actingWorkers struct {
 	*inproc.Broker
-	operations *command.Service
+	commands *command.Service
 
-	mu      sync.Mutex
-	told    []string // method and ids
-	replies sync.WaitGroup
+	mu       sync.Mutex
+	received []string // method and ids
+	replies  sync.WaitGroup
 }
 
-// open gives o a shop to act on, until the test ends.
-func open(t *testing.T, o *web.Options, backend results.Backend) *shop {
+// startWorkers starts workers for o that run until the test ends.
+func startWorkers(t *testing.T, o *web.Options, backend results.Backend) *actingWorkers {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{Broker: inproc.New(inproc.Options{})}
+	s := &actingWorkers{Broker: inproc.New(inproc.Options{})}
 	s.Declare("celery")
 	for _, node := range []string{"celery@a", "celery@b/1%20ü"} {
-		t.Cleanup(s.Listen(func(m broker.Publishing) { s.hear(node, m) }))
+		t.Cleanup(s.Listen(func(m broker.Publishing) { s.receive(node, m) }))
 	}
-	o.Backend = stocked{o.Backend, db}
-	s.operations, err = command.New(command.Options{
+	o.Backend = storeBackend{o.Backend, db}
+	s.commands, err = command.New(command.Options{
 		Client: controlClient(t, s.Broker), Outbox: db, Tasks: o.Backend, Results: backend, ReadOnly: o.ReadOnly,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Operations = s.operations
+	o.Commands = s.commands
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = s.operations.Client.Run(ctx) })
+	running.Go(func() { _ = s.commands.Client.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
@@ -70,27 +70,27 @@ func open(t *testing.T, o *web.Options, backend results.Backend) *shop {
 	})
 	s.ready(t)
 	// Asked before there is a line, workers would count as silent for a while.
-	running.Go(func() { _ = s.operations.Inspector.Run(ctx) })
-	if s.operations.Relay != nil {
-		running.Go(func() { _ = s.operations.Relay.Run(ctx) })
+	running.Go(func() { _ = s.commands.Inspector.Run(ctx) })
+	if s.commands.Relay != nil {
+		running.Go(func() { _ = s.commands.Relay.Run(ctx) })
 	}
 	return s
 }
 
-// ready waits until the line to the broker is open.
-func (s *shop) ready(t *testing.T) {
+// ready waits for the control connection.
+func (s *actingWorkers) ready(t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); !s.operations.Client.Status().Connected; <-tick.C {
+	for end := time.Now().Add(timeout); !s.commands.Client.Status().Connected; <-tick.C {
 		if time.Now().After(end) {
-			t.Fatal("the line to the broker does not open")
+			t.Fatal("no control connection")
 		}
 	}
 }
 
-// hear answers a request as a worker does.
-func (s *shop) hear(node string, m broker.Publishing) {
+// receive replies to a request as a worker does.
+func (s *actingWorkers) receive(node string, m broker.Publishing) {
 	var r struct {
 		Method      string          `json:"method"`
 		Arguments   map[string]any  `json:"arguments"`
@@ -111,7 +111,7 @@ func (s *shop) hear(node string, m broker.Publishing) {
 		value = map[string]string{"ok": "flagged as revoked"}
 		ids, _ := json.Marshal(r.Arguments["task_id"])
 		s.mu.Lock()
-		s.told = append(s.told, node+" "+r.Method+" "+string(ids))
+		s.received = append(s.received, node+" "+r.Method+" "+string(ids))
 		s.mu.Unlock()
 	default:
 		value = map[string]any{}
@@ -124,21 +124,21 @@ func (s *shop) hear(node string, m broker.Publishing) {
 	})
 }
 
-// orders are what workers were told, sorted.
-func (s *shop) orders() []string {
+// requests returns what the workers received, sorted.
+func (s *actingWorkers) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(slices.Values(s.told))
+	return slices.Sorted(slices.Values(s.received))
 }
 
 // published takes the messages that wait in the queue.
-func (s *shop) published(t *testing.T, want int) []celery.Message {
+func (s *actingWorkers) published(t *testing.T, want int) []celery.Message {
 	t.Helper()
 	c := s.Consume("celery")
 	defer c.Close()
 	var list []celery.Message
 	for {
-		patient := patience
+		patient := timeout
 		if len(list) >= want {
 			patient = 50 * time.Millisecond // for one too many
 		}
@@ -175,10 +175,10 @@ func hiddenFields(page, path string) url.Values {
 }
 
 // acting is a dashboard by which people may act, with what it acts on.
-func acting(t *testing.T, b *stillLife, o web.Options) (http.Handler, *shop) {
+func acting(t *testing.T, b *backend, o web.Options) (http.Handler, *actingWorkers) {
 	t.Helper()
 	o.Backend, o.Prefix, o.Version = b, "/ops", "v1"
-	s := open(t, &o, nil)
+	s := startWorkers(t, &o, nil)
 	h, err := web.New(o)
 	if err != nil {
 		t.Fatal(err)

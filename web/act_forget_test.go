@@ -11,7 +11,7 @@ import (
 )
 
 // ofLeft is an event of a worker about itself.
-func ofLeft(kind state.Kind, clock int64) *state.Event {
+func workerLeft(kind state.Kind, clock int64) *state.Event {
 	return &state.Event{
 		Kind: kind, Hostname: "celery@left", PID: 50, Clock: clock, Micros: noon, ReceivedMicros: noon,
 		Present: state.FieldClock | state.FieldPID | state.FieldTimestamp,
@@ -20,15 +20,15 @@ func ofLeft(kind state.Kind, clock int64) *state.Event {
 
 func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 	t.Parallel()
-	b := &staged{stillLife: painted(state.Options{})}
-	b.cluster.Apply(ofLeft(state.WorkerHeartbeat, 1))
-	b.crew = newCrew(t, b.stillLife, true)
-	b.crew.mu.Lock()
-	b.crew.answers["celery@left"] = answers("letters")
-	b.crew.mu.Unlock()
-	eventually(t, "a line to the broker", func() bool { return b.crew.ops.Client.Status().Connected })
+	b := &workersBackend{backend: newBackend(state.Options{})}
+	b.cluster.Apply(workerLeft(state.WorkerHeartbeat, 1))
+	b.workers = newWorkers(t, b.backend, true)
+	b.workers.mu.Lock()
+	b.workers.answers["celery@left"] = answers("letters")
+	b.workers.mu.Unlock()
+	eventually(t, "a control connection", func() bool { return b.workers.commands.Client.Status().Connected })
 	eventually(t, "what the worker tells", func() bool {
-		b.crew.ops.Inspector.Topology(t.Context())
+		b.workers.commands.Inspector.Topology(t.Context())
 		known := false
 		b.View(func(c state.View) {
 			w, ok := c.Worker("celery@left")
@@ -36,14 +36,14 @@ func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 		})
 		return known
 	})
-	b.crew.mu.Lock()
-	delete(b.crew.answers, "celery@left")
-	b.crew.mu.Unlock()
-	b.View(func(c state.View) { c.(*state.Cluster).Apply(ofLeft(state.WorkerOffline, 2)) })
+	b.workers.mu.Lock()
+	delete(b.workers.answers, "celery@left")
+	b.workers.mu.Unlock()
+	b.View(func(c state.View) { c.(*state.Cluster).Apply(workerLeft(state.WorkerOffline, 2)) })
 	eventually(t, "a round without it", func() bool {
-		return len(b.crew.ops.Inspector.Topology(t.Context()).Expected) == 2
+		return len(b.workers.commands.Inspector.Topology(t.Context()).Expected) == 2
 	})
-	h := newWeb(t, web.Options{Backend: b, Operations: b.crew.ops, Prefix: "/ops"})
+	h := newWeb(t, web.Options{Backend: b, Commands: b.workers.commands, Prefix: "/ops"})
 	for path, want := range map[string][]string{
 		"/ops/workers":                    {"offline", "prefork × 2", "letters as of"},
 		"/ops/workers/celery@left":        {"Pool prefork × 2, queues letters, as of"},
@@ -60,11 +60,11 @@ func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 
 func TestOfflineWorkerIsForgottenFromItsPage(t *testing.T) {
 	t.Parallel()
-	b := &staged{stillLife: painted(state.Options{})}
-	b.cluster.Apply(ofLeft(state.WorkerHeartbeat, 1))
-	b.cluster.Apply(ofLeft(state.WorkerOffline, 2))
-	b.crew = newCrew(t, b.stillLife, false)
-	h := newWeb(t, web.Options{Backend: b, Operations: b.crew.ops, Prefix: "/ops"})
+	b := &workersBackend{backend: newBackend(state.Options{})}
+	b.cluster.Apply(workerLeft(state.WorkerHeartbeat, 1))
+	b.cluster.Apply(workerLeft(state.WorkerOffline, 2))
+	b.workers = newWorkers(t, b.backend, false)
+	h := newWeb(t, web.Options{Backend: b, Commands: b.workers.commands, Prefix: "/ops"})
 	const form = "/ops/act/forget?worker=celery%40left"
 	if page := visit(t, h, "/ops/workers/celery@left").Body.String(); !strings.Contains(page, `href="`+form+`"`) {
 		t.Fatal("the page of an offline worker does not offer to forget it")

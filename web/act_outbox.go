@@ -53,10 +53,10 @@ func (p *forms) changeOutbox(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	target := p.urls.Prefix + "/outbox"
-	if order := chosen[0].RequestID; !slices.ContainsFunc(chosen, func(c history.Command) bool { return c.RequestID != order }) {
-		target = p.urls.Prefix + templates.RequestPath(order)
+	if request := chosen[0].RequestID; !slices.ContainsFunc(chosen, func(c history.Command) bool { return c.RequestID != request }) {
+		target = p.urls.Prefix + templates.RequestPath(request)
 	}
-	http.Redirect(w, r, target, http.StatusSeeOther) //nolint:gosec // only the number of the order varies
+	http.Redirect(w, r, target, http.StatusSeeOther) //nolint:gosec // only the number of the request varies
 }
 
 // outboxForm is the form that does something about commands that have not been sent, and those that it is about. It
@@ -87,7 +87,7 @@ func (p *forms) outboxForm(ctx context.Context, v url.Values) (templates.Form, [
 	}
 	form.NothingToDo = false
 	form.Hidden = []templates.Param{{Name: "action", Value: act}}
-	for _, name := range []string{"all", "order", "id"} {
+	for _, name := range []string{"all", "request", "id"} {
 		for _, value := range v[name] {
 			form.Hidden = append(form.Hidden, templates.Param{Name: name, Value: value})
 		}
@@ -144,12 +144,12 @@ func (p *forms) chosenCommands(ctx context.Context, v url.Values, act string) ([
 	if act == actDiscard {
 		states = append(states, history.CommandPending)
 	}
-	if s := v.Get("order"); s != "" {
-		order, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || order < 1 {
+	if s := v.Get("request"); s != "" {
+		request, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || request < 1 {
 			return nil, &command.Error{Message: "The request ID is not a number."}
 		}
-		return p.allCommands(ctx, history.CommandFilter{States: states, RequestID: order})
+		return p.allCommands(ctx, history.CommandFilter{States: states, RequestID: request})
 	}
 	if len(v["id"]) > maxChosen {
 		return nil, &command.Error{Message: fmt.Sprintf("More than %d commands selected.", maxChosen)}
@@ -160,7 +160,7 @@ func (p *forms) chosenCommands(ctx context.Context, v url.Values, act string) ([
 		if err != nil {
 			return nil, &command.Error{Message: "A command ID is not a number."}
 		}
-		c, err := p.operations.Command(ctx, id)
+		c, err := p.commands.Command(ctx, id)
 		if errors.Is(err, history.ErrNotFound) {
 			continue
 		}
@@ -179,7 +179,7 @@ func (p *forms) allCommands(ctx context.Context, f history.CommandFilter) ([]his
 	var all []history.Command
 	f.Limit = pageOfIDs
 	for len(all) < maxChosen {
-		found, next, err := p.operations.Commands(ctx, f)
+		found, next, err := p.commands.Commands(ctx, f)
 		if err != nil {
 			return nil, err
 		}

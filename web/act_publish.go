@@ -45,7 +45,7 @@ func (p *forms) askPublish(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	long := len(o.Args)+len(o.Kwargs) > celery.MaxArguments
-	v := p.publishAct(p.publishFields(orderForm(o, source != "" && !long)), id)
+	v := p.publishAct(p.publishFields(requestForm(o, source != "" && !long)), id)
 	v.Description = "Original request, editable. Arguments from the " + source + "."
 	switch {
 	case long:
@@ -60,7 +60,7 @@ func (p *forms) askPublish(w http.ResponseWriter, r *http.Request) {
 }
 
 // orderForm is what a form says that asks for o.
-func orderForm(o command.TaskRequest, known bool) url.Values {
+func requestForm(o command.TaskRequest, known bool) url.Values {
 	v := url.Values{"name": {o.Name}, "queue": {o.Queue}, "args": {""}, "kwargs": {""}}
 	if known {
 		v.Set("args", pretty(o.Args, "[]"))
@@ -115,7 +115,7 @@ func hinted(fields []templates.Input, t *state.Task) []templates.Input {
 
 // publishFields are the fields of the form, filled in from v.
 func (p *forms) publishFields(v url.Values) []templates.Input {
-	known := p.operations.Inspector.CachedTopology()
+	known := p.commands.Inspector.CachedTopology()
 	list := []templates.Input{
 		{Name: "name", Label: "Task", Required: true, Options: names(known.Tasks), Hint: "Registered task name."},
 		{Name: "args", Label: "Arguments", Kind: templates.InputArea, Required: true, Hint: "A JSON array."},
@@ -193,7 +193,7 @@ func (p *forms) publish(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, v, nil)
 		return
 	}
-	o, err := publishOrder(form)
+	o, err := publishRequest(form)
 	var preview command.Preview
 	var receipt command.Receipt
 	switch {
@@ -237,7 +237,7 @@ func (p *forms) callPreview(preview command.Preview, fields []templates.Input) *
 
 // timely adds to a preview that nothing can be sent now, if that is so.
 func (p *forms) timely(v *templates.Preview) *templates.Preview {
-	if !p.operations.Client.Status().Connected {
+	if !p.commands.Client.Status().Connected {
 		v.Warnings = append(v.Warnings, templates.Warning{
 			Message: "The broker is unavailable: the command waits in the outbox until it is back or the command expires.",
 		})
@@ -256,7 +256,7 @@ func (p *forms) forcible(ctx context.Context, o command.TaskRequest) bool {
 }
 
 // publishOrder reads the form. Its error is an *command.Error.
-func publishOrder(v url.Values) (command.TaskRequest, error) {
+func publishRequest(v url.Values) (command.TaskRequest, error) {
 	f := formReader{values: v}
 	o := command.TaskRequest{
 		Name: f.text("name"), Queue: f.text("queue"),

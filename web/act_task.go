@@ -35,7 +35,7 @@ func signals() []string {
 
 // tasksForm is what a request wants done, and to which tasks.
 type tasksForm struct {
-	order          command.BulkRequest
+	request        command.BulkRequest
 	text           string // of the query
 	all            bool   // that match the query, in place of single ones
 	capped, signal string // as they were typed
@@ -44,24 +44,24 @@ type tasksForm struct {
 // readTasksForm reads a request. The form is of use even if there is an error.
 func readTasksForm(v url.Values) (tasksForm, error) {
 	f := tasksForm{text: v.Get("q"), all: v.Has("q"), capped: strings.TrimSpace(v.Get("cap")), signal: v.Get("signal")}
-	f.order = command.BulkRequest{Action: v.Get("action"), Signal: f.signal}
+	f.request = command.BulkRequest{Action: v.Get("action"), Signal: f.signal}
 	if !f.all {
-		f.order.IDs = slices.DeleteFunc(slices.Clone(v["id"]), func(id string) bool { return id == "" })
+		f.request.IDs = slices.DeleteFunc(slices.Clone(v["id"]), func(id string) bool { return id == "" })
 	}
-	if f.order.Action != terminate {
-		f.order.Signal = ""
+	if f.request.Action != terminate {
+		f.request.Signal = ""
 	}
-	if !slices.Contains([]string{revoke, terminate, retry}, f.order.Action) {
+	if !slices.Contains([]string{revoke, terminate, retry}, f.request.Action) {
 		return f, &command.Error{Field: "action", Message: "tasks can be revoked, terminated or retried"}
 	}
-	if !f.all && len(f.order.IDs) == 0 {
+	if !f.all && len(f.request.IDs) == 0 {
 		return f, &command.Error{Field: "ids", Message: "no task is selected"}
 	}
 	q, err := lang.Parse(f.text)
 	if err != nil {
 		return f, &command.Error{Field: "q", Message: "invalid query: " + err.Error()}
 	}
-	f.order.Query = q
+	f.request.Query = q
 	if f.capped == "" {
 		return f, nil
 	}
@@ -70,13 +70,13 @@ func readTasksForm(v url.Values) (tasksForm, error) {
 		message := fmt.Sprintf("must be a number from 1 to %d", command.MaxCap)
 		return f, &command.Error{Field: "cap", Message: message}
 	}
-	f.order.Cap = n
+	f.request.Cap = n
 	return f, nil
 }
 
 // verb is what is done, to begin a title with.
 func (f tasksForm) verb() string {
-	switch f.order.Action {
+	switch f.request.Action {
 	case terminate:
 		return "Terminate"
 	case retry:
@@ -87,11 +87,11 @@ func (f tasksForm) verb() string {
 
 // hidden repeats which tasks are meant.
 func (f tasksForm) hidden() []templates.Param {
-	list := []templates.Param{{Name: "action", Value: f.order.Action}}
+	list := []templates.Param{{Name: "action", Value: f.request.Action}}
 	if f.all {
 		return append(list, templates.Param{Name: "q", Value: f.text})
 	}
-	for _, id := range f.order.IDs {
+	for _, id := range f.request.IDs {
 		list = append(list, templates.Param{Name: "id", Value: id})
 	}
 	return list
@@ -100,14 +100,14 @@ func (f tasksForm) hidden() []templates.Param {
 // fields are what remains to be chosen: the signal, and how many tasks at most.
 func (f tasksForm) fields() []templates.Input {
 	var list []templates.Input
-	if f.order.Action == terminate {
+	if f.request.Action == terminate {
 		list = append(list, templates.Input{
 			Name: "signal", Field: "signal", Label: "Signal", Kind: templates.InputChoice, Options: signals(), Required: true,
 			Value: cmp.Or(f.signal, signals()[0]),
 			Hint:  "Sent to the process running the task. SIGTERM lets Python clean up, SIGKILL does not.",
 		})
 	}
-	if f.all || len(f.order.IDs) > 1 {
+	if f.all || len(f.request.IDs) > 1 {
 		list = append(list, templates.Input{
 			Name: "cap", Field: "cap", Label: "Limit", Kind: templates.InputNumber, Value: f.capped,
 			Hint: fmt.Sprintf("Maximum number of tasks. Defaults to %d, at most %d", command.DefaultCap, command.MaxCap),
@@ -120,7 +120,7 @@ func (f tasksForm) fields() []templates.Input {
 func (p *forms) tasksAct(ctx context.Context, f tasksForm) templates.Form {
 	v := templates.Form{
 		Section: templates.SectionTasks, Path: "/act/task", Hidden: f.hidden(), Fields: f.fields(),
-		Danger: f.order.Action == terminate, Crumbs: []templates.Link{{Text: "Tasks", Href: p.urls.Prefix + "/tasks"}},
+		Danger: f.request.Action == terminate, Crumbs: []templates.Link{{Text: "Tasks", Href: p.urls.Prefix + "/tasks"}},
 	}
 	switch {
 	case f.all && f.text == "":
@@ -129,14 +129,14 @@ func (p *forms) tasksAct(ctx context.Context, f tasksForm) templates.Form {
 		v.Title = f.verb() + " all matching tasks"
 		list := p.urls.Prefix + "/tasks?" + url.Values{"q": {f.text}}.Encode()
 		v.Crumbs[0] = templates.Link{Text: "Tasks matching " + truncate.Text(f.text, maxHint), Href: list}
-	case len(f.order.IDs) == 1:
+	case len(f.request.IDs) == 1:
 		v.Title = f.verb() + " this task"
-		v.Description = p.callOf(ctx, f.order.IDs[0])
+		v.Description = p.callOf(ctx, f.request.IDs[0])
 		v.Crumbs = append(v.Crumbs, templates.Link{
-			Text: shorten(f.order.IDs[0]), Href: p.urls.Prefix + templates.TaskPath(f.order.IDs[0]),
+			Text: shorten(f.request.IDs[0]), Href: p.urls.Prefix + templates.TaskPath(f.request.IDs[0]),
 		})
 	default:
-		v.Title = fmt.Sprintf("%s %d tasks", f.verb(), len(f.order.IDs))
+		v.Title = fmt.Sprintf("%s %d tasks", f.verb(), len(f.request.IDs))
 	}
 	return v
 }
@@ -166,14 +166,14 @@ func (p *forms) askTasks(w http.ResponseWriter, r *http.Request) {
 	}
 	f, err := readTasksForm(r.Form)
 	v := p.tasksAct(r.Context(), f)
-	if err != nil || f.order.Action == terminate && !checking(r) || r.Form.Has("change") {
+	if err != nil || f.request.Action == terminate && !checking(r) || r.Form.Has("change") {
 		p.showAct(w, r, v, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), formTimeout)
 	defer cancel()
-	if !f.all && len(f.order.IDs) == 1 && f.order.Action == retry {
-		p.askRetry(ctx, w, r, v, f.order.IDs[0])
+	if !f.all && len(f.request.IDs) == 1 && f.request.Action == retry {
+		p.askRetry(ctx, w, r, v, f.request.IDs[0])
 		return
 	}
 	p.showTasks(ctx, w, r, f, v, "")
@@ -183,7 +183,7 @@ func (p *forms) askTasks(w http.ResponseWriter, r *http.Request) {
 func (p *forms) showTasks(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, f tasksForm, v templates.Form, why string,
 ) {
-	found, err := p.service().PreviewBulk(ctx, f.order)
+	found, err := p.service().PreviewBulk(ctx, f.request)
 	if err != nil {
 		p.showAct(w, r, v, err)
 		return
@@ -191,7 +191,7 @@ func (p *forms) showTasks(
 	v.Preview = p.timely(previewed(found.Preview))
 	v.Preview.Tasks = preflight(f, found)
 	if v.NothingToDo = found.Selected == 0; v.NothingToDo {
-		v.Preview.Summary, v.Preview.Targets, v.Preview.Warnings = "Nothing to "+f.order.Action, nil, nil
+		v.Preview.Summary, v.Preview.Targets, v.Preview.Warnings = "Nothing to "+f.request.Action, nil, nil
 	}
 	v.Button = f.verb() + " this task"
 	if found.Selected > 1 {
@@ -221,12 +221,12 @@ func (p *forms) change(f tasksForm) url.Values {
 
 // preflight says on which tasks an order would act, and on which not.
 func preflight(f tasksForm, found command.BulkPreview) *templates.Preflight {
-	v := &templates.Preflight{Chosen: found.Selected, Many: f.all || len(f.order.IDs) > 1, Query: f.text, All: f.all}
+	v := &templates.Preflight{Chosen: found.Selected, Many: f.all || len(f.request.IDs) > 1, Query: f.text, All: f.all}
 	if f.all {
 		v.Matched = templates.Total{N: found.Matched.N, AtLeast: !found.Matched.Exact}
 	}
 	if found.Capped {
-		v.Cap = cmp.Or(f.order.Cap, command.DefaultCap)
+		v.Cap = cmp.Or(f.request.Cap, command.DefaultCap)
 	}
 	for _, s := range state.States() {
 		if n := found.States[s]; n > 0 {
@@ -258,16 +258,16 @@ func (p *forms) sendTasks(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), formTimeout)
 	defer cancel()
-	if !f.all && len(f.order.IDs) == 1 && f.order.Action == retry {
-		p.sendRetry(ctx, w, r, v, f.order.IDs[0])
+	if !f.all && len(f.request.IDs) == 1 && f.request.Action == retry {
+		p.sendRetry(ctx, w, r, v, f.request.IDs[0])
 		return
 	}
-	found, err := p.service().PreviewBulk(ctx, f.order)
+	found, err := p.service().PreviewBulk(ctx, f.request)
 	if err == nil && found.Confirm != "" && strings.TrimSpace(r.PostFormValue(templates.ConfirmParam)) != found.Confirm {
 		p.showTasks(ctx, w, r, f, v, "not confirmed: type “"+found.Confirm+"”")
 		return
 	}
-	receipt, err := p.service().Bulk(ctx, p.by(r), f.order)
+	receipt, err := p.service().Bulk(ctx, p.by(r), f.request)
 	if err != nil {
 		p.showAct(w, r, v, err)
 		return
@@ -286,7 +286,7 @@ func (p *forms) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 		p.showAct(w, r, v, err)
 		return
 	}
-	form := p.publishAct(p.publishFields(orderForm(o, true)), id)
+	form := p.publishAct(p.publishFields(requestForm(o, true)), id)
 	preview, err := p.service().PreviewTask(ctx, o)
 	if err != nil {
 		p.refusePublish(ctx, w, r, form, o, err)
@@ -311,7 +311,7 @@ func (p *forms) sendRetry(ctx context.Context, w http.ResponseWriter, r *http.Re
 	}
 	receipt, err := p.service().Publish(ctx, p.by(r), o)
 	if err != nil {
-		p.refusePublish(ctx, w, r, p.publishAct(p.publishFields(orderForm(o, true)), id), o, err)
+		p.refusePublish(ctx, w, r, p.publishAct(p.publishFields(requestForm(o, true)), id), o, err)
 		return
 	}
 	p.taken(w, r, receipt)

@@ -19,8 +19,8 @@ import (
 )
 
 // painting is a cluster with a task that waits, one that runs, and one whose arguments were cut.
-func painting() *stillLife {
-	b := painted(state.Options{})
+func newNamedBackend() *backend {
+	b := newBackend(state.Options{})
 	b.happen(state.TaskReceived, "waits", 100)
 	b.cluster.Apply(&state.Event{
 		Kind: state.TaskReceived, Hostname: "celery@a", PID: 40, ID: "cut", Name: "mail.send", Args: "('ann@example.org', 'Dear Ann, ...)",
@@ -33,7 +33,7 @@ func painting() *stillLife {
 
 func TestPublishIsClickedThrough(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painting(), web.Options{})
+	h, s := acting(t, newNamedBackend(), web.Options{})
 	form := visit(t, h, "/ops/act/publish").Body.String()
 	for _, want := range []string{`name="name"`, `>[]</textarea>`, `>{}</textarea>`, `name="eta"`, `name="priority"`} {
 		if !strings.Contains(form, want) {
@@ -85,7 +85,7 @@ func TestPublishIsClickedThrough(t *testing.T) {
 
 func TestPublishSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painting(), web.Options{})
+	h, s := acting(t, newNamedBackend(), web.Options{})
 	tests := map[string]struct {
 		form   url.Values
 		status int
@@ -130,7 +130,7 @@ func TestPublishSaysWhatIsWrong(t *testing.T) {
 
 func TestPublishOfAnUnknownTask(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painting(), web.Options{})
+	h, s := acting(t, newNamedBackend(), web.Options{})
 	form := url.Values{"check": {"1"}, "name": {"mail.sned"}, "args": {"[]"}, "kwargs": {"{}"}}
 	_, _, page := post(t, h, "/ops/act/publish", form)
 	if !strings.Contains(page, "mail.send") || !strings.Contains(page, `name="force"`) || strings.Contains(page, "token") {
@@ -151,7 +151,7 @@ func TestPublishOfAnUnknownTask(t *testing.T) {
 
 func TestRetryAsItWas(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painting(), web.Options{})
+	h, s := acting(t, newNamedBackend(), web.Options{})
 	page := visit(t, h, "/ops/act/task?action=retry&id=task-01").Body.String()
 	if !strings.Contains(page, "Run billing.charge again") || !strings.Contains(page, "[1]") || !strings.Contains(page, "from the event") {
 		t.Fatalf("preview of a retry:\n%s", page)
@@ -170,7 +170,7 @@ func TestRetryAsItWas(t *testing.T) {
 
 func TestRetryDoesNotGuess(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painting(), web.Options{})
+	h, s := acting(t, newNamedBackend(), web.Options{})
 	w := visit(t, h, "/ops/act/task?action=retry&id=cut")
 	if got, want := w.Header().Get("Location"), "/ops/act/publish?retry_of=cut"; w.Code != http.StatusSeeOther || got != want {
 		t.Fatalf("retry of cut arguments leads with %d to %q, want %q", w.Code, got, want)
@@ -196,12 +196,12 @@ func TestRetryDoesNotGuess(t *testing.T) {
 
 func TestRevokeIsAskedForOnce(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painting(), web.Options{})
+	h, s := acting(t, newNamedBackend(), web.Options{})
 	page := visit(t, h, "/ops/act/task?action=revoke&id=waits").Body.String()
 	if !strings.Contains(page, "Revoke 1 task") || !strings.Contains(page, "billing.charge (1,)") {
 		t.Fatalf("preview of a revocation:\n%s", page)
 	}
-	if got := s.orders(); len(got) != 0 {
+	if got := s.requests(); len(got) != 0 {
 		t.Errorf("workers were told %v by a preview", got)
 	}
 	form := hiddenFields(page, "/ops/act/task")
@@ -210,11 +210,11 @@ func TestRevokeIsAskedForOnce(t *testing.T) {
 			t.Fatalf("revocation leads with %d to %q:\n%s", status, location, page)
 		}
 	}
-	if _, err := s.operations.Relay.Wait(t.Context(), []int64{1}); err != nil {
+	if _, err := s.commands.Relay.Wait(t.Context(), []int64{1}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{`celery@a revoke ["waits"]`, `celery@b/1%20ü revoke ["waits"]`}
-	if diff := cmp.Diff(want, s.orders()); diff != "" {
+	if diff := cmp.Diff(want, s.requests()); diff != "" {
 		t.Errorf("what workers were told (-want +got):\n%s", diff)
 	}
 	about := visit(t, h, "/ops/tasks/waits").Body.String()
@@ -227,7 +227,7 @@ func TestRevokeIsAskedForOnce(t *testing.T) {
 
 func TestPreflightOfMany(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painting(), web.Options{})
+	h, s := acting(t, newNamedBackend(), web.Options{})
 	tests := map[string]struct {
 		target string
 		status int
@@ -265,7 +265,7 @@ func TestPreflightOfMany(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		if got := s.orders(); len(got) != 0 {
+		if got := s.requests(); len(got) != 0 {
 			t.Errorf("workers were told %v by previews", got)
 		}
 	})
@@ -273,7 +273,7 @@ func TestPreflightOfMany(t *testing.T) {
 
 func TestTerminateWantsTheWord(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painting(), web.Options{})
+	h, s := acting(t, newNamedBackend(), web.Options{})
 	page := visit(t, h, "/ops/act/task?action=terminate&check=1&signal=SIGKILL&id=task-02&id=task-05").Body.String()
 	form := hiddenFields(page, "/ops/act/task")
 	for _, typed := range []string{"", "Terminate!"} {
@@ -283,24 +283,24 @@ func TestTerminateWantsTheWord(t *testing.T) {
 			t.Errorf("terminate with %q typed = %d, want 400 and the preview again:\n%s", typed, status, page)
 		}
 	}
-	if got := s.orders(); len(got) != 0 {
+	if got := s.requests(); len(got) != 0 {
 		t.Fatalf("workers were told %v without the word", got)
 	}
 	form.Set("confirm", " terminate ")
 	if status, location, page := post(t, h, "/ops/act/task", form); status != http.StatusSeeOther {
 		t.Fatalf("terminate leads with %d to %q:\n%s", status, location, page)
 	}
-	if _, err := s.operations.Relay.Wait(t.Context(), []int64{1}); err != nil {
+	if _, err := s.commands.Relay.Wait(t.Context(), []int64{1}); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.orders(); len(got) != 2 || !slices.ContainsFunc(got, func(o string) bool { return strings.Contains(o, `["task-02","task-05"]`) }) {
+	if got := s.requests(); len(got) != 2 || !slices.ContainsFunc(got, func(o string) bool { return strings.Contains(o, `["task-02","task-05"]`) }) {
 		t.Errorf("workers were told %v, want both ids", got)
 	}
 }
 
 func TestTaskPagesOfferWhatCanBeDone(t *testing.T) {
 	t.Parallel()
-	h, _ := acting(t, painting(), web.Options{})
+	h, _ := acting(t, newNamedBackend(), web.Options{})
 	tests := map[string]struct{ yes, no []string }{
 		"waits":   {[]string{"Revoke"}, []string{"Terminate: Not running. Retry: Not finished."}},
 		"task-02": {[]string{"Terminate"}, []string{"Revoke: Already running: only terminate ends it. Retry: Not finished."}},
@@ -334,7 +334,7 @@ func TestTaskPagesOfferWhatCanBeDone(t *testing.T) {
 
 func TestReadOnlyActsOnNoTask(t *testing.T) {
 	t.Parallel()
-	h, _ := acting(t, painting(), web.Options{ReadOnly: true})
+	h, _ := acting(t, newNamedBackend(), web.Options{ReadOnly: true})
 	for _, target := range []string{"/ops/tasks", "/ops/tasks/waits", "/ops/tasks/task-01"} {
 		page := visit(t, h, target).Body.String()
 		for _, never := range []string{"/act/", "data-select", `type="checkbox"`} {
@@ -355,7 +355,7 @@ func TestReadOnlyActsOnNoTask(t *testing.T) {
 
 func TestPreviewsSayThatTheBrokerIsAway(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painting(), web.Options{})
+	h, s := acting(t, newNamedBackend(), web.Options{})
 	const target, away = "/ops/act/task?action=revoke&id=waits", "The broker is unavailable: the command waits"
 	if page := visit(t, h, target).Body.String(); strings.Contains(page, away) {
 		t.Error("the broker is said to be away while it is there")
@@ -364,7 +364,7 @@ func TestPreviewsSayThatTheBrokerIsAway(t *testing.T) {
 	s.Fail(errors.New("gone"))
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); s.operations.Client.Status().Connected; <-tick.C {
+	for end := time.Now().Add(timeout); s.commands.Client.Status().Connected; <-tick.C {
 		if time.Now().After(end) {
 			t.Fatal("the loss of the line goes unseen")
 		}
@@ -384,12 +384,12 @@ func TestDeepArgumentsMakeShortForms(t *testing.T) {
 	deep := `[` + strings.Repeat(`[`, 4_000) + strings.Repeat(`0,`, 100_000) + `0` + strings.Repeat(`]`, 4_000) + `]`
 	wide := `[` + strings.Repeat(`[0],`, 50_000) + `[0]]`
 	long := `["` + strings.Repeat("a", 600_000) + `"]`
-	s := &shelves{records: map[string]results.Result{}}
+	s := &fakeResults{records: map[string]results.Result{}}
 	for id, args := range map[string]string{"task-00": deep, "task-01": wide, "task-03": long} {
 		s.records[id] = results.Result{Name: "mail.send", Args: json.RawMessage(args), Kwargs: json.RawMessage(`{}`)}
 	}
-	o := web.Options{Backend: painting(), Prefix: "/ops"}
-	open(t, &o, s)
+	o := web.Options{Backend: newNamedBackend(), Prefix: "/ops"}
+	startWorkers(t, &o, s)
 	h, err := web.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func (p *forms) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bo
 }
 
 // order is what is asked for. What cannot be read is left as it is, so that it is refused with its name.
-func (a workerAct) order() command.ControlRequest {
+func (a workerAct) request() command.ControlRequest {
 	o := command.ControlRequest{Method: a.method.Name, Workers: a.workers}
 	for _, param := range a.method.Params {
 		if v := argument(param, a.form[templates.ArgumentPrefix+param.Name]); v != nil {
@@ -162,7 +162,7 @@ func (p *forms) workerField(param remote.Param, a workerAct) templates.Input {
 // knownOf proposes names that workers tell of.
 func (p *forms) knownOf(a workerAct, of func(t remote.Topology) map[string][]string) []string {
 	var names []string
-	for name, workers := range of(p.operations.Inspector.CachedTopology()) {
+	for name, workers := range of(p.commands.Inspector.CachedTopology()) {
 		theirs := a.method.Name == "add_consumer" || len(a.workers) == 0 ||
 			slices.ContainsFunc(workers, func(w string) bool { return slices.Contains(a.workers, w) })
 		if theirs {
@@ -183,7 +183,7 @@ func (p *forms) askWorker(w http.ResponseWriter, r *http.Request) {
 	var err error
 	if len(v.Fields) == 0 || checking(r) {
 		var found command.Preview
-		if found, err = p.service().PreviewControl(r.Context(), a.order()); err == nil {
+		if found, err = p.service().PreviewControl(r.Context(), a.request()); err == nil {
 			v.Preview = previewed(found)
 		}
 	}
@@ -197,7 +197,7 @@ func (p *forms) sendWorker(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := p.workerForm(a)
-	found, err := p.service().PreviewControl(r.Context(), a.order())
+	found, err := p.service().PreviewControl(r.Context(), a.request())
 	if err != nil {
 		p.showAct(w, r, v, err)
 		return
@@ -207,7 +207,7 @@ func (p *forms) sendWorker(w http.ResponseWriter, r *http.Request) {
 		p.showAct(w, r, v, &command.Error{Message: "what was typed is not " + found.Confirm})
 		return
 	}
-	receipt, err := p.service().Control(r.Context(), p.by(r), a.order())
+	receipt, err := p.service().Control(r.Context(), p.by(r), a.request())
 	if err != nil {
 		v.Preview = previewed(found)
 		p.showAct(w, r, v, err)

@@ -22,12 +22,12 @@ func (p *auditPage) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, invalid(err, templates.Link{Text: "The audit log", Href: p.urls.Prefix + "/outbox/audit"})
 	}
-	found, next, err := p.operations.AuditLog(ctx, before, query.DefaultLimit)
+	found, next, err := p.commands.AuditLog(ctx, before, query.DefaultLimit)
 	if err != nil {
 		return page{}, err
 	}
 	var v templates.Audit
-	tampered, err := p.tampered.get("", func() (int64, error) { return p.operations.VerifyAudit(ctx) })
+	tampered, err := p.tampered.get("", func() (int64, error) { return p.commands.VerifyAudit(ctx) })
 	if err != nil {
 		p.log.WarnContext(ctx, "verify audit log", "error", err)
 	}

@@ -43,13 +43,13 @@ func TestBrowserFindsNoBarriers(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := testbrowser.Open(t)
-	s, c := newMannedStage(t)
+	s, c := newWorkersServer(t)
 	lately(s)
-	order := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
-	if _, err := c.ops.Control(t.Context(), command.Caller{}, order); err != nil {
+	request := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
+	if _, err := c.commands.Control(t.Context(), command.Caller{}, request); err != nil {
 		t.Fatal(err)
 	}
-	failing := newStage(t, "/ops", nil) // its history has groups of failures
+	failing := newServer(t, "/ops", nil) // its history has groups of failures
 	tb := newTab(t, b, failing, "/failures")
 	pages := []string{tb.url, fmt.Sprint(tb.eval(`document.querySelector('#groups a[href*="/failures/"], tbody a[href*="/failures/"]').href`))}
 	for _, path := range axePages() {
@@ -82,7 +82,7 @@ func TestBrowserFindsNoBarriers(t *testing.T) {
 // promise waits for a text that the page promises.
 func (tb *tab) promise(expression string) string {
 	tb.t.Helper()
-	ctx, cancel := context.WithTimeout(tb.ctx, patience+10*time.Second)
+	ctx, cancel := context.WithTimeout(tb.ctx, timeout+10*time.Second)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise))
 	if err != nil {

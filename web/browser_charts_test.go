@@ -43,7 +43,7 @@ func TestChartsInTheBrowser(t *testing.T) {
 }
 
 // at applies an event of a task at a second after noon. The page shows an hour after noon.
-func (m *movie) at(kind state.Kind, id string, second int) {
+func (m *changingBackend) at(kind state.Kind, id string, second int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.happen(kind, id, second)
@@ -52,7 +52,7 @@ func (m *movie) at(kind state.Kind, id string, second int) {
 }
 
 // lately adds tasks that have ended in the last minutes.
-func lately(s *stage) {
+func lately(s *server) {
 	for i := range 40 {
 		second := 3500 - 30*i
 		id := fmt.Sprint("late-", i)
@@ -63,7 +63,7 @@ func lately(s *stage) {
 }
 
 func chartEqualsTheTable(t *testing.T, b context.Context) {
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	lately(s)
 	for _, path := range []string{"/", "/tasks", "/tasks?chart=24h,name", "/tasks?chart=run", "/tasks?q=args%3A~1", "/?chart=7d"} {
 		t.Run(path, func(t *testing.T) {
@@ -77,7 +77,7 @@ func chartEqualsTheTable(t *testing.T, b context.Context) {
 }
 
 func chartIsLive(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	lately(s)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(live)
@@ -94,7 +94,7 @@ func chartIsLive(t *testing.T, b context.Context) {
 }
 
 func chartIsBrushed(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	lately(s)
 	tb := newTab(t, b, s, "/tasks?q=name%3Abilling.charge&chart=name")
 	tb.until(inked + " > 1000")
@@ -113,7 +113,7 @@ func (tb *tab) arrives(expression string) {
 	tb.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(timeout); time.Now().Before(end); <-tick.C {
 		if v, err := chromedp.Run(tb.ctx, chromedp.Evaluate[bool](expression)); err == nil && v {
 			return
 		}
@@ -123,7 +123,7 @@ func (tb *tab) arrives(expression string) {
 
 // A chart of days has something to show in its first hour, and says that this hour goes on.
 func chartBeginsAtOnce(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	lately(s)
 	tb := newTab(t, b, s, "/tasks?chart=30d")
 	tb.until(inked + " > 1000")
@@ -145,7 +145,7 @@ func chartBeginsAtOnce(t *testing.T, b context.Context) {
 }
 
 func chartIsHidden(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(`document.querySelector("umbel-chart") !== null`)
 	tb.eval(`document.querySelector("#chart-head .choices > a").click()`)

@@ -9,7 +9,7 @@ import (
 
 func TestBrowserResolvesFailures(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	b := testbrowser.Open(t)
 	tb := newTab(t, b, s, "/failures")
 	tb.until(live)

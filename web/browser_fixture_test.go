@@ -23,34 +23,34 @@ import (
 	"github.com/umbelhq/umbel/web"
 )
 
-// movie is a backend that changes.
-type movie struct {
-	*stillLife
+// changingBackend is a fake backend that changes.
+type changingBackend struct {
+	*backend
 	mu      sync.RWMutex
 	changed chan struct{}
 	second  int
 }
 
-func moving(o state.Options) *movie {
-	m := &movie{stillLife: painted(o), changed: make(chan struct{}), second: 1000}
+func newChangingBackend(o state.Options) *changingBackend {
+	m := &changingBackend{backend: newBackend(o), changed: make(chan struct{}), second: 1000}
 	m.Fake = shelf.New(m.View)
 	return m
 }
 
-func (m *movie) View(f func(c state.View)) {
+func (m *changingBackend) View(f func(c state.View)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	m.stillLife.View(f)
+	m.backend.View(f)
 }
 
-func (m *movie) Changed() <-chan struct{} {
+func (m *changingBackend) Changed() <-chan struct{} {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.changed
 }
 
 // now applies an event of a task that is newer than all others.
-func (m *movie) now(kind state.Kind, id string) {
+func (m *changingBackend) now(kind state.Kind, id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.second++
@@ -58,34 +58,34 @@ func (m *movie) now(kind state.Kind, id string) {
 	m.notify()
 }
 
-func (m *movie) notify() {
+func (m *changingBackend) notify() {
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
 // History returns a history that announces changes which no event reports, as that of a view does.
-func (m *movie) History() view.History { return announced{m.stillLife.History(), m} }
+func (m *changingBackend) History() view.History { return announcingHistory{m.backend.History(), m} }
 
-type announced struct {
+type announcingHistory struct {
 	view.History
-	movie *movie
+	backend *changingBackend
 }
 
-func (a announced) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
+func (a announcingHistory) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
 	err := a.History.ResolveFailureGroup(ctx, id, at)
-	a.movie.mu.Lock()
-	defer a.movie.mu.Unlock()
-	a.movie.notify()
+	a.backend.mu.Lock()
+	defer a.backend.mu.Unlock()
+	a.backend.notify()
 	return err
 }
 
-// maxTasks is how many tasks a movie remembers.
+// maxTasks is how many tasks a changingBackend holds.
 const maxTasks = 200
 
-// stage is a server with a dashboard that can be stopped and started again at its address.
-type stage struct {
+// server serves a dashboard; it can be stopped and restarted at the same address.
+type server struct {
 	t       *testing.T
-	backend *movie
+	backend *changingBackend
 	prefix  string
 	address string
 	around  func(http.Handler) http.Handler // what a host program puts around the dashboard
@@ -93,15 +93,15 @@ type stage struct {
 	stop    func()
 }
 
-func newStage(t *testing.T, prefix string, around func(http.Handler) http.Handler) *stage {
+func newServer(t *testing.T, prefix string, around func(http.Handler) http.Handler) *server {
 	t.Helper()
-	s := &stage{t: t, backend: moving(state.Options{MaxTasks: maxTasks}), prefix: prefix, address: "127.0.0.1:0", around: around}
+	s := &server{t: t, backend: newChangingBackend(state.Options{MaxTasks: maxTasks}), prefix: prefix, address: "127.0.0.1:0", around: around}
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s
 }
 
-func (s *stage) start() {
+func (s *server) start() {
 	s.t.Helper()
 	o := web.Options{
 		Backend: s.backend, Prefix: s.prefix, Version: "v1",
@@ -146,9 +146,9 @@ type tab struct {
 }
 
 // patience is how long a busy machine may take for what should be at once.
-const patience = 3 * time.Minute
+const timeout = 3 * time.Minute
 
-func newTab(t *testing.T, browser context.Context, s *stage, path string) *tab {
+func newTab(t *testing.T, browser context.Context, s *server, path string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	tb := &tab{t: t, ctx: ctx, url: "http://" + s.address + s.prefix + path}
@@ -191,7 +191,7 @@ func (tb *tab) eval(expression string) any {
 }
 
 func (tb *tab) try(expression string) (any, error) {
-	ctx, cancel := context.WithTimeout(tb.ctx, patience)
+	ctx, cancel := context.WithTimeout(tb.ctx, timeout)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[any]("("+expression+") ?? null"))
 }
@@ -202,7 +202,7 @@ func (tb *tab) until(expression string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(timeout); time.Now().Before(end); <-tick.C {
 		var v any
 		if v, err = tb.try(expression); v == true {
 			return

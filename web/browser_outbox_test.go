@@ -21,10 +21,10 @@ func TestBrowserOutbox(t *testing.T) {
 	t.Parallel()
 	b := testbrowser.Open(t)
 	tests := map[string]func(*testing.T, context.Context){
-		"order goes from pending to answered": orderGoesLive,
+		"order goes from pending to answered": requestGoesLive,
 		"dead letters are sent again":         deadLettersAreSentAgain,
 		"queue is looked into and purged":     queueIsPurged,
-		"broker that is away is said":         brokerAwayIsSaid,
+		"broker that is away is said":         unavailableBrokerIsShown,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -34,23 +34,23 @@ func TestBrowserOutbox(t *testing.T) {
 	}
 }
 
-// idle is a stage whose workers answer once work is called.
-func idle(t *testing.T) (s *stage, c *crew, work func()) {
+// newIdleWorkers returns a server whose workers reply once work is called.
+func newIdleWorkers(t *testing.T) (s *server, c *workers, work func()) {
 	t.Helper()
 	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := moving(state.Options{MaxTasks: maxTasks})
-	c = &crew{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
+	b := newChangingBackend(state.Options{MaxTasks: maxTasks})
+	c = &workers{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
 	c.broker.Declare("mail")
-	c.ops, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b})
+	c.commands, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b})
 	if err != nil {
 		t.Fatal(err)
 	}
-	detach := c.broker.Listen(c.hear)
+	detach := c.broker.Listen(c.receive)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() {
@@ -59,38 +59,38 @@ func idle(t *testing.T) (s *stage, c *crew, work func()) {
 		detach()
 		_ = db.Close()
 	})
-	s = &stage{t: t, backend: b, prefix: "/ops", address: "127.0.0.1:0", options: func(o *web.Options) {
-		o.Backend, o.Operations = withStore{b, db}, c.ops
+	s = &server{t: t, backend: b, prefix: "/ops", address: "127.0.0.1:0", options: func(o *web.Options) {
+		o.Backend, o.Commands = withStore{b, db}, c.commands
 	}}
 	s.start()
 	t.Cleanup(func() { s.stop() })
-	return s, c, func() { running.Go(func() { _ = c.ops.Run(ctx) }) }
+	return s, c, func() { running.Go(func() { _ = c.commands.Run(ctx) }) }
 }
 
-// withStore is a movie with a store.
+// withStore is a changingBackend with a store.
 type withStore struct {
-	*movie
+	*changingBackend
 	db *sqlite.DB
 }
 
 func (w withStore) History() view.History { return w.db }
 
-func orderGoesLive(t *testing.T, b context.Context) {
-	s, c, work := idle(t)
-	_, err := c.ops.Control(t.Context(), command.Caller{Actor: "ada"}, command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}})
+func requestGoesLive(t *testing.T, b context.Context) {
+	s, c, work := newIdleWorkers(t)
+	_, err := c.commands.Control(t.Context(), command.Caller{Actor: "ada"}, command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tb := newTab(t, b, s, "/outbox/1")
 	tb.until(live)
-	tb.want(`document.querySelector("#order-head .pill").innerText.trim()`, "Pending")
+	tb.want(`document.querySelector("#request-head .pill").innerText.trim()`, "Pending")
 	list := newTab(t, b, s, "/outbox")
 	list.until(live)
 	list.want(`document.querySelector("#outbox-tiles .figure").innerText`, "1")
 	tb.eval(`void (window.unloaded = false)`)
 	work()
 	tb.until(`document.querySelector(".progress").innerText === "Replies from 2 of 2"`)
-	tb.until(`document.querySelector("#order-head .pill").innerText.trim() === "Done"`)
+	tb.until(`document.querySelector("#request-head .pill").innerText.trim() === "Done"`)
 	tb.want(`[...document.querySelectorAll(".answers b")].map((e) => e.innerText).sort().join(" ")`, "celery@a celery@b/1%20ü")
 	tb.want(`document.querySelectorAll(".verdict.yes").length`, 2.0)
 	tb.want(`window.unloaded`, false)
@@ -99,9 +99,9 @@ func orderGoesLive(t *testing.T, b context.Context) {
 }
 
 func deadLettersAreSentAgain(t *testing.T, b context.Context) {
-	s, c, _ := idle(t)
-	p := &paper{db: c.store}
-	ids := p.order(t, 3)
+	s, c, _ := newIdleWorkers(t)
+	p := &outboxWeb{db: c.store}
+	ids := p.enqueue(t, 3)
 	p.become(t, history.CommandDead, ids...)
 	tb := newTab(t, b, s, "/")
 	tb.until(`document.querySelector("#dead").innerText === "3"`)
@@ -122,9 +122,9 @@ func deadLettersAreSentAgain(t *testing.T, b context.Context) {
 }
 
 func queueIsPurged(t *testing.T, b context.Context) {
-	s, c, work := idle(t)
+	s, c, work := newIdleWorkers(t)
 	work()
-	eventually(t, "the line is open", func() bool { return c.ops.Client.Status().Connected })
+	eventually(t, "the line is open", func() bool { return c.commands.Client.Status().Connected })
 	tb := newTab(t, b, s, "/")
 	tb.until(live)
 	tb.press("gq")
@@ -138,17 +138,17 @@ func queueIsPurged(t *testing.T, b context.Context) {
 	tb.press("mail")
 	tb.click(".act button.danger")
 	tb.until(`location.pathname.startsWith("/ops/outbox/")`)
-	tb.until(`document.querySelector("#order-head .pill").innerText.trim() === "Done"`)
+	tb.until(`document.querySelector("#request-head .pill").innerText.trim() === "Done"`)
 }
 
-func brokerAwayIsSaid(t *testing.T, b context.Context) {
-	s, c, work := idle(t)
+func unavailableBrokerIsShown(t *testing.T, b context.Context) {
+	s, c, work := newIdleWorkers(t)
 	away := errors.New("dial tcp 127.0.0.1:5672: connection refused")
 	c.broker.Refuse(away)
 	work()
 	for range 3 {
-		order := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
-		if _, err := c.ops.Control(t.Context(), command.Caller{}, order); err != nil {
+		request := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
+		if _, err := c.commands.Control(t.Context(), command.Caller{}, request); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -69,7 +69,7 @@ const cardsFit = `Math.max(0, ...[...document.querySelectorAll(".sideways")].fil
 	e.matches(":has(table)") && getComputedStyle(e.querySelector("table")).display === "block").map((e) => e.scrollWidth - e.clientWidth))`
 
 func pagesFit(t *testing.T, b context.Context) {
-	s, _ := newMannedStage(t)
+	s, _ := newWorkersServer(t)
 	for _, path := range []string{"/tasks", "/workers/celery@a", "/workers/celery@a?tab=tasks", "/workers/celery@a?tab=queues", "/workers/celery@a?tab=system"} {
 		tb := newTab(t, b, s, path)
 		tb.until(`document.querySelector("#tasks td, #worker-tab td, #worker-tab th") !== null`)
@@ -86,7 +86,7 @@ func pagesFit(t *testing.T, b context.Context) {
 }
 
 func columnsHaveRoom(t *testing.T, b context.Context) {
-	s, _ := newMannedStage(t)
+	s, _ := newWorkersServer(t)
 	tb := newTab(t, b, s, "/tasks?chart=off")
 	for px := int64(720); px <= 1600; px += 40 {
 		tb.width(px)
@@ -99,7 +99,7 @@ func columnsHaveRoom(t *testing.T, b context.Context) {
 }
 
 func whatIsClosedStaysSo(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks/task-28")
 	tb.until(live)
 	tb.want(`document.querySelector("#task-facts").innerText.match(/Ran\s+(.+)/)[1]`, "1.0\u202fs") // though it has failed
@@ -113,7 +113,7 @@ func whatIsClosedStaysSo(t *testing.T, b context.Context) {
 }
 
 func eachCopyIsAnnounced(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks/task-28")
 	tb.eval(`void (() => {
 		const voice = document.querySelector("body > [role=status]");
@@ -128,7 +128,7 @@ func eachCopyIsAnnounced(t *testing.T, b context.Context) {
 }
 
 func darkPagesPrint(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	lately(s)
 	tb := newTab(t, b, s, "/tasks")
 	tb.click(`.theme button[value="dark"]`)
@@ -144,7 +144,7 @@ func darkPagesPrint(t *testing.T, b context.Context) {
 }
 
 func formSaysWhatIsShown(t *testing.T, b context.Context) {
-	s, _, _ := idle(t)
+	s, _, _ := newIdleWorkers(t)
 	tb := newTab(t, b, s, "/outbox")
 	tb.until(live)
 	tb.eval(`void (() => {
@@ -161,7 +161,7 @@ func formSaysWhatIsShown(t *testing.T, b context.Context) {
 }
 
 func namesAndNumbersAreApart(t *testing.T, b context.Context) {
-	s, c := newMannedStage(t)
+	s, c := newWorkersServer(t)
 	stats, ok := c.answers["celery@a"]["stats"].(map[string]any)
 	if !ok {
 		t.Fatal("no stats")

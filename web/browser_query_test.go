@@ -14,7 +14,7 @@ import (
 const offers = `[...document.querySelectorAll("#query-options:not([hidden]) code")].map((e) => e.textContent).join(" ")`
 
 func comboboxCompletes(t *testing.T, b context.Context) {
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(live)
 	const (
@@ -66,7 +66,7 @@ func comboboxCompletes(t *testing.T, b context.Context) {
 }
 
 func wrongWordIsMarked(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks?q=state:failure")
 	tb.until(live)
 	tb.want(rows, "t-task-28 t-task-25 t-task-22")
@@ -94,7 +94,7 @@ func wrongWordIsMarked(t *testing.T, b context.Context) {
 }
 
 func columnsAndOrder(t *testing.T, b context.Context) {
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	tb := newTab(t, b, s, "/tasks?cols=id,state")
 	tb.until(live)
 	const heads = `[...document.querySelectorAll(".tasks th")].map((e) => e.textContent.trim()).join(" ")`
@@ -128,7 +128,7 @@ func columnsAndOrder(t *testing.T, b context.Context) {
 }
 
 func viewsAreSaved(t *testing.T, b context.Context) {
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	tb := newTab(t, b, s, "/tasks?q=state:failure&sort=started")
 	tb.until(live)
 	tb.click(".viewbar summary")
@@ -156,7 +156,7 @@ func viewsAreSaved(t *testing.T, b context.Context) {
 }
 
 func exportIsALink(t *testing.T, b context.Context) {
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	tb := newTab(t, b, s, "/tasks?q=state:failure&cols=id,exc")
 	tb.until(live)
 	tb.eval(`void (async () => {

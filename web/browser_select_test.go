@@ -12,12 +12,12 @@ import (
 	"github.com/umbelhq/umbel/web"
 )
 
-// newShopStage is a stage whose tasks can be acted on.
-func newShopStage(t *testing.T) (*stage, *shop) {
+// newActingServer returns a server whose tasks can be acted on.
+func newActingServer(t *testing.T) (*server, *actingWorkers) {
 	t.Helper()
-	s := &stage{t: t, backend: moving(state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
-	var acted *shop
-	s.options = func(o *web.Options) { acted = open(t, o, nil) }
+	s := &server{t: t, backend: newChangingBackend(state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
+	var acted *actingWorkers
+	s.options = func(o *web.Options) { acted = startWorkers(t, o, nil) }
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s, acted
@@ -37,7 +37,7 @@ const (
 func withShift(p *input.DispatchMouseEventParams) { p.Modifiers = 8 }
 
 func rowsAreSelected(t *testing.T, b context.Context) {
-	s, _ := newShopStage(t)
+	s, _ := newActingServer(t)
 	tb := newTab(t, b, s, "/tasks?chart=off&limit=10")
 	tb.until(live)
 	tb.want(barShown, false)
@@ -88,7 +88,7 @@ func rowsAreSelected(t *testing.T, b context.Context) {
 }
 
 func rowsArePreviewed(t *testing.T, b context.Context) {
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	tb := newTab(t, b, s, "/tasks?chart=off")
 	tb.until(live)
 	const shown = `document.querySelector(".peek .whole-id")?.innerText`
@@ -108,7 +108,7 @@ func rowsArePreviewed(t *testing.T, b context.Context) {
 }
 
 func selectedTasksAreRevoked(t *testing.T, b context.Context) {
-	s, acted := newShopStage(t)
+	s, acted := newActingServer(t)
 	s.backend.now(state.TaskReceived, "first")
 	s.backend.now(state.TaskReceived, "second")
 	tb := newTab(t, b, s, "/tasks?chart=off")
@@ -120,14 +120,14 @@ func selectedTasksAreRevoked(t *testing.T, b context.Context) {
 	tb.click(`#selection button[value="revoke"]`)
 	tb.until(`document.querySelector(".summary")?.innerText === "Revoke 2 tasks"`)
 	tb.want(`document.querySelector(".preflight").innerText.includes("Already finished.")`, true)
-	if got := acted.orders(); len(got) != 0 {
+	if got := acted.requests(); len(got) != 0 {
 		t.Errorf("workers were told %v before the order", got)
 	}
 	tb.click(`.act form[method="post"] button`)
 	tb.until(`location.pathname === "/ops/outbox/1"`)
 	tb.until(`document.querySelector("main").innerText.includes("flagged as revoked") || document.querySelector("main").innerText.includes("2 of 2")`)
 	want := []string{`celery@a revoke ["second","first"]`, `celery@b/1%20ü revoke ["second","first"]`}
-	if got := acted.orders(); len(got) != 2 {
+	if got := acted.requests(); len(got) != 2 {
 		t.Errorf("workers were told %v, want %v", got, want)
 	} else if diff := cmp.Diff(want[:1], got[:1]); diff != "" {
 		t.Logf("in another order (-want +got):\n%s", diff)

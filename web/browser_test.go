@@ -53,10 +53,10 @@ func TestBrowser(t *testing.T) {
 }
 
 func rowsChange(t *testing.T, b context.Context) {
-	for name, s := range map[string]*stage{
-		"at the root":   newStage(t, "", nil),
-		"under a path":  newStage(t, "/ops/celery", nil),
-		"stripped path": newStage(t, "/ops/celery", stripped("/ops/celery")),
+	for name, s := range map[string]*server{
+		"at the root":   newServer(t, "", nil),
+		"under a path":  newServer(t, "/ops/celery", nil),
+		"stripped path": newServer(t, "/ops/celery", stripped("/ops/celery")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := newTab(t, b, s, "/tasks")
@@ -78,7 +78,7 @@ func rowsChange(t *testing.T, b context.Context) {
 }
 
 func pagesKeepThePolicy(t *testing.T, b context.Context) {
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	for _, path := range []string{"/", "/tasks", "/tasks/task-01", "/workers", "/workers/celery@a", "/tasks/nope", "/tasks?limit=0"} {
 		t.Run(path, func(t *testing.T) {
 			tb := newTab(t, b, s, path)
@@ -94,7 +94,7 @@ func pagesKeepThePolicy(t *testing.T, b context.Context) {
 }
 
 func rowsWaitUnderThePointer(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks?chart=off")
 	tb.until(live)
 	tb.point("#t-task-28")
@@ -122,7 +122,7 @@ func rowsWaitUnderThePointer(t *testing.T, b context.Context) {
 }
 
 func rowsWaitForTheFocus(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(live)
 	tb.press("j")
@@ -138,7 +138,7 @@ func rowsWaitForTheFocus(t *testing.T, b context.Context) {
 }
 
 func rowsWaitBelowTheFold(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(live)
 	tb.eval(`void scrollTo(0, document.body.scrollHeight)`)
@@ -160,7 +160,7 @@ func rowsWaitBelowTheFold(t *testing.T, b context.Context) {
 }
 
 func connectionComesBack(t *testing.T, b context.Context) {
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(live)
 	tb.eval(`window.unloaded = false`)
@@ -181,7 +181,7 @@ func connectionComesBack(t *testing.T, b context.Context) {
 }
 
 func pollingReplacesSockets(t *testing.T, b context.Context) {
-	s := newStage(t, "", func(h http.Handler) http.Handler {
+	s := newServer(t, "", func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "/ws") {
 				http.Error(w, "no upgrades here", http.StatusBadGateway)
@@ -203,7 +203,7 @@ func pollingReplacesSockets(t *testing.T, b context.Context) {
 }
 
 func facetsSwapThePage(t *testing.T, b context.Context) {
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(live)
 	tb.eval(`window.unloaded = false`)
@@ -238,7 +238,7 @@ func facetsSwapThePage(t *testing.T, b context.Context) {
 }
 
 func pauseAndResume(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(live)
 	tb.click("#pause")
@@ -254,7 +254,7 @@ func pauseAndResume(t *testing.T, b context.Context) {
 }
 
 func hiddenTabRests(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(live)
 	hide := func(hidden string) {
@@ -273,7 +273,7 @@ func hiddenTabRests(t *testing.T, b context.Context) {
 }
 
 func keysWork(t *testing.T, b context.Context) {
-	s := newStage(t, "/ops", nil)
+	s := newServer(t, "/ops", nil)
 	tb := newTab(t, b, s, "/")
 	tb.until(live)
 	tb.press("/")
@@ -301,7 +301,7 @@ func keysWork(t *testing.T, b context.Context) {
 }
 
 func agesTick(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks")
 	const age = `document.querySelector("h1 time")`
 	tb.until(live)
@@ -318,7 +318,7 @@ func agesTick(t *testing.T, b context.Context) {
 
 // agesTrustNoLateMessage hands the page a message that was under way for 11 s.
 func agesTrustNoLateMessage(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks")
 	tb.until(live)
 	tb.eval(`void (window.WebSocket = class extends WebSocket {
@@ -341,7 +341,7 @@ func agesTrustNoLateMessage(t *testing.T, b context.Context) {
 }
 
 func evictedTask(t *testing.T, b context.Context) {
-	s := newStage(t, "", nil)
+	s := newServer(t, "", nil)
 	tb := newTab(t, b, s, "/tasks/task-00")
 	tb.until(live)
 	for i := range maxTasks {
@@ -358,7 +358,7 @@ func pagesConverge(t *testing.T, b context.Context) {
 	for _, path := range []string{"/", "/tasks", "/tasks?state=FAILURE", "/tasks?q=-state:failure&sort=-started&cols=id,state,started", "/tasks/task-03", "/workers/celery@a"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, "", nil)
+			s := newServer(t, "", nil)
 			tb := newTab(t, b, s, path)
 			tb.until(live)
 			r := rand.New(rand.NewPCG(1, 2))
@@ -389,7 +389,7 @@ func pagesConverge(t *testing.T, b context.Context) {
 					window.same = window.got === window.want;
 				}
 			})()`)
-			deadline := time.Now().Add(patience)
+			deadline := time.Now().Add(timeout)
 			for tb.eval(`window.same`) != true {
 				if time.Now().After(deadline) {
 					t.Fatalf("page differs from a fresh one:\n%s", cmp.Diff(strings.Split(fmt.Sprint(tb.eval(`window.got`)), "<"), strings.Split(fmt.Sprint(tb.eval(`window.want`)), "<")))

@@ -16,7 +16,7 @@ func TestBrowserWorkers(t *testing.T) {
 		"worker answers":            workerAnswers,
 		"worker is shut down":       workerIsShutDown,
 		"workers are chosen":        workersAreChosen,
-		"what it tells stays live":  tellingStaysLive,
+		"what it tells stays live":  workerFormStaysLive,
 		"settings are found":        settingsAreFound,
 		"everything has its label":  everythingHasItsLabel,
 		"wrong argument is pointed": wrongArgumentIsPointedAt,
@@ -30,7 +30,7 @@ func TestBrowserWorkers(t *testing.T) {
 }
 
 func workerAnswers(t *testing.T, b context.Context) {
-	s, c := newMannedStage(t)
+	s, c := newWorkersServer(t)
 	tb := newTab(t, b, s, "/workers/celery@a")
 	tb.until(live)
 	tb.click("#worker-head summary")
@@ -43,13 +43,13 @@ func workerAnswers(t *testing.T, b context.Context) {
 	tb.click(".act button")
 	tb.until(`location.pathname.startsWith("/ops/outbox/")`)
 	tb.until(`document.querySelector("main").innerText.includes("pool will grow")`)
-	if n := c.told(`celery@a pool_grow {"n":2}`); n != 1 {
+	if n := c.count(`celery@a pool_grow {"n":2}`); n != 1 {
 		t.Errorf("the worker was told %d times, want 1", n)
 	}
 }
 
 func workerIsShutDown(t *testing.T, b context.Context) {
-	s, c := newMannedStage(t)
+	s, c := newWorkersServer(t)
 	tb := newTab(t, b, s, "/workers/celery@a")
 	tb.until(live)
 	tb.click("#worker-head summary")
@@ -60,14 +60,14 @@ func workerIsShutDown(t *testing.T, b context.Context) {
 	tb.click(".act button.danger")
 	tb.until(`location.pathname.startsWith("/ops/outbox/")`)
 	tb.until(`document.querySelector("main").innerText.includes("celery@a")`)
-	eventually(t, "shutdown", func() bool { return c.told("celery@a shutdown {}") == 1 })
-	if n := c.told("celery@b/1%20ü shutdown {}"); n != 0 {
+	eventually(t, "shutdown", func() bool { return c.count("celery@a shutdown {}") == 1 })
+	if n := c.count("celery@b/1%20ü shutdown {}"); n != 0 {
 		t.Errorf("another worker was shut down")
 	}
 }
 
 func workersAreChosen(t *testing.T, b context.Context) {
-	s, _ := newMannedStage(t)
+	s, _ := newWorkersServer(t)
 	tb := newTab(t, b, s, "/workers")
 	tb.until(live)
 	tb.want(`getComputedStyle(document.querySelector("#selection")).display`, "none")
@@ -83,8 +83,8 @@ func workersAreChosen(t *testing.T, b context.Context) {
 	tb.want(`document.querySelectorAll(".targets li").length`, 2.0)
 }
 
-func tellingStaysLive(t *testing.T, b context.Context) {
-	s, c := newMannedStage(t)
+func workerFormStaysLive(t *testing.T, b context.Context) {
+	s, c := newWorkersServer(t)
 	tb := newTab(t, b, s, "/workers/celery@a")
 	tb.until(live)
 	const tellers = `[...document.querySelectorAll("[aria-labelledby=active-title] [data-label='Source']")].map((td) => td.innerText)`
@@ -98,7 +98,7 @@ func tellingStaysLive(t *testing.T, b context.Context) {
 }
 
 func settingsAreFound(t *testing.T, b context.Context) {
-	s, _ := newMannedStage(t)
+	s, _ := newWorkersServer(t)
 	tb := newTab(t, b, s, "/workers/celery@a?tab=config")
 	tb.until(live)
 	tb.until(`document.querySelectorAll(".settings tbody tr").length === 2`)
@@ -112,7 +112,7 @@ func settingsAreFound(t *testing.T, b context.Context) {
 }
 
 func wrongArgumentIsPointedAt(t *testing.T, b context.Context) {
-	s, _ := newMannedStage(t)
+	s, _ := newWorkersServer(t)
 	tb := newTab(t, b, s, "/act/worker?method=pool_grow&worker=celery@a&arg.n=-1&check=1")
 	tb.until(`document.querySelector("[aria-invalid]") !== null`)
 	tb.want(`document.querySelector("[aria-invalid]").id`, "field-arg.n")
@@ -132,7 +132,7 @@ const unlabelled = `[
 ].join("\n")`
 
 func everythingHasItsLabel(t *testing.T, b context.Context) {
-	s, _ := newMannedStage(t)
+	s, _ := newWorkersServer(t)
 	for _, path := range []string{
 		"/workers", "/workers/celery@a", "/workers/celery@a?tab=history", "/workers/celery@a?tab=queues", "/workers/celery@a?tab=tasks",
 		"/workers/celery@a?tab=config", "/workers/celery@a?tab=system", "/workers/celery@a?tab=clock", "/workers/celery@a?tab=commands",

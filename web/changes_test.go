@@ -8,20 +8,20 @@ import (
 )
 
 // bell tells of changes as a monitor does.
-type bell struct {
+type changeSource struct {
 	mu   sync.Mutex
 	next chan struct{}
 }
 
-func newBell() *bell { return &bell{next: make(chan struct{})} }
+func newChangeSource() *changeSource { return &changeSource{next: make(chan struct{})} }
 
-func (b *bell) changed() <-chan struct{} {
+func (b *changeSource) changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.next
 }
 
-func (b *bell) ring() {
+func (b *changeSource) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	close(b.next)
@@ -31,7 +31,7 @@ func (b *bell) ring() {
 func TestChangesOfEverySourceAreToldOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := newBell(), newBell()
+		first, second := newChangeSource(), newChangeSource()
 		c := newChanges(first.changed, second.changed, func() <-chan struct{} { return nil })
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)

@@ -24,24 +24,24 @@ import (
 
 // common is what all pages and forms read, and how they answer.
 type common struct {
-	backend    Backend
-	operations *command.Service // nil where only events are seen
-	readOnly   bool
-	identify   func(r *http.Request) string
-	urls       templates.URLs
-	version    string // of Umbel
-	remember   func(topic, name string, s live.Snapshot)
-	outbox     outboxStats // which every page shows
-	now        func() time.Time
-	log        *slog.Logger
+	backend  Backend
+	commands *command.Service // nil where only events are seen
+	readOnly bool
+	identify func(r *http.Request) string
+	urls     templates.URLs
+	version  string // of Umbel
+	remember func(topic, name string, s live.Snapshot)
+	outbox   outboxStats // which every page shows
+	now      func() time.Time
+	log      *slog.Logger
 }
 
 // service takes requests. It is nil where nobody may act on the cluster.
 func (p *common) service() *command.Service {
-	if p.readOnly || p.operations == nil || p.operations.Relay == nil {
+	if p.readOnly || p.commands == nil || p.commands.Relay == nil {
 		return nil
 	}
-	return p.operations
+	return p.commands
 }
 
 // stateVersion is the version of the state now.

@@ -9,10 +9,10 @@ import (
 
 // foreign tells requests that pages of other sites make in a visitor's browser. Only links may lead here from there:
 // what such a page fetches would cost as much as what the visitor asks for, and whether it loads would tell what there is.
-type foreign struct{ protection *http.CrossOriginProtection }
+type crossOrigin struct{ protection *http.CrossOriginProtection }
 
-func newForeign(trusted []string) (foreign, error) {
-	f := foreign{http.NewCrossOriginProtection()}
+func newCrossOrigin(trusted []string) (crossOrigin, error) {
+	f := crossOrigin{http.NewCrossOriginProtection()}
 	for _, origin := range trusted {
 		if err := f.protection.AddTrustedOrigin(origin); err != nil {
 			return f, fmt.Errorf("the origin %q is not of the form https://host: %w", origin, err)
@@ -23,7 +23,7 @@ func newForeign(trusted []string) (foreign, error) {
 
 // refuses reports whether r is such a request. Those of other clients than browsers, and of old ones, pass if they only
 // read.
-func (f foreign) refuses(r *http.Request) bool {
+func (f crossOrigin) refuses(r *http.Request) bool {
 	if downgraded(r) {
 		return true
 	}

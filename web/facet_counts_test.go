@@ -15,7 +15,7 @@ import (
 // The numbers beside facets are of the tasks that a click leads to.
 func TestFacetsCountWhatTheQueryLeaves(t *testing.T) {
 	t.Parallel()
-	b := painted(state.Options{})
+	b := newBackend(state.Options{})
 	for i := range 4 {
 		id := fmt.Sprint("other-", i)
 		b.cluster.Apply(&state.Event{

@@ -18,13 +18,13 @@ import (
 	"github.com/umbelhq/umbel/web"
 )
 
-// paintedFailure is the group of all that fails in a painted cluster.
-func paintedFailure() string {
+// failureID is the group of all failures of newBackend.
+func failureID() string {
 	return fingerprint.Of("ValueError('<b>')", "Traceback: <b>").ID("billing.charge").String()
 }
 
 // afternoon shows b below /ops, half an hour after its events.
-func afternoon(t *testing.T, b web.Backend) http.Handler {
+func dashboardAt(t *testing.T, b web.Backend) http.Handler {
 	t.Helper()
 	h, err := web.New(web.Options{
 		Backend: b, Prefix: "/ops", Now: func() time.Time { return time.UnixMicro(noon).Add(30 * time.Minute).UTC() },
@@ -48,8 +48,8 @@ func submit(t *testing.T, h http.Handler, target string, form url.Values) *httpt
 
 func TestFailuresAreShown(t *testing.T) {
 	t.Parallel()
-	h := afternoon(t, painted(state.Options{}))
-	group := "/ops/failures/" + paintedFailure()
+	h := dashboardAt(t, newBackend(state.Options{}))
+	group := "/ops/failures/" + failureID()
 	tests := map[string]struct {
 		target string
 		topic  string
@@ -57,11 +57,11 @@ func TestFailuresAreShown(t *testing.T) {
 	}{
 		"list": {"/ops/failures", "/failures", []string{
 			`Open <span class="count">1</span>`, "<b>ValueError</b>", "<code>(&#39;&lt;b&gt;&#39;)</code>", `href="` + group + `"`,
-			`href="/ops/tasks?q=failure%3A` + paintedFailure() + `">10</a>`, `action="` + group + `/resolve"`,
+			`href="/ops/tasks?q=failure%3A` + failureID() + `">10</a>`, `action="` + group + `/resolve"`,
 			"10 in all, at most 10 in one hour, 10 in this one", `datetime="2026-11-21T12:00:05.000000Z" data-age`,
 		}},
 		"none resolved": {"/ops/failures?show=resolved", "/failures?show=resolved", []string{"No resolved failures."}},
-		"group": {group, "/failures/" + paintedFailure(), []string{
+		"group": {group, "/failures/" + failureID(), []string{
 			"<h1>ValueError</h1>", "ValueError(&#39;&lt;b&gt;&#39;)", "Traceback: &lt;b&gt;", ">All 10 tasks</a>", `id="t-task-28"`,
 			`value="` + group + `"`,
 		}},
@@ -91,12 +91,12 @@ func TestFailuresAreShown(t *testing.T) {
 
 func TestFailuresAreResolvedAndThatIsUndone(t *testing.T) {
 	t.Parallel()
-	b := painted(state.Options{})
-	h := afternoon(t, b)
-	resolve := "/ops/failures/" + paintedFailure() + "/resolve"
+	b := newBackend(state.Options{})
+	h := dashboardAt(t, b)
+	resolve := "/ops/failures/" + failureID() + "/resolve"
 	w := submit(t, h, resolve, url.Values{"return": {"/ops/failures?show=all"}})
 	target := w.Header().Get("Location")
-	if want := "/ops/failures?resolved=" + paintedFailure() + "&show=all"; w.Code != http.StatusSeeOther || target != want {
+	if want := "/ops/failures?resolved=" + failureID() + "&show=all"; w.Code != http.StatusSeeOther || target != want {
 		t.Fatalf("resolving leads with %d to %q, want 303 to %q", w.Code, target, want)
 	}
 	page := visit(t, h, target).Body.String()
@@ -112,7 +112,7 @@ func TestFailuresAreResolvedAndThatIsUndone(t *testing.T) {
 		t.Error("the overview still shows it")
 	}
 	undo := find(`<form action="([^"]*/reopen)"`, page)
-	w = submit(t, h, undo[0], url.Values{"return": {"/ops/failures?show=all&resolved=" + paintedFailure()}})
+	w = submit(t, h, undo[0], url.Values{"return": {"/ops/failures?show=all&resolved=" + failureID()}})
 	if got, want := w.Header().Get("Location"), "/ops/failures?show=all"; got != want {
 		t.Errorf("undoing leads to %q, want %q", got, want)
 	}
@@ -129,8 +129,8 @@ func TestFailuresAreResolvedAndThatIsUndone(t *testing.T) {
 
 func TestFailuresAreSettledBySameSiteFormsOnly(t *testing.T) {
 	t.Parallel()
-	h := afternoon(t, painted(state.Options{}))
-	resolve := "/ops/failures/" + paintedFailure() + "/resolve"
+	h := dashboardAt(t, newBackend(state.Options{}))
+	resolve := "/ops/failures/" + failureID() + "/resolve"
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, resolve, nil)
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
 	w := httptest.NewRecorder()
@@ -143,7 +143,7 @@ func TestFailuresAreSettledBySameSiteFormsOnly(t *testing.T) {
 	}
 	for _, target := range []string{"https://evil.example/ops/", "//evil.example/", "/other", `/ops/\evil`} {
 		w := submit(t, h, resolve, url.Values{"return": {target}})
-		if got, want := w.Header().Get("Location"), "/ops/?resolved="+paintedFailure(); got != want {
+		if got, want := w.Header().Get("Location"), "/ops/?resolved="+failureID(); got != want {
 			t.Errorf("%q leads to %q, want %q", target, got, want)
 		}
 	}
@@ -151,7 +151,7 @@ func TestFailuresAreSettledBySameSiteFormsOnly(t *testing.T) {
 
 func TestFailuresThatAreNotThere(t *testing.T) {
 	t.Parallel()
-	h := afternoon(t, painted(state.Options{}))
+	h := dashboardAt(t, newBackend(state.Options{}))
 	for target, want := range map[string]int{
 		"/ops/failures/0123456789abcdef": http.StatusNotFound,
 		"/ops/failures/nope":             http.StatusNotFound,
@@ -170,9 +170,9 @@ func TestFailuresThatAreNotThere(t *testing.T) {
 }
 
 // unreadable is a backend whose store cannot be read.
-type unreadable struct{ *stillLife }
+type unreadable struct{ *backend }
 
-func (b unreadable) History() view.History { return unreadableStore{b.stillLife.History()} }
+func (b unreadable) History() view.History { return unreadableStore{b.backend.History()} }
 
 type unreadableStore struct{ view.History }
 
@@ -192,8 +192,8 @@ func (unreadableStore) ResolveFailureGroup(context.Context, fingerprint.ID, time
 
 func TestFailuresOfAnUnreadableHistory(t *testing.T) {
 	t.Parallel()
-	h := afternoon(t, unreadable{painted(state.Options{})})
-	group := "/ops/failures/" + paintedFailure()
+	h := dashboardAt(t, unreadable{newBackend(state.Options{})})
+	group := "/ops/failures/" + failureID()
 	for name, tc := range map[string]struct {
 		answer *httptest.ResponseRecorder
 		code   int

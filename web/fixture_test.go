@@ -19,8 +19,8 @@ import (
 // noon is 2026-11-21 12:00 UTC in µs.
 const noon = int64(1_795_262_400_000_000)
 
-// stillLife is a backend that does not change.
-type stillLife struct {
+// backend is a fake backend that does not change.
+type backend struct {
 	*shelf.Fake
 	mu      sync.Mutex // guards cluster
 	cluster *state.Cluster
@@ -28,18 +28,18 @@ type stillLife struct {
 	rates   view.Rates
 }
 
-func (b *stillLife) View(f func(c state.View)) {
+func (b *backend) View(f func(c state.View)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.cluster)
 }
-func (b *stillLife) Changed() <-chan struct{} { return nil }
-func (b *stillLife) Health() view.Health      { return b.health }
-func (b *stillLife) Rates() view.Rates        { return b.rates }
+func (b *backend) Changed() <-chan struct{} { return nil }
+func (b *backend) Health() view.Health      { return b.health }
+func (b *backend) Rates() view.Rates        { return b.rates }
 
-// painted is a cluster with two workers and tasks in several states.
-func painted(o state.Options) *stillLife {
-	b := &stillLife{cluster: state.New(o), health: view.Health{
+// newBackend has a cluster with two workers and tasks in several states.
+func newBackend(o state.Options) *backend {
+	b := &backend{cluster: state.New(o), health: view.Health{
 		Ready: true, Messages: 4, Events: 31,
 		Rejected: map[string]uint64{"malformed": 3, "clock": 1, "from_the_future": 2},
 		Broker: view.BrokerHealth{
@@ -69,7 +69,7 @@ func painted(o state.Options) *stillLife {
 }
 
 // happen applies the event of a task at a second after noon.
-func (b *stillLife) happen(kind state.Kind, id string, second int) {
+func (b *backend) happen(kind state.Kind, id string, second int) {
 	e := &state.Event{
 		Kind: kind, Hostname: "celery@a", PID: 40, ID: id, Name: "billing.charge", Args: "(1,)", Kwargs: "{}",
 		Clock: int64(10 + second), Micros: noon + int64(second)*1_000_000, ReceivedMicros: noon,

@@ -25,7 +25,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // guard stands before every route: it sets security headers, refuses foreign hosts and what foreign pages ask for, reads
 // bodies within bounds, takes the prefix off, and answers for handlers that panic.
 func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, error) {
-	foreign, err := newForeign(o.Origins)
+	foreign, err := newCrossOrigin(o.Origins)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,8 @@ func (r route) ofAPI() bool { return strings.HasPrefix(r.path, "/api/") }
 // everyRoute is a dashboard that has all routes, with an address of each.
 func everyRoute(t *testing.T) (h *web.Handler, routes []route) {
 	t.Helper()
-	o := web.Options{Backend: painting()}
-	open(t, &o, &shelves{records: map[string]results.Result{}})
+	o := web.Options{Backend: newNamedBackend()}
+	startWorkers(t, &o, &fakeResults{records: map[string]results.Result{}})
 	h, err := web.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestEveryRouteBoundsBodies(t *testing.T) { //nolint:paralleltest // it meas
 // send sends a request with a body, and returns the answer.
 func send(t *testing.T, url string, r route, body io.Reader, length int64, header ...string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, r.method, url+r.path, body)
 	if err != nil {
@@ -143,7 +143,7 @@ func send(t *testing.T, url string, r route, body io.Reader, length int64, heade
 	for i := 0; i < len(header); i += 2 {
 		q.Header.Set(header[i], header[i+1])
 	}
-	transport := &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: patience}
+	transport := &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: timeout}
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(q)
 	if err != nil {
@@ -172,7 +172,7 @@ func TestEveryRouteTiresOfSlowBodies(t *testing.T) {
 				return
 			}
 			defer func() { _ = conn.Close() }()
-			_ = conn.SetDeadline(time.Now().Add(patience))
+			_ = conn.SetDeadline(time.Now().Add(timeout))
 			kind := "application/x-www-form-urlencoded"
 			if r.ofAPI() {
 				kind = "application/json"

@@ -17,16 +17,16 @@ import (
 // metrics serves numbers about Umbel itself in the format of Prometheus. They are read when they are asked for.
 func metrics(b Backend, o *command.Service, now func() time.Time, log *slog.Logger) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{backend: b, operations: o, now: now, log: log}) // a new registry has no other
+	registry.MustRegister(&collector{backend: b, commands: o, now: now, log: log}) // a new registry has no other
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
 // collector reads the backend for each scrape.
 type collector struct {
-	backend    Backend
-	operations *command.Service // may be nil, and so may its Relay
-	now        func() time.Time
-	log        *slog.Logger
+	backend  Backend
+	commands *command.Service // may be nil, and so may its Relay
+	now      func() time.Time
+	log      *slog.Logger
 }
 
 // Describe describes nothing: which labels there are depends on what is seen.
@@ -48,12 +48,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 }
 
 func (c *collector) outbox(out chan<- prometheus.Metric) {
-	if c.operations == nil {
+	if c.commands == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 	defer cancel()
-	stats, err := c.operations.OutboxStats(ctx)
+	stats, err := c.commands.OutboxStats(ctx)
 	if err != nil {
 		c.log.ErrorContext(ctx, "read outbox", "error", err)
 		return
@@ -67,10 +67,10 @@ func (c *collector) outbox(out chan<- prometheus.Metric) {
 	}
 	gauge(out, "umbel_outbox_oldest_pending_seconds", "Age of the pending command longest.", oldest)
 	gauge(out, "umbel_outbox_dead_letters", "Dead letters in the outbox.", float64(stats.DeadLetters))
-	if c.operations.Relay == nil {
+	if c.commands.Relay == nil {
 		return
 	}
-	relay := c.operations.Relay.Status()
+	relay := c.commands.Relay.Status()
 	gauge(out, "umbel_outbox_breaker_open", "1 while the circuit breaker is open because the broker is unavailable.", truth(relay.BreakerOpen))
 	count(out, "umbel_outbox_sent_total", "Commands accepted by the broker.", float64(relay.Sent))
 	count(out, "umbel_outbox_retried_total", "Failed attempts that will be retried.", float64(relay.Retried))
@@ -81,10 +81,10 @@ func (c *collector) outbox(out chan<- prometheus.Metric) {
 
 // queues tells what was last seen of queues: a scrape is no reason to look at them more often.
 func (c *collector) queues(out chan<- prometheus.Metric) {
-	if c.operations == nil {
+	if c.commands == nil {
 		return
 	}
-	for _, q := range c.operations.Queues.Peek().Queues {
+	for _, q := range c.commands.Queues.Peek().Queues {
 		if q.Hidden {
 			continue
 		}

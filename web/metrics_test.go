@@ -12,8 +12,8 @@ import (
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	o := web.Options{Backend: painted(state.Options{})}
-	open(t, &o, nil)
+	o := web.Options{Backend: newBackend(state.Options{})}
+	startWorkers(t, &o, nil)
 	h, err := web.New(o)
 	if err != nil {
 		t.Fatal(err)

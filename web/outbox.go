@@ -34,10 +34,10 @@ func (p *common) outboxStats(ctx context.Context) (history.OutboxStats, error) {
 	now := p.now()
 	if age := now.Sub(s.readAt); s.readAt.IsZero() || age < 0 || age > statsAge || closed(s.changed) {
 		s.changed = nil
-		if relay := p.operations.Relay; relay != nil {
+		if relay := p.commands.Relay; relay != nil {
 			s.changed = relay.Changed()
 		}
-		s.numbers, s.err = p.operations.OutboxStats(ctx)
+		s.numbers, s.err = p.commands.OutboxStats(ctx)
 		s.readAt = now
 	}
 	return s.numbers, s.err
@@ -54,7 +54,7 @@ func closed(c <-chan struct{}) bool {
 
 // outboxAlert is what keeps commands from being sent. Numbers that cannot be read are left out.
 func (p *common) outboxAlert(ctx context.Context) templates.OutboxAlert {
-	if p.operations == nil {
+	if p.commands == nil {
 		return templates.OutboxAlert{}
 	}
 	numbers, err := p.outboxStats(ctx)
@@ -62,7 +62,7 @@ func (p *common) outboxAlert(ctx context.Context) templates.OutboxAlert {
 		p.log.WarnContext(ctx, "sum up outbox", "error", err)
 	}
 	o := templates.OutboxAlert{Dead: numbers.DeadLetters}
-	if relay := p.operations.Relay; relay != nil {
+	if relay := p.commands.Relay; relay != nil {
 		s := relay.Status()
 		o.Open, o.Error = s.BreakerOpen, s.LastError
 		o.Until = micros(s.BreakerUntil)
@@ -92,14 +92,14 @@ func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
 		v.Failures = append(v.Failures, templates.FailureCount{Error: f.Error, N: f.N})
 	}
 	v.State, v.States = shownStates(q, path, numbers.States)
-	if relay := p.operations.Relay; relay != nil {
+	if relay := p.commands.Relay; relay != nil {
 		s := relay.Status()
 		v.Relay = &templates.Relay{Open: s.BreakerOpen, Until: micros(s.BreakerUntil), Error: s.LastError, Sent: s.Sent}
 	}
 	var found []history.Command
 	var next int64
 	if err == nil {
-		found, next, err = p.operations.Commands(ctx, q.Filter())
+		found, next, err = p.commands.Commands(ctx, q.Filter())
 	}
 	if err != nil {
 		p.log.WarnContext(ctx, "list commands", "error", err)
@@ -181,8 +181,8 @@ func conditions(q query.Commands, path string) []templates.Condition {
 	add("task", q.Task, func(q *query.Commands) { q.Task = "" })
 	add("worker", q.Worker, func(q *query.Commands) { q.Worker = "" })
 	add("by", q.Actor, func(q *query.Commands) { q.Actor = "" })
-	if q.Order != 0 {
-		add("order", strconv.FormatInt(q.Order, 10), func(q *query.Commands) { q.Order = 0 })
+	if q.Request != 0 {
+		add("request", strconv.FormatInt(q.Request, 10), func(q *query.Commands) { q.Request = 0 })
 	}
 	return list
 }

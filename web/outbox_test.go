@@ -22,32 +22,32 @@ import (
 )
 
 // paper is a dashboard whose commands are written down and sent by nobody.
-type paper struct {
+type outboxWeb struct {
 	http.Handler
 	db *sqlite.DB
 }
 
-func newPaper(t *testing.T, readOnly bool) *paper {
+func newOutboxWeb(t *testing.T, readOnly bool) *outboxWeb {
 	t.Helper()
 	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	b := stocked{painted(state.Options{}), db}
+	b := storeBackend{newBackend(state.Options{}), db}
 	ops, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: db, Tasks: b, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := web.New(web.Options{Backend: b, Operations: ops, ReadOnly: readOnly, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" }})
+	h, err := web.New(web.Options{Backend: b, Commands: ops, ReadOnly: readOnly, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &paper{h, db}
+	return &outboxWeb{h, db}
 }
 
-// order writes an order of n commands and returns their ids.
-func (p *paper) order(t *testing.T, n int) []int64 {
+// enqueue enqueues a request of n commands and returns their IDs.
+func (p *outboxWeb) enqueue(t *testing.T, n int) []int64 {
 	t.Helper()
 	o := history.CommandRequest{Audit: history.AuditRecord{At: time.UnixMicro(noon), Actor: "bob", Action: "revoke", Target: "x"}}
 	for i := range n {
@@ -68,7 +68,7 @@ func (p *paper) order(t *testing.T, n int) []int64 {
 }
 
 // become gives commands a state.
-func (p *paper) become(t *testing.T, s history.CommandState, ids ...int64) {
+func (p *outboxWeb) become(t *testing.T, s history.CommandState, ids ...int64) {
 	t.Helper()
 	now := time.UnixMicro(noon).Add(time.Second)
 	if _, err := p.db.Claim(t.Context(), now, 500, 500); err != nil {
@@ -84,7 +84,7 @@ func (p *paper) become(t *testing.T, s history.CommandState, ids ...int64) {
 }
 
 // states are those of all commands, by id.
-func (p *paper) states(t *testing.T) string {
+func (p *outboxWeb) states(t *testing.T) string {
 	t.Helper()
 	list, _, err := p.db.Commands(t.Context(), history.CommandFilter{Limit: 500})
 	if err != nil {
@@ -99,8 +99,8 @@ func (p *paper) states(t *testing.T) string {
 
 func TestOutboxPagesAnswer(t *testing.T) {
 	t.Parallel()
-	p := newPaper(t, false)
-	p.order(t, 120)
+	p := newOutboxWeb(t, false)
+	p.enqueue(t, 120)
 	for target, want := range map[string]int{
 		"/ops/outbox": 200, "/ops/outbox?state=pending&kind=control": 200, "/ops/outbox?state=dead,done": 200,
 		"/ops/outbox?worker=celery@a&actor=bob&request=1": 200, "/ops/outbox?state=": 303, "/ops/outbox?state=lost": 400,
@@ -110,8 +110,8 @@ func TestOutboxPagesAnswer(t *testing.T) {
 		"/ops/outbox/audit": 200, "/ops/outbox/audit?cursor=1": 200, "/ops/outbox/audit?cursor=x": 400, "/ops/outbox/audit?state=x": 400,
 		"/ops/queues": 200, "/ops/queues?hidden=true": 200, "/ops/queues/none": 404, "/ops/queues/": 308,
 		"/ops/act/outbox": 400, "/ops/act/outbox?action=discard": 409, "/ops/act/outbox?action=discard&id=1": 200,
-		"/ops/act/outbox?action=requeue&id=1": 409, "/ops/act/outbox?action=discard&id=x": 400, "/ops/act/outbox?action=discard&order=x": 400,
-		"/ops/act/outbox?action=discard&order=1": 200, "/ops/act/outbox?action=requeue&all=dead": 409, "/ops/act/purge": 400,
+		"/ops/act/outbox?action=requeue&id=1": 409, "/ops/act/outbox?action=discard&id=x": 400, "/ops/act/outbox?action=discard&request=x": 400,
+		"/ops/act/outbox?action=discard&request=1": 200, "/ops/act/outbox?action=requeue&all=dead": 409, "/ops/act/purge": 400,
 	} {
 		if got := visit(t, p, target); got.Code != want {
 			t.Errorf("GET %s = %d, want %d", target, got.Code, want)
@@ -121,8 +121,8 @@ func TestOutboxPagesAnswer(t *testing.T) {
 
 func TestOutboxIsPaged(t *testing.T) {
 	t.Parallel()
-	p := newPaper(t, false)
-	p.order(t, 120)
+	p := newOutboxWeb(t, false)
+	p.enqueue(t, 120)
 	for _, first := range []string{"/ops/outbox", "/ops/outbox/1"} {
 		seen := map[string]bool{}
 		for target := first; target != ""; {
@@ -146,8 +146,8 @@ func TestOutboxIsPaged(t *testing.T) {
 
 func TestDeadLettersShowOnEveryPage(t *testing.T) {
 	t.Parallel()
-	p := newPaper(t, false)
-	ids := p.order(t, 3)
+	p := newOutboxWeb(t, false)
+	ids := p.enqueue(t, 3)
 	p.become(t, history.CommandDead, ids[:2]...)
 	for _, target := range []string{"/ops/", "/ops/tasks", "/ops/outbox", "/ops/nothing"} {
 		page := visit(t, p, target).Body.String()
@@ -171,19 +171,19 @@ func TestDeadLettersAreSentAgainOrDiscarded(t *testing.T) {
 		"one again":      {"action=requeue&id=1", "Send the dead letter again", "pending dead done pending", "/ops/outbox/1"},
 		"chosen away":    {"action=discard&id=1&id=2&id=3", "Discard 2 dead letters", "discarded discarded done pending", "/ops/outbox/1"},
 		"all again":      {"action=requeue&all=dead", "Send 2 dead letters again", "pending pending done pending", "/ops/outbox/1"},
-		"order's again":  {"action=requeue&order=1", "Send 2 dead letters again", "pending pending done pending", "/ops/outbox/1"},
-		"order away":     {"action=discard&order=1", "Discard 2 dead letters", "discarded discarded done pending", "/ops/outbox/1"},
-		"waiting one":    {"action=discard&order=4", "Cancel the pending command", "dead dead done discarded", "/ops/outbox/4"},
+		"order's again":  {"action=requeue&request=1", "Send 2 dead letters again", "pending pending done pending", "/ops/outbox/1"},
+		"order away":     {"action=discard&request=1", "Discard 2 dead letters", "discarded discarded done pending", "/ops/outbox/1"},
+		"waiting one":    {"action=discard&request=4", "Cancel the pending command", "dead dead done discarded", "/ops/outbox/4"},
 		"dead and other": {"action=discard&id=1&id=4", "Discard the dead letter and cancel the pending command", "discarded dead done discarded", "/ops/outbox"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPaper(t, false)
-			ids := p.order(t, 3)
+			p := newOutboxWeb(t, false)
+			ids := p.enqueue(t, 3)
 			p.become(t, history.CommandDead, ids[:2]...)
 			p.become(t, history.CommandDone, ids[2])
-			p.order(t, 1)
+			p.enqueue(t, 1)
 			page := visit(t, p, "/ops/act/outbox?"+tc.query).Body.String()
 			if !strings.Contains(page, tc.says) {
 				t.Errorf("form does not say %q: %s", tc.says, find(`class="summary">([^<]*)`, page))
@@ -211,8 +211,8 @@ func TestDeadLettersAreSentAgainOrDiscarded(t *testing.T) {
 
 func TestReadOnlyShowsTheOutboxAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	p := newPaper(t, true)
-	ids := p.order(t, 1)
+	p := newOutboxWeb(t, true)
+	ids := p.enqueue(t, 1)
 	p.become(t, history.CommandDead, ids...)
 	for _, target := range []string{"/ops/outbox", "/ops/outbox/1", "/ops/outbox/audit", "/ops/outbox?state=dead", "/ops/queues"} {
 		w := visit(t, p, target)
@@ -236,7 +236,7 @@ func TestReadOnlyShowsTheOutboxAndChangesNothing(t *testing.T) {
 
 func TestOutboxThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	p := newPaper(t, false)
+	p := newOutboxWeb(t, false)
 	if err := p.db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -252,13 +252,13 @@ func TestOutboxThatCannotBeRead(t *testing.T) {
 
 func TestQueueIsPurgedByItsName(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painted(state.Options{}), web.Options{})
+	h, s := acting(t, newBackend(state.Options{}), web.Options{})
 	message, err := celery.Message{ID: "mail-1", Name: "mail.send"}.Publishing(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 7 {
-		if err := s.operations.Client.Publish(t.Context(), "celery", message); err != nil {
+		if err := s.commands.Client.Publish(t.Context(), "celery", message); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -284,7 +284,7 @@ func TestQueueIsPurgedByItsName(t *testing.T) {
 
 func TestQueuePageShowsWhatWaits(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, painted(state.Options{}), web.Options{})
+	h, s := acting(t, newBackend(state.Options{}), web.Options{})
 	message, err := celery.Message{ID: "mail-1", Name: "mail.send", Args: []byte(`["ann"]`)}.Publishing(time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -292,13 +292,13 @@ func TestQueuePageShowsWhatWaits(t *testing.T) {
 	s.Declare("celery@a.celery.pidbox")
 	for _, body := range [][]byte{message.Body, []byte("\x80\x05")} {
 		message.Body = body
-		if err := s.operations.Client.Publish(t.Context(), "celery", message); err != nil {
+		if err := s.commands.Client.Publish(t.Context(), "celery", message); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = s.operations.Queues.Run(ctx) })
+	running.Go(func() { _ = s.commands.Queues.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()

@@ -20,14 +20,14 @@ type pages struct {
 // newPages has changed called after what no event tells of, so that no open page shows for long what was before.
 func newPages(o Options, urls templates.URLs, changed func()) *pages {
 	c := &common{
-		backend: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify, urls: urls,
+		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly, identify: o.Identify, urls: urls,
 		version: o.Version, now: o.Now, log: o.Logger,
 	}
-	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasOperations = o.ReadOnly, c.service() != nil, o.Operations != nil
+	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = o.ReadOnly, c.service() != nil, o.Commands != nil
 	p := &pages{common: c, counts: newCounter(o.Backend.Count, changed, o.Logger), views: &viewsPage{c}, failing: &failurePages{c}}
 	var backend results.Backend
-	if o.Operations != nil {
-		backend = o.Operations.Results
+	if o.Commands != nil {
+		backend = o.Commands.Results
 	}
 	if backend != nil {
 		p.results = newStoredResults(backend, changed, o.Logger)
@@ -57,7 +57,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: "/workers/*", load: workers.loadWorker, visit: workers.visit},
 		{pattern: "/settings", load: settings.load},
 	}
-	if p.operations == nil {
+	if p.commands == nil {
 		return list
 	}
 	outbox := &outboxPages{p.common}

@@ -40,7 +40,7 @@ func (p *queuePages) next(ctx context.Context, queue string) templates.Messages 
 
 func (p *queuePages) peek(ctx context.Context, queue string) templates.Messages {
 	var m templates.Messages
-	found, err := p.operations.Client.Peek(ctx, queue, queuePeek)
+	found, err := p.commands.Client.Peek(ctx, queue, queuePeek)
 	switch {
 	case errors.Is(err, broker.ErrUnsupported):
 		m.Unavailable = sealedBroker
@@ -71,7 +71,7 @@ func waiting(f broker.Publishing) templates.WaitingMessage {
 // load lists queues.
 func (p *queuePages) load(_ context.Context, a address) (page, error) {
 	all := a.query.Get(paramHidden) == "true"
-	s := p.operations.Queues.Snapshot()
+	s := p.commands.Queues.Snapshot()
 	v := templates.Queues{All: all, Poll: queuePoll(s)}
 	for _, q := range s.Queues {
 		if q.Hidden {
@@ -155,7 +155,7 @@ func depths(list []queues.Point, at time.Time, points int) []templates.Depth {
 // loadQueue shows one queue.
 func (p *queuePages) loadQueue(ctx context.Context, a address) (page, error) {
 	name := a.name
-	s := p.operations.Queues.Snapshot()
+	s := p.commands.Queues.Snapshot()
 	i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == name })
 	if i < 0 {
 		return page{}, unknown(p.unknownQueue(name))
@@ -184,7 +184,7 @@ func (p *queuePages) unknownQueue(name string) templates.Problem {
 		Back: p.urls.Prefix + "/queues", BackText: "All queues",
 	}
 	var names []string
-	for _, q := range p.operations.Queues.Snapshot().Queues {
+	for _, q := range p.commands.Queues.Snapshot().Queues {
 		names = append(names, q.Name)
 	}
 	if near := lang.Nearest(name, names); near != "" {

@@ -17,17 +17,17 @@ func (p *outboxPages) loadRequest(ctx context.Context, a address) (page, error) 
 	if err != nil || wrong != nil || id < 1 {
 		return page{}, p.unknownRequest()
 	}
-	counts, err := p.operations.RequestStates(ctx, id)
+	counts, err := p.commands.RequestStates(ctx, id)
 	if err != nil {
 		return page{}, err
 	}
-	found, next, err := p.operations.Commands(ctx, history.CommandFilter{RequestID: id, Before: before, Limit: query.DefaultLimit})
+	found, next, err := p.commands.Commands(ctx, history.CommandFilter{RequestID: id, Before: before, Limit: query.DefaultLimit})
 	if err != nil {
 		return page{}, err
 	}
 	if len(found) == 0 {
 		// Somebody may have the number of a command that is not the first of its request.
-		if c, err := p.operations.Command(ctx, id); err == nil && c.RequestID != id {
+		if c, err := p.commands.Command(ctx, id); err == nil && c.RequestID != id {
 			return page{}, redirect(templates.RequestPath(c.RequestID))
 		}
 		return page{}, p.unknownRequest()

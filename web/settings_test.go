@@ -14,14 +14,14 @@ import (
 )
 
 // kept is a still life whose history is in a real store, which may break.
-type kept struct {
-	*stillLife
+type savedBackend struct {
+	*backend
 	history *sqlite.DB
 }
 
-func (b kept) History() view.History { return b.history }
+func (b savedBackend) History() view.History { return b.history }
 
-func keptIn(t *testing.T, dir string, rules history.RetentionRules) kept {
+func newSavedBackend(t *testing.T, dir string, rules history.RetentionRules) savedBackend {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{
 		Dir: dir, Rules: rules, Now: func() time.Time { return time.UnixMicro(noon).Add(time.Hour) },
@@ -34,7 +34,7 @@ func keptIn(t *testing.T, dir string, rules history.RetentionRules) kept {
 			t.Errorf("close: %v", err)
 		}
 	})
-	b := painted(state.Options{Track: true})
+	b := newBackend(state.Options{Track: true})
 	var batch history.Batch
 	for _, u := range b.cluster.TakeUnsaved(100) {
 		u.HeardAt = u.View.UpdatedAt // as if each event had come at once
@@ -43,13 +43,13 @@ func keptIn(t *testing.T, dir string, rules history.RetentionRules) kept {
 	if _, err := db.Write(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
-	return kept{b, db}
+	return savedBackend{b, db}
 }
 
 func TestSettingsSayWhatWouldGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := keptIn(t, dir, history.RetentionRules{Succeeded: 10 * time.Second, MaxSize: 2 << 30})
+	b := newSavedBackend(t, dir, history.RetentionRules{Succeeded: 10 * time.Second, MaxSize: 2 << 30})
 	h, err := web.New(web.Options{Backend: b, Prefix: "/ops", Version: "v1", Limits: state.Options{MaxTasks: 200_000, MaxText: 1 << 29}})
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestSettingsSayWhatWouldGo(t *testing.T) {
 
 func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 	t.Parallel()
-	b := painted(state.Options{})
+	b := newBackend(state.Options{})
 	b.health.Store = view.StoreHealth{
 		LastError: "write history: the disk is full: free some space", Since: time.UnixMicro(noon), PendingEvents: 31, Backpressure: true,
 	}
@@ -96,7 +96,7 @@ func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 
 func TestPagesServeWithoutTheirHistory(t *testing.T) {
 	t.Parallel()
-	b := keptIn(t, t.TempDir(), history.RetentionRules{})
+	b := newSavedBackend(t, t.TempDir(), history.RetentionRules{})
 	h := dashboard(t, b)
 	if err := b.history.Close(); err != nil {
 		t.Fatal(err)

@@ -20,17 +20,17 @@ import (
 )
 
 // shelves is a result backend that takes its time.
-type shelves struct {
+type fakeResults struct {
 	mu      sync.Mutex
 	takes   time.Duration
 	records map[string]results.Result
 	err     error
-	asked   int
+	calls   int
 }
 
-func (s *shelves) Result(ctx context.Context, id string) (results.Result, error) {
+func (s *fakeResults) Result(ctx context.Context, id string) (results.Result, error) {
 	s.mu.Lock()
-	s.asked++
+	s.calls++
 	r, ok := s.records[id]
 	err, takes := s.err, s.takes
 	s.mu.Unlock()
@@ -45,20 +45,20 @@ func (s *shelves) Result(ctx context.Context, id string) (results.Result, error)
 	return r, err
 }
 
-func (s *shelves) String() string { return "redis://:***@redis:6379/1" }
+func (s *fakeResults) String() string { return "redis://:***@redis:6379/1" }
 
-func (s *shelves) Close() error { return nil }
+func (s *fakeResults) Close() error { return nil }
 
-func (s *shelves) set(f func()) {
+func (s *fakeResults) set(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-func (s *shelves) times() int {
+func (s *fakeResults) times() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked
+	return s.calls
 }
 
 // empty is an outbox without commands.
@@ -73,15 +73,15 @@ func (empty) OutboxStats(context.Context) (history.OutboxStats, error) {
 }
 
 // beside shows pages with what is on the shelves, in a bubble of its own.
-func beside(t *testing.T, s *shelves, test func(t *testing.T, h http.Handler)) {
+func beside(t *testing.T, s *fakeResults, test func(t *testing.T, h http.Handler)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := painted(state.Options{})
+		b := newBackend(state.Options{})
 		o, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: empty{}, Tasks: b, Results: s, ReadOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := web.New(web.Options{Backend: b, Operations: o, Prefix: "/ops"})
+		h, err := web.New(web.Options{Backend: b, Commands: o, Prefix: "/ops"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func beside(t *testing.T, s *shelves, test func(t *testing.T, h http.Handler)) {
 func TestResultsStandBesideEvents(t *testing.T) {
 	t.Parallel()
 	ended := time.UnixMicro(noon + 2e6)
-	s := &shelves{records: map[string]results.Result{
+	s := &fakeResults{records: map[string]results.Result{
 		"task-00": {TaskID: "task-00", Status: "SUCCESS", Value: json.RawMessage(`{"n":[1,2]}`), DoneAt: ended},
 		"task-01": {TaskID: "task-01", Status: "SUCCESS", DoneAt: ended.Add(2 * time.Hour), NaiveTime: true, Undecodable: "opaque Python object"},
 		"task-04": {TaskID: "task-04", Status: "FAILURE", Exception: "builtins.ValueError: <b>", Traceback: "Traceback: <b>", DoneAt: ended},
@@ -131,7 +131,7 @@ func TestResultsStandBesideEvents(t *testing.T) {
 
 func TestResultsAreReadOnceForAll(t *testing.T) {
 	t.Parallel()
-	s := &shelves{records: map[string]results.Result{"task-00": {Status: "SUCCESS"}}}
+	s := &fakeResults{records: map[string]results.Result{"task-00": {Status: "SUCCESS"}}}
 	beside(t, s, func(t *testing.T, h http.Handler) {
 		for range 5 {
 			visit(t, h, "/ops/tasks/task-00")
@@ -158,7 +158,7 @@ func TestResultsAreReadOnceForAll(t *testing.T) {
 
 func TestResultsKeepNobodyWaiting(t *testing.T) {
 	t.Parallel()
-	s := &shelves{takes: 2 * time.Second, records: map[string]results.Result{"task-00": {Status: "SUCCESS", Value: json.RawMessage("1")}}}
+	s := &fakeResults{takes: 2 * time.Second, records: map[string]results.Result{"task-00": {Status: "SUCCESS", Value: json.RawMessage("1")}}}
 	beside(t, s, func(t *testing.T, h http.Handler) {
 		start := time.Now()
 		page := visit(t, h, "/ops/tasks/task-00").Body.String()
@@ -190,7 +190,7 @@ func TestDeepResultsMakeShortPages(t *testing.T) {
 	nested := func(levels int, inside string) json.RawMessage {
 		return json.RawMessage(strings.Repeat(`{"a":[`, levels) + inside + strings.Repeat(`]}`, levels))
 	}
-	s := &shelves{records: map[string]results.Result{
+	s := &fakeResults{records: map[string]results.Result{
 		"task-00": {Status: "SUCCESS", Value: nested(4_900, strings.Repeat("0,", 1<<20)+"0")},
 		"task-01": {Status: "SUCCESS", Value: nested(20, `"deep", {"b": [ ]}`)},
 		"task-03": {Status: "SUCCESS", Value: json.RawMessage(`"` + strings.Repeat("ü", 1<<20) + `"`)},

@@ -62,10 +62,10 @@ func (p *taskPage) taskActions(t *state.Task) []templates.TaskAction {
 
 // taskCommands are the newest commands about a task.
 func (p *taskPage) taskCommands(ctx context.Context, id string) ([]templates.Command, error) {
-	if p.operations == nil {
+	if p.commands == nil {
 		return nil, nil
 	}
-	list, _, err := p.operations.Commands(ctx, history.CommandFilter{TaskID: id, Limit: maxCommands})
+	list, _, err := p.commands.Commands(ctx, history.CommandFilter{TaskID: id, Limit: maxCommands})
 	if err != nil {
 		return nil, fmt.Errorf("read commands: %w", err)
 	}

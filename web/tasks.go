@@ -124,7 +124,7 @@ func (p *tasksPage) exports(q query.Tasks) []templates.Link {
 // broader looks for queries with one condition less that do match something.
 func (p *tasksPage) broader(ctx context.Context, q query.Tasks) []templates.BroaderQuery {
 	const most = 6
-	ctx, cancel := context.WithTimeout(ctx, search.Patience)
+	ctx, cancel := context.WithTimeout(ctx, search.CountTimeout)
 	defer cancel()
 	all := q.Query.Conditions()
 	if q.Query.All() || len(all) > most {

@@ -44,7 +44,7 @@ func tabs(t *testing.T, h http.Handler, target string) []string {
 
 func TestViewsWithoutScripts(t *testing.T) {
 	t.Parallel()
-	h := dashboard(t, painted(state.Options{}))
+	h := dashboard(t, newBackend(state.Options{}))
 	usual := []string{"Failing now", "Slow now", "Retrying", "Stuck"}
 	status, location, _ := post(t, h, "/ops/views", url.Values{
 		"name": {"Mine"}, "q": {"name:billing.* state:FAILURE"}, "sort": {"-started"}, "cols": {"id,run"}, "limit": {"7"},
@@ -84,7 +84,7 @@ func TestViewsWithoutScripts(t *testing.T) {
 
 func TestViewsThatCannotBeChanged(t *testing.T) {
 	t.Parallel()
-	h := dashboard(t, painted(state.Options{}))
+	h := dashboard(t, newBackend(state.Options{}))
 	post(t, h, "/ops/views", url.Values{"name": {"one"}})
 	post(t, h, "/ops/views", url.Values{"name": {"two"}})
 	tests := map[string]struct {
@@ -124,7 +124,7 @@ func TestViewsThatCannotBeChanged(t *testing.T) {
 
 // slow is a backend that counts nothing before it is let.
 type slow struct {
-	*stillLife
+	*backend
 	let  chan struct{}
 	asks chan string
 }
@@ -142,13 +142,13 @@ func (s *slow) Count(ctx context.Context, q query.Query) (history.Count, error) 
 	case <-ctx.Done():
 		return history.Count{}, ctx.Err()
 	}
-	return s.stillLife.Count(ctx, q)
+	return s.backend.Count(ctx, q)
 }
 
 func TestNumbersBesideViews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &slow{stillLife: painted(state.Options{}), let: make(chan struct{}), asks: make(chan string, 100)}
+		b := &slow{backend: newBackend(state.Options{}), let: make(chan struct{}), asks: make(chan string, 100)}
 		h, err := web.New(web.Options{Backend: b})
 		if err != nil {
 			t.Fatal(err)
@@ -212,19 +212,21 @@ func TestNumbersBesideViews(t *testing.T) {
 }
 
 // away is a backend whose history cannot be read.
-type away struct{ *stillLife }
+type unavailableBackend struct{ *backend }
 
 var errAway = errors.New("disk gone")
 
-func (away) Tasks(context.Context, history.TaskRequest) (history.TaskPage, error) {
+func (unavailableBackend) Tasks(context.Context, history.TaskRequest) (history.TaskPage, error) {
 	return history.TaskPage{}, errAway
 }
 
-func (away) Task(context.Context, string) (state.Task, error) { return state.Task{}, errAway }
+func (unavailableBackend) Task(context.Context, string) (state.Task, error) {
+	return state.Task{}, errAway
+}
 
 func TestHistoryThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	h, err := web.New(web.Options{Backend: away{painted(state.Options{})}, Prefix: "/ops"})
+	h, err := web.New(web.Options{Backend: unavailableBackend{newBackend(state.Options{})}, Prefix: "/ops"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ type Options struct {
 	Backend Backend
 	// Operations let people act on the cluster, and inspect workers and queues. Nil leaves both out; a read-only service
 	// only inspects.
-	Operations *command.Service
+	Commands *command.Service
 	// ReadOnly leaves out every route that changes anything.
 	ReadOnly bool
 	// Identify tells who makes a request, for the audit log, in at most 256 bytes; nil means that nobody knows.
@@ -117,12 +117,12 @@ func New(o Options) (*Handler, error) {
 // sources tell of everything that pages show.
 func sources(o Options) []func() <-chan struct{} {
 	list := []func() <-chan struct{}{o.Backend.Changed}
-	if o.Operations == nil {
+	if o.Commands == nil {
 		return list
 	}
-	list = append(list, o.Operations.Inspector.Changed, o.Operations.Queues.Changed)
-	if o.Operations.Relay != nil {
-		list = append(list, o.Operations.Relay.Changed)
+	list = append(list, o.Commands.Inspector.Changed, o.Commands.Queues.Changed)
+	if o.Commands.Relay != nil {
+		list = append(list, o.Commands.Relay.Changed)
 	}
 	return list
 }
@@ -159,9 +159,9 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		p.routeChanges(r, h)
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
-		r.Method(http.MethodGet, "/metrics", metrics(o.Backend, o.Operations, o.Now, o.Logger))
+		r.Method(http.MethodGet, "/metrics", metrics(o.Backend, o.Commands, o.Now, o.Logger))
 		r.Mount(apiPath, api.New(api.Options{
-			Backend: o.Backend, Operations: o.Operations, ReadOnly: o.ReadOnly, Identify: o.Identify,
+			Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Identify: o.Identify,
 			Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger,
 		}))
 	})

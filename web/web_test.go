@@ -22,7 +22,7 @@ import (
 func newWeb(t *testing.T, o web.Options) *web.Handler {
 	t.Helper()
 	if o.Backend == nil {
-		o.Backend = painted(state.Options{})
+		o.Backend = newBackend(state.Options{})
 	}
 	h, err := web.New(o)
 	if err != nil {
@@ -136,7 +136,7 @@ func TestPrefixes(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, err := web.New(web.Options{Backend: painted(state.Options{}), Prefix: tc.prefix})
+			h, err := web.New(web.Options{Backend: newBackend(state.Options{}), Prefix: tc.prefix})
 			if tc.want == "" {
 				if err == nil {
 					t.Errorf("New took the prefix %q", tc.prefix)
@@ -155,7 +155,7 @@ func TestPrefixes(t *testing.T) {
 
 func TestOptionsAreValidated(t *testing.T) {
 	t.Parallel()
-	backend := painted(state.Options{})
+	backend := newBackend(state.Options{})
 	tests := map[string]web.Options{
 		"no backend":       {},
 		"origin with path": {Backend: backend, Origins: []string{"https://ops.example/x"}},
@@ -342,7 +342,7 @@ func TestHealth(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newWeb(t, web.Options{Backend: &stillLife{cluster: state.New(state.Options{}), health: tc.health}})
+			h := newWeb(t, web.Options{Backend: &backend{cluster: state.New(state.Options{}), health: tc.health}})
 			if got := visit(t, h, "/readyz").Code; got != tc.want {
 				t.Errorf("/readyz = %d, want %d", got, tc.want)
 			}
@@ -354,14 +354,14 @@ func TestHealth(t *testing.T) {
 }
 
 // broken is a backend whose cluster cannot be read.
-type broken struct{ *stillLife }
+type broken struct{ *backend }
 
 func (broken) View(func(c state.View)) { panic("secret of the cluster") }
 
 func TestPanicIsAPageWithAnID(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	h := newWeb(t, web.Options{Backend: broken{painted(state.Options{})}, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	h := newWeb(t, web.Options{Backend: broken{newBackend(state.Options{})}, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	w := request(t, h, http.MethodGet, "/tasks", "", "Accept-Encoding", "gzip")
 	if w.Code != http.StatusInternalServerError {
 		t.Errorf("status = %d, want 500", w.Code)

@@ -33,7 +33,7 @@ type workerAddress struct {
 
 // workerTabs are the tabs that there are, the usual one first.
 func (p *workerPages) workerTabs() []templates.WorkerTab {
-	if p.operations == nil {
+	if p.commands == nil {
 		return []templates.WorkerTab{templates.TabHistory, templates.TabClock}
 	}
 	return []templates.WorkerTab{
@@ -93,7 +93,7 @@ func (p *workerPages) visit(ctx context.Context, a address) string {
 		p.askWorker(ctx, t)
 		return templates.WorkerPath(t.name) + "?" + t.values().Encode()
 	}
-	if t.inspects() && p.operations != nil {
+	if t.inspects() && p.commands != nil {
 		p.awaitWorker(ctx, t.name)
 	}
 	return ""
@@ -126,7 +126,7 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 		v.Tasks, v.Runs = newest[:min(len(newest), recentTasks)], runTimes(newest)
 	case t.tab == templates.TabCommands:
 		v.Commands = p.workerCommands(ctx, t.name)
-	case t.inspects() && p.operations != nil:
+	case t.inspects() && p.commands != nil:
 		p.inspect(&v, t)
 	}
 	return page{
@@ -172,7 +172,7 @@ func runTimes(tasks []state.Task) []templates.RunTimes {
 
 // workerCommands are the newest commands for a worker, none if they cannot be read.
 func (p *workerPages) workerCommands(ctx context.Context, name string) []templates.WorkerCommand {
-	commands, _, err := p.operations.Commands(ctx, history.CommandFilter{Worker: name, Limit: recentCommands})
+	commands, _, err := p.commands.Commands(ctx, history.CommandFilter{Worker: name, Limit: recentCommands})
 	if err != nil {
 		p.log.WarnContext(ctx, "list commands of a worker", "error", err)
 		return nil
@@ -199,15 +199,15 @@ func (p *workerPages) isOnline(name string) bool {
 
 // askWorker waits for what a worker tells now.
 func (p *workerPages) askWorker(ctx context.Context, t workerAddress) {
-	if p.operations == nil || !p.isOnline(t.name) {
+	if p.commands == nil || !p.isOnline(t.name) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	if t.tab == templates.TabSystem {
-		p.operations.Inspector.Report(ctx, t.name)
+		p.commands.Inspector.Report(ctx, t.name)
 	}
-	p.operations.Inspector.Inspect(ctx, t.name)
+	p.commands.Inspector.Inspect(ctx, t.name)
 }
 
 // awaitWorker waits a little for what a worker tells that was never asked, so that pages without scripts show it.
@@ -218,8 +218,8 @@ func (p *workerPages) awaitWorker(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	for ctx.Err() == nil {
-		changed := p.operations.Inspector.Changed()
-		if i := p.operations.Inspector.Cached(name); !i.At.IsZero() || len(i.Errors) > 0 {
+		changed := p.commands.Inspector.Changed()
+		if i := p.commands.Inspector.Cached(name); !i.At.IsZero() || len(i.Errors) > 0 {
 			return
 		}
 		select {

@@ -24,9 +24,9 @@ const maxSettings = 1_000
 // inspect fills in what the worker tells when it is asked. A worker that is not online is not asked: what it told
 // before is shown.
 func (p *workerPages) inspect(v *templates.Worker, t workerAddress) {
-	found := p.operations.Inspector.Peek(t.name)
+	found := p.commands.Inspector.Peek(t.name)
 	if v.Worker.Status == state.Online {
-		found = p.operations.Inspector.Cached(t.name)
+		found = p.commands.Inspector.Cached(t.name)
 	} else {
 		v.Inspection.Why = "The worker is not online."
 	}
@@ -121,7 +121,7 @@ func seconds(s string) *float64 {
 }
 
 func (p *workerPages) consumed(i remote.Inspection) []templates.ConsumedQueue {
-	others := p.operations.Inspector.CachedTopology().Queues
+	others := p.commands.Inspector.CachedTopology().Queues
 	var list []templates.ConsumedQueue
 	for _, q := range i.Queues {
 		shown := templates.ConsumedQueue{
@@ -194,7 +194,7 @@ func (p *workerPages) otherConfigs(node string, v *templates.WorkerConfig) []rem
 		if name == node || len(list)+v.Waiting == maxCompared {
 			continue
 		}
-		o := p.operations.Inspector.Cached(name)
+		o := p.commands.Inspector.Cached(name)
 		o.Node = name
 		if o.Conf == nil {
 			v.Waiting++

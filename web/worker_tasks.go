@@ -27,11 +27,11 @@ const (
 // held is what a worker holds: what it told when it was asked, and what events tell. Where the two differ, the later one
 // is right.
 func (p *workerPages) held(worker string, i remote.Inspection) templates.WorkerNow {
-	known := p.knownTasks(worker, toldTasks(i))
+	known := p.knownTasks(worker, reportedTasks(i))
 	now := p.now().UnixMicro()
 	lists := map[part][]templates.WorkerTask{}
-	for _, told := range toldTasks(i) {
-		t, as := told.task, told.as
+	for _, reported := range reportedTasks(i) {
+		t, as := reported.task, reported.as
 		if events, ok := known[t.ID]; ok {
 			delete(known, t.ID)
 			at := partOf(&events, worker, now)
@@ -53,13 +53,13 @@ func (p *workerPages) held(worker string, i remote.Inspection) templates.WorkerN
 }
 
 // knownTasks are the tasks that a worker has by their events, and what events tell of those that it told of, by id.
-func (p *workerPages) knownTasks(worker string, told []toldTask) map[string]state.Task {
+func (p *workerPages) knownTasks(worker string, reported []reportedTask) map[string]state.Task {
 	known := map[string]state.Task{}
 	p.backend.View(func(c state.View) {
 		for _, t := range c.Tasks(state.Query{Workers: []string{worker}, States: unfinished(c), Limit: maxHeld}).Tasks {
 			known[t.ID] = t
 		}
-		for _, t := range told[:min(len(told), maxHeld)] {
+		for _, t := range reported[:min(len(reported), maxHeld)] {
 			if _, ok := known[t.task.ID]; ok {
 				continue
 			}
@@ -106,25 +106,25 @@ func byEvents(t *state.Task) templates.WorkerTask {
 }
 
 // toldTask is a task that a worker told of.
-type toldTask struct {
+type reportedTask struct {
 	as   part
 	task templates.WorkerTask
 }
 
-func toldTasks(i remote.Inspection) []toldTask {
-	var list []toldTask
+func reportedTasks(i remote.Inspection) []reportedTask {
+	var list []reportedTask
 	for _, r := range i.Active {
 		t := byWorker(r, i.Times["active"])
 		t.Soft, t.Hard = limits(r, i)
-		list = append(list, toldTask{active, t})
+		list = append(list, reportedTask{active, t})
 	}
 	for _, r := range i.Reserved {
-		list = append(list, toldTask{reserved, byWorker(r, i.Times["reserved"])})
+		list = append(list, reportedTask{reserved, byWorker(r, i.Times["reserved"])})
 	}
 	for _, s := range i.Scheduled {
 		t := byWorker(s.Task, i.Times["scheduled"])
 		t.ETA = micros(s.ETA)
-		list = append(list, toldTask{scheduled, t})
+		list = append(list, reportedTask{scheduled, t})
 	}
 	return list
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/umbelhq/umbel/web"
 )
 
-// What a worker told and what its events tell are one list, in which each says where it comes from.
+// Tasks reported by a worker and tasks known from events are one list that names the source of each.
 func TestWorkerHoldsWhatItTellsAndWhatEventsTell(t *testing.T) {
 	t.Parallel()
 	const later = 400 * 86_400 // seconds after noon: after the worker was asked
-	b := painted(state.Options{})
+	b := newBackend(state.Options{})
 	b.happen(state.TaskReceived, "waits", 90)
 	b.happen(state.TaskReceived, "has-ended", 91)
 	b.happen(state.TaskStarted, "has-ended", later)
 	b.happen(state.TaskSucceeded, "has-ended", later+1)
 	b.happen(state.TaskReceived, "has-begun", 92)
 	b.happen(state.TaskStarted, "has-begun", later)
-	c := newCrew(t, b, false)
+	c := newWorkers(t, b, false)
 	request := func(id string) map[string]any { return map[string]any{"id": id, "name": "billing.charge"} }
 	scheduled := func(id, eta string) map[string]any {
 		return map[string]any{"eta": eta, "priority": 6, "request": request(id)}
@@ -35,11 +35,11 @@ func TestWorkerHoldsWhatItTellsAndWhatEventsTell(t *testing.T) {
 		scheduled("third", "2026-11-22T09:00:03+00:00"), scheduled("first", "2026-11-22T09:00:01+00:00"), scheduled("second", "2026-11-22T10:00:02+01:00"),
 	}
 	c.mu.Unlock()
-	eventually(t, "a line to the broker", func() bool { return c.ops.Client.Status().Connected })
-	if got := c.ops.Inspector.Topology(t.Context()); len(got.Missing) > 0 {
+	eventually(t, "a control connection", func() bool { return c.commands.Client.Status().Connected })
+	if got := c.commands.Inspector.Topology(t.Context()); len(got.Missing) > 0 {
 		t.Fatalf("%v did not answer", got.Missing)
 	}
-	page := visit(t, newWeb(t, web.Options{Backend: &staged{b, c}, Prefix: "/ops", Operations: c.ops}), "/ops/workers/celery@a").Body.String()
+	page := visit(t, newWeb(t, web.Options{Backend: &workersBackend{b, c}, Prefix: "/ops", Commands: c.commands}), "/ops/workers/celery@a").Body.String()
 	want := map[string][]string{
 		"active":    {"task-02 worker, events", "unseen worker"},
 		"reserved":  {"held worker", "waits events"},

@@ -52,9 +52,9 @@ func (p *workerPages) load(_ context.Context, a address) (page, error) {
 		workers = c.Workers()
 	})
 	var known remote.Topology
-	if p.operations != nil {
-		known = p.operations.Inspector.CachedTopology()
-		v.Duplicates = p.operations.Client.Duplicates()
+	if p.commands != nil {
+		known = p.commands.Inspector.CachedTopology()
+		v.Duplicates = p.commands.Client.Duplicates()
 	}
 	queues := queuesByWorker(known)
 	for _, w := range workers {

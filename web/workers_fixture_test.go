@@ -18,35 +18,35 @@ import (
 	"github.com/umbelhq/umbel/web"
 )
 
-// crew is workers that answer remote control, and the operations on them.
-type crew struct {
-	broker *inproc.Broker
-	store  *sqlite.DB
-	ops    *command.Service
+// workers are workers that reply to remote control, with a command service.
+type workers struct {
+	broker   *inproc.Broker
+	store    *sqlite.DB
+	commands *command.Service
 
-	mu      sync.Mutex
-	answers map[string]map[string]any // by worker and method
-	heard   []string                  // what they were told: worker method arguments
+	mu       sync.Mutex
+	answers  map[string]map[string]any // by worker and method
+	received []string                  // worker method arguments
 }
 
 // newCrew has the workers of a backend answer.
-func newCrew(t *testing.T, b web.Backend, readOnly bool) *crew {
+func newWorkers(t *testing.T, b web.Backend, readOnly bool) *workers {
 	t.Helper()
 	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &crew{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
+	c := &workers{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
-	c.ops, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b, Forgetter: forgetting{b}, Reporter: forgetting{b}, ReadOnly: readOnly})
+	c.commands, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b, Forgetter: forgetting{b}, Reporter: forgetting{b}, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
-	detach := c.broker.Listen(c.hear)
+	detach := c.broker.Listen(c.receive)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = c.ops.Run(ctx) })
+	running.Go(func() { _ = c.commands.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
@@ -74,8 +74,8 @@ func (f forgetting) ReportWorkers(reports map[string]state.LastReport) {
 	})
 }
 
-// hear answers a request for every worker that it is for.
-func (c *crew) hear(m broker.Publishing) {
+// receive replies to a request for each of its destinations.
+func (c *workers) receive(m broker.Publishing) {
 	var r struct {
 		Method      string          `json:"method"`
 		Arguments   json.RawMessage `json:"arguments"`
@@ -92,7 +92,7 @@ func (c *crew) hear(m broker.Publishing) {
 		if len(r.Destination) > 0 && !slices.Contains(r.Destination, name) {
 			continue
 		}
-		c.heard = append(c.heard, name+" "+r.Method+" "+string(r.Arguments))
+		c.received = append(c.received, name+" "+r.Method+" "+string(r.Arguments))
 		answer, ok := answers[r.Method]
 		if !ok {
 			continue
@@ -108,11 +108,11 @@ func (c *crew) hear(m broker.Publishing) {
 	}
 }
 
-// told returns how often a worker was told something.
-func (c *crew) told(message string) (n int) {
+// count returns how often a worker received a message.
+func (c *workers) count(message string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, h := range c.heard {
+	for _, h := range c.received {
 		if h == message {
 			n++
 		}
@@ -154,28 +154,28 @@ func answers(queues ...string) map[string]any {
 	}
 }
 
-// staged is a backend with a store of its own.
-type staged struct {
-	*stillLife
-	crew *crew
+// workersBackend is a backend with a store of its own.
+type workersBackend struct {
+	*backend
+	workers *workers
 }
 
-func (b *staged) History() view.History { return b.crew.store }
+func (b *workersBackend) History() view.History { return b.workers.store }
 
-// mannedMovie is a movie with a store of its own.
-type mannedMovie struct {
-	*movie
-	crew *crew
+// changingWorkersBackend is a changingBackend with a store of its own.
+type changingWorkersBackend struct {
+	*changingBackend
+	crew *workers
 }
 
-func (b *mannedMovie) History() view.History { return b.crew.store }
+func (b *changingWorkersBackend) History() view.History { return b.crew.store }
 
 // newMannedStage shows a cluster that changes, whose workers answer.
-func newMannedStage(t *testing.T) (*stage, *crew) {
+func newWorkersServer(t *testing.T) (*server, *workers) {
 	t.Helper()
-	s := &stage{t: t, backend: moving(state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
-	c := newCrew(t, s.backend, false)
-	s.options = func(o *web.Options) { o.Backend, o.Operations = &mannedMovie{s.backend, c}, c.ops }
+	s := &server{t: t, backend: newChangingBackend(state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
+	c := newWorkers(t, s.backend, false)
+	s.options = func(o *web.Options) { o.Backend, o.Commands = &changingWorkersBackend{s.backend, c}, c.commands }
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s, c

@@ -17,19 +17,19 @@ import (
 )
 
 // manned is a dashboard below /ops of workers that answer.
-func manned(t *testing.T, readOnly bool) (*web.Handler, *crew) {
+func newWorkersWeb(t *testing.T, readOnly bool) (*web.Handler, *workers) {
 	t.Helper()
-	b := &staged{stillLife: painted(state.Options{})}
-	b.crew = newCrew(t, b.stillLife, readOnly)
-	eventually(t, "a line to the broker", func() bool { return b.crew.ops.Client.Status().Connected })
-	if got := b.crew.ops.Inspector.Topology(t.Context()); len(got.Missing) > 0 {
+	b := &workersBackend{backend: newBackend(state.Options{})}
+	b.workers = newWorkers(t, b.backend, readOnly)
+	eventually(t, "a control connection", func() bool { return b.workers.commands.Client.Status().Connected })
+	if got := b.workers.commands.Inspector.Topology(t.Context()); len(got.Missing) > 0 {
 		t.Fatalf("%v did not answer", got.Missing)
 	}
 	h := newWeb(t, web.Options{
-		Backend: b, Operations: b.crew.ops, ReadOnly: readOnly, Prefix: "/ops",
+		Backend: b, Commands: b.workers.commands, ReadOnly: readOnly, Prefix: "/ops",
 		Identify: func(*http.Request) string { return "ada" },
 	})
-	return h, b.crew
+	return h, b.workers
 }
 
 // eventually waits for something to be so.
@@ -37,7 +37,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(timeout); time.Now().Before(end); <-tick.C {
 		if so() {
 			return
 		}
@@ -53,7 +53,7 @@ func words(page string) string {
 
 func TestWorkerTabsShowWhatTheWorkerTells(t *testing.T) {
 	t.Parallel()
-	h, _ := manned(t, false)
+	h, _ := newWorkersWeb(t, false)
 	// The settings of the other worker are asked for by the first look.
 	eventually(t, "comparison of settings", func() bool {
 		return strings.Contains(visit(t, h, "/ops/workers/celery@a?tab=config").Body.String(), "compared with 1 other worker")
@@ -105,7 +105,7 @@ func TestWorkerTabsShowWhatTheWorkerTells(t *testing.T) {
 
 func TestRefreshAsksForTheReport(t *testing.T) {
 	t.Parallel()
-	h, _ := manned(t, false)
+	h, _ := newWorkersWeb(t, false)
 	w := visit(t, h, "/ops/workers/celery@a?tab=system&refresh=1")
 	if got, want := w.Header().Get("Location"), "/ops/workers/celery@a?tab=system"; w.Code != http.StatusSeeOther || got != want {
 		t.Fatalf("refreshing leads with %d to %s, want 303 to %s", w.Code, got, want)
@@ -117,7 +117,7 @@ func TestRefreshAsksForTheReport(t *testing.T) {
 
 func TestSilentWorkerIsNamed(t *testing.T) {
 	t.Parallel()
-	h, c := manned(t, false)
+	h, c := newWorkersWeb(t, false)
 	c.mu.Lock()
 	delete(c.answers, "celery@a")
 	c.mu.Unlock()
@@ -129,7 +129,7 @@ func TestSilentWorkerIsNamed(t *testing.T) {
 
 func TestWorkersAreChosenFromTheList(t *testing.T) {
 	t.Parallel()
-	h, _ := manned(t, false)
+	h, _ := newWorkersWeb(t, false)
 	eventually(t, "pools and queues in the list", func() bool {
 		page := words(visit(t, h, "/ops/workers").Body.String())
 		return strings.Contains(page, "prefork × 2") && strings.Contains(page, "celery, mail")
@@ -143,7 +143,7 @@ func TestWorkersAreChosenFromTheList(t *testing.T) {
 			t.Errorf("list has no %s", want)
 		}
 	}
-	readOnly, _ := manned(t, true)
+	readOnly, _ := newWorkersWeb(t, true)
 	if page := visit(t, readOnly, "/ops/workers").Body.String(); strings.Contains(page, "/act/") || strings.Contains(page, `type="checkbox"`) {
 		t.Errorf("a read-only list lets workers be chosen")
 	}
@@ -154,7 +154,7 @@ func TestWorkersAreChosenFromTheList(t *testing.T) {
 
 func TestWorkersAreFound(t *testing.T) {
 	t.Parallel()
-	h, _ := manned(t, false)
+	h, _ := newWorkersWeb(t, false)
 	eventually(t, "queues in the list", func() bool {
 		return strings.Contains(words(visit(t, h, "/ops/workers").Body.String()), "celery, mail")
 	})
@@ -181,7 +181,7 @@ func TestWorkersAreFound(t *testing.T) {
 
 func TestWorkerIsToldOnce(t *testing.T) {
 	t.Parallel()
-	h, c := manned(t, false)
+	h, c := newWorkersWeb(t, false)
 	const form = "/ops/act/worker?method=pool_grow&worker=celery%40a"
 	page := visit(t, h, form).Body.String()
 	if !strings.Contains(page, `name="arg.n"`) || strings.Contains(page, `method="post" action="/ops/act/worker"`) {
@@ -205,7 +205,7 @@ func TestWorkerIsToldOnce(t *testing.T) {
 		commands, _, err := c.store.Commands(context.Background(), history.CommandFilter{Worker: "celery@a", Limit: 10})
 		return err == nil && len(commands) == 1 && len(commands[0].Replies) == 1 && commands[0].Actor == "ada"
 	})
-	if n := c.told(`celery@a pool_grow {"n":2}`); n != 1 {
+	if n := c.count(`celery@a pool_grow {"n":2}`); n != 1 {
 		t.Errorf("the worker was told %d times, want 1", n)
 	}
 	page = words(visit(t, h, "/ops/workers/celery@a?tab=commands").Body.String())
@@ -220,7 +220,7 @@ func TestWorkerIsToldOnce(t *testing.T) {
 
 func TestOrdersThatAreNotTaken(t *testing.T) {
 	t.Parallel()
-	h, c := manned(t, false)
+	h, c := newWorkersWeb(t, false)
 	tests := map[string]struct {
 		form   url.Values
 		status int
@@ -254,7 +254,7 @@ func TestOrdersThatAreNotTaken(t *testing.T) {
 
 func TestPreviewTellsTheEffect(t *testing.T) {
 	t.Parallel()
-	h, _ := manned(t, false)
+	h, _ := newWorkersWeb(t, false)
 	page := words(visit(t, h, "/ops/act/worker?method=cancel_consumer&worker=celery%40a&arg.queue=mail&check=1").Body.String())
 	if !strings.Contains(page, "leaves queue mail with no consumer") {
 		t.Errorf("preview does not tell that nobody consumes from mail: %s", page)

@@ -181,7 +181,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	}
 	d.reconciler = ingest.NewReconciler(d.ingester, inspector, d.results)
 	d.web, err = web.New(web.Options{
-		Backend: reader, Operations: d.commands, ReadOnly: o.ReadOnly, Identify: o.Identify,
+		Backend: reader, Commands: d.commands, ReadOnly: o.ReadOnly, Identify: o.Identify,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits,
 	})

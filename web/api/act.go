@@ -163,16 +163,16 @@ func postSend(h huma.API, id, path, summary string, statuses ...int) huma.Operat
 
 // service returns the command service, nil if Umbel is read-only.
 func (a *api) service() *command.Service {
-	if a.operations == nil || a.readOnly || a.operations.Relay == nil {
+	if a.commands == nil || a.readOnly || a.commands.Relay == nil {
 		return nil
 	}
-	return a.operations
+	return a.commands
 }
 
 // accepted waits for replies for up to wait, and returns the receipt.
 func (a *api) accepted(ctx context.Context, r command.Receipt, wait time.Duration) *accepted {
 	commands := r.Commands
-	if wait > 0 && a.operations.Relay != nil {
+	if wait > 0 && a.commands.Relay != nil {
 		commands = a.wait(ctx, commands, wait)
 	}
 	body := Receipt{Replayed: r.Replayed, Warnings: append([]string{}, r.Warnings...), Total: len(commands)}
@@ -190,7 +190,7 @@ func (a *api) wait(ctx context.Context, commands []history.Command, d time.Durat
 	ids := mapSlice(commands, func(c history.Command) int64 { return c.ID })
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	now, err := a.operations.Relay.Wait(ctx, ids)
+	now, err := a.commands.Relay.Wait(ctx, ids)
 	if len(now) != len(commands) { // they are in the outbox nevertheless
 		a.logger.WarnContext(ctx, "wait for replies", "error", err)
 		return commands

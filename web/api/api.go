@@ -41,9 +41,9 @@ const readTimeout = 5 * time.Second
 type Options struct {
 	Backend Backend
 	// Operations, ReadOnly and Identify are as in web.Options.
-	Operations *command.Service
-	ReadOnly   bool
-	Identify   func(r *http.Request) string
+	Commands *command.Service
+	ReadOnly bool
+	Identify func(r *http.Request) string
 
 	Prefix  string           // URL path under which the host serves Umbel, such as /ops/celery; may be empty
 	Version string           // Umbel's version, for the OpenAPI document
@@ -53,20 +53,20 @@ type Options struct {
 
 // api handles requests. It is safe for concurrent use.
 type api struct {
-	backend    Backend
-	operations *command.Service // nil if there are none
-	readOnly   bool
-	identify   func(r *http.Request) string
-	prefix     string // without a slash at its end
-	now        func() time.Time
-	logger     *slog.Logger
-	openAPI    json.RawMessage
+	backend  Backend
+	commands *command.Service // nil if there are none
+	readOnly bool
+	identify func(r *http.Request) string
+	prefix   string // without a slash at its end
+	now      func() time.Time
+	logger   *slog.Logger
+	openAPI  json.RawMessage
 }
 
 // New returns a handler of the resources by their paths below {prefix}/api/v1: mount it there or strip that prefix.
 func New(o Options) http.Handler {
 	a := &api{
-		backend: o.Backend, operations: o.Operations, readOnly: o.ReadOnly, identify: o.Identify,
+		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly, identify: o.Identify,
 		prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
 	}
 	if a.now == nil {

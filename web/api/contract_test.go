@@ -140,7 +140,7 @@ const oddJSON = `odd/../id?é%2F \"<x>&`
 func TestEveryAnswerIsDocumented(t *testing.T) {
 	t.Parallel()
 	f := open(t)
-	f.ops.Results = drawer{results.Result{TaskID: taskID, Status: "SUCCESS", Value: json.RawMessage(`{"a":[1]}`)}}
+	f.ops.Results = resultBackend{results.Result{TaskID: taskID, Status: "SUCCESS", Value: json.RawMessage(`{"a":[1]}`)}}
 	f.answer(t)
 	f.run(t)
 	f.broker.Declare("spare")
@@ -277,7 +277,7 @@ func (c *contract) ask(t *testing.T, name string, h http.Handler, a asked) *http
 // served is the API as a dashboard serves it.
 func served(t *testing.T, b web.Backend, ops *command.Service) http.Handler {
 	t.Helper()
-	h, err := web.New(web.Options{Backend: b, Operations: ops, Prefix: "/ops"})
+	h, err := web.New(web.Options{Backend: b, Commands: ops, Prefix: "/ops"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,10 +310,10 @@ func (c *contract) askWrongly(t *testing.T, name string, h http.Handler, a asked
 // askInVain asks an API that can read and write nothing, and one that has a defect.
 func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
 	t.Helper()
-	f := openWith(t, func(b stored) web.Backend { return away{b} })
+	f := openWith(t, func(b stored) web.Backend { return unavailableBackend{b} })
 	f.answer(t)
 	f.run(t)
-	f.ops.Results = drawer{}
+	f.ops.Results = resultBackend{}
 	f.leave("celery@left")
 	if err := f.db.Close(); err != nil {
 		t.Fatal(err)
@@ -335,24 +335,26 @@ func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
 }
 
 // away is a backend whose history cannot be read.
-type away struct{ stored }
+type unavailableBackend struct{ stored }
 
-func (away) Tasks(context.Context, history.TaskRequest) (history.TaskPage, error) {
+func (unavailableBackend) Tasks(context.Context, history.TaskRequest) (history.TaskPage, error) {
 	return history.TaskPage{}, errBroken
 }
 
-func (away) Task(context.Context, string) (state.Task, error) { return state.Task{}, errBroken }
+func (unavailableBackend) Task(context.Context, string) (state.Task, error) {
+	return state.Task{}, errBroken
+}
 
-func (away) Count(context.Context, query.Query) (history.Count, error) {
+func (unavailableBackend) Count(context.Context, query.Query) (history.Count, error) {
 	return history.Count{}, errBroken
 }
 
-func (away) TaskEvents(context.Context, string) ([]state.TaskEvent, error) {
+func (unavailableBackend) TaskEvents(context.Context, string) ([]state.TaskEvent, error) {
 	return nil, errBroken
 }
 
 // answer has celery@w1 answer what it is asked.
-func (f *office) answer(t *testing.T) {
+func (f *fixture) answer(t *testing.T) {
 	t.Helper()
 	type object = map[string]any
 	held := object{

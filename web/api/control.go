@@ -97,7 +97,7 @@ func fromMethod(m remote.Method) Method {
 
 // registerControl adds the operations for inspection and remote control.
 func (a *api) registerControl(h huma.API) {
-	if a.operations == nil {
+	if a.commands == nil {
 		return
 	}
 	huma.Register(h, operation(h, "list-methods", "/methods", "List remote control commands"), a.methods)
@@ -139,7 +139,7 @@ func (a *api) methods(context.Context, *struct{}) (*response[List[Method]], erro
 func (a *api) topology(ctx context.Context, _ *struct{}) (*response[Topology], error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
-	t := a.operations.Inspector.Topology(ctx)
+	t := a.commands.Inspector.Topology(ctx)
 	return &response[Topology]{Body: Topology{
 		At: timeOf(t.At), Tasks: nonNil(t.Tasks), Queues: nonNil(t.Queues),
 		Expected: append([]string{}, t.Expected...), Missing: append([]string{}, t.Missing...),
@@ -163,7 +163,7 @@ func (a *api) inspect(ctx context.Context, r *inspectInput) (*response[Inspectio
 	if r.Refresh && status == state.Online {
 		ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 		defer cancel()
-		return &response[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Inspect(ctx, r.Name))}, nil
+		return &response[Inspection]{Body: fromInspection(r.Name, a.commands.Inspector.Inspect(ctx, r.Name))}, nil
 	}
-	return &response[Inspection]{Body: fromInspection(r.Name, a.operations.Inspector.Cached(r.Name))}, nil
+	return &response[Inspection]{Body: fromInspection(r.Name, a.commands.Inspector.Cached(r.Name))}, nil
 }

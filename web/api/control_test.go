@@ -18,7 +18,7 @@ import (
 )
 
 // ordering is an API whose orders are written down, and sent to nobody.
-func ordering(t *testing.T) http.Handler {
+func newCommandsAPI(t *testing.T) http.Handler {
 	t.Helper()
 	b := newBackend()
 	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
@@ -32,13 +32,13 @@ func ordering(t *testing.T) http.Handler {
 		t.Fatal(err)
 	}
 	return api.New(api.Options{
-		Backend: b, Operations: ops, Prefix: "/ops", Now: now, Identify: func(*http.Request) string { return "ada" },
+		Backend: b, Commands: ops, Prefix: "/ops", Now: now, Identify: func(*http.Request) string { return "ada" },
 	})
 }
 
 func TestMethodsSayWhatTheyTake(t *testing.T) {
 	t.Parallel()
-	body := decode(t, get(t, ordering(t), "/methods").Body.String())
+	body := decode(t, get(t, newCommandsAPI(t), "/methods").Body.String())
 	items, _ := body["items"].([]any)
 	found := map[string]string{}
 	for _, item := range items {
@@ -66,7 +66,7 @@ func TestMethodsSayWhatTheyTake(t *testing.T) {
 
 func TestControlRefusesBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
-	h := ordering(t)
+	h := newCommandsAPI(t)
 	tests := map[string]struct {
 		body     string
 		status   int
@@ -107,7 +107,7 @@ func TestControlRefusesBeforeAnythingIsSent(t *testing.T) {
 
 func TestControlIsWrittenDownOncePerKey(t *testing.T) {
 	t.Parallel()
-	h := ordering(t)
+	h := newCommandsAPI(t)
 	const order = `{"method":"pool_grow","arguments":{"n":2},"workers":["celery@w1"]}`
 	dry := send(t, h, http.MethodPost, "/control?dry_run=true", order)
 	if body := decode(t, dry.Body.String()); dry.Code != http.StatusOK || body["summary"] == "" {
@@ -142,7 +142,7 @@ func TestControlIsWrittenDownOncePerKey(t *testing.T) {
 
 func TestInspectSaysWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
-	h := ordering(t)
+	h := newCommandsAPI(t)
 	w := get(t, h, "/inspect/celery@w1")
 	body := decode(t, w.Body.String())
 	if w.Code != http.StatusOK || body["name"] != "celery@w1" || body["stats"] != nil || body["active"] != nil || body["at"] != nil {
@@ -162,7 +162,7 @@ func TestInspectSaysWhatIsNotKnown(t *testing.T) {
 func TestReadOnlyTellsWorkersNothing(t *testing.T) {
 	t.Parallel()
 	b := newBackend()
-	h := api.New(api.Options{Backend: b, Operations: operating(t, b, true), ReadOnly: true})
+	h := api.New(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true})
 	if w := send(t, h, http.MethodPost, "/control", `{"method":"ping"}`); w.Code != http.StatusNotFound {
 		t.Errorf("POST /control = %d %s, want 404", w.Code, w.Body)
 	}

@@ -109,10 +109,10 @@ type commandInput struct {
 
 // registerOutbox adds the operations on commands, the outbox and the audit log.
 func (a *api) registerOutbox(h huma.API) {
-	if a.operations == nil {
+	if a.commands == nil {
 		return
 	}
-	huma.Register(h, operation(h, "list-commands", "/commands", "List commands, newest first", unavailable), a.commands)
+	huma.Register(h, operation(h, "list-commands", "/commands", "List commands, newest first", unavailable), a.listCommands)
 	huma.Register(h, operation(h, "get-command", "/commands/{id}", "Get a command", notFound, unavailable), a.command)
 	huma.Register(h, operation(h, "get-outbox", "/outbox", "Get the state of the outbox", unavailable), a.outbox)
 	huma.Register(h, operation(h, "list-audit", "/audit", "List audit records, newest first", unavailable), a.audit)
@@ -134,12 +134,12 @@ func (a *api) registerOutbox(h huma.API) {
 }
 
 // commands returns a page of commands.
-func (a *api) commands(ctx context.Context, r *listCommands) (*response[List[Command]], error) {
+func (a *api) listCommands(ctx context.Context, r *listCommands) (*response[List[Command]], error) {
 	q, err := query.ParseCommands(r.values)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	found, next, err := a.operations.Commands(ctx, q.Filter())
+	found, next, err := a.commands.Commands(ctx, q.Filter())
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
@@ -147,7 +147,7 @@ func (a *api) commands(ctx context.Context, r *listCommands) (*response[List[Com
 }
 
 func (a *api) command(ctx context.Context, r *commandInput) (*response[Command], error) {
-	c, err := a.operations.Command(ctx, r.ID)
+	c, err := a.commands.Command(ctx, r.ID)
 	switch {
 	case errors.Is(err, history.ErrNotFound):
 		return nil, problem(http.StatusNotFound, fmt.Sprintf("There is no command %d.", r.ID))
@@ -159,12 +159,12 @@ func (a *api) command(ctx context.Context, r *commandInput) (*response[Command],
 
 // outbox returns the state of the outbox and its relay.
 func (a *api) outbox(ctx context.Context, _ *struct{}) (*response[Outbox], error) {
-	s, err := a.operations.OutboxStats(ctx)
+	s, err := a.commands.OutboxStats(ctx)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
 	d := FromOutbox(s)
-	if relay := a.operations.Relay; relay != nil {
+	if relay := a.commands.Relay; relay != nil {
 		s := relay.Status()
 		d.Relay = &Relay{
 			BreakerOpen: s.BreakerOpen, LastError: text(s.LastError),
@@ -195,7 +195,7 @@ func (a *api) audit(ctx context.Context, r *listAudit) (*response[List[Audit]], 
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	found, next, err := a.operations.AuditLog(ctx, before, limit)
+	found, next, err := a.commands.AuditLog(ctx, before, limit)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}

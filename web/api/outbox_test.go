@@ -14,8 +14,8 @@ import (
 	"github.com/umbelhq/umbel/web/api"
 )
 
-// enqueue writes an order of commands and returns their ids.
-func (f *office) enqueue(t *testing.T, actor string, kinds ...string) []int64 {
+// enqueue enqueues a request of commands and returns their IDs.
+func (f *fixture) enqueue(t *testing.T, actor string, kinds ...string) []int64 {
 	t.Helper()
 	o := history.CommandRequest{Audit: history.AuditRecord{At: time.UnixMicro(start), Actor: actor, Action: "test", Target: "x", Detail: `{"a":1}`}}
 	for i, kind := range kinds {
@@ -36,7 +36,7 @@ func (f *office) enqueue(t *testing.T, actor string, kinds ...string) []int64 {
 }
 
 // settle says what became of commands.
-func (f *office) settle(t *testing.T, outcomes ...history.Outcome) {
+func (f *fixture) settle(t *testing.T, outcomes ...history.Outcome) {
 	t.Helper()
 	now := time.UnixMicro(start).Add(time.Second)
 	if _, err := f.db.Claim(t.Context(), now, 500, 500); err != nil {
@@ -48,7 +48,7 @@ func (f *office) settle(t *testing.T, outcomes ...history.Outcome) {
 }
 
 // commandIDs are those of a list of commands, oldest first.
-func commandIDs(t *testing.T, f *office, target string) (ids []string, next string) {
+func commandIDs(t *testing.T, f *fixture, target string) (ids []string, next string) {
 	t.Helper()
 	body := decode(t, get(t, f, target).Body.String())
 	for _, item := range body["items"].([]any) {

@@ -176,7 +176,7 @@ func fromWaiting(p broker.Publishing) Waiting {
 
 // registerQueues adds the operations on queues.
 func (a *api) registerQueues(h huma.API) {
-	if a.operations == nil {
+	if a.commands == nil {
 		return
 	}
 	huma.Register(h, operation(h, "list-queues", "/queues", "List queues"), a.queues)
@@ -199,7 +199,7 @@ func (a *api) registerQueues(h huma.API) {
 }
 
 func (a *api) queues(_ context.Context, r *listQueues) (*response[Queues], error) {
-	s := a.operations.Queues.Snapshot()
+	s := a.commands.Queues.Snapshot()
 	body := Queues{
 		At: timeOf(s.At), Source: text(s.Source), Error: text(s.Error), Warnings: append([]string{}, s.Warnings...),
 		Broker: fromBrokerInfo(s.Broker), Items: []Queue{},
@@ -213,7 +213,7 @@ func (a *api) queues(_ context.Context, r *listQueues) (*response[Queues], error
 }
 
 func (a *api) queue(ctx context.Context, r *queueInput) (*response[QueueDetail], error) {
-	s := a.operations.Queues.Snapshot()
+	s := a.commands.Queues.Snapshot()
 	i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == r.Name })
 	if i < 0 {
 		names := mapSlice(s.Queues, func(q queues.Queue) string { return q.Name })
@@ -229,7 +229,7 @@ func (a *api) queue(ctx context.Context, r *queueInput) (*response[QueueDetail],
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	messages, err := a.operations.Client.Peek(ctx, r.Name, r.Peek)
+	messages, err := a.commands.Client.Peek(ctx, r.Name, r.Peek)
 	switch {
 	case errors.Is(err, broker.ErrUnsupported):
 		d.WaitingError = new("This broker cannot show waiting messages without reordering them.")

@@ -45,12 +45,12 @@ func (a *api) registerResults(h huma.API) {
 }
 
 func (a *api) result(ctx context.Context, r *TaskPath) (*response[Result], error) {
-	if a.operations == nil || a.operations.Results == nil {
+	if a.commands == nil || a.commands.Results == nil {
 		return nil, problem(http.StatusNotFound, "No result backend is configured.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	stored, err := a.operations.Results.Result(ctx, r.ID)
+	stored, err := a.commands.Results.Result(ctx, r.ID)
 	if errors.Is(err, results.ErrMissing) {
 		return nil, problem(http.StatusNotFound, "No result is stored for this task: it was never written or has expired.")
 	}
@@ -59,7 +59,7 @@ func (a *api) result(ctx context.Context, r *TaskPath) (*response[Result], error
 		return nil, problem(http.StatusServiceUnavailable, "The result backend is unavailable.")
 	}
 	body := fromResult(stored)
-	body.Source = a.operations.Results.String()
+	body.Source = a.commands.Results.String()
 	if t, err := a.backend.Task(ctx, r.ID); err == nil {
 		body.Differences = append(body.Differences, results.Compare(&t, stored)...)
 	}

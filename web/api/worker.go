@@ -59,10 +59,10 @@ func FromWorker(w state.Worker) Worker {
 
 // withTopology sets the queues and pools of workers that reported them when all were inspected last.
 func (a *api) withTopology(workers ...Worker) []Worker {
-	if a.operations == nil {
+	if a.commands == nil {
 		return workers
 	}
-	known := a.operations.Inspector.PeekTopology()
+	known := a.commands.Inspector.PeekTopology()
 	for i := range workers {
 		w := &workers[i]
 		if !slices.Contains(known.Expected, w.Name) || slices.Contains(known.Missing, w.Name) {

@@ -19,14 +19,14 @@ const (
 
 // Commands selects a page of the list of commands. The zero value selects the newest ones.
 type Commands struct {
-	States []history.CommandState // none means any
-	Kind   string
-	Task   string // id of the task that commands are about
-	Worker string // that they are for or were answered by
-	Actor  string
-	Order  int64
-	Limit  int   // 1 to MaxLimit; 0 means DefaultLimit
-	Before int64 // the page continues after this command; 0 means the first page
+	States  []history.CommandState // none means any
+	Kind    string
+	Task    string // id of the task that commands are about
+	Worker  string // that they are for or were answered by
+	Actor   string
+	Request int64
+	Limit   int   // 1 to MaxLimit; 0 means DefaultLimit
+	Before  int64 // the page continues after this command; 0 means the first page
 }
 
 // CommandStates are the states of commands, in the order in which they are passed.
@@ -46,7 +46,7 @@ func ParseCommands(v url.Values) (Commands, error) {
 	p := parser{values: v}
 	c := Commands{
 		States: p.commandStates(), Kind: p.commandKind(), Task: p.short(paramTask), Worker: p.short(paramWorker),
-		Actor: p.short(paramActor), Order: p.number(paramRequest), Limit: p.limit(), Before: p.number(paramCursor),
+		Actor: p.short(paramActor), Request: p.number(paramRequest), Limit: p.limit(), Before: p.number(paramCursor),
 	}
 	p.known(paramState, paramKind, paramTask, paramWorker, paramActor, paramRequest, paramLimit, paramCursor)
 	if p.err != nil {
@@ -132,7 +132,7 @@ func (p *parser) known(names ...string) {
 // Filter returns the query as a store takes it.
 func (c Commands) Filter() history.CommandFilter {
 	return history.CommandFilter{
-		States: c.States, Kind: c.Kind, TaskID: c.Task, Worker: c.Worker, Actor: c.Actor, RequestID: c.Order,
+		States: c.States, Kind: c.Kind, TaskID: c.Task, Worker: c.Worker, Actor: c.Actor, RequestID: c.Request,
 		Before: c.Before, Limit: cmp.Or(c.Limit, DefaultLimit),
 	}
 }
@@ -145,7 +145,7 @@ func (c Commands) First() Commands {
 
 // Filtered reports whether the query leaves any command out.
 func (c Commands) Filtered() bool {
-	return len(c.States) > 0 || c.Kind != "" || c.Task != "" || c.Worker != "" || c.Actor != "" || c.Order != 0
+	return len(c.States) > 0 || c.Kind != "" || c.Task != "" || c.Worker != "" || c.Actor != "" || c.Request != 0
 }
 
 // URL returns path with the parameters that select the same page, in one spelling.
@@ -170,7 +170,7 @@ func (c Commands) URL(path string) string {
 	set(paramTask, c.Task)
 	set(paramWorker, c.Worker)
 	set(paramActor, c.Actor)
-	number(paramRequest, c.Order)
+	number(paramRequest, c.Request)
 	number(paramLimit, int64(c.Limit))
 	number(paramCursor, c.Before)
 	if len(v) == 0 {

@@ -21,7 +21,7 @@ func TestParseCommands(t *testing.T) {
 		"state=sent,DEAD&state=dead":    {States: []history.CommandState{dead, sent}},
 		"kind=task&task=a%2Fb&limit=50": {Kind: "task", Task: "a/b"},
 		"worker=celery@w/1&actor=0":     {Worker: "celery@w/1", Actor: "0"},
-		"request=7&cursor=9&limit=500":  {Order: 7, Before: 9, Limit: 500},
+		"request=7&cursor=9&limit=500":  {Request: 7, Before: 9, Limit: 500},
 	} {
 		v, err := url.ParseQuery(raw)
 		if err != nil {

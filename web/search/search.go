@@ -15,7 +15,7 @@ import (
 )
 
 // Patience is how long a list waits for numbers that it can do without.
-const Patience = 150 * time.Millisecond
+const CountTimeout = 150 * time.Millisecond
 
 // Backend has the tasks.
 type Backend interface {
@@ -42,7 +42,7 @@ func Read(ctx context.Context, b Backend, q query.Tasks, now time.Time) (Page, e
 	})
 	var count history.Count
 	g.Go(func() error {
-		ctx, cancel := context.WithTimeout(ctx, Patience)
+		ctx, cancel := context.WithTimeout(ctx, CountTimeout)
 		defer cancel()
 		if n, err := b.Count(ctx, q.Query); err == nil { // without it the page tells less
 			count = n

@@ -20,7 +20,7 @@ import (
 )
 
 // office is an API by which people act on a broker with one queue, mail.
-type office struct {
+type fixture struct {
 	http.Handler
 	broker *inproc.Broker
 	db     *sqlite.DB
@@ -46,20 +46,20 @@ func (waiting) Dismiss(context.Context, string, string) error { return nil }
 func (waiting) Reinstate(context.Context, string) error { return nil }
 
 // open opens an office. Nobody sends anything until it runs.
-func open(t *testing.T) *office {
+func open(t *testing.T) *fixture {
 	t.Helper()
 	return openWith(t, func(b stored) web.Backend { return b })
 }
 
 // openWith opens an office on another backend.
-func openWith(t *testing.T, backend func(b stored) web.Backend) *office {
+func openWith(t *testing.T, backend func(b stored) web.Backend) *fixture {
 	t.Helper()
 	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	f := &office{broker: inproc.New(inproc.Options{}), db: db}
+	f := &fixture{broker: inproc.New(inproc.Options{}), db: db}
 	f.broker.Declare("mail")
 	b := backend(stored{newBackend(), db})
 	f.back = b
@@ -68,7 +68,7 @@ func openWith(t *testing.T, backend func(b stored) web.Backend) *office {
 		t.Fatal(err)
 	}
 	f.Handler = api.New(api.Options{
-		Backend: b, Operations: f.ops, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
+		Backend: b, Commands: f.ops, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
 	})
 	return f
 }
@@ -82,7 +82,7 @@ func (f forgetting) ForgetWorker(name string) (forgotten bool) {
 }
 
 // leave has a worker say goodbye.
-func (f *office) leave(name string) {
+func (f *fixture) leave(name string) {
 	hello := heartbeat(name, 33)
 	goodbye := state.Event{Kind: state.WorkerOffline, Hostname: name, PID: 33}
 	f.back.View(func(c state.View) {
@@ -94,7 +94,7 @@ func (f *office) leave(name string) {
 }
 
 // run sends what is in the outbox until the test ends, and waits until the broker can be reached.
-func (f *office) run(t *testing.T) {
+func (f *fixture) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -103,11 +103,11 @@ func (f *office) run(t *testing.T) {
 		cancel()
 		running.Wait()
 	})
-	until(t, "the line to the broker is open", func() bool { return f.ops.Client.Status().Connected })
+	until(t, "the control connection is open", func() bool { return f.ops.Client.Status().Connected })
 }
 
 // put lets messages wait in a queue.
-func (f *office) put(t *testing.T, queue string, bodies ...string) {
+func (f *fixture) put(t *testing.T, queue string, bodies ...string) {
 	t.Helper()
 	for i, body := range bodies {
 		err := f.ops.Client.Publish(t.Context(), queue, broker.Publishing{
@@ -242,8 +242,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	full := decode(t, get(t, api.New(options(t, newBackend())), "/openapi.json").Body.String())["paths"].(map[string]any)
 	b := newBackend()
 	for name, h := range map[string]http.Handler{
-		"read-only":     api.New(api.Options{Backend: b, Operations: operating(t, b, true), ReadOnly: true}),
-		"read-only all": api.New(api.Options{Backend: b, Operations: operating(t, b, false), ReadOnly: true}),
+		"read-only":     api.New(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true}),
+		"read-only all": api.New(api.Options{Backend: b, Commands: operating(t, b, false), ReadOnly: true}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -306,7 +306,7 @@ func FuzzOrderBody(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := api.New(api.Options{Backend: b, Operations: ops})
+	h := api.New(api.Options{Backend: b, Commands: ops})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, target := range []string{"/purge?dry_run=true", "/commands/discard"} {
 			w := request(h, http.MethodPost, target, string(body))

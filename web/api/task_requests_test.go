@@ -17,7 +17,7 @@ import (
 
 func TestPublishIsTakenOnce(t *testing.T) {
 	t.Parallel()
-	h := ordering(t)
+	h := newCommandsAPI(t)
 	const order = `{"name":"shop.pay","args":[1,{"price":"9.50"}],"kwargs":{"n":12345678901234567890},"queue":"celery","priority":3,"force":true}`
 	dry := decode(t, send(t, h, http.MethodPost, "/publish?dry_run=true", order).Body.String())
 	if got, want := dry["summary"], "Run shop.pay"; got != want {
@@ -50,7 +50,7 @@ func TestPublishIsTakenOnce(t *testing.T) {
 
 func TestTaskOrdersSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	h := ordering(t)
+	h := newCommandsAPI(t)
 	tests := map[string]struct {
 		target, body string
 		status       int
@@ -104,7 +104,7 @@ func TestTaskOrdersSayWhatIsWrong(t *testing.T) {
 
 func TestPublishWithoutWorkersMustBeForced(t *testing.T) {
 	t.Parallel()
-	w := send(t, ordering(t), http.MethodPost, "/publish", `{"name":"shop.pay"}`)
+	w := send(t, newCommandsAPI(t), http.MethodPost, "/publish", `{"name":"shop.pay"}`)
 	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "o worker") {
 		t.Errorf("POST /publish = %d %s, want 409", w.Code, w.Body)
 	}
@@ -112,7 +112,7 @@ func TestPublishWithoutWorkersMustBeForced(t *testing.T) {
 
 func TestRetryRepeatsOrChanges(t *testing.T) {
 	t.Parallel()
-	h := ordering(t)
+	h := newCommandsAPI(t)
 	plan := decode(t, get(t, h, "/retry/"+taskID).Body.String())
 	want := map[string]any{"name": "shop.add", "args": []any{json.Number("1"), json.Number("2")}, "kwargs": map[string]any{}, "queue": "celery"}
 	if diff := cmp.Diff(want, plan["request"]); diff != "" {
@@ -140,7 +140,7 @@ func TestRetryRepeatsOrChanges(t *testing.T) {
 
 func TestBulkSaysWhomItLeavesOut(t *testing.T) {
 	t.Parallel()
-	h := ordering(t)
+	h := newCommandsAPI(t)
 	body := decode(t, send(t, h, http.MethodPost, "/bulk?dry_run=true", `{"action":"revoke","q":"name:shop.*"}`).Body.String())
 	got := map[string]any{}
 	for _, k := range []string{"matched", "chosen", "states", "capped", "confirm", "blocked"} {
@@ -160,9 +160,9 @@ func TestBulkSaysWhomItLeavesOut(t *testing.T) {
 }
 
 // drawer is a result backend with one record.
-type drawer struct{ record results.Result }
+type resultBackend struct{ record results.Result }
 
-func (d drawer) Result(_ context.Context, id string) (results.Result, error) {
+func (d resultBackend) Result(_ context.Context, id string) (results.Result, error) {
 	switch id {
 	case d.record.TaskID:
 		return d.record, nil
@@ -172,9 +172,9 @@ func (d drawer) Result(_ context.Context, id string) (results.Result, error) {
 	return results.Result{}, results.ErrMissing
 }
 
-func (drawer) String() string { return "redis://:***@redis:6379/1" }
+func (resultBackend) String() string { return "redis://:***@redis:6379/1" }
 
-func (drawer) Close() error { return nil }
+func (resultBackend) Close() error { return nil }
 
 func TestResults(t *testing.T) {
 	t.Parallel()
@@ -183,7 +183,7 @@ func TestResults(t *testing.T) {
 	if w := get(t, api.New(o), "/results/"+taskID); w.Code != http.StatusNotFound {
 		t.Errorf("result without a backend = %d %s, want 404", w.Code, w.Body)
 	}
-	o.Operations.Results = drawer{results.Result{
+	o.Commands.Results = resultBackend{results.Result{
 		TaskID: taskID, Status: "FAILURE", Value: json.RawMessage(`{"n":NaN}`), Exception: "KeyError: 'x'",
 		DoneAt: time.UnixMicro(start).Add(time.Hour), NaiveTime: true, Args: json.RawMessage(`[1]`), Retries: new(int64(1 << 60)),
 	}}
@@ -215,7 +215,7 @@ func TestResults(t *testing.T) {
 func TestReadOnlyTakesNoOrderForTasks(t *testing.T) {
 	t.Parallel()
 	b := newBackend()
-	h := api.New(api.Options{Backend: b, Operations: operating(t, b, true), ReadOnly: true})
+	h := api.New(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true})
 	for _, target := range []string{"/publish", "/retry/" + taskID, "/bulk"} {
 		if w := send(t, h, http.MethodPost, target, `{}`); w.Code != http.StatusNotFound {
 			t.Errorf("POST %s = %d %s, want 404", target, w.Code, w.Body)
