@@ -54,7 +54,7 @@ func TestReplayedEventsCountAsTheyDid(t *testing.T) {
 		journal = state.AppendEvent(journal, &e, c.Apply(&e).Clock)
 	}
 	n := make(map[state.Kind]int)
-	if err := c.Replay(journal, func(e *state.Event, ch state.Change) {
+	if err := c.Replay(journal, nil, func(e *state.Event, ch state.Change) {
 		if ch.New {
 			t.Errorf("event of kind %d is new", e.Kind)
 		}
@@ -165,7 +165,7 @@ func TestAReplayedEventIsStillTruncated(t *testing.T) {
 		journal = state.AppendEvent(journal, &events[i], c.Apply(&events[i]).Clock)
 	}
 	again := state.New(state.Options{})
-	if err := again.Replay(journal, func(*state.Event, state.Change) {}); err != nil {
+	if err := again.Replay(journal, nil, func(*state.Event, state.Change) {}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(mustTask(t, c, "a"), mustTask(t, again, "a")); diff != "" || !mustTask(t, again, "a").Truncated {

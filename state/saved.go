@@ -68,8 +68,9 @@ func Journal(id string, events []byte) (journal []byte, err error) {
 }
 
 // Replay folds in events that AppendEvent wrote, so that events that are known already change nothing, and yields
-// each with its effect. Events before the first that cannot be read are folded in beside the error.
-func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error {
+// each with its effect. Before an event that NeedsLoad, it calls load, if that is not nil, with the id of the task. Events
+// before the first that cannot be read are folded in beside the error.
+func (c *Cluster) Replay(journal []byte, load func(id string), yield func(*Event, Change)) error {
 	r := savedReader{byteReader: byteReader[string]{rest: string(journal)}}
 	var s savedEvent
 	for len(r.rest) > 0 {
@@ -83,6 +84,9 @@ func (c *Cluster) Replay(journal []byte, yield func(*Event, Change)) error {
 			return fmt.Errorf("replay journal: %w", ErrSaved)
 		}
 		s.Event.ID = id
+		if load != nil && c.NeedsLoad(&s.Event) {
+			load(id)
+		}
 		c.RestoreClock(s.Repaired)
 		yield(&s.Event, c.apply(&s.Event, s.Repaired, s.flags()))
 	}
@@ -256,6 +260,9 @@ func (c *Cluster) load(id string, k *Conclusion) {
 	r.marks |= stored
 	c.order.insert(c.entryOf(i, r))
 	c.tally.add(r)
+	if c.lowWaterMark == nil { // what the store omits is older than what it loads, by another order than that of time
+		c.evictedMicros = max(c.evictedMicros, c.position(r).Stamp.Micros)
+	}
 	c.version++
 }
 
@@ -278,10 +285,14 @@ func (c *Cluster) SetLowWaterMark(p Position) {
 // storedSlack is how much older than the newest event of its task any other may be, by skewed clocks, µs.
 const storedSlack = 10_000_000
 
-// NeedsLoad reports whether the event is of a task that is not in memory and may be in the store, which is so
-// unless the event is newer than every task there.
+// NeedsLoad reports whether the event is of a task that is not in memory and may be in the store. An event that begins a
+// task and is newer than every task there is taken to be of a new one; if it is not, saving the task finds that out.
 func (c *Cluster) NeedsLoad(e *Event) bool {
-	return c.lowWaterMark != nil && e.Kind.Task() && e.Micros <= c.evictedMicros+storedSlack && c.row(e.ID) == nil
+	if c.lowWaterMark == nil || !e.Kind.Task() {
+		return false
+	}
+	begins := e.Kind == TaskSent || e.Kind == TaskReceived
+	return (!begins || e.Micros <= c.evictedMicros+storedSlack) && c.row(e.ID) == nil
 }
 
 // LowWaterMark is the newest position of a task that was evicted or never loaded, nil if all tasks are in memory.

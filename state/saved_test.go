@@ -262,7 +262,7 @@ func TestJournalIsReplayed(t *testing.T) {
 		}
 		got := state.New(state.Options{})
 		for n := range 2 { // the second time, nothing is new
-			if err := got.Replay(journal, func(e *state.Event, ch state.Change) {
+			if err := got.Replay(journal, nil, func(e *state.Event, ch state.Change) {
 				if n == 1 && e.Kind.Task() && ch.New {
 					t.Errorf("seed %d: %s of %s is new again", seed, e.Subject, e.ID)
 				}
@@ -405,7 +405,7 @@ func FuzzLoad(f *testing.F) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("saved and read (-want +got):\n%s", diff)
 		}
-		if err := state.New(state.Options{}).Replay(events, func(*state.Event, state.Change) {}); err == nil && bytes.Equal(events, []byte{0}) {
+		if err := state.New(state.Options{}).Replay(events, nil, func(*state.Event, state.Change) {}); err == nil && bytes.Equal(events, []byte{0}) {
 			t.Error("replayed nothing")
 		}
 	})

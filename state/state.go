@@ -93,7 +93,7 @@ type Cluster struct {
 	unsaved       fifo     // rows that changed since they were taken to be saved, longest first
 	saving        []uint32 // rows taken to be saved
 	lowWaterMark  *Position
-	evictedMicros int64 // greatest time of a task that is in the store only
+	evictedMicros int64 // at least the greatest time of a task that is in the store only
 	evictAbove    int   // number of tasks above which to look for some to evict
 
 	scratch []*record

@@ -92,7 +92,7 @@ type WriteResult struct {
 }
 
 // RestoreOptions says how much to restore and which functions receive it. They are called in the order of the fields and
-// may keep their arguments.
+// may keep their arguments. Journal may read tasks of the store.
 type RestoreOptions struct {
 	MaxTasks   int // finished and lost tasks to read, newest change first; active ones are all read
 	Checkpoint func(Checkpoint) error

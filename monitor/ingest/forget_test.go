@@ -68,7 +68,7 @@ func (l *ledger) Write(ctx context.Context, b history.Batch) (history.WriteResul
 func idsIn(t *testing.T, journal []byte) map[string]bool {
 	t.Helper()
 	ids := make(map[string]bool)
-	err := state.New(state.Options{}).Replay(journal, func(e *state.Event, _ state.Change) { ids[e.ID] = true })
+	err := state.New(state.Options{}).Replay(journal, nil, func(e *state.Event, _ state.Change) { ids[e.ID] = true })
 	if err != nil {
 		t.Errorf("journal: %v", err)
 	}

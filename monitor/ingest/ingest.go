@@ -218,10 +218,7 @@ func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch [
 		})
 	}
 	if len(waiting) > 0 {
-		in.loadStored(ctx, waiting)
-		for i := range waiting {
-			in.apply(&waiting[i])
-		}
+		in.applyStored(ctx, waiting)
 	}
 	in.pending.received(stream, batch[len(batch)-1].Tag, len(batch))
 	in.writer.wake(in.writeDue())

@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,93 @@ func TestARestartBringsBackWhatWasThere(t *testing.T) {
 	}
 	if n, err := second.read.Count(t.Context(), query.Query{}); err != nil || n != (history.Count{N: len(before), Exact: true}) {
 		t.Errorf("count = %+v, %v, want %d exactly", n, err, len(before))
+	}
+}
+
+// Events of tasks that are in the store only join what is stored, and are shown whole at once, even while nothing can be
+// saved: those of a journal after a restart, and those that come while new tasks take the place of others in memory.
+func TestEventsJoinStoredTasks(t *testing.T) {
+	t.Parallel()
+	const n = 30
+	event := func(kind state.Kind, id string, clock int64) *state.Event {
+		return &state.Event{
+			Kind: kind, ID: id, Name: "tasks.add", Hostname: "w1", PID: 7, Clock: clock, Micros: 1_790_000_000_000_000 + clock*60e6,
+			Present: state.FieldName | state.FieldPID | state.FieldClock,
+		}
+	}
+	late := func(f func(e *state.Event)) { // newer than everything stored
+		for i := range int64(n) {
+			f(event(state.TaskStarted, fmt.Sprint("t", i), 3*n+i))
+		}
+	}
+	tests := map[string]func(c *state.Cluster) (journal []byte, message []byte){
+		"journal": func(c *state.Cluster) (journal []byte, message []byte) {
+			late(func(e *state.Event) { journal = state.AppendEvent(journal, e, c.Apply(e).Clock) })
+			return journal, nil
+		},
+		"message": func(c *state.Cluster) (journal []byte, message []byte) {
+			var bodies []string
+			add := func(kind string, e *state.Event) {
+				c.Apply(e)
+				bodies = append(bodies, fmt.Sprintf(`{"type":"task-%s","uuid":%q,"name":"tasks.add","hostname":"w1","pid":7,"clock":%d,"timestamp":%d}`,
+					kind, e.ID, e.Clock, e.Micros/1e6))
+			}
+			i := 0
+			late(func(e *state.Event) {
+				add("received", event(state.TaskReceived, fmt.Sprint("new", i), 1)) // old enough to be in the store
+				add("started", e)
+				i++
+			})
+			return nil, []byte("[" + strings.Join(bodies, ",") + "]")
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			c := state.New(state.Options{Track: true})
+			for i := range int64(n) {
+				c.Apply(event(state.TaskReceived, fmt.Sprint("t", i), 3*i+1))
+				c.Apply(event(state.TaskSucceeded, fmt.Sprint("t", i), 3*i+2))
+			}
+			var stored history.Batch
+			for _, u := range c.TakeUnsaved(n) {
+				stored.Tasks = append(stored.Tasks, history.Task{View: u.View, Events: u.Events})
+			}
+			var message []byte
+			stored.Journal, message = test(c)
+			write(t, dir, stored)
+
+			b := inproc.New(inproc.Options{})
+			f := &faulty{Store: open(t, dir), failure: errDisk}
+			t.Cleanup(func() {
+				if err := f.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			m := run(t, ingest.Options{Broker: b, Store: f, State: state.Options{MaxTasks: 10}})
+			await(t, m, "the history", func() bool { return m.Health().Ready })
+			if message != nil {
+				publish(t, b, message)
+				await(t, m, "the message", func() bool { return m.Health().Events == 2*n })
+			}
+			if diff := cmp.Diff(c.Tasks(state.Query{Limit: 3 * n}).Tasks, listOf(t, m), eventsAlone()); diff != "" {
+				t.Errorf("tasks (-want +got):\n%s", diff)
+			}
+			f.fail(nil)
+		})
+	}
+}
+
+// write writes a batch to a history in dir.
+func write(t *testing.T, dir string, b history.Batch) {
+	t.Helper()
+	s := open(t, dir)
+	if _, err := s.Write(t.Context(), b); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -22,6 +22,7 @@ func (in *Ingester) restore(ctx context.Context) error {
 			in.log.Error("part of the history not read", "error", err)
 		}
 	}
+	load := func(id string) { in.load(id, in.savedTask(ctx, id)) }
 	err := in.store.Restore(ctx, history.RestoreOptions{
 		MaxTasks: in.maxTasks,
 		Checkpoint: func(c history.Checkpoint) error {
@@ -50,7 +51,7 @@ func (in *Ingester) restore(ctx context.Context) error {
 		Journal: func(number uint64, journal []byte, checkpointed bool) error {
 			in.mu.Lock()
 			defer in.mu.Unlock()
-			try(in.cluster.Replay(journal, func(e *state.Event, ch state.Change) {
+			try(in.cluster.Replay(journal, load, func(e *state.Event, ch state.Change) {
 				if events++; !checkpointed {
 					in.minutes.Replay(e, ch)
 				}

@@ -28,7 +28,7 @@ type Topology struct {
 // Topology returns which workers have which tasks and queues, refreshed now if it is older than MaxAge or workers
 // have come or gone. It does not fail: workers that did not reply are in Missing.
 func (i *Inspector) Topology(ctx context.Context) Topology {
-	for range 2 { // the first time a worker may have come up just then
+	for range 3 { // a worker may have come up just then (startupDelay)
 		i.checkMembers()
 		i.once(ctx, &i.topology, i.inspectAll)
 	}
@@ -59,9 +59,12 @@ func (i *Inspector) PeekTopology() Topology {
 	return i.cached
 }
 
+// topologyTimeout bounds an inspection of all workers, for which previews wait. It is that of celery inspect.
+const topologyTimeout = time.Second
+
 // inspectAll asks all workers for tasks, queues and pools. It ends what begin began.
 func (i *Inspector) inspectAll(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, topologyTimeout)
 	defer cancel()
 	alive := slices.Compact(slices.Sorted(slices.Values(i.alive())))
 	blind := !i.client.Status().Connected
@@ -108,7 +111,7 @@ func callAll[T any](
 	ctx context.Context, c *Client, alive []string, method string, arguments map[string]any, read func(json.RawMessage) (T, bool),
 ) map[string]T {
 	reported := make(map[string]T)
-	a, err := c.Call(ctx, Request{Method: method, Arguments: arguments, Expect: alive, Timeout: timeout})
+	a, err := c.Call(ctx, Request{Method: method, Arguments: arguments, Expect: alive, Timeout: topologyTimeout})
 	if err != nil {
 		return reported
 	}

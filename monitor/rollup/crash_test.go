@@ -88,7 +88,7 @@ func TestACrashCountsNothingTwice(t *testing.T) {
 		Task:       func(id string, events []byte) error { return f.cluster.Load(id, events) },
 		Omitted:    func(state.Position) error { return nil },
 		Journal: func(_ uint64, events []byte, checkpointed bool) error {
-			return f.cluster.Replay(events, func(e *state.Event, ch state.Change) {
+			return f.cluster.Replay(events, nil, func(e *state.Event, ch state.Change) {
 				if !checkpointed {
 					f.counts.Replay(e, ch)
 				}

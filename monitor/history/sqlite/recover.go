@@ -165,7 +165,7 @@ func (s *recovery) replay(id string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	return s.cluster.Replay(journal, func(*state.Event, state.Change) {})
+	return s.cluster.Replay(journal, nil, func(*state.Event, state.Change) {})
 }
 
 // journal copies the events that were not in tasks yet.
@@ -176,7 +176,7 @@ func (s *recovery) journal(ctx context.Context) error {
 		if err := rows.Scan(&key, &body); err != nil {
 			return 0, err
 		}
-		if s.cluster.Replay(body, func(*state.Event, state.Change) {}) != nil {
+		if s.cluster.Replay(body, nil, func(*state.Event, state.Change) {}) != nil {
 			s.done.Unreadable++
 		}
 		if s.cluster.Unsaved() >= recoveryBatch {

@@ -98,15 +98,26 @@ func (d *DB) restoreFinished(ctx context.Context, r history.RestoreOptions) erro
 	return r.Omitted(*left)
 }
 
+// restoreJournal reads entry by entry, so that f can read the store meanwhile: in memory it has a single connection.
 func (d *DB) restoreJournal(
 	ctx context.Context, counted uint64, f func(entry uint64, events []byte, checkpointed bool) error,
 ) error {
-	return eachRow(ctx, d.read, `SELECT entry, body FROM journal ORDER BY entry`, nil, func(rows *sql.Rows) error {
-		var entry uint64
+	var entries []uint64
+	err := eachRow(ctx, d.read, `SELECT entry FROM journal ORDER BY entry`, nil, func(rows *sql.Rows) error {
+		entries = append(entries, 0)
+		return rows.Scan(&entries[len(entries)-1])
+	})
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
 		var body []byte
-		if err := rows.Scan(&entry, &body); err != nil {
+		if err := d.read.QueryRowContext(ctx, `SELECT body FROM journal WHERE entry = ?`, entry).Scan(&body); err != nil {
 			return err
 		}
-		return f(entry, body, entry <= counted)
-	})
+		if err := f(entry, body, entry <= counted); err != nil {
+			return err
+		}
+	}
+	return nil
 }
