@@ -391,8 +391,8 @@ func TestTopology(t *testing.T) {
 		}
 		all.Wait()
 		// w3 has just come up and may not have heard the first rounds.
-		if n := len(f.requests()); n > 3*6 {
-			t.Errorf("workers heard %d requests, want 9 each at most", n)
+		if n := len(f.requests()); n > 4*6 {
+			t.Errorf("workers heard %d requests, want 12 each at most", n)
 		}
 		two = nil
 		<-time.After(remote.MaxAge)
