@@ -5,12 +5,8 @@ package celery
 
 import (
 	"maps"
-	"math"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
-	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -58,8 +54,7 @@ func (d *Decoder) reject(cause string) {
 // JSON returns a message body of a MIME type as Decode reads it, false if its serializer is neither JSON nor MessagePack,
 // or if it is malformed, which is counted. A missing type is taken for JSON.
 func (d *Decoder) JSON(contentType string, body []byte) ([]byte, bool) {
-	mime, _, _ := strings.Cut(contentType, ";")
-	switch strings.ToLower(strings.TrimSpace(mime)) {
+	switch mimeType(contentType) {
 	case "", mimeJSON:
 		return body, true
 	case mimeMsgpack:
@@ -197,66 +192,24 @@ func (d *Decoder) check(e *state.Event) (cause string) {
 
 // field reads the value of one key into the event. It returns false if the JSON is malformed.
 func (d *Decoder) field(s *scanner, e *state.Event, key string) bool {
-	f, known := fieldOf(key)
-	if !known {
-		raw, err := s.raw()
-		if err == nil && len(d.extras) < maxExtras {
-			d.extras = append(d.extras, extra{key, raw})
-		}
-		return err == nil
-	}
-	e.Present |= f.bit
-	e.Null &^= f.bit
-	switch b := s.next(); {
-	case b == 'n' && s.word():
-		e.Null |= f.bit
-		f.clear(e)
-		return true
-	case b == '"' && (f.kind == text || f.kind == repr):
-		v, err := s.str()
-		if err == nil {
-			f.set(e, v)
-		}
-		return err == nil
-	}
-	start := s.at
-	raw, err := s.raw()
+	v, err := s.member()
 	if err != nil {
 		return false
 	}
-	if !f.read(e, raw, s.text[start]) {
-		e.Null |= f.bit
-		f.clear(e)
+	bit, known := v.setField(e, key)
+	switch {
+	case !known:
+		if len(d.extras) < maxExtras {
+			d.extras = append(d.extras, extra{key, v.raw})
+		}
+		return true
+	case v.mistyped:
 		d.reject(CauseField)
 	}
+	e.Present |= bit
+	e.Null &^= bit
+	if v.mistyped || v.raw == "null" {
+		e.Null |= bit
+	}
 	return true
-}
-
-// micros converts a float of seconds to µs, 0 if it is out of all range.
-func micros(raw string) int64 {
-	f, err := strconv.ParseFloat(raw, 64)
-	if err != nil || math.IsNaN(f) || math.Abs(f) > 1e11 {
-		return 0
-	}
-	return int64(math.Round(f * 1e6))
-}
-
-// integer reads a JSON number as an integer, truncating a float as Python's int() would.
-func integer(raw string) (n int64, ok bool) {
-	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
-		return n, true
-	}
-	f, err := strconv.ParseFloat(raw, 64)
-	if err != nil || math.IsNaN(f) || math.Abs(f) >= 1<<63 {
-		return 0, false
-	}
-	return int64(f), true
-}
-
-// rawClock reads a Lamport clock; anything but a usable one is 0.
-func rawClock(raw string) int64 {
-	if n, ok := integer(raw); ok && clock.Valid(n) {
-		return n
-	}
-	return 0
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// Kombu's own words for how a body is written into an envelope.
 const (
-	encodingBase64 = "base64"
+	encodingBase64 = "base64" // Kombu's name for it in body_encoding
 	maxPriority    = 9
 )
 
@@ -31,52 +30,93 @@ type Envelope struct {
 	DeliveryTag string
 }
 
-// properties are those of an envelope, in Kombu's order. A worker dies of a message without delivery_info or
-// delivery_tag.
+// envelope is an Envelope as JSON, in Kombu's order.
+type envelope struct {
+	Body            bodyText        `json:"body"`
+	ContentEncoding plainText       `json:"content-encoding,omitempty"`
+	ContentType     plainText       `json:"content-type,omitempty"`
+	Headers         json.RawMessage `json:"headers"`
+	Properties      properties      `json:"properties"`
+}
+
+// properties of an envelope. A worker dies of a message without delivery_info or delivery_tag.
 type properties struct {
-	CorrelationID string       `json:"correlation_id,omitempty"`
-	ReplyTo       string       `json:"reply_to,omitempty"`
-	DeliveryMode  int          `json:"delivery_mode"`
-	Expiration    string       `json:"expiration,omitempty"`
-	DeliveryInfo  deliveryInfo `json:"delivery_info"`
-	Priority      uint8        `json:"priority"`
-	BodyEncoding  string       `json:"body_encoding"`
-	DeliveryTag   string       `json:"delivery_tag"`
+	CorrelationID plainText       `json:"correlation_id,omitempty"`
+	ReplyTo       plainText       `json:"reply_to,omitempty"`
+	DeliveryMode  json.RawMessage `json:"delivery_mode"`
+	Expiration    plainText       `json:"expiration,omitempty"`
+	DeliveryInfo  deliveryInfo    `json:"delivery_info"`
+	Priority      json.RawMessage `json:"priority"`
+	BodyEncoding  plainText       `json:"body_encoding"`
+	DeliveryTag   plainText       `json:"delivery_tag"`
 }
 
 type deliveryInfo struct {
-	Exchange   string `json:"exchange"`
-	RoutingKey string `json:"routing_key"`
+	Exchange   plainText `json:"exchange"`
+	RoutingKey plainText `json:"routing_key"`
 }
 
-// Append appends the envelope as JSON to dst. It fails if a header is no JSON, and without a DeliveryTag.
+// plainText is a string. It is read from a string or the text of a number; anything else is empty.
+type plainText string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *plainText) UnmarshalJSON(b []byte) error {
+	*p = ""
+	switch c := b[0]; {
+	case c == '"':
+		return json.Unmarshal(b, (*string)(p))
+	case c == '-' || c >= '0' && c <= '9':
+		*p = plainText(b)
+	}
+	return nil
+}
+
+// bodyText is a body as it is written, and how many the envelope has: the last one counts.
+type bodyText struct {
+	text  string
+	count int
+}
+
+// MarshalJSON implements json.Marshaler.
+func (t bodyText) MarshalJSON() ([]byte, error) { return json.Marshal(t.text) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *bodyText) UnmarshalJSON(b []byte) error {
+	if b[0] != '"' {
+		return errNoEnvelope
+	}
+	t.count++
+	return json.Unmarshal(b, &t.text)
+}
+
+// Append appends the envelope as JSON to dst. It fails if a header is not JSON, and without a DeliveryTag.
 func (e Envelope) Append(dst []byte) ([]byte, error) {
 	if e.DeliveryTag == "" {
 		return dst, errors.New("write envelope: no delivery tag")
 	}
-	headers := e.Headers
-	if headers == nil {
-		headers = map[string]any{}
+	headers := []byte("{}")
+	var err error
+	if e.Headers != nil {
+		headers, err = json.Marshal(e.Headers)
+	}
+	if err != nil {
+		return dst, fmt.Errorf("write envelope: %w", err)
 	}
 	mode := 1
 	if e.Persistent {
 		mode = 2
 	}
-	text, err := json.Marshal(struct {
-		Body            []byte         `json:"body"` // as base64
-		ContentEncoding string         `json:"content-encoding,omitempty"`
-		ContentType     string         `json:"content-type,omitempty"`
-		Headers         map[string]any `json:"headers"`
-		Properties      properties     `json:"properties"`
-	}{
-		Body:            append([]byte{}, e.Body...), // nil would be null
-		ContentEncoding: e.ContentEncoding,
-		ContentType:     e.ContentType,
+	text, err := json.Marshal(envelope{
+		Body:            bodyText{text: base64.StdEncoding.EncodeToString(e.Body)},
+		ContentEncoding: plainText(e.ContentEncoding),
+		ContentType:     plainText(e.ContentType),
 		Headers:         headers,
 		Properties: properties{
-			CorrelationID: e.CorrelationID, ReplyTo: e.ReplyTo, DeliveryMode: mode, Expiration: e.Expiration,
-			DeliveryInfo: deliveryInfo{e.Exchange, e.RoutingKey},
-			Priority:     min(e.Priority, maxPriority), BodyEncoding: encodingBase64, DeliveryTag: e.DeliveryTag,
+			CorrelationID: plainText(e.CorrelationID), ReplyTo: plainText(e.ReplyTo), DeliveryMode: strconv.AppendInt(nil, int64(mode), 10),
+			Expiration:   plainText(e.Expiration),
+			DeliveryInfo: deliveryInfo{plainText(e.Exchange), plainText(e.RoutingKey)},
+			Priority:     strconv.AppendUint(nil, uint64(min(e.Priority, maxPriority)), 10),
+			BodyEncoding: encodingBase64, DeliveryTag: plainText(e.DeliveryTag),
 		},
 	})
 	if err != nil {
@@ -87,177 +127,63 @@ func (e Envelope) Append(dst []byte) ([]byte, error) {
 
 // ParseEnvelope reads an envelope. The body is a copy, compressed if it is in the envelope.
 func ParseEnvelope(b []byte) (Envelope, error) {
-	r := envelopeReader{scanner: scanner{text: string(b)}}
-	if err := r.read(); err != nil {
+	t, err := parseEnvelope(b)
+	if err != nil {
 		return Envelope{}, err
 	}
-	e := r.envelope
-	var err error
-	if e.Headers, err = parseHeaders(r.headers); err != nil {
+	p := t.Properties
+	e := Envelope{
+		Publishing: broker.Publishing{
+			ContentType: string(t.ContentType), ContentEncoding: string(t.ContentEncoding),
+			CorrelationID: string(p.CorrelationID), ReplyTo: string(p.ReplyTo), Expiration: string(p.Expiration),
+			Priority: priority(p.Priority), Persistent: unquote(p.DeliveryMode) == "2",
+		},
+		Exchange: string(p.DeliveryInfo.Exchange), RoutingKey: string(p.DeliveryInfo.RoutingKey),
+		DeliveryTag: string(p.DeliveryTag),
+	}
+	if e.Headers, err = parseHeaders(t.Headers); err != nil {
 		return Envelope{}, err
 	}
-	if e.Body, err = decodeBody(r.bodyEncoding, []byte(r.body)); err != nil {
-		return Envelope{}, err
+	e.Body, err = decodeBody(string(p.BodyEncoding), []byte(t.Body.text))
+	return e, err
+}
+
+// parseEnvelope reads the JSON of an envelope. Members of other types than Kombu's are left out.
+func parseEnvelope(b []byte) (envelope, error) {
+	var e envelope
+	text, err := StrictJSON(b)
+	if err == nil {
+		err = json.Unmarshal(text, &e)
+	}
+	if _, mistyped := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !mistyped || e.Body.count == 0 {
+		return envelope{}, errNoEnvelope
 	}
 	return e, nil
 }
 
-// parseHeaders reads the raw value of headers, which may be missing or null.
-func parseHeaders(raw string) (map[string]any, error) {
-	if raw == "" || raw == "null" {
+// parseHeaders reads the headers of an envelope, which may be missing or null.
+func parseHeaders(raw json.RawMessage) (map[string]any, error) {
+	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
-	s := scanner{text: raw}
-	v, err := s.value()
+	v, err := decodeValue(raw)
 	headers, ok := v.(map[string]any)
 	if err != nil || !ok {
-		return nil, fmt.Errorf("%w: headers are no object", errNoEnvelope)
+		return nil, fmt.Errorf("%w: headers are not an object", errNoEnvelope)
 	}
 	return headers, nil
 }
 
-// envelopeReader walks over an envelope. Whatever it does not know is skipped.
-type envelopeReader struct {
-	scanner
-	envelope     Envelope // without its body and headers
-	body         string   // as written
-	headers      string   // raw
-	bodyEncoding string
-	found        bool // a body
-	cut          bool // a body before what is read
-}
+// unquote returns the text of a number, which may be written as a string.
+func unquote(number json.RawMessage) string { return strings.Trim(string(number), `"`) }
 
-// read walks over all of it, or over what follows a body that was found already.
-func (r *envelopeReader) read() error {
-	first := !r.cut
-	if first && !r.accept('{') {
-		return errNoEnvelope
-	}
-	for ; ; first = false {
-		key, ok, err := r.key(first)
-		if err == nil && ok {
-			err = r.top(key)
-		}
-		switch {
-		case err != nil:
-			return errNoEnvelope
-		case !ok && r.end() && (r.found || r.cut):
-			return nil
-		case !ok:
-			return errNoEnvelope
-		}
-	}
-}
-
-// inside reports whether an object is next and enters it, or skips another value.
-func (r *envelopeReader) inside() (bool, error) {
-	if r.accept('{') {
-		return true, nil
-	}
-	_, err := r.raw()
-	return false, err
-}
-
-func (r *envelopeReader) top(key string) (err error) {
-	switch key {
-	case "body":
-		if r.next() != '"' {
-			return errNoEnvelope
-		}
-		r.found = true
-		r.body, err = r.str()
-	case "content-type":
-		r.envelope.ContentType, err = r.plain()
-	case "content-encoding":
-		r.envelope.ContentEncoding, err = r.plain()
-	case "headers":
-		r.headers, err = r.raw()
-	case "properties":
-		err = r.properties()
-	default:
-		_, err = r.raw()
-	}
-	return err
-}
-
-func (r *envelopeReader) properties() error {
-	ok, err := r.inside()
-	for first := true; ok && err == nil; first = false {
-		var key string
-		if key, ok, err = r.key(first); ok {
-			err = r.property(key)
-		}
-	}
-	return err
-}
-
-func (r *envelopeReader) property(key string) (err error) {
-	e := &r.envelope
-	switch key {
-	case "body_encoding":
-		r.bodyEncoding, err = r.plain()
-	case "delivery_info":
-		err = r.deliveryInfo()
-	case "correlation_id":
-		e.CorrelationID, err = r.plain()
-	case "reply_to":
-		e.ReplyTo, err = r.plain()
-	case "expiration":
-		e.Expiration, err = r.plain()
-	case "delivery_tag":
-		e.DeliveryTag, err = r.plain()
-	case "delivery_mode":
-		var mode string
-		mode, err = r.plain()
-		e.Persistent = mode == "2"
-	case "priority":
-		var n string
-		n, err = r.plain()
-		e.Priority = priority(n)
-	default:
-		_, err = r.raw()
-	}
-	return err
-}
-
-func (r *envelopeReader) deliveryInfo() error {
-	ok, err := r.inside()
-	for first := true; ok && err == nil; first = false {
-		var key string
-		if key, ok, err = r.key(first); !ok || err != nil {
-			break
-		}
-		switch key {
-		case "exchange":
-			r.envelope.Exchange, err = r.plain()
-		case "routing_key":
-			r.envelope.RoutingKey, err = r.plain()
-		default:
-			_, err = r.raw()
-		}
-	}
-	return err
-}
-
-// plain reads a string, or the text of a number. Whatever else is there counts as empty.
-func (r *envelopeReader) plain() (string, error) {
-	switch b := r.next(); {
-	case b == '"':
-		return r.str()
-	case b == '-' || b >= '0' && b <= '9':
-		return r.raw()
-	}
-	_, err := r.raw()
-	return "", err
-}
-
-// priority clamps a priority as Kombu does: what is no number is 0.
-func priority(s string) uint8 {
-	n, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(n > 0) {
+// priority clamps a priority as Kombu does: what is not a number is 0.
+func priority(n json.RawMessage) uint8 {
+	f, err := strconv.ParseFloat(unquote(n), 64)
+	if err != nil || !(f > 0) {
 		return 0
 	}
-	return uint8(min(n, maxPriority))
+	return uint8(min(f, maxPriority))
 }
 
 // decodeBody returns the bytes of a body as it is written.
@@ -273,30 +199,34 @@ func decodeBody(encoding string, body []byte) ([]byte, error) {
 	return b[:n], nil
 }
 
-// ParseUnacked returns the envelope in a value of Kombu's hash of unacknowledged messages, which is an array of
-// the envelope, its exchange and its routing key.
-func ParseUnacked(text string) (envelope string, ok bool) {
-	envelope, _, ok = parseUnacked(text)
-	return envelope, ok
+// Unacked is an entry of Kombu's hash of unacknowledged messages.
+type Unacked struct {
+	Envelope             string // for ParseEnvelope
+	Exchange, RoutingKey string
 }
 
-// ParseUnackedRoute returns the exchange and routing key of a value of that hash.
-func ParseUnackedRoute(text string) (exchange, routingKey string, ok bool) {
-	_, route, ok := parseUnacked(text)
-	return route[0], route[1], ok
+// ParseUnacked reads a value of that hash: an array of the envelope, its exchange and its routing key.
+func ParseUnacked(text string) (u Unacked, ok bool) {
+	s := scanner{text: text}
+	open := s.accept('[')
+	envelope, err := s.raw()
+	exchange, first := s.element()
+	key, second := s.element()
+	if !open || err != nil || !first || !second || !s.accept(']') || !s.end() {
+		return Unacked{}, false
+	}
+	return Unacked{Envelope: envelope, Exchange: exchange, RoutingKey: key}, true
 }
 
-func parseUnacked(text string) (envelope string, route [2]string, ok bool) {
-	r := envelopeReader{scanner: scanner{text: text}}
-	if !r.accept('[') {
-		return "", route, false
+// element reads a comma and a string, which is empty if another value is there.
+func (s *scanner) element() (string, bool) {
+	if !s.accept(',') {
+		return "", false
 	}
-	envelope, err := r.raw()
-	for i := 0; i < len(route) && err == nil; i++ {
-		if !r.accept(',') {
-			return "", route, false
-		}
-		route[i], err = r.plain()
+	if s.next() == '"' {
+		text, err := s.str()
+		return text, err == nil
 	}
-	return envelope, route, err == nil && r.accept(']') && r.end()
+	_, err := s.raw()
+	return "", err == nil
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	maxKnown  = 4096 // kinds of envelopes remembered
-	maxKind   = 1024 // bytes of one
+	maxKnown  = 4096 // envelopes remembered
+	maxKey    = 1024 // bytes of one, without body and delivery tag
 	tagBytes  = 36   // of the UUID that is the delivery tag
 	beforeTag = `"delivery_tag": "`
 	afterTag  = `"}}`
@@ -18,76 +18,63 @@ const (
 // EnvelopeParser parses the envelopes of events. Everything around the body is the same in all events of one type
 // from one sender, except the delivery tag at the end, so it is parsed once and remembered. The zero value is
 // ready to use. It is not safe for concurrent use.
-type EnvelopeParser struct{ known map[string]envelopeKind }
-
-// envelopeKind is the content of an envelope without its body and delivery tag.
-type envelopeKind struct {
-	message      broker.Message
-	headers      string // raw
-	bodyEncoding string
-}
+type EnvelopeParser struct{ known map[string]envelope }
 
 // Parse returns the message in an envelope. It does not keep b.
-func (o *EnvelopeParser) Parse(b []byte) (broker.Message, error) {
-	coded, rest := cutBody(b)
-	like := withoutTag(coded, rest)
-	k, ok := o.known[string(like)]
+func (p *EnvelopeParser) Parse(b []byte) (broker.Message, error) {
+	body, rest := cutBody(b)
+	key := withoutTag(body, rest)
+	e, ok := p.known[string(key)]
 	if !ok {
-		r := envelopeReader{scanner: scanner{text: string(rest)}, cut: coded != nil}
-		if err := r.read(); err != nil {
+		var err error
+		if e, err = parseEnvelope(b); err != nil {
 			return broker.Message{}, err
 		}
-		if r.found { // the last one counts
-			coded = []byte(r.body)
-		}
-		k = envelopeKind{
-			message: broker.Message{
-				ContentType: r.envelope.ContentType, ContentEncoding: r.envelope.ContentEncoding,
-				RoutingKey: r.envelope.RoutingKey,
-			},
-			headers: r.headers, bodyEncoding: r.bodyEncoding,
-		}
-		if like != nil && !r.found {
-			o.remember(like, k)
+		switch {
+		case body == nil || e.Body.count > 1:
+			body = []byte(e.Body.text)
+		case key != nil:
+			p.remember(key, e)
 		}
 	}
-	return k.open(coded)
+	return e.message(body)
 }
 
-// remember stores the content that envelopes of a kind share.
-func (o *EnvelopeParser) remember(like []byte, k envelopeKind) {
-	if o.known == nil || len(o.known) >= maxKnown {
-		o.known = make(map[string]envelopeKind)
+// remember stores what the envelopes with this key have in common.
+func (p *EnvelopeParser) remember(key []byte, e envelope) {
+	if p.known == nil || len(p.known) >= maxKnown {
+		p.known = make(map[string]envelope)
 	}
-	o.known[string(like)] = k
+	e.Body = bodyText{}
+	p.known[string(key)] = e
 }
 
-// open adds the body.
-func (k envelopeKind) open(coded []byte) (broker.Message, error) {
-	body, err := decodeBody(k.bodyEncoding, coded)
+// message returns the event in an envelope with this body, as it is written.
+func (e envelope) message(body []byte) (broker.Message, error) {
+	body, err := decodeBody(string(e.Properties.BodyEncoding), body)
 	if err != nil {
 		return broker.Message{}, err
 	}
-	m := k.message
-	m.Body = body
-	if !strings.Contains(k.headers, `"`+headerCompression+`"`) {
-		return m, nil
+	if strings.Contains(string(e.Headers), `"`+headerCompression+`"`) {
+		headers, err := parseHeaders(e.Headers)
+		if err != nil {
+			return broker.Message{}, err
+		}
+		p, err := Decompress(broker.Publishing{Headers: headers, Body: body})
+		if err != nil {
+			return broker.Message{}, err
+		}
+		body = p.Body
 	}
-	headers, err := parseHeaders(k.headers)
-	if err != nil {
-		return broker.Message{}, err
-	}
-	p, err := Decompress(broker.Publishing{Headers: headers, Body: body})
-	if err != nil {
-		return broker.Message{}, err
-	}
-	m.Body = p.Body
-	return m, nil
+	return broker.Message{
+		Body: body, ContentType: string(e.ContentType), ContentEncoding: string(e.ContentEncoding),
+		RoutingKey: string(e.Properties.DeliveryInfo.RoutingKey),
+	}, nil
 }
 
-// cutBody takes the body out of an envelope that begins with it, as Kombu's do, and with nothing to unescape in it.
-// rest is the envelope without it. coded is nil if it stands elsewhere, and rest is all of it.
-func cutBody(b []byte) (coded, rest []byte) {
+// cutBody splits an envelope that begins with a body without escapes, as Kombu's do. For others, body is nil and rest
+// is all of it.
+func cutBody(b []byte) (body, rest []byte) {
 	const head = `{"body": "`
 	if !bytes.HasPrefix(b, []byte(head)) {
 		return nil, b
@@ -96,18 +83,18 @@ func cutBody(b []byte) (coded, rest []byte) {
 	if n < 0 {
 		return nil, b
 	}
-	coded, rest = b[len(head):len(head)+n], b[len(head)+n+1:]
-	if len(rest) == 0 || rest[0] != ',' || bytes.IndexByte(coded, '\\') >= 0 {
+	body, rest = b[len(head):len(head)+n], b[len(head)+n+1:]
+	if len(rest) == 0 || rest[0] != ',' || bytes.IndexByte(body, '\\') >= 0 {
 		return nil, b
 	}
-	return coded, rest
+	return body, rest
 }
 
 // withoutTag returns what is before the delivery tag of an envelope that ends with it, as Kombu's do, and nil for
 // others.
-func withoutTag(coded, rest []byte) []byte {
+func withoutTag(body, rest []byte) []byte {
 	at := len(rest) - len(afterTag) - tagBytes
-	if coded == nil || at < len(beforeTag) || at > maxKind || !bytes.HasSuffix(rest, []byte(afterTag)) ||
+	if body == nil || at < len(beforeTag) || at > maxKey || !bytes.HasSuffix(rest, []byte(afterTag)) ||
 		!bytes.HasSuffix(rest[:at], []byte(beforeTag)) {
 		return nil
 	}

@@ -231,14 +231,13 @@ func TestDecompress(t *testing.T) {
 
 func TestParseUnacked(t *testing.T) {
 	t.Parallel()
-	envelope, ok := celery.ParseUnacked(`[` + kombuTask + `, "tasks", "mail.send"]`)
-	exchange, key, routed := celery.ParseUnackedRoute(`[` + kombuTask + `, "tasks", "mail.send"]`)
-	if !ok || !routed || envelope != kombuTask || exchange != "tasks" || key != "mail.send" {
-		t.Errorf("unacked = %s by %q, %q, want the envelope by tasks, mail.send", envelope, exchange, key)
+	got, ok := celery.ParseUnacked(`[` + kombuTask + `, "tasks", "mail.send"]`)
+	if want := (celery.Unacked{Envelope: kombuTask, Exchange: "tasks", RoutingKey: "mail.send"}); !ok || got != want {
+		t.Errorf("unacked = %+v, want %+v", got, want)
 	}
 	for _, text := range []string{"", "{}", "[", "[]", "[{}]", `[{}, "a"]`, `[{}, "a", "b"`, `[{}, "a", "b"] x`, `[{} "a", "b"]`} {
 		if got, ok := celery.ParseUnacked(text); ok {
-			t.Errorf("unacked %s = %s, want nothing", text, got)
+			t.Errorf("unacked %s = %+v, want nothing", text, got)
 		}
 	}
 }

@@ -1,114 +1,208 @@
 package celery
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
+	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/state"
 )
 
-// shape is the JSON type that a field must have.
-type shape uint8
-
-const (
-	text   shape = iota // a string
-	repr                // a string; any other value is shown as its JSON
-	number              // a number
-	whole               // an integer, or a float to truncate
-	load                // an array of three numbers
-	truth               // true or false
-)
-
-// field is a key that Umbel knows.
-type field struct {
-	bit  state.Fields
-	kind shape
-	set  func(e *state.Event, v string) // text and repr; "" clears
-	num  func(e *state.Event, raw string) bool
-	int  func(e *state.Event) *int64
-	is   func(e *state.Event) *bool
+// member is the value of a key. Its methods return it in the type of a field: zero if it is null, and zero with
+// mistyped set if it is of another type.
+type member struct {
+	raw      string
+	decoded  string // of a string
+	isString bool
+	mistyped bool
 }
 
-// read sets the field from a value that is no plain string. It returns false if the type is wrong.
-func (f *field) read(e *state.Event, raw string, first byte) bool {
-	switch f.kind {
-	case repr:
-		f.set(e, raw)
-		return true
-	case number:
-		return first != '"' && f.num(e, raw)
-	case whole:
-		n, ok := integer(raw)
-		*f.int(e) = n
-		return ok && first != '"'
-	case load:
-		return readLoad(e, raw)
-	case truth:
-		*f.is(e) = raw == "true"
-		return raw == "true" || raw == "false"
-	case text:
+// member reads the value of a key.
+func (s *scanner) member() (m member, err error) {
+	m.isString = s.next() == '"'
+	start := s.at
+	if m.isString {
+		m.decoded, err = s.str()
+	} else {
+		_, err = s.raw()
 	}
-	return false
+	m.raw = s.text[start:s.at]
+	return m, err
 }
 
-// clear undoes an earlier value of a repeated key: the last one counts.
-func (f *field) clear(e *state.Event) {
-	switch {
-	case f.set != nil:
-		f.set(e, "")
-	case f.num != nil:
-		f.num(e, "0")
-	case f.int != nil:
-		*f.int(e) = 0
-	case f.is != nil:
-		*f.is(e) = false
-	}
+// text returns a string.
+func (m *member) text() string {
+	m.mistyped = !m.isString && m.raw != "null"
+	return m.decoded
 }
 
-// readLoad reads [0.71, 0.65, 0.3].
-func readLoad(e *state.Event, raw string) bool {
-	parts := strings.Split(strings.Trim(raw, "[] \t\r\n"), ",")
-	if len(parts) != len(e.Load) || raw[0] != '[' {
-		return false
+// repr returns a string, or the JSON of any other value.
+func (m *member) repr() string {
+	if m.isString || m.raw == "null" {
+		return m.decoded
 	}
-	for i, p := range parts {
-		f, err := strconv.ParseFloat(strings.TrimSpace(p), 64)
+	return m.raw
+}
+
+// number returns the text of any value but a string.
+func (m *member) number() string {
+	if m.mistyped = m.isString; m.mistyped || m.raw == "null" {
+		return ""
+	}
+	return m.raw
+}
+
+// float returns a number, which may be NaN or infinite.
+func (m *member) float() float64 {
+	text := m.number()
+	if text == "" {
+		return 0
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		m.mistyped = true
+		return 0
+	}
+	return f
+}
+
+// integer returns an integer, or a float truncated as Python's int() would.
+func (m *member) integer() int64 {
+	text := m.number()
+	if text == "" {
+		return 0
+	}
+	n, ok := integer(text)
+	m.mistyped = !ok
+	return n
+}
+
+// truth returns a boolean.
+func (m *member) truth() bool {
+	m.mistyped = m.raw != "true" && m.raw != "false" && m.raw != "null"
+	return m.raw == "true"
+}
+
+// load returns the three numbers of [0.71, 0.65, 0.3].
+func (m *member) load() (load [3]float64) {
+	if m.raw == "null" {
+		return load
+	}
+	parts := strings.Split(strings.Trim(m.raw, "[] \t\r\n"), ",")
+	if m.mistyped = len(parts) != len(load) || m.raw[0] != '['; m.mistyped {
+		return load
+	}
+	for i, part := range parts {
+		f, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		if err != nil {
-			return false
+			m.mistyped = true
+			return [3]float64{}
 		}
-		e.Load[i] = f
+		load[i] = f
 	}
-	return true
+	return load
 }
 
-// fieldOf finds a key. Keys are case-sensitive, as Python's are.
-func fieldOf(key string) (f field, known bool) {
+// signal returns a signal's number: 15, or, of a task whose process it has ended, "-15".
+func (m *member) signal() int64 {
+	n, err := strconv.ParseInt(m.repr(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(n, -n)
+}
+
+// setField sets the field of a key and returns its bit, which some have none of. Keys are case-sensitive, as Python's
+// are.
+func (m *member) setField(e *state.Event, key string) (bit state.Fields, known bool) {
 	switch key {
 	case "type":
-		return field{kind: text, set: setType}, true
+		setType(e, m.text())
 	case "hostname":
-		return field{kind: text, set: func(e *state.Event, v string) { e.Hostname = v }}, true
+		e.Hostname = m.text()
 	case "uuid":
-		return field{kind: text, set: func(e *state.Event, v string) { e.ID = v }}, true
-	case "timestamp":
-		return field{bit: state.FieldTimestamp, kind: number, num: func(e *state.Event, raw string) bool {
-			e.Micros = micros(raw)
-			return true
-		}}, true
-	case "clock":
-		return field{bit: state.FieldClock, kind: number, num: func(e *state.Event, raw string) bool {
-			e.Clock = rawClock(raw)
-			return true
-		}}, true
-	case "pid":
-		return field{bit: state.FieldPID, kind: whole, int: func(e *state.Event) *int64 { return &e.PID }}, true
+		e.ID = m.text()
 	case "utcoffset", "local_received":
-		return field{kind: number, num: func(*state.Event, string) bool { return true }}, true
+		m.number()
+	case "timestamp":
+		bit, e.Micros = state.FieldTimestamp, micros(m.number())
+	case "clock":
+		bit, e.Clock = state.FieldClock, validClock(m.number())
+	case "pid":
+		bit, e.PID = state.FieldPID, m.integer()
+	default:
+		if bit = m.setTaskField(e, key); bit == 0 {
+			bit = m.setWorkerField(e, key)
+		}
+		return bit, bit != 0
 	}
-	if f, known = taskField(key); !known {
-		f, known = workerField(key)
+	return bit, true
+}
+
+// setTaskField sets a field of task events. Its bit is 0 if it has no such key.
+func (m *member) setTaskField(e *state.Event, key string) (bit state.Fields) {
+	switch key {
+	case "name":
+		bit, e.Name = state.FieldName, m.text()
+	case "args":
+		bit, e.Args = state.FieldArgs, m.repr()
+	case "kwargs":
+		bit, e.Kwargs = state.FieldKwargs, m.repr()
+	case "root_id":
+		bit, e.RootID = state.FieldRootID, m.text()
+	case "parent_id":
+		bit, e.ParentID = state.FieldParentID, m.text()
+	case "eta":
+		bit, e.ETA = state.FieldETA, m.text()
+	case "expires":
+		bit, e.Expires = state.FieldExpires, m.repr()
+	case "queue":
+		bit, e.Queue = state.FieldQueue, m.text()
+	case "exchange":
+		bit, e.Exchange = state.FieldExchange, m.text()
+	case "routing_key":
+		bit, e.RoutingKey = state.FieldRoutingKey, m.text()
+	case "result":
+		bit, e.Result = state.FieldResult, m.repr()
+	case "exception":
+		bit, e.Exception = state.FieldException, m.repr()
+	case "traceback":
+		bit, e.Traceback = state.FieldTraceback, m.repr()
+	case "retries":
+		bit, e.Retries = state.FieldRetries, m.integer()
+	case "runtime":
+		bit, e.Runtime = state.FieldRuntime, m.float()
+	case "expired":
+		bit, e.Expired = state.FieldExpired, m.truth()
+	case "terminated":
+		bit, e.Terminated = state.FieldTerminated, m.truth()
+	case "signum":
+		bit, e.Signum = state.FieldSignum, m.signal()
 	}
-	return f, known
+	return bit
+}
+
+// setWorkerField sets a field of worker events. Its bit is 0 if it has no such key.
+func (m *member) setWorkerField(e *state.Event, key string) (bit state.Fields) {
+	switch key {
+	case "freq":
+		bit, e.Freq = state.FieldFreq, m.float()
+		e.FreqIsInt = !strings.ContainsAny(m.raw, ".eEN")
+	case "active":
+		bit, e.Active = state.FieldActive, m.integer()
+	case "processed":
+		bit, e.Processed = state.FieldProcessed, m.integer()
+	case "loadavg":
+		bit, e.Load = state.FieldLoad, m.load()
+	case "sw_ident":
+		bit, e.Software = state.FieldSoftware, m.text()
+	case "sw_ver":
+		bit, e.Version = state.FieldVersion, m.text()
+	case "sw_sys":
+		bit, e.System = state.FieldSystem, m.text()
+	}
+	return bit
 }
 
 func setType(e *state.Event, v string) {
@@ -158,96 +252,31 @@ func workerKind(subject string) state.Kind {
 	return state.WorkerOther
 }
 
-// taskField finds a key of task events.
-func taskField(key string) (f field, known bool) {
-	f = field{kind: text}
-	switch key {
-	case "name":
-		f.bit, f.set = state.FieldName, func(e *state.Event, v string) { e.Name = v }
-	case "args":
-		f.bit, f.kind, f.set = state.FieldArgs, repr, func(e *state.Event, v string) { e.Args = v }
-	case "kwargs":
-		f.bit, f.kind, f.set = state.FieldKwargs, repr, func(e *state.Event, v string) { e.Kwargs = v }
-	case "root_id":
-		f.bit, f.set = state.FieldRootID, func(e *state.Event, v string) { e.RootID = v }
-	case "parent_id":
-		f.bit, f.set = state.FieldParentID, func(e *state.Event, v string) { e.ParentID = v }
-	case "eta":
-		f.bit, f.set = state.FieldETA, func(e *state.Event, v string) { e.ETA = v }
-	case "expires":
-		f.bit, f.kind, f.set = state.FieldExpires, repr, func(e *state.Event, v string) { e.Expires = v }
-	case "queue":
-		f.bit, f.set = state.FieldQueue, func(e *state.Event, v string) { e.Queue = v }
-	case "exchange":
-		f.bit, f.set = state.FieldExchange, func(e *state.Event, v string) { e.Exchange = v }
-	case "routing_key":
-		f.bit, f.set = state.FieldRoutingKey, func(e *state.Event, v string) { e.RoutingKey = v }
-	case "result":
-		f.bit, f.kind, f.set = state.FieldResult, repr, func(e *state.Event, v string) { e.Result = v }
-	case "exception":
-		f.bit, f.kind, f.set = state.FieldException, repr, func(e *state.Event, v string) { e.Exception = v }
-	case "traceback":
-		f.bit, f.kind, f.set = state.FieldTraceback, repr, func(e *state.Event, v string) { e.Traceback = v }
-	case "retries":
-		f.bit, f.kind, f.int = state.FieldRetries, whole, func(e *state.Event) *int64 { return &e.Retries }
-	case "runtime":
-		f.bit, f.kind, f.num = state.FieldRuntime, number, func(e *state.Event, raw string) bool { return float(&e.Runtime, raw) }
-	case "expired":
-		f.bit, f.kind, f.is = state.FieldExpired, truth, func(e *state.Event) *bool { return &e.Expired }
-	case "terminated":
-		f.bit, f.kind, f.is = state.FieldTerminated, truth, func(e *state.Event) *bool { return &e.Terminated }
-	case "signum":
-		f.bit, f.kind, f.set = state.FieldSignum, repr, setSignum
-	default:
-		return f, false
-	}
-	return f, true
-}
-
-// setSignum reads a signal: 15, or, of a task whose process it has ended, "-15".
-func setSignum(e *state.Event, v string) {
-	n, err := strconv.ParseInt(v, 10, 64)
-	if e.Signum = n; n < 0 {
-		e.Signum = -n
-	}
-	if err != nil {
-		e.Signum = 0
-	}
-}
-
-// workerField finds a key of worker events.
-func workerField(key string) (f field, known bool) {
-	f = field{kind: number}
-	switch key {
-	case "freq":
-		f.bit, f.num = state.FieldFreq, func(e *state.Event, raw string) bool {
-			e.FreqIsInt = !strings.ContainsAny(raw, ".eEN")
-			return float(&e.Freq, raw)
-		}
-	case "active":
-		f.bit, f.kind, f.int = state.FieldActive, whole, func(e *state.Event) *int64 { return &e.Active }
-	case "processed":
-		f.bit, f.kind, f.int = state.FieldProcessed, whole, func(e *state.Event) *int64 { return &e.Processed }
-	case "loadavg":
-		f.bit, f.kind = state.FieldLoad, load
-	case "sw_ident":
-		f.bit, f.kind, f.set = state.FieldSoftware, text, func(e *state.Event, v string) { e.Software = v }
-	case "sw_ver":
-		f.bit, f.kind, f.set = state.FieldVersion, text, func(e *state.Event, v string) { e.Version = v }
-	case "sw_sys":
-		f.bit, f.kind, f.set = state.FieldSystem, text, func(e *state.Event, v string) { e.System = v }
-	default:
-		return f, false
-	}
-	return f, true
-}
-
-// float reads a JSON number, NaN and the infinities included.
-func float(dst *float64, raw string) bool {
+// micros converts a float of seconds to µs, 0 if it is out of all range.
+func micros(raw string) int64 {
 	f, err := strconv.ParseFloat(raw, 64)
-	if err != nil {
-		return false
+	if err != nil || math.IsNaN(f) || math.Abs(f) > 1e11 {
+		return 0
 	}
-	*dst = f
-	return true
+	return int64(math.Round(f * 1e6))
+}
+
+// integer parses a number as an integer, truncating a float.
+func integer(raw string) (n int64, ok bool) {
+	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(raw, 64)
+	if err != nil || math.IsNaN(f) || math.Abs(f) >= 1<<63 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// validClock parses a Lamport clock; anything but a valid one is 0.
+func validClock(raw string) int64 {
+	if n, ok := integer(raw); ok && clock.Valid(n) {
+		return n
+	}
+	return 0
 }

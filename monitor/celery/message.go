@@ -21,7 +21,6 @@ const (
 	maxName   = 255       // characters of a task's name, bytes of an id: AMQP keeps correlation ids in one byte
 	maxLimit  = 1_000_000 // seconds of a time limit: eleven days
 	isoMicros = "2006-01-02T15:04:05.000000-07:00"
-	mimeJSON  = "application/json"
 )
 
 // Message is a task message of protocol 2. ID and Name are required.
@@ -66,7 +65,7 @@ func (m Message) Publishing(now time.Time) (broker.Publishing, error) {
 		return p, err
 	}
 	p = broker.Publishing{
-		ContentType: mimeJSON, ContentEncoding: "utf-8", CorrelationID: m.ID, Persistent: true,
+		ContentType: mimeJSON, ContentEncoding: utf8Coding, CorrelationID: m.ID, Persistent: true,
 		Headers: m.headers(), Body: m.body(),
 	}
 	p.Headers["argsrepr"], p.Headers["kwargsrepr"] = pythonRepr(args), pythonRepr(kwargs)

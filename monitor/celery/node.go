@@ -1,6 +1,7 @@
 package celery
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -49,7 +50,8 @@ func parseNode(raw []byte, path string) (node, error) {
 	if err := wellFormed(raw, path); err != nil {
 		return node{}, err
 	}
-	p := parser{s: scanner{text: string(raw)}}
+	p := parser{text: raw, tokens: json.NewDecoder(bytes.NewReader(raw))}
+	p.tokens.UseNumber()
 	return p.value(&place{name: path}, 0)
 }
 
@@ -86,52 +88,58 @@ func wellFormed(raw []byte, path string) error {
 	return &MessageError{Path: path, Message: message}
 }
 
-// parser walks JSON whose syntax was checked.
-type parser struct{ s scanner }
+// parser reads JSON whose syntax was checked.
+type parser struct {
+	text   []byte
+	tokens *json.Decoder
+}
 
 func (p *parser) value(at *place, level int) (node, error) {
 	if level > maxLevel {
 		return node{}, &MessageError{Path: at.String(), Message: fmt.Sprintf("must not nest deeper than %d levels", maxLevel)}
 	}
-	switch p.s.next() {
-	case '{':
-		return p.object(at, level)
-	case '[':
-		return p.array(at, level)
-	case '"':
-		return p.text(at)
-	case 't', 'f', 'n':
-		start := p.s.at
-		p.s.word()
-		if word := p.s.text[start:p.s.at]; word != "null" {
-			return node{kind: isBool, text: word}, nil
-		}
-		return node{}, nil
-	default:
-		return p.number(at)
+	start := p.tokens.InputOffset()
+	token, err := p.tokens.Token()
+	if err != nil {
+		return node{}, &MessageError{Path: at.String(), Message: "must be JSON"}
 	}
+	switch v := token.(type) {
+	case json.Delim:
+		if v == '{' {
+			return p.object(at, level)
+		}
+		return p.array(at, level)
+	case string:
+		if loneSurrogate(string(p.text[start:p.tokens.InputOffset()])) {
+			return node{}, &MessageError{Path: at.String(), Message: "must be text: half of a surrogate pair is none"}
+		}
+		return node{kind: isText, text: v}, nil
+	case json.Number:
+		return number(v.String(), at)
+	case bool:
+		return node{kind: isBool, text: strconv.FormatBool(v)}, nil
+	}
+	return node{}, nil
 }
 
 func (p *parser) array(at *place, level int) (node, error) {
 	n := node{kind: isArray}
-	p.s.accept('[')
-	for !p.s.accept(']') {
+	for p.tokens.More() {
 		item, err := p.value(&place{above: at, index: len(n.items)}, level+1)
 		if err != nil {
 			return node{}, err
 		}
 		n.items = append(n.items, item)
-		p.s.accept(',')
 	}
-	return n, nil
+	_, err := p.tokens.Token() // its end
+	return n, err
 }
 
 func (p *parser) object(at *place, level int) (node, error) {
 	n := node{kind: isObject}
 	known := make(map[string]bool)
-	p.s.accept('{')
-	for !p.s.accept('}') {
-		key, err := p.text(at)
+	for p.tokens.More() {
+		key, err := p.value(at, level)
 		if err != nil {
 			return node{}, err
 		}
@@ -140,35 +148,20 @@ func (p *parser) object(at *place, level int) (node, error) {
 			return node{}, &MessageError{Path: member.String(), Message: "must not be there twice"}
 		}
 		known[key.text] = true
-		p.s.accept(':')
 		item, err := p.value(member, level+1)
 		if err != nil {
 			return node{}, err
 		}
 		n.keys, n.items = append(n.keys, key.text), append(n.items, item)
-		p.s.accept(',')
+	}
+	if _, err := p.tokens.Token(); err != nil { // its end
+		return node{}, err
 	}
 	return n, unwrappable(n, at)
 }
 
-func (p *parser) text(at *place) (node, error) {
-	p.s.next()
-	start := p.s.at
-	decoded, err := p.s.str()
-	if err != nil {
-		return node{}, &MessageError{Path: at.String(), Message: "must be JSON"}
-	}
-	if loneSurrogate(p.s.text[start:p.s.at]) {
-		return node{}, &MessageError{Path: at.String(), Message: "must be text: half of a surrogate pair is none"}
-	}
-	return node{kind: isText, text: decoded}, nil
-}
-
-func (p *parser) number(at *place) (node, error) {
-	written, err := p.s.number()
-	if err != nil {
-		return node{}, &MessageError{Path: at.String(), Message: "must be JSON"}
-	}
+// number checks a number.
+func number(written string, at *place) (node, error) {
 	if !strings.ContainsAny(written, ".eE") {
 		if len(strings.TrimPrefix(written, "-")) > maxDigits {
 			message := fmt.Sprintf("must have at most %d digits", maxDigits)
@@ -196,7 +189,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// loneSurrogate reports whether a JSON string escapes half of a surrogate pair.
+// loneSurrogate reports whether the JSON of a string escapes half of a surrogate pair.
 func loneSurrogate(quoted string) bool {
 	s := scanner{text: quoted}
 	for {

@@ -24,15 +24,15 @@ func ParseMessage(p broker.Publishing) (Message, error) {
 	if err != nil {
 		return m, err
 	}
-	parts, err := elements(body)
-	if err != nil || len(parts) != 3 {
-		return m, errors.New("read task message: its body is no array of args, kwargs and embed")
+	var parts []json.RawMessage
+	if err := json.Unmarshal(body, &parts); err != nil || len(parts) != 3 {
+		return m, errors.New("read task message: its body is not an array of args, kwargs and embed")
 	}
-	if err := setArguments(&m, parts[0], parts[1]); err != nil {
+	if err := m.setArguments(parts[0], parts[1]); err != nil {
 		return m, err
 	}
-	if parts[2] != "null" && parts[2] != "{}" {
-		m.Embed = json.RawMessage(parts[2])
+	if embed := string(parts[2]); embed != "null" && embed != "{}" {
+		m.Embed = parts[2]
 	}
 	return m, nil
 }
@@ -78,56 +78,33 @@ func parseISO(s string) time.Time {
 	return time.Time{}
 }
 
-// setArguments checks args and kwargs and keeps them.
-func setArguments(m *Message, args, kwargs string) error {
-	if _, err := arguments(json.RawMessage(args), "args", isArray); err != nil {
+// setArguments checks args and kwargs and sets them.
+func (m *Message) setArguments(args, kwargs json.RawMessage) error {
+	if _, err := arguments(args, "args", isArray); err != nil {
 		return fmt.Errorf("read task message: %w", err)
 	}
-	if _, err := arguments(json.RawMessage(kwargs), "kwargs", isObject); err != nil {
+	if _, err := arguments(kwargs, "kwargs", isObject); err != nil {
 		return fmt.Errorf("read task message: %w", err)
 	}
-	m.Args, m.Kwargs = json.RawMessage(args), json.RawMessage(kwargs)
+	m.Args, m.Kwargs = args, kwargs
 	return nil
 }
 
 // jsonBody returns the body, if it is JSON.
-func jsonBody(p broker.Publishing) (string, error) {
+func jsonBody(p broker.Publishing) (json.RawMessage, error) {
 	p, err := Decompress(p)
 	if err != nil {
-		return "", fmt.Errorf("read task message: %w", err)
+		return nil, fmt.Errorf("read task message: %w", err)
 	}
-	mime, _, _ := strings.Cut(p.ContentType, ";")
-	switch strings.ToLower(strings.TrimSpace(mime)) {
+	switch kind := mimeType(p.ContentType); kind {
 	case mimeJSON:
-		return string(p.Body), nil
-	case "application/x-python-serialize":
-		return "", errors.New("read task message: its body is a pickle")
+		return p.Body, nil
+	case mimePickle:
+		return nil, errors.New("read task message: its body is a pickle")
 	case "":
-		return "", errors.New("read task message: its body has no content type")
+		return nil, errors.New("read task message: its body has no content type")
 	default:
-		return "", fmt.Errorf("read task message: its body is %.100s, not JSON", mime)
-	}
-}
-
-// elements returns the elements of a JSON array, as written.
-func elements(body string) ([]string, error) {
-	s := scanner{text: body}
-	if !s.accept('[') {
-		return nil, errMalformed
-	}
-	var list []string
-	for {
-		raw, err := s.raw()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, raw)
-		if s.accept(']') && s.end() {
-			return list, nil
-		}
-		if !s.accept(',') || len(list) > 3 {
-			return nil, errMalformed
-		}
+		return nil, fmt.Errorf("read task message: its body is %.100s, not JSON", kind)
 	}
 }
 
@@ -137,21 +114,12 @@ func parseFirst(p broker.Publishing) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	s := scanner{text: body}
 	fields := map[string]any{}
-	args, kwargs := "[]", "{}"
-	err = s.object(func(key string) (err error) {
-		switch key {
-		case "args":
-			args, err = s.raw()
-		case "kwargs":
-			kwargs, err = s.raw()
-		default:
-			fields[key], err = s.value()
-		}
-		return err
-	})
-	if _, ok := fields["task"].(string); err != nil || !ok || !s.end() {
+	if text, err := StrictJSON(body); err == nil {
+		v, _ := decodeValue(text)
+		fields, _ = v.(map[string]any)
+	}
+	if _, ok := fields["task"].(string); !ok {
 		return Message{}, errors.New("read task message: it names no task")
 	}
 	m := fromHeaders(fields)
@@ -161,6 +129,9 @@ func parseFirst(p broker.Publishing) (Message, error) {
 	m.Headers = nil
 	priority := p.Priority
 	m.Priority = &priority
-	err = setArguments(&m, args, kwargs)
-	return m, err
+	parts := struct{ Args, Kwargs json.RawMessage }{json.RawMessage("[]"), json.RawMessage("{}")}
+	if err := json.Unmarshal(body, &parts); err != nil {
+		return m, fmt.Errorf("read task message: %w", err)
+	}
+	return m, m.setArguments(parts.Args, parts.Kwargs)
 }

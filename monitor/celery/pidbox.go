@@ -4,17 +4,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
+	"strings"
 
 	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
+// Content types and the encoding of JSON.
 const (
-	jsonType   = "application/json"
-	pickleType = "application/x-python-serialize"
-	utf8Coding = "utf-8"
+	mimeJSON    = "application/json"
+	mimeMsgpack = "application/x-msgpack" // of events with event_serializer = "msgpack"
+	mimePickle  = "application/x-python-serialize"
+	utf8Coding  = "utf-8"
 )
+
+// mimeType returns a content type in lower case and without parameters.
+func mimeType(contentType string) string {
+	kind, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(kind))
+}
 
 // maxReply is the longest reply that is read. Raw arguments of tasks can make one larger.
 const maxReply = 16 << 20
@@ -54,7 +62,7 @@ func (r Request) Publishing() (broker.Publishing, error) {
 		return broker.Publishing{}, fmt.Errorf("encode command %s: %w", r.Method, err)
 	}
 	return broker.Publishing{
-		ContentType:     jsonType,
+		ContentType:     mimeJSON,
 		ContentEncoding: utf8Coding,
 		// Workers witness the clock, which 0 leaves as it is, and take no notice of expires.
 		Headers: map[string]any{"clock": int64(0), "expires": int64(0)},
@@ -118,14 +126,14 @@ func replyClock(v any) int64 {
 
 // undecodable says why a reply cannot be read, or nothing if it can.
 func undecodable(m broker.Publishing) string {
-	kind := replyType(m)
+	kind := mimeType(m.ContentType)
 	if compression, _ := m.Headers["compression"].(string); compression != "" {
 		return fmt.Sprintf("reply is compressed (%s)", truncate.Chars(compression, 64))
 	}
 	switch {
-	case kind == pickleType:
-		return "reply is a pickle (" + pickleType + "): set accept_content and task_serializer to json"
-	case kind != jsonType:
+	case kind == mimePickle:
+		return "reply is a pickle (" + mimePickle + "): set accept_content and task_serializer to json"
+	case kind != mimeJSON && kind != "":
 		return fmt.Sprintf("reply is not JSON (%s): set task_serializer to json", truncate.Chars(kind, 64))
 	case len(m.Body) > maxReply:
 		return fmt.Sprintf("reply of %d bytes is too long to read", len(m.Body))
@@ -133,21 +141,9 @@ func undecodable(m broker.Publishing) string {
 	return ""
 }
 
-// replyType is the MIME type without parameters. None is JSON's.
-func replyType(m broker.Publishing) string {
-	if m.ContentType == "" {
-		return jsonType
-	}
-	kind, _, err := mime.ParseMediaType(m.ContentType)
-	if err != nil {
-		return m.ContentType
-	}
-	return kind
-}
-
 // pickledNode returns the sender of a pickle, if it is known.
 func pickledNode(m broker.Publishing) string {
-	if replyType(m) != pickleType {
+	if mimeType(m.ContentType) != mimePickle {
 		return ""
 	}
 	text, err := Unpickle(m.Body)

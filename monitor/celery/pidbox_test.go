@@ -99,7 +99,7 @@ func TestParseReply(t *testing.T) {
 		},
 		"surrogates": {
 			reply(`{"w":"\ud83d\ude00 \ud800 \ude00\\ud800 NaN"}`),
-			celery.Reply{Node: "w", Value: json.RawMessage(`"\ud83d\ude00 \ufffd \ufffd\\ud800 NaN"`)},
+			celery.Reply{Node: "w", Value: json.RawMessage("\"\U0001F600 \ufffd \ufffd" + `\\ud800 NaN"`)},
 		},
 		"raw bytes": {reply("{\"w\":\"a\nb\xff\"}"), celery.Reply{Node: "w", Value: json.RawMessage(`"a\u000ab�"`)}},
 		"big integer": {

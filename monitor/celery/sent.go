@@ -50,6 +50,6 @@ func (m Message) SentEvent(p broker.Publishing, queue string, clock int64, now t
 		return broker.Publishing{}, fmt.Errorf("write event of task %s: %w", m.ID, err)
 	}
 	return broker.Publishing{
-		ContentType: jsonType, ContentEncoding: utf8Coding, Headers: map[string]any{"hostname": m.Origin}, Body: body,
+		ContentType: mimeJSON, ContentEncoding: utf8Coding, Headers: map[string]any{"hostname": m.Origin}, Body: body,
 	}, nil
 }

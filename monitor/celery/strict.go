@@ -1,36 +1,44 @@
 package celery
 
 import (
+	"bytes"
 	"encoding/json"
-	"strconv"
+	"errors"
 	"strings"
-	"unicode/utf16"
+	"unicode/utf8"
 )
 
-// StrictJSON converts JSON as Python writes it into valid JSON: NaN and the infinities become null, lone
-// surrogates and bytes that are not UTF-8 become U+FFFD, and control characters in strings are escaped. Nothing
-// else changes. It fails if b is no JSON, or is nested more than 10,000 deep.
+// maxNesting bounds how deep headers and MessagePack may be nested.
+const maxNesting = 64
+
+var errDepth = errors.New("nested too deeply")
+
+// StrictJSON converts JSON as Python writes it into valid JSON: NaN and the infinities become null, and lone
+// surrogates and bytes that are not UTF-8 become U+FFFD. Numbers and white space stay as they are; needless escapes are
+// dropped. It fails if b is not JSON, or is nested more than 10,000 deep.
 func StrictJSON(b []byte) (json.RawMessage, error) {
-	text := valid(b)
-	out := make([]byte, 0, len(text))
-	for at := 0; at < len(text); {
-		switch c := text[at]; c {
-		case '"':
-			n := quoted(text[at:])
-			out = appendQuoted(out, text[at:at+n])
-			at += n
-		case 'N', 'I', '-':
-			n := notFinite(text[at:])
-			if n == 0 {
-				out = append(out, c)
-				at++
-				continue
-			}
-			out = append(out, "null"...)
-			at += n
-		default:
+	s := scanner{text: valid(b)}
+	out := make([]byte, 0, len(b))
+	for s.at < len(s.text) {
+		switch c := s.text[s.at]; c {
+		case '{', '}', '[', ']', ',', ':', ' ', '\n', '\t', '\r':
 			out = append(out, c)
-			at++
+			s.at++
+		case '"':
+			text, err := s.str()
+			if err != nil {
+				return nil, err
+			}
+			out = appendString(out, text)
+		default:
+			raw, err := s.raw()
+			if err != nil {
+				return nil, err
+			}
+			if strings.ContainsAny(raw, "NI") {
+				raw = "null"
+			}
+			out = append(out, raw...)
 		}
 	}
 	if !json.Valid(out) {
@@ -39,68 +47,61 @@ func StrictJSON(b []byte) (json.RawMessage, error) {
 	return out, nil
 }
 
-// quoted is how long the string is that s begins with, both quotes included. One without an end is all of s.
-func quoted(s string) int {
-	for at := 1; at < len(s); at++ {
-		switch s[at] {
-		case '\\':
-			at++
-		case '"':
-			return at + 1
-		}
-	}
-	return len(s)
-}
-
-// notFinite is how long the word for no finite number is that s begins with, 0 if there is none.
-func notFinite(s string) int {
-	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
-		if strings.HasPrefix(s, word) {
-			return len(word)
-		}
-	}
-	return 0
-}
-
-// appendQuoted appends a string with its quotes.
-func appendQuoted(out []byte, s string) []byte {
-	for at := 0; at < len(s); {
-		switch c := s[at]; {
-		case c == '\\':
-			n := min(2, len(s)-at)
-			if r, ok := surrogate(s[at:]); ok {
-				n = 6
-				low, paired := surrogate(s[at+6:])
-				switch {
-				case paired && utf16.DecodeRune(r, low) != '\uFFFD':
-					n = 12
-				default:
-					out = append(out, `\ufffd`...)
-					at += n
-					continue
-				}
-			}
-			out = append(out, s[at:at+n]...)
-			at += n
-		case c < ' ':
-			out = append(out, `\u00`...)
-			out = append(out, hexDigits[c>>4], hexDigits[c&15])
-			at++
+// appendString appends a JSON string to out. Bytes of s that are not UTF-8 become U+FFFD.
+func appendString(out []byte, s string) []byte {
+	const hexDigits = "0123456789abcdef"
+	out = append(out, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			out = append(out, '\\', byte(r))
+		case r < ' ':
+			out = append(out, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
 		default:
-			out = append(out, c)
-			at++
+			out = utf8.AppendRune(out, r)
 		}
 	}
-	return out
+	return append(out, '"')
 }
 
-const hexDigits = "0123456789abcdef"
-
-// surrogate reads half of a surrogate pair, written \uD8xx to \uDFxx.
-func surrogate(s string) (rune, bool) {
-	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
-		return 0, false
+// decodeValue decodes strict JSON: nil, bool, int64, float64, string, []any or map[string]any.
+func decodeValue(text json.RawMessage) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, errMalformed
 	}
-	n, err := strconv.ParseUint(s[2:6], 16, 16)
-	return rune(n), err == nil && utf16.IsSurrogate(rune(n))
+	return convertNumbers(v, 0)
+}
+
+// convertNumbers replaces each json.Number in v: by an int64 if it is one, else by a float64, or by nil if it fits neither.
+func convertNumbers(v any, depth int) (any, error) {
+	if depth > maxNesting {
+		return nil, errDepth
+	}
+	var err error
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n, nil
+		}
+		if f, err := v.Float64(); err == nil {
+			return f, nil
+		}
+		return nil, nil
+	case []any:
+		for i := range v {
+			if v[i], err = convertNumbers(v[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for key := range v {
+			if v[key], err = convertNumbers(v[key], depth+1); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
 }

@@ -84,11 +84,8 @@ func (c *controlConn) findHeld(ctx context.Context, taskID string) (*broker.Publ
 			return nil, err
 		}
 		for i := 1; i < len(pairs); i += 2 {
-			envelope, ok := celery.ParseUnacked(pairs[i])
-			if !ok {
-				continue
-			}
-			if m := task(envelope, taskID); m != nil {
+			held, _ := celery.ParseUnacked(pairs[i])
+			if m := task(held.Envelope, taskID); m != nil {
 				return m, nil
 			}
 		}

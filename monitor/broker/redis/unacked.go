@@ -67,13 +67,13 @@ func (c *controlConn) unacked(ctx context.Context, routes []route) (unackedScan,
 		}
 		for i, m := range messages {
 			size += len(m)
-			exchange, key, ok := celery.ParseUnackedRoute(m)
+			held, ok := celery.ParseUnacked(m)
 			if !ok { // acknowledged meanwhile, or not Kombu's
 				continue
 			}
-			queue, bound := to[[2]string{exchange, key}]
+			queue, bound := to[[2]string{held.Exchange, held.RoutingKey}]
 			if !bound {
-				queue = key
+				queue = held.RoutingKey
 			}
 			known := h.queues[queue]
 			known.count++
