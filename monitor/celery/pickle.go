@@ -8,8 +8,11 @@ import (
 	"slices"
 )
 
-// ErrPythonObject is returned for a pickle that contains objects, which only Python can make.
+// ErrPythonObject is returned for a pickle with an object that only Python can make, such as one that is stored
+// elsewhere.
 var ErrPythonObject = errors.New("opaque Python object")
+
+var errPickle = errors.New("no pickle, or a damaged one")
 
 // Bounds of Unpickle. A pickle may name a part of itself many times, so it can be far larger than its bytes.
 const (
@@ -19,149 +22,151 @@ const (
 	maxPickleStack = 1 << 20
 )
 
-// Unpickle reads a pickle of plain data, of protocol 0 to 5, as JSON: None, booleans, numbers, text, bytes (as
-// base64), lists, tuples, sets and dicts (other keys become text). NaN and the infinities become the text that
-// Python prints. It executes nothing: a pickle that needs a class is ErrPythonObject.
-func Unpickle(b []byte) (json.RawMessage, error) { return unpickle(b, false) }
-
-func unpickle(b []byte, describe bool) (json.RawMessage, error) {
+// Unpickle reads a pickle, of protocol 0 to 5, as JSON: None, booleans, numbers, text, bytes (as base64), lists, tuples,
+// sets and dicts (keys that are not text become text). NaN and the infinities become the text that Python prints. Nothing
+// is executed or imported: objects are described, dates and times, decimals and UUIDs as text, sets and ordered dicts by
+// their elements, all else as a JSON object with the key __class__ (module.Name) and, if present, args, state, items and
+// pairs. plain is false then: the result is for people and cannot be passed to a task.
+func Unpickle(b []byte) (text json.RawMessage, plain bool, err error) {
 	if len(b) > maxPickle {
-		return nil, fmt.Errorf("pickle of %d bytes is too long to read", len(b))
+		return nil, false, fmt.Errorf("pickle of %d bytes is too long to read", len(b))
 	}
-	u := unpickler{in: b, memo: make(map[int]any), describe: describe}
-	v, err := u.load()
-	if err != nil {
-		return nil, err
+	u := unpickler{in: b, memo: make(map[int]any)}
+	v := u.load()
+	if u.err != nil {
+		return nil, false, u.err
 	}
 	w := pickleWriter{}
 	if err := w.value(v, 0); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return w.out.Bytes(), nil
+	return w.out.Bytes(), !u.objects, nil
 }
 
-var errPickle = errors.New("no pickle, or a damaged one")
-
-// Values on the stack are nil, bool, *big.Int, int64, float64, string, []byte, *pickleList, *pickleDict, or mark, and where
-// objects are described pickleClass and *pickleObject.
+// Values on the stack are nil, bool, *big.Int, int64, float64, string, []byte, *pickleList, *pickleDict, pickleMark,
+// pickleClass or *pickleObject.
 type (
 	pickleList struct{ items []any } // a list, a tuple or a set
 	pickleDict struct{ keys, values []any }
 	pickleMark struct{}
+	// pickleClass is the name of a class or function, pickleObject what one makes of arguments.
+	pickleClass  struct{ module, name string }
+	pickleObject struct {
+		class   pickleClass
+		args    []any
+		state   any
+		items   pickleList
+		pairs   pickleDict
+		writing bool // it is within itself
+	}
 )
 
-// unpickler executes the opcodes of a pickle on a stack.
+// unpickler executes the opcodes of a pickle on a stack, up to the first error.
 type unpickler struct {
-	in       []byte
-	stack    []any
-	memo     map[int]any
-	describe bool // objects are described
+	in      []byte
+	stack   []any
+	memo    map[int]any
+	objects bool // there was an opcode of objects
+	err     error
 }
 
-func (u *unpickler) load() (any, error) {
+// fail sets the error, the first of which counts.
+func (u *unpickler) fail(err error) {
+	if u.err == nil {
+		u.in, u.err = nil, err
+	}
+}
+
+// load executes all opcodes and returns the value that is left.
+func (u *unpickler) load() any {
 	for {
-		if len(u.in) == 0 || len(u.stack) > maxPickleStack {
-			return nil, errPickle
+		op := byte(u.unsigned(1))
+		if len(u.stack) > maxPickleStack {
+			u.fail(errPickle)
 		}
-		op := u.in[0]
-		u.in = u.in[1:]
-		if op == '.' {
-			v, err := u.pop()
-			if _, mark := v.(pickleMark); mark || err != nil {
-				return nil, errPickle
-			}
-			return v, nil
-		}
-		step := [...]func(op byte) (bool, error){u.scalar, u.text, u.collect, u.remember, u.objects}
-		known := false
-		for _, f := range step {
-			ok, err := f(op)
-			if err != nil {
-				return nil, err
-			}
-			if known = ok; ok {
-				break
-			}
-		}
-		if !known {
-			return nil, opcodeError(op)
+		switch {
+		case u.err != nil:
+			return nil
+		case op == '.': // STOP
+			return u.pop()
+		case u.scalar(op), u.text(op), u.collect(op), u.remember(op):
+		case u.object(op):
+			u.objects = true
+		case bytes.IndexByte([]byte("PQ\x82\x83\x84\x97\x98"), op) >= 0: // persistent ids, extensions, buffers
+			u.fail(ErrPythonObject)
+		default:
+			u.fail(errPickle)
 		}
 	}
-}
-
-// opcodeError distinguishes opcodes that make objects from invalid ones.
-func opcodeError(op byte) error {
-	if bytes.IndexByte([]byte("cRbioPQ\x81\x82\x83\x84\x92\x93\x97\x98"), op) >= 0 {
-		return ErrPythonObject
-	}
-	return errPickle
 }
 
 func (u *unpickler) push(v any) { u.stack = append(u.stack, v) }
 
-func (u *unpickler) pop() (any, error) {
-	items, err := u.top(1)
-	if err != nil {
-		return nil, err
-	}
-	return items[0], nil
-}
+// pop takes a value off the stack.
+func (u *unpickler) pop() any { return u.top(1)[0] }
 
-// top takes n values off the stack, none of them a mark.
-func (u *unpickler) top(n int) ([]any, error) {
-	if len(u.stack) < n {
-		return nil, errPickle
-	}
-	items := u.stack[len(u.stack)-n:]
-	for _, v := range items {
-		if _, mark := v.(pickleMark); mark {
-			return nil, errPickle
-		}
+// top takes n values off the stack, none of them a mark. They stay valid until the next push.
+func (u *unpickler) top(n int) []any {
+	items := u.stack[max(len(u.stack)-n, 0):]
+	if len(items) < n || slices.Contains(items, any(pickleMark{})) {
+		u.fail(errPickle)
+		return make([]any, n)
 	}
 	u.stack = u.stack[:len(u.stack)-n]
-	return items, nil
+	return items
+}
+
+// last returns the value on top of the stack and leaves it there.
+func (u *unpickler) last() any {
+	if len(u.stack) == 0 {
+		u.fail(errPickle)
+		return nil
+	}
+	return u.stack[len(u.stack)-1]
 }
 
 // sinceMark takes the values above the last mark off the stack, and the mark.
-func (u *unpickler) sinceMark() ([]any, error) {
+func (u *unpickler) sinceMark() []any {
 	for i, v := range slices.Backward(u.stack) {
 		if _, mark := v.(pickleMark); mark {
-			items := append([]any(nil), u.stack[i+1:]...)
+			items := slices.Clone(u.stack[i+1:])
 			u.stack = u.stack[:i]
-			return items, nil
+			return items
 		}
 	}
-	return nil, errPickle
+	u.fail(errPickle)
+	return nil
 }
 
-func (u *unpickler) take(n int) ([]byte, error) {
-	if n < 0 || n > len(u.in) {
-		return nil, errPickle
+// take returns the next n bytes, nil if there are fewer.
+func (u *unpickler) take(n uint64) []byte {
+	if n > uint64(len(u.in)) {
+		u.fail(errPickle)
+		return nil
 	}
 	b := u.in[:n]
 	u.in = u.in[n:]
-	return b, nil
+	return b
+}
+
+// unsigned reads a number of up to eight bytes, least significant first.
+func (u *unpickler) unsigned(size int) (n uint64) {
+	for i, c := range u.take(uint64(size)) {
+		n |= uint64(c) << (8 * i)
+	}
+	return n
 }
 
 // counted takes bytes whose number is before them, in size bytes.
-func (u *unpickler) counted(size int) ([]byte, error) {
-	b, err := u.take(size)
-	if err != nil {
-		return nil, err
-	}
-	n := little(b)
-	if n > maxPickle {
-		return nil, errPickle
-	}
-	return u.take(int(n))
-}
+func (u *unpickler) counted(size int) []byte { return u.take(u.unsigned(size)) }
 
-func (u *unpickler) line() (string, error) {
-	i := bytes.IndexByte(u.in, '\n')
-	if i < 0 {
-		return "", errPickle
+// line takes the rest of a line.
+func (u *unpickler) line() string {
+	line, rest, ok := bytes.Cut(u.in, []byte("\n"))
+	if !ok {
+		u.fail(errPickle)
+		return ""
 	}
-	line := string(bytes.TrimSuffix(u.in[:i], []byte("\r")))
-	u.in = u.in[i+1:]
-	return line, nil
+	u.in = rest
+	return string(bytes.TrimSuffix(line, []byte("\r")))
 }

@@ -1,38 +1,13 @@
 package celery
 
 import (
-	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
 )
-
-// DescribePickle reads a pickle like Unpickle, and describes objects: dates and times, decimals and UUIDs as text,
-// sets and ordered dicts by their elements, all else as a JSON object with the key __class__ (module.Name) and, if
-// present, args, state and items. The result is for people and cannot be passed to a task. Nothing is executed or
-// imported.
-func DescribePickle(b []byte) (json.RawMessage, error) { return unpickle(b, true) }
-
-// pickleClass is the name of a class or function, pickleObject what one makes of arguments.
-type (
-	pickleClass  struct{ module, name string }
-	pickleObject struct {
-		class   pickleClass
-		args    []any
-		state   any
-		items   pickleList
-		pairs   pickleDict
-		writing bool // it is within itself
-	}
-)
-
-// class names a class as Python 3 does.
-func class(module, name string) pickleClass {
-	switch module {
-	case "__builtin__", "exceptions":
-		module = "builtins"
-	case "copy_reg":
-		module = "copyreg"
-	}
-	return pickleClass{module, name}
-}
 
 func (c pickleClass) String() string {
 	if c.module == "" || c.module == "builtins" {
@@ -41,119 +16,155 @@ func (c pickleClass) String() string {
 	return c.module + "." + c.name
 }
 
-// objects executes opcodes that make objects.
-func (u *unpickler) objects(op byte) (bool, error) {
-	if !u.describe {
-		return false, nil
-	}
-	switch op {
-	case 'c', 'i': // GLOBAL, INST
-		return true, u.global(op)
-	case 0x93: // STACK_GLOBAL
-		names, err := u.top(2)
-		if err != nil {
-			return true, err
-		}
-		module, ok := names[0].(string)
-		name, too := names[1].(string)
-		if !ok || !too {
-			return true, errPickle
-		}
-		u.push(class(module, name))
-	case 'R', 0x81: // REDUCE, NEWOBJ
-		parts, err := u.top(2)
-		if err != nil {
-			return true, err
-		}
-		return true, u.make(parts[0], parts[1])
-	case 0x92: // NEWOBJ_EX
-		parts, err := u.top(3)
-		if err != nil {
-			return true, err
-		}
-		return true, u.make(parts[0], parts[1])
-	case 'o': // OBJ
-		items, err := u.sinceMark()
-		if err != nil || len(items) == 0 {
-			return true, errPickle
-		}
-		return true, u.make(items[0], &pickleList{items[1:]})
-	case 'b': // BUILD
-		return true, u.build()
-	default:
-		return false, nil
-	}
-	return true, nil
-}
-
-// global pushes a class, or what it makes of what is above the mark.
-func (u *unpickler) global(op byte) error {
-	module, err := u.line()
-	if err != nil {
-		return err
-	}
-	name, err := u.line()
-	if err != nil {
-		return err
-	}
-	c := class(module, name)
-	if op == 'c' {
-		u.push(c)
+// object writes the parts of an object.
+func (w *pickleWriter) object(o *pickleObject, depth int) error {
+	if text, ok := o.text(); ok {
+		w.quote(text)
 		return nil
 	}
-	items, err := u.sinceMark()
-	if err != nil {
-		return err
+	if o.writing {
+		w.quote("…")
+		return nil
 	}
-	return u.make(c, &pickleList{items})
-}
-
-// make pushes the result of calling a class with arguments.
-func (u *unpickler) make(maker, arguments any) error {
-	c, ok := maker.(pickleClass)
-	args, too := arguments.(*pickleList)
-	if !ok || !too {
-		return ErrPythonObject
-	}
-	switch c {
-	case pickleClass{"_codecs", "encode"}: // bytes, up to protocol 2
-		if len(args.items) > 0 {
-			if text, ok := args.items[0].(string); ok {
-				u.push(latin1(text))
-				return nil
+	o.writing = true
+	defer func() { o.writing = false }()
+	switch o.class.String() {
+	case "set", "frozenset", "list", "tuple", "collections.deque":
+		items := o.items.items
+		if len(o.args) > 0 {
+			if l, ok := o.args[0].(*pickleList); ok {
+				items = slices.Concat(l.items, items)
 			}
 		}
-	case pickleClass{"copyreg", "_reconstructor"}: // any object, up to protocol 1
-		if len(args.items) > 0 {
-			if of, ok := args.items[0].(pickleClass); ok {
-				u.push(&pickleObject{class: of})
-				return nil
-			}
+		return w.list(&pickleList{items}, depth)
+	case "dict", "collections.OrderedDict", "collections.defaultdict", "collections.Counter":
+		if len(o.pairs.keys) > 0 || len(o.args) == 0 {
+			return w.dict(&o.pairs, depth)
 		}
 	}
-	u.push(&pickleObject{class: c, args: args.items})
-	return nil
+	d := pickleDict{keys: []any{"__class__"}, values: []any{o.class.String()}}
+	add := func(name string, v any, present bool) {
+		if present {
+			d.keys, d.values = append(d.keys, name), append(d.values, v)
+		}
+	}
+	add("args", &pickleList{o.args}, len(o.args) > 0)
+	add("state", o.state, o.state != nil)
+	add("items", &o.items, len(o.items.items) > 0)
+	add("pairs", &o.pairs, len(o.pairs.keys) > 0)
+	return w.dict(&d, depth)
 }
 
-// latin1 are the bytes that text is made of.
-func latin1(text string) []byte {
-	b := make([]byte, 0, len(text))
-	for _, r := range text {
-		b = append(b, byte(r))
+// text is the object as text, if that is clearer than its parts.
+func (o *pickleObject) text() (string, bool) {
+	var first any
+	if len(o.args) > 0 {
+		first = o.args[0]
 	}
-	return b
+	switch o.class.String() {
+	case "datetime.datetime", "datetime.date", "datetime.time":
+		b, _ := first.([]byte)
+		return o.moment(b)
+	case "datetime.timedelta":
+		if d, ok := o.duration(); ok {
+			return d.String(), true
+		}
+	case "decimal.Decimal":
+		text, ok := first.(string)
+		return text, ok && len(o.args) == 1
+	case "uuid.UUID":
+		return o.uuid()
+	}
+	return "", false
 }
 
-// build gives the object on top of the stack its state.
-func (u *unpickler) build() error {
-	state, err := u.pop()
-	if err != nil || len(u.stack) == 0 {
-		return errPickle
+// moment reads a date, a time or both: year (2 bytes), month, day, hour, minute, second, µs (3).
+func (o *pickleObject) moment(b []byte) (string, bool) {
+	if len(b) != 4 && len(b) != 6 && len(b) != 10 {
+		return "", false
 	}
-	o, ok := u.stack[len(u.stack)-1].(*pickleObject)
+	text := ""
+	if len(b) != 6 {
+		text = fmt.Sprintf("%04d-%02d-%02d", int(b[0])<<8|int(b[1]), b[2]&0x7f, b[3])
+		b = b[4:]
+	}
+	if len(b) == 0 {
+		return text, true
+	}
+	if text != "" {
+		text += "T"
+	}
+	text += fmt.Sprintf("%02d:%02d:%02d", b[0]&0x7f, b[1], b[2])
+	if us := int(b[3])<<16 | int(b[4])<<8 | int(b[5]); us > 0 {
+		text += fmt.Sprintf(".%06d", us)
+	}
+	return text + o.zone(), true
+}
+
+// zone is the offset of a time, or the name of its zone, empty if it has none.
+func (o *pickleObject) zone() string {
+	if len(o.args) < 2 {
+		return ""
+	}
+	tz, ok := o.args[1].(*pickleObject)
+	switch {
+	case !ok:
+		return ""
+	case len(tz.args) == 0:
+		return " " + tz.class.String()
+	}
+	switch v := tz.args[0].(type) {
+	case *pickleObject:
+		if d, ok := v.duration(); ok {
+			return time.Unix(0, 0).In(time.FixedZone("", int(d.Seconds()))).Format("-07:00")
+		}
+	case string:
+		return " " + v
+	}
+	return " " + tz.class.String()
+}
+
+// duration reads a timedelta: days, seconds, µs.
+func (o *pickleObject) duration() (time.Duration, bool) {
+	if o.class.String() != "datetime.timedelta" || len(o.args) != 3 {
+		return 0, false
+	}
+	var n [3]int64
+	for i, limit := range []int64{100_000, 1e8, 1e8} {
+		v, ok := pickledInt(o.args[i])
+		if !ok || v < -limit || v > limit {
+			return 0, false
+		}
+		n[i] = v
+	}
+	return time.Duration(n[0])*24*time.Hour + time.Duration(n[1])*time.Second + time.Duration(n[2])*time.Microsecond, true
+}
+
+// pickledInt is an integer of either type that a pickle may have it in.
+func pickledInt(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case *big.Int:
+		return n.Int64(), n.IsInt64()
+	}
+	return 0, false
+}
+
+// uuid reads a UUID from its state.
+func (o *pickleObject) uuid() (string, bool) {
+	d, ok := o.state.(*pickleDict)
 	if !ok {
-		return ErrPythonObject
+		return "", false
 	}
-	o.state = state
-	return nil
+	for i, key := range d.keys {
+		n, big := d.values[i].(*big.Int)
+		if key != "int" || !big || n.Sign() < 0 || n.BitLen() > 128 {
+			continue
+		}
+		var id uuid.UUID
+		n.FillBytes(id[:])
+		return id.String(), true
+	}
+	return "", false
 }

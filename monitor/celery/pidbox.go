@@ -146,7 +146,7 @@ func pickledNode(m broker.Publishing) string {
 	if mimeType(m.ContentType) != mimePickle {
 		return ""
 	}
-	text, err := Unpickle(m.Body)
+	text, _, err := Unpickle(m.Body)
 	if err != nil {
 		return ""
 	}

@@ -32,7 +32,7 @@ type record struct {
 }
 
 // Parse reads the record of a task as key-value backends store it: JSON as Python writes it, or a pickle, whose
-// objects are described (celery.DescribePickle). Other serializers make the result Undecodable. The error says
+// objects are described (celery.Unpickle). Other serializers make the result Undecodable. The error says
 // that b is a record of none of Celery's serializers.
 func Parse(taskID string, b []byte) (Result, error) {
 	if len(b) > MaxRecord {
@@ -77,16 +77,11 @@ func TooLong(taskID string, size int64) Result {
 // decode converts JSON as Python writes it, or a pickle, into JSON. whole reports that no object is only
 // described.
 func decode(b []byte) (text json.RawMessage, whole bool, err error) {
-	if !pickled(b) {
-		text, err = celery.StrictJSON(b)
-		return text, true, err
+	if pickled(b) {
+		return celery.Unpickle(b)
 	}
-	text, err = celery.Unpickle(b)
-	if !errors.Is(err, celery.ErrPythonObject) {
-		return text, true, err
-	}
-	text, err = celery.DescribePickle(b)
-	return text, false, err
+	text, err = celery.StrictJSON(b)
+	return text, true, err
 }
 
 // pickled reports whether b begins as a pickle does, of protocol 2 or above.

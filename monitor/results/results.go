@@ -26,7 +26,7 @@ type Backend interface {
 type Result struct {
 	TaskID      string
 	Status      string          // SUCCESS, FAILURE, …, or any text that a task has set; empty if Undecodable
-	Value       json.RawMessage // what it returned, nil if Undecodable or an exception; Python objects as celery.DescribePickle has them
+	Value       json.RawMessage // what it returned, nil if Undecodable or an exception; Python objects as celery.Unpickle has them
 	Undecodable string          // why Value cannot be shown, such as "stored as yaml, not decoded"
 	Exception   string          // module.Type: arguments, empty if there is none
 	Traceback   string
