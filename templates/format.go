@@ -127,8 +127,8 @@ func plural[N int | int64 | uint64](n N, one, many string) string {
 
 func utc(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
-// machineTime is RFC 3339 with microseconds, as the API has it.
-func machineTime(micros int64) string { return utc(micros).Format("2006-01-02T15:04:05.000000Z") }
+// machineTime is RFC 3339 in milliseconds: what a script reads.
+func machineTime(micros int64) string { return utc(micros).Format("2006-01-02T15:04:05.000Z") }
 
 // clockTime is what stands on the page until a script turns it into an age.
 func clockTime(micros int64) string { return utc(micros).Format("2 Jan 15:04:05") }

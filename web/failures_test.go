@@ -58,7 +58,7 @@ func TestFailuresAreShown(t *testing.T) {
 		"list": {"/ops/failures", "/failures", []string{
 			`Open <span class="count">1</span>`, "<b>ValueError</b>", "<code>(&#39;&lt;b&gt;&#39;)</code>", `href="` + group + `"`,
 			`href="/ops/tasks?q=failure%3A` + failureID() + `">10</a>`, `action="` + group + `/resolve"`,
-			"10 in all, at most 10 in one hour, 10 in this one", `datetime="2026-11-21T12:00:05.000000Z" data-age`,
+			"10 in all, at most 10 in one hour, 10 in this one", `datetime="2026-11-21T12:00:05.000Z" data-age`,
 		}},
 		"none resolved": {"/ops/failures?show=resolved", "/failures?show=resolved", []string{"No resolved failures."}},
 		"group": {group, "/failures/" + failureID(), []string{

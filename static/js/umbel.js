@@ -495,6 +495,13 @@ function tick() {
   for (const time of document.querySelectorAll("time[data-age]")) if (!time.closest("[role=alert]")) age(time);
 }
 
+// Under the pointer, names, cut text, ages and buttons get a title that says all of it.
+document.addEventListener("pointerover", (e) => {
+  const target = e.target.closest(".name, td code, .copy, time[data-age]");
+  if (!target || target.title) return;
+  target.title = target.dateTime ? `${target.dateTime.replace("T", " ").replace("Z", "")} UTC` : target.ariaLabel ?? target.textContent;
+});
+
 const voice = element("div", { className: "hidden", role: "status" });
 document.body.append(voice);
 let spoken = 0;
@@ -511,7 +518,7 @@ function say(text) {
 }
 
 async function copy(button) {
-  const text = button.dataset.copy;
+  const text = button.dataset.copy || button.previousElementSibling.title;
   try {
     await navigator.clipboard.writeText(text);
   } catch { // no clipboard without TLS
