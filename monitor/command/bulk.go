@@ -32,25 +32,25 @@ const (
 	revokeTime    = 10 * time.Minute // that revocations may wait: each is about one task, so it does no harm late
 	lookups       = 8                // tasks whose arguments are looked up at once
 	maxBytes      = 64 << 20         // of the arguments of all retried tasks
+
+	noSuchTask = "no such task" // a reason not to act on one
 )
 
 // bulkPlan is a checked BulkRequest with the tasks that it selects.
 type bulkPlan struct {
-	request  BulkRequest
-	args     map[string]any // of every command to workers, without the ids
-	selected []string
-	retries  []taskPayload
-	bytes    int // of their arguments
-	sources  map[string]int
-	carried  carried
-	blocked  map[string]*Blocked
-	reasons  []string // in the order of their first task
-	states   map[state.State]int
-	matched  history.Count
-	capped   bool
-	workers  map[string]state.Worker
-	topology remote.Topology
-	pools    map[string]int // tasks to terminate, by the kind of the pool that they run in, empty if unknown
+	request   BulkRequest
+	args      map[string]any // of every command to workers, without the ids
+	selected  []string
+	retries   []taskPayload
+	originals []*Original // of the retries
+	bytes     int         // of their arguments
+	blocked   []Blocked   // in the order of their first task
+	states    map[state.State]int
+	matched   history.Count
+	capped    bool
+	workers   map[string]state.Worker
+	topology  remote.Topology
+	pools     map[string]int // tasks to terminate, by the kind of the pool that they run in, empty if unknown
 }
 
 // PreviewBulk checks a request and returns what it would do.
@@ -65,35 +65,28 @@ func (s *Service) PreviewBulk(ctx context.Context, o BulkRequest) (BulkPreview, 
 // Bulk enqueues the commands of a request.
 func (s *Service) Bulk(ctx context.Context, caller Caller, o BulkRequest) (Receipt, error) {
 	same := map[string]any{"action": o.Action, "ids": o.IDs, "q": o.Query.String(), "signal": o.Signal, "cap": o.Cap}
-	r := draft{action: o.Action, identity: same}
-	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
-		return receipt, err
-	}
-	p, err := s.planBulk(ctx, o)
-	if err != nil {
-		return Receipt{}, err
-	}
-	if len(p.selected) == 0 {
-		return Receipt{}, s.refusal(ctx, p)
-	}
-	if r.commands, err = p.commands(s.now()); err != nil {
-		return Receipt{}, err
-	}
-	v := p.preview()
-	r.target, r.warnings = v.Summary, v.Warnings
-	r.detail = map[string]any{
-		"q": o.Query.String(), "ids": o.IDs[:min(len(o.IDs), chunk)], "signal": o.Signal, "cap": o.Cap,
-		"chosen": v.Selected, "states": v.States, "blocked": v.Blocked, "capped": v.Capped,
-	}
-	return s.enqueue(ctx, caller, r)
+	return s.submit(ctx, caller, draft{action: o.Action, identity: same}, func(d *draft) error {
+		p, err := s.planBulk(ctx, o)
+		if err != nil {
+			return err
+		}
+		if len(p.selected) == 0 {
+			return s.refusal(ctx, p)
+		}
+		v := p.preview()
+		d.target, d.warnings = v.Summary, v.Warnings
+		d.detail = map[string]any{
+			"q": o.Query.String(), "ids": o.IDs[:min(len(o.IDs), chunk)], "signal": o.Signal, "cap": o.Cap,
+			"chosen": v.Selected, "states": v.States, "blocked": v.Blocked, "capped": v.Capped,
+		}
+		d.commands, err = p.commands(s.now())
+		return err
+	})
 }
 
 // planBulk selects the tasks of a request and records why others are blocked.
 func (s *Service) planBulk(ctx context.Context, o BulkRequest) (*bulkPlan, error) {
-	p := &bulkPlan{
-		request: o, sources: make(map[string]int), blocked: make(map[string]*Blocked), states: make(map[state.State]int),
-		workers: s.workers(), pools: make(map[string]int),
-	}
+	p := &bulkPlan{request: o, states: make(map[state.State]int), workers: s.workers(), pools: make(map[string]int)}
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -140,10 +133,7 @@ func (p *bulkPlan) check() error {
 	if o.Action == actTerminate {
 		args["terminate"], args["signal"] = true, o.Signal
 	}
-	m, ok := remote.Lookup(actRevoke)
-	if !ok {
-		return errors.New("there is no method revoke")
-	}
+	m, _ := remote.Lookup(actRevoke)
 	checked, err := checkArguments(m, args)
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		wrong.Field = strings.TrimPrefix(wrong.Field, "arguments.")
@@ -184,22 +174,22 @@ func (p *bulkPlan) commands(now time.Time) ([]history.Command, error) {
 
 // refusal returns why nothing is enqueued.
 func (s *Service) refusal(ctx context.Context, p *bulkPlan) error {
-	if len(p.request.IDs) == 1 && p.blocked["no such task"] != nil {
-		return s.unknownTask(ctx, "ids[0]", p.request.IDs[0])
-	}
-	if len(p.reasons) == 0 {
+	if len(p.blocked) == 0 {
 		return &Error{Kind: Conflict, Message: "no task matches"}
 	}
+	if len(p.request.IDs) == 1 && p.blocked[0].Reason == noSuchTask {
+		return s.unknownTask(ctx, "ids[0]", p.request.IDs[0])
+	}
 	var why []string
-	for _, reason := range p.reasons {
-		why = append(why, fmt.Sprintf("%s (%d)", reason, p.blocked[reason].N))
+	for _, b := range p.blocked {
+		why = append(why, fmt.Sprintf("%s (%d)", b.Reason, b.N))
 	}
 	return &Error{Kind: Conflict, Message: fmt.Sprintf("nothing to %s: %s", p.request.Action, strings.Join(why, "; "))}
 }
 
 // preview returns what the plan does.
 func (p *bulkPlan) preview() BulkPreview {
-	v := BulkPreview{Matched: p.matched, Selected: len(p.selected), States: p.states, Capped: p.capped}
+	v := BulkPreview{Matched: p.matched, Selected: len(p.selected), States: p.states, Blocked: p.blocked, Capped: p.capped}
 	what := count(len(p.selected), "task", "tasks")
 	switch p.request.Action {
 	case actRevoke:
@@ -213,9 +203,6 @@ func (p *bulkPlan) preview() BulkPreview {
 				v.Targets = append(v.Targets, queue)
 			}
 		}
-	}
-	for _, reason := range p.reasons {
-		v.Blocked = append(v.Blocked, *p.blocked[reason])
 	}
 	v.Warnings = p.warnings()
 	if p.request.Action == actTerminate || len(p.selected) > unconfirmed {
@@ -235,11 +222,7 @@ func (p *bulkPlan) warnings() []Warning {
 	}
 	switch {
 	case p.request.Action == actRetry:
-		list = append(list, p.carried.warnings()...)
-		if n := p.sources[fromEvent]; n > 0 {
-			list = append(list, Warning{Message: fmt.Sprintf("The arguments of %s are those that events show. Whoever published them may have "+
-				"had others shown than they were (argsrepr).", count(n, "task", "tasks"))})
-		}
+		list = append(list, retryWarnings(p.originals)...)
 	case online == 0:
 		list = append(list, Warning{Message: "No worker is online: nobody will get this.", Severe: true})
 	case p.request.Action == actRevoke:

@@ -36,19 +36,16 @@ func (s *Service) PreviewControl(ctx context.Context, o ControlRequest) (Preview
 
 // Control enqueues one command for each worker in the request, or one broadcast.
 func (s *Service) Control(ctx context.Context, caller Caller, o ControlRequest) (Receipt, error) {
-	r := draft{action: o.Method, identity: o, target: targets(o.Workers), detail: o}
-	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
-		return receipt, err
-	}
-	p, err := s.planControl(o)
-	if err != nil {
-		return Receipt{}, err
-	}
-	if r.commands, err = p.commands(); err != nil {
-		return Receipt{}, err
-	}
-	r.warnings = s.previewControl(ctx, p).Warnings
-	return s.enqueue(ctx, caller, r)
+	d := draft{action: o.Method, identity: o, target: targets(o.Workers), detail: o}
+	return s.submit(ctx, caller, d, func(d *draft) error {
+		p, err := s.planControl(o)
+		if err != nil {
+			return err
+		}
+		d.warnings = s.previewControl(ctx, p).Warnings
+		d.commands, err = p.commands()
+		return err
+	})
 }
 
 // planControl checks the method, its arguments and the names of workers.
@@ -114,15 +111,12 @@ func names(workers map[string]state.Worker) []string {
 
 // commands returns one command for each worker, or one broadcast.
 func (p controlPlan) commands() ([]history.Command, error) {
-	to := make([][]string, 0, len(p.workers))
-	for _, name := range p.workers {
-		to = append(to, []string{name})
-	}
-	if len(to) == 0 {
-		to = [][]string{nil}
+	destinations := slices.Collect(slices.Chunk(p.workers, 1))
+	if len(p.workers) == 0 {
+		destinations = [][]string{nil}
 	}
 	var list []history.Command
-	for _, destination := range to {
+	for _, destination := range destinations {
 		c, err := controlCommand(p.method.Name, p.args, destination, p.expires)
 		if err != nil {
 			return nil, err

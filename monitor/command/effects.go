@@ -13,8 +13,8 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// maxAsked is how many workers are inspected for one preview.
-const maxAsked = 10
+// maxInspected is how many workers are inspected for one preview.
+const maxInspected = 10
 
 // effects collects the consequences of a ControlRequest.
 type effects struct {
@@ -55,8 +55,8 @@ func (s *Service) previewControl(ctx context.Context, p controlPlan) Preview {
 	return v
 }
 
-func (e *effects) warn(grave bool, format string, args ...any) {
-	e.warnings = append(e.warnings, Warning{Message: fmt.Sprintf(format, args...), Severe: grave})
+func (e *effects) warn(severe bool, format string, args ...any) {
+	e.warnings = append(e.warnings, Warning{Message: fmt.Sprintf(format, args...), Severe: severe})
 }
 
 // warnUnreachable warns of workers that will not get the command.
@@ -73,12 +73,12 @@ func (e *effects) warnUnreachable() {
 		case w.LastHeartbeatAt == 0:
 			e.warn(true, "%s has not been heard of: it will not get this.", name)
 		default:
-			quiet := formatDuration(e.now.Sub(time.UnixMicro(w.LastHeartbeatAt)))
+			since := formatDuration(e.now.Sub(time.UnixMicro(w.LastHeartbeatAt)))
 			likely := "will"
 			if w.Status == state.Late {
 				likely = "may"
 			}
-			e.warn(true, "%s has not been heard of for %s: it %s not get this.", name, quiet, likely)
+			e.warn(true, "%s has not been heard of for %s: it %s not get this.", name, since, likely)
 		}
 	}
 }
@@ -100,8 +100,8 @@ func (e *effects) consequences(ctx context.Context) {
 	case "rate_limit", "time_limit":
 		e.warnUnregistered(fmt.Sprint(args["task_name"]))
 	case "pool_grow", "pool_shrink", "pool_restart", "autoscale":
-		for i, told := range e.inspections(ctx) {
-			e.warnPool(e.targets[i], told.Stats)
+		for i, inspection := range e.inspections(ctx) {
+			e.warnPool(e.targets[i], inspection.Stats)
 		}
 	case "disable_events":
 		e.warn(true, "What these workers run will not be seen until events are enabled again.")
@@ -125,10 +125,10 @@ func (e *effects) others(workers []string) []string {
 	return slices.DeleteFunc(slices.Clone(workers), func(name string) bool { return slices.Contains(e.targets, name) })
 }
 
-// abandoned returns the names whose workers are all targets.
-func (e *effects) abandoned(caller map[string][]string) []string {
+// leftWithout returns the names, of queues or tasks, whose workers are all targets.
+func (e *effects) leftWithout(workersByName map[string][]string) []string {
 	var list []string
-	for name, workers := range caller {
+	for name, workers := range workersByName {
 		if len(workers) > 0 && len(e.others(workers)) == 0 {
 			list = append(list, name)
 		}
@@ -144,10 +144,10 @@ func (e *effects) warnShutdown(ctx context.Context) {
 		e.warn(true, "No worker is left after this.")
 		return
 	}
-	for _, queue := range e.abandoned(e.topology.Queues) {
+	for _, queue := range e.leftWithout(e.topology.Queues) {
 		e.warn(true, "This leaves queue %s with no consumer.", queue)
 	}
-	tasks := e.abandoned(e.topology.Tasks)
+	tasks := e.leftWithout(e.topology.Tasks)
 	tasks = slices.DeleteFunc(tasks, func(name string) bool { return strings.HasPrefix(name, "celery.") }) // Celery's own
 	if len(tasks) > 0 {
 		who := e.targets[0] + " is the only worker that runs"
@@ -204,7 +204,7 @@ func (e *effects) inspections(ctx context.Context) []remote.Inspection {
 	list := make([]remote.Inspection, len(e.targets))
 	var all sync.WaitGroup
 	for i, name := range e.targets {
-		if len(e.targets) > maxAsked {
+		if len(e.targets) > maxInspected {
 			list[i] = e.inspector.Cached(name)
 			continue
 		}

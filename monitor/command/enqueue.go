@@ -29,27 +29,42 @@ type draft struct {
 	warnings []Warning
 }
 
-// enqueue writes the commands of a request with its audit record, and wakes the relay.
-func (s *Service) enqueue(ctx context.Context, caller Caller, r draft) (Receipt, error) {
+// submit enqueues the commands that plan adds to a draft, with its audit record, and wakes the relay. A request whose
+// idempotency key was used before returns the commands of then. It is not planned again, since it may have made itself
+// impossible: a revoked task cannot be revoked again.
+func (s *Service) submit(ctx context.Context, caller Caller, d draft, plan func(d *draft) error) (Receipt, error) {
+	print, err := fingerprint(d)
+	if err != nil {
+		return Receipt{}, err
+	}
 	now := s.now()
-	print, err := fingerprint(r)
+	if caller.IdempotencyKey != "" {
+		commands, ok, err := s.outbox.CommandsByKey(ctx, caller.IdempotencyKey, print, now)
+		if err != nil {
+			return Receipt{}, fmt.Errorf("look up idempotency key: %w", err)
+		}
+		if ok {
+			return Receipt{Commands: commands, Replayed: true}, nil
+		}
+	}
+	if err := plan(&d); err != nil {
+		return Receipt{}, err
+	}
+	now = s.now()
+	audit, err := s.audit(caller, now, d.action, d.target, d.detail)
 	if err != nil {
 		return Receipt{}, err
 	}
-	audit, err := s.audit(caller, now, r.action, r.target, r.detail)
-	if err != nil {
-		return Receipt{}, err
+	for i := range d.commands {
+		d.commands[i].CreatedAt, d.commands[i].DueAt, d.commands[i].Actor = now, now, caller.Actor
 	}
-	for i := range r.commands {
-		r.commands[i].CreatedAt, r.commands[i].DueAt, r.commands[i].Actor = now, now, caller.Actor
-	}
-	commands, replayed, err := s.outbox.Enqueue(ctx, history.CommandRequest{Commands: r.commands, Audit: audit, IdempotencyKey: caller.IdempotencyKey, Fingerprint: print})
+	commands, replayed, err := s.outbox.Enqueue(ctx, history.CommandRequest{Commands: d.commands, Audit: audit, IdempotencyKey: caller.IdempotencyKey, Fingerprint: print})
 	if err != nil {
 		return Receipt{}, fmt.Errorf("enqueue commands: %w", err)
 	}
 	s.Relay.Wake()
 	receipt := Receipt{Commands: commands, Replayed: replayed}
-	for _, w := range r.warnings {
+	for _, w := range d.warnings {
 		receipt.Warnings = append(receipt.Warnings, w.Message)
 	}
 	return receipt, nil
@@ -92,21 +107,4 @@ func (s *Service) expiry(after time.Duration) (time.Time, error) {
 		return time.Time{}, &Error{Field: "expires_seconds", Message: "expires_seconds must be from 5 to 3,600"}
 	}
 	return s.now().Add(after), nil
-}
-
-// replayed returns the receipt of the request that used the idempotency key before. It comes before any check, since a
-// request may have made itself impossible: a revoked task cannot be revoked again.
-func (s *Service) replayed(ctx context.Context, caller Caller, r draft) (Receipt, bool, error) {
-	if caller.IdempotencyKey == "" {
-		return Receipt{}, false, nil
-	}
-	print, err := fingerprint(r)
-	if err != nil {
-		return Receipt{}, false, err
-	}
-	commands, ok, err := s.outbox.CommandsByKey(ctx, caller.IdempotencyKey, print, s.now())
-	if err != nil {
-		return Receipt{}, false, fmt.Errorf("look up idempotency key: %w", err)
-	}
-	return Receipt{Commands: commands, Replayed: true}, ok, nil
 }

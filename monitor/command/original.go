@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -125,8 +123,8 @@ func empty(raw json.RawMessage) bool {
 // warnings returns which parts of the original a retry lacks, and which it has unexpectedly.
 func (o *Original) warnings(r TaskRequest) []Warning {
 	var list []Warning
-	warn := func(grave bool, format string, args ...any) {
-		list = append(list, Warning{Message: fmt.Sprintf(format, args...), Severe: grave})
+	warn := func(severe bool, format string, args ...any) {
+		list = append(list, Warning{Message: fmt.Sprintf(format, args...), Severe: severe})
 	}
 	alone := o.Workflow && slices.Contains(o.Unknown, partCallbacks)
 	unknown := slices.DeleteFunc(slices.Clone(o.Unknown), func(part string) bool {
@@ -134,13 +132,13 @@ func (o *Original) warnings(r TaskRequest) []Warning {
 			part == partCallbacks && alone
 	})
 	if len(unknown) > 0 {
-		warn(false, "Not known any more: its %s. This run has none of its own.", all(unknown))
+		warn(false, "Not known any more: its %s. This run has none of its own.", joinAll(unknown))
 	}
 	if len(o.Refused) > 0 {
-		warn(true, "Its %s cannot be published again: this run goes without.", all(o.Refused))
+		warn(true, "Its %s cannot be published again: this run goes without.", joinAll(o.Refused))
 	}
 	if len(o.Embed) > 0 {
-		warn(false, "This run has the %s of the task too.", all(o.followers()))
+		warn(false, "This run has the %s of the task too.", joinAll(o.followers()))
 	}
 	if o.Followed {
 		warn(false, "Its callbacks and the rest of its chain follow the task itself: they do not follow this run.")
@@ -163,23 +161,15 @@ func (o *Original) followers() []string {
 	return slices.DeleteFunc([]string{"callbacks", "errbacks", "chain"}, func(part string) bool { return empty(embed[part]) })
 }
 
-// all joins a few names.
-func all(items []string) string {
-	if len(items) < 2 {
-		return strings.Join(items, "")
-	}
-	return strings.Join(items[:len(items)-1], ", ") + " and " + items[len(items)-1]
-}
-
-// maxKin is how many children of a task are read.
-const maxKin = 20
+// maxChildren is how many children of a task are looked up.
+const maxChildren = 20
 
 // related reports whether t has relatives that are not its retries, nor the task that it retries.
 func (s *Service) related(ctx context.Context, t *state.Task) bool {
 	if parent := value(t.ParentID); parent != "" {
 		return s.repeats(ctx, t.ID) != parent
 	}
-	if root := value(t.RootID); root != "" && root != t.ID || len(t.Children) > maxKin {
+	if root := value(t.RootID); root != "" && root != t.ID || len(t.Children) > maxChildren {
 		return true
 	}
 	return slices.ContainsFunc(t.Children, func(child string) bool { return s.repeats(ctx, child) != t.ID })
@@ -187,49 +177,40 @@ func (s *Service) related(ctx context.Context, t *state.Task) bool {
 
 // repeats returns the id of the task that another one retries by a request to Umbel, empty if none.
 func (s *Service) repeats(ctx context.Context, id string) string {
-	list, _, err := s.outbox.Commands(ctx, history.CommandFilter{TaskID: id, Kind: kindTask, Limit: 1})
-	if err != nil || len(list) == 0 {
-		return ""
-	}
-	var p taskPayload
-	if decode(list[0], &p) != nil || p.ID != id {
-		return ""
-	}
+	p, _ := s.published(ctx, id)
 	return p.RetryOf
 }
 
-// carried counts what many retries carry over.
-type carried struct {
-	unknown, refused, following, followed, grouped int
-}
-
-// note counts what one retry carries over.
-func (p *bulkPlan) note(o *Original) {
-	add := func(n *int, yes bool) {
-		if yes {
-			*n++
-		}
-	}
-	add(&p.carried.unknown, len(o.Unknown) > 0)
-	add(&p.carried.refused, len(o.Refused) > 0)
-	add(&p.carried.following, len(o.Embed) > 0)
-	add(&p.carried.followed, o.Followed)
-	add(&p.carried.grouped, o.Group || o.Chord)
-}
-
-// warnings returns the counts as warnings.
-func (k carried) warnings() []Warning {
+// retryWarnings counts the retries that lack or repeat parts of what they retry.
+func retryWarnings(originals []*Original) []Warning {
 	var list []Warning
-	warn := func(n int, grave bool, format string) {
+	for _, w := range []struct {
+		applies func(o *Original) bool
+		severe  bool
+		format  string
+	}{
+		{
+			func(o *Original) bool { return len(o.Unknown) > 0 }, false,
+			"Not all is known any more of the priority, time limits, headers and callbacks of %s: they run without what is not.",
+		},
+		{func(o *Original) bool { return len(o.Refused) > 0 }, true, "Some headers or callbacks of %s cannot be published again."},
+		{func(o *Original) bool { return len(o.Embed) > 0 }, false, "Callbacks, errbacks or the rest of the chain of %s follow again."},
+		{func(o *Original) bool { return o.Followed }, false, "Callbacks and the rest of the chain of %s do not follow again."},
+		{func(o *Original) bool { return o.Group || o.Chord }, true, "Of %s the group or chord does not count this run."},
+		{
+			func(o *Original) bool { return o.Source == fromEvent }, false,
+			"The arguments of %s are those that events show. Whoever published them may have had others shown than they were (argsrepr).",
+		},
+	} {
+		n := 0
+		for _, o := range originals {
+			if w.applies(o) {
+				n++
+			}
+		}
 		if n > 0 {
-			list = append(list, Warning{Message: fmt.Sprintf(format, count(n, "task", "tasks")), Severe: grave})
+			list = append(list, Warning{Message: fmt.Sprintf(w.format, count(n, "task", "tasks")), Severe: w.severe})
 		}
 	}
-	warn(k.unknown, false, "Not all is known any more of the priority, time limits, headers and callbacks of %s: "+
-		"they run without what is not.")
-	warn(k.refused, true, "Some headers or callbacks of %s cannot be published again.")
-	warn(k.following, false, "Callbacks, errbacks or the rest of the chain of %s follow again.")
-	warn(k.followed, false, "Callbacks and the rest of the chain of %s do not follow again.")
-	warn(k.grouped, true, "Of %s the group or chord does not count this run.")
 	return list
 }

@@ -2,9 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state/query"
@@ -50,79 +47,18 @@ func (s *Service) nearestQueue(name string) string {
 
 // Purge enqueues emptying a queue. confirm must be the queue's name.
 func (s *Service) Purge(ctx context.Context, caller Caller, queue, confirm string) (Receipt, error) {
-	r := draft{action: kindPurge, target: "queue " + queue, identity: queue}
-	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
-		return receipt, err
-	}
-	v, err := s.PreviewPurge(ctx, queue)
-	if err != nil {
-		return Receipt{}, err
-	}
-	if confirm != queue {
-		return Receipt{}, &Error{Field: "confirm", Message: "confirm must be the name of the queue, " + queue}
-	}
-	expires, err := s.expiry(0)
-	if err != nil {
-		return Receipt{}, err
-	}
-	c, err := newCommand(kindPurge, "queue "+queue, purgePayload{Queue: queue})
-	if err != nil {
-		return Receipt{}, err
-	}
-	c.Target, c.Summary, c.ExpiresAt = "queue "+queue, v.Summary, expires
-	r.commands, r.warnings, r.detail = []history.Command{c}, v.Warnings, v.Warnings
-	return s.enqueue(ctx, caller, r)
-}
-
-// requeueTime is how long requeued commands may wait.
-const requeueTime = 10 * time.Minute
-
-// maxIDs bounds what one request may requeue or discard.
-const maxIDs = 1_000
-
-// Requeue makes dead commands pending again and returns how many.
-func (s *Service) Requeue(ctx context.Context, caller Caller, ids []int64) (int, error) {
-	audit, ids, err := s.about(caller, "requeue", ids)
-	if err != nil {
-		return 0, err
-	}
-	now := audit.At
-	n, err := s.outbox.Requeue(ctx, ids, now, now.Add(requeueTime), audit)
-	if err != nil {
-		return 0, fmt.Errorf("requeue commands: %w", err)
-	}
-	if n > 0 {
-		s.Relay.Wake()
-	}
-	return n, nil
-}
-
-// Discard removes dead letters, cancels pending commands, and returns how many.
-func (s *Service) Discard(ctx context.Context, caller Caller, ids []int64) (int, error) {
-	audit, ids, err := s.about(caller, "discard", ids)
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.outbox.Discard(ctx, ids, audit.At, audit)
-	if err != nil {
-		return 0, fmt.Errorf("discard commands: %w", err)
-	}
-	return n, nil
-}
-
-// about checks the ids of commands and returns them with the audit record of an action.
-func (s *Service) about(caller Caller, action string, ids []int64) (history.AuditRecord, []int64, error) {
-	if len(ids) == 0 {
-		return history.AuditRecord{}, nil, &Error{Field: "ids", Message: "ids must name a command at least"}
-	}
-	if len(ids) > maxIDs {
-		return history.AuditRecord{}, nil, &Error{Field: "ids", Message: fmt.Sprintf("ids must be at most %d", maxIDs)}
-	}
-	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	target := count(len(ids), "command", "commands")
-	if len(ids) == 1 {
-		target = fmt.Sprintf("command %d", ids[0])
-	}
-	audit, err := s.audit(caller, s.now(), action, target, map[string]any{"ids": ids})
-	return audit, ids, err
+	d := draft{action: kindPurge, target: "queue " + queue, identity: queue}
+	return s.submit(ctx, caller, d, func(d *draft) error {
+		v, err := s.PreviewPurge(ctx, queue)
+		if err != nil {
+			return err
+		}
+		if confirm != queue {
+			return &Error{Field: "confirm", Message: "confirm must be the name of the queue, " + queue}
+		}
+		c, err := newCommand(kindPurge, d.target, purgePayload{Queue: queue})
+		c.Target, c.Summary, c.ExpiresAt = d.target, v.Summary, s.now().Add(defaultExpires)
+		d.commands, d.warnings, d.detail = []history.Command{c}, v.Warnings, v.Warnings
+		return err
+	})
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
-	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -40,55 +40,50 @@ func (s *Service) Retry(ctx context.Context, id string) (o TaskRequest, source s
 		return o, "", fmt.Errorf("look for task %s: %w", id, err)
 	}
 	t.ID = id
-	topology := s.Inspector.Topology(ctx)
-	o, source = s.retryRequest(ctx, &t, topology, lookup{outbox: true, thorough: true})
-	if o.Original.Workflow = s.related(ctx, &t); !seen && source == "" && o.Name == "" {
+	o = s.retryRequest(ctx, &t, s.Inspector.Topology(ctx), true, true)
+	if o.Original.Workflow = s.related(ctx, &t); !seen && o.Original.Source == "" && o.Name == "" {
 		return TaskRequest{}, "", s.unknownTask(ctx, "id", id)
 	}
-	return o, source, nil
+	return o, o.Original.Source, nil
 }
 
-// lookup says where to look for arguments.
+// lookup looks for the message of a task to retry.
 type lookup struct {
-	outbox   bool // Umbel may have published the task
-	thorough bool // ask broker and worker even if the task has ended
+	*Service
+
+	task     *state.Task
+	topology remote.Topology
+	request  TaskRequest
+	original *Original
 }
 
-// retryRequest returns the request that retries t, with its Original.
-func (s *Service) retryRequest(ctx context.Context, t *state.Task, topology remote.Topology, where lookup) (TaskRequest, string) {
-	o := TaskRequest{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)}
-	original := &Original{Unknown: parts()}
-	original.Source = s.fillArguments(ctx, t, topology, where, &o, original)
-	original.Request, o.Original = o, original
-	return o, original.Source
-}
-
-// fillArguments sets the arguments from the first source that fully knows them, and returns that source.
-func (s *Service) fillArguments(
-	ctx context.Context, t *state.Task, topology remote.Topology, where lookup, o *TaskRequest, original *Original,
-) string {
-	if where.outbox && s.lookupOutbox(ctx, t, o, original) {
-		return fromOutbox
+// retryRequest returns the request that retries t, with its Original. The arguments are those of the first source that
+// fully knows them. published says that Umbel may have published the task, thorough that broker and worker are asked
+// even if the task has ended.
+func (s *Service) retryRequest(ctx context.Context, t *state.Task, topology remote.Topology, published, thorough bool) TaskRequest {
+	l := &lookup{
+		Service: s, task: t, topology: topology, original: &Original{Unknown: parts()},
+		request: TaskRequest{RetryOf: t.ID, Name: value(t.Name), Queue: queueOf(t, topology)},
 	}
-	if where.thorough || !t.State.Final() {
-		if s.lookupBroker(ctx, t, topology, o, original) {
-			return fromBroker
-		}
-		if s.lookupWorker(ctx, t, o, original) {
-			return fromWorker
-		}
-	}
-	if s.lookupResult(ctx, t, o, original) {
-		return fromResult
-	}
-	if !t.Truncated && t.Args != nil && t.Kwargs != nil {
-		args, ok := celery.ParseRepr(*t.Args)
-		kwargs, full := celery.ParseRepr(*t.Kwargs)
-		if ok && full && o.setArguments(args, kwargs) {
-			return fromEvent
+	thorough = thorough || !t.State.Final()
+	for _, source := range []struct {
+		name string
+		use  bool
+		find func(context.Context) bool
+	}{
+		{fromOutbox, published, l.fromOutbox},
+		{fromBroker, thorough, l.fromBroker},
+		{fromWorker, thorough, l.fromWorker},
+		{fromResult, s.Results != nil, l.fromResult},
+		{fromEvent, true, l.fromEvent},
+	} {
+		if source.use && source.find(ctx) {
+			l.original.Source = source.name
+			break
 		}
 	}
-	return ""
+	l.original.Request, l.request.Original = l.request, l.original
+	return l.request
 }
 
 // setArguments sets the arguments if they are an array and an object.
@@ -137,64 +132,69 @@ func queueOf(t *state.Task, topology remote.Topology) string {
 	return ""
 }
 
-// lookupOutbox looks for the task among the commands of the outbox.
-func (s *Service) lookupOutbox(ctx context.Context, t *state.Task, o *TaskRequest, original *Original) bool {
-	list, _, err := s.outbox.Commands(ctx, history.CommandFilter{TaskID: t.ID, Kind: kindTask, Limit: 1})
-	if err != nil || len(list) == 0 {
+// fromOutbox looks for the task among the commands of the outbox.
+func (l *lookup) fromOutbox(ctx context.Context) bool {
+	p, ok := l.published(ctx, l.task.ID)
+	if !ok || !l.request.setArguments(p.Args, p.Kwargs) {
 		return false
 	}
-	var p taskPayload
-	if decode(list[0], &p) != nil || p.ID != t.ID || !o.setArguments(p.Args, p.Kwargs) {
-		return false
-	}
+	o := &l.request
 	o.Name, o.Queue, o.Priority, o.Hard, o.Soft = p.Name, p.Queue, p.Priority, p.Hard, p.Soft
-	original.carryOver(p.message(), t.State, s.now())
+	l.original.carryOver(p.message(), l.task.State, l.now())
 	return true
 }
 
-// lookupBroker looks for the message in the queues that it may be in.
-func (s *Service) lookupBroker(ctx context.Context, t *state.Task, topology remote.Topology, o *TaskRequest, original *Original) bool {
+// published returns the message of a task that was published through the outbox.
+func (s *Service) published(ctx context.Context, id string) (p taskPayload, ok bool) {
+	list, _, err := s.outbox.Commands(ctx, history.CommandFilter{TaskID: id, Kind: kindTask, Limit: 1})
+	ok = err == nil && len(list) > 0 && decode(list[0], &p) == nil && p.ID == id
+	return p, ok
+}
+
+// fromBroker looks for the message in the queues that it may be in.
+func (l *lookup) fromBroker(ctx context.Context) bool {
+	o := &l.request
 	queues := []string{o.Queue}
 	if o.Queue == "" {
-		queues = keys(topology.Queues)
+		queues = keys(l.topology.Queues)
 	}
 	if !slices.Contains(queues, defaultQueue) {
 		queues = append(queues, defaultQueue)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	p, err := s.Client.Find(ctx, queues[:min(len(queues), maxQueues)], t.ID)
+	p, err := l.Client.Find(ctx, queues[:min(len(queues), maxQueues)], l.task.ID)
 	if err != nil || p == nil {
 		return false
 	}
 	m, err := celery.ParseMessage(*p)
-	if m.ID != t.ID {
+	if m.ID != l.task.ID {
 		return false
 	}
 	o.Name, o.Hard, o.Soft, o.Priority = m.Name, m.Hard, m.Soft, m.Priority
-	original.carryOver(m, t.State, s.now())
+	l.original.carryOver(m, l.task.State, l.now())
 	if err != nil {
-		original.Unknown = []string{partCallbacks} // stored beside the arguments
+		l.original.Unknown = []string{partCallbacks} // stored beside the arguments
 	}
 	return err == nil && o.setArguments(m.Args, m.Kwargs)
 }
 
-// lookupWorker asks the worker that holds the task.
-func (s *Service) lookupWorker(ctx context.Context, t *state.Task, o *TaskRequest, original *Original) bool {
-	worker := value(t.Worker)
-	if worker == "" || t.State.Final() || s.workers()[worker].Status != state.Online {
+// fromWorker asks the worker that holds the task.
+func (l *lookup) fromWorker(ctx context.Context) bool {
+	id, worker := l.task.ID, value(l.task.Worker)
+	if worker == "" || l.task.State.Final() || l.workers()[worker].Status != state.Online {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	answers, err := s.Client.Call(ctx, remote.Request{
-		Method: "query_task", Arguments: map[string]any{"ids": []string{t.ID}}, Destination: []string{worker}, Timeout: lookupTimeout,
+	replies, err := l.Client.Call(ctx, remote.Request{
+		Method: "query_task", Arguments: map[string]any{"ids": []string{id}}, Destination: []string{worker}, Timeout: lookupTimeout,
 	})
-	if err != nil || len(answers.Items) != 1 {
+	if err != nil || len(replies.Items) != 1 {
 		return false
 	}
-	var held map[string][]json.RawMessage
-	if json.Unmarshal(answers.Items[0].Value, &held) != nil || len(held[t.ID]) != 2 {
+	var found map[string][]json.RawMessage
+	if json.Unmarshal(replies.Items[0].Value, &found) != nil || len(found[id]) != 2 {
 		return false
 	}
 	var info struct {
@@ -207,15 +207,14 @@ func (s *Service) lookupWorker(ctx context.Context, t *state.Task, o *TaskReques
 			Priority   *uint8  `json:"priority"`
 		} `json:"delivery_info"`
 	}
-	if json.Unmarshal(held[t.ID][1], &info) != nil || info.Type == "" || altered(t, info.Args, info.Kwargs) {
-		return false
-	}
-	if !o.setArguments(info.Args, info.Kwargs) {
+	o := &l.request
+	if json.Unmarshal(found[id][1], &info) != nil || info.Type == "" || altered(l.task, info.Args, info.Kwargs) ||
+		!o.setArguments(info.Args, info.Kwargs) {
 		return false
 	}
 	o.Name = info.Type
-	if slices.Contains(original.Unknown, partPriority) {
-		o.Priority, original.Unknown = info.Delivery.Priority, []string{partLimits, partHeaders, partCallbacks}
+	if slices.Contains(l.original.Unknown, partPriority) {
+		o.Priority, l.original.Unknown = info.Delivery.Priority, []string{partLimits, partHeaders, partCallbacks}
 	}
 	if info.Delivery.Exchange != nil && *info.Delivery.Exchange == "" && info.Delivery.RoutingKey != "" {
 		o.Queue = info.Delivery.RoutingKey
@@ -240,24 +239,28 @@ func altered(t *state.Task, args, kwargs json.RawMessage) bool {
 	return strings.Contains(shown, "nan") || strings.Contains(shown, "inf") || strings.Contains(shown, "...")
 }
 
-// lookupResult reads the arguments that result_extended has stored.
-func (s *Service) lookupResult(ctx context.Context, t *state.Task, o *TaskRequest, original *Original) bool {
-	if s.Results == nil {
-		return false
-	}
+// fromResult reads the arguments that result_extended has stored.
+func (l *lookup) fromResult(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	var r results.Result
-	r, err := s.Results.Result(ctx, t.ID)
+	r, err := l.Results.Result(ctx, l.task.ID)
 	if err != nil {
 		return false
 	}
-	original.Group = original.Group || r.GroupID != ""
-	if r.Name != "" { // events have the shadow name instead, if there is one
-		o.Name = r.Name
+	o := &l.request
+	l.original.Group = l.original.Group || r.GroupID != ""
+	o.Name = cmp.Or(r.Name, o.Name) // events have the shadow name instead, if there is one
+	o.Queue = cmp.Or(o.Queue, r.Queue)
+	return len(r.Args) > 0 && len(r.Kwargs) > 0 && !altered(l.task, r.Args, r.Kwargs) && o.setArguments(r.Args, r.Kwargs)
+}
+
+// fromEvent parses the arguments that events show.
+func (l *lookup) fromEvent(context.Context) bool {
+	t := l.task
+	if t.Truncated || t.Args == nil || t.Kwargs == nil {
+		return false
 	}
-	if o.Queue == "" {
-		o.Queue = r.Queue
-	}
-	return len(r.Args) > 0 && len(r.Kwargs) > 0 && !altered(t, r.Args, r.Kwargs) && o.setArguments(r.Args, r.Kwargs)
+	args, ok := celery.ParseRepr(*t.Args)
+	kwargs, full := celery.ParseRepr(*t.Kwargs)
+	return ok && full && l.request.setArguments(args, kwargs)
 }

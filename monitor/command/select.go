@@ -28,12 +28,12 @@ func (s *Service) selectByID(ctx context.Context, p *bulkPlan) error {
 			return &Error{Field: fmt.Sprintf("ids[%d]", i), Message: "an id must have 1 to 255 bytes"}
 		}
 		t, err := s.tasks.Task(ctx, id)
-		h, told := held[id]
+		h, ok := held[id]
 		switch {
-		case errors.Is(err, history.ErrNotFound) && told && p.request.Action != actRetry:
+		case errors.Is(err, history.ErrNotFound) && ok && p.request.Action != actRetry:
 			list = append(list, heldTask(id, h))
 		case errors.Is(err, history.ErrNotFound):
-			p.block("no such task", id)
+			p.block(noSuchTask, id)
 		case err != nil:
 			return fmt.Errorf("look for task %s: %w", id, err)
 		default:
@@ -117,10 +117,6 @@ func (p *bulkPlan) add(t *state.Task) bool {
 
 // selectRetries selects or blocks tasks to retry, looking up the arguments of several at a time.
 func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.Task) error {
-	type found struct {
-		request TaskRequest
-		source  string
-	}
 	ids := make([]string, len(list))
 	for i := range list {
 		ids[i] = list[i].ID
@@ -129,11 +125,7 @@ func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.T
 	if err != nil {
 		return fmt.Errorf("look for arguments: %w", err)
 	}
-	inOutbox := make(map[string]bool, len(published))
-	for _, id := range published {
-		inOutbox[id] = true
-	}
-	requests := make([]found, len(list))
+	requests := make([]TaskRequest, len(list))
 	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(lookups)
 	for i := range list {
@@ -141,7 +133,7 @@ func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.T
 			continue
 		}
 		g.Go(func() error {
-			requests[i].request, requests[i].source = s.retryRequest(inner, &list[i], p.topology, lookup{outbox: inOutbox[list[i].ID]})
+			requests[i] = s.retryRequest(inner, &list[i], p.topology, slices.Contains(published, ids[i]), false)
 			return inner.Err()
 		})
 	}
@@ -150,7 +142,7 @@ func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.T
 	}
 	for i := range list {
 		t, o := &list[i], requests[i]
-		payload, reason := s.retryPayload(ctx, p, t, o.request, o.source)
+		payload, reason := s.retryPayload(ctx, p, t, o)
 		if reason != "" {
 			p.block(reason, t.ID)
 			continue
@@ -162,23 +154,21 @@ func (s *Service) selectRetries(ctx context.Context, p *bulkPlan, list []state.T
 		if !p.add(t) {
 			return nil
 		}
-		p.sources[o.source]++
-		p.note(o.request.Original)
-		p.retries = append(p.retries, payload)
+		p.retries, p.originals = append(p.retries, payload), append(p.originals, o.Original)
 	}
 	return nil
 }
 
 // retryPayload returns the message that retries a task, or why there is none.
-func (s *Service) retryPayload(ctx context.Context, p *bulkPlan, t *state.Task, o TaskRequest, source string) (taskPayload, string) {
+func (s *Service) retryPayload(ctx context.Context, p *bulkPlan, t *state.Task, o TaskRequest) (taskPayload, string) {
 	switch {
 	case !t.State.Final():
 		return taskPayload{}, "not finished"
 	case o.Name == "":
 		return taskPayload{}, "name not known"
-	case source == "" && (t.Args == nil || t.Kwargs == nil):
+	case o.Original.Source == "" && (t.Args == nil || t.Kwargs == nil):
 		return taskPayload{}, "arguments not known"
-	case source == "":
+	case o.Original.Source == "":
 		return taskPayload{}, "arguments cut short, or not known for certain"
 	case o.Queue == "":
 		return taskPayload{}, "queue not known"
@@ -200,12 +190,12 @@ func (s *Service) retryPayload(ctx context.Context, p *bulkPlan, t *state.Task, 
 
 // block records why a task is not selected.
 func (p *bulkPlan) block(reason, id string) {
-	b := p.blocked[reason]
-	if b == nil {
-		b = &Blocked{Reason: reason}
-		p.blocked[reason] = b
-		p.reasons = append(p.reasons, reason)
+	i := slices.IndexFunc(p.blocked, func(b Blocked) bool { return b.Reason == reason })
+	if i < 0 {
+		i = len(p.blocked)
+		p.blocked = append(p.blocked, Blocked{Reason: reason})
 	}
+	b := &p.blocked[i]
 	b.N++
 	if len(b.IDs) < maxNamed {
 		b.IDs = append(b.IDs, id)

@@ -14,27 +14,27 @@ type heldTasks struct {
 }
 
 // heldByTargets sums up what the targets hold, and returns the names of those that did not report it.
-func (e *effects) heldByTargets(ctx context.Context) (sum heldTasks, silent []string) {
-	for i, told := range e.inspections(ctx) {
-		l, ok := reportedTasks(told)
+func (e *effects) heldByTargets(ctx context.Context) (sum heldTasks, unreported []string) {
+	for i, inspection := range e.inspections(ctx) {
+		l, ok := reportedTasks(inspection)
 		if !ok {
 			w := e.known[e.targets[i]]
 			l = observedTasks(w)
 			if w.Status != state.Offline {
-				silent = append(silent, w.Name)
+				unreported = append(unreported, w.Name)
 			}
 		}
 		sum.running += l.running
 		sum.reserved += l.reserved
 		sum.scheduled += l.scheduled
 	}
-	return sum, silent
+	return sum, unreported
 }
 
 // reportedTasks returns what a worker has reported, false if it has not reported all of it.
 func reportedTasks(i remote.Inspection) (heldTasks, bool) {
 	for _, method := range []string{"active", "reserved", "scheduled"} {
-		if _, told := i.Times[method]; !told || i.Errors[method] != "" {
+		if _, ok := i.Times[method]; !ok || i.Errors[method] != "" {
 			return heldTasks{}, false
 		}
 	}
@@ -53,7 +53,7 @@ func observedTasks(w state.Worker) heldTasks {
 
 // warnHeldTasks warns of the tasks of the targets that finish first, and of those that return to their queues.
 func (e *effects) warnHeldTasks(ctx context.Context) {
-	sum, silent := e.heldByTargets(ctx)
+	sum, unreported := e.heldByTargets(ctx)
 	if sum.running > 0 {
 		e.warn(false, "%s.", count(sum.running, "task is running there: a warm shutdown lets it end first",
 			"tasks are running there: a warm shutdown lets them end first"))
@@ -72,8 +72,8 @@ func (e *effects) warnHeldTasks(ctx context.Context) {
 		}
 		e.warn(false, "%s %s.", strings.Join(back, " and "), verb)
 	}
-	if len(silent) > 0 {
+	if len(unreported) > 0 {
 		e.warn(false, "%s: this goes by heartbeats and events.",
-			plural(silent, "did not tell what it holds", "did not tell what they hold"))
+			plural(unreported, "did not tell what it holds", "did not tell what they hold"))
 	}
 }

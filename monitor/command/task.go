@@ -33,23 +33,19 @@ func (s *Service) PreviewTask(ctx context.Context, o TaskRequest) (Preview, erro
 
 // Publish enqueues the publication of a task.
 func (s *Service) Publish(ctx context.Context, caller Caller, o TaskRequest) (Receipt, error) {
-	r := draft{action: "publish", identity: written{o, string(o.Args), string(o.Kwargs)}}
+	d := draft{action: "publish", identity: written{o, string(o.Args), string(o.Kwargs)}}
 	if o.RetryOf != "" {
-		r.action = "retry"
+		d.action = "retry"
 	}
-	if receipt, ok, err := s.replayed(ctx, caller, r); ok || err != nil {
-		return receipt, err
-	}
-	p, err := s.planTask(ctx, o)
-	if err != nil {
-		return Receipt{}, err
-	}
-	c, err := p.payload.command()
-	if err != nil {
-		return Receipt{}, err
-	}
-	r.commands, r.target, r.detail, r.warnings = []history.Command{c}, "queue "+p.payload.Queue, p.record(), p.warnings
-	return s.enqueue(ctx, caller, r)
+	return s.submit(ctx, caller, d, func(d *draft) error {
+		p, err := s.planTask(ctx, o)
+		if err != nil {
+			return err
+		}
+		c, err := p.payload.command()
+		d.commands, d.target, d.detail, d.warnings = []history.Command{c}, c.Target, p.record(), p.warnings
+		return err
+	})
 }
 
 // written is a request with its arguments as text, which may not be valid JSON.

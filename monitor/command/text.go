@@ -15,13 +15,20 @@ func joinNames(items []string) string {
 	switch n := len(items); {
 	case n == 0:
 		return "none"
-	case n == 1:
-		return items[0]
 	case n <= 3:
-		return strings.Join(items[:n-1], ", ") + " and " + items[n-1]
+		return joinAll(items)
 	default:
 		return fmt.Sprintf("%s, %s and %d more", items[0], items[1], n-2)
 	}
+}
+
+// joinAll joins names.
+func joinAll(items []string) string {
+	last := len(items) - 1
+	if last < 1 {
+		return strings.Join(items, "")
+	}
+	return strings.Join(items[:last], ", ") + " and " + items[last]
 }
 
 // summary describes what a method does with its arguments.

@@ -19,7 +19,7 @@ func (r *Relay) postpone(c *history.Command, err error) {
 	o := outcome(c, history.CommandPending)
 	o.Deferrals++
 	o.DueAt, o.Error = now.Add(time.Duration(min(o.Deferrals, maxDeferral))*r.o.Cooldown), truncate.Text(err.Error(), maxError)
-	r.records.settle(o)
+	r.records.addOutcomes(o)
 	opened := false
 	r.change(func(s *Status) {
 		s.Deferred++
@@ -30,20 +30,20 @@ func (r *Relay) postpone(c *history.Command, err error) {
 		}
 	})
 	if opened {
-		r.o.Logger.Warn("broker away, commands wait", "error", o.Error)
+		r.o.Logger.Warn("broker unavailable, commands wait", "error", o.Error)
 	}
 }
 
 // reached closes the breaker and updates the status.
 func (r *Relay) reached(f func(s *Status)) {
-	back := false
+	recovered := false
 	r.change(func(s *Status) {
-		back = r.unreachable >= breakerThreshold
+		recovered = r.unreachable >= breakerThreshold
 		r.unreachable, s.BreakerUntil = 0, time.Time{}
 		f(s)
 	})
-	if back {
-		r.o.Logger.Info("broker back, commands are sent again")
+	if recovered {
+		r.o.Logger.Info("broker available again")
 		r.poll()
 	}
 }
@@ -70,7 +70,7 @@ func (r *Relay) capacity() int {
 	case r.unreachable >= breakerThreshold:
 		return 1 - len(r.claimed)
 	default:
-		return r.o.Batch - len(r.claimed)
+		return maxInFlight - len(r.claimed)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestTheRelayEndsWithinItsDrain(t *testing.T) {
 		<-ctx.Done()
 		return relay.Sent{}, ctx.Err()
 	}
-	play(t, hung, func(o *relay.Options) { o.DrainTimeout, o.SendTimeout = 4*time.Second, time.Hour }, func(s *scene) {
+	play(t, hung, func(o *relay.Options) { o.DrainTimeout = 4 * time.Second }, func(s *scene) {
 		s.run()
 		ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("b", "answered"))
 		s.pass(time.Second)

@@ -116,7 +116,7 @@ func play(
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{T: t, broker: broker, begun: time.Now()}
-		o := relay.Options{Store: openHistory(t), Sender: s, Jitter: func() float64 { return 0 }}
+		o := relay.Options{Store: openHistory(t), Sender: s}
 		if change != nil {
 			change(&o)
 		}
@@ -212,11 +212,8 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	s := &scene{}
 	d := openHistory(t)
 	for name, o := range map[string]relay.Options{
-		"no store":          {Sender: s},
-		"no sender":         {Store: d},
-		"negative batch":    {Store: d, Sender: s, Batch: -1},
-		"negative parallel": {Store: d, Sender: s, Parallel: -1},
-		"negative drain":    {Store: d, Sender: s, DrainTimeout: -1},
+		"no store":  {Sender: s},
+		"no sender": {Store: d},
 	} {
 		if _, err := relay.New(o); err == nil {
 			t.Errorf("%s: no error", name)

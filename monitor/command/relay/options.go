@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -40,19 +39,14 @@ type Options struct {
 	Store  history.Outbox
 	Sender Sender
 
-	Batch        int           // most commands in flight, 64 if zero
 	Parallel     int           // most groups that are sent at once, 8 if zero
 	PollInterval time.Duration // between polls of the store unless woken, 1 s if zero
-	SendTimeout  time.Duration // for one command, 10 s if zero
 	MaxRetries   int           // failed attempts before a command becomes a dead letter, 8 if zero
-	BackoffBase  time.Duration // 1 s if zero
-	BackoffCap   time.Duration // 5 min if zero
+	MaxBackoff   time.Duration // longest wait before a failed command is retried, 5 min if zero
 	Cooldown     time.Duration // how long the breaker stays open, 2 s if zero
-	ClaimTimeout time.Duration // after which a claim counts as abandoned, 1 min if zero
 	DrainTimeout time.Duration // for what is in flight when ctx ends, 10 s if zero
 
 	Now    func() time.Time // nil means time.Now
-	Jitter func() float64   // 0 to 1; nil means random
 	Logger *slog.Logger     // nil discards
 }
 
@@ -61,24 +55,13 @@ func (o Options) complete() (Options, error) {
 	if o.Store == nil || o.Sender == nil {
 		return o, errors.New("a relay needs a store and a sender")
 	}
-	o.Batch, o.Parallel, o.MaxRetries = cmp.Or(o.Batch, 64), cmp.Or(o.Parallel, 8), cmp.Or(o.MaxRetries, 8)
-	o.PollInterval, o.SendTimeout = cmp.Or(o.PollInterval, time.Second), cmp.Or(o.SendTimeout, 10*time.Second)
-	o.BackoffBase, o.BackoffCap = cmp.Or(o.BackoffBase, time.Second), cmp.Or(o.BackoffCap, 5*time.Minute)
-	o.Cooldown, o.ClaimTimeout = cmp.Or(o.Cooldown, 2*time.Second), cmp.Or(o.ClaimTimeout, time.Minute)
-	o.DrainTimeout = cmp.Or(o.DrainTimeout, 10*time.Second)
-	if min(o.Batch, o.Parallel, o.MaxRetries) < 0 || min(o.PollInterval, o.SendTimeout, o.BackoffBase, o.BackoffCap, o.Cooldown,
-		o.ClaimTimeout, o.DrainTimeout) < 0 {
-		return o, errors.New("options of a relay are negative")
-	}
+	o.Parallel, o.MaxRetries = cmp.Or(o.Parallel, 8), cmp.Or(o.MaxRetries, 8)
+	o.PollInterval, o.MaxBackoff = cmp.Or(o.PollInterval, time.Second), cmp.Or(o.MaxBackoff, 5*time.Minute)
+	o.Cooldown, o.DrainTimeout = cmp.Or(o.Cooldown, 2*time.Second), cmp.Or(o.DrainTimeout, 10*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Jitter == nil {
-		o.Jitter = rand.Float64
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o, nil
 }
 

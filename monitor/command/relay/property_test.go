@@ -119,7 +119,7 @@ func live(t *testing.T, d history.Outbox, l *lottery, x life) {
 	t.Helper()
 	b := &brittle{Outbox: d}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := newRelay(t, relay.Options{Store: b, Sender: l, MaxRetries: 1000, BackoffCap: 10 * time.Second})
+	r := newRelay(t, relay.Options{Store: b, Sender: l, MaxRetries: 1000, MaxBackoff: 10 * time.Second})
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	if x.length > 0 {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/retry"
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
@@ -21,36 +22,36 @@ type recordBuffer struct {
 
 func newRecordBuffer() *recordBuffer { return &recordBuffer{full: make(chan struct{}, 1)} }
 
-// settle adds outcomes of commands.
-func (l *recordBuffer) settle(outcomes ...history.Outcome) {
-	l.add(func() { l.outcomes = append(l.outcomes, outcomes...) })
+// addOutcomes adds outcomes of commands.
+func (b *recordBuffer) addOutcomes(outcomes ...history.Outcome) {
+	b.add(func() { b.outcomes = append(b.outcomes, outcomes...) })
 }
 
-// reply adds replies to a command with an outcome.
-func (l *recordBuffer) reply(r history.CommandReplies) {
-	l.add(func() { l.replies = append(l.replies, r) })
+// addReplies adds replies to a command with an outcome.
+func (b *recordBuffer) addReplies(r history.CommandReplies) {
+	b.add(func() { b.replies = append(b.replies, r) })
 }
 
 // close ends the use: nothing more is added.
-func (l *recordBuffer) close() { l.add(func() { l.closed = true }) }
+func (b *recordBuffer) close() { b.add(func() { b.closed = true }) }
 
-func (l *recordBuffer) add(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (b *recordBuffer) add(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	f()
 	select {
-	case l.full <- struct{}{}:
+	case b.full <- struct{}{}:
 	default:
 	}
 }
 
 // take empties the buffer and returns what was in it, and whether it is closed.
-func (l *recordBuffer) take() (outcomes []history.Outcome, replies []history.CommandReplies, closed bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	outcomes, replies = l.outcomes, l.replies
-	l.outcomes, l.replies = nil, nil
-	return outcomes, replies, l.closed
+func (b *recordBuffer) take() (outcomes []history.Outcome, replies []history.CommandReplies, closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	outcomes, replies = b.outcomes, b.replies
+	b.outcomes, b.replies = nil, nil
+	return outcomes, replies, b.closed
 }
 
 // record writes what the buffer collects until that is closed or ctx ends.
@@ -77,21 +78,14 @@ func (r *Relay) record(ctx context.Context) {
 // persist retries a write until it succeeds or ctx ends: then what was claimed stays in flight, and the next process sends it
 // again.
 func (r *Relay) persist(ctx context.Context, write func() error) bool {
-	var timer *time.Timer
-	for wait := r.o.PollInterval; ; wait = min(2*wait, 10*r.o.PollInterval) {
+	for failures := 1; ; failures++ {
 		err := write()
 		if err == nil {
 			return true
 		}
-		r.o.Logger.ErrorContext(ctx, "what became of commands is not recorded", "error", err)
-		if timer == nil {
-			timer = time.NewTimer(wait)
-			defer timer.Stop()
-		} else {
-			timer.Reset(wait)
-		}
+		r.o.Logger.ErrorContext(ctx, "outcomes of commands not recorded", "error", err)
 		select {
-		case <-timer.C:
+		case <-time.After(retry.After(failures, r.o.PollInterval, 10*r.o.PollInterval)):
 		case <-ctx.Done():
 			return false
 		}

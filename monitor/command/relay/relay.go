@@ -10,8 +10,11 @@ import (
 )
 
 const (
-	finalWriteTimeout = 5 * time.Second // for the store, once everything else has ended
-	maxWaiting        = 1024            // commands that wait for replies at once
+	finalWriteTimeout = 5 * time.Second  // for the store, once everything else has ended
+	sendTimeout       = 10 * time.Second // for one command
+	claimTimeout      = time.Minute      // after which a claim counts as abandoned
+	maxInFlight       = 64               // commands at once
+	maxWaiting        = 1024             // commands that wait for replies at once
 )
 
 // Relay sends what is in an outbox. It is safe for concurrent use.
@@ -85,7 +88,7 @@ func (r *Relay) relay(ctx, work context.Context) {
 			return
 		}
 		now := r.o.Now()
-		if reclaimed.IsZero() || now.Sub(reclaimed) >= r.o.ClaimTimeout {
+		if reclaimed.IsZero() || now.Sub(reclaimed) >= claimTimeout {
 			if !r.reclaim(ctx, now, reclaimed.IsZero()) {
 				timer.Reset(r.o.PollInterval)
 				continue
@@ -99,23 +102,23 @@ func (r *Relay) relay(ctx, work context.Context) {
 
 // reclaim makes abandoned commands pending again: at the start all that are in flight, since no other relay uses the outbox.
 func (r *Relay) reclaim(ctx context.Context, now time.Time, first bool) bool {
-	before := now.Add(-r.o.ClaimTimeout)
+	before := now.Add(-claimTimeout)
 	if first {
 		before = now.Add(100 * 365 * 24 * time.Hour) // whatever clock it was claimed by
 		if err := r.endStaleWaits(ctx); err != nil {
-			r.o.Logger.WarnContext(ctx, "commands that await answers are not looked through", "error", err)
+			r.o.Logger.WarnContext(ctx, "commands that wait for replies not read", "error", err)
 			return false
 		}
 	}
 	n, err := r.o.Store.Reclaim(ctx, before, r.claimedIDs())
 	if err != nil {
 		if ctx.Err() == nil {
-			r.o.Logger.WarnContext(ctx, "commands left in flight are not put back", "error", err)
+			r.o.Logger.WarnContext(ctx, "abandoned commands not reclaimed", "error", err)
 		}
 		return false
 	}
 	if n > 0 {
-		r.o.Logger.InfoContext(ctx, "commands left in flight are sent again", "commands", n)
+		r.o.Logger.InfoContext(ctx, "abandoned commands reclaimed", "commands", n)
 		r.change(func(s *Status) { s.Reclaimed += uint64(n) })
 	}
 	return true
@@ -129,12 +132,12 @@ func (r *Relay) endStaleWaits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var silent []history.CommandReplies
+		var unanswered []history.CommandReplies
 		for i := range list {
-			silent = append(silent, history.CommandReplies{ID: list[i].ID, State: history.CommandSilent})
+			unanswered = append(unanswered, history.CommandReplies{ID: list[i].ID, State: history.CommandSilent})
 		}
-		if len(silent) > 0 {
-			if err := r.o.Store.AddReplies(ctx, r.o.Now(), silent); err != nil {
+		if len(unanswered) > 0 {
+			if err := r.o.Store.AddReplies(ctx, r.o.Now(), unanswered); err != nil {
 				return err
 			}
 			r.change(nil)
@@ -151,10 +154,10 @@ func (r *Relay) claim(ctx, work context.Context) {
 	if room <= 0 {
 		return
 	}
-	claimed, err := r.o.Store.Claim(ctx, r.o.Now(), room, max(1, r.o.Batch/4))
+	claimed, err := r.o.Store.Claim(ctx, r.o.Now(), room, maxInFlight/4)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.o.Logger.WarnContext(ctx, "commands are not read", "error", err)
+			r.o.Logger.WarnContext(ctx, "commands not read", "error", err)
 		}
 		return
 	}

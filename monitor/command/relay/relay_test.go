@@ -90,8 +90,7 @@ func TestFailuresBackOffAndHoldBackTheirGroup(t *testing.T) {
 		return relay.Sent{}, nil
 	}
 	play(t, broker, func(o *relay.Options) {
-		o.PollInterval, o.BackoffCap = 250*time.Millisecond, 5*time.Second
-		o.Jitter = func() float64 { return 0.5 }
+		o.PollInterval, o.MaxBackoff = 250*time.Millisecond, 5*time.Second
 	}, func(s *scene) {
 		s.run()
 		ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("a", "a1"), pendingCommand("b", "b0"))
@@ -104,16 +103,19 @@ func TestFailuresBackOffAndHoldBackTheirGroup(t *testing.T) {
 		}
 		s.expect(ids[2], history.CommandDone)
 		s.pass(time.Minute)
-		// 1 s, 2 s, 4 s and half a second each, then the cap.
-		want := []time.Duration{0, 1500 * time.Millisecond, 4 * time.Second, 8500 * time.Millisecond, 13500 * time.Millisecond}
-		var got []time.Duration
+		var attempts []time.Duration
 		for _, a := range s.tried() {
 			if a.Summary == "a0" {
-				got = append(got, a.At)
+				attempts = append(attempts, a.At)
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			s.Errorf("attempts (-want +got):\n%s", diff)
+		if len(attempts) != 5 {
+			s.Fatalf("attempts at %v, want 5", attempts)
+		}
+		for n, most := range []time.Duration{2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second} {
+			if wait := attempts[n+1] - attempts[n]; wait < time.Second || wait > most+250*time.Millisecond {
+				s.Errorf("wait after %d failures = %v, want 1 s to %v", n+1, wait, most)
+			}
 		}
 		if c := s.command(ids[0]); c.State != history.CommandDone || c.Attempts != 4 || c.LastError != "" {
 			s.Errorf("command that was sent at last is %+v", c)

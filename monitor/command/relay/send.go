@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/retry"
 	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/history"
 )
@@ -36,7 +37,7 @@ func (r *Relay) putBack(commands []history.Command) {
 	for i := range commands {
 		outcomes[i] = outcome(&commands[i], history.CommandPending)
 	}
-	r.records.settle(outcomes...)
+	r.records.addOutcomes(outcomes...)
 }
 
 // outcome returns the outcome of a command of which only the state changes.
@@ -48,12 +49,12 @@ func outcome(c *history.Command, s history.CommandState) history.Outcome {
 
 // send sends a command, records the outcome, and reports whether the next in its group may be sent.
 func (r *Relay) send(work context.Context, c *history.Command) bool {
-	timeout := r.o.SendTimeout
+	timeout := sendTimeout
 	if !c.ExpiresAt.IsZero() {
 		left := c.ExpiresAt.Sub(r.o.Now())
 		if left <= 0 {
 			r.change(func(s *Status) { s.Expired++ })
-			r.records.settle(outcome(c, history.CommandExpired))
+			r.records.addOutcomes(outcome(c, history.CommandExpired))
 			return true
 		}
 		timeout = min(timeout, left)
@@ -88,7 +89,7 @@ func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 	if sent.Replies != nil {
 		done.State = history.CommandSent
 	}
-	r.records.settle(done)
+	r.records.addOutcomes(done)
 	r.reached(func(s *Status) {
 		s.Sent++
 		s.LastError = ""
@@ -99,19 +100,19 @@ func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 	select {
 	case r.waiting <- struct{}{}:
 	case <-work.Done():
-		r.records.reply(history.CommandReplies{ID: c.ID, State: history.CommandSilent})
+		r.records.addReplies(history.CommandReplies{ID: c.ID, State: history.CommandSilent})
 		return
 	}
 	r.replies.Go(func() {
 		complete := sent.Replies(work, func(answers []history.Reply) {
-			r.records.reply(history.CommandReplies{ID: c.ID, Replies: answers, State: history.CommandSent})
+			r.records.addReplies(history.CommandReplies{ID: c.ID, Replies: answers, State: history.CommandSent})
 		})
 		<-r.waiting
 		reply := history.CommandReplies{ID: c.ID, State: history.CommandSilent}
 		if complete {
 			reply.State = history.CommandDone
 		}
-		r.records.reply(reply)
+		r.records.addReplies(reply)
 	})
 }
 
@@ -122,9 +123,9 @@ func (r *Relay) failed(c *history.Command, err error, attempts int, dead bool) b
 	if dead {
 		o.State = history.CommandDead
 	} else {
-		o.DueAt = r.o.Now().Add(r.backoff(attempts))
+		o.DueAt = r.o.Now().Add(retry.After(attempts, minBackoff, r.o.MaxBackoff))
 	}
-	r.records.settle(o)
+	r.records.addOutcomes(o)
 	r.reached(func(s *Status) {
 		s.LastError = o.Error
 		if dead {
@@ -134,24 +135,14 @@ func (r *Relay) failed(c *history.Command, err error, attempts int, dead bool) b
 		}
 	})
 	if dead {
-		r.o.Logger.Error("command given up", "command", c.ID, "kind", c.Kind, "attempts", attempts, "error", o.Error)
+		r.o.Logger.Error("command became a dead letter", "command", c.ID, "kind", c.Kind, "attempts", attempts, "error", o.Error)
 	} else {
 		r.o.Logger.Warn("command failed", "command", c.ID, "kind", c.Kind, "attempts", attempts, "error", o.Error)
 	}
 	return dead
 }
 
-// backoff returns how long to wait after a number of failed attempts.
-func (r *Relay) backoff(attempts int) time.Duration {
-	d := r.o.BackoffBase
-	for range attempts - 1 {
-		if d >= r.o.BackoffCap {
-			break
-		}
-		d *= 2
-	}
-	return min(d+time.Duration(r.o.Jitter()*float64(r.o.BackoffBase)), r.o.BackoffCap)
-}
-
-// maxError is how many bytes of an error are kept.
-const maxError = 500
+const (
+	minBackoff = time.Second // before a failed command is retried
+	maxError   = 500         // bytes kept of an error
+)
