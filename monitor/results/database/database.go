@@ -8,11 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
-	_ "modernc.org/sqlite"             // the driver sqlite
+	_ "github.com/lib/pq"  // the driver postgres
+	_ "modernc.org/sqlite" // the driver sqlite
 
 	"github.com/umbelhq/umbel/monitor/results"
 )
@@ -120,12 +121,15 @@ func (b *Backend) postgres(after string) error {
 		return errors.New("the URL of the result backend is malformed: percent-encode special characters in the password")
 	}
 	q := u.Query()
-	q.Set("default_query_exec_mode", "exec") // works behind PgBouncer
+	q.Set("binary_parameters", "yes") // one round trip, which works behind PgBouncer
 	q.Set("application_name", "umbel")
+	if !q.Has("sslmode") && os.Getenv("PGSSLMODE") == "" {
+		q.Set("sslmode", "prefer") // as libpq does
+	}
 	u.RawQuery = q.Encode()
 	b.shown = "postgresql://" + u.Redacted()[len("postgres://"):]
 	b.shown, _, _ = strings.Cut(b.shown, "?") // it may hold a password too
-	if b.db, err = sql.Open("pgx", u.String()); err != nil {
+	if b.db, err = sql.Open("postgres", u.String()); err != nil {
 		return errors.New("the URL of the result backend is not one of PostgreSQL's")
 	}
 	return nil
