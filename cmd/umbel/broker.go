@@ -26,7 +26,7 @@ type brokerFlags struct {
 	KeyFile         string        `name:"tls-key" env:"UMBEL_TLS_KEY" placeholder:"FILE" help:"Key (PEM) of the client certificate."`
 	ServerName      string        `name:"tls-server-name" env:"UMBEL_TLS_SERVER_NAME" placeholder:"NAME" help:"Name in the broker's certificate, if it is not the host of the URL."`
 	Insecure        bool          `name:"tls-insecure" env:"UMBEL_TLS_INSECURE" help:"Do not verify the broker's certificate."`
-	Redis           redisFlags    `embed:"" prefix:"redis-"`
+	Redis           redisFlags    `prefix:"redis-"`
 }
 
 // redisFlags repeat Celery's broker_transport_options, which nothing on the wire tells.

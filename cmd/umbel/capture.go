@@ -15,8 +15,8 @@ import (
 
 // captureCmd prints raw event bodies.
 type captureCmd struct {
-	brokerFlags `embed:""`
-	Limit       int `env:"UMBEL_LIMIT" placeholder:"N" help:"Stop after this many messages. Default: when interrupted."`
+	brokerFlags
+	Limit int `env:"UMBEL_LIMIT" placeholder:"N" help:"Stop after this many messages. Default: when interrupted."`
 }
 
 // Run prints until ctx ends, the limit is reached, or the broker is lost.

@@ -7,27 +7,50 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
-// cli is the command line. Every flag has an environment variable, UMBEL_ and its name.
-type cli struct {
-	Serve   serveCmd   `cmd:"" default:"withargs" help:"Watch a cluster and serve its dashboard (default)."`
-	Demo    demoCmd    `cmd:"" help:"Serve the dashboard of a simulated cluster. Needs no broker."`
-	Replay  replayCmd  `cmd:"" help:"Apply recorded events and print the resulting state as JSON."`
-	Capture captureCmd `cmd:"" help:"Print raw events from the broker, one per line, for replay."`
-	Tasks   tasksCmd   `cmd:"" help:"List tasks in the history that match a query."`
-	Prune   pruneCmd   `cmd:"" help:"Remove expired history. The server must not be running."`
-	Repair  repairCmd  `cmd:"" help:"Recover a damaged history. The server must not be running."`
-	Outbox  outboxCmd  `cmd:"" help:"Show commands in the outbox and the audit log."`
-	Version bool       `help:"Print the version and exit."`
-
+// globals are the flags of every command.
+type globals struct {
+	Version   bool   `help:"Print the version and exit."`
 	LogLevel  string `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error." env:"UMBEL_LOG_LEVEL" placeholder:"LEVEL"`
-	LogFormat string `default:"text" enum:"text,json" help:"text or json." env:"UMBEL_LOG_FORMAT"`
+	LogFormat string `default:"text" enum:"text,json" help:"text or json." env:"UMBEL_LOG_FORMAT" placeholder:"FORMAT"`
 }
 
-// streams are where a command reads and writes.
+// command is one of the command line. Its fields are its flags.
+type command struct {
+	name, args, help string
+	runner
+}
+
+type runner interface {
+	Run(ctx context.Context, s streams, log *slog.Logger) error
+}
+
+// commands returns them all. The first one runs if none is named.
+func commands() []command {
+	return []command{
+		{"serve", "", "Watch a cluster and serve its dashboard (default).", &serveCmd{}},
+		{"demo", "", "Serve the dashboard of a simulated cluster. Needs no broker.", &demoCmd{}},
+		{"replay", "<file>", "Apply recorded events and print the resulting state as JSON.\n" +
+			"The file has one raw event per line, in order of arrival; - is standard input.", &replayCmd{}},
+		{"capture", "", "Print raw events from the broker, one per line, for replay.", &captureCmd{}},
+		{"tasks", "[query ...]", "List tasks in the history that match a query.\n" +
+			"A query is like 'state:failure name:billing.* run:>2s'. Put -- before a query that begins with -.", &tasksCmd{}},
+		{"prune", "", "Remove expired history. The server must not be running.", &pruneCmd{}},
+		{"repair", "[file]", "Recover a damaged history. The server must not be running.\n" +
+			"Without a file, all damaged ones in the data directory are recovered.", &repairCmd{}},
+		{"outbox stats", "", "Show the number of commands in the outbox by state, and errors.", &outboxStatsCmd{}},
+		{"outbox audit", "", "List or verify the audit log.", &outboxAuditCmd{}},
+	}
+}
+
+// streams are what a command is given, and where it reads and writes.
 type streams struct {
+	args     []string // of the command, without flags
 	in       io.Reader
 	out, err io.Writer
 }
@@ -39,21 +62,18 @@ func (e usageError) Unwrap() error { return e.error }
 
 // run executes the command line and returns the exit status: 0 done, 1 failed, 2 invalid usage.
 func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer) int {
-	var c cli
-	if len(args) > 0 && args[0] == "version" {
-		args = []string{"--version"}
-	}
-	command, help, err := newCommand("umbel", "The live dashboard for Celery.", nil, &c).parse(args)
+	var g globals
+	c, fs, err := parse(args, &g)
 	switch {
-	case c.Version:
-		_, err = fmt.Fprintln(out, "umbel", versionString())
+	case errors.Is(err, pflag.ErrHelp):
+		err = writeHelp(out, c, fs)
 	case err != nil:
 		complain(stderr, err)
 		return 2
-	case help:
-		err = command.writeHelp(out)
+	case g.Version:
+		_, err = fmt.Fprintln(out, "umbel", versionString())
 	default:
-		err = execute(ctx, command.target, streams{in, out, stderr}, c.logger(stderr))
+		err = c.Run(ctx, streams{fs.Args(), in, out, stderr}, g.logger(stderr))
 	}
 	if err == nil {
 		return 0
@@ -65,31 +85,49 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 	return 1
 }
 
-// execute runs a command with what its Run takes.
-func execute(ctx context.Context, command any, s streams, log *slog.Logger) error {
-	switch c := command.(type) {
-	case interface {
-		Run(ctx context.Context, s streams, log *slog.Logger) error
-	}:
-		return c.Run(ctx, s, log)
-	case interface {
-		Run(ctx context.Context, log *slog.Logger) error
-	}:
-		return c.Run(ctx, log)
-	case interface{ Run(s streams) error }:
-		return c.Run(s)
+// parse returns the command that args name, and its flags. If they ask for help on none, c has no name.
+func parse(args []string, g *globals) (c command, fs *pflag.FlagSet, err error) {
+	global := newFlagSet("umbel", g)
+	global.SetInterspersed(false)
+	err = global.Parse(args)
+	if errors.Is(err, pflag.ErrHelp) {
+		return command{args: "<command>", help: "The live dashboard for Celery."}, global, err
 	}
-	panic(fmt.Sprintf("%T is not a command", command))
+	words := global.Args() // none where a flag is one of the default command's
+	if len(words) == 1 && words[0] == "version" {
+		g.Version, args, words = true, nil, nil
+	}
+	all := commands()
+	c, rest := all[0], args
+	if len(words) > 0 {
+		i := slices.IndexFunc(all, func(c command) bool {
+			return c.name == words[0] || c.name == strings.Join(words[:min(2, len(words))], " ")
+		})
+		if i < 0 {
+			return c, global, fmt.Errorf("unknown command %s: see umbel --help", words[0])
+		}
+		c = all[i]
+		rest = words[len(strings.Fields(c.name)):]
+	}
+	fs = newFlagSet("umbel "+c.name, c.runner)
+	fs.AddFlagSet(global)
+	if err := parseFlags(fs, rest); err != nil {
+		return c, fs, err
+	}
+	if extra := fs.Args(); c.args == "" && len(extra) > 0 || len(extra) > 1 && !strings.Contains(c.args, "...") {
+		return c, fs, fmt.Errorf("unexpected argument %s", extra[len(extra)-1])
+	}
+	return c, fs, nil
 }
 
 // complain says in one line what is wrong.
 func complain(w io.Writer, err error) { _, _ = fmt.Fprintf(w, "umbel: %v\n", err) }
 
-func (c *cli) logger(w io.Writer) *slog.Logger {
+func (g *globals) logger(w io.Writer) *slog.Logger {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.LogLevel)) // the parser has checked it
+	_ = level.UnmarshalText([]byte(g.LogLevel)) // the parser has checked it
 	o := &slog.HandlerOptions{Level: level}
-	if c.LogFormat == "json" {
+	if g.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))

@@ -19,7 +19,7 @@ func prologue(rate float64) time.Duration {
 
 // demoCmd shows a simulated cluster.
 type demoCmd struct {
-	webFlags    `embed:""`
+	webFlags
 	Seed        uint64  `env:"UMBEL_SEED" default:"1" help:"Seed of the simulation."`
 	Rate        float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
 	DataDir     string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Directory of the history."`
@@ -27,7 +27,7 @@ type demoCmd struct {
 }
 
 // Run plays the story through the real pipeline until ctx ends.
-func (c *demoCmd) Run(ctx context.Context, log *slog.Logger) error {
+func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	if !(c.Rate > 0) || c.Rate > simulate.MaxRate {
 		return usageError{fmt.Errorf("--rate %v is not within 0 to %d tasks a second", c.Rate, simulate.MaxRate)}
 	}

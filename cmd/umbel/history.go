@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 )
 
 // keepFlags say how long history is kept.
@@ -37,6 +41,32 @@ func (f *keepFlags) rules(dir string) history.RetentionRules {
 // dirFlag says where history is.
 type dirFlag struct {
 	DataDir string `env:"UMBEL_DATA_DIR" placeholder:"DIR" help:"Directory of the history, or :memory:. By default $XDG_DATA_HOME/umbel or ~/.local/share/umbel."`
+}
+
+// onDisk returns the directory, which must not be :memory:.
+func (f *dirFlag) onDisk() (string, error) {
+	dir, err := f.dir()
+	if err == nil && dir == sqlite.Memory {
+		return "", usageError{errors.New("--data-dir " + dir + " keeps nothing on disk")}
+	}
+	return dir, err
+}
+
+// read calls use with the history, opened for reading only.
+func (f *dirFlag) read(ctx context.Context, o sqlite.Options, use func(db history.Store) error) error {
+	var err error
+	if o.Dir, err = f.onDisk(); err != nil {
+		return err
+	}
+	o.ReadOnly = true
+	db, err := sqlite.Open(ctx, o)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no history in %s: set --data-dir", o.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(db), db.Close())
 }
 
 // dir returns the directory: the user's own where none is named.

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"text/tabwriter"
 	"time"
@@ -17,21 +15,15 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// outboxCmd looks at the outbox, beside the server that uses it.
-type outboxCmd struct {
-	Stats outboxStatsCmd `cmd:"" help:"Show the number of commands by state, and errors."`
-	Audit outboxAuditCmd `cmd:"" help:"List or verify the audit log."`
-}
-
-// outboxStatsCmd sums up the outbox.
+// outboxStatsCmd sums up the outbox, beside the server that uses it.
 type outboxStatsCmd struct {
-	dirFlag `embed:""`
-	JSON    bool `env:"UMBEL_JSON" help:"Print JSON as in the API."`
+	dirFlag
+	JSON bool `env:"UMBEL_JSON" help:"Print JSON as in the API."`
 }
 
 // Run prints the sums.
 func (c *outboxStatsCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	return reading(ctx, &c.dirFlag, log, func(db history.Store) error {
+	return c.read(ctx, sqlite.Options{Logger: log}, func(db history.Store) error {
 		stats, err := db.OutboxStats(ctx)
 		if err != nil {
 			return err
@@ -41,25 +33,6 @@ func (c *outboxStatsCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 		}
 		return printStats(s.out, stats, time.Now())
 	})
-}
-
-// reading calls f with the history, opened for reading only.
-func reading(ctx context.Context, at *dirFlag, log *slog.Logger, f func(db history.Store) error) error {
-	dir, err := at.dir()
-	if err != nil {
-		return err
-	}
-	if dir == sqlite.Memory {
-		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be read")}
-	}
-	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no history in %s: set --data-dir", dir)
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(db), db.Close())
 }
 
 func printStats(out io.Writer, stats history.OutboxStats, now time.Time) error {
@@ -83,9 +56,9 @@ func printStats(out io.Writer, stats history.OutboxStats, now time.Time) error {
 
 // outboxAuditCmd reads the audit log.
 type outboxAuditCmd struct {
-	dirFlag `embed:""`
-	Verify  bool `env:"UMBEL_VERIFY" help:"Verify that no record was modified or removed."`
-	Limit   int  `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Maximum number of records; 0 for all."`
+	dirFlag
+	Verify bool `env:"UMBEL_VERIFY" help:"Verify that no record was modified or removed."`
+	Limit  int  `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Maximum number of records; 0 for all."`
 }
 
 // maxRecords is how many records are asked for at once.
@@ -96,7 +69,7 @@ func (c *outboxAuditCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 	if c.Limit < 0 {
 		return usageError{fmt.Errorf("--limit %d is less than 0", c.Limit)}
 	}
-	return reading(ctx, &c.dirFlag, log, func(db history.Store) error {
+	return c.read(ctx, sqlite.Options{Logger: log}, func(db history.Store) error {
 		if c.Verify {
 			return verify(ctx, s.out, db)
 		}
@@ -128,7 +101,7 @@ func verify(ctx context.Context, out io.Writer, db history.Store) error {
 // print writes records, newest first.
 func (c *outboxAuditCmd) print(ctx context.Context, out io.Writer, db history.Store) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RECORD\tAT\tWHO\tFROM\tACTION\tTARGET\tORDER\tCOMMANDS")
+	fmt.Fprintln(w, "RECORD\tAT\tWHO\tFROM\tACTION\tTARGET\tREQUEST\tCOMMANDS")
 	left := c.Limit
 	for before := int64(0); ; {
 		page := maxRecords

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"strconv"
 	"time"
@@ -16,37 +15,30 @@ import (
 
 // pruneCmd removes old history while no server does.
 type pruneCmd struct {
-	dirFlag   `embed:""`
-	keepFlags `embed:""`
-	DryRun    bool `env:"UMBEL_DRY_RUN" help:"Only print what would be removed. The server may be running."`
+	dirFlag
+	keepFlags
+	DryRun bool `env:"UMBEL_DRY_RUN" help:"Only print what would be removed. The server may be running."`
 }
 
 // Run removes what the rules say, or tells what that would be.
 func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	dir, err := c.dir()
+	dir, err := c.onDisk()
 	if err != nil {
 		return err
 	}
-	if dir == sqlite.Memory {
-		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be pruned")}
-	}
+	o := sqlite.Options{Rules: c.rules(dir), Logger: log}
 	// Reading comes first in any case: it makes no history where there is none.
-	o := sqlite.Options{Dir: dir, ReadOnly: true, Rules: c.rules(dir), Logger: log}
+	err = c.read(ctx, o, func(db history.Store) error {
+		if c.DryRun {
+			return c.plan(ctx, s.out, db, time.Now())
+		}
+		return nil
+	})
+	if err != nil || c.DryRun {
+		return err
+	}
+	o.Dir = dir
 	db, err := sqlite.Open(ctx, o)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no history in %s: set --data-dir", dir)
-	}
-	if err != nil {
-		return err
-	}
-	if c.DryRun {
-		return errors.Join(c.plan(ctx, s.out, db, time.Now()), db.Close())
-	}
-	if err := db.Close(); err != nil {
-		return err
-	}
-	o.ReadOnly = false
-	db, err = sqlite.Open(ctx, o)
 	if errors.Is(err, history.ErrLocked) {
 		return fmt.Errorf("%w. A running server prunes by itself; --dry-run says what it will remove", err)
 	}
@@ -74,11 +66,11 @@ func (c *pruneCmd) plan(ctx context.Context, w io.Writer, db history.Store, now 
 func (c *pruneCmd) prune(ctx context.Context, s streams, db history.Store, now time.Time) error {
 	var tasks, thinned int
 	var freed int64
-	told := time.Now()
+	reported := time.Now()
 	err := db.Prune(ctx, now, func(p history.Pruned) {
 		tasks, thinned, freed = tasks+len(p.Tasks), thinned+p.Events, freed+p.Bytes
-		if time.Since(told) > time.Second {
-			told = time.Now()
+		if time.Since(reported) > time.Second {
+			reported = time.Now()
 			_, _ = fmt.Fprintf(s.err, "removed %d tasks, thinned %d, freed %s so far\n", tasks, thinned, inUnits(freed))
 		}
 	})

@@ -19,20 +19,17 @@ import (
 
 // repairCmd takes over what can be read of damaged histories, while no server runs.
 type repairCmd struct {
-	dirFlag `embed:""`
-	File    string `arg:"" optional:"" type:"path" help:"Damaged file. By default, all damaged files in the data directory."`
+	dirFlag
 }
 
 // Run repairs one file, or all that were set aside.
 func (c *repairCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	dir, err := c.dir()
+	dir, err := c.onDisk()
 	if err != nil {
 		return err
 	}
-	if dir == sqlite.Memory {
-		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be repaired")}
-	}
-	if err := c.check(dir); err != nil {
+	file := strings.Join(s.args, "")
+	if err := check(dir, file); err != nil {
 		return err
 	}
 	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReplaceDamaged: true, Logger: log})
@@ -42,31 +39,32 @@ func (c *repairCmd) Run(ctx context.Context, s streams, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.all(ctx, s, dir, db), db.Close())
+	if file != "" {
+		return errors.Join(repair(ctx, s, db, file), db.Close())
+	}
+	return errors.Join(repairAll(ctx, s, dir, db), db.Close())
 }
 
 // check refuses what cannot be meant, before anything is made.
-func (c *repairCmd) check(dir string) error {
-	if c.File == "" {
+func check(dir, name string) error {
+	if name == "" {
 		if _, err := os.Stat(dir); err != nil {
 			return fmt.Errorf("there is no history in %s: set --data-dir", dir)
 		}
 		return nil
 	}
-	file, err := os.Stat(c.File)
+	file, err := os.Stat(name)
 	if err != nil {
 		return err
 	}
 	if own, err := os.Stat(filepath.Join(dir, "history.db")); err == nil && os.SameFile(file, own) {
-		return usageError{fmt.Errorf("%s is the history in use: leave the file out, and it is set aside if it is damaged", c.File)}
+		return usageError{fmt.Errorf("%s is the history in use: leave the file out, and it is set aside if it is damaged", name)}
 	}
 	return nil
 }
 
-func (c *repairCmd) all(ctx context.Context, s streams, dir string, db *sqlite.DB) error {
-	if c.File != "" {
-		return c.one(ctx, s, db, c.File)
-	}
+// repairAll repairs the files that were set aside.
+func repairAll(ctx context.Context, s streams, dir string, db *sqlite.DB) error {
 	files, err := sqlite.DamagedFiles(dir)
 	if err != nil {
 		return err
@@ -76,7 +74,7 @@ func (c *repairCmd) all(ctx context.Context, s streams, dir string, db *sqlite.D
 		return err
 	}
 	for _, file := range files {
-		if err := c.one(ctx, s, db, file); err != nil {
+		if err := repair(ctx, s, db, file); err != nil {
 			return err
 		}
 		to, err := sqlite.MarkRepaired(file)
@@ -90,12 +88,12 @@ func (c *repairCmd) all(ctx context.Context, s streams, dir string, db *sqlite.D
 	return nil
 }
 
-// one repairs a file, and says each second how far it is.
-func (c *repairCmd) one(ctx context.Context, s streams, db *sqlite.DB, file string) error {
-	told := time.Now()
+// repair takes over what can be read of a file, and reports progress once a second.
+func repair(ctx context.Context, s streams, db *sqlite.DB, file string) error {
+	reported := time.Now()
 	done, err := db.Recover(ctx, file, func(now sqlite.Recovered) {
-		if time.Since(told) > time.Second {
-			told = time.Now()
+		if time.Since(reported) > time.Second {
+			reported = time.Now()
 			_, _ = fmt.Fprintf(s.err, "%d tasks so far\n", now.Tasks)
 		}
 	})

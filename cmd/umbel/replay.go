@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"os"
 	"slices"
@@ -19,19 +21,22 @@ import (
 // replayCmd folds recorded events.
 type replayCmd struct {
 	Rules string `enum:"causal,celery" default:"causal" help:"causal: Umbel's rules. celery: those of celery.events.state."`
-	File  string `arg:"" optional:"" help:"File with one raw event per line, in order of arrival; - for standard input."`
 }
 
 // Run prints {"tasks": […], "workers": […], "stats": {…}}.
-func (c *replayCmd) Run(s streams) error {
-	in, err := c.open(s.in)
+func (c *replayCmd) Run(_ context.Context, s streams, _ *slog.Logger) error {
+	if len(s.args) == 0 {
+		return usageError{errors.New("replay needs a file of events, or - for standard input")}
+	}
+	file := s.args[0]
+	in, err := open(file, s.in)
 	if err != nil {
 		return usageError{err}
 	}
 	defer func() { _ = in.Close() }()
 	r := replay{cluster: state.New(state.Options{MaxTasks: math.MaxInt32, MaxText: math.MaxInt32 << 10, Rules: rulesOf(c.Rules)})}
 	if err := r.read(in, s.err); err != nil {
-		return usageError{fmt.Errorf("read %s: %w", c.File, err)}
+		return usageError{fmt.Errorf("read %s: %w", file, err)}
 	}
 	return r.print(s.out)
 }
@@ -43,20 +48,17 @@ func rulesOf(name string) state.Rules {
 	return state.Causal
 }
 
-func (c *replayCmd) open(stdin io.Reader) (io.ReadCloser, error) {
-	switch c.File {
-	case "":
-		return nil, errors.New("replay needs a file of events, or - for standard input")
-	case "-":
+func open(file string, stdin io.Reader) (io.ReadCloser, error) {
+	if file == "-" {
 		return io.NopCloser(stdin), nil
 	}
-	f, err := os.Open(c.File)
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		_ = f.Close()
-		return nil, fmt.Errorf("replay: %s is a directory, not a file of events", c.File)
+		return nil, fmt.Errorf("replay: %s is a directory, not a file of events", file)
 	}
 	return f, nil
 }

@@ -28,20 +28,20 @@ type webFlags struct {
 	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Older ones are read from the history."`
 	ReadOnly        bool     `env:"UMBEL_READ_ONLY" help:"Disable everything that changes the cluster or the history."`
 	UserHeader      string   `env:"UMBEL_USER_HEADER" placeholder:"NAME" help:"Header in which an authenticating proxy passes the user, such as X-Forwarded-User; it must replace the client's own. Recorded in the audit log."`
-	keepFlags       `embed:""`
+	keepFlags
 }
 
 // serveCmd watches a cluster.
 type serveCmd struct {
-	brokerFlags  `embed:""`
-	resultFlags  `embed:""`
-	webFlags     `embed:""`
-	dirFlag      `embed:""`
+	brokerFlags
+	resultFlags
+	webFlags
+	dirFlag
 	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, log *slog.Logger) error {
+func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	o, err := c.options()
 	if err != nil {
 		return err

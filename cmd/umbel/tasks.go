@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"log/slog"
 	"strings"
@@ -24,43 +23,29 @@ const maxPage = 500
 
 // tasksCmd lists tasks of the history.
 type tasksCmd struct {
-	dirFlag `embed:""`
-	Sort    string   `env:"UMBEL_SORT" placeholder:"FIELD" help:"sent, received, started, finished, wait, run or retries, with a leading - for descending order. By default the newest change first."`
-	Limit   int      `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Maximum number of tasks; 0 for all."`
-	Format  string   `env:"UMBEL_FORMAT" enum:"table,json,csv" default:"table" help:"table, json (one task per line, as in the API) or csv."`
-	Query   []string `arg:"" optional:"" help:"Query, such as 'state:failure name:billing.* run:>2s'. Put -- before a query that begins with -."`
+	dirFlag
+	Sort   string `env:"UMBEL_SORT" placeholder:"FIELD" help:"sent, received, started, finished, wait, run or retries, with a leading - for descending order. By default the newest change first."`
+	Limit  int    `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Maximum number of tasks; 0 for all."`
+	Format string `env:"UMBEL_FORMAT" enum:"table,json,csv" default:"table" help:"table, json (one task per line, as in the API) or csv."`
 }
 
 // Run prints the tasks that match. The history is only read, beside the server that writes it.
 func (c *tasksCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	r, err := c.request(time.Now())
+	r, err := c.request(strings.Join(s.args, " "), time.Now())
 	if err != nil {
 		return usageError{err}
 	}
-	dir, err := c.dir()
-	if err != nil {
+	return c.read(ctx, sqlite.Options{Logger: log}, func(db history.Store) error {
+		more, err := c.print(s.out, found(ctx, db, r))
+		if more && err == nil {
+			_, err = fmt.Fprintf(s.err, "The first %d tasks. There are more: --limit 0 prints all.\n", c.Limit)
+		}
 		return err
-	}
-	if dir == sqlite.Memory {
-		return usageError{errors.New("--data-dir " + dir + " keeps nothing that could be listed")}
-	}
-	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no history in %s: set --data-dir", dir)
-	}
-	if err != nil {
-		return err
-	}
-	more, err := c.print(s.out, found(ctx, db, r))
-	if more && err == nil {
-		_, err = fmt.Fprintf(s.err, "The first %d tasks. There are more: --limit 0 prints all.\n", c.Limit)
-	}
-	return errors.Join(err, db.Close())
+	})
 }
 
-// request reads the flags.
-func (c *tasksCmd) request(now time.Time) (history.TaskRequest, error) {
-	text := strings.Join(c.Query, " ")
+// request reads the query text and the flags.
+func (c *tasksCmd) request(text string, now time.Time) (history.TaskRequest, error) {
 	q, err := query.Parse(text)
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
 		return history.TaskRequest{}, errors.New(marked(text, wrong))
