@@ -29,9 +29,6 @@ import (
 type slowBackend struct {
 	*backend
 	connections chan struct{}
-
-	mu      sync.Mutex
-	changed chan struct{}
 }
 
 const searchTime = 2 * time.Second
@@ -84,26 +81,8 @@ func (d slowHistory) Views(ctx context.Context) ([]history.View, error) {
 	return d.History.Views(ctx)
 }
 
-func (l *slowBackend) View(f func(c state.View)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.backend.View(f)
-}
-
-func (l *slowBackend) Changed() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changed
-}
-
 // finish ends a task.
-func (l *slowBackend) finish(i int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.happen(state.TaskReceived, fmt.Sprint("new-", i), 1000+i)
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
+func (l *slowBackend) finish(i int) { l.happen(state.TaskReceived, fmt.Sprint("new-", i), 1000+i) }
 
 // visitor is somebody who wants to work meanwhile.
 type visitor struct {
@@ -242,7 +221,7 @@ func abuses(t *testing.T, srv *httptest.Server) map[string]func(ctx context.Cont
 
 // One client of each kind at a time, and then all of them, do what they can; another one works on as before.
 func TestAbuseDelaysNobodyElse(t *testing.T) { //nolint:paralleltest // it measures times
-	l := &slowBackend{backend: newBackend(state.Options{}), connections: make(chan struct{}, 6), changed: make(chan struct{})}
+	l := &slowBackend{backend: newBackend(t, state.Options{}), connections: make(chan struct{}, 6)}
 	h, err := web.New(web.Options{Backend: l})
 	if err != nil {
 		t.Fatal(err)

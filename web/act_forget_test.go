@@ -20,8 +20,8 @@ func workerLeft(kind state.Kind, clock int64) *state.Event {
 
 func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 	t.Parallel()
-	b := &workersBackend{backend: newBackend(state.Options{})}
-	b.cluster.Apply(workerLeft(state.WorkerHeartbeat, 1))
+	b := &workersBackend{backend: newBackend(t, state.Options{})}
+	b.Apply(workerLeft(state.WorkerHeartbeat, 1))
 	b.workers = newWorkers(t, b.backend, true)
 	b.workers.mu.Lock()
 	b.workers.answers["celery@left"] = answers("letters")
@@ -60,9 +60,9 @@ func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 
 func TestOfflineWorkerIsForgottenFromItsPage(t *testing.T) {
 	t.Parallel()
-	b := &workersBackend{backend: newBackend(state.Options{})}
-	b.cluster.Apply(workerLeft(state.WorkerHeartbeat, 1))
-	b.cluster.Apply(workerLeft(state.WorkerOffline, 2))
+	b := &workersBackend{backend: newBackend(t, state.Options{})}
+	b.Apply(workerLeft(state.WorkerHeartbeat, 1))
+	b.Apply(workerLeft(state.WorkerOffline, 2))
 	b.workers = newWorkers(t, b.backend, false)
 	h := newWeb(t, web.Options{Backend: b, Commands: b.workers.commands, Prefix: "/ops"})
 	const form = "/ops/act/forget?worker=celery%40left"

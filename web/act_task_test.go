@@ -19,10 +19,11 @@ import (
 )
 
 // painting is a cluster with a task that waits, one that runs, and one whose arguments were cut.
-func newNamedBackend() *backend {
-	b := newBackend(state.Options{})
+func newNamedBackend(t *testing.T) *backend {
+	t.Helper()
+	b := newBackend(t, state.Options{})
 	b.happen(state.TaskReceived, "waits", 100)
-	b.cluster.Apply(&state.Event{
+	b.Apply(&state.Event{
 		Kind: state.TaskReceived, Hostname: "celery@a", PID: 40, ID: "cut", Name: "mail.send", Args: "('ann@example.org', 'Dear Ann, ...)",
 		Kwargs: "{}", Clock: 200, Micros: noon + 200e6, ReceivedMicros: noon,
 		Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName | state.FieldArgs | state.FieldKwargs,
@@ -33,7 +34,7 @@ func newNamedBackend() *backend {
 
 func TestPublishIsClickedThrough(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newNamedBackend(), web.Options{})
+	h, s := acting(t, newNamedBackend(t), web.Options{})
 	form := visit(t, h, "/ops/act/publish").Body.String()
 	for _, want := range []string{`name="name"`, `>[]</textarea>`, `>{}</textarea>`, `name="eta"`, `name="priority"`} {
 		if !strings.Contains(form, want) {
@@ -85,7 +86,7 @@ func TestPublishIsClickedThrough(t *testing.T) {
 
 func TestPublishSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newNamedBackend(), web.Options{})
+	h, s := acting(t, newNamedBackend(t), web.Options{})
 	tests := map[string]struct {
 		form   url.Values
 		status int
@@ -130,7 +131,7 @@ func TestPublishSaysWhatIsWrong(t *testing.T) {
 
 func TestPublishOfAnUnknownTask(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newNamedBackend(), web.Options{})
+	h, s := acting(t, newNamedBackend(t), web.Options{})
 	form := url.Values{"check": {"1"}, "name": {"mail.sned"}, "args": {"[]"}, "kwargs": {"{}"}}
 	_, _, page := post(t, h, "/ops/act/publish", form)
 	if !strings.Contains(page, "mail.send") || !strings.Contains(page, `name="force"`) || strings.Contains(page, "token") {
@@ -151,7 +152,7 @@ func TestPublishOfAnUnknownTask(t *testing.T) {
 
 func TestRetryAsItWas(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newNamedBackend(), web.Options{})
+	h, s := acting(t, newNamedBackend(t), web.Options{})
 	page := visit(t, h, "/ops/act/task?action=retry&id=task-01").Body.String()
 	if !strings.Contains(page, "Run billing.charge again") || !strings.Contains(page, "[1]") || !strings.Contains(page, "from the event") {
 		t.Fatalf("preview of a retry:\n%s", page)
@@ -170,7 +171,7 @@ func TestRetryAsItWas(t *testing.T) {
 
 func TestRetryDoesNotGuess(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newNamedBackend(), web.Options{})
+	h, s := acting(t, newNamedBackend(t), web.Options{})
 	w := visit(t, h, "/ops/act/task?action=retry&id=cut")
 	if got, want := w.Header().Get("Location"), "/ops/act/publish?retry_of=cut"; w.Code != http.StatusSeeOther || got != want {
 		t.Fatalf("retry of cut arguments leads with %d to %q, want %q", w.Code, got, want)
@@ -196,7 +197,7 @@ func TestRetryDoesNotGuess(t *testing.T) {
 
 func TestRevokeIsAskedForOnce(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newNamedBackend(), web.Options{})
+	h, s := acting(t, newNamedBackend(t), web.Options{})
 	page := visit(t, h, "/ops/act/task?action=revoke&id=waits").Body.String()
 	if !strings.Contains(page, "Revoke 1 task") || !strings.Contains(page, "billing.charge (1,)") {
 		t.Fatalf("preview of a revocation:\n%s", page)
@@ -227,7 +228,7 @@ func TestRevokeIsAskedForOnce(t *testing.T) {
 
 func TestPreflightOfMany(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newNamedBackend(), web.Options{})
+	h, s := acting(t, newNamedBackend(t), web.Options{})
 	tests := map[string]struct {
 		target string
 		status int
@@ -273,7 +274,7 @@ func TestPreflightOfMany(t *testing.T) {
 
 func TestTerminateWantsTheWord(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newNamedBackend(), web.Options{})
+	h, s := acting(t, newNamedBackend(t), web.Options{})
 	page := visit(t, h, "/ops/act/task?action=terminate&check=1&signal=SIGKILL&id=task-02&id=task-05").Body.String()
 	form := hiddenFields(page, "/ops/act/task")
 	for _, typed := range []string{"", "Terminate!"} {
@@ -300,7 +301,7 @@ func TestTerminateWantsTheWord(t *testing.T) {
 
 func TestTaskPagesOfferWhatCanBeDone(t *testing.T) {
 	t.Parallel()
-	h, _ := acting(t, newNamedBackend(), web.Options{})
+	h, _ := acting(t, newNamedBackend(t), web.Options{})
 	tests := map[string]struct{ yes, no []string }{
 		"waits":   {[]string{"Revoke"}, []string{"Terminate: Not running. Retry: Not finished."}},
 		"task-02": {[]string{"Terminate"}, []string{"Revoke: Already running: only terminate ends it. Retry: Not finished."}},
@@ -334,7 +335,7 @@ func TestTaskPagesOfferWhatCanBeDone(t *testing.T) {
 
 func TestReadOnlyActsOnNoTask(t *testing.T) {
 	t.Parallel()
-	h, _ := acting(t, newNamedBackend(), web.Options{ReadOnly: true})
+	h, _ := acting(t, newNamedBackend(t), web.Options{ReadOnly: true})
 	for _, target := range []string{"/ops/tasks", "/ops/tasks/waits", "/ops/tasks/task-01"} {
 		page := visit(t, h, target).Body.String()
 		for _, never := range []string{"/act/", "data-select", `type="checkbox"`} {
@@ -355,7 +356,7 @@ func TestReadOnlyActsOnNoTask(t *testing.T) {
 
 func TestPreviewsSayThatTheBrokerIsAway(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newNamedBackend(), web.Options{})
+	h, s := acting(t, newNamedBackend(t), web.Options{})
 	const target, away = "/ops/act/task?action=revoke&id=waits", "The broker is unavailable: the command waits"
 	if page := visit(t, h, target).Body.String(); strings.Contains(page, away) {
 		t.Error("the broker is said to be away while it is there")
@@ -388,7 +389,7 @@ func TestDeepArgumentsMakeShortForms(t *testing.T) {
 	for id, args := range map[string]string{"task-00": deep, "task-01": wide, "task-03": long} {
 		s.records[id] = results.Result{Name: "mail.send", Args: json.RawMessage(args), Kwargs: json.RawMessage(`{}`)}
 	}
-	o := web.Options{Backend: newNamedBackend(), Prefix: "/ops"}
+	o := web.Options{Backend: newNamedBackend(t), Prefix: "/ops"}
 	startWorkers(t, &o, s)
 	h, err := web.New(o)
 	if err != nil {

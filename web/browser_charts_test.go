@@ -44,11 +44,7 @@ func TestChartsInTheBrowser(t *testing.T) {
 
 // at applies an event of a task at a second after noon. The page shows an hour after noon.
 func (m *changingBackend) at(kind state.Kind, id string, second int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.happen(kind, id, second)
-	close(m.changed)
-	m.changed = make(chan struct{})
 }
 
 // lately adds tasks that have ended in the last minutes.

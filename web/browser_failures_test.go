@@ -1,15 +1,24 @@
 package web_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
 )
 
 func TestBrowserResolvesFailures(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, "/ops", nil)
+	var later atomic.Int64 // ns
+	s := &server{t: t, backend: newChangingBackend(t, state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
+	s.options = func(o *web.Options) {
+		o.Now = func() time.Time { return time.UnixMicro(noon).Add(time.Hour + time.Duration(later.Load())).UTC() }
+	}
+	s.start()
+	t.Cleanup(func() { s.stop() })
 	b := testbrowser.Open(t)
 	tb := newTab(t, b, s, "/failures")
 	tb.until(live)
@@ -17,6 +26,8 @@ func TestBrowserResolvesFailures(t *testing.T) {
 	tb.want(row+".querySelector('.c-count').textContent.trim()", "10")
 	s.backend.now(state.TaskReceived, "another")
 	s.backend.now(state.TaskFailed, "another")
+	later.Add(int64(time.Minute)) // groups are cached for seconds
+	s.backend.Update(func(*state.Cluster) {})
 	tb.until(row + ".querySelector('.c-count').textContent.trim() === '11'")
 
 	other := newTab(t, b, s, "/failures") // which no event reaches any more

@@ -9,74 +9,34 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"github.com/umbelhq/umbel/internal/shelf"
 	"github.com/umbelhq/umbel/internal/testbrowser"
-	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
-	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/web"
 )
 
 // changingBackend is a fake backend that changes.
 type changingBackend struct {
 	*backend
-	mu      sync.RWMutex
-	changed chan struct{}
-	second  int
+	second atomic.Int64
 }
 
-func newChangingBackend(o state.Options) *changingBackend {
-	m := &changingBackend{backend: newBackend(o), changed: make(chan struct{}), second: 1000}
-	m.Fake = shelf.New(m.View)
+func newChangingBackend(t testing.TB, o state.Options) *changingBackend {
+	t.Helper()
+	m := &changingBackend{backend: newBackend(t, o)}
+	m.second.Store(1000)
 	return m
-}
-
-func (m *changingBackend) View(f func(c state.View)) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	m.backend.View(f)
-}
-
-func (m *changingBackend) Changed() <-chan struct{} {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.changed
 }
 
 // now applies an event of a task that is newer than all others.
 func (m *changingBackend) now(kind state.Kind, id string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.second++
-	m.happen(kind, id, m.second)
-	m.notify()
-}
-
-func (m *changingBackend) notify() {
-	close(m.changed)
-	m.changed = make(chan struct{})
-}
-
-// History returns a history that announces changes which no event reports, as that of a view does.
-func (m *changingBackend) History() view.History { return announcingHistory{m.backend.History(), m} }
-
-type announcingHistory struct {
-	view.History
-	backend *changingBackend
-}
-
-func (a announcingHistory) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
-	err := a.History.ResolveFailureGroup(ctx, id, at)
-	a.backend.mu.Lock()
-	defer a.backend.mu.Unlock()
-	a.backend.notify()
-	return err
+	m.happen(kind, id, int(m.second.Add(1)))
 }
 
 // maxTasks is how many tasks a changingBackend holds.
@@ -95,7 +55,7 @@ type server struct {
 
 func newServer(t *testing.T, prefix string, around func(http.Handler) http.Handler) *server {
 	t.Helper()
-	s := &server{t: t, backend: newChangingBackend(state.Options{MaxTasks: maxTasks}), prefix: prefix, address: "127.0.0.1:0", around: around}
+	s := &server{t: t, backend: newChangingBackend(t, state.Options{MaxTasks: maxTasks}), prefix: prefix, address: "127.0.0.1:0", around: around}
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s

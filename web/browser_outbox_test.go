@@ -41,7 +41,7 @@ func newIdleWorkers(t *testing.T) (s *server, c *workers, work func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newChangingBackend(state.Options{MaxTasks: maxTasks})
+	b := newChangingBackend(t, state.Options{MaxTasks: maxTasks})
 	c = &workers{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}

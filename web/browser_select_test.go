@@ -15,7 +15,7 @@ import (
 // newActingServer returns a server whose tasks can be acted on.
 func newActingServer(t *testing.T) (*server, *actingWorkers) {
 	t.Helper()
-	s := &server{t: t, backend: newChangingBackend(state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
+	s := &server{t: t, backend: newChangingBackend(t, state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
 	var acted *actingWorkers
 	s.options = func(o *web.Options) { acted = startWorkers(t, o, nil) }
 	s.start()

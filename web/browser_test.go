@@ -6,13 +6,16 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/internal/testbrowser"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
 )
 
 // What a person sees in a real browser.
@@ -36,7 +39,7 @@ func TestBrowser(t *testing.T) {
 		"pause and resume":                  pauseAndResume,
 		"hidden tab rests":                  hiddenTabRests,
 		"keys":                              keysWork,
-		"evicted task":                      evictedTask,
+		"removed task":                      removedTask,
 		"pages converge":                    pagesConverge,
 		"ages tick":                         agesTick,
 		"ages trust no late message":        agesTrustNoLateMessage,
@@ -340,15 +343,28 @@ func agesTrustNoLateMessage(t *testing.T, b context.Context) {
 	tb.want(`window.ages.every((age) => /^\d+\u202fs$/.test(age))`, true)
 }
 
-func evictedTask(t *testing.T, b context.Context) {
-	s := newServer(t, "", nil)
+// pruned is a movie whose tasks have been removed once removed is set.
+type pruned struct {
+	*changingBackend
+	removed atomic.Bool
+}
+
+func (p *pruned) Task(ctx context.Context, id string) (state.Task, error) {
+	if p.removed.Load() {
+		return state.Task{}, history.ErrNotFound
+	}
+	return p.changingBackend.Task(ctx, id)
+}
+
+func removedTask(t *testing.T, b context.Context) {
+	p := &pruned{changingBackend: newChangingBackend(t, state.Options{})}
+	s := &server{t: t, backend: p.changingBackend, address: "127.0.0.1:0", options: func(o *web.Options) { o.Backend = p }}
+	s.start()
+	t.Cleanup(func() { s.stop() })
 	tb := newTab(t, b, s, "/tasks/task-00")
 	tb.until(live)
-	for i := range maxTasks {
-		id := fmt.Sprint("new-", i)
-		s.backend.now(state.TaskReceived, id)
-		s.backend.now(state.TaskSucceeded, id)
-	}
+	p.removed.Store(true)
+	s.backend.now(state.TaskReceived, "another")
 	tb.until(`document.querySelector("h1").innerText === "Unknown task"`)
 	tb.until(`document.querySelector("#connection").textContent === "Not live"`)
 }

@@ -15,10 +15,10 @@ import (
 // The numbers beside facets are of the tasks that a click leads to.
 func TestFacetsCountWhatTheQueryLeaves(t *testing.T) {
 	t.Parallel()
-	b := newBackend(state.Options{})
+	b := newBackend(t, state.Options{})
 	for i := range 4 {
 		id := fmt.Sprint("other-", i)
-		b.cluster.Apply(&state.Event{
+		b.Apply(&state.Event{
 			Kind: state.TaskReceived, Hostname: "celery@b/1%20ü", PID: 41, ID: id, Name: "mail.send", Args: "(7,)", Clock: int64(900 + i),
 			Micros: noon, ReceivedMicros: noon, Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName | state.FieldArgs,
 		})

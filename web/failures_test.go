@@ -48,7 +48,7 @@ func submit(t *testing.T, h http.Handler, target string, form url.Values) *httpt
 
 func TestFailuresAreShown(t *testing.T) {
 	t.Parallel()
-	h := dashboardAt(t, newBackend(state.Options{}))
+	h := dashboardAt(t, newBackend(t, state.Options{}))
 	group := "/ops/failures/" + failureID()
 	tests := map[string]struct {
 		target string
@@ -91,7 +91,7 @@ func TestFailuresAreShown(t *testing.T) {
 
 func TestFailuresAreResolvedAndThatIsUndone(t *testing.T) {
 	t.Parallel()
-	b := newBackend(state.Options{})
+	b := newBackend(t, state.Options{})
 	h := dashboardAt(t, b)
 	resolve := "/ops/failures/" + failureID() + "/resolve"
 	w := submit(t, h, resolve, url.Values{"return": {"/ops/failures?show=all"}})
@@ -129,7 +129,7 @@ func TestFailuresAreResolvedAndThatIsUndone(t *testing.T) {
 
 func TestFailuresAreSettledBySameSiteFormsOnly(t *testing.T) {
 	t.Parallel()
-	h := dashboardAt(t, newBackend(state.Options{}))
+	h := dashboardAt(t, newBackend(t, state.Options{}))
 	resolve := "/ops/failures/" + failureID() + "/resolve"
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, resolve, nil)
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
@@ -151,7 +151,7 @@ func TestFailuresAreSettledBySameSiteFormsOnly(t *testing.T) {
 
 func TestFailuresThatAreNotThere(t *testing.T) {
 	t.Parallel()
-	h := dashboardAt(t, newBackend(state.Options{}))
+	h := dashboardAt(t, newBackend(t, state.Options{}))
 	for target, want := range map[string]int{
 		"/ops/failures/0123456789abcdef": http.StatusNotFound,
 		"/ops/failures/nope":             http.StatusNotFound,
@@ -192,7 +192,7 @@ func (unreadableStore) ResolveFailureGroup(context.Context, fingerprint.ID, time
 
 func TestFailuresOfAnUnreadableHistory(t *testing.T) {
 	t.Parallel()
-	h := dashboardAt(t, unreadable{newBackend(state.Options{})})
+	h := dashboardAt(t, unreadable{newBackend(t, state.Options{})})
 	group := "/ops/failures/" + failureID()
 	for name, tc := range map[string]struct {
 		answer *httptest.ResponseRecorder

@@ -6,11 +6,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/umbelhq/umbel/internal/shelf"
+	"github.com/umbelhq/umbel/internal/testcluster"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
@@ -19,27 +18,20 @@ import (
 // noon is 2026-11-21 12:00 UTC in µs.
 const noon = int64(1_795_262_400_000_000)
 
-// backend is a fake backend that does not change.
+// backend is a cluster whose health and rates a test sets.
 type backend struct {
-	*shelf.Fake
-	mu      sync.Mutex // guards cluster
-	cluster *state.Cluster
-	health  view.Health
-	rates   view.Rates
+	*testcluster.Cluster
+	health view.Health
+	rates  view.Rates
 }
 
-func (b *backend) View(f func(c state.View)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f(b.cluster)
-}
-func (b *backend) Changed() <-chan struct{} { return nil }
-func (b *backend) Health() view.Health      { return b.health }
-func (b *backend) Rates() view.Rates        { return b.rates }
+func (b *backend) Health() view.Health { return b.health }
+func (b *backend) Rates() view.Rates   { return b.rates }
 
 // newBackend has a cluster with two workers and tasks in several states.
-func newBackend(o state.Options) *backend {
-	b := &backend{cluster: state.New(o), health: view.Health{
+func newBackend(t testing.TB, o state.Options) *backend {
+	t.Helper()
+	b := &backend{Cluster: testcluster.New(t, o), health: view.Health{
 		Ready: true, Messages: 4, Events: 31,
 		Rejected: map[string]uint64{"malformed": 3, "clock": 1, "from_the_future": 2},
 		Broker: view.BrokerHealth{
@@ -47,29 +39,37 @@ func newBackend(o state.Options) *backend {
 			Since: time.UnixMicro(noon), LastEventAt: time.UnixMicro(noon),
 		},
 	}}
-	b.Fake = shelf.New(b.View)
+	b.Apply(paintedEvents()...)
+	return b
+}
+
+func paintedEvents() []*state.Event {
+	var events []*state.Event
 	for i, w := range []string{"celery@a", "celery@b/1%20ü"} {
-		b.cluster.Apply(&state.Event{
+		events = append(events, &state.Event{
 			Kind: state.WorkerHeartbeat, Hostname: w, PID: int64(40 + i), Clock: 1, Micros: noon, ReceivedMicros: noon, Freq: 2,
 			Present: state.FieldFreq | state.FieldClock | state.FieldPID | state.FieldTimestamp,
 		})
 	}
 	for i := range 30 {
 		id := fmt.Sprintf("task-%02d", i)
-		b.happen(state.TaskReceived, id, 3*i)
-		b.happen(state.TaskStarted, id, 3*i+1)
+		events = append(events, taskEvent(state.TaskReceived, id, 3*i), taskEvent(state.TaskStarted, id, 3*i+1))
 		switch i % 3 {
 		case 0:
-			b.happen(state.TaskSucceeded, id, 3*i+2)
+			events = append(events, taskEvent(state.TaskSucceeded, id, 3*i+2))
 		case 1:
-			b.happen(state.TaskFailed, id, 3*i+2)
+			events = append(events, taskEvent(state.TaskFailed, id, 3*i+2))
 		}
 	}
-	return b
+	return events
 }
 
 // happen applies the event of a task at a second after noon.
 func (b *backend) happen(kind state.Kind, id string, second int) {
+	b.Apply(taskEvent(kind, id, second))
+}
+
+func taskEvent(kind state.Kind, id string, second int) *state.Event {
 	e := &state.Event{
 		Kind: kind, Hostname: "celery@a", PID: 40, ID: id, Name: "billing.charge", Args: "(1,)", Kwargs: "{}",
 		Clock: int64(10 + second), Micros: noon + int64(second)*1_000_000, ReceivedMicros: noon,
@@ -82,9 +82,7 @@ func (b *backend) happen(kind state.Kind, id string, second int) {
 		e.Exception, e.Traceback = "ValueError('<b>')", "Traceback: <b>"
 		e.Present |= state.FieldException | state.FieldTraceback
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.cluster.Apply(e)
+	return e
 }
 
 // dashboard shows b below /ops.

@@ -31,7 +31,7 @@ func (r route) ofAPI() bool { return strings.HasPrefix(r.path, "/api/") }
 // everyRoute is a dashboard that has all routes, with an address of each.
 func everyRoute(t *testing.T) (h *web.Handler, routes []route) {
 	t.Helper()
-	o := web.Options{Backend: newNamedBackend()}
+	o := web.Options{Backend: newNamedBackend(t)}
 	startWorkers(t, &o, &fakeResults{records: map[string]results.Result{}})
 	h, err := web.New(o)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	o := web.Options{Backend: newBackend(state.Options{})}
+	o := web.Options{Backend: newBackend(t, state.Options{})}
 	startWorkers(t, &o, nil)
 	h, err := web.New(o)
 	if err != nil {

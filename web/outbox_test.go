@@ -34,7 +34,7 @@ func newOutboxWeb(t *testing.T, readOnly bool) *outboxWeb {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	b := storeBackend{newBackend(state.Options{}), db}
+	b := storeBackend{newBackend(t, state.Options{}), db}
 	ops, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: db, Tasks: b, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestOutboxThatCannotBeRead(t *testing.T) {
 
 func TestQueueIsPurgedByItsName(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newBackend(state.Options{}), web.Options{})
+	h, s := acting(t, newBackend(t, state.Options{}), web.Options{})
 	message, err := celery.Message{ID: "mail-1", Name: "mail.send"}.Publishing(time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func TestQueueIsPurgedByItsName(t *testing.T) {
 
 func TestQueuePageShowsWhatWaits(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newBackend(state.Options{}), web.Options{})
+	h, s := acting(t, newBackend(t, state.Options{}), web.Options{})
 	message, err := celery.Message{ID: "mail-1", Name: "mail.send", Args: []byte(`["ann"]`)}.Publishing(time.Now())
 	if err != nil {
 		t.Fatal(err)

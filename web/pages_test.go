@@ -11,12 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/internal/testcluster"
 	"github.com/umbelhq/umbel/state"
 )
 
 func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 	t.Parallel()
-	h := dashboard(t, newBackend(state.Options{}))
+	h := dashboard(t, newBackend(t, state.Options{}))
 	tests := map[string]struct {
 		target string
 		status int
@@ -85,7 +86,7 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 
 func TestLinksOfAllPagesLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	h := dashboard(t, newBackend(state.Options{}))
+	h := dashboard(t, newBackend(t, state.Options{}))
 	queue, seen := []string{"/ops/"}, map[string]bool{"/ops/": true}
 	for len(queue) > 0 {
 		target := queue[0]
@@ -120,7 +121,7 @@ func TestLinksOfAllPagesLeadSomewhere(t *testing.T) {
 
 func TestPagesOfTasksMeetWithoutGapOrOverlap(t *testing.T) {
 	t.Parallel()
-	h := dashboard(t, newBackend(state.Options{}))
+	h := dashboard(t, newBackend(t, state.Options{}))
 	var want []string
 	for i := range 30 {
 		want = append(want, fmt.Sprintf("t-task-%02d", 29-i))
@@ -151,7 +152,7 @@ func TestPagesOfTasksMeetWithoutGapOrOverlap(t *testing.T) {
 
 func TestFormsWithEmptyFieldsGetAShortAddress(t *testing.T) {
 	t.Parallel()
-	h := dashboard(t, newBackend(state.Options{}))
+	h := dashboard(t, newBackend(t, state.Options{}))
 	for target, want := range map[string]string{
 		"/ops/tasks?state=SUCCESS&state=RETRY&name=&worker=&q=": "/ops/tasks?q=state%3Aretry%2Csuccess",
 		"/ops/tasks?q=":                 "/ops/tasks",
@@ -167,7 +168,7 @@ func TestFormsWithEmptyFieldsGetAShortAddress(t *testing.T) {
 
 func TestThemeOfTheVisitor(t *testing.T) {
 	t.Parallel()
-	h := dashboard(t, newBackend(state.Options{}))
+	h := dashboard(t, newBackend(t, state.Options{}))
 	tests := map[string]struct {
 		cookie, theme, pressed string
 	}{
@@ -199,7 +200,7 @@ func TestThemeOfTheVisitor(t *testing.T) {
 
 func TestEveryPageSaysThatTheBrokerIsAway(t *testing.T) {
 	t.Parallel()
-	b := newBackend(state.Options{})
+	b := newBackend(t, state.Options{})
 	b.health.Broker.Connected = false
 	b.health.Broker.LastError = "connection refused"
 	b.health.Broker.NextAttemptAt = time.UnixMicro(noon + 8_000_000)
@@ -219,23 +220,23 @@ func TestEveryPageSaysThatTheBrokerIsAway(t *testing.T) {
 
 func TestFreshInstallationShowsWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	b := newBackend(state.Options{})
-	b.cluster = state.New(state.Options{})
+	b := newBackend(t, state.Options{})
+	b.Cluster = testcluster.New(t, state.Options{})
 	page := visit(t, dashboard(t, b), "/ops/").Body.String()
 	for _, want := range []string{"Waiting for the first task", `class="done"`, `data-copy="celery -A proj worker -E"`, `data-copy="task_send_sent_event = True"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("overview does not say %q", want)
 		}
 	}
-	if page := visit(t, dashboard(t, newBackend(state.Options{})), "/ops/").Body.String(); strings.Contains(page, "Waiting for the first task") {
+	if page := visit(t, dashboard(t, newBackend(t, state.Options{})), "/ops/").Body.String(); strings.Contains(page, "Waiting for the first task") {
 		t.Error("the checklist stays after tasks were seen")
 	}
 }
 
 func TestUnknownTaskThatOthersName(t *testing.T) {
 	t.Parallel()
-	b := newBackend(state.Options{})
-	b.cluster.Apply(&state.Event{
+	b := newBackend(t, state.Options{})
+	b.Apply(&state.Event{
 		Kind: state.TaskReceived, Hostname: "celery@a", PID: 40, ID: "child", Name: "billing.child", RootID: "gone", ParentID: "gone",
 		Clock: 999, Micros: noon, ReceivedMicros: noon,
 		Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName | state.FieldRootID | state.FieldParentID,

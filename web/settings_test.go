@@ -34,16 +34,19 @@ func newSavedBackend(t *testing.T, dir string, rules history.RetentionRules) sav
 			t.Errorf("close: %v", err)
 		}
 	})
-	b := newBackend(state.Options{Track: true})
+	c := state.New(state.Options{Track: true})
+	for _, e := range paintedEvents() {
+		e.ReceivedMicros = e.Micros
+		c.Apply(e)
+	}
 	var batch history.Batch
-	for _, u := range b.cluster.TakeUnsaved(100) {
-		u.HeardAt = u.View.UpdatedAt // as if each event had come at once
+	for _, u := range c.TakeUnsaved(100) {
 		batch.Tasks = append(batch.Tasks, history.Task(u))
 	}
 	if _, err := db.Write(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
-	return savedBackend{b, db}
+	return savedBackend{newBackend(t, state.Options{}), db}
 }
 
 func TestSettingsSayWhatWouldGo(t *testing.T) {
@@ -72,7 +75,7 @@ func TestSettingsSayWhatWouldGo(t *testing.T) {
 
 func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 	t.Parallel()
-	b := newBackend(state.Options{})
+	b := newBackend(t, state.Options{})
 	b.health.Store = view.StoreHealth{
 		LastError: "write history: the disk is full: free some space", Since: time.UnixMicro(noon), PendingEvents: 31, Backpressure: true,
 	}

@@ -11,39 +11,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/umbelhq/umbel/internal/shelf"
-	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/internal/testcluster"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
 )
 
-type model struct {
-	*shelf.Fake
-	cluster *state.Cluster
-}
-
-func newModel(c *state.Cluster) *model {
-	m := &model{cluster: c}
-	m.Fake = shelf.New(m.View)
-	return m
-}
-
-func (m *model) View(f func(c state.View)) { f(m.cluster) }
-func (*model) Changed() <-chan struct{}    { return nil }
-func (*model) Health() view.Health         { return view.Health{} }
-func (*model) Rates() view.Rates           { return view.Rates{} }
-
-func modelPages() *pages {
-	c := state.New(state.Options{})
+func modelPages(t *testing.T) *pages {
+	t.Helper()
+	c := testcluster.New(t, state.Options{})
 	for i, kind := range []state.Kind{state.WorkerHeartbeat, state.TaskReceived, state.TaskFailed} {
 		c.Apply(&state.Event{
 			Kind: kind, Hostname: "celery@a", PID: 7, ID: "id 1", Name: "billing.charge", Clock: int64(1 + i), Micros: 1e15, ReceivedMicros: 1e15,
 			Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName,
 		})
 	}
-	return newModelPages(newModel(c))
+	return newModelPages(c)
 }
 
 func newModelPages(b Backend) *pages {
@@ -54,7 +38,7 @@ func newModelPages(b Backend) *pages {
 
 func TestSnapshotIsWhatThePageShows(t *testing.T) {
 	t.Parallel()
-	p := modelPages()
+	p := modelPages(t)
 	group := fingerprint.Of("", "").ID("billing.charge").String()
 	tests := map[string]int{ // rows by topic
 		"/":                                     1,
@@ -122,7 +106,7 @@ func show(t *testing.T, p *pages, w http.ResponseWriter, r *http.Request) {
 
 func TestSnapshotOfUnknownTopics(t *testing.T) {
 	t.Parallel()
-	p := modelPages()
+	p := modelPages(t)
 	for _, topic := range []string{
 		"", "nope", "tasks", "/nope", "//tasks", "http://x/tasks", "/failures?show=open", "/failures?resolved=1", "/failuress",
 		"/failures/", "/failures/nope", "/failures/0123456789abcdef", "/failures/a/b", "/tasks/", "/tasks/nope", "/tasks/id 1",
@@ -139,17 +123,19 @@ func TestSnapshotOfUnknownTopics(t *testing.T) {
 
 // BenchmarkSnapshot renders what one change costs, for all who watch the topic together.
 func BenchmarkSnapshot(b *testing.B) {
-	c := state.New(state.Options{})
+	c := testcluster.New(b, state.Options{})
+	var events []*state.Event
 	for i := range int64(10_000) {
 		for j, kind := range []state.Kind{state.TaskReceived, state.TaskFailed} {
-			c.Apply(&state.Event{
+			events = append(events, &state.Event{
 				Kind: kind, Hostname: "celery@a", PID: 7, ID: strconv.FormatInt(i, 10), Name: "billing.charge", Args: "(1, 'cus_7f')",
 				Clock: 1 + 2*i + int64(j), Micros: 1e15 + i, ReceivedMicros: 1e15,
 				Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldName | state.FieldArgs,
 			})
 		}
 	}
-	p := newModelPages(newModel(c))
+	c.Apply(events...)
+	p := newModelPages(c)
 	for _, topic := range []string{"/", "/tasks", "/tasks?q=state%3Afailure", "/workers"} {
 		b.Run(topic, func(b *testing.B) {
 			b.ReportAllocs()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
-	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
@@ -61,23 +60,12 @@ func (s *fakeResults) times() int {
 	return s.calls
 }
 
-// empty is an outbox without commands.
-type empty struct{ history.Outbox }
-
-func (empty) Commands(context.Context, history.CommandFilter) (list []history.Command, next int64, err error) {
-	return nil, 0, nil
-}
-
-func (empty) OutboxStats(context.Context) (history.OutboxStats, error) {
-	return history.OutboxStats{}, nil
-}
-
 // beside shows pages with what is on the shelves, in a bubble of its own.
 func beside(t *testing.T, s *fakeResults, test func(t *testing.T, h http.Handler)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBackend(state.Options{})
-		o, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: empty{}, Tasks: b, Results: s, ReadOnly: true})
+		b := newBackend(t, state.Options{})
+		o, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: b.DB, Tasks: b, Results: s, ReadOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}

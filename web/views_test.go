@@ -44,7 +44,7 @@ func tabs(t *testing.T, h http.Handler, target string) []string {
 
 func TestViewsWithoutScripts(t *testing.T) {
 	t.Parallel()
-	h := dashboard(t, newBackend(state.Options{}))
+	h := dashboard(t, newBackend(t, state.Options{}))
 	usual := []string{"Failing now", "Slow now", "Retrying", "Stuck"}
 	status, location, _ := post(t, h, "/ops/views", url.Values{
 		"name": {"Mine"}, "q": {"name:billing.* state:FAILURE"}, "sort": {"-started"}, "cols": {"id,run"}, "limit": {"7"},
@@ -84,7 +84,7 @@ func TestViewsWithoutScripts(t *testing.T) {
 
 func TestViewsThatCannotBeChanged(t *testing.T) {
 	t.Parallel()
-	h := dashboard(t, newBackend(state.Options{}))
+	h := dashboard(t, newBackend(t, state.Options{}))
 	post(t, h, "/ops/views", url.Values{"name": {"one"}})
 	post(t, h, "/ops/views", url.Values{"name": {"two"}})
 	tests := map[string]struct {
@@ -148,7 +148,7 @@ func (s *slow) Count(ctx context.Context, q query.Query) (history.Count, error) 
 func TestNumbersBesideViews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &slow{backend: newBackend(state.Options{}), let: make(chan struct{}), asks: make(chan string, 100)}
+		b := &slow{backend: newBackend(t, state.Options{}), let: make(chan struct{}), asks: make(chan string, 100)}
 		h, err := web.New(web.Options{Backend: b})
 		if err != nil {
 			t.Fatal(err)
@@ -226,7 +226,7 @@ func (unavailableBackend) Task(context.Context, string) (state.Task, error) {
 
 func TestHistoryThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	h, err := web.New(web.Options{Backend: unavailableBackend{newBackend(state.Options{})}, Prefix: "/ops"})
+	h, err := web.New(web.Options{Backend: unavailableBackend{newBackend(t, state.Options{})}, Prefix: "/ops"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/go-chi/chi/v5"
 
+	"github.com/umbelhq/umbel/internal/testcluster"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
@@ -22,7 +23,7 @@ import (
 func newWeb(t *testing.T, o web.Options) *web.Handler {
 	t.Helper()
 	if o.Backend == nil {
-		o.Backend = newBackend(state.Options{})
+		o.Backend = newBackend(t, state.Options{})
 	}
 	h, err := web.New(o)
 	if err != nil {
@@ -136,7 +137,7 @@ func TestPrefixes(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, err := web.New(web.Options{Backend: newBackend(state.Options{}), Prefix: tc.prefix})
+			h, err := web.New(web.Options{Backend: newBackend(t, state.Options{}), Prefix: tc.prefix})
 			if tc.want == "" {
 				if err == nil {
 					t.Errorf("New took the prefix %q", tc.prefix)
@@ -155,7 +156,7 @@ func TestPrefixes(t *testing.T) {
 
 func TestOptionsAreValidated(t *testing.T) {
 	t.Parallel()
-	backend := newBackend(state.Options{})
+	backend := newBackend(t, state.Options{})
 	tests := map[string]web.Options{
 		"no backend":       {},
 		"origin with path": {Backend: backend, Origins: []string{"https://ops.example/x"}},
@@ -342,7 +343,7 @@ func TestHealth(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newWeb(t, web.Options{Backend: &backend{cluster: state.New(state.Options{}), health: tc.health}})
+			h := newWeb(t, web.Options{Backend: &backend{Cluster: testcluster.New(t, state.Options{}), health: tc.health}})
 			if got := visit(t, h, "/readyz").Code; got != tc.want {
 				t.Errorf("/readyz = %d, want %d", got, tc.want)
 			}
@@ -361,7 +362,7 @@ func (broken) View(func(c state.View)) { panic("secret of the cluster") }
 func TestPanicIsAPageWithAnID(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	h := newWeb(t, web.Options{Backend: broken{newBackend(state.Options{})}, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	h := newWeb(t, web.Options{Backend: broken{newBackend(t, state.Options{})}, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	w := request(t, h, http.MethodGet, "/tasks", "", "Accept-Encoding", "gzip")
 	if w.Code != http.StatusInternalServerError {
 		t.Errorf("status = %d, want 500", w.Code)

@@ -16,7 +16,7 @@ import (
 func TestWorkerHoldsWhatItTellsAndWhatEventsTell(t *testing.T) {
 	t.Parallel()
 	const later = 400 * 86_400 // seconds after noon: after the worker was asked
-	b := newBackend(state.Options{})
+	b := newBackend(t, state.Options{})
 	b.happen(state.TaskReceived, "waits", 90)
 	b.happen(state.TaskReceived, "has-ended", 91)
 	b.happen(state.TaskStarted, "has-ended", later)

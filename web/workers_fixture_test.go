@@ -173,7 +173,7 @@ func (b *changingWorkersBackend) History() view.History { return b.crew.store }
 // newMannedStage shows a cluster that changes, whose workers answer.
 func newWorkersServer(t *testing.T) (*server, *workers) {
 	t.Helper()
-	s := &server{t: t, backend: newChangingBackend(state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
+	s := &server{t: t, backend: newChangingBackend(t, state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
 	c := newWorkers(t, s.backend, false)
 	s.options = func(o *web.Options) { o.Backend, o.Commands = &changingWorkersBackend{s.backend, c}, c.commands }
 	s.start()

@@ -19,7 +19,7 @@ import (
 // manned is a dashboard below /ops of workers that answer.
 func newWorkersWeb(t *testing.T, readOnly bool) (*web.Handler, *workers) {
 	t.Helper()
-	b := &workersBackend{backend: newBackend(state.Options{})}
+	b := &workersBackend{backend: newBackend(t, state.Options{})}
 	b.workers = newWorkers(t, b.backend, readOnly)
 	eventually(t, "a control connection", func() bool { return b.workers.commands.Client.Status().Connected })
 	if got := b.workers.commands.Inspector.Topology(t.Context()); len(got.Missing) > 0 {

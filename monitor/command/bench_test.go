@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/umbelhq/umbel/internal/shelf"
+	"github.com/umbelhq/umbel/internal/testcluster"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
@@ -27,11 +27,10 @@ const patience = 3 * time.Minute
 type bench struct {
 	*command.Service
 
+	*testcluster.Cluster
+
 	broker *inproc.Broker
 	db     *sqlite.DB
-
-	mu      sync.Mutex // guards what follows
-	cluster *state.Cluster
 }
 
 // by is somebody.
@@ -40,7 +39,8 @@ var by = command.Caller{Actor: "ada", RemoteAddr: "192.0.2.1", Endpoint: "a test
 // newBench starts it all. With a backend, results are read from there.
 func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench {
 	t.Helper()
-	b := &bench{broker: inproc.New(inproc.Options{}), cluster: state.New(state.Options{})}
+	b := &bench{broker: inproc.New(inproc.Options{}), Cluster: testcluster.New(t, state.Options{})}
+	b.db = b.DB
 	now := time.Now().UnixMicro()
 	for _, w := range workers {
 		at := now - w.silent.Microseconds()
@@ -55,18 +55,14 @@ func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench 
 			b.broker.Declare(q)
 		}
 	}
-	b.cluster.Expire(now)
+	b.Update(func(c *state.Cluster) { c.Expire(now) })
 
-	var err error
-	if b.db, err = sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory}); err != nil {
-		t.Fatal(err)
-	}
 	client, err := remote.New(remote.Options{Broker: b.broker})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Service, err = command.New(command.Options{
-		Client: client, Outbox: b.db, Tasks: tasks{b, shelf.New(b.View)}, Forgetter: b, Results: backend,
+		Client: client, Outbox: b.db, Tasks: b.Cluster, Forgetter: b, Results: backend,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -77,42 +73,20 @@ func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench 
 		if err := g.Wait(); err != nil {
 			t.Error(err)
 		}
-		if err := b.db.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	eventually(t, "a line", func() bool { return client.Status().Connected })
 	return b
 }
 
-// tasks joins the cluster with a history of it.
-type tasks struct {
-	*bench
-	*shelf.Fake
-}
-
-// View implements command.Tasks.
-func (b *bench) View(f func(c state.View)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f(b.cluster)
-}
-
 // ForgetWorker implements command.Workers.
-func (b *bench) ForgetWorker(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.cluster.ForgetWorker(name)
+func (b *bench) ForgetWorker(name string) (forgotten bool) {
+	b.Update(func(c *state.Cluster) { forgotten = c.ForgetWorker(name) })
+	return forgotten
 }
-
-// View chooses the bench's.
-func (t tasks) View(f func(c state.View)) { t.bench.View(f) }
 
 func (b *bench) apply(events ...state.Event) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for i := range events {
-		b.cluster.Apply(&events[i])
+		b.Apply(&events[i])
 	}
 }
 

@@ -58,16 +58,26 @@ type Store interface {
 	History
 }
 
+// Source is the cluster that a Reader reads: an ingest.Ingester.
+type Source interface {
+	View(f func(c state.View))
+	Changed() <-chan struct{}
+	Notify()        // closes the channel that Changed returned
+	Restored() bool // reports whether the state of the last process has been restored
+	Health() Health
+	Rates() Rates
+}
+
 // Reader reads one cluster. It is safe for concurrent use.
 type Reader struct {
-	source *ingest.Ingester
+	source Source
 	store  Store
 	now    func() time.Time
 	counts countCache
 }
 
-// New returns a Reader of what source folds and has written to store. A nil now means time.Now.
-func New(source *ingest.Ingester, store Store, now func() time.Time) (*Reader, error) {
+// New returns a Reader of source and of the store that it is saved to. A nil now means time.Now.
+func New(source Source, store Store, now func() time.Time) (*Reader, error) {
 	if source == nil || store == nil {
 		return nil, errors.New("view needs an ingester and a store")
 	}

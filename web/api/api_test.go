@@ -8,13 +8,12 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/internal/shelf"
+	"github.com/umbelhq/umbel/internal/testcluster"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/api"
@@ -30,47 +29,41 @@ const (
 // start is 2026-11-21T00:00:00Z in µs.
 const start = int64(1_795_219_200_000_000)
 
-// backend is a cluster that nothing writes to while requests run.
+// backend is a cluster whose health and rates a test sets.
 type backend struct {
-	*shelf.Fake
-	mu      sync.Mutex // guards cluster where workers are forgotten
-	cluster *state.Cluster
-	health  view.Health
-	rates   view.Rates
+	*testcluster.Cluster
+	health view.Health
+	rates  view.Rates
 }
 
-func (b *backend) View(f func(c state.View)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f(b.cluster)
-}
-func (b *backend) Health() view.Health      { return b.health }
-func (b *backend) Rates() view.Rates        { return b.rates }
-func (b *backend) Changed() <-chan struct{} { return nil }
+func (b *backend) Health() view.Health { return b.health }
+func (b *backend) Rates() view.Rates   { return b.rates }
 
 // emptyBackend returns a backend that knows nothing yet.
-func emptyBackend() *backend {
-	b := &backend{cluster: state.New(state.Options{})}
-	b.Fake = shelf.New(b.View)
-	return b
+func emptyBackend(t testing.TB) *backend {
+	t.Helper()
+	return &backend{Cluster: testcluster.New(t, state.Options{})}
 }
 
 // apply folds in events, second by second.
 func (b *backend) apply(events ...state.Event) {
+	list := make([]*state.Event, len(events))
 	for i := range events {
 		e := &events[i]
+		list[i] = e
 		at := start + int64(i)*1_000_000
 		e.Micros, e.ReceivedMicros = at, at
 		if e.Clock == 0 {
 			e.Clock = int64(i + 1)
 		}
-		b.cluster.Apply(e)
 	}
+	b.Apply(list...)
 }
 
 // newBackend returns a cluster with a task of each kind that matters here.
-func newBackend() *backend {
-	b := emptyBackend()
+func newBackend(t testing.TB) *backend {
+	t.Helper()
+	b := emptyBackend(t)
 	w1, w2 := "celery@w1", oddName
 	b.apply(
 		heartbeat(w1, 11),
@@ -156,7 +149,7 @@ func decode(t *testing.T, body string) map[string]any {
 
 func TestTask(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend()})
+	h := api.New(api.Options{Backend: newBackend(t)})
 	got := decode(t, get(t, h, "/tasks/"+taskID).Body.String())
 	want := decode(t, `{
 		"id": "3f2a9a54-6c1e-4c2a-9a3f-0d7c5c1b2a01", "name": "shop.add", "state": "SUCCESS",
@@ -187,7 +180,7 @@ func TestTask(t *testing.T) {
 
 func TestTaskEvents(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend()})
+	h := api.New(api.Options{Backend: newBackend(t)})
 	got := decode(t, get(t, h, "/tasks/"+taskID+"/events").Body.String())
 	first, _ := json.Marshal(got["items"].([]any)[1])
 	want := decode(t, `{
@@ -204,7 +197,7 @@ func TestTaskEvents(t *testing.T) {
 
 func TestWorker(t *testing.T) {
 	t.Parallel()
-	b := newBackend()
+	b := newBackend(t)
 	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/workers/celery@w1").Body.String())
 	want := decode(t, `{
 		"name": "celery@w1", "pid": 11, "status": "online", "last_heartbeat_at": "2026-11-21T00:00:00.000000Z",
@@ -219,7 +212,7 @@ func TestWorker(t *testing.T) {
 
 func TestOverview(t *testing.T) {
 	t.Parallel()
-	b := newBackend()
+	b := newBackend(t)
 	b.rates = view.Rates{Events: 9.5, Received: 3, Succeeded: 2, Failed: 1}
 	b.health = view.Health{
 		Ready: true, Messages: 8, Events: 9, Latency: 1500 * time.Microsecond,
@@ -272,11 +265,9 @@ func TestOverview(t *testing.T) {
 
 func TestOverviewNamesTheMostFrequentTasks(t *testing.T) {
 	t.Parallel()
-	b := emptyBackend()
-	for i := range 150 {
-		for range 1 + i/149 {
-			b.apply(received("celery@w1", 1, fmt.Sprintf("id-%d-%d", i, b.cluster.Version()), fmt.Sprintf("task%03d", i), "", ""))
-		}
+	b := emptyBackend(t)
+	for i := range 151 {
+		b.apply(received("celery@w1", 1, fmt.Sprint("id-", i), fmt.Sprintf("task%03d", min(i, 149)), "", ""))
 	}
 	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/overview").Body.String())
 	names := got["counts"].(map[string]any)["by_name"].(map[string]any)
@@ -290,7 +281,7 @@ func TestOverviewNamesTheMostFrequentTasks(t *testing.T) {
 
 func TestTasksFilters(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend()})
+	h := api.New(api.Options{Backend: newBackend(t)})
 	tests := map[string][]string{
 		"":                                    {oddID, failedID, taskID},
 		"?state=success,Failure":              {failedID, taskID},
@@ -316,7 +307,7 @@ func TestTasksFilters(t *testing.T) {
 
 func TestTasksPages(t *testing.T) {
 	t.Parallel()
-	b := emptyBackend()
+	b := emptyBackend(t)
 	var all []string
 	for i := range 7 {
 		all = append([]string{fmt.Sprintf("id %d/é", i)}, all...)

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,21 +12,15 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
-	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/web/api"
 )
 
 // ordering is an API whose orders are written down, and sent to nobody.
 func newCommandsAPI(t *testing.T) http.Handler {
 	t.Helper()
-	b := newBackend()
-	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	b := newBackend(t)
 	now := func() time.Time { return time.UnixMicro(start).UTC() }
-	ops, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: db, Tasks: b, Now: now})
+	ops, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: b.DB, Tasks: b, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +154,7 @@ func TestInspectSaysWhatIsNotKnown(t *testing.T) {
 
 func TestReadOnlyTellsWorkersNothing(t *testing.T) {
 	t.Parallel()
-	b := newBackend()
+	b := newBackend(t)
 	h := api.New(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true})
 	if w := send(t, h, http.MethodPost, "/control", `{"method":"ping"}`); w.Code != http.StatusNotFound {
 		t.Errorf("POST /control = %d %s, want 404", w.Code, w.Body)

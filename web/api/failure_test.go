@@ -53,7 +53,7 @@ func TestFailures(t *testing.T) {
 		}},
 		"next": nil, "prev": nil, "total": json.Number("1"),
 	}
-	h := atNoon(newBackend())
+	h := atNoon(newBackend(t))
 	if diff := cmp.Diff(want, any(decode(t, get(t, h, "/failures").Body.String()))); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}
@@ -65,7 +65,7 @@ func TestFailures(t *testing.T) {
 
 func TestFailuresAreResolvedAndReopened(t *testing.T) {
 	t.Parallel()
-	b := newBackend()
+	b := newBackend(t)
 	h := atNoon(b)
 	status := func(w *httptest.ResponseRecorder) any { return decode(t, w.Body.String())["status"] }
 	listed := func(show string) int {
@@ -77,11 +77,11 @@ func TestFailuresAreResolvedAndReopened(t *testing.T) {
 	if listed("open") != 0 || listed("resolved") != 1 || listed("all") != 1 {
 		t.Errorf("open, resolved, all = %d, %d, %d, want 0, 1, 1", listed("open"), listed("resolved"), listed("all"))
 	}
-	b.cluster.Apply(&state.Event{
+	b.Apply(&state.Event{
 		Kind: state.TaskReceived, Hostname: "celery@w1", PID: 11, Clock: 900, Micros: start + 13*3600e6, ID: "again", Name: "shop.pay",
 		Present: state.FieldName | state.FieldClock,
 	})
-	b.cluster.Apply(&state.Event{
+	b.Apply(&state.Event{
 		Kind: state.TaskFailed, Hostname: "celery@w1", PID: 11, Clock: 901, Micros: start + 13*3600e6, ID: "again",
 		Exception: "ValueError('x')", Traceback: "Traceback…", Present: state.FieldException | state.FieldTraceback | state.FieldClock,
 	})
@@ -95,7 +95,7 @@ func TestFailuresAreResolvedAndReopened(t *testing.T) {
 
 func TestFailuresThatAreNotThere(t *testing.T) {
 	t.Parallel()
-	h := atNoon(newBackend())
+	h := atNoon(newBackend(t))
 	for _, id := range []string{"0123456789abcdef", "x", strings.ToUpper(failed())} {
 		for _, w := range []*httptest.ResponseRecorder{
 			get(t, h, "/failures/"+id), post(t, h, "/failures/"+id+"/resolve"), post(t, h, "/failures/"+id+"/reopen"),
@@ -120,14 +120,14 @@ func TestFailuresThatAreNotThere(t *testing.T) {
 
 func TestFailuresComeInPages(t *testing.T) {
 	t.Parallel()
-	b := newBackend()
+	b := newBackend(t)
 	for i, name := range []string{"a", "b", "c"} {
 		micros := start + int64(i)*1e6
-		b.cluster.Apply(&state.Event{
+		b.Apply(&state.Event{
 			Kind: state.TaskReceived, Hostname: "celery@w1", PID: 11, Clock: int64(100 + 2*i), Micros: micros, ID: name, Name: name,
 			Present: state.FieldName | state.FieldClock,
 		})
-		b.cluster.Apply(&state.Event{
+		b.Apply(&state.Event{
 			Kind: state.TaskFailed, Hostname: "celery@w1", PID: 11, Clock: int64(101 + 2*i), Micros: micros, ID: name,
 			Exception: "E()", Present: state.FieldException | state.FieldClock,
 		})
@@ -175,7 +175,7 @@ func (brokenStore) ResolveFailureGroup(context.Context, fingerprint.ID, time.Tim
 
 func TestFailuresOfABrokenStore(t *testing.T) {
 	t.Parallel()
-	h := atNoon(broken{newBackend()})
+	h := atNoon(broken{newBackend(t)})
 	for _, w := range []*httptest.ResponseRecorder{
 		get(t, h, "/failures"), get(t, h, "/failures/"+failed()),
 		post(t, h, "/failures/"+failed()+"/resolve"), post(t, h, "/failures/"+failed()+"/reopen"),

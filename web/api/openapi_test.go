@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
-	o := options(t, newBackend())
+	o := options(t, newBackend(t))
 	o.Version, o.Prefix = "1.2.3", "/ops/celery/"
 	h := api.New(o)
 	var got bytes.Buffer
@@ -48,7 +48,7 @@ func TestOpenAPI(t *testing.T) {
 
 func TestEveryRouteIsDocumented(t *testing.T) {
 	t.Parallel()
-	h := api.New(options(t, newBackend()))
+	h := api.New(options(t, newBackend(t)))
 	last := regexp.MustCompile(`(\*|\{[^}]*\})$`) // the router takes more of a path for some parameters
 	documented := map[string]bool{}
 	for path := range operations(t, h) {
@@ -69,7 +69,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 
 func TestOtherMethodsAreRefused(t *testing.T) {
 	t.Parallel()
-	h := api.New(options(t, newBackend()))
+	h := api.New(options(t, newBackend(t)))
 	for path, methods := range operations(t, h) {
 		var allowed []string
 		for _, m := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {

@@ -13,7 +13,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
-	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/api"
@@ -28,14 +27,6 @@ type fixture struct {
 	back   web.Backend
 }
 
-// stored is a backend with an outbox.
-type stored struct {
-	*backend
-	db *sqlite.DB
-}
-
-func (s stored) History() view.History { return s.db }
-
 // waiting are unfinished tasks, of which whatever is said is taken.
 type waiting struct{ command.Dismisser }
 
@@ -48,22 +39,19 @@ func (waiting) Reinstate(context.Context, string) error { return nil }
 // open opens an office. Nobody sends anything until it runs.
 func open(t *testing.T) *fixture {
 	t.Helper()
-	return openWith(t, func(b stored) web.Backend { return b })
+	return openWith(t, func(b *backend) web.Backend { return b })
 }
 
 // openWith opens an office on another backend.
-func openWith(t *testing.T, backend func(b stored) web.Backend) *fixture {
+func openWith(t *testing.T, backend func(b *backend) web.Backend) *fixture {
 	t.Helper()
-	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	f := &fixture{broker: inproc.New(inproc.Options{}), db: db}
+	cluster := newBackend(t)
+	f := &fixture{broker: inproc.New(inproc.Options{}), db: cluster.DB}
 	f.broker.Declare("mail")
-	b := backend(stored{newBackend(), db})
+	b := backend(cluster)
 	f.back = b
-	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: db, Tasks: b, Forgetter: forgetting{b}, Dismisser: waiting{}})
+	var err error
+	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: f.db, Tasks: b, Forgetter: forgetting{b}, Dismisser: waiting{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,8 +227,8 @@ func TestOrderIsFollowedToItsEnd(t *testing.T) {
 
 func TestReadOnlyChangesNothing(t *testing.T) {
 	t.Parallel()
-	full := decode(t, get(t, api.New(options(t, newBackend())), "/openapi.json").Body.String())["paths"].(map[string]any)
-	b := newBackend()
+	full := decode(t, get(t, api.New(options(t, newBackend(t))), "/openapi.json").Body.String())["paths"].(map[string]any)
+	b := newBackend(t)
 	for name, h := range map[string]http.Handler{
 		"read-only":     api.New(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true}),
 		"read-only all": api.New(api.Options{Backend: b, Commands: operating(t, b, false), ReadOnly: true}),
@@ -296,13 +284,8 @@ func FuzzOrderBody(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { _ = db.Close() })
-	b := stored{newBackend(), db}
-	ops, err := command.New(command.Options{Client: controlClient(f, inproc.New(inproc.Options{})), Outbox: db, Tasks: b})
+	b := newBackend(f)
+	ops, err := command.New(command.Options{Client: controlClient(f, inproc.New(inproc.Options{})), Outbox: b.DB, Tasks: b})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -178,7 +178,7 @@ func (resultBackend) Close() error { return nil }
 
 func TestResults(t *testing.T) {
 	t.Parallel()
-	b := newBackend()
+	b := newBackend(t)
 	o := options(t, b)
 	if w := get(t, api.New(o), "/results/"+taskID); w.Code != http.StatusNotFound {
 		t.Errorf("result without a backend = %d %s, want 404", w.Code, w.Body)
@@ -214,7 +214,7 @@ func TestResults(t *testing.T) {
 
 func TestReadOnlyTakesNoOrderForTasks(t *testing.T) {
 	t.Parallel()
-	b := newBackend()
+	b := newBackend(t)
 	h := api.New(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true})
 	for _, target := range []string{"/publish", "/retry/" + taskID, "/bulk"} {
 		if w := send(t, h, http.MethodPost, target, `{}`); w.Code != http.StatusNotFound {
