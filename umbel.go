@@ -75,7 +75,7 @@ type Options struct {
 	MaxTasks int          // finished tasks held in memory for speed, 200,000 if zero; all of them are in the history
 	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
 	Version  string       // shown on the pages and in the API
-	Logger   *slog.Logger // slog.Default() if nil; slog.New(slog.DiscardHandler) is silent
+	Logger   *slog.Logger // slog.Default() if nil; slog.New(slog.DiscardHandler) for none
 }
 
 // TLS secures the connection to the broker. The zero value trusts the system's authorities.

@@ -34,7 +34,7 @@ func (c *Cluster) processEnd(l clock.Process, micros int64) string {
 	case c.saidGoodbye(w):
 		return "its worker has shut down"
 	case c.now-w.lastSeen >= maxSilence && c.status(w) == Offline:
-		return "nothing was heard of its worker for an hour"
+		return "its worker has sent no event for an hour"
 	}
 	return ""
 }

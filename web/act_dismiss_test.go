@@ -196,7 +196,7 @@ func TestOnlyUnfinishedTasksAreDismissed(t *testing.T) {
 		why    string
 	}{
 		"ended": {http.StatusConflict, "The task has ended: only an unfinished one can be dismissed."},
-		"none":  {http.StatusNotFound, "The task is not kept."},
+		"none":  {http.StatusNotFound, "The task is not retained."},
 	} {
 		for _, action := range []string{"dismiss", "reinstate"} {
 			w := request(t, h, http.MethodPost, "/ops/api/v1/"+action+"/"+id, "")

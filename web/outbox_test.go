@@ -263,7 +263,7 @@ func TestQueueIsPurgedByItsName(t *testing.T) {
 		}
 	}
 	page := visit(t, h, "/ops/act/purge?queue=celery").Body.String()
-	if !strings.Contains(page, "7 messages") || strings.Count(page, `href="/ops/tasks/mail-1"`) != 5 {
+	if !strings.Contains(page, "7 waiting messages") || strings.Count(page, `href="/ops/tasks/mail-1"`) != 5 {
 		t.Errorf("form does not tell of 7 messages and show 5 of them")
 	}
 	v := hiddenFields(page, "/ops/act/purge")

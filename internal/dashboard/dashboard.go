@@ -29,67 +29,32 @@ import (
 	"github.com/umbelhq/umbel/web"
 )
 
-// Options of a Dashboard. One of BrokerURL and Broker is required.
+// Options of a Dashboard, as umbel.Options documents them. One of BrokerURL and Broker is required.
 type Options struct {
-	// BrokerURL is what the workers' broker_url is: amqp://user:password@host:5672/vhost, amqps://,
-	// redis://user:password@host:6379/0, rediss://, redis+socket:// or sentinel://. The query may hold TLS files
-	// (ssl_ca_certs, ssl_certfile, ssl_keyfile).
-	BrokerURL string
-	// Broker is used instead of BrokerURL where it is set.
-	Broker broker.Broker
-
-	// Queue names a durable queue on RabbitMQ that keeps events while nobody reads them; empty
-	// means a queue that goes away with the connection. Redis keeps no events.
-	Queue string
-	// QueueExpires is how long RabbitMQ keeps Queue unread, 24 h if zero.
-	QueueExpires time.Duration
-	// ManagementURL is where RabbitMQ's management API is, such as http://user:password@host:15672, for rates and
-	// unacknowledged messages of queues; empty means that there is none.
-	ManagementURL string
-	// Exchange and ControlExchange are Celery's event_exchange and control_exchange, celeryev and
-	// celery if empty.
+	BrokerURL                 string
+	Broker                    broker.Broker // used instead of BrokerURL if it is set
+	Queue                     string
+	QueueExpires              time.Duration
+	ManagementURL             string
 	Exchange, ControlExchange string
-	// TLS says how to trust and be trusted by amqps://, rediss:// and sentinel:// URLs.
-	TLS broker.TLS
-	// Redis is what Celery's broker_transport_options say, where the broker is Redis. Its URL, TLS, Exchange,
-	// ControlExchange and Version are those above.
-	Redis redis.Options
-	// LeaveEventsOff keeps Umbel from asking workers started without -E to send task events.
-	LeaveEventsOff bool
+	TLS                       broker.TLS
+	Redis                     redis.Options // without URL, TLS, Exchange, ControlExchange and Version
+	LeaveEventsOff            bool
 
-	// ResultBackend is what the workers' result_backend is, for results to be shown beside what events say: redis://,
-	// rediss://, redis+socket://, sentinel://, db+sqlite://, db+postgresql://, or, for django-celery-results,
-	// django-db+postgresql://. Empty shows none.
-	ResultBackend string
-	// ResultMaster and ResultKeyPrefix are master_name and global_keyprefix of result_backend_transport_options,
-	// ResultTable is the task's table in database_table_names.
+	ResultBackend                              string
 	ResultMaster, ResultKeyPrefix, ResultTable string
 
-	// Prefix is the path that Umbel is mounted under, such as /ops/celery; empty means the root.
-	Prefix string
-	// Hosts are the names, without port, by which requests may call Umbel; others are refused. Empty
-	// answers any: the host program decides who may ask.
-	Hosts []string
-	// Origins are those of pages besides Umbel's own that may open live sockets, such as
-	// https://ops.example:8443: those of proxies that hide their name from Umbel.
-	Origins []string
+	Prefix         string
+	Hosts, Origins []string
+	ReadOnly       bool
+	Identify       func(r *http.Request) string
 
-	// ReadOnly leaves out everything that changes the cluster or the history. Workers are not asked to send task
-	// events then.
-	ReadOnly bool
-	// Identify tells who makes a request, for the audit log. Nil means that nobody knows: only addresses are noted.
-	Identify func(r *http.Request) string
-
-	// DataDir is where the history is kept, in a file that one Umbel at a time may use. Empty, or :memory:,
-	// keeps it in memory until Close.
-	DataDir string
-	// Retention says how long what is kept, DefaultRetention if nil.
-	Retention *history.RetentionRules
-
-	MaxTasks int          // finished tasks held in memory for speed, 200,000 if zero; all of them are in the history
-	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
-	Version  string       // shown on the pages and in the API
-	Logger   *slog.Logger // slog.Default() if nil; slog.New(slog.DiscardHandler) is silent
+	DataDir   string
+	Retention *history.RetentionRules // DefaultRetention if nil
+	MaxTasks  int
+	MaxText   int64
+	Version   string
+	Logger    *slog.Logger // slog.Default() if nil
 }
 
 // Dashboard watches one Celery cluster and shows it. It is safe for concurrent use.
@@ -129,8 +94,7 @@ func New(o Options) (*Dashboard, error) {
 	return d, nil
 }
 
-// DefaultRetention returns how long what is kept in a DataDir where nobody says otherwise: tasks that succeeded 7
-// days, others that ended 30, lost ones 7, events that no execution shows 3, commands 90, and all of it within 2 GiB on disk, 512 MiB in memory.
+// DefaultRetention returns the rules that umbel.DefaultRetention documents.
 func DefaultRetention(dataDir string) history.RetentionRules {
 	const day = 24 * time.Hour
 	r := history.RetentionRules{Succeeded: 7 * day, Failed: 30 * day, Lost: 7 * day, Events: 3 * day, Workers: 7 * day, Commands: 90 * day, MaxSize: 2 << 30}
@@ -140,15 +104,17 @@ func DefaultRetention(dataDir string) history.RetentionRules {
 	return r
 }
 
-// HistoryError says why the history cannot be opened. It wraps history.ErrLocked if another Umbel uses it, and
+// HistoryError reports that the history cannot be opened. It wraps history.ErrLocked if another process uses it, and
 // history.ErrNewerVersion if a newer version wrote it.
 type HistoryError struct{ err error }
 
+// Error returns the cause as text.
 func (e *HistoryError) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
 func (e *HistoryError) Unwrap() error { return e.err }
 
+// assemble builds the parts on the open history.
 func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	limits := state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText}
 	if d.results, err = Results(o); err != nil {
@@ -199,15 +165,15 @@ func Broker(o Options) (broker.Broker, error) {
 	}
 	switch strings.ToLower(strings.TrimSpace(scheme)) {
 	case "amqp", "amqps", "pyamqp":
-		return onRabbitMQ(o)
+		return newRabbitMQ(o)
 	case "redis", "rediss", "redis+socket", "sentinel":
-		return onRedis(o)
+		return newRedis(o)
 	}
 	return nil, fmt.Errorf("brokers of scheme %s:// are not supported: use amqp://, amqps://, redis://, rediss://, "+
 		"redis+socket:// or sentinel://", scheme)
 }
 
-func onRabbitMQ(o Options) (broker.Broker, error) {
+func newRabbitMQ(o Options) (broker.Broker, error) {
 	if !reflect.ValueOf(o.Redis).IsZero() {
 		return nil, errors.New("options of Redis need a URL of Redis")
 	}
@@ -221,7 +187,7 @@ func onRabbitMQ(o Options) (broker.Broker, error) {
 	return b, nil
 }
 
-func onRedis(o Options) (broker.Broker, error) {
+func newRedis(o Options) (broker.Broker, error) {
 	if o.Queue != "" {
 		return nil, errors.New("a queue for events needs RabbitMQ: Redis keeps no events while nobody listens")
 	}

@@ -224,10 +224,10 @@ func (p *bulkPlan) warnings() []Warning {
 	case p.request.Action == actRetry:
 		list = append(list, retryWarnings(p.originals)...)
 	case online == 0:
-		list = append(list, Warning{Message: "No worker is online: nobody will get this.", Severe: true})
+		list = append(list, Warning{Message: "No worker is online to receive this.", Severe: true})
 	case p.request.Action == actRevoke:
-		list = append(list, Warning{Message: "Workers keep revoked ids in memory: one that is restarted before a task reaches it runs it, " +
-			"unless others tell it or it has a --statedb."})
+		list = append(list, Warning{Message: "Workers keep revoked ids in memory: a worker that restarts before a task reaches it runs the task, " +
+			"unless another worker repeats the revocation or it has a --statedb."})
 	default:
 		list = append(list, p.termination()...)
 	}

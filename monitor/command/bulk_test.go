@@ -87,8 +87,8 @@ func TestPreflightSaysWhoIsLeftOutAndWhy(t *testing.T) {
 				none,
 				{Reason: "not finished", N: 5, IDs: []string{"sent", "received", "running", "running in a thread", "running nowhere"}},
 				{Reason: "arguments cut short, or not known for certain", N: 1, IDs: []string{"failed with cut args"}},
-				{Reason: "no worker that answered consumes from queue other", N: 1, IDs: []string{"failed elsewhere"}},
-				{Reason: "no worker that answered has registered task tasks.gone", N: 1, IDs: []string{"failed of another name"}},
+				{Reason: "no worker that replied consumes from queue other", N: 1, IDs: []string{"failed elsewhere"}},
+				{Reason: "no worker that replied has registered task tasks.gone", N: 1, IDs: []string{"failed of another name"}},
 			},
 		},
 	}
@@ -124,7 +124,7 @@ func TestTerminationIsToldByPool(t *testing.T) {
 		})
 	}
 	const (
-		process = "The pool process is killed: with it goes whatever it runs by then."
+		process = "The pool process is killed, with whatever it runs by then."
 		green   = "1 task runs in a %s pool: the greenlet is killed where it next waits, whatever the signal is. Older versions of Celery refuse."
 	)
 	tests := map[string]struct{ ids, want []string }{

@@ -77,7 +77,7 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 			command.ControlRequest{Method: "shutdown", Workers: []string{"w4"}},
 			command.Preview{Summary: "Shut down", Targets: []string{"w4"}, Warnings: []command.Warning{
 				{Message: "1 task is running there: a warm shutdown lets it end first."},
-				{Message: "w4 did not tell what it holds: this goes by heartbeats and events."},
+				{Message: "w4 did not report its tasks: these numbers come from heartbeats and events."},
 			}},
 		},
 		"shutdown of two": {
@@ -94,14 +94,14 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 			command.Preview{Summary: "Shut down", Targets: []string{"every worker"}, Confirm: "shutdown", Warnings: []command.Warning{
 				{Message: "3 tasks are running there: a warm shutdown lets them end first."},
 				{Message: "2 tasks that have not started and 2 tasks that wait for their time return to the queue."},
-				{Message: "w4 did not tell what it holds: this goes by heartbeats and events."},
+				{Message: "w4 did not report its tasks: these numbers come from heartbeats and events."},
 				{Message: "No worker is left after this.", Severe: true},
 			}},
 		},
 		"offline": {
 			command.ControlRequest{Method: "ping", Workers: []string{"gone"}},
 			command.Preview{Summary: "Ping", Targets: []string{"gone"}, Warnings: []command.Warning{
-				{Message: "gone has not been heard of for 40 s: it will not get this.", Severe: true},
+				{Message: "gone has sent no heartbeat for 40 s: it will not receive this.", Severe: true},
 			}},
 		},
 		"busy pool": {
@@ -126,7 +126,7 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 		"unknown task": {
 			command.ControlRequest{Method: "rate_limit", Arguments: args("task_name", "tasks.ad", "rate_limit", "5/m"), Workers: []string{"w1"}},
 			command.Preview{Summary: "Limit tasks.ad to 5/m", Targets: []string{"w1"}, Warnings: []command.Warning{
-				{Message: "w1 has not registered task tasks.ad: it will answer that the task is unknown. Perhaps tasks.add was meant.", Severe: true},
+				{Message: "w1 has not registered task tasks.ad: it will reply that the task is unknown. Perhaps tasks.add was meant.", Severe: true},
 			}},
 		},
 		"no rate limit": {
@@ -146,7 +146,7 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 		"revocation at one worker": {
 			command.ControlRequest{Method: "terminate", Arguments: args("task_id", "t1", "signal", "SIGKILL"), Workers: []string{"w1"}},
 			command.Preview{Summary: "Terminate task t1 with SIGKILL", Targets: []string{"w1"}, Warnings: []command.Warning{
-				{Message: "Only w1 will know of it: a task that another worker receives is run."},
+				{Message: "Only w1 will revoke it: a task that another worker receives runs."},
 			}},
 		},
 	}

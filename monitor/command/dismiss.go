@@ -54,7 +54,7 @@ func (s *Service) Dismissible(ctx context.Context, id string) error {
 func dismissError(err error) error {
 	switch {
 	case errors.Is(err, history.ErrNotFound):
-		return &Error{Kind: NotFound, Message: "the task is not kept"}
+		return &Error{Kind: NotFound, Message: "the task is not retained"}
 	case errors.Is(err, ingest.ErrFinished):
 		return &Error{Kind: Conflict, Message: "the task has ended: only an unfinished one can be dismissed"}
 	case err != nil:

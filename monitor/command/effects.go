@@ -62,23 +62,23 @@ func (e *effects) warn(severe bool, format string, args ...any) {
 // warnUnreachable warns of workers that will not get the command.
 func (e *effects) warnUnreachable() {
 	if len(e.targets) == 0 {
-		e.warn(true, "No worker is online: nobody will get this.")
+		e.warn(true, "No worker is online to receive this.")
 	}
 	for _, name := range e.targets {
 		w := e.known[name]
 		switch {
 		case w.Status == state.Online:
 		case w.Status == state.Stopping:
-			e.warn(false, "%s is shutting down: it may not get this.", name)
+			e.warn(false, "%s is shutting down: it may not receive this.", name)
 		case w.LastHeartbeatAt == 0:
-			e.warn(true, "%s has not been heard of: it will not get this.", name)
+			e.warn(true, "%s has sent no heartbeat: it will not receive this.", name)
 		default:
 			since := formatDuration(e.now.Sub(time.UnixMicro(w.LastHeartbeatAt)))
 			likely := "will"
 			if w.Status == state.Late {
 				likely = "may"
 			}
-			e.warn(true, "%s has not been heard of for %s: it %s not get this.", name, since, likely)
+			e.warn(true, "%s has sent no heartbeat for %s: it %s not receive this.", name, since, likely)
 		}
 	}
 }
@@ -104,10 +104,10 @@ func (e *effects) consequences(ctx context.Context) {
 			e.warnPool(e.targets[i], inspection.Stats)
 		}
 	case "disable_events":
-		e.warn(true, "What these workers run will not be seen until events are enabled again.")
+		e.warn(true, "Tasks on these workers are not visible until events are enabled again.")
 	case "revoke", "terminate":
 		if len(e.plan.workers) > 0 {
-			e.warn(false, "Only %s will know of it: a task that another worker receives is run.", joinNames(e.plan.workers))
+			e.warn(false, "Only %s will revoke it: a task that another worker receives runs.", joinNames(e.plan.workers))
 		}
 	}
 }
@@ -115,8 +115,8 @@ func (e *effects) consequences(ctx context.Context) {
 // warnMissing warns if workers have not reported their queues and tasks.
 func (e *effects) warnMissing() {
 	if len(e.topology.Missing) > 0 {
-		e.warn(false, "%s did not tell which queues and tasks it has: more may depend on this than is said here.",
-			joinNames(e.topology.Missing))
+		e.warn(false, "%s: more may depend on this than is shown here.",
+			plural(e.topology.Missing, "did not report its queues and tasks", "did not report their queues and tasks"))
 	}
 }
 
@@ -192,7 +192,7 @@ func (e *effects) warnUnregistered(name string) {
 	if len(lack) == 0 {
 		return
 	}
-	message := fmt.Sprintf("%s has not registered task %s: it will answer that the task is unknown.", joinNames(lack), name)
+	message := fmt.Sprintf("%s has not registered task %s: it will reply that the task is unknown.", joinNames(lack), name)
 	if near := query.Nearest(name, keys(e.topology.Tasks)); near != "" && near != name {
 		message += " Perhaps " + near + " was meant."
 	}

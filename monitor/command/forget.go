@@ -77,8 +77,7 @@ func unforgettable(c state.View, name string) *Error {
 		return &Error{Kind: Conflict, Message: fmt.Sprintf("worker %s is %s: only offline workers can be forgotten", name, w.Status)}
 	}
 	if n := c.Unfinished(name); n > 0 {
-		return &Error{Kind: Conflict, Message: fmt.Sprintf("worker %s has %s: it tells what became of them", name,
-			count(n, "unfinished task", "unfinished tasks"))}
+		return &Error{Kind: Conflict, Message: fmt.Sprintf("worker %s still has %s", name, count(n, "unfinished task", "unfinished tasks"))}
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (o *Original) warnings(r TaskRequest) []Warning {
 			part == partCallbacks && alone
 	})
 	if len(unknown) > 0 {
-		warn(false, "Not known any more: its %s. This run has none of its own.", joinAll(unknown))
+		warn(false, "No longer known: its %s. This run goes without.", joinAll(unknown))
 	}
 	if len(o.Refused) > 0 {
 		warn(true, "Its %s cannot be published again: this run goes without.", joinAll(o.Refused))
@@ -191,15 +191,15 @@ func retryWarnings(originals []*Original) []Warning {
 	}{
 		{
 			func(o *Original) bool { return len(o.Unknown) > 0 }, false,
-			"Not all is known any more of the priority, time limits, headers and callbacks of %s: they run without what is not.",
+			"Some of the priority, time limits, headers and callbacks of %s are no longer known: they run without them.",
 		},
 		{func(o *Original) bool { return len(o.Refused) > 0 }, true, "Some headers or callbacks of %s cannot be published again."},
 		{func(o *Original) bool { return len(o.Embed) > 0 }, false, "Callbacks, errbacks or the rest of the chain of %s follow again."},
 		{func(o *Original) bool { return o.Followed }, false, "Callbacks and the rest of the chain of %s do not follow again."},
-		{func(o *Original) bool { return o.Group || o.Chord }, true, "Of %s the group or chord does not count this run."},
+		{func(o *Original) bool { return o.Group || o.Chord }, true, "The group or chord of %s does not count this run."},
 		{
 			func(o *Original) bool { return o.Source == fromEvent }, false,
-			"The arguments of %s are those that events show. Whoever published them may have had others shown than they were (argsrepr).",
+			"The arguments of %s are those that events show. The publisher may have replaced them with others (argsrepr).",
 		},
 	} {
 		n := 0

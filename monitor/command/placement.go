@@ -37,20 +37,20 @@ func placement(t remote.Topology, name, queue string) []problem {
 	case len(t.Expected) == 0:
 		return []problem{refuse(&Error{Kind: Conflict, Message: "no worker is online"})}
 	case len(t.Tasks) == 0 && len(t.Queues) == 0:
-		return []problem{refuse(&Error{Kind: Conflict, Message: "no worker has told which tasks and queues it has"})}
+		return []problem{refuse(&Error{Kind: Conflict, Message: "no worker has reported its tasks and queues"})}
 	case len(t.Missing) >= len(t.Expected):
-		list = append(list, problem{warning: Warning{Message: "No worker answers now: this goes by what they told before."}})
+		list = append(list, problem{warning: Warning{Message: "No worker replies now: this is based on earlier reports."}})
 	}
 	capable, consumers := t.Tasks[name], t.Queues[queue]
 	if len(capable) == 0 {
 		list = append(list, refuse(&Error{
-			Kind: NotFound, Field: "name", Message: "no worker that answered has registered task " + name,
+			Kind: NotFound, Field: "name", Message: "no worker that replied has registered task " + name,
 			Nearest: query.Nearest(name, keys(t.Tasks)),
 		}))
 	}
 	if len(consumers) == 0 {
 		list = append(list, refuse(&Error{
-			Kind: Conflict, Field: "queue", Message: "no worker that answered consumes from queue " + queue,
+			Kind: Conflict, Field: "queue", Message: "no worker that replied consumes from queue " + queue,
 			Nearest: query.Nearest(queue, keys(t.Queues)),
 		}))
 	}
@@ -62,7 +62,7 @@ func placement(t remote.Topology, name, queue string) []problem {
 		return list
 	}
 	slices.Sort(lack)
-	message := fmt.Sprintf("%s from queue %s without having registered task %s: what it gets of it, it discards.",
+	message := fmt.Sprintf("%s from queue %s without having registered task %s: it discards what it receives of it.",
 		plural(lack, "consumes", "consume"), queue, name)
 	return append(list, problem{warning: Warning{Message: message, Severe: true}})
 }

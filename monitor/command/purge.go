@@ -15,7 +15,7 @@ func (s *Service) PreviewPurge(ctx context.Context, queue string) (Preview, erro
 	v := Preview{Summary: "Purge queue " + queue, Targets: []string{"queue " + queue}, Confirm: queue}
 	stats, ok := s.queueStats(ctx, queue)
 	if !ok {
-		v.Warnings = []Warning{{Message: "The broker cannot be reached now: how many messages this removes is not known.", Severe: true}}
+		v.Warnings = []Warning{{Message: "The broker is unreachable: the number of messages to remove is unknown.", Severe: true}}
 		return v, nil
 	}
 	q, ok := found(stats, queue)
@@ -25,11 +25,11 @@ func (s *Service) PreviewPurge(ctx context.Context, queue string) (Preview, erro
 			Kind: NotFound, Field: "queue", Message: "there is no queue " + queue, Nearest: s.nearestQueue(queue),
 		}
 	case !ok || q.Ready == nil:
-		v.Warnings = []Warning{{Message: "How many messages this removes is not known.", Severe: true}}
+		v.Warnings = []Warning{{Message: "The number of messages to remove is unknown.", Severe: true}}
 	case *q.Ready == 0:
 		v.Warnings = []Warning{{Message: "The queue is empty now."}}
 	default:
-		n := count(int(*q.Ready), "message that waits now is", "messages that wait now are")
+		n := count(int(*q.Ready), "waiting message is", "waiting messages are")
 		v.Warnings = []Warning{{Message: n + " lost for good.", Severe: true}}
 	}
 	if q.Unacked != nil && *q.Unacked > 0 {

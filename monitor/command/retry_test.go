@@ -158,16 +158,16 @@ func TestRetryTellsWhatItCannotKeep(t *testing.T) {
 	b.task("step", state.TaskSucceeded, func(e *state.Event) {
 		e.RootID, e.ParentID, e.Present = "root", "before", e.Present|state.FieldParentID
 	})
-	const nothing = "Not known any more: its priority, time limits, headers and callbacks. This run has none of its own."
+	const nothing = "No longer known: its priority, time limits, headers and callbacks. This run goes without."
 	tests := map[string][]string{
 		"held": {
 			"Task held is not finished (STARTED): it may run twice.",
-			"Not known any more: its time limits, headers and callbacks. This run has none of its own.",
+			"No longer known: its time limits, headers and callbacks. This run goes without.",
 		},
 		"done":   {nothing},
 		"member": {nothing, "It was in a group: this run is not one of its members."},
 		"step": {
-			"Not known any more: its priority, time limits and headers. This run has none of its own.",
+			"No longer known: its priority, time limits and headers. This run goes without.",
 			"It is part of a workflow: it is repeated alone, without the callbacks, chain, group or chord that it had.",
 		},
 	}
@@ -189,9 +189,9 @@ func TestRetryTellsWhatItCannotKeep(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"Not all is known any more of the priority, time limits, headers and callbacks of 3 tasks: they run without what is not.",
-		"Of 1 task the group or chord does not count this run.",
-		"The arguments of 3 tasks are those that events show. Whoever published them may have had others shown than they were (argsrepr).",
+		"Some of the priority, time limits, headers and callbacks of 3 tasks are no longer known: they run without them.",
+		"The group or chord of 1 task does not count this run.",
+		"The arguments of 3 tasks are those that events show. The publisher may have replaced them with others (argsrepr).",
 	}
 	if diff := cmp.Diff(messages(found.Warnings), want); diff != "" {
 		t.Errorf("all: got - want +\n%s", diff)

@@ -163,7 +163,7 @@ func historyReply(r remote.Reply) history.Reply {
 	a := history.Reply{Node: r.Node, At: r.At, Clock: r.Clock, OK: r.Error == "" && r.Undecodable == ""}
 	switch {
 	case r.Undecodable != "":
-		a.Text = "It answered what cannot be decoded: " + r.Undecodable
+		a.Text = "Undecodable reply: " + r.Undecodable
 	case r.Error != "":
 		a.Text = r.Error
 	case r.OK != "":
@@ -172,7 +172,7 @@ func historyReply(r remote.Reply) history.Reply {
 		a.Text = string(r.Value)
 	}
 	if r.Duplicate {
-		a.Text += " (another worker of this name has answered too)"
+		a.Text += " (another worker of this name has also replied)"
 	}
 	a.Text = truncate.Chars(a.Text, maxReply)
 	return a

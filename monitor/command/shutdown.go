@@ -73,7 +73,6 @@ func (e *effects) warnHeldTasks(ctx context.Context) {
 		e.warn(false, "%s %s.", strings.Join(back, " and "), verb)
 	}
 	if len(unreported) > 0 {
-		e.warn(false, "%s: this goes by heartbeats and events.",
-			plural(unreported, "did not tell what it holds", "did not tell what they hold"))
+		e.warn(false, "%s: these numbers come from heartbeats and events.", plural(unreported, "did not report its tasks", "did not report their tasks"))
 	}
 }

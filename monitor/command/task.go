@@ -105,13 +105,13 @@ func (s *Service) payload(ctx context.Context, o TaskRequest) (taskPayload, erro
 	}
 	switch {
 	case o.RetryOf != "" && len(o.Args) == 0:
-		return p, &Error{Field: "args", Message: "args must be there: those of the task that is repeated are not guessed"}
+		return p, &Error{Field: "args", Message: "args is required: the arguments of the retried task are not guessed"}
 	case o.RetryOf != "" && len(o.Kwargs) == 0:
-		return p, &Error{Field: "kwargs", Message: "kwargs must be there: those of the task that is repeated are not guessed"}
+		return p, &Error{Field: "kwargs", Message: "kwargs is required: the arguments of the retried task are not guessed"}
 	case o.Countdown < 0:
 		return p, &Error{Field: "countdown", Message: "countdown must not be below 0"}
 	case o.Countdown > 0 && !o.ETA.IsZero():
-		return p, &Error{Field: "eta", Message: "eta and countdown must not both be there"}
+		return p, &Error{Field: "eta", Message: "eta and countdown cannot be combined"}
 	case o.Countdown > 0:
 		p.ETA = new(s.now().Add(o.Countdown))
 	case !o.ETA.IsZero():
@@ -141,7 +141,7 @@ func checkQueue(name string) error {
 	case len(name) > 255 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
 		message = "queue must be printable text of at most 255 bytes"
 	case strings.HasSuffix(name, ".pidbox") || strings.HasPrefix(name, "celeryev"):
-		message = fmt.Sprintf("queue %s is not one of tasks", name)
+		message = fmt.Sprintf("queue %s is not a task queue", name)
 	default:
 		return nil
 	}
@@ -161,9 +161,9 @@ func (s *Service) checkID(ctx context.Context, o TaskRequest, p *taskPlan) error
 	if o.ID != "" {
 		switch _, err := s.tasks.Task(ctx, o.ID); {
 		case err == nil && !o.Force:
-			return &Error{Kind: Conflict, Field: "id", Message: fmt.Sprintf("a task %s is known already", o.ID)}
+			return &Error{Kind: Conflict, Field: "id", Message: fmt.Sprintf("task %s already exists", o.ID)}
 		case err == nil:
-			p.warnings = append(p.warnings, Warning{Message: "A task of this id is known already.", Severe: true})
+			p.warnings = append(p.warnings, Warning{Message: "A task with this ID already exists.", Severe: true})
 		case !errors.Is(err, history.ErrNotFound):
 			return fmt.Errorf("look for task %s: %w", o.ID, err)
 		}

@@ -186,17 +186,17 @@ func TestPublishWarns(t *testing.T) {
 	}{
 		"workers that lack the task": {
 			command.TaskRequest{Name: "tasks.add", Queue: "mixed"},
-			[]command.Warning{{Message: "w2 consumes from queue mixed without having registered task tasks.add: what it gets of it, it discards.", Severe: true}},
+			[]command.Warning{{Message: "w2 consumes from queue mixed without having registered task tasks.add: it discards what it receives of it.", Severe: true}},
 		},
 		"nobody who has the task": {
 			command.TaskRequest{Name: "tasks.add", Queue: "mail"},
-			[]command.Warning{{Message: "w2 consumes from queue mail without having registered task tasks.add: what it gets of it, it discards.", Severe: true}},
+			[]command.Warning{{Message: "w2 consumes from queue mail without having registered task tasks.add: it discards what it receives of it.", Severe: true}},
 		},
 		"again while it runs": {
 			command.TaskRequest{Name: "tasks.add", RetryOf: "running", Args: json.RawMessage(`[]`), Kwargs: json.RawMessage(`{}`)},
 			[]command.Warning{
 				{Message: "Task running is not finished (STARTED): it may run twice.", Severe: true},
-				{Message: "Not known any more: its priority, time limits and headers. This run has none of its own."},
+				{Message: "No longer known: its priority, time limits and headers. This run goes without."},
 				{Message: "It is part of a workflow: it is repeated alone, without the callbacks, chain, group or chord that it had."},
 			},
 		},
@@ -271,7 +271,7 @@ func TestPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := command.Preview{Summary: "Purge queue mail", Targets: []string{"queue mail"}, Confirm: "mail", Warnings: []command.Warning{
-		{Message: "1 message that waits now is lost for good.", Severe: true},
+		{Message: "1 waiting message is lost for good.", Severe: true},
 	}}
 	if diff := cmp.Diff(v, want); diff != "" {
 		t.Errorf("preview: got - want +\n%s", diff)

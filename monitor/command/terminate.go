@@ -26,7 +26,7 @@ func (p *bulkPlan) termination() []Warning {
 		}
 	}
 	if killed > 0 {
-		list = append(list, Warning{Severe: true, Message: "The pool process is killed: with it goes whatever it runs by then."})
+		list = append(list, Warning{Severe: true, Message: "The pool process is killed, with whatever it runs by then."})
 	}
 	for _, kind := range slices.Sorted(maps.Keys(green)) {
 		list = append(list, Warning{Severe: true, Message: fmt.Sprintf("%s in a %s pool: the greenlet is killed where it next "+

@@ -14,8 +14,8 @@ func (w *Watcher) warnings(ctx context.Context, s Snapshot) []string {
 	if w.options.HoldsETA == nil || limit == nil || !w.options.HoldsETA(ctx, s.At.Add(*limit)) {
 		return nil
 	}
-	return []string{fmt.Sprintf("Workers hold tasks back for longer than the visibility timeout of %s: "+
-		"they are delivered again each time that passes, and may run more than once.", span(*limit))}
+	return []string{fmt.Sprintf("Workers hold tasks for longer than the visibility timeout of %s: "+
+		"the broker redelivers them each time it passes, and they may run more than once.", span(*limit))}
 }
 
 // warnings are sentences about one queue.
@@ -33,15 +33,15 @@ func (q *Queue) warnings(at time.Time, broker broker.Info) []string {
 	}
 	switch {
 	case q.Consumers != nil && *q.Consumers == 0:
-		list = append(list, "Nobody consumes from it"+waiting+".")
+		list = append(list, "It has no consumer"+waiting+".")
 	case q.Consumers == nil && !q.WorkersKnown:
-		list = append(list, "Who consumes from it is not known: the broker does not tell, and not all workers have.")
+		list = append(list, "Its consumers are unknown: the broker does not report them, and not all workers have replied.")
 	case q.Consumers == nil && len(q.Workers) == 0:
-		list = append(list, "No worker says that it consumes from it"+waiting+".")
+		list = append(list, "No worker reports consuming from it"+waiting+".")
 	}
 	if q.RedeliveredAt != nil && q.RedeliveredAt.Before(at) {
-		list = append(list, fmt.Sprintf("A delivery has been held for longer than the visibility timeout of %s: "+
-			"another worker gets it, though the first may be running it.", span(*broker.VisibilityTimeout)))
+		list = append(list, fmt.Sprintf("A message has been unacknowledged for longer than the visibility timeout of %s: "+
+			"another worker receives it, even if the first is running it.", span(*broker.VisibilityTimeout)))
 	}
 	return list
 }

@@ -27,8 +27,8 @@ func TestRestore(t *testing.T) {
 		if want := oldest.Add(90 * time.Minute); q.RedeliveredAt == nil || !q.RedeliveredAt.Equal(want) {
 			t.Errorf("restore = %v, want %v", q.RedeliveredAt, want)
 		}
-		expectWarnings(t, s.Warnings, "hold tasks back for longer than the visibility timeout of 1 h 30 min")
-		expectWarnings(t, q.Warnings, "No worker says that it consumes from it.", "longer than the visibility timeout of 1 h 30 min")
+		expectWarnings(t, s.Warnings, "hold tasks for longer than the visibility timeout of 1 h 30 min")
+		expectWarnings(t, q.Warnings, "No worker reports consuming from it.", "longer than the visibility timeout of 1 h 30 min")
 	})
 }
 
@@ -44,21 +44,21 @@ func TestWarnings(t *testing.T) {
 		"consumed, workers say": {
 			queue: broker.Queue{Ready: new(int64(1))}, known: map[string][]string{"mail": {"w1"}},
 		},
-		"nobody": {queue: broker.Queue{Consumers: new(int64(0))}, want: []string{"Nobody consumes from it."}},
+		"nobody": {queue: broker.Queue{Consumers: new(int64(0))}, want: []string{"It has no consumer."}},
 		"nobody, one waits": {
 			queue: broker.Queue{Ready: new(int64(1)), Consumers: new(int64(0))},
-			want:  []string{"Nobody consumes from it, and 1 message waits."},
+			want:  []string{"It has no consumer, and 1 message waits."},
 		},
 		"nobody, many wait": {
 			queue: broker.Queue{Ready: new(int64(7)), Consumers: new(int64(0))},
 			want:  []string{"and 7 messages wait."},
 		},
 		"unknown": {
-			queue: broker.Queue{Ready: new(int64(7))}, want: []string{"Who consumes from it is not known"},
+			queue: broker.Queue{Ready: new(int64(7))}, want: []string{"Its consumers are unknown"},
 		},
 		"no worker says so": {
 			queue: broker.Queue{Ready: new(int64(7))}, complete: true,
-			want: []string{"No worker says that it consumes from it, and 7 messages wait."},
+			want: []string{"No worker reports consuming from it, and 7 messages wait."},
 		},
 		"missing": {
 			queue: broker.Queue{Missing: true}, known: map[string][]string{"mail": {"w1"}},

@@ -188,7 +188,7 @@ func TestOrderIsFollowedToItsEnd(t *testing.T) {
 	f.put(t, "mail", `[[1],{},{}]`, `[[2],{},{}]`)
 	dry := request(f, http.MethodPost, "/purge?dry_run=true", `{"queue":"mail"}`)
 	preview := decode(t, dry.Body.String())
-	if dry.Code != http.StatusOK || preview["confirm"] != "mail" || !strings.Contains(dry.Body.String(), "2 messages") {
+	if dry.Code != http.StatusOK || preview["confirm"] != "mail" || !strings.Contains(dry.Body.String(), "2 waiting messages") {
 		t.Errorf("dry run = %d %s, want 200 with the number of messages and what confirms", dry.Code, dry.Body)
 	}
 	w := request(f, http.MethodPost, "/purge?wait=20s", `{"queue":"mail","confirm":"mail"}`, "Idempotency-Key", "k 1")
