@@ -150,13 +150,24 @@ func ParseEnvelope(b []byte) (Envelope, error) {
 
 // parseEnvelope reads the JSON of an envelope. Members of other types than Kombu's are left out.
 func parseEnvelope(b []byte) (envelope, error) {
+	body, rest := cutBody(b)
+	if body != nil { // encoding/json takes its time over long strings
+		b = append([]byte(`{"body": ""`), rest...)
+	}
 	var e envelope
-	text, err := StrictJSON(b)
-	if err == nil {
-		err = json.Unmarshal(text, &e)
+	err := json.Unmarshal(b, &e)
+	if _, invalid := errors.AsType[*json.SyntaxError](err); invalid { // perhaps JSON as Python writes it
+		var text json.RawMessage
+		if text, err = StrictJSON(b); err == nil {
+			e = envelope{}
+			err = json.Unmarshal(text, &e)
+		}
 	}
 	if _, mistyped := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !mistyped || e.Body.count == 0 {
 		return envelope{}, errNoEnvelope
+	}
+	if body != nil && e.Body.count == 1 {
+		e.Body.text = string(body)
 	}
 	return e, nil
 }

@@ -30,10 +30,8 @@ func (p *EnvelopeParser) Parse(b []byte) (broker.Message, error) {
 		if e, err = parseEnvelope(b); err != nil {
 			return broker.Message{}, err
 		}
-		switch {
-		case body == nil || e.Body.count > 1:
-			body = []byte(e.Body.text)
-		case key != nil:
+		body = []byte(e.Body.text)
+		if key != nil && e.Body.count == 1 {
 			p.remember(key, e)
 		}
 	}
@@ -75,16 +73,16 @@ func (e envelope) message(body []byte) (broker.Message, error) {
 // cutBody splits an envelope that begins with a body without escapes, as Kombu's do. For others, body is nil and rest
 // is all of it.
 func cutBody(b []byte) (body, rest []byte) {
-	const head = `{"body": "`
-	if !bytes.HasPrefix(b, []byte(head)) {
+	text, ok := bytes.CutPrefix(b, []byte(`{"body":`))
+	if !ok {
 		return nil, b
 	}
-	n := bytes.IndexByte(b[len(head):], '"')
-	if n < 0 {
+	text = bytes.TrimPrefix(text, []byte(" "))
+	if len(text) == 0 || text[0] != '"' {
 		return nil, b
 	}
-	body, rest = b[len(head):len(head)+n], b[len(head)+n+1:]
-	if len(rest) == 0 || rest[0] != ',' || bytes.IndexByte(body, '\\') >= 0 {
+	body, rest, ok = bytes.Cut(text[1:], []byte(`"`))
+	if !ok || len(rest) == 0 || rest[0] != ',' || bytes.IndexByte(body, '\\') >= 0 {
 		return nil, b
 	}
 	return body, rest
