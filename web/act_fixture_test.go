@@ -82,7 +82,7 @@ func (s *actingWorkers) ready(t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(timeout); !s.commands.Client.Status().Connected; <-tick.C {
+	for end := time.Now().Add(timeout); !s.commands.Client.Connected(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatal("no control connection")
 		}

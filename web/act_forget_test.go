@@ -26,7 +26,7 @@ func TestOfflineWorkerKeepsItsPoolAndQueues(t *testing.T) {
 	b.workers.mu.Lock()
 	b.workers.answers["celery@left"] = answers("letters")
 	b.workers.mu.Unlock()
-	eventually(t, "a control connection", func() bool { return b.workers.commands.Client.Status().Connected })
+	eventually(t, "a control connection", func() bool { return b.workers.commands.Client.Connected() })
 	eventually(t, "what the worker tells", func() bool {
 		b.workers.commands.Inspector.Topology(t.Context())
 		known := false

@@ -237,7 +237,7 @@ func (p *forms) callPreview(preview command.Preview, fields []templates.Input) *
 
 // timely adds to a preview that nothing can be sent now, if that is so.
 func (p *forms) timely(v *templates.Preview) *templates.Preview {
-	if !p.commands.Client.Status().Connected {
+	if !p.commands.Client.Connected() {
 		v.Warnings = append(v.Warnings, templates.Warning{
 			Message: "The broker is unavailable: the command waits in the outbox until it is back or the command expires.",
 		})

@@ -365,7 +365,7 @@ func TestPreviewsSayThatTheBrokerIsAway(t *testing.T) {
 	s.Fail(errors.New("gone"))
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(timeout); s.commands.Client.Status().Connected; <-tick.C {
+	for end := time.Now().Add(timeout); s.commands.Client.Connected(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatal("the loss of the line goes unseen")
 		}

@@ -124,7 +124,7 @@ func deadLettersAreSentAgain(t *testing.T, b context.Context) {
 func queueIsPurged(t *testing.T, b context.Context) {
 	s, c, work := newIdleWorkers(t)
 	work()
-	eventually(t, "the line is open", func() bool { return c.commands.Client.Status().Connected })
+	eventually(t, "the line is open", func() bool { return c.commands.Client.Connected() })
 	tb := newTab(t, b, s, "/")
 	tb.until(live)
 	tb.press("gq")

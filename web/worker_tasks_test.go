@@ -35,7 +35,7 @@ func TestWorkerHoldsWhatItTellsAndWhatEventsTell(t *testing.T) {
 		scheduled("third", "2026-11-22T09:00:03+00:00"), scheduled("first", "2026-11-22T09:00:01+00:00"), scheduled("second", "2026-11-22T10:00:02+01:00"),
 	}
 	c.mu.Unlock()
-	eventually(t, "a control connection", func() bool { return c.commands.Client.Status().Connected })
+	eventually(t, "a control connection", func() bool { return c.commands.Client.Connected() })
 	if got := c.commands.Inspector.Topology(t.Context()); len(got.Missing) > 0 {
 		t.Fatalf("%v did not answer", got.Missing)
 	}

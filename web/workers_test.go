@@ -21,7 +21,7 @@ func newWorkersWeb(t *testing.T, readOnly bool) (*web.Handler, *workers) {
 	t.Helper()
 	b := &workersBackend{backend: newBackend(t, state.Options{})}
 	b.workers = newWorkers(t, b.backend, readOnly)
-	eventually(t, "a control connection", func() bool { return b.workers.commands.Client.Status().Connected })
+	eventually(t, "a control connection", func() bool { return b.workers.commands.Client.Connected() })
 	if got := b.workers.commands.Inspector.Topology(t.Context()); len(got.Missing) > 0 {
 		t.Fatalf("%v did not answer", got.Missing)
 	}

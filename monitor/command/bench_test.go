@@ -74,7 +74,7 @@ func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench 
 			t.Error(err)
 		}
 	})
-	eventually(t, "a line", func() bool { return client.Status().Connected })
+	eventually(t, "a line", func() bool { return client.Connected() })
 	return b
 }
 

@@ -146,7 +146,7 @@ func (c *cluster) watch(t *testing.T, backend, prefix string) {
 			t.Error(err)
 		}
 	})
-	eventually(t, "line", func() bool { return c.Client.Status().Connected && c.monitor.Health().Broker.Connected })
+	eventually(t, "line", func() bool { return c.Client.Connected() && c.monitor.Health().Broker.Connected })
 }
 
 // published are the ids of the tasks that Celery's own client publishes.

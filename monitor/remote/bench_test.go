@@ -44,7 +44,7 @@ func BenchmarkPing(b *testing.B) {
 				_ = c.Run(b.Context())
 			}()
 			b.Cleanup(func() { <-running })
-			for !c.Status().Connected {
+			for !c.Connected() {
 				<-time.After(ms)
 			}
 			b.ReportAllocs()

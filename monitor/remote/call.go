@@ -169,7 +169,6 @@ func (v *Call) read(r celery.Reply, at time.Time) Reply {
 // add records a reply. The caller holds client.mu.
 func (v *Call) add(r Reply) {
 	if len(v.replies) == maxReplies {
-		v.client.unmatched++
 		return
 	}
 	if v.size += len(r.Value); v.size > maxSize {

@@ -83,22 +83,18 @@ func (c *Client) deliver(m broker.Publishing) {
 		r.Undecodable = err.Error() // with a ticket, it is a reply that cannot be decoded
 	}
 	c.mu.Lock()
-	talk := c.calls[r.Ticket]
+	call := c.calls[r.Ticket]
 	c.mu.Unlock()
 	var reply Reply
-	if talk != nil {
-		reply = talk.read(r, at)
+	if call != nil {
+		reply = call.read(r, at)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil {
-		c.malformed++
-	}
 	switch {
-	case talk != nil && c.calls[r.Ticket] == talk:
-		talk.add(reply)
+	case call != nil && c.calls[r.Ticket] == call:
+		call.add(reply)
 	case err == nil:
-		c.unmatched++
 		c.duplicates.late(r.Ticket, r.Node, at)
 	}
 }
@@ -117,13 +113,13 @@ func (c *Client) current() (*controlConn, error) {
 func (c *Client) await(ctx context.Context) (*controlConn, error) {
 	for {
 		c.mu.Lock()
-		l, linked, cause := c.conn, c.connected, c.cause
+		l, connected, cause := c.conn, c.connected, c.cause
 		c.mu.Unlock()
 		if l != nil {
 			return l, nil
 		}
 		select {
-		case <-linked:
+		case <-connected:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %w: %w", ErrUnavailable, cause, ctx.Err())
 		}

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -13,72 +14,100 @@ import (
 
 // Bounds of what is kept of an inspection.
 const (
-	maxRequests = 1_000    // tasks of each list, ids of revoked ones
-	maxArgs     = 4 << 10  // bytes of arguments
-	maxNames    = 20_000   // registered tasks, queues, settings
-	maxName     = 1 << 10  // bytes
-	maxRaw      = 64 << 10 // bytes of JSON shown as it is
+	maxTasks = 1_000    // tasks of each list, ids of revoked ones
+	maxArgs  = 4 << 10  // bytes of arguments
+	maxNames = 20_000   // registered tasks, queues, settings
+	maxName  = 1 << 10  // bytes
+	maxRaw   = 64 << 10 // bytes of JSON shown as it is
 )
 
 // inspection is one request of a round.
 type inspection struct {
 	method    string
 	arguments map[string]any
-	// decode puts a reply into its place. It returns false if it is of another shape, and changes nothing then.
-	decode func(*Inspection, json.RawMessage) bool
 }
 
 // inspections are the requests of a round.
 func inspections() []inspection {
-	return []inspection{
-		{"stats", nil, decodeStats},
-		{"active", map[string]any{"safe": true}, decodeActive},
-		{"reserved", nil, decodeReserved},
-		{"scheduled", nil, decodeScheduled},
-		{"revoked", nil, decodeRevoked},
-		{"registered", map[string]any{"taskinfoitems": taskInfo()}, decodeRegistered},
-		{"active_queues", nil, decodeQueues},
-		{"conf", nil, decodeConf},
-		{"clock", nil, decodeClock},
-	}
-}
-
-// taskInfo are the attributes of registered tasks that are asked for.
-func taskInfo() []string {
-	return []string{
+	taskInfo := []string{
 		"rate_limit", "max_retries", "soft_time_limit", "time_limit", "acks_late", "serializer", "queue", "exchange", "routing_key",
 	}
+	return []inspection{
+		{"stats", nil},
+		{"active", map[string]any{"safe": true}},
+		{"reserved", nil},
+		{"scheduled", nil},
+		{"revoked", nil},
+		{"registered", map[string]any{"taskinfoitems": taskInfo}},
+		{"active_queues", nil},
+		{"conf", nil},
+		{"clock", nil},
+	}
 }
 
-func decodeActive(i *Inspection, v json.RawMessage) bool {
-	return decodeRequests(i, "active", &i.Active, v)
+// decode sets what a reply to a method reports. It returns false if the reply is of another shape, and changes nothing
+// then.
+func (i *Inspection) decode(method string, v json.RawMessage) bool {
+	switch method {
+	case "stats":
+		return set(&i.Stats, decodeStats(v))
+	case "active":
+		return decodeList(i, method, &i.Active, v, maxTasks, decodeTask)
+	case "reserved":
+		return decodeList(i, method, &i.Reserved, v, maxTasks, decodeTask)
+	case "scheduled":
+		return decodeList(i, method, &i.Scheduled, v, maxTasks, decodeScheduled)
+	case "revoked":
+		return decodeList(i, method, &i.Revoked, v, maxTasks, decodeText)
+	case "registered":
+		return decodeList(i, method, &i.Registered, v, maxNames, decodeRegistered)
+	case "active_queues":
+		return decodeList(i, method, &i.Queues, v, maxNames, decodeQueue)
+	case "clock":
+		return set(&i.Clock, whole(fieldsOf(v)["clock"]))
+	case "conf":
+		return i.decodeConf(v)
+	case "report":
+		text, ok := decodeText(fieldsOf(v)["ok"])
+		if ok {
+			i.Report = truncate.Text(text, maxRaw)
+		}
+		return ok
+	}
+	return false
 }
 
-func decodeReserved(i *Inspection, v json.RawMessage) bool {
-	return decodeRequests(i, "reserved", &i.Reserved, v)
+// set sets to unless v is nil.
+func set[T any](to **T, v *T) bool {
+	if v != nil {
+		*to = v
+	}
+	return v != nil
 }
 
-// decodeRequests reads a list of tasks.
-func decodeRequests(i *Inspection, method string, to *[]TaskInfo, v json.RawMessage) bool {
+// decodeList sets the list of a method, and how long it is: of the elements that read can decode, the first limit.
+func decodeList[T any](
+	i *Inspection, method string, to *[]T, v json.RawMessage, limit int, read func(json.RawMessage) (T, bool),
+) bool {
 	items, ok := elements(v)
 	if !ok {
 		return false
 	}
-	list := make([]TaskInfo, 0, min(len(items), maxRequests))
+	list := make([]T, 0, min(len(items), limit))
 	for _, item := range items {
-		if len(list) == maxRequests {
+		if len(list) == limit {
 			break
 		}
-		if r, ok := decodeRequest(item); ok {
-			list = append(list, r)
+		if decoded, ok := read(item); ok {
+			list = append(list, decoded)
 		}
 	}
 	*to, i.Totals[method] = list, len(items)
 	return true
 }
 
-// decodeRequest reads what a worker tells of a task.
-func decodeRequest(v json.RawMessage) (TaskInfo, bool) {
+// decodeTask reads what a worker reports of a task.
+func decodeTask(v json.RawMessage) (TaskInfo, bool) {
 	f := fieldsOf(v)
 	id := f.text("id")
 	if id == "" {
@@ -109,63 +138,25 @@ func decodeRequest(v json.RawMessage) (TaskInfo, bool) {
 	return r, true
 }
 
-// decodeScheduled reads the list of tasks that wait for their time.
-func decodeScheduled(i *Inspection, v json.RawMessage) bool {
-	items, ok := elements(v)
-	if !ok {
-		return false
-	}
-	list := make([]Scheduled, 0, min(len(items), maxRequests))
-	for _, item := range items {
-		if len(list) == maxRequests {
-			break
-		}
-		f := fieldsOf(item)
-		if r, ok := decodeRequest(f["request"]); ok {
-			list = append(list, Scheduled{ETA: stamp(f.text("eta")), Task: r})
-		}
-	}
-	i.Scheduled, i.Totals["scheduled"] = list, len(items)
-	return true
+// decodeScheduled reads a task that waits for its time.
+func decodeScheduled(v json.RawMessage) (Scheduled, bool) {
+	f := fieldsOf(v)
+	task, ok := decodeTask(f["request"])
+	return Scheduled{ETA: parseISO(f.text("eta")), Task: task}, ok
 }
 
-// decodeRevoked reads the list of revoked ids.
-func decodeRevoked(i *Inspection, v json.RawMessage) bool {
-	items, ok := elements(v)
-	if !ok {
-		return false
-	}
-	list := make([]string, 0, min(len(items), maxRequests))
-	for _, item := range items[:min(len(items), maxRequests)] {
-		if id := str(item); id != "" {
-			list = append(list, id)
-		}
-	}
-	i.Revoked, i.Totals["revoked"] = list, len(items)
-	return true
+// decodeText reads a text that is not empty.
+func decodeText(v json.RawMessage) (string, bool) {
+	s := str(v)
+	return s, s != ""
 }
 
-// decodeRegistered reads a list of name [key=value key=value].
-func decodeRegistered(i *Inspection, v json.RawMessage) bool {
-	items, ok := elements(v)
-	if !ok {
-		return false
-	}
-	list := make([]Registered, 0, min(len(items), maxNames))
-	for _, item := range items[:min(len(items), maxNames)] {
-		if text := str(item); text != "" {
-			list = append(list, registered(text))
-		}
-	}
-	i.Registered, i.Totals["registered"] = list, len(items)
-	return true
-}
-
-// registered splits name [key=value key=value]. Values may hold spaces.
-func registered(text string) Registered {
+// decodeRegistered reads name [key=value key=value]. Values may contain spaces.
+func decodeRegistered(v json.RawMessage) (Registered, bool) {
+	text := str(v)
 	name, rest, found := strings.Cut(text, " [")
 	if !found || !strings.HasSuffix(rest, "]") {
-		return Registered{Name: text}
+		return Registered{Name: text}, text != ""
 	}
 	r := Registered{Name: name, Info: make(map[string]string)}
 	key := ""
@@ -179,72 +170,40 @@ func registered(text string) Registered {
 			r.Info[key] += " " + word
 		}
 	}
-	return r
+	return r, true
 }
 
-// decodeQueues reads the list of queues.
-func decodeQueues(i *Inspection, v json.RawMessage) bool {
-	items, ok := elements(v)
-	if !ok {
-		return false
+// decodeQueue reads a queue that a worker consumes from.
+func decodeQueue(v json.RawMessage) (Consumed, bool) {
+	f := fieldsOf(v)
+	exchange := fieldsOf(f["exchange"])
+	q := Consumed{
+		Name:         f.text("name"),
+		Exchange:     exchange.text("name"),
+		ExchangeType: exchange.text("type"),
+		RoutingKey:   f.text("routing_key"),
+		Durable:      flag(f["durable"]),
+		Arguments:    fieldsOf(f["queue_arguments"]),
+		MaxPriority:  whole(f["max_priority"]),
 	}
-	list := make([]Consumed, 0, min(len(items), maxNames))
-	for _, item := range items[:min(len(items), maxNames)] {
-		f := fieldsOf(item)
-		exchange := fieldsOf(f["exchange"])
-		q := Consumed{
-			Name:         f.text("name"),
-			Exchange:     exchange.text("name"),
-			ExchangeType: exchange.text("type"),
-			RoutingKey:   f.text("routing_key"),
-			Durable:      flag(f["durable"]),
-			Arguments:    fieldsOf(f["queue_arguments"]),
-			MaxPriority:  whole(f["max_priority"]),
-		}
-		if q.MaxPriority == nil {
-			q.MaxPriority = whole(q.Arguments["x-max-priority"])
-		}
-		if q.Name != "" {
-			list = append(list, q)
-		}
+	if q.MaxPriority == nil {
+		q.MaxPriority = whole(q.Arguments["x-max-priority"])
 	}
-	i.Queues, i.Totals["active_queues"] = list, len(items)
-	return true
+	return q, q.Name != ""
 }
 
-// decodeConf reads the settings.
-func decodeConf(i *Inspection, v json.RawMessage) bool {
+// decodeConf sets the settings.
+func (i *Inspection) decodeConf(v json.RawMessage) bool {
 	f := fieldsOf(v)
 	if f == nil {
 		return false
 	}
-	conf := make(map[string]json.RawMessage, len(f))
+	i.Conf = make(map[string]json.RawMessage, len(f))
 	for key, value := range f {
-		if len(conf) < maxNames {
-			conf[key] = bounded(value)
+		if len(i.Conf) < maxNames {
+			i.Conf[key] = bounded(value)
 		}
 	}
-	i.Conf = conf
-	return true
-}
-
-func decodeClock(i *Inspection, v json.RawMessage) bool {
-	n := whole(fieldsOf(v)["clock"])
-	if n == nil {
-		return false
-	}
-	i.Clock = n
-	return true
-}
-
-// decodeReport reads the text of celery report.
-func decodeReport(i *Inspection, v json.RawMessage) bool {
-	f := fieldsOf(v)
-	text := str(f["ok"])
-	if text == "" {
-		return false
-	}
-	i.Report = truncate.Text(text, maxRaw)
 	return true
 }
 
@@ -289,13 +248,12 @@ func flag(v json.RawMessage) *bool {
 	return b
 }
 
+// unquoted is the text of v, or the text in it if it is a string.
+func unquoted(v json.RawMessage) string { return strings.TrimSpace(cmp.Or(str(v), string(v))) }
+
 // float is a number, or text that is one. Workers write "N/A" and null for what they do not know.
 func float(v json.RawMessage) *float64 {
-	text := str(v)
-	if text == "" {
-		text = string(v)
-	}
-	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	n, err := strconv.ParseFloat(unquoted(v), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return nil
 	}
@@ -304,11 +262,7 @@ func float(v json.RawMessage) *float64 {
 
 // whole is an integer, or text that is one.
 func whole(v json.RawMessage) *int64 {
-	text := str(v)
-	if text == "" {
-		text = string(v)
-	}
-	if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil {
+	if n, err := strconv.ParseInt(unquoted(v), 10, 64); err == nil {
 		return &n
 	}
 	f := float(v)
@@ -336,8 +290,8 @@ func moment(v json.RawMessage) time.Time {
 	return time.UnixMicro(int64(math.Round(*n * 1e6))).UTC()
 }
 
-// stamp reads an ISO time. Without an offset it is UTC's.
-func stamp(s string) time.Time {
+// parseISO parses an ISO time. Without an offset it is in UTC.
+func parseISO(s string) time.Time {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC()

@@ -321,10 +321,10 @@ func (i *Inspector) once(ctx context.Context, s *cacheEntry, round func(context.
 func (i *Inspector) inspect(ctx context.Context, name string, s *cacheEntry) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	questions := inspections()
-	results := make([]part, len(questions))
+	requests := inspections()
+	results := make([]part, len(requests))
 	var all sync.WaitGroup
-	for n, q := range questions {
+	for n, q := range requests {
 		all.Go(func() { results[n] = i.part(ctx, name, q) })
 	}
 	all.Wait()
@@ -344,7 +344,7 @@ func (i *Inspector) inspect(ctx context.Context, name string, s *cacheEntry) {
 func (i *Inspector) report(ctx context.Context, name string, s *cacheEntry) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	result := i.part(ctx, name, inspection{method: "report", decode: decodeReport})
+	result := i.part(ctx, name, inspection{method: "report"})
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s.inspection = merge(s.inspection, []part{result})
@@ -408,7 +408,7 @@ func merge(old Inspection, parts []part) Inspection {
 		next.Times, next.Totals = make(map[string]time.Time), make(map[string]int)
 	}
 	for _, p := range parts {
-		if p.err == "" && !p.decode(&next, p.reply.Value) {
+		if p.err == "" && !next.decode(p.method, p.reply.Value) {
 			p.err = "answer to " + p.method + " is not understood"
 		}
 		if p.err != "" {

@@ -514,7 +514,7 @@ func FuzzInspection(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for !client.Status().Connected {
+		for !client.Connected() {
 			<-time.After(ms)
 		}
 		got := i.Inspect(t.Context(), "w")

@@ -74,7 +74,7 @@ func (i *Inspector) withPending(t Topology, now time.Time) Topology {
 // checkMembers has the topology refreshed if workers have come or gone since, if one that has come up may have
 // missed the request, or if there was no connection.
 func (i *Inspector) checkMembers() {
-	alive, connected := slices.Compact(slices.Sorted(slices.Values(i.alive()))), i.client.Status().Connected
+	alive, connected := slices.Compact(slices.Sorted(slices.Values(i.alive()))), i.client.Connected()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := i.now()

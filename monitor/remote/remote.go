@@ -43,8 +43,6 @@ type Client struct {
 	cause      error            // why there is none
 	calls      map[string]*Call // by ticket
 	duplicates duplicates
-	unmatched  uint64
-	malformed  uint64
 }
 
 // controlConn is a control connection and its end.
@@ -154,16 +152,8 @@ func (c *Client) QueueStats(ctx context.Context, queues []string) (broker.QueueS
 	return l.QueueStats(ctx, queues)
 }
 
-// Status is the state of the control connection.
-type Status struct {
-	Connected bool
-	// Unmatched counts replies that no call waited for, most of them late; Malformed counts messages that were no replies.
-	Unmatched, Malformed uint64
-}
-
-// Status returns the state of the control connection.
-func (c *Client) Status() Status {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return Status{Connected: c.conn != nil, Unmatched: c.unmatched, Malformed: c.malformed}
+// Connected reports whether there is a control connection.
+func (c *Client) Connected() bool {
+	_, err := c.current()
+	return err == nil
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// decodeStats reads statistics. Pools differ in what they tell.
-func decodeStats(i *Inspection, v json.RawMessage) bool {
+// decodeStats reads statistics, nil if they are not an object. Pools differ in what they report.
+func decodeStats(v json.RawMessage) *Stats {
 	f := fieldsOf(v)
 	if f == nil {
-		return false
+		return nil
 	}
 	s := &Stats{
 		Uptime:        uptime(f["uptime"]),
@@ -42,8 +42,7 @@ func decodeStats(i *Inspection, v json.RawMessage) bool {
 			}
 		}
 	}
-	i.Stats = s
-	return true
+	return s
 }
 
 // uptime is a number of seconds.
@@ -55,7 +54,7 @@ func uptime(v json.RawMessage) time.Duration {
 	return time.Duration(*n * float64(time.Second))
 }
 
-// decodePool reads what a pool tells of itself.
+// decodePool reads what a pool reports of itself.
 func decodePool(f fields) Pool {
 	p := Pool{
 		Implementation:   f.text("implementation"),
@@ -71,7 +70,7 @@ func decodePool(f fields) Pool {
 		p.SoftLimit, p.Hard = limit(timeouts[0]), limit(timeouts[1])
 	}
 	processes, reported := elements(f["processes"])
-	for _, item := range processes[:min(len(processes), maxRequests)] {
+	for _, item := range processes[:min(len(processes), maxTasks)] {
 		if pid := whole(item); pid != nil {
 			p.Processes = append(p.Processes, *pid)
 		}

@@ -67,7 +67,7 @@ func (i *Inspector) inspectAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, topologyTimeout)
 	defer cancel()
 	alive := slices.Compact(slices.Sorted(slices.Values(i.alive())))
-	blind := !i.client.Status().Connected
+	disconnected := !i.client.Connected()
 	var tasks, queues map[string][]string
 	var pools map[string]Pool
 	var all sync.WaitGroup
@@ -84,8 +84,8 @@ func (i *Inspector) inspectAll(ctx context.Context) {
 	t := Topology{At: i.now(), Expected: alive}
 	for _, node := range alive {
 		_, reported := tasks[node]
-		_, toldToo := queues[node]
-		if !reported || !toldToo {
+		_, reportedQueues := queues[node]
+		if !reported || !reportedQueues {
 			t.Missing = append(t.Missing, node)
 		}
 	}
@@ -93,7 +93,7 @@ func (i *Inspector) inspectAll(ctx context.Context) {
 	t.queues = carryOver(i.cached.queues, queues, alive)
 	t.Tasks, t.Queues = invert(t.tasks), invert(t.queues)
 	t.Pools = carryOver(i.cached.Pools, pools, alive)
-	i.cached, i.disconnected = i.withPending(t, i.now()), blind
+	i.cached, i.disconnected = i.withPending(t, i.now()), disconnected
 	i.end(&i.topology)
 }
 
@@ -152,31 +152,31 @@ func invert(byNode map[string][]string) map[string][]string {
 
 // taskNames decodes a reply to registered.
 func taskNames(v json.RawMessage) ([]string, bool) {
-	i := Inspection{Totals: make(map[string]int)}
-	ok := decodeRegistered(&i, v)
-	names := make([]string, len(i.Registered))
-	for n, r := range i.Registered {
-		names[n] = r.Name
-	}
-	return names, ok
+	return names(v, decodeRegistered, func(r Registered) string { return r.Name })
 }
 
 // queueNames decodes a reply to active_queues.
 func queueNames(v json.RawMessage) ([]string, bool) {
-	i := Inspection{Totals: make(map[string]int)}
-	ok := decodeQueues(&i, v)
-	names := make([]string, len(i.Queues))
-	for n, q := range i.Queues {
-		names[n] = q.Name
+	return names(v, decodeQueue, func(q Consumed) string { return q.Name })
+}
+
+// names decodes a list of what has names.
+func names[T any](v json.RawMessage, read func(json.RawMessage) (T, bool), name func(T) string) ([]string, bool) {
+	items, ok := elements(v)
+	list := make([]string, 0, len(items))
+	for _, item := range items[:min(len(items), maxNames)] {
+		if v, ok := read(item); ok {
+			list = append(list, name(v))
+		}
 	}
-	return names, ok
+	return list, ok
 }
 
 // pool decodes the pool in a reply to stats.
 func pool(v json.RawMessage) (Pool, bool) {
-	var i Inspection
-	if !decodeStats(&i, v) {
+	stats := decodeStats(v)
+	if stats == nil {
 		return Pool{}, false
 	}
-	return i.Stats.Pool, true
+	return stats.Pool, true
 }

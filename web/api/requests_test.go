@@ -91,7 +91,7 @@ func (f *fixture) run(t *testing.T) {
 		cancel()
 		running.Wait()
 	})
-	until(t, "the control connection is open", func() bool { return f.ops.Client.Status().Connected })
+	until(t, "the control connection is open", func() bool { return f.ops.Client.Connected() })
 }
 
 // put lets messages wait in a queue.
