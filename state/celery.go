@@ -12,7 +12,7 @@ func (u *celeryRules) stamp(e *Event) int64 {
 	return u.c.clock.Celery(e.Clock, e.Kind == TaskSent, !e.Has(FieldClock))
 }
 
-func (u *celeryRules) repeats(*row, *record) uint32 { return 0 }
+func (u *celeryRules) duplicate(*row, *record) uint32 { return 0 }
 
 // precedence of Celery's states (celery/states.py): lower wins. Custom ones share the place of None.
 func precedence(s stateCode) int {
@@ -46,7 +46,7 @@ func merges(now, next stateCode) bool {
 // receivedKeeps are the fields that a task-received adds when it merges (Task.merge_rules).
 const receivedKeeps = FieldName | FieldArgs | FieldKwargs | FieldParentID | FieldRootID | FieldRetries | FieldETA | FieldExpires
 
-func (u *celeryRules) show(records []*record) summary {
+func (u *celeryRules) summarize(records []*record) summary {
 	s := summary{state: codePending}
 	for _, e := range records {
 		if e.kind == TaskSent {
@@ -62,7 +62,7 @@ func (u *celeryRules) show(records []*record) summary {
 		}
 	}
 	if u.c.states.final(s.state) {
-		s.marks |= ended
+		s.flags |= ended
 	}
 	return s
 }

@@ -13,7 +13,7 @@ import (
 func counted(c *state.Cluster, events []state.Event) map[state.Kind]int {
 	n := make(map[state.Kind]int)
 	for i := range events {
-		if ch := c.Apply(&events[i]); ch.New && ch.Counts {
+		if ch := c.Apply(&events[i]); ch.New && ch.First {
 			n[events[i].Kind]++
 		}
 	}
@@ -58,7 +58,7 @@ func TestReplayedEventsCountAsTheyDid(t *testing.T) {
 		if ch.New {
 			t.Errorf("event of kind %d is new", e.Kind)
 		}
-		if ch.Counts {
+		if ch.First {
 			n[e.Kind]++
 		}
 	}); err != nil {

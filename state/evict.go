@@ -1,8 +1,8 @@
 package state
 
-// evict drops the oldest tasks that are finished or concluded, then the oldest of all, until a hundredth of the room is free: looking
-// for them costs a walk through the order, which many new tasks must share. Where tasks are saved to a store,
-// those that are not yet stay.
+// evict drops the oldest tasks that are finished or concluded, then the oldest of all, until a hundredth of MaxTasks is
+// free: finding them is a walk through the list, whose cost many new tasks share. Where tasks are saved to a store, those
+// that are not saved yet stay.
 func (c *Cluster) evict() {
 	if len(c.index) <= c.evictAbove {
 		return
@@ -11,11 +11,11 @@ func (c *Cluster) evict() {
 	finished := min(surplus, c.tally.finished())
 	victims := make([]uint32, 0, surplus)
 	var active []uint32
-	c.order.oldest(0, 0, func(entries []entry) bool {
+	c.byStamp.oldest(0, 0, func(entries []listItem) bool {
 		for _, e := range entries {
 			switch {
-			case c.options.Track && e.marks&(unsaved|saving) != 0:
-			case c.states.final(e.state), e.marks&concluded != 0:
+			case c.options.Track && e.flags&(unsaved|saving) != 0:
+			case c.states.final(e.state), e.flags&concluded != 0:
 				if len(victims) < finished {
 					victims = append(victims, e.row)
 				}
@@ -39,7 +39,7 @@ func (c *Cluster) evict() {
 // drop forgets a task.
 func (c *Cluster) drop(i uint32) {
 	r := c.rows.at(i)
-	c.order.remove(c.entryOf(i, r))
+	c.byStamp.remove(c.itemOf(i, r))
 	c.tally.remove(r)
 	c.unrelate(r)
 	c.hosts.release(r.worker)
@@ -49,10 +49,10 @@ func (c *Cluster) drop(i uint32) {
 		c.free(rec)
 		rec = next
 	}
-	c.takeBack(r)
+	c.clearConclusion(r)
 	delete(c.index, r.id)
-	if r.marks&foreign != 0 {
-		delete(c.foreign, r.id)
+	if r.flags&hashedID != 0 {
+		delete(c.hashedIDs, r.id)
 	}
 	c.rows.release(i)
 }

@@ -6,8 +6,8 @@ import "strings"
 // time limit, a lost pool process. Only the traceback tells which.
 const wrapper = "ExceptionWithTraceback("
 
-// raised is an exception's repr. Where it is only the wrapper, the repr is made of the last line of the traceback.
-func raised(exception, traceback string) string {
+// exceptionRepr is an exception's repr. Where it is only the wrapper, the repr is made of the last line of the traceback.
+func exceptionRepr(exception, traceback string) string {
 	if !strings.HasPrefix(exception, wrapper) {
 		return exception
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // relate ties the task to its root and parent, zero where an event names none. Children wait for a parent that
-// is not held under its id, for as long as they are held themselves.
+// is not in memory under its id, for as long as they are in memory themselves.
 func (c *Cluster) relate(i uint32, r *row, root, parent taskKey) {
 	if parent == r.id { // a retry calls itself its parent
 		parent = taskKey{}

@@ -1,7 +1,7 @@
 package state
 
-// ForgetWorkers drops the workers that are offline and were heard last before a local time, µs, and returns how many
-// that were. A worker with unfinished tasks stays, since it decides what is shown of them.
+// ForgetWorkers drops the workers that are offline and whose last event was received before a local time, µs, and returns
+// how many. A worker with unfinished tasks stays: its liveness decides how these are shown.
 func (c *Cluster) ForgetWorkers(before int64) int {
 	var busy map[string]bool
 	n := 0
@@ -43,7 +43,7 @@ func (c *Cluster) Unfinished(name string) (n int) {
 
 func (c *Cluster) dropWorker(name string) {
 	delete(c.workers, name)
-	c.gone[name] = true
+	c.forgotten[name] = true
 	c.version++
 }
 

@@ -29,7 +29,7 @@ func audit(t *testing.T, c *Cluster) {
 		if r.relation != 0 {
 			relations++
 		}
-		if r.marks&foreign != 0 {
+		if r.flags&hashedID != 0 {
 			foreigners++
 		}
 		if uses["lane"][r.process] == 0 && r.process != 0 || uses["call"][r.name] == 0 && r.name != 0 || uses["call"][r.sent] == 0 && r.sent != 0 {
@@ -60,14 +60,14 @@ func audit(t *testing.T, c *Cluster) {
 		}
 	}
 	inOrder := 0
-	var last *entry
-	c.order.oldest(0, 0, func(entries []entry) bool {
+	var last *listItem
+	c.byStamp.oldest(0, 0, func(entries []listItem) bool {
 		for i := range entries {
 			e := entries[i]
-			if r := c.rows.at(e.row); e != c.entryOf(e.row, r) || c.index[r.id] != e.row {
+			if r := c.rows.at(e.row); e != c.itemOf(e.row, r) || c.index[r.id] != e.row {
 				t.Errorf("the order has %+v, the row is %+v", e, r)
 			}
-			if last != nil && !c.order.before(*last, e) {
+			if last != nil && !c.byStamp.before(*last, e) {
 				t.Errorf("the order has %+v before %+v", *last, e)
 			}
 			last = &e
@@ -79,8 +79,8 @@ func audit(t *testing.T, c *Cluster) {
 		"lanes": {len(c.processes.numbers), distinct(uses["lane"])},
 		"hosts": {len(c.hosts.numbers), distinct(uses["host"])}, "calls": {len(c.routes.numbers), distinct(uses["call"])},
 		"rows": {int(c.rows.used) - len(c.rows.free), len(c.index)}, "records": {int(c.records.used) - len(c.records.free), records},
-		"relations": {int(c.relations.used) - len(c.relations.free), relations}, "order": {inOrder, len(c.index)}, "order size": {c.order.size, len(c.index)},
-		"foreign ids": {len(c.foreign), foreigners},
+		"relations": {int(c.relations.used) - len(c.relations.free), relations}, "order": {inOrder, len(c.index)}, "order size": {c.byStamp.size, len(c.index)},
+		"foreign ids": {len(c.hashedIDs), foreigners},
 	} {
 		if n[0] != n[1] {
 			t.Errorf("%d %s are held, %d in use", n[0], what, n[1])
@@ -203,8 +203,8 @@ func TestEvictedTasksLeaveNothing(t *testing.T) {
 			c.drop(i)
 		}
 		audit(t, c)
-		if len(c.index)+len(c.foreign)+len(c.families)+c.order.size != 0 || len(c.order.chunks) > 1 {
-			t.Errorf("%d tasks, %d foreign ids, %d families, %d places are left", len(c.index), len(c.foreign), len(c.families), c.order.size)
+		if len(c.index)+len(c.hashedIDs)+len(c.families)+c.byStamp.size != 0 || len(c.byStamp.chunks) > 1 {
+			t.Errorf("%d tasks, %d foreign ids, %d families, %d places are left", len(c.index), len(c.hashedIDs), len(c.families), c.byStamp.size)
 		}
 	}
 }

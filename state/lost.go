@@ -21,7 +21,7 @@ const (
 )
 
 // Conclusion says why an unfinished task is not expected to report an end. It is no event: the task keeps its state,
-// and its next event takes the conclusion back.
+// and its next event clears the conclusion.
 type Conclusion struct {
 	Reason   Reason
 	Evidence string // in words, as a sentence without its full stop; who, for ReasonDismissed
@@ -32,7 +32,7 @@ type Conclusion struct {
 const maxEvidence = 300
 
 // Conclude notes a conclusion on an unfinished task and reports whether that changed anything. It replaces an older
-// one, but for one that a person has made, which only another person's replaces.
+// one, except that a person's is replaced by a person's only.
 func (c *Cluster) Conclude(id string, k Conclusion) bool {
 	key, _ := key(id)
 	i, ok := c.index[key]
@@ -40,66 +40,66 @@ func (c *Cluster) Conclude(id string, k Conclusion) bool {
 		return false
 	}
 	r := c.rows.at(i)
-	if r.marks&dismissed != 0 && k.Reason != ReasonDismissed {
+	if r.flags&dismissed != 0 && k.Reason != ReasonDismissed {
 		return false
 	}
-	c.remark(i, func(r *row) {
-		c.takeBack(r)
-		c.note(r, k)
+	c.changeConclusion(i, func(r *row) {
+		c.clearConclusion(r)
+		c.setConclusion(r, k)
 	})
 	return true
 }
 
-// Reopen takes the conclusion on a task back and reports whether there was one.
+// Reopen clears the conclusion on a task and reports whether there was one.
 func (c *Cluster) Reopen(id string) bool {
 	key, _ := key(id)
 	i, ok := c.index[key]
-	if !ok || c.rows.at(i).marks&concluded == 0 {
+	if !ok || c.rows.at(i).flags&concluded == 0 {
 		return false
 	}
-	c.remark(i, c.takeBack)
+	c.changeConclusion(i, c.clearConclusion)
 	return true
 }
 
-// remark has f change what is concluded on a row.
-func (c *Cluster) remark(i uint32, f func(r *row)) {
+// changeConclusion has f change what is concluded on a row.
+func (c *Cluster) changeConclusion(i uint32, f func(r *row)) {
 	r := c.rows.at(i)
 	c.tally.remove(r)
 	f(r)
 	c.tally.add(r)
 	c.markUnsaved(i, r)
-	c.order.update(c.entryOf(i, r))
+	c.byStamp.update(c.itemOf(i, r))
 	c.version++
 }
 
-// note marks a row, which is not counted at the time.
-func (c *Cluster) note(r *row, k Conclusion) {
+// setConclusion records a conclusion on a row, which is not counted at the time.
+func (c *Cluster) setConclusion(r *row, k Conclusion) {
 	k.Evidence = truncate.Bytes(strings.Clone(k.Evidence), maxEvidence)
 	c.concluded[r.id] = k
 	switch k.Reason {
 	case ReasonDismissed:
-		r.marks |= dismissed
+		r.flags |= dismissed
 	case ReasonOrphaned:
-		r.marks |= lost | orphaned
+		r.flags |= lost | orphaned
 	default:
-		r.marks |= lost
+		r.flags |= lost
 	}
 }
 
-// takeBack forgets what was concluded on a row, which is not counted at the time, and what was about to be.
-func (c *Cluster) takeBack(r *row) {
+// clearConclusion forgets what was concluded on a row, which is not counted at the time, and what was about to be.
+func (c *Cluster) clearConclusion(r *row) {
 	delete(c.absent, r.id)
 	delete(c.listed, r.id)
-	if r.marks&concluded != 0 {
-		r.marks &^= concluded | orphaned
+	if r.flags&concluded != 0 {
+		r.flags &^= concluded | orphaned
 		delete(c.concluded, r.id)
 	}
 }
 
-// judge fills in what was concluded.
-func (c *Cluster) judge(t *Task, r *row) {
+// fillConclusion fills in what was concluded.
+func (c *Cluster) fillConclusion(t *Task, r *row) {
 	switch {
-	case r.marks&concluded != 0:
+	case r.flags&concluded != 0:
 		k := c.concluded[r.id]
 		t.Orphaned = k.Reason == ReasonOrphaned
 		t.Returned, t.OrphanReason = false, ""

@@ -3,7 +3,7 @@ package state
 // Merge folds in what another cluster holds: two receivers that saw overlapping events agree once merged. other is not
 // changed. Only tests have several receivers.
 func (c *Cluster) Merge(other *Cluster) {
-	other.order.oldest(0, 0, func(entries []entry) bool {
+	other.byStamp.oldest(0, 0, func(entries []listItem) bool {
 		for _, e := range entries {
 			r := other.rows.at(e.row)
 			for i := r.head; i != 0; i = other.records.at(i).next {

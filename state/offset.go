@@ -7,8 +7,8 @@ const MaxOffset int64 = 2_000_000
 // offsetJitter is how much, in µs, the time between two heartbeats may change on their way.
 const offsetJitter = 1_000_000
 
-// offsetBeats is after how many heartbeats an estimate begins anew; the one before counts until the next.
-const offsetBeats = 15
+// offsetRound is after how many heartbeats an estimate begins anew; the one before counts until the next.
+const offsetRound = 15
 
 // offset estimates how far the clock of a worker is ahead of the local one. Each heartbeat shows that too small, by
 // the time for which it was on its way, so that the greatest of the last ones is nearest. A heartbeat that seems to come
@@ -17,7 +17,7 @@ const offsetBeats = 15
 type offset struct {
 	Known        bool
 	Now, Before  int64 // greatest of the present and of the last round, µs
-	beats        int   // of the present round
+	heartbeats   int   // of the present round
 	paced        int   // that followed one another at their own pace
 	sent, latest int64 // timestamp and receipt of the newest heartbeat, µs
 }
@@ -54,12 +54,12 @@ func (o *offset) add(e *Event) {
 	case !o.Known:
 		o.Known, o.Before = true, ahead
 		o.Now = ahead
-	case o.beats == offsetBeats:
-		o.Before, o.Now, o.beats = o.Now, ahead, 0
+	case o.heartbeats == offsetRound:
+		o.Before, o.Now, o.heartbeats = o.Now, ahead, 0
 	default:
 		o.Now = max(o.Now, ahead)
 	}
-	o.beats++
+	o.heartbeats++
 }
 
 func absolute(n int64) int64 { return max(n, -n) }
@@ -91,9 +91,9 @@ func (c *Cluster) offsetOf(e *Event) int64 {
 	return 0
 }
 
-// waited is the time from one event of a task to its task-started, µs, and whether their clocks let it be known. A
+// waitTime is the time from one event of a task to its task-started, µs, and whether their clocks let it be known. A
 // little below nothing is none.
-func waited(from, started *record) (int64, bool) {
+func waitTime(from, started *record) (int64, bool) {
 	micros := started.micros - from.micros
 	if from.process != started.process && (from.flags|started.flags)&skewed != 0 || micros < -MaxOffset {
 		return 0, false

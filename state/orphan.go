@@ -55,17 +55,17 @@ func (w *worker) replaced(pid int64, now *incarnation) bool {
 // forgot reports whether there may have been a process of that pid before those that are remembered.
 func (w *worker) forgot(pid int64) bool { return w.dropped > 0 && !w.had(pid, math.MaxInt64) }
 
-// held returns how many unfinished tasks events place on a process, and how many of them it has received and not
+// unfinishedOf returns how many unfinished tasks events place on a process, and how many of them it has received and not
 // started.
-func (c *Cluster) held(l clock.Process) (unfinished, received int) {
+func (c *Cluster) unfinishedOf(l clock.Process) (unfinished, received int) {
 	n := c.processes.lookup(l)
 	return countAt(c.tally.running, n), countAt(c.tally.waiting, n)
 }
 
-// abandoned counts the tasks of a process that are orphaned, and those that were returned.
-func (c *Cluster) abandoned(process uint32) (orphaned, returned int) {
+// orphansOf counts the tasks of a process that are orphaned, and those that were returned.
+func (c *Cluster) orphansOf(process uint32) (orphaned, returned int) {
 	l := c.processes.key(process)
-	unfinished, received := c.held(l)
+	unfinished, received := c.unfinishedOf(l)
 	if c.processEnd(l, math.MaxInt64) != "" {
 		return unfinished - received, received
 	}
@@ -91,10 +91,10 @@ func (c *Cluster) abandoned(process uint32) (orphaned, returned int) {
 // unfinishedOn calls f with the unfinished tasks of a process that are not concluded.
 func (c *Cluster) unfinishedOn(process uint32, f func(r *row)) {
 	worker, left := c.hosts.lookup(c.processes.key(process).Hostname), countAt(c.tally.running, process)
-	chunk, end := c.order.end()
-	c.order.newest(chunk, end, func(entries []entry) bool {
+	chunk, end := c.byStamp.end()
+	c.byStamp.newest(chunk, end, func(entries []listItem) bool {
 		for _, e := range slices.Backward(entries) {
-			if e.worker != worker || e.marks&(ended|concluded) != 0 {
+			if e.worker != worker || e.flags&(ended|concluded) != 0 {
 				continue
 			}
 			if r := c.rows.at(e.row); r.process == process {

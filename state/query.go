@@ -40,7 +40,7 @@ func (c *Cluster) task(r *row) Task {
 		t.UpdatedAt = max(t.UpdatedAt, e.micros)
 	}
 	c.reader().fill(&t, records)
-	c.judge(&t, r)
+	c.fillConclusion(&t, r)
 	return t
 }
 
@@ -100,7 +100,7 @@ func (c *Cluster) Tasks(q Query) Page {
 	var found []uint32
 	var last uint32 // the row after which the next page begins
 	scanned, more := 0, false
-	visit := func(e *entry) bool {
+	visit := func(e *listItem) bool {
 		if more = m.text != "" && scanned == maxScan; more {
 			return false
 		}
@@ -115,7 +115,7 @@ func (c *Cluster) Tasks(q Query) Page {
 		return true
 	}
 	if q.Newer {
-		c.order.oldest(chunk, i, func(entries []entry) bool {
+		c.byStamp.oldest(chunk, i, func(entries []listItem) bool {
 			for n := range entries {
 				if m.quick(&entries[n]) && !visit(&entries[n]) {
 					return false
@@ -125,7 +125,7 @@ func (c *Cluster) Tasks(q Query) Page {
 		})
 		slices.Reverse(found)
 	} else {
-		c.order.newest(chunk, i, func(entries []entry) bool {
+		c.byStamp.newest(chunk, i, func(entries []listItem) bool {
 			for n := len(entries) - 1; n >= 0; n-- {
 				if m.quick(&entries[n]) && !visit(&entries[n]) {
 					return false
@@ -142,19 +142,19 @@ func (c *Cluster) Tasks(q Query) Page {
 	return page
 }
 
-// place is where a page begins: the first entry not before From, or, for a newer page, the first after it.
+// place is where a page begins: the first item not before From, or, for a newer page, the first after it.
 func (c *Cluster) place(q Query) (chunk, i int) {
 	switch {
 	case q.From == nil && q.Newer:
 		return 0, 0
 	case q.From == nil:
-		return c.order.end()
+		return c.byStamp.end()
 	}
 	bound := 0
 	if q.Newer {
 		bound = 1
 	}
-	return c.order.seek(q.From.Stamp.Clock, func(e entry) bool {
+	return c.byStamp.seek(q.From.Stamp.Clock, func(e listItem) bool {
 		return c.position(c.rows.at(e.row)).Compare(*q.From) < bound
 	})
 }
@@ -179,7 +179,7 @@ func (c *Cluster) link(page *Page, q Query, found []uint32, last uint32, more bo
 	}
 }
 
-// matcher is a query in terms of entries.
+// matcher is a query in terms of list items.
 type matcher struct {
 	c       *Cluster
 	states  bitset // nil where the query has no such filter
@@ -252,15 +252,15 @@ func (c *Cluster) routesWhere(f func(route) bool) bitset {
 	return set
 }
 
-// quick decides by columns alone: a million entries pass through here.
-func (m *matcher) quick(e *entry) bool {
+// quick decides by columns alone: a million items pass through here.
+func (m *matcher) quick(e *listItem) bool {
 	return (m.states == nil || m.states.has(uint32(e.state))) &&
-		(m.names == nil || m.names.has(e.name) || e.marks&renamed != 0) &&
+		(m.names == nil || m.names.has(e.name) || e.flags&renamed != 0) &&
 		(m.workers == nil || m.workers.has(e.worker))
 }
 
 // slow decides by what only the row and its text know.
-func (m *matcher) slow(e *entry) bool {
+func (m *matcher) slow(e *listItem) bool {
 	byName := m.names != nil && !m.names.has(e.name)
 	if m.root == nil && m.text == "" && !byName {
 		return true

@@ -68,7 +68,7 @@ func (c *Cluster) ApplyInspection(i Inspection) {
 		for _, id := range ids {
 			k, _ := key(id)
 			listed[k] = true
-			c.list(k, process, i)
+			c.recordListed(k, process, i)
 		}
 	}
 	if process == 0 {
@@ -88,17 +88,17 @@ func (c *Cluster) ApplyInspection(i Inspection) {
 	})
 }
 
-// list records that a worker has listed a task, which overrides whatever was concluded of it before.
-func (c *Cluster) list(k taskKey, process uint32, i Inspection) {
+// recordListed records that a worker has listed a task, which overrides whatever was concluded of it before.
+func (c *Cluster) recordListed(k taskKey, process uint32, i Inspection) {
 	n, ok := c.index[k]
 	if !ok || c.states.final(c.rows.at(n).state) {
 		return
 	}
 	r := c.rows.at(n)
-	if r.marks&lost != 0 && c.concluded[k].At < i.RequestedAt {
-		c.remark(n, c.takeBack)
+	if r.flags&lost != 0 && c.concluded[k].At < i.RequestedAt {
+		c.changeConclusion(n, c.clearConclusion)
 	}
-	if r.process == 0 || r.process != process || r.marks&ended != 0 {
+	if r.process == 0 || r.process != process || r.flags&ended != 0 {
 		c.listed[k] = i.RepliedAt
 	}
 }
@@ -130,15 +130,15 @@ func (c *Cluster) Reconcile(now int64) Reconciliation {
 		return v.Reconciliation
 	}
 	c.now = max(c.now, now)
-	v.freeSince()
+	v.findIdle()
 	var rows []uint32
-	chunk, i := c.order.seek(c.reviewed, func(e entry) bool { return e.clock <= c.reviewed })
-	c.order.oldest(chunk, i, func(entries []entry) bool {
+	chunk, i := c.byStamp.seek(c.reviewed, func(e listItem) bool { return e.clock <= c.reviewed })
+	c.byStamp.oldest(chunk, i, func(entries []listItem) bool {
 		for _, e := range entries {
 			if len(rows) >= maxReviewed && e.clock > c.reviewed {
 				return false
 			}
-			if !c.states.final(e.state) && e.marks&dismissed == 0 {
+			if !c.states.final(e.state) && e.flags&dismissed == 0 {
 				rows = append(rows, e.row)
 			}
 			c.reviewed = e.clock
@@ -166,7 +166,7 @@ type review struct {
 	fold      causal
 	processes map[uint32]processStatus
 	inspect   map[string]bool
-	free      int64 // no worker that is heard of ran an unknown task at some time since then, µs
+	idleSince int64 // since then, every worker has shown once that it ran no unknown task, µs
 	attempts  int   // tasks for which every worker was checked
 }
 
@@ -192,7 +192,7 @@ func (v *review) status(process uint32) processStatus {
 		p.restarts = p.w.forgot(l.PID) || now.PID == l.PID && p.w.had(l.PID, now.First)
 		if now.PID == l.PID {
 			p.idleClock, p.clock = now.IdleClock, now.Clock
-			unfinished, received := v.c.held(l)
+			unfinished, received := v.c.unfinishedOf(l)
 			p.doubt = status == Online && now.Report.Has&FieldActive != 0 && int64(unfinished-received) > now.Report.Active
 		}
 	}
@@ -204,17 +204,17 @@ func (v *review) status(process uint32) processStatus {
 func (v *review) check(i uint32) {
 	c := v.c
 	r := c.rows.at(i)
-	waits := r.process == 0 || r.marks&ended != 0 || r.state == codeReceived && v.ended(r) != "" // it is in a queue again
+	waits := r.process == 0 || r.flags&ended != 0 || r.state == codeReceived && v.ended(r) != "" // it is in a queue again
 	switch {
-	case r.marks&orphaned != 0:
+	case r.flags&orphaned != 0:
 		if v.ended(r) == "" { // its worker was not dead
 			v.Changed = true
-			c.remark(i, c.takeBack)
+			c.changeConclusion(i, c.clearConclusion)
 			return
 		}
-	case r.marks&lost != 0:
-	case waits && r.marks&expiring != 0:
-		if at, sent, ok := c.expiry(r); ok && v.now >= at+expiresGrace.Microseconds() && v.unseen(r, at+expiresGrace.Microseconds(), sent) {
+	case r.flags&lost != 0:
+	case waits && r.flags&expiring != 0:
+		if at, sent, ok := c.expiry(r); ok && v.now >= at+expiresGrace.Microseconds() && v.neverReceived(r, at+expiresGrace.Microseconds(), sent) {
 			v.conclude(i, ReasonExpired, "no worker took it before it expired at "+time.UnixMicro(at).UTC().Format(evidenceDay))
 			return
 		}
@@ -225,8 +225,8 @@ func (v *review) check(i uint32) {
 			v.conclude(i, ReasonNotRunning, why)
 		}
 	}
-	backend := r.marks&lost != 0 && c.concluded[r.id].Reason != ReasonBackend
-	if backend || r.marks&lost == 0 && (waits || r.state == codeReceived) && v.now-r.micros > uncertainAfter.Microseconds() {
+	backend := r.flags&lost != 0 && c.concluded[r.id].Reason != ReasonBackend
+	if backend || r.flags&lost == 0 && (waits || r.state == codeReceived) && v.now-r.micros > uncertainAfter.Microseconds() {
 		if len(v.Uncertain) < maxUncertain {
 			v.Uncertain = append(v.Uncertain, UncertainTask{c.id(r), c.stamp(r), backend})
 		}
@@ -235,9 +235,9 @@ func (v *review) check(i uint32) {
 
 func (v *review) conclude(i uint32, reason Reason, evidence string) {
 	v.Changed = true
-	v.c.remark(i, func(r *row) {
-		v.c.takeBack(r)
-		v.c.note(r, Conclusion{reason, evidence, v.now})
+	v.c.changeConclusion(i, func(r *row) {
+		v.c.clearConclusion(r)
+		v.c.setConclusion(r, Conclusion{reason, evidence, v.now})
 	})
 }
 
@@ -264,7 +264,7 @@ func (v *review) absent(r *row) string {
 	long := p.w.current().Last-r.micros > old.Microseconds() // both by the worker's clock
 	a := v.c.absent[r.id]
 	inspected := a.again != 0 && p.clock > a.clock && long
-	if (begun && p.idleClock > 0 || inspected) && v.over(r, inspected) {
+	if (begun && p.idleClock > 0 || inspected) && v.noneRunning(r, inspected) {
 		if inspected {
 			return fmt.Sprintf("%s did not list it when it was asked at %s and %s UTC", p.w.name,
 				time.UnixMicro(a.requested).UTC().Format(evidenceClock), time.UnixMicro(a.again).UTC().Format(evidenceClock))
@@ -277,10 +277,10 @@ func (v *review) absent(r *row) string {
 	return ""
 }
 
-// over reports whether no execution of a task can be running: each has ended, or so has its process, or the
+// noneRunning reports whether no execution of a task can be running: each has ended, or so has its process, or the
 // process ran nothing after the execution's newest event. The newest execution is exempt if its worker was
 // inspected.
-func (v *review) over(r *row, inspected bool) bool {
+func (v *review) noneRunning(r *row, inspected bool) bool {
 	v.fold.fold(v.c.chain(r, nil))
 	for i := range v.fold.executions {
 		x := &v.fold.executions[i]
@@ -311,21 +311,21 @@ func (c *Cluster) expiry(r *row) (at, sent int64, ok bool) {
 	return at, sent, ok
 }
 
-// freeSince finds the latest moment after which every worker has shown once that it runs no unknown task.
-func (v *review) freeSince() {
-	v.free = maxMicros
+// findIdle finds the latest moment after which every worker has shown once that it runs no unknown task.
+func (v *review) findIdle() {
+	v.idleSince = maxMicros
 	for _, w := range v.c.workers {
 		if !v.c.saidGoodbye(w) {
-			v.free = min(v.free, max(w.idleAt, w.inspected))
+			v.idleSince = min(v.idleSince, max(w.idleAt, w.inspected))
 		}
 	}
 }
 
-// unseen reports whether no worker can have received a task before it was due: after that, none starts it any
+// neverReceived reports whether no worker can have received a task before it was due: after that, none starts it any
 // more. Each has shown since that it does not run it, or was silent since before it was sent.
-func (v *review) unseen(r *row, due, sent int64) bool {
+func (v *review) neverReceived(r *row, due, sent int64) bool {
 	listed := v.c.listed[r.id]
-	if v.free >= max(due, listed+1) {
+	if v.idleSince >= max(due, listed+1) {
 		return true
 	}
 	const maxTried = 100

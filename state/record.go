@@ -58,11 +58,11 @@ type route struct {
 // row is one task: what filters, counts and the list need of it, without pointers. Everything else is
 // read from its records.
 type row struct {
-	id     taskKey
-	clock  int64 // stamp of the newest of its events
-	micros int64
-	origin uint32 // process of that event
-	heard  uint32 // local receipt of the newest of them, seconds since 1970 UTC, 0 if unknown
+	id         taskKey
+	clock      int64 // stamp of the newest of its events
+	micros     int64
+	origin     uint32 // process of that event
+	receivedAt uint32 // local receipt of the newest of them, seconds since 1970 UTC, 0 if unknown
 
 	head, tail uint32 // chain of records
 	relation   uint32 // root and parent, 0 if it has neither beyond itself
@@ -77,23 +77,23 @@ type summary struct {
 	worker  uint32 // number of its node name in hosts
 	process uint32 // process of the newest execution
 	state   stateCode
-	marks   marks
+	flags   rowFlags
 }
 
-type marks uint16
+type rowFlags uint16
 
 const (
-	redelivered marks = 1 << iota
-	ended             // the newest execution has ended
-	foreign           // the id is no UUID: the key is a digest of it
-	unsaved           // changed since it was taken to be saved
-	saving            // taken to be saved, outcome unknown
-	stored            // saved, with no event that is not in memory
-	renamed           // an execution had another name
-	expiring          // some event named a time to expire
-	lost              // concluded that no event will report its end,
-	orphaned          // because its process has ended
-	dismissed         // a person has said so
+	redelivered rowFlags = 1 << iota
+	ended                // the newest execution has ended
+	hashedID             // the id is no UUID: the key is a digest of it
+	unsaved              // changed since it was taken to be saved
+	saving               // taken to be saved, outcome unknown
+	stored               // saved, with no event that is not in memory
+	renamed              // an execution had another name
+	expiring             // some event named a time to expire
+	lost                 // concluded that no event will report its end,
+	orphaned             // because its process has ended
+	dismissed            // a person has said so
 
 	concluded = lost | dismissed // cluster.concluded has the row's conclusion
 

@@ -15,9 +15,9 @@ func (u *causalRules) stamp(e *Event) int64 {
 	return u.c.clock.Repair(e.process(), e.Clock, e.Micros)
 }
 
-// repeats compares identities: process, raw clock, kind with attempt or custom state, and the timestamp, which
+// duplicate compares identities: process, raw clock, kind with attempt or custom state, and the timestamp, which
 // distinguishes the incarnations of a reused pid. An event whose timestamp was unusable has none at any receipt.
-func (u *causalRules) repeats(r *row, e *record) uint32 {
+func (u *causalRules) duplicate(r *row, e *record) uint32 {
 	for i := r.head; i != 0; {
 		o := u.c.records.at(i)
 		if o.process == e.process && o.clock == e.clock && o.kind == e.kind && o.n == e.n &&
@@ -29,7 +29,7 @@ func (u *causalRules) repeats(r *row, e *record) uint32 {
 	return 0
 }
 
-func (u *causalRules) show(records []*record) summary {
+func (u *causalRules) summarize(records []*record) summary {
 	u.fold.fold(records)
 	s := summary{state: codePending, name: u.fold.named()}
 	if sent := u.fold.source(); sent != nil {
@@ -38,14 +38,14 @@ func (u *causalRules) show(records []*record) summary {
 	if newest := u.fold.newest(); newest != nil {
 		s.state, s.process = stateOf(newest.dominant()), newest.process
 		if newest.ended() {
-			s.marks |= ended
+			s.flags |= ended
 		}
 	}
 	if u.fold.redelivered {
-		s.marks |= redelivered
+		s.flags |= redelivered
 	}
 	if u.fold.renamed(s.name) {
-		s.marks |= renamed
+		s.flags |= renamed
 	}
 	return s
 }
@@ -103,7 +103,7 @@ func (u *causalRules) fill(t *Task, records []*record) {
 			from = sent
 		}
 		if from != nil {
-			if micros, known := waited(from, newest.byKind[TaskStarted]); known {
+			if micros, known := waitTime(from, newest.byKind[TaskStarted]); known {
 				t.WaitSeconds = new(float64(micros) / 1e6)
 			}
 		}
@@ -194,7 +194,7 @@ func (v viewer) execution(r *execution) Execution {
 		}
 	}
 	if x.Exception != nil && x.Traceback != nil {
-		x.Exception = new(raised(*x.Exception, *x.Traceback))
+		x.Exception = new(exceptionRepr(*x.Exception, *x.Traceback))
 	}
 	if e := r.dominant(); e.kind == TaskRevoked {
 		x.Revocation = new(revocationOf(e.n))

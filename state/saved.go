@@ -9,16 +9,16 @@ import (
 
 // Unsaved is a task that has changed since it was last saved.
 type Unsaved struct {
-	View    Task
-	Events  []byte // all its events
-	Stored  bool   // it was saved before, and Events has every event saved then
-	HeardAt int64  // local receipt of its newest event, µs since 1970 UTC, to the second; 0 if none came since it was loaded
+	View       Task
+	Events     []byte // all its events
+	Stored     bool   // it was saved before, and Events has every event saved then
+	ReceivedAt int64  // local receipt of its newest event, µs since 1970 UTC, to the second; 0 if none came since it was loaded
 }
 
 // Change is the effect of an event on its task.
 type Change struct {
 	New                 bool   // the event was not known yet
-	Counts              bool   // it was the first event of its kind of its execution
+	First               bool   // it was the first event of its kind of its execution
 	Clock               int64  // the repaired clock that it was given
 	Name, Worker, Queue string // of its task after the event; empty if unknown
 	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen, or their clocks do not let it be known
@@ -103,10 +103,10 @@ func (c *Cluster) TakeUnsaved(n int) []Unsaved {
 	list := make([]Unsaved, 0, n)
 	for range n {
 		i := c.unsaved.pop()
-		c.mark(i, unsaved, saving)
+		c.setFlags(i, unsaved, saving)
 		c.saving = append(c.saving, i)
 		r := c.rows.at(i)
-		u := Unsaved{View: c.task(r), Stored: r.marks&stored != 0, HeardAt: int64(r.heard) * 1e6}
+		u := Unsaved{View: c.task(r), Stored: r.flags&stored != 0, ReceivedAt: int64(r.receivedAt) * 1e6}
 		var whole bool
 		u.Events, whole = c.save(r)
 		u.Stored = u.Stored && whole
@@ -115,11 +115,11 @@ func (c *Cluster) TakeUnsaved(n int) []Unsaved {
 	return list
 }
 
-// mark takes marks from a row and gives it others, in its place in the order too.
-func (c *Cluster) mark(i uint32, take, give marks) {
+// setFlags clears and sets flags of a row, in its list item too.
+func (c *Cluster) setFlags(i uint32, clear, set rowFlags) {
 	r := c.rows.at(i)
-	r.marks = r.marks&^take | give
-	c.order.update(c.entryOf(i, r))
+	r.flags = r.flags&^clear | set
+	c.byStamp.update(c.itemOf(i, r))
 }
 
 // save encodes the events of a row, and reports whether it still has all their text.
@@ -158,17 +158,17 @@ func (c *Cluster) Saved(ok bool, known map[string][]byte) error {
 		}
 		switch {
 		case !ok || events != nil:
-			if r.marks&unsaved == 0 {
+			if r.flags&unsaved == 0 {
 				again = append(again, i)
 			}
-			c.mark(i, saving, unsaved)
+			c.setFlags(i, saving, unsaved)
 		default:
-			c.mark(i, saving, stored)
+			c.setFlags(i, saving, stored)
 		}
 		if events != nil {
 			if err := c.Load(c.id(r), events); err != nil {
 				failed = err // it is written over next time: what cannot be read cannot be kept
-				c.mark(i, 0, stored)
+				c.setFlags(i, 0, stored)
 			}
 		}
 	}
@@ -181,8 +181,8 @@ func (c *Cluster) Saved(ok bool, known map[string][]byte) error {
 
 // markUnsaved notes that a row is to be saved.
 func (c *Cluster) markUnsaved(i uint32, r *row) {
-	if c.options.Track && r.marks&unsaved == 0 {
-		r.marks |= unsaved
+	if c.options.Track && r.flags&unsaved == 0 {
+		r.flags |= unsaved
 		c.unsaved.push(i)
 	}
 }
@@ -228,16 +228,16 @@ func (c *Cluster) LoadWithoutEviction(id string, events []byte) error {
 // stays if it was concluded from all of them.
 func (c *Cluster) load(id string, k *Conclusion) {
 	i, r, known := c.rowFor(id)
-	held, same := int(r.count), 0
+	before, same := int(r.count), 0
 	if known {
-		c.order.remove(c.entryOf(i, r))
+		c.byStamp.remove(c.itemOf(i, r))
 		c.tally.remove(r)
 	}
 	for n := range c.loaded {
 		s := &c.loaded[n]
 		c.RestoreClock(s.Repaired)
 		rec := c.record(&s.Event, s.Repaired, s.flags())
-		if i := c.rules.repeats(r, &rec); i != 0 {
+		if i := c.rules.duplicate(r, &rec); i != 0 {
 			same++
 			c.refresh(i, &s.Event)
 			c.release(&rec)
@@ -250,15 +250,15 @@ func (c *Cluster) load(id string, k *Conclusion) {
 		c.raiseStamp(r)
 		c.relateAs(i, r, &s.Event)
 	}
-	c.show(r)
-	if same < len(c.loaded) { // what was concluded here was not from these
-		c.takeBack(r)
+	c.summarize(r)
+	if same < len(c.loaded) { // what was concluded here did not know these
+		c.clearConclusion(r)
 	}
-	if k != nil && same == held && r.marks&concluded == 0 && !c.states.final(r.state) {
-		c.note(r, *k)
+	if k != nil && same == before && r.flags&concluded == 0 && !c.states.final(r.state) {
+		c.setConclusion(r, *k)
 	}
-	r.marks |= stored
-	c.order.insert(c.entryOf(i, r))
+	r.flags |= stored
+	c.byStamp.insert(c.itemOf(i, r))
 	c.tally.add(r)
 	if c.lowWaterMark == nil { // what the store omits is older than what it loads, by another order than that of time
 		c.evictedMicros = max(c.evictedMicros, c.position(r).Stamp.Micros)
@@ -269,8 +269,8 @@ func (c *Cluster) load(id string, k *Conclusion) {
 // refresh gives a record its text again, if that is gone.
 func (c *Cluster) refresh(i uint32, e *Event) {
 	if rec := c.records.at(i); rec.text != 0 && c.text.get(rec.text) == nil {
-		c.entry = appendEntry(c.entry[:0], e)
-		rec.text = c.text.add(c.entry)
+		c.textEntry = appendEntry(c.textEntry[:0], e)
+		rec.text = c.text.add(c.textEntry)
 	}
 }
 
@@ -303,7 +303,7 @@ func (c *Cluster) LowWaterMark() *Position { return c.lowWaterMark }
 func (c *Cluster) Forget(ids []string) {
 	for _, id := range ids {
 		k, _ := key(id)
-		if i, ok := c.index[k]; ok && c.rows.at(i).marks&(unsaved|saving) == 0 {
+		if i, ok := c.index[k]; ok && c.rows.at(i).flags&(unsaved|saving) == 0 {
 			c.drop(i)
 			c.version++
 		}
@@ -313,7 +313,7 @@ func (c *Cluster) Forget(ids []string) {
 // Changed reports whether the task is in memory and has changed since it was saved.
 func (c *Cluster) Changed(id string) bool {
 	r := c.row(id)
-	return r != nil && r.marks&(unsaved|saving) != 0
+	return r != nil && r.flags&(unsaved|saving) != 0
 }
 
 // UnsavedTasks returns copies of the n tasks that have changed since they were saved which follow from in
@@ -321,14 +321,14 @@ func (c *Cluster) Changed(id string) bool {
 func (c *Cluster) UnsavedTasks(from *Position, newer bool, n int) []Task {
 	chunk, i := c.place(Query{From: from, Newer: newer})
 	var list []Task
-	visit := func(e *entry) {
-		if e.marks&(unsaved|saving) != 0 && len(list) < n {
+	visit := func(e *listItem) {
+		if e.flags&(unsaved|saving) != 0 && len(list) < n {
 			list = append(list, c.task(c.rows.at(e.row)))
 		}
 	}
 	left := c.Unsaved()
 	if newer {
-		c.order.oldest(chunk, i, func(entries []entry) bool {
+		c.byStamp.oldest(chunk, i, func(entries []listItem) bool {
 			for n := range entries {
 				visit(&entries[n])
 			}
@@ -336,7 +336,7 @@ func (c *Cluster) UnsavedTasks(from *Position, newer bool, n int) []Task {
 		})
 		return list
 	}
-	c.order.newest(chunk, i, func(entries []entry) bool {
+	c.byStamp.newest(chunk, i, func(entries []listItem) bool {
 		for n := len(entries) - 1; n >= 0; n-- {
 			visit(&entries[n])
 		}
@@ -359,10 +359,10 @@ func (c *Cluster) SaveWorkers(f func(name string, saved []byte)) error {
 		w.changed = false
 		f(w.name, b)
 	}
-	for name := range c.gone {
+	for name := range c.forgotten {
 		f(name, nil)
 	}
-	clear(c.gone)
+	clear(c.forgotten)
 	return nil
 }
 

@@ -34,10 +34,10 @@ const (
 type rules interface {
 	// stamp returns the repaired clock of an event.
 	stamp(e *Event) int64
-	// repeats returns the record of the task that is the same event, 0 if there is none.
-	repeats(r *row, e *record) uint32
-	// show folds the records of a task, in order of arrival, into what its row shows.
-	show(records []*record) summary
+	// duplicate returns the record of the task that is the same event, 0 if there is none.
+	duplicate(r *row, e *record) uint32
+	// summarize folds the records of a task, in order of arrival, into what its row shows.
+	summarize(records []*record) summary
 	// fill folds the records of a task into a full copy of it.
 	fill(t *Task, records []*record)
 }
@@ -70,8 +70,8 @@ type Cluster struct {
 	records   slab[record]
 	relations slab[relation]
 	families  map[taskKey]uint32 // parent → first child
-	foreign   map[taskKey]string // ids that are no UUIDs
-	order     order
+	hashedIDs map[taskKey]string // ids that are no UUIDs
+	byStamp   taskList
 	text      *textLog
 
 	processes *table[clock.Process]
@@ -79,13 +79,13 @@ type Cluster struct {
 	routes    *table[route]
 	states    stateNames
 	workers   map[string]*worker
-	gone      map[string]bool // names of forgotten workers that may still be in the store
+	forgotten map[string]bool // names of forgotten workers that may still be in the store
 
 	tally   tally
 	evicted uint64
 	dropped uint64 // events dropped because their task had too many
 
-	concluded map[taskKey]Conclusion // of rows with a mark of concluded
+	concluded map[taskKey]Conclusion // of rows with a flag of concluded
 	absent    map[taskKey]absence    // unfinished tasks that their worker did not list in its last inspection
 	reviewed  int64                  // clock of the newest task that the last Reconcile looked at
 	listed    map[taskKey]int64      // tasks that events do not place on the worker that listed them: when, µs
@@ -96,11 +96,11 @@ type Cluster struct {
 	evictedMicros int64 // at least the greatest time of a task that is in the store only
 	evictAbove    int   // number of tasks above which to look for some to evict
 
-	scratch []*record
-	entry   []byte
-	codec   codec
-	input   savedReader
-	loaded  []savedEvent
+	scratch   []*record
+	textEntry []byte
+	codec     codec
+	input     savedReader
+	loaded    []savedEvent
 }
 
 // New returns an empty cluster.
@@ -116,21 +116,21 @@ func New(o Options) *Cluster {
 		clock:      clock.Receiver{MaxProcesses: maxProcesses},
 		index:      make(map[taskKey]uint32),
 		families:   make(map[taskKey]uint32),
-		foreign:    make(map[taskKey]string),
+		hashedIDs:  make(map[taskKey]string),
 		text:       newTextLog(o.MaxText),
 		processes:  newTable(maxProcesses, clock.Process{Hostname: otherKey}, cloneProcess),
 		hosts:      newTable(maxHosts, otherKey, strings.Clone),
 		routes:     newTable(maxRoutes, route{name: otherKey}, cloneRoute),
 		states:     newStateNames(),
 		workers:    make(map[string]*worker),
-		gone:       make(map[string]bool),
+		forgotten:  make(map[string]bool),
 		evictAbove: o.MaxTasks,
 
 		concluded: make(map[taskKey]Conclusion),
 		absent:    make(map[taskKey]absence),
 		listed:    make(map[taskKey]int64),
 	}
-	c.order.less = c.rowBefore
+	c.byStamp.less = c.rowBefore
 	if o.Rules == Celery {
 		c.rules = &celeryRules{c: c}
 	} else {
@@ -196,40 +196,40 @@ func (c *Cluster) rowFor(id string) (i uint32, r *row, known bool) {
 		r = c.rows.at(i)
 		r.id = k
 		if digested {
-			r.marks |= foreign
-			c.foreign[k] = strings.Clone(id)
+			r.flags |= hashedID
+			c.hashedIDs[k] = strings.Clone(id)
 		}
 		c.index[k] = i
 	}
 	return i, c.rows.at(i), known
 }
 
-// applyTask adds the event to its task and shows the task anew.
+// applyTask adds the event to its task and summarizes the task again.
 func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Change) {
 	i, r, known := c.rowFor(e.ID)
 	rec := c.record(e, repaired, flags)
 	if known {
-		if same := c.rules.repeats(r, &rec); same != 0 {
+		if same := c.rules.duplicate(r, &rec); same != 0 {
 			c.release(&rec)
-			ch.Counts = c.counts(r, same)
+			ch.First = c.firstOfKind(r, same)
 			return
 		}
 	}
 	if known {
-		c.order.remove(c.entryOf(i, r))
+		c.byStamp.remove(c.itemOf(i, r))
 		c.tally.remove(r)
-		c.takeBack(r)
+		c.clearConclusion(r)
 	}
 	if int(r.count) >= maxRecords {
 		c.dropRecord(r)
 	}
 	c.append(r, e, rec)
-	r.heard = uint32(min(max(e.ReceivedMicros/1e6, 0), math.MaxUint32))
+	r.receivedAt = uint32(min(max(e.ReceivedMicros/1e6, 0), math.MaxUint32))
 	c.raiseStamp(r)
-	c.show(r)
+	c.summarize(r)
 	c.relateAs(i, r, e)
 	c.markUnsaved(i, r)
-	c.order.insert(c.entryOf(i, r))
+	c.byStamp.insert(c.itemOf(i, r))
 	c.tally.add(r)
 	c.version++
 	c.describe(ch, r)
@@ -246,7 +246,7 @@ func (c *Cluster) release(rec *record) {
 
 // describe sets ch to the effect of the newest record of a row.
 func (c *Cluster) describe(ch *Change, r *row) {
-	ch.New, ch.Counts = true, c.counts(r, r.tail)
+	ch.New, ch.First = true, c.firstOfKind(r, r.tail)
 	ch.Name, ch.Queue = c.routes.key(r.name).name, c.routes.key(r.sent).queue
 	if r.worker != 0 {
 		ch.Worker = c.hosts.key(r.worker)
@@ -273,14 +273,14 @@ func (c *Cluster) describe(ch *Change, r *row) {
 	if from == nil {
 		return
 	}
-	if micros, known := waited(from, e); known {
+	if micros, known := waitTime(from, e); known {
 		ch.WaitMicros = max(micros, 1)
 	}
 }
 
-// counts reports whether a record is the first of its kind of its execution. Celery 5.7 reports a hard time limit
+// firstOfKind reports whether a record is the first of its kind of its execution. Celery 5.7 reports a hard time limit
 // twice; gevent also reports a terminated task as succeeded.
-func (c *Cluster) counts(r *row, i uint32) bool {
+func (c *Cluster) firstOfKind(r *row, i uint32) bool {
 	e := c.records.at(i)
 	if e.flags&emptySuccess != 0 {
 		return false
@@ -353,11 +353,11 @@ func customState(subject string) State { return State(strings.ToUpper(symbol(sub
 // append stores the record, with the event's text, at the end of the row's chain.
 func (c *Cluster) append(r *row, e *Event, rec record) {
 	if e.Has(FieldExpires) {
-		r.marks |= expiring
+		r.flags |= expiring
 	}
 	if e.Present&inEntry != 0 {
-		c.entry = appendEntry(c.entry[:0], e)
-		rec.text = c.text.add(c.entry)
+		c.textEntry = appendEntry(c.textEntry[:0], e)
+		rec.text = c.text.add(c.textEntry)
 		if e.oversized() {
 			rec.flags |= cut
 		}
@@ -404,12 +404,12 @@ func (c *Cluster) chain(r *row, scratch []*record) []*record {
 	return scratch
 }
 
-// show recomputes the summary of the row.
-func (c *Cluster) show(r *row) {
+// summarize recomputes the summary of the row.
+func (c *Cluster) summarize(r *row) {
 	c.scratch = c.chain(r, c.scratch)
-	kept, worker := r.marks&^folded, r.worker
-	r.summary = c.rules.show(c.scratch)
-	r.marks |= kept
+	kept, worker := r.flags&^folded, r.worker
+	r.summary = c.rules.summarize(c.scratch)
+	r.flags |= kept
 	r.worker = 0
 	if r.process != 0 {
 		r.worker = c.hosts.acquire(c.processes.key(r.process).Hostname)
@@ -460,13 +460,13 @@ func origin(l clock.Process) string {
 
 // id returns a row's task id as it was sent.
 func (c *Cluster) id(r *row) string {
-	if r.marks&foreign != 0 {
-		return c.foreign[r.id]
+	if r.flags&hashedID != 0 {
+		return c.hashedIDs[r.id]
 	}
 	return r.id.uuid()
 }
 
-// entryOf is the row's place in the order, with what filters need.
-func (c *Cluster) entryOf(i uint32, r *row) entry {
-	return entry{clock: r.clock, row: i, name: r.name, worker: r.worker, state: r.state, marks: r.marks}
+// itemOf is the row's place in the list, with what filters need.
+func (c *Cluster) itemOf(i uint32, r *row) listItem {
+	return listItem{clock: r.clock, row: i, name: r.name, worker: r.worker, state: r.state, flags: r.flags}
 }

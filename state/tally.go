@@ -26,18 +26,18 @@ func (t *tally) count(r *row, by int32) {
 	bump(&t.names, r.name, by)
 	bump(&t.queues, r.sent, by)
 	bump(&t.workers, r.worker, by)
-	if r.marks&renamed != 0 {
+	if r.flags&renamed != 0 {
 		t.renamed += by
 	}
 	switch {
-	case r.marks&dismissed != 0:
+	case r.flags&dismissed != 0:
 		t.dismissed += int(by)
-	case r.marks&lost != 0:
+	case r.flags&lost != 0:
 		t.lost += int(by)
-		if r.marks&orphaned != 0 {
+		if r.flags&orphaned != 0 {
 			t.orphaned += int(by)
 		}
-	case r.process != 0 && r.marks&ended == 0:
+	case r.process != 0 && r.flags&ended == 0:
 		bump(&t.running, r.process, by)
 		if r.state == codeReceived {
 			bump(&t.waiting, r.process, by)
@@ -110,8 +110,8 @@ func (c *Cluster) Counts() Counts {
 // not concluded yet.
 func (c *Cluster) countUnfinished(n *Counts, process uint32) {
 	l := c.processes.key(process)
-	unfinished, received := c.held(l)
-	orphans, returned := c.abandoned(process)
+	unfinished, received := c.unfinishedOf(l)
+	orphans, returned := c.orphansOf(process)
 	n.Orphaned, n.Lost, n.Returned = n.Orphaned+orphans, n.Lost+orphans, n.Returned+returned
 	begun := unfinished - received - orphans
 	if w := c.workers[l.Hostname]; w != nil && c.status(w) == Offline {

@@ -182,7 +182,7 @@ func (c *Cluster) addWorker(name string) *worker {
 	}
 	w := &worker{name: strings.Clone(symbol(name))}
 	c.workers[w.name] = w
-	delete(c.gone, w.name)
+	delete(c.forgotten, w.name)
 	c.version++
 	return w
 }
@@ -260,7 +260,7 @@ func (c *Cluster) status(w *worker) Status {
 	silence := float64(c.now - w.lastSeen)
 	limit := w.timeout()
 	if l.Goodbye.Micros != 0 && !l.Alive.after(l.Goodbye) {
-		if unfinished, received := c.held(clock.Process{Hostname: w.name, PID: l.PID}); silence <= maxStopping && unfinished > received {
+		if unfinished, received := c.unfinishedOf(clock.Process{Hostname: w.name, PID: l.PID}); silence <= maxStopping && unfinished > received {
 			return Stopping
 		}
 		return Offline
@@ -327,8 +327,8 @@ func (c *Cluster) Shift(by int64) {
 	c.version++
 }
 
-// Resume says that all that was saved is loaded and replayed, and what the local time is now, µs. A worker heard of
-// later than that, by a wall clock that was set back since, is taken for offline until it is heard.
+// Resume says that all that was saved is loaded and replayed, and what the local time is now, µs. A worker
+// with events later than that, by a wall clock that was set back since, counts as offline until its next event.
 func (c *Cluster) Resume(now int64) {
 	c.now = now
 	for _, w := range c.workers {
@@ -366,7 +366,7 @@ func (c *Cluster) workerView(w *worker) Worker {
 		Restarts: int64(len(w.incarnations)) - 1 + w.dropped, Clock: w.clock,
 		LastReport: w.lastReport, Extra: maps.Clone(r.Extra),
 	}
-	v.RunningTasks, _ = c.held(clock.Process{Hostname: w.name, PID: l.PID})
+	v.RunningTasks, _ = c.unfinishedOf(clock.Process{Hostname: w.name, PID: l.PID})
 	if w.offset.Known {
 		v.ClockOffsetMicros = new(w.offset.micros())
 	}

@@ -74,7 +74,7 @@ type Task struct {
 	View    state.Task // for filters and lists
 	Events  []byte     // its events (state.Unsaved)
 	Stored  bool       // the store has it, and no event of it that Events lacks
-	HeardAt int64      // local receipt of its newest event, µs since 1970 UTC, for retention; 0 if unknown
+	ReceivedAt int64      // local receipt of its newest event, µs since 1970 UTC, for retention; 0 if unknown
 }
 
 // Checkpoint is the state of a monitor except its tasks.

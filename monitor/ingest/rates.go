@@ -27,7 +27,7 @@ type counts struct {
 func (m *meter) add(e *state.Event, ch state.Change) {
 	c := &m.ring[m.second%meterSize]
 	c.events++
-	if !ch.New || !ch.Counts {
+	if !ch.New || !ch.First {
 		return
 	}
 	switch e.Kind {

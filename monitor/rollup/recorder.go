@@ -57,7 +57,7 @@ func (r *Recorder) Add(e *state.Event, ch state.Change) {
 
 // Replay counts an event that was new when it was received first, even if its task was stored with it since.
 func (r *Recorder) Replay(e *state.Event, ch state.Change) {
-	if !ch.Counts {
+	if !ch.First {
 		return
 	}
 	switch e.Kind {

@@ -22,7 +22,7 @@ func event(kind state.Kind, second int64) *state.Event {
 }
 
 func charge(worker string) state.Change {
-	return state.Change{New: true, Counts: true, Name: "charge", Worker: worker, Queue: "billing"}
+	return state.Change{New: true, First: true, Name: "charge", Worker: worker, Queue: "billing"}
 }
 
 func TestRecorderCountsByMinuteAndNames(t *testing.T) {
@@ -133,7 +133,7 @@ func TestRecorderIsBounded(t *testing.T) {
 	const n = 5_000
 	var r rollup.Recorder
 	for i := range n {
-		r.Add(event(state.TaskReceived, 0), state.Change{New: true, Counts: true, Name: fmt.Sprint("n", i), Worker: "w"})
+		r.Add(event(state.TaskReceived, 0), state.Change{New: true, First: true, Name: fmt.Sprint("n", i), Worker: "w"})
 	}
 	cells, total := r.Take(), int64(0)
 	for _, m := range cells {
@@ -155,7 +155,7 @@ func BenchmarkAdd(b *testing.B) {
 	var r rollup.Recorder
 	changes := make([]state.Change, 64)
 	for i := range changes {
-		changes[i] = state.Change{New: true, Counts: true, Name: fmt.Sprint("app.tasks.number_", i%16), Worker: fmt.Sprint("celery@worker-", i%4), Queue: "celery", WaitMicros: int64(i) * 1000}
+		changes[i] = state.Change{New: true, First: true, Name: fmt.Sprint("app.tasks.number_", i%16), Worker: fmt.Sprint("celery@worker-", i%4), Queue: "celery", WaitMicros: int64(i) * 1000}
 	}
 	kinds := []state.Kind{state.TaskReceived, state.TaskStarted, state.TaskSucceeded}
 	e := event(state.TaskReceived, 0)

@@ -175,7 +175,7 @@ func (c storeTest) pruneByReceipt(history.RetentionRules) {
 		c.Errorf("removed (-want +got):\n%s", diff)
 	}
 	tasks := c.fold(succeed("behind, new", -months)...)
-	tasks[0].HeardAt = 0 // changed without an event
+	tasks[0].ReceivedAt = 0 // changed without an event
 	c.write(history.Batch{Tasks: stored(tasks)})
 	if gone := c.prune(hour(5)); len(gone) > 0 {
 		c.Errorf("removed %v after it was saved again, want nothing", gone)
@@ -277,7 +277,7 @@ func (c storeTest) pruneLost(history.RetentionRules) {
 	save := func() {
 		var b history.Batch
 		for _, u := range cluster.TakeUnsaved(cluster.Unsaved()) {
-			b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored, HeardAt: u.HeardAt})
+			b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored, ReceivedAt: u.ReceivedAt})
 		}
 		c.write(b)
 		if err := cluster.Saved(true, nil); err != nil {

@@ -224,8 +224,8 @@ func (t *tx) columns(s *history.Task) ([]any, error) {
 	}
 	failure, err := t.failure(v)
 	columns = append(columns, flags(v), lostAt(v), failure, nil)
-	if s.HeardAt != 0 {
-		columns[len(columns)-1] = s.HeardAt
+	if s.ReceivedAt != 0 {
+		columns[len(columns)-1] = s.ReceivedAt
 	}
 	return columns, err
 }
