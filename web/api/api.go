@@ -88,6 +88,7 @@ func New(o Options) http.Handler {
 	h := huma.NewAPI(config(o), adapter{mux})
 	h.UseMiddleware(strictQuery(h))
 	a.register(h)
+	completeSchemas(h.OpenAPI().Components.Schemas)
 	document, err := json.Marshal(h.OpenAPI())
 	if err != nil {
 		panic(err) // made of our own types alone

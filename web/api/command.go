@@ -3,8 +3,6 @@ package api
 import (
 	"slices"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
@@ -38,11 +36,6 @@ type Reply struct {
 	Text  string `json:"text" example:"pool will grow"`
 	OK    bool   `json:"ok" doc:"Whether the worker accepted the command."`
 	Clock *Int   `json:"clock" doc:"Lamport clock of the reply."`
-}
-
-// TransformSchema makes optional fields nullable.
-func (Reply) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[Reply](s)
 }
 
 // FromCommand returns the command in the form of the API.

@@ -10,7 +10,7 @@ import (
 type WorkersBody struct {
 	_ struct{} `additionalProperties:"false"`
 
-	Workers []string `json:"workers" minItems:"1" maxItems:"1000" doc:"Node names."`
+	Workers []string `json:"workers" nullable:"false" minItems:"1" maxItems:"1000" doc:"Node names."`
 }
 
 type forgetInput struct {

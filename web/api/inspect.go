@@ -3,8 +3,6 @@ package api
 import (
 	"encoding/json"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/umbelhq/umbel/monitor/remote"
 )
 
@@ -26,11 +24,6 @@ type Inspection struct {
 	Report     *string           `json:"report" doc:"Output of 'celery report', with secrets masked."`
 }
 
-// TransformSchema makes optional fields nullable.
-func (Inspection) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[Inspection](s)
-}
-
 // Stats are the statistics of a worker.
 type Stats struct {
 	PID       *Int           `json:"pid"`
@@ -42,9 +35,6 @@ type Stats struct {
 	Total     map[string]Int `json:"total" doc:"Tasks accepted since the worker started, by name."`
 	Raw       any            `json:"raw" doc:"Complete reply of the worker, with secrets masked."`
 }
-
-// TransformSchema makes optional fields nullable.
-func (Stats) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Stats](s) }
 
 // TaskInfo is a task that a worker runs, has reserved or has scheduled.
 type TaskInfo struct {
@@ -63,11 +53,6 @@ type TaskInfo struct {
 	Hard         *float64 `json:"time_limit"`
 }
 
-// TransformSchema makes optional fields nullable.
-func (TaskInfo) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[TaskInfo](s)
-}
-
 // RegisteredTask is a task that a worker can run.
 type RegisteredTask struct {
 	Name string            `json:"name"`
@@ -82,11 +67,6 @@ type ConsumedQueue struct {
 	RoutingKey   string  `json:"routing_key"`
 	Durable      *bool   `json:"durable"`
 	MaxPriority  *Int    `json:"max_priority"`
-}
-
-// TransformSchema makes optional fields nullable.
-func (ConsumedQueue) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[ConsumedQueue](s)
 }
 
 func fromInspection(name string, i remote.Inspection) Inspection {

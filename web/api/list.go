@@ -2,6 +2,7 @@ package api
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -60,21 +61,29 @@ func mapSlice[S, T any](items []S, convert func(S) T) []T {
 	return converted
 }
 
-// nullable makes pointer fields of T nullable that huma does not: types with a schema of their own, and enums.
-func nullable[T any](s *huma.Schema) *huma.Schema {
+// completeSchemas adds to the schemas where null is possible and huma does not say so: in pointers to enums and to types
+// with schemas of their own, and in what a request may leave out, where null counts as absent.
+func completeSchemas(r huma.Registry) {
 	null := &huma.Schema{Type: "null"}
-	for f := range reflect.TypeFor[T]().Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		p := s.Properties[name]
-		switch {
-		case f.Type.Kind() != reflect.Pointer:
-		case f.Type == reflect.TypeFor[*Int]():
-			p.AnyOf = append(p.AnyOf, null)
-		case p.Ref != "":
-			p.AnyOf, p.Ref = []*huma.Schema{{Ref: p.Ref}, null}, ""
-		case len(p.Enum) > 0:
-			p.Enum = append(p.Enum, nil)
+	for name, s := range r.Map() {
+		for _, f := range reflect.VisibleFields(r.TypeFromRef("#/components/schemas/" + name)) {
+			field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			p := s.Properties[field]
+			if p == nil {
+				continue
+			}
+			optional := s.AdditionalProperties == false && !slices.Contains(s.Required, field)
+			switch {
+			case optional && p.Ref == "" && p.Type != "":
+				p.Nullable = true
+			case f.Type.Kind() != reflect.Pointer:
+			case f.Type == reflect.TypeFor[*Int]():
+				p.AnyOf = append(p.AnyOf, null)
+			case p.Ref != "":
+				p.AnyOf, p.Ref = []*huma.Schema{{Ref: p.Ref}, null}, ""
+			case len(p.Enum) > 0:
+				p.Enum = append(p.Enum, nil)
+			}
 		}
 	}
-	return s
 }

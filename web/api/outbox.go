@@ -25,11 +25,6 @@ type Outbox struct {
 	Relay           *Relay         `json:"relay" doc:"Null if Umbel is read-only."`
 }
 
-// TransformSchema makes optional fields nullable.
-func (Outbox) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[Outbox](s)
-}
-
 // ErrorCount says how often an error occurred.
 type ErrorCount struct {
 	Error string `json:"error"`
@@ -62,17 +57,11 @@ type Audit struct {
 	Hash       string          `json:"hash" doc:"Hexadecimal SHA-256 of the record and the previous record's hash."`
 }
 
-// TransformSchema lets integers that may be unknown be null, and details be anything.
-func (Audit) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Properties["detail"] = &huma.Schema{Description: s.Properties["detail"].Description}
-	return nullable[Audit](s)
-}
-
 // CommandsBody lists commands.
 type CommandsBody struct {
 	_ struct{} `additionalProperties:"false"`
 
-	IDs []int64 `json:"ids" minItems:"1" maxItems:"10000"`
+	IDs []int64 `json:"ids" nullable:"false" minItems:"1" maxItems:"10000"`
 }
 
 type commandsInput struct {

@@ -19,7 +19,7 @@ type NewTask struct {
 	_ struct{} `additionalProperties:"false"`
 
 	ID   string `json:"id,omitempty" doc:"ID of the new task. Defaults to a random UUID." example:"7d1e6a52-1b2c-4d3e-8f90-a1b2c3d4e5f6"`
-	Name string `json:"name" example:"billing.tasks.charge"`
+	Name string `json:"name" minLength:"1" example:"billing.tasks.charge"`
 	CallOptions
 }
 
@@ -89,9 +89,6 @@ type Retry struct {
 	Args    *string  `json:"args" doc:"Python repr as sent, possibly truncated."`
 	Kwargs  *string  `json:"kwargs" doc:"Python repr as sent, possibly truncated."`
 }
-
-// TransformSchema makes optional fields nullable.
-func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Retry](s) }
 
 func (a *api) registerPublish(h huma.API) {
 	if a.service() == nil {

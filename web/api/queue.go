@@ -105,7 +105,7 @@ type Waiting struct {
 type PurgeBody struct {
 	_ struct{} `additionalProperties:"false"`
 
-	Queue   string `json:"queue"`
+	Queue   string `json:"queue" minLength:"1"`
 	Confirm string `json:"confirm,omitempty" doc:"The queue's name again; not needed for a dry run."`
 }
 

@@ -39,19 +39,28 @@ type WorkerPath struct {
 	Name string `path:"name" doc:"Node name." example:"celery@host"`
 }
 
-// strictQuery refuses what huma ignores: parameters that are not URL-encoded, and repeated single-valued ones.
+// strictQuery refuses what huma ignores: parameters that are not URL-encoded, repeated single-valued ones, and empty
+// ones whose schema allows no empty value.
 func strictQuery(h huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
+		refuse := func(location, message string) {
+			_ = huma.WriteErr(h, ctx, http.StatusBadRequest, "", &huma.ErrorDetail{Location: location, Message: message})
+		}
 		u := ctx.URL()
 		values, err := url.ParseQuery(u.RawQuery)
 		if err != nil {
-			_ = huma.WriteErr(h, ctx, http.StatusBadRequest, "", &huma.ErrorDetail{Location: "query", Message: err.Error()})
+			refuse("query", err.Error())
 			return
 		}
 		for _, p := range ctx.Operation().Parameters {
-			if p.In == "query" && p.Schema.Type != huma.TypeArray && len(values[p.Name]) > 1 {
-				wrong := &huma.ErrorDetail{Location: "query." + p.Name, Message: "may be given only once"}
-				_ = huma.WriteErr(h, ctx, http.StatusBadRequest, "", wrong)
+			given := values[p.Name]
+			switch {
+			case p.In != "query" || p.Schema.Type == huma.TypeArray:
+			case len(given) > 1:
+				refuse("query."+p.Name, "may be given only once")
+				return
+			case len(given) == 1 && given[0] == "" && (p.Schema.Type != huma.TypeString || len(p.Schema.Enum) > 0):
+				refuse("query."+p.Name, "must not be empty")
 				return
 			}
 		}

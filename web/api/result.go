@@ -34,11 +34,6 @@ type Result struct {
 	Differences []string        `json:"differences" nullable:"false" doc:"Differences from the task's events, as sentences."`
 }
 
-// TransformSchema makes optional fields nullable.
-func (Result) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[Result](s)
-}
-
 func (a *api) registerResults(h huma.API) {
 	op := operation(h, "get-result", "/results/{id}", "Get the stored result of a task", notFound, unavailable)
 	huma.Register(h, op, a.result)

@@ -79,9 +79,6 @@ func fromConclusion(k *state.Conclusion) *Conclusion {
 	return &Conclusion{Reason: string(k.Reason), Evidence: k.Evidence, At: Time(k.At)}
 }
 
-// TransformSchema makes optional fields nullable.
-func (Task) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return nullable[Task](s) }
-
 // FromTask returns the task in the form of the API.
 func FromTask(t state.Task) Task {
 	d := Task{
@@ -132,11 +129,6 @@ type Execution struct {
 	RevokedSignal *Int    `json:"revoked_signal"`
 }
 
-// TransformSchema makes optional fields nullable.
-func (Execution) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[Execution](s)
-}
-
 func fromExecution(e state.Execution) Execution {
 	x := Execution{
 		Attempt: Int(e.Attempt), Worker: text(e.Worker), PID: positive(e.PID), State: string(e.State),
@@ -165,11 +157,6 @@ type TaskEvent struct {
 	OccurredAt    Time   `json:"occurred_at" doc:"Wall clock of the sender."`
 	Clock         *Int   `json:"clock" doc:"Lamport clock as sent."`
 	RepairedClock *Int   `json:"repaired_clock" doc:"Corrected Lamport clock, comparable across processes."`
-}
-
-// TransformSchema makes optional fields nullable.
-func (TaskEvent) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[TaskEvent](s)
 }
 
 func fromTaskEvent(e state.TaskEvent) TaskEvent {

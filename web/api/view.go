@@ -32,7 +32,7 @@ type savedView struct {
 type ViewBody struct {
 	_ struct{} `additionalProperties:"false"`
 
-	Name  string `json:"name" maxLength:"100" doc:"Name, unique regardless of case."`
+	Name  string `json:"name" minLength:"1" maxLength:"100" doc:"Name, unique regardless of case."`
 	Query string `json:"query,omitempty"`
 	Sort  string `json:"sort,omitempty" doc:"As in list-tasks."`
 	Cols  string `json:"cols,omitempty" doc:"As in list-tasks."`

@@ -31,11 +31,6 @@ type Worker struct {
 	ReportedAt      Time        `json:"reported_at" doc:"When the worker last reported its queues and pool; null if it never has."`
 }
 
-// TransformSchema makes optional fields nullable.
-func (Worker) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	return nullable[Worker](s)
-}
-
 // FromWorker returns the worker in the form of the API.
 func FromWorker(w state.Worker) Worker {
 	d := Worker{
