@@ -156,20 +156,18 @@ func (f Failure) trendWords() string {
 // FailurePath is the address of a group's page, below the prefix.
 func FailurePath(id string) string { return "/failures/" + id }
 
-func (u URLs) failures() templ.SafeURL { return templ.SafeURL(u.Prefix + "/failures") }
-
-func (u URLs) failure(id string) templ.SafeURL { return templ.SafeURL(u.Prefix + FailurePath(id)) }
+func (u URLs) failure(id string) templ.SafeURL { return u.path(FailurePath(id)) }
 
 func (u URLs) failureJSON(id string) templ.SafeURL {
-	return templ.SafeURL(u.Prefix + "/api/v1/failures/" + id)
+	return u.path("/api/v1/failures/" + id)
 }
 
 // failuresShown links to the groups that a choice shows.
 func (u URLs) failuresShown(value string) templ.SafeURL {
 	if value == "open" {
-		return u.failures()
+		return u.path("/failures")
 	}
-	return templ.SafeURL(u.Prefix + "/failures?show=" + value)
+	return u.path("/failures?show=" + value)
 }
 
 // failuresOf links to the tasks of a group.

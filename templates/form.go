@@ -2,7 +2,6 @@ package templates
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -149,8 +148,3 @@ func (f Input) attributes() templ.Attributes {
 
 // rows is how high an area is.
 func (f Input) rows() int { return min(max(strings.Count(f.Value, "\n")+1, 3), 16) }
-
-// RequestPath is the address of the page of an order, below the prefix.
-func RequestPath(request int64) string { return "/outbox/" + strconv.FormatInt(request, 10) }
-
-func (u URLs) path(below string) templ.SafeURL { return templ.SafeURL(u.Prefix + below) }

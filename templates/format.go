@@ -127,6 +127,14 @@ func plural[N int | int64 | uint64](n N, one, many string) string {
 
 func utc(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
+// micros returns t in µs since 1970, 0 if t is zero.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
 // machineTime is RFC 3339 in milliseconds: what a script reads.
 func machineTime(micros int64) string { return utc(micros).Format("2006-01-02T15:04:05.000Z") }
 

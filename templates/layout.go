@@ -97,17 +97,17 @@ type entry struct {
 
 func (l Layout) entries() []entry {
 	list := []entry{
-		{SectionOverview, "layout-dashboard", "Overview", string(l.overview())},
-		{SectionTasks, "list-checks", "Tasks", string(l.tasks())},
-		{SectionFailures, "bug", "Failures", string(l.failures())},
-		{SectionWorkers, "server", "Workers", string(l.workers())},
+		{SectionOverview, "layout-dashboard", "Overview", string(l.path("/"))},
+		{SectionTasks, "list-checks", "Tasks", string(l.path("/tasks"))},
+		{SectionFailures, "bug", "Failures", string(l.path("/failures"))},
+		{SectionWorkers, "server", "Workers", string(l.path("/workers"))},
 	}
 	if l.HasCommands {
 		list = append(list,
-			entry{SectionQueues, "layers", "Queues", string(l.queues())},
-			entry{SectionOutbox, "send", "Outbox", string(l.outbox())})
+			entry{SectionQueues, "layers", "Queues", string(l.path("/queues"))},
+			entry{SectionOutbox, "send", "Outbox", string(l.path("/outbox"))})
 	}
-	return append(list, entry{SectionSettings, "settings", "Settings", string(l.settings())})
+	return append(list, entry{SectionSettings, "settings", "Settings", string(l.path("/settings"))})
 }
 
 // choice is one of the themes.

@@ -214,14 +214,14 @@ func (q Queue) noDrain() string {
 // QueuePath is the address of a queue's page, below the prefix.
 func QueuePath(name string) string { return "/queues/" + url.PathEscape(name) }
 
-func (u URLs) queue(name string) templ.SafeURL { return templ.SafeURL(u.Prefix + QueuePath(name)) }
+func (u URLs) queue(name string) templ.SafeURL { return u.path(QueuePath(name)) }
 
 func (u URLs) queueJSON(name string) templ.SafeURL {
-	return templ.SafeURL(u.Prefix + "/api/v1/queues/" + url.PathEscape(name))
+	return u.path("/api/v1/queues/" + url.PathEscape(name))
 }
 
 func (u URLs) purge(queue string) templ.SafeURL {
-	return templ.SafeURL(u.Prefix + "/act/purge?" + url.Values{"queue": {queue}}.Encode())
+	return u.path("/act/purge?" + url.Values{"queue": {queue}}.Encode())
 }
 
 // actOnQueue leads to what asks before workers, or one, are told to begin or end consuming from a queue.
@@ -230,7 +230,7 @@ func (u URLs) actOnQueue(method, queue string, workers ...string) templ.SafeURL 
 	for _, w := range workers {
 		v.Add("worker", w)
 	}
-	return templ.SafeURL(u.Prefix + "/act/worker?" + v.Encode())
+	return u.path("/act/worker?" + v.Encode())
 }
 
 func (u URLs) tasksOf(queue string) templ.SafeURL {

@@ -2,7 +2,10 @@ package templates_test
 
 import (
 	"strings"
+	"time"
 
+	"github.com/umbelhq/umbel/monitor/command/relay"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -40,17 +43,17 @@ func shownStates() []templates.StateOption {
 }
 
 // commands has one in each state.
-func commands() []templates.Command {
-	grow := templates.Command{
-		ID: 17, Request: 17, Kind: "control", Target: "every worker", Summary: "Grow the pool by 2", Actor: "ann",
-		Created: noon, Due: noon, Expires: noon + 60*second,
-		Replies: []templates.CommandReply{
-			{Node: "celery@a", At: noon + second, Text: "pool will grow", OK: true},
-			{Node: "celery@b", At: noon + second, Text: "pool grow not supported"},
+func commands() []history.Command {
+	grow := history.Command{
+		ID: 17, RequestID: 17, Kind: "control", Target: "every worker", Summary: "Grow the pool by 2", Actor: "ann",
+		CreatedAt: at(0), DueAt: at(0), ExpiresAt: at(60 * second),
+		Replies: []history.Reply{
+			{Node: "celery@a", At: at(second), Text: "pool will grow", OK: true},
+			{Node: "celery@b", At: at(second), Text: "pool grow not supported"},
 		},
-		NoReply: []string{"celery@c", "celery@d", "celery@e", "celery@f"},
+		Expected: []string{"celery@a", "celery@b", "celery@c", "celery@d", "celery@e", "celery@f"},
 	}
-	in := func(id int64, state string, change func(c *templates.Command)) templates.Command {
+	in := func(id int64, state history.CommandState, change func(c *history.Command)) history.Command {
 		c := grow
 		c.ID, c.State = id, state
 		if change != nil {
@@ -58,86 +61,98 @@ func commands() []templates.Command {
 		}
 		return c
 	}
-	unasked := func(c *templates.Command) { c.Replies = nil }
-	return []templates.Command{
-		in(17, "silent", func(c *templates.Command) { c.Sent, c.Done = noon+second, noon+3*second }),
-		in(18, "pending", func(c *templates.Command) { c.Replies, c.NoReply, c.Waiting = nil, nil, true }),
-		in(19, "pending", func(c *templates.Command) {
-			c.Kind, c.Expires, c.Due, c.Replies, c.NoReply = "task", 0, noon+4*second, nil, nil
+	unasked := func(c *history.Command) { c.Replies, c.Expected = nil, c.Expected[2:] }
+	nobody := func(c *history.Command) { c.Replies, c.Expected = nil, nil }
+	return []history.Command{
+		in(17, "silent", func(c *history.Command) { c.SentAt, c.DoneAt = at(second), at(3*second) }),
+		in(18, "pending", nobody),
+		in(19, "pending", func(c *history.Command) {
+			nobody(c)
+			c.Kind, c.ExpiresAt, c.DueAt = "task", time.Time{}, at(4*second)
 			c.Summary, c.Target, c.TaskID = "Publish mail.send", "queue mail", retried().ID
-			c.Attempts, c.Deferrals, c.Error = 2, 3, "no such queue: mail"
+			c.Attempts, c.Deferrals, c.LastError = 2, 3, "no such queue: mail"
 		}),
-		in(20, "pending", func(c *templates.Command) { c.Due, c.Replies, c.NoReply = noon+9*second, nil, nil }),
+		in(20, "pending", func(c *history.Command) {
+			nobody(c)
+			c.DueAt = at(9 * second)
+		}),
 		in(21, "in_flight", unasked),
-		in(22, "sent", func(c *templates.Command) { c.Sent = noon + second }),
-		in(23, "done", func(c *templates.Command) { c.NoReply, c.Sent, c.Done = nil, noon+second, noon+2*second }),
-		in(24, "done", func(c *templates.Command) { c.Replies, c.NoReply = nil, nil }),
-		in(25, "dead", func(c *templates.Command) {
-			c.Attempts, c.Error, c.Replies, c.NoReply = 8, "no such queue: mail", nil, nil
+		in(22, "sent", func(c *history.Command) { c.SentAt = at(second) }),
+		in(23, "done", func(c *history.Command) { c.Expected, c.SentAt, c.DoneAt = c.Expected[:2], at(second), at(2*second) }),
+		in(24, "done", nobody),
+		in(25, "dead", func(c *history.Command) {
+			nobody(c)
+			c.Attempts, c.LastError = 8, "no such queue: mail"
 		}),
 		in(26, "expired", unasked),
 		in(27, "discarded", unasked),
-		in(28, "of tomorrow", func(c *templates.Command) { c.Actor, c.Created = "", 0 }),
+		in(28, "of tomorrow", func(c *history.Command) { c.Actor, c.CreatedAt = "", time.Time{} }),
 	}
 }
 
+// at is a moment in µs after noon.
+func at(micros int64) time.Time { return time.UnixMicro(noon + micros) }
+
 func outbox() templates.Outbox {
 	return templates.Outbox{
-		Counts:        map[string]int{"pending": 3, "in_flight": 1, "sent": 1, "done": 2_000, "dead": 2},
-		OldestPending: noon - 90*second, Unsupported: 1, Relay: &templates.Relay{Sent: 12_345},
-		Failures: []templates.FailureCount{{Error: "no such queue: mail", N: 2}},
-		States:   shownStates(), Commands: commands(), Self: "/ops/outbox", Newest: "/ops/outbox", Older: "/ops/outbox?cursor=3",
+		Stats: history.OutboxStats{
+			States:        map[history.CommandState]int{"pending": 3, "in_flight": 1, "sent": 1, "done": 2_000, "dead": 2},
+			OldestPending: at(-90 * second), OtherSchema: 1, TopErrors: []history.ErrorCount{{Error: "no such queue: mail", N: 2}},
+		},
+		Relay: &relay.Status{Sent: 12_345}, States: shownStates(), Commands: commands(), Newest: "/ops/outbox", Older: "/ops/outbox?cursor=3",
 	}
 }
 
 func outboxDead() templates.Outbox {
 	v := outbox()
 	v.State, v.Commands = "dead", commands()[8:9]
-	v.Relay = &templates.Relay{Open: true, Until: noon + 2*second, Error: "dial tcp: connection refused"}
+	v.Relay = &relay.Status{BreakerOpen: true, BreakerUntil: at(2 * second), LastError: "dial tcp: connection refused"}
 	return v
 }
 
 func request() templates.Request {
-	return templates.Request{ID: 17, Counts: map[string]int{"silent": 1}, Commands: commands()[:1]}
+	return templates.Request{ID: 17, Counts: map[history.CommandState]int{"silent": 1}, Commands: commands()[:1]}
 }
 
 func requestBulk() templates.Request {
 	return templates.Request{
 		ID: 17, Commands: commands(), Older: "/ops/outbox/17?cursor=18",
-		Counts: map[string]int{"pending": 250, "in_flight": 50, "sent": 3, "done": 600, "silent": 90, "dead": 4, "expired": 2, "discarded": 1},
+		Counts: map[history.CommandState]int{
+			"pending": 250, "in_flight": 50, "sent": 3, "done": 600, "silent": 90, "dead": 4, "expired": 2, "discarded": 1,
+		},
 	}
 }
 
 func requestHostile() templates.Request {
-	return templates.Request{ID: 99, Counts: map[string]int{"dead": 1}, Commands: []templates.Command{{
-		ID: 99, Request: 99, Kind: evil, State: "dead", Target: evil, Summary: evil, TaskID: evil, Actor: evil,
-		Error: evil + strings.Repeat("x", 5_000), Replies: []templates.CommandReply{{Node: evil, At: noon, Text: evil}}, NoReply: []string{evil},
+	return templates.Request{ID: 99, Counts: map[history.CommandState]int{"dead": 1}, Commands: []history.Command{{
+		ID: 99, RequestID: 99, Kind: evil, State: "dead", Target: evil, Summary: evil, TaskID: evil, Actor: evil,
+		LastError: evil + strings.Repeat("x", 5_000), Replies: []history.Reply{{Node: evil, At: at(0), Text: evil}}, Expected: []string{evil, evil + "2"},
 	}}}
 }
 
 func audit() templates.Audit {
 	return templates.Audit{
 		Verified: true, Newest: "/ops/outbox/audit", Older: "/ops/outbox/audit?cursor=2",
-		Records: []templates.AuditRecord{
+		Records: []history.AuditRecord{
 			{
-				ID: 3, At: noon, Actor: "ann", Remote: "10.0.0.7", Action: "revoke", Target: "task 3f2a", Request: 17, Commands: 1,
+				ID: 3, At: at(0), Actor: "ann", RemoteAddr: "10.0.0.7", Action: "revoke", Target: "task 3f2a", FirstCommand: 17, Commands: 1,
 				Detail: `{"signal":"SIGKILL","terminate":true}`, Hash: "6d1f0f6c3a0b2b6f0a9f6d1f0f6c3a0b2b6f0a9f6d1f0f6c3a0b2b6f0a9f0a9f",
 			},
-			{ID: 2, At: noon - second, Action: "requeue", Target: "3 commands", Hash: "77"},
-			{ID: 1, At: noon - 2*second, Actor: evil, Remote: evil, Action: evil, Target: evil, Detail: evil, Hash: evil},
+			{ID: 2, At: at(-second), Action: "requeue", Target: "3 commands", Hash: "77"},
+			{ID: 1, At: at(-2 * second), Actor: evil, RemoteAddr: evil, Action: evil, Target: evil, Detail: evil, Hash: evil},
 		},
 	}
 }
 
 func queueScenes() map[string]scene {
-	at := layout(templates.SectionQueues, "/queues")
+	all := layout(templates.SectionQueues, "/queues")
 	one := layout(templates.SectionQueues, "/queues/mail")
 	return map[string]scene{
-		"queues":       {at, queuesOnRedis()},
-		"queues-all":   {at, templates.Queues{Queues: queues()[:1], All: true, Poll: templates.QueuePoll{At: noon, Source: "passive declare", Kind: "RabbitMQ"}}},
-		"queues-none":  {at, templates.Queues{}},
-		"queues-empty": {at, templates.Queues{Poll: templates.QueuePoll{At: noon}}},
-		"queues-away":  {down(at), templates.Queues{Poll: templates.QueuePoll{Error: "broker not connected"}}},
+		"queues":       {all, queuesOnRedis()},
+		"queues-all":   {all, templates.Queues{Queues: queues()[:1], All: true, Poll: templates.QueuePoll{At: noon, Source: "passive declare", Kind: "RabbitMQ"}}},
+		"queues-none":  {all, templates.Queues{}},
+		"queues-empty": {all, templates.Queues{Poll: templates.QueuePoll{At: noon}}},
+		"queues-away":  {down(all), templates.Queues{Poll: templates.QueuePoll{Error: "broker not connected"}}},
 		"queue": {one, templates.QueuePage{
 			Queue: queues()[0], Poll: queuesOnRedis().Poll, Tasks: []state.Task{retried()}, Waiting: templates.Messages{Next: messages()},
 		}},

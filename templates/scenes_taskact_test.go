@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -36,13 +37,13 @@ func taskActs() templates.Task {
 			{Title: "Revoke", Icon: "ban", Why: "It has finished."},
 			{Title: "Retry", Icon: "rotate-cw", Href: "/ops/act/task?action=retry&id=x"},
 		},
-		Commands: []templates.Command{
-			{ID: 9, Request: 9, Summary: "Retry task 3f2a", State: "done", Actor: "ann", Created: noon},
+		Commands: []history.Command{
+			{ID: 9, RequestID: 9, Summary: "Retry task 3f2a", State: "done", Actor: "ann", CreatedAt: at(0)},
 			{
-				ID: 8, Request: 8, Summary: "Revoke task 3f2a", State: "silent", Created: noon - second, NoReply: []string{"celery@c"},
-				Replies: []templates.CommandReply{{Node: "celery@a", Text: "tasks 3f2a flagged as revoked", OK: true}, {Node: "celery@b", Text: "no"}},
+				ID: 8, RequestID: 8, Summary: "Revoke task 3f2a", State: "silent", CreatedAt: at(-second), Expected: []string{"celery@a", "celery@b", "celery@c"},
+				Replies: []history.Reply{{Node: "celery@a", Text: "tasks 3f2a flagged as revoked", OK: true}, {Node: "celery@b", Text: "no"}},
 			},
-			{ID: 7, Request: 7, Summary: "Publish mail.send", State: "dead", Created: noon - 2*second, Error: "no such queue: mail"},
+			{ID: 7, RequestID: 7, Summary: "Publish mail.send", State: "dead", CreatedAt: at(-2 * second), LastError: "no such queue: mail"},
 		},
 		Stored: &templates.StoredResult{
 			Source: "redis://:***@redis:6379/1", Status: state.Success, Value: "{\n  \"n\": 1\n}", DoneAt: noon, NoZone: true,
@@ -55,8 +56,8 @@ func taskStoredEvil() templates.Task {
 	return templates.Task{
 		Task:    hostile(),
 		Actions: []templates.TaskAction{{Title: "Revoke", Icon: "ban", Href: "/ops/act/task?id=%22%3E"}},
-		Commands: []templates.Command{{
-			Request: 1, Summary: evil, State: "dead", Actor: evil, Error: evil, Replies: []templates.CommandReply{{Node: evil, Text: evil}},
+		Commands: []history.Command{{
+			RequestID: 1, Summary: evil, State: "dead", Actor: evil, LastError: evil, Replies: []history.Reply{{Node: evil, Text: evil}},
 		}},
 		Stored: &templates.StoredResult{
 			Source: evil, Status: evil, Unreadable: "opaque Python object " + evil, Exception: evil, Traceback: evil, Disagrees: []string{evil},

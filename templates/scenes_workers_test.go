@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -133,11 +134,14 @@ func workerTabs() map[templates.WorkerTab]templates.Worker {
 		case templates.TabClock:
 			v.Clock.Reported = new(int64(2048))
 		case templates.TabCommands:
-			v.Commands = []templates.WorkerCommand{
-				{Command: templates.Command{Request: 7, Summary: "Grow pool by 2", State: "done", Actor: "ada", Created: noon}, Answer: "pool will grow", OK: true},
-				{Command: templates.Command{Request: 6, Summary: evil, State: "done", Created: noon}, Answer: evil},
-				{Command: templates.Command{Request: 5, Summary: "Ping", State: "silent", Created: noon, Error: "no answer from celery@a in 2 s"}},
-				{Command: templates.Command{Request: 4, Summary: "Shut down", State: "pending", Created: noon}},
+			reply := func(text string, ok bool) []history.Reply {
+				return []history.Reply{{Node: "celery@other", Text: "no"}, {Node: v.Worker.Name, Text: text, OK: ok}}
+			}
+			v.Commands = []history.Command{
+				{RequestID: 7, Summary: "Grow pool by 2", State: "done", Actor: "ada", CreatedAt: at(0), Replies: reply("pool will grow", true)[1:]},
+				{RequestID: 6, Summary: evil, State: "done", CreatedAt: at(0), Replies: reply(evil, false)},
+				{RequestID: 5, Summary: "Ping", State: "silent", CreatedAt: at(0), LastError: "no reply from celery@a in 2 s"},
+				{RequestID: 4, Summary: "Shut down", State: "pending", CreatedAt: at(0)},
 			}
 		}
 		list[t] = v

@@ -9,6 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -27,7 +28,7 @@ type Task struct {
 	Events   []state.TaskEvent // by stamp
 	Alike    *Failure          // the group that it is in, nil if it has not failed
 	Actions  []TaskAction      // empty if nobody may act
-	Commands []Command         // about it, newest first
+	Commands []history.Command // about it, newest first
 	Stored   *StoredResult     // nil if there is no result backend
 }
 

@@ -31,14 +31,10 @@ func (v Tasks) allMatching() string {
 	return "all " + v.Total.words() + " that match"
 }
 
-func (u URLs) actTask() templ.SafeURL { return templ.SafeURL(u.Prefix + "/act/task") }
-
 // actOnTask leads to what asks before something is done to a task.
 func (u URLs) actOnTask(action, id string) templ.SafeURL {
-	return templ.SafeURL(u.Prefix + "/act/task?" + url.Values{"action": {action}, "id": {id}}.Encode())
+	return u.path("/act/task?" + url.Values{"action": {action}, "id": {id}}.Encode())
 }
-
-func (u URLs) publish() templ.SafeURL { return templ.SafeURL(u.Prefix + "/act/publish") }
 
 // TaskAction is something that can be done to a task, or why it cannot.
 type TaskAction struct {

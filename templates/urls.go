@@ -24,19 +24,8 @@ type View interface {
 	Page(l Layout) templ.Component
 }
 
-func (u URLs) overview() templ.SafeURL { return templ.SafeURL(u.Prefix + "/") }
-
-func (u URLs) workers() templ.SafeURL { return templ.SafeURL(u.Prefix + "/workers") }
-
-func (u URLs) queues() templ.SafeURL { return templ.SafeURL(u.Prefix + "/queues") }
-
-func (u URLs) outbox() templ.SafeURL { return templ.SafeURL(u.Prefix + "/outbox") }
-
-func (u URLs) tasks() templ.SafeURL { return templ.SafeURL(u.Prefix + "/tasks") }
-
-func (u URLs) settings() templ.SafeURL { return templ.SafeURL(u.Prefix + "/settings") }
-
-func (u URLs) theme() templ.SafeURL { return templ.SafeURL(u.Prefix + "/theme") }
+// path links to a path below the prefix.
+func (u URLs) path(below string) templ.SafeURL { return templ.SafeURL(u.Prefix + below) }
 
 // TaskPath is the address of a task's page, below the prefix.
 func TaskPath(id string) string { return "/tasks/" + url.PathEscape(id) }
@@ -44,13 +33,13 @@ func TaskPath(id string) string { return "/tasks/" + url.PathEscape(id) }
 // WorkerPath is the address of a worker's page, below the prefix.
 func WorkerPath(name string) string { return "/workers/" + url.PathEscape(name) }
 
-func (u URLs) task(id string) templ.SafeURL { return templ.SafeURL(u.Prefix + TaskPath(id)) }
+func (u URLs) task(id string) templ.SafeURL { return u.path(TaskPath(id)) }
 
 func (u URLs) taskJSON(id string) templ.SafeURL {
-	return templ.SafeURL(u.Prefix + "/api/v1/tasks/" + url.PathEscape(id))
+	return u.path("/api/v1/tasks/" + url.PathEscape(id))
 }
 
-func (u URLs) worker(name string) templ.SafeURL { return templ.SafeURL(u.Prefix + WorkerPath(name)) }
+func (u URLs) worker(name string) templ.SafeURL { return u.path(WorkerPath(name)) }
 
 // tasksWhere links to the tasks that match pairs of parameter and value.
 func (u URLs) tasksWhere(pairs ...string) templ.SafeURL {
@@ -58,7 +47,7 @@ func (u URLs) tasksWhere(pairs ...string) templ.SafeURL {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		v.Add(pairs[i], pairs[i+1])
 	}
-	return templ.SafeURL(u.Prefix + "/tasks?" + v.Encode())
+	return u.path("/tasks?" + v.Encode())
 }
 
 // running links to the tasks that have started, have not ended and are not lost.

@@ -29,10 +29,8 @@ func (v Views) Page(l Layout) templ.Component { return views(l, v) }
 // Page draws the whole page.
 func (v DeleteView) Page(l Layout) templ.Component { return deleteView(l, v) }
 
-func (u URLs) views() templ.SafeURL { return templ.SafeURL(u.Prefix + "/views") }
-
 func (u URLs) view(id string) templ.SafeURL {
-	return u.views() + "/" + templ.SafeURL(url.PathEscape(id))
+	return u.path("/views") + "/" + templ.SafeURL(url.PathEscape(id))
 }
 
 func (u URLs) query(q string) templ.SafeURL { return u.tasksWhere("q", q) }

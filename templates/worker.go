@@ -10,6 +10,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -46,7 +47,7 @@ type Worker struct {
 	Tasks      []state.Task // its newest
 	Runs       []RunTimes
 	Clock      WorkerClock
-	Commands   []WorkerCommand
+	Commands   []history.Command // newest first
 }
 
 // Inspection is how old what a worker told is, and why parts of it are missing.
@@ -174,11 +175,12 @@ type WorkerClock struct {
 	Reported *int64 // as it answered
 }
 
-// WorkerCommand is a command that was sent to a worker, with what it answered.
-type WorkerCommand struct {
-	Command
-	Answer string // what this worker said, empty if nothing
-	OK     bool
+// replyOf returns the reply of a worker to a command, the zero value if there is none.
+func replyOf(c history.Command, worker string) history.Reply {
+	if i := slices.IndexFunc(c.Replies, func(r history.Reply) bool { return r.Node == worker }); i >= 0 {
+		return c.Replies[i]
+	}
+	return history.Reply{}
 }
 
 // Page draws the whole page.

@@ -73,8 +73,6 @@ func hundredths(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
 func joined(list []string) string { return strings.Join(list, ", ") }
 
-func (u URLs) actWorkers() templ.SafeURL { return u.path("/act/worker") }
-
 // forgetWorker leads to what asks before a worker is forgotten.
 func (u URLs) forgetWorker(name string) templ.SafeURL {
 	return u.path("/act/forget?" + url.Values{"worker": {name}}.Encode())

@@ -26,18 +26,12 @@ func (p *auditPage) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	var v templates.Audit
+	v := templates.Audit{Records: found}
 	tampered, err := p.tampered.get("", func() (int64, error) { return p.commands.VerifyAudit(ctx) })
 	if err != nil {
 		p.log.WarnContext(ctx, "verify audit log", "error", err)
 	}
 	v.Tampered, v.Verified = tampered, err == nil && tampered == 0
-	for _, r := range found {
-		v.Records = append(v.Records, templates.AuditRecord{
-			ID: r.ID, At: micros(r.At), Actor: r.Actor, Remote: r.RemoteAddr, Action: r.Action, Target: r.Target,
-			Detail: r.Detail, Commands: r.Commands, Request: r.FirstCommand, Hash: r.Hash,
-		})
-	}
 	pg := page{
 		url: "/outbox/audit", title: "Audit log", section: templates.SectionOutbox,
 		version: p.stateVersion(),

@@ -26,7 +26,7 @@ type failurePages struct{ *common }
 
 // load lists groups. What cannot be read is said on the page.
 func (p *failurePages) load(ctx context.Context, a address) (page, error) {
-	q, err := query.ParseFailuresLax(a.query)
+	q, err := query.ParseFailures(a.query)
 	if err != nil {
 		return page{}, invalid(err, templates.Link{Text: "All failures", Href: p.urls.Prefix + "/failures"})
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/web/query"
 )
 
 // metrics serves numbers about Umbel itself in the format of Prometheus. They are read when they are asked for.
@@ -58,7 +57,7 @@ func (c *collector) outbox(out chan<- prometheus.Metric) {
 		c.log.ErrorContext(ctx, "read outbox", "error", err)
 		return
 	}
-	for _, state := range query.CommandStates() {
+	for _, state := range history.CommandStates() {
 		gauge(out, "umbel_outbox_commands", "Commands in the outbox by state.", float64(stats.States[state]), "state", string(state))
 	}
 	oldest := 0.0

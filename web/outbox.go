@@ -82,31 +82,20 @@ func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
 	}
 	pg := page{url: q.URL("/outbox"), title: "Outbox", section: templates.SectionOutbox, version: p.stateVersion()}
 	path := p.urls.Prefix + "/outbox"
-	v := templates.Outbox{Self: q.URL(path), Conditions: conditions(q, path), Counts: map[string]int{}, Query: commandQuery(q)}
+	v := templates.Outbox{Conditions: conditions(q, path), Query: commandQuery(q)}
 	numbers, err := p.outboxStats(ctx)
-	for s, n := range numbers.States {
-		v.Counts[string(s)] = n
-	}
-	v.OldestPending, v.Unsupported = micros(numbers.OldestPending), numbers.OtherSchema
-	for _, f := range numbers.TopErrors {
-		v.Failures = append(v.Failures, templates.FailureCount{Error: f.Error, N: f.N})
-	}
+	v.Stats = numbers
 	v.State, v.States = shownStates(q, path, numbers.States)
 	if relay := p.commands.Relay; relay != nil {
-		s := relay.Status()
-		v.Relay = &templates.Relay{Open: s.BreakerOpen, Until: micros(s.BreakerUntil), Error: s.LastError, Sent: s.Sent}
+		v.Relay = new(relay.Status())
 	}
-	var found []history.Command
 	var next int64
 	if err == nil {
-		found, next, err = p.commands.Commands(ctx, q.Filter())
+		v.Commands, next, err = p.commands.Commands(ctx, q.Filter())
 	}
 	if err != nil {
 		p.log.WarnContext(ctx, "list commands", "error", err)
 		v.Unreadable, pg.status = true, http.StatusServiceUnavailable
-	}
-	for _, c := range found {
-		v.Commands = append(v.Commands, commandView(c))
 	}
 	if q.Before != 0 {
 		v.Newest = q.First().URL(path)
@@ -185,24 +174,4 @@ func conditions(q query.Commands, path string) []templates.Condition {
 		add("request", strconv.FormatInt(q.Request, 10), func(q *query.Commands) { q.Request = 0 })
 	}
 	return list
-}
-
-// commandView is a command as pages show it.
-func commandView(c history.Command) templates.Command {
-	d := templates.Command{
-		ID: c.ID, Request: c.RequestID, Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary, TaskID: c.TaskID,
-		Attempts: c.Attempts, Deferrals: c.Deferrals, Error: c.LastError, Actor: c.Actor,
-		Created: micros(c.CreatedAt), Due: micros(c.DueAt), Expires: micros(c.ExpiresAt), Claimed: micros(c.ClaimedAt),
-		Sent: micros(c.SentAt), Done: micros(c.DoneAt),
-		Waiting: c.State == history.CommandPending && !c.DueAt.After(c.CreatedAt),
-	}
-	for _, a := range c.Replies {
-		d.Replies = append(d.Replies, templates.CommandReply{Node: a.Node, At: micros(a.At), Text: a.Text, OK: a.OK})
-	}
-	for _, node := range c.Expected {
-		if !slices.ContainsFunc(c.Replies, func(a history.Reply) bool { return a.Node == node }) {
-			d.NoReply = append(d.NoReply, node)
-		}
-	}
-	return d
 }

@@ -35,13 +35,7 @@ func (p *outboxPages) loadRequest(ctx context.Context, a address) (page, error) 
 	if before == 0 && next == 0 {
 		slices.Reverse(found) // all of them, in their order
 	}
-	v := templates.Request{ID: id, Counts: map[string]int{}}
-	for s, n := range counts {
-		v.Counts[string(s)] = n
-	}
-	for _, c := range found {
-		v.Commands = append(v.Commands, commandView(c))
-	}
+	v := templates.Request{ID: id, Counts: counts, Commands: found}
 	name := strconv.FormatInt(id, 10)
 	pg := page{
 		url: templates.RequestPath(id), title: "Request " + name,

@@ -61,7 +61,7 @@ func (p *taskPage) taskActions(t *state.Task) []templates.TaskAction {
 }
 
 // taskCommands are the newest commands about a task.
-func (p *taskPage) taskCommands(ctx context.Context, id string) ([]templates.Command, error) {
+func (p *taskPage) taskCommands(ctx context.Context, id string) ([]history.Command, error) {
 	if p.commands == nil {
 		return nil, nil
 	}
@@ -69,11 +69,7 @@ func (p *taskPage) taskCommands(ctx context.Context, id string) ([]templates.Com
 	if err != nil {
 		return nil, fmt.Errorf("read commands: %w", err)
 	}
-	var shown []templates.Command
-	for _, c := range list {
-		shown = append(shown, commandView(c))
-	}
-	return shown, nil
+	return list, nil
 }
 
 // stored is what the result backend holds of a task, nil if there is no backend. It is waited for only shortly.

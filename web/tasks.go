@@ -26,7 +26,7 @@ type tasksPage struct {
 }
 
 func (p *tasksPage) load(ctx context.Context, a address) (page, error) {
-	q, err := query.ParseLax(a.query)
+	q, err := query.Parse(a.query)
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
 		return p.invalid(ctx, q, a.query, wrong)
 	}

@@ -171,23 +171,13 @@ func runTimes(tasks []state.Task) []templates.RunTimes {
 }
 
 // workerCommands are the newest commands for a worker, none if they cannot be read.
-func (p *workerPages) workerCommands(ctx context.Context, name string) []templates.WorkerCommand {
+func (p *workerPages) workerCommands(ctx context.Context, name string) []history.Command {
 	commands, _, err := p.commands.Commands(ctx, history.CommandFilter{Worker: name, Limit: recentCommands})
 	if err != nil {
 		p.log.WarnContext(ctx, "list commands of a worker", "error", err)
 		return nil
 	}
-	var list []templates.WorkerCommand
-	for _, c := range commands {
-		m := templates.WorkerCommand{Command: commandView(c)}
-		for _, a := range c.Replies {
-			if a.Node == name {
-				m.Answer, m.OK = a.Text, a.OK
-			}
-		}
-		list = append(list, m)
-	}
-	return list
+	return commands
 }
 
 // isOnline reports whether a worker is expected to answer. Others are not asked.

@@ -12,7 +12,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/web/api"
-	"github.com/umbelhq/umbel/web/query"
 )
 
 // outboxStatsCmd sums up the outbox, beside the server that uses it.
@@ -37,7 +36,7 @@ func (c *outboxStatsCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 
 func printStats(out io.Writer, stats history.OutboxStats, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, s := range query.CommandStates() {
+	for _, s := range history.CommandStates() {
 		fmt.Fprintf(w, "%s\t%d\n", s, stats.States[s])
 	}
 	oldest := "none"

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -27,6 +28,13 @@ const (
 	CommandExpired   CommandState = "expired"   // not sent in time
 	CommandDiscarded CommandState = "discarded" // a dead letter that was removed, or a command canceled before it was sent
 )
+
+// CommandStates returns all states in the order in which a command may pass through them.
+func CommandStates() []CommandState {
+	return []CommandState{
+		CommandPending, CommandInFlight, CommandSent, CommandDone, CommandSilent, CommandDead, CommandExpired, CommandDiscarded,
+	}
+}
 
 // Final reports whether the state does not change anymore unless a user changes it.
 func (s CommandState) Final() bool {
@@ -61,6 +69,24 @@ type Command struct {
 	SentAt    time.Time // confirmed by the broker, zero if not
 	DoneAt    time.Time // when its state became final
 	Actor     string    // user who requested it
+}
+
+// Missing returns the nodes that should reply and have not.
+func (c Command) Missing() []string {
+	return slices.DeleteFunc(slices.Clone(c.Expected), func(node string) bool {
+		return slices.ContainsFunc(c.Replies, func(r Reply) bool { return r.Node == node })
+	})
+}
+
+// Refused returns the number of workers that did not accept the command.
+func (c Command) Refused() int {
+	n := 0
+	for _, r := range c.Replies {
+		if !r.OK {
+			n++
+		}
+	}
+	return n
 }
 
 // Reply is a worker's reply to a command.

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"slices"
-
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
@@ -40,19 +38,13 @@ type Reply struct {
 
 // FromCommand returns the command in the form of the API.
 func FromCommand(c history.Command) Command {
-	d := Command{
+	return Command{
 		ID: Int(c.ID), RequestID: Int(c.RequestID), Kind: c.Kind, State: string(c.State), Target: c.Target, Summary: c.Summary,
 		TaskID: text(c.TaskID), Attempts: c.Attempts, Deferrals: c.Deferrals, LastError: text(c.LastError),
-		Expected: append([]string{}, c.Expected...), Missing: []string{}, Replies: mapSlice(c.Replies, fromReply),
+		Expected: append([]string{}, c.Expected...), Missing: append([]string{}, c.Missing()...), Replies: mapSlice(c.Replies, fromReply),
 		CreatedAt: timeOf(c.CreatedAt), DueAt: timeOf(c.DueAt), ExpiresAt: timeOf(c.ExpiresAt),
 		SentAt: timeOf(c.SentAt), DoneAt: timeOf(c.DoneAt), Actor: text(c.Actor),
 	}
-	for _, node := range c.Expected {
-		if !slices.ContainsFunc(c.Replies, func(a history.Reply) bool { return a.Node == node }) {
-			d.Missing = append(d.Missing, node)
-		}
-	}
-	return d
 }
 
 func fromReply(a history.Reply) Reply {

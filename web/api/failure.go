@@ -75,7 +75,7 @@ type FailurePath struct {
 }
 
 func (a *api) failures(ctx context.Context, r *listFailures) (*response[List[Failure]], error) {
-	q, err := query.ParseFailuresLax(r.values)
+	q, err := query.ParseFailures(r.values)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}

@@ -172,7 +172,7 @@ func FromOutbox(s history.OutboxStats) Outbox {
 		States: map[string]int{}, OldestPendingAt: timeOf(s.OldestPending), DeadLetters: s.DeadLetters, OtherSchema: s.OtherSchema,
 		TopErrors: mapSlice(s.TopErrors, func(e history.ErrorCount) ErrorCount { return ErrorCount{e.Error, e.N} }),
 	}
-	for _, st := range query.CommandStates() {
+	for _, st := range history.CommandStates() {
 		d.States[string(st)] = s.States[st]
 	}
 	return d

@@ -130,4 +130,4 @@ type TaskQuery struct {
 	Cursor string   `query:"cursor" doc:"Cursor from next or prev of an earlier response."`
 }
 
-func (q *TaskQuery) tasks() (query.Tasks, error) { return query.ParseLax(q.values) }
+func (q *TaskQuery) tasks() (query.Tasks, error) { return query.Parse(q.values) }

@@ -128,7 +128,7 @@ func (r *seriesInput) request(now time.Time) (q rollup.Request, err error) {
 	if !q.From.Before(q.To) || q.To.Sub(q.From) > maxSeries {
 		return q, &query.Error{Param: "from", Message: "must be before to, by at most 400 days"}
 	}
-	parsed, err := query.ParseLax(url.Values{"q": {r.Q}})
+	parsed, err := query.Parse(url.Values{"q": {r.Q}})
 	q.Query = parsed.Query
 	return q, err
 }

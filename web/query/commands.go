@@ -29,49 +29,30 @@ type Commands struct {
 	Before  int64 // the page continues after this command; 0 means the first page
 }
 
-// CommandStates are the states of commands, in the order in which they are passed.
-func CommandStates() []history.CommandState {
-	return []history.CommandState{
-		history.CommandPending, history.CommandInFlight, history.CommandSent, history.CommandDone, history.CommandSilent,
-		history.CommandDead, history.CommandExpired, history.CommandDiscarded,
-	}
-}
-
 // CommandKinds are the kinds of commands.
 func CommandKinds() []string { return []string{"control", "task", "purge"} }
 
-// ParseCommands reads a query from URL parameters, of which empty ones count as absent. On the first wrong or
-// unknown one it returns an *Error, beside a query of all that was right.
+// ParseCommands reads a query from URL parameters as Parse does.
 func ParseCommands(v url.Values) (Commands, error) {
 	p := parser{values: v}
-	c := Commands{
+	return Commands{
 		States: p.commandStates(), Kind: p.commandKind(), Task: p.short(paramTask), Worker: p.short(paramWorker),
 		Actor: p.short(paramActor), Request: p.number(paramRequest), Limit: p.limit(), Before: p.number(paramCursor),
-	}
-	p.known(paramState, paramKind, paramTask, paramWorker, paramActor, paramRequest, paramLimit, paramCursor)
-	if p.err != nil {
-		return c, p.err
-	}
-	return c, nil
+	}, p.failed()
 }
 
-// ParseAudit reads which page of the audit log is asked for, like ParseCommands: the record before which it begins,
-// 0 for the newest ones, and how many it holds at most.
+// ParseAudit reads the page of the audit log that is asked for: the record before which it begins, 0 for the newest ones,
+// and how many it holds at most.
 func ParseAudit(v url.Values) (before int64, limit int, err error) {
 	p := parser{values: v}
-	before, limit = p.number(paramCursor), cmp.Or(p.limit(), DefaultLimit)
-	p.known(paramLimit, paramCursor)
-	if p.err != nil {
-		return before, limit, p.err
-	}
-	return before, limit, nil
+	return p.number(paramCursor), cmp.Or(p.limit(), DefaultLimit), p.failed()
 }
 
 func (p *parser) commandStates() []history.CommandState {
 	var list []history.CommandState
 	for _, s := range p.states() {
 		st := history.CommandState(strings.ToLower(s))
-		if !slices.Contains(CommandStates(), st) {
+		if !slices.Contains(history.CommandStates(), st) {
 			p.fail(paramState, "must be pending, in_flight, sent, done, silent, dead, expired or discarded")
 			continue
 		}
@@ -116,19 +97,6 @@ func (p *parser) number(param string) int64 {
 	return n
 }
 
-// known reports any other parameter.
-func (p *parser) known(names ...string) {
-	var unknown []string
-	for name := range p.values {
-		if !slices.Contains(names, name) {
-			unknown = append(unknown, name)
-		}
-	}
-	if len(unknown) > 0 {
-		p.fail(slices.Min(unknown), "is not a parameter of this list; these are: "+strings.Join(names, ", "))
-	}
-}
-
 // Filter returns the query as a store takes it.
 func (c Commands) Filter() history.CommandFilter {
 	return history.CommandFilter{
@@ -143,38 +111,14 @@ func (c Commands) First() Commands {
 	return c
 }
 
-// Filtered reports whether the query leaves any command out.
-func (c Commands) Filtered() bool {
-	return len(c.States) > 0 || c.Kind != "" || c.Task != "" || c.Worker != "" || c.Actor != "" || c.Request != 0
-}
-
 // URL returns path with the parameters that select the same page, in one spelling.
 func (c Commands) URL(path string) string {
-	v := url.Values{}
-	set := func(param, value string) {
-		if value != "" {
-			v.Set(param, value)
-		}
-	}
-	number := func(param string, n int64) {
-		if n != 0 {
-			v.Set(param, strconv.FormatInt(n, 10))
-		}
-	}
 	states := make([]string, len(c.States))
 	for i, s := range c.States {
 		states[i] = string(s)
 	}
-	set(paramState, strings.Join(states, ","))
-	set(paramKind, c.Kind)
-	set(paramTask, c.Task)
-	set(paramWorker, c.Worker)
-	set(paramActor, c.Actor)
-	number(paramRequest, c.Request)
-	number(paramLimit, int64(c.Limit))
-	number(paramCursor, c.Before)
-	if len(v) == 0 {
-		return path
-	}
-	return path + "?" + v.Encode()
+	return address(path, map[string]string{
+		paramState: strings.Join(states, ","), paramKind: c.Kind, paramTask: c.Task, paramWorker: c.Worker, paramActor: c.Actor,
+		paramRequest: decimal(c.Request), paramLimit: decimal(c.Limit), paramCursor: decimal(c.Before),
+	})
 }

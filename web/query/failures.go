@@ -1,12 +1,10 @@
 package query
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"net/url"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -30,37 +28,10 @@ type Failures struct {
 	After *history.FailurePosition // the page continues after this group; nil means the first page
 }
 
-// ParseFailures reads a query from URL parameters, of which empty ones count as absent. On the first wrong
-// or unknown one it returns an *Error, beside a query of all that was right.
+// ParseFailures reads a query from URL parameters as Parse does.
 func ParseFailures(v url.Values) (Failures, error) {
-	f, err := ParseFailuresLax(v)
-	if err != nil {
-		return f, err
-	}
-	known := []string{paramShow, paramLimit, paramCursor}
-	var unknown []string
-	for name := range v {
-		if !slices.Contains(known, name) {
-			unknown = append(unknown, name)
-		}
-	}
-	if len(unknown) > 0 {
-		return f, &Error{
-			Param:   slices.Min(unknown),
-			Message: "is not a parameter of this list; these are: " + strings.Join(known, ", "),
-		}
-	}
-	return f, nil
-}
-
-// ParseFailuresLax is ParseFailures for pages that have parameters of their own: unknown ones are ignored.
-func ParseFailuresLax(v url.Values) (Failures, error) {
 	p := parser{values: v}
-	f := Failures{Show: p.show(), Limit: p.limit(), After: p.failureCursor()}
-	if p.err != nil {
-		return f, p.err
-	}
-	return f, nil
+	return Failures{Show: p.show(), Limit: p.limit(), After: p.failureCursor()}, p.failed()
 }
 
 func (p *parser) show() string {
@@ -89,10 +60,7 @@ func (p *parser) failureCursor() *history.FailurePosition {
 
 // Request returns the query as a store takes it.
 func (f Failures) Request(now time.Time, stale time.Duration) history.FailureRequest {
-	r := history.FailureRequest{After: f.After, Limit: f.Limit, Now: now, MaxAge: stale}
-	if r.Limit == 0 {
-		r.Limit = DefaultLimit
-	}
+	r := history.FailureRequest{After: f.After, Limit: cmp.Or(f.Limit, DefaultLimit), Now: now, MaxAge: stale}
 	if f.Show != ShowAll {
 		r.Resolved = new(f.Show == ShowResolved)
 	}
@@ -101,20 +69,11 @@ func (f Failures) Request(now time.Time, stale time.Duration) history.FailureReq
 
 // URL returns path with the parameters that select the same page, in one spelling.
 func (f Failures) URL(path string) string {
-	v := url.Values{}
-	if f.Show != "" {
-		v.Set(paramShow, f.Show)
-	}
-	if f.Limit != 0 {
-		v.Set(paramLimit, strconv.Itoa(f.Limit))
-	}
+	params := map[string]string{paramShow: f.Show, paramLimit: decimal(f.Limit)}
 	if f.After != nil {
-		v.Set(paramCursor, EncodeFailure(*f.After))
+		params[paramCursor] = EncodeFailure(*f.After)
 	}
-	if len(v) == 0 {
-		return path
-	}
-	return path + "?" + v.Encode()
+	return address(path, params)
 }
 
 // EncodeFailure returns the cursor of the page that continues after pos: 16 hexadecimal digits of its time in µs,

@@ -22,13 +22,34 @@ func (t Tasks) Request(now time.Time) history.TaskRequest {
 // Canonical returns the one spelling of the query: sorted, URL-encoded, without defaults and
 // without its place in the list. Equal queries have equal canonical forms, so it names live topics
 // and cache keys. The query of all tasks is empty.
-func (t Tasks) Canonical() string { return t.values().Encode() }
+func (t Tasks) Canonical() string { return strings.TrimPrefix(t.First().URL(""), "?") }
 
 // URL returns path with the query, its place in the list included.
 func (t Tasks) URL(path string) string {
-	v := t.values()
+	cols := make([]string, len(t.Cols))
+	for i, f := range t.Cols {
+		cols[i] = f.String()
+	}
+	params := map[string]string{
+		paramText: t.Query.String(), paramSort: t.Sort.String(), paramCols: strings.Join(cols, ","), paramChart: t.Chart.String(),
+		paramLimit: decimal(t.Limit),
+	}
+	if t.Limit == DefaultLimit {
+		delete(params, paramLimit)
+	}
 	if t.From != nil {
-		v.Set(paramCursor, Encode(*t.From, t.Newer))
+		params[paramCursor] = Encode(*t.From, t.Newer)
+	}
+	return address(path, params)
+}
+
+// address returns path with the parameters that are not empty.
+func address(path string, params map[string]string) string {
+	v := url.Values{}
+	for name, value := range params {
+		if value != "" {
+			v.Set(name, value)
+		}
 	}
 	if len(v) == 0 {
 		return path
@@ -36,25 +57,12 @@ func (t Tasks) URL(path string) string {
 	return path + "?" + v.Encode()
 }
 
-func (t Tasks) values() url.Values {
-	v := url.Values{}
-	set := func(param, value string) {
-		if value != "" {
-			v.Set(param, value)
-		}
+// decimal returns the digits of n, empty for 0.
+func decimal[N int | int64](n N) string {
+	if n == 0 {
+		return ""
 	}
-	set(paramText, t.Query.String())
-	set(paramSort, t.Sort.String())
-	cols := make([]string, len(t.Cols))
-	for i, f := range t.Cols {
-		cols[i] = f.String()
-	}
-	set(paramCols, strings.Join(cols, ","))
-	set(paramChart, t.Chart.String())
-	if t.Limit != 0 && t.Limit != DefaultLimit {
-		set(paramLimit, strconv.Itoa(t.Limit))
-	}
-	return v
+	return strconv.FormatInt(int64(n), 10)
 }
 
 // Filtered reports whether the query leaves any task out.

@@ -60,30 +60,9 @@ type Tasks struct {
 	Newer bool            // the page lies before From, towards the top of the list
 }
 
-// Parse reads a query from URL parameters. Empty values count as absent, as forms send them. On the
-// first wrong or unknown parameter it returns an *Error, beside a query of all that was right.
+// Parse reads a query from URL parameters. Empty values count as absent, as forms send them, and unknown parameters are
+// ignored. If parameters are wrong it returns an *Error of the first, beside a query of all that was right.
 func Parse(v url.Values) (Tasks, error) {
-	t, err := ParseLax(v)
-	if err != nil {
-		return t, err
-	}
-	var unknown []string
-	for name := range v {
-		if !slices.Contains(params(), name) {
-			unknown = append(unknown, name)
-		}
-	}
-	if len(unknown) > 0 {
-		return t, &Error{
-			Param:   slices.Min(unknown),
-			Message: "is not a parameter of this list; these are: " + strings.Join(params(), ", "),
-		}
-	}
-	return t, nil
-}
-
-// ParseLax is Parse for pages that have parameters of their own: unknown ones are ignored.
-func ParseLax(v url.Values) (Tasks, error) {
 	p := parser{values: v}
 	var t Tasks
 	t.Query, t.Text = p.query()
@@ -92,16 +71,7 @@ func ParseLax(v url.Values) (Tasks, error) {
 	t.Chart = p.chart()
 	t.Limit = p.limit()
 	t.From, t.Newer = p.cursor()
-	if p.err != nil {
-		return t, p.err
-	}
-	return t, nil
-}
-
-func params() []string {
-	return []string{
-		paramState, paramName, paramWorker, paramText, paramRoot, paramSort, paramCols, paramChart, paramLimit, paramCursor,
-	}
+	return t, p.failed()
 }
 
 // parser reads parameters and keeps the first error; what is wrong is left out of the query.
@@ -114,6 +84,14 @@ func (p *parser) fail(param, message string) {
 	if p.err == nil {
 		p.err = &Error{Param: param, Message: message}
 	}
+}
+
+// failed returns the first error, nil if there was none.
+func (p *parser) failed() error {
+	if p.err == nil {
+		return nil
+	}
+	return p.err
 }
 
 // one returns the value of a parameter that may be given once.
