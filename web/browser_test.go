@@ -337,7 +337,7 @@ func agesTrustNoLateMessage(t *testing.T, b context.Context) {
 		window.ages = [];
 		new MutationObserver(() => window.ages.push(time.textContent)).observe(time, { childList: true });
 		time.dateTime = new Date(Date.now() - 2000).toISOString();
-		window.socket.onmessage({ data: JSON.stringify({ v: 1, now: Date.now() - 11000 }) });
+		window.socket.onmessage({ data: JSON.stringify({ v: 2, now: Date.now() - 11000 }) });
 	})()`)
 	tb.until(`window.ages.length > 1`)
 	tb.want(`window.ages.every((age) => /^\d+\u202fs$/.test(age))`, true)

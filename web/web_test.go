@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/coder/websocket"
 	"github.com/go-chi/chi/v5"
 
+	"github.com/umbelhq/umbel/internal/livetest"
 	"github.com/umbelhq/umbel/internal/testcluster"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
@@ -414,44 +416,32 @@ func TestSocket(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- h.Run(ctx) }()
-	var conn *websocket.Conn
-	for conn == nil && t.Context().Err() == nil { // until Run has begun
-		conn, _, _ = websocket.Dial(t.Context(), srv.URL+"/ops/ws", nil)
+	open := func(query url.Values) (conn *websocket.Conn, first livetest.Message) {
+		for conn == nil && t.Context().Err() == nil { // until Run has begun
+			conn, _, _ = websocket.Dial(t.Context(), srv.URL+"/ops/ws?"+query.Encode(), nil)
+		}
+		conn.SetReadLimit(1 << 20)
+		var r livetest.Reader
+		for !first.Frame {
+			var err error
+			if first, _, err = r.Read(t.Context(), conn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return conn, first
 	}
-	conn.SetReadLimit(1 << 20)
+	conn, _ := open(url.Values{"topic": {"/tasks"}})
+	_ = conn.CloseNow()
 	// What a page shows need not be sent again.
-	for _, page := range find(`data-page="([^"]*)"`, visit(t, h, "/ops/tasks").Body.String()) {
-		subscription := fmt.Appendf(nil, `{"op":"sub","topic":"/tasks","page":%q}`, page)
-		if err := conn.Write(t.Context(), websocket.MessageText, subscription); err != nil {
-			t.Fatal(err)
-		}
+	page := find(`data-page="([^"]*)"`, visit(t, h, "/ops/tasks").Body.String())
+	conn, first := open(url.Values{"topic": {"/tasks"}, "page": page})
+	if first.Reset || len(first.Ops) > 0 {
+		t.Errorf("first frame after the page = %+v, want no ops", first)
 	}
-	for {
-		_, b, err := conn.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(b), `"topic":"/tasks"`) {
-			if !strings.HasSuffix(string(b), `"ops":[]}`) {
-				t.Errorf("first frame after the page = %s, want no ops", b)
-			}
-			break
-		}
-	}
-	if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"/tasks?q=state%3Afailure"}`)); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		_, b, err := conn.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(b), `"topic":"/tasks?q=state%3Afailure"`) {
-			if !strings.Contains(string(b), "t-task-28") {
-				t.Errorf("frame = %s, want the row of task-28", b)
-			}
-			break
-		}
+	_ = conn.CloseNow()
+	conn, first = open(url.Values{"topic": {"/tasks?q=state%3Afailure"}})
+	if !strings.Contains(fmt.Sprint(first.Ops), "t-task-28") {
+		t.Errorf("frame = %+v, want the row of task-28", first)
 	}
 	cancel()
 	if _, _, err := conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusGoingAway {

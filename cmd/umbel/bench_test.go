@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/livetest"
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
@@ -44,15 +44,16 @@ func benchLatency(b *testing.B, sockets int) {
 	var wg sync.WaitGroup
 	shown := arrivals{at: map[string]time.Time{}}
 	for i := range sockets {
-		conn := dial(b, d, "tasks?limit=500")
+		conn := dial(b, d, "/tasks?limit=500")
 		wg.Go(func() {
+			var r livetest.Reader
 			for {
-				_, body, err := conn.Read(ctx)
+				m, _, err := r.Read(ctx, conn)
 				if err != nil {
 					return
 				}
 				if i == 0 {
-					shown.note(body, time.Now())
+					shown.note(m, time.Now())
 				}
 			}
 		})
@@ -94,18 +95,10 @@ func (a *arrivals) count() int {
 }
 
 // note takes in a frame.
-func (a *arrivals) note(body []byte, now time.Time) {
-	var frame struct {
-		Ops []struct {
-			Rows map[string]string `json:"rows"`
-		} `json:"ops"`
-	}
-	if json.Unmarshal(body, &frame) != nil {
-		return // another kind of message
-	}
+func (a *arrivals) note(m livetest.Message, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, op := range frame.Ops {
+	for _, op := range m.Ops {
 		for id, html := range op.Rows {
 			if _, ok := a.at[id]; !ok && strings.Contains(html, "state-success") {
 				a.at[id] = now

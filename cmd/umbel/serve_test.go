@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"syscall"
@@ -20,7 +21,7 @@ func dial(tb testing.TB, d *dashboard, topic string) *websocket.Conn {
 	var conn *websocket.Conn
 	eventually(tb, patience, func() (err error) {
 		var res *http.Response
-		conn, res, err = websocket.Dial(tb.Context(), "ws"+strings.TrimPrefix(d.url, "http")+"ws", nil)
+		conn, res, err = websocket.Dial(tb.Context(), "ws"+strings.TrimPrefix(d.url, "http")+"ws?topic="+url.QueryEscape(topic), nil)
 		if res != nil && res.Body != nil {
 			_ = res.Body.Close()
 		}
@@ -28,9 +29,6 @@ func dial(tb testing.TB, d *dashboard, topic string) *websocket.Conn {
 	})
 	tb.Cleanup(func() { _ = conn.CloseNow() })
 	conn.SetReadLimit(16 << 20)
-	if err := conn.Write(tb.Context(), websocket.MessageText, []byte(`{"op":"sub","topic":"`+topic+`"}`)); err != nil {
-		tb.Fatalf("subscribe: %v", err)
-	}
 	return conn
 }
 
@@ -40,7 +38,7 @@ func TestStopWhileSocketsAreOpen(t *testing.T) {
 	ends := make(chan error)
 	const sockets = 5
 	for range sockets {
-		conn := dial(t, d, "tasks")
+		conn := dial(t, d, "/tasks")
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
@@ -184,7 +182,7 @@ func TestPrefix(t *testing.T) {
 					t.Errorf("%s answered %d, %v", path, status, err)
 				}
 			}
-			_ = dial(t, d, "overview")
+			_ = dial(t, d, "/")
 		})
 	}
 }

@@ -3,7 +3,6 @@ package dashboard_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -21,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/umbelhq/umbel/internal/dashboard"
+	"github.com/umbelhq/umbel/internal/livetest"
 	brokers "github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
@@ -137,13 +137,11 @@ func visitAll(t *testing.T, origin string) {
 			t.Errorf("%s answered %d, want 404 and a page with %q", path, status, want)
 		}
 	}
-	if topic := subscribe(t, origin+prefix+"/ws"); topic != "/" {
-		t.Errorf("first frame is of topic %q, want /", topic)
-	}
+	subscribe(t, origin+prefix+"/ws?topic=%2F")
 }
 
-// subscribe opens a socket, asks for the overview, and returns the topic of the first frame.
-func subscribe(t *testing.T, url string) string {
+// subscribe opens a socket and waits for the first frame.
+func subscribe(t *testing.T, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -156,22 +154,12 @@ func subscribe(t *testing.T, url string) string {
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(1 << 20)
-	if err := conn.Write(ctx, websocket.MessageText, []byte(`{"op":"sub","topic":"/"}`)); err != nil {
-		t.Fatalf("subscribe: %v", err)
-	}
-	var frame struct {
-		Topic string `json:"topic"`
-	}
-	for frame.Topic == "" {
-		_, body, err := conn.Read(ctx)
-		if err != nil {
+	var r livetest.Reader
+	for m := (livetest.Message{}); !m.Frame; {
+		if m, _, err = r.Read(ctx, conn); err != nil {
 			t.Fatalf("read frame: %v", err)
 		}
-		if err := json.Unmarshal(body, &frame); err != nil {
-			t.Fatalf("decode frame: %v", err)
-		}
 	}
-	return frame.Topic
 }
 
 func TestNothingRunsBeforeRunAndAfterClose(t *testing.T) {

@@ -104,7 +104,7 @@ function update(tbody, order, rows) {
   for (const id of list.waiting.keys()) if (!wanted.has(id)) list.waiting.delete(id);
   for (const row of tbody.children) row.toggleAttribute("data-left", !wanted.has(row.id)); // it changes no more
   if (!inUse(tbody)) settle(tbody);
-  tell(tbody);
+  showPending(tbody);
 }
 
 // takeRows does the same with all rows of a page that was fetched.
@@ -152,13 +152,13 @@ function settled(tbody) {
   return order.length === tbody.childElementCount && order.every((id, i) => tbody.children[i].id === id);
 }
 
-// ---- The pill that tells of rows that wait ----
+// ---- The button that says how many rows wait ----
 
 const slotOf = (tbody) => $(`[data-news="${CSS.escape(tbody.id)}"]`);
 let settling;
 
-// tell shows how many rows wait for the list to be out of use, when they are let in by themselves.
-function tell(tbody) {
+// showPending says how many rows wait for the list to be out of use, when they are let in by themselves.
+function showPending(tbody) {
   const slot = slotOf(tbody);
   if (settled(tbody)) return slot?.replaceChildren();
   settling ??= setInterval(settleUnused, 400);
@@ -176,7 +176,7 @@ function tell(tbody) {
 function settleUnused() {
   for (const tbody of tbodies()) {
     if (!settled(tbody) && !inUse(tbody)) settle(tbody);
-    tell(tbody);
+    showPending(tbody);
   }
   if (tbodies().every(settled)) settling = clearInterval(settling);
 }
@@ -185,28 +185,30 @@ function showNews() {
   for (const tbody of tbodies()) {
     const away = scrolledAway(tbody);
     settle(tbody);
-    tell(tbody);
+    showPending(tbody);
     if (away) tbody.firstElementChild?.scrollIntoView({ block: "nearest" });
   }
 }
 
 // ---- The socket ----
 
-const patience = { late: 5e3, beat: 45e3, poll: 5e3, hidden: 5e3, first: 500, longest: 30e3 };
+const timeout = { late: 5e3, beat: 45e3, poll: 5e3, hidden: 5e3, first: 500, longest: 30e3 };
+const nothing = new Uint8Array();
 
 const live = {
   socket: null,
-  open: false, // the server has spoken
-  tries: 0, // since the last time it did
-  topic: "", // subscribed to
-  at: {}, // epoch and seq of the last frame of topic, or the page that the first one leads from
+  open: false, // the server has answered, and its last socket did not fail
+  attempts: 0, // since the last frame
+  topic: "", // of the socket
+  at: {}, // topic, epoch and seq of the last frame, or topic and page that the first one leads from
+  tail: nothing, // the last frames, to which the next one may refer
   refused: "", // a topic that the server does not have
   late: false,
   paused: false,
   hidden: false,
   polling: null,
   polled: false, // the last poll worked
-  heard: Date.now(), // when the server last spoke, by any way
+  answered: Date.now(), // when the server last did, by any way
   skew: Date.now() - performance.now(), // the server's clock less the time since the page began, ms
   skews: [], // as the last messages had it
   refreshed: 0, // when it was begun
@@ -216,83 +218,94 @@ const live = {
     return this.paused || this.hidden || topic === this.refused ? "" : topic;
   },
 
-  // follow makes the subscription what it should be, and connects if there is none to be had.
+  // follow makes the socket that of the topic which is wanted.
   follow() {
     const topic = this.wanted();
-    if (this.open && topic !== this.topic) {
-      if (this.topic) this.send({ op: "unsub", topic: this.topic });
-      this.topic = topic;
-      this.late = false;
-      if (topic && this.at.topic !== topic) this.at = this.page();
-      if (topic) this.send({ op: "sub", ...this.at });
-    }
-    if (topic && !this.socket) this.connect();
-    if (!topic) this.poll(false);
+    if (this.socket && topic !== this.topic) this.drop();
+    if (!topic) {
+      this.open = false;
+      this.poll(false);
+    } else if (!this.socket) this.connect(topic);
     paint();
   },
 
-  connect() {
+  connect(topic) {
     clearTimeout(this.again);
+    if (this.at.topic !== topic) this.at = this.page();
+    this.topic = topic;
+    this.late = false;
     const url = new URL(prefix + "/ws", location.href);
     url.protocol = url.protocol.replace("http", "ws");
+    url.search = new URLSearchParams(this.at).toString();
     const socket = this.socket = new WebSocket(url);
-    socket.onmessage = (e) => {
-      this.heard = Date.now();
+    socket.binaryType = "arraybuffer";
+    let work = Promise.resolve(); // on one message after the other
+    socket.onmessage = ({ data }) => {
+      this.answered = Date.now();
       if (!this.open) {
         this.open = true;
-        this.tries = 0;
         this.poll(false);
-        this.follow();
       }
-      this.take(JSON.parse(e.data));
+      work = work.then(() => this.take(socket, data)).catch(() => this.socket === socket && this.lost());
     };
     socket.onclose = () => this.lost();
   },
 
-  // lost forgets the socket and tries again later, the later the more often it failed.
-  lost() {
+  drop() {
     if (this.socket) this.socket.onclose = this.socket.onmessage = null;
     this.socket?.close();
     this.socket = null;
+  },
+
+  // lost tries again later, the later the more often it failed.
+  lost() {
+    this.drop();
     this.open = false;
-    this.topic = "";
-    this.tries++;
-    if (this.tries >= 2 && this.wanted()) this.poll(true);
-    const wait = Math.random() * Math.min(patience.longest, patience.first * 2 ** this.tries);
+    this.attempts++;
+    if (this.attempts >= 2 && this.wanted()) this.poll(true);
+    const wait = Math.random() * Math.min(timeout.longest, timeout.first * 2 ** this.attempts);
     clearTimeout(this.again);
     this.again = setTimeout(() => !this.socket && this.follow(), wait);
     paint();
   },
 
-  send(message) {
-    this.socket.send(JSON.stringify(message));
-  },
-
-  take(message) {
-    if (message.v !== 1) return location.reload(); // by now the server has another script
-    if (message.now) this.reckon(message.now - performance.now());
-    if (message.topic === undefined || message.topic !== this.topic) return paint();
-    if (message.error) {
-      this.refused = message.topic;
-      this.topic = "";
-      this.refresh();
-      return paint();
-    }
-    this.late = message.late;
-    if (message.late !== undefined) return paint();
-    if (!message.reset && (!message.page || message.page !== this.at.page)) {
-      if (message.epoch === this.at.epoch && message.seq <= this.at.seq) return;
-      if (message.epoch !== this.at.epoch || message.seq !== this.at.seq + 1) return this.startOver();
-    }
-    this.at = { topic: message.topic, epoch: message.epoch, seq: message.seq };
-    apply(message);
+  async take(socket, data) {
+    if (this.socket !== socket) return;
+    if (typeof data === "string") return this.note(JSON.parse(data));
+    const { epoch, seq } = this.at;
+    const starts = new Uint8Array(data)[0] === 1;
+    this.at = { topic: this.topic }; // until the frame is known to be whole
+    const text = await inflate(starts ? nothing : this.tail, data.slice(1));
+    if (this.socket !== socket) return;
+    const begin = starts ? text.lastIndexOf(10) + 1 : 0; // behind the frames to which others refer
+    const frame = JSON.parse(new TextDecoder().decode(text.subarray(begin)));
+    this.tail = starts ? text.slice(0, begin) : last(this.tail, text);
+    this.at = { topic: this.topic, epoch: frame.epoch ?? epoch, seq: frame.seq ?? seq + 1 };
+    this.attempts = 0;
+    this.late = false;
+    apply(frame);
     paint();
   },
 
-  // reckon estimates the server's clock. A message shows it too early by the time for which it was under way, so that the
+  // note takes what is no frame.
+  note(message) {
+    if (message.now) {
+      if (message.v !== 2) return location.reload(); // by now the server has another script
+      this.setClock(message.now - performance.now());
+    }
+    if (message.late !== undefined) this.late = message.late;
+    if (message.error) {
+      this.refused = this.topic;
+      this.drop();
+      this.refresh();
+    }
+    paint();
+  },
+
+  // setClock estimates the server's clock. A message shows it too early by the time for which it was under way, so that the
   // latest of the last few is nearest. What is far too early is no delay: the clock was set.
-  reckon(skew) {
-    if (skew < this.skew - patience.beat) this.skews = [];
+  setClock(skew) {
+    if (skew < this.skew - timeout.beat) this.skews = [];
     this.skews = [...this.skews.slice(-4), skew];
     this.skew = Math.max(...this.skews);
   },
@@ -303,13 +316,14 @@ const live = {
   // startOver asks for everything that is not in at.
   startOver(at = { topic: this.topic }) {
     this.at = at;
-    if (this.open && this.topic) this.send({ op: "sub", ...at });
+    this.drop();
+    this.follow();
   },
 
   // poll fetches the page now and then, for want of a socket.
   poll(on) {
     if (!on) this.polling = clearInterval(this.polling);
-    else this.polling ??= setInterval(() => this.refresh(), patience.poll);
+    else this.polling ??= setInterval(() => this.refresh(), timeout.poll);
     this.polled &&= on;
   },
 
@@ -322,35 +336,59 @@ const live = {
   },
 };
 
+// inflate returns the bytes that were compressed by deflate, by a writer that had written those of tail before.
+async function inflate(tail, bytes) {
+  const n = tail.length;
+  const stored = new Uint8Array([0, n, n >> 8, ~n, ~n >> 8]); // the head of a block that is not compressed
+  const stream = new Blob([stored, tail, bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(stream).arrayBuffer()).subarray(n);
+}
+
+// last returns what of a and b, one after the other, deflate can refer to.
+function last(a, b) {
+  const all = new Uint8Array(a.length + b.length);
+  all.set(a);
+  all.set(b, a.length);
+  return all.slice(-32768);
+}
+
+// reorder returns the order of a list whose parts are new ids, and spans of the order before: index and length.
+function reorder(before, parts) {
+  return parts.flatMap((part) => typeof part === "string" ? part : before.slice(part[0], part[0] + part[1]));
+}
+
 // apply shows a frame.
 function apply(frame) {
   let strange = false;
   for (const op of frame.ops) {
     const target = document.getElementById(op.id);
     if (!target) strange = true;
-    else if (op.op === "replace") morph(target, parse(op.html));
-    else update(target, op.order, Object.entries(op.rows ?? {}).map(([id, html]) => [id, parse(html)]));
+    else if (op.html) morph(target, parse(op.html));
+    else {
+      const order = op.order && reorder(listOf(target).order, op.order);
+      update(target, order, Object.entries(op.rows ?? {}).map(([id, html]) => [id, parse(html)]));
+    }
   }
   tick();
   // The page has another layout by now. Once is enough if that does not help.
-  if (strange && Date.now() - live.refreshed > patience.poll) live.refresh();
+  if (strange && Date.now() - live.refreshed > timeout.poll) live.refresh();
 }
 
 function clock(ms) {
   return new Date(ms).toLocaleTimeString([], { hourCycle: "h23" });
 }
 
-// paint tells how live the page is.
+// paint shows how live the page is.
 function paint() {
   if (!mark) return;
-  const last = `last update ${clock(live.heard)}`;
+  const last = `last update ${clock(live.answered)}`;
   let [state, text] = ["live", "Live"];
   if (!main?.dataset.topic) [state, text] = ["static", "Not live"];
   else if (live.paused) [state, text] = ["paused", "Paused"];
   else if (live.open) { if (live.late) [state, text] = ["late", "Too slow to update"]; }
   else if (live.polled) text = "Live, each 5 s";
   else if (!navigator.onLine) [state, text] = ["offline", `Offline, ${last}`];
-  else if (Date.now() - live.heard > patience.late) [state, text] = ["reconnecting", `Reconnecting, ${last}`];
+  else if (Date.now() - live.answered > timeout.late) [state, text] = ["reconnecting", `Reconnecting, ${last}`];
   else [state, text] = ["connecting", "Connecting"];
   if (mark.dataset.state !== state) mark.dataset.state = state;
   if (mark.textContent !== text) mark.textContent = text;
@@ -381,7 +419,7 @@ async function swap(url, settleAll) {
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   const next = $("main", page);
   if (!next) throw new Error(`no page at ${url}`);
-  live.heard = Date.now();
+  live.answered = Date.now();
   document.title = page.title;
   for (const part of ["#banner", "#history-alert", "#outbox-alert", "#broker", "#dead", ".top .search", ".top .theme"]) {
     const [old, now] = [$(part), $(part, page)];
@@ -392,9 +430,7 @@ async function swap(url, settleAll) {
   morph(main, next);
   tick();
   equip();
-  const before = live.topic;
-  live.follow();
-  if (live.topic === before) live.startOver(live.page()); // the page is ahead of the frames
+  live.startOver(live.page()); // the page is ahead of the frames
   return response.url;
 }
 
@@ -617,14 +653,14 @@ document.addEventListener("visibilitychange", () => {
     live.hidden = hidden;
     live.follow();
   };
-  if (document.hidden) hiding = setTimeout(hide, patience.hidden, true);
+  if (document.hidden) hiding = setTimeout(hide, timeout.hidden, true);
   else hide(false);
 });
 for (const event of ["online", "offline"]) addEventListener(event, paint);
 addEventListener("online", () => live.socket || live.follow());
 
 setInterval(() => {
-  if (live.open && Date.now() - live.heard > patience.beat) live.lost();
+  if (live.open && Date.now() - live.answered > timeout.beat) live.lost();
   paint();
 }, 1000);
 setInterval(tick, matchMedia("(prefers-reduced-motion: reduce)").matches ? 10e3 : 1e3);

@@ -2,41 +2,21 @@ package live_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/umbelhq/umbel/internal/livetest"
 	"github.com/umbelhq/umbel/web/live"
 )
 
-// message is anything that a server sends.
-type message struct {
-	V       int
-	Topic   string
-	Epoch   string
-	Seq     uint64
-	Version uint64
-	Reset   bool
-	Page    string
-	Ops     []struct {
-		Op, ID, HTML string
-		Order        []string
-		Rows         map[string]string
-	}
-	Error string
-	Late  *bool
-	Now   int64
-}
-
 // model is what a client has made of the frames of one topic.
 type model struct {
-	epoch   string
-	seq     uint64
-	version uint64
 	regions map[string]string
 	lists   map[string][]live.Fragment
 	resets  int
@@ -44,57 +24,51 @@ type model struct {
 }
 
 // apply takes a frame. The error says that the protocol was broken.
-func (m *model) apply(f message) error {
+func (m *model) apply(f livetest.Message) error {
 	m.frames++
 	if f.Reset {
 		m.resets++
-		*m = model{regions: map[string]string{}, lists: map[string][]live.Fragment{}, resets: m.resets, frames: m.frames}
-	} else if f.Page == "" && (f.Epoch != m.epoch || f.Seq != m.seq+1) {
-		return fmt.Errorf("frame %s/%d after %s/%d", f.Epoch, f.Seq, m.epoch, m.seq)
+		m.regions, m.lists = map[string]string{}, map[string][]live.Fragment{}
 	}
-	m.epoch, m.seq, m.version = f.Epoch, f.Seq, f.Version
 	for _, o := range f.Ops {
-		switch o.Op {
-		case "replace":
+		if o.Order == nil && o.Rows == nil {
 			m.regions[o.ID] = o.HTML
-		case "list":
-			if err := m.list(o.ID, o.Order, o.Rows); err != nil {
-				return err
-			}
-		default:
-			return fmt.Errorf("unknown op %q", o.Op)
+		} else if err := m.list(o); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (m *model) list(id string, order []string, rows map[string]string) error {
-	known := map[string]string{}
-	for _, r := range m.lists[id] {
+func (m *model) list(o livetest.Op) error {
+	known, order := map[string]string{}, []string{}
+	for _, r := range m.lists[o.ID] {
 		known[r.ID] = r.HTML
+		order = append(order, r.ID)
 	}
-	if order == nil {
-		for _, r := range m.lists[id] {
-			order = append(order, r.ID)
+	if o.Order != nil {
+		var err error
+		if order, err = o.Reorder(order); err != nil {
+			return fmt.Errorf("row of %s: %w", o.ID, err)
 		}
 	}
 	list := []live.Fragment{}
 	for _, row := range order {
-		html, ok := rows[row]
+		html, ok := o.Rows[row]
 		if !ok {
 			html, ok = known[row]
 		}
 		if !ok {
-			return fmt.Errorf("row %s of %s has no HTML", row, id)
+			return fmt.Errorf("row %s of %s has no HTML", row, o.ID)
 		}
 		list = append(list, live.Fragment{ID: row, HTML: html})
 	}
-	for row := range rows {
+	for row := range o.Rows {
 		if !slices.Contains(order, row) {
-			return fmt.Errorf("row %s of %s is in no order", row, id)
+			return fmt.Errorf("row %s of %s is in no order", row, o.ID)
 		}
 	}
-	m.lists[id] = list
+	m.lists[o.ID] = list
 	return nil
 }
 
@@ -118,48 +92,31 @@ func (m *model) equal(s live.Snapshot) bool {
 
 // client is one socket with the model of one topic, which survives reconnects.
 type client struct {
-	t     testing.TB
-	conn  *websocket.Conn
-	topic string
-	page  string // that the model is made from, empty for none
-	model model
+	t      testing.TB
+	conn   *websocket.Conn
+	reader livetest.Reader
+	topic  string
+	page   string // that the model is made from, empty for none
+	model  model
 }
 
-// subscribe asks for the client's topic behind what it has.
-func (c *client) subscribe(ctx context.Context) {
-	c.t.Helper()
-	c.send(ctx, map[string]any{"op": "sub", "topic": c.topic, "epoch": c.model.epoch, "seq": c.model.seq, "page": c.page})
+// url is where the topic is behind what the client has.
+func (c *client) url(server string) string {
+	q := url.Values{"topic": {c.topic}, "epoch": {c.reader.Epoch}, "seq": {strconv.FormatUint(c.reader.Seq, 10)}, "page": {c.page}}
+	return server + "?" + q.Encode()
 }
 
-func (c *client) send(ctx context.Context, v any) {
-	c.t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		c.t.Fatal(err)
+// read returns the next message, having applied it if it is a frame.
+func (c *client) read(ctx context.Context) (livetest.Message, error) {
+	m, _, err := c.reader.Read(ctx, c.conn)
+	if err == nil && m.Frame {
+		err = c.model.apply(m)
 	}
-	if err := c.conn.Write(ctx, websocket.MessageText, b); err != nil {
-		c.t.Errorf("write to server: %v", err)
-	}
+	return m, err
 }
 
-// read returns the next message, having applied it if it is a frame of the client's topic.
-func (c *client) read(ctx context.Context) (message, error) {
-	_, b, err := c.conn.Read(ctx)
-	if err != nil {
-		return message{}, err
-	}
-	var m message
-	if err := json.Unmarshal(b, &m); err != nil {
-		return m, fmt.Errorf("message %.200s: %w", b, err)
-	}
-	if m.Topic == c.topic && m.Error == "" && m.Late == nil {
-		return m, c.model.apply(m)
-	}
-	return m, nil
-}
-
-// frame reads up to the next frame of any topic.
-func (c *client) frame(ctx context.Context) message {
+// frame reads up to the next frame, or the error of the topic.
+func (c *client) frame(ctx context.Context) livetest.Message {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -168,7 +125,7 @@ func (c *client) frame(ctx context.Context) message {
 		if err != nil {
 			c.t.Fatalf("read frame: %v", err)
 		}
-		if m.Topic != "" && m.Late == nil {
+		if m.Frame || m.Error != "" {
 			return m
 		}
 	}

@@ -9,25 +9,33 @@ import (
 	"github.com/umbelhq/umbel/web/live"
 )
 
-// greedy is a socket that watches as many topics as it may, all of them slow.
-func greedy(t *testing.T, s *server, kind string) *client {
+// greedy opens as many sockets as there are slots, from another address, all of slow topics. stop closes them.
+func greedy(t *testing.T, s *server, kind string) (stop func()) {
 	t.Helper()
-	c := s.dial("")
+	var clients []*client
+	s.address = "greedy"
 	for i := range 16 {
-		c.send(t.Context(), map[string]any{"op": "sub", "topic": fmt.Sprint(kind, i)})
-	}
-	go func() {
-		for {
-			if _, err := c.read(t.Context()); err != nil {
-				return
+		c := s.dial(fmt.Sprint(kind, i))
+		clients = append(clients, c)
+		go func() {
+			for {
+				if _, err := c.read(t.Context()); err != nil {
+					return
+				}
 			}
-		}
-	}()
+		}()
+	}
+	s.address = ""
 	synctest.Wait()
-	return c
+	return func() {
+		for _, c := range clients {
+			_ = c.conn.CloseNow()
+		}
+		synctest.Wait()
+	}
 }
 
-func TestSlowTopicsOfOneSocketDelayNoOther(t *testing.T) {
+func TestSlowTopicsOfOneAddressDelayNoOther(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"slow", "endless"} {
 		t.Run(kind, func(t *testing.T) {
@@ -40,7 +48,6 @@ func TestSlowTopicsOfOneSocketDelayNoOther(t *testing.T) {
 				}
 				c := s.dial("t")
 				start := time.Now()
-				c.subscribe(t.Context())
 				c.frame(t.Context())
 				if took := time.Since(start); took > 0 {
 					t.Errorf("the first frame took %v beside slow topics, want none", took)
@@ -63,9 +70,7 @@ func TestNobodyWatchesNothingIsRendered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, live.Options{})
-		c := greedy(t, s, "endless")
-		_ = c.conn.CloseNow()
-		synctest.Wait()
+		greedy(t, s, "endless")()
 		s.mu.Lock()
 		began, ended := s.ended, 0
 		s.mu.Unlock()
@@ -89,12 +94,12 @@ func TestWatchingAgainWhileARenderingEnds(t *testing.T) {
 		s := newServer(t, live.Options{})
 		s.set("slow", fragments("n", "0"))
 		c := s.dial("slow")
-		c.subscribe(t.Context())
 		<-time.After(time.Second)
 		s.set("slow", fragments("n", "1")) // so that the rendering at work is out of date
 		for range 5 {
-			c.send(t.Context(), map[string]any{"op": "unsub", "topic": "slow"})
-			c.subscribe(t.Context())
+			_ = c.conn.CloseNow()
+			synctest.Wait()
+			s.redial(c)
 		}
 		start := time.Now()
 		c.frame(t.Context())
@@ -110,7 +115,6 @@ func TestATopicThatTakesTooLongSaysSo(t *testing.T) {
 		s := newServer(t, live.Options{})
 		s.set("t", fragments("n", "0"))
 		c := s.dial("t")
-		c.subscribe(t.Context())
 		c.frame(t.Context())
 		await := func(want bool) time.Duration {
 			start := time.Now()

@@ -4,46 +4,43 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 )
 
-// protocol is the version of the frame format, described in docs/live-protocol.md.
-const protocol = 1
+// protocol is the version of the messages, described in docs/live-protocol.md.
+const protocol = 2
 
-// frame is what a client needs to get from one sequence number to the next, or to Seq from Page, or, with Reset, from
-// anywhere.
+// frame is what a client needs to get from one sequence number to the next. The first frame of a socket leads to Seq of
+// Epoch, from Page or, with Reset, from anywhere.
 type frame struct {
-	V       int    `json:"v"`
-	Topic   string `json:"topic"`
-	Epoch   string `json:"epoch"`
-	Seq     uint64 `json:"seq"`
-	Version uint64 `json:"version"`
-	Reset   bool   `json:"reset,omitempty"`
-	Page    string `json:"page,omitempty"`
-	Ops     []op   `json:"ops"`
+	Epoch string `json:"epoch,omitempty"`
+	Seq   uint64 `json:"seq,omitempty"`
+	Page  string `json:"page,omitempty"`
+	Reset bool   `json:"reset,omitempty"`
+	Ops   []op   `json:"ops"`
 }
 
-// op changes one region or list.
+// op changes a region, if it has HTML, or a list.
 type op struct {
-	Op    string            `json:"op"` // replace or list
 	ID    string            `json:"id"`
 	HTML  string            `json:"html,omitempty"`
-	Order []string          `json:"order,omitzero"` // ids of all rows; nil if the order is as before
+	Order []any             `json:"order,omitzero"` // ids of new rows and spans of the order before; nil if it is as before
 	Rows  map[string]string `json:"rows,omitempty"` // HTML of new and changed rows by id
 }
 
+// span is a part of the order of a list: the index of its first row and the number of rows.
+type span [2]int
+
 // refusal tells a client why a topic has ended.
 type refusal struct {
-	V     int    `json:"v"`
-	Topic string `json:"topic"`
 	Error string `json:"error"`
 }
 
 // delay tells a client that a topic shows what was, since it cannot be rendered now, or no longer so.
 type delay struct {
-	V     int    `json:"v"`
-	Topic string `json:"topic"`
-	Late  bool   `json:"late"`
+	Late bool `json:"late"`
 }
 
 // beat proves to a client that the server is there and tells it the server's time.
@@ -52,13 +49,17 @@ type beat struct {
 	Now int64 `json:"now"` // ms since 1970 UTC
 }
 
-// request is what a client sends.
+// request is what a client asks for by the URL of its socket.
 type request struct {
-	Op    string `json:"op"` // sub or unsub
-	Topic string `json:"topic"`
-	Epoch string `json:"epoch"` // of the last frame that the client has, empty for none
-	Seq   uint64 `json:"seq"`   // of the last frame that the client has
-	Page  string `json:"page"`  // name of the page that the client has and no frame yet
+	topic string
+	epoch string // of the last frame that the client has, empty for none
+	seq   uint64 // of the last frame that the client has
+	page  string // name of the page that the client has and no frame yet
+}
+
+func newRequest(q url.Values) request {
+	seq, _ := strconv.ParseUint(q.Get("seq"), 10, 64) // 0 is none
+	return request{topic: q.Get("topic"), epoch: q.Get("epoch"), seq: seq, page: q.Get("page")}
 }
 
 // encode returns v as JSON. HTML is left readable: the client parses JSON, nothing embeds it.
@@ -72,12 +73,6 @@ func encode(v any) ([]byte, error) {
 	return bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }
 
-// all returns the ops that hold everything of s.
-func all(s Snapshot) []op {
-	ops, _ := diff(Snapshot{}, s)
-	return ops
-}
-
 // diff returns the ops that turn old into s. It reports false if the two are not made of the same
 // regions and lists; the ops then hold everything of s.
 func diff(old, s Snapshot) (ops []op, same bool) {
@@ -85,17 +80,17 @@ func diff(old, s Snapshot) (ops []op, same bool) {
 		slices.EqualFunc(old.Lists, s.Lists, func(a, b List) bool { return a.ID == b.ID })
 	for i, r := range s.Regions {
 		if !same || old.Regions[i].HTML != r.HTML {
-			ops = append(ops, op{Op: "replace", ID: r.ID, HTML: r.HTML})
+			ops = append(ops, op{ID: r.ID, HTML: r.HTML})
 		}
 	}
 	for i, l := range s.Lists {
-		if !same {
-			ops = append(ops, op{Op: "list", ID: l.ID, Order: order(l.Rows), Rows: changed(nil, l.Rows)})
-			continue
+		var before []Fragment
+		if same {
+			before = old.Lists[i].Rows
 		}
-		o := op{Op: "list", ID: l.ID, Rows: changed(old.Lists[i].Rows, l.Rows)}
-		if !slices.EqualFunc(old.Lists[i].Rows, l.Rows, func(a, b Fragment) bool { return a.ID == b.ID }) {
-			o.Order = order(l.Rows)
+		o := op{ID: l.ID, Rows: changed(before, l.Rows)}
+		if !same || !slices.EqualFunc(before, l.Rows, func(a, b Fragment) bool { return a.ID == b.ID }) {
+			o.Order = order(before, l.Rows)
 		}
 		if o.Order != nil || len(o.Rows) > 0 {
 			ops = append(ops, o)
@@ -104,13 +99,28 @@ func diff(old, s Snapshot) (ops []op, same bool) {
 	return ops, same
 }
 
-// order returns the ids of rows, never nil.
-func order(rows []Fragment) []string {
-	ids := make([]string, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
+// order returns the order of rows, never nil: ids of those that are not in old, and spans of old.
+func order(old, rows []Fragment) []any {
+	at := make(map[string]int, len(old))
+	for i, r := range old {
+		at[r.ID] = i
 	}
-	return ids
+	parts := []any{}
+	for _, r := range rows {
+		i, ok := at[r.ID]
+		if !ok {
+			parts = append(parts, r.ID)
+			continue
+		}
+		if n := len(parts); n > 0 {
+			if last, ok := parts[n-1].(span); ok && last[0]+last[1] == i {
+				parts[n-1] = span{last[0], last[1] + 1}
+				continue
+			}
+		}
+		parts = append(parts, span{i, 1})
+	}
+	return parts
 }
 
 // changed returns the HTML of the rows that are not in old or differ there.

@@ -39,6 +39,7 @@ type Hub struct {
 	slots *fair.Slots  // for renderings
 	share atomic.Int64 // bytes of frames that each topic may keep
 	pages pages
+	pack  compressor
 
 	mu      sync.Mutex
 	stop    chan struct{} // closed when Run ends, nil until it begins
@@ -124,7 +125,12 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The connection outlives the request's context in some servers and not in others.
 	client := fair.FromContext(r.Context())
 	client.Part = "socket " + strconv.FormatUint(serial, 10)
-	newSession(h, conn, client).run(context.WithoutCancel(r.Context()))
+	s := &session{hub: h, conn: conn, client: client, wake: make(chan struct{}, 1)}
+	if !h.subscribe(s, newRequest(r.URL.Query())) {
+		_ = conn.Close(websocket.StatusTryAgainLater, "too many topics")
+		return
+	}
+	s.run(context.WithoutCancel(r.Context()))
 }
 
 // enter takes a place for a socket and numbers it. It reports whether there was one.
@@ -147,29 +153,28 @@ func (h *Hub) leave() {
 	h.wg.Done()
 }
 
-// subscribe adds s to a topic, nil if there are too many. The caller is a socket, so Run waits for
-// the topic as well.
-func (h *Hub) subscribe(s *session, req request) (*topic, cursor) {
+// subscribe gives s its topic, and reports whether there was room for it. The caller is a socket, so Run waits for the
+// topic as well.
+func (h *Hub) subscribe(s *session, req request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t, ok := h.topics[req.Topic]
+	t, ok := h.topics[req.topic]
 	if !ok {
 		h.expire(time.Now())
 		if len(h.topics) >= maxTopics {
-			return nil, cursor{}
+			return false
 		}
-		t = newTopic(req.Topic, h)
-		h.topics[req.Topic] = t
+		t = newTopic(req.topic, h)
+		h.topics[req.topic] = t
 		h.share.Store(int64(min(ringBytes, maxRings/len(h.topics))))
 	}
 	c, start := t.subscribe(s, req)
-	if req.Page != "" {
-		c.page, c.base = req.Page, h.pages.find(req.Topic, req.Page)
-	}
+	c.base = h.pages.find(req.topic, req.page)
+	s.topic, s.cursor = t, c
 	if start {
 		h.wg.Go(t.run)
 	}
-	return t, c
+	return true
 }
 
 // expire forgets topics that were left too long ago, and the longest left ones if there are too

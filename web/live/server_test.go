@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/umbelhq/umbel/web/fair"
 	"github.com/umbelhq/umbel/web/live"
 )
 
@@ -146,6 +147,8 @@ type server struct {
 	hub   *live.Hub
 	pipes *pipes
 	stop  func() // stops the hub and waits for it
+
+	address string // that sockets are opened from
 }
 
 func newServer(t *testing.T, o live.Options) *server {
@@ -160,7 +163,10 @@ func newServer(t *testing.T, o live.Options) *server {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- hub.Run(ctx) }()
-	srv := &http.Server{Handler: hub}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		client := fair.Client{Address: r.Header.Get("From")}
+		hub.ServeHTTP(w, r.WithContext(fair.NewContext(r.Context(), client)))
+	})}
 	go func() { _ = srv.Serve(s.pipes) }()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
@@ -174,7 +180,7 @@ func newServer(t *testing.T, o live.Options) *server {
 	return s
 }
 
-// dial opens a socket.
+// dial opens a socket that shows a topic.
 func (s *server) dial(topic string) *client {
 	s.t.Helper()
 	c := &client{t: s.t, topic: topic}
@@ -184,7 +190,7 @@ func (s *server) dial(topic string) *client {
 
 func (s *server) redial(c *client) {
 	s.t.Helper()
-	conn, resp, err := s.tryDial(nil)
+	conn, resp, err := s.tryDial(c.url("http://umbel.test/ws"), nil)
 	if err != nil {
 		s.t.Fatalf("dial: %v, response %v", err, resp)
 	}
@@ -193,9 +199,13 @@ func (s *server) redial(c *client) {
 	c.conn = conn
 }
 
-func (s *server) tryDial(header http.Header) (*websocket.Conn, *http.Response, error) {
+func (s *server) tryDial(url string, header http.Header) (*websocket.Conn, *http.Response, error) {
+	if header == nil {
+		header = http.Header{}
+	}
+	header.Set("From", s.address)
 	transport := &http.Transport{DialContext: s.pipes.dial, DisableKeepAlives: true}
-	return websocket.Dial(s.t.Context(), "http://umbel.test/ws", &websocket.DialOptions{
+	return websocket.Dial(s.t.Context(), url, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: transport},
 		HTTPHeader: header,
 	})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,8 +15,11 @@ import (
 )
 
 const (
-	// interval is the least time between two renderings of a topic.
-	interval = 250 * time.Millisecond
+	// interval is the least time between two renderings of a topic, maxInterval that after a large frame.
+	interval    = 250 * time.Millisecond
+	maxInterval = 500 * time.Millisecond
+	// bytesPerSec is what a topic may send to each socket before its frames become fewer.
+	bytesPerSec = 20_000
 	// rest is how many times as long as it rendered a topic rests, so that a slow one does not keep the
 	// program busy.
 	rest = 9
@@ -31,6 +35,7 @@ type topic struct {
 	source Source
 	slots  *fair.Slots
 	share  *atomic.Int64 // bytes of frames to keep
+	pack   *compressor
 	log    *slog.Logger
 	idle   chan struct{} // wakes the goroutine when the last subscriber has left
 
@@ -46,7 +51,8 @@ type topic struct {
 	err       error           // of the last rendering
 	snap      Snapshot        // of the last good rendering
 	seq       uint64          // of the last frame
-	full      []byte          // the reset frame at seq, nil until somebody needs it
+	tail      []byte          // the last frames, to which the next one may refer
+	full      []byte          // the message with everything at seq, nil until somebody needs it
 	ring      ring
 }
 
@@ -57,6 +63,7 @@ func newTopic(name string, h *Hub) *topic {
 		source: h.opt.Source,
 		slots:  h.slots,
 		share:  &h.share,
+		pack:   &h.pack,
 		log:    h.opt.Logger,
 		idle:   make(chan struct{}, 1),
 		subs:   map[*session]uint64{},
@@ -73,13 +80,12 @@ type cursor struct {
 	base  *Snapshot // what that page showed, nil if that is not known
 }
 
-// subscribe adds s, which has read as far as req says, and reports whether the caller must start
-// run. A session that subscribes again gets a new cursor.
+// subscribe adds s, which has read as far as req says, and reports whether the caller must start run.
 func (t *topic) subscribe(s *session, req request) (c cursor, start bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// The client has a page that may be newer than snap: a reset must not take it back in time.
-	c = cursor{epoch: req.Epoch, seq: req.Seq, need: t.renders}
+	c = cursor{epoch: req.epoch, seq: req.seq, page: req.page, need: t.renders}
 	if t.rendering {
 		c.need++
 	}
@@ -120,12 +126,11 @@ func (t *topic) unsubscribe(s *session) {
 	}
 }
 
-// run renders after every change, at most once per interval and a tenth of the time, until there are no
-// subscribers.
+// run renders after every change, with a pause in between, until there are no subscribers.
 func (t *topic) run() {
 	for {
 		r := t.enter()
-		changed, took := t.render(r)
+		changed, pause := t.render(r)
 		t.leave(r)
 		if changed == nil { // nobody watched
 			if t.park() {
@@ -133,7 +138,7 @@ func (t *topic) run() {
 			}
 			continue
 		}
-		if !wait(t, time.After(max(interval-took, rest*took))) || !wait(t, changed) {
+		if !wait(t, time.After(pause)) || !wait(t, changed) {
 			return
 		}
 	}
@@ -193,7 +198,7 @@ func (t *topic) leave(r rendering) {
 }
 
 // render takes a snapshot, publishes what is new in it, and returns the channel that is closed when the snapshot is out
-// of date, and how long it worked. The channel is nil if nobody watched to the end.
+// of date, and the pause until the next one. The channel is nil if nobody watched to the end.
 func (t *topic) render(r rendering) (<-chan struct{}, time.Duration) {
 	select {
 	case <-r.ticket.Ready():
@@ -211,9 +216,12 @@ func (t *topic) render(r rendering) (<-chan struct{}, time.Duration) {
 	cancel()
 	r.ticket.Leave() // the rest takes no time
 
-	var f []byte
+	var text, f []byte
 	if err == nil {
-		f, err = t.frame(s)
+		text, err = t.frame(s)
+	}
+	if text != nil {
+		f = t.pack.compress(follows, t.tail, text)
 	}
 
 	t.mu.Lock()
@@ -224,7 +232,12 @@ func (t *topic) render(r rendering) (<-chan struct{}, time.Duration) {
 		return nil, 0
 	}
 	t.publish(s, f, err)
-	return changed, time.Since(start)
+	if text != nil {
+		t.tail = last(t.tail, text)
+	}
+	took := time.Since(start)
+	size := min(maxInterval, time.Duration(len(f))*time.Second/bytesPerSec)
+	return changed, max(interval-took, size-took, rest*took)
 }
 
 // publish keeps what came of a rendering, and tells those who wait for it. The caller holds mu.
@@ -266,21 +279,19 @@ func (t *topic) snapshot(ctx context.Context) (s Snapshot, err error) {
 	return t.source.Snapshot(ctx, t.name)
 }
 
-// frame returns the frame that leads from snap to s, nil if they look the same. Only the
-// topic's goroutine writes what it reads, so it needs no lock.
+// frame returns the frame that leads from snap to s, and a newline, nil if they look the same. Only the topic's goroutine
+// writes what it reads, so it needs no lock.
 func (t *topic) frame(s Snapshot) ([]byte, error) {
 	ops, same := diff(t.snap, s)
 	if len(ops) == 0 && same && t.seq > 0 {
 		return nil, nil
 	}
-	return encode(frame{
-		V: protocol, Topic: t.name, Epoch: t.epoch, Seq: t.seq + 1, Version: s.Version,
-		Reset: !same || t.seq == 0, Ops: ops,
-	})
+	text, err := encode(frame{Reset: !same || t.seq == 0, Ops: append([]op{}, ops...)})
+	return append(text, '\n'), err
 }
 
-// next returns the frame after c, one that leads from its page, a reset frame if there is none for c, or nil if c has read all,
-// and moves c. The error is that of a topic that cannot be shown.
+// next returns the message after c, one that leads from its page, one with everything if there is none for c, or nil if c
+// has read all, and moves c. The error is that of a topic that cannot be shown.
 func (t *topic) next(c *cursor) ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -299,29 +310,25 @@ func (t *topic) next(c *cursor) ([]byte, error) {
 	if t.renders < c.need || t.seq == 0 {
 		return nil, nil
 	}
+	base, f := Snapshot{}, frame{Epoch: t.epoch, Seq: t.seq, Reset: true}
 	if c.base != nil {
-		ops, _ := diff(*c.base, t.snap)
-		f, err := encode(frame{
-			V: protocol, Topic: t.name, Epoch: t.epoch, Seq: t.seq, Version: t.snap.Version, Page: c.page, Ops: append([]op{}, ops...),
-		})
-		if err != nil {
-			return nil, err
-		}
-		c.epoch, c.seq, c.base = t.epoch, t.seq, nil
-		return f, nil
+		base, f.Reset, f.Page = *c.base, false, c.page
 	}
-	if t.full == nil {
-		f, err := encode(frame{
-			V: protocol, Topic: t.name, Epoch: t.epoch, Seq: t.seq, Version: t.snap.Version,
-			Reset: true, Ops: all(t.snap),
-		})
-		if err != nil {
-			return nil, err
-		}
-		t.full = f
+	c.epoch, c.seq, c.base = t.epoch, t.seq, nil
+	if f.Reset && t.full != nil {
+		return t.full, nil
 	}
-	c.epoch, c.seq = t.epoch, t.seq
-	return t.full, nil
+	ops, _ := diff(base, t.snap)
+	f.Ops = append([]op{}, ops...)
+	text, err := encode(f)
+	if err != nil {
+		return nil, err
+	}
+	message := t.pack.compress(starts, nil, slices.Concat(t.tail, text))
+	if f.Reset {
+		t.full = message
+	}
+	return message, nil
 }
 
 // parkedSince returns when the last subscriber left, false if the topic is in use.
