@@ -1,13 +1,18 @@
 package remote_test
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/remote"
 )
 
@@ -168,4 +173,83 @@ func TestRegisteredAndQueues(t *testing.T) {
 	if *got.Clock != 259 {
 		t.Errorf("clock = %d, want 259", *got.Clock)
 	}
+}
+
+func TestInspectionIsBounded(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		many := func(n int, item string) string { return "[" + strings.Repeat(item+",", n-1) + item + "]" }
+		long := strings.Repeat("ä", 35_000)
+		task := `{"id":"1","name":"` + long + `","args":"` + long + `","kwargs":[` + strings.Repeat(`"x",`, 20_000) + `1]}`
+		f.add(t, "w", tells(map[string]string{
+			"stats": `{"pid":1,"x":"` + long + `"}`, "active": many(3, task), "reserved": many(3_000, `{"id":"1"}`),
+			"scheduled": many(3_000, `{"eta":null,"request":{"id":"1"}}`), "revoked": many(5_000, `"1"`),
+			"registered": many(20_001, `"t"`), "active_queues": many(20_001, `{"name":"q"}`), "conf": `{"a":"` + long + `"}`, "clock": `{"clock":1}`,
+		}))
+		i := inspector(t, f)
+		got := i.Inspect(t.Context(), "w")
+		if len(got.Errors) != 0 {
+			t.Fatalf("errors = %v", got.Errors)
+		}
+		if n := []int{len(got.Active), len(got.Reserved), len(got.Scheduled), len(got.Revoked), len(got.Registered), len(got.Queues)}; !slices.Equal(n, []int{3, 1000, 1000, 1000, 20_000, 20_000}) {
+			t.Errorf("lengths = %v", n)
+		}
+		want := map[string]int{"active": 3, "reserved": 3_000, "scheduled": 3_000, "revoked": 5_000, "registered": 20_001, "active_queues": 20_001}
+		if diff := cmp.Diff(want, got.Totals); diff != "" {
+			t.Errorf("totals (-want +got):\n%s", diff)
+		}
+		a := got.Active[0]
+		if len(a.Args) > 4100 || len(a.Kwargs) > 4100 || len(a.Name) > 1100 || !strings.HasSuffix(a.Args, "…") {
+			t.Errorf("texts of %d, %d, %d bytes are kept", len(a.Args), len(a.Kwargs), len(a.Name))
+		}
+		if len(got.Stats.Raw) > 70_000 || len(got.Conf["a"]) > 70_000 || !json.Valid(got.Stats.Raw) {
+			t.Error("long JSON is kept")
+		}
+	})
+}
+
+// FuzzInspection has a worker reply every request with the same text.
+func FuzzInspection(f *testing.F) {
+	for _, s := range []string{
+		`[]`, `{}`, `null`, `"N/A"`, `[{"id":"1","delivery_info":null,"time_start":"x"}]`, `{"pool":"N/A","broker":[],"total":null,"uptime":-1}`,
+		`["a [b=c d]","[",""]`, `[{"eta":"x","request":[]}]`, `{"clock":"9e99"}`, `{"pool":{"processes":[null,"1"],"timeouts":[1]}}`, `{"error":"x"}`,
+		`{"ok":1}`, `[{"name":"q","exchange":null,"queue_arguments":[]}]`,
+	} {
+		f.Add(s)
+	}
+	broker := inproc.New(inproc.Options{})
+	value := ""
+	var clock time.Time
+	client, err := remote.New(remote.Options{Broker: broker})
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = client.Run(ctx) })
+	f.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	fleet := &fleet{Broker: broker}
+	defer broker.Listen(fleet.listener("w", func(request) []answer { return []answer{{value: value}} }))()
+	f.Fuzz(func(t *testing.T, s string) {
+		value = s
+		clock = clock.Add(time.Minute)
+		i, err := remote.NewInspector(remote.InspectorOptions{Client: client, Now: func() time.Time { return clock }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for !client.Connected() {
+			<-time.After(ms)
+		}
+		got := i.Inspect(t.Context(), "w")
+		if _, err := json.Marshal(got); err != nil {
+			t.Fatalf("inspection of %q: %v", s, err)
+		}
+		if len(got.Errors)+len(got.Times) != len(idle()) {
+			t.Fatalf("inspection of %q has %d errors and %d parts: %v", s, len(got.Errors), len(got.Times), got.Errors)
+		}
+	})
 }

@@ -160,3 +160,52 @@ func in(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, test)
 }
+
+// tells is a worker that replies each method with what the map has for it, and others not at all.
+func tells(values map[string]string) worker {
+	return func(r request) []answer {
+		if v, ok := values[r.Method]; ok {
+			return []answer{{value: v, after: ms}}
+		}
+		return nil
+	}
+}
+
+// idle is what a worker with nothing to do replies.
+func idle() map[string]string {
+	return map[string]string{
+		"stats": `{"pid":1}`, "active": `[]`, "reserved": `[]`, "scheduled": `[]`, "revoked": `[]`, "registered": `["tasks.add"]`,
+		"active_queues": `[{"name":"celery"}]`, "conf": `{}`, "clock": `{"clock":7}`,
+	}
+}
+
+// inspector is one whose client and itself run, on a fleet whose workers are alive.
+func inspector(t *testing.T, f *fleet, alive ...string) *remote.Inspector {
+	t.Helper()
+	c := newClient(t, f)
+	run(t, c.Run)
+	i, err := remote.NewInspector(remote.InspectorOptions{Client: c, Alive: func() []string { return alive }})
+	if err != nil {
+		t.Fatalf("new inspector: %v", err)
+	}
+	run(t, i.Run)
+	return i
+}
+
+// heardOf counts requests by method.
+func heardOf(f *fleet) map[string]int {
+	n := make(map[string]int)
+	for _, r := range f.requests() {
+		n[r.Method]++
+	}
+	return n
+}
+
+// rounds wants every request of a round so many times.
+func rounds(n int) map[string]int {
+	want := make(map[string]int)
+	for method := range idle() {
+		want[method] = n
+	}
+	return want
+}

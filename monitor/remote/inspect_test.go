@@ -2,11 +2,8 @@ package remote_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,58 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/remote"
 )
-
-// tells is a worker that replies each method with what the map has for it, and others not at all.
-func tells(values map[string]string) worker {
-	return func(r request) []answer {
-		if v, ok := values[r.Method]; ok {
-			return []answer{{value: v, after: ms}}
-		}
-		return nil
-	}
-}
-
-// idle is what a worker with nothing to do replies.
-func idle() map[string]string {
-	return map[string]string{
-		"stats": `{"pid":1}`, "active": `[]`, "reserved": `[]`, "scheduled": `[]`, "revoked": `[]`, "registered": `["tasks.add"]`,
-		"active_queues": `[{"name":"celery"}]`, "conf": `{}`, "clock": `{"clock":7}`,
-	}
-}
-
-// inspector is one whose client and itself run, on a fleet whose workers are alive.
-func inspector(t *testing.T, f *fleet, alive ...string) *remote.Inspector {
-	t.Helper()
-	c := newClient(t, f)
-	run(t, c.Run)
-	i, err := remote.NewInspector(remote.InspectorOptions{Client: c, Alive: func() []string { return alive }})
-	if err != nil {
-		t.Fatalf("new inspector: %v", err)
-	}
-	run(t, i.Run)
-	return i
-}
-
-// heardOf counts requests by method.
-func heardOf(f *fleet) map[string]int {
-	n := make(map[string]int)
-	for _, r := range f.requests() {
-		n[r.Method]++
-	}
-	return n
-}
-
-// rounds wants every request of a round so many times.
-func rounds(n int) map[string]int {
-	want := make(map[string]int)
-	for method := range idle() {
-		want[method] = n
-	}
-	return want
-}
 
 func TestInspectionIsSharedByAllWhoWatch(t *testing.T) {
 	t.Parallel()
@@ -361,74 +308,6 @@ func TestReportIsAskedForOnDemand(t *testing.T) {
 	})
 }
 
-func TestTopology(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T) {
-		f := newFleet(t)
-		one := map[string]string{"registered": `["a [rate_limit=1/m]","b"]`, "active_queues": `[{"name":"q"},{"name":"r"},{"name":"q"}]`}
-		two := map[string]string{"registered": `["b"]`, "active_queues": `[{"name":"q"}]`}
-		f.add(t, "w2", func(r request) []answer { return tells(two)(r) })
-		f.add(t, "w1", func(r request) []answer { return tells(one)(r) })
-		i := inspector(t, f, "w2", "w1", "w3", "w1")
-		check := func(when string, got remote.Topology, tasks, queues map[string][]string, missing []string) {
-			t.Helper()
-			if diff := cmp.Diff(tasks, got.Tasks); diff != "" {
-				t.Errorf("%s: tasks (-want +got):\n%s", when, diff)
-			}
-			if diff := cmp.Diff(queues, got.Queues); diff != "" {
-				t.Errorf("%s: queues (-want +got):\n%s", when, diff)
-			}
-			if diff := cmp.Diff(missing, got.Missing); diff != "" {
-				t.Errorf("%s: missing (-want +got):\n%s", when, diff)
-			}
-		}
-		both := []string{"w1", "w2"}
-		tasks := map[string][]string{"a": {"w1"}, "b": both}
-		queues := map[string][]string{"q": both, "r": {"w1"}}
-		var all sync.WaitGroup
-		for range 10 {
-			all.Go(func() { check("first", i.Topology(t.Context()), tasks, queues, []string{"w3"}) })
-		}
-		all.Wait()
-		// w3 has just come up and may not have heard the first rounds.
-		if n := len(f.requests()); n > 4*6 {
-			t.Errorf("workers heard %d requests, want 12 each at most", n)
-		}
-		two = nil
-		<-time.After(remote.MaxAge)
-		got := i.Topology(t.Context())
-		check("w2 is mute", got, tasks, queues, []string{"w2", "w3"})
-		if diff := cmp.Diff([]string{"w1", "w2", "w3"}, got.Expected); diff != "" {
-			t.Errorf("asked (-want +got):\n%s", diff)
-		}
-		one = map[string]string{"registered": `[]`, "active_queues": `[]`}
-		<-time.After(remote.MaxAge)
-		check("w1 has nothing", i.Topology(t.Context()),
-			map[string][]string{"b": {"w2"}}, map[string][]string{"q": {"w2"}}, []string{"w2", "w3"})
-	})
-}
-
-func TestKnownDoesNotWait(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T) {
-		f := newFleet(t)
-		f.add(t, "w1", tells(idle()))
-		i := inspector(t, f, "w1")
-		changed := i.Changed()
-		if got := i.CachedTopology(); !got.At.IsZero() || got.Queues != nil {
-			t.Errorf("known at first = %+v, want nothing", got)
-		}
-		<-changed
-		if diff := cmp.Diff(map[string][]string{"celery": {"w1"}}, i.CachedTopology().Queues); diff != "" {
-			t.Errorf("queues (-want +got):\n%s", diff)
-		}
-		<-time.After(time.Minute)
-		if n := heardOf(f)["registered"]; n != 4 {
-			t.Errorf("asked %d times, want 4: nobody looked any longer", n)
-		}
-	})
-}
-
 func TestWorkersThatDoNotExistAreForgotten(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
@@ -444,85 +323,6 @@ func TestWorkersThatDoNotExistAreForgotten(t *testing.T) {
 		}
 		if got := i.Cached("w"); got.Stats == nil {
 			t.Error("what is used is forgotten for what does not exist")
-		}
-	})
-}
-
-func TestInspectionIsBounded(t *testing.T) {
-	t.Parallel()
-	in(t, func(t *testing.T) {
-		f := newFleet(t)
-		many := func(n int, item string) string { return "[" + strings.Repeat(item+",", n-1) + item + "]" }
-		long := strings.Repeat("ä", 35_000)
-		task := `{"id":"1","name":"` + long + `","args":"` + long + `","kwargs":[` + strings.Repeat(`"x",`, 20_000) + `1]}`
-		f.add(t, "w", tells(map[string]string{
-			"stats": `{"pid":1,"x":"` + long + `"}`, "active": many(3, task), "reserved": many(3_000, `{"id":"1"}`),
-			"scheduled": many(3_000, `{"eta":null,"request":{"id":"1"}}`), "revoked": many(5_000, `"1"`),
-			"registered": many(20_001, `"t"`), "active_queues": many(20_001, `{"name":"q"}`), "conf": `{"a":"` + long + `"}`, "clock": `{"clock":1}`,
-		}))
-		i := inspector(t, f)
-		got := i.Inspect(t.Context(), "w")
-		if len(got.Errors) != 0 {
-			t.Fatalf("errors = %v", got.Errors)
-		}
-		if n := []int{len(got.Active), len(got.Reserved), len(got.Scheduled), len(got.Revoked), len(got.Registered), len(got.Queues)}; !slices.Equal(n, []int{3, 1000, 1000, 1000, 20_000, 20_000}) {
-			t.Errorf("lengths = %v", n)
-		}
-		want := map[string]int{"active": 3, "reserved": 3_000, "scheduled": 3_000, "revoked": 5_000, "registered": 20_001, "active_queues": 20_001}
-		if diff := cmp.Diff(want, got.Totals); diff != "" {
-			t.Errorf("totals (-want +got):\n%s", diff)
-		}
-		a := got.Active[0]
-		if len(a.Args) > 4100 || len(a.Kwargs) > 4100 || len(a.Name) > 1100 || !strings.HasSuffix(a.Args, "…") {
-			t.Errorf("texts of %d, %d, %d bytes are kept", len(a.Args), len(a.Kwargs), len(a.Name))
-		}
-		if len(got.Stats.Raw) > 70_000 || len(got.Conf["a"]) > 70_000 || !json.Valid(got.Stats.Raw) {
-			t.Error("long JSON is kept")
-		}
-	})
-}
-
-// FuzzInspection has a worker reply every request with the same text.
-func FuzzInspection(f *testing.F) {
-	for _, s := range []string{
-		`[]`, `{}`, `null`, `"N/A"`, `[{"id":"1","delivery_info":null,"time_start":"x"}]`, `{"pool":"N/A","broker":[],"total":null,"uptime":-1}`,
-		`["a [b=c d]","[",""]`, `[{"eta":"x","request":[]}]`, `{"clock":"9e99"}`, `{"pool":{"processes":[null,"1"],"timeouts":[1]}}`, `{"error":"x"}`,
-		`{"ok":1}`, `[{"name":"q","exchange":null,"queue_arguments":[]}]`,
-	} {
-		f.Add(s)
-	}
-	broker := inproc.New(inproc.Options{})
-	value := ""
-	var clock time.Time
-	client, err := remote.New(remote.Options{Broker: broker})
-	if err != nil {
-		f.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = client.Run(ctx) })
-	f.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
-	fleet := &fleet{Broker: broker}
-	defer broker.Listen(fleet.listener("w", func(request) []answer { return []answer{{value: value}} }))()
-	f.Fuzz(func(t *testing.T, s string) {
-		value = s
-		clock = clock.Add(time.Minute)
-		i, err := remote.NewInspector(remote.InspectorOptions{Client: client, Now: func() time.Time { return clock }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for !client.Connected() {
-			<-time.After(ms)
-		}
-		got := i.Inspect(t.Context(), "w")
-		if _, err := json.Marshal(got); err != nil {
-			t.Fatalf("inspection of %q: %v", s, err)
-		}
-		if len(got.Errors)+len(got.Times) != len(idle()) {
-			t.Fatalf("inspection of %q has %d errors and %d parts: %v", s, len(got.Errors), len(got.Times), got.Errors)
 		}
 	})
 }
