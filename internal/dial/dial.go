@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 
 	"github.com/umbelhq/umbel/monitor/broker"
 )
@@ -81,10 +83,49 @@ func Conn(ctx context.Context, network, address string, secure bool, options bro
 	return c, nil
 }
 
-// TLSHint says why a handshake failed and what to do about it, or returns an empty string if err has another
-// cause. server is the expected name in the certificate, if it is not in err, and instead what to use where a port
-// does not support TLS.
-func TLSHint(err error, server, instead string) string {
+// ConnectError explains why an endpoint cannot be used, whose String masks the password: explain returns what an error
+// means and what to do about it, or nothing if it does not know. If ctx has ended, whatever failed did so because of
+// that.
+func ConnectError(ctx context.Context, endpoint fmt.Stringer, err error, explain func(error) string) error {
+	if ended := ctx.Err(); ended != nil {
+		err = ended
+	} else if errors.Is(err, os.ErrDeadlineExceeded) { // of the socket, which has the same
+		err = context.DeadlineExceeded
+	}
+	prefix := fmt.Sprintf("connect to %s: ", endpoint)
+	if _, several := errors.AsType[Errors](err); several {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	if known, ok := errors.AsType[*HintError](err); ok {
+		return &HintError{Message: prefix + known.Message, Err: err}
+	}
+	if hint := explain(err); hint != "" {
+		return &HintError{Message: prefix + hint, Err: err}
+	}
+	return fmt.Errorf("%s%w", prefix, err)
+}
+
+// Hint says why a connection to a server, such as Redis, failed, and what to do about it, or returns an empty string if
+// err has a cause that the network does not explain. name is the expected one in the certificate, if it is not in err,
+// and instead what to use where a port does not support TLS.
+func Hint(err error, server, name, instead string) string {
+	if hint := tlsHint(err, name, instead); hint != "" {
+		return hint
+	}
+	lookup, ok := errors.AsType[*net.DNSError](err)
+	switch {
+	case ok:
+		return fmt.Sprintf("host %q cannot be looked up (%s); check the name", lookup.Name, lookup.Err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time; check the host and the port, and that no firewall is in between"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused; check the host and the port, and that " + server + " is running"
+	}
+	return ""
+}
+
+// tlsHint is Hint for a handshake that failed.
+func tlsHint(err error, name, instead string) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return "this port does not speak TLS; use " + instead
 	}
@@ -93,7 +134,7 @@ func TLSHint(err error, server, instead string) string {
 	}
 	if wrong, ok := errors.AsType[x509.HostnameError](err); ok {
 		return fmt.Sprintf("the broker's certificate is not for %q; use the name it is for, or set the TLS server name",
-			cmp.Or(server, wrong.Host))
+			cmp.Or(name, wrong.Host))
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("the broker's certificate is not accepted (%v); renew it", errors.Unwrap(err))

@@ -97,46 +97,29 @@ func (l *controlConn) listen(conn *amqp091.Connection) (*amqp091.Channel, error)
 	if err != nil {
 		return nil, fmt.Errorf("open channel: %w", err)
 	}
-	replies := l.ReplyTo().Exchange
+	d, replies := declaration{ch, l.endpoint.user}, l.ReplyTo().Exchange
 	for exchange, kind := range map[string]string{
 		l.broker.options.pidbox(): amqp091.ExchangeFanout, replies: amqp091.ExchangeDirect,
 	} {
-		if err := ch.ExchangeDeclare(exchange, kind, false, false, false, false, nil); err != nil {
-			return nil, stepError(fmt.Sprintf("declare exchange %q", exchange), err, hints{
-				amqp091.PreconditionFailed: "Celery's exchanges of remote control are not durable, and this one is of type " +
-					kind + ": delete it, or name the control exchange that Celery uses",
-				amqp091.AccessRefused: fmt.Sprintf("user %q needs configure permission on it", l.endpoint.user),
-			})
+		conflict := "Celery's exchanges of remote control are not durable, and this one is of type " + kind +
+			": delete it, or name the control exchange that Celery uses"
+		if err := d.exchange(exchange, kind, false, conflict); err != nil {
+			return nil, err
 		}
 	}
-	if err := l.broker.declareExchange(ch, l.endpoint); err != nil {
+	if err := d.events(l.broker.options.Exchange); err != nil {
 		return nil, err
 	}
 	l.replyQueue = replyPrefix + strings.TrimPrefix(transientName(), "umbel.")
-	if _, err := ch.QueueDeclare(l.replyQueue, false, true, true, false, amqp091.Table{
+	err = d.queue(l.replyQueue, false, amqp091.Table{
 		"x-queue-type": "classic", "x-message-ttl": replyTTL.Milliseconds(), "x-max-length": int64(maxReplies),
 		"x-overflow": "drop-head",
-	}); err != nil {
-		return nil, stepError(fmt.Sprintf("declare queue %q", l.replyQueue), err, hints{
-			amqp091.AccessRefused: fmt.Sprintf("user %q needs configure permission on it", l.endpoint.user),
-		})
-	}
-	if err := ch.QueueBind(l.replyQueue, l.replyQueue, replies, false, nil); err != nil {
-		return nil, stepError(fmt.Sprintf("bind queue %q to exchange %q", l.replyQueue, replies), err, hints{
-			amqp091.AccessRefused: fmt.Sprintf("user %q needs write permission on the queue and read permission on the exchange",
-				l.endpoint.user),
-		})
-	}
-	if err := ch.Qos(replyPrefetch, 0, false); err != nil {
-		return nil, fmt.Errorf("set prefetch: %w", err)
-	}
-	l.replies, err = ch.Consume(l.replyQueue, "umbel", false, true, false, false, nil)
+	}, l.replyQueue, replies)
 	if err != nil {
-		return nil, stepError(fmt.Sprintf("read queue %q", l.replyQueue), err, hints{
-			amqp091.AccessRefused: fmt.Sprintf("user %q needs read permission on it", l.endpoint.user),
-		})
+		return nil, err
 	}
-	return ch, nil
+	l.replies, err = d.consume(l.replyQueue, replyPrefetch)
+	return ch, err
 }
 
 // watch ends the control connection when it is closed or when a part of it is lost.

@@ -8,69 +8,82 @@ import (
 	"github.com/rabbitmq/amqp091-go"
 )
 
-// consume declares what s reads from and starts reading.
+// declaration declares exchanges and queues on a channel, and says what to do if the broker refuses one.
+type declaration struct {
+	channel *amqp091.Channel
+	user    string
+}
+
+// exchange declares an exchange. conflict says what to do about one with other properties.
+func (d declaration) exchange(name, kind string, durable bool, conflict string) error {
+	err := d.channel.ExchangeDeclare(name, kind, durable, false, false, false, nil)
+	return stepError(fmt.Sprintf("declare exchange %q", name), err, hints{
+		amqp091.PreconditionFailed: conflict,
+		amqp091.AccessRefused:      d.needs("configure permission on it"),
+	})
+}
+
+// queue declares a queue and binds it to an exchange. One that is not named by the operator belongs to the connection
+// alone.
+func (d declaration) queue(name string, named bool, arguments amqp091.Table, key, exchange string) error {
+	_, err := d.channel.QueueDeclare(name, named, !named, !named, false, arguments)
+	if err != nil {
+		return stepError(fmt.Sprintf("declare queue %q", name), err, hints{
+			amqp091.PreconditionFailed: "the queue exists with other properties: delete it, or choose another --queue",
+			amqp091.ResourceLocked:     "the queue belongs to another connection: choose another --queue",
+			amqp091.AccessRefused:      d.needs("configure permission on it"),
+		})
+	}
+	err = d.channel.QueueBind(name, key, exchange, false, nil)
+	return stepError(fmt.Sprintf("bind queue %q to exchange %q", name, exchange), err, hints{
+		amqp091.AccessRefused: d.needs("write permission on the queue and read permission on the exchange"),
+	})
+}
+
+// consume starts reading a queue, which nobody else may read then: a second reader of a named queue is refused instead
+// of taking every other event.
+func (d declaration) consume(name string, prefetch int) (<-chan amqp091.Delivery, error) {
+	if err := d.channel.Qos(prefetch, 0, false); err != nil {
+		return nil, fmt.Errorf("set prefetch: %w", err)
+	}
+	deliveries, err := d.channel.Consume(name, "umbel", false, true, false, false, nil)
+	hint := d.needs("read permission on it")
+	if err != nil && strings.Contains(err.Error(), "exclusive use") {
+		hint = "one Umbel at a time may read it: stop the other one, or choose another --queue"
+	}
+	return deliveries, stepError(fmt.Sprintf("read queue %q", name), err, hints{amqp091.AccessRefused: hint})
+}
+
+// needs is a hint about a permission.
+func (d declaration) needs(permission string) string {
+	return fmt.Sprintf("user %q needs %s", d.user, permission)
+}
+
+// events declares the event exchange.
+func (d declaration) events(exchange string) error {
+	return d.exchange(exchange, amqp091.ExchangeTopic, true,
+		"Celery's event exchange is durable and of type topic: delete this one, or name the one that Celery uses")
+}
+
+// consume declares what s reads from, the event exchange and a queue bound to all of it, and starts reading.
 func (b *Broker) consume(conn *amqp091.Connection, s *eventStream) error {
 	ch, err := conn.Channel()
 	if err != nil {
 		return fmt.Errorf("open channel: %w", err)
 	}
-	if err := ch.Qos(b.options.Prefetch, 0, false); err != nil {
-		return fmt.Errorf("set prefetch: %w", err)
-	}
-	name, err := b.declare(ch, s.endpoint)
-	if err != nil {
+	d, o := declaration{ch, s.endpoint.user}, b.options
+	if err := d.events(o.Exchange); err != nil {
 		return err
 	}
-	s.queue = name
-	s.channel = ch
+	name := cmp.Or(o.Queue, transientName())
+	if err := d.queue(name, o.Queue != "", o.arguments(), "#", o.Exchange); err != nil {
+		return err
+	}
+	s.queue, s.channel = name, ch
 	lost, cancelled := ch.NotifyClose(make(chan *amqp091.Error, 1)), ch.NotifyCancel(make(chan string, 1))
-	// Exclusive, so that a second reader of a named queue is refused instead of taking every other
-	// event.
-	s.deliveries, err = ch.Consume(name, "umbel", false, true, false, false, nil)
-	if err == nil {
-		s.watching.Go(func() { s.watch(lost, cancelled) })
-		return nil
+	if s.deliveries, err = d.consume(name, b.options.Prefetch); err != nil {
+		return err
 	}
-	hint := fmt.Sprintf("user %q needs read permission on it", s.endpoint.user)
-	if strings.Contains(err.Error(), "exclusive use") {
-		hint = "one Umbel at a time may read it: stop the other one, or choose another --queue"
-	}
-	return stepError(fmt.Sprintf("read queue %q", name), err, hints{amqp091.AccessRefused: hint})
-}
-
-// declareExchange declares the event exchange.
-func (b *Broker) declareExchange(ch *amqp091.Channel, e endpoint) error {
-	exchange := b.options.Exchange
-	err := ch.ExchangeDeclare(exchange, amqp091.ExchangeTopic, true, false, false, false, nil)
-	if err != nil {
-		return stepError(fmt.Sprintf("declare exchange %q", exchange), err, hints{
-			amqp091.PreconditionFailed: "Celery's event exchange is durable and of type topic: " +
-				"delete this one, or name the one that Celery uses",
-			amqp091.AccessRefused: fmt.Sprintf("user %q needs configure permission on it", e.user),
-		})
-	}
+	s.watching.Go(func() { s.watch(lost, cancelled) })
 	return nil
-}
-
-// declare declares the event exchange and a queue bound to all of it, whose name it returns.
-func (b *Broker) declare(ch *amqp091.Channel, e endpoint) (string, error) {
-	if err := b.declareExchange(ch, e); err != nil {
-		return "", err
-	}
-	o := b.options
-	name, named := cmp.Or(o.Queue, transientName()), o.Queue != ""
-	_, err := ch.QueueDeclare(name, named, !named, !named, false, o.arguments())
-	if err != nil {
-		return "", stepError(fmt.Sprintf("declare queue %q", name), err, hints{
-			amqp091.PreconditionFailed: "the queue exists with other properties: delete it, or choose another --queue",
-			amqp091.ResourceLocked:     "the queue belongs to another connection: choose another --queue",
-			amqp091.AccessRefused:      fmt.Sprintf("user %q needs configure permission on it", e.user),
-		})
-	}
-	if err := ch.QueueBind(name, "#", o.Exchange, false, nil); err != nil {
-		return "", stepError(fmt.Sprintf("bind queue %q to exchange %q", name, o.Exchange), err, hints{
-			amqp091.AccessRefused: fmt.Sprintf("user %q needs write permission on the queue and read permission on the exchange", e.user),
-		})
-	}
-	return name, nil
 }

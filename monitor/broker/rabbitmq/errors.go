@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"syscall"
 
 	"github.com/rabbitmq/amqp091-go"
 
@@ -17,8 +16,11 @@ import (
 // hints say what to do about the reply codes of AMQP.
 type hints map[int]string
 
-// stepError explains why the broker refused a step.
+// stepError explains why the broker refused a step, if err is not nil.
 func stepError(step string, err error, known hints) error {
+	if err == nil {
+		return nil
+	}
 	refusal, ok := errors.AsType[*amqp091.Error](err)
 	if !ok || known[refusal.Code] == "" {
 		return fmt.Errorf("%s: %w", step, err)
@@ -34,38 +36,21 @@ func reason(e *amqp091.Error) string {
 	return e.Reason
 }
 
-// connectError explains why e cannot be used. If ctx has ended, whatever failed did so because of that.
+// connectError explains why e cannot be used.
 func connectError(ctx context.Context, e endpoint, err error) error {
-	if ended := ctx.Err(); ended != nil {
-		err = ended
-	}
-	prefix := fmt.Sprintf("connect to %s: ", e)
-	if why := explain(e, err); why != "" {
-		return &dial.HintError{Message: prefix + why, Err: err}
-	}
-	return fmt.Errorf("%s%w", prefix, err)
+	return dial.ConnectError(ctx, e, err, func(err error) string { return explain(e, err) })
 }
 
 // explain says what err means and what to do about it, or nothing if it does not know.
 func explain(e endpoint, err error) string {
-	if known, ok := errors.AsType[*dial.HintError](err); ok {
-		return known.Message
-	}
 	if refusal, ok := errors.AsType[*amqp091.Error](err); ok {
 		return explainRefusal(e, refusal)
 	}
-	if why := dial.TLSHint(err, cmp.Or(e.tls.ServerName, e.host), "the broker's TLS port, usually 5671, or amqp://"); why != "" {
+	name := cmp.Or(e.tls.ServerName, e.host)
+	if why := dial.Hint(err, "RabbitMQ", name, "the broker's TLS port, usually 5671, or amqp://"); why != "" {
 		return why
 	}
-	lookup, ok := errors.AsType[*net.DNSError](err)
-	switch {
-	case ok:
-		return fmt.Sprintf("host %q cannot be looked up (%s); check the name", e.host, lookup.Err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time; check the host and the port, and that no firewall is in between"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused; check the host and the port, and that RabbitMQ is running"
-	case errors.Is(err, net.ErrClosed): // the library closed it when it read the end, and only then wrote
+	if errors.Is(err, net.ErrClosed) { // the library closed it when it read the end, and only then wrote
 		return brokenOff(e, "EOF")
 	}
 	return ""

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -30,42 +29,20 @@ func code(err error) string {
 // isRefusal reports whether Redis answered, and answered no.
 func isRefusal(err error) bool { return code(err) != "" }
 
-// connectError explains why e cannot be used. If ctx has ended, whatever failed did so because of that.
+// connectError explains why e cannot be used.
 func connectError(ctx context.Context, e endpoint, err error) error {
-	if ended := ctx.Err(); ended != nil {
-		err = ended
-	} else if errors.Is(err, os.ErrDeadlineExceeded) { // of the socket, which has the same
-		err = context.DeadlineExceeded
-	}
-	prefix := fmt.Sprintf("connect to %s: ", e)
-	if why := explain(e, err); why != "" {
-		return &dial.HintError{Message: prefix + why, Err: err}
-	}
-	return fmt.Errorf("%s%w", prefix, err)
+	return dial.ConnectError(ctx, e, err, func(err error) string { return explain(e, err) })
 }
 
 // explain says what err means and what to do about it, or nothing if it does not know.
 func explain(e endpoint, err error) string {
-	if _, ok := errors.AsType[dial.Errors](err); ok { // of sentinels
-		return ""
-	}
-	if known, ok := errors.AsType[*dial.HintError](err); ok {
-		return known.Message
-	}
 	if why := explainRefusal(e, err); why != "" {
 		return why
 	}
-	if why := dial.TLSHint(err, e.tls.ServerName, "the broker's TLS port, or redis://"); why != "" {
+	if why := dial.Hint(err, "Redis", e.tls.ServerName, "the broker's TLS port, or redis://"); why != "" {
 		return why
 	}
-	lookup, ok := errors.AsType[*net.DNSError](err)
 	switch {
-	case ok:
-		return fmt.Sprintf("host %q cannot be looked up (%s); check the name", lookup.Name, lookup.Err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time; check the host and the port, and that no firewall is in between"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused; check the host and the port, and that Redis is running"
 	case errors.Is(err, syscall.ENOENT):
 		return "there is no such socket; check its path, and that Redis is running"
 	case errors.Is(err, syscall.EACCES):
