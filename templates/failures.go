@@ -1,49 +1,31 @@
 package templates
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
 // Failures is the content of the page that lists groups of failures.
 type Failures struct {
-	Groups         []Failure
-	Show           string   // open, resolved or all
-	Open, Resolved int      // groups in all
-	JustResolved   *Failure // what the visitor has just resolved
-	Unreadable     bool     // the history cannot be read
-	Self           string   // address of the page
-	Newest, Older  string   // addresses of other pages of the list, empty if there are none
-}
-
-// Failure is a group of failed tasks. Times are µs since 1970.
-type Failure struct {
-	ID                   string
-	Name                 string // of the tasks, empty if it is not known
-	Type, Message, Place string // what the exceptions have in common
-	Example              string // the newest exception
-	TaskID               string // of the newest
-	Count                Count
-	LastHour             int
-	First, Last          int64
-	Trend                []int64 // by hour, the present one last
-	ResolvedAt           int64   // 0 if it never was
-	CameBack             bool    // after it was resolved
-}
-
-// Count is a number of tasks.
-type Count struct {
-	N     int
-	Exact bool // else there are N at least
+	Groups         []history.FailureGroup
+	Show           string                // open, resolved or all
+	Open, Resolved int                   // groups in all
+	JustResolved   *history.FailureGroup // what the visitor has just resolved
+	Unreadable     bool                  // the history cannot be read
+	Self           string                // address of the page
+	Newest, Older  string                // addresses of other pages of the list, empty if there are none
 }
 
 // Page draws the whole page.
 func (v Failures) Page(l Layout) templ.Component { return failures(l, v) }
 
-func failureRowID(id string) string { return "f-" + id }
+func failureRowID(id fingerprint.ID) string { return "f-" + id.String() }
 
 // shown are the choices of groups, by the value of their parameter.
 func (v Failures) shown() []shown {
@@ -61,7 +43,7 @@ type shown struct {
 
 // FailureGroup is the content of the page of one group.
 type FailureGroup struct {
-	Failure
+	Group                history.FailureGroup
 	Exception, Traceback *string      // of the newest task
 	Tasks                []state.Task // the newest
 	JustResolved         bool         // the visitor has just resolved it
@@ -71,71 +53,60 @@ type FailureGroup struct {
 // Page draws the whole page.
 func (v FailureGroup) Page(l Layout) templ.Component { return failureGroup(l, v) }
 
-// resolved reports whether the group needs nobody's attention.
-func (f Failure) resolved() bool { return f.ResolvedAt != 0 && !f.CameBack }
-
-// typeOr is the type of the exceptions, in words if it is not known.
-func (f Failure) typeOr() string {
-	if f.Type == "" {
-		return "Unknown exception"
-	}
-	return f.Type
+// failureType is the type of the exceptions, in words if it is not known.
+func failureType(f history.FailureGroup) string {
+	return cmp.Or(f.Fingerprint.Type, "Unknown exception")
 }
 
-// example is the newest exception without its type, which stands before it.
-func (f Failure) example() string {
+// exampleText is the newest exception without its type, which precedes it on the page.
+func exampleText(f history.FailureGroup) string {
 	if f.Example == "" {
-		return f.Message
+		return f.Fingerprint.Message
 	}
-	return strings.TrimPrefix(f.Example, f.Type)
+	return strings.TrimPrefix(f.Example, f.Fingerprint.Type)
 }
 
-// name is the name of the tasks, nil if it is not known.
-func (f Failure) name() *string {
-	if f.Name == "" {
+// ifKnown returns nil for an empty text, which is unknown.
+func ifKnown(s string) *string {
+	if s == "" {
 		return nil
 	}
-	return &f.Name
+	return &s
 }
 
 // tasksName is the name of the tasks, in words if it is not known.
-func (f Failure) tasksName() string {
-	if f.Name == "" {
-		return "tasks with unknown name"
-	}
-	return f.Name
-}
+func tasksName(f history.FailureGroup) string { return cmp.Or(f.Name, "tasks with unknown name") }
 
-// text is the number, with a plus where there may be more.
-func (c Count) text() string {
+// atLeast is a number of tasks, with a plus if there may be more.
+func atLeast(c history.Count) string {
 	if c.Exact {
 		return number(c.N)
 	}
 	return number(c.N) + "+"
 }
 
-// tasks is the number with its noun.
-func (c Count) tasks() string {
+// countTasks is a number of tasks with its noun.
+func countTasks(c history.Count) string {
 	if c.Exact {
 		return plural(c.N, "task", "tasks")
 	}
-	return c.text() + " tasks"
+	return atLeast(c) + " tasks"
 }
 
-// others tells on the page of one of the group's tasks how many more there are.
-func (f Failure) others() string {
-	switch n := (Count{f.Count.N - 1, f.Count.Exact}); n.N {
+// others says how many other tasks are in the group of a task.
+func others(f history.FailureGroup) string {
+	switch n := (history.Count{N: f.Count.N - 1, Exact: f.Count.Exact}); n.N {
 	case 0:
 		return "No similar failures"
 	case 1:
 		return "1 similar failure"
 	default:
-		return n.text() + " similar failures"
+		return atLeast(n) + " similar failures"
 	}
 }
 
-// series is the trend as a chart takes it.
-func (f Failure) series() []float64 {
+// failureSeries is the trend as a chart takes it.
+func failureSeries(f history.FailureGroup) []float64 {
 	list := make([]float64, len(f.Trend))
 	for i, n := range f.Trend {
 		list[i] = float64(n)
@@ -143,12 +114,12 @@ func (f Failure) series() []float64 {
 	return list
 }
 
-// trendWords tell what the trend shows.
-func (f Failure) trendWords() string {
+// trendWords describe the trend.
+func trendWords(f history.FailureGroup) string {
 	if len(f.Trend) == 0 {
 		return "No trend available"
 	}
-	series := f.series()
+	series := failureSeries(f)
 	return "Failures by hour over the last " + number(len(series)) + " hours: " + number(int64(total(series))) +
 		" in all, at most " + number(int64(peak(series))) + " in one hour, " + number(f.Trend[len(f.Trend)-1]) + " in this one"
 }
@@ -156,10 +127,10 @@ func (f Failure) trendWords() string {
 // FailurePath is the address of a group's page, below the prefix.
 func FailurePath(id string) string { return "/failures/" + id }
 
-func (u URLs) failure(id string) templ.SafeURL { return u.path(FailurePath(id)) }
+func (u URLs) failure(id fingerprint.ID) templ.SafeURL { return u.path(FailurePath(id.String())) }
 
-func (u URLs) failureJSON(id string) templ.SafeURL {
-	return u.path("/api/v1/failures/" + id)
+func (u URLs) failureJSON(id fingerprint.ID) templ.SafeURL {
+	return u.path("/api/v1/failures/" + id.String())
 }
 
 // failuresShown links to the groups that a choice shows.
@@ -171,4 +142,6 @@ func (u URLs) failuresShown(value string) templ.SafeURL {
 }
 
 // failuresOf links to the tasks of a group.
-func (u URLs) failuresOf(id string) templ.SafeURL { return u.tasksWhere("q", "failure:"+id) }
+func (u URLs) failuresOf(id fingerprint.ID) templ.SafeURL {
+	return u.tasksWhere("q", "failure:"+id.String())
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -14,10 +15,10 @@ type Overview struct {
 	Rates            Rates
 	Counts           state.Counts
 	Workers          []state.Worker
-	Failing          []Failure    // open groups with most failures in the last hour
-	FailuresReadable bool         // the history, where groups are kept
-	JustResolved     *Failure     // what the visitor has just resolved
-	Failures         []state.Task // newest first
+	Failing          []history.FailureGroup // open groups with most failures in the last hour
+	FailuresReadable bool                   // the history, where groups are kept
+	JustResolved     *history.FailureGroup  // what the visitor has just resolved
+	Failures         []state.Task           // newest first
 	Ingest           Ingest
 }
 

@@ -1,13 +1,16 @@
 package templates
 
-import "github.com/umbelhq/umbel/state"
+import (
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+)
 
 // Preflight is on which tasks an order would act.
 type Preflight struct {
 	Many    bool // more than one was asked for
 	All     bool // those that match Query were asked for
 	Query   string
-	Matched Total
+	Matched history.Count
 	Chosen  int // it would act on
 	Cap     int // so many at most, 0 if all are within it
 	States  []StateCount

@@ -3,7 +3,9 @@ package templates_test
 import (
 	"strings"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -14,27 +16,35 @@ func trend() []int64 {
 	return trend
 }
 
-func failing() []templates.Failure {
-	return []templates.Failure{
+func failing() []history.FailureGroup {
+	id := func(s string) fingerprint.ID {
+		id, _ := fingerprint.ParseID(s)
+		return id
+	}
+	return []history.FailureGroup{
 		{
-			ID: "0dd7dc58725190cd", Name: "billing.tasks.charge", Type: "ConnectionError", Message: "cannot reach <address> (attempt <n>)",
-			Place: "gateway.py in post", Example: "ConnectionError('cannot reach 10.0.3.7:8080 (attempt 3)')", TaskID: retried().ID,
-			Count: templates.Count{N: 10_000}, LastHour: 412, First: noon - 90_000*second, Last: noon, Trend: trend(),
+			ID: id("0dd7dc58725190cd"), Name: "billing.tasks.charge", Fingerprint: fingerprint.Fingerprint{
+				Type: "ConnectionError", Message: "cannot reach <address> (attempt <n>)", Place: "gateway.py in post",
+			},
+			Example: "ConnectionError('cannot reach 10.0.3.7:8080 (attempt 3)')", TaskID: retried().ID,
+			Count: history.Count{N: 10_000}, LastHour: 412, FirstAt: at(-90_000 * second), LastAt: at(0), Trend: trend(),
 		},
 		{
-			ID: "2222222222222222", Name: "mail.deliver", Type: "ValueError", Count: templates.Count{N: 2, Exact: true}, LastHour: 2,
-			First: noon - 60*second, Last: noon, Trend: make([]int64, 24), ResolvedAt: noon - 30*second, CameBack: true,
+			ID: id("2222222222222222"), Name: "mail.deliver", Fingerprint: fingerprint.Fingerprint{Type: "ValueError"},
+			Count: history.Count{N: 2, Exact: true}, LastHour: 2,
+			FirstAt: at(-60 * second), LastAt: at(0), Trend: make([]int64, 24), ResolvedAt: at(-30 * second),
 		},
 		{
-			ID: "1111111111111111", Name: evil, Type: evil, Message: evil, Place: evil, Example: evil, TaskID: evil,
-			Count: templates.Count{N: 1, Exact: true}, First: noon, Last: noon,
+			ID: id("1111111111111111"), Name: evil, Fingerprint: fingerprint.Fingerprint{Type: evil, Message: evil, Place: evil},
+			Example: evil, TaskID: evil, Count: history.Count{N: 1, Exact: true}, FirstAt: at(0), LastAt: at(0),
 		},
 	}
 }
 
 func failureList() templates.Failures {
 	resolved := failing()[0]
-	resolved.ID, resolved.Name, resolved.ResolvedAt = "3333333333333333", "", noon+second
+	resolved.ID, _ = fingerprint.ParseID("3333333333333333")
+	resolved.Name, resolved.ResolvedAt = "", at(second)
 	return templates.Failures{
 		Groups: append(failing(), resolved), Show: "all", Open: 3, Resolved: 1, Self: "/ops/failures?show=all",
 		Newest: "/ops/failures?show=all", Older: "/ops/failures?cursor=abc&show=all",
@@ -53,14 +63,14 @@ func failureGroup() templates.FailureGroup {
 		"ConnectionError: cannot reach 10.0.3.7:8080 (attempt 3)", "",
 	}, "\n")
 	return templates.FailureGroup{
-		Failure: failing()[0], Exception: new("ConnectionError('cannot reach 10.0.3.7:8080 (attempt 3)')"), Traceback: &traceback,
+		Group: failing()[0], Exception: new("ConnectionError('cannot reach 10.0.3.7:8080 (attempt 3)')"), Traceback: &traceback,
 		Tasks: []state.Task{retried()}, JustResolved: true, Self: "/ops/failures/0dd7dc58725190cd",
 	}
 }
 
 func failureHostile() templates.FailureGroup {
 	return templates.FailureGroup{
-		Failure: failing()[2], Exception: new(evil), Traceback: new(evil + strings.Repeat("\n  File \"/x.py\", line 1, in "+evil, 2_000)),
+		Group: failing()[2], Exception: new(evil), Traceback: new(evil + strings.Repeat("\n  File \"/x.py\", line 1, in "+evil, 2_000)),
 		Tasks: []state.Task{hostile()}, Self: "/ops/failures/1111111111111111",
 	}
 }

@@ -3,6 +3,7 @@ package templates_test
 import (
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -14,11 +15,11 @@ func settings() templates.Settings {
 		Plan: &templates.Plan{
 			Tasks: 1_204_331, Oldest: noon - 31*24*3600*second, Today: noon - 3600*second, Used: 900 << 20, Bytes: 612 << 20,
 			Rules: []templates.Rule{
-				{What: "Tasks that succeeded", Keep: templates.RetentionAge(7 * day), Flag: "--keep-succeeded", Removes: templates.Count{N: 100_000}},
-				{What: "Failed, revoked, rejected", Keep: templates.RetentionAge(0), Flag: "--keep-failed", Removes: templates.Count{N: 1, Exact: true}},
-				{What: "Events that no execution shows", Keep: templates.RetentionAge(3 * day), Flag: "--keep-events", Removes: templates.Count{N: 20, Exact: true}, RemovesEvents: true},
+				{What: "Tasks that succeeded", Keep: templates.RetentionAge(7 * day), Flag: "--keep-succeeded", Removes: history.Count{N: 100_000}},
+				{What: "Failed, revoked, rejected", Keep: templates.RetentionAge(0), Flag: "--keep-failed", Removes: history.Count{N: 1, Exact: true}},
+				{What: "Events that no execution shows", Keep: templates.RetentionAge(3 * day), Flag: "--keep-events", Removes: history.Count{N: 20, Exact: true}, RemovesEvents: true},
 				{What: "Offline workers, since they were heard", Keep: templates.RetentionAge(7 * day), Flag: "--keep-workers"},
-				{What: "All history", Keep: templates.SizeLimit(2 << 30), Flag: "--max-db-size", Removes: templates.Count{N: 4000}, Estimate: true},
+				{What: "All history", Keep: templates.SizeLimit(2 << 30), Flag: "--max-db-size", Removes: history.Count{N: 4000}, Estimate: true},
 			},
 		},
 	}

@@ -76,7 +76,7 @@ func preflight() templates.Form {
 			Summary: "Terminate 1,000 tasks with SIGKILL", Targets: []string{"celery@a", "celery@b"}, Confirm: "terminate 1000",
 			Warnings: []templates.Warning{{Message: "Their processes end at once.", Severe: true}},
 			Tasks: &templates.Preflight{
-				Many: true, All: true, Query: "state:started " + evil, Matched: templates.Total{N: 10_000, AtLeast: true}, Chosen: 1000, Cap: 1000,
+				Many: true, All: true, Query: "state:started " + evil, Matched: history.Count{N: 10_000}, Chosen: 1000, Cap: 1000,
 				States: []templates.StateCount{{State: state.Started, N: 990}, {State: "PROGRESS", N: 10}},
 				Blocked: []templates.Blocked{
 					{Reason: "They have finished.", N: 12, IDs: []string{retried().ID, evil}},

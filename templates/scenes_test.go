@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/clock"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -29,7 +30,7 @@ func scenes() map[string]scene {
 		"tasks":               {layout(templates.SectionTasks, "/tasks"), tasks()},
 		"tasks-filtered":      {dark(layout(templates.SectionTasks, "/tasks?q=state%3Afailure")), tasksFiltered()},
 		"tasks-wrong":         {layout(templates.SectionTasks, ""), tasksWrong()},
-		"tasks-empty":         {layout(templates.SectionTasks, "/tasks"), templates.Tasks{Chart: chartOff()}},
+		"tasks-empty":         {layout(templates.SectionTasks, "/tasks"), templates.Tasks{Chart: chartOff(), Total: history.Count{Exact: true}}},
 		"tasks-searching":     {layout(templates.SectionTasks, "/tasks?q=x"), tasksSearching()},
 		"tasks-none":          {layout(templates.SectionTasks, "/tasks?q=name%3Ax"), tasksNone()},
 		"task":                {layout(templates.SectionTasks, "/tasks/"+retried().ID), task()},
@@ -148,20 +149,20 @@ func tasks() templates.Tasks {
 	return templates.Tasks{
 		Chart: chartOfTimes(),
 		Tasks: []state.Task{sent(), orphaned(), retried(), succeeded(), hostile()},
-		Total: templates.Total{N: 10_000, AtLeast: true},
+		Total: history.Count{N: 10_000},
 		Query: templates.TaskQuery{Clear: "/ops/tasks"},
 		Views: []templates.ViewTab{
-			{Name: "All", Href: "/ops/tasks", Count: templates.Total{Unknown: true}, Current: true},
-			{Name: "Failing now", Href: "/ops/tasks?q=state%3Afailure", Count: templates.Total{N: 12}},
+			{Name: "All", Href: "/ops/tasks", Current: true},
+			{Name: "Failing now", Href: "/ops/tasks?q=state%3Afailure", Count: &history.Count{N: 12, Exact: true}},
 		},
 		States: []templates.StateChoice{
-			{State: state.Success, Count: templates.Total{N: 1_204_000}, Href: "/ops/tasks?q=state%3Asuccess"},
-			{State: state.Failure, Count: templates.Total{N: 300, AtLeast: true}, Href: "/ops/tasks?q=state%3Afailure"},
-			{State: "PROGRESS", Count: templates.Total{N: 1}, Href: "/ops/tasks?q=state%3Aprogress"},
+			{State: state.Success, Count: history.Count{N: 1_204_000, Exact: true}, Href: "/ops/tasks?q=state%3Asuccess"},
+			{State: state.Failure, Count: history.Count{N: 300}, Href: "/ops/tasks?q=state%3Afailure"},
+			{State: "PROGRESS", Count: history.Count{N: 1, Exact: true}, Href: "/ops/tasks?q=state%3Aprogress"},
 		},
 		Facets: []templates.Facet{{ID: "name", Label: "Task", Values: []templates.FacetValue{
-			{Text: "billing.tasks.charge", Count: templates.Total{N: 1_000_000}, Href: "/ops/tasks?q=name%3Abilling.tasks.charge"},
-			{Text: evil, Count: templates.Total{N: 1}, Href: "/ops/tasks?q=name%3Ax"},
+			{Text: "billing.tasks.charge", Count: history.Count{N: 1_000_000, Exact: true}, Href: "/ops/tasks?q=name%3Abilling.tasks.charge"},
+			{Text: evil, Count: history.Count{N: 1, Exact: true}, Href: "/ops/tasks?q=name%3Ax"},
 		}}},
 		Columns: templates.ColumnMenu{
 			Shown:  []templates.ColumnChoice{{ID: "state", Label: "State", Later: "/ops/tasks?cols=1", Off: "/ops/tasks?cols=2"}},
@@ -185,7 +186,7 @@ func tasksFiltered() templates.Tasks {
 	v.Views[0].Current = false
 	v.States[1].On = true
 	v.Facets[0].Values[1].On = true
-	v.Total = templates.Total{N: 1}
+	v.Total = history.Count{N: 1, Exact: true}
 	v.Sorted = "shortest “Run” first, those without it left out"
 	v.Table = templates.Table{
 		Columns: []string{
@@ -218,17 +219,17 @@ func tasksWrongParam() templates.Tasks {
 
 func tasksSearching() templates.Tasks {
 	return templates.Tasks{
-		Query: templates.TaskQuery{Text: "x", Filtered: true, Clear: "/ops/tasks"}, Searched: 20_000, Total: templates.Total{AtLeast: true},
+		Query: templates.TaskQuery{Text: "x", Filtered: true, Clear: "/ops/tasks"}, Searched: 20_000, Total: history.Count{},
 		Older: "/ops/tasks?cursor=abc&q=x",
 	}
 }
 
 func tasksNone() templates.Tasks {
 	return templates.Tasks{
-		Query: templates.TaskQuery{Text: "name:x worker:w", Filtered: true, Clear: "/ops/tasks"},
+		Total: history.Count{Exact: true}, Query: templates.TaskQuery{Text: "name:x worker:w", Filtered: true, Clear: "/ops/tasks"},
 		Broader: []templates.BroaderQuery{
-			{Condition: "worker:w", Href: "/ops/tasks?q=name%3Ax", Total: templates.Total{N: 204}},
-			{Condition: "name:x", Href: "/ops/tasks?q=worker%3Aw", Total: templates.Total{Unknown: true}},
+			{Condition: "worker:w", Href: "/ops/tasks?q=name%3Ax", Total: history.Count{N: 204, Exact: true}},
+			{Condition: "name:x", Href: "/ops/tasks?q=worker%3Aw", Total: history.Count{N: 1, Exact: true}},
 		},
 	}
 }

@@ -83,7 +83,7 @@ func selection(u URLs, v Tasks) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Total.AtLeast || v.Total.N > len(v.Tasks) {
+		if !v.Total.Exact || v.Total.N > len(v.Tasks) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<label class=\"all-matching\"><input type=\"checkbox\" name=\"q\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // Settings is the content of the page that says how Umbel runs. Times are µs since 1970, 0 if unknown.
@@ -24,11 +26,11 @@ type Settings struct {
 
 // Plan is what retention would remove now.
 type Plan struct {
-	Tasks  int   // kept now
-	Oldest int64 // when the first of the finished ones ended
-	Today  int64 // what ages are measured against, 0 if that is the wall clock
-	Used   int64 // bytes in use
-	Active Count // tasks that no rule removes
+	Tasks  int           // kept now
+	Oldest int64         // when the first of the finished ones ended
+	Today  int64         // what ages are measured against, 0 if that is the wall clock
+	Used   int64         // bytes in use
+	Active history.Count // tasks that no rule removes
 	// ActiveBytes is about how much those take, 0 if all fits. Oversized says that it is more than all history may have.
 	ActiveBytes int64
 	Oversized   bool
@@ -41,7 +43,7 @@ type Rule struct {
 	What          string
 	Keep          string // for how long, or how much
 	Flag          string // which sets it
-	Removes       Count
+	Removes       history.Count
 	Estimate      bool // Gone is an estimate
 	RemovesEvents bool // it removes events, not tasks
 }

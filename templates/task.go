@@ -22,14 +22,14 @@ const (
 // Task is the content of the page of one task.
 type Task struct {
 	Task     state.Task
-	Root     *RelatedTask      // nil if the task is its own root or knows none
-	Parent   *RelatedTask      // nil if the task knows none
-	Children []RelatedTask     // the first of them
-	Events   []state.TaskEvent // by stamp
-	Alike    *Failure          // the group that it is in, nil if it has not failed
-	Actions  []TaskAction      // empty if nobody may act
-	Commands []history.Command // about it, newest first
-	Stored   *StoredResult     // nil if there is no result backend
+	Root     *RelatedTask          // nil if the task is its own root or knows none
+	Parent   *RelatedTask          // nil if the task knows none
+	Children []RelatedTask         // the first of them
+	Events   []state.TaskEvent     // by stamp
+	Alike    *history.FailureGroup // the group that it is in, nil if it has not failed
+	Actions  []TaskAction          // empty if nobody may act
+	Commands []history.Command     // about it, newest first
+	Stored   *StoredResult         // nil if there is no result backend
 }
 
 // RelatedTask is a task that another one refers to. State is empty and Name nil if it is not held.

@@ -306,7 +306,7 @@ func taskHead(u URLs, v Task) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var12 string
-			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(v.Alike.others())
+			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(others(*v.Alike))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/task.templ`, Line: 68, Col: 56}
 			}

@@ -28,7 +28,7 @@ func (v Tasks) table() Table {
 
 // allMatching offers more than the rows of the page.
 func (v Tasks) allMatching() string {
-	return "all " + v.Total.words() + " that match"
+	return "all " + atLeast(v.Total) + " that match"
 }
 
 // actOnTask leads to what asks before something is done to a task.

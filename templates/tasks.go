@@ -5,6 +5,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -20,7 +21,7 @@ type Tasks struct {
 
 	Table    Table
 	Tasks    []state.Task
-	Total    Total
+	Total    history.Count
 	Sorted   string // what the list is sorted by, in words; empty if by change
 	Searched int    // how many tasks were looked at, 0 if all
 
@@ -56,7 +57,7 @@ type QueryError struct {
 // StateChoice is a state to filter by.
 type StateChoice struct {
 	State state.State
-	Count Total
+	Count history.Count
 	On    bool
 	Href  string
 }
@@ -70,22 +71,15 @@ type Facet struct {
 // FacetValue is one value of a field. Href is the list with it, or without it where it is on.
 type FacetValue struct {
 	Text  string
-	Count Total
+	Count history.Count
 	On    bool
 	Href  string
 }
 
-// Total is a number of tasks.
-type Total struct {
-	N       int
-	AtLeast bool // there may be more
-	Unknown bool
-}
-
-// ViewTab is a saved view. Its number is that of a minute ago, or unknown.
+// ViewTab is a saved view. Its count may be a minute old.
 type ViewTab struct {
 	Name, Href string
-	Count      Total
+	Count      *history.Count // nil if unknown
 	Current    bool
 }
 
@@ -93,7 +87,7 @@ type ViewTab struct {
 type BroaderQuery struct {
 	Condition string // that was dropped, worker:celery@a
 	Href      string
-	Total     Total
+	Total     history.Count
 }
 
 // Table is the shape of a table of tasks. The zero value has the plain columns and cannot be sorted.
@@ -147,32 +141,15 @@ func (t Table) class() string {
 	return "tasks picked"
 }
 
-func (t Total) words() string {
-	switch {
-	case t.Unknown:
-		return ""
-	case t.AtLeast:
-		return number(t.N) + "+"
-	}
-	return number(t.N)
-}
-
-func (t Total) tasks() string {
-	if t.AtLeast {
-		return number(t.N) + "+ tasks"
-	}
-	return plural(t.N, "task", "tasks")
-}
-
 // total tells how many tasks match, and how they are sorted.
 func (v Tasks) total() string {
 	switch {
 	case v.Query.Error != nil:
 		return ""
 	case v.Sorted != "":
-		return v.Total.tasks() + ", " + v.Sorted
+		return countTasks(v.Total) + ", " + v.Sorted
 	}
-	return v.Total.tasks()
+	return countTasks(v.Total)
 }
 
 // preview is the call as one line of at most n characters: the positional arguments, then the named.

@@ -223,7 +223,7 @@ func (p *forms) change(f tasksForm) url.Values {
 func preflight(f tasksForm, found command.BulkPreview) *templates.Preflight {
 	v := &templates.Preflight{Chosen: found.Selected, Many: f.all || len(f.request.IDs) > 1, Query: f.text, All: f.all}
 	if f.all {
-		v.Matched = templates.Total{N: found.Matched.N, AtLeast: !found.Matched.Exact}
+		v.Matched = found.Matched
 	}
 	if found.Capped {
 		v.Cap = cmp.Or(f.request.Cap, command.DefaultCap)

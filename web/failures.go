@@ -41,10 +41,7 @@ func (p *failurePages) load(ctx context.Context, a address) (page, error) {
 		p.log.WarnContext(ctx, "list failures", "error", err)
 		v.Unreadable, pg.status = true, http.StatusServiceUnavailable
 	}
-	v.Open, v.Resolved = found.Open, found.Resolved
-	for _, f := range found.Groups {
-		v.Groups = append(v.Groups, failure(f))
-	}
+	v.Groups, v.Open, v.Resolved = found.Groups, found.Open, found.Resolved
 	if q.After != nil {
 		v.Newest = query.Failures{Show: q.Show, Limit: q.Limit}.URL(path)
 	}
@@ -70,9 +67,9 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	v := templates.FailureGroup{Failure: failure(f), Self: p.urls.Prefix + templates.FailurePath(id)}
+	v := templates.FailureGroup{Group: f, Self: p.urls.Prefix + templates.FailurePath(id)}
 	just := p.justResolved(ctx, a)
-	v.JustResolved = just != nil && just.ID == id
+	v.JustResolved = just != nil && just.ID == f.ID
 	newest, err := p.backend.Task(ctx, f.TaskID)
 	switch {
 	case err == nil:
@@ -90,7 +87,7 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	}
 	v.Tasks = found.Tasks
 	return page{
-		url: templates.FailurePath(id), title: v.Type,
+		url: templates.FailurePath(id), title: f.Fingerprint.Type,
 		section: templates.SectionFailures, view: v, version: p.stateVersion(),
 	}, nil
 }
@@ -105,7 +102,7 @@ func (p *failurePages) group(ctx context.Context, id string) (history.FailureGro
 }
 
 // of returns the group that a failed task is in, nil if there is none.
-func (p *failurePages) of(ctx context.Context, t *state.Task) *templates.Failure {
+func (p *failurePages) of(ctx context.Context, t *state.Task) *history.FailureGroup {
 	if t.State != state.Failure {
 		return nil
 	}
@@ -114,11 +111,11 @@ func (p *failurePages) of(ctx context.Context, t *state.Task) *templates.Failure
 	if err != nil {
 		return nil
 	}
-	return new(failure(f))
+	return &f
 }
 
 // failing returns what fails most now, false if that cannot be read.
-func (p *failurePages) failing(ctx context.Context) ([]templates.Failure, bool) {
+func (p *failurePages) failing(ctx context.Context) ([]history.FailureGroup, bool) {
 	found, err := p.backend.History().FailureGroups(ctx, history.FailureRequest{
 		Resolved: new(false), Busiest: true, Limit: failingNow, Now: p.now(), MaxAge: failuresAge,
 	})
@@ -126,25 +123,11 @@ func (p *failurePages) failing(ctx context.Context) ([]templates.Failure, bool) 
 		p.log.WarnContext(ctx, "list failing tasks", "error", err)
 		return nil, false
 	}
-	var list []templates.Failure
-	for _, f := range found.Groups {
-		list = append(list, failure(f))
-	}
-	return list, true
-}
-
-func failure(f history.FailureGroup) templates.Failure {
-	return templates.Failure{
-		ID: f.ID.String(), Name: f.Name,
-		Type: f.Fingerprint.Type, Message: f.Fingerprint.Message, Place: f.Fingerprint.Place,
-		Example: f.Example, TaskID: f.TaskID, Count: templates.Count(f.Count), LastHour: f.LastHour,
-		First: micros(f.FirstAt), Last: micros(f.LastAt), Trend: f.Trend,
-		ResolvedAt: micros(f.ResolvedAt), CameBack: f.Recurred(),
-	}
+	return found.Groups, true
 }
 
 // justResolved returns the group that a visitor has just resolved, nil if there is none.
-func (p *failurePages) justResolved(ctx context.Context, a address) *templates.Failure {
+func (p *failurePages) justResolved(ctx context.Context, a address) *history.FailureGroup {
 	if !a.query.Has(paramResolved) {
 		return nil
 	}
@@ -152,5 +135,5 @@ func (p *failurePages) justResolved(ctx context.Context, a address) *templates.F
 	if err != nil || !f.Resolved() {
 		return nil
 	}
-	return new(failure(f))
+	return &f
 }

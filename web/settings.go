@@ -53,16 +53,16 @@ func (p *settingsPage) newPlan(ctx context.Context, now time.Time) (*templates.P
 	}
 	rules := kept.RetentionRules()
 	v := &templates.Plan{
-		Tasks: found.Tasks, Oldest: micros(found.Oldest), Used: found.UsedBytes, Bytes: found.Bytes, Active: templates.Count(found.Active), ActiveBytes: found.ActiveBytes,
+		Tasks: found.Tasks, Oldest: micros(found.Oldest), Used: found.UsedBytes, Bytes: found.Bytes, Active: found.Active, ActiveBytes: found.ActiveBytes,
 		Oversized: rules.MaxSize > 0 && found.ActiveBytes > rules.MaxSize,
 		Rules: []templates.Rule{
-			{What: "Succeeded tasks", Keep: templates.RetentionAge(rules.Succeeded), Flag: "--keep-succeeded", Removes: templates.Count(found.Succeeded)},
-			{What: "Failed, revoked and rejected tasks", Keep: templates.RetentionAge(rules.Failed), Flag: "--keep-failed", Removes: templates.Count(found.Failed)},
-			{What: "Lost or dismissed tasks", Keep: templates.RetentionAge(rules.Lost), Flag: "--keep-lost", Removes: templates.Count(found.Lost)},
-			{What: "Events not shown by an execution", Keep: templates.RetentionAge(rules.Events), Flag: "--keep-events", Removes: templates.Count(found.Events), RemovesEvents: true},
+			{What: "Succeeded tasks", Keep: templates.RetentionAge(rules.Succeeded), Flag: "--keep-succeeded", Removes: found.Succeeded},
+			{What: "Failed, revoked and rejected tasks", Keep: templates.RetentionAge(rules.Failed), Flag: "--keep-failed", Removes: found.Failed},
+			{What: "Lost or dismissed tasks", Keep: templates.RetentionAge(rules.Lost), Flag: "--keep-lost", Removes: found.Lost},
+			{What: "Events not shown by an execution", Keep: templates.RetentionAge(rules.Events), Flag: "--keep-events", Removes: found.Events, RemovesEvents: true},
 			{What: "Offline workers", Keep: templates.RetentionAge(rules.Workers), Flag: "--keep-workers"},
 			{
-				What: "History except active tasks", Keep: templates.SizeLimit(rules.MaxSize), Flag: "--max-db-size", Removes: templates.Count(found.Size),
+				What: "History except active tasks", Keep: templates.SizeLimit(rules.MaxSize), Flag: "--max-db-size", Removes: found.Size,
 				Estimate: !found.Size.Exact,
 			},
 		},

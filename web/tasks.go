@@ -55,7 +55,7 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 	if v.Views, err = p.tabs(ctx, q); err != nil {
 		return page{}, err
 	}
-	v.Tasks, v.Total, v.Searched = found.Tasks, total(found.Total), found.Searched
+	v.Tasks, v.Total, v.Searched = found.Tasks, found.Total, found.Searched
 	v.Sorted = sorted(q.Sort)
 	if p.urls.CanSend {
 		v.Selection = &templates.Selection{Query: q.Query.String()}
@@ -67,8 +67,6 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 	pg.view = v
 	return pg, nil
 }
-
-func total(n history.Count) templates.Total { return templates.Total{N: n.N, AtLeast: !n.Exact} }
 
 // link says where the neighbouring pages are.
 func (p *tasksPage) link(v *templates.Tasks, q query.Tasks, found history.TaskPage) {
@@ -140,7 +138,7 @@ func (p *tasksPage) broader(ctx context.Context, q query.Tasks) []templates.Broa
 		}
 		if n, err := p.backend.Count(ctx, rest); err == nil && n.N > 0 {
 			found = append(found, templates.BroaderQuery{
-				Condition: dropped.String(), Href: q.Where(rest).URL(p.urls.Prefix + "/tasks"), Total: total(n),
+				Condition: dropped.String(), Href: q.Where(rest).URL(p.urls.Prefix + "/tasks"), Total: n,
 			})
 		}
 	}

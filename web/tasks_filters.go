@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
@@ -59,8 +60,8 @@ func (p *tasksPage) facets(ctx context.Context, q query.Tasks, all breakdown) ([
 	return chips, list, nil
 }
 
-func (b *breakdown) total(n int) templates.Total {
-	return templates.Total{N: n, AtLeast: !b.whole && n > 0}
+func (b *breakdown) total(n int) history.Count {
+	return history.Count{N: n, Exact: b.whole || n == 0}
 }
 
 // chosen are the exact values that a query asks for in a field.
@@ -207,14 +208,14 @@ func (p *tasksPage) tabs(ctx context.Context, q query.Tasks) ([]templates.ViewTa
 	here := q.First()
 	here.Limit = 0
 	list := []templates.ViewTab{{
-		Name: "All", Href: path, Current: here.Canonical() == "", Count: templates.Total{Unknown: true},
+		Name: "All", Href: path, Current: here.Canonical() == "",
 	}}
 	for _, v := range append(views.System(), saved[:min(len(saved), maxTabs)]...) {
-		tab := templates.ViewTab{Name: v.Name, Href: p.viewHref(v), Count: templates.Total{Unknown: true}}
+		tab := templates.ViewTab{Name: v.Name, Href: p.viewHref(v)}
 		if t, err := views.Tasks(v); err == nil {
 			tab.Current = here.Canonical() == t.Canonical()
 			if n, ok := p.counts.get(ctx, t.Query); ok {
-				tab.Count = total(n)
+				tab.Count = &n
 			}
 		}
 		list = append(list, tab)
