@@ -114,11 +114,6 @@ func TestTheReasonOfARevocationIsKept(t *testing.T) {
 			if diff := cmp.Diff(want.Revocation, saved.Revocation); diff != "" {
 				t.Errorf("once saved (-want +got):\n%s", diff)
 			}
-			merged := state.New(state.Options{})
-			merged.Merge(c)
-			if diff := cmp.Diff(want.Revocation, mustTask(t, merged, "a").Revocation); diff != "" {
-				t.Errorf("once merged (-want +got):\n%s", diff)
-			}
 		})
 	}
 }

@@ -5,6 +5,25 @@ import (
 	"slices"
 )
 
+// relation ties a task into its workflow.
+type relation struct {
+	root, parent taskKey
+	row          uint32
+	prev, next   uint32 // siblings
+}
+
+// relateAs links the task to its root and parent as the event names them.
+func (c *Cluster) relateAs(i uint32, r *row, e *Event) {
+	var root, parent taskKey
+	if e.Has(FieldRootID) {
+		root, _ = key(e.RootID)
+	}
+	if e.Has(FieldParentID) {
+		parent, _ = key(e.ParentID)
+	}
+	c.relate(i, r, root, parent)
+}
+
 // relate ties the task to its root and parent, zero where an event names none. Children wait for a parent that
 // is not in memory under its id, for as long as they are in memory themselves.
 func (c *Cluster) relate(i uint32, r *row, root, parent taskKey) {

@@ -190,14 +190,11 @@ func TestEvictedTasksLeaveNothing(t *testing.T) {
 	t.Parallel()
 	for _, rules := range []Rules{Causal, Celery} {
 		rng := rand.New(rand.NewPCG(1, 17))
-		c, other := New(Options{Rules: rules}), New(Options{Rules: rules, MaxTasks: 30})
+		c := New(Options{Rules: rules})
 		for i := range 3000 {
 			e := random(rng, 100, float64(i))
 			c.Apply(&e)
-			e = random(rng, 100, float64(i))
-			other.Apply(&e)
 		}
-		c.Merge(other)
 		audit(t, c)
 		for _, i := range c.index {
 			c.drop(i)
@@ -269,8 +266,6 @@ func FuzzTables(f *testing.F) {
 			case 0:
 				c.Expire(int64(rng.IntN(1 << 50)))
 			case 1:
-				clusters[0].Merge(clusters[1])
-			case 2:
 				other := clusters[rng.IntN(2)]
 				for _, u := range c.TakeUnsaved(rng.IntN(4)) {
 					if err := other.Load(u.View.ID, u.Events); err != nil {

@@ -12,8 +12,6 @@ const (
 	maxScan = 50_000
 )
 
-func (c *Cluster) position(r *row) Position { return Position{Stamp: c.stamp(r), ID: c.id(r)} }
-
 // Task returns a copy of the task, false if it is not in memory.
 func (c *Cluster) Task(id string) (Task, bool) {
 	r := c.row(id)
@@ -21,15 +19,6 @@ func (c *Cluster) Task(id string) (Task, bool) {
 		return Task{}, false
 	}
 	return c.task(r), true
-}
-
-func (c *Cluster) row(id string) *row {
-	k, _ := key(id)
-	i, ok := c.index[k]
-	if !ok {
-		return nil
-	}
-	return c.rows.at(i)
 }
 
 // task copies a row out. It uses memory of its own, since readers share the lock.
@@ -78,6 +67,7 @@ func (c *Cluster) typeOf(e *record) string {
 }
 
 var subjects = [...]string{ //nolint:gochecknoglobals // a constant table
+
 	TaskSent: "sent", TaskReceived: "received", TaskStarted: "started", TaskSucceeded: "succeeded",
 	TaskFailed: "failed", TaskRejected: "rejected", TaskRevoked: "revoked", TaskRetried: "retried",
 }

@@ -95,25 +95,6 @@ func (c *Cluster) unshown(r *row) map[uint32]bool {
 	return idle
 }
 
-// remove takes a record out of a row's chain.
-func (c *Cluster) remove(r *row, victim uint32) {
-	before := uint32(0)
-	for i := r.head; i != victim; i = c.records.at(i).next {
-		before = i
-	}
-	next := c.records.at(victim).next
-	if before == 0 {
-		r.head = next
-	} else {
-		c.records.at(before).next = next
-	}
-	if r.tail == victim {
-		r.tail = before
-	}
-	c.free(victim)
-	r.count--
-}
-
 // DecodeTask decodes one task as a Reader does; for many, a Reader is faster.
 func DecodeTask(id string, events []byte) (Task, []TaskEvent, error) {
 	return new(Reader).TaskEvents(id, events)

@@ -1,10 +1,10 @@
 package state
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"strings"
 
 	"github.com/umbelhq/umbel/clock"
+	"github.com/umbelhq/umbel/internal/truncate"
 )
 
 // record is one stored event of a task: 48 bytes without pointers. The records of a task are
@@ -55,100 +55,135 @@ type route struct {
 	name, queue, exchange, routingKey string
 }
 
-// row is one task: what filters, counts and the list need of it, without pointers. Everything else is
-// read from its records.
-type row struct {
-	id         taskKey
-	clock      int64 // stamp of the newest of its events
-	micros     int64
-	origin     uint32 // process of that event
-	receivedAt uint32 // local receipt of the newest of them, seconds since 1970 UTC, 0 if unknown
-
-	head, tail uint32 // chain of records
-	relation   uint32 // root and parent, 0 if it has neither beyond itself
-	count      uint16 // records in the chain
-	summary
-}
-
-// summary is the part of a row that its events decide.
-type summary struct {
-	name    uint32 // route of the event that names it
-	sent    uint32 // route of the task-sent that it came from
-	worker  uint32 // number of its node name in hosts
-	process uint32 // process of the newest execution
-	state   stateCode
-	flags   rowFlags
-}
-
-type rowFlags uint16
-
-const (
-	redelivered rowFlags = 1 << iota
-	ended                // the newest execution has ended
-	hashedID             // the id is no UUID: the key is a digest of it
-	unsaved              // changed since it was taken to be saved
-	saving               // taken to be saved, outcome unknown
-	stored               // saved, with no event that is not in memory
-	renamed              // an execution had another name
-	expiring             // some event named a time to expire
-	lost                 // concluded that no event will report its end,
-	orphaned             // because its process has ended
-	dismissed            // a person has said so
-
-	concluded = lost | dismissed // cluster.concluded has the row's conclusion
-
-	folded = redelivered | ended | renamed // what events decide
-)
-
-// relation ties a task into its workflow.
-type relation struct {
-	root, parent taskKey
-	row          uint32
-	prev, next   uint32 // siblings
-}
-
-// taskKey is a task id: the 16 bytes of a UUID, or a digest of any other string.
-type taskKey [16]byte
-
-// key returns the key of an id, and whether the id had to be digested.
-func key(id string) (k taskKey, digested bool) {
-	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-' {
-		var plain [32]byte
-		n := copy(plain[:], id[:8])
-		n += copy(plain[n:], id[9:13])
-		n += copy(plain[n:], id[14:18])
-		n += copy(plain[n:], id[19:23])
-		copy(plain[n:], id[24:])
-		for _, b := range plain {
-			if b >= 'A' && b <= 'F' { // a different string than in lower case
-				return digest(id), true
-			}
-		}
-		if _, err := hex.Decode(k[:], plain[:]); err == nil {
-			return k, false
-		}
-	}
-	return digest(id), true
-}
-
-func digest(id string) taskKey {
-	sum := sha256.Sum256([]byte(id))
-	return taskKey(sum[:16])
-}
-
-// uuid writes a key that was not digested.
-func (k taskKey) uuid() string {
-	var b [36]byte
-	hex.Encode(b[:8], k[:4])
-	hex.Encode(b[9:13], k[4:6])
-	hex.Encode(b[14:18], k[6:8])
-	hex.Encode(b[19:23], k[8:10])
-	hex.Encode(b[24:], k[10:])
-	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
-	return string(b[:])
-}
-
 // stampOf returns the stamp of a record.
 func (c *Cluster) stampOf(r *record) clock.Stamp {
 	return clock.Stamp{Clock: r.repaired, Micros: r.micros, Origin: origin(c.processes.key(r.process))}
+}
+
+// record makes the event's record, but for its text and place in the chain.
+func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
+	r := record{
+		micros: e.Micros, clock: e.Clock, repaired: repaired, kind: e.Kind, flags: flags,
+		process: c.processes.acquire(e.process()),
+	}
+	if e.Retimed {
+		r.flags |= retimed
+	}
+	if e.Skewed || c.skewed(e) {
+		r.flags |= skewed
+	}
+	switch {
+	case e.Kind == TaskSent, e.Kind == TaskReceived:
+		r.n = uint16(min(max(e.Retries, 0), 1<<16-1))
+		switch {
+		case !e.Has(FieldParentID):
+		case e.ParentID == e.ID:
+			r.flags |= ownParent
+		default:
+			r.flags |= otherParent
+		}
+	case e.Kind == TaskCustom:
+		r.n = uint16(c.states.code(customState(e.Subject)))
+	case e.Kind == TaskRevoked:
+		r.n = e.revocation().code()
+	case e.Kind == TaskSucceeded && e.Null&unmeasured == unmeasured:
+		r.flags |= emptySuccess
+	}
+	if e.Present&^e.Null&(FieldName|FieldQueue|FieldExchange|FieldRoutingKey) != 0 {
+		k := route{name: symbol(e.Name)}
+		if e.Kind == TaskSent {
+			k.queue, k.exchange, k.routingKey = symbol(e.Queue), symbol(e.Exchange), symbol(e.RoutingKey)
+		}
+		if k != (route{}) {
+			r.route = c.routes.acquire(k)
+		}
+	}
+	return r
+}
+
+// symbol bounds the length of a name.
+func symbol(s string) string {
+	return truncate.Bytes(s, maxSymbol)
+}
+
+// customState is the state that a custom event names.
+func customState(subject string) State { return State(strings.ToUpper(symbol(subject))) }
+
+// append stores the record, with the event's text, at the end of the row's chain.
+func (c *Cluster) append(r *row, e *Event, rec record) {
+	if e.Has(FieldExpires) {
+		r.flags |= expiring
+	}
+	if e.Present&inEntry != 0 {
+		c.textEntry = appendEntry(c.textEntry[:0], e)
+		rec.text = c.text.add(c.textEntry)
+		if e.oversized() {
+			rec.flags |= cut
+		}
+	}
+	i := c.records.alloc()
+	*c.records.at(i) = rec
+	if r.tail == 0 {
+		r.head = i
+	} else {
+		c.records.at(r.tail).next = i
+	}
+	r.tail = i
+	r.count++
+}
+
+// chain returns the records of a row in order of arrival, in scratch memory.
+func (c *Cluster) chain(r *row, scratch []*record) []*record {
+	scratch = scratch[:0]
+	for i := r.head; i != 0; {
+		rec := c.records.at(i)
+		scratch = append(scratch, rec)
+		i = rec.next
+	}
+	return scratch
+}
+
+// dropRecord drops a record of a task that has too many: the oldest custom one, else its oldest after the first.
+func (c *Cluster) dropRecord(r *row) {
+	victim := uint32(0)
+	for i := c.records.at(r.head).next; i != 0; i = c.records.at(i).next {
+		if victim == 0 || c.records.at(i).kind == TaskCustom {
+			victim = i
+		}
+		if c.records.at(i).kind == TaskCustom {
+			break
+		}
+	}
+	c.remove(r, victim)
+	c.dropped++
+}
+
+// remove takes a record out of a row's chain.
+func (c *Cluster) remove(r *row, victim uint32) {
+	before := uint32(0)
+	for i := r.head; i != victim; i = c.records.at(i).next {
+		before = i
+	}
+	next := c.records.at(victim).next
+	if before == 0 {
+		r.head = next
+	} else {
+		c.records.at(before).next = next
+	}
+	if r.tail == victim {
+		r.tail = before
+	}
+	c.free(victim)
+	r.count--
+}
+
+func (c *Cluster) free(i uint32) {
+	c.release(c.records.at(i))
+	c.records.release(i)
+}
+
+// release drops the references that a discarded record holds.
+func (c *Cluster) release(rec *record) {
+	c.processes.release(rec.process)
+	c.routes.release(rec.route)
 }

@@ -1,29 +1,6 @@
 package state
 
-import (
-	"encoding/json"
-	"fmt"
-	"math"
-	"slices"
-)
-
-// Unsaved is a task that has changed since it was last saved.
-type Unsaved struct {
-	View       Task
-	Events     []byte // all its events
-	Stored     bool   // it was saved before, and Events has every event saved then
-	ReceivedAt int64  // local receipt of its newest event, µs since 1970 UTC, to the second; 0 if none came since it was loaded
-}
-
-// Change is the effect of an event on its task.
-type Change struct {
-	New                 bool   // the event was not known yet
-	First               bool   // it was the first event of its kind of its execution
-	Clock               int64  // the repaired clock that it was given
-	Name, Worker, Queue string // of its task after the event; empty if unknown
-	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen, or their clocks do not let it be known
-	OffsetMicros        int64  // how far the clock of the worker that sent it is ahead of the local one; 0 if at most MaxOffset or unknown
-}
+import "fmt"
 
 // savedEvent is an event of a task with the repaired clock that it was given on receipt.
 type savedEvent struct {
@@ -37,89 +14,6 @@ func (s *savedEvent) flags() recordFlags {
 		return cut
 	}
 	return 0
-}
-
-// AppendEvent appends e, with the repaired clock it was given, in the form that Replay reads: the form's
-// number, the id as a text, then the event.
-func AppendEvent(b []byte, e *Event, repaired int64) []byte {
-	var c codec
-	b = append(b, savedForm)
-	b = c.appendText(b, e.ID)
-	c.begin(e.ID)
-	return c.append(b, e, repaired, e.oversized(), true)
-}
-
-// Journal returns the events of a saved task in the form that Replay reads.
-func Journal(id string, events []byte) (journal []byte, err error) {
-	if len(events) < 2 || events[0] != savedForm {
-		return nil, fmt.Errorf("read task: %w", ErrSaved)
-	}
-	r := savedReader{byteReader: byteReader[string]{rest: string(events[1:])}}
-	r.begin(id)
-	for len(r.rest) > 0 {
-		var s savedEvent
-		if r.next(&s); r.bad || !s.Event.Kind.Task() {
-			return nil, fmt.Errorf("read task: %w", ErrSaved)
-		}
-		s.Event.ID = id
-		journal = AppendEvent(journal, &s.Event, s.Repaired)
-	}
-	return journal, nil
-}
-
-// Replay folds in events that AppendEvent wrote, so that events that are known already change nothing, and yields
-// each with its effect. Before an event that NeedsLoad, it calls load, if that is not nil, with the id of the task. Events
-// before the first that cannot be read are folded in beside the error.
-func (c *Cluster) Replay(journal []byte, load func(id string), yield func(*Event, Change)) error {
-	r := savedReader{byteReader: byteReader[string]{rest: string(journal)}}
-	var s savedEvent
-	for len(r.rest) > 0 {
-		if form := r.byte(); !readable(form) || form == concludedForm {
-			return fmt.Errorf("replay journal: %w", ErrSaved)
-		}
-		id := r.sharedText()
-		r.begin(id)
-		r.next(&s)
-		if r.bad {
-			return fmt.Errorf("replay journal: %w", ErrSaved)
-		}
-		s.Event.ID = id
-		if load != nil && c.NeedsLoad(&s.Event) {
-			load(id)
-		}
-		c.RestoreClock(s.Repaired)
-		yield(&s.Event, c.apply(&s.Event, s.Repaired, s.flags()))
-	}
-	return nil
-}
-
-// Unsaved returns the number of tasks that have changed since they were last saved, including those being saved.
-func (c *Cluster) Unsaved() int { return c.unsaved.size() + len(c.saving) }
-
-// TakeUnsaved returns the n tasks that have waited longest to be saved. They count as being saved, and are not
-// evicted, until Saved is called with the outcome.
-func (c *Cluster) TakeUnsaved(n int) []Unsaved {
-	n = min(n, c.unsaved.size())
-	list := make([]Unsaved, 0, n)
-	for range n {
-		i := c.unsaved.pop()
-		c.setFlags(i, unsaved, saving)
-		c.saving = append(c.saving, i)
-		r := c.rows.at(i)
-		u := Unsaved{View: c.task(r), Stored: r.flags&stored != 0, ReceivedAt: int64(r.receivedAt) * 1e6}
-		var whole bool
-		u.Events, whole = c.save(r)
-		u.Stored = u.Stored && whole
-		list = append(list, u)
-	}
-	return list
-}
-
-// setFlags clears and sets flags of a row, in its list item too.
-func (c *Cluster) setFlags(i uint32, clear, set rowFlags) {
-	r := c.rows.at(i)
-	r.flags = r.flags&^clear | set
-	c.byStamp.update(c.itemOf(i, r))
 }
 
 // save encodes the events of a row, and reports whether it still has all their text.
@@ -144,47 +38,19 @@ func (c *Cluster) save(r *row) (b []byte, whole bool) {
 	return b, whole
 }
 
-// Saved ends what TakeUnsaved began: the tasks are saved or, if ok is false, are first in line to be saved again.
-// Those in known were not written, since the store has events of them that may be missing here; these events are
-// merged in.
-func (c *Cluster) Saved(ok bool, known map[string][]byte) error {
-	var failed error
-	again := c.saving[:0]
-	for _, i := range c.saving {
-		r := c.rows.at(i)
-		var events []byte
-		if ok && len(known) > 0 {
-			events = known[c.id(r)]
-		}
-		switch {
-		case !ok || events != nil:
-			if r.flags&unsaved == 0 {
-				again = append(again, i)
-			}
-			c.setFlags(i, saving, unsaved)
-		default:
-			c.setFlags(i, saving, stored)
-		}
-		if events != nil {
-			if err := c.Load(c.id(r), events); err != nil {
-				failed = err // it is written over next time: what cannot be read cannot be kept
-				c.setFlags(i, 0, stored)
-			}
-		}
+// event converts a record back into an event.
+func (c *Cluster) event(r *row, rec *record) savedEvent {
+	process := c.processes.key(rec.process)
+	e, whole := c.fields(rec)
+	k := c.routes.key(rec.route)
+	e.Kind, e.ID, e.Hostname, e.PID, e.Clock, e.Micros = rec.kind, c.id(r), process.Hostname, process.PID, rec.clock, rec.micros
+	e.Retimed, e.Skewed = rec.flags&retimed != 0, rec.flags&skewed != 0
+	e.Name, e.Queue, e.Exchange, e.RoutingKey = k.name, k.queue, k.exchange, k.routingKey
+	if rec.kind == TaskCustom {
+		e.Subject = string(c.states.name(stateCode(rec.n)))
 	}
-	c.unsaved.unpop(again)
-	c.saving = c.saving[:0]
-	c.evictAbove = c.options.MaxTasks
-	c.evict()
-	return failed
-}
-
-// markUnsaved notes that a row is to be saved.
-func (c *Cluster) markUnsaved(i uint32, r *row) {
-	if c.options.Track && r.flags&unsaved == 0 {
-		r.flags |= unsaved
-		c.unsaved.push(i)
-	}
+	rec.restore(&e)
+	return savedEvent{Event: e, Repaired: rec.repaired, Cut: !whole}
 }
 
 // Load adds a task as it was saved. A task in memory gains the events that it lacks. Loading may evict other
@@ -310,140 +176,5 @@ func (c *Cluster) Forget(ids []string) {
 	}
 }
 
-// Changed reports whether the task is in memory and has changed since it was saved.
-func (c *Cluster) Changed(id string) bool {
-	r := c.row(id)
-	return r != nil && r.flags&(unsaved|saving) != 0
-}
-
-// UnsavedTasks returns copies of the n tasks that have changed since they were saved which follow from in
-// the list, towards older ones or newer ones; nil is the newest, or oldest, end.
-func (c *Cluster) UnsavedTasks(from *Position, newer bool, n int) []Task {
-	chunk, i := c.place(Query{From: from, Newer: newer})
-	var list []Task
-	visit := func(e *listItem) {
-		if e.flags&(unsaved|saving) != 0 && len(list) < n {
-			list = append(list, c.task(c.rows.at(e.row)))
-		}
-	}
-	left := c.Unsaved()
-	if newer {
-		c.byStamp.oldest(chunk, i, func(entries []listItem) bool {
-			for n := range entries {
-				visit(&entries[n])
-			}
-			return len(list) < min(n, left)
-		})
-		return list
-	}
-	c.byStamp.newest(chunk, i, func(entries []listItem) bool {
-		for n := len(entries) - 1; n >= 0; n-- {
-			visit(&entries[n])
-		}
-		return len(list) < min(n, left)
-	})
-	return list
-}
-
-// SaveWorkers calls f with every worker that changed since it was last saved, as JSON, and with nil for those that
-// were forgotten since.
-func (c *Cluster) SaveWorkers(f func(name string, saved []byte)) error {
-	for _, w := range c.workers {
-		if !w.changed {
-			continue
-		}
-		b, err := json.Marshal(w.saved())
-		if err != nil {
-			return fmt.Errorf("save worker: %w", err)
-		}
-		w.changed = false
-		f(w.name, b)
-	}
-	for name := range c.forgotten {
-		f(name, nil)
-	}
-	clear(c.forgotten)
-	return nil
-}
-
-// LoadWorker merges in a worker as it was saved.
-func (c *Cluster) LoadWorker(saved []byte) error {
-	var s savedWorker
-	if err := json.Unmarshal(saved, &s); err != nil {
-		return fmt.Errorf("load worker: %w", err)
-	}
-	if len(s.Incarnations) == 0 {
-		return fmt.Errorf("load worker: no process: %w", ErrSaved)
-	}
-	c.mergeWorker(s)
-	c.workers[symbol(s.Name)].changed = false
-	return nil
-}
-
-// savedWorker is a worker as it is saved. JSON names are those of the first version.
-type savedWorker struct {
-	Name          string
-	Incarnations  []incarnation `json:"Lives"`
-	Dropped       int64
-	LastSeen      int64 `json:"Heard"`
-	LastHeartbeat int64 `json:"Beat"`
-	Clock         int64
-	Offset        offset
-	LastReport    *LastReport `json:",omitempty"`
-}
-
-// saved copies what is saved of a worker. JSON has no number that is not finite.
-func (w *worker) saved() savedWorker {
-	s := savedWorker{w.name, slices.Clone(w.incarnations), w.dropped, w.lastSeen, w.lastHeartbeat, w.clock, w.offset, w.lastReport}
-	for i := range s.Incarnations {
-		r := &s.Incarnations[i].Report
-		if finite(r.Freq) != r.Freq {
-			r.Freq, r.Has = 0, r.Has&^FieldFreq
-		}
-		for n, l := range r.Load {
-			r.Load[n] = finite(l)
-		}
-	}
-	return s
-}
-
-func finite(f float64) float64 {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return 0
-	}
-	return f
-}
-
 // RestoreClock sets the receiver's clock to at least n.
 func (c *Cluster) RestoreClock(n int64) { c.clock.Restore(max(n, c.clock.Value())) }
-
-// fifo is a queue of rows.
-type fifo struct {
-	rows []uint32
-	head int
-}
-
-func (q *fifo) size() int { return len(q.rows) - q.head }
-
-func (q *fifo) push(i uint32) {
-	if q.head > 1024 && q.head > len(q.rows)/2 {
-		q.rows = append(q.rows[:0], q.rows[q.head:]...)
-		q.head = 0
-	}
-	q.rows = append(q.rows, i)
-}
-
-func (q *fifo) pop() uint32 {
-	i := q.rows[q.head]
-	q.head++
-	return i
-}
-
-// unpop puts rows back before all others.
-func (q *fifo) unpop(rows []uint32) {
-	if len(rows) == 0 {
-		return
-	}
-	q.rows = slices.Concat(rows, q.rows[q.head:])
-	q.head = 0
-}

@@ -72,31 +72,15 @@ func (t *tally) finished() (n int) {
 // Counts returns totals.
 func (c *Cluster) Counts() Counts {
 	n := Counts{
-		Tasks:   len(c.index),
-		ByState: make(map[State]int), ByName: make(map[string]int),
-		ByWorker: make(map[string]int), ByQueue: make(map[string]int),
-		Workers: make(map[Status]int),
-		Evicted: c.evicted,
+		Tasks:    len(c.index),
+		ByState:  make(map[State]int),
+		ByName:   byName(c.tally.names, func(i uint32) string { return c.routes.key(i).name }),
+		ByWorker: byName(c.tally.workers, c.hosts.key),
+		ByQueue:  byName(c.tally.queues, func(i uint32) string { return c.routes.key(i).queue }),
+		Workers:  make(map[Status]int),
+		Orphaned: c.tally.orphaned, Lost: c.tally.lost, Dismissed: c.tally.dismissed, Evicted: c.evicted,
 	}
 	each(c.tally.states, func(i uint32, count int) { n.ByState[c.states.name(stateCode(i))] += count })
-	each(c.tally.names, func(i uint32, count int) {
-		if i != 0 {
-			n.ByName[c.routes.key(i).name] += count
-		}
-	})
-	each(c.tally.queues, func(i uint32, count int) {
-		if i != 0 {
-			n.ByQueue[c.routes.key(i).queue] += count
-		}
-	})
-	delete(n.ByName, "")  // an event that has only a queue
-	delete(n.ByQueue, "") // routed by exchange
-	each(c.tally.workers, func(i uint32, count int) {
-		if i != 0 {
-			n.ByWorker[c.hosts.key(i)] += count
-		}
-	})
-	n.Orphaned, n.Lost, n.Dismissed = c.tally.orphaned, c.tally.lost, c.tally.dismissed
 	if c.options.Rules == Causal {
 		each(c.tally.running, func(i uint32, _ int) { c.countUnfinished(&n, i) })
 	}
@@ -121,6 +105,18 @@ func (c *Cluster) countUnfinished(n *Counts, process uint32) {
 	n.Running += begun
 }
 
+// byName sums counts up by what name returns for their numbers. It leaves out those without a name.
+func byName(counts []int32, name func(i uint32) string) map[string]int {
+	sums := make(map[string]int)
+	each(counts, func(i uint32, count int) {
+		if text := name(i); text != "" {
+			sums[text] += count
+		}
+	})
+	return sums
+}
+
+// each calls f with every count but 0.
 func each(counts []int32, f func(i uint32, count int)) {
 	for i, count := range counts {
 		if count != 0 {

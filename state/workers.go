@@ -225,23 +225,6 @@ func (w *worker) incarnation(e *Event) *incarnation {
 	return &w.incarnations[at]
 }
 
-// sort orders the incarnations by their beginning and forgets the oldest over the bound.
-func (w *worker) sort() {
-	slices.SortFunc(w.incarnations, func(a, b incarnation) int {
-		if a.First != b.First {
-			if a.First < b.First {
-				return -1
-			}
-			return 1
-		}
-		return int(min(max(a.PID-b.PID, -1), 1))
-	})
-	for len(w.incarnations) > maxIncarnations {
-		w.incarnations = append(w.incarnations[:0], w.incarnations[1:]...)
-		w.dropped++
-	}
-}
-
 // current is the incarnation with the newest event.
 func (w *worker) current() *incarnation {
 	best := &w.incarnations[0]
@@ -364,6 +347,9 @@ func (c *Cluster) workerView(w *worker) Worker {
 	v := Worker{
 		Name: w.name, PID: l.PID, Status: c.status(w), LastHeartbeatAt: w.lastHeartbeat,
 		Restarts: int64(len(w.incarnations)) - 1 + w.dropped, Clock: w.clock,
+		Active: reported(r, FieldActive, r.Active), Processed: reported(r, FieldProcessed, r.Processed),
+		Load: reported(r, FieldLoad, r.Load), Software: reported(r, FieldSoftware, r.Software),
+		Version: reported(r, FieldVersion, r.Version), System: reported(r, FieldSystem, r.System),
 		LastReport: w.lastReport, Extra: maps.Clone(r.Extra),
 	}
 	v.RunningTasks, _ = c.unfinishedOf(clock.Process{Hostname: w.name, PID: l.PID})
@@ -373,23 +359,13 @@ func (c *Cluster) workerView(w *worker) Worker {
 	if w.lastHeartbeat != 0 {
 		v.FreqSeconds = w.freq()
 	}
-	if r.Has&FieldActive != 0 {
-		v.Active = new(r.Active)
-	}
-	if r.Has&FieldProcessed != 0 {
-		v.Processed = new(r.Processed)
-	}
-	if r.Has&FieldLoad != 0 {
-		v.Load = new(r.Load)
-	}
-	if r.Has&FieldSoftware != 0 {
-		v.Software = new(r.Software)
-	}
-	if r.Has&FieldVersion != 0 {
-		v.Version = new(r.Version)
-	}
-	if r.Has&FieldSystem != 0 {
-		v.System = new(r.System)
-	}
 	return v
+}
+
+// reported returns a field of a report, nil if the worker has not reported it.
+func reported[T any](r *report, f Fields, value T) *T {
+	if r.Has&f == 0 {
+		return nil
+	}
+	return new(value)
 }

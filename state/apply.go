@@ -1,0 +1,145 @@
+package state
+
+import "math"
+
+// Change is the effect of an event on its task.
+type Change struct {
+	New                 bool   // the event was not known yet
+	First               bool   // it was the first event of its kind of its execution
+	Clock               int64  // the repaired clock that it was given
+	Name, Worker, Queue string // of its task after the event; empty if unknown
+	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen, or their clocks do not let it be known
+	OffsetMicros        int64  // how far the clock of the worker that sent it is ahead of the local one; 0 if at most MaxOffset or unknown
+}
+
+// Apply folds one event in and returns its effect. It copies what it keeps. Events that are neither of a task nor
+// of a worker change nothing.
+func (c *Cluster) Apply(e *Event) Change {
+	if len(e.Hostname) > maxSymbol {
+		short := *e
+		short.Hostname = symbol(e.Hostname)
+		e = &short
+	}
+	c.now = max(c.now, e.ReceivedMicros)
+	return c.apply(e, c.rules.stamp(e), 0)
+}
+
+// apply folds in an event with the repaired clock it was given. flags are known of it beside the event.
+func (c *Cluster) apply(e *Event, repaired int64, flags recordFlags) Change {
+	ch := Change{Clock: repaired, OffsetMicros: c.offsetOf(e)}
+	switch {
+	case e.Kind.Task():
+		c.applyTask(e, repaired, flags, &ch)
+		if e.Kind != TaskSent {
+			c.noteActivity(e, repaired)
+		}
+	case e.Kind.Worker():
+		c.applyWorker(e, repaired)
+		ch.New = true
+	}
+	return ch
+}
+
+// applyTask adds the event to its task and summarizes the task again.
+func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Change) {
+	i, r, known := c.rowFor(e.ID)
+	rec := c.record(e, repaired, flags)
+	if known {
+		if same := c.rules.duplicate(r, &rec); same != 0 {
+			c.release(&rec)
+			ch.First = c.firstOfKind(r, same)
+			return
+		}
+	}
+	if known {
+		c.byStamp.remove(c.itemOf(i, r))
+		c.tally.remove(r)
+		c.clearConclusion(r)
+	}
+	if int(r.count) >= maxRecords {
+		c.dropRecord(r)
+	}
+	c.append(r, e, rec)
+	r.receivedAt = uint32(min(max(e.ReceivedMicros/1e6, 0), math.MaxUint32))
+	c.raiseStamp(r)
+	c.summarize(r)
+	c.relateAs(i, r, e)
+	c.markUnsaved(i, r)
+	c.byStamp.insert(c.itemOf(i, r))
+	c.tally.add(r)
+	c.version++
+	c.describe(ch, r)
+	if !known {
+		c.evict()
+	}
+}
+
+// summarize recomputes the summary of the row.
+func (c *Cluster) summarize(r *row) {
+	c.scratch = c.chain(r, c.scratch)
+	kept, worker := r.flags&^folded, r.worker
+	r.summary = c.rules.summarize(c.scratch)
+	r.flags |= kept
+	r.worker = 0
+	if r.process != 0 {
+		r.worker = c.hosts.acquire(c.processes.key(r.process).Hostname)
+	}
+	c.hosts.release(worker)
+}
+
+// describe sets ch to the effect of the newest record of a row.
+func (c *Cluster) describe(ch *Change, r *row) {
+	ch.New, ch.First = true, c.firstOfKind(r, r.tail)
+	ch.Name, ch.Queue = c.routes.key(r.name).name, c.routes.key(r.sent).queue
+	if r.worker != 0 {
+		ch.Worker = c.hosts.key(r.worker)
+	}
+	e := c.records.at(r.tail)
+	if e.kind != TaskStarted {
+		return
+	}
+	var sent, received *record
+	for i := r.head; i != 0; {
+		o := c.records.at(i)
+		switch {
+		case o.kind == TaskSent && (sent == nil || o.n > sent.n):
+			sent = o
+		case o.kind == TaskReceived && o.process == e.process && (received == nil || o.micros > received.micros):
+			received = o
+		}
+		i = o.next
+	}
+	from := received
+	if sent != nil && (received == nil || sent.n == received.n) {
+		from = sent
+	}
+	if from == nil {
+		return
+	}
+	if micros, known := waitTime(from, e); known {
+		ch.WaitMicros = max(micros, 1)
+	}
+}
+
+// firstOfKind reports whether a record is the first of its kind of its execution. Celery 5.7 reports a hard time limit
+// twice; gevent also reports a terminated task as succeeded.
+func (c *Cluster) firstOfKind(r *row, i uint32) bool {
+	e := c.records.at(i)
+	if e.flags&emptySuccess != 0 {
+		return false
+	}
+	said := false
+	c.scratch = c.scratch[:0]
+	for o := r.head; o != i; o = c.records.at(o).next {
+		rec := c.records.at(o)
+		c.scratch = append(c.scratch, rec)
+		said = said || rec.kind == e.kind && rec.process == e.process
+	}
+	u, causal := c.rules.(*causalRules)
+	if !said || !causal || e.kind == TaskReceived || e.kind == TaskSent || e.kind == TaskCustom {
+		return true
+	}
+	had := u.fold.countWith(c.scratch, e.kind)
+	c.scratch = append(c.scratch, e)
+	return u.fold.countWith(c.scratch, e.kind) > had
+}

@@ -1,0 +1,149 @@
+package state
+
+import "slices"
+
+// Unsaved is a task that has changed since it was last saved.
+type Unsaved struct {
+	View       Task
+	Events     []byte // all its events
+	Stored     bool   // it was saved before, and Events has every event saved then
+	ReceivedAt int64  // local receipt of its newest event, µs since 1970 UTC, to the second; 0 if none came since it was loaded
+}
+
+// Unsaved returns the number of tasks that have changed since they were last saved, including those being saved.
+func (c *Cluster) Unsaved() int { return c.unsaved.size() + len(c.saving) }
+
+// TakeUnsaved returns the n tasks that have waited longest to be saved. They count as being saved, and are not
+// evicted, until Saved is called with the outcome.
+func (c *Cluster) TakeUnsaved(n int) []Unsaved {
+	n = min(n, c.unsaved.size())
+	list := make([]Unsaved, 0, n)
+	for range n {
+		i := c.unsaved.pop()
+		c.setFlags(i, unsaved, saving)
+		c.saving = append(c.saving, i)
+		r := c.rows.at(i)
+		u := Unsaved{View: c.task(r), Stored: r.flags&stored != 0, ReceivedAt: int64(r.receivedAt) * 1e6}
+		var whole bool
+		u.Events, whole = c.save(r)
+		u.Stored = u.Stored && whole
+		list = append(list, u)
+	}
+	return list
+}
+
+// Saved ends what TakeUnsaved began: the tasks are saved or, if ok is false, are first in line to be saved again.
+// Those in known were not written, since the store has events of them that may be missing here; these events are
+// merged in.
+func (c *Cluster) Saved(ok bool, known map[string][]byte) error {
+	var failed error
+	again := c.saving[:0]
+	for _, i := range c.saving {
+		r := c.rows.at(i)
+		var events []byte
+		if ok && len(known) > 0 {
+			events = known[c.id(r)]
+		}
+		switch {
+		case !ok || events != nil:
+			if r.flags&unsaved == 0 {
+				again = append(again, i)
+			}
+			c.setFlags(i, saving, unsaved)
+		default:
+			c.setFlags(i, saving, stored)
+		}
+		if events != nil {
+			if err := c.Load(c.id(r), events); err != nil {
+				failed = err // it is written over next time: what cannot be read cannot be kept
+				c.setFlags(i, 0, stored)
+			}
+		}
+	}
+	c.unsaved.unpop(again)
+	c.saving = c.saving[:0]
+	c.evictAbove = c.options.MaxTasks
+	c.evict()
+	return failed
+}
+
+// markUnsaved notes that a row is to be saved.
+func (c *Cluster) markUnsaved(i uint32, r *row) {
+	if c.options.Track && r.flags&unsaved == 0 {
+		r.flags |= unsaved
+		c.unsaved.push(i)
+	}
+}
+
+// setFlags clears and sets flags of a row, in its list item too.
+func (c *Cluster) setFlags(i uint32, clear, set rowFlags) {
+	r := c.rows.at(i)
+	r.flags = r.flags&^clear | set
+	c.byStamp.update(c.itemOf(i, r))
+}
+
+// Changed reports whether the task is in memory and has changed since it was saved.
+func (c *Cluster) Changed(id string) bool {
+	r := c.row(id)
+	return r != nil && r.flags&(unsaved|saving) != 0
+}
+
+// UnsavedTasks returns copies of the n tasks that have changed since they were saved which follow from in
+// the list, towards older ones or newer ones; nil is the newest, or oldest, end.
+func (c *Cluster) UnsavedTasks(from *Position, newer bool, n int) []Task {
+	chunk, i := c.place(Query{From: from, Newer: newer})
+	var list []Task
+	visit := func(e *listItem) {
+		if e.flags&(unsaved|saving) != 0 && len(list) < n {
+			list = append(list, c.task(c.rows.at(e.row)))
+		}
+	}
+	left := c.Unsaved()
+	if newer {
+		c.byStamp.oldest(chunk, i, func(entries []listItem) bool {
+			for n := range entries {
+				visit(&entries[n])
+			}
+			return len(list) < min(n, left)
+		})
+		return list
+	}
+	c.byStamp.newest(chunk, i, func(entries []listItem) bool {
+		for n := len(entries) - 1; n >= 0; n-- {
+			visit(&entries[n])
+		}
+		return len(list) < min(n, left)
+	})
+	return list
+}
+
+// fifo is a queue of rows.
+type fifo struct {
+	rows []uint32
+	head int
+}
+
+func (q *fifo) size() int { return len(q.rows) - q.head }
+
+func (q *fifo) push(i uint32) {
+	if q.head > 1024 && q.head > len(q.rows)/2 {
+		q.rows = append(q.rows[:0], q.rows[q.head:]...)
+		q.head = 0
+	}
+	q.rows = append(q.rows, i)
+}
+
+func (q *fifo) pop() uint32 {
+	i := q.rows[q.head]
+	q.head++
+	return i
+}
+
+// unpop puts rows back before all others.
+func (q *fifo) unpop(rows []uint32) {
+	if len(rows) == 0 {
+		return
+	}
+	q.rows = slices.Concat(rows, q.rows[q.head:])
+	q.head = 0
+}
