@@ -81,7 +81,7 @@ func (b *Broker) consume(conn *amqp091.Connection, s *eventStream) error {
 	}
 	s.queue, s.channel = name, ch
 	lost, cancelled := ch.NotifyClose(make(chan *amqp091.Error, 1)), ch.NotifyCancel(make(chan string, 1))
-	if s.deliveries, err = d.consume(name, b.options.Prefetch); err != nil {
+	if s.deliveries, err = d.consume(name, prefetch); err != nil {
 		return err
 	}
 	s.watching.Go(func() { s.watch(lost, cancelled) })

@@ -13,9 +13,7 @@ import (
 )
 
 const (
-	defaultPrefetch    = 2048
-	minPrefetch        = 64
-	maxPrefetch        = 65535
+	prefetch           = 2048 // unacknowledged events that the broker sends ahead
 	defaultMaxLength   = 1_000_000
 	defaultExpires     = 24 * time.Hour
 	minExpires         = time.Second
@@ -52,8 +50,6 @@ type Options struct {
 	// MaxLength is how many messages the queue holds before the broker drops the oldest, 1,000,000 if
 	// zero. It keeps a stalled reader from filling the broker's memory.
 	MaxLength int
-	// Prefetch is how many unacknowledged messages the broker sends ahead, 64 to 65,535, 2,048 if zero.
-	Prefetch int
 	// ManagementURL is where RabbitMQ's management API is, such as http://user:password@host:15672: it tells more of
 	// queues than AMQP does. Empty means that there is none. User and password are those of URL if it holds none; TLS
 	// holds for https:// too.
@@ -70,17 +66,10 @@ func (o Options) withDefaults() (Options, error) {
 	o.ControlExchange = cmp.Or(o.ControlExchange, "celery")
 	o.Expires = cmp.Or(o.Expires, defaultExpires)
 	o.MaxLength = cmp.Or(o.MaxLength, defaultMaxLength)
-	o.Prefetch = cmp.Or(o.Prefetch, defaultPrefetch)
 	o.DialTimeout = cmp.Or(o.DialTimeout, defaultDialTimeout)
 	switch {
-	case o.Prefetch < minPrefetch || o.Prefetch > maxPrefetch:
-		return o, fmt.Errorf("prefetch %d is outside %d to %d", o.Prefetch, minPrefetch, maxPrefetch)
-	case o.MaxLength < 1:
-		return o, fmt.Errorf("queue length limit %d is less than 1", o.MaxLength)
 	case o.Expires < minExpires || o.Expires > maxExpires:
 		return o, fmt.Errorf("queue expiry %v is outside %v to %v", o.Expires, minExpires, maxExpires)
-	case o.DialTimeout < 0:
-		return o, fmt.Errorf("dial timeout %v is negative", o.DialTimeout)
 	case strings.HasPrefix(o.Queue, "amq."):
 		return o, fmt.Errorf("queue name %q starts with amq., which the broker reserves: choose another", o.Queue)
 	}

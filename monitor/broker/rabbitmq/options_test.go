@@ -92,12 +92,8 @@ func TestBadOptions(t *testing.T) {
 		options rabbitmq.Options
 		want    string
 	}{
-		"prefetch too small":    {rabbitmq.Options{URL: url, Prefetch: 63}, "prefetch 63 is outside 64 to 65535"},
-		"prefetch too great":    {rabbitmq.Options{URL: url, Prefetch: 65536}, "prefetch 65536"},
-		"negative length":       {rabbitmq.Options{URL: url, MaxLength: -1}, "queue length limit -1"},
 		"expiry too short":      {rabbitmq.Options{URL: url, Queue: "q", Expires: time.Millisecond}, "queue expiry 1ms"},
 		"expiry too long":       {rabbitmq.Options{URL: url, Queue: "q", Expires: 50 * 24 * time.Hour}, "queue expiry 1200h"},
-		"negative dial timeout": {rabbitmq.Options{URL: url, DialTimeout: -1}, "dial timeout"},
 		"reserved queue":        {rabbitmq.Options{URL: url, Queue: "amq.mine"}, `queue name "amq.mine" starts with amq.`},
 		"long queue":            {rabbitmq.Options{URL: url, Queue: strings.Repeat("q", 256)}, "queue name is longer than 255"},
 		"long exchange":         {rabbitmq.Options{URL: url, Exchange: strings.Repeat("q", 256)}, "event exchange name is longer"},

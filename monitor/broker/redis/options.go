@@ -83,10 +83,6 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("priority steps %v do not begin with 0", o.PrioritySteps)
 	case o.VisibilityTimeout < 0:
 		return o, fmt.Errorf("visibility timeout %v is negative", o.VisibilityTimeout)
-	case o.HealthCheck < 0:
-		return o, fmt.Errorf("health check interval %v is negative", o.HealthCheck)
-	case o.DialTimeout < 0:
-		return o, fmt.Errorf("dial timeout %v is negative", o.DialTimeout)
 	}
 	return o, nil
 }
@@ -105,13 +101,9 @@ type keys struct {
 }
 
 func (o Options) keys(db int) keys {
-	fanout := "/{db}."
-	switch o.FanoutPrefix {
-	case "":
-	case None:
+	fanout := cmp.Or(o.FanoutPrefix, "/{db}.")
+	if fanout == None {
 		fanout = ""
-	default:
-		fanout = o.FanoutPrefix
 	}
 	return keys{
 		prefix:    o.KeyPrefix,

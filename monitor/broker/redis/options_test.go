@@ -86,16 +86,14 @@ func TestBadOptions(t *testing.T) {
 		options redis.Options
 		want    string
 	}{
-		"sentinel without master":  {redis.Options{URL: "sentinel://bob:secret@host"}, "needs the name of the master"},
-		"TLS without rediss":       {redis.Options{URL: url, TLS: broker.TLS{ServerName: "x"}}, "TLS options need a rediss://"},
-		"TLS on a socket":          {redis.Options{URL: "redis+socket:///secret", TLS: broker.TLS{ServerName: "x"}}, ""},
-		"certificate only":         {redis.Options{URL: "rediss://:secret@h", TLS: broker.TLS{CertFile: "x"}}, "go together"},
-		"steps without 0":          {redis.Options{URL: url, PrioritySteps: []int{3, 6}}, "do not begin with 0"},
-		"negative step":            {redis.Options{URL: url, PrioritySteps: []int{-1, 0}}, "outside 0 to 9"},
-		"step too great":           {redis.Options{URL: url, PrioritySteps: []int{0, 10}}, "outside 0 to 9"},
-		"negative visibility":      {redis.Options{URL: url, VisibilityTimeout: -time.Second}, "visibility timeout"},
-		"negative dial timeout":    {redis.Options{URL: url, DialTimeout: -1}, "dial timeout"},
-		"negative health interval": {redis.Options{URL: url, HealthCheck: -1}, "health check"},
+		"sentinel without master": {redis.Options{URL: "sentinel://bob:secret@host"}, "needs the name of the master"},
+		"TLS without rediss":      {redis.Options{URL: url, TLS: broker.TLS{ServerName: "x"}}, "TLS options need a rediss://"},
+		"TLS on a socket":         {redis.Options{URL: "redis+socket:///secret", TLS: broker.TLS{ServerName: "x"}}, ""},
+		"certificate only":        {redis.Options{URL: "rediss://:secret@h", TLS: broker.TLS{CertFile: "x"}}, "go together"},
+		"steps without 0":         {redis.Options{URL: url, PrioritySteps: []int{3, 6}}, "do not begin with 0"},
+		"negative step":           {redis.Options{URL: url, PrioritySteps: []int{-1, 0}}, "outside 0 to 9"},
+		"step too great":          {redis.Options{URL: url, PrioritySteps: []int{0, 10}}, "outside 0 to 9"},
+		"negative visibility":     {redis.Options{URL: url, VisibilityTimeout: -time.Second}, "visibility timeout"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 	"github.com/umbelhq/umbel/monitor/results"
 )
@@ -18,7 +17,6 @@ const readTimeout = 5 * time.Second
 // Options of a Backend. URL is required.
 type Options struct {
 	URL string // the workers' result_backend: redis://, rediss://, redis+socket:// or a list of sentinel://
-	TLS broker.TLS
 	// MasterName is that of the sentinels' master, master_name of result_backend_transport_options.
 	MasterName string
 	// KeyPrefix is global_keyprefix of result_backend_transport_options.
@@ -34,7 +32,7 @@ type Backend struct {
 
 // New checks o and connects nowhere. Its errors contain no password.
 func New(o Options) (*Backend, error) {
-	r, err := redis.NewReader(redis.Options{URL: o.URL, TLS: o.TLS, MasterName: o.MasterName, Version: o.Version})
+	r, err := redis.NewReader(redis.Options{URL: o.URL, MasterName: o.MasterName, Version: o.Version})
 	if err != nil {
 		return nil, err
 	}
