@@ -343,7 +343,7 @@ func agesTrustNoLateMessage(t *testing.T, b context.Context) {
 	tb.want(`window.ages.every((age) => /^\d+\u202fs$/.test(age))`, true)
 }
 
-// pruned is a movie whose tasks have been removed once removed is set.
+// pruned is a changingBackend whose tasks have been removed once removed is set.
 type pruned struct {
 	*changingBackend
 	removed atomic.Bool
