@@ -9,6 +9,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 var (
@@ -68,6 +70,16 @@ func explain(err error) error {
 		return err
 	}
 	return fmt.Errorf("%s (%w)", hint, err)
+}
+
+// annotate says what *err prevented, what it means and what to do about it, unless it is nil or one that callers check for.
+func annotate(err *error, format string, args ...any) {
+	for _, known := range []error{nil, history.ErrNotFound, history.ErrTooManyViews, history.ErrKeyReused} {
+		if errors.Is(*err, known) {
+			return
+		}
+	}
+	*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), explain(*err))
 }
 
 // checkFile returns an error if the file was removed or replaced since it was opened.

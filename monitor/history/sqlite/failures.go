@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -49,31 +48,27 @@ func (t *tx) failure(v *state.Task) (any, error) {
 }
 
 // ResolveFailureGroup marks a group as resolved, or reopens it.
-func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
+func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) (err error) {
+	defer annotate(&err, "resolve failure group")
 	var resolved any
 	if !at.IsZero() {
 		resolved = at.UnixMicro()
 	}
-	err := d.update(ctx, func(t *tx) error {
+	defer d.failures.forget()
+	err = d.update(ctx, func(t *tx) error {
 		return t.get(`UPDATE failures SET resolved = ? WHERE failure = ? RETURNING failure`,
 			[]any{resolved, int64(id)}, new(int64))
 	})
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return history.ErrNotFound
-	case err != nil:
-		return fmt.Errorf("resolve failure: %w", explain(err))
-	}
-	d.failures.forget()
-	return nil
+	return notFound(err)
 }
 
 // sweepFailures removes groups without tasks, except recently resolved ones.
-func (d *DB) sweepFailures(ctx context.Context) error {
+func (d *DB) sweepFailures(ctx context.Context) (err error) {
+	defer annotate(&err, "remove failure groups without tasks")
 	const empty = ` WHERE coalesce(resolved, 0) < ? AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.failure = failures.failure)`
 	before := d.now().Add(-keepResolved).UnixMicro()
 	var ids failureIDs
-	err := eachRow(ctx, d.read, `SELECT failure FROM failures`+empty, []any{before}, func(rows *sql.Rows) error {
+	err = eachRow(ctx, d.read, `SELECT failure FROM failures`+empty, []any{before}, func(rows *sql.Rows) error {
 		var id fingerprint.ID
 		err := rows.Scan(&id)
 		ids = append(ids, id)
@@ -84,10 +79,7 @@ func (d *DB) sweepFailures(ctx context.Context) error {
 			return t.exec(`DELETE FROM failures`+empty+` AND failure IN (SELECT value FROM json_each(?))`, before, ids)
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("sweep failures: %w", explain(err))
-	}
-	return nil
+	return err
 }
 
 // failureIDs is an argument of statements: a JSON array.
@@ -100,8 +92,9 @@ func (l failureIDs) Value() (driver.Value, error) {
 }
 
 // FailureGroups returns the groups that r asks for.
-func (d *DB) FailureGroups(ctx context.Context, r history.FailureRequest) (history.FailurePage, error) {
-	page, err := d.failures.page(r, func() (history.FailurePage, error) {
+func (d *DB) FailureGroups(ctx context.Context, r history.FailureRequest) (page history.FailurePage, err error) {
+	defer annotate(&err, "read failure groups")
+	return d.failures.page(r, func() (history.FailurePage, error) {
 		all, err := d.groups(ctx, r)
 		if err != nil {
 			return history.FailurePage{}, err
@@ -109,20 +102,17 @@ func (d *DB) FailureGroups(ctx context.Context, r history.FailureRequest) (histo
 		page := r.Page(all)
 		return page, d.describe(ctx, page.Groups, r.Now)
 	})
-	if err != nil {
-		return page, fmt.Errorf("read failures: %w", explain(err))
-	}
-	return page, nil
 }
 
 // FailureGroup returns one group as of now.
-func (d *DB) FailureGroup(ctx context.Context, id fingerprint.ID, now time.Time) (history.FailureGroup, error) {
+func (d *DB) FailureGroup(ctx context.Context, id fingerprint.ID, now time.Time) (f history.FailureGroup, err error) {
+	defer annotate(&err, "read failure group")
 	found := []history.FailureGroup{{ID: id}}
 	if err := d.describe(ctx, found, now); err != nil {
-		return history.FailureGroup{}, fmt.Errorf("read failure: %w", explain(err))
+		return f, err
 	}
 	if found[0].Count.N == 0 {
-		return history.FailureGroup{}, history.ErrNotFound
+		return f, history.ErrNotFound
 	}
 	return found[0], nil
 }

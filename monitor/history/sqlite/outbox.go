@@ -126,7 +126,7 @@ func (t *tx) addNodes(id int64, nodes ...string) error {
 
 // RecordOutcomes implements history.Outbox.
 func (d *DB) RecordOutcomes(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
-	return d.change(ctx, "settle commands", func(t *tx) error {
+	return d.change(ctx, "record outcomes", func(t *tx) error {
 		for _, o := range outcomes {
 			if err := t.recordOutcome(now, o); err != nil {
 				return err
@@ -171,7 +171,7 @@ func (t *tx) recordOutcome(now time.Time, o history.Outcome) error {
 
 // AddReplies implements history.Outbox.
 func (d *DB) AddReplies(ctx context.Context, now time.Time, replies []history.CommandReplies) error {
-	return d.change(ctx, "record answers", func(t *tx) error {
+	return d.change(ctx, "record replies", func(t *tx) error {
 		for i := range replies {
 			if err := t.addReplies(now, &replies[i]); err != nil {
 				return err

@@ -60,6 +60,7 @@ func (d *DB) AppendAudit(ctx context.Context, a history.AuditRecord) error {
 
 // AuditLog implements history.Outbox.
 func (d *DB) AuditLog(ctx context.Context, before int64, limit int) (list []history.AuditRecord, next int64, err error) {
+	defer annotate(&err, "read audit log")
 	limit = min(max(limit, 1), 500)
 	bytes := 0
 	err = d.eachRecord(ctx, func(a history.AuditRecord) error {
@@ -71,10 +72,10 @@ func (d *DB) AuditLog(ctx context.Context, before int64, limit int) (list []hist
 		list = append(list, a)
 		return nil
 	}, `WHERE ?1 = 0 OR record < ?1 ORDER BY record DESC LIMIT ?2`, before, limit+1)
-	if err != nil && !errors.Is(err, errStop) {
-		return nil, 0, wrap("read audit log", explain(err))
+	if errors.Is(err, errStop) {
+		err = nil
 	}
-	return list, next, nil
+	return list, next, err
 }
 
 // auditBytes is how long the records of a page may be together, but for the first.
@@ -95,15 +96,16 @@ func (d *DB) eachRecord(ctx context.Context, f func(history.AuditRecord) error, 
 }
 
 // VerifyAudit implements history.Outbox.
-func (d *DB) VerifyAudit(ctx context.Context) (int64, error) {
-	newest, err := list[int64](ctx, d.read, newestAudit)
+func (d *DB) VerifyAudit(ctx context.Context) (bad int64, err error) {
+	defer annotate(&err, "verify audit log")
+	newest, err := number[int64](ctx, d.read, newestAudit)
 	if err != nil {
-		return 0, wrap("verify audit log", explain(err))
+		return 0, err
 	}
 	const page = 500
 	var last int64
 	var hash string
-	for last < newest[0] {
+	for last < newest {
 		before := last
 		err := d.eachRecord(ctx, func(a history.AuditRecord) error {
 			if a.ID != last+1 || chain(hash, &a) != a.Hash {
@@ -116,7 +118,7 @@ func (d *DB) VerifyAudit(ctx context.Context) (int64, error) {
 			return last + 1, nil
 		}
 		if err != nil {
-			return 0, wrap("verify audit log", explain(err))
+			return 0, err
 		}
 	}
 	return 0, nil

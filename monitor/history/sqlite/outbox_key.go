@@ -13,6 +13,7 @@ const keyAge = 24 * time.Hour
 
 // CommandsByKey implements history.Outbox.
 func (d *DB) CommandsByKey(ctx context.Context, key, print string, now time.Time) (commands []history.Command, ok bool, err error) {
+	defer annotate(&err, "look for an idempotency key")
 	err = d.snapshot(ctx, func(q queryer) error {
 		var first int64
 		if first, ok, err = requestByKey(ctx, q, key, print, now); err == nil && ok {
@@ -20,10 +21,7 @@ func (d *DB) CommandsByKey(ctx context.Context, key, print string, now time.Time
 		}
 		return err
 	})
-	if err != nil {
-		return nil, false, wrap("look for an idempotency key", explain(err))
-	}
-	return commands, ok, nil
+	return commands, ok, err
 }
 
 // requestByKey returns the order that a key was used for, if it was.

@@ -58,42 +58,41 @@ func decodeList[T any](text string, into *[]T) error {
 }
 
 // Command implements history.Outbox.
-func (d *DB) Command(ctx context.Context, id int64) (history.Command, error) {
+func (d *DB) Command(ctx context.Context, id int64) (c history.Command, err error) {
+	defer annotate(&err, "read command %d", id)
 	found, err := commandsOf(ctx, d.read, `WHERE command = ?`, id)
 	if err != nil {
-		return history.Command{}, fmt.Errorf("read command %d: %w", id, explain(err))
+		return c, err
 	}
 	if len(found) == 0 {
-		return history.Command{}, history.ErrNotFound
+		return c, history.ErrNotFound
 	}
 	return found[0], nil
 }
 
 // Commands implements history.Outbox.
 func (d *DB) Commands(ctx context.Context, f history.CommandFilter) (list []history.Command, next int64, err error) {
+	defer annotate(&err, "list commands")
 	limit := min(max(f.Limit, 1), 500)
 	query, args := filterCommands(f)
 	list, err = commandsOf(ctx, d.read, `WHERE command IN (`+query+` ORDER BY command DESC LIMIT ?) ORDER BY command DESC`,
 		append(args, limit+1)...)
-	if err != nil {
-		return nil, 0, wrap("list commands", explain(err))
-	}
 	if len(list) > limit {
 		list = list[:limit]
 		next = list[limit-1].ID
 	}
-	return list, next, nil
+	return list, next, err
 }
 
 // TasksWithCommands implements history.Outbox.
-func (d *DB) TasksWithCommands(ctx context.Context, kind string, tasks []string) ([]string, error) {
+func (d *DB) TasksWithCommands(ctx context.Context, kind string, tasks []string) (found []string, err error) {
+	defer annotate(&err, "look for commands")
 	ids, err := json.Marshal(tasks)
 	if err != nil {
-		return nil, wrap("look for commands", err)
+		return nil, err
 	}
-	found, err := list[string](ctx, d.read, `SELECT DISTINCT task FROM outbox
+	return list[string](ctx, d.read, `SELECT DISTINCT task FROM outbox
 		WHERE task <> '' AND task IN (SELECT value FROM json_each(?)) AND kind = ?`, string(ids), kind)
-	return found, wrap("look for commands", explain(err))
 }
 
 // filterCommands returns a query for the keys of the commands that match. It merges one for each state, so that the
@@ -136,13 +135,11 @@ func filterCommands(f history.CommandFilter) (query string, args []any) {
 }
 
 // OutboxStats implements history.Outbox.
-func (d *DB) OutboxStats(ctx context.Context) (history.OutboxStats, error) {
-	s := history.OutboxStats{States: make(map[history.CommandState]int)}
-	err := d.snapshot(ctx, func(q queryer) error { return outboxStats(ctx, q, &s) })
-	if err != nil {
-		return history.OutboxStats{}, wrap("sum up commands", explain(err))
-	}
-	return s, nil
+func (d *DB) OutboxStats(ctx context.Context) (s history.OutboxStats, err error) {
+	defer annotate(&err, "summarize commands")
+	s.States = make(map[history.CommandState]int)
+	err = d.snapshot(ctx, func(q queryer) error { return outboxStats(ctx, q, &s) })
+	return s, err
 }
 
 // topFailures is how many errors OutboxStats tells.
@@ -186,9 +183,10 @@ func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
 }
 
 // RequestStates implements history.Outbox.
-func (d *DB) RequestStates(ctx context.Context, order int64) (map[history.CommandState]int, error) {
-	counts := make(map[history.CommandState]int)
-	err := eachRow(ctx, d.read, `SELECT state, count(*) FROM outbox WHERE first = ? GROUP BY state`, []any{order},
+func (d *DB) RequestStates(ctx context.Context, requestID int64) (counts map[history.CommandState]int, err error) {
+	defer annotate(&err, "count commands of a request")
+	counts = make(map[history.CommandState]int)
+	err = eachRow(ctx, d.read, `SELECT state, count(*) FROM outbox WHERE first = ? GROUP BY state`, []any{requestID},
 		func(rows *sql.Rows) error {
 			var s history.CommandState
 			var n int
@@ -196,8 +194,5 @@ func (d *DB) RequestStates(ctx context.Context, order int64) (map[history.Comman
 			counts[s] = n
 			return err
 		})
-	if err != nil {
-		return nil, wrap("count commands of an order", explain(err))
-	}
-	return counts, nil
+	return counts, err
 }

@@ -27,25 +27,14 @@ type pruner struct {
 	pause func(took time.Duration) // after each transaction
 }
 
-func (p *pruner) run(ctx context.Context) error {
-	err := p.removeOld(ctx)
-	if err == nil {
-		err = p.thin(ctx)
-	}
-	if err == nil {
-		err = p.shrink(ctx)
-	}
-	if err == nil {
-		err = p.db.sweepFailures(ctx)
-	}
-	if err == nil {
-		err = p.removeCommands(ctx)
-	}
-	if err == nil {
-		err = p.freePages(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("prune history: %w", explain(err))
+func (p *pruner) run(ctx context.Context) (err error) {
+	defer annotate(&err, "prune history")
+	for _, step := range []func(context.Context) error{
+		p.removeOld, p.thin, p.shrink, p.db.sweepFailures, p.removeCommands, p.freePages,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }

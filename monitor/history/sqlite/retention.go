@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -17,12 +16,13 @@ const (
 func (d *DB) RetentionRules() history.RetentionRules { return d.rules }
 
 // ReferenceTime is the time that Run measures ages against.
-func (d *DB) ReferenceTime(ctx context.Context) (time.Time, error) {
+func (d *DB) ReferenceTime(ctx context.Context) (at time.Time, err error) {
+	defer annotate(&err, "read newest task")
 	var newest int64
 	for _, final := range []int{classActive, classSucceeded, classFailed} {
 		found, err := number[int64](ctx, d.read, `SELECT coalesce(max(`+lastReceipt+`), 0) FROM tasks WHERE final = ?`, final)
 		if err != nil {
-			return time.Time{}, fmt.Errorf("read newest task: %w", explain(err))
+			return at, err
 		}
 		newest = max(newest, found)
 	}

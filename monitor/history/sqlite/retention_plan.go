@@ -18,15 +18,8 @@ const maxCounted = 100_000
 const lastReceipt = `coalesce(heard, finished, updated)`
 
 // PlanPrune returns what Prune would remove.
-func (d *DB) PlanPrune(ctx context.Context, now time.Time) (history.PrunePlan, error) {
-	p, err := d.plan(ctx, now)
-	if err != nil {
-		return history.PrunePlan{}, fmt.Errorf("plan retention: %w", explain(err))
-	}
-	return p, nil
-}
-
-func (d *DB) plan(ctx context.Context, now time.Time) (p history.PrunePlan, err error) {
+func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan, err error) {
+	defer annotate(&err, "plan retention")
 	if p.Tasks, err = number[int](ctx, d.read, `SELECT count(*) FROM tasks`); err != nil {
 		return p, err
 	}

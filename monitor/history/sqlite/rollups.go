@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -13,14 +12,8 @@ import (
 )
 
 // Rollups calls f with every rollup that r selects, oldest first.
-func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
-	if err := d.eachRollup(ctx, r, f); err != nil {
-		return fmt.Errorf("read counters: %w", explain(err))
-	}
-	return nil
-}
-
-func (d *DB) eachRollup(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
+func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) (err error) {
+	defer annotate(&err, "read rollups")
 	histograms := `NULL, NULL`
 	if r.Histograms {
 		histograms = `wait, run`

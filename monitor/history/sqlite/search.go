@@ -17,49 +17,44 @@ import (
 const maxPage = 500
 
 // Tasks returns a page of the tasks that match.
-func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
-	var page history.TaskPage
+func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (page history.TaskPage, err error) {
+	defer annotate(&err, "search history")
 	r.Limit = min(max(r.Limit, 1), maxPage)
-	err := d.snapshot(ctx, func(q queryer) error {
+	err = d.snapshot(ctx, func(q queryer) error {
 		s, err := newSearch(ctx, q, r, d.limits)
 		if err == nil {
 			page, err = s.page(ctx)
 		}
 		return err
 	})
-	if err != nil {
-		return history.TaskPage{}, fmt.Errorf("search history: %w", explain(err))
-	}
-	return page, nil
+	return page, err
 }
 
 // Count returns how many tasks match, exactly up to limit.
-func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int) (history.Count, error) {
-	var count history.Count
-	err := d.snapshot(ctx, func(tx queryer) error {
+func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int) (count history.Count, err error) {
+	defer annotate(&err, "count history")
+	err = d.snapshot(ctx, func(tx queryer) error {
 		s, err := newSearch(ctx, tx, history.TaskRequest{Query: q, Now: now, Limit: limit}, d.limits)
 		if err == nil {
 			count, err = s.count(ctx)
 		}
 		return err
 	})
-	if err != nil {
-		return history.Count{}, fmt.Errorf("count history: %w", explain(err))
-	}
-	return count, nil
+	return count, err
 }
 
 // Values returns at most limit values of a field of type Word, or State, that contain part, ignoring case.
-func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) ([]string, error) {
+func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) (values []string, err error) {
+	defer annotate(&err, "list values")
 	if f != query.State && f.Type() != query.Word || !symbolic(f) {
 		return nil, nil
 	}
 	c := compiler{q: d.read}
 	used, err := c.usedSymbols(ctx, f)
 	if err != nil {
-		return nil, fmt.Errorf("list values: %w", explain(err))
+		return nil, err
 	}
-	values := make([]string, 0, limit)
+	values = []string{}
 	for _, s := range used {
 		if strings.Contains(strings.ToLower(s.text), strings.ToLower(part)) {
 			values = append(values, s.text)

@@ -3,8 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // eachRow calls f with each row of a query. On the connections that read, f must not use the store.
@@ -49,6 +52,14 @@ func moment(n sql.NullInt64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(n.Int64)
+}
+
+// notFound returns history.ErrNotFound for sql.ErrNoRows, and other errors as they are.
+func notFound(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return history.ErrNotFound
+	}
+	return err
 }
 
 // wrap says what an error, if it is one, prevented.

@@ -2,40 +2,26 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"encoding/hex"
-	"errors"
-	"fmt"
-
-	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // Task returns the events of a task as they were saved.
-func (d *DB) Task(ctx context.Context, id string) ([]byte, error) {
-	var events []byte
-	err := d.read.QueryRowContext(ctx,
+func (d *DB) Task(ctx context.Context, id string) (events []byte, err error) {
+	defer annotate(&err, "read task")
+	err = d.read.QueryRowContext(ctx,
 		`SELECT e.body FROM tasks t JOIN events e USING (task) WHERE t.id = ?`, idValue(id)).Scan(&events)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, history.ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read task: %w", explain(err))
-	}
-	return events, nil
+	return events, notFound(err)
 }
 
 // Children returns the ids of the tasks whose parent is id, at most limit, by stamp.
-func (d *DB) Children(ctx context.Context, id string, limit int) ([]string, error) {
+func (d *DB) Children(ctx context.Context, id string, limit int) (ids []string, err error) {
+	defer annotate(&err, "read children")
 	keys, err := list[any](ctx, d.read, `SELECT t.id FROM tasks t JOIN symbols o ON o.symbol = t.origin
 		WHERE t.parent = ? ORDER BY t.clock, t.micros, o.text, t.id LIMIT ?`, idValue(id), limit)
-	if err != nil {
-		return nil, fmt.Errorf("read children: %w", explain(err))
+	for _, key := range keys {
+		ids = append(ids, idText(key))
 	}
-	ids := make([]string, len(keys))
-	for i, key := range keys {
-		ids[i] = idText(key)
-	}
-	return ids, nil
+	return ids, err
 }
 
 // idValue returns an id as it is stored: 16 bytes for a UUID in Python's form, else its text.

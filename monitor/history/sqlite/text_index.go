@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"time"
 
 	"github.com/umbelhq/umbel/state"
@@ -72,6 +71,7 @@ func (d *DB) countUnindexed(ctx context.Context) {
 
 // indexSome indexes the texts of at most n tasks: finished ones, then active ones whose clock is not above calm.
 func (d *DB) indexSome(ctx context.Context, n int, calm int64) (done int, err error) {
+	defer annotate(&err, "index texts")
 	err = d.update(ctx, func(t *tx) error {
 		const waiting = `SELECT task, id, body FROM tasks INDEXED BY tasks_unindexed JOIN events USING (task) WHERE indexed = 0 AND `
 		done, err = t.index(waiting+`final > 0 LIMIT ?`, n)
@@ -82,10 +82,7 @@ func (d *DB) indexSome(ctx context.Context, n int, calm int64) (done int, err er
 		done += active
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("index texts: %w", explain(err))
-	}
-	return done, nil
+	return done, err
 }
 
 // index indexes the texts of the tasks that a query finds.

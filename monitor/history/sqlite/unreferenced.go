@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -47,10 +46,11 @@ func symbolQueries() []string {
 }
 
 // sweepSymbols removes symbols that nothing refers to. Every client process that sends a task has one.
-func (d *DB) sweepSymbols(ctx context.Context) error {
+func (d *DB) sweepSymbols(ctx context.Context) (err error) {
+	defer annotate(&err, "remove unused symbols")
 	// Symbols that transactions use from now on are recorded; the queries find those used before.
 	if err := d.update(ctx, func(*tx) error { d.symbols.recordUse(true); return nil }); err != nil {
-		return fmt.Errorf("sweep symbols: %w", explain(err))
+		return err
 	}
 	defer d.symbols.recordUse(false)
 	used := make(map[int64]bool)
@@ -62,7 +62,7 @@ func (d *DB) sweepSymbols(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("sweep symbols: %w", explain(err))
+			return err
 		}
 	}
 	for some := range slices.Chunk(d.symbols.without(used), maxSweptSymbols) {
@@ -79,7 +79,7 @@ func (d *DB) sweepSymbols(ctx context.Context) error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("sweep symbols: %w", explain(err))
+			return err
 		}
 	}
 	return nil

@@ -4,17 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // Views returns all views by name.
-func (d *DB) Views(ctx context.Context) ([]history.View, error) {
+func (d *DB) Views(ctx context.Context) (views []history.View, err error) {
+	defer annotate(&err, "read views")
 	const all = `SELECT view, name, query, sort, cols FROM views ORDER BY name, view`
-	var views []history.View
-	err := eachRow(ctx, d.read, all, nil, func(rows *sql.Rows) error {
+	err = eachRow(ctx, d.read, all, nil, func(rows *sql.Rows) error {
 		var n int64
 		var v history.View
 		err := rows.Scan(&n, &v.Name, &v.Query, &v.Sort, &v.Columns)
@@ -22,15 +21,13 @@ func (d *DB) Views(ctx context.Context) ([]history.View, error) {
 		views = append(views, v)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read views: %w", explain(err))
-	}
-	return views, nil
+	return views, err
 }
 
 // SaveView creates a view, if it has no ID, or replaces it.
-func (d *DB) SaveView(ctx context.Context, v history.View) (history.View, error) {
-	err := d.update(ctx, func(t *tx) error {
+func (d *DB) SaveView(ctx context.Context, v history.View) (saved history.View, err error) {
+	defer annotate(&err, "save view")
+	err = d.update(ctx, func(t *tx) error {
 		var n int64
 		var err error
 		if v.ID == "" {
@@ -47,12 +44,13 @@ func (d *DB) SaveView(ctx context.Context, v history.View) (history.View, error)
 		v.ID = strconv.FormatInt(n, 10)
 		return err
 	})
-	return v, viewError("save view", err)
+	return v, notFound(err)
 }
 
 // DeleteView removes a view, ErrNotFound if there is none.
-func (d *DB) DeleteView(ctx context.Context, id string) error {
-	return viewError("delete view", d.update(ctx, func(t *tx) error {
+func (d *DB) DeleteView(ctx context.Context, id string) (err error) {
+	defer annotate(&err, "delete view")
+	return notFound(d.update(ctx, func(t *tx) error {
 		var n int64
 		return t.get(`DELETE FROM views WHERE view = ? RETURNING view`, []any{viewKey(id)}, &n)
 	}))
@@ -65,17 +63,4 @@ func viewKey(id string) int64 {
 		return 0
 	}
 	return n
-}
-
-func viewError(doing string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, sql.ErrNoRows):
-		return history.ErrNotFound
-	case errors.Is(err, history.ErrTooManyViews):
-		return history.ErrTooManyViews
-	default:
-		return fmt.Errorf("%s: %w", doing, explain(err))
-	}
 }
