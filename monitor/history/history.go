@@ -112,7 +112,8 @@ type TaskReader interface {
 	Tasks(ctx context.Context, r TaskRequest) (TaskPage, error)
 	// Count returns how many tasks match, exactly up to limit.
 	Count(ctx context.Context, q query.Query, now time.Time, limit int) (Count, error)
-	// Values returns at most limit values of a field of type Word, or State, that contain part, ignoring case.
+	// Values returns at most limit values of a field of type Word, or State, that contain part, ignoring case. Of a rarely
+	// asked field, it returns values of the newest tasks.
 	Values(ctx context.Context, f query.Field, part string, limit int) ([]string, error)
 }
 

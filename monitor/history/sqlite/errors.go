@@ -30,7 +30,7 @@ var errAltered = errors.New(alteredHint)
 
 // alteredTables reports whether a message of SQLite is about tables that differ from the schema.
 func alteredTables(message string) bool {
-	for _, part := range []string{"no such table", "no such column", "has no column named", "already exists", "duplicate column"} {
+	for _, part := range []string{"no such table", "no such column", "no such index", "has no column named", "already exists", "duplicate column"} {
 		if strings.Contains(message, part) {
 			return true
 		}

@@ -54,7 +54,7 @@ func (d *DB) Explain(ctx context.Context, r history.TaskRequest, walked bool) ([
 	var plans []string
 	err := d.snapshot(ctx, func(q queryer) error {
 		e := &explainer{queryer: q}
-		s, err := newSearch(ctx, e, r, l)
+		s, err := newSearch(ctx, e, r, l, false)
 		if err == nil {
 			_, err = s.page(ctx)
 		}

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 
 	"github.com/umbelhq/umbel/state"
@@ -80,12 +79,7 @@ func (c *compiler) formerSources(ctx context.Context, names []int64, states []sy
 }
 
 // formerSymbols returns the names that tasks had before they were replaced.
-func (c *compiler) formerSymbols(ctx context.Context) (names []symbol, err error) {
-	err = eachRow(ctx, c.q, `SELECT symbol, text FROM symbols WHERE symbol IN (SELECT DISTINCT name FROM former_names) LIMIT ?`, []any{maxSymbols}, func(rows *sql.Rows) error {
-		var s symbol
-		err := rows.Scan(&s.number, &s.text)
-		names = append(names, s)
-		return err
-	})
+func (c *compiler) formerSymbols(ctx context.Context) ([]symbol, error) {
+	names, err := symbolsOf(ctx, c.q, `SELECT symbol, text FROM symbols WHERE symbol IN (SELECT DISTINCT name FROM former_names) LIMIT ?`, maxSymbols)
 	return names, wrap("list former names", err)
 }

@@ -21,7 +21,7 @@ func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (page history.Tas
 	defer annotate(&err, "search history")
 	r.Limit = min(max(r.Limit, 1), maxPage)
 	err = d.snapshot(ctx, func(q queryer) error {
-		s, err := newSearch(ctx, q, r, d.limits)
+		s, err := newSearch(ctx, q, r, d.limits, false)
 		if err == nil {
 			page, err = s.page(ctx)
 		}
@@ -34,7 +34,7 @@ func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (page history.Tas
 func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int) (count history.Count, err error) {
 	defer annotate(&err, "count history")
 	err = d.snapshot(ctx, func(tx queryer) error {
-		s, err := newSearch(ctx, tx, history.TaskRequest{Query: q, Now: now, Limit: limit}, d.limits)
+		s, err := newSearch(ctx, tx, history.TaskRequest{Query: q, Now: now, Limit: limit}, d.limits, true)
 		if err == nil {
 			count, err = s.count(ctx)
 		}
@@ -43,14 +43,21 @@ func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int)
 	return count, err
 }
 
+// newestTasks is how many tasks Values reads for a field without an index.
+const newestTasks = 10_000
+
 // Values returns at most limit values of a field of type Word, or State, that contain part, ignoring case.
 func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) (values []string, err error) {
 	defer annotate(&err, "list values")
-	if f != query.State && f.Type() != query.Word || !symbolic(f) {
-		return nil, nil
+	var used []symbol
+	switch column := columns[f]; {
+	case byState(f):
+		c := compiler{q: d.read}
+		used, err = c.usedSymbols(ctx, f)
+	case f == query.Client || f == query.Exchange || f == query.RoutingKey:
+		used, err = symbolsOf(ctx, d.read, `SELECT symbol, text FROM symbols WHERE symbol IN (
+			SELECT `+column+` FROM (SELECT `+column+` FROM tasks ORDER BY clock DESC LIMIT ?))`, newestTasks)
 	}
-	c := compiler{q: d.read}
-	used, err := c.usedSymbols(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -62,16 +69,6 @@ func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) 
 	}
 	slices.Sort(values)
 	return values[:min(limit, len(values))], nil
-}
-
-// symbolic reports whether the column of a field holds symbols.
-func symbolic(f query.Field) bool {
-	switch f {
-	case query.State, query.Name, query.Worker, query.Queue, query.Client, query.Exchange, query.RoutingKey:
-		return true
-	default:
-		return false
-	}
 }
 
 // snapshot calls f in a read transaction.
@@ -92,7 +89,6 @@ type search struct {
 	limits limits
 	exact  bool      // conditions in SQL suffice
 	check  condition // for rows of the cursor
-	size   int       // rows of the plan, 0 if they were not counted
 	reader state.Reader
 	rowCursor
 }
@@ -275,7 +271,7 @@ func (s *search) count(ctx context.Context) (history.Count, error) {
 
 // countRows counts where conditions in SQL suffice.
 func (s *search) countRows(ctx context.Context) (history.Count, error) {
-	text, args := merged(s.sources, "task", always, s.within)
+	text, args := merged(s.sources, "task", always)
 	if len(s.sources) > 1 { // they may overlap
 		text = "SELECT DISTINCT task FROM (" + text + ")"
 	}

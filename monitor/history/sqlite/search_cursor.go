@@ -19,10 +19,9 @@ type rowCursor struct {
 	q       queryer
 	o       sortOrder
 	sources []source
-	within  condition // on rows, decided by indexes
-	ranges  []plan    // plans that also find all matching rows
-	chunk   int       // minimum of rows to read at once: unsorted sources are read as a whole each time
-	cost    int       // of reading a chunk, in rows beside those it returns
+	ranges  []plan // plans that also find all matching rows
+	chunk   int    // minimum of rows to read at once: unsorted sources are read as a whole each time
+	ranged  bool   // sources are ranges of times: sample narrows them
 
 	from    sortKey // where reading continues, if begun
 	begun   bool
@@ -69,7 +68,6 @@ func (w *rowCursor) fill(ctx context.Context, want int) error {
 		if err != nil {
 			return fmt.Errorf("walk tasks: %w", err)
 		}
-		w.examined += w.cost
 		if w.ended = len(rows) <= limit; !w.ended {
 			n := limit
 			for n > 0 && rows[n-1].sortKey == rows[limit].sortKey {
@@ -92,17 +90,19 @@ func (w *rowCursor) read(ctx context.Context, limit int) ([]row, error) {
 	} else if w.o.column != "" {
 		in = condition{sql: w.o.column + " IS NOT NULL", exact: true}
 	}
-	in, err := w.sample(ctx, in, limit)
-	if err != nil {
-		return nil, err
-	}
 	what := "task, " + w.o.value() + " AS value, clock"
-	if slices.ContainsFunc(w.sources, func(s source) bool { return s.index == "" && !s.sorted }) {
+	if !indexed(w.sources) {
 		what = "task, +" + w.o.value() + " AS value, +clock AS clock" // + keeps SQLite from reading an index for its order
 	}
-	text, args := merged(w.sources, what, in, w.within)
+	if w.ranged {
+		var err error
+		if in, err = w.sample(ctx, in, limit); err != nil {
+			return nil, err
+		}
+	}
+	text, args := merged(w.sources, what, in)
 	rows := make([]row, 0, min(limit, 1000))
-	err = eachRow(ctx, w.q, text+w.o.orderBy("value", "clock")+" LIMIT ?", append(args, limit), func(selected *sql.Rows) error {
+	err := eachRow(ctx, w.q, text+w.o.orderBy("value", "clock")+" LIMIT ?", append(args, limit), func(selected *sql.Rows) error {
 		var r row
 		err := selected.Scan(&r.task, &r.value, &r.clock)
 		rows = append(rows, r)
@@ -111,47 +111,36 @@ func (w *rowCursor) read(ctx context.Context, limit int) ([]row, error) {
 	return rows, err
 }
 
-// merged returns the statement that selects the columns what of the rows of all sources for which in and within hold.
-// within is evaluated once, not for each source: LIMIT -1 keeps SQLite from pushing it down.
-func merged(sources []source, what string, in, within condition) (string, []any) {
+// merged returns the statement that selects the columns what of the rows of all sources for which in holds.
+func merged(sources []source, what string, in condition) (string, []any) {
 	arms := make([]string, len(sources))
 	var args []any
 	for i, s := range sources {
 		arms[i] = "SELECT " + what + " FROM " + s.from() + " WHERE (" + s.where + ") AND (" + in.sql + ")"
 		args = append(append(args, s.args...), in.args...)
 	}
-	text := strings.Join(arms, " UNION ALL ")
-	switch {
-	case within.sql == always.sql:
-		return text, args
-	case len(sources) == 1:
-		return text + " AND (" + within.sql + ")", append(args, within.args...)
-	default:
-		return "SELECT * FROM (" + text + " LIMIT -1) WHERE " + within.sql, append(args, within.args...)
-	}
+	return strings.Join(arms, " UNION ALL "), args
 }
 
-// sample narrows a condition on a range: n rows at one end of the range bound the key of the nth row in the order of the
-// list. Times increase with clocks, so that SQLite need not sort most of the range.
+// sample narrows a condition on a range of times: n rows at one end of the range bound the clock of the nth row in the order of
+// the list. Times increase with clocks, so that SQLite need not sort most of the range.
 func (w *rowCursor) sample(ctx context.Context, in condition, n int) (condition, error) {
 	first := w.sources[0]
-	if w.cost == 0 || first.column == "" || w.within.sql != always.sql {
-		return in, nil
-	}
-	extreme, direction := "max", " ASC"
+	text, args := merged([]source{first}, "clock", in)
+	bound, direction, operator := "max", "ASC", "<="
 	if w.o.descending {
-		extreme, direction = "min", " DESC"
+		bound, direction, operator = "min", "DESC", ">="
 	}
-	text, args := merged([]source{first}, "clock", in, always)
-	err := eachRow(ctx, w.q, "SELECT "+extreme+"(clock), count(*) FROM ("+text+" ORDER BY "+first.column+direction+" LIMIT ?)", append(args, n), func(rows *sql.Rows) error {
-		var end sql.NullInt64
-		var sampled int
-		if err := rows.Scan(&end, &sampled); err != nil || sampled < n {
+	err := eachRow(ctx, w.q, "SELECT "+bound+"(clock), count(*) FROM ("+text+" ORDER BY "+first.column+" "+direction+" LIMIT ?)",
+		append(args, n), func(rows *sql.Rows) error {
+			var clock sql.NullInt64
+			var sampled int
+			err := rows.Scan(&clock, &sampled)
+			if sampled == n {
+				in = join("AND", []condition{in, {"clock " + operator + " ?", []any{clock.Int64}, true}})
+			}
 			return err
-		}
-		in = join("AND", []condition{in, w.o.upTo(sortKey{clock: end.Int64})})
-		return nil
-	})
+		})
 	return in, err
 }
 
@@ -166,7 +155,7 @@ func (w *rowCursor) skip(ctx context.Context) error {
 		extreme = "max"
 	}
 	for _, p := range w.ranges {
-		text, args := merged(p.sources, "clock", always, always)
+		text, args := merged(p.sources, "clock", always)
 		clocks, err := list[sql.NullInt64](ctx, w.q, "SELECT "+extreme+"(clock) FROM ("+text+")", args...)
 		if err != nil {
 			return fmt.Errorf("find start of range: %w", err)

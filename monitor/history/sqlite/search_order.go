@@ -56,17 +56,9 @@ func (o sortOrder) orderBy(value, clock string) string {
 
 // after selects rows after k, or, if inclusive, at k.
 func (o sortOrder) after(k sortKey, inclusive bool) condition {
-	return o.compared(k, !o.descending, inclusive)
-}
-
-// upTo selects rows before k or at k.
-func (o sortOrder) upTo(k sortKey) condition { return o.compared(k, o.descending, true) }
-
-// compared selects rows whose key is greater than k, or less, or, if inclusive, equal.
-func (o sortOrder) compared(k sortKey, greater, inclusive bool) condition {
-	strict := "<"
-	if greater {
-		strict = ">"
+	strict := ">"
+	if o.descending {
+		strict = "<"
 	}
 	last := strict
 	if inclusive {

@@ -3,8 +3,8 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
-	"strings"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state/query"
@@ -13,12 +13,12 @@ import (
 // limits bound what one search does, and groups of failures.
 type limits struct {
 	gather  int // rows of a plan up to which it is used, whatever the order of the list
-	scan    int // rows of an index that are read to find the first of the list
+	scan    int // rows of a plan that are counted to compare it with others
 	page    int // rows that a page examines
 	count   int // rows that a count examines
 	lookups int // rows that a count examines if each is on another page of the file
 	decoded int // tasks that are decoded to check what SQL cannot
-	chunk   int // minimum of rows to read at once from an unsorted plan
+	chunk   int // minimum of rows to read at once where each is checked by a search of texts
 
 	groups   int // of failures
 	failures int // that are counted of one group
@@ -26,16 +26,16 @@ type limits struct {
 
 func defaultLimits() limits {
 	return limits{
-		gather: 10_000, scan: 250_000, page: 50_000, count: 100_000, lookups: 10_000, decoded: 4_000, chunk: 1_000,
+		gather: 10_000, scan: 100_000, page: 50_000, count: 100_000, lookups: 10_000, decoded: 4_000, chunk: 1_000,
 		groups: history.MaxFailureGroups, failures: history.MaxFailureCount,
 	}
 }
 
-// newSearch chooses the source of rows: the plan that finds fewest; if that finds many, the rows that two plans find, or an
-// index in the order of the list.
-func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits) (*search, error) {
+// newSearch chooses the source of rows: the plan that finds fewest; if that finds many, an index in the order of the list, of
+// which few rows are read before a page is full. A count reads any plan in place of that.
+func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits, counting bool) (*search, error) {
 	s := &search{q: q, limits: l, r: r, o: newOrder(r.Sort, r.Newer), exact: true}
-	s.rowCursor = rowCursor{q: q, o: s.o, within: always}
+	s.rowCursor = rowCursor{q: q, o: s.o}
 	if r.From != nil {
 		s.start(s.o.keyOf(*r.From))
 	}
@@ -56,46 +56,55 @@ func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits) 
 	if err != nil {
 		return nil, err
 	}
-	best, err := s.fewest(ctx, plans, compiled)
+	best, err := s.fewest(ctx, plans, compiled, counting)
 	switch {
 	case err != nil:
 		return nil, err
-	case best != nil && best.size <= l.gather:
-		s.sources, s.check, s.size = best.sources, uncovered(compiled, best), best.size
-		if s.o.column != "" || !best.indexed() {
+	case best != nil && best.size <= l.gather || best != nil && counting && s.exact:
+		s.sources, s.check = best.sources, uncovered(compiled, best)
+		switch {
+		case s.o.column != "" || !indexed(best.sources):
 			s.chunk = best.size // all at once
-		} else if !best.sorted() {
-			s.chunk, s.cost = l.chunk, best.size/10
+		case !best.sorted():
+			s.chunk = l.chunk
 		}
 	case s.o.column != "":
-		s.byColumn(best, conditions, compiled)
-	case best != nil && best.indexed():
-		err = s.byPlans(ctx, plans, best, compiled)
+		s.byColumn(conditions, compiled)
+	case best != nil && best.ranged():
+		s.sources, s.check, s.chunk, s.ranged = best.sources, uncovered(compiled, best), l.chunk, true
+		if s.check.sql != always.sql {
+			s.chunk *= 4
+		}
 	default:
 		s.byClock(plans, compiled)
 	}
-	return s, err
+	return s, nil
 }
 
-// uncovered returns the conditions that plans leave to be checked.
-func uncovered(compiled []condition, plans ...*plan) condition {
+// uncovered returns the conditions that a plan leaves to be checked.
+func uncovered(compiled []condition, p *plan) condition {
 	var left []condition
 	for i, c := range compiled {
-		covered := slices.ContainsFunc(plans, func(p *plan) bool { return slices.Contains(p.covers, i) })
-		if !covered && c.sql != always.sql {
+		if !slices.Contains(p.covers, i) && c.sql != always.sql {
 			left = append(left, c)
 		}
 	}
 	return join("AND", left)
 }
 
-// fewest returns the plan that finds fewest rows, nil if all find many.
-func (s *search) fewest(ctx context.Context, plans []plan, compiled []condition) (best *plan, err error) {
+// fewest returns the plan that finds fewest rows, nil if all find many. A count stops at its limit, so it prefers a plan that
+// leaves nothing to be checked.
+func (s *search) fewest(ctx context.Context, plans []plan, compiled []condition, counting bool) (best *plan, err error) {
 	fewest := s.limits.scan + 1
 	for i := range plans {
 		p, most := &plans[i], fewest
-		if s.o.column == "" && p.sorted() && uncovered(compiled, p).sql == always.sql {
-			most = min(most, s.limits.gather+2) // it is used in any case
+		whole := uncovered(compiled, p).sql == always.sql
+		if whole && counting && s.exact && p.match == "" {
+			p.size = most
+			return p, nil
+		}
+		if whole && p.sorted() || !p.sorted() && !p.ranged() || s.o.column != "" {
+			most = min(most, s.limits.gather+2) // how many more it finds changes nothing
 		}
 		if err := s.measure(ctx, p, most); err != nil {
 			return nil, err
@@ -146,77 +155,28 @@ func (s *search) measure(ctx context.Context, p *plan, most int) error {
 	return nil
 }
 
-// byPlans reads the rows of a plan, only those that another one also finds if there is one.
-func (s *search) byPlans(ctx context.Context, plans []plan, best *plan, compiled []condition) error {
-	most := s.limits.scan + 1
-	first := best
-	for i := range plans {
-		p := &plans[i]
-		further := slices.ContainsFunc(p.covers, func(i int) bool { return !slices.Contains(best.covers, i) })
-		if p == best || !p.indexed() || !further {
-			continue
-		}
-		if err := s.measure(ctx, p, most); err != nil {
-			return err
-		}
-		if p.size < most {
-			first, most = p, p.size
-		}
-	}
-	s.sources, s.size, s.check = first.sources, first.size, uncovered(compiled, best, first)
-	if first != best {
-		s.within = inPlan(best)
-	} else if best.sorted() {
-		return nil
-	}
-	s.chunk, s.cost = s.limits.chunk, s.size/10 // reading an index is faster than rows
-	if s.check.sql != always.sql {
-		s.chunk *= 4
-	}
-	return nil
-}
-
-// inPlan selects the rows that a plan finds.
-func inPlan(p *plan) condition {
-	c := condition{exact: true}
-	arms := make([]string, len(p.sources))
-	for i, s := range p.sources {
-		arms[i] = "SELECT task FROM " + s.from() + " WHERE " + s.where
-		c.args = append(c.args, s.args...)
-	}
-	c.sql = "task IN (" + strings.Join(arms, " UNION ALL ") + ")"
-	return c
-}
-
-// byClock reads the first plan that is sorted by clock, or else all rows by clock.
+// byClock reads the plan that finds fewest rows of those that are sorted by clock, or else all rows by clock.
 func (s *search) byClock(plans []plan, compiled []condition) {
-	all := plan{sources: []source{s.o.index()}}
-	p := &all
-	if i := slices.IndexFunc(plans, func(p plan) bool { return p.sorted() }); i >= 0 {
-		p = &plans[i]
-	}
-	s.sources, s.check = p.sources, uncovered(compiled, p)
+	best := &plan{sources: []source{s.o.index()}, size: math.MaxInt}
 	for i := range plans {
-		if plans[i].ranged() {
-			s.ranges = append(s.ranges, plans[i])
+		if p := &plans[i]; p.sorted() && p.size < best.size {
+			best = p
+		} else if p.ranged() {
+			s.ranges = append(s.ranges, *p)
 		}
 	}
+	s.sources, s.check = best.sources, uncovered(compiled, best)
 }
 
-// byColumn reads the index of the column that the list is sorted by, as far as conditions on it allow, and only rows that a
-// plan finds in other indexes.
-func (s *search) byColumn(best *plan, conditions []query.Expr, compiled []condition) {
-	all, bounds := s.o.index(), plan{}
+// byColumn reads the index of the column that the list is sorted by, as far as conditions on it allow.
+func (s *search) byColumn(conditions []query.Expr, compiled []condition) {
+	p := plan{sources: []source{s.o.index()}}
 	for i, e := range conditions {
 		if t, ok := e.(query.Term); ok && t.Field == s.o.field {
-			all.where += " AND (" + compiled[i].sql + ")"
-			all.args = append(all.args, compiled[i].args...)
-			bounds.covers = append(bounds.covers, i)
+			p.sources[0].where += " AND (" + compiled[i].sql + ")"
+			p.sources[0].args = append(p.sources[0].args, compiled[i].args...)
+			p.covers = append(p.covers, i)
 		}
 	}
-	s.sources, s.check = []source{all}, uncovered(compiled, &bounds)
-	further := func(i int) bool { return !slices.Contains(bounds.covers, i) }
-	if best != nil && best.indexed() && slices.ContainsFunc(best.covers, further) {
-		s.within, s.check = inPlan(best), uncovered(compiled, &bounds, best)
-	}
+	s.sources, s.check = p.sources, uncovered(compiled, &p)
 }

@@ -13,7 +13,7 @@ type source struct {
 	where  string
 	args   []any
 	sorted bool   // the index yields them by clock
-	column string // that the index has before the clock, if it is a range of that
+	column string // if it is a range of times, the column that the index has before the clock
 }
 
 func (s source) from() string {
@@ -38,14 +38,14 @@ func (p *plan) sorted() bool {
 	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted })
 }
 
-// ranged reports whether all sources are ranges.
+// ranged reports whether all sources are ranges of times.
 func (p *plan) ranged() bool {
 	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return s.column == "" })
 }
 
-// indexed reports whether indexes hold which rows it finds, and their clocks.
-func (p *plan) indexed() bool {
-	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted && s.column == "" })
+// indexed reports whether each source is read from one index.
+func indexed(sources []source) bool {
+	return !slices.ContainsFunc(sources, func(s source) bool { return s.index == "" && !s.sorted })
 }
 
 // maxStreams bounds the sources of a statement.
@@ -136,12 +136,20 @@ func (c *compiler) termSources(ctx context.Context, t query.Term) ([]source, err
 			return nil, err
 		}
 		return plans[0].sources, nil
-	case t.Field.Type() == query.Word:
-		return c.symbolSources(ctx, t)
-	case t.Field.Type() == query.Text:
-		return nil, nil
-	default:
+	case hasIndex(t.Field):
 		return c.rangeSources(t), nil
+	default:
+		return nil, nil
+	}
+}
+
+// hasIndex reports whether there is an index of the field's column.
+func hasIndex(f query.Field) bool {
+	switch f {
+	case query.Client, query.Exchange, query.RoutingKey, query.ETA, query.Expires:
+		return false
+	default:
+		return f.Type() != query.Text
 	}
 }
 
@@ -200,24 +208,6 @@ func possible(marks int) bool {
 	return (lost || !orphaned) && (!lost || !dismissed)
 }
 
-func (c *compiler) symbolSources(ctx context.Context, t query.Term) ([]source, error) {
-	symbols, known, err := c.symbols(ctx, t)
-	if err != nil || !known {
-		return nil, err
-	}
-	column := columns[t.Field]
-	sources := make([]source, 0, len(symbols))
-	for _, n := range symbols {
-		sources = append(sources, source{
-			index: "tasks_by_" + column, where: column + " = ?", args: []any{n}, sorted: true,
-		})
-	}
-	if len(sources) == 0 {
-		sources = append(sources, noRows())
-	}
-	return sources, nil
-}
-
 // noRows is an empty source.
 func noRows() source { return source{index: "tasks_by_clock", where: "FALSE", sorted: true} }
 
@@ -227,9 +217,8 @@ func (c *compiler) rangeSources(t query.Term) []source {
 	for i, v := range t.Values {
 		in := c.rangeCondition(column, []query.Value{v})
 		sources[i] = source{index: "tasks_by_" + column, where: in.sql, args: in.args}
-		if t.Field == query.Clock {
-			sources[i].sorted = true
-		} else {
+		sources[i].sorted = t.Field == query.Clock
+		if t.Field.Type() == query.Time {
 			sources[i].column = column
 		}
 	}

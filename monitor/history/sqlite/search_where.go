@@ -286,24 +286,23 @@ func (c *compiler) exactSymbols(ctx context.Context, values []query.Value) ([]in
 	return found, wrap("resolve values", err)
 }
 
-// usedSymbols returns the distinct symbols of a column, at most maxSymbols, by a skip scan of its index.
+// usedSymbols returns the distinct symbols of a column, at most maxSymbols, by a skip scan of its index. Without an index, it
+// returns all symbols.
 func (c *compiler) usedSymbols(ctx context.Context, f query.Field) ([]symbol, error) {
 	if s, ok := c.used[f]; ok {
 		return s, nil
 	}
 	column := columns[f]
-	var used []symbol
-	err := eachRow(ctx, c.q, `WITH RECURSIVE used(symbol) AS (
-			SELECT min(`+column+`) FROM tasks WHERE `+column+` IS NOT NULL
+	distinct := `WITH RECURSIVE used(symbol) AS (
+			SELECT min(` + column + `) FROM tasks WHERE ` + column + ` IS NOT NULL
 			UNION ALL
-			SELECT (SELECT min(`+column+`) FROM tasks WHERE `+column+` > used.symbol) FROM used WHERE used.symbol IS NOT NULL
+			SELECT (SELECT min(` + column + `) FROM tasks WHERE ` + column + ` > used.symbol) FROM used WHERE used.symbol IS NOT NULL
 		)
-		SELECT symbol, text FROM used JOIN symbols USING (symbol) LIMIT ?`, []any{maxSymbols}, func(rows *sql.Rows) error {
-		var s symbol
-		err := rows.Scan(&s.number, &s.text)
-		used = append(used, s)
-		return err
-	})
+		SELECT symbol, text FROM used JOIN symbols USING (symbol) LIMIT ?`
+	if !hasIndex(f) {
+		distinct = `SELECT symbol, text FROM symbols LIMIT ?`
+	}
+	used, err := symbolsOf(ctx, c.q, distinct, maxSymbols)
 	if err != nil {
 		return nil, fmt.Errorf("list values: %w", err)
 	}
@@ -324,6 +323,17 @@ func (c *compiler) usedSymbols(ctx context.Context, f query.Field) ([]symbol, er
 	}
 	c.used[f] = used
 	return used, nil
+}
+
+// symbolsOf returns the symbols that a query selects, with their texts.
+func symbolsOf(ctx context.Context, q queryer, query string, args ...any) (found []symbol, err error) {
+	err = eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
+		var s symbol
+		err := rows.Scan(&s.number, &s.text)
+		found = append(found, s)
+		return err
+	})
+	return found, err
 }
 
 // matcher returns a function that reports whether a term matches a task with a text in its field.
