@@ -20,10 +20,9 @@ func prologue(rate float64) time.Duration {
 // demoCmd shows a simulated cluster.
 type demoCmd struct {
 	webFlags
-	Seed        uint64  `env:"UMBEL_SEED" default:"1" help:"Seed of the simulation."`
-	Rate        float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
-	DataDir     string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Directory of the history."`
-	RedisListen string  `env:"UMBEL_DEMO_REDIS_LISTEN" placeholder:"ADDR" help:"Serve the simulated cluster on an embedded Redis, such as 127.0.0.1:6399, which real workers can join. Unauthenticated."`
+	Seed    uint64  `env:"UMBEL_SEED" default:"1" help:"Seed of the simulation."`
+	Rate    float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
+	DataDir string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Directory of the history."`
 }
 
 // Run plays the story through the real pipeline until ctx ends.
@@ -33,9 +32,6 @@ func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	}
 	story := simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-prologue(c.Rate))}
 	o := dashboard.Options{DataDir: c.DataDir, Version: versionString()}
-	if c.RedisListen != "" {
-		return c.onRedis(ctx, story, o, log)
-	}
 	stage, err := newStage(story)
 	if err != nil {
 		return usageError{err}

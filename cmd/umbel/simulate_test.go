@@ -4,21 +4,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestEndToEndAWorkerJoinsTheDemo lets a real worker meet the simulated ones.
-func TestEndToEndAWorkerJoinsTheDemo(t *testing.T) {
+// TestEndToEndAWorkerJoinsASimulatedCluster runs a real worker beside simulated ones.
+func TestEndToEndAWorkerJoinsASimulatedCluster(t *testing.T) {
 	t.Parallel()
-	d := start(t, nil, "demo", "--redis-listen", "127.0.0.1:0")
-	var ready struct {
-		URL string `json:"url"`
+	program := filepath.Join(t.TempDir(), "umbel-simulate")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../umbel-simulate").CombinedOutput(); err != nil {
+		t.Fatalf("build umbel-simulate: %v\n%s", err, out)
 	}
-	if err := json.Unmarshal([]byte(d.await(t, "broker ready")), &ready); err != nil {
-		t.Fatalf("read log line: %v", err)
-	}
-	c := newCluster(t, ready.URL)
+	line := spawn(t, command(nil, program, "-listen", "127.0.0.1:0")).await(t, "broker ready")
+	url := regexp.MustCompile(`url=(redis://\S+)`).FindStringSubmatch(line)[1]
+	d := start(t, nil, "serve", "--broker-url", url)
+	c := newCluster(t, url)
 	c.work(t, "real@test", "celery", "-P", "solo", "-E")
 	if got := d.inState(t, c.call(t, "add", 2, 3), "SUCCESS"); got.Worker != "real@test" || got.Result != "5" {
 		t.Errorf("task ran on %q with result %q, want real@test and 5", got.Worker, got.Result)
@@ -42,7 +45,7 @@ func TestEndToEndAWorkerJoinsTheDemo(t *testing.T) {
 	}
 }
 
-// receipt is the answer to an order.
+// receipt is the response to a request for commands.
 type receipt struct {
 	Commands []struct {
 		State   string `json:"state"`
@@ -54,7 +57,7 @@ type receipt struct {
 	} `json:"commands"`
 }
 
-// post places an order.
+// post requests commands.
 func (d *dashboard) post(tb testing.TB, path, body string) receipt {
 	tb.Helper()
 	q, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, d.url+"api/v1/"+path, strings.NewReader(body))
