@@ -2,55 +2,59 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// metrics serves numbers about Umbel itself in the format of Prometheus. They are read when they are asked for.
+// metrics serves numbers about Umbel itself in the text format of Prometheus.
 func metrics(b Backend, o *command.Service, now func() time.Time, log *slog.Logger) http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{backend: b, commands: o, now: now, log: log}) // a new registry has no other
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &collector{backend: b, commands: o, now: now, log: log, families: map[string][]byte{}}
+		c.collect(r.Context())
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		for _, name := range slices.Sorted(maps.Keys(c.families)) {
+			_, _ = w.Write(c.families[name])
+		}
+	})
 }
 
-// collector reads the backend for each scrape.
+// collector collects the metrics of one scrape.
 type collector struct {
 	backend  Backend
 	commands *command.Service // may be nil, and so may its Relay
 	now      func() time.Time
 	log      *slog.Logger
+	families map[string][]byte // the lines of each metric by its name
 }
 
-// Describe describes nothing: which labels there are depends on what is seen.
-func (c *collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(out chan<- prometheus.Metric) {
+func (c *collector) collect(ctx context.Context) {
 	h := c.backend.Health()
-	count(out, "umbel_messages_total", "Messages received from the broker.", float64(h.Messages))
-	count(out, "umbel_events_total", "Events in those messages.", float64(h.Events))
-	for cause, n := range h.Rejected {
-		count(out, "umbel_rejected_total", "Rejected events and messages by cause.", float64(n), "cause", cause)
+	c.count("umbel_messages_total", "Messages received from the broker.", float64(h.Messages))
+	c.count("umbel_events_total", "Events in those messages.", float64(h.Events))
+	for _, cause := range slices.Sorted(maps.Keys(h.Rejected)) {
+		c.count("umbel_rejected_total", "Rejected events and messages by cause.", float64(h.Rejected[cause]), "cause", cause)
 	}
-	gauge(out, "umbel_ready", "1 once the history is restored.", truth(h.Ready))
-	gauge(out, "umbel_broker_connected", "1 while events are received.", truth(h.Broker.Connected))
-	gauge(out, "umbel_unsaved_tasks", "Tasks with changes not yet in the history.", float64(h.Store.UnsavedTasks))
-	c.outbox(out)
-	c.queues(out)
+	c.gauge("umbel_ready", "1 once the history is restored.", truth(h.Ready))
+	c.gauge("umbel_broker_connected", "1 while events are received.", truth(h.Broker.Connected))
+	c.gauge("umbel_unsaved_tasks", "Tasks with changes not yet in the history.", float64(h.Store.UnsavedTasks))
+	c.outbox(ctx)
+	c.queues()
 }
 
-func (c *collector) outbox(out chan<- prometheus.Metric) {
+func (c *collector) outbox(ctx context.Context) {
 	if c.commands == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	stats, err := c.commands.OutboxStats(ctx)
 	if err != nil {
@@ -58,28 +62,28 @@ func (c *collector) outbox(out chan<- prometheus.Metric) {
 		return
 	}
 	for _, state := range history.CommandStates() {
-		gauge(out, "umbel_outbox_commands", "Commands in the outbox by state.", float64(stats.States[state]), "state", string(state))
+		c.gauge("umbel_outbox_commands", "Commands in the outbox by state.", float64(stats.States[state]), "state", string(state))
 	}
 	oldest := 0.0
 	if stats.States[history.CommandPending] > 0 {
 		oldest = c.now().Sub(stats.OldestPending).Seconds()
 	}
-	gauge(out, "umbel_outbox_oldest_pending_seconds", "Age of the pending command longest.", oldest)
-	gauge(out, "umbel_outbox_dead_letters", "Dead letters in the outbox.", float64(stats.DeadLetters))
+	c.gauge("umbel_outbox_oldest_pending_seconds", "Age of the pending command longest.", oldest)
+	c.gauge("umbel_outbox_dead_letters", "Dead letters in the outbox.", float64(stats.DeadLetters))
 	if c.commands.Relay == nil {
 		return
 	}
 	relay := c.commands.Relay.Status()
-	gauge(out, "umbel_outbox_breaker_open", "1 while the circuit breaker is open because the broker is unavailable.", truth(relay.BreakerOpen))
-	count(out, "umbel_outbox_sent_total", "Commands accepted by the broker.", float64(relay.Sent))
-	count(out, "umbel_outbox_retried_total", "Failed attempts that will be retried.", float64(relay.Retried))
-	count(out, "umbel_outbox_deferred_total", "Attempts postponed because the broker was unavailable.", float64(relay.Deferred))
-	count(out, "umbel_outbox_died_total", "Commands that became dead letters.", float64(relay.DeadLettered))
-	count(out, "umbel_outbox_reclaimed_total", "Commands left in flight by a crash and claimed again.", float64(relay.Reclaimed))
+	c.gauge("umbel_outbox_breaker_open", "1 while the circuit breaker is open because the broker is unavailable.", truth(relay.BreakerOpen))
+	c.count("umbel_outbox_sent_total", "Commands accepted by the broker.", float64(relay.Sent))
+	c.count("umbel_outbox_retried_total", "Failed attempts that will be retried.", float64(relay.Retried))
+	c.count("umbel_outbox_deferred_total", "Attempts postponed because the broker was unavailable.", float64(relay.Deferred))
+	c.count("umbel_outbox_died_total", "Commands that became dead letters.", float64(relay.DeadLettered))
+	c.count("umbel_outbox_reclaimed_total", "Commands left in flight by a crash and claimed again.", float64(relay.Reclaimed))
 }
 
-// queues tells what was last seen of queues: a scrape is no reason to look at them more often.
-func (c *collector) queues(out chan<- prometheus.Metric) {
+// queues collects the queues as they were polled last: a scrape polls nothing.
+func (c *collector) queues() {
 	if c.commands == nil {
 		return
 	}
@@ -89,7 +93,7 @@ func (c *collector) queues(out chan<- prometheus.Metric) {
 		}
 		number := func(name, help string, n *int64) {
 			if n != nil {
-				gauge(out, name, help, float64(*n), "queue", q.Name)
+				c.gauge(name, help, float64(*n), "queue", q.Name)
 			}
 		}
 		number("umbel_queue_ready", "Messages waiting in a queue.", q.Ready)
@@ -98,18 +102,28 @@ func (c *collector) queues(out chan<- prometheus.Metric) {
 	}
 }
 
-func count(out chan<- prometheus.Metric, name, help string, value float64, label ...string) {
-	send(out, prometheus.CounterValue, name, help, value, label)
+func (c *collector) count(name, help string, value float64, label ...string) {
+	c.add("counter", name, help, value, label)
 }
 
-func gauge(out chan<- prometheus.Metric, name, help string, value float64, label ...string) {
-	send(out, prometheus.GaugeValue, name, help, value, label)
+func (c *collector) gauge(name, help string, value float64, label ...string) {
+	c.add("gauge", name, help, value, label)
 }
 
-// send sends one number. label is empty, or a name and a value.
-func send(out chan<- prometheus.Metric, kind prometheus.ValueType, name, help string, value float64, label []string) {
-	names, values := label[:len(label)/2], label[len(label)/2:]
-	out <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, names, nil), kind, value, values...)
+// add adds a sample. label is empty, or a name and a value.
+func (c *collector) add(kind, name, help string, value float64, label []string) {
+	b := c.families[name]
+	if b == nil {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, help, kind)
+	}
+	b = append(b, name...)
+	if len(label) > 0 {
+		escaped := strings.NewReplacer("\\", `\\`, "\n", `\n`, `"`, `\"`).Replace(strings.ToValidUTF8(label[1], "\uFFFD"))
+		b = fmt.Appendf(b, `{%s="%s"}`, label[0], escaped)
+	}
+	b = append(b, ' ')
+	b = strconv.AppendFloat(b, value, 'g', -1, 64)
+	c.families[name] = append(b, '\n')
 }
 
 func truth(b bool) float64 {
