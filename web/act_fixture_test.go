@@ -118,7 +118,7 @@ func (s *actingWorkers) receive(node string, m broker.Publishing) {
 	}
 	body, _ := json.Marshal(map[string]any{node: value})
 	s.replies.Go(func() {
-		s.Answer(*r.ReplyTo, broker.Publishing{
+		s.Reply(*r.ReplyTo, broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8", Headers: map[string]any{"ticket": r.Ticket}, Body: body,
 		})
 	})

@@ -79,7 +79,7 @@ func TestPublishIsClickedThrough(t *testing.T) {
 	if !strings.Contains(string(m.Kwargs), "12345678901234567890") {
 		t.Errorf("kwargs = %s, want every digit", m.Kwargs)
 	}
-	if m.Name != "mail.send" || *m.Priority != 5 || *m.Soft != 1.5 || *m.Hard != 3 || !m.ETA.Equal(time.Date(2036, 1, 2, 3, 4, 0, 0, time.UTC)) {
+	if m.Name != "mail.send" || *m.Priority != 5 || *m.SoftLimit != 1.5 || *m.HardLimit != 3 || !m.ETA.Equal(time.Date(2036, 1, 2, 3, 4, 0, 0, time.UTC)) {
 		t.Errorf("message = %+v", m)
 	}
 }

@@ -98,7 +98,7 @@ func cutLists(i remote.Inspection) map[string]int {
 
 // limits are the time limits that hold for a task: its own, else those of its name, else those of the pool.
 func limits(r remote.TaskInfo, i remote.Inspection) (soft, hard *float64) {
-	soft, hard = r.Soft, r.Hard
+	soft, hard = r.SoftLimit, r.HardLimit
 	for _, t := range i.Registered {
 		if t.Name == r.Name || t.Name == r.Type {
 			soft, hard = cmp.Or(soft, seconds(t.Info["soft_time_limit"])), cmp.Or(hard, seconds(t.Info["time_limit"]))
@@ -106,7 +106,7 @@ func limits(r remote.TaskInfo, i remote.Inspection) (soft, hard *float64) {
 		}
 	}
 	if i.Stats != nil {
-		soft, hard = cmp.Or(soft, i.Stats.Pool.SoftLimit), cmp.Or(hard, i.Stats.Pool.Hard)
+		soft, hard = cmp.Or(soft, i.Stats.Pool.SoftLimit), cmp.Or(hard, i.Stats.Pool.HardLimit)
 	}
 	return soft, hard
 }
@@ -240,7 +240,7 @@ func system(i remote.Inspection) templates.WorkerSystem {
 	}
 	v := templates.WorkerSystem{
 		Known: true, PID: s.PID, Implementation: s.Pool.Implementation, Kind: s.Pool.Kind, MaxConcurrency: s.Pool.MaxConcurrency,
-		Slots: s.Pool.Slots, MaxTasks: s.Pool.MaxTasksPerChild, Soft: s.Pool.SoftLimit, Hard: s.Pool.Hard, Prefetch: s.PrefetchCount,
+		Slots: s.Pool.Slots, MaxTasks: s.Pool.MaxTasksPerChild, Soft: s.Pool.SoftLimit, Hard: s.Pool.HardLimit, Prefetch: s.PrefetchCount,
 		Writes: params(s.Pool.Writes), Broker: params(s.Broker), Usage: usage(s.RUsage), Report: i.Report,
 	}
 	if s.Uptime > 0 {

@@ -133,7 +133,7 @@ func reportedTasks(i remote.Inspection) []reportedTask {
 func byWorker(r remote.TaskInfo, asked time.Time) templates.WorkerTask {
 	t := templates.WorkerTask{
 		ByWorker: true, ID: r.ID, Name: r.Name, Args: r.Args, Kwargs: r.Kwargs, StartedAt: micros(r.StartedAt), PID: r.PID,
-		Queue: r.Queue, Priority: r.Priority, Redelivered: r.Redelivered != nil && *r.Redelivered, Soft: r.Soft, Hard: r.Hard,
+		Queue: r.Queue, Priority: r.Priority, Redelivered: r.Redelivered != nil && *r.Redelivered, Soft: r.SoftLimit, Hard: r.HardLimit,
 	}
 	if !r.StartedAt.IsZero() {
 		t.Elapsed = max(asked.Sub(r.StartedAt), 0).Seconds()

@@ -101,7 +101,7 @@ func (c *workers) receive(m broker.Publishing) {
 		if err != nil {
 			panic(err)
 		}
-		c.broker.Answer(r.ReplyTo, broker.Publishing{
+		c.broker.Reply(r.ReplyTo, broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8",
 			Headers: map[string]any{"ticket": r.Ticket, "clock": int64(7)}, Body: body,
 		})

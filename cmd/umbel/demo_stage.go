@@ -39,7 +39,7 @@ func newStage(o simulate.Options) (*stage, error) {
 // run plays the story until ctx ends.
 func (s *stage) run(ctx context.Context) error {
 	for _, name := range s.story.Workers() {
-		defer s.broker.Listen(func(m broker.Publishing) { s.story.Request(name, m, s.broker.Answer) })()
+		defer s.broker.Listen(func(m broker.Publishing) { s.story.Request(name, m, s.broker.Reply) })()
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {

@@ -30,7 +30,7 @@ func checkHeaders(headers map[string]any) error {
 			return &MessageError{Path: path, Message: "must have a printable name of at most 255 bytes"}
 		case reserved(name):
 			return &MessageError{Path: path, Message: "must not be set this way"}
-		case !known(name, value):
+		case !validHeader(name, value):
 			return &MessageError{Path: path, Message: "must have the type that Celery gives it"}
 		}
 		if err := checkValue(value, path, 0); err != nil {
@@ -41,7 +41,7 @@ func checkHeaders(headers map[string]any) error {
 }
 
 // known reports whether value fits a header that workers read.
-func known(name string, value any) bool {
+func validHeader(name string, value any) bool {
 	ok := true
 	switch name {
 	case "ignore_result":

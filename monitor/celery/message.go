@@ -35,8 +35,8 @@ type Message struct {
 	ETA      time.Time // zero: at once
 	Expires  time.Time // zero: never
 	Retries  int
-	Hard     *float64 // time limits, seconds
-	Soft     *float64
+	HardLimit     *float64 // time limits, seconds
+	SoftLimit     *float64
 	Priority *uint8 // 0 to 9
 	Origin   string // who publishes, as gen<pid>@host
 	// Shadow is a name to show in place of Name.
@@ -84,7 +84,7 @@ func (m Message) headers() map[string]any {
 		"lang": "py", "task": m.Name, "id": m.ID, "root_id": m.RootID, "parent_id": optional(m.ParentID),
 		"group": optional(m.GroupID), "group_index": nil, "shadow": optional(m.Shadow),
 		"eta": iso(m.ETA), "expires": iso(m.Expires), "retries": int64(m.Retries),
-		"timelimit": []any{limit(m.Hard), limit(m.Soft)}, "origin": m.Origin, "ignore_result": false,
+		"timelimit": []any{limit(m.HardLimit), limit(m.SoftLimit)}, "origin": m.Origin, "ignore_result": false,
 		"replaced_task_nesting": int64(0), "stamped_headers": nil, "stamps": map[string]any{},
 	}
 	if m.RootID == "" {
@@ -244,12 +244,12 @@ func (m Message) checkTimes(now time.Time) error {
 	case !m.Expires.IsZero() && !m.Expires.After(m.ETA):
 		return &MessageError{Path: "expires", Message: "must lie after eta"}
 	}
-	for path, seconds := range map[string]*float64{"hard": m.Hard, "soft": m.Soft} {
+	for path, seconds := range map[string]*float64{"hard": m.HardLimit, "soft": m.SoftLimit} {
 		if seconds != nil && !(*seconds > 0 && *seconds <= maxLimit) {
 			return &MessageError{Path: path, Message: "must be more than 0 s and at most 1,000,000 s"}
 		}
 	}
-	if m.Hard != nil && m.Soft != nil && *m.Soft > *m.Hard {
+	if m.HardLimit != nil && m.SoftLimit != nil && *m.SoftLimit > *m.HardLimit {
 		return &MessageError{Path: "soft", Message: "must not be above the hard limit"}
 	}
 	return nil

@@ -22,7 +22,7 @@ func TestMessageAsCeleryPublishesIt(t *testing.T) {
 		ID: "id-1", Name: "proj.add", Args: json.RawMessage(`[1, "ü"]`), Kwargs: json.RawMessage(`{"a": null}`),
 		ParentID: "parent", RootID: "root", GroupID: "group", Shadow: "shown", Origin: "gen1@host", Retries: 2,
 		ETA: now.Add(467538 * time.Microsecond).In(time.FixedZone("", 3600)), Expires: now.Add(90 * time.Second),
-		Hard: new(10.0), Soft: new(2.5), Priority: new(uint8(7)),
+		HardLimit: new(10.0), SoftLimit: new(2.5), Priority: new(uint8(7)),
 		Headers: map[string]any{"mine": "x", "stamped_headers": []any{"s"}, "stamps": map[string]any{"s": "v"}},
 	}
 	got, err := m.Publishing(now)
@@ -108,9 +108,9 @@ func TestMessageRefusesWhatHarmsWorkers(t *testing.T) {
 		"expires before eta":  {func(m *celery.Message) { m.ETA, m.Expires = now.Add(2*time.Hour), now.Add(time.Hour) }, "expires"},
 		"eta of doom":         {func(m *celery.Message) { m.ETA = now.AddDate(11, 0, 0) }, "eta"},
 		"eta before all":      {func(m *celery.Message) { m.ETA = time.Unix(-1e9, 0) }, "eta"},
-		"no time":             {func(m *celery.Message) { m.Hard = new(0.0) }, "hard"},
-		"no number of time":   {func(m *celery.Message) { m.Soft = new(math.NaN()) }, "soft"},
-		"soft above hard":     {func(m *celery.Message) { m.Hard, m.Soft = new(1.0), new(2.0) }, "soft"},
+		"no time":             {func(m *celery.Message) { m.HardLimit = new(0.0) }, "hard"},
+		"no number of time":   {func(m *celery.Message) { m.SoftLimit = new(math.NaN()) }, "soft"},
+		"soft above hard":     {func(m *celery.Message) { m.HardLimit, m.SoftLimit = new(1.0), new(2.0) }, "soft"},
 		"header task":         {func(m *celery.Message) { m.Headers = map[string]any{"task": "x"} }, "headers.task"},
 		"header compression":  {func(m *celery.Message) { m.Headers = map[string]any{"compression": "gzip"} }, "headers.compression"},
 		"header of bytes":     {func(m *celery.Message) { m.Headers = map[string]any{"a": []byte("x")} }, "headers.a"},
@@ -163,7 +163,7 @@ func TestParseMessageReadsBack(t *testing.T) {
 	want := celery.Message{
 		ID: "id-1", Name: "proj.add", Args: json.RawMessage(`[1, 12345678901234567890]`), Kwargs: json.RawMessage(`{"a": 1.0}`),
 		RootID: "root", ParentID: "parent", GroupID: "group", Shadow: "shown", Origin: "gen1@host", Retries: 3,
-		ETA: now.Add(time.Minute), Expires: now.Add(time.Hour), Hard: new(10.0), Soft: new(0.5), Priority: new(uint8(3)),
+		ETA: now.Add(time.Minute), Expires: now.Add(time.Hour), HardLimit: new(10.0), SoftLimit: new(0.5), Priority: new(uint8(3)),
 		Embed: json.RawMessage(`{"callbacks": null, "errbacks": null, "chain": [{"task": "next"}], "chord": null}`),
 		Headers: map[string]any{
 			"mine": "x", "group_index": int64(4), "ignore_result": true, "replaced_task_nesting": int64(0),
@@ -259,7 +259,7 @@ func FuzzParseMessage(f *testing.F) {
 			}
 			return
 		}
-		m.ID, m.ETA, m.Expires, m.Hard, m.Soft = "i", time.Time{}, time.Time{}, nil, nil
+		m.ID, m.ETA, m.Expires, m.HardLimit, m.SoftLimit = "i", time.Time{}, time.Time{}, nil, nil
 		again, err := m.Publishing(now)
 		if err != nil {
 			return

@@ -47,11 +47,11 @@ func fromHeaders(h map[string]any) Message {
 		ETA: parseISO(text("eta")), Expires: parseISO(text("expires")),
 	}
 	if limits, ok := h["timelimit"].([]any); ok && len(limits) == 2 {
-		m.Hard, m.Soft = seconds(limits[0]), seconds(limits[1])
+		m.HardLimit, m.SoftLimit = seconds(limits[0]), seconds(limits[1])
 	}
 	m.Headers = maps.Clone(h)
 	maps.DeleteFunc(m.Headers, func(name string, value any) bool {
-		return reserved(name) || strings.HasPrefix(name, "x-") || !known(name, value)
+		return reserved(name) || strings.HasPrefix(name, "x-") || !validHeader(name, value)
 	})
 	return m
 }

@@ -189,7 +189,7 @@ func (w *worker) hear(b *inproc.Broker, m broker.Publishing) {
 	if err != nil {
 		panic(err)
 	}
-	b.Answer(r.ReplyTo, broker.Publishing{
+	b.Reply(r.ReplyTo, broker.Publishing{
 		ContentType: "application/json", ContentEncoding: "utf-8", Body: body,
 		Headers: map[string]any{"ticket": r.Ticket, "clock": int64(5)},
 	})

@@ -58,7 +58,7 @@ const headerRetryOf = "umbel_retry_of"
 func (p taskPayload) message() celery.Message {
 	m := celery.Message{
 		ID: p.ID, Name: p.Name, Args: p.Args, Kwargs: p.Kwargs, RootID: p.Root, ParentID: p.Parent,
-		Priority: p.Priority, Hard: p.Hard, Soft: p.Soft, Origin: p.Origin, Shadow: p.Shadow, Embed: p.Embed,
+		Priority: p.Priority, HardLimit: p.Hard, SoftLimit: p.Soft, Origin: p.Origin, Shadow: p.Shadow, Embed: p.Embed,
 	}
 	m.Headers = maps.Clone(p.Headers)
 	if p.ETA != nil {

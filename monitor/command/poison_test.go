@@ -45,7 +45,7 @@ func feeds(t *testing.T, kind string) {
 		if err := c.Client.Publish(t.Context(), "celery", out); err != nil {
 			t.Fatalf("publish %+v: %v", m, err)
 		}
-		if m.Name == "tasks.echo" && m.ETA.IsZero() && m.Expires.IsZero() && m.Soft == nil && m.Hard == nil {
+		if m.Name == "tasks.echo" && m.ETA.IsZero() && m.Expires.IsZero() && m.SoftLimit == nil && m.HardLimit == nil {
 			runs[m.ID] = m
 		}
 	}
@@ -90,9 +90,9 @@ func strange(r *rand.Rand, n int) celery.Message {
 	case 2:
 		m.Expires = now.Add(time.Duration(r.Int64N(int64(9 * 365 * 24 * time.Hour))))
 	case 3:
-		m.Soft = new(0.001 + r.Float64()*1e6)
+		m.SoftLimit = new(0.001 + r.Float64()*1e6)
 	case 4:
-		m.Hard = new(1 + r.Float64()*999_998)
+		m.HardLimit = new(1 + r.Float64()*999_998)
 	case 5:
 		m.Priority = new(uint8(r.IntN(10)))
 	case 6:
@@ -110,7 +110,7 @@ func strange(r *rand.Rand, n int) celery.Message {
 	}
 	if m.Embed != nil {
 		m.Name = "tasks.echo" // it may fail after it has run
-		m.Soft = new(1e3)     // and so need not succeed
+		m.SoftLimit = new(1e3)     // and so need not succeed
 	}
 	return m
 }

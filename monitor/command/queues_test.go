@@ -55,7 +55,7 @@ func answer(t *testing.T, b *inproc.Broker, worker, queue string) {
 		if request.Method == "active_queues" {
 			value = fmt.Sprintf(`[{"name":%q}]`, queue)
 		}
-		b.Answer(request.ReplyTo, broker.Publishing{
+		b.Reply(request.ReplyTo, broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8",
 			Headers: map[string]any{"ticket": request.Ticket, "clock": int64(1)},
 			Body:    fmt.Appendf(nil, `{%q:%s}`, worker, value),

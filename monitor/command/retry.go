@@ -171,7 +171,7 @@ func (l *lookup) fromBroker(ctx context.Context) bool {
 	if m.ID != l.task.ID {
 		return false
 	}
-	o.Name, o.Hard, o.Soft, o.Priority = m.Name, m.Hard, m.Soft, m.Priority
+	o.Name, o.Hard, o.Soft, o.Priority = m.Name, m.HardLimit, m.SoftLimit, m.Priority
 	l.original.carryOver(m, l.task.State, l.now())
 	if err != nil {
 		l.original.Unknown = []string{partCallbacks} // stored beside the arguments

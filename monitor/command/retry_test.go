@@ -36,7 +36,7 @@ func TestRetryKeepsWhatTheMessageHad(t *testing.T) {
 	message := func(t *testing.T, id string) broker.Publishing {
 		t.Helper()
 		m, err := celery.Message{
-			ID: id, Name: "tasks.add", GroupID: "g", Hard: new(60.0), Soft: new(30.5), Priority: new(uint8(7)), Shadow: "shown",
+			ID: id, Name: "tasks.add", GroupID: "g", HardLimit: new(60.0), SoftLimit: new(30.5), Priority: new(uint8(7)), Shadow: "shown",
 			Headers: map[string]any{"mine": map[string]any{"n": int64(5), "x": 2.5}, "group_index": int64(3), "ignore_result": true},
 			Embed:   json.RawMessage(`{"callbacks":` + link + `,"errbacks":` + link + `,"chain":` + link + `,"chord":{"task":"tasks.add"}}`),
 		}.Publishing(time.Now())
@@ -109,7 +109,7 @@ func (b *bench) again(t *testing.T, id, source string, warnings []string) map[st
 	}
 	b.settled(t, r)
 	got := b.published(t, "celery", o.ID)
-	if *got.Priority != 7 || *got.Hard != 60 || *got.Soft != 30.5 || got.Shadow != "shown" || got.GroupID != "" || got.ParentID != id {
+	if *got.Priority != 7 || *got.HardLimit != 60 || *got.SoftLimit != 30.5 || got.Shadow != "shown" || got.GroupID != "" || got.ParentID != id {
 		t.Errorf("message: %+v", got)
 	}
 	wantHeaders := map[string]any{

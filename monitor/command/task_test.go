@@ -83,7 +83,7 @@ func TestPublish(t *testing.T) {
 	}
 	want := celery.Message{
 		Name: "tasks.add", Args: o.Args, Kwargs: o.Kwargs, RootID: "root", ParentID: "old", Expires: expires.Truncate(time.Microsecond),
-		Priority: o.Priority, Hard: o.Hard, Soft: o.Soft,
+		Priority: o.Priority, HardLimit: o.Hard, SoftLimit: o.Soft,
 		Embed: json.RawMessage(`{"callbacks": null, "errbacks": null, "chain": null, "chord": null}`),
 		Headers: map[string]any{
 			"umbel_retry_of": "old", "group_index": nil, "ignore_result": false, "replaced_task_nesting": int64(0),
@@ -331,7 +331,7 @@ func TestRetryTakesArgumentsFromWhereTheyAreWhole(t *testing.T) {
 		e.Queue, e.Present = "", e.Present&^state.FieldQueue
 	})
 	m, err := celery.Message{
-		ID: "waiting", Name: "tasks.add", Args: json.RawMessage(`["from the broker"]`), Hard: new(5.0), Priority: new(uint8(2)),
+		ID: "waiting", Name: "tasks.add", Args: json.RawMessage(`["from the broker"]`), HardLimit: new(5.0), Priority: new(uint8(2)),
 	}.Publishing(time.Now())
 	if err != nil {
 		t.Fatal(err)

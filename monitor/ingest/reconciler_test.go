@@ -88,7 +88,7 @@ func (w *celeryWorker) answer(m broker.Publishing) {
 	case "conf":
 		value = "{}"
 	}
-	w.Answer(request.ReplyTo, broker.Publishing{
+	w.Reply(request.ReplyTo, broker.Publishing{
 		ContentType: "application/json", ContentEncoding: "utf-8",
 		Headers: map[string]any{"ticket": request.Ticket, "clock": int64(w.clock)}, Body: fmt.Appendf(nil, `{"w1@test":%s}`, value),
 	})

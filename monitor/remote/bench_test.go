@@ -29,7 +29,7 @@ func BenchmarkPing(b *testing.B) {
 					if err := json.Unmarshal(m.Body, &r); err != nil {
 						b.Error(err)
 					}
-					hub.Answer(r.ReplyTo, broker.Publishing{
+					hub.Reply(r.ReplyTo, broker.Publishing{
 						ContentType: "application/json", Headers: map[string]any{"ticket": r.Ticket}, Body: []byte(`{"` + node + `":{"ok":"pong"}}`),
 					})
 				})()

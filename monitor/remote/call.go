@@ -209,19 +209,19 @@ func (v *Call) Wait(ctx context.Context) Replies { return v.WaitEach(ctx, func([
 
 // WaitEach is like Wait, and calls hear with the replies as they arrive, each of them once. Replies that do not
 // name their worker are passed at the end, when it is known whose they are.
-func (v *Call) WaitEach(ctx context.Context, hear func([]Reply)) Replies {
+func (v *Call) WaitEach(ctx context.Context, deliver func([]Reply)) Replies {
 	defer v.timer.Stop()
-	a := v.wait(ctx, hear)
+	a := v.wait(ctx, deliver)
 	if fresh := v.undelivered(true); len(fresh) > 0 {
-		hear(fresh)
+		deliver(fresh)
 	}
 	return a
 }
 
-func (v *Call) wait(ctx context.Context, hear func([]Reply)) Replies {
+func (v *Call) wait(ctx context.Context, deliver func([]Reply)) Replies {
 	for {
 		if fresh := v.undelivered(false); len(fresh) > 0 {
-			hear(fresh)
+			deliver(fresh)
 		}
 		if v.complete() {
 			return v.close(Replies{})

@@ -243,7 +243,7 @@ func TestUnmatchedRepliesAreDropped(t *testing.T) {
 		f.add(t, "rude", func(r request) []answer {
 			r.Ticket = "of another"
 			f.reply("rude", r, answer{value: pong})
-			f.Answer(*r.ReplyTo, broker.Publishing{Body: []byte("x")})
+			f.Reply(*r.ReplyTo, broker.Publishing{Body: []byte("x")})
 			return nil
 		})
 		c := newClient(t, f)

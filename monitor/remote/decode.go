@@ -133,16 +133,16 @@ func decodeTask(v json.RawMessage) (TaskInfo, bool) {
 		r.Acknowledged = *acknowledged
 	}
 	if limits, ok := elements(f["timelimit"]); ok && len(limits) == 2 { // as in task messages: hard, soft
-		r.Hard, r.Soft = limit(limits[0]), limit(limits[1])
+		r.HardLimit, r.SoftLimit = limit(limits[0]), limit(limits[1])
 	}
 	return r, true
 }
 
 // decodeScheduled reads a task that waits for its time.
-func decodeScheduled(v json.RawMessage) (Scheduled, bool) {
+func decodeScheduled(v json.RawMessage) (ScheduledTask, bool) {
 	f := fieldsOf(v)
 	task, ok := decodeTask(f["request"])
-	return Scheduled{ETA: parseISO(f.text("eta")), Task: task}, ok
+	return ScheduledTask{ETA: parseISO(f.text("eta")), Task: task}, ok
 }
 
 // decodeText reads a text that is not empty.
@@ -152,13 +152,13 @@ func decodeText(v json.RawMessage) (string, bool) {
 }
 
 // decodeRegistered reads name [key=value key=value]. Values may contain spaces.
-func decodeRegistered(v json.RawMessage) (Registered, bool) {
+func decodeRegistered(v json.RawMessage) (RegisteredTask, bool) {
 	text := str(v)
 	name, rest, found := strings.Cut(text, " [")
 	if !found || !strings.HasSuffix(rest, "]") {
-		return Registered{Name: text}, text != ""
+		return RegisteredTask{Name: text}, text != ""
 	}
-	r := Registered{Name: name, Info: make(map[string]string)}
+	r := RegisteredTask{Name: name, Info: make(map[string]string)}
 	key := ""
 	for word := range strings.SplitSeq(strings.TrimSuffix(rest, "]"), " ") {
 		k, value, pair := strings.Cut(word, "=")
@@ -174,10 +174,10 @@ func decodeRegistered(v json.RawMessage) (Registered, bool) {
 }
 
 // decodeQueue reads a queue that a worker consumes from.
-func decodeQueue(v json.RawMessage) (Consumed, bool) {
+func decodeQueue(v json.RawMessage) (ConsumedQueue, bool) {
 	f := fieldsOf(v)
 	exchange := fieldsOf(f["exchange"])
-	q := Consumed{
+	q := ConsumedQueue{
 		Name:         f.text("name"),
 		Exchange:     exchange.text("name"),
 		ExchangeType: exchange.text("type"),

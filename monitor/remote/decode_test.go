@@ -56,7 +56,7 @@ func TestStats(t *testing.T) {
 				PID: 16724, Clock: 249, Uptime: 177 * time.Second, Total: map[string]int64{"wapp.add": 5, "wapp.api_key": 1}, PrefetchCount: new(int64(10)),
 				Pool: remote.Pool{
 					Implementation: "celery.concurrency.prefork:TaskPool", Kind: "prefork", MaxConcurrency: new(int64(2)),
-					Processes: []int64{17676, 17761, 17762}, Slots: new(int64(3)), MaxTasksPerChild: "N/A", Hard: new(30.5), Writes: raw(`{"total":21}`),
+					Processes: []int64{17676, 17761, 17762}, Slots: new(int64(3)), MaxTasksPerChild: "N/A", HardLimit: new(30.5), Writes: raw(`{"total":21}`),
 				},
 				Autoscaler: &remote.Autoscaler{Min: 2, Max: 3, Current: 2},
 				Broker:     raw(`{"hostname":"127.0.0.1","alternates":["amqp://u:********@h//"]}`), RUsage: raw(`{"utime":0.7}`),
@@ -125,7 +125,7 @@ func TestTasksThatWorkersHold(t *testing.T) {
 	if diff := cmp.Diff(want, got.Reserved); diff != "" {
 		t.Errorf("reserved (-want +got):\n%s", diff)
 	}
-	scheduled := []remote.Scheduled{
+	scheduled := []remote.ScheduledTask{
 		{ETA: time.Date(2026, 11, 21, 0, 52, 46, 160286000, time.UTC), Task: slow},
 		{Task: remote.TaskInfo{ID: "2"}},
 		{ETA: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Task: remote.TaskInfo{ID: "3"}},
@@ -147,7 +147,7 @@ func TestRegisteredAndQueues(t *testing.T) {
 		"conf":  `{"task_queues":null,"worker_concurrency":2}`,
 		"clock": `{"clock":"259"}`,
 	})
-	want := []remote.Registered{
+	want := []remote.RegisteredTask{
 		{Name: "a"},
 		{Name: "b", Info: map[string]string{"serializer": "json", "max_retries": "3"}},
 		{Name: "c", Info: map[string]string{"rate_limit": "10/m", "queue": "my queue"}},
@@ -157,7 +157,7 @@ func TestRegisteredAndQueues(t *testing.T) {
 	if diff := cmp.Diff(want, got.Registered); diff != "" {
 		t.Errorf("registered (-want +got):\n%s", diff)
 	}
-	queues := []remote.Consumed{
+	queues := []remote.ConsumedQueue{
 		{
 			Name: "celery", Exchange: "ex", ExchangeType: "direct", RoutingKey: "rk", Durable: new(true),
 			Arguments: map[string]json.RawMessage{"x-max-priority": json.RawMessage("9")}, MaxPriority: new(int64(9)),

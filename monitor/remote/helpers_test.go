@@ -100,7 +100,7 @@ func (f *fleet) reply(node string, r request, a answer) {
 	if mime == "" {
 		mime = "application/json"
 	}
-	f.Answer(*r.ReplyTo, broker.Publishing{
+	f.Reply(*r.ReplyTo, broker.Publishing{
 		ContentType: mime, ContentEncoding: "utf-8", Headers: map[string]any{"ticket": r.Ticket, "clock": int64(7)}, Body: []byte(body),
 	})
 }

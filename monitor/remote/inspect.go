@@ -333,7 +333,7 @@ func (i *Inspector) inspect(ctx context.Context, name string, s *cacheEntry) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if stats := s.inspection.Stats; alive && stats != nil && stats.Pool.Kind == "solo" {
-		excuse(results)
+		explainSolo(results)
 	}
 	s.inspection = merge(s.inspection, results)
 	s.inspection.RequestedAt = s.startedAt
@@ -356,13 +356,13 @@ type part struct {
 	inspection
 	reply  Reply
 	err    string // why there is none
-	silent bool   // the worker did not reply in time
+	timedOut bool   // the worker did not reply in time
 }
 
 // excuse says why a worker of one process may not reply.
-func excuse(parts []part) {
+func explainSolo(parts []part) {
 	for n := range parts {
-		if parts[n].silent {
+		if parts[n].timedOut {
 			parts[n].err += ": a solo worker answers only after its task"
 		}
 	}
@@ -380,7 +380,7 @@ func (i *Inspector) part(ctx context.Context, name string, q inspection) part {
 	case len(a.Items) == 0 && a.Disconnected:
 		p.err = "connection to the broker lost before " + name + " answered"
 	case len(a.Items) == 0:
-		p.err, p.silent = fmt.Sprintf("no answer from %s in %s", name, seconds(timeout)), true
+		p.err, p.timedOut = fmt.Sprintf("no answer from %s in %s", name, seconds(timeout)), true
 	default:
 		p.reply = a.Items[0]
 		p.err = problem(p.reply)

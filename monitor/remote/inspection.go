@@ -22,10 +22,10 @@ type Inspection struct {
 	Stats      *Stats
 	Active     []TaskInfo
 	Reserved   []TaskInfo
-	Scheduled  []Scheduled
+	Scheduled  []ScheduledTask
 	Revoked    []string
-	Registered []Registered
-	Queues     []Consumed
+	Registered []RegisteredTask
+	Queues     []ConsumedQueue
 	Conf       map[string]json.RawMessage
 	Clock      *int64
 	Report     string // of celery report; set by Inspector.Report only
@@ -53,7 +53,7 @@ type Pool struct {
 	Processes        []int64 // pids
 	Slots            *int64  // tasks that can run at once now
 	MaxTasksPerChild string
-	SoftLimit, Hard  *float64 // default time limits, seconds
+	SoftLimit, HardLimit  *float64 // default time limits, seconds
 	Writes           map[string]json.RawMessage
 }
 
@@ -72,23 +72,23 @@ type TaskInfo struct {
 	Queue        string // routing key of its delivery
 	Priority     *int64
 	Redelivered  *bool
-	Soft, Hard   *float64 // time limits of this task, seconds
+	SoftLimit, HardLimit   *float64 // time limits of this task, seconds
 }
 
 // Scheduled is a task that waits in a worker for its ETA.
-type Scheduled struct {
+type ScheduledTask struct {
 	ETA  time.Time
 	Task TaskInfo
 }
 
 // Registered is a task that a worker can run.
-type Registered struct {
+type RegisteredTask struct {
 	Name string
 	Info map[string]string // rate_limit, exchange, routing_key, …
 }
 
 // Consumed is a queue that a worker consumes from.
-type Consumed struct {
+type ConsumedQueue struct {
 	Name         string
 	Exchange     string
 	ExchangeType string

@@ -23,7 +23,7 @@ func dataMethod(name string) bool {
 }
 
 // telling reports whether s has the name of a secret in it.
-func telling(s string) bool {
+func namesSecret(s string) bool {
 	s = strings.ToUpper(s)
 	for word := range strings.SplitSeq(secretWords, "|") {
 		if strings.Contains(s, word) {
@@ -108,9 +108,9 @@ func (m masking) value(v any) any {
 		return m.text(v)
 	case []any:
 		if len(v) == 2 { // a dict as pairs
-			if name, ok := v[0].(string); ok && len(name) < 100 && telling(name) {
+			if name, ok := v[0].(string); ok && len(name) < 100 && namesSecret(name) {
 				return []any{m.text(name), m.secret(v[1])}
-			} else if ok && len(name) < 100 && suspicious(name) {
+			} else if ok && len(name) < 100 && mayNameSecret(name) {
 				v[1] = m.suspect(v[1])
 			}
 		}
@@ -123,9 +123,9 @@ func (m masking) value(v any) any {
 		out := make(map[string]any, len(v))
 		for key, item := range v {
 			switch {
-			case telling(key):
+			case namesSecret(key):
 				item = m.secret(item)
-			case suspicious(key):
+			case mayNameSecret(key):
 				item = m.suspect(item)
 			}
 			out[m.text(key)] = m.value(item)
@@ -146,17 +146,17 @@ func (m masking) secret(v any) any {
 
 // text masks a string.
 func (m masking) text(s string) string {
-	s = m.known(s)
+	s = m.maskTokens(s)
 	if strings.Contains(s, "@") {
 		s = m.passwords(s)
 	}
 	if !strings.ContainsAny(s, "=:") {
 		return s
 	}
-	if suspicious(s) {
+	if mayNameSecret(s) {
 		s = pairs(s, m.doubt, func(value string) bool { return random(strings.Trim(value, `\'"`)) })
 	}
-	if !telling(s) {
+	if !namesSecret(s) {
 		return s
 	}
 	s = pairs(s, m.pair, func(string) bool { return true })

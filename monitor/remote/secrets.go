@@ -65,7 +65,7 @@ func newTokens() []token {
 const suspectWords = `PRIVATE|SALT|SEED|COOKIE|SESSION|BEARER|JWT|CERT|ENCRYPT|CIPHER|HMAC|SIGN|WEBHOOK|LICEN|ACCESS|SAS|PIN|OTP|VAULT|AWS|HASH|HEX`
 
 // suspicious reports whether name may be that of a secret.
-func suspicious(name string) bool {
+func mayNameSecret(name string) bool {
 	name = strings.ToUpper(name)
 	for word := range strings.SplitSeq(suspectWords, "|") {
 		if strings.Contains(name, word) {
@@ -132,7 +132,7 @@ func (m masking) suspect(v any) any {
 }
 
 // known masks what is a secret by its form.
-func (m masking) known(s string) string {
+func (m masking) maskTokens(s string) string {
 	for _, t := range m.tokens {
 		if strings.Contains(s, t.sign) {
 			s = t.form.ReplaceAllLiteralString(s, masked)

@@ -67,7 +67,7 @@ func decodePool(f fields) Pool {
 		p.MaxTasksPerChild = string(f["max-tasks-per-child"])
 	}
 	if timeouts, ok := elements(f["timeouts"]); ok && len(timeouts) == 2 {
-		p.SoftLimit, p.Hard = limit(timeouts[0]), limit(timeouts[1])
+		p.SoftLimit, p.HardLimit = limit(timeouts[0]), limit(timeouts[1])
 	}
 	processes, reported := elements(f["processes"])
 	for _, item := range processes[:min(len(processes), maxTasks)] {

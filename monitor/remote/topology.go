@@ -152,12 +152,12 @@ func invert(byNode map[string][]string) map[string][]string {
 
 // taskNames decodes a reply to registered.
 func taskNames(v json.RawMessage) ([]string, bool) {
-	return names(v, decodeRegistered, func(r Registered) string { return r.Name })
+	return names(v, decodeRegistered, func(r RegisteredTask) string { return r.Name })
 }
 
 // queueNames decodes a reply to active_queues.
 func queueNames(v json.RawMessage) ([]string, bool) {
-	return names(v, decodeQueue, func(q Consumed) string { return q.Name })
+	return names(v, decodeQueue, func(q ConsumedQueue) string { return q.Name })
 }
 
 // names decodes a list of what has names.

@@ -10,7 +10,7 @@ import (
 
 // foreign says why bytes that are neither JSON nor a pickle are not decoded, by what a serializer of Celery's writes of a
 // record or a value. mime is its content type, empty if that is not stored.
-func foreign(b []byte, mime string) string {
+func undecoded(b []byte, mime string) string {
 	kind := "in a form that is not known"
 	switch {
 	case strings.Contains(mime, "yaml"), mime == "" && yamlRecord(b):

@@ -43,7 +43,7 @@ func Parse(taskID string, b []byte) (Result, error) {
 	case errors.Is(err, celery.ErrPythonObject):
 		return Result{TaskID: taskID, Undecodable: err.Error()}, nil
 	case err != nil && (yamlRecord(b) || msgpackRecord(b)):
-		return Result{TaskID: taskID, Status: statusOf(b), Undecodable: foreign(b, "")}, nil
+		return Result{TaskID: taskID, Status: statusOf(b), Undecodable: undecoded(b, "")}, nil
 	case err != nil:
 		return Result{}, fmt.Errorf("decode result: %w", err)
 	}
@@ -110,7 +110,7 @@ func (r *Result) Decode(b []byte, mime string) {
 	case errors.Is(err, celery.ErrPythonObject):
 		r.Undecodable = err.Error()
 	case err != nil:
-		r.Undecodable = foreign(b, mime)
+		r.Undecodable = undecoded(b, mime)
 	default:
 		r.SetValue(text)
 	}

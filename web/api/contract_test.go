@@ -383,7 +383,7 @@ func (f *fixture) answer(t *testing.T) {
 		if err != nil {
 			panic(err)
 		}
-		f.broker.Answer(r.ReplyTo, broker.Publishing{
+		f.broker.Reply(r.ReplyTo, broker.Publishing{
 			ContentType: "application/json", ContentEncoding: "utf-8",
 			Headers: object{"ticket": r.Ticket, "clock": int64(7)}, Body: body,
 		})

@@ -74,15 +74,15 @@ func fromInspection(name string, i remote.Inspection) Inspection {
 		Name: name, At: timeOf(i.At), Refreshing: i.Refreshing, Errors: nonNil(i.Errors), Stats: fromStats(i.Stats), Revoked: i.Revoked,
 		Conf: raws(i.Conf), Clock: integer(i.Clock), Report: text(i.Report),
 		Active: mapKnown(i.Active, fromTaskInfo), Reserved: mapKnown(i.Reserved, fromTaskInfo),
-		Scheduled: mapKnown(i.Scheduled, func(s remote.Scheduled) TaskInfo {
+		Scheduled: mapKnown(i.Scheduled, func(s remote.ScheduledTask) TaskInfo {
 			t := fromTaskInfo(s.Task)
 			t.ETA = timeOf(s.ETA)
 			return t
 		}),
-		Registered: mapKnown(i.Registered, func(r remote.Registered) RegisteredTask {
+		Registered: mapKnown(i.Registered, func(r remote.RegisteredTask) RegisteredTask {
 			return RegisteredTask{Name: r.Name, Info: nonNil(r.Info)}
 		}),
-		Queues: mapKnown(i.Queues, func(q remote.Consumed) ConsumedQueue {
+		Queues: mapKnown(i.Queues, func(q remote.ConsumedQueue) ConsumedQueue {
 			return ConsumedQueue{
 				Name: q.Name, Exchange: q.Exchange, ExchangeType: text(q.ExchangeType), RoutingKey: q.RoutingKey,
 				Durable: q.Durable, MaxPriority: integer(q.MaxPriority),
@@ -129,7 +129,7 @@ func fromTaskInfo(r remote.TaskInfo) TaskInfo {
 	return TaskInfo{
 		ID: r.ID, Name: text(r.Name), Args: text(r.Args), Kwargs: text(r.Kwargs), StartedAt: timeOf(r.StartedAt), PID: integer(r.PID),
 		Queue: text(r.Queue), Priority: integer(r.Priority), Redelivered: r.Redelivered, Acknowledged: r.Acknowledged,
-		Soft: number(r.Soft), Hard: number(r.Hard),
+		Soft: number(r.SoftLimit), Hard: number(r.HardLimit),
 	}
 }
 

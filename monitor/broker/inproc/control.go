@@ -19,12 +19,12 @@ const (
 
 // Listen attaches a mailbox: hear is called with every request from then on, in the goroutine of the control connection that makes
 // it, until detach is called. It must neither keep nor change what it is given.
-func (b *Broker) Listen(hear func(broker.Publishing)) (detach func()) {
+func (b *Broker) Listen(handle func(broker.Publishing)) (detach func()) {
 	b.connsMu.Lock()
 	defer b.connsMu.Unlock()
 	b.lastMailbox++
 	n := b.lastMailbox
-	b.mailboxes[n] = hear
+	b.mailboxes[n] = handle
 	return func() {
 		b.connsMu.Lock()
 		defer b.connsMu.Unlock()
@@ -34,7 +34,7 @@ func (b *Broker) Listen(hear func(broker.Publishing)) (detach func()) {
 
 // Answer sends a reply to the control connection whose requests ask for their replies at to. It is dropped if there is no such line,
 // or if too many wait there. The broker owns m from then on.
-func (b *Broker) Answer(to broker.ReplyTo, m broker.Publishing) {
+func (b *Broker) Reply(to broker.ReplyTo, m broker.Publishing) {
 	b.connsMu.Lock()
 	defer b.connsMu.Unlock()
 	l := b.conns[to.RoutingKey]
@@ -124,8 +124,8 @@ func (l *controlConn) Request(ctx context.Context, m broker.Publishing) (int, er
 		mailboxes = append(mailboxes, b.mailboxes[n])
 	}
 	b.connsMu.Unlock()
-	for _, hear := range mailboxes {
-		hear(m)
+	for _, handle := range mailboxes {
+		handle(m)
 	}
 	return len(mailboxes), nil
 }
@@ -257,18 +257,18 @@ func (q *queue) stats(name string) broker.Queue {
 		return broker.Queue{Name: name, Missing: true}
 	}
 	ready, consumers := int64(len(q.waiting)), int64(len(q.consumers))
-	held, published, delivered, acked, redelivered := int64(0), q.published, q.delivered, q.acked, q.redelivered
+	unacked, published, delivered, acked, redelivered := int64(0), q.published, q.delivered, q.acked, q.redelivered
 	var oldest *time.Time
 	for c := range q.consumers {
-		held += int64(len(c.held))
-		for _, d := range c.held {
+		unacked += int64(len(c.unacked))
+		for _, d := range c.unacked {
 			if oldest == nil || d.at.Before(*oldest) {
 				oldest = &d.at
 			}
 		}
 	}
 	return broker.Queue{
-		Name: name, Type: "memory", State: "running", Ready: &ready, Unacked: &held, Consumers: &consumers,
+		Name: name, Type: "memory", State: "running", Ready: &ready, Unacked: &unacked, Consumers: &consumers,
 		Published: &published, Delivered: &delivered, Acked: &acked, Redelivered: &redelivered, OldestUnacked: oldest,
 	}
 }

@@ -19,12 +19,12 @@ func TestControlConformance(t *testing.T) {
 		return brokertest.ControlFixture{
 			Broker: b,
 			Break:  func(*testing.T) { b.Fail(errors.New("cable cut")) },
-			Listen: func(t *testing.T, hear func(broker.Publishing)) {
+			Listen: func(t *testing.T, handle func(broker.Publishing)) {
 				t.Helper()
-				t.Cleanup(b.Listen(hear))
+				t.Cleanup(b.Listen(handle))
 			},
 			Answer: func(_ context.Context, to broker.ReplyTo, m broker.Publishing) error {
-				b.Answer(to, m)
+				b.Reply(to, m)
 				return nil
 			},
 			CountsMailboxes: true,

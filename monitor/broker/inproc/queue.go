@@ -27,7 +27,7 @@ type queue struct {
 func (q *queue) all() []broker.Publishing {
 	all := slices.Clone(q.waiting)
 	for c := range q.consumers {
-		for _, d := range c.held {
+		for _, d := range c.unacked {
 			all = append(all, d.message)
 		}
 	}
@@ -78,7 +78,7 @@ func (b *Broker) put(name string, m broker.Publishing) error {
 type Consumer struct {
 	broker *Broker
 	queue  *queue
-	held   []delivery // oldest first
+	unacked   []delivery // oldest first
 }
 
 // delivery is a message that a consumer holds.
@@ -127,7 +127,7 @@ func (c *Consumer) next() (broker.Publishing, <-chan struct{}) {
 		q.returned--
 		q.redelivered++
 	}
-	c.held = append(c.held, delivery{m, c.broker.now()})
+	c.unacked = append(c.unacked, delivery{m, c.broker.now()})
 	return m, nil
 }
 
@@ -135,10 +135,10 @@ func (c *Consumer) next() (broker.Publishing, <-chan struct{}) {
 func (c *Consumer) Done() error {
 	c.broker.queuesMu.Lock()
 	defer c.broker.queuesMu.Unlock()
-	if len(c.held) == 0 {
+	if len(c.unacked) == 0 {
 		return errors.New("acknowledge a message: none is held")
 	}
-	c.held = slices.Delete(c.held, 0, 1)
+	c.unacked = slices.Delete(c.unacked, 0, 1)
 	c.queue.acked++
 	return nil
 }
@@ -148,15 +148,15 @@ func (c *Consumer) Close() {
 	c.broker.queuesMu.Lock()
 	defer c.broker.queuesMu.Unlock()
 	delete(c.queue.consumers, c)
-	if len(c.held) == 0 {
+	if len(c.unacked) == 0 {
 		return
 	}
-	back := make([]broker.Publishing, len(c.held), len(c.held)+len(c.queue.waiting))
-	for i, d := range c.held {
+	back := make([]broker.Publishing, len(c.unacked), len(c.unacked)+len(c.queue.waiting))
+	for i, d := range c.unacked {
 		back[i] = d.message
 	}
 	c.queue.returned += len(back)
 	c.queue.waiting = append(back, c.queue.waiting...)
-	c.held = nil
+	c.unacked = nil
 	c.queue.signal()
 }

@@ -68,16 +68,16 @@ func (c *controlConn) Find(ctx context.Context, queues []string, taskID string) 
 			}
 		}
 	}
-	return c.findHeld(ctx, taskID)
+	return c.findUnacked(ctx, taskID)
 }
 
 // findHeld searches what workers hold.
-func (c *controlConn) findHeld(ctx context.Context, taskID string) (*broker.Publishing, error) {
+func (c *controlConn) findUnacked(ctx context.Context, taskID string) (*broker.Publishing, error) {
 	var cursor uint64
 	for seen := 0; seen < maxSearch; {
 		var pairs []string
 		err := c.do(ctx, "read deliveries", func() (err error) {
-			pairs, cursor, err = c.conn.client.HScan(ctx, c.conn.keys.held, cursor, "", findChunk).Result()
+			pairs, cursor, err = c.conn.client.HScan(ctx, c.conn.keys.unacked, cursor, "", findChunk).Result()
 			return err
 		})
 		if err != nil {

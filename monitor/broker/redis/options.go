@@ -93,7 +93,7 @@ type keys struct {
 	fanout    string // of channels, after prefix
 	separator string
 	steps     []int
-	held      string // hash of the messages that workers hold, prefix included
+	unacked      string // hash of the messages that workers hold, prefix included
 	index     string // sorted set of when they got them, prefix included
 	events    string // exchange
 	control   string // exchange
@@ -110,7 +110,7 @@ func (o Options) keys(db int) keys {
 		fanout:    strings.NewReplacer("{{", "{", "}}", "}", "{db}", strconv.Itoa(db)).Replace(fanout),
 		separator: o.Separator,
 		steps:     o.PrioritySteps,
-		held:      o.KeyPrefix + o.UnackedKey,
+		unacked:      o.KeyPrefix + o.UnackedKey,
 		index:     o.KeyPrefix + o.UnackedIndexKey,
 		events:    o.Exchange,
 		control:   o.ControlExchange + ".pidbox",

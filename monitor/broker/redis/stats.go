@@ -58,7 +58,7 @@ func (c *controlConn) QueueStats(ctx context.Context, queues []string) (broker.Q
 		return s, err
 	}
 	for i := range s.Queues {
-		held.addTo(&s.Queues[i])
+		held.setIn(&s.Queues[i])
 	}
 	return s, nil
 }

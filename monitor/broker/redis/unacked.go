@@ -14,9 +14,9 @@ import (
 
 // Bounds of reading unacknowledged messages, which Kombu stores in one hash for all queues.
 const (
-	maxHeld      = 1000    // deliveries looked at, the oldest first
-	heldChunk    = 50      // of them read at once
-	maxHeldBytes = 8 << 20 // read in all
+	maxUnacked      = 1000    // deliveries looked at, the oldest first
+	unackedChunk    = 50      // of them read at once
+	maxUnackedBytes = 8 << 20 // read in all
 )
 
 // unackedScan is what is unacknowledged, by queue.
@@ -31,7 +31,7 @@ type unackedStats struct {
 }
 
 // addTo sets what is known of the queue in q.
-func (h unackedScan) addTo(q *broker.Queue) {
+func (h unackedScan) setIn(q *broker.Queue) {
 	if q.Error != "" {
 		return
 	}
@@ -59,8 +59,8 @@ func (c *controlConn) unacked(ctx context.Context, routes []route) (unackedScan,
 		to[[2]string{r.exchange, r.key}] = r.queue
 	}
 	read, size := 0, 0
-	for read < len(deliveries) && size < maxHeldBytes {
-		chunk := deliveries[read:min(read+heldChunk, len(deliveries))]
+	for read < len(deliveries) && size < maxUnackedBytes {
+		chunk := deliveries[read:min(read+unackedChunk, len(deliveries))]
 		messages, err := c.messages(ctx, chunk)
 		if err != nil {
 			return h, err
@@ -95,8 +95,8 @@ func (c *controlConn) deliveries(ctx context.Context) ([]redis.Z, int64, error) 
 	var total *redis.IntCmd
 	err := c.do(ctx, "read deliveries", func() error {
 		_, err := c.conn.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-			oldest = p.ZRangeWithScores(ctx, k.index, 0, maxHeld-1)
-			total = p.HLen(ctx, k.held)
+			oldest = p.ZRangeWithScores(ctx, k.index, 0, maxUnacked-1)
+			total = p.HLen(ctx, k.unacked)
 			return nil
 		})
 		return err
@@ -115,7 +115,7 @@ func (c *controlConn) messages(ctx context.Context, deliveries []redis.Z) ([]str
 	}
 	var values []any
 	err := c.do(ctx, "read deliveries", func() (err error) {
-		values, err = c.conn.client.HMGet(ctx, c.conn.keys.held, tags...).Result()
+		values, err = c.conn.client.HMGet(ctx, c.conn.keys.unacked, tags...).Result()
 		return err
 	})
 	messages := make([]string, len(deliveries))
