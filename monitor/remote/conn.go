@@ -39,9 +39,9 @@ func (c *Client) Run(ctx context.Context) error {
 
 // readReplies reads replies until the connection or ctx ends.
 func (c *Client) readReplies(ctx context.Context, opened broker.ControlConn) error {
-	l := &controlConn{ControlConn: opened, lost: make(chan struct{})}
+	conn := &controlConn{ControlConn: opened, lost: make(chan struct{})}
 	c.mu.Lock()
-	c.conn = l
+	c.conn = conn
 	close(c.connected)
 	c.mu.Unlock()
 	c.log.Info("control connection open", "url", c.broker.String())
@@ -57,7 +57,7 @@ func (c *Client) readReplies(ctx context.Context, opened broker.ControlConn) err
 	c.mu.Lock()
 	c.conn, c.cause = nil, err
 	c.connected = make(chan struct{})
-	close(l.lost)
+	close(conn.lost)
 	c.mu.Unlock()
 	if e := opened.Close(); e != nil {
 		c.log.Debug("control connection did not close cleanly", "error", e)
@@ -113,10 +113,10 @@ func (c *Client) current() (*controlConn, error) {
 func (c *Client) await(ctx context.Context) (*controlConn, error) {
 	for {
 		c.mu.Lock()
-		l, connected, cause := c.conn, c.connected, c.cause
+		conn, connected, cause := c.conn, c.connected, c.cause
 		c.mu.Unlock()
-		if l != nil {
-			return l, nil
+		if conn != nil {
+			return conn, nil
 		}
 		select {
 		case <-connected:

@@ -116,14 +116,14 @@ func (f *fleet) requests() []request {
 type blind struct{ broker.Broker }
 
 func (b blind) OpenControl(ctx context.Context) (broker.ControlConn, error) {
-	l, err := b.Broker.OpenControl(ctx)
-	return blindConn{l}, err
+	conn, err := b.Broker.OpenControl(ctx)
+	return blindConn{conn}, err
 }
 
 type blindConn struct{ broker.ControlConn }
 
-func (l blindConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
-	_, err := l.ControlConn.Request(ctx, m)
+func (conn blindConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
+	_, err := conn.ControlConn.Request(ctx, m)
 	return -1, err
 }
 

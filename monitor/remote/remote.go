@@ -79,11 +79,11 @@ func (c *Client) Broadcast(ctx context.Context, method string) error {
 		return err
 	}
 	for {
-		l, err := c.await(ctx)
+		conn, err := c.await(ctx)
 		if err != nil {
 			return fmt.Errorf("broadcast %s: %w", method, err)
 		}
-		_, err = l.Request(ctx, m)
+		_, err = conn.Request(ctx, m)
 		if err == nil {
 			return nil
 		}
@@ -91,7 +91,7 @@ func (c *Client) Broadcast(ctx context.Context, method string) error {
 			return fmt.Errorf("broadcast %s: %w", method, err)
 		}
 		select {
-		case <-l.lost:
+		case <-conn.lost:
 		case <-ctx.Done():
 			return fmt.Errorf("broadcast %s: %w", method, err)
 		}
@@ -100,56 +100,56 @@ func (c *Client) Broadcast(ctx context.Context, method string) error {
 
 // Publish sends a task message to a queue, as broker.ControlConn does. It is ErrUnavailable without a control connection.
 func (c *Client) Publish(ctx context.Context, queue string, m broker.Publishing) error {
-	l, err := c.current()
+	conn, err := c.current()
 	if err != nil {
 		return err
 	}
-	return l.Publish(ctx, queue, m)
+	return conn.Publish(ctx, queue, m)
 }
 
 // PublishEvent publishes an event, as broker.ControlConn does.
 func (c *Client) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
-	l, err := c.current()
+	conn, err := c.current()
 	if err != nil {
 		return err
 	}
-	return l.PublishEvent(ctx, routingKey, m)
+	return conn.PublishEvent(ctx, routingKey, m)
 }
 
 // Purge empties a queue, as broker.ControlConn does.
 func (c *Client) Purge(ctx context.Context, queue string) (int64, error) {
-	l, err := c.current()
+	conn, err := c.current()
 	if err != nil {
 		return 0, err
 	}
-	return l.Purge(ctx, queue)
+	return conn.Purge(ctx, queue)
 }
 
 // Peek returns messages that wait in a queue, as broker.ControlConn does.
 func (c *Client) Peek(ctx context.Context, queue string, limit int) ([]broker.Publishing, error) {
-	l, err := c.current()
+	conn, err := c.current()
 	if err != nil {
 		return nil, err
 	}
-	return l.Peek(ctx, queue, limit)
+	return conn.Peek(ctx, queue, limit)
 }
 
 // Find looks for the message of a task, as broker.ControlConn does.
 func (c *Client) Find(ctx context.Context, queues []string, taskID string) (*broker.Publishing, error) {
-	l, err := c.current()
+	conn, err := c.current()
 	if err != nil {
 		return nil, err
 	}
-	return l.Find(ctx, queues, taskID)
+	return conn.Find(ctx, queues, taskID)
 }
 
 // QueueStats returns statistics of queues, as broker.ControlConn does.
 func (c *Client) QueueStats(ctx context.Context, queues []string) (broker.QueueStats, error) {
-	l, err := c.current()
+	conn, err := c.current()
 	if err != nil {
 		return broker.QueueStats{}, err
 	}
-	return l.QueueStats(ctx, queues)
+	return conn.QueueStats(ctx, queues)
 }
 
 // Connected reports whether there is a control connection.

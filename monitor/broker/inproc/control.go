@@ -37,12 +37,12 @@ func (b *Broker) Listen(handle func(broker.Publishing)) (detach func()) {
 func (b *Broker) Reply(to broker.ReplyTo, m broker.Publishing) {
 	b.connsMu.Lock()
 	defer b.connsMu.Unlock()
-	l := b.conns[to.RoutingKey]
-	if l == nil || to.Exchange != replyExchange {
+	c := b.conns[to.RoutingKey]
+	if c == nil || to.Exchange != replyExchange {
 		return
 	}
 	select {
-	case l.replies <- m:
+	case c.replies <- m:
 	default:
 	}
 }
@@ -58,21 +58,21 @@ func (b *Broker) OpenControl(ctx context.Context) (broker.ControlConn, error) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	l := &controlConn{
+	c := &controlConn{
 		broker: b, key: rand.Text(), replies: make(chan broker.Publishing, maxReplies), ended: make(chan struct{}),
 	}
 	b.connsMu.Lock()
 	defer b.connsMu.Unlock()
-	b.conns[l.key] = l
-	return l, nil
+	b.conns[c.key] = c
+	return c, nil
 }
 
 // failConns ends all control connections.
 func (b *Broker) failConns(err error) {
 	b.connsMu.Lock()
 	defer b.connsMu.Unlock()
-	for _, l := range b.conns {
-		l.end(err)
+	for _, c := range b.conns {
+		c.end(err)
 	}
 }
 
@@ -86,38 +86,38 @@ type controlConn struct {
 }
 
 // end ends l once. The caller holds connsMu.
-func (l *controlConn) end(err error) {
-	if l.err == nil {
-		l.err = err
-		close(l.ended)
-		delete(l.broker.conns, l.key)
+func (c *controlConn) end(err error) {
+	if c.err == nil {
+		c.err = err
+		close(c.ended)
+		delete(c.broker.conns, c.key)
 	}
 }
 
 // check says why nothing can be done with l.
-func (l *controlConn) check(ctx context.Context) error {
+func (c *controlConn) check(ctx context.Context) error {
 	select {
-	case <-l.ended:
-		return l.err
+	case <-c.ended:
+		return c.err
 	default:
 		return ctx.Err()
 	}
 }
 
 // Close implements broker.ControlConn.
-func (l *controlConn) Close() error {
-	l.broker.connsMu.Lock()
-	defer l.broker.connsMu.Unlock()
-	l.end(broker.ErrClosed)
+func (c *controlConn) Close() error {
+	c.broker.connsMu.Lock()
+	defer c.broker.connsMu.Unlock()
+	c.end(broker.ErrClosed)
 	return nil
 }
 
 // Request implements broker.ControlConn. It returns when every mailbox has heard the request.
-func (l *controlConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
+	if err := c.check(ctx); err != nil {
 		return 0, err
 	}
-	b := l.broker
+	b := c.broker
 	b.connsMu.Lock()
 	mailboxes := make([]func(broker.Publishing), 0, len(b.mailboxes))
 	for _, n := range slices.Sorted(maps.Keys(b.mailboxes)) {
@@ -131,51 +131,51 @@ func (l *controlConn) Request(ctx context.Context, m broker.Publishing) (int, er
 }
 
 // ReplyTo implements broker.ControlConn.
-func (l *controlConn) ReplyTo() broker.ReplyTo {
-	return broker.ReplyTo{Exchange: replyExchange, RoutingKey: l.key}
+func (c *controlConn) ReplyTo() broker.ReplyTo {
+	return broker.ReplyTo{Exchange: replyExchange, RoutingKey: c.key}
 }
 
 // ReceiveReply implements broker.ControlConn.
-func (l *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, error) {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, error) {
+	if err := c.check(ctx); err != nil {
 		return broker.Publishing{}, err
 	}
 	select {
-	case m := <-l.replies:
+	case m := <-c.replies:
 		return m, nil
-	case <-l.ended:
-		return broker.Publishing{}, l.err
+	case <-c.ended:
+		return broker.Publishing{}, c.err
 	case <-ctx.Done():
 		return broker.Publishing{}, ctx.Err()
 	}
 }
 
 // Publish implements broker.ControlConn. A message is never refused for its size, but when 100,000 wait in the queue.
-func (l *controlConn) Publish(ctx context.Context, name string, m broker.Publishing) error {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) Publish(ctx context.Context, name string, m broker.Publishing) error {
+	if err := c.check(ctx); err != nil {
 		return err
 	}
 	m.Body = bytes.Clone(m.Body)
 	m.Headers = maps.Clone(m.Headers)
-	return l.broker.put(name, m)
+	return c.broker.put(name, m)
 }
 
 // PublishEvent implements broker.ControlConn. It waits for room like Broker.Publish.
-func (l *controlConn) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
+	if err := c.check(ctx); err != nil {
 		return err
 	}
-	return l.broker.Publish(ctx, broker.Message{
+	return c.broker.Publish(ctx, broker.Message{
 		Body: bytes.Clone(m.Body), ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, RoutingKey: routingKey,
 	})
 }
 
 // Purge implements broker.ControlConn.
-func (l *controlConn) Purge(ctx context.Context, name string) (int64, error) {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) Purge(ctx context.Context, name string) (int64, error) {
+	if err := c.check(ctx); err != nil {
 		return 0, err
 	}
-	b := l.broker
+	b := c.broker
 	b.queuesMu.Lock()
 	defer b.queuesMu.Unlock()
 	q := b.queues[name]
@@ -188,11 +188,11 @@ func (l *controlConn) Purge(ctx context.Context, name string) (int64, error) {
 }
 
 // Peek implements broker.ControlConn.
-func (l *controlConn) Peek(ctx context.Context, name string, limit int) ([]broker.Publishing, error) {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) Peek(ctx context.Context, name string, limit int) ([]broker.Publishing, error) {
+	if err := c.check(ctx); err != nil {
 		return nil, err
 	}
-	b := l.broker
+	b := c.broker
 	b.queuesMu.Lock()
 	defer b.queuesMu.Unlock()
 	q := b.queues[name]
@@ -203,11 +203,11 @@ func (l *controlConn) Peek(ctx context.Context, name string, limit int) ([]broke
 }
 
 // Find implements broker.ControlConn. It knows tasks by their correlation ids.
-func (l *controlConn) Find(ctx context.Context, names []string, taskID string) (*broker.Publishing, error) {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) Find(ctx context.Context, names []string, taskID string) (*broker.Publishing, error) {
+	if err := c.check(ctx); err != nil {
 		return nil, err
 	}
-	b := l.broker
+	b := c.broker
 	b.queuesMu.Lock()
 	defer b.queuesMu.Unlock()
 	for _, name := range names {
@@ -225,11 +225,11 @@ func (l *controlConn) Find(ctx context.Context, names []string, taskID string) (
 }
 
 // QueueStats implements broker.ControlConn. It reports all queues.
-func (l *controlConn) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
+	if err := c.check(ctx); err != nil {
 		return broker.QueueStats{}, err
 	}
-	b := l.broker
+	b := c.broker
 	simulated := make(map[string]broker.Queue)
 	if b.simulated != nil {
 		for _, q := range b.simulated(ctx) {

@@ -61,12 +61,12 @@ func TestConsumerGivesBackWhatItHolds(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := inproc.New(inproc.Options{Now: func() time.Time { return at }})
 	b.Declare("mail")
-	l, err := b.OpenControl(t.Context())
+	c, err := b.OpenControl(t.Context())
 	if err != nil {
 		t.Fatalf("open line: %v", err)
 	}
 	for _, id := range []string{"1", "2", "3"} {
-		if err := l.Publish(t.Context(), "mail", broker.Publishing{CorrelationID: id}); err != nil {
+		if err := c.Publish(t.Context(), "mail", broker.Publishing{CorrelationID: id}); err != nil {
 			t.Fatalf("publish: %v", err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestConsumerGivesBackWhatItHolds(t *testing.T) {
 	if err := first.Done(); err != nil {
 		t.Errorf("acknowledge: %v", err)
 	}
-	s, err := l.QueueStats(t.Context(), nil)
+	s, err := c.QueueStats(t.Context(), nil)
 	if err != nil || len(s.Queues) != 1 {
 		t.Fatalf("stats has %d queues, error %v, want 1", len(s.Queues), err)
 	}
@@ -116,13 +116,13 @@ func TestFullQueueRefuses(t *testing.T) {
 	t.Parallel()
 	b := inproc.New(inproc.Options{})
 	b.Declare("mail")
-	l, err := b.OpenControl(t.Context())
+	c, err := b.OpenControl(t.Context())
 	if err != nil {
 		t.Fatalf("open line: %v", err)
 	}
 	var n int
 	for ; err == nil; n++ {
-		err = l.Publish(t.Context(), "mail", broker.Publishing{})
+		err = c.Publish(t.Context(), "mail", broker.Publishing{})
 	}
 	if got, want := n-1, 100_000; got != want || !errors.Is(err, broker.ErrRefused) {
 		t.Errorf("published %d messages, then %v, want %d, then %v", got, err, want, broker.ErrRefused)

@@ -61,7 +61,7 @@ func TestEndToEndCeleryOnAControlConn(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	name, queue := o.ControlExchange, o.ControlExchange+".q"
-	l := openControl(t, controlBroker(t, o))
+	c := openControl(t, controlBroker(t, o))
 	ch := channel(t)
 	file := work(t, name)
 	t.Cleanup(func() {
@@ -75,7 +75,7 @@ func TestEndToEndCeleryOnAControlConn(t *testing.T) {
 
 	ping, err := json.Marshal(map[string]any{
 		"method": "ping", "arguments": map[string]any{}, "destination": nil, "pattern": nil, "matcher": nil,
-		"ticket": "t1", "reply_to": l.ReplyTo(),
+		"ticket": "t1", "reply_to": c.ReplyTo(),
 	})
 	if err != nil {
 		t.Fatalf("encode: %v", err)
@@ -88,11 +88,11 @@ func TestEndToEndCeleryOnAControlConn(t *testing.T) {
 	defer cancel()
 	var answer broker.Publishing
 	for answer.Body == nil {
-		if _, err := l.Request(ctx, request); err != nil {
+		if _, err := c.Request(ctx, request); err != nil {
 			t.Fatalf("request: %v", err)
 		}
 		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-		answer, err = l.ReceiveReply(short)
+		answer, err = c.ReceiveReply(short)
 		cancel()
 		if err != nil && ctx.Err() != nil {
 			t.Fatalf("no answer to a ping: %v", err)
@@ -105,11 +105,11 @@ func TestEndToEndCeleryOnAControlConn(t *testing.T) {
 		t.Errorf("ticket = %v, want %v", got, want)
 	}
 
-	s, err := l.QueueStats(ctx, []string{queue})
+	s, err := c.QueueStats(ctx, []string{queue})
 	if err != nil || len(s.Queues) != 1 || s.Queues[0].Consumers == nil || *s.Queues[0].Consumers != 1 {
 		t.Errorf("stats = %+v, error %v, want one consumer", s.Queues, err)
 	}
-	err = l.Publish(ctx, queue, broker.Publishing{
+	err = c.Publish(ctx, queue, broker.Publishing{
 		ContentType: "application/json", ContentEncoding: "utf-8", CorrelationID: "id-1", Persistent: true,
 		Headers: map[string]any{"task": "note", "id": "id-1"}, Body: []byte(`[["it ran"],{},{}]`),
 	})

@@ -25,9 +25,9 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		}
 		return "amqp://" + user + ":" + password + "@" + u.Host + "/" + vhost
 	}
-	silent := serve(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	silent := serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 	hangsUp := serve(t, func(net.Conn) {})
-	web := serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	web := serve(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") })
 	tests := map[string]struct {
 		url  string
 		want []string
@@ -106,9 +106,9 @@ func TestConnectTriesAddressesInTurn(t *testing.T) {
 func TestConnectEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	accepted := make(chan struct{})
-	address := serve(t, func(c net.Conn) {
+	address := serve(t, func(conn net.Conn) {
 		close(accepted)
-		_, _ = io.Copy(io.Discard, c)
+		_, _ = io.Copy(io.Discard, conn)
 	})
 	b, err := rabbitmq.New(rabbitmq.Options{URL: "amqp://" + address + ";amqp://" + address})
 	if err != nil {
@@ -185,7 +185,7 @@ func TestPermissions(t *testing.T) {
 // serve runs a server that calls talk with every connection, and returns its address.
 func serve(t *testing.T, talk func(net.Conn)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	c, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("listen: %v", err)
 	}
@@ -193,32 +193,32 @@ func serve(t *testing.T, talk func(net.Conn)) string {
 	go func() {
 		defer close(done)
 		for {
-			c, err := l.Accept()
+			conn, err := c.Accept()
 			if err != nil {
 				return
 			}
 			go func() {
-				talk(c)
-				_ = c.Close()
+				talk(conn)
+				_ = conn.Close()
 			}()
 		}
 	}()
 	t.Cleanup(func() {
-		_ = l.Close()
+		_ = c.Close()
 		<-done
 	})
-	return l.Addr().String()
+	return c.Addr().String()
 }
 
 // closedPort is an address on which nobody listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	c, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("listen: %v", err)
 	}
-	if err := l.Close(); err != nil {
+	if err := c.Close(); err != nil {
 		t.Fatalf("close listener: %v", err)
 	}
-	return l.Addr().String()
+	return c.Addr().String()
 }

@@ -54,16 +54,16 @@ func (b *Broker) OpenControl(ctx context.Context) (broker.ControlConn, error) {
 }
 
 func (b *Broker) openControlConn(ctx context.Context, e endpoint) (broker.ControlConn, error) {
-	l := &controlConn{
+	c := &controlConn{
 		broker: b, endpoint: e,
 		closing: make(chan struct{}), ended: make(chan struct{}), slots: make(chan struct{}, maxPublishChannels),
 	}
 	var lost [3]<-chan *amqp091.Error
 	var cancelled <-chan string
 	var err error
-	l.reading, err = b.open(ctx, e, func(c *amqp091.Connection) error {
-		lost[0] = c.NotifyClose(make(chan *amqp091.Error, 1))
-		ch, err := l.listen(c)
+	c.reading, err = b.open(ctx, e, func(conn *amqp091.Connection) error {
+		lost[0] = conn.NotifyClose(make(chan *amqp091.Error, 1))
+		ch, err := c.listen(conn)
 		if err != nil {
 			return err
 		}
@@ -75,31 +75,31 @@ func (b *Broker) openControlConn(ctx context.Context, e endpoint) (broker.Contro
 		return nil, err
 	}
 	var blocked <-chan amqp091.Blocking
-	l.publishing, err = b.open(ctx, e, func(c *amqp091.Connection) error {
-		lost[2] = c.NotifyClose(make(chan *amqp091.Error, 1))
-		blocked = c.NotifyBlocked(make(chan amqp091.Blocking, 8))
+	c.publishing, err = b.open(ctx, e, func(conn *amqp091.Connection) error {
+		lost[2] = conn.NotifyClose(make(chan *amqp091.Error, 1))
+		blocked = conn.NotifyBlocked(make(chan amqp091.Blocking, 8))
 		return nil
 	})
 	if err != nil {
-		_ = l.reading.CloseDeadline(time.Now().Add(closeTimeout))
+		_ = c.reading.CloseDeadline(time.Now().Add(closeTimeout))
 		return nil, err
 	}
 	if b.management != nil {
-		l.management = b.management.open()
+		c.management = b.management.open()
 	}
-	l.running.Go(func() { l.watch(lost, cancelled, blocked) })
-	return l, nil
+	c.running.Go(func() { c.watch(lost, cancelled, blocked) })
+	return c, nil
 }
 
 // listen declares what remote control needs, and starts reading replies.
-func (l *controlConn) listen(conn *amqp091.Connection) (*amqp091.Channel, error) {
+func (c *controlConn) listen(conn *amqp091.Connection) (*amqp091.Channel, error) {
 	ch, err := conn.Channel()
 	if err != nil {
 		return nil, fmt.Errorf("open channel: %w", err)
 	}
-	d, replies := declaration{ch, l.endpoint.user}, l.ReplyTo().Exchange
+	d, replies := declaration{ch, c.endpoint.user}, c.ReplyTo().Exchange
 	for exchange, kind := range map[string]string{
-		l.broker.options.pidbox(): amqp091.ExchangeFanout, replies: amqp091.ExchangeDirect,
+		c.broker.options.pidbox(): amqp091.ExchangeFanout, replies: amqp091.ExchangeDirect,
 	} {
 		conflict := "Celery's exchanges of remote control are not durable, and this one is of type " + kind +
 			": delete it, or name the control exchange that Celery uses"
@@ -107,57 +107,57 @@ func (l *controlConn) listen(conn *amqp091.Connection) (*amqp091.Channel, error)
 			return nil, err
 		}
 	}
-	if err := d.events(l.broker.options.Exchange); err != nil {
+	if err := d.events(c.broker.options.Exchange); err != nil {
 		return nil, err
 	}
-	l.replyQueue = replyPrefix + strings.TrimPrefix(transientName(), "umbel.")
-	err = d.queue(l.replyQueue, false, amqp091.Table{
+	c.replyQueue = replyPrefix + strings.TrimPrefix(transientName(), "umbel.")
+	err = d.queue(c.replyQueue, false, amqp091.Table{
 		"x-queue-type": "classic", "x-message-ttl": replyTTL.Milliseconds(), "x-max-length": int64(maxReplies),
 		"x-overflow": "drop-head",
-	}, l.replyQueue, replies)
+	}, c.replyQueue, replies)
 	if err != nil {
 		return nil, err
 	}
-	l.replies, err = d.consume(l.replyQueue, replyPrefetch)
+	c.replies, err = d.consume(c.replyQueue, replyPrefetch)
 	return ch, err
 }
 
 // watch ends the control connection when it is closed or when a part of it is lost.
-func (l *controlConn) watch(lost [3]<-chan *amqp091.Error, cancelled <-chan string, blocked <-chan amqp091.Blocking) {
-	err := l.lost(lost, cancelled, blocked)
-	l.mu.Lock()
-	l.err = err
-	l.mu.Unlock()
-	close(l.ended)
+func (c *controlConn) watch(lost [3]<-chan *amqp091.Error, cancelled <-chan string, blocked <-chan amqp091.Blocking) {
+	err := c.lost(lost, cancelled, blocked)
+	c.mu.Lock()
+	c.err = err
+	c.mu.Unlock()
+	close(c.ended)
 	end := time.Now().Add(closeTimeout)
-	_ = l.publishing.CloseDeadline(end)
-	_ = l.reading.CloseDeadline(end)
-	if l.management != nil {
-		l.management.close()
+	_ = c.publishing.CloseDeadline(end)
+	_ = c.reading.CloseDeadline(end)
+	if c.management != nil {
+		c.management.close()
 	}
 }
 
 // lost waits for what ends the control connection, and returns what its methods return then.
-func (l *controlConn) lost(lost [3]<-chan *amqp091.Error, cancelled <-chan string, blocked <-chan amqp091.Blocking) error {
+func (c *controlConn) lost(lost [3]<-chan *amqp091.Error, cancelled <-chan string, blocked <-chan amqp091.Blocking) error {
 	var cause *amqp091.Error
 	for {
 		select {
 		case state, ok := <-blocked:
-			l.note(state)
+			c.note(state)
 			if !ok {
 				blocked = nil
 			}
 			continue
 		case _, ok := <-cancelled:
 			if ok {
-				return fmt.Errorf("%w: queue %q was deleted", broker.ErrClosed, l.replyQueue)
+				return fmt.Errorf("%w: queue %q was deleted", broker.ErrClosed, c.replyQueue)
 			}
 			cancelled = nil // the connection's end, which is told as well
 			continue
 		case cause = <-lost[0]:
 		case cause = <-lost[1]:
 		case cause = <-lost[2]:
-		case <-l.closing:
+		case <-c.closing:
 		}
 		break
 	}
@@ -168,48 +168,48 @@ func (l *controlConn) lost(lost [3]<-chan *amqp091.Error, cancelled <-chan strin
 }
 
 // note remembers whether the broker takes messages.
-func (l *controlConn) note(state amqp091.Blocking) {
+func (c *controlConn) note(state amqp091.Blocking) {
 	if !state.Active {
-		l.blocked.Store(nil)
+		c.blocked.Store(nil)
 		return
 	}
 	why := cmp.Or(state.Reason, "it does not say why")
-	l.blocked.Store(&why)
+	c.blocked.Store(&why)
 }
 
 // check says why nothing can be done with l.
-func (l *controlConn) check(ctx context.Context) error {
+func (c *controlConn) check(ctx context.Context) error {
 	select {
-	case <-l.ended:
-		return l.err
+	case <-c.ended:
+		return c.err
 	default:
 		return ctx.Err()
 	}
 }
 
 // start runs a goroutine that Close waits for, or returns why the control connection has ended.
-func (l *controlConn) start(run func()) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil {
-		return l.err
+func (c *controlConn) start(run func()) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
 	}
-	l.running.Go(run)
+	c.running.Go(run)
 	return nil
 }
 
 // await runs call, which knows no contexts, and returns what it does, unless ctx or the control connection end first.
-func await[T any](ctx context.Context, l *controlConn, call func() (T, error)) (T, error) {
+func await[T any](ctx context.Context, c *controlConn, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
 	}
 	var none T
-	if err := l.check(ctx); err != nil {
+	if err := c.check(ctx); err != nil {
 		return none, err
 	}
 	done := make(chan result, 1)
-	if err := l.start(func() {
+	if err := c.start(func() {
 		value, err := call()
 		done <- result{value, err}
 	}); err != nil {
@@ -218,35 +218,35 @@ func await[T any](ctx context.Context, l *controlConn, call func() (T, error)) (
 	select {
 	case r := <-done:
 		return r.value, r.err
-	case <-l.ended:
-		return none, l.err
+	case <-c.ended:
+		return none, c.err
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
 }
 
 // ReplyTo implements broker.ControlConn.
-func (l *controlConn) ReplyTo() broker.ReplyTo {
-	return broker.ReplyTo{Exchange: "reply." + l.broker.options.pidbox(), RoutingKey: l.replyQueue}
+func (c *controlConn) ReplyTo() broker.ReplyTo {
+	return broker.ReplyTo{Exchange: "reply." + c.broker.options.pidbox(), RoutingKey: c.replyQueue}
 }
 
 // ReceiveReply implements broker.ControlConn.
-func (l *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, error) {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, error) {
+	if err := c.check(ctx); err != nil {
 		return broker.Publishing{}, err
 	}
 	select {
-	case d, ok := <-l.replies:
+	case d, ok := <-c.replies:
 		if !ok {
-			<-l.ended // what closed it ends the control connection
-			return broker.Publishing{}, l.err
+			<-c.ended // what closed it ends the control connection
+			return broker.Publishing{}, c.err
 		}
 		if err := d.Ack(false); err != nil && !errors.Is(err, amqp091.ErrClosed) {
 			return broker.Publishing{}, fmt.Errorf("acknowledge reply: %w", err)
 		}
 		return received(d), nil
-	case <-l.ended:
-		return broker.Publishing{}, l.err
+	case <-c.ended:
+		return broker.Publishing{}, c.err
 	case <-ctx.Done():
 		return broker.Publishing{}, ctx.Err()
 	}
@@ -254,24 +254,24 @@ func (l *controlConn) ReceiveReply(ctx context.Context) (broker.Publishing, erro
 
 // Peek implements broker.ControlConn. Giving messages back to RabbitMQ would change their order and count as a
 // delivery, which quorum queues limit.
-func (l *controlConn) Peek(ctx context.Context, _ string, _ int) ([]broker.Publishing, error) {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) Peek(ctx context.Context, _ string, _ int) ([]broker.Publishing, error) {
+	if err := c.check(ctx); err != nil {
 		return nil, err
 	}
 	return nil, fmt.Errorf("look into a queue of RabbitMQ: %w", broker.ErrUnsupported)
 }
 
 // Find implements broker.ControlConn, like Peek.
-func (l *controlConn) Find(ctx context.Context, _ []string, _ string) (*broker.Publishing, error) {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) Find(ctx context.Context, _ []string, _ string) (*broker.Publishing, error) {
+	if err := c.check(ctx); err != nil {
 		return nil, err
 	}
 	return nil, fmt.Errorf("look into queues of RabbitMQ: %w", broker.ErrUnsupported)
 }
 
 // Close implements broker.ControlConn. Its error is always nil: a connection that cannot be closed politely is gone.
-func (l *controlConn) Close() error {
-	l.closeOnce.Do(func() { close(l.closing) })
-	l.running.Wait()
+func (c *controlConn) Close() error {
+	c.closeOnce.Do(func() { close(c.closing) })
+	c.running.Wait()
 	return nil
 }

@@ -16,7 +16,7 @@ func BenchmarkPublish(b *testing.B) {
 			o := options(b)
 			queue := o.ControlExchange + ".q"
 			declareQueue(b, queue, false, nil)
-			l := openControl(b, controlBroker(b, o))
+			c := openControl(b, controlBroker(b, o))
 			m := broker.Publishing{
 				Persistent: true, Body: bytes.Repeat([]byte("x"), 300), Headers: map[string]any{"task": "note", "id": "1"},
 			}
@@ -25,7 +25,7 @@ func BenchmarkPublish(b *testing.B) {
 			for range publishers {
 				wg.Go(func() {
 					for range (b.N + publishers - 1) / publishers {
-						if err := l.Publish(b.Context(), queue, m); err != nil {
+						if err := c.Publish(b.Context(), queue, m); err != nil {
 							b.Error(err)
 							return
 						}
@@ -50,10 +50,10 @@ func BenchmarkQueueStats(b *testing.B) {
 		}
 		deleteLater(b, ch, names[i])
 	}
-	l := openControl(b, controlBroker(b, o))
+	c := openControl(b, controlBroker(b, o))
 	b.ResetTimer()
 	for range b.N {
-		if _, err := l.QueueStats(b.Context(), names); err != nil {
+		if _, err := c.QueueStats(b.Context(), names); err != nil {
 			b.Fatal(err)
 		}
 	}

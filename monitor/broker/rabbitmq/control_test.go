@@ -18,16 +18,16 @@ import (
 // openControl opens a control connection that ends with the test.
 func openControl(tb testing.TB, b *rabbitmq.Broker) broker.ControlConn {
 	tb.Helper()
-	l, err := b.OpenControl(tb.Context())
+	c, err := b.OpenControl(tb.Context())
 	if err != nil {
 		tb.Fatalf("open line: %v", err)
 	}
 	tb.Cleanup(func() {
-		if err := l.Close(); err != nil {
+		if err := c.Close(); err != nil {
 			tb.Errorf("close line: %v", err)
 		}
 	})
-	return l
+	return c
 }
 
 func soon(tb testing.TB) context.Context {
@@ -79,8 +79,8 @@ func TestBlockedBrokerIsReportedWithoutWaiting(t *testing.T) {
 	o.URL = p.url(t, "amqp")
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	l := openControl(t, controlBroker(t, o))
-	publish := func() error { return l.Publish(soon(t), queue, broker.Publishing{}) }
+	c := openControl(t, controlBroker(t, o))
+	publish := func() error { return c.Publish(soon(t), queue, broker.Publishing{}) }
 	if err := publish(); err != nil {
 		t.Fatalf("publish: %v", err)
 	}
@@ -97,15 +97,15 @@ func TestBlockedBrokerIsReportedWithoutWaiting(t *testing.T) {
 			t.Errorf("error %q is %v", err, wrong)
 		}
 	}
-	if _, err := l.Request(soon(t), broker.Publishing{}); err == nil {
+	if _, err := c.Request(soon(t), broker.Publishing{}); err == nil {
 		t.Error("request to a blocked broker: no error")
 	}
-	s, err := l.QueueStats(soon(t), []string{queue})
+	s, err := c.QueueStats(soon(t), []string{queue})
 	if err != nil || len(s.Queues) != 1 || *s.Queues[0].Ready == 0 {
 		t.Errorf("stats of a blocked broker = %v, error %v, want what was published", s.Queues, err)
 	}
 	expectWarning(t, s, "takes no messages for now: low on memory")
-	if n, err := l.Purge(soon(t), queue); err != nil || n == 0 {
+	if n, err := c.Purge(soon(t), queue); err != nil || n == 0 {
 		t.Errorf("purge while the broker is blocked = %d, error %v, want what was published", n, err)
 	}
 
@@ -121,7 +121,7 @@ func TestPublishWaitsForItsContextOnly(t *testing.T) {
 	o.URL = p.url(t, "amqp")
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	l := openControl(t, controlBroker(t, o))
+	c := openControl(t, controlBroker(t, o))
 	release := p.hold(t)
 	large := broker.Publishing{Body: bytes.Repeat([]byte("x"), 4<<20)} // more than fits into the socket
 	var wg sync.WaitGroup
@@ -129,7 +129,7 @@ func TestPublishWaitsForItsContextOnly(t *testing.T) {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			err := l.Publish(ctx, queue, large)
+			err := c.Publish(ctx, queue, large)
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no confirmation from the broker") {
 				t.Errorf("publish through a slow network: error %v, want %v", err, context.DeadlineExceeded)
 			}
@@ -137,7 +137,7 @@ func TestPublishWaitsForItsContextOnly(t *testing.T) {
 	}
 	wg.Wait()
 	release()
-	if err := l.Publish(soon(t), queue, broker.Publishing{}); err != nil {
+	if err := c.Publish(soon(t), queue, broker.Publishing{}); err != nil {
 		t.Errorf("publish once the network is well again: %v", err)
 	}
 }
@@ -149,20 +149,20 @@ func TestCloseEndsWhatIsOnItsWay(t *testing.T) {
 	o.URL = p.url(t, "amqp")
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	l, err := controlBroker(t, o).OpenControl(t.Context())
+	c, err := controlBroker(t, o).OpenControl(t.Context())
 	if err != nil {
 		t.Fatalf("open line: %v", err)
 	}
 	p.hold(t)
 	done := make(chan error, 2)
 	go func() {
-		done <- l.Publish(soon(t), queue, broker.Publishing{Body: bytes.Repeat([]byte("x"), 8<<20)})
+		done <- c.Publish(soon(t), queue, broker.Publishing{Body: bytes.Repeat([]byte("x"), 8<<20)})
 	}()
 	go func() {
-		_, err := l.Purge(soon(t), queue)
+		_, err := c.Purge(soon(t), queue)
 		done <- err
 	}()
-	if err := l.Close(); err != nil {
+	if err := c.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
 	for range 2 {
@@ -179,15 +179,15 @@ func TestDeletedExchangeEndsTheControlConn(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	b := controlBroker(t, o)
-	l := openControl(t, b)
+	c := openControl(t, b)
 	if err := channel(t).ExchangeDelete(o.ControlExchange+".pidbox", false, false); err != nil {
 		t.Fatalf("delete exchange: %v", err)
 	}
-	_, err := l.Request(soon(t), broker.Publishing{})
+	_, err := c.Request(soon(t), broker.Publishing{})
 	if !errors.Is(err, broker.ErrClosed) {
 		t.Errorf("request to an exchange that was deleted: error %v, want %v", err, broker.ErrClosed)
 	}
-	if _, err := l.ReceiveReply(soon(t)); !errors.Is(err, broker.ErrClosed) {
+	if _, err := c.ReceiveReply(soon(t)); !errors.Is(err, broker.ErrClosed) {
 		t.Errorf("reply after that: error %v, want %v", err, broker.ErrClosed)
 	}
 	if _, err := openControl(t, b).Request(soon(t), broker.Publishing{}); err != nil {
@@ -199,9 +199,9 @@ func TestDeletedExchangeEndsTheControlConn(t *testing.T) {
 func TestRepliesOfEveryType(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	l := openControl(t, controlBroker(t, o))
+	c := openControl(t, controlBroker(t, o))
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	to := l.ReplyTo()
+	to := c.ReplyTo()
 	err := channel(t).PublishWithContext(t.Context(), to.Exchange, to.RoutingKey, false, false, amqp091.Publishing{
 		Headers: amqp091.Table{
 			"byte": byte(1), "int8": int8(-2), "int16": int16(-3), "uint16": uint16(4), "int32": int32(-5), "uint32": uint32(6),
@@ -213,7 +213,7 @@ func TestRepliesOfEveryType(t *testing.T) {
 	if err != nil {
 		t.Fatalf("publish: %v", err)
 	}
-	m, err := l.ReceiveReply(soon(t))
+	m, err := c.ReceiveReply(soon(t))
 	if err != nil {
 		t.Fatalf("reply: %v", err)
 	}
@@ -228,7 +228,7 @@ func TestRepliesOfEveryType(t *testing.T) {
 func TestControlConnClosedByTheOperator(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	l := openControl(t, controlBroker(t, o))
+	c := openControl(t, controlBroker(t, o))
 	const why = "maintenance at noon"
 	for line := range strings.Lines(rabbitmqctl(t, "-q", "list_connections", "pid", "client_properties")) {
 		if pid, properties, _ := strings.Cut(line, "\t"); strings.Contains(properties, "umbel "+o.Version) {
@@ -236,7 +236,7 @@ func TestControlConnClosedByTheOperator(t *testing.T) {
 			break // the loss of one of the two is that of the control connection
 		}
 	}
-	_, err := l.ReceiveReply(soon(t))
+	_, err := c.ReceiveReply(soon(t))
 	expectError(t, err, "guest", "connection lost: ", why)
 	if !errors.Is(err, broker.ErrClosed) {
 		t.Errorf("error %v is not %v", err, broker.ErrClosed)

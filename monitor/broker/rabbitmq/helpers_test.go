@@ -148,7 +148,7 @@ type proxy struct {
 // newProxy listens on a free port in front of the broker.
 func newProxy(tb testing.TB, wrap func(net.Listener) net.Listener) *proxy {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	c, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatalf("listen: %v", err)
 	}
@@ -156,10 +156,10 @@ func newProxy(tb testing.TB, wrap func(net.Listener) net.Listener) *proxy {
 	if err != nil {
 		tb.Fatalf("parse the URL of the broker: %v", err)
 	}
-	p := &proxy{listener: wrap(l), target: u.Host}
+	p := &proxy{listener: wrap(c), target: u.Host}
 	p.wg.Go(p.serve)
 	tb.Cleanup(func() {
-		if err := l.Close(); err != nil {
+		if err := c.Close(); err != nil {
 			tb.Errorf("close listener: %v", err)
 		}
 		p.cut()
@@ -245,13 +245,13 @@ func (p *proxy) inject(tb testing.TB, method byte, arguments string) {
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.conns {
-		_ = c.Close()
+	for _, conn := range p.conns {
+		_ = conn.Close()
 	}
 	p.conns = nil
 }
 
-func plain(l net.Listener) net.Listener { return l }
+func plain(c net.Listener) net.Listener { return c }
 
 // expectError fails the test if err does not hold every text, or holds a secret.
 func expectError(tb testing.TB, err error, secret string, texts ...string) {

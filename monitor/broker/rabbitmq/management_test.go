@@ -232,9 +232,9 @@ func TestManagementOfTheBroker(t *testing.T) {
 	o.ManagementURL = u.String()
 	queue := o.ControlExchange + ".q"
 	ch := declareQueue(t, queue, false, nil)
-	l := openControl(t, controlBroker(t, o))
+	c := openControl(t, controlBroker(t, o))
 	for range 5 {
-		if err := l.Publish(soon(t), queue, broker.Publishing{}); err != nil {
+		if err := c.Publish(soon(t), queue, broker.Publishing{}); err != nil {
 			t.Fatalf("publish: %v", err)
 		}
 	}
@@ -245,7 +245,7 @@ func TestManagementOfTheBroker(t *testing.T) {
 	}
 	var s broker.QueueStats
 	until(t, "the API does not tell of all", func() bool {
-		if s, err = l.QueueStats(soon(t), []string{queue}); err != nil {
+		if s, err = c.QueueStats(soon(t), []string{queue}); err != nil {
 			t.Fatalf("stats: %v", err)
 		}
 		q := s.Queues[0]

@@ -23,64 +23,64 @@ type publishChannel struct {
 }
 
 // Request implements broker.ControlConn.
-func (l *controlConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
-	exchange := l.broker.options.pidbox()
-	if err := l.send(ctx, exchange, "", m); err != nil {
+func (c *controlConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
+	exchange := c.broker.options.pidbox()
+	if err := c.send(ctx, exchange, "", m); err != nil {
 		return 0, fmt.Errorf("publish to exchange %q: %w", exchange, err)
 	}
 	return -1, nil
 }
 
 // Publish implements broker.ControlConn.
-func (l *controlConn) Publish(ctx context.Context, queue string, m broker.Publishing) error {
-	if err := l.send(ctx, "", queue, m); err != nil {
+func (c *controlConn) Publish(ctx context.Context, queue string, m broker.Publishing) error {
+	if err := c.send(ctx, "", queue, m); err != nil {
 		return fmt.Errorf("publish to queue %q: %w", queue, err)
 	}
 	return nil
 }
 
 // PublishEvent implements broker.ControlConn.
-func (l *controlConn) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
-	if err := l.send(ctx, l.broker.options.Exchange, routingKey, m); err != nil {
-		return fmt.Errorf("publish event to exchange %q: %w", l.broker.options.Exchange, err)
+func (c *controlConn) PublishEvent(ctx context.Context, routingKey string, m broker.Publishing) error {
+	if err := c.send(ctx, c.broker.options.Exchange, routingKey, m); err != nil {
+		return fmt.Errorf("publish event to exchange %q: %w", c.broker.options.Exchange, err)
 	}
 	return nil
 }
 
 // send publishes m and waits until the broker confirms it. What goes to the anonymous exchange must reach a queue.
-func (l *controlConn) send(ctx context.Context, exchange, key string, m broker.Publishing) error {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) send(ctx context.Context, exchange, key string, m broker.Publishing) error {
+	if err := c.check(ctx); err != nil {
 		return err
 	}
 	message, err := sendable(m, key)
 	if err != nil {
 		return err
 	}
-	if why := l.blocked.Load(); why != nil {
+	if why := c.blocked.Load(); why != nil {
 		return blockedError(*why)
 	}
 	select {
-	case l.slots <- struct{}{}:
-	case <-l.ended:
-		return l.err
+	case c.slots <- struct{}{}:
+	case <-c.ended:
+		return c.err
 	case <-ctx.Done():
-		return l.timedOut(ctx)
+		return c.timedOut(ctx)
 	}
 	done := make(chan error, 1)
-	if err := l.start(func() {
-		defer func() { <-l.slots }()
-		done <- l.publish(exchange, key, message)
+	if err := c.start(func() {
+		defer func() { <-c.slots }()
+		done <- c.publish(exchange, key, message)
 	}); err != nil {
-		<-l.slots
+		<-c.slots
 		return err
 	}
 	select {
 	case err := <-done:
 		return err
-	case <-l.ended:
-		return l.err
+	case <-c.ended:
+		return c.err
 	case <-ctx.Done():
-		return l.timedOut(ctx)
+		return c.timedOut(ctx)
 	}
 }
 
@@ -89,34 +89,34 @@ func blockedError(why string) error {
 }
 
 // timedOut says what a message was waiting for when ctx ended.
-func (l *controlConn) timedOut(ctx context.Context) error {
-	if why := l.blocked.Load(); why != nil {
+func (c *controlConn) timedOut(ctx context.Context) error {
+	if why := c.blocked.Load(); why != nil {
 		return fmt.Errorf("%w: %w", blockedError(*why), ctx.Err())
 	}
 	return fmt.Errorf("no confirmation from the broker: %w", ctx.Err())
 }
 
 // publish sends one message on a publish channel of its own and waits for the broker's confirmation.
-func (l *controlConn) publish(exchange, key string, m amqp091.Publishing) error {
-	o, err := l.publishChannel()
+func (c *controlConn) publish(exchange, key string, m amqp091.Publishing) error {
+	o, err := c.publishChannel()
 	if err != nil {
-		return l.explainSend(err)
+		return c.explainSend(err)
 	}
 	confirmation, err := o.channel.PublishWithDeferredConfirm(exchange, key, exchange == "", false, m)
 	if err != nil {
 		_ = o.channel.Close()
-		return l.explainSend(err)
+		return c.explainSend(err)
 	}
 	<-confirmation.Done()
 	if !confirmation.Acked() && o.channel.IsClosed() {
 		if cause, ok := <-o.closed; ok { // told before the confirmations are given up
-			return l.explainSend(cause)
+			return c.explainSend(cause)
 		}
-		return l.explainSend(amqp091.ErrClosed)
+		return c.explainSend(amqp091.ErrClosed)
 	}
-	l.mu.Lock()
-	l.channels = append(l.channels, o)
-	l.mu.Unlock()
+	c.mu.Lock()
+	c.channels = append(c.channels, o)
+	c.mu.Unlock()
 	if !confirmation.Acked() {
 		return errors.New("the broker could not take the message")
 	}
@@ -131,11 +131,11 @@ func (l *controlConn) publish(exchange, key string, m amqp091.Publishing) error 
 }
 
 // publishChannel returns a channel that is not in use, a new one if there is none.
-func (l *controlConn) publishChannel() (*publishChannel, error) {
-	if o := l.idle(); o != nil {
+func (c *controlConn) publishChannel() (*publishChannel, error) {
+	if o := c.idle(); o != nil {
 		return o, nil
 	}
-	ch, err := l.publishing.Channel()
+	ch, err := c.publishing.Channel()
 	if err != nil {
 		return nil, fmt.Errorf("open channel: %w", err)
 	}
@@ -152,12 +152,12 @@ func (l *controlConn) publishChannel() (*publishChannel, error) {
 }
 
 // idle takes an outlet that is not in use, the one used last, nil if there is none.
-func (l *controlConn) idle() *publishChannel {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.channels) > 0 {
-		o := l.channels[len(l.channels)-1]
-		l.channels = l.channels[:len(l.channels)-1]
+func (c *controlConn) idle() *publishChannel {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.channels) > 0 {
+		o := c.channels[len(c.channels)-1]
+		c.channels = c.channels[:len(c.channels)-1]
 		if !o.channel.IsClosed() {
 			return o
 		}
@@ -166,21 +166,21 @@ func (l *controlConn) idle() *publishChannel {
 }
 
 // explainSend says what an error of the connection or of an outlet means for a message.
-func (l *controlConn) explainSend(err error) error {
+func (c *controlConn) explainSend(err error) error {
 	refusal, ok := errors.AsType[*amqp091.Error](err)
 	switch {
-	case l.publishing.IsClosed():
+	case c.publishing.IsClosed():
 		return fmt.Errorf("%w: %w", broker.ErrClosed, err)
 	case !ok:
 		return err
 	case refusal.Code == amqp091.AccessRefused:
 		return &dial.HintError{
 			Message: fmt.Sprintf("%v: %s; user %q needs write permission on it", broker.ErrRefused, reason(refusal),
-				l.endpoint.user),
+				c.endpoint.user),
 			Err: errors.Join(broker.ErrRefused, err),
 		}
 	case refusal.Code == amqp091.NotFound: // somebody deleted the exchange: the next control connection declares it
-		l.closeOnce.Do(func() { close(l.closing) })
+		c.closeOnce.Do(func() { close(c.closing) })
 		return fmt.Errorf("%w: %w", broker.ErrClosed, err)
 	case refusal.Code == amqp091.PreconditionFailed: // message size 9 is larger than configured max size 8
 		return &dial.HintError{

@@ -74,7 +74,7 @@ func (b *Broker) Subscribe(ctx context.Context) (broker.EventStream, error) {
 
 func (b *Broker) openStream(ctx context.Context, e endpoint) (broker.EventStream, error) {
 	s := newEventStream(e)
-	conn, err := b.open(ctx, e, func(c *amqp091.Connection) error { return b.consume(c, s) })
+	conn, err := b.open(ctx, e, func(conn *amqp091.Connection) error { return b.consume(conn, s) })
 	if err != nil {
 		return nil, err
 	}

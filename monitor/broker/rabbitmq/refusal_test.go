@@ -46,17 +46,17 @@ func TestControlPermissions(t *testing.T) {
 		expectError(t, err, password, step.want)
 	}
 	rabbitmqctl(t, "set_permissions", user, ours, "^umbel.reply", "(pidbox$|^umbel.reply)")
-	l := openControl(t, b)
+	c := openControl(t, b)
 	for range 3 { // each refusal closes a channel, and the control connection goes on
-		err = l.Publish(soon(t), queue, broker.Publishing{})
+		err = c.Publish(soon(t), queue, broker.Publishing{})
 		expectError(t, err, password, "publish to queue", "refused by the broker", "exchange 'amq.default'", user,
 			"needs write permission on it")
 		if !errors.Is(err, broker.ErrRefused) || errors.Is(err, broker.ErrClosed) {
 			t.Errorf("error %q is not %v alone", err, broker.ErrRefused)
 		}
-		_, err = l.Request(soon(t), broker.Publishing{})
+		_, err = c.Request(soon(t), broker.Publishing{})
 		expectError(t, err, password, "refused by the broker", "pidbox'", "needs write permission on it")
-		_, err = l.Purge(soon(t), queue)
+		_, err = c.Purge(soon(t), queue)
 		expectError(t, err, password, "refused by the broker", "needs read permission on it")
 	}
 	rabbitmqctl(t, "set_permissions", user, ours, "(^umbel|^amq.default$)", "(pidbox$|^umbel)")
@@ -78,7 +78,7 @@ func TestRefusalsTouchNobodyElse(t *testing.T) {
 	o := options(t)
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	l := openControl(t, controlBroker(t, o))
+	c := openControl(t, controlBroker(t, o))
 	var wg sync.WaitGroup
 	for p := range 8 {
 		wg.Go(func() {
@@ -87,7 +87,7 @@ func TestRefusalsTouchNobodyElse(t *testing.T) {
 				if p%2 == 0 {
 					m.Expiration = "never"
 				}
-				err := l.Publish(soon(t), queue, m)
+				err := c.Publish(soon(t), queue, m)
 				if p%2 == 1 && err != nil {
 					t.Errorf("publish beside what is refused: %v", err)
 				}
@@ -98,7 +98,7 @@ func TestRefusalsTouchNobodyElse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n, err := l.Purge(soon(t), queue); n != 80 || err != nil {
+	if n, err := c.Purge(soon(t), queue); n != 80 || err != nil {
 		t.Errorf("purge = %d, error %v, want the 80 that were taken", n, err)
 	}
 }
@@ -108,11 +108,11 @@ func TestFullQueueIsNoRefusal(t *testing.T) {
 	o := options(t)
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, amqp091.Table{"x-max-length": int64(1), "x-overflow": "reject-publish"})
-	l := openControl(t, controlBroker(t, o))
-	if err := l.Publish(soon(t), queue, broker.Publishing{}); err != nil {
+	c := openControl(t, controlBroker(t, o))
+	if err := c.Publish(soon(t), queue, broker.Publishing{}); err != nil {
 		t.Fatalf("publish: %v", err)
 	}
-	err := l.Publish(soon(t), queue, broker.Publishing{})
+	err := c.Publish(soon(t), queue, broker.Publishing{})
 	expectError(t, err, "", "the broker could not take the message")
 	if errors.Is(err, broker.ErrRefused) || errors.Is(err, broker.ErrClosed) {
 		t.Errorf("error %q says that trying again is of no use", err)
@@ -124,7 +124,7 @@ func TestUnsendable(t *testing.T) {
 	o := options(t)
 	queue := o.ControlExchange + ".q"
 	declareQueue(t, queue, false, nil)
-	l := openControl(t, controlBroker(t, o))
+	c := openControl(t, controlBroker(t, o))
 	long := strings.Repeat("x", 256)
 	for name, test := range map[string]struct {
 		queue   string
@@ -147,13 +147,13 @@ func TestUnsendable(t *testing.T) {
 		if test.queue == "" {
 			test.queue = queue
 		}
-		err := l.Publish(soon(t), test.queue, test.message)
+		err := c.Publish(soon(t), test.queue, test.message)
 		expectError(t, err, "", test.want)
 		if !errors.Is(err, broker.ErrRefused) {
 			t.Errorf("%s: error %v, want %v", name, err, broker.ErrRefused)
 		}
 	}
-	if err := l.Publish(soon(t), queue, broker.Publishing{}); err != nil {
+	if err := c.Publish(soon(t), queue, broker.Publishing{}); err != nil {
 		t.Errorf("publish after all that: %v", err)
 	}
 }

@@ -23,15 +23,15 @@ const (
 )
 
 // QueueStats implements broker.ControlConn. It tells of 500 queues at most, those asked for first, and takes 5 s at most.
-func (l *controlConn) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
-	if err := l.check(ctx); err != nil {
+func (c *controlConn) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
+	if err := c.check(ctx); err != nil {
 		return broker.QueueStats{}, err
 	}
 	limited, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
-	s := broker.QueueStats{At: time.Now(), Source: "passive declare", Broker: l.managementStats()}
+	s := broker.QueueStats{At: time.Now(), Source: "passive declare", Broker: c.managementStats()}
 	names = bounded(names, &s.Broker)
-	listed, all := l.listed(limited, &s)
+	listed, all := c.listed(limited, &s)
 	var unknown []string
 	for _, name := range names {
 		q, ok := listed[name]
@@ -44,7 +44,7 @@ func (l *controlConn) QueueStats(ctx context.Context, names []string) (broker.Qu
 			unknown = append(unknown, name)
 		}
 	}
-	for _, q := range l.declared(limited, unknown) {
+	for _, q := range c.declared(limited, unknown) {
 		if known, ok := listed[q.Name]; ok && q.Error == "" && !q.Missing {
 			known.Ready, known.Consumers = q.Ready, q.Consumers
 			q = known
@@ -55,21 +55,21 @@ func (l *controlConn) QueueStats(ctx context.Context, names []string) (broker.Qu
 		delete(listed, name)
 	}
 	s.Queues = append(s.Queues, others(listed, maxQueues-len(s.Queues), &s.Broker)...)
-	return s, l.check(ctx)
+	return s, c.check(ctx)
 }
 
 // listed returns the queues that the management API tells of, if there is one, and whether these are all. It adds to s
 // what is known by that.
-func (l *controlConn) listed(ctx context.Context, s *broker.QueueStats) (byName map[string]broker.Queue, all bool) {
-	if l.management == nil {
+func (c *controlConn) listed(ctx context.Context, s *broker.QueueStats) (byName map[string]broker.Queue, all bool) {
+	if c.management == nil {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, managementTimeout)
 	defer cancel()
-	list, all, err := l.management.queues(ctx)
+	list, all, err := c.management.queues(ctx)
 	if err != nil {
 		s.Broker.Warnings = append(s.Broker.Warnings,
-			fmt.Sprintf("The management API at %s cannot be used: %v.", l.management.base, err))
+			fmt.Sprintf("The management API at %s cannot be used: %v.", c.management.base, err))
 		return nil, false
 	}
 	s.Source = "management API"
@@ -77,18 +77,18 @@ func (l *controlConn) listed(ctx context.Context, s *broker.QueueStats) (byName 
 	for _, q := range list {
 		byName[q.Name] = q
 	}
-	l.management.broker(ctx, &s.Broker)
+	c.management.broker(ctx, &s.Broker)
 	return byName, all
 }
 
 // managementStats reports what the broker sent about itself at login.
-func (l *controlConn) managementStats() broker.Info {
+func (c *controlConn) managementStats() broker.Info {
 	text := func(name string) string {
-		s, _ := l.reading.Properties[name].(string)
+		s, _ := c.reading.Properties[name].(string)
 		return s
 	}
 	info := broker.Info{Kind: cmp.Or(text("product"), "RabbitMQ"), Version: text("version")}
-	if why := l.blocked.Load(); why != nil {
+	if why := c.blocked.Load(); why != nil {
 		info.Warnings = append(info.Warnings, fmt.Sprintf("RabbitMQ takes no messages for now: %s.", *why))
 	}
 	return info
@@ -133,14 +133,14 @@ func others(listed map[string]broker.Queue, limit int, info *broker.Info) []brok
 }
 
 // declared asks for queues by declaring them passively. Those that ctx leaves no time for have an Error.
-func (l *controlConn) declared(ctx context.Context, names []string) []broker.Queue {
+func (c *controlConn) declared(ctx context.Context, names []string) []broker.Queue {
 	todo, done := make(chan string, len(names)), make(chan broker.Queue, len(names))
 	for _, name := range names {
 		todo <- name
 	}
 	close(todo)
 	for range min(maxDeclares, len(names)) {
-		_ = l.start(func() { l.declareAll(ctx, todo, done) }) // an ended line is noticed by whoever waits
+		_ = c.start(func() { c.declareAll(ctx, todo, done) }) // an ended line is noticed by whoever waits
 	}
 	queues := make([]broker.Queue, 0, len(names))
 	for range names {
@@ -149,7 +149,7 @@ func (l *controlConn) declared(ctx context.Context, names []string) []broker.Que
 			queues = append(queues, q)
 			continue
 		case <-ctx.Done():
-		case <-l.ended:
+		case <-c.ended:
 		}
 		break
 	}
@@ -164,7 +164,7 @@ func (l *controlConn) declared(ctx context.Context, names []string) []broker.Que
 
 // declareAll declares queues passively until there are no more, one channel after the other: the broker closes that on which it is
 // asked for a queue that is not there.
-func (l *controlConn) declareAll(ctx context.Context, todo <-chan string, done chan<- broker.Queue) {
+func (c *controlConn) declareAll(ctx context.Context, todo <-chan string, done chan<- broker.Queue) {
 	var ch *amqp091.Channel
 	defer func() {
 		if ch != nil {
@@ -181,19 +181,19 @@ func (l *controlConn) declareAll(ctx context.Context, todo <-chan string, done c
 		}
 		if ch == nil || ch.IsClosed() {
 			var err error
-			if ch, err = l.reading.Channel(); err != nil {
+			if ch, err = c.reading.Channel(); err != nil {
 				ch = nil
 				done <- broker.Queue{Name: name, Error: err.Error()}
 				continue
 			}
 		}
 		state, err := ch.QueueDeclarePassive(name, false, false, false, false, nil)
-		done <- l.declaredQueue(name, state, err)
+		done <- c.declaredQueue(name, state, err)
 	}
 }
 
 // declaredQueue is what the answer to a passive declaration tells.
-func (l *controlConn) declaredQueue(name string, state amqp091.Queue, err error) broker.Queue {
+func (c *controlConn) declaredQueue(name string, state amqp091.Queue, err error) broker.Queue {
 	if err == nil {
 		ready, consumers := int64(state.Messages), int64(state.Consumers)
 		return broker.Queue{Name: name, Ready: &ready, Consumers: &consumers}
@@ -207,15 +207,15 @@ func (l *controlConn) declaredQueue(name string, state amqp091.Queue, err error)
 	case refusal.Code == amqp091.ResourceLocked:
 		return broker.Queue{Name: name, Error: "it belongs to one connection alone"}
 	case refusal.Code == amqp091.AccessRefused:
-		return broker.Queue{Name: name, Error: fmt.Sprintf("user %q needs a permission on it", l.endpoint.user)}
+		return broker.Queue{Name: name, Error: fmt.Sprintf("user %q needs a permission on it", c.endpoint.user)}
 	}
 	return broker.Queue{Name: name, Error: reason(refusal)}
 }
 
 // Purge implements broker.ControlConn.
-func (l *controlConn) Purge(ctx context.Context, queue string) (int64, error) {
-	n, err := await(ctx, l, func() (int64, error) {
-		ch, err := l.reading.Channel()
+func (c *controlConn) Purge(ctx context.Context, queue string) (int64, error) {
+	n, err := await(ctx, c, func() (int64, error) {
+		ch, err := c.reading.Channel()
 		if err != nil {
 			return 0, fmt.Errorf("open channel: %w", err)
 		}
@@ -231,12 +231,12 @@ func (l *controlConn) Purge(ctx context.Context, queue string) (int64, error) {
 	switch {
 	case !ok || errors.Is(err, broker.ErrClosed):
 		return 0, fmt.Errorf("%s: %w", step, err)
-	case l.reading.IsClosed():
+	case c.reading.IsClosed():
 		return 0, fmt.Errorf("%s: %w: %w", step, broker.ErrClosed, err)
 	case refusal.Code == amqp091.NotFound:
 		return 0, fmt.Errorf("%s: %w", step, broker.ErrNoQueue)
 	case refusal.Code == amqp091.AccessRefused:
-		return 0, fmt.Errorf("%s: %w: user %q needs read permission on it", step, broker.ErrRefused, l.endpoint.user)
+		return 0, fmt.Errorf("%s: %w: user %q needs read permission on it", step, broker.ErrRefused, c.endpoint.user)
 	case refusal.Code == amqp091.ResourceLocked:
 		return 0, fmt.Errorf("%s: %w: it belongs to one connection alone", step, broker.ErrRefused)
 	}

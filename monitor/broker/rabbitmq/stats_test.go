@@ -21,16 +21,16 @@ func TestQueueStatsReportSingleQueues(t *testing.T) {
 	o := options(t)
 	locked := o.ControlExchange + ".locked"
 	declareQueue(t, locked, true, nil)
-	l := openControl(t, controlBroker(t, o))
+	c := openControl(t, controlBroker(t, o))
 	long := strings.Repeat("y", 300)
-	s, err := l.QueueStats(soon(t), []string{locked, long})
+	s, err := c.QueueStats(soon(t), []string{locked, long})
 	if err != nil {
 		t.Fatalf("stats: %v", err)
 	}
 	if len(s.Queues) != 2 || !strings.Contains(s.Queues[0].Error, "one connection alone") || !s.Queues[1].Missing {
 		t.Errorf("stats = %+v, want an error and a missing queue", s.Queues)
 	}
-	if _, err := l.Purge(soon(t), locked); !errors.Is(err, broker.ErrRefused) {
+	if _, err := c.Purge(soon(t), locked); !errors.Is(err, broker.ErrRefused) {
 		t.Errorf("purge another connection's queue: error %v, want %v", err, broker.ErrRefused)
 	}
 }
@@ -38,12 +38,12 @@ func TestQueueStatsReportSingleQueues(t *testing.T) {
 func TestQueueStatsAreBounded(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	l := openControl(t, controlBroker(t, o))
+	c := openControl(t, controlBroker(t, o))
 	names := make([]string, 700)
 	for i := range names {
 		names[i] = o.ControlExchange + "." + strconv.Itoa(i)
 	}
-	s, err := l.QueueStats(soon(t), names)
+	s, err := c.QueueStats(soon(t), names)
 	if err != nil {
 		t.Fatalf("stats: %v", err)
 	}
