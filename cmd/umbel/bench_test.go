@@ -100,7 +100,7 @@ func (a *arrivals) note(m livetest.Message, now time.Time) {
 	defer a.mu.Unlock()
 	for _, op := range m.Ops {
 		for id, html := range op.Rows {
-			if _, ok := a.at[id]; !ok && strings.Contains(html, "state-success") {
+			if _, ok := a.at[id]; !ok && strings.Contains(fmt.Sprint(html), "state-success") {
 				a.at[id] = now
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/coder/websocket"
 )
@@ -31,8 +33,26 @@ type Message struct {
 // Op changes a region, or a list if Order or Rows are not nil.
 type Op struct {
 	ID, HTML string
-	Order    []any // ids of new rows, and [index, length] in the order before
-	Rows     map[string]string
+	Order    []any          // ids of new rows, and [index, length] in the order before
+	Rows     map[string]any // HTML by id, or that of cells by index
+}
+
+// Row returns the HTML of a row in Rows by that before.
+func (o Op) Row(id, before string) string {
+	switch change := o.Rows[id].(type) {
+	case string:
+		return change
+	case map[string]any:
+		parts := strings.Split(before, "<td")
+		for i := 1; i < len(parts); i++ {
+			if cell, ok := change[strconv.Itoa(i-1)].(string); ok {
+				parts[i] = strings.TrimPrefix(cell, "<td")
+			}
+		}
+		return strings.Join(parts, "<td")
+	default:
+		return before
+	}
 }
 
 // Reorder returns the ids of all rows of a list by those before.

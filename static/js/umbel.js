@@ -246,7 +246,11 @@ const live = {
         this.open = true;
         this.poll(false);
       }
-      work = work.then(() => this.take(socket, data)).catch(() => this.socket === socket && this.lost());
+      work = work.then(() => this.take(socket, data)).catch(() => {
+        if (this.socket !== socket) return;
+        this.at = { topic };
+        this.lost();
+      });
     };
     socket.onclose = () => this.lost();
   },
@@ -272,15 +276,14 @@ const live = {
   async take(socket, data) {
     if (this.socket !== socket) return;
     if (typeof data === "string") return this.note(JSON.parse(data));
-    const { epoch, seq } = this.at;
     const starts = new Uint8Array(data)[0] === 1;
-    this.at = { topic: this.topic }; // until the frame is known to be whole
     const text = await inflate(starts ? nothing : this.tail, data.slice(1));
     if (this.socket !== socket) return;
     const begin = starts ? text.lastIndexOf(10) + 1 : 0; // behind the frames to which others refer
     const frame = JSON.parse(new TextDecoder().decode(text.subarray(begin)));
     this.tail = starts ? text.slice(0, begin) : last(this.tail, text);
-    this.at = { topic: this.topic, epoch: frame.epoch ?? epoch, seq: frame.seq ?? seq + 1 };
+    const { epoch = this.at.epoch, seq = this.at.seq + 1 } = frame;
+    this.at = { topic: this.topic, epoch, seq };
     this.attempts = 0;
     this.late = false;
     apply(frame);
@@ -357,6 +360,15 @@ function reorder(before, parts) {
   return parts.flatMap((part) => typeof part === "string" ? part : before.slice(part[0], part[0] + part[1]));
 }
 
+// rowFrom returns a row from its HTML, or from that of some of its cells by index.
+function rowFrom(list, id, html) {
+  if (typeof html === "string") return parse(html);
+  const row = (rowIn(list, id) ?? listOf(list).waiting.get(id)).cloneNode(true);
+  const cells = [...row.querySelectorAll("td")];
+  for (const i in html) cells[i].replaceWith(parse(html[i]));
+  return row;
+}
+
 // apply shows a frame.
 function apply(frame) {
   let strange = false;
@@ -366,7 +378,7 @@ function apply(frame) {
     else if (op.html) morph(target, parse(op.html));
     else {
       const order = op.order && reorder(listOf(target).order, op.order);
-      update(target, order, Object.entries(op.rows ?? {}).map(([id, html]) => [id, parse(html)]));
+      update(target, order, Object.entries(op.rows ?? {}).map(([id, html]) => [id, rowFrom(target, id, html)]));
     }
   }
   tick();

@@ -54,11 +54,8 @@ func (m *model) list(o livetest.Op) error {
 	}
 	list := []live.Fragment{}
 	for _, row := range order {
-		html, ok := o.Rows[row]
-		if !ok {
-			html, ok = known[row]
-		}
-		if !ok {
+		html := o.Row(row, known[row])
+		if html == "" {
 			return fmt.Errorf("row %s of %s has no HTML", row, o.ID)
 		}
 		list = append(list, live.Fragment{ID: row, HTML: html})

@@ -10,6 +10,9 @@ import (
 // window is how many bytes back deflate refers to.
 const window = 32 << 10
 
+// level is that beyond which messages hardly become smaller.
+const level = 8
+
 // What the first byte of a compressed message says about the rest.
 const (
 	follows = 0 // a frame that follows the last one, and refers to the frames before it
@@ -26,7 +29,7 @@ func (c *compressor) compress(kind byte, before, text []byte) []byte {
 	var b bytes.Buffer // to which nothing fails to be written
 	w, ok := c.writers.Get().(*flate.Writer)
 	if !ok {
-		w, _ = flate.NewWriter(&b, flate.BestCompression) // a level that there is
+		w, _ = flate.NewWriter(&b, level) // a level that there is
 	}
 	defer c.writers.Put(w)
 	w.Reset(&b)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // protocol is the version of the messages, described in docs/live-protocol.md.
@@ -24,10 +25,10 @@ type frame struct {
 
 // op changes a region, if it has HTML, or a list.
 type op struct {
-	ID    string            `json:"id"`
-	HTML  string            `json:"html,omitempty"`
-	Order []any             `json:"order,omitzero"` // ids of new rows and spans of the order before; nil if it is as before
-	Rows  map[string]string `json:"rows,omitempty"` // HTML of new and changed rows by id
+	ID    string         `json:"id"`
+	HTML  string         `json:"html,omitempty"`
+	Order []any          `json:"order,omitzero"` // ids of new rows and spans of the order before; nil if it is as before
+	Rows  map[string]any `json:"rows,omitempty"` // new and changed rows by id: their HTML, or that of changed cells by index
 }
 
 // span is a part of the order of a list: the index of its first row and the number of rows.
@@ -123,16 +124,34 @@ func order(old, rows []Fragment) []any {
 	return parts
 }
 
-// changed returns the HTML of the rows that are not in old or differ there.
-func changed(old, rows []Fragment) map[string]string {
+// changed returns the rows that are not in old or differ there, as an op has them.
+func changed(old, rows []Fragment) map[string]any {
 	known := make(map[string]string, len(old))
 	for _, r := range old {
 		known[r.ID] = r.HTML
 	}
-	m := map[string]string{}
+	m := map[string]any{}
 	for _, r := range rows {
-		if html, ok := known[r.ID]; !ok || html != r.HTML {
+		if html, ok := known[r.ID]; !ok {
 			m[r.ID] = r.HTML
+		} else if html != r.HTML {
+			m[r.ID] = cells(html, r.HTML)
+		}
+	}
+	return m
+}
+
+// cells returns the cells of a row that are not as in old, by their index, or all of the row if more than cells differs.
+func cells(old, row string) any {
+	const cell = "<td" // in text it would be escaped
+	before, after := strings.Split(old, cell), strings.Split(row, cell)
+	if len(before) != len(after) || before[0] != after[0] {
+		return row
+	}
+	m := map[int]string{}
+	for i, html := range after {
+		if html != before[i] {
+			m[i-1] = cell + html
 		}
 	}
 	return m

@@ -117,6 +117,31 @@ func TestFramesHoldOnlyWhatChanged(t *testing.T) {
 	}
 }
 
+func TestFramesHoldOnlyCellsThatChanged(t *testing.T) {
+	t.Parallel()
+	const before = `<tr id="x"><td>1</td><td class="c">2</td></tr>`
+	for row, want := range map[string]any{
+		`<tr id="x"><td>1</td><td class="c">3</td></tr>`:           map[string]any{"1": `<td class="c">3</td></tr>`},
+		`<tr id="x"><td>4</td><td class="d">2</td></tr>`:           map[string]any{"0": `<td>4</td>`, "1": `<td class="d">2</td></tr>`},
+		`<tr id="x" class="y"><td>1</td><td class="c">2</td></tr>`: `<tr id="x" class="y"><td>1</td><td class="c">2</td></tr>`,
+		`<tr id="x"><td>1</td><td class="c">2</td><td>3</td></tr>`: `<tr id="x"><td>1</td><td class="c">2</td><td>3</td></tr>`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer(t, live.Options{})
+			s.set("t", nil, live.List{ID: "l", Rows: fragments("x", before)})
+			c := s.dial("t")
+			c.frame(t.Context())
+			s.set("t", nil, live.List{ID: "l", Rows: fragments("x", row)})
+			if diff := cmp.Diff(c.frame(t.Context()).Ops[0].Rows["x"], want); diff != "" {
+				t.Errorf("row of the frame (-got +want):\n%s", diff)
+			}
+			if !c.model.equal(s.topics["t"]) {
+				t.Errorf("model = %+v, want %+v", c.model, s.topics["t"])
+			}
+		})
+	}
+}
+
 // A page that was served need not be sent again.
 func TestFirstFrameLeadsFromThePage(t *testing.T) {
 	t.Parallel()

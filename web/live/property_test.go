@@ -110,9 +110,13 @@ func mutate(r *rand.Rand, s live.Snapshot) live.Snapshot {
 	if len(s.Lists) > 0 {
 		list.Rows = slices.Clone(s.Lists[0].Rows)
 	}
+	row := func() string { return "<tr><td>" + html() + "</td><td>" + html() + "</td></tr>" }
 	for i := range list.Rows {
-		if r.IntN(4) == 0 {
+		switch r.IntN(8) {
+		case 0:
 			list.Rows[i].HTML = html()
+		case 1:
+			list.Rows[i].HTML = row()
 		}
 	}
 	if r.IntN(2) == 0 {
@@ -123,7 +127,7 @@ func mutate(r *rand.Rand, s live.Snapshot) live.Snapshot {
 	}
 	id := fmt.Sprint("row", r.IntN(30))
 	if !slices.ContainsFunc(list.Rows, func(f live.Fragment) bool { return f.ID == id }) {
-		list.Rows = slices.Insert(list.Rows, 0, live.Fragment{ID: id, HTML: html()})
+		list.Rows = slices.Insert(list.Rows, 0, live.Fragment{ID: id, HTML: row()})
 	}
 	return live.Snapshot{Regions: regions, Lists: []live.List{list}}
 }
