@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -127,9 +128,9 @@ func TestRatiosDoNotRoundToAllOrNothing(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := templates.Overview{Rates: templates.Rates{
-				SucceededSeries: []float64{tc.succeeded}, FailedSeries: []float64{tc.failed},
-			}}
+			v := templates.Overview{Rates: view.Rates{Series: view.Series{
+				Succeeded: []float64{tc.succeeded}, Failed: []float64{tc.failed},
+			}}}
 			tile := region(t, v, "tiles")
 			m := regexp.MustCompile(`(?s)Succeeding</h2><p class="figure">(.*?)</p>`).FindStringSubmatch(tile)
 			if m == nil {
@@ -172,8 +173,8 @@ func TestChartsSurviveAbsurdSeries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := templates.Overview{Rates: templates.Rates{
-				Succeeded: inf, SucceededSeries: series, FailedSeries: series, RetriedSeries: series, ReceivedSeries: series,
+			v := templates.Overview{Rates: view.Rates{
+				Succeeded: inf, Series: view.Series{Succeeded: series, Failed: series, Retried: series, Received: series},
 			}}
 			for _, e := range elements(region(t, v, "tiles")) {
 				if d := e.attributes["d"]; strings.ContainsAny(d, "NI") {

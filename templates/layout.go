@@ -1,6 +1,11 @@
 package templates
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/umbelhq/umbel/monitor/command/relay"
+	"github.com/umbelhq/umbel/monitor/view"
+)
 
 // Section is the entry of the main navigation that a page belongs to.
 type Section string
@@ -26,63 +31,30 @@ type Layout struct {
 	Theme        string  // light or dark as chosen by the visitor, empty to follow the system
 	Path         string  // address of the page, to come back to after changing the theme
 	Version      string
-	Broker       Broker
-	HistoryAlert HistoryAlert
-	OutboxAlert  OutboxAlert
+	Health       view.Health
+	HistoryError string // why the history cannot be written or read, empty if it can
+	Outbox       OutboxAlert
 }
 
 // OutboxAlert is what keeps commands from being sent, zero if nothing does.
 type OutboxAlert struct {
-	Open    bool   // broker unavailable: nothing is sent until Until
-	Until   int64  // µs since 1970, 0 if unknown
-	Error   string // why it is away
-	Pending int    // commands that wait
-	Dead    int    // commands that were failed for good
-}
-
-// HistoryAlert is what is wrong with the history, zero if nothing is. Times are µs since 1970, 0 if unknown.
-type HistoryAlert struct {
-	Error     string // what keeps it from being written, empty if nothing does
-	Since     int64
-	NextTryAt int64
-	Waiting   int  // events that are not on disk yet
-	Full      bool // so many that no more are received
-
-	Notices []string // what was found wrong when it was opened, and what to do
-}
-
-// Broker is the state of the connection that events come from. Times are µs since 1970, 0 if
-// unknown.
-type Broker struct {
-	URL         string // password masked
-	Connected   bool
-	Since       int64
-	LastEventAt int64
-	LastError   string
-	NextTryAt   int64
-	Attempts    int
-	Restoring   bool // history is being read first
-
-	Forgets     bool    // the broker keeps no events while nobody listens
-	Gaps        int     // times that nobody did
-	GapSeconds  float64 // how long those were, in all
-	LastGapAt   int64   // when the newest began
-	UnseenTasks int64   // at most so many began meanwhile
-	Dropped     uint64  // messages that came too fast
+	Relay   relay.Status
+	Pending int // commands that wait
+	Dead    int // dead letters
 }
 
 // missed says what may be missing here, empty if nothing is known to be.
-func (b Broker) missed() string {
+func missed(l view.Loss) string {
 	var parts []string
-	if b.Gaps > 0 {
-		text := "disconnected " + plural(b.Gaps, "time", "times") + ", " + duration(b.GapSeconds) + " in all"
-		if b.UnseenTasks > 0 {
-			text += ", and at most " + plural(b.UnseenTasks, "task", "tasks") + " missed"
+	if l.Outages > 0 {
+		text := "disconnected " + plural(l.Outages, "time", "times") + ", " + duration(l.OutageTime.Seconds()) + " in all"
+		if l.MissedTasks > 0 {
+			text += ", and at most " + plural(l.MissedTasks, "task", "tasks") + " missed"
 		}
 		parts = append(parts, text)
 	}
-	if b.Dropped > 0 {
-		parts = append(parts, plural(b.Dropped, "message", "messages")+" dropped for lack of capacity")
+	if l.Dropped > 0 {
+		parts = append(parts, plural(l.Dropped, "message", "messages")+" dropped for lack of capacity")
 	}
 	return strings.Join(parts, "; ")
 }

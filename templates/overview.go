@@ -2,47 +2,27 @@ package templates
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 )
 
 // Overview is the content of the first page.
 type Overview struct {
 	Chart            Chart
-	Rates            Rates
+	Rates            view.Rates
 	Counts           state.Counts
 	Workers          []state.Worker
 	Failing          []history.FailureGroup // open groups with most failures in the last hour
 	FailuresReadable bool                   // the history, where groups are kept
 	JustResolved     *history.FailureGroup  // what the visitor has just resolved
 	Failures         []state.Task           // newest first
-	Ingest           Ingest
-}
-
-// Rates are per second, over the last ten seconds; the series hold one value for each of the last
-// sixty, oldest first.
-type Rates struct {
-	Received, Succeeded, Failed, Retried                         float64
-	ReceivedSeries, SucceededSeries, FailedSeries, RetriedSeries []float64
-}
-
-// Ingest is how events come in.
-type Ingest struct {
-	Broker   Broker
-	Messages uint64
-	Events   uint64
-	Rejected []Rejection // what could not be used, most frequent first
-}
-
-// Rejection is a cause for which something that arrived was not used.
-type Rejection struct {
-	Cause string // as in the API
-	Words string // what happened, in words
-	Lost  bool   // a whole event or more was lost, not just a field
-	Count uint64
+	Health           view.Health
 }
 
 // Page draws the whole page.
@@ -51,10 +31,10 @@ func (v Overview) Page(l Layout) templ.Component { return overview(l, v) }
 // rowID is the id attribute of a task's row.
 func rowID(id string) string { return "t-" + id }
 
-// ended is how many tasks of the last minute ended well, and how many ended.
-func (r Rates) ended() (well, all float64) {
-	well = total(r.SucceededSeries)
-	return well, well + total(r.FailedSeries)
+// ended returns how many tasks succeeded in the last minute, and how many succeeded or failed.
+func ended(r view.Rates) (succeeded, all float64) {
+	succeeded = total(r.Series.Succeeded)
+	return succeeded, succeeded + total(r.Series.Failed)
 }
 
 // fresh reports whether nothing at all has been seen.
@@ -71,9 +51,9 @@ type check struct {
 func (v Overview) checks() []check {
 	return []check{
 		{
-			Done:   v.Ingest.Broker.Connected,
+			Done:   v.Health.Broker.Connected,
 			Title:  "The broker is reachable",
-			Detail: v.Ingest.Broker.URL,
+			Detail: v.Health.Broker.URL,
 		},
 		{
 			Done:    len(v.Workers) > 0,
@@ -135,18 +115,68 @@ func heat(w state.Worker, most int) int {
 	return (4*w.RunningTasks + most - 1) / most
 }
 
-// summary sums up what could not be used.
-func (i Ingest) summary() (title, rest string) {
-	var lost, odd uint64
-	for _, r := range i.Rejected {
+// rejection is a cause for which something that arrived was not used.
+type rejection struct {
+	Cause string // as in the API
+	Words string
+	Lost  bool // a whole event or more was lost, not just a field
+	Count uint64
+}
+
+// rejections puts causes into words, the most frequent first.
+func rejections(counts map[string]uint64) []rejection {
+	var list []rejection
+	for cause, n := range counts {
+		if n > 0 {
+			words, lost := explain(cause)
+			list = append(list, rejection{cause, words, lost, n})
+		}
+	}
+	slices.SortFunc(list, func(a, b rejection) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Cause, b.Cause))
+	})
+	return list
+}
+
+// explain says what a cause means, and whether it cost whole events.
+func explain(cause string) (words string, lost bool) {
+	switch cause {
+	case celery.CauseContentType:
+		return "Messages that are not JSON", true
+	case celery.CauseMalformed:
+		return "Invalid JSON, with the rest of the message", true
+	case celery.CauseNotEvent:
+		return "JSON that is not an event", true
+	case celery.CauseHostname:
+		return "Events without a sender", true
+	case celery.CauseUUID:
+		return "Task events without a valid ID", true
+	case celery.CauseTimestamp:
+		return "Timestamps replaced by the time of receipt", false
+	case celery.CauseClock:
+		return "Clocks ignored because they are not valid numbers", false
+	case celery.CauseField:
+		return "Fields ignored because of their type", false
+	case view.CauseSymbols:
+		return "Names beyond the limit, shown as (other)", false
+	case view.CauseEvents:
+		return "Events beyond the limit per task", false
+	}
+	return cause, true
+}
+
+// rejectedWords sum up what could not be used.
+func rejectedWords(list []rejection) (title, rest string) {
+	var lost, partly uint64
+	for _, r := range list {
 		if r.Lost {
 			lost += r.Count
 		} else {
-			odd += r.Count
+			partly += r.Count
 		}
 	}
 	if lost > 0 {
 		return plural(lost, "event", "events") + " rejected.", "All others were applied."
 	}
-	return plural(odd, "event was", "events were") + " partly applied.", "Only what is listed here was lost."
+	return plural(partly, "event was", "events were") + " partly applied.", "Only what is listed here was lost."
 }

@@ -1,23 +1,30 @@
 package templates_test
 
-import "github.com/umbelhq/umbel/templates"
+import (
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/templates"
+)
 
 // gapScenes are those of brokers that keep no events.
 func gapScenes() map[string]scene {
 	gone := lost()
-	gone.Forgets = true
+	gone.Broker.Loss.Ephemeral = true
 	quiet := connected()
-	quiet.Forgets = true
+	quiet.Broker.Loss.Ephemeral = true
 	gaps := quiet
-	gaps.URL = "redis://redis:6379/0"
-	gaps.Gaps, gaps.GapSeconds, gaps.LastGapAt, gaps.UnseenTasks, gaps.Dropped = 2, 34.5, noon-60*second, 12, 1
+	gaps.Broker.URL = "redis://redis:6379/0"
+	gaps.Broker.Loss = view.Loss{
+		Ephemeral: true, Outages: 2, OutageTime: 34_500 * time.Millisecond, LastOutage: at(-60 * second), MissedTasks: 12, Dropped: 1,
+	}
 	all := make(map[string]scene)
-	for name, broker := range map[string]templates.Broker{
+	for name, health := range map[string]view.Health{
 		"overview-forgets": quiet, "overview-gaps": gaps, "overview-forgets-down": gone,
 	} {
 		c := layout(templates.SectionOverview, "/")
-		c.Broker = broker
-		all[name] = scene{c, templates.Overview{Ingest: templates.Ingest{Broker: broker}}}
+		c.Health = health
+		all[name] = scene{c, templates.Overview{Health: health}}
 	}
 	return all
 }

@@ -31,7 +31,10 @@ func outboxScenes() map[string]scene {
 
 // held is the layout while the broker is away from what is to be sent.
 func held(c templates.Layout) templates.Layout {
-	c.OutboxAlert = templates.OutboxAlert{Open: true, Until: noon + 2*second, Error: "dial tcp: connection refused", Pending: 12, Dead: 3}
+	c.Outbox = templates.OutboxAlert{
+		Relay:   relay.Status{BreakerOpen: true, BreakerUntil: at(2 * second), LastError: "dial tcp: connection refused"},
+		Pending: 12, Dead: 3,
+	}
 	return c
 }
 

@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/templates"
 )
 
 func settings() templates.Settings {
 	const day = 24 * time.Hour
 	return templates.Settings{
-		Version: "v0.1.0", Broker: connected(), Location: "/var/lib/umbel/history.db", Size: 1 << 30,
+		Version: "v0.1.0", Health: connected(), Location: "/var/lib/umbel/history.db", Size: 1 << 30,
 		Unsaved: 12, Backlog: 1200, MaxTasks: 200_000, MaxText: 512 << 20,
 		Plan: &templates.Plan{
 			Tasks: 1_204_331, Oldest: noon - 31*24*3600*second, Today: noon - 3600*second, Used: 900 << 20, Bytes: 612 << 20,
@@ -26,18 +27,21 @@ func settings() templates.Settings {
 }
 
 func settingsBroken() templates.Settings {
-	return templates.Settings{Location: evil, Broker: lost(), Alert: broken()}
+	return templates.Settings{Location: evil, Health: broken(lost()), Error: diskFull}
 }
 
-// broken is a history that cannot be written.
-func broken() templates.HistoryAlert {
-	return templates.HistoryAlert{
-		Error: "write history: the disk is full: free some space (" + evil + ")", Since: noon - 60*second, NextTryAt: noon + 5*second,
-		Waiting: 18_204, Full: true, Notices: []string{"The history was damaged and set aside as " + evil + "."},
+const diskFull = "write history: the disk is full: free some space (" + evil + ")"
+
+// broken is the health of Umbel while the history cannot be written.
+func broken(h view.Health) view.Health {
+	h.Store = view.StoreHealth{
+		LastError: diskFull, Since: at(-60 * second), NextAttemptAt: at(5 * second), PendingEvents: 18_204, Backpressure: true,
 	}
+	h.Notices = []string{"The history was damaged and set aside as " + evil + "."}
+	return h
 }
 
 func historyDown(c templates.Layout) templates.Layout {
-	c.HistoryAlert = broken()
+	c.Health, c.HistoryError = broken(c.Health), diskFull
 	return c
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -24,8 +25,8 @@ type scene struct {
 func scenes() map[string]scene {
 	all := map[string]scene{
 		"overview":            {layout(templates.SectionOverview, "/"), overview()},
-		"overview-fresh":      {layout(templates.SectionOverview, "/"), templates.Overview{Ingest: templates.Ingest{Broker: connected()}}},
-		"overview-starting":   {starting(layout(templates.SectionOverview, "/")), templates.Overview{Ingest: templates.Ingest{Broker: templates.Broker{URL: lost().URL}}}},
+		"overview-fresh":      {layout(templates.SectionOverview, "/"), templates.Overview{Health: connected()}},
+		"overview-starting":   {starting(layout(templates.SectionOverview, "/")), templates.Overview{Health: starting(layout("", "")).Health}},
 		"overview-down":       {down(layout(templates.SectionOverview, "/")), overviewDown()},
 		"tasks":               {layout(templates.SectionTasks, "/tasks"), tasks()},
 		"tasks-filtered":      {dark(layout(templates.SectionTasks, "/tasks?q=state%3Afailure")), tasksFiltered()},
@@ -72,7 +73,7 @@ func scenes() map[string]scene {
 
 func layout(section templates.Section, topic string) templates.Layout {
 	return templates.Layout{
-		Title: "A page", Section: section, Topic: topic, Path: "/ops/", Version: "v0.1.0", Broker: connected(),
+		Title: "A page", Section: section, Topic: topic, Path: "/ops/", Version: "v0.1.0", Health: connected(),
 	}
 }
 
@@ -82,36 +83,39 @@ func dark(c templates.Layout) templates.Layout {
 }
 
 func down(c templates.Layout) templates.Layout {
-	c.Broker = lost()
+	c.Health = lost()
 	return c
 }
 
 // starting is the layout while history is read.
 func starting(c templates.Layout) templates.Layout {
-	c.Broker = templates.Broker{URL: lost().URL, Restoring: true}
+	c.Health = view.Health{Broker: view.BrokerHealth{URL: lost().Broker.URL}}
 	return c
 }
 
-func connected() templates.Broker {
-	return templates.Broker{
-		URL: "amqp://umbel:***@rabbit:5672/prod", Connected: true, Since: noon - 3600*second, LastEventAt: noon,
-	}
+func connected() view.Health {
+	return view.Health{Ready: true, Broker: view.BrokerHealth{
+		URL: "amqp://umbel:***@rabbit:5672/prod", Connected: true, Since: at(-3600 * second), LastEventAt: at(0),
+	}}
 }
 
-func lost() templates.Broker {
-	return templates.Broker{
-		URL: "amqp://umbel:***@rabbit:5672/prod", Since: noon - 20*second, LastEventAt: noon - 21*second,
-		LastError: "dial tcp 10.0.3.7:5672: connect: connection refused", NextTryAt: noon + 8*second, Attempts: 4,
-	}
+func lost() view.Health {
+	return view.Health{Ready: true, Broker: view.BrokerHealth{
+		URL: "amqp://umbel:***@rabbit:5672/prod", Since: at(-20 * second), LastEventAt: at(-21 * second),
+		LastError: "dial tcp 10.0.3.7:5672: connect: connection refused", NextAttemptAt: at(8 * second), Attempts: 4,
+	}}
 }
 
 func overview() templates.Overview {
+	health := connected()
+	health.Messages, health.Events, health.Rejected = 18_234, 2_043_310, map[string]uint64{"malformed": 12, "clock": 1}
 	return templates.Overview{
-		Chart: chart(),
-		Rates: templates.Rates{
+		Chart: chart(), Health: health,
+		Rates: view.Rates{
 			Received: 118.25, Succeeded: 112.4, Failed: 1.5, Retried: 0.04,
-			ReceivedSeries: []float64{110, 120, 118}, SucceededSeries: []float64{100, 110, 112},
-			FailedSeries: []float64{0, 2, 1}, RetriedSeries: []float64{0, 0, 1},
+			Series: view.Series{
+				Received: []float64{110, 120, 118}, Succeeded: []float64{100, 110, 112}, Failed: []float64{0, 2, 1}, Retried: []float64{0, 0, 1},
+			},
 		},
 		Counts: state.Counts{
 			Tasks:   1_204_331,
@@ -125,13 +129,6 @@ func overview() templates.Overview {
 		Failing:          failing(),
 		FailuresReadable: true,
 		Failures:         []state.Task{retried(), hostile()},
-		Ingest: templates.Ingest{
-			Broker: connected(), Messages: 18_234, Events: 2_043_310,
-			Rejected: []templates.Rejection{
-				{Cause: "malformed", Words: "Broken JSON, and the rest of its message", Lost: true, Count: 12},
-				{Cause: "clock", Words: "Clocks ignored, no usable number", Count: 1},
-			},
-		},
 	}
 }
 
@@ -139,9 +136,8 @@ func overviewDown() templates.Overview {
 	v := overview()
 	v.Counts.ByQueue = nil
 	v.Failing, v.FailuresReadable = nil, false
-	v.Ingest = templates.Ingest{Broker: lost(), Events: 1, Messages: 1, Rejected: []templates.Rejection{
-		{Cause: "clock", Words: "Clocks ignored, no usable number", Count: 1},
-	}}
+	v.Health = lost()
+	v.Health.Messages, v.Health.Events, v.Health.Rejected = 1, 1, map[string]uint64{"clock": 1}
 	return v
 }
 

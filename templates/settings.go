@@ -8,17 +8,18 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
 )
 
 // Settings is the content of the page that says how Umbel runs. Times are µs since 1970, 0 if unknown.
 type Settings struct {
 	Version  string
-	Broker   Broker
+	Health   view.Health
 	Location string // of the history, :memory: if it ends with the process
 	Size     int64  // bytes on disk
-	Alert    HistoryAlert
-	Unsaved  int // tasks that changed since they were saved
-	Backlog  int // tasks whose text is not indexed yet
+	Error    string // why the history cannot be written or read, empty if it can
+	Unsaved  int    // tasks that changed since they were saved
+	Backlog  int    // tasks whose text is not indexed yet
 	Plan     *Plan
 	MaxTasks int   // in memory
 	MaxText  int64 // bytes in memory
@@ -54,13 +55,13 @@ func (v Settings) Page(l Layout) templ.Component { return settings(l, v) }
 // inMemory reports whether history ends with the process.
 func (v Settings) inMemory() bool { return v.Location == ":memory:" }
 
-// safe says what the failure costs.
-func (t HistoryAlert) safe() string {
+// unwrittenWords say what happens while the history cannot be written.
+func unwrittenWords(s view.StoreHealth) string {
 	switch {
-	case t.Full:
-		return plural(t.Waiting, "event is waiting", "events are waiting") + " to be written. Umbel receives no more until the history can be written."
-	case t.Waiting > 0:
-		return plural(t.Waiting, "event is waiting", "events are waiting") + " to be written and not acknowledged; nothing is lost."
+	case s.Backpressure:
+		return plural(s.PendingEvents, "event is waiting", "events are waiting") + " to be written. Umbel receives no more until the history can be written."
+	case s.PendingEvents > 0:
+		return plural(s.PendingEvents, "event is waiting", "events are waiting") + " to be written and not acknowledged; nothing is lost."
 	default:
 		return "Nothing is waiting to be written."
 	}

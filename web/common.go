@@ -52,9 +52,9 @@ func (p *common) stateVersion() (version uint64) {
 
 // layout is what surrounds every page.
 func (p *common) layout(ctx context.Context) templates.Layout {
+	h := p.backend.Health()
 	return templates.Layout{
-		URLs: p.urls, Version: p.version, Broker: brokerView(p.backend.Health()),
-		HistoryAlert: p.historyAlert(), OutboxAlert: p.outboxAlert(ctx),
+		URLs: p.urls, Version: p.version, Health: h, HistoryError: p.historyError(h), Outbox: p.outboxAlert(ctx),
 	}
 }
 
@@ -173,26 +173,6 @@ func theme(r *http.Request) string {
 	return ""
 }
 
-func brokerView(health view.Health) templates.Broker {
-	h := health.Broker
-	return templates.Broker{
-		URL:         h.URL,
-		Connected:   h.Connected,
-		Since:       micros(h.Since),
-		LastEventAt: micros(h.LastEventAt),
-		LastError:   h.LastError,
-		NextTryAt:   micros(h.NextAttemptAt),
-		Attempts:    h.Attempts,
-		Restoring:   !health.Ready && !h.Connected,
-		Forgets:     h.Loss.Ephemeral,
-		Gaps:        h.Loss.Outages,
-		GapSeconds:  h.Loss.OutageTime.Seconds(),
-		LastGapAt:   micros(h.Loss.LastOutage),
-		UnseenTasks: h.Loss.MissedTasks,
-		Dropped:     h.Loss.Dropped,
-	}
-}
-
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -200,16 +180,7 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// historyAlert is what is wrong with the history.
-func (p *common) historyAlert() templates.HistoryAlert {
-	all, kept := p.backend.Health(), p.backend.History().Health()
-	h := all.Store
-	t := templates.HistoryAlert{
-		Error: cmp.Or(h.LastError, kept.LastError), Since: micros(h.Since), NextTryAt: micros(h.NextAttemptAt),
-		Waiting: h.PendingEvents, Full: h.Backpressure, Notices: all.Notices,
-	}
-	if t.Error == "" {
-		return templates.HistoryAlert{Notices: all.Notices}
-	}
-	return t
+// historyError is why the history cannot be written or read, empty if it can.
+func (p *common) historyError(h view.Health) string {
+	return cmp.Or(h.Store.LastError, p.backend.History().Health().LastError)
 }

@@ -63,9 +63,7 @@ func (p *common) outboxAlert(ctx context.Context) templates.OutboxAlert {
 	}
 	o := templates.OutboxAlert{Dead: numbers.DeadLetters}
 	if relay := p.commands.Relay; relay != nil {
-		s := relay.Status()
-		o.Open, o.Error = s.BreakerOpen, s.LastError
-		o.Until = micros(s.BreakerUntil)
+		o.Relay = relay.Status()
 		o.Pending = numbers.States[history.CommandPending] + numbers.States[history.CommandInFlight]
 	}
 	return o

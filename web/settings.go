@@ -22,7 +22,7 @@ type settingsPage struct {
 func (p *settingsPage) load(ctx context.Context, _ address) (page, error) {
 	h, kept := p.backend.Health(), p.backend.History().Health()
 	v := templates.Settings{
-		Version: p.version, Broker: brokerView(h), Location: kept.Location, Size: kept.Size, Alert: p.historyAlert(),
+		Version: p.version, Health: h, Location: kept.Location, Size: kept.Size, Error: p.historyError(h),
 		Unsaved: h.Store.UnsavedTasks, Backlog: kept.Unindexed, Plan: p.prunePlan(ctx),
 		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText,
 	}
