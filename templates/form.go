@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/monitor/command"
 )
 
 // Form is the content of a page on which somebody asks for something to be done: first the fields that it needs, then
@@ -72,10 +74,10 @@ type Preview struct {
 	Summary  string   // what would be sent
 	Targets  []string // to whom
 	Warnings []Warning
-	Confirm  string     // what must be typed to go on, empty if a click is enough
-	Details  []Param    // what it would be sent with
-	Tasks    *Preflight // on which tasks it would act, nil if it is about none
-	Lost     *Messages  // what a purge would remove, nil if it is none
+	Confirm  string                   // what must be typed to go on, empty if a click is enough
+	Details  []Param                  // what it would be sent with
+	Tasks    *Preflight               // on which tasks it would act, nil if it is about none
+	Lost     *command.WaitingMessages // what a purge would remove, nil if it is none
 }
 
 // Warning is one consequence, as a sentence.

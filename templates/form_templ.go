@@ -902,7 +902,7 @@ func actPreview(u URLs, v Preview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = waitingTable(u, v.Lost.Next, v.Lost.Unavailable).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = waitingTable(u, v.Lost.List, v.Lost.Error).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

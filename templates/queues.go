@@ -5,58 +5,27 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/state"
 )
 
 // Queues is the content of the page that lists queues.
 type Queues struct {
 	Queues []Queue
-	All    bool // those that are none of tasks, too
-	Hidden int  // how many are none of tasks
-	Poll   QueuePoll
+	All    bool            // those that are none of tasks, too
+	Hidden int             // how many are none of tasks
+	Poll   queues.Snapshot // without Queues
 }
 
-// QueuePoll is the last poll of queues, and what the broker told of itself. Nil, empty and 0 are unknown.
-type QueuePoll struct {
-	At              int64  // µs since 1970, 0 if they were not looked at yet
-	Source          string // management API, passive declare, LLEN
-	Error           string // why last poll failed
-	Kind, Version   string
-	Memory, Most    *int64 // bytes
-	Clients         *int64
-	Visibility      *float64 // visibility timeout, seconds
-	Warnings        []string
-	Visible, Hidden int
-}
-
-// Queue is what is known of one queue. Nil and 0 are unknown. Durations are seconds, times µs since 1970.
+// Queue is a queue with the chart of its depths.
 type Queue struct {
-	Name                      string
-	Missing                   bool   // the broker has none of this name
-	Error                     string // why nothing is known of it
-	Ready, Unacked, Consumers *int64
-	Workers                   []string // that consume from it
-	WorkersKnown              bool     // whether Workers is known
-	In, Out                   *float64 // per second
-	RatesFrom                 string
-	Age, AtLeast, AtMost      *float64 // how long the next message has waited
-	Drain                     *float64
-	OldestUnacked, Restore    int64
-	Depths                    []Depth // of the last hour
-	Steps                     []QueueStep
-	Type, State               string
-	MaxPriority               *int64
-	Durable                   *bool
-	Warnings                  []string
-}
-
-// QueueStep is the list of one priority of a Redis queue.
-type QueueStep struct {
-	Priority int
-	Ready    int64
+	queues.Queue
+	Depths []Depth // of the last hour
 }
 
 // Depth is how long a queue was at a moment of the last hour, which is 3,600 seconds long.
@@ -107,24 +76,9 @@ func (v Queues) warned() []Queue {
 // QueuePage is the content of the page of one queue.
 type QueuePage struct {
 	Queue   Queue
-	Poll    QueuePoll
-	Waiting Messages
+	Poll    queues.Snapshot // without Queues
+	Waiting command.WaitingMessages
 	Tasks   []state.Task // its newest
-}
-
-// Messages are those that are next in a queue.
-type Messages struct {
-	Next        []WaitingMessage
-	Unavailable string // why nobody can look at them, empty if one can
-}
-
-// WaitingMessage is a message that waits in a queue.
-type WaitingMessage struct {
-	ID, Name     string
-	Args, Kwargs string
-	ETA          int64
-	Priority     int
-	Error        string // why it cannot be read
 }
 
 // Page draws the whole page.
@@ -183,10 +137,26 @@ func (q Queue) depthWords() string {
 
 // ageWords tell how certain the age of the next message is.
 func (q Queue) ageWords() string {
-	if q.AtLeast == nil || q.AtMost == nil {
+	if q.AgeAtLeast == nil || q.AgeAtMost == nil {
 		return "Estimated"
 	}
-	return "Estimated: from " + duration(*q.AtLeast) + " to " + duration(*q.AtMost)
+	return "Estimated: from " + duration(q.AgeAtLeast.Seconds()) + " to " + duration(q.AgeAtMost.Seconds())
+}
+
+// drain is the time to drain in seconds, nil if it is not known.
+func (q Queue) drain() *float64 {
+	if q.DrainTime == nil {
+		return nil
+	}
+	return new(q.DrainTime.Seconds())
+}
+
+// ifSet returns the time that t points to, the zero time if t is nil.
+func ifSet(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }
 
 // why says why something of a queue is not known.
@@ -203,7 +173,7 @@ func (q Queue) why(otherwise string) string {
 // noDrain says why no time to drain is shown.
 func (q Queue) noDrain() string {
 	switch {
-	case q.Ready == nil || q.In == nil || q.Out == nil:
+	case q.Ready == nil || q.InRate == nil || q.OutRate == nil:
 		return q.why("Rates unknown")
 	case *q.Ready == 0:
 		return "No messages waiting"

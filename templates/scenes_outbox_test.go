@@ -4,8 +4,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -152,61 +155,73 @@ func queueScenes() map[string]scene {
 	one := layout(templates.SectionQueues, "/queues/mail")
 	return map[string]scene{
 		"queues":       {all, queuesOnRedis()},
-		"queues-all":   {all, templates.Queues{Queues: queues()[:1], All: true, Poll: templates.QueuePoll{At: noon, Source: "passive declare", Kind: "RabbitMQ"}}},
+		"queues-all":   {all, templates.Queues{Queues: someQueues()[:1], All: true, Poll: queues.Snapshot{At: at(0), Source: "passive declare", Broker: broker.Info{Kind: "RabbitMQ"}}}},
 		"queues-none":  {all, templates.Queues{}},
-		"queues-empty": {all, templates.Queues{Poll: templates.QueuePoll{At: noon}}},
-		"queues-away":  {down(all), templates.Queues{Poll: templates.QueuePoll{Error: "broker not connected"}}},
+		"queues-empty": {all, templates.Queues{Poll: queues.Snapshot{At: at(0)}}},
+		"queues-away":  {down(all), templates.Queues{Poll: queues.Snapshot{Error: "broker not connected"}}},
 		"queue": {one, templates.QueuePage{
-			Queue: queues()[0], Poll: queuesOnRedis().Poll, Tasks: []state.Task{retried()}, Waiting: templates.Messages{Next: messages()},
+			Queue: someQueues()[0], Poll: queuesOnRedis().Poll, Tasks: []state.Task{retried()}, Waiting: command.WaitingMessages{List: messages()},
 		}},
 		"queue-missing": {one, templates.QueuePage{
-			Queue: queues()[2], Waiting: templates.Messages{Unavailable: "Looking into a queue of RabbitMQ would change it."},
+			Queue: someQueues()[2], Waiting: command.WaitingMessages{Error: "Looking into a queue of RabbitMQ would change it."},
 		}},
-		"queue-unknown": {one, templates.QueuePage{Queue: queues()[1]}},
-		"queue-hostile": {one, templates.QueuePage{Queue: queues()[3]}},
+		"queue-unknown": {one, templates.QueuePage{Queue: someQueues()[1]}},
+		"queue-hostile": {one, templates.QueuePage{Queue: someQueues()[3]}},
 		"purge": {layout(templates.SectionQueues, ""), templates.Form{
 			Title: "Purge queue mail", Path: "/act/purge", Danger: true, Hidden: []templates.Param{{Name: "queue", Value: "mail"}},
 			Preview: &templates.Preview{
 				Summary: "Remove the 3 messages that wait in queue mail.", Targets: []string{"queue mail"}, Confirm: "mail",
-				Lost: &templates.Messages{Next: messages()},
+				Lost: &command.WaitingMessages{List: messages()},
 			},
 		}},
 	}
 }
 
-func messages() []templates.WaitingMessage {
-	return []templates.WaitingMessage{
+func messages() []command.WaitingMessage {
+	return []command.WaitingMessage{
 		{ID: retried().ID, Name: "billing.tasks.charge", Args: "(42,)", Kwargs: "{'user': 7}", Priority: 3},
-		{ID: "x", Name: "mail.send", ETA: noon + 60*second},
+		{ID: "x", Name: "mail.send", ETA: at(60 * second)},
 		{Error: "its content is a pickle"},
 		{ID: evil, Name: evil, Args: evil, Kwargs: evil, Error: evil},
 	}
 }
 
-func queues() []templates.Queue {
+func someQueues() []templates.Queue {
+	seconds := func(n float64) *time.Duration { return new(time.Duration(n * float64(time.Second))) }
 	return []templates.Queue{
 		{
-			Name: "mail", Ready: new(int64(12_345)), Unacked: new(int64(8)), Consumers: new(int64(2)), Workers: []string{"celery@a", "celery@b"},
-			WorkersKnown: true, In: new(120.4), Out: new(200.0), RatesFrom: "broker", Age: new(90.0), AtLeast: new(80.0), AtMost: new(101.5),
-			Drain: new(154.0), OldestUnacked: noon - 3000*second, Restore: noon + 600*second, Type: "list", State: "running",
-			MaxPriority: new(int64(9)), Durable: new(false),
-			Depths: []templates.Depth{{Second: 0, Ready: 10}, {Second: 5, Ready: 20}, {Second: 400, Ready: 0}, {Second: 3600, Ready: 12_345}},
-			Steps:  []templates.QueueStep{{Priority: 0, Ready: 12_000}, {Priority: 3, Ready: 345}},
-			Warnings: []string{
-				"The delivery that is held longest is given to another worker in 10 min: the visibility timeout is 1 h.",
+			Queue: queues.Queue{
+				Queue: broker.Queue{
+					Name: "mail", Ready: new(int64(12_345)), Unacked: new(int64(8)), Consumers: new(int64(2)), Type: "list", State: "running",
+					OldestUnacked: new(at(-3000 * second)), MaxPriority: new(int64(9)), Durable: new(false),
+					Steps: []broker.Step{{Priority: 0, Ready: 12_000}, {Priority: 3, Ready: 345}},
+				},
+				Workers: []string{"celery@a", "celery@b"}, WorkersKnown: true, InRate: new(120.4), OutRate: new(200.0), RatesFrom: "broker",
+				Age: seconds(90), AgeAtLeast: seconds(80), AgeAtMost: seconds(101.5), DrainTime: seconds(154), RedeliveredAt: new(at(600 * second)),
+				Warnings: []string{"The delivery that is held longest is given to another worker in 10 min: the visibility timeout is 1 h."},
 			},
+			Depths: []templates.Depth{{Second: 0, Ready: 10}, {Second: 5, Ready: 20}, {Second: 400, Ready: 0}, {Second: 3600, Ready: 12_345}},
 		},
-		{Name: "unknown"},
-		{Name: "gone", Missing: true, Durable: new(true), WorkersKnown: true, Ready: new(int64(0)), Warnings: []string{"No worker consumes from it."}},
-		{Name: evil, Error: evil, Workers: []string{evil}, WorkersKnown: true, Type: evil, State: evil, RatesFrom: evil, Warnings: []string{evil}},
-		{Name: "older than the first look", Ready: new(int64(3)), AtLeast: new(15.0), AtMost: new(30.0)},
-		{Name: "with priorities", Ready: new(int64(3)), AtMost: new(30.0)},
+		{Queue: queues.Queue{Queue: broker.Queue{Name: "unknown"}}},
+		{Queue: queues.Queue{
+			Queue:        broker.Queue{Name: "gone", Missing: true, Durable: new(true), Ready: new(int64(0))},
+			WorkersKnown: true, Warnings: []string{"No worker consumes from it."},
+		}},
+		{Queue: queues.Queue{
+			Queue:   broker.Queue{Name: evil, Error: evil, Type: evil, State: evil},
+			Workers: []string{evil}, WorkersKnown: true, RatesFrom: evil, Warnings: []string{evil},
+		}},
+		{Queue: queues.Queue{
+			Queue:      broker.Queue{Name: "older than the first look", Ready: new(int64(3))},
+			AgeAtLeast: seconds(15), AgeAtMost: seconds(30),
+		}},
+		{Queue: queues.Queue{Queue: broker.Queue{Name: "with priorities", Ready: new(int64(3))}, AgeAtMost: seconds(30)}},
 	}
 }
 
 func queuesOnRedis() templates.Queues {
-	return templates.Queues{Queues: queues(), Hidden: 3, Poll: templates.QueuePoll{
-		At: noon, Source: "LLEN", Kind: "Redis", Version: "7.2.4", Memory: new(int64(512 << 20)), Most: new(int64(1 << 30)),
-		Clients: new(int64(41)), Visibility: new(3600.0), Warnings: []string{"maxmemory-policy is allkeys-lru: queues may be evicted."},
-	}}
+	return templates.Queues{Queues: someQueues(), Hidden: 3, Poll: queues.Snapshot{At: at(0), Source: "LLEN", Broker: broker.Info{
+		Kind: "Redis", Version: "7.2.4", Memory: new(int64(512 << 20)), MemoryLimit: new(int64(1 << 30)), Clients: new(int64(41)),
+		VisibilityTimeout: new(time.Hour), Warnings: []string{"maxmemory-policy is allkeys-lru: queues may be evicted."},
+	}}}
 }

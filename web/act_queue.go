@@ -37,7 +37,7 @@ func (p *forms) purgeForm(ctx context.Context, queue string) (templates.Form, er
 	v.Preview = previewed(preview)
 	v.Preview.Targets = nil // the title names it
 	lost := p.queues.next(ctx, queue)
-	lost.Next = lost.Next[:min(len(lost.Next), sample)]
+	lost.List = lost.List[:min(len(lost.List), sample)]
 	v.Preview.Lost = &lost
 	return v, nil
 }

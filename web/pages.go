@@ -1,6 +1,7 @@
 package web
 
 import (
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/templates"
@@ -32,7 +33,7 @@ func newPages(o Options, urls templates.URLs, changed func()) *pages {
 	if backend != nil {
 		p.results = newStoredResults(backend, changed, o.Logger)
 	}
-	queues := &queuePages{common: c, messages: newCache[templates.Messages](messagesAge)}
+	queues := &queuePages{common: c, messages: newCache[command.WaitingMessages](messagesAge)}
 	p.forms = &forms{common: c, queues: queues}
 	p.routes = p.table(o, queues)
 	return p

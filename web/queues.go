@@ -2,83 +2,51 @@ package web
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/broker"
-	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/queues"
-	"github.com/umbelhq/umbel/monitor/remote"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 )
 
 const (
-	queueTasks   = 10              // newest ones on the page of a queue
-	queuePeek    = 20              // messages that are looked at
-	messagesAge  = 3 * time.Second // for how long they are shown without looking again
-	trendPoints  = 60              // of a queue in the list
-	depthPoints  = 360             // on the page of a queue
-	hourSeconds  = 3600
-	paramHidden  = "hidden"
-	sealedBroker = "This broker cannot show waiting messages without reordering them."
+	queueTasks  = 10              // newest ones on the page of a queue
+	queuePeek   = 20              // messages that are looked at
+	messagesAge = 3 * time.Second // for how long they are shown without looking again
+	trendPoints = 60              // of a queue in the list
+	depthPoints = 360             // on the page of a queue
+	hourSeconds = 3600
+	paramHidden = "hidden"
 )
 
 // queuePages are the list of queues and the page of one.
 type queuePages struct {
 	*common
-	messages *cache[templates.Messages] // that are next, by queue
+	messages *cache[command.WaitingMessages] // that are next, by queue
 }
 
 // next returns the messages that are next in a queue.
-func (p *queuePages) next(ctx context.Context, queue string) templates.Messages {
-	m, _ := p.messages.get(queue, func() (templates.Messages, error) { return p.peek(ctx, queue), nil })
+func (p *queuePages) next(ctx context.Context, queue string) command.WaitingMessages {
+	m, _ := p.messages.get(queue, func() (command.WaitingMessages, error) {
+		return p.commands.Peek(ctx, queue, queuePeek), nil
+	})
 	return m
-}
-
-func (p *queuePages) peek(ctx context.Context, queue string) templates.Messages {
-	var m templates.Messages
-	found, err := p.commands.Client.Peek(ctx, queue, queuePeek)
-	switch {
-	case errors.Is(err, broker.ErrUnsupported):
-		m.Unavailable = sealedBroker
-	case errors.Is(err, remote.ErrUnavailable):
-		m.Unavailable = "The broker is unavailable."
-	case err != nil:
-		p.log.WarnContext(ctx, "look into queue", "queue", queue, "error", err)
-		m.Unavailable = "The waiting messages could not be read."
-	}
-	for _, f := range found {
-		m.Next = append(m.Next, waiting(f))
-	}
-	return m
-}
-
-// waiting is a message as pages show it.
-func waiting(f broker.Publishing) templates.WaitingMessage {
-	parsed, err := celery.ParseMessage(f)
-	d := templates.WaitingMessage{ID: parsed.ID, Name: parsed.Name, ETA: micros(parsed.ETA), Priority: int(f.Priority)}
-	if err != nil {
-		d.Error = err.Error()
-		return d
-	}
-	d.Args, d.Kwargs = celery.Repr(parsed.Args), celery.Repr(parsed.Kwargs)
-	return d
 }
 
 // load lists queues.
 func (p *queuePages) load(_ context.Context, a address) (page, error) {
 	all := a.query.Get(paramHidden) == "true"
 	s := p.commands.Queues.Snapshot()
-	v := templates.Queues{All: all, Poll: queuePoll(s)}
+	v := templates.Queues{All: all, Poll: s}
 	for _, q := range s.Queues {
 		if q.Hidden {
 			v.Hidden++
 		}
 		if all || !q.Hidden {
-			v.Queues = append(v.Queues, queue(q, s.At, trendPoints))
+			v.Queues = append(v.Queues, templates.Queue{Queue: q, Depths: depths(q.Depths, s.At, trendPoints)})
 		}
 	}
 	pg := page{
@@ -89,47 +57,6 @@ func (p *queuePages) load(_ context.Context, a address) (page, error) {
 		pg.url += "?" + paramHidden + "=true"
 	}
 	return pg, nil
-}
-
-// queuePoll is the last poll of queues.
-func queuePoll(s queues.Snapshot) templates.QueuePoll {
-	l := templates.QueuePoll{
-		At: micros(s.At), Source: s.Source, Error: s.Error, Kind: s.Broker.Kind, Version: s.Broker.Version,
-		Memory: s.Broker.Memory, Most: s.Broker.MemoryLimit, Clients: s.Broker.Clients,
-		Warnings: slices.Concat(s.Broker.Warnings, s.Warnings),
-	}
-	if t := s.Broker.VisibilityTimeout; t != nil {
-		l.Visibility = new(t.Seconds())
-	}
-	return l
-}
-
-// queue is a queue as pages show it, with its depths in at most so many points.
-func queue(q queues.Queue, at time.Time, points int) templates.Queue {
-	d := templates.Queue{
-		Name: q.Name, Missing: q.Missing, Error: q.Error, Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers,
-		Workers: q.Workers, WorkersKnown: q.WorkersKnown, In: q.InRate, Out: q.OutRate, RatesFrom: q.RatesFrom,
-		Age: inSeconds(q.Age), AtLeast: inSeconds(q.AgeAtLeast), AtMost: inSeconds(q.AgeAtMost), Drain: inSeconds(q.DrainTime),
-		Type: q.Type, State: q.State, MaxPriority: q.MaxPriority, Durable: q.Durable, Warnings: q.Warnings,
-		Depths: depths(q.Depths, at, points),
-	}
-	for _, s := range q.Steps {
-		d.Steps = append(d.Steps, templates.QueueStep{Priority: s.Priority, Ready: s.Ready})
-	}
-	if q.OldestUnacked != nil {
-		d.OldestUnacked = micros(*q.OldestUnacked)
-	}
-	if q.RedeliveredAt != nil {
-		d.Restore = micros(*q.RedeliveredAt)
-	}
-	return d
-}
-
-func inSeconds(d *time.Duration) *float64 {
-	if d == nil {
-		return nil
-	}
-	return new(d.Seconds())
 }
 
 // depths places the depths of the hour before a moment. The deepest of each step stands for it, so that no peak is
@@ -169,7 +96,7 @@ func (p *queuePages) loadQueue(ctx context.Context, a address) (page, error) {
 	return page{
 		url: templates.QueuePath(name), title: name, section: templates.SectionQueues,
 		view: templates.QueuePage{
-			Queue: queue(s.Queues[i], s.At, depthPoints), Poll: queuePoll(s), Waiting: p.next(ctx, name), Tasks: found.Tasks,
+			Queue: templates.Queue{Queue: s.Queues[i], Depths: depths(s.Queues[i].Depths, s.At, depthPoints)}, Poll: s, Waiting: p.next(ctx, name), Tasks: found.Tasks,
 		},
 		version: p.stateVersion(),
 	}, nil

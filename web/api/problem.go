@@ -161,7 +161,7 @@ func taskNotFound(id, nearest string) *Problem {
 
 func workerNotFound(name string, known []string) *Problem {
 	p := problem(http.StatusNotFound, fmt.Sprintf("No worker is named %q.", shorten(name)))
-	if p.Nearest = nearest(name, known); p.Nearest != "" {
+	if p.Nearest = nearestWorker(name, known); p.Nearest != "" {
 		p.Detail = fmt.Sprintf("No worker is named %q; the nearest is %q.", shorten(name), p.Nearest)
 	}
 	return p
@@ -197,24 +197,12 @@ func sentence(s string) string {
 // shorten truncates text of a client before it is echoed.
 func shorten(s string) string { return truncate.Text(s, 200) }
 
-// nearest returns the closest known name, empty if none is close.
-func nearest(name string, known []string) string {
-	if name == "" || len(name) > 255 {
-		return ""
+// nearestWorker returns a known node name that contains name, else the most similar one, empty if none is close.
+func nearestWorker(name string, known []string) string {
+	lower := strings.ToLower(name)
+	i := slices.IndexFunc(known, func(k string) bool { return name != "" && strings.Contains(strings.ToLower(k), lower) })
+	if i >= 0 {
+		return known[i]
 	}
-	name = strings.ToLower(name)
-	best, least := "", len(name)/2+1
-	for _, k := range known {
-		lower := strings.ToLower(k)
-		if strings.Contains(lower, name) {
-			return k
-		}
-		if len(lower) > 2*len(name) {
-			continue
-		}
-		if d := lang.Distance(name, lower); d < least {
-			best, least = k, d
-		}
-	}
-	return best
+	return lang.Nearest(name, known)
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,10 +10,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/umbelhq/umbel/monitor/broker"
-	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/queues"
-	"github.com/umbelhq/umbel/monitor/remote"
+	lang "github.com/umbelhq/umbel/state/query"
 )
 
 // Queues are the queues of the broker, as last polled. Null means unknown.
@@ -162,15 +160,14 @@ func fromQueue(q queues.Queue) Queue {
 	return d
 }
 
-func fromWaiting(p broker.Publishing) Waiting {
-	d := Waiting{Priority: int(p.Priority), Bytes: len(p.Body)}
-	m, err := celery.ParseMessage(p)
-	if err != nil {
-		d.Error = new(err.Error())
-	} else {
-		d.Args, d.Kwargs = new(celery.Repr(m.Args)), new(celery.Repr(m.Kwargs))
+func fromWaiting(m command.WaitingMessage) Waiting {
+	d := Waiting{
+		TaskID: text(m.ID), Name: text(m.Name), Args: &m.Args, Kwargs: &m.Kwargs, ETA: timeOf(m.ETA), Priority: m.Priority, Bytes: m.Bytes,
+		Error: text(m.Error),
 	}
-	d.TaskID, d.Name, d.ETA = text(m.ID), text(m.Name), timeOf(m.ETA)
+	if d.Error != nil {
+		d.Args, d.Kwargs = nil, nil
+	}
 	return d
 }
 
@@ -218,7 +215,7 @@ func (a *api) queue(ctx context.Context, r *queueInput) (*response[QueueDetail],
 	if i < 0 {
 		names := mapSlice(s.Queues, func(q queues.Queue) string { return q.Name })
 		p := problem(http.StatusNotFound, "No queue named "+strconv.Quote(shorten(r.Name))+".")
-		p.Nearest = nearest(r.Name, names)
+		p.Nearest = lang.Nearest(r.Name, names)
 		return nil, p
 	}
 	d := QueueDetail{Queue: fromQueue(s.Queues[i]), Depths: mapSlice(s.Queues[i].Depths, func(p queues.Point) QueueDepth {
@@ -229,17 +226,10 @@ func (a *api) queue(ctx context.Context, r *queueInput) (*response[QueueDetail],
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	messages, err := a.commands.Client.Peek(ctx, r.Name, r.Peek)
-	switch {
-	case errors.Is(err, broker.ErrUnsupported):
-		d.WaitingError = new("This broker cannot show waiting messages without reordering them.")
-	case errors.Is(err, remote.ErrUnavailable):
-		d.WaitingError = new("The broker is unavailable.")
-	case err != nil:
-		a.logger.WarnContext(ctx, "peek at queue", "queue", r.Name, "error", err)
-		d.WaitingError = new("The waiting messages could not be read; see Umbel's log.")
-	default:
-		d.Waiting = mapSlice(messages, fromWaiting)
+	waiting := a.commands.Peek(ctx, r.Name, r.Peek)
+	d.WaitingError = text(waiting.Error)
+	if d.WaitingError == nil {
+		d.Waiting = mapSlice(waiting.List, fromWaiting)
 	}
 	return &response[QueueDetail]{d}, nil
 }
