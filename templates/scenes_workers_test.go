@@ -70,7 +70,7 @@ func workerSilent() templates.Worker {
 	v.Inspection = told()
 	v.Inspection.InProgress = true
 	delete(v.Inspection.Times, "scheduled")
-	v.Inspection.Errors = map[string]string{"active": "no answer from celery@a in 2 s", "scheduled": "cannot decode the reply: " + evil}
+	v.Inspection.Errors = map[string]string{"active": "no reply from celery@a in 2 s", "scheduled": "cannot decode the reply: " + evil}
 	return v
 }
 
@@ -80,7 +80,7 @@ func workerStuck() templates.Worker {
 	v.Inspection, v.Now = told(), holding()
 	v.Inspection.Errors = map[string]string{}
 	for method := range v.Inspection.Times {
-		v.Inspection.Errors[method] = "no answer from celery@a in 2 s"
+		v.Inspection.Errors[method] = "no reply from celery@a in 2 s"
 	}
 	return v
 }

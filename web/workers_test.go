@@ -123,7 +123,7 @@ func TestSilentWorkerIsNamed(t *testing.T) {
 	c.mu.Unlock()
 	visit(t, h, "/ops/workers/celery@a?refresh=1")
 	eventually(t, "why nothing is known", func() bool {
-		return strings.Contains(words(visit(t, h, "/ops/workers/celery@a").Body.String()), "no answer from celery@a in 2 s")
+		return strings.Contains(words(visit(t, h, "/ops/workers/celery@a").Body.String()), "no reply from celery@a in 2 s")
 	})
 }
 

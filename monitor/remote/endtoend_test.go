@@ -271,7 +271,7 @@ func everyMethodIsUnderstood(t *testing.T, s *site) {
 		for _, test := range tests[m.Name] {
 			a := s.ask(t, m.Name, object(t, test.args), test.node)
 			if len(a.Items) != 1 {
-				t.Errorf("%s%s: no answer from %s", m.Name, test.args, test.node)
+				t.Errorf("%s%s: no reply from %s", m.Name, test.args, test.node)
 				continue
 			}
 			r := a.Items[0]
@@ -296,7 +296,7 @@ func deadIsNamed(t *testing.T, i *remote.Inspector, node string) {
 	<-time.After(remote.MaxAge)
 	start := time.Now()
 	got := i.Inspect(t.Context(), node)
-	if want := "no answer from " + node + " in 2 s"; !strings.HasPrefix(got.Errors["stats"], want) || len(got.Errors) != len(idle()) {
+	if want := "no reply from " + node + " in 2 s"; !strings.HasPrefix(got.Errors["stats"], want) || len(got.Errors) != len(idle()) {
 		t.Errorf("errors = %v, want %s", got.Errors, want)
 	}
 	if took := time.Since(start); took < time.Second || got.Stats == nil {

@@ -363,7 +363,7 @@ type part struct {
 func explainSolo(parts []part) {
 	for n := range parts {
 		if parts[n].timedOut {
-			parts[n].err += ": a solo worker answers only after its task"
+			parts[n].err += ": a solo worker replies only after its task"
 		}
 	}
 }
@@ -378,9 +378,9 @@ func (i *Inspector) part(ctx context.Context, name string, q inspection) part {
 	case err != nil:
 		p.err = i.client.mask.text(err.Error())
 	case len(a.Items) == 0 && a.Disconnected:
-		p.err = "connection to the broker lost before " + name + " answered"
+		p.err = "connection to the broker lost before " + name + " replied"
 	case len(a.Items) == 0:
-		p.err, p.timedOut = fmt.Sprintf("no answer from %s in %s", name, seconds(timeout)), true
+		p.err, p.timedOut = fmt.Sprintf("no reply from %s in %s", name, seconds(timeout)), true
 	default:
 		p.reply = a.Items[0]
 		p.err = problem(p.reply)
@@ -388,7 +388,7 @@ func (i *Inspector) part(ctx context.Context, name string, q inspection) part {
 	return p
 }
 
-// problem says why a reply is no data.
+// problem says why a reply is not data, empty if it is.
 func problem(r Reply) string {
 	if r.Undecodable != "" {
 		return r.Undecodable
@@ -396,7 +396,7 @@ func problem(r Reply) string {
 	return r.Error
 }
 
-// seconds is a whole number of seconds as people write it.
+// seconds formats a whole number of seconds: 2 s.
 func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int64(d/time.Second)) }
 
 // merge puts replies in the place of older ones. What failed stays, with an error.
@@ -409,7 +409,7 @@ func merge(old Inspection, parts []part) Inspection {
 	}
 	for _, p := range parts {
 		if p.err == "" && !next.decode(p.method, p.reply.Value) {
-			p.err = "answer to " + p.method + " is not understood"
+			p.err = "reply to " + p.method + " is not understood"
 		}
 		if p.err != "" {
 			next.Errors[p.method] = p.err

@@ -168,11 +168,11 @@ func TestWhatFailsKeepsTheOlderValue(t *testing.T) {
 			"clock": `{"clock":9}`, "conf": `{"error":"RuntimeError('redis://:hunter2@h')"}`, "active": `"busy"`, "reserved": `null`,
 		}
 		got := i.Inspect(t.Context(), "celery@w2")
-		const silence = "no answer from celery@w2 in 2 s"
+		const silence = "no reply from celery@w2 in 2 s"
 		want := map[string]string{
 			"stats": silence, "scheduled": silence, "revoked": silence, "registered": silence, "active_queues": silence,
 			"conf":   "RuntimeError('redis://:********@h')",
-			"active": "answer to active is not understood", "reserved": "answer to reserved is not understood",
+			"active": "reply to active is not understood", "reserved": "reply to reserved is not understood",
 		}
 		if diff := cmp.Diff(want, got.Errors); diff != "" {
 			t.Errorf("errors (-want +got):\n%s", diff)
@@ -206,7 +206,7 @@ func TestSoloWorkersAreExcused(t *testing.T) {
 		<-time.After(remote.MaxAge)
 		values = nil
 		for node, want := range map[string]string{
-			"busy": "no answer from busy in 2 s: a solo worker answers only after its task", "dead": "no answer from dead in 2 s",
+			"busy": "no reply from busy in 2 s: a solo worker replies only after its task", "dead": "no reply from dead in 2 s",
 		} {
 			if got := i.Inspect(t.Context(), node).Errors["active"]; got != want {
 				t.Errorf("error = %q, want %q", got, want)
@@ -255,7 +255,7 @@ func TestConnectionLostWhileInspecting(t *testing.T) {
 		defer cut.Stop()
 		start := time.Now()
 		got := i.Inspect(t.Context(), "w1")
-		if want := "connection to the broker lost before w1 answered"; got.Errors["stats"] != want || time.Since(start) != 100*ms {
+		if want := "connection to the broker lost before w1 replied"; got.Errors["stats"] != want || time.Since(start) != 100*ms {
 			t.Errorf("error = %q after %v, want %q after 100ms", got.Errors["stats"], time.Since(start), want)
 		}
 	})
@@ -302,7 +302,7 @@ func TestReportIsAskedForOnDemand(t *testing.T) {
 		delete(values, "report")
 		<-time.After(remote.MaxAge)
 		got = i.Report(t.Context(), "w1")
-		if got.Report != want || got.Errors["report"] != "no answer from w1 in 2 s" {
+		if got.Report != want || got.Errors["report"] != "no reply from w1 in 2 s" {
 			t.Errorf("report %q, error %q, want the older one and the reason", got.Report, got.Errors["report"])
 		}
 	})

@@ -73,7 +73,7 @@ func TestMaskLeaksNothing(t *testing.T) {
 func TestMaskTextKeepsWhatIsNoSecret(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
-		"", "pong", "no answer from celery@w1 in 2 s", "tasks {'a', 'b'} flagged as revoked", "KeyError('celery@w1')",
+		"", "pong", "no reply from celery@w1 in 2 s", "tasks {'a', 'b'} flagged as revoked", "KeyError('celery@w1')",
 		"AttributeError(\"module 'signal' has no attribute 'SIGBOGUS'\")", "add consumer mail@host", "amqp://h:5672//", "autoscale now max=3 min=2",
 		"software -> celery:5.6.3 (recovery) kombu:5.6.2 py:3.11.2", "12:30:00 celery@w1", "AuthenticationError: refused",
 		"new rate limit set successfully",

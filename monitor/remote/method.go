@@ -14,7 +14,7 @@ type Method struct {
 	Title     string // imperative, for buttons: Grow pool
 	Doc       string // one sentence
 	Inspect   bool   // only reads
-	NoReply   bool   // workers do not reply it (shutdown)
+	NoReply   bool   // workers do not reply to it (shutdown)
 	Dangerous bool   // needs confirmation
 	Params    []Param
 }
@@ -78,13 +78,13 @@ func Nearest(name string) string {
 func Refused(name string) string {
 	switch name {
 	case "election":
-		return "it is for workers among each other, and crashes one that is alone"
+		return "workers use it among themselves, and it crashes a worker that is alone"
 	case "hello":
-		return "it is for workers among each other, and changes what they have revoked"
+		return "workers use it among themselves, and it changes what they have revoked"
 	case "objgraph":
 		return "it writes a file on the worker and may stop it for a minute"
 	case "memdump":
-		return "it reads what other commands have collected, and holds the worker up"
+		return "it reports what other commands have collected, and blocks the worker"
 	}
 	return ""
 }
@@ -111,24 +111,24 @@ func canonical(name string) string {
 // inspecting returns the methods that only read.
 func inspecting() []Method {
 	return []Method{
-		{Name: "ping", Title: "Ping", Doc: "Asks whether the worker answers."},
-		{Name: "stats", Title: "Show statistics", Doc: "Pool, counts of tasks, broker and resources."},
-		{Name: "active", Title: "Show active tasks", Doc: "Tasks that run now.", Params: []Param{
+		{Name: "ping", Title: "Ping", Doc: "Checks whether the worker replies."},
+		{Name: "stats", Title: "Show statistics", Doc: "Pool, task counts, broker and resources."},
+		{Name: "active", Title: "Show active tasks", Doc: "Tasks running now.", Params: []Param{
 			{Name: "safe", Type: Flag, Doc: "Arguments as text rather than as values; since Celery 5.2."},
 		}},
-		{Name: "reserved", Title: "Show reserved tasks", Doc: "Tasks that are fetched and wait to run."},
-		{Name: "scheduled", Title: "Show scheduled tasks", Doc: "Tasks that wait in the worker for their time."},
+		{Name: "reserved", Title: "Show reserved tasks", Doc: "Tasks prefetched and waiting to run."},
+		{Name: "scheduled", Title: "Show scheduled tasks", Doc: "Tasks waiting in the worker for their ETA."},
 		{Name: "revoked", Title: "Show revoked tasks", Doc: "Ids of tasks that the worker will not run."},
-		{Name: "registered", Title: "Show registered tasks", Doc: "Tasks that the worker can run.", Params: []Param{
-			{Name: "taskinfoitems", Type: TextList, Doc: "Attributes to show; exchange, routing_key and rate_limit if left out."},
-			{Name: "builtins", Type: Flag, Doc: "With Celery's own tasks."},
+		{Name: "registered", Title: "Show registered tasks", Doc: "Tasks the worker can run.", Params: []Param{
+			{Name: "taskinfoitems", Type: TextList, Doc: "Attributes to show; exchange, routing_key and rate_limit if omitted."},
+			{Name: "builtins", Type: Flag, Doc: "Include Celery's own tasks."},
 		}},
-		{Name: "active_queues", Title: "Show queues", Doc: "Queues that the worker consumes from."},
+		{Name: "active_queues", Title: "Show queues", Doc: "Queues the worker consumes from."},
 		{Name: "conf", Title: "Show configuration", Doc: "Settings, secrets masked.", Params: []Param{
-			{Name: "with_defaults", Type: Flag, Doc: "With those that are at their defaults."},
+			{Name: "with_defaults", Type: Flag, Doc: "Include settings at their defaults."},
 		}},
 		{Name: "report", Title: "Show report", Doc: "The text of celery report."},
-		{Name: "query_task", Title: "Find tasks", Doc: "Where tasks are in the worker; it does not see those that wait for their time.", Params: []Param{
+		{Name: "query_task", Title: "Find tasks", Doc: "Where tasks are in the worker; those waiting for their ETA are not found.", Params: []Param{
 			{Name: "ids", Type: TextList, Required: true, Doc: "Task ids."},
 		}},
 		{Name: "clock", Title: "Show clock", Doc: "The worker's logical clock."},
@@ -138,33 +138,33 @@ func inspecting() []Method {
 
 func acting() []Method { return append(aboutTasks(), aboutWorkers()...) }
 
-// signals that workers may be told to end a process with.
+// signals with which workers may terminate a process.
 func signals() []string {
 	return []string{"SIGTERM", "SIGKILL", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2"}
 }
 
 func signalParam() Param {
-	return Param{Name: "signal", Type: Signal, Choices: signals(), Doc: "What ends the process; SIGTERM if left out."}
+	return Param{Name: "signal", Type: Signal, Choices: signals(), Doc: "Signal sent to the process; SIGTERM if omitted."}
 }
 
 func aboutTasks() []Method {
 	ids := Param{Name: "task_id", Type: TextList, Required: true, Doc: "Task ids."}
 	task := Param{Name: "task_name", Type: Text, Required: true, Doc: "Name of a registered task."}
-	end := Param{Name: "terminate", Type: Flag, Doc: "Also end the process of a task that runs."}
+	end := Param{Name: "terminate", Type: Flag, Doc: "Also terminate the process of a running task."}
 	return []Method{
 		{
 			Name: "revoke", Title: "Revoke tasks", Dangerous: true,
-			Doc:    "Keeps tasks from starting. Workers forget it when they restart, unless they have --statedb.",
+			Doc:    "Keeps tasks from starting. Workers forget it when they restart, unless started with --statedb.",
 			Params: []Param{ids, end, signalParam()},
 		},
 		{
 			Name: "terminate", Title: "Terminate tasks", Dangerous: true,
-			Doc:    "Revokes tasks and ends the pool process of those that run, whatever it runs by then.",
+			Doc:    "Revokes tasks and terminates the pool process of those running, whatever it runs by then.",
 			Params: []Param{ids, signalParam()},
 		},
 		{
 			Name: "revoke_by_stamped_headers", Title: "Revoke by stamps", Dangerous: true,
-			Doc: "Revokes tasks by the headers that they are stamped with; since Celery 5.3.",
+			Doc: "Revokes tasks by the headers they are stamped with; since Celery 5.3.",
 			Params: []Param{
 				{Name: "headers", Type: AnyJSON, Required: true, Doc: "Object of a value, or a list of values, by header."},
 				end, signalParam(),
@@ -172,14 +172,14 @@ func aboutTasks() []Method {
 		},
 		{
 			Name: "rate_limit", Title: "Set rate limit", Doc: "Limits how often a worker starts a task, until it restarts.",
-			Params: []Param{task, {Name: "rate_limit", Type: Rate, Required: true, Doc: "Such as 10/m, 5/s or 2/h; 0 is no limit."}},
+			Params: []Param{task, {Name: "rate_limit", Type: Rate, Required: true, Doc: "Such as 10/m, 5/s or 2/h; 0 for no limit."}},
 		},
 		{
-			Name: "time_limit", Title: "Set time limits", Doc: "Limits how long a task may run, until the worker restarts. A limit that is left out is removed.",
+			Name: "time_limit", Title: "Set time limits", Doc: "Limits how long a task may run, until the worker restarts. An omitted limit is removed.",
 			Params: []Param{
 				task,
-				{Name: "soft", Type: Seconds, Doc: "Raises SoftTimeLimitExceeded in the task after so many seconds."},
-				{Name: "hard", Type: Seconds, Doc: "Kills the task's process after so many seconds."},
+				{Name: "soft", Type: Seconds, Doc: "Seconds until SoftTimeLimitExceeded is raised in the task."},
+				{Name: "hard", Type: Seconds, Doc: "Seconds until the task's process is killed."},
 			},
 		},
 	}
@@ -187,38 +187,38 @@ func aboutTasks() []Method {
 
 func aboutWorkers() []Method {
 	queue := Param{Name: "queue", Type: Text, Required: true, Doc: "Name of the queue."}
-	processes := Param{Name: "n", Type: Integer, Min: 1, Doc: "How many processes; 1 if left out."}
+	processes := Param{Name: "n", Type: Integer, Min: 1, Doc: "Number of processes; 1 if omitted."}
 	return []Method{
-		{Name: "enable_events", Title: "Enable task events", Doc: "Has the worker send events of tasks."},
+		{Name: "enable_events", Title: "Enable task events", Doc: "Makes the worker send task events."},
 		{
 			Name: "disable_events", Title: "Disable task events",
-			Doc: "Has the worker send no events of tasks. It does nothing to one that was started with -E.",
+			Doc: "Stops the worker from sending task events, unless it was started with -E.",
 		},
-		{Name: "heartbeat", Title: "Send heartbeat", Doc: "Has the worker send a heartbeat now."},
+		{Name: "heartbeat", Title: "Send heartbeat", Doc: "Makes the worker send a heartbeat now."},
 		{Name: "pool_grow", Title: "Grow pool", Doc: "Adds processes to a prefork pool without autoscaling.", Params: []Param{processes}},
-		{Name: "pool_shrink", Title: "Shrink pool", Doc: "Takes idle processes from a prefork pool without autoscaling.", Params: []Param{processes}},
+		{Name: "pool_shrink", Title: "Shrink pool", Doc: "Removes idle processes from a prefork pool without autoscaling.", Params: []Param{processes}},
 		{
 			Name: "pool_restart", Title: "Restart pool", Dangerous: true,
 			Doc:    "Replaces the pool's processes; only where worker_pool_restarts is on.",
-			Params: []Param{{Name: "modules", Type: TextList, Doc: "Modules to import anew."}},
+			Params: []Param{{Name: "modules", Type: TextList, Doc: "Modules to import again."}},
 		},
 		{
-			Name: "autoscale", Title: "Set autoscaling", Doc: "Changes the bounds of a pool that was started with --autoscale.",
+			Name: "autoscale", Title: "Set autoscaling", Doc: "Changes the limits of a pool started with --autoscale.",
 			Params: []Param{
-				{Name: "max", Type: Integer, Required: true, Min: 1, Doc: "Most processes."},
-				{Name: "min", Type: Integer, Required: true, Doc: "Fewest processes."},
+				{Name: "max", Type: Integer, Required: true, Min: 1, Doc: "Maximum number of processes."},
+				{Name: "min", Type: Integer, Required: true, Doc: "Minimum number of processes."},
 			},
 		},
-		{Name: "add_consumer", Title: "Add consumer", Doc: "Has the worker consume from a queue too.", Params: []Param{
+		{Name: "add_consumer", Title: "Add consumer", Doc: "Makes the worker consume from another queue.", Params: []Param{
 			queue,
-			{Name: "exchange", Type: Text, Doc: "Exchange that the queue is bound to; of the queue's name if left out."},
-			{Name: "exchange_type", Type: Text, Choices: []string{"direct", "topic", "fanout", "headers"}, Doc: "direct if left out."},
-			{Name: "routing_key", Type: Text, Doc: "Key that the queue is bound with; the queue's name if left out."},
+			{Name: "exchange", Type: Text, Doc: "Exchange to bind the queue to; named like the queue if omitted."},
+			{Name: "exchange_type", Type: Text, Choices: []string{"direct", "topic", "fanout", "headers"}, Doc: "direct if omitted."},
+			{Name: "routing_key", Type: Text, Doc: "Binding key; the queue's name if omitted."},
 		}},
-		{Name: "cancel_consumer", Title: "Cancel consumer", Dangerous: true, Doc: "Has the worker consume from a queue no longer.", Params: []Param{queue}},
+		{Name: "cancel_consumer", Title: "Cancel consumer", Dangerous: true, Doc: "Stops the worker from consuming from a queue.", Params: []Param{queue}},
 		{
 			Name: "shutdown", Title: "Shut down", Dangerous: true, NoReply: true,
-			Doc: "Ends the worker once its running tasks have ended. It does not answer.",
+			Doc: "Stops the worker once its running tasks have finished. It does not reply.",
 		},
 	}
 }
