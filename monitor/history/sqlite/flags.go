@@ -17,7 +17,7 @@ func lostAt(v *state.Task) any {
 	}
 }
 
-// flags returns the bits of the column marks.
+// flags returns the bits of the column flags.
 func flags(v *state.Task) int64 {
 	var m int64
 	if v.Redelivered {

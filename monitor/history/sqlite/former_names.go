@@ -67,11 +67,11 @@ func (c *compiler) formerSources(ctx context.Context, names []int64, states []sy
 		in[i] = s.number
 	}
 	var sources []source
-	for marks := range allFlags + 1 {
-		if marks&flagRenamed != 0 {
+	for flags := range allFlags + 1 {
+		if flags&flagRenamed != 0 {
 			sources = append(sources, source{
-				index: "tasks_marked", where: "marks <> 0 AND marks = ? AND state IN (SELECT value FROM json_each(?)) AND " + hadName,
-				args: []any{marks, jsonArray(in), jsonArray(names)}, sorted: true,
+				index: "tasks_by_flags", where: "flags <> 0 AND flags = ? AND state IN (SELECT value FROM json_each(?)) AND " + hadName,
+				args: []any{flags, jsonArray(in), jsonArray(names)}, sorted: true,
 			})
 		}
 	}

@@ -36,7 +36,7 @@ func copiedTables() []struct{ name, columns, key, alone string } {
 		{name: "failures", columns: "failure, name, type, message, place, resolved", key: "failure"},
 		{name: "views", columns: "name, query, sort, cols"},
 		{name: "workers", columns: "name, body"},
-		{name: "minutes", columns: "span, at, name, worker, queue, received, succeeded, failed, retried, wait, run"},
+		{name: "rollups", columns: "span, at, name, worker, queue, received, succeeded, failed, retried, wait, run"},
 		{
 			name: "outbox", alone: "outbox", key: "command",
 			columns: `command, first, schema, kind, grp, target, summary, payload, task, actor, state, attempts, deferrals, error,
@@ -232,6 +232,10 @@ func (s *recovery) symbols(ctx context.Context) (map[int64]string, error) {
 // table copies rows that are not there yet. One without a numeric key is read up to the first damaged place.
 func (s *recovery) table(ctx context.Context, name, columns, key string, symbols map[int64]string) error {
 	var rows [][]any
+	from := name
+	if name == "rollups" && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = 'minutes'`).Scan(new(int)) == nil {
+		from = "minutes" // as it was called up to schema 10
+	}
 	width := strings.Count(columns, ",") + 1
 	take := func(r *sql.Rows) (int64, error) {
 		row := make([]any, width)
@@ -247,10 +251,10 @@ func (s *recovery) table(ctx context.Context, name, columns, key string, symbols
 		return n, nil
 	}
 	if key != "" {
-		if err := s.ranges(ctx, name, `SELECT `+columns+` FROM `+name+` WHERE `+key+` `, key, take); err != nil {
+		if err := s.ranges(ctx, name, `SELECT `+columns+` FROM `+from+` WHERE `+key+` `, key, take); err != nil {
 			return err
 		}
-	} else if whole, err := s.each(ctx, `SELECT `+columns+` FROM `+name, nil, take); err != nil {
+	} else if whole, err := s.each(ctx, `SELECT `+columns+` FROM `+from, nil, take); err != nil {
 		return err
 	} else if !whole {
 		s.markIncomplete(name)
@@ -269,7 +273,7 @@ func (s *recovery) insert(ctx context.Context, name, columns string, rows [][]an
 		taken := 0
 		err := s.d.update(ctx, func(t *tx) error {
 			for _, row := range some {
-				if name == "minutes" {
+				if name == "rollups" {
 					if err := t.translate(row[2:5], symbols); err != nil {
 						return err
 					}

@@ -15,7 +15,7 @@ const maxCounted = 100_000
 
 // lastReceipt is the receipt of a task's newest event, as in the index tasks_by_receipt. Tasks of older versions have the
 // time of their workers instead.
-const lastReceipt = `coalesce(heard, finished, updated)`
+const lastReceipt = `coalesce(last_receipt, finished, updated)`
 
 // PlanPrune returns what Prune would remove.
 func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan, err error) {

@@ -33,7 +33,7 @@ func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.
 			args = append(args, n)
 		}
 	}
-	query := `SELECT at, name, worker, queue, received, succeeded, failed, retried, ` + histograms + ` FROM minutes
+	query := `SELECT at, name, worker, queue, received, succeeded, failed, retried, ` + histograms + ` FROM rollups
 		WHERE ` + strings.Join(where, ` AND `) + ` ORDER BY at, name, worker, queue`
 	return eachRow(ctx, d.read, query, args, func(rows *sql.Rows) error {
 		var m history.Rollup
@@ -84,7 +84,7 @@ func (t *tx) addRollups(cells []history.Rollup) error {
 func (t *tx) addRollup(span int64, key [3]int64, m history.Rollup) error {
 	at := m.At - m.At%span
 	var wait, run []byte
-	err := t.get(`SELECT wait, run FROM minutes WHERE span = ? AND at = ? AND name = ? AND worker = ? AND queue = ?`,
+	err := t.get(`SELECT wait, run FROM rollups WHERE span = ? AND at = ? AND name = ? AND worker = ? AND queue = ?`,
 		[]any{span, at, key[0], key[1], key[2]}, &wait, &run)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
@@ -95,7 +95,7 @@ func (t *tx) addRollup(span int64, key [3]int64, m history.Rollup) error {
 	if m.Run, err = mergeHistograms(run, m.Run); err != nil {
 		return err
 	}
-	return t.exec(`INSERT INTO minutes (span, at, name, worker, queue, received, succeeded, failed, retried, wait, run)
+	return t.exec(`INSERT INTO rollups (span, at, name, worker, queue, received, succeeded, failed, retried, wait, run)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 		received = received + excluded.received, succeeded = succeeded + excluded.succeeded,
 		failed = failed + excluded.failed, retried = retried + excluded.retried, wait = excluded.wait, run = excluded.run`,
@@ -143,7 +143,7 @@ func (d *DB) expireRollups(ctx context.Context) error {
 	for _, span := range history.RollupSpans() {
 		length, end := inMinutes(span.Length), startMinute(today.Add(-span.Retention))
 		for range maxExpired {
-			oldest, err := list[int64](ctx, d.read, `SELECT at FROM minutes WHERE span = ? AND at < ? ORDER BY at LIMIT 1`, length, end)
+			oldest, err := list[int64](ctx, d.read, `SELECT at FROM rollups WHERE span = ? AND at < ? ORDER BY at LIMIT 1`, length, end)
 			if err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func (d *DB) expireRollups(ctx context.Context) error {
 				break
 			}
 			err = d.update(ctx, func(t *tx) error {
-				return t.exec(`DELETE FROM minutes WHERE span = ? AND at = ?`, length, oldest[0])
+				return t.exec(`DELETE FROM rollups WHERE span = ? AND at = ?`, length, oldest[0])
 			})
 			if err != nil {
 				return err

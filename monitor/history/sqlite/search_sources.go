@@ -190,10 +190,10 @@ func isSources(values []query.Value) []source {
 		case query.IsFinished:
 			return nil
 		default:
-			for marks := range allFlags + 1 {
-				if marks&isFlags[v.Text] != 0 && possible(marks) {
+			for flags := range allFlags + 1 {
+				if flags&isFlags[v.Text] != 0 && possible(flags) {
 					sources = append(sources, source{
-						index: "tasks_marked", where: "marks <> 0 AND marks = ?", args: []any{marks}, sorted: true,
+						index: "tasks_by_flags", where: "flags <> 0 AND flags = ?", args: []any{flags}, sorted: true,
 					})
 				}
 			}
@@ -203,8 +203,8 @@ func isSources(values []query.Value) []source {
 }
 
 // possible reports whether a task can have these flags.
-func possible(marks int) bool {
-	lost, orphaned, dismissed := marks&flagLost != 0, marks&flagOrphaned != 0, marks&flagDismissed != 0
+func possible(flags int) bool {
+	lost, orphaned, dismissed := flags&flagLost != 0, flags&flagOrphaned != 0, flags&flagDismissed != 0
 	return (lost || !orphaned) && (!lost || !dismissed)
 }
 

@@ -173,7 +173,7 @@ func operator(than string, b query.Bound) string {
 	return " " + than + "= ?"
 }
 
-// Bits of the column marks.
+// Bits of the column flags.
 const (
 	flagRedelivered = 1 << iota
 	flagTruncated
@@ -202,7 +202,7 @@ func isCondition(values []query.Value) condition {
 		case query.IsFinished:
 			list = append(list, condition{sql: "final <> 0", exact: true})
 		default:
-			list = append(list, condition{"marks <> 0 AND marks & ? <> 0", []any{isFlags[v.Text]}, true})
+			list = append(list, condition{"flags <> 0 AND flags & ? <> 0", []any{isFlags[v.Text]}, true})
 		}
 	}
 	return join("OR", list)
@@ -281,8 +281,8 @@ func (c *compiler) exactSymbols(ctx context.Context, values []query.Value) ([]in
 	for i, v := range values {
 		texts[i] = v.Text
 	}
-	marks := strings.TrimSuffix(strings.Repeat("?,", len(texts)), ",")
-	found, err := list[int64](ctx, c.q, "SELECT symbol FROM symbols WHERE text IN ("+marks+")", texts...)
+	places := strings.TrimSuffix(strings.Repeat("?,", len(texts)), ",")
+	found, err := list[int64](ctx, c.q, "SELECT symbol FROM symbols WHERE text IN ("+places+")", texts...)
 	return found, wrap("resolve values", err)
 }
 

@@ -41,7 +41,7 @@ func symbolQueries() []string {
 		`SELECT DISTINCT worker FROM tasks`, `SELECT DISTINCT queue FROM tasks`, `SELECT DISTINCT client FROM tasks`,
 		`SELECT DISTINCT exchange FROM tasks`, `SELECT DISTINCT routing_key FROM tasks`,
 		`SELECT DISTINCT name FROM former_names`,
-		`SELECT DISTINCT name FROM minutes`, `SELECT DISTINCT worker FROM minutes`, `SELECT DISTINCT queue FROM minutes`,
+		`SELECT DISTINCT name FROM rollups`, `SELECT DISTINCT worker FROM rollups`, `SELECT DISTINCT queue FROM rollups`,
 	}
 }
 

@@ -134,9 +134,9 @@ func (t *tx) task(s *history.Task) (known []byte, err error) {
 
 // replace updates a stored task, false if there is none.
 func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
-	var row, marks int64
+	var row, flags int64
 	var indexed bool
-	err := t.get(`SELECT task, indexed, marks FROM tasks WHERE id = ?`, []any{id}, &row, &indexed, &marks)
+	err := t.get(`SELECT task, indexed, flags FROM tasks WHERE id = ?`, []any{id}, &row, &indexed, &flags)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -146,7 +146,7 @@ func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
 	if err == nil {
 		err = t.exec(updateTask, append(columns, row)...)
 	}
-	if err == nil && marks&flagRenamed != 0 {
+	if err == nil && flags&flagRenamed != 0 {
 		err = t.exec(`DELETE FROM former_names WHERE task = ?`, row)
 	}
 	if err == nil {
@@ -161,12 +161,12 @@ func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
 // Statements with RETURNING would each need a statement journal.
 const (
 	taskColumns = `clock, micros, origin, state, final, name, worker, queue, client, exchange, routing_key, root, parent,
-		sent, received, started, finished, updated, eta, expires, wait, run, retries, marks, lost, failure, heard`
+		sent, received, started, finished, updated, eta, expires, wait, run, retries, flags, lost, failure, last_receipt`
 	insertTask = `INSERT INTO tasks (` + taskColumns + `, id, indexed)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 		ON CONFLICT (id) DO NOTHING`
 	updateTask = `UPDATE tasks SET (` + taskColumns + `, indexed)
-		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, heard), 0) WHERE task = ?`
+		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, last_receipt), 0) WHERE task = ?`
 )
 
 // Classes of tasks, as in the column final.
