@@ -159,7 +159,7 @@ func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range got.Warnings { // time passes
-				got.Warnings[i].Message = regexp.MustCompile(`for \d+ s`).ReplaceAllString(got.Warnings[i].Message, "for 40 s")
+				got.Warnings[i].Message = regexp.MustCompile(`for \d+ (s|min)`).ReplaceAllString(got.Warnings[i].Message, "for 40 s")
 			}
 			if diff := cmp.Diff(got, tt.want); diff != "" {
 				t.Errorf("got - want +\n%s", diff)

@@ -29,9 +29,11 @@ export function attach(input, prefix) {
     list.children[active].scrollIntoView({ block: "nearest" });
   }
 
+  // An option that was chosen stays so if a later answer has it too.
   function show(items) {
+    const chosen = offers[active]?.text;
     offers = items;
-    active = -1;
+    active = items.findIndex(({ text }) => text === chosen);
     list.replaceChildren(...items.map(({ text, help }, i) => {
       const option = document.createElement("li");
       option.id = `${list.id}-${i}`;
@@ -100,6 +102,8 @@ export function attach(input, prefix) {
     if (act && act()) e.preventDefault();
   });
   input.addEventListener("input", () => {
+    active = -1;
+    paint();
     clearTimeout(waiting);
     waiting = setTimeout(ask, 80);
   });
