@@ -5,7 +5,7 @@ package clock
 
 import "sync/atomic"
 
-// Max is the greatest raw clock that counts. Greater ones, and those below 1, are no clock at all:
+// Max is the greatest raw clock that counts. Greater ones, and those below 1, are not clocks:
 // one hostile message must not be able to overflow the receiver.
 const Max int64 = 1 << 62
 

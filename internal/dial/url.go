@@ -28,7 +28,7 @@ func ParseAuthority(text string) (Authority, error) {
 	a, address := ParseLogin(text)
 	u := url.URL{Host: address}
 	a.Host, a.Port = u.Hostname(), u.Port()
-	if strings.Contains(a.Host, ":") && !strings.HasPrefix(address, "[") { // a port that is no number
+	if strings.Contains(a.Host, ":") && !strings.HasPrefix(address, "[") { // a port that is not a number
 		return Authority{}, ErrURL
 	}
 	if n, err := strconv.ParseUint(a.Port, 10, 16); a.Port != "" && (err != nil || n == 0) { // or a password, if the host is missing

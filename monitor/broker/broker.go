@@ -48,7 +48,7 @@ type EventStream interface {
 	// arrive within MaxBatchDelay. It returns ctx's error when ctx ends, and ErrClosed once the event stream has ended.
 	// It returns either messages or an error, and loses no message when ctx ends.
 	Receive(ctx context.Context) ([]Message, error)
-	// Ack tells the broker that every message with a tag up to and including tag is safe here.
+	// Ack acknowledges every message with a tag up to and including tag.
 	// Messages never acknowledged are delivered again, if the broker can. A tag acknowledged
 	// before does nothing; one that Receive has not returned yet is an error and changes nothing.
 	Ack(tag uint64) error

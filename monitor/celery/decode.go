@@ -14,8 +14,8 @@ import (
 // field.
 const (
 	CauseContentType = "content_type" // a serializer other than JSON and MessagePack
-	CauseMalformed   = "malformed"    // no JSON or MessagePack, from here to the end of the message
-	CauseNotEvent    = "not_an_event" // JSON, but no object, or one without a usable type
+	CauseMalformed   = "malformed"    // neither JSON nor MessagePack, from here to the end of the message
+	CauseNotEvent    = "not_an_event" // JSON, but not an object, or one without a usable type
 	CauseHostname    = "hostname"     // a task or worker event without a sender
 	CauseUUID        = "uuid"         // a task event without an id, or with one of over 512 bytes
 	CauseTimestamp   = "timestamp"    // missing or outside 2000 to 2100: replaced by the time of receipt
@@ -162,7 +162,7 @@ func (m *message) element() bool {
 	return true
 }
 
-// check completes an event, or says why it is none.
+// check completes an event, or says why it is not one.
 func (d *Decoder) check(e *state.Event) (cause string) {
 	switch {
 	case e.Kind == 0:

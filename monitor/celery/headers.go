@@ -124,7 +124,7 @@ func checkEmbed(raw json.RawMessage) error {
 	return nil
 }
 
-// noSignature reports whether n is no object that names a task.
+// noSignature reports whether n is anything but an object that names a task.
 func noSignature(n node) bool {
 	i := slices.Index(n.keys, "task")
 	return n.kind != isObject || i < 0 || n.items[i].kind != isText

@@ -25,20 +25,20 @@ const (
 
 // Message is a task message of protocol 2. ID and Name are required.
 type Message struct {
-	ID       string
-	Name     string
-	Args     json.RawMessage // an array, [] if empty
-	Kwargs   json.RawMessage // an object, {} if empty
-	RootID   string          // ID if empty
-	ParentID string
-	GroupID  string
-	ETA      time.Time // zero: at once
-	Expires  time.Time // zero: never
-	Retries  int
-	HardLimit     *float64 // time limits, seconds
-	SoftLimit     *float64
-	Priority *uint8 // 0 to 9
-	Origin   string // who publishes, as gen<pid>@host
+	ID        string
+	Name      string
+	Args      json.RawMessage // an array, [] if empty
+	Kwargs    json.RawMessage // an object, {} if empty
+	RootID    string          // ID if empty
+	ParentID  string
+	GroupID   string
+	ETA       time.Time // zero: at once
+	Expires   time.Time // zero: never
+	Retries   int
+	HardLimit *float64 // time limits, seconds
+	SoftLimit *float64
+	Priority  *uint8 // 0 to 9
+	Origin    string // who publishes, as gen<pid>@host
 	// Shadow is a name to show in place of Name.
 	Shadow string
 	// Embed holds callbacks, errbacks, chain and chord of a message that is sent again, nil for none.
@@ -207,7 +207,7 @@ func (m Message) checkNames() error {
 	return nil
 }
 
-// CheckName returns a *MessageError if name is no valid name of a task: proj.tasks.add.
+// CheckName returns a *MessageError if name is not a valid task name: proj.tasks.add.
 func CheckName(name string) error {
 	message := ""
 	switch {

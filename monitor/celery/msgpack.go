@@ -115,7 +115,7 @@ func (t *transcoder) float(size uint64) {
 	default:
 		from := len(t.out)
 		t.out = strconv.AppendFloat(t.out, f, 'g', -1, 64)
-		if !strings.ContainsAny(string(t.out[from:]), ".e") { // Python tells 5.0 from 5, and so does freq
+		if !strings.ContainsAny(string(t.out[from:]), ".e") { // 5.0 differs from 5, in Python and as freq
 			t.out = append(t.out, ".0"...)
 		}
 	}

@@ -36,8 +36,8 @@ type Request struct {
 	ReplyTo     *broker.ReplyTo // nil if no reply is wanted
 }
 
-// request is the body of a Request. Workers take a destination that is no list for a part of their name, and those of all
-// versions expect every key but the last two.
+// request is the body of a Request. Workers take a destination that is not a list for a part of their name, and
+// all versions expect every key but the last two.
 type request struct {
 	Method      string          `json:"method"`
 	Arguments   map[string]any  `json:"arguments"`
@@ -48,7 +48,7 @@ type request struct {
 	ReplyTo     *broker.ReplyTo `json:"reply_to,omitempty"`
 }
 
-// Publishing is the request as a message. It fails if an argument is no JSON.
+// Publishing is the request as a message. It fails if an argument cannot be written as JSON.
 func (r Request) Publishing() (broker.Publishing, error) {
 	body := request{Method: r.Method, Arguments: r.Arguments, Ticket: r.Ticket, ReplyTo: r.ReplyTo}
 	if body.Arguments == nil {
@@ -80,8 +80,7 @@ type Reply struct {
 	Undecodable string
 }
 
-// ParseReply parses a reply. The error says why it is no reply at all; the ticket is still returned if there is
-// one.
+// ParseReply parses a reply. The error says why it is not a reply; the ticket is still returned if there is one.
 func ParseReply(m broker.Publishing) (Reply, error) {
 	r := Reply{Clock: replyClock(m.Headers["clock"])}
 	r.Ticket, _ = m.Headers["ticket"].(string)

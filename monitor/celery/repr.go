@@ -14,7 +14,7 @@ const (
 )
 
 // Repr writes an array or object of JSON as Celery's saferepr would, cut to its limits. An array is a tuple, as
-// positional arguments are. Text that is no JSON is returned unchanged.
+// positional arguments are. Text that is not JSON is returned unchanged.
 func Repr(v json.RawMessage) string {
 	n, err := parseNode(v, "")
 	if err != nil {

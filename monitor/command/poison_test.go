@@ -109,8 +109,8 @@ func strange(r *rand.Rand, n int) celery.Message {
 		))
 	}
 	if m.Embed != nil {
-		m.Name = "tasks.echo" // it may fail after it has run
-		m.SoftLimit = new(1e3)     // and so need not succeed
+		m.Name = "tasks.echo"  // it may fail after it has run
+		m.SoftLimit = new(1e3) // and so need not succeed
 	}
 	return m
 }

@@ -207,7 +207,7 @@ const maxOutcome = 1 << 20
 // Call Wait or WaitEach exactly once.
 func (v *Call) Wait(ctx context.Context) Replies { return v.WaitEach(ctx, func([]Reply) {}) }
 
-// WaitEach is like Wait, and calls hear with the replies as they arrive, each of them once. Replies that do not
+// WaitEach is like Wait, and calls deliver with the replies as they arrive, each of them once. Replies that do not
 // name their worker are passed at the end, when it is known whose they are.
 func (v *Call) WaitEach(ctx context.Context, deliver func([]Reply)) Replies {
 	defer v.timer.Stop()

@@ -354,8 +354,8 @@ func (i *Inspector) report(ctx context.Context, name string, s *cacheEntry) {
 // part is the reply to one of the requests of a round.
 type part struct {
 	inspection
-	reply  Reply
-	err    string // why there is none
+	reply    Reply
+	err      string // why there is none
 	timedOut bool   // the worker did not reply in time
 }
 

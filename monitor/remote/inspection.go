@@ -47,14 +47,14 @@ type Stats struct {
 
 // Pool of a worker.
 type Pool struct {
-	Implementation   string // as stats has it: celery.concurrency.prefork:TaskPool
-	Kind             string // prefork, threads, solo, gevent, eventlet
-	MaxConcurrency   *int64
-	Processes        []int64 // pids
-	Slots            *int64  // tasks that can run at once now
-	MaxTasksPerChild string
-	SoftLimit, HardLimit  *float64 // default time limits, seconds
-	Writes           map[string]json.RawMessage
+	Implementation       string // as stats has it: celery.concurrency.prefork:TaskPool
+	Kind                 string // prefork, threads, solo, gevent, eventlet
+	MaxConcurrency       *int64
+	Processes            []int64 // pids
+	Slots                *int64  // tasks that can run at once now
+	MaxTasksPerChild     string
+	SoftLimit, HardLimit *float64 // default time limits, seconds
+	Writes               map[string]json.RawMessage
 }
 
 // Autoscaler of a worker that has one.
@@ -62,17 +62,17 @@ type Autoscaler struct{ Min, Max, Current, Quantity int64 }
 
 // TaskInfo describes a task that a worker holds.
 type TaskInfo struct {
-	ID           string
-	Name         string
-	Type         string
-	Args, Kwargs string    // Python's repr, the first 4 kB
-	StartedAt    time.Time // zero if it has not
-	PID          *int64    // of the pool process
-	Acknowledged bool
-	Queue        string // routing key of its delivery
-	Priority     *int64
-	Redelivered  *bool
-	SoftLimit, HardLimit   *float64 // time limits of this task, seconds
+	ID                   string
+	Name                 string
+	Type                 string
+	Args, Kwargs         string    // Python's repr, the first 4 kB
+	StartedAt            time.Time // zero if it has not
+	PID                  *int64    // of the pool process
+	Acknowledged         bool
+	Queue                string // routing key of its delivery
+	Priority             *int64
+	Redelivered          *bool
+	SoftLimit, HardLimit *float64 // time limits of this task, seconds
 }
 
 // Scheduled is a task that waits in a worker for its ETA.

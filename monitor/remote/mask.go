@@ -13,7 +13,7 @@ const masked = "********"
 // secretWords are the names of settings whose values Celery hides, in any case, and some more.
 const secretWords = `API|TOKEN|KEY|SECRET|PASS|PROFANITIES_LIST|SIGNATURE|DATABASE|BEAT_DBURI|CREDENTIAL|AUTH|DSN|PWD`
 
-// dataMethod reports whether a method tells of tasks or queues, which are not a worker's secrets and must stay as they are.
+// dataMethod reports whether a method reports tasks or queues, which are not a worker's secrets and must stay as they are.
 func dataMethod(name string) bool {
 	switch canonical(name) {
 	case "active", "reserved", "scheduled", "revoked", "registered", "query_task", "active_queues":
@@ -22,7 +22,7 @@ func dataMethod(name string) bool {
 	return false
 }
 
-// telling reports whether s has the name of a secret in it.
+// telling reports whether s contains the name of a secret.
 func namesSecret(s string) bool {
 	s = strings.ToUpper(s)
 	for word := range strings.SplitSeq(secretWords, "|") {
@@ -54,8 +54,8 @@ func newMasking() masking {
 	}
 }
 
-// Mask returns JSON without secrets: the values of keys whose names tell of one, and within strings the passwords of URLs
-// and what has the form of a secret, such as a provider's token or a private key, at any depth. What is no JSON becomes
+// Mask returns JSON without secrets: the values of keys that name one, and within strings the passwords of URLs
+// and what has the form of a secret, such as a provider's token or a private key, at any depth. What is not JSON becomes
 // null.
 func Mask(value json.RawMessage) json.RawMessage {
 	return newMasking().whole(value)
@@ -135,7 +135,7 @@ func (m masking) value(v any) any {
 	return v
 }
 
-// secret masks a value whole, but for those that tell nothing.
+// secret masks a value whole, except for those that reveal nothing.
 func (m masking) secret(v any) any {
 	switch v {
 	case nil, true, false, "":

@@ -73,8 +73,7 @@ func Nearest(name string) string {
 	return query.Nearest(name, names)
 }
 
-// Refused says why Umbel does not offer a command that workers have, empty if it does or if there is no such
-// command.
+// Refused says why Umbel does not offer a command that workers have. It is empty for all others.
 func Refused(name string) string {
 	switch name {
 	case "election":

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// token is a form of secrets that tells one by itself, whatever it is called.
+// token is a form of secrets that is recognizable by itself, whatever its name is.
 type token struct {
 	sign string // is part of each
 	form *regexp.Regexp
 }
 
-// tokenForms are what tokens look like, by what they all contain.
+// tokenForms are pairs of a text that all tokens of a form contain and the pattern of the form.
 func tokenForms() [][2]string {
 	return [][2]string{
 		{"-----BEGIN", `-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|PGP MESSAGE)[^-]*-----(?:(?s:.*?)-----END [A-Z0-9 ]+-----|(?s:.*))`},

@@ -76,7 +76,7 @@ func decodePool(f fields) Pool {
 		}
 	}
 	p.Slots = p.MaxConcurrency
-	if reported { // a prefork pool may have grown since, which max-concurrency does not tell
+	if reported { // a prefork pool may have grown since, which max-concurrency does not show
 		n := int64(len(processes))
 		p.Slots = &n
 	}

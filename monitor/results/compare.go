@@ -11,8 +11,8 @@ import (
 // stored after events are sent.
 const Tolerance = 2 * time.Minute
 
-// Compare says, in sentences, where what events tell of a task and its record disagree. A record that only lacks
-// something, or is of a task still on its way, disagrees with nothing.
+// Compare says, in sentences, where the events and the record of a task disagree. A record that only lacks something, or
+// is of a task that has not ended, disagrees with nothing.
 func Compare(t *state.Task, r Result) []string {
 	var list []string
 	if r.Status != "" && disagree(t.State, state.State(r.Status)) {

@@ -33,7 +33,7 @@ func msgpackRecord(b []byte) bool {
 	return len(b) > 0 && (b[0]&0xf0 == 0x80 || b[0] == 0xde || b[0] == 0xdf) && bytes.Contains(b, []byte("\xa6status"))
 }
 
-// statusOf is the status in a record of another serializer, as far as it can be told for certain; empty if it cannot.
+// statusOf is the status in a record of another serializer, empty if it is not certain.
 func statusOf(b []byte) string {
 	if !yamlRecord(b) {
 		return ""

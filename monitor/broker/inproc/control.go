@@ -17,8 +17,8 @@ const (
 	maxReplies    = 10_000 // wait for a control connection that does not read them
 )
 
-// Listen attaches a mailbox: hear is called with every request from then on, in the goroutine of the control connection that makes
-// it, until detach is called. It must neither keep nor change what it is given.
+// Listen attaches a mailbox: handle is called with every request from then on, in the goroutine that makes the request,
+// until detach is called. It must neither keep nor change what it is given.
 func (b *Broker) Listen(handle func(broker.Publishing)) (detach func()) {
 	b.connsMu.Lock()
 	defer b.connsMu.Unlock()
@@ -32,8 +32,8 @@ func (b *Broker) Listen(handle func(broker.Publishing)) (detach func()) {
 	}
 }
 
-// Answer sends a reply to the control connection whose requests ask for their replies at to. It is dropped if there is no such line,
-// or if too many wait there. The broker owns m from then on.
+// Reply sends a reply to the control connection with the address to. It is dropped if there is no such connection, or
+// if too many wait there. The broker owns m from then on.
 func (b *Broker) Reply(to broker.ReplyTo, m broker.Publishing) {
 	b.connsMu.Lock()
 	defer b.connsMu.Unlock()
@@ -76,7 +76,7 @@ func (b *Broker) failConns(err error) {
 	}
 }
 
-// controlConn is one control connection to a Broker, whose connsMuguards it.
+// controlConn is one control connection to a Broker, whose connsMu guards it.
 type controlConn struct {
 	broker  *Broker
 	key     string
@@ -112,7 +112,7 @@ func (c *controlConn) Close() error {
 	return nil
 }
 
-// Request implements broker.ControlConn. It returns when every mailbox has heard the request.
+// Request implements broker.ControlConn. It returns when every mailbox has handled the request.
 func (c *controlConn) Request(ctx context.Context, m broker.Publishing) (int, error) {
 	if err := c.check(ctx); err != nil {
 		return 0, err

@@ -118,7 +118,7 @@ func (b *Broker) Subscribe(ctx context.Context) (broker.EventStream, error) {
 		return nil, b.refusal
 	}
 	if b.stream != nil {
-		return nil, errors.New("in-memory broker has a session already: close it first")
+		return nil, errors.New("in-memory broker has an event stream already: close it first")
 	}
 	b.stream = newEventStream(b)
 	return b.stream, nil

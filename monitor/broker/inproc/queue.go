@@ -76,9 +76,9 @@ func (b *Broker) put(name string, m broker.Publishing) error {
 
 // Consumer takes messages from a queue as a worker does. Its methods are called from one goroutine.
 type Consumer struct {
-	broker *Broker
-	queue  *queue
-	unacked   []delivery // oldest first
+	broker  *Broker
+	queue   *queue
+	unacked []delivery // oldest first
 }
 
 // delivery is a message that a consumer holds.

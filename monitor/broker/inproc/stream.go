@@ -94,11 +94,11 @@ func (s *eventStream) take() ([]broker.Message, error) {
 	return batch, nil
 }
 
-// wake lets the receiver look again.
+// wake makes the receiver check again.
 func (s *eventStream) wake() {
 	select {
 	case s.ready <- struct{}{}:
-	default: // it will look again anyway
+	default: // it will check again anyway
 	}
 }
 

@@ -38,7 +38,7 @@ type controlConn struct {
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
 	ended     chan struct{}          // closed after err was set
-	blocked   atomic.Pointer[string] // why the broker takes no messages, nil if it does
+	blocked   atomic.Pointer[string] // why the broker accepts no messages, nil if it does
 	slots     chan struct{}          // one for each publish channel in use
 	running   sync.WaitGroup
 
@@ -152,7 +152,7 @@ func (c *controlConn) lost(lost [3]<-chan *amqp091.Error, cancelled <-chan strin
 			if ok {
 				return fmt.Errorf("%w: queue %q was deleted", broker.ErrClosed, c.replyQueue)
 			}
-			cancelled = nil // the connection's end, which is told as well
+			cancelled = nil // the connection's end, which is reported as well
 			continue
 		case cause = <-lost[0]:
 		case cause = <-lost[1]:
@@ -167,7 +167,7 @@ func (c *controlConn) lost(lost [3]<-chan *amqp091.Error, cancelled <-chan strin
 	return fmt.Errorf("%w: connection lost: %w", broker.ErrClosed, &dial.HintError{Message: reason(cause), Err: cause})
 }
 
-// note remembers whether the broker takes messages.
+// note remembers whether the broker accepts messages.
 func (c *controlConn) note(state amqp091.Blocking) {
 	if !state.Active {
 		c.blocked.Store(nil)

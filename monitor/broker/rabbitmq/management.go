@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	maxAnswer = 16 << 20 // bytes of one answer
+	maxAnswer = 16 << 20 // bytes of one response
 	pageSize  = 500      // the most that RabbitMQ allows
 	maxPages  = 10
 )
@@ -53,7 +53,7 @@ func parseManagementURL(text string, e endpoint) (*managementURL, error) {
 	return m, nil
 }
 
-// management asks the management API. It is safe for concurrent use.
+// management is a client of the management API. It is safe for concurrent use.
 type management struct {
 	*managementURL
 	client *http.Client
@@ -73,7 +73,7 @@ func (u *managementURL) open() *management {
 
 func (m *management) close() { m.client.CloseIdleConnections() }
 
-// get reads one answer.
+// get reads one response.
 func (m *management) get(ctx context.Context, path string, query url.Values, into any) error {
 	address := m.base + "/api/" + path
 	if len(query) > 0 {
@@ -205,7 +205,7 @@ func parseQueues(answer json.RawMessage) (list []broker.Queue, pages int, err er
 	return list, page.Pages, nil
 }
 
-// queue reads what the API tells of one queue. All of it may be missing, which is not 0.
+// queue converts what the API reports of one queue. All of it may be missing, which is not 0.
 func (o object) queue(name string) broker.Queue {
 	stats := o.object("message_stats")
 	return broker.Queue{
@@ -224,7 +224,7 @@ func (o object) queue(name string) broker.Queue {
 	}
 }
 
-// broker adds to info what the API tells of the broker, as far as the user may know it.
+// broker adds to info what the API reports of the broker, as far as the user has permission.
 func (m *management) broker(ctx context.Context, info *broker.Info) {
 	var overview object
 	if m.get(ctx, "overview", nil, &overview) == nil {

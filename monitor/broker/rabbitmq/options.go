@@ -50,8 +50,8 @@ type Options struct {
 	// MaxLength is how many messages the queue holds before the broker drops the oldest, 1,000,000 if
 	// zero. It keeps a stalled reader from filling the broker's memory.
 	MaxLength int
-	// ManagementURL is where RabbitMQ's management API is, such as http://user:password@host:15672: it tells more of
-	// queues than AMQP does. Empty means that there is none. User and password are those of URL if it holds none; TLS
+	// ManagementURL is where RabbitMQ's management API is, such as http://user:password@host:15672: it reports
+	// more about queues than AMQP does. Empty means that there is none. User and password are those of URL if it holds none; TLS
 	// holds for https:// too.
 	ManagementURL string
 	// DialTimeout bounds each attempt to connect, 10 s if zero.

@@ -109,7 +109,7 @@ func (c *controlConn) publish(exchange, key string, m amqp091.Publishing) error 
 	}
 	<-confirmation.Done()
 	if !confirmation.Acked() && o.channel.IsClosed() {
-		if cause, ok := <-o.closed; ok { // told before the confirmations are given up
+		if cause, ok := <-o.closed; ok { // sent before the confirmations are given up
 			return c.explainSend(cause)
 		}
 		return c.explainSend(amqp091.ErrClosed)
@@ -151,7 +151,7 @@ func (c *controlConn) publishChannel() (*publishChannel, error) {
 	return o, nil
 }
 
-// idle takes an outlet that is not in use, the one used last, nil if there is none.
+// idle takes a publish channel that is not in use, the one used last, nil if there is none.
 func (c *controlConn) idle() *publishChannel {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *controlConn) idle() *publishChannel {
 	return nil
 }
 
-// explainSend says what an error of the connection or of an outlet means for a message.
+// explainSend says what an error of the connection or of a publish channel means for a message.
 func (c *controlConn) explainSend(err error) error {
 	refusal, ok := errors.AsType[*amqp091.Error](err)
 	switch {

@@ -16,13 +16,13 @@ import (
 
 const (
 	maxQueues    = 500
-	maxDeclares  = 8 // channels that look at queues at once
+	maxDeclares  = 8 // channels that declare queues passively at once
 	statsTimeout = 5 * time.Second
 	// managementTimeout leaves time to ask otherwise.
 	managementTimeout = 3 * time.Second
 )
 
-// QueueStats implements broker.ControlConn. It tells of 500 queues at most, those asked for first, and takes 5 s at most.
+// QueueStats implements broker.ControlConn. It reports at most 500 queues, those asked for first, within 5 s.
 func (c *controlConn) QueueStats(ctx context.Context, names []string) (broker.QueueStats, error) {
 	if err := c.check(ctx); err != nil {
 		return broker.QueueStats{}, err
@@ -58,8 +58,8 @@ func (c *controlConn) QueueStats(ctx context.Context, names []string) (broker.Qu
 	return s, c.check(ctx)
 }
 
-// listed returns the queues that the management API tells of, if there is one, and whether these are all. It adds to s
-// what is known by that.
+// listed returns the queues that the management API reports, if there is one, and whether these are all. It adds to s
+// what else the API reports.
 func (c *controlConn) listed(ctx context.Context, s *broker.QueueStats) (byName map[string]broker.Queue, all bool) {
 	if c.management == nil {
 		return nil, false
@@ -140,7 +140,7 @@ func (c *controlConn) declared(ctx context.Context, names []string) []broker.Que
 	}
 	close(todo)
 	for range min(maxDeclares, len(names)) {
-		_ = c.start(func() { c.declareAll(ctx, todo, done) }) // an ended line is noticed by whoever waits
+		_ = c.start(func() { c.declareAll(ctx, todo, done) }) // once the connection has ended, the wait below ends too
 	}
 	queues := make([]broker.Queue, 0, len(names))
 	for range names {
@@ -162,8 +162,8 @@ func (c *controlConn) declared(ctx context.Context, names []string) []broker.Que
 	return queues
 }
 
-// declareAll declares queues passively until there are no more, one channel after the other: the broker closes that on which it is
-// asked for a queue that is not there.
+// declareAll declares queues passively until there are no more, one channel after the other: the broker closes
+// the channel if a queue does not exist.
 func (c *controlConn) declareAll(ctx context.Context, todo <-chan string, done chan<- broker.Queue) {
 	var ch *amqp091.Channel
 	defer func() {
@@ -192,7 +192,7 @@ func (c *controlConn) declareAll(ctx context.Context, todo <-chan string, done c
 	}
 }
 
-// declaredQueue is what the answer to a passive declaration tells.
+// declaredQueue converts the reply to a passive declaration.
 func (c *controlConn) declaredQueue(name string, state amqp091.Queue, err error) broker.Queue {
 	if err == nil {
 		ready, consumers := int64(state.Messages), int64(state.Consumers)

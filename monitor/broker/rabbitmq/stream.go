@@ -87,7 +87,7 @@ func message(d amqp091.Delivery) broker.Message {
 	}
 }
 
-// Ack implements broker.EventStream. It keeps tags from the broker that it would answer by closing
+// Ack implements broker.EventStream. It withholds tags for which the broker would close
 // the channel.
 func (s *eventStream) Ack(tag uint64) error {
 	s.mu.Lock()

@@ -15,7 +15,7 @@ const (
 	maxSearch = 10_000 // messages of a list, and of those that workers hold
 )
 
-// Peek implements broker.ControlConn. What is no envelope is returned as a body without properties.
+// Peek implements broker.ControlConn. What is not an envelope is returned as a body without properties.
 func (c *controlConn) Peek(ctx context.Context, queue string, limit int) ([]broker.Publishing, error) {
 	var found []broker.Publishing
 	for _, list := range c.conn.keys.queues(queue) {
@@ -97,7 +97,7 @@ func (c *controlConn) findUnacked(ctx context.Context, taskID string) (*broker.P
 	return nil, nil
 }
 
-// task returns the message in an envelope if it is that of a task.
+// task returns the message in an envelope if it is of the task with this id.
 func task(envelope, taskID string) *broker.Publishing {
 	if !strings.Contains(envelope, taskID) { // most are not
 		return nil

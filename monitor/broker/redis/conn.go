@@ -166,7 +166,7 @@ func (b *Broker) askSentinel(ctx context.Context, e endpoint, address string) (s
 			}
 			return conn, nil
 		}))
-	// What waits for an answer ends with the client.
+	// What waits for a reply ends with the client.
 	release := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer func() {
 		if release() {
@@ -186,8 +186,8 @@ func (b *Broker) askSentinel(ctx context.Context, e endpoint, address string) (s
 	return net.JoinHostPort(found[0], found[1]), nil
 }
 
-// failedConn stands for a socket that could not be opened; it fails with the reason. If the client were told at
-// once, it would write to standard error and start dialling in the background.
+// failedConn stands for a socket that could not be opened; it fails with the reason. If the dialer returned
+// the error, the client would write to standard error and dial in the background.
 type failedConn struct{ err error }
 
 func (u failedConn) Read([]byte) (int, error)       { return 0, u.err }

@@ -87,7 +87,7 @@ func (c *controlConn) Request(ctx context.Context, m broker.Publishing) (receive
 }
 
 // Publish implements broker.ControlConn. Beside the message it leaves the binding that Kombu would when it declares the
-// queue, since nothing else tells that there is one.
+// queue, since nothing else shows that it exists.
 func (c *controlConn) Publish(ctx context.Context, queue string, m broker.Publishing) error {
 	text, err := envelope(m, "", queue)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *controlConn) do(ctx context.Context, what string, command func() error)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// The client does not see the end of a context while it waits for an answer, only its deadline.
+	// The client does not see the end of a context while it waits for a reply, only its deadline.
 	err := command()
 	switch word := code(err); {
 	case err == nil:
@@ -229,8 +229,8 @@ func (c *controlConn) deliver(m broker.Publishing) {
 	}
 }
 
-// Close implements broker.ControlConn. Its error is always nil: what cannot be removed expires, or is swept by the next
-// line.
+// Close implements broker.ControlConn. Its error is always nil: what cannot be removed expires, or is swept by
+// the next control connection.
 func (c *controlConn) Close() error {
 	if c.failure() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

@@ -16,7 +16,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// code is the first word of an error that Redis answered with, empty for other errors.
+// code is the first word of an error reply of Redis, empty for other errors.
 func code(err error) string {
 	refusal, ok := errors.AsType[redis.Error](err)
 	if !ok || errors.Is(err, redis.Nil) {
@@ -26,7 +26,7 @@ func code(err error) string {
 	return word
 }
 
-// isRefusal reports whether Redis answered, and answered no.
+// isRefusal reports whether err is an error reply of Redis.
 func isRefusal(err error) bool { return code(err) != "" }
 
 // connectError explains why e cannot be used.
@@ -59,7 +59,7 @@ func explain(e endpoint, err error) string {
 	return ""
 }
 
-// explainRefusal explains what Redis answered.
+// explainRefusal explains an error reply of Redis.
 func explainRefusal(e endpoint, err error) string {
 	word := code(err)
 	user := "user " + fmt.Sprintf("%q", cmp.Or(e.user, "default"))
@@ -84,7 +84,7 @@ func explainRefusal(e endpoint, err error) string {
 	return refusal(err)
 }
 
-// refusal is what Redis answered, in one line and bounded.
+// refusal is the error that Redis returned, in one line and bounded.
 func refusal(err error) string {
 	if r, ok := errors.AsType[redis.Error](err); ok {
 		err = r

@@ -9,8 +9,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// maxWaiting is how many bytes of messages may wait to be received. Redis cuts off whoever reads too slowly, so that
-// reading goes on when they are there, and what does not fit is dropped and counted.
+// maxWaiting is how many bytes of messages may wait to be received. Redis disconnects a subscriber that reads too
+// slowly, so reading goes on when they are full, and what does not fit is dropped and counted.
 const maxWaiting = 64 << 20
 
 const overhead = 128 // bytes of a message beside its body
@@ -74,12 +74,12 @@ func (b *inbox) end(err error, discard bool) {
 	b.wake()
 }
 
-// wake lets the receiver look again. The caller holds mu.
+// wake makes the receiver check again. The caller holds mu.
 func (b *inbox) wake() {
 	b.wanted = 0
 	select {
 	case b.ready <- struct{}{}:
-	default: // it will look again anyway
+	default: // it will check again anyway
 	}
 }
 

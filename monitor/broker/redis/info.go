@@ -12,7 +12,7 @@ import (
 // nearlyFull is the share of maxmemory from which on Redis may soon refuse what is published.
 const nearlyFull = 0.9
 
-// info is what Redis tells of itself. Users may lack the permission to ask.
+// info reads what Redis reports of itself, which users may lack the permission for.
 func (c *controlConn) info(ctx context.Context) (broker.Info, error) {
 	i := broker.Info{Kind: "Redis", VisibilityTimeout: new(c.broker.options.VisibilityTimeout)}
 	var text string

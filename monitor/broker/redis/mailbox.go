@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// mailbox is the list that workers push replies to. Beside it lives a key that expires, so that the lists of those who
-// were killed can be told from those of others who live.
+// mailbox is the list that workers push replies to. Beside it lives a key that expires, so that the lists of processes
+// that were killed can be distinguished from those in use.
 type mailbox struct {
 	keys keys
 	id   string

@@ -22,8 +22,8 @@ const (
 // None is the FanoutPrefix of applications that set fanout_prefix to False.
 const None = "\x00"
 
-// Options of a Broker. URL is required, everything else has Celery's default. Nothing on the wire tells the
-// transport options, so that they must be the same as in broker_transport_options.
+// Options of a Broker. URL is required, everything else has Celery's default. Nothing on the wire shows the
+// transport options, so they must be the same as in broker_transport_options.
 type Options struct {
 	// URL is what the workers' broker_url is: redis://user:password@host:6379/0, rediss:// for TLS,
 	// redis+socket:///path?virtual_host=0, or sentinel:// lists separated by semicolons. Several URLs of the
@@ -42,7 +42,7 @@ type Options struct {
 	// FanoutPrefix is fanout_prefix: empty means Kombu's "/{db}."; None means False. As in Python, {{ and }} stand for
 	// braces: Kombu before 5.4, behind Sentinel, publishes as if it were "/{{db}}.".
 	FanoutPrefix string
-	// NoFanoutPatterns is fanout_patterns: false. Without it, events are heard either way.
+	// NoFanoutPatterns is fanout_patterns: false. Events are received either way without it.
 	NoFanoutPatterns bool
 	// Separator is sep, "\x06\x16" if empty.
 	Separator string
@@ -54,7 +54,7 @@ type Options struct {
 	VisibilityTimeout time.Duration
 	// Exchange and ControlExchange are event_exchange and control_exchange, celeryev and celery if empty.
 	Exchange, ControlExchange string
-	// HealthCheck is how often an event stream is pinged, 15 s if zero. One that is silent for twice as long is dead.
+	// HealthCheck is how often an event stream is pinged, 15 s if zero. One that sends nothing for twice as long is lost.
 	HealthCheck time.Duration
 	// DialTimeout bounds each attempt to connect, 10 s if zero.
 	DialTimeout time.Duration
@@ -93,7 +93,7 @@ type keys struct {
 	fanout    string // of channels, after prefix
 	separator string
 	steps     []int
-	unacked      string // hash of the messages that workers hold, prefix included
+	unacked   string // hash of the messages that workers hold, prefix included
 	index     string // sorted set of when they got them, prefix included
 	events    string // exchange
 	control   string // exchange
@@ -110,7 +110,7 @@ func (o Options) keys(db int) keys {
 		fanout:    strings.NewReplacer("{{", "{", "}}", "}", "{db}", strconv.Itoa(db)).Replace(fanout),
 		separator: o.Separator,
 		steps:     o.PrioritySteps,
-		unacked:      o.KeyPrefix + o.UnackedKey,
+		unacked:   o.KeyPrefix + o.UnackedKey,
 		index:     o.KeyPrefix + o.UnackedIndexKey,
 		events:    o.Exchange,
 		control:   o.ControlExchange + ".pidbox",

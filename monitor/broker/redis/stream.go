@@ -82,7 +82,7 @@ func (s *eventStream) read() {
 	}
 }
 
-// message decodes a payload. A payload that is no envelope is returned as a body, which the decoder of events
+// message decodes a payload. A payload that is not an envelope is returned as a body, which the decoder of events
 // counts.
 func message(o *celery.EnvelopeParser, payload []byte) broker.Message {
 	m, err := o.Parse(payload)
@@ -113,7 +113,7 @@ func (s *eventStream) keep(ctx context.Context) {
 	}
 }
 
-// stillMaster returns an error if the sentinels name another master than e by now. That they do not answer is none.
+// stillMaster returns an error if the sentinels name another master than e by now. That they do not reply is not one.
 func (b *Broker) stillMaster(ctx context.Context, e endpoint) error {
 	if len(e.sentinels) == 0 {
 		return nil
