@@ -13,6 +13,9 @@ BENCHCOUNT ?= 6
 # that Go code could race for. What uses them is still looked at.
 RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false
 
+# Packages whose tests take longest start first.
+LONGEST := ./cmd/umbel ./web ./monitor/history/sqlite ./monitor/remote ./monitor/ingest
+
 # Tests of whole programs wait more than they compute.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 OVERLAP := -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) \* 2)
@@ -34,7 +37,7 @@ lint: ## golangci-lint, import rules included; TypeScript over the scripts of th
 
 test: ## all tests with the race detector, on real brokers and in a browser
 	scripts/deps
-	scripts/services run go test $(RACE) $(OVERLAP) -timeout 30m ./...
+	scripts/services run go test $(RACE) $(OVERLAP) -timeout 30m $(LONGEST) ./...
 
 contract: ## generated requests to a demo, whose answers must be as the OpenAPI document says
 	scripts/deps

@@ -2,14 +2,14 @@
 # Where the programs are that the tests need. Sourced by deps and services; each function prints a
 # path, or fails.
 
-# The directory with rabbitmq-server and rabbitmqctl. Debian's commands on PATH are wrappers that
+# The directory with rabbitmq-server. Debian's commands on PATH are wrappers that
 # insist on the system's own node, so the scripts behind them come first. UMBEL_RABBITMQ names
 # another such directory.
 find_rabbitmq() {
 	local dir dirs=(/usr/lib/rabbitmq/bin "$(dirname "$(command -v rabbitmq-server || echo /nowhere/x)")")
 	if [[ -n ${UMBEL_RABBITMQ:-} ]]; then dirs=("$UMBEL_RABBITMQ"); fi
 	for dir in "${dirs[@]}"; do
-		if [[ -x $dir/rabbitmq-server && -x $dir/rabbitmqctl ]]; then
+		if [[ -x $dir/rabbitmq-server ]]; then
 			echo "$dir"
 			return
 		fi

@@ -71,13 +71,6 @@ func FakeTime(t testing.TB) string {
 	return need(t, "faketime", "UMBEL_TEST_FAKETIME")
 }
 
-// RabbitMQCtl returns the path of a rabbitmqctl that controls the node behind AMQP. Whoever stops
-// that node disturbs every other test: close single connections, or restore it before the test ends.
-func RabbitMQCtl(t testing.TB) string {
-	t.Helper()
-	return need(t, "rabbitmqctl", "UMBEL_TEST_RABBITMQCTL")
-}
-
 // RedisServer returns the path of a redis-server, for a Redis of the test's own.
 func RedisServer(t testing.TB) string {
 	t.Helper()

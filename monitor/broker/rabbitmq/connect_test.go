@@ -130,11 +130,7 @@ func TestClosedByTheOperator(t *testing.T) {
 	b := open(t, o)
 	s := connect(t, b)
 	const why = "maintenance at noon"
-	for line := range strings.Lines(rabbitmqctl(t, "-q", "list_connections", "pid", "client_properties")) {
-		if pid, properties, _ := strings.Cut(line, "\t"); strings.Contains(properties, "umbel "+o.Version) {
-			rabbitmqctl(t, "close_connection", pid, why)
-		}
-	}
+	closeConnection(t, o.Version, why)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := s.Receive(ctx)
@@ -157,8 +153,7 @@ func TestPermissions(t *testing.T) {
 	}
 
 	user, password := o.Version+"@/%", "p@:/%;s"
-	rabbitmqctl(t, "add_user", user, password)
-	t.Cleanup(func() { rabbitmqctl(t, "delete_user", user) })
+	addUser(t, user, password)
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		t.Fatalf("parse the URL of the broker: %v", err)
@@ -176,7 +171,7 @@ func TestPermissions(t *testing.T) {
 		{"^umbel-test", "^$", "^$", "needs write permission on the queue and read permission on the exchange"},
 		{"^umbel-test", "queue$", "\\.ev$", "needs read permission on it"},
 	} {
-		rabbitmqctl(t, "set_permissions", user, step.configure, step.write, step.read)
+		setPermissions(t, user, step.configure, step.write, step.read)
 		_, err = b.Subscribe(t.Context())
 		expectError(t, err, password, step.want)
 	}

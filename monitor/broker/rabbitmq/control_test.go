@@ -230,12 +230,7 @@ func TestControlConnClosedByTheOperator(t *testing.T) {
 	o := options(t)
 	c := openControl(t, controlBroker(t, o))
 	const why = "maintenance at noon"
-	for line := range strings.Lines(rabbitmqctl(t, "-q", "list_connections", "pid", "client_properties")) {
-		if pid, properties, _ := strings.Cut(line, "\t"); strings.Contains(properties, "umbel "+o.Version) {
-			rabbitmqctl(t, "close_connection", pid, why)
-			break // the loss of one of the two is that of the control connection
-		}
-	}
+	closeConnection(t, o.Version, why) // the loss of one of the two is that of the control connection
 	_, err := c.ReceiveReply(soon(t))
 	expectError(t, err, "guest", "connection lost: ", why)
 	if !errors.Is(err, broker.ErrClosed) {

@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os/exec"
+	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,12 +176,12 @@ func TestQueueProperties(t *testing.T) {
 		Arguments  json.RawMessage `json:"arguments"`
 	}
 	type binding struct {
-		Exchange string `json:"source_name"`
-		Queue    string `json:"destination_name"`
+		Exchange string `json:"source"`
+		Queue    string `json:"destination"`
 		Key      string `json:"routing_key"`
 	}
-	queues := list[queue](t, "list_queues", "name", "durable", "auto_delete", "exclusive", "arguments")
-	bindings := list[binding](t, "list_bindings", "source_name", "destination_name", "routing_key")
+	queues := list[queue](t, "/api/queues/%2F")
+	bindings := list[binding](t, "/api/bindings/%2F")
 
 	tests := map[string]struct {
 		exchange  string
@@ -226,25 +227,58 @@ func TestQueueProperties(t *testing.T) {
 	}
 }
 
-// list reads one of rabbitmqctl's lists.
-func list[T any](t *testing.T, command string, columns ...string) []T {
+// list returns a list of the management API.
+func list[T any](t *testing.T, path string) []T {
 	t.Helper()
-	out := rabbitmqctl(t, append([]string{"-q", "--formatter", "json", command}, columns...)...)
 	var all []T
-	if err := json.Unmarshal([]byte(out), &all); err != nil {
-		t.Fatalf("decode %s: %v", command, err)
+	if err := json.Unmarshal(testenv.Manage(t, http.MethodGet, path, ""), &all); err != nil {
+		t.Fatalf("decode %s: %v", path, err)
 	}
 	return all
 }
 
-// rabbitmqctl runs a command and returns what it prints.
-func rabbitmqctl(t *testing.T, arguments ...string) string {
+// addUser adds a user without permissions until the test ends.
+func addUser(t *testing.T, user, password string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, testenv.RabbitMQCtl(t), arguments...).Output()
+	body, err := json.Marshal(map[string]string{"password": password, "tags": ""})
 	if err != nil {
-		t.Fatalf("run rabbitmqctl %s: %v", arguments[0], err)
+		t.Fatal(err)
 	}
-	return string(out)
+	path := "/api/users/" + url.PathEscape(user)
+	testenv.Manage(t, http.MethodPut, path, string(body))
+	t.Cleanup(func() { testenv.Manage(t, http.MethodDelete, path, "") })
+}
+
+// setPermissions sets the permissions of a user on the virtual host /.
+func setPermissions(t *testing.T, user, configure, write, read string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"configure": configure, "write": write, "read": read})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.Manage(t, http.MethodPut, "/api/permissions/%2F/"+url.PathEscape(user), string(body))
+}
+
+// closeConnection closes a connection of the Umbel of a version once the broker lists one.
+func closeConnection(t *testing.T, version, reason string) {
+	t.Helper()
+	type connection struct {
+		Name       string          `json:"name"`
+		Properties json.RawMessage `json:"client_properties"`
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		for _, c := range list[connection](t, "/api/connections") {
+			if strings.Contains(string(c.Properties), "umbel "+version) {
+				testenv.Manage(t, http.MethodDelete, "/api/connections/"+url.PathEscape(c.Name), "", "X-Reason", reason)
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatalf("no connection of umbel %s", version)
+		}
+	}
 }

@@ -21,8 +21,7 @@ func TestControlPermissions(t *testing.T) {
 	declareQueue(t, queue, false, nil)
 	openControl(t, controlBroker(t, o)) // declares the exchanges
 	user, password := o.Version, "se/cr@t"
-	rabbitmqctl(t, "add_user", user, password)
-	t.Cleanup(func() { rabbitmqctl(t, "delete_user", user) })
+	addUser(t, user, password)
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		t.Fatalf("parse the URL of the broker: %v", err)
@@ -41,11 +40,11 @@ func TestControlPermissions(t *testing.T) {
 		{ours, "^$", "^$", "needs write permission on the queue and read permission on the exchange"},
 		{ours, "^umbel.reply", "pidbox$", "needs read permission on it"},
 	} {
-		rabbitmqctl(t, "set_permissions", user, step.configure, step.write, step.read)
+		setPermissions(t, user, step.configure, step.write, step.read)
 		_, err := b.OpenControl(t.Context())
 		expectError(t, err, password, step.want)
 	}
-	rabbitmqctl(t, "set_permissions", user, ours, "^umbel.reply", "(pidbox$|^umbel.reply)")
+	setPermissions(t, user, ours, "^umbel.reply", "(pidbox$|^umbel.reply)")
 	c := openControl(t, b)
 	for range 3 { // each refusal closes a channel, and the control connection goes on
 		err = c.Publish(soon(t), queue, broker.Publishing{})
@@ -59,7 +58,7 @@ func TestControlPermissions(t *testing.T) {
 		_, err = c.Purge(soon(t), queue)
 		expectError(t, err, password, "refused by the broker", "needs read permission on it")
 	}
-	rabbitmqctl(t, "set_permissions", user, ours, "(^umbel|^amq.default$)", "(pidbox$|^umbel)")
+	setPermissions(t, user, ours, "(^umbel|^amq.default$)", "(pidbox$|^umbel)")
 	// What the broker has remembered of a user's permissions, it remembers for each channel.
 	again := openControl(t, b)
 	if err := again.Publish(soon(t), queue, broker.Publishing{}); err != nil {
