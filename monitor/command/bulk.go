@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
-	"github.com/umbelhq/umbel/state/query"
 )
 
 // Actions of a BulkRequest.
@@ -108,21 +108,9 @@ func (p *bulkPlan) check() error {
 			return &Error{Field: "signal", Message: "signal is for terminate only"}
 		}
 	case actTerminate:
-		if o.Signal == "" {
-			o.Signal = defaultSignal
-		}
-	default:
-		actions := []string{actRevoke, actTerminate, actRetry}
-		return &Error{
-			Field: "action", Message: "action must be revoke, terminate or retry", Nearest: query.Nearest(o.Action, actions),
-		}
+		o.Signal = cmp.Or(o.Signal, defaultSignal)
 	}
-	switch {
-	case o.Cap < 0 || o.Cap > MaxCap:
-		return &Error{Field: "cap", Message: fmt.Sprintf("cap must be from 1 to %d", MaxCap)}
-	case o.Cap == 0:
-		o.Cap = DefaultCap
-	}
+	o.Cap = cmp.Or(o.Cap, DefaultCap)
 	if len(o.IDs) > MaxCap {
 		return &Error{Field: "ids", Message: fmt.Sprintf("ids must be at most %d", MaxCap)}
 	}

@@ -216,13 +216,9 @@ func TestBulkRefuses(t *testing.T) {
 		order command.BulkRequest
 		want  command.Error
 	}{
-		"action":       {command.BulkRequest{Action: "revok", IDs: []string{"done"}}, command.Error{Field: "action", Nearest: "revoke"}},
 		"signal":       {command.BulkRequest{Action: "terminate", Signal: "kill", IDs: []string{"done"}}, command.Error{Field: "signal", Nearest: "SIGKILL"}},
 		"needless":     {command.BulkRequest{Action: "revoke", Signal: "SIGKILL", IDs: []string{"done"}}, command.Error{Field: "signal"}},
-		"cap":          {command.BulkRequest{Action: "revoke", Cap: 10_001, IDs: []string{"done"}}, command.Error{Field: "cap"}},
-		"negative cap": {command.BulkRequest{Action: "revoke", Cap: -1, IDs: []string{"done"}}, command.Error{Field: "cap"}},
 		"ids":          {command.BulkRequest{Action: "revoke", IDs: make([]string, 10_001)}, command.Error{Field: "ids"}},
-		"empty id":     {command.BulkRequest{Action: "revoke", IDs: []string{"done", ""}}, command.Error{Field: "ids[1]"}},
 		"no such task": {command.BulkRequest{Action: "revoke", IDs: []string{"none"}}, command.Error{Kind: command.NotFound, Field: "ids[0]"}},
 		"piece of id": {
 			command.BulkRequest{Action: "revoke", IDs: []string{"8c51f2a0"}},

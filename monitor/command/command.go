@@ -188,7 +188,7 @@ type ControlRequest struct {
 	Method    string
 	Arguments map[string]any
 	Workers   []string      // empty is every worker
-	Expires   time.Duration // 60 s if zero
+	Expires   time.Duration // how long it may wait to be sent, 60 s if zero
 }
 
 // TaskRequest publishes a task.
@@ -198,7 +198,7 @@ type TaskRequest struct {
 	Args      json.RawMessage // an array, [] if empty
 	Kwargs    json.RawMessage // an object, {} if empty
 	Queue     string          // celery if empty
-	Countdown time.Duration   // delay from now
+	Countdown time.Duration   // delay from now, not negative
 	ETA       time.Time       // earliest start
 	Expires   time.Time       // zero is never
 	Priority  *uint8          // 0 to 9
@@ -218,7 +218,7 @@ type BulkRequest struct {
 	IDs    []string    // of tasks, or else
 	Query  query.Query // all that match it
 	Signal string      // of terminate, SIGTERM if empty
-	Cap    int         // most tasks to act on, DefaultCap if zero, at most MaxCap
+	Cap    int         // most tasks to act on, 1 to MaxCap; DefaultCap if zero
 }
 
 // DefaultCap and MaxCap bound a BulkRequest.

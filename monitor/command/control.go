@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,7 @@ func (s *Service) planControl(o ControlRequest) (p controlPlan, err error) {
 	if p.args, err = checkArguments(m, o.Arguments); err != nil {
 		return p, err
 	}
-	if p.expires, err = s.expiry(o.Expires); err != nil {
-		return p, err
-	}
+	p.expires = s.now().Add(cmp.Or(o.Expires, defaultExpires))
 	known := s.workers()
 	for i, name := range o.Workers {
 		if _, ok := known[name]; !ok {

@@ -13,8 +13,6 @@ import (
 
 const (
 	defaultExpires = time.Minute // of control commands
-	minExpires     = 5 * time.Second
-	maxExpires     = time.Hour
 	// groupControl keeps control commands in order.
 	groupControl = "control"
 )
@@ -96,15 +94,4 @@ func (s *Service) audit(caller Caller, now time.Time, action, target string, det
 		return history.AuditRecord{}, fmt.Errorf("write audit record: %w", err)
 	}
 	return history.AuditRecord{At: now, Actor: caller.Actor, RemoteAddr: caller.RemoteAddr, Action: action, Target: target, Detail: string(b)}, nil
-}
-
-// expiry returns when a command that may wait for a duration expires.
-func (s *Service) expiry(after time.Duration) (time.Time, error) {
-	if after == 0 {
-		after = defaultExpires
-	}
-	if after < minExpires || after > maxExpires {
-		return time.Time{}, &Error{Field: "expires_seconds", Message: "expires_seconds must be from 5 to 3,600"}
-	}
-	return s.now().Add(after), nil
 }

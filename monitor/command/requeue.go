@@ -12,9 +12,6 @@ import (
 // requeueTime is how long requeued commands may wait.
 const requeueTime = 10 * time.Minute
 
-// maxIDs bounds what one request may requeue or discard.
-const maxIDs = 1_000
-
 // Requeue makes dead commands pending again and returns how many.
 func (s *Service) Requeue(ctx context.Context, caller Caller, ids []int64) (int, error) {
 	audit, ids, err := s.auditIDs(caller, "requeue", ids)
@@ -44,14 +41,8 @@ func (s *Service) Discard(ctx context.Context, caller Caller, ids []int64) (int,
 	return n, nil
 }
 
-// auditIDs checks the ids of commands and returns them, sorted, with the audit record of an action.
+// auditIDs returns the ids of commands, sorted and without duplicates, with the audit record of an action.
 func (s *Service) auditIDs(caller Caller, action string, ids []int64) (history.AuditRecord, []int64, error) {
-	if len(ids) == 0 {
-		return history.AuditRecord{}, nil, &Error{Field: "ids", Message: "ids must name a command at least"}
-	}
-	if len(ids) > maxIDs {
-		return history.AuditRecord{}, nil, &Error{Field: "ids", Message: fmt.Sprintf("ids must be at most %d", maxIDs)}
-	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	target := count(len(ids), "command", "commands")
 	if len(ids) == 1 {

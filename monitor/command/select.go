@@ -19,14 +19,11 @@ func (s *Service) selectByID(ctx context.Context, p *bulkPlan) error {
 	known := make(map[string]bool, len(p.request.IDs))
 	held := s.Inspector.Holders(p.request.IDs...)
 	var list []state.Task
-	for i, id := range p.request.IDs {
+	for _, id := range p.request.IDs {
 		if known[id] {
 			continue
 		}
 		known[id] = true
-		if id == "" || len(id) > 255 {
-			return &Error{Field: fmt.Sprintf("ids[%d]", i), Message: "an id must have 1 to 255 bytes"}
-		}
 		t, err := s.tasks.Task(ctx, id)
 		h, ok := held[id]
 		switch {

@@ -108,8 +108,6 @@ func (s *Service) payload(ctx context.Context, o TaskRequest) (taskPayload, erro
 		return p, &Error{Field: "args", Message: "args is required: the arguments of the retried task are not guessed"}
 	case o.RetryOf != "" && len(o.Kwargs) == 0:
 		return p, &Error{Field: "kwargs", Message: "kwargs is required: the arguments of the retried task are not guessed"}
-	case o.Countdown < 0:
-		return p, &Error{Field: "countdown", Message: "countdown must not be below 0"}
 	case o.Countdown > 0 && !o.ETA.IsZero():
 		return p, &Error{Field: "eta", Message: "eta and countdown cannot be combined"}
 	case o.Countdown > 0:

@@ -71,9 +71,9 @@ type Batch struct {
 
 // Task is a task to save.
 type Task struct {
-	View    state.Task // for filters and lists
-	Events  []byte     // its events (state.Unsaved)
-	Stored  bool       // the store has it, and no event of it that Events lacks
+	View       state.Task // for filters and lists
+	Events     []byte     // its events (state.Unsaved)
+	Stored     bool       // the store has it, and no event of it that Events lacks
 	ReceivedAt int64      // local receipt of its newest event, µs since 1970 UTC, for retention; 0 if unknown
 }
 

@@ -50,7 +50,7 @@ type ControlBody struct {
 	Method    string         `json:"method" minLength:"1" example:"pool_grow"`
 	Arguments map[string]any `json:"arguments,omitempty" doc:"Arguments as listed by list-methods."`
 	Workers   []string       `json:"workers,omitempty" doc:"Node names. Defaults to all workers."`
-	Expires   float64        `json:"expires_seconds,omitempty" exclusiveMinimum:"0" maximum:"86400" doc:"Discard the command if it cannot be sent within this time. Defaults to 60."`
+	Expires   float64        `json:"expires_seconds,omitempty" minimum:"5" maximum:"3600" doc:"Discard the command if it cannot be sent within this time. Defaults to 60."`
 }
 
 type controlInput struct {
