@@ -96,7 +96,7 @@ func lookOf(s history.CommandState) commandLook {
 		return commandLook{"Sent", "waiting for replies", "started", "clock", "Accepted by the broker."}
 	case history.CommandDone:
 		return commandLook{"Done", "done", "success", "circle-check", "Accepted by the broker."}
-	case history.CommandSilent:
+	case history.CommandNoReply:
 		return commandLook{"No reply", "without a reply", "retry", "triangle-alert", "No reply"}
 	case history.CommandDead:
 		return commandLook{"Dead letter", "failed for good", "failure", "circle-x", "Could not be sent; not retried."}

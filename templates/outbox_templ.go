@@ -1499,7 +1499,7 @@ func commandAnswers(c history.Command, short bool) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-				} else if c.State == "silent" {
+				} else if c.State == "no_reply" {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 130, "<span class=\"warn\">no reply")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -1670,7 +1670,7 @@ func commandNext(c history.Command) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-		case history.CommandSilent:
+		case history.CommandNoReply:
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 144, "<span class=\"warn\">no reply from ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -97,7 +97,7 @@ func (v Request) parts() []part {
 	var list []part
 	whole, before := v.total(), 0
 	for _, s := range []history.CommandState{
-		history.CommandDone, history.CommandSilent, history.CommandSent, history.CommandInFlight, history.CommandPending,
+		history.CommandDone, history.CommandNoReply, history.CommandSent, history.CommandInFlight, history.CommandPending,
 		history.CommandExpired, history.CommandDiscarded, history.CommandDead,
 	} {
 		if n := v.Counts[s]; n > 0 {

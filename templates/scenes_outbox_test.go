@@ -70,7 +70,7 @@ func commands() []history.Command {
 	unasked := func(c *history.Command) { c.Replies, c.Expected = nil, c.Expected[2:] }
 	nobody := func(c *history.Command) { c.Replies, c.Expected = nil, nil }
 	return []history.Command{
-		in(17, "silent", func(c *history.Command) { c.SentAt, c.DoneAt = at(second), at(3*second) }),
+		in(17, "no_reply", func(c *history.Command) { c.SentAt, c.DoneAt = at(second), at(3*second) }),
 		in(18, "pending", nobody),
 		in(19, "pending", func(c *history.Command) {
 			nobody(c)
@@ -117,14 +117,14 @@ func outboxDead() templates.Outbox {
 }
 
 func request() templates.Request {
-	return templates.Request{ID: 17, Counts: map[history.CommandState]int{"silent": 1}, Commands: commands()[:1]}
+	return templates.Request{ID: 17, Counts: map[history.CommandState]int{"no_reply": 1}, Commands: commands()[:1]}
 }
 
 func requestBulk() templates.Request {
 	return templates.Request{
 		ID: 17, Commands: commands(), Older: "/ops/outbox/17?cursor=18",
 		Counts: map[history.CommandState]int{
-			"pending": 250, "in_flight": 50, "sent": 3, "done": 600, "silent": 90, "dead": 4, "expired": 2, "discarded": 1,
+			"pending": 250, "in_flight": 50, "sent": 3, "done": 600, "no_reply": 90, "dead": 4, "expired": 2, "discarded": 1,
 		},
 	}
 }

@@ -40,7 +40,7 @@ func taskActs() templates.Task {
 		Commands: []history.Command{
 			{ID: 9, RequestID: 9, Summary: "Retry task 3f2a", State: "done", Actor: "ann", CreatedAt: at(0)},
 			{
-				ID: 8, RequestID: 8, Summary: "Revoke task 3f2a", State: "silent", CreatedAt: at(-second), Expected: []string{"celery@a", "celery@b", "celery@c"},
+				ID: 8, RequestID: 8, Summary: "Revoke task 3f2a", State: "no_reply", CreatedAt: at(-second), Expected: []string{"celery@a", "celery@b", "celery@c"},
 				Replies: []history.Reply{{Node: "celery@a", Text: "tasks 3f2a flagged as revoked", OK: true}, {Node: "celery@b", Text: "no"}},
 			},
 			{ID: 7, RequestID: 7, Summary: "Publish mail.send", State: "dead", CreatedAt: at(-2 * second), LastError: "no such queue: mail"},

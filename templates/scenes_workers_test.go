@@ -18,7 +18,7 @@ func workerScenes() map[string]scene {
 		"worker-late":     tab(workerAt(1, templates.TabNow)),
 		"worker-offline":  tab(workerOffline()),
 		"worker-stopping": tab(workerAt(3, templates.TabHistory)),
-		"worker-silent":   tab(workerSilent()),
+		"worker-no-reply": tab(workerNoReply()),
 		"worker-stuck":    tab(workerStuck()),
 	}
 	for t, v := range workerTabs() {
@@ -64,8 +64,8 @@ func workerOffline() templates.Worker {
 	return v
 }
 
-// workerSilent has answered some questions and not others.
-func workerSilent() templates.Worker {
+// workerNoReply has answered some questions and not others.
+func workerNoReply() templates.Worker {
 	v := workerAt(0, templates.TabNow)
 	v.Inspection = told()
 	v.Inspection.InProgress = true
@@ -140,7 +140,7 @@ func workerTabs() map[templates.WorkerTab]templates.Worker {
 			v.Commands = []history.Command{
 				{RequestID: 7, Summary: "Grow pool by 2", State: "done", Actor: "ada", CreatedAt: at(0), Replies: reply("pool will grow", true)[1:]},
 				{RequestID: 6, Summary: evil, State: "done", CreatedAt: at(0), Replies: reply(evil, false)},
-				{RequestID: 5, Summary: "Ping", State: "silent", CreatedAt: at(0), LastError: "no reply from celery@a in 2 s"},
+				{RequestID: 5, Summary: "Ping", State: "no_reply", CreatedAt: at(0), LastError: "no reply from celery@a in 2 s"},
 				{RequestID: 4, Summary: "Shut down", State: "pending", CreatedAt: at(0)},
 			}
 		}

@@ -117,7 +117,7 @@ func shownStates(q query.Commands, path string, counts map[history.CommandState]
 		{"In flight", []history.CommandState{history.CommandInFlight}},
 		{"Sent", []history.CommandState{history.CommandSent}},
 		{"Done", []history.CommandState{history.CommandDone}},
-		{"No reply", []history.CommandState{history.CommandSilent}},
+		{"No reply", []history.CommandState{history.CommandNoReply}},
 		{"Dead letters", []history.CommandState{history.CommandDead}},
 		{"Expired", []history.CommandState{history.CommandExpired}},
 		{"Discarded", []history.CommandState{history.CommandDiscarded}},

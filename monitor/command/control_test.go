@@ -242,7 +242,7 @@ func TestControlIsAnsweredInTheOutbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := b.settled(t, events)[0]
-	if one.State != history.CommandSilent || len(one.Replies) != 1 || len(one.Expected) != 2 || !one.Replies[0].OK {
+	if one.State != history.CommandNoReply || len(one.Replies) != 1 || len(one.Expected) != 2 || !one.Replies[0].OK {
 		t.Errorf("state %s, answers %v of %v, want silent, one of two", one.State, one.Replies, one.Expected)
 	}
 

@@ -23,7 +23,7 @@ const (
 	CommandInFlight  CommandState = "in_flight" // claimed by a relay
 	CommandSent      CommandState = "sent"      // confirmed by the broker; workers may still reply
 	CommandDone      CommandState = "done"      // confirmed by the broker; all expected workers have replied
-	CommandSilent    CommandState = "silent"    // confirmed by the broker; an expected worker has not replied in time
+	CommandNoReply   CommandState = "no_reply"  // confirmed by the broker; an expected worker has not replied in time
 	CommandDead      CommandState = "dead"      // failed for good: it has a dead letter
 	CommandExpired   CommandState = "expired"   // not sent in time
 	CommandDiscarded CommandState = "discarded" // a dead letter that was removed, or a command canceled before it was sent
@@ -32,7 +32,7 @@ const (
 // CommandStates returns all states in the order in which a command may pass through them.
 func CommandStates() []CommandState {
 	return []CommandState{
-		CommandPending, CommandInFlight, CommandSent, CommandDone, CommandSilent, CommandDead, CommandExpired, CommandDiscarded,
+		CommandPending, CommandInFlight, CommandSent, CommandDone, CommandNoReply, CommandDead, CommandExpired, CommandDiscarded,
 	}
 }
 

@@ -9,7 +9,7 @@ type Command struct {
 	ID        Int      `json:"id"`
 	RequestID Int      `json:"request_id" doc:"ID of the request the command belongs to."`
 	Kind      string   `json:"kind" doc:"What the command sends: control, task or purge."`
-	State     string   `json:"state" enum:"pending,in_flight,sent,done,silent,dead,expired,discarded" doc:"The last five states are final. silent: a worker did not reply in time."`
+	State     string   `json:"state" enum:"pending,in_flight,sent,done,no_reply,dead,expired,discarded" doc:"The last five states are final. no_reply: a worker did not reply in time."`
 	Target    string   `json:"target" doc:"Recipient." example:"celery@w1"`
 	Summary   string   `json:"summary" doc:"Human-readable description."`
 	TaskID    *string  `json:"task_id" doc:"Task that the command publishes or acts on."`

@@ -69,7 +69,7 @@ func TestCommandsAreFiltered(t *testing.T) {
 		history.Outcome{ID: ada[1], State: history.CommandPending, DueAt: time.UnixMicro(start).Add(time.Hour), Error: "away", Deferrals: 2},
 	)
 	answer := history.Reply{Node: "celery@w1", At: time.UnixMicro(start), Text: "pong", OK: true, Clock: 7}
-	reply := history.CommandReplies{ID: bob[0], Replies: []history.Reply{answer}, State: history.CommandSilent}
+	reply := history.CommandReplies{ID: bob[0], Replies: []history.Reply{answer}, State: history.CommandNoReply}
 	if err := f.db.AddReplies(t.Context(), time.UnixMicro(start), []history.CommandReplies{reply}); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestCommandsAreFiltered(t *testing.T) {
 	}
 	got := decode(t, get(t, f, "/commands/"+id(bob[0])).Body.String())
 	for field, want := range map[string]string{
-		"state": "silent", "expected": "[celery@w1 celery@w2]", "missing": "[celery@w2]", "actor": "bob", "last_error": "<nil>",
+		"state": "no_reply", "expected": "[celery@w1 celery@w2]", "missing": "[celery@w2]", "actor": "bob", "last_error": "<nil>",
 		"replies": "[map[at:2026-11-21T00:00:00.000000Z clock:7 node:celery@w1 ok:true text:pong]]",
 		"sent_at": "2026-11-21T00:00:00.000000Z", "expires_at": "<nil>", "task_id": "<nil>",
 	} {

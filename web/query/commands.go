@@ -53,7 +53,7 @@ func (p *parser) commandStates() []history.CommandState {
 	for _, s := range p.states() {
 		st := history.CommandState(strings.ToLower(s))
 		if !slices.Contains(history.CommandStates(), st) {
-			p.fail(paramState, "must be pending, in_flight, sent, done, silent, dead, expired or discarded")
+			p.fail(paramState, "must be pending, in_flight, sent, done, no_reply, dead, expired or discarded")
 			continue
 		}
 		if !slices.Contains(list, st) {

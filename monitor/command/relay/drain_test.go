@@ -67,7 +67,7 @@ func TestTheRelayEndsWithinItsDrain(t *testing.T) {
 		if c := s.command(ids[0]); c.State != history.CommandPending || c.Attempts+c.Deferrals != 0 {
 			s.Errorf("command that could not be sent is %s after %d attempts and %d deferrals", c.State, c.Attempts, c.Deferrals)
 		}
-		if c := s.command(ids[1]); c.State != history.CommandSilent || len(c.Replies) != 1 {
+		if c := s.command(ids[1]); c.State != history.CommandNoReply || len(c.Replies) != 1 {
 			s.Errorf("command that was not answered by all is %s with %d answers", c.State, len(c.Replies))
 		}
 	})
@@ -230,7 +230,7 @@ func TestAnswersAreRecorded(t *testing.T) {
 		if all.State != history.CommandDone || len(all.Replies) != 2 || !all.DoneAt.Equal(time.Now()) {
 			s.Errorf("command that all answered is %+v", all)
 		}
-		if diff := cmp.Diff(first, some.Replies); diff != "" || some.State != history.CommandSilent {
+		if diff := cmp.Diff(first, some.Replies); diff != "" || some.State != history.CommandNoReply {
 			s.Errorf("command that one answered is %s, with (-want +got):\n%s", some.State, diff)
 		}
 	})

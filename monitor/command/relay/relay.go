@@ -134,7 +134,7 @@ func (r *Relay) endStaleWaits(ctx context.Context) error {
 		}
 		var unanswered []history.CommandReplies
 		for i := range list {
-			unanswered = append(unanswered, history.CommandReplies{ID: list[i].ID, State: history.CommandSilent})
+			unanswered = append(unanswered, history.CommandReplies{ID: list[i].ID, State: history.CommandNoReply})
 		}
 		if len(unanswered) > 0 {
 			if err := r.o.Store.AddReplies(ctx, r.o.Now(), unanswered); err != nil {

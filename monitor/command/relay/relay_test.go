@@ -267,14 +267,14 @@ func TestACommandThatNeverComesThroughHoldsBackItsGroupAlone(t *testing.T) {
 
 func TestSilenceOfTheBrokerIsAnOutage(t *testing.T) {
 	t.Parallel()
-	silent := func(ctx context.Context, c history.Command, _ int) (relay.Sent, error) {
+	noReply := func(ctx context.Context, c history.Command, _ int) (relay.Sent, error) {
 		if c.Group == "good" {
 			return relay.Sent{}, nil
 		}
 		<-ctx.Done()
 		return relay.Sent{}, ctx.Err()
 	}
-	play(t, silent, nil, func(s *scene) {
+	play(t, noReply, nil, func(s *scene) {
 		s.run()
 		ids := s.enqueue(pendingCommand("a", "a0"), pendingCommand("a", "a1"))
 		s.pass(11 * time.Second)
@@ -351,7 +351,7 @@ func TestWhatACrashLeavesInFlightIsSentAtTheStart(t *testing.T) {
 			s.Errorf("sent (-want +got):\n%s", diff)
 		}
 		s.expect(ids[0], history.CommandDone)
-		s.expect(ids[1], history.CommandSilent) // nobody waits for its answers any more
+		s.expect(ids[1], history.CommandNoReply) // nobody waits for its answers any more
 		if got := s.relay.Status().Reclaimed; got != 1 {
 			s.Errorf("%d reclaimed, want 1", got)
 		}

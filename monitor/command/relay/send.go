@@ -100,7 +100,7 @@ func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 	select {
 	case r.waiting <- struct{}{}:
 	case <-work.Done():
-		r.records.addReplies(history.CommandReplies{ID: c.ID, State: history.CommandSilent})
+		r.records.addReplies(history.CommandReplies{ID: c.ID, State: history.CommandNoReply})
 		return
 	}
 	r.replies.Go(func() {
@@ -108,7 +108,7 @@ func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 			r.records.addReplies(history.CommandReplies{ID: c.ID, Replies: answers, State: history.CommandSent})
 		})
 		<-r.waiting
-		reply := history.CommandReplies{ID: c.ID, State: history.CommandSilent}
+		reply := history.CommandReplies{ID: c.ID, State: history.CommandNoReply}
 		if complete {
 			reply.State = history.CommandDone
 		}

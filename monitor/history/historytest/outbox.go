@@ -235,7 +235,7 @@ func (c storeTest) commandsListed() {
 		history.Outcome{ID: list[0], State: history.CommandSent, SentAt: after(1), Expected: []string{"celery@w1"}},
 		history.Outcome{ID: list[1], State: history.CommandSent, SentAt: after(1), Expected: []string{"celery@w2", "celery@w3"}},
 		history.Outcome{ID: list[2], State: history.CommandDone, SentAt: after(1)})
-	c.answer(after(2), history.CommandReplies{ID: list[1], Replies: []history.Reply{{Node: "celery@w4", At: after(2)}}, State: history.CommandSilent})
+	c.answer(after(2), history.CommandReplies{ID: list[1], Replies: []history.Reply{{Node: "celery@w4", At: after(2)}}, State: history.CommandNoReply})
 	for kind, want := range map[string][]string{"task": {"t1"}, "control": nil} {
 		got, err := c.TasksWithCommands(c.Context(), kind, []string{"t0", "t1", "", "t1", `"`})
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
@@ -249,7 +249,7 @@ func (c storeTest) commandsListed() {
 		"all":                {history.CommandFilter{}, []int64{other[0], list[2], list[1], list[0]}},
 		"before":             {history.CommandFilter{Before: list[2]}, []int64{list[1], list[0]}},
 		"pending":            {history.CommandFilter{States: []history.CommandState{history.CommandPending}}, []int64{other[0]}},
-		"some states":        {history.CommandFilter{States: []history.CommandState{history.CommandSilent, history.CommandPending, history.CommandDone}}, []int64{other[0], list[2], list[1]}},
+		"some states":        {history.CommandFilter{States: []history.CommandState{history.CommandNoReply, history.CommandPending, history.CommandDone}}, []int64{other[0], list[2], list[1]}},
 		"no such state":      {history.CommandFilter{States: []history.CommandState{"x"}}, nil},
 		"kind":               {history.CommandFilter{Kind: "control"}, []int64{list[1], list[0]}},
 		"kind and state":     {history.CommandFilter{Kind: "control", States: []history.CommandState{history.CommandSent}}, []int64{list[0]}},

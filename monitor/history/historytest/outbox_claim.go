@@ -144,7 +144,7 @@ func (c storeTest) answersAdded() {
 	}
 	c.answer(after(3), history.CommandReplies{ID: list[0], Replies: []history.Reply{w2}, State: history.CommandDone},
 		history.CommandReplies{ID: list[1], Replies: []history.Reply{w2}, State: history.CommandDone}, history.CommandReplies{ID: 4711})
-	c.answer(after(4), history.CommandReplies{ID: list[0], State: history.CommandSilent})
+	c.answer(after(4), history.CommandReplies{ID: list[0], State: history.CommandNoReply})
 	got := c.command(list[0])
 	if diff := cmp.Diff([]history.Reply{w1, w2}, got.Replies); diff != "" || got.State != history.CommandDone || !got.DoneAt.Equal(after(3)) {
 		c.Errorf("command is %s, done %v, answers (-want +got):\n%s", got.State, got.DoneAt, diff)

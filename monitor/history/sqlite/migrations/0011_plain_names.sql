@@ -6,3 +6,5 @@ ALTER TABLE minutes RENAME TO rollups;
 
 DROP INDEX tasks_marked;
 CREATE INDEX tasks_by_flags ON tasks (flags, clock) WHERE flags <> 0;
+
+UPDATE outbox SET state = 'no_reply' WHERE state = 'silent';
