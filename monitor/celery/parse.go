@@ -28,7 +28,7 @@ func ParseMessage(p broker.Publishing) (Message, error) {
 	if err := json.Unmarshal(body, &parts); err != nil || len(parts) != 3 {
 		return m, errors.New("read task message: its body is not an array of args, kwargs and embed")
 	}
-	if err := m.setArguments(parts[0], parts[1]); err != nil {
+	if err := setArguments(&m, parts[0], parts[1]); err != nil {
 		return m, err
 	}
 	if embed := string(parts[2]); embed != "null" && embed != "{}" {
@@ -78,8 +78,8 @@ func parseISO(s string) time.Time {
 	return time.Time{}
 }
 
-// setArguments checks args and kwargs and sets them.
-func (m *Message) setArguments(args, kwargs json.RawMessage) error {
+// setArguments checks args and kwargs and sets them in m.
+func setArguments(m *Message, args, kwargs json.RawMessage) error {
 	if _, err := arguments(args, "args", isArray); err != nil {
 		return fmt.Errorf("read task message: %w", err)
 	}
@@ -133,5 +133,6 @@ func parseFirst(p broker.Publishing) (Message, error) {
 	if err := json.Unmarshal(body, &parts); err != nil {
 		return m, fmt.Errorf("read task message: %w", err)
 	}
-	return m, m.setArguments(parts.Args, parts.Kwargs)
+	err = setArguments(&m, parts.Args, parts.Kwargs)
+	return m, err
 }

@@ -106,7 +106,7 @@ func (c *Client) Send(ctx context.Context, q Request) (*Call, error) {
 		v.end()
 		return nil, err
 	}
-	v.sent = c.now()
+	v.sent = time.Now()
 	v.timer = time.NewTimer(q.Timeout)
 	return v, nil
 }
@@ -268,7 +268,7 @@ func (v *Call) close(a Replies) Replies {
 	c := v.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a.Elapsed = c.now().Sub(v.sent)
+	a.Elapsed = time.Since(v.sent)
 	for _, node := range v.expected {
 		if v.pending[node] {
 			a.Missing = append(a.Missing, node)

@@ -76,7 +76,7 @@ func (c *Client) disconnected(cause error, wait time.Duration) {
 
 // deliver hands a reply to its call.
 func (c *Client) deliver(m broker.Publishing) {
-	at := c.now()
+	at := time.Now()
 	r, err := celery.ParseReply(m)
 	if err != nil {
 		c.log.Debug("message is no reply", "error", err)

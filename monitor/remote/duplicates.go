@@ -58,7 +58,7 @@ func (d *duplicates) note(node string, at time.Time) {
 func (c *Client) Duplicates() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.now()
+	now := time.Now()
 	maps.DeleteFunc(c.duplicates.seen, func(_ string, at time.Time) bool { return now.Sub(at) >= duplicateFor })
 	return slices.Sorted(maps.Keys(c.duplicates.seen))
 }

@@ -75,19 +75,19 @@ type TaskInfo struct {
 	SoftLimit, HardLimit *float64 // time limits of this task, seconds
 }
 
-// Scheduled is a task that waits in a worker for its ETA.
+// ScheduledTask is a task that waits in a worker for its ETA.
 type ScheduledTask struct {
 	ETA  time.Time
 	Task TaskInfo
 }
 
-// Registered is a task that a worker can run.
+// RegisteredTask is a task that a worker can run.
 type RegisteredTask struct {
 	Name string
 	Info map[string]string // rate_limit, exchange, routing_key, …
 }
 
-// Consumed is a queue that a worker consumes from.
+// ConsumedQueue is a queue that a worker consumes from.
 type ConsumedQueue struct {
 	Name         string
 	Exchange     string

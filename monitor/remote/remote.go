@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
@@ -26,14 +25,12 @@ var errNotYet = errors.New("not dialled yet")
 // Options of a Client. Broker is required.
 type Options struct {
 	Broker broker.Broker
-	Now    func() time.Time // nil means time.Now
-	Logger *slog.Logger     // nil discards
+	Logger *slog.Logger // nil discards
 }
 
 // Client calls the workers of one cluster. It is safe for concurrent use.
 type Client struct {
 	broker broker.Broker
-	now    func() time.Time
 	log    *slog.Logger
 	mask   masking
 
@@ -58,15 +55,11 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{
 		broker:    o.Broker,
-		now:       o.Now,
 		log:       cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		mask:      newMasking(),
 		connected: make(chan struct{}),
 		cause:     errNotYet,
 		calls:     make(map[string]*Call),
-	}
-	if c.now == nil {
-		c.now = time.Now
 	}
 	return c, nil
 }

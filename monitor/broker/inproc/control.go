@@ -238,7 +238,7 @@ func (c *controlConn) QueueStats(ctx context.Context, names []string) (broker.Qu
 	}
 	b.queuesMu.Lock()
 	defer b.queuesMu.Unlock()
-	s := broker.QueueStats{At: b.now(), Source: "memory", Broker: broker.Info{Kind: "memory"}}
+	s := broker.QueueStats{At: time.Now(), Source: "memory", Broker: broker.Info{Kind: "memory"}}
 	all := slices.Concat(names, slices.Collect(maps.Keys(b.queues)), slices.Collect(maps.Keys(simulated)))
 	slices.Sort(all)
 	for _, name := range slices.Compact(all) {

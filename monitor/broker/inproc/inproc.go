@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/broker"
 )
@@ -22,7 +21,6 @@ type Options struct {
 	// Limit is how many messages may wait to be received, 4,096 if zero or less. Messages received
 	// but not acknowledged do not count.
 	Limit int
-	Now   func() time.Time // nil means time.Now
 	// Queues, if not nil, returns simulated queues, which QueueStats reports instead of the broker's own of the same
 	// names.
 	Queues func(ctx context.Context) []broker.Queue
@@ -31,7 +29,6 @@ type Options struct {
 // Broker holds messages between producers and an event stream. It is safe for concurrent use.
 type Broker struct {
 	limit     int
-	now       func() time.Time
 	simulated func(ctx context.Context) []broker.Queue // nil if there are none
 
 	mu       sync.Mutex
@@ -53,19 +50,14 @@ type Broker struct {
 
 // New returns a Broker without messages.
 func New(o Options) *Broker {
-	b := &Broker{
+	return &Broker{
 		limit:     cmp.Or(max(o.Limit, 0), defaultLimit),
-		now:       o.Now,
 		simulated: o.Queues,
 		writable:  make(chan struct{}),
 		conns:     make(map[string]*controlConn),
 		mailboxes: make(map[int]func(broker.Publishing)),
 		queues:    make(map[string]*queue),
 	}
-	if b.now == nil {
-		b.now = time.Now
-	}
-	return b
 }
 
 // Publish adds m to the messages that wait to be received, and waits for room if they are at the

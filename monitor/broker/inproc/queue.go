@@ -127,7 +127,7 @@ func (c *Consumer) next() (broker.Publishing, <-chan struct{}) {
 		q.returned--
 		q.redelivered++
 	}
-	c.unacked = append(c.unacked, delivery{m, c.broker.now()})
+	c.unacked = append(c.unacked, delivery{m, time.Now()})
 	return m, nil
 }
 
