@@ -1,11 +1,9 @@
 package web_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,8 +14,6 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/internal/livetest"
-	"github.com/umbelhq/umbel/internal/testcluster"
-	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -222,163 +218,11 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-func TestHosts(t *testing.T) {
-	t.Parallel()
-	some := newWeb(t, web.Options{Hosts: []string{"localhost", "127.0.0.1", "::1", "Ops.example"}})
-	any := newWeb(t, web.Options{})
-	tests := map[string]bool{
-		"localhost": true, "localhost:5555": true, "127.0.0.1:5555": true, "[::1]:5555": true, "[::1]": true,
-		"ops.example": true, "OPS.EXAMPLE.:443": true,
-		"evil.example": false, "evil.example:5555": false, "localhost.evil.example": false, "127.0.0.2": false, "": false,
-	}
-	for host, want := range tests {
-		t.Run(host, func(t *testing.T) {
-			t.Parallel()
-			for _, target := range []string{"/", "/api/v1/tasks", "/ws", "/healthz"} {
-				if got := request(t, some, http.MethodGet, target, "", "Host", host).Code != http.StatusMisdirectedRequest; got != want {
-					t.Errorf("%s: answered = %v, want %v", target, got, want)
-				}
-			}
-			// What a client says of a proxy changes nothing.
-			w := request(t, some, http.MethodGet, "/", "", "Host", host, "X-Forwarded-Host", "localhost", "Forwarded", "host=localhost")
-			if got := w.Code != http.StatusMisdirectedRequest; got != want {
-				t.Errorf("with forwarding headers: answered = %v, want %v", got, want)
-			}
-			if w := request(t, any, http.MethodGet, "/", "", "Host", host); w.Code != http.StatusOK {
-				t.Errorf("without a list: status = %d, want 200", w.Code)
-			}
-		})
-	}
-}
-
 func TestForwardedPrefixIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	w := request(t, newWeb(t, web.Options{Prefix: "/ops"}), http.MethodGet, "/", "", "X-Forwarded-Prefix", "//evil.example")
 	if strings.Contains(w.Body.String(), "evil.example") {
 		t.Error("the page repeats X-Forwarded-Prefix")
-	}
-}
-
-func TestTheme(t *testing.T) {
-	t.Parallel()
-	h := newWeb(t, web.Options{Prefix: "/ops"})
-	tests := map[string]struct {
-		form, cookie, location string
-	}{
-		"dark":         {"theme=dark&return=/ops/tasks", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/tasks"},
-		"with query":   {"theme=light&return=/ops/tasks%3Fq%3Da%2526b", "theme=light; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/tasks?q=a%26b"},
-		"system":       {"theme=system&return=/ops/", "theme=; Path=/ops/; Max-Age=0; HttpOnly; SameSite=Lax", "/ops/"},
-		"unknown":      {"theme=<b>", "theme=; Path=/ops/; Max-Age=0; HttpOnly; SameSite=Lax", "/ops/"},
-		"other site":   {"theme=dark&return=https://evil.example/ops/", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
-		"other host":   {"theme=dark&return=//evil.example/ops/", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
-		"other path":   {"theme=dark&return=/admin", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
-		"backslash":    {`theme=dark&return=/ops/\evil.example`, "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
-		"dots":         {"theme=dark&return=/ops/../../evil", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
-		"escaped dots": {"theme=dark&return=/ops/%252e%252E/evil", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
-		"name of dots": {"theme=dark&return=/ops/tasks/a..b", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/tasks/a..b"},
-		"header split": {"theme=dark&return=/ops/%0d%0aSet-Cookie:x", "theme=dark; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax", "/ops/"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := request(t, h, http.MethodPost, "/ops/theme", tc.form, "Content-Type", "application/x-www-form-urlencoded")
-			if w.Code != http.StatusSeeOther {
-				t.Errorf("status = %d, want 303", w.Code)
-			}
-			if got := w.Header().Get("Location"); got != tc.location {
-				t.Errorf("Location = %q, want %q", got, tc.location)
-			}
-			if got := w.Header().Get("Set-Cookie"); got != tc.cookie {
-				t.Errorf("Set-Cookie = %q, want %q", got, tc.cookie)
-			}
-		})
-	}
-	if page := request(t, h, http.MethodGet, "/ops/", "", "Cookie", "theme=dark").Body.String(); !strings.Contains(page, `data-theme="dark"`) {
-		t.Error("the cookie does not make the page dark")
-	}
-	if page := request(t, newWeb(t, web.Options{}), http.MethodPost, "/theme", "return=//evil.example/", "Content-Type", "application/x-www-form-urlencoded"); page.Header().Get("Location") != "/" {
-		t.Errorf("at the root: Location = %q, want /", page.Header().Get("Location"))
-	}
-}
-
-func TestForeignPagesChangeNothing(t *testing.T) {
-	t.Parallel()
-	h := newWeb(t, web.Options{
-		Origins: []string{"https://ops.example"}, Hosts: []string{"example.com", "localhost", "127.0.0.1", "proxy.example", "*"},
-	})
-	tests := map[string]struct {
-		header []string
-		want   int
-	}{
-		"own form":       {[]string{"Sec-Fetch-Site", "same-origin", "Origin", "http://example.com"}, http.StatusSeeOther},
-		"no browser":     {nil, http.StatusSeeOther},
-		"allowed origin": {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "https://ops.example"}, http.StatusSeeOther},
-		"proxy's name":   {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "https://proxy.example"}, http.StatusSeeOther},
-		"proxy's port":   {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "https://proxy.example:8443"}, http.StatusForbidden},
-		"other local":    {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "http://localhost:3000"}, http.StatusForbidden},
-		"local, port 80": {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "http://localhost"}, http.StatusForbidden},
-		"foreign form":   {[]string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}, http.StatusForbidden},
-		"sister site":    {[]string{"Sec-Fetch-Site", "same-site", "Origin", "https://evil.example.com"}, http.StatusForbidden},
-		"old browser":    {[]string{"Origin", "https://evil.example"}, http.StatusForbidden},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			header := append([]string{"Content-Type", "application/x-www-form-urlencoded"}, tc.header...)
-			if got := request(t, h, http.MethodPost, "/theme", "theme=dark", header...).Code; got != tc.want {
-				t.Errorf("status = %d, want %d", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestHealth(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		health view.Health
-		want   int
-	}{
-		"starting":    {view.Health{}, http.StatusServiceUnavailable},
-		"broker lost": {view.Health{Ready: true}, http.StatusOK},
-		"ready":       {view.Health{Ready: true, Broker: view.BrokerHealth{Connected: true}}, http.StatusOK},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newWeb(t, web.Options{Backend: &backend{Cluster: testcluster.New(t, state.Options{}), health: tc.health}})
-			if got := visit(t, h, "/readyz").Code; got != tc.want {
-				t.Errorf("/readyz = %d, want %d", got, tc.want)
-			}
-			if got := visit(t, h, "/healthz").Code; got != http.StatusOK {
-				t.Errorf("/healthz = %d, want 200", got)
-			}
-		})
-	}
-}
-
-// broken is a backend whose cluster cannot be read.
-type broken struct{ *backend }
-
-func (broken) View(func(c state.View)) { panic("secret of the cluster") }
-
-func TestPanicIsAPageWithAnID(t *testing.T) {
-	t.Parallel()
-	var log bytes.Buffer
-	h := newWeb(t, web.Options{Backend: broken{newBackend(t, state.Options{})}, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
-	w := request(t, h, http.MethodGet, "/tasks", "", "Accept-Encoding", "gzip")
-	if w.Code != http.StatusInternalServerError {
-		t.Errorf("status = %d, want 500", w.Code)
-	}
-	page := w.Body.String()
-	if strings.Contains(page, "secret") {
-		t.Error("the page tells the cause")
-	}
-	ids := find(`"request_id":"([A-Z0-9]+)"`, log.String())
-	if len(ids) != 1 || !strings.Contains(page, ids[0]) {
-		t.Errorf("the page does not show the request id %v of the log:\n%s", ids, page)
-	}
-	if !strings.Contains(log.String(), "secret of the cluster") {
-		t.Errorf("the log does not tell the cause: %s", &log)
 	}
 }
 
