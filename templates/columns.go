@@ -57,7 +57,7 @@ func columns() []column {
 	}
 }
 
-// plainColumns are those of a table that nobody has chosen columns for.
+// plainColumns are the default columns.
 func plainColumns() []string {
 	return []string{"state", "name", "id", "args", "worker", "queue", "wait", "run", "retries", "updated"}
 }

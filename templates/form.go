@@ -41,7 +41,7 @@ const (
 	ChangeParam = "change"
 )
 
-// maxTargets bounds how many of those whom an order goes to are named.
+// maxTargets bounds how many recipients are named.
 const maxTargets = 20
 
 // Input is a field of a form.
@@ -69,7 +69,7 @@ const (
 	InputChoice // one of Options
 )
 
-// Preview is what an order would do.
+// Preview is what a request would do.
 type Preview struct {
 	Summary  string   // what would be sent
 	Targets  []string // to whom

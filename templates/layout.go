@@ -97,7 +97,7 @@ func (l Layout) chosen(theme string) bool {
 	return theme == l.Theme || theme == "system" && l.Theme == ""
 }
 
-// attempts tells how often in a row the broker was not reached.
+// attempts says how many connection attempts have failed in a row.
 func attempts(failed int) string {
 	if failed == 0 {
 		return ""

@@ -449,7 +449,7 @@ func outboxTiles(u URLs, v Outbox) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, " of another version, left alone</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, " written by another version, not sent</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -608,7 +608,7 @@ func outboxShown(v Outbox) templ.Component {
 	})
 }
 
-// outboxQuery asks for commands of a kind, to a worker, by somebody.
+// outboxQuery filters commands by kind, worker and user.
 func outboxQuery(u URLs, q CommandQuery) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1326,7 +1326,7 @@ func commandMark(u URLs, c history.Command) templ.Component {
 	})
 }
 
-// commandAnswers says who has answered, and what.
+// commandAnswers lists the replies to a command.
 func commandAnswers(c history.Command, short bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

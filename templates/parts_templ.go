@@ -107,7 +107,7 @@ func icon(u URLs, name string) templ.Component {
 	})
 }
 
-// unknown matches a value that nothing has told us. It is never drawn as zero.
+// unknown is a value that is not known. It is never drawn as zero.
 func unknown(why string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -992,7 +992,7 @@ func mark(u URLs, name, words string) templ.Component {
 	})
 }
 
-// notice tells in words what is odd. Tone is info, warn or bad.
+// notice says what is unusual. Tone is info, warn or bad.
 func notice(u URLs, tone, iconName, title string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -5,7 +5,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Preflight is on which tasks an order would act.
+// Preflight says on which tasks a request would act.
 type Preflight struct {
 	Many    bool // more than one was asked for
 	All     bool // those that match Query were asked for

@@ -99,7 +99,7 @@ func (q Queue) depthTop() float64 {
 	return ceiling(top)
 }
 
-// depthPath draws depths as an area. Where nobody looked there is a gap.
+// depthPath draws depths as an area, with gaps where there was no poll.
 func (q Queue) depthPath() string {
 	var b strings.Builder
 	top := q.depthTop()
@@ -122,7 +122,7 @@ func (q Queue) depthPath() string {
 	return b.String()
 }
 
-// depthWords tell what the chart shows.
+// depthWords describe the chart.
 func (q Queue) depthWords() string {
 	if len(q.Depths) == 0 {
 		return "Not polled yet"
@@ -135,7 +135,7 @@ func (q Queue) depthWords() string {
 		number(q.Depths[len(q.Depths)-1].Ready)
 }
 
-// ageWords tell how certain the age of the next message is.
+// ageWords say how certain the age of the next message is.
 func (q Queue) ageWords() string {
 	if q.AgeAtLeast == nil || q.AgeAtMost == nil {
 		return "Estimated"
@@ -194,7 +194,7 @@ func (u URLs) purge(queue string) templ.SafeURL {
 	return u.path("/act/purge?" + url.Values{"queue": {queue}}.Encode())
 }
 
-// actOnQueue leads to what asks before workers, or one, are told to begin or end consuming from a queue.
+// actOnQueue links to the form that lets workers start or stop consuming from a queue.
 func (u URLs) actOnQueue(method, queue string, workers ...string) templ.SafeURL {
 	v := url.Values{"method": {method}, ArgumentPrefix + "queue": {queue}}
 	for _, w := range workers {

@@ -866,7 +866,7 @@ func oldest(q Queue) templ.Component {
 	})
 }
 
-// queuesPoll says how queues were looked at, and what the broker tells of itself.
+// queuesPoll describes the last poll of queues, and the broker.
 func queuesPoll(s queues.Snapshot) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

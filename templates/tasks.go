@@ -33,7 +33,7 @@ type Tasks struct {
 	Broader []BroaderQuery // queries to offer when nothing matches
 }
 
-// TaskQuery is what the visitor asked for, as it was asked for.
+// TaskQuery is the query as the visitor entered it.
 type TaskQuery struct {
 	Text     string      // the query
 	Hidden   []Param     // what the form carries beside it
@@ -117,7 +117,7 @@ type ColumnChoice struct {
 	On                  string // of another
 }
 
-// PlainColumns are the ids of the columns of a table that nobody has chosen columns for.
+// PlainColumns are the IDs of the default columns.
 func PlainColumns() []string { return plainColumns() }
 
 // ColumnLabel is the heading of a column, empty if there is no such column.
@@ -141,7 +141,7 @@ func (t Table) class() string {
 	return "tasks picked"
 }
 
-// total tells how many tasks match, and how they are sorted.
+// total says how many tasks match, and how they are sorted.
 func (v Tasks) total() string {
 	switch {
 	case v.Query.Error != nil:

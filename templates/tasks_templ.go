@@ -237,7 +237,7 @@ func matches(v Tasks) templ.Component {
 	})
 }
 
-// insteadOf says what the list answers while the query cannot be read.
+// insteadOf says what the list shows while the query is invalid.
 func insteadOf(w *QueryError) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -50,7 +50,7 @@ type Worker struct {
 	Commands   []history.Command // newest first
 }
 
-// Inspection is how old what a worker told is, and why parts of it are missing.
+// Inspection says how old an inspection is, and why parts of it are missing.
 type Inspection struct {
 	At         int64 // when it last answered, µs; 0 if it never did
 	InProgress bool
@@ -67,7 +67,7 @@ type WorkerNow struct {
 	Revoked                     []string
 }
 
-// WorkerTask is a task that a worker holds, as it told itself, as events tell, or both.
+// WorkerTask is a task that a worker holds, according to the worker, to events, or to both.
 type WorkerTask struct {
 	ByWorker, ByEvents     bool
 	ID, Name, Args, Kwargs string
@@ -130,7 +130,7 @@ type Differing struct {
 	Workers []string
 }
 
-// WorkerSystem is what a worker told of its process and pool.
+// WorkerSystem is what a worker reported about its process and pool.
 type WorkerSystem struct {
 	Known          bool
 	PID            int64
@@ -226,7 +226,7 @@ func (t WorkerTask) name() *string {
 	return &t.Name
 }
 
-// source says who tells of the task.
+// source says where the task is known from.
 func (t WorkerTask) source() string {
 	switch {
 	case t.ByWorker && t.ByEvents:
@@ -289,7 +289,7 @@ func (q ConsumedQueue) others() string {
 	return plural(q.Others, "other worker", "other workers")
 }
 
-// common is why all that was asked last failed alike, empty if it did not.
+// common is the error of the last inspection if all its parts failed alike, else empty.
 func (i Inspection) common() string {
 	why := i.Errors["stats"]
 	for method := range i.Times {
@@ -300,7 +300,7 @@ func (i Inspection) common() string {
 	return why
 }
 
-// told reports whether a part is known.
+// answered reports whether a part is known.
 func (i Inspection) answered(method string) bool { return i.Times[method] != 0 }
 
 // why is the reason that a part is not known.

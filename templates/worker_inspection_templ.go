@@ -1497,7 +1497,7 @@ func workerTotals(u URLs, v Worker) templ.Component {
 	})
 }
 
-// paramsPanel is a list of names and values as the worker told them.
+// paramsPanel is a list of names and values as the worker reported them.
 func paramsPanel(title, id string, list []Param) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -302,7 +302,7 @@ func workerTab(u URLs, v Worker) templ.Component {
 	})
 }
 
-// inspected says how old is what the worker told.
+// inspected says how old the inspection is.
 func inspected(u URLs, i Inspection) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -443,7 +443,7 @@ func inspected(u URLs, i Inspection) templ.Component {
 	})
 }
 
-// missing stands in for a part that the worker did not tell.
+// missing replaces a part that the worker did not report.
 func missing(why string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -486,7 +486,7 @@ func missing(why string) templ.Component {
 	})
 }
 
-// reportedPart is what the worker told by a method, after why that is old, or why it is not known instead.
+// reportedPart is the reply to a method, after why it is old, or why it is not known instead.
 func reportedPart(u URLs, i Inspection, method string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -938,7 +938,7 @@ func lastReport(w WorkerRow) templ.Component {
 	})
 }
 
-// workerActions is the menu of what the worker can be told.
+// workerActions is the menu of remote control commands.
 func workerActions(u URLs, v Worker) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -24,7 +24,7 @@ type Workers struct {
 // Option is a value that may be chosen, with the words to show for it.
 type Option struct{ Value, Label string }
 
-// WorkerRow is a worker with what it told when it was asked.
+// WorkerRow is a worker with its pool and queues.
 type WorkerRow struct {
 	state.Worker
 	Pool        string   // prefork; empty if unknown
@@ -73,7 +73,7 @@ func hundredths(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
 func joined(list []string) string { return strings.Join(list, ", ") }
 
-// forgetWorker leads to what asks before a worker is forgotten.
+// forgetWorker links to the form that forgets a worker.
 func (u URLs) forgetWorker(name string) templ.SafeURL {
 	return u.path("/act/forget?" + url.Values{"worker": {name}}.Encode())
 }
@@ -81,7 +81,7 @@ func (u URLs) forgetWorker(name string) templ.SafeURL {
 // ArgumentPrefix comes before the names of arguments in the address of a form.
 const ArgumentPrefix = "arg."
 
-// actOnWorker leads to what asks before a worker is told something, with pairs of argument and value.
+// actOnWorker links to the form of a remote control command, with pairs of argument and value.
 func (u URLs) actOnWorker(method, worker string, pairs ...string) templ.SafeURL {
 	v := url.Values{"method": {method}, "worker": {worker}}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -53,7 +53,7 @@ func (p *pages) routeChanges(r chi.Router, h *Handler) {
 	r.Post("/act/publish", f.publish)
 }
 
-// by says who sent a form, from which page, and which form it was, so that sending it twice is one order.
+// by identifies who sent a form, from which page, and which form, so that sending it twice makes one request.
 func (p *forms) by(r *http.Request) command.Caller {
 	by := command.Caller{RemoteAddr: r.RemoteAddr, Endpoint: r.URL.Path}
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
@@ -74,7 +74,7 @@ func newToken() string { return rand.Text() }
 // checking reports whether the fields of a form are filled in and to be checked only.
 func checking(r *http.Request) bool { return r.FormValue(templates.CheckParam) != "" }
 
-// readForm reads the parameters of the address or of a form, and answers itself if they cannot be read.
+// readForm parses the parameters of the address or of a form. If that fails, it writes the response.
 func (p *forms) readForm(w http.ResponseWriter, r *http.Request) bool {
 	if r.ParseForm() == nil {
 		return true
@@ -83,7 +83,7 @@ func (p *forms) readForm(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// showAct shows a form, with why its order is not taken unless err is nil.
+// showAct shows a form, with why its request was refused unless err is nil.
 func (p *forms) showAct(w http.ResponseWriter, r *http.Request, v templates.Form, err error) {
 	status := http.StatusOK
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *forms) showAct(w http.ResponseWriter, r *http.Request, v templates.Form
 	p.show(w, r, page{url: "/", static: true, status: status, title: v.Title, section: v.Section, view: v})
 }
 
-// refusal returns the status, the field and a sentence for an order that is not taken.
+// refusal returns the status, the field and a sentence for a request that is refused.
 func (p *forms) refusal(ctx context.Context, err error) (status int, field, why string) {
 	if wrong, ok := errors.AsType[*command.Error](err); ok {
 		status, why = http.StatusBadRequest, sentence(wrong.Message)
@@ -117,11 +117,11 @@ func (p *forms) refusal(ctx context.Context, err error) (status int, field, why 
 		return http.StatusUnprocessableEntity, "", "This form was already submitted for a different request. Check it and submit it again."
 	}
 	id := rand.Text()[:12]
-	p.log.ErrorContext(ctx, "take order", "request_id", id, "error", err)
+	p.log.ErrorContext(ctx, "enqueue request", "request_id", id, "error", err)
 	return http.StatusServiceUnavailable, "", "Nothing was sent: the request could not be stored. See the log for request " + id + "."
 }
 
-// taken leads to the page of an order.
+// taken redirects to the page of a request.
 func (p *forms) taken(w http.ResponseWriter, r *http.Request, receipt command.Receipt) {
 	target := p.urls.Prefix + "/outbox"
 	if len(receipt.Commands) > 0 {

@@ -36,7 +36,7 @@ func (h *Handler) resolve(p *failurePages, resolve bool) http.HandlerFunc {
 	}
 }
 
-// withResolved returns an address with word of what was done to a group.
+// withResolved adds to an address that a group was resolved, or removes that.
 func withResolved(target string, id fingerprint.ID, resolved bool) string {
 	u, err := url.Parse(target)
 	if err != nil {

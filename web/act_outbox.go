@@ -29,7 +29,7 @@ func (p *forms) askOutbox(w http.ResponseWriter, r *http.Request) {
 	p.showAct(w, r, v, err)
 }
 
-// changeOutbox sends dead letters again, or discards them and calls off what waits.
+// changeOutbox requeues dead letters, or discards them and cancels pending commands.
 func (p *forms) changeOutbox(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return

@@ -96,7 +96,7 @@ func pretty(raw json.RawMessage, empty string) string {
 	return string(raw)
 }
 
-// hinted shows beside the arguments what events tell of them. It is never filled in, since it may have been cut.
+// hinted shows beside the arguments what events say. It is never filled in, since it may be truncated.
 func hinted(fields []templates.Input, t *state.Task) []templates.Input {
 	for i, f := range fields {
 		var repr *string
@@ -141,7 +141,7 @@ func (p *forms) publishFields(v url.Values) []templates.Input {
 	return list
 }
 
-// forced is the field that sends a task whom nobody seems to want.
+// forced is the field that publishes a task although no worker has registered it.
 func forced(on bool) templates.Input {
 	return templates.Input{
 		Name: "force", Field: "force", Kind: templates.InputCheck, Value: strconv.FormatBool(on),
@@ -245,7 +245,7 @@ func (p *forms) timely(v *templates.Preview) *templates.Preview {
 	return v
 }
 
-// forcible reports whether a task that was refused would be taken if the order insisted.
+// forcible reports whether a refused task would be accepted with Force.
 func (p *forms) forcible(ctx context.Context, o command.TaskRequest) bool {
 	if o.Force {
 		return false

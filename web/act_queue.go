@@ -42,7 +42,7 @@ func (p *forms) purgeForm(ctx context.Context, queue string) (templates.Form, er
 	return v, nil
 }
 
-// purge takes the order to empty a queue.
+// purge purges a queue.
 func (p *forms) purge(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return

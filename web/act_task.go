@@ -25,7 +25,7 @@ const (
 	retry     = "retry"
 )
 
-// formTimeout is how long looking up what an order is about may take: workers and the broker are asked.
+// formTimeout bounds the preview of a request, which calls workers and the broker.
 const formTimeout = 30 * time.Second
 
 // signals that a form proposes; the first is the usual one.
@@ -219,7 +219,7 @@ func (p *forms) change(f tasksForm) url.Values {
 	return v
 }
 
-// preflight says on which tasks an order would act, and on which not.
+// preflight says on which tasks a request would act, and on which not.
 func preflight(f tasksForm, found command.BulkPreview) *templates.Preflight {
 	v := &templates.Preflight{Chosen: found.Selected, Many: f.all || len(f.request.IDs) > 1, Query: f.text, All: f.all}
 	if f.all {

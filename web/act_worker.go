@@ -12,14 +12,14 @@ import (
 	"github.com/umbelhq/umbel/templates"
 )
 
-// workerAct is a request to tell workers something.
+// workerAct is a remote control command for workers, as a form has it.
 type workerAct struct {
 	method  remote.Method
 	workers []string // none means all
 	form    url.Values
 }
 
-// workerAct reads a request, and answers itself if there is no such method or no worker was chosen.
+// workerAct reads a form. If there is no such method or no worker is selected, it writes the response.
 func (p *forms) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bool) {
 	if !p.readForm(w, r) {
 		return workerAct{}, false
@@ -45,7 +45,7 @@ func (p *forms) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bo
 	return a, true
 }
 
-// order is what is asked for. What cannot be read is left as it is, so that it is refused with its name.
+// request is the request for the command service. Invalid arguments are passed on, so that it refuses them by name.
 func (a workerAct) request() command.ControlRequest {
 	o := command.ControlRequest{Method: a.method.Name, Workers: a.workers}
 	for _, param := range a.method.Params {
@@ -92,7 +92,7 @@ func argument(p remote.Param, fields []string) any {
 	return first
 }
 
-// workerForm is the form for the order.
+// workerForm is the form for the request.
 func (p *forms) workerForm(a workerAct) templates.Form {
 	v := templates.Form{
 		Section: templates.SectionWorkers, Title: a.method.Title, Description: a.method.Doc, Path: "/act/worker",
@@ -159,7 +159,7 @@ func (p *forms) workerField(param remote.Param, a workerAct) templates.Input {
 	return f
 }
 
-// knownOf proposes names that workers tell of.
+// knownOf returns the queues or tasks that workers have reported.
 func (p *forms) knownOf(a workerAct, of func(t remote.Topology) map[string][]string) []string {
 	var names []string
 	for name, workers := range of(p.commands.Inspector.CachedTopology()) {
@@ -173,7 +173,7 @@ func (p *forms) knownOf(a workerAct, of func(t remote.Topology) map[string][]str
 	return names
 }
 
-// askWorker shows the form, or once its fields are filled in what the order would do.
+// askWorker shows the form or, once its fields are filled in, a preview.
 func (p *forms) askWorker(w http.ResponseWriter, r *http.Request) {
 	a, ok := p.workerAct(w, r)
 	if !ok {
@@ -204,7 +204,7 @@ func (p *forms) sendWorker(w http.ResponseWriter, r *http.Request) {
 	}
 	if found.Confirm != "" && r.PostForm.Get(templates.ConfirmParam) != found.Confirm {
 		v.Preview = previewed(found)
-		p.showAct(w, r, v, &command.Error{Message: "what was typed is not " + found.Confirm})
+		p.showAct(w, r, v, &command.Error{Message: "not confirmed: type “" + found.Confirm + "”"})
 		return
 	}
 	receipt, err := p.service().Control(r.Context(), p.by(r), a.request())

@@ -12,7 +12,7 @@ import (
 	"github.com/umbelhq/umbel/web/fair"
 )
 
-// Backend is what is shown: a monitor.
+// Backend is what the pages read.
 type Backend interface {
 	View(f func(c state.View))
 	Changed() <-chan struct{}
@@ -25,7 +25,7 @@ type Backend interface {
 	History() view.History
 }
 
-// searchSlots is how many searches the history answers at once. It reads on more connections than that, so that what
+// searchSlots is how many searches of the history run at once. It reads on more connections than that, so that what
 // needs no search always finds one.
 const searchSlots = 4
 
@@ -57,7 +57,7 @@ func (s fairBackend) Count(ctx context.Context, q query.Query) (history.Count, e
 	return s.Backend.Count(ctx, q)
 }
 
-// enter waits for a slot, unless memory or an index has the answer.
+// enter waits for a slot, unless memory or an index suffices.
 func (s fairBackend) enter(ctx context.Context, q query.Query, sorted bool) (leave func(), err error) {
 	if _, simple := q.Simple(); simple && !sorted {
 		return func() {}, nil

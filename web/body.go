@@ -29,7 +29,7 @@ type bodies struct {
 
 func newBodies() *bodies { return &bodies{fair.New(bodySlots), bodyTimeout} }
 
-// refusal is why a request is not answered.
+// refusal is why a request is refused.
 type refusal struct {
 	status int
 	detail string

@@ -28,7 +28,7 @@ func newCache[T any](age time.Duration) *cache[T] {
 	return &cache[T]{age: age, values: map[string]cached[T]{}}
 }
 
-// get returns the value that read returned lately, or returns now.
+// get returns the cached value of key, or calls read.
 func (c *cache[T]) get(key string, read func() (T, error)) (T, error) {
 	c.mu.Lock()
 	found, ok := c.values[key]

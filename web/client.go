@@ -10,10 +10,10 @@ import (
 	"github.com/umbelhq/umbel/web/fair"
 )
 
-// maxClient bounds each of the texts that tell clients apart, in bytes.
+// maxClient bounds each text that identifies a client, in bytes.
 const maxClient = 256
 
-// client tells who is to pay for a request: an address with its user, as far as these are known, and the program there.
+// client identifies who made a request: an address with its user, as far as these are known, and the program there.
 // What a proxy on this machine says of the address is taken: others cannot reach it past the proxy.
 func client(r *http.Request, user string) fair.Client {
 	address := r.RemoteAddr

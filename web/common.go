@@ -22,7 +22,7 @@ import (
 	"github.com/umbelhq/umbel/web/live"
 )
 
-// common is what all pages and forms read, and how they answer.
+// common is what all pages and forms share.
 type common struct {
 	backend  Backend
 	commands *command.Service // nil where only events are seen
@@ -36,7 +36,7 @@ type common struct {
 	log      *slog.Logger
 }
 
-// service takes requests. It is nil where nobody may act on the cluster.
+// service accepts requests. It is nil if the dashboard is read-only.
 func (p *common) service() *command.Service {
 	if p.readOnly || p.commands == nil || p.commands.Relay == nil {
 		return nil
@@ -83,7 +83,7 @@ func fragments(parts []templates.Part) []live.Fragment {
 	return list
 }
 
-// notFound answers for addresses that no page has.
+// notFound responds to addresses without a page.
 func (p *common) notFound(w http.ResponseWriter, r *http.Request) {
 	p.problem(w, r, http.StatusNotFound, templates.Problem{
 		Title:   "Not found",
@@ -91,7 +91,7 @@ func (p *common) notFound(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// notAllowed answers for a method that the route of a request does not have.
+// notAllowed responds to methods that the route does not have.
 func (p *common) notAllowed(routes chi.Routes) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		path := cmp.Or(r.URL.RawPath, r.URL.Path)
@@ -113,7 +113,7 @@ func (p *common) notAllowed(routes chi.Routes) http.HandlerFunc {
 	}
 }
 
-// failed answers for a page that could not be made. The request id leads to the cause in the log.
+// failed responds with an error page. The request ID is that of the cause in the log.
 func (p *common) failed(w http.ResponseWriter, r *http.Request, requestID string) {
 	p.problem(w, r, http.StatusInternalServerError, templates.Problem{
 		Title:     "Something went wrong",

@@ -10,7 +10,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// How long a number beside a view is shown, and how long one that nobody looks at is kept.
+// countAge is how old the count of a view may be, countKept how long an unused one is kept.
 const (
 	countAge  = 60 * time.Second
 	countKept = 10 * time.Minute
@@ -58,7 +58,7 @@ func (c *counter) get(ctx context.Context, q query.Query) (history.Count, bool) 
 	return e.count, e.good
 }
 
-// want notes that somebody looks at a number. It returns nil if nobody would count it.
+// want marks a count as used. It returns nil if run is not running.
 func (c *counter) want(q query.Query) *counted {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +102,7 @@ func (c *counter) setRunning(running bool) {
 	c.running = running
 }
 
-// due returns a number that is looked at and too old, nil if there is none, and forgets those that nobody
-// looks at.
+// due returns a used count that is too old, nil if there is none, and removes unused ones.
 func (c *counter) due(now time.Time) *counted {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// foreign tells requests that pages of other sites make in a visitor's browser. Only links may lead here from there:
-// what such a page fetches would cost as much as what the visitor asks for, and whether it loads would tell what there is.
+// crossOrigin detects requests that pages of other sites make in a visitor's browser. Only links may come from there: a
+// request of such a page would cost as much as the visitor's own, and whether it succeeds would reveal what exists.
 type crossOrigin struct{ protection *http.CrossOriginProtection }
 
 func newCrossOrigin(trusted []string) (crossOrigin, error) {
@@ -38,14 +38,14 @@ func (f crossOrigin) refuses(r *http.Request) bool {
 	return f.protection.Check(&changing) != nil
 }
 
-// navigation reports whether a browser is about to show the answer as a page of its own.
+// navigation reports whether a browser is about to show the response as a page of its own.
 func navigation(h http.Header) bool {
 	return h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document" &&
 		!strings.HasPrefix(h.Get("Sec-Purpose"), "prefetch")
 }
 
-// downgraded reports whether a page without TLS asks a dashboard with it, whoever may have written that page on its way.
-// Proxies that end TLS tell it in X-Forwarded-Proto; a page cannot set that.
+// downgraded reports whether a page without TLS, which may have been modified in transit, requests a dashboard with TLS.
+// Proxies that terminate TLS set X-Forwarded-Proto; a page cannot.
 func downgraded(r *http.Request) bool {
 	secure := r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 	return secure && strings.HasPrefix(strings.ToLower(r.Header.Get("Origin")), "http:")

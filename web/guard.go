@@ -22,8 +22,8 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guard stands before every route: it sets security headers, refuses foreign hosts and what foreign pages ask for, reads
-// bodies within bounds, takes the prefix off, and answers for handlers that panic.
+// guard wraps all routes: it sets security headers, refuses unknown hosts and cross-origin requests, reads bodies within
+// bounds, strips the prefix, and recovers from panics.
 func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, error) {
 	foreign, err := newCrossOrigin(o.Origins)
 	if err != nil {
@@ -69,7 +69,7 @@ func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, e
 	}), nil
 }
 
-// refuse answers a request that reaches no route, without a word of what is behind.
+// refuse responds to a request that reaches no route.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	if h.ofAPI(r) {
 		api.Refuse(w, status, detail)
@@ -147,7 +147,7 @@ func (h *Handler) below(path string) (string, bool) {
 	return rest, true
 }
 
-// recovered answers for a handler that panicked, with an id that leads to the cause in the log.
+// recovered responds for a handler that panicked, with the ID of the cause in the log.
 func recovered(p *pages, w http.ResponseWriter, r *http.Request) {
 	cause := recover()
 	if cause == nil {

@@ -68,7 +68,7 @@ func (c *collector) outbox(ctx context.Context) {
 	if stats.States[history.CommandPending] > 0 {
 		oldest = c.now().Sub(stats.OldestPending).Seconds()
 	}
-	c.gauge("umbel_outbox_oldest_pending_seconds", "Age of the pending command longest.", oldest)
+	c.gauge("umbel_outbox_oldest_pending_seconds", "Age of the oldest pending command.", oldest)
 	c.gauge("umbel_outbox_dead_letters", "Dead letters in the outbox.", float64(stats.DeadLetters))
 	if c.commands.Relay == nil {
 		return

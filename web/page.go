@@ -99,7 +99,7 @@ func (p *pages) load(ctx context.Context, u *url.URL) (page, error) {
 	return page{}, unknown(templates.Problem{Title: "Not found", Message: "This page does not exist."})
 }
 
-// serve answers requests for the pages of a route.
+// serve handles requests for the pages of a route.
 func (p *pages) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), loadTimeout)

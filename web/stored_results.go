@@ -67,7 +67,7 @@ func (s *storedResults) get(ctx context.Context, id string) (r results.Result, o
 	return e.result, !e.at.IsZero(), e.err
 }
 
-// want notes that somebody looks at a record. It returns nil if nobody would read it.
+// want marks a record as used. It returns nil if run is not running.
 func (s *storedResults) want(id string) *storedResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()

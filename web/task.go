@@ -71,7 +71,7 @@ func (p *taskPage) relative(ctx context.Context, id *string, self string) *templ
 	return new(p.lookUp(ctx, *id))
 }
 
-// lookUp tells of a task what a link to it shows. What cannot be read is as good as unknown there.
+// lookUp returns what a link to a task shows; without name and state if the task cannot be read.
 func (p *taskPage) lookUp(ctx context.Context, id string) templates.RelatedTask {
 	t, err := p.backend.Task(ctx, id)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *taskPage) lookUp(ctx context.Context, id string) templates.RelatedTask 
 	return templates.RelatedTask{ID: id, Name: t.Name, State: t.State}
 }
 
-// unknownTask tells why there may be no such task. That others name it proves that there was one.
+// unknownTask says why there may be no such task. If other tasks refer to it, there was one.
 func (p *taskPage) unknownTask(ctx context.Context, id string) templates.Problem {
 	v := templates.Problem{
 		Title: "Unknown task",

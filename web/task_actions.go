@@ -18,7 +18,7 @@ const maxCommands = 20
 // maxResult bounds what is shown of a stored result, in bytes.
 const maxResult = 16_384
 
-// taskActions are what can be done to a task, empty if nobody may act.
+// taskActions are what can be done to a task, empty if the dashboard is read-only.
 func (p *taskPage) taskActions(t *state.Task) []templates.TaskAction {
 	if !p.urls.CanSend {
 		return nil

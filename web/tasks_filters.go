@@ -89,7 +89,7 @@ func frequent(counts map[string]int, chosen []string) []string {
 	return slices.Compact(list)
 }
 
-// usual are the columns of a list that nobody has chosen columns for.
+// usual are the default columns.
 func usual() []lang.Field {
 	var list []lang.Field
 	for _, id := range templates.PlainColumns() {
@@ -193,7 +193,7 @@ func sorted(s lang.Sort) string {
 	return word + " “" + templates.ColumnLabel(s.Field.String()) + "” first; tasks without it are omitted"
 }
 
-// maxTabs bounds how many saved views stand above a list; the page of views has all.
+// maxTabs bounds how many saved views are shown above a list; the page of views has all.
 const maxTabs = 20
 
 // tabs are the views above a list, with their numbers as far as these are known.

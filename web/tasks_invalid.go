@@ -13,7 +13,7 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// invalid keeps what was asked for, says what is wrong with it, and lists what the part before that
+// invalid keeps the query, says what is wrong with it, and lists what the part before that
 // asks for. It does not change by itself.
 func (p *tasksPage) invalid(ctx context.Context, q query.Tasks, v url.Values, wrong *query.Error) (page, error) {
 	if wrong.Query != nil {

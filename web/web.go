@@ -1,5 +1,5 @@
 // Package web is one http.Handler: pages, live sockets, static files and the JSON API of one cluster. It opens no
-// listener, reads no broker and keeps no state of its own but its sockets and what single pages have read lately.
+// listener, reads no broker and keeps no state of its own but its sockets and caches of single pages.
 //
 // A request becomes a page so: guard checks it, chi finds its route, and pages.load finds the URL in the table of
 // pages.go and calls the load of that page, in the file named after it. load reads the backend and returns values;
@@ -35,19 +35,19 @@ import (
 // Options of a Handler. Backend is required.
 type Options struct {
 	Backend Backend
-	// Operations let people act on the cluster, and inspect workers and queues. Nil leaves both out; a read-only service
+	// Commands lets people act on the cluster, and inspect workers and queues. Nil leaves both out; a read-only service
 	// only inspects.
 	Commands *command.Service
 	// ReadOnly leaves out every route that changes anything.
 	ReadOnly bool
-	// Identify tells who makes a request, for the audit log, in at most 256 bytes; nil means that nobody knows.
+	// Identify returns the user who makes a request, for the audit log, in at most 256 bytes; nil leaves it unknown.
 	Identify func(r *http.Request) string
 	Prefix   string        // path that every link begins with, such as /ops/celery; empty for the root
 	Version  string        // shown on the pages and in the API
 	Limits   state.Options // what the backend holds in memory at most, shown on the Settings page
 
 	// Hosts are the names by which requests may call this server, without port. Others are refused with
-	// 421, which keeps foreign pages from reading a dashboard on loopback through a name of their own
+	// 421, which keeps pages of other sites from reading a dashboard on loopback through a name of their own
 	// (DNS rebinding). Empty answers any: the host program decides.
 	Hosts []string
 	// Origins are those of pages besides this server's own, such as https://ops.example:8443, that may
@@ -114,7 +114,7 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// sources tell of everything that pages show.
+// sources returns functions that return the channels of changes of everything that pages show.
 func sources(o Options) []func() <-chan struct{} {
 	list := []func() <-chan struct{}{o.Backend.Changed}
 	if o.Commands == nil {
@@ -190,10 +190,10 @@ func uncached(next http.Handler) http.Handler {
 	})
 }
 
-// healthz says that the process answers.
+// healthz responds while the process runs.
 func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
 
-// readyz says whether the picture may be shown. A lost broker is no reason against: pages say so.
+// readyz reports whether the history is restored. It does not depend on the broker: pages say if that is unavailable.
 func readyz(b Backend) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if !b.Health().Ready {
@@ -204,7 +204,7 @@ func readyz(b Backend) http.HandlerFunc {
 	}
 }
 
-// theme keeps the visitor's choice in a cookie and leads back.
+// theme stores the chosen theme in a cookie and redirects back.
 func (h *Handler) theme(w http.ResponseWriter, r *http.Request) {
 	c := &http.Cookie{ //nolint:gosec // not Secure: the dashboard may be served on loopback without TLS
 		Name: "theme", Value: r.FormValue("theme"), Path: h.prefix + "/",
@@ -217,7 +217,7 @@ func (h *Handler) theme(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, h.back(r.FormValue("return")), http.StatusSeeOther)
 }
 
-// back returns target if it is an address below the prefix, else the first page.
+// back returns target if it is an address below the prefix, else that of the overview.
 func (h *Handler) back(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, h.prefix+"/") ||
@@ -244,5 +244,5 @@ func (h *Handler) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// ServeHTTP answers requests for paths below the prefix, and for the same paths without it.
+// ServeHTTP handles requests for paths below the prefix, and for the same paths without it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.root.ServeHTTP(w, r) }

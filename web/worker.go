@@ -42,7 +42,7 @@ func (p *workerPages) workerTabs() []templates.WorkerTab {
 	}
 }
 
-// inspects reports whether the tab shows what the worker tells when it is asked.
+// inspects reports whether the tab shows an inspection.
 func (t workerAddress) inspects() bool {
 	switch t.tab {
 	case templates.TabNow, templates.TabQueues, templates.TabTasks, templates.TabConfig, templates.TabSystem, templates.TabClock:
@@ -86,7 +86,7 @@ func (p *workerPages) parse(a address) workerAddress {
 	return t
 }
 
-// visit asks the worker what it has not told yet, or tells anew where the visitor asks for that.
+// visit inspects the worker if it has not been inspected yet or the visitor wants it refreshed.
 func (p *workerPages) visit(ctx context.Context, a address) string {
 	t := p.parse(a)
 	if a.query.Get(paramRefresh) != "" {
@@ -180,14 +180,14 @@ func (p *workerPages) workerCommands(ctx context.Context, name string) []history
 	return commands
 }
 
-// isOnline reports whether a worker is expected to answer. Others are not asked.
+// isOnline reports whether a worker is online. Others are not inspected.
 func (p *workerPages) isOnline(name string) bool {
 	var w state.Worker
 	p.backend.View(func(c state.View) { w, _ = c.Worker(name) })
 	return w.Status == state.Online
 }
 
-// askWorker waits for what a worker tells now.
+// askWorker waits for a new inspection of a worker.
 func (p *workerPages) askWorker(ctx context.Context, t workerAddress) {
 	if p.commands == nil || !p.isOnline(t.name) {
 		return
@@ -200,7 +200,7 @@ func (p *workerPages) askWorker(ctx context.Context, t workerAddress) {
 	p.commands.Inspector.Inspect(ctx, t.name)
 }
 
-// awaitWorker waits a little for what a worker tells that was never asked, so that pages without scripts show it.
+// awaitWorker waits a little for the first inspection of a worker, so that pages without scripts show it.
 func (p *workerPages) awaitWorker(ctx context.Context, name string) {
 	if !p.isOnline(name) {
 		return

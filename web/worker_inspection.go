@@ -21,8 +21,8 @@ const maxCompared = 20
 // maxSettings bounds how many settings of a worker one page shows.
 const maxSettings = 1_000
 
-// inspect fills in what the worker tells when it is asked. A worker that is not online is not asked: what it told
-// before is shown.
+// inspect fills in the inspection of a worker. A worker that is not online is not inspected again: its last replies are
+// shown.
 func (p *workerPages) inspect(v *templates.Worker, t workerAddress) {
 	found := p.commands.Inspector.Peek(t.name)
 	if v.Worker.Status == state.Online {
@@ -82,7 +82,7 @@ func (p *workerPages) offer(n *templates.WorkerNow) {
 	}
 }
 
-// cutLists are how long the lists were that were told in part, by method.
+// cutLists returns the full lengths of truncated lists, by method.
 func cutLists(i remote.Inspection) map[string]int {
 	kept := map[string]int{
 		"active": len(i.Active), "reserved": len(i.Reserved), "scheduled": len(i.Scheduled), "revoked": len(i.Revoked),
@@ -267,7 +267,7 @@ func system(i remote.Inspection) templates.WorkerSystem {
 	return v
 }
 
-// params are the members of an object that tell something, by name.
+// params are the members of an object that are not empty, by name.
 func params(object map[string]json.RawMessage) []templates.Param {
 	var list []templates.Param
 	for _, k := range slices.Sorted(maps.Keys(object)) {

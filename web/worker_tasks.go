@@ -15,7 +15,7 @@ import (
 // maxHeld bounds how many tasks one page asks events for.
 const maxHeld = 500
 
-// part is what a worker does with a task, by the method that tells of it.
+// part is the list of a worker that a task is in, by inspection method.
 type part string
 
 const (
@@ -24,8 +24,7 @@ const (
 	scheduled part = "scheduled"
 )
 
-// held is what a worker holds: what it told when it was asked, and what events tell. Where the two differ, the later one
-// is right.
+// held is what a worker holds, according to its replies and to events. Where the two differ, the later one counts.
 func (p *workerPages) held(worker string, i remote.Inspection) templates.WorkerNow {
 	known := p.knownTasks(worker, reportedTasks(i))
 	now := p.now().UnixMicro()
@@ -52,7 +51,7 @@ func (p *workerPages) held(worker string, i remote.Inspection) templates.WorkerN
 	return templates.WorkerNow{Active: lists[active], Reserved: lists[reserved], Scheduled: lists[scheduled], Revoked: i.Revoked}
 }
 
-// knownTasks are the tasks that a worker has by their events, and what events tell of those that it told of, by id.
+// knownTasks are the tasks of a worker according to events, with those that it reported, by ID.
 func (p *workerPages) knownTasks(worker string, reported []reportedTask) map[string]state.Task {
 	known := map[string]state.Task{}
 	p.backend.View(func(c state.View) {
@@ -93,7 +92,7 @@ func unfinished(c state.View) []state.State {
 	return slices.DeleteFunc(templates.States(c.Counts().ByState), func(s state.State) bool { return !onWorker(s) })
 }
 
-// byEvents is a task as its events tell of it.
+// byEvents is a task according to its events.
 func byEvents(t *state.Task) templates.WorkerTask {
 	h := templates.WorkerTask{ID: t.ID, StartedAt: t.StartedAt, ByEvents: true}
 	for to, from := range map[*string]*string{&h.Name: t.Name, &h.Args: t.Args, &h.Kwargs: t.Kwargs, &h.Queue: t.Queue} {
@@ -105,7 +104,7 @@ func byEvents(t *state.Task) templates.WorkerTask {
 	return h
 }
 
-// toldTask is a task that a worker told of.
+// reportedTask is a task that a worker reported.
 type reportedTask struct {
 	as   part
 	task templates.WorkerTask
@@ -129,7 +128,7 @@ func reportedTasks(i remote.Inspection) []reportedTask {
 	return list
 }
 
-// byWorker is a request as it was when the worker was asked.
+// byWorker is a task as the worker reported it.
 func byWorker(r remote.TaskInfo, asked time.Time) templates.WorkerTask {
 	t := templates.WorkerTask{
 		ByWorker: true, ID: r.ID, Name: r.Name, Args: r.Args, Kwargs: r.Kwargs, StartedAt: micros(r.StartedAt), PID: r.PID,

@@ -13,7 +13,7 @@ import (
 
 const maxSimilar = 3 // names to propose for one that is not known
 
-// workerMethods are what workers can be told from their pages, in the order of menus.
+// workerMethods are the remote control commands of menus, in their order.
 func workerMethods() []string {
 	return []string{
 		"ping", "pool_grow", "pool_shrink", "autoscale", "pool_restart", "add_consumer", "cancel_consumer",
@@ -21,7 +21,7 @@ func workerMethods() []string {
 	}
 }
 
-// workerActions are the methods for menus, none where nobody may act.
+// workerActions are the entries of menus, none if the dashboard is read-only.
 func (p *common) workerActions() []templates.Option {
 	if p.service() == nil {
 		return nil
@@ -97,7 +97,7 @@ func matches(row templates.WorkerRow, find string) bool {
 	return true
 }
 
-// queuesByWorker returns the queues of all workers that told theirs.
+// queuesByWorker returns the queues of all workers that reported theirs.
 func queuesByWorker(known remote.Topology) map[string][]string {
 	list := map[string][]string{}
 	for _, worker := range known.Expected {
@@ -116,7 +116,7 @@ func queuesByWorker(known remote.Topology) map[string][]string {
 	return list
 }
 
-// online returns the names of the workers that are asked.
+// online returns the names of the online workers.
 func (p *workerPages) online() []string {
 	var names []string
 	p.backend.View(func(c state.View) {

@@ -218,7 +218,7 @@ func TestWorkerIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestOrdersThatAreNotTaken(t *testing.T) {
+func TestRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	h, c := newWorkersWeb(t, false)
 	tests := map[string]struct {
@@ -232,7 +232,7 @@ func TestOrdersThatAreNotTaken(t *testing.T) {
 		"no worker":         {url.Values{"method": {"ping"}}, 400, "No worker selected."},
 		"unknown method":    {url.Values{"method": {"nope"}, "worker": {"celery@a"}}, 400, "Unknown remote control command."},
 		"unsafe method":     {url.Values{"method": {"election"}, "all": {"1"}}, 400, "Unknown remote control command."},
-		"not confirmed":     {url.Values{"method": {"shutdown"}, "all": {"1"}}, 400, "What was typed is not shutdown."},
+		"not confirmed":     {url.Values{"method": {"shutdown"}, "all": {"1"}}, 400, "Not confirmed: type “shutdown”."},
 		"too long":          {url.Values{"method": {strings.Repeat("x", 5<<20)}}, 413, "larger than"},
 	}
 	for name, tc := range tests {

@@ -40,7 +40,7 @@ const readTimeout = 5 * time.Second
 // Options of the API. Backend is required.
 type Options struct {
 	Backend Backend
-	// Operations, ReadOnly and Identify are as in web.Options.
+	// Commands, ReadOnly and Identify are as in web.Options.
 	Commands *command.Service
 	ReadOnly bool
 	Identify func(r *http.Request) string

@@ -35,7 +35,7 @@ func Ranges() []string { return []string{"1h", "6h", "24h", "7d", "30d"} }
 // Measures returns what a chart may show.
 func Measures() []string { return []string{MeasureCount, MeasureWait, MeasureRun} }
 
-// Groups returns what a chart may be told apart by.
+// Groups returns what a chart may be grouped by.
 func Groups() []rollup.Group {
 	return []rollup.Group{rollup.ByState, rollup.ByName, rollup.ByWorker, rollup.ByQueue}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// Request returns what a backend is asked for, with relative times as of now.
+// Request returns the request for a backend, with relative times as of now.
 func (t Tasks) Request(now time.Time) history.TaskRequest {
 	return history.TaskRequest{
 		Query: t.Query, Sort: t.Sort, Limit: cmp.Or(t.Limit, DefaultLimit), From: t.From, Newer: t.Newer, Now: now,
