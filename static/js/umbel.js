@@ -679,3 +679,5 @@ setInterval(tick, matchMedia("(prefers-reduced-motion: reduce)").matches ? 10e3 
 tick();
 equip();
 live.follow();
+
+export { inflate, live, morph, reorder, span }; // for tests
