@@ -12,7 +12,7 @@ import (
 // ErrSaved is returned for bytes that are no saved events of a known form.
 var ErrSaved = errors.New("not saved events")
 
-// Saved events begin with a number that says their form. It rises whenever that changes; older forms stay readable. Form 1
+// Saved events begin with the number of their form. It rises whenever that changes; older forms stay readable. Form 1
 // had no FieldExpired, FieldTerminated and FieldSignum.
 const (
 	savedForm     = 2
@@ -39,7 +39,7 @@ const (
 	maxShared = 32
 )
 
-// inSaved are the fields worth saving: others only say what keys the event had.
+// inSaved are the fields worth saving: of others, only the presence is known.
 const inSaved = inEntry | FieldFreq | FieldActive | FieldProcessed | FieldLoad | FieldSoftware | FieldVersion | FieldSystem |
 	FieldExpired | FieldTerminated | FieldSignum
 
@@ -95,10 +95,10 @@ func (e *Event) text(f Fields) *string {
 	}
 }
 
-// hasSubject reports whether the subject of an event of that kind says more than the kind.
+// hasSubject reports whether the subject of an event of that kind adds to the kind.
 func hasSubject(k Kind) bool { return k == TaskCustom || k == WorkerOther || k == Other }
 
-// append encodes an event, but for its id. cut says that some of its text is gone.
+// append encodes an event, but for its id. cut records that some of its text is missing.
 func (c *codec) append(b []byte, e *Event, repaired int64, cut, received bool) []byte {
 	present := e.Present & inSaved
 	head := byte(e.Kind)

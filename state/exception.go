@@ -3,7 +3,7 @@ package state
 import "strings"
 
 // wrapper is the exception that billiard and Celery report for one that they made in the worker's main process: a hard
-// time limit, a lost pool process. Only the traceback tells which.
+// time limit, a lost pool process. Only the traceback has which.
 const wrapper = "ExceptionWithTraceback("
 
 // exceptionRepr is an exception's repr. Where it is only the wrapper, the repr is made of the last line of the traceback.
@@ -18,7 +18,7 @@ func exceptionRepr(exception, traceback string) string {
 	switch {
 	case typ == "" || strings.ContainsAny(typ, " \"'()"):
 		return exception
-	case strings.HasPrefix(message, typ+"("): // TimeLimitExceeded says its own repr
+	case strings.HasPrefix(message, typ+"("): // TimeLimitExceeded's message is its own repr
 		return message
 	case message == "":
 		return typ + "()"

@@ -16,11 +16,11 @@ const (
 	ReasonOrphaned   Reason = "orphaned"    // the process that ran it has ended
 	ReasonNotRunning Reason = "not_running" // its worker does not have it any more
 	ReasonExpired    Reason = "expired"     // no worker took it before it expired
-	ReasonBackend    Reason = "backend"     // the result backend knows its end
-	ReasonDismissed  Reason = "dismissed"   // a person has said so
+	ReasonBackend    Reason = "backend"     // the result backend has its result
+	ReasonDismissed  Reason = "dismissed"   // a person dismissed it
 )
 
-// Conclusion says why an unfinished task is not expected to report an end. It is no event: the task keeps its state,
+// Conclusion is why an unfinished task is not expected to report an end. It is no event: the task keeps its state,
 // and its next event clears the conclusion.
 type Conclusion struct {
 	Reason   Reason

@@ -7,7 +7,7 @@ const MaxOffset int64 = 2_000_000
 // offsetJitter is how much, in µs, the time between two heartbeats may change on their way.
 const offsetJitter = 1_000_000
 
-// offsetRound is after how many heartbeats an estimate begins anew; the one before counts until the next.
+// offsetRound is the number of heartbeats after which a new estimate begins; the one before counts until the next.
 const offsetRound = 15
 
 // offset estimates how far the clock of a worker is ahead of the local one. Each heartbeat shows that too small, by

@@ -7,9 +7,9 @@ import (
 	"github.com/umbelhq/umbel/clock"
 )
 
-// maxSilence is how long a worker may be silent, µs, before its tasks are given up. A solo worker says nothing while
+// orphanAfter is how long a worker may send nothing, µs, before its tasks are orphaned. A solo worker sends nothing while
 // it runs a task, nor does one that has lost the broker.
-const maxSilence = 3_600_000_000
+const orphanAfter = 3_600_000_000
 
 // markOrphaned marks a task whose process has ended without ending it. An execution that had started is orphaned. One
 // that had not is returned: its message was not acknowledged, so the broker delivers it again.
@@ -19,7 +19,7 @@ func (c *Cluster) markOrphaned(t *Task, r *execution) {
 	t.Orphaned = t.OrphanReason != "" && !t.Returned
 }
 
-// processEnd says how a process, on which an execution began at micros, has ended; empty if it may still live.
+// processEnd describes how a process, on which an execution began at micros, has ended; empty if it may still live.
 func (c *Cluster) processEnd(l clock.Process, micros int64) string {
 	w := c.workers[l.Hostname]
 	if w == nil {
@@ -31,9 +31,9 @@ func (c *Cluster) processEnd(l clock.Process, micros int64) string {
 		return "its worker process has been replaced by a newer one"
 	case now.PID == l.PID && micros < now.First:
 		return "its worker process has restarted"
-	case c.saidGoodbye(w):
+	case c.hasShutDown(w):
 		return "its worker has shut down"
-	case c.now-w.lastSeen >= maxSilence && c.status(w) == Offline:
+	case c.now-w.lastSeen >= orphanAfter && c.status(w) == Offline:
 		return "its worker has sent no event for an hour"
 	}
 	return ""
@@ -44,11 +44,11 @@ func (w *worker) had(pid, micros int64) bool {
 	return slices.ContainsFunc(w.incarnations, func(o incarnation) bool { return o.PID == pid && o.First < micros })
 }
 
-// replaced reports whether a process of that pid had begun before now, and fell silent since: of two that live
+// replaced reports whether a process of that pid had begun before now, and has sent nothing since: of two that live
 // under one node name, which Celery only warns of, neither replaces the other.
 func (w *worker) replaced(pid int64, now *incarnation) bool {
 	return slices.ContainsFunc(w.incarnations, func(o incarnation) bool {
-		return o.PID == pid && o.First < now.First && (o.Last < now.First || now.Last-o.Last > minSilence)
+		return o.PID == pid && o.First < now.First && (o.Last < now.First || now.Last-o.Last > minLate)
 	})
 }
 
@@ -106,8 +106,8 @@ func (c *Cluster) unfinishedOn(process uint32, f func(r *row)) {
 	})
 }
 
-// saidGoodbye reports whether the last process of a worker has said goodbye and ended.
-func (c *Cluster) saidGoodbye(w *worker) bool {
+// hasShutDown reports whether the last process of a worker sent worker-offline and nothing since.
+func (c *Cluster) hasShutDown(w *worker) bool {
 	l := w.current()
 	return l.Goodbye.Micros != 0 && !l.Alive.after(l.Goodbye) && c.status(w) == Offline
 }

@@ -58,7 +58,7 @@ func (c *Cluster) TaskEvents(id string) []TaskEvent {
 	return events
 }
 
-// typeOf is Celery's name of what a record says.
+// typeOf is Celery's name of the type of a record.
 func (c *Cluster) typeOf(e *record) string {
 	if e.kind == TaskCustom {
 		return "task-" + strings.ToLower(string(c.states.name(stateCode(e.n))))
@@ -249,7 +249,7 @@ func (m *matcher) quick(e *listItem) bool {
 		(m.workers == nil || m.workers.has(e.worker))
 }
 
-// slow decides by what only the row and its text know.
+// slow decides by the row and its text.
 func (m *matcher) slow(e *listItem) bool {
 	byName := m.names != nil && !m.names.has(e.name)
 	if m.root == nil && m.text == "" && !byName {

@@ -1,6 +1,6 @@
 package state
 
-// View is what readers see of a Cluster: nobody can change the state through it. What it returns are copies.
+// View is a Cluster for readers, without the methods that change it. It returns copies.
 type View interface {
 	Version() uint64
 	Clock() int64

@@ -11,7 +11,7 @@ import (
 const (
 	maxReviewed    = 10_000                   // unfinished tasks that one Reconcile looks at
 	maxUncertain   = 50                       // tasks that it returns to look up in the result backend
-	idleHeartbeats = 3                        // heartbeats in a row that say a worker runs nothing
+	idleHeartbeats = 3                        // heartbeats in a row that report no running task
 	minDoubt       = 10 * time.Second         // how long a task has been started before its worker is inspected
 	uncertainAfter = 10 * time.Minute         // how long a task has waited before it is looked up in the result backend
 	expiresGrace   = 30 * time.Second         // beyond expires, for wall clocks that disagree
@@ -31,7 +31,7 @@ type Inspection struct {
 	RateLimited            []string // names of tasks with a rate limit: those that wait for it are in no list
 }
 
-// absence says that a worker did not list an unfinished task that events place on it.
+// absence records that a worker did not list an unfinished task that events place on it.
 type absence struct {
 	requested, replied int64 // of the first inspection
 	again              int64 // request of the second inspection, 0 if there was none
@@ -42,7 +42,7 @@ type absence struct {
 type Reconciliation struct {
 	Changed   bool            // something was concluded or taken back
 	Inspect   []string        // workers whose Inspection would decide more tasks
-	Uncertain []UncertainTask // tasks whose end the result backend may know
+	Uncertain []UncertainTask // tasks that may have a result in the result backend
 }
 
 // UncertainTask is a task that may have ended unseen.
@@ -123,7 +123,7 @@ func (l *incarnation) noteIdle(active int64, at point) {
 
 // Reconcile checks some of the unfinished tasks, the next ones each time, and concludes what heartbeats and
 // inspections of workers, and the tasks' own expiry, prove by now, µs. It must not be called while events are
-// known to be missed: silence proves nothing then.
+// known to be missed: missing events prove nothing then.
 func (c *Cluster) Reconcile(now int64) Reconciliation {
 	v := review{c: c, now: now, fold: causal{processes: c.processes}, processes: make(map[uint32]processStatus), inspect: make(map[string]bool)}
 	if c.options.Rules != Causal {
@@ -241,7 +241,7 @@ func (v *review) conclude(i uint32, reason Reason, evidence string) {
 	})
 }
 
-// ended says why the process of a task will not report its end, empty if it may.
+// ended returns why the process of a task will not report its end, empty if it may.
 func (v *review) ended(r *row) string {
 	p := v.status(r.process)
 	if p.ended != "" || !p.restarts {
@@ -251,7 +251,7 @@ func (v *review) ended(r *row) string {
 	return v.c.processEnd(v.c.processes.key(r.process), v.fold.newest().first)
 }
 
-// absent says how the worker that a task should be on has shown that it does not have it, empty if it has not.
+// absent returns how the worker that a task should be on has shown that it does not have it, empty if it has not.
 func (v *review) absent(r *row) string {
 	p := v.status(r.process)
 	if p.w == nil {
@@ -315,14 +315,14 @@ func (c *Cluster) expiry(r *row) (at, sent int64, ok bool) {
 func (v *review) findIdle() {
 	v.idleSince = maxMicros
 	for _, w := range v.c.workers {
-		if !v.c.saidGoodbye(w) {
+		if !v.c.hasShutDown(w) {
 			v.idleSince = min(v.idleSince, max(w.idleAt, w.inspected))
 		}
 	}
 }
 
 // neverReceived reports whether no worker can have received a task before it was due: after that, none starts it any
-// more. Each has shown since that it does not run it, or was silent since before it was sent.
+// more. Each has shown since that it does not run it, or has sent nothing since before the task was sent.
 func (v *review) neverReceived(r *row, due, sent int64) bool {
 	listed := v.c.listed[r.id]
 	if v.idleSince >= max(due, listed+1) {
@@ -334,7 +334,7 @@ func (v *review) neverReceived(r *row, due, sent int64) bool {
 	}
 	all := true
 	for _, w := range v.c.workers {
-		if v.c.saidGoodbye(w) || w.lastSeen < sent || max(w.idleAt, w.inspected) >= max(due, listed+1) {
+		if v.c.hasShutDown(w) || w.lastSeen < sent || max(w.idleAt, w.inspected) >= max(due, listed+1) {
 			continue
 		}
 		all = false

@@ -50,7 +50,7 @@ func (r *record) restore(e *Event) {
 	}
 }
 
-// route is the name of a task and where a task-sent says it went. Other events have only the name.
+// route is the name of a task and where a task-sent routed it. Other events have only the name.
 type route struct {
 	name, queue, exchange, routingKey string
 }

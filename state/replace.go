@@ -3,8 +3,8 @@ package state
 import "slices"
 
 // A task that calls self.replace() publishes another task under its own id, and ends without an event. Its message
-// says attempt 0 again, and calls the task its own parent, or, where a chain or a chord replaces it, another task.
-// A message that is delivered again says what it said before.
+// has attempt 0 again, and names the task as its own parent, or, where a chain or a chord replaces it, another task.
+// A message that is delivered again has the same fields.
 
 // replacement is a task-received of a message that replaced the task, and how many messages had before, this one
 // included: its generation. That of the first message is 0.

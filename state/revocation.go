@@ -1,6 +1,6 @@
 package state
 
-// Revocation says why a task was revoked.
+// Revocation is why a task was revoked.
 type Revocation struct {
 	Expired    bool  // its time to start had passed
 	Terminated bool  // it was running
@@ -42,7 +42,7 @@ func revocationOf(code uint16) Revocation {
 	return Revocation{Expired: code&1 != 0, Terminated: code&2 != 0, Signum: int64(code >> 2)}
 }
 
-// restore gives an event the fields that say why.
+// restore sets the fields of an event from which r was made.
 func (r Revocation) restore(e *Event) {
 	e.Expired, e.Terminated, e.Signum = r.Expired, r.Terminated, r.Signum
 	if r != (Revocation{}) {

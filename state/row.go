@@ -45,7 +45,7 @@ const (
 	expiring             // some event named a time to expire
 	lost                 // concluded that no event will report its end,
 	orphaned             // because its process has ended
-	dismissed            // a person has said so
+	dismissed            // a person dismissed it
 
 	concluded = lost | dismissed // cluster.concluded has the row's conclusion
 

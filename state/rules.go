@@ -111,7 +111,7 @@ func (u *causalRules) fill(t *Task, records []*record) {
 }
 
 // published fills in what publishers decided, as the attempt shown has it. What is not known of that one is taken
-// from another, since a retry repeats everything but the ETA unless told otherwise.
+// from another, since a retry repeats everything but the ETA unless the task overrides it.
 func (v viewer) published(f *causal, newest *execution, sent *record) {
 	if newest != nil {
 		for _, k := range slices.Backward(dominance[:]) { // its task-received before all
@@ -158,7 +158,7 @@ type viewer struct {
 	t *Task
 }
 
-// read returns the fields of a record, marking the task if some of its text is gone.
+// read returns the fields of a record, marking the task if some of its text is missing.
 func (v viewer) read(rec *record) *Event {
 	e, whole := v.c.fields(rec)
 	v.t.Truncated = v.t.Truncated || !whole

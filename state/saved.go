@@ -6,7 +6,7 @@ import "fmt"
 type savedEvent struct {
 	Event    Event
 	Repaired int64
-	Cut      bool // some of its text is gone
+	Cut      bool // some of its text is missing
 }
 
 func (s *savedEvent) flags() recordFlags {
@@ -117,7 +117,7 @@ func (c *Cluster) load(id string, k *Conclusion) {
 		c.relateAs(i, r, &s.Event)
 	}
 	c.summarize(r)
-	if same < len(c.loaded) { // what was concluded here did not know these
+	if same < len(c.loaded) { // what was concluded here was concluded without these
 		c.clearConclusion(r)
 	}
 	if k != nil && same == before && r.flags&concluded == 0 && !c.states.final(r.state) {
@@ -132,7 +132,7 @@ func (c *Cluster) load(id string, k *Conclusion) {
 	c.version++
 }
 
-// refresh gives a record its text again, if that is gone.
+// refresh gives a record its text again, if it was dropped.
 func (c *Cluster) refresh(i uint32, e *Event) {
 	if rec := c.records.at(i); rec.text != 0 && c.text.get(rec.text) == nil {
 		c.textEntry = appendEntry(c.textEntry[:0], e)
@@ -140,7 +140,7 @@ func (c *Cluster) refresh(i uint32, e *Event) {
 	}
 }
 
-// SetLowWaterMark says that tasks up to a position are in the store only.
+// SetLowWaterMark records that tasks up to a position are in the store only.
 func (c *Cluster) SetLowWaterMark(p Position) {
 	c.evictedMicros = max(c.evictedMicros, p.Stamp.Micros)
 	if c.lowWaterMark == nil || c.lowWaterMark.Compare(p) < 0 {

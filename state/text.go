@@ -27,7 +27,7 @@ func newTextLog(maxBytes int64) *textLog {
 	return &textLog{keep: int(max(maxBytes/textChunk, 2))}
 }
 
-// reset drops everything. What was stored before is gone, and positions begin anew.
+// reset drops everything. Positions begin at 1 again.
 func (t *textLog) reset() {
 	if len(t.chunks) > 0 {
 		t.chunks = append(t.chunks[:0], t.chunks[0][:0])
@@ -103,7 +103,7 @@ func (e *Event) oversized() bool {
 }
 
 // fields returns the long fields of a record as an event, and whether none of their text is missing. If the entry was
-// dropped, only the presence of what the record itself knows is set.
+// dropped, only the presence of what the record itself holds is set.
 func (c *Cluster) fields(rec *record) (e Event, whole bool) {
 	if b := c.text.get(rec.text); b != nil || rec.text == 0 {
 		if b != nil {

@@ -140,9 +140,9 @@ type Status string
 // Worker statuses.
 const (
 	Online   Status = "online"
-	Late     Status = "late"     // silent for longer than max(3 × freq, 10 s)
-	Offline  Status = "offline"  // silent for half as long again, or said goodbye and finished
-	Stopping Status = "stopping" // said goodbye, but what it had started has not all ended, for an hour at most
+	Late     Status = "late"     // no event for longer than max(3 × freq, 10 s)
+	Offline  Status = "offline"  // no event for half as long again, or shut down
+	Stopping Status = "stopping" // sent worker-offline, but tasks that it had started have not ended, for an hour at most
 )
 
 // Worker is a copy of what is known of one worker, by node name.

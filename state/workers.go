@@ -39,8 +39,8 @@ type incarnation struct {
 	Goodbye     point // newest offline
 	Report      report
 
-	IdleClock      int64                 `json:"Quiet"`  // newest raw clock at which it ran nothing, as that heartbeat and the next ones have said
-	IdleHeartbeats [idleHeartbeats]int64 `json:"IdleAt"` // raw clocks of the newest heartbeats, the newest last; 0 before one that says otherwise
+	IdleClock      int64                 `json:"Quiet"`  // newest raw clock at which it ran nothing, as that heartbeat and the next ones reported
+	IdleHeartbeats [idleHeartbeats]int64 `json:"IdleAt"` // raw clocks of the newest heartbeats, the newest last; 0 before one with running tasks
 }
 
 // point is a moment of one process: raw clock, then timestamp.
@@ -68,12 +68,12 @@ type report struct {
 const (
 	maxIncarnations = 8
 	maxExtra        = 16         // unknown fields stored of a worker
-	minSilence      = 10_000_000 // µs before a worker is late, at least
+	minLate         = 10_000_000 // µs before a worker is late, at least
 	defaultFreq     = 2.0        // seconds, Celery's default
 	unknownFreq     = 60.0       // seconds, for a worker known by its tasks alone, as Celery has it
 	maxFreq         = 3600.0     // seconds; a larger value would keep a dead worker online
-	offlineAfter    = 1.5        // × the silence that makes a worker late
-	maxStopping     = 3600e6     // µs of silence for which one that said goodbye may still be ending its tasks
+	offlineAfter    = 1.5        // × the time without events that makes a worker late
+	maxStopping     = 3600e6     // µs without events for which one that sent worker-offline may still be ending its tasks
 )
 
 // noteActivity records that a task event proves its worker alive.
@@ -135,7 +135,7 @@ func (e *Event) forced() bool {
 	return e.Kind == WorkerHeartbeat && e.FreqIsInt && e.Freq == 5 && !e.Has(FieldActive)
 }
 
-// merge takes over what e says, unless a later event has said it.
+// merge takes over what e reports, unless a later event has reported it.
 func (r *report) merge(e *Event, at point) {
 	if r.Has != 0 && !at.after(r.At) {
 		return
@@ -169,7 +169,7 @@ func (r *report) merge(e *Event, at point) {
 	}
 }
 
-// addWorker makes room for a worker of that name, if need be by forgetting the one silent longest.
+// addWorker makes room for a worker of that name, if need be by forgetting the one whose newest event is oldest.
 func (c *Cluster) addWorker(name string) *worker {
 	if len(c.workers) >= maxWorkers {
 		var oldest *worker
@@ -236,29 +236,29 @@ func (w *worker) current() *incarnation {
 	return best
 }
 
-// status judges by local receive time only: c.now is the local time. A worker that said goodbye sends no more
+// status judges by local receive time only: c.now is the local time. A worker that sent worker-offline sends no more
 // heartbeats: it is stopping until the tasks that it had started have ended.
 func (c *Cluster) status(w *worker) Status {
 	l := w.current()
-	silence := float64(c.now - w.lastSeen)
+	unseen := float64(c.now - w.lastSeen)
 	limit := w.timeout()
 	if l.Goodbye.Micros != 0 && !l.Alive.after(l.Goodbye) {
-		if unfinished, received := c.unfinishedOf(clock.Process{Hostname: w.name, PID: l.PID}); silence <= maxStopping && unfinished > received {
+		if unfinished, received := c.unfinishedOf(clock.Process{Hostname: w.name, PID: l.PID}); unseen <= maxStopping && unfinished > received {
 			return Stopping
 		}
 		return Offline
 	}
 	switch {
-	case silence <= limit:
+	case unseen <= limit:
 		return Online
-	case silence <= limit*offlineAfter:
+	case unseen <= limit*offlineAfter:
 		return Late
 	}
 	return Offline
 }
 
-// timeout is the silence, µs, after which a worker is late.
-func (w *worker) timeout() float64 { return math.Max(3*w.freq()*1e6, minSilence) }
+// timeout is the time without events, µs, after which a worker is late.
+func (w *worker) timeout() float64 { return math.Max(3*w.freq()*1e6, minLate) }
 
 // freq is the seconds between heartbeats.
 func (w *worker) freq() float64 {
@@ -288,7 +288,7 @@ func (c *Cluster) Expire(now int64) bool {
 	return changed
 }
 
-// Shift says that the local wall clock was set forward by so many µs, or backward if negative. The age of what was
+// Shift records that the local wall clock was set forward by so many µs, or backward if negative. The age of what was
 // received before stays the same.
 func (c *Cluster) Shift(by int64) {
 	c.now += by
@@ -310,7 +310,7 @@ func (c *Cluster) Shift(by int64) {
 	c.version++
 }
 
-// Resume says that all that was saved is loaded and replayed, and what the local time is now, µs. A worker
+// Resume records that all that was saved is loaded and replayed, and what the local time is now, µs. A worker
 // with events later than that, by a wall clock that was set back since, counts as offline until its next event.
 func (c *Cluster) Resume(now int64) {
 	c.now = now

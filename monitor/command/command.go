@@ -48,7 +48,7 @@ type Options struct {
 	Outbox    history.Outbox
 	Tasks     Tasks
 	Forgetter Forgetter       // nil if workers cannot be forgotten
-	Reporter  Reporter        // nil if nobody records what workers report
+	Reporter  Reporter        // nil drops what workers report
 	Dismisser Dismisser       // nil if tasks cannot be dismissed
 	Results   results.Backend // nil if there is none; whoever opened it closes it
 	// QueueCounters returns how many messages events report, by queue, and by worker those of unknown queues; nil if

@@ -76,7 +76,7 @@ func (p taskPayload) message() celery.Message {
 	return m
 }
 
-// headers are those of a message, with integers and floats told apart.
+// headers are those of a message, with integers as int64 and other numbers as float64.
 type headers map[string]any
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -91,7 +91,7 @@ func (h *headers) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// whole returns a decoded JSON value with integers and floats told apart.
+// whole returns a decoded JSON value with integers as int64 and other numbers as float64.
 func whole(v any) any {
 	switch v := v.(type) {
 	case json.Number:

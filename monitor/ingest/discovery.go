@@ -43,9 +43,6 @@ func (d *discovery) add(e *state.Event) {
 	}
 	d.heartbeats[process] = n + 1
 	if n == 0 || n == lastNewHeartbeat-1 {
-		select {
-		case d.wake <- struct{}{}:
-		default:
-		}
+		signal(d.wake)
 	}
 }

@@ -244,7 +244,7 @@ func (in *Ingester) notify() {
 	in.changed = make(chan struct{})
 }
 
-// tick updates what changes with time alone: the status of silent workers, and rates.
+// tick updates what changes with time alone: the status of workers without events, and rates.
 func (in *Ingester) tick(ctx context.Context) error {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()

@@ -22,11 +22,11 @@ const (
 	lookupTimeout = 5 * time.Second  // per result
 )
 
-// Reconciler asks workers and the result backend about unfinished tasks, and has the Ingester conclude which of them will
+// Reconciler inspects workers and reads the result backend for unfinished tasks, and has the Ingester conclude which of them will
 // not end.
 type Reconciler struct {
 	ingester  *Ingester
-	inspector *remote.Inspector // nil if workers are not asked
+	inspector *remote.Inspector // nil if workers are not inspected
 	results   results.Backend   // nil if there is none
 	now       func() time.Time
 
@@ -35,7 +35,7 @@ type Reconciler struct {
 	lookups   map[string]lookup    // by task
 }
 
-// NewReconciler starts nothing. A nil inspector asks no worker, nil results no result backend.
+// NewReconciler starts nothing. With a nil inspector it inspects no worker, with a nil backend it looks up no result.
 func NewReconciler(in *Ingester, inspector *remote.Inspector, backend results.Backend) *Reconciler {
 	return &Reconciler{ingester: in, inspector: inspector, results: backend, now: in.now}
 }
@@ -47,7 +47,7 @@ type lookup struct {
 	status string // empty if it has not ended
 }
 
-// Run asks until ctx ends. It returns nil.
+// Run inspects and looks up until ctx ends. It returns nil.
 func (r *Reconciler) Run(ctx context.Context) error {
 	r.inspected, r.lookups = make(map[string]time.Time), make(map[string]lookup)
 	ticker := time.NewTicker(reconcileEvery)

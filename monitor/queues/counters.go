@@ -8,10 +8,10 @@ type Counters struct {
 	Received int64
 }
 
-// RouteCounters returns flows with what workers have received from unknown queues, since task-received names none:
-// a message came from the queue that its worker consumes from, if that is just one. consumers are workers by
+// RouteCounters adds what workers have received from unknown queues to the counters of queues: task-received names no
+// queue, so a message counts for the one that its worker consumes from, if there is just one. consumers are workers by
 // queue.
-func RouteCounters(flows map[string]Counters, unrouted map[string]int64, consumers map[string][]string) map[string]Counters {
+func RouteCounters(byQueue map[string]Counters, unrouted map[string]int64, consumers map[string][]string) map[string]Counters {
 	only := make(map[string]string) // queues by worker, empty if there are several
 	for queue, workers := range consumers {
 		for _, worker := range workers {
@@ -22,15 +22,15 @@ func RouteCounters(flows map[string]Counters, unrouted map[string]int64, consume
 			}
 		}
 	}
-	routed := maps.Clone(flows)
+	routed := maps.Clone(byQueue)
 	if routed == nil {
 		routed = make(map[string]Counters)
 	}
 	for worker, n := range unrouted {
 		if queue := only[worker]; queue != "" {
-			f := routed[queue]
-			f.Received += n
-			routed[queue] = f
+			c := routed[queue]
+			c.Received += n
+			routed[queue] = c
 		}
 	}
 	return routed

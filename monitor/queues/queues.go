@@ -61,7 +61,7 @@ func New(o Options) (*Watcher, error) {
 	}
 	o.Every = cmp.Or(o.Every, defaultEvery)
 	if o.Every < 0 {
-		return nil, errors.New("queues are looked at every so often, not before")
+		return nil, errors.New("the interval of polls is negative")
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -209,7 +209,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 	return err
 }
 
-// reports is what workers and events say about queues.
+// reports is what workers and events report about queues.
 type reports struct {
 	names     map[string]bool // queues to poll; true if a worker or an event names it now
 	consumers map[string][]string
@@ -217,30 +217,31 @@ type reports struct {
 	counters  map[string]Counters
 }
 
+// gather collects what workers and events report now.
 func (w *Watcher) gather() reports {
-	h := reports{names: make(map[string]bool)}
+	r := reports{names: make(map[string]bool)}
 	now := w.options.Now()
 	for name, t := range w.tracks {
 		if now.Sub(t.seen) <= forgetAfter {
-			h.names[name] = false
+			r.names[name] = false
 		}
 	}
 	if w.options.Consumers != nil {
-		h.consumers = w.options.Consumers()
+		r.consumers = w.options.Consumers()
 	}
 	if w.options.ConsumersComplete != nil {
-		h.complete = w.options.ConsumersComplete()
+		r.complete = w.options.ConsumersComplete()
 	}
-	for name := range h.consumers {
-		h.names[name] = true
+	for name := range r.consumers {
+		r.names[name] = true
 	}
 	if w.options.Counters != nil {
 		for name := range w.options.Counters() {
-			h.names[name] = true
+			r.names[name] = true
 		}
 	}
-	delete(h.names, "")
-	return h
+	delete(r.names, "")
+	return r
 }
 
 // snapshotOf adds a poll to the history of each queue.
@@ -273,8 +274,8 @@ func (w *Watcher) snapshotOf(stats broker.QueueStats, known reports) Snapshot {
 
 // describe computes all that is known of one queue.
 func (w *Watcher) describe(q broker.Queue, t *track, known reports, at time.Time, broker broker.Info) Queue {
-	flow, flows := known.counters[q.Name]
-	t.add(q, flow, flows, at)
+	counters, counted := known.counters[q.Name]
+	t.add(q, counters, counted, at)
 	d := Queue{Queue: q, Hidden: Hidden(q.Name) || slices.Contains(w.options.Hidden, q.Name), Depths: t.depths()}
 	d.Workers = slices.Sorted(slices.Values(known.consumers[q.Name]))
 	d.WorkersKnown = known.consumers[q.Name] != nil || known.complete

@@ -8,14 +8,14 @@ import (
 
 const (
 	window      = 65 * time.Second // of rates: a minute, even if polls are a little late
-	fine        = 2 * time.Minute  // for which every poll is remembered
-	coarse      = 30 * time.Second // between the polls remembered after that
+	fullFor     = 2 * time.Minute  // for which every poll is remembered
+	sparseEvery = 30 * time.Second // between the polls remembered after that
 	keepFor     = time.Hour
 	forgetAfter = 24 * time.Hour // for which an empty queue that nothing names is still polled
 
-	// skew is how far the totals of RabbitMQ's management API may be behind each other and the depth: two of the
+	// totalsLag is how far the totals of RabbitMQ's management API may be behind each other and the depth: two of the
 	// intervals in which it gathers them.
-	skew = 10 * time.Second
+	totalsLag = 10 * time.Second
 
 	fromBroker = "broker"
 	fromEvents = "events"
@@ -41,9 +41,9 @@ type sample struct {
 }
 
 // add appends a poll and drops old ones.
-func (t *track) add(q broker.Queue, flow Counters, flows bool, at time.Time) {
+func (t *track) add(q broker.Queue, events Counters, counted bool, at time.Time) {
 	s := sample{at: at, ready: q.Ready}
-	s.count(q, flow, flows)
+	s.count(q, events, counted)
 	if n := len(t.samples); n > 0 {
 		last := t.samples[n-1]
 		if !at.After(last.at) {
@@ -64,7 +64,7 @@ func (t *track) add(q broker.Queue, flow Counters, flows bool, at time.Time) {
 
 // count reads the totals of the broker, or else those of events. What came and what left differ by what waits, so that
 // either tells the other; not to the message, since depth and totals are of slightly different moments.
-func (s *sample) count(q broker.Queue, flow Counters, flows bool) {
+func (s *sample) count(q broker.Queue, events Counters, counted bool) {
 	switch {
 	case q.Published != nil && q.Delivered != nil:
 		s.in, s.out = *q.Published, departed(q)
@@ -72,14 +72,14 @@ func (s *sample) count(q broker.Queue, flow Counters, flows bool) {
 		s.in, s.out = *q.Published, *q.Published-*q.Ready
 	case q.Delivered != nil && q.Ready != nil:
 		s.in, s.out = departed(q)+*q.Ready, departed(q)
-	case flows && q.Ready != nil: // more certain than Sent, which only some clients report
-		s.in, s.out = flow.Received+*q.Ready, flow.Received
-	case flows:
-		s.in, s.out = flow.Sent, flow.Received
+	case counted && q.Ready != nil: // more certain than Sent, which only some clients report
+		s.in, s.out = events.Received+*q.Ready, events.Received
+	case counted:
+		s.in, s.out = events.Sent, events.Received
 	default:
 		return
 	}
-	s.counted, s.source, s.totals = true, fromEvents, [2]int64{flow.Sent, flow.Received}
+	s.counted, s.source, s.totals = true, fromEvents, [2]int64{events.Sent, events.Received}
 	if q.Published != nil || q.Delivered != nil {
 		s.source, s.totals = fromBroker, [2]int64{value(q.Published), value(q.Delivered)}
 	}
@@ -114,7 +114,7 @@ func reorders(q broker.Queue) bool {
 	return used > 1
 }
 
-// prune drops samples older than keepFor, and most of those older than fine.
+// prune drops samples older than keepFor, and most of those older than fullFor.
 func (t *track) prune(now time.Time) {
 	kept := t.samples[:0]
 	for _, s := range t.samples {
@@ -122,7 +122,7 @@ func (t *track) prune(now time.Time) {
 		if age > keepFor {
 			continue
 		}
-		if n := len(kept); n > 0 && age > fine && s.at.Sub(kept[n-1].at) < coarse && s.epoch == kept[n-1].epoch {
+		if n := len(kept); n > 0 && age > fullFor && s.at.Sub(kept[n-1].at) < sparseEvery && s.epoch == kept[n-1].epoch {
 			continue
 		}
 		kept = append(kept, s)
@@ -204,7 +204,7 @@ func (t *track) age(q *Queue) {
 		before := samples[i]
 		share := float64(left+1-before.in) / float64(after.in-before.in)
 		age := now.Sub(before.at) - time.Duration(share*float64(after.at.Sub(before.at)))
-		if most := now.Sub(before.at) + skew; last.source == fromBroker && (q.AgeAtMost == nil || most < *q.AgeAtMost) {
+		if most := now.Sub(before.at) + totalsLag; last.source == fromBroker && (q.AgeAtMost == nil || most < *q.AgeAtMost) {
 			q.AgeAtMost = &most
 		}
 		if q.AgeAtMost != nil {
@@ -213,7 +213,7 @@ func (t *track) age(q *Queue) {
 		q.Age = &age
 	}
 	if last.source == fromBroker {
-		least = max(0, least-skew)
+		least = max(0, least-totalsLag)
 		if q.AgeAtMost != nil {
 			least = min(least, *q.AgeAtMost)
 		}

@@ -15,7 +15,7 @@ func (w *Watcher) warnings(ctx context.Context, s Snapshot) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("Workers hold tasks for longer than the visibility timeout of %s: "+
-		"the broker redelivers them each time it passes, and they may run more than once.", span(*limit))}
+		"the broker redelivers them each time it passes, and they may run more than once.", formatDuration(*limit))}
 }
 
 // warnings are sentences about one queue.
@@ -41,7 +41,7 @@ func (q *Queue) warnings(at time.Time, broker broker.Info) []string {
 	}
 	if q.RedeliveredAt != nil && q.RedeliveredAt.Before(at) {
 		list = append(list, fmt.Sprintf("A message has been unacknowledged for longer than the visibility timeout of %s: "+
-			"another worker receives it, even if the first is running it.", span(*broker.VisibilityTimeout)))
+			"another worker receives it, even if the first is running it.", formatDuration(*broker.VisibilityTimeout)))
 	}
 	return list
 }
@@ -53,8 +53,8 @@ func waits(n int64) string {
 	return fmt.Sprintf("%d messages wait", n)
 }
 
-// span is a duration for people, in its two greatest units.
-func span(d time.Duration) string {
+// formatDuration formats a duration in its two greatest units.
+func formatDuration(d time.Duration) string {
 	const day = 24 * time.Hour
 	for _, unit := range []struct {
 		size, part     time.Duration
