@@ -111,7 +111,7 @@ func (d *dashboard) overview(tb testing.TB) overview {
 // connected waits until the broker is.
 func (d *dashboard) connected(tb testing.TB) {
 	tb.Helper()
-	eventually(tb, patience, func() error {
+	eventually(tb, timeout, func() error {
 		if b := d.overview(tb).Health.Broker; !b.Connected {
 			return fmt.Errorf("broker not connected: %v", b.LastError)
 		}
@@ -123,7 +123,7 @@ func (d *dashboard) connected(tb testing.TB) {
 func (d *dashboard) folded(tb testing.TB, n int) overview {
 	tb.Helper()
 	var o overview
-	eventually(tb, patience, func() error {
+	eventually(tb, timeout, func() error {
 		if o = d.overview(tb); o.Health.Events < n {
 			return fmt.Errorf("%d of %d events folded", o.Health.Events, n)
 		}
@@ -141,7 +141,7 @@ var errUnknown = errors.New("not known")
 func (d *dashboard) until(tb testing.TB, id string, good func(t task) error) task {
 	tb.Helper()
 	var got task
-	eventually(tb, patience, func() error {
+	eventually(tb, timeout, func() error {
 		t, ok := api[task](tb, d, "tasks/"+id)
 		if !ok {
 			return fmt.Errorf("task %s: %w", id, errUnknown)
@@ -167,7 +167,7 @@ func (d *dashboard) inState(tb testing.TB, id, state string) task {
 func (d *dashboard) worker(tb testing.TB, name string, good func(w worker) error) worker {
 	tb.Helper()
 	var got worker
-	eventually(tb, patience, func() error {
+	eventually(tb, timeout, func() error {
 		w, ok := api[worker](tb, d, "workers/"+name)
 		if !ok {
 			return fmt.Errorf("worker %s: %w", name, errUnknown)

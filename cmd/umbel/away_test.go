@@ -60,7 +60,7 @@ func TestBrokerAwayAtStart(t *testing.T) {
 	_ = l.Close() // a port that refuses
 	d := start(t, nil, "serve", "--broker-url", "amqp://user:secret@"+l.Addr().String()+"/")
 	var o overview
-	eventually(t, patience, func() error {
+	eventually(t, timeout, func() error {
 		if o = d.overview(t); o.Health.Broker.LastError == nil {
 			return errors.New("no error yet")
 		}
@@ -119,7 +119,7 @@ func TestEndToEndBrokerLost(t *testing.T) {
 		d.connected(t)
 		page.until(t, `document.querySelector("#banner").hidden`)
 	}
-	eventually(t, patience, func() error {
+	eventually(t, timeout, func() error {
 		if o := d.overview(t); o.Counts.ByState["SUCCESS"] < len(bodies)/3 {
 			return fmt.Errorf("%d of %d tasks in SUCCESS", o.Counts.ByState["SUCCESS"], len(bodies)/3)
 		}

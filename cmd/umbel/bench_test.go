@@ -60,7 +60,7 @@ func benchLatency(b *testing.B, sockets int) {
 	}
 	bodies := simulate.Typical(benchRate*benchSeconds, 1)
 	published := pace(b, newBus(b, broker), bodies)
-	eventually(b, patience, func() error {
+	eventually(b, timeout, func() error {
 		if n := shown.count(); n < len(published) {
 			return fmt.Errorf("%d of %d tasks were shown in SUCCESS", n, len(published))
 		}

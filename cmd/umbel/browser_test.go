@@ -81,7 +81,7 @@ func evaluate[T any](tb testing.TB, t *tab, expression string) T {
 	tb.Helper()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -93,7 +93,7 @@ func evaluate[T any](tb testing.TB, t *tab, expression string) T {
 // until waits for a condition in the page.
 func (t *tab) until(tb testing.TB, condition string) {
 	tb.Helper()
-	eventually(tb, patience, func() error {
+	eventually(tb, timeout, func() error {
 		if !evaluate[bool](tb, t, condition) {
 			return fmt.Errorf("not so on the page: %s", condition)
 		}

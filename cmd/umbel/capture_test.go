@@ -41,7 +41,7 @@ func captureAndReplay(t *testing.T, broker string) {
 	newBus(t, broker).publishAll(t, bodies)
 	d.folded(t, 4800-240+480)
 	var text string
-	eventually(t, patience, func() error {
+	eventually(t, timeout, func() error {
 		text, _ = captured.read()
 		if got := strings.Count(text, "\n"); got != len(bodies) {
 			return fmt.Errorf("%d lines, want one for each of %d messages", got, len(bodies))

@@ -127,7 +127,7 @@ func succeeds(t *testing.T, s scene) {
 }
 
 func succeedsOnSolo(t *testing.T, s scene) {
-	id := s.do(t, order{Call: "add", Args: []any{"a", "b"}, Options: map[string]any{"queue": "solo"}})[0]
+	id := s.do(t, clientCall{Call: "add", Args: []any{"a", "b"}, Options: map[string]any{"queue": "solo"}})[0]
 	got := s.inState(t, id, "SUCCESS")
 	s.lists(t, got.ID, "Success", "task-succeeded")
 	if got.Worker != "solo@test" || got.Result != "'ab'" {
@@ -210,7 +210,7 @@ func waitsForItsTime(t *testing.T, s scene) {
 
 func isRevokedWhileWaiting(t *testing.T, s scene) {
 	got := s.delayed(t, func(received task) string {
-		s.do(t, order{Call: "revoke", Args: []any{received.ID}})
+		s.do(t, clientCall{Call: "revoke", Args: []any{received.ID}})
 		return "REVOKED" // once its time has come
 	})
 	s.lists(t, got.ID, "Revoked", "task-revoked")
@@ -224,7 +224,7 @@ func isRevokedWhileWaiting(t *testing.T, s scene) {
 func (s scene) delayed(t *testing.T, act func(received task) (state string)) task {
 	t.Helper()
 	for countdown := 3; ; countdown *= 3 {
-		id := s.do(t, order{Call: "add", Args: []any{1, 1}, Options: map[string]any{"countdown": countdown}})[0]
+		id := s.do(t, clientCall{Call: "add", Args: []any{1, 1}, Options: map[string]any{"countdown": countdown}})[0]
 		got := s.until(t, id, func(got task) error {
 			if got.State == "PENDING" {
 				return fmt.Errorf("task %s is %s", id, got.State)
@@ -251,8 +251,8 @@ func (s scene) delayed(t *testing.T, act func(received task) (state string)) tas
 
 func isRevokedBeforehand(t *testing.T, s scene) {
 	id := "revoked-beforehand"
-	s.do(t, order{Call: "revoke", Args: []any{id}})
-	s.do(t, order{Call: "add", Args: []any{1, 1}, Options: map[string]any{"task_id": id, "countdown": 1}})
+	s.do(t, clientCall{Call: "revoke", Args: []any{id}})
+	s.do(t, clientCall{Call: "add", Args: []any{1, 1}, Options: map[string]any{"task_id": id, "countdown": 1}})
 	got := s.inState(t, id, "REVOKED")
 	s.lists(t, got.ID, "Revoked", "task-revoked")
 	if got.StartedAt != nil || got.Name != "tasks.add" {
@@ -264,7 +264,7 @@ func isTerminated(t *testing.T, s scene) {
 	id := s.call(t, "hold", "/nonexistent/gate")
 	started := s.inState(t, id, "STARTED")
 	s.lists(t, started.ID, "Started", "task-started")
-	s.do(t, order{Call: "revoke", Args: []any{id}, Kwargs: map[string]any{"terminate": true}})
+	s.do(t, clientCall{Call: "revoke", Args: []any{id}, Kwargs: map[string]any{"terminate": true}})
 	got := s.inState(t, id, "REVOKED")
 	s.lists(t, got.ID, "Revoked", "task-revoked")
 	if len(got.Executions) != 1 || got.Orphaned {
@@ -291,7 +291,7 @@ func (s scene) families(t *testing.T, ids []string) []family {
 }
 
 func chains(t *testing.T, s scene) {
-	ids := s.do(t, order{Call: "start_chain"})
+	ids := s.do(t, clientCall{Call: "start_chain"})
 	want := []family{
 		{ids[0], "", []string{ids[1]}},
 		{ids[0], ids[0], []string{ids[2]}},
@@ -323,7 +323,7 @@ func fansOut(t *testing.T, s scene) {
 }
 
 func joins(t *testing.T, s scene) {
-	ids := s.do(t, order{Call: "start_chord"})
+	ids := s.do(t, clientCall{Call: "start_chord"})
 	got := s.families(t, ids)
 	body := s.inState(t, ids[2], "SUCCESS")
 	// Whichever part of the header ended last publishes the body.
@@ -383,7 +383,7 @@ func watchWorkers(t *testing.T, broker string) {
 func isKilledAndComesBack(t *testing.T, s scene) {
 	work := func() *process { return s.work(t, "killed@test", "killed", "-P", "prefork", "-c", "2", "-E") }
 	hold := func(name string, g gate) string {
-		id := s.do(t, order{Call: name, Args: []any{string(g)}, Options: map[string]any{"queue": "killed"}})[0]
+		id := s.do(t, clientCall{Call: name, Args: []any{string(g)}, Options: map[string]any{"queue": "killed"}})[0]
 		s.inState(t, id, "STARTED")
 		return id
 	}
@@ -422,7 +422,7 @@ func isKilledAndComesBack(t *testing.T, s scene) {
 func stops(t *testing.T, s scene) {
 	p := s.work(t, "stopped@test", "stopped", "-P", "prefork", "-c", "1", "-E")
 	g := newGate(t)
-	id := s.do(t, order{Call: "hold", Args: []any{string(g)}, Options: map[string]any{"queue": "stopped"}})[0]
+	id := s.do(t, clientCall{Call: "hold", Args: []any{string(g)}, Options: map[string]any{"queue": "stopped"}})[0]
 	s.inState(t, id, "STARTED")
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil { // the main process, which then waits for the task
 		t.Fatalf("stop worker: %v", err)
@@ -450,7 +450,7 @@ func fallsSilent(t *testing.T, s scene) {
 	}
 	work()
 	s.worker(t, "silent@test", status("online"))
-	id := s.do(t, order{Call: "add", Args: []any{1, 1}, Options: map[string]any{"queue": "silent"}})[0]
+	id := s.do(t, clientCall{Call: "add", Args: []any{1, 1}, Options: map[string]any{"queue": "silent"}})[0]
 	s.inState(t, id, "SUCCESS")
 	for _, want := range []string{"Online", "Late", "Offline"} {
 		s.page.sees(t, "w-silent@test", want)

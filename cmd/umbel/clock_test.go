@@ -46,11 +46,11 @@ func watchClocks(t *testing.T, broker string) {
 		if _, page := d.fetch(t, "workers/"+node+"@test?tab=clock"); !strings.Contains(string(page), off.words) {
 			t.Errorf("the page of %s does not say %q", node, off.words)
 		}
-		id := c.do(t, order{Call: "add", Args: []any{2, 3}, Options: map[string]any{"queue": node}})[0]
+		id := c.do(t, clientCall{Call: "add", Args: []any{2, 3}, Options: map[string]any{"queue": node}})[0]
 		if got := d.inState(t, id, "SUCCESS"); got.WaitSeconds != nil {
 			t.Errorf("wait of a task on %s = %v s, want it unknown", node, *got.WaitSeconds)
 		}
-		eventually(t, patience, func() error {
+		eventually(t, timeout, func() error {
 			o, _ := api[struct {
 				Rates struct {
 					Succeeded float64 `json:"succeeded"`

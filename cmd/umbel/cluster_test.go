@@ -21,8 +21,8 @@ type cluster struct {
 
 	client  *process
 	mu      sync.Mutex // one order at a time
-	orders  io.Writer
-	answers *bufio.Scanner
+	calls   io.Writer
+	results *bufio.Scanner
 }
 
 // newCluster starts a client of a broker and no worker.
@@ -38,11 +38,11 @@ func newCluster(tb testing.TB, broker string) *cluster {
 		"PYTHONPATH=" + dir, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "PYTHONWARNINGS=ignore",
 	}
 	cmd := command(c.env, c.python, filepath.Join(dir, "client.py"))
-	if c.orders, err = cmd.StdinPipe(); err != nil {
+	if c.calls, err = cmd.StdinPipe(); err != nil {
 		tb.Fatal(err)
 	}
-	answers, toTest := io.Pipe()
-	cmd.Stdout, c.answers = toTest, bufio.NewScanner(answers)
+	results, toTest := io.Pipe()
+	cmd.Stdout, c.results = toTest, bufio.NewScanner(results)
 	c.client = spawn(tb, cmd)
 	go func() {
 		<-c.client.exited
@@ -51,28 +51,28 @@ func newCluster(tb testing.TB, broker string) *cluster {
 	return c
 }
 
-// order is what the client is to do.
-type order struct {
+// clientCall is a call that the Celery client makes.
+type clientCall struct {
 	Call    string         `json:"call"`
 	Args    []any          `json:"args,omitempty"`
 	Kwargs  map[string]any `json:"kwargs,omitempty"`
 	Options map[string]any `json:"options,omitempty"`
 }
 
-// do has the client carry out an order, and returns the ids of the tasks that it has published.
-func (c *cluster) do(tb testing.TB, o order) []string {
+// do has the client make a call, and returns the IDs of the tasks that it published.
+func (c *cluster) do(tb testing.TB, o clientCall) []string {
 	tb.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := json.NewEncoder(c.orders).Encode(o); err != nil {
-		tb.Fatalf("order %s: %v", o.Call, err)
+	if err := json.NewEncoder(c.calls).Encode(o); err != nil {
+		tb.Fatalf("call %s: %v", o.Call, err)
 	}
-	if !c.answers.Scan() {
-		tb.Fatalf("client ended at %s: %v\n%s", o.Call, c.answers.Err(), c.client.lines.tail(40))
+	if !c.results.Scan() {
+		tb.Fatalf("client ended at %s: %v\n%s", o.Call, c.results.Err(), c.client.lines.tail(40))
 	}
 	var ids []string
-	if err := json.Unmarshal(c.answers.Bytes(), &ids); err != nil {
-		tb.Fatalf("decode answer to %s: %v", o.Call, err)
+	if err := json.Unmarshal(c.results.Bytes(), &ids); err != nil {
+		tb.Fatalf("decode result of %s: %v", o.Call, err)
 	}
 	return ids
 }
@@ -80,7 +80,7 @@ func (c *cluster) do(tb testing.TB, o order) []string {
 // call publishes a task and returns its id.
 func (c *cluster) call(tb testing.TB, name string, args ...any) string {
 	tb.Helper()
-	return c.do(tb, order{Call: name, Args: args})[0]
+	return c.do(tb, clientCall{Call: name, Args: args})[0]
 }
 
 // work starts a worker that takes tasks from a queue, and waits until it does.
@@ -91,7 +91,7 @@ func (c *cluster) work(tb testing.TB, node, queue string, flags ...string) *proc
 	return p
 }
 
-// start is work for those who do not wait.
+// start starts a worker and does not wait.
 func (c *cluster) start(tb testing.TB, node, queue string, flags ...string) *process {
 	tb.Helper()
 	args := append([]string{"-m", "celery", "-A", "tasks", "worker", "-l", "INFO", "-n", node, "-Q", queue}, flags...)

@@ -21,14 +21,14 @@ var kills = testenv.Trials(90)
 // writes, and compares every task with what really happened to it.
 func TestEndToEndKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	story, err := simulate.New(simulate.Options{
+	simulated, err := simulate.New(simulate.Options{
 		Seed: 5, Rate: 30, Start: time.Now().Add(-time.Hour), Length: 2 * time.Minute, Truth: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var bodies [][]byte
-	for d, ok := story.Next(); ok; d, ok = story.Next() {
+	for d, ok := simulated.Next(); ok; d, ok = simulated.Next() {
 		bodies = append(bodies, d.Body)
 	}
 	broker := testenv.VirtualHost(t)
@@ -39,23 +39,23 @@ func TestEndToEndKilledAgainAndAgain(t *testing.T) {
 	}
 	d := start(t, nil, args...)
 	d.connected(t) // the queue is there
-	for life := range kills {
-		part := bodies[life*len(bodies)/kills : (life+1)*len(bodies)/kills]
+	for round := range kills {
+		part := bodies[round*len(bodies)/kills : (round+1)*len(bodies)/kills]
 		var publishing sync.WaitGroup
 		publishing.Go(func() {
 			for _, body := range part {
-				if err := b.publish(t.Context(), storyKey(body), body); err != nil {
+				if err := b.publish(t.Context(), routingKeyOf(body), body); err != nil {
 					t.Errorf("publish: %v", err)
 					return
 				}
 			}
 		})
 		p := d.process
-		if life > 0 {
+		if round > 0 {
 			p = spawn(t, command(nil, umbel, append(args, "--listen", "127.0.0.1:0", "--log-format", "json")...))
 		}
 		within := 300 * time.Millisecond // while it starts
-		if life%3 > 0 {
+		if round%3 > 0 {
 			p.await(t, "broker connected")
 			within = 600 * time.Millisecond // while it reads and writes
 		}
@@ -67,22 +67,22 @@ func TestEndToEndKilledAgainAndAgain(t *testing.T) {
 	d.connected(t)
 	b.publishAll(t, [][]byte{[]byte(`{"type": "task-received", "uuid": "last", "hostname": "w1", "clock": 1, "timestamp": 1790000000}`)})
 	d.until(t, "last", func(task) error { return nil })
-	compareWithTruth(t, d, story.Truth())
+	compareWithTruth(t, d, simulated.Truth())
 	if status := d.end(t, syscall.SIGTERM); status != 0 {
 		t.Errorf("stopped with status %d, want 0", status)
 	}
 	d = start(t, nil, args...) // with what it wrote at the end
-	eventually(t, patience, func() error {
+	eventually(t, timeout, func() error {
 		if status, body := d.fetch(t, "readyz"); status != 200 {
 			return fmt.Errorf("readyz answered %d %s", status, body)
 		}
 		return nil
 	})
-	compareWithTruth(t, d, story.Truth())
+	compareWithTruth(t, d, simulated.Truth())
 }
 
-// storyKey is the routing key that a body of a story goes to its consumers with: any, since Umbel reads all.
-func storyKey(body []byte) string {
+// routingKeyOf returns a routing key for a body. Any will do: Umbel receives all.
+func routingKeyOf(body []byte) string {
 	if body[0] == '[' {
 		return "task.multi"
 	}

@@ -6,16 +6,13 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/umbelhq/umbel/internal/dashboard"
+	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
-
-// prologue is how much of the story has already happened when the demo starts: long enough for a worker
-// to have died, short enough to be told at once at any rate.
-func prologue(rate float64) time.Duration {
-	const tasks = 20_000
-	return min(5*time.Minute, time.Duration(tasks/rate*float64(time.Second)))
-}
 
 // demoCmd shows a simulated cluster.
 type demoCmd struct {
@@ -25,17 +22,87 @@ type demoCmd struct {
 	DataDir string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Directory of the history."`
 }
 
-// Run plays the story through the real pipeline until ctx ends.
+// Run sends simulated events through the real pipeline until ctx ends.
 func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	if !(c.Rate > 0) || c.Rate > simulate.MaxRate {
 		return usageError{fmt.Errorf("--rate %v is not within 0 to %d tasks a second", c.Rate, simulate.MaxRate)}
 	}
-	story := simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-prologue(c.Rate))}
-	o := dashboard.Options{DataDir: c.DataDir, Version: versionString()}
-	stage, err := newStage(story)
+	s, err := newSimulation(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-backlog(c.Rate))})
 	if err != nil {
 		return usageError{err}
 	}
-	o.Broker = stage.broker
-	return c.serve(ctx, o, log, stage.run)
+	return c.serve(ctx, dashboard.Options{DataDir: c.DataDir, Version: versionString(), Broker: s.broker}, log, s.run)
+}
+
+// backlog is how long the cluster has been running when the demo starts: long enough for a worker to have been killed,
+// short enough to be sent at once at any rate.
+func backlog(rate float64) time.Duration {
+	const tasks = 20_000
+	return min(5*time.Minute, time.Duration(tasks/rate*float64(time.Second)))
+}
+
+// simulation is a simulated cluster on a broker inside the process.
+type simulation struct {
+	broker   *inproc.Broker
+	cluster  *simulate.Cluster
+	declared chan string // queues to consume from
+}
+
+// maxDeclared is how many queues may be declared before run consumes from them.
+const maxDeclared = 1_000
+
+func newSimulation(o simulate.Options) (*simulation, error) {
+	s := &simulation{declared: make(chan string, maxDeclared)}
+	s.broker = inproc.New(inproc.Options{Queues: func(ctx context.Context) []broker.Queue { return s.cluster.Queues(ctx) }})
+	o.Declared = func(queue string) {
+		s.broker.Declare(queue)
+		select {
+		case s.declared <- queue:
+		default: // what is published there stays
+		}
+	}
+	var err error
+	s.cluster, err = simulate.New(o)
+	return s, err
+}
+
+// run simulates until ctx ends.
+func (s *simulation) run(ctx context.Context) error {
+	for _, name := range s.cluster.Workers() {
+		defer s.broker.Listen(func(m broker.Publishing) { s.cluster.Request(name, m, s.broker.Reply) })()
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := s.cluster.Run(ctx, s.broker.Publish); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("simulate: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for {
+			select {
+			case queue := <-s.declared:
+				g.Go(func() error { return s.consume(ctx, queue) })
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// consume delivers what others publish to a queue to the simulated workers.
+func (s *simulation) consume(ctx context.Context, queue string) error {
+	c := s.broker.Consume(queue)
+	defer c.Close()
+	for {
+		m, err := c.Take(ctx)
+		if err != nil {
+			return nil //nolint:nilerr // ctx has ended
+		}
+		s.cluster.Deliver(ctx, queue, m)
+		if err := c.Done(); err != nil {
+			return err
+		}
+	}
 }

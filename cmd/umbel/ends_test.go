@@ -58,7 +58,7 @@ func watchEnds(t *testing.T, broker string) {
 // finds checks that a query finds a task.
 func (s scene) finds(t *testing.T, query, id string) {
 	t.Helper()
-	eventually(t, patience, func() error {
+	eventually(t, timeout, func() error {
 		page, _ := api[list[task]](t, s.dashboard, "tasks?limit=500&q="+url.QueryEscape(query))
 		if !slices.ContainsFunc(page.Items, func(t task) bool { return t.ID == id }) {
 			return fmt.Errorf("%s does not find task %s", query, id)
@@ -88,7 +88,7 @@ func isReplaced(t *testing.T, s scene) {
 }
 
 func exceedsItsTime(t *testing.T, s scene) {
-	id := s.do(t, order{Call: "hold", Args: []any{"/nonexistent/gate"}, Options: map[string]any{"time_limit": 1}})[0]
+	id := s.do(t, clientCall{Call: "hold", Args: []any{"/nonexistent/gate"}, Options: map[string]any{"time_limit": 1}})[0]
 	got := s.inState(t, id, "FAILURE")
 	if got.Exception != "TimeLimitExceeded(1,)" || len(got.Executions) != 1 {
 		t.Errorf("exception %s in %d executions, want TimeLimitExceeded(1,) in 1", got.Exception, len(got.Executions))
@@ -101,7 +101,7 @@ func losesItsProcess(t *testing.T, s scene) {
 	g := newGate(t)
 	id := s.call(t, "hold_by_pid", string(g))
 	var pid int
-	eventually(t, patience, func() error {
+	eventually(t, timeout, func() error {
 		text, err := os.ReadFile(string(g) + ".pid")
 		if err == nil {
 			pid, err = strconv.Atoi(string(text))
@@ -126,10 +126,10 @@ func (s scene) losesItsWorker(t *testing.T, id string) {
 }
 
 func isTerminatedOnGevent(t *testing.T, s scene) {
-	id := s.do(t, order{Call: "hold", Args: []any{"/nonexistent/gate"}, Options: map[string]any{"queue": "green"}})[0]
+	id := s.do(t, clientCall{Call: "hold", Args: []any{"/nonexistent/gate"}, Options: map[string]any{"queue": "green"}})[0]
 	s.inState(t, id, "STARTED")
-	s.do(t, order{Call: "revoke", Args: []any{id}, Kwargs: map[string]any{"terminate": true}})
-	eventually(t, patience, func() error { // the pool says that it has succeeded
+	s.do(t, clientCall{Call: "revoke", Args: []any{id}, Kwargs: map[string]any{"terminate": true}})
+	eventually(t, timeout, func() error { // the pool says that it has succeeded
 		events, _ := api[list[struct {
 			Type string `json:"type"`
 		}]](t, s.dashboard, "tasks/"+id+"/events")
@@ -145,7 +145,7 @@ func isTerminatedOnGevent(t *testing.T, s scene) {
 }
 
 func expires(t *testing.T, s scene) {
-	id := s.do(t, order{Call: "add", Args: []any{1, 1}, Options: map[string]any{"countdown": 2, "expires": 1}})[0]
+	id := s.do(t, clientCall{Call: "add", Args: []any{1, 1}, Options: map[string]any{"countdown": 2, "expires": 1}})[0]
 	if got := s.inState(t, id, "REVOKED"); got.RevokedReason != "expired" || got.RevokedSignal != 0 {
 		t.Errorf("revoked: %s with signal %d, want expired with none", got.RevokedReason, got.RevokedSignal)
 	}
@@ -158,11 +158,11 @@ func isLostFromSight(t *testing.T, s scene) {
 		more["queue"] = name
 		return more
 	}
-	held := s.do(t, order{Call: "hold", Args: []any{string(g)}, Options: queue("green", map[string]any{})})[0]
+	held := s.do(t, clientCall{Call: "hold", Args: []any{string(g)}, Options: queue("green", map[string]any{})})[0]
 	s.inState(t, held, "STARTED")
 	ignored := s.call(t, "ignore")
-	untaken := s.do(t, order{Call: "add", Args: []any{1, 1}, Options: queue("nowhere", map[string]any{"expires": 1})})[0]
-	unseen := s.do(t, order{Call: "add_unseen", Args: []any{1, 1}, Options: map[string]any{"expires": 1}})[0]
+	untaken := s.do(t, clientCall{Call: "add", Args: []any{1, 1}, Options: queue("nowhere", map[string]any{"expires": 1})})[0]
+	unseen := s.do(t, clientCall{Call: "add_unseen", Args: []any{1, 1}, Options: map[string]any{"expires": 1}})[0]
 
 	for _, want := range []struct{ id, state, reason, evidence string }{
 		{ignored, "STARTED", "not_running", "fork@test has sent heartbeats since that count no running task"},
@@ -180,8 +180,8 @@ func isLostFromSight(t *testing.T, s scene) {
 		}
 		s.finds(t, "is:lost", want.id)
 	}
-	eventually(t, patience, func() error { // once the other tests have ended
-		active, counts := s.do(t, order{Call: "active", Args: []any{3}}), s.overview(t).Counts
+	eventually(t, timeout, func() error { // once the other tests have ended
+		active, counts := s.do(t, clientCall{Call: "active", Args: []any{3}}), s.overview(t).Counts
 		if !slices.Equal(active, []string{held}) || counts.Running != 1 || counts.Lost != 3 {
 			return fmt.Errorf("workers have %v active, %d run and %d are lost, want %s alone, 1 and 3", active, counts.Running, counts.Lost, held)
 		}
@@ -203,7 +203,7 @@ func (s scene) startWarm(t *testing.T) *process {
 func isGivenBack(t *testing.T, s scene, warm *process) {
 	warm.await(t, "warm@test ready.")
 	publish := func(name string, countdown int, args ...any) string {
-		return s.do(t, order{Call: name, Args: args, Options: map[string]any{"queue": "warm", "countdown": countdown}})[0]
+		return s.do(t, clientCall{Call: name, Args: args, Options: map[string]any{"queue": "warm", "countdown": countdown}})[0]
 	}
 	g := newGate(t)
 	running := publish("hold", 0, string(g))

@@ -27,16 +27,16 @@ func TestEndToEndFailuresAreGrouped(t *testing.T) {
 		c.call(t, "boom", fmt.Sprintf("order %d is 'lost'", 4711+i))
 	}
 	c.call(t, "boom", "no such order")
-	c.do(t, order{Call: "hold", Args: []any{"/nowhere"}, Options: map[string]any{"time_limit": 1}})
+	c.do(t, clientCall{Call: "hold", Args: []any{"/nowhere"}, Options: map[string]any{"time_limit": 1}})
 	for range 2 {
-		c.do(t, order{Call: "flaky", Args: []any{1, 0}}) // ends well
+		c.do(t, clientCall{Call: "flaky", Args: []any{1, 0}}) // ends well
 	}
 	want := map[failure]bool{
 		{"tasks.boom", "ValueError", "order <n> is <text>", 3}: true,
 		{"tasks.boom", "ValueError", "no such order", 1}:       true,
 		{"tasks.hold", "TimeLimitExceeded", "<n>", 1}:          true,
 	}
-	eventually(t, patience, func() error {
+	eventually(t, timeout, func() error {
 		page, ok := api[list[failure]](t, d, "failures")
 		if !ok {
 			return errUnknown

@@ -21,8 +21,8 @@ import (
 	"github.com/umbelhq/umbel/internal/testbrowser"
 )
 
-// patience bounds every wait for something that should happen soon, on a machine that is busy.
-const patience = 3 * time.Minute
+// timeout bounds every wait for something that should happen soon, on a machine that is busy.
+const timeout = 3 * time.Minute
 
 // umbel is the program under test. TestMain builds it.
 var umbel string
@@ -114,8 +114,8 @@ func (p *process) end(tb testing.TB, s syscall.Signal) int {
 	p.signal(s)
 	select {
 	case <-p.exited:
-	case <-time.After(patience):
-		tb.Fatalf("still running %v after %v", patience, s)
+	case <-time.After(timeout):
+		tb.Fatalf("still running %v after %v", timeout, s)
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
@@ -155,7 +155,7 @@ func (l *lines) tail(n int) string {
 // await returns the first line that contains word.
 func (p *process) await(tb testing.TB, word string) string {
 	tb.Helper()
-	late := time.After(patience)
+	late := time.After(timeout)
 	for {
 		text, more := p.lines.read()
 		for s := bufio.NewScanner(strings.NewReader(text)); s.Scan(); {
@@ -170,7 +170,7 @@ func (p *process) await(tb testing.TB, word string) string {
 				tb.Fatalf("%s ended without %q", p.cmd.Path, word)
 			}
 		case <-late:
-			tb.Fatalf("%s did not say %q within %v", p.cmd.Path, word, patience)
+			tb.Fatalf("%s did not say %q within %v", p.cmd.Path, word, timeout)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (d *dashboard) fetch(tb testing.TB, path string) (int, []byte) {
 }
 
 func fetch(ctx context.Context, url string) (int, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -263,7 +263,7 @@ func eventually(tb testing.TB, within time.Duration, check func() error) {
 // once runs umbel to its end and returns its exit status and what it wrote.
 func once(tb testing.TB, env []string, stdin io.Reader, args ...string) (status int, stdout, stderr string) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, umbel, args...)
 	cmd.Env = append(plainEnv(), env...)

@@ -13,17 +13,17 @@ import (
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 )
 
-// ordered is the command "ordered DIR FILE": the history in DIR has the orders in FILE, one a line.
-func ordered(ts *testscript.TestScript, neg bool, args []string) {
+// requested is the command "requested DIR FILE": the history in DIR has the requests in FILE, one a line.
+func requested(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: ordered DIR FILE")
+		ts.Fatalf("usage: requested DIR FILE")
 	}
 	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: ts.MkAbs(args[0])})
 	ts.Check(err)
 	ts.Check(errors.Join(enqueue(db, ts.ReadFile(args[1])), db.Close()))
 }
 
-// enqueue writes orders of one command each, and settles those that say how they ended.
+// enqueue writes requests of one command each, with their outcome where they have one.
 func enqueue(db *sqlite.DB, lines string) error {
 	ctx := context.Background()
 	for d := json.NewDecoder(strings.NewReader(lines)); d.More(); {

@@ -171,7 +171,7 @@ func (t *tap) note(body []byte, at time.Time) {
 func (t *tap) published(tb testing.TB, e event) time.Time {
 	tb.Helper()
 	var at time.Time
-	eventually(tb, patience, func() error {
+	eventually(tb, timeout, func() error {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		var ok bool

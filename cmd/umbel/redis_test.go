@@ -33,7 +33,7 @@ func ownRedis(tb testing.TB) string {
 		"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", tb.TempDir()))
 	url := "redis://" + address + "/3"
 	c := redisClient(tb, url)
-	eventually(tb, patience, func() error { return c.Ping(tb.Context()).Err() })
+	eventually(tb, timeout, func() error { return c.Ping(tb.Context()).Err() })
 	return url
 }
 

@@ -20,7 +20,7 @@ func TestCommandLine(t *testing.T) {
 			e.Setenv("PATH", filepath.Dir(umbel)+string(os.PathListSeparator)+e.Getenv("PATH"))
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"refuses": refuses, "history": fillHistory, "ordered": ordered},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"refuses": refuses, "history": fillHistory, "requested": requested},
 	})
 }
 

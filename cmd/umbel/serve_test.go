@@ -19,7 +19,7 @@ import (
 func dial(tb testing.TB, d *dashboard, topic string) *websocket.Conn {
 	tb.Helper()
 	var conn *websocket.Conn
-	eventually(tb, patience, func() (err error) {
+	eventually(tb, timeout, func() (err error) {
 		var res *http.Response
 		conn, res, err = websocket.Dial(tb.Context(), "ws"+strings.TrimPrefix(d.url, "http")+"ws?topic="+url.QueryEscape(topic), nil)
 		if res != nil && res.Body != nil {
@@ -40,7 +40,7 @@ func TestStopWhileSocketsAreOpen(t *testing.T) {
 	for range sockets {
 		conn := dial(t, d, "/tasks")
 		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			defer cancel()
 			var err error
 			for err == nil {
@@ -100,7 +100,7 @@ func TestSecondSignalKills(t *testing.T) {
 	d := start(t, nil, "demo")
 	stuck(t, d)
 	begin := time.Now()
-	eventually(t, patience, func() error {
+	eventually(t, timeout, func() error {
 		d.signal(syscall.SIGTERM)
 		select {
 		case <-d.exited:

@@ -1,4 +1,4 @@
-"""Publishes tasks as it is told to: reads an order a line, JSON, and answers each with a line of JSON."""
+"""Makes calls to Celery: reads one a line, as JSON, and writes the result of each as a line of JSON."""
 import json
 import sys
 
