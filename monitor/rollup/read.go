@@ -92,7 +92,7 @@ func (p *Point) add(o *Point) {
 	p.Run.Merge(o.Run)
 }
 
-// weight is by how much a line stands out: how many tasks it counts, or the p95 of how long they took, in µs.
+// weight ranks a series: how many events it counts, or the 95th percentile of how long tasks took, in µs.
 func (l Series) weight(by Measure) int64 {
 	var n int64
 	var took Histogram
@@ -112,7 +112,7 @@ func (l Series) weight(by Measure) int64 {
 // Read reads series from rollups, or, if the query asks for more than they hold, from the newest tasks that match.
 func Read(ctx context.Context, tasks Tasks, rollups history.RollupReader, r Request) (Result, error) {
 	step, span := steps(r)
-	b := builder{request: r, lines: map[string]*Series{}}
+	b := builder{request: r, groups: map[string]*Series{}}
 	b.From = r.From.Truncate(step).UTC()
 	b.To = r.To.Add(step - 1).Truncate(step).UTC()
 	b.Step = step
@@ -131,7 +131,7 @@ func Read(ctx context.Context, tasks Tasks, rollups history.RollupReader, r Requ
 	return b.series(), nil
 }
 
-// steps returns how long a step is, and the span of the counters that it is made of.
+// steps returns the length of a step, and the span of the rollups that it is made of.
 func steps(r Request) (step, span time.Duration) {
 	lengths := [...]time.Duration{1, 2, 5, 10, 30, 60, 180, 360, 720, 1440}
 	for _, n := range lengths {
@@ -148,19 +148,19 @@ func steps(r Request) (step, span time.Duration) {
 	return step, step
 }
 
-// countedStates are those whose beginnings are counted.
+// countedStates returns the states whose events are counted.
 func countedStates() []state.State {
 	return []state.State{state.Received, state.Success, state.Failure, state.Retry}
 }
 
-// conditions are a query in terms of counters.
+// conditions are a query in terms of rollups.
 type conditions struct {
 	states                 []state.State
 	where                  query.Query // what a cell must match
 	names, workers, queues []string    // if not empty, where asks for one of these
 }
 
-// conditionsOf returns the query in terms of counters, false if they cannot answer it.
+// conditionsOf returns the query in terms of rollups, false if they cannot answer it.
 func conditionsOf(q query.Query) (conditions, bool) {
 	c := conditions{states: countedStates()}
 	for _, part := range q.Conditions() {
@@ -189,7 +189,7 @@ func has(t query.Term, text string) bool {
 	})
 }
 
-// ofCells reports whether an expression asks for nothing but what cells tell.
+// countedByCells reports whether an expression is about names, workers and queues only.
 func countedByCells(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -205,7 +205,7 @@ func countedByCells(e query.Expr) bool {
 	}
 }
 
-// restrict leaves cells unread that a term rules out.
+// restrict limits the names, workers or queues to read to those that a term selects.
 func (c *conditions) restrict(t query.Term) {
 	var words []string
 	for _, v := range t.Values {
@@ -225,35 +225,35 @@ func (c *conditions) restrict(t query.Term) {
 	}
 }
 
-// builder adds up a series.
+// builder adds up series.
 type builder struct {
 	Result
 	request Request
-	lines   map[string]*Series
+	groups  map[string]*Series
 	known   []bool // by step
 }
 
 func (b *builder) size() int { return int(b.To.Sub(b.From) / b.Step) }
 
-// at returns the step of a moment in µs.
+// at returns the step that a time, in µs since 1970 UTC, falls in, false if it is outside.
 func (b *builder) at(micros int64) (int, bool) {
 	d := time.UnixMicro(micros).Sub(b.From)
 	return int(d / b.Step), d >= 0 && micros < b.To.UnixMicro()
 }
 
-// point returns the point of a line at a step.
+// point returns the point of a series at a step.
 func (b *builder) point(name string, i int) *Point {
 	if b.request.GroupBy == "" || b.request.GroupBy == ByState {
 		name = ""
 	}
-	l := b.lines[name]
-	if l == nil && len(b.lines) >= maxGroups {
+	l := b.groups[name]
+	if l == nil && len(b.groups) >= maxGroups {
 		name = Other
-		l = b.lines[name]
+		l = b.groups[name]
 	}
 	if l == nil {
 		l = &Series{Name: name, Points: make([]Point, b.size())}
-		b.lines[name] = l
+		b.groups[name] = l
 	}
 	return &l.Points[i]
 }
@@ -271,7 +271,7 @@ func groupOf(g Group, name, worker, queue string) string {
 	return ""
 }
 
-// count reads the counters.
+// count reads rollups.
 func (b *builder) count(ctx context.Context, s history.RollupReader, c conditions, span time.Duration) error {
 	b.known = make([]bool, b.size())
 	matched := map[[3]string]bool{}
@@ -304,7 +304,7 @@ func optional(name string) *string {
 	return &name
 }
 
-// take adds a cell, as far as it is about the states.
+// take adds the counts of a rollup for these states.
 func (p *Point) take(m history.Rollup, states []state.State) error {
 	for s, n := range map[state.State]struct{ from, to *int64 }{
 		state.Received: {&m.Received, &p.Received}, state.Success: {&m.Succeeded, &p.Succeeded},
@@ -396,10 +396,10 @@ func (b *builder) task(t *state.Task) {
 	}
 }
 
-// series puts the lines in order and marks what is known.
+// series sorts the series by weight, merges those beyond maxSeries, and sets Observed.
 func (b *builder) series() Result {
 	var rest *Series
-	for _, l := range b.lines {
+	for _, l := range b.groups {
 		if l.Name == Other {
 			rest = l
 		} else {

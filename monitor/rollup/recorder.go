@@ -18,7 +18,7 @@ const (
 	maxCells         = 400                    // cells of a minute; beyond, workers become Other
 	maxNamed         = 800                    // cells of a minute with Other workers; beyond, all becomes Other
 	maxCellsInMemory = 20_000                 // cells in memory; beyond, all becomes Other
-	minutesInMemory  = 3                      // minutes that a cell is held after it was last taken
+	minutesInMemory  = 3                      // minutes that a cell stays in memory after it was last taken
 	maxAge           = 7 * 86_400 * 1_000_000 // µs, beyond which an event is too old to count
 	minute           = 60 * 1_000_000         // µs
 )

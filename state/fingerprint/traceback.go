@@ -6,7 +6,7 @@ import "strings"
 // ends in the true one.
 const wrapper = "ExceptionWithTraceback"
 
-// raised is what a traceback tells of the exception at its end.
+// raised is the exception at the end of a traceback.
 type raised struct{ typ, message, place string }
 
 // read takes the exception that was raised last: of a chain, the one that got through.

@@ -134,7 +134,7 @@ const (
 	IsTruncated   = "truncated"   // some text was cut
 )
 
-// Sort is an order of a list. The zero value is newest change first.
+// Sort is the sort order of a list. The zero value is newest change first.
 type Sort struct {
 	Field     Field // 0, or one of Sent, Received, Started, Finished, Wait, Run, Retries; tasks without it are left out
 	Ascending bool

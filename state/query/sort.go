@@ -2,8 +2,8 @@ package query
 
 import "strings"
 
-// ParseSort reads an order: a field by which lists can be sorted, with - before it for the greatest first.
-// Nothing is the newest change first.
+// ParseSort parses a sort order: a sortable field, with - before it for the greatest value first. An empty text is the
+// zero Sort.
 func ParseSort(s string) (Sort, bool) {
 	if s == "" {
 		return Sort{}, true
@@ -16,7 +16,7 @@ func ParseSort(s string) (Sort, bool) {
 	return Sort{Field: f, Ascending: !descending}, true
 }
 
-// String returns the order as ParseSort reads it.
+// String returns the text that ParseSort parses to s.
 func (s Sort) String() string {
 	switch {
 	case s.Field == 0 && !s.Ascending:

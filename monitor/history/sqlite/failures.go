@@ -117,7 +117,7 @@ func (d *DB) FailureGroup(ctx context.Context, id fingerprint.ID, now time.Time)
 	return found[0], nil
 }
 
-// groups reads those that have tasks, as far as r.Page looks at them.
+// groups reads the fields that r.Page looks at, of all groups that have tasks.
 func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.FailureGroup, error) {
 	query := selectGroups(`0`)
 	if r.Busiest {
@@ -146,7 +146,7 @@ func selectGroups(recent string) string {
 // lastHour counts the tasks of the group f that failed since ?1, up to ?2.
 const lastHour = `(SELECT count(*) FROM (SELECT 1 FROM tasks t WHERE t.failure = f.failure AND t.finished > ?1 LIMIT ?2))`
 
-// describe adds to groups what takes a look at their tasks.
+// describe adds to groups what their tasks show.
 func (d *DB) describe(ctx context.Context, groups []history.FailureGroup, now time.Time) error {
 	at := make(map[fingerprint.ID]*history.FailureGroup, len(groups))
 	ids := make(failureIDs, len(groups))
@@ -188,7 +188,7 @@ const (
 		WHERE f.failure = ?3 AND n.finished IS NOT NULL ORDER BY n.finished DESC LIMIT 1`
 )
 
-// describeOne tells of a group but for its trend. One without tasks stays as it is.
+// describeOne reads a group, except its trend. It leaves a group without tasks as it is.
 func (d *DB) describeOne(ctx context.Context, f *history.FailureGroup, now time.Time) error {
 	var task any
 	var events []byte
@@ -215,7 +215,7 @@ func (d *DB) describeOne(ctx context.Context, f *history.FailureGroup, now time.
 	return err
 }
 
-// failureCache keeps pages of groups for those who do not need the newest. It makes one at a time.
+// failureCache caches pages of groups for requests with a MaxAge. It reads one page at a time.
 type failureCache struct {
 	mu    sync.Mutex
 	pages map[failureKey]failureEntry
@@ -232,7 +232,7 @@ type failureEntry struct {
 	page history.FailurePage
 }
 
-// page returns the page that r asks for, made by f if none is kept that is new enough.
+// page returns the page that r asks for, from f if no cached one is new enough.
 func (c *failureCache) page(r history.FailureRequest, f func() (history.FailurePage, error)) (history.FailurePage, error) {
 	const most = 32
 	k := failureKey{all: r.Resolved == nil, busiest: r.Busiest, limit: r.Limit}

@@ -45,8 +45,8 @@ func (c *compiler) hasFormerNames(ctx context.Context, names []int64) (bool, err
 
 // symbolsCondition selects tasks with one of the symbols in a field; if that is the name, also as a former name.
 func (c *compiler) symbolsCondition(ctx context.Context, f query.Field, symbols []int64) (condition, error) {
-	is := oneOf(columns[f], symbols)
-	if columns[f] != "name" {
+	is := oneOf(columnOf(f), symbols)
+	if columnOf(f) != "name" {
 		return is, nil
 	}
 	renamed, err := c.hasFormerNames(ctx, symbols)

@@ -28,13 +28,10 @@ func (d *DB) Enqueue(ctx context.Context, o history.CommandRequest) (commands []
 	return commands, replayed, nil
 }
 
-// change runs f in a transaction of the outbox, unless the file is not where it was.
-func (d *DB) change(ctx context.Context, what string, f func(t *tx) error) error {
-	err := d.checkFile()
-	if err == nil {
-		err = d.update(ctx, f)
-	}
-	return wrap(what, explain(err))
+// change runs f in a transaction of the outbox.
+func (d *DB) change(ctx context.Context, what string, f func(t *tx) error) (err error) {
+	defer annotate(&err, "%s", what)
+	return d.update(ctx, f)
 }
 
 func (t *tx) enqueue(o history.CommandRequest) (commands []history.Command, replayed bool, err error) {
@@ -75,7 +72,7 @@ func (t *tx) enqueue(o history.CommandRequest) (commands []history.Command, repl
 	return commands, false, err
 }
 
-// complete sets what a new command leaves open, and its times as they are written.
+// complete sets empty fields of a new command, and truncates its times to µs.
 func complete(c *history.Command, a history.AuditRecord) {
 	c.State = history.CommandPending
 	c.Schema = cmp.Or(c.Schema, history.CommandSchema)
@@ -97,9 +94,8 @@ func (t *tx) addCommand(c *history.Command) error {
 	if err != nil {
 		return err
 	}
-	c.ID, err = t.insert(`INSERT INTO outbox (first, schema, kind, grp, target, summary, payload, task, actor, state,
-			attempts, deferrals, error, expected, answers, created, due, expires, claimed, sent, done)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	c.ID, err = t.insert(`INSERT INTO outbox (`+commandColumns+`)
+		VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.RequestID, c.Schema, c.Kind, c.Group, c.Target, c.Summary, notNil(c.Payload), c.TaskID, c.Actor, string(c.State),
 		c.Attempts, c.Deferrals, c.LastError, expected, answers, c.CreatedAt.UnixMicro(), c.DueAt.UnixMicro(),
 		micros(c.ExpiresAt), micros(c.ClaimedAt), micros(c.SentAt), micros(c.DoneAt))
@@ -114,7 +110,7 @@ func (t *tx) addCommand(c *history.Command) error {
 	return t.addNodes(c.ID, c.Expected...)
 }
 
-// addNodes notes that a command is for nodes.
+// addNodes records the nodes that a command is for.
 func (t *tx) addNodes(id int64, nodes ...string) error {
 	for _, node := range nodes {
 		if err := t.exec(`INSERT INTO outbox_nodes (node, command) VALUES (?, ?) ON CONFLICT DO NOTHING`, node, id); err != nil {
@@ -202,7 +198,7 @@ func (t *tx) addReplies(now time.Time, r *history.CommandReplies) error {
 	return err
 }
 
-// doneAt is when a command became final that is in a state from now on, NULL if that is not.
+// doneAt returns now as µs since 1970 UTC if the state is final, else nil for NULL.
 func doneAt(s history.CommandState, now time.Time) any {
 	if !s.Final() {
 		return nil
@@ -219,7 +215,7 @@ type storedReply struct {
 	Clock int64  `json:"clock,omitempty"`
 }
 
-// encodeNodes returns who is to answer a command and who did as they are written.
+// encodeNodes encodes the expected nodes and the replies of a command as JSON.
 func encodeNodes(c *history.Command) (expected, answers string, err error) {
 	if expected, err = encode(c.Expected); err != nil {
 		return "", "", err
@@ -244,7 +240,7 @@ func encode[T any](list []T) (string, error) {
 	return string(text), nil
 }
 
-// notNil is what the NULL of no bytes would be refused for.
+// notNil returns empty bytes for nil, which would be NULL.
 func notNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -252,7 +248,7 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// micros is a time as it is written, NULL if it is zero.
+// micros returns a time as µs since 1970 UTC, nil for NULL if it is zero.
 func micros(t time.Time) any {
 	if t.IsZero() {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// newestAudit is the highest number that a record ever had.
+// newestAudit selects the highest number that a record ever had.
 const newestAudit = `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'audit'`
 
 // audit appends a record.
@@ -78,7 +78,7 @@ func (d *DB) AuditLog(ctx context.Context, before int64, limit int) (list []hist
 	return list, next, err
 }
 
-// auditBytes is how long the records of a page may be together, but for the first.
+// auditBytes bounds the length of a page of records, unless its first one is longer.
 const auditBytes = 4 << 20
 
 func (d *DB) eachRecord(ctx context.Context, f func(history.AuditRecord) error, where string, args ...any) error {

@@ -24,7 +24,7 @@ func (d *DB) CommandsByKey(ctx context.Context, key, print string, now time.Time
 	return commands, ok, err
 }
 
-// requestByKey returns the order that a key was used for, if it was.
+// requestByKey returns the request that a key was used for, false if there is none.
 func requestByKey(ctx context.Context, q queryer, key, print string, now time.Time) (first int64, ok bool, err error) {
 	var known string
 	err = eachRow(ctx, q, `SELECT print, first FROM idempotency WHERE key = ? AND at > ?`,
@@ -38,7 +38,7 @@ func requestByKey(ctx context.Context, q queryer, key, print string, now time.Ti
 	return first, ok, err
 }
 
-// rememberKey notes what the key of an order was used for, and forgets what is too old.
+// rememberKey records the key of a request, and removes keys that are too old.
 func (t *tx) rememberKey(o history.CommandRequest, first int64) error {
 	err := t.exec(`DELETE FROM idempotency WHERE at <= ?`, o.Audit.At.Add(-keyAge).UnixMicro())
 	if err != nil {
@@ -48,7 +48,7 @@ func (t *tx) rememberKey(o history.CommandRequest, first int64) error {
 		o.IdempotencyKey, o.Fingerprint, first, o.Audit.At.UnixMicro())
 }
 
-// requestCommands returns the commands of an order by ID.
+// requestCommands returns the commands of a request by ID.
 func requestCommands(ctx context.Context, q queryer, first int64) ([]history.Command, error) {
 	return commandsOf(ctx, q, `WHERE first = ? ORDER BY command`, first)
 }

@@ -14,7 +14,7 @@ import (
 const commandColumns = `command, first, schema, kind, grp, target, summary, payload, task, actor, state, attempts,
 	deferrals, error, expected, answers, created, due, expires, claimed, sent, done`
 
-// commandsOf returns the commands that the end of a query chooses.
+// commandsOf returns the commands that a WHERE clause selects.
 func commandsOf(ctx context.Context, q queryer, where string, args ...any) ([]history.Command, error) {
 	var found []history.Command
 	err := eachRow(ctx, q, `SELECT `+commandColumns+` FROM outbox `+where, args, func(rows *sql.Rows) error {
@@ -37,11 +37,11 @@ func readCommand(rows *sql.Rows) (c history.Command, err error) {
 	c.CreatedAt, c.DueAt = time.UnixMicro(created), time.UnixMicro(due)
 	c.ExpiresAt, c.ClaimedAt, c.SentAt, c.DoneAt = moment(expires), moment(claimed), moment(sent), moment(done)
 	if err := decodeList(expected, &c.Expected); err != nil {
-		return c, fmt.Errorf("read who is to answer command %d: %w", c.ID, err)
+		return c, fmt.Errorf("read expected nodes of command %d: %w", c.ID, err)
 	}
 	var list []storedReply
 	if err := decodeList(answers, &list); err != nil {
-		return c, fmt.Errorf("read answers to command %d: %w", c.ID, err)
+		return c, fmt.Errorf("read replies to command %d: %w", c.ID, err)
 	}
 	for _, a := range list {
 		c.Replies = append(c.Replies, history.Reply{Node: a.Node, At: time.UnixMicro(a.At), Text: a.Text, OK: a.OK, Clock: a.Clock})
@@ -142,7 +142,7 @@ func (d *DB) OutboxStats(ctx context.Context) (s history.OutboxStats, err error)
 	return s, err
 }
 
-// topFailures is how many errors OutboxStats tells.
+// topFailures is the number of errors in OutboxStats.
 const topFailures = 10
 
 func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
@@ -158,13 +158,13 @@ func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
 	}
 	s.DeadLetters = s.States[history.CommandDead]
 	// Two ranges of outbox_open, since <> would look at all of it.
-	foreign, err := list[int](ctx, q, `
+	other, err := list[int](ctx, q, `
 		SELECT count(*) FROM outbox WHERE schema < ?1 AND state IN ('in_flight', 'pending') UNION ALL
 		SELECT count(*) FROM outbox WHERE schema > ?1 AND state IN ('in_flight', 'pending')`, history.CommandSchema)
 	if err != nil {
 		return err
 	}
-	s.OtherSchema = foreign[0] + foreign[1]
+	s.OtherSchema = other[0] + other[1]
 	oldest, err := list[int64](ctx, q, `SELECT created FROM outbox WHERE state = 'pending' AND schema = ? ORDER BY command LIMIT 1`,
 		history.CommandSchema)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 const (
 	pruneDuration    = 20 * time.Millisecond // target for a transaction
 	maxPruned        = 200                   // tasks in one transaction
-	metaDeletedTexts = "gone"                // meta: texts deleted since the text index was merged
+	metaDeletedTexts = "gone"                // key of the table meta: texts deleted since the text index was merged
 	maxLog           = 64 << 20              // bytes of write-ahead log before it is truncated
 )
 

@@ -37,11 +37,7 @@ func copiedTables() []struct{ name, columns, key, alone string } {
 		{name: "views", columns: "name, query, sort, cols"},
 		{name: "workers", columns: "name, body"},
 		{name: "rollups", columns: "span, at, name, worker, queue, received, succeeded, failed, retried, wait, run"},
-		{
-			name: "outbox", alone: "outbox", key: "command",
-			columns: `command, first, schema, kind, grp, target, summary, payload, task, actor, state, attempts, deferrals, error,
-				expected, answers, created, due, expires, claimed, sent, done`,
-		},
+		{name: "outbox", alone: "outbox", key: "command", columns: commandColumns},
 		{name: "outbox_nodes", alone: "outbox", columns: "node, command"},
 		{name: "dead_letters", alone: "outbox", key: "command", columns: "command, reason, at"},
 		{name: "idempotency", alone: "outbox", columns: "key, print, first, at"},

@@ -50,7 +50,7 @@ const newestTasks = 10_000
 func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) (values []string, err error) {
 	defer annotate(&err, "list values")
 	var used []symbol
-	switch column := columns[f]; {
+	switch column := columnOf(f); {
 	case byState(f):
 		c := compiler{q: d.read}
 		used, err = c.usedSymbols(ctx, f)

@@ -26,7 +26,7 @@ type sortOrder struct {
 func newOrder(s query.Sort, newer bool) sortOrder {
 	o := sortOrder{descending: s.Ascending == newer}
 	if s.Field != 0 {
-		o.field, o.column = s.Field, columns[s.Field]
+		o.field, o.column = s.Field, columnOf(s.Field)
 	}
 	return o
 }

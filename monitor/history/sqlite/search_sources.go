@@ -212,7 +212,7 @@ func possible(flags int) bool {
 func noRows() source { return source{index: "tasks_by_clock", where: "FALSE", sorted: true} }
 
 func (c *compiler) rangeSources(t query.Term) []source {
-	column := columns[t.Field]
+	column := columnOf(t.Field)
 	sources := make([]source, len(t.Values))
 	for i, v := range t.Values {
 		in := c.rangeCondition(column, []query.Value{v})
@@ -252,7 +252,7 @@ func (c *compiler) statePlans(ctx context.Context, conditions []query.Expr) ([]p
 		if !known || len(symbols)*len(used) > maxStreams {
 			continue
 		}
-		column := columns[t.Field]
+		column := columnOf(t.Field)
 		p := plan{sources: []source{}, covers: append([]int{i}, states...)}
 		for _, n := range symbols {
 			for _, s := range used {

@@ -119,7 +119,7 @@ func (c *compiler) all(ctx context.Context, operator string, list []query.Expr) 
 }
 
 func (c *compiler) term(ctx context.Context, t query.Term) (condition, error) {
-	column := columns[t.Field]
+	column := columnOf(t.Field)
 	switch {
 	case t.Field == query.ID || t.Field == query.Parent:
 		return idCondition(column, t.Values), nil
@@ -138,14 +138,12 @@ func (c *compiler) term(ctx context.Context, t query.Term) (condition, error) {
 	}
 }
 
-// columns of tasks, by field.
-var columns = map[query.Field]string{ //nolint:gochecknoglobals // a constant table
-	query.Any: "name", query.ID: "id", query.Root: "root", query.Parent: "parent", query.Failure: "failure", query.State: "state",
-	query.Name: "name", query.Worker: "worker", query.Queue: "queue", query.Client: "client",
-	query.Exchange: "exchange", query.RoutingKey: "routing_key",
-	query.Sent: "sent", query.Received: "received", query.Started: "started", query.Finished: "finished",
-	query.Updated: "updated", query.ETA: "eta", query.Expires: "expires",
-	query.Wait: "wait", query.Run: "run", query.Retries: "retries", query.Clock: "clock",
+// columnOf returns the column of tasks that a field is in: the one of its name.
+func columnOf(f query.Field) string {
+	if f == query.Any {
+		return "name"
+	}
+	return f.String()
 }
 
 func (c *compiler) rangeCondition(column string, values []query.Value) condition {
@@ -217,7 +215,7 @@ func (c *compiler) symbolCondition(ctx context.Context, t query.Term) (condition
 		}
 		return c.symbolsCondition(ctx, t.Field, symbols)
 	}
-	return condition{columns[t.Field] + " IS NOT NULL", nil, slices.ContainsFunc(t.Values, isWildcard)}, nil
+	return condition{columnOf(t.Field) + " IS NOT NULL", nil, slices.ContainsFunc(t.Values, isWildcard)}, nil
 }
 
 // isWildcard reports whether a value matches every text.
@@ -292,7 +290,7 @@ func (c *compiler) usedSymbols(ctx context.Context, f query.Field) ([]symbol, er
 	if s, ok := c.used[f]; ok {
 		return s, nil
 	}
-	column := columns[f]
+	column := columnOf(f)
 	distinct := `WITH RECURSIVE used(symbol) AS (
 			SELECT min(` + column + `) FROM tasks WHERE ` + column + ` IS NOT NULL
 			UNION ALL
