@@ -221,6 +221,6 @@ func rank(part, candidate string) (int, bool) {
 		return 0, false
 	}
 	// What is there may go on: compare it with as much of the candidate.
-	d := min(Distance(part, candidate), Distance(part, candidate[:min(len(candidate), len(part))]))
+	d := min(distance(part, candidate), distance(part, candidate[:min(len(candidate), len(part))]))
 	return 1 + d, d <= (len(part)-1)/4
 }

@@ -21,7 +21,7 @@ func Nearest(s string, names []string) string {
 	}
 	best, least := "", max(1, len(s)/3)+1
 	for _, name := range names {
-		d := Distance(s, name)
+		d := distance(s, name)
 		if len(s) >= 3 && strings.HasPrefix(name, s) {
 			d = min(d, 1)
 		}
@@ -32,8 +32,8 @@ func Nearest(s string, names []string) string {
 	return best
 }
 
-// Distance is the number of bytes to insert, delete, replace or swap with the next to turn a into b.
-func Distance(a, b string) int {
+// distance is the number of bytes to insert, delete, replace or swap with the next to turn a into b.
+func distance(a, b string) int {
 	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range one {
 		one[j] = j

@@ -55,16 +55,16 @@ func (d *DB) verify(ctx context.Context, doubtful bool) error {
 
 // replaceDamaged renames the file, its log and its watermark, so that a new one can be created.
 func (d *DB) replaceDamaged() error {
-	aside := d.sibling(damagedPrefix + d.now().UTC().Format(damagedTime) + ".db")
-	if _, err := os.Lstat(aside); err == nil {
-		return fmt.Errorf("set the damaged file aside: %s is there already", aside)
+	renamed := d.sibling(damagedPrefix + d.now().UTC().Format(damagedTime) + ".db")
+	if _, err := os.Lstat(renamed); err == nil {
+		return fmt.Errorf("set the damaged file aside: %s is there already", renamed)
 	}
 	for _, suffix := range []string{"", "-wal", "-shm", "-mark"} {
-		if err := os.Rename(d.path+suffix, aside+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Rename(d.path+suffix, renamed+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("set the damaged file aside: %w", err)
 		}
 	}
-	d.log.Error("damaged history set aside", "path", aside)
+	d.log.Error("damaged history set aside", "path", renamed)
 	return nil
 }
 

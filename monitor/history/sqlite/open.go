@@ -109,11 +109,11 @@ func (d *DB) openFile(ctx context.Context) error {
 	if d.read, err = connect(d.path, reading("rw"), readers); err != nil {
 		return err
 	}
-	beside := readWatermark(d.sibling(watermarkName))
+	previous := readWatermark(d.sibling(watermarkName))
 	for _, step := range []func() error{
-		func() error { return d.verify(ctx, beside.Damaged) },
+		func() error { return d.verify(ctx, previous.Damaged) },
 		func() error { return d.loadSymbols(ctx) },
-		func() error { return d.loadWatermark(ctx, beside) },
+		func() error { return d.loadWatermark(ctx, previous) },
 		func() error { return d.checkpoint(ctx) },
 	} {
 		if err := step(); err != nil {

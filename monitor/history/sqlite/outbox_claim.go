@@ -98,13 +98,13 @@ func (t *tx) claimGroup(group string, now time.Time, limit int) ([]history.Comma
 }
 
 // Reclaim implements history.Outbox.
-func (d *DB) Reclaim(ctx context.Context, before time.Time, held []int64) (int, error) {
+func (d *DB) Reclaim(ctx context.Context, before time.Time, share []int64) (int, error) {
 	n := 0
 	err := d.change(ctx, "reclaim commands", func(t *tx) error {
 		stale, err := list[int64](t.ctx, t, `SELECT command FROM outbox
 			WHERE state = 'in_flight' AND claimed < ? AND schema = ?`, before.UnixMicro(), history.CommandSchema)
 		for _, id := range stale {
-			if slices.Contains(held, id) || err != nil {
+			if slices.Contains(share, id) || err != nil {
 				continue
 			}
 			n++

@@ -12,11 +12,11 @@ import (
 const keyAge = 24 * time.Hour
 
 // CommandsByKey implements history.Outbox.
-func (d *DB) CommandsByKey(ctx context.Context, key, print string, now time.Time) (commands []history.Command, ok bool, err error) {
+func (d *DB) CommandsByKey(ctx context.Context, key, fingerprint string, now time.Time) (commands []history.Command, ok bool, err error) {
 	defer annotate(&err, "look for an idempotency key")
 	err = d.snapshot(ctx, func(q queryer) error {
 		var first int64
-		if first, ok, err = requestByKey(ctx, q, key, print, now); err == nil && ok {
+		if first, ok, err = requestByKey(ctx, q, key, fingerprint, now); err == nil && ok {
 			commands, err = requestCommands(ctx, q, first)
 		}
 		return err
@@ -25,14 +25,14 @@ func (d *DB) CommandsByKey(ctx context.Context, key, print string, now time.Time
 }
 
 // requestByKey returns the request that a key was used for, false if there is none.
-func requestByKey(ctx context.Context, q queryer, key, print string, now time.Time) (first int64, ok bool, err error) {
+func requestByKey(ctx context.Context, q queryer, key, fingerprint string, now time.Time) (first int64, ok bool, err error) {
 	var known string
 	err = eachRow(ctx, q, `SELECT print, first FROM idempotency WHERE key = ? AND at > ?`,
 		[]any{key, now.Add(-keyAge).UnixMicro()}, func(rows *sql.Rows) error {
 			ok = true
 			return rows.Scan(&known, &first)
 		})
-	if err == nil && ok && known != print {
+	if err == nil && ok && known != fingerprint {
 		err = history.ErrKeyReused
 	}
 	return first, ok, err

@@ -44,17 +44,17 @@ func (p *pruner) repeat(ctx context.Context, n, most int, f func(t *tx, n int) (
 	for {
 		begin := time.Now()
 		var did int
-		var gone history.Pruned
+		var pruned history.Pruned
 		err := p.db.update(ctx, func(t *tx) (err error) {
-			did, gone, err = f(t, n)
+			did, pruned, err = f(t, n)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		took := time.Since(begin)
-		if len(gone.Tasks)+gone.Events > 0 || gone.Bytes > 0 {
-			p.done(gone)
+		if len(pruned.Tasks)+pruned.Events > 0 || pruned.Bytes > 0 {
+			p.done(pruned)
 		}
 		if did < n {
 			return nil
@@ -95,20 +95,20 @@ func (p *pruner) removeOld(ctx context.Context) error {
 func (p *pruner) shrink(ctx context.Context) error {
 	most := p.db.rules.MaxSize
 	for goal := most; most > 0; goal = sizeTarget(most) {
-		room, err := p.db.fileUsage(ctx)
+		usage, err := p.db.fileUsage(ctx)
 		if err != nil {
 			return err
 		}
-		var held activeShare
-		if room.used() > goal {
-			held, err = p.db.activeShare(ctx, room.used())
+		var share activeShare
+		if usage.used() > goal {
+			share, err = p.db.activeShare(ctx, usage.used())
 		}
-		p.db.active.Store(held.bytes)
-		if err != nil || room.used()-held.bytes <= goal {
+		p.db.active.Store(share.bytes)
+		if err != nil || usage.used()-share.bytes <= goal {
 			return err
 		}
-		over := float64(room.used()-held.bytes-sizeTarget(most)) / float64(room.used()-held.bytes)
-		some := min(max(int(over*float64(held.others)), 1), mergeEvery(held.active+held.others))
+		over := float64(usage.used()-share.bytes-sizeTarget(most)) / float64(usage.used()-share.bytes)
+		some := min(max(int(over*float64(share.others)), 1), mergeEvery(share.active+share.others))
 		removed, err := p.remove(ctx, some, func(t *tx, n int) (int, history.Pruned, error) {
 			var oldest []string
 			var args []any
@@ -138,9 +138,9 @@ func (p *pruner) remove(ctx context.Context, most int, f func(t *tx, n int) (int
 		if n = min(n, most-removed); n == 0 {
 			return 0, history.Pruned{}, nil
 		}
-		did, gone, err := f(t, n)
+		did, pruned, err := f(t, n)
 		removed += did
-		return did, gone, err
+		return did, pruned, err
 	})
 	return removed, err
 }
@@ -152,40 +152,40 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 		indexed bool
 	}
 	var found []row
-	var gone history.Pruned
+	var pruned history.Pruned
 	err := eachRow(t.ctx, t, query, args, func(rows *sql.Rows) error {
 		var r row
 		var id any
 		err := rows.Scan(&r.task, &id, &r.indexed)
-		found, gone.Tasks = append(found, r), append(gone.Tasks, idText(id))
+		found, pruned.Tasks = append(found, r), append(pruned.Tasks, idText(id))
 		return err
 	})
 	if err != nil {
-		return 0, gone, err
+		return 0, pruned, err
 	}
 	texts := 0
 	for _, r := range found {
 		if r.indexed {
 			texts++
 			if err := t.exec(`DELETE FROM texts WHERE rowid = ?`, r.task); err != nil {
-				return 0, gone, err
+				return 0, pruned, err
 			}
 		}
 		if err := t.exec(`DELETE FROM events WHERE task = ?`, r.task); err != nil {
-			return 0, gone, err
+			return 0, pruned, err
 		}
 		if err := t.exec(`DELETE FROM former_names WHERE task = ?`, r.task); err != nil {
-			return 0, gone, err
+			return 0, pruned, err
 		}
 		if err := t.exec(`DELETE FROM tasks WHERE task = ?`, r.task); err != nil {
-			return 0, gone, err
+			return 0, pruned, err
 		}
 	}
 	if texts > 0 {
 		err = t.exec(`INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value`,
 			metaDeletedTexts, texts)
 	}
-	return len(found), gone, err
+	return len(found), pruned, err
 }
 
 // thin removes events that no execution shows from finished tasks that are old enough.
@@ -208,12 +208,12 @@ func (p *pruner) thin(ctx context.Context) error {
 
 // thin thins the next n tasks of a class.
 func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, history.Pruned, error) {
-	var gone history.Pruned
+	var pruned history.Pruned
 	const next = `SELECT task, id, ` + lastReceipt + ` AS e, body FROM tasks JOIN events USING (task)
 		WHERE final = ?1 AND ` + lastReceipt + ` >= coalesce((SELECT ended FROM thinned WHERE final = ?1), 0) AND ` + lastReceipt + ` < ?2
 		AND (e, task) > (SELECT coalesce(max(ended), 0), coalesce(max(task), 0) FROM thinned WHERE final = ?1)
 		ORDER BY e, task LIMIT ?3`
-	lean := map[int64][]byte{}
+	compacted := map[int64][]byte{}
 	var task, end int64
 	did := 0
 	err := eachRow(t.ctx, t, next, []any{final, before, n}, func(rows *sql.Rows) error {
@@ -228,27 +228,27 @@ func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, hi
 			t.db.log.Warn("events of a task are unreadable", "id", idText(id), "error", err)
 		}
 		if less && err == nil {
-			lean[task] = thin
+			compacted[task] = thin
 		}
 		return nil
 	})
 	if err != nil || did == 0 {
-		return 0, gone, err
+		return 0, pruned, err
 	}
-	for task, body := range lean {
+	for task, body := range compacted {
 		if err := t.exec(`UPDATE events SET body = ? WHERE task = ?`, body, task); err != nil {
-			return 0, gone, err
+			return 0, pruned, err
 		}
 	}
-	gone.Events = len(lean)
-	return did, gone, t.exec(`INSERT INTO thinned (final, ended, task) VALUES (?, ?, ?)
+	pruned.Events = len(compacted)
+	return did, pruned, t.exec(`INSERT INTO thinned (final, ended, task) VALUES (?, ?, ?)
 		ON CONFLICT DO UPDATE SET ended = excluded.ended, task = excluded.task`, final, end, task)
 }
 
 // mergeTexts frees the space of deleted texts in the text index, if there are at least least of them.
 func (p *pruner) mergeTexts(ctx context.Context, least int) error {
-	gone, err := number[int](ctx, p.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaDeletedTexts)
-	if err != nil || gone < least {
+	pruned, err := number[int](ctx, p.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaDeletedTexts)
+	if err != nil || pruned < least {
 		return err
 	}
 	const pages = 16
@@ -268,7 +268,7 @@ func (p *pruner) mergeTexts(ctx context.Context, least int) error {
 		return err
 	}
 	return p.db.update(ctx, func(t *tx) error {
-		return t.exec(`UPDATE meta SET value = max(value - ?, 0) WHERE key = ?`, gone, metaDeletedTexts)
+		return t.exec(`UPDATE meta SET value = max(value - ?, 0) WHERE key = ?`, pruned, metaDeletedTexts)
 	})
 }
 
@@ -288,11 +288,11 @@ func (t *tx) merge(pages int) (bool, error) {
 
 // freePages returns free pages to the file system, except 5 %, which will be filled again.
 func (p *pruner) freePages(ctx context.Context) error {
-	room, err := p.db.fileUsage(ctx)
+	usage, err := p.db.fileUsage(ctx)
 	if err != nil {
 		return err
 	}
-	left := int(room.free - room.pages/20)
+	left := int(usage.free - usage.pages/20)
 	err = p.repeat(ctx, 128, 4096, func(t *tx, n int) (int, history.Pruned, error) {
 		some := min(n, left)
 		if some <= 0 {
@@ -307,7 +307,7 @@ func (p *pruner) freePages(ctx context.Context) error {
 		if err == nil {
 			err = t.get(`PRAGMA page_count`, nil, &after)
 		}
-		return some, history.Pruned{Bytes: (before - after) * room.page}, err
+		return some, history.Pruned{Bytes: (before - after) * usage.page}, err
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 )
 
 // damagedHistory returns a directory with a history of tasks, orders and a view in a file of many pages.
-func damagedHistory(t *testing.T, batches []history.Batch, spoil func(t *testing.T, dir string)) (dir, aside string) {
+func damagedHistory(t *testing.T, batches []history.Batch, spoil func(t *testing.T, dir string)) (dir, renamed string) {
 	t.Helper()
 	dir = t.TempDir()
 	d := open(t, dir)
@@ -24,9 +24,9 @@ func damagedHistory(t *testing.T, batches []history.Batch, spoil func(t *testing
 	}
 	closed(t, d)
 	spoil(t, dir)
-	aside = dir + "/history.damaged-20261122T100000Z.db"
-	rename(t, file(dir), aside)
-	return dir, aside
+	renamed = dir + "/history.damaged-20261122T100000Z.db"
+	rename(t, file(dir), renamed)
+	return dir, renamed
 }
 
 func recovery(t *testing.T, d *sqlite.DB, path string) sqlite.Recovered {
@@ -45,10 +45,10 @@ func recovery(t *testing.T, d *sqlite.DB, path string) sqlite.Recovered {
 func TestRepairTakesOverAllThatIsWhole(t *testing.T) {
 	t.Parallel()
 	batches := testBatches(t, 300, 24, 60)
-	dir, aside := damagedHistory(t, batches, func(*testing.T, string) {})
+	dir, renamed := damagedHistory(t, batches, func(*testing.T, string) {})
 	d := open(t, dir)
 	defer closed(t, d)
-	done := recovery(t, d, aside)
+	done := recovery(t, d, renamed)
 	tasks, _, err := restored(d)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestRepairTakesOverAllThatIsWhole(t *testing.T) {
 	if bad, err := d.VerifyAudit(t.Context()); bad != 0 || err != nil {
 		t.Errorf("record %d of the audit log is not as it was: %v", bad, err)
 	}
-	again := recovery(t, d, aside)
+	again := recovery(t, d, renamed)
 	if got := strings.Join(again.Skipped, " "); again.Rows["views"] != 0 || !strings.Contains(got, "audit") {
 		t.Errorf("a second time: %+v, want no view and that the audit log is left", again)
 	}
@@ -99,10 +99,10 @@ func TestRepairTakesOverWhatReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, aside := damagedHistory(t, batches, spoil)
+			dir, renamed := damagedHistory(t, batches, spoil)
 			d := open(t, dir)
 			defer closed(t, d)
-			done := recovery(t, d, aside)
+			done := recovery(t, d, renamed)
 			tasks, _, err := restored(d)
 			if err != nil {
 				t.Fatal(err)

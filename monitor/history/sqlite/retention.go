@@ -59,10 +59,10 @@ func (d *DB) pruneLoop(ctx context.Context, removed func(ids []string)) error {
 	defer rest.Stop()
 	for {
 		var tasks, thinned int
-		p := pruner{db: d, done: func(gone history.Pruned) {
-			tasks, thinned = tasks+len(gone.Tasks), thinned+gone.Events
-			if len(gone.Tasks) > 0 {
-				removed(gone.Tasks)
+		p := pruner{db: d, done: func(pruned history.Pruned) {
+			tasks, thinned = tasks+len(pruned.Tasks), thinned+pruned.Events
+			if len(pruned.Tasks) > 0 {
+				removed(pruned.Tasks)
 			}
 		}, pause: func(took time.Duration) {
 			rest.Reset(took)

@@ -23,11 +23,11 @@ func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan,
 	if p.Tasks, err = number[int](ctx, d.read, `SELECT count(*) FROM tasks`); err != nil {
 		return p, err
 	}
-	room, err := d.fileUsage(ctx)
+	usage, err := d.fileUsage(ctx)
 	if err != nil {
 		return p, err
 	}
-	p.UsedBytes, p.Events.Exact = room.used(), true
+	p.UsedBytes, p.Events.Exact = usage.used(), true
 	var oldest int64
 	for _, class := range finished(d.rules) {
 		first, err := number[int64](ctx, d.read,
@@ -36,7 +36,7 @@ func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan,
 			return p, err
 		}
 		oldest = cmp.Or(min(oldest, first), oldest, first)
-		due, err := d.countSilent(ctx, class, 0, class.before(now))
+		due, err := d.countOld(ctx, class, 0, class.before(now))
 		if err != nil {
 			return p, err
 		}
@@ -52,7 +52,7 @@ func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan,
 	if oldest != 0 {
 		p.Oldest = time.UnixMicro(oldest).UTC()
 	}
-	if p.Lost, err = d.countSilent(ctx, lostClass(d.rules), 0, lostClass(d.rules).before(now)); err != nil {
+	if p.Lost, err = d.countOld(ctx, lostClass(d.rules), 0, lostClass(d.rules).before(now)); err != nil {
 		return p, err
 	}
 	return p, d.planSize(ctx, &p)
@@ -67,7 +67,7 @@ func (d *DB) planEvents(ctx context.Context, n *history.Count, c retentionClass,
 	if err != nil {
 		return err
 	}
-	more, err := d.countSilent(ctx, c, max(c.before(now), done+1), now.Add(-d.rules.Events).UnixMicro())
+	more, err := d.countOld(ctx, c, max(c.before(now), done+1), now.Add(-d.rules.Events).UnixMicro())
 	n.N, n.Exact = n.N+more.N, n.Exact && more.Exact
 	return err
 }
@@ -83,14 +83,14 @@ func (d *DB) planSize(ctx context.Context, p *history.PrunePlan) error {
 		return err
 	}
 	p.Active = history.Count{N: min(active, maxCounted), Exact: active <= maxCounted}
-	var held activeShare
+	var share activeShare
 	if d.rules.MaxSize > 0 && p.UsedBytes > d.rules.MaxSize {
-		if held, err = d.activeShare(ctx, p.UsedBytes); err != nil {
+		if share, err = d.activeShare(ctx, p.UsedBytes); err != nil {
 			return err
 		}
-		p.ActiveBytes = held.bytes
+		p.ActiveBytes = share.bytes
 	}
-	old, others := p.Succeeded.N+p.Failed.N+p.Lost.N, p.Tasks-held.active
+	old, others := p.Succeeded.N+p.Failed.N+p.Lost.N, p.Tasks-share.active
 	if others == 0 {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (d *DB) planSize(ctx context.Context, p *history.PrunePlan) error {
 }
 
 // countSilent counts tasks of a class with from ≤ end < to, in µs.
-func (d *DB) countSilent(ctx context.Context, c retentionClass, from, to int64) (history.Count, error) {
+func (d *DB) countOld(ctx context.Context, c retentionClass, from, to int64) (history.Count, error) {
 	n, err := number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1 FROM tasks
 		WHERE `+c.where+` AND `+c.end+` >= ? AND `+c.end+` < ? LIMIT ?)`, from, to, maxCounted+1)
 	if n > maxCounted {
@@ -153,9 +153,9 @@ type activeShare struct {
 // of others.
 func (d *DB) activeShare(ctx context.Context, used int64) (p activeShare, err error) {
 	const beside = 1000 // approximate bytes of a row and its index entries
-	var held, other float64
+	var share, other float64
 	err = d.read.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(body)), 0) FROM tasks JOIN events USING (task)
-		WHERE `+active).Scan(&p.active, &held)
+		WHERE `+active).Scan(&p.active, &share)
 	if err != nil {
 		return p, err
 	}
@@ -175,8 +175,8 @@ func (d *DB) activeShare(ctx context.Context, used int64) (p activeShare, err er
 	}
 	samples = append(samples, `SELECT task FROM (SELECT task FROM tasks WHERE lost IS NOT NULL LIMIT 500)`)
 	other, err = number[float64](ctx, d.read, `SELECT coalesce(avg(length(body)), 0.0) FROM events WHERE task IN (`+strings.Join(samples, " UNION ")+`)`)
-	held, other = held+beside*float64(p.active), (other+beside)*float64(p.others)
-	p.bytes = int64(float64(used) * held / (held + other))
+	share, other = share+beside*float64(p.active), (other+beside)*float64(p.others)
+	p.bytes = int64(float64(used) * share / (share + other))
 	return p, err
 }
 

@@ -321,13 +321,13 @@ func TestRunPrunesAndTellsWhatIsGone(t *testing.T) {
 	})
 	fill(t, d, 100)
 	ctx, stop := context.WithCancel(t.Context())
-	var gone []string
+	var pruned []string
 	err := d.Run(ctx, func(ids []string) {
-		if gone = append(gone, ids...); len(gone) >= 39 {
+		if pruned = append(pruned, ids...); len(pruned) >= 39 {
 			stop()
 		}
 	})
-	if err != nil || len(gone) != 39 || gone[0] != "task-000000" || gone[38] != "task-000038" {
-		t.Errorf("run: %v, told of %q, want the oldest 39 tasks", err, gone)
+	if err != nil || len(pruned) != 39 || pruned[0] != "task-000000" || pruned[38] != "task-000038" {
+		t.Errorf("run: %v, told of %q, want the oldest 39 tasks", err, pruned)
 	}
 }

@@ -105,7 +105,7 @@ const maxBatch = 16_000
 // page reads rows until the page is full, or too many were examined.
 func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 	var found []candidate
-	unfolded, want := 0, s.r.Limit+1
+	decoded, want := 0, s.r.Limit+1
 	switch {
 	case s.check.texts():
 		want = max(want, s.limits.chunk) // looking into texts is expensive
@@ -122,8 +122,8 @@ func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 			return history.TaskPage{}, err
 		}
 		none := len(rows) == 0
-		for len(rows) > 0 && len(found) <= s.r.Limit && (s.exact || unfolded < s.limits.decoded) {
-			some := split(rows, max(s.r.Limit+1-len(found), unfolded/4))
+		for len(rows) > 0 && len(found) <= s.r.Limit && (s.exact || decoded < s.limits.decoded) {
+			some := split(rows, max(s.r.Limit+1-len(found), decoded/4))
 			if rows = rows[len(some):]; len(rows) > 0 {
 				at = some[len(some)-1].sortKey
 			} else {
@@ -133,7 +133,7 @@ func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 			if err != nil {
 				return history.TaskPage{}, err
 			}
-			unfolded += len(batch)
+			decoded += len(batch)
 			for _, b := range batch {
 				if s.exact || s.r.Query.Match(&b.task, s.r.Now) {
 					found = append(found, b)
@@ -145,9 +145,9 @@ func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 			return s.make(found[:s.r.Limit], &found[s.r.Limit-1].Position), nil
 		case !more && len(rows) == 0:
 			return s.make(found, nil), nil
-		case !s.exact && unfolded >= s.limits.decoded || s.examined >= s.limits.page:
+		case !s.exact && decoded >= s.limits.decoded || s.examined >= s.limits.page:
 			page := s.make(found, new(s.o.positionAfter(at)))
-			page.Searched = max(unfolded, s.examined)
+			page.Searched = max(decoded, s.examined)
 			return page, nil
 		}
 		if none {
@@ -239,7 +239,7 @@ func (s *search) count(ctx context.Context) (history.Count, error) {
 	if s.exact {
 		return s.countRows(ctx)
 	}
-	n, unfolded := 0, 0
+	n, decoded := 0, 0
 	for want := s.limits.chunk; ; want = min(4*want, maxBatch) {
 		rows, more, err := s.next(ctx, want)
 		if err == nil {
@@ -257,13 +257,13 @@ func (s *search) count(ctx context.Context) (history.Count, error) {
 				n++
 			}
 		}
-		unfolded += len(batch)
+		decoded += len(batch)
 		switch {
 		case n > s.r.Limit:
 			return history.Count{N: s.r.Limit}, nil
 		case !more:
 			return history.Count{N: n, Exact: true}, nil
-		case unfolded >= s.limits.decoded || s.examined >= s.limits.count:
+		case decoded >= s.limits.decoded || s.examined >= s.limits.count:
 			return history.Count{N: n}, nil
 		}
 	}

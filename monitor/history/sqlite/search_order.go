@@ -25,7 +25,7 @@ type sortOrder struct {
 // newOrder returns the order from the top of a list down, or, if newer, up.
 func newOrder(s query.Sort, newer bool) sortOrder {
 	o := sortOrder{descending: s.Ascending == newer}
-	if s.Field != 0 {
+	if s.Field.Sortable() {
 		o.field, o.column = s.Field, columnOf(s.Field)
 	}
 	return o

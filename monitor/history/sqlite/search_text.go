@@ -37,7 +37,7 @@ func fold(s string) string {
 }
 
 const (
-	// fewTrigrams are all looked for. Of more, those are that fewest of sampleTasks have.
+	// maxAllTrigrams is how many are all looked for. Of more, it is the rareTrigrams that fewest of sampleTasks have.
 	maxAllTrigrams = 8
 	rareTrigrams   = 5
 	sampleTasks    = 64
@@ -149,7 +149,7 @@ func (c *compiler) textCondition(ctx context.Context, t query.Term) (condition, 
 	return join("OR", list), nil
 }
 
-// identity compiles what free text finds beside texts: names that contain it, and ids that begin with it.
+// nameAndIDConditions compiles what free text finds in other columns: names that contain it, and ids that begin with it.
 func (c *compiler) nameAndIDConditions(ctx context.Context, t query.Term) ([]condition, error) {
 	named, known, err := c.symbolsWhere(ctx, query.Name, matcher(t))
 	if err != nil {

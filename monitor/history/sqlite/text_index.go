@@ -18,7 +18,7 @@ const (
 // indexLoop adds texts to the text index until ctx ends, at most half of the time. Finished tasks come first, since the text
 // of active ones changes soon.
 func (d *DB) indexLoop(ctx context.Context) error {
-	var calm [2]int64 // greatest clock of a task up to 2 and 1 indexAge ago
+	var stable [2]int64 // greatest clock of a task up to 2 and 1 indexAge ago
 	var aged, counted time.Time
 	n := maxIndexed / 5
 	timer := time.NewTimer(0)
@@ -31,10 +31,10 @@ func (d *DB) indexLoop(ctx context.Context) error {
 		}
 		begin := d.now()
 		if begin.Sub(aged).Abs() >= indexAge {
-			aged, calm[0] = begin, calm[1]
-			calm[1] = d.newest(ctx)
+			aged, stable[0] = begin, stable[1]
+			stable[1] = d.newest(ctx)
 		}
-		done, err := d.indexSome(ctx, n, calm[0])
+		done, err := d.indexSome(ctx, n, stable[0])
 		took := d.now().Sub(begin)
 		if done < n || d.now().Sub(counted).Abs() > 10*indexInterval {
 			counted = begin
@@ -69,8 +69,8 @@ func (d *DB) countUnindexed(ctx context.Context) {
 	}
 }
 
-// indexSome indexes the texts of at most n tasks: finished ones, then active ones whose clock is not above calm.
-func (d *DB) indexSome(ctx context.Context, n int, calm int64) (done int, err error) {
+// indexSome indexes the texts of at most n tasks: finished ones, then active ones whose clock is not above stable.
+func (d *DB) indexSome(ctx context.Context, n int, stable int64) (done int, err error) {
 	defer annotate(&err, "index texts")
 	err = d.update(ctx, func(t *tx) error {
 		const waiting = `SELECT task, id, body FROM tasks INDEXED BY tasks_unindexed JOIN events USING (task) WHERE indexed = 0 AND `
@@ -78,7 +78,7 @@ func (d *DB) indexSome(ctx context.Context, n int, calm int64) (done int, err er
 		if err != nil || done == n {
 			return err
 		}
-		active, err := t.index(waiting+`final = 0 AND clock <= ? LIMIT ?`, calm, n-done)
+		active, err := t.index(waiting+`final = 0 AND clock <= ? LIMIT ?`, stable, n-done)
 		done += active
 		return err
 	})

@@ -63,8 +63,8 @@ func (t *tx) count() (changed bool, err error) {
 		ON CONFLICT DO UPDATE SET value = excluded.value`, metaCommits, t.db.watermark.Commits+1, metaCommitted, now)
 }
 
-// loadWatermark reads how far the file was written, and adds a notice if that is less than the watermark beside it.
-func (d *DB) loadWatermark(ctx context.Context, beside watermark) error {
+// loadWatermark reads how far the file was written, and adds a notice if that is less than the previous watermark.
+func (d *DB) loadWatermark(ctx context.Context, previous watermark) error {
 	var committed int64
 	for key, into := range map[string]*int64{metaCommits: &d.watermark.Commits, metaCommitted: &committed} {
 		err := d.read.QueryRowContext(ctx, `SELECT value FROM meta WHERE key = ?`, key).Scan(into)
@@ -73,8 +73,8 @@ func (d *DB) loadWatermark(ctx context.Context, beside watermark) error {
 		}
 	}
 	d.watermark.At = time.UnixMicro(committed).UTC()
-	switch until := beside.At.UTC().Format(time.DateTime); {
-	case d.watermark.Commits >= beside.Commits:
+	switch until := previous.At.UTC().Format(time.DateTime); {
+	case d.watermark.Commits >= previous.Commits:
 	case d.watermark.Commits == 0:
 		d.notices = append(d.notices, fmt.Sprintf("The history in %s, last written at %s UTC, is missing: its file was "+
 			"removed, or lost with its log. A new one was created. If you have the file, stop Umbel and put it back together "+
