@@ -1,7 +1,10 @@
 package web
 
 import (
+	"time"
+
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/templates"
@@ -14,8 +17,8 @@ type pages struct {
 	views   *viewsPage
 	failing *failurePages
 	forms   *forms
-	counts  *counter
-	results *storedResults // nil if there is no result backend
+	counts  *background[history.Count] // of the tasks of views
+	results *storedResults             // nil if there is no result backend
 }
 
 // newPages has changed called after what no event tells of, so that no open page shows for long what was before.
@@ -25,7 +28,11 @@ func newPages(o Options, urls templates.URLs, changed func()) *pages {
 		version: o.Version, now: o.Now, log: o.Logger,
 	}
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = o.ReadOnly, c.service() != nil, o.Commands != nil
-	p := &pages{common: c, counts: newCounter(o.Backend.Count, changed, o.Logger), views: &viewsPage{c}, failing: &failurePages{c}}
+	p := &pages{common: c, views: &viewsPage{c}, failing: &failurePages{c}}
+	p.counts = newBackground(&background[history.Count]{
+		what: "count of a view", age: time.Minute, kept: 10 * time.Minute, readers: 1, changed: changed, log: o.Logger,
+		same: func(a, b history.Count) bool { return a == b },
+	})
 	var backend results.Backend
 	if o.Commands != nil {
 		backend = o.Commands.Results

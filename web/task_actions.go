@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 
@@ -81,16 +80,16 @@ func (p *taskPage) stored(ctx context.Context, t *state.Task) *templates.StoredR
 	defer cancel()
 	ended := t.State == state.Success || t.State == state.Failure
 	v := &templates.StoredResult{Source: p.results.backend.String(), Expected: ended}
-	r, answered, err := p.results.get(ctx, t.ID)
+	r, answered, err := p.results.of(ctx, t.ID)
 	switch {
 	case !answered:
 		v.Loading = true
 		return v
-	case errors.Is(err, results.ErrMissing):
-		v.Missing = true
-		return v
 	case err != nil:
 		v.Unreachable = true
+		return v
+	case r.missing:
+		v.Missing = true
 		return v
 	}
 	v.Status, v.Unreadable, v.Exception, v.Traceback = state.State(r.Status), r.Undecodable, r.Exception, r.Traceback
@@ -100,6 +99,6 @@ func (p *taskPage) stored(ctx context.Context, t *state.Task) *templates.StoredR
 	if v.Value = text; !whole {
 		v.Size = len(r.Value)
 	}
-	v.Disagrees = results.Compare(t, r)
+	v.Disagrees = results.Compare(t, r.Result)
 	return v
 }

@@ -21,8 +21,8 @@ const viewTimeout = 30 * time.Millisecond
 type tasksPage struct {
 	*common
 	charts     *charts
-	counts     *counter          // of the tasks of views
-	breakdowns *cache[breakdown] // by query
+	counts     *background[history.Count] // of the tasks of views
+	breakdowns *cache[breakdown]          // by query
 }
 
 func (p *tasksPage) load(ctx context.Context, a address) (page, error) {

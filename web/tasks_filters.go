@@ -214,7 +214,8 @@ func (p *tasksPage) tabs(ctx context.Context, q query.Tasks) ([]templates.ViewTa
 		tab := templates.ViewTab{Name: v.Name, Href: p.viewHref(v)}
 		if t, err := views.Tasks(v); err == nil {
 			tab.Current = here.Canonical() == t.Canonical()
-			if n, ok := p.counts.get(ctx, t.Query); ok {
+			count := func(ctx context.Context) (history.Count, error) { return p.backend.Count(ctx, t.Query) }
+			if n, ok, err := p.counts.get(ctx, t.Query.String(), count); ok && err == nil {
 				tab.Count = &n
 			}
 		}
