@@ -20,7 +20,7 @@ func counted(c *state.Cluster, events []state.Event) map[state.Kind]int {
 	return n
 }
 
-func TestWhatIsSaidTwiceCountsOnce(t *testing.T) {
+func TestRepeatedEventsCountOnce(t *testing.T) {
 	t.Parallel()
 	for story, want := range map[string]map[state.Kind]int{
 		"received started failed failed":                         {state.TaskFailed: 1}, // a hard time limit with Celery 5.7

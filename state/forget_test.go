@@ -15,7 +15,7 @@ func names(c *state.Cluster) (list []string) {
 	return list
 }
 
-func TestSilentWorkersAreForgotten(t *testing.T) {
+func TestOfflineWorkersAreForgottenByAge(t *testing.T) {
 	t.Parallel()
 	c := state.New(state.Options{})
 	for i, name := range []string{"old", "busy", "young", "back"} {

@@ -111,7 +111,7 @@ func TestTwoInspectionsAndALaterEventProveThatATaskIsGone(t *testing.T) {
 	}
 }
 
-func TestWorkersThatRunLessThanEventsTellAreToBeAsked(t *testing.T) {
+func TestWorkersThatRunLessThanEventsReportAreInspected(t *testing.T) {
 	t.Parallel()
 	c := apply(apply(state.New(state.Options{}), append(runs("a", 1), runs("b", 2)...)...), beat(20, 2))
 	if v := c.Reconcile(at(21)); len(v.Inspect) != 0 {
@@ -228,7 +228,7 @@ func TestConclusionsAreSavedWithTheirTask(t *testing.T) {
 	}
 }
 
-func TestOrphansAreConcludedAndTakenBack(t *testing.T) {
+func TestOrphansAreConcludedAndCleared(t *testing.T) {
 	t.Parallel()
 	goodbye := ev(state.WorkerOffline, "", "w1", 10, 5)
 	c := apply(state.New(state.Options{}), append(runs("a", 1), beat(2, 1), goodbye)...)

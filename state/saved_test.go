@@ -281,7 +281,7 @@ func TestJournalIsReplayed(t *testing.T) {
 	}
 }
 
-func TestReaderTellsTheSame(t *testing.T) {
+func TestReaderReturnsTheSame(t *testing.T) {
 	t.Parallel()
 	var r state.Reader
 	for seed := range uint64(50) {

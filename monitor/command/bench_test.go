@@ -20,8 +20,8 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// patience is how long a test waits for what should come at once.
-const patience = 3 * time.Minute
+// waitTimeout is how long a test waits for what should come at once.
+const waitTimeout = 3 * time.Minute
 
 // bench is a desk with everything around it, and a broker in memory with workers that answer by rote.
 type bench struct {
@@ -135,12 +135,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(patience)
+	late := time.After(waitTimeout)
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("no %s after %s", what, patience)
+			t.Fatalf("no %s after %s", what, waitTimeout)
 		}
 	}
 }

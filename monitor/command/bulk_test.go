@@ -51,7 +51,7 @@ var everyID = []string{
 	"failed of another name", "none", "sent",
 }
 
-func TestPreflightSaysWhoIsLeftOutAndWhy(t *testing.T) {
+func TestBulkPreviewListsBlockedTasks(t *testing.T) {
 	t.Parallel()
 	b := crowd(t)
 	finished := command.Blocked{
@@ -109,7 +109,7 @@ func TestPreflightSaysWhoIsLeftOutAndWhy(t *testing.T) {
 	}
 }
 
-func TestTerminationIsToldByPool(t *testing.T) {
+func TestTerminationWarnsByPool(t *testing.T) {
 	t.Parallel()
 	var workers []*worker
 	for _, pool := range []string{"prefork", "gevent", "eventlet", "solo"} {

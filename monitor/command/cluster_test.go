@@ -96,7 +96,7 @@ func sweep(t *testing.T, address, prefix string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout)
 	defer cancel()
 	r := goredis.NewClient(o)
 	keys := r.Scan(ctx, 0, prefix+"*", 1_000).Iterator()
@@ -281,7 +281,7 @@ func (c *cluster) settled(t *testing.T, r command.Receipt) []history.Command {
 	for _, one := range r.Commands {
 		ids = append(ids, one.ID)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	list, err := c.Relay.Wait(ctx, ids)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-func TestControlSaysWhatItWouldLeadTo(t *testing.T) {
+func TestControlPreviewWarns(t *testing.T) {
 	t.Parallel()
 	workers := func() []*worker {
 		return []*worker{
@@ -205,7 +205,7 @@ func TestControlRefuses(t *testing.T) {
 	}
 }
 
-func TestControlIsAnsweredInTheOutbox(t *testing.T) {
+func TestRepliesAreRecordedInTheOutbox(t *testing.T) {
 	t.Parallel()
 	w1, w2 := &worker{name: "w1", deaf: []string{"enable_events"}}, &worker{name: "w2"}
 	b := newBench(t, nil, w1, w2)
@@ -258,7 +258,7 @@ func TestControlIsAnsweredInTheOutbox(t *testing.T) {
 	}
 }
 
-func TestOrdersAreWrittenWithWhoAndWhat(t *testing.T) {
+func TestRequestsAreAudited(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, &worker{name: "w1"})
 	if _, err := b.Control(t.Context(), by, command.ControlRequest{Method: "ping", Workers: []string{"w1"}}); err != nil {
@@ -277,7 +277,7 @@ func TestOrdersAreWrittenWithWhoAndWhat(t *testing.T) {
 	}
 }
 
-func TestSameKeyIsTheSameOrder(t *testing.T) {
+func TestAnIdempotencyKeyIsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := &worker{name: "w1", tasks: []string{"tasks.add"}, queues: []string{"celery"}}
 	b := newBench(t, nil, w)

@@ -104,8 +104,8 @@ func watch(t *testing.T, b broker.Broker) *command.Service {
 	return p
 }
 
-// TestQueuesAreKnownFromAllSides joins what the broker, workers and events tell of queues.
-func TestQueuesAreKnownFromAllSides(t *testing.T) {
+// TestQueuesAreNamedByBrokerWorkersAndEvents joins what the broker, workers and events tell of queues.
+func TestQueuesAreNamedByBrokerWorkersAndEvents(t *testing.T) {
 	t.Parallel()
 	b := redelivering{inproc.New(inproc.Options{})}
 	for _, name := range []string{"mail", "video", "umbel-events"} {

@@ -141,7 +141,7 @@ func aboutRetries(list []command.Warning) []string {
 	return said
 }
 
-func TestRetryTellsWhatItCannotKeep(t *testing.T) {
+func TestRetryWarnsOfWhatItCannotKeep(t *testing.T) {
 	t.Parallel()
 	held := &worker{
 		name: "w1", tasks: []string{"tasks.add"}, queues: []string{"celery"},

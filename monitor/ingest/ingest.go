@@ -74,7 +74,7 @@ type Ingester struct {
 	pending       pendingBatch // events folded and not yet on disk
 	decoder       celery.Decoder
 	rates         meter
-	minutes       rollup.Recorder
+	rollups       rollup.Recorder
 	discovery     discovery
 	queueCounters queueCounters
 	changed       chan struct{}
@@ -233,7 +233,7 @@ func (in *Ingester) apply(e *state.Event) {
 	in.missed.add(e)
 	ch := in.cluster.Apply(e)
 	in.rates.add(e, ch)
-	in.minutes.Add(e, ch)
+	in.rollups.Add(e, ch)
 	in.queueCounters.add(e, ch)
 	in.pending.add(e, ch)
 }
@@ -268,7 +268,7 @@ func (in *Ingester) expire() {
 	in.rates.advance(in.clock.elapsed())
 	in.forgetWorkers(now)
 	if connected {
-		in.minutes.MarkObserved(now)
+		in.rollups.MarkObserved(now)
 	}
 	concluded := connected && in.reconcile(now, since)
 	if in.cluster.Expire(now.UnixMicro()) || in.rates.active() || concluded {

@@ -103,13 +103,13 @@ func runUntilEnd(t *testing.T, m *ingester) {
 	})
 }
 
-// patience bounds every wait for something that should happen soon, on a machine that is busy.
-const patience = 3 * time.Minute
+// waitTimeout bounds every wait for something that should happen soon, on a machine that is busy.
+const waitTimeout = 3 * time.Minute
 
 // await waits for a change after which ok holds.
 func await(t *testing.T, m *ingester, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for {
 		changed := m.Changed()
 		if ok() {
@@ -152,7 +152,7 @@ func TestEventsReachReaders(t *testing.T) {
 	}
 }
 
-func TestWorkersAreAskedToMakeThemselvesKnown(t *testing.T) {
+func TestWorkersAreAskedForHeartbeatsAndEvents(t *testing.T) {
 	t.Parallel()
 	methods := make(control, 2)
 	start(t, inproc.New(inproc.Options{}), func(o *ingest.Options) { o.Control = methods })
@@ -218,7 +218,7 @@ func (f *failing) Subscribe(ctx context.Context) (broker.EventStream, error) {
 	return f.Broker.Subscribe(ctx)
 }
 
-func TestALostBrokerIsRedialledAndSaidSo(t *testing.T) {
+func TestALostBrokerIsRedialledAndReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &failing{Broker: inproc.New(inproc.Options{}), left: 8}

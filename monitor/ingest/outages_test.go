@@ -36,7 +36,7 @@ func lose(t *testing.T, m *ingester, b *inproc.Broker) {
 	await(t, m, "the loss", func() bool { return !m.Health().Broker.Connected })
 }
 
-func TestGapsOfABrokerThatForgets(t *testing.T) {
+func TestOutagesOfAnEphemeralBroker(t *testing.T) {
 	t.Parallel()
 	b := inproc.New(inproc.Options{})
 	w := &watched{Broker: b}
@@ -66,7 +66,7 @@ func TestGapsOfABrokerThatForgets(t *testing.T) {
 	}
 }
 
-func TestABrokerThatKeepsEventsHasNoGaps(t *testing.T) {
+func TestABrokerThatKeepsEventsHasNoOutages(t *testing.T) {
 	t.Parallel()
 	b := inproc.New(inproc.Options{})
 	m := start(t, b)
@@ -81,8 +81,8 @@ func TestABrokerThatKeepsEventsHasNoGaps(t *testing.T) {
 	}
 }
 
-// TestARestartIsAGap stops a monitor for ten minutes, in which a worker begins 40 tasks.
-func TestARestartIsAGap(t *testing.T) {
+// TestARestartIsAnOutage stops a monitor for ten minutes, in which a worker begins 40 tasks.
+func TestARestartIsAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, broker := range map[string]func(broker.Broker) broker.Broker{
 		"of a broker that forgets":     func(b broker.Broker) broker.Broker { return forgetful{b} },

@@ -11,7 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/queues"
 )
 
-func TestFlowCountsMessagesOfQueues(t *testing.T) {
+func TestQueueCountersCountMessages(t *testing.T) {
 	t.Parallel()
 	sent := func(id, queue string, clock int) []byte {
 		return fmt.Appendf(nil, `{"type":"task-sent","hostname":"gen1@h","pid":1,"clock":%d,"timestamp":%d,"uuid":%q,"queue":%q}`,

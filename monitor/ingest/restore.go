@@ -53,7 +53,7 @@ func (in *Ingester) restore(ctx context.Context) error {
 			defer in.mu.Unlock()
 			try(in.cluster.Replay(journal, load, func(e *state.Event, ch state.Change) {
 				if events++; !checkpointed {
-					in.minutes.Replay(e, ch)
+					in.rollups.Replay(e, ch)
 				}
 			}))
 			in.writer.entries = append(in.writer.entries, entry{number: number})

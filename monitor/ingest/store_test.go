@@ -103,7 +103,7 @@ func poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for !ok() {
 		select {
 		case <-tick.C:
@@ -181,7 +181,7 @@ func TestMessagesAreAcknowledgedOnceTheyAreWritten(t *testing.T) {
 	})
 }
 
-func TestAFullIntakeHoldsTheBrokerBack(t *testing.T) {
+func TestBackpressureHoldsTheBrokerBack(t *testing.T) {
 	t.Parallel()
 	b, s := inproc.New(inproc.Options{Limit: 64}), &faulty{Store: memoryStore(t)}
 	s.fail(errDisk)

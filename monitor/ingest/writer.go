@@ -233,7 +233,7 @@ func (j *job) empty() bool {
 // uncovered reports whether anything has changed since the last checkpoint.
 func (w *writer) uncovered(j *job) bool {
 	n := len(w.entries)
-	return j.events != w.last.events || w.in.minutes.Changed() || n > 0 && w.entries[n-1].number > w.last.entry
+	return j.events != w.last.events || w.in.rollups.Changed() || n > 0 && w.entries[n-1].number > w.last.entry
 }
 
 func (w *writer) checkpointDue(j *job) bool {
@@ -242,7 +242,7 @@ func (w *writer) checkpointDue(j *job) bool {
 
 // checkpoint copies everything to save but tasks. mu is held.
 func (in *Ingester) checkpoint() *history.Checkpoint {
-	c := &history.Checkpoint{Clock: in.cluster.Clock(), Workers: make(map[string][]byte), Rollups: in.minutes.Take()}
+	c := &history.Checkpoint{Clock: in.cluster.Clock(), Workers: make(map[string][]byte), Rollups: in.rollups.Take()}
 	err := in.cluster.SaveWorkers(func(name string, saved []byte) { c.Workers[name] = saved })
 	if err != nil {
 		in.log.Error("workers not saved", "error", err)

@@ -139,7 +139,7 @@ func TestAgeOfAStalledQueueRises(t *testing.T) {
 	})
 }
 
-func TestAgeOfAMessageThatCameBeforeAnybodyLooked(t *testing.T) {
+func TestAgeOfAMessageThatCameBeforeTheFirstPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{}

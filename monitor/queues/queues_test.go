@@ -106,7 +106,7 @@ func only(t *testing.T, s queues.Snapshot) queues.Queue {
 	return s.Queues[0]
 }
 
-func TestLooksOftenWhileSomebodyDoes(t *testing.T) {
+func TestPollsOftenWhileWatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -128,7 +128,7 @@ func TestLooksOftenWhileSomebodyDoes(t *testing.T) {
 	})
 }
 
-func TestManyWhoLookAreNoReasonToLookMore(t *testing.T) {
+func TestManyWatchersShareAPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{}
@@ -143,7 +143,7 @@ func TestManyWhoLookAreNoReasonToLookMore(t *testing.T) {
 	})
 }
 
-func TestChangedIsClosedByEveryLook(t *testing.T) {
+func TestChangedIsClosedByEveryPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{}

@@ -99,7 +99,7 @@ func TestRates(t *testing.T) {
 
 func near(got, want float64) bool { return got > want*0.95 && got < want*1.05 }
 
-func TestRatesBeginAnewWithTotals(t *testing.T) {
+func TestRatesRestartWithTotals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fakeBroker{}

@@ -194,7 +194,7 @@ func TestAClaimThatNobodyLearnedOfIsReclaimed(t *testing.T) {
 	})
 }
 
-func TestAnswersAreRecorded(t *testing.T) {
+func TestRepliesAreRecorded(t *testing.T) {
 	t.Parallel()
 	asked := func(_ context.Context, c history.Command, _ int) (relay.Sent, error) {
 		return relay.Sent{Expected: []string{"w1", "w2"}, Replies: func(_ context.Context, report func([]history.Reply)) bool {
@@ -278,7 +278,7 @@ func TestWaitEndsWithTheLastCommandOrTheContext(t *testing.T) {
 	})
 }
 
-func TestChangesAreTold(t *testing.T) {
+func TestChangedIsClosedByEveryChange(t *testing.T) {
 	t.Parallel()
 	slow := func(context.Context, history.Command, int) (relay.Sent, error) {
 		<-time.After(time.Second)

@@ -265,7 +265,7 @@ func TestACommandThatNeverComesThroughHoldsBackItsGroupAlone(t *testing.T) {
 	})
 }
 
-func TestSilenceOfTheBrokerIsAnOutage(t *testing.T) {
+func TestATimeoutOfTheBrokerIsAnOutage(t *testing.T) {
 	t.Parallel()
 	noReply := func(ctx context.Context, c history.Command, _ int) (relay.Sent, error) {
 		if c.Group == "good" {
