@@ -41,12 +41,12 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		"Receive honours its context":                     streamTest.receiveContext,
 		"Ack ignores old tags and refuses future ones":    streamTest.ackBounds,
 		"Ack covers every message up to its tag":          streamTest.ackUpTo,
-		"Close ends the session for every method":         streamTest.closeEnds,
+		"Close ends the stream for every method":          streamTest.closeEnds,
 		"Close wakes Receive":                             streamTest.closeWakes,
-		"a lost connection ends the session":              streamTest.lostConnection,
+		"a lost connection ends the stream":               streamTest.lostConnection,
 		"an unread stream reports its end":                streamTest.lostUnread,
 		"Connect honours its context":                     streamTest.connectContext,
-		"a session may be used from several goroutines":   streamTest.concurrent,
+		"a stream may be used from several goroutines":    streamTest.concurrent,
 		"a broker may be connected to again after a loss": streamTest.reconnect,
 	}
 	for name, test := range tests {
@@ -81,7 +81,7 @@ func (c streamTest) connect() broker.EventStream {
 	}
 	c.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			c.Errorf("close session: %v", err)
+			c.Errorf("close stream: %v", err)
 		}
 	})
 	return s
@@ -142,7 +142,7 @@ func (c streamTest) expectNothing(s broker.EventStream) {
 func (c streamTest) expectClosed(call string, err error) {
 	c.Helper()
 	if !errors.Is(err, broker.ErrClosed) {
-		c.Errorf("%s after the end of the session: error %v, want %v", call, err, broker.ErrClosed)
+		c.Errorf("%s after the end of the stream: error %v, want %v", call, err, broker.ErrClosed)
 	}
 }
 

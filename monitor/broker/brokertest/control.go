@@ -18,12 +18,12 @@ type ControlFixture struct {
 	// Break makes Broker's current control connections lose their connections.
 	Break func(t *testing.T)
 
-	// Listen attaches a worker's mailbox, which calls hear with every request, one at a time, until the test
+	// Listen attaches a worker's mailbox, which calls handle with every request, one at a time, until the test
 	// ends. It returns when requests reach it.
-	Listen func(t *testing.T, hear func(broker.Publishing))
+	Listen func(t *testing.T, handle func(broker.Publishing))
 	// Answer sends a reply as a worker does. It may be called from several goroutines.
 	Answer func(ctx context.Context, to broker.ReplyTo, m broker.Publishing) error
-	// CountsMailboxes says that Request tells how many mailboxes it reached.
+	// CountsMailboxes says that Request reports how many mailboxes it reached.
 	CountsMailboxes bool
 
 	// Queue returns a name for a queue that exists until the test ends, as far as queues exist; suffix is part of
@@ -50,28 +50,28 @@ type ControlFixture struct {
 func RunControl(t *testing.T, open func(t *testing.T) ControlFixture) {
 	t.Helper()
 	tests := map[string]func(controlTest){
-		"Request reaches every mailbox":                   controlTest.requestReachesAll,
-		"Request without workers is no error":             controlTest.requestReachesNone,
-		"Request passes on properties and bodies":         controlTest.requestProperties,
-		"Reply returns replies in order":                  controlTest.replyOrder,
-		"Reply returns only what its line is meant to":    controlTest.replyAddress,
-		"Reply honours its context and loses nothing":     controlTest.replyContext,
-		"Publish passes on properties and bodies":         controlTest.publishProperties,
-		"Publish keeps order":                             controlTest.publishOrder,
-		"Publish says that there is no such queue":        controlTest.publishMissing,
-		"Publish to many queues at once tells them apart": controlTest.publishConcurrent,
-		"Event reaches the session":                       controlTest.event,
-		"methods honour their context":                    controlTest.contexts,
-		"Purge removes what waits":                        controlTest.purge,
-		"Survey counts what waits":                        controlTest.queueStats,
-		"Survey tells of what is held and who consumes":   controlTest.queueConsumers,
-		"Survey tells of the broker":                      controlTest.brokerInfo,
-		"Peek shows what is next and leaves it":           controlTest.peek,
-		"Find finds a task that waits":                    controlTest.find,
-		"Close ends the line for every method":            controlTest.closeEnds,
-		"Close wakes Reply":                               controlTest.closeWakes,
-		"a lost connection ends the line":                 controlTest.lost,
-		"Open honours its context":                        controlTest.openContext,
+		"Request reaches every mailbox":                           controlTest.requestReachesAll,
+		"Request without workers is no error":                     controlTest.requestReachesNone,
+		"Request passes on properties and bodies":                 controlTest.requestProperties,
+		"ReceiveReply keeps order":                                controlTest.replyOrder,
+		"ReceiveReply returns only replies to its connection":     controlTest.replyAddress,
+		"ReceiveReply honours its context and loses nothing":      controlTest.replyContext,
+		"Publish passes on properties and bodies":                 controlTest.publishProperties,
+		"Publish keeps order":                                     controlTest.publishOrder,
+		"Publish says that there is no such queue":                controlTest.publishMissing,
+		"Publish to many queues at once tells them apart":         controlTest.publishConcurrent,
+		"PublishEvent reaches the stream":                         controlTest.event,
+		"methods honour their context":                            controlTest.contexts,
+		"Purge removes what waits":                                controlTest.purge,
+		"QueueStats counts ready messages":                        controlTest.queueStats,
+		"QueueStats counts unacknowledged messages and consumers": controlTest.queueConsumers,
+		"QueueStats describes the broker":                         controlTest.brokerInfo,
+		"Peek shows what is next and leaves it":                   controlTest.peek,
+		"Find finds a task that waits":                            controlTest.find,
+		"Close ends the connection for every method":              controlTest.closeEnds,
+		"Close wakes ReceiveReply":                                controlTest.closeWakes,
+		"a lost connection ends every method":                     controlTest.lost,
+		"Open honours its context":                                controlTest.openContext,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,11 +94,11 @@ func (c controlTest) open() broker.ControlConn {
 	defer cancel()
 	l, err := c.Broker.OpenControl(ctx)
 	if err != nil {
-		c.Fatalf("open a line to %s: %v", c.Broker, err)
+		c.Fatalf("open a control connection to %s: %v", c.Broker, err)
 	}
 	c.Cleanup(func() {
 		if err := l.Close(); err != nil {
-			c.Errorf("close line: %v", err)
+			c.Errorf("close control connection: %v", err)
 		}
 	})
 	return l
@@ -109,7 +109,7 @@ func (c controlTest) soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Context(), timeout)
 }
 
-// task is a message of a task, told apart by its id.
+// task is a message of a task, distinguished by its id.
 func task(id string) broker.Publishing {
 	return broker.Publishing{
 		ContentType: "application/json", ContentEncoding: "utf-8", CorrelationID: id, Persistent: true,
@@ -188,9 +188,9 @@ func calls(l broker.ControlConn, queue string) []call {
 	return []call{
 		{"Request", func(ctx context.Context) error { _, err := l.Request(ctx, task("x")); return err }},
 		{"Publish", func(ctx context.Context) error { return l.Publish(ctx, queue, task("x")) }},
-		{"Reply", func(ctx context.Context) error { _, err := l.ReceiveReply(ctx); return err }},
-		{"Survey", func(ctx context.Context) error { _, err := l.QueueStats(ctx, []string{queue}); return err }},
-		{"Event", func(ctx context.Context) error { return l.PublishEvent(ctx, "task.sent", task("x")) }},
+		{"ReceiveReply", func(ctx context.Context) error { _, err := l.ReceiveReply(ctx); return err }},
+		{"QueueStats", func(ctx context.Context) error { _, err := l.QueueStats(ctx, []string{queue}); return err }},
+		{"PublishEvent", func(ctx context.Context) error { return l.PublishEvent(ctx, "task.sent", task("x")) }},
 		{"Purge", func(ctx context.Context) error { _, err := l.Purge(ctx, queue); return err }},
 	}
 }
@@ -224,7 +224,7 @@ func (c controlTest) closeEnds() {
 	l := c.open()
 	for range 2 {
 		if err := l.Close(); err != nil {
-			c.Errorf("close line: %v", err)
+			c.Errorf("close control connection: %v", err)
 		}
 	}
 	c.expectEnded(l, queue)
@@ -235,7 +235,7 @@ func (c controlTest) closeWakes() {
 	l := c.open()
 	woken := c.waitForReply(l)
 	if err := l.Close(); err != nil {
-		c.Errorf("close line: %v", err)
+		c.Errorf("close control connection: %v", err)
 	}
 	c.expectWoken(woken)
 }
@@ -273,10 +273,10 @@ func (c controlTest) expectWoken(ended <-chan error) {
 	select {
 	case err := <-ended:
 		if !errors.Is(err, broker.ErrClosed) {
-			c.Errorf("Reply of a line that ends: error %v, want %v", err, broker.ErrClosed)
+			c.Errorf("ReceiveReply of a connection that ends: error %v, want %v", err, broker.ErrClosed)
 		}
 	case <-time.After(timeout):
-		c.Fatalf("Reply did not return within %v of the line's end", timeout)
+		c.Fatalf("ReceiveReply did not return within %v of the end of the connection", timeout)
 	}
 }
 
@@ -287,15 +287,15 @@ func (c controlTest) expectEnded(l broker.ControlConn, queue string) {
 	defer cancel()
 	for _, method := range calls(l, queue) {
 		if err := method.do(ctx); !errors.Is(err, broker.ErrClosed) {
-			c.Errorf("%s after the end of the line: error %v, want %v", method.name, err, broker.ErrClosed)
+			c.Errorf("%s after the end of the connection: error %v, want %v", method.name, err, broker.ErrClosed)
 		}
 	}
 	if c.Browses {
 		if _, err := l.Peek(ctx, queue, 1); !errors.Is(err, broker.ErrClosed) {
-			c.Errorf("Peek after the end of the line: error %v, want %v", err, broker.ErrClosed)
+			c.Errorf("Peek after the end of the connection: error %v, want %v", err, broker.ErrClosed)
 		}
 		if _, err := l.Find(ctx, []string{queue}, "0"); !errors.Is(err, broker.ErrClosed) {
-			c.Errorf("Find after the end of the line: error %v, want %v", err, broker.ErrClosed)
+			c.Errorf("Find after the end of the connection: error %v, want %v", err, broker.ErrClosed)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func (c controlTest) event() {
 	}
 	defer func() {
 		if err := s.Close(); err != nil {
-			c.Errorf("close session: %v", err)
+			c.Errorf("close stream: %v", err)
 		}
 	}()
 	l := c.open()

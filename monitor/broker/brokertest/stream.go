@@ -18,7 +18,7 @@ func (c streamTest) ackBounds() {
 		}
 	}
 	if err := s.Ack(4); err == nil || errors.Is(err, broker.ErrClosed) {
-		c.Errorf("acknowledge message 4 of 3: error %v, want one that does not end the session", err)
+		c.Errorf("acknowledge message 4 of 3: error %v, want one that does not end the stream", err)
 	}
 	c.publish(3, 1)
 	if got, want := c.receive(s, 1)[0].Tag, uint64(4); got != want {
@@ -37,7 +37,7 @@ func (c streamTest) ackUpTo() {
 		c.Fatalf("acknowledge 60 messages: %v", err)
 	}
 	if err := s.Close(); err != nil {
-		c.Fatalf("close session: %v", err)
+		c.Fatalf("close stream: %v", err)
 	}
 	if !c.Redelivers {
 		c.expectNothing(c.connect())
@@ -49,7 +49,7 @@ func (c streamTest) ackUpTo() {
 		c.Fatalf("acknowledge 40 messages: %v", err)
 	}
 	if err := s.Close(); err != nil {
-		c.Fatalf("close session: %v", err)
+		c.Fatalf("close stream: %v", err)
 	}
 	c.expectNothing(c.connect())
 }
@@ -60,7 +60,7 @@ func (c streamTest) closeEnds() {
 	c.receive(s, 1)
 	for range 3 {
 		if err := c.within("Close", s.Close); err != nil {
-			c.Fatalf("close session: %v", err)
+			c.Fatalf("close stream: %v", err)
 		}
 	}
 	_, err := s.Receive(c.Context())
@@ -76,9 +76,9 @@ func (c streamTest) closeWakes() {
 		received <- err
 	}()
 	if err := s.Close(); err != nil {
-		c.Fatalf("close session: %v", err)
+		c.Fatalf("close stream: %v", err)
 	}
-	c.expectClosed("Receive", c.within("Receive of a closed session", func() error { return <-received }))
+	c.expectClosed("Receive", c.within("Receive of a closed stream", func() error { return <-received }))
 }
 
 func (c streamTest) lostConnection() {
@@ -91,10 +91,10 @@ func (c streamTest) lostConnection() {
 		received <- err
 	}()
 	if err := s.Err(); err != nil {
-		c.Errorf("error of a session that goes on: %v", err)
+		c.Errorf("error of a stream that goes on: %v", err)
 	}
 	c.Break(c.T)
-	c.expectClosed("Receive", c.within("Receive of a lost session", func() error { return <-received }))
+	c.expectClosed("Receive", c.within("Receive of a lost stream", func() error { return <-received }))
 	c.expectClosed("Ack", s.Ack(1))
 	c.expectDone(s)
 }
@@ -112,7 +112,7 @@ func (c streamTest) lostUnread() {
 // expectDone waits for an event stream to say that it has ended.
 func (c streamTest) expectDone(s broker.EventStream) {
 	c.Helper()
-	c.expectClosed("Err", c.within("Done of a lost session", func() error {
+	c.expectClosed("Err", c.within("Done of a lost stream", func() error {
 		<-s.Done()
 		return s.Err()
 	}))
@@ -126,8 +126,8 @@ func (c streamTest) reconnect() {
 		c.Fatalf("acknowledge 2 messages: %v", err)
 	}
 	c.Break(c.T)
-	if err := c.within("Close of a lost session", s.Close); err != nil {
-		c.Fatalf("close session: %v", err)
+	if err := c.within("Close of a lost stream", s.Close); err != nil {
+		c.Fatalf("close stream: %v", err)
 	}
 	s = c.connect()
 	if c.Redelivers {
@@ -176,7 +176,7 @@ func (c streamTest) connectContext() {
 	c.publish(0, 1)
 	c.expectMessages(c.receive(s, 1), 0, false)
 	if err := s.Close(); err != nil {
-		c.Fatalf("close session: %v", err)
+		c.Fatalf("close stream: %v", err)
 	}
 }
 
@@ -212,7 +212,7 @@ func (c streamTest) concurrent() {
 	for range 3 {
 		wg.Go(func() {
 			if err := s.Close(); err != nil {
-				c.Errorf("close session: %v", err)
+				c.Errorf("close stream: %v", err)
 			}
 		})
 	}
