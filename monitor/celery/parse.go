@@ -41,10 +41,12 @@ func ParseMessage(p broker.Publishing) (Message, error) {
 func fromHeaders(h map[string]any) Message {
 	text := func(name string) string { s, _ := h[name].(string); return s }
 	retries, _ := h["retries"].(int64)
+	eta, _ := ParseTime(text("eta"))
+	expires, _ := ParseTime(text("expires"))
 	m := Message{
 		ID: text("id"), Name: text("task"), RootID: text("root_id"), ParentID: text("parent_id"), GroupID: text("group"),
 		Origin: text("origin"), Shadow: text("shadow"), Retries: int(retries),
-		ETA: parseISO(text("eta")), Expires: parseISO(text("expires")),
+		ETA: eta, Expires: expires,
 	}
 	if limits, ok := h["timelimit"].([]any); ok && len(limits) == 2 {
 		m.HardLimit, m.SoftLimit = seconds(limits[0]), seconds(limits[1])
@@ -68,14 +70,17 @@ func seconds(v any) *float64 {
 	return nil
 }
 
-// parseISO reads a time as Celery writes it, zero if it is none. One without an offset is in UTC.
-func parseISO(s string) time.Time {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t
-		}
+// ParseTime parses a time as Celery writes it, in ISO 8601. naive reports that it has no offset: it is taken for UTC
+// then. t is zero if s is not a time.
+func ParseTime(s string) (t time.Time, naive bool) {
+	s = strings.Replace(s, " ", "T", 1)
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, false
 	}
-	return time.Time{}
+	if t, err := time.Parse("2006-01-02T15:04:05.999999999", s); err == nil {
+		return t, true
+	}
+	return time.Time{}, false
 }
 
 // setArguments checks args and kwargs and sets them in m.

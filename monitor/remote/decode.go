@@ -142,7 +142,8 @@ func decodeTask(v json.RawMessage) (TaskInfo, bool) {
 func decodeScheduled(v json.RawMessage) (ScheduledTask, bool) {
 	f := fieldsOf(v)
 	task, ok := decodeTask(f["request"])
-	return ScheduledTask{ETA: parseISO(f.text("eta")), Task: task}, ok
+	eta, _ := celery.ParseTime(f.text("eta"))
+	return ScheduledTask{ETA: eta.UTC(), Task: task}, ok
 }
 
 // decodeText reads a text that is not empty.
@@ -288,16 +289,6 @@ func moment(v json.RawMessage) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(int64(math.Round(*n * 1e6))).UTC()
-}
-
-// parseISO parses an ISO time. Without an offset it is in UTC.
-func parseISO(s string) time.Time {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC()
-		}
-	}
-	return time.Time{}
 }
 
 // arguments are shown as Python does. Workers send them so when they are asked to, and as values otherwise.

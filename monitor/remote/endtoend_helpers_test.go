@@ -83,7 +83,7 @@ func newSite(t *testing.T, b broker.Broker, env ...string) *site {
 	}
 	s.env = append(append(s.env, "C_FORCE_ROOT=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore"), env...)
 	s.start(t, s.client.Run)
-	s.await(t, "a line", func() bool { return s.client.Connected() })
+	s.await(t, "a control connection", func() bool { return s.client.Connected() })
 	return s
 }
 

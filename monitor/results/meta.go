@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/celery"
 )
@@ -64,7 +63,7 @@ func Parse(taskID string, b []byte) (Result, error) {
 	if !whole {
 		r.Args, r.Kwargs = nil, nil // described objects cannot be passed to a task again
 	}
-	r.DoneAt, r.NaiveTime = Time(orEmpty(m.DateDone))
+	r.DoneAt, r.NaiveTime = celery.ParseTime(orEmpty(m.DateDone)) // up to Celery 5.4 naive, and in UTC
 	r.SetValue(m.Result)
 	return r, nil
 }
@@ -223,18 +222,6 @@ func childrenAt(b json.RawMessage, level int) []string {
 		}
 	}
 	return ids
-}
-
-// Time reads a date_done. naive says that it has no offset; it is taken for UTC then, which is right up to Celery 5.4.
-func Time(s string) (t time.Time, naive bool) {
-	s = strings.Replace(s, " ", "T", 1)
-	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-		return t, false
-	}
-	if t, err := time.Parse("2006-01-02T15:04:05.999999999", s); err == nil {
-		return t, true
-	}
-	return time.Time{}, false
 }
 
 func orEmpty(s *string) string {

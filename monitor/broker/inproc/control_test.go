@@ -68,7 +68,7 @@ func giveBack(t *testing.T) {
 	b.Declare("mail")
 	c, err := b.OpenControl(t.Context())
 	if err != nil {
-		t.Fatalf("open line: %v", err)
+		t.Fatalf("open control connection: %v", err)
 	}
 	for _, id := range []string{"1", "2", "3"} {
 		if err := c.Publish(t.Context(), "mail", broker.Publishing{CorrelationID: id}); err != nil {
@@ -123,7 +123,7 @@ func TestFullQueueRefuses(t *testing.T) {
 	b.Declare("mail")
 	c, err := b.OpenControl(t.Context())
 	if err != nil {
-		t.Fatalf("open line: %v", err)
+		t.Fatalf("open control connection: %v", err)
 	}
 	var n int
 	for ; err == nil; n++ {

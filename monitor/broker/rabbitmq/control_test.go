@@ -20,7 +20,7 @@ func openControl(tb testing.TB, b *rabbitmq.Broker) broker.ControlConn {
 	tb.Helper()
 	c, err := b.OpenControl(tb.Context())
 	if err != nil {
-		tb.Fatalf("open line: %v", err)
+		tb.Fatalf("open control connection: %v", err)
 	}
 	tb.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -151,7 +151,7 @@ func TestCloseEndsWhatIsOnItsWay(t *testing.T) {
 	declareQueue(t, queue, false, nil)
 	c, err := controlBroker(t, o).OpenControl(t.Context())
 	if err != nil {
-		t.Fatalf("open line: %v", err)
+		t.Fatalf("open control connection: %v", err)
 	}
 	p.hold(t)
 	done := make(chan error, 2)

@@ -91,7 +91,7 @@ func open(tb testing.TB, b *redis.Broker) broker.ControlConn {
 	tb.Helper()
 	l, err := b.OpenControl(tb.Context())
 	if err != nil {
-		tb.Fatalf("open line: %v", err)
+		tb.Fatalf("open control connection: %v", err)
 	}
 	tb.Cleanup(func() {
 		if err := l.Close(); err != nil {
@@ -165,7 +165,7 @@ func TestClosedByTheOperator(t *testing.T) {
 		}
 	}
 	if names < 2 {
-		t.Errorf("%d connections have the program's name, want one of the session and one of the line", names)
+		t.Errorf("%d connections have the program's name, want one of the event stream and one of the control connection", names)
 	}
 	expectError(t, lost(t, s), "", "connection lost: the broker closed it")
 	if _, err := l.ReceiveReply(t.Context()); !errors.Is(err, broker.ErrClosed) {

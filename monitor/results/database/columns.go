@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/results"
 )
 
@@ -75,9 +76,9 @@ func (c columns) time(name string) (t time.Time, naive bool) {
 	case time.Time:
 		return v.UTC(), true
 	case string:
-		return results.Time(v)
+		return celery.ParseTime(v)
 	case []byte:
-		return results.Time(string(v))
+		return celery.ParseTime(string(v))
 	default:
 		return time.Time{}, false
 	}
