@@ -71,19 +71,10 @@ const (
 
 // Preview is what a request would do.
 type Preview struct {
-	Summary  string   // what would be sent
-	Targets  []string // to whom
-	Warnings []Warning
-	Confirm  string                   // what must be typed to go on, empty if a click is enough
-	Details  []Param                  // what it would be sent with
-	Tasks    *Preflight               // on which tasks it would act, nil if it is about none
-	Lost     *command.WaitingMessages // what a purge would remove, nil if it is none
-}
-
-// Warning is one consequence, as a sentence.
-type Warning struct {
-	Message string
-	Severe  bool
+	command.Preview
+	Details []Param                  // what it would be sent with
+	Tasks   *Preflight               // on which tasks it would act, nil if it is about none
+	Lost    *command.WaitingMessages // what a purge would remove, nil if it is none
 }
 
 // Page draws the whole page.

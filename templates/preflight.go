@@ -1,31 +1,25 @@
 package templates
 
 import (
-	"github.com/umbelhq/umbel/monitor/history"
+	"cmp"
+	"slices"
+
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state"
 )
 
 // Preflight says on which tasks a request would act.
 type Preflight struct {
-	Many    bool // more than one was asked for
-	All     bool // those that match Query were asked for
-	Query   string
-	Matched history.Count
-	Chosen  int // it would act on
-	Cap     int // so many at most, 0 if all are within it
-	States  []StateCount
-	Blocked []Blocked
+	command.BulkPreview
+	Many  bool // more than one was requested
+	All   bool // all that match Query were requested
+	Query string
+	Cap   int // 0 if all are within it
 }
 
-// StateCount is a number of tasks in a state.
-type StateCount struct {
-	State state.State
-	N     int
-}
-
-// Blocked are tasks that are left out, and why.
-type Blocked struct {
-	Reason string // a sentence
-	N      int
-	IDs    []string // the first few
+// byState lists the states of the selected tasks, the most frequent first.
+func (v Preflight) byState() []state.State {
+	list := slices.DeleteFunc(States(v.States), func(s state.State) bool { return v.States[s] == 0 })
+	slices.SortStableFunc(list, func(a, b state.State) int { return cmp.Compare(v.States[b], v.States[a]) })
+	return list
 }

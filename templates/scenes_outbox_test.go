@@ -170,7 +170,9 @@ func queueScenes() map[string]scene {
 		"purge": {layout(templates.SectionQueues, ""), templates.Form{
 			Title: "Purge queue mail", Path: "/act/purge", Danger: true, Hidden: []templates.Param{{Name: "queue", Value: "mail"}},
 			Preview: &templates.Preview{
-				Summary: "Remove the 3 messages that wait in queue mail.", Targets: []string{"queue mail"}, Confirm: "mail",
+				Preview: command.Preview{
+					Summary: "Remove the 3 messages that wait in queue mail.", Targets: []string{"queue mail"}, Confirm: "mail",
+				},
 				Lost: &command.WaitingMessages{List: messages()},
 			},
 		}},

@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
@@ -73,14 +74,18 @@ func preflight() templates.Form {
 		Fields: []templates.Input{{Name: "signal", Field: "signal", Label: "Signal", Kind: templates.InputChoice, Options: []string{"SIGTERM", "SIGKILL"}, Value: "SIGKILL"}},
 		Change: "/ops/act/task?change=1",
 		Preview: &templates.Preview{
-			Summary: "Terminate 1,000 tasks with SIGKILL", Targets: []string{"celery@a", "celery@b"}, Confirm: "terminate 1000",
-			Warnings: []templates.Warning{{Message: "Their processes end at once.", Severe: true}},
+			Preview: command.Preview{
+				Summary: "Terminate 1,000 tasks with SIGKILL", Targets: []string{"celery@a", "celery@b"}, Confirm: "terminate 1000",
+				Warnings: []command.Warning{{Message: "Their processes end at once.", Severe: true}},
+			},
 			Tasks: &templates.Preflight{
-				Many: true, All: true, Query: "state:started " + evil, Matched: history.Count{N: 10_000}, Chosen: 1000, Cap: 1000,
-				States: []templates.StateCount{{State: state.Started, N: 990}, {State: "PROGRESS", N: 10}},
-				Blocked: []templates.Blocked{
-					{Reason: "They have finished.", N: 12, IDs: []string{retried().ID, evil}},
-					{Reason: evil, N: 1},
+				Many: true, All: true, Query: "state:started " + evil, Cap: 1000,
+				BulkPreview: command.BulkPreview{
+					Matched: history.Count{N: 10_000}, Selected: 1000, States: map[state.State]int{state.Started: 990, "PROGRESS": 10},
+					Blocked: []command.Blocked{
+						{Reason: "already finished", N: 12, IDs: []string{retried().ID, evil}},
+						{Reason: evil, N: 1},
+					},
 				},
 			},
 		},
@@ -91,9 +96,12 @@ func preflightNone() templates.Form {
 	return templates.Form{
 		Section: templates.SectionTasks, Title: "Revoke this task", Path: "/act/task", NothingToDo: true,
 		Crumbs: []templates.Link{{Text: "Tasks", Href: "/ops/tasks"}, {Text: "3f2a", Href: "/ops/tasks/3f2a"}},
-		Preview: &templates.Preview{Summary: "Nothing to revoke", Tasks: &templates.Preflight{
-			Blocked: []templates.Blocked{{Reason: "It has finished.", N: 1, IDs: []string{retried().ID}}},
-		}},
+		Preview: &templates.Preview{
+			Preview: command.Preview{Summary: "Nothing to revoke"},
+			Tasks: &templates.Preflight{BulkPreview: command.BulkPreview{
+				Blocked: []command.Blocked{{Reason: "already finished", N: 1, IDs: []string{retried().ID}}},
+			}},
+		},
 	}
 }
 
@@ -118,7 +126,7 @@ func publishPreviewed() templates.Form {
 	v.Token = "T1"
 	v.Fields[1].Error = ""
 	v.Preview = &templates.Preview{
-		Summary: "Run mail.send", Targets: []string{"queue mail"}, Details: []templates.Param{{Name: "Arguments", Value: "[\n  1\n]"}},
+		Preview: command.Preview{Summary: "Run mail.send", Targets: []string{"queue mail"}}, Details: []templates.Param{{Name: "Arguments", Value: "[\n  1\n]"}},
 	}
 	return v
 }

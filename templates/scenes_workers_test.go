@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
@@ -196,10 +197,10 @@ func acts() map[string]templates.Form {
 	}
 	sure := grow
 	sure.Danger, sure.Button = true, "Shut them down"
-	sure.Preview = &templates.Preview{
+	sure.Preview = &templates.Preview{Preview: command.Preview{
 		Summary: "Shut down 2 workers.", Targets: []string{"celery@a", evil}, Confirm: "celery@a",
-		Warnings: []templates.Warning{{Message: "This leaves queue mail with no consumer.", Severe: true}, {Message: evil}},
-	}
+		Warnings: []command.Warning{{Message: "This leaves queue mail with no consumer.", Severe: true}, {Message: evil}},
+	}}
 	long := sure.Refuse("elsewhere", "The broker is away.")
 	long.Long, long.Preview = true, nil
 	return map[string]templates.Form{

@@ -130,12 +130,3 @@ func (p *forms) taken(w http.ResponseWriter, r *http.Request, receipt command.Re
 	}
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
-
-// previewed is a preview as pages show it.
-func previewed(v command.Preview) *templates.Preview {
-	shown := &templates.Preview{Summary: v.Summary, Targets: v.Targets, Confirm: v.Confirm}
-	for _, w := range v.Warnings {
-		shown.Warnings = append(shown.Warnings, templates.Warning{Message: w.Message, Severe: w.Severe})
-	}
-	return shown
-}

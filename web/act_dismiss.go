@@ -49,7 +49,7 @@ func (p *forms) dismissForm(ctx context.Context, v url.Values) (templates.Form, 
 		Section: templates.SectionTasks, Title: "Dismiss this task", Path: "/act/dismiss", Button: "Dismiss",
 		Crumbs:  []templates.Link{{Text: "Tasks", Href: p.urls.Prefix + "/tasks"}},
 		Hidden:  []templates.Param{{Name: "action", Value: act}, {Name: "id", Value: id}},
-		Preview: &templates.Preview{Summary: "Dismiss", Targets: []string{id}},
+		Preview: &templates.Preview{Preview: command.Preview{Summary: "Dismiss", Targets: []string{id}}},
 		Description: "The task keeps its state but no longer counts as running or lost, and is removed after --keep-lost. Nothing is sent to " +
 			"workers. Its next event, or reinstating it, undoes this.",
 	}
@@ -72,7 +72,7 @@ func (p *forms) dismissForm(ctx context.Context, v url.Values) (templates.Form, 
 	}
 	form.Crumbs = append(form.Crumbs, templates.Link{Text: shorten(id), Href: p.urls.Prefix + templates.TaskPath(id)})
 	if act == dismiss && t.Lost == nil {
-		form.Preview.Warnings = []templates.Warning{{Message: "Nothing suggests that the task is lost: it may still run and finish."}}
+		form.Preview.Warnings = []command.Warning{{Message: "Nothing suggests that the task is lost: it may still run and finish."}}
 	}
 	form.NothingToDo = false
 	return form, nil

@@ -47,7 +47,7 @@ func (p *forms) forgetForm(form url.Values) (templates.Form, error) {
 	}
 	found, err := p.service().PreviewForget(names)
 	if err == nil {
-		v.Preview = previewed(found)
+		v.Preview = &templates.Preview{Preview: found}
 	}
 	return v, err
 }

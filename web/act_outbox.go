@@ -65,7 +65,7 @@ func (p *forms) outboxForm(ctx context.Context, v url.Values) (templates.Form, [
 	form := templates.Form{
 		Section: templates.SectionOutbox, Title: "Send again", Path: "/act/outbox",
 		Crumbs:      []templates.Link{{Text: "Outbox", Href: p.urls.Prefix + "/outbox?state=dead"}},
-		NothingToDo: true, Preview: &templates.Preview{Summary: "Nothing to do."},
+		NothingToDo: true, Preview: &templates.Preview{Preview: command.Preview{Summary: "Nothing to do."}},
 	}
 	act := v.Get("action")
 	switch act {

@@ -226,7 +226,7 @@ func (p *forms) refusePublish(
 
 // callPreview is a preview with what the fields of the form say.
 func (p *forms) callPreview(preview command.Preview, fields []templates.Input) *templates.Preview {
-	shown := p.timely(previewed(preview))
+	shown := p.timely(&templates.Preview{Preview: preview})
 	for _, f := range fields {
 		if f.Value != "" && f.Name != "force" {
 			shown.Details = append(shown.Details, templates.Param{Name: f.Label, Value: f.Value})
@@ -238,7 +238,7 @@ func (p *forms) callPreview(preview command.Preview, fields []templates.Input) *
 // timely adds to a preview that nothing can be sent now, if that is so.
 func (p *forms) timely(v *templates.Preview) *templates.Preview {
 	if !p.commands.Client.Connected() {
-		v.Warnings = append(v.Warnings, templates.Warning{
+		v.Warnings = append(v.Warnings, command.Warning{
 			Message: "The broker is unavailable: the command waits in the outbox until it is back or the command expires.",
 		})
 	}

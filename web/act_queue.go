@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -31,10 +32,10 @@ func (p *forms) purgeForm(ctx context.Context, queue string) (templates.Form, er
 	defer cancel()
 	preview, err := p.service().PreviewPurge(ctx, queue)
 	if err != nil {
-		v.NothingToDo, v.Preview = true, &templates.Preview{Summary: "The queue is empty."}
+		v.NothingToDo, v.Preview = true, &templates.Preview{Preview: command.Preview{Summary: "The queue is empty."}}
 		return v, err
 	}
-	v.Preview = previewed(preview)
+	v.Preview = &templates.Preview{Preview: preview}
 	v.Preview.Targets = nil // the title names it
 	lost := p.queues.next(ctx, queue)
 	lost.List = lost.List[:min(len(lost.List), sample)]

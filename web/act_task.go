@@ -13,7 +13,6 @@ import (
 
 	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/command"
-	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -188,8 +187,11 @@ func (p *forms) showTasks(
 		p.showAct(w, r, v, err)
 		return
 	}
-	v.Preview = p.timely(previewed(found.Preview))
-	v.Preview.Tasks = preflight(f, found)
+	v.Preview = p.timely(&templates.Preview{Preview: found.Preview})
+	v.Preview.Tasks = &templates.Preflight{BulkPreview: found, Many: f.all || len(f.request.IDs) > 1, Query: f.text, All: f.all}
+	if found.Capped {
+		v.Preview.Tasks.Cap = cmp.Or(f.request.Cap, command.DefaultCap)
+	}
 	if v.NothingToDo = found.Selected == 0; v.NothingToDo {
 		v.Preview.Summary, v.Preview.Targets, v.Preview.Warnings = "Nothing to "+f.request.Action, nil, nil
 	}
@@ -215,32 +217,6 @@ func (p *forms) change(f tasksForm) url.Values {
 		if h.Value != "" || h.Name == "q" {
 			v.Add(h.Name, h.Value)
 		}
-	}
-	return v
-}
-
-// preflight says on which tasks a request would act, and on which not.
-func preflight(f tasksForm, found command.BulkPreview) *templates.Preflight {
-	v := &templates.Preflight{Chosen: found.Selected, Many: f.all || len(f.request.IDs) > 1, Query: f.text, All: f.all}
-	if f.all {
-		v.Matched = found.Matched
-	}
-	if found.Capped {
-		v.Cap = cmp.Or(f.request.Cap, command.DefaultCap)
-	}
-	for _, s := range state.States() {
-		if n := found.States[s]; n > 0 {
-			v.States = append(v.States, templates.StateCount{State: s, N: n})
-		}
-	}
-	for s, n := range found.States {
-		if !slices.Contains(state.States(), s) {
-			v.States = append(v.States, templates.StateCount{State: s, N: n})
-		}
-	}
-	slices.SortStableFunc(v.States, func(a, b templates.StateCount) int { return b.N - a.N })
-	for _, b := range found.Blocked {
-		v.Blocked = append(v.Blocked, templates.Blocked{Reason: sentence(b.Reason), N: b.N, IDs: b.IDs})
 	}
 	return v
 }

@@ -184,7 +184,7 @@ func (p *forms) askWorker(w http.ResponseWriter, r *http.Request) {
 	if len(v.Fields) == 0 || checking(r) {
 		var found command.Preview
 		if found, err = p.service().PreviewControl(r.Context(), a.request()); err == nil {
-			v.Preview = previewed(found)
+			v.Preview = &templates.Preview{Preview: found}
 		}
 	}
 	p.showAct(w, r, v, err)
@@ -203,13 +203,13 @@ func (p *forms) sendWorker(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if found.Confirm != "" && r.PostForm.Get(templates.ConfirmParam) != found.Confirm {
-		v.Preview = previewed(found)
+		v.Preview = &templates.Preview{Preview: found}
 		p.showAct(w, r, v, &command.Error{Message: "not confirmed: type “" + found.Confirm + "”"})
 		return
 	}
 	receipt, err := p.service().Control(r.Context(), p.by(r), a.request())
 	if err != nil {
-		v.Preview = previewed(found)
+		v.Preview = &templates.Preview{Preview: found}
 		p.showAct(w, r, v, err)
 		return
 	}
