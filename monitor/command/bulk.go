@@ -201,7 +201,7 @@ func (p *bulkPlan) preview() BulkPreview {
 
 // warnings returns the consequences of the plan.
 func (p *bulkPlan) warnings() []Warning {
-	var list []Warning
+	var list warnings
 	online := 0
 	for _, w := range p.workers {
 		if w.Status == state.Online {
@@ -210,17 +210,17 @@ func (p *bulkPlan) warnings() []Warning {
 	}
 	switch {
 	case p.request.Action == actRetry:
-		list = append(list, retryWarnings(p.originals)...)
+		list = retryWarnings(p.originals)
 	case online == 0:
-		list = append(list, Warning{Message: "No worker is online to receive this.", Severe: true})
+		list.warn(true, "No worker is online to receive this.")
 	case p.request.Action == actRevoke:
-		list = append(list, Warning{Message: "Workers keep revoked ids in memory: a worker that restarts before a task reaches it runs the task, " +
-			"unless another worker repeats the revocation or it has a --statedb."})
+		list.warn(false, "Workers keep revoked ids in memory: a worker that restarts before a task reaches it runs the task, "+
+			"unless another worker repeats the revocation or it has a --statedb.")
 	default:
-		list = append(list, p.termination()...)
+		list = p.termination()
 	}
 	if p.capped {
-		list = append(list, Warning{Message: fmt.Sprintf("More tasks match than these: the cap is %d tasks, and 64 MiB of arguments.", p.request.Cap), Severe: true})
+		list.warn(true, "More tasks match than these: the cap is %d tasks, and 64 MiB of arguments.", p.request.Cap)
 	}
 	return list
 }

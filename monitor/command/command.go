@@ -183,6 +183,13 @@ type Warning struct {
 	Severe  bool
 }
 
+// warnings collects consequences.
+type warnings []Warning
+
+func (w *warnings) warn(severe bool, format string, args ...any) {
+	*w = append(*w, Warning{Message: fmt.Sprintf(format, args...), Severe: severe})
+}
+
 // ControlRequest calls a remote control method of workers.
 type ControlRequest struct {
 	Method    string

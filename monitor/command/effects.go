@@ -18,6 +18,8 @@ const maxInspected = 10
 
 // effects collects the consequences of a ControlRequest.
 type effects struct {
+	warnings
+
 	plan      controlPlan
 	known     map[string]state.Worker
 	alive     []string // names of the workers that should reply
@@ -25,7 +27,6 @@ type effects struct {
 	inspector *remote.Inspector
 	topology  remote.Topology
 	now       time.Time
-	warnings  []Warning
 }
 
 // previewControl returns what a plan would do.
@@ -53,10 +54,6 @@ func (s *Service) previewControl(ctx context.Context, p controlPlan) Preview {
 		v.Confirm = p.method.Name
 	}
 	return v
-}
-
-func (e *effects) warn(severe bool, format string, args ...any) {
-	e.warnings = append(e.warnings, Warning{Message: fmt.Sprintf(format, args...), Severe: severe})
 }
 
 // warnUnreachable warns of workers that will not get the command.

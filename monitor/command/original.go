@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -122,34 +121,31 @@ func empty(raw json.RawMessage) bool {
 
 // warnings returns which parts of the original a retry lacks, and which it has unexpectedly.
 func (o *Original) warnings(r TaskRequest) []Warning {
-	var list []Warning
-	warn := func(severe bool, format string, args ...any) {
-		list = append(list, Warning{Message: fmt.Sprintf(format, args...), Severe: severe})
-	}
+	var list warnings
 	alone := o.Workflow && slices.Contains(o.Unknown, partCallbacks)
 	unknown := slices.DeleteFunc(slices.Clone(o.Unknown), func(part string) bool {
 		return part == partPriority && r.Priority != nil || part == partLimits && (r.Hard != nil || r.Soft != nil) ||
 			part == partCallbacks && alone
 	})
 	if len(unknown) > 0 {
-		warn(false, "No longer known: its %s. This run goes without.", joinAll(unknown))
+		list.warn(false, "No longer known: its %s. This run goes without.", joinAll(unknown))
 	}
 	if len(o.Refused) > 0 {
-		warn(true, "Its %s cannot be published again: this run goes without.", joinAll(o.Refused))
+		list.warn(true, "Its %s cannot be published again: this run goes without.", joinAll(o.Refused))
 	}
 	if len(o.Embed) > 0 {
-		warn(false, "This run has the %s of the task too.", joinAll(o.followers()))
+		list.warn(false, "This run has the %s of the task too.", joinAll(o.followers()))
 	}
 	if o.Followed {
-		warn(false, "Its callbacks and the rest of its chain follow the task itself: they do not follow this run.")
+		list.warn(false, "Its callbacks and the rest of its chain follow the task itself: they do not follow this run.")
 	}
 	switch {
 	case o.Chord:
-		warn(true, "It was in a chord: this run is not counted there, and the body does not get its result.")
+		list.warn(true, "It was in a chord: this run is not counted there, and the body does not get its result.")
 	case o.Group:
-		warn(false, "It was in a group: this run is not one of its members.")
+		list.warn(false, "It was in a group: this run is not one of its members.")
 	case alone:
-		warn(false, "It is part of a workflow: it is repeated alone, without the callbacks, chain, group or chord that it had.")
+		list.warn(false, "It is part of a workflow: it is repeated alone, without the callbacks, chain, group or chord that it had.")
 	}
 	return list
 }
@@ -183,7 +179,7 @@ func (s *Service) repeats(ctx context.Context, id string) string {
 
 // retryWarnings counts the retries that lack or repeat parts of what they retry.
 func retryWarnings(originals []*Original) []Warning {
-	var list []Warning
+	var list warnings
 	for _, w := range []struct {
 		applies func(o *Original) bool
 		severe  bool
@@ -209,7 +205,7 @@ func retryWarnings(originals []*Original) []Warning {
 			}
 		}
 		if n > 0 {
-			list = append(list, Warning{Message: fmt.Sprintf(w.format, count(n, "task", "tasks")), Severe: w.severe})
+			list.warn(w.severe, w.format, count(n, "task", "tasks"))
 		}
 	}
 	return list

@@ -98,11 +98,11 @@ func missing(s broker.QueueStats, t remote.Topology, queue string) []problem {
 
 // brokerWarnings warns of how the broker treats priorities and ETAs.
 func brokerWarnings(s broker.QueueStats, p taskPayload, now time.Time) []Warning {
-	var list []Warning
+	var list warnings
 	redis := s.Broker.Kind == "Redis"
 	if timeout := s.Broker.VisibilityTimeout; redis && timeout != nil && p.ETA != nil && p.ETA.Sub(now) > *timeout {
-		list = append(list, Warning{Severe: true, Message: fmt.Sprintf("Its ETA lies beyond the visibility timeout of %s: "+
-			"Redis delivers it to further workers meanwhile, and it may run more than once.", formatDuration(*timeout))})
+		list.warn(true, "Its ETA lies beyond the visibility timeout of %s: Redis delivers it to further workers meanwhile, "+
+			"and it may run more than once.", formatDuration(*timeout))
 	}
 	if p.Priority == nil {
 		return list
@@ -110,12 +110,11 @@ func brokerWarnings(s broker.QueueStats, p taskPayload, now time.Time) []Warning
 	q, _ := found(s, p.Queue)
 	switch {
 	case redis:
-		list = append(list, Warning{Message: "On Redis priority 0 is the most urgent, and 9 the least."})
+		list.warn(false, "On Redis priority 0 is the most urgent, and 9 the least.")
 	case q.MaxPriority != nil && *q.MaxPriority > 0:
-		list = append(list, Warning{Message: fmt.Sprintf("On RabbitMQ the greater priority is the more urgent: here up to %d.", *q.MaxPriority)})
+		list.warn(false, "On RabbitMQ the greater priority is the more urgent: here up to %d.", *q.MaxPriority)
 	default:
-		list = append(list, Warning{Message: "RabbitMQ heeds the priority only if the queue was declared with x-max-priority; there 9 " +
-			"is more urgent than 0."})
+		list.warn(false, "RabbitMQ heeds the priority only if the queue was declared with x-max-priority; there 9 is more urgent than 0.")
 	}
 	return list
 }

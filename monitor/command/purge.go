@@ -12,32 +12,28 @@ func (s *Service) PreviewPurge(ctx context.Context, queue string) (Preview, erro
 	if err := checkQueue(queue); err != nil {
 		return Preview{}, err
 	}
-	v := Preview{Summary: "Purge queue " + queue, Targets: []string{"queue " + queue}, Confirm: queue}
+	var list warnings
 	stats, ok := s.queueStats(ctx, queue)
-	if !ok {
-		v.Warnings = []Warning{{Message: "The broker is unreachable: the number of messages to remove is unknown.", Severe: true}}
-		return v, nil
-	}
-	q, ok := found(stats, queue)
+	q, known := found(stats, queue)
 	switch {
-	case ok && q.Missing:
+	case !ok:
+		list.warn(true, "The broker is unreachable: the number of messages to remove is unknown.")
+	case known && q.Missing:
 		return Preview{}, &Error{
 			Kind: NotFound, Field: "queue", Message: "there is no queue " + queue, Nearest: s.nearestQueue(queue),
 		}
-	case !ok || q.Ready == nil:
-		v.Warnings = []Warning{{Message: "The number of messages to remove is unknown.", Severe: true}}
+	case q.Ready == nil:
+		list.warn(true, "The number of messages to remove is unknown.")
 	case *q.Ready == 0:
-		v.Warnings = []Warning{{Message: "The queue is empty now."}}
+		list.warn(false, "The queue is empty now.")
 	default:
-		n := count(int(*q.Ready), "waiting message is", "waiting messages are")
-		v.Warnings = []Warning{{Message: n + " lost for good.", Severe: true}}
+		list.warn(true, "%s lost for good.", count(int(*q.Ready), "waiting message is", "waiting messages are"))
 	}
 	if q.Unacked != nil && *q.Unacked > 0 {
-		v.Warnings = append(v.Warnings, Warning{
-			Message: count(int(*q.Unacked), "message that a worker holds stays.", "messages that workers hold stay."),
-		})
+		list.warn(false, "%s.", count(int(*q.Unacked), "message that a worker holds stays", "messages that workers hold stay"))
 	}
-	return v, nil
+	target := "queue " + queue
+	return Preview{Summary: "Purge " + target, Targets: []string{target}, Warnings: list, Confirm: queue}, nil
 }
 
 // nearestQueue returns the known queue that was probably meant.

@@ -19,7 +19,7 @@ const defaultQueue = "celery"
 type taskPlan struct {
 	payload  taskPayload
 	original *Original // nil if it retries none
-	warnings []Warning
+	warnings warnings
 }
 
 // PreviewTask checks a request and returns what it would do.
@@ -161,7 +161,7 @@ func (s *Service) checkID(ctx context.Context, o TaskRequest, p *taskPlan) error
 		case err == nil && !o.Force:
 			return &Error{Kind: Conflict, Field: "id", Message: fmt.Sprintf("task %s already exists", o.ID)}
 		case err == nil:
-			p.warnings = append(p.warnings, Warning{Message: "A task with this ID already exists.", Severe: true})
+			p.warnings.warn(true, "A task with this ID already exists.")
 		case !errors.Is(err, history.ErrNotFound):
 			return fmt.Errorf("look for task %s: %w", o.ID, err)
 		}
@@ -173,8 +173,7 @@ func (s *Service) checkID(ctx context.Context, o TaskRequest, p *taskPlan) error
 	case err != nil && !errors.Is(err, history.ErrNotFound):
 		return fmt.Errorf("look for task %s: %w", o.RetryOf, err)
 	case err == nil && !t.State.Final():
-		message := fmt.Sprintf("Task %s is not finished (%s): it may run twice.", t.ID, t.State)
-		p.warnings = append(p.warnings, Warning{Message: message, Severe: true})
+		p.warnings.warn(true, "Task %s is not finished (%s): it may run twice.", t.ID, t.State)
 	}
 	p.warnings = append(p.warnings, o.Original.warnings(o)...)
 	return nil

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -16,7 +15,7 @@ const (
 
 // termination warns of how each kind of pool ends a task.
 func (p *bulkPlan) termination() []Warning {
-	var list []Warning
+	var list warnings
 	killed, green := 0, make(map[string]int)
 	for kind, n := range p.pools {
 		if kind == poolGevent || kind == poolEventlet {
@@ -26,11 +25,11 @@ func (p *bulkPlan) termination() []Warning {
 		}
 	}
 	if killed > 0 {
-		list = append(list, Warning{Severe: true, Message: "The pool process is killed, with whatever it runs by then."})
+		list.warn(true, "The pool process is killed, with whatever it runs by then.")
 	}
 	for _, kind := range slices.Sorted(maps.Keys(green)) {
-		list = append(list, Warning{Severe: true, Message: fmt.Sprintf("%s in a %s pool: the greenlet is killed where it next "+
-			"waits, whatever the signal is. Older versions of Celery refuse.", count(green[kind], "task runs", "tasks run"), kind)})
+		list.warn(true, "%s in a %s pool: the greenlet is killed where it next waits, whatever the signal is. "+
+			"Older versions of Celery refuse.", count(green[kind], "task runs", "tasks run"), kind)
 	}
 	return list
 }
