@@ -105,7 +105,7 @@ type tab struct {
 	url string
 }
 
-// patience is how long a busy machine may take for what should be at once.
+// timeout is how long a busy machine may take for what should be at once.
 const timeout = 3 * time.Minute
 
 func newTab(t *testing.T, browser context.Context, s *server, path string) *tab {

@@ -58,6 +58,7 @@ func BenchmarkLiveMemory(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			d := start(b, nil, "demo", "--rate", "20")
+			<-time.After(10 * time.Second) // until what is past is in memory
 			for b.Loop() {
 				before := resident(b, d)
 				ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
