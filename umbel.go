@@ -96,7 +96,7 @@ type RedisOptions struct {
 	MasterName                         string // master_name, required with sentinel://
 	SentinelUsername, SentinelPassword string // of the sentinels themselves
 	KeyPrefix                          string // global_keyprefix
-	// FanoutPrefix is fanout_prefix: empty means "/{db}.", None means False. As in Python, {{ and }} stand for braces.
+	// FanoutPrefix is fanout_prefix: empty means "/{db}.", "\x00" means False. As in Python, {{ and }} stand for braces.
 	FanoutPrefix                string
 	NoFanoutPatterns            bool          // fanout_patterns is False
 	Separator                   string        // sep, "\x06\x16" if empty

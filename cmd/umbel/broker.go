@@ -120,7 +120,7 @@ func secret(flag, value, file string) (text, source string, err error) {
 // fanoutPrefix reads Python's False as people write it.
 func fanoutPrefix(text string) string {
 	if strings.EqualFold(text, "none") || strings.EqualFold(text, "false") {
-		return redis.None
+		return redis.NoFanoutPrefix
 	}
 	return text
 }

@@ -19,8 +19,8 @@ const (
 	maxPriority        = 9
 )
 
-// None is the FanoutPrefix of applications that set fanout_prefix to False.
-const None = "\x00"
+// NoFanoutPrefix is the FanoutPrefix of applications that set fanout_prefix to False.
+const NoFanoutPrefix = "\x00"
 
 // Options of a Broker. URL is required, everything else has Celery's default. Nothing on the wire shows the
 // transport options, so they must be the same as in broker_transport_options.
@@ -39,7 +39,7 @@ type Options struct {
 	SentinelUsername, SentinelPassword string
 	// KeyPrefix is global_keyprefix.
 	KeyPrefix string
-	// FanoutPrefix is fanout_prefix: empty means Kombu's "/{db}."; None means False. As in Python, {{ and }} stand for
+	// FanoutPrefix is fanout_prefix: empty means Kombu's "/{db}."; NoFanoutPrefix means False. As in Python, {{ and }} stand for
 	// braces: Kombu before 5.4, behind Sentinel, publishes as if it were "/{{db}}.".
 	FanoutPrefix string
 	// NoFanoutPatterns is fanout_patterns: false. Events are received either way without it.
@@ -102,7 +102,7 @@ type keys struct {
 
 func (o Options) keys(db int) keys {
 	fanout := cmp.Or(o.FanoutPrefix, "/{db}.")
-	if fanout == None {
+	if fanout == NoFanoutPrefix {
 		fanout = ""
 	}
 	return keys{

@@ -32,7 +32,7 @@ var channels = map[string]struct {
 	},
 	"fanout_patterns False, and nobody says so": {redis.Options{}, 3, "/3.celeryev", "/3.celery.pidbox", "/3.celeryevx"},
 	"fanout_prefix False": {
-		redis.Options{FanoutPrefix: redis.None}, 3, "celeryev/worker.heartbeat", "celery.pidbox", "/3.celeryev/worker.heartbeat",
+		redis.Options{FanoutPrefix: redis.NoFanoutPrefix}, 3, "celeryev/worker.heartbeat", "celery.pidbox", "/3.celeryev/worker.heartbeat",
 	},
 	"fanout_prefix": {
 		redis.Options{FanoutPrefix: "/x{db}."}, 3, "/x3.celeryev/worker.heartbeat", "/x3.celery.pidbox", "/x4.celeryev/x",
