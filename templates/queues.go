@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/a-h/templ"
 
@@ -149,14 +148,6 @@ func (q Queue) drain() *float64 {
 		return nil
 	}
 	return new(q.DrainTime.Seconds())
-}
-
-// ifSet returns the time that t points to, the zero time if t is nil.
-func ifSet(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
 }
 
 // why says why something of a queue is not known.

@@ -3,6 +3,7 @@ package templates_test
 import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -112,8 +113,10 @@ func workerTabs() map[templates.WorkerTab]templates.Worker {
 			}
 		case templates.TabQueues:
 			v.Queues = []templates.ConsumedQueue{
-				{Name: "mail/out", Exchange: "mail", ExchangeType: "direct", RoutingKey: "mail.#", Durable: new(true), MaxPriority: new(int64(10)), Others: 2},
-				{Name: evil, RoutingKey: evil},
+				{ConsumedQueue: remote.ConsumedQueue{
+					Name: "mail/out", Exchange: "mail", ExchangeType: "direct", RoutingKey: "mail.#", Durable: new(true), MaxPriority: new(int64(10)),
+				}, Others: 2},
+				{ConsumedQueue: remote.ConsumedQueue{Name: evil, RoutingKey: evil}},
 			}
 		case templates.TabTasks:
 			v.Registered = []templates.RegisteredTask{

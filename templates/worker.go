@@ -11,6 +11,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -84,10 +85,8 @@ type WorkerTask struct {
 
 // ConsumedQueue is a queue that a worker consumes from.
 type ConsumedQueue struct {
-	Name, Exchange, ExchangeType, RoutingKey string
-	Durable                                  *bool
-	MaxPriority                              *int64
-	Others                                   int // other workers that consume from it
+	remote.ConsumedQueue
+	Others int // other workers that consume from it
 }
 
 // RegisteredTask is a task that a worker can run.

@@ -124,10 +124,7 @@ func (p *workerPages) consumed(i remote.Inspection) []templates.ConsumedQueue {
 	others := p.commands.Inspector.CachedTopology().Queues
 	var list []templates.ConsumedQueue
 	for _, q := range i.Queues {
-		shown := templates.ConsumedQueue{
-			Name: q.Name, Exchange: q.Exchange, ExchangeType: q.ExchangeType, RoutingKey: q.RoutingKey,
-			Durable: q.Durable, MaxPriority: q.MaxPriority,
-		}
+		shown := templates.ConsumedQueue{ConsumedQueue: q}
 		for _, w := range others[q.Name] {
 			if w != i.Node {
 				shown.Others++

@@ -14,7 +14,7 @@ import (
 	"github.com/umbelhq/umbel/web/query"
 )
 
-// Patience is how long a list waits for numbers that it can do without.
+// CountTimeout is how long a list waits for counts.
 const CountTimeout = 150 * time.Millisecond
 
 // Backend has the tasks.
