@@ -22,7 +22,7 @@ const (
 var errProtocol = errors.New("received data is not the Redis protocol")
 
 // respReader reads what Redis pushes to a subscriber, in the client's place: BenchmarkSubscribe delivers 430,000 decoded
-// messages a second with it, and 200,000 with the client's PubSub (v9.23, in turns on two busy cores).
+// messages a second with it, and 200,000 with the client's PubSub (v9.23, one after the other on two busy cores).
 type respReader struct {
 	conn net.Conn
 	r    *bufio.Reader
