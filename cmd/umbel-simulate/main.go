@@ -17,14 +17,15 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	listen := flag.String("listen", "127.0.0.1:6399", "loopback address of the Redis")
 	seed := flag.Uint64("seed", 1, "seed of the simulation")
 	rate := flag.Float64("rate", 20, "tasks per second")
 	flag.Parse()
 	o := simulate.Options{Seed: *seed, Rate: *rate, Start: time.Now()}
-	if err := run(ctx, *listen, o, slog.New(slog.NewTextHandler(os.Stderr, nil))); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *listen, o, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "umbel-simulate:", err)
 		os.Exit(1)
 	}

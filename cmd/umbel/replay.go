@@ -52,7 +52,7 @@ func open(file string, stdin io.Reader) (io.ReadCloser, error) {
 	if file == "-" {
 		return io.NopCloser(stdin), nil
 	}
-	f, err := os.Open(file)
+	f, err := os.Open(file) //nolint:gosec // the user names it
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/umbelhq/umbel/internal/dashboard"
 )
@@ -19,17 +17,12 @@ type resultFlags struct {
 
 // results sets the flags in o. Its error names the flag that is wrong.
 func (f *resultFlags) results(o *dashboard.Options) error {
-	o.ResultBackend, o.ResultMaster = f.ResultBackend, f.ResultMaster
-	o.ResultKeyPrefix, o.ResultTable = f.ResultKeyPrefix, f.ResultTable
-	source := "--result-backend"
-	if f.ResultBackendFile != "" {
-		source = "--result-backend-file"
-		b, err := os.ReadFile(f.ResultBackendFile)
-		if err != nil {
-			return usageError{fmt.Errorf("%s: %w", source, err)}
-		}
-		o.ResultBackend = strings.TrimSpace(string(b))
+	url, source, err := secret("--result-backend", f.ResultBackend, f.ResultBackendFile)
+	if err != nil {
+		return err
 	}
+	o.ResultBackend, o.ResultMaster = url, f.ResultMaster
+	o.ResultKeyPrefix, o.ResultTable = f.ResultKeyPrefix, f.ResultTable
 	b, err := dashboard.Results(*o)
 	if err != nil {
 		return usageError{fmt.Errorf("%s: %w", source, err)}
