@@ -220,6 +220,7 @@ func (t *topic) render(r rendering) (<-chan struct{}, time.Duration) {
 	if err == nil {
 		text, err = t.frame(s)
 	}
+	took := time.Since(start)
 	if text != nil {
 		f = t.pack.compress(follows, t.tail, text)
 	}
@@ -235,7 +236,6 @@ func (t *topic) render(r rendering) (<-chan struct{}, time.Duration) {
 	if text != nil {
 		t.tail = last(t.tail, text)
 	}
-	took := time.Since(start)
 	size := min(maxInterval, time.Duration(len(f))*time.Second/bytesPerSec)
 	return changed, max(interval-took, size-took, rest*took)
 }
