@@ -243,16 +243,10 @@ func (p *parser) term() Expr {
 	}
 }
 
-// unknown says that a field does not exist, or not yet.
+// unknown says that a field does not exist, and which one is near.
 func (p *parser) unknown(start int, name string) {
-	lower := strings.ToLower(name)
-	base, _, _ := strings.Cut(lower, ".")
-	if why, ok := later(base); ok && (lower == base || base == "args" || base == "kwargs") {
-		p.fail(start, start+len(name), fmt.Sprintf("%s: is not there yet; %s", name, why))
-		return
-	}
 	message := "there is no field " + name
-	near := Nearest(lower, fieldNames())
+	near := Nearest(strings.ToLower(name), fieldNames())
 	if f, ok := FieldNamed(near); ok {
 		near = f.String()
 		message += "; the nearest is " + near
@@ -261,24 +255,6 @@ func (p *parser) unknown(start int, name string) {
 	}
 	p.fail(start, start+len(name), message)
 	p.err.Nearest = near
-}
-
-// later says what to do instead of the fields that are to come.
-func later(field string) (string, bool) {
-	switch field {
-	case "args", "kwargs":
-		return "look for text with " + field + ":", true
-	case "before", "after", "concurrent", "cone", "at":
-		return "compare logical times with clock:", true
-	case "attempt":
-		return "count retries with retries:", true
-	case "group":
-		return "follow a workflow with root: and parent:", true
-	case "tag", "note", "owner", "cluster", "priority":
-		return "there is nothing to take its place", true
-	default:
-		return "", false
-	}
 }
 
 // name skips the name of a field with its colon and returns it, or nothing if no name follows.

@@ -57,7 +57,7 @@ func textValue(f Field, w word) (Value, *Error) {
 	tilde := false
 	if bare, ok := w.bare(); ok {
 		if n := len(bare); n > 2 && bare[0] == '/' && bare[n-1] == '/' {
-			return Value{}, wrongf("regular expressions are not there yet; put text with / around it in quotes")
+			return Value{}, wrongf("regular expressions are not supported; put text with / around it in quotes")
 		}
 	}
 	if len(w.parts) > 0 && !w.parts[0].quoted {
@@ -126,9 +126,6 @@ func setValue(f Field, w word) (Value, *Error) {
 	}
 	if slices.Contains(IsValues(), text) {
 		return Value{Match: Exact, Text: text}, nil
-	}
-	if slices.Contains([]string{"late", "duplicate", "inferred", "recovered", "critical", "resolved"}, text) {
-		return Value{}, wrongf("is:%s is not there yet", text)
 	}
 	wrong := wrongf("is: takes %s", strings.Join(IsValues(), ", "))
 	if wrong.Nearest = Nearest(text, IsValues()); wrong.Nearest != "" {
@@ -232,9 +229,6 @@ func (r *ends) read(s string, point bool) (first, last Bound) {
 		}
 		r.wrong = wrongf("%q is not a time; write 2026-11-20, 2026-11-20T10:00, -1h or now", s)
 	}
-	if percentile(s) {
-		r.wrong = wrongf("percentiles such as p95 are not there yet; write a value")
-	}
 	return Bound{}, Bound{}
 }
 
@@ -271,11 +265,4 @@ func relative(s string) (int64, bool) {
 		return 0, false
 	}
 	return parseDuration(rest)
-}
-
-// percentile reports whether s is a percentile, such as p95.
-func percentile(s string) bool {
-	digits, ok := strings.CutPrefix(s, "p")
-	_, err := strconv.ParseFloat(digits, 64)
-	return ok && err == nil
 }
