@@ -18,7 +18,7 @@ import (
 	"github.com/umbelhq/umbel/web"
 )
 
-// shelves is a result backend that takes its time.
+// fakeResults is a fake result backend, which may be slow.
 type fakeResults struct {
 	mu      sync.Mutex
 	takes   time.Duration
@@ -60,7 +60,7 @@ func (s *fakeResults) times() int {
 	return s.calls
 }
 
-// beside shows pages with what is on the shelves, in a bubble of its own.
+// beside runs test with pages that read results from s, in a synctest bubble.
 func beside(t *testing.T, s *fakeResults, test func(t *testing.T, h http.Handler)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -165,10 +165,10 @@ func (b *workersBackend) History() view.History { return b.workers.store }
 // changingWorkersBackend is a changingBackend with a store of its own.
 type changingWorkersBackend struct {
 	*changingBackend
-	crew *workers
+	workers *workers
 }
 
-func (b *changingWorkersBackend) History() view.History { return b.crew.store }
+func (b *changingWorkersBackend) History() view.History { return b.workers.store }
 
 // newMannedStage shows a cluster that changes, whose workers answer.
 func newWorkersServer(t *testing.T) (*server, *workers) {
