@@ -12,6 +12,7 @@ type View interface {
 	Workers() []Worker
 	Worker(name string) (Worker, bool)
 	Unfinished(worker string) int
+	Evicted() uint64
 	LowWaterMark() *Position
 	Changed(id string) bool
 	UnsavedTasks(from *Position, newer bool, n int) []Task

@@ -161,6 +161,9 @@ func (c *Cluster) NeedsLoad(e *Event) bool {
 	return (!begins || e.Micros <= c.evictedMicros+storedSlack) && c.row(e.ID) == nil
 }
 
+// Evicted returns how many tasks were evicted so far.
+func (c *Cluster) Evicted() uint64 { return c.evicted }
+
 // LowWaterMark is the newest position of a task that was evicted or never loaded, nil if all tasks are in memory.
 // A task that has changed since is in memory again, but its position may be below the mark.
 func (c *Cluster) LowWaterMark() *Position { return c.lowWaterMark }

@@ -89,6 +89,15 @@ func (c *cluster) save() {
 type store struct {
 	history.Store
 	full atomic.Bool
+	read func() // called once a page of tasks is read, if set
+}
+
+func (s *store) Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error) {
+	page, err := s.Store.Tasks(ctx, r)
+	if s.read != nil {
+		s.read()
+	}
+	return page, err
 }
 
 var errFull = errors.New("disk full")

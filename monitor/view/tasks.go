@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -50,11 +51,15 @@ func (r *Reader) mergedTasks(ctx context.Context, q history.TaskRequest) (histor
 	l := newList(q)
 	r.addUnsaved(l)
 	for rest := q; ; {
+		var evicted uint64
+		r.source.View(func(c state.View) { evicted = c.Evicted() })
 		page, err := r.store.Tasks(ctx, rest)
 		if err != nil {
 			return history.TaskPage{}, err
 		}
-		r.addStored(l, page.Tasks)
+		if err := r.addStored(ctx, l, page.Tasks, evicted); err != nil {
+			return history.TaskPage{}, err
+		}
 		next := page.Next
 		if q.Newer {
 			next = page.Prev
@@ -192,19 +197,39 @@ func (r *Reader) addUnsaved(l *list) {
 	}
 }
 
-// addStored adds tasks of the history, in their state in memory where they are there.
-func (r *Reader) addStored(l *list, tasks []state.Task) {
+// addStored adds tasks of the history, in their state in memory where they are there. If tasks were evicted since evicted
+// were, one that is not in memory may have been saved after it was read, and is read again.
+func (r *Reader) addStored(ctx context.Context, l *list, tasks []state.Task, evicted uint64) error {
+	var again []string
 	r.source.View(func(c state.View) {
 		for i := range tasks {
 			t, inMemory := c.Task(tasks[i].ID)
 			switch {
 			case inMemory:
 				l.add(&t)
-			case !l.ids[tasks[i].ID]:
+			case l.ids[tasks[i].ID]:
+			case c.Evicted() != evicted:
+				again = append(again, tasks[i].ID)
+			default:
 				at, _ := l.place(&tasks[i])
 				l.ids[tasks[i].ID] = true
 				l.rows = append(l.rows, row{tasks[i], at})
 			}
 		}
 	})
+	for _, id := range again {
+		saved, err := r.store.Task(ctx, id)
+		if errors.Is(err, history.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		t, _, err := state.DecodeTask(id, saved)
+		if err != nil {
+			return err
+		}
+		l.add(&t)
+	}
+	return nil
 }

@@ -95,6 +95,39 @@ func compareLists(t *testing.T, c *cluster, all *state.Cluster) {
 	}
 }
 
+// A task that changes, is saved and leaves memory while a page of the history is read is not listed as it was before.
+func TestListsHaveNoStaleTasks(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, state.Options{MaxTasks: 1})
+	event := func(kind, id string, clock int) json.RawMessage {
+		return fmt.Appendf(nil, `{"type":"task-%s","uuid":%q,"hostname":"w1","pid":1,"clock":%d,"timestamp":%d}`, kind, id, clock, 1_790_000_000+clock)
+	}
+	for i, id := range []string{"a", "b", "c"} {
+		c.publish(event("received", id, i+1))
+		c.publish(event("succeeded", id, 10+i))
+	}
+	c.save()
+	first, err := c.Tasks(t.Context(), history.TaskRequest{Limit: 1})
+	if err != nil || len(first.Tasks) != 1 || first.Tasks[0].ID != "c" {
+		t.Fatalf("first page = %+v, %v, want c", first.Tasks, err)
+	}
+	c.store.read = func() {
+		c.store.read = nil
+		c.publish(event("started", "a", 20)) // now above the page that was read
+		c.publish(event("received", "d", 21), event("succeeded", "d", 22))
+		c.save()
+		c.publish(event("received", "e", 23)) // evicts
+		c.save()
+	}
+	second, err := c.Tasks(t.Context(), history.TaskRequest{Limit: 5, From: first.Next})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := idsOf(second.Tasks); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("second page = %v, want b alone: a has changed", got)
+	}
+}
+
 // matching returns the tasks of c that r selects, in the list's order.
 func matching(c *state.Cluster, r history.TaskRequest) []state.Task {
 	type row struct {
