@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,8 +93,11 @@ type visitor struct {
 	n    int
 }
 
-// work looks at pages and waits for frames for a while. It returns how long each took, sorted.
-func (v *visitor) work(ctx context.Context, rounds int) (pages, frames []time.Duration) {
+// delays are those of the slowest page and the slowest frame.
+type delays struct{ page, frame time.Duration }
+
+// work looks at pages and waits for frames for a while.
+func (v *visitor) work(ctx context.Context, rounds int) (slowest delays) {
 	v.t.Helper()
 	for range rounds {
 		for _, path := range []string{"/", "/tasks", "/tasks?q=state%3Afailure", "/tasks/task-01", "/workers", "/failures", "/views", "/api/v1/overview"} {
@@ -103,7 +105,7 @@ func (v *visitor) work(ctx context.Context, rounds int) (pages, frames []time.Du
 			if status, _ := get(ctx, v.url+path, "visitor"); status != http.StatusOK {
 				v.t.Errorf("%s = %d", path, status)
 			}
-			pages = append(pages, time.Since(start))
+			slowest.page = max(slowest.page, time.Since(start))
 		}
 		v.n++
 		start := time.Now()
@@ -117,11 +119,9 @@ func (v *visitor) work(ctx context.Context, rounds int) (pages, frames []time.Du
 				break
 			}
 		}
-		frames = append(frames, time.Since(start))
+		slowest.frame = max(slowest.frame, time.Since(start))
 	}
-	slices.Sort(pages)
-	slices.Sort(frames)
-	return pages, frames
+	return slowest
 }
 
 func get(ctx context.Context, address, agent string, header ...string) (int, error) {
@@ -246,8 +246,6 @@ func TestAbuseDelaysNobodyElse(t *testing.T) { //nolint:paralleltest // it measu
 	}
 	defer func() { _ = v.conn.CloseNow() }()
 	v.work(ctx, 1) // what is counted once is counted
-	idlePages, idleFrames := v.work(ctx, 3)
-	idlePage, idleFrame := idlePages[len(idlePages)-1], idleFrames[len(idleFrames)-1]
 	all := abuses(t, srv)
 	all["all of them"] = func(ctx context.Context) {
 		var kinds sync.WaitGroup
@@ -261,19 +259,23 @@ func TestAbuseDelaysNobodyElse(t *testing.T) { //nolint:paralleltest // it measu
 	for name, abuse := range all {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			v.t = t
-			abused, stop := context.WithCancel(ctx)
-			var at sync.WaitGroup
-			at.Go(func() { abuse(abused) })
-			pages, frames := v.work(ctx, 2)
-			stop()
-			at.Wait()
-			if got, most := pages[len(pages)-1], 500*time.Millisecond+5*idlePage; got > most {
-				t.Errorf("a page took %v beside %s, at most %v when idle", got, name, idlePage)
+			for attempt := 1; ; attempt++ { // another program may take the machine between the two measurements
+				idle := v.work(ctx, 2)
+				abused, stop := context.WithCancel(ctx)
+				var at sync.WaitGroup
+				at.Go(func() { abuse(abused) })
+				beside := v.work(ctx, 2)
+				stop()
+				at.Wait()
+				t.Logf("pages %v, %v idle; frames %v, %v idle", beside.page, idle.page, beside.frame, idle.frame)
+				switch {
+				case beside.page <= 500*time.Millisecond+5*idle.page && beside.frame <= time.Second+5*idle.frame:
+					return
+				case attempt == 3:
+					t.Errorf("a page takes more than 0.5 s, or a frame more than 1 s, beside %s, in each of %d attempts", name, attempt)
+					return
+				}
 			}
-			if got, most := frames[len(frames)-1], time.Second+5*idleFrame; got > most {
-				t.Errorf("a frame took %v beside %s, at most %v when idle", got, name, idleFrame)
-			}
-			t.Logf("pages %v, %v idle; frames %v, %v idle", pages[len(pages)-1], idlePage, frames[len(frames)-1], idleFrame)
 		})
 	}
 }
