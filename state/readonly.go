@@ -2,7 +2,6 @@ package state
 
 // View is a Cluster for readers, without the methods that change it. It returns copies.
 type View interface {
-	Version() uint64
 	Clock() int64
 	Counts() Counts
 	Names() []string

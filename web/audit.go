@@ -34,7 +34,6 @@ func (p *auditPage) load(ctx context.Context, a address) (page, error) {
 	v.Tampered, v.Verified = tampered, err == nil && tampered == 0
 	pg := page{
 		url: "/outbox/audit", title: "Audit log", section: templates.SectionOutbox,
-		version: p.stateVersion(),
 	}
 	path := p.urls.Prefix + pg.url
 	if before != 0 {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/view"
-	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
 )
@@ -44,12 +43,6 @@ func (p *common) service() *command.Service {
 	return p.commands
 }
 
-// stateVersion is the version of the state now.
-func (p *common) stateVersion() (version uint64) {
-	p.backend.View(func(c state.View) { version = c.Version() })
-	return version
-}
-
 // layout is what surrounds every page.
 func (p *common) layout(ctx context.Context) templates.Layout {
 	h := p.backend.Health()
@@ -68,7 +61,7 @@ func (p *common) snapshot(ctx context.Context, pg page) (live.Snapshot, error) {
 }
 
 func snapshotOf(pg page, parts templates.Parts) live.Snapshot {
-	s := live.Snapshot{Version: pg.version, Regions: fragments(parts.Regions)}
+	s := live.Snapshot{Regions: fragments(parts.Regions)}
 	for _, l := range parts.Lists {
 		s.Lists = append(s.Lists, live.List{ID: l.ID, Rows: fragments(l.Rows)})
 	}

@@ -32,7 +32,7 @@ func (p *failurePages) load(ctx context.Context, a address) (page, error) {
 	}
 	path := p.urls.Prefix + "/failures"
 	v := templates.Failures{Show: q.Show, Self: q.URL(path), JustResolved: p.justResolved(ctx, a)}
-	pg := page{url: q.URL("/failures"), title: "Failures", section: templates.SectionFailures, version: p.stateVersion()}
+	pg := page{url: q.URL("/failures"), title: "Failures", section: templates.SectionFailures}
 	if v.Show == "" {
 		v.Show = query.ShowOpen
 	}
@@ -88,7 +88,7 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	v.Tasks = found.Tasks
 	return page{
 		url: templates.FailurePath(id), title: f.Fingerprint.Type,
-		section: templates.SectionFailures, view: v, version: p.stateVersion(),
+		section: templates.SectionFailures, view: v,
 	}, nil
 }
 

@@ -78,7 +78,7 @@ func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, invalid(err, templates.Link{Text: "All commands", Href: p.urls.Prefix + "/outbox"})
 	}
-	pg := page{url: q.URL("/outbox"), title: "Outbox", section: templates.SectionOutbox, version: p.stateVersion()}
+	pg := page{url: q.URL("/outbox"), title: "Outbox", section: templates.SectionOutbox}
 	path := p.urls.Prefix + "/outbox"
 	v := templates.Outbox{Conditions: conditions(q, path), Query: commandQuery(q)}
 	numbers, err := p.outboxStats(ctx)

@@ -36,7 +36,6 @@ func (p *overviewPage) load(ctx context.Context, a address) (page, error) {
 	v.JustResolved = p.failures.justResolved(ctx, a)
 	pg := page{url: withChart("/", chart), title: "Overview", section: templates.SectionOverview}
 	p.backend.View(func(c state.View) {
-		pg.version = c.Version()
 		v.Counts = c.Counts()
 		v.Workers = c.Workers()
 		v.Failures = c.Tasks(state.Query{States: []state.State{state.Failure}, Limit: recentFailures}).Tasks

@@ -26,7 +26,6 @@ type page struct {
 	title   string
 	section templates.Section
 	view    templates.View
-	version uint64 // of the state that it shows
 }
 
 // address is the URL of a page, taken apart.

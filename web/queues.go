@@ -51,7 +51,6 @@ func (p *queuePages) load(_ context.Context, a address) (page, error) {
 	}
 	pg := page{
 		url: "/queues", title: "Queues", section: templates.SectionQueues, view: v,
-		version: p.stateVersion(),
 	}
 	if all {
 		pg.url += "?" + paramHidden + "=true"
@@ -98,7 +97,6 @@ func (p *queuePages) loadQueue(ctx context.Context, a address) (page, error) {
 		view: templates.QueuePage{
 			Queue: templates.Queue{Queue: s.Queues[i], Depths: depths(s.Queues[i].Depths, s.At, depthPoints)}, Poll: s, Waiting: p.next(ctx, name), Tasks: found.Tasks,
 		},
-		version: p.stateVersion(),
 	}, nil
 }
 

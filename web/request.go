@@ -39,7 +39,7 @@ func (p *outboxPages) loadRequest(ctx context.Context, a address) (page, error) 
 	name := strconv.FormatInt(id, 10)
 	pg := page{
 		url: templates.RequestPath(id), title: "Request " + name,
-		section: templates.SectionOutbox, version: p.stateVersion(),
+		section: templates.SectionOutbox,
 	}
 	if before != 0 {
 		v.Newest = p.urls.Prefix + pg.url

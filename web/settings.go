@@ -26,9 +26,7 @@ func (p *settingsPage) load(ctx context.Context, _ address) (page, error) {
 		Unsaved: h.Store.UnsavedTasks, Backlog: kept.Unindexed, Plan: p.prunePlan(ctx),
 		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText,
 	}
-	pg := page{url: "/settings", title: "Settings", section: templates.SectionSettings, view: v}
-	pg.version = p.stateVersion()
-	return pg, nil
+	return page{url: "/settings", title: "Settings", section: templates.SectionSettings, view: v}, nil
 }
 
 // prunePlan is what retention would remove, nil if the history cannot be read.

@@ -26,8 +26,6 @@ type taskPage struct {
 
 func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	id := a.name
-	var version uint64
-	p.backend.View(func(c state.View) { version = c.Version() })
 	t, err := p.backend.Task(ctx, id)
 	if errors.Is(err, history.ErrNotFound) {
 		return page{}, unknown(p.unknownTask(ctx, id))
@@ -52,7 +50,6 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 		title:   taskTitle(t),
 		section: templates.SectionTasks,
 		view:    v,
-		version: version,
 	}, nil
 }
 

@@ -41,7 +41,6 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 	})
 	var all breakdown
 	p.backend.View(func(c state.View) {
-		pg.version = c.Version()
 		all = breakdown{c.Counts(), c.LowWaterMark() == nil}
 	})
 	var err error

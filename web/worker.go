@@ -103,11 +103,9 @@ func (p *workerPages) visit(ctx context.Context, a address) string {
 func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 	t := p.parse(a)
 	v := templates.Worker{Tab: t.tab, Tabs: p.workerTabs()}
-	var version uint64
 	var newest []state.Task
 	known := false
 	p.backend.View(func(c state.View) {
-		version = c.Version()
 		if v.Worker, known = c.Worker(t.name); known && t.tab == templates.TabHistory {
 			newest = c.Tasks(state.Query{Workers: []string{t.name}, Limit: summedTasks}).Tasks
 		}
@@ -130,7 +128,7 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 		p.inspect(&v, t)
 	}
 	return page{
-		url: t.url(p.workerTabs()[0]), title: t.name, section: templates.SectionWorkers, view: v, version: version,
+		url: t.url(p.workerTabs()[0]), title: t.name, section: templates.SectionWorkers, view: v,
 	}, nil
 }
 

@@ -48,7 +48,6 @@ func (p *workerPages) load(_ context.Context, a address) (page, error) {
 	}
 	var workers []state.Worker
 	p.backend.View(func(c state.View) {
-		pg.version = c.Version()
 		workers = c.Workers()
 	})
 	var known remote.Topology

@@ -23,10 +23,9 @@ type List struct {
 	Rows []Fragment
 }
 
-// Snapshot is what a topic shows at one version of the state. Ids are unique within it. Equal
+// Snapshot is what a topic shows at one time. Ids are unique within it. Equal
 // states give equal snapshots: the HTML does not depend on the time of rendering.
 type Snapshot struct {
-	Version uint64
 	Regions []Fragment // elements that are replaced as a whole
 	Lists   []List
 }

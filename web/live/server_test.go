@@ -89,9 +89,7 @@ func (s *source) Snapshot(ctx context.Context, topic string) (live.Snapshot, err
 	if strings.HasPrefix(topic, "no") {
 		return live.Snapshot{}, live.ErrNoTopic
 	}
-	snap := s.topics[topic]
-	snap.Version = s.version
-	return snap, nil
+	return s.topics[topic], nil
 }
 
 func (s *source) rendered(topic string) int {

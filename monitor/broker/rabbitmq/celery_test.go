@@ -84,7 +84,7 @@ func TestEndToEndCeleryOnAControlConn(t *testing.T) {
 		ContentType: "application/json", ContentEncoding: "utf-8", Body: ping,
 		Headers: map[string]any{"clock": int64(1), "expires": int64(0)},
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	var answer broker.Publishing
 	for answer.Body == nil {

@@ -131,7 +131,7 @@ func TestClosedByTheOperator(t *testing.T) {
 	s := connect(t, b)
 	const why = "maintenance at noon"
 	closeConnection(t, o.Version, why)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	_, err := s.Receive(ctx)
 	expectError(t, err, "", "connection closed: connection lost: ", why)

@@ -32,7 +32,7 @@ func openControl(tb testing.TB, b *rabbitmq.Broker) broker.ControlConn {
 
 func soon(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), timeout)
 	tb.Cleanup(cancel)
 	return ctx
 }
@@ -42,12 +42,12 @@ func until(tb testing.TB, what string, try func() bool) {
 	tb.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	end := time.After(patience)
+	end := time.After(timeout)
 	for !try() {
 		select {
 		case <-again.C:
 		case <-end:
-			tb.Fatalf("%s within %v", what, patience)
+			tb.Fatalf("%s within %v", what, timeout)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // timeout bounds every wait for something that should happen at once.
-const patience = 3 * time.Minute
+const timeout = 3 * time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -73,7 +73,7 @@ func connect(tb testing.TB, b *rabbitmq.Broker) broker.EventStream {
 // receive waits for n messages.
 func receive(tb testing.TB, s broker.EventStream, n int) []broker.Message {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), timeout)
 	defer cancel()
 	var all []broker.Message
 	for len(all) < n {

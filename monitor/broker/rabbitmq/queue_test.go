@@ -149,7 +149,7 @@ func TestDeletedQueueEndsTheStream(t *testing.T) {
 	if _, err := channel(t).QueueDelete(o.Queue, false, false, false); err != nil {
 		t.Fatalf("delete queue: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	for range 2 {
 		_, err := s.Receive(ctx)

@@ -48,7 +48,7 @@ func TestCelery(t *testing.T) {
 	startWorker(t, python, url)
 	hear(t, s, `"worker-heartbeat"`) // then it listens for commands
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	ask(ctx, t, l, "ping", `{"w1@test": {"ok": "pong"}}`)
 	for i, priority := range []uint8{0, 7} {
@@ -103,7 +103,7 @@ func startWorker(t *testing.T, python, url string) {
 // hear receives until an event holds a text, and returns the message.
 func hear(t *testing.T, s broker.EventStream, text string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	for {
 		batch, err := s.Receive(ctx)

@@ -133,7 +133,7 @@ func TestRepliesComeAfterTheBindingWasRemoved(t *testing.T) {
 	if err := w.answer(t.Context(), l.ReplyTo(), broker.Publishing{Body: []byte("pong")}); err != nil {
 		t.Fatalf("answer: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if m, err := l.ReceiveReply(ctx); err != nil || string(m.Body) != "pong" {
 		t.Errorf("reply = %q, error %v, want pong", m.Body, err)

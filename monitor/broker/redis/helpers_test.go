@@ -23,7 +23,7 @@ import (
 )
 
 // timeout bounds every wait for something that should happen at once.
-const patience = 3 * time.Minute
+const timeout = 3 * time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -66,7 +66,7 @@ func dial(tb testing.TB, o redis.Options) *client.Client {
 
 func sweep(tb testing.TB, c *client.Client, prefix string) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	keys, err := c.Keys(ctx, prefix+"*").Result()
 	if err != nil {
@@ -97,7 +97,7 @@ func connect(tb testing.TB, b *redis.Broker) broker.EventStream {
 // receive waits for n messages.
 func receive(tb testing.TB, s broker.EventStream, n int) []broker.Message {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), timeout)
 	defer cancel()
 	var all []broker.Message
 	for len(all) < n {

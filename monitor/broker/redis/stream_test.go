@@ -119,7 +119,7 @@ func TestPayloadsThatAreNoEnvelopes(t *testing.T) {
 // lost waits until the event stream ends, and returns why.
 func lost(t *testing.T, s broker.EventStream) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	for {
 		if _, err := s.Receive(ctx); err != nil {

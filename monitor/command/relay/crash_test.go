@@ -215,7 +215,7 @@ func TestEndToEndKilledBetweenAnyTwoSteps(t *testing.T) {
 				committed = append(committed, m.live(t, life)...)
 			}
 			m.Step, m.Last = 0, true
-			m.live(t, patience)
+			m.live(t, timeout)
 			delivered(t, m, counts, committed)
 			t.Logf("killed %d times", test.kills)
 		})

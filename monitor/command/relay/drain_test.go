@@ -245,8 +245,8 @@ func TestWaitEndsWithTheLastCommandOrTheContext(t *testing.T) {
 	play(t, slow, nil, func(s *scene) {
 		s.run()
 		ids := s.enqueue(several("a", 3)...)
-		states := func(patience time.Duration) []history.CommandState {
-			ctx, cancel := context.WithTimeout(s.Context(), patience)
+		states := func(timeout time.Duration) []history.CommandState {
+			ctx, cancel := context.WithTimeout(s.Context(), timeout)
 			defer cancel()
 			commands, err := s.relay.Wait(ctx, ids)
 			if err != nil {

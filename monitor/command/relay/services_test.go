@@ -29,13 +29,13 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// patience bounds every wait for something that should happen soon, on a machine that is busy.
-const patience = 3 * time.Minute
+// timeout bounds every wait for something that should happen soon, on a machine that is busy.
+const timeout = 3 * time.Minute
 
 // eventually waits until check has no more to say against it.
 func eventually(tb testing.TB, check func() error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), timeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -47,7 +47,7 @@ func eventually(tb testing.TB, check func() error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			tb.Fatalf("after %v: %v", patience, err)
+			tb.Fatalf("after %v: %v", timeout, err)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func work(tb testing.TB, broker, counts, queue string) {
 		if !ok {
 			tb.Fatalf("worker ended:\n%s", text.String())
 		}
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		tb.Fatal("worker does not begin")
 	}
 }
