@@ -113,7 +113,7 @@ func TestSpansOfTime(t *testing.T) {
 	}
 }
 
-func TestOrdersAreToldByWhatHasMoved(t *testing.T) {
+func TestReorder(t *testing.T) {
 	t.Parallel()
 	s := newScripted(t)
 	for parts, want := range map[string]string{
@@ -123,7 +123,7 @@ func TestOrdersAreToldByWhatHasMoved(t *testing.T) {
 	}
 }
 
-func TestMorph(t *testing.T) {
+func TestMorph(t *testing.T) { //nolint:tparallel // the cases share a page
 	t.Parallel()
 	s := newScripted(t)
 	tests := map[string]struct{ old, before, next, want string }{

@@ -57,10 +57,10 @@ func (p *common) snapshot(ctx context.Context, pg page) (live.Snapshot, error) {
 	if err != nil {
 		return live.Snapshot{}, fmt.Errorf("render %s: %w", pg.url, err)
 	}
-	return snapshotOf(pg, parts), nil
+	return snapshotOf(parts), nil
 }
 
-func snapshotOf(pg page, parts templates.Parts) live.Snapshot {
+func snapshotOf(parts templates.Parts) live.Snapshot {
 	s := live.Snapshot{Regions: fragments(parts.Regions)}
 	for _, l := range parts.Lists {
 		s.Lists = append(s.Lists, live.List{ID: l.ID, Rows: fragments(l.Rows)})
@@ -148,7 +148,7 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 		return
 	}
 	if !pg.static && p.remember != nil {
-		p.remember(l.Topic, l.Page, snapshotOf(pg, parts))
+		p.remember(l.Topic, l.Page, snapshotOf(parts))
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(cmp.Or(pg.status, http.StatusOK))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -101,9 +102,7 @@ func TestFramesHoldOnlyWhatChanged(t *testing.T) {
 						continue
 					}
 					rows := ops{}
-					for id, html := range o.Rows {
-						rows[id] = html
-					}
+					maps.Copy(rows, o.Rows)
 					got[o.ID] = rows
 					if o.Order != nil {
 						got[o.ID+" order"] = o.Order

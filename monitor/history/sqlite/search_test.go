@@ -175,12 +175,12 @@ func TestTextIsIndexedWhileTheStoreRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patience, tick := time.After(3*time.Minute), time.NewTicker(5*time.Millisecond)
+	timeout, tick := time.After(3*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for d.Indexed(t) < len(page.Tasks) {
 		select {
 		case <-tick.C:
-		case <-patience:
+		case <-timeout:
 			t.Fatalf("%d texts indexed, want %d", d.Indexed(t), len(page.Tasks))
 		}
 	}
