@@ -70,3 +70,12 @@ find_celery_python() {
 import celery, gevent, msgpack, psycopg2, redis, sqlalchemy, sys, yaml
 sys.exit(not (5, 6) <= celery.VERSION[:2] < (6, 0))' 2>/dev/null && echo "$python"
 }
+
+# The interpreter of the Django project of the tests, in a virtual environment of its own.
+find_django_python() {
+	local python=$PWD/.services/outbox/bin/python
+	[[ -x $python ]] && "$python" -c '
+import celery, django, psycopg, redis, sys
+from django_celery_outbox import __version__
+sys.exit(__version__ != "0.4.3")' 2>/dev/null && echo "$python"
+}

@@ -53,6 +53,12 @@ func Python(t testing.TB) string {
 	return need(t, "python", "UMBEL_TEST_PYTHON")
 }
 
+// Django returns the path of a Python interpreter that can import celery, django, django_celery_outbox and psycopg.
+func Django(t testing.TB) string {
+	t.Helper()
+	return need(t, "django", "UMBEL_TEST_DJANGO")
+}
+
 // Chromium returns the path of a Chromium browser.
 func Chromium(t testing.TB) string {
 	t.Helper()
