@@ -1,5 +1,5 @@
-// Package database reads results from the tables of Celery's database backend and of django-celery-results. It is
-// the only package that imports the SQL drivers for them, and writes nothing.
+// Package database reads results from the tables of Celery's database backend and of django-celery-results. It
+// writes nothing.
 package database
 
 import (
@@ -7,14 +7,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
 	"strings"
 	"time"
 
-	_ "github.com/lib/pq"  // the driver postgres
-	_ "modernc.org/sqlite" // the driver sqlite
-
+	"github.com/umbelhq/umbel/internal/sqldb"
 	"github.com/umbelhq/umbel/monitor/results"
 )
 
@@ -54,12 +50,10 @@ func New(o Options) (*Backend, error) {
 			return nil, errors.New("a database of results has a URL of the form db+sqlite:///path or db+postgresql://host/name")
 		}
 	}
-	scheme, after, ok := strings.Cut(rest, "://")
-	if !ok {
-		return nil, errors.New("the URL of the result backend has no scheme, such as db+postgresql://")
+	u, err := sqldb.Parse(rest)
+	if err != nil {
+		return nil, fmt.Errorf("results: %w", err)
 	}
-	dialect, _, _ := strings.Cut(scheme, "+")
-	b := &Backend{django: django}
 	table := celeryTable
 	if django {
 		table = djangoTable
@@ -67,72 +61,16 @@ func New(o Options) (*Backend, error) {
 	if o.Table != "" {
 		table = o.Table
 	}
-	var err error
-	switch dialect {
-	case "sqlite":
-		err = b.sqlite(after)
-	case "postgresql", "postgres":
-		err = b.postgres(after)
-	default:
-		return nil, fmt.Errorf("results in %.20s are not supported: only in SQLite and PostgreSQL", dialect)
+	b := &Backend{
+		shown: u.String(), django: django,
+		query: "SELECT * FROM " + sqldb.Quote(table) + " WHERE task_id = " + u.Dialect.Placeholder(1),
 	}
-	if err != nil {
+	if b.db, err = u.OpenReadOnly(); err != nil {
 		return nil, err
 	}
 	b.db.SetMaxOpenConns(2)
 	b.db.SetConnMaxIdleTime(time.Minute)
-	placeholder := "$1"
-	if dialect == "sqlite" {
-		placeholder = "?"
-	}
-	b.query = "SELECT * FROM " + quoted(table) + " WHERE task_id = " + placeholder
 	return b, nil
-}
-
-// quoted is a table's name, with a schema or without, as SQL writes it.
-func quoted(table string) string {
-	parts := strings.Split(table, ".")
-	for i, p := range parts {
-		parts[i] = `"` + strings.ReplaceAll(p, `"`, `""`) + `"`
-	}
-	return strings.Join(parts, ".")
-}
-
-// sqlite opens what comes after sqlite:// in SQLAlchemy's URLs: /relative, or //absolute.
-func (b *Backend) sqlite(after string) (err error) {
-	path, ok := strings.CutPrefix(after, "/")
-	path, _, _ = strings.Cut(path, "?")
-	if !ok || path == "" || path == ":memory:" {
-		return errors.New("a SQLite database of results is named by its path: db+sqlite:////var/lib/app/results.db")
-	}
-	name := url.URL{Scheme: "file", OmitHost: true, Path: path}
-	if !strings.HasPrefix(path, "/") {
-		name = url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}
-	}
-	b.shown = "sqlite:///" + path
-	b.db, err = sql.Open("sqlite", name.String()+"?mode=ro&_pragma=busy_timeout(2000)&_pragma=query_only(1)")
-	return err
-}
-
-// postgres opens what comes after postgresql://.
-func (b *Backend) postgres(after string) error {
-	u, err := url.Parse("postgres://" + after)
-	if err != nil {
-		return errors.New("the URL of the result backend is malformed: percent-encode special characters in the password")
-	}
-	q := u.Query()
-	q.Set("binary_parameters", "yes") // one round trip, which works behind PgBouncer
-	q.Set("application_name", "umbel")
-	if !q.Has("sslmode") && os.Getenv("PGSSLMODE") == "" {
-		q.Set("sslmode", "prefer") // as libpq does
-	}
-	u.RawQuery = q.Encode()
-	b.shown = "postgresql://" + u.Redacted()[len("postgres://"):]
-	b.shown, _, _ = strings.Cut(b.shown, "?") // it may hold a password too
-	if b.db, err = sql.Open("postgres", u.String()); err != nil {
-		return errors.New("the URL of the result backend is not one of PostgreSQL's")
-	}
-	return nil
 }
 
 // String is the URL without its password.
