@@ -30,6 +30,7 @@ func (c *Cluster) task(r *row) Task {
 	}
 	c.reader().fill(&t, records)
 	c.fillConclusion(&t, r)
+	t.Sends = c.repeatedSends(records)
 	return t
 }
 

@@ -75,6 +75,12 @@ type Task struct {
 	Lost         *Conclusion // why it is not expected to end, nil if it is or has; also of orphaned ones
 	Dismissed    *Conclusion // who dismissed it, nil if not dismissed; never beside Lost
 	Truncated    bool        // some text was cut or dropped to keep memory bounded
+
+	Sends []Sent // task-sent events of attempts that were sent more than once, by time
+
+	// Known to stores only, which set them when a query asks for duplicates: they depend on other tasks and on rules.
+	CallID     CallID
+	Duplicates Duplicates // Overlapping and Rerun
 }
 
 // Execution is one attempt at a task on one worker process.

@@ -24,6 +24,7 @@ type Store interface {
 	TaskReader
 	RollupReader
 	FailureGroups
+	Duplicates
 	Views
 	Retention
 	Outbox

@@ -42,6 +42,7 @@ type History interface {
 	history.FailureGroups
 	history.Views
 	history.RollupReader
+	history.Duplicates
 
 	// Values returns at most limit values of a field that contain part, regardless of case.
 	Values(ctx context.Context, f query.Field, part string, limit int) ([]string, error)

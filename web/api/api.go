@@ -31,6 +31,8 @@ type Backend interface {
 	Task(ctx context.Context, id string) (state.Task, error)
 	TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error)
 	Count(ctx context.Context, q query.Query) (history.Count, error)
+	Duplicates(ctx context.Context, r history.DuplicateRequest) (view.DuplicatePage, error)
+	DuplicateGroup(ctx context.Context, key history.DuplicateKey, limit int) (view.DuplicateGroup, error)
 	History() view.History
 }
 
