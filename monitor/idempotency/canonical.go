@@ -2,6 +2,8 @@ package idempotency
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"hash"
 	"math"
 	"strconv"
 	"unicode/utf16"
@@ -14,39 +16,69 @@ func (v Value) String() string { return string(v.AppendTo(nil)) }
 // AppendTo appends v to b as canonical JSON: what Python's json.dumps writes with sort_keys=True and
 // separators=(",", ":"). It is ASCII.
 func (v Value) AppendTo(b []byte) []byte {
+	w := writer{b: b}
+	w.value(&v)
+	return w.b
+}
+
+// digest returns the SHA-256 of canonical JSON.
+func (v Value) digest() []byte {
+	w := writer{sum: sha256.New()}
+	w.value(&v)
+	w.sum.Write(w.b)
+	return w.sum.Sum(nil)
+}
+
+// writer writes canonical JSON to b, or through b into a digest.
+type writer struct {
+	b   []byte
+	sum hash.Hash // nil if all is to be in b
+}
+
+// flush makes room in b, as the JSON can be 6 times as long as what was read.
+func (w *writer) flush() {
+	if w.sum != nil && len(w.b) > 8<<10 {
+		w.sum.Write(w.b)
+		w.b = w.b[:0]
+	}
+}
+
+func (w *writer) value(v *Value) {
 	switch v.kind {
 	case isNull:
-		return append(b, "null"...)
+		w.b = append(w.b, "null"...)
 	case isFalse:
-		return append(b, "false"...)
+		w.b = append(w.b, "false"...)
 	case isTrue:
-		return append(b, "true"...)
+		w.b = append(w.b, "true"...)
 	case isInt:
-		return append(b, v.text...)
+		w.b = append(w.b, v.text...)
 	case isFloat:
-		return appendFloat(b, v.number)
+		w.b = appendFloat(w.b, v.number)
 	case isText:
-		return appendText(b, v.text)
+		w.text(v.text)
 	case isArray:
-		b = append(b, '[')
-		for i := range v.items {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = v.items[i].AppendTo(b)
-		}
-		return append(b, ']')
-	default:
-		b = append(b, '{')
-		for i := range v.items {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(appendText(b, v.keys[i]), ':')
-			b = v.items[i].AppendTo(b)
-		}
-		return append(b, '}')
+		w.container(v, '[', ']')
+	case isObject:
+		w.container(v, '{', '}')
 	}
+	w.flush()
+}
+
+func (w *writer) container(v *Value, begin, end byte) {
+	w.b = append(w.b, begin)
+	items := v.elements()
+	for i := range items {
+		if i > 0 {
+			w.b = append(w.b, ',')
+		}
+		if v.kind == isObject {
+			w.text(v.keys[i])
+			w.b = append(w.b, ':')
+		}
+		w.value(&items[i])
+	}
+	w.b = append(w.b, end)
 }
 
 // appendFloat writes a float as Python's repr does: the shortest digits that read as the same float, with an exponent
@@ -73,50 +105,54 @@ func appendFloat(b []byte, f float64) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendText writes a string as Python does with ensure_ascii.
-func appendText(b []byte, s string) []byte {
-	b = append(b, '"')
-	for len(s) > 0 {
+// text writes a string as Python does with ensure_ascii.
+func (w *writer) text(s string) {
+	w.b = append(w.b, '"')
+	for s != "" {
 		n := 0
 		for n < len(s) && plain(s[n]) {
 			n++
 		}
-		b = append(b, s[:n]...)
-		if s = s[n:]; s == "" {
+		if w.b = append(w.b, s[:n]...); n == len(s) {
 			break
 		}
-		r, size := decode(s)
-		s = s[size:]
-		switch r {
-		case '"', '\\':
-			b = append(b, '\\', byte(r))
-		case '\n':
-			b = append(b, `\n`...)
-		case '\r':
-			b = append(b, `\r`...)
-		case '\t':
-			b = append(b, `\t`...)
-		case '\f':
-			b = append(b, `\f`...)
-		case '\b':
-			b = append(b, `\b`...)
-		default:
-			if r > 0xffff {
-				high, low := utf16.EncodeRune(r)
-				b = appendUnit(b, high)
-				r = low
-			}
-			b = appendUnit(b, r)
-		}
+		r, size := decode(s[n:])
+		s = s[n+size:]
+		w.escape(r)
+		w.flush()
 	}
-	return append(b, '"')
+	w.b = append(w.b, '"')
+}
+
+func (w *writer) escape(r rune) {
+	switch r {
+	case '"', '\\':
+		w.b = append(w.b, '\\', byte(r))
+	case '\n':
+		w.b = append(w.b, `\n`...)
+	case '\r':
+		w.b = append(w.b, `\r`...)
+	case '\t':
+		w.b = append(w.b, `\t`...)
+	case '\f':
+		w.b = append(w.b, `\f`...)
+	case '\b':
+		w.b = append(w.b, `\b`...)
+	default:
+		if r > 0xffff {
+			var high rune
+			high, r = utf16.EncodeRune(r)
+			w.unit(high)
+		}
+		w.unit(r)
+	}
+}
+
+func (w *writer) unit(r rune) {
+	w.b = append(w.b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 }
 
 func plain(c byte) bool { return c >= ' ' && c <= '~' && c != '"' && c != '\\' }
-
-func appendUnit(b []byte, r rune) []byte {
-	return append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
-}
 
 // decode reads the first code point of s, which may be a surrogate. It is (utf8.RuneError, 1) where there is none.
 func decode(s string) (rune, int) {

@@ -12,7 +12,6 @@
 package idempotency
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 )
@@ -83,11 +82,10 @@ func (f *Fingerprinter) Call(task string, args, kwargs Value) (string, error) {
 		return "", err
 	}
 	text := kwargs
-	if len(args.items) > 0 {
-		text = Value{kind: isArray, items: []Value{args, kwargs}}
+	if len(args.elements()) > 0 {
+		text = Value{kind: isArray, parts: &parts{items: []Value{args, kwargs}}}
 	}
-	digest := sha256.Sum256(text.AppendTo(nil))
-	return Prefix + task + ":" + hex.EncodeToString(digest[:]), nil
+	return Prefix + task + ":" + hex.EncodeToString(text.digest()), nil
 }
 
 // Reduce returns what counts of a call, an array and an object. A path that begins with a key leads into kwargs, one

@@ -110,7 +110,8 @@ func (c *converter) special(v reflect.Value) (Value, bool, *Error) {
 	if c.bytes += len(raw); c.bytes > MaxBytes {
 		return Value{}, false, tooLong()
 	}
-	p := parser{s: string(raw), values: c.values - 1}
+	p := newParser(string(raw))
+	p.values = c.values - 1
 	value, err := p.value(0)
 	if err == nil && p.skip() < len(p.s) {
 		err = p.expected("nothing more")
@@ -126,7 +127,7 @@ func (c *converter) array(v reflect.Value, depth int) (Value, *Error) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		return Value{}, &Error{Message: "is bytes, which JSON does not have"}
 	}
-	out := Value{kind: isArray}
+	out := Value{kind: isArray, parts: new(parts)}
 	for i := range v.Len() {
 		item, err := c.value(v.Index(i), depth+1)
 		if err != nil {
@@ -156,7 +157,7 @@ func (c *converter) object(v reflect.Value, depth int) (Value, *Error) {
 	if err := sortMembers(members); err != nil {
 		return Value{}, err
 	}
-	out := Value{kind: isObject}
+	out := Value{kind: isObject, parts: new(parts)}
 	for _, m := range members {
 		item, err := c.value(m.value, depth+1)
 		if err != nil {

@@ -3,7 +3,6 @@ package idempotency
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -17,7 +16,7 @@ func Parse(text []byte) (Value, error) {
 	if len(text) > MaxBytes {
 		return Value{}, tooLong()
 	}
-	p := parser{s: strings.TrimPrefix(string(text), "\ufeff")}
+	p := newParser(strings.TrimPrefix(string(text), "\ufeff"))
 	v, err := p.value(0)
 	if err == nil && p.skip() < len(p.s) {
 		err = p.expected("nothing more")
@@ -31,13 +30,17 @@ func Parse(text []byte) (Value, error) {
 // parser reads JSON. Its methods return *Error and not error, so that containers can add where it is.
 type parser struct {
 	s      string
+	valid  bool // UTF-8; without, it may hold surrogates
 	at     int
 	values int
+	slow   int // floats for which a fast way does not exist
 	// Items and keys of the containers that are open, each container's after those of the one around it.
 	items []Value
 	keys  []string
 	order []entry // scratch of sort
 }
+
+func newParser(s string) parser { return parser{s: s, valid: utf8.ValidString(s)} }
 
 // skip moves past white space and returns where that is.
 func (p *parser) skip() int {
@@ -128,14 +131,13 @@ func (p *parser) number() (Value, *Error) {
 		}
 	}
 	written := p.s[start:p.at]
-	if !strings.ContainsAny(written, ".eE") {
-		if written == "-0" {
-			written = "0"
-		}
-		return Value{kind: isInt, text: written}, nil
+	if strings.ContainsAny(written, ".eE") {
+		return p.float(written)
 	}
-	f, _ := strconv.ParseFloat(written, 64) // out of range it is an infinity, as it is for Python
-	return Value{kind: isFloat, number: f}, nil
+	if written == "-0" {
+		written = "0"
+	}
+	return Value{kind: isInt, text: written}, nil
 }
 
 func (p *parser) array(depth int) (Value, *Error) {
@@ -160,7 +162,7 @@ func (p *parser) array(depth int) (Value, *Error) {
 			return Value{}, p.expected(`"," or "]"`)
 		}
 	}
-	v := Value{kind: isArray, items: append(make([]Value, 0, len(p.items)-start), p.items[start:]...)}
+	v := Value{kind: isArray, parts: &parts{items: append(make([]Value, 0, len(p.items)-start), p.items[start:]...)}}
 	p.items = p.items[:start]
 	return v, nil
 }
@@ -225,7 +227,7 @@ func (p *parser) text() (string, *Error) {
 			start = p.at
 		case c < ' ':
 			return "", p.expected("no control character in a string")
-		case c < utf8.RuneSelf:
+		case c < utf8.RuneSelf || p.valid:
 			p.at++
 		default:
 			r, size := decode(p.s[p.at:])

@@ -57,7 +57,7 @@ func (s *step) next(path string, first bool) (*step, string, error) {
 		}
 		return s.any, inner[2:], nil
 	case bracket && strings.HasPrefix(inner, `"`):
-		p := parser{s: inner}
+		p := newParser(inner)
 		key, err := p.text()
 		if err != nil || !p.take("]") {
 			return nil, "", &Error{Message: `a key between [ and ] must be a string of JSON, as in ["x.y"]`}
@@ -122,7 +122,7 @@ func spell(key string) string {
 	if len(key) > most {
 		key, more = key[:most], "…"
 	}
-	return "[" + string(appendText(nil, strings.ToValidUTF8(key, ""))) + more + "]"
+	return "[" + Value{kind: isText, text: strings.ToValidUTF8(key, "")}.String() + more + "]"
 }
 
 // after returns where the paths at nodes lead from a container to its part i, and whether one of them ends there.
@@ -153,8 +153,8 @@ func keep(v Value, nodes []*step) (Value, bool) {
 	if v.kind != isObject && v.kind != isArray {
 		return Value{}, false
 	}
-	out := Value{kind: v.kind}
-	for i, item := range v.items {
+	out := Value{kind: v.kind, parts: new(parts)}
+	for i, item := range v.elements() {
 		next, end := after(nodes, &v, i)
 		ok := end
 		if !end && len(next) > 0 {
@@ -172,8 +172,8 @@ func drop(v Value, nodes []*step) Value {
 	if v.kind != isObject && v.kind != isArray {
 		return v
 	}
-	out := Value{kind: v.kind}
-	for i, item := range v.items {
+	out := Value{kind: v.kind, parts: new(parts)}
+	for i, item := range v.elements() {
 		next, end := after(nodes, &v, i)
 		switch {
 		case end:
@@ -194,20 +194,19 @@ func (v *Value) add(from *Value, i int, item Value) {
 	v.items = append(v.items, item)
 }
 
-// round returns v with floats rounded as Python's round does: to the nearest, by the exact value of the float, and
-// where two are equally near, to the even one.
+// round returns v with its floats rounded.
 func round(v Value, decimals int) Value {
 	if v.kind == isFloat {
-		text := strconv.FormatFloat(v.number, 'f', decimals, 64)
-		if f, err := strconv.ParseFloat(text, 64); err == nil {
-			v.number = f
-		}
+		v.number = roundFloat(v.number, decimals)
+		return v
+	}
+	if v.parts == nil {
 		return v
 	}
 	items := make([]Value, len(v.items))
 	for i, item := range v.items {
 		items[i] = round(item, decimals)
 	}
-	v.items = items
+	v.parts = &parts{v.keys, items}
 	return v
 }

@@ -5,8 +5,9 @@ import "strings"
 // Bounds of a value. Whatever has more is refused, so that a fingerprint takes less than 10 ms.
 const (
 	MaxBytes  = 1 << 20 // of its JSON
-	MaxValues = 50_000  // it and all in it, keys not counted
+	MaxValues = 20_000  // it and all in it, keys not counted
 	MaxDepth  = 500     // containers within containers
+	MaxFar    = 100     // floats that have more than 19 digits, are beyond 1e300, or nearer to 0 than 1e-290
 )
 
 // kind of a value.
@@ -30,7 +31,12 @@ type Value struct {
 	number float64
 	// text of an integer, in decimal, as Python writes it. Or a text in UTF-8, in which a surrogate that is not part of
 	// a pair is encoded like any other code point: so the order of bytes is that of code points, by which Python sorts.
-	text  string
+	text string
+	*parts
+}
+
+// parts are what is in an array or an object. They never change, and are nil where there are none.
+type parts struct {
 	keys  []string // of an object, each once, in the order in which they are written
 	items []Value
 }
@@ -66,15 +72,23 @@ func (e *Error) within(part string) *Error {
 }
 
 // tooMany, tooLong and tooDeep are refusals of what exceeds a bound.
-func tooMany() *Error { return &Error{Message: "has more than 50,000 values"} }
+func tooMany() *Error { return &Error{Message: "has more than 20,000 values"} }
 func tooLong() *Error { return &Error{Message: "is longer than 1 MiB"} }
 func tooDeep() *Error { return &Error{Message: "nests deeper than 500 levels"} }
 
 // count returns how many values v is, with all in it.
 func (v *Value) count() int {
 	n := 1
-	for i := range v.items {
-		n += v.items[i].count()
+	for _, item := range v.elements() {
+		n += item.count()
 	}
 	return n
+}
+
+// elements returns the items of a container.
+func (v *Value) elements() []Value {
+	if v.parts == nil {
+		return nil
+	}
+	return v.items
 }

@@ -1,0 +1,117 @@
+package idempotency
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// float reads a float that has a dot or an exponent. strconv takes 50 ns for most, but a microsecond for those half way
+// between two floats, and 30 near the ends of the range and for some with more than 19 digits. Those in the middle are
+// integers times a power of two, so they are computed; of the others there is a bound.
+func (p *parser) float(written string) (Value, *Error) {
+	n := readDecimal(written)
+	if n.digits <= 19 {
+		if f, ok := n.exact(); ok {
+			return Value{kind: isFloat, number: f}, nil
+		}
+	}
+	if magnitude := n.digits + n.exponent; n.digits > 19 || magnitude > 300 || magnitude < -290 {
+		if p.slow++; p.slow > MaxFar {
+			return Value{}, &Error{Message: fmt.Sprintf("has more than %d floats with over 19 digits, beyond 1e300 or nearer to 0 than 1e-290", MaxFar)}
+		}
+	}
+	f, _ := strconv.ParseFloat(written, 64) // out of range it is an infinity, as it is for Python
+	return Value{kind: isFloat, number: f}, nil
+}
+
+// decimal is ± mantissa × 10^exponent. With more than 19 digits the mantissa has overflowed.
+type decimal struct {
+	negative         bool
+	mantissa         uint64
+	digits, exponent int
+}
+
+// readDecimal reads a float, whose form was checked.
+func readDecimal(s string) (d decimal) {
+	s, d.negative = strings.CutPrefix(s, "-")
+	dot := false
+	for i, c := range []byte(s) {
+		switch {
+		case c == '.':
+			dot = true
+			continue
+		case c == 'e' || c == 'E':
+			exponent, err := strconv.Atoi(s[i+1:])
+			if err != nil || exponent < -math.MaxInt32 || exponent > math.MaxInt32 {
+				exponent = math.MaxInt32 // too far for exact, in either direction
+			}
+			d.exponent += exponent
+			return d
+		case dot:
+			d.exponent--
+		}
+		if d.mantissa > 0 || c != '0' {
+			d.mantissa = d.mantissa*10 + uint64(c-'0')
+			d.digits++
+		}
+	}
+	return d
+}
+
+// exact returns the float next to d, if d is an integer of 64 bits times a power of two.
+func (d decimal) exact() (float64, bool) {
+	if d.exponent < -27 || d.exponent > 27 {
+		return 0, false // 5^28 has more than 64 bits
+	}
+	power := uint64(1)
+	for range max(d.exponent, -d.exponent) {
+		power *= 5
+	}
+	twos := 0
+	if d.mantissa != 0 {
+		twos = bits.TrailingZeros64(d.mantissa)
+	}
+	m := d.mantissa >> twos
+	if d.exponent >= 0 {
+		high, low := bits.Mul64(m, power)
+		if high != 0 {
+			return 0, false
+		}
+		m = low
+	} else if m%power != 0 {
+		return 0, false
+	} else {
+		m /= power
+	}
+	f := math.Ldexp(float64(m), twos+d.exponent)
+	if d.negative {
+		f = -f
+	}
+	return f, true
+}
+
+// roundFloat is Python's round(f, decimals): to the nearest decimal by the exact value of the float, and where two are
+// equally near, to the even one.
+func roundFloat(f float64, decimals int) float64 {
+	power := math.Pow10(decimals)
+	scaled := f * power
+	if math.IsNaN(f) || math.Abs(f) >= 1<<52 {
+		return f
+	}
+	if math.Abs(scaled) >= 1<<52 {
+		f, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'f', decimals, 64), 64)
+		return f
+	}
+	n := math.RoundToEven(scaled)
+	missing := math.FMA(f, power, -scaled) // scaled + missing is the exact product
+	switch half := scaled - n; {
+	case half == 0.5 && missing > 0:
+		n++
+	case half == -0.5 && missing < 0:
+		n--
+	}
+	return math.Copysign(n/power, f)
+}
