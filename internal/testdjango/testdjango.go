@@ -85,6 +85,24 @@ func admin(t testing.TB, server, statement string) {
 	}
 }
 
+// Role makes a user of the project's PostgreSQL with privileges, such as SELECT ON celery_outbox, and returns the URL of the
+// database for that user.
+func (p *Project) Role(t testing.TB, privileges string) string {
+	t.Helper()
+	name := "shop_" + strings.ToLower(rand.Text()[:8])
+	database, err := url.Parse(p.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := *database
+	owner.RawQuery = ""
+	admin(t, owner.String(), "CREATE ROLE "+name+" LOGIN")
+	t.Cleanup(func() { admin(t, owner.String(), "DROP OWNED BY "+name+"; DROP ROLE "+name) })
+	admin(t, owner.String(), "GRANT "+privileges+" TO "+name)
+	database.User = url.User(name)
+	return database.String()
+}
+
 // open writes the files of a project, migrates its database and starts its shell.
 func open(t testing.TB, broker, databaseURL string, database map[string]any) *Project {
 	t.Helper()

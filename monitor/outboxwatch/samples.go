@@ -12,7 +12,7 @@ type sampler struct{ current history.OutboxSample }
 
 // add adds what was read now. It returns the sample of its minute so far, and whether that has changed.
 func (s *sampler) add(o Outbox, at time.Time) (history.OutboxSample, bool) {
-	before, minute := s.current, at.Unix() / 60
+	before, minute := s.current, at.Unix()/60
 	if s.current.Minute != minute {
 		s.current = history.OutboxSample{Outbox: o.Name, Minute: minute}
 	}

@@ -19,7 +19,7 @@ app.conf.update(
 
 
 @app.task(name="shop.charge")
-def charge(order, card=None):
+def charge(order, *notes, card=None, **details):
     return f"charged {order}"
 
 
