@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/web/live"
 )
 
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 // moment shows what the source shows, and no frame ever breaks the sequence.
 func TestClientsConvergeThroughBrokenSockets(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(150) {
+	for seed := range uint64(testenv.Trials(300)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { converge(t, rand.New(rand.NewPCG(seed, 1))) })
