@@ -23,6 +23,9 @@ func (p *parser) float(written string) (Value, *Error) {
 			return Value{}, &Error{Message: fmt.Sprintf("has more than %d floats with over 19 digits, beyond 1e300 or nearer to 0 than 1e-290", MaxFar)}
 		}
 	}
+	if n.digits > maxDigits {
+		written = n.shorten(written)
+	}
 	f, _ := strconv.ParseFloat(written, 64) // out of range it is an infinity, as it is for Python
 	return Value{kind: isFloat, number: f}, nil
 }
@@ -44,11 +47,8 @@ func readDecimal(s string) (d decimal) {
 			dot = true
 			continue
 		case c == 'e' || c == 'E':
-			exponent, err := strconv.Atoi(s[i+1:])
-			if err != nil || exponent < -math.MaxInt32 || exponent > math.MaxInt32 {
-				exponent = math.MaxInt32 // too far for exact, in either direction
-			}
-			d.exponent += exponent
+			exponent, _ := strconv.Atoi(s[i+1:]) // out of range it is the end of the range
+			d.exponent += min(max(exponent, -math.MaxInt32), math.MaxInt32)
 			return d
 		case dot:
 			d.exponent--
@@ -59,6 +59,29 @@ func readDecimal(s string) (d decimal) {
 		}
 	}
 	return d
+}
+
+// maxDigits is more than the digits of any number half way between two floats, of which there are up to 768.
+const maxDigits = 800
+
+// shorten writes d, which was read from s and has more than maxDigits, so that the float next to it stays the same.
+// strconv reads an integer of more than 800 digits with an exponent as too small, where it does not read it the fast way.
+func (d decimal) shorten(s string) string {
+	sign := ""
+	if d.negative {
+		sign, s = "-", s[1:]
+	}
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		s = s[:i]
+	}
+	digits := strings.TrimLeft(strings.Replace(s, ".", "", 1), "0")
+	kept, rest := digits[:maxDigits], digits[maxDigits:]
+	exponent := d.exponent + len(rest)
+	if strings.Trim(rest, "0") != "" {
+		kept += "1" // what is left out makes it more
+		exponent--
+	}
+	return sign + kept + "e" + strconv.Itoa(exponent)
 }
 
 // exact returns the float next to d, if d is an integer of 64 bits times a power of two.
