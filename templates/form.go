@@ -75,6 +75,8 @@ type Preview struct {
 	Details []Param                  // what it would be sent with
 	Tasks   *Preflight               // on which tasks it would act, nil if it is about none
 	Lost    *command.WaitingMessages // what a purge would remove, nil if it is none
+	// Groups is what excluding fields would group, nil if it is not about that.
+	Groups *command.DuplicateRulePreview
 }
 
 // Page draws the whole page.

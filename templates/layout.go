@@ -12,13 +12,14 @@ type Section string
 
 // The sections that exist.
 const (
-	SectionOverview Section = "overview"
-	SectionTasks    Section = "tasks"
-	SectionFailures Section = "failures"
-	SectionWorkers  Section = "workers"
-	SectionQueues   Section = "queues"
-	SectionOutbox   Section = "outbox"
-	SectionSettings Section = "settings"
+	SectionOverview   Section = "overview"
+	SectionTasks      Section = "tasks"
+	SectionFailures   Section = "failures"
+	SectionDuplicates Section = "duplicates"
+	SectionWorkers    Section = "workers"
+	SectionQueues     Section = "queues"
+	SectionOutbox     Section = "outbox"
+	SectionSettings   Section = "settings"
 )
 
 // Layout is what surrounds the content of every page.
@@ -72,6 +73,7 @@ func (l Layout) entries() []entry {
 		{SectionOverview, "layout-dashboard", "Overview", string(l.path("/"))},
 		{SectionTasks, "list-checks", "Tasks", string(l.path("/tasks"))},
 		{SectionFailures, "bug", "Failures", string(l.path("/failures"))},
+		{SectionDuplicates, "files", "Duplicates", string(l.path("/duplicates"))},
 		{SectionWorkers, "server", "Workers", string(l.path("/workers"))},
 	}
 	if l.HasCommands {

@@ -68,6 +68,7 @@ func scenes() map[string]scene {
 	maps.Copy(all, outboxScenes())
 	maps.Copy(all, queueScenes())
 	maps.Copy(all, gapScenes())
+	maps.Copy(all, duplicateScenes())
 	return all
 }
 

@@ -52,6 +52,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	overview := &overviewPage{p.common, charts, p.failing}
 	tasks := &tasksPage{p.common, charts, p.counts, newCache[breakdown](breakdownAge)}
 	task := &taskPage{p.common, p.failing, p.results}
+	repeated := &duplicatePages{p.common}
 	workers := &workerPages{p.common}
 	settings := &settingsPage{p.common, o.Limits, newCache[*templates.Plan](planAge)}
 	list := []route{
@@ -61,6 +62,9 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: "/views", load: p.views.load},
 		{pattern: "/failures", load: p.failing.load},
 		{pattern: "/failures/{id}", load: p.failing.loadGroup},
+		{pattern: "/duplicates", load: repeated.load},
+		{pattern: "/duplicates/rules", load: repeated.loadRules},
+		{pattern: "/duplicates/*", load: repeated.loadGroup},
 		{pattern: "/workers", load: workers.load},
 		{pattern: "/workers/*", load: workers.loadWorker, visit: workers.visit},
 		{pattern: "/settings", load: settings.load},

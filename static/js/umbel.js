@@ -600,6 +600,7 @@ const keys = {
   "g w": ["workers", () => location.assign(prefix + "/workers")],
   "g q": ["queues", () => location.assign(prefix + "/queues")],
   "g x": ["outbox", () => location.assign(prefix + "/outbox")],
+  "g d": ["duplicates", () => location.assign(prefix + "/duplicates")],
   "g e": ["failures", () => location.assign(prefix + "/failures")],
   "?": ["this help", () => help().showModal()],
 };
@@ -678,6 +679,7 @@ setInterval(() => {
 setInterval(tick, matchMedia("(prefers-reduced-motion: reduce)").matches ? 10e3 : 1e3);
 tick();
 equip();
+$(".rail [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); // on phones, the bar is wider than the screen
 live.follow();
 
 export { inflate, live, morph, reorder, span }; // for tests

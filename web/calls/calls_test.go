@@ -1,0 +1,65 @@
+package calls_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/calls"
+)
+
+func TestCallsAreShownWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	long := "'" + strings.Repeat("é", 2_000) + "'"
+	tests := map[string]struct {
+		args, kwargs *string
+		want         string
+	}{
+		"positional":    {new("(1042, 'EUR')"), new("{}"), `[1042,"EUR"]`},
+		"named":         {new("()"), new("{'id': 1, 'ok': True, 'at': None}"), `{"at":null,"id":1,"ok":true}`},
+		"both":          {new("(1,)"), new("{'a': [2]}"), `[1] {"a":[2]}`},
+		"none":          {new("()"), new("{}"), "[]"},
+		"unknown":       {nil, nil, ""},
+		"secret":        {new("()"), new("{'password': 'hunter2', 'order': 7}"), `{"order":7,"password":"********"}`},
+		"secret in URL": {new("('redis://:hunter2@host/0',)"), new("{}"), `["redis://:********@host/0"]`},
+		"unreadable":    {new("(<Order 7>,)"), new("{'password': 'hunter2'}"), `(<Order 7>,) {"password":"********"}`},
+		"cut":           {new("('xy..."), new("{}"), "('xy..."},
+		"markup":        {new("('<b>&',)"), nil, `["<b>&"]`},
+		"long":          {new("(" + long + ",)"), nil, "('" + strings.Repeat("é", 999) + "…"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := calls.Of([]state.Task{{}, {Args: tc.args, Kwargs: tc.kwargs}}); got[0] != "" || got[1] != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Hostile reprs must not make a page slow: what is read of each is bounded.
+func TestHostileCallsAreCheap(t *testing.T) {
+	t.Parallel()
+	hostile := []string{
+		strings.Repeat("[", 1<<20), "('" + strings.Repeat(`\'`, 1<<19) + "',)", "(__import__('os').system('x'),)",
+		"{" + strings.Repeat("'password': 'x', ", 1<<16) + "}", strings.Repeat("\xff", 1<<20),
+	}
+	var tasks []state.Task
+	for _, repr := range hostile {
+		tasks = append(tasks, state.Task{Args: &repr, Kwargs: &repr})
+	}
+	start := time.Now()
+	got := calls.Of(tasks)
+	if took := time.Since(start); took > time.Second { // 10 ms each on an idle machine, a hundred times less than the bound
+		t.Errorf("took %v", took)
+	}
+	for i, text := range got {
+		if len(text) > calls.MaxLength+len("…") {
+			t.Errorf("call %d has %d bytes", i, len(text))
+		}
+		if strings.Contains(text, "'password': 'x'") {
+			t.Errorf("call %d shows a secret", i)
+		}
+	}
+}
