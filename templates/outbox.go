@@ -7,6 +7,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
 )
@@ -115,6 +116,10 @@ func kindWord(kind string) string {
 		return "remote control"
 	case "task":
 		return "task message"
+	case command.RequeueDeadLetters:
+		return "requeue of dead letters"
+	case command.PurgeDeadLetters:
+		return "purge of dead letters"
 	}
 	return kind
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
@@ -54,8 +55,9 @@ type Options struct {
 	// QueueCounters returns how many messages events report, by queue, and by worker those of unknown queues; nil if
 	// nobody counts.
 	QueueCounters func() (byQueue map[string]queues.Counters, unrouted map[string]int64)
-	HiddenQueues  []string // Umbel's own
-	ReadOnly      bool     // nothing is sent, not even what is in the outbox
+	HiddenQueues  []string             // Umbel's own
+	Outboxes      *outboxwatch.Watcher // of applications, nil if there are none; run by whoever made it
+	ReadOnly      bool                 // nothing is sent, not even what is in the outbox
 	Now           func() time.Time
 	Logger        *slog.Logger // nil discards
 }
@@ -72,8 +74,9 @@ type Service struct {
 
 	outbox    history.Outbox
 	tasks     Tasks
-	forgetter Forgetter // nil if workers cannot be forgotten
-	dismisser Dismisser // nil if tasks cannot be dismissed
+	forgetter Forgetter            // nil if workers cannot be forgotten
+	dismisser Dismisser            // nil if tasks cannot be dismissed
+	outboxes  *outboxwatch.Watcher // of applications, nil if there are none
 	now       func() time.Time
 	log       *slog.Logger
 	origin    string       // origin header of the messages that it publishes
@@ -86,7 +89,7 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("command service needs a client, an outbox and tasks")
 	}
 	s := &Service{
-		CommandReader: o.Outbox, Client: o.Client, Results: o.Results, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser,
+		CommandReader: o.Outbox, Client: o.Client, Results: o.Results, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser, outboxes: o.Outboxes,
 		now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if s.now == nil {

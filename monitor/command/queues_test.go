@@ -64,7 +64,7 @@ func answer(t *testing.T, b *inproc.Broker, worker, queue string) {
 }
 
 // watch ingests from a broker and runs a command service on it until the test ends.
-func watch(t *testing.T, b broker.Broker) *command.Service {
+func watch(t *testing.T, b broker.Broker, with ...func(o *command.Options)) *command.Service {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
@@ -82,9 +82,13 @@ func watch(t *testing.T, b broker.Broker) *command.Service {
 	if err != nil {
 		t.Fatalf("new client: %v", err)
 	}
-	p, err := command.New(command.Options{
+	o := command.Options{
 		Client: client, Outbox: db, Tasks: r, QueueCounters: m.QueueCounters, HiddenQueues: []string{"umbel-events"},
-	})
+	}
+	for _, set := range with {
+		set(&o)
+	}
+	p, err := command.New(o)
 	if err != nil {
 		t.Fatalf("new service: %v", err)
 	}

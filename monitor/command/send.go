@@ -46,6 +46,8 @@ func (s *Service) Send(ctx context.Context, c history.Command) (relay.Sent, erro
 			return relay.Sent{}, err
 		}
 		return s.purge(ctx, p)
+	case RequeueDeadLetters, PurgeDeadLetters:
+		return s.changeLetters(ctx, c)
 	}
 	return relay.Sent{}, fmt.Errorf("%w: no command is of kind %q", relay.ErrPermanent, c.Kind)
 }

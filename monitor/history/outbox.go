@@ -46,7 +46,7 @@ type Command struct {
 	ID        int64 // increases with every command
 	RequestID int64 // ID of the first command of the same CommandRequest
 	Schema    int
-	Kind      string // control, task, purge
+	Kind      string // control, task, purge, requeue_dead_letters, purge_dead_letters
 	// Group serializes commands: those of one group are sent one at a time, by ID. One that is retried delays those
 	// after it.
 	Group   string

@@ -8,7 +8,7 @@ import (
 type Command struct {
 	ID        Int      `json:"id"`
 	RequestID Int      `json:"request_id" doc:"ID of the request the command belongs to."`
-	Kind      string   `json:"kind" doc:"What the command sends: control, task or purge."`
+	Kind      string   `json:"kind" doc:"What the command does: control, task, purge, requeue_dead_letters or purge_dead_letters."`
 	State     string   `json:"state" enum:"pending,in_flight,sent,done,no_reply,dead,expired,discarded" doc:"The last five states are final. no_reply: a worker did not reply in time."`
 	Target    string   `json:"target" doc:"Recipient." example:"celery@w1"`
 	Summary   string   `json:"summary" doc:"Human-readable description."`

@@ -72,7 +72,7 @@ type commandsInput struct {
 type listCommands struct {
 	Query
 	State   []string `query:"state,explode" nullable:"false" doc:"States, repeated or comma-separated." example:"pending"`
-	Kind    string   `query:"kind" enum:"control,task,purge" doc:"Kind of command."`
+	Kind    string   `query:"kind" enum:"control,task,purge,requeue_dead_letters,purge_dead_letters" doc:"Kind of command."`
 	Task    string   `query:"task" doc:"ID of the task that the command publishes or acts on."`
 	Worker  string   `query:"worker" doc:"Worker that the command is for or that replied to it."`
 	Actor   string   `query:"actor" doc:"User who made the request."`

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
@@ -30,7 +31,7 @@ type Commands struct {
 }
 
 // CommandKinds are the kinds of commands.
-func CommandKinds() []string { return []string{"control", "task", "purge"} }
+func CommandKinds() []string { return []string{"control", "task", "purge", command.RequeueDeadLetters, command.PurgeDeadLetters} }
 
 // ParseCommands reads a query from URL parameters as Parse does.
 func ParseCommands(v url.Values) (Commands, error) {
