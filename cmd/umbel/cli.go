@@ -43,6 +43,8 @@ func commands() []command {
 		{"prune", "", "Remove expired history. The server must not be running.", &pruneCmd{}},
 		{"repair", "[file]", "Recover a damaged history. The server must not be running.\n" +
 			"Without a file, all damaged ones in the data directory are recovered.", &repairCmd{}},
+		{"simulate mutex", "", "Simulate processes that share a lock by Lamport's algorithm, and check that it excludes.\n" +
+			"Exit status 1 means that an invariant broke; the shortest schedule that breaks one is printed.", &simulateMutexCmd{}},
 		{"outbox stats", "", "Show the number of commands in the outbox by state, and errors.", &outboxStatsCmd{}},
 		{"outbox audit", "", "List or verify the audit log.", &outboxAuditCmd{}},
 	}

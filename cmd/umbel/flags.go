@@ -18,6 +18,7 @@ import (
 // newFlagSet returns the flags in the fields of a struct. Tags of a field:
 //
 //	name         of the flag, else the field's in kebab case
+//	short        of a bool: the letter that stands for it
 //	prefix       of the names of the fields of a struct
 //	env          variables that set the flag, separated by commas; the first one that is set counts
 //	default      value
@@ -49,7 +50,7 @@ func addFlags(fs *pflag.FlagSet, v reflect.Value, prefix string) {
 		case *[]string:
 			fs.StringSliceVar(p, name, nil, help)
 		case *bool:
-			fs.BoolVar(p, name, false, help)
+			fs.BoolVarP(p, name, tag.Get("short"), false, help)
 		case *int:
 			fs.IntVar(p, name, 0, help)
 		case *[]int:
