@@ -67,7 +67,7 @@ func (w *writer) value(v *Value) {
 
 func (w *writer) container(v *Value, begin, end byte) {
 	w.b = append(w.b, begin)
-	items := v.elements()
+	items := elements(v)
 	for i := range items {
 		if i > 0 {
 			w.b = append(w.b, ',')

@@ -98,16 +98,13 @@ func (d decimal) exact() (float64, bool) {
 		twos = bits.TrailingZeros64(d.mantissa)
 	}
 	m := d.mantissa >> twos
-	if d.exponent >= 0 {
-		high, low := bits.Mul64(m, power)
-		if high != 0 {
-			return 0, false
-		}
+	switch high, low := bits.Mul64(m, power); {
+	case d.exponent >= 0 && high == 0:
 		m = low
-	} else if m%power != 0 {
-		return 0, false
-	} else {
+	case d.exponent < 0 && m%power == 0:
 		m /= power
+	default:
+		return 0, false
 	}
 	f := math.Ldexp(float64(m), twos+d.exponent)
 	if d.negative {

@@ -82,7 +82,7 @@ func (f *Fingerprinter) Call(task string, args, kwargs Value) (string, error) {
 		return "", err
 	}
 	text := kwargs
-	if len(args.elements()) > 0 {
+	if len(elements(&args)) > 0 {
 		text = Value{kind: isArray, parts: &parts{items: []Value{args, kwargs}}}
 	}
 	return Prefix + task + ":" + hex.EncodeToString(text.digest()), nil

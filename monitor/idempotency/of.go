@@ -86,7 +86,7 @@ func (c *converter) special(v reflect.Value) (Value, bool, *Error) {
 	var raw []byte
 	switch x := v.Interface().(type) {
 	case Value:
-		if c.values += x.count() - 1; c.values > MaxValues {
+		if c.values += count(&x) - 1; c.values > MaxValues {
 			return Value{}, false, tooMany()
 		}
 		return x, true, nil

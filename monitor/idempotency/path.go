@@ -154,14 +154,14 @@ func keep(v Value, nodes []*step) (Value, bool) {
 		return Value{}, false
 	}
 	out := Value{kind: v.kind, parts: new(parts)}
-	for i, item := range v.elements() {
+	for i, item := range elements(&v) {
 		next, end := after(nodes, &v, i)
 		ok := end
 		if !end && len(next) > 0 {
 			item, ok = keep(item, next)
 		}
 		if ok {
-			out.add(&v, i, item)
+			out.parts.add(&v, i, item)
 		}
 	}
 	return out, true
@@ -173,7 +173,7 @@ func drop(v Value, nodes []*step) Value {
 		return v
 	}
 	out := Value{kind: v.kind, parts: new(parts)}
-	for i, item := range v.elements() {
+	for i, item := range elements(&v) {
 		next, end := after(nodes, &v, i)
 		switch {
 		case end:
@@ -181,17 +181,17 @@ func drop(v Value, nodes []*step) Value {
 		case len(next) > 0:
 			item = drop(item, next)
 		}
-		out.add(&v, i, item)
+		out.parts.add(&v, i, item)
 	}
 	return out
 }
 
 // add adds part i of a container, changed to item.
-func (v *Value) add(from *Value, i int, item Value) {
+func (p *parts) add(from *Value, i int, item Value) {
 	if from.kind == isObject {
-		v.keys = append(v.keys, from.keys[i])
+		p.keys = append(p.keys, from.keys[i])
 	}
-	v.items = append(v.items, item)
+	p.items = append(p.items, item)
 }
 
 // round returns v with its floats rounded.

@@ -77,16 +77,17 @@ func tooLong() *Error { return &Error{Message: "is longer than 1 MiB"} }
 func tooDeep() *Error { return &Error{Message: "nests deeper than 500 levels"} }
 
 // count returns how many values v is, with all in it.
-func (v *Value) count() int {
+func count(v *Value) int {
 	n := 1
-	for _, item := range v.elements() {
-		n += item.count()
+	items := elements(v)
+	for i := range items {
+		n += count(&items[i])
 	}
 	return n
 }
 
 // elements returns the items of a container.
-func (v *Value) elements() []Value {
+func elements(v *Value) []Value {
 	if v.parts == nil {
 		return nil
 	}

@@ -1,0 +1,103 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/idempotency"
+)
+
+func TestRunExtendsAndCompletes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newMemory()
+		l := newLocks(t, r, idempotency.LockOptions{TTL: time.Minute})
+		err := l.Run(t.Context(), "f", "a", func(ctx context.Context) error {
+			pass(time.Hour)
+			skipped(t, l, idempotency.ConcurrentExecution)
+			return ctx.Err()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		skipped(t, l, idempotency.AlreadyCompleted)
+		err = l.Run(t.Context(), "f", "b", func(context.Context) error { t.Error("ran again"); return nil })
+		if _, ok := errors.AsType[*idempotency.SkippedError](err); !ok {
+			t.Errorf("got %v, want a SkippedError", err)
+		}
+	})
+}
+
+func TestRunReleasesAfterAFailure(t *testing.T) {
+	t.Parallel()
+	l := newLocks(t, newMemory(), idempotency.LockOptions{})
+	failure := errors.New("card declined")
+	if err := l.Run(t.Context(), "f", "", func(context.Context) error { return failure }); !errors.Is(err, failure) {
+		t.Errorf("got %v, want %v", err, failure)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was lost")
+			}
+		}()
+		_ = l.Run(t.Context(), "f", "", func(context.Context) error { panic("bug") })
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	_ = l.Run(ctx, "f", "", func(ctx context.Context) error { cancel(); return ctx.Err() })
+	acquire(t, l, "")
+}
+
+func TestRunEndsWhatHasLostItsLock(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*memory){
+		"taken by another": func(r *memory) { r.set("lock:f", "processing", time.Hour) },
+		"expired":          func(r *memory) { r.delete("lock:f") },
+		"Redis is away":    func(r *memory) { r.setAway(errors.New("connection refused")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newMemory()
+				l := newLocks(t, r, idempotency.LockOptions{TTL: time.Minute})
+				err := l.Run(t.Context(), "f", "a", func(ctx context.Context) error {
+					lose(r)
+					start := time.Now()
+					<-ctx.Done()
+					if d := time.Since(start); d > time.Minute+20*time.Second {
+						t.Errorf("ended after %v", d)
+					}
+					if cause := context.Cause(ctx); !errors.Is(cause, idempotency.ErrLost) {
+						t.Errorf("cause = %v, want ErrLost", cause)
+					}
+					return ctx.Err()
+				})
+				if !errors.Is(err, idempotency.ErrLost) || !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v, want ErrLost and what the function returned", err)
+				}
+			})
+		})
+	}
+}
+
+// Redis that is away for less than the TTL does not end a run.
+func TestRunSurvivesAShortOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newMemory()
+		l := newLocks(t, r, idempotency.LockOptions{TTL: time.Minute})
+		err := l.Run(t.Context(), "f", "a", func(ctx context.Context) error {
+			r.setAway(errors.New("connection refused"))
+			pass(30 * time.Second)
+			r.setAway(nil)
+			pass(time.Hour)
+			return ctx.Err()
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
