@@ -51,6 +51,11 @@ type Options struct {
 	// ResultTable is the task's table in database_table_names.
 	ResultMaster, ResultKeyPrefix, ResultTable string
 
+	// OutboxURLs are databases with outboxes of applications (django-celery-outbox) to watch:
+	// postgres://user:password@host/name or sqlite:////path. The query may set name, schema, table, dead_letter_table
+	// and stale_timeout.
+	OutboxURLs []string
+
 	// Prefix is the path that Umbel is mounted under, such as /ops/celery; empty means the root.
 	Prefix string
 	// Hosts are the names, without port, by which requests may call Umbel; others are refused. Empty
@@ -158,7 +163,7 @@ func New(o Options) (*Umbel, error) {
 			UnackedIndexKey: o.Redis.UnackedIndexKey, VisibilityTimeout: o.Redis.VisibilityTimeout,
 		},
 		ResultBackend: o.ResultBackend, ResultMaster: o.ResultMaster, ResultKeyPrefix: o.ResultKeyPrefix, ResultTable: o.ResultTable,
-		Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, Identify: o.Identify, DataDir: o.DataDir,
+		OutboxURLs: o.OutboxURLs, Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, Identify: o.Identify, DataDir: o.DataDir,
 		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,
 	})
 	if failed, ok := errors.AsType[*dashboard.HistoryError](err); ok {

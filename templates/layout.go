@@ -35,6 +35,7 @@ type Layout struct {
 	Health       view.Health
 	HistoryError string // why the history cannot be written or read, empty if it can
 	Outbox       OutboxAlert
+	AppOutboxes  []AppOutboxAlert // relays of applications that have stopped; nil if no outbox is watched
 }
 
 // OutboxAlert is what keeps commands from being sent, zero if nothing does.

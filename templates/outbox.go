@@ -14,6 +14,7 @@ import (
 
 // Outbox is the content of the page that lists commands.
 type Outbox struct {
+	Tabs          []Choice // to outboxes of applications, none if none is watched
 	Stats         history.OutboxStats
 	Relay         *relay.Status // nil if nothing is sent
 	States        []StateOption

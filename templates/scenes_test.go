@@ -66,6 +66,7 @@ func scenes() map[string]scene {
 	maps.Copy(all, workerScenes())
 	maps.Copy(all, taskActScenes())
 	maps.Copy(all, outboxScenes())
+	maps.Copy(all, appOutboxScenes())
 	maps.Copy(all, queueScenes())
 	maps.Copy(all, gapScenes())
 	maps.Copy(all, duplicateScenes())

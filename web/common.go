@@ -16,6 +16,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
@@ -27,6 +28,8 @@ type common struct {
 	commands *command.Service // nil where only events are seen
 	readOnly bool
 	identify func(r *http.Request) string
+	// appOutboxes are the outboxes of applications, nil if none is watched.
+	appOutboxes *outboxwatch.Watcher
 	urls     templates.URLs
 	version  string // of Umbel
 	remember func(topic, name string, s live.Snapshot)
@@ -48,6 +51,7 @@ func (p *common) layout(ctx context.Context) templates.Layout {
 	h := p.backend.Health()
 	return templates.Layout{
 		URLs: p.urls, Version: p.version, Health: h, HistoryError: p.historyError(h), Outbox: p.outboxAlert(ctx),
+		AppOutboxes: p.appOutboxAlerts(),
 	}
 }
 

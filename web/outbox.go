@@ -80,7 +80,7 @@ func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
 	}
 	pg := page{url: q.URL("/outbox"), title: "Outbox", section: templates.SectionOutbox}
 	path := p.urls.Prefix + "/outbox"
-	v := templates.Outbox{Conditions: conditions(q, path), Query: commandQuery(q)}
+	v := templates.Outbox{Tabs: p.outboxTabs(""), Conditions: conditions(q, path), Query: commandQuery(q)}
 	numbers, err := p.outboxStats(ctx)
 	v.Stats = numbers
 	v.State, v.States = shownStates(q, path, numbers.States)

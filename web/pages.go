@@ -25,6 +25,7 @@ type pages struct {
 func newPages(o Options, urls templates.URLs, changed func()) *pages {
 	c := &common{
 		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly, identify: o.Identify, urls: urls,
+		appOutboxes: o.AppOutboxes,
 		version: o.Version, now: o.Now, log: o.Logger,
 	}
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = o.ReadOnly, c.service() != nil, o.Commands != nil
@@ -68,6 +69,10 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: "/workers", load: workers.load},
 		{pattern: "/workers/*", load: workers.loadWorker, visit: workers.visit},
 		{pattern: "/settings", load: settings.load},
+	}
+	if p.appOutboxes != nil {
+		app := &appOutboxPages{p.common, newCache[appRows](appOutboxAge), newCache[[]history.OutboxSample](chartAge)}
+		list = append(list, route{pattern: appOutboxPath, load: app.load}, route{pattern: appDeadPath, load: app.loadDead})
 	}
 	if p.commands == nil {
 		return list

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/static"
 	"github.com/umbelhq/umbel/templates"
@@ -38,6 +39,8 @@ type Options struct {
 	// Commands lets people act on the cluster, and inspect workers and queues. Nil leaves both out; a read-only service
 	// only inspects.
 	Commands *command.Service
+	// AppOutboxes are the outboxes of applications, nil if none is watched.
+	AppOutboxes *outboxwatch.Watcher
 	// ReadOnly leaves out every route that changes anything.
 	ReadOnly bool
 	// Identify returns the user who makes a request, for the audit log, in at most 256 bytes; nil leaves it unknown.
@@ -117,6 +120,9 @@ func New(o Options) (*Handler, error) {
 // sources returns functions that return the channels of changes of everything that pages show.
 func sources(o Options) []func() <-chan struct{} {
 	list := []func() <-chan struct{}{o.Backend.Changed}
+	if o.AppOutboxes != nil {
+		list = append(list, o.AppOutboxes.Changed)
+	}
 	if o.Commands == nil {
 		return list
 	}

@@ -35,6 +35,7 @@ type webFlags struct {
 type serveCmd struct {
 	brokerFlags
 	resultFlags
+	outboxFlags
 	webFlags
 	dirFlag
 	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
@@ -51,6 +52,9 @@ func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	}
 	o.LeaveEventsOff = !c.EnableEvents
 	if err := c.results(&o); err != nil {
+		return err
+	}
+	if err := c.outboxes(&o); err != nil {
 		return err
 	}
 	return c.serve(ctx, o, log)

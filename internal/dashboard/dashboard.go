@@ -22,6 +22,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/view"
@@ -44,6 +45,9 @@ type Options struct {
 	ResultBackend                              string
 	ResultMaster, ResultKeyPrefix, ResultTable string
 
+	OutboxURLs    []string
+	OutboxSources []outboxwatch.Source // beside those of OutboxURLs
+
 	Prefix         string
 	Hosts, Origins []string
 	ReadOnly       bool
@@ -62,6 +66,7 @@ type Dashboard struct {
 	history    *sqlite.DB
 	ingester   *ingest.Ingester
 	results    results.Backend // nil if there is none
+	outboxes   *outboxwatch.Watcher // nil if there is none
 	commands   *command.Service
 	reconciler *ingest.Reconciler
 	web        *web.Handler
@@ -120,6 +125,9 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	if d.results, err = Results(o); err != nil {
 		return err
 	}
+	if err := d.watchOutboxes(o); err != nil {
+		return err
+	}
 	client, err := remote.New(remote.Options{Broker: broker, Logger: o.Logger})
 	if err != nil {
 		return err
@@ -147,10 +155,20 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	}
 	d.reconciler = ingest.NewReconciler(d.ingester, inspector, d.results)
 	d.web, err = web.New(web.Options{
-		Backend: reader, Commands: d.commands, ReadOnly: o.ReadOnly, Identify: o.Identify,
+		Backend: reader, Commands: d.commands, AppOutboxes: d.outboxes, ReadOnly: o.ReadOnly, Identify: o.Identify,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits,
 	})
+	return err
+}
+
+// watchOutboxes prepares to watch the outboxes of applications, if there are any.
+func (d *Dashboard) watchOutboxes(o Options) error {
+	sources, err := Outboxes(o)
+	if err != nil || len(sources) == 0 {
+		return err
+	}
+	d.outboxes, err = outboxwatch.New(outboxwatch.Options{Sources: sources, Logger: o.Logger})
 	return err
 }
 
@@ -211,6 +229,9 @@ func (d *Dashboard) Run(ctx context.Context) error {
 	g.Go(func() error { return d.commands.Run(ctx) })
 	g.Go(func() error { return d.reconciler.Run(ctx) })
 	g.Go(func() error { return d.web.Run(ctx) })
+	if d.outboxes != nil {
+		g.Go(func() error { return d.outboxes.Run(ctx) })
+	}
 	return g.Wait()
 }
 
@@ -219,6 +240,9 @@ func (d *Dashboard) Close() error {
 	var err error
 	if d.results != nil {
 		err = d.results.Close()
+	}
+	if d.outboxes != nil {
+		err = errors.Join(err, d.outboxes.Close())
 	}
 	return errors.Join(err, d.history.Close())
 }

@@ -57,8 +57,11 @@ type Outbox struct {
 
 // New checks o and starts nothing.
 func New(o Options) (*Watcher, error) {
-	if len(o.Sources) == 0 || len(o.Sources) > MaxSources {
-		return nil, fmt.Errorf("%d outboxes to watch: at least 1, at most %d", len(o.Sources), MaxSources)
+	if len(o.Sources) == 0 {
+		return nil, errors.New("no outbox to watch")
+	}
+	if err := Check(o.Sources); err != nil {
+		return nil, err
 	}
 	w := &Watcher{sources: o.Sources, samples: o.Samples, now: o.Now, log: o.Logger, changed: make(chan struct{})}
 	if w.now == nil {
@@ -67,16 +70,26 @@ func New(o Options) (*Watcher, error) {
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
-	names := map[string]bool{}
 	for _, s := range o.Sources {
-		if names[s.Name()] {
-			return nil, fmt.Errorf("two outboxes are named %s: add ?name=… to one of the URLs", s.Name())
-		}
-		names[s.Name()] = true
 		w.state = append(w.state, Outbox{Name: s.Name(), URL: s.String()})
 		w.wake = append(w.wake, make(chan struct{}, 1))
 	}
 	return w, nil
+}
+
+// Check returns an error unless sources can be watched together.
+func Check(sources []Source) error {
+	if len(sources) > MaxSources {
+		return fmt.Errorf("%d outboxes to watch: at most %d", len(sources), MaxSources)
+	}
+	names := map[string]bool{}
+	for _, s := range sources {
+		if names[s.Name()] {
+			return fmt.Errorf("two outboxes are named %s: add ?name=… to one of the URLs", s.Name())
+		}
+		names[s.Name()] = true
+	}
+	return nil
 }
 
 // Snapshot returns what is known of every outbox, in the order of the sources. It must not be changed.
@@ -121,7 +134,16 @@ func (w *Watcher) Refresh(name string) {
 	}
 }
 
-// Run reads until ctx ends, then closes the sources.
+// Close closes the sources, after Run has returned and the last reader has.
+func (w *Watcher) Close() error {
+	var err error
+	for _, s := range w.sources {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+// Run reads until ctx ends.
 func (w *Watcher) Run(ctx context.Context) error {
 	var g errgroup.Group
 	for i := range w.sources {
@@ -140,7 +162,7 @@ func (w *Watcher) watch(ctx context.Context, i int) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return w.sources[i].Close()
+			return nil
 		case <-timer.C:
 		case <-w.wake[i]:
 		}

@@ -42,6 +42,15 @@ func Groups() []rollup.Group {
 
 // ParseChart reads the parameter. The error is an *Error.
 func ParseChart(s string) (Chart, error) {
+	c, err := parseChart(s, Ranges(), Measures(), Groups())
+	if err != nil {
+		return Chart{}, err
+	}
+	return c, nil
+}
+
+// parseChart reads the parameter of a chart with these choices.
+func parseChart(s string, ranges, measures []string, groups []rollup.Group) (Chart, *Error) {
 	var c Chart
 	if s == "" {
 		return c, nil
@@ -51,29 +60,33 @@ func ParseChart(s string) (Chart, error) {
 		switch {
 		case part == "off":
 			c.Off = true
-		case slices.Contains(Ranges(), part):
+		case slices.Contains(ranges, part):
 			c.Last, c.From, c.To = part, 0, 0
-		case slices.Contains(Measures(), part):
+		case slices.Contains(measures, part):
 			c.Measure = part
-		case slices.Contains(Groups(), rollup.Group(part)):
+		case slices.Contains(groups, rollup.Group(part)):
 			c.Group = rollup.Group(part)
 		case ranged:
 			a, err := strconv.ParseUint(from, 10, 40)
 			b, err2 := strconv.ParseUint(to, 10, 40)
 			if err != nil || err2 != nil || b <= a {
-				return Chart{}, wrongChart(part)
+				return Chart{}, wrongChart(part, ranges, measures, groups)
 			}
 			c.Last, c.From, c.To = "", int64(a), int64(b)
 		default:
-			return Chart{}, wrongChart(part)
+			return Chart{}, wrongChart(part, ranges, measures, groups)
 		}
 	}
 	return c.normal(), nil
 }
 
-func wrongChart(part string) *Error {
-	return &Error{Param: paramChart, Message: fmt.Sprintf("has a part %q; these are: off, %s, %s, two Unix times joined by -, "+
-		"and state, name, worker or queue", part, strings.Join(Measures(), ", "), strings.Join(Ranges(), ", "))}
+func wrongChart(part string, ranges, measures []string, groups []rollup.Group) *Error {
+	last := "two Unix times joined by -"
+	if len(groups) > 0 {
+		last += ", and state, name, worker or queue"
+	}
+	return &Error{Param: paramChart, Message: fmt.Sprintf("has a part %q; these are: off, %s, %s, %s",
+		part, strings.Join(measures, ", "), strings.Join(ranges, ", "), last)}
 }
 
 // normal leaves defaults out.
@@ -81,7 +94,7 @@ func (c Chart) normal() Chart {
 	if c.Last == Ranges()[0] {
 		c.Last = ""
 	}
-	if c.Measure == MeasureCount {
+	if c.Measure == MeasureCount || c.Measure == MeasureReady {
 		c.Measure = ""
 	}
 	if c.Group == rollup.ByState {
