@@ -125,6 +125,25 @@ func kindWord(kind string) string {
 	return kind
 }
 
+// DeadLettersPath is the page of the dead letters of an application's outbox.
+func DeadLettersPath(outbox string) string {
+	return "/outbox/app/dead?" + url.Values{"outbox": {outbox}}.Encode()
+}
+
+// actOnDeadLetters links to the form that requeues or purges a dead letter, or all those of a task name if id is 0.
+func (u URLs) actOnDeadLetters(action, outbox, name string, id int64) templ.SafeURL {
+	v := url.Values{"action": {action}, "outbox": {outbox}}
+	if id == 0 {
+		v.Set("all", "1")
+		if name != "" {
+			v.Set("name", name)
+		}
+	} else {
+		v.Set("id", strconv.FormatInt(id, 10))
+	}
+	return u.path("/act/dead-letters?" + v.Encode())
+}
+
 // actOnCommands links to the form that requeues or discards what a parameter names.
 func (u URLs) actOnCommands(action, param, value string) templ.SafeURL {
 	return u.path("/act/outbox?" + url.Values{"action": {action}, param: {value}}.Encode())

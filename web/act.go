@@ -45,6 +45,8 @@ func (p *pages) routeChanges(r chi.Router, h *Handler) {
 	r.Post("/act/purge", f.purge)
 	r.Get("/act/outbox", f.askOutbox)
 	r.Post("/act/outbox", f.changeOutbox)
+	r.Get("/act/dead-letters", f.askDeadLetters)
+	r.Post("/act/dead-letters", f.changeDeadLetters)
 	r.Get("/act/task", f.askTasks)
 	r.Post("/act/task", f.sendTasks)
 	r.Get("/act/dismiss", f.askDismiss)

@@ -60,6 +60,9 @@ type lettersPlan struct {
 	capped  bool
 }
 
+// HasOutboxes reports whether outboxes of applications are watched.
+func (s *Service) HasOutboxes() bool { return s.outboxes != nil }
+
 // PreviewDeadLetters checks a request and returns what it would do.
 func (s *Service) PreviewDeadLetters(ctx context.Context, o DeadLetterRequest) (DeadLetterPreview, error) {
 	p, err := s.planLetters(ctx, o)

@@ -15,7 +15,7 @@ import (
 func operating(t *testing.T, b *backend, readOnly bool) *command.Service {
 	t.Helper()
 	o, err := command.New(command.Options{
-		Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: b.DB, Tasks: b, ReadOnly: readOnly,
+		Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: b.DB, Tasks: b, ReadOnly: readOnly, Outboxes: outboxes(t),
 		Now: func() time.Time { return time.UnixMicro(start).UTC() },
 	})
 	if err != nil {

@@ -51,7 +51,7 @@ func openWith(t *testing.T, backend func(b *backend) web.Backend) *fixture {
 	b := backend(cluster)
 	f.back = b
 	var err error
-	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: f.db, Tasks: b, Forgetter: forgetting{b}, Dismisser: waiting{}})
+	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: f.db, Tasks: b, Forgetter: forgetting{b}, Dismisser: waiting{}, Outboxes: outboxes(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,6 +103,7 @@ func (a *api) register(h huma.API) {
 	a.registerSeries(h)
 	a.registerPublish(h)
 	a.registerBulk(h)
+	a.registerDeadLetters(h)
 	a.registerDismiss(h)
 	a.registerResults(h)
 	a.registerWorkers(h)

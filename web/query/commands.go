@@ -31,7 +31,9 @@ type Commands struct {
 }
 
 // CommandKinds are the kinds of commands.
-func CommandKinds() []string { return []string{"control", "task", "purge", command.RequeueDeadLetters, command.PurgeDeadLetters} }
+func CommandKinds() []string {
+	return []string{"control", "task", "purge", command.RequeueDeadLetters, command.PurgeDeadLetters}
+}
 
 // ParseCommands reads a query from URL parameters as Parse does.
 func ParseCommands(v url.Values) (Commands, error) {
