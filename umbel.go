@@ -56,6 +56,18 @@ type Options struct {
 	// and stale_timeout.
 	OutboxURLs []string
 
+	// LocksURL is the Redis in which applications keep the locks of tasks that run once: redis://, rediss://, redis+socket:// or
+	// sentinel://. Empty means the broker, if it is Redis, else the result backend, if it is. LocksNone shows none.
+	LocksURL string
+	// LocksMaster is the name of the master where LocksURL is sentinel://.
+	LocksMaster string
+	// LocksPatterns are the glob patterns of the keys of locks. If it is empty, those of lock:celery:exec:*, celery-once and
+	// celery-singleton are shown.
+	LocksPatterns []string
+	// LockTTL and CompletionTTL are the times after which lock:celery:exec:* keys expire, 10 min and 24 h if zero. How old a lock
+	// is follows from them where no event of its task tells. Negative means that they vary.
+	LockTTL, CompletionTTL time.Duration
+
 	// Prefix is the path that Umbel is mounted under, such as /ops/celery; empty means the root.
 	Prefix string
 	// Hosts are the names, without port, by which requests may call Umbel; others are refused. Empty
@@ -82,6 +94,9 @@ type Options struct {
 	Version  string       // shown on the pages and in the API
 	Logger   *slog.Logger // slog.Default() if nil; slog.New(slog.DiscardHandler) for none
 }
+
+// LocksNone is the LocksURL that shows no locks.
+const LocksNone = dashboard.LocksNone
 
 // TLS secures the connection to the broker. The zero value trusts the system's authorities.
 type TLS struct {
@@ -163,7 +178,8 @@ func New(o Options) (*Umbel, error) {
 			UnackedIndexKey: o.Redis.UnackedIndexKey, VisibilityTimeout: o.Redis.VisibilityTimeout,
 		},
 		ResultBackend: o.ResultBackend, ResultMaster: o.ResultMaster, ResultKeyPrefix: o.ResultKeyPrefix, ResultTable: o.ResultTable,
-		OutboxURLs: o.OutboxURLs, Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, Identify: o.Identify, DataDir: o.DataDir,
+		OutboxURLs: o.OutboxURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
+		Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, Identify: o.Identify, DataDir: o.DataDir,
 		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,
 	})
 	if failed, ok := errors.AsType[*dashboard.HistoryError](err); ok {

@@ -70,6 +70,7 @@ func scenes() map[string]scene {
 	maps.Copy(all, queueScenes())
 	maps.Copy(all, gapScenes())
 	maps.Copy(all, duplicateScenes())
+	maps.Copy(all, lockScenes())
 	return all
 }
 

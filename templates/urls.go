@@ -17,6 +17,7 @@ type URLs struct {
 	ReadOnly    bool                     // nothing can be changed: no view saved, no failure resolved
 	CanSend     bool                     // people may act on the cluster
 	HasCommands bool                     // queues, and what is sent, can be seen
+	HasLocks    bool                     // there is a Redis with locks
 }
 
 // View is the content of one page. Page draws nothing but the values.

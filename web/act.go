@@ -43,6 +43,8 @@ func (p *pages) routeChanges(r chi.Router, h *Handler) {
 	r.Post("/act/forget", f.forget)
 	r.Get("/act/purge", f.askPurge)
 	r.Post("/act/purge", f.purge)
+	r.Get("/act/release", f.askRelease)
+	r.Post("/act/release", f.release)
 	r.Get("/act/outbox", f.askOutbox)
 	r.Post("/act/outbox", f.changeOutbox)
 	r.Get("/act/dead-letters", f.askDeadLetters)

@@ -29,6 +29,7 @@ func newPages(o Options, urls templates.URLs, changed func()) *pages {
 		version: o.Version, now: o.Now, log: o.Logger,
 	}
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = o.ReadOnly, c.service() != nil, o.Commands != nil
+	c.urls.HasLocks = o.Commands != nil && o.Commands.Locks != nil
 	p := &pages{common: c, views: &viewsPage{c}, failing: &failurePages{c}}
 	p.counts = newBackground(&background[history.Count]{
 		what: "count of a view", age: time.Minute, kept: 10 * time.Minute, readers: 1, changed: changed, log: o.Logger,
@@ -82,6 +83,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	return append(list,
 		route{pattern: "/queues", load: queues.load},
 		route{pattern: "/queues/*", load: queues.loadQueue},
+		route{pattern: "/locks", load: (&locksPage{p.common}).load},
 		route{pattern: "/outbox", load: outbox.load},
 		route{pattern: "/outbox/audit", load: audit.load},
 		route{pattern: "/outbox/{request}", load: outbox.loadRequest},

@@ -127,6 +127,9 @@ func sources(o Options) []func() <-chan struct{} {
 		return list
 	}
 	list = append(list, o.Commands.Inspector.Changed, o.Commands.Queues.Changed)
+	if o.Commands.Locks != nil {
+		list = append(list, o.Commands.Locks.Changed)
+	}
 	if o.Commands.Relay != nil {
 		list = append(list, o.Commands.Relay.Changed)
 	}

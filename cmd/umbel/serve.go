@@ -36,6 +36,7 @@ type serveCmd struct {
 	brokerFlags
 	resultFlags
 	outboxFlags
+	lockFlags
 	webFlags
 	dirFlag
 	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
@@ -55,6 +56,9 @@ func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 		return err
 	}
 	if err := c.outboxes(&o); err != nil {
+		return err
+	}
+	if err := c.locks(&o); err != nil {
 		return err
 	}
 	return c.serve(ctx, o, log)

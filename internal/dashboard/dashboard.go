@@ -22,6 +22,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
@@ -48,6 +49,11 @@ type Options struct {
 	OutboxURLs    []string
 	OutboxSources []outboxwatch.Source // beside those of OutboxURLs
 
+	LocksURL, LocksMaster  string
+	LocksPatterns          []string
+	LockTTL, CompletionTTL time.Duration
+	Locks                  locks.Source // used instead of LocksURL if it is set
+
 	Prefix         string
 	Hosts, Origins []string
 	ReadOnly       bool
@@ -65,8 +71,9 @@ type Options struct {
 type Dashboard struct {
 	history    *sqlite.DB
 	ingester   *ingest.Ingester
-	results    results.Backend // nil if there is none
+	results    results.Backend      // nil if there is none
 	outboxes   *outboxwatch.Watcher // nil if there is none
+	locks      locks.Source         // nil if there is none
 	commands   *command.Service
 	reconciler *ingest.Reconciler
 	web        *web.Handler
@@ -142,8 +149,18 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	if err != nil {
 		return err
 	}
+	var watcher *locks.Watcher
+	if d.locks, err = Locks(o); err != nil {
+		return err
+	}
+	if d.locks != nil {
+		watcher, err = locks.New(locks.Options{Source: d.locks, Tasks: reader, Rollups: d.history, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL})
+		if err != nil {
+			return err
+		}
+	}
 	d.commands, err = command.New(command.Options{
-		Client: client, Outbox: d.history, Tasks: reader, Forgetter: d.ingester, Reporter: d.ingester, Dismisser: d.ingester, Results: d.results,
+		Client: client, Outbox: d.history, Tasks: reader, Forgetter: d.ingester, Reporter: d.ingester, Dismisser: d.ingester, Results: d.results, Locks: watcher,
 		QueueCounters: d.ingester.QueueCounters, HiddenQueues: []string{o.Queue}, ReadOnly: o.ReadOnly, Logger: o.Logger,
 	})
 	if err != nil {
@@ -243,6 +260,9 @@ func (d *Dashboard) Close() error {
 	}
 	if d.outboxes != nil {
 		err = errors.Join(err, d.outboxes.Close())
+	}
+	if d.locks != nil {
+		err = errors.Join(err, d.locks.Close())
 	}
 	return errors.Join(err, d.history.Close())
 }

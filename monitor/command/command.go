@@ -17,6 +17,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/monitor/remote"
@@ -52,6 +53,7 @@ type Options struct {
 	Reporter  Reporter        // nil drops what workers report
 	Dismisser Dismisser       // nil if tasks cannot be dismissed
 	Results   results.Backend // nil if there is none; whoever opened it closes it
+	Locks     *locks.Watcher  // run by Service.Run; nil if there is no Redis with locks
 	// QueueCounters returns how many messages events report, by queue, and by worker those of unknown queues; nil if
 	// nobody counts.
 	QueueCounters func() (byQueue map[string]queues.Counters, unrouted map[string]int64)
@@ -71,6 +73,7 @@ type Service struct {
 	Queues    *queues.Watcher
 	Relay     *relay.Relay    // nil if read-only
 	Results   results.Backend // nil if there is none
+	Locks     *locks.Watcher  // nil if there is no Redis with locks
 
 	outbox    history.Outbox
 	tasks     Tasks
@@ -89,7 +92,7 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("command service needs a client, an outbox and tasks")
 	}
 	s := &Service{
-		CommandReader: o.Outbox, Client: o.Client, Results: o.Results, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser, outboxes: o.Outboxes,
+		CommandReader: o.Outbox, Client: o.Client, Results: o.Results, Locks: o.Locks, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser, outboxes: o.Outboxes,
 		now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if s.now == nil {
@@ -124,6 +127,9 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.Client.Run(connected) })
 	g.Go(func() error { return s.Inspector.Run(ctx) })
 	g.Go(func() error { return s.Queues.Run(ctx) })
+	if s.Locks != nil {
+		g.Go(func() error { return s.Locks.Run(ctx) })
+	}
 	g.Go(func() error {
 		defer disconnect()
 		if s.Relay == nil {

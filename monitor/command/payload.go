@@ -16,6 +16,7 @@ const (
 	kindControl = "control"
 	kindTask    = "task"
 	kindPurge   = "purge"
+	kindRelease = "release"
 )
 
 // Payloads of commands by kind, as JSON. A change to them raises history.CommandSchema.

@@ -48,6 +48,12 @@ func (s *Service) Send(ctx context.Context, c history.Command) (relay.Sent, erro
 		return s.purge(ctx, p)
 	case RequeueDeadLetters, PurgeDeadLetters:
 		return s.changeLetters(ctx, c)
+	case kindRelease:
+		var p releasePayload
+		if err := decode(c, &p); err != nil {
+			return relay.Sent{}, err
+		}
+		return s.release(ctx, p)
 	}
 	return relay.Sent{}, fmt.Errorf("%w: no command is of kind %q", relay.ErrPermanent, c.Kind)
 }

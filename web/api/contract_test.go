@@ -139,6 +139,16 @@ func asking(group string) map[string][]asked {
 			{404, "/app-outboxes/none/dead-letters/purge", `{"all":true,"confirm":"none"}`, nil},
 			{400, "/app-outboxes/shop/dead-letters/purge", `{"ids":[1]}`, nil},
 		},
+		"list-locks": {{200, "/locks?mark=stuck&kind=idempotent&name=shop.pay", "", nil}, {200, "/locks", "", nil}},
+		"get-lock":   {{200, "/locks/" + url.PathEscape(heldKey), "", nil}, {404, "/locks/none", "", nil}},
+		"release-lock": {
+			{202, "/release?wait=20s", heldJSON(heldVersion, "shop.pay"), key("release-lock")},
+			{422, "/release", heldJSON(heldVersion, "shop.pya"), key("release-lock")},
+			{200, "/release?dry_run=true", `{"key":"` + keptKey + `"}`, nil},
+			{404, "/release", `{"key":"none"}`, nil},
+			{409, "/release", `{"key":"` + keptKey + `","version":"0","confirm":"shop.pay"}`, nil},
+			{400, "/release", `{"key":"` + keptKey + `","version":"` + heldVersion + `"}`, nil},
+		},
 		"list-commands":    {{200, "/commands?state=done&state=dead&kind=control&limit=3", "", nil}, {200, "/commands", "", nil}},
 		"get-command":      {{200, "/commands/1", "", nil}, {404, "/commands/99999", "", nil}},
 		"requeue-commands": {{200, "/commands/requeue", `{"ids":[1,2]}`, nil}, {400, "/commands/requeue", `{"ids":[]}`, nil}},
@@ -146,6 +156,18 @@ func asking(group string) map[string][]asked {
 		"get-outbox":       {{200, "/outbox", "", nil}},
 		"list-audit":       {{200, "/audit?limit=2", "", nil}},
 	}
+}
+
+// Keys of locks that do not expire, and their version.
+const (
+	heldKey     = "lock:celery:exec:shop.pay:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+	keptKey     = "lock:celery:exec:shop.pay:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"
+	heldVersion = "f7b3ad2b797fc196"
+)
+
+// heldJSON asks to release the lock at heldKey.
+func heldJSON(version, confirm string) string {
+	return `{"key":"` + heldKey + `","version":"` + version + `","confirm":"` + confirm + `"}`
 }
 
 // oddJSON is oddID in JSON.

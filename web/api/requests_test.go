@@ -13,6 +13,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/api"
@@ -50,8 +51,14 @@ func openWith(t *testing.T, backend func(b *backend) web.Backend) *fixture {
 	f.broker.Declare("mail")
 	b := backend(cluster)
 	f.back = b
-	var err error
-	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: f.db, Tasks: b, Forgetter: forgetting{b}, Dismisser: waiting{}, Outboxes: outboxes(t)})
+	kept := locks.NewMemory(locks.DefaultPatterns(), time.Now)
+	kept.Set(heldKey, "processing", 0, true)
+	kept.Set(keptKey, "processing", 0, true)
+	watcher, err := locks.New(locks.Options{Source: kept, Tasks: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: f.db, Tasks: b, Locks: watcher, Forgetter: forgetting{b}, Dismisser: waiting{}, Outboxes: outboxes(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,3 +89,19 @@ func (r *Reader) Close() error {
 	}
 	return nil
 }
+
+// Do calls f with a client that is connected. What other packages send is up to them; an error that is no reply of Redis
+// ends the connection.
+func (r *Reader) Do(ctx context.Context, f func(ctx context.Context, c *redis.Client) error) error {
+	l, err := r.connected(ctx)
+	if err != nil {
+		return err
+	}
+	if err = f(ctx, l.client); err == nil {
+		return nil
+	}
+	if !isRefusal(err) && ctx.Err() == nil {
+		r.drop(l)
+	}
+	return connectError(ctx, l.endpoint, err)
+}
