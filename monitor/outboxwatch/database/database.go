@@ -142,7 +142,7 @@ func (b *Outbox) begin(ctx context.Context, write bool) (*sql.Tx, error) {
 	}
 	settings := fmt.Sprintf(`SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %[1]d`, statementTimeout.Milliseconds())
 	if !write {
-		settings += `; SET LOCAL enable_seqscan = off` // an index, even where statistics are old
+		settings += `; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off` // in the order of an index, whatever statistics say
 	}
 	if _, err := tx.ExecContext(ctx, settings); err != nil {
 		_ = tx.Rollback()
