@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,16 +43,19 @@ type Inspector struct {
 	now    func() time.Time
 	wake   chan struct{} // wakes Run to check for due inspections
 
-	mu           sync.Mutex // guards what follows
-	nodes        map[string]*cacheEntry
-	reports      map[string]*cacheEntry // by name
-	topology     cacheEntry
-	disconnected bool // the last round of the topology began without a connection
-	cached       Topology
-	pending      []pendingConsumer
-	firstSeen    map[string]time.Time // when each live worker was first seen alive
-	running      int                  // rounds of Run
-	changed      chan struct{}
+	mu            sync.Mutex // guards what follows
+	nodes         map[string]*cacheEntry
+	reports       map[string]*cacheEntry // by name
+	topology      cacheEntry
+	disconnected  bool // the last round of the topology began without a connection
+	cached        Topology
+	pending       []pendingConsumer
+	firstSeen     map[string]time.Time // when each live worker was first seen alive
+	running       int                  // rounds of Run
+	settings      map[string]WorkerSettings
+	settingsRound cacheEntry
+	taskLists     map[[sha256.Size]byte][]RegisteredTask // of settings, by the digest of the reply
+	changed       chan struct{}
 }
 
 // cacheEntry is a worker, or the topology, that is inspected in rounds, one at a time.
@@ -92,6 +96,8 @@ func NewInspector(o InspectorOptions) (*Inspector, error) {
 		nodes:     make(map[string]*cacheEntry),
 		reports:   make(map[string]*cacheEntry),
 		firstSeen: make(map[string]time.Time),
+		settings:  make(map[string]WorkerSettings),
+		taskLists: make(map[[sha256.Size]byte][]RegisteredTask),
 		changed:   make(chan struct{}),
 	}
 	if i.alive == nil {
@@ -157,6 +163,7 @@ func (i *Inspector) plan() (work []func(context.Context), next time.Duration) {
 		consider(s, func(ctx context.Context) { i.inspect(ctx, name, s) })
 	}
 	consider(&i.topology, i.inspectAll)
+	consider(&i.settingsRound, i.inspectSettings)
 	for _, subjects := range []map[string]*cacheEntry{i.nodes, i.reports} {
 		maps.DeleteFunc(subjects, func(_ string, s *cacheEntry) bool {
 			return now.Sub(s.usedAt) >= keepFor
@@ -226,6 +233,7 @@ func (i *Inspector) Forget(name string) {
 	defer i.mu.Unlock()
 	delete(i.nodes, name)
 	delete(i.reports, name)
+	delete(i.settings, name)
 }
 
 // Cached returns the cached inspection of a worker, and has it refreshed if it is older than MaxAge. It does not
