@@ -17,7 +17,7 @@ func refusals(groups []group) []Finding {
 	for g := range groups {
 		for t := range groups[g].Tasks {
 			task := &groups[g].Tasks[t]
-			if s := groups[g].effective(task).serializer; s != "" {
+			if s := groups[g].effective[t].serializer; s != "" {
 				if senders[task.Name] == nil {
 					senders[task.Name] = map[string]bool{}
 				}
@@ -133,12 +133,8 @@ func disagreement(name string, values map[string][]string, tasks []TaskFact) Fin
 		Consequence: "What becomes of a task when something fails depends on which worker takes it.",
 		Setting:     name, Cost: "Workers must be restarted. Different values are right for workers that share no task.", Tasks: tasks,
 	}
-	most := 0
 	for _, v := range slices.Sorted(maps.Keys(values)) {
 		workers := slices.Sorted(slices.Values(values[v]))
-		if len(workers) > most {
-			most, f.Value = len(workers), v
-		}
 		f.Values = append(f.Values, Value{v, workers})
 		f.Workers = append(f.Workers, workers...)
 	}
@@ -155,33 +151,34 @@ func attributeDisagreements(groups []group) []Finding {
 		if c.setting == "" {
 			continue
 		}
-		values, tasks := map[string]map[string]bool{}, map[string]bool{}
-		byTask := map[string]map[string][]string{} // workers by task and value
+		byTask := map[string]map[string][]int{} // groups by task and value
 		for i := range groups {
-			base, _ := groups[i].base(c)
+			base := c.read(&groups[i].base)
 			for t := range groups[i].Tasks {
-				task := &groups[i].Tasks[t]
-				v := c.read(groups[i].effective(task))
+				name, v := groups[i].Tasks[t].Name, c.read(&groups[i].effective[t])
 				if v == base { // it has the setting of its worker
 					v = ""
 				}
-				if byTask[task.Name] == nil {
-					byTask[task.Name] = map[string][]string{}
+				if byTask[name] == nil {
+					byTask[name] = map[string][]int{}
 				}
-				byTask[task.Name][v] = append(byTask[task.Name][v], groups[i].names...)
+				byTask[name][v] = append(byTask[name][v], i)
 			}
 		}
-		for name, v := range byTask {
-			if len(v) < 2 {
+		values := map[string]map[int]bool{}
+		var tasks []TaskFact
+		for _, name := range slices.Sorted(maps.Keys(byTask)) {
+			if len(byTask[name]) < 2 {
 				continue
 			}
-			tasks[name] = true
-			for value, workers := range v {
+			tasks = append(tasks, TaskFact{Name: name})
+			for value, indexes := range byTask[name] {
+				value = cmp.Or(value, "as the setting")
 				if values[value] == nil {
-					values[value] = map[string]bool{}
+					values[value] = map[int]bool{}
 				}
-				for _, w := range workers {
-					values[value][w] = true
+				for _, i := range indexes {
+					values[value][i] = true
 				}
 			}
 		}
@@ -189,16 +186,13 @@ func attributeDisagreements(groups []group) []Finding {
 			continue
 		}
 		shown := map[string][]string{}
-		for v, workers := range values {
-			shown[cmp.Or(v, "as the setting")] = sortedKeys(workers)
+		for v, indexes := range values {
+			for i := range indexes {
+				shown[v] = append(shown[v], groups[i].names...)
+			}
 		}
-		var facts []TaskFact
-		for _, name := range sortedKeys(tasks) {
-			facts = append(facts, TaskFact{Name: name})
-		}
-		f := disagreement(c.name, shown, facts)
+		f := disagreement(c.name, shown, tasks)
 		f.Title = "The code of workers differs in the attribute " + c.name
-		f.Value = ""
 		f.Cost = "Run the same version of the code on all workers that take the task."
 		f.Cause = "attribute-" + strings.ReplaceAll(c.name, "_", "-")
 		list = append(list, f)

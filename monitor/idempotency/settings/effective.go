@@ -116,7 +116,8 @@ type effective struct {
 	unlimited                                             bool   // max_retries is None
 }
 
-func (w *Worker) effective(t *Task) effective {
+// settingsOf returns what holds for a task on the worker.
+func (w *Worker) settingsOf(t *Task) effective {
 	e := effective{
 		late:        w.attribute(t, "acks_late", "task_acks_late"),
 		reject:      w.attribute(t, "reject_on_worker_lost", "task_reject_on_worker_lost"),
@@ -135,12 +136,12 @@ func (w *Worker) effective(t *Task) effective {
 	if e.serializer == "" {
 		e.serializer = w.text("task_serializer")
 	}
-	e.limit, e.limitKnown = w.limit(t)
+	e.limit, e.limitKnown = w.hardLimit(t)
 	return e
 }
 
-// limit is the hard time limit of a task.
-func (w *Worker) limit(t *Task) (time.Duration, bool) {
+// hardLimit is the hard time limit of a task.
+func (w *Worker) hardLimit(t *Task) (time.Duration, bool) {
 	if s, ok := t.Attributes["time_limit"]; ok {
 		d, ok := seconds(s)
 		return d, ok

@@ -4,6 +4,7 @@ package settings
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -77,7 +78,7 @@ type Finding struct {
 	Title       string // what is set
 	Consequence string // what can happen, in sentences
 	Setting     string // that changes it
-	Value       string // to set, in Python
+	Value       string // to set, in Python; empty if workers disagree
 	Cost        string // of the change
 	Tasks       []TaskFact
 	Workers     []string // sorted
@@ -117,15 +118,17 @@ type Report struct {
 type group struct {
 	Worker
 
-	names []string // of the workers
+	names     []string    // of the workers
+	effective []effective // of their tasks
+	base      effective   // of a task that sets nothing itself
 }
 
 // Judge applies all rules.
 func Judge(c Cluster) Report {
 	groups := grouped(c.Workers)
-	v := verdicts{cluster: c, found: map[string]*Finding{}, limit: deliveryLimit(c.Workers)}
+	v := newVerdicts(c, groups)
 	for i := range groups {
-		v.judge(&groups[i])
+		v.judge(i)
 	}
 	r := Report{Findings: v.list(), Unknown: unknown(groups), Workers: len(c.Workers)}
 	r.Findings = append(r.Findings, refusals(groups)...)
@@ -179,7 +182,36 @@ func grouped(workers []Worker) []group {
 		}
 		list[i].names = append(list[i].names, w.Name)
 	}
+	for i := range list {
+		g := &list[i]
+		g.base = g.settingsOf(&Task{})
+		for t := range g.Tasks {
+			g.effective = append(g.effective, g.settingsOf(&g.Tasks[t]))
+		}
+	}
 	return list
+}
+
+// workerSets returns the names of the workers of several groups.
+type workerSets struct {
+	groups []group
+	known  map[string][]string
+}
+
+// of returns the names in the groups of these indexes, sorted. Equal arguments give one slice, which must not be changed.
+func (s *workerSets) of(indexes []int) []string {
+	key := fmt.Sprint(indexes)
+	if names, ok := s.known[key]; ok {
+		return names
+	}
+	var names []string
+	for _, i := range indexes {
+		names = append(names, s.groups[i].names...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	s.known[key] = names
+	return names
 }
 
 // unknown says what is not known of which workers.

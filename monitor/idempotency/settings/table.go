@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,21 +24,21 @@ type Cell struct {
 // column is a setting that tasks have.
 type column struct {
 	name, setting string
-	read          func(e effective) string // empty if unknown
+	read          func(e *effective) string // empty if unknown
 }
 
 func columns() []column {
-	flag := func(of func(e effective) answer) func(effective) string {
-		return func(e effective) string { return [...]string{unclear: "", no: "False", yes: "True"}[of(e)] }
+	flag := func(of func(e *effective) answer) func(*effective) string {
+		return func(e *effective) string { return [...]string{unclear: "", no: "False", yes: "True"}[of(e)] }
 	}
 	return []column{
-		{"acks_late", "task_acks_late", flag(func(e effective) answer { return e.late })},
-		{"reject_on_worker_lost", "task_reject_on_worker_lost", flag(func(e effective) answer { return e.reject })},
-		{"retry_on_worker_lost", "task_retry_on_worker_lost", flag(func(e effective) answer { return e.retry })},
-		{"acks_on_failure", "", flag(func(e effective) answer { return e.acksFailure })},
-		{"acks_on_timeout", "", flag(func(e effective) answer { return e.acksTimeout })},
-		{"ignore_result", "task_ignore_result", flag(func(e effective) answer { return e.ignore })},
-		{"time_limit", "", func(e effective) string {
+		{"acks_late", "task_acks_late", flag(func(e *effective) answer { return e.late })},
+		{"reject_on_worker_lost", "task_reject_on_worker_lost", flag(func(e *effective) answer { return e.reject })},
+		{"retry_on_worker_lost", "task_retry_on_worker_lost", flag(func(e *effective) answer { return e.retry })},
+		{"acks_on_failure", "", flag(func(e *effective) answer { return e.acksFailure })},
+		{"acks_on_timeout", "", flag(func(e *effective) answer { return e.acksTimeout })},
+		{"ignore_result", "task_ignore_result", flag(func(e *effective) answer { return e.ignore })},
+		{"time_limit", "", func(e *effective) string {
 			switch {
 			case !e.limitKnown:
 				return ""
@@ -46,7 +47,7 @@ func columns() []column {
 			}
 			return short(e.limit)
 		}},
-		{"serializer", "task_serializer", func(e effective) string { return e.serializer }},
+		{"serializer", "task_serializer", func(e *effective) string { return e.serializer }},
 	}
 }
 
@@ -61,59 +62,52 @@ func Columns() []string {
 
 // rows returns all registered tasks by name.
 func rows(groups []group, observed map[string]Observed) []TaskRow {
-	list := columns()
-	byName := map[string][]map[string][]string{} // by column, workers by value
-	overrides := map[string][]bool{}
+	type cells []struct {
+		byValue   map[string][]int // groups
+		overrides bool
+	}
+	list, sets := columns(), workerSets{groups, map[string][]string{}}
+	byName := map[string]cells{}
 	for i := range groups {
 		g := &groups[i]
 		for t := range g.Tasks {
-			task := &g.Tasks[t]
-			if byName[task.Name] == nil {
-				byName[task.Name], overrides[task.Name] = make([]map[string][]string, len(list)), make([]bool, len(list))
+			row := byName[g.Tasks[t].Name]
+			if row == nil {
+				row = make(cells, len(list))
+				byName[g.Tasks[t].Name] = row
 			}
-			e := g.effective(task)
 			for c, column := range list {
-				v := column.read(e)
+				v := column.read(&g.effective[t])
 				if v == "" {
 					continue
 				}
-				if byName[task.Name][c] == nil {
-					byName[task.Name][c] = map[string][]string{}
+				if row[c].byValue == nil {
+					row[c].byValue = make(map[string][]int, 1)
 				}
-				byName[task.Name][c][v] = append(byName[task.Name][c][v], g.names...)
-				if base, ok := g.base(column); ok && base != v {
-					overrides[task.Name][c] = true
+				row[c].byValue[v] = append(row[c].byValue[v], i)
+				if base := column.read(&g.base); base != "" && base != v {
+					row[c].overrides = true
 				}
 			}
 		}
 	}
-	var table []TaskRow
-	for name, cells := range byName {
-		row := TaskRow{Name: name, Observed: observed[name]}
-		for c, values := range cells {
-			cell := Cell{Overrides: overrides[name][c]}
-			for v, workers := range values {
-				slices.Sort(workers)
-				cell.Values = append(cell.Values, Value{v, slices.Compact(workers)})
+	table := make([]TaskRow, 0, len(byName))
+	for name, row := range byName {
+		shown := TaskRow{Name: name, Observed: observed[name]}
+		for _, c := range row {
+			cell := Cell{Overrides: c.overrides}
+			for v, indexes := range c.byValue {
+				cell.Values = append(cell.Values, Value{v, sets.of(indexes)})
 			}
 			slices.SortFunc(cell.Values, func(a, b Value) int {
-				if d := len(b.Workers) - len(a.Workers); d != 0 {
-					return d
-				}
-				return strings.Compare(a.Value, b.Value)
+				return cmp.Or(len(b.Workers)-len(a.Workers), strings.Compare(a.Value, b.Value))
 			})
-			row.Cells = append(row.Cells, cell)
+			shown.Cells = append(shown.Cells, cell)
 		}
-		table = append(table, row)
+		table = append(table, shown)
 	}
 	slices.SortFunc(table, func(a, b TaskRow) int { return strings.Compare(a.Name, b.Name) })
 	return table
-}
-
-// base is the value that a task has which sets nothing itself, false if it is unknown.
-func (g *group) base(c column) (string, bool) {
-	v := c.read(g.effective(&Task{}))
-	return v, v != ""
 }
 
 // String writes the values of a cell as on a page: True, or True on 3 and False on 1.

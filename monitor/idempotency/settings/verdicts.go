@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,69 +11,77 @@ import (
 // verdicts gathers what rules find.
 type verdicts struct {
 	cluster Cluster
+	groups  []group
+	rules   []rule
 	limit   map[string]time.Duration // by transport
-	found   map[string]*Finding      // by cause
-	needs   map[string]time.Duration // by cause, the largest
-	facts   map[string]map[string]string
-	workers map[string]map[string]bool
+	found   map[string]*gathered     // by cause
+}
+
+// gathered is a finding with what it is made of.
+type gathered struct {
+	Finding
+
+	need   time.Duration     // the largest
+	facts  map[string]string // by task
+	groups map[int]bool
+}
+
+func newVerdicts(c Cluster, groups []group) *verdicts {
+	return &verdicts{cluster: c, groups: groups, rules: rules(), limit: deliveryLimit(c.Workers), found: map[string]*gathered{}}
 }
 
 // judge applies all rules to the tasks of a group.
-func (v *verdicts) judge(g *group) {
-	if v.facts == nil {
-		v.needs, v.facts, v.workers = map[string]time.Duration{}, map[string]map[string]string{}, map[string]map[string]bool{}
-	}
-	list := rules()
+func (v *verdicts) judge(index int) {
+	g := &v.groups[index]
 	if g.Pickles {
-		v.add(&list[slices.IndexFunc(list, func(r rule) bool { return r.Cause == "pickled-arguments" })], "", verdict{risk: Possible}, g)
+		pickled := slices.IndexFunc(v.rules, func(r rule) bool { return r.Cause == "pickled-arguments" })
+		v.add(&v.rules[pickled], "", verdict{risk: Possible}, index)
 	}
+	s := subject{Worker: &g.Worker, hold: v.limit[g.Transport], cancels: g.flag(cancelOnLoss), deduplicates: g.flag(deduplicate)}
 	for t := range g.Tasks {
-		s := subject{group: g, task: &g.Tasks[t], hold: v.limit[g.Transport]}
-		s.effective, s.observed = g.effective(s.task), v.cluster.Tasks[s.task.Name]
-		for i := range list {
-			if found := list[i].judge(s); found.applies {
-				v.add(&list[i], s.task.Name, found, g)
+		s.task, s.effective, s.observed = &g.Tasks[t], &g.effective[t], v.cluster.Tasks[g.Tasks[t].Name]
+		for i := range v.rules {
+			if found := v.rules[i].judge(&s); found.applies {
+				v.add(&v.rules[i], s.task.Name, found, index)
 			}
 		}
 	}
 }
 
 // add notes that a rule applies to a task on the workers of a group.
-func (v *verdicts) add(r *rule, task string, found verdict, g *group) {
+func (v *verdicts) add(r *rule, task string, found verdict, group int) {
 	f := v.found[r.Cause]
 	if f == nil {
-		f = &Finding{}
-		*f = r.Finding
-		f.Risk = Possible
-		v.found[r.Cause], v.facts[r.Cause], v.workers[r.Cause] = f, map[string]string{}, map[string]bool{}
+		f = &gathered{Finding: r.Finding, facts: map[string]string{}, groups: map[int]bool{}}
+		f.Risk, f.Query = Possible, strings.ReplaceAll(r.Query, "{hold}", fmt.Sprintf("%gs", v.limit[v.groups[group].Transport].Seconds()))
+		v.found[r.Cause] = f
 	}
 	if found.risk == Exceeded {
 		f.Risk = Exceeded
 	}
-	if found.need >= v.needs[r.Cause] {
-		v.needs[r.Cause] = found.need
-		if r.value != nil {
-			f.Value = r.value(roundUp(found.need))
-		}
+	if r.value != nil && found.need >= f.need {
+		f.need, f.Value = found.need, r.value(roundUp(found.need))
 	}
 	if task != "" {
-		v.facts[r.Cause][task] = found.detail
+		f.facts[task] = found.detail
 	}
-	for _, name := range g.names {
-		v.workers[r.Cause][name] = true
-	}
+	f.groups[group] = true
 }
 
 // list returns the findings.
 func (v *verdicts) list() []Finding {
-	var list []Finding
-	for cause, f := range v.found {
-		for name, detail := range v.facts[cause] {
-			f.Tasks = append(f.Tasks, TaskFact{name, detail})
+	list := make([]Finding, 0, len(v.found))
+	for _, g := range v.found {
+		f := g.Finding
+		for _, name := range slices.Sorted(maps.Keys(g.facts)) {
+			f.Tasks = append(f.Tasks, TaskFact{name, g.facts[name]})
 		}
-		slices.SortFunc(f.Tasks, func(a, b TaskFact) int { return strings.Compare(a.Name, b.Name) })
-		f.Workers = sortedKeys(v.workers[cause])
-		list = append(list, *f)
+		for i := range g.groups {
+			f.Workers = append(f.Workers, v.groups[i].names...)
+		}
+		slices.Sort(f.Workers)
+		f.Workers = slices.Compact(f.Workers)
+		list = append(list, f)
 	}
 	return list
 }
