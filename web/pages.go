@@ -19,6 +19,7 @@ type pages struct {
 	forms   *forms
 	counts  *background[history.Count] // of the tasks of views
 	results *storedResults             // nil if there is no result backend
+	audits  *idempotencyPage           // nil if workers cannot be inspected
 }
 
 // newPages has changed called after what no event tells of, so that no open page shows for long what was before.
@@ -41,6 +42,9 @@ func newPages(o Options, urls templates.URLs, changed func()) *pages {
 	}
 	if backend != nil {
 		p.results = newStoredResults(backend, changed, o.Logger)
+	}
+	if o.Commands != nil {
+		p.audits = newIdempotencyPage(c, changed)
 	}
 	queues := &queuePages{common: c, messages: newCache[command.WaitingMessages](messagesAge)}
 	p.forms = &forms{common: c, queues: queues}
@@ -80,6 +84,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	}
 	outbox := &outboxPages{p.common}
 	audit := &auditPage{p.common, newCache[int64](auditAge)}
+	list = append([]route{{pattern: templates.IdempotencyPath, load: p.audits.load, visit: p.audits.visit}}, list...) // before /workers/*
 	return append(list,
 		route{pattern: "/queues", load: queues.load},
 		route{pattern: "/queues/*", load: queues.loadQueue},

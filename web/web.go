@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/idempotency/audit"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/static"
@@ -169,8 +170,12 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
 		r.Method(http.MethodGet, "/metrics", metrics(o.Backend, o.Commands, o.Now, o.Logger))
+		var audited func(context.Context) audit.Report
+		if p.audits != nil {
+			audited = p.audits.audited
+		}
 		r.Mount(apiPath, api.New(api.Options{
-			Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Identify: o.Identify,
+			Audit: audited, Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Identify: o.Identify,
 			Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger,
 		}))
 	})
@@ -249,6 +254,9 @@ func (h *Handler) Run(ctx context.Context) error {
 	g.Go(func() error { return h.changes.run(ctx) })
 	if h.pages.results != nil {
 		g.Go(func() error { return h.pages.results.run(ctx) })
+	}
+	if h.pages.audits != nil {
+		g.Go(func() error { return h.pages.audits.reports.run(ctx) })
 	}
 	return g.Wait()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/idempotency/audit"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -46,6 +47,8 @@ type Options struct {
 	Commands *command.Service
 	ReadOnly bool
 	Identify func(r *http.Request) string
+	// Audit audits the settings of workers, which Commands inspects; nil reads a new audit for each request.
+	Audit func(ctx context.Context) audit.Report
 
 	Prefix  string           // URL path under which the host serves Umbel, such as /ops/celery; may be empty
 	Version string           // Umbel's version, for the OpenAPI document
@@ -59,6 +62,7 @@ type api struct {
 	commands *command.Service // nil if there are none
 	readOnly bool
 	identify func(r *http.Request) string
+	settings func(ctx context.Context) audit.Report
 	prefix   string // without a slash at its end
 	now      func() time.Time
 	logger   *slog.Logger
@@ -68,11 +72,14 @@ type api struct {
 // New returns a handler of the resources by their paths below {prefix}/api/v1: mount it there or strip that prefix.
 func New(o Options) http.Handler {
 	a := &api{
-		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly, identify: o.Identify,
+		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly, identify: o.Identify, settings: o.Audit,
 		prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
 	}
 	if a.now == nil {
 		a.now = time.Now
+	}
+	if a.settings == nil && o.Commands != nil {
+		a.settings = a.newAudit
 	}
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
