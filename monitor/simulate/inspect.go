@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,9 +18,9 @@ func inspections() map[string]func(w *worker, a arguments) any {
 		"reserved":      func(w *worker, _ arguments) any { return w.infos((*execution).reserved) },
 		"scheduled":     func(w *worker, _ arguments) any { return w.schedule() },
 		"revoked":       func(w *worker, _ arguments) any { return slices.AppendSeq([]string{}, maps.Keys(w.revokes)) },
-		"registered":    func(w *worker, _ arguments) any { return w.registered() },
+		"registered":    func(w *worker, a arguments) any { return w.registered(a.texts("taskinfoitems")) },
 		"active_queues": func(w *worker, _ arguments) any { return w.activeQueues() },
-		"conf":          func(w *worker, _ arguments) any { return w.conf() },
+		"conf":          func(w *worker, a arguments) any { return w.conf(a["with_defaults"] == true) },
 		"clock":         func(w *worker, _ arguments) any { return map[string]any{"clock": w.main.clock} },
 		"memsample":     func(w *worker, _ arguments) any { return w.memory() },
 		"report":        func(w *worker, _ arguments) any { return done(w.software()) },
@@ -99,19 +100,50 @@ func (w *worker) query(ids []string) any {
 	return found
 }
 
-func (w *worker) registered() []string {
+// registered lists the tasks with those of their attributes that are asked for.
+func (w *worker) registered(attributes []string) []string {
 	var list []string
 	for name, k := range w.c.kinds {
-		switch limit := w.limits[name]; {
-		case k.unknown:
+		if k.unknown {
 			continue
-		case limit != nil && limit.rate != "":
-			name += " [rate_limit=" + limit.rate + "]"
+		}
+		has := w.attributes(k)
+		var described []string
+		for _, a := range attributes {
+			if v, ok := has[a]; ok {
+				described = append(described, a+"="+v)
+			}
+		}
+		if limit := w.limits[name]; limit != nil && limit.rate != "" && !slices.Contains(attributes, "rate_limit") {
+			described = append(described, "rate_limit="+limit.rate)
+		}
+		if len(described) > 0 {
+			name += " [" + strings.Join(described, " ") + "]"
 		}
 		list = append(list, name)
 	}
 	slices.Sort(list)
 	return list
+}
+
+// attributes of the class of a task, as Python prints them. Those that are None are missing.
+func (w *worker) attributes(k *kind) map[string]string {
+	has := map[string]string{
+		"acks_late": "False", "acks_on_failure_or_timeout": "True", "ignore_result": "False", "serializer": "json",
+		"max_retries": strconv.FormatInt(max(k.retries, 3), 10),
+	}
+	if k.late {
+		has["acks_late"] = "True"
+	}
+	if limit := w.limits[k.name]; limit != nil && limit.rate != "" {
+		has["rate_limit"] = limit.rate
+	}
+	if w.host.legacy {
+		has["time_limit"] = strconv.Itoa(legacyTimeLimit)
+	} else {
+		has["acks_on_failure"], has["acks_on_timeout"], has["retry_on_worker_lost"] = "True", "True", "False"
+	}
+	return has
 }
 
 func (w *worker) activeQueues() []any {
@@ -158,8 +190,8 @@ func (w *worker) stats() any {
 		"total": w.totals, "pid": w.main.pid, "clock": strconv.FormatInt(w.main.clock, 10),
 		"uptime": (w.c.now - w.bootedAt) / int64(time.Second), "pool": p, "prefetch_count": prefetch * w.slots,
 		"broker": map[string]any{
-			"hostname": "broker.internal", "userid": "shop", "virtual_host": "/", "port": 5672, "transport": "amqp", "ssl": false,
-			"connect_timeout": 4, "heartbeat": 120.0, "login_method": "PLAIN", "alternates": []any{}, "transport_options": map[string]any{},
+			"hostname": "broker.internal", "userid": "shop", "virtual_host": "0", "port": 6379, "transport": "redis", "ssl": false,
+			"connect_timeout": 4, "heartbeat": 120.0, "login_method": nil, "alternates": []any{}, "transport_options": w.transportOptions(),
 		},
 		"rusage": map[string]any{
 			"utime": float64(w.processed) * 0.03, "stime": float64(w.processed) * 0.004, "maxrss": w.kilobytes(),
@@ -176,23 +208,49 @@ func (w *worker) memory() string { return fmt.Sprintf("%.1fMB", float64(w.kiloby
 func (w *worker) software() string {
 	return "\nsoftware -> celery:" + w.host.version + " (simulated) kombu:5.6.2 py:3.12.3\n" +
 		"platform -> system:Linux arch:64bit, ELF\n            kernel version:6.8 imp:CPython\n" +
-		"loader   -> celery.loaders.app.AppLoader\nsettings -> transport:amqp results:disabled\n"
+		"loader   -> celery.loaders.app.AppLoader\nsettings -> transport:redis results:disabled\n"
 }
 
-func (w *worker) conf() any {
-	conf := map[string]any{ //nolint:gosec // masked, as workers do it
-		"broker_url": "amqp://shop:********@broker.internal:5672//", "result_backend": nil,
+// legacyTimeLimit is the task_time_limit of older workers, seconds.
+const legacyTimeLimit = 3600
+
+// conf are the settings, with defaults those that tell how tasks are acknowledged too.
+func (w *worker) conf(defaults bool) any {
+	conf := map[string]any{}
+	if defaults {
+		conf = map[string]any{
+			"result_expires": "1 day, 0:00:00", "task_acks_on_failure_or_timeout": true, "task_ignore_result": false, "task_time_limit": nil,
+			"task_reject_on_worker_lost": nil, "worker_deduplicate_successful_tasks": false,
+			"worker_cancel_long_running_tasks_on_connection_loss": false, "broker_transport_options": map[string]any{},
+		}
+		if !w.host.legacy {
+			conf["task_acks_on_failure"], conf["task_acks_on_timeout"], conf["task_retry_on_worker_lost"] = nil, nil, false
+		}
+	}
+	maps.Copy(conf, map[string]any{ //nolint:gosec // masked, as workers do it
+		"broker_url": "redis://shop:********@broker.internal:6379/0", "result_backend": nil,
 		"task_default_queue": w.c.opts.DefaultQueue, "task_acks_late": false, "worker_prefetch_multiplier": prefetch,
 		"worker_send_task_events": true, "task_send_sent_event": true, "timezone": "Europe/Berlin", "enable_utc": true,
 		"task_serializer": "json", "accept_content": []string{"json"}, "include": []string{"shop.tasks", "billing.tasks", "mail.tasks"},
 		"task_routes": map[string]any{"mail.*": map[string]any{"queue": "mail"}, "images.*": map[string]any{"queue": "images"}},
+	})
+	if options := w.transportOptions(); len(options) > 0 {
+		conf["broker_transport_options"] = options
 	}
 	if w.cancels {
 		conf["worker_cancel_long_running_tasks_on_connection_loss"] = true
 	}
 	if w.host.legacy {
 		delete(conf, "enable_utc")
-		conf["task_time_limit"] = 3600
+		conf["task_time_limit"] = legacyTimeLimit
 	}
 	return conf
+}
+
+// transportOptions are those of the connection to Redis. The shop wants lost tasks back soon, and forgets its reminders.
+func (w *worker) transportOptions() map[string]any {
+	if w.host.legacy {
+		return map[string]any{}
+	}
+	return map[string]any{"visibility_timeout": 60}
 }
