@@ -63,6 +63,11 @@ func (v AppOutbox) path(u URLs) templ.SafeURL {
 	return u.path("/outbox/app")
 }
 
+// changeable reports whether people may requeue and remove dead letters.
+func (v AppOutbox) changeable(u URLs) bool {
+	return u.CanSend && len(v.Outbox.Stats.MissingGrants) == 0 && v.Outbox.Stats.ReadOnly == ""
+}
+
 // known reports whether there are numbers to show.
 func (v AppOutbox) known() bool { return !v.Outbox.ReadAt.IsZero() }
 

@@ -34,6 +34,7 @@ func appOutboxScenes() map[string]scene {
 		"app-outbox-filtered": {page(), filtered},
 		"app-outbox-dead":     {page(), appDead()},
 		"app-outbox-readonly": {page(), appReadOnly()},
+		"app-outbox-acts":     {page(), appChangeable()},
 	}
 }
 
@@ -97,6 +98,13 @@ func appDead() templates.AppOutbox {
 		{ID: 1, TaskID: evil, TaskName: evil, Reason: evil},
 		{ID: 3},
 	}
+	return v
+}
+
+// appChangeable has dead letters that people may change, of one task name.
+func appChangeable() templates.AppOutbox {
+	v := appDead()
+	v.Name, v.Outbox.Stats.MissingGrants = "shop.*", nil
 	return v
 }
 

@@ -35,7 +35,13 @@ func outboxOf(t *testing.T, url string) *command.Service {
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { _ = w.Run(ctx) })
-	t.Cleanup(func() { cancel(); run.Wait() })
+	t.Cleanup(func() {
+		cancel()
+		run.Wait()
+		if err := w.Close(); err != nil {
+			t.Errorf("close outboxes: %v", err)
+		}
+	})
 	for {
 		changed := w.Changed()
 		if o := w.Snapshot()[0]; !o.ReadAt.IsZero() {
