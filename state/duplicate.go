@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/hex"
 	"slices"
+	"strings"
 )
 
 // CallID identifies a call: the name of a task with its arguments, but for those that do not count. The zero CallID is
@@ -77,4 +78,81 @@ func (c *Cluster) repeatedSends(records []*record) (sends []Sent) {
 		return 0
 	})
 	return sends
+}
+
+// OwnDuplicates returns the ways in which a task repeats work that its own events and its result show.
+func (t *Task) OwnDuplicates() (d Duplicates) {
+	if t.Redelivered {
+		d |= Redelivery
+	}
+	if len(t.Sends) > 0 {
+		d |= Resend
+	}
+	if t.State == Retry || t.RetriedAt != 0 || t.Retries != nil && *t.Retries > 0 ||
+		slices.ContainsFunc(t.Executions, func(e Execution) bool { return e.RetriedAt != 0 }) {
+		d |= Retrial
+	}
+	if _, skipped := SkipReason(t.Result); skipped && t.State == Success {
+		d |= Skipped
+	}
+	return d
+}
+
+// maxSkip is the length of a skip document up to which it is recognized, in bytes.
+const maxSkip = 1024
+
+// SkipReason returns the reason in the result of a task that was skipped because of a lock, as a repr of
+// {"status": "skipped", "reason": …}, and false for any other result.
+func SkipReason(result *string) (reason string, ok bool) {
+	if result == nil || len(*result) > maxSkip {
+		return "", false
+	}
+	rest, open := strings.CutPrefix(*result, "{")
+	rest, closed := strings.CutSuffix(rest, "}")
+	if !open || !closed {
+		return "", false
+	}
+	skipped := false
+	for n := 0; rest != ""; n++ {
+		if n > 0 {
+			if rest, ok = strings.CutPrefix(rest, ", "); !ok {
+				return "", false
+			}
+		}
+		var key, value string
+		if key, rest, ok = reprText(rest); !ok {
+			return "", false
+		}
+		if rest, ok = strings.CutPrefix(rest, ": "); !ok {
+			return "", false
+		}
+		if strings.HasPrefix(rest, "'") {
+			if value, rest, ok = reprText(rest); !ok {
+				return "", false
+			}
+		} else { // a number, None
+			end := strings.IndexAny(rest, ",'([{")
+			if end < 0 {
+				end = len(rest)
+			}
+			value, rest = "", rest[end:]
+		}
+		switch key {
+		case "status":
+			skipped = value == "skipped"
+		case "reason":
+			reason = value
+		}
+	}
+	return reason, skipped && reason != ""
+}
+
+// reprText reads a string without backslashes from the front of a repr.
+func reprText(s string) (text, rest string, ok bool) {
+	s, ok = strings.CutPrefix(s, "'")
+	if !ok {
+		return "", "", false
+	}
+	text, rest, ok = strings.Cut(s, "'")
+	return text, rest, ok && !strings.Contains(text, `\`)
 }

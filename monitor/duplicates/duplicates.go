@@ -71,18 +71,18 @@ type FactKind string
 
 // Kinds of facts.
 const (
-	FactSent          FactKind = "sent"
-	FactReceived      FactKind = "received"
-	FactStarted       FactKind = "started"
-	FactEnded         FactKind = "ended"
-	FactNoEnd         FactKind = "no_end"         // the end of the first run was never reported
-	FactRedelivered   FactKind = "redelivered"    // an attempt was received again after it had begun
-	FactWorkerLost    FactKind = "worker_lost"    // the process of the first run ended between the two
-	FactAcksLate      FactKind = "acks_late"      // the task is acknowledged after it has run
-	FactOverlap       FactKind = "overlap"        // for how long the runs overlapped
-	FactClocks        FactKind = "clocks"         // how well the clocks of the two workers agree
-	FactSkipReason    FactKind = "skip_reason"    // what the result of the skipped task says
-	FactAttempt       FactKind = "attempt"        // which attempt a run is
+	FactSent        FactKind = "sent"
+	FactReceived    FactKind = "received"
+	FactStarted     FactKind = "started"
+	FactEnded       FactKind = "ended"
+	FactNoEnd       FactKind = "no_end"      // the end of the first run was never reported
+	FactRedelivered FactKind = "redelivered" // an attempt was received again after it had begun
+	FactWorkerLost  FactKind = "worker_lost" // the process of the first run ended between the two
+	FactAcksLate    FactKind = "acks_late"   // the task is acknowledged after it has run
+	FactOverlap     FactKind = "overlap"     // for how long the runs overlapped
+	FactClocks      FactKind = "clocks"      // how well the clocks of the two workers agree
+	FactSkipReason  FactKind = "skip_reason" // what the result of the skipped task says
+	FactAttempt     FactKind = "attempt"     // which attempt a run is
 )
 
 // Options is what else is known. The zero value knows nothing.

@@ -107,4 +107,3 @@ func (r *Reader) judgeOptions() duplicates.Options {
 		Offset: func(worker string) (int64, bool) { n, ok := offsets[worker]; return n, ok },
 	}
 }
-

@@ -200,16 +200,17 @@ func (r *Reader) addUnsaved(l *list) {
 // addStored adds tasks of the history, in their state in memory where they are there. If tasks were evicted since evicted
 // were, one that is not in memory may have been saved after it was read, and is read again.
 func (r *Reader) addStored(ctx context.Context, l *list, tasks []state.Task, evicted uint64) error {
-	var again []string
+	var again []int
 	r.source.View(func(c state.View) {
 		for i := range tasks {
 			t, inMemory := c.Task(tasks[i].ID)
 			switch {
 			case inMemory:
+				t.CallID, t.Duplicates = tasks[i].CallID, tasks[i].Duplicates
 				l.add(&t)
 			case l.ids[tasks[i].ID]:
 			case c.Evicted() != evicted:
-				again = append(again, tasks[i].ID)
+				again = append(again, i)
 			default:
 				at, _ := l.place(&tasks[i])
 				l.ids[tasks[i].ID] = true
@@ -217,7 +218,8 @@ func (r *Reader) addStored(ctx context.Context, l *list, tasks []state.Task, evi
 			}
 		}
 	})
-	for _, id := range again {
+	for _, i := range again {
+		id := tasks[i].ID
 		saved, err := r.store.Task(ctx, id)
 		if errors.Is(err, history.ErrNotFound) {
 			continue
@@ -229,6 +231,7 @@ func (r *Reader) addStored(ctx context.Context, l *list, tasks []state.Task, evi
 		if err != nil {
 			return err
 		}
+		t.CallID, t.Duplicates = tasks[i].CallID, tasks[i].Duplicates
 		l.add(&t)
 	}
 	return nil

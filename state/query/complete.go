@@ -119,7 +119,7 @@ func conditions(part string, whole bool, values func(Field, string) []string) []
 	if !whole || part == "" {
 		return all
 	}
-	for _, f := range [...]Field{State, Is} {
+	for _, f := range [...]Field{State, Is, Dup} {
 		for _, c := range choices(f, nil) {
 			all = append(all, choice{f.String() + ":" + c.text, c.help, c.text})
 		}
@@ -149,6 +149,10 @@ func choices(f Field, known []string) []choice {
 	case f == Is:
 		for _, s := range IsValues() {
 			all = append(all, choice{text: s, help: isHelp(s)})
+		}
+	case f == Dup:
+		for _, s := range DupValues() {
+			all = append(all, choice{text: s, help: dupHelp(s)})
 		}
 	case f.Type() == Word:
 		for _, s := range known {
@@ -184,6 +188,25 @@ func isHelp(value string) string {
 		return "its process ended without reporting a result"
 	default:
 		return "some text was cut"
+	}
+}
+
+func dupHelp(value string) string {
+	switch value {
+	case DupAny:
+		return "repeats work, retries aside"
+	case DupRedelivery:
+		return "received again after it had been started"
+	case DupResend:
+		return "sent twice under one id"
+	case DupRetry:
+		return "retried at least once"
+	case DupOverlapping:
+		return "ran while the same call did"
+	case DupRerun:
+		return "ran after the same call had succeeded"
+	default:
+		return "skipped by a lock"
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 
 	State
 	Is
+	Dup // how it repeats work: a Dup value, or a call, state.CallID
 
 	Args
 	Kwargs
@@ -132,6 +133,17 @@ const (
 	IsOrphaned    = "orphaned"    // lost, since its process ended without reporting an end
 	IsDismissed   = "dismissed"   // unfinished, and a person has said that it will not end
 	IsTruncated   = "truncated"   // some text was cut
+)
+
+// Dup values.
+const (
+	DupAny         = "any"         // any of those below but retry
+	DupRedelivery  = "redelivery"  // an attempt was received again after it had begun
+	DupResend      = "resend"      // an attempt was sent more than once
+	DupRetry       = "retry"       // it was retried
+	DupOverlapping = "overlapping" // it ran while another task of its call did
+	DupRerun       = "rerun"       // it ran after another task of its call had succeeded
+	DupSkipped     = "skipped"     // a lock has skipped it
 )
 
 // Sort is the sort order of a list. The zero value is newest change first.

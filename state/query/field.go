@@ -29,6 +29,7 @@ var fields = [...]field{ //nolint:gochecknoglobals // a constant table
 	Failure:    {"failure", Word, nil, "group of failures that it is in"},
 	State:      {"state", Set, []string{"status"}, "state, in any case"},
 	Is:         {"is", Set, nil, "what is special about it"},
+	Dup:        {"dup", Set, []string{"duplicate"}, "how it repeats work"},
 	Args:       {"args", Text, nil, "text in its positional arguments"},
 	Kwargs:     {"kwargs", Text, nil, "text in its keyword arguments"},
 	Result:     {"result", Text, nil, "text in its result"},
@@ -189,4 +190,40 @@ func Marked(t *state.Task, value string) bool {
 	default:
 		return false
 	}
+}
+
+// DupValues returns the names among the values of Dup.
+func DupValues() []string {
+	return []string{DupAny, DupOverlapping, DupRedelivery, DupRerun, DupResend, DupRetry, DupSkipped}
+}
+
+// DupMarks returns in which ways tasks repeat work that a name among the values of Dup finds, 0 if it is none.
+func DupMarks(value string) state.Duplicates {
+	switch value {
+	case DupAny:
+		return state.AllDuplicates &^ state.Retrial
+	case DupRedelivery:
+		return state.Redelivery
+	case DupResend:
+		return state.Resend
+	case DupRetry:
+		return state.Retrial
+	case DupOverlapping:
+		return state.Overlapping
+	case DupRerun:
+		return state.Rerun
+	case DupSkipped:
+		return state.Skipped
+	default:
+		return 0
+	}
+}
+
+// duplicates reports whether a value of Dup holds for a task.
+func duplicates(t *state.Task, value string) bool {
+	if marks := DupMarks(value); marks != 0 {
+		return (t.OwnDuplicates()|t.Duplicates)&marks != 0
+	}
+	call, ok := state.ParseCallID(value)
+	return ok && t.CallID == call
 }

@@ -36,6 +36,9 @@ func (f Field) matches(v Value, t *state.Task, now time.Time) bool {
 		if f == State {
 			return strings.EqualFold(string(t.State), v.Text)
 		}
+		if f == Dup {
+			return duplicates(t, v.Text)
+		}
 		return Marked(t, v.Text)
 	case Text:
 		return f.anyText(t, v.matchesText) || f == Any && v.beginsID(t.ID)

@@ -79,6 +79,25 @@ func (q Query) conditions() []Expr {
 	return []Expr{q.expr}
 }
 
+// Mentions reports whether a condition of the query, wherever it is, is on a field.
+func (q Query) Mentions(f Field) bool { return mentions(q.Expr(), f) }
+
+func mentions(e Expr, f Field) bool {
+	some := func(list []Expr) bool { return slices.ContainsFunc(list, func(x Expr) bool { return mentions(x, f) }) }
+	switch e := e.(type) {
+	case And:
+		return some(e)
+	case Or:
+		return some(e)
+	case Not:
+		return mentions(e.X, f)
+	case Term:
+		return e.Field == f
+	default:
+		return false
+	}
+}
+
 // Conditions returns the queries that, joined by and, make this one.
 func (q Query) Conditions() []Query {
 	var all []Query

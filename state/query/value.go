@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/umbelhq/umbel/state"
 )
 
 // maxState is the longest name of a state.
@@ -121,6 +123,9 @@ func setValue(f Field, w word) (Value, *Error) {
 		return Value{Match: Exact, Text: strings.ToUpper(text)}, nil
 	}
 	text = strings.ToLower(text)
+	if f == Dup {
+		return dupValue(text)
+	}
 	if text == "orphan" {
 		text = IsOrphaned
 	}
@@ -130,6 +135,18 @@ func setValue(f Field, w word) (Value, *Error) {
 	wrong := wrongf("is: takes %s", strings.Join(IsValues(), ", "))
 	if wrong.Nearest = Nearest(text, IsValues()); wrong.Nearest != "" {
 		wrong.Message = fmt.Sprintf("there is no is:%s; the nearest is is:%s", text, wrong.Nearest)
+	}
+	return Value{}, wrong
+}
+
+// dupValue reads a value of Dup in lower case.
+func dupValue(text string) (Value, *Error) {
+	if _, ok := state.ParseCallID(text); ok || slices.Contains(DupValues(), text) {
+		return Value{Match: Exact, Text: text}, nil
+	}
+	wrong := wrongf("dup: takes %s, or the 32 hexadecimal digits of a call", strings.Join(DupValues(), ", "))
+	if wrong.Nearest = Nearest(text, DupValues()); wrong.Nearest != "" {
+		wrong.Message = fmt.Sprintf("there is no dup:%s; the nearest is dup:%s", text, wrong.Nearest)
 	}
 	return Value{}, wrong
 }

@@ -28,6 +28,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	maps.Copy(tests, views())
 	maps.Copy(tests, minutes())
 	maps.Copy(tests, failures())
+	maps.Copy(tests, duplicateTests())
 	maps.Copy(tests, retention())
 	maps.Copy(tests, outboxes())
 	for name, test := range tests {

@@ -44,6 +44,7 @@ func Fill(t *testing.T, s history.Store, seed uint64, n int) []state.Task {
 	if _, err := s.Write(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
+	markDuplicates(tasks)
 	return tasks
 }
 
@@ -91,6 +92,11 @@ func (d random) text() string {
 	return strings.Join(parts, " ")
 }
 
+// arguments returns reprs that are complete.
+func (d random) arguments() (args, kwargs string) {
+	return pick(d, []string{"()", "(1,)", "[1]"}), pick(d, []string{"{}", "{'a': 1}"})
+}
+
 // event returns the i-th event. Clocks rise in each process, and are equal in different ones.
 func (d random) event(tasks, i int) *state.Event {
 	e := &state.Event{
@@ -100,6 +106,9 @@ func (d random) event(tasks, i int) *state.Event {
 		RootID: d.id(tasks), ParentID: d.id(tasks), Retries: int64(d.IntN(3)), ETA: pick(d, instants()), Expires: pick(d, instants()),
 		Queue: pick(d, routes()), Exchange: pick(d, routes()), RoutingKey: pick(d, routes()), Result: d.text(), Runtime: float64(d.IntN(4)) / 2,
 		Exception: d.text(), Traceback: d.text(),
+	}
+	if of := (random{rand.New(rand.NewPCG(uint64(len(e.ID)), uint64(e.ID[len(e.ID)-1])))}); of.oneIn(2) { // those of a task are equal
+		e.Args, e.Kwargs = of.arguments()
 	}
 	e.ReceivedMicros = e.Micros
 	e.Present = state.FieldClock | state.FieldPID | state.FieldTimestamp | carried(e.Kind)&state.Fields(d.IntN(1<<16))
@@ -165,6 +174,9 @@ func (d random) value(f query.Field) query.Value {
 		if f == query.Is {
 			return query.Value{Match: query.Exact, Text: pick(d, query.IsValues())}
 		}
+		if f == query.Dup {
+			return query.Value{Match: query.Exact, Text: d.dup()}
+		}
 		return query.Value{Match: query.Exact, Text: strings.ToUpper(string(pick(d, append(state.States(), "PROGRESS", "NONE"))))}
 	case query.Word:
 		v := query.Value{Match: query.Exact, Text: d.word(f)}
@@ -188,6 +200,20 @@ func (d random) value(f query.Field) query.Value {
 	default:
 		return d.span(0, 40)
 	}
+}
+
+// dup returns a value of query.Dup.
+func (d random) dup() string {
+	if d.oneIn(2) {
+		return pick(d, query.DupValues())
+	}
+	var t state.Task
+	args, kwargs := d.arguments()
+	t.Name, t.Args, t.Kwargs = new(pick(d, names())), &args, &kwargs
+	if call := callOf(&t); call.Known() {
+		return call.String()
+	}
+	return query.DupAny
 }
 
 func (d random) word(f query.Field) string {

@@ -29,6 +29,7 @@ func retention() map[string]func(storeTest) {
 		"Retention thins events":                 {history.RetentionRules{Events: time.Hour}, storeTest.pruneEvents},
 		"Retention lets removed tasks come back": {history.RetentionRules{Succeeded: time.Hour}, storeTest.pruneReturned},
 		"Retention removes by size":              {history.RetentionRules{MaxSize: 1}, storeTest.pruneSize},
+		"Retention keeps duplicates true":        {history.RetentionRules{Succeeded: time.Minute, Failed: time.Minute}, storeTest.pruneDuplicates},
 		"Retention removes commands":             {history.RetentionRules{Commands: time.Hour}, storeTest.pruneCommands},
 	} {
 		tests[name] = func(c storeTest) {

@@ -13,6 +13,15 @@ import (
 
 // schema9 turns a new file into one of schema 9.
 const schema9 = `
+	DROP INDEX tasks_by_call;
+	DROP INDEX tasks_by_dup;
+	ALTER TABLE tasks DROP COLUMN call;
+	ALTER TABLE tasks DROP COLUMN dup;
+	DROP TABLE duplicates;
+	DROP TABLE ungrouped;
+	DROP TABLE duplicate_rules;
+	DROP TABLE duplicate_steps;
+	DELETE FROM meta WHERE key LIKE 'duplicate%';
 	DROP INDEX tasks_by_flags;
 	ALTER TABLE rollups RENAME TO minutes;
 	ALTER TABLE tasks RENAME COLUMN last_receipt TO heard;

@@ -77,7 +77,7 @@ func (p *pruner) removeOld(ctx context.Context) error {
 			}
 			most = mergeEvery(tasks)
 			removed, err = p.remove(ctx, most, func(t *tx, n int) (int, history.Pruned, error) {
-				return t.remove(`SELECT task, id, indexed FROM tasks WHERE `+c.where+` AND `+c.end+` < ? ORDER BY `+c.end+` LIMIT ?`,
+				return t.remove(`SELECT task, id, indexed, call, coalesce(name, 0), dup FROM tasks WHERE `+c.where+` AND `+c.end+` < ? ORDER BY `+c.end+` LIMIT ?`,
 					c.before(p.now), n)
 			})
 			if err == nil {
@@ -113,10 +113,10 @@ func (p *pruner) shrink(ctx context.Context) error {
 			var oldest []string
 			var args []any
 			for _, c := range classes(p.db.rules) {
-				oldest = append(oldest, `SELECT * FROM (SELECT task, id, indexed, `+c.end+` AS e FROM tasks WHERE `+c.where+` ORDER BY e LIMIT ?)`)
+				oldest = append(oldest, `SELECT * FROM (SELECT task, id, indexed, call, coalesce(name, 0) AS name, dup, `+c.end+` AS e FROM tasks WHERE `+c.where+` ORDER BY e LIMIT ?)`)
 				args = append(args, n)
 			}
-			return t.remove(`SELECT task, id, indexed FROM (`+strings.Join(oldest, ` UNION ALL `)+`) ORDER BY e LIMIT ?`, append(args, n)...)
+			return t.remove(`SELECT task, id, indexed, call, name, dup FROM (`+strings.Join(oldest, ` UNION ALL `)+`) ORDER BY e LIMIT ?`, append(args, n)...)
 		})
 		if err != nil || removed == 0 {
 			return err
@@ -148,7 +148,8 @@ func (p *pruner) remove(ctx context.Context, most int, f func(t *tx, n int) (int
 // remove removes the tasks that a query finds, with their events, texts and former names.
 func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 	type row struct {
-		task    int64
+		callRow
+
 		indexed bool
 	}
 	var found []row
@@ -156,7 +157,7 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 	err := eachRow(t.ctx, t, query, args, func(rows *sql.Rows) error {
 		var r row
 		var id any
-		err := rows.Scan(&r.task, &id, &r.indexed)
+		err := rows.Scan(&r.task, &id, &r.indexed, &r.call, &r.name, &r.dup)
 		found, pruned.Tasks = append(found, r), append(pruned.Tasks, idText(id))
 		return err
 	})
@@ -178,6 +179,9 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 			return 0, pruned, err
 		}
 		if err := t.exec(`DELETE FROM tasks WHERE task = ?`, r.task); err != nil {
+			return 0, pruned, err
+		}
+		if err := t.leave(&r.callRow); err != nil {
 			return 0, pruned, err
 		}
 	}

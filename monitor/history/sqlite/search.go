@@ -212,17 +212,23 @@ func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
 		values[r.task] = r.value
 	}
 	batch := make([]candidate, 0, len(rows))
-	err := eachRow(ctx, s.q, `SELECT task, id, body FROM tasks JOIN events USING (task)
+	duplicates := s.r.Query.Mentions(query.Dup)
+	err := eachRow(ctx, s.q, `SELECT task, id, body, call, dup FROM tasks JOIN events USING (task)
 		WHERE task IN (SELECT value FROM json_each(?))`, []any{jsonArray(tasksOf(rows))}, func(found *sql.Rows) error {
 		var task int64
 		var id any
-		var events sql.RawBytes
-		if err := found.Scan(&task, &id, &events); err != nil {
+		var events, call sql.RawBytes
+		var dup state.Duplicates
+		if err := found.Scan(&task, &id, &events, &call, &dup); err != nil {
 			return err
 		}
 		t, err := s.reader.Task(idText(id), events)
 		if err != nil {
 			return fmt.Errorf("task %s: %w", idText(id), err)
+		}
+		if duplicates {
+			t.CallID = callID(call)
+			t.Duplicates = dup
 		}
 		p := state.Position{Stamp: t.Stamp, Value: values[task], ID: t.ID}
 		if s.r.From == nil || s.o.comparePositions(p, *s.r.From) > 0 {

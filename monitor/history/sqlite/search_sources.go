@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
@@ -130,6 +131,8 @@ func (c *compiler) termSources(ctx context.Context, t query.Term) ([]source, err
 		return failureSources(t.Values), nil
 	case t.Field == query.Is:
 		return isSources(t.Values), nil
+	case t.Field == query.Dup:
+		return dupSources(t.Values), nil
 	case byState(t.Field):
 		plans, err := c.statePlans(ctx, []query.Expr{t})
 		if err != nil || len(plans) == 0 {
@@ -198,6 +201,21 @@ func isSources(values []query.Value) []source {
 				}
 			}
 		}
+	}
+	return sources
+}
+
+// dupSources returns a source for each set of marks that has one of those asked for, and for each call.
+func dupSources(values []query.Value) []source {
+	var sources []source
+	marks, calls := dupValues(values)
+	for set := range state.AllDuplicates + 1 {
+		if set&marks != 0 {
+			sources = append(sources, source{index: "tasks_by_dup", where: "dup <> 0 AND dup = ?", args: []any{set}, sorted: true})
+		}
+	}
+	for _, call := range calls {
+		sources = append(sources, source{index: "tasks_by_call", where: "call = ? AND call > x'00'", args: []any{call[:]}})
 	}
 	return sources
 }

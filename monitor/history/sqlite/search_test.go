@@ -233,6 +233,9 @@ func explained(f query.Field) (index string, term query.Term) {
 	switch f.Type() {
 	case query.Word, query.Set:
 		text := "default"
+		if f == query.Dup {
+			text = query.DupOverlapping
+		}
 		switch f { //nolint:exhaustive // others have texts of their own
 		case query.ID:
 			index = "sqlite_autoindex_tasks_1"

@@ -131,6 +131,8 @@ func (c *compiler) term(ctx context.Context, t query.Term) (condition, error) {
 		return c.symbolCondition(ctx, t)
 	case t.Field == query.Is:
 		return isCondition(t.Values), nil
+	case t.Field == query.Dup:
+		return dupCondition(t.Values), nil
 	case t.Field.Type() == query.Text:
 		return c.textCondition(ctx, t)
 	default:
@@ -202,6 +204,30 @@ func isCondition(values []query.Value) condition {
 		default:
 			list = append(list, condition{"flags <> 0 AND flags & ? <> 0", []any{isFlags[v.Text]}, true})
 		}
+	}
+	return join("OR", list)
+}
+
+// dupValues divides values of query.Dup into marks and calls.
+func dupValues(values []query.Value) (marks state.Duplicates, calls []state.CallID) {
+	for _, v := range values {
+		if call, ok := state.ParseCallID(v.Text); ok {
+			calls = append(calls, call)
+		}
+		marks |= query.DupMarks(v.Text)
+	}
+	return marks, calls
+}
+
+// dupCondition compiles values of query.Dup.
+func dupCondition(values []query.Value) condition {
+	marks, calls := dupValues(values)
+	var list []condition
+	if marks != 0 {
+		list = append(list, condition{"dup <> 0 AND dup & ? <> 0", []any{marks}, true})
+	}
+	for _, call := range calls {
+		list = append(list, condition{"call = ? AND call > x'00'", []any{call[:]}, true})
 	}
 	return join("OR", list)
 }

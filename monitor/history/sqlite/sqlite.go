@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/idempotency"
 )
 
 // Memory is the Dir of a store in memory, which is lost on Close.
@@ -47,7 +48,9 @@ type DB struct {
 	notices []string // for Health, since Open
 	changes int64    // total_changes of the connection that writes; guarded by writer
 
-	failures failureCache
+	failures     failureCache
+	taskCount    taskCount
+	rulesOfCalls atomic.Pointer[map[string]*idempotency.Fingerprinter] // by name of the task; changed with a token in writer
 
 	once    sync.Once
 	closed  chan struct{}
@@ -70,6 +73,7 @@ var _ history.Store = (*DB)(nil)
 func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.indexLoop(ctx) })
+	g.Go(func() error { return d.callLoop(ctx) })
 	g.Go(func() error { return d.pruneLoop(ctx, removed) })
 	g.Go(func() error { return d.sweepLoop(ctx) })
 	g.Go(func() error { return d.expireLoop(ctx) })

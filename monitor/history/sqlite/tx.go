@@ -18,6 +18,9 @@ type tx struct {
 	removed []int64
 
 	groups int // failure groups, 0 until they were counted
+
+	tally     tally
+	committed []func() // called after the commit, before another transaction begins
 }
 
 // update calls f in a transaction and commits it if f returns nil. ctx cancels only the wait for other transactions, so f is
@@ -50,6 +53,10 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 		_ = begun.Rollback() // the error may have rolled back already
 		return err
 	}
+	if err := t.saveTally(); err != nil {
+		_ = begun.Rollback()
+		return err
+	}
 	changed := false
 	if d.writesFile() {
 		if changed, err = t.count(); err != nil {
@@ -64,6 +71,9 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 		d.committed()
 	}
 	d.symbols.change(t.added, t.removed)
+	for _, f := range t.committed {
+		f()
+	}
 	return nil
 }
 
@@ -86,6 +96,39 @@ func (t *tx) exec(query string, args ...any) error {
 		_, err = s.ExecContext(t.ctx, args...)
 	}
 	return err
+}
+
+// change runs a statement and returns how many rows it has changed.
+func (t *tx) change(query string, args ...any) (int, error) {
+	s, err := t.stmt(query) //nolint:sqlclosecheck // the transaction closes it
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	n, err := r.RowsAffected()
+	return int(n), err
+}
+
+// each calls f with each row of a query. f must not use the transaction.
+func (t *tx) each(query string, args []any, f func(rows *sql.Rows) error) error {
+	s, err := t.stmt(query) //nolint:sqlclosecheck // the transaction closes it
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(t.ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // insert runs a statement and returns the key of the row it has inserted, 0 if none.
@@ -130,6 +173,19 @@ func (t *tx) symbol(text string) (int64, error) {
 	}
 	t.added[text] = n
 	return n, nil
+}
+
+// symbolText returns the text of a symbol, also of one that the transaction has added.
+func (t *tx) symbolText(symbol int64) string {
+	if text := t.db.symbols.text(symbol); text != "" {
+		return text
+	}
+	for text, n := range t.added {
+		if n == symbol {
+			return text
+		}
+	}
+	return ""
 }
 
 // optional returns the symbol of a text, nil if there is no text.

@@ -117,56 +117,87 @@ func (t *tx) task(s *history.Task) (known []byte, err error) {
 			return nil, err
 		}
 	}
-	row, err := t.insert(insertTask, append(columns, id)...)
+	call, err := t.callOf(&s.View, nil)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.prepare(call, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.task, err = t.insert(insertTask, append(columns, p.call, p.dup, id)...)
 	switch {
 	case err != nil:
 		return nil, err
-	case row == 0:
+	case p.task == 0:
 		err := t.get(`SELECT body FROM events JOIN tasks USING (task) WHERE id = ?`, []any{id}, &known)
 		return known, err
-	default:
-		if err := t.rename(row, formerNames(&s.View)); err != nil {
-			return nil, err
-		}
-		return nil, t.exec(`INSERT INTO events (task, body) VALUES (?, ?)`, row, s.Events)
 	}
+	if err := t.regroup(&p, nil); err != nil {
+		return nil, err
+	}
+	if err := t.rename(p.task, formerNames(&s.View)); err != nil {
+		return nil, err
+	}
+	return nil, t.exec(`INSERT INTO events (task, body) VALUES (?, ?)`, p.task, s.Events)
 }
 
 // replace updates a stored task, false if there is none.
 func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
-	var row, flags int64
-	var indexed bool
-	err := t.get(`SELECT task, indexed, flags FROM tasks WHERE id = ?`, []any{id}, &row, &indexed, &flags)
+	old, flags, indexed, err := t.stored(id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
+	if err != nil {
+		return false, err
+	}
+	call, err := t.callOf(&s.View, &old)
+	if err != nil {
+		return false, err
+	}
+	p, err := t.prepare(call, &old)
 	if err == nil && indexed {
-		err = t.exec(`DELETE FROM texts WHERE rowid = ?`, row)
+		err = t.exec(`DELETE FROM texts WHERE rowid = ?`, old.task)
 	}
 	if err == nil {
-		err = t.exec(updateTask, append(columns, row)...)
+		err = t.exec(updateTask, append(columns, p.call, p.dup, old.task)...)
+	}
+	if err == nil {
+		err = t.regroup(&p, &old)
 	}
 	if err == nil && flags&flagRenamed != 0 {
-		err = t.exec(`DELETE FROM former_names WHERE task = ?`, row)
+		err = t.exec(`DELETE FROM former_names WHERE task = ?`, old.task)
 	}
 	if err == nil {
-		err = t.rename(row, formerNames(&s.View))
+		err = t.rename(old.task, formerNames(&s.View))
 	}
 	if err == nil {
-		err = t.exec(`UPDATE events SET body = ? WHERE task = ?`, s.Events, row)
+		err = t.exec(`UPDATE events SET body = ? WHERE task = ?`, s.Events, old.task)
 	}
 	return err == nil, err
+}
+
+// stored reads what replace needs of a stored task.
+func (t *tx) stored(id any) (old callRow, flags int64, indexed bool, err error) {
+	err = t.each(`SELECT `+callColumns+`, indexed, flags FROM tasks WHERE id = ?`, []any{id}, func(rows *sql.Rows) (err error) {
+		old, err = t.scanCall(rows, &indexed, &flags)
+		return err
+	})
+	if err == nil && old.task == 0 {
+		err = sql.ErrNoRows
+	}
+	return old, flags, indexed, err
 }
 
 // Statements with RETURNING would each need a statement journal.
 const (
 	taskColumns = `clock, micros, origin, state, final, name, worker, queue, client, exchange, routing_key, root, parent,
-		sent, received, started, finished, updated, eta, expires, wait, run, retries, flags, lost, failure, last_receipt`
+		sent, received, started, finished, updated, eta, expires, wait, run, retries, flags, lost, failure, last_receipt, call, dup`
 	insertTask = `INSERT INTO tasks (` + taskColumns + `, id, indexed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 		ON CONFLICT (id) DO NOTHING`
 	updateTask = `UPDATE tasks SET (` + taskColumns + `, indexed)
-		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, last_receipt), 0) WHERE task = ?`
+		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, last_receipt), ?, ?, 0) WHERE task = ?`
 )
 
 // Classes of tasks, as in the column final.
@@ -190,7 +221,7 @@ func class(s state.State) int64 {
 // columns returns the values of taskColumns.
 func (t *tx) columns(s *history.Task) ([]any, error) {
 	v := &s.View
-	columns := make([]any, 0, 29)
+	columns := make([]any, 0, 31)
 	columns = append(columns, v.Stamp.Clock, v.Stamp.Micros)
 	for _, text := range []string{v.Stamp.Origin, string(v.State)} {
 		n, err := t.symbol(text)
