@@ -52,6 +52,7 @@ type Options struct {
 	Forgetter Forgetter       // nil if workers cannot be forgotten
 	Reporter  Reporter        // nil drops what workers report
 	Dismisser Dismisser       // nil if tasks cannot be dismissed
+	Rules     DuplicateRules  // nil if none can be saved
 	Results   results.Backend // nil if there is none; whoever opened it closes it
 	Locks     *locks.Watcher  // run by Service.Run; nil if there is no Redis with locks
 	// QueueCounters returns how many messages events report, by queue, and by worker those of unknown queues; nil if
@@ -80,6 +81,7 @@ type Service struct {
 	forgetter Forgetter            // nil if workers cannot be forgotten
 	dismisser Dismisser            // nil if tasks cannot be dismissed
 	outboxes  *outboxwatch.Watcher // of applications, nil if there are none
+	rules     DuplicateRules       // nil if none can be saved
 	now       func() time.Time
 	log       *slog.Logger
 	origin    string       // origin header of the messages that it publishes
@@ -92,7 +94,7 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("command service needs a client, an outbox and tasks")
 	}
 	s := &Service{
-		CommandReader: o.Outbox, Client: o.Client, Results: o.Results, Locks: o.Locks, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser, outboxes: o.Outboxes,
+		CommandReader: o.Outbox, Client: o.Client, Results: o.Results, Locks: o.Locks, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser, outboxes: o.Outboxes, rules: o.Rules,
 		now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if s.now == nil {

@@ -45,6 +45,10 @@ func value(f query.Field) *rapid.Generator[query.Value] {
 			if f == query.State {
 				return query.Value{Match: query.Exact, Text: rapid.SampledFrom([]string{"FAILURE", "RETRY", "A-B_1"}).Draw(t, "state")}
 			}
+			if f == query.Dup {
+				calls := []string{"0123456789abcdef0123456789abcdef", "ffffffffffffffffffffffffffffffff"}
+				return query.Value{Match: query.Exact, Text: rapid.SampledFrom(append(query.DupValues(), calls...)).Draw(t, "dup")}
+			}
 			return query.Value{Match: query.Exact, Text: rapid.SampledFrom(query.IsValues()).Draw(t, "is")}
 		default: // a range
 		}

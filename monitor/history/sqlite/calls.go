@@ -10,8 +10,9 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// neighbours is how many tasks of its call a task is compared with: as many that were first saved before it, and after.
-const neighbours = 32
+// neighbours is how many tasks of its call a task is compared with: as many that were first saved before it, and after. It
+// stands in statements as a constant: SQLite compiles a statement anew each time that a parameter of LIMIT is set.
+const neighbours = ` LIMIT 32`
 
 // alone are the ways to repeat work by which a single task is a group.
 const alone = int64(state.Redelivery | state.Resend)
@@ -70,6 +71,15 @@ func (t *tx) callOf(v *state.Task, before *callRow) (r callRow, err error) {
 
 // publishedArguments returns the arguments of a task that was published through the outbox.
 func (t *tx) publishedArguments(id string) (a duplicates.Arguments, ok bool, err error) {
+	if t.publishes == nil {
+		t.publishes = new(bool)
+		if err := t.get(`SELECT EXISTS (SELECT 1 FROM outbox WHERE kind = 'task')`, nil, t.publishes); err != nil {
+			return a, false, err
+		}
+	}
+	if !*t.publishes {
+		return a, false, nil
+	}
 	var payload []byte
 	err = t.get(`SELECT payload FROM outbox WHERE task = ? AND task <> '' AND kind = 'task' LIMIT 1`, []any{id}, &payload)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -96,11 +106,11 @@ func (t *tx) others(call []byte, task int64) (list []callRow, err error) {
 	}
 	const of = `SELECT ` + callColumns + ` FROM tasks WHERE call = ? AND call > x'00' AND task `
 	if task == 0 {
-		err = t.each(of+`> 0 ORDER BY task DESC LIMIT ?`, []any{call, neighbours}, take)
+		err = t.each(of+`> 0 ORDER BY task DESC`+neighbours, []any{call}, take)
 		return list, err
 	}
-	if err = t.each(of+`< ? ORDER BY task DESC LIMIT ?`, []any{call, task, neighbours}, take); err == nil {
-		err = t.each(of+`> ? ORDER BY task LIMIT ?`, []any{call, task, neighbours}, take)
+	if err = t.each(of+`< ? ORDER BY task DESC`+neighbours, []any{call, task}, take); err == nil {
+		err = t.each(of+`> ? ORDER BY task`+neighbours, []any{call, task}, take)
 	}
 	return list, err
 }

@@ -105,6 +105,9 @@ func (s *recovery) run(ctx context.Context) error {
 			alone[t.alone] = n == 0
 		}
 	}
+	if err := s.duplicateRules(ctx); err != nil {
+		return err
+	}
 	if err := s.tasks(ctx); err != nil {
 		return err
 	}
@@ -126,6 +129,28 @@ func (s *recovery) run(ctx context.Context) error {
 		s.progress(s.done)
 	}
 	return nil
+}
+
+// duplicateRules copies the rules by which the tasks are grouped that follow, and has those of the history grouped by them.
+func (s *recovery) duplicateRules(ctx context.Context) error {
+	const name = "duplicate_rules"
+	err := s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = ?`, name).Scan(new(int))
+	if errors.Is(err, sql.ErrNoRows) { // up to schema 11
+		return nil
+	}
+	if err := s.table(ctx, name, "name, exclude, at, actor", "", nil); err != nil {
+		return err
+	}
+	if s.done.Rows[name] == 0 {
+		return nil
+	}
+	if err := s.d.loadDuplicateRules(ctx); err != nil {
+		return err
+	}
+	return s.d.update(ctx, func(t *tx) error {
+		return t.exec(`INSERT INTO duplicate_steps (name, done, last) SELECT name, 0, (SELECT max(task) FROM tasks) FROM duplicate_rules
+			WHERE EXISTS (SELECT 1 FROM tasks) ON CONFLICT DO UPDATE SET done = 0, last = excluded.last`)
+	})
 }
 
 // tasks copies every task that has its events.

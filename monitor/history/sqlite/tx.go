@@ -20,6 +20,7 @@ type tx struct {
 	groups int // failure groups, 0 until they were counted
 
 	tally     tally
+	publishes *bool    // whether the outbox has published tasks, nil until that was looked up
 	committed []func() // called after the commit, before another transaction begins
 }
 
