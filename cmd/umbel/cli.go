@@ -40,6 +40,9 @@ func commands() []command {
 		{"capture", "", "Print raw events from the broker, one per line, for replay.", &captureCmd{}},
 		{"tasks", "[query ...]", "List tasks in the history that match a query.\n" +
 			"A query is like 'state:failure name:billing.* run:>2s'. Put -- before a query that begins with -.", &tasksCmd{}},
+		{"fingerprint", "<task>", "Print the key of the lock of a call: lock:, and the fingerprint of its arguments.\n" +
+			"Calls with the same key are the same call. It is what Python computes from json.dumps(kwargs, sort_keys=True,\n" +
+			"separators=(\",\", \":\")).", &fingerprintCmd{}},
 		{"prune", "", "Remove expired history. The server must not be running.", &pruneCmd{}},
 		{"repair", "[file]", "Recover a damaged history. The server must not be running.\n" +
 			"Without a file, all damaged ones in the data directory are recovered.", &repairCmd{}},
