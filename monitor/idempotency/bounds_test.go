@@ -55,26 +55,29 @@ func BenchmarkHostile(b *testing.B) {
 	}
 }
 
-// A benchmark shows less than 10 ms for each. The test leaves room for machines ten times slower.
+// BenchmarkHostile shows less than 10 ms for each. The test leaves room for machines ten times slower.
 func TestHostileArgumentsTakeBoundedTime(t *testing.T) {
 	t.Parallel()
-	for name, text := range hostile() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const tries = 50
-			for range tries {
-				start := time.Now()
-				kwargs, err := idempotency.Parse([]byte(text))
-				if err == nil {
-					_, err = idempotency.Fingerprint("payments.charge", kwargs)
-				}
-				if took := time.Since(start); took < 100*time.Millisecond {
-					return
-				}
-				t.Logf("%v", err)
+	const limit = slowdown * 100 * time.Millisecond
+	fastest := func(text string) time.Duration {
+		least := time.Hour
+		for range 20 {
+			start := time.Now()
+			kwargs, err := idempotency.Parse([]byte(text))
+			if err == nil {
+				_, err = idempotency.Fingerprint("payments.charge", kwargs)
 			}
-			t.Errorf("took longer than 100 ms, %d times", tries)
-		})
+			_ = err // some are refused
+			if least = min(least, time.Since(start)); least < limit {
+				break
+			}
+		}
+		return least
+	}
+	for name, text := range hostile() {
+		if took := fastest(text); took >= limit {
+			t.Errorf("%s took %v, want less than %v", name, took, limit)
+		}
 	}
 }
 
