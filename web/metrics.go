@@ -13,12 +13,13 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 )
 
 // metrics serves numbers about Umbel itself in the text format of Prometheus.
-func metrics(b Backend, o *command.Service, now func() time.Time, log *slog.Logger) http.Handler {
+func metrics(b Backend, o *command.Service, apps *outboxwatch.Watcher, now func() time.Time, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &collector{backend: b, commands: o, now: now, log: log, families: map[string][]byte{}}
+		c := &collector{backend: b, commands: o, appOutboxes: apps, now: now, log: log, families: map[string][]byte{}}
 		c.collect(r.Context())
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		for _, name := range slices.Sorted(maps.Keys(c.families)) {
@@ -31,9 +32,11 @@ func metrics(b Backend, o *command.Service, now func() time.Time, log *slog.Logg
 type collector struct {
 	backend  Backend
 	commands *command.Service // may be nil, and so may its Relay
-	now      func() time.Time
-	log      *slog.Logger
-	families map[string][]byte // the lines of each metric by its name
+	// appOutboxes may be nil.
+	appOutboxes *outboxwatch.Watcher
+	now         func() time.Time
+	log         *slog.Logger
+	families    map[string][]byte // the lines of each metric by its name
 }
 
 func (c *collector) collect(ctx context.Context) {
@@ -47,6 +50,7 @@ func (c *collector) collect(ctx context.Context) {
 	c.gauge("umbel_broker_connected", "1 while events are received.", truth(h.Broker.Connected))
 	c.gauge("umbel_unsaved_tasks", "Tasks with changes not yet in the history.", float64(h.Store.UnsavedTasks))
 	c.outbox(ctx)
+	c.appOutboxMetrics()
 	c.queues()
 }
 
@@ -80,6 +84,33 @@ func (c *collector) outbox(ctx context.Context) {
 	c.count("umbel_outbox_deferred_total", "Attempts postponed because the broker was unavailable.", float64(relay.Deferred))
 	c.count("umbel_outbox_died_total", "Commands that became dead letters.", float64(relay.DeadLettered))
 	c.count("umbel_outbox_reclaimed_total", "Commands left in flight by a crash and claimed again.", float64(relay.Reclaimed))
+}
+
+// appOutboxMetrics collects the outboxes of applications as they were read last: a scrape reads nothing.
+func (c *collector) appOutboxMetrics() {
+	if c.appOutboxes == nil {
+		return
+	}
+	for _, o := range c.appOutboxes.Snapshot() {
+		c.gauge("umbel_app_outbox_up", "1 while the outbox of an application can be read.", truth(o.Err == nil && !o.ReadAt.IsZero()), "outbox", o.Name)
+		if o.ReadAt.IsZero() || o.Err != nil {
+			continue // old numbers would look like new ones
+		}
+		number := func(name, help string, n int) {
+			c.gauge("umbel_app_outbox_"+name, help, float64(n), "outbox", o.Name)
+		}
+		number("ready", "Rows that the application's relay may take, counted up to 100,000.", o.Stats.Ready().N)
+		number("in_flight", "Rows that the relay has taken.", o.Stats.States[outboxwatch.InFlight].N)
+		number("deferred", "Rows that wait for another attempt.", o.Stats.States[outboxwatch.Deferred].N)
+		number("other_schema", "Rows that no relay takes because of their schema_version.", o.Stats.States[outboxwatch.OtherSchema].N)
+		number("dead_letters", "Dead letters of the application, counted up to 100,000.", o.Stats.DeadLetters.N)
+		oldest := 0.0
+		if !o.Stats.OldestReady.IsZero() {
+			oldest = o.Stats.Now.Sub(o.Stats.OldestReady).Seconds()
+		}
+		c.gauge("umbel_app_outbox_oldest_ready_seconds", "Age of the oldest row that the relay may take.", oldest, "outbox", o.Name)
+		c.gauge("umbel_app_outbox_relay_stopped", "1 while rows are ready and none has been taken for two minutes.", truth(o.Relay.Stopped), "outbox", o.Name)
+	}
 }
 
 // queues collects the queues as they were polled last: a scrape polls nothing.

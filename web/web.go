@@ -169,13 +169,13 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		p.routeChanges(r, h)
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
-		r.Method(http.MethodGet, "/metrics", metrics(o.Backend, o.Commands, o.Now, o.Logger))
+		r.Method(http.MethodGet, "/metrics", metrics(o.Backend, o.Commands, o.AppOutboxes, o.Now, o.Logger))
 		var audited func(context.Context) audit.Report
 		if p.audits != nil {
 			audited = p.audits.audited
 		}
 		r.Mount(apiPath, api.New(api.Options{
-			Audit: audited, Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Identify: o.Identify,
+			Audit: audited, Backend: o.Backend, Commands: o.Commands, AppOutboxes: o.AppOutboxes, ReadOnly: o.ReadOnly, Identify: o.Identify,
 			Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger,
 		}))
 	})

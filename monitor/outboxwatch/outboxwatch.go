@@ -32,8 +32,11 @@ type Source interface {
 // MaxByTask is how many tasks ByTask looks for at once, and how many rows it returns.
 const MaxByTask = 500
 
-// ErrUnknownSource is returned where no source has the name.
-var ErrUnknownSource = errors.New("no such outbox")
+// Errors that callers check for.
+var (
+	ErrUnknownSource = errors.New("no such outbox")
+	ErrCursor        = errors.New("invalid cursor") // wrapped by an *Error
+)
 
 // Fault says why an outbox cannot be read or changed.
 type Fault string

@@ -17,6 +17,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -43,10 +44,11 @@ const readTimeout = 5 * time.Second
 // Options of the API. Backend is required.
 type Options struct {
 	Backend Backend
-	// Commands, ReadOnly and Identify are as in web.Options.
-	Commands *command.Service
-	ReadOnly bool
-	Identify func(r *http.Request) string
+	// Commands, AppOutboxes, ReadOnly and Identify are as in web.Options.
+	Commands    *command.Service
+	AppOutboxes *outboxwatch.Watcher
+	ReadOnly    bool
+	Identify    func(r *http.Request) string
 	// Audit audits the settings of workers, which Commands inspects; nil reads a new audit for each request.
 	Audit func(ctx context.Context) audit.Report
 
@@ -60,19 +62,21 @@ type Options struct {
 type api struct {
 	backend  Backend
 	commands *command.Service // nil if there are none
-	readOnly bool
-	identify func(r *http.Request) string
-	settings func(ctx context.Context) audit.Report
-	prefix   string // without a slash at its end
-	now      func() time.Time
-	logger   *slog.Logger
-	openAPI  json.RawMessage
+	// appOutboxes are the outboxes of applications, nil if none is watched.
+	appOutboxes *outboxwatch.Watcher
+	readOnly    bool
+	identify    func(r *http.Request) string
+	settings    func(ctx context.Context) audit.Report
+	prefix      string // without a slash at its end
+	now         func() time.Time
+	logger      *slog.Logger
+	openAPI     json.RawMessage
 }
 
 // New returns a handler of the resources by their paths below {prefix}/api/v1: mount it there or strip that prefix.
 func New(o Options) http.Handler {
 	a := &api{
-		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly, identify: o.Identify, settings: o.Audit,
+		backend: o.Backend, commands: o.Commands, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, identify: o.Identify, settings: o.Audit,
 		prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
 	}
 	if a.now == nil {

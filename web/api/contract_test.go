@@ -20,6 +20,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -151,12 +152,18 @@ func asking(group string) map[string][]asked {
 			{409, "/release", `{"key":"` + keptKey + `","version":"0","confirm":"shop.pay"}`, nil},
 			{400, "/release", `{"key":"` + keptKey + `","version":"` + heldVersion + `"}`, nil},
 		},
-		"list-commands":    {{200, "/commands?state=done&state=dead&kind=control&limit=3", "", nil}, {200, "/commands", "", nil}},
-		"get-command":      {{200, "/commands/1", "", nil}, {404, "/commands/99999", "", nil}},
-		"requeue-commands": {{200, "/commands/requeue", `{"ids":[1,2]}`, nil}, {400, "/commands/requeue", `{"ids":[]}`, nil}},
-		"discard-commands": {{200, "/commands/discard", `{"ids":[1,2]}`, nil}, {400, "/commands/discard", `{"id":[1]}`, nil}},
-		"get-outbox":       {{200, "/outbox", "", nil}},
-		"list-audit":       {{200, "/audit?limit=2", "", nil}},
+		"list-commands":     {{200, "/commands?state=done&state=dead&kind=control&limit=3", "", nil}, {200, "/commands", "", nil}},
+		"get-command":       {{200, "/commands/1", "", nil}, {404, "/commands/99999", "", nil}},
+		"requeue-commands":  {{200, "/commands/requeue", `{"ids":[1,2]}`, nil}, {400, "/commands/requeue", `{"ids":[]}`, nil}},
+		"discard-commands":  {{200, "/commands/discard", `{"ids":[1,2]}`, nil}, {400, "/commands/discard", `{"id":[1]}`, nil}},
+		"get-outbox":        {{200, "/outbox", "", nil}},
+		"list-app-outboxes": {{200, "/app-outboxes", "", nil}},
+		"list-app-outbox-rows": {
+			{200, "/app-outboxes/shop/rows?state=due&name=shop.*&limit=2", "", nil}, {404, "/app-outboxes/none/rows", "", nil},
+			{503, "/app-outboxes/shop/rows?name=away", "", nil}, {400, "/app-outboxes/shop/rows?cursor=none", "", nil}, {400, "/app-outboxes/shop/rows?state=x", "", nil},
+		},
+		"list-dead-letters": {{200, "/app-outboxes/shop/dead-letters", "", nil}, {404, "/app-outboxes/none/dead-letters", "", nil}},
+		"list-audit":        {{200, "/audit?limit=2", "", nil}},
 	}
 }
 
@@ -188,7 +195,7 @@ func TestEveryAnswerIsDocumented(t *testing.T) {
 	f.put(t, "mail", `[[1],{},{}]`)
 	until(t, "queues are known", func() bool { return get(t, f, "/queues/mail").Code == http.StatusOK })
 	c := newContract(t, f)
-	h := served(t, f.back, f.ops)
+	h := served(t, f.back, f.ops, outboxes(t))
 	cases := asking(failed())
 	for _, name := range tried(cases) {
 		for i, a := range cases[name] {
@@ -311,9 +318,9 @@ func (c *contract) ask(t *testing.T, name string, h http.Handler, a asked) *http
 }
 
 // served is the API as a dashboard serves it.
-func served(t *testing.T, b web.Backend, ops *command.Service) http.Handler {
+func served(t *testing.T, b web.Backend, ops *command.Service, apps *outboxwatch.Watcher) http.Handler {
 	t.Helper()
-	h, err := web.New(web.Options{Backend: b, Commands: ops, Prefix: "/ops"})
+	h, err := web.New(web.Options{Backend: b, Commands: ops, AppOutboxes: apps, Prefix: "/ops"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +361,7 @@ func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
 	if err := f.db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h := served(t, f.back, f.ops)
+	h := served(t, f.back, f.ops, watching(t, awayOutbox{}))
 	for name, op := range c.operations {
 		if !slices.Contains(op.statuses, http.StatusServiceUnavailable) || len(cases[name]) == 0 {
 			continue
@@ -366,7 +373,7 @@ func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
 		}
 		c.ask(t, name, h, a)
 	}
-	panics := served(t, &backend{}, nil)
+	panics := served(t, &backend{}, nil, nil)
 	c.ask(t, "list-workers", panics, asked{http.StatusInternalServerError, "/workers", "", nil})
 }
 

@@ -30,7 +30,12 @@ func (shopOutbox) DeadLetters(_ context.Context, r outboxwatch.DeadLetterRequest
 // outboxes watches shopOutbox.
 func outboxes(t *testing.T) *outboxwatch.Watcher {
 	t.Helper()
-	w, err := outboxwatch.New(outboxwatch.Options{Sources: []outboxwatch.Source{shopOutbox{}}})
+	return watching(t, shopOutbox{})
+}
+
+func watching(t *testing.T, s outboxwatch.Source) *outboxwatch.Watcher {
+	t.Helper()
+	w, err := outboxwatch.New(outboxwatch.Options{Sources: []outboxwatch.Source{s}})
 	if err != nil {
 		t.Fatal(err)
 	}

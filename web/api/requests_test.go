@@ -63,7 +63,7 @@ func openWith(t *testing.T, backend func(b *backend) web.Backend) *fixture {
 		t.Fatal(err)
 	}
 	f.Handler = api.New(api.Options{
-		Backend: b, Commands: f.ops, Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
+		Backend: b, Commands: f.ops, AppOutboxes: outboxes(t), Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
 	})
 	return f
 }

@@ -111,6 +111,7 @@ func (a *api) register(h huma.API) {
 	a.registerQueues(h)
 	a.registerLocks(h)
 	a.registerOutbox(h)
+	a.registerAppOutboxes(h)
 	a.registerIdempotency(h)
 	huma.Register(h, operation(h, "get-overview", "/overview", "Get counts, rates and health"), a.overview)
 	huma.Register(h, operation(h, "get-openapi", "/openapi.json", "Get this OpenAPI document"), a.document)

@@ -19,8 +19,10 @@ const (
 	deadColumns = `id, task_id, task_name, created_at, dead_at, retries, schema_version, substr(coalesce(failure_reason, ''), 1, 1024)`
 )
 
-// ErrCursor is returned for a page that starts nowhere.
-var errCursor = &outboxwatch.Error{Fault: outboxwatch.FaultOther, Text: "The cursor is invalid: start from the first page."}
+// invalidCursor is the error of a page that starts nowhere.
+func invalidCursor() error {
+	return &outboxwatch.Error{Fault: outboxwatch.FaultOther, Text: "Such a page does not exist: start from the first one.", Err: outboxwatch.ErrCursor}
+}
 
 // Rows returns a page of the outbox.
 func (b *Outbox) Rows(ctx context.Context, r outboxwatch.RowRequest) (page outboxwatch.RowPage, err error) {
@@ -223,7 +225,7 @@ func parseCursor(text string) (key string, id int64, err error) {
 	key, number, ok := strings.Cut(text, "~")
 	id, err = strconv.ParseInt(number, 10, 64)
 	if !ok || err != nil || len(key) > 40 || strings.Trim(key, "0123456789-:.TZ +") != "" {
-		return "", 0, errCursor
+		return "", 0, invalidCursor()
 	}
 	return key, id, nil
 }
