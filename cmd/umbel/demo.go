@@ -27,7 +27,7 @@ func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	if !(c.Rate > 0) || c.Rate > simulate.MaxRate {
 		return usageError{fmt.Errorf("--rate %v is not within 0 to %d tasks a second", c.Rate, simulate.MaxRate)}
 	}
-	s, err := newSimulation(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-backlog(c.Rate))})
+	s, err := newSimulation(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-backlog(c.Rate)), Duplicates: true})
 	if err != nil {
 		return usageError{err}
 	}

@@ -43,6 +43,9 @@ func (c *Cluster) setUp() {
 	}
 	c.after(100*time.Millisecond, c.arrive)
 	c.scheduleIncidents()
+	if c.opts.Duplicates {
+		c.scheduleCharges()
+	}
 }
 
 // declare returns the queue of a name, a new one if there is none.

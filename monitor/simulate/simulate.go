@@ -30,7 +30,9 @@ type Options struct {
 	Rate    float64       // tasks per second on average, at most MaxRate; 0 means 20
 	Workers int           // at least 6; 0 means 6
 	Length  time.Duration // how long clients send tasks; 0 means forever
-	Truth   bool          // remember every task for Truth, at about 1 kB each
+	// Duplicates makes a client send some charges twice, as tasks of their own.
+	Duplicates bool
+	Truth      bool // remember every task for Truth, at about 1 kB each
 
 	// DefaultQueue is the name of the queue for tasks that have no other, celery if empty.
 	DefaultQueue string
