@@ -186,7 +186,7 @@ func (d *Dashboard) watchOutboxes(o Options) error {
 	if err != nil || len(sources) == 0 {
 		return err
 	}
-	d.outboxes, err = outboxwatch.New(outboxwatch.Options{Sources: sources, Logger: o.Logger})
+	d.outboxes, err = outboxwatch.New(outboxwatch.Options{Sources: sources, Samples: d.history, Logger: o.Logger})
 	return err
 }
 

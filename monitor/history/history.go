@@ -28,6 +28,7 @@ type Store interface {
 	Views
 	Retention
 	Outbox
+	OutboxSamples
 
 	// Run maintains the store until ctx ends: it indexes text and removes what the retention rules say, and calls
 	// removed with the ids of the tasks that it has removed. It returns nil after an orderly stop.

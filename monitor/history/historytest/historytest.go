@@ -31,6 +31,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	maps.Copy(tests, duplicateTests())
 	maps.Copy(tests, retention())
 	maps.Copy(tests, outboxes())
+	maps.Copy(tests, outboxSamples())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -32,6 +32,7 @@ const schema9 = `
 	CREATE INDEX tasks_by_routing_key ON tasks (routing_key, clock) WHERE routing_key IS NOT NULL;
 	CREATE INDEX tasks_by_eta ON tasks (eta, clock) WHERE eta IS NOT NULL;
 	CREATE INDEX tasks_by_expires ON tasks (expires, clock) WHERE expires IS NOT NULL;
+	DROP TABLE outbox_samples;
 	DELETE FROM goose_db_version WHERE version_id > 9;`
 
 // earlierHistory returns a directory with a file of schema 9, and what was written to it.

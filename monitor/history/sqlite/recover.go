@@ -37,6 +37,7 @@ func copiedTables() []struct{ name, columns, key, alone string } {
 		{name: "views", columns: "name, query, sort, cols"},
 		{name: "workers", columns: "name, body"},
 		{name: "rollups", columns: "span, at, name, worker, queue, received, succeeded, failed, retried, wait, run"},
+		{name: "outbox_samples", columns: "at, outbox, ready, oldest, dead"},
 		{name: "outbox", alone: "outbox", key: "command", columns: commandColumns},
 		{name: "outbox_nodes", alone: "outbox", columns: "node, command"},
 		{name: "dead_letters", alone: "outbox", key: "command", columns: "command, reason, at"},
@@ -256,6 +257,9 @@ func (s *recovery) table(ctx context.Context, name, columns, key string, symbols
 	from := name
 	if name == "rollups" && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = 'minutes'`).Scan(new(int)) == nil {
 		from = "minutes" // as it was called up to schema 10
+	}
+	if name == "outbox_samples" && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = ?`, name).Scan(new(int)) != nil {
+		return nil // the file is of a schema before 13
 	}
 	width := strings.Count(columns, ",") + 1
 	take := func(r *sql.Rows) (int64, error) {
