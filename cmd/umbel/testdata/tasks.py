@@ -13,6 +13,12 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     worker_prefetch_multiplier=1,
 )
+if "VISIBILITY_TIMEOUT" in os.environ:  # of Redis, which is looked at each second
+    app.conf.broker_transport_options = {
+        "visibility_timeout": int(os.environ["VISIBILITY_TIMEOUT"]),
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+    }
 
 
 @app.task

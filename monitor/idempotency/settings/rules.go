@@ -129,7 +129,7 @@ func timeouts() []rule {
 		{Finding: Finding{
 			Cause: "visibility-run-time", Effect: Twice, Title: "Runs outlast the visibility timeout",
 			Consequence: "Redis delivers a message again that is not acknowledged within the visibility timeout, and an acks_late task acknowledges only at its end: a second run starts beside the first. The shortest timeout of all workers counts, since each restores the messages of all.",
-			Setting:     "broker_transport_options", Cost: visibility, Query: "is:redelivered run:>={hold}",
+			Setting:     "broker_transport_options", Cost: visibility, Query: "is:redelivered",
 		}, judge: func(s *subject) verdict {
 			return tooLong(s, s.Transport == redis && s.late == yes, s.observed.P99, s.observed.Longest)
 		}, value: visible},
@@ -158,7 +158,7 @@ func timeouts() []rule {
 		{Finding: Finding{
 			Cause: "consumer-timeout-run-time", Effect: Twice, Title: "Runs outlast RabbitMQ's consumer timeout",
 			Consequence: "RabbitMQ closes the channel of a worker that holds a message for longer than consumer_timeout, 30 minutes unless the broker sets another, and delivers what it held again. Umbel cannot see what the broker sets.",
-			Setting:     "consumer_timeout", Query: "is:redelivered run:>={hold}",
+			Setting:     "consumer_timeout", Query: "is:redelivered",
 			Cost: "Set on the broker or by policy, in milliseconds. A worker that hangs keeps its messages for that long.",
 		}, judge: func(s *subject) verdict {
 			return tooLong(s, s.Transport == rabbit && s.late == yes, s.observed.P99, s.observed.Longest)
