@@ -149,6 +149,9 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	if err != nil {
 		return err
 	}
+	if d.outboxes != nil {
+		reader.WatchOutboxes(d.outboxes)
+	}
 	var watcher *locks.Watcher
 	if d.locks, err = Locks(o); err != nil {
 		return err

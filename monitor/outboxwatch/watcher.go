@@ -43,6 +43,9 @@ type Watcher struct {
 	mu      sync.Mutex
 	state   []Outbox // replaced whole, never changed
 	changed chan struct{}
+	traced  []traces // by source
+	// lookedUp is when tasks were last looked up.
+	lookedUp map[string]time.Time
 }
 
 // Outbox is what is known of one outbox.
@@ -73,6 +76,7 @@ func New(o Options) (*Watcher, error) {
 	for _, s := range o.Sources {
 		w.state = append(w.state, Outbox{Name: s.Name(), URL: s.String()})
 		w.wake = append(w.wake, make(chan struct{}, 1))
+		w.traced = append(w.traced, traces{})
 	}
 	return w, nil
 }
@@ -185,6 +189,9 @@ func (w *Watcher) read(ctx context.Context, i int, relay *relayWatch) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	s, err := w.sources[i].Stats(ctx)
+	if err == nil {
+		err = w.trace(ctx, i, s.Now)
+	}
 	o := w.Snapshot()[i]
 	now := w.now()
 	if err != nil {

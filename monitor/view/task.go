@@ -34,6 +34,9 @@ func (r *Reader) Task(ctx context.Context, id string) (state.Task, error) {
 	}
 	if !inMemory {
 		saved, err := r.store.Task(ctx, id)
+		if errors.Is(err, history.ErrNotFound) {
+			return r.outboxTask(id)
+		}
 		if err != nil {
 			return state.Task{}, err
 		}
@@ -85,6 +88,10 @@ func (r *Reader) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, 
 		return events, nil
 	}
 	saved, err := r.store.Task(ctx, id)
+	if errors.Is(err, history.ErrNotFound) {
+		_, err = r.outboxTask(id)
+		return nil, err
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +106,9 @@ func (r *Reader) complete(c state.View) bool {
 
 // Count returns how many tasks match, exactly up to 10,000. It may be 10 s old.
 func (r *Reader) Count(ctx context.Context, q query.Query) (history.Count, error) {
+	if r.outboxes != nil && q.Refers(query.Outbox) {
+		return r.countOutbox(ctx, q)
+	}
 	if n, ok := r.countInMemory(q); ok {
 		return history.Count{N: n, Exact: true}, nil
 	}

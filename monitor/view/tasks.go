@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,7 +23,11 @@ func (r *Reader) Tasks(ctx context.Context, q history.TaskRequest) (history.Task
 	if page, ok := r.tasksInMemory(q); ok {
 		return page, nil
 	}
-	return r.mergedTasks(ctx, q)
+	resolved, done, err := r.outboxTasks(ctx, q)
+	if done != nil || err != nil {
+		return *cmp.Or(done, &history.TaskPage{}), err
+	}
+	return r.mergedTasks(ctx, resolved)
 }
 
 // tasksInMemory answers from memory alone, false if the history may have more tasks for the page.
@@ -49,6 +54,9 @@ func (r *Reader) tasksInMemory(request history.TaskRequest) (page history.TaskPa
 // saved meanwhile is in both, and one that changes meanwhile is read from memory again.
 func (r *Reader) mergedTasks(ctx context.Context, q history.TaskRequest) (history.TaskPage, error) {
 	l := newList(q)
+	if err := r.addUnsent(ctx, l); err != nil {
+		return history.TaskPage{}, err
+	}
 	r.addUnsaved(l)
 	for rest := q; ; {
 		var evicted uint64

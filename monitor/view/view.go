@@ -75,6 +75,8 @@ type Reader struct {
 	store  Store
 	now    func() time.Time
 	counts countCache
+	// outboxes of applications, nil if none is watched.
+	outboxes Outboxes
 }
 
 // New returns a Reader of source and of the store that it is saved to. A nil now means time.Now.

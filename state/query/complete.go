@@ -154,6 +154,10 @@ func choices(f Field, known []string) []choice {
 		for _, s := range DupValues() {
 			all = append(all, choice{text: s, help: dupHelp(s)})
 		}
+	case f == Outbox:
+		for _, s := range OutboxValues() {
+			all = append(all, choice{text: s, help: outboxHelp(s)})
+		}
 	case f.Type() == Word:
 		for _, s := range known {
 			all = append(all, choice{text: quoted(f, s), match: s})

@@ -26,7 +26,8 @@ const (
 
 	State
 	Is
-	Dup // how it repeats work: a Dup value, or a call, state.CallID
+	Dup    // how it repeats work: a Dup value, or a call, state.CallID
+	Outbox // stage in an application's outbox, which a Query has only until it is resolved
 
 	Args
 	Kwargs

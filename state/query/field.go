@@ -30,6 +30,7 @@ var fields = [...]field{ //nolint:gochecknoglobals // a constant table
 	State:      {"state", Set, []string{"status"}, "state, in any case"},
 	Is:         {"is", Set, nil, "what is special about it"},
 	Dup:        {"dup", Set, []string{"duplicate"}, "how it repeats work"},
+	Outbox:     {"outbox", Set, nil, "how far it has come in an application's outbox"},
 	Args:       {"args", Text, nil, "text in its positional arguments"},
 	Kwargs:     {"kwargs", Text, nil, "text in its keyword arguments"},
 	Result:     {"result", Text, nil, "text in its result"},

@@ -39,6 +39,9 @@ func (f Field) matches(v Value, t *state.Task, now time.Time) bool {
 		if f == Dup {
 			return duplicates(t, v.Text)
 		}
+		if f == Outbox {
+			return false // see Query.Resolve
+		}
 		return Marked(t, v.Text)
 	case Text:
 		return f.anyText(t, v.matchesText) || f == Any && v.beginsID(t.ID)

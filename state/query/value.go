@@ -126,6 +126,9 @@ func setValue(f Field, w word) (Value, *Error) {
 	if f == Dup {
 		return dupValue(text)
 	}
+	if f == Outbox {
+		return outboxValue(text)
+	}
 	if text == "orphan" {
 		text = IsOrphaned
 	}

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"encoding/hex"
+	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -11,6 +13,9 @@ import (
 
 // idCondition compiles values of a column that holds ids.
 func idCondition(column string, values []query.Value) condition {
+	if len(values) > maxIDTerms && !slices.ContainsFunc(values, func(v query.Value) bool { return v.Match != query.Exact }) {
+		return idsCondition(column, values)
+	}
 	list := make([]condition, len(values))
 	for i, v := range values {
 		switch {
@@ -27,6 +32,31 @@ func idCondition(column string, values []query.Value) condition {
 		}
 	}
 	return join("OR", list)
+}
+
+// maxIDTerms is how many ids are compared one by one.
+const maxIDTerms = 50
+
+// idsCondition compiles exact values of a column that holds ids: UUIDs as blobs, and others as texts.
+func idsCondition(column string, values []query.Value) condition {
+	var uuids, texts []string
+	for _, v := range values {
+		if b, ok := idValue(v.Text).([]byte); ok {
+			uuids = append(uuids, hex.EncodeToString(b))
+		} else {
+			texts = append(texts, v.Text)
+		}
+	}
+	list := func(texts []string) any {
+		b, err := json.Marshal(texts)
+		if err != nil {
+			panic(err) // texts only
+		}
+		return string(b)
+	}
+	return condition{
+		column + " IN (SELECT unhex(value) FROM json_each(?) UNION ALL SELECT value FROM json_each(?))", []any{list(uuids), list(texts)}, true,
+	}
 }
 
 // prefixCondition selects ids with a prefix: a range of UUIDs and one of other ids.

@@ -133,6 +133,8 @@ func (c *compiler) termSources(ctx context.Context, t query.Term) ([]source, err
 		return isSources(t.Values), nil
 	case t.Field == query.Dup:
 		return dupSources(t.Values), nil
+	case t.Field == query.Outbox:
+		return nil, nil
 	case byState(t.Field):
 		plans, err := c.statePlans(ctx, []query.Expr{t})
 		if err != nil || len(plans) == 0 {
@@ -158,6 +160,10 @@ func hasIndex(f query.Field) bool {
 
 // idSources returns a source for each value, none if one needs all ids.
 func idSources(column, index string, values []query.Value) []source {
+	if len(values) > maxIDTerms && !slices.ContainsFunc(values, func(v query.Value) bool { return v.Match != query.Exact }) {
+		is := idsCondition(column, values)
+		return []source{{where: is.sql, args: is.args}}
+	}
 	var sources []source
 	for _, v := range values {
 		is := idCondition(column, []query.Value{v})

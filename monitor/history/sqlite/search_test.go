@@ -200,6 +200,9 @@ func TestEverySearchUsesAnIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range append(query.Fields(), query.Any) {
+		if f == query.Outbox {
+			continue // resolved to ids before
+		}
 		t.Run(f.String(), func(t *testing.T) {
 			t.Parallel()
 			want, term := explained(f)

@@ -133,6 +133,8 @@ func (c *compiler) term(ctx context.Context, t query.Term) (condition, error) {
 		return isCondition(t.Values), nil
 	case t.Field == query.Dup:
 		return dupCondition(t.Values), nil
+	case t.Field == query.Outbox:
+		return never, nil // not resolved
 	case t.Field.Type() == query.Text:
 		return c.textCondition(ctx, t)
 	default:
