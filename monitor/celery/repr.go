@@ -152,6 +152,11 @@ func pythonFloat(written string) string {
 	if err != nil {
 		return written
 	}
+	return formatFloat(f)
+}
+
+// formatFloat writes a finite float as Python does.
+func formatFloat(f float64) string {
 	s := strconv.FormatFloat(f, 'e', -1, 64)
 	exponent, err := strconv.Atoi(s[strings.IndexByte(s, 'e')+1:])
 	if err != nil || exponent < -4 || exponent >= 16 {
