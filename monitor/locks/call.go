@@ -14,13 +14,11 @@ import (
 
 // plainOrFenced reads a value of the idempotency scheme.
 func plainOrFenced(value string) content {
-	word, _, _ := strings.Cut(value, ":")
-	switch s := State(word); s {
-	case Processing, Completed:
-		return content{state: s}
-	default:
+	v, ok := idempotency.ParseLockValue(value)
+	if !ok {
 		return content{state: UnknownState}
 	}
+	return content{state: State(v.State), task: v.TaskID}
 }
 
 // call is what a task was called with, as far as events tell it completely.

@@ -11,7 +11,7 @@ import (
 // Bounds of what is read.
 const (
 	MaxLocks = 10_000 // keys that are held in memory
-	MaxValue = 512    // bytes read of a value
+	MaxValue = 1_024  // bytes read of a value
 )
 
 // DefaultPatterns returns the glob patterns of the keys of the idempotency scheme, of celery-once, and of celery-singleton,

@@ -236,5 +236,6 @@ func (s *Source) do(ctx context.Context, commands string, f func(context.Context
 
 // forbidden reports whether the user lacks a permission.
 func forbidden(err error) bool {
-	return client.HasErrorPrefix(err, "NOPERM") || err != nil && strings.Contains(err.Error(), "called from a script is not permitted")
+	return client.HasErrorPrefix(err, "NOPERM") || client.HasErrorPrefix(err, "EXECABORT") ||
+		err != nil && strings.Contains(err.Error(), "can't run this command") // by a script
 }
