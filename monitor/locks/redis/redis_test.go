@@ -86,7 +86,7 @@ func (d database) source(t *testing.T, rules string) *redis.Source {
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	d := open(t, 11)
+	d := open(t, 10)
 	lockstest.Run(t, d.source(t, ""), d)
 }
 
