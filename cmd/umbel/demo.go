@@ -11,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
 
@@ -27,11 +28,12 @@ func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	if !(c.Rate > 0) || c.Rate > simulate.MaxRate {
 		return usageError{fmt.Errorf("--rate %v is not within 0 to %d tasks a second", c.Rate, simulate.MaxRate)}
 	}
-	s, err := newSimulation(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-backlog(c.Rate)), Duplicates: true})
+	kept := locks.NewMemory(locks.DefaultPatterns(), time.Now)
+	s, err := newSimulation(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-backlog(c.Rate)), Duplicates: true, Locks: kept})
 	if err != nil {
 		return usageError{err}
 	}
-	return c.serve(ctx, dashboard.Options{DataDir: c.DataDir, Version: versionString(), Broker: s.broker}, log, s.run)
+	return c.serve(ctx, dashboard.Options{DataDir: c.DataDir, Version: versionString(), Broker: s.broker, Locks: kept}, log, s.run)
 }
 
 // backlog is how long the cluster has been running when the demo starts: long enough for a worker to have been killed,

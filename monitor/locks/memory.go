@@ -28,19 +28,15 @@ func NewMemory(patterns []string, now func() time.Time) *Memory {
 	return &Memory{patterns: patterns, now: now, held: make(map[string]held)}
 }
 
-// Set stores a lock until ttl has passed, forever if it is 0. If absent is true, it does so only where there is none. It
+// Set stores a lock until it expires, forever if that is zero. If absent is true, it does so only where there is none. It
 // reports whether it did.
-func (m *Memory) Set(key, value string, ttl time.Duration, absent bool) bool {
+func (m *Memory) Set(key, value string, expiresAt time.Time, absent bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.entry(key).Missing && absent {
 		return false
 	}
-	h := held{value: value}
-	if ttl > 0 {
-		h.expiresAt = m.now().Add(ttl)
-	}
-	m.held[key] = h
+	m.held[key] = held{value, expiresAt}
 	return true
 }
 

@@ -15,7 +15,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type memory struct{ *locks.Memory }
 
 func (m memory) Set(_ *testing.T, key, value string, ttl time.Duration) {
-	m.Memory.Set(key, value, ttl, false)
+	m.Memory.Set(key, value, until(ttl), false)
+}
+
+// until is when a TTL that begins now ends, zero if it is 0.
+func until(ttl time.Duration) time.Time {
+	if ttl == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(ttl)
 }
 
 func (m memory) Get(t *testing.T, key string) (string, bool) {

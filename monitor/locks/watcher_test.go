@@ -157,7 +157,7 @@ func (s *scene) lock(kwargs, value string, ttl time.Duration) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.Set(idempotency.KeyPrefix+print, value, ttl, false)
+	s.Set(idempotency.KeyPrefix+print, value, until(ttl), false)
 	return idempotency.KeyPrefix + print
 }
 
@@ -344,7 +344,7 @@ func TestShortTTLsAreMarked(t *testing.T) {
 				if l, marks := s.only(5 * time.Second); marks != want {
 					t.Errorf("marks = %v with p99 %v, want %q", l.Marks, l.RunP99, want)
 				}
-				s.Set(key, "processing"+token, ttl, false) // extended by its task
+				s.Set(key, "processing"+token, until(ttl), false) // extended by its task
 				if l, marks := s.only(5 * time.Second); marks != "" {
 					t.Errorf("marks once extended = %v, want none", l.Marks)
 				}
@@ -366,9 +366,9 @@ func TestOtherKindsOfLocks(t *testing.T) {
 				ev.Present |= state.FieldName | state.FieldArgs | state.FieldKwargs
 			})
 		}
-		s.Set("qo_shop.charge_card_a-x_y_b-True", "6d6e", time.Hour, false)
-		s.Set("SINGLETONLOCK_098f6bcd4621d373cade4e832627b4f6", "7b0c6a3e-3cf8-4f8c-8d8f-2e1d8c1b0a11", 0, false)
-		s.Set("celery_singleton_none", "x", 0, false)
+		s.Set("qo_shop.charge_card_a-x_y_b-True", "6d6e", until(time.Hour), false)
+		s.Set("SINGLETONLOCK_098f6bcd4621d373cade4e832627b4f6", "7b0c6a3e-3cf8-4f8c-8d8f-2e1d8c1b0a11", until(0), false)
+		s.Set("celery_singleton_none", "x", until(0), false)
 		got := make(map[locks.Kind]string)
 		for _, l := range s.see(4 * time.Second) {
 			holder := ""
@@ -397,8 +397,8 @@ func TestReleaseNeedsTheLockAsItWasSeen(t *testing.T) {
 	}{
 		"unchanged":      {func(*scene, string) {}, locks.Released},
 		"gone":           {func(s *scene, key string) { s.Delete(key) }, locks.Gone},
-		"completed":      {func(s *scene, key string) { s.Set(key, "completed", time.Hour, false) }, locks.Changed},
-		"taken again":    {func(s *scene, key string) { s.Set(key, "processing", 10*time.Minute, false) }, locks.TakenAgain},
+		"completed":      {func(s *scene, key string) { s.Set(key, "completed", until(time.Hour), false) }, locks.Changed},
+		"taken again":    {func(s *scene, key string) { s.Set(key, "processing", until(10*time.Minute), false) }, locks.TakenAgain},
 		"another holder": {func(s *scene, _ string) { s.start("celery@b", "b", "{'order': 'A1'}") }, locks.OtherHolder},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -474,7 +474,7 @@ func TestMoreLocksThanAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := watch(t)
 		for i := range locks.MaxLocks + 5 {
-			s.Set(fmt.Sprint("qo_", i), "v", 0, false)
+			s.Set(fmt.Sprint("qo_", i), "v", until(0), false)
 		}
 		time.Sleep(4 * time.Second)
 		if got := s.Snapshot(t.Context()); !got.More || len(got.Locks) != locks.MaxLocks {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/idempotency"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -25,6 +26,9 @@ type execution struct {
 	lost      bool   // the process dropped it without an event
 	revoke    bool   // its worker was told to revoke it
 	fault     *fault // that its time limit leads to, nil for none
+	lock      string // key of the lock that it has taken, empty if none
+	value     idempotency.LockValue
+	result    string // empty: the kind makes it up
 
 	startedAt, endsAt int64
 	state             state.State // of its dominant event, empty if none was published
@@ -188,6 +192,11 @@ func (w *worker) begin(x *execution) {
 			length, x.fault = hard, exceeded(*l.hard)
 		}
 	}
+	if !w.acquire(x) {
+		length = skipTime
+	} else if x.m.task.dies {
+		x.fault = killed()
+	}
 	x.startedAt, x.endsAt = w.c.now, w.c.now+int64(length)
 	for i := range k.steps {
 		w.c.after(length*time.Duration(i+1)/time.Duration(k.steps+1), func() { w.progress(x, i+1) })
@@ -216,6 +225,7 @@ func (w *worker) finish(x *execution) {
 	if x.fault != nil {
 		f = x.fault
 	}
+	w.release(x, f)
 	delay := 300*time.Microsecond + c.rng.exp(time.Millisecond)
 	switch {
 	case f == nil && t.then != nil:
@@ -266,8 +276,12 @@ func (w *worker) retry(x *execution, f fault, report time.Duration) *fault {
 func (w *worker) report(x *execution, f *fault) {
 	t := x.m.task
 	if f == nil {
+		result := x.result
+		if result == "" {
+			result = t.kind.result(w.c.rng)
+		}
 		seconds := w.monotonic(x.endsAt) - w.monotonic(x.startedAt)
-		w.publishTaskEvent(x, state.Success, "task-succeeded", x.event().str("result", t.kind.result(w.c.rng)).float("runtime", seconds))
+		w.publishTaskEvent(x, state.Success, "task-succeeded", x.event().str("result", result).float("runtime", seconds))
 		w.forget(x)
 		return
 	}

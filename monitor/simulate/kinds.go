@@ -13,10 +13,13 @@ type kind struct {
 	queue   string
 	median  time.Duration // of its run time, which is log-normal
 	sigma   float64
-	late    bool  // acks_late
-	retries int64 // max_retries
-	steps   int   // task-progress events that it sends
-	unknown bool  // no worker has it registered
+	late    bool            // acks_late
+	retries int64           // max_retries
+	steps   int             // task-progress events that it sends
+	unknown bool            // no worker has it registered
+	lockTTL time.Duration   // of the lock that its calls take, 0 if they take none
+	fenced  bool            // the lock names its task
+	done    map[string]bool // completed calls, by the key of their lock
 	call    func(d rng) (args, kwargs string)
 	result  func(d rng) string
 	faults  []fault
@@ -37,6 +40,18 @@ func exceeded(seconds float64) *fault {
 	return &fault{how: dies, exception: text, traceback: tracebackHead +
 		frame{site + "billiard/pool.py", 684, "on_hard_timeout", "raise TimeLimitExceeded(job._timeout)", ""}.String() +
 		"billiard.exceptions." + text + "\n"}
+}
+
+// killed is the end of a task whose child is killed.
+func killed() *fault {
+	return &fault{how: dies, exception: "WorkerLostError('Worker exited prematurely: signal 9 (SIGKILL) Job: {n}.')", traceback: tracebackHead +
+		frame{site + "billiard/pool.py", 1265, "mark_as_worker_lost", "raise WorkerLostError(", ""}.String() +
+		"billiard.exceptions.WorkerLostError: Worker exited prematurely: signal 9 (SIGKILL) Job: {n}.\n"}
+}
+
+func withChance(chance float64, f *fault) fault {
+	f.chance = chance
+	return *f
 }
 
 // how is what a task does about a fault.
@@ -65,13 +80,18 @@ func (k *kind) fault(d rng, x *execution) *fault {
 }
 
 // kinds returns the shop's tasks by name. Those of Celery's default queue get the one given.
-func kinds(queue string) map[string]*kind {
+func kinds(queue string, locks bool) map[string]*kind {
 	all := make(map[string]*kind)
-	for _, k := range [][]kind{orderKinds(), mailKinds(), catalogueKinds(), backgroundKinds()} {
+	lists := [][]kind{orderKinds(), mailKinds(), catalogueKinds(), backgroundKinds()}
+	if locks {
+		lists = append(lists, idempotentKinds())
+	}
+	for _, k := range lists {
 		for i := range k {
 			if k[i].queue == "" || k[i].queue == defaultQueue {
 				k[i].queue = queue
 			}
+			k[i].done = make(map[string]bool)
 			all[k[i].name] = &k[i]
 		}
 	}

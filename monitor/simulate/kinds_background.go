@@ -17,9 +17,7 @@ func catalogueKinds() []kind {
 			faults: []fault{
 				{0.02, raises, "UnidentifiedImageError('cannot identify image file <_io.BytesIO object at 0x7f31c{n}>')", raised("PIL.UnidentifiedImageError: cannot identify image file <_io.BytesIO object at 0x7f31c{n}>", open,
 					frame{site + "PIL/Image.py", 3498, "open", "raise UnidentifiedImageError(msg)", ""}), ""},
-				{0.006, dies, "WorkerLostError('Worker exited prematurely: signal 9 (SIGKILL) Job: {n}.')", tracebackHead +
-					frame{site + "billiard/pool.py", 1265, "mark_as_worker_lost", "raise WorkerLostError(", ""}.String() +
-					"billiard.exceptions.WorkerLostError: Worker exited prematurely: signal 9 (SIGKILL) Job: {n}.\n", ""},
+				withChance(0.006, killed()),
 			},
 		},
 		{

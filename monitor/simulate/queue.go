@@ -9,6 +9,7 @@ type task struct {
 	args, kwargs string
 	sent         bool // a task-sent event has been published
 	then         func(p *process, m *message)
+	dies         bool // its child is killed in mid-run
 	executions   []*execution
 }
 
@@ -85,11 +86,12 @@ type call struct {
 	countdown    time.Duration
 	expires      time.Duration
 	then         func(p *process, m *message)
+	dies         bool
 }
 
 // send creates a task and publishes its first message.
 func (c *Cluster) send(from client, call call) {
-	t := &task{id: c.rng.id(c.salt), root: call.root, kind: call.kind, args: call.args, kwargs: call.kwargs, then: call.then}
+	t := &task{id: c.rng.id(c.salt), root: call.root, kind: call.kind, args: call.args, kwargs: call.kwargs, then: call.then, dies: call.dies}
 	if t.root == "" {
 		t.root = t.id
 	}

@@ -46,6 +46,9 @@ func (c *Cluster) setUp() {
 	if c.opts.Duplicates {
 		c.scheduleCharges()
 	}
+	if c.opts.Locks != nil {
+		c.scheduleLocks()
+	}
 }
 
 // declare returns the queue of a name, a new one if there is none.

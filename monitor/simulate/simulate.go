@@ -38,6 +38,8 @@ type Options struct {
 	DefaultQueue string
 	// Declared, if not nil, is called by New and Run with the name of every queue that workers consume from, once.
 	Declared func(queue string)
+	// Locks, if not nil, holds the locks of idempotent tasks. Without it there are no such tasks.
+	Locks Locks
 }
 
 // Cluster is one simulation. It is not safe for concurrent use.
@@ -93,7 +95,7 @@ func New(o Options) (*Cluster, error) {
 	case o.Length < 0:
 		return nil, fmt.Errorf("simulate: Length is %v, must not be negative", o.Length)
 	}
-	c := &Cluster{opts: o, rng: newRNG(o.Seed), remote: newRNG(^o.Seed), now: o.Start.UnixNano(), kinds: kinds(o.DefaultQueue), calls: make(chan func(), maxCalls), closed: make(chan struct{})}
+	c := &Cluster{opts: o, rng: newRNG(o.Seed), remote: newRNG(^o.Seed), now: o.Start.UnixNano(), kinds: kinds(o.DefaultQueue, o.Locks != nil), calls: make(chan func(), maxCalls), closed: make(chan struct{})}
 	if o.Length > 0 {
 		c.end = c.now + int64(o.Length)
 	}

@@ -6,7 +6,7 @@ package simulate
 // them quickly, with no particular sequence; a third of n tasks result, rounded up.
 func Typical(n, batch int) [][]byte {
 	const together = 8 // tasks that run at the same time on a worker
-	d, shop := newRNG(1), kinds(defaultQueue)
+	d, shop := newRNG(1), kinds(defaultQueue, false)
 	names := []string{"fraud.score", "mail.send_receipt", "search.index_product", "webhooks.deliver", "billing.charge_card"}
 	h := &host{name: "web-1", utcoffset: "0.0", version: "5.7.0"}
 	t := batcher{batch: max(batch, 1), left: n, now: 1_767_603_600e9}

@@ -52,8 +52,8 @@ func openWith(t *testing.T, backend func(b *backend) web.Backend) *fixture {
 	b := backend(cluster)
 	f.back = b
 	kept := locks.NewMemory(locks.DefaultPatterns(), time.Now)
-	kept.Set(heldKey, "processing", 0, true)
-	kept.Set(keptKey, "processing", 0, true)
+	kept.Set(heldKey, "processing", time.Time{}, true)
+	kept.Set(keptKey, "processing", time.Time{}, true)
 	watcher, err := locks.New(locks.Options{Source: kept, Tasks: b})
 	if err != nil {
 		t.Fatal(err)
