@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	maxNames  = 50     // task names whose tasks are read in one pass
-	perName   = 200    // running ones, and newest ones, of each
-	maxCalls  = 20_000 // calls of tasks remembered
-	perView   = 500    // tasks copied under one read lock
-	maxAsked  = 100    // tasks that the history is asked for in one pass
-	realAfter = 3 * time.Second
+	maxNames  = 50              // task names whose tasks are read in one pass
+	perName   = 200             // running ones, and newest ones, of each
+	maxCalls  = 20_000          // calls of tasks remembered
+	perView   = 500             // tasks copied under one read lock
+	maxAsked  = 100             // tasks that the history is asked for in one pass
+	realAfter = 2 * time.Second // a run that goes on for longer was not turned away
 )
 
 // names returns the names of tasks that keys of celery-once may begin with.
@@ -90,6 +90,12 @@ func (t *tracker) findTasksOf(ctx context.Context, name string, list []*record) 
 		}
 	}
 	found := make(map[*record][]string)
+	prefix := "" // of keys, where tasks have been found by their calls: fingerprints are made as expected
+	for _, r := range list {
+		if r.id.kind == Idempotent && len(r.tasks) > 0 {
+			prefix = strings.TrimSuffix(r.entry.Key, r.id.fingerprint)
+		}
+	}
 	named := query.New(query.Equal(query.Name, name))
 	for _, q := range []query.Query{named.And(query.New(query.Equal(query.State, string(state.Started)))), named} {
 		page, err := t.options.Tasks.Tasks(ctx, history.TaskRequest{Query: q, Limit: perName, Now: t.options.Now()})
@@ -101,6 +107,8 @@ func (t *tracker) findTasksOf(ctx context.Context, name string, list []*record) 
 			c := t.call(task)
 			if r := byFingerprint[c.fingerprint]; r != nil {
 				found[r] = append(found[r], task.ID)
+			} else if key := prefix + c.fingerprint; prefix != "" && c.fingerprint != "" && task.State == state.Started && len(t.lockless) < maxAsked {
+				t.lockless[key] = *task
 			}
 			for _, r := range once {
 				if r.id.matches(c) {

@@ -52,7 +52,9 @@ func (t *tracker) marks(r *record, l *Lock, now time.Time) []Mark {
 // goneMark says that a lock is gone under its task.
 func goneMark(r *record) Mark {
 	why := "The lock was deleted while its task runs"
-	if !r.expiresAt.IsZero() && !r.goneAt.Before(r.expiresAt.Add(-sameExpiry)) {
+	if r.unseen {
+		why = "The task runs without its lock, which has expired or was deleted"
+	} else if !r.expiresAt.IsZero() && !r.goneAt.Before(r.expiresAt.Add(-sameExpiry)) {
 		why = "The TTL of the lock has ended while its task runs"
 	}
 	switch {

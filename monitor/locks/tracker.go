@@ -5,8 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/umbelhq/umbel/state"
 )
 
 const (
@@ -33,6 +36,7 @@ type record struct {
 	p99      time.Duration
 
 	endedSeen time.Time // when its task was first seen to have ended
+	unseen    bool      // the lock was gone before anybody watched
 	goneAt    time.Time // when the lock was found to be gone while its task ran
 	provedAt  time.Time // when another run was found to have started since
 	second    string    // id of that run, empty if unknown
@@ -48,11 +52,13 @@ type tracker struct {
 	offset  int                // of the names whose tasks are read next
 	cursor  Cursor
 	scanned bool // all keys have been examined once
-	full    bool
+	// lockless are running tasks whose locks are not among the records, by the key that they should have.
+	lockless map[string]state.Task
+	full     bool
 }
 
 func newTracker(o Options) *tracker {
-	return &tracker{options: o, records: make(map[string]*record), gone: make(map[string]*record), calls: make(map[string]call), runs: make(map[string]runTime)}
+	return &tracker{options: o, records: make(map[string]*record), gone: make(map[string]*record), calls: make(map[string]call), runs: make(map[string]runTime), lockless: make(map[string]state.Task)}
 }
 
 // read reads all locks that are known, looks for others, and finds out who holds them.
@@ -73,6 +79,9 @@ func (t *tracker) read(ctx context.Context) (Snapshot, error) {
 	if err := t.resolve(ctx, all); err != nil {
 		return Snapshot{}, err
 	}
+	if err := t.noteLockless(ctx); err != nil {
+		return Snapshot{}, err
+	}
 	s := Snapshot{More: t.full, Scanning: !t.scanned}
 	now := t.options.Now()
 	for _, r := range t.records {
@@ -89,6 +98,31 @@ func (t *tracker) read(ctx context.Context) (Snapshot, error) {
 	}
 	sortLocks(s.Locks)
 	return s, nil
+}
+
+// noteLockless notes tasks that run without their lock, which has expired or was deleted before anybody watched.
+func (t *tracker) noteLockless(ctx context.Context) error {
+	defer clear(t.lockless)
+	for key := range t.lockless {
+		if t.gone[key] != nil || t.records[key] != nil || t.full {
+			delete(t.lockless, key)
+		}
+	}
+	if err := t.update(ctx, slices.Collect(maps.Keys(t.lockless))); err != nil {
+		return err
+	}
+	now := t.options.Now()
+	for key, task := range t.lockless {
+		h := run(Idempotent, &task, nil)
+		if t.records[key] != nil || len(t.gone) >= maxGone || h.Status != Running || now.Sub(h.StartedAt) < realAfter {
+			continue
+		}
+		t.gone[key] = &record{
+			entry: Entry{Key: key}, id: identify(key, nil), content: content{state: Processing}, firstSeen: now, tasks: []string{task.ID},
+			holder: &h, goneAt: now, unseen: true,
+		}
+	}
+	return nil
 }
 
 // reread reads the keys that are known.

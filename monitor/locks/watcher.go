@@ -245,6 +245,6 @@ func sortLocks(list []Lock) {
 		return len(MarkKinds()) + slices.Index([]State{Processing, Held, UnknownState, Completed}, l.State)
 	}
 	slices.SortFunc(list, func(a, b Lock) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), strings.Compare(a.Key, b.Key), a.Gone.Compare(b.Gone))
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), b.AcquiredAt.Compare(a.AcquiredAt), strings.Compare(a.Key, b.Key), a.Gone.Compare(b.Gone))
 	})
 }
