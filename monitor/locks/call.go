@@ -24,6 +24,7 @@ func plainOrFenced(value string) content {
 // call is what a task was called with, as far as events tell it completely.
 type call struct {
 	fingerprint string   // of its keyword arguments, empty if they are not known
+	whole       string   // of all its arguments, empty if there are none but keyword arguments, or they are not known
 	once        []string // its keyword arguments as celery-once spells them
 	onceKnown   bool     // whether once is known; positional arguments have no names in events
 }
@@ -38,7 +39,7 @@ func callOf(t *state.Task) call {
 		return call{}
 	}
 	c := call{}
-	c.fingerprint, _ = fingerprint(kwargs)
+	c.fingerprint, c.whole = fingerprints(t.Args, kwargs)
 	d := json.NewDecoder(bytes.NewReader(kwargs))
 	d.UseNumber()
 	var values map[string]any
@@ -48,14 +49,33 @@ func callOf(t *state.Task) call {
 	return c
 }
 
-// fingerprint returns the SHA-256 of keyword arguments, as the scheme computes it.
-func fingerprint(kwargs json.RawMessage) (string, bool) {
+// fingerprints returns the digests of keyword arguments, as the scheme computes them, and of a whole call.
+func fingerprints(args *string, kwargs json.RawMessage) (named, whole string) {
 	v, err := idempotency.Parse(kwargs)
 	if err != nil {
-		return "", false
+		return "", ""
 	}
-	print, err := idempotency.Fingerprint("", v)
-	return print[strings.LastIndexByte(print, ':')+1:], err == nil
+	named = digest(idempotency.Fingerprint("", v))
+	if args == nil || noArguments(args) {
+		return named, ""
+	}
+	text, ok := celery.ParseRepr(*args)
+	if !ok {
+		return named, ""
+	}
+	list, err := idempotency.Parse(text)
+	if err != nil {
+		return named, ""
+	}
+	return named, digest(idempotency.Call("", list, v))
+}
+
+// digest is the end of a fingerprint, empty if it could not be made.
+func digest(fingerprint string, err error) string {
+	if err != nil {
+		return ""
+	}
+	return fingerprint[strings.LastIndexByte(fingerprint, ':')+1:]
 }
 
 func noArguments(args *string) bool {
@@ -86,7 +106,7 @@ func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 func (id identity) matches(c call) bool {
 	switch id.kind {
 	case Idempotent:
-		return id.fingerprint == c.fingerprint
+		return id.fingerprint == c.fingerprint || id.fingerprint == c.whole
 	case Once:
 		return c.onceKnown && spells(id.arguments, c.once)
 	default:

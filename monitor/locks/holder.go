@@ -105,9 +105,13 @@ func (t *tracker) findTasksOf(ctx context.Context, name string, list []*record) 
 		for i := range page.Tasks {
 			task := &page.Tasks[i]
 			c := t.call(task)
-			if r := byFingerprint[c.fingerprint]; r != nil {
+			r := byFingerprint[c.fingerprint]
+			if r == nil {
+				r = byFingerprint[c.whole]
+			}
+			if r != nil {
 				found[r] = append(found[r], task.ID)
-			} else if key := prefix + c.fingerprint; prefix != "" && c.fingerprint != "" && task.State == state.Started && len(t.lockless) < maxAsked {
+			} else if key := prefix + cmp.Or(c.whole, c.fingerprint); prefix != "" && c.fingerprint != "" && task.State == state.Started && len(t.lockless) < maxAsked {
 				t.lockless[key] = *task
 			}
 			for _, r := range once {

@@ -2,6 +2,8 @@ package locks_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -377,6 +379,13 @@ func TestOtherKindsOfLocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := watch(t)
+		s.event("celery@a", state.TaskReceived, "whole", func(e *state.Event) {
+			e.Name, e.Args, e.Kwargs = "shop.pay", "('A1', 3)", "{'b': 1}"
+			e.Present |= state.FieldName | state.FieldArgs | state.FieldKwargs
+		})
+		s.event("celery@a", state.TaskStarted, "whole", nil)
+		sum := sha256.Sum256([]byte(`[["A1",3],{"b":1}]`))
+		s.Set("lock:celery:exec:shop.pay:"+hex.EncodeToString(sum[:]), "processing", until(time.Minute), false)
 		for _, e := range []struct{ id, name, kwargs string }{
 			{"once", "shop.charge_card", "{'b': True, 'a': 'x_y', 'c': 3}"},
 			{"7b0c6a3e-3cf8-4f8c-8d8f-2e1d8c1b0a11", "shop.single", "{}"},
@@ -398,9 +407,10 @@ func TestOtherKindsOfLocks(t *testing.T) {
 			got[l.Kind] = fmt.Sprint(l.Name, " ", l.State, holder, " ", l.Persistent)
 		}
 		for kind, want := range map[locks.Kind]string{
-			locks.Once:      "shop.charge_card held once waiting false false",
-			locks.Singleton: "shop.single held 7b0c6a3e-3cf8-4f8c-8d8f-2e1d8c1b0a11 waiting true true",
-			locks.OtherKind: " unknown true",
+			locks.Idempotent: "shop.pay processing whole running false false",
+			locks.Once:       "shop.charge_card held once waiting false false",
+			locks.Singleton:  "shop.single held 7b0c6a3e-3cf8-4f8c-8d8f-2e1d8c1b0a11 waiting true true",
+			locks.OtherKind:  " unknown true",
 		} {
 			if got[kind] != want {
 				t.Errorf("%s = %q, want %q", kind, got[kind], want)

@@ -90,11 +90,19 @@ func TestRedis(t *testing.T) {
 	lockstest.Run(t, d.source(t, ""), d)
 }
 
-// Without EVAL, releases are transactions.
-func TestUsersWithoutScriptsRelease(t *testing.T) {
+// The permissions that the guide names are enough. Without EVAL, releases are transactions.
+func TestUsersWithFewPermissions(t *testing.T) {
 	t.Parallel()
-	d := open(t, 12)
-	lockstest.Run(t, d.source(t, "+@all -eval -evalsha"), d)
+	for _, rules := range []string{
+		"+@connection +scan +getrange +pttl +eval +get +del",
+		"+@connection +scan +getrange +pttl +watch +multi +exec +del",
+		"+@all -eval -evalsha",
+	} {
+		t.Run(rules, func(t *testing.T) {
+			d := open(t, 12)
+			lockstest.Run(t, d.source(t, rules), d)
+		})
+	}
 }
 
 func TestMissingPermissionsAreNamed(t *testing.T) {
