@@ -45,7 +45,7 @@ func idempotentKinds() []kind {
 // scheduleLocks plans calls of idempotent tasks: most run once, some are sent twice, one dies and leaves its lock, and some
 // outlive theirs, so that the same call runs twice.
 func (c *Cluster) scheduleLocks() {
-	const s = time.Second
+	s := time.Duration(max(1, 20/c.opts.Rate) * float64(time.Second)) // at low rates they would be too many
 	from := client{process: c.spawn(c.hosts[0])}
 	twice := func(cl call, after time.Duration) {
 		cl.args, cl.kwargs = cl.kind.call(c.rng)
@@ -58,17 +58,17 @@ func (c *Cluster) scheduleLocks() {
 	c.scheduleIncident(s, 2*s, 3*s, 6*s, func() bool {
 		after := time.Duration(0)
 		if c.rng.chance(0.3) {
-			after = c.rng.between(s/5, 4*s)
+			after = c.rng.between(200*time.Millisecond, 4*time.Second)
 		}
 		twice(call{kind: c.kinds[captures]}, after)
 		return true
 	})
 	c.scheduleIncident(40*s, 60*s, 240*s, 300*s, func() bool {
-		twice(call{kind: c.kinds[captures], dies: true}, c.rng.between(8*s, 12*s))
+		twice(call{kind: c.kinds[captures], dies: true}, c.rng.between(8*time.Second, 12*time.Second))
 		return true
 	})
 	c.scheduleIncident(5*s, 10*s, 65*s, 75*s, func() bool {
-		twice(call{kind: c.kinds[settles]}, c.rng.between(22*s, 26*s))
+		twice(call{kind: c.kinds[settles]}, c.rng.between(22*time.Second, 26*time.Second))
 		return true
 	})
 }
