@@ -30,12 +30,12 @@ type common struct {
 	identify func(r *http.Request) string
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
-	urls     templates.URLs
-	version  string // of Umbel
-	remember func(topic, name string, s live.Snapshot)
-	outbox   outboxStats // which every page shows
-	now      func() time.Time
-	log      *slog.Logger
+	urls        templates.URLs
+	version     string // of Umbel
+	remember    func(topic, name string, s live.Snapshot)
+	outbox      outboxStats // which every page shows
+	now         func() time.Time
+	log         *slog.Logger
 }
 
 // service accepts requests. It is nil if the dashboard is read-only.

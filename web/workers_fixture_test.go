@@ -175,7 +175,10 @@ func newWorkersServer(t *testing.T) (*server, *workers) {
 	t.Helper()
 	s := &server{t: t, backend: newChangingBackend(t, state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
 	c := newWorkers(t, s.backend, false)
-	s.options = func(o *web.Options) { o.Backend, o.Commands = &changingWorkersBackend{s.backend, c}, c.commands }
+	app := watched(t, newShopOutbox())
+	s.options = func(o *web.Options) {
+		o.Backend, o.Commands, o.AppOutboxes = &changingWorkersBackend{s.backend, c}, c.commands, app
+	}
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s, c
