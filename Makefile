@@ -28,7 +28,7 @@ generate: ## turn templates into Go
 
 fmt: ## format Go (gofumpt, imports) and templates
 	$(TOOL) golangci-lint fmt
-	$(TOOL) templ fmt -log-level warn templates
+	$(TOOL) templ fmt -log-level warn templates internal/spacetime
 
 lint: ## golangci-lint, import rules included; TypeScript over the scripts of the pages
 	scripts/deps

@@ -4,11 +4,11 @@ package spacetime
 
 import (
 	"cmp"
+	"context"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
-	"strings"
+	"strconv"
 )
 
 // MaxEvents is how many events are drawn. Those after it are left out, and the diagram says so.
@@ -51,7 +51,7 @@ func Document(w io.Writer, d Diagram) error {
 	if err != nil {
 		return err
 	}
-	return page.ExecuteTemplate(w, "document", v)
+	return document(v).Render(context.Background(), w)
 }
 
 // SVG writes the drawing alone. It is styled by the classes of the document.
@@ -60,7 +60,7 @@ func SVG(w io.Writer, d Diagram) error {
 	if err != nil {
 		return err
 	}
-	return page.ExecuteTemplate(w, "svg", v)
+	return svg(v).Render(context.Background(), w)
 }
 
 // Measures of the drawing, in pixels.
@@ -193,7 +193,22 @@ func (v *drawing) interval(d Diagram, i Interval, n int) error {
 	return nil
 }
 
-//nolint:gochecknoglobals // parsed once
-var page = template.Must(template.New("").Funcs(template.FuncMap{
-	"join": func(s []string) string { return strings.Join(s, "; ") },
-}).Parse(source))
+// label describes the drawing to those who do not see it.
+func (v *drawing) label() string {
+	return fmt.Sprintf("%s: %d lanes, %d events, %d arrows. The table below has the same.", v.Title, len(v.Lanes), len(v.Dots), len(v.Lines))
+}
+
+// kindClass is the class of arrows of a kind, none if the legend does not name it.
+func kindClass(kind int) string {
+	if kind < 0 {
+		return ""
+	}
+	return "k" + strconv.Itoa(kind)
+}
+
+func (d dot) radius() int {
+	if d.Alert {
+		return 7
+	}
+	return 4
+}
