@@ -16,7 +16,7 @@ import (
 
 func file(dir string) string { return filepath.Join(dir, "history.db") }
 
-func write(t *testing.T, d *sqlite.DB, b history.Batch) {
+func write(t testing.TB, d *sqlite.DB, b history.Batch) {
 	t.Helper()
 	w, err := d.Write(t.Context(), b)
 	if err != nil {
