@@ -9,8 +9,8 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// maxRepr is the length of a repr, in bytes, up to which it is parsed. Celery's own are cut at 1,024 characters.
-const maxRepr = 64 << 10
+// maxRepr is the length of a repr, in bytes, up to which it is parsed. Celery cuts its own at 1,024 characters.
+const maxRepr = 8 << 10
 
 // Arguments are the whole arguments of a call: an array and an object.
 type Arguments struct{ Args, Kwargs idempotency.Value }
