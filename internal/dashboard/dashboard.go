@@ -132,6 +132,9 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	if d.results, err = Results(o); err != nil {
 		return err
 	}
+	if d.results != nil {
+		d.results = results.WithArguments(d.results, d.history.LearnArguments, o.Logger)
+	}
 	if err := d.watchOutboxes(o); err != nil {
 		return err
 	}

@@ -26,9 +26,10 @@ type Duplicates interface {
 	// already. A rule that excludes nothing deletes the one of its name. The error is ErrTooManyDuplicateRules if there are
 	// MaxDuplicateRules.
 	SaveDuplicateRule(ctx context.Context, r DuplicateRule, a AuditRecord) (changed bool, err error)
-	// SetCall groups a stored task whose call was learned elsewhere, such as from the result backend, unless its events
-	// show it. It ignores tasks that are not stored.
-	SetCall(ctx context.Context, taskID string, call state.CallID) error
+	// LearnArguments groups a stored task whose arguments, an array and an object in JSON, were learned elsewhere, such as
+	// from the result backend, unless its events show them. It ignores tasks that are not stored, and arguments that are
+	// not whole.
+	LearnArguments(ctx context.Context, taskID string, args, kwargs []byte) error
 }
 
 // Bounds of duplicates.

@@ -21,9 +21,9 @@ import (
 // duplicateTests tests history.Duplicates.
 func duplicateTests() map[string]func(storeTest) {
 	tests := map[string]func(storeTest){
-		"Duplicates that a rule makes":           storeTest.duplicateRules,
-		"Duplicates of a call learned elsewhere": storeTest.setCall,
-		"Duplicates that Umbel has published":    storeTest.publishedDuplicates,
+		"Duplicates that a rule makes":              storeTest.duplicateRules,
+		"Duplicates by arguments learned elsewhere": storeTest.learnArguments,
+		"Duplicates that Umbel has published":       storeTest.publishedDuplicates,
 	}
 	for seed := range uint64(5) {
 		tests[fmt.Sprintf("Duplicates are grouped however tasks are saved, %d", seed)] = func(c storeTest) { c.groupDuplicates(seed) }
@@ -355,17 +355,18 @@ func (c storeTest) duplicateRules() {
 	}
 }
 
-// setCall has a task whose arguments were cut grouped by what is known from elsewhere.
-func (c storeTest) setCall() {
+// learnArguments has a task whose arguments were cut grouped by what is known from elsewhere.
+func (c storeTest) learnArguments() {
 	whole := c.call(uuid(1), 10, "{'order': 1}")
 	cut := c.call(uuid(2), 20, "{'order': 1, 'lines': [...]}")
 	c.write(history.Batch{Tasks: slices.Concat(whole, cut)})
 	if s, err := c.DuplicateStats(c.Context()); err != nil || s.Ungrouped != 1 || len(s.UngroupedNames) != 1 || s.UngroupedNames[0].Name != "pay" {
 		c.Fatalf("stats: %+v, %v; want one task that is not grouped", s, err)
 	}
-	call := callOf(&whole[0].View)
-	for _, id := range []string{uuid(2), uuid(1), uuid(3)} {
-		if err := c.SetCall(c.Context(), id, call); err != nil {
+	for _, x := range []struct{ id, args, kwargs string }{
+		{uuid(2), `[]`, `{"order": `}, {uuid(2), `{}`, `[]`}, {uuid(2), `[]`, `{"order": 1}`}, {uuid(1), `[]`, `{}`}, {uuid(3), `[]`, `{}`},
+	} {
+		if err := c.LearnArguments(c.Context(), x.id, []byte(x.args), []byte(x.kwargs)); err != nil {
 			c.Fatal(err)
 		}
 	}

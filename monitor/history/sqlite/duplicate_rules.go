@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/duplicates"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency"
 	"github.com/umbelhq/umbel/state"
@@ -136,19 +137,29 @@ func (d *DB) setRule(name string, paths []string, f *idempotency.Fingerprinter) 
 	d.rulesOfCalls.Store(&rules)
 }
 
-// SetCall groups a stored task whose call was learned elsewhere.
-func (d *DB) SetCall(ctx context.Context, taskID string, call state.CallID) (err error) {
+// LearnArguments groups a stored task whose arguments were learned elsewhere.
+func (d *DB) LearnArguments(ctx context.Context, taskID string, args, kwargs []byte) (err error) {
 	defer annotate(&err, "group task")
-	if !call.Known() {
+	arguments, ok := duplicates.ParseArguments(args, kwargs)
+	if !ok || d.write == nil {
 		return nil
+	}
+	const isUngrouped = `SELECT count(*) FROM tasks WHERE id = ? AND call <= x'00' AND name IS NOT NULL`
+	if n, err := number[int](ctx, d.read, isUngrouped, idValue(taskID)); n == 0 || err != nil {
+		return err
 	}
 	return d.update(ctx, func(t *tx) error {
 		old, _, _, err := t.stored(idValue(taskID))
-		if errors.Is(err, sql.ErrNoRows) || err == nil && old.known() {
+		if errors.Is(err, sql.ErrNoRows) || err == nil && (old.known() || old.name == 0) {
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+		name := t.symbolText(old.name)
+		call := arguments.Call(name, d.excluded(name))
+		if !call.Known() {
+			return nil
 		}
 		found := old
 		found.call, found.dup = call[:], old.dup&int64(state.OwnDuplicates)
