@@ -21,7 +21,7 @@ func ArgumentsOf(t *state.Task) (Arguments, bool) {
 	if t.Args == nil || t.Kwargs == nil || len(*t.Args) > maxRepr || len(*t.Kwargs) > maxRepr {
 		return Arguments{}, false
 	}
-	if *t.Kwargs == "" || (*t.Kwargs)[0] != '{' || *t.Args == "" || !strings.Contains("([", (*t.Args)[:1]) {
+	if !strings.HasPrefix(*t.Kwargs, "{") || !strings.HasPrefix(*t.Args, "(") && !strings.HasPrefix(*t.Args, "[") {
 		return Arguments{}, false
 	}
 	args, ok := celery.ParseRepr(*t.Args)

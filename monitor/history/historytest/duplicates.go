@@ -111,7 +111,7 @@ func (c storeTest) groups(r history.DuplicateRequest, limit int) []wanted {
 	var found []wanted
 	r.Limit, r.Tasks = limit, history.MaxDuplicateTasks
 	var last *history.DuplicatePosition
-	for n := 0; n < 1_000; n++ {
+	for range 1_000 {
 		page, err := c.DuplicateGroups(c.Context(), r)
 		if err != nil {
 			c.Fatal(err)
@@ -236,8 +236,12 @@ func (c storeTest) groupDuplicates(seed uint64) {
 	c.expectMarks(tasks)
 	all := c.groups(history.DuplicateRequest{}, 7)
 	for _, r := range []history.DuplicateRequest{
-		{Most: true}, {Marks: state.Overlapping}, {Marks: state.Rerun | state.Resend, Most: true}, {Name: "shop.pay"},
-		{Name: "shop.pay", Most: true, Marks: state.Overlapping}, {Name: "nobody"},
+		{Most: true},
+		{Marks: state.Overlapping},
+		{Marks: state.Rerun | state.Resend, Most: true},
+		{Name: "shop.pay"},
+		{Name: "shop.pay", Most: true, Marks: state.Overlapping},
+		{Name: "nobody"},
 	} {
 		want := slices.DeleteFunc(slices.Clone(all), func(w wanted) bool {
 			return r.Marks != 0 && r.Marks&w.Marks == 0 || r.Name != "" && r.Name != w.Name

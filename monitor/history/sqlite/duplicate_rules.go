@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -125,9 +126,7 @@ func (t *tx) saveRule(r history.DuplicateRule, exclude string, isNew bool) error
 func (d *DB) setRule(name string, paths []string, f *idempotency.Fingerprinter) {
 	rules := make(map[string]*idempotency.Fingerprinter)
 	if before := d.rulesOfCalls.Load(); before != nil {
-		for k, v := range *before {
-			rules[k] = v
-		}
+		maps.Copy(rules, *before)
 	}
 	if len(paths) > 0 {
 		rules[name] = f
