@@ -8,6 +8,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -35,6 +36,9 @@ func appOutboxScenes() map[string]scene {
 		"app-outbox-dead":     {page(), appDead()},
 		"app-outbox-readonly": {page(), appReadOnly()},
 		"app-outbox-acts":     {page(), appChangeable()},
+		"task-outbox":         {layout(templates.SectionTasks, "/tasks/o"), outboxTask(outboxwatch.Stage(outboxwatch.Stale))},
+		"task-outbox-dead":    {dark(layout(templates.SectionTasks, "/tasks/o")), outboxTask(outboxwatch.Dead)},
+		"task-outbox-sent":    {layout(templates.SectionTasks, "/tasks/o"), outboxTask(outboxwatch.Sent)},
 	}
 }
 
@@ -112,4 +116,21 @@ func appReadOnly() templates.AppOutbox {
 	v := appDead()
 	v.DeadLetters, v.Outbox.Stats.ReadOnly = nil, "The database is a standby, which accepts no changes."
 	return v
+}
+
+// outboxTask is a task of which only an application's outbox tells.
+func outboxTask(stage outboxwatch.Stage) templates.Task {
+	o := &templates.TaskOutbox{Trace: outboxwatch.Trace{
+		Outbox: "shop", TaskID: "o", TaskName: "shop.charge", Stage: stage, CommittedAt: at(0),
+		Claims: []time.Time{at(second), at(2 * second)}, Resent: true,
+	}}
+	switch stage {
+	case outboxwatch.Dead:
+		o.Claims, o.Resent, o.Retries, o.RetryAfter, o.DeadAt, o.Reason = nil, false, 5, at(second), at(3*second), evil
+	case outboxwatch.Sent:
+		o.SentBy, o.Unreceived = at(3*second), true
+	default:
+		o.Unsent = true
+	}
+	return templates.Task{Task: state.Task{ID: "o", Name: &o.TaskName, State: state.Pending}, Outbox: o}
 }

@@ -30,6 +30,7 @@ type Task struct {
 	Actions  []TaskAction          // empty if nobody may act
 	Commands []history.Command     // about it, newest first
 	Stored   *StoredResult         // nil if there is no result backend
+	Outbox   *TaskOutbox           // nil if no application's outbox tells of it
 }
 
 // RelatedTask is a task that another one refers to. State is empty and Name nil if it is not held.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
@@ -26,6 +27,7 @@ type taskPage struct {
 
 func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	id := a.name
+	outbox := p.taskOutbox(ctx, id) // first, since it may be all that knows the task
 	t, err := p.backend.Task(ctx, id)
 	if errors.Is(err, history.ErrNotFound) {
 		return page{}, unknown(p.unknownTask(ctx, id))
@@ -33,7 +35,7 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, fmt.Errorf("read task: %w", err)
 	}
-	v := templates.Task{Task: t, Root: p.relative(ctx, t.RootID, id), Parent: p.relative(ctx, t.ParentID, id)}
+	v := templates.Task{Task: t, Outbox: outbox, Root: p.relative(ctx, t.RootID, id), Parent: p.relative(ctx, t.ParentID, id)}
 	if v.Events, err = p.backend.TaskEvents(ctx, id); err != nil && !errors.Is(err, history.ErrNotFound) {
 		return page{}, fmt.Errorf("read events: %w", err)
 	}
@@ -51,6 +53,24 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 		section: templates.SectionTasks,
 		view:    v,
 	}, nil
+}
+
+// taskOutbox returns what an application's outbox tells of a task, nil if none does.
+func (p *taskPage) taskOutbox(ctx context.Context, id string) *templates.TaskOutbox {
+	if p.appOutboxes == nil {
+		return nil
+	}
+	trace, ok := p.appOutboxes.Look(ctx, id)
+	if !ok {
+		return nil
+	}
+	v := &templates.TaskOutbox{Trace: trace}
+	for _, o := range p.appOutboxes.Snapshot() {
+		if o.Name == trace.Outbox {
+			v.Unsent, v.Unreceived = trace.Is(outboxwatch.Unsent, o.Stats.Now), trace.Is(outboxwatch.Unreceived, o.Stats.Now)
+		}
+	}
+	return v
 }
 
 func taskTitle(t state.Task) string {
