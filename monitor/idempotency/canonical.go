@@ -35,9 +35,12 @@ type writer struct {
 	sum hash.Hash // nil if all is to be in b
 }
 
+// flushAt is the length of b, in bytes, from which on it is written into a digest.
+const flushAt = 8 << 10
+
 // flush makes room in b, as the JSON can be 6 times as long as what was read.
 func (w *writer) flush() {
-	if w.sum != nil && len(w.b) > 8<<10 {
+	if w.sum != nil && len(w.b) > flushAt {
 		w.sum.Write(w.b)
 		w.b = w.b[:0]
 	}
@@ -113,49 +116,52 @@ func (w *writer) text(s string) {
 		for n < len(s) && plain(s[n]) {
 			n++
 		}
-		if w.b = append(w.b, s[:n]...); n == len(s) {
-			break
+		w.b, s = append(w.b, s[:n]...), s[n:]
+		for s != "" && !plain(s[0]) {
+			r, size := decode(s)
+			w.b, s = appendEscape(w.b, r), s[size:]
+			if len(w.b) > flushAt {
+				w.flush()
+			}
 		}
-		r, size := decode(s[n:])
-		s = s[n+size:]
-		w.escape(r)
-		w.flush()
 	}
 	w.b = append(w.b, '"')
 }
 
-func (w *writer) escape(r rune) {
+func appendEscape(b []byte, r rune) []byte {
 	switch r {
 	case '"', '\\':
-		w.b = append(w.b, '\\', byte(r))
+		return append(b, '\\', byte(r))
 	case '\n':
-		w.b = append(w.b, `\n`...)
+		return append(b, `\n`...)
 	case '\r':
-		w.b = append(w.b, `\r`...)
+		return append(b, `\r`...)
 	case '\t':
-		w.b = append(w.b, `\t`...)
+		return append(b, `\t`...)
 	case '\f':
-		w.b = append(w.b, `\f`...)
+		return append(b, `\f`...)
 	case '\b':
-		w.b = append(w.b, `\b`...)
-	default:
-		if r > 0xffff {
-			var high rune
-			high, r = utf16.EncodeRune(r)
-			w.unit(high)
-		}
-		w.unit(r)
+		return append(b, `\b`...)
 	}
+	if r > 0xffff {
+		var high rune
+		high, r = utf16.EncodeRune(r)
+		b = appendUnit(b, high)
+	}
+	return appendUnit(b, r)
 }
 
-func (w *writer) unit(r rune) {
-	w.b = append(w.b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+func appendUnit(b []byte, r rune) []byte {
+	return append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 }
 
 func plain(c byte) bool { return c >= ' ' && c <= '~' && c != '"' && c != '\\' }
 
 // decode reads the first code point of s, which may be a surrogate. It is (utf8.RuneError, 1) where there is none.
 func decode(s string) (rune, int) {
+	if len(s) >= 2 && s[0]&0xe0 == 0xc0 && s[1]&0xc0 == 0x80 && s[0] >= 0xc2 {
+		return rune(s[0]&0x1f)<<6 | rune(s[1]&0x3f), 2
+	}
 	r, size := utf8.DecodeRuneInString(s)
 	if r == utf8.RuneError && size == 1 && len(s) >= 3 && s[0] == 0xed && s[1]&0xe0 == 0xa0 && s[2]&0xc0 == 0x80 {
 		return 0xd000 | rune(s[1]&0x3f)<<6 | rune(s[2]&0x3f), 3
