@@ -44,6 +44,7 @@ func TestBrowserAccessibility(t *testing.T) {
 	}
 	b := testbrowser.Open(t)
 	s, c := newWorkersServer(t)
+	c.auditable()
 	lately(s)
 	request := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
 	if _, err := c.commands.Control(t.Context(), command.Caller{}, request); err != nil {

@@ -70,7 +70,7 @@ type AuditedTask struct {
 	Name     string                  `json:"name"`
 	P99      *float64                `json:"p99_seconds" doc:"99th percentile of the run times of the last 7 days."`
 	Longest  *float64                `json:"longest_seconds" doc:"Longest run time of the last 7 days."`
-	ETA      *float64                `json:"longest_eta_seconds" doc:"Longest time from when a task was sent until its ETA."`
+	ETA      *float64                `json:"longest_eta_seconds" doc:"Longest time from when a worker received a task until its ETA."`
 	Settings map[string][]AuditValue `json:"settings" doc:"By name of the task attribute; empty if unknown."`
 	Own      []string                `json:"overrides" doc:"Attributes that the class of the task sets itself."`
 }

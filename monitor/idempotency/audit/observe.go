@@ -1,12 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency/settings"
 	"github.com/umbelhq/umbel/monitor/rollup"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
@@ -70,10 +72,7 @@ func (r *Report) delays(ctx context.Context, o Options, list map[string]settings
 		for i := range page.Tasks {
 			t := &page.Tasks[i]
 			eta, ok := query.ETA.Int(t)
-			from := t.SentAt
-			if from == 0 {
-				from = t.ReceivedAt
-			}
+			from := held(t)
 			if !ok || t.Name == nil || from == 0 {
 				continue
 			}
@@ -87,6 +86,19 @@ func (r *Report) delays(ctx context.Context, o Options, list map[string]settings
 			return
 		}
 	}
+}
+
+// held returns when a worker first received the newest attempt at a task, else when it was sent, µs since 1970 UTC, 0 if
+// both are unknown.
+func held(t *state.Task) int64 {
+	first := int64(0)
+	for i := range t.Executions {
+		e := &t.Executions[i]
+		if at := e.ReceivedAt; at != 0 && e.Attempt == t.Executions[len(t.Executions)-1].Attempt && (first == 0 || at < first) {
+			first = at
+		}
+	}
+	return cmp.Or(first, t.SentAt)
 }
 
 // maxMicros is a time that no task has, µs since 1970 UTC.

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -154,7 +155,7 @@ func timeouts() []rule {
 			v := possible(s.Transport == redis && s.late == yes && s.limitKnown && (s.limit == 0 || s.limit >= s.hold))
 			v.need = s.hold
 			return v
-		}, value: func(hold time.Duration) string { return fmt.Sprint(max(int64(hold/time.Second)*9/10, 1)) }},
+		}, value: func(hold time.Duration) string { return inSeconds(max(hold*9/10, time.Second)) }},
 		{Finding: Finding{
 			Cause: "consumer-timeout-run-time", Effect: Twice, Title: "Runs outlast RabbitMQ's consumer timeout",
 			Consequence: "RabbitMQ closes the channel of a worker that holds a message for longer than consumer_timeout, 30 minutes unless the broker sets another, and delivers what it held again. Umbel cannot see what the broker sets.",
@@ -182,7 +183,7 @@ func timeouts() []rule {
 				applies: true, risk: Exceeded, need: 2 * s.observed.P99,
 				detail: "p99 of run times " + short(s.observed.P99) + ", limit " + short(s.limit),
 			}
-		}, value: func(need time.Duration) string { return fmt.Sprint(int64(roundUp(need) / time.Second)) }},
+		}, value: func(need time.Duration) string { return inSeconds(roundUp(need)) }},
 	}
 }
 
@@ -194,7 +195,9 @@ const (
 	deduplicate  = "worker_deduplicate_successful_tasks"
 )
 
-func milliseconds(need time.Duration) string { return fmt.Sprint(need.Milliseconds()) }
+func milliseconds(need time.Duration) string { return strconv.FormatInt(need.Milliseconds(), 10) }
+
+func inSeconds(need time.Duration) string { return strconv.FormatInt(int64(need/time.Second), 10) }
 
 // tooLong compares run times with how long the broker waits.
 func tooLong(s *subject, concerned bool, p99, longest time.Duration) verdict {
@@ -263,7 +266,7 @@ func outcomes() []rule {
 			Cause: "result-expires", Effect: Twice, Title: "Results expire before a message can be delivered again",
 			Consequence: "When the message comes again, its result is gone: a task that has succeeded runs again, and a client that still waits sees PENDING and sends it again.",
 			Setting:     "result_expires", Query: "is:redelivered", Cost: "The result backend holds more results.",
-		}, judge: expiresEarly, value: func(need time.Duration) string { return fmt.Sprint(int64(need / time.Second)) }},
+		}, judge: expiresEarly, value: inSeconds},
 		{Finding: Finding{
 			Cause: "pickled-arguments", Effect: Other, Title: "Arguments are pickled",
 			Consequence: "A lock on the fingerprint of the arguments needs JSON: it fails on objects, or sees other bytes for an equal call, which then runs twice. Whoever may publish can also run code in the workers.",

@@ -48,7 +48,7 @@ type Task struct {
 type Observed struct {
 	Runs         int64         // run times known
 	P99, Longest time.Duration // of them
-	Delay        time.Duration // the longest from when a task was sent until its ETA, 0 if none had one
+	Delay        time.Duration // the longest from when a worker received a task until its ETA, 0 if none had one
 }
 
 // Effect is what can happen to a task.
