@@ -23,6 +23,7 @@ func axePages() []string {
 		"/workers", "/workers/idempotency?all=1", "/queues", "/queues/mail", "/outbox", "/outbox?state=dead", "/outbox/1", "/outbox/audit", "/outbox/app", "/outbox/app/dead", "/settings", "/views",
 		"/act/publish", "/act/task?action=terminate&id=task-02", "/act/task?action=retry&id=task-28",
 		"/act/worker?method=pool_grow&worker=celery%40a", "/act/worker?method=shutdown&worker=celery%40a", "/act/purge?queue=mail",
+		"/locks", "/act/release?key=qo_stuck",
 		"/tasks/nope", "/nothing",
 	}
 	for _, tab := range []string{"now", "history", "queues", "tasks", "config", "system", "clock", "commands"} {

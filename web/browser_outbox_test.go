@@ -11,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
@@ -46,7 +47,9 @@ func newIdleWorkers(t *testing.T) (s *server, c *workers, work func()) {
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
 	c.broker.Declare("mail")
-	c.commands, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b})
+	var watcher *locks.Watcher
+	c.locks, watcher = watchLocks(t, b)
+	c.commands, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b, Locks: watcher})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
@@ -20,6 +21,7 @@ import (
 
 // workers are workers that reply to remote control, with a command service.
 type workers struct {
+	locks    *locks.Memory // those of running tasks
 	broker   *inproc.Broker
 	store    *sqlite.DB
 	commands *command.Service
@@ -39,7 +41,9 @@ func newWorkers(t *testing.T, b web.Backend, readOnly bool) *workers {
 	c := &workers{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
-	c.commands, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b, Forgetter: forgetting{b}, Reporter: forgetting{b}, ReadOnly: readOnly})
+	var watcher *locks.Watcher
+	c.locks, watcher = watchLocks(t, b)
+	c.commands, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b, Locks: watcher, Forgetter: forgetting{b}, Reporter: forgetting{b}, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,8 +50,7 @@ type identity struct {
 
 // identify takes a key apart. Names are those of known tasks, which celery-once sets off from arguments by an underscore only.
 func identify(key string, names map[string]bool) identity {
-	if at := strings.Index(key, execMark); at >= 0 {
-		rest := key[at+len(execMark):]
+	if _, rest, ok := strings.Cut(key, execMark); ok {
 		if cut := strings.LastIndexByte(rest, ':'); cut > 0 && isHex(rest[cut+1:], sha256Digits) {
 			return identity{kind: Idempotent, name: rest[:cut], fingerprint: rest[cut+1:]}
 		}
@@ -82,7 +81,7 @@ type content struct {
 }
 
 // taskID is what celery-singleton stores, as Celery makes ids.
-var taskID = regexp.MustCompile(`^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$`) //nolint:gochecknoglobals // compiled once
+var taskID = regexp.MustCompile(`^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$`)
 
 // read takes the value of a lock of a kind apart.
 func (k Kind) read(e Entry) content {

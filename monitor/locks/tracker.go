@@ -308,11 +308,12 @@ func (t *tracker) lock(r *record, now time.Time) Lock {
 func (t *tracker) acquired(r *record, now time.Time) (time.Time, string) {
 	if h := r.holder; h != nil && h.Status != UnknownHolder {
 		at := h.StartedAt
-		switch {
-		case r.content.state == Completed:
+		switch r.content.state {
+		case Completed:
 			at = h.EndedAt
-		case r.content.state == Held:
+		case Held:
 			at = h.SentAt
+		case Processing, UnknownState:
 		}
 		if !at.IsZero() {
 			return earlier(at, now), AcquiredTask

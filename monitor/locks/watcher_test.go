@@ -124,6 +124,9 @@ func (s *scene) event(worker string, kind state.Kind, id string, change func(e *
 	s.cluster.Apply(e)
 }
 
+// pause waits, in the time of the bubble.
+func pause(d time.Duration) { <-time.After(d) }
+
 // silence lets so much time pass without heartbeats that workers are offline.
 func (s *scene) silence() {
 	s.mu.Lock()
@@ -167,7 +170,7 @@ func (s *scene) lock(kwargs, value string, ttl time.Duration) string {
 func (s *scene) see(after time.Duration) []locks.Lock {
 	s.t.Helper()
 	for range int(after / time.Second) {
-		time.Sleep(time.Second)
+		pause(time.Second)
 		s.Snapshot(s.t.Context())
 	}
 	synctest.Wait()
@@ -343,7 +346,7 @@ func TestReleasedLocksAreNotReported(t *testing.T) {
 		key := s.lock(`{"order": "A1"}`, "processing", time.Minute)
 		s.only(4 * time.Second)
 		s.Delete(key)
-		time.Sleep(time.Second)
+		pause(time.Second)
 		s.event("celery@a", state.TaskFailed, "a", nil)
 		for range 5 {
 			if list := s.see(2 * time.Second); len(list) > 0 {
@@ -440,7 +443,7 @@ func TestReleaseNeedsTheLockAsItWasSeen(t *testing.T) {
 				s.event("celery@a", state.WorkerOffline, "", nil)
 				l, _ := s.only(4 * time.Second)
 				tt.change(s, key)
-				time.Sleep(time.Minute) // nobody looks
+				pause(time.Minute) // nobody looks
 				for range 2 {
 					got, err := s.Watcher.Release(t.Context(), l.Seen())
 					if err != nil || got != tt.want {
@@ -459,7 +462,7 @@ func TestNothingIsReadWhileNobodyWatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := watch(t)
-		time.Sleep(time.Hour)
+		pause(time.Hour)
 		s.mu.Lock()
 		if s.scans != 0 {
 			t.Errorf("%d scans before anybody looks, want none", s.scans)
@@ -469,7 +472,7 @@ func TestNothingIsReadWhileNobodyWatches(t *testing.T) {
 		s.mu.Lock()
 		before := s.scans
 		s.mu.Unlock()
-		time.Sleep(time.Hour)
+		pause(time.Hour)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if before < 3 || before > 5 || s.scans-before > 11 {
@@ -487,7 +490,7 @@ func TestAFailedReadIsSaid(t *testing.T) {
 		s.mu.Lock()
 		s.failing = errors.New("redis is away")
 		s.mu.Unlock()
-		time.Sleep(4 * time.Second)
+		pause(4 * time.Second)
 		synctest.Wait()
 		if got := s.Snapshot(t.Context()); got.Error != "redis is away" || len(got.Locks) != 1 {
 			t.Errorf("snapshot = %+v, want the error and what was read before", got)
@@ -506,7 +509,7 @@ func TestMoreLocksThanAreHeld(t *testing.T) {
 		for i := range locks.MaxLocks + 5 {
 			s.Set(fmt.Sprint("qo_", i), "v", until(0), false)
 		}
-		time.Sleep(4 * time.Second)
+		pause(4 * time.Second)
 		if got := s.Snapshot(t.Context()); !got.More || len(got.Locks) != locks.MaxLocks {
 			t.Errorf("%d locks, more: %v, want %d and more", len(got.Locks), got.More, locks.MaxLocks)
 		}
