@@ -44,6 +44,9 @@ type Broker struct {
 	mailboxes   map[int]func(broker.Publishing)
 	lastMailbox int
 
+	peersMu sync.Mutex // guards peers; not taken with another lock
+	peers   map[*peerConn]struct{}
+
 	queuesMu sync.Mutex // guards the queues and their consumers; not taken with another lock
 	queues   map[string]*queue
 }
@@ -57,6 +60,7 @@ func New(o Options) *Broker {
 		conns:     make(map[string]*controlConn),
 		mailboxes: make(map[int]func(broker.Publishing)),
 		queues:    make(map[string]*queue),
+		peers:     make(map[*peerConn]struct{}),
 	}
 }
 
@@ -124,6 +128,7 @@ func (b *Broker) String() string { return "memory://" }
 func (b *Broker) Fail(cause error) {
 	err := fmt.Errorf("%w: %w", broker.ErrClosed, cause)
 	b.failConns(err)
+	b.failPeers(err)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stream != nil {
