@@ -42,6 +42,8 @@ type Options struct {
 	Redis RedisOptions
 	// LeaveEventsOff keeps Umbel from asking workers started without -E to send task events.
 	LeaveEventsOff bool
+	// Alone keeps Umbel from agreeing with others on the broker which one asks the workers: this one asks, whoever else does.
+	Alone bool
 
 	// ResultBackend is what the workers' result_backend is, for results to be shown beside what events say: redis://,
 	// rediss://, redis+socket://, sentinel://, db+sqlite://, db+postgresql://, or, for django-celery-results,
@@ -170,7 +172,7 @@ type Umbel struct{ dashboard *dashboard.Dashboard }
 func New(o Options) (*Umbel, error) {
 	d, err := dashboard.New(dashboard.Options{
 		BrokerURL: o.BrokerURL, Queue: o.Queue, QueueExpires: o.QueueExpires, ManagementURL: o.ManagementURL,
-		Exchange: o.Exchange, ControlExchange: o.ControlExchange, TLS: broker.TLS(o.TLS), LeaveEventsOff: o.LeaveEventsOff,
+		Exchange: o.Exchange, ControlExchange: o.ControlExchange, TLS: broker.TLS(o.TLS), LeaveEventsOff: o.LeaveEventsOff, Alone: o.Alone,
 		Redis: redis.Options{
 			MasterName: o.Redis.MasterName, SentinelUsername: o.Redis.SentinelUsername, SentinelPassword: o.Redis.SentinelPassword,
 			KeyPrefix: o.Redis.KeyPrefix, FanoutPrefix: o.Redis.FanoutPrefix, NoFanoutPatterns: o.Redis.NoFanoutPatterns,

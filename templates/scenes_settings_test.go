@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/peers"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -13,6 +14,13 @@ func settings() templates.Settings {
 	return templates.Settings{
 		Version: "v0.1.0", Health: connected(), Location: "/var/lib/umbel/history.db", Size: 1 << 30,
 		Unsaved: 12, Backlog: 1200, MaxTasks: 200_000, MaxText: 512 << 20,
+		Peers: &peers.Status{
+			State: peers.Follows, Since: at(-3600 * second), Host: "watch-1", PID: 812, ID: "aaaa", Peers: []peers.Peer{
+				{ID: "bbbb", Host: "watch-2", PID: 77, Leads: true, Since: at(-7200 * second)},
+				{ID: "cccc", Host: evil, PID: 1, Silent: true, Since: at(-60 * second)},
+				{ID: "dddd", Since: at(-2 * second)},
+			},
+		},
 		Plan: &templates.Plan{
 			Tasks: 1_204_331, Oldest: noon - 31*24*3600*second, Today: noon - 3600*second, Used: 900 << 20, Bytes: 612 << 20,
 			Rules: []templates.Rule{
@@ -27,7 +35,9 @@ func settings() templates.Settings {
 }
 
 func settingsBroken() templates.Settings {
-	return templates.Settings{Location: evil, Health: broken(lost()), Error: diskFull}
+	return templates.Settings{Location: evil, Health: broken(lost()), Error: diskFull, Peers: &peers.Status{
+		State: peers.Fallback, Host: "watch-1", PID: 812, Reason: "Umbel cannot talk to others on the broker, so it asks the workers itself: " + evil + ".",
+	}}
 }
 
 const diskFull = "write history: the disk is full: free some space (" + evil + ")"

@@ -8,6 +8,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/peers"
 	"github.com/umbelhq/umbel/monitor/view"
 )
 
@@ -15,11 +16,12 @@ import (
 type Settings struct {
 	Version  string
 	Health   view.Health
-	Location string // of the history, :memory: if it ends with the process
-	Size     int64  // bytes on disk
-	Error    string // why the history cannot be written or read, empty if it can
-	Unsaved  int    // tasks that changed since they were saved
-	Backlog  int    // tasks whose text is not indexed yet
+	Peers    *peers.Status // nil if this Umbel asks workers nothing
+	Location string        // of the history, :memory: if it ends with the process
+	Size     int64         // bytes on disk
+	Error    string        // why the history cannot be written or read, empty if it can
+	Unsaved  int           // tasks that changed since they were saved
+	Backlog  int           // tasks whose text is not indexed yet
 	Plan     *Plan
 	MaxTasks int   // in memory
 	MaxText  int64 // bytes in memory
@@ -117,4 +119,30 @@ func binarySize(n int64) string {
 		}
 	}
 	return strconv.FormatInt(n, 10) + thin + "B"
+}
+
+// partOf says what this Umbel does.
+func partOf(s *peers.Status) string {
+	switch s.State {
+	case peers.Leads, peers.Off:
+		return "asks the workers"
+	case peers.Fallback:
+		return "asks the workers, as others may"
+	case peers.Joining:
+		return "joining"
+	case peers.Follows:
+		return "waits its turn"
+	}
+	return string(s.State)
+}
+
+// peerPart says what another Umbel does.
+func peerPart(p peers.Peer) string {
+	switch {
+	case p.Silent:
+		return "silent"
+	case p.Leads:
+		return "asks the workers"
+	}
+	return "waits its turn"
 }

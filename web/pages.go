@@ -60,7 +60,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	task := &taskPage{p.common, p.failing, p.results}
 	repeated := &duplicatePages{p.common}
 	workers := &workerPages{p.common}
-	settings := &settingsPage{p.common, o.Limits, newCache[*templates.Plan](planAge)}
+	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
 	list := []route{
 		{pattern: "/", load: overview.load},
 		{pattern: "/tasks", load: tasks.load},

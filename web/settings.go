@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/peers"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -16,6 +17,7 @@ const planAge = 10 * time.Second
 type settingsPage struct {
 	*common
 	limits state.Options
+	peers  *peers.Peers            // nil if this Umbel asks workers nothing
 	plan   *cache[*templates.Plan] // what retention would remove
 }
 
@@ -25,6 +27,10 @@ func (p *settingsPage) load(ctx context.Context, _ address) (page, error) {
 		Version: p.version, Health: h, Location: kept.Location, Size: kept.Size, Error: p.historyError(h),
 		Unsaved: h.Store.UnsavedTasks, Backlog: kept.Unindexed, Plan: p.prunePlan(ctx),
 		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText,
+	}
+	if p.peers != nil {
+		s := p.peers.Status()
+		v.Peers = &s
 	}
 	return page{url: "/settings", title: "Settings", section: templates.SectionSettings, view: v}, nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
+	"github.com/umbelhq/umbel/monitor/peers"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/static"
 	"github.com/umbelhq/umbel/templates"
@@ -42,6 +43,8 @@ type Options struct {
 	Commands *command.Service
 	// AppOutboxes are the outboxes of applications, nil if none is watched.
 	AppOutboxes *outboxwatch.Watcher
+	// Peers are other Umbels that watch the same cluster, nil if this one asks workers nothing.
+	Peers *peers.Peers
 	// ReadOnly leaves out every route that changes anything.
 	ReadOnly bool
 	// Identify returns the user who makes a request, for the audit log, in at most 256 bytes; nil leaves it unknown.
@@ -121,6 +124,9 @@ func New(o Options) (*Handler, error) {
 // sources returns functions that return the channels of changes of everything that pages show.
 func sources(o Options) []func() <-chan struct{} {
 	list := []func() <-chan struct{}{o.Backend.Changed}
+	if o.Peers != nil {
+		list = append(list, o.Peers.Changed)
+	}
 	if o.AppOutboxes != nil {
 		list = append(list, o.AppOutboxes.Changed)
 	}
@@ -175,7 +181,7 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 			audited = p.audits.audited
 		}
 		r.Mount(apiPath, api.New(api.Options{
-			Audit: audited, Backend: o.Backend, Commands: o.Commands, AppOutboxes: o.AppOutboxes, ReadOnly: o.ReadOnly, Identify: o.Identify,
+			Audit: audited, Backend: o.Backend, Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, ReadOnly: o.ReadOnly, Identify: o.Identify,
 			Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger,
 		}))
 	})

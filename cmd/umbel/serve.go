@@ -39,6 +39,7 @@ type serveCmd struct {
 	lockFlags
 	webFlags
 	dirFlag
+	Peers        bool `env:"UMBEL_PEERS" default:"true" negatable:"" help:"Agree with other Umbels on the broker which one asks the workers; needs an exchange of its own."`
 	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
 }
 
@@ -51,7 +52,7 @@ func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	if o.DataDir, err = c.dir(); err != nil {
 		return err
 	}
-	o.LeaveEventsOff = !c.EnableEvents
+	o.LeaveEventsOff, o.Alone = !c.EnableEvents, !c.Peers
 	if err := c.results(&o); err != nil {
 		return err
 	}

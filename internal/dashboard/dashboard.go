@@ -24,6 +24,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
+	"github.com/umbelhq/umbel/monitor/peers"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/view"
@@ -42,6 +43,7 @@ type Options struct {
 	TLS                       broker.TLS
 	Redis                     redis.Options // without URL, TLS, Exchange, ControlExchange and Version
 	LeaveEventsOff            bool
+	Alone                     bool
 
 	ResultBackend                              string
 	ResultMaster, ResultKeyPrefix, ResultTable string
@@ -71,6 +73,7 @@ type Options struct {
 type Dashboard struct {
 	history    *sqlite.DB
 	ingester   *ingest.Ingester
+	peers      *peers.Peers         // nil if read-only
 	results    results.Backend      // nil if there is none
 	outboxes   *outboxwatch.Watcher // nil if there is none
 	locks      locks.Source         // nil if there is none
@@ -142,9 +145,14 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	if err != nil {
 		return err
 	}
-	d.ingester, err = ingest.New(ingest.Options{
+	ingesting := ingest.Options{
 		Broker: broker, Store: d.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Control: client, Logger: o.Logger,
-	})
+	}
+	if !o.ReadOnly { // which asks nothing
+		d.peers = peers.New(peers.Options{Broker: broker, Off: aloneBecause(o), Logger: o.Logger})
+		ingesting.Leader = d.peers
+	}
+	d.ingester, err = ingest.New(ingesting)
 	if err != nil {
 		return err
 	}
@@ -179,11 +187,23 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	}
 	d.reconciler = ingest.NewReconciler(d.ingester, inspector, d.results)
 	d.web, err = web.New(web.Options{
-		Backend: reader, Commands: d.commands, AppOutboxes: d.outboxes, ReadOnly: o.ReadOnly, Identify: o.Identify,
+		Backend: reader, Commands: d.commands, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly, Identify: o.Identify,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits,
 	})
 	return err
+}
+
+// aloneBecause says why Umbel does not agree with others who asks the workers, empty if it does.
+func aloneBecause(o Options) string {
+	switch {
+	case o.Alone:
+		return "This Umbel does not agree with others on who asks the workers (--no-peers): it inspects them whoever else does."
+	case o.LeaveEventsOff: // as leader, it would keep others from asking for events
+		return "This Umbel does not ask workers for events (--no-enable-events), so it does not agree with others on who asks: it inspects workers " +
+			"whoever else does."
+	}
+	return ""
 }
 
 // watchOutboxes prepares to watch the outboxes of applications, if there are any.
@@ -250,6 +270,9 @@ func newRedis(o Options) (broker.Broker, error) {
 func (d *Dashboard) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.ingester.Run(ctx) })
+	if d.peers != nil {
+		g.Go(func() error { return d.peers.Run(ctx) })
+	}
 	g.Go(func() error { return d.commands.Run(ctx) })
 	g.Go(func() error { return d.reconciler.Run(ctx) })
 	g.Go(func() error { return d.web.Run(ctx) })

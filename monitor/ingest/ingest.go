@@ -42,6 +42,14 @@ type Broadcaster interface {
 	Broadcast(ctx context.Context, method string) error
 }
 
+// Leader decides whether this process asks the workers on behalf of all that watch them. It is safe for concurrent use.
+type Leader interface {
+	// Leads reports whether this process asks.
+	Leads() bool
+	// Changed returns a channel that is closed when that may have changed.
+	Changed() <-chan struct{}
+}
+
 // Options of an Ingester. Broker and Store are required.
 type Options struct {
 	Broker       broker.Broker
@@ -49,6 +57,7 @@ type Options struct {
 	State        state.Options
 	EnableEvents bool             // broadcast enable_events after connecting, for workers started without -E
 	Control      Broadcaster      // nil asks workers nothing
+	Leader       Leader           // nil: this process always leads
 	Logger       *slog.Logger     // nil discards
 	Now          func() time.Time // nil means time.Now
 }
@@ -62,6 +71,7 @@ type Ingester struct {
 	notices      []string // of the store
 	enableEvents bool
 	control      Broadcaster
+	leader       Leader
 	log          *slog.Logger
 	now          func() time.Time
 
@@ -113,9 +123,12 @@ func New(o Options) (*Ingester, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Leader == nil {
+		o.Leader = alone{}
+	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	in := &Ingester{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control,
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader,
 		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), discovery: discovery{wake: make(chan struct{}, 1)},
 		brokerHealth: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, outages: newOutages(o.Broker),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,6 +161,44 @@ func TestWorkersAreAskedForHeartbeatsAndEvents(t *testing.T) {
 		if got := <-methods; got != want {
 			t.Errorf("command %q, want %q", got, want)
 		}
+	}
+}
+
+// leader leads once it is told to.
+type leader struct {
+	leads   atomic.Bool
+	changed chan struct{}
+}
+
+func (l *leader) Leads() bool { return l.leads.Load() }
+
+func (l *leader) Changed() <-chan struct{} {
+	if l.Leads() {
+		return nil
+	}
+	return l.changed
+}
+
+func TestOnlyTheLeaderAsksForTaskEvents(t *testing.T) {
+	t.Parallel()
+	methods := make(control, 8)
+	l := &leader{changed: make(chan struct{})}
+	b := inproc.New(inproc.Options{})
+	m := start(t, b, func(o *ingest.Options) { o.Control, o.Leader = methods, l })
+	if got := <-methods; got != "heartbeat" {
+		t.Errorf("command %q, want heartbeat", got)
+	}
+	publish(t, b, []byte(`{"type":"worker-heartbeat","hostname":"w1","pid":9,"clock":1,"freq":2.0,"timestamp":1790000002}`))
+	await(t, m, "the worker", func() bool { return m.Health().Events == 1 })
+	select {
+	case got := <-methods:
+		t.Errorf("while another leads, workers were sent %q", got)
+	default:
+	}
+	l.leads.Store(true)
+	close(l.changed)
+	if got := <-methods; got != "enable_events" {
+		t.Errorf("as leader: command %q, want enable_events", got)
 	}
 }
 

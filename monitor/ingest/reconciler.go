@@ -22,7 +22,7 @@ const (
 	lookupTimeout = 5 * time.Second  // per result
 )
 
-// Reconciler inspects workers and reads the result backend for unfinished tasks, and has the Ingester conclude which of them will
+// Reconciler inspects workers, if this process leads, and reads the result backend for unfinished tasks, and has the Ingester conclude which of them will
 // not end.
 type Reconciler struct {
 	ingester  *Ingester
@@ -59,8 +59,12 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		found := r.ingester.Reconciliation()
-		if r.inspector != nil {
+		switch {
+		case r.inspector == nil:
+		case r.ingester.leader.Leads():
 			r.inspect(ctx, found.Inspect)
+		default:
+			r.peek(found.Inspect)
 		}
 		if r.results != nil {
 			r.lookUp(ctx, found.Uncertain)
@@ -90,6 +94,15 @@ func (r *Reconciler) inspect(ctx context.Context, names []string) {
 		})
 	}
 	_ = g.Wait() // never fails
+}
+
+// peek uses inspections that were made for another reason, such as a page that shows the worker.
+func (r *Reconciler) peek(names []string) {
+	for _, name := range names {
+		if i, ok := inspectionOf(r.inspector.Peek(name)); ok {
+			r.ingester.ApplyInspection(i)
+		}
+	}
 }
 
 // inspectionOf returns the inspection as state uses it, false if the newest round of replies is incomplete.

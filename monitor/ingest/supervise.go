@@ -58,7 +58,14 @@ func (in *Ingester) runStream(ctx context.Context, stream broker.EventStream) er
 	return err
 }
 
-// requestEvents asks the workers for a heartbeat and, if enabled, all workers and later new ones for task events.
+// alone leads always.
+type alone struct{}
+
+func (alone) Leads() bool              { return true }
+func (alone) Changed() <-chan struct{} { return nil }
+
+// requestEvents asks the workers for a heartbeat and, if enabled and while this process leads, all workers and later new ones for
+// task events.
 func (in *Ingester) requestEvents(ctx context.Context) {
 	if in.control == nil {
 		return
@@ -67,12 +74,20 @@ func (in *Ingester) requestEvents(ctx context.Context) {
 	if !in.enableEvents {
 		return
 	}
-	for {
-		in.send(ctx, "enable_events")
+	for due := true; ; {
+		changed := in.leader.Changed()
+		leads := in.leader.Leads()
+		if due && leads {
+			in.send(ctx, "enable_events")
+		}
+		due = !leads // a new leader asks at once
 		select {
 		case <-ctx.Done():
 			return
+		case <-changed:
+			continue
 		case <-in.discovery.wake:
+			due = true
 		}
 		select { // for other new processes
 		case <-ctx.Done():

@@ -33,7 +33,7 @@ const (
 // Options of Peers.
 type Options struct {
 	Broker broker.Broker // of which broker.PeerBroker is used; without that, the process asks alone
-	Off    bool          // ask, whoever else does
+	Off    string        // if not empty, ask whoever else does; a sentence that says why
 	Host   string        // the host's name if empty
 	Lease  time.Duration // DefaultLease if zero; a fifth of it is between announcements, three of it until a peer is forgotten
 	Listen time.Duration // before the lock is requested, 1 s if zero
@@ -71,8 +71,8 @@ func New(o Options) *Peers {
 	p.status = Status{State: Joining, Host: p.host, PID: os.Getpid(), Since: time.Now()}
 	able, ok := o.Broker.(broker.PeerBroker)
 	switch {
-	case o.Off:
-		p.status.State, p.status.Reason = Off, "Agreeing with other Umbels is switched off (--no-peers), so this one asks the workers."
+	case o.Off != "":
+		p.status.State, p.status.Reason = Off, o.Off
 	case !ok:
 		p.status.State, p.status.Reason = Off, "This kind of broker passes no messages between Umbels, so this one asks the workers."
 	default:

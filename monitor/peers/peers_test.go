@@ -236,8 +236,8 @@ func TestRefusedAsksAlone(t *testing.T) {
 
 func TestOff(t *testing.T) {
 	t.Parallel()
-	p := peers.New(peers.Options{Broker: inproc.New(inproc.Options{}), Off: true})
-	if err := p.Run(t.Context()); err != nil || !p.Leads() || p.Status().State != peers.Off {
+	p := peers.New(peers.Options{Broker: inproc.New(inproc.Options{}), Off: "It is off."})
+	if err := p.Run(t.Context()); err != nil || !p.Leads() || p.Status().State != peers.Off || p.Status().Reason != "It is off." {
 		t.Errorf("switched off: %v, status %+v, want it to ask", err, p.Status())
 	}
 }

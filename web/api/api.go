@@ -18,6 +18,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
+	"github.com/umbelhq/umbel/monitor/peers"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -44,9 +45,10 @@ const readTimeout = 5 * time.Second
 // Options of the API. Backend is required.
 type Options struct {
 	Backend Backend
-	// Commands, AppOutboxes, ReadOnly and Identify are as in web.Options.
+	// Commands, AppOutboxes, Peers, ReadOnly and Identify are as in web.Options.
 	Commands    *command.Service
 	AppOutboxes *outboxwatch.Watcher
+	Peers       *peers.Peers
 	ReadOnly    bool
 	Identify    func(r *http.Request) string
 	// Audit audits the settings of workers, which Commands inspects; nil reads a new audit for each request.
@@ -64,6 +66,7 @@ type api struct {
 	commands *command.Service // nil if there are none
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
+	peers       *peers.Peers // nil if read-only
 	readOnly    bool
 	identify    func(r *http.Request) string
 	settings    func(ctx context.Context) audit.Report
@@ -76,7 +79,7 @@ type api struct {
 // New returns a handler of the resources by their paths below {prefix}/api/v1: mount it there or strip that prefix.
 func New(o Options) http.Handler {
 	a := &api{
-		backend: o.Backend, commands: o.Commands, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, identify: o.Identify, settings: o.Audit,
+		backend: o.Backend, commands: o.Commands, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, identify: o.Identify, settings: o.Audit, peers: o.Peers,
 		prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
 	}
 	if a.now == nil {

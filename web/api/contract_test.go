@@ -156,6 +156,7 @@ func asking(group string) map[string][]asked {
 		"get-command":       {{200, "/commands/1", "", nil}, {404, "/commands/99999", "", nil}},
 		"requeue-commands":  {{200, "/commands/requeue", `{"ids":[1,2]}`, nil}, {400, "/commands/requeue", `{"ids":[]}`, nil}},
 		"discard-commands":  {{200, "/commands/discard", `{"ids":[1,2]}`, nil}, {400, "/commands/discard", `{"id":[1]}`, nil}},
+		"list-peers":        {{200, "/peers", "", nil}},
 		"get-outbox":        {{200, "/outbox", "", nil}},
 		"list-app-outboxes": {{200, "/app-outboxes", "", nil}},
 		"list-app-outbox-rows": {

@@ -111,6 +111,7 @@ func (a *api) register(h huma.API) {
 	a.registerQueues(h)
 	a.registerLocks(h)
 	a.registerOutbox(h)
+	a.registerPeers(h)
 	a.registerAppOutboxes(h)
 	a.registerIdempotency(h)
 	huma.Register(h, operation(h, "get-overview", "/overview", "Get counts, rates and health"), a.overview)
