@@ -62,7 +62,7 @@ func newBench(t *testing.T, backend results.Backend, workers ...*worker) *bench 
 		t.Fatal(err)
 	}
 	b.Service, err = command.New(command.Options{
-		Client: client, Outbox: b.db, Tasks: b.Cluster, Forgetter: b, Results: backend,
+		Client: client, Outbox: b.db, Tasks: b.Cluster, Forgetter: b, Rules: b.db, Results: backend,
 	})
 	if err != nil {
 		t.Fatal(err)
