@@ -12,6 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/locks"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/simulate"
 )
 
@@ -33,7 +34,12 @@ func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	if err != nil {
 		return usageError{err}
 	}
-	return c.serve(ctx, dashboard.Options{DataDir: c.DataDir, Version: versionString(), Broker: s.broker, Locks: kept}, log, s.run)
+	outbox := simulate.NewOutbox(c.Seed, time.Now)
+	send := func(ctx context.Context) error { return outbox.Run(ctx, s.cluster.Deliver) }
+	o := dashboard.Options{
+		DataDir: c.DataDir, Version: versionString(), Broker: s.broker, Locks: kept, OutboxSources: []outboxwatch.Source{outbox},
+	}
+	return c.serve(ctx, o, log, s.run, send)
 }
 
 // backlog is how long the cluster has been running when the demo starts: long enough for a worker to have been killed,
