@@ -174,3 +174,32 @@ func duplicateStats(t *testing.T, d *sqlite.DB) history.DuplicateStats {
 	}
 	return s
 }
+
+// TestRepairGroupsByTheRulesOfTheFile repairs a history of two tasks that only a rule makes one call.
+func TestRepairGroupsByTheRulesOfTheFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := open(t, dir)
+	rule := history.DuplicateRule{Name: "shop.pay", Exclude: []string{"at"}, At: time.Unix(1_790_000_000, 0), Actor: "ada"}
+	if _, err := d.SaveDuplicateRule(t.Context(), rule, history.AuditRecord{At: rule.At, Action: "exclude fields"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		task := calledTask(fmt.Sprintf("3f0bd0a5-94b4-4d6c-8f0e-%012d", i), "()", fmt.Sprintf("{'at': %d}", i))
+		write(t, d, history.Batch{Tasks: []history.Task{task}})
+	}
+	closed(t, d)
+	renamed := dir + "/history.damaged-20261122T100000Z.db"
+	rename(t, file(dir), renamed)
+	d = open(t, dir)
+	defer closed(t, d)
+	if done := recovery(t, d, renamed); done.Rows["duplicate_rules"] != 1 || len(done.Incomplete) > 0 {
+		t.Errorf("%+v, want one rule and nothing missing", done)
+	}
+	if got := duplicateStats(t, d); got.Groups != 1 || got.Grouped != 2 {
+		t.Errorf("stats: %+v, want a group of two tasks", got)
+	}
+	if rules, err := d.DuplicateRules(t.Context()); err != nil || len(rules) != 1 || rules[0].Actor != "ada" {
+		t.Errorf("rules: %+v, %v", rules, err)
+	}
+}
