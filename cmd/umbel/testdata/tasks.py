@@ -1,8 +1,11 @@
 """A Celery app that does a little of everything. Its broker and result backend come from the
 environment, CELERY_BROKER_URL and CELERY_RESULT_BACKEND."""
+import hashlib
+import json
 import os
 import time
 
+import redis
 from celery import Celery, chain, chord, group
 from celery.exceptions import Ignore
 
@@ -62,6 +65,25 @@ def hold_by_pid(path):
         file.write(str(os.getpid()))
     os.rename(path + ".new", path + ".pid")
     return hold(path)
+
+
+@app.task
+def hold_once(path, ttl=600):
+    """Runs until the file exists, once for each call, by a lock in the broker, which is Redis."""
+    call = {"path": path} if ttl == 600 else {"path": path, "ttl": ttl}
+    text = json.dumps(call, sort_keys=True, separators=(",", ":"))
+    key = "lock:celery:exec:tasks.hold_once:" + hashlib.sha256(text.encode()).hexdigest()
+    db = redis.Redis.from_url(app.conf.broker_url, decode_responses=True)
+    if not db.set(key, "processing", nx=True, ex=ttl):
+        completed = db.get(key) == "completed"
+        return {"status": "skipped", "reason": "already_completed" if completed else "concurrent_execution"}
+    try:
+        result = hold(path)
+    except BaseException:
+        db.delete(key)
+        raise
+    db.set(key, "completed", ex=86_400)
+    return result
 
 
 @app.task
