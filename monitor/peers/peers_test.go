@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,7 +68,7 @@ func expectStates(t *testing.T, when string, all []umbel, want ...peers.State) {
 // silentBroker is a broker whose connections can be cut on one side: what the process publishes is lost.
 type silentBroker struct {
 	*inproc.Broker
-	silent bool
+	silent atomic.Bool
 }
 
 func (b *silentBroker) OpenPeers(ctx context.Context) (broker.PeerConn, error) {
@@ -81,7 +82,7 @@ type silentConn struct {
 }
 
 func (c *silentConn) Publish(ctx context.Context, body []byte) error {
-	if c.broker.silent {
+	if c.broker.silent.Load() {
 		return nil
 	}
 	return c.PeerConn.Publish(ctx, body)
@@ -153,7 +154,7 @@ func TestSilentLeaderIsReplaced(t *testing.T) {
 		two, three := start(t, b, "two"), start(t, b, "three")
 		time.Sleep(3 * time.Second)
 		expectStates(t, "before", []umbel{one, two, three}, peers.Leads, peers.Follows, peers.Follows)
-		dying.silent = true
+		dying.silent.Store(true)
 		time.Sleep(7 * time.Second)
 		expectStates(t, "within the lease", []umbel{two, three}, peers.Follows, peers.Follows)
 		time.Sleep(3500 * time.Millisecond) // the last announcement came before
@@ -171,7 +172,7 @@ func TestSilentLeaderIsReplaced(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		expectStates(t, "a new one", []umbel{four}, peers.Follows)
 
-		dying.silent = false // it was alive all the time
+		dying.silent.Store(false) // it was alive all the time
 		time.Sleep(30 * time.Second)
 		got = states(one, two, three, four)
 		slices.Sort(got)
@@ -190,7 +191,7 @@ func TestSilentFollowerDisturbsNobody(t *testing.T) {
 		dying := &silentBroker{Broker: b}
 		two, three := start(t, b, "two"), start(t, dying, "three")
 		time.Sleep(3 * time.Second)
-		dying.silent = true
+		dying.silent.Store(true)
 		for range 60 {
 			time.Sleep(time.Second)
 			expectStates(t, "with a silent follower", []umbel{one, two}, peers.Leads, peers.Follows)
