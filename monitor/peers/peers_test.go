@@ -45,6 +45,9 @@ func start(t *testing.T, b broker.Broker, host string) umbel {
 	return umbel{p, stop}
 }
 
+// pass lets time pass in the bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
 // states are those of all, by time in the bubble.
 func states(all ...umbel) []peers.State {
 	synctest.Wait()
@@ -94,19 +97,19 @@ func TestOneOfThreeLeads(t *testing.T) {
 		b := inproc.New(inproc.Options{})
 		one := start(t, b, "one")
 		expectStates(t, "at the start", []umbel{one}, peers.Joining)
-		time.Sleep(1500 * time.Millisecond)
+		pass(1500 * time.Millisecond)
 		expectStates(t, "alone", []umbel{one}, peers.Leads)
 		two, three := start(t, b, "two"), start(t, b, "three")
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		all := []umbel{one, two, three}
 		expectStates(t, "after two have joined", all, peers.Leads, peers.Follows, peers.Follows)
 		if got := two.Status(); len(got.Peers) != 2 || got.Leader() == nil || got.Leader().Host != "one" {
 			t.Errorf("the second knows %+v, want two peers, of which the first leads", got)
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		expectStates(t, "an hour later", all, peers.Leads, peers.Follows, peers.Follows)
 		one.stop()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		got := states(two, three)
 		slices.Sort(got)
 		if !slices.Equal(got, []peers.State{peers.Follows, peers.Leads}) {
@@ -124,7 +127,7 @@ func TestManyJoinAtOnce(t *testing.T) {
 			all = append(all, start(t, b, fmt.Sprint("host-", i)))
 		}
 		for range 200 { // 20 s
-			time.Sleep(100 * time.Millisecond)
+			pass(100 * time.Millisecond)
 			var leads int
 			for _, s := range states(all...) {
 				if s == peers.Leads {
@@ -150,30 +153,30 @@ func TestSilentLeaderIsReplaced(t *testing.T) {
 		b := inproc.New(inproc.Options{})
 		dying := &silentBroker{Broker: b}
 		one := start(t, dying, "one")
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		two, three := start(t, b, "two"), start(t, b, "three")
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		expectStates(t, "before", []umbel{one, two, three}, peers.Leads, peers.Follows, peers.Follows)
 		dying.silent.Store(true)
-		time.Sleep(7 * time.Second)
+		pass(7 * time.Second)
 		expectStates(t, "within the lease", []umbel{two, three}, peers.Follows, peers.Follows)
-		time.Sleep(3500 * time.Millisecond) // the last announcement came before
+		pass(3500 * time.Millisecond) // the last announcement came before
 		expectStates(t, "after the lease", []umbel{two, three}, peers.Fallback, peers.Fallback)
 		if got := two.Status(); got.Reason != "Umbel on one is silent and may have led, so each Umbel asks the workers itself for now." || !two.Leads() {
 			t.Errorf("status %+v, want it to say who is silent", got)
 		}
-		time.Sleep(25 * time.Second)
+		pass(25 * time.Second)
 		got := states(two, three)
 		slices.Sort(got)
 		if !slices.Equal(got, []peers.State{peers.Follows, peers.Leads}) {
 			t.Errorf("after the silent one is forgotten: %v, want one of two to lead", got)
 		}
 		four := start(t, b, "four")
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		expectStates(t, "a new one", []umbel{four}, peers.Follows)
 
 		dying.silent.Store(false) // it was alive all the time
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		got = states(one, two, three, four)
 		slices.Sort(got)
 		if !slices.Equal(got, []peers.State{peers.Follows, peers.Follows, peers.Follows, peers.Leads}) {
@@ -187,13 +190,13 @@ func TestSilentFollowerDisturbsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := inproc.New(inproc.Options{})
 		one := start(t, b, "one")
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		dying := &silentBroker{Broker: b}
 		two, three := start(t, b, "two"), start(t, dying, "three")
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		dying.silent.Store(true)
 		for range 60 {
-			time.Sleep(time.Second)
+			pass(time.Second)
 			expectStates(t, "with a silent follower", []umbel{one, two}, peers.Leads, peers.Follows)
 		}
 		_ = three
@@ -205,10 +208,10 @@ func TestLostConnectionsAreOpenedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := inproc.New(inproc.Options{})
 		one, two := start(t, b, "one"), start(t, b, "two")
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		for range 20 {
 			b.Fail(errors.New("cable cut"))
-			time.Sleep(5 * time.Second)
+			pass(5 * time.Second)
 			got := states(one, two)
 			slices.Sort(got)
 			if !slices.Equal(got, []peers.State{peers.Follows, peers.Leads}) {
@@ -224,13 +227,13 @@ func TestRefusedAsksAlone(t *testing.T) {
 		b := inproc.New(inproc.Options{})
 		b.Refuse(fmt.Errorf("declare exchange: %w", broker.ErrRefused))
 		one := start(t, b, "one")
-		time.Sleep(time.Millisecond)
+		pass(time.Millisecond)
 		expectStates(t, "refused", []umbel{one}, peers.Fallback)
 		if want := "Umbel cannot talk to others on the broker, so it asks the workers itself: declare exchange: refused by the broker."; one.Status().Reason != want {
 			t.Errorf("reason %q, want %q", one.Status().Reason, want)
 		}
 		b.Refuse(nil)
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		expectStates(t, "allowed", []umbel{one}, peers.Leads)
 	})
 }
@@ -248,7 +251,7 @@ func TestHostileMessagesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := inproc.New(inproc.Options{})
 		one := start(t, b, "one")
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		c, err := b.OpenPeers(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -259,7 +262,7 @@ func TestHostileMessagesAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if got := one.Status(); got.State != peers.Leads || len(got.Peers) != 0 {
 			t.Errorf("after nonsense: %+v, want it to lead alone", got)
 		}
@@ -272,7 +275,7 @@ func TestHostileMessagesAreBounded(t *testing.T) {
 		if got := one.Status(); len(got.Peers) != 64 {
 			t.Errorf("%d peers are remembered, want 64", len(got.Peers))
 		}
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		expectStates(t, "after the flood", []umbel{one}, peers.Leads)
 	})
 }

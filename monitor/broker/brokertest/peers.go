@@ -3,7 +3,7 @@ package brokertest
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,11 +80,11 @@ func (c peerTest) expect(p broker.PeerConn, want string) {
 func (c peerTest) all() {
 	peers := []broker.PeerConn{c.open(), c.open(), c.open()}
 	for i := range 100 {
-		c.publish(peers[0], fmt.Sprint(i))
+		c.publish(peers[0], strconv.Itoa(i))
 	}
 	for _, p := range peers {
 		for i := range 100 {
-			c.expect(p, fmt.Sprint(i))
+			c.expect(p, strconv.Itoa(i))
 		}
 	}
 }
