@@ -151,7 +151,7 @@ func (p *Project) startShell(t testing.TB) {
 }
 
 func (p *Project) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(p.python, args...)
+	cmd := exec.Command(p.python, args...) //nolint:gosec // the program that the environment of the tests names
 	cmd.Dir, cmd.Env = p.dir, p.env
 	return cmd
 }

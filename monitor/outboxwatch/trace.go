@@ -59,8 +59,8 @@ type Trace struct {
 const MaxClaims = 8
 
 const (
-	maxTraces    = 20_000 // of one outbox
-	tracedPages  = 4      // of rows read each time
+	maxTraces   = 20_000 // of one outbox
+	tracedPages = 4      // of rows read each time
 )
 
 // Is reports whether the task is at a stage as of now, or needs that attention. Unreceived is of what was sent alone.

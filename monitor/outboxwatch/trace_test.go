@@ -77,7 +77,7 @@ func TestTraceFollowsATask(t *testing.T) {
 		row := outboxwatch.Row{ID: 1, TaskID: "a", TaskName: "shop.pay", CreatedAt: start, SchemaVersion: 1}
 		expect := func(want ...outboxwatch.Stage) {
 			t.Helper()
-			time.Sleep(6 * time.Second) // of the bubble: the next reading
+			<-time.After(6 * time.Second) // of the bubble: the next reading
 			synctest.Wait()
 			for _, s := range outboxwatch.Stages() {
 				got := len(w.Traces(s, 10)) == 1
@@ -88,13 +88,13 @@ func TestTraceFollowsATask(t *testing.T) {
 		}
 		o.set([]outboxwatch.Row{row})
 		expect("pending")
-		time.Sleep(outboxwatch.StoppedAfter)
+		<-time.After(outboxwatch.StoppedAfter)
 		expect("pending", outboxwatch.Unsent)
 
 		row.UpdatedAt = time.Now()
 		o.set([]outboxwatch.Row{row})
 		expect("in_flight")
-		time.Sleep(5 * time.Minute)
+		<-time.After(5 * time.Minute)
 		expect("stale", outboxwatch.Unsent)
 		row.UpdatedAt = time.Now() // the relay had crashed, and takes it again
 		o.set([]outboxwatch.Row{row})
@@ -111,7 +111,7 @@ func TestTraceFollowsATask(t *testing.T) {
 		expect("pending")
 		o.set(nil)
 		expect(outboxwatch.Sent)
-		time.Sleep(outboxwatch.ReceiveAfter)
+		<-time.After(outboxwatch.ReceiveAfter)
 		expect(outboxwatch.Sent, outboxwatch.Unreceived)
 		trace, ok := w.Trace("a")
 		if !ok || trace.Outbox != "shop" || !trace.SentBy.After(trace.SeenAt) || !trace.CommittedAt.Equal(requeued.CreatedAt) {
@@ -133,12 +133,12 @@ func TestFailureIsNoResend(t *testing.T) {
 		for range 3 {
 			o.set([]outboxwatch.Row{row})
 			w.Look(t.Context(), "a")
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			row.UpdatedAt, row.RetryAfter = time.Now(), time.Now().Add(time.Minute)
 			row.Retries++
 			o.set([]outboxwatch.Row{row})
 			w.Look(t.Context(), "a")
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			row.UpdatedAt = time.Now() // taken again: the package leaves retry_after as it is
 		}
 		if trace, ok := w.Trace("a"); !ok || trace.Resent || trace.Retries != 3 {

@@ -39,13 +39,21 @@ func (s *source) Stats(context.Context) (outboxwatch.Stats, error) {
 	s.mu.Lock()
 	takes := s.takes
 	s.mu.Unlock()
-	time.Sleep(takes)
+	<-time.After(takes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
 	stats := s.stats
 	stats.Now = time.Now().Add(ahead)
 	return stats, s.err
+}
+
+func (*source) Rows(context.Context, outboxwatch.RowRequest) (page outboxwatch.RowPage, err error) {
+	return page, nil
+}
+
+func (*source) DeadLetters(context.Context, outboxwatch.DeadLetterRequest) (page outboxwatch.DeadLetterPage, err error) {
+	return page, nil
 }
 
 func (s *source) set(stats outboxwatch.Stats, err error) {
@@ -106,7 +114,7 @@ func watch(t *testing.T, test func(t *testing.T, s *source, kept *samples, w *ou
 }
 
 func pass(d time.Duration) {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 
