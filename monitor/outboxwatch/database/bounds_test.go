@@ -141,6 +141,7 @@ func TestNoReadScans(t *testing.T) {
 			if err != nil {
 				t.Fatalf("explain %s: %v", s.query, err)
 			}
+			defer func() { _ = rows.Close() }()
 			for rows.Next() {
 				var id, parent, unused int
 				var detail string
@@ -155,7 +156,6 @@ func TestNoReadScans(t *testing.T) {
 			if err := rows.Err(); err != nil {
 				t.Fatal(err)
 			}
-			_ = rows.Close()
 		}
 	})
 }
