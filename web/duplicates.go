@@ -115,9 +115,10 @@ func (p *duplicatePages) loadRules(ctx context.Context, a address) (page, error)
 
 // withCalls adds the arguments of the newest task of each group, with secrets masked.
 func withCalls(groups []view.DuplicateGroup) []templates.DuplicateGroup {
+	texts := calls.OfGroups(groups)
 	list := make([]templates.DuplicateGroup, len(groups))
-	for i, text := range calls.OfGroups(groups) {
-		list[i] = templates.DuplicateGroup{DuplicateGroup: groups[i], Call: text}
+	for i, g := range groups {
+		list[i] = templates.DuplicateGroup{DuplicateGroup: g, Call: texts[i]}
 	}
 	return list
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/umbelhq/umbel/monitor/locks"
@@ -101,12 +102,7 @@ func filters(l *locks.Lock) []string {
 }
 
 func matchesFilter(l *locks.Lock, show string) bool {
-	for _, of := range filters(l) {
-		if of == show {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(filters(l), show)
 }
 
 // finds reports whether every word of find is in what a row shows of its lock.
