@@ -3,7 +3,6 @@ package templates
 import (
 	"cmp"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -86,13 +85,6 @@ type verdictWords struct {
 	Settings []string
 }
 
-// WorstFirst are all verdicts, those that are most likely to have repeated an effect first.
-func WorstFirst() []duplicates.Verdict {
-	return []duplicates.Verdict{
-		duplicates.Overlapping, duplicates.Rerun, duplicates.Redelivery, duplicates.Resend, duplicates.Retry, duplicates.Skipped,
-	}
-}
-
 func wordsOf(v duplicates.Verdict) verdictWords {
 	switch v {
 	case duplicates.Overlapping:
@@ -137,31 +129,6 @@ func wordsOf(v duplicates.Verdict) verdictWords {
 		}
 	}
 	return verdictWords{Label: string(v), Icon: "circle-dot", Tone: "state-custom"}
-}
-
-// verdicts are those of a group, the worst first.
-func (g DuplicateGroup) verdicts() []duplicates.Verdict {
-	var list []duplicates.Verdict
-	for _, v := range WorstFirst() {
-		if g.Marks&v.Mark() != 0 || g.Verdicts[v] > 0 {
-			list = append(list, v)
-		}
-	}
-	return list
-}
-
-// workers are those that ran the tasks that were read, by name.
-func (g DuplicateGroup) workers() []string {
-	var names []string
-	for _, t := range g.Tasks {
-		for _, e := range t.Executions {
-			if e.Worker != "" && !slices.Contains(names, e.Worker) {
-				names = append(names, e.Worker)
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Title is the name of the task, in words if it is not known.
@@ -290,4 +257,55 @@ func sampleCall(s command.DuplicateRuleSample) string {
 	default:
 		return s.Args + " " + s.Kwargs
 	}
+}
+
+// sameCall says how many other tasks are in the group of a task.
+func sameCall(g view.DuplicateGroup) string {
+	if g.N <= 1 {
+		return "Repeats its own work"
+	}
+	return plural(g.N-1, "other task", "other tasks") + " with these arguments"
+}
+
+// verdictsOf are the verdicts on the runs of one task of a group, the worst first; those on all if it was not compared.
+func verdictsOf(g view.DuplicateGroup, id string) []duplicates.Verdict {
+	found := map[duplicates.Verdict]bool{}
+	for _, p := range g.Pairs {
+		if p.First.TaskID == id || p.Second.TaskID == id {
+			found[p.Verdict] = true
+		}
+	}
+	if len(found) == 0 && g.Partial {
+		return g.WorstFirst()
+	}
+	var list []duplicates.Verdict
+	for _, v := range duplicates.WorstFirst() {
+		if found[v] {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// duplicateKey names the group of a task.
+func duplicateKey(t state.Task) history.DuplicateKey {
+	if t.CallID.Known() {
+		return history.DuplicateKey{Call: t.CallID}
+	}
+	return history.DuplicateKey{TaskID: t.ID}
+}
+
+// repeatWords say how a task repeats work, empty if it does not; redeliveries have a mark of their own, and retries none.
+func repeatWords(t state.Task) string {
+	marks := (t.Duplicates | t.OwnDuplicates()) &^ (state.Redelivery | state.Retrial)
+	var labels []string
+	for _, v := range duplicates.WorstFirst() {
+		if marks&v.Mark() != 0 {
+			labels = append(labels, strings.ToLower(wordsOf(v).Label))
+		}
+	}
+	if len(labels) == 0 {
+		return ""
+	}
+	return "Duplicate: " + strings.Join(labels, ", ")
 }

@@ -766,7 +766,7 @@ func duplicateRow(u URLs, g DuplicateGroup) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = verdictMarks(u, g.verdicts()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = verdictMarks(u, g.WorstFirst()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -842,7 +842,7 @@ func duplicateRow(u URLs, g DuplicateGroup) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = duplicateWorkers(g.workers()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = duplicateWorkers(g.Workers()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -893,7 +893,7 @@ func callCode(call string, n int) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if call == "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "<code class=\"unknown\" title=\"The arguments are not known as a whole\">(…)</code>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "<code class=\"unknown\" title=\"No event with the arguments\">(…)</code>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1344,7 +1344,7 @@ func verdictList(u URLs) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, v := range WorstFirst() {
+		for _, v := range duplicates.WorstFirst() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 108, "<dt>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

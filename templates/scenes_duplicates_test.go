@@ -43,7 +43,7 @@ func duplicateScenes() map[string]scene {
 
 func verdictChoices() []templates.DuplicateChoice {
 	list := []templates.DuplicateChoice{{Href: "/ops/duplicates"}}
-	for _, v := range templates.WorstFirst() {
+	for _, v := range duplicates.WorstFirst() {
 		list = append(list, templates.DuplicateChoice{Verdict: v, Href: "/ops/duplicates?verdict=" + string(v)})
 	}
 	return list

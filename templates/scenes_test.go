@@ -148,7 +148,7 @@ func overviewDown() templates.Overview {
 func tasks() templates.Tasks {
 	return templates.Tasks{
 		Chart: chartOfTimes(),
-		Tasks: []state.Task{sent(), orphaned(), retried(), succeeded(), hostile()},
+		Tasks: []state.Task{sent(), orphaned(), retried(), repeating(), hostile()},
 		Total: history.Count{N: 10_000},
 		Query: templates.TaskQuery{Clear: "/ops/tasks"},
 		Views: []templates.ViewTab{
@@ -247,6 +247,7 @@ func task() templates.Task {
 	return templates.Task{
 		Task:     t,
 		Alike:    &failing()[1],
+		Repeats:  new(duplicateOverlap().DuplicateGroup),
 		Root:     &templates.RelatedTask{ID: "root-0001-0002", Name: &name, State: state.Success},
 		Parent:   &templates.RelatedTask{ID: "parent-0001-0002"},
 		Children: []templates.RelatedTask{{ID: "child-0001-0002", Name: &name, State: state.Started}, {ID: "child-0003-0004"}},
@@ -276,6 +277,13 @@ func succeeded() state.Task {
 		Worker: "celery@a", PID: 41, State: state.Success, RuntimeSeconds: t.RuntimeSeconds, Result: t.Result,
 		Times: state.Times{ReceivedAt: t.ReceivedAt, StartedAt: t.StartedAt, SucceededAt: t.SucceededAt},
 	}}
+	return t
+}
+
+// repeating is succeeded that ran while another task of its call did.
+func repeating() state.Task {
+	t := succeeded()
+	t.CallID, t.Duplicates = duplicateOverlap().Key.Call, state.Overlapping|state.Rerun
 	return t
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -27,6 +28,7 @@ type Task struct {
 	Children []RelatedTask         // the first of them
 	Events   []state.TaskEvent     // by stamp
 	Alike    *history.FailureGroup // the group that it is in, nil if it has not failed
+	Repeats  *view.DuplicateGroup  // the group of duplicates that it is in, nil if it is in none
 	Actions  []TaskAction          // empty if nobody may act
 	Commands []history.Command     // about it, newest first
 	Stored   *StoredResult         // nil if there is no result backend

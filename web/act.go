@@ -51,6 +51,8 @@ func (p *pages) routeChanges(r chi.Router, h *Handler) {
 	r.Post("/act/dead-letters", f.changeDeadLetters)
 	r.Get("/act/task", f.askTasks)
 	r.Post("/act/task", f.sendTasks)
+	r.Get("/act/exclude", f.askExclude)
+	r.Post("/act/exclude", f.exclude)
 	r.Get("/act/dismiss", f.askDismiss)
 	r.Post("/act/dismiss", f.dismiss)
 	r.Get("/act/publish", f.askPublish)

@@ -8,6 +8,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/duplicates"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/calls"
 	"github.com/umbelhq/umbel/web/query"
@@ -15,6 +16,7 @@ import (
 
 const (
 	comparedTasks = 100     // tasks of a group that its page reads
+	judgedTasks   = 20      // and that the page of one of its tasks reads
 	paramSaved    = "saved" // of the page of excluded fields after some were saved: the name of the task
 )
 
@@ -56,7 +58,7 @@ func (p *duplicatePages) load(ctx context.Context, a address) (page, error) {
 
 // link adds the addresses of the first pages of the list with another verdict or order.
 func (p *duplicatePages) link(v *templates.Duplicates, q query.Duplicates, path string) {
-	for _, verdict := range append([]duplicates.Verdict{""}, templates.WorstFirst()...) {
+	for _, verdict := range append([]duplicates.Verdict{""}, duplicates.WorstFirst()...) {
 		other := q
 		other.Verdict = verdict
 		v.Verdicts = append(v.Verdicts, templates.DuplicateChoice{Verdict: verdict, Href: other.URL(path)})
@@ -85,6 +87,24 @@ func (p *duplicatePages) loadGroup(ctx context.Context, a address) (page, error)
 	}
 	v := templates.Duplicate{DuplicateGroup: withCalls([]view.DuplicateGroup{g})[0]}
 	return page{url: templates.DuplicatePath(key), title: v.Title(), section: templates.SectionDuplicates, view: v}, nil
+}
+
+// of returns the group that a task is in, nil if it is in none or that cannot be read.
+func (p *duplicatePages) of(ctx context.Context, id string) *view.DuplicateGroup {
+	g, err := p.backend.DuplicateGroup(ctx, history.DuplicateKey{TaskID: id}, 1)
+	if err == nil && len(g.Tasks) > 0 && g.Tasks[0].CallID.Known() {
+		g, err = p.backend.DuplicateGroup(ctx, history.DuplicateKey{Call: g.Tasks[0].CallID}, judgedTasks)
+	}
+	switch {
+	case errors.Is(err, history.ErrNotFound):
+		return nil
+	case err != nil:
+		p.log.WarnContext(ctx, "read duplicates of a task", "error", err)
+		return nil
+	case g.N < 2 && g.Marks&(state.Redelivery|state.Resend) == 0:
+		return nil
+	}
+	return &g
 }
 
 func (p *duplicatePages) unknownGroup() error {

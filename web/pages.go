@@ -57,8 +57,8 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	charts := &charts{common: p.common, cache: newCache[rollup.Result](chartAge)}
 	overview := &overviewPage{p.common, charts, p.failing}
 	tasks := &tasksPage{p.common, charts, p.counts, newCache[breakdown](breakdownAge)}
-	task := &taskPage{p.common, p.failing, p.results}
 	repeated := &duplicatePages{p.common}
+	task := &taskPage{p.common, p.failing, repeated, p.results}
 	workers := &workerPages{p.common}
 	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
 	list := []route{

@@ -22,6 +22,7 @@ const (
 type taskPage struct {
 	*common
 	failures *failurePages
+	repeated *duplicatePages
 	results  *storedResults // nil if there is no result backend
 }
 
@@ -44,6 +45,7 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	}
 	v.Actions, v.Stored = p.taskActions(&v.Task), p.stored(ctx, &v.Task)
 	v.Alike = p.failures.of(ctx, &v.Task)
+	v.Repeats = p.repeated.of(ctx, id)
 	for _, child := range t.Children[:min(len(t.Children), maxRelatives)] {
 		v.Children = append(v.Children, p.lookUp(ctx, child))
 	}

@@ -54,6 +54,9 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 	if v.Views, err = p.tabs(ctx, q); err != nil {
 		return page{}, err
 	}
+	if err := p.backend.History().MarkDuplicates(ctx, found.Tasks); err != nil {
+		p.log.WarnContext(ctx, "mark duplicates", "error", err)
+	}
 	v.Tasks, v.Total, v.Searched = found.Tasks, found.Total, found.Searched
 	v.Sorted = sorted(q.Sort)
 	if p.urls.CanSend {

@@ -17,6 +17,8 @@ type Duplicates interface {
 	DuplicateGroups(ctx context.Context, r DuplicateRequest) (DuplicatePage, error)
 	// DuplicateGroup returns one group with its newest tasks, at most limit, ErrNotFound if there is none.
 	DuplicateGroup(ctx context.Context, key DuplicateKey, limit int) (DuplicateGroup, error)
+	// MarkDuplicates sets CallID and Duplicates of those tasks, at most 500, that are in the store.
+	MarkDuplicates(ctx context.Context, tasks []state.Task) error
 	// DuplicateStats summarizes the groups. It may be 10 s old.
 	DuplicateStats(ctx context.Context) (DuplicateStats, error)
 	// DuplicateRules returns the rules by name, with the progress of applying them.

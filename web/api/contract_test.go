@@ -22,6 +22,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web"
@@ -38,7 +39,7 @@ type asked struct {
 
 // asking has, by operation, a request for each documented status that is not common to all operations. The first one
 // is all right.
-func asking(group string) map[string][]asked {
+func asking(group, call string) map[string][]asked {
 	const forced = `{"name":"shop.pay","args":[1],"kwargs":{"a":{"b":null}},"countdown":1.5,"priority":3,"force":true}`
 	key := func(k string) []string { return []string{"Idempotency-Key", k} }
 	return map[string][]asked{
@@ -54,16 +55,26 @@ func asking(group string) map[string][]asked {
 			{400, "/views", `{"Name":"two"}`, nil},
 			{400, "/views", `{"name":"two","colour":"red"}`, nil},
 		},
-		"get-view":        {{200, "/views/1", "", nil}, {404, "/views/99", "", nil}},
-		"change-view":     {{200, "/views/1", `{"name":"one","cols":"id"}`, nil}, {404, "/views/99", `{"name":"x"}`, nil}, {400, "/views/1", `{"name":""}`, nil}},
-		"delete-view":     {{204, "/views/1", "", nil}, {404, "/views/99", "", nil}},
-		"list-failures":   {{200, "/failures?show=all", "", nil}},
-		"get-failure":     {{200, "/failures/" + group, "", nil}, {404, "/failures/none", "", nil}},
-		"resolve-failure": {{200, "/failures/" + group + "/resolve", "", nil}, {404, "/failures/none/resolve", "", nil}},
-		"reopen-failure":  {{200, "/failures/" + group + "/reopen", "", nil}, {404, "/failures/none/reopen", "", nil}},
-		"get-series":      {{200, "/series?from=-24h&group=name", "", nil}, {200, "/series?q=valueerror", "", nil}},
-		"list-workers":    {{200, "/workers", "", nil}},
-		"get-worker":      {{200, "/workers/celery@w1", "", nil}, {404, "/workers/none", "", nil}},
+		"get-view":             {{200, "/views/1", "", nil}, {404, "/views/99", "", nil}},
+		"change-view":          {{200, "/views/1", `{"name":"one","cols":"id"}`, nil}, {404, "/views/99", `{"name":"x"}`, nil}, {400, "/views/1", `{"name":""}`, nil}},
+		"delete-view":          {{204, "/views/1", "", nil}, {404, "/views/99", "", nil}},
+		"list-failures":        {{200, "/failures?show=all", "", nil}},
+		"get-failure":          {{200, "/failures/" + group, "", nil}, {404, "/failures/none", "", nil}},
+		"resolve-failure":      {{200, "/failures/" + group + "/resolve", "", nil}, {404, "/failures/none/resolve", "", nil}},
+		"reopen-failure":       {{200, "/failures/" + group + "/reopen", "", nil}, {404, "/failures/none/reopen", "", nil}},
+		"list-duplicates":      {{200, "/duplicates?verdict=rerun&name=shop.add&limit=1", "", nil}, {200, "/duplicates?sort=tasks", "", nil}},
+		"get-duplicate":        {{200, "/duplicates/" + call, "", nil}, {200, "/duplicates/" + call + "?tasks=1", "", nil}, {404, "/duplicates/none", "", nil}},
+		"list-duplicate-rules": {{200, "/duplicates/rules", "", nil}},
+		"exclude-fields": {
+			{200, "/exclude", `{"name":"shop.add","exclude":["[0]","order.at"]}`, nil},
+			{200, "/exclude?dry_run=true", `{"name":"shop.add","exclude":[]}`, nil},
+			{400, "/exclude", `{"name":"shop.add","exclude":["a..b"]}`, nil},
+			{400, "/exclude", `{"name":"shop.add"}`, nil},
+			{400, "/exclude", `{"name":"","exclude":[]}`, nil},
+		},
+		"get-series":   {{200, "/series?from=-24h&group=name", "", nil}, {200, "/series?q=valueerror", "", nil}},
+		"list-workers": {{200, "/workers", "", nil}},
+		"get-worker":   {{200, "/workers/celery@w1", "", nil}, {404, "/workers/none", "", nil}},
 		"inspect-worker": {
 			{200, "/inspect/celery@w1?refresh=true", "", nil}, {200, "/inspect/" + url.PathEscape(oddName), "", nil}, {404, "/inspect/none", "", nil},
 		},
@@ -197,7 +208,7 @@ func TestEveryAnswerIsDocumented(t *testing.T) {
 	until(t, "queues are known", func() bool { return get(t, f, "/queues/mail").Code == http.StatusOK })
 	c := newContract(t, f)
 	h := served(t, f.back, f.ops, outboxes(t))
-	cases := asking(failed())
+	cases := asking(failed(), repeated(t, f.back.(*backend)))
 	for _, name := range tried(cases) {
 		for i, a := range cases[name] {
 			if w := c.ask(t, name, h, a); i == 0 && w.Code < http.StatusBadRequest {
@@ -380,6 +391,14 @@ func (c *contract) askInVain(t *testing.T, cases map[string][]asked) {
 
 // away is a backend whose history cannot be read.
 type unavailableBackend struct{ *backend }
+
+func (unavailableBackend) Duplicates(context.Context, history.DuplicateRequest) (view.DuplicatePage, error) {
+	return view.DuplicatePage{}, errBroken
+}
+
+func (unavailableBackend) DuplicateGroup(context.Context, history.DuplicateKey, int) (view.DuplicateGroup, error) {
+	return view.DuplicateGroup{}, errBroken
+}
 
 func (unavailableBackend) Tasks(context.Context, history.TaskRequest) (history.TaskPage, error) {
 	return history.TaskPage{}, errBroken

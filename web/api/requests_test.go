@@ -58,7 +58,7 @@ func openWith(t *testing.T, backend func(b *backend) web.Backend) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: f.db, Tasks: b, Locks: watcher, Forgetter: forgetting{b}, Dismisser: waiting{}, Outboxes: outboxes(t)})
+	f.ops, err = command.New(command.Options{Client: controlClient(t, f.broker), Outbox: f.db, Rules: f.db, Tasks: b, Locks: watcher, Forgetter: forgetting{b}, Dismisser: waiting{}, Outboxes: outboxes(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

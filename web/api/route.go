@@ -100,6 +100,8 @@ func (a *api) register(h huma.API) {
 	a.registerSuggest(h)
 	a.registerViews(h)
 	a.registerFailures(h)
+	a.registerDuplicates(h)
+	a.registerExclude(h)
 	a.registerSeries(h)
 	a.registerPublish(h)
 	a.registerBulk(h)

@@ -3,9 +3,12 @@ package calls
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
@@ -14,11 +17,11 @@ import (
 // MaxLength bounds the result for one call, and what is read of each of its reprs, in bytes.
 const MaxLength = 2_000
 
-// OfGroups returns the call of each group, empty where the arguments are not known as a whole.
+// OfGroups returns the call of the newest task of each group.
 func OfGroups(groups []view.DuplicateGroup) []string {
 	tasks := make([]state.Task, len(groups))
 	for i, g := range groups {
-		if g.Key.Call.Known() && len(g.Tasks) > 0 {
+		if len(g.Tasks) > 0 {
 			tasks[i] = g.Tasks[0]
 		}
 	}
@@ -32,18 +35,50 @@ func Of(tasks []state.Task) []string {
 	for i, t := range tasks {
 		calls[i] = call{valueOf(t.Args), valueOf(t.Kwargs)}
 	}
-	all, err := json.Marshal(calls) // masked at once, since each masking has a price of its own
-	if err != nil {
-		return list
-	}
-	var masked []call
-	if json.Unmarshal(remote.Mask(all), &masked) != nil || len(masked) != len(list) {
-		return list
-	}
-	for i, c := range masked {
+	for i, c := range masked(calls) {
 		list[i] = truncate.Text(c.text(), MaxLength)
 	}
 	return list
+}
+
+// OfSamples returns samples of a preview with secrets masked.
+func OfSamples(samples []command.DuplicateRuleSample) []command.DuplicateRuleSample {
+	calls := make([]call, len(samples))
+	for i, s := range samples {
+		calls[i] = call{jsonOf(s.Args), jsonOf(s.Kwargs)}
+	}
+	shown := masked(calls)
+	list := slices.Clone(samples)
+	for i := range list {
+		list[i].Args, list[i].Kwargs = plain(shown[i].Args), plain(shown[i].Kwargs)
+	}
+	return list
+}
+
+// jsonOf returns JSON as it is, and what is cut as a JSON string.
+func jsonOf(text string) json.RawMessage {
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	quoted, err := json.Marshal(strings.ToValidUTF8(text, "\uFFFD"))
+	if err != nil {
+		return nil
+	}
+	return quoted
+}
+
+// masked returns calls without secrets, empty ones if that fails. It masks them at once, since each masking has a price of
+// its own.
+func masked(calls []call) []call {
+	all, err := json.Marshal(calls)
+	if err != nil {
+		return make([]call, len(calls))
+	}
+	var shown []call
+	if json.Unmarshal(remote.Mask(all), &shown) != nil || len(shown) != len(calls) {
+		return make([]call, len(calls))
+	}
+	return shown
 }
 
 // call is the arguments of a task as JSON. A repr that cannot be read is a JSON string.

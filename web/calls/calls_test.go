@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/calls"
 )
@@ -35,6 +38,21 @@ func TestCallsAreShownWithoutSecrets(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestSamplesAreShownWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	got := calls.OfSamples([]command.DuplicateRuleSample{
+		{Tasks: 2, IDs: []string{"a"}, Args: "[1]", Kwargs: `{"password":"hunter2","order":{"id":7}}`},
+		{Args: `["redis://:hunter2@host/0`, Kwargs: `{"password":"hunter2","text":"cu`},
+	})
+	want := []command.DuplicateRuleSample{
+		{Tasks: 2, IDs: []string{"a"}, Args: "[1]", Kwargs: `{"order":{"id":7},"password":"********"}`},
+		{Args: `["redis://:********@host/0`, Kwargs: `{"password":********,"text":"cu`},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -74,8 +73,8 @@ func (p *parser) duplicateCursor(most bool) *history.DuplicatePosition {
 	if s == "" {
 		return nil
 	}
-	pos, ok := decodeDuplicate(s)
-	if !ok || most != (pos.Tasks > 0) {
+	pos, ok := decodeDuplicate(s, most)
+	if !ok {
 		p.fail(paramCursor, "must be a cursor from an earlier page")
 		return nil
 	}
@@ -96,34 +95,30 @@ func (d Duplicates) URL(path string) string {
 		params[paramSort] = sortTasks
 	}
 	if d.After != nil {
-		pos := *d.After
-		if !d.Most {
-			pos.Tasks = 0
-		}
-		params[paramCursor] = EncodeDuplicate(pos)
+		params[paramCursor] = EncodeDuplicate(*d.After, d.Most)
 	}
 	return address(path, params)
 }
 
 // EncodeDuplicate returns the cursor of the page that continues after pos: 16 hexadecimal digits of its newest task, then
 // 8 of its tasks if the list is sorted by them.
-func EncodeDuplicate(pos history.DuplicatePosition) string {
+func EncodeDuplicate(pos history.DuplicatePosition, most bool) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(pos.Newest))
-	if pos.Tasks != 0 {
+	if most {
 		b = binary.BigEndian.AppendUint32(b, uint32(pos.Tasks))
 	}
 	return hex.EncodeToString(b)
 }
 
 // decodeDuplicate reverses EncodeDuplicate. It accepts nothing that EncodeDuplicate would not have returned.
-func decodeDuplicate(s string) (pos history.DuplicatePosition, ok bool) {
+func decodeDuplicate(s string, most bool) (pos history.DuplicatePosition, ok bool) {
 	b, err := hex.DecodeString(s)
-	if err != nil || !slices.Contains([]int{8, 12}, len(b)) {
+	switch {
+	case err != nil, most && len(b) != 12, !most && len(b) != 8:
 		return pos, false
-	}
-	pos.Newest = int64(binary.BigEndian.Uint64(b))
-	if len(b) == 12 {
+	case most:
 		pos.Tasks = int(binary.BigEndian.Uint32(b[8:]))
 	}
-	return pos, pos.Newest > 0 && EncodeDuplicate(pos) == s
+	pos.Newest = int64(binary.BigEndian.Uint64(b))
+	return pos, pos.Newest > 0 && EncodeDuplicate(pos, most) == s
 }

@@ -22,9 +22,9 @@ func TestParseDuplicates(t *testing.T) {
 		"verdict=&name=+&sort=":      {},
 		"verdict=overlapping&name=x": {Verdict: duplicates.Overlapping, Name: "x"},
 		"sort=tasks&limit=7":         {Most: true, Limit: 7},
-		"limit=50&cursor=" + query.EncodeDuplicate(newest):    {After: &newest},
-		"sort=tasks&cursor=" + query.EncodeDuplicate(most):    {Most: true, After: &most},
-		"unknown=is ignored, as in all lists&verdict=skipped": {Verdict: duplicates.Skipped},
+		"limit=50&cursor=" + query.EncodeDuplicate(newest, false): {After: &newest},
+		"sort=tasks&cursor=" + query.EncodeDuplicate(most, true):  {Most: true, After: &most},
+		"unknown=is ignored, as in all lists&verdict=skipped":     {Verdict: duplicates.Skipped},
 	} {
 		v, err := url.ParseQuery(raw)
 		if err != nil {
@@ -42,8 +42,8 @@ func TestParseDuplicates(t *testing.T) {
 
 func TestParseDuplicatesNamesTheWrongParameter(t *testing.T) {
 	t.Parallel()
-	newest := query.EncodeDuplicate(history.DuplicatePosition{Newest: 7})
-	most := query.EncodeDuplicate(history.DuplicatePosition{Newest: 7, Tasks: 3})
+	newest := query.EncodeDuplicate(history.DuplicatePosition{Newest: 7}, false)
+	most := query.EncodeDuplicate(history.DuplicatePosition{Newest: 7, Tasks: 3}, true)
 	for raw, param := range map[string]string{
 		"verdict=new":                           "verdict",
 		"verdict=retry&verdict=resend":          "verdict",

@@ -184,6 +184,23 @@ func (c storeTest) expectMarks(tasks []state.Task) {
 			c.Fatalf("dup:%s (-want +got):\n%s", value, diff)
 		}
 	}
+	for chunk := range slices.Chunk(tasks, 500) {
+		got := append([]state.Task{{ID: "not stored"}}, chunk[:min(len(chunk), 499)]...)
+		for i := range got {
+			got[i].CallID, got[i].Duplicates = state.CallID{}, 0
+		}
+		if err := c.MarkDuplicates(c.Context(), got); err != nil {
+			c.Fatal(err)
+		}
+		for i := range got[1:] {
+			if g, w := &got[i+1], &chunk[i]; g.CallID != w.CallID || g.Duplicates != w.Duplicates {
+				c.Fatalf("task %s has the call %s and marks %b, want %s and %b", w.ID, g.CallID, g.Duplicates, w.CallID, w.Duplicates)
+			}
+		}
+		if got[0].CallID.Known() || got[0].Duplicates != 0 {
+			c.Fatal("a task that is not stored is marked")
+		}
+	}
 }
 
 // saveInSteps saves tasks of random events, some of them again and again, and returns them.
