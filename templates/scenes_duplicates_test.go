@@ -97,7 +97,7 @@ func duplicateOverlap() templates.DuplicateGroup {
 			Verdicts: map[duplicates.Verdict]int{duplicates.Overlapping: 1, duplicates.Rerun: 1},
 			Pairs: []duplicates.Pair{
 				{Verdict: duplicates.Rerun, First: second, Second: third, Proved: true, Evidence: []duplicates.Fact{
-					{Kind: duplicates.FactEnded, Text: "The first run had succeeded 54 s before the second started."},
+					{Kind: duplicates.FactEnded, Text: "It ended as SUCCESS.", At: noon + 7e6, Task: second.TaskID},
 				}},
 				{Verdict: duplicates.Overlapping, First: first, Second: second, WastedSeconds: 2, Evidence: []duplicates.Fact{
 					{Kind: duplicates.FactOverlap, Text: "Both ran for 2.0 s."},

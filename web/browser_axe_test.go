@@ -14,14 +14,15 @@ import (
 	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/templates"
 )
 
 // axePages are one of each kind of page, as far as their addresses are known beforehand.
 func axePages() []string {
 	pages := []string{
 		"/", "/tasks", "/tasks?q=state%3Afailure&chart=24h,name", "/tasks?q=stat%3Afailure", "/tasks?q=nothing", "/tasks/task-28", "/tasks/task-02",
-		"/workers", "/workers/idempotency?all=1", "/queues", "/queues/mail", "/outbox", "/outbox?state=dead", "/outbox/1", "/outbox/audit", "/outbox/app", "/outbox/app/dead", "/settings", "/views",
-		"/act/publish", "/act/task?action=terminate&id=task-02", "/act/task?action=retry&id=task-28",
+		"/workers", "/workers/idempotency?all=1", "/duplicates", "/duplicates?verdict=skipped", "/duplicates/rules", "/queues", "/queues/mail", "/outbox", "/outbox?state=dead", "/outbox/1", "/outbox/audit", "/outbox/app", "/outbox/app/dead", "/settings", "/views",
+		"/act/publish", "/act/exclude?name=billing.charge", "/act/exclude?name=billing.charge&check=1&fields=x", "/act/task?action=terminate&id=task-02", "/act/task?action=retry&id=task-28",
 		"/act/worker?method=pool_grow&worker=celery%40a", "/act/worker?method=shutdown&worker=celery%40a", "/act/purge?queue=mail",
 		"/locks", "/act/release?key=qo_stuck",
 		"/tasks/nope", "/nothing",
@@ -54,6 +55,7 @@ func TestBrowserAccessibility(t *testing.T) {
 	failing := newServer(t, "/ops", nil) // its history has groups of failures
 	tb := newTab(t, b, failing, "/failures")
 	pages := []string{tb.url, fmt.Sprint(tb.eval(`document.querySelector('#groups a[href*="/failures/"], tbody a[href*="/failures/"]').href`))}
+	pages = append(pages, "http://"+failing.address+failing.prefix+templates.DuplicatePath(repeatedCall(t, failing.backend.backend)))
 	for _, path := range axePages() {
 		pages = append(pages, "http://"+s.address+s.prefix+path)
 	}

@@ -43,7 +43,7 @@ func newWorkers(t *testing.T, b web.Backend, readOnly bool) *workers {
 	}}
 	var watcher *locks.Watcher
 	c.locks, watcher = watchLocks(t, b)
-	c.commands, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Tasks: b, Locks: watcher, Forgetter: forgetting{b}, Reporter: forgetting{b}, ReadOnly: readOnly})
+	c.commands, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Rules: db, Tasks: b, Locks: watcher, Forgetter: forgetting{b}, Reporter: forgetting{b}, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
