@@ -171,8 +171,11 @@ func asking(group, call string) map[string][]asked {
 		"get-outbox":        {{200, "/outbox", "", nil}},
 		"list-app-outboxes": {{200, "/app-outboxes", "", nil}},
 		"list-app-outbox-rows": {
-			{200, "/app-outboxes/shop/rows?state=due&name=shop.*&limit=2", "", nil}, {404, "/app-outboxes/none/rows", "", nil},
-			{503, "/app-outboxes/shop/rows?name=away", "", nil}, {400, "/app-outboxes/shop/rows?cursor=none", "", nil}, {400, "/app-outboxes/shop/rows?state=x", "", nil},
+			{200, "/app-outboxes/shop/rows?state=due&name=shop.*&limit=2", "", nil},
+			{404, "/app-outboxes/none/rows", "", nil},
+			{503, "/app-outboxes/shop/rows?name=away", "", nil},
+			{400, "/app-outboxes/shop/rows?cursor=none", "", nil},
+			{400, "/app-outboxes/shop/rows?state=x", "", nil},
 		},
 		"list-dead-letters": {{200, "/app-outboxes/shop/dead-letters", "", nil}, {404, "/app-outboxes/none/dead-letters", "", nil}},
 		"list-audit":        {{200, "/audit?limit=2", "", nil}},
