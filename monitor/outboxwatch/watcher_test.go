@@ -103,13 +103,15 @@ func watch(t *testing.T, test func(t *testing.T, s *source, kept *samples, w *ou
 				t.Errorf("run: %v", err)
 			}
 		})
+		defer func() { // also when the test ends early
+			cancel()
+			run.Wait()
+			if err := w.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		}()
 		synctest.Wait()
 		test(t, s, kept, w)
-		cancel()
-		run.Wait()
-		if err := w.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
 	})
 }
 
