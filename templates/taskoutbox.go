@@ -57,13 +57,14 @@ func (o *TaskOutbox) dead() bool { return o.Stage == outboxwatch.Dead }
 
 // word is the stage as words.
 func (o *TaskOutbox) word() string {
-	switch o.Stage {
+	switch o.Stage { //nolint:exhaustive // other stages are the states of a row
 	case outboxwatch.Dead:
 		return "Dead letter"
 	case outboxwatch.Sent:
 		return "Sent"
+	default:
+		return appLookOf(outboxwatch.State(o.Stage)).word
 	}
-	return appLookOf(outboxwatch.State(o.Stage)).word
 }
 
 // outboxPath is the page of an application's outbox.

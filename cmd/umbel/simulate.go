@@ -75,7 +75,7 @@ func (c *simulateMutexCmd) Run(ctx context.Context, s streams, _ *slog.Logger) (
 	}
 	c.print(s.out, result)
 	if c.HTML != "" {
-		if err := c.draw(drawn, total, result, failure); err != nil {
+		if err := c.draw(ctx, drawn, total, result, failure); err != nil {
 			return err
 		}
 	}

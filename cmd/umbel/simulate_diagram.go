@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ import (
 const maxDrawn = 2 * spacetime.MaxEvents
 
 // draw writes the beginning of the run, or the schedule that broke an invariant, as a page.
-func (c *simulateMutexCmd) draw(events []mutexsim.Event, total int, r mutexsim.Result, f *mutexsim.InvariantError) (err error) {
+func (c *simulateMutexCmd) draw(ctx context.Context, events []mutexsim.Event, total int, r mutexsim.Result, f *mutexsim.InvariantError) (err error) {
 	d := spacetime.Diagram{
 		Title: fmt.Sprintf("Mutual exclusion of %d processes", c.Processes),
 		Notes: []string{
@@ -74,5 +75,5 @@ func (c *simulateMutexCmd) draw(events []mutexsim.Event, total int, r mutexsim.R
 	}
 	w := bufio.NewWriter(file)
 	defer func() { err = errors.Join(err, w.Flush(), file.Close()) }()
-	return spacetime.Document(w, d)
+	return spacetime.Document(ctx, w, d)
 }

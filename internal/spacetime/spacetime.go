@@ -46,21 +46,21 @@ type Interval struct {
 }
 
 // Document writes a page that needs no other file.
-func Document(w io.Writer, d Diagram) error {
+func Document(ctx context.Context, w io.Writer, d Diagram) error {
 	v, err := layOut(d)
 	if err != nil {
 		return err
 	}
-	return document(v).Render(context.Background(), w)
+	return document(v).Render(ctx, w)
 }
 
 // SVG writes the drawing alone. It is styled by the classes of the document.
-func SVG(w io.Writer, d Diagram) error {
+func SVG(ctx context.Context, w io.Writer, d Diagram) error {
 	v, err := layOut(d)
 	if err != nil {
 		return err
 	}
-	return svg(v).Render(context.Background(), w)
+	return svg(v).Render(ctx, w)
 }
 
 // Measures of the drawing, in pixels.

@@ -27,7 +27,7 @@ func diagram(events int) spacetime.Diagram {
 func document(t *testing.T, d spacetime.Diagram) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := spacetime.Document(&b, d); err != nil {
+	if err := spacetime.Document(t.Context(), &b, d); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -49,7 +49,7 @@ func TestDocumentSaysEverythingTwice(t *testing.T) {
 func TestSVGIsWellFormed(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := spacetime.SVG(&b, diagram(50)); err != nil {
+	if err := spacetime.SVG(t.Context(), &b, diagram(50)); err != nil {
 		t.Fatal(err)
 	}
 	for decoder := xml.NewDecoder(&b); ; {
@@ -84,11 +84,11 @@ func TestDiagramsThatCannotBe(t *testing.T) {
 	} {
 		d := diagram(4)
 		change(&d)
-		if err := spacetime.Document(io.Discard, d); err == nil {
+		if err := spacetime.Document(t.Context(), io.Discard, d); err == nil {
 			t.Errorf("%s out of range is accepted", name)
 		}
 	}
-	if err := spacetime.Document(io.Discard, spacetime.Diagram{}); err != nil {
+	if err := spacetime.Document(t.Context(), io.Discard, spacetime.Diagram{}); err != nil {
 		t.Errorf("an empty diagram: %v", err)
 	}
 }

@@ -151,7 +151,7 @@ func (p *Project) startShell(t testing.TB) {
 }
 
 func (p *Project) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(p.python, args...) //nolint:gosec // the program that the environment of the tests names
+	cmd := exec.Command(p.python, args...) //nolint:gosec,noctx // the program that the environment of the tests names; their cleanup ends it
 	cmd.Dir, cmd.Env = p.dir, p.env
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -185,7 +186,7 @@ func (o *Outbox) Rows(_ context.Context, r outboxwatch.RowRequest) (page outboxw
 			continue
 		}
 		if len(page.Rows) == r.Limit {
-			page.Next = fmt.Sprint(page.Rows[r.Limit-1].ID)
+			page.Next = strconv.FormatInt(page.Rows[r.Limit-1].ID, 10)
 			break
 		}
 		page.Rows = append(page.Rows, row)
@@ -203,7 +204,7 @@ func (o *Outbox) DeadLetters(_ context.Context, r outboxwatch.DeadLetterRequest)
 			continue
 		}
 		if len(page.DeadLetters) == r.Limit {
-			page.Next = fmt.Sprint(page.DeadLetters[r.Limit-1].ID)
+			page.Next = strconv.FormatInt(page.DeadLetters[r.Limit-1].ID, 10)
 			break
 		}
 		page.DeadLetters = append(page.DeadLetters, d)

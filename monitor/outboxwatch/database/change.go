@@ -106,7 +106,7 @@ func (t *reader) among() string {
 func (t *reader) move(insert, list string) ([]outboxwatch.Letter, error) {
 	dead := sqldb.Quote(t.dead)
 	if t.dialect == sqldb.SQLite {
-		query := fmt.Sprintf("%s%s AS d WHERE %s ORDER BY id", insert, dead, t.among())
+		query := fmt.Sprintf("%s%s AS d WHERE %s ORDER BY id", insert, dead, t.among()) //nolint:gosec // names that are quoted
 		if _, err := t.tx.ExecContext(t.ctx, query, t.time(t.now), list); err != nil {
 			return nil, err
 		}
