@@ -57,7 +57,7 @@ func (o *TaskOutbox) dead() bool { return o.Stage == outboxwatch.Dead }
 
 // word is the stage as words.
 func (o *TaskOutbox) word() string {
-	switch o.Stage { //nolint:exhaustive // other stages are the states of a row
+	switch o.Stage {
 	case outboxwatch.Dead:
 		return "Dead letter"
 	case outboxwatch.Sent:

@@ -51,7 +51,7 @@ func Document(ctx context.Context, w io.Writer, d Diagram) error {
 	if err != nil {
 		return err
 	}
-	return document(v).Render(ctx, w)
+	return document(v).Render(ctx, w) //nolint:contextcheck // templ passes it on
 }
 
 // SVG writes the drawing alone. It is styled by the classes of the document.
@@ -60,7 +60,7 @@ func SVG(ctx context.Context, w io.Writer, d Diagram) error {
 	if err != nil {
 		return err
 	}
-	return svg(v).Render(ctx, w)
+	return svg(v).Render(ctx, w) //nolint:contextcheck // templ passes it on
 }
 
 // Measures of the drawing, in pixels.
