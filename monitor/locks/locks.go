@@ -5,6 +5,9 @@ package locks
 
 import (
 	"context"
+	"path"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,12 +23,21 @@ func DefaultPatterns() []string {
 	return []string{"lock:celery:exec:*", "qo_*", "celery_singleton_*", "SINGLETONLOCK_*"}
 }
 
+// MatchAny reports whether a key matches one of the patterns, which are Redis's globs: a * stands for slashes too.
+func MatchAny(patterns []string, key string) bool {
+	key = strings.ReplaceAll(key, "/", "\x00")
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(strings.ReplaceAll(p, "/", "\x00"), key)
+		return ok
+	})
+}
+
 // Source is where applications keep their locks. It is safe for concurrent use.
 type Source interface {
 	// Scan examines some keys and returns those that are locks, perhaps twice. A nil cursor begins; a nil next one says that
 	// all keys have been examined.
 	Scan(ctx context.Context, at Cursor) (keys []string, next Cursor, err error)
-	// Read returns the entries of keys, in their order.
+	// Read returns the entries of keys, in their order. Keys that are not those of locks are missing.
 	Read(ctx context.Context, keys []string) ([]Entry, error)
 	// Release deletes the lock if it is still as expected.
 	Release(ctx context.Context, want Expected) (Outcome, error)

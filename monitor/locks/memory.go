@@ -2,13 +2,11 @@ package locks
 
 import (
 	"context"
-	"path"
-	"slices"
 	"sync"
 	"time"
 )
 
-// Memory is a Source inside the process, for the demo and tests. Its patterns are those of path.Match, which a slash ends.
+// Memory is a Source inside the process, for the demo and tests.
 type Memory struct {
 	patterns []string
 	now      func() time.Time
@@ -72,7 +70,7 @@ func (m *Memory) Scan(context.Context, Cursor) ([]string, Cursor, error) {
 	defer m.mu.Unlock()
 	var keys []string
 	for key := range m.held {
-		if slices.ContainsFunc(m.patterns, func(p string) bool { ok, _ := path.Match(p, key); return ok }) && !m.entry(key).Missing {
+		if MatchAny(m.patterns, key) && !m.entry(key).Missing {
 			keys = append(keys, key)
 		}
 	}
@@ -85,7 +83,10 @@ func (m *Memory) Read(_ context.Context, keys []string) ([]Entry, error) {
 	defer m.mu.Unlock()
 	list := make([]Entry, len(keys))
 	for i, key := range keys {
-		list[i] = m.entry(key)
+		list[i] = Entry{Key: key, Missing: true}
+		if MatchAny(m.patterns, key) {
+			list[i] = m.entry(key)
+		}
 	}
 	return list, nil
 }

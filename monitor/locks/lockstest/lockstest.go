@@ -73,6 +73,12 @@ func testRead(t *testing.T, s locks.Source, store Store) {
 	if e := got[2]; e.Value != "v\x00\xff" || e.TTL >= 0 || e.Long || e.Missing {
 		t.Errorf("without a TTL: %+v", e)
 	}
+	store.Set(t, "celery-task-meta-1", "secret", 0)
+	store.Set(t, "qo_a/b", "v", 0)
+	beside, err := s.Read(t.Context(), []string{"celery-task-meta-1", "qo_a/b", "celery-task-meta-1"})
+	if err != nil || len(beside) != 3 || !beside[0].Missing || beside[0].Value != "" || beside[1].Value != "v" || !beside[2].Missing {
+		t.Errorf("beside a key that is no lock: %+v, %v, want only the lock", beside, err)
+	}
 	if e := got[3]; !e.Long || e.Value != long[:locks.MaxValue] {
 		t.Errorf("long: long %v, %d bytes, want %d", e.Long, len(e.Value), locks.MaxValue)
 	}

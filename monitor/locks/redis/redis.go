@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +55,9 @@ func New(o Options) (*Source, error) {
 	for _, p := range o.Patterns {
 		if strings.Trim(p, "*?") == "" {
 			return nil, fmt.Errorf("the pattern %q matches every key: name how the keys of locks begin", p)
+		}
+		if _, err := path.Match(p, ""); err != nil {
+			return nil, fmt.Errorf("the pattern %q is malformed: it is a glob such as lock:*", p)
 		}
 	}
 	return &Source{reader: r, patterns: o.Patterns}, nil
@@ -108,18 +113,29 @@ func (s *Source) Scan(ctx context.Context, at locks.Cursor) (keys []string, next
 	return keys, next, err
 }
 
-// Read implements locks.Source.
+// Read implements locks.Source. It does not ask Redis for keys that match no pattern.
 func (s *Source) Read(ctx context.Context, keys []string) ([]locks.Entry, error) {
-	list := make([]locks.Entry, 0, len(keys))
-	for len(keys) > 0 {
-		n := min(len(keys), perRead)
+	var asked []string
+	for _, key := range keys {
+		if locks.MatchAny(s.patterns, key) {
+			asked = append(asked, key)
+		}
+	}
+	found := make([]locks.Entry, 0, len(asked))
+	for part := range slices.Chunk(asked, perRead) {
 		err := s.do(ctx, "GETRANGE and PTTL", func(ctx context.Context, c *client.Client) error {
-			return read(ctx, c, keys[:n], &list)
+			return read(ctx, c, part, &found)
 		})
 		if err != nil {
 			return nil, err
 		}
-		keys = keys[n:]
+	}
+	list := make([]locks.Entry, len(keys))
+	for i, key := range keys {
+		list[i] = locks.Entry{Key: key, Missing: true}
+		if len(found) > 0 && found[0].Key == key {
+			list[i], found = found[0], found[1:]
+		}
 	}
 	return list, nil
 }
