@@ -10,7 +10,7 @@ import (
 	"os"
 	"strings"
 
-	_ "github.com/lib/pq"  // the driver postgres
+	"github.com/lib/pq"
 	_ "modernc.org/sqlite" // the driver sqlite
 )
 
@@ -109,7 +109,8 @@ func (u URL) String() string {
 	return "postgresql://" + shown[len("postgres://"):]
 }
 
-// OpenReadOnly opens the database and connects nowhere yet. A connection to a SQLite file cannot write; of PostgreSQL,
+// OpenReadOnly opens the database and connects nowhere yet. A connection to a server breaks if it is silent for 5 s, whatever
+// the context: statements need a shorter timeout. A connection to a SQLite file cannot write; of PostgreSQL,
 // transactions must say that they do not.
 func (u URL) OpenReadOnly() (*sql.DB, error) {
 	if u.Dialect == SQLite {
@@ -142,9 +143,10 @@ func (u URL) openServer() (*sql.DB, error) {
 		q.Set("sslmode", "prefer") // as libpq does
 	}
 	server.RawQuery = q.Encode()
-	db, err := sql.Open("postgres", server.String())
+	c, err := pq.NewConnector(server.String())
 	if err != nil {
 		return nil, errors.New("the URL of the database is not one of PostgreSQL's")
 	}
-	return db, nil
+	c.Dialer(dialer{})
+	return sql.OpenDB(c), nil
 }
