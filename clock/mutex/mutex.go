@@ -2,6 +2,7 @@ package mutex
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -18,16 +19,15 @@ type Mutex struct {
 
 	mu      sync.Mutex // guards the process, and the order of what it sends
 	process *Process
-	granted chan struct{} // closed when the lock is granted; nil while it is not requested
+	granted chan struct{} // closed when the lock is granted; nil while no Lock has requested it
 }
 
-// NewMutex returns a lock over a process, which it owns from then on.
+// NewMutex returns a lock over a process, which it owns from then on. The process must not have requested the lock.
 func NewMutex(p *Process, s Sender) *Mutex {
 	return &Mutex{sender: s, turn: make(chan struct{}, 1), process: p}
 }
 
-// Lock waits for the lock. If ctx ends first it withdraws the request and returns ctx's error. The error of a message that
-// could not be sent is returned too, and the request withdrawn.
+// Lock waits for the lock. If ctx ends first, or a message could not be sent, it withdraws the request and returns the error.
 func (m *Mutex) Lock(ctx context.Context) error {
 	select {
 	case m.turn <- struct{}{}:
@@ -35,6 +35,10 @@ func (m *Mutex) Lock(ctx context.Context) error {
 		return ctx.Err()
 	}
 	granted, err := m.request()
+	if granted == nil {
+		<-m.turn
+		return err
+	}
 	if err == nil {
 		select {
 		case <-granted:
@@ -43,20 +47,29 @@ func (m *Mutex) Lock(ctx context.Context) error {
 			err = ctx.Err()
 		}
 	}
-	_ = m.Unlock() // err says more
+	m.withdraw(granted)
 	return err
 }
 
+// request returns a nil channel if there is no request after it.
 func (m *Mutex) request() (granted <-chan struct{}, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.granted = make(chan struct{})
-	granted = m.granted
 	out, err := m.process.Request()
 	if err != nil {
 		return nil, err
 	}
-	return granted, m.do(out)
+	m.granted = make(chan struct{})
+	return m.granted, m.do(out)
+}
+
+// withdraw ends the request that granted belongs to, whether it was granted or not.
+func (m *Mutex) withdraw(granted <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.granted == granted {
+		_ = m.release() // Lock's error says more
+	}
 }
 
 // Unlock releases the lock. It returns ErrNotRequested if nobody has it here, or the error of a message that could not be sent:
@@ -64,6 +77,14 @@ func (m *Mutex) request() (granted <-chan struct{}, err error) {
 func (m *Mutex) Unlock() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.granted == nil || !m.process.Held() {
+		return ErrNotRequested
+	}
+	return m.release()
+}
+
+// release ends the request of a Lock. The caller holds mu.
+func (m *Mutex) release() error {
 	out, err := m.process.Release()
 	if err != nil {
 		return err
@@ -106,15 +127,14 @@ func (m *Mutex) Waiting() []string {
 	return m.process.Waiting()
 }
 
-// do sends what the process wants sent and wakes the goroutine that has the lock. The caller holds mu.
-func (m *Mutex) do(out Output) error {
-	if out.Granted {
+// do sends what the process wants sent and wakes the goroutine that has the lock. One message that cannot be sent keeps none from
+// the other processes, which would miss it. The caller holds mu.
+func (m *Mutex) do(out Output) (err error) {
+	if out.Granted && m.granted != nil {
 		close(m.granted)
 	}
 	for _, message := range out.Send {
-		if err := m.sender.Send(message); err != nil {
-			return err
-		}
+		err = errors.Join(err, m.sender.Send(message))
 	}
-	return nil
+	return err
 }

@@ -3,9 +3,11 @@ package mutex_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -271,6 +273,74 @@ func TestLockEndsWithItsContext(t *testing.T) {
 	}
 	if err := l.Unlock(); !errors.Is(err, mutex.ErrNotRequested) {
 		t.Errorf("unlock: %v, want %v", err, mutex.ErrNotRequested)
+	}
+}
+
+func TestUnlockLeavesTheRequestOfAnother(t *testing.T) {
+	t.Parallel()
+	l := mutex.NewMutex(process(t, "a", "b"), lost{})
+	done := make(chan error)
+	go func() { done <- l.Lock(t.Context()) }()
+	for len(l.Waiting()) == 0 { // until it has requested
+		runtime.Gosched()
+	}
+	if err := l.Unlock(); !errors.Is(err, mutex.ErrNotRequested) {
+		t.Errorf("unlock of a lock that is waited for: %v, want %v", err, mutex.ErrNotRequested)
+	}
+	if err := l.Deliver(mutex.Message{Kind: mutex.Acknowledge, From: "b", To: "a", Sequence: 1, Clock: 5}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("lock: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the lock was not granted")
+	}
+}
+
+func TestLockOfARequestedProcessFails(t *testing.T) {
+	t.Parallel()
+	p := process(t, "a", "b")
+	if _, err := p.Request(); err != nil {
+		t.Fatal(err)
+	}
+	l := mutex.NewMutex(p, lost{})
+	if err := l.Deliver(mutex.Message{Kind: mutex.Acknowledge, From: "b", To: "a", Sequence: 1, Clock: 5}); err != nil {
+		t.Errorf("deliver: %v", err)
+	}
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := l.Lock(ctx); !errors.Is(err, mutex.ErrRequested) {
+			t.Errorf("lock: %v, want %v", err, mutex.ErrRequested)
+		}
+	}
+}
+
+// refusing is a network that refuses messages to b, and counts the others.
+type refusing struct{ sent *int }
+
+func (r refusing) Send(m mutex.Message) error {
+	if m.To == "b" {
+		return errors.New("b is away")
+	}
+	*r.sent++
+	return nil
+}
+
+func TestMessagesThatCannotBeSentEndLock(t *testing.T) {
+	t.Parallel()
+	var sent int
+	l := mutex.NewMutex(process(t, "a", "b", "c"), refusing{&sent})
+	for i := range 3 {
+		if err := l.Lock(t.Context()); err == nil {
+			t.Error("the lock was taken")
+		}
+		if want := 2 * (i + 1); sent != want { // a request and its withdrawal
+			t.Errorf("%d messages to c, want %d", sent, want)
+		}
 	}
 }
 
