@@ -36,7 +36,8 @@ type group struct {
 	announced time.Time
 	rejoin    time.Time // when to join anew, zero if not
 	requested bool
-	refused   int                  // peers beyond maxMembers
+	refused   time.Time            // when a peer beyond maxMembers was heard last
+	led       time.Time            // when somebody was known to lead last, at first when this process began
 	left      map[string]time.Time // ids that are not used again, which others may still name
 	out       []message
 }
@@ -61,8 +62,8 @@ type member struct {
 	lists  bool // its members had this process
 }
 
-func newGroup(host string, pid int, t times) *group {
-	return &group{host: host, pid: pid, times: t, left: make(map[string]time.Time), random: func() string { return strings.ToLower(rand.Text()[:13]) }}
+func newGroup(host string, pid int, t times, now time.Time) *group {
+	return &group{host: host, pid: pid, times: t, led: now, left: make(map[string]time.Time), random: func() string { return strings.ToLower(rand.Text()[:13]) }}
 }
 
 // join begins anew.
@@ -72,7 +73,7 @@ func (g *group) join(now time.Time) {
 	}
 	g.id, g.sequence = g.random(), 0
 	g.process, _ = mutex.New(g.id, nil, &g.clock) // one name cannot be there twice
-	g.members, g.joined, g.rejoin, g.requested, g.refused = make(map[string]*member), now, time.Time{}, false, 0
+	g.members, g.joined, g.rejoin, g.requested, g.refused = make(map[string]*member), now, time.Time{}, false, time.Time{}
 	g.send(now, nil)
 }
 
@@ -115,6 +116,9 @@ func (g *group) receive(m message, now time.Time) {
 		return
 	}
 	from.host, from.pid, from.heard, from.named, from.leads = m.Host, m.PID, now, false, m.Leads
+	if m.Leads {
+		g.led = now
+	}
 	if from.silent {
 		from.silent = false
 		g.do(g.process.Trust(m.From), now)
@@ -168,9 +172,6 @@ func (g *group) request(now time.Time) {
 	if out, err := g.process.Request(); err == nil {
 		g.requested = true
 		g.do(out, now)
-		if len(out.Send) == 0 && out.Granted {
-			g.send(now, nil)
-		}
 	}
 }
 
@@ -180,7 +181,7 @@ func (g *group) add(id string, named bool, now time.Time) *member {
 		return known
 	}
 	if len(g.members) >= maxMembers {
-		g.refused++
+		g.refused = now
 		return nil
 	}
 	out, err := g.process.Add(id)
@@ -208,6 +209,9 @@ func (g *group) do(out mutex.Output, now time.Time) {
 
 // tick does what is due.
 func (g *group) tick(now time.Time) {
+	if g.process.Held() {
+		g.led = now
+	}
 	if !g.rejoin.IsZero() && !now.Before(g.rejoin) {
 		g.join(now)
 		return
@@ -274,6 +278,11 @@ func (g *group) silent() *member {
 		}
 	}
 	return nil
+}
+
+// crowded reports whether there are more peers than this process takes note of.
+func (g *group) crowded(now time.Time) bool {
+	return !g.refused.IsZero() && now.Sub(g.refused) < g.times.forget
 }
 
 func later(a, b time.Time) time.Time {

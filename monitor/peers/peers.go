@@ -105,14 +105,16 @@ func (p *Peers) Run(ctx context.Context) error {
 	if p.broker == nil {
 		return nil
 	}
-	g := newGroup(p.host, os.Getpid(), p.times)
-	failures, lost := 0, time.Now()
+	g := newGroup(p.host, os.Getpid(), p.times, time.Now())
+	failures := 0
 	for ctx.Err() == nil {
 		conn, err := p.broker.OpenPeers(ctx)
 		if err == nil {
-			failures = 0
+			opened := time.Now()
 			err = p.talk(ctx, g, conn)
-			lost = time.Now()
+			if time.Since(opened) >= p.times.announce {
+				failures = 0
+			}
 		}
 		if ctx.Err() != nil {
 			break
@@ -123,14 +125,14 @@ func (p *Peers) Run(ctx context.Context) error {
 			wait = refusedRedial
 		}
 		p.log.Warn("not connected to other Umbels", "error", err, "retry_in_ms", wait.Milliseconds())
-		p.wait(ctx, err, wait, lost)
+		p.wait(ctx, err, wait, g.led)
 	}
 	return nil
 }
 
-// wait waits to connect again. If the broker refuses, or has been lost for longer than a lease, the process asks alone.
-func (p *Peers) wait(ctx context.Context, err error, wait time.Duration, lost time.Time) {
-	patience := p.times.lease - time.Since(lost)
+// wait waits to connect again. If the broker refuses, or nobody was known to lead for longer than a lease, the process asks alone.
+func (p *Peers) wait(ctx context.Context, err error, wait time.Duration, led time.Time) {
+	patience := p.times.lease - time.Since(led)
 	if errors.Is(err, broker.ErrRefused) {
 		patience = 0
 	}
@@ -173,11 +175,14 @@ func (p *Peers) talk(ctx context.Context, g *group, conn broker.PeerConn) error 
 				cancel(errors.New("the broker takes no messages"))
 			}
 		}
-		p.set(p.describe(g))
+		p.set(p.describe(g, time.Now()))
 		select {
 		case <-ctx.Done():
 			return p.goodbye(ctx, g, conn)
 		case <-running.Done():
+			if ctx.Err() != nil { // which both cases are ready for
+				return p.goodbye(ctx, g, conn)
+			}
 			return context.Cause(running)
 		case m := <-received:
 			g.receive(m, time.Now())
@@ -191,6 +196,7 @@ func (p *Peers) talk(ctx context.Context, g *group, conn broker.PeerConn) error 
 func (p *Peers) goodbye(ctx context.Context, g *group, conn broker.PeerConn) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // if Publish does not end by itself
 	g.leave()
 	for _, m := range g.take() {
 		if err := publish(ctx, conn, m); err != nil {
@@ -243,7 +249,7 @@ func publish(ctx context.Context, conn broker.PeerConn, m message) error {
 }
 
 // describe returns the status by what g knows.
-func (p *Peers) describe(g *group) Status {
+func (p *Peers) describe(g *group, now time.Time) Status {
 	s := Status{State: Follows, ID: g.id, Host: p.host, PID: g.pid}
 	for _, id := range g.ids() {
 		m := g.members[id]
@@ -257,9 +263,12 @@ func (p *Peers) describe(g *group) Status {
 	case silent != nil:
 		s.State = Fallback
 		s.Reason = fmt.Sprintf("Umbel on %s is silent and may have led, so each Umbel asks the workers itself for now.", cmp.Or(silent.host, "another host"))
-	case g.refused > 0:
+	case g.crowded(now):
 		s.State = Fallback
 		s.Reason = fmt.Sprintf("More than %d Umbels are on the broker, so this one asks the workers itself.", maxMembers)
+	case now.Sub(g.led) >= p.times.lease:
+		s.State = Fallback
+		s.Reason = "No Umbel is known to lead, so each asks the workers itself for now."
 	case !g.requested:
 		s.State = Joining
 	}

@@ -238,6 +238,89 @@ func TestRefusedAsksAlone(t *testing.T) {
 	})
 }
 
+// brokenBroker is a broker whose connections do not publish.
+type brokenBroker struct {
+	*inproc.Broker
+	publish func(c broker.PeerConn) error
+}
+
+func (b *brokenBroker) OpenPeers(ctx context.Context) (broker.PeerConn, error) {
+	c, err := b.Broker.OpenPeers(ctx)
+	return &brokenConn{c, b}, err
+}
+
+type brokenConn struct {
+	broker.PeerConn
+	broker *brokenBroker
+}
+
+func (c *brokenConn) Publish(context.Context, []byte) error { return c.broker.publish(c.PeerConn) }
+
+func TestConnectionsThatEndAtOnceLeaveItAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var tries atomic.Int64
+		one := start(t, &brokenBroker{inproc.New(inproc.Options{}), func(broker.PeerConn) error {
+			tries.Add(1)
+			return errors.New("frame too large")
+		}}, "one")
+		pass(11 * time.Second)
+		for range 100 {
+			pass(time.Second)
+			expectStates(t, "without a connection that lasts", []umbel{one}, peers.Fallback)
+		}
+		if tries.Load() > 20 {
+			t.Errorf("%d connections within two minutes", tries.Load())
+		}
+	})
+}
+
+// TestABrokerThatTakesNothingDelaysNoShutdown has Publish wait without regard to its context, as a write to a full socket does.
+func TestABrokerThatTakesNothingDelaysNoShutdown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one := start(t, &brokenBroker{inproc.New(inproc.Options{}), func(c broker.PeerConn) error {
+			for {
+				if _, err := c.Receive(context.Background()); err != nil {
+					return err
+				}
+			}
+		}}, "one")
+		pass(3 * time.Second)
+		began := time.Now()
+		one.stop()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it stopped after %v", took)
+		}
+	})
+}
+
+func TestPeerThatNeverAnswersKeepsNobodyFromAsking(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := inproc.New(inproc.Options{})
+		c, err := b.OpenPeers(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		announce := func() {
+			if err := c.Publish(t.Context(), []byte(`{"version":1,"from":"x","host":"h"}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		one := start(t, b, "one")
+		synctest.Wait()
+		for i := range 60 {
+			announce()
+			pass(time.Second)
+			if i > 10 && !one.Leads() {
+				t.Fatalf("after %d s: %+v, want it to ask", i, one.Status())
+			}
+		}
+	})
+}
+
 func TestOff(t *testing.T) {
 	t.Parallel()
 	p := peers.New(peers.Options{Broker: inproc.New(inproc.Options{}), Off: "It is off."})
@@ -266,16 +349,28 @@ func TestHostileMessagesAreBounded(t *testing.T) {
 		if got := one.Status(); got.State != peers.Leads || len(got.Peers) != 0 {
 			t.Errorf("after nonsense: %+v, want it to lead alone", got)
 		}
-		for i := range 200 {
-			if err := c.Publish(t.Context(), fmt.Appendf(nil, `{"version":1,"from":"flood-%d","host":"h"}`, i)); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-		}
+		flood(t, c)
 		if got := one.Status(); len(got.Peers) != 64 {
 			t.Errorf("%d peers are remembered, want 64", len(got.Peers))
 		}
 		pass(2 * time.Minute)
 		expectStates(t, "after the flood", []umbel{one}, peers.Leads)
+		two := start(t, b, "two")
+		pass(3 * time.Second)
+		flood(t, c)
+		expectStates(t, "in a flood", []umbel{one, two}, peers.Leads, peers.Fallback)
+		pass(2 * time.Minute)
+		expectStates(t, "after another flood", []umbel{one, two}, peers.Leads, peers.Follows)
 	})
+}
+
+// flood publishes messages of more peers than are remembered.
+func flood(t *testing.T, c broker.PeerConn) {
+	t.Helper()
+	for i := range 200 {
+		if err := c.Publish(t.Context(), fmt.Appendf(nil, `{"version":1,"from":"flood-%d","host":"h"}`, i)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+	}
 }
