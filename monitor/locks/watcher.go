@@ -53,6 +53,7 @@ type Watcher struct {
 	mu          sync.Mutex // guards what is below
 	requestedAt time.Time  // of the last Snapshot
 	snapshot    Snapshot
+	failedAt    time.Time // when a read last failed
 	changed     chan struct{}
 }
 
@@ -111,8 +112,9 @@ func (w *Watcher) Snapshot(ctx context.Context) Snapshot {
 		now := w.options.Now()
 		w.requestedAt = now
 		s, changed := w.snapshot, w.changed
+		known := now.Sub(s.At) < watchedFor || s.Error != "" && now.Sub(w.failedAt) < watchedFor
 		w.mu.Unlock()
-		if now.Sub(s.At) < watchedFor {
+		if known {
 			return s
 		}
 		w.Refresh()
@@ -229,7 +231,7 @@ func (w *Watcher) pass(ctx context.Context) {
 	defer w.mu.Unlock()
 	if err != nil {
 		s = w.snapshot
-		s.Error = err.Error()
+		s.Error, w.failedAt = err.Error(), w.options.Now()
 	}
 	w.snapshot = s
 	close(w.changed)

@@ -495,6 +495,13 @@ func TestAFailedReadIsSaid(t *testing.T) {
 		if got := s.Snapshot(t.Context()); got.Error != "redis is away" || len(got.Locks) != 1 {
 			t.Errorf("snapshot = %+v, want the error and what was read before", got)
 		}
+		for range 12 { // pages do not wait for a Redis that is known to be away
+			pause(5 * time.Second)
+			start := time.Now()
+			if got := s.Snapshot(t.Context()); got.Error == "" || time.Since(start) > 0 {
+				t.Errorf("snapshot took %v, with the error %q, want the error at once", time.Since(start), got.Error)
+			}
+		}
 		s.mu.Lock()
 		s.failing = nil
 		s.mu.Unlock()
