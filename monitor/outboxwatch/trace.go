@@ -281,22 +281,40 @@ func (w *Watcher) Traces(s Stage, limit int) []Trace {
 	return list[:min(len(list), limit)]
 }
 
-// lookupAge is how long what was looked up of one task is not looked up again.
-const lookupAge = 2 * time.Second
+const (
+	lookupAge     = 2 * time.Second // how long what was looked up of one task is not looked up again
+	lookupTimeout = time.Second     // for all outboxes
+)
 
-// Look reads what the outboxes have of a task now, and returns its Trace, false if it was never seen in any. An outbox that
-// cannot be read is left out.
+// Look reads what the outboxes have of a task now, and returns its Trace, false if it was never seen in any. It leaves out
+// outboxes that could not be read the last time, and those that have not answered within a second.
 func (w *Watcher) Look(ctx context.Context, id string) (Trace, bool) {
 	if w.looks(id) {
-		for i, source := range w.sources {
-			rows, dead, err := source.ByTask(ctx, []string{id})
-			if err != nil {
-				continue
-			}
-			w.traceLookedUp(i, []string{id}, rows, dead, w.Snapshot()[i].Stats.Now)
+		ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+		defer cancel()
+		over := make(chan struct{})
+		go func() { // a driver may not return when ctx ends
+			defer close(over)
+			w.lookUp(ctx, id)
+		}()
+		select {
+		case <-over:
+		case <-ctx.Done():
 		}
 	}
 	return w.Trace(id)
+}
+
+func (w *Watcher) lookUp(ctx context.Context, id string) {
+	for i, o := range w.Snapshot() {
+		if o.Err != nil || ctx.Err() != nil {
+			continue
+		}
+		rows, dead, err := w.sources[i].ByTask(ctx, []string{id})
+		if err == nil {
+			w.traceLookedUp(i, []string{id}, rows, dead, o.Stats.Now)
+		}
+	}
 }
 
 // looks reports whether a task is to be looked up, and remembers that.

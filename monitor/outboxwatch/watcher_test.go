@@ -39,7 +39,9 @@ func (s *source) Stats(context.Context) (outboxwatch.Stats, error) {
 	s.mu.Lock()
 	takes := s.takes
 	s.mu.Unlock()
-	<-time.After(takes)
+	if takes > 0 { // else the order with other timers of this moment would be undefined
+		<-time.After(takes)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
@@ -54,6 +56,12 @@ func (*source) Rows(context.Context, outboxwatch.RowRequest) (page outboxwatch.R
 
 func (*source) DeadLetters(context.Context, outboxwatch.DeadLetterRequest) (page outboxwatch.DeadLetterPage, err error) {
 	return page, nil
+}
+
+// ByTask is slow, whatever the context.
+func (*source) ByTask(context.Context, []string) ([]outboxwatch.Row, []outboxwatch.DeadLetter, error) {
+	<-time.After(30 * time.Second)
+	return nil, nil, nil
 }
 
 func (s *source) set(stats outboxwatch.Stats, err error) {
@@ -233,6 +241,27 @@ func TestAwayDatabaseIsAskedLessOften(t *testing.T) {
 		pass(2 * time.Minute)
 		if o := w.Snapshot()[0]; o.Err != nil || !o.FailedAt.IsZero() {
 			t.Errorf("error = %v after the database is back", o.Err)
+		}
+	})
+}
+
+// TestLookDoesNotWait looks tasks up, as their pages do, while a database does not answer.
+func TestLookDoesNotWait(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, s *source, _ *samples, w *outboxwatch.Watcher) {
+		t.Helper()
+		look := func(id string) time.Duration {
+			start := time.Now()
+			w.Look(t.Context(), id)
+			return time.Since(start)
+		}
+		if took := look("a"); took > time.Second {
+			t.Errorf("a task was looked up for %v, want a second at most", took)
+		}
+		s.set(outboxwatch.Stats{}, &outboxwatch.Error{Fault: outboxwatch.FaultAway, Text: "Away."})
+		pass(time.Minute)
+		if took := look("b"); took > 0 {
+			t.Errorf("a task was looked up for %v in an outbox that is away", took)
 		}
 	})
 }
