@@ -333,12 +333,12 @@ func letterFailure(err error) error {
 		return fmt.Errorf("%w: %w", relay.ErrPermanent, err)
 	}
 	if !ok {
-		return err
+		return relay.Elsewhere(err)
 	}
 	switch e.Fault {
 	case outboxwatch.FaultPermission, outboxwatch.FaultNoTable, outboxwatch.FaultColumns, outboxwatch.FaultIndexes:
 		return fmt.Errorf("%w: %w", relay.ErrPermanent, err)
 	default:
-		return err
+		return relay.Elsewhere(err)
 	}
 }

@@ -94,7 +94,7 @@ func (s *Service) release(ctx context.Context, p releasePayload) (relay.Sent, er
 	}
 	outcome, err := s.Locks.Release(ctx, locks.Seen{Key: p.Key, Value: p.Value, ExpiresAt: p.ExpiresAt, Holder: p.Holder})
 	if err != nil {
-		return relay.Sent{}, err
+		return relay.Sent{}, relay.Elsewhere(err)
 	}
 	answer := history.Reply{Node: "redis", At: s.now(), OK: outcome == locks.Released, Text: outcomeWords(outcome)}
 	return relay.Sent{Replies: func(_ context.Context, report func([]history.Reply)) bool {

@@ -19,6 +19,15 @@ var ErrUnavailable = errors.New("broker unavailable")
 // ErrPermanent is wrapped by a Sender's error if retrying cannot help.
 var ErrPermanent = errors.New("cannot be sent")
 
+// Elsewhere wraps a Sender's error if what failed or did not answer is not the broker: the command is tried again, and no
+// other waits for it.
+func Elsewhere(err error) error { return elsewhere{err} }
+
+type elsewhere struct{ error }
+
+// Unwrap returns the error of the Sender.
+func (e elsewhere) Unwrap() error { return e.error }
+
 // Sender sends commands. It is safe for concurrent use.
 type Sender interface {
 	// Send returns when the broker has the command. It honours ctx, which ends with the send timeout. A command may be

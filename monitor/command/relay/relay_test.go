@@ -290,6 +290,33 @@ func TestATimeoutOfTheBrokerIsAnOutage(t *testing.T) {
 	})
 }
 
+func TestATimeoutElsewhereIsNoOutage(t *testing.T) {
+	t.Parallel()
+	away := func(ctx context.Context, c history.Command, _ int) (relay.Sent, error) {
+		if c.Group == "good" {
+			return relay.Sent{}, nil
+		}
+		<-ctx.Done()
+		return relay.Sent{}, relay.Elsewhere(ctx.Err())
+	}
+	play(t, away, nil, func(s *scene) {
+		s.run()
+		var ids []int64
+		for _, group := range []string{"a", "b", "c", "d", "e", "f"} {
+			ids = append(ids, s.enqueue(pendingCommand(group, group))...)
+		}
+		s.pass(10*time.Second + 500*time.Millisecond)
+		for _, id := range ids {
+			if c := s.command(id); c.Attempts != 1 || c.Deferrals != 0 {
+				s.Errorf("command is %+v, want a failed attempt", c)
+			}
+		}
+		good := s.enqueue(pendingCommand("good", "good"))
+		s.pass(100 * time.Millisecond)
+		s.expect(good[0], history.CommandDone)
+	})
+}
+
 func TestNothingIsSentThatHasExpired(t *testing.T) {
 	t.Parallel()
 	slow := func(context.Context, history.Command, int) (relay.Sent, error) {

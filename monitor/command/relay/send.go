@@ -62,7 +62,8 @@ func (r *Relay) send(work context.Context, c *history.Command) bool {
 	before := r.Status().Sent
 	ctx, cancel := context.WithTimeout(work, timeout)
 	sent, err := r.o.Sender.Send(ctx, *c)
-	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	_, other := errors.AsType[elsewhere](err)
+	late := errors.Is(ctx.Err(), context.DeadlineExceeded) && !other
 	cancel()
 	switch {
 	case err == nil:
