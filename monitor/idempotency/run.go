@@ -54,10 +54,14 @@ func (l *Locks) Run(ctx context.Context, fingerprint, taskID string, f func(cont
 func (l *Lock) keep(ctx context.Context, expires time.Time) error {
 	tick := time.NewTicker(max(l.locks.ttl/3, time.Millisecond))
 	defer tick.Stop()
+	end := time.NewTimer(time.Until(expires))
+	defer end.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-end.C:
+			return l.explain("extend", ErrLost)
 		case <-tick.C:
 		}
 		until := time.Now().Add(l.locks.ttl)
@@ -69,6 +73,7 @@ func (l *Lock) keep(ctx context.Context, expires time.Time) error {
 			return nil
 		case err == nil:
 			expires = until
+			end.Reset(time.Until(expires))
 		case errors.Is(err, ErrLost):
 			return err
 		case !time.Now().Before(expires):

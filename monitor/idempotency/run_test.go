@@ -3,6 +3,7 @@ package idempotency_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,4 +101,38 @@ func TestRunSurvivesAShortOutage(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A late reply moves the end of the TTL between two ticks.
+func TestRunEndsOnceATTLHasPassed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newMemory()
+		l := newLocks(t, slowOnce{r, new(atomic.Bool)}, idempotency.LockOptions{TTL: time.Minute})
+		_ = l.Run(t.Context(), "f", "a", func(ctx context.Context) error {
+			pass(51 * time.Second) // extended at 20 s until 80 s, and at 50 s, 10 s late, until 110 s
+			last := r.ttl("lock:f")
+			r.setAway(errors.New("connection refused"))
+			start := time.Now()
+			<-ctx.Done()
+			if d := time.Since(start); d > last {
+				t.Errorf("ended after %v, and the lock after %v", d, last)
+			}
+			return ctx.Err()
+		})
+	})
+}
+
+// slowOnce answers the first script after half a minute.
+type slowOnce struct {
+	idempotency.Redis
+	answered *atomic.Bool
+}
+
+func (s slowOnce) Do(ctx context.Context, args ...any) (any, error) {
+	reply, err := s.Redis.Do(ctx, args...)
+	if args[0] == "EVAL" && !s.answered.Swap(true) {
+		time.Sleep(30 * time.Second)
+	}
+	return reply, err
 }
