@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/duplicates"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency"
@@ -62,7 +61,6 @@ const (
 	previewTime    = 300 * time.Millisecond
 	previewPage    = 250
 	previewSamples = 10
-	previewText    = 500 // bytes of the arguments of a sample
 )
 
 // PreviewDuplicateRule returns what a rule would group. It reads for 300 ms, or a page of tasks. The error is an *Error if
@@ -98,7 +96,7 @@ func (s *Service) PreviewDuplicateRule(ctx context.Context, r DuplicateRuleReque
 			g = new(DuplicateRuleSample)
 			groups[call] = g
 			if args, kwargs, err := after.Reduce(arguments.Args, arguments.Kwargs); err == nil {
-				g.Args, g.Kwargs = truncate.Bytes(args.String(), previewText), truncate.Bytes(kwargs.String(), previewText)
+				g.Args, g.Kwargs = args.String(), kwargs.String()
 			}
 		}
 		if g.Tasks++; len(g.IDs) < 3 {

@@ -41,7 +41,10 @@ func Of(tasks []state.Task) []string {
 	return list
 }
 
-// OfSamples returns samples of a preview with secrets masked.
+// maxSample bounds the arguments of a sample, in bytes.
+const maxSample = 500
+
+// OfSamples returns samples of a preview with secrets masked, and cut after that: what is cut may not show what it is.
 func OfSamples(samples []command.DuplicateRuleSample) []command.DuplicateRuleSample {
 	calls := make([]call, len(samples))
 	for i, s := range samples {
@@ -50,7 +53,7 @@ func OfSamples(samples []command.DuplicateRuleSample) []command.DuplicateRuleSam
 	shown := masked(calls)
 	list := slices.Clone(samples)
 	for i := range list {
-		list[i].Args, list[i].Kwargs = plain(shown[i].Args), plain(shown[i].Kwargs)
+		list[i].Args, list[i].Kwargs = truncate.Text(plain(shown[i].Args), maxSample), truncate.Text(plain(shown[i].Kwargs), maxSample)
 	}
 	return list
 }

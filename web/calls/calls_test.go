@@ -46,10 +46,12 @@ func TestSamplesAreShownWithoutSecrets(t *testing.T) {
 	got := calls.OfSamples([]command.DuplicateRuleSample{
 		{Tasks: 2, IDs: []string{"a"}, Args: "[1]", Kwargs: `{"password":"hunter2","order":{"id":7}}`},
 		{Args: `["redis://:hunter2@host/0`, Kwargs: `{"password":"hunter2","text":"cu`},
+		{Args: `[["password","` + strings.Repeat("hunter2", 100) + `"]]`, Kwargs: `{"x":"` + strings.Repeat("y", 1_000) + `"}`},
 	})
 	want := []command.DuplicateRuleSample{
 		{Tasks: 2, IDs: []string{"a"}, Args: "[1]", Kwargs: `{"order":{"id":7},"password":"********"}`},
 		{Args: `["redis://:********@host/0`, Kwargs: `{"password":********,"text":"cu`},
+		{Args: `[["password","********"]]`, Kwargs: `{"x":"` + strings.Repeat("y", 494) + "…"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
