@@ -102,7 +102,8 @@ func (t *Task) OwnDuplicates() (d Duplicates) {
 const maxSkip = 1024
 
 // SkipReason returns the reason in the result of a task that was skipped because of a lock, as a repr of
-// {"status": "skipped", "reason": …}, and false for any other result.
+// {"status": "skipped", "reason": "already_completed" or "concurrent_execution"}, and false for any other result: tasks
+// report for reasons of their own that they skipped something.
 func SkipReason(result *string) (reason string, ok bool) {
 	if result == nil || len(*result) > maxSkip {
 		return "", false
@@ -144,7 +145,10 @@ func SkipReason(result *string) (reason string, ok bool) {
 			reason = value
 		}
 	}
-	return reason, skipped && reason != ""
+	if !skipped || reason != "already_completed" && reason != "concurrent_execution" {
+		return "", false
+	}
+	return reason, true
 }
 
 // reprText reads a string without backslashes from the front of a repr.
