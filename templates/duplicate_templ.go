@@ -424,7 +424,7 @@ func duplicatePair(u URLs, p duplicates.Pair) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if !p.Proved {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<span class=\"aside\" title=\"Only the clocks of the workers say so, and they may be off\">possible, not proved</span> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<span class=\"aside\" title=\"Clocks may be off, or another message may explain it\">possible, not proved</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

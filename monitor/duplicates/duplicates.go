@@ -51,7 +51,7 @@ type Run struct {
 // Pair is two runs of one call, the earlier one first, and how the second came about.
 type Pair struct {
 	Verdict       Verdict
-	Proved        bool // else possible: times of clocks that may be off are all that says so
+	Proved        bool // else possible: clocks may be off, or another message may explain it
 	First, Second Run
 	Evidence      []Fact
 	// WastedSeconds is how long the second ran although the first did the work; of runs that overlap, how long they did.

@@ -82,9 +82,13 @@ func runOf(t *state.Task, e *state.Execution) Run {
 
 // redelivery judges an attempt that was received again after it had begun.
 func (j *judge) redelivery(t *state.Task, a, b *state.Execution) {
-	p := Pair{Verdict: Redelivery, Proved: true, First: runOf(t, a), Second: runOf(t, b)}
+	resent := slices.ContainsFunc(t.Sends, func(s state.Sent) bool { return s.Attempt == b.Attempt })
+	p := Pair{Verdict: Redelivery, Proved: !resent, First: runOf(t, a), Second: runOf(t, b)}
 	p.times(t, &p.First)
 	p.fact(FactRedelivered, t, b.ReceivedAt, "%s received the same attempt again.", worker(b.Worker))
+	if resent {
+		p.fact(FactSent, t, 0, "The attempt was also sent more than once: this may have been another message.")
+	}
 	p.times(t, &p.Second)
 	switch {
 	case p.First.EndedAt != 0:

@@ -69,6 +69,8 @@ func TestVerdictsOnTwoTasks(t *testing.T) {
 	lost.Lost = &state.Conclusion{Reason: state.ReasonOrphaned}
 	skipped := ran("2", "b", 2, 3)
 	skipped.Result = new("{'status': 'skipped', 'reason': 'concurrent_execution'}")
+	other := ran("2", "b", 6, 7)
+	other.Result = new("{'status': 'skipped', 'reason': 'no_orders'}")
 	for name, test := range map[string]struct {
 		a, b state.Task
 		o    duplicates.Options
@@ -93,6 +95,7 @@ func TestVerdictsOnTwoTasks(t *testing.T) {
 		"after a failure":               {failed, ran("2", "a", 6, 8), both, nil},
 		"after one that was lost":       {lost, ran("2", "a", 6, 8), both, nil},
 		"skipped by a lock":             {ran("1", "a", 0, 5), skipped, both, []verdict{{duplicates.Skipped, true, "1", "2", 0}}},
+		"skipped for another reason":    {ran("1", "a", 0, 5), other, both, []verdict{{duplicates.Rerun, false, "1", "2", 1}}},
 		"one that waits":                {ran("1", "a", 0, 5), state.Task{ID: "2", State: state.Received}, both, nil},
 		"one after the other to the µs": {ran("1", "a", 0, 5), ran("2", "a", 5, 8), both, []verdict{{duplicates.Rerun, false, "1", "2", 3}}},
 	} {
@@ -132,6 +135,8 @@ func TestVerdictsOnOneTask(t *testing.T) {
 	replaced.Executions[0].Replaced = true
 	resent := ran("1", "a", 0, 5)
 	resent.Sends = []state.Sent{{At: at(0), Client: "c"}, {At: at(3), Client: "c"}, {At: at(4), Client: "c", Attempt: 1}}
+	either := twice
+	either.Sends = []state.Sent{{At: at(0), Client: "c"}, {At: at(3), Client: "c"}}
 	for name, test := range map[string]struct {
 		task  state.Task
 		want  []verdict
@@ -142,7 +147,10 @@ func TestVerdictsOnOneTask(t *testing.T) {
 		"retried":                             {retried, []verdict{{duplicates.Retry, true, "1", "1", 0}}, duplicates.FactAttempt},
 		"received twice before it began":      {waited, nil, ""},
 		"replaced by another task":            {replaced, nil, ""},
-		"sent twice":                          {resent, []verdict{{duplicates.Resend, true, "1", "1", 0}}, duplicates.FactSent},
+		"delivered again or sent again": {
+			either, []verdict{{duplicates.Redelivery, false, "1", "1", 4}, {duplicates.Resend, true, "1", "1", 0}}, duplicates.FactSent,
+		},
+		"sent twice": {resent, []verdict{{duplicates.Resend, true, "1", "1", 0}}, duplicates.FactSent},
 	} {
 		o := duplicates.Options{AcksLate: func(string, string) (bool, bool) { return true, true }}
 		pairs := duplicates.Judge([]state.Task{test.task}, o)

@@ -43,7 +43,7 @@ type DuplicateGroup struct {
 // DuplicatePair is two runs of one call.
 type DuplicatePair struct {
 	Verdict       string            `json:"verdict" enum:"redelivery,resend,retry,overlapping,rerun,skipped"`
-	Proved        bool              `json:"proved" doc:"Whether the verdict is proved; otherwise only clocks that may be off say so."`
+	Proved        bool              `json:"proved" doc:"Whether the verdict is proved; otherwise it is possible: clocks may be off, or another message may explain it."`
 	First         DuplicateRun      `json:"first" doc:"Earlier run."`
 	Second        DuplicateRun      `json:"second" doc:"Run that repeats it."`
 	WastedSeconds float64           `json:"wasted_seconds"`
