@@ -18,7 +18,7 @@ import (
 //
 // The algorithm has a fixed set of processes. Here a process takes part under an id that is new whenever it joins, so that one which was
 // restarted, or lost messages, is another process that begins anew. A process that joins listens first; whoever hears of it for the
-// first time adds it and sends it the own request, if there is one. The new one requests the lock when it has listened, and then has to hear from
+// first time adds it and sends it its own request, if there is one. The new one requests the lock when it has listened, and then has to hear from
 // everybody that it knows, or that those know. One that leaves says so, or is removed after it was silent for long: then the lock may have two
 // owners for a while, if it was silent but alive. The one whose request is later gives up when they hear of each other.
 type group struct {
