@@ -182,6 +182,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		return err
 	}
 	inspector := d.commands.Inspector
+	reader.SetAcksLate(inspector.AcksLate)
 	if o.ReadOnly {
 		inspector = nil
 	}

@@ -77,6 +77,21 @@ func (i *Inspector) CachedSettings() []WorkerSettings {
 	return list
 }
 
+// AcksLate reports whether a worker acknowledges a task after it has run, and whether the cached settings tell. It does not
+// have them refreshed.
+func (i *Inspector) AcksLate(node, task string) (late, ok bool) {
+	i.mu.Lock()
+	tasks := i.settings[node].Tasks
+	i.mu.Unlock()
+	for n := range tasks {
+		if t := &tasks[n]; t.Name == task {
+			value := t.Info["acks_late"]
+			return value == "True", value == "True" || value == "False"
+		}
+	}
+	return false, false
+}
+
 // liveNames returns the live workers that fit into the cache, by name.
 func (i *Inspector) liveNames() []string {
 	alive := slices.Compact(slices.Sorted(slices.Values(i.alive())))

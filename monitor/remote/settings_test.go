@@ -33,7 +33,15 @@ func TestSettingsAreReadInBatches(t *testing.T) {
 				t.Fatalf("first look = %+v, want nothing known yet", s)
 			}
 		}
+		if _, ok := i.AcksLate("w000", "tasks.add"); ok {
+			t.Error("acks_late is known of a worker that has not replied")
+		}
 		<-time.After(time.Second)
+		for task, want := range map[string]bool{"tasks.add": true, "tasks.other": false} {
+			if late, ok := i.AcksLate("w000", task); late != want || ok != want {
+				t.Errorf("acks_late of %s = %v, known %v; want %v", task, late, ok, want)
+			}
+		}
 		known := i.CachedSettings()
 		for _, s := range known {
 			if len(s.Errors) > 0 || string(s.Conf["task_acks_late"]) != "true" || len(s.Tasks) != 1 || s.Stats == nil || &s.Tasks[0] != &known[0].Tasks[0] {

@@ -92,6 +92,10 @@ func judge(g history.DuplicateGroup, excluded []string, o duplicates.Options) Du
 	return judged
 }
 
+// SetAcksLate has verdicts on duplicates say whether a worker acknowledges a task after it has run, as f reports where it
+// knows. f is called often and must not wait. Call SetAcksLate before anything is read.
+func (r *Reader) SetAcksLate(f func(worker, task string) (late, ok bool)) { r.acksLate = f }
+
 // judgeOptions returns what is known of the workers.
 func (r *Reader) judgeOptions() duplicates.Options {
 	offsets := make(map[string]int64)
@@ -103,7 +107,8 @@ func (r *Reader) judgeOptions() duplicates.Options {
 		}
 	})
 	return duplicates.Options{
-		Now:    r.now().UnixMicro(),
-		Offset: func(worker string) (int64, bool) { n, ok := offsets[worker]; return n, ok },
+		Now:      r.now().UnixMicro(),
+		AcksLate: r.acksLate,
+		Offset:   func(worker string) (int64, bool) { n, ok := offsets[worker]; return n, ok },
 	}
 }

@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,4 +76,21 @@ func TestChangedTasksStayDuplicates(t *testing.T) {
 		}
 	}
 	c.store.full.Store(false)
+}
+
+// TestRedeliveriesTellOfAcksLate has a task delivered again whose worker is known to acknowledge late.
+func TestRedeliveriesTellOfAcksLate(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, state.Options{})
+	c.SetAcksLate(func(_, task string) (late, ok bool) { return task == "pay", true })
+	c.publish(call("a", 1)...)
+	c.publish(call("a", 10)...)
+	c.save()
+	g, err := c.DuplicateGroup(t.Context(), history.DuplicateKey{TaskID: "a"}, 1)
+	if err != nil || len(g.Pairs) != 1 || g.Pairs[0].Verdict != duplicates.Redelivery {
+		t.Fatalf("group %+v, %v; want a redelivery", g, err)
+	}
+	if !slices.ContainsFunc(g.Pairs[0].Evidence, func(f duplicates.Fact) bool { return f.Kind == duplicates.FactAcksLate }) {
+		t.Errorf("evidence %+v lacks acks_late", g.Pairs[0].Evidence)
+	}
 }

@@ -77,6 +77,7 @@ type Reader struct {
 	counts countCache
 	// outboxes of applications, nil if none is watched.
 	outboxes Outboxes
+	acksLate func(worker, task string) (late, ok bool) // nil if unknown
 }
 
 // New returns a Reader of source and of the store that it is saved to. A nil now means time.Now.
