@@ -213,3 +213,32 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestStatsKeepLocks reads the outbox while the same process writes to the file, and has another process write too. On Unix
+// the locks of SQLite end when the process closes any descriptor of the file.
+func TestStatsKeepLocks(t *testing.T) {
+	t.Parallel()
+	p := testdjango.SQLite(t, "")
+	conn, err := connect(t, "sqlite", strings.TrimPrefix(p.URL, "sqlite:///")).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, p.URL).Stats(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var result string
+	p.Do(t, &result, `
+import sqlite3
+try:
+    sqlite3.connect(args[0], timeout=0.1).execute("BEGIN IMMEDIATE")
+    result = "begun"
+except sqlite3.OperationalError as e:
+    result = str(e)`, strings.TrimPrefix(p.URL, "sqlite:///"))
+	if !strings.Contains(result, "locked") {
+		t.Errorf("another process writes at the same time: %s", result)
+	}
+}
