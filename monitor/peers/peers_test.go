@@ -281,7 +281,7 @@ func TestABrokerThatTakesNothingDelaysNoShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := start(t, &brokenBroker{inproc.New(inproc.Options{}), func(c broker.PeerConn) error {
 			for {
-				if _, err := c.Receive(context.Background()); err != nil {
+				if _, err := c.Receive(t.Context()); err != nil {
 					return err
 				}
 			}
