@@ -57,6 +57,7 @@ type DuplicateRuleSample struct {
 // Bounds of a rule and of its preview.
 const (
 	maxTaskName    = 512 // bytes, as in memory
+	maxField       = 512 // bytes
 	previewTasks   = 2_000
 	previewTime    = 300 * time.Millisecond
 	previewPage    = 250
@@ -189,6 +190,9 @@ func (r DuplicateRuleRequest) check() (*idempotency.Fingerprinter, error) {
 		return nil, &Error{Field: "exclude", Message: fmt.Sprintf("at most %d fields can be excluded", history.MaxExcludedFields)}
 	}
 	for i, path := range r.Exclude {
+		if len(path) > maxField {
+			return nil, &Error{Field: fmt.Sprintf("exclude[%d]", i), Message: fmt.Sprintf("a field has at most %d bytes", maxField)}
+		}
 		if _, err := idempotency.New(idempotency.Options{Without: []string{path}}); err != nil {
 			return nil, &Error{Field: fmt.Sprintf("exclude[%d]", i), Message: err.Error()}
 		}

@@ -69,6 +69,7 @@ func TestWrongDuplicateRules(t *testing.T) {
 		"name":       {Exclude: []string{"a"}},
 		"exclude[1]": {Name: "t", Exclude: []string{"a", "b..c"}},
 		"exclude":    {Name: "t", Exclude: make([]string, 101)},
+		"exclude[0]": {Name: "t", Exclude: []string{strings.Repeat("a", 513)}},
 	} {
 		_, previewed := b.PreviewDuplicateRule(t.Context(), r)
 		_, saved := b.SaveDuplicateRule(t.Context(), by, r)
