@@ -19,6 +19,7 @@ const (
 	appDeadPath   = "/outbox/app/dead"
 	samplePoints  = 180         // of a chart at most
 	appOutboxAge  = time.Minute // for which a page of rows is kept, unless the outbox was read again
+	appOutboxMost = 16          // pages of rows that are kept: one can have megabytes of arguments
 )
 
 // appOutboxPages are the rows and the dead letters of applications' outboxes.
@@ -139,12 +140,15 @@ func (p *appOutboxPages) list(ctx context.Context, o outboxwatch.Outbox, q query
 		return appRows{}
 	}
 	key := strconv.FormatBool(dead) + strconv.FormatInt(o.ReadAt.UnixNano(), 10) + " " + o.Name + " " + q.URL("")
-	found, _ := p.rows.get(key, func() (r appRows, _ error) {
+	found, _ := p.rows.get(key, func() (r appRows, gone error) {
 		limit := cmp.Or(q.Limit, query.DefaultLimit)
 		if dead {
 			r.dead, r.err = p.appOutboxes.DeadLetters(ctx, o.Name, outboxwatch.DeadLetterRequest{Name: q.Name, After: q.Cursor, Limit: limit, Payload: true})
 		} else {
 			r.rows, r.err = p.appOutboxes.Rows(ctx, o.Name, outboxwatch.RowRequest{State: q.State, Name: q.Name, After: q.Cursor, Limit: limit, Payload: true})
+		}
+		if gone = context.Cause(ctx); errors.Is(gone, context.Canceled) {
+			return r, gone // whoever asked has left, which says nothing of the database
 		}
 		if r.err != nil {
 			p.log.WarnContext(ctx, "list rows of an outbox", "outbox", o.Name, "error", r.err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -51,10 +52,13 @@ func (s *shopOutbox) Stats(context.Context) (outboxwatch.Stats, error) {
 	}, s.err
 }
 
-func (s *shopOutbox) Rows(_ context.Context, r outboxwatch.RowRequest) (page outboxwatch.RowPage, err error) {
+func (s *shopOutbox) Rows(ctx context.Context, r outboxwatch.RowRequest) (page outboxwatch.RowPage, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists++
+	if ctx.Err() != nil {
+		return page, &outboxwatch.Error{Fault: outboxwatch.FaultAway, Text: "Away.", Err: ctx.Err()}
+	}
 	for id := range s.rows {
 		if r.State == "" || r.State == outboxwatch.Pending {
 			page.Rows = append(page.Rows, outboxwatch.Row{
@@ -130,6 +134,11 @@ func TestAppOutboxPages(t *testing.T) {
 	says("/ops/outbox/app?outbox=none", http.StatusNotFound, "watches no outbox of this name")
 	says("/ops/outbox/app?state=sent", http.StatusBadRequest, "state must be pending")
 	says("/ops/outbox/app?chart=30d", http.StatusBadRequest, "has a part")
+
+	left, leave := context.WithCancel(t.Context()) // a visitor who leaves at once spoils nothing for the next one
+	leave()
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(left, http.MethodGet, "/ops/outbox/app?limit=7", nil))
+	says("/ops/outbox/app?limit=7", http.StatusOK, "shop.&lt;b&gt;pay&lt;/b&gt;")
 
 	before := s.lists
 	for range 20 {

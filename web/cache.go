@@ -6,14 +6,15 @@ import (
 )
 
 const (
-	maxCached  = 256 // values of one cache
+	maxCached  = 256 // values of one cache, unless they are large
 	cacheShare = 10  // a value is kept for so many times as long as it took to read
 )
 
 // cache keeps what pages show that changes all the time, so that not every change reads it anew: each value for the age
 // of the cache, or longer if it took long to read. Errors are not kept. It is safe for concurrent use.
 type cache[T any] struct {
-	age time.Duration
+	age  time.Duration
+	most int // values
 
 	mu     sync.Mutex
 	values map[string]cached[T]
@@ -25,7 +26,7 @@ type cached[T any] struct {
 }
 
 func newCache[T any](age time.Duration) *cache[T] {
-	return &cache[T]{age: age, values: map[string]cached[T]{}}
+	return &cache[T]{age: age, most: maxCached, values: map[string]cached[T]{}}
 }
 
 // get returns the cached value of key, or calls read.
@@ -43,7 +44,7 @@ func (c *cache[T]) get(key string, read func() (T, error)) (T, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.values) >= maxCached {
+	if len(c.values) >= c.most {
 		clear(c.values)
 	}
 	took := time.Since(start)

@@ -77,6 +77,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	}
 	if p.appOutboxes != nil {
 		app := &appOutboxPages{p.common, newCache[appRows](appOutboxAge), newCache[[]history.OutboxSample](chartAge)}
+		app.rows.most = appOutboxMost
 		list = append(list, route{pattern: appOutboxPath, load: app.load}, route{pattern: appDeadPath, load: app.loadDead})
 	}
 	if p.commands == nil {
