@@ -37,6 +37,7 @@ lint: ## golangci-lint, import rules included; TypeScript over the scripts of th
 
 test: ## all tests with the race detector, on real brokers and in a browser
 	scripts/deps
+	go test ./clock/mutex/simulation
 	scripts/services run go test $(RACE) $(OVERLAP) -timeout 30m $(LONGEST) ./...
 
 contract: ## generated requests to a demo, whose answers must be as the OpenAPI document says

@@ -3,6 +3,7 @@ package templates_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ func appOutboxScenes() map[string]scene {
 		"app-outbox-dead":     {page(), appDead()},
 		"app-outbox-readonly": {page(), appReadOnly()},
 		"app-outbox-acts":     {page(), appChangeable()},
+		"tasks-outbox":        {layout(templates.SectionTasks, "/tasks"), outboxTasks()},
 		"task-outbox":         {layout(templates.SectionTasks, "/tasks/o"), outboxTask(outboxwatch.Stage(outboxwatch.Stale))},
 		"task-outbox-dead":    {dark(layout(templates.SectionTasks, "/tasks/o")), outboxTask(outboxwatch.Dead)},
 		"task-outbox-sent":    {layout(templates.SectionTasks, "/tasks/o"), outboxTask(outboxwatch.Sent)},
@@ -123,14 +125,27 @@ func outboxTask(stage outboxwatch.Stage) templates.Task {
 	o := &templates.TaskOutbox{Trace: outboxwatch.Trace{
 		Outbox: "shop", TaskID: "o", TaskName: "shop.charge", Stage: stage, CommittedAt: at(0),
 		Claims: []time.Time{at(second), at(2 * second)}, Resent: true,
-	}}
+	}, Attention: outboxwatch.Attention{Resent: true}}
 	switch stage {
 	case outboxwatch.Dead:
-		o.Claims, o.Resent, o.Retries, o.RetryAfter, o.DeadAt, o.Reason = nil, false, 5, at(second), at(3*second), evil
+		o.Claims, o.Resent, o.Attention.Resent, o.Retries, o.RetryAfter, o.DeadAt, o.Reason = nil, false, false, 5, at(second), at(3*second), evil
 	case outboxwatch.Sent:
-		o.SentBy, o.Unreceived = at(3*second), true
+		o.SentBy, o.Attention.Unreceived = at(3*second), true
 	default:
-		o.Unsent = true
+		o.Attention.Unsent = true
 	}
 	return templates.Task{Task: state.Task{ID: "o", Name: &o.TaskName, State: state.Pending}, Outbox: o}
+}
+
+// outboxTasks is a list whose tasks need attention in an application's outbox.
+func outboxTasks() templates.Tasks {
+	v := templates.Tasks{Chart: chartOff(), Total: exactly(3), Table: templates.Table{Outbox: make(map[string]*templates.TaskOutbox)}}
+	for i, why := range []outboxwatch.Attention{{Unsent: true}, {Unreceived: true}, {Resent: true}} {
+		t := outboxTask(outboxwatch.Sent)
+		t.Outbox.Attention = why
+		t.Task.ID = fmt.Sprint("o", i)
+		v.Tasks = append(v.Tasks, t.Task)
+		v.Table.Outbox[t.Task.ID] = t.Outbox
+	}
+	return v
 }

@@ -13,7 +13,21 @@ import (
 type TaskOutbox struct {
 	outboxwatch.Trace
 
-	Unsent, Unreceived bool
+	Attention outboxwatch.Attention
+}
+
+// attention is why a task needs attention, in few words; empty if it does not.
+func (o *TaskOutbox) attention(t state.Task) string {
+	switch {
+	case o.Attention.Unsent:
+		return "Committed, not sent: no relay has taken its row for minutes"
+	case o.Attention.Unreceived && len(t.Executions) == 0:
+		return "Sent, not received: no worker has reported it"
+	case o.Attention.Resent:
+		return "Perhaps sent twice: a relay took its row again"
+	default:
+		return ""
+	}
 }
 
 // step is a moment of a task's way.

@@ -92,9 +92,10 @@ type BroaderQuery struct {
 
 // Table is the shape of a table of tasks. The zero value has the plain columns and cannot be sorted.
 type Table struct {
-	Columns []string        // ids in order, empty for the plain ones
-	Sorts   map[string]Sort // by column
-	form    string          // id of the form that rows can be chosen for, empty if they cannot
+	Columns []string               // ids in order, empty for the plain ones
+	Sorts   map[string]Sort        // by column
+	Outbox  map[string]*TaskOutbox // tasks that applications' outboxes know, by id
+	form    string                 // id of the form that rows can be chosen for, empty if they cannot
 }
 
 // Sort is a header that sorts.

@@ -117,12 +117,7 @@ func TestLocksThatCannotBeReadHarmNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &workersBackend{backend: b}
-	c.workers = newWorkers(t, b, false)
-	c.workers.commands.Locks = w // which the service does not run
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = w.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
+	c.workers = newWorkersWith(t, b, w, false)
 	h := newWeb(t, web.Options{Backend: c, Commands: c.workers.commands, Prefix: "/ops"})
 	for path, want := range map[string]string{"/ops/locks": "may not use SCAN", "/ops/api/v1/locks": "may not use SCAN", "/ops/tasks": "task-"} {
 		if page := visit(t, h, path); page.Code != http.StatusOK || !strings.Contains(page.Body.String(), want) {

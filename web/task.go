@@ -7,7 +7,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
@@ -66,13 +65,7 @@ func (p *taskPage) taskOutbox(ctx context.Context, id string) *templates.TaskOut
 	if !ok {
 		return nil
 	}
-	v := &templates.TaskOutbox{Trace: trace}
-	for _, o := range p.appOutboxes.Snapshot() {
-		if o.Name == trace.Outbox {
-			v.Unsent, v.Unreceived = trace.Is(outboxwatch.Unsent, o.Stats.Now), trace.Is(outboxwatch.Unreceived, o.Stats.Now)
-		}
-	}
-	return v
+	return &templates.TaskOutbox{Trace: trace, Attention: p.appOutboxes.Attention(&trace)}
 }
 
 func taskTitle(t state.Task) string {

@@ -57,6 +57,7 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 	if err := p.backend.History().MarkDuplicates(ctx, found.Tasks); err != nil {
 		p.log.WarnContext(ctx, "mark duplicates", "error", err)
 	}
+	v.Table.Outbox = p.inOutboxes(found.Tasks)
 	v.Tasks, v.Total, v.Searched = found.Tasks, found.Total, found.Searched
 	v.Sorted = sorted(q.Sort)
 	if p.urls.CanSend {
@@ -68,6 +69,20 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 	}
 	pg.view = v
 	return pg, nil
+}
+
+// inOutboxes returns what applications' outboxes tell of tasks, by id. It reads no database.
+func (p *tasksPage) inOutboxes(tasks []state.Task) map[string]*templates.TaskOutbox {
+	if p.appOutboxes == nil {
+		return nil
+	}
+	known := make(map[string]*templates.TaskOutbox)
+	for i := range tasks {
+		if trace, ok := p.appOutboxes.Trace(tasks[i].ID); ok {
+			known[tasks[i].ID] = &templates.TaskOutbox{Trace: trace, Attention: p.appOutboxes.Attention(&trace)}
+		}
+	}
+	return known
 }
 
 // link says where the neighbouring pages are.

@@ -34,6 +34,15 @@ type workers struct {
 // newCrew has the workers of a backend answer.
 func newWorkers(t *testing.T, b web.Backend, readOnly bool) *workers {
 	t.Helper()
+	memory, watcher := watchLocks(t, b)
+	c := newWorkersWith(t, b, watcher, readOnly)
+	c.locks = memory
+	return c
+}
+
+// newWorkersWith has locks of its own.
+func newWorkersWith(t *testing.T, b web.Backend, watcher *locks.Watcher, readOnly bool) *workers {
+	t.Helper()
 	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {
 		t.Fatal(err)
@@ -41,8 +50,6 @@ func newWorkers(t *testing.T, b web.Backend, readOnly bool) *workers {
 	c := &workers{broker: inproc.New(inproc.Options{}), store: db, answers: map[string]map[string]any{
 		"celery@a": answers("celery", "mail"), "celery@b/1%20ü": answers("celery"),
 	}}
-	var watcher *locks.Watcher
-	c.locks, watcher = watchLocks(t, b)
 	c.commands, err = command.New(command.Options{Client: controlClient(t, c.broker), Outbox: db, Rules: db, Tasks: b, Locks: watcher, Forgetter: forgetting{b}, Reporter: forgetting{b}, ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)

@@ -264,6 +264,25 @@ func (w *Watcher) Trace(id string) (Trace, bool) {
 	return Trace{}, false
 }
 
+// Attention is why a task in an outbox needs attention.
+type Attention struct {
+	Unsent, Unreceived, Resent bool // whether the stage of that name is the task's
+}
+
+// Attention returns why a task needs attention, by the clock of its outbox's database. Events tell whether a worker has a
+// task that counts as unreceived.
+func (w *Watcher) Attention(t *Trace) Attention {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.state {
+		if w.state[i].Name == t.Outbox {
+			now := w.state[i].Stats.Now
+			return Attention{t.Is(Unsent, now), t.Is(Unreceived, now), t.Resent}
+		}
+	}
+	return Attention{}
+}
+
 // Traces returns the tasks at a stage, or all if it is empty, newest change first, at most limit.
 func (w *Watcher) Traces(s Stage, limit int) []Trace {
 	w.mu.Lock()

