@@ -63,7 +63,7 @@ func (r *Reader) resolve(q query.Query) query.Query {
 // outboxTasks returns the page if the query asks for tasks in outboxes alone, which are few; else the request with its
 // query resolved.
 func (r *Reader) outboxTasks(ctx context.Context, q history.TaskRequest) (resolved history.TaskRequest, done *history.TaskPage, err error) {
-	if r.outboxes == nil || !q.Query.Refers(query.Outbox) {
+	if r.outboxes == nil || !q.Query.Mentions(query.Outbox) {
 		return q, nil, nil
 	}
 	list, ok, err := r.inOutboxes(ctx, &q)
@@ -125,7 +125,7 @@ func (r *Reader) countOutbox(ctx context.Context, q query.Query) (history.Count,
 // addUnsent adds the tasks of which only outboxes tell to a list of tasks with some id or text.
 func (r *Reader) addUnsent(ctx context.Context, l *list) error {
 	q := l.request.Query
-	if r.outboxes == nil || l.request.Sort.Field != 0 || !q.Refers(query.ID) && !q.Refers(query.Any) {
+	if r.outboxes == nil || l.request.Sort.Field != 0 || !q.Mentions(query.ID) && !q.Mentions(query.Any) {
 		return nil
 	}
 	var found []state.Task

@@ -106,7 +106,7 @@ func (r *Reader) complete(c state.View) bool {
 
 // Count returns how many tasks match, exactly up to 10,000. It may be 10 s old.
 func (r *Reader) Count(ctx context.Context, q query.Query) (history.Count, error) {
-	if r.outboxes != nil && q.Refers(query.Outbox) {
+	if r.outboxes != nil && q.Mentions(query.Outbox) {
 		return r.countOutbox(ctx, q)
 	}
 	if n, ok := r.countInMemory(q); ok {

@@ -52,28 +52,10 @@ func outboxHelp(value string) string {
 	}
 }
 
-// Refers reports whether the query has a term on a field.
-func (q Query) Refers(f Field) bool { return refers(q.Expr(), f) }
-
-func refers(e Expr, f Field) bool {
-	any := func(list []Expr) bool { return slices.ContainsFunc(list, func(x Expr) bool { return refers(x, f) }) }
-	switch e := e.(type) {
-	case And:
-		return any(e)
-	case Or:
-		return any(e)
-	case Not:
-		return refers(e.X, f)
-	case Term:
-		return e.Field == f
-	}
-	return false
-}
-
 // Resolve returns the query with its terms on Outbox replaced by what they stand for: only who watches outboxes knows
 // which tasks are where. Unresolved, they match nothing.
 func (q Query) Resolve(ids func(value string) []string) Query {
-	if !q.Refers(Outbox) {
+	if !q.Mentions(Outbox) {
 		return q
 	}
 	return New(resolve(q.Expr(), ids))
