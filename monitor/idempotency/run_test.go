@@ -132,7 +132,7 @@ type slowOnce struct {
 func (s slowOnce) Do(ctx context.Context, args ...any) (any, error) {
 	reply, err := s.Redis.Do(ctx, args...)
 	if args[0] == "EVAL" && !s.answered.Swap(true) {
-		time.Sleep(30 * time.Second)
+		<-time.After(30 * time.Second)
 	}
 	return reply, err
 }
