@@ -78,7 +78,7 @@ func (r Result) MessagesPerClaim() float64 {
 // InvariantError is an invariant that did not hold.
 type InvariantError struct {
 	Invariant string
-	Cycle     int // of the run
+	Cycle     int // of the run, 0 if the run met no schedule that shows the planted fault
 	Step      int
 	Processes int     // in Schedule, at most as many as in the run
 	Schedule  []Event // the shortest way to break an invariant
@@ -88,6 +88,9 @@ type InvariantError struct {
 
 // Error names the invariant.
 func (f *InvariantError) Error() string {
+	if f.Cycle == 0 {
+		return "the run did not meet the fault, but a schedule breaks: " + f.Invariant
+	}
 	return fmt.Sprintf("broken in cycle %d, step %d: %s", f.Cycle, f.Step, f.Invariant)
 }
 
@@ -123,6 +126,12 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if b, ok := errors.AsType[broken](err); ok {
 		f := &InvariantError{Invariant: string(b), Cycle: r.cycle, Step: r.system.steps}
 		f.explain(o, r.history)
+		return result, f
+	}
+	if err == nil && o.Fault != NoFault { // a short run may not meet a schedule that shows it
+		f := &InvariantError{}
+		f.explain(o, nil)
+		f.Invariant = f.Shortest
 		return result, f
 	}
 	return result, err

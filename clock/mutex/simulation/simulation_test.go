@@ -127,6 +127,16 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
+func TestFaultIsShownThoughTheRunHeld(t *testing.T) {
+	t.Parallel()
+	o := simulation.Options{Processes: 3, Cycles: 1, Seed: 1, Fault: simulation.Ack}
+	_, err := simulation.Run(t.Context(), o)
+	f, ok := errors.AsType[*simulation.InvariantError](err)
+	if !ok || f.Cycle != 0 || f.Invariant != simulation.OneOwner || len(f.Schedule) != 4 {
+		t.Errorf("run without claims: %v, want a schedule that shows the fault", err)
+	}
+}
+
 func TestOptionsOutOfRange(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*simulation.Options){
