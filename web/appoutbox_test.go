@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,12 +76,14 @@ func (s *shopOutbox) Rows(ctx context.Context, r outboxwatch.RowRequest) (page o
 	return page, s.err
 }
 
-// watched is a watcher of s that has read it.
-// ByTask finds nothing: pages of tasks show what rows tell.
-func (s *shopOutbox) ByTask(context.Context, []string) ([]outboxwatch.Row, []outboxwatch.DeadLetter, error) {
-	return nil, nil, nil
+// ByTask returns the rows of tasks.
+func (s *shopOutbox) ByTask(ctx context.Context, ids []string) ([]outboxwatch.Row, []outboxwatch.DeadLetter, error) {
+	page, err := s.Rows(ctx, outboxwatch.RowRequest{})
+	rows := slices.DeleteFunc(page.Rows, func(r outboxwatch.Row) bool { return !slices.Contains(ids, r.TaskID) })
+	return rows, nil, err
 }
 
+// watched is a watcher of s that has read it.
 func watched(t *testing.T, s outboxwatch.Source) *outboxwatch.Watcher {
 	t.Helper()
 	w, err := outboxwatch.New(outboxwatch.Options{Sources: []outboxwatch.Source{s}})
