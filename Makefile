@@ -13,8 +13,11 @@ BENCHCOUNT ?= 6
 # that Go code could race for. What uses them is still looked at.
 RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false
 
+# make lint vets.
+NO_VET := -vet=off
+
 # Packages whose tests take longest start first.
-LONGEST := ./cmd/umbel ./web ./monitor/history/sqlite ./monitor/remote ./monitor/ingest
+LONGEST := ./cmd/umbel ./web ./monitor/history/sqlite ./monitor/remote ./web/live ./monitor/simulate ./monitor/ingest
 
 # Tests of whole programs wait more than they compute.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -38,7 +41,7 @@ lint: ## golangci-lint, import rules included; TypeScript over the scripts of th
 test: ## all tests with the race detector, on real brokers and in a browser
 	scripts/deps
 	go test ./clock/mutex/simulation
-	scripts/services run go test $(RACE) $(OVERLAP) -timeout 30m $(LONGEST) ./...
+	scripts/services run go test $(NO_VET) $(RACE) $(OVERLAP) -timeout 30m $(LONGEST) ./...
 
 contract: ## generated requests to a demo, whose answers must be as the OpenAPI document says
 	scripts/deps
