@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/umbelhq/umbel/internal/dial"
 	"github.com/umbelhq/umbel/monitor/broker"
@@ -89,24 +88,10 @@ func (c *peerConn) read() {
 	}
 }
 
-// keep pings, so that a dead connection is noticed.
+// keep ends c when its connection is lost.
 func (c *peerConn) keep(ctx context.Context) {
-	ping := time.NewTicker(c.broker.options.HealthCheck)
-	defer ping.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ping.C:
-		}
-		err := c.in.send("PING")
-		if err == nil {
-			err = c.broker.stillMaster(ctx, c.conn.endpoint)
-		}
-		if err != nil {
-			c.end(lost(err))
-			return
-		}
+	if err := c.broker.ping(ctx, c.in, c.conn.endpoint); err != nil {
+		c.end(lost(err))
 	}
 }
 

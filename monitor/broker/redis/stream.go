@@ -92,23 +92,29 @@ func message(o *celery.EnvelopeParser, payload []byte) broker.Message {
 	return m
 }
 
-// keep pings, so that a dead connection is noticed, and with sentinels watches for another master.
+// keep ends the stream when its connection is lost.
 func (s *eventStream) keep(ctx context.Context) {
-	ping := time.NewTicker(s.broker.options.HealthCheck)
+	if err := s.broker.ping(ctx, s.in, s.conn.endpoint); err != nil {
+		s.inbox.end(lost(err), false)
+	}
+}
+
+// ping pings a subscription until ctx ends, so that a dead connection is noticed, and with sentinels watches for another
+// master. It returns why the connection is lost, nil if ctx ends first.
+func (b *Broker) ping(ctx context.Context, in *respReader, e endpoint) error {
+	ping := time.NewTicker(b.options.HealthCheck)
 	defer ping.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-ping.C:
 		}
-		err := s.in.send("PING")
-		if err == nil {
-			err = s.broker.stillMaster(ctx, s.conn.endpoint)
+		if err := in.send("PING"); err != nil {
+			return err
 		}
-		if err != nil {
-			s.inbox.end(lost(err), false)
-			return
+		if err := b.stillMaster(ctx, e); err != nil {
+			return err
 		}
 	}
 }
