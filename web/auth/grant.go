@@ -1,0 +1,103 @@
+// Package auth says who makes a request and what they may do: an Authenticator finds the Grant of a request, every route
+// states the Action that it needs, and only a Grant that allows the action gets there.
+package auth
+
+import (
+	"context"
+	"net/http"
+	"slices"
+)
+
+// Action is what a route does.
+type Action string
+
+// The actions. Routes that change something have one that no viewer may take.
+const (
+	Open Action = "open" // anybody, signed in or not: health, assets, signing in
+	View Action = "view" // read everything but payloads, the audit log and tokens
+
+	Export         Action = "export"          // take many tasks at once, as CSV or JSONL
+	SaveView       Action = "view.save"       // save and delete views, which all users share
+	ResolveFailure Action = "failure.resolve" // resolve and reopen groups of failures
+	DismissTask    Action = "task.dismiss"    // dismiss lost tasks
+	RetryTask      Action = "task.retry"      // publish tasks again with the arguments they had
+	RevokeTask     Action = "task.revoke"     // revoke and terminate tasks
+	PublishTask    Action = "task.publish"    // publish tasks with arguments of one's own
+	EditRule       Action = "rule.edit"       // change which arguments make two calls one
+	ControlWorker  Action = "worker.control"  // pools, consumers, limits and times
+	ForgetWorker   Action = "worker.forget"   // remove offline workers
+	ChangeOutbox   Action = "outbox.change"   // requeue, cancel and discard commands and dead letters, Umbel's and applications'
+
+	ShutDownWorker Action = "worker.shutdown" // shut workers down and restart their pools
+	PurgeQueue     Action = "queue.purge"     // delete messages
+	ReleaseLock    Action = "lock.release"    // release locks of tasks that run once
+	ReadAudit      Action = "audit.read"      // read and export the audit log
+	ManageTokens   Action = "token.manage"    // make and revoke API tokens of others
+)
+
+// Role is a set of actions.
+type Role string
+
+// The roles, each with all actions of those before it.
+const (
+	Viewer   Role = "viewer"
+	Operator Role = "operator"
+	Admin    Role = "admin"
+)
+
+var (
+	viewerActions   = []Action{Open, View, Export}
+	operatorActions = []Action{
+		SaveView, ResolveFailure, DismissTask, RetryTask, RevokeTask, PublishTask, EditRule, ControlWorker, ForgetWorker, ChangeOutbox,
+	}
+)
+
+// Allows reports whether a role contains an action. An unknown role contains none but Open.
+func (r Role) Allows(a Action) bool {
+	switch r {
+	case Admin:
+		return true
+	case Operator:
+		return slices.Contains(viewerActions, a) || slices.Contains(operatorActions, a)
+	case Viewer:
+		return slices.Contains(viewerActions, a)
+	}
+	return a == Open
+}
+
+// Audience is what pages are drawn for: users of one audience see the same.
+type Audience struct {
+	Role Role // empty for those who are not signed in
+	// Payload is whether arguments, results, exceptions and tracebacks of tasks, and messages of queues, may be seen.
+	Payload bool
+}
+
+// Everything is the audience that may see and do everything.
+var Everything = Audience{Role: Admin, Payload: true}
+
+// Grant is who makes a request, and what they may see and do.
+type Grant struct {
+	User   string // name or e-mail address, at most 256 bytes; empty if nobody said
+	Method string // how the user was identified: none, basic, oidc, github, proxy, token or host
+	Audience
+}
+
+// Authenticator finds the grant of a request. It is safe for concurrent use.
+type Authenticator interface {
+	// Authenticate returns the grant of a request. One without a role means that nobody is signed in. The error says in one
+	// sentence for the client why credentials were refused.
+	Authenticate(r *http.Request) (Grant, error)
+}
+
+type contextKey struct{}
+
+// NewContext returns a context that carries g.
+func NewContext(ctx context.Context, g Grant) context.Context {
+	return context.WithValue(ctx, contextKey{}, g)
+}
+
+// FromContext returns the grant that ctx carries, one without a role if there is none.
+func FromContext(ctx context.Context) Grant {
+	g, _ := ctx.Value(contextKey{}).(Grant)
+	return g
+}
