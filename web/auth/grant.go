@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // Action is what a route does.
@@ -85,8 +86,28 @@ type Grant struct {
 // Authenticator finds the grant of a request. It is safe for concurrent use.
 type Authenticator interface {
 	// Authenticate returns the grant of a request. One without a role means that nobody is signed in. The error says in one
-	// sentence for the client why credentials were refused.
+	// sentence for the client why credentials were refused; it may be an *Error.
 	Authenticate(r *http.Request) (Grant, error)
+}
+
+// Error is why credentials are refused.
+type Error struct {
+	Status     int           // of the response: 400, 401, 403, 429 or 503
+	Message    string        // a sentence for the client
+	RetryAfter time.Duration // for the header Retry-After, 0 for none
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Challenger is an Authenticator that says how those who are not signed in may sign in.
+type Challenger interface {
+	Authenticator
+	// SignInPath is the path below the prefix that browsers are led to, with ?next= and the path and query to come back to; empty
+	// if there is none.
+	SignInPath() string
+	// Challenge is the value of WWW-Authenticate for other clients, empty if they have no way.
+	Challenge() string
 }
 
 type contextKey struct{}
