@@ -32,6 +32,7 @@ import (
 	"github.com/umbelhq/umbel/static"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/api"
+	"github.com/umbelhq/umbel/web/flower"
 	"github.com/umbelhq/umbel/web/live"
 )
 
@@ -52,6 +53,8 @@ type Options struct {
 	Prefix   string        // path that every link begins with, such as /ops/celery; empty for the root
 	Version  string        // shown on the pages and in the API
 	Limits   state.Options // what the backend holds in memory at most, shown on the Settings page
+	// Flower are the options of Flower that the API in its form follows.
+	Flower flower.Settings
 
 	// Hosts are the names by which requests may call this server, without port. Others are refused with
 	// 421, which keeps pages of other sites from reading a dashboard on loopback through a name of their own
@@ -114,7 +117,13 @@ func New(o Options) (*Handler, error) {
 	}
 	p.remember = hub.Remember
 	h := &Handler{prefix: prefix, hub: hub, pages: p, changes: changes, bodies: newBodies()}
-	h.root, err = h.guard(o, p, h.routes(o, p, assets))
+	compatible, err := flower.New(flower.Options{
+		Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Settings: o.Flower, Identify: o.Identify, Now: o.Now, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.root, err = h.guard(o, p, h.routes(o, p, assets, compatible))
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +170,7 @@ func normalPrefix(prefix string) (string, error) {
 const apiPath = "/api/v1"
 
 // routes maps paths below the prefix.
-func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler {
+func (h *Handler) routes(o Options, p *pages, assets http.Handler, compatible *flower.API) http.Handler {
 	r := chi.NewRouter()
 	r.Use(middleware.GetHead)
 	r.NotFound(p.notFound)
@@ -176,6 +185,9 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler) http.Handler 
 		r.Get("/healthz", healthz)
 		r.Get("/readyz", readyz(o.Backend))
 		r.Method(http.MethodGet, "/metrics", metrics(o.Backend, o.Commands, o.AppOutboxes, o.Now, o.Logger))
+		for _, rt := range compatible.Routes() {
+			r.Method(rt.Method, rt.Pattern, rt.Handler)
+		}
 		var audited func(context.Context) audit.Report
 		if p.audits != nil {
 			audited = p.audits.audited

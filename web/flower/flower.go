@@ -1,0 +1,146 @@
+// Package flower serves the HTTP API of Flower 2.2 (https://flower.readthedocs.io), so that scripts written for Flower
+// work with Umbel: the same paths, parameters, status codes and JSON, over the tasks, workers and commands of Umbel.
+// What differs on purpose is in docs/flower.md.
+//
+// A request is answered so: New lists the routes with the action that each needs; serve parses the arguments and calls the
+// handler of the route, in the file named after its resource; the handler returns a value, which serve writes as Python
+// would, or a failure, which it writes as Flower would.
+package flower
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/auth"
+)
+
+// Backend is what is read.
+type Backend interface {
+	// View calls f with the cluster under a read lock.
+	View(f func(c state.View))
+	Health() view.Health
+	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
+	Task(ctx context.Context, id string) (state.Task, error)
+	Count(ctx context.Context, q query.Query) (history.Count, error)
+}
+
+// Settings are the options of Flower that its API follows.
+type Settings struct {
+	// Unauthenticated opens the paths under /api/ where nothing authenticates requests: FLOWER_UNAUTHENTICATED_API.
+	Unauthenticated bool
+	// PurgeOffline leaves workers out of /workers?json=1 that are offline and were last heard of that long ago, nil none:
+	// FLOWER_PURGE_OFFLINE_WORKERS.
+	PurgeOffline *time.Duration
+	// Location is the time zone of received_start and the like; nil means time.Local.
+	Location *time.Location
+}
+
+// Options of an API. Backend is required.
+type Options struct {
+	Backend Backend
+	// Commands inspects workers and queues, and sends what changes them. Nil leaves that unknown; a read-only service only
+	// inspects.
+	Commands *command.Service
+	ReadOnly bool
+	Settings
+	// Authenticated says that requests are authenticated before they get here. If they are not, every path under /api/
+	// answers 401, as in Flower, unless Settings.Unauthenticated.
+	Authenticated bool
+	// Identify returns the user who makes a request, for the audit log; nil leaves it unknown.
+	Identify func(r *http.Request) string
+	Now      func() time.Time // nil means time.Now
+	Logger   *slog.Logger     // nil discards
+}
+
+// Route is what is served at an address, and the action that it needs.
+type Route struct {
+	Method  string
+	Pattern string // of chi, below the prefix
+	Action  auth.Action
+	Handler http.Handler
+}
+
+// API answers requests. It is safe for concurrent use.
+type API struct {
+	Options
+
+	routes []Route
+}
+
+// New validates o and starts nothing.
+func New(o Options) (*API, error) {
+	if o.Backend == nil {
+		return nil, errors.New("flower needs a backend")
+	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Location = cmp.Or(o.Location, time.Local) //nolint:gosmopolitan // as Flower reads them
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	a := &API{Options: o}
+	a.readRoutes()
+	return a, nil
+}
+
+// Routes returns the routes below the prefix, each with the action that it needs.
+func (a *API) Routes() []Route { return a.routes }
+
+// readRoutes adds what reads.
+func (a *API) readRoutes() {
+	a.add(http.MethodGet, "/healthcheck", auth.Open, healthcheck)
+}
+
+// handler answers a request with a value that body can write, or with an error: a *failure, or one that becomes 500.
+type handler func(r *request) (any, error)
+
+// add adds a route.
+func (a *API) add(method, pattern string, action auth.Action, h handler) {
+	a.routes = append(a.routes, Route{method, pattern, action, a.serve(pattern, h)})
+}
+
+// serve answers with what h returns.
+func (a *API) serve(pattern string, h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+		r := &request{Request: hr, header: w.Header(), name: strings.TrimPrefix(hr.URL.Path, strings.TrimSuffix(pattern, "*"))}
+		value, err := a.answer(r, h)
+		if err != nil {
+			a.fail(w, hr, err)
+			return
+		}
+		a.write(w, hr, value)
+	})
+}
+
+// answer passes the gates and calls h.
+func (a *API) answer(r *request, h handler) (any, error) {
+	if !a.Authenticated && !a.Unauthenticated && strings.HasPrefix(r.URL.Path, "/api/") {
+		return nil, &failure{http.StatusUnauthorized, lockedText}
+	}
+	var err error
+	if r.arguments, err = parseArguments(r.Request); err != nil {
+		return nil, err
+	}
+	return h(r)
+}
+
+// lockedText is what Flower says without authentication.
+const lockedText = "FLOWER_UNAUTHENTICATED_API environment variable is required to enable API without authentication"
+
+// request is a request with what handlers ask of it.
+type request struct {
+	*http.Request
+	arguments
+
+	name   string      // what the * of the pattern stands for, decoded
+	header http.Header // of the response
+}
