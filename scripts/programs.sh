@@ -79,3 +79,11 @@ import celery, django, psycopg, redis, sys
 from django_celery_outbox import __version__
 sys.exit(__version__ != "0.4.3")' 2>/dev/null && echo "$python"
 }
+
+# The interpreter of Flower, in a virtual environment of its own.
+find_flower_python() {
+	local python=$PWD/.services/flower/bin/python
+	[[ -x $python ]] && "$python" -c '
+import celery, flower, redis, sys
+sys.exit(flower.__version__ != "2.2.0")' 2>/dev/null && echo "$python"
+}

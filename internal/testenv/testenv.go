@@ -59,6 +59,12 @@ func Django(t testing.TB) string {
 	return need(t, "django", "UMBEL_TEST_DJANGO")
 }
 
+// Flower returns the path of a Python interpreter that can import celery, flower and redis.
+func Flower(t testing.TB) string {
+	t.Helper()
+	return need(t, "flower", "UMBEL_TEST_FLOWER")
+}
+
 // Chromium returns the path of a Chromium browser.
 func Chromium(t testing.TB) string {
 	t.Helper()
