@@ -1,5 +1,5 @@
 // Package history defines the storage interfaces of Umbel: tasks with their events, workers, rollups, failure groups,
-// saved views, and the outbox of commands. It holds no database code and decides nothing about tasks.
+// saved views, sessions and tokens, and the outbox of commands. It holds no database code and decides nothing about tasks.
 package history
 
 import (
@@ -29,6 +29,7 @@ type Store interface {
 	Retention
 	Outbox
 	OutboxSamples
+	Credentials
 
 	// Run maintains the store until ctx ends: it indexes text and removes what the retention rules say, and calls
 	// removed with the ids of the tasks that it has removed. It returns nil after an orderly stop.

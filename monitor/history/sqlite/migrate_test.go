@@ -33,6 +33,8 @@ const schema9 = `
 	CREATE INDEX tasks_by_eta ON tasks (eta, clock) WHERE eta IS NOT NULL;
 	CREATE INDEX tasks_by_expires ON tasks (expires, clock) WHERE expires IS NOT NULL;
 	DROP TABLE outbox_samples;
+	DROP TABLE sessions;
+	DROP TABLE tokens;
 	DELETE FROM goose_db_version WHERE version_id > 9;`
 
 // earlierHistory returns a directory with a file of schema 9, and what was written to it.

@@ -38,6 +38,7 @@ func copiedTables() []struct{ name, columns, key, alone string } {
 		{name: "workers", columns: "name, body"},
 		{name: "rollups", columns: "span, at, name, worker, queue, received, succeeded, failed, retried, wait, run"},
 		{name: "outbox_samples", columns: "at, outbox, ready, oldest, dead"},
+		{name: "tokens", alone: "tokens", key: "token", columns: "token, hash, name, identity, role, payload, created, expires, used"},
 		{name: "outbox", alone: "outbox", key: "command", columns: commandColumns},
 		{name: "outbox_nodes", alone: "outbox", columns: "node, command"},
 		{name: "dead_letters", alone: "outbox", key: "command", columns: "command, reason, at"},
@@ -258,8 +259,9 @@ func (s *recovery) table(ctx context.Context, name, columns, key string, symbols
 	if name == "rollups" && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = 'minutes'`).Scan(new(int)) == nil {
 		from = "minutes" // as it was called up to schema 10
 	}
-	if name == "outbox_samples" && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = ?`, name).Scan(new(int)) != nil {
-		return nil // the file is of a schema before 13
+	newer := name == "outbox_samples" || name == "tokens"
+	if newer && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = ?`, name).Scan(new(int)) != nil {
+		return nil // the file is of a schema before 13 or 14
 	}
 	width := strings.Count(columns, ",") + 1
 	take := func(r *sql.Rows) (int64, error) {
