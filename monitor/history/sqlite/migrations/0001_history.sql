@@ -1,5 +1,3 @@
--- +goose Up
-
 -- What is said again and again: names of tasks, nodes, queues, states, origins.
 CREATE TABLE symbols (
 	symbol INTEGER PRIMARY KEY,

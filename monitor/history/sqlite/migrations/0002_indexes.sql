@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Every index ends in clock, so that what it finds is known in the order of lists without a look at the rows.
 -- Bytes a task, as measured: docs/decisions/0012-index-text-by-trigrams.md.
 

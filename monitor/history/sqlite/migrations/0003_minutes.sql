@@ -1,5 +1,3 @@
--- +goose Up
-
 -- What happened in spans of time. The names are symbols, 0 if unknown.
 CREATE TABLE minutes (
 	span      INTEGER NOT NULL, -- length, minutes

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Groups of failed tasks: what tasks.failure refers to. All that is counted is counted in tasks.
 CREATE TABLE failures (
 	failure  INTEGER PRIMARY KEY, -- fingerprint.ID

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- What retention removes first, class by class. A class is final = 1 or 2.
 CREATE INDEX tasks_by_end ON tasks (final, coalesce(finished, updated));
 

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Commands on their way out, and what became of them (store.Command). Times are µs since 1970 UTC.
 CREATE TABLE outbox (
 	command   INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -45,26 +43,20 @@ CREATE TABLE outbox_counts (
 	commands INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- +goose StatementBegin
 CREATE TRIGGER outbox_added AFTER INSERT ON outbox BEGIN
 	INSERT INTO outbox_counts (state, commands) VALUES (NEW.state, 1)
 		ON CONFLICT (state) DO UPDATE SET commands = commands + 1;
 END;
--- +goose StatementEnd
 
--- +goose StatementBegin
 CREATE TRIGGER outbox_moved AFTER UPDATE OF state ON outbox WHEN NEW.state <> OLD.state BEGIN
 	UPDATE outbox_counts SET commands = commands - 1 WHERE state = OLD.state;
 	INSERT INTO outbox_counts (state, commands) VALUES (NEW.state, 1)
 		ON CONFLICT (state) DO UPDATE SET commands = commands + 1;
 END;
--- +goose StatementEnd
 
--- +goose StatementBegin
 CREATE TRIGGER outbox_removed AFTER DELETE ON outbox BEGIN
 	UPDATE outbox_counts SET commands = commands - 1 WHERE state = OLD.state;
 END;
--- +goose StatementEnd
 
 -- Workers that commands are for, or were answered by.
 CREATE TABLE outbox_nodes (
@@ -103,20 +95,14 @@ CREATE TABLE audit (
 	hash     TEXT NOT NULL
 ) STRICT;
 
--- +goose StatementBegin
 CREATE TRIGGER audit_unchanged BEFORE UPDATE ON audit BEGIN
 	SELECT RAISE(ABORT, 'the audit log is append-only');
 END;
--- +goose StatementEnd
 
--- +goose StatementBegin
 CREATE TRIGGER audit_kept BEFORE DELETE ON audit BEGIN
 	SELECT RAISE(ABORT, 'the audit log is append-only');
 END;
--- +goose StatementEnd
 
--- +goose StatementBegin
 CREATE TRIGGER audit_added BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE record = NEW.record) BEGIN
 	SELECT RAISE(ABORT, 'the audit log is append-only'); -- a replacement is no deletion to SQLite
 END;
--- +goose StatementEnd

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- When Umbel received the newest event of a task, µs since 1970 UTC by its own clock: retention goes by that.
 -- NULL where it was not kept yet.
 ALTER TABLE tasks ADD COLUMN heard INTEGER;

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Names that tasks had before they were replaced by others under the same id, as symbols. Those tasks have the mark 8.
 CREATE TABLE former_names (
 	name INTEGER NOT NULL,

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Indexes of fields that are rarely asked for. A search by one of them reads tasks in the order of the list.
 DROP INDEX tasks_by_client;
 DROP INDEX tasks_by_exchange;

@@ -1,5 +1,3 @@
--- +goose Up
-
 ALTER TABLE tasks RENAME COLUMN marks TO flags; -- 1 redelivered, 2 truncated, 4 retried, 8 renamed, 16 lost, 32 orphaned, 64 dismissed
 ALTER TABLE tasks RENAME COLUMN heard TO last_receipt;
 ALTER TABLE minutes RENAME TO rollups;

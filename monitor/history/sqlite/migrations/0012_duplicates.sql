@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Digest of the name and the arguments of a task (state.CallID): x'00' if the arguments are not known as a whole, NULL if
 -- nothing has looked at the task yet.
 ALTER TABLE tasks ADD COLUMN call BLOB;

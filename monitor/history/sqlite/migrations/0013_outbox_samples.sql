@@ -1,5 +1,3 @@
--- +goose Up
-
 -- How full the outboxes of applications were: the highest values of each minute.
 CREATE TABLE outbox_samples (
 	at      INTEGER NOT NULL, -- start, minutes since 1970 UTC
