@@ -73,9 +73,12 @@ func TestEveryRouteBoundsBodies(t *testing.T) { //nolint:paralleltest // it meas
 	var idle runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&idle)
+	deepJSON := strings.Repeat("[", api.MaxBody)
+	deepArguments := "check=1&name=billing.charge&kwargs={}&args=" + strings.Repeat("[", api.MaxBody-143)
 	bodies := map[string]struct {
 		length int64
 		body   func() io.Reader
+		parsed bool // so it needs no trial of a route that reads no body
 		want   func(r route, status int) bool
 	}{
 		"a long body": {
@@ -87,21 +90,16 @@ func TestEveryRouteBoundsBodies(t *testing.T) { //nolint:paralleltest // it meas
 			want: func(_ route, status int) bool { return status == http.StatusRequestEntityTooLarge },
 		},
 		"deep JSON": {
-			length: api.MaxBody, body: func() io.Reader { return strings.NewReader(strings.Repeat("[", api.MaxBody)) },
+			length: api.MaxBody, body: func() io.Reader { return strings.NewReader(deepJSON) }, parsed: true,
 			want: func(r route, status int) bool {
-				switch {
-				case !r.ofAPI():
+				if !r.ofAPI() {
 					return status == http.StatusUnsupportedMediaType
-				case r.method == http.MethodPost || r.method == http.MethodPut:
-					return status >= 400 && status < 500
 				}
-				return status < 500 || status == http.StatusServiceUnavailable
+				return status >= 400 && status < 500
 			},
 		},
 		"deep arguments": {
-			length: api.MaxBody - 100, body: func() io.Reader {
-				return strings.NewReader("check=1&name=billing.charge&kwargs={}&args=" + strings.Repeat("[", api.MaxBody-143))
-			},
+			length: api.MaxBody - 100, body: func() io.Reader { return strings.NewReader(deepArguments) }, parsed: true,
 			want: func(r route, status int) bool {
 				return (status < 500 || r.path == "/ws") && (!r.ofAPI() || status == http.StatusUnsupportedMediaType)
 			},
@@ -109,6 +107,9 @@ func TestEveryRouteBoundsBodies(t *testing.T) { //nolint:paralleltest // it meas
 	}
 	for name, b := range bodies {
 		for _, r := range routes {
+			if b.parsed && (r.method == http.MethodGet || r.method == http.MethodHead) {
+				continue
+			}
 			kind := "application/json"
 			if name == "deep arguments" {
 				kind = "application/x-www-form-urlencoded"
