@@ -10,6 +10,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
@@ -69,7 +70,7 @@ func TestFieldsAreExcludedAfterAPreview(t *testing.T) {
 	}
 	says("the list", visit(t, h, "/ops/duplicates/rules?saved=shop.pay").Body.String(),
 		"<strong>Saved.</strong>", "<code>request_id</code>", "<code>order.at</code>", `href="/ops/act/exclude?name=shop.pay"`, `data-topic="/duplicates/rules"`)
-	if records, _, err := commands.AuditLog(t.Context(), 0, 10); err != nil || len(records) != 1 {
+	if records, _, err := commands.AuditLog(t.Context(), history.AuditFilter{Limit: 10}); err != nil || len(records) != 1 {
 		t.Errorf("%d audit records, %v; want 1", len(records), err)
 	}
 	says("the form", visit(t, h, "/ops/act/exclude?name=shop.pay").Body.String(), ">order.at\nrequest_id</textarea>")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -22,7 +23,7 @@ func (p *auditPage) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, invalid(err, templates.Link{Text: "The audit log", Href: p.urls.Prefix + "/outbox/audit"})
 	}
-	found, next, err := p.commands.AuditLog(ctx, before, query.DefaultLimit)
+	found, next, err := p.commands.AuditLog(ctx, history.AuditFilter{Before: before, Limit: query.DefaultLimit})
 	if err != nil {
 		return page{}, err
 	}

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/peers"
@@ -64,9 +65,12 @@ type Options struct {
 	// open live sockets and change something: those of proxies that hide their name from Umbel. The
 	// names in Hosts, but for loopback, are origins already, by https and with its usual port.
 	Origins    []string
-	MaxSockets int              // live sockets at once; 0 means 1,000
-	Now        func() time.Time // nil means time.Now
-	Logger     *slog.Logger     // nil discards
+	MaxSockets int // live sockets at once; 0 means 1,000
+	// AuditLog records who logs in, is refused, exports and changes rules and views; nil records nothing. Requests that act on
+	// the cluster are recorded by Commands.
+	AuditLog history.AuditLog
+	Now      func() time.Time // nil means time.Now
+	Logger   *slog.Logger     // nil discards
 }
 
 // Handler serves the dashboard. Requests are answered with and without the prefix, so that it works

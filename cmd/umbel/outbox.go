@@ -85,7 +85,7 @@ func verify(ctx context.Context, out io.Writer, db history.Store) error {
 	if bad > 0 {
 		return fmt.Errorf("record %d of the audit log was changed or removed; those before it are as they were written", bad)
 	}
-	last, _, err := db.AuditLog(ctx, 0, 1)
+	last, _, err := db.AuditLog(ctx, history.AuditFilter{Limit: 1})
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c *outboxAuditCmd) print(ctx context.Context, out io.Writer, db history.St
 		if c.Limit > 0 {
 			page = min(page, left)
 		}
-		list, next, err := db.AuditLog(ctx, before, page)
+		list, next, err := db.AuditLog(ctx, history.AuditFilter{Before: before, Limit: page})
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/umbelhq/umbel/monitor/auditlog"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
@@ -78,6 +79,7 @@ type Dashboard struct {
 	outboxes   *outboxwatch.Watcher // nil if there is none
 	locks      locks.Source         // nil if there is none
 	commands   *command.Service
+	auditLog   *auditlog.Log
 	reconciler *ingest.Reconciler
 	web        *web.Handler
 }
@@ -141,6 +143,10 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	if err := d.watchOutboxes(o); err != nil {
 		return err
 	}
+	d.auditLog, err = auditlog.New(auditlog.Options{Store: d.history, Logger: o.Logger})
+	if err != nil {
+		return err
+	}
 	client, err := remote.New(remote.Options{Broker: broker, Logger: o.Logger})
 	if err != nil {
 		return err
@@ -190,7 +196,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	d.web, err = web.New(web.Options{
 		Backend: reader, Commands: d.commands, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly, Identify: o.Identify,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
-		Limits: limits,
+		Limits: limits, AuditLog: d.auditLog,
 	})
 	return err
 }
@@ -277,6 +283,7 @@ func (d *Dashboard) Run(ctx context.Context) error {
 	g.Go(func() error { return d.commands.Run(ctx) })
 	g.Go(func() error { return d.reconciler.Run(ctx) })
 	g.Go(func() error { return d.web.Run(ctx) })
+	g.Go(func() error { return d.auditLog.Run(ctx) })
 	if d.outboxes != nil {
 		g.Go(func() error { return d.outboxes.Run(ctx) })
 	}

@@ -146,6 +146,7 @@ func (s *Service) Run(ctx context.Context) error {
 // Caller is who makes a request.
 type Caller struct {
 	Actor          string // who, by Options.Identify of the host program
+	Method, Role   string // how the user was identified, and the user's role; empty if unknown
 	RemoteAddr     string // IP address of the request
 	IdempotencyKey string // empty if there is none
 	Endpoint       string // page or endpoint

@@ -264,7 +264,7 @@ func TestRequestsAreAudited(t *testing.T) {
 	if _, err := b.Control(t.Context(), by, command.ControlRequest{Method: "ping", Workers: []string{"w1"}}); err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := b.db.AuditLog(t.Context(), 0, 10)
+	list, _, err := b.db.AuditLog(t.Context(), history.AuditFilter{Limit: 10})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("audit = %v, %v, want one record", list, err)
 	}
@@ -272,8 +272,8 @@ func TestRequestsAreAudited(t *testing.T) {
 	if got.Actor != "ada" || got.RemoteAddr != "192.0.2.1" || got.Action != "ping" || got.Target != "w1" || got.Commands != 1 {
 		t.Errorf("record = %+v", got)
 	}
-	if !strings.Contains(got.Detail, `"from":"a test"`) || !strings.Contains(got.Detail, "w1") {
-		t.Errorf("detail = %s, want from and the order", got.Detail)
+	if got.Endpoint != "a test" || !strings.Contains(got.Detail, "w1") {
+		t.Errorf("endpoint = %q, detail = %s, want the endpoint and the request", got.Endpoint, got.Detail)
 	}
 }
 

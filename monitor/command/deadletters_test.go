@@ -115,7 +115,7 @@ func TestDeadLettersAreRequeuedOnce(t *testing.T) {
 	if _, err := s.ChangeDeadLetters(t.Context(), command.Caller{}, request, ""); !errors.As(err, &wrong) || wrong.Kind != command.Conflict {
 		t.Errorf("requeue what is none: %v, want a conflict", err)
 	}
-	audit, _, err := s.AuditLog(t.Context(), 0, 10)
+	audit, _, err := s.AuditLog(t.Context(), history.AuditFilter{Limit: 10})
 	if err != nil || len(audit) != 1 || audit[0].Actor != "ann" || audit[0].Action != command.RequeueDeadLetters {
 		t.Errorf("audit log: %+v, %v, want one record", audit, err)
 	}

@@ -166,6 +166,7 @@ func (s *Service) SaveDuplicateRule(ctx context.Context, caller Caller, r Duplic
 	if err != nil {
 		return false, fmt.Errorf("save rule of %s: %w", r.Name, err)
 	}
+	audit.Kind = history.AuditRule
 	changed, err = s.rules.SaveDuplicateRule(ctx, history.DuplicateRule{Name: r.Name, Exclude: fields, At: now, Actor: caller.Actor}, audit)
 	switch {
 	case errors.Is(err, history.ErrTooManyDuplicateRules):

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -55,7 +56,7 @@ func TestDuplicateRule(t *testing.T) {
 	if changed, err := b.SaveDuplicateRule(t.Context(), by, r); !changed || err != nil {
 		t.Errorf("deleted: %v, %v", changed, err)
 	}
-	log, _, err := b.AuditLog(t.Context(), 0, 10)
+	log, _, err := b.AuditLog(t.Context(), history.AuditFilter{Limit: 10})
 	if err != nil || len(log) != 2 || log[1].Action != "exclude fields" || log[0].Action != "include all fields" ||
 		log[1].Target != "task tasks.add" || !strings.Contains(log[1].Detail, "request_id") || log[1].Actor != by.Actor {
 		t.Errorf("audit log %+v, %v", log, err)

@@ -87,11 +87,13 @@ func (s *Service) audit(caller Caller, now time.Time, action, target string, det
 		return history.AuditRecord{}, &Error{Kind: Conflict, Message: "this dashboard is read-only"}
 	}
 	b, err := json.Marshal(struct {
-		From   string `json:"from,omitempty"`
-		Detail any    `json:"detail,omitempty"`
-	}{caller.Endpoint, detail})
+		Detail any `json:"detail,omitempty"`
+	}{detail})
 	if err != nil {
 		return history.AuditRecord{}, fmt.Errorf("write audit record: %w", err)
 	}
-	return history.AuditRecord{At: now, Actor: caller.Actor, RemoteAddr: caller.RemoteAddr, Action: action, Target: target, Detail: string(b)}, nil
+	return history.AuditRecord{
+		At: now, Kind: history.AuditAction, Outcome: history.AuditAccepted, Actor: caller.Actor, Method: caller.Method, Role: caller.Role,
+		RemoteAddr: caller.RemoteAddr, Endpoint: caller.Endpoint, Action: action, Target: target, Detail: string(b),
+	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -43,7 +44,7 @@ func TestOnlyWorkersThatLeftNothingAreForgotten(t *testing.T) {
 	if known() {
 		t.Error("the worker is still known")
 	}
-	list, _, err := b.db.AuditLog(t.Context(), 0, 10)
+	list, _, err := b.db.AuditLog(t.Context(), history.AuditFilter{Limit: 10})
 	if err != nil || len(list) != 1 || list[0].Action != "forget" || list[0].Target != "gone" || list[0].Actor != by.Actor {
 		t.Errorf("audit log = %+v, %v, want one record", list, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
 )
@@ -237,7 +238,7 @@ func TestAuditHoldsWhatWasAskedFor(t *testing.T) {
 		if _, err := b.Publish(t.Context(), by, o); err != nil {
 			t.Fatal(err)
 		}
-		list, _, err := b.db.AuditLog(t.Context(), 0, 1)
+		list, _, err := b.db.AuditLog(t.Context(), history.AuditFilter{Limit: 1})
 		if err != nil || len(list) != 1 {
 			t.Fatalf("audit = %v, %v", list, err)
 		}

@@ -97,7 +97,7 @@ func TestPublish(t *testing.T) {
 	if diff := cmp.Diff(compact(t, got), compact(t, want), ignore); diff != "" {
 		t.Errorf("got - want +\n%s", diff)
 	}
-	records, _, err := b.db.AuditLog(t.Context(), 0, 1)
+	records, _, err := b.db.AuditLog(t.Context(), history.AuditFilter{Limit: 1})
 	if err != nil || records[0].Action != "retry" || !strings.Contains(records[0].Detail, `"args":[1,"ü"]`) {
 		t.Errorf("audit = %+v, %v, want a retry with arguments", records, err)
 	}

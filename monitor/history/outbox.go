@@ -107,21 +107,6 @@ type CommandRequest struct {
 	IdempotencyKey, Fingerprint string
 }
 
-// AuditRecord records one action of a user. Records are never changed or removed; each holds a hash over itself and the
-// one before.
-type AuditRecord struct {
-	ID           int64
-	At           time.Time
-	Actor        string // who
-	RemoteAddr   string // IP address of the request
-	Action       string // revoke, publish, requeue, …
-	Target       string // recipient
-	Detail       string // JSON: parameters, query, preflight
-	Commands     int    // number of commands
-	FirstCommand int64  // ID of the first, 0 if none
-	Hash         string // hex of SHA-256
-}
-
 // Outcome is the result of sending a command that a relay has claimed.
 type Outcome struct {
 	ID    int64
@@ -185,8 +170,8 @@ type CommandReader interface {
 	RequestStates(ctx context.Context, requestID int64) (map[CommandState]int, error)
 	// OutboxStats summarizes the outbox.
 	OutboxStats(ctx context.Context) (OutboxStats, error)
-	// AuditLog returns records, newest first, and the before of the next page, 0 at the end.
-	AuditLog(ctx context.Context, before int64, limit int) (list []AuditRecord, next int64, err error)
+	// AuditLog returns records, newest first, and the Before of the next page, 0 at the end.
+	AuditLog(ctx context.Context, f AuditFilter) (list []AuditRecord, next int64, err error)
 	// VerifyAudit recomputes the hashes and returns the ID of the first record that was changed or is missing, 0 if none.
 	VerifyAudit(ctx context.Context) (int64, error)
 }
@@ -219,7 +204,7 @@ type Outbox interface {
 	Requeue(ctx context.Context, ids []int64, now, expires time.Time, a AuditRecord) (int, error)
 	// Discard removes dead letters and cancels pending commands; else it is like Requeue.
 	Discard(ctx context.Context, ids []int64, now time.Time, a AuditRecord) (int, error)
-	// AppendAudit writes an audit record of an action that needs no command.
+	// AppendAudit writes an audit record of what needs no command.
 	AppendAudit(ctx context.Context, a AuditRecord) error
 	// TasksWithCommands returns which of at most 500 tasks have commands of a kind.
 	TasksWithCommands(ctx context.Context, kind string, tasks []string) ([]string, error)

@@ -184,7 +184,7 @@ func (a *api) audit(ctx context.Context, r *listAudit) (*response[List[Audit]], 
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	found, next, err := a.commands.AuditLog(ctx, before, limit)
+	found, next, err := a.commands.AuditLog(ctx, history.AuditFilter{Before: before, Limit: limit})
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}

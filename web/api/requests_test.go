@@ -12,6 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/state"
@@ -182,7 +183,7 @@ func TestOrdersAreReadStrictly(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		if list, _, err := f.db.AuditLog(context.Background(), 0, 10); err != nil || len(list) > 0 {
+		if list, _, err := f.db.AuditLog(context.Background(), history.AuditFilter{Limit: 10}); err != nil || len(list) > 0 {
 			t.Errorf("audit log = %v, %v, want nothing", list, err)
 		}
 	})

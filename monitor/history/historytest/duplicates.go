@@ -324,7 +324,7 @@ func (c storeTest) runSteps() {
 
 func (c storeTest) records() int {
 	c.Helper()
-	list, _, err := c.AuditLog(c.Context(), 0, 500)
+	list, _, err := c.AuditLog(c.Context(), history.AuditFilter{Limit: 500})
 	if err != nil {
 		c.Fatal(err)
 	}

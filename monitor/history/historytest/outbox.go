@@ -35,6 +35,7 @@ func outboxes() map[string]func(storeTest) {
 		"Commands of an order are counted":        storeTest.orderCounted,
 		"Audit records follow each other":         storeTest.auditChained,
 		"Pages of the audit log are bounded":      storeTest.auditBounded,
+		"The audit log is filtered":               storeTest.auditFiltered,
 		"Commands have one state at a time":       storeTest.commandsModelled,
 	}
 }
@@ -301,7 +302,7 @@ func (c storeTest) keysRepeat() {
 	if got := len(c.list(history.CommandFilter{Limit: 10})); got != 2 {
 		c.Errorf("%d commands, want 2", got)
 	}
-	if records, _, err := c.AuditLog(c.Context(), 0, 10); len(records) != 1 || err != nil {
+	if records, _, err := c.AuditLog(c.Context(), history.AuditFilter{Limit: 10}); len(records) != 1 || err != nil {
 		c.Errorf("%d audit records, want 1: %v", len(records), err)
 	}
 }

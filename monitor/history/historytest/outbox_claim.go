@@ -1,6 +1,7 @@
 package historytest
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -180,14 +181,14 @@ func (c storeTest) deadRequeued() {
 		c.Errorf("%d dead letters, want 1", got)
 	}
 	c.expectClaim("again", after(11), 10, 10, list[0], list[1], list[3])
-	records, _, err := c.AuditLog(c.Context(), 0, 1)
+	records, _, err := c.AuditLog(c.Context(), history.AuditFilter{Limit: 1})
 	if err != nil || len(records) != 1 || records[0].Action != "requeue" || records[0].Commands != 2 || records[0].FirstCommand != list[1] {
 		c.Errorf("audit records are %+v: %v", records, err)
 	}
 	if n, err := c.Requeue(c.Context(), []int64{4711}, after(10), time.Time{}, audit); n != 0 || err != nil {
 		c.Errorf("requeued %d, want 0: %v", n, err)
 	}
-	if again, _, err := c.AuditLog(c.Context(), 0, 1); err != nil || again[0].ID != records[0].ID {
+	if again, _, err := c.AuditLog(c.Context(), history.AuditFilter{Limit: 1}); err != nil || again[0].ID != records[0].ID {
 		c.Errorf("requeuing nothing wrote a record: %v", err)
 	}
 }
@@ -218,7 +219,8 @@ func (c storeTest) auditChained() {
 	var want []history.AuditRecord
 	for i := range 7 {
 		a := history.AuditRecord{
-			At: after(i), Actor: "ann", RemoteAddr: "10.0.0.7", Action: "revoke", Target: "celery@w1", Detail: `{"n":1}`, Commands: 1,
+			At: after(i), Kind: history.AuditAction, Outcome: history.AuditAccepted, Actor: "ann", Method: "basic", Role: "operator",
+			RemoteAddr: "10.0.0.7", Endpoint: "/act/task", Action: "revoke", Target: "celery@w1", Detail: `{"n":1}`, Commands: 1,
 		}
 		list, _, err := c.Enqueue(c.Context(), history.CommandRequest{Commands: []history.Command{commandOf("a")}, Audit: a})
 		if err != nil {
@@ -231,7 +233,7 @@ func (c storeTest) auditChained() {
 	var got []history.AuditRecord
 	seen := make(map[string]bool)
 	for before := int64(0); ; {
-		page, next, err := c.AuditLog(c.Context(), before, 3)
+		page, next, err := c.AuditLog(c.Context(), history.AuditFilter{Before: before, Limit: 3})
 		if err != nil {
 			c.Fatalf("audit: %v", err)
 		}
@@ -254,6 +256,54 @@ func (c storeTest) auditChained() {
 	}
 }
 
+// auditFiltered reads records of some kinds, users, outcomes and times.
+func (c storeTest) auditFiltered() {
+	all := []history.AuditRecord{
+		{At: after(1), Action: "revoke", Actor: "ann"}, // an action that was accepted
+		{At: after(2), Kind: history.AuditLogin, Outcome: history.AuditRefused, Actor: "eve", Action: "login"},
+		{At: after(3), Kind: history.AuditLogin, Outcome: history.AuditAccepted, Actor: "ann", Action: "login"},
+		{At: after(4), Kind: history.AuditExport, Outcome: history.AuditFailed, Actor: "ann", Action: "export tasks"},
+	}
+	for _, a := range all {
+		if err := c.AppendAudit(c.Context(), a); err != nil {
+			c.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		f    history.AuditFilter
+		want []int64
+	}{
+		"all":      {history.AuditFilter{}, []int64{4, 3, 2, 1}},
+		"kind":     {history.AuditFilter{Kind: history.AuditLogin}, []int64{3, 2}},
+		"actions":  {history.AuditFilter{Kind: history.AuditAction}, []int64{1}},
+		"refused":  {history.AuditFilter{Outcome: history.AuditRefused}, []int64{2}},
+		"accepted": {history.AuditFilter{Outcome: history.AuditAccepted}, []int64{3, 1}},
+		"actor":    {history.AuditFilter{Actor: "ann"}, []int64{4, 3, 1}},
+		"action":   {history.AuditFilter{Action: "login"}, []int64{3, 2}},
+		"time":     {history.AuditFilter{From: after(2), To: after(4)}, []int64{3, 2}},
+		"both":     {history.AuditFilter{Actor: "ann", Kind: history.AuditLogin, Before: 4}, []int64{3}},
+		"none":     {history.AuditFilter{Actor: "bob"}, nil},
+	} {
+		test.f.Limit = 2
+		var got []int64
+		for {
+			list, next, err := c.AuditLog(c.Context(), test.f)
+			if err != nil {
+				c.Fatal(err)
+			}
+			for _, a := range list {
+				got = append(got, a.ID)
+			}
+			if test.f.Before = next; next == 0 {
+				break
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			c.Errorf("%s: records %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // auditBounded reads records that are long, of which one is longer than a page may be.
 func (c storeTest) auditBounded() {
 	const most = 4 << 20
@@ -265,7 +315,7 @@ func (c storeTest) auditBounded() {
 	}
 	next, wanted := int64(0), int64(9)
 	for pages := 0; ; pages++ {
-		list, after, err := c.AuditLog(c.Context(), next, 100)
+		list, after, err := c.AuditLog(c.Context(), history.AuditFilter{Before: next, Limit: 100})
 		if err != nil || len(list) == 0 || pages > 9 {
 			c.Fatalf("page %d has %d records, error %v", pages, len(list), err)
 		}

@@ -35,6 +35,15 @@ const schema9 = `
 	DROP TABLE outbox_samples;
 	DROP TABLE sessions;
 	DROP TABLE tokens;
+	DROP INDEX audit_by_kind;
+	DROP INDEX audit_by_outcome;
+	DROP INDEX audit_by_actor;
+	DROP INDEX audit_by_time;
+	ALTER TABLE audit DROP COLUMN kind;
+	ALTER TABLE audit DROP COLUMN outcome;
+	ALTER TABLE audit DROP COLUMN method;
+	ALTER TABLE audit DROP COLUMN role;
+	ALTER TABLE audit DROP COLUMN endpoint;
 	DELETE FROM goose_db_version WHERE version_id > 9;`
 
 // earlierHistory returns a directory with a file of schema 9, and what was written to it.

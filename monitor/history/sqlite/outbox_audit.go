@@ -1,12 +1,14 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -27,13 +29,21 @@ func (t *tx) audit(a history.AuditRecord) error {
 		return err
 	}
 	a.ID++
-	return t.exec(`INSERT INTO audit (record, at, actor, remote, action, target, detail, commands, first, hash)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.ID, a.At.UnixMicro(), a.Actor, a.RemoteAddr, a.Action, a.Target, a.Detail, a.Commands, a.FirstCommand, chain(hash, &a))
+	a.Kind, a.Outcome = cmp.Or(a.Kind, history.AuditAction), cmp.Or(a.Outcome, history.AuditAccepted)
+	return t.exec(`INSERT INTO audit (`+auditColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, a.At.UnixMicro(), a.Actor, a.RemoteAddr, a.Action, a.Target, a.Detail, a.Commands, a.FirstCommand, chain(hash, &a),
+		string(a.Kind), string(a.Outcome), a.Method, a.Role, a.Endpoint)
 }
 
+const (
+	// formerAuditColumns are those of the schemas up to 14.
+	formerAuditColumns = "record, at, actor, remote, action, target, detail, commands, first, hash"
+	auditColumns       = formerAuditColumns + ", kind, outcome, method, role, endpoint"
+)
+
 // chain returns the hash of a record that follows the one with hash before: SHA-256, in hex, of that and of all
-// fields in their order, numbers as 8 bytes, big end first, texts after their length as such a number.
+// fields in their order, numbers as 8 bytes, big end first, texts after their length as such a number. Records that earlier
+// versions wrote end with the commands: what follows is left out where all of it is empty.
 func chain(before string, a *history.AuditRecord) string {
 	var b []byte
 	number := func(n int64) { b = binary.BigEndian.AppendUint64(b, uint64(n)) }
@@ -49,19 +59,28 @@ func chain(before string, a *history.AuditRecord) string {
 	}
 	number(int64(a.Commands))
 	number(a.FirstCommand)
+	if more := []string{string(a.Kind), string(a.Outcome), a.Method, a.Role, a.Endpoint}; slices.Max(more) != "" {
+		for _, s := range more {
+			text(s)
+		}
+	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
 // AppendAudit implements history.Outbox.
 func (d *DB) AppendAudit(ctx context.Context, a history.AuditRecord) error {
+	if a.At.IsZero() {
+		a.At = d.now()
+	}
 	return d.change(ctx, "write audit record", func(t *tx) error { return t.audit(a) })
 }
 
 // AuditLog implements history.Outbox.
-func (d *DB) AuditLog(ctx context.Context, before int64, limit int) (list []history.AuditRecord, next int64, err error) {
+func (d *DB) AuditLog(ctx context.Context, f history.AuditFilter) (list []history.AuditRecord, next int64, err error) {
 	defer annotate(&err, "read audit log")
-	limit = min(max(limit, 1), 500)
+	limit := min(max(f.Limit, 1), 500)
+	where, args := auditConditions(f)
 	bytes := 0
 	err = d.eachRecord(ctx, func(a history.AuditRecord) error {
 		bytes += len(a.Detail) + len(a.Target)
@@ -71,22 +90,63 @@ func (d *DB) AuditLog(ctx context.Context, before int64, limit int) (list []hist
 		}
 		list = append(list, a)
 		return nil
-	}, `WHERE ?1 = 0 OR record < ?1 ORDER BY record DESC LIMIT ?2`, before, limit+1)
+	}, where+` ORDER BY record DESC LIMIT ?`, append(args, limit+1)...)
 	if errors.Is(err, errStop) {
 		err = nil
 	}
 	return list, next, err
 }
 
+// auditConditions returns the condition of a filter with its arguments.
+func auditConditions(f history.AuditFilter) (where string, args []any) {
+	where = "WHERE record > 0"
+	add := func(condition string, value any) {
+		where += " AND " + condition
+		args = append(args, value)
+	}
+	// Records that earlier versions wrote have neither a kind nor an outcome.
+	switch f.Kind {
+	case "":
+	case history.AuditAction:
+		add("kind IN ('', ?)", string(f.Kind))
+	default:
+		add("kind = ?", string(f.Kind))
+	}
+	switch f.Outcome {
+	case "":
+	case history.AuditAccepted:
+		add("outcome IN ('', ?)", string(f.Outcome))
+	default:
+		add("outcome = ?", string(f.Outcome))
+	}
+	if f.Actor != "" {
+		add("actor = ?", f.Actor)
+	}
+	if f.Action != "" {
+		add("action = ?", f.Action)
+	}
+	if !f.From.IsZero() {
+		add("at >= ?", f.From.UnixMicro())
+	}
+	if !f.To.IsZero() {
+		add("at < ?", f.To.UnixMicro())
+	}
+	if f.Before != 0 {
+		add("record < ?", f.Before)
+	}
+	return where, args
+}
+
 // auditBytes bounds the length of a page of records, unless its first one is longer.
 const auditBytes = 4 << 20
 
 func (d *DB) eachRecord(ctx context.Context, f func(history.AuditRecord) error, where string, args ...any) error {
-	return eachRow(ctx, d.read, `SELECT record, at, actor, remote, action, target, detail, commands, first, hash FROM audit `+where, args,
+	return eachRow(ctx, d.read, `SELECT `+auditColumns+` FROM audit `+where, args,
 		func(rows *sql.Rows) error {
 			var a history.AuditRecord
 			var at int64
-			err := rows.Scan(&a.ID, &at, &a.Actor, &a.RemoteAddr, &a.Action, &a.Target, &a.Detail, &a.Commands, &a.FirstCommand, &a.Hash)
+			err := rows.Scan(&a.ID, &at, &a.Actor, &a.RemoteAddr, &a.Action, &a.Target, &a.Detail, &a.Commands, &a.FirstCommand, &a.Hash,
+				&a.Kind, &a.Outcome, &a.Method, &a.Role, &a.Endpoint)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,8 @@
 package sqlite_test
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -63,6 +65,9 @@ func TestTamperedAuditRecordsAreFound(t *testing.T) {
 		"first removed": {`DELETE FROM audit WHERE record = 1`, 1},
 		"last removed":  {`DELETE FROM audit WHERE record = 6`, 6},
 		"all removed":   {`DELETE FROM audit`, 1},
+		"kind":          {`UPDATE audit SET kind = 'view' WHERE record = 2`, 2},
+		"outcome":       {`UPDATE audit SET outcome = '' WHERE record = 3`, 3},
+		"kinds dropped": {`UPDATE audit SET kind = '', outcome = '', method = '', role = '', endpoint = '' WHERE record = 4`, 4},
 		"two exchanged": {`UPDATE audit SET record = 99 WHERE record = 2; UPDATE audit SET record = 2 WHERE record = 3; UPDATE audit SET record = 3 WHERE record = 99`, 2},
 		"one inserted": {`INSERT INTO audit (at, actor, remote, action, target, detail, commands, first, hash)
 			SELECT at, actor, remote, action, target, detail, commands, first, hash FROM audit WHERE record = 6`, 7},
@@ -84,6 +89,79 @@ func TestTamperedAuditRecordsAreFound(t *testing.T) {
 				t.Errorf("later the first bad record is %d, error %v, want %d", bad, err, test.want)
 			}
 		})
+	}
+}
+
+// auditBefore returns a directory with a file of the schema before audit records had a kind, with two of them, whose hashes
+// are computed here as they were then.
+func auditBefore(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	closed(t, open(t, dir))
+	text := `DELETE FROM goose_db_version WHERE version_id > 14;`
+	for _, name := range []string{"kind", "outcome", "actor", "time"} {
+		text += `DROP INDEX audit_by_` + name + `;`
+	}
+	for _, name := range []string{"kind", "outcome", "method", "role", "endpoint"} {
+		text += `ALTER TABLE audit DROP COLUMN ` + name + `;`
+	}
+	hash := ""
+	for i := range 2 {
+		var b []byte
+		add := func(s string) { b = append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...) }
+		number := func(n uint64) { b = binary.BigEndian.AppendUint64(b, n) }
+		add(hash)
+		number(uint64(i + 1))
+		number(1_790_000_000_000_000)
+		for _, s := range []string{"ann", "10.0.0.7", "revoke", "celery@w1", `{"n":1}`} {
+			add(s)
+		}
+		number(0)
+		number(0)
+		hash = fmt.Sprintf("%x", sha256.Sum256(b))
+		text += fmt.Sprintf(`INSERT INTO audit (at, actor, remote, action, target, detail, commands, first, hash)
+			VALUES (1790000000000000, 'ann', '10.0.0.7', 'revoke', 'celery@w1', '{"n":1}', 0, 0, '%s');`, hash)
+	}
+	script(t, dir, text)
+	return dir
+}
+
+func TestEarlierAuditRecordsAreVerified(t *testing.T) {
+	t.Parallel()
+	dir := auditBefore(t)
+	d := open(t, dir)
+	enqueue(t, d, 2)
+	if bad, err := d.VerifyAudit(t.Context()); bad != 0 || err != nil {
+		t.Errorf("record %d is bad, error %v", bad, err)
+	}
+	for _, f := range []history.AuditFilter{
+		{Limit: 10}, {Limit: 10, Kind: history.AuditAction}, {Limit: 10, Outcome: history.AuditAccepted},
+	} {
+		if list, _, err := d.AuditLog(t.Context(), f); len(list) != 4 || err != nil {
+			t.Errorf("%d records of %+v, error %v, want 4", len(list), f, err)
+		}
+	}
+	closed(t, d)
+	script(t, dir, `DROP TRIGGER audit_unchanged; UPDATE audit SET kind = 'login' WHERE record = 2`)
+	d = open(t, dir)
+	defer closed(t, d)
+	if bad, err := d.VerifyAudit(t.Context()); bad != 2 || err != nil {
+		t.Errorf("an earlier record with a kind: first bad record is %d, error %v, want 2", bad, err)
+	}
+}
+
+func TestRepairReadsEarlierAuditRecords(t *testing.T) {
+	t.Parallel()
+	dir := auditBefore(t)
+	renamed := dir + "/history.damaged-20261122T100000Z.db"
+	rename(t, file(dir), renamed)
+	d := open(t, dir)
+	defer closed(t, d)
+	if done := recovery(t, d, renamed); done.Rows["audit"] != 2 || len(done.Incomplete) > 0 {
+		t.Errorf("%+v, want two records", done)
+	}
+	if bad, err := d.VerifyAudit(t.Context()); bad != 0 || err != nil {
+		t.Errorf("record %d is bad, error %v", bad, err)
 	}
 }
 

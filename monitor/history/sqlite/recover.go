@@ -43,7 +43,7 @@ func copiedTables() []struct{ name, columns, key, alone string } {
 		{name: "outbox_nodes", alone: "outbox", columns: "node, command"},
 		{name: "dead_letters", alone: "outbox", key: "command", columns: "command, reason, at"},
 		{name: "idempotency", alone: "outbox", columns: "key, print, first, at"},
-		{name: "audit", alone: "audit", key: "record", columns: "record, at, actor, remote, action, target, detail, commands, first, hash"},
+		{name: "audit", alone: "audit", key: "record", columns: auditColumns},
 	}
 }
 
@@ -262,6 +262,9 @@ func (s *recovery) table(ctx context.Context, name, columns, key string, symbols
 	newer := name == "outbox_samples" || name == "tokens"
 	if newer && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = ?`, name).Scan(new(int)) != nil {
 		return nil // the file is of a schema before 13 or 14
+	}
+	if name == "audit" && s.from.QueryRowContext(ctx, `SELECT 1 FROM pragma_table_info('audit') WHERE name = 'kind'`).Scan(new(int)) != nil {
+		columns = formerAuditColumns
 	}
 	width := strings.Count(columns, ",") + 1
 	take := func(r *sql.Rows) (int64, error) {
