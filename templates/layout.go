@@ -29,6 +29,7 @@ type Layout struct {
 	Section      Section // empty for pages outside all sections
 	Topic        string  // live topic; empty if the page does not change by itself
 	Page         string  // name of this rendering, by which a socket asks for what has changed since; may be empty
+	Bare         bool    // for those who are not signed in: without links into the dashboard and what is known of the cluster
 	Theme        string  // light or dark as chosen by the visitor, empty to follow the system
 	Path         string  // address of the page, to come back to after changing the theme
 	Version      string

@@ -9,11 +9,10 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // forms are the pages that ask before something is done, and do it.
@@ -24,49 +23,46 @@ type forms struct {
 
 // routeChanges adds the routes that change something. There are none if the dashboard is read-only, and without a
 // command service none that act on the cluster.
-func (p *pages) routeChanges(r chi.Router, h *Handler) {
+func (p *pages) routeChanges(r router, h *Handler) {
 	if p.readOnly {
 		return
 	}
-	r.Post("/views", p.views.save)
-	r.Get("/views/*", wildcard("id", p.views.confirmDelete))
-	r.Post("/views/*", wildcard("id", p.views.change))
-	r.Post("/failures/{id}/resolve", h.resolve(p.failing, true))
-	r.Post("/failures/{id}/reopen", h.resolve(p.failing, false))
+	r.post("/views", auth.SaveView, p.views.save)
+	r.get("/views/*", auth.SaveView, wildcard("id", p.views.confirmDelete))
+	r.post("/views/*", auth.SaveView, wildcard("id", p.views.change))
+	r.post("/failures/{id}/resolve", auth.ResolveFailure, h.resolve(p.failing, true))
+	r.post("/failures/{id}/reopen", auth.ResolveFailure, h.resolve(p.failing, false))
 	if p.service() == nil {
 		return
 	}
 	f := p.forms
-	r.Get("/act/worker", f.askWorker)
-	r.Post("/act/worker", f.sendWorker)
-	r.Get("/act/forget", f.askForget)
-	r.Post("/act/forget", f.forget)
-	r.Get("/act/purge", f.askPurge)
-	r.Post("/act/purge", f.purge)
-	r.Get("/act/release", f.askRelease)
-	r.Post("/act/release", f.release)
-	r.Get("/act/outbox", f.askOutbox)
-	r.Post("/act/outbox", f.changeOutbox)
-	r.Get("/act/dead-letters", f.askDeadLetters)
-	r.Post("/act/dead-letters", f.changeDeadLetters)
-	r.Get("/act/task", f.askTasks)
-	r.Post("/act/task", f.sendTasks)
-	r.Get("/act/exclude", f.askExclude)
-	r.Post("/act/exclude", f.exclude)
-	r.Get("/act/dismiss", f.askDismiss)
-	r.Post("/act/dismiss", f.dismiss)
-	r.Get("/act/publish", f.askPublish)
-	r.Post("/act/publish", f.publish)
+	r.get("/act/worker", auth.ControlWorker, f.askWorker)
+	r.post("/act/worker", auth.ControlWorker, f.sendWorker)
+	r.get("/act/forget", auth.ForgetWorker, f.askForget)
+	r.post("/act/forget", auth.ForgetWorker, f.forget)
+	r.get("/act/purge", auth.PurgeQueue, f.askPurge)
+	r.post("/act/purge", auth.PurgeQueue, f.purge)
+	r.get("/act/release", auth.ReleaseLock, f.askRelease)
+	r.post("/act/release", auth.ReleaseLock, f.release)
+	r.get("/act/outbox", auth.ChangeOutbox, f.askOutbox)
+	r.post("/act/outbox", auth.ChangeOutbox, f.changeOutbox)
+	r.get("/act/dead-letters", auth.ChangeOutbox, f.askDeadLetters)
+	r.post("/act/dead-letters", auth.ChangeOutbox, f.changeDeadLetters)
+	r.get("/act/task", auth.RevokeTask, f.askTasks)
+	r.post("/act/task", auth.RevokeTask, f.sendTasks)
+	r.get("/act/exclude", auth.EditRule, f.askExclude)
+	r.post("/act/exclude", auth.EditRule, f.exclude)
+	r.get("/act/dismiss", auth.DismissTask, f.askDismiss)
+	r.post("/act/dismiss", auth.DismissTask, f.dismiss)
+	r.get("/act/publish", auth.PublishTask, f.askPublish)
+	r.post("/act/publish", auth.PublishTask, f.publish)
 }
 
 // by identifies who sent a form, from which page, and which form, so that sending it twice makes one request.
 func (p *forms) by(r *http.Request) command.Caller {
-	by := command.Caller{RemoteAddr: r.RemoteAddr, Endpoint: r.URL.Path}
+	by := command.Caller{Actor: auth.FromContext(r.Context()).User, RemoteAddr: r.RemoteAddr, Endpoint: r.URL.Path}
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		by.RemoteAddr = host
-	}
-	if p.identify != nil {
-		by.Actor = p.identify(r)
 	}
 	if token := r.PostFormValue(templates.TokenParam); token != "" {
 		by.IdempotencyKey = "form " + token

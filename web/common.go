@@ -27,10 +27,10 @@ type common struct {
 	backend  Backend
 	commands *command.Service // nil where only events are seen
 	readOnly bool
-	identify func(r *http.Request) string
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
 	urls        templates.URLs
+	bare        bool   // pages show nothing of the cluster, for those who are not signed in
 	version     string // of Umbel
 	remember    func(topic, name string, s live.Snapshot)
 	outbox      outboxStats // which every page shows
@@ -138,7 +138,10 @@ func param(r *http.Request, name string) string {
 
 // show writes a page within its layout.
 func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
-	l := p.layout(r.Context())
+	l := templates.Layout{URLs: p.urls, Bare: true}
+	if !p.bare {
+		l = p.layout(r.Context())
+	}
 	l.Title, l.Section, l.Theme, l.Path = pg.title, pg.section, theme(r), p.urls.Prefix+pg.url
 	if !pg.static {
 		l.Topic, l.Page = pg.url, rand.Text()[:12]

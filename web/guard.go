@@ -5,16 +5,19 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/api"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/fair"
 )
 
@@ -44,16 +47,21 @@ func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, e
 			h.refuse(w, r, http.StatusForbidden, "Cross-site requests are not allowed, except links.")
 			return
 		}
-		defer recovered(p, w, r)
-		user := ""
-		if o.Identify != nil {
-			user = o.Identify(r)
-		}
-		if len(user) > maxClient {
+		defer func() {
+			if cause := recover(); cause != nil {
+				panicked(h.shownTo(r, p), w, r, cause)
+			}
+		}()
+		grant, refused := h.authenticate(r)
+		if len(grant.User) > maxClient {
 			h.refuse(w, r, http.StatusBadRequest, fmt.Sprintf("The name of the user is longer than %d bytes.", maxClient))
 			return
 		}
-		r = r.WithContext(fair.NewContext(r.Context(), client(r, user)))
+		ctx := auth.NewContext(r.Context(), grant)
+		if refused != nil {
+			ctx = auth.Refused(ctx, refused)
+		}
+		r = r.WithContext(fair.NewContext(ctx, client(r, grant.User)))
 		leave, wrong := h.bodies.take(w, r, h.ofAPI(r))
 		if leave != nil {
 			defer leave()
@@ -64,9 +72,61 @@ func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, e
 		case h.ofAPI(r):
 			h.refuse(w, r, wrong.status, wrong.detail)
 		default:
-			p.problem(w, r, wrong.status, templates.Problem{Title: "Nothing was sent", Message: wrong.detail})
+			h.shownTo(r, p).problem(w, r, wrong.status, templates.Problem{Title: "Nothing was sent", Message: wrong.detail})
 		}
 	}), nil
+}
+
+// authenticate returns who makes a request, nobody for static files: a page has many, and they are open.
+func (h *Handler) authenticate(r *http.Request) (auth.Grant, error) {
+	if path, _ := h.below(r.URL.Path); strings.HasPrefix(path, "/assets/") {
+		return auth.Grant{}, nil
+	}
+	return h.auth.Authenticate(r) //nolint:wrapcheck // it is for the client
+}
+
+// hostDecides is the Authenticator of hosts that let only those in who may do everything.
+type hostDecides struct {
+	identify func(r *http.Request) string // may be nil
+}
+
+// Authenticate grants everything.
+func (a hostDecides) Authenticate(r *http.Request) (auth.Grant, error) {
+	g := auth.Grant{Method: "host", Audience: auth.Everything}
+	if a.identify != nil {
+		g.User = a.identify(r)
+	}
+	return g, nil
+}
+
+// deny responds to one who may not take the action of a route. Without a way of its own to refuse, that is a page or a form:
+// browsers are led to where people sign in.
+func (h *Handler) deny(p *pages) func(w http.ResponseWriter, r *http.Request, why *auth.Error, refuse auth.Refuse) {
+	return func(w http.ResponseWriter, r *http.Request, why *auth.Error, refuse auth.Refuse) {
+		if why.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(why.RetryAfter.Seconds()))))
+		}
+		signIn := h.signInURL(r)
+		if why.Status == http.StatusUnauthorized && (refuse != nil || signIn == "") {
+			h.challenge(w)
+		}
+		switch {
+		case refuse != nil:
+			refuse(w, r, why)
+		case why.Status == http.StatusUnauthorized && signIn != "":
+			http.Redirect(w, r, signIn, http.StatusSeeOther) //nolint:gosec // a page of ours
+		default:
+			h.shownTo(r, p).problem(w, r, why.Status, templates.Problem{Title: http.StatusText(why.Status), Message: why.Message})
+		}
+	}
+}
+
+// shownTo is what draws pages for the one who makes a request.
+func (h *Handler) shownTo(r *http.Request, p *pages) *common {
+	if auth.FromContext(r.Context()).Role == "" {
+		return h.nobody
+	}
+	return p.common
 }
 
 // refuse responds to a request that reaches no route.
@@ -147,12 +207,8 @@ func (h *Handler) below(path string) (string, bool) {
 	return rest, true
 }
 
-// recovered responds for a handler that panicked, with the ID of the cause in the log.
-func recovered(p *pages, w http.ResponseWriter, r *http.Request) {
-	cause := recover()
-	if cause == nil {
-		return
-	}
+// panicked responds for a handler that panicked, with the ID of the cause in the log.
+func panicked(p *common, w http.ResponseWriter, r *http.Request, cause any) {
 	if cause == http.ErrAbortHandler { //nolint:errorlint // a panic value, compared as net/http does
 		panic(cause)
 	}

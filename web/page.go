@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/fair"
 	"github.com/umbelhq/umbel/web/live"
 )
@@ -38,6 +39,8 @@ type address struct {
 type route struct {
 	// pattern is of chi. The last segment may be {name}, or * where names hold slashes.
 	pattern string
+	// action is what those may take who see the page, by a visit or live.
+	action auth.Action
 	// load reads the page. The error is a *problem or a redirect, or that of the history.
 	load func(ctx context.Context, a address) (page, error)
 	// visit runs before a visitor gets the page, not before live updates. It may return a URL to go to instead.

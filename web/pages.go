@@ -8,6 +8,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // pages are all pages and the forms beside them.
@@ -25,7 +26,7 @@ type pages struct {
 // newPages has changed called after what no event tells of, so that no open page shows for long what was before.
 func newPages(o Options, urls templates.URLs, changed func()) *pages {
 	c := &common{
-		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly, identify: o.Identify, urls: urls,
+		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly, urls: urls,
 		appOutboxes: o.AppOutboxes,
 		version:     o.Version, now: o.Now, log: o.Logger,
 	}
@@ -62,36 +63,36 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	workers := &workerPages{p.common}
 	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
 	list := []route{
-		{pattern: "/", load: overview.load},
-		{pattern: "/tasks", load: tasks.load},
-		{pattern: "/tasks/*", load: task.load},
-		{pattern: "/views", load: p.views.load},
-		{pattern: "/failures", load: p.failing.load},
-		{pattern: "/failures/{id}", load: p.failing.loadGroup},
-		{pattern: "/duplicates", load: repeated.load},
-		{pattern: "/duplicates/rules", load: repeated.loadRules},
-		{pattern: "/duplicates/*", load: repeated.loadGroup},
-		{pattern: "/workers", load: workers.load},
-		{pattern: "/workers/*", load: workers.loadWorker, visit: workers.visit},
-		{pattern: "/settings", load: settings.load},
+		{pattern: "/", action: auth.View, load: overview.load},
+		{pattern: "/tasks", action: auth.View, load: tasks.load},
+		{pattern: "/tasks/*", action: auth.View, load: task.load},
+		{pattern: "/views", action: auth.View, load: p.views.load},
+		{pattern: "/failures", action: auth.View, load: p.failing.load},
+		{pattern: "/failures/{id}", action: auth.View, load: p.failing.loadGroup},
+		{pattern: "/duplicates", action: auth.View, load: repeated.load},
+		{pattern: "/duplicates/rules", action: auth.View, load: repeated.loadRules},
+		{pattern: "/duplicates/*", action: auth.View, load: repeated.loadGroup},
+		{pattern: "/workers", action: auth.View, load: workers.load},
+		{pattern: "/workers/*", action: auth.View, load: workers.loadWorker, visit: workers.visit},
+		{pattern: "/settings", action: auth.View, load: settings.load},
 	}
 	if p.appOutboxes != nil {
 		app := &appOutboxPages{p.common, newCache[appRows](appOutboxAge), newCache[[]history.OutboxSample](chartAge)}
 		app.rows.most = appOutboxMost
-		list = append(list, route{pattern: appOutboxPath, load: app.load}, route{pattern: appDeadPath, load: app.loadDead})
+		list = append(list, route{pattern: appOutboxPath, action: auth.View, load: app.load}, route{pattern: appDeadPath, action: auth.View, load: app.loadDead})
 	}
 	if p.commands == nil {
 		return list
 	}
 	outbox := &outboxPages{p.common}
 	audit := &auditPage{p.common, newCache[int64](auditAge)}
-	list = append([]route{{pattern: templates.IdempotencyPath, load: p.audits.load, visit: p.audits.visit}}, list...) // before /workers/*
+	list = append([]route{{pattern: templates.IdempotencyPath, action: auth.View, load: p.audits.load, visit: p.audits.visit}}, list...) // before /workers/*
 	return append(list,
-		route{pattern: "/queues", load: queues.load},
-		route{pattern: "/queues/*", load: queues.loadQueue},
-		route{pattern: "/locks", load: (&locksPage{p.common}).load},
-		route{pattern: "/outbox", load: outbox.load},
-		route{pattern: "/outbox/audit", load: audit.load},
-		route{pattern: "/outbox/{request}", load: outbox.loadRequest},
+		route{pattern: "/queues", action: auth.View, load: queues.load},
+		route{pattern: "/queues/*", action: auth.View, load: queues.loadQueue},
+		route{pattern: "/locks", action: auth.View, load: (&locksPage{p.common}).load},
+		route{pattern: "/outbox", action: auth.View, load: outbox.load},
+		route{pattern: "/outbox/audit", action: auth.ReadAudit, load: audit.load},
+		route{pattern: "/outbox/{request}", action: auth.View, load: outbox.loadRequest},
 	)
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/umbelhq/umbel/static"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/api"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/flower"
 	"github.com/umbelhq/umbel/web/live"
 )
@@ -49,11 +50,16 @@ type Options struct {
 	Peers *peers.Peers
 	// ReadOnly leaves out every route that changes anything.
 	ReadOnly bool
-	// Identify returns the user who makes a request, for the audit log, in at most 256 bytes; nil leaves it unknown.
+	// Auth finds who makes a request and what they may do. Nil lets everybody do everything: the host program decides.
+	Auth auth.Authenticator
+	// Identify returns the user who makes a request where Auth is nil, for the audit log, in at most 256 bytes; nil leaves it
+	// unknown.
 	Identify func(r *http.Request) string
-	Prefix   string        // path that every link begins with, such as /ops/celery; empty for the root
-	Version  string        // shown on the pages and in the API
-	Limits   state.Options // what the backend holds in memory at most, shown on the Settings page
+	// Routes are served beside those of the pages and the API: those by which people sign in.
+	Routes  []auth.Route
+	Prefix  string        // path that every link begins with, such as /ops/celery; empty for the root
+	Version string        // shown on the pages and in the API
+	Limits  state.Options // what the backend holds in memory at most, shown on the Settings page
 	// Flower are the options of Flower that the API in its form follows.
 	Flower flower.Settings
 
@@ -79,6 +85,9 @@ type Handler struct {
 	prefix  string
 	hub     *live.Hub
 	pages   *pages
+	nobody  *common // for those who are not signed in
+	auth    auth.Authenticator
+	table   []auth.Route // all routes but those of the API
 	changes *changes
 	bodies  *bodies
 	routed  chi.Routes // what root leads to
@@ -120,9 +129,20 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	p.remember = hub.Remember
-	h := &Handler{prefix: prefix, hub: hub, pages: p, changes: changes, bodies: newBodies()}
+	nobody := &common{urls: p.urls, bare: true, now: o.Now, log: o.Logger}
+	h := &Handler{nobody: nobody, prefix: prefix, hub: hub, pages: p, changes: changes, bodies: newBodies()}
+	h.auth = o.Auth
+	if h.auth == nil {
+		h.auth = hostDecides{o.Identify}
+	}
+	for _, rt := range o.Routes {
+		if err := rt.Check(); err != nil {
+			return nil, fmt.Errorf("web: %w", err)
+		}
+	}
 	compatible, err := flower.New(flower.Options{
-		Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Settings: o.Flower, Identify: o.Identify, Now: o.Now, Logger: o.Logger,
+		Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Settings: o.Flower, Authenticated: o.Auth != nil,
+		Identify: func(r *http.Request) string { return auth.FromContext(r.Context()).User }, Now: o.Now, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -177,37 +197,59 @@ const apiPath = "/api/v1"
 func (h *Handler) routes(o Options, p *pages, assets http.Handler, compatible *flower.API) http.Handler {
 	r := chi.NewRouter()
 	r.Use(middleware.GetHead)
-	r.NotFound(p.notFound)
-	r.MethodNotAllowed(p.notAllowed(r))
-	r.Group(func(r chi.Router) {
-		r.Use(uncached, middleware.Compress(5, "text/html", "application/json"))
-		for _, rt := range p.routes {
-			r.Get(rt.pattern, p.serve(rt))
-		}
-		r.Post("/theme", h.theme)
-		p.routeChanges(r, h)
-		r.Get("/healthz", healthz)
-		r.Get("/readyz", readyz(o.Backend))
-		r.Method(http.MethodGet, "/metrics", metrics(o.Backend, o.Commands, o.AppOutboxes, o.Now, o.Logger))
-		for _, rt := range compatible.Routes() {
-			r.Method(rt.Method, rt.Pattern, rt.Handler)
-		}
-		var audited func(context.Context) audit.Report
-		if p.audits != nil {
-			audited = p.audits.audited
-		}
-		r.Mount(apiPath, api.New(api.Options{
-			Audit: audited, Backend: o.Backend, Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, ReadOnly: o.ReadOnly, Identify: o.Identify,
-			Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger,
-		}))
+	all := router{mux: r, table: &h.table, deny: h.deny(p)}
+	r.NotFound(h.signedIn(p, p.notFound))
+	r.MethodNotAllowed(h.signedIn(p, p.notAllowed(r)))
+	text := all.with(uncached, middleware.Compress(5, "text/html", "application/json"))
+	for _, rt := range p.routes {
+		text.get(rt.pattern, rt.action, p.serve(rt))
+	}
+	text.post("/theme", auth.Open, h.theme)
+	p.routeChanges(text, h)
+	text.get("/healthz", auth.Open, healthz)
+	text.get("/readyz", auth.Open, readyz(o.Backend))
+	text.handle(auth.Route{
+		Method: http.MethodGet, Pattern: "/metrics", Action: auth.View, Refuse: asText,
+		Handler: metrics(o.Backend, o.Commands, o.AppOutboxes, o.Now, o.Logger),
 	})
-	r.Get("/favicon.ico", func(w http.ResponseWriter, r *http.Request) {
+	for _, rt := range o.Routes {
+		text.handle(rt)
+	}
+	for _, rt := range compatible.Routes() {
+		text.handle(auth.Route{Method: rt.Method, Pattern: rt.Pattern, Action: rt.Action, Handler: rt.Handler, Refuse: asText})
+	}
+	all.get("/favicon.ico", auth.Open, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, p.urls.Asset("favicon.svg"), http.StatusFound)
 	})
-	r.Method(http.MethodGet, "/ws", h.hub)
-	r.Method(http.MethodGet, "/assets/*", assets)
+	all.handle(auth.Route{Method: http.MethodGet, Pattern: "/ws", Action: auth.View, Handler: h.hub, Refuse: asAPI})
+	all.handle(auth.Route{Method: http.MethodGet, Pattern: "/assets/*", Action: auth.Open, Handler: assets})
+	text.mux.Mount(apiPath, h.newAPI(o, p))
 	h.routed = r
 	return r
+}
+
+// newAPI returns the API.
+func (h *Handler) newAPI(o Options, p *pages) http.Handler {
+	var audited func(context.Context) audit.Report
+	if p.audits != nil {
+		audited = p.audits.audited
+	}
+	return api.New(api.Options{
+		Audit: audited, Backend: o.Backend, Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, ReadOnly: o.ReadOnly,
+		Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger, Challenge: h.challenge,
+	})
+}
+
+// signedIn calls next for those who are signed in: others learn nothing of what exists.
+func (h *Handler) signedIn(p *pages, next http.HandlerFunc) http.HandlerFunc {
+	deny := h.deny(p)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if why := auth.Decide(r.Context(), auth.View); why != nil {
+			deny(w, r, why, nil)
+			return
+		}
+		next(w, r)
+	}
 }
 
 // wildcard names the rest of the path, since node names and task ids may hold slashes.

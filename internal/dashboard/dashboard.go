@@ -31,6 +31,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // Options of a Dashboard, as umbel.Options documents them. One of BrokerURL and Broker is required.
@@ -60,7 +61,9 @@ type Options struct {
 	Prefix         string
 	Hosts, Origins []string
 	ReadOnly       bool
+	Auth           auth.Authenticator // as in web.Options, and so are Identify and Routes
 	Identify       func(r *http.Request) string
+	Routes         []auth.Route
 
 	DataDir   string
 	Retention *history.RetentionRules // DefaultRetention if nil
@@ -194,7 +197,8 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	}
 	d.reconciler = ingest.NewReconciler(d.ingester, inspector, d.results)
 	d.web, err = web.New(web.Options{
-		Backend: reader, Commands: d.commands, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly, Identify: o.Identify,
+		Backend: reader, Commands: d.commands, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly,
+		Auth: o.Auth, Identify: o.Identify, Routes: o.Routes,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits, AuditLog: d.auditLog,
 	})

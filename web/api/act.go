@@ -14,6 +14,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 const (
@@ -64,12 +65,9 @@ func (s *Origin) Resolve(ctx huma.Context) []error {
 
 // caller identifies who made a request.
 func (a *api) caller(s *Origin) command.Caller {
-	by := command.Caller{Endpoint: "API " + s.http.Method + " " + shorten(s.http.URL.Path), RemoteAddr: s.http.RemoteAddr}
+	by := command.Caller{Actor: auth.FromContext(s.http.Context()).User, Endpoint: "API " + s.http.Method + " " + shorten(s.http.URL.Path), RemoteAddr: s.http.RemoteAddr}
 	if host, _, err := net.SplitHostPort(by.RemoteAddr); err == nil {
 		by.RemoteAddr = host
-	}
-	if a.identify != nil {
-		by.Actor = a.identify(s.http)
 	}
 	return by
 }

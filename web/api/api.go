@@ -1,5 +1,6 @@
 // Package api serves the JSON API under /api/v1 and its OpenAPI document. Requests that act on the cluster go to the
-// command service. It does not authenticate, and forbids caching.
+// command service. It authenticates nobody, takes the auth.Grant that the context of a
+// request carries, and forbids caching.
 package api
 
 import (
@@ -45,14 +46,15 @@ const readTimeout = 5 * time.Second
 // Options of the API. Backend is required.
 type Options struct {
 	Backend Backend
-	// Commands, AppOutboxes, Peers, ReadOnly and Identify are as in web.Options.
+	// Commands, AppOutboxes, Peers and ReadOnly are as in web.Options.
 	Commands    *command.Service
 	AppOutboxes *outboxwatch.Watcher
 	Peers       *peers.Peers
 	ReadOnly    bool
-	Identify    func(r *http.Request) string
 	// Audit audits the settings of workers, which Commands inspects; nil reads a new audit for each request.
 	Audit func(ctx context.Context) audit.Report
+
+	Challenge func(w http.ResponseWriter) // adds how to sign in to a response with status 401; may be nil
 
 	Prefix  string           // URL path under which the host serves Umbel, such as /ops/celery; may be empty
 	Version string           // Umbel's version, for the OpenAPI document
@@ -68,8 +70,8 @@ type api struct {
 	appOutboxes *outboxwatch.Watcher
 	peers       *peers.Peers // nil if read-only
 	readOnly    bool
-	identify    func(r *http.Request) string
 	settings    func(ctx context.Context) audit.Report
+	challenge   func(w http.ResponseWriter)
 	prefix      string // without a slash at its end
 	now         func() time.Time
 	logger      *slog.Logger
@@ -79,8 +81,8 @@ type api struct {
 // New returns a handler of the resources by their paths below {prefix}/api/v1: mount it there or strip that prefix.
 func New(o Options) http.Handler {
 	a := &api{
-		backend: o.Backend, commands: o.Commands, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, identify: o.Identify, settings: o.Audit, peers: o.Peers,
-		prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
+		backend: o.Backend, commands: o.Commands, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
+		challenge: o.Challenge, prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
 	}
 	if a.now == nil {
 		a.now = time.Now
@@ -92,7 +94,7 @@ func New(o Options) http.Handler {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
 	mux := chi.NewMux()
-	mux.Use(a.recovered, negotiated)
+	mux.Use(a.recovered, a.signedIn, negotiated)
 	mux.NotFound(func(w http.ResponseWriter, _ *http.Request) {
 		problem(http.StatusNotFound, "No such resource; openapi.json lists all resources.").write(w)
 	})

@@ -149,7 +149,7 @@ func decode(t *testing.T, body string) map[string]any {
 
 func TestTask(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	got := decode(t, get(t, h, "/tasks/"+taskID).Body.String())
 	want := decode(t, `{
 		"id": "3f2a9a54-6c1e-4c2a-9a3f-0d7c5c1b2a01", "name": "shop.add", "state": "SUCCESS",
@@ -180,7 +180,7 @@ func TestTask(t *testing.T) {
 
 func TestTaskEvents(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	got := decode(t, get(t, h, "/tasks/"+taskID+"/events").Body.String())
 	first, _ := json.Marshal(got["items"].([]any)[1])
 	want := decode(t, `{
@@ -198,7 +198,7 @@ func TestTaskEvents(t *testing.T) {
 func TestWorker(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/workers/celery@w1").Body.String())
+	got := decode(t, get(t, newAPI(api.Options{Backend: b}), "/workers/celery@w1").Body.String())
 	want := decode(t, `{
 		"name": "celery@w1", "pid": 11, "status": "online", "last_heartbeat_at": "2026-11-21T00:00:00.000000Z",
 		"freq_seconds": 2, "clock_offset_seconds": 0, "active": 1, "processed": 7, "load": [0.5, 1, 2], "software": "py-celery",
@@ -230,7 +230,7 @@ func TestOverview(t *testing.T) {
 		},
 		Notices: []string{"a file was set aside"},
 	}
-	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/overview").Body.String())
+	got := decode(t, get(t, newAPI(api.Options{Backend: b}), "/overview").Body.String())
 	want := decode(t, `{
 		"counts": {
 			"tasks": 3,
@@ -269,7 +269,7 @@ func TestOverviewNamesTheMostFrequentTasks(t *testing.T) {
 	for i := range 151 {
 		b.apply(received("celery@w1", 1, fmt.Sprint("id-", i), fmt.Sprintf("task%03d", min(i, 149)), "", ""))
 	}
-	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/overview").Body.String())
+	got := decode(t, get(t, newAPI(api.Options{Backend: b}), "/overview").Body.String())
 	names := got["counts"].(map[string]any)["by_name"].(map[string]any)
 	if got, want := len(names), 100; got != want {
 		t.Errorf("names = %d, want %d", got, want)
@@ -281,7 +281,7 @@ func TestOverviewNamesTheMostFrequentTasks(t *testing.T) {
 
 func TestTasksFilters(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	tests := map[string][]string{
 		"":                                    {oddID, failedID, taskID},
 		"?state=success,Failure":              {failedID, taskID},
@@ -313,7 +313,7 @@ func TestTasksPages(t *testing.T) {
 		all = append([]string{fmt.Sprintf("id %d/é", i)}, all...)
 		b.apply(received("celery@w1", 1, all[0], "n", "", ""))
 	}
-	h := api.New(api.Options{Backend: b})
+	h := newAPI(api.Options{Backend: b})
 	page := func(cursor any) map[string]any {
 		target := "/tasks?limit=3"
 		if cursor != nil {

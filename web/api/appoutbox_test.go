@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
-	"github.com/umbelhq/umbel/web/api"
 )
 
 func (shopOutbox) Stats(context.Context) (outboxwatch.Stats, error) {
@@ -66,7 +65,7 @@ func (awayOutbox) DeadLetters(context.Context, outboxwatch.DeadLetterRequest) (p
 
 func TestRowsOfAppOutbox(t *testing.T) {
 	t.Parallel()
-	h := api.New(options(t, newBackend(t)))
+	h := newAPI(options(t, newBackend(t)))
 	got := decode(t, get(t, h, "/app-outboxes/shop/rows").Body.String())
 	at := "2026-11-21T10:00:00.000000Z"
 	if items, _ := got["items"].([]any); len(items) == 1 {
@@ -96,7 +95,7 @@ func TestRowsOfAppOutbox(t *testing.T) {
 
 func TestTaskTellsItsWayThroughAnOutbox(t *testing.T) {
 	t.Parallel()
-	h := api.New(options(t, newBackend(t)))
+	h := newAPI(options(t, newBackend(t)))
 	got := decode(t, get(t, h, "/tasks/"+taskID+"/outbox").Body.String())
 	if got["name"] != "shop" || got["stage"] != "due" || got["retries"] != json.Number("2") || got["resent"] != false {
 		t.Errorf("outbox of a task: %v", got)

@@ -24,8 +24,8 @@ func newCommandsAPI(t *testing.T) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return api.New(api.Options{
-		Backend: b, Commands: ops, Prefix: "/ops", Now: now, Identify: func(*http.Request) string { return "ada" },
+	return newAPI(api.Options{
+		Backend: b, Commands: ops, Prefix: "/ops", Now: now,
 	})
 }
 
@@ -155,7 +155,7 @@ func TestInspectSaysWhatIsNotKnown(t *testing.T) {
 func TestReadOnlyTellsWorkersNothing(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	h := api.New(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true})
+	h := newAPI(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true})
 	if w := send(t, h, http.MethodPost, "/control", `{"method":"ping"}`); w.Code != http.StatusNotFound {
 		t.Errorf("POST /control = %d %s, want 404", w.Code, w.Body)
 	}

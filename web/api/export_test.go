@@ -44,7 +44,7 @@ func table(t *testing.T, body string) [][]string {
 func TestExportAsCSV(t *testing.T) {
 	t.Parallel()
 	now := func() time.Time { return time.Date(2026, 11, 21, 12, 30, 5, 0, time.UTC) }
-	h := api.New(api.Options{Backend: newBackend(t), Now: now})
+	h := newAPI(api.Options{Backend: newBackend(t), Now: now})
 	tests := map[string]struct {
 		query string
 		want  [][]string
@@ -89,7 +89,7 @@ func TestExportTamesFormulas(t *testing.T) {
 	const text = "\uFEFF=HYPERLINK(\"http://evil\",\"x\")"
 	b := emptyBackend(t)
 	b.apply(received("celery@w1", 1, text, text, "", ""))
-	h := api.New(api.Options{Backend: b})
+	h := newAPI(api.Options{Backend: b})
 	rows := table(t, export(t, h, "cols=name,id,clock").Body.String())
 	if diff := cmp.Diff([]string{"'" + text, "'" + text}, rows[1][:2]); diff != "" {
 		t.Errorf("row of %q (-want +got):\n%s", text, diff)
@@ -98,7 +98,7 @@ func TestExportTamesFormulas(t *testing.T) {
 
 func TestExportAsJSONLHasTheFieldsOfATask(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	w := export(t, h, "format=jsonl&q=state:success,failure&cols=id")
 	var got []map[string]any
 	for s := bufio.NewScanner(w.Body); s.Scan(); {
@@ -122,7 +122,7 @@ func TestExportGoesThroughAllPages(t *testing.T) {
 	for i := range tasks {
 		b.apply(received("celery@w1", 1, fmt.Sprint(i), "n", "", ""))
 	}
-	h := api.New(api.Options{Backend: b})
+	h := newAPI(api.Options{Backend: b})
 	rows := table(t, export(t, h, "cols=id").Body.String())
 	seen := map[string]bool{}
 	for _, row := range rows[1:] {
@@ -157,7 +157,7 @@ func (e *endless) Tasks(ctx context.Context, r history.TaskRequest) (history.Tas
 
 func TestExportThatFailsIsCutOff(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(api.New(api.Options{Backend: &endless{backend: newBackend(t), fail: 4}}))
+	server := httptest.NewServer(newAPI(api.Options{Backend: &endless{backend: newBackend(t), fail: 4}}))
 	defer server.Close()
 	resp, err := server.Client().Get(server.URL + "/tasks/export?cols=id")
 	if err != nil {
@@ -175,7 +175,7 @@ func TestExportThatFailsIsCutOff(t *testing.T) {
 
 func TestExportThatCannotBeginIsAProblem(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: &endless{backend: newBackend(t), fail: 1}})
+	h := newAPI(api.Options{Backend: &endless{backend: newBackend(t), fail: 1}})
 	if got, want := get(t, h, "/tasks/export").Code, http.StatusServiceUnavailable; got != want {
 		t.Errorf("status = %d, want %d", got, want)
 	}
@@ -185,7 +185,7 @@ func TestExportEndsWhenTheClientLeaves(t *testing.T) {
 	t.Parallel()
 	b := &endless{backend: newBackend(t)}
 	left := make(chan struct{})
-	h := api.New(api.Options{Backend: b})
+	h := newAPI(api.Options{Backend: b})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(left)
 		h.ServeHTTP(w, r)
@@ -214,7 +214,7 @@ func TestExportEndsWhenTheClientLeaves(t *testing.T) {
 
 func TestExportTakesAnyAccept(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	r := httptest.NewRequest(http.MethodGet, "/tasks/export", nil)
 	r.Header.Set("Accept", "text/csv")
 	w := httptest.NewRecorder()
@@ -227,11 +227,11 @@ func TestExportTakesAnyAccept(t *testing.T) {
 func TestTotalsAreExactUpTo10000(t *testing.T) {
 	t.Parallel()
 	b := &endless{backend: newBackend(t)}
-	got := decode(t, get(t, api.New(api.Options{Backend: b}), "/tasks?limit=7").Body.String())
+	got := decode(t, get(t, newAPI(api.Options{Backend: b}), "/tasks?limit=7").Body.String())
 	if got["total"] != nil || got["total_at_least"] != json.Number("7") {
 		t.Errorf("total = %v, at least %v, want null, 7", got["total"], got["total_at_least"])
 	}
-	got = decode(t, get(t, api.New(api.Options{Backend: newBackend(t)}), "/tasks?limit=1").Body.String())
+	got = decode(t, get(t, newAPI(api.Options{Backend: newBackend(t)}), "/tasks?limit=1").Body.String())
 	if got["total"] != json.Number("3") || got["total_at_least"] != nil {
 		t.Errorf("total = %v, at least %v, want 3, null", got["total"], got["total_at_least"])
 	}

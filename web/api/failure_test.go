@@ -26,7 +26,7 @@ func failed() string {
 
 // atNoon serves b half a day after its events.
 func atNoon(b api.Backend) http.Handler {
-	return api.New(api.Options{Backend: b, Now: func() time.Time { return time.UnixMicro(start).Add(12 * time.Hour).UTC() }})
+	return newAPI(api.Options{Backend: b, Now: func() time.Time { return time.UnixMicro(start).Add(12 * time.Hour).UTC() }})
 }
 
 func post(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {

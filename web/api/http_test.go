@@ -15,7 +15,7 @@ import (
 
 func TestNamesSurviveEveryMount(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	router := chi.NewRouter()
 	router.Mount("/ops/api/v1", h)
 	hosts := map[string]struct {
@@ -51,7 +51,7 @@ func TestNamesSurviveEveryMount(t *testing.T) {
 // event, and compression makes others of them.
 func TestNoAnswerIsKept(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	for _, target := range []string{"/tasks", "/tasks/" + taskID, "/tasks/" + taskID + "/events", "/workers", "/workers/celery@w1"} {
 		if tag := get(t, h, target).Header().Get("ETag"); tag != "" {
 			t.Errorf("GET %s has the ETag %s", target, tag)
@@ -61,7 +61,7 @@ func TestNoAnswerIsKept(t *testing.T) {
 
 func TestClientsThatTakeProblems(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	for accept, want := range map[string]int{
 		"application/problem+json": 200, "text/html;q=0, application/problem+json;q=0.5": 200, "application/*": 200, "text/html": 406,
 	} {
@@ -77,7 +77,7 @@ func TestClientsThatTakeProblems(t *testing.T) {
 
 func TestHead(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(api.New(api.Options{Backend: newBackend(t)}))
+	server := httptest.NewServer(newAPI(api.Options{Backend: newBackend(t)}))
 	defer server.Close()
 	for target, want := range map[string]int{"/tasks": 200, "/workers/celery@w1": 200, "/tasks/none": 404} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodHead, server.URL+target, nil)
@@ -98,7 +98,7 @@ func TestHead(t *testing.T) {
 func TestPanicShowsNothing(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	h := api.New(api.Options{Backend: &backend{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h := newAPI(api.Options{Backend: &backend{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	w := get(t, h, "/workers")
 	if got, want := w.Code, http.StatusInternalServerError; got != want {
 		t.Fatalf("status = %d, want %d", got, want)

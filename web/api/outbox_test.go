@@ -206,7 +206,7 @@ func TestQueuesAreToldAsSeen(t *testing.T) {
 
 func TestQueuesAndCommandsNeedOperations(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	for _, target := range []string{"/queues", "/queues/mail", "/commands", "/commands/1", "/outbox", "/audit"} {
 		if w := get(t, h, target); w.Code != http.StatusNotFound {
 			t.Errorf("GET %s without operations = %d, want 404", target, w.Code)

@@ -20,7 +20,7 @@ func TestPeersSayWhoAsks(t *testing.T) {
 		"joining":   peers.New(peers.Options{Broker: inproc.New(inproc.Options{}), Host: "watch-1"}),
 	} {
 		w := httptest.NewRecorder()
-		api.New(api.Options{Backend: f.back, Peers: p}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/peers", nil))
+		newAPI(api.Options{Backend: f.back, Peers: p}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/peers", nil))
 		var got struct {
 			State string
 			Asks  bool

@@ -21,7 +21,7 @@ func ids(list map[string]any) []string {
 
 func TestProblems(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	long := strings.Repeat("é", 5000)
 	tests := map[string]struct {
 		target    string
@@ -89,7 +89,7 @@ func TestProblems(t *testing.T) {
 
 func TestProblemPointsAtTheWrongWord(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	for target, want := range map[string][3]any{
 		"/tasks?q=state:failure+nane:x":        {json.Number("14"), json.Number("4"), "name"},
 		"/tasks/export?q=caf%C3%A9+stat:retry": {json.Number("6"), json.Number("4"), "state"},
@@ -105,7 +105,7 @@ func TestProblemPointsAtTheWrongWord(t *testing.T) {
 
 func TestMethodsAreReadOnly(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, "BREW"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(method, "/tasks/"+taskID, nil))
@@ -118,7 +118,7 @@ func TestMethodsAreReadOnly(t *testing.T) {
 
 func TestAccept(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	for accept, want := range map[string]int{
 		"":                                 200,
 		"*/*":                              200,

@@ -63,8 +63,8 @@ func openWith(t *testing.T, backend func(b *backend) web.Backend) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Handler = api.New(api.Options{
-		Backend: b, Commands: f.ops, AppOutboxes: outboxes(t), Prefix: "/ops", Identify: func(*http.Request) string { return "ada" },
+	f.Handler = newAPI(api.Options{
+		Backend: b, Commands: f.ops, AppOutboxes: outboxes(t), Prefix: "/ops",
 	})
 	return f
 }
@@ -235,11 +235,11 @@ func TestOrderIsFollowedToItsEnd(t *testing.T) {
 
 func TestReadOnlyChangesNothing(t *testing.T) {
 	t.Parallel()
-	full := decode(t, get(t, api.New(options(t, newBackend(t))), "/openapi.json").Body.String())["paths"].(map[string]any)
+	full := decode(t, get(t, newAPI(options(t, newBackend(t))), "/openapi.json").Body.String())["paths"].(map[string]any)
 	b := newBackend(t)
 	for name, h := range map[string]http.Handler{
-		"read-only":     api.New(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true}),
-		"read-only all": api.New(api.Options{Backend: b, Commands: operating(t, b, false), ReadOnly: true}),
+		"read-only":     newAPI(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true}),
+		"read-only all": newAPI(api.Options{Backend: b, Commands: operating(t, b, false), ReadOnly: true}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -297,7 +297,7 @@ func FuzzOrderBody(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := api.New(api.Options{Backend: b, Commands: ops})
+	h := newAPI(api.Options{Backend: b, Commands: ops})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, target := range []string{"/purge?dry_run=true", "/commands/discard"} {
 			w := request(h, http.MethodPost, target, string(body))

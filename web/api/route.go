@@ -14,6 +14,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
+
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // adapter registers operations on a router.
@@ -141,6 +143,20 @@ func (a *api) recover(w http.ResponseWriter, r *http.Request) {
 	}
 	a.logger.ErrorContext(r.Context(), "api handler panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 	problem(http.StatusInternalServerError, "The request failed; see Umbel's log.").write(w)
+}
+
+// signedIn responds with 401 to requests of nobody.
+func (a *api) signedIn(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if why := auth.Decide(r.Context(), auth.View); why != nil {
+			if a.challenge != nil && why.Status == http.StatusUnauthorized {
+				a.challenge(w)
+			}
+			problem(why.Status, why.Message).write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // negotiated responds with 406 to clients that do not accept JSON, except for exports, which have a format parameter. huma

@@ -10,7 +10,7 @@ import (
 
 func TestSeries(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	for _, target := range []string{"/series", "/series?from=-7d&group=name", "/series?q=state:failure", "/series?q=args:~x&from=-24h&to=-1h"} {
 		w := get(t, h, target)
 		if w.Code != http.StatusOK {
@@ -27,7 +27,7 @@ func TestSeries(t *testing.T) {
 
 func TestSeriesRefuses(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	for target, want := range map[string]string{
 		"/series?limit=1":                       "limit",
 		"/series?group=age":                     "group",

@@ -180,14 +180,14 @@ func TestResults(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	o := options(t, b)
-	if w := get(t, api.New(o), "/results/"+taskID); w.Code != http.StatusNotFound {
+	if w := get(t, newAPI(o), "/results/"+taskID); w.Code != http.StatusNotFound {
 		t.Errorf("result without a backend = %d %s, want 404", w.Code, w.Body)
 	}
 	o.Commands.Results = resultBackend{results.Result{
 		TaskID: taskID, Status: "FAILURE", Value: json.RawMessage(`{"n":NaN}`), Exception: "KeyError: 'x'",
 		DoneAt: time.UnixMicro(start).Add(time.Hour), NaiveTime: true, Args: json.RawMessage(`[1]`), Retries: new(int64(1 << 60)),
 	}}
-	h := api.New(o)
+	h := newAPI(o)
 	w := get(t, h, "/results/"+taskID)
 	got := decode(t, w.Body.String())
 	want := map[string]any{
@@ -215,7 +215,7 @@ func TestResults(t *testing.T) {
 func TestReadOnlyTakesNoOrderForTasks(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	h := api.New(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true})
+	h := newAPI(api.Options{Backend: b, Commands: operating(t, b, true), ReadOnly: true})
 	for _, target := range []string{"/publish", "/retry/" + taskID, "/bulk"} {
 		if w := send(t, h, http.MethodPost, target, `{}`); w.Code != http.StatusNotFound {
 			t.Errorf("POST %s = %d %s, want 404", target, w.Code, w.Body)

@@ -26,7 +26,7 @@ func send(t *testing.T, h http.Handler, method, target, body string) *httptest.R
 
 func TestViewsAreKeptChangedAndDeleted(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t), Prefix: "/ops"})
+	h := newAPI(api.Options{Backend: newBackend(t), Prefix: "/ops"})
 	list := func() string { return get(t, h, "/views").Body.String() }
 	created := send(t, h, http.MethodPost, "/views", `{"name":" Late  ones ","query":"run:>2s","sort":"-run","cols":"id,run"}`)
 	saved := decode(t, created.Body.String())
@@ -63,7 +63,7 @@ func TestViewsAreKeptChangedAndDeleted(t *testing.T) {
 
 func TestViewsThatCannotBeKept(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	send(t, h, http.MethodPost, "/views", `{"name":"one"}`)
 	send(t, h, http.MethodPost, "/views", `{"name":"two"}`)
 	tests := map[string]struct {
@@ -103,7 +103,7 @@ func TestViewsThatCannotBeKept(t *testing.T) {
 
 func TestViewsAreBounded(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	for i := range 100 {
 		if got := send(t, h, http.MethodPost, "/views", fmt.Sprintf(`{"name":"view %d"}`, i)).Code; got != http.StatusCreated {
 			t.Fatalf("view %d = %d, want 201", i, got)
@@ -119,7 +119,7 @@ func TestViewsAreBounded(t *testing.T) {
 
 func TestSuggestions(t *testing.T) {
 	t.Parallel()
-	h := api.New(api.Options{Backend: newBackend(t)})
+	h := newAPI(api.Options{Backend: newBackend(t)})
 	tests := map[string]struct {
 		target, text, query string
 		at                  string

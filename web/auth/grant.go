@@ -51,13 +51,14 @@ var (
 	operatorActions = []Action{
 		SaveView, ResolveFailure, DismissTask, RetryTask, RevokeTask, PublishTask, EditRule, ControlWorker, ForgetWorker, ChangeOutbox,
 	}
+	adminActions = []Action{ShutDownWorker, PurgeQueue, ReleaseLock, ReadAudit, ManageTokens}
 )
 
 // Allows reports whether a role contains an action. An unknown role contains none but Open.
 func (r Role) Allows(a Action) bool {
 	switch r {
 	case Admin:
-		return true
+		return slices.Contains(Actions(), a)
 	case Operator:
 		return slices.Contains(viewerActions, a) || slices.Contains(operatorActions, a)
 	case Viewer:
