@@ -284,9 +284,9 @@ func readyz(b Backend) http.HandlerFunc {
 
 // theme stores the chosen theme in a cookie and redirects back.
 func (h *Handler) theme(w http.ResponseWriter, r *http.Request) {
-	c := &http.Cookie{ //nolint:gosec // not Secure: the dashboard may be served on loopback without TLS
+	c := &http.Cookie{ //nolint:gosec // Secure under TLS: the dashboard may be served on loopback without
 		Name: "theme", Value: r.FormValue("theme"), Path: h.prefix + "/",
-		MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
 	}
 	if c.Value != "light" && c.Value != "dark" {
 		c.Value, c.MaxAge = "", -1

@@ -34,6 +34,9 @@ type runner interface {
 func commands() []command {
 	return []command{
 		{"serve", "", "Watch a cluster and serve its dashboard (default).", &serveCmd{}},
+		{"flower", "", "Watch a cluster with the options of Flower: those of its command line, FLOWER_* and flowerconfig.py.\n" +
+			"Options of celery may precede it: umbel -b URL flower --port=5566. docs/flower-options.md lists them all; the flags\n" +
+			"of serve work too.", &flowerCmd{}},
 		{"demo", "", "Serve the dashboard of a simulated cluster. Needs no broker.", &demoCmd{}},
 		{"replay", "<file>", "Apply recorded events and print the resulting state as JSON.\n" +
 			"The file has one raw event per line, in order of arrival; - is standard input.", &replayCmd{}},
@@ -94,6 +97,12 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 func parse(args []string, g *globals) (c command, fs *pflag.FlagSet, err error) {
 	global := newFlagSet("umbel", g)
 	global.SetInterspersed(false)
+	if rest, ok := flowerArgs(args, global); ok {
+		c = commandNamed("flower")
+		fs = newFlagSet("umbel flower", c.runner)
+		fs.AddFlagSet(global)
+		return c, fs, parseCommand(c, fs, rest)
+	}
 	err = global.Parse(args)
 	if errors.Is(err, pflag.ErrHelp) {
 		return command{args: "<command>", help: "The live dashboard for Celery."}, global, err
@@ -116,13 +125,29 @@ func parse(args []string, g *globals) (c command, fs *pflag.FlagSet, err error) 
 	}
 	fs = newFlagSet("umbel "+c.name, c.runner)
 	fs.AddFlagSet(global)
-	if err := parseFlags(fs, rest); err != nil {
+	if err := parseCommand(c, fs, rest); err != nil {
 		return c, fs, err
 	}
 	if extra := fs.Args(); c.args == "" && len(extra) > 0 || len(extra) > 1 && !strings.Contains(c.args, "...") {
 		return c, fs, fmt.Errorf("unexpected argument %s", extra[len(extra)-1])
 	}
 	return c, fs, nil
+}
+
+// parseCommand sets the flags of a command. Some read more than flags.
+func parseCommand(c command, fs *pflag.FlagSet, args []string) error {
+	if p, ok := c.runner.(interface {
+		parse(fs *pflag.FlagSet, args []string) error
+	}); ok {
+		return p.parse(fs, args)
+	}
+	return parseFlags(fs, args)
+}
+
+// commandNamed returns a command that exists.
+func commandNamed(name string) command {
+	all := commands()
+	return all[slices.IndexFunc(all, func(c command) bool { return c.name == name })]
 }
 
 // complain says in one line what is wrong.

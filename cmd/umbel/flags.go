@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newFlagSet returns the flags in the fields of a struct. Tags of a field:
+// newFlagSet returns the flags in the exported fields of a struct. Tags of a field:
 //
 //	name         of the flag, else the field's in kebab case
 //	short        of a bool: the letter that stands for it
@@ -35,6 +35,9 @@ func newFlagSet(name string, fields any) *pflag.FlagSet {
 
 func addFlags(fs *pflag.FlagSet, v reflect.Value, prefix string) {
 	for field, value := range v.Fields() {
+		if !field.Anonymous && !field.IsExported() {
+			continue
+		}
 		tag := field.Tag
 		if p, ok := tag.Lookup("prefix"); ok || field.Anonymous {
 			addFlags(fs, value, prefix+p)

@@ -8,7 +8,7 @@ import (
 
 // resultFlags say where the workers store results.
 type resultFlags struct {
-	ResultBackend     string `env:"UMBEL_RESULT_BACKEND" placeholder:"URL" help:"The workers' result_backend, to show stored results: redis://, sentinel://, db+sqlite:///, db+postgresql://, django-db+postgresql://."`
+	ResultBackend     string `env:"UMBEL_RESULT_BACKEND,CELERY_RESULT_BACKEND" placeholder:"URL" help:"The workers' result_backend, to show stored results: redis://, sentinel://, db+sqlite:///, db+postgresql://, django-db+postgresql://."`
 	ResultBackendFile string `env:"UMBEL_RESULT_BACKEND_FILE" placeholder:"FILE" help:"Read the URL of the result backend from a file."`
 	ResultMaster      string `env:"UMBEL_RESULT_MASTER" placeholder:"NAME" help:"master_name of the result backend's sentinels."`
 	ResultKeyPrefix   string `env:"UMBEL_RESULT_KEY_PREFIX" placeholder:"PREFIX" help:"global_keyprefix of the result backend."`

@@ -13,14 +13,22 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/internal/dashboard"
+	"github.com/umbelhq/umbel/internal/floweroptions"
+	"github.com/umbelhq/umbel/internal/listener"
 )
 
 // drain bounds the wait for requests in progress when the program stops.
 const drain = 10 * time.Second
 
+// maxHeader bounds the line and the headers of a request, bytes.
+const maxHeader = 64 << 10
+
 // webFlags say where the dashboard is served.
 type webFlags struct {
-	Listen          string   `env:"UMBEL_LISTEN" default:"127.0.0.1:5555" help:"Address to listen on. Requires --unauthenticated unless it is a loopback address."`
+	Listen          string   `env:"UMBEL_LISTEN" default:"127.0.0.1:5555" help:"Address to listen on, or unix:/path of a socket that only its owner can open. Requires --unauthenticated unless it is a loopback address or a socket."`
+	HTTPSCert       string   `name:"https-cert" env:"UMBEL_HTTPS_CERT" placeholder:"FILE" help:"Serve HTTPS with this certificate and its chain (PEM). Read again when it changes."`
+	HTTPSKey        string   `name:"https-key" env:"UMBEL_HTTPS_KEY" placeholder:"FILE" help:"Key (PEM) of the certificate."`
+	HTTPSClientCA   string   `name:"https-client-ca" env:"UMBEL_HTTPS_CLIENT_CA" placeholder:"FILE" help:"Require a certificate of clients, signed by one of these (PEM)."`
 	Hosts           []string `name:"host" env:"UMBEL_HOST" placeholder:"NAME" help:"Host name to accept besides localhost, such as that of a proxy. Repeatable."`
 	Unauthenticated bool     `env:"UMBEL_UNAUTHENTICATED" help:"Allow addresses other than loopback, and any host name, without authentication."`
 	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path prefix, such as /umbel."`
@@ -29,6 +37,7 @@ type webFlags struct {
 	ReadOnly        bool     `env:"UMBEL_READ_ONLY" help:"Disable everything that changes the cluster or the history."`
 	UserHeader      string   `env:"UMBEL_USER_HEADER" placeholder:"NAME" help:"Header in which an authenticating proxy passes the user, such as X-Forwarded-User; it must replace the client's own. Recorded in the audit log."`
 	keepFlags
+	notes []string // to log before serving: what has no effect
 }
 
 // serveCmd watches a cluster.
@@ -39,12 +48,16 @@ type serveCmd struct {
 	lockFlags
 	webFlags
 	dirFlag
+	flower       *floweroptions.Settings
 	Peers        bool `env:"UMBEL_PEERS" default:"true" negatable:"" help:"Agree with other Umbels on the broker which one asks the workers; needs an exchange of its own."`
 	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
 }
 
 // Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
+	if err := c.checkFlower(); err != nil {
+		return err
+	}
 	o, err := c.options()
 	if err != nil {
 		return err
@@ -99,19 +112,25 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 
 // show serves u until ctx ends.
 func (f *webFlags) show(ctx context.Context, u *dashboard.Dashboard, log *slog.Logger, others []func(context.Context) error) error {
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", f.Listen)
+	certificate, err := f.certificate(log)
+	if err != nil {
+		return err
+	}
+	l, err := listener.Listen(ctx, f.Listen, certificate)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", f.Listen, err)
 	}
-	log.Info("dashboard ready", "url", "http://"+listener.Addr().String()+prefixed(f.Prefix))
+	for _, note := range f.notes {
+		log.Warn("option has no effect", "reason", note)
+	}
+	log.Info("dashboard ready", "url", l.URL(prefixed(f.Prefix)))
 	server := &http.Server{
-		Handler: f.single(u), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: f.single(u), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve: %w", err)
 		}
 		return nil
@@ -132,6 +151,19 @@ func (f *webFlags) show(ctx context.Context, u *dashboard.Dashboard, log *slog.L
 	err = g.Wait()
 	log.Info("stopped")
 	return err
+}
+
+// certificate returns that of HTTPS, nil for none.
+func (f *webFlags) certificate(log *slog.Logger) (*listener.Certificate, error) {
+	files := listener.Files{Cert: f.HTTPSCert, Key: f.HTTPSKey, ClientCA: f.HTTPSClientCA}
+	if files == (listener.Files{}) {
+		return nil, nil
+	}
+	c, err := listener.NewCertificate(files, log)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--https-cert, --https-key, --https-client-ca: %w", err)}
+	}
+	return c, nil
 }
 
 // identify returns who makes a request, as the proxy tells; nil if none does.
@@ -158,9 +190,12 @@ func (f *webFlags) single(next http.Handler) http.Handler {
 
 // loopback refuses addresses that others can reach: there is no authentication yet.
 func loopback(address string) error {
+	if listener.IsSocket(address) {
+		return nil
+	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return errors.New("not an address: write host:port, such as 127.0.0.1:5555")
+		return errors.New("not an address: write host:port, such as 127.0.0.1:5555, or unix:/path")
 	}
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
