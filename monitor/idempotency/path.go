@@ -64,9 +64,9 @@ func (s *step) next(path string, first bool) (*step, string, error) {
 		}
 		return s.key(key), p.s[p.at:], nil
 	case bracket:
-		digits, rest, _ := strings.Cut(inner, "]")
+		digits, rest, closed := strings.Cut(inner, "]")
 		n, err := strconv.Atoi(digits)
-		if err != nil || n < 0 || strconv.Itoa(n) != digits {
+		if !closed || err != nil || n < 0 || strconv.Itoa(n) != digits {
 			return nil, "", &Error{Message: `an index must be a number or *, as in [0] or [*]`}
 		}
 		if s.indexes[n] == nil {
