@@ -78,6 +78,9 @@ allocations: ## how often benchmarks allocate, compared with scripts/allocations
 build: generate ## static binary in bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/umbel ./cmd/umbel
 
+wheels: generate ## Python wheels for all PLATFORMS, such as linux/arm64, in dist/
+	python3 python/build_wheel.py --version "$(VERSION)" $(PLATFORMS)
+
 demo: ## a simulated cluster on http://127.0.0.1:5555/; needs only Go
 	go run ./cmd/umbel demo
 
@@ -93,6 +96,6 @@ check: ## what CI runs: verify, lint, vulnerabilities, contract, allocations, te
 
 clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
-	rm -rf bin .services bench.txt
+	rm -rf bin dist .services bench.txt
 
-.PHONY: help generate fmt lint test contract thorough e2e rabbitmq4 fuzz bench allocations vulnerabilities build demo verify check clean
+.PHONY: help generate fmt lint test contract thorough e2e rabbitmq4 fuzz bench allocations vulnerabilities build wheels demo verify check clean
