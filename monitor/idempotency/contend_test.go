@@ -24,8 +24,8 @@ import (
 
 const contended = 12 // calls for which workers contend
 
-// TestPythonAndGoContend has two workers of each language run the same few calls, with the class that the guide shows and
-// with this package. Each twentieth run is killed with SIGKILL in its middle, and of those with fenced values as many
+// TestPythonAndGoContend has two workers of each language run the same few calls, with the Python package umbel and
+// with this one. Each twentieth run is killed with SIGKILL in its middle, and of those with fenced values as many
 // take longer than the lock. While the TTL of a run holds, there is no other of its call; what was completed does not run
 // again; and no key is left for ever.
 func TestPythonAndGoContend(t *testing.T) {
@@ -33,7 +33,7 @@ func TestPythonAndGoContend(t *testing.T) {
 	for mode, ttl := range map[string]time.Duration{"fenced": 400 * time.Millisecond, "plain": time.Second} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			url, python := testenv.Redis(t), testenv.Python(t)
+			url := testenv.Redis(t)
 			client := connect(t, url)
 			name := "contend." + uuid.NewString()
 			t.Cleanup(func() { clean(t, client, name) })
@@ -47,9 +47,17 @@ func TestPythonAndGoContend(t *testing.T) {
 			var g errgroup.Group
 			kills := make(chan struct{}, 10_000)
 			for range 2 {
-				g.Go(func() error { return worker(ctx, t, kills, executable, append([]string{"contend"}, test...)...) })
 				g.Go(func() error {
-					return worker(ctx, t, kills, python, "testdata/contend.py", url, name, strconv.Itoa(contended), mode, test[3])
+					return worker(ctx, kills, func() *exec.Cmd {
+						c := exec.CommandContext(t.Context(), executable, append([]string{"contend"}, test...)...)
+						c.Stderr = t.Output()
+						return c
+					})
+				})
+				g.Go(func() error {
+					return worker(ctx, kills, func() *exec.Cmd {
+						return umbelPython(t, "contend.py", url, name, strconv.Itoa(contended), mode, test[3])
+					})
 				})
 			}
 			<-ctx.Done()
@@ -73,10 +81,9 @@ func TestPythonAndGoContend(t *testing.T) {
 }
 
 // worker starts a program again each time it was killed, which it is when it says that it hangs.
-func worker(ctx context.Context, t *testing.T, kills chan<- struct{}, program string, args ...string) error {
+func worker(ctx context.Context, kills chan<- struct{}, program func() *exec.Cmd) error {
 	for ctx.Err() == nil {
-		c := exec.CommandContext(t.Context(), program, args...)
-		c.Stderr = t.Output()
+		c := program()
 		out, err := c.StdoutPipe()
 		if err != nil {
 			return err
@@ -93,7 +100,7 @@ func worker(ctx context.Context, t *testing.T, kills chan<- struct{}, program st
 			}
 		}
 		if err := c.Wait(); err != nil && !killed {
-			return fmt.Errorf("%s: %w", program, err)
+			return fmt.Errorf("%s: %w", c, err)
 		}
 	}
 	return nil

@@ -8,7 +8,8 @@ import sys
 import time
 
 import redis
-import runonce
+from umbel._fingerprint import Fingerprinter
+from umbel._lock import KEY_PREFIX, Lock
 
 url, name, keys, fenced, ttl = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "fenced", int(sys.argv[5]) / 1000
 client = redis.Redis.from_url(url)
@@ -26,7 +27,8 @@ def log(i, what, tried):
 
 while not client.exists(f"stop:{name}"):
     i = random.randrange(keys)
-    lock = runonce.Lock(client, name, [], {"order": i, "note": "ü\ud83d", "amount": 1e16}, worker, fenced, ttl, 60)
+    fingerprint = Fingerprinter().call(name, [], {"order": i, "note": "ü\ud83d", "amount": 1e16})
+    lock = Lock(client, KEY_PREFIX + fingerprint, worker, ttl=ttl, completion_ttl=60, fenced=fenced)
     tried = now()
     if lock.acquire():
         time.sleep(0.001)

@@ -1,29 +1,21 @@
-"""Calls tasks of the class RunOnce and prints their results as lines of JSON: task.py URL NAME."""
+"""Calls an IdempotentTask and prints their results as lines of JSON: task.py URL NAME."""
 
 import json
 import sys
 
 import celery
 import redis
-import runonce
+from umbel.celery import IdempotentTask
 
 url, name = sys.argv[1:]
-app = celery.Celery(task_always_eager=True)
+app = celery.Celery(task_always_eager=True, idempotency_redis_url=url)
 
 
-class Once(runonce.RunOnce):
-    pass
-
-
-Once.url = url
-
-
-@app.task(base=Once, bind=True, name=name)
+@app.task(base=IdempotentTask, bind=True, name=name)
 def charge(self, order_id, fail=False):
     if fail:
         raise ValueError("card declined")
-    key = f"lock:{runonce.fingerprint(name, [], {'order_id': order_id})}"
-    value = redis.Redis.from_url(url).get(key)
+    value = redis.Redis.from_url(url).get("lock:" + self.fingerprint(kwargs={"order_id": order_id}))
     return {"id": self.request.id, "value": value.decode() if value else None, "again": charge(order_id=order_id)}
 
 

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"strings"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/uuid"
@@ -14,32 +14,27 @@ import (
 	"github.com/umbelhq/umbel/monitor/idempotency"
 )
 
-// The class that people copy from the guide is the one that TestPythonAndGoContend runs.
-func TestGuideShowsTheTestedClass(t *testing.T) {
-	t.Parallel()
-	class, err := os.ReadFile("testdata/runonce.py")
+// umbelPython prepares a script of testdata that imports the Python package umbel.
+func umbelPython(t *testing.T, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	source, err := filepath.Abs("../../python")
 	if err != nil {
 		t.Fatal(err)
 	}
-	guide, err := os.ReadFile("../../docs/guides/idempotency.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(guide), "```python\n"+string(class)+"```\n") {
-		t.Error("docs/guides/idempotency.md does not show testdata/runonce.py")
-	}
+	c := exec.CommandContext(t.Context(), testenv.Python(t), append([]string{"testdata/" + script}, args...)...)
+	c.Env = append(os.Environ(), "PYTHONPATH="+source, "PYTHONDONTWRITEBYTECODE=1")
+	c.Stderr = t.Output()
+	return c
 }
 
-// A task of the class runs once, and one that fails runs again. While it runs, its key names it.
+// An IdempotentTask runs once, and one that fails runs again. While it runs, its key names it.
 func TestPythonTaskRunsOnce(t *testing.T) {
 	t.Parallel()
-	url, python := testenv.Redis(t), testenv.Python(t)
-	name := "guide." + uuid.NewString()
+	url := testenv.Redis(t)
+	name := "once." + uuid.NewString()
 	client := connect(t, url)
 	t.Cleanup(func() { clean(t, client, name) })
-	c := exec.CommandContext(t.Context(), python, "testdata/task.py", url, name)
-	c.Stderr = t.Output()
-	out, err := c.Output()
+	out, err := umbelPython(t, "task.py", url, name).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
