@@ -10,6 +10,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // workerAct is a remote control command for workers, as a form has it.
@@ -30,6 +31,11 @@ func (p *forms) workerAct(w http.ResponseWriter, r *http.Request) (workerAct, bo
 	if a.method, known = remote.Lookup(r.Form.Get("method")); !known || !slices.Contains(workerMethods(), a.method.Name) {
 		back.Message = "Unknown remote control command."
 		p.problem(w, r, http.StatusBadRequest, back)
+		return a, false
+	}
+	if why := auth.Decide(r.Context(), auth.ControlAction(a.method.Name)); why != nil {
+		back.Title, back.Message = http.StatusText(why.Status), why.Message
+		p.problem(w, r, why.Status, back)
 		return a, false
 	}
 	if r.Form.Get("all") == "" {

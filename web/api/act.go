@@ -155,8 +155,8 @@ func registerSend[I, R, P any](a *api, h huma.API, op huma.Operation, steps send
 }
 
 // postSend describes an operation that sends commands.
-func postSend(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
-	return postBody(h, id, path, summary, append(statuses, http.StatusUnprocessableEntity, unavailable)...)
+func postSend(h huma.API, action auth.Action, id, path, summary string, statuses ...int) huma.Operation {
+	return postBody(h, action, id, path, summary, append(statuses, http.StatusUnprocessableEntity, unavailable)...)
 }
 
 // service returns the command service, nil if Umbel is read-only.

@@ -94,16 +94,17 @@ func New(o Options) http.Handler {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
 	mux := chi.NewMux()
-	mux.Use(a.recovered, a.signedIn, negotiated)
-	mux.NotFound(func(w http.ResponseWriter, _ *http.Request) {
+	mux.Use(a.recovered, negotiated)
+	guarded := adapter{mux, a.refuse}
+	mux.NotFound(a.signedIn(func(w http.ResponseWriter, _ *http.Request) {
 		problem(http.StatusNotFound, "No such resource; openapi.json lists all resources.").write(w)
-	})
-	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
-		allowed := adapter{mux}.methods(r)
+	}))
+	mux.MethodNotAllowed(a.signedIn(func(w http.ResponseWriter, r *http.Request) {
+		allowed := guarded.methods(r)
 		w.Header().Set("Allow", allowed)
 		problem(http.StatusMethodNotAllowed, "This resource supports only "+allowed+".").write(w)
-	})
-	h := huma.NewAPI(config(o), adapter{mux})
+	}))
+	h := huma.NewAPI(config(o), guarded)
 	h.UseMiddleware(strictQuery(h))
 	a.register(h)
 	completeSchemas(h.OpenAPI().Components.Schemas)
@@ -127,8 +128,13 @@ func config(o Options) huma.Config {
 				Description: "Monitor and control a Celery cluster. Null means unknown. Times are RFC 3339 in UTC " +
 					"with microseconds; integers beyond ±2^53 are strings.",
 			},
-			Servers:    []*huma.Server{{URL: strings.TrimRight(o.Prefix, "/") + "/api/v1"}},
-			Components: &huma.Components{Schemas: registry},
+			Servers: []*huma.Server{{URL: strings.TrimRight(o.Prefix, "/") + "/api/v1"}},
+			Components: &huma.Components{Schemas: registry, SecuritySchemes: map[string]*huma.SecurityScheme{
+				"token":   {Type: "http", Scheme: "bearer", Description: "An API token."},
+				"session": {Type: "apiKey", In: "cookie", Name: "umbel_session", Description: "The session of a browser."},
+				"basic":   {Type: "http", Scheme: "basic", Description: "A user and a password."},
+			}},
+			Security: []map[string][]string{{"token": {}}, {"session": {}}, {"basic": {}}, {}},
 		},
 		// "json" is for types that end in +json.
 		Formats:       map[string]huma.Format{"application/json": format, "json": format},

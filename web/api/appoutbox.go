@@ -12,6 +12,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -114,12 +115,12 @@ func (a *api) registerAppOutboxes(h huma.API) {
 	if a.appOutboxes == nil {
 		return
 	}
-	huma.Register(h, operation(h, "list-app-outboxes", "/app-outboxes", "List outboxes of applications"), a.listAppOutboxes)
-	rows := operation(h, "list-app-outbox-rows", "/app-outboxes/{outbox}/rows", "List rows of an application's outbox, oldest first", notFound, unavailable)
+	huma.Register(h, operation(h, auth.View, "list-app-outboxes", "/app-outboxes", "List outboxes of applications"), a.listAppOutboxes)
+	rows := operation(h, auth.View, "list-app-outbox-rows", "/app-outboxes/{outbox}/rows", "List rows of an application's outbox, oldest first", notFound, unavailable)
 	rows.Description = "A page of a name may be short and still have a next one: it looks through 10,000 rows at most."
 	huma.Register(h, rows, a.listAppRows)
-	huma.Register(h, operation(h, "get-task-outbox", "/tasks/{id}/outbox", "Get a task's way through an application's outbox", notFound), a.taskOutbox)
-	huma.Register(h, operation(h, "list-dead-letters", "/app-outboxes/{outbox}/dead-letters", "List dead letters of an application, newest first",
+	huma.Register(h, operation(h, auth.View, "get-task-outbox", "/tasks/{id}/outbox", "Get a task's way through an application's outbox", notFound), a.taskOutbox)
+	huma.Register(h, operation(h, auth.View, "list-dead-letters", "/app-outboxes/{outbox}/dead-letters", "List dead letters of an application, newest first",
 		notFound, unavailable), a.listAppDead)
 }
 

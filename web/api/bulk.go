@@ -9,6 +9,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // Bulk revokes, terminates or retries many tasks.
@@ -50,7 +51,7 @@ func (a *api) registerBulk(h huma.API) {
 	if service == nil {
 		return
 	}
-	op := postSend(h, "act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", conflict)
+	op := postSend(h, auth.RevokeTask, "act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", conflict)
 	op.Description = "With dry_run, reports which tasks it would act on, and which it would skip and why."
 	registerSend(a, h, op, sendSteps[bulkInput, command.BulkRequest, BulkPreview]{
 		request: func(_ context.Context, in *bulkInput) (command.BulkRequest, error) { return in.Body.request() },

@@ -336,7 +336,7 @@ func (c *contract) ask(t *testing.T, name string, h http.Handler, a asked) *http
 // served is the API as a dashboard serves it.
 func served(t *testing.T, b web.Backend, ops *command.Service, apps *outboxwatch.Watcher) http.Handler {
 	t.Helper()
-	h, err := web.New(web.Options{Backend: b, Commands: ops, AppOutboxes: apps, Prefix: "/ops"})
+	h, err := web.New(web.Options{Backend: b, Commands: ops, AppOutboxes: apps, Prefix: "/ops", Auth: asSaid{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,6 +349,10 @@ func (c *contract) askWrongly(t *testing.T, name string, h http.Handler, a asked
 	op := c.operations[name]
 	with := func(status int, header ...string) asked {
 		return asked{status, a.target, a.body, append(slices.Clone(header), a.header...)}
+	}
+	c.ask(t, name, h, with(http.StatusUnauthorized, "As", "nobody"))
+	if slices.Contains(op.statuses, http.StatusForbidden) {
+		c.ask(t, name, h, with(http.StatusForbidden, "As", "viewer"))
 	}
 	if slices.Contains(op.statuses, http.StatusNotAcceptable) {
 		c.ask(t, name, h, with(http.StatusNotAcceptable, "Accept", "image/png"))

@@ -9,6 +9,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // inspectTimeout bounds how long to wait for a reply to an inspection.
@@ -100,9 +101,9 @@ func (a *api) registerControl(h huma.API) {
 	if a.commands == nil {
 		return
 	}
-	huma.Register(h, operation(h, "list-methods", "/methods", "List remote control commands"), a.methods)
-	huma.Register(h, operation(h, "get-topology", "/topology", "Get the tasks and queues of all workers"), a.topology)
-	inspect := operation(h, "inspect-worker", "/inspect/{name}", "Inspect a worker", notFound)
+	huma.Register(h, operation(h, auth.View, "list-methods", "/methods", "List remote control commands"), a.methods)
+	huma.Register(h, operation(h, auth.View, "get-topology", "/topology", "Get the tasks and queues of all workers"), a.topology)
+	inspect := operation(h, auth.View, "inspect-worker", "/inspect/{name}", "Inspect a worker", notFound)
 	inspect.Description = "Replies are cached: a worker is inspected at most once in 5 s, however many clients ask. Secrets are masked."
 	huma.Register(h, inspect, a.inspect)
 	service := a.service()
@@ -110,10 +111,13 @@ func (a *api) registerControl(h huma.API) {
 		return
 	}
 	a.registerForget(h)
-	control := postSend(h, "control-workers", "/control", "Send a remote control command", notFound)
+	control := postSend(h, auth.ControlWorker, "control-workers", "/control", "Send a remote control command", notFound)
 	control.Description = "Sends one command to each named worker, or one to all workers. Replies are added to the commands of the request."
 	registerSend(a, h, control, sendSteps[controlInput, command.ControlRequest, Preview]{
-		request: func(_ context.Context, in *controlInput) (command.ControlRequest, error) {
+		request: func(ctx context.Context, in *controlInput) (command.ControlRequest, error) {
+			if why := auth.Decide(ctx, auth.ControlAction(in.Body.Method)); why != nil {
+				return command.ControlRequest{}, problem(why.Status, why.Message)
+			}
 			return in.Body.request(), nil
 		},
 		preview: func(ctx context.Context, o command.ControlRequest) (Preview, error) {

@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // DeadLetterBody names dead letters of an application's outbox.
@@ -53,7 +54,7 @@ func (a *api) registerDeadLetters(h huma.API) {
 		},
 		{command.PurgeDeadLetters, "purge-dead-letters", "purge", "Purge dead letters of an application", "Removes them for good."},
 	} {
-		op := postSend(h, action.id, "/app-outboxes/{name}/dead-letters/"+action.path, action.summary, notFound, conflict)
+		op := postSend(h, auth.ChangeOutbox, action.id, "/app-outboxes/{name}/dead-letters/"+action.path, action.summary, notFound, conflict)
 		op.Description = action.description + " Fails with 409 if Umbel's database user lacks a privilege; the message names it. " +
 			"The command's reply says how many dead letters were changed."
 		registerSend(a, h, op, sendSteps[deadLetterInput, deadLetterRequest, DeadLetterPreview]{

@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 type dismissInput struct {
@@ -25,7 +26,7 @@ func (a *api) registerDismiss(h huma.API) {
 		{"dismiss", "Dismiss an unfinished task", a.service().Dismiss},
 		{"reinstate", "Reinstate a dismissed task", a.service().Reinstate},
 	} {
-		op := post(h, o.name+"-task", "/"+o.name+"/{id}", o.summary, notFound, conflict, unavailable)
+		op := post(h, auth.DismissTask, o.name+"-task", "/"+o.name+"/{id}", o.summary, notFound, conflict, unavailable)
 		huma.Register(h, op, func(ctx context.Context, in *dismissInput) (*response[Task], error) {
 			if err := o.act(ctx, a.caller(&in.Origin), in.ID); err != nil {
 				return nil, a.failed(ctx, err)

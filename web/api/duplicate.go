@@ -11,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/calls"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -157,9 +158,9 @@ type getDuplicate struct {
 
 // registerDuplicates adds the operations on tasks that repeat work.
 func (a *api) registerDuplicates(h huma.API) {
-	huma.Register(h, operation(h, "list-duplicates", "/duplicates", "List groups of duplicate tasks", unavailable), a.duplicates)
-	huma.Register(h, operation(h, "get-duplicate", "/duplicates/{key}", "Get a group of duplicate tasks", notFound, unavailable), a.duplicate)
-	huma.Register(h, operation(h, "list-duplicate-rules", "/duplicates/rules", "List the fields that are excluded when calls are compared", unavailable), a.duplicateRules)
+	huma.Register(h, operation(h, auth.View, "list-duplicates", "/duplicates", "List groups of duplicate tasks", unavailable), a.duplicates)
+	huma.Register(h, operation(h, auth.View, "get-duplicate", "/duplicates/{key}", "Get a group of duplicate tasks", notFound, unavailable), a.duplicate)
+	huma.Register(h, operation(h, auth.View, "list-duplicate-rules", "/duplicates/rules", "List the fields that are excluded when calls are compared", unavailable), a.duplicateRules)
 }
 
 func (a *api) duplicates(ctx context.Context, r *listDuplicates) (*response[Duplicates], error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/calls"
 )
 
@@ -70,7 +71,7 @@ func (a *api) registerExclude(h huma.API) {
 	if a.service() == nil {
 		return
 	}
-	op := postBody(h, "exclude-fields", "/exclude", "Exclude fields of a task when its calls are compared", unavailable)
+	op := postBody(h, auth.EditRule, "exclude-fields", "/exclude", "Exclude fields of a task when its calls are compared", unavailable)
 	op.Description = "Tasks that differ in nothing but these fields count as duplicates. Repeating the request changes nothing."
 	huma.Register(h, op, a.exclude)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 const (
@@ -24,7 +25,7 @@ type exportTasks struct {
 }
 
 func (a *api) registerExport(h huma.API) {
-	op := operation(h, "export-tasks", "/tasks/export", "Export all matching tasks", unavailable)
+	op := operation(h, auth.Export, "export-tasks", "/tasks/export", "Export all matching tasks", unavailable)
 	op.Description = "Streams the list page by page. A connection that is cut off means that the export is incomplete. " +
 		"In CSV, an apostrophe precedes text that a spreadsheet would take for a formula."
 	delete(op.Responses, strconv.Itoa(http.StatusNotAcceptable)) // format says what it is, whatever the client takes

@@ -10,6 +10,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state/fingerprint"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -51,14 +52,14 @@ func fromFailure(f history.FailureGroup) Failure {
 
 // registerFailures adds the operations on failure groups.
 func (a *api) registerFailures(h huma.API) {
-	huma.Register(h, operation(h, "list-failures", "/failures", "List failure groups, most recent failure first", unavailable), a.failures)
-	huma.Register(h, operation(h, "get-failure", "/failures/{id}", "Get a failure group", notFound, unavailable), a.failure)
+	huma.Register(h, operation(h, auth.View, "list-failures", "/failures", "List failure groups, most recent failure first", unavailable), a.failures)
+	huma.Register(h, operation(h, auth.View, "get-failure", "/failures/{id}", "Get a failure group", notFound, unavailable), a.failure)
 	if a.readOnly {
 		return
 	}
-	huma.Register(h, post(h, "resolve-failure", "/failures/{id}/resolve",
+	huma.Register(h, post(h, auth.ResolveFailure, "resolve-failure", "/failures/{id}/resolve",
 		"Mark a failure group as resolved", notFound, unavailable), a.resolve)
-	huma.Register(h, post(h, "reopen-failure", "/failures/{id}/reopen",
+	huma.Register(h, post(h, auth.ResolveFailure, "reopen-failure", "/failures/{id}/reopen",
 		"Reopen a resolved failure group", notFound, unavailable), a.reopen)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // WorkersBody lists workers.
@@ -23,7 +25,7 @@ func (a *api) registerForget(h huma.API) {
 	if a.service() == nil {
 		return
 	}
-	op := postBody(h, "forget-workers", "/forget", "Forget offline workers", notFound, conflict, unavailable)
+	op := postBody(h, auth.ForgetWorker, "forget-workers", "/forget", "Forget offline workers", notFound, conflict, unavailable)
 	op.Description = "Forgets all named workers or none: fails with 409 if one is not offline or has unfinished tasks. " +
 		"Nothing is sent. A forgotten worker reappears with its next event."
 	huma.Register(h, op, a.forget)

@@ -9,6 +9,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
 	"github.com/umbelhq/umbel/monitor/idempotency/settings"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // IdempotencyAudit says where the settings of workers let tasks be lost or run twice.
@@ -80,7 +81,7 @@ func (a *api) registerIdempotency(h huma.API) {
 	if a.settings == nil {
 		return
 	}
-	huma.Register(h, operation(h, "audit-idempotency", "/idempotency/audit", "Audit the settings of workers"), a.auditSettings)
+	huma.Register(h, operation(h, auth.View, "audit-idempotency", "/idempotency/audit", "Audit the settings of workers"), a.auditSettings)
 }
 
 func (a *api) auditSettings(ctx context.Context, _ *struct{}) (*response[IdempotencyAudit], error) {

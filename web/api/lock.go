@@ -9,6 +9,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/locks"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // Locks are the locks of tasks that run once, as last read. Null means unknown.
@@ -117,13 +118,13 @@ func (a *api) registerLocks(h huma.API) {
 	if a.commands == nil {
 		return
 	}
-	huma.Register(h, operation(h, "list-locks", "/locks", "List locks"), a.locks)
-	huma.Register(h, operation(h, "get-lock", "/locks/{key}", "Get a lock", notFound, unavailable), a.lock)
+	huma.Register(h, operation(h, auth.View, "list-locks", "/locks", "List locks"), a.locks)
+	huma.Register(h, operation(h, auth.View, "get-lock", "/locks/{key}", "Get a lock", notFound, unavailable), a.lock)
 	service := a.service()
 	if service == nil {
 		return
 	}
-	release := postSend(h, "release-lock", "/release", "Release a lock", notFound, conflict)
+	release := postSend(h, auth.ReleaseLock, "release-lock", "/release", "Release a lock", notFound, conflict)
 	registerSend(a, h, release, sendSteps[releaseInput, ReleaseBody, Preview]{
 		request: func(_ context.Context, in *releaseInput) (ReleaseBody, error) { return in.Body, nil },
 		preview: func(ctx context.Context, b ReleaseBody) (Preview, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -101,16 +102,16 @@ func (a *api) registerOutbox(h huma.API) {
 	if a.commands == nil {
 		return
 	}
-	huma.Register(h, operation(h, "list-commands", "/commands", "List commands, newest first", unavailable), a.listCommands)
-	huma.Register(h, operation(h, "get-command", "/commands/{id}", "Get a command", notFound, unavailable), a.command)
-	huma.Register(h, operation(h, "get-outbox", "/outbox", "Get the state of the outbox", unavailable), a.outbox)
-	huma.Register(h, operation(h, "list-audit", "/audit", "List audit records, newest first", unavailable), a.audit)
+	huma.Register(h, operation(h, auth.View, "list-commands", "/commands", "List commands, newest first", unavailable), a.listCommands)
+	huma.Register(h, operation(h, auth.View, "get-command", "/commands/{id}", "Get a command", notFound, unavailable), a.command)
+	huma.Register(h, operation(h, auth.View, "get-outbox", "/outbox", "Get the state of the outbox", unavailable), a.outbox)
+	huma.Register(h, operation(h, auth.ReadAudit, "list-audit", "/audit", "List audit records, newest first", unavailable), a.audit)
 	service := a.service()
 	if service == nil {
 		return
 	}
 	change := func(id, path, summary string, change func(context.Context, command.Caller, []int64) (int, error)) {
-		huma.Register(h, postBody(h, id, path, summary, unavailable), func(ctx context.Context, in *commandsInput) (*response[Changed], error) {
+		huma.Register(h, postBody(h, auth.ChangeOutbox, id, path, summary, unavailable), func(ctx context.Context, in *commandsInput) (*response[Changed], error) {
 			n, err := change(ctx, a.caller(&in.Origin), in.Body.IDs)
 			if err != nil {
 				return nil, a.failed(ctx, err)

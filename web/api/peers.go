@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/umbelhq/umbel/monitor/peers"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // Peers says which Umbel on the broker asks the workers.
@@ -32,7 +33,7 @@ type Peer struct {
 }
 
 func (a *api) registerPeers(h huma.API) {
-	huma.Register(h, operation(h, "list-peers", "/peers", "List the Umbels on the broker"), a.listPeers)
+	huma.Register(h, operation(h, auth.View, "list-peers", "/peers", "List the Umbels on the broker"), a.listPeers)
 }
 
 func (a *api) listPeers(context.Context, *struct{}) (*response[Peers], error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // NewTask is a task to publish.
@@ -95,7 +96,7 @@ func (a *api) registerPublish(h huma.API) {
 		return
 	}
 	service := a.service()
-	publish := postSend(h, "publish-task", "/publish", "Publish a task", notFound, conflict)
+	publish := postSend(h, auth.PublishTask, "publish-task", "/publish", "Publish a task", notFound, conflict)
 	publish.Description = "Refused, unless force is set, if no worker has registered the task or consumes from the queue."
 	preview := func(ctx context.Context, o command.TaskRequest) (Preview, error) {
 		p, err := service.PreviewTask(ctx, o)
@@ -107,8 +108,8 @@ func (a *api) registerPublish(h huma.API) {
 		},
 		preview: preview, send: service.Publish,
 	})
-	huma.Register(h, operation(h, "get-retry", "/retry/{id}", "Get the request that would retry a task", notFound, unavailable), a.getRetry)
-	again := postSend(h, "retry-task", "/retry/{id}", "Retry a task, as it was or with changes", notFound, conflict)
+	huma.Register(h, operation(h, auth.RetryTask, "get-retry", "/retry/{id}", "Get the request that would retry a task", notFound, unavailable), a.getRetry)
+	again := postSend(h, auth.RetryTask, "retry-task", "/retry/{id}", "Retry a task, as it was or with changes", notFound, conflict)
 	again.Description = "The new task gets a new ID. Fails with 409 if the arguments are not known in full and not given."
 	registerSend(a, h, again, sendSteps[retryInput, command.TaskRequest, Preview]{request: a.changed, preview: preview, send: service.Publish})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/queues"
 	lang "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // Queues are the queues of the broker, as last polled. Null means unknown.
@@ -176,13 +177,13 @@ func (a *api) registerQueues(h huma.API) {
 	if a.commands == nil {
 		return
 	}
-	huma.Register(h, operation(h, "list-queues", "/queues", "List queues"), a.queues)
-	huma.Register(h, operation(h, "get-queue", "/queues/{name}", "Get a queue", notFound), a.queue)
+	huma.Register(h, operation(h, auth.View, "list-queues", "/queues", "List queues"), a.queues)
+	huma.Register(h, operation(h, auth.View, "get-queue", "/queues/{name}", "Get a queue", notFound), a.queue)
 	service := a.service()
 	if service == nil {
 		return
 	}
-	purge := postSend(h, "purge-queue", "/purge", "Purge a queue", notFound)
+	purge := postSend(h, auth.PurgeQueue, "purge-queue", "/purge", "Purge a queue", notFound)
 	registerSend(a, h, purge, sendSteps[purgeInput, PurgeBody, Preview]{
 		request: func(_ context.Context, in *purgeInput) (PurgeBody, error) { return in.Body, nil },
 		preview: func(ctx context.Context, b PurgeBody) (Preview, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/umbelhq/umbel/monitor/results"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // Result is a task's record in the result backend. Null means unknown.
@@ -35,7 +36,7 @@ type Result struct {
 }
 
 func (a *api) registerResults(h huma.API) {
-	op := operation(h, "get-result", "/results/{id}", "Get the stored result of a task", notFound, unavailable)
+	op := operation(h, auth.View, "get-result", "/results/{id}", "Get the stored result of a task", notFound, unavailable)
 	huma.Register(h, op, a.result)
 }
 

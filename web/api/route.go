@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"mime"
 	"net/http"
 	"reflect"
@@ -18,8 +19,16 @@ import (
 	"github.com/umbelhq/umbel/web/auth"
 )
 
-// adapter registers operations on a router.
-type adapter struct{ *chi.Mux }
+// adapter registers operations on a router. It is the only way to an operation, so that none is without an action, and nobody
+// gets to one who may not take it.
+type adapter struct {
+	*chi.Mux
+
+	refuse func(w http.ResponseWriter, why *auth.Error)
+}
+
+// actionKey is that of an operation's metadata with its action.
+const actionKey = "action"
 
 // ownIDs are the patterns of IDs that Umbel assigns, by path.
 func ownIDs() map[string]string {
@@ -29,6 +38,10 @@ func ownIDs() map[string]string {
 // Handle registers the operation, and HEAD with GET. A parameter at the end of a path matches the rest of it: task IDs and
 // worker names may contain slashes that a proxy has unescaped.
 func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
+	action, _ := op.Metadata[actionKey].(auth.Action)
+	if !slices.Contains(auth.Actions(), action) {
+		panic("operation " + op.OperationID + " has no known action") // before anything is served
+	}
 	pattern, rest := op.Path, ""
 	if i := strings.LastIndex(pattern, "{"); strings.HasSuffix(pattern, "}") {
 		if id, ok := ownIDs()[pattern[:i]]; ok {
@@ -38,6 +51,10 @@ func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
 		}
 	}
 	serve := func(w http.ResponseWriter, r *http.Request) {
+		if why := auth.Decide(r.Context(), action); why != nil {
+			a.refuse(w, why)
+			return
+		}
 		if rest != "" {
 			r.SetPathValue(rest, chi.URLParam(r, "*"))
 		}
@@ -68,15 +85,21 @@ const (
 	unavailable = http.StatusServiceUnavailable
 )
 
-// operation describes a GET. Statuses are those of its problems, beside 400, 406 and 500, which all operations have.
-func operation(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
+// operation describes a GET that needs an action. Statuses are those of its problems, beside 400, 401, 406 and 500, which
+// all operations have, and 403, which those have that not everybody may call.
+func operation(h huma.API, action auth.Action, id, path, summary string, statuses ...int) huma.Operation {
 	op := huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Responses: map[string]*huma.Response{},
+		Metadata: map[string]any{actionKey: action}, Extensions: map[string]any{"x-role": string(action.Role())},
 		MaxBodyBytes:    MaxBody + 1, // huma refuses a body of exactly this size
 		BodyReadTimeout: -1,          // keep the server's: when huma's passes, net/http cancels a request that waits for replies
 	}
 	schema := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")
-	for _, s := range append(statuses, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusInternalServerError) {
+	common := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotAcceptable, http.StatusInternalServerError}
+	if action.Role() != auth.Viewer {
+		common = append(common, http.StatusForbidden)
+	}
+	for _, s := range append(statuses, common...) {
 		op.Responses[strconv.Itoa(s)] = &huma.Response{
 			Description: http.StatusText(s), Content: map[string]*huma.MediaType{problemType: {Schema: schema}},
 		}
@@ -85,15 +108,15 @@ func operation(h huma.API, id, path, summary string, statuses ...int) huma.Opera
 }
 
 // post describes a POST without a body.
-func post(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
-	op := operation(h, id, path, summary, statuses...)
+func post(h huma.API, action auth.Action, id, path, summary string, statuses ...int) huma.Operation {
+	op := operation(h, action, id, path, summary, statuses...)
 	op.Method, op.DefaultStatus = http.MethodPost, http.StatusOK
 	return op
 }
 
 // postBody describes a POST with a body.
-func postBody(h huma.API, id, path, summary string, statuses ...int) huma.Operation {
-	return post(h, id, path, summary, append(statuses, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)...)
+func postBody(h huma.API, action auth.Action, id, path, summary string, statuses ...int) huma.Operation {
+	return post(h, action, id, path, summary, append(statuses, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)...)
 }
 
 func (a *api) register(h huma.API) {
@@ -118,8 +141,8 @@ func (a *api) register(h huma.API) {
 	a.registerPeers(h)
 	a.registerAppOutboxes(h)
 	a.registerIdempotency(h)
-	huma.Register(h, operation(h, "get-overview", "/overview", "Get counts, rates and health"), a.overview)
-	huma.Register(h, operation(h, "get-openapi", "/openapi.json", "Get this OpenAPI document"), a.document)
+	huma.Register(h, operation(h, auth.View, "get-overview", "/overview", "Get counts, rates and health"), a.overview)
+	huma.Register(h, operation(h, auth.View, "get-openapi", "/openapi.json", "Get this OpenAPI document"), a.document)
 }
 
 // recovered responds with 500 if a handler panics, and forbids caching.
@@ -145,18 +168,26 @@ func (a *api) recover(w http.ResponseWriter, r *http.Request) {
 	problem(http.StatusInternalServerError, "The request failed; see Umbel's log.").write(w)
 }
 
-// signedIn responds with 401 to requests of nobody.
-func (a *api) signedIn(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// refuse responds to a request of one who may not take the action of an operation.
+func (a *api) refuse(w http.ResponseWriter, why *auth.Error) {
+	if a.challenge != nil && why.Status == http.StatusUnauthorized {
+		a.challenge(w)
+	}
+	if why.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(why.RetryAfter.Seconds()))))
+	}
+	problem(why.Status, why.Message).write(w)
+}
+
+// signedIn keeps those out who are not signed in: they learn nothing of what exists.
+func (a *api) signedIn(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		if why := auth.Decide(r.Context(), auth.View); why != nil {
-			if a.challenge != nil && why.Status == http.StatusUnauthorized {
-				a.challenge(w)
-			}
-			problem(why.Status, why.Message).write(w)
+			a.refuse(w, why)
 			return
 		}
-		next.ServeHTTP(w, r)
-	})
+		next(w, r)
+	}
 }
 
 // negotiated responds with 406 to clients that do not accept JSON, except for exports, which have a format parameter. huma

@@ -10,6 +10,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -90,7 +91,7 @@ func fromHistogram(h rollup.Histogram) Percentiles {
 }
 
 func (a *api) registerSeries(h huma.API) {
-	op := operation(h, "get-series", "/series", "Get task counts over time", unavailable)
+	op := operation(h, auth.View, "get-series", "/series", "Get task counts over time", unavailable)
 	huma.Register(h, op, a.series)
 }
 

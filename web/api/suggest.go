@@ -9,6 +9,7 @@ import (
 
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -34,7 +35,7 @@ type suggestInput struct {
 }
 
 func (a *api) registerSuggest(h huma.API) {
-	huma.Register(h, operation(h, "suggest", "/suggest", "Complete a query"), a.suggest)
+	huma.Register(h, operation(h, auth.View, "suggest", "/suggest", "Complete a query"), a.suggest)
 }
 
 func (a *api) suggest(ctx context.Context, r *suggestInput) (*response[Suggestions], error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/search"
 )
 
@@ -181,9 +182,9 @@ type listTasks struct {
 
 // registerTasks adds the operations that read tasks.
 func (a *api) registerTasks(h huma.API) {
-	huma.Register(h, operation(h, "list-tasks", "/tasks", "List tasks, newest change first", unavailable), a.tasks)
-	huma.Register(h, operation(h, "get-task", "/tasks/{id}", "Get a task", notFound, unavailable), a.task)
-	huma.Register(h, operation(h, "list-task-events", "/tasks/{id}/events", "List the events of a task in causal order",
+	huma.Register(h, operation(h, auth.View, "list-tasks", "/tasks", "List tasks, newest change first", unavailable), a.tasks)
+	huma.Register(h, operation(h, auth.View, "get-task", "/tasks/{id}", "Get a task", notFound, unavailable), a.task)
+	huma.Register(h, operation(h, auth.View, "list-task-events", "/tasks/{id}/events", "List the events of a task in causal order",
 		notFound, unavailable), a.taskEvents)
 }
 

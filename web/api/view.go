@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/views"
 )
 
@@ -51,12 +52,12 @@ type changeView struct {
 }
 
 func (a *api) registerViews(h huma.API) {
-	huma.Register(h, operation(h, "list-views", "/views", "List saved views", unavailable), a.views)
-	huma.Register(h, operation(h, "get-view", "/views/{id}", "Get a saved view", notFound, unavailable), a.view)
+	huma.Register(h, operation(h, auth.View, "list-views", "/views", "List saved views", unavailable), a.views)
+	huma.Register(h, operation(h, auth.View, "get-view", "/views/{id}", "Get a saved view", notFound, unavailable), a.view)
 	if a.readOnly {
 		return
 	}
-	save := postBody(h, "save-view", "/views", "Save a view, replacing one of the same name", unavailable)
+	save := postBody(h, auth.SaveView, "save-view", "/views", "Save a view, replacing one of the same name", unavailable)
 	save.DefaultStatus = http.StatusCreated
 	schema := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[View](), true, "")
 	save.Responses["200"] = &huma.Response{
@@ -64,10 +65,10 @@ func (a *api) registerViews(h huma.API) {
 		Content:     map[string]*huma.MediaType{"application/json": {Schema: schema}},
 	}
 	huma.Register(h, save, a.addView)
-	change := postBody(h, "change-view", "/views/{id}", "Update a view", notFound, unavailable)
+	change := postBody(h, auth.SaveView, "change-view", "/views/{id}", "Update a view", notFound, unavailable)
 	change.Method = http.MethodPut
 	huma.Register(h, change, a.changeView)
-	remove := operation(h, "delete-view", "/views/{id}", "Delete a view", notFound, unavailable)
+	remove := operation(h, auth.SaveView, "delete-view", "/views/{id}", "Delete a view", notFound, unavailable)
 	remove.Method, remove.DefaultStatus = http.MethodDelete, http.StatusNoContent
 	huma.Register(h, remove, a.deleteView)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // Worker is a worker. Null means unknown.
@@ -92,8 +93,8 @@ func load(l *[3]float64) *[3]float64 {
 
 // registerWorkers adds the operations that read workers.
 func (a *api) registerWorkers(h huma.API) {
-	huma.Register(h, operation(h, "list-workers", "/workers", "List workers"), a.workers)
-	huma.Register(h, operation(h, "get-worker", "/workers/{name}", "Get a worker", notFound), a.worker)
+	huma.Register(h, operation(h, auth.View, "list-workers", "/workers", "List workers"), a.workers)
+	huma.Register(h, operation(h, auth.View, "get-worker", "/workers/{name}", "Get a worker", notFound), a.worker)
 }
 
 func (a *api) workers(_ context.Context, _ *struct{}) (*response[List[Worker]], error) {

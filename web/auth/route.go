@@ -77,3 +77,11 @@ func Decide(ctx context.Context, a Action) *Error {
 	}
 	return &Error{Status: http.StatusUnauthorized, Message: "Sign in first."}
 }
+
+// ControlAction is the action of a remote control command: stopping workers takes more than tuning them.
+func ControlAction(method string) Action {
+	if method == "shutdown" || method == "pool_restart" {
+		return ShutDownWorker
+	}
+	return ControlWorker
+}
