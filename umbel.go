@@ -52,6 +52,8 @@ type Options struct {
 	// ResultMaster and ResultKeyPrefix are master_name and global_keyprefix of result_backend_transport_options,
 	// ResultTable is the task's table in database_table_names.
 	ResultMaster, ResultKeyPrefix, ResultTable string
+	// ResultSentinelUsername and ResultSentinelPassword log in to the sentinels of the result backend.
+	ResultSentinelUsername, ResultSentinelPassword string
 
 	// OutboxURLs are databases with outboxes of applications (django-celery-outbox) to watch:
 	// postgres://user:password@host/name or sqlite:////path. The query may set name, schema, table, dead_letter_table
@@ -180,6 +182,7 @@ func New(o Options) (*Umbel, error) {
 			UnackedIndexKey: o.Redis.UnackedIndexKey, VisibilityTimeout: o.Redis.VisibilityTimeout,
 		},
 		ResultBackend: o.ResultBackend, ResultMaster: o.ResultMaster, ResultKeyPrefix: o.ResultKeyPrefix, ResultTable: o.ResultTable,
+		ResultSentinelUsername: o.ResultSentinelUsername, ResultSentinelPassword: o.ResultSentinelPassword,
 		OutboxURLs: o.OutboxURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
 		Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, Identify: o.Identify, DataDir: o.DataDir,
 		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,

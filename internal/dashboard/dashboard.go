@@ -49,6 +49,8 @@ type Options struct {
 
 	ResultBackend                              string
 	ResultMaster, ResultKeyPrefix, ResultTable string
+	// ResultSentinelUsername and ResultSentinelPassword log in to the sentinels of the result backend.
+	ResultSentinelUsername, ResultSentinelPassword string
 
 	OutboxURLs    []string
 	OutboxSources []outboxwatch.Source // beside those of OutboxURLs

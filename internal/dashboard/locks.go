@@ -36,6 +36,7 @@ func Locks(o Options) (locks.Source, error) {
 		r.SentinelUsername, r.SentinelPassword = o.Redis.SentinelUsername, o.Redis.SentinelPassword
 	case isRedis(o.ResultBackend):
 		r.URL, r.MasterName = o.ResultBackend, o.ResultMaster
+		r.SentinelUsername, r.SentinelPassword = o.ResultSentinelUsername, o.ResultSentinelPassword
 	case len(o.LocksPatterns) > 0:
 		return nil, errors.New("patterns of locks need a URL of Redis")
 	default:

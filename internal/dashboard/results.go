@@ -26,6 +26,7 @@ func Results(o Options) (results.Backend, error) {
 	case "redis", "rediss", "sentinel":
 		b, err = redis.New(redis.Options{
 			URL: o.ResultBackend, MasterName: o.ResultMaster, KeyPrefix: o.ResultKeyPrefix, Version: o.Version,
+			SentinelUsername: o.ResultSentinelUsername, SentinelPassword: o.ResultSentinelPassword,
 		})
 	case "db", "django-db":
 		b, err = database.New(database.Options{URL: o.ResultBackend, Table: o.ResultTable})

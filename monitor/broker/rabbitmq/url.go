@@ -132,6 +132,7 @@ func tlsQuery(q url.Values, secure bool) (broker.TLS, bool, error) {
 	t, named, err := dial.TLSQuery(q)
 	t.CAFile, t.CertFile = cmp.Or(t.CAFile, q.Get("cacertfile")), cmp.Or(t.CertFile, q.Get("certfile"))
 	t.KeyFile = cmp.Or(t.KeyFile, q.Get("keyfile"))
+	t.AnyName = strings.EqualFold(q.Get("ssl_check_hostname"), "false")
 	t.ServerName = cmp.Or(q.Get("ssl_server_hostname"), q.Get("server_name_indication"))
 	if err == nil && q.Get("ssl_cert_reqs") == "" {
 		t.InsecureSkipVerify, err = dial.SkipVerify(q.Get("verify"))

@@ -21,7 +21,10 @@ type Options struct {
 	MasterName string
 	// KeyPrefix is global_keyprefix of result_backend_transport_options.
 	KeyPrefix string
-	Version   string
+	// SentinelUsername and SentinelPassword log in to the sentinels.
+	SentinelUsername, SentinelPassword string
+
+	Version string
 }
 
 // Backend is a Redis that results are stored in. It is safe for concurrent use.
@@ -32,7 +35,10 @@ type Backend struct {
 
 // New checks o and connects nowhere. Its errors contain no password.
 func New(o Options) (*Backend, error) {
-	r, err := redis.NewReader(redis.Options{URL: o.URL, MasterName: o.MasterName, Version: o.Version})
+	r, err := redis.NewReader(redis.Options{
+		URL: o.URL, MasterName: o.MasterName, Version: o.Version,
+		SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
+	})
 	if err != nil {
 		return nil, err
 	}
