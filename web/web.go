@@ -202,7 +202,7 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler, compatible *f
 	r.MethodNotAllowed(h.signedIn(p, p.notAllowed(r)))
 	text := all.with(uncached, middleware.Compress(5, "text/html", "application/json"))
 	for _, rt := range p.routes {
-		text.get(rt.pattern, rt.action, p.serve(rt))
+		text.get(rt.pattern, rt.action, orJSON(compatible, rt.pattern, p.serve(rt)))
 	}
 	text.post("/theme", auth.Open, h.theme)
 	p.routeChanges(text, h)
@@ -216,7 +216,8 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler, compatible *f
 		text.handle(rt)
 	}
 	for _, rt := range compatible.Routes() {
-		text.handle(auth.Route{Method: rt.Method, Pattern: rt.Pattern, Action: rt.Action, Handler: rt.Handler, Refuse: asText})
+		rt.Refuse = asText
+		text.handle(rt)
 	}
 	all.get("/favicon.ico", auth.Open, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, p.urls.Asset("favicon.svg"), http.StatusFound)

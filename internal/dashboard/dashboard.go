@@ -32,6 +32,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/flower"
 )
 
 // Options of a Dashboard, as umbel.Options documents them. One of BrokerURL and Broker is required.
@@ -66,6 +67,7 @@ type Options struct {
 	Auth           auth.Authenticator // as in web.Options, and so are Identify and Routes
 	Identify       func(r *http.Request) string
 	Routes         []auth.Route
+	Flower         flower.Settings
 
 	DataDir   string
 	Retention *history.RetentionRules // DefaultRetention if nil
@@ -202,7 +204,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		Backend: reader, Commands: d.commands, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly,
 		Auth: o.Auth, Identify: o.Identify, Routes: o.Routes,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
-		Limits: limits, AuditLog: d.auditLog,
+		Limits: limits, AuditLog: d.auditLog, Flower: o.Flower,
 	})
 	return err
 }

@@ -56,25 +56,21 @@ type Options struct {
 	// Authenticated says that requests are authenticated before they get here. If they are not, every path under /api/
 	// answers 401, as in Flower, unless Settings.Unauthenticated.
 	Authenticated bool
+	// Events returns how many events of each type, such as task-received, a worker has sent since Umbel started; nil if that
+	// is not counted.
+	Events func(worker string) map[string]int64
 	// Identify returns the user who makes a request, for the audit log; nil leaves it unknown.
 	Identify func(r *http.Request) string
 	Now      func() time.Time // nil means time.Now
 	Logger   *slog.Logger     // nil discards
 }
 
-// Route is what is served at an address, and the action that it needs.
-type Route struct {
-	Method  string
-	Pattern string // of chi, below the prefix
-	Action  auth.Action
-	Handler http.Handler
-}
-
 // API answers requests. It is safe for concurrent use.
 type API struct {
 	Options
 
-	routes []Route
+	inspections *inspections
+	routes      []auth.Route
 }
 
 // New validates o and starts nothing.
@@ -88,16 +84,21 @@ func New(o Options) (*API, error) {
 		o.Now = time.Now
 	}
 	a := &API{Options: o}
+	a.inspections = newInspections(a)
 	a.readRoutes()
 	return a, nil
 }
 
 // Routes returns the routes below the prefix, each with the action that it needs.
-func (a *API) Routes() []Route { return a.routes }
+func (a *API) Routes() []auth.Route { return a.routes }
 
 // readRoutes adds what reads.
 func (a *API) readRoutes() {
 	a.add(http.MethodGet, "/healthcheck", auth.Open, healthcheck)
+	a.workerRoutes()
+	a.queueRoutes()
+	a.listRoutes()
+	a.taskRoutes()
 }
 
 // handler answers a request with a value that body can write, or with an error: a *failure, or one that becomes 500.
@@ -105,7 +106,7 @@ type handler func(r *request) (any, error)
 
 // add adds a route.
 func (a *API) add(method, pattern string, action auth.Action, h handler) {
-	a.routes = append(a.routes, Route{method, pattern, action, a.serve(pattern, h)})
+	a.routes = append(a.routes, auth.Route{Method: method, Pattern: pattern, Action: action, Handler: a.serve(pattern, h)})
 }
 
 // serve answers with what h returns.
@@ -123,7 +124,7 @@ func (a *API) serve(pattern string, h handler) http.Handler {
 
 // answer passes the gates and calls h.
 func (a *API) answer(r *request, h handler) (any, error) {
-	if !a.Authenticated && !a.Unauthenticated && strings.HasPrefix(r.URL.Path, "/api/") {
+	if !a.Unauthenticated && !a.authenticated(r) && strings.HasPrefix(r.URL.Path, "/api/") {
 		return nil, &failure{http.StatusUnauthorized, lockedText}
 	}
 	var err error
@@ -131,6 +132,11 @@ func (a *API) answer(r *request, h handler) (any, error) {
 		return nil, err
 	}
 	return h(r)
+}
+
+// authenticated reports whether the request was authenticated: an Authenticator that lets anybody in says so.
+func (a *API) authenticated(r *request) bool {
+	return a.Authenticated && auth.FromContext(r.Context()).Method != "none"
 }
 
 // lockedText is what Flower says without authentication.

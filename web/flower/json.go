@@ -21,8 +21,7 @@ type member struct {
 // no "</". Values are nil, booleans, integers, float64, strings and pointers to these, object, json.RawMessage, and slices
 // of any of them.
 func encode(value any) []byte {
-	b := appendValue(nil, value)
-	return bytes.ReplaceAll(b, []byte("</"), []byte(`<\/`))
+	return escaped(appendValue(nil, value))
 }
 
 func appendValue(b []byte, value any) []byte {
@@ -120,7 +119,9 @@ func appendFloat(b []byte, f float64) []byte {
 // appendString escapes everything but printable ASCII.
 func appendString(b []byte, s string) []byte {
 	const hexDigits = "0123456789abcdef"
-	unit := func(u rune) { b = append(b, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15]) }
+	unit := func(u rune) {
+		b = append(b, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
+	}
 	b = append(b, '"')
 	for _, r := range s {
 		switch i := strings.IndexRune("\"\\\n\r\t\f\b", r); {

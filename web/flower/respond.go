@@ -32,6 +32,9 @@ func (e *invalid) Error() string { return e.text }
 // text is a body of text/html.
 type text string
 
+// redirect leads to another address, relative to the path of the request.
+type redirect string
+
 // fail writes an error as Flower does.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var f *failure
@@ -70,12 +73,21 @@ const jsonType = "application/json; charset=UTF-8"
 
 // write writes a value with its ETag, or 304 if the client has it.
 func (a *API) write(w http.ResponseWriter, r *http.Request, value any) {
-	kind, content := jsonType, []byte(nil)
-	if s, ok := value.(text); ok {
-		kind, content = "text/html; charset=UTF-8", []byte(s)
-	} else {
-		content = encode(value)
+	switch v := value.(type) {
+	case stream:
+		a.writeStream(w, r, v)
+	case redirect:
+		w.Header().Set("Location", string(v))
+		w.WriteHeader(http.StatusFound)
+	case text:
+		a.send(w, r, "text/html; charset=UTF-8", []byte(v))
+	default:
+		a.send(w, r, jsonType, encode(value))
 	}
+}
+
+// send writes a whole body with its ETag, or 304 if the client has it.
+func (a *API) send(w http.ResponseWriter, r *http.Request, kind string, content []byte) {
 	w.Header().Set("Content-Type", kind)
 	if tagged(w, r, content) {
 		w.Header().Del("Content-Type")

@@ -1,0 +1,78 @@
+package flower_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/umbelhq/umbel/internal/testenv"
+)
+
+// call is a request that Flower and Umbel answer alike.
+type call struct {
+	name   string            // what is asked, for the subtest
+	mode   string            // how both run, a key of modes
+	method string            // GET if empty
+	path   string            // with {worker} for the name of the worker
+	form   string            // body of a form
+	json   string            // body in JSON
+	header map[string]string // beside the type of the body
+
+	// differs names the difference of differences that this call shows. Empty means none.
+	differs string
+	umbel   string // what Umbel answers then: the status and the body up to here
+}
+
+// TestEndToEndFlowersAnswers asks Flower and Umbel, which watch one worker, the same.
+func TestEndToEndFlowersAnswers(t *testing.T) {
+	t.Parallel()
+	testenv.Flower(t)
+	tests := map[string]func(t *testing.T) (broker, management string){
+		"Redis": func(t *testing.T) (string, string) { t.Helper(); return ownRedis(t), "" },
+	}
+	for name, broker := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, management := broker(t)
+			s := newShop(t, url, management)
+			for mode := range modes {
+				s.pair(t, mode)
+			}
+			s.publish(t)
+			s.settle(t)
+			for _, c := range readingCalls() {
+				t.Run(c.name, func(t *testing.T) { s.compare(t, c) })
+			}
+		})
+	}
+}
+
+// compare asks both and reports how their answers differ, unless they are meant to.
+func (s *shop) compare(t *testing.T, c call) {
+	t.Helper()
+	p := s.pair(t, c.mode)
+	c.path = strings.ReplaceAll(c.path, "{worker}", s.worker)
+	fromFlower, err := ask(t.Context(), p.flower, c)
+	if err != nil {
+		t.Fatalf("Flower: %v", err)
+	}
+	fromUmbel, err := ask(t.Context(), p.umbel, c)
+	if err != nil {
+		t.Fatalf("Umbel: %v", err)
+	}
+	found := compare(fromFlower, fromUmbel)
+	if c.differs != "" {
+		if _, ok := differences[c.differs]; !ok {
+			t.Errorf("there is no difference named %q", c.differs)
+		}
+		if len(found) == 0 {
+			t.Errorf("both answer the same; the difference %q is none any more", c.differs)
+		}
+		if got := fromUmbel.line(); !strings.HasPrefix(got, c.umbel) {
+			t.Errorf("got %q, want %q", got, c.umbel)
+		}
+		return
+	}
+	for _, difference := range found {
+		t.Error(difference)
+	}
+}
