@@ -176,7 +176,7 @@ func compareKeys(at string, f, u *members, differ func(string, ...any)) {
 
 // varies reports whether a place is below a key that varies.
 func varies(at string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(at, func(r rune) bool { return r == '.' || r == '[' }), func(key string) bool {
+	return strings.Contains(at, "@") && strings.HasSuffix(at, ".timestamp") || slices.ContainsFunc(strings.FieldsFunc(at, func(r rune) bool { return r == '.' || r == '[' }), func(key string) bool {
 		return slices.Contains(varying, key)
 	})
 }

@@ -48,22 +48,22 @@ func (a *API) list(ctx context.Context, s *filter, o order, f func(*state.Task))
 	case o.by == "":
 		return a.newestFirst(ctx, s, q, emit)
 	case timed:
-		return a.byTime(ctx, s, q, field, o.descending, emit)
+		return a.byTime(ctx, s, q, field, &o, emit)
 	}
-	return a.byText(ctx, s, q, o, emit)
+	return a.byText(ctx, s, q, order{by: o.by, descending: o.descending, skip: o.skip}, emit)
 }
 
-// byTime lists by a time, tasks without it where Flower has them: first in ascending order, else last.
-func (a *API) byTime(ctx context.Context, s *filter, q query.Query, f query.Field, descending bool, emit func(*state.Task) bool) error {
+// byTime lists by a time, and tasks without it by id where Flower has them: first in ascending order, else last.
+func (a *API) byTime(ctx context.Context, s *filter, q query.Query, f query.Field, o *order, emit func(*state.Task) bool) error {
 	more := true
 	count := func(t *state.Task) bool { more = emit(t); return more }
-	known := func() error { return a.each(ctx, s, q, query.Sort{Field: f, Ascending: !descending}, count) }
+	known := func() error { return a.each(ctx, s, q, query.Sort{Field: f, Ascending: !o.descending}, count) }
 	unknown := func() error {
 		missing := query.Not{X: query.Term{Field: f, Values: []query.Value{{Match: query.Range}}}}
-		return a.each(ctx, s, q.And(query.New(missing)), query.Sort{}, count)
+		return a.byText(ctx, s, q.And(query.New(missing)), order{descending: o.descending, skip: o.skip}, count)
 	}
 	parts := []func() error{unknown, known}
-	if descending {
+	if o.descending {
 		slices.Reverse(parts)
 	}
 	for _, part := range parts {
@@ -111,7 +111,8 @@ func (h *recent) Pop() any {
 	return t
 }
 
-// byText lists by any other key: the newest maxListed tasks.
+// byText lists the newest maxListed tasks by any other key, or by id alone if there is none. It does not read those that o
+// skips.
 func (a *API) byText(ctx context.Context, s *filter, q query.Query, o order, emit func(*state.Task) bool) error {
 	type row struct {
 		id, text string

@@ -40,9 +40,13 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var f *failure
 	var refused *refusal
 	var wrong *invalid
+	plain := "text/plain"
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		plain = "text/plain; charset=UTF-8"
+	}
 	switch {
 	case errors.As(err, &f):
-		body(w, f.status, "text/plain; charset=UTF-8", f.text)
+		body(w, f.status, plain, f.text)
 	case errors.As(err, &refused):
 		body(w, refused.status, "text/html; charset=UTF-8", refused.text)
 	case errors.As(err, &wrong):
@@ -50,9 +54,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil: // nobody reads it
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case errors.Is(err, fair.ErrBusy):
-		body(w, http.StatusServiceUnavailable, "text/plain; charset=UTF-8", "Other requests of this client take all the time there is. Try again.")
+		body(w, http.StatusServiceUnavailable, plain, "Other requests of this client take all the time there is. Try again.")
 	case errors.Is(err, context.DeadlineExceeded):
-		body(w, http.StatusServiceUnavailable, "text/plain; charset=UTF-8", "This took too long. Ask for less, or try again.")
+		body(w, http.StatusServiceUnavailable, plain, "This took too long. Ask for less, or try again.")
 	default:
 		a.Logger.ErrorContext(r.Context(), "request of Flower's API failed", "path", r.URL.Path, "error", err)
 		body(w, http.StatusInternalServerError, "text/html; charset=UTF-8", "")
