@@ -16,6 +16,7 @@ var differences = map[string]string{
 	"method":           "Methods that a path does not have are answered with a sentence and Allow: Flower's answer is empty, or the word None.",
 	"inspected":        "Workers are inspected when they are first asked about: Flower knows those that were there when it started.",
 	"parent of itself": "A task that was retried is not its own parent and child.",
+	"event counts":     "Workers come without how many events of each type they have sent.",
 	"escape":           "Errors show arguments as they were given: Flower escapes them for HTML.",
 }
 
@@ -121,9 +122,9 @@ func readingCalls() []call {
 		{name: "queues", path: "/api/queues/length"},
 		{name: "queues while locked", mode: "locked", path: "/api/queues/length"},
 
-		{name: "workers in JSON", path: "/workers?json=1"},
-		{name: "workers in JSON while locked", mode: "locked", path: "/workers?json=true"},
-		{name: "workers in JSON at the root", path: "/?json=on"},
+		{name: "workers in JSON", path: "/workers?json=1", differs: "event counts", umbel: `200 {"data": [{"hostname": "w1@shop"`},
+		{name: "workers in JSON while locked", mode: "locked", path: "/workers?json=true", differs: "event counts", umbel: `200 {"data": [{"hostname": "w1@shop"`},
+		{name: "workers in JSON at the root", path: "/?json=on", differs: "event counts", umbel: `200 {"data": [{"hostname": "w1@shop"`},
 		{name: "workers in JSON that is no boolean", path: "/workers?json=x"},
 		{name: "workers as before", path: "/dashboard?json=1", differs: "dashboard", umbel: `200 {"data": [{`},
 
