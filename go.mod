@@ -26,11 +26,10 @@ require (
 	golang.org/x/oauth2 v0.37.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
+	golang.org/x/text v0.43.0
 	modernc.org/sqlite v1.60.1
 	pgregory.net/rapid v1.3.0
 )
-
-require golang.org/x/text v0.43.0
 
 require (
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
