@@ -208,6 +208,8 @@ type ControlRequest struct {
 	Arguments map[string]any
 	Workers   []string      // empty is every worker
 	Expires   time.Duration // how long it may wait to be sent, 60 s if zero
+	// NoWarnings leaves out the warnings of the receipt, for which workers may have to be asked.
+	NoWarnings bool `json:",omitempty"`
 }
 
 // TaskRequest publishes a task.
@@ -223,10 +225,21 @@ type TaskRequest struct {
 	Priority  *uint8          // 0 to 9
 	Hard      *float64        // time limits, seconds
 	Soft      *float64
+	// Root and Parent are ids of tasks of its workflow; empty, they are those that RetryOf gives it.
+	Root, Parent string `json:",omitempty"`
+	Shadow       string `json:",omitempty"` // a name to show in place of Name
+	// Headers are further ones of the message, such as ignore_result, with integers as int64.
+	Headers map[string]any `json:",omitempty"`
+	// Embed is an object of callbacks, errbacks, chain and chord, made of signatures.
+	Embed json.RawMessage `json:",omitempty"`
+	// SendWithin is how long it may wait to be sent; zero, as long as it takes.
+	SendWithin time.Duration `json:",omitempty"`
 	// RetryOf is the id of the task that it retries, empty if none.
 	RetryOf string
 	// Force publishes even if no worker that replied has registered the task or consumes from the queue.
 	Force bool
+	// NoWarnings leaves out the warnings of the receipt, for which workers and the broker may have to be asked. It needs Force.
+	NoWarnings bool `json:",omitempty"`
 	// Original is what Retry returned for the task that it retries; nil looks it up.
 	Original *Original `json:"-"`
 }

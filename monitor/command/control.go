@@ -43,7 +43,9 @@ func (s *Service) Control(ctx context.Context, caller Caller, o ControlRequest) 
 		if err != nil {
 			return err
 		}
-		d.warnings = s.previewControl(ctx, p).Warnings
+		if !o.NoWarnings {
+			d.warnings = s.previewControl(ctx, p).Warnings
+		}
 		d.commands, err = p.commands()
 		return err
 	})

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,9 @@ func (s *Service) Publish(ctx context.Context, caller Caller, o TaskRequest) (Re
 			return err
 		}
 		c, err := p.payload.command()
+		if latest := s.now().Add(o.SendWithin); o.SendWithin > 0 && (c.ExpiresAt.IsZero() || latest.Before(c.ExpiresAt)) {
+			c.ExpiresAt = latest
+		}
 		d.commands, d.target, d.detail, d.warnings = []history.Command{c}, c.Target, p.record(), p.warnings
 		return err
 	})
@@ -69,6 +73,9 @@ func (s *Service) planTask(ctx context.Context, o TaskRequest) (p taskPlan, err 
 	}
 	if err = s.checkID(ctx, o, &p); err != nil {
 		return p, err
+	}
+	if o.Force && o.NoWarnings {
+		return p, nil
 	}
 	topology := s.Inspector.Topology(ctx)
 	problems := placement(topology, p.payload.Name, p.payload.Queue)
@@ -118,6 +125,7 @@ func (s *Service) payload(ctx context.Context, o TaskRequest) (taskPayload, erro
 	if !o.Expires.IsZero() {
 		p.Expires = &o.Expires
 	}
+	p.Root, p.Parent = o.Root, o.Parent
 	if o.RetryOf != "" {
 		p.Parent, p.Root = o.RetryOf, o.RetryOf
 		if t, err := s.tasks.Task(ctx, o.RetryOf); err == nil && t.RootID != nil && *t.RootID != "" {
@@ -126,6 +134,13 @@ func (s *Service) payload(ctx context.Context, o TaskRequest) (taskPayload, erro
 	}
 	if original := o.Original; original != nil {
 		p.Shadow, p.Headers, p.Embed = original.Shadow, original.Headers, original.Embed
+	}
+	p.Shadow = cmp.Or(o.Shadow, p.Shadow)
+	if len(o.Headers) > 0 {
+		p.Headers = o.Headers
+	}
+	if len(o.Embed) > 0 {
+		p.Embed = o.Embed
 	}
 	return p, checkQueue(p.Queue)
 }
