@@ -36,7 +36,8 @@ type refusal struct {
 }
 
 // take puts the body of r into memory. The slot that it may hold is given back by leave, nil if there is none.
-func (b *bodies) take(w http.ResponseWriter, r *http.Request, ofAPI bool) (leave func(), wrong *refusal) {
+// It is of the type want, empty for any.
+func (b *bodies) take(w http.ResponseWriter, r *http.Request, want string) (leave func(), wrong *refusal) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
@@ -59,7 +60,7 @@ func (b *bodies) take(w http.ResponseWriter, r *http.Request, ofAPI bool) (leave
 	if err == nil {
 		_ = control.SetReadDeadline(time.Time{})
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		return leave, wrongType(r, len(body), ofAPI)
+		return leave, wrongType(r, len(body), want)
 	}
 	w.Header().Set("Connection", "close")
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -77,14 +78,16 @@ func tooLong() *refusal {
 	return &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("The body is larger than %d bytes.", api.MaxBody)}
 }
 
-// wrongType says that a body is none that a form or a client of the API sends.
-func wrongType(r *http.Request, length int, ofAPI bool) *refusal {
-	want := "application/x-www-form-urlencoded"
-	if ofAPI {
-		want = "application/json"
-	}
+// The types of bodies that forms and clients of the API send.
+const (
+	formType = "application/x-www-form-urlencoded"
+	jsonType = "application/json"
+)
+
+// wrongType says that a body is of another type than want.
+func wrongType(r *http.Request, length int, want string) *refusal {
 	kind := r.Header.Get("Content-Type")
-	if length == 0 || kind == "" && ofAPI {
+	if length == 0 || want == "" || kind == "" && want == jsonType {
 		return nil
 	}
 	if got, _, err := mime.ParseMediaType(kind); err == nil && got == want {

@@ -62,7 +62,7 @@ func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, e
 			ctx = auth.Refused(ctx, refused)
 		}
 		r = r.WithContext(fair.NewContext(ctx, client(r, grant.User)))
-		leave, wrong := h.bodies.take(w, r, h.ofAPI(r))
+		leave, wrong := h.bodies.take(w, r, h.bodyType(r))
 		if leave != nil {
 			defer leave()
 		}
@@ -142,6 +142,18 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, det
 func (h *Handler) ofAPI(r *http.Request) bool {
 	path, _ := h.below(r.URL.Path)
 	return strings.HasPrefix(path, "/api/")
+}
+
+// bodyType is the type that the body of a request must have, empty if any will do, as for Flower's API.
+func (h *Handler) bodyType(r *http.Request) string {
+	path, _ := h.below(r.URL.Path)
+	switch {
+	case strings.HasPrefix(path, apiPath+"/"):
+		return jsonType
+	case strings.HasPrefix(path, "/api/"), path == "/tasks/datatable":
+		return ""
+	}
+	return formType
 }
 
 // allowed reports whether the host of a request is one of hosts, or any is.

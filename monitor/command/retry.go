@@ -104,6 +104,12 @@ func value(s *string) string {
 	return *s
 }
 
+// QueueOf returns the queue that workers which have registered a task consume from: the only one, else Celery's default. It
+// does not wait for workers.
+func (s *Service) QueueOf(name string) string {
+	return cmp.Or(queueOf(&state.Task{Name: &name}, s.Inspector.PeekTopology()), defaultQueue)
+}
+
 // queueOf returns the queue of a task: that it was sent to; else the only one that its worker, or the workers that have
 // registered it, consume from; else Celery's default if that is one of them; else empty.
 func queueOf(t *state.Task, topology remote.Topology) string {

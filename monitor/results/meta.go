@@ -90,8 +90,8 @@ func pickled(b []byte) bool { return len(b) > 1 && b[0] == 0x80 && b[1] >= 2 && 
 func (r *Result) SetValue(value json.RawMessage) {
 	switch r.Status {
 	case "FAILURE", "RETRY", "REVOKED":
-		if text, ok := exception(value); ok {
-			r.Exception = text
+		if text, repr, ok := exception(value); ok {
+			r.Exception, r.Repr = text, repr
 			return
 		}
 	}
@@ -130,8 +130,9 @@ func Arguments(b []byte) json.RawMessage {
 // unpickleable stands for an exception that Celery could not pickle.
 const unpickleable = "celery.utils.serialization.UnpickleableExceptionWrapper"
 
-// exception spells an exception as Celery stores it, or as it is described of a pickle: module.Type: arguments.
-func exception(value json.RawMessage) (string, bool) {
+// exception spells an exception as Celery stores it, or as it is described of a pickle: module.Type: arguments, and as
+// Python's repr.
+func exception(value json.RawMessage) (text, repr string, ok bool) {
 	var e struct {
 		Type    string            `json:"exc_type"`
 		Message json.RawMessage   `json:"exc_message"`
@@ -140,7 +141,7 @@ func exception(value json.RawMessage) (string, bool) {
 		Args    []json.RawMessage `json:"args"`
 	}
 	if json.Unmarshal(value, &e) != nil {
-		return "", false
+		return "", "", false
 	}
 	if e.Class == unpickleable && len(e.Args) > 2 { // module, type, arguments, text
 		_, _ = json.Unmarshal(e.Args[0], &e.Module), json.Unmarshal(e.Args[1], &e.Type)
@@ -150,16 +151,30 @@ func exception(value json.RawMessage) (string, bool) {
 		e.Message, _ = json.Marshal(e.Args) // which it was
 	}
 	if e.Type == "" {
-		return "", false
+		return "", "", false
 	}
-	text := e.Type
+	text = e.Type
+	repr = e.Type[strings.LastIndexByte(e.Type, '.')+1:] + "(" + reprs(e.Message) + ")"
 	if e.Module != "" && e.Module != "builtins" {
 		text = e.Module + "." + text
 	}
 	if arguments := arguments(e.Message); arguments != "" {
 		text += ": " + arguments
 	}
-	return text, true
+	return text, repr, true
+}
+
+// reprs spells what an exception was made with as Python does.
+func reprs(message json.RawMessage) string {
+	var list []json.RawMessage
+	if json.Unmarshal(message, &list) != nil {
+		list = []json.RawMessage{message}
+	}
+	var parts []string
+	for _, m := range list {
+		parts = append(parts, celery.Repr(m))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // arguments spells what an exception was made with: texts as they are, everything else as JSON.

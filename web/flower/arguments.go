@@ -1,7 +1,9 @@
 package flower
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"mime"
 	"net/http"
@@ -31,6 +33,7 @@ func parseArguments(r *http.Request) (arguments, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.Body = io.NopCloser(bytes.NewReader(body)) // which may be JSON: curl says that it is a form
 		return a, a.parse(string(body))
 	case "multipart/form-data":
 		if r.ParseMultipartForm(maxMemory) != nil { // as Flower, which logs it

@@ -28,6 +28,8 @@ import (
 type Backend interface {
 	// View calls f with the cluster under a read lock.
 	View(f func(c state.View))
+	// Changed returns a channel that is closed at the next change.
+	Changed() <-chan struct{}
 	Health() view.Health
 	Tasks(ctx context.Context, r history.TaskRequest) (history.TaskPage, error)
 	Task(ctx context.Context, id string) (state.Task, error)
@@ -41,6 +43,8 @@ type Settings struct {
 	// PurgeOffline leaves workers out of /workers?json=1 that are offline and were last heard of that long ago, nil none:
 	// FLOWER_PURGE_OFFLINE_WORKERS.
 	PurgeOffline *time.Duration
+	// InspectTimeout is how long a worker has to reply, 1 s if less: FLOWER_INSPECT_TIMEOUT.
+	InspectTimeout time.Duration
 	// Location is the time zone of received_start and the like; nil means time.Local.
 	Location *time.Location
 }
@@ -71,6 +75,7 @@ type API struct {
 
 	inspections *inspections
 	routes      []auth.Route
+	waiting     chan struct{} // holds a token for each request that waits for a result
 }
 
 // New validates o and starts nothing.
@@ -83,9 +88,12 @@ func New(o Options) (*API, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	a := &API{Options: o}
+	a := &API{Options: o, waiting: make(chan struct{}, maxWaiting)}
 	a.inspections = newInspections(a)
 	a.readRoutes()
+	a.controlRoutes()
+	a.publishRoutes()
+	a.resultRoutes()
 	return a, nil
 }
 
