@@ -164,19 +164,6 @@ func exception(value json.RawMessage) (text, repr string, ok bool) {
 	return text, repr, true
 }
 
-// reprs spells what an exception was made with as Python does.
-func reprs(message json.RawMessage) string {
-	var list []json.RawMessage
-	if json.Unmarshal(message, &list) != nil {
-		list = []json.RawMessage{message}
-	}
-	var parts []string
-	for _, m := range list {
-		parts = append(parts, celery.Repr(m))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // arguments spells what an exception was made with: texts as they are, everything else as JSON.
 func arguments(message json.RawMessage) string {
 	var list []json.RawMessage

@@ -25,15 +25,15 @@ func TestParse(t *testing.T) {
 		"failed": {
 			`{"status":"FAILURE","result":{"exc_type":"KeyError","exc_message":["b'ad"],"exc_module":"builtins"},` +
 				`"traceback":"Traceback…","children":[],"parent_id":"p","group_id":"g","task_id":"a"}`,
-			results.Result{Status: "FAILURE", Exception: "KeyError: b'ad", Traceback: "Traceback…", ParentID: "p", GroupID: "g"},
+			results.Result{Status: "FAILURE", Exception: "KeyError: b'ad", Repr: `KeyError("b'ad")`, Traceback: "Traceback…", ParentID: "p", GroupID: "g"},
 		},
 		"failed with what is no text": {
 			`{"status":"FAILURE","result":{"exc_type":"TimeLimitExceeded","exc_message":[1,"x",null],"exc_module":"billiard.exceptions"}}`,
-			results.Result{Status: "FAILURE", Exception: "billiard.exceptions.TimeLimitExceeded: 1, x, null"},
+			results.Result{Status: "FAILURE", Exception: "billiard.exceptions.TimeLimitExceeded: 1, x, null", Repr: "TimeLimitExceeded(1, 'x', None)"},
 		},
 		"exception with one text, as of old": {
 			`{"status":"RETRY","result":{"exc_type":"Retry","exc_message":"in 3s"}}`,
-			results.Result{Status: "RETRY", Exception: "Retry: in 3s"},
+			results.Result{Status: "RETRY", Exception: "Retry: in 3s", Repr: "Retry('in 3s')"},
 		},
 		"a result that looks like an exception": {
 			`{"status":"SUCCESS","result":{"exc_type":"KeyError"}}`,
@@ -68,12 +68,12 @@ func TestParse(t *testing.T) {
 			// {'status': 'FAILURE', 'result': KeyError('k'), 'args': [1]}, in protocol 0
 			"\x80\x02}(X\x06\x00\x00\x00statusX\x07\x00\x00\x00FAILUREX\x06\x00\x00\x00resultcexceptions\nKeyError\nX\x01\x00\x00\x00k\x85R" +
 				"X\x04\x00\x00\x00args]K\x01au.",
-			results.Result{Status: "FAILURE", Exception: "KeyError: k"},
+			results.Result{Status: "FAILURE", Exception: "KeyError: k", Repr: "KeyError('k')"},
 		},
 		"pickled exception that Celery could not pickle": {
 			"\x80\x02}(X\x06\x00\x00\x00statusX\x07\x00\x00\x00FAILUREX\x06\x00\x00\x00resultccelery.utils.serialization\nUnpickleableExceptionWrapper\n" +
 				"(X\x04\x00\x00\x00shopX\x04\x00\x00\x00BoomX\x01\x00\x00\x00a\x85X\x01\x00\x00\x00btRu.",
-			results.Result{Status: "FAILURE", Exception: "shop.Boom: a"},
+			results.Result{Status: "FAILURE", Exception: "shop.Boom: a", Repr: "Boom('a')"},
 		},
 		"yaml": {
 			"children: []\nresult:\n  status: 5\nstatus: SUCCESS\ntask_id: a\n",

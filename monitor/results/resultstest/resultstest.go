@@ -85,7 +85,7 @@ func Run(t *testing.T, o Options, b results.Backend) {
 			r.Value = json.RawMessage(`{"a":[1,2.5,null,true,"東京"],"b":{"c":-1180591620717411303424}}`)
 		}),
 		"nothing":  with(func(r *results.Result) { r.Status, r.Value = "SUCCESS", json.RawMessage("null") }),
-		"failed":   with(func(r *results.Result) { r.Status, r.Exception = "FAILURE", "KeyError: ü" }),
+		"failed":   with(func(r *results.Result) { r.Status, r.Exception, r.Repr = "FAILURE", "KeyError: ü", "KeyError('ü')" }),
 		"progress": with(func(r *results.Result) { r.Status, r.Value = "PROGRESS", json.RawMessage(`{"done":3}`) }),
 		"quote'd":  with(func(r *results.Result) { r.Status, r.Value = "SUCCESS", json.RawMessage(`"x"`) }),
 	} {
