@@ -83,7 +83,7 @@ func (a *API) checkWorker(name string) error {
 	var known bool
 	a.Backend.View(func(c state.View) { _, known = c.Worker(name) })
 	if !known {
-		return &failure{http.StatusNotFound, "Unknown worker '" + name + "'"}
+		return unknownWorker(name)
 	}
 	return nil
 }

@@ -159,8 +159,8 @@ func (o *taskOptions) readLink(name string, value json.RawMessage) error {
 // maxSeconds bounds times from now.
 const maxSeconds = 10 * 365 * 24 * 3600
 
-// seconds reads a number, or text of one.
-func seconds(value json.RawMessage) (float64, bool) {
+// readSeconds reads a number, or text of one.
+func readSeconds(value json.RawMessage) (float64, bool) {
 	var text string
 	var f float64
 	ok := true
@@ -186,7 +186,7 @@ func (o *taskOptions) readTimes(options map[string]json.RawMessage, now time.Tim
 		}
 	}
 	if value := set(options["countdown"]); value != nil { // goes before eta, as in Celery
-		n, ok := seconds(value)
+		n, ok := readSeconds(value)
 		if !ok {
 			return badOption("Invalid option")
 		}
@@ -199,7 +199,7 @@ func (o *taskOptions) readTimes(options map[string]json.RawMessage, now time.Tim
 	if value == nil {
 		return nil
 	}
-	n, ok := seconds(value)
+	n, ok := readSeconds(value)
 	var text string
 	switch {
 	case ok:

@@ -124,7 +124,7 @@ func (o taskOptions) patience() (time.Duration, error) {
 	if o.timeout == nil {
 		return maxWait, nil
 	}
-	seconds, ok := seconds(o.timeout)
+	seconds, ok := readSeconds(o.timeout)
 	if !ok {
 		return 0, &failure{http.StatusBadRequest, "Invalid timeout"}
 	}
