@@ -9,6 +9,7 @@ type Change struct {
 	Clock               int64  // the repaired clock that it was given
 	Name, Worker, Queue string // of its task after the event; empty if unknown
 	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen, or their clocks do not let it be known
+	PrefetchMicros      int64  // of a task-started without an ETA: since the task-received of its worker; 0 if that was not seen
 	OffsetMicros        int64  // how far the clock of the worker that sent it is ahead of the local one; 0 if at most MaxOffset or unknown
 }
 
@@ -108,6 +109,10 @@ func (c *Cluster) describe(ch *Change, r *row) {
 			received = o
 		}
 		i = o.next
+	}
+	if received != nil && r.flags&delayed == 0 {
+		micros, _ := waitTime(received, e)
+		ch.PrefetchMicros = max(micros, 1)
 	}
 	from := received
 	if sent != nil && (received == nil || sent.n == received.n) {

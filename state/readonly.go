@@ -10,6 +10,8 @@ type View interface {
 	TaskEvents(id string) []TaskEvent
 	Workers() []Worker
 	Worker(name string) (Worker, bool)
+	Liveness() []Liveness
+	Prefetched() []Prefetched
 	Unfinished(worker string) int
 	Evicted() uint64
 	LowWaterMark() *Position

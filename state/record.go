@@ -114,6 +114,9 @@ func (c *Cluster) append(r *row, e *Event, rec record) {
 	if e.Has(FieldExpires) {
 		r.flags |= expiring
 	}
+	if e.Has(FieldETA) {
+		r.flags |= delayed
+	}
 	if e.Present&inEntry != 0 {
 		c.textEntry = appendEntry(c.textEntry[:0], e)
 		rec.text = c.text.add(c.textEntry)

@@ -46,6 +46,7 @@ const (
 	lost                 // concluded that no event will report its end,
 	orphaned             // because its process has ended
 	dismissed            // a person dismissed it
+	delayed              // some event named an ETA
 
 	concluded = lost | dismissed // cluster.concluded has the row's conclusion
 

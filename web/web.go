@@ -71,6 +71,7 @@ type Options struct {
 	// open live sockets and change something: those of proxies that hide their name from Umbel. The
 	// names in Hosts, but for loopback, are origins already, by https and with its usual port.
 	Origins    []string
+	Metrics    MetricsOptions
 	MaxSockets int // live sockets at once; 0 means 1,000
 	// AuditLog records who logs in, is refused, exports and changes rules and views; nil records nothing. Requests that act on
 	// the cluster are recorded by Commands.
@@ -210,7 +211,7 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler, compatible *f
 	text.get("/readyz", auth.Open, readyz(o.Backend))
 	text.handle(auth.Route{
 		Method: http.MethodGet, Pattern: "/metrics", Action: auth.View, Refuse: asText,
-		Handler: metrics(o.Backend, o.Commands, o.AppOutboxes, o.Now, o.Logger),
+		Handler: compressed(newMetricsHandler(o, h.hub.Stats)),
 	})
 	for _, rt := range o.Routes {
 		text.handle(rt)

@@ -69,6 +69,9 @@ type Options struct {
 	Routes         []auth.Route
 	Flower         flower.Settings
 
+	Metrics    ingest.MetricsOptions
+	QueueDrain time.Duration // web.DefaultQueueDrain if zero
+
 	DataDir   string
 	Retention *history.RetentionRules // DefaultRetention if nil
 	MaxTasks  int
@@ -159,7 +162,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		return err
 	}
 	ingesting := ingest.Options{
-		Broker: broker, Store: d.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Control: client, Logger: o.Logger,
+		Broker: broker, Store: d.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Control: client, Metrics: o.Metrics, Logger: o.Logger,
 	}
 	if !o.ReadOnly { // which asks nothing
 		d.peers = peers.New(peers.Options{Broker: broker, Off: aloneBecause(o), Logger: o.Logger})
@@ -205,6 +208,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		Auth: o.Auth, Identify: o.Identify, Routes: o.Routes,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits, AuditLog: d.auditLog, Flower: o.Flower,
+		Metrics: web.MetricsOptions{Read: d.ingester.Metrics, QueueDrain: o.QueueDrain},
 	})
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/metrics"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
 )
@@ -55,9 +56,10 @@ type Options struct {
 	Broker       broker.Broker
 	Store        Store // whoever opened it closes it, after Run has returned
 	State        state.Options
-	EnableEvents bool             // broadcast enable_events after connecting, for workers started without -E
-	Control      Broadcaster      // nil asks workers nothing
-	Leader       Leader           // nil: this process always leads
+	EnableEvents bool        // broadcast enable_events after connecting, for workers started without -E
+	Control      Broadcaster // nil asks workers nothing
+	Leader       Leader      // nil: this process always leads
+	Metrics      MetricsOptions
 	Logger       *slog.Logger     // nil discards
 	Now          func() time.Time // nil means time.Now
 }
@@ -87,11 +89,15 @@ type Ingester struct {
 	rollups       rollup.Recorder
 	discovery     discovery
 	queueCounters queueCounters
+	recorder      *metrics.Recorder
+	purgeAfter    time.Duration // after which recorder drops the series of an offline worker, 0 as long as it is known
+	purgedAt      time.Time
 	changed       chan struct{}
 	messages      uint64
 	events        uint64
 	latency       time.Duration
 	missed        missedEstimate
+	newest        int64 // timestamp of the newest event of this batch by the local clock, µs, 0 if it has none
 
 	reconciliation state.Reconciliation // the newest one
 	reconciled     time.Time            // when it was made
@@ -131,6 +137,7 @@ func New(o Options) (*Ingester, error) {
 		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader,
 		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), discovery: discovery{wake: make(chan struct{}, 1)},
+		recorder: metrics.New(metrics.Options{RuntimeBuckets: o.Metrics.RuntimeBuckets}), purgeAfter: o.Metrics.PurgeOfflineWorkers,
 		brokerHealth: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, outages: newOutages(o.Broker),
 	}
 	in.writer = newWriter(in)
@@ -233,9 +240,10 @@ func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch [
 	if len(waiting) > 0 {
 		in.applyStored(ctx, waiting)
 	}
-	in.pending.received(stream, batch[len(batch)-1].Tag, len(batch))
+	in.pending.received(stream, batch[len(batch)-1].Tag, len(batch), start)
 	in.writer.wake(in.writeDue())
 	in.latency = in.now().Sub(start)
+	in.observeFold()
 	in.notify()
 }
 
@@ -248,6 +256,8 @@ func (in *Ingester) apply(e *state.Event) {
 	in.rates.add(e, ch)
 	in.rollups.Add(e, ch)
 	in.queueCounters.add(e, ch)
+	in.recorder.Add(e, &ch)
+	in.newest = e.Micros - ch.OffsetMicros
 	in.pending.add(e, ch)
 }
 
@@ -280,6 +290,7 @@ func (in *Ingester) expire() {
 	now := in.time()
 	in.rates.advance(in.clock.elapsed())
 	in.forgetWorkers(now)
+	in.purgeMetrics(now)
 	if connected {
 		in.rollups.MarkObserved(now)
 	}

@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"time"
+
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/state"
 )
@@ -9,6 +11,7 @@ import (
 type pendingBatch struct {
 	journal  []byte             // new events (state.AppendEvent)
 	events   int                // in journal
+	since    time.Time          // when the first of them was folded, zero if there is none
 	messages int                // folded, whether or not they had new events
 	stream   broker.EventStream // of the newest message
 	tag      uint64             // of the newest message
@@ -29,8 +32,11 @@ func (p *pendingBatch) add(e *state.Event, ch state.Change) {
 
 // received notes the newest of n folded messages. Those of an earlier stream can no longer be acknowledged: the broker
 // redelivers them.
-func (p *pendingBatch) received(stream broker.EventStream, tag uint64, n int) {
+func (p *pendingBatch) received(stream broker.EventStream, tag uint64, n int, now time.Time) {
 	p.stream, p.tag = stream, tag
+	if p.events > 0 && p.since.IsZero() {
+		p.since = now
+	}
 	p.messages += n
 	p.unacked += n
 }
@@ -39,7 +45,7 @@ func (p *pendingBatch) received(stream broker.EventStream, tag uint64, n int) {
 func (p *pendingBatch) take() pendingBatch {
 	taken := *p
 	p.journal, p.spare = p.spare[:0], nil
-	p.events, p.messages, p.stream, p.tag = 0, 0, nil, 0
+	p.events, p.messages, p.stream, p.tag, p.since = 0, 0, nil, 0, time.Time{}
 	p.writingBytes, p.writingEvents = len(taken.journal), taken.events
 	return taken
 }

@@ -271,7 +271,9 @@ func (w *writer) write(ctx context.Context, j *job) bool {
 			w.fail(j, err)
 			return false
 		}
-		w.adjustChunk(w.in.now().Sub(start), len(j.batch.Tasks))
+		took := w.in.now().Sub(start)
+		w.adjustChunk(took, len(j.batch.Tasks))
+		w.observe(j, took)
 	}
 	w.succeed(j, written)
 	if j.stream != nil {
@@ -284,6 +286,17 @@ func (w *writer) write(ctx context.Context, j *job) bool {
 	w.in.mu.Unlock()
 	signal(w.written)
 	return true
+}
+
+// observe counts a transaction.
+func (w *writer) observe(j *job, took time.Duration) {
+	w.in.mu.Lock()
+	defer w.in.mu.Unlock()
+	lag := time.Duration(0)
+	if !j.since.IsZero() {
+		lag = max(w.in.now().Sub(j.since), 1)
+	}
+	w.in.recorder.ObserveWrite(took, lag)
 }
 
 // adjustChunk sets how many tasks the next transaction saves, by how long one of n took.
@@ -341,6 +354,7 @@ func (w *writer) keepEntries(waiting int) {
 // fail records a failed job, to be retried.
 func (w *writer) fail(j *job, cause error) {
 	w.in.mu.Lock()
+	w.in.recorder.WriteFailed()
 	if err := w.in.cluster.Saved(false, nil); err != nil {
 		w.in.log.Error("tasks not put back", "error", err)
 	}

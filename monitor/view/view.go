@@ -29,6 +29,8 @@ type (
 	Rates = ingest.Rates
 	// Series is ingest.Series.
 	Series = ingest.Series
+	// Metrics is ingest.Metrics.
+	Metrics = ingest.Metrics
 )
 
 // Causes of Health.Rejected beside those of package celery.

@@ -41,6 +41,8 @@ type Hub struct {
 	pages pages
 	pack  compressor
 
+	frames, bytes atomic.Uint64 // written to sockets
+
 	mu      sync.Mutex
 	stop    chan struct{} // closed when Run ends, nil until it begins
 	stopped bool

@@ -151,6 +151,8 @@ func (s *session) send(ctx context.Context, v any) error {
 func (s *session) post(ctx context.Context, kind websocket.MessageType, b []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
+	s.hub.frames.Add(1)
+	s.hub.bytes.Add(uint64(len(b)))
 	if err := s.conn.Write(ctx, kind, b); err != nil {
 		return fmt.Errorf("write socket: %w", err)
 	}
