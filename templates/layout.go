@@ -32,6 +32,7 @@ type Layout struct {
 	Bare         bool    // for those who are not signed in: without links into the dashboard and what is known of the cluster
 	Theme        string  // light or dark as chosen by the visitor, empty to follow the system
 	Path         string  // address of the page, to come back to after changing the theme
+	User         User
 	Version      string
 	Health       view.Health
 	HistoryError string // why the history cannot be written or read, empty if it can

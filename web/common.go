@@ -30,6 +30,7 @@ type common struct {
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
 	urls        templates.URLs
+	signedIn    *signInPages // nil where people do not sign in here
 	bare        bool   // pages show nothing of the cluster, for those who are not signed in
 	version     string // of Umbel
 	remember    func(topic, name string, s live.Snapshot)
@@ -141,6 +142,7 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 	l := templates.Layout{URLs: p.urls, Bare: true}
 	if !p.bare {
 		l = p.layout(r.Context())
+		l.User = p.user(r)
 	}
 	l.Title, l.Section, l.Theme, l.Path = pg.title, pg.section, theme(r), p.urls.Prefix+pg.url
 	if !pg.static {

@@ -216,6 +216,10 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler, compatible *f
 	for _, rt := range o.Routes {
 		text.handle(rt)
 	}
+	if s, ok := o.Auth.(*auth.Service); ok {
+		p.signedIn = &signInPages{h: h, pages: p, service: s}
+		p.signedIn.route(text)
+	}
 	for _, rt := range compatible.Routes() {
 		rt.Refuse = asText
 		text.handle(rt)

@@ -210,3 +210,9 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, i identity) err
 	}, nil)
 	return nil
 }
+
+// HasSession reports whether the grant of a request is that of a session, which can be ended.
+func (s *Service) HasSession(r *http.Request) bool {
+	hash, ok := s.cookieHash(r)
+	return ok && r.Header.Get("Authorization") == "" && s.sessions.find(hash, s.now()) != nil
+}
