@@ -16,6 +16,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // Options of an Umbel. BrokerURL is required.
@@ -84,8 +85,10 @@ type Options struct {
 	// ReadOnly leaves out everything that changes the cluster or the history. Workers are not asked to send task
 	// events then.
 	ReadOnly bool
-	// Identify returns who makes a request, for the audit log. Nil records only addresses.
-	Identify func(r *http.Request) string
+	// Authorize returns who makes a request, what they may do and see. It is called for every request, and again while a page is
+	// open, by several goroutines. An error, or a Grant without Role, refuses the request. Nil lets everybody do and see everything:
+	// the host program decides who may ask.
+	Authorize func(r *http.Request) (Grant, error)
 
 	// DataDir is where the history is kept, in a file that one Umbel at a time may use. Empty, or :memory:,
 	// keeps it in memory until Close.
@@ -97,6 +100,35 @@ type Options struct {
 	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
 	Version  string       // shown on the pages and in the API
 	Logger   *slog.Logger // slog.Default() if nil; slog.New(slog.DiscardHandler) for none
+}
+
+// Grant says who makes a request, and what they may do and see.
+type Grant struct {
+	User    string // name for the audit log, at most 256 bytes
+	Role    Role   // empty if they are not signed in
+	Payload bool   // arguments, results and exceptions of tasks may be seen
+}
+
+// Role is what users may do. Each contains those before it.
+type Role string
+
+// The roles.
+const (
+	Viewer   Role = "viewer"   // look and export
+	Operator Role = "operator" // retry, revoke and publish tasks, control workers
+	Admin    Role = "admin"    // shut workers down, purge queues, release locks, read the audit log
+)
+
+// authorizer is the Authenticator of a host program.
+type authorizer func(r *http.Request) (Grant, error)
+
+// Authenticate implements auth.Authenticator.
+func (f authorizer) Authenticate(r *http.Request) (auth.Grant, error) {
+	g, err := f(r)
+	if err != nil {
+		return auth.Grant{}, err
+	}
+	return auth.Grant{User: g.User, Method: "host", Audience: auth.Audience{Role: auth.Role(g.Role), Payload: g.Payload}}, nil
 }
 
 // LocksNone is the LocksURL that shows no locks.
@@ -172,7 +204,12 @@ type Umbel struct{ dashboard *dashboard.Dashboard }
 // New validates o, opens the history, and starts nothing. Close must follow. Its error is a *HistoryError if the history
 // cannot be opened.
 func New(o Options) (*Umbel, error) {
+	var authenticator auth.Authenticator
+	if o.Authorize != nil {
+		authenticator = authorizer(o.Authorize)
+	}
 	d, err := dashboard.New(dashboard.Options{
+		Auth:      authenticator,
 		BrokerURL: o.BrokerURL, Queue: o.Queue, QueueExpires: o.QueueExpires, ManagementURL: o.ManagementURL,
 		Exchange: o.Exchange, ControlExchange: o.ControlExchange, TLS: broker.TLS(o.TLS), LeaveEventsOff: o.LeaveEventsOff, Alone: o.Alone,
 		Redis: redis.Options{
@@ -184,7 +221,7 @@ func New(o Options) (*Umbel, error) {
 		ResultBackend: o.ResultBackend, ResultMaster: o.ResultMaster, ResultKeyPrefix: o.ResultKeyPrefix, ResultTable: o.ResultTable,
 		ResultSentinelUsername: o.ResultSentinelUsername, ResultSentinelPassword: o.ResultSentinelPassword,
 		OutboxURLs: o.OutboxURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
-		Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, Identify: o.Identify, DataDir: o.DataDir,
+		Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir,
 		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,
 	})
 	if failed, ok := errors.AsType[*dashboard.HistoryError](err); ok {

@@ -31,8 +31,8 @@ type common struct {
 	appOutboxes *outboxwatch.Watcher
 	urls        templates.URLs
 	signedIn    *signInPages // nil where people do not sign in here
-	bare        bool   // pages show nothing of the cluster, for those who are not signed in
-	version     string // of Umbel
+	bare        bool         // pages show nothing of the cluster, for those who are not signed in
+	version     string       // of Umbel
 	remember    func(topic, name string, s live.Snapshot)
 	outbox      outboxStats // which every page shows
 	now         func() time.Time

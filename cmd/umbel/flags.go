@@ -121,7 +121,7 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 			}
 		}
 		if enum := f.Annotations["enum"]; len(enum) > 1 && err == nil && !slices.Contains(enum, f.Value.String()) {
-			err = fmt.Errorf("--%s %s: must be one of %s", f.Name, f.Value, strings.Join(enum, ", "))
+			err = fmt.Errorf("--%s %s: must be one of %s", f.Name, f.Value, strings.TrimPrefix(strings.Join(enum, ", "), ", "))
 		}
 	})
 	return err

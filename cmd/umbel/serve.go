@@ -25,7 +25,7 @@ const maxHeader = 64 << 10
 
 // webFlags say where the dashboard is served.
 type webFlags struct {
-	Listen          string   `env:"UMBEL_LISTEN" default:"127.0.0.1:5555" help:"Address to listen on, or unix:/path of a socket that only its owner can open. Requires --unauthenticated unless it is a loopback address or a socket."`
+	Listen          string   `env:"UMBEL_LISTEN" default:"127.0.0.1:5555" help:"Address to listen on, or unix:/path of a socket that only its owner can open. Others than loopback addresses and sockets require that users sign in, or --unauthenticated."`
 	HTTPSCert       string   `name:"https-cert" env:"UMBEL_HTTPS_CERT" placeholder:"FILE" help:"Serve HTTPS with this certificate and its chain (PEM). Read again when it changes."`
 	HTTPSKey        string   `name:"https-key" env:"UMBEL_HTTPS_KEY" placeholder:"FILE" help:"Key (PEM) of the certificate."`
 	HTTPSClientCA   string   `name:"https-client-ca" env:"UMBEL_HTTPS_CLIENT_CA" placeholder:"FILE" help:"Require a certificate of clients, signed by one of these (PEM)."`
@@ -35,7 +35,7 @@ type webFlags struct {
 	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"200000" help:"Maximum number of tasks in memory. Older ones are read from the history."`
 	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Older ones are read from the history."`
 	ReadOnly        bool     `env:"UMBEL_READ_ONLY" help:"Disable everything that changes the cluster or the history."`
-	UserHeader      string   `env:"UMBEL_USER_HEADER" placeholder:"NAME" help:"Header in which an authenticating proxy passes the user, such as X-Forwarded-User; it must replace the client's own. Recorded in the audit log."`
+	authFlags
 	keepFlags
 	notes []string // to log before serving: what has no effect
 }
@@ -87,18 +87,30 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 	if f.MaxText < 1 {
 		return usageError{errors.New("--max-text 0 leaves no room for any text")}
 	}
-	if err := loopback(f.Listen); err != nil && !f.Unauthenticated {
-		return usageError{fmt.Errorf("--listen %s: %w", f.Listen, err)}
+	signIn, err := f.signIn()
+	if err != nil {
+		return usageError{err}
 	}
-	if !f.Unauthenticated {
+	reachable := loopback(f.Listen)
+	if reachable != nil && !f.Unauthenticated && !f.configured() {
+		return usageError{fmt.Errorf("--listen %s: %w", f.Listen, reachable)}
+	}
+	// Users who sign in are known by what no page of another site has, whatever name it calls this server by.
+	if anyName := f.Unauthenticated || reachable != nil && len(f.Hosts) == 0; !anyName {
 		o.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.Hosts...)
 	}
+	if f.configured() {
+		o.SignIn = &signIn
+	}
 	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
-	o.ReadOnly, o.Identify = f.ReadOnly, f.identify()
+	o.ReadOnly = f.ReadOnly
 	o.Retention = new(f.rules(o.DataDir))
 	u, err := dashboard.New(o) //nolint:contextcheck // a migration is not cut short
 	if _, db := errors.AsType[*dashboard.HistoryError](err); db {
 		return err
+	}
+	if wrong, ok := errors.AsType[*dashboard.SignInError](err); ok {
+		return usageError{wrong}
 	}
 	if err != nil {
 		return usageError{fmt.Errorf("--prefix: %w", err)} // everything else has been checked
@@ -123,9 +135,12 @@ func (f *webFlags) show(ctx context.Context, u *dashboard.Dashboard, log *slog.L
 	for _, note := range f.notes {
 		log.Warn("option has no effect", "reason", note)
 	}
+	if f.configured() && plain(f.Listen, certificate != nil) {
+		log.Warn("passwords and sessions are sent without TLS unless a proxy adds it; see --https-cert")
+	}
 	log.Info("dashboard ready", "url", l.URL(prefixed(f.Prefix)))
 	server := &http.Server{
-		Handler: f.single(u), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: u, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -166,28 +181,6 @@ func (f *webFlags) certificate(log *slog.Logger) (*listener.Certificate, error) 
 	return c, nil
 }
 
-// identify returns who makes a request, as the proxy tells; nil if none does.
-func (f *webFlags) identify() func(r *http.Request) string {
-	if f.UserHeader == "" {
-		return nil
-	}
-	return func(r *http.Request) string { return r.Header.Get(f.UserHeader) }
-}
-
-// single refuses requests that name two users: the proxy has let through what its client says.
-func (f *webFlags) single(next http.Handler) http.Handler {
-	if f.UserHeader == "" {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(r.Header.Values(f.UserHeader)) > 1 {
-			http.Error(w, "The header "+f.UserHeader+" is given twice: the proxy must replace the one that clients send.", http.StatusBadRequest)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // loopback refuses addresses that others can reach: there is no authentication yet.
 func loopback(address string) error {
 	if listener.IsSocket(address) {
@@ -200,8 +193,8 @@ func loopback(address string) error {
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return errors.New("the dashboard has no authentication and would be reachable by others: " +
-		"listen on 127.0.0.1 behind an authenticating proxy, or add --unauthenticated")
+	return errors.New("nobody signs in and the dashboard would be reachable by others: " +
+		"add --htpasswd, --sign-in-with or --user-header, listen on 127.0.0.1, or add --unauthenticated")
 }
 
 func prefixed(prefix string) string {

@@ -64,10 +64,11 @@ type Options struct {
 	Prefix         string
 	Hosts, Origins []string
 	ReadOnly       bool
-	Auth           auth.Authenticator // as in web.Options, and so are Identify and Routes
-	Identify       func(r *http.Request) string
-	Routes         []auth.Route
-	Flower         flower.Settings
+	Auth           auth.Authenticator // as in web.Options, and so are Routes
+	// SignIn says how users sign in where Auth is nil, without Store, Audit, Prefix and Logger; nil lets everybody do everything.
+	SignIn *auth.Options
+	Routes []auth.Route
+	Flower flower.Settings
 
 	Metrics    ingest.MetricsOptions
 	QueueDrain time.Duration // web.DefaultQueueDrain if zero
@@ -90,6 +91,7 @@ type Dashboard struct {
 	locks      locks.Source         // nil if there is none
 	commands   *command.Service
 	auditLog   *auditlog.Log
+	signIn     *auth.Service // nil if nobody signs in
 	reconciler *ingest.Reconciler
 	web        *web.Handler
 }
@@ -140,6 +142,15 @@ func (e *HistoryError) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
 func (e *HistoryError) Unwrap() error { return e.err }
+
+// SignInError reports that users cannot sign in as Options.SignIn says.
+type SignInError struct{ err error }
+
+// Error returns the cause as text.
+func (e *SignInError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *SignInError) Unwrap() error { return e.err }
 
 // assemble builds the parts on the open history.
 func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
@@ -203,9 +214,17 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		inspector = nil
 	}
 	d.reconciler = ingest.NewReconciler(d.ingester, inspector, d.results)
+	if o.Auth == nil && o.SignIn != nil {
+		signIn := *o.SignIn
+		signIn.Store, signIn.Audit, signIn.Prefix, signIn.Logger = d.history, d.auditLog, o.Prefix, o.Logger
+		if d.signIn, err = auth.New(context.Background(), signIn); err != nil {
+			return &SignInError{err}
+		}
+		o.Auth = d.signIn
+	}
 	d.web, err = web.New(web.Options{
 		Backend: reader, Commands: d.commands, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly,
-		Auth: o.Auth, Identify: o.Identify, Routes: o.Routes,
+		Auth: o.Auth, Routes: o.Routes,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits, AuditLog: d.auditLog, Flower: o.Flower,
 		Metrics: web.MetricsOptions{Read: d.ingester.Metrics, QueueDrain: o.QueueDrain},
@@ -296,6 +315,9 @@ func (d *Dashboard) Run(ctx context.Context) error {
 	g.Go(func() error { return d.reconciler.Run(ctx) })
 	g.Go(func() error { return d.web.Run(ctx) })
 	g.Go(func() error { return d.auditLog.Run(ctx) })
+	if d.signIn != nil {
+		g.Go(func() error { return d.signIn.Run(ctx) })
+	}
 	if d.outboxes != nil {
 		g.Go(func() error { return d.outboxes.Run(ctx) })
 	}
