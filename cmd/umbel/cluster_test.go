@@ -32,10 +32,14 @@ func newCluster(tb testing.TB, broker string) *cluster {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	source, err := filepath.Abs("../../python") // of the package umbel
+	if err != nil {
+		tb.Fatal(err)
+	}
 	c := &cluster{broker: broker, dir: dir, python: testenv.Python(tb)}
 	c.env = []string{
 		"CELERY_BROKER_URL=" + c.broker, "CELERY_RESULT_BACKEND=" + testenv.Redis(tb), "C_FORCE_ROOT=1",
-		"PYTHONPATH=" + dir, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "PYTHONWARNINGS=ignore",
+		"PYTHONPATH=" + dir + string(filepath.ListSeparator) + source, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "PYTHONWARNINGS=ignore",
 	}
 	cmd := command(c.env, c.python, filepath.Join(dir, "client.py"))
 	if c.calls, err = cmd.StdinPipe(); err != nil {

@@ -9,6 +9,8 @@ import redis
 from celery import Celery, chain, chord, group
 from celery.exceptions import Ignore
 
+from umbel.celery import IdempotentTask
+
 app = Celery("tasks")
 app.conf.update(
     task_send_sent_event=True,
@@ -84,6 +86,14 @@ def hold_once(path, ttl=600):
         raise
     db.set(key, "completed", ex=86_400)
     return result
+
+
+@app.task(base=IdempotentTask, bind=True, acks_late=True, lock_ttl=6)
+def hold_idempotently(self, path):
+    """Runs until the file exists, once for each call."""
+    hold(path)
+    self.check_lock()
+    return "held"
 
 
 @app.task
