@@ -33,9 +33,10 @@ fmt: ## format Go (gofumpt, imports) and templates
 	$(TOOL) golangci-lint fmt
 	$(TOOL) templ fmt -log-level warn templates internal/spacetime
 
-lint: ## golangci-lint, import rules included; TypeScript over the scripts of the pages
+lint: ## golangci-lint, import rules included; TypeScript over the scripts of the pages; mypy over Python
 	scripts/deps
 	.services/typescript/node_modules/.bin/tsc --project scripts/typescript
+	cd python && ../.services/mypy/bin/mypy --no-error-summary --cache-dir ../.services/mypy/cache --python-executable ../.services/venv/bin/python
 	$(TOOL) golangci-lint run
 
 test: ## all tests with the race detector, on real brokers and in a browser

@@ -63,6 +63,12 @@ find_schemathesis() {
 	[[ -x $program ]] && echo "$program"
 }
 
+# The type checker of the Python package.
+find_mypy() {
+	local program=$PWD/.services/mypy/bin/mypy
+	[[ -x $program ]] && echo "$program"
+}
+
 # Celery's interpreter, in a virtual environment of the project's own.
 find_celery_python() {
 	local python=$PWD/.services/venv/bin/python

@@ -25,7 +25,7 @@ from umbel import _settings
 )
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def umbel(ctx: click.Context, args: tuple[str, ...], **_: Any) -> None:
+def umbel(ctx: click.Context, /, args: tuple[str, ...], **_: Any) -> None:
     """Runs umbel with ARGS: "celery umbel --help" lists them. It takes the broker, the result backend, TLS and transport options from
     the app, unless an option or a variable of umbel says otherwise."""
     try:

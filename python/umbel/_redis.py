@@ -85,7 +85,7 @@ def _connect(source: Source) -> Any:
 def _tls(scheme: str, tls: Any, query: dict[str, str]) -> dict[str, Any]:
     """Returns redis-py's options of TLS, from a URL and a setting such as broker_use_ssl. Certificates are verified
     unless one of them says otherwise."""
-    options = {k: v for k, v in query.items() if k.startswith("ssl_")}
+    options: dict[str, Any] = {k: v for k, v in query.items() if k.startswith("ssl_")}
     if isinstance(tls, dict):
         options.update(tls)
     if scheme != "rediss" and not options:
