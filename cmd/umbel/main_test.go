@@ -42,7 +42,7 @@ func buildAndRun(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	umbel = filepath.Join(dir, "umbel")
+	umbel, wheelDir = filepath.Join(dir, "umbel"), dir
 	build := exec.Command("go", "build", "-o", umbel, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("build umbel: %w\n%s", err, out)
@@ -184,7 +184,14 @@ type dashboard struct {
 // start runs umbel on a free port and waits until it listens.
 func start(tb testing.TB, env []string, args ...string) *dashboard {
 	tb.Helper()
-	p := spawn(tb, command(env, umbel, append(args, "--listen", "127.0.0.1:0", "--log-format", "json")...))
+	return startProgram(tb, command(env, umbel, args...))
+}
+
+// startProgram is start for a command that is umbel, or becomes it.
+func startProgram(tb testing.TB, cmd *exec.Cmd) *dashboard {
+	tb.Helper()
+	cmd.Args = append(cmd.Args, "--listen", "127.0.0.1:0", "--log-format", "json")
+	p := spawn(tb, cmd)
 	var ready struct {
 		URL string `json:"url"`
 	}
