@@ -1,5 +1,5 @@
-// Package results reads results of tasks from Celery's result backends. It writes nothing to them, and executes no
-// pickle: objects are described instead.
+// Package results reads results of tasks from Celery's result backends. It writes nothing to them but that a task is aborted, and
+// executes no pickle: objects are described instead.
 package results
 
 import (

@@ -59,12 +59,13 @@ func (a *API) service() (*command.Service, error) {
 
 // caller identifies who makes a request.
 func (a *API) caller(r *request) command.Caller {
-	by := command.Caller{Endpoint: "Flower API " + r.Method + " " + shorten(r.URL.Path), RemoteAddr: r.RemoteAddr}
+	grant := auth.FromContext(r.Context())
+	by := command.Caller{
+		Actor: grant.User, Method: grant.Method, Role: string(grant.Role),
+		Endpoint: "Flower API " + r.Method + " " + shorten(r.URL.Path), RemoteAddr: r.RemoteAddr,
+	}
 	if host, _, err := net.SplitHostPort(by.RemoteAddr); err == nil {
 		by.RemoteAddr = host
-	}
-	if by.Actor = auth.FromContext(r.Context()).User; by.Actor == "" && a.Identify != nil {
-		by.Actor = a.Identify(r.Request)
 	}
 	return by
 }

@@ -101,7 +101,7 @@ type mode struct {
 
 // modes are the ways of running both. The first is the one of rows that name none.
 var modes = map[string]mode{
-	"":         {env: []string{"FLOWER_UNAUTHENTICATED_API=true"}, settings: flower.Settings{Unauthenticated: true, Location: time.UTC}},
+	"":         {env: []string{"FLOWER_UNAUTHENTICATED_API=true"}, settings: flower.Settings{Unauthenticated: true, Location: time.UTC, InspectTimeout: 20 * time.Second}},
 	"locked":   {},
 	"readonly": {env: []string{"FLOWER_UNAUTHENTICATED_API=true", "FLOWER_READ_ONLY=true"}, readOnly: true, settings: flower.Settings{Unauthenticated: true}},
 }

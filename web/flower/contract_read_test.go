@@ -17,6 +17,13 @@ var differences = map[string]string{
 	"inspected":        "Workers are inspected when they are first asked about: Flower knows those that were there when it started.",
 	"parent of itself": "A task that was retried is not its own parent and child.",
 	"event counts":     "Workers come without how many events of each type they have sent.",
+	"harm":             "What a worker would take and be harmed by, such as a pool that grows by 0 or less, is refused.",
+	"reason":           "Values that every worker would refuse are refused by Umbel, with a reason of its own.",
+	"names":            "Names and values reach workers as they were given: Flower escapes them for HTML.",
+	"rate of 0":        "A rate limit of 0 lifts the limit: in Flower the worker says that it is set.",
+	"JSON":             "Errors of JSON have one sentence of Umbel's.",
+	"ten years":        "Times that lie more than ten years ahead are refused.",
+	"400":              "Options of a task that cannot be had answer 400: Flower answers 500.",
 	"escape":           "Errors show arguments as they were given: Flower escapes them for HTML.",
 }
 

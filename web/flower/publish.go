@@ -41,7 +41,7 @@ func (a *API) apply(r *request) (any, error) {
 	found := a.await(r.Context(), id, patience)
 	answer := object{{"task-id", id}}
 	if found.ready() {
-		answer = append(answer, found.result(mayRead(r))...)
+		answer = append(answer, found.result(r.payload())...)
 	}
 	return append(answer, member{"state", found.state}), nil
 }
@@ -115,9 +115,6 @@ func (a *API) enterWait() (leave func(), err error) {
 		return nil, &failure{http.StatusServiceUnavailable, "Too many requests wait for results. Try again later."}
 	}
 }
-
-// mayRead reports whether who makes a request may see results.
-func mayRead(r *request) bool { return auth.FromContext(r.Context()).Payload }
 
 // patience is how long to wait for the result.
 func (o taskOptions) patience() (time.Duration, error) {

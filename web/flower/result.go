@@ -80,7 +80,7 @@ func (a *API) result(r *request) (any, error) {
 	}
 	answer := object{{"task-id", r.name}, {"state", found.state}}
 	if found.ready() {
-		answer = append(answer, found.result(mayRead(r))...)
+		answer = append(answer, found.result(r.payload())...)
 	}
 	return answer, nil
 }
@@ -171,10 +171,14 @@ func (a *API) await(ctx context.Context, id string, patience time.Duration) outc
 	}
 }
 
-// abort marks a task as aborted, for its code to see.
+// abort marks any task as aborted, for its code to see.
 func (a *API) abort(r *request) (any, error) {
-	if a.Commands == nil {
+	if a.Commands == nil || a.Commands.Results == nil {
 		return nil, &failure{http.StatusServiceUnavailable, ""}
 	}
-	return nil, &failure{http.StatusServiceUnavailable, ""}
+	if err := a.Commands.Abort(r.Context(), a.caller(r), r.name); err != nil {
+		a.Logger.WarnContext(r.Context(), "task not aborted", "task", r.name, "error", err)
+		return nil, errUnavailable()
+	}
+	return message("Aborted '" + r.name + "'"), nil
 }

@@ -1,5 +1,5 @@
 // Package database reads results from the tables of Celery's database backend and of django-celery-results. It
-// writes nothing.
+// writes nothing but that a task is aborted.
 package database
 
 import (
@@ -36,6 +36,8 @@ type Options struct {
 // Backend is a database. It is safe for concurrent use.
 type Backend struct {
 	db     *sql.DB
+	url    sqldb.URL
+	table  string
 	shown  string
 	query  string
 	django bool
@@ -62,7 +64,7 @@ func New(o Options) (*Backend, error) {
 		table = o.Table
 	}
 	b := &Backend{
-		shown: u.String(), django: django,
+		url: u, table: table, shown: u.String(), django: django,
 		query: "SELECT * FROM " + sqldb.Quote(table) + " WHERE task_id = " + u.Dialect.Placeholder(1),
 	}
 	if b.db, err = u.OpenReadOnly(); err != nil {

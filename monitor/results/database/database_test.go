@@ -36,7 +36,7 @@ func open(t *testing.T, o database.Options) *database.Backend {
 func TestSQLite(t *testing.T) {
 	t.Parallel()
 	url := "db+sqlite:///" + filepath.Join(t.TempDir(), "re sults.db")
-	resultstest.Run(t, resultstest.Options{URL: url}, open(t, database.Options{URL: url}))
+	resultstest.Run(t, resultstest.Options{URL: url, Aborts: true}, open(t, database.Options{URL: url}))
 }
 
 func TestPostgreSQL(t *testing.T) {
@@ -47,7 +47,7 @@ func TestPostgreSQL(t *testing.T) {
 	t.Cleanup(func() { exec(t, "DROP SCHEMA "+table+" CASCADE") })
 	settings := fmt.Sprintf("{'database_table_schemas': {'task': '%[1]s', 'group': '%[1]s'}, 'database_table_names': {'task': 'Renamed', 'group': 'g'}}", table)
 	b := open(t, database.Options{URL: url, Table: table + ".Renamed"})
-	resultstest.Run(t, resultstest.Options{URL: url, Settings: settings}, b)
+	resultstest.Run(t, resultstest.Options{URL: url, Settings: settings, Aborts: true}, b)
 }
 
 func exec(t *testing.T, statement string) {

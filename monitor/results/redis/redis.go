@@ -1,4 +1,4 @@
-// Package redis reads results that Celery's workers store in Redis. It writes nothing there.
+// Package redis reads results that Celery's workers store in Redis. It writes nothing there but that a task is aborted.
 package redis
 
 import (

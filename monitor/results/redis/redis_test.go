@@ -42,7 +42,7 @@ func TestRedis(t *testing.T) {
 		python  string
 		options resultstest.Options
 	}{
-		"JSON":   {prefix: "json", python: "{}"},
+		"JSON":   {prefix: "json", python: "{}", options: resultstest.Options{Aborts: true}},
 		"pickle": {prefix: "pickle:", python: "{'result_serializer': 'pickle', 'accept_content': ['pickle', 'json']}", options: resultstest.Options{Objects: true}},
 		"yaml":   {prefix: "yaml", python: "{'result_serializer': 'yaml'}", options: resultstest.Options{Foreign: "stored as yaml, not decoded"}},
 		"msgpack": {

@@ -53,6 +53,8 @@ type Options struct {
 	Objects bool
 	// Foreign is Undecodable for records of another serializer, empty if they are decoded.
 	Foreign string
+	// Aborts says that tasks can be marked as aborted.
+	Aborts bool
 }
 
 // Run has Celery store results and reads them with b.
@@ -117,10 +119,49 @@ func Run(t *testing.T, o Options, b results.Backend) {
 	if _, err := b.Result(ctx, "unknown"); !errors.Is(err, results.ErrMissing) {
 		t.Errorf("result of an unknown task: error %v, want %v", err, results.ErrMissing)
 	}
+	if o.Aborts {
+		testAbort(ctx, t, o, b)
+	}
 	ended, end := context.WithCancel(ctx)
 	end()
 	if _, err := b.Result(ended, "five"); !errors.Is(err, context.Canceled) {
 		t.Errorf("read with an ended context: error %v, want %v", err, context.Canceled)
+	}
+}
+
+// aborted prints how Celery sees tasks that were marked.
+const aborted = `
+import sys
+from celery import Celery
+from celery.contrib.abortable import AbortableAsyncResult
+app = Celery(backend=sys.argv[1])
+app.conf.update(eval(sys.argv[2]))
+for task in ("unseen", "progress", "five"):
+    r = AbortableAsyncResult(task, app=app)
+    print(task, r.state, r.is_aborted(), r.result)
+`
+
+// testAbort marks a task that has no record, one that runs and one that has succeeded.
+func testAbort(ctx context.Context, t *testing.T, o Options, b results.Backend) {
+	t.Helper()
+	for range 2 {
+		for _, id := range []string{"unseen", "progress", "five"} {
+			if err := results.Abort(ctx, b, id, time.Now()); err != nil {
+				t.Fatalf("abort %s: %v", id, err)
+			}
+		}
+	}
+	got, err := b.Result(ctx, "unseen")
+	if err != nil || got.Status != results.Aborted {
+		t.Errorf("result of an aborted task = %+v, %v", got, err)
+	}
+	python := exec.CommandContext(ctx, testenv.Python(t), "-c", aborted, o.URL, o.Settings) //nolint:gosec // a test's own
+	out, err := python.CombinedOutput()
+	if err != nil {
+		t.Fatalf("read results with Celery: %v\n%s", err, out)
+	}
+	if want := "unseen ABORTED True None\nprogress ABORTED True None\nfive SUCCESS False 5\n"; string(out) != want {
+		t.Errorf("Celery reads %q, want %q", out, want)
 	}
 }
 
