@@ -1,4 +1,4 @@
-package remote
+package redact
 
 import (
 	"bytes"
@@ -7,22 +7,10 @@ import (
 	"strings"
 )
 
-// masked stands where a secret was, as Celery writes it.
-const masked = "********"
-
 // secretWords are the names of settings whose values Celery hides, in any case, and some more.
 const secretWords = `API|TOKEN|KEY|SECRET|PASS|PROFANITIES_LIST|SIGNATURE|DATABASE|BEAT_DBURI|CREDENTIAL|AUTH|DSN|PWD`
 
-// dataMethod reports whether a method reports tasks or queues, which are not a worker's secrets and must stay as they are.
-func dataMethod(name string) bool {
-	switch canonical(name) {
-	case "active", "reserved", "scheduled", "revoked", "registered", "query_task", "active_queues":
-		return true
-	}
-	return false
-}
-
-// telling reports whether s contains the name of a secret.
+// namesSecret reports whether s contains the name of a secret.
 func namesSecret(s string) bool {
 	s = strings.ToUpper(s)
 	for word := range strings.SplitSeq(secretWords, "|") {
@@ -33,40 +21,42 @@ func namesSecret(s string) bool {
 	return false
 }
 
-// masking replaces secrets. The zero value is not usable. It is safe for concurrent use.
-type masking struct {
+// settings hides what may be secret in the settings of workers, whose names are not those of arguments: any that contains KEY
+// or AUTH counts, as for Celery. It is safe for concurrent use.
+type settings struct {
 	pair    *regexp.Regexp // such a name with its = or :, before the value
 	doubt   *regexp.Regexp // the same with a name whose value may be one
 	setting *regexp.Regexp // such a setting in a report, with what follows on the line and below it, indented
-	list    *regexp.Regexp // between two URLs of a list
 	tokens  []token
+	urls    *regexp.Regexp // between two URLs of a list
+	rules   *Redactor
 }
 
-func newMasking() masking {
+func newSettings(r *Redactor) settings {
 	const word = `[\w.\-]*(?:` + secretWords + `)[\w.\-]*`
 	const doubt, assigned = `[\w.\-]*(?:` + suspectWords + `)[\w.\-]*`, `(?:\\*["'][ \t]*[:=]|[ \t]*=)[ \t]*`
-	return masking{
+	return settings{
 		pair:    regexp.MustCompile(`(?i)` + word + assigned),
 		doubt:   regexp.MustCompile(`(?i)` + doubt + assigned),
 		setting: regexp.MustCompile(`(?m)^((?i:` + word + `)):[ \t]*\S[^\n]*(?:\n[ \t]+[^\n]*)*`),
-		list:    regexp.MustCompile(`[;,|'"()\[\]{}<>]+[A-Za-z][A-Za-z0-9+.\-]*://`),
-		tokens:  newTokens(),
+		tokens:  r.tokens, urls: r.urls, rules: r,
 	}
 }
 
-// Mask returns JSON without secrets: the values of keys that name one, and within strings the passwords of URLs
-// and what has the form of a secret, such as a provider's token or a private key, at any depth. What is not JSON becomes
-// null.
-func Mask(value json.RawMessage) json.RawMessage {
-	return newMasking().whole(value)
+// Settings returns JSON of a worker without secrets: the values of keys that name one by Umbel's own list or by a rule, and
+// within strings the passwords of URLs and what has the form of a secret, such as a provider's token or a private key, at any
+// depth. The list holds whatever the options are. What is not JSON becomes null.
+func (r *Redactor) Settings(value json.RawMessage) json.RawMessage {
+	return changed(value, r.settings.value)
 }
 
-// whole is Mask.
-func (m masking) whole(value json.RawMessage) json.RawMessage { return m.json(value, m.value) }
+// SettingsText is Settings for a text that is not JSON.
+func (r *Redactor) SettingsText(s string) string { return r.settings.text(s) }
 
-// stats is Mask, but counts stay, whatever the names of tasks are.
-func (m masking) stats(value json.RawMessage) json.RawMessage {
-	return m.json(value, func(v any) any {
+// Stats is Settings, but counts of tasks stay, whatever the names of tasks are.
+func (r *Redactor) Stats(value json.RawMessage) json.RawMessage {
+	m := r.settings
+	return changed(value, func(v any) any {
 		stats, ok := v.(map[string]any)
 		if !ok {
 			return m.value(v)
@@ -84,8 +74,8 @@ func (m masking) stats(value json.RawMessage) json.RawMessage {
 	})
 }
 
-// json decodes value, has it changed, and encodes it again.
-func (m masking) json(value json.RawMessage, change func(any) any) json.RawMessage {
+// changed decodes value, has it changed, and encodes it again.
+func changed(value json.RawMessage, change func(any) any) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.UseNumber()
 	var v any
@@ -102,13 +92,13 @@ func (m masking) json(value json.RawMessage, change func(any) any) json.RawMessa
 }
 
 // value masks what JSON decodes to.
-func (m masking) value(v any) any {
+func (m settings) value(v any) any {
 	switch v := v.(type) {
 	case string:
 		return m.text(v)
 	case []any:
 		if len(v) == 2 { // a dict as pairs
-			if name, ok := v[0].(string); ok && len(name) < 100 && namesSecret(name) {
+			if name, ok := v[0].(string); ok && len(name) < 100 && m.hides(name) {
 				return []any{m.text(name), m.secret(v[1])}
 			} else if ok && len(name) < 100 && mayNameSecret(name) {
 				v[1] = m.suspect(v[1])
@@ -123,7 +113,7 @@ func (m masking) value(v any) any {
 		out := make(map[string]any, len(v))
 		for key, item := range v {
 			switch {
-			case namesSecret(key):
+			case m.hides(key):
 				item = m.secret(item)
 			case mayNameSecret(key):
 				item = m.suspect(item)
@@ -135,21 +125,29 @@ func (m masking) value(v any) any {
 	return v
 }
 
+// hides reports whether the values of a key are hidden.
+func (m settings) hides(key string) bool { return namesSecret(key) || m.rules.keyRule(key, nil) != nil }
+
 // secret masks a value whole, except for those that reveal nothing.
-func (m masking) secret(v any) any {
+func (m settings) secret(v any) any {
 	switch v {
 	case nil, true, false, "":
 		return v
 	}
-	return masked
+	return mask
 }
 
 // text masks a string.
-func (m masking) text(s string) string {
-	s = m.maskTokens(s)
-	if strings.Contains(s, "@") {
-		s = m.passwords(s)
+func (m settings) text(s string) string {
+	for _, t := range m.tokens {
+		if strings.Contains(s, t.sign) {
+			s = t.form.ReplaceAllLiteralString(s, mask)
+		}
 	}
+	if strings.Contains(s, "@") {
+		s = passwords(s, m.urls)
+	}
+	s = m.rules.text(s, nil)
 	if !strings.ContainsAny(s, "=:") {
 		return s
 	}
@@ -165,13 +163,13 @@ func (m masking) text(s string) string {
 		if strings.HasSuffix(name, "Error") { // not a setting but an exception
 			return lines
 		}
-		return name + ": " + masked
+		return name + ": " + mask
 	})
 }
 
 // passwords masks user:password@ in each word. Where it is not clear how far a password goes, more is masked rather
 // than less.
-func (m masking) passwords(s string) string {
+func passwords(s string, betweenURLs *regexp.Regexp) string {
 	var b strings.Builder
 	for len(s) > 0 {
 		space := strings.IndexAny(s, " \t\r\n")
@@ -179,7 +177,7 @@ func (m masking) passwords(s string) string {
 			space = len(s)
 		}
 		word, start := s[:space], 0
-		for _, next := range m.list.FindAllStringIndex(word, -1) {
+		for _, next := range betweenURLs.FindAllStringIndex(word, -1) {
 			b.WriteString(password(word[start:next[0]]))
 			start = next[0]
 		}
@@ -211,7 +209,7 @@ func password(word string) string {
 	if colon < 0 {
 		return word
 	}
-	return word[:from+colon+1] + masked + word[from+at:]
+	return word[:from+colon+1] + mask + word[from+at:]
 }
 
 // pairs masks those values of key=value, 'key': value and "key": value, with a key like name, that are secret.
@@ -226,7 +224,7 @@ func pairs(s string, name *regexp.Regexp, secret func(value string) bool) string
 		b.WriteString(s[:found[1]])
 		s = s[found[1]:]
 		if n := literal(s); n > 0 && secret(s[:n]) {
-			b.WriteString(masked)
+			b.WriteString(mask)
 			s = s[n:]
 		}
 	}

@@ -1,0 +1,128 @@
+package redact
+
+import (
+	"encoding/json"
+)
+
+// JSON redacts a value of a task: a result, the arguments of a message. Rules for certain tasks apply if the name is unknown,
+// which is empty, too. What is not JSON becomes null.
+func (r *Redactor) JSON(task string, value json.RawMessage) json.RawMessage {
+	if r == nil || len(value) == 0 {
+		return value
+	}
+	named := r.rulesOf(task, task != "")
+	if !r.suspects(string(value)) && len(named) == 0 {
+		return value
+	}
+	return changed(value, func(v any) any { return r.walk(v, named) })
+}
+
+// Result is JSON for a result, which a rule may hide whole.
+func (r *Redactor) Result(task string, value json.RawMessage) json.RawMessage {
+	return r.wholly(task, value, fieldResult)
+}
+
+// Arguments redacts args, a list, and kwargs, an object, of a task. changed is whether anything was redacted.
+func (r *Redactor) Arguments(task string, args, kwargs json.RawMessage) (shownArgs, shownKwargs json.RawMessage, changed bool) {
+	if r == nil {
+		return args, kwargs, false
+	}
+	shownArgs, shownKwargs = r.wholly(task, args, fieldArgs), r.wholly(task, kwargs, fieldKwargs)
+	for _, i := range r.rulesOf(task, task != "") {
+		if rule := &r.rules[i]; rule.position > 0 {
+			shownArgs = rule.argument(shownArgs)
+		}
+	}
+	return shownArgs, shownKwargs, !sameJSON(args, shownArgs) || !sameJSON(kwargs, shownKwargs)
+}
+
+// argument hides one positional argument in a list.
+func (rule *activeRule) argument(args json.RawMessage) json.RawMessage {
+	var list []json.RawMessage
+	if json.Unmarshal(args, &list) != nil || len(list) < rule.position {
+		return args
+	}
+	list[rule.position-1] = json.RawMessage(`"` + mask + `"`)
+	rule.redacted.Add(1)
+	b, err := json.Marshal(list)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
+}
+
+func (r *Redactor) wholly(task string, value json.RawMessage, f fields) json.RawMessage {
+	if r == nil || len(value) == 0 {
+		return value
+	}
+	for _, i := range r.rulesOf(task, task != "") {
+		if rule := &r.rules[i]; rule.whole&f != 0 {
+			rule.redacted.Add(1)
+			return json.RawMessage(`"` + mask + `"`)
+		}
+	}
+	return r.JSON(task, value)
+}
+
+// sameJSON reports whether two values are equal, whatever spaces they have.
+func sameJSON(a, b json.RawMessage) bool {
+	if string(a) == string(b) {
+		return true
+	}
+	keep := func(v any) any { return v }
+	return string(changed(a, keep)) == string(changed(b, keep))
+}
+
+// suspects reports whether a text has to be read. JSON may hide the fragments of a key in escapes.
+func (r *Redactor) suspects(s string) bool {
+	if r.filter == nil || r.filter.found(s) || hasPassword(s) {
+		return true
+	}
+	for i := range len(s) {
+		if s[i] == '\\' {
+			return true
+		}
+	}
+	return false
+}
+
+// walk redacts what JSON decodes to.
+func (r *Redactor) walk(v any, named []int) any {
+	switch v := v.(type) {
+	case string:
+		return r.text(v, named)
+	case []any:
+		if len(v) == 2 { // perhaps an item of a dict
+			if key, ok := v[0].(string); ok && len(key) <= maxKey && !revealsNothing(v[1]) {
+				if rule := r.keyRule(key, named); rule != nil {
+					rule.redacted.Add(1)
+					return []any{key, mask}
+				}
+			}
+		}
+		for i := range v {
+			v[i] = r.walk(v[i], named)
+		}
+	case map[string]any:
+		for key, item := range v {
+			if rule := r.keyRule(key, named); rule != nil && !revealsNothing(item) {
+				rule.redacted.Add(1)
+				v[key] = mask
+				continue
+			}
+			v[key] = r.walk(item, named)
+		}
+	}
+	return v
+}
+
+// revealsNothing reports whether a value reveals nothing, or was redacted already.
+func revealsNothing(v any) bool {
+	switch v := v.(type) {
+	case nil, bool:
+		return true
+	case string:
+		return v == "" || v == mask
+	}
+	return false
+}
