@@ -21,6 +21,15 @@ func (c *Cluster) Task(id string) (Task, bool) {
 	return c.task(r), true
 }
 
+// TaskName returns the name of a task, empty if the task or its name is unknown.
+func (c *Cluster) TaskName(id string) string {
+	r := c.row(id)
+	if r == nil {
+		return ""
+	}
+	return c.routes.key(r.name).name
+}
+
 // task copies a row out. It uses memory of its own, since readers share the lock.
 func (c *Cluster) task(r *row) Task {
 	t := Task{ID: c.id(r), State: Pending, Stamp: c.stamp(r), Children: c.children(r)}

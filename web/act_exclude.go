@@ -91,7 +91,7 @@ func (p *forms) excludePreview(form templates.Form, req command.DuplicateRuleReq
 	if len(req.Exclude) == 0 {
 		summary, form.Button = "Compare "+req.Name+" by all its arguments", "Delete rule"
 	}
-	found.Samples = calls.OfSamples(found.Samples)
+	found.Samples = calls.OfSamples(p.redactor, found.Samples)
 	form.Preview = &templates.Preview{Preview: command.Preview{Summary: summary}, Groups: &found}
 	form.Change = p.urls.Prefix + form.Path + "?" + url.Values{"name": {req.Name}, "fields": {strings.Join(req.Exclude, "\n")}}.Encode()
 	if found.Same {
@@ -125,7 +125,7 @@ func (p *forms) fieldsHint(ctx context.Context, name string) string {
 	if err != nil || len(found.Tasks) == 0 {
 		return hint
 	}
-	if call := calls.Of(found.Tasks)[0]; call != "" {
+	if call := calls.Of(p.redactor, found.Tasks)[0]; call != "" {
 		hint += " The newest call has " + truncate.Text(call, 200) + "."
 	}
 	return hint

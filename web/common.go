@@ -16,7 +16,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/live"
@@ -29,6 +31,8 @@ type common struct {
 	readOnly bool
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
+	redactor    *redact.Redactor
+	auditLog    history.AuditLog // nil records nothing
 	urls        templates.URLs
 	signedIn    *signInPages // nil where people do not sign in here
 	bare        bool         // pages show nothing of the cluster, for those who are not signed in

@@ -44,7 +44,7 @@ func (p *duplicatePages) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		p.log.WarnContext(ctx, "list excluded fields", "error", err)
 	}
-	v.Groups, v.Stats, v.Rules = withCalls(found.Groups), found.Stats, len(rules)
+	v.Groups, v.Stats, v.Rules = p.withCalls(found.Groups), found.Stats, len(rules)
 	if q.After != nil {
 		v.Newest = first.URL(path)
 	}
@@ -85,7 +85,7 @@ func (p *duplicatePages) loadGroup(ctx context.Context, a address) (page, error)
 	if err != nil {
 		return page{}, err
 	}
-	v := templates.Duplicate{DuplicateGroup: withCalls([]view.DuplicateGroup{g})[0]}
+	v := templates.Duplicate{DuplicateGroup: p.withCalls([]view.DuplicateGroup{g})[0]}
 	return page{url: templates.DuplicatePath(key), title: v.Title(), section: templates.SectionDuplicates, view: v}, nil
 }
 
@@ -134,8 +134,8 @@ func (p *duplicatePages) loadRules(ctx context.Context, a address) (page, error)
 }
 
 // withCalls adds the arguments of the newest task of each group, with secrets masked.
-func withCalls(groups []view.DuplicateGroup) []templates.DuplicateGroup {
-	texts := calls.OfGroups(groups)
+func (p *common) withCalls(groups []view.DuplicateGroup) []templates.DuplicateGroup {
+	texts := calls.OfGroups(p.redactor, groups)
 	list := make([]templates.DuplicateGroup, len(groups))
 	for i, g := range groups {
 		list[i] = templates.DuplicateGroup{DuplicateGroup: g, Call: texts[i]}

@@ -29,6 +29,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/peers"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/static"
 	"github.com/umbelhq/umbel/templates"
@@ -76,6 +77,8 @@ type Options struct {
 	// AuditLog records who logs in, is refused, exports and changes rules and views; nil records nothing. Requests that act on
 	// the cluster are recorded by Commands.
 	AuditLog history.AuditLog
+	// Redactor takes secrets out of what pages and the API show; nil has the defaults.
+	Redactor *redact.Redactor
 	Now      func() time.Time // nil means time.Now
 	Logger   *slog.Logger     // nil discards
 }
@@ -118,6 +121,9 @@ func New(o Options) (*Handler, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Redactor == nil {
+		o.Redactor = redact.Default()
 	}
 	changes := newChanges(sources(o)...)
 	o.Backend = newFairBackend(o.Backend)
@@ -243,6 +249,7 @@ func (h *Handler) newAPI(o Options, p *pages) http.Handler {
 	return api.New(api.Options{
 		Audit: audited, Backend: o.Backend, Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, ReadOnly: o.ReadOnly,
 		Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger, Challenge: h.challenge,
+		AuditLog: o.AuditLog, Redactor: o.Redactor,
 	})
 }
 

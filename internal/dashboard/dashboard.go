@@ -26,6 +26,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/peers"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/view"
@@ -72,6 +73,8 @@ type Options struct {
 
 	Metrics    ingest.MetricsOptions
 	QueueDrain time.Duration // web.DefaultQueueDrain if zero
+
+	Redact redact.Options
 
 	DataDir   string
 	Retention *history.RetentionRules // DefaultRetention if nil
@@ -154,26 +157,30 @@ func (e *SignInError) Unwrap() error { return e.err }
 
 // assemble builds the parts on the open history.
 func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
+	redactor, err := redact.New(o.Redact)
+	if err != nil {
+		return err
+	}
 	limits := state.Options{MaxTasks: o.MaxTasks, MaxText: o.MaxText}
 	if d.results, err = Results(o); err != nil {
 		return err
 	}
 	if d.results != nil {
-		d.results = results.WithArguments(d.results, d.history.LearnArguments, o.Logger)
+		d.results = results.WithArguments(d.results, learn(d.history, redactor), o.Logger)
 	}
-	if err := d.watchOutboxes(o); err != nil {
+	if err := d.watchOutboxes(o, redactor); err != nil {
 		return err
 	}
-	d.auditLog, err = auditlog.New(auditlog.Options{Store: d.history, Logger: o.Logger})
+	d.auditLog, err = auditlog.New(auditlog.Options{Store: d.history, Redact: redactor.Text, Logger: o.Logger})
 	if err != nil {
 		return err
 	}
-	client, err := remote.New(remote.Options{Broker: broker, Logger: o.Logger})
+	client, err := remote.New(remote.Options{Broker: broker, Redactor: redactor, Logger: o.Logger})
 	if err != nil {
 		return err
 	}
 	ingesting := ingest.Options{
-		Broker: broker, Store: d.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Control: client, Metrics: o.Metrics, Logger: o.Logger,
+		Broker: broker, Store: d.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Control: client, Redactor: redactor, Metrics: o.Metrics, Logger: o.Logger,
 	}
 	if !o.ReadOnly { // which asks nothing
 		d.peers = peers.New(peers.Options{Broker: broker, Off: aloneBecause(o), Logger: o.Logger})
@@ -213,7 +220,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	if o.ReadOnly {
 		inspector = nil
 	}
-	d.reconciler = ingest.NewReconciler(d.ingester, inspector, d.results)
+	d.reconciler = ingest.NewReconciler(d.ingester, inspector, d.commands.Results)
 	if o.Auth == nil && o.SignIn != nil {
 		signIn := *o.SignIn
 		signIn.Store, signIn.Audit, signIn.Prefix, signIn.Logger = d.history, d.auditLog, o.Prefix, o.Logger
@@ -226,10 +233,21 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		Backend: reader, Commands: d.commands, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly,
 		Auth: o.Auth, Routes: o.Routes,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
-		Limits: limits, AuditLog: d.auditLog, Flower: o.Flower,
+		Limits: limits, AuditLog: d.auditLog, Redactor: redactor, Flower: o.Flower,
 		Metrics: web.MetricsOptions{Read: d.ingester.Metrics, QueueDrain: o.QueueDrain},
 	})
 	return err
+}
+
+// learn returns what saves the arguments of results as calls. Those with secrets are left out: a digest of a short secret
+// reveals it to whoever tries all.
+func learn(db *sqlite.DB, r *redact.Redactor) func(ctx context.Context, taskID string, args, kwargs []byte) error {
+	return func(ctx context.Context, taskID string, args, kwargs []byte) error {
+		if _, _, redacted := r.Arguments("", args, kwargs); redacted {
+			return nil
+		}
+		return db.LearnArguments(ctx, taskID, args, kwargs)
+	}
 }
 
 // aloneBecause says why Umbel does not agree with others who asks the workers, empty if it does.
@@ -245,12 +263,12 @@ func aloneBecause(o Options) string {
 }
 
 // watchOutboxes prepares to watch the outboxes of applications, if there are any.
-func (d *Dashboard) watchOutboxes(o Options) error {
+func (d *Dashboard) watchOutboxes(o Options, r *redact.Redactor) error {
 	sources, err := Outboxes(o)
 	if err != nil || len(sources) == 0 {
 		return err
 	}
-	d.outboxes, err = outboxwatch.New(outboxwatch.Options{Sources: sources, Samples: d.history, Logger: o.Logger})
+	d.outboxes, err = outboxwatch.New(outboxwatch.Options{Sources: sources, Samples: d.history, Redactor: r, Logger: o.Logger})
 	return err
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
@@ -73,7 +74,7 @@ type Service struct {
 	Inspector *remote.Inspector
 	Queues    *queues.Watcher
 	Relay     *relay.Relay    // nil if read-only
-	Results   results.Backend // nil if there is none
+	Results   results.Backend // redacted; nil if there is none
 	Locks     *locks.Watcher  // nil if there is no Redis with locks
 
 	outbox    history.Outbox
@@ -82,6 +83,8 @@ type Service struct {
 	dismisser Dismisser            // nil if tasks cannot be dismissed
 	outboxes  *outboxwatch.Watcher // of applications, nil if there are none
 	rules     DuplicateRules       // nil if none can be saved
+	redactor  *redact.Redactor     // the client's
+	results   results.Backend      // as Results, but not redacted: a retry needs arguments as they are
 	now       func() time.Time
 	log       *slog.Logger
 	origin    string       // origin header of the messages that it publishes
@@ -94,8 +97,11 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("command service needs a client, an outbox and tasks")
 	}
 	s := &Service{
-		CommandReader: o.Outbox, Client: o.Client, Results: o.Results, Locks: o.Locks, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser, outboxes: o.Outboxes, rules: o.Rules,
+		CommandReader: o.Outbox, Client: o.Client, results: o.Results, redactor: o.Client.Redactor(), Locks: o.Locks, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser, outboxes: o.Outboxes, rules: o.Rules,
 		now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+	}
+	if o.Results != nil {
+		s.Results = results.Redact(o.Results, s.redactor)
 	}
 	if s.now == nil {
 		s.now = time.Now

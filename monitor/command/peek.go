@@ -46,7 +46,8 @@ func (s *Service) Peek(ctx context.Context, queue string, limit int) WaitingMess
 			list[i].Error = err.Error()
 			continue
 		}
-		list[i].Args, list[i].Kwargs = celery.Repr(m.Args), celery.Repr(m.Kwargs)
+		args, kwargs, _ := s.redactor.Arguments(m.Name, m.Args, m.Kwargs)
+		list[i].Args, list[i].Kwargs = celery.Repr(args), celery.Repr(kwargs)
 	}
 	return WaitingMessages{List: list}
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/redact"
 )
 
 const (
@@ -34,27 +34,28 @@ type change struct {
 }
 
 // record returns the audit record of a plan.
-func (p taskPlan) record() taskRecord {
-	r := taskRecord{taskPayload: p.payload, Args: recorded(p.payload.Args), Kwargs: recorded(p.payload.Kwargs)}
+func (p taskPlan) record(x *redact.Redactor) taskRecord {
+	args, kwargs, _ := x.Arguments(p.payload.Name, p.payload.Args, p.payload.Kwargs)
+	r := taskRecord{taskPayload: p.payload, Args: recorded(x, args), Kwargs: recorded(x, kwargs)}
 	if len(r.Embed) > 0 {
-		r.Embed = remote.Mask(r.Embed)
+		r.Embed = x.Settings(r.Embed)
 	}
 	if b, err := json.Marshal(r.Headers); err == nil && len(r.Headers) > 0 {
 		r.Headers = nil
-		_ = json.Unmarshal(remote.Mask(b), &r.Headers) // valid JSON
+		_ = json.Unmarshal(x.Settings(b), &r.Headers) // valid JSON
 	}
 	if original := p.original; original != nil {
-		r.Source, r.Changes = original.Source, changes(original, p.payload)
+		r.Source, r.Changes = original.Source, changes(x, original, p.payload)
 	}
 	return r
 }
 
 // recorded returns JSON with secrets masked, or its beginning if it is long.
-func recorded(raw json.RawMessage) any {
+func recorded(x *redact.Redactor, raw json.RawMessage) any {
 	if raw == nil {
 		return nil
 	}
-	masked := remote.Mask(raw)
+	masked := x.Settings(raw)
 	if len(masked) <= maxRecorded {
 		return masked
 	}
@@ -67,7 +68,7 @@ func recorded(raw json.RawMessage) any {
 
 // changes returns the differences between a task and its retry by what differs: queue, args[1], kwargs.a. Arguments are
 // compared if they are known.
-func changes(original *Original, now taskPayload) map[string]change {
+func changes(x *redact.Redactor, original *Original, now taskPayload) map[string]change {
 	found := make(map[string]change)
 	add := func(name string, different bool, from, to any) {
 		if different && len(found) < maxChanged {
@@ -84,15 +85,18 @@ func changes(original *Original, now taskPayload) map[string]change {
 		return found
 	}
 	from, to := arguments(o.Args, o.Kwargs), arguments(now.Args, now.Kwargs)
-	shownFrom := arguments(remote.Mask(o.Args), remote.Mask(o.Kwargs))
-	shownTo := arguments(remote.Mask(now.Args), remote.Mask(now.Kwargs))
+	shown := func(name string, args, kwargs json.RawMessage) map[string]json.RawMessage {
+		args, kwargs, _ = x.Arguments(name, args, kwargs)
+		return arguments(x.Settings(args), x.Settings(kwargs))
+	}
+	shownFrom, shownTo := shown(o.Name, o.Args, o.Kwargs), shown(now.Name, now.Args, now.Kwargs)
 	for name := range to {
 		if _, both := from[name]; !both {
 			from[name] = nil
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(from)) {
-		add(name, !same(from[name], to[name]), recorded(shownFrom[name]), recorded(shownTo[name]))
+		add(name, !same(from[name], to[name]), recorded(x, shownFrom[name]), recorded(x, shownTo[name]))
 	}
 	return found
 }

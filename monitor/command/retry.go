@@ -74,7 +74,7 @@ func (s *Service) retryRequest(ctx context.Context, t *state.Task, topology remo
 		{fromOutbox, published, l.fromOutbox},
 		{fromBroker, thorough, l.fromBroker},
 		{fromWorker, thorough, l.fromWorker},
-		{fromResult, s.Results != nil, l.fromResult},
+		{fromResult, s.results != nil, l.fromResult},
 		{fromEvent, true, l.fromEvent},
 	} {
 		if source.use && source.find(ctx) {
@@ -249,7 +249,7 @@ func altered(t *state.Task, args, kwargs json.RawMessage) bool {
 func (l *lookup) fromResult(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	r, err := l.Results.Result(ctx, l.task.ID)
+	r, err := l.results.Result(ctx, l.task.ID)
 	if err != nil {
 		return false
 	}

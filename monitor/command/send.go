@@ -13,6 +13,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 )
@@ -148,7 +149,7 @@ func (s *Service) sendControl(ctx context.Context, p controlPayload) (relay.Sent
 			answers := conversation.WaitEach(ctx, func(replies []remote.Reply) {
 				list := make([]history.Reply, len(replies))
 				for i := range replies {
-					list[i] = historyReply(replies[i])
+					list[i] = historyReply(s.redactor, replies[i])
 					if list[i].OK && !m.Inspect {
 						s.Inspector.Acknowledged(replies[i].Node, m.Name, args)
 					}
@@ -167,7 +168,7 @@ func (s *Service) alive() []string {
 }
 
 // historyReply returns a reply as the outbox stores it.
-func historyReply(r remote.Reply) history.Reply {
+func historyReply(x *redact.Redactor, r remote.Reply) history.Reply {
 	a := history.Reply{Node: r.Node, At: r.At, Clock: r.Clock, OK: r.Error == "" && r.Undecodable == ""}
 	switch {
 	case r.Undecodable != "":
@@ -182,6 +183,6 @@ func historyReply(r remote.Reply) history.Reply {
 	if r.Duplicate {
 		a.Text += " (another worker of this name has also replied)"
 	}
-	a.Text = truncate.Chars(a.Text, maxReply)
+	a.Text = truncate.Chars(x.Text(a.Text), maxReply)
 	return a
 }

@@ -47,7 +47,7 @@ func (s *Service) Publish(ctx context.Context, caller Caller, o TaskRequest) (Re
 		if latest := s.now().Add(o.SendWithin); o.SendWithin > 0 && (c.ExpiresAt.IsZero() || latest.Before(c.ExpiresAt)) {
 			c.ExpiresAt = latest
 		}
-		d.commands, d.target, d.detail, d.warnings = []history.Command{c}, c.Target, p.record(), p.warnings
+		d.commands, d.target, d.detail, d.warnings = []history.Command{c}, c.Target, p.record(s.redactor), p.warnings
 		return err
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/metrics"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
 )
@@ -60,6 +61,7 @@ type Options struct {
 	Control      Broadcaster // nil asks workers nothing
 	Leader       Leader      // nil: this process always leads
 	Metrics      MetricsOptions
+	Redactor     *redact.Redactor // takes secrets out of events before anything else sees them; nil leaves them as they are
 	Logger       *slog.Logger     // nil discards
 	Now          func() time.Time // nil means time.Now
 }
@@ -74,6 +76,7 @@ type Ingester struct {
 	enableEvents bool
 	control      Broadcaster
 	leader       Leader
+	redactor     *redact.Redactor
 	log          *slog.Logger
 	now          func() time.Time
 
@@ -134,7 +137,7 @@ func New(o Options) (*Ingester, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	in := &Ingester{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader,
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader, redactor: o.Redactor,
 		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), discovery: discovery{wake: make(chan struct{}, 1)},
 		recorder: metrics.New(metrics.Options{RuntimeBuckets: o.Metrics.RuntimeBuckets}), purgeAfter: o.Metrics.PurgeOfflineWorkers,
@@ -250,6 +253,11 @@ func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch [
 // apply folds one event and counts what it changed. mu is held.
 func (in *Ingester) apply(e *state.Event) {
 	in.events++
+	name := ""
+	if in.redactor.NeedsNames() && e.Kind.Task() && e.Name == "" {
+		name = in.cluster.TaskName(e.ID)
+	}
+	in.redactor.Event(e, name)
 	in.discovery.add(e)
 	in.missed.add(e)
 	ch := in.cluster.Apply(e)

@@ -3,8 +3,6 @@ package outboxwatch
 import (
 	"context"
 	"encoding/json"
-
-	"github.com/umbelhq/umbel/monitor/remote"
 )
 
 // Rows returns a page of the outbox of a name, with secrets masked. The error is ErrUnknownSource or an *Error.
@@ -19,9 +17,11 @@ func (w *Watcher) Rows(ctx context.Context, name string, r RowRequest) (RowPage,
 	}
 	list := make([]*Payload, len(page.Rows))
 	for i := range page.Rows {
-		list[i] = &page.Rows[i].Payload
+		row := &page.Rows[i]
+		row.Args, row.Kwargs, _ = w.redactor.Arguments(row.TaskName, row.Args, row.Kwargs)
+		list[i] = &row.Payload
 	}
-	mask(list)
+	w.mask(list)
 	return page, nil
 }
 
@@ -38,15 +38,17 @@ func (w *Watcher) DeadLetters(ctx context.Context, name string, r DeadLetterRequ
 	}
 	list := make([]*Payload, len(page.DeadLetters))
 	for i := range page.DeadLetters {
-		list[i] = &page.DeadLetters[i].Payload
+		l := &page.DeadLetters[i]
+		l.Args, l.Kwargs, _ = w.redactor.Arguments(l.TaskName, l.Args, l.Kwargs)
+		list[i] = &l.Payload
 	}
-	mask(list)
+	w.mask(list)
 	return page, nil
 }
 
 // mask masks secrets in payloads, and leaves out the arguments of signatures in options: only the application knows how
 // to redact them.
-func mask(list []*Payload) {
+func (w *Watcher) mask(list []*Payload) {
 	all := make([][3]json.RawMessage, len(list))
 	for i, p := range list {
 		p.Options = withoutSignatureArguments(p.Options)
@@ -55,7 +57,7 @@ func mask(list []*Payload) {
 	b, err := json.Marshal(all)
 	if err == nil {
 		clear(all)
-		err = json.Unmarshal(remote.Mask(b), &all)
+		err = json.Unmarshal(w.redactor.Settings(b), &all)
 	}
 	for i, p := range list {
 		if err != nil { // one of them is not JSON

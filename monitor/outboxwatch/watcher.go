@@ -12,6 +12,7 @@ import (
 
 	"github.com/umbelhq/umbel/internal/retry"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/redact"
 )
 
 const (
@@ -26,19 +27,21 @@ const MaxSources = 16
 
 // Options of a Watcher. Sources are required; their names differ.
 type Options struct {
-	Sources []Source
-	Samples history.OutboxSamples // nil keeps none
-	Now     func() time.Time      // of samples; time.Now if nil
-	Logger  *slog.Logger          // nil discards
+	Sources  []Source
+	Samples  history.OutboxSamples // nil keeps none
+	Now      func() time.Time      // of samples; time.Now if nil
+	Redactor *redact.Redactor      // takes secrets out of payloads; nil has the defaults
+	Logger   *slog.Logger          // nil discards
 }
 
 // Watcher reads outboxes every 5 s. It is safe for concurrent use.
 type Watcher struct {
-	sources []Source
-	samples history.OutboxSamples
-	now     func() time.Time
-	log     *slog.Logger
-	wake    []chan struct{} // by source: read at once
+	sources  []Source
+	samples  history.OutboxSamples
+	now      func() time.Time
+	redactor *redact.Redactor
+	log      *slog.Logger
+	wake     []chan struct{} // by source: read at once
 
 	mu      sync.Mutex
 	state   []Outbox // replaced whole, never changed
@@ -66,9 +69,12 @@ func New(o Options) (*Watcher, error) {
 	if err := Check(o.Sources); err != nil {
 		return nil, err
 	}
-	w := &Watcher{sources: o.Sources, samples: o.Samples, now: o.Now, log: o.Logger, changed: make(chan struct{})}
+	w := &Watcher{sources: o.Sources, samples: o.Samples, now: o.Now, redactor: o.Redactor, log: o.Logger, changed: make(chan struct{})}
 	if w.now == nil {
 		w.now = time.Now
+	}
+	if w.redactor == nil {
+		w.redactor = redact.Default()
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)

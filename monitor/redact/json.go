@@ -10,7 +10,7 @@ func (r *Redactor) JSON(task string, value json.RawMessage) json.RawMessage {
 	if r == nil || len(value) == 0 {
 		return value
 	}
-	named := r.rulesOf(task, task != "")
+	named := r.rulesOf(task)
 	if !r.suspects(string(value)) && len(named) == 0 {
 		return value
 	}
@@ -28,7 +28,7 @@ func (r *Redactor) Arguments(task string, args, kwargs json.RawMessage) (shownAr
 		return args, kwargs, false
 	}
 	shownArgs, shownKwargs = r.wholly(task, args, fieldArgs), r.wholly(task, kwargs, fieldKwargs)
-	for _, i := range r.rulesOf(task, task != "") {
+	for _, i := range r.rulesOf(task) {
 		if rule := &r.rules[i]; rule.position > 0 {
 			shownArgs = rule.argument(shownArgs)
 		}
@@ -55,7 +55,7 @@ func (r *Redactor) wholly(task string, value json.RawMessage, f fields) json.Raw
 	if r == nil || len(value) == 0 {
 		return value
 	}
-	for _, i := range r.rulesOf(task, task != "") {
+	for _, i := range r.rulesOf(task) {
 		if rule := &r.rules[i]; rule.whole&f != 0 {
 			rule.redacted.Add(1)
 			return json.RawMessage(`"` + mask + `"`)

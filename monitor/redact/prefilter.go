@@ -3,15 +3,15 @@ package redact
 import "strings"
 
 // prefilter tells quickly that a text contains none of some fragments, ignoring case. It looks at two bytes of it at a time
-// and skips as many as no fragment can end in (Wu and Manber, 1994).
+// and skips as many as no fragment can begin in (Wu and Manber, 1994).
 type prefilter struct {
-	least     int // length of the shortest fragment
-	shift     [tableSize]uint8
-	fragments [tableSize][]string // by their first least bytes' last two, lower case
+	shift     [tableSize]uint8 // by two bytes: how far the end of a fragment's first three bytes is at least
+	begins    [tableSize]uint8 // by two bytes: bits of those that a fragment has before them
+	fragments [tableSize][]string
 }
 
 const (
-	tableSize   = 2048
+	tableSize   = 4096
 	minFragment = 3 // bytes: shorter ones would be found everywhere
 )
 
@@ -19,42 +19,43 @@ func pairHash(a, b byte) uint { return (uint(a|0x20)<<5 ^ uint(b|0x20)) % tableS
 
 // newPrefilter returns one for fragments of minFragment bytes or more.
 func newPrefilter(fragments []string) *prefilter {
-	p := &prefilter{least: 255}
-	for _, f := range fragments {
-		p.least = min(p.least, len(f))
-	}
+	p := new(prefilter)
 	for i := range p.shift {
-		p.shift[i] = uint8(p.least - 1)
+		p.shift[i] = 2
 	}
 	for _, f := range fragments {
 		f = strings.ToLower(f)
-		for end := 1; end < p.least; end++ {
-			h := pairHash(f[end-1], f[end])
-			p.shift[h] = min(p.shift[h], uint8(p.least-1-end))
-			if end == p.least-1 {
-				p.fragments[h] = append(p.fragments[h], f)
-			}
-		}
+		first, second := pairHash(f[0], f[1]), pairHash(f[1], f[2])
+		p.shift[first] = min(p.shift[first], 1)
+		p.shift[second] = 0
+		p.begins[second] |= 1 << (f[0] % 8)
+		p.fragments[second] = append(p.fragments[second], f)
 	}
 	return p
 }
 
 // found reports whether s contains a fragment.
 func (p *prefilter) found(s string) bool {
-	last := p.least - 1
-	for i := last; i < len(s); {
+	for i := 2; i < len(s); {
 		h := pairHash(s[i-1], s[i])
-		skip := int(p.shift[h])
-		if skip > 0 {
-			i += skip
+		if skip := p.shift[h]; skip > 0 {
+			i += int(skip)
 			continue
 		}
-		for _, f := range p.fragments[h] {
-			if start := i - last; len(s)-start >= len(f) && strings.EqualFold(s[start:start+len(f)], f) {
-				return true
-			}
+		if p.begins[h]&(1<<(s[i-2]%8)) != 0 && p.at(s[i-2:], h) {
+			return true
 		}
 		i++
+	}
+	return false
+}
+
+// at reports whether s begins with a fragment of a hash.
+func (p *prefilter) at(s string, h uint) bool {
+	for _, f := range p.fragments[h] {
+		if len(s) >= len(f) && s[0]|0x20 == f[0]|0x20 && strings.EqualFold(s[:len(f)], f) {
+			return true
+		}
 	}
 	return false
 }

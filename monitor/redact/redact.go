@@ -3,6 +3,7 @@
 package redact
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -93,6 +94,15 @@ func New(o Options) (*Redactor, error) {
 	return r, nil
 }
 
+// Default returns a Redactor with the defaults alone.
+func Default() *Redactor {
+	r, err := New(Options{})
+	if err != nil {
+		panic(err) // the defaults are right, as a test shows
+	}
+	return r
+}
+
 // Status returns the rules, defaults first, and how many values were redacted by their form.
 func (r *Redactor) Status() (rules []RuleStatus, byForm uint64) {
 	if r == nil {
@@ -107,9 +117,12 @@ func (r *Redactor) Status() (rules []RuleStatus, byForm uint64) {
 // Forms reports whether secrets that are known by their form are redacted.
 func (r *Redactor) Forms() bool { return r != nil && r.forms }
 
-// Event redacts an event in place. name returns the name of its task if the event has none; rules for certain tasks apply to
-// tasks of unknown names, too: what arrives before the name must not reveal more.
-func (r *Redactor) Event(e *state.Event, name func() (string, bool)) {
+// NeedsNames reports whether there are rules for certain tasks, so that Event needs the names of tasks.
+func (r *Redactor) NeedsNames() bool { return r != nil && len(r.named) > 0 }
+
+// Event redacts an event in place. name is that of its task if the event has none. Rules for certain tasks apply to tasks of
+// unknown names, too: what arrives before the name must not reveal more.
+func (r *Redactor) Event(e *state.Event, name string) {
 	if r == nil {
 		return
 	}
@@ -124,11 +137,7 @@ func (r *Redactor) Event(e *state.Event, name func() (string, bool)) {
 	}
 	named := r.named
 	if len(named) > 0 {
-		task, known := e.Name, e.Name != ""
-		if !known && name != nil {
-			task, known = name()
-		}
-		named = r.rulesOf(task, known)
+		named = r.rulesOf(cmp.Or(e.Name, name))
 	}
 	e.Args = r.field(e.Args, fieldArgs, named)
 	e.Kwargs = r.field(e.Kwargs, fieldKwargs, named)
@@ -145,16 +154,16 @@ func (r *Redactor) Task(name string, c Call) Call {
 	if r == nil {
 		return c
 	}
-	named := r.rulesOf(name, name != "")
+	named := r.rulesOf(name)
 	return Call{
 		Args: r.field(c.Args, fieldArgs, named), Kwargs: r.field(c.Kwargs, fieldKwargs, named), Result: r.field(c.Result, fieldResult, named),
 		Exception: r.field(c.Exception, fieldError, named), Traceback: r.field(c.Traceback, fieldError, named),
 	}
 }
 
-// rulesOf returns the rules for tasks of a name.
-func (r *Redactor) rulesOf(name string, known bool) []int {
-	if !known {
+// rulesOf returns the rules for tasks of a name, all if it is unknown.
+func (r *Redactor) rulesOf(name string) []int {
+	if name == "" {
 		return r.named
 	}
 	var list []int

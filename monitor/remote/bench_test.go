@@ -3,7 +3,6 @@ package remote_test
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -55,14 +54,5 @@ func BenchmarkPing(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// BenchmarkMask masks settings of some size.
-func BenchmarkMask(b *testing.B) {
-	conf := json.RawMessage(`{"broker_url":"amqp://u:p@h//","x":[` + strings.Repeat(`{"some_setting":"a value of it","other":1},`, 200) + `null]}`)
-	b.SetBytes(int64(len(conf)))
-	for b.Loop() {
-		remote.Mask(conf)
 	}
 }

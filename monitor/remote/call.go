@@ -150,6 +150,16 @@ func (v *Call) publish(ctx context.Context) error {
 	return nil
 }
 
+// dataMethod reports whether a method reports tasks or queues, which are not a worker's secrets: whoever shows tasks redacts
+// their arguments, and a retry needs them as they are.
+func dataMethod(name string) bool {
+	switch canonical(name) {
+	case "active", "reserved", "scheduled", "revoked", "registered", "query_task", "active_queues":
+		return true
+	}
+	return false
+}
+
 // read converts a reply and masks it.
 func (v *Call) read(r celery.Reply, at time.Time) Reply {
 	reply := Reply{Node: r.Node, At: at, Clock: r.Clock, Value: r.Value, Undecodable: r.Undecodable}
@@ -158,9 +168,9 @@ func (v *Call) read(r celery.Reply, at time.Time) Reply {
 	case len(r.Value) > maxMasked:
 		reply.Value, reply.Undecodable = nil, fmt.Sprintf("reply of %d bytes is too long to look for secrets", len(r.Value))
 	case canonical(v.request.Method) == "stats":
-		reply.Value = v.client.mask.stats(r.Value)
+		reply.Value = v.client.redact.Stats(r.Value)
 	default:
-		reply.Value = v.client.mask.whole(r.Value)
+		reply.Value = v.client.redact.Settings(r.Value)
 	}
 	reply.OK, reply.Error = outcome(reply.Value)
 	return reply

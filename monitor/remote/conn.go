@@ -70,7 +70,7 @@ func (c *Client) disconnected(cause error, wait time.Duration) {
 	c.mu.Lock()
 	c.cause = cause
 	c.mu.Unlock()
-	c.log.Warn("control connection not open", "url", c.broker.String(), "error", c.mask.text(cause.Error()),
+	c.log.Warn("control connection not open", "url", c.broker.String(), "error", c.redact.SettingsText(cause.Error()),
 		"retry_in_ms", wait.Milliseconds())
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/redact"
 )
 
 // Bounds of what is kept of an inspection.
@@ -75,6 +76,28 @@ func (i *Inspection) decode(method string, v json.RawMessage) bool {
 		return ok
 	}
 	return false
+}
+
+// redactTasks takes secrets out of the arguments of the tasks that a method reports.
+func (i *Inspection) redactTasks(r *redact.Redactor, method string) {
+	hide := func(t *TaskInfo) {
+		shown := r.Task(t.Name, redact.Call{Args: t.Args, Kwargs: t.Kwargs})
+		t.Args, t.Kwargs = shown.Args, shown.Kwargs
+	}
+	switch method {
+	case "active":
+		for n := range i.Active {
+			hide(&i.Active[n])
+		}
+	case "reserved":
+		for n := range i.Reserved {
+			hide(&i.Reserved[n])
+		}
+	case "scheduled":
+		for n := range i.Scheduled {
+			hide(&i.Scheduled[n].Task)
+		}
+	}
 }
 
 // set sets to unless v is nil.

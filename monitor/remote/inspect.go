@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -343,7 +344,7 @@ func (i *Inspector) inspect(ctx context.Context, name string, s *cacheEntry) {
 	if stats := s.inspection.Stats; alive && stats != nil && stats.Pool.Kind == "solo" {
 		explainSolo(results)
 	}
-	s.inspection = merge(s.inspection, results)
+	s.inspection = merge(i.client.redact, s.inspection, results)
 	s.inspection.RequestedAt = s.startedAt
 	i.end(s)
 }
@@ -355,7 +356,7 @@ func (i *Inspector) report(ctx context.Context, name string, s *cacheEntry) {
 	result := i.part(ctx, name, inspection{method: "report"})
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	s.inspection = merge(s.inspection, []part{result})
+	s.inspection = merge(i.client.redact, s.inspection, []part{result})
 	i.end(s)
 }
 
@@ -384,7 +385,7 @@ func (i *Inspector) part(ctx context.Context, name string, q inspection) part {
 	p := part{inspection: q}
 	switch {
 	case err != nil:
-		p.err = i.client.mask.text(err.Error())
+		p.err = i.client.redact.SettingsText(err.Error())
 	case len(a.Items) == 0 && a.Disconnected:
 		p.err = "connection to the broker lost before " + name + " replied"
 	case len(a.Items) == 0:
@@ -408,7 +409,7 @@ func problem(r Reply) string {
 func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int64(d/time.Second)) }
 
 // merge puts replies in the place of older ones. What failed stays, with an error.
-func merge(old Inspection, parts []part) Inspection {
+func merge(r *redact.Redactor, old Inspection, parts []part) Inspection {
 	next := old
 	next.Errors = make(map[string]string)
 	next.Times, next.Totals = maps.Clone(old.Times), maps.Clone(old.Totals)
@@ -423,6 +424,7 @@ func merge(old Inspection, parts []part) Inspection {
 			next.Errors[p.method] = p.err
 			continue
 		}
+		next.redactTasks(r, p.method)
 		next.Times[p.method] = p.reply.At
 		if p.reply.At.After(next.At) {
 			next.At = p.reply.At

@@ -13,6 +13,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/redact"
 )
 
 // ErrUnavailable is returned when there is no connection to the broker, so that nothing was sent. The cause is
@@ -24,15 +25,16 @@ var errNotYet = errors.New("not dialled yet")
 
 // Options of a Client. Broker is required.
 type Options struct {
-	Broker broker.Broker
-	Logger *slog.Logger // nil discards
+	Broker   broker.Broker
+	Redactor *redact.Redactor // takes secrets out of replies; nil has the defaults
+	Logger   *slog.Logger     // nil discards
 }
 
 // Client calls the workers of one cluster. It is safe for concurrent use.
 type Client struct {
 	broker broker.Broker
 	log    *slog.Logger
-	mask   masking
+	redact *redact.Redactor
 
 	mu         sync.Mutex       // guards what follows
 	conn       *controlConn     // nil while there is no control connection
@@ -56,13 +58,19 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		broker:    o.Broker,
 		log:       cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		mask:      newMasking(),
+		redact:    o.Redactor,
 		connected: make(chan struct{}),
 		cause:     errNotYet,
 		calls:     make(map[string]*Call),
 	}
+	if c.redact == nil {
+		c.redact = redact.Default()
+	}
 	return c, nil
 }
+
+// Redactor returns what takes secrets out of replies.
+func (c *Client) Redactor() *redact.Redactor { return c.redact }
 
 // Broadcast sends a command without arguments to every worker and wants no reply. It waits for the control
 // connection until ctx ends.

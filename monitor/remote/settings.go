@@ -164,7 +164,7 @@ func (i *Inspector) parts(ctx context.Context, nodes []string, q inspection) map
 	for _, node := range nodes {
 		switch {
 		case err != nil:
-			list[node] = part{err: i.client.mask.text(err.Error())}
+			list[node] = part{err: i.client.redact.SettingsText(err.Error())}
 		case a.Disconnected:
 			list[node] = part{err: "connection to the broker lost before " + node + " replied"}
 		default:

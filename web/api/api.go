@@ -20,6 +20,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/peers"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -51,6 +52,9 @@ type Options struct {
 	AppOutboxes *outboxwatch.Watcher
 	Peers       *peers.Peers
 	ReadOnly    bool
+	// AuditLog and Redactor are as in web.Options.
+	AuditLog history.AuditLog
+	Redactor *redact.Redactor
 	// Audit audits the settings of workers, which Commands inspects; nil reads a new audit for each request.
 	Audit func(ctx context.Context) audit.Report
 
@@ -70,6 +74,8 @@ type api struct {
 	appOutboxes *outboxwatch.Watcher
 	peers       *peers.Peers // nil if read-only
 	readOnly    bool
+	auditLog    history.AuditLog // nil records nothing
+	redactor    *redact.Redactor
 	settings    func(ctx context.Context) audit.Report
 	challenge   func(w http.ResponseWriter)
 	prefix      string // without a slash at its end
@@ -83,6 +89,10 @@ func New(o Options) http.Handler {
 	a := &api{
 		backend: o.Backend, commands: o.Commands, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
 		challenge: o.Challenge, prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
+		auditLog: o.AuditLog, redactor: o.Redactor,
+	}
+	if a.redactor == nil {
+		a.redactor = redact.Default()
 	}
 	if a.now == nil {
 		a.now = time.Now

@@ -96,9 +96,9 @@ type Duplicates struct {
 	Stats DuplicateStats `json:"stats" doc:"Summary of all groups, up to 10 s old."`
 }
 
-func fromDuplicates(groups []view.DuplicateGroup) []Duplicate {
+func (a *api) fromDuplicates(groups []view.DuplicateGroup) []Duplicate {
 	list := make([]Duplicate, len(groups))
-	arguments := calls.OfGroups(groups)
+	arguments := calls.OfGroups(a.redactor, groups)
 	for i, g := range groups {
 		list[i] = Duplicate{
 			Key: g.Key.String(), Name: text(g.Name), Arguments: text(arguments[i]), Tasks: g.N, Counts: map[string]int{},
@@ -172,7 +172,7 @@ func (a *api) duplicates(ctx context.Context, r *listDuplicates) (*response[Dupl
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	l := Duplicates{Items: fromDuplicates(page.Groups), Stats: fromDuplicateStats(page.Stats)}
+	l := Duplicates{Items: a.fromDuplicates(page.Groups), Stats: fromDuplicateStats(page.Stats)}
 	if page.Next != nil {
 		l.Next = new(query.EncodeDuplicate(*page.Next, q.Most))
 	}
@@ -192,7 +192,7 @@ func (a *api) duplicate(ctx context.Context, r *getDuplicate) (*response[Duplica
 		return nil, a.failed(ctx, err)
 	}
 	return &response[DuplicateGroup]{DuplicateGroup{
-		Duplicate: fromDuplicates([]view.DuplicateGroup{g})[0], Pairs: mapSlice(g.Pairs, fromPair),
+		Duplicate: a.fromDuplicates([]view.DuplicateGroup{g})[0], Pairs: mapSlice(g.Pairs, fromPair),
 	}}, nil
 }
 

@@ -84,7 +84,7 @@ func (a *api) exclude(ctx context.Context, in *excludeInput) (*response[Exclusio
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	body := fromExclusion(p)
+	body := a.fromExclusion(p)
 	if !in.DryRun {
 		if body.Saved, err = a.service().SaveDuplicateRule(ctx, a.caller(&in.Origin), r); err != nil {
 			return nil, a.failed(ctx, err)
@@ -93,11 +93,11 @@ func (a *api) exclude(ctx context.Context, in *excludeInput) (*response[Exclusio
 	return &response[Exclusion]{body}, nil
 }
 
-func fromExclusion(p command.DuplicateRulePreview) Exclusion {
+func (a *api) fromExclusion(p command.DuplicateRulePreview) Exclusion {
 	return Exclusion{
 		Tasks: p.Tasks, Complete: p.Complete, Ungrouped: p.Ungrouped, Before: ExclusionEffect(p.Before), After: ExclusionEffect(p.After),
 		Excluded: append([]string{}, p.Current...),
-		Samples: mapSlice(calls.OfSamples(p.Samples), func(s command.DuplicateRuleSample) ExclusionSet {
+		Samples: mapSlice(calls.OfSamples(a.redactor, p.Samples), func(s command.DuplicateRuleSample) ExclusionSet {
 			return ExclusionSet{Tasks: s.Tasks, TaskIDs: append([]string{}, s.IDs...), Args: text(s.Args), Kwargs: text(s.Kwargs)}
 		}),
 	}

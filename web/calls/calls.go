@@ -9,7 +9,7 @@ import (
 	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/command"
-	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 )
@@ -18,24 +18,24 @@ import (
 const MaxLength = 2_000
 
 // OfGroups returns the call of the newest task of each group.
-func OfGroups(groups []view.DuplicateGroup) []string {
+func OfGroups(r *redact.Redactor, groups []view.DuplicateGroup) []string {
 	tasks := make([]state.Task, len(groups))
 	for i, g := range groups {
 		if len(g.Tasks) > 0 {
 			tasks[i] = g.Tasks[0]
 		}
 	}
-	return Of(tasks)
+	return Of(r, tasks)
 }
 
 // Of returns the call of each task: the positional arguments, then the named, as JSON where their reprs can be read and
 // as Celery sent them where they cannot. It is empty for a task whose arguments are unknown.
-func Of(tasks []state.Task) []string {
+func Of(r *redact.Redactor, tasks []state.Task) []string {
 	list, calls := make([]string, len(tasks)), make([]call, len(tasks))
 	for i, t := range tasks {
 		calls[i] = call{valueOf(t.Args), valueOf(t.Kwargs)}
 	}
-	for i, c := range masked(calls) {
+	for i, c := range masked(r, calls) {
 		list[i] = truncate.Text(c.text(), MaxLength)
 	}
 	return list
@@ -45,12 +45,12 @@ func Of(tasks []state.Task) []string {
 const maxSample = 500
 
 // OfSamples returns samples of a preview with secrets masked, and cut after that: what is cut may not show what it is.
-func OfSamples(samples []command.DuplicateRuleSample) []command.DuplicateRuleSample {
+func OfSamples(r *redact.Redactor, samples []command.DuplicateRuleSample) []command.DuplicateRuleSample {
 	calls := make([]call, len(samples))
 	for i, s := range samples {
 		calls[i] = call{jsonOf(s.Args), jsonOf(s.Kwargs)}
 	}
-	shown := masked(calls)
+	shown := masked(r, calls)
 	list := slices.Clone(samples)
 	for i := range list {
 		list[i].Args, list[i].Kwargs = truncate.Text(plain(shown[i].Args), maxSample), truncate.Text(plain(shown[i].Kwargs), maxSample)
@@ -72,13 +72,13 @@ func jsonOf(text string) json.RawMessage {
 
 // masked returns calls without secrets, empty ones if that fails. It masks them at once, since each masking has a price of
 // its own.
-func masked(calls []call) []call {
+func masked(r *redact.Redactor, calls []call) []call {
 	all, err := json.Marshal(calls)
 	if err != nil {
 		return make([]call, len(calls))
 	}
 	var shown []call
-	if json.Unmarshal(remote.Mask(all), &shown) != nil || len(shown) != len(calls) {
+	if json.Unmarshal(r.Settings(all), &shown) != nil || len(shown) != len(calls) {
 		return make([]call, len(calls))
 	}
 	return shown

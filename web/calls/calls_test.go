@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/calls"
 )
@@ -34,7 +35,7 @@ func TestCallsAreShownWithoutSecrets(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := calls.Of([]state.Task{{}, {Args: tc.args, Kwargs: tc.kwargs}}); got[0] != "" || got[1] != tc.want {
+			if got := calls.Of(redact.Default(), []state.Task{{}, {Args: tc.args, Kwargs: tc.kwargs}}); got[0] != "" || got[1] != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -43,7 +44,7 @@ func TestCallsAreShownWithoutSecrets(t *testing.T) {
 
 func TestSamplesAreShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	got := calls.OfSamples([]command.DuplicateRuleSample{
+	got := calls.OfSamples(redact.Default(), []command.DuplicateRuleSample{
 		{Tasks: 2, IDs: []string{"a"}, Args: "[1]", Kwargs: `{"password":"hunter2","order":{"id":7}}`},
 		{Args: `["redis://:hunter2@host/0`, Kwargs: `{"password":"hunter2","text":"cu`},
 		{Args: `[["password","` + strings.Repeat("hunter2", 100) + `"]]`, Kwargs: `{"x":"` + strings.Repeat("y", 1_000) + `"}`},
@@ -70,7 +71,7 @@ func TestHostileCallsAreCheap(t *testing.T) {
 		tasks = append(tasks, state.Task{Args: &repr, Kwargs: &repr})
 	}
 	start := time.Now()
-	got := calls.Of(tasks)
+	got := calls.Of(redact.Default(), tasks)
 	if took := time.Since(start); took > time.Second { // 10 ms each on an idle machine, a hundred times less than the bound
 		t.Errorf("took %v", took)
 	}

@@ -1,11 +1,11 @@
-package remote_test
+package redact_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/redact"
 )
 
 func TestMask(t *testing.T) {
@@ -32,7 +32,7 @@ func TestMask(t *testing.T) {
 		"no JSON":         {`{"a":`, `null`},
 		"empty":           {``, `null`},
 	} {
-		if got := string(remote.Mask(json.RawMessage(test.value))); got != test.want {
+		if got := string(redact.Default().Settings(json.RawMessage(test.value))); got != test.want {
 			t.Errorf("%s: mask of %s = %s, want %s", name, test.value, got, test.want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestMaskLeaksNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(remote.Mask(value)); strings.Contains(got, word) {
+		if got := string(redact.Default().Settings(value)); strings.Contains(got, word) {
 			t.Errorf("%q within JSON becomes %s", secret, got)
 		}
 	}
@@ -90,7 +90,7 @@ func FuzzMask(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		if got := remote.Mask(value); !json.Valid(got) {
+		if got := redact.Default().Settings(value); !json.Valid(got) {
 			t.Fatalf("mask of %q is no JSON: %q", value, got)
 		}
 	})
@@ -103,7 +103,7 @@ func maskText(t *testing.T, s string) (masked string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(remote.Mask(value), &masked); err != nil {
+	if err := json.Unmarshal(redact.Default().Settings(value), &masked); err != nil {
 		t.Fatal(err)
 	}
 	return masked

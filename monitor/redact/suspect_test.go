@@ -1,11 +1,11 @@
-package remote_test
+package redact_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/redact"
 )
 
 // TestMaskKnowsSecretsByTheirForm plants secrets in settings whose names tell little. They are put together here, so that
@@ -67,7 +67,7 @@ func TestMaskKnowsSecretsByTheirForm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := string(remote.Mask(b)); strings.Contains(got, test.secret) {
+			if got := string(redact.Default().Settings(b)); strings.Contains(got, test.secret) {
 				t.Errorf("%s as %s: mask of %s = %s", test.setting, name, b, got)
 			}
 		}
@@ -85,7 +85,7 @@ func TestMaskKeepsWhatOnlyResemblesASecret(t *testing.T) {
 		`"-----BEGIN CERTIFICATE-----"`,
 		`{"note":"Basic idea, Bearer of news, SG.1, sk-1, gh_, xox"}`,
 	} {
-		if got := string(remote.Mask(json.RawMessage(value))); !same(t, got, value) {
+		if got := string(redact.Default().Settings(json.RawMessage(value))); !same(t, got, value) {
 			t.Errorf("mask of %s = %s", value, got)
 		}
 	}
