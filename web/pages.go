@@ -28,7 +28,7 @@ func newPages(o Options, urls templates.URLs, changed func()) *pages {
 	c := &common{
 		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly, urls: urls,
 		appOutboxes: o.AppOutboxes, redactor: o.Redactor, auditLog: o.AuditLog,
-		version:     o.Version, now: o.Now, log: o.Logger,
+		version: o.Version, now: o.Now, log: o.Logger,
 	}
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = o.ReadOnly, c.service() != nil, o.Commands != nil
 	c.urls.HasLocks = o.Commands != nil && o.Commands.Locks != nil
