@@ -101,5 +101,6 @@ func pythonText(value json.RawMessage) string {
 		}
 		return *s
 	}
-	return celery.Repr(value)
+	inTuple := celery.Repr(slices.Concat(json.RawMessage("["), value, json.RawMessage("]"))) // (value,)
+	return strings.TrimSuffix(strings.TrimPrefix(inTuple, "("), ",)")
 }
