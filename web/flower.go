@@ -20,3 +20,22 @@ func orJSON(compatible *flower.API, pattern string, page http.HandlerFunc) http.
 		page(w, r)
 	}
 }
+
+// eventCounts returns a function that counts events by worker and type, nil if nothing is counted.
+func eventCounts(o MetricsOptions) func() map[string]map[string]uint64 {
+	if o.Read == nil {
+		return nil
+	}
+	return func() map[string]map[string]uint64 {
+		counts := make(map[string]map[string]uint64)
+		for _, series := range o.Read().Counted.Series {
+			if counts[series.Worker] == nil {
+				counts[series.Worker] = make(map[string]uint64)
+			}
+			for _, c := range series.Events {
+				counts[series.Worker][c.Type] += c.Events
+			}
+		}
+		return counts
+	}
+}

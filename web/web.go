@@ -148,7 +148,7 @@ func New(o Options) (*Handler, error) {
 		}
 	}
 	compatible, err := flower.New(flower.Options{
-		Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Settings: o.Flower, Authenticated: o.Auth != nil,
+		Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Settings: o.Flower, Authenticated: o.Auth != nil, Events: eventCounts(o.Metrics),
 		Identify: func(r *http.Request) string { return auth.FromContext(r.Context()).User }, Now: o.Now, Logger: o.Logger,
 	})
 	if err != nil {

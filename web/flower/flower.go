@@ -60,9 +60,9 @@ type Options struct {
 	// Authenticated says that requests are authenticated before they get here. If they are not, every path under /api/
 	// answers 401, as in Flower, unless Settings.Unauthenticated.
 	Authenticated bool
-	// Events returns how many events of each type, such as task-received, a worker has sent since Umbel started; nil if that
-	// is not counted.
-	Events func(worker string) map[string]int64
+	// Events returns how many events of each type, such as task-received, each worker has sent since Umbel started; nil if they
+	// are not counted.
+	Events func() map[string]map[string]uint64
 	// Identify returns the user who makes a request, for the audit log; nil leaves it unknown.
 	Identify func(r *http.Request) string
 	Now      func() time.Time // nil means time.Now

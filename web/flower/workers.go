@@ -114,10 +114,14 @@ func (a *API) workers(r *request) (any, error) {
 	}
 	var workers []state.Worker
 	a.Backend.View(func(c state.View) { workers = c.Workers() })
+	var events map[string]map[string]uint64
+	if a.Events != nil {
+		events = a.Events()
+	}
 	list := []object{}
 	for i := range workers {
-		if !a.purged(&workers[i]) {
-			list = append(list, a.worker(&workers[i]))
+		if w := &workers[i]; !a.purged(w) {
+			list = append(list, workerObject(w, events[w.Name]))
 		}
 	}
 	return object{{"data", list}}, nil
@@ -129,14 +133,11 @@ func (a *API) purged(w *state.Worker) bool {
 		a.Now().Sub(time.UnixMicro(w.LastHeartbeatAt)) >= *a.PurgeOffline
 }
 
-// worker is a worker in Flower's form.
-func (a *API) worker(w *state.Worker) object {
+// workerObject is a worker in Flower's form, with its events by type.
+func workerObject(w *state.Worker, events map[string]uint64) object {
 	o := object{}
-	if a.Events != nil {
-		events := a.Events(w.Name)
-		for _, kind := range slices.Sorted(maps.Keys(events)) {
-			o = append(o, member{kind, events[kind]})
-		}
+	for _, kind := range slices.Sorted(maps.Keys(events)) {
+		o = append(o, member{kind, events[kind]})
 	}
 	var load any
 	if w.Load != nil {
