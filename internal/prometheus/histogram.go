@@ -51,44 +51,55 @@ func NewHistogram(bounds []float64, native bool) *Histogram {
 	return &Histogram{bounds: bounds, counts: make([]uint64, len(bounds)+1), native: native}
 }
 
-// Observe counts a value. Negative ones count as 0, NaN is ignored.
-func (h *Histogram) Observe(v float64) {
-	if math.IsNaN(v) {
-		return
+// Observe counts a value and returns its classic bucket, for SetExemplar. Negative ones count as 0, NaN and infinity as the
+// largest.
+func (h *Histogram) Observe(v float64) (bucket int) {
+	if v <= 0 {
+		v = 0
+	} else if !(v < math.MaxFloat64) {
+		v = math.MaxFloat32
 	}
-	v = max(v, 0)
-	h.counts[h.bucket(v)]++
+	bucket = h.bucket(v)
+	h.counts[bucket]++
 	h.sum += v
-	if !h.native {
-		return
-	}
-	if v <= ZeroThreshold {
+	switch {
+	case !h.native:
+	case v <= ZeroThreshold:
 		h.zero++
-		return
+	default:
+		i := nativeIndex(min(v, maxNative)) - h.first
+		if uint(i) >= uint(len(h.dense)) {
+			i = h.room(i + h.first)
+		}
+		h.dense[i]++
 	}
-	h.dense[h.room(nativeIndex(min(v, maxNative)))]++
+	return bucket
 }
 
-// ObserveExample counts a value and remembers it as the example of its classic bucket, if the last one is a second old: so few
-// are stored. text is copied.
-func (h *Histogram) ObserveExample(v float64, name, text string, at time.Time) {
-	h.Observe(v)
-	if math.IsNaN(v) {
-		return
-	}
+// ExemplarDue reports whether the example of a bucket is at least a second older than at: so few are stored.
+func (h *Histogram) ExemplarDue(bucket int, at time.Time) bool {
+	return h.exemplars == nil || at.Sub(h.exemplars[bucket].At).Abs() >= time.Second
+}
+
+// SetExemplar remembers the example of a bucket.
+func (h *Histogram) SetExemplar(bucket int, e Exemplar) {
 	if h.exemplars == nil {
 		h.exemplars = make([]Exemplar, len(h.counts))
 	}
-	v = max(v, 0)
-	if e := &h.exemplars[h.bucket(v)]; at.Sub(e.At).Abs() >= time.Second {
-		*e = Exemplar{Name: name, Text: string([]byte(text)), Value: v, At: at}
-	}
+	h.exemplars[bucket] = e
 }
 
 // bucket is the number of the classic bucket of a value.
 func (h *Histogram) bucket(v float64) int {
-	i, _ := slices.BinarySearch(h.bounds, v)
-	return i
+	low, high := 0, len(h.bounds)
+	for low < high {
+		if middle := (low + high) / 2; h.bounds[middle] < v {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
 }
 
 // room returns the place of a native bucket in dense, which it extends.
@@ -108,11 +119,15 @@ func (h *Histogram) room(index int) int {
 // nativeIndex is the index of the native bucket that ends at 2^(index/8) and includes v.
 func nativeIndex(v float64) int {
 	fraction, exponent := math.Frexp(v)
-	i := 0
-	for i < len(fractions) && fractions[i] < fraction {
-		i++
+	low, high := 0, len(fractions)
+	for low < high {
+		if middle := (low + high) / 2; fractions[middle] < fraction {
+			low = middle + 1
+		} else {
+			high = middle
+		}
 	}
-	return i + (exponent-1)<<Schema
+	return low + (exponent-1)<<Schema
 }
 
 // Count is how many values were observed, Sum their sum.

@@ -74,7 +74,7 @@ func TestTextAndProtocolBuffersAgreeWhateverIsCounted(t *testing.T) {
 		h := prometheus.NewHistogram([]float64{.5, 1, 100}, true)
 		values := rapid.SliceOf(rapid.Float64Range(0, 1e7)).Draw(t, "values")
 		for _, v := range values {
-			h.ObserveExample(v, "task_id", "3f1c", at)
+			h.SetExemplar(h.Observe(v), prometheus.Exemplar{Name: "task_id", Text: "3f1c", Value: v, At: at})
 		}
 		label := rapid.String().Draw(t, "label")
 		var decoded []map[string]*dto.MetricFamily
@@ -130,10 +130,13 @@ func checkNative(t *rapid.T, h *dto.Histogram, values []float64) {
 func TestOpenMetricsHasExemplarsAndCreationTimes(t *testing.T) {
 	t.Parallel()
 	h := prometheus.NewHistogram([]float64{1}, true)
-	h.ObserveExample(.25, "task_id", "3f1c", at)
-	h.ObserveExample(.5, "task_id", "within a second of the first", at.Add(time.Millisecond))
+	bucket := h.Observe(.25)
+	h.SetExemplar(bucket, prometheus.Exemplar{Name: "task_id", Text: "3f1c", Value: .25, At: at})
+	if h.ExemplarDue(bucket, at.Add(time.Millisecond)) || !h.ExemplarDue(bucket, at.Add(time.Second)) {
+		t.Error("an example is to be replaced after a second")
+	}
+	h.Observe(.5)
 	h.Observe(7)
-	h.Observe(math.NaN())
 	var b bytes.Buffer
 	if err := sample(&b, prometheus.OpenMetrics, h, `a"b`); err != nil {
 		t.Fatal(err)
