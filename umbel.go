@@ -16,6 +16,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/web/auth"
 )
 
@@ -95,6 +96,14 @@ type Options struct {
 	DataDir string
 	// Retention says how long to keep what, DefaultRetention if nil.
 	Retention *Retention
+
+	// RuntimeBuckets are the upper bounds in seconds of the buckets of flower_task_runtime_seconds, Flower's if empty. They are
+	// positive and ascend.
+	RuntimeBuckets []float64
+	// PurgeOfflineWorkers is after how much time without events the metrics of an offline worker go; 0 when it is forgotten.
+	PurgeOfflineWorkers time.Duration
+	// QueueDrain is the time within which the workers that metrics say are needed empty a queue, a minute if zero.
+	QueueDrain time.Duration
 
 	MaxTasks int          // finished tasks held in memory for speed, 200,000 if zero; all of them are in the history
 	MaxText  int64        // bytes of arguments, results and tracebacks kept in memory, 512 MiB if zero
@@ -221,6 +230,7 @@ func New(o Options) (*Umbel, error) {
 		ResultBackend: o.ResultBackend, ResultMaster: o.ResultMaster, ResultKeyPrefix: o.ResultKeyPrefix, ResultTable: o.ResultTable,
 		ResultSentinelUsername: o.ResultSentinelUsername, ResultSentinelPassword: o.ResultSentinelPassword,
 		OutboxURLs: o.OutboxURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
+		Metrics: ingest.MetricsOptions{RuntimeBuckets: o.RuntimeBuckets, PurgeOfflineWorkers: o.PurgeOfflineWorkers}, QueueDrain: o.QueueDrain,
 		Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir,
 		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,
 	})

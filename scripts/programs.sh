@@ -86,6 +86,9 @@ from django_celery_outbox import __version__
 sys.exit(__version__ != "0.4.3")' 2>/dev/null && echo "$python"
 }
 
+# Prometheus comes with promtool, which checks and tests rules.
+find_prometheus() { command -v promtool >/dev/null && command -v prometheus; }
+
 # The interpreter of Flower, in a virtual environment of its own.
 find_flower_python() {
 	local python=$PWD/.services/flower/bin/python

@@ -116,6 +116,9 @@ func (c *serveCmd) translate() []said {
 		n, _ := x.Value.(int)
 		return strconv.Itoa(max(n, 1)) + "s" // 0 keeps them forever
 	})
+	add("task_runtime_metric_buckets", "runtime-buckets", func(x floweroptions.Setting) string {
+		return strings.ReplaceAll(strings.Trim(fmt.Sprint(x.Value), "[]"), " ", ",")
+	})
 	add("db", "data-dir", func(x floweroptions.Setting) string {
 		file, _ := x.Value.(string)
 		return filepath.Join(filepath.Dir(file), "umbel")

@@ -37,6 +37,7 @@ type webFlags struct {
 	ReadOnly        bool     `env:"UMBEL_READ_ONLY" help:"Disable everything that changes the cluster or the history."`
 	authFlags
 	keepFlags
+	metricsFlags
 	notes []string // to log before serving: what has no effect
 }
 
@@ -105,6 +106,9 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
 	o.ReadOnly = f.ReadOnly
 	o.Retention = new(f.rules(o.DataDir))
+	if err := f.metrics(&o); err != nil {
+		return err
+	}
 	u, err := dashboard.New(o) //nolint:contextcheck // a migration is not cut short
 	if _, db := errors.AsType[*dashboard.HistoryError](err); db {
 		return err

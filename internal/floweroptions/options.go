@@ -65,7 +65,7 @@ func Options() []Option {
 		{Name: "natural_time", Kind: Bool, Ignored: true, Effect: "Ignored: pages show relative times, and exact ones beside them."},
 		{Name: "tasks_columns", Ignored: true, Effect: "Ignored: each visitor chooses columns; a saved view keeps them."},
 		{Name: "format_task", Kind: Function, Ignored: true, Effect: "Not executed: rules of redaction remove secrets before anything is stored."},
-		{Name: "task_runtime_metric_buckets", Kind: Floats, Ignored: true, Effect: "Ignored."},
+		{Name: "task_runtime_metric_buckets", Kind: Floats, Effect: "`--runtime-buckets`."},
 		{Name: "logging", Effect: "`--log-level`. `none` means `error`."},
 		{Name: "log_to_stderr", Kind: Bool, Ignored: true, Effect: "Ignored: the log goes to standard error."},
 		{Name: "log_file_prefix", Ignored: true, Effect: "Ignored: the log goes to standard error; redirect it."},

@@ -71,6 +71,12 @@ func Chromium(t testing.TB) string {
 	return need(t, "chromium", "UMBEL_TEST_CHROMIUM")
 }
 
+// Prometheus returns the path of a Prometheus server. promtool is on the PATH then.
+func Prometheus(t testing.TB) string {
+	t.Helper()
+	return need(t, "prometheus", "UMBEL_TEST_PROMETHEUS")
+}
+
 // Axe returns the path of the script of axe-core.
 func Axe(t testing.TB) string {
 	t.Helper()

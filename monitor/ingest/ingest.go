@@ -126,6 +126,9 @@ func New(o Options) (*Ingester, error) {
 	if o.State.MaxTasks < 0 {
 		return nil, errors.New("the number of tasks to keep is negative")
 	}
+	if err := metrics.CheckBuckets(o.Metrics.RuntimeBuckets); err != nil {
+		return nil, err
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

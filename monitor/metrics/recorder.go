@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"fmt"
 	"hash/maphash"
 	"math"
 	"slices"
@@ -38,6 +39,24 @@ type Options struct {
 // DefaultRuntimeBuckets are those of Flower, in seconds.
 func DefaultRuntimeBuckets() []float64 {
 	return []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}
+}
+
+// maxBuckets is how many classic buckets a histogram has at most.
+const maxBuckets = 50
+
+// CheckBuckets returns an error in words unless bounds are positive, finite, ascending, and at most 50.
+func CheckBuckets(bounds []float64) error {
+	last := 0.0
+	for _, b := range bounds {
+		if !(b > last) || math.IsInf(b, 0) {
+			return fmt.Errorf("bounds of buckets are positive and ascend: %v is not more than %v", b, last)
+		}
+		last = b
+	}
+	if len(bounds) > maxBuckets {
+		return fmt.Errorf("%d buckets are more than %d", len(bounds), maxBuckets)
+	}
+	return nil
 }
 
 // durationBuckets are the classic buckets of other durations, in seconds.

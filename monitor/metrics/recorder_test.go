@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -207,6 +208,20 @@ func TestNamesNeverExplodeTheSeries(t *testing.T) {
 	c.fold(c.event(state.TaskReceived, "fresh", "task-1", "celery@new", 2))
 	if counts(c.recorder.Snapshot())["task-1 celery@new task-received"] != 1 {
 		t.Error("no room for a new worker after others are forgotten")
+	}
+}
+
+func TestBucketsAscend(t *testing.T) {
+	t.Parallel()
+	for name, bounds := range map[string][]float64{
+		"equal": {1, 1}, "descending": {2, 1}, "zero": {0, 1}, "negative": {-1}, "infinite": {1, math.Inf(1)}, "no number": {math.NaN()}, "many": make([]float64, 51),
+	} {
+		if metrics.CheckBuckets(bounds) == nil {
+			t.Errorf("%s: %v is accepted", name, bounds)
+		}
+	}
+	if err := metrics.CheckBuckets(metrics.DefaultRuntimeBuckets()); err != nil {
+		t.Error(err)
 	}
 }
 
