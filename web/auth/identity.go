@@ -58,15 +58,26 @@ func (i *identity) names() []string {
 
 // check cuts what is too much and refuses names that cannot be shown.
 func (i *identity) check() error {
-	if err := checkName(i.User); err != nil {
+	if err := checkUser(i.User); err != nil {
 		return err
 	}
+	i.Mails = slices.DeleteFunc(i.Mails, func(s string) bool { return checkUser(s) != nil })
 	fits := func(list []string, most int) []string {
 		list = slices.DeleteFunc(list, func(s string) bool { return checkName(s) != nil })
 		return list[:min(len(list), most)]
 	}
 	i.Mails, i.Groups = fits(i.Mails, maxMails), fits(i.Groups, maxGroups)
 	return nil
+}
+
+// checkUser refuses names of users, too, that lists would take for something else.
+func checkUser(name string) error {
+	for _, prefix := range []string{groupPrefix, githubPrefix, rolePrefix} {
+		if strings.HasPrefix(name, prefix) {
+			return fmt.Errorf("the name of the user begins with %s", prefix)
+		}
+	}
+	return checkName(name)
 }
 
 func checkName(name string) error {

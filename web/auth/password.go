@@ -46,7 +46,7 @@ type passwords struct {
 	modified time.Time
 	size     int64
 	looked   time.Time
-	cost     int
+	cost     int // of bcrypt, the highest of all users
 	// verified holds hashes of users with passwords that were right, so that not each request of a script pays for bcrypt.
 	verified map[[32]byte]verified
 }
@@ -137,7 +137,10 @@ func (p *passwords) load() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.path, err)
 	}
-	p.file, p.modified, p.size, p.cost = users, info.ModTime(), info.Size(), max(cost, bcrypt.DefaultCost)
+	if cost == 0 || len(p.list) > 0 {
+		cost = max(cost, bcrypt.DefaultCost)
+	}
+	p.file, p.modified, p.size, p.cost = users, info.ModTime(), info.Size(), cost
 	clear(p.verified)
 	return nil
 }
