@@ -110,6 +110,7 @@ func (c *serveCmd) translate() []said {
 	add("keyfile", "https-key", same)
 	add("ca_certs", "https-client-ca", same)
 	add("read_only", "read-only", same)
+	add("unauthenticated_api", "flower-api", same)
 	add("enable_events", "enable-events", same)
 	add("max_tasks", "max-tasks", same)
 	add("purge_offline_workers", "keep-workers", func(x floweroptions.Setting) string {

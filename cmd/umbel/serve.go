@@ -31,6 +31,7 @@ type webFlags struct {
 	HTTPSClientCA   string   `name:"https-client-ca" env:"UMBEL_HTTPS_CLIENT_CA" placeholder:"FILE" help:"Require a certificate of clients, signed by one of these (PEM)."`
 	Hosts           []string `name:"host" env:"UMBEL_HOST" placeholder:"NAME" help:"Host name to accept besides localhost, such as that of a proxy. Repeatable."`
 	Unauthenticated bool     `env:"UMBEL_UNAUTHENTICATED" help:"Allow addresses other than loopback, and any host name, without authentication."`
+	FlowerAPI       bool     `env:"UMBEL_FLOWER_API" help:"Answer the API in the form of Flower (/api/tasks and the like) without authentication too."`
 	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path prefix, such as /umbel."`
 	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"200000" help:"Maximum number of tasks in memory. Older ones are read from the history."`
 	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Older ones are read from the history."`
@@ -104,7 +105,7 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 		o.SignIn = &signIn
 	}
 	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
-	o.ReadOnly = f.ReadOnly
+	o.ReadOnly, o.Flower.Unauthenticated = f.ReadOnly, f.FlowerAPI
 	o.Retention = new(f.rules(o.DataDir))
 	if err := f.metrics(&o); err != nil {
 		return err

@@ -75,7 +75,7 @@ func Options() []Option {
 		{Name: "log_rotate_interval", Kind: Int, Ignored: true, Effect: logFiles},
 		{Name: "log_rotate_mode", Ignored: true, Effect: logFiles},
 
-		{Name: "unauthenticated_api", Kind: Bool, Variable: true, Ignored: true, Effect: "Ignored: without authentication, Umbel listens on loopback only, and the API is open there."},
+		{Name: "unauthenticated_api", Kind: Bool, Variable: true, Effect: "`--flower-api`. Without it and without authentication, the paths of Flower under `/api/` answer 401, as in Flower."},
 		{Name: "github_oauth_domain", Variable: true, Effect: "Used with `auth_provider`."},
 		{Name: "gitlab_oauth_domain", Variable: true, Effect: "Used with `auth_provider`."},
 		{Name: "gitlab_auth_allowed_groups", Kind: Texts, Variable: true, Effect: "Used with `auth_provider`."},
