@@ -3,6 +3,7 @@ package flower_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,6 +118,9 @@ func (s *shop) pair(t *testing.T, name string) pair {
 	}
 	m := modes[name]
 	port := freePort(t)
+	if s.management != "" {
+		m.env = append([]string{"FLOWER_BROKER_API=" + s.management + "/api/"}, m.env...)
+	}
 	s.run(t, m.env, "-m", "celery", "-A", "shop", "flower", "--address=127.0.0.1", "--port="+port, "--conf="+filepath.Join("testdata", "flowerconfig.py"))
 	p := pair{flower: "http://127.0.0.1:" + port, umbel: s.watch(t, m)}
 	for _, url := range []string{p.flower, p.umbel} {
@@ -168,6 +173,27 @@ func ownRedis(t *testing.T) string {
 		return err
 	})
 	return "redis://127.0.0.1:" + port + "/0"
+}
+
+// ownVhost makes a vhost of the test's own in RabbitMQ.
+func ownVhost(t *testing.T) (broker, management string) {
+	t.Helper()
+	management = testenv.Management(t)
+	u, err := url.Parse(testenv.AMQP(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/flower-" + rand.Text()
+	manage := func(method, path, body string) {
+		answer, err := ask(context.Background(), management, call{method: method, path: "/api" + path, json: body})
+		if err != nil || answer.status >= 300 {
+			t.Fatalf("%s %s: %v %s", method, path, err, answer.line())
+		}
+	}
+	manage("PUT", "/vhosts"+u.Path, "{}")
+	t.Cleanup(func() { manage("DELETE", "/vhosts"+u.Path, "") })
+	manage("PUT", "/permissions"+u.Path+"/"+u.User.Username(), `{"configure": ".*", "write": ".*", "read": ".*"}`)
+	return u.String(), management
 }
 
 // freePort returns a port of loopback that nobody listens on.
@@ -229,6 +255,9 @@ func ask(ctx context.Context, url string, c call) (answer, error) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	case c.json != "":
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if password, ok := r.URL.User.Password(); ok {
+		r.SetBasicAuth(r.URL.User.Username(), password)
 	}
 	for name, value := range c.header {
 		r.Header.Set(name, value)

@@ -8,23 +8,24 @@ import (
 
 // differences are those between Flower's answers and Umbel's that are meant, with their reasons. docs/flower.md lists them.
 var differences = map[string]string{
-	"task-id":          "Flower's documents have the key task-id in /api/task/info, its code has not. Umbel answers with uuid and task-id.",
-	"blank limit":      "A blank limit is none: Flower answers 400.",
-	"dashboard":        "/dashboard?json=1 is what /workers?json=1 is, as before Flower 2.0: Flower answers 404.",
-	"HEAD":             "HEAD is answered as GET without a body: Flower answers 405.",
-	"trailing slash":   "Slashes at the end of a path lead to the path without them: Flower answers 404.",
-	"method":           "Methods that a path does not have are answered with a sentence and Allow: Flower's answer is empty, or the word None.",
-	"inspected":        "Workers are inspected when they are first asked about: Flower knows those that were there when it started.",
-	"parent of itself": "A task that was retried is not its own parent and child.",
-	"harm":             "What a worker would take and be harmed by, such as a pool that grows by 0 or less, is refused.",
-	"reason":           "Values that every worker would refuse are refused by Umbel, with a reason of its own.",
-	"names":            "Names and values reach workers as they were given: Flower escapes them for HTML.",
-	"rate of 0":        "A rate limit of 0 lifts the limit: in Flower the worker says that it is set.",
-	"JSON":             "Errors of JSON have one sentence of Umbel's.",
-	"ten years":        "Times that lie more than ten years ahead are refused.",
-	"400":              "Options of a task that cannot be had answer 400: Flower answers 500.",
-	"event counts":     "/workers?json=1 counts the events of tasks by type, but not worker-online, worker-heartbeat and worker-offline.",
-	"escape":           "Errors show arguments as they were given: Flower escapes them for HTML.",
+	"task-id":            "Flower's documents have the key task-id in /api/task/info, its code has not. Umbel answers with uuid and task-id.",
+	"blank limit":        "A blank limit is none: Flower answers 400.",
+	"dashboard":          "/dashboard?json=1 is what /workers?json=1 is, as before Flower 2.0: Flower answers 404.",
+	"HEAD":               "HEAD is answered as GET without a body: Flower answers 405.",
+	"trailing slash":     "Slashes at the end of a path lead to the path without them: Flower answers 404.",
+	"method":             "Methods that a path does not have are answered with a sentence and Allow: Flower's answer is empty, or the word None.",
+	"inspected":          "Workers are inspected when they are first asked about: Flower knows those that were there when it started.",
+	"queues of RabbitMQ": "/api/queues/length has the keys of RabbitMQ's management API that Umbel reads, not all of them, and works without that API.",
+	"parent of itself":   "A task that was retried is not its own parent and child.",
+	"harm":               "What a worker would take and be harmed by, such as a pool that grows by 0 or less, is refused.",
+	"reason":             "Values that every worker would refuse are refused by Umbel, with a reason of its own.",
+	"names":              "Names and values reach workers as they were given: Flower escapes them for HTML.",
+	"rate of 0":          "A rate limit of 0 lifts the limit: in Flower the worker says that it is set.",
+	"JSON":               "Errors of JSON have one sentence of Umbel's.",
+	"ten years":          "Times that lie more than ten years ahead are refused.",
+	"400":                "Options of a task that cannot be had answer 400: Flower answers 500.",
+	"event counts":       "/workers?json=1 counts the events of tasks by type, but not worker-online, worker-heartbeat and worker-offline.",
+	"escape":             "Errors show arguments as they were given: Flower escapes them for HTML.",
 }
 
 // settled are the tasks of publish.py with the states that they come to.
@@ -58,7 +59,7 @@ func (s *shop) settle(t *testing.T) {
 }
 
 // readingCalls are the requests that change nothing.
-func readingCalls() []call {
+func readingCalls(broker string) []call {
 	list := []call{
 		{name: "healthcheck", path: "/healthcheck"},
 		{name: "healthcheck while locked", mode: "locked", path: "/healthcheck"},
@@ -126,7 +127,10 @@ func readingCalls() []call {
 		{name: "blank refresh", path: "/api/workers?refresh="},
 		{name: "status that is no boolean", path: "/api/workers?status=x"},
 
-		{name: "queues", path: "/api/queues/length"},
+		map[string]call{
+			"Redis":    {name: "queues", path: "/api/queues/length"},
+			"RabbitMQ": {name: "queues", path: "/api/queues/length", differs: "queues of RabbitMQ", umbel: `200 {"active_queues": [{"name": "celery", "messages": `},
+		}[broker],
 		{name: "queues while locked", mode: "locked", path: "/api/queues/length"},
 
 		{name: "workers in JSON", path: "/workers?json=1"},

@@ -27,7 +27,8 @@ func TestEndToEndFlowersAnswers(t *testing.T) {
 	t.Parallel()
 	testenv.Flower(t)
 	tests := map[string]func(t *testing.T) (broker, management string){
-		"Redis": func(t *testing.T) (string, string) { t.Helper(); return ownRedis(t), "" },
+		"Redis":    func(t *testing.T) (string, string) { t.Helper(); return ownRedis(t), "" },
+		"RabbitMQ": ownVhost,
 	}
 	for name, broker := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestEndToEndFlowersAnswers(t *testing.T) {
 			}
 			s.publish(t)
 			s.settle(t)
-			for _, c := range readingCalls() {
+			for _, c := range readingCalls(name) {
 				t.Run(c.name, func(t *testing.T) { s.compare(t, c) })
 			}
 		})
