@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write golden files")
 // urls is mounted below a prefix, so that a link that forgets it shows.
 func urls() templates.URLs {
 	return templates.URLs{
-		Prefix: "/ops", HasCommands: true, CanSend: true, HasLocks: true,
+		Prefix: "/ops", HasCommands: true, CanSend: true, IsAdmin: true, HasLocks: true,
 		Asset: func(name string) string { return "/ops/assets/0/" + name },
 	}
 }

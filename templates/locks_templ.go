@@ -146,7 +146,7 @@ func locksPage(l Layout, v Locks) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if l.CanSend {
+				if l.CanSend && l.IsAdmin {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<th scope=\"col\" class=\"c-act\"><span class=\"hidden\">Release</span></th>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -853,7 +853,7 @@ func lockRow(u URLs, l locks.Lock) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if u.CanSend {
+		if u.CanSend && u.IsAdmin {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "<td class=\"c-act\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

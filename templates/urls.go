@@ -12,12 +12,14 @@ import (
 
 // URLs says where the dashboard lives, and what may be done there. Every link is made by it.
 type URLs struct {
-	Prefix      string                   // path before every page, "/ops/celery"; empty at the root
-	Asset       func(name string) string // URL of a static file, "umbel.css"
-	ReadOnly    bool                     // nothing can be changed: no view saved, no failure resolved
-	CanSend     bool                     // people may act on the cluster
-	HasCommands bool                     // queues, and what is sent, can be seen
-	HasLocks    bool                     // there is a Redis with locks
+	Prefix       string                   // path before every page, "/ops/celery"; empty at the root
+	Asset        func(name string) string // URL of a static file, "umbel.css"
+	ReadOnly     bool                     // nothing can be changed: no view saved, no failure resolved
+	CanSend      bool                     // people may act on the cluster
+	IsAdmin      bool                     // people may stop workers, delete messages, release locks and read the audit log
+	HidesPayload bool                     // arguments, results, exceptions and messages are not to be seen
+	HasCommands  bool                     // queues, and what is sent, can be seen
+	HasLocks     bool                     // there is a Redis with locks
 }
 
 // View is the content of one page. Page draws nothing but the values.

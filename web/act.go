@@ -23,39 +23,39 @@ type forms struct {
 
 // routeChanges adds the routes that change something. There are none if the dashboard is read-only, and without a
 // command service none that act on the cluster.
-func (p *pages) routeChanges(r router, h *Handler) {
+func (all audiences) routeChanges(r router, h *Handler) {
+	p := all.any()
 	if p.readOnly {
 		return
 	}
-	r.post("/views", auth.SaveView, p.views.save)
-	r.get("/views/*", auth.SaveView, wildcard("id", p.views.confirmDelete))
-	r.post("/views/*", auth.SaveView, wildcard("id", p.views.change))
-	r.post("/failures/{id}/resolve", auth.ResolveFailure, h.resolve(p.failing, true))
-	r.post("/failures/{id}/reopen", auth.ResolveFailure, h.resolve(p.failing, false))
+	r.post("/views", auth.SaveView, all.view((*viewsPage).save))
+	r.get("/views/*", auth.SaveView, wildcard("id", all.view((*viewsPage).confirmDelete)))
+	r.post("/views/*", auth.SaveView, wildcard("id", all.view((*viewsPage).change)))
+	r.post("/failures/{id}/resolve", auth.ResolveFailure, h.resolve(true))
+	r.post("/failures/{id}/reopen", auth.ResolveFailure, h.resolve(false))
 	if p.service() == nil {
 		return
 	}
-	f := p.forms
-	r.get("/act/worker", auth.ControlWorker, f.askWorker)
-	r.post("/act/worker", auth.ControlWorker, f.sendWorker)
-	r.get("/act/forget", auth.ForgetWorker, f.askForget)
-	r.post("/act/forget", auth.ForgetWorker, f.forget)
-	r.get("/act/purge", auth.PurgeQueue, f.askPurge)
-	r.post("/act/purge", auth.PurgeQueue, f.purge)
-	r.get("/act/release", auth.ReleaseLock, f.askRelease)
-	r.post("/act/release", auth.ReleaseLock, f.release)
-	r.get("/act/outbox", auth.ChangeOutbox, f.askOutbox)
-	r.post("/act/outbox", auth.ChangeOutbox, f.changeOutbox)
-	r.get("/act/dead-letters", auth.ChangeOutbox, f.askDeadLetters)
-	r.post("/act/dead-letters", auth.ChangeOutbox, f.changeDeadLetters)
-	r.get("/act/task", auth.RevokeTask, f.askTasks)
-	r.post("/act/task", auth.RevokeTask, f.sendTasks)
-	r.get("/act/exclude", auth.EditRule, f.askExclude)
-	r.post("/act/exclude", auth.EditRule, f.exclude)
-	r.get("/act/dismiss", auth.DismissTask, f.askDismiss)
-	r.post("/act/dismiss", auth.DismissTask, f.dismiss)
-	r.get("/act/publish", auth.PublishTask, f.askPublish)
-	r.post("/act/publish", auth.PublishTask, f.publish)
+	r.get("/act/worker", auth.ControlWorker, all.form((*forms).askWorker))
+	r.post("/act/worker", auth.ControlWorker, all.form((*forms).sendWorker))
+	r.get("/act/forget", auth.ForgetWorker, all.form((*forms).askForget))
+	r.post("/act/forget", auth.ForgetWorker, all.form((*forms).forget))
+	r.get("/act/purge", auth.PurgeQueue, all.form((*forms).askPurge))
+	r.post("/act/purge", auth.PurgeQueue, all.form((*forms).purge))
+	r.get("/act/release", auth.ReleaseLock, all.form((*forms).askRelease))
+	r.post("/act/release", auth.ReleaseLock, all.form((*forms).release))
+	r.get("/act/outbox", auth.ChangeOutbox, all.form((*forms).askOutbox))
+	r.post("/act/outbox", auth.ChangeOutbox, all.form((*forms).changeOutbox))
+	r.get("/act/dead-letters", auth.ChangeOutbox, all.form((*forms).askDeadLetters))
+	r.post("/act/dead-letters", auth.ChangeOutbox, all.form((*forms).changeDeadLetters))
+	r.get("/act/task", auth.RevokeTask, all.form((*forms).askTasks))
+	r.post("/act/task", auth.RevokeTask, all.form((*forms).sendTasks))
+	r.get("/act/exclude", auth.EditRule, all.form((*forms).askExclude))
+	r.post("/act/exclude", auth.EditRule, all.form((*forms).exclude))
+	r.get("/act/dismiss", auth.DismissTask, all.form((*forms).askDismiss))
+	r.post("/act/dismiss", auth.DismissTask, all.form((*forms).dismiss))
+	r.get("/act/publish", auth.PublishTask, all.form((*forms).askPublish))
+	r.post("/act/publish", auth.PublishTask, all.form((*forms).publish))
 }
 
 // by identifies who sent a form, from which page, and which form, so that sending it twice makes one request.

@@ -13,8 +13,9 @@ import (
 )
 
 // resolve resolves a group, or reopens it, and leads back to where the visitor was.
-func (h *Handler) resolve(p *failurePages, resolve bool) http.HandlerFunc {
+func (h *Handler) resolve(resolve bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		p := h.pages.of(r)
 		id, ok := fingerprint.ParseID(chi.URLParam(r, "id"))
 		if !ok {
 			p.notFound(w, r)

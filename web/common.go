@@ -21,6 +21,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/live"
 )
 
@@ -29,6 +30,7 @@ type common struct {
 	backend  Backend
 	commands *command.Service // nil where only events are seen
 	readOnly bool
+	audience auth.Audience // that pages are drawn for
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
 	redactor    *redact.Redactor

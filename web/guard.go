@@ -27,7 +27,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // guard wraps all routes: it sets security headers, refuses unknown hosts and cross-origin requests, reads bodies within
 // bounds, strips the prefix, and recovers from panics.
-func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, error) {
+func (h *Handler) guard(o Options, all audiences, next http.Handler) (http.Handler, error) {
 	foreign, err := newCrossOrigin(o.Origins)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, e
 		}
 		defer func() {
 			if cause := recover(); cause != nil {
-				panicked(h.shownTo(r, p), w, r, cause)
+				panicked(h.shownTo(r, all), w, r, cause)
 			}
 		}()
 		grant, refused := h.authenticate(r)
@@ -72,7 +72,7 @@ func (h *Handler) guard(o Options, p *pages, next http.Handler) (http.Handler, e
 		case h.ofAPI(r):
 			h.refuse(w, r, wrong.status, wrong.detail)
 		default:
-			h.shownTo(r, p).problem(w, r, wrong.status, templates.Problem{Title: "Nothing was sent", Message: wrong.detail})
+			h.shownTo(r, all).problem(w, r, wrong.status, templates.Problem{Title: "Nothing was sent", Message: wrong.detail})
 		}
 	}), nil
 }
@@ -101,7 +101,7 @@ func (a hostDecides) Authenticate(r *http.Request) (auth.Grant, error) {
 
 // deny responds to one who may not take the action of a route. Without a way of its own to refuse, that is a page or a form:
 // browsers are led to where people sign in.
-func (h *Handler) deny(p *pages) func(w http.ResponseWriter, r *http.Request, why *auth.Error, refuse auth.Refuse) {
+func (h *Handler) deny(all audiences) func(w http.ResponseWriter, r *http.Request, why *auth.Error, refuse auth.Refuse) {
 	return func(w http.ResponseWriter, r *http.Request, why *auth.Error, refuse auth.Refuse) {
 		if why.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(why.RetryAfter.Seconds()))))
@@ -116,17 +116,17 @@ func (h *Handler) deny(p *pages) func(w http.ResponseWriter, r *http.Request, wh
 		case why.Status == http.StatusUnauthorized && signIn != "":
 			http.Redirect(w, r, signIn, http.StatusSeeOther) //nolint:gosec // a page of ours
 		default:
-			h.shownTo(r, p).problem(w, r, why.Status, templates.Problem{Title: http.StatusText(why.Status), Message: why.Message})
+			h.shownTo(r, all).problem(w, r, why.Status, templates.Problem{Title: http.StatusText(why.Status), Message: why.Message})
 		}
 	}
 }
 
 // shownTo is what draws pages for the one who makes a request.
-func (h *Handler) shownTo(r *http.Request, p *pages) *common {
-	if auth.FromContext(r.Context()).Role == "" {
-		return h.nobody
+func (h *Handler) shownTo(r *http.Request, all audiences) *common {
+	if p := all.of(r); p != nil {
+		return p.common
 	}
-	return p.common
+	return h.nobody
 }
 
 // refuse responds to a request that reaches no route.

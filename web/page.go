@@ -101,6 +101,20 @@ func (p *pages) load(ctx context.Context, u *url.URL) (page, error) {
 	return page{}, unknown(templates.Problem{Title: "Not found", Message: "This page does not exist."})
 }
 
+// action is what those may take who see the page at a URL.
+func (p *pages) action(topic string) auth.Action {
+	u, err := url.Parse(topic)
+	if err != nil {
+		return auth.View
+	}
+	for _, rt := range p.routes {
+		if _, ok := rt.match(u); ok {
+			return rt.action
+		}
+	}
+	return auth.View
+}
+
 // serve handles requests for the pages of a route.
 func (p *pages) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

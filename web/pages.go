@@ -23,14 +23,16 @@ type pages struct {
 	audits  *idempotencyPage           // nil if workers cannot be inspected
 }
 
-// newPages has changed called after what no event tells of, so that no open page shows for long what was before.
-func newPages(o Options, urls templates.URLs, changed func()) *pages {
+// newPages returns the pages of an audience. They share what first reads for open pages, unless that is nil. It has
+// changed called after what no event tells of, so that no open page shows for long what was before.
+func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, changed func()) *pages {
 	c := &common{
-		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly, urls: urls,
+		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly || a.Role == auth.Viewer, audience: a, urls: urls,
 		appOutboxes: o.AppOutboxes, redactor: o.Redactor, auditLog: o.AuditLog,
 		version: o.Version, now: o.Now, log: o.Logger,
 	}
-	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = o.ReadOnly, c.service() != nil, o.Commands != nil
+	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = c.readOnly, c.service() != nil, o.Commands != nil
+	c.urls.IsAdmin, c.urls.HidesPayload = a.Role == auth.Admin, !a.Payload
 	c.urls.HasLocks = o.Commands != nil && o.Commands.Locks != nil
 	p := &pages{common: c, views: &viewsPage{c}, failing: &failurePages{c}}
 	p.counts = newBackground(&background[history.Count]{
@@ -38,7 +40,7 @@ func newPages(o Options, urls templates.URLs, changed func()) *pages {
 		same: func(a, b history.Count) bool { return a == b },
 	})
 	var backend results.Backend
-	if o.Commands != nil {
+	if o.Commands != nil && a.Payload {
 		backend = o.Commands.Results
 	}
 	if backend != nil {
@@ -46,6 +48,12 @@ func newPages(o Options, urls templates.URLs, changed func()) *pages {
 	}
 	if o.Commands != nil {
 		p.audits = newIdempotencyPage(c, changed)
+	}
+	if first != nil {
+		p.counts, p.results = first.counts, first.results
+	}
+	if first != nil && p.audits != nil {
+		p.audits.reports = first.audits.reports
 	}
 	queues := &queuePages{common: c, messages: newCache[command.WaitingMessages](messagesAge)}
 	p.forms = &forms{common: c, queues: queues}

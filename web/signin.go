@@ -13,7 +13,6 @@ import (
 // signInPages are those of auth.Service, which it has drawn here.
 type signInPages struct {
 	h       *Handler
-	pages   *pages
 	service *auth.Service
 }
 
@@ -60,12 +59,12 @@ func (p *signInPages) Tokens(w http.ResponseWriter, r *http.Request, status int,
 			Expired: !v.Now.Before(t.ExpiresAt), CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt, UsedAt: t.UsedAt,
 		})
 	}
-	p.pages.show(w, r, page{url: "/tokens", static: true, status: status, title: "API tokens", section: templates.SectionSettings, view: view})
+	p.h.shownTo(r, p.h.pages).show(w, r, page{url: "/tokens", static: true, status: status, title: "API tokens", section: templates.SectionSettings, view: view})
 }
 
 // Problem implements auth.Pages.
 func (p *signInPages) Problem(w http.ResponseWriter, r *http.Request, status int, title, message string) {
-	p.h.shownTo(r, p.pages).problem(w, r, status, templates.Problem{Title: title, Message: message})
+	p.h.shownTo(r, p.h.pages).problem(w, r, status, templates.Problem{Title: title, Message: message})
 }
 
 // Back implements auth.Pages.

@@ -15,6 +15,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/live"
 )
 
@@ -33,7 +34,7 @@ func modelPages(t *testing.T) *pages {
 func newModelPages(b Backend) *pages {
 	return newPages(Options{
 		Backend: b, Now: func() time.Time { return time.UnixMicro(1e15) }, Logger: slog.New(slog.DiscardHandler),
-	}, templates.URLs{Asset: func(name string) string { return "/" + name }}, func() {})
+	}, auth.Everything, templates.URLs{Asset: func(name string) string { return "/" + name }}, nil, func() {})
 }
 
 func TestSnapshotIsWhatThePageShows(t *testing.T) {

@@ -88,7 +88,7 @@ type Options struct {
 type Handler struct {
 	prefix  string
 	hub     *live.Hub
-	pages   *pages
+	pages   audiences
 	nobody  *common // for those who are not signed in
 	auth    auth.Authenticator
 	table   []auth.Route // all routes but those of the API
@@ -100,7 +100,7 @@ type Handler struct {
 
 // source joins what live topics read.
 type source struct {
-	*pages
+	audiences
 	*changes
 }
 
@@ -125,30 +125,32 @@ func New(o Options) (*Handler, error) {
 	if o.Redactor == nil {
 		o.Redactor = redact.Default()
 	}
+	authenticated := o.Auth != nil
 	changes := newChanges(sources(o)...)
 	o.Backend = newFairBackend(o.Backend)
 	asset := func(name string) string { return prefix + assets.URL(name) }
-	p := newPages(o, templates.URLs{Prefix: prefix, Asset: asset}, changes.note)
+	p := newAudiences(o, templates.URLs{Prefix: prefix, Asset: asset}, o.Backend, changes.note)
+	if o.Auth == nil {
+		o.Auth = hostDecides{o.Identify}
+	}
 	hub, err := live.New(live.Options{
-		Source: source{p, changes}, MaxSockets: o.MaxSockets, Origins: o.Origins, Logger: o.Logger,
+		Source: source{p, changes}, MaxSockets: o.MaxSockets, Origins: o.Origins, Auth: o.Auth, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.remember = hub.Remember
-	nobody := &common{urls: p.urls, bare: true, now: o.Now, log: o.Logger}
-	h := &Handler{nobody: nobody, prefix: prefix, hub: hub, pages: p, changes: changes, bodies: newBodies()}
-	h.auth = o.Auth
-	if h.auth == nil {
-		h.auth = hostDecides{o.Identify}
+	for a, shown := range p {
+		shown.remember = func(topic, name string, s live.Snapshot) { hub.Remember(a, topic, name, s) }
 	}
+	nobody := &common{urls: p.any().urls, bare: true, now: o.Now, log: o.Logger}
+	h := &Handler{auth: o.Auth, nobody: nobody, prefix: prefix, hub: hub, pages: p, changes: changes, bodies: newBodies()}
 	for _, rt := range o.Routes {
 		if err := rt.Check(); err != nil {
 			return nil, fmt.Errorf("web: %w", err)
 		}
 	}
 	compatible, err := flower.New(flower.Options{
-		Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Settings: o.Flower, Authenticated: o.Auth != nil, Events: eventCounts(o.Metrics),
+		Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Settings: o.Flower, Authenticated: authenticated, Events: eventCounts(o.Metrics),
 		Identify: func(r *http.Request) string { return auth.FromContext(r.Context()).User }, Now: o.Now, Logger: o.Logger,
 	})
 	if err != nil {
@@ -201,18 +203,18 @@ func normalPrefix(prefix string) (string, error) {
 const apiPath = "/api/v1"
 
 // routes maps paths below the prefix.
-func (h *Handler) routes(o Options, p *pages, assets http.Handler, compatible *flower.API) http.Handler {
+func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatible *flower.API) http.Handler {
 	r := chi.NewRouter()
 	r.Use(middleware.GetHead)
-	all := router{mux: r, table: &h.table, deny: h.deny(p)}
-	r.NotFound(h.signedIn(p, p.notFound))
-	r.MethodNotAllowed(h.signedIn(p, p.notAllowed(r)))
-	text := all.with(uncached, middleware.Compress(5, "text/html", "application/json"))
-	for _, rt := range p.routes {
-		text.get(rt.pattern, rt.action, orJSON(compatible, rt.pattern, p.serve(rt)))
+	every := router{mux: r, table: &h.table, deny: h.deny(all)}
+	r.NotFound(h.signedIn(all, func(p *pages) http.HandlerFunc { return p.notFound }))
+	r.MethodNotAllowed(h.signedIn(all, func(p *pages) http.HandlerFunc { return p.notAllowed(r) }))
+	text := every.with(uncached, middleware.Compress(5, "text/html", "application/json"))
+	for i, rt := range all.any().routes {
+		text.get(rt.pattern, rt.action, orJSON(compatible, rt.pattern, all.page(i)))
 	}
 	text.post("/theme", auth.Open, h.theme)
-	p.routeChanges(text, h)
+	all.routeChanges(text, h)
 	text.get("/healthz", auth.Open, healthz)
 	text.get("/readyz", auth.Open, readyz(o.Backend))
 	text.handle(auth.Route{
@@ -223,19 +225,22 @@ func (h *Handler) routes(o Options, p *pages, assets http.Handler, compatible *f
 		text.handle(rt)
 	}
 	if s, ok := o.Auth.(*auth.Service); ok {
-		p.signedIn = &signInPages{h: h, pages: p, service: s}
-		p.signedIn.route(text)
+		forms := &signInPages{h: h, service: s}
+		for _, p := range all {
+			p.signedIn = forms
+		}
+		forms.route(text)
 	}
 	for _, rt := range compatible.Routes() {
 		rt.Refuse = asText
 		text.handle(rt)
 	}
-	all.get("/favicon.ico", auth.Open, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, p.urls.Asset("favicon.svg"), http.StatusFound)
+	every.get("/favicon.ico", auth.Open, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, all.any().urls.Asset("favicon.svg"), http.StatusFound)
 	})
-	all.handle(auth.Route{Method: http.MethodGet, Pattern: "/ws", Action: auth.View, Handler: h.hub, Refuse: asAPI})
-	all.handle(auth.Route{Method: http.MethodGet, Pattern: "/assets/*", Action: auth.Open, Handler: assets})
-	text.mux.Mount(apiPath, h.newAPI(o, p))
+	every.handle(auth.Route{Method: http.MethodGet, Pattern: "/ws", Action: auth.View, Handler: h.hub, Refuse: asAPI})
+	every.handle(auth.Route{Method: http.MethodGet, Pattern: "/assets/*", Action: auth.Open, Handler: assets})
+	text.mux.Mount(apiPath, h.newAPI(o, all.any()))
 	h.routed = r
 	return r
 }
@@ -253,15 +258,15 @@ func (h *Handler) newAPI(o Options, p *pages) http.Handler {
 	})
 }
 
-// signedIn calls next for those who are signed in: others learn nothing of what exists.
-func (h *Handler) signedIn(p *pages, next http.HandlerFunc) http.HandlerFunc {
-	deny := h.deny(p)
+// signedIn calls what next returns for those who are signed in: others learn nothing of what exists.
+func (h *Handler) signedIn(all audiences, next func(p *pages) http.HandlerFunc) http.HandlerFunc {
+	deny := h.deny(all)
 	return func(w http.ResponseWriter, r *http.Request) {
 		if why := auth.Decide(r.Context(), auth.View); why != nil {
 			deny(w, r, why, nil)
 			return
 		}
-		next(w, r)
+		next(all.of(r))(w, r)
 	}
 }
 
@@ -327,14 +332,8 @@ func (h *Handler) back(target string) string {
 func (h *Handler) Run(ctx context.Context) error {
 	var g errgroup.Group
 	g.Go(func() error { return h.hub.Run(ctx) })
-	g.Go(func() error { return h.pages.counts.run(ctx) })
+	g.Go(func() error { return h.pages.run(ctx) })
 	g.Go(func() error { return h.changes.run(ctx) })
-	if h.pages.results != nil {
-		g.Go(func() error { return h.pages.results.run(ctx) })
-	}
-	if h.pages.audits != nil {
-		g.Go(func() error { return h.pages.audits.reports.run(ctx) })
-	}
 	return g.Wait()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 const maxSimilar = 3 // names to propose for one that is not known
@@ -28,7 +29,7 @@ func (p *common) workerActions() []templates.Option {
 	}
 	var list []templates.Option
 	for _, name := range workerMethods() {
-		if m, ok := remote.Lookup(name); ok {
+		if m, ok := remote.Lookup(name); ok && p.audience.Role.Allows(auth.ControlAction(name)) {
 			list = append(list, templates.Option{Value: m.Name, Label: m.Title})
 		}
 	}

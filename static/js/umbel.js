@@ -252,7 +252,10 @@ const live = {
         this.lost();
       });
     };
-    socket.onclose = () => this.lost();
+    socket.onclose = ({ code }) => {
+      if (code === 4401 || code === 4403) return location.reload(); // to sign in, or to see what may be seen now
+      this.lost();
+    };
   },
 
   drop() {
@@ -431,6 +434,7 @@ async function swap(url, settleAll) {
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   const next = $("main", page);
   if (!next) throw new Error(`no page at ${url}`);
+  if (!$(".rail", page)) location.assign(url); // nobody is signed in any more
   live.answered = Date.now();
   document.title = page.title;
   for (const part of ["#banner", "#history-alert", "#outbox-alert", "#broker", "#dead", ".top .search", ".top .theme"]) {

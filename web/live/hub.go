@@ -13,6 +13,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/umbelhq/umbel/internal/truncate"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/fair"
 )
 
@@ -28,9 +30,16 @@ const (
 // Options of a Hub. Source is required.
 type Options struct {
 	Source     Source
-	MaxSockets int          // sockets at once, further ones get 503; 0 means 1,000
-	Origins    []string     // origins like https://host that may connect besides the host itself
-	Logger     *slog.Logger // nil discards
+	Auth       auth.Authenticator // asked again while a socket is open, nil never
+	MaxSockets int                // sockets at once, further ones get 503; 0 means 1,000
+	Origins    []string           // origins like https://host that may connect besides the host itself
+	Logger     *slog.Logger       // nil discards
+}
+
+// key is that of a topic: who sees different things of a page shares nothing.
+type key struct {
+	audience auth.Audience
+	topic    string
 }
 
 // Hub serves sockets. It is safe for concurrent use.
@@ -48,7 +57,7 @@ type Hub struct {
 	stopped bool
 	sockets int
 	serial  uint64 // of the last socket
-	topics  map[string]*topic
+	topics  map[key]*topic
 	wg      sync.WaitGroup // sockets and topics; added to under mu while not stopped
 }
 
@@ -67,7 +76,7 @@ func New(o Options) (*Hub, error) {
 	return &Hub{
 		opt:    o,
 		slots:  fair.New(renderSlots),
-		topics: map[string]*topic{},
+		topics: map[key]*topic{},
 	}, nil
 }
 
@@ -103,8 +112,8 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // Remember keeps for a while what a page showed when it was served. A socket that names the page gets only what has
 // changed since.
-func (h *Hub) Remember(topic, name string, s Snapshot) {
-	h.pages.add(served{topic, name, time.Now(), s})
+func (h *Hub) Remember(a auth.Audience, topic, name string, s Snapshot) {
+	h.pages.add(served{key{a, topic}, name, time.Now(), s})
 }
 
 // ServeHTTP upgrades the request to a WebSocket and serves it until either side ends it.
@@ -128,7 +137,14 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	client := fair.FromContext(r.Context())
 	client.Part = "socket " + strconv.FormatUint(serial, 10)
 	s := &session{hub: h, conn: conn, client: client, wake: make(chan struct{}, 1)}
-	if !h.subscribe(s, newRequest(r.URL.Query())) {
+	req := newRequest(r.URL.Query())
+	s.opened = r.WithContext(context.WithoutCancel(r.Context()))
+	s.key = key{auth.FromContext(r.Context()).Audience, req.topic}
+	if why := auth.Decide(r.Context(), h.opt.Source.Action(req.topic)); why != nil {
+		_ = conn.Close(refused(why), truncate.Text(why.Message, maxReason))
+		return
+	}
+	if !h.subscribe(s, req) {
 		_ = conn.Close(websocket.StatusTryAgainLater, "too many topics")
 		return
 	}
@@ -160,18 +176,18 @@ func (h *Hub) leave() {
 func (h *Hub) subscribe(s *session, req request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t, ok := h.topics[req.topic]
+	t, ok := h.topics[s.key]
 	if !ok {
 		h.expire(time.Now())
 		if len(h.topics) >= maxTopics {
 			return false
 		}
-		t = newTopic(req.topic, h)
-		h.topics[req.topic] = t
+		t = newTopic(s.key, h)
+		h.topics[s.key] = t
 		h.share.Store(int64(min(ringBytes, maxRings/len(h.topics))))
 	}
 	c, start := t.subscribe(s, req)
-	c.base = h.pages.find(req.topic, req.page)
+	c.base = h.pages.find(s.key, req.page)
 	s.topic, s.cursor = t, c
 	if start {
 		h.wg.Go(t.run)
@@ -199,7 +215,7 @@ func (h *Hub) expire(now time.Time) {
 		parked++
 	}
 	if parked > parkedTopics {
-		delete(h.topics, oldest.name)
+		delete(h.topics, oldest.key)
 	}
 	h.share.Store(int64(min(ringBytes, maxRings/max(1, len(h.topics)))))
 }

@@ -6,6 +6,8 @@ package live
 import (
 	"context"
 	"errors"
+
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // ErrNoTopic says that a Source does not know a topic.
@@ -32,9 +34,11 @@ type Snapshot struct {
 
 // Source renders topics. It is safe for concurrent use.
 type Source interface {
-	// Snapshot renders a topic as it is now, for the fair.Client of ctx, and ends when ctx does: when it takes too long,
+	// Snapshot renders a topic as an audience sees it now, for the fair.Client of ctx, and ends when ctx does: when it takes too long,
 	// or nobody watches any more. The error is ErrNoTopic if there is no such topic; any other is taken as passing.
-	Snapshot(ctx context.Context, topic string) (Snapshot, error)
+	Snapshot(ctx context.Context, a auth.Audience, topic string) (Snapshot, error)
+	// Action is what those may take who watch a topic.
+	Action(topic string) auth.Action
 	// Changed returns a channel that is closed at the next change of anything. Taken before
 	// Snapshot, no change goes unseen.
 	Changed() <-chan struct{}

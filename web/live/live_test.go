@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/internal/livetest"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/live"
 )
 
@@ -160,9 +161,9 @@ func TestFirstFrameLeadsFromThePage(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer(t, live.Options{})
-				s.hub.Remember("t", "first", live.Snapshot{Regions: fragments("a", "1", "b", "2")})
-				s.hub.Remember("t", "second", live.Snapshot{Regions: fragments("a", "1", "b", "3")})
-				s.hub.Remember("u", "other", live.Snapshot{Regions: fragments("a", "1", "b", "3")})
+				s.hub.Remember(auth.Everything, "t", "first", live.Snapshot{Regions: fragments("a", "1", "b", "2")})
+				s.hub.Remember(auth.Everything, "t", "second", live.Snapshot{Regions: fragments("a", "1", "b", "3")})
+				s.hub.Remember(auth.Everything, "u", "other", live.Snapshot{Regions: fragments("a", "1", "b", "3")})
 				s.set("t", fragments("a", "1", "b", "3"))
 				<-time.After(test.age)
 				c := &client{t: t, topic: "t", page: test.page, model: model{regions: map[string]string{"a": "1", "b": "2"}}}

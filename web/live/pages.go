@@ -20,9 +20,10 @@ type pages struct {
 
 // served is a page that was served.
 type served struct {
-	topic, name string
-	at          time.Time
-	snap        Snapshot
+	key  key
+	name string
+	at   time.Time
+	snap Snapshot
 }
 
 func (p *pages) add(s served) {
@@ -36,11 +37,11 @@ func (p *pages) add(s served) {
 }
 
 // find returns what the page of that name showed, nil if that is not kept.
-func (p *pages) find(topic, name string) *Snapshot {
+func (p *pages) find(k key, name string) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.list {
-		if s := &p.list[i]; s.name == name && s.topic == topic && time.Since(s.at) <= pageAge {
+		if s := &p.list[i]; s.name == name && s.key == k && time.Since(s.at) <= pageAge {
 			return &s.snap
 		}
 	}

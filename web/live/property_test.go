@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/umbelhq/umbel/internal/testenv"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/live"
 )
 
@@ -151,7 +153,9 @@ func TestTwoHundredSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(hub)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hub.ServeHTTP(w, r.WithContext(auth.NewContext(r.Context(), auth.Grant{Audience: auth.Everything})))
+	}))
 	defer srv.Close()
 	done := make(chan error)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

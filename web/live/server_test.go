@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/fair"
 	"github.com/umbelhq/umbel/web/live"
 )
@@ -57,7 +58,9 @@ func (s *source) Changed() <-chan struct{} {
 	return s.changed
 }
 
-func (s *source) Snapshot(ctx context.Context, topic string) (live.Snapshot, error) {
+func (s *source) Action(string) auth.Action { return auth.View }
+
+func (s *source) Snapshot(ctx context.Context, _ auth.Audience, topic string) (live.Snapshot, error) {
 	s.mu.Lock()
 	slow := s.slow
 	s.mu.Unlock()
@@ -163,7 +166,7 @@ func newServer(t *testing.T, o live.Options) *server {
 	go func() { done <- hub.Run(ctx) }()
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := fair.Client{Address: r.Header.Get("From")}
-		hub.ServeHTTP(w, r.WithContext(fair.NewContext(r.Context(), client)))
+		hub.ServeHTTP(w, r.WithContext(auth.NewContext(fair.NewContext(r.Context(), client), auth.Grant{Audience: auth.Everything})))
 	})}
 	go func() { _ = srv.Serve(s.pipes) }()
 	s.stop = sync.OnceFunc(func() {

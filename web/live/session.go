@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/umbelhq/umbel/internal/truncate"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/fair"
 )
 
@@ -17,6 +20,7 @@ const (
 	pingInterval = 20 * time.Second
 	pongTimeout  = 25 * time.Second // a silent peer is dead 45 s after its last answer
 	closeTimeout = 2 * time.Second
+	maxReason    = 120 // bytes of why a socket is closed, which the protocol bounds
 )
 
 var errStopping = errors.New("server is stopping")
@@ -28,6 +32,8 @@ type session struct {
 	conn   *websocket.Conn
 	client fair.Client
 	wake   chan struct{} // holds one element when the topic may have news
+	key    key
+	opened *http.Request // that opened the socket
 	topic  *topic
 	cursor cursor
 }
@@ -62,7 +68,10 @@ func (s *session) run(ctx context.Context) {
 // cut off by cancel.
 func (s *session) close(err error, cancel func()) {
 	code := websocket.StatusNormalClosure
+	why, denied := errors.AsType[*auth.Error](err)
 	switch {
+	case denied:
+		code = refused(why)
 	case errors.Is(err, errStopping):
 		code = websocket.StatusGoingAway
 	case !errors.Is(err, ErrNoTopic):
@@ -71,7 +80,7 @@ func (s *session) close(err error, cancel func()) {
 	}
 	timer := time.AfterFunc(closeTimeout, cancel)
 	defer timer.Stop()
-	_ = s.conn.Close(code, err.Error())
+	_ = s.conn.Close(code, truncate.Text(err.Error(), maxReason))
 }
 
 // ping returns when the peer is silent for too long, or keeps the hub from stopping.
@@ -111,7 +120,9 @@ func (s *session) write(ctx context.Context) error {
 		select {
 		case <-s.wake:
 		case now := <-tick.C:
-			err = s.send(ctx, beat{V: protocol, Now: now.UnixMilli()})
+			if err = s.recheck(); err == nil {
+				err = s.send(ctx, beat{V: protocol, Now: now.UnixMilli()})
+			}
 		case <-s.hub.stop:
 			err = errStopping
 		case <-ctx.Done():
@@ -119,6 +130,42 @@ func (s *session) write(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// recheck returns an error if who opened the socket may no longer see what it shows.
+func (s *session) recheck() error {
+	if s.hub.opt.Auth == nil {
+		return nil
+	}
+	g, err := s.hub.opt.Auth.Authenticate(s.opened)
+	ctx := auth.NewContext(s.opened.Context(), g)
+	if err != nil {
+		ctx = auth.Refused(ctx, err)
+	}
+	if why := auth.Decide(ctx, s.hub.opt.Source.Action(s.key.topic)); why != nil {
+		return why
+	}
+	if g.Audience != s.key.audience {
+		return &auth.Error{Status: http.StatusForbidden, Message: "What you may see has changed."}
+	}
+	return nil
+}
+
+// Status codes of sockets that are closed because of who opened them.
+const (
+	statusUnauthorized = websocket.StatusCode(4000 + http.StatusUnauthorized)
+	statusForbidden    = websocket.StatusCode(4000 + http.StatusForbidden)
+)
+
+// refused is the code to close a socket with.
+func refused(why *auth.Error) websocket.StatusCode {
+	switch why.Status {
+	case http.StatusForbidden:
+		return statusForbidden
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return websocket.StatusTryAgainLater
+	}
+	return statusUnauthorized
 }
 
 // advance sends the next frame, if there is one, or that the topic cannot be rendered now, or that it can again.

@@ -30,7 +30,7 @@ const (
 // topic renders one topic for all its subscribers. Its goroutine runs while it has any; without, the
 // topic is kept for a while as it is, so that a client that comes back can resume.
 type topic struct {
-	name   string
+	key    key
 	epoch  string
 	source Source
 	slots  *fair.Slots
@@ -56,9 +56,9 @@ type topic struct {
 	ring      ring
 }
 
-func newTopic(name string, h *Hub) *topic {
+func newTopic(k key, h *Hub) *topic {
 	return &topic{
-		name:   name,
+		key:    k,
 		epoch:  rand.Text()[:12],
 		source: h.opt.Source,
 		slots:  h.slots,
@@ -243,7 +243,7 @@ func (t *topic) render(r rendering) (<-chan struct{}, time.Duration) {
 // publish keeps what came of a rendering, and tells those who wait for it. The caller holds mu.
 func (t *topic) publish(s Snapshot, f []byte, err error) {
 	if err != nil && t.err == nil && !errors.Is(err, ErrNoTopic) {
-		t.log.Warn("topic cannot be rendered", "topic", t.name, "error", err)
+		t.log.Warn("topic cannot be rendered", "topic", t.key.topic, "error", err)
 	}
 	recovered := t.err != nil && err == nil
 	t.err = err
@@ -276,7 +276,7 @@ func (t *topic) snapshot(ctx context.Context) (s Snapshot, err error) {
 			err = fmt.Errorf("render topic: panic: %v", p)
 		}
 	}()
-	return t.source.Snapshot(ctx, t.name)
+	return t.source.Snapshot(ctx, t.key.audience, t.key.topic)
 }
 
 // frame returns the frame that leads from snap to s, and a newline, nil if they look the same. Only the topic's goroutine
