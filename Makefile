@@ -4,6 +4,7 @@ SHELL := bash
 export GOTOOLCHAIN := local
 
 TOOL := go tool -modfile=go.tool.mod
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 # not in go.tool.mod: its YAML is not golangci-lint's
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME ?= 30s
 BENCH ?= .
@@ -33,10 +34,11 @@ fmt: ## format Go (gofumpt, imports) and templates
 	$(TOOL) golangci-lint fmt
 	$(TOOL) templ fmt -log-level warn templates internal/spacetime
 
-lint: ## golangci-lint, import rules included; TypeScript over the scripts of the pages; mypy over Python
+lint: ## golangci-lint, import rules included; TypeScript over the scripts of the pages; mypy over Python; actionlint over workflows
 	scripts/deps
 	.services/typescript/node_modules/.bin/tsc --project scripts/typescript
 	cd python && ../.services/mypy/bin/mypy --no-error-summary --cache-dir ../.services/mypy/cache --python-executable ../.services/venv/bin/python
+	go run $(ACTIONLINT)
 	$(TOOL) golangci-lint run
 
 test: ## all tests with the race detector, on real brokers and in a browser

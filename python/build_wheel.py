@@ -14,6 +14,7 @@ import base64
 import csv
 import hashlib
 import io
+import json
 import os
 import pathlib
 import re
@@ -21,9 +22,11 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import uuid
 import zipfile
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 PYTHON = pathlib.Path(__file__).resolve().parent
 ROOT = PYTHON.parent
@@ -79,6 +82,28 @@ def licences(platform: str) -> Iterator[tuple[str, bytes]]:
             raise SystemExit(f"build_wheel: {module} has no licence in {directory}")
         for path in found:
             yield f"{module}/{path.name}", path.read_bytes()
+
+
+def sbom(version: str, binary: pathlib.Path) -> str:
+    """Lists the modules that a binary says it was built from, as CycloneDX."""
+    info = json.loads(go("version", "-m", "-json", str(binary)))
+    main = {"type": "application", "bom-ref": "umbel", "name": "umbel", "version": version, "purl": f"pkg:pypi/umbel@{quote(version)}"}
+    components = [{"type": "platform", "bom-ref": "go", "name": "go", "version": info["GoVersion"], "purl": f"pkg:golang/std@{info['GoVersion'][2:]}"}]
+    for module in info.get("Deps") or []:
+        module = module.get("Replace") or module
+        purl = f"pkg:golang/{module['Path'].lower()}@{module['Version']}"
+        components.append({"type": "library", "bom-ref": purl, "name": module["Path"], "version": module["Version"], "purl": purl})
+    bom = {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": main},
+        "components": components,
+        "dependencies": [{"ref": "umbel", "dependsOn": [c["bom-ref"] for c in components]}],
+    }
+    bom["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(bom)).urn
+    return json.dumps(bom, indent=2) + "\n"
 
 
 def metadata(project: dict[str, Any], version: str, licence_files: list[str]) -> str:
@@ -143,7 +168,7 @@ def build(platform: str, described: str, out: pathlib.Path) -> pathlib.Path:
     with tempfile.TemporaryDirectory() as directory:
         binary = pathlib.Path(directory) / ("umbel.exe" if platform.startswith("windows/") else "umbel")
         build_binary(platform, described, binary)
-        content = binary.read_bytes()
+        content, components = binary.read_bytes(), sbom(version, binary)
     out.mkdir(parents=True, exist_ok=True)
     wheel = Wheel(path, dist_info)
     for source in sorted((PYTHON / "umbel").iterdir()):
@@ -153,6 +178,7 @@ def build(platform: str, described: str, out: pathlib.Path) -> pathlib.Path:
     files = list(licences(platform))
     for licence, text in files:
         wheel.add(f"{dist_info}/licenses/{licence}", text)
+    wheel.add(f"{dist_info}/sboms/umbel.cdx.json", components.encode())
     wheel.add(f"{dist_info}/METADATA", metadata(project, version, [licence for licence, _ in files]).encode())
     wheel.add(f"{dist_info}/entry_points.txt", entry_points(project).encode())
     tag_lines = "".join(f"Tag: py3-none-{tag}\n" for tag in tags)

@@ -3,6 +3,7 @@
 import base64
 import csv
 import hashlib
+import json
 import pathlib
 import sys
 import zipfile
@@ -30,6 +31,13 @@ for file, (digest, size) in record.items():
         data = wheel.read(file)
         want = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         assert (digest, int(size)) == ("sha256=" + want, len(data)), file
+
+bom = json.loads(wheel.read(f"{info}/sboms/umbel.cdx.json"))
+assert bom["bomFormat"] == "CycloneDX" and bom["metadata"]["component"]["version"] == str(version)
+modules = {c["name"] for c in bom["components"]}
+assert {"go", "modernc.org/sqlite"} <= modules, modules
+for module in modules - {"go"}:
+    assert any(file.startswith(f"{info}/licenses/{module}/") for file in files), f"{module} has no licence"
 
 lines = wheel.read(f"{info}/WHEEL").decode().splitlines()
 assert {f"Tag: {tag}" for tag in tags} == {line for line in lines if line.startswith("Tag:")}
