@@ -51,6 +51,7 @@ func commands() []command {
 			"Without a file, all damaged ones in the data directory are recovered.", &repairCmd{}},
 		{"simulate mutex", "", "Simulate processes that share a lock by Lamport's algorithm, and check that it excludes.\n" +
 			"Exit status 1 means that an invariant broke; the shortest schedule that breaks one is printed.", &simulateMutexCmd{}},
+		{"healthcheck", "", "Exit with status 0 if the server responds, as container runtimes ask.", &healthcheckCmd{}},
 		{"outbox stats", "", "Show the number of commands in the outbox by state, and errors.", &outboxStatsCmd{}},
 		{"outbox audit", "", "List or verify the audit log.", &outboxAuditCmd{}},
 	}

@@ -99,8 +99,14 @@ func TestWheelIsValid(t *testing.T) {
 func TestWheelHasAPythonVersion(t *testing.T) {
 	t.Parallel()
 	want := [][2]string{
-		{"v0.1.0", "0.1.0"}, {"v1.2.3-rc.1", "1.2.3rc1"}, {"v1.2.3-beta2", "1.2.3b2"}, {"v1.2.3-14-gabcdef0", "1.2.3.post14+gabcdef0"},
-		{"v1.2.3-dirty", "1.2.3+dirty"}, {"abcdef0", "0.0.0.dev0+gabcdef0"}, {"abcdef0-dirty", "0.0.0.dev0+gabcdef0.dirty"}, {"", "0.0.0.dev0"},
+		{"v0.1.0", "0.1.0"},
+		{"v1.2.3-rc.1", "1.2.3rc1"},
+		{"v1.2.3-beta2", "1.2.3b2"},
+		{"v1.2.3-14-gabcdef0", "1.2.3.post14+gabcdef0"},
+		{"v1.2.3-dirty", "1.2.3+dirty"},
+		{"abcdef0", "0.0.0.dev0+gabcdef0"},
+		{"abcdef0-dirty", "0.0.0.dev0+gabcdef0.dirty"},
+		{"", "0.0.0.dev0"},
 	}
 	args := []string{"testdata/wheel/versions.py", "../../python"}
 	var lines strings.Builder

@@ -114,8 +114,16 @@ func (g *calls) next() calledTask {
 // key returns a key as JSON and as a part of a path.
 func (g *calls) key() (text, part string) {
 	keys := [][2]string{
-		{`"a"`, "a"}, {`"a"`, `["a"]`}, {`"b_1"`, "b_1"}, {`"-"`, "-"}, {`"é"`, "é"}, {`"x.y"`, `["x.y"]`},
-		{`""`, `[""]`}, {`"\ud83d"`, `["\ud83d"]`}, {`"0"`, "0"}, {`"\n\""`, `["\n\""]`},
+		{`"a"`, "a"},
+		{`"a"`, `["a"]`},
+		{`"b_1"`, "b_1"},
+		{`"-"`, "-"},
+		{`"é"`, "é"},
+		{`"x.y"`, `["x.y"]`},
+		{`""`, `[""]`},
+		{`"\ud83d"`, `["\ud83d"]`},
+		{`"0"`, "0"},
+		{`"\n\""`, `["\n\""]`},
 	}
 	k := keys[g.r.IntN(len(keys))]
 	return k[0], k[1]
