@@ -59,8 +59,10 @@ func (s *scrape) ingest(h view.Health, m view.Metrics) {
 	s.count("umbel_messages_total", "Messages received from the broker.", float64(h.Messages))
 	s.count("umbel_events_total", "Events in those messages.", float64(h.Events))
 	s.Family(prometheus.Counter, "umbel_rejected_total", "Rejected events and messages by cause.")
-	for _, cause := range slices.Sorted(maps.Keys(h.Rejected)) {
-		s.Add(float64(h.Rejected[cause]), "cause", cause)
+	rejected := map[string]uint64{view.CauseSymbols: 0, view.CauseEvents: 0} // never without a series
+	maps.Copy(rejected, h.Rejected)
+	for _, cause := range slices.Sorted(maps.Keys(rejected)) {
+		s.Add(float64(rejected[cause]), "cause", cause)
 	}
 	s.Family(prometheus.Counter, "umbel_dropped_total", "Messages that never arrived: too_fast were dropped by Redis' client, missed_tasks is an estimate of the tasks that began while there was no connection.")
 	s.Add(float64(h.Broker.Loss.Dropped), "cause", "too_fast")

@@ -245,7 +245,7 @@ func TestWorkersNeeded(t *testing.T) {
 		seconds, ok := s.MeanRunTime(queue, workers, time.UnixMicro(noon).Add(after))
 		return answer{seconds, ok}
 	}
-	got := []answer{ask("mail", time.Minute), ask("unrouted", time.Minute, "celery@a"), ask("unrouted", time.Minute), ask("mail", 11 * time.Minute)}
+	got := []answer{ask("mail", time.Minute), ask("unrouted", time.Minute, "celery@a"), ask("unrouted", time.Minute), ask("mail", 11*time.Minute)}
 	want := []answer{{4, true}, {3, true}, {}, {}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("mean run times of a queue, by worker, of none, and of long ago (-want +got):\n%s", diff)
