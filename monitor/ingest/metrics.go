@@ -19,7 +19,7 @@ type MetricsOptions struct {
 // purgePause is the time between looks for series of workers that are gone.
 const purgePause = 10 * time.Second
 
-// Metrics is what Prometheus is told of events and workers, at one moment.
+// Metrics is what Prometheus is told of events and workers. Its fields are of moments that follow one another.
 type Metrics struct {
 	Counted    *metrics.Snapshot
 	Workers    []state.Liveness // without those whose series are gone
@@ -30,13 +30,19 @@ type Metrics struct {
 
 // Metrics returns what was counted since the start, and the present state.
 func (in *Ingester) Metrics() Metrics {
-	in.mu.RLock()
-	m := Metrics{
-		Counted: in.recorder.Snapshot(), Prefetched: in.cluster.Prefetched(), Counts: in.cluster.Counts(),
-		Journal: len(in.pending.journal) + in.pending.writingBytes,
+	var m Metrics
+	var workers []state.Liveness
+	for _, read := range []func(){ // events are folded in between
+		func() { m.Counted = in.recorder.Snapshot() },
+		func() { m.Prefetched = in.cluster.Prefetched() },
+		func() { m.Counts = in.cluster.Counts() },
+		func() { workers = in.cluster.Liveness() },
+		func() { m.Journal = len(in.pending.journal) + in.pending.writingBytes },
+	} {
+		in.mu.RLock()
+		read()
+		in.mu.RUnlock()
 	}
-	workers := in.cluster.Liveness()
-	in.mu.RUnlock()
 	now := in.now()
 	m.Workers = workers[:0]
 	for _, w := range workers {
