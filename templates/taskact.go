@@ -38,6 +38,7 @@ func (u URLs) actOnTask(action, id string) templ.SafeURL {
 
 // TaskAction is something that can be done to a task, or why it cannot.
 type TaskAction struct {
+	ID    string // of the element, where Flower has one for it
 	Title string // imperative: Revoke
 	Icon  string
 	Href  string // of the page that asks before, empty if it cannot be done

@@ -332,3 +332,22 @@ func limitWords(seconds *float64) string {
 	}
 	return duration(*seconds)
 }
+
+// flowerID is the id that Flower's page has for a remote control command, empty if it has none.
+func flowerID(method string) string {
+	switch method {
+	case "shutdown":
+		return "worker-shutdown"
+	case "pool_restart":
+		return "worker-pool-restart"
+	case "pool_grow":
+		return "worker-pool-grow"
+	case "pool_shrink":
+		return "worker-pool-shrink"
+	case "autoscale":
+		return "worker-pool-autoscale"
+	case "add_consumer":
+		return "worker-add-consumer"
+	}
+	return ""
+}

@@ -37,7 +37,12 @@ type WorkerRow struct {
 // Page draws the whole page.
 func (v Workers) Page(l Layout) templ.Component { return workers(l, v) }
 
-func workerRowID(name string) string { return "w-" + name }
+func workerRowID(name string) string {
+	if strings.Contains(name, "@") { // which no other id has, escaped
+		return url.QueryEscape(name) // as on Flower's page
+	}
+	return "w-" + name
+}
 
 // chosen reports whether rows can be chosen.
 func (v Workers) chosen() bool { return len(v.Actions) > 0 }

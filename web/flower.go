@@ -3,8 +3,28 @@ package web
 import (
 	"net/http"
 
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/flower"
 )
+
+// flowerPages leads from the addresses of Flower's pages to those of pages that show the same.
+func (h *Handler) flowerPages(r router, p *pages) {
+	lead := func(pattern string, to func(name string) string) {
+		at := route{pattern: pattern}
+		r.get(pattern, auth.View, func(w http.ResponseWriter, r *http.Request) {
+			a, ok := at.match(r.URL)
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			http.Redirect(w, r, p.urls.Prefix+to(a.name), http.StatusFound)
+		})
+	}
+	lead("/worker/*", templates.WorkerPath)
+	lead("/task/*", templates.TaskPath)
+	lead("/broker", func(string) string { return "/queues" })
+}
 
 // orJSON serves the JSON that Flower has at the addresses of workers, if the request asks for it, else a page.
 func orJSON(compatible *flower.API, pattern string, page http.HandlerFunc) http.HandlerFunc {

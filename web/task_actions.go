@@ -50,6 +50,13 @@ func (p *taskPage) taskActions(t *state.Task) []templates.TaskAction {
 		act("Retry", "rotate-cw", "/act/task", one("retry"), again),
 		act("Edit and retry", "list-checks", "/act/publish", url.Values{"retry_of": {t.ID}}, edit),
 	}
+	switch t.State { // as Flower offers them
+	case state.Received, state.Retry:
+		list[0].ID = "task-revoke"
+	case state.Started:
+		list[1].ID = "task-terminate"
+	default:
+	}
 	switch {
 	case t.Dismissed != nil:
 		list = append(list, act("Reinstate", "circle-stop", "/act/dismiss", one(reinstate), ""))

@@ -235,6 +235,7 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 		rt.Refuse = asText
 		text.handle(rt)
 	}
+	h.flowerPages(text, all.any())
 	every.get("/favicon.ico", auth.Open, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, all.any().urls.Asset("favicon.svg"), http.StatusFound)
 	})

@@ -30,6 +30,7 @@ func TestEndToEndFlowersActions(t *testing.T) {
 func (s *shop) registered(t *testing.T) {
 	t.Helper()
 	p := s.pair(t, "")
+	s.online(t, s.worker, true)
 	for _, url := range []string{p.flower, p.umbel} {
 		eventually(t, url+" grows a pool", func() error {
 			answer, err := ask(t.Context(), url, call{method: http.MethodPost, path: "/api/worker/pool/grow/" + s.worker})
