@@ -25,7 +25,7 @@ const maxHeader = 64 << 10
 
 // webFlags say where the dashboard is served.
 type webFlags struct {
-	Listen          string   `env:"UMBEL_LISTEN" default:"127.0.0.1:5555" help:"Address to listen on, or unix:/path of a socket that only its owner can open. Others than loopback addresses and sockets require that users sign in, or --unauthenticated."`
+	Listen          string   `env:"UMBEL_LISTEN" default:"127.0.0.1:5555" help:"Address to listen on, or unix:/path of a socket that only its owner can open. Others than loopback and sockets require that users sign in, or --unauthenticated."`
 	HTTPSCert       string   `name:"https-cert" env:"UMBEL_HTTPS_CERT" placeholder:"FILE" help:"Serve HTTPS with this certificate and its chain (PEM). Read again when it changes."`
 	HTTPSKey        string   `name:"https-key" env:"UMBEL_HTTPS_KEY" placeholder:"FILE" help:"Key (PEM) of the certificate."`
 	HTTPSClientCA   string   `name:"https-client-ca" env:"UMBEL_HTTPS_CLIENT_CA" placeholder:"FILE" help:"Require a certificate of clients, signed by one of these (PEM)."`

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/web/auth"
+)
+
+// tokenCreateCmd makes an API token while no server runs.
+type tokenCreateCmd struct {
+	dirFlag
+	Name    string `placeholder:"NAME" help:"What the token is for."`
+	Role    string `default:"viewer" enum:"viewer,operator,admin" placeholder:"ROLE" help:"What it may be used for: viewer, operator or admin."`
+	Payload bool   `help:"Show arguments, results and exceptions to whoever has it."`
+	Expires age    `default:"90d" placeholder:"AGE" help:"How long it is valid."`
+}
+
+// Run prints the token.
+func (c *tokenCreateCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
+	role, err := auth.ParseRole(c.Role)
+	if err != nil {
+		return usageError{err}
+	}
+	token, secret, err := auth.NewToken(c.Name, auth.Audience{Role: role, Payload: c.Payload}, time.Duration(c.Expires), time.Now())
+	if err != nil {
+		return usageError{fmt.Errorf("--name, --expires: %w", err)}
+	}
+	return c.write(ctx, log, true, func(db history.Store) error {
+		made, err := db.CreateToken(ctx, token)
+		if err != nil {
+			return err
+		}
+		if err := auditToken(ctx, db, "create token", made); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(s.out, secret)
+		return err
+	})
+}
+
+// tokenListCmd lists API tokens.
+type tokenListCmd struct{ dirFlag }
+
+// Run prints them without their secrets. The server may be running.
+func (c *tokenListCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
+	return c.read(ctx, sqlite.Options{Logger: log}, func(db history.Store) error {
+		list, err := db.Tokens(ctx)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "ID\tNAME\tOWNER\tROLE\tPAYLOAD\tCREATED\tEXPIRES\tUSED")
+		for _, t := range list {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%t\t%s\t%s\t%s\n", t.ID, printable(t.Name), printable(auth.TokenOwner(t)), t.Role, t.Payload,
+				moment(t.CreatedAt), moment(t.ExpiresAt), moment(t.UsedAt))
+		}
+		return w.Flush()
+	})
+}
+
+// tokenRevokeCmd removes an API token while no server runs.
+type tokenRevokeCmd struct{ dirFlag }
+
+// Run removes the token with the ID.
+func (c *tokenRevokeCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
+	if len(s.args) != 1 {
+		return usageError{errors.New("name the ID of one token, which umbel token list prints")}
+	}
+	id, err := strconv.ParseInt(s.args[0], 10, 64)
+	if err != nil {
+		return usageError{fmt.Errorf("%s is not the ID of a token", s.args[0])}
+	}
+	return c.write(ctx, log, false, func(db history.Store) error {
+		err := db.DeleteToken(ctx, id)
+		if errors.Is(err, history.ErrNotFound) {
+			return fmt.Errorf("there is no token %d", id)
+		}
+		if err != nil {
+			return err
+		}
+		return auditToken(ctx, db, "revoke token", history.Token{ID: id, Name: strconv.FormatInt(id, 10)})
+	})
+}
+
+// write calls use with the history, opened for writing. Only with create, one is made where there is none.
+func (f *dirFlag) write(ctx context.Context, log *slog.Logger, create bool, use func(db history.Store) error) error {
+	dir, err := f.onDisk()
+	if err != nil {
+		return err
+	}
+	if !create {
+		if err := f.read(ctx, sqlite.Options{Logger: log}, func(history.Store) error { return nil }); err != nil {
+			return err
+		}
+	}
+	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, Logger: log})
+	if errors.Is(err, history.ErrLocked) {
+		return fmt.Errorf("%w: while the server runs, tokens are made and revoked on its page /tokens", err)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(db), db.Close())
+}
+
+func auditToken(ctx context.Context, db history.Store, action string, t history.Token) error {
+	detail, err := json.Marshal(map[string]any{"id": t.ID, "role": t.Role, "payload": t.Payload})
+	if err != nil {
+		return err
+	}
+	return db.AppendAudit(ctx, history.AuditRecord{
+		At: time.Now(), Kind: history.AuditToken, Outcome: history.AuditAccepted, Actor: "command line", Method: "host",
+		Action: action, Target: t.Name, Detail: string(detail),
+	})
+}
