@@ -141,10 +141,12 @@ func rejections(counts map[string]uint64) []rejection {
 // explain says what a cause means, and whether it cost whole events.
 func explain(cause string) (words string, lost bool) {
 	switch cause {
+	case celery.CausePickle:
+		return "Events in pickle, which is not decoded: set event_serializer of clients and workers to json, msgpack or yaml", true
 	case celery.CauseContentType:
-		return "Messages that are not JSON", true
+		return "Messages that are not JSON, MessagePack or YAML: set event_serializer to one of them", true
 	case celery.CauseMalformed:
-		return "Invalid JSON, with the rest of the message", true
+		return "Malformed messages, with the rest of each", true
 	case celery.CauseNotEvent:
 		return "JSON that is not an event", true
 	case celery.CauseHostname:

@@ -66,6 +66,9 @@ func requestForm(o command.TaskRequest, known bool) url.Values {
 		v.Set("args", pretty(o.Args, "[]"))
 		v.Set("kwargs", pretty(o.Kwargs, "{}"))
 	}
+	if o.Serializer != "" {
+		v.Set("serializer", string(o.Serializer))
+	}
 	if o.Priority != nil {
 		v.Set("priority", strconv.Itoa(int(*o.Priority)))
 	}
@@ -128,7 +131,14 @@ func (p *forms) publishFields(v url.Values) []templates.Input {
 		{Name: "soft", Label: "Soft time limit", Kind: templates.InputNumber, Hint: "Seconds after which SoftTimeLimitExceeded is raised."},
 		{Name: "priority", Label: "Priority", Kind: templates.InputNumber, Hint: "0 to 9. The highest priority is 9 on RabbitMQ and 0 on Redis."},
 	}
-	usual := map[string]string{"args": "[]", "kwargs": "{}"}
+	serializers := []string{""}
+	for _, s := range celery.Serializers() {
+		serializers = append(serializers, string(s))
+	}
+	list = append(list, templates.Input{
+		Name: "serializer", Label: "Serializer", Kind: templates.InputChoice, Options: serializers, Hint: "Empty for the task_serializer that workers report, else json.",
+	})
+	usual := map[string]string{"args": "[]", "kwargs": "{}", "serializer": ""}
 	for i, f := range list {
 		list[i].Field, list[i].Value = f.Name, strings.TrimSpace(v.Get(f.Name))
 		if !v.Has(f.Name) {
@@ -262,7 +272,7 @@ func publishRequest(v url.Values) (command.TaskRequest, error) {
 		Name: f.text("name"), Queue: f.text("queue"),
 		Args: json.RawMessage(f.text("args")), Kwargs: json.RawMessage(f.text("kwargs")),
 		ETA: f.moment("eta"), Expires: f.moment("expires"), Hard: f.number("hard"), Soft: f.number("soft"),
-		RetryOf: f.text("retry_of"), Force: f.text("force") == "true",
+		RetryOf: f.text("retry_of"), Force: f.text("force") == "true", Serializer: celery.Serializer(f.text("serializer")),
 	}
 	if n := f.number("countdown"); n != nil {
 		if *n < 0 || *n > maxCountdown*24*3600 {

@@ -82,7 +82,7 @@ func greet(ctx context.Context, broker broker.Broker) error {
 func (c *captureCmd) write(w *bufio.Writer, m broker.Message, log *slog.Logger) int {
 	body, ok := new(celery.Decoder).JSON(m.ContentType, m.Body)
 	if !ok {
-		log.Warn("message left out: neither JSON nor MessagePack", "content_type", m.ContentType, "bytes", len(m.Body))
+		log.Warn("message left out: not JSON, MessagePack or YAML", "content_type", m.ContentType, "bytes", len(m.Body))
 		return 0
 	}
 	if bytes.ContainsAny(body, "\r\n") { // pretty-printed by a foreign publisher

@@ -28,6 +28,12 @@ type cluster struct {
 // newCluster starts a client of a broker and no worker.
 func newCluster(tb testing.TB, broker string) *cluster {
 	tb.Helper()
+	return newClusterWith(tb, broker)
+}
+
+// newClusterWith is newCluster with variables of the environment beside its own.
+func newClusterWith(tb testing.TB, broker string, env ...string) *cluster {
+	tb.Helper()
 	dir, err := filepath.Abs("testdata")
 	if err != nil {
 		tb.Fatal(err)
@@ -41,6 +47,7 @@ func newCluster(tb testing.TB, broker string) *cluster {
 		"CELERY_BROKER_URL=" + c.broker, "CELERY_RESULT_BACKEND=" + testenv.Redis(tb), "C_FORCE_ROOT=1",
 		"PYTHONPATH=" + dir + string(filepath.ListSeparator) + source, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "PYTHONWARNINGS=ignore",
 	}
+	c.env = append(c.env, env...)
 	cmd := command(c.env, c.python, filepath.Join(dir, "client.py"))
 	if c.calls, err = cmd.StdinPipe(); err != nil {
 		tb.Fatal(err)

@@ -210,7 +210,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	d.commands, err = command.New(command.Options{
 		Client: client, Outbox: d.history, Tasks: reader, Forgetter: d.ingester, Reporter: d.ingester, Dismisser: d.ingester, Rules: d.history, Results: d.results, Locks: watcher,
 		Outboxes:      d.outboxes,
-		QueueCounters: d.ingester.QueueCounters, HiddenQueues: []string{o.Queue}, ReadOnly: o.ReadOnly, Logger: o.Logger,
+		QueueCounters: d.ingester.QueueCounters, EventSerializer: d.ingester.EventSerializer, HiddenQueues: []string{o.Queue}, ReadOnly: o.ReadOnly, Logger: o.Logger,
 	})
 	if err != nil {
 		return err

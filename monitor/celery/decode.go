@@ -1,5 +1,5 @@
 // Package celery implements the wire formats of Celery: event messages, task messages, remote control, envelopes
-// of Kombu, JSON as Python writes it, MessagePack, and pickles, which are read without executing them. It does no
+// of Kombu, JSON as Python writes it, MessagePack, YAML, and pickles, which are read without executing them. It does no
 // I/O.
 package celery
 
@@ -10,11 +10,12 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// Causes of rejection that a Decoder counts. The first five reject an event or the rest of a message, the others only a
+// Causes of rejection that a Decoder counts. The first six reject an event or the rest of a message, the others only a
 // field.
 const (
-	CauseContentType = "content_type" // a serializer other than JSON and MessagePack
-	CauseMalformed   = "malformed"    // neither JSON nor MessagePack, from here to the end of the message
+	CausePickle      = "pickle"       // event_serializer is pickle, which is not decoded
+	CauseContentType = "content_type" // a serializer other than JSON, MessagePack, YAML and pickle
+	CauseMalformed   = "malformed"    // not what the content type says, from here to the end of the message
 	CauseNotEvent    = "not_an_event" // JSON, but not an object, or one without a usable type
 	CauseHostname    = "hostname"     // a task or worker event without a sender
 	CauseUUID        = "uuid"         // a task event without an id, or with one of over 512 bytes
@@ -51,21 +52,24 @@ func (d *Decoder) reject(cause string) {
 	d.rejected[cause]++
 }
 
-// JSON returns a message body of a MIME type as Decode reads it, false if its serializer is neither JSON nor MessagePack,
+// JSON returns a message body of a MIME type as Decode reads it, false if its serializer is not JSON, MessagePack or YAML,
 // or if it is malformed, which is counted. A missing type is taken for JSON.
 func (d *Decoder) JSON(contentType string, body []byte) ([]byte, bool) {
-	switch mimeType(contentType) {
-	case "", mimeJSON:
-		return body, true
-	case mimeMsgpack:
-		text, err := fromMsgpack(body)
-		if err != nil {
-			d.reject(CauseMalformed)
+	serializer, ok := SerializerOf(contentType)
+	if !ok {
+		if mimeType(contentType) == mimePickle {
+			d.reject(CausePickle)
+		} else {
+			d.reject(CauseContentType)
 		}
-		return text, err == nil
+		return nil, false
 	}
-	d.reject(CauseContentType)
-	return nil, false
+	text, err := serializer.toJSON(body, readable)
+	if err != nil {
+		d.reject(CauseMalformed)
+		return nil, false
+	}
+	return text, true
 }
 
 // Decode calls yield with each event of a message body: one JSON object, or an array of them. received is the

@@ -2,6 +2,7 @@ package celery
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -39,6 +40,8 @@ type Message struct {
 	SoftLimit *float64
 	Priority  *uint8 // 0 to 9
 	Origin    string // who publishes, as gen<pid>@host
+	// Serializer writes the body; empty is JSON.
+	Serializer Serializer
 	// Shadow is a name to show in place of Name.
 	Shadow string
 	// Embed holds callbacks, errbacks, chain and chord of a message that is sent again, nil for none.
@@ -64,9 +67,10 @@ func (m Message) Publishing(now time.Time) (broker.Publishing, error) {
 	if err != nil {
 		return p, err
 	}
-	p = broker.Publishing{
-		ContentType: mimeJSON, ContentEncoding: utf8Coding, CorrelationID: m.ID, Persistent: true,
-		Headers: m.headers(), Body: m.body(),
+	p = broker.Publishing{CorrelationID: m.ID, Persistent: true, Headers: m.headers()}
+	m.Serializer.label(&p)
+	if p.Body, err = m.Serializer.encode(m.body(), "body"); err != nil {
+		return broker.Publishing{}, bodyError(err)
 	}
 	p.Headers["argsrepr"], p.Headers["kwargsrepr"] = pythonRepr(args), pythonRepr(kwargs)
 	if m.Priority != nil {
@@ -76,6 +80,20 @@ func (m Message) Publishing(now time.Time) (broker.Publishing, error) {
 		p.Expiration = strconv.FormatInt(m.Expires.Sub(now).Milliseconds(), 10)
 	}
 	return p, nil
+}
+
+// bodyError names the part of a body that is wrong as people know it.
+func bodyError(err error) error {
+	var wrong *MessageError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	for i, part := range []string{"args", "kwargs", "embed"} {
+		if rest, ok := strings.CutPrefix(wrong.Path, fmt.Sprintf("body[%d]", i)); ok {
+			return &MessageError{Path: part + rest, Message: wrong.Message}
+		}
+	}
+	return wrong
 }
 
 // headers returns all but the reprs.
@@ -140,6 +158,9 @@ func limit(seconds *float64) any {
 // check returns the arguments if the whole message is right.
 func (m Message) check(now time.Time) (args, kwargs node, err error) {
 	if err := m.checkNames(); err != nil {
+		return args, kwargs, err
+	}
+	if err := m.Serializer.check(); err != nil {
 		return args, kwargs, err
 	}
 	if err := m.checkTimes(now); err != nil {

@@ -198,8 +198,11 @@ func TestParseMessage(t *testing.T) {
 	zlib.Headers["compression"] = "application/x-gzip"
 	pickled := two("\x80\x02]q\x00.")
 	pickled.ContentType = "application/x-python-serialize"
-	yaml := two("- []")
-	yaml.ContentType = "application/x-yaml"
+	typed := func(kind, body string) broker.Publishing {
+		p := two(body)
+		p.ContentType = "application/" + kind
+		return p
+	}
 	lzma := two("x")
 	lzma.Headers["compression"] = "application/x-lzma"
 	first := broker.Publishing{ContentType: "application/json", Body: []byte(
@@ -214,7 +217,15 @@ func TestParseMessage(t *testing.T) {
 		"embed null":        {in: two(`[[], {}, null]`), name: "add", args: `[]`, kwargs: `{}`},
 		"protocol 1":        {in: first, name: "add", args: `[1]`, kwargs: `{"a": 2}`},
 		"pickle":            {in: pickled, name: "add", wrong: "pickle"},
-		"yaml":              {in: yaml, name: "add", wrong: "application/x-yaml"},
+		"yaml":              {in: typed("x-yaml", "- [1]\n- a: 2\n- {}\n"), name: "add", args: `[1]`, kwargs: `{"a":2}`},
+		"msgpack":           {in: typed("x-msgpack", "\x93\x91\x01\x81\xa1a\x02\x80"), name: "add", args: `[1]`, kwargs: `{"a":2}`},
+		"other":             {in: typed("x-xml", "<a/>"), name: "add", wrong: "application/x-xml"},
+		"yaml, a number":    {in: typed("x-yaml", "- [1]\n- 1: 2\n- {}\n"), name: "add", wrong: "a key is not text"},
+		"yaml, a set":       {in: typed("x-yaml", "- [!!set {a}]\n- {}\n- {}\n"), name: "add", wrong: "!!set of YAML"},
+		"yaml, a tuple":     {in: typed("x-yaml", "- !!python/tuple [1]\n- {}\n- {}\n"), name: "add", wrong: "python/tuple of YAML"},
+		"yaml, cut":         {in: typed("x-yaml", "- [1"), name: "add", wrong: "malformed YAML"},
+		"msgpack, a number": {in: typed("x-msgpack", "\x93\x90\x81\x01\x02\x80"), name: "add", wrong: "a key is not text"},
+		"msgpack, a time":   {in: typed("x-msgpack", "\x93\x91\xd6\xff\x00\x00\x00\x00\x80\x80"), name: "add", wrong: "extension type"},
 		"xz":                {in: lzma, name: "add", wrong: "compression"},
 		"broken zlib":       {in: zlib, name: "add", wrong: "decompress"},
 		"NaN":               {in: two(`[[NaN], {}, {}]`), name: "add", wrong: "args"},

@@ -1,7 +1,6 @@
 package celery
 
 import (
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -12,10 +11,11 @@ import (
 var errMsgpack = errors.New("malformed MessagePack")
 
 // fromMsgpack returns a MessagePack value as JSON in the manner of Python: bare NaN and infinities are possible. Bytes become
-// base64, extension types null. The result is at most six times as long as b, and is nested at most maxNesting deep.
+// base64, extension types null; if f is lossless, bytes become what Kombu writes for them in JSON, and extension types and
+// keys that are not text are errors. The result is at most six times as long as b, and is nested at most maxNesting deep.
 // The error is errMsgpack or errDepth. The format is https://github.com/msgpack/msgpack/blob/master/spec.md.
-func fromMsgpack(b []byte) ([]byte, error) {
-	t := transcoder{in: b, out: make([]byte, 0, len(b)+len(b)/4)}
+func fromMsgpack(b []byte, f fidelity) ([]byte, error) {
+	t := transcoder{fidelity: f, in: b, out: make([]byte, 0, len(b)+len(b)/4)}
 	t.value(0)
 	if len(t.in) > 0 {
 		t.fail(errMsgpack)
@@ -28,8 +28,9 @@ func fromMsgpack(b []byte) ([]byte, error) {
 
 // transcoder writes the JSON of what it reads. After an error it reads nothing more.
 type transcoder struct {
-	in, out []byte
-	err     error
+	fidelity fidelity
+	in, out  []byte
+	err      error
 }
 
 // fail sets the error, the first of which counts.
@@ -107,30 +108,36 @@ func (t *transcoder) float(size uint64) {
 	if size == 4 {
 		f = float64(math.Float32frombits(uint32(n)))
 	}
+	t.out = appendFloat(t.out, f)
+}
+
+// appendFloat appends a float as Python writes it in JSON.
+func appendFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
-		t.out = append(t.out, "NaN"...)
+		return append(dst, "NaN"...)
 	case math.IsInf(f, 0):
-		t.out = append(t.out, strings.TrimPrefix(strconv.FormatFloat(f, 'g', -1, 64), "+")+"inity"...)
-	default:
-		from := len(t.out)
-		t.out = strconv.AppendFloat(t.out, f, 'g', -1, 64)
-		if !strings.ContainsAny(string(t.out[from:]), ".e") { // 5.0 differs from 5, in Python and as freq
-			t.out = append(t.out, ".0"...)
-		}
+		return append(dst, strings.TrimPrefix(strconv.FormatFloat(f, 'g', -1, 64), "+")+"inity"...)
 	}
+	from := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'g', -1, 64)
+	if !strings.ContainsAny(string(dst[from:]), ".e") { // 5.0 differs from 5, in Python and as freq
+		dst = append(dst, ".0"...)
+	}
+	return dst
 }
 
 func (t *transcoder) text(n uint64) { t.out = appendString(t.out, string(t.take(n))) }
 
 func (t *transcoder) bytes(n uint64) {
-	t.out = append(t.out, '"')
-	t.out = base64.StdEncoding.AppendEncode(t.out, t.take(n))
-	t.out = append(t.out, '"')
+	t.out = appendBytes(t.out, t.fidelity, t.take(n))
 }
 
 func (t *transcoder) extension(n uint64) {
 	t.take(n)
+	if t.fidelity == lossless {
+		t.fail(errors.New("an extension type of MessagePack has no counterpart in JSON"))
+	}
 	t.out = append(t.out, "null"...)
 }
 
@@ -170,6 +177,9 @@ func (t *transcoder) object(n uint64, depth int) {
 		from := len(t.out)
 		t.value(depth + 1)
 		if key := string(t.out[from:]); !strings.HasPrefix(key, `"`) {
+			if t.fidelity == lossless {
+				t.fail(errKey)
+			}
 			t.out = appendString(t.out[:from], key)
 		}
 		t.out = append(t.out, ':')

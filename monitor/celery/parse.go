@@ -20,8 +20,9 @@ func ParseMessage(p broker.Publishing) (Message, error) {
 	m := fromHeaders(p.Headers)
 	priority := p.Priority
 	m.Priority = &priority
-	body, err := jsonBody(p)
-	if err != nil {
+	var body json.RawMessage
+	var err error
+	if body, m.Serializer, err = jsonBody(p); err != nil {
 		return m, err
 	}
 	var parts []json.RawMessage
@@ -95,27 +96,29 @@ func setArguments(m *Message, args, kwargs json.RawMessage) error {
 	return nil
 }
 
-// jsonBody returns the body, if it is JSON.
-func jsonBody(p broker.Publishing) (json.RawMessage, error) {
+// jsonBody returns the body as JSON, and how it was written.
+func jsonBody(p broker.Publishing) (json.RawMessage, Serializer, error) {
 	p, err := Decompress(p)
 	if err != nil {
-		return nil, fmt.Errorf("read task message: %w", err)
+		return nil, "", fmt.Errorf("read task message: %w", err)
 	}
-	switch kind := mimeType(p.ContentType); kind {
-	case mimeJSON:
-		return p.Body, nil
-	case mimePickle:
-		return nil, errors.New("read task message: its body is a pickle")
-	case "":
-		return nil, errors.New("read task message: its body has no content type")
-	default:
-		return nil, fmt.Errorf("read task message: its body is %.100s, not JSON", kind)
+	serializer, ok := SerializerOf(p.ContentType)
+	if !ok || p.ContentType == "" {
+		return nil, "", fmt.Errorf("read task message: %w", unreadable(p.ContentType))
 	}
+	body, err := serializer.toJSON(p.Body, lossless)
+	if err != nil {
+		return nil, serializer, fmt.Errorf("read task message in %s: %w", serializer, err)
+	}
+	if serializer == JSON {
+		serializer = ""
+	}
+	return body, serializer, nil
 }
 
 // parseFirst reads a message of protocol 1, whose body holds everything.
 func parseFirst(p broker.Publishing) (Message, error) {
-	body, err := jsonBody(p)
+	body, serializer, err := jsonBody(p)
 	if err != nil {
 		return Message{}, err
 	}
@@ -128,6 +131,7 @@ func parseFirst(p broker.Publishing) (Message, error) {
 		return Message{}, errors.New("read task message: it names no task")
 	}
 	m := fromHeaders(fields)
+	m.Serializer = serializer
 	if taskset, ok := fields["taskset"].(string); ok {
 		m.GroupID = taskset
 	}

@@ -10,14 +10,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 )
 
-// Content types and the encoding of JSON.
-const (
-	mimeJSON    = "application/json"
-	mimeMsgpack = "application/x-msgpack" // of events with event_serializer = "msgpack"
-	mimePickle  = "application/x-python-serialize"
-	utf8Coding  = "utf-8"
-)
-
 // mimeType returns a content type in lower case and without parameters.
 func mimeType(contentType string) string {
 	kind, _, _ := strings.Cut(contentType, ";")
@@ -92,7 +84,12 @@ func ParseReply(m broker.Publishing) (Reply, error) {
 		return r, nil
 	}
 	var nodes map[string]json.RawMessage
-	text, err := StrictJSON(m.Body)
+	serializer, _ := SerializerOf(m.ContentType)
+	body, err := serializer.toJSON(m.Body, readable)
+	text := json.RawMessage(nil)
+	if err == nil {
+		text, err = StrictJSON(body)
+	}
 	if err == nil {
 		err = json.Unmarshal(text, &nodes)
 	}
@@ -131,13 +128,18 @@ func undecodable(m broker.Publishing) string {
 	}
 	switch {
 	case kind == mimePickle:
-		return "reply is a pickle (" + mimePickle + "): set accept_content and task_serializer to json"
-	case kind != mimeJSON && kind != "":
-		return fmt.Sprintf("reply is not JSON (%s): set task_serializer to json", truncate.Chars(kind, 64))
+		return "reply is a pickle (" + mimePickle + "): " + pickleSettings
+	case !readableType(kind):
+		return fmt.Sprintf("reply is not JSON, MessagePack or YAML (%s): set task_serializer to json", truncate.Chars(kind, 64))
 	case len(m.Body) > maxReply:
 		return fmt.Sprintf("reply of %d bytes is too long to read", len(m.Body))
 	}
 	return ""
+}
+
+func readableType(contentType string) bool {
+	_, ok := SerializerOf(contentType)
+	return ok
 }
 
 // pickledNode returns the sender of a pickle, if it is known.

@@ -114,10 +114,11 @@ func TestParseReply(t *testing.T) {
 			Undecodable: "reply is a pickle (application/x-python-serialize): set accept_content and task_serializer to json",
 		}},
 		"msgpack": {typed("application/x-msgpack", "\x81\xa1w\x01"), celery.Reply{
-			Undecodable: "reply is not JSON (application/x-msgpack): set task_serializer to json",
+			Node: "w", Value: json.RawMessage(`1`),
 		}},
+		"yaml": {typed("application/x-yaml", "w: {ok: pong}\n"), celery.Reply{Node: "w", Value: json.RawMessage(`{"ok":"pong"}`)}},
 		"absurd type": {typed(strings.Repeat("x", 5000), `{"w":1}`), celery.Reply{
-			Undecodable: "reply is not JSON (" + strings.Repeat("x", 64) + "…): set task_serializer to json",
+			Undecodable: "reply is not JSON, MessagePack or YAML (" + strings.Repeat("x", 64) + "…): set task_serializer to json",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,8 +35,8 @@ type sentEvent struct {
 }
 
 // SentEvent returns the task-sent event of a message, p as Publishing returned it, which went to a queue at the
-// moment now. clock is that of the sender, Message.Origin, after it was advanced.
-func (m Message) SentEvent(p broker.Publishing, queue string, clock int64, now time.Time) (broker.Publishing, error) {
+// moment now. clock is that of the sender, Message.Origin, after it was advanced. The event is written by serializer.
+func (m Message) SentEvent(p broker.Publishing, queue string, clock int64, now time.Time, serializer Serializer) (broker.Publishing, error) {
 	_, east := now.Zone()
 	e := sentEvent{
 		Type: "task-sent", Hostname: m.Origin, UTCOffset: float64(-east) / 3600, PID: os.Getpid(), Clock: clock,
@@ -49,7 +49,10 @@ func (m Message) SentEvent(p broker.Publishing, queue string, clock int64, now t
 	if err != nil {
 		return broker.Publishing{}, fmt.Errorf("write event of task %s: %w", m.ID, err)
 	}
-	return broker.Publishing{
-		ContentType: mimeJSON, ContentEncoding: utf8Coding, Headers: map[string]any{"hostname": m.Origin}, Body: body,
-	}, nil
+	event := broker.Publishing{Headers: map[string]any{"hostname": m.Origin}}
+	serializer.label(&event)
+	if event.Body, err = serializer.encode(body, "event"); err != nil {
+		return broker.Publishing{}, fmt.Errorf("write event of task %s: %w", m.ID, err)
+	}
+	return event, nil
 }

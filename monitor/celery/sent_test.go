@@ -22,7 +22,7 @@ func TestSentIsTheEventOfAClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := m.SentEvent(p, "mail", 41, now)
+	e, err := m.SentEvent(p, "mail", 41, now, celery.JSON)
 	if err != nil {
 		t.Fatal(err)
 	}

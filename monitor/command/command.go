@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/locks"
@@ -59,11 +60,13 @@ type Options struct {
 	// QueueCounters returns how many messages events report, by queue, and by worker those of unknown queues; nil if
 	// nobody counts.
 	QueueCounters func() (byQueue map[string]queues.Counters, unrouted map[string]int64)
-	HiddenQueues  []string             // Umbel's own
-	Outboxes      *outboxwatch.Watcher // of applications, nil if there are none; run by whoever made it
-	ReadOnly      bool                 // nothing is sent, not even what is in the outbox
-	Now           func() time.Time
-	Logger        *slog.Logger // nil discards
+	// EventSerializer returns the serializer of the events that were seen last, for those that are published; nil is JSON.
+	EventSerializer func() celery.Serializer
+	HiddenQueues    []string             // Umbel's own
+	Outboxes        *outboxwatch.Watcher // of applications, nil if there are none; run by whoever made it
+	ReadOnly        bool                 // nothing is sent, not even what is in the outbox
+	Now             func() time.Time
+	Logger          *slog.Logger // nil discards
 }
 
 // Service takes requests, sends their commands, and reads the commands that there are. It is safe for concurrent use.
@@ -85,10 +88,12 @@ type Service struct {
 	rules     DuplicateRules       // nil if none can be saved
 	redactor  *redact.Redactor     // the client's
 	results   results.Backend      // as Results, but not redacted: a retry needs arguments as they are
-	now       func() time.Time
-	log       *slog.Logger
-	origin    string       // origin header of the messages that it publishes
-	clock     atomic.Int64 // Lamport clock of their task-sent events
+	// eventSerializer returns that of published events.
+	eventSerializer func() celery.Serializer
+	now             func() time.Time
+	log             *slog.Logger
+	origin          string       // origin header of the messages that it publishes
+	clock           atomic.Int64 // Lamport clock of their task-sent events
 }
 
 // New validates o and starts nothing.
@@ -98,13 +103,17 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{
 		CommandReader: o.Outbox, Client: o.Client, results: o.Results, redactor: o.Client.Redactor(), Locks: o.Locks, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser, outboxes: o.Outboxes, rules: o.Rules,
-		now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		eventSerializer: o.EventSerializer,
+		now:             o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if o.Results != nil {
 		s.Results = results.Redact(o.Results, s.redactor)
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.eventSerializer == nil {
+		s.eventSerializer = func() celery.Serializer { return celery.JSON }
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -240,6 +249,8 @@ type TaskRequest struct {
 	Embed json.RawMessage `json:",omitempty"`
 	// SendWithin is how long it may wait to be sent; zero, as long as it takes.
 	SendWithin time.Duration `json:",omitempty"`
+	// Serializer writes the message. Empty is that of the task as its workers have reported it, else JSON.
+	Serializer celery.Serializer `json:",omitempty"`
 	// RetryOf is the id of the task that it retries, empty if none.
 	RetryOf string
 	// Force publishes even if no worker that replied has registered the task or consumes from the queue.

@@ -46,6 +46,9 @@ type (
 		Shadow  string          `json:"shadow,omitempty"`
 		Headers headers         `json:"headers,omitempty"`
 		Embed   json.RawMessage `json:"embed,omitempty"`
+
+		// Of the message's body. Older payloads lack it, and are in JSON.
+		Serializer celery.Serializer `json:"serializer,omitempty"`
 	}
 	purgePayload struct {
 		Queue string `json:"queue"`
@@ -59,7 +62,7 @@ const headerRetryOf = "umbel_retry_of"
 func (p taskPayload) message() celery.Message {
 	m := celery.Message{
 		ID: p.ID, Name: p.Name, Args: p.Args, Kwargs: p.Kwargs, RootID: p.Root, ParentID: p.Parent,
-		Priority: p.Priority, HardLimit: p.Hard, SoftLimit: p.Soft, Origin: p.Origin, Shadow: p.Shadow, Embed: p.Embed,
+		Priority: p.Priority, HardLimit: p.Hard, SoftLimit: p.Soft, Origin: p.Origin, Shadow: p.Shadow, Embed: p.Embed, Serializer: p.Serializer,
 	}
 	m.Headers = maps.Clone(p.Headers)
 	if p.ETA != nil {

@@ -82,6 +82,9 @@ func (s *Service) retryRequest(ctx context.Context, t *state.Task, topology remo
 			break
 		}
 	}
+	if l.request.Serializer == "" {
+		l.request.Serializer = s.serializerOf(l.request.Name)
+	}
 	l.original.Request, l.request.Original = l.request, l.original
 	return l.request
 }
@@ -146,6 +149,7 @@ func (l *lookup) fromOutbox(ctx context.Context) bool {
 	}
 	o := &l.request
 	o.Name, o.Queue, o.Priority, o.Hard, o.Soft = p.Name, p.Queue, p.Priority, p.Hard, p.Soft
+	o.Serializer = l.asWritten(o.Name, p.Serializer)
 	l.original.carryOver(p.message(), l.task.State, l.now())
 	return true
 }
@@ -178,6 +182,7 @@ func (l *lookup) fromBroker(ctx context.Context) bool {
 		return false
 	}
 	o.Name, o.Hard, o.Soft, o.Priority = m.Name, m.HardLimit, m.SoftLimit, m.Priority
+	o.Serializer = l.asWritten(o.Name, m.Serializer)
 	l.original.carryOver(m, l.task.State, l.now())
 	if err != nil {
 		l.original.Unknown = []string{partCallbacks} // stored beside the arguments

@@ -73,7 +73,7 @@ func (s *Service) publish(ctx context.Context, p taskPayload) error {
 	case err != nil:
 		return failure(err)
 	}
-	event, err := message.SentEvent(m, p.Queue, s.clock.Add(1), now)
+	event, err := message.SentEvent(m, p.Queue, s.clock.Add(1), now, s.eventSerializer())
 	if err == nil {
 		err = s.Client.PublishEvent(ctx, celery.SentRoutingKey, event)
 	}

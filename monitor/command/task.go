@@ -96,10 +96,13 @@ func (s *Service) planTask(ctx context.Context, o TaskRequest) (p taskPlan, err 
 func (s *Service) payload(ctx context.Context, o TaskRequest) (taskPayload, error) {
 	p := taskPayload{
 		Queue: o.Queue, ID: o.ID, Name: o.Name, Args: o.Args, Kwargs: o.Kwargs, RetryOf: o.RetryOf,
-		Priority: o.Priority, Hard: o.Hard, Soft: o.Soft, Origin: s.origin,
+		Priority: o.Priority, Hard: o.Hard, Soft: o.Soft, Origin: s.origin, Serializer: o.Serializer,
 	}
 	if p.Queue == "" {
 		p.Queue = defaultQueue
+	}
+	if p.Serializer == "" {
+		p.Serializer = s.serializerOf(p.Name)
 	}
 	if p.ID == "" {
 		p.ID = uuid.NewString()

@@ -88,6 +88,7 @@ type Ingester struct {
 	clock         hostClock
 	pending       pendingBatch // events folded and not yet on disk
 	decoder       celery.Decoder
+	serializer    celery.Serializer // of the last message
 	rates         meter
 	rollups       rollup.Recorder
 	discovery     discovery
@@ -214,6 +215,13 @@ func (in *Ingester) forget(ids []string) {
 	in.notify()
 }
 
+// EventSerializer returns the serializer of the message of events that was received last, empty before the first.
+func (in *Ingester) EventSerializer() celery.Serializer {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	return in.serializer
+}
+
 func (in *Ingester) setReady(ready bool) {
 	in.healthMu.Lock()
 	in.ready = ready
@@ -235,6 +243,7 @@ func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch [
 		if !ok {
 			continue
 		}
+		in.serializer, _ = celery.SerializerOf(batch[i].ContentType)
 		in.decoder.Decode(body, start.UnixMicro(), func(e *state.Event) {
 			if len(waiting) > 0 || in.cluster.NeedsLoad(e) {
 				waiting = append(waiting, *e)

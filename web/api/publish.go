@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/auth"
@@ -42,7 +43,9 @@ type CallOptions struct {
 	Priority  *uint8          `json:"priority,omitempty" maximum:"9" doc:"Message priority, interpreted by the broker."`
 	Hard      *float64        `json:"hard,omitempty" doc:"Hard time limit in seconds: the process is killed."`
 	Soft      *float64        `json:"soft,omitempty" doc:"Soft time limit in seconds: SoftTimeLimitExceeded is raised."`
-	Force     bool            `json:"force,omitempty" doc:"Publish even if no responding worker has registered the task or consumes from the queue."`
+	// Serializer writes the message.
+	Serializer string `json:"serializer,omitempty" enum:"json,msgpack,yaml" doc:"How the message is written: the workers' accept_content must have it. Defaults to the original's when retrying, else to the task_serializer that the workers have reported, else to json."`
+	Force      bool   `json:"force,omitempty" doc:"Publish even if no responding worker has registered the task or consumes from the queue."`
 }
 
 // apply returns t with the options that are given.
@@ -61,6 +64,9 @@ func (o CallOptions) apply(t command.TaskRequest) command.TaskRequest {
 	}
 	if o.Expires != nil {
 		t.Expires = *o.Expires
+	}
+	if o.Serializer != "" {
+		t.Serializer = celery.Serializer(o.Serializer)
 	}
 	return t
 }
@@ -148,7 +154,7 @@ func (a *api) changed(ctx context.Context, in *retryInput) (command.TaskRequest,
 
 func fromTaskRequest(o command.TaskRequest) *NewTask {
 	t := &NewTask{Name: o.Name, CallOptions: CallOptions{
-		Args: o.Args, Kwargs: o.Kwargs, Queue: o.Queue, Priority: o.Priority, Hard: o.Hard, Soft: o.Soft,
+		Args: o.Args, Kwargs: o.Kwargs, Queue: o.Queue, Priority: o.Priority, Hard: o.Hard, Soft: o.Soft, Serializer: string(o.Serializer),
 	}}
 	if !o.ETA.IsZero() {
 		t.ETA = &o.ETA

@@ -18,6 +18,12 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     worker_prefetch_multiplier=1,
 )
+if "SERIALIZER" in os.environ:
+    serializer = os.environ["SERIALIZER"]
+    app.conf.update(
+        event_serializer=serializer, task_serializer=serializer, result_serializer=serializer, accept_content=["json", serializer],
+        task_create_missing_queues=True,
+    )
 if "VISIBILITY_TIMEOUT" in os.environ:  # of Redis, which is looked at each second
     app.conf.broker_transport_options = {
         "visibility_timeout": int(os.environ["VISIBILITY_TIMEOUT"]),
