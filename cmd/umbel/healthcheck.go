@@ -56,11 +56,17 @@ func (c *healthcheckCmd) Run(ctx context.Context, _ streams, _ *slog.Logger) err
 	return nil
 }
 
-// loopbackOf returns where a server that listens on an address is reached from its own host.
+// loopbackOf returns where a server that listens on an address is reached from its own host. It uses no name: an image
+// from scratch can have none.
 func loopbackOf(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
-	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return net.JoinHostPort("localhost", port)
+	switch {
+	case err != nil:
+		return listen
+	case host == "::":
+		return net.JoinHostPort("::1", port)
+	case host == "" || host == "0.0.0.0":
+		return net.JoinHostPort("127.0.0.1", port)
 	}
 	return listen
 }
