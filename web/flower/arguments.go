@@ -122,11 +122,11 @@ func mistyped(value, kind string) error {
 	return &failure{http.StatusBadRequest, fmt.Sprintf("Invalid argument '%s' of type '%s'", value, kind)}
 }
 
-// flag returns a boolean argument.
-func (a arguments) flag(name string, otherwise bool) (bool, error) {
+// flag returns a boolean argument, false if there is none.
+func (a arguments) flag(name string) (bool, error) {
 	v, ok := a[name]
 	if !ok {
-		return otherwise, nil
+		return false, nil
 	}
 	b, ok := ParseBool(v)
 	if !ok {

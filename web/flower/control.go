@@ -158,7 +158,7 @@ func (a *API) limit(r *request, c control) (any, error) {
 
 // revoke revokes any task, known or not.
 func (a *API) revoke(r *request) (any, error) {
-	terminate, err := r.flag("terminate", false)
+	terminate, err := r.flag("terminate")
 	if err != nil {
 		return nil, err
 	}

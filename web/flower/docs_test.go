@@ -34,7 +34,7 @@ func TestDocumentationListsAllDifferences(t *testing.T) {
 	}
 	want.WriteString("\n")
 	if *update {
-		if err := os.WriteFile(name, []byte(before+begin+want.String()+end+after), 0o644); err != nil { //nolint:gosec // a document
+		if err := os.WriteFile(name, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

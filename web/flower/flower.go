@@ -132,7 +132,7 @@ func (a *API) serve(pattern string, h handler) http.Handler {
 
 // answer passes the gates and calls h.
 func (a *API) answer(r *request, h handler) (any, error) {
-	if !a.Unauthenticated && !a.authenticated(r) && strings.HasPrefix(r.URL.Path, "/api/") {
+	if !a.Unauthenticated && !a.authenticated(r.Context()) && strings.HasPrefix(r.URL.Path, "/api/") {
 		return nil, &failure{http.StatusUnauthorized, lockedText}
 	}
 	var err error
@@ -142,9 +142,9 @@ func (a *API) answer(r *request, h handler) (any, error) {
 	return h(r)
 }
 
-// authenticated reports whether the request was authenticated: an Authenticator that lets anybody in says so.
-func (a *API) authenticated(r *request) bool {
-	return a.Authenticated && auth.FromContext(r.Context()).Method != "none"
+// authenticated reports whether a request was authenticated: an Authenticator that lets anybody in says so.
+func (a *API) authenticated(ctx context.Context) bool {
+	return a.Authenticated && auth.FromContext(ctx).Method != "none"
 }
 
 // lockedText is what Flower says without authentication.

@@ -82,27 +82,27 @@ func (a *API) newestFirst(ctx context.Context, s *filter, q query.Query, emit fu
 	err := a.each(ctx, s, q, query.Sort{}, func(t *state.Task) bool {
 		heap.Push(&ahead, *t)
 		if len(ahead) > window {
-			newest := heap.Pop(&ahead).(state.Task) //nolint:errcheck,forcetypeassert // all are
+			newest := heap.Pop(&ahead).(state.Task) //nolint:forcetypeassert // all are
 			more = emit(&newest)
 		}
 		return more
 	})
 	for err == nil && more && len(ahead) > 0 {
-		newest := heap.Pop(&ahead).(state.Task) //nolint:errcheck,forcetypeassert // all are
+		newest := heap.Pop(&ahead).(state.Task) //nolint:forcetypeassert // all are
 		more = emit(&newest)
 	}
 	return err
 }
 
 // recent is a heap of tasks with the newest first, and the greatest id of those of one time.
-type recent []state.Task
+type recent []state.Task //nolint:recvcheck // as heap.Interface is
 
 func (h recent) Len() int { return len(h) }
 func (h recent) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(h[j].UpdatedAt, h[i].UpdatedAt), cmp.Compare(h[j].ID, h[i].ID)) < 0
 }
 func (h recent) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *recent) Push(x any)   { *h = append(*h, x.(state.Task)) } //nolint:errcheck,forcetypeassert // all are
+func (h *recent) Push(x any)   { *h = append(*h, x.(state.Task)) } //nolint:forcetypeassert // all are
 func (h *recent) Pop() any {
 	last := len(*h) - 1
 	t := (*h)[last]

@@ -18,11 +18,11 @@ func (a *API) workerRoutes() {
 
 // inspectedWorkers returns what workers reply to inspections, by name.
 func (a *API) inspectedWorkers(r *request) (any, error) {
-	refresh, err := r.flag("refresh", false)
+	refresh, err := r.flag("refresh")
 	if err != nil {
 		return nil, err
 	}
-	status, err := r.flag("status", false)
+	status, err := r.flag("status")
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +100,11 @@ func (a *API) dashboard(r *request) (any, error) {
 
 // workers lists workers that have sent events.
 func (a *API) workers(r *request) (any, error) {
-	refresh, err := r.flag("refresh", false)
+	refresh, err := r.flag("refresh")
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.flag("json", false); err != nil {
+	if _, err := r.flag("json"); err != nil {
 		return nil, err
 	}
 	if refresh && a.Commands != nil {
