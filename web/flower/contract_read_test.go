@@ -16,6 +16,7 @@ var differences = map[string]string{
 	"method":             "Methods that a path does not have are answered with a sentence and Allow: Flower's answer is empty, or the word None.",
 	"inspected":          "Workers are inspected when they are first asked about: Flower knows those that were there when it started.",
 	"queues of RabbitMQ": "/api/queues/length has the keys of RabbitMQ's management API that Umbel reads, not all of them, and works without that API.",
+	"ids":                "A search without a field finds texts inside the ids of the newest tasks only, as many as are read in half a second; at the beginning of ids, and in all other fields, it finds them in all tasks.",
 	"parent of itself":   "A task that was retried is not its own parent and child.",
 	"harm":               "What a worker would take and be harmed by, such as a pool that grows by 0 or less, is refused.",
 	"reason":             "Values that every worker would refuse are refused by Umbel, with a reason of its own.",

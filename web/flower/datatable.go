@@ -54,14 +54,14 @@ func (a *API) count(ctx context.Context, s *filter) int {
 	if s.exact() {
 		ctx, cancel := context.WithTimeout(ctx, countTimeout)
 		defer cancel()
-		if n, err := a.Backend.Count(ctx, a.query(s)); err == nil {
+		if n, err := a.Backend.Count(ctx, a.query(ctx, s)); err == nil {
 			return n.N
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout/4)
 	defer cancel()
 	n := 0
-	_ = a.each(ctx, s, a.query(s), query.Sort{}, func(*state.Task) bool { // what was counted until then
+	_ = a.each(ctx, s, a.query(ctx, s), query.Sort{}, func(*state.Task) bool { // what was counted until then
 		n++
 		return n < maxCounted
 	})

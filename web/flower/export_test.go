@@ -2,6 +2,7 @@ package flower
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/state"
@@ -40,7 +41,13 @@ func Find(text string, t *state.Task) (found, selected bool) {
 		return false, false
 	}
 	f := filter{search: e, payload: true}
-	list := f.narrowed(e)
+	n := narrowing{states: []string{"SUCCESS", "FAILURE", "PROGRESS"}, ids: func(text string) (ids []string, ok bool) {
+		if strings.Contains(strings.ToLower(t.ID), strings.ToLower(text)) {
+			ids = []string{t.ID}
+		}
+		return ids, true
+	}}
+	list := n.expression(e)
 	return f.matches(t), list == nil || query.New(list).Match(t, time.Time{})
 }
 

@@ -26,6 +26,8 @@ type filter struct {
 	startedStart, startedEnd   *float64
 	search                     expression
 	payload                    bool // whether arguments and results may be searched
+
+	built *query.Query // that query returned
 }
 
 // matches reports whether a task is selected.
@@ -44,28 +46,34 @@ func within(micros int64, start, end *float64) bool {
 }
 
 // query returns a query that selects all tasks that the filter selects, and as few others as an index can tell.
-func (a *API) query(f *filter) query.Query {
-	list := query.And{}
-	if f.name != "" || f.worker != "" {
-		var names, workers []string
-		a.Backend.View(func(c state.View) {
-			names = c.Names()
-			for _, w := range c.Workers() {
-				workers = append(workers, w.Name)
-			}
-		})
-		list = append(list, spellings(query.Name, f.name, names)...)
-		list = append(list, spellings(query.Worker, f.worker, workers)...)
+func (a *API) query(ctx context.Context, f *filter) query.Query {
+	if f.built != nil {
+		return *f.built
 	}
+	list := query.And{}
+	var names, workers []string
+	n := narrowing{ids: a.idsWith(ctx)}
+	a.Backend.View(func(c state.View) {
+		names = c.Names()
+		for _, w := range c.Workers() {
+			workers = append(workers, w.Name)
+		}
+		for s := range c.Counts().ByState {
+			n.states = append(n.states, string(s))
+		}
+	})
+	list = append(list, spellings(query.Name, f.name, names)...)
+	list = append(list, spellings(query.Worker, f.worker, workers)...)
 	if f.state != "" {
 		list = append(list, query.Equal(query.State, strings.ToUpper(f.state)))
 	}
 	list = append(list, bounds(query.Received, f.receivedStart, f.receivedEnd)...)
 	list = append(list, bounds(query.Started, f.startedStart, f.startedEnd)...)
-	if e := f.narrowed(f.search); e != nil {
+	if e := n.expression(f.search); e != nil {
 		list = append(list, e)
 	}
-	return query.New(list)
+	f.built = new(query.New(list))
+	return *f.built
 }
 
 // exact reports whether no task that the query selects is left out by the filter.
@@ -109,54 +117,6 @@ func micros(seconds float64) int64 { return int64(math.Max(-9e18, math.Min(9e18,
 
 func contains(f query.Field, text string) query.Expr {
 	return query.Term{Field: f, Values: []query.Value{{Match: query.Contains, Text: text}}}
-}
-
-// narrowed returns a condition that holds for all tasks that a search finds, nil if none is worth asking for. Case is folded
-// alike for ASCII only.
-func (f *filter) narrowed(e expression) query.Expr {
-	switch e := e.(type) {
-	case and:
-		var list query.And
-		for _, part := range e {
-			if q := f.narrowed(part); q != nil {
-				list = append(list, q)
-			}
-		}
-		if len(list) > 0 {
-			return list
-		}
-	case or:
-		var list query.Or
-		for _, part := range e {
-			q := f.narrowed(part)
-			if q == nil {
-				return nil
-			}
-			list = append(list, q)
-		}
-		return list
-	case term:
-		return f.narrowedTerm(e)
-	}
-	return nil
-}
-
-func (f *filter) narrowedTerm(t term) query.Expr {
-	for _, r := range t.value {
-		if r < ' ' || r > '~' {
-			return nil
-		}
-	}
-	field, ok := map[string]query.Field{
-		"name": query.Name, "worker": query.Worker, "args": query.Args, "kwargs": query.Kwargs, "result": query.Result,
-	}[t.field]
-	switch {
-	case t.field == "state":
-		return query.Equal(query.State, strings.ToUpper(t.value))
-	case !ok || t.exact() || strings.TrimSpace(t.value) != t.value:
-		return nil
-	}
-	return contains(field, t.value)
 }
 
 // each calls f with the tasks that a filter selects, in the order of sort, until f returns false, maxListed were seen, or ctx

@@ -42,7 +42,7 @@ func (a *API) list(ctx context.Context, s *filter, o order, f func(*state.Task))
 		}
 		return more
 	}
-	q := a.query(s)
+	q := a.query(ctx, s)
 	field, timed := map[string]query.Field{"received": query.Received, "started": query.Started, "runtime": query.Run}[o.by]
 	switch {
 	case o.by == "":

@@ -151,7 +151,7 @@ func (a *API) countTotal(r *request, s *filter) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), countTimeout)
 	defer cancel()
-	if n, err := a.Backend.Count(ctx, a.query(s)); err == nil && n.Exact {
+	if n, err := a.Backend.Count(ctx, a.query(ctx, s)); err == nil && n.Exact {
 		r.header.Set("X-Total-Count", strconv.Itoa(n.N))
 	}
 }
