@@ -51,11 +51,11 @@ func (w *Writer) newline() { w.body = append(w.body, '\n') }
 
 // exemplar appends an exemplar to a line.
 func (w *Writer) exemplar(e *Exemplar) {
-	b := append(w.body, " # {"...)
-	b = appendLabels(b, []string{e.Name, e.Text})
-	b = append(append(b, "} "...), number(e.Value)...)
-	b = append(b, ' ')
-	w.body = strconv.AppendFloat(b, seconds(e.At), 'f', 3, 64)
+	w.body = append(w.body, " # {"...)
+	w.body = appendLabels(w.body, []string{e.Name, e.Text})
+	w.body = append(append(w.body, "} "...), number(e.Value)...)
+	w.body = append(w.body, ' ')
+	w.body = strconv.AppendFloat(w.body, seconds(e.At), 'f', 3, 64)
 }
 
 func appendLabels(b []byte, labels []string) []byte {

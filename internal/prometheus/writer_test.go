@@ -2,6 +2,7 @@ package prometheus_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"net/http"
@@ -44,7 +45,7 @@ func decode(t *rapid.T, f prometheus.Format, body io.Reader) map[string]*dto.Met
 	all := make(map[string]*dto.MetricFamily)
 	for {
 		var family dto.MetricFamily
-		if err := d.Decode(&family); err == io.EOF {
+		if err := d.Decode(&family); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {
 			t.Fatalf("decode: %v", err)

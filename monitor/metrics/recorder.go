@@ -22,11 +22,13 @@ const (
 	// Clients is the label worker of the events of clients, whose node names (gen123@host) change with each of their processes.
 	Clients = "gen@clients"
 
-	// MaxTasks is how many task names have series of their own, and MaxPairs how many pairs of task and worker.
-	MaxTasks, MaxPairs = 1_000, 5_000
-	maxCustomTypes     = 100 // types of custom events
-	maxQueues          = 500 // queues whose run times are kept
-	maxLag             = 24 * time.Hour
+	// MaxTasks is how many task names have series of their own.
+	MaxTasks = 1_000
+	// MaxPairs is how many pairs of task and worker have series of their own.
+	MaxPairs       = 5_000
+	maxCustomTypes = 100 // types of custom events
+	maxQueues      = 500 // queues whose run times are kept
+	maxLag         = 24 * time.Hour
 )
 
 // Options of a Recorder.
