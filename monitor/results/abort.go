@@ -38,8 +38,12 @@ func AbortedRecord(taskID string) []byte {
 
 // Abort marks a task as aborted in b, ErrNoAbort if b cannot.
 func Abort(ctx context.Context, b Backend, taskID string, now time.Time) error {
-	if learning, ok := b.(learningBackend); ok {
-		b = learning.Backend
+	for {
+		w, ok := b.(wrapper)
+		if !ok {
+			break
+		}
+		b = w.unwrap()
 	}
 	a, ok := b.(Aborter)
 	if !ok {
@@ -47,3 +51,6 @@ func Abort(ctx context.Context, b Backend, taskID string, now time.Time) error {
 	}
 	return a.Abort(ctx, taskID, now) //nolint:wrapcheck // it says what failed
 }
+
+// wrapper is a backend that another one reads for.
+type wrapper interface{ unwrap() Backend }

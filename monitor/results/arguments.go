@@ -19,6 +19,8 @@ type learningBackend struct {
 	log   *slog.Logger
 }
 
+func (b learningBackend) unwrap() Backend { return b.Backend }
+
 // Result returns the record of a task.
 func (b learningBackend) Result(ctx context.Context, taskID string) (Result, error) {
 	r, err := b.Backend.Result(ctx, taskID)

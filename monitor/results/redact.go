@@ -25,5 +25,8 @@ func (b redactingBackend) Result(ctx context.Context, taskID string) (Result, er
 	r.Args, r.Kwargs, _ = b.redactor.Arguments(r.Name, r.Args, r.Kwargs)
 	shown := b.redactor.Task(r.Name, redact.Call{Exception: r.Exception, Traceback: r.Traceback})
 	r.Exception, r.Traceback = shown.Exception, shown.Traceback
+	r.Repr = b.redactor.Task(r.Name, redact.Call{Exception: r.Repr}).Exception
 	return r, nil
 }
+
+func (b redactingBackend) unwrap() Backend { return b.Backend }

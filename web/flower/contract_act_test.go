@@ -3,6 +3,9 @@ package flower_test
 import (
 	"errors"
 	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/umbelhq/umbel/internal/testenv"
@@ -24,6 +27,22 @@ func TestEndToEndFlowersActions(t *testing.T) {
 	for _, c := range resultCalls() {
 		t.Run(c.name, func(t *testing.T) { s.compare(t, c) })
 	}
+	p := s.pair(t, "")
+	if byFlower, byUmbel := s.client(t, p.flower), s.client(t, p.umbel); byFlower != byUmbel || !strings.Contains(byUmbel, "result 200 42 True") {
+		t.Errorf("a client got of Umbel\n%s\nand of Flower\n%s", byUmbel, byFlower)
+	}
+}
+
+// client runs client.py and returns what it prints.
+func (s *shop) client(t *testing.T, url string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), s.python, filepath.Join("testdata", "client.py"), url, s.worker)
+	cmd.Env = s.env
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("client of %s: %v\n%s", url, err, output)
+	}
+	return string(output)
 }
 
 // registered waits until both have inspected the worker.
