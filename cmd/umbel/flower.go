@@ -33,6 +33,7 @@ func flowerArgs(args []string, global *pflag.FlagSet) (rest []string, ok bool) {
 // parse reads args as Flower does: its options, and others of fs.
 func (c *flowerCmd) parse(fs *pflag.FlagSet, args []string) error {
 	var err error
+	c.command = true
 	c.flower, err = floweroptions.Read(floweroptions.Input{
 		Environ: os.Environ(), Args: args, ReadFile: os.ReadFile,
 		Other: func(name string) (takesValue, ok bool) {
@@ -67,7 +68,10 @@ func (c *serveCmd) apply(fs *pflag.FlagSet, args []string) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	said := c.translate()
+	said, err := c.translate()
+	if err != nil {
+		return err
+	}
 	set := func(source floweroptions.Source) error {
 		for _, s := range said {
 			if f := fs.Lookup(s.flag); s.source < source || f.Changed {
@@ -95,7 +99,7 @@ type said struct {
 }
 
 // translate returns the flags that the options of Flower stand for.
-func (c *serveCmd) translate() []said {
+func (c *serveCmd) translate() ([]said, error) {
 	s := c.flower
 	var list []said
 	add := func(option, flag string, value func(x floweroptions.Setting) string) {
@@ -134,7 +138,8 @@ func (c *serveCmd) translate() []said {
 			list = append(list, said{flag, value, "--" + flag, floweroptions.CommandLine})
 		}
 	}
-	return list
+	signIn, err := signInOf(s)
+	return append(list, signIn...), err
 }
 
 // listenAddress returns --listen of address and port, or of the socket.
@@ -145,10 +150,13 @@ func (c *serveCmd) listenAddress() []said {
 	}
 	address, hasAddress := s.Get("address")
 	port, hasPort := s.Get("port")
-	if !hasAddress && !hasPort {
+	if !hasAddress && !hasPort && (!c.command || !signsIn(s)) {
 		return nil
 	}
 	host, number := "127.0.0.1", "5555"
+	if c.command && signsIn(s) {
+		host = "" // all interfaces, as in Flower
+	}
 	if text, _ := address.Value.(string); text != "" {
 		host = text
 	}
@@ -156,9 +164,10 @@ func (c *serveCmd) listenAddress() []said {
 		number = fmt.Sprint(port.Value)
 	}
 	x := address
-	if port.Source > address.Source {
+	if port.Source >= address.Source {
 		x = port
 	}
+	x.Source = max(x.Source, floweroptions.Environment)
 	return []said{{"listen", net.JoinHostPort(host, number), x.Origin, x.Source}}
 }
 
@@ -183,21 +192,16 @@ func (c *flowerCmd) Run(ctx context.Context, s streams, log *slog.Logger) error 
 			}
 		}
 	}
-	if address, _ := c.flower.Get("address"); !c.Unauthenticated && strings.HasPrefix(c.Listen, "127.0.0.1:") && address.Value != "127.0.0.1" {
+	if address, _ := c.flower.Get("address"); !c.Unauthenticated && !c.configured() && strings.HasPrefix(c.Listen, "127.0.0.1:") && address.Value != "127.0.0.1" {
 		c.flower.Warnings = append(c.flower.Warnings, "Flower listens on all interfaces, Umbel on 127.0.0.1 only, as there is no authentication: "+
 			"--address=0.0.0.0 --unauthenticated opens it")
 	}
 	return c.serveCmd.Run(ctx, s, log)
 }
 
-// checkFlower refuses options of Flower that have no counterpart yet, and notes what has no effect.
+// checkFlower notes which options of Flower have no effect.
 func (c *serveCmd) checkFlower() error {
 	s := c.flower
-	for _, name := range []string{"auth", "auth_provider", "basic_auth"} {
-		if x, ok := s.Get(name); ok && x.Value != "" {
-			return usageError{fmt.Errorf("%s: there is no authentication yet: let a proxy authenticate", x.Origin)}
-		}
-	}
 	for flag, value := range map[string]string{"-A": s.App, "--config": s.Config} {
 		if value != "" {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("%s %s is not read, which needs Python; celery umbel reads it", flag, value))

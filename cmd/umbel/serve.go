@@ -51,6 +51,7 @@ type serveCmd struct {
 	webFlags
 	dirFlag
 	flower       *floweroptions.Settings
+	command      bool // it runs as umbel flower
 	Peers        bool `env:"UMBEL_PEERS" default:"true" negatable:"" help:"Agree with other Umbels on the broker which one asks the workers; needs an exchange of its own."`
 	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
 }
