@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import redis
 from celery.exceptions import ImproperlyConfigured
 from kombu.utils.url import url_to_parts
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 _SCHEMES = ("redis", "rediss", "redis+socket", "sentinel")
@@ -26,12 +28,13 @@ _clients: dict[str, Any] = {}
 _clients_mutex = threading.Lock()
 
 
-def client(source: Source) -> Any:
-    """Returns the client of a Redis, one for all its users in this process. It connects when it is used."""
-    name = repr(source)
+def client(source: Source, retry: bool = True) -> Any:
+    """Returns the client of a Redis, one for all its users in this process. It connects when it is used. With retry, it sends
+    a command again whose reply was lost."""
+    name = repr((source, retry))
     with _clients_mutex:
         if name not in _clients:
-            _clients[name] = _connect(source)
+            _clients[name] = _connect(source, {} if retry else {"retry": Retry(NoBackoff(), 0)})
         return _clients[name]
 
 
@@ -55,7 +58,7 @@ def _is_redis(url: str) -> bool:
     return url.partition("://")[0].strip().lower() in _SCHEMES
 
 
-def _connect(source: Source) -> Any:
+def _connect(source: Source, extra: dict[str, Any]) -> Any:
     urls = [url.strip() for url in source.url.split(";") if url.strip()]
     parts = [url_to_parts(url) for url in urls]
     if not parts or not all(_is_redis(url) for url in urls):
@@ -67,6 +70,7 @@ def _connect(source: Source) -> Any:
         "socket_timeout": _TIMEOUT,
         "socket_connect_timeout": _TIMEOUT,
         "health_check_interval": 30,
+        **extra,
     }
     if first.scheme == "redis+socket":
         return redis.Redis(unix_socket_path="/" + (first.path or ""), db=int(first.query.get("virtual_host", 0)), **options)

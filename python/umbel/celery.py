@@ -92,7 +92,8 @@ class IdempotentTask(celery.Task):
     def lock_client(self) -> Any:
         """Returns the redis.Redis with the locks: that of the setting idempotency_redis_url, else the broker, else the result
         backend, as far as they are Redis."""
-        return _redis.client(_redis.source_of(self.app))
+        # A plain value does not tell whether SET NX, sent again, has found its own key.
+        return _redis.client(_redis.source_of(self.app), retry=self.lock_fenced)
 
     def check_lock(self) -> None:
         """Raises LockLost if the lock of the call that runs was lost. Call it before a step that must not happen twice."""
