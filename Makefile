@@ -84,14 +84,17 @@ build: generate ## static binary in bin/
 wheels: generate ## Python wheels for all PLATFORMS, such as linux/arm64, in dist/
 	python3 python/build_wheel.py --version "$(VERSION)" $(PLATFORMS)
 
+platforms: ## Umbel compiles where no test runs: Windows and macOS
+	for os in windows darwin; do CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./cmd/umbel; done
+
 demo: ## a simulated cluster on http://127.0.0.1:5555/; needs only Go
 	go run ./cmd/umbel demo
 
 verify: ## generated code, formatting and go.mod are current
 	scripts/verify
 
-check: ## what CI runs: verify, lint, vulnerabilities, contract, allocations, test
-	@for stage in verify lint vulnerabilities contract allocations test; do \
+check: ## what CI runs: verify, lint, platforms, vulnerabilities, contract, allocations, test
+	@for stage in verify lint platforms vulnerabilities contract allocations test; do \
 		start=$$SECONDS; \
 		$(MAKE) --no-print-directory $$stage; \
 		echo "== $$stage took $$((SECONDS - start)) s"; \
@@ -101,4 +104,4 @@ clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
 	rm -rf bin dist .services bench.txt
 
-.PHONY: help generate fmt lint test contract thorough e2e rabbitmq4 fuzz bench allocations vulnerabilities build wheels demo verify check clean
+.PHONY: help generate fmt lint test contract thorough e2e rabbitmq4 fuzz bench allocations vulnerabilities build wheels platforms demo verify check clean
