@@ -171,7 +171,7 @@ func (p *forms) chosenCommands(ctx context.Context, v url.Values, act string) ([
 			chosen = append(chosen, c)
 		}
 	}
-	return chosen, nil
+	return p.shownCommands(chosen), nil
 }
 
 // allCommands returns the commands that match, at most maxChosen.
@@ -190,5 +190,5 @@ func (p *forms) allCommands(ctx context.Context, f history.CommandFilter) ([]his
 		f.Before = next
 	}
 	slices.SortFunc(all, func(a, b history.Command) int { return cmp.Compare(a.ID, b.ID) })
-	return all, nil
+	return p.shownCommands(all), nil
 }

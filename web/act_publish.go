@@ -45,9 +45,11 @@ func (p *forms) askPublish(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	long := len(o.Args)+len(o.Kwargs) > celery.MaxArguments
-	v := p.publishAct(p.publishFields(requestForm(o, source != "" && !long)), id)
+	v := p.publishAct(p.publishFields(requestForm(o, source != "" && !long && p.audience.Payload)), id)
 	v.Description = "Original request, editable. Arguments from the " + source + "."
 	switch {
+	case !p.audience.Payload:
+		v.Description = "Original request, editable. Its arguments are hidden: enter them."
 	case long:
 		v.Description = fmt.Sprintf("The arguments are too long to edit here: %d bytes.", len(o.Args)+len(o.Kwargs))
 	case source == "":

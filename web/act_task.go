@@ -15,6 +15,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/payload"
 )
 
 // The things that can be done to tasks.
@@ -41,7 +42,7 @@ type tasksForm struct {
 }
 
 // readTasksForm reads a request. The form is of use even if there is an error.
-func readTasksForm(v url.Values) (tasksForm, error) {
+func (p *forms) readTasksForm(v url.Values) (tasksForm, error) {
 	f := tasksForm{text: v.Get("q"), all: v.Has("q"), capped: strings.TrimSpace(v.Get("cap")), signal: v.Get("signal")}
 	f.request = command.BulkRequest{Action: v.Get("action"), Signal: f.signal}
 	if !f.all {
@@ -60,7 +61,11 @@ func readTasksForm(v url.Values) (tasksForm, error) {
 	if err != nil {
 		return f, &command.Error{Field: "q", Message: "invalid query: " + err.Error()}
 	}
-	f.request.Query = q
+	if f.request.Query = q; !p.audience.Payload {
+		if f.request.Query, err = payload.Query(q); err != nil {
+			return f, &command.Error{Field: "q", Message: err.Error()}
+		}
+	}
 	if f.capped == "" {
 		return f, nil
 	}
@@ -163,7 +168,7 @@ func (p *forms) askTasks(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}
-	f, err := readTasksForm(r.Form)
+	f, err := p.readTasksForm(r.Form)
 	v := p.tasksAct(r.Context(), f)
 	if err != nil || f.request.Action == terminate && !checking(r) || r.Form.Has("change") {
 		p.showAct(w, r, v, err)
@@ -226,7 +231,7 @@ func (p *forms) sendTasks(w http.ResponseWriter, r *http.Request) {
 	if !p.readForm(w, r) {
 		return
 	}
-	f, err := readTasksForm(r.PostForm)
+	f, err := p.readTasksForm(r.PostForm)
 	v := p.tasksAct(r.Context(), f)
 	if err != nil {
 		p.showAct(w, r, v, err)
@@ -262,13 +267,16 @@ func (p *forms) askRetry(ctx context.Context, w http.ResponseWriter, r *http.Req
 		p.showAct(w, r, v, err)
 		return
 	}
-	form := p.publishAct(p.publishFields(requestForm(o, true)), id)
+	form := p.publishAct(p.publishFields(requestForm(o, p.audience.Payload)), id)
 	preview, err := p.service().PreviewTask(ctx, o)
 	if err != nil {
 		p.refusePublish(ctx, w, r, form, o, err)
 		return
 	}
 	v.Description = "Original request. Arguments from the " + source + "."
+	if !p.audience.Payload {
+		v.Description = "Original request. Its arguments are hidden."
+	}
 	v.Button = "Retry"
 	v.Change = p.urls.Prefix + "/act/publish?" + url.Values{"retry_of": {id}}.Encode()
 	v.Preview = p.callPreview(preview, form.Fields)
@@ -287,7 +295,7 @@ func (p *forms) sendRetry(ctx context.Context, w http.ResponseWriter, r *http.Re
 	}
 	receipt, err := p.service().Publish(ctx, p.by(r), o)
 	if err != nil {
-		p.refusePublish(ctx, w, r, p.publishAct(p.publishFields(requestForm(o, true)), id), o, err)
+		p.refusePublish(ctx, w, r, p.publishAct(p.publishFields(requestForm(o, p.audience.Payload)), id), o, err)
 		return
 	}
 	p.taken(w, r, receipt)

@@ -143,9 +143,9 @@ func (p *appOutboxPages) list(ctx context.Context, o outboxwatch.Outbox, q query
 	found, _ := p.rows.get(key, func() (r appRows, gone error) {
 		limit := cmp.Or(q.Limit, query.DefaultLimit)
 		if dead {
-			r.dead, r.err = p.appOutboxes.DeadLetters(ctx, o.Name, outboxwatch.DeadLetterRequest{Name: q.Name, After: q.Cursor, Limit: limit, Payload: true})
+			r.dead, r.err = p.appOutboxes.DeadLetters(ctx, o.Name, outboxwatch.DeadLetterRequest{Name: q.Name, After: q.Cursor, Limit: limit, Payload: p.audience.Payload})
 		} else {
-			r.rows, r.err = p.appOutboxes.Rows(ctx, o.Name, outboxwatch.RowRequest{State: q.State, Name: q.Name, After: q.Cursor, Limit: limit, Payload: true})
+			r.rows, r.err = p.appOutboxes.Rows(ctx, o.Name, outboxwatch.RowRequest{State: q.State, Name: q.Name, After: q.Cursor, Limit: limit, Payload: p.audience.Payload})
 		}
 		if gone = context.Cause(ctx); errors.Is(gone, context.Canceled) {
 			return r, gone // whoever asked has left, which says nothing of the database

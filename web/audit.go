@@ -6,6 +6,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/payload"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -26,6 +27,9 @@ func (p *auditPage) load(ctx context.Context, a address) (page, error) {
 	found, next, err := p.commands.AuditLog(ctx, history.AuditFilter{Before: before, Limit: query.DefaultLimit})
 	if err != nil {
 		return page{}, err
+	}
+	if !p.audience.Payload {
+		found = payload.Records(found)
 	}
 	v := templates.Audit{Records: found}
 	tampered, err := p.tampered.get("", func() (int64, error) { return p.commands.VerifyAudit(ctx) })

@@ -23,6 +23,7 @@ import (
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/live"
+	"github.com/umbelhq/umbel/web/payload"
 )
 
 // common is what all pages and forms share.
@@ -51,6 +52,18 @@ func (p *common) service() *command.Service {
 		return nil
 	}
 	return p.commands
+}
+
+// shownCommands returns commands as the audience may see them.
+func (p *common) shownCommands(list []history.Command) []history.Command {
+	if p.audience.Payload {
+		return list
+	}
+	hidden := make([]history.Command, len(list))
+	for i := range list {
+		hidden[i] = payload.Command(list[i])
+	}
+	return hidden
 }
 
 // layout is what surrounds every page.

@@ -90,6 +90,7 @@ func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
 	var next int64
 	if err == nil {
 		v.Commands, next, err = p.commands.Commands(ctx, q.Filter())
+		v.Commands = p.shownCommands(v.Commands)
 	}
 	if err != nil {
 		p.log.WarnContext(ctx, "list commands", "error", err)

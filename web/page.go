@@ -14,6 +14,7 @@ import (
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/fair"
 	"github.com/umbelhq/umbel/web/live"
+	"github.com/umbelhq/umbel/web/query"
 )
 
 // loadTimeout is how long a page may take to load.
@@ -149,6 +150,16 @@ func (p *common) notLoaded(w http.ResponseWriter, r *http.Request, err error) {
 		http.Redirect(w, r, p.urls.Prefix+string(target), http.StatusSeeOther) //nolint:gosec // a page of ours
 		return
 	}
+	if why, ok := errors.AsType[*auth.Error](err); ok {
+		p.problem(w, r, why.Status, templates.Problem{Title: http.StatusText(why.Status), Message: why.Message})
+		return
+	}
+	if wrong, ok := errors.AsType[*query.Error](err); ok {
+		p.problem(w, r, http.StatusBadRequest, templates.Problem{
+			Title: "Invalid search", Message: sentence(wrong.Message), Back: p.urls.Prefix + "/tasks", BackText: "Newest tasks",
+		})
+		return
+	}
 	if errors.Is(err, fair.ErrBusy) {
 		w.Header().Set("Retry-After", "5")
 		p.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
@@ -186,7 +197,9 @@ func (p *pages) Snapshot(ctx context.Context, topic string) (live.Snapshot, erro
 	pg, err := p.load(ctx, u)
 	_, missing := errors.AsType[*problem](err)
 	_, moved := errors.AsType[redirect](err)
-	if missing || moved || err == nil && (pg.static || pg.url != topic) {
+	_, refused := errors.AsType[*auth.Error](err)
+	_, invalid := errors.AsType[*query.Error](err)
+	if missing || moved || refused || invalid || err == nil && (pg.static || pg.url != topic) {
 		return live.Snapshot{}, live.ErrNoTopic
 	}
 	if err != nil {

@@ -33,7 +33,7 @@ func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, cha
 	}
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = c.readOnly, c.service() != nil, o.Commands != nil
 	c.urls.IsAdmin, c.urls.HidesPayload = a.Role == auth.Admin, !a.Payload
-	c.urls.HasLocks = o.Commands != nil && o.Commands.Locks != nil
+	c.urls.HasLocks = o.Commands != nil && o.Commands.Locks != nil && a.Payload
 	p := &pages{common: c, views: &viewsPage{c}, failing: &failurePages{c}}
 	p.counts = newBackground(&background[history.Count]{
 		what: "count of a view", age: time.Minute, kept: 10 * time.Minute, readers: 1, changed: changed, log: o.Logger,
@@ -77,9 +77,9 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: "/views", action: auth.View, load: p.views.load},
 		{pattern: "/failures", action: auth.View, load: p.failing.load},
 		{pattern: "/failures/{id}", action: auth.View, load: p.failing.loadGroup},
-		{pattern: "/duplicates", action: auth.View, load: repeated.load},
+		{pattern: "/duplicates", action: auth.ReadPayload, load: repeated.load},
 		{pattern: "/duplicates/rules", action: auth.View, load: repeated.loadRules},
-		{pattern: "/duplicates/*", action: auth.View, load: repeated.loadGroup},
+		{pattern: "/duplicates/*", action: auth.ReadPayload, load: repeated.loadGroup},
 		{pattern: "/workers", action: auth.View, load: workers.load},
 		{pattern: "/workers/*", action: auth.View, load: workers.loadWorker, visit: workers.visit},
 		{pattern: "/settings", action: auth.View, load: settings.load},
@@ -98,7 +98,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	return append(list,
 		route{pattern: "/queues", action: auth.View, load: queues.load},
 		route{pattern: "/queues/*", action: auth.View, load: queues.loadQueue},
-		route{pattern: "/locks", action: auth.View, load: (&locksPage{p.common}).load},
+		route{pattern: "/locks", action: auth.ReadPayload, load: (&locksPage{p.common}).load},
 		route{pattern: "/outbox", action: auth.View, load: outbox.load},
 		route{pattern: "/outbox/audit", action: auth.ReadAudit, load: audit.load},
 		route{pattern: "/outbox/{request}", action: auth.View, load: outbox.loadRequest},

@@ -10,6 +10,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/queues"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 const (
@@ -30,6 +31,9 @@ type queuePages struct {
 
 // next returns the messages that are next in a queue.
 func (p *queuePages) next(ctx context.Context, queue string) command.WaitingMessages {
+	if !p.audience.Payload {
+		return command.WaitingMessages{Error: auth.Withheld().Message}
+	}
 	m, _ := p.messages.get(queue, func() (command.WaitingMessages, error) {
 		return p.commands.Peek(ctx, queue, queuePeek), nil
 	})

@@ -35,6 +35,7 @@ func (p *outboxPages) loadRequest(ctx context.Context, a address) (page, error) 
 	if before == 0 && next == 0 {
 		slices.Reverse(found) // all of them, in their order
 	}
+	found = p.shownCommands(found)
 	v := templates.Request{ID: id, Counts: counts, Commands: found}
 	name := strconv.FormatInt(id, 10)
 	pg := page{

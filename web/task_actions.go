@@ -75,7 +75,7 @@ func (p *taskPage) taskCommands(ctx context.Context, id string) ([]history.Comma
 	if err != nil {
 		return nil, fmt.Errorf("read commands: %w", err)
 	}
-	return list, nil
+	return p.shownCommands(list), nil
 }
 
 // stored is what the result backend holds of a task, nil if there is no backend. It is waited for only shortly.

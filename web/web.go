@@ -37,6 +37,7 @@ import (
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/flower"
 	"github.com/umbelhq/umbel/web/live"
+	"github.com/umbelhq/umbel/web/payload"
 )
 
 // Options of a Handler. Backend is required.
@@ -129,7 +130,7 @@ func New(o Options) (*Handler, error) {
 	changes := newChanges(sources(o)...)
 	o.Backend = newFairBackend(o.Backend)
 	asset := func(name string) string { return prefix + assets.URL(name) }
-	p := newAudiences(o, templates.URLs{Prefix: prefix, Asset: asset}, o.Backend, changes.note)
+	p := newAudiences(o, templates.URLs{Prefix: prefix, Asset: asset}, payload.Hide(o.Backend), changes.note)
 	if o.Auth == nil {
 		o.Auth = hostDecides{o.Identify}
 	}
@@ -149,14 +150,20 @@ func New(o Options) (*Handler, error) {
 			return nil, fmt.Errorf("web: %w", err)
 		}
 	}
-	compatible, err := flower.New(flower.Options{
+	like := flower.Options{
 		Backend: o.Backend, Commands: o.Commands, ReadOnly: o.ReadOnly, Settings: o.Flower, Authenticated: authenticated, Events: eventCounts(o.Metrics),
 		Identify: func(r *http.Request) string { return auth.FromContext(r.Context()).User }, Now: o.Now, Logger: o.Logger,
-	})
+	}
+	compatible, err := flower.New(like)
 	if err != nil {
 		return nil, err
 	}
-	h.root, err = h.guard(o, p, h.routes(o, p, assets, compatible))
+	like.Backend = payload.Hide(o.Backend)
+	hidden, err := flower.New(like)
+	if err != nil {
+		return nil, err
+	}
+	h.root, err = h.guard(o, p, h.routes(o, p, assets, compatible, hidden))
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +210,7 @@ func normalPrefix(prefix string) (string, error) {
 const apiPath = "/api/v1"
 
 // routes maps paths below the prefix.
-func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatible *flower.API) http.Handler {
+func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatible, hidden *flower.API) http.Handler {
 	r := chi.NewRouter()
 	r.Use(middleware.GetHead)
 	every := router{mux: r, table: &h.table, deny: h.deny(all)}
@@ -231,8 +238,7 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 		}
 		forms.route(text)
 	}
-	for _, rt := range compatible.Routes() {
-		rt.Refuse = asText
+	for _, rt := range flowerRoutes(compatible, hidden) {
 		text.handle(rt)
 	}
 	h.flowerPages(text, all.any())
@@ -253,8 +259,8 @@ func (h *Handler) newAPI(o Options, p *pages) http.Handler {
 		audited = p.audits.audited
 	}
 	return api.New(api.Options{
-		Audit: audited, Backend: o.Backend, Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, ReadOnly: o.ReadOnly,
-		Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger, Challenge: h.challenge,
+		Audit: audited, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers,
+		ReadOnly: o.ReadOnly, Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger, Challenge: h.challenge,
 		AuditLog: o.AuditLog, Redactor: o.Redactor,
 	})
 }

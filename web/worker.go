@@ -175,7 +175,7 @@ func (p *workerPages) workerCommands(ctx context.Context, name string) []history
 		p.log.WarnContext(ctx, "list commands of a worker", "error", err)
 		return nil
 	}
-	return commands
+	return p.shownCommands(commands)
 }
 
 // isOnline reports whether a worker is online. Others are not inspected.

@@ -13,6 +13,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/payload"
 )
 
 // maxCompared bounds how many workers the settings of one are compared with.
@@ -29,6 +30,9 @@ func (p *workerPages) inspect(v *templates.Worker, t workerAddress) {
 		found = p.commands.Inspector.Cached(t.name)
 	} else {
 		v.Inspection.Why = "The worker is not online."
+	}
+	if !p.audience.Payload {
+		found = payload.Inspection(found)
 	}
 	v.Inspection.At, v.Inspection.InProgress = micros(found.At), found.Refreshing
 	v.Inspection.Errors, v.Inspection.Truncated, v.Inspection.Times = found.Errors, cutLists(found), map[string]int64{}

@@ -179,7 +179,7 @@ func (a *api) accepted(ctx context.Context, r command.Receipt, wait time.Duratio
 	}
 	id := strconv.FormatInt(int64(body.RequestID), 10)
 	body.URL = a.prefix + "/outbox/" + id
-	body.Commands = mapSlice(commands[:min(len(commands), maxReceipt)], FromCommand)
+	body.Commands = mapSlice(commands[:min(len(commands), maxReceipt)], a.fromCommand)
 	return &accepted{Status: http.StatusAccepted, Location: a.prefix + "/api/v1/commands?request=" + id, Body: body}
 }
 

@@ -52,6 +52,8 @@ type Options struct {
 	AppOutboxes *outboxwatch.Watcher
 	Peers       *peers.Peers
 	ReadOnly    bool
+	// Hidden is read in place of Backend for those who may not see payloads, and hides them. Nil lets all see them.
+	Hidden Backend
 	// AuditLog and Redactor are as in web.Options.
 	AuditLog history.AuditLog
 	Redactor *redact.Redactor
@@ -74,6 +76,7 @@ type api struct {
 	appOutboxes *outboxwatch.Watcher
 	peers       *peers.Peers // nil if read-only
 	readOnly    bool
+	hides       bool             // payloads
 	auditLog    history.AuditLog // nil records nothing
 	redactor    *redact.Redactor
 	settings    func(ctx context.Context) audit.Report
@@ -86,10 +89,20 @@ type api struct {
 
 // New returns a handler of the resources by their paths below {prefix}/api/v1: mount it there or strip that prefix.
 func New(o Options) http.Handler {
+	if o.Hidden == nil {
+		return o.serve(false, nil)
+	}
+	hidden := o
+	hidden.Backend, hidden.Hidden = o.Hidden, nil
+	return o.serve(false, hidden.serve(true, nil))
+}
+
+// serve returns the handler for those who may see payloads, and leaves others to hidden, or, with hides, that one.
+func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 	a := &api{
 		backend: o.Backend, commands: o.Commands, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
 		challenge: o.Challenge, prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
-		auditLog: o.AuditLog, redactor: o.Redactor,
+		hides: hides, auditLog: o.AuditLog, redactor: o.Redactor,
 	}
 	if a.redactor == nil {
 		a.redactor = redact.Default()
@@ -104,7 +117,7 @@ func New(o Options) http.Handler {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
 	mux := chi.NewMux()
-	mux.Use(a.recovered, negotiated)
+	mux.Use(byPayload(hidden), a.recovered, negotiated)
 	guarded := adapter{mux, a.refuse}
 	mux.NotFound(a.signedIn(func(w http.ResponseWriter, _ *http.Request) {
 		problem(http.StatusNotFound, "No such resource; openapi.json lists all resources.").write(w)

@@ -134,7 +134,7 @@ func (a *api) listAppRows(ctx context.Context, in *appRowsInput) (*response[List
 		return nil, a.failed(ctx, err)
 	}
 	page, err := a.appOutboxes.Rows(ctx, in.Outbox, outboxwatch.RowRequest{
-		State: q.State, Name: q.Name, After: q.Cursor, Limit: cmp.Or(q.Limit, query.DefaultLimit), Payload: true,
+		State: q.State, Name: q.Name, After: q.Cursor, Limit: cmp.Or(q.Limit, query.DefaultLimit), Payload: !a.hides,
 	})
 	if err != nil {
 		return nil, a.outboxFailed(ctx, in.Outbox, err)
@@ -148,7 +148,7 @@ func (a *api) listAppDead(ctx context.Context, in *appDeadInput) (*response[List
 		return nil, a.failed(ctx, err)
 	}
 	page, err := a.appOutboxes.DeadLetters(ctx, in.Outbox, outboxwatch.DeadLetterRequest{
-		Name: q.Name, After: q.Cursor, Limit: cmp.Or(q.Limit, query.DefaultLimit), Payload: true,
+		Name: q.Name, After: q.Cursor, Limit: cmp.Or(q.Limit, query.DefaultLimit), Payload: !a.hides,
 	})
 	if err != nil {
 		return nil, a.outboxFailed(ctx, in.Outbox, err)

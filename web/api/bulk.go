@@ -10,6 +10,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/payload"
 )
 
 // Bulk revokes, terminates or retries many tasks.
@@ -54,7 +55,13 @@ func (a *api) registerBulk(h huma.API) {
 	op := postSend(h, auth.RevokeTask, "act-on-tasks", "/bulk", "Revoke, terminate or retry many tasks", conflict)
 	op.Description = "With dry_run, reports which tasks it would act on, and which it would skip and why."
 	registerSend(a, h, op, sendSteps[bulkInput, command.BulkRequest, BulkPreview]{
-		request: func(_ context.Context, in *bulkInput) (command.BulkRequest, error) { return in.Body.request() },
+		request: func(_ context.Context, in *bulkInput) (command.BulkRequest, error) {
+			o, err := in.Body.request()
+			if err == nil && a.hides {
+				o.Query, err = payload.Query(o.Query) // the service sees everything
+			}
+			return o, err
+		},
 		preview: func(ctx context.Context, o command.BulkRequest) (BulkPreview, error) {
 			p, err := service.PreviewBulk(ctx, o)
 			return fromBulkPreview(p), err

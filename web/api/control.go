@@ -10,6 +10,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/payload"
 )
 
 // inspectTimeout bounds how long to wait for a reply to an inspection.
@@ -97,6 +98,14 @@ func fromMethod(m remote.Method) Method {
 }
 
 // registerControl adds the operations for inspection and remote control.
+// shown returns an inspection as those may see it who ask.
+func (a *api) shown(i remote.Inspection) remote.Inspection {
+	if a.hides {
+		return payload.Inspection(i)
+	}
+	return i
+}
+
 func (a *api) registerControl(h huma.API) {
 	if a.commands == nil {
 		return
@@ -167,7 +176,7 @@ func (a *api) inspect(ctx context.Context, r *inspectInput) (*response[Inspectio
 	if r.Refresh && status == state.Online {
 		ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 		defer cancel()
-		return &response[Inspection]{Body: fromInspection(r.Name, a.commands.Inspector.Inspect(ctx, r.Name))}, nil
+		return &response[Inspection]{Body: fromInspection(r.Name, a.shown(a.commands.Inspector.Inspect(ctx, r.Name)))}, nil
 	}
-	return &response[Inspection]{Body: fromInspection(r.Name, a.commands.Inspector.Cached(r.Name))}, nil
+	return &response[Inspection]{Body: fromInspection(r.Name, a.shown(a.commands.Inspector.Cached(r.Name)))}, nil
 }

@@ -118,8 +118,8 @@ func (a *api) registerLocks(h huma.API) {
 	if a.commands == nil {
 		return
 	}
-	huma.Register(h, operation(h, auth.View, "list-locks", "/locks", "List locks"), a.locks)
-	huma.Register(h, operation(h, auth.View, "get-lock", "/locks/{key}", "Get a lock", notFound, unavailable), a.lock)
+	huma.Register(h, operation(h, auth.ReadPayload, "list-locks", "/locks", "List locks"), a.locks)
+	huma.Register(h, operation(h, auth.ReadPayload, "get-lock", "/locks/{key}", "Get a lock", notFound, unavailable), a.lock)
 	service := a.service()
 	if service == nil {
 		return

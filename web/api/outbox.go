@@ -13,6 +13,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/payload"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -133,7 +134,7 @@ func (a *api) listCommands(ctx context.Context, r *listCommands) (*response[List
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	return &response[List[Command]]{List[Command]{Items: mapSlice(found, FromCommand), Next: cursorOf(next)}}, nil
+	return &response[List[Command]]{List[Command]{Items: mapSlice(found, a.fromCommand), Next: cursorOf(next)}}, nil
 }
 
 func (a *api) command(ctx context.Context, r *commandInput) (*response[Command], error) {
@@ -144,7 +145,7 @@ func (a *api) command(ctx context.Context, r *commandInput) (*response[Command],
 	case err != nil:
 		return nil, a.failed(ctx, err)
 	}
-	return &response[Command]{FromCommand(c)}, nil
+	return &response[Command]{a.fromCommand(c)}, nil
 }
 
 // outbox returns the state of the outbox and its relay.
@@ -189,7 +190,18 @@ func (a *api) audit(ctx context.Context, r *listAudit) (*response[List[Audit]], 
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
+	if a.hides {
+		found = payload.Records(found)
+	}
 	return &response[List[Audit]]{List[Audit]{Items: mapSlice(found, fromAudit), Next: cursorOf(next)}}, nil
+}
+
+// fromCommand returns a command as those may see it who ask.
+func (a *api) fromCommand(c history.Command) Command {
+	if a.hides {
+		c = payload.Command(c)
+	}
+	return FromCommand(c)
 }
 
 func fromAudit(r history.AuditRecord) Audit {

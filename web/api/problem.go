@@ -19,6 +19,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
 	lang "github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/fair"
 	"github.com/umbelhq/umbel/web/query"
 	"github.com/umbelhq/umbel/web/views"
@@ -121,6 +122,9 @@ func (a *api) failed(ctx context.Context, err error) error {
 			p.Errors = []*huma.ErrorDetail{{Location: "body." + wrong.Field, Message: wrong.Message}}
 		}
 		return p
+	}
+	if why, ok := errors.AsType[*auth.Error](err); ok {
+		return problem(why.Status, why.Message)
 	}
 	switch {
 	case errors.Is(err, history.ErrKeyReused):

@@ -114,7 +114,7 @@ func (a *api) registerPublish(h huma.API) {
 		},
 		preview: preview, send: service.Publish,
 	})
-	huma.Register(h, operation(h, auth.RetryTask, "get-retry", "/retry/{id}", "Get the request that would retry a task", notFound, unavailable), a.getRetry)
+	huma.Register(h, operation(h, auth.ReadPayload, "get-retry", "/retry/{id}", "Get the request that would retry a task", notFound, unavailable), a.getRetry)
 	again := postSend(h, auth.RetryTask, "retry-task", "/retry/{id}", "Retry a task, as it was or with changes", notFound, conflict)
 	again.Description = "The new task gets a new ID. Fails with 409 if the arguments are not known in full and not given."
 	registerSend(a, h, again, sendSteps[retryInput, command.TaskRequest, Preview]{request: a.changed, preview: preview, send: service.Publish})

@@ -227,7 +227,10 @@ func (a *api) queue(ctx context.Context, r *queueInput) (*response[QueueDetail],
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	waiting := a.commands.Peek(ctx, r.Name, r.Peek)
+	waiting := command.WaitingMessages{Error: auth.Withheld().Message}
+	if !a.hides {
+		waiting = a.commands.Peek(ctx, r.Name, r.Peek)
+	}
 	d.WaitingError = text(waiting.Error)
 	if d.WaitingError == nil {
 		d.Waiting = mapSlice(waiting.List, fromWaiting)

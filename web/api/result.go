@@ -36,7 +36,7 @@ type Result struct {
 }
 
 func (a *api) registerResults(h huma.API) {
-	op := operation(h, auth.View, "get-result", "/results/{id}", "Get the stored result of a task", notFound, unavailable)
+	op := operation(h, auth.ReadPayload, "get-result", "/results/{id}", "Get the stored result of a task", notFound, unavailable)
 	huma.Register(h, op, a.result)
 }
 

@@ -96,7 +96,7 @@ func operation(h huma.API, action auth.Action, id, path, summary string, statuse
 	}
 	schema := h.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")
 	common := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotAcceptable, http.StatusInternalServerError}
-	if action.Role() != auth.Viewer {
+	if !(auth.Audience{Role: auth.Viewer}).Allows(action) {
 		common = append(common, http.StatusForbidden)
 	}
 	for _, s := range append(statuses, common...) {
@@ -177,6 +177,19 @@ func (a *api) refuse(w http.ResponseWriter, why *auth.Error) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(why.RetryAfter.Seconds()))))
 	}
 	problem(why.Status, why.Message).write(w)
+}
+
+// byPayload leaves requests of those who may not see payloads to hidden, unless that is nil.
+func byPayload(hidden http.Handler) func(next http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if g := auth.FromContext(r.Context()); hidden != nil && !g.Payload {
+				hidden.ServeHTTP(w, r)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 // signedIn keeps those out who are not signed in: they learn nothing of what exists.

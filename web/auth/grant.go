@@ -17,6 +17,7 @@ const (
 	Open Action = "open" // anybody, signed in or not: health, assets, signing in
 	View Action = "view" // read everything but payloads, the audit log and tokens
 
+	ReadPayload    Action = "payload.read"    // read payloads, and what tells of them: locks, groups of duplicates
 	Export         Action = "export"          // take many tasks at once, as CSV or JSONL
 	SaveView       Action = "view.save"       // save and delete views, which all users share
 	ResolveFailure Action = "failure.resolve" // resolve and reopen groups of failures
@@ -47,7 +48,7 @@ const (
 )
 
 var (
-	viewerActions   = []Action{Open, View, Export}
+	viewerActions   = []Action{Open, View, ReadPayload, Export}
 	operatorActions = []Action{
 		SaveView, ResolveFailure, DismissTask, RetryTask, RevokeTask, PublishTask, EditRule, ControlWorker, ForgetWorker, ChangeOutbox,
 	}
@@ -72,6 +73,19 @@ type Audience struct {
 	Role Role // empty for those who are not signed in
 	// Payload is whether arguments, results, exceptions and tracebacks of tasks, and messages of queues, may be seen.
 	Payload bool
+}
+
+// Allows reports whether an audience may take an action: its role must contain it, and some actions show payloads.
+func (a Audience) Allows(action Action) bool {
+	return a.Role.Allows(action) && (a.Payload || !action.showsPayload())
+}
+
+// showsPayload reports whether an action cannot be taken without seeing payloads.
+func (a Action) showsPayload() bool { return a == ReadPayload || a == ReleaseLock || a == EditRule }
+
+// Withheld returns the error for what those may not see who may not see payloads.
+func Withheld() *Error {
+	return &Error{Status: http.StatusForbidden, Message: "You may not see arguments, results and messages of tasks."}
 }
 
 // Everything is the audience that may see and do everything.

@@ -62,8 +62,11 @@ func Refused(ctx context.Context, err error) context.Context {
 // suffice.
 func Decide(ctx context.Context, a Action) *Error {
 	g := FromContext(ctx)
-	if g.Role.Allows(a) {
+	switch {
+	case g.Allows(a):
 		return nil
+	case g.Role.Allows(a):
+		return Withheld()
 	}
 	if g.Role != "" {
 		return &Error{Status: http.StatusForbidden, Message: fmt.Sprintf("This needs the role %s; yours is %s.", a.Role(), g.Role)}
