@@ -3,7 +3,6 @@ package prometheus
 import (
 	"math"
 	"slices"
-	"time"
 )
 
 // Schema is the resolution of native buckets: each is 2^(2^-3), about 1.09, times as large as the one before.
@@ -27,7 +26,7 @@ var fractions = func() (list [1 << Schema]float64) { //nolint:gochecknoglobals /
 type Exemplar struct {
 	Name, Text string // of its label; together at most 128 characters
 	Value      float64
-	At         time.Time
+	AtMicros   int64 // since 1970 UTC, never 0
 }
 
 // Histogram counts values from 0 on in classic buckets and, if it is native, in native ones beside them. It is not safe for
@@ -76,9 +75,14 @@ func (h *Histogram) Observe(v float64) (bucket int) {
 	return bucket
 }
 
-// ExemplarDue reports whether the example of a bucket is at least a second older than at: so few are stored.
-func (h *Histogram) ExemplarDue(bucket int, at time.Time) bool {
-	return h.exemplars == nil || at.Sub(h.exemplars[bucket].At).Abs() >= time.Second
+// ExemplarDue reports whether the example of a bucket is a second off a moment, µs since 1970 UTC: so few are stored.
+func (h *Histogram) ExemplarDue(bucket int, micros int64) bool {
+	const second = 1_000_000
+	if h.exemplars == nil {
+		return true
+	}
+	age := micros - h.exemplars[bucket].AtMicros
+	return age >= second || age <= -second
 }
 
 // SetExemplar remembers the example of a bucket.

@@ -83,7 +83,7 @@ func (w *Writer) histogramMessage(h *Histogram, labels []string) {
 			bound = h.bounds[i]
 		}
 		bucket := appendDouble(appendUint(nil, 1, total), 2, bound)
-		if h.exemplars != nil && !h.exemplars[i].At.IsZero() {
+		if h.exemplars != nil && h.exemplars[i].AtMicros != 0 {
 			bucket = appendBytes(bucket, 3, h.exemplars[i].message())
 		}
 		b = appendBytes(b, 3, bucket)
@@ -129,5 +129,5 @@ func (h *Histogram) appendNative(b []byte) []byte {
 
 func (e *Exemplar) message() []byte {
 	b := appendDouble(appendPairs(nil, []string{e.Name, e.Text}), 2, e.Value)
-	return appendTimestamp(b, 3, e.At)
+	return appendTimestamp(b, 3, time.UnixMicro(e.AtMicros))
 }

@@ -55,7 +55,7 @@ func (w *Writer) exemplar(e *Exemplar) {
 	w.body = appendLabels(w.body, []string{e.Name, e.Text})
 	w.body = append(append(w.body, "} "...), number(e.Value)...)
 	w.body = append(w.body, ' ')
-	w.body = strconv.AppendFloat(w.body, seconds(e.At), 'f', 3, 64)
+	w.body = strconv.AppendFloat(w.body, float64(e.AtMicros)/1e6, 'f', 3, 64)
 }
 
 func appendLabels(b []byte, labels []string) []byte {

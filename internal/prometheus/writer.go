@@ -85,7 +85,7 @@ func (w *Writer) Histogram(h *Histogram, labels ...string) {
 			bound = number(h.bounds[i])
 		}
 		w.line(w.name, "_bucket", labels, bound, float64(total))
-		if w.format == OpenMetrics && h.exemplars != nil && !h.exemplars[i].At.IsZero() {
+		if w.format == OpenMetrics && h.exemplars != nil && h.exemplars[i].AtMicros != 0 {
 			w.exemplar(&h.exemplars[i])
 		}
 		w.newline()

@@ -75,7 +75,7 @@ func TestTextAndProtocolBuffersAgreeWhateverIsCounted(t *testing.T) {
 		h := prometheus.NewHistogram([]float64{.5, 1, 100}, true)
 		values := rapid.SliceOf(rapid.Float64Range(0, 1e7)).Draw(t, "values")
 		for _, v := range values {
-			h.SetExemplar(h.Observe(v), prometheus.Exemplar{Name: "task_id", Text: "3f1c", Value: v, At: at})
+			h.SetExemplar(h.Observe(v), prometheus.Exemplar{Name: "task_id", Text: "3f1c", Value: v, AtMicros: at.UnixMicro()})
 		}
 		label := rapid.String().Draw(t, "label")
 		var decoded []map[string]*dto.MetricFamily
@@ -132,8 +132,8 @@ func TestOpenMetricsHasExemplarsAndCreationTimes(t *testing.T) {
 	t.Parallel()
 	h := prometheus.NewHistogram([]float64{1}, true)
 	bucket := h.Observe(.25)
-	h.SetExemplar(bucket, prometheus.Exemplar{Name: "task_id", Text: "3f1c", Value: .25, At: at})
-	if h.ExemplarDue(bucket, at.Add(time.Millisecond)) || !h.ExemplarDue(bucket, at.Add(time.Second)) {
+	h.SetExemplar(bucket, prometheus.Exemplar{Name: "task_id", Text: "3f1c", Value: .25, AtMicros: at.UnixMicro()})
+	if h.ExemplarDue(bucket, at.Add(time.Millisecond).UnixMicro()) || !h.ExemplarDue(bucket, at.Add(time.Second).UnixMicro()) {
 		t.Error("an example is to be replaced after a second")
 	}
 	h.Observe(.5)

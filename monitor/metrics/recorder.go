@@ -262,9 +262,9 @@ func (r *Recorder) addEnd(w *worker, s *series, e *state.Event, ch *state.Change
 
 // observe counts a duration. The example is the task, if its id is a UUID: others may say something of what it does.
 func observe(h *prometheus.Histogram, seconds float64, e *state.Event) {
-	bucket, at := h.Observe(seconds), time.UnixMicro(e.ReceivedMicros)
-	if h.ExemplarDue(bucket, at) && len(e.ID) == 36 && uuid.Validate(e.ID) == nil {
-		h.SetExemplar(bucket, prometheus.Exemplar{Name: "task_id", Text: strings.Clone(e.ID), Value: seconds, At: at})
+	bucket := h.Observe(seconds)
+	if h.ExemplarDue(bucket, e.ReceivedMicros) && len(e.ID) == 36 && uuid.Validate(e.ID) == nil {
+		h.SetExemplar(bucket, prometheus.Exemplar{Name: "task_id", Text: strings.Clone(e.ID), Value: seconds, AtMicros: e.ReceivedMicros})
 	}
 }
 
