@@ -25,7 +25,7 @@ func TestDockerfile(t *testing.T) {
 			t.Errorf("the last stage has no line %s", line)
 		}
 	}
-	for _, line := range strings.Split(final, "\n") {
+	for line := range strings.SplitSeq(final, "\n") {
 		if strings.HasPrefix(line, "COPY ") && !strings.HasPrefix(line, "COPY --from=build ") {
 			t.Errorf("%s: copies from outside", line)
 		}
