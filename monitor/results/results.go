@@ -29,7 +29,7 @@ type Result struct {
 	Value       json.RawMessage // what it returned, nil if Undecodable or an exception; Python objects as celery.Unpickle has them
 	Undecodable string          // why Value cannot be shown, such as "stored as yaml, not decoded"
 	Exception   string          // module.Type: arguments, empty if there is none
-	Repr        string // the exception as Python's repr has it: Type('argument', 2); empty if there is none
+	Repr        string          // the exception as Python's repr has it: Type('argument', 2); empty if there is none
 	Traceback   string
 	DoneAt      time.Time
 	// NaiveTime reports that DoneAt was stored without an offset and read as UTC.

@@ -12,7 +12,7 @@ import (
 )
 
 // TestEndToEndFlowersActions asks Flower and Umbel, which watch one worker, to change the same.
-func TestEndToEndFlowersActions(t *testing.T) {
+func TestEndToEndFlowersActions(t *testing.T) { //nolint:tparallel // one after the other, on one worker
 	t.Parallel()
 	testenv.Flower(t)
 	s := newShop(t, ownRedis(t), "")

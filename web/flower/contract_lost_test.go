@@ -16,7 +16,7 @@ import (
 
 // TestEndToEndFlowersActionsOnLostWorkers asks Flower and Umbel to change workers that scale themselves, end, do not reply, and
 // whose broker is away.
-func TestEndToEndFlowersActionsOnLostWorkers(t *testing.T) {
+func TestEndToEndFlowersActionsOnLostWorkers(t *testing.T) { //nolint:tparallel // one after the other, on one worker
 	t.Parallel()
 	testenv.Flower(t)
 	broker := ownRedis(t)

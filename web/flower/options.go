@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,8 +91,8 @@ func (o *taskOptions) read(name string, value json.RawMessage) error {
 	}[name]
 	switch name {
 	case "serializer":
-		if string(value) != `"json"` {
-			return badOption("Invalid option: serializer can only be json")
+		if json.Unmarshal(value, &o.Serializer) != nil || !slices.Contains(celery.Serializers(), o.Serializer) {
+			return badOption("Invalid option: serializer must be json, msgpack or yaml")
 		}
 	case "chain", "chord", "group_id", "group_index", "reply_to", "retries", "stamped_headers":
 		return badOption("Invalid option: %s cannot be set", name)
@@ -163,7 +164,7 @@ const maxSeconds = 10 * 365 * 24 * 3600
 func readSeconds(value json.RawMessage) (float64, bool) {
 	var text string
 	var f float64
-	ok := true
+	var ok bool
 	if json.Unmarshal(value, &text) == nil {
 		f, ok = parseFloat(text)
 	} else {

@@ -117,7 +117,7 @@ func (a *API) enterWait() (leave func(), err error) {
 }
 
 // patience is how long to wait for the result.
-func (o taskOptions) patience() (time.Duration, error) {
+func (o *taskOptions) patience() (time.Duration, error) {
 	if o.timeout == nil {
 		return maxWait, nil
 	}
