@@ -121,7 +121,7 @@ func (a *API) add(method, pattern string, action auth.Action, h handler) {
 func (a *API) serve(pattern string, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		r := &request{Request: hr, header: w.Header(), name: strings.TrimPrefix(hr.URL.Path, strings.TrimSuffix(pattern, "*"))}
-		value, err := a.answer(r, h)
+		value, err := a.answer(r, h) //nolint:contextcheck // r carries it
 		if err != nil {
 			a.fail(w, hr, err)
 			return

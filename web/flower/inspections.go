@@ -30,9 +30,13 @@ type method struct {
 // methods are in Flower's order.
 func methods() []method {
 	return []method{
-		{name: "stats"}, {name: "active_queues"}, {name: "registered", arguments: map[string]any{"taskinfoitems": []string{}}},
-		{name: "scheduled", alone: true}, {name: "active", arguments: map[string]any{"safe": true}, alone: true},
-		{name: "reserved", alone: true}, {name: "revoked", alone: true},
+		{name: "stats"},
+		{name: "active_queues"},
+		{name: "registered", arguments: map[string]any{"taskinfoitems": []string{}}},
+		{name: "scheduled", alone: true},
+		{name: "active", arguments: map[string]any{"safe": true}, alone: true},
+		{name: "reserved", alone: true},
+		{name: "revoked", alone: true},
 		{name: "conf", arguments: map[string]any{"with_defaults": false}},
 	}
 }
