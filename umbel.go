@@ -17,6 +17,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/ingest"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/web/auth"
 )
 
@@ -90,6 +91,12 @@ type Options struct {
 	// open, by several goroutines. An error, or a Grant without Role, refuses the request. Nil lets everybody do and see everything:
 	// the host program decides who may ask.
 	Authorize func(r *http.Request) (Grant, error)
+
+	// Redact are rules for what is taken out of events, results, messages and settings before anything else sees them, beside
+	// the usual secrets, such as "key ssn" or "task billing.* arg 0"; NoRedactDefaults leaves those in. Changed rules hold for
+	// what is received from then on.
+	Redact           []string
+	NoRedactDefaults bool
 
 	// DataDir is where the history is kept, in a file that one Umbel at a time may use. Empty, or :memory:,
 	// keeps it in memory until Close.
@@ -232,6 +239,7 @@ func New(o Options) (*Umbel, error) {
 		OutboxURLs: o.OutboxURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
 		Metrics: ingest.MetricsOptions{RuntimeBuckets: o.RuntimeBuckets, PurgeOfflineWorkers: o.PurgeOfflineWorkers}, QueueDrain: o.QueueDrain,
 		Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir,
+		Redact:    redact.Options{NoDefaults: o.NoRedactDefaults, Rules: o.Redact},
 		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,
 	})
 	if failed, ok := errors.AsType[*dashboard.HistoryError](err); ok {

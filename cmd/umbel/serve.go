@@ -25,6 +25,7 @@ const maxHeader = 64 << 10
 
 // webFlags say where the dashboard is served.
 type webFlags struct {
+	redactFlags
 	Listen          string   `env:"UMBEL_LISTEN" default:"127.0.0.1:5555" help:"Address to listen on, or unix:/path of a socket that only its owner can open. Others than loopback and sockets require that users sign in, or --unauthenticated."`
 	HTTPSCert       string   `name:"https-cert" env:"UMBEL_HTTPS_CERT" placeholder:"FILE" help:"Serve HTTPS with this certificate and its chain (PEM). Read again when it changes."`
 	HTTPSKey        string   `name:"https-key" env:"UMBEL_HTTPS_KEY" placeholder:"FILE" help:"Key (PEM) of the certificate."`
@@ -107,6 +108,9 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 	}
 	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
 	o.ReadOnly, o.Flower.Unauthenticated = f.ReadOnly, f.FlowerAPI
+	if o.Redact, err = f.redactFlags.options(); err != nil {
+		return err
+	}
 	o.Retention = new(f.rules(o.DataDir))
 	if err := f.metrics(&o); err != nil {
 		return err
