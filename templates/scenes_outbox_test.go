@@ -138,14 +138,17 @@ func requestHostile() templates.Request {
 
 func audit() templates.Audit {
 	return templates.Audit{
-		Verified: true, Newest: "/ops/outbox/audit", Older: "/ops/outbox/audit?cursor=2",
+		Verified: true, Export: "/ops/api/v1/audit/export?kind=action", Filter: templates.AuditFilter{Kind: "action", Actor: evil},
+		Newest: "/ops/outbox/audit", Older: "/ops/outbox/audit?cursor=2",
 		Records: []history.AuditRecord{
 			{
-				ID: 3, At: at(0), Actor: "ann", RemoteAddr: "10.0.0.7", Action: "revoke", Target: "task 3f2a", FirstCommand: 17, Commands: 1,
+				ID: 3, At: at(0), Kind: "action", Outcome: "accepted", Actor: "ann", Method: "oidc", Role: "operator", RemoteAddr: "10.0.0.7",
+				Endpoint: "/act/task", Action: "revoke", Target: "task 3f2a", FirstCommand: 17, Commands: 1,
 				Detail: `{"signal":"SIGKILL","terminate":true}`, Hash: "6d1f0f6c3a0b2b6f0a9f6d1f0f6c3a0b2b6f0a9f6d1f0f6c3a0b2b6f0a9f0a9f",
 			},
+			{ID: 4, At: at(-second), Kind: "login", Outcome: "refused", Action: "login", RemoteAddr: "10.0.0.8", Detail: `{"refused":951}`},
 			{ID: 2, At: at(-second), Action: "requeue", Target: "3 commands", Hash: "77"},
-			{ID: 1, At: at(-2 * second), Actor: evil, RemoteAddr: evil, Action: evil, Target: evil, Detail: evil, Hash: evil},
+			{ID: 1, At: at(-2 * second), Actor: evil, RemoteAddr: evil, Method: evil, Role: evil, Endpoint: evil, Outcome: evil, Action: evil, Target: evil, Detail: evil, Hash: evil},
 		},
 	}
 }

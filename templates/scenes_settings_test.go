@@ -5,6 +5,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/peers"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -12,6 +13,10 @@ import (
 func settings() templates.Settings {
 	const day = 24 * time.Hour
 	return templates.Settings{
+		Redact: templates.Redaction{
+			Forms: true, ByForm: 3, Recent: []string{"password", evil}, Tried: true, Text: evil, Result: evil,
+			Rules: []redact.RuleStatus{{Rule: "key *password*", Default: true, Redacted: 12_345}, {Rule: evil}},
+		},
 		Version: "v0.1.0", Health: connected(), Location: "/var/lib/umbel/history.db", Size: 1 << 30,
 		Unsaved: 12, Backlog: 1200, MaxTasks: 200_000, MaxText: 512 << 20,
 		Peers: &peers.Status{

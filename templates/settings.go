@@ -9,6 +9,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/peers"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/view"
 )
 
@@ -23,8 +24,21 @@ type Settings struct {
 	Unsaved  int           // tasks that changed since they were saved
 	Backlog  int           // tasks whose text is not indexed yet
 	Plan     *Plan
+	Redact   Redaction
 	MaxTasks int   // in memory
 	MaxText  int64 // bytes in memory
+}
+
+// Redaction is what is taken out of what Umbel reads.
+type Redaction struct {
+	Rules  []redact.RuleStatus
+	Forms  bool   // secrets known by their form are redacted
+	ByForm uint64 // texts in which there were some
+	// Recent are keys in recent tasks whose values are hidden, by rule or still visible in those received before.
+	Recent []string
+	Tried  bool   // a text was tried
+	Text   string // that was tried
+	Result string // without its secrets
 }
 
 // Plan is what retention would remove now.

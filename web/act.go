@@ -25,6 +25,7 @@ type forms struct {
 // command service none that act on the cluster.
 func (all audiences) routeChanges(r router, h *Handler) {
 	p := all.any()
+	r.post("/settings/redact", auth.View, all.settings((*settingsPage).tryRedaction)) // which changes nothing
 	if p.readOnly {
 		return
 	}
@@ -60,7 +61,8 @@ func (all audiences) routeChanges(r router, h *Handler) {
 
 // by identifies who sent a form, from which page, and which form, so that sending it twice makes one request.
 func (p *forms) by(r *http.Request) command.Caller {
-	by := command.Caller{Actor: auth.FromContext(r.Context()).User, RemoteAddr: r.RemoteAddr, Endpoint: r.URL.Path}
+	g := auth.FromContext(r.Context())
+	by := command.Caller{Actor: g.User, Method: g.Method, Role: string(g.Role), RemoteAddr: r.RemoteAddr, Endpoint: r.URL.Path}
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		by.RemoteAddr = host
 	}

@@ -32,6 +32,11 @@ func (h *Handler) resolve(resolve bool) http.HandlerFunc {
 		case err != nil:
 			p.notLoaded(w, r, err)
 		default:
+			action := "reopen failure"
+			if resolve {
+				action = "resolve failure"
+			}
+			p.record(r, history.AuditView, action, id.String())
 			http.Redirect(w, r, withResolved(h.back(r.FormValue("return")), id, resolve), http.StatusSeeOther)
 		}
 	}

@@ -56,6 +56,11 @@ func (all audiences) view(serve func(p *viewsPage, w http.ResponseWriter, r *htt
 	return func(w http.ResponseWriter, r *http.Request) { serve(all.of(r).views, w, r) }
 }
 
+// settings serves the form on the page of settings.
+func (all audiences) settings(serve func(p *settingsPage, w http.ResponseWriter, r *http.Request)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { serve(all.of(r).settings, w, r) }
+}
+
 // run reads for open pages until ctx ends.
 func (all audiences) run(ctx context.Context) error {
 	var g errgroup.Group

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/payload"
 	"github.com/umbelhq/umbel/web/query"
@@ -20,33 +19,36 @@ type auditPage struct {
 }
 
 func (p *auditPage) load(ctx context.Context, a address) (page, error) {
-	before, _, err := query.ParseAudit(a.query)
+	path := p.urls.Prefix + "/outbox/audit"
+	q, err := query.ParseAudit(a.query, p.now())
 	if err != nil {
-		return page{}, invalid(err, templates.Link{Text: "The audit log", Href: p.urls.Prefix + "/outbox/audit"})
+		return page{}, invalid(err, templates.Link{Text: "The audit log", Href: path})
 	}
-	found, next, err := p.commands.AuditLog(ctx, history.AuditFilter{Before: before, Limit: query.DefaultLimit})
+	found, next, err := p.commands.AuditLog(ctx, q.Filter())
 	if err != nil {
 		return page{}, err
 	}
 	if !p.audience.Payload {
 		found = payload.Records(found)
 	}
-	v := templates.Audit{Records: found}
+	v := templates.Audit{
+		Records: found, Filter: templates.AuditFilter{Kind: q.Kind, Outcome: q.Outcome, Actor: q.Actor, Since: q.Since, Until: q.Until},
+	}
 	tampered, err := p.tampered.get("", func() (int64, error) { return p.commands.VerifyAudit(ctx) })
 	if err != nil {
 		p.log.WarnContext(ctx, "verify audit log", "error", err)
 	}
 	v.Tampered, v.Verified = tampered, err == nil && tampered == 0
-	pg := page{
-		url: "/outbox/audit", title: "Audit log", section: templates.SectionOutbox,
+	pg := page{url: q.URL("/outbox/audit"), title: "Audit log", section: templates.SectionOutbox}
+	if q.Before != 0 {
+		v.Newest = q.First().URL(path)
 	}
-	path := p.urls.Prefix + pg.url
-	if before != 0 {
-		v.Newest = path
-		pg.url += cursor(before)
-	}
+	all := q.First()
+	all.Limit = 0
+	v.Export = all.URL(p.urls.Prefix + apiPath + "/audit/export")
 	if next != 0 {
-		v.Older = path + cursor(next)
+		q.Before = next
+		v.Older = q.URL(path)
 	}
 	pg.view = v
 	return pg, nil

@@ -100,6 +100,18 @@ func fragments(parts []templates.Part) []live.Fragment {
 	return list
 }
 
+// record records what a visitor has changed. Its error is logged: what is done is done.
+func (p *common) record(r *http.Request, kind history.AuditKind, action, target string) {
+	if p.auditLog == nil {
+		return
+	}
+	a := auth.AuditRecord(r)
+	a.Kind, a.Action, a.Target = kind, action, target
+	if err := p.auditLog.Append(context.WithoutCancel(r.Context()), a); err != nil {
+		p.log.ErrorContext(r.Context(), "write audit record", "action", action, "error", err)
+	}
+}
+
 // notFound responds to addresses without a page.
 func (p *common) notFound(w http.ResponseWriter, r *http.Request) {
 	p.problem(w, r, http.StatusNotFound, templates.Problem{

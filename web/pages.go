@@ -14,13 +14,14 @@ import (
 // pages are all pages and the forms beside them.
 type pages struct {
 	*common
-	routes  []route
-	views   *viewsPage
-	failing *failurePages
-	forms   *forms
-	counts  *background[history.Count] // of the tasks of views
-	results *storedResults             // nil if there is no result backend
-	audits  *idempotencyPage           // nil if workers cannot be inspected
+	routes   []route
+	views    *viewsPage
+	failing  *failurePages
+	forms    *forms
+	counts   *background[history.Count] // of the tasks of views
+	results  *storedResults             // nil if there is no result backend
+	settings *settingsPage
+	audits   *idempotencyPage // nil if workers cannot be inspected
 }
 
 // newPages returns the pages of an audience. They share what first reads for open pages, unless that is nil. It has
@@ -70,6 +71,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	task := &taskPage{p.common, p.failing, repeated, p.results}
 	workers := &workerPages{p.common}
 	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
+	p.settings = settings
 	list := []route{
 		{pattern: "/", action: auth.View, load: overview.load},
 		{pattern: "/tasks", action: auth.View, load: tasks.load},

@@ -13,7 +13,7 @@ import (
 // loadRequest shows one request.
 func (p *outboxPages) loadRequest(ctx context.Context, a address) (page, error) {
 	id, err := strconv.ParseInt(a.name, 10, 64)
-	before, _, wrong := query.ParseAudit(a.query)
+	before, _, wrong := query.ParseCursor(a.query)
 	if err != nil || wrong != nil || id < 1 {
 		return page{}, p.unknownRequest()
 	}

@@ -2,8 +2,12 @@ package web
 
 import (
 	"context"
+	"net/http"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/peers"
 	"github.com/umbelhq/umbel/state"
@@ -26,13 +30,66 @@ func (p *settingsPage) load(ctx context.Context, _ address) (page, error) {
 	v := templates.Settings{
 		Version: p.version, Health: h, Location: kept.Location, Size: kept.Size, Error: p.historyError(h),
 		Unsaved: h.Store.UnsavedTasks, Backlog: kept.Unindexed, Plan: p.prunePlan(ctx),
-		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText,
+		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText, Redact: p.redaction(ctx),
 	}
 	if p.peers != nil {
 		s := p.peers.Status()
 		v.Peers = &s
 	}
 	return page{url: "/settings", title: "Settings", section: templates.SectionSettings, view: v}, nil
+}
+
+// redaction returns the rules of redaction, and which keys of the newest tasks they match.
+func (p *settingsPage) redaction(ctx context.Context) templates.Redaction {
+	v := templates.Redaction{Forms: p.redactor.Forms()}
+	v.Rules, v.ByForm = p.redactor.Status()
+	newest, err := p.backend.Tasks(ctx, history.TaskRequest{Limit: redactedTasks, Now: p.now()})
+	if err != nil {
+		p.log.WarnContext(ctx, "newest tasks cannot be read", "error", err)
+	}
+	for i := range newest.Tasks {
+		t := &newest.Tasks[i]
+		for _, text := range []*string{t.Args, t.Kwargs, t.Result} {
+			if text == nil {
+				continue
+			}
+			for _, key := range p.redactor.Matching(*text) {
+				if key = truncate.Text(key, maxShownKey); len(v.Recent) < maxShownKeys && !slices.Contains(v.Recent, key) {
+					v.Recent = append(v.Recent, key)
+				}
+			}
+		}
+	}
+	slices.Sort(v.Recent)
+	return v
+}
+
+const (
+	redactedTasks = 100    // whose keys are compared with the rules
+	maxShownKeys  = 20     // of theirs that are shown
+	maxShownKey   = 60     // bytes of one
+	maxTried      = 20_000 // bytes of a text to try the rules on
+)
+
+// tryRedaction shows a text without its secrets. It is never stored or logged.
+func (p *settingsPage) tryRedaction(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), loadTimeout)
+	defer cancel()
+	pg, err := p.load(ctx, address{})
+	if err != nil {
+		p.notLoaded(w, r, err)
+		return
+	}
+	v, ok := pg.view.(templates.Settings)
+	if !ok {
+		p.notFound(w, r)
+		return
+	}
+	text := strings.ToValidUTF8(r.PostFormValue("text"), "\uFFFD")
+	v.Redact.Tried, v.Redact.Text = true, truncate.Bytes(text, maxTried)
+	v.Redact.Result = p.redactor.Text(v.Redact.Text)
+	pg.view, pg.static = v, true
+	p.show(w, r, pg)
 }
 
 // prunePlan is what retention would remove, nil if the history cannot be read.

@@ -1,17 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"text/tabwriter"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/web/api"
+	"github.com/umbelhq/umbel/web/query"
 )
 
 // outboxStatsCmd sums up the outbox, beside the server that uses it.
@@ -56,8 +59,14 @@ func printStats(out io.Writer, stats history.OutboxStats, now time.Time) error {
 // outboxAuditCmd reads the audit log.
 type outboxAuditCmd struct {
 	dirFlag
-	Verify bool `env:"UMBEL_VERIFY" help:"Verify that no record was modified or removed."`
-	Limit  int  `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Maximum number of records; 0 for all."`
+	Verify  bool   `env:"UMBEL_VERIFY" help:"Verify that no record was modified or removed."`
+	Limit   int    `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Maximum number of records; 0 for all."`
+	Kind    string `env:"UMBEL_KIND" placeholder:"KIND" help:"Only records of a kind: action, login, logout, token, access, export, rule or view."`
+	Outcome string `env:"UMBEL_OUTCOME" placeholder:"OUTCOME" help:"Only records with an outcome: accepted, refused or failed."`
+	Actor   string `env:"UMBEL_ACTOR" placeholder:"USER" help:"Only records of a user."`
+	From    string `env:"UMBEL_FROM" placeholder:"TIME" help:"Only records since a time, such as 2026-11-21T10:00:00Z or -24h."`
+	To      string `env:"UMBEL_TO" placeholder:"TIME" help:"Only records before a time."`
+	Format  string `env:"UMBEL_FORMAT" enum:"table,csv,jsonl" default:"table" help:"Format: table, csv or jsonl."`
 }
 
 // maxRecords is how many records are asked for at once.
@@ -99,25 +108,54 @@ func verify(ctx context.Context, out io.Writer, db history.Store) error {
 
 // print writes records, newest first.
 func (c *outboxAuditCmd) print(ctx context.Context, out io.Writer, db history.Store) error {
+	f, err := c.filter(time.Now())
+	if err != nil {
+		return usageError{err}
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RECORD\tAT\tWHO\tFROM\tACTION\tTARGET\tREQUEST\tCOMMANDS")
+	write, flush := func(a history.AuditRecord) error {
+		_, err := fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", a.ID, moment(a.At), printable(a.Actor), printable(a.RemoteAddr),
+			printable(a.Action), printable(a.Target), cmp.Or(a.Outcome, history.AuditAccepted), a.FirstCommand, a.Commands)
+		return err
+	}, w.Flush
+	if c.Format == "table" {
+		fmt.Fprintln(w, "RECORD\tAT\tWHO\tFROM\tACTION\tTARGET\tOUTCOME\tREQUEST\tCOMMANDS")
+	} else {
+		e := api.NewAuditEncoder(out, c.Format)
+		write, flush = e.Record, e.Flush
+	}
 	left := c.Limit
 	for before := int64(0); ; {
 		page := maxRecords
 		if c.Limit > 0 {
 			page = min(page, left)
 		}
-		list, next, err := db.AuditLog(ctx, history.AuditFilter{Before: before, Limit: page})
+		f.Before, f.Limit = before, page
+		list, next, err := db.AuditLog(ctx, f)
 		if err != nil {
 			return err
 		}
 		for _, a := range list {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", a.ID, moment(a.At), printable(a.Actor), printable(a.RemoteAddr),
-				printable(a.Action), printable(a.Target), a.FirstCommand, a.Commands)
+			if err := write(a); err != nil {
+				return err
+			}
 		}
 		left -= len(list)
 		if before = next; next == 0 || c.Limit > 0 && left <= 0 {
-			return w.Flush()
+			return flush()
 		}
 	}
+}
+
+// filter returns which records are printed.
+func (c *outboxAuditCmd) filter(now time.Time) (history.AuditFilter, error) {
+	v := url.Values{}
+	for name, value := range map[string]string{"kind": c.Kind, "outcome": c.Outcome, "actor": c.Actor, "from": c.From, "to": c.To} {
+		v.Set(name, value)
+	}
+	q, err := query.ParseAudit(v, now)
+	if err != nil {
+		return history.AuditFilter{}, fmt.Errorf("--%w", err)
+	}
+	return q.Filter(), nil
 }

@@ -65,7 +65,11 @@ func (s *Origin) Resolve(ctx huma.Context) []error {
 
 // caller identifies who made a request.
 func (a *api) caller(s *Origin) command.Caller {
-	by := command.Caller{Actor: auth.FromContext(s.http.Context()).User, Endpoint: "API " + s.http.Method + " " + shorten(s.http.URL.Path), RemoteAddr: s.http.RemoteAddr}
+	g := auth.FromContext(s.http.Context())
+	by := command.Caller{
+		Actor: g.User, Method: g.Method, Role: string(g.Role), RemoteAddr: s.http.RemoteAddr,
+		Endpoint: "API " + s.http.Method + " " + shorten(s.http.URL.Path),
+	}
 	if host, _, err := net.SplitHostPort(by.RemoteAddr); err == nil {
 		by.RemoteAddr = host
 	}

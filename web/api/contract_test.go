@@ -179,7 +179,8 @@ func asking(group, call string) map[string][]asked {
 			{400, "/app-outboxes/shop/rows?state=x", "", nil},
 		},
 		"list-dead-letters": {{200, "/app-outboxes/shop/dead-letters", "", nil}, {404, "/app-outboxes/none/dead-letters", "", nil}},
-		"list-audit":        {{200, "/audit?limit=2", "", nil}},
+		"list-audit":        {{200, "/audit?limit=2", "", nil}, {200, "/audit?kind=export&outcome=accepted&actor=ada&from=-1h&to=now", "", nil}, {400, "/audit?from=x", "", nil}},
+		"export-audit":      {{200, "/audit/export", "", nil}, {400, "/audit/export?kind=x", "", nil}},
 	}
 }
 
@@ -232,7 +233,7 @@ func TestEveryAnswerIsDocumented(t *testing.T) {
 
 // tried are the operations in order, with those that delete something last.
 func tried(cases map[string][]asked) []string {
-	last := []string{"get-view", "change-view", "delete-view", "list-commands", "get-command", "list-audit"}
+	last := []string{"get-view", "change-view", "delete-view", "list-commands", "get-command", "export-audit", "list-audit"}
 	list := slices.DeleteFunc(slices.Sorted(maps.Keys(cases)), func(name string) bool { return slices.Contains(last, name) })
 	return append(list, last...)
 }

@@ -21,7 +21,13 @@ const (
 
 type exportTasks struct {
 	TaskQuery
+	Origin
 	Format string `query:"format" enum:"csv,jsonl" default:"csv" doc:"csv: the columns in cols. jsonl: one JSON object per line."`
+}
+
+// Resolve keeps the query and the request.
+func (e *exportTasks) Resolve(ctx huma.Context) []error {
+	return append(e.TaskQuery.Resolve(ctx), e.Origin.Resolve(ctx)...)
 }
 
 func (a *api) registerExport(h huma.API) {
@@ -62,10 +68,14 @@ func (a *api) export(ctx context.Context, r *exportTasks) (*huma.StreamResponse,
 			return
 		}
 		_, w := humachi.Unwrap(hc)
+		n := len(page.Tasks)
 		err := send(w, NewEncoder(w, r.Format, q.Cols), page, func(from history.TaskPage) (history.TaskPage, error) {
 			q = q.After(from.Next, false)
-			return read(ctx)
+			page, err := read(ctx)
+			n += len(page.Tasks)
+			return page, err
 		})
+		a.recordExport(r.http, "export tasks", map[string]any{"query": r.http.URL.RawQuery, "format": r.Format, "tasks": n}, err)
 		if err == nil {
 			return
 		}

@@ -72,6 +72,7 @@ type listFailures struct {
 
 // FailurePath names a failure group.
 type FailurePath struct {
+	Origin
 	ID string `path:"id" doc:"Group ID." example:"0dd7dc58725190cd"`
 }
 
@@ -136,6 +137,11 @@ func (a *api) setResolved(ctx context.Context, r *FailurePath, at time.Time) (*r
 	case err != nil:
 		return nil, a.failed(ctx, err)
 	}
+	action := "resolve failure"
+	if at.IsZero() {
+		action = "reopen failure"
+	}
+	a.recordChange(r.http, action, r.ID)
 	return a.failure(ctx, r)
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,7 +50,12 @@ type Relay struct {
 type Audit struct {
 	ID         Int             `json:"id"`
 	At         Time            `json:"at"`
+	Kind       string          `json:"kind" example:"action" doc:"action, login, logout, token, access, export, rule or view."`
+	Outcome    string          `json:"outcome" example:"accepted" doc:"accepted, refused or failed."`
 	Actor      *string         `json:"actor" doc:"User who made the request; null if unknown."`
+	Method     *string         `json:"method" example:"oidc" doc:"How the user was identified."`
+	Role       *string         `json:"role" example:"operator" doc:"Role of the user."`
+	Endpoint   *string         `json:"endpoint" example:"/act/task" doc:"Page or resource of the request."`
 	RemoteAddr *string         `json:"remote_addr" doc:"Client address."`
 	Action     string          `json:"action" example:"revoke"`
 	Target     *string         `json:"target"`
@@ -84,9 +90,19 @@ type listCommands struct {
 }
 
 type listAudit struct {
-	Query
+	AuditLogQuery
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of records to return."`
 	Cursor string `query:"cursor" doc:"Cursor from next of an earlier response."`
+}
+
+// AuditLogQuery selects audit records.
+type AuditLogQuery struct {
+	Query
+	Kind    string `query:"kind" enum:"action,login,logout,token,access,export,rule,view" doc:"Kind of record."`
+	Outcome string `query:"outcome" enum:"accepted,refused,failed" doc:"What became of it."`
+	Actor   string `query:"actor" doc:"User."`
+	From    string `query:"from" doc:"Earliest time, such as 2026-11-21T10:00:00Z or -24h." example:"-24h"`
+	To      string `query:"to" doc:"Time before which records are." example:"now"`
 }
 
 // Changed says how many commands or workers were changed.
@@ -107,6 +123,7 @@ func (a *api) registerOutbox(h huma.API) {
 	huma.Register(h, operation(h, auth.View, "get-command", "/commands/{id}", "Get a command", notFound, unavailable), a.command)
 	huma.Register(h, operation(h, auth.View, "get-outbox", "/outbox", "Get the state of the outbox", unavailable), a.outbox)
 	huma.Register(h, operation(h, auth.ReadAudit, "list-audit", "/audit", "List audit records, newest first", unavailable), a.audit)
+	a.registerAuditExport(h)
 	service := a.service()
 	if service == nil {
 		return
@@ -182,18 +199,18 @@ func FromOutbox(s history.OutboxStats) Outbox {
 
 // audit returns a page of the audit log.
 func (a *api) audit(ctx context.Context, r *listAudit) (*response[List[Audit]], error) {
-	before, limit, err := query.ParseAudit(r.values)
+	q, err := query.ParseAudit(r.values, a.now())
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	found, next, err := a.commands.AuditLog(ctx, history.AuditFilter{Before: before, Limit: limit})
+	found, next, err := a.commands.AuditLog(ctx, q.Filter())
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
 	if a.hides {
 		found = payload.Records(found)
 	}
-	return &response[List[Audit]]{List[Audit]{Items: mapSlice(found, fromAudit), Next: cursorOf(next)}}, nil
+	return &response[List[Audit]]{List[Audit]{Items: mapSlice(found, FromAudit), Next: cursorOf(next)}}, nil
 }
 
 // fromCommand returns a command as those may see it who ask.
@@ -204,8 +221,11 @@ func (a *api) fromCommand(c history.Command) Command {
 	return FromCommand(c)
 }
 
-func fromAudit(r history.AuditRecord) Audit {
+// FromAudit returns a record in the form of the API.
+func FromAudit(r history.AuditRecord) Audit {
 	d := Audit{
+		Kind: string(cmp.Or(r.Kind, history.AuditAction)), Outcome: string(cmp.Or(r.Outcome, history.AuditAccepted)),
+		Method: text(r.Method), Role: text(r.Role), Endpoint: text(r.Endpoint),
 		ID: Int(r.ID), At: timeOf(r.At), Actor: text(r.Actor), RemoteAddr: text(r.RemoteAddr), Action: r.Action, Target: text(r.Target),
 		Commands: r.Commands, RequestID: positive(r.FirstCommand), Hash: r.Hash,
 	}

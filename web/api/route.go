@@ -207,7 +207,7 @@ func (a *api) signedIn(next http.HandlerFunc) http.HandlerFunc {
 // negotiates only after the operation has run, and does not support media ranges.
 func negotiated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		export := strings.HasSuffix(r.URL.Path, "/tasks/export")
+		export := strings.HasSuffix(r.URL.Path, "/tasks/export") || strings.HasSuffix(r.URL.Path, "/audit/export")
 		if accept := strings.Join(r.Header.Values("Accept"), ","); !export && accept != "" && !takesJSON(accept) {
 			problem(http.StatusNotAcceptable, "Only application/json is available.").write(w)
 			return

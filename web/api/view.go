@@ -41,10 +41,14 @@ type ViewBody struct {
 
 // ViewPath names a view.
 type ViewPath struct {
+	Origin
 	ID string `path:"id" doc:"View ID."`
 }
 
-type viewInput struct{ Body ViewBody }
+type viewInput struct {
+	Origin
+	Body ViewBody
+}
 
 type changeView struct {
 	ViewPath
@@ -94,6 +98,7 @@ func (a *api) addView(ctx context.Context, in *viewInput) (*savedView, error) {
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
+	a.recordChange(in.http, "save view", v.Name)
 	saved := &savedView{Status: http.StatusOK, Body: fromView(v)}
 	if created {
 		saved.Status, saved.Location = http.StatusCreated, a.prefix+"/api/v1/views/"+v.ID
@@ -109,6 +114,7 @@ func (a *api) changeView(ctx context.Context, in *changeView) (*response[View], 
 	if err != nil {
 		return nil, a.viewProblem(ctx, in.ID, err)
 	}
+	a.recordChange(in.http, "change view", v.Name)
 	return &response[View]{fromView(v)}, nil
 }
 
@@ -116,6 +122,7 @@ func (a *api) deleteView(ctx context.Context, r *ViewPath) (*struct{}, error) {
 	if err := a.backend.History().DeleteView(ctx, r.ID); err != nil {
 		return nil, a.viewProblem(ctx, r.ID, err)
 	}
+	a.recordChange(r.http, "delete view", r.ID)
 	return nil, nil
 }
 

@@ -44,9 +44,8 @@ func ParseCommands(v url.Values) (Commands, error) {
 	}, p.failed()
 }
 
-// ParseAudit reads the page of the audit log that is asked for: the record before which it begins, 0 for the newest ones,
-// and how many it holds at most.
-func ParseAudit(v url.Values) (before int64, limit int, err error) {
+// ParseCursor reads the number before which a page begins, 0 for the first page, and how many items it holds at most.
+func ParseCursor(v url.Values) (before int64, limit int, err error) {
 	p := parser{values: v}
 	return p.number(paramCursor), cmp.Or(p.limit(), DefaultLimit), p.failed()
 }

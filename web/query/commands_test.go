@@ -72,18 +72,18 @@ func TestParseCommandsNamesTheWrongParameter(t *testing.T) {
 	}
 }
 
-func TestParseAudit(t *testing.T) {
+func TestParseCursor(t *testing.T) {
 	t.Parallel()
-	before, limit, err := query.ParseAudit(url.Values{"cursor": {"12"}, "limit": {"3"}})
+	before, limit, err := query.ParseCursor(url.Values{"cursor": {"12"}, "limit": {"3"}})
 	if before != 12 || limit != 3 || err != nil {
-		t.Errorf("ParseAudit = %d, %d, %v, want 12, 3", before, limit, err)
+		t.Errorf("ParseCursor = %d, %d, %v, want 12, 3", before, limit, err)
 	}
-	before, limit, err = query.ParseAudit(url.Values{"cursor": {""}})
+	before, limit, err = query.ParseCursor(url.Values{"cursor": {""}})
 	if before != 0 || limit != query.DefaultLimit || err != nil {
-		t.Errorf("ParseAudit = %d, %d, %v, want the newest %d", before, limit, err, query.DefaultLimit)
+		t.Errorf("ParseCursor = %d, %d, %v, want the newest %d", before, limit, err, query.DefaultLimit)
 	}
 	for _, v := range []url.Values{{"cursor": {"x"}}, {"limit": {"0"}}} {
-		if _, _, err := query.ParseAudit(v); err == nil {
+		if _, _, err := query.ParseCursor(v); err == nil {
 			t.Errorf("ParseAudit(%v) = nil, want an error", v)
 		}
 	}
