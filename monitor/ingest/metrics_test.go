@@ -96,7 +96,7 @@ func TestSeriesOfAWorkerThatIsGoneGo(t *testing.T) {
 			want   []state.Status
 			events uint64
 		}{{time.Second, []state.Status{state.Online}, 1}, {30 * time.Second, []state.Status{state.Offline}, 1}, {time.Minute, []state.Status{}, 0}} {
-			time.Sleep(step.after)
+			<-time.After(step.after)
 			if diff := cmp.Diff(step.want, statuses()); diff != "" {
 				t.Errorf("%v later (-want +got):\n%s", step.after, diff)
 			}
