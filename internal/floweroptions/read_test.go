@@ -297,10 +297,8 @@ func TestAnyFileIsReadOrRefused(t *testing.T) {
 	})
 }
 
-func checkFile(t interface {
-	Fatalf(format string, args ...any)
-}, text string,
-) {
+// checkFile fails if a file is refused without its line.
+func checkFile(t fataler, text string) {
 	_, err := read(nil, text, "")
 	if err != nil && !strings.Contains(err.Error(), " line ") {
 		t.Fatalf("%q: error without a line: %v", text, err)
