@@ -73,3 +73,18 @@ func TestPagesOfNobodyTellNothingOfTheCluster(t *testing.T) {
 		t.Errorf("got %d %s, want 401 without the broker", w.Code, w.Body)
 	}
 }
+
+func TestMetricsAreOpenIfTheyAreSaidToBe(t *testing.T) {
+	t.Parallel()
+	for open, want := range map[bool]int{false: http.StatusUnauthorized, true: http.StatusOK} {
+		h := newWeb(t, web.Options{Auth: doorkeeper{}, OpenMetrics: open, ClosedHealth: !open})
+		if got := request(t, h, http.MethodGet, "/metrics", "").Code; got != want {
+			t.Errorf("open %v: /metrics = %d, want %d", open, got, want)
+		}
+		for _, path := range []string{"/readyz", "/healthcheck"} {
+			if got := request(t, h, http.MethodGet, path, "").Code; (got == http.StatusOK) != open {
+				t.Errorf("closed %v: %s = %d", !open, path, got)
+			}
+		}
+	}
+}

@@ -57,6 +57,9 @@ type Options struct {
 	// Identify returns the user who makes a request where Auth is nil, for the audit log, in at most 256 bytes; nil leaves it
 	// unknown.
 	Identify func(r *http.Request) string
+	// OpenMetrics and ClosedHealth change who may read /metrics, which needs a role by default, and /healthz, /readyz and
+	// /healthcheck, which need none.
+	OpenMetrics, ClosedHealth bool
 	// Routes are served beside those of the pages and the API: those by which people sign in.
 	Routes  []auth.Route
 	Prefix  string        // path that every link begins with, such as /ops/celery; empty for the root
@@ -222,10 +225,10 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 	}
 	text.post("/theme", auth.Open, h.theme)
 	all.routeChanges(text, h)
-	text.get("/healthz", auth.Open, healthz)
-	text.get("/readyz", auth.Open, readyz(o.Backend))
+	text.get("/healthz", o.healthAction(), healthz)
+	text.get("/readyz", o.healthAction(), readyz(o.Backend))
 	text.handle(auth.Route{
-		Method: http.MethodGet, Pattern: "/metrics", Action: auth.View, Refuse: asText,
+		Method: http.MethodGet, Pattern: "/metrics", Action: o.metricsAction(), Refuse: asText,
 		Handler: compressed(newMetricsHandler(o, h.hub.Stats)),
 	})
 	for _, rt := range o.Routes {
@@ -239,6 +242,9 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 		forms.route(text)
 	}
 	for _, rt := range flowerRoutes(compatible, hidden) {
+		if rt.Action == auth.Open {
+			rt.Action = o.healthAction()
+		}
 		text.handle(rt)
 	}
 	h.flowerPages(text, all.any())
@@ -250,6 +256,22 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 	text.mux.Mount(apiPath, h.newAPI(o, all.any()))
 	h.routed = r
 	return r
+}
+
+// metricsAction is what those may take who read /metrics.
+func (o Options) metricsAction() auth.Action {
+	if o.OpenMetrics {
+		return auth.Open
+	}
+	return auth.View
+}
+
+// healthAction is what those may take who ask whether Umbel is well.
+func (o Options) healthAction() auth.Action {
+	if o.ClosedHealth {
+		return auth.View
+	}
+	return auth.Open
 }
 
 // newAPI returns the API.

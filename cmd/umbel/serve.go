@@ -36,6 +36,7 @@ type webFlags struct {
 	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path prefix, such as /umbel."`
 	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"200000" help:"Maximum number of tasks in memory. Older ones are read from the history."`
 	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Older ones are read from the history."`
+	OpenMetrics     bool     `env:"UMBEL_OPEN_METRICS" help:"Let anybody read /metrics, where people have to sign in."`
 	ReadOnly        bool     `env:"UMBEL_READ_ONLY" help:"Disable everything that changes the cluster or the history."`
 	authFlags
 	keepFlags
@@ -111,6 +112,7 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 	if o.Redact, err = f.redactFlags.options(); err != nil {
 		return err
 	}
+	o.OpenMetrics = f.OpenMetrics
 	o.Retention = new(f.rules(o.DataDir))
 	if err := f.metrics(&o); err != nil {
 		return err

@@ -65,6 +65,7 @@ type Options struct {
 	Prefix         string
 	Hosts, Origins []string
 	ReadOnly       bool
+	OpenMetrics    bool               // as in web.Options
 	Auth           auth.Authenticator // as in web.Options, and so are Routes
 	// SignIn says how users sign in where Auth is nil, without Store, Audit, Prefix and Logger; nil lets everybody do everything.
 	SignIn *auth.Options
@@ -231,7 +232,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	}
 	d.web, err = web.New(web.Options{
 		Backend: reader, Commands: d.commands, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly,
-		Auth: o.Auth, Routes: o.Routes,
+		Auth: o.Auth, Routes: o.Routes, OpenMetrics: o.OpenMetrics,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits, AuditLog: d.auditLog, Redactor: redactor, Flower: o.Flower,
 		Metrics: web.MetricsOptions{Read: d.ingester.Metrics, QueueDrain: o.QueueDrain},
