@@ -28,6 +28,13 @@ func newLimiter(burst int, every time.Duration) *limiter {
 	return &limiter{burst: burst, every: every, newer: make(map[string]time.Time)}
 }
 
+// wait returns how long the next attempt has to wait.
+func (l *limiter) wait(name string, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.until(name, now).Sub(now)-time.Duration(l.burst-1)*l.every, 0)
+}
+
 // take counts an attempt. If there were too many, it returns how long to wait.
 func (l *limiter) take(name string, now time.Time) (wait time.Duration) {
 	l.mu.Lock()

@@ -47,7 +47,7 @@ type passwords struct {
 	size     int64
 	looked   time.Time
 	cost     int // of bcrypt, the highest of all users
-	// verified holds hashes of users with passwords that were right, so that not each request of a script pays for bcrypt.
+	// verified holds hashes of addresses and users with passwords that were right, so that not each request of a script pays for bcrypt.
 	verified map[[32]byte]verified
 }
 
@@ -214,18 +214,20 @@ func (p *passwords) current(user, proof string, now time.Time) bool {
 	return ok && subtle.ConstantTimeCompare([]byte(c.proof()), []byte(proof)) == 1
 }
 
-// remembered returns the proof of a password that was right a short time ago.
-func (p *passwords) remembered(user, password string, now time.Time) (string, bool) {
+// remembered returns the proof of a password that was right a short time ago from the same address.
+func (p *passwords) remembered(address, user, password string, now time.Time) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refresh(now)
-	v, ok := p.verified[p.key(user, password)]
+	v, ok := p.verified[p.key(address, user, password)]
 	return v.proof, ok && now.Before(v.until)
 }
 
-func (p *passwords) key(user, password string) [32]byte {
+func (p *passwords) key(address, user, password string) [32]byte {
 	h := sha256.New()
 	h.Write(p.salt)
+	h.Write([]byte(address))
+	h.Write([]byte{0})
 	h.Write([]byte(user))
 	h.Write([]byte{0})
 	h.Write([]byte(password))
@@ -233,7 +235,7 @@ func (p *passwords) key(user, password string) [32]byte {
 }
 
 // verify checks a password and returns its proof. It takes as long for users who do not exist.
-func (p *passwords) verify(ctx context.Context, user, password string, now time.Time) (proof string, ok bool, err error) {
+func (p *passwords) verify(ctx context.Context, address, user, password string, now time.Time) (proof string, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, passwordWait)
 	defer cancel()
 	select {
@@ -258,7 +260,7 @@ func (p *passwords) verify(ctx context.Context, user, password string, now time.
 	if len(p.verified) >= maxVerified {
 		clear(p.verified)
 	}
-	p.verified[p.key(user, password)] = verified{c.proof(), now.Add(verifiedFor)}
+	p.verified[p.key(address, user, password)] = verified{c.proof(), now.Add(verifiedFor)}
 	return c.proof(), true, nil
 }
 
@@ -278,11 +280,15 @@ func (s *Service) checkPassword(r *http.Request, user, password string) (identit
 		return i, wrong
 	}
 	now := s.now()
+	address := limitedBy(s.address(r))
+	// What is remembered must not tell a guess that has to wait that it is right.
+	if wait := s.addresses.wait(address, now); wait > 0 {
+		return i, tooMany(wait)
+	}
 	var known bool
-	if i.Proof, known = s.passwords.remembered(user, password, now); known {
+	if i.Proof, known = s.passwords.remembered(address, user, password, now); known {
 		return i, nil
 	}
-	address := limitedBy(s.address(r))
 	// Strangers must not lock a user out: where a user has signed in before, only the attempts from there count.
 	pair := address + "\x00" + user
 	familiar := s.known.has(pair, now)
@@ -294,7 +300,7 @@ func (s *Service) checkPassword(r *http.Request, user, password string) (identit
 			return i, tooMany(wait)
 		}
 	}
-	proof, ok, err := s.passwords.verify(r.Context(), user, password, now)
+	proof, ok, err := s.passwords.verify(r.Context(), address, user, password, now)
 	if err != nil {
 		return i, &Error{Status: http.StatusServiceUnavailable, Message: "Too many users sign in right now. Try again.", RetryAfter: 5 * time.Second}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -236,6 +237,43 @@ func TestGuessingIsSlow(t *testing.T) {
 	s.clock.pass(6 * time.Minute) // what was right is forgotten
 	s.post(browser(t), "/login", "user", "x", "password", "y")
 	s.shows(browser(t), "bob by basic as admin with payloads", append(from("203.0.113.7"), "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("bob:hunter2")))...)
+}
+
+// TestGuessesOfPasswordsInUseAreSlow guesses the password of a script that has just used it: that it is remembered must not
+// let guesses through.
+func TestGuessesOfPasswordsInUseAreSlow(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, auth.Options{HtpasswdFile: passwordFile(t, "ann", "s3cret")})
+	as := func(address, password string) int {
+		status, _ := s.get(browser(t), "/", "X-Forwarded-For", address, "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("ann:"+password)))
+		return status
+	}
+	for range 100 { // her script asks as often as it likes
+		if got := as("203.0.113.1", "s3cret"); got != http.StatusOK {
+			t.Fatalf("ann is answered %d", got)
+		}
+	}
+	for range 20 {
+		as("203.0.113.2", "guess")
+	}
+	if got := as("203.0.113.2", "s3cret"); got != http.StatusTooManyRequests {
+		t.Errorf("a right guess among wrong ones = %d, want 429", got)
+	}
+	for i := range 40 { // as many addresses
+		as("198.51.100."+strconv.Itoa(i), "guess")
+	}
+	if got := as("198.51.100.99", "s3cret"); got != http.StatusTooManyRequests {
+		t.Errorf("a right guess from many addresses = %d, want 429", got)
+	}
+	if got := as("203.0.113.1", "s3cret"); got != http.StatusOK {
+		t.Errorf("ann is answered %d while others guess", got)
+	}
+	for range 20 {
+		as("203.0.113.1", "guess")
+	}
+	if got := as("203.0.113.1", "s3cret"); got != http.StatusTooManyRequests {
+		t.Errorf("a right guess from where ann works = %d, want 429", got)
+	}
 }
 
 func TestCookiesAreKeptFromOthers(t *testing.T) {
