@@ -179,6 +179,9 @@ func (h *Handler) strip(next http.Handler) http.Handler {
 			http.Redirect(w, r, u.String(), http.StatusPermanentRedirect)
 			return
 		}
+		if plain, err := url.PathUnescape(raw); err != nil || plain != path { // a prefix in another spelling
+			raw = "" // so that the path that is routed is the one that pages see
+		}
 		if target, ok := slashless(path, raw); ok {
 			target.Path, target.RawPath, target.RawQuery = h.prefix+target.Path, h.prefix+target.RawPath, r.URL.RawQuery
 			http.Redirect(w, r, target.String(), http.StatusPermanentRedirect) //nolint:gosec // slashless leads to no other host

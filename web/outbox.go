@@ -11,6 +11,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/payload"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -82,6 +83,9 @@ func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
 	path := p.urls.Prefix + "/outbox"
 	v := templates.Outbox{Tabs: p.outboxTabs(""), Conditions: conditions(q, path), Query: commandQuery(q)}
 	numbers, err := p.outboxStats(ctx)
+	if !p.audience.Payload {
+		numbers = payload.Outbox(numbers)
+	}
 	v.Stats = numbers
 	v.State, v.States = shownStates(q, path, numbers.States)
 	if relay := p.commands.Relay; relay != nil {

@@ -95,9 +95,14 @@ func (e redirect) Error() string { return "moved to " + string(e) }
 // redirect, or that of the history.
 func (p *pages) load(ctx context.Context, u *url.URL) (page, error) {
 	for _, rt := range p.routes {
-		if a, ok := rt.match(u); ok {
-			return rt.load(ctx, a)
+		a, ok := rt.match(u)
+		switch {
+		case !ok:
+			continue
+		case !p.audience.Allows(rt.action): // the route has checked; should it be another than this page's, this has not
+			return page{}, &auth.Error{Status: http.StatusForbidden, Message: "You may not see this page."}
 		}
+		return rt.load(ctx, a)
 	}
 	return page{}, unknown(templates.Problem{Title: "Not found", Message: "This page does not exist."})
 }

@@ -171,6 +171,9 @@ func (a *api) outbox(ctx context.Context, _ *struct{}) (*response[Outbox], error
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
+	if a.hides {
+		s = payload.Outbox(s)
+	}
 	d := FromOutbox(s)
 	if relay := a.commands.Relay; relay != nil {
 		s := relay.Status()

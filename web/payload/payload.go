@@ -277,6 +277,12 @@ func Command(c history.Command) history.Command {
 	return c
 }
 
+// Outbox returns s without the errors of commands.
+func Outbox(s history.OutboxStats) history.OutboxStats {
+	s.TopErrors = nil
+	return s
+}
+
 // Records returns records of the audit log without the requests in them.
 func Records(list []history.AuditRecord) []history.AuditRecord {
 	list = slices.Clone(list)
