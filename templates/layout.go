@@ -76,9 +76,11 @@ func (l Layout) entries() []entry {
 		{SectionOverview, "layout-dashboard", "Overview", string(l.path("/"))},
 		{SectionTasks, "list-checks", "Tasks", string(l.path("/tasks"))},
 		{SectionFailures, "bug", "Failures", string(l.path("/failures"))},
-		{SectionDuplicates, "files", "Duplicates", string(l.path("/duplicates"))},
-		{SectionWorkers, "server", "Workers", string(l.path("/workers"))},
 	}
+	if !l.HidesPayload {
+		list = append(list, entry{SectionDuplicates, "files", "Duplicates", string(l.path("/duplicates"))})
+	}
+	list = append(list, entry{SectionWorkers, "server", "Workers", string(l.path("/workers"))})
 	if l.HasCommands {
 		list = append(list,
 			entry{SectionQueues, "layers", "Queues", string(l.path("/queues"))},

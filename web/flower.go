@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/auth"
@@ -62,28 +61,19 @@ func eventCounts(o MetricsOptions) func() map[string]map[string]uint64 {
 	}
 }
 
-// flowerRoutes are the routes of whole, but for those who may not see payloads, whom hidden serves. What shows payloads as
-// workers and result backends tell them is not for these.
+// flowerRoutes are the routes of whole, but for those who may not see payloads, whom hidden serves.
 func flowerRoutes(whole, hidden *flower.API) []auth.Route {
 	others := hidden.Routes()
 	list := slices.Clone(whole.Routes())
 	for i, rt := range list {
-		rt.Refuse = asText
-		shows := slices.ContainsFunc([]string{"/api/workers", "/api/task/result/", "/api/task/apply/"}, func(path string) bool {
-			return strings.HasPrefix(rt.Pattern, path)
-		})
-		full, rest := rt.Handler, others[i].Handler
-		rt.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			switch g := auth.FromContext(r.Context()); {
-			case g.Payload || rt.Action == auth.Open:
-				full.ServeHTTP(w, r)
-			case shows:
-				asText(w, r, auth.Withheld())
-			default:
-				rest.ServeHTTP(w, r)
+		list[i].Refuse = asText
+		list[i].Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if rt.Action == auth.Open || auth.FromContext(r.Context()).Payload {
+				rt.Handler.ServeHTTP(w, r)
+				return
 			}
+			others[i].Handler.ServeHTTP(w, r)
 		})
-		list[i] = rt
 	}
 	return list
 }

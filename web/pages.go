@@ -80,7 +80,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: "/failures", action: auth.View, load: p.failing.load},
 		{pattern: "/failures/{id}", action: auth.View, load: p.failing.loadGroup},
 		{pattern: "/duplicates", action: auth.ReadPayload, load: repeated.load},
-		{pattern: "/duplicates/rules", action: auth.View, load: repeated.loadRules},
+		{pattern: "/duplicates/rules", action: auth.ReadPayload, load: repeated.loadRules},
 		{pattern: "/duplicates/*", action: auth.ReadPayload, load: repeated.loadGroup},
 		{pattern: "/workers", action: auth.View, load: workers.load},
 		{pattern: "/workers/*", action: auth.View, load: workers.loadWorker, visit: workers.visit},

@@ -160,7 +160,7 @@ type getDuplicate struct {
 func (a *api) registerDuplicates(h huma.API) {
 	huma.Register(h, operation(h, auth.ReadPayload, "list-duplicates", "/duplicates", "List groups of duplicate tasks", unavailable), a.duplicates)
 	huma.Register(h, operation(h, auth.ReadPayload, "get-duplicate", "/duplicates/{key}", "Get a group of duplicate tasks", notFound, unavailable), a.duplicate)
-	huma.Register(h, operation(h, auth.View, "list-duplicate-rules", "/duplicates/rules", "List the fields that are excluded when calls are compared", unavailable), a.duplicateRules)
+	huma.Register(h, operation(h, auth.ReadPayload, "list-duplicate-rules", "/duplicates/rules", "List the fields that are excluded when calls are compared", unavailable), a.duplicateRules)
 }
 
 func (a *api) duplicates(ctx context.Context, r *listDuplicates) (*response[Duplicates], error) {

@@ -90,7 +90,7 @@ const (
 func operation(h huma.API, action auth.Action, id, path, summary string, statuses ...int) huma.Operation {
 	op := huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Responses: map[string]*huma.Response{},
-		Metadata: map[string]any{actionKey: action}, Extensions: map[string]any{"x-role": string(action.Role())},
+		Metadata: map[string]any{actionKey: action}, Extensions: map[string]any{"x-role": string(action.Role()), "x-action": string(action)},
 		MaxBodyBytes:    MaxBody + 1, // huma refuses a body of exactly this size
 		BodyReadTimeout: -1,          // keep the server's: when huma's passes, net/http cancels a request that waits for replies
 	}

@@ -25,6 +25,7 @@ const (
 	RetryTask      Action = "task.retry"      // publish tasks again with the arguments they had
 	RevokeTask     Action = "task.revoke"     // revoke and terminate tasks
 	PublishTask    Action = "task.publish"    // publish tasks with arguments of one's own
+	CallTask       Action = "task.call"       // publish tasks and get their results
 	EditRule       Action = "rule.edit"       // change which arguments make two calls one
 	ControlWorker  Action = "worker.control"  // pools, consumers, limits and times
 	ForgetWorker   Action = "worker.forget"   // remove offline workers
@@ -50,7 +51,7 @@ const (
 var (
 	viewerActions   = []Action{Open, View, ReadPayload, Export}
 	operatorActions = []Action{
-		SaveView, ResolveFailure, DismissTask, RetryTask, RevokeTask, PublishTask, EditRule, ControlWorker, ForgetWorker, ChangeOutbox,
+		SaveView, ResolveFailure, DismissTask, RetryTask, RevokeTask, PublishTask, CallTask, EditRule, ControlWorker, ForgetWorker, ChangeOutbox,
 	}
 	adminActions = []Action{ShutDownWorker, PurgeQueue, ReleaseLock, ReadAudit, ManageTokens}
 )
@@ -81,7 +82,9 @@ func (a Audience) Allows(action Action) bool {
 }
 
 // showsPayload reports whether an action cannot be taken without seeing payloads.
-func (a Action) showsPayload() bool { return a == ReadPayload || a == ReleaseLock || a == EditRule }
+func (a Action) showsPayload() bool {
+	return a == ReadPayload || a == CallTask || a == ReleaseLock || a == EditRule
+}
 
 // Withheld returns the error for what those may not see who may not see payloads.
 func Withheld() *Error {

@@ -11,7 +11,7 @@ import (
 
 // publishRoutes adds what publishes tasks.
 func (a *API) publishRoutes() {
-	a.post("/api/task/apply/*", auth.PublishTask, a.apply)
+	a.post("/api/task/apply/*", auth.CallTask, a.apply)
 	a.post("/api/task/async-apply/*", auth.PublishTask, a.applyAsync)
 	a.post("/api/task/send-task/*", auth.PublishTask, a.sendTask)
 }

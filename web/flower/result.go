@@ -23,7 +23,7 @@ const (
 
 // resultRoutes adds what reads and writes results.
 func (a *API) resultRoutes() {
-	a.add(http.MethodGet, "/api/task/result/*", auth.View, a.result)
+	a.add(http.MethodGet, "/api/task/result/*", auth.ReadPayload, a.result)
 	a.post("/api/task/abort/*", auth.RevokeTask, a.abort)
 }
 
