@@ -121,8 +121,7 @@ func audited(t *testing.T, h http.Handler) []string {
 	t.Helper()
 	var page struct {
 		Items []struct {
-			Actor, Action, Target string
-			Detail                struct{ From string }
+			Actor, Action, Target, Endpoint string
 		}
 	}
 	w := visit(t, h, "/ops/api/v1/audit")
@@ -131,7 +130,7 @@ func audited(t *testing.T, h http.Handler) []string {
 	}
 	list := []string{}
 	for _, r := range page.Items {
-		list = append(list, strings.Join([]string{r.Actor, r.Action, r.Target, r.Detail.From}, ", "))
+		list = append(list, strings.Join([]string{r.Actor, r.Action, r.Target, r.Endpoint}, ", "))
 	}
 	return list
 }

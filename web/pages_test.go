@@ -25,7 +25,7 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		want   []string
 	}{
 		"overview": {"/ops/", 200, "/", []string{
-			"ValueError(&#39;&lt;b&gt;&#39;)", "5 events rejected.", "Invalid JSON", "Clocks ignored", "from_the_future",
+			"ValueError(&#39;&lt;b&gt;&#39;)", "5 events rejected.", "Malformed messages", "Clocks ignored", "from_the_future",
 		}},
 		"tasks":           {"/ops/tasks", 200, "/tasks", []string{"30 tasks", "task-29"}},
 		"tasks by state":  {"/ops/tasks?state=failure", 200, "/tasks?q=state%3Afailure", []string{"10 tasks", `value="state:failure"`}},

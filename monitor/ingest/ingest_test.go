@@ -234,7 +234,7 @@ func TestHostileMessagesAreCountedAndCostNothing(t *testing.T) {
 	}
 	publish(t, b, []byte("not json"), []byte(`{"type":"task-started"}`), []byte("[]"), body("received", "a", 1))
 	await(t, m, "the good task", func() bool { return tasks(m) == 1 })
-	want := map[string]uint64{celery.CauseContentType: 1, celery.CauseMalformed: 1, celery.CauseHostname: 1}
+	want := map[string]uint64{celery.CausePickle: 1, celery.CauseMalformed: 1, celery.CauseHostname: 1}
 	if diff := cmp.Diff(want, m.Health().Rejected); diff != "" {
 		t.Errorf("rejected (-want +got):\n%s", diff)
 	}

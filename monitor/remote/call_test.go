@@ -215,7 +215,7 @@ func TestRepliesWithoutNamesStayApart(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
 		f := newFleet(t)
-		foreign := func(request) []answer { return []answer{{mime: "application/x-msgpack", plain: "?", after: ms}} }
+		foreign := func(request) []answer { return []answer{{mime: "application/x-other", plain: "?", after: ms}} }
 		f.add(t, "w1", foreign)
 		f.add(t, "w2", mute)
 		f.add(t, "w3", says(pong, 0))
@@ -226,7 +226,7 @@ func TestRepliesWithoutNamesStayApart(t *testing.T) {
 			t.Fatalf("ask: %v", err)
 		}
 		want := summary{
-			Replies: map[string]string{"w3": "pong", "": "reply is not JSON (application/x-msgpack): set task_serializer to json"},
+			Replies: map[string]string{"w3": "pong", "": "reply is not JSON, MessagePack or YAML (application/x-other): set task_serializer to json"},
 			Missing: []string{"w1", "w2"}, Waited: 2 * time.Second,
 		}
 		if diff := cmp.Diff(want, summarize(got)); diff != "" {
