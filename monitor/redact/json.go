@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/json"
+	"strings"
 )
 
 // JSON redacts a value of a task: a result, the arguments of a message. Rules for certain tasks apply if the name is unknown,
@@ -102,6 +103,14 @@ func (r *Redactor) walk(v any, named []int) any {
 		}
 		for i := range v {
 			v[i] = r.walk(v[i], named)
+			if option, _ := v[max(i-1, 0)].(string); i > 0 && strings.HasPrefix(option, "-") && !revealsNothing(v[i]) {
+				if text, ok := v[i].(string); ok && !strings.HasPrefix(text, "-") && len(option) <= maxKey {
+					if rule := r.keyRule(option, named); rule != nil { // of the arguments of a command
+						rule.redacted.Add(1)
+						v[i] = mask
+					}
+				}
+			}
 		}
 	case map[string]any:
 		for key, item := range v {

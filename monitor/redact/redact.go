@@ -301,10 +301,15 @@ func (r *Redactor) expression(s string, rule *activeRule) string {
 	return s
 }
 
+// maxRead bounds how often each byte of a text is read on average in search of the ends of values, which hostile text makes
+// long and of no use. What is left then is masked.
+const maxRead = 16
+
 // keys redacts the values of keys.
 func (r *Redactor) keys(s string, named []int) string {
 	var out strings.Builder
-	done := 0 // of s
+	done := 0                            // of s
+	left := maxRead * max(len(s), 1<<10) // bytes to read
 	for at := 0; at < len(s); {
 		n := strings.IndexAny(s[at:], separators)
 		if n < 0 {
@@ -312,6 +317,11 @@ func (r *Redactor) keys(s string, named []int) string {
 		}
 		at += n
 		from, to, with, rule := r.valueOf(s, at, named)
+		if left -= max(to-at, 0); left < 0 {
+			out.WriteString(s[done:max(at, done)])
+			out.WriteString(mask)
+			return out.String()
+		}
 		if at++; rule == nil || from < done {
 			continue
 		}
@@ -327,7 +337,8 @@ func (r *Redactor) keys(s string, named []int) string {
 	return out.String()
 }
 
-// valueOf returns the value after the separator at s[at], what to write instead, and the rule that says so, nil if none does.
+// valueOf returns the value after the separator at s[at], what to write instead, and the rule that says so, nil if none does. Text
+// was read up to to.
 func (r *Redactor) valueOf(s string, at int, named []int) (from, to int, with string, by *activeRule) {
 	key, q, start := keyBefore(s, at)
 	if key == "" || q.char == 0 && s[at] == ',' || s[at] == ':' && strings.HasPrefix(s[at:], "://") || s[at] == '=' && strings.HasPrefix(s[at:], "==") {
@@ -337,7 +348,7 @@ func (r *Redactor) valueOf(s string, at int, named []int) (from, to int, with st
 		return 0, 0, "", nil
 	}
 	from = at + 1
-	for from < len(s) && (s[from] == ' ' || s[from] == '\t') {
+	for from < len(s) && (s[from] == ' ' || s[from] == '\t' || q.char != 0 && (s[from] == '\n' || s[from] == '\r')) {
 		from++
 	}
 	stops := stopsColon
@@ -346,12 +357,20 @@ func (r *Redactor) valueOf(s string, at int, named []int) (from, to int, with st
 		stops = stopsQuoted
 	case s[at] == '=':
 		stops = stopsEqual
+	case len(key) >= len("cookie") && strings.EqualFold(key[len(key)-len("cookie"):], "cookie"): // a header with several values
+		stops = stopsLine
 	}
 	to, quotes, empty := valueAt(s, from, q, stops)
-	if empty || s[at] == ',' && !pair(s, start, to) {
-		return 0, 0, "", nil
+	if empty || s[at] == ',' && !option(s, key, from) && !pair(s, start, to) {
+		return 0, to, "", nil
 	}
 	return from, to, quotes.around(mask), by
+}
+
+// option reports whether a key and the string at s[from] are two of the arguments of a command: '--password', 'x'.
+func option(s, key string, from int) bool {
+	_, content := opening(s, from)
+	return strings.HasPrefix(key, "-") && content > 0 && !strings.HasPrefix(s[content:], "-")
 }
 
 // pair reports whether a key and a value are the two of a tuple or list.

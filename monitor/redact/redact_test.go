@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/state"
@@ -45,11 +46,17 @@ func TestText(t *testing.T) {
 		`'{\'token\': \'cut...'`:                                   `'{\'token\': \'********\''`,
 		`{'credentials.password': 'x', 'connection_string': 'y'}`:  `{'credentials.password': '********', 'connection_string': '********'}`,
 		`ValueError("no user with password=hunter2 & token=t, x")`: `ValueError("no user with password=******** & token=********, x")`,
+		`CalledProcessError(1, ['mysql', '--password', 'x', '-h', 'y'])`: `CalledProcessError(1, ['mysql', '--password', '********', '-h', 'y'])`,
+		`['--password', '-h', 'x']`:                                `['--password', '-h', 'x']`,
+		"{'password':\n 'a b '\n 'c', 'user': 'bob'}":              "{'password':\n '********', 'user': 'bob'}",
+		`login(password="""a"b""", user='bob')`:                    `login(password="********", user='bob')`,
+		`{'password': '', 'user': ''}`:                             `{'password': '', 'user': ''}`,
 		// JSON
 		`{"password": "hunter2", "n": [1, 2]}`:                  `{"password": "********", "n": [1, 2]}`,
 		`{"body": "{\"client_secret\": \"x\\\"y\", \"n\": 1}"}`: `{"body": "{\"client_secret\": \"********\", \"n\": 1}"}`,
 		"{\"\\u0070assword\": \"hunter2\", \"passed\": true}":   "{\"\\u0070assword\": \"********\", \"passed\": true}",
 		// texts
+		"GET / HTTP/1.1\nCookie: a=b; sid=c\nAccept: d":         "GET / HTTP/1.1\nCookie: ********\nAccept: d",
 		"password: hunter2 is wrong\nnext line":                "password: ********\nnext line",
 		"GET https://h/x?access_token=abc&y=1 failed":          "GET https://h/x?access_token=********&y=1 failed",
 		"cannot connect to amqp://user:hunter2@host:5672/v":    "cannot connect to amqp://user:********@host:5672/v",
@@ -69,6 +76,39 @@ func TestText(t *testing.T) {
 		}
 		if again := r.Text(want); again != want {
 			t.Errorf("a second time, Text(%s) = %s", want, again)
+		}
+	}
+}
+
+func TestOptionsInJSON(t *testing.T) {
+	t.Parallel()
+	got := string(newRedactor(t).JSON("", json.RawMessage(`[["mysql","--password","x","-h","y"],["--token","-v","x"]]`)))
+	if want := `[["mysql","--password","********","-h","y"],["--token","-v","x"]]`; got != want {
+		t.Errorf("JSON = %s, want %s", got, want)
+	}
+}
+
+// TestHostileTextTakesNoLonger counts how much longer four times the text takes.
+func TestHostileTextTakesNoLonger(t *testing.T) {
+	t.Parallel()
+	r := newRedactor(t)
+	for _, unit := range []string{`x'password',[`, `'password',{`, `'password',<`, `x'password',(x`, `['password',(`} {
+		for _, end := range []string{"", ")x)x", "]x]x"} {
+			took := func(n int) time.Duration {
+				s := strings.Repeat(unit, n) + strings.Repeat(end, n)
+				best := time.Hour
+				for range 3 {
+					begin := time.Now()
+					if strings.Contains(r.Text(s+" password=hunter2"), "hunter2") {
+						t.Errorf("%q…%q: the secret behind it is shown", unit, end)
+					}
+					best = min(best, time.Since(begin))
+				}
+				return best
+			}
+			if short, long := took(1_000), took(8_000); long > 24*short+20*time.Millisecond {
+				t.Errorf("%q…%q: %v, and %v for eight times the text", unit, end, short, long)
+			}
 		}
 	}
 }

@@ -107,6 +107,29 @@ func stringEnd(s string, at int, q quote) (end int, doubtful bool) {
 	}
 }
 
+// stringsEnd is stringEnd for one or more strings in a row, as Python's sources and pprint have them, and for one in triple quotes.
+func stringsEnd(s string, at int, q quote) (end int) {
+	if triple := strings.Repeat(string(q.char), 3); q.escapes == 0 && strings.HasPrefix(s[at-1:], triple) {
+		n := strings.Index(s[at+2:], triple)
+		if n < 0 {
+			return len(s)
+		}
+		return at + 2 + n + 3
+	}
+	for {
+		end, _ = stringEnd(s, at, q)
+		next := end
+		for next < len(s) && strings.IndexByte(" \t\r\n", s[next]) >= 0 {
+			next++
+		}
+		another, content := opening(s, next)
+		if end >= len(s) || another != q {
+			return end
+		}
+		at = content
+	}
+}
+
 // ends reports whether s[at] can follow the end of a string.
 func ends(s string, at int) bool {
 	return at >= len(s) || strings.IndexByte(",:;)]}> \t\r\n\\'\"", s[at]) >= 0
@@ -174,6 +197,7 @@ const (
 	stopsQuoted = ",;)]}\n"         // 'key': or "key":
 	stopsEqual  = ",;&)]}> \t\r\n"  // key=
 	stopsColon  = ",;)]}>\r\n"      // key:
+	stopsLine   = "\r\n"           // all of a line
 	stopsAtEnd  = ""                // all that follows
 	separators  = ":=,"             // between key and value, or the two of a pair
 	maxPrefix   = len("\\\\\\\\b'") // before a string
@@ -186,7 +210,7 @@ func valueAt(s string, at int, key quote, stops string) (end int, q quote, empty
 		return at, key, true
 	}
 	if q, content := opening(s, at); q.char != 0 {
-		end, _ := stringEnd(s, content, q)
+		end := stringsEnd(s, content, q)
 		inner := strings.TrimRight(s[content:end], `\'"`)
 		return end, q, inner == "" && end < len(s) || inner == mask
 	}
