@@ -138,17 +138,17 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, det
 	http.Error(w, detail, status)
 }
 
-// ofAPI reports whether a request is for the JSON API.
+// ofAPI reports whether a request is for the JSON API or its tools.
 func (h *Handler) ofAPI(r *http.Request) bool {
 	path, _ := h.below(r.URL.Path)
-	return strings.HasPrefix(path, "/api/")
+	return strings.HasPrefix(path, "/api/") || path == mcpPath
 }
 
 // bodyType is the type that the body of a request must have, empty if any will do, as for Flower's API.
 func (h *Handler) bodyType(r *http.Request) string {
 	path, _ := h.below(r.URL.Path)
 	switch {
-	case strings.HasPrefix(path, apiPath+"/"):
+	case strings.HasPrefix(path, apiPath+"/"), path == mcpPath:
 		return jsonType
 	case strings.HasPrefix(path, "/api/"), path == "/tasks/datatable":
 		return ""

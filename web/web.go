@@ -37,6 +37,7 @@ import (
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/flower"
 	"github.com/umbelhq/umbel/web/live"
+	"github.com/umbelhq/umbel/web/mcp"
 	"github.com/umbelhq/umbel/web/payload"
 )
 
@@ -209,8 +210,11 @@ func normalPrefix(prefix string) (string, error) {
 	return "/" + prefix, nil
 }
 
-// apiPath is where the API is, below the prefix.
-const apiPath = "/api/v1"
+// Where the API and its tools for assistants are, below the prefix.
+const (
+	apiPath = "/api/v1"
+	mcpPath = "/mcp"
+)
 
 // routes maps paths below the prefix.
 func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatible, hidden *flower.API) http.Handler {
@@ -253,7 +257,12 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 	})
 	every.handle(auth.Route{Method: http.MethodGet, Pattern: "/ws", Action: auth.View, Handler: h.hub, Refuse: asAPI})
 	every.handle(auth.Route{Method: http.MethodGet, Pattern: "/assets/*", Action: auth.Open, Handler: assets})
-	text.mux.Mount(apiPath, h.newAPI(o, all.any()))
+	resources := h.newAPI(o, all.any())
+	text.mux.Mount(apiPath, resources)
+	text.handle(auth.Route{
+		Method: http.MethodPost, Pattern: mcpPath, Action: auth.View, Refuse: asAPI,
+		Handler: mcp.NewHandler(resources, o.Version),
+	})
 	h.routed = r
 	return r
 }

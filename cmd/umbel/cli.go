@@ -52,6 +52,8 @@ func commands() []command {
 		{"simulate mutex", "", "Simulate processes that share a lock by Lamport's algorithm, and check that it excludes.\n" +
 			"Exit status 1 means that an invariant broke; the shortest schedule that breaks one is printed.", &simulateMutexCmd{}},
 		{"healthcheck", "", "Exit with status 0 if the server responds, as container runtimes ask.", &healthcheckCmd{}},
+		{"mcp", "", "Let an assistant read a running Umbel by the Model Context Protocol, over standard input and output.\n" +
+			"It has the rights of the token and changes nothing. Assistants that speak HTTP need no command: they use URL/mcp.", &mcpCmd{}},
 		{"token create", "", "Make an API token and print it. The server must not be running.", &tokenCreateCmd{}},
 		{"token list", "", "List API tokens, without their secrets.", &tokenListCmd{}},
 		{"token revoke", "<id>", "Revoke an API token. The server must not be running.", &tokenRevokeCmd{}},
