@@ -77,7 +77,7 @@ func (c *client) get(ctx context.Context, path string, params url.Values) (map[s
 func refusal(status int, text []byte) error {
 	var problem struct{ Detail, Nearest string }
 	if json.Unmarshal(text, &problem) != nil || problem.Detail == "" {
-		return fmt.Errorf("Umbel responds with %d %s: check its URL", status, http.StatusText(status)) //nolint:staticcheck,revive // a name
+		return fmt.Errorf("Umbel responds with %d %s: check its URL", status, http.StatusText(status)) //nolint:staticcheck // a name
 	}
 	detail := problem.Detail
 	if problem.Nearest != "" && !strings.Contains(detail, problem.Nearest) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -233,9 +234,9 @@ func limit(n int) string { return strconv.Itoa(cmp.Or(n, defaultLimit)) }
 // params returns URL parameters from names and values, without those that are empty.
 func params(pairs ...string) url.Values {
 	v := url.Values{}
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			v.Set(pairs[i], pairs[i+1])
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			v.Set(pair[0], pair[1])
 		}
 	}
 	return v
