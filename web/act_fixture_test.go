@@ -35,7 +35,8 @@ type actingWorkers struct {
 	commands *command.Service
 
 	mu       sync.Mutex
-	received []string // method and ids
+	received []string       // method and ids
+	answers  map[string]any // to inspections, by method
 	replies  sync.WaitGroup
 }
 
@@ -77,6 +78,16 @@ func startWorkers(t *testing.T, o *web.Options, backend results.Backend) *acting
 	return s
 }
 
+// answer sets what the workers reply to inspections by a method.
+func (s *actingWorkers) answer(method string, value any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers == nil {
+		s.answers = make(map[string]any)
+	}
+	s.answers[method] = value
+}
+
 // ready waits for the control connection.
 func (s *actingWorkers) ready(t *testing.T) {
 	t.Helper()
@@ -114,7 +125,12 @@ func (s *actingWorkers) receive(node string, m broker.Publishing) {
 		s.received = append(s.received, node+" "+r.Method+" "+string(ids))
 		s.mu.Unlock()
 	default:
-		value = map[string]any{}
+		s.mu.Lock()
+		value = s.answers[r.Method]
+		s.mu.Unlock()
+		if value == nil {
+			value = map[string]any{}
+		}
 	}
 	body, _ := json.Marshal(map[string]any{node: value})
 	s.replies.Go(func() {

@@ -11,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/payload"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -72,6 +73,9 @@ func (p *appOutboxPages) page(ctx context.Context, a address, dead bool) (page, 
 	o, err := p.outboxOf(q.Outbox)
 	if err != nil {
 		return page{}, err
+	}
+	if !p.audience.Payload {
+		o = payload.AppOutbox(o)
 	}
 	v := templates.AppOutbox{Outbox: o, Dead: dead, Name: q.Name, State: string(q.State), Several: len(p.appOutboxes.Snapshot()) > 1}
 	v.Tabs = p.outboxTabs(o.Name)
@@ -144,6 +148,9 @@ func (p *appOutboxPages) list(ctx context.Context, o outboxwatch.Outbox, q query
 		limit := cmp.Or(q.Limit, query.DefaultLimit)
 		if dead {
 			r.dead, r.err = p.appOutboxes.DeadLetters(ctx, o.Name, outboxwatch.DeadLetterRequest{Name: q.Name, After: q.Cursor, Limit: limit, Payload: p.audience.Payload})
+			if !p.audience.Payload {
+				r.dead.DeadLetters = payload.DeadLetters(r.dead.DeadLetters)
+			}
 		} else {
 			r.rows, r.err = p.appOutboxes.Rows(ctx, o.Name, outboxwatch.RowRequest{State: q.State, Name: q.Name, After: q.Cursor, Limit: limit, Payload: p.audience.Payload})
 		}
@@ -273,4 +280,12 @@ func measureWord(measure string) string {
 		return "dead letters"
 	}
 	return "waiting"
+}
+
+// fromOutbox is what an outbox tells of a task to those who look.
+func (p *common) fromOutbox(t outboxwatch.Trace) *templates.TaskOutbox {
+	if !p.audience.Payload {
+		t = payload.Trace(t)
+	}
+	return &templates.TaskOutbox{Trace: t, Attention: p.appOutboxes.Attention(&t)}
 }

@@ -1,11 +1,13 @@
 package web
 
 import (
+	"context"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/live"
 )
 
 // Routed returns all routes below the prefix.
@@ -21,6 +23,11 @@ func (h *Handler) Topics() map[string]auth.Action {
 		topics[rt.pattern] = rt.action
 	}
 	return topics
+}
+
+// Snapshot renders a topic for an audience.
+func (h *Handler) Snapshot(ctx context.Context, a auth.Audience, topic string) (live.Snapshot, error) {
+	return h.pages.Snapshot(ctx, a, topic)
 }
 
 // WaitForBodies sets how long a body may take.

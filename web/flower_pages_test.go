@@ -80,4 +80,3 @@ func TestFlowersElements(t *testing.T) {
 		})
 	}
 }
-

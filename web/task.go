@@ -65,7 +65,7 @@ func (p *taskPage) taskOutbox(ctx context.Context, id string) *templates.TaskOut
 	if !ok {
 		return nil
 	}
-	return &templates.TaskOutbox{Trace: trace, Attention: p.appOutboxes.Attention(&trace)}
+	return p.fromOutbox(trace)
 }
 
 func taskTitle(t state.Task) string {

@@ -79,7 +79,7 @@ func (p *tasksPage) inOutboxes(tasks []state.Task) map[string]*templates.TaskOut
 	known := make(map[string]*templates.TaskOutbox)
 	for i := range tasks {
 		if trace, ok := p.appOutboxes.Trace(tasks[i].ID); ok {
-			known[tasks[i].ID] = &templates.TaskOutbox{Trace: trace, Attention: p.appOutboxes.Attention(&trace)}
+			known[tasks[i].ID] = p.fromOutbox(trace)
 		}
 	}
 	return known

@@ -13,6 +13,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/payload"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -125,7 +126,12 @@ func (a *api) registerAppOutboxes(h huma.API) {
 }
 
 func (a *api) listAppOutboxes(context.Context, *struct{}) (*response[List[AppOutbox]], error) {
-	return &response[List[AppOutbox]]{onePage(a.appOutboxes.Snapshot(), fromAppOutbox)}, nil
+	return &response[List[AppOutbox]]{onePage(a.appOutboxes.Snapshot(), func(o outboxwatch.Outbox) AppOutbox {
+		if a.hides {
+			o = payload.AppOutbox(o)
+		}
+		return fromAppOutbox(o)
+	})}, nil
 }
 
 func (a *api) listAppRows(ctx context.Context, in *appRowsInput) (*response[List[AppOutboxRow]], error) {
@@ -152,6 +158,9 @@ func (a *api) listAppDead(ctx context.Context, in *appDeadInput) (*response[List
 	})
 	if err != nil {
 		return nil, a.outboxFailed(ctx, in.Outbox, err)
+	}
+	if a.hides {
+		page.DeadLetters = payload.DeadLetters(page.DeadLetters)
 	}
 	return &response[List[AppDeadLetter]]{List[AppDeadLetter]{Items: mapSlice(page.DeadLetters, fromAppDead), Next: text(page.Next)}}, nil
 }
@@ -238,6 +247,9 @@ func (a *api) taskOutbox(ctx context.Context, r *TaskPath) (*response[TaskOutbox
 	t, ok := a.appOutboxes.Look(ctx, r.ID)
 	if !ok {
 		return nil, problem(http.StatusNotFound, "No watched outbox has had this task since Umbel started.")
+	}
+	if a.hides {
+		t = payload.Trace(t)
 	}
 	why := a.appOutboxes.Attention(&t)
 	o := TaskOutbox{

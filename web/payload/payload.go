@@ -145,7 +145,8 @@ func hideTasks(list []state.Task) []state.Task {
 	return list
 }
 
-// hideTask leaves the types of exceptions. A task is a copy, but for what its slices hold.
+// hideTask leaves the types of exceptions. Sends, revocations and the evidence of lost tasks hold nothing that a task carries. A
+// task is a copy, but for what its slices hold.
 func hideTask(t *state.Task) {
 	t.Args, t.Kwargs, t.Result, t.Traceback = nil, nil, nil, nil
 	t.Exception, t.CallID = hideException(t.Exception), state.CallID{}
