@@ -52,7 +52,7 @@ func TestNobodyIsLedToTheSignInPage(t *testing.T) {
 func TestProgramsAreAskedForCredentials(t *testing.T) {
 	t.Parallel()
 	h := newWeb(t, web.Options{Prefix: "/ops", Auth: doorkeeper{"/login"}})
-	for _, path := range []string{"/ops/api/v1/tasks", "/ops/ws?topic=/tasks", "/ops/metrics"} {
+	for _, path := range []string{"/ops/api/v1/tasks", "/ops/ws?topic=/tasks", "/ops/metrics", "/ops/workers?json=1"} {
 		for as, want := range map[string]string{"": "Sign in first.", "stranger": "The password is wrong."} {
 			w := request(t, h, http.MethodGet, path, "", "As", as)
 			if got := w.Header().Get("WWW-Authenticate"); w.Code != http.StatusUnauthorized || got != `Basic realm="Umbel"` {

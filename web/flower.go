@@ -66,7 +66,9 @@ func flowerRoutes(whole, hidden *flower.API) []auth.Route {
 	others := hidden.Routes()
 	list := slices.Clone(whole.Routes())
 	for i, rt := range list {
-		list[i].Refuse = asText
+		if rt.Pattern != "/dashboard" { // which browsers ask for, too
+			list[i].Refuse = asText
+		}
 		list[i].Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if rt.Action == auth.Open || auth.FromContext(r.Context()).Payload {
 				rt.Handler.ServeHTTP(w, r)

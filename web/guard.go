@@ -19,6 +19,7 @@ import (
 	"github.com/umbelhq/umbel/web/api"
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/fair"
+	"github.com/umbelhq/umbel/web/flower"
 )
 
 // policy lets a page load what this server sends and nothing else: no inline script, no inline style.
@@ -105,6 +106,9 @@ func (h *Handler) deny(all audiences) func(w http.ResponseWriter, r *http.Reques
 	return func(w http.ResponseWriter, r *http.Request, why *auth.Error, refuse auth.Refuse) {
 		if why.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(why.RetryAfter.Seconds()))))
+		}
+		if refuse == nil && flower.WantsJSON(r) {
+			refuse = asText // a program, which cannot sign in on a page
 		}
 		signIn := h.signInURL(r)
 		if why.Status == http.StatusUnauthorized && (refuse != nil || signIn == "") {

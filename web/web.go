@@ -246,7 +246,7 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 		forms.route(text)
 	}
 	for _, rt := range flowerRoutes(compatible, hidden) {
-		if rt.Action == auth.Open {
+		if rt.Pattern == "/healthcheck" {
 			rt.Action = o.healthAction()
 		}
 		text.handle(rt)

@@ -16,9 +16,6 @@ func TestEndToEndFlowersActions(t *testing.T) { //nolint:tparallel // one after 
 	t.Parallel()
 	testenv.Flower(t)
 	s := newShop(t, ownRedis(t), "")
-	for mode := range modes {
-		s.pair(t, mode)
-	}
 	s.registered(t)
 	for _, c := range actingCalls() {
 		c.method = http.MethodPost
@@ -142,12 +139,6 @@ func actingCalls() []call {
 	} {
 		list = append(list, call{name: "unknown worker " + path, path: path + "nobody@nowhere"})
 	}
-	for _, path := range actingPaths() {
-		list = append(list,
-			call{name: "locked " + path, path: path, mode: "locked"},
-			call{name: "read-only " + path, path: path, mode: "readonly"},
-		)
-	}
 	return list
 }
 
@@ -169,7 +160,5 @@ func resultCalls() []call {
 		{name: "no result in time", path: "/api/task/result/nothing?timeout=0.2"},
 		{name: "result without a wait", path: "/api/task/result/nothing?timeout=0"},
 		{name: "result after a word", path: "/api/task/result/nothing?timeout=abc"},
-		{name: "locked result", path: "/api/task/result/nothing", mode: "locked"},
-		{name: "result while read-only", path: "/api/task/result/nothing", mode: "readonly"},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/internal/testenv"
+	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/flower"
 )
 
@@ -98,6 +100,7 @@ func (s *shop) publish(t *testing.T) {
 type mode struct {
 	env      []string // of Flower
 	readOnly bool
+	users    []string // of Umbel, as user:password
 	settings flower.Settings
 }
 
@@ -105,7 +108,16 @@ type mode struct {
 var modes = map[string]mode{
 	"":         {env: []string{"FLOWER_UNAUTHENTICATED_API=true"}, settings: flower.Settings{Unauthenticated: true, Location: time.UTC, InspectTimeout: 20 * time.Second}},
 	"locked":   {},
+	"basic":    {env: []string{"FLOWER_BASIC_AUTH=" + user}, users: []string{user}},
 	"readonly": {env: []string{"FLOWER_UNAUTHENTICATED_API=true", "FLOWER_READ_ONLY=true"}, readOnly: true, settings: flower.Settings{Unauthenticated: true}},
+}
+
+// user may do everything where a mode has users.
+const user = "ann:s3cret:word"
+
+// signedIn are the headers of a user with a password, as user:password.
+func signedIn(user string) map[string]string {
+	return map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte(user))}
 }
 
 // pair starts Flower and Umbel, if they do not run yet, and waits until both know the worker.
@@ -125,7 +137,7 @@ func (s *shop) pair(t *testing.T, name string) pair {
 	p := pair{flower: "http://127.0.0.1:" + port, umbel: s.watch(t, m)}
 	for _, url := range []string{p.flower, p.umbel} {
 		eventually(t, url+" knows the worker", func() error {
-			answer, err := ask(t.Context(), url, call{path: "/workers?json=1"})
+			answer, err := ask(t.Context(), url, call{path: "/workers?json=1", header: signedIn(user)})
 			if err == nil && !strings.Contains(answer.body, `"status": true`) {
 				err = fmt.Errorf("%d %s", answer.status, answer.body)
 			}
@@ -139,9 +151,13 @@ func (s *shop) pair(t *testing.T, name string) pair {
 // watch starts an Umbel in this process.
 func (s *shop) watch(t *testing.T, m mode) string {
 	t.Helper()
+	var signIn *auth.Options
+	if len(m.users) > 0 {
+		signIn = &auth.Options{Users: m.users}
+	}
 	d, err := dashboard.New(dashboard.Options{
 		BrokerURL: s.broker, ResultBackend: s.backend, ManagementURL: s.management, ReadOnly: m.readOnly, Flower: m.settings,
-		Logger: slog.New(slog.DiscardHandler),
+		SignIn: signIn, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

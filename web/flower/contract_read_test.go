@@ -26,6 +26,11 @@ var differences = map[string]string{
 	"ten years":          "Times that lie more than ten years ahead are refused.",
 	"400":                "Options of a task that cannot be had answer 400: Flower answers 500.",
 	"event counts":       "/workers?json=1 counts the events of tasks by type, but not worker-online, worker-heartbeat and worker-offline.",
+	"401":                "Without credentials the answer is 401 with a sentence, and WWW-Authenticate with the realm Umbel: Flower sends an empty body without that header below /api/, and elsewhere the realm flower.",
+	"sign in":            "Pages lead browsers to /login: Flower answers 401, so that the browser asks.",
+	"metrics":            "/metrics needs credentials where there are users, unless --open-metrics: in Flower it is open.",
+	"cross-site":         "Requests of other sites that change something are refused without authentication too, with a sentence of Umbel's.",
+	"options of pages":   "OPTIONS is answered with 204 below /api/ and for /tasks/datatable and /healthcheck, as in Flower, but not for pages and what there is not.",
 	"escape":             "Errors show arguments as they were given: Flower escapes them for HTML.",
 }
 
@@ -38,12 +43,11 @@ var settled = map[string]string{
 // settle waits until both show all tasks of publish.py in the states that they come to.
 func (s *shop) settle(t *testing.T) {
 	t.Helper()
-	for mode := range modes {
-		p := s.pair(t, mode)
+	for mode, p := range s.pairs {
 		for _, url := range []string{p.flower, p.umbel} {
 			for id, state := range settled {
-				eventually(t, fmt.Sprintf("%s shows that %s is %s", url, id, state), func() error {
-					answer, err := ask(t.Context(), url, call{path: "/tasks/datatable?draw=1&start=0&length=100&order%5B0%5D%5Bcolumn%5D=0"})
+				eventually(t, fmt.Sprintf("%s (%s) shows that %s is %s", url, mode, id, state), func() error {
+					answer, err := ask(t.Context(), url, call{path: "/tasks/datatable?draw=1&start=0&length=100&order%5B0%5D%5Bcolumn%5D=0", header: signedIn(user)})
 					if err == nil && !strings.Contains(answer.body, fmt.Sprintf(`"uuid": %q, "name"`, id)) {
 						err = fmt.Errorf("%d %.300s", answer.status, answer.body)
 					} else if err == nil {
@@ -63,17 +67,13 @@ func (s *shop) settle(t *testing.T) {
 func readingCalls(broker string) []call {
 	list := []call{
 		{name: "healthcheck", path: "/healthcheck"},
-		{name: "healthcheck while locked", mode: "locked", path: "/healthcheck"},
 		{name: "types", path: "/api/task/types"},
-		{name: "types while locked", mode: "locked", path: "/api/task/types"},
 		{name: "info of an unknown task", path: "/api/task/info/nope"},
 		{name: "info of a task with a name to escape", path: "/api/task/info/a%2Fb%20%22c"},
 		{name: "info of no task", path: "/api/task/info/", differs: "trailing slash", umbel: "308"},
-		{name: "info while locked", mode: "locked", path: "/api/task/info/success"},
 		{name: "info", path: "/api/task/info/success", differs: "task-id", umbel: `200 {"uuid": "success", `},
 
 		{name: "all tasks", path: "/api/tasks"},
-		{name: "tasks while locked", mode: "locked", path: "/api/tasks"},
 		{name: "no tasks", path: "/api/tasks?limit=0"},
 		{name: "less than no tasks", path: "/api/tasks?limit=-3"},
 		{name: "limit", path: "/api/tasks?limit=2"},
@@ -115,7 +115,6 @@ func readingCalls(broker string) []call {
 		{name: "head of tasks", method: "HEAD", path: "/api/tasks", differs: "HEAD", umbel: "200"},
 		{name: "tasks with a slash", path: "/api/tasks/", differs: "trailing slash", umbel: "308"},
 
-		{name: "workers while locked", mode: "locked", path: "/api/workers"},
 		{name: "one worker that was inspected now", path: "/api/workers?refresh=1&workername={worker}"},
 		{name: "all workers that were inspected now", path: "/api/workers?refresh=true"},
 		{name: "one worker", path: "/api/workers?workername={worker}"},
@@ -132,10 +131,8 @@ func readingCalls(broker string) []call {
 			"Redis":    {name: "queues", path: "/api/queues/length"},
 			"RabbitMQ": {name: "queues", path: "/api/queues/length", differs: "queues of RabbitMQ", umbel: `200 {"active_queues": [{"name": "celery", "messages": `},
 		}[broker],
-		{name: "queues while locked", mode: "locked", path: "/api/queues/length"},
 
 		{name: "workers in JSON", path: "/workers?json=1"},
-		{name: "workers in JSON while locked", mode: "locked", path: "/workers?json=true"},
 		{name: "workers in JSON at the root", path: "/?json=on"},
 		{name: "workers in JSON that is no boolean", path: "/workers?json=x"},
 		{name: "workers as before", path: "/dashboard?json=1", differs: "dashboard", umbel: `200 {"data": [{`},
@@ -144,7 +141,6 @@ func readingCalls(broker string) []call {
 		{name: "datatable without a column", path: "/tasks/datatable?draw=1&start=0&length=1"},
 		{name: "datatable of no number", path: "/tasks/datatable?draw=x&start=0&length=1&order[0][column]=0"},
 		{name: "datatable with an invalid search", path: "/tasks/datatable?draw=7&start=0&length=10&order%5B0%5D%5Bcolumn%5D=0&search%5Bvalue%5D=ab"},
-		{name: "datatable while locked", mode: "locked", path: table(0, "name", "asc", "")},
 		{name: "datatable of all", path: table(5, "started", "desc", "")},
 		{name: "datatable of less than none", path: "/tasks/datatable?draw=1&start=0&length=-1&order%5B0%5D%5Bcolumn%5D=0"},
 		{name: "datatable by a form", method: "POST", path: "/tasks/datatable", form: strings.TrimPrefix(table(0, "name", "desc", "shop"), "/tasks/datatable?")},

@@ -94,6 +94,7 @@ func New(o Options) (*API, error) {
 	a.controlRoutes()
 	a.publishRoutes()
 	a.resultRoutes()
+	a.optionsRoutes()
 	return a, nil
 }
 
@@ -107,6 +108,18 @@ func (a *API) readRoutes() {
 	a.queueRoutes()
 	a.listRoutes()
 	a.taskRoutes()
+}
+
+// optionsRoutes adds OPTIONS to every path. As in Flower, credentials are not asked for. There are no headers for requests of
+// other origins.
+func (a *API) optionsRoutes() {
+	done := make(map[string]bool)
+	for _, rt := range a.routes {
+		if !done[rt.Pattern] {
+			done[rt.Pattern] = true
+			a.add(http.MethodOptions, rt.Pattern, auth.Open, func(*request) (any, error) { return nothing{}, nil })
+		}
+	}
 }
 
 // handler answers a request with a value that body can write, or with an error: a *failure, or one that becomes 500.

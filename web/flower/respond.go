@@ -32,6 +32,9 @@ func (e *invalid) Error() string { return e.text }
 // text is a body of text/html.
 type text string
 
+// nothing is 204.
+type nothing struct{}
+
 // redirect leads to another address, relative to the path of the request.
 type redirect string
 
@@ -80,6 +83,8 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, value any) {
 	switch v := value.(type) {
 	case stream:
 		a.writeStream(w, r, v)
+	case nothing:
+		w.WriteHeader(http.StatusNoContent)
 	case redirect:
 		w.Header().Set("Location", string(v))
 		w.WriteHeader(http.StatusFound)
