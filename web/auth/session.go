@@ -199,7 +199,7 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, i identity) err
 	_, _ = rand.Read(secret)
 	value := base64.RawURLEncoding.EncodeToString(secret)
 	before, _ := s.cookieHash(r)
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second) // though the browser may be gone
 	defer cancel()
 	if err := s.sessions.start(ctx, i, before, sha256.Sum256([]byte(value)), s.now()); err != nil {
 		return err

@@ -256,7 +256,7 @@ func (s *Service) ServeSignOut(w http.ResponseWriter, r *http.Request, p Pages, 
 	}
 	s.setCookie(w, r, sessionCookie, "", 0)
 	if i != nil {
-		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second) // though the browser may be gone
 		defer cancel()
 		var err error
 		if everywhere {
