@@ -1,6 +1,9 @@
 package redact
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // Defaults returns the rules that hold unless they are turned off. Secrets that are known by their form, such as private keys,
 // JSON Web Tokens, tokens of providers and passwords in URLs, come with them.
@@ -18,12 +21,22 @@ type token struct {
 	sign string // is part of each
 	form *regexp.Regexp
 	text bool // also looked for in texts of tasks, else only in settings of workers
+	word bool // sign begins it and a word
+}
+
+// fragment is what a text with such a token contains.
+func (t *token) fragment() fragment {
+	f := exactFragment(t.sign)
+	f.word = t.word
+	return f
 }
 
 func newTokens() []token {
 	var list []token
 	for _, form := range tokenForms() {
-		list = append(list, token{form[0], regexp.MustCompile(form[1]), len(form[0]) >= minFragment})
+		list = append(list, token{
+			form[0], regexp.MustCompile(form[1]), len(form[0]) >= minFragment, strings.HasPrefix(form[1], `\b`+regexp.QuoteMeta(form[0])),
+		})
 	}
 	return list
 }

@@ -76,15 +76,7 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // suspects reports whether a text has to be read. JSON may hide the fragments of a key in escapes.
 func (r *Redactor) suspects(s string) bool {
-	if r.filter == nil || r.filter.found(s) || hasPassword(s) {
-		return true
-	}
-	for i := range len(s) {
-		if s[i] == '\\' {
-			return true
-		}
-	}
-	return false
+	return r.filter == nil || len(r.expressions) > 0 || strings.IndexByte(s, '\\') >= 0 || r.filter.found(s) || hasPassword(s)
 }
 
 // walk redacts what JSON decodes to.

@@ -188,12 +188,61 @@ func TestNoSecretArgumentSurvives(t *testing.T) {
 	})
 }
 
+// unfiltered is a rule that is too short to look for, so that keys and forms are looked for in every text.
+const unfiltered = "key q"
+
+// TestNothingIsOverlooked compares what is redacted with and without looking for parts of keys and forms first.
+func TestNothingIsOverlooked(t *testing.T) {
+	t.Parallel()
+	rules := []string{"key größe_pin", "key *id", "key a*_card_b?", "task x key iban"}
+	quick, thorough := newRedactor(t, rules...), newRedactor(t, append(rules, unfiltered)...)
+	keys := []string{"größe_pin", "GRÖSSE-PIN", "Größe.pin", "id", "user-ID", "ax_card_bc", "A CARD BC", "iban", "bearer", "tickets", "passenger", "tokens"}
+	for _, rule := range redact.Defaults() {
+		keys = append(keys, strings.NewReplacer("key ", "", "*", "").Replace(rule))
+	}
+	random := "aB3dE6gH9jK2mN5pS8sT1vW4"
+	parts := []string{
+		"'", `"`, `\"`, `\\'`, ": ", "=", ", ", ":", " ", "(", "[", "{", "}", "\n", "\t", "x", "-", ".", "_", "é", "1", "None", "://u:p@h",
+		"eyJ" + random + ".eyJ" + random, "sk-" + random, "ask-" + random, "xoxb-" + random + "-" + random, "SG." + random + "." + random,
+		"hf_" + random, "123456789:AA" + random + random, "AKIA" + "ABCDEFGHIJ234567", "sk_live_" + random, "Bearer " + random, "&sig=" + random,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var text strings.Builder
+		for range rapid.IntRange(1, 12).Draw(t, "length") {
+			if !rapid.Bool().Draw(t, "key") {
+				text.WriteString(rapid.SampledFrom(parts).Draw(t, "part"))
+				continue
+			}
+			key := rapid.SampledFrom(keys).Draw(t, "name")
+			switch at := rapid.IntRange(0, len(key)-1).Draw(t, "at"); rapid.IntRange(0, 6).Draw(t, "way") {
+			case 0:
+				key = strings.ToUpper(key)
+			case 1:
+				key = key[:at] + fmt.Sprintf(`\u%04x`, key[at]) + key[at+1:]
+			case 2:
+				key = key[:at] + fmt.Sprintf(`\x%02x`, key[at]) + key[at+1:]
+			case 3:
+				key = strings.ReplaceAll(key, "_", rapid.SampledFrom([]string{"", "-", " ", "."}).Draw(t, "separator"))
+			case 4:
+				key = strings.NewReplacer("k", "\u212a", "i", "\u0130").Replace(key)
+			}
+			text.WriteString(key + rapid.SampledFrom([]string{"'", `"`, `\"`, ""}).Draw(t, "quote") + rapid.SampledFrom([]string{": 'v", "=v", ", 'v", " : v", "\t=v"}).Draw(t, "value"))
+		}
+		if got, want := quick.Text(text.String()), thorough.Text(text.String()); got != want {
+			t.Fatalf("%q becomes\n%q, not\n%q", text.String(), got, want)
+		}
+	})
+}
+
 func FuzzText(f *testing.F) {
 	f.Add(`{'password': 'x', "token": [1, {'a': b"c\'"}]}`)
 	f.Add(`password=<a 'b\\\'`)
-	r := newRedactor(f, "cards", "task x arg 1")
+	r, thorough := newRedactor(f, "cards", "task x arg 1"), newRedactor(f, "cards", unfiltered)
 	f.Fuzz(func(t *testing.T, s string) {
 		got := r.Text(s)
+		if want := thorough.Text(s); got != want && !strings.ContainsAny(s, `qQ\`) {
+			t.Errorf("%q becomes %q, not %q", s, got, want)
+		}
 		if again := r.Text(got); len(again) > len(got)+len(s) {
 			t.Errorf("%q grows to %q and %q", s, got, again)
 		}

@@ -27,10 +27,12 @@ type Redactor struct {
 	tokens   []token
 	urls     *regexp.Regexp // between two URLs of a list
 	settings settings
-	filter   *prefilter // nil if every text has to be read
+	filter   *prefilter // of keys and forms, nil if they are to be looked for in every text
 	everyone []int      // rules for tasks of any name
 	named    []int      // rules for tasks of certain names
 	byForm   atomic.Uint64
+
+	expressions []int // of everyone, those without keys
 }
 
 // activeRule is a rule and what it did.
@@ -58,7 +60,7 @@ func New(o Options) (*Redactor, error) {
 		return nil, fmt.Errorf("at most %d rules are possible", MaxRules)
 	}
 	r.rules = make([]activeRule, len(texts))
-	var fragments []string
+	var fragments []fragment
 	slow := false
 	for i, text := range texts {
 		parsed, err := parseRule(text)
@@ -70,8 +72,8 @@ func New(o Options) (*Redactor, error) {
 		case parsed.keys != nil:
 			list, ok := parsed.fragments()
 			fragments, slow = append(fragments, list...), slow || !ok
-		case parsed.pattern != nil, parsed.cards:
-			slow = true
+		case parsed.task == "":
+			r.expressions = append(r.expressions, i)
 		}
 		if parsed.task == "" {
 			r.everyone = append(r.everyone, i)
@@ -83,12 +85,12 @@ func New(o Options) (*Redactor, error) {
 	if r.forms {
 		for _, t := range r.tokens {
 			if t.text {
-				fragments = append(fragments, t.sign)
+				fragments = append(fragments, t.fragment())
 			}
 		}
 	}
-	if !slow && len(fragments) > 0 {
-		r.filter = newPrefilter(fragments)
+	if !slow {
+		r.filter = newPrefilter(append(fragments, disguised()...))
 	}
 	r.settings = newSettings(r)
 	return r, nil
@@ -229,17 +231,17 @@ func (r *Redactor) Text(s string) string {
 
 // text applies what holds for all texts, and rules with keys and expressions of named.
 func (r *Redactor) text(s string, named []int) string {
-	if r.filter != nil && !r.filter.found(s) && !hasPassword(s) {
-		return s
-	}
-	if r.forms {
-		s = r.byForms(s)
-	}
-	s = r.keys(s, named)
-	for _, list := range [][]int{r.everyone, named} {
-		for _, i := range list {
-			s = r.expression(s, &r.rules[i])
+	if r.filter == nil || r.filter.found(s) || hasPassword(s) {
+		if r.forms {
+			s = r.byForms(s)
 		}
+		s = r.keys(s, named)
+	}
+	for _, i := range r.expressions {
+		s = r.expression(s, &r.rules[i])
+	}
+	for _, i := range named {
+		s = r.expression(s, &r.rules[i])
 	}
 	return s
 }

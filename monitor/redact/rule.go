@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -192,28 +191,25 @@ func glob(pattern, s string) bool {
 	}
 }
 
-// fragments returns texts of which every text with a key that matches contains one, ignoring case. It is false if they are too
-// short to look for.
-func (r *rule) fragments() (list []string, ok bool) {
+// fragments returns fragments of which every text with a key that matches contains one. It is false if they are too short to
+// look for.
+func (r *rule) fragments() (list []fragment, ok bool) {
 	for _, key := range r.keys {
-		longest := ""
-		for part := range strings.FieldsFuncSeq(key, func(r rune) bool { return r == '*' || r == '?' }) {
-			if len(part) > len(longest) {
-				longest = part
+		var longest fragment
+		for end := len(key); end > 0; {
+			start := end
+			for start > 0 && key[start-1] != '*' && key[start-1] != '?' && key[start-1] < 0x80 { // others differ by case in more than a byte
+				start--
 			}
+			if f := keyFragment(key[start:end], end == len(key)); start < end && len(f.bytes) > len(longest.bytes) {
+				longest = f
+			}
+			end = start - 1
 		}
-		if strings.Count(longest, "_") > 1 { // its separators may differ
-			longest = slices.MaxFunc(strings.Split(longest, "_"), func(a, b string) int { return len(a) - len(b) })
-		}
-		if len(longest) < minFragment {
+		if len(longest.bytes) < minFragment {
 			return nil, false
 		}
 		list = append(list, longest)
-		for _, separator := range []string{"-", " ", "."} {
-			if strings.Contains(longest, "_") {
-				list = append(list, strings.ReplaceAll(longest, "_", separator))
-			}
-		}
 	}
 	return list, true
 }
