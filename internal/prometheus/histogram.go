@@ -120,18 +120,27 @@ func (h *Histogram) room(index int) int {
 	return index - h.first
 }
 
-// nativeIndex is the index of the native bucket that ends at 2^(index/8) and includes v.
-func nativeIndex(v float64) int {
-	fraction, exponent := math.Frexp(v)
-	low, high := 0, len(fractions)
-	for low < high {
-		if middle := (low + high) / 2; fractions[middle] < fraction {
-			low = middle + 1
-		} else {
-			high = middle
+// firstFractions are, by the first 5 bits of a fraction, the numbers of the first of fractions that may be its upper bound. The next
+// one is, if not.
+var firstFractions = func() (list [32]uint8) { //nolint:gochecknoglobals // a constant table
+	for i := range list {
+		for int(list[i]) < len(fractions) && fractions[list[i]] < .5+float64(i)/64 {
+			list[i]++
 		}
 	}
-	return low + (exponent-1)<<Schema
+	return list
+}()
+
+// nativeIndex is the index of the native bucket that ends at 2^(index/8) and includes v, which is more than ZeroThreshold.
+func nativeIndex(v float64) int {
+	bits := math.Float64bits(v)
+	exponent := int(bits>>52) - 1022 // as of math.Frexp
+	fraction := math.Float64frombits(bits&(1<<52-1) | 1022<<52)
+	i := int(firstFractions[bits>>47&31])
+	if i < len(fractions) && fraction > fractions[i] {
+		i++
+	}
+	return i + (exponent-1)<<Schema
 }
 
 // Count is how many values were observed, Sum their sum.

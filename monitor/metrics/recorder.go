@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -71,7 +72,7 @@ type Recorder struct {
 	buckets, durations []float64
 	seed               maphash.Seed
 	workers            map[string]*worker
-	last               *worker // of the newest event
+	recent             [256]pair // by hash, to find most series without two searches
 	pairs              int
 	tasks              map[string]*task
 	queues             map[string]*RunTimes
@@ -85,7 +86,6 @@ type Recorder struct {
 type worker struct {
 	name   string
 	series map[string]*series // by task name
-	last   *series            // of the newest event
 	runs   RunTimes
 }
 
@@ -156,23 +156,33 @@ func client(name string) bool {
 	return ok && pid != "" && strings.Trim(pid, "0123456789") == ""
 }
 
+// pair is a worker and a series of it.
+type pair struct {
+	worker *worker
+	series *series
+}
+
 // seriesOf returns the series of a worker and a task.
 func (r *Recorder) seriesOf(name, task string, micros int64) (*worker, *series) {
-	w := r.last
-	if w == nil || w.name != name {
-		if w = r.workers[name]; w == nil {
-			return r.newSeries(name, task, micros)
-		}
-		r.last = w
+	p := &r.recent[byte((ending(name)*0x9e3779b97f4a7c15^ending(task))*0x9e3779b97f4a7c15>>56)]
+	if p.series != nil && p.series.name == task && p.worker.name == name {
+		return p.worker, p.series
 	}
-	s := w.last
-	if s == nil || s.name != task {
-		if s = w.series[task]; s == nil {
-			return r.newSeries(name, task, micros)
+	if w := r.workers[name]; w != nil {
+		if s := w.series[task]; s != nil {
+			*p = pair{w, s}
+			return w, s
 		}
-		w.last = s
 	}
-	return w, s
+	return r.newSeries(name, task, micros)
+}
+
+// ending returns the last 8 bytes of a name, where most differ.
+func ending(name string) uint64 {
+	if len(name) < 8 {
+		return uint64(len(name))
+	}
+	return binary.LittleEndian.Uint64([]byte(name[len(name)-8:]))
 }
 
 // newSeries returns the series of a pair that has none: of Other, if there are too many.
@@ -309,6 +319,6 @@ func (r *Recorder) Forget(gone func(worker string) bool) {
 		}
 		delete(r.workers, name)
 		r.pairs -= len(w.series)
-		r.last = nil
 	}
+	clear(r.recent[:])
 }
