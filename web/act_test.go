@@ -34,7 +34,7 @@ func changing(t *testing.T, h *web.Handler) []string {
 	return list
 }
 
-// DataTables asks by POST, and so does whoever tries the rules of redaction; both change nothing. The routes of Flower's API are there to say that the mode is read-only.
+// Assistants and DataTables ask by POST, and so does whoever tries the rules of redaction; they change nothing. The routes of Flower's API are there to say that the mode is read-only.
 func TestReadOnlyHasNoRouteThatChangesAnything(t *testing.T) {
 	t.Parallel()
 	h := newWeb(t, web.Options{ReadOnly: true, Flower: flower.Settings{Unauthenticated: true}})
@@ -46,7 +46,7 @@ func TestReadOnlyHasNoRouteThatChangesAnything(t *testing.T) {
 		w := request(t, h, http.MethodPost, strings.Replace(path, "*", "celery@a", 1), "")
 		return w.Code == http.StatusForbidden && w.Body.String() == "Read only mode is enabled"
 	})
-	if diff := cmp.Diff([]string{"POST /settings/redact", "POST /tasks/datatable", "POST /theme"}, list); diff != "" {
+	if diff := cmp.Diff([]string{"POST /mcp", "POST /settings/redact", "POST /tasks/datatable", "POST /theme"}, list); diff != "" {
 		t.Errorf("routes of a read-only dashboard by which something changes (-want +got):\n%s", diff)
 	}
 	all := changing(t, newWeb(t, web.Options{}))
