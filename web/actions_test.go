@@ -44,7 +44,7 @@ func (a guardedAddress) path() string {
 func (a guardedAddress) String() string { return a.method + " " + a.pattern }
 
 // newGuarded is a dashboard with all routes there are. A proxy says who makes a request.
-func newGuarded(t *testing.T) *web.Handler {
+func newGuarded(t *testing.T, prefix string) *web.Handler {
 	t.Helper()
 	s, err := auth.New(t.Context(), auth.Options{
 		Store: noCredentials{}, Proxy: auth.Proxy{User: "X-User", Groups: "X-Groups"},
@@ -57,7 +57,7 @@ func newGuarded(t *testing.T) *web.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := web.Options{Backend: newNamedBackend(t), Auth: s, AppOutboxes: watched(t, newShopOutbox())}
+	o := web.Options{Backend: newNamedBackend(t), Auth: s, AppOutboxes: watched(t, newShopOutbox()), Prefix: prefix}
 	startWorkers(t, &o, &fakeResults{records: map[string]results.Result{}})
 	return newWeb(t, o)
 }
@@ -122,7 +122,7 @@ func guardedAddresses(t *testing.T, h *web.Handler) []guardedAddress {
 // Who may take the action of a route gets to it, and nobody else does.
 func TestRoutesAdmitThoseWhoMayTakeTheirActions(t *testing.T) {
 	t.Parallel()
-	h := newGuarded(t)
+	h := newGuarded(t, "")
 	addresses := guardedAddresses(t, h)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel() // so that nothing that is admitted takes time
@@ -146,11 +146,10 @@ func TestRoutesAdmitThoseWhoMayTakeTheirActions(t *testing.T) {
 	}
 }
 
-// A socket shows what its page shows, to the same people.
-func TestTopicsAdmitThoseWhoMaySeeTheirPages(t *testing.T) {
-	t.Parallel()
-	h := newGuarded(t)
-	ctx, cancel := context.WithCancel(t.Context())
+// serveSockets serves h, as newGuarded makes it, until the test ends.
+func serveSockets(t *testing.T, h *web.Handler) *httptest.Server {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = h.Run(ctx) })
 	srv := httptest.NewServer(h)
@@ -159,16 +158,24 @@ func TestTopicsAdmitThoseWhoMaySeeTheirPages(t *testing.T) {
 		running.Wait()
 		srv.Close()
 	})
-	all := everyAudience()
 	for { // until Run has begun
 		status, err := get(ctx, srv.URL+"/ws", "test", "X-User", "ann", "X-Groups", "viewer")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if status == http.StatusUpgradeRequired {
-			break
+			return srv
 		}
 	}
+}
+
+// A socket shows what its page shows, to the same people.
+func TestTopicsAdmitThoseWhoMaySeeTheirPages(t *testing.T) {
+	t.Parallel()
+	h := newGuarded(t, "")
+	ctx := t.Context()
+	srv := serveSockets(t, h)
+	all := everyAudience()
 	actions := h.Topics()
 	pages := make(map[string]auth.Action)
 	for _, rt := range h.Registered() {
@@ -209,7 +216,7 @@ func TestTopicsAdmitThoseWhoMaySeeTheirPages(t *testing.T) {
 // The golden file shows in a review who gets a right or loses one.
 func TestActionsOfRoutes(t *testing.T) {
 	t.Parallel()
-	h := newGuarded(t)
+	h := newGuarded(t, "")
 	var lines []string
 	for _, a := range auth.Actions() {
 		payload := ""
