@@ -19,6 +19,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/flower"
 )
 
 // Options of an Umbel. BrokerURL is required.
@@ -91,6 +92,9 @@ type Options struct {
 	// open, by several goroutines. An error, or a Grant without Role, refuses the request. Nil lets everybody do and see everything:
 	// the host program decides who may ask.
 	Authorize func(r *http.Request) (Grant, error)
+
+	// FlowerAPI opens the paths of Flower's API under /api/, such as /api/tasks, where Authorize is nil. They answer 401 otherwise.
+	FlowerAPI bool
 
 	// Redact are rules for what is taken out of events, results, messages and settings before anything else sees them, beside
 	// the usual secrets, such as "key ssn" or "task billing.* arg 0"; NoRedactDefaults leaves those in. Changed rules hold for
@@ -238,6 +242,7 @@ func New(o Options) (*Umbel, error) {
 		ResultSentinelUsername: o.ResultSentinelUsername, ResultSentinelPassword: o.ResultSentinelPassword,
 		OutboxURLs: o.OutboxURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
 		Metrics: ingest.MetricsOptions{RuntimeBuckets: o.RuntimeBuckets, PurgeOfflineWorkers: o.PurgeOfflineWorkers}, QueueDrain: o.QueueDrain,
+		Flower: flower.Settings{Unauthenticated: o.FlowerAPI},
 		Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir,
 		Redact:    redact.Options{NoDefaults: o.NoRedactDefaults, Rules: o.Redact},
 		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,

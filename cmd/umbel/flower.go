@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/umbelhq/umbel/internal/floweroptions"
+	"github.com/umbelhq/umbel/web/flower"
 )
 
 // flowerCmd takes the command line of Flower. It has the flags of serve besides.
@@ -197,6 +200,22 @@ func (c *flowerCmd) Run(ctx context.Context, s streams, log *slog.Logger) error 
 			"--address=0.0.0.0 --unauthenticated opens it")
 	}
 	return c.serveCmd.Run(ctx, s, log)
+}
+
+// maxInspectTimeout bounds how long a request waits for a worker.
+const maxInspectTimeout = time.Minute
+
+// flowerAPI sets what the options of Flower say of its API alone.
+func (c *serveCmd) flowerAPI(s *flower.Settings) {
+	if x, ok := c.flower.Get("purge_offline_workers"); ok {
+		n, _ := x.Value.(int)
+		s.PurgeOffline = new(time.Duration(min(max(n, 0), math.MaxInt32)) * time.Second)
+	}
+	if x, ok := c.flower.Get("inspect_timeout"); ok {
+		ms, _ := x.Value.(float64)
+		ms = min(max(ms, 0), float64(maxInspectTimeout/time.Millisecond))
+		s.InspectTimeout = time.Duration(ms * float64(time.Millisecond))
+	}
 }
 
 // checkFlower notes which options of Flower have no effect.

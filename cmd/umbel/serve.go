@@ -70,6 +70,7 @@ func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	if o.DataDir, err = c.dir(); err != nil {
 		return err
 	}
+	c.flowerAPI(&o.Flower)
 	o.LeaveEventsOff, o.Alone = !c.EnableEvents, !c.Peers
 	if err := c.results(&o); err != nil {
 		return err

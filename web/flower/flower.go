@@ -43,7 +43,7 @@ type Settings struct {
 	// PurgeOffline leaves workers out of /workers?json=1 that are offline and were last heard of that long ago, nil none:
 	// FLOWER_PURGE_OFFLINE_WORKERS.
 	PurgeOffline *time.Duration
-	// InspectTimeout is how long a worker has to reply, 1 s if less: FLOWER_INSPECT_TIMEOUT.
+	// InspectTimeout is how long a worker has to reply to a request that acts on it, 1 s if less: FLOWER_INSPECT_TIMEOUT.
 	InspectTimeout time.Duration
 	// Location is the time zone of received_start and the like; nil means time.Local.
 	Location *time.Location
