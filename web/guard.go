@@ -118,7 +118,7 @@ func (h *Handler) deny(all audiences) func(w http.ResponseWriter, r *http.Reques
 		case refuse != nil:
 			refuse(w, r, why)
 		case why.Status == http.StatusUnauthorized && signIn != "":
-			http.Redirect(w, r, signIn, http.StatusSeeOther) //nolint:gosec // a page of ours
+			http.Redirect(w, r, signIn, http.StatusSeeOther)
 		default:
 			h.shownTo(r, all).problem(w, r, why.Status, templates.Problem{Title: http.StatusText(why.Status), Message: why.Message})
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/umbelhq/umbel/monitor/redact"
 )
@@ -30,7 +31,7 @@ func (f *redactFlags) options() (redact.Options, error) {
 	defer file.Close() //nolint:errcheck // only read
 	rules, err := redact.ReadRules(file)
 	if err == nil {
-		o.Rules = append(o.Rules[:len(o.Rules):len(o.Rules)], rules...)
+		o.Rules = append(slices.Clip(o.Rules), rules...)
 		_, err = redact.New(o)
 	}
 	if err != nil {

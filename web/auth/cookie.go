@@ -1,12 +1,20 @@
 package auth
 
 import (
+	"net"
 	"net/http"
+	"strconv"
 	"time"
 )
 
-// cookieName adds the prefix that makes browsers refuse cookies which other hosts, or pages without TLS, set in our name.
+// cookieName adds the port, since browsers send cookies to all ports of a host, where another Umbel may be, and the prefix that
+// makes them refuse cookies which other hosts, or pages without TLS, set in our name.
 func (s *Service) cookieName(r *http.Request, name string) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+			name += "_" + strconv.FormatUint(n, 10)
+		}
+	}
 	switch {
 	case !s.secure(r):
 		return name

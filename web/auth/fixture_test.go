@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -110,6 +111,12 @@ func (s *site) start(o auth.Options) {
 	}
 	s.server = httptest.NewServer(s.routes(o.Prefix))
 	s.Cleanup(s.server.Close)
+}
+
+// cookie is what a browser sends that has a session at the site's address of now.
+func (s *site) cookie(secret string) string {
+	_, port, _ := net.SplitHostPort(s.server.Listener.Addr().String())
+	return "umbel_session_" + port + "=" + secret
 }
 
 // routes are as web has them, with pages of plain text.
@@ -233,7 +240,7 @@ func (s *site) do(c *http.Client, r *http.Request, header ...string) (int, strin
 	if err != nil {
 		s.Fatal(err)
 	}
-	defer w.Body.Close()
+	defer func() { _ = w.Body.Close() }()
 	var text strings.Builder
 	if _, err := copyBounded(&text, w); err != nil {
 		s.Fatal(err)

@@ -203,10 +203,10 @@ func TestOptionsApplyToSessionsAtOnce(t *testing.T) {
 		Allow:     []string{"bob@example.com"},
 	}
 	s.start(o)
-	s.shows(browser(t), nobody, "Cookie", "umbel_session="+secret)
+	s.shows(browser(t), nobody, "Cookie", s.cookie(secret))
 	o.Allow, o.Roles.Viewer = []string{"*@example.com"}, []string{"ann@example.com"}
 	s.start(o)
-	s.shows(browser(t), "ann@example.com by oidc as viewer with payloads", "Cookie", "umbel_session="+secret)
+	s.shows(browser(t), "ann@example.com by oidc as viewer with payloads", "Cookie", s.cookie(secret))
 }
 
 func TestGroupsAreRequired(t *testing.T) {

@@ -57,16 +57,31 @@ func TestSessionsOutliveARestart(t *testing.T) {
 		s.post(c, "/login", "user", "ann", "password", "s3cret")
 		secrets[i] = sessionOf(s, c)
 	}
-	ended := "umbel_session=" + secrets[0]
+	ended := s.cookie(secrets[0])
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.server.URL+"/logout", http.NoBody)
 	s.do(browser(t), r, "Cookie", ended)
 	s.start(o)
-	s.shows(browser(t), nobody, "Cookie", ended)
-	s.shows(browser(t), "ann by basic as admin with payloads", "Cookie", "umbel_session="+secrets[1])
+	s.shows(browser(t), nobody, "Cookie", s.cookie(secrets[0]))
+	s.shows(browser(t), "ann by basic as admin with payloads", "Cookie", s.cookie(secrets[1]))
 	kept, err := s.store.Sessions(t.Context())
 	if err != nil || len(kept) != 1 || strings.Contains(kept[0].Identity, secrets[1]) || string(kept[0].Hash[:]) == secrets[1] {
 		t.Errorf("the store has %d sessions, %v; want 1, without its secret", len(kept), err)
 	}
+}
+
+// TestSessionsOnTwoPorts keeps a browser signed in at two dashboards on one host.
+func TestSessionsOnTwoPorts(t *testing.T) {
+	t.Parallel()
+	one := newSite(t, auth.Options{HtpasswdFile: passwordFile(t, "ann", "s3cret")})
+	two := newSite(t, auth.Options{HtpasswdFile: passwordFile(t, "bob", "hunter2")})
+	c := browser(t)
+	one.post(c, "/login", "user", "ann", "password", "s3cret")
+	two.post(c, "/login", "user", "bob", "password", "hunter2")
+	one.shows(c, "ann by basic as admin with payloads")
+	two.shows(c, "bob by basic as admin with payloads")
+	two.post(c, "/logout")
+	one.shows(c, "ann by basic as admin with payloads")
+	two.shows(c, nobody)
 }
 
 // sessionOf returns what the cookie of a browser holds.
@@ -76,7 +91,7 @@ func sessionOf(s *site, c *http.Client) string {
 		s.Fatal(err)
 	}
 	for _, cookie := range c.Jar.Cookies(r.URL) {
-		if cookie.Name == "umbel_session" {
+		if cookie.Name+"="+cookie.Value == s.cookie(cookie.Value) {
 			return cookie.Value
 		}
 	}
@@ -111,9 +126,9 @@ func TestSessionsAreNotFixed(t *testing.T) {
 	if before == after {
 		t.Error("the session is the same after signing in again")
 	}
-	s.shows(browser(t), nobody, "Cookie", "umbel_session="+before)
-	s.shows(browser(t), nobody, "Cookie", "umbel_session="+base64.RawURLEncoding.EncodeToString(make([]byte, 32)))
-	s.shows(browser(t), nobody, "Cookie", "umbel_session="+after+"; umbel_session="+before)
+	s.shows(browser(t), nobody, "Cookie", s.cookie(before))
+	s.shows(browser(t), nobody, "Cookie", s.cookie(base64.RawURLEncoding.EncodeToString(make([]byte, 32))))
+	s.shows(browser(t), nobody, "Cookie", s.cookie(after)+"; "+s.cookie(before))
 	s.shows(c, "ann by basic as admin with payloads")
 }
 
@@ -208,7 +223,7 @@ func TestGuessingIsSlow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer w.Body.Close()
+		defer func() { _ = w.Body.Close() }()
 		return w.StatusCode, w.Header
 	}
 	refused := 0
@@ -282,9 +297,9 @@ func TestCookiesAreKeptFromOthers(t *testing.T) {
 		prefix, proto string
 		want          []string
 	}{
-		"without TLS":          {"", "", []string{"umbel_session=", "Path=/;", "HttpOnly", "SameSite=Lax", "Max-Age=604800"}},
-		"with TLS":             {"", "https", []string{"__Host-umbel_session=", "Path=/;", "HttpOnly", "SameSite=Lax", "Secure"}},
-		"with TLS, below path": {"/ops/celery", "https", []string{"__Secure-umbel_session=", "Path=/ops/celery/;", "HttpOnly", "SameSite=Lax", "Secure"}},
+		"without TLS":          {"", "", []string{"umbel_session_", "Path=/;", "HttpOnly", "SameSite=Lax", "Max-Age=604800"}},
+		"with TLS":             {"", "https", []string{"__Host-umbel_session_", "Path=/;", "HttpOnly", "SameSite=Lax", "Secure"}},
+		"with TLS, below path": {"/ops/celery", "https", []string{"__Secure-umbel_session_", "Path=/ops/celery/;", "HttpOnly", "SameSite=Lax", "Secure"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -296,7 +311,7 @@ func TestCookiesAreKeptFromOthers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer w.Body.Close()
+			defer func() { _ = w.Body.Close() }()
 			cookie := w.Header.Get("Set-Cookie")
 			for _, part := range test.want {
 				if !strings.Contains(cookie, part) {

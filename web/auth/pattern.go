@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -29,7 +30,7 @@ func parsePattern(text string) (pattern, error) {
 	name, domain, mail := strings.Cut(p.text, "@")
 	switch {
 	case text == "":
-		return p, fmt.Errorf("a pattern is empty")
+		return p, errors.New("a pattern is empty")
 	case p.star && (extra != "" || strings.Contains(p.after, "*")):
 		return p, fmt.Errorf("the pattern %q has more than one *", text)
 	case strings.Trim(text, "*@.") == "":
@@ -110,7 +111,7 @@ func (ps patterns) match(names []string) bool {
 func FlowerPatterns(auth string) ([]string, error) {
 	auth = strings.TrimSpace(auth)
 	if auth == "" {
-		return nil, fmt.Errorf("auth is empty")
+		return nil, errors.New("auth is empty")
 	}
 	wild := strings.Contains(auth, ".*")
 	if wild && strings.Contains(auth, "|") {

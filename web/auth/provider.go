@@ -59,7 +59,7 @@ type provider struct {
 	failedAt time.Time
 }
 
-var providerName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`) //nolint:gochecknoglobals // constant
+var providerName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
 const maxProviders = 10
 

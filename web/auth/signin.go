@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -199,7 +198,7 @@ func (s *Service) serveCallback(w http.ResponseWriter, r *http.Request, p Pages)
 	i, err := s.identify(r.Context(), provider, l, query.Get("code"))
 	if err != nil {
 		s.log.WarnContext(r.Context(), "sign-in failed", "provider", provider.Name, "error", err)
-		refuse(http.StatusForbidden, i.User, fmt.Sprintf("%s could not confirm who you are; the log says why.", provider.Label), cut(err.Error(), 300))
+		refuse(http.StatusForbidden, i.User, provider.Label+" could not confirm who you are; the log says why.", cut(err.Error(), 300))
 		return
 	}
 	if s.grant(&i).Role == "" {
