@@ -197,7 +197,7 @@ const (
 	stopsQuoted = ",;)]}\n"         // 'key': or "key":
 	stopsEqual  = ",;&)]}> \t\r\n"  // key=
 	stopsColon  = ",;)]}>\r\n"      // key:
-	stopsLine   = "\r\n"           // all of a line
+	stopsLine   = "\r\n"            // all of a line
 	stopsAtEnd  = ""                // all that follows
 	separators  = ":=,"             // between key and value, or the two of a pair
 	maxPrefix   = len("\\\\\\\\b'") // before a string
