@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
 
@@ -62,10 +61,7 @@ func (all audiences) routeChanges(r router, h *Handler) {
 // by identifies who sent a form, from which page, and which form, so that sending it twice makes one request.
 func (p *forms) by(r *http.Request) command.Caller {
 	g := auth.FromContext(r.Context())
-	by := command.Caller{Actor: g.User, Method: g.Method, Role: string(g.Role), RemoteAddr: r.RemoteAddr, Endpoint: r.URL.Path}
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		by.RemoteAddr = host
-	}
+	by := command.Caller{Actor: g.User, Method: g.Method, Role: string(g.Role), RemoteAddr: auth.RemoteAddr(r), Endpoint: r.URL.Path}
 	if token := r.PostFormValue(templates.TokenParam); token != "" {
 		by.IdempotencyKey = "form " + token
 	}

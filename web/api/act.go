@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -67,11 +66,8 @@ func (s *Origin) Resolve(ctx huma.Context) []error {
 func (a *api) caller(s *Origin) command.Caller {
 	g := auth.FromContext(s.http.Context())
 	by := command.Caller{
-		Actor: g.User, Method: g.Method, Role: string(g.Role), RemoteAddr: s.http.RemoteAddr,
+		Actor: g.User, Method: g.Method, Role: string(g.Role), RemoteAddr: auth.RemoteAddr(s.http),
 		Endpoint: "API " + s.http.Method + " " + shorten(s.http.URL.Path),
-	}
-	if host, _, err := net.SplitHostPort(by.RemoteAddr); err == nil {
-		by.RemoteAddr = host
 	}
 	return by
 }

@@ -16,11 +16,19 @@ const maxEndpoint = 256
 func AuditRecord(r *http.Request) history.AuditRecord {
 	g := FromContext(r.Context())
 	a := history.AuditRecord{
-		Actor: g.User, Method: g.Method, Role: string(g.Role), RemoteAddr: r.RemoteAddr,
+		Actor: g.User, Method: g.Method, Role: string(g.Role), RemoteAddr: RemoteAddr(r),
 		Endpoint: r.Method + " " + truncate.Text(r.URL.Path, maxEndpoint),
 	}
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		a.RemoteAddr = host
-	}
 	return a
+}
+
+// RemoteAddr returns the address from which a request was made, by the grant of its context or else by its connection.
+func RemoteAddr(r *http.Request) string {
+	if g := FromContext(r.Context()); g.Address != "" {
+		return g.Address
+	}
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
 }

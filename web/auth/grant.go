@@ -98,6 +98,8 @@ var Everything = Audience{Role: Admin, Payload: true}
 type Grant struct {
 	User   string // name or e-mail address, at most 256 bytes; empty if nobody said
 	Method string // how the user was identified: none, basic, oidc, github, proxy, token or host
+	// Address is where the request was made, on the other side of trusted proxies; empty if the Authenticator does not say.
+	Address string
 	Audience
 }
 

@@ -116,3 +116,25 @@ func TestAddressesOfTheAuditLogAreNotSpoofed(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditRecordsSayWhereRequestsWereMade asks through a proxy on this machine, and pretends to be one elsewhere.
+func TestAuditRecordsSayWhereRequestsWereMade(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, auth.Options{HtpasswdFile: passwordFile(t, "ann", "s3cret")})
+	for peer, want := range map[string]string{"127.0.0.1:4711": "203.0.113.9", "[::1]:4711": "203.0.113.9", "198.51.100.7:4711": "198.51.100.7", "@": "203.0.113.9"} {
+		for _, password := range []string{"s3cret", "wrong"} {
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "/act/purge", http.NoBody)
+			r.RemoteAddr = peer
+			r.SetBasicAuth("ann", password)
+			r.Header.Set("X-Forwarded-For", "192.0.2.1, 203.0.113.9")
+			g, err := s.Authenticate(r)
+			ctx := auth.NewContext(r.Context(), g)
+			if err != nil {
+				ctx = auth.Refused(ctx, err)
+			}
+			if got := auth.AuditRecord(r.WithContext(ctx)); got.RemoteAddr != want {
+				t.Errorf("through %s with the password %s: recorded %q, want %q", peer, password, got.RemoteAddr, want)
+			}
+		}
+	}
+}

@@ -54,7 +54,7 @@ type refusedKey struct{}
 
 // Refused returns a context that carries nobody's grant, and why their credentials were refused.
 func Refused(ctx context.Context, err error) context.Context {
-	return context.WithValue(NewContext(ctx, Grant{}), refusedKey{}, err)
+	return context.WithValue(NewContext(ctx, Grant{Address: FromContext(ctx).Address}), refusedKey{}, err)
 }
 
 // Decide returns nil if the context of a request carries a grant that allows an action. Otherwise it returns what to respond:

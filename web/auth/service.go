@@ -175,6 +175,12 @@ func (s *Service) save(ctx context.Context) {
 
 // Authenticate implements Authenticator. It is called for every request.
 func (s *Service) Authenticate(r *http.Request) (Grant, error) {
+	g, err := s.identified(r)
+	g.Address = s.address(r).String()
+	return g, err
+}
+
+func (s *Service) identified(r *http.Request) (Grant, error) {
 	if len(r.Header.Values("Authorization")) > 1 {
 		return Grant{}, &Error{Status: http.StatusBadRequest, Message: "The header Authorization is given twice."}
 	}

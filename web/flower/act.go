@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"time"
 
@@ -62,10 +61,7 @@ func (a *API) caller(r *request) command.Caller {
 	grant := auth.FromContext(r.Context())
 	by := command.Caller{
 		Actor: grant.User, Method: grant.Method, Role: string(grant.Role),
-		Endpoint: "Flower API " + r.Method + " " + shorten(r.URL.Path), RemoteAddr: r.RemoteAddr,
-	}
-	if host, _, err := net.SplitHostPort(by.RemoteAddr); err == nil {
-		by.RemoteAddr = host
+		Endpoint: "Flower API " + r.Method + " " + shorten(r.URL.Path), RemoteAddr: auth.RemoteAddr(r.Request),
 	}
 	return by
 }
