@@ -176,6 +176,9 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := d.auditRules(context.Background(), redactor); err != nil {
+		return err
+	}
 	client, err := remote.New(remote.Options{Broker: broker, Redactor: redactor, Logger: o.Logger})
 	if err != nil {
 		return err
