@@ -26,11 +26,11 @@ type route struct{ method, path string }
 
 func (r route) String() string { return r.method + " " + r.path }
 
-func (r route) ofAPI() bool { return strings.HasPrefix(r.path, "/api/") }
+func (r route) ofAPI() bool { return strings.HasPrefix(r.path, "/api/") || r.path == "/mcp" }
 
 // flower reports whether a route is one of Flower's, which answers as Flower does.
 func (r route) flower() bool {
-	return r.ofAPI() && !strings.HasPrefix(r.path, "/api/v1/") || r.path == "/tasks/datatable"
+	return strings.HasPrefix(r.path, "/api/") && !strings.HasPrefix(r.path, "/api/v1/") || r.path == "/tasks/datatable"
 }
 
 // everyRoute is a dashboard that has all routes, with an address of each.
@@ -126,7 +126,7 @@ func TestEveryRouteBoundsBodies(t *testing.T) { //nolint:paralleltest // it meas
 			if !b.want(r, status) {
 				t.Errorf("%s with %s: status %d, %.300s", r, name, status, answer)
 			}
-			if r.ofAPI() && !r.flower() && status >= 400 && !strings.Contains(answer, `"detail"`) && r.method != http.MethodHead {
+			if r.ofAPI() && !r.flower() && r.path != "/mcp" && status >= 400 && !strings.Contains(answer, `"detail"`) && r.method != http.MethodHead {
 				t.Errorf("%s with %s: status %d without a problem document: %.300s", r, name, status, answer)
 			}
 		}

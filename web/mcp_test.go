@@ -271,3 +271,20 @@ func TestResultsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// What is nested deeply takes no stack.
+func TestDeepMessagesAreRefused(t *testing.T) {
+	t.Parallel()
+	h := newWeb(t, web.Options{})
+	const depth = 900_000
+	deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
+	for _, body := range []string{
+		deep, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_tasks","arguments":{"query":` + deep + `}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + deep + `}`, strings.Repeat(`{"jsonrpc":`, depth/8),
+	} {
+		w := request(t, h, http.MethodPost, "/mcp", body, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")
+		if w.Code >= 500 || w.Code == 200 && !strings.Contains(w.Body.String(), "rror") {
+			t.Errorf("%.90s: %d %.300s, want an error", body, w.Code, w.Body)
+		}
+	}
+}
