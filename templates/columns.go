@@ -21,7 +21,7 @@ func columns() []column {
 		{"state", "State", "", "c-state", func(s URLs, t state.Task) templ.Component { return stateMark(s, t.State) }},
 		{"name", "Task", "", "c-name", taskCell},
 		{"id", "Id", "", "c-id", func(s URLs, t state.Task) templ.Component { return shortIDCopy(s, t.ID) }},
-		{"args", "Arguments", "", "c-args", func(_ URLs, t state.Task) templ.Component { return arguments(t) }},
+		{"args", "Arguments", "", "c-args", func(u URLs, t state.Task) templ.Component { return arguments(u, t) }},
 		{"worker", "Worker", "", "c-worker", func(s URLs, t state.Task) templ.Component { return workerLink(s, t.Worker) }},
 		{"queue", "Queue", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.Queue, "No task-sent event") }},
 		{"wait", "Wait", "From sent, or received if unknown, to started", "c-time", func(_ URLs, t state.Task) templ.Component {
@@ -40,10 +40,10 @@ func columns() []column {
 			return age(t.StartedAt, "No task-started event")
 		}},
 		{"finished", "Finished", "", "c-age", func(_ URLs, t state.Task) templ.Component { return age(finishedAt(t), "Not finished") }},
-		{"result", "Result", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Result, "None received") }},
+		{"result", "Result", "", "c-text", func(u URLs, t state.Task) templ.Component { return repr(t.Result, u.unseen("None received")) }},
 		{"exc", "Exception", "", "c-text c-error", func(_ URLs, t state.Task) templ.Component { return repr(t.Exception, "None received") }},
-		{"trace", "Traceback", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Traceback, "None received") }},
-		{"kwargs", "Keyword arguments", "", "c-text", func(_ URLs, t state.Task) templ.Component { return repr(t.Kwargs, "Not known") }},
+		{"trace", "Traceback", "", "c-text", func(u URLs, t state.Task) templ.Component { return repr(t.Traceback, u.unseen("None received")) }},
+		{"kwargs", "Keyword arguments", "", "c-text", func(u URLs, t state.Task) templ.Component { return repr(t.Kwargs, u.unseen("Not known")) }},
 		{"client", "Client", "Client that published it", "c-worker", func(_ URLs, t state.Task) templ.Component { return text(t.Client, "No task-sent event") }},
 		{"exchange", "Exchange", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.Exchange, "Not known") }},
 		{"routing_key", "Routing key", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.RoutingKey, "Not known") }},

@@ -111,3 +111,19 @@ func attempts(failed int) string {
 	}
 	return ", after " + plural(failed, "failed attempt", "failed attempts")
 }
+
+// searchHint says what the search of tasks finds.
+func (l Layout) searchHint() string {
+	if l.HidesPayload {
+		return "Search tasks: id, name"
+	}
+	return "Search tasks: id, name, arguments, result"
+}
+
+// unseen says why what a task carries is not shown: why, unless it is hidden.
+func (u URLs) unseen(why string) string {
+	if u.HidesPayload {
+		return "You may not see it"
+	}
+	return why
+}

@@ -502,7 +502,7 @@ func header(l Layout) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = queryField(l.URLs, field{ID: "search", Label: "Search tasks", Hint: "Search tasks: id, name, arguments, result"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = queryField(l.URLs, field{ID: "search", Label: "Search tasks", Hint: l.searchHint()}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -850,7 +850,7 @@ func taskCell(u URLs, t state.Task) templ.Component {
 }
 
 // arguments previews what the task was called with.
-func arguments(t state.Task) templ.Component {
+func arguments(u URLs, t state.Task) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -872,7 +872,7 @@ func arguments(t state.Task) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if t.Args == nil && t.Kwargs == nil {
-			templ_7745c5c3_Err = unknown("No task-sent or task-received event").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = unknown(u.unseen("No task-sent or task-received event")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

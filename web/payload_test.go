@@ -233,3 +233,20 @@ func TestQueriesTellNothingOfHiddenPayloads(t *testing.T) {
 		}
 	}
 }
+
+// Nothing on a page is said to be missing that is hidden, and no link leads to a refusal.
+func TestPagesOfThoseWhoMayNotSeePayloadsSaySo(t *testing.T) {
+	t.Parallel()
+	h := secretive(t)
+	for _, role := range []string{"viewer/", "operator/", "admin/"} {
+		page := request(t, h, http.MethodGet, "/tasks/task-01", "", "As", role).Body.String()
+		if !strings.Contains(page, "You may not see the arguments and the result.") || strings.Contains(page, "No task-sent or task-received event") {
+			t.Errorf("the page of a task does not say to %s that its arguments are hidden", role)
+		}
+		for _, link := range find(`href="(/[^"#]*)"`, page) {
+			if w := request(t, h, http.MethodGet, link, "", "As", role); w.Code == http.StatusForbidden {
+				t.Errorf("%s is led to %s, which is refused", role, link)
+			}
+		}
+	}
+}
