@@ -111,7 +111,7 @@ func TestEndToEndAuditOfSettings(t *testing.T) {
 					return err
 				case missing != nil:
 					return missing
-				case !slices.Equal(late, []string{"tasks.hold_late"}) || !slices.Contains(early, "tasks.add") || slices.Contains(early, "tasks.hold_late"):
+				case !slices.Equal(late, []string{"tasks.hold_idempotently", "tasks.hold_late"}) || !slices.Contains(early, "tasks.add") || slices.Contains(early, "tasks.hold_late"):
 					return fmt.Errorf("acknowledged late are %v, early %v", late, early)
 				case (redis == nil) != (name == "Redis"):
 					return fmt.Errorf("on %s: %w", name, redis)
