@@ -35,14 +35,20 @@ func secretive(t *testing.T) *web.Handler {
 	for i, id := range []string{"task-01", "task-02"} {
 		at := noon + int64(i)
 		events = append(events,
-			&state.Event{Kind: state.TaskReceived, Hostname: "celery@a", PID: 7, ID: id, Name: "shop.pay", Clock: int64(3*i + 1), Micros: at, ReceivedMicros: at,
+			&state.Event{
+				Kind: state.TaskReceived, Hostname: "celery@a", PID: 7, ID: id, Name: "shop.pay", Clock: int64(3*i + 1), Micros: at, ReceivedMicros: at,
 				Args: "('" + marker + "',)", Kwargs: "{'to': '" + marker + "'}",
-				Present: state.FieldName | state.FieldArgs | state.FieldKwargs | state.FieldClock | state.FieldPID | state.FieldTimestamp},
-			&state.Event{Kind: state.TaskStarted, Hostname: "celery@a", PID: 7, ID: id, Clock: int64(3*i + 2), Micros: at, ReceivedMicros: at,
-				Present: state.FieldClock | state.FieldPID | state.FieldTimestamp},
-			&state.Event{Kind: []state.Kind{state.TaskFailed, state.TaskSucceeded}[i], Hostname: "celery@a", PID: 7, ID: id, Clock: int64(3*i + 3),
+				Present: state.FieldName | state.FieldArgs | state.FieldKwargs | state.FieldClock | state.FieldPID | state.FieldTimestamp,
+			},
+			&state.Event{
+				Kind: state.TaskStarted, Hostname: "celery@a", PID: 7, ID: id, Clock: int64(3*i + 2), Micros: at, ReceivedMicros: at,
+				Present: state.FieldClock | state.FieldPID | state.FieldTimestamp,
+			},
+			&state.Event{
+				Kind: []state.Kind{state.TaskFailed, state.TaskSucceeded}[i], Hostname: "celery@a", PID: 7, ID: id, Clock: int64(3*i + 3),
 				Micros: at, ReceivedMicros: at, Result: "'" + marker + "'", Exception: "ValueError('" + marker + "')", Traceback: "Traceback of " + marker,
-				Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | []state.Fields{state.FieldException | state.FieldTraceback, state.FieldResult}[i]})
+				Present: state.FieldClock | state.FieldPID | state.FieldTimestamp | []state.Fields{state.FieldException | state.FieldTraceback, state.FieldResult}[i],
+			})
 	}
 	b.Apply(events...)
 	o := web.Options{Backend: b, Auth: doorkeeper{}, AppOutboxes: watched(t, secretiveOutbox{})}

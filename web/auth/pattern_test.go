@@ -15,7 +15,8 @@ import (
 func allows(t interface {
 	Helper()
 	Fatal(args ...any)
-}, list []string, name string) bool {
+}, list []string, name string,
+) bool {
 	t.Helper()
 	s, err := auth.New(nil, auth.Options{ //nolint:staticcheck // the store needs no context
 		Store: noStore{}, Proxy: auth.Proxy{User: "X-User"}, Roles: auth.Roles{Viewer: list, Default: auth.NoRole},

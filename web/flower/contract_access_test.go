@@ -82,10 +82,15 @@ func basicCalls() []call {
 		list = append(list, call{name: "without credentials " + path, method: http.MethodPost, path: path, differs: "401", umbel: signIn})
 	}
 	accepted := []call{
-		{name: "tasks", path: "/api/tasks"}, {name: "types", path: "/api/task/types"}, {name: "queues", path: "/api/queues/length"},
-		{name: "unknown task", path: "/api/task/info/nope"}, {name: "workers in JSON", path: "/workers?json=1"},
-		{name: "datatable", path: table(0, "name", "asc", "")}, {name: "result", path: "/api/task/result/success"},
-		{name: "revoke", method: http.MethodPost, path: "/api/task/revoke/no-such-task"}, unknown,
+		{name: "tasks", path: "/api/tasks"},
+		{name: "types", path: "/api/task/types"},
+		{name: "queues", path: "/api/queues/length"},
+		{name: "unknown task", path: "/api/task/info/nope"},
+		{name: "workers in JSON", path: "/workers?json=1"},
+		{name: "datatable", path: table(0, "name", "asc", "")},
+		{name: "result", path: "/api/task/result/success"},
+		{name: "revoke", method: http.MethodPost, path: "/api/task/revoke/no-such-task"},
+		unknown,
 	}
 	for _, c := range accepted {
 		c.name, c.header = "signed in: "+c.name, signedIn(user)
