@@ -21,7 +21,7 @@ func columns() []column {
 		{"state", "State", "", "c-state", func(s URLs, t state.Task) templ.Component { return stateMark(s, t.State) }},
 		{"name", "Task", "", "c-name", taskCell},
 		{"id", "Id", "", "c-id", func(s URLs, t state.Task) templ.Component { return shortIDCopy(s, t.ID) }},
-		{"args", "Arguments", "", "c-args", func(u URLs, t state.Task) templ.Component { return arguments(u, t) }},
+		{"args", "Arguments", "", "c-args", arguments},
 		{"worker", "Worker", "", "c-worker", func(s URLs, t state.Task) templ.Component { return workerLink(s, t.Worker) }},
 		{"queue", "Queue", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.Queue, "No task-sent event") }},
 		{"wait", "Wait", "From sent, or received if unknown, to started", "c-time", func(_ URLs, t state.Task) templ.Component {

@@ -36,7 +36,7 @@ func (h *Handler) resolve(resolve bool) http.HandlerFunc {
 			if resolve {
 				action = "resolve failure"
 			}
-			p.record(r, history.AuditView, action, id.String())
+			p.record(r, action, id.String())
 			http.Redirect(w, r, withResolved(h.back(r.FormValue("return")), id, resolve), http.StatusSeeOther)
 		}
 	}

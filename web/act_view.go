@@ -20,7 +20,7 @@ func (p *viewsPage) save(w http.ResponseWriter, r *http.Request) {
 		p.refused(w, r, err)
 		return
 	}
-	p.record(r, history.AuditView, "save view", v.Name)
+	p.record(r, "save view", v.Name)
 	http.Redirect(w, r, p.viewHref(v), http.StatusSeeOther)
 }
 
@@ -38,9 +38,9 @@ func (p *viewsPage) change(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if deleted {
-		p.record(r, history.AuditView, "delete view", id)
+		p.record(r, "delete view", id)
 	} else {
-		p.record(r, history.AuditView, "rename view", r.PostFormValue("name"))
+		p.record(r, "rename view", r.PostFormValue("name"))
 	}
 	http.Redirect(w, r, p.urls.Prefix+"/views", http.StatusSeeOther)
 }

@@ -100,13 +100,13 @@ func fragments(parts []templates.Part) []live.Fragment {
 	return list
 }
 
-// record records what a visitor has changed. Its error is logged: what is done is done.
-func (p *common) record(r *http.Request, kind history.AuditKind, action, target string) {
+// record records what a visitor has changed of views and failures. Its error is logged: what is done is done.
+func (p *common) record(r *http.Request, action, target string) {
 	if p.auditLog == nil {
 		return
 	}
 	a := auth.AuditRecord(r)
-	a.Kind, a.Action, a.Target = kind, action, target
+	a.Kind, a.Action, a.Target = history.AuditView, action, target
 	if err := p.auditLog.Append(context.WithoutCancel(r.Context()), a); err != nil {
 		p.log.ErrorContext(r.Context(), "write audit record", "action", action, "error", err)
 	}

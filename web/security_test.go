@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/base64"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -39,9 +40,7 @@ func TestOtherSitesChangeNothingByAmbientCredentials(t *testing.T) {
 		for name, site := range otherSites() {
 			r := httptest.NewRequestWithContext(gone, a.method, a.path(), nil)
 			r.Header = everyAudience()[auth.Everything]
-			for k, v := range site {
-				r.Header[k] = v
-			}
+			maps.Copy(r.Header, site)
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "Cross-site") {
@@ -88,9 +87,7 @@ func TestSocketsOfOtherSitesAreRefused(t *testing.T) {
 	srv := serveSockets(t, newGuarded(t, ""))
 	for name, site := range otherSites() {
 		header := everyAudience()[auth.Everything]
-		for k, v := range site {
-			header[k] = v
-		}
+		maps.Copy(header, site)
 		conn, resp, err := websocket.Dial(t.Context(), srv.URL+"/ws?topic=/tasks", &websocket.DialOptions{HTTPHeader: header})
 		if err == nil {
 			_ = conn.CloseNow()

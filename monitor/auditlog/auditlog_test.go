@@ -96,7 +96,7 @@ func TestAFloodOfRefusalsIsCounted(t *testing.T) {
 		if got, want := len(s.list), auditlog.MaxRefused+1; got != want {
 			t.Fatalf("%d records were written at once, want %d", got, want)
 		}
-		time.Sleep(2 * auditlog.Window)
+		<-time.After(2 * auditlog.Window)
 		synctest.Wait()
 		var numbers []string
 		for _, r := range s.list[auditlog.MaxRefused+1:] {

@@ -274,8 +274,8 @@ func (f *fragment) ends(s string) bool {
 	if start < 0 || f.word && start > 0 && isASCIIWord(s[start-1]) {
 		return false
 	}
-	for i := len(f.bytes) - 1; i >= 0; i-- {
-		if strings.IndexByte(f.bytes[i], s[start+i]) < 0 {
+	for i, bytes := range slices.Backward(f.bytes) {
+		if strings.IndexByte(bytes, s[start+i]) < 0 {
 			return false
 		}
 	}

@@ -63,13 +63,12 @@ func (s *Origin) Resolve(ctx huma.Context) []error {
 }
 
 // caller identifies who made a request.
-func (a *api) caller(s *Origin) command.Caller {
-	g := auth.FromContext(s.http.Context())
-	by := command.Caller{
+func (a *api) caller(ctx context.Context, s *Origin) command.Caller {
+	g := auth.FromContext(ctx)
+	return command.Caller{
 		Actor: g.User, Method: g.Method, Role: string(g.Role), RemoteAddr: auth.RemoteAddr(s.http),
 		Endpoint: "API " + s.http.Method + " " + shorten(s.http.URL.Path),
 	}
-	return by
 }
 
 // SendOptions are the parameters of operations that send commands.
@@ -144,7 +143,7 @@ func registerSend[I, R, P any](a *api, h huma.API, op huma.Operation, steps send
 			}
 			return &accepted{Status: http.StatusOK, Body: p}, nil
 		}
-		by := a.caller(&s.Origin)
+		by := a.caller(ctx, &s.Origin)
 		by.IdempotencyKey = s.Key
 		receipt, err := steps.send(ctx, by, r)
 		if err != nil {

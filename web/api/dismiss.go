@@ -28,7 +28,7 @@ func (a *api) registerDismiss(h huma.API) {
 	} {
 		op := post(h, auth.DismissTask, o.name+"-task", "/"+o.name+"/{id}", o.summary, notFound, conflict, unavailable)
 		huma.Register(h, op, func(ctx context.Context, in *dismissInput) (*response[Task], error) {
-			if err := o.act(ctx, a.caller(&in.Origin), in.ID); err != nil {
+			if err := o.act(ctx, a.caller(ctx, &in.Origin), in.ID); err != nil {
 				return nil, a.failed(ctx, err)
 			}
 			return a.task(ctx, &in.TaskPath)

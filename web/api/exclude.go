@@ -86,7 +86,7 @@ func (a *api) exclude(ctx context.Context, in *excludeInput) (*response[Exclusio
 	}
 	body := a.fromExclusion(p)
 	if !in.DryRun {
-		if body.Saved, err = a.service().SaveDuplicateRule(ctx, a.caller(&in.Origin), r); err != nil {
+		if body.Saved, err = a.service().SaveDuplicateRule(ctx, a.caller(ctx, &in.Origin), r); err != nil {
 			return nil, a.failed(ctx, err)
 		}
 	}

@@ -32,7 +32,7 @@ func (a *api) registerForget(h huma.API) {
 }
 
 func (a *api) forget(ctx context.Context, in *forgetInput) (*response[Changed], error) {
-	n, err := a.service().Forget(ctx, a.caller(&in.Origin), in.Body.Workers)
+	n, err := a.service().Forget(ctx, a.caller(ctx, &in.Origin), in.Body.Workers)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}

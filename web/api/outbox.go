@@ -130,7 +130,7 @@ func (a *api) registerOutbox(h huma.API) {
 	}
 	change := func(id, path, summary string, change func(context.Context, command.Caller, []int64) (int, error)) {
 		huma.Register(h, postBody(h, auth.ChangeOutbox, id, path, summary, unavailable), func(ctx context.Context, in *commandsInput) (*response[Changed], error) {
-			n, err := change(ctx, a.caller(&in.Origin), in.Body.IDs)
+			n, err := change(ctx, a.caller(ctx, &in.Origin), in.Body.IDs)
 			if err != nil {
 				return nil, a.failed(ctx, err)
 			}

@@ -26,7 +26,7 @@ func (s *Service) cookieName(r *http.Request, name string) string {
 
 // setCookie sets a cookie that no script can read, for age; 0 removes it.
 func (s *Service) setCookie(w http.ResponseWriter, r *http.Request, name, value string, age time.Duration) {
-	c := &http.Cookie{
+	c := &http.Cookie{ //nolint:gosec // Secure where browsers come by TLS; loopback has none
 		Name: s.cookieName(r, name), Value: value, Path: s.o.Prefix + "/", MaxAge: int(age / time.Second),
 		HttpOnly: true, Secure: s.secure(r), SameSite: http.SameSiteLaxMode,
 	}

@@ -48,6 +48,7 @@ const (
 	Admin    Role = "admin"
 )
 
+//nolint:gochecknoglobals // constants
 var (
 	viewerActions   = []Action{Open, View, ReadPayload, Export}
 	operatorActions = []Action{
@@ -59,6 +60,7 @@ var (
 // Allows reports whether a role contains an action. An unknown role contains none but Open.
 func (r Role) Allows(a Action) bool {
 	switch r {
+	case NoRole:
 	case Admin:
 		return slices.Contains(Actions(), a)
 	case Operator:
@@ -92,7 +94,7 @@ func Withheld() *Error {
 }
 
 // Everything is the audience that may see and do everything.
-var Everything = Audience{Role: Admin, Payload: true}
+var Everything = Audience{Role: Admin, Payload: true} //nolint:gochecknoglobals // a constant
 
 // Grant is who makes a request, and what they may see and do.
 type Grant struct {

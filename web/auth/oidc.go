@@ -54,7 +54,7 @@ func readClaims(decode func(any) error, groups string) (c claims, err error) {
 
 // oidcIdentity checks what an OpenID Connect provider says of a user.
 func (p *provider) oidcIdentity(ctx context.Context, token *oauth2.Token, nonce string, now func() time.Time) (i identity, err error) {
-	found, err := p.discover(now())
+	found, err := p.discover(ctx, now())
 	if err != nil {
 		return i, err
 	}

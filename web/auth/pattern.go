@@ -3,6 +3,7 @@ package auth
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -59,7 +60,8 @@ func (p pattern) match(name string) bool {
 
 // notInLocalPart reports whether r cannot be in the part of an address before @, unless quoted.
 func notInLocalPart(r rune) bool {
-	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+/=?^_`{|}~.-", r))
+	in := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+/=?^_`{|}~.-", r)
+	return !in
 }
 
 // fold returns an address in lower case, and other names as they are. It changes ASCII only: others have letters that become the
@@ -97,10 +99,8 @@ func parsePatterns(list []string) (patterns, error) {
 // match reports whether one of the patterns stands for one of names.
 func (ps patterns) match(names []string) bool {
 	for _, p := range ps {
-		for _, n := range names {
-			if p.match(n) {
-				return true
-			}
+		if slices.ContainsFunc(names, p.match) {
+			return true
 		}
 	}
 	return false

@@ -124,7 +124,7 @@ func newProvider(o Provider, client *http.Client) (*provider, error) {
 		return nil, fmt.Errorf("%s needs the address of its issuer", o.Label)
 	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
 		return nil, fmt.Errorf("the issuer %q is not of the form https://host/path", u.Redacted())
-	case u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())):
+	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
 		return nil, fmt.Errorf("the issuer %s must be reached by https", o.Issuer)
 	case o.Kind == KindKeycloak && !strings.Contains(u.Path, "/realms/"):
 		return nil, fmt.Errorf("the issuer %s of Keycloak does not end in /realms/ and the name of a realm", o.Issuer)
@@ -153,7 +153,7 @@ func (p *provider) allows(i *identity, allow patterns) bool {
 
 // discover returns the description that an OpenID Connect provider publishes. It is read when it is needed, so that Umbel starts
 // while the provider is away.
-func (p *provider) discover(now time.Time) (*oidc.Provider, error) {
+func (p *provider) discover(ctx context.Context, now time.Time) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.found != nil {
@@ -164,7 +164,7 @@ func (p *provider) discover(now time.Time) (*oidc.Provider, error) {
 		return nil, p.failed
 	}
 	// The context stays with the provider, which reads new keys with its client.
-	found, err := oidc.NewProvider(oidc.ClientContext(context.Background(), p.client), p.Issuer)
+	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
 	if err != nil {
 		p.failed, p.failedAt = fmt.Errorf("read the description of %s: %w", p.Issuer, err), now
 		return nil, p.failed
@@ -174,7 +174,7 @@ func (p *provider) discover(now time.Time) (*oidc.Provider, error) {
 }
 
 // config returns how to sign in.
-func (p *provider) config(redirect string, now time.Time) (*oauth2.Config, error) {
+func (p *provider) config(ctx context.Context, redirect string, now time.Time) (*oauth2.Config, error) {
 	c := &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, RedirectURL: redirect}
 	if p.Kind == KindGitHub {
 		c.Endpoint = oauth2.Endpoint{AuthURL: p.Issuer + "/login/oauth/authorize", TokenURL: p.Issuer + "/login/oauth/access_token", AuthStyle: oauth2.AuthStyleInParams}
@@ -183,7 +183,7 @@ func (p *provider) config(redirect string, now time.Time) (*oauth2.Config, error
 			c.Scopes = append(c.Scopes, "read:org")
 		}
 	} else {
-		found, err := p.discover(now)
+		found, err := p.discover(ctx, now)
 		if err != nil {
 			return nil, err
 		}

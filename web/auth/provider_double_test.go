@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -143,9 +144,7 @@ func (p *providerDouble) idToken(nonce string) string {
 			delete(claims, k)
 		}
 	}
-	for k, v := range p.header {
-		header[k] = v
-	}
+	maps.Copy(header, p.header)
 	text := encode(p.encoded(header)) + "." + encode(p.encoded(claims))
 	if header["alg"] == "none" {
 		return text + "."

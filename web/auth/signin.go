@@ -65,7 +65,7 @@ func (s *Service) ServeSignIn(w http.ResponseWriter, r *http.Request, p Pages) {
 	}
 	next := p.Back(query.Get("next"))
 	if g, err := s.Authenticate(r); err == nil && g.Role != "" {
-		http.Redirect(w, r, next, http.StatusSeeOther)
+		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // Back leads to no other host
 		return
 	}
 	if hash, ok := s.cookieHash(r); ok {
@@ -126,7 +126,7 @@ func (s *Service) finish(w http.ResponseWriter, r *http.Request, p Pages, i iden
 		p.Problem(w, r, http.StatusServiceUnavailable, "Not signed in", "The session could not be stored. Try again, and see the log.")
 		return
 	}
-	http.Redirect(w, r, p.Back(next), http.StatusSeeOther)
+	http.Redirect(w, r, p.Back(next), http.StatusSeeOther) //nolint:gosec // Back leads to no other host
 }
 
 // ServeProvider sends the browser to a provider.
@@ -144,7 +144,7 @@ func (s *Service) ServeProvider(w http.ResponseWriter, r *http.Request, p Pages,
 	if len(l.Next) > maxNext {
 		l.Next = p.Back("")
 	}
-	config, err := provider.config(l.Redirect, s.now())
+	config, err := provider.config(r.Context(), l.Redirect, s.now())
 	if err != nil {
 		s.unavailable(w, r, p, provider, l.Next, err)
 		return
@@ -232,7 +232,7 @@ func (s *Service) identify(ctx context.Context, provider *provider, l login, cod
 	const wait = 20 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, provider.client), wait)
 	defer cancel()
-	config, err := provider.config(l.Redirect, s.now())
+	config, err := provider.config(ctx, l.Redirect, s.now())
 	if err != nil {
 		return identity{}, err
 	}

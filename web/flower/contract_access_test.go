@@ -22,7 +22,10 @@ func TestEndToEndFlowersAccess(t *testing.T) {
 	for mode, list := range lists {
 		for _, c := range list {
 			c.mode = mode
-			t.Run(mode+" "+c.name, func(t *testing.T) { s.compare(t, c) })
+			t.Run(mode+" "+c.name, func(t *testing.T) {
+				t.Parallel()
+				s.compare(t, c)
+			})
 		}
 	}
 }

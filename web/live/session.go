@@ -120,7 +120,7 @@ func (s *session) write(ctx context.Context) error {
 		select {
 		case <-s.wake:
 		case now := <-tick.C:
-			if err = s.recheck(); err == nil {
+			if err = s.recheck(); err == nil { //nolint:contextcheck // it authenticates the request that opened the socket
 				err = s.send(ctx, beat{V: protocol, Now: now.UnixMilli()})
 			}
 		case <-s.hub.stop:

@@ -183,8 +183,9 @@ func carries(f lang.Field) bool {
 	switch f {
 	case lang.Args, lang.Kwargs, lang.Result, lang.Exception, lang.Traceback:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // Query returns a query that matches by nothing that payloads hold: words without a field match ids and names only. The error
