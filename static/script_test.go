@@ -223,7 +223,7 @@ func TestASocketThatEndsIsFollowedByAnother(t *testing.T) {
 	t.Parallel()
 	s := newScripted(t)
 	s.send(1, "", `{"epoch":"e","seq":3,"reset":true,"ops":[]}`)
-	s.run(`await until(() => u.live.at.seq === 3); sockets[0].onclose()`)
+	s.run(`await until(() => u.live.at.seq === 3); sockets[0].onclose({ code: 1006 })`)
 	s.want(`await until(() => sockets.length === 2); return sockets[1].url.search`, "?topic=%2Ftasks&epoch=e&seq=3")
 	// What cannot be read is asked for anew.
 	s.run(`sockets[1].onmessage({ data: new Uint8Array([0, 255, 255]).buffer })`)

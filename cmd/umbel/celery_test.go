@@ -355,11 +355,11 @@ func stops(t *testing.T, s scene) {
 		t.Fatalf("stop worker: %v", err)
 	}
 	s.worker(t, "stopped@test", status("stopping"))
-	s.page.sees(t, "w-stopped@test", "Stopping")
+	s.page.sees(t, "stopped%40test", "Stopping")
 	g.open(t)
 	s.inState(t, id, "SUCCESS")
 	s.worker(t, "stopped@test", status("offline"))
-	s.page.sees(t, "w-stopped@test", "Offline")
+	s.page.sees(t, "stopped%40test", "Offline")
 }
 
 // fallsSilent has a worker without -E, which says nothing of tasks until it is asked to, every time anew.
@@ -380,6 +380,6 @@ func fallsSilent(t *testing.T, s scene) {
 	id := s.do(t, clientCall{Call: "add", Args: []any{1, 1}, Options: map[string]any{"queue": "silent"}})[0]
 	s.inState(t, id, "SUCCESS")
 	for _, want := range []string{"Online", "Late", "Offline"} {
-		s.page.sees(t, "w-silent@test", want)
+		s.page.sees(t, "silent%40test", want)
 	}
 }

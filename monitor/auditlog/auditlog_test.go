@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,13 @@ func (s *records) AppendAudit(_ context.Context, a history.AuditRecord) error {
 		s.list = append(s.list, a)
 	}
 	return s.err
+}
+
+// all returns what was written.
+func (s *records) all() []history.AuditRecord {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
 }
 
 func newLog(t *testing.T, o auditlog.Options) *auditlog.Log {
@@ -69,7 +77,7 @@ func TestRecordsAreCompletedCutAndRedacted(t *testing.T) {
 			Target: strings.Repeat("x", 1_024) + "…", Detail: `{"omitted":true}`,
 		},
 	}
-	if diff := cmp.Diff(want, s.list); diff != "" {
+	if diff := cmp.Diff(want, s.all()); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
 }
@@ -93,13 +101,13 @@ func TestAFloodOfRefusalsIsCounted(t *testing.T) {
 			appended(t, l, refused)
 		}
 		appended(t, l, history.AuditRecord{Kind: history.AuditLogin, Action: "login", Actor: "ada"})
-		if got, want := len(s.list), auditlog.MaxRefused+1; got != want {
+		if got, want := len(s.all()), auditlog.MaxRefused+1; got != want {
 			t.Fatalf("%d records were written at once, want %d", got, want)
 		}
 		<-time.After(2 * auditlog.Window)
 		synctest.Wait()
 		var numbers []string
-		for _, r := range s.list[auditlog.MaxRefused+1:] {
+		for _, r := range s.all()[auditlog.MaxRefused+1:] {
 			if r.Actor != "" || r.Outcome != history.AuditRefused {
 				t.Errorf("the sum is %+v", r)
 			}
@@ -112,9 +120,9 @@ func TestAFloodOfRefusalsIsCounted(t *testing.T) {
 		if diff := cmp.Diff(want, numbers); diff != "" {
 			t.Errorf("sums (-want +got):\n%s", diff)
 		}
-		n := len(s.list)
+		n := len(s.all())
 		appended(t, l, refused)
-		if len(s.list) != n+1 {
+		if len(s.all()) != n+1 {
 			t.Error("the next window does not begin anew")
 		}
 		stop()
@@ -136,8 +144,8 @@ func TestWhatWasCountedIsWrittenAtTheEnd(t *testing.T) {
 	if err := l.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.list) != auditlog.MaxEach+1 || !strings.Contains(s.list[auditlog.MaxEach].Detail, `"refused":2`) {
-		t.Errorf("records %+v, want %d and the sum of two", s.list, auditlog.MaxEach)
+	if len(s.all()) != auditlog.MaxEach+1 || !strings.Contains(s.all()[auditlog.MaxEach].Detail, `"refused":2`) {
+		t.Errorf("records %+v, want %d and the sum of two", s.all(), auditlog.MaxEach)
 	}
 }
 
