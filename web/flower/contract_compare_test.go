@@ -114,6 +114,7 @@ func compareJSON(at string, flower, umbel any, differ func(string, ...any)) {
 			return
 		}
 		withoutItself(f)
+		withoutCustomTime(f, u)
 		if withoutWorkerEvents(f) {
 			f.keys, u.keys = slices.Sorted(slices.Values(f.keys)), slices.Sorted(slices.Values(u.keys)) // counts are in the order of arrival
 		}
@@ -164,6 +165,15 @@ func withoutItself(task *members) {
 	}
 	if children, ok := task.values["children"].([]any); ok {
 		task.values["children"] = slices.DeleteFunc(children, func(child any) bool { return child == id })
+	}
+}
+
+// withoutCustomTime takes the time of the task with an event of its own from both: the child process sends that event, so that
+// it may arrive before or after those of the worker. Flower keeps the time of the event that arrived last, Umbel that of the
+// causally newest.
+func withoutCustomTime(flower, umbel *members) {
+	if flower.values["uuid"] == "custom" && umbel.values["timestamp"] != nil {
+		umbel.values["timestamp"] = flower.values["timestamp"]
 	}
 }
 
