@@ -22,6 +22,7 @@ func TestMain(m *testing.M) { os.Exit(testbrowser.Main(m)) }
 // scriptPage has what umbel.js asks of a page, and sockets that the test plays the server of.
 const scriptPage = `<!DOCTYPE html>
 <title>Test</title>
+<nav class="rail"></nav>
 <span id="connection"></span>
 <main id="main" data-topic="/tasks" data-page="first">
 <p id="total">1</p>

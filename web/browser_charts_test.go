@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
 )
@@ -98,23 +96,10 @@ func chartIsBrushed(t *testing.T, b context.Context) {
 		const plot = document.querySelector("umbel-chart").plot;
 		plot.setSelect({ left: 100, top: 0, width: 200, height: 50 });
 	})()`)
-	tb.arrives(`/^\d+-\d+,name$/.test(new URLSearchParams(location.search).get("chart") ?? "")`)
+	tb.until(`/^\d+-\d+,name$/.test(new URLSearchParams(location.search).get("chart") ?? "")`)
 	tb.until(inked + " > 1000")
 	tb.want(`document.querySelectorAll("#chart-rows tr").length < 40`, true)
 	tb.want(`new URLSearchParams(location.search).get("q")`, "name:billing.charge")
-}
-
-// arrives waits for an expression to be true on a page that is being left.
-func (tb *tab) arrives(expression string) {
-	tb.t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(timeout); time.Now().Before(end); <-tick.C {
-		if v, err := chromedp.Run(tb.ctx, chromedp.Evaluate[bool](expression)); err == nil && v {
-			return
-		}
-	}
-	tb.t.Fatalf("never true: %s", expression)
 }
 
 // A chart of days has something to show in its first hour, and says that this hour goes on.

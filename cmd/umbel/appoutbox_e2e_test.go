@@ -33,7 +33,10 @@ func TestEndToEndApplicationOutbox(t *testing.T) {
 	shows := func(words ...string) {
 		t.Helper()
 		eventually(t, timeout, func() error {
-			text := evaluate[string](t, page, `document.querySelector("main").innerText`)
+			text, err := tryEvaluate[string](page, `document.querySelector("main").innerText`)
+			if err != nil {
+				return err
+			}
 			for _, w := range words {
 				if !strings.Contains(text, w) {
 					return fmt.Errorf("the page has no %q: %s", w, text)
@@ -44,8 +47,7 @@ func TestEndToEndApplicationOutbox(t *testing.T) {
 	}
 	click := func(selector string) {
 		t.Helper()
-		page.until(t, fmt.Sprintf("document.querySelector(%q) !== null", selector))
-		evaluate[bool](t, page, fmt.Sprintf("(document.querySelector(%q).click(), true)", selector))
+		page.until(t, fmt.Sprintf("(e => e !== null && (e.click(), true))(document.querySelector(%q))", selector))
 	}
 	lists := func(q, id string) {
 		t.Helper()

@@ -79,25 +79,30 @@ func openTab(tb testing.TB, browser context.Context, url string) *tab {
 // evaluate returns the value of an expression in the page.
 func evaluate[T any](tb testing.TB, t *tab, expression string) T {
 	tb.Helper()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(t.ctx, timeout)
-	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	v, err := tryEvaluate[T](t, expression)
 	if err != nil {
 		tb.Fatalf("evaluate %s in %s: %v", expression, t.url, err)
 	}
 	return v
 }
 
-// until waits for a condition in the page.
+func tryEvaluate[T any](t *tab, expression string) (T, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+}
+
+// until waits for a condition in the page. One that throws is not so yet: another page may be on its way.
 func (t *tab) until(tb testing.TB, condition string) {
 	tb.Helper()
 	eventually(tb, timeout, func() error {
-		if !evaluate[bool](tb, t, condition) {
-			return fmt.Errorf("not so on the page: %s", condition)
+		at, err := tryEvaluate[string](t, `(`+condition+`) ? "" : location.href + "\n" + document.body.innerText`)
+		if err == nil && at != "" {
+			err = fmt.Errorf("not so on the page: %s\n%s", condition, at)
 		}
-		return nil
+		return err
 	})
 }
 

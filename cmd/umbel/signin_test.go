@@ -22,54 +22,54 @@ func TestEndToEndSignIn(t *testing.T) {
 
 	ann := newVisitor(t, browser)
 	ann.visit(t, d.url+"tasks?q=state%3Asuccess")
-	ann.soon(t, `location.pathname === "/login" && document.querySelector("#password") !== null`)
+	ann.until(t, `location.pathname === "/login" && document.querySelector("#password") !== null`)
 	if evaluate[bool](t, ann, `document.body.textContent.includes("solo@test") || document.querySelector("nav a[href='/tasks']") !== null`) {
 		t.Error("the page to sign in shows something of the cluster")
 	}
 	ann.signIn(t, "ann", "hunter2")
-	ann.soon(t, `location.pathname === "/login" && document.querySelector("[role=alert]") !== null`)
+	ann.until(t, `location.pathname === "/login" && document.querySelector("[role=alert]") !== null`)
 	if name := evaluate[string](t, ann, `document.querySelector("#user").value`); name != "ann" {
 		t.Errorf("after a wrong password, the user name is %q, want ann still", name)
 	}
 	ann.signIn(t, "ann", "s3cret")
-	ann.soon(t, live+` && location.pathname + location.search === "/tasks?q=state%3Asuccess"`)
-	ann.soon(t, lists(first))
+	ann.until(t, live+` && location.pathname + location.search === "/tasks?q=state%3Asuccess"`)
+	ann.until(t, lists(first))
 	opened := evaluate[float64](t, ann, "performance.timeOrigin")
 	second := c.call(t, "add", 3, 4)
-	ann.soon(t, live+" && "+lists(second))
+	ann.until(t, live+" && "+lists(second))
 	if again := evaluate[float64](t, ann, "performance.timeOrigin"); again != opened {
 		t.Error("the page was loaded again, instead of being told by its socket")
 	}
 
 	bob := newVisitor(t, browser)
 	bob.visit(t, d.url+"tasks/"+first)
-	bob.soon(t, `location.pathname === "/login"`)
+	bob.until(t, `location.pathname === "/login"`)
 	bob.signIn(t, "bob", "hunter2")
-	bob.soon(t, live+` && location.pathname.startsWith("/tasks/")`)
+	bob.until(t, live+` && location.pathname.startsWith("/tasks/")`)
 	for _, path := range []string{"tasks/" + first, "workers/solo@test", "queues/celery"} {
 		const acts = `document.querySelectorAll("main form[method=post] button, main a[href*='/act/']").length`
 		ann.visit(t, d.url+path)
-		ann.soon(t, live+" && "+acts+" > 0")
+		ann.until(t, live+" && "+acts+" > 0")
 		bob.visit(t, d.url+path)
-		bob.soon(t, live)
+		bob.until(t, live)
 		if n := evaluate[int](t, bob, acts); n != 0 {
 			t.Errorf("%s shows %d buttons to a viewer", path, n)
 		}
 	}
 	bob.visit(t, d.url+"act/task?action=retry&id="+first)
-	bob.soon(t, `document.readyState === "complete" && document.querySelector("main form[method=post]") === null && document.querySelector("main h1") !== null`)
+	bob.until(t, `document.readyState === "complete" && document.querySelector("main form[method=post]") === null && document.querySelector("main h1") !== null`)
 
 	other := ann.tab(t) // of the same browser
 	other.visit(t, d.url+"workers")
-	other.soon(t, live)
+	other.until(t, live)
 	ann.press(t, "details:has(.user-sheet) summary")
 	ann.press(t, `form[action="/logout"] button`)
-	ann.soon(t, `location.pathname === "/login" && document.querySelector("#password") !== null`)
-	other.soon(t, `location.pathname + location.search === "/login?next=%2Fworkers"`) // once its socket has noticed
+	ann.until(t, `location.pathname === "/login" && document.querySelector("#password") !== null`)
+	other.until(t, `location.pathname + location.search === "/login?next=%2Fworkers"`) // once its socket has noticed
 	ann.visit(t, d.url+"tasks")
-	ann.soon(t, `location.pathname === "/login"`)
+	ann.until(t, `location.pathname === "/login"`)
 	bob.visit(t, d.url+"tasks")
-	bob.soon(t, live+" && "+lists(second)) // nobody else is signed out
+	bob.until(t, live+" && "+lists(second)) // nobody else is signed out
 }
 
 const live = `document.querySelector("#connection")?.dataset.state === "live"`
@@ -112,20 +112,6 @@ func (t *tab) visit(tb testing.TB, url string) {
 	}
 }
 
-// soon is until for a page that may be on its way to another one.
-func (t *tab) soon(tb testing.TB, condition string) {
-	tb.Helper()
-	eventually(tb, timeout, func() error {
-		ctx, cancel := context.WithTimeout(t.ctx, timeout)
-		defer cancel()
-		at, err := chromedp.Run(ctx, chromedp.Evaluate[string](`(`+condition+`) ? "" : location.href + "\n" + document.body.innerText`))
-		if err == nil && at != "" {
-			err = fmt.Errorf("not so on the page: %s\n%s", condition, at)
-		}
-		return err
-	})
-}
-
 // press clicks on an element.
 func (t *tab) press(tb testing.TB, selector string) {
 	tb.Helper()
@@ -140,6 +126,6 @@ func (t *tab) press(tb testing.TB, selector string) {
 func (t *tab) signIn(tb testing.TB, user, password string) {
 	tb.Helper()
 	fill := fmt.Sprintf(`document.querySelector("#user").value = %q, document.querySelector("#password").value = %q, true`, user, password)
-	t.soon(tb, fill)
+	t.until(tb, fill)
 	t.press(tb, "form[action='/login'] button")
 }
