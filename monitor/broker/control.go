@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 )
@@ -67,6 +68,13 @@ type ControlConn interface {
 	Find(ctx context.Context, queues []string, taskID string) (*Publishing, error)
 	// Close ends the connection and releases its resources. It may be called more than once.
 	Close() error
+}
+
+// QueueObjecter is a ControlConn whose broker describes queues as JSON objects of its own.
+type QueueObjecter interface {
+	// QueueObjects returns the objects of those queues that exist, in the broker's order, or ErrUnsupported if its API is
+	// not configured.
+	QueueObjects(ctx context.Context, queues []string) ([]json.RawMessage, error)
 }
 
 // QueueStats is the state of queues at one moment, as the broker reports it. Nil is unknown.

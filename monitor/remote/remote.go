@@ -6,6 +6,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -151,6 +152,18 @@ func (c *Client) QueueStats(ctx context.Context, queues []string) (broker.QueueS
 		return broker.QueueStats{}, err
 	}
 	return conn.QueueStats(ctx, queues)
+}
+
+// QueueObjects returns queues as objects of the broker's API, as broker.QueueObjecter does.
+func (c *Client) QueueObjects(ctx context.Context, queues []string) ([]json.RawMessage, error) {
+	conn, err := c.current()
+	if err != nil {
+		return nil, err
+	}
+	if objecter, ok := conn.ControlConn.(broker.QueueObjecter); ok {
+		return objecter.QueueObjects(ctx, queues)
+	}
+	return nil, broker.ErrUnsupported
 }
 
 // Connected reports whether there is a control connection.

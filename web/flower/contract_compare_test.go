@@ -101,7 +101,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 // varying are the keys whose values differ from one moment, or one observer, to the next: only their types are compared.
 var varying = []string{
 	"clock", "uptime", "rusage", "writes", "loadavg", "heartbeats", "active", "pid", "processes", "worker-heartbeat",
-	"prefetch_count", "time_start", "worker_pid", "task-id",
+	"prefetch_count", "time_start", "garbage_collection", "memory", "message_bytes_ram", "worker_pid", "task-id",
 }
 
 // compareJSON reports where values differ. Times are equal to the microsecond, which is what Umbel keeps.

@@ -38,7 +38,7 @@ func TestEndToEndFlowersAnswers(t *testing.T) {
 			s.pair(t, "")
 			s.publish(t)
 			s.settle(t)
-			for _, c := range readingCalls(name) {
+			for _, c := range readingCalls() {
 				t.Run(c.name, func(t *testing.T) { s.compare(t, c) })
 			}
 		})

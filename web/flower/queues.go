@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/web/auth"
 )
 
@@ -17,20 +17,29 @@ func (a *API) queueRoutes() {
 }
 
 const (
-	queueTimeout = 5 * time.Second // for the first look at queues
+	queueTimeout = 5 * time.Second // for a look at queues
 	defaultQueue = "celery"        // Celery's, if no worker tells of another
 )
 
-// queueLengths returns the queues that workers consume from, by name.
+// queueLengths returns the queues that workers consume from: as objects of RabbitMQ's management API where it is configured and
+// answers, else with what else is known, by name.
 func (a *API) queueLengths(r *request) (any, error) {
+	if a.Commands == nil {
+		return nil, errUnavailable()
+	}
 	names := a.activeQueues(r.Context())
-	s, err := a.queueSnapshot(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), queueTimeout)
+	defer cancel()
+	if objects, err := a.Commands.Client.QueueObjects(ctx, names); err == nil {
+		return object{{"active_queues", objects}}, nil
+	}
+	s, err := a.Commands.Client.QueueStats(ctx, names)
 	if err != nil {
-		return nil, err
+		return nil, errUnavailable()
 	}
 	list := []object{}
 	for _, name := range names {
-		i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == name })
+		i := slices.IndexFunc(s.Queues, func(q broker.Queue) bool { return q.Name == name })
 		switch {
 		case i >= 0 && s.Queues[i].Error == "" && !s.Queues[i].Missing:
 			list = append(list, queueObject(&s.Queues[i], s.Broker.Kind))
@@ -41,7 +50,7 @@ func (a *API) queueLengths(r *request) (any, error) {
 	return object{{"active_queues", list}}, nil
 }
 
-// redisKind is what queues.Snapshot calls Redis.
+// redisKind is what broker.Info calls Redis.
 const redisKind = "Redis"
 
 // activeQueues returns the names of queues that workers consume from, sorted.
@@ -64,33 +73,8 @@ func (a *API) activeQueues(ctx context.Context) []string {
 	return slices.Compact(names)
 }
 
-// queueSnapshot returns the last look at the queues, which is a few seconds old.
-func (a *API) queueSnapshot(ctx context.Context) (queues.Snapshot, error) {
-	unavailable := &failure{http.StatusServiceUnavailable, "Broker or result backend unavailable"}
-	if a.Commands == nil {
-		return queues.Snapshot{}, unavailable
-	}
-	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
-	defer cancel()
-	for {
-		changed := a.Commands.Queues.Changed()
-		s := a.Commands.Queues.Snapshot()
-		switch {
-		case !s.At.IsZero() && s.Error == "":
-			return s, nil
-		case s.Error != "":
-			return s, unavailable
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return s, unavailable
-		}
-	}
-}
-
 // queueObject is a queue in Flower's form: with RabbitMQ, that of its management API, as far as it is known.
-func queueObject(q *queues.Queue, kind string) object {
+func queueObject(q *broker.Queue, kind string) object {
 	var messages any
 	if q.Ready != nil {
 		n := *q.Ready

@@ -2,6 +2,7 @@ package rabbitmq_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -129,6 +130,27 @@ func TestManagementListsManyQueues(t *testing.T) {
 	}
 	if len(s.Broker.Warnings) != 0 {
 		t.Errorf("warnings = %q, though only mailboxes are left out", s.Broker.Warnings)
+	}
+}
+
+func TestQueueObjects(t *testing.T) {
+	t.Parallel()
+	management := fakeManagement(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RequestURI() != "/api/queues/%2F" {
+			t.Errorf("asked for %s", r.URL.RequestURI())
+		}
+		_, _ = io.WriteString(w, `[{"name":"b","rate":0.0},{"name":"other"},{"name":"a","messages":7},7]`)
+	})
+	o := options(t)
+	o.ManagementURL = management
+	c := openControl(t, controlBroker(t, o)).(broker.QueueObjecter)
+	got, err := c.QueueObjects(soon(t), []string{"a", "b", "none"})
+	if want := `[{"name":"b","rate":0.0} {"name":"a","messages":7}]`; err != nil || fmt.Sprintf("%s", got) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	without := openControl(t, controlBroker(t, options(t))).(broker.QueueObjecter)
+	if _, err := without.QueueObjects(soon(t), []string{"a"}); !errors.Is(err, broker.ErrUnsupported) {
+		t.Errorf("without a management API: %v", err)
 	}
 }
 

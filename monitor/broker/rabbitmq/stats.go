@@ -3,8 +3,10 @@ package rabbitmq
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -79,6 +81,23 @@ func (c *controlConn) listed(ctx context.Context, s *broker.QueueStats) (byName 
 	}
 	c.management.broker(ctx, &s.Broker)
 	return byName, all
+}
+
+// QueueObjects implements broker.QueueObjecter.
+func (c *controlConn) QueueObjects(ctx context.Context, names []string) ([]json.RawMessage, error) {
+	if c.management == nil {
+		return nil, broker.ErrUnsupported
+	}
+	ctx, cancel := context.WithTimeout(ctx, managementTimeout)
+	defer cancel()
+	var all []json.RawMessage
+	if err := c.management.get(ctx, "queues/"+url.PathEscape(c.endpoint.vhost), nil, &all); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(queue json.RawMessage) bool {
+		var o object
+		return json.Unmarshal(queue, &o) != nil || !slices.Contains(names, o.text("name"))
+	}), nil
 }
 
 // managementStats reports what the broker sent about itself at login.
