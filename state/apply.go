@@ -1,7 +1,5 @@
 package state
 
-import "math"
-
 // Change is the effect of an event on its task.
 type Change struct {
 	New                 bool   // the event was not known yet
@@ -61,7 +59,6 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 		c.dropRecord(r)
 	}
 	c.append(r, e, rec)
-	r.receivedAt = uint32(min(max(e.ReceivedMicros/1e6, 0), math.MaxUint32))
 	c.raiseStamp(r)
 	c.summarize(r)
 	c.relateAs(i, r, e)

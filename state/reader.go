@@ -1,13 +1,24 @@
 package state
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"reflect"
 )
 
 // Reader decodes tasks from their saved events, apart from any cluster. The zero value is ready to use. It is not
 // safe for concurrent use.
-type Reader struct{ c *Cluster }
+type Reader struct {
+	// Until, if not 0, is the instant as of which tasks are decoded, µs: what was received or concluded later does not count.
+	Until int64
+
+	c *Cluster
+}
+
+// ErrUnknownYet is returned for tasks of which nothing was received by Reader.Until.
+var ErrUnknownYet = errors.New("not known yet")
 
 // TaskEvents returns the task, and its events by stamp. Children, and what depends on workers, are unknown.
 func (r *Reader) TaskEvents(id string, events []byte) (Task, []TaskEvent, error) {
@@ -36,8 +47,12 @@ func (r *Reader) open(id string, events []byte) (*row, error) {
 		r.c.drop(i)
 	}
 	r.c.text.reset()
-	if err := r.c.Load(id, events); err != nil {
+	known, err := r.c.LoadUntil(id, events, cmp.Or(r.Until, math.MaxInt64))
+	if err != nil {
 		return nil, err
+	}
+	if !known {
+		return nil, ErrUnknownYet
 	}
 	return r.c.row(id), nil
 }

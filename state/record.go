@@ -7,10 +7,11 @@ import (
 	"github.com/umbelhq/umbel/internal/truncate"
 )
 
-// record is one stored event of a task: 48 bytes without pointers. The records of a task are
+// record is one stored event of a task: 56 bytes without pointers. The records of a task are
 // a chain in order of arrival.
 type record struct {
 	micros   int64 // sender's wall clock
+	received int64 // local receipt, µs, 0 if unknown
 	clock    int64 // raw, 0 if none
 	repaired int64
 	text     int64  // position in the text log, 0 if none
@@ -63,7 +64,7 @@ func (c *Cluster) stampOf(r *record) clock.Stamp {
 // record makes the event's record, but for its text and place in the chain.
 func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 	r := record{
-		micros: e.Micros, clock: e.Clock, repaired: repaired, kind: e.Kind, flags: flags,
+		micros: e.Micros, received: e.ReceivedMicros, clock: e.Clock, repaired: repaired, kind: e.Kind, flags: flags,
 		process: c.processes.acquire(e.process()),
 	}
 	if e.Retimed {

@@ -10,11 +10,10 @@ import (
 // row is one task: what filters, counts and the list need of it, without pointers. Everything else is
 // read from its records.
 type row struct {
-	id         taskKey
-	clock      int64 // stamp of the newest of its events
-	micros     int64
-	origin     uint32 // process of that event
-	receivedAt uint32 // local receipt of the newest of them, seconds since 1970 UTC, 0 if unknown
+	id     taskKey
+	clock  int64 // stamp of the newest of its events
+	micros int64
+	origin uint32 // process of that event
 
 	head, tail uint32 // chain of records
 	relation   uint32 // root and parent, 0 if it has neither beyond itself

@@ -1,6 +1,11 @@
 package state
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
 
 // savedEvent is an event of a task with the repaired clock that it was given on receipt.
 type savedEvent struct {
@@ -32,7 +37,7 @@ func (c *Cluster) save(r *row) (b []byte, whole bool) {
 		if rec.text != 0 && c.text.get(rec.text) == nil {
 			whole = false
 		}
-		b = c.codec.append(b, &s.Event, s.Repaired, s.Cut, false)
+		b = c.codec.append(b, &s.Event, s.Repaired, s.Cut, rec.received != 0)
 		i = rec.next
 	}
 	return b, whole
@@ -44,6 +49,7 @@ func (c *Cluster) event(r *row, rec *record) savedEvent {
 	e, whole := c.fields(rec)
 	k := c.routes.key(rec.route)
 	e.Kind, e.ID, e.Hostname, e.PID, e.Clock, e.Micros = rec.kind, c.id(r), process.Hostname, process.PID, rec.clock, rec.micros
+	e.ReceivedMicros = rec.received
 	e.Retimed, e.Skewed = rec.flags&retimed != 0, rec.flags&skewed != 0
 	e.Name, e.Queue, e.Exchange, e.RoutingKey = k.name, k.queue, k.exchange, k.routingKey
 	if rec.kind == TaskCustom {
@@ -63,9 +69,26 @@ func (c *Cluster) Load(id string, events []byte) error {
 
 // LoadWithoutEviction is Load without evicting tasks: the task stays in memory until the next new task or save.
 func (c *Cluster) LoadWithoutEviction(id string, events []byte) error {
+	_, err := c.loadUntil(id, events, math.MaxInt64)
+	return err
+}
+
+// LoadUntil adds a saved task as it was at an instant: without the events that were received later, and without what was
+// concluded later. It reports whether any event is left; without one, nothing is added.
+func (c *Cluster) LoadUntil(id string, events []byte, until int64) (bool, error) {
+	known, err := c.loadUntil(id, events, until)
+	c.evict()
+	return known, err
+}
+
+// receipt is when the event was received, µs. Events that were saved before receipts were count as received when they were
+// sent.
+func (e *Event) receipt() int64 { return cmp.Or(e.ReceivedMicros, e.Micros) }
+
+func (c *Cluster) loadUntil(id string, events []byte, until int64) (known bool, err error) {
 	r := &c.input
 	if len(events) == 0 || !readable(events[0]) {
-		return fmt.Errorf("load task: %w", ErrSaved)
+		return false, fmt.Errorf("load task: %w", ErrSaved)
 	}
 	r.rest, r.bad = string(events[1:]), false
 	var k *Conclusion
@@ -79,15 +102,23 @@ func (c *Cluster) LoadWithoutEviction(id string, events []byte) error {
 		s := &c.loaded[len(c.loaded)-1]
 		r.next(s)
 		if r.bad || !s.Event.Kind.Task() {
-			return fmt.Errorf("load task: %w", ErrSaved)
+			return false, fmt.Errorf("load task: %w", ErrSaved)
 		}
 		s.Event.ID = id
 	}
+	all := len(c.loaded)
+	if all == 0 {
+		return false, fmt.Errorf("load task: no events: %w", ErrSaved)
+	}
+	c.loaded = slices.DeleteFunc(c.loaded, func(s savedEvent) bool { return s.Event.receipt() > until })
 	if len(c.loaded) == 0 {
-		return fmt.Errorf("load task: no events: %w", ErrSaved)
+		return false, nil
+	}
+	if k != nil && (len(c.loaded) < all || k.At > until) {
+		k = nil
 	}
 	c.load(id, k)
-	return nil
+	return true, nil
 }
 
 // load adds the events of c.loaded to a task and shows it once. What was concluded, here or where they were saved,
@@ -132,9 +163,14 @@ func (c *Cluster) load(id string, k *Conclusion) {
 	c.version++
 }
 
-// refresh gives a record its text again, if it was dropped.
+// refresh gives a record its text again, if it was dropped, and its receipt, if this one is earlier: the event came again
+// while its task was not in memory.
 func (c *Cluster) refresh(i uint32, e *Event) {
-	if rec := c.records.at(i); rec.text != 0 && c.text.get(rec.text) == nil {
+	rec := c.records.at(i)
+	if e.ReceivedMicros != 0 && e.ReceivedMicros < rec.received {
+		rec.received = e.ReceivedMicros
+	}
+	if rec.text != 0 && c.text.get(rec.text) == nil {
 		c.textEntry = appendEntry(c.textEntry[:0], e)
 		rec.text = c.text.add(c.textEntry)
 	}

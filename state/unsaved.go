@@ -4,10 +4,11 @@ import "slices"
 
 // Unsaved is a task that has changed since it was last saved.
 type Unsaved struct {
-	View       Task
-	Events     []byte // all its events
-	Stored     bool   // it was saved before, and Events has every event saved then
-	ReceivedAt int64  // local receipt of its newest event, µs since 1970 UTC, to the second; 0 if none came since it was loaded
+	View   Task
+	Events []byte // all its events
+	Stored bool   // it was saved before, and Events has every event saved then
+	// FirstReceipt and ReceivedAt are the local receipts of its first and its newest event, µs since 1970 UTC, 0 if unknown.
+	FirstReceipt, ReceivedAt int64
 }
 
 // Unsaved returns the number of tasks that have changed since they were last saved, including those being saved.
@@ -23,13 +24,27 @@ func (c *Cluster) TakeUnsaved(n int) []Unsaved {
 		c.setFlags(i, unsaved, saving)
 		c.saving = append(c.saving, i)
 		r := c.rows.at(i)
-		u := Unsaved{View: c.task(r), Stored: r.flags&stored != 0, ReceivedAt: int64(r.receivedAt) * 1e6}
+		u := Unsaved{View: c.task(r), Stored: r.flags&stored != 0}
+		u.FirstReceipt, u.ReceivedAt = c.receipts(r)
 		var whole bool
 		u.Events, whole = c.save(r)
 		u.Stored = u.Stored && whole
 		list = append(list, u)
 	}
 	return list
+}
+
+// receipts returns the first and the newest receipt of the records of a row, µs, 0 if none is known.
+func (c *Cluster) receipts(r *row) (first, last int64) {
+	for i := r.head; i != 0; {
+		rec := c.records.at(i)
+		if rec.received != 0 && (first == 0 || rec.received < first) {
+			first = rec.received
+		}
+		last = max(last, rec.received)
+		i = rec.next
+	}
+	return first, last
 }
 
 // Saved ends what TakeUnsaved began: the tasks are saved or, if ok is false, are first in line to be saved again.

@@ -77,7 +77,9 @@ type Task struct {
 	View       state.Task // for filters and lists
 	Events     []byte     // its events (state.Unsaved)
 	Stored     bool       // the store has it, and no event of it that Events lacks
-	ReceivedAt int64      // local receipt of its newest event, µs since 1970 UTC, for retention; 0 if unknown
+	// FirstReceipt and ReceivedAt are the local receipts of its first and its newest event, µs since 1970 UTC, for times past
+	// and for retention; 0 if unknown.
+	FirstReceipt, ReceivedAt int64
 }
 
 // Checkpoint is the state of a monitor except its tasks.

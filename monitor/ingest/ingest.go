@@ -101,6 +101,7 @@ type Ingester struct {
 	events        uint64
 	latency       time.Duration
 	missed        missedEstimate
+	receipt       int64 // of the last event, µs
 	newest        int64 // timestamp of the newest event of this batch by the local clock, µs, 0 if it has none
 
 	reconciliation state.Reconciliation // the newest one
@@ -262,9 +263,19 @@ func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch [
 	in.notify()
 }
 
+// setReceipt gives an event a receipt of its own: the time of its batch or, if an event has that, the next µs, so that
+// receipts order events. A wall clock that was set back begins anew.
+func (in *Ingester) setReceipt(e *state.Event) {
+	if ahead := in.receipt - e.ReceivedMicros; ahead >= 0 && ahead < 1e6 {
+		e.ReceivedMicros = in.receipt + 1
+	}
+	in.receipt = e.ReceivedMicros
+}
+
 // apply folds one event and counts what it changed. mu is held.
 func (in *Ingester) apply(e *state.Event) {
 	in.events++
+	in.setReceipt(e)
 	name := ""
 	if in.redactor.NeedsNames() && e.Kind.Task() && e.Name == "" {
 		name = in.cluster.TaskName(e.ID)

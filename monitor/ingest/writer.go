@@ -203,7 +203,7 @@ func (w *writer) take(final bool) *job {
 	}
 	j := &job{neededUntil: w.savedTasks + w.in.cluster.Unsaved(), events: w.in.events}
 	for _, u := range w.in.cluster.TakeUnsaved(w.saveLimit()) {
-		j.batch.Tasks = append(j.batch.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored, ReceivedAt: u.ReceivedAt})
+		j.batch.Tasks = append(j.batch.Tasks, history.Task(u))
 	}
 	j.pendingBatch = w.in.pending.take()
 	j.batch.Journal = j.journal

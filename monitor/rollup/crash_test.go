@@ -35,7 +35,7 @@ func (f *folded) write(t *testing.T, s history.Store, checkpoint bool) {
 	t.Helper()
 	b := history.Batch{Journal: f.journal}
 	for _, u := range f.cluster.TakeUnsaved(1000) {
-		b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored, ReceivedAt: u.ReceivedAt})
+		b.Tasks = append(b.Tasks, history.Task(u))
 	}
 	if checkpoint {
 		b.Checkpoint = &history.Checkpoint{Rollups: f.counts.Take()}

@@ -278,7 +278,7 @@ func (c storeTest) pruneLost(history.RetentionRules) {
 	save := func() {
 		var b history.Batch
 		for _, u := range cluster.TakeUnsaved(cluster.Unsaved()) {
-			b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored, ReceivedAt: u.ReceivedAt})
+			b.Tasks = append(b.Tasks, history.Task(u))
 		}
 		c.write(b)
 		if err := cluster.Saved(true, nil); err != nil {

@@ -38,7 +38,7 @@ func (c storeTest) fold(events ...state.Event) []history.Task {
 	unsaved := cluster.TakeUnsaved(cluster.Unsaved())
 	tasks := make([]history.Task, len(unsaved))
 	for i, u := range unsaved {
-		tasks[i] = history.Task{View: u.View, Events: u.Events, Stored: u.Stored, ReceivedAt: u.ReceivedAt}
+		tasks[i] = history.Task(u)
 	}
 	return tasks
 }

@@ -44,7 +44,7 @@ func fill(t testing.TB, d *sqlite.DB, n int) {
 		if c.Unsaved() == 1000 || i == n-1 {
 			var b history.Batch
 			for _, u := range c.TakeUnsaved(c.Unsaved()) {
-				b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events, ReceivedAt: u.ReceivedAt})
+				b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events, FirstReceipt: u.FirstReceipt, ReceivedAt: u.ReceivedAt})
 			}
 			if _, err := d.Write(t.Context(), b); err != nil {
 				t.Fatal(err)
