@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/umbelhq/umbel/monitor/metrics"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/flower"
@@ -49,13 +50,20 @@ func eventCounts(o MetricsOptions) func() map[string]map[string]uint64 {
 	}
 	return func() map[string]map[string]uint64 {
 		counts := make(map[string]map[string]uint64)
-		for _, series := range o.Read().Counted.Series {
-			if counts[series.Worker] == nil {
-				counts[series.Worker] = make(map[string]uint64)
+		add := func(worker string, events []metrics.Count) {
+			if counts[worker] == nil {
+				counts[worker] = make(map[string]uint64)
 			}
-			for _, c := range series.Events {
-				counts[series.Worker][c.Type] += c.Events
+			for _, c := range events {
+				counts[worker][c.Type] += c.Events
 			}
+		}
+		counted := o.Read().Counted
+		for _, series := range counted.Series {
+			add(series.Worker, series.Events)
+		}
+		for worker, events := range counted.Workers {
+			add(worker, events)
 		}
 		return counts
 	}

@@ -87,6 +87,7 @@ type worker struct {
 	name   string
 	series map[string]*series // by task name
 	runs   RunTimes
+	events [state.WorkerOffline + 1]uint64 // about itself
 }
 
 // series is what is counted by task and worker.
@@ -123,8 +124,12 @@ func New(o Options) *Recorder {
 	return r
 }
 
-// Add counts an event that was folded with this effect: not if it was known already.
+// Add counts an event that was folded with this effect: that of a task not if it was known already.
 func (r *Recorder) Add(e *state.Event, ch *state.Change) {
+	if e.Kind >= state.WorkerOnline && e.Kind <= state.WorkerOffline {
+		r.addWorker(e)
+		return
+	}
 	if !ch.New || !e.Kind.Task() {
 		return
 	}
@@ -144,6 +149,15 @@ func (r *Recorder) Add(e *state.Event, ch *state.Change) {
 	default:
 	}
 	s.events[e.Kind]++
+}
+
+// addWorker counts an event of a worker about itself: for Other, if there are too many workers.
+func (r *Recorder) addWorker(e *state.Event) {
+	name := e.Hostname
+	if r.workers[name] == nil && len(r.workers) >= MaxPairs {
+		name = Other
+	}
+	r.workerOf(name).events[e.Kind]++
 }
 
 // client reports whether a node name is that of a client: gen, the process id and the host.
@@ -192,11 +206,7 @@ func (r *Recorder) newSeries(name, taskName string, micros int64) (*worker, *ser
 	if r.pairs >= MaxPairs && name != Clients {
 		name = Other
 	}
-	w := r.workers[name]
-	if w == nil {
-		w = &worker{name: strings.Clone(name), series: make(map[string]*series)}
-		r.workers[w.name] = w
-	}
+	w := r.workerOf(name)
 	s := w.series[taskName]
 	if s == nil {
 		s = &series{task: t, name: t.name, created: micros}
@@ -204,6 +214,16 @@ func (r *Recorder) newSeries(name, taskName string, micros int64) (*worker, *ser
 		r.pairs++
 	}
 	return w, s
+}
+
+// workerOf returns the worker of a name.
+func (r *Recorder) workerOf(name string) *worker {
+	w := r.workers[name]
+	if w == nil {
+		w = &worker{name: strings.Clone(name), series: make(map[string]*series)}
+		r.workers[w.name] = w
+	}
+	return w
 }
 
 // taskOf returns the task of a name: Other, if there are too many.

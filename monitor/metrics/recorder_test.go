@@ -293,3 +293,26 @@ func BenchmarkAdd(b *testing.B) {
 		})
 	}
 }
+
+// Workers beyond the bound share the counts of Other.
+func TestEventsOfWorkers(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	for i := range metrics.MaxPairs {
+		c.fold(c.event(state.WorkerHeartbeat, "", "", fmt.Sprintf("w%d@h", i), 0))
+	}
+	for _, kind := range []state.Kind{state.WorkerOffline, state.WorkerOnline, state.WorkerHeartbeat, state.WorkerOther} {
+		c.fold(c.event(kind, "", "", "w0@h", 1))
+		c.fold(c.event(kind, "", "", "late@h", 1))
+	}
+	got := c.recorder.Snapshot().Workers
+	for worker, beats := range map[string]uint64{"w0@h": 2, metrics.Other: 1} {
+		want := []metrics.Count{{Type: "worker-online", Events: 1}, {Type: "worker-heartbeat", Events: beats}, {Type: "worker-offline", Events: 1}}
+		if diff := cmp.Diff(want, got[worker]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", worker, diff)
+		}
+	}
+	if len(got) != metrics.MaxPairs+1 {
+		t.Errorf("%d workers are counted, want %d", len(got), metrics.MaxPairs+1)
+	}
+}

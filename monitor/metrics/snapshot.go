@@ -13,6 +13,8 @@ import (
 type Snapshot struct {
 	Series []Series // by worker and task
 	Tasks  []Task   // by name
+	// Workers has what workers report of themselves, such as worker-heartbeat, by node name.
+	Workers map[string][]Count
 
 	// EventLag is the time from an event to its fold, sampled once per batch of messages; HistoryLag that from its fold to the
 	// transaction that holds it; Writes what those transactions took.
@@ -50,7 +52,7 @@ type Series struct {
 	PrefetchSeconds float64               // from the receipt to the start of the task that started last; 0 once it has ended
 }
 
-// Count counts the events of a type, such as task-sent.
+// Count counts the events of a type, such as task-sent or worker-heartbeat.
 type Count struct {
 	Type   string
 	Events uint64
@@ -67,18 +69,22 @@ var kindTypes = [...]string{ //nolint:gochecknoglobals // a constant table
 	state.TaskSent: "task-sent", state.TaskReceived: "task-received", state.TaskStarted: "task-started",
 	state.TaskSucceeded: "task-succeeded", state.TaskFailed: "task-failed", state.TaskRejected: "task-rejected",
 	state.TaskRevoked: "task-revoked", state.TaskRetried: "task-retried",
+	state.WorkerOnline: "worker-online", state.WorkerHeartbeat: "worker-heartbeat", state.WorkerOffline: "worker-offline",
 }
 
 // Snapshot copies what was counted, in any order: Sort puts it in order.
 func (r *Recorder) Snapshot() *Snapshot {
 	s := &Snapshot{
-		Series: make([]Series, 0, r.pairs), Tasks: make([]Task, 0, len(r.tasks)),
+		Series: make([]Series, 0, r.pairs), Tasks: make([]Task, 0, len(r.tasks)), Workers: make(map[string][]Count, len(r.workers)),
 		EventLag: r.eventLag.Clone(), HistoryLag: r.historyLag.Clone(), Writes: r.writes.Clone(), WriteErrors: r.writeErrors,
 		workers: make(map[string]RunTimes, len(r.workers)), queues: make(map[string]RunTimes, len(r.queues)),
 		pairs: make(map[Labels]bool, r.pairs), tasks: make(map[string]bool, len(r.tasks)),
 	}
 	for _, w := range r.workers {
 		s.workers[w.name] = w.runs
+		if counts := countKinds(w.events[:]); counts != nil {
+			s.Workers[w.name] = counts
+		}
 		for _, v := range w.series {
 			s.Series = append(s.Series, r.copySeries(w, v))
 			s.pairs[Labels{v.name, w.name}] = true
@@ -102,14 +108,12 @@ func (r *Recorder) Snapshot() *Snapshot {
 }
 
 func (r *Recorder) copySeries(w *worker, v *series) Series {
-	c := Series{Task: v.task.name, Worker: w.name, Created: time.UnixMicro(v.created), PrefetchSeconds: v.prefetch, Received: v.events[state.TaskReceived] > 0, Started: v.started != 0}
+	c := Series{
+		Task: v.task.name, Worker: w.name, Created: time.UnixMicro(v.created), Events: countKinds(v.events[:]), PrefetchSeconds: v.prefetch,
+		Received: v.events[state.TaskReceived] > 0, Started: v.started != 0,
+	}
 	if v.runtime != nil {
 		c.Runtime = v.runtime.Clone()
-	}
-	for kind, n := range v.events {
-		if n > 0 {
-			c.Events = append(c.Events, Count{kindTypes[kind], n})
-		}
 	}
 	for number, n := range v.customs {
 		if n > 0 {
@@ -117,6 +121,16 @@ func (r *Recorder) copySeries(w *worker, v *series) Series {
 		}
 	}
 	return c
+}
+
+// countKinds returns the counts of the kinds that were seen.
+func countKinds(events []uint64) (counts []Count) {
+	for kind, n := range events {
+		if n > 0 {
+			counts = append(counts, Count{kindTypes[kind], n})
+		}
+	}
+	return counts
 }
 
 // Sort puts the series in the order of their labels.

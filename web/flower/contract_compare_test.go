@@ -115,7 +115,7 @@ func compareJSON(at string, flower, umbel any, differ func(string, ...any)) {
 		}
 		withoutItself(f)
 		withoutCustomTime(f, u)
-		if withoutWorkerEvents(f) {
+		if withoutOnline(f) && withoutOnline(u) {
 			f.keys, u.keys = slices.Sorted(slices.Values(f.keys)), slices.Sorted(slices.Values(u.keys)) // counts are in the order of arrival
 		}
 		compareKeys(at, f, u, differ)
@@ -142,13 +142,14 @@ func compareJSON(at string, flower, umbel any, differ func(string, ...any)) {
 	}
 }
 
-// withoutWorkerEvents takes the counts of events from a worker that Umbel does not count, as the difference "event counts"
-// says.
-func withoutWorkerEvents(worker *members) bool {
+// withoutOnline takes the count of worker-online from a worker, and reports whether it is one: who watched too late has not
+// seen that.
+func withoutOnline(worker *members) bool {
 	if _, ok := worker.values["hostname"]; !ok {
 		return false
 	}
-	worker.keys = slices.DeleteFunc(worker.keys, func(key string) bool { return strings.HasPrefix(key, "worker-") })
+	worker.keys = slices.DeleteFunc(worker.keys, func(key string) bool { return key == "worker-online" })
+	delete(worker.values, "worker-online")
 	return true
 }
 

@@ -25,7 +25,6 @@ var differences = map[string]string{
 	"JSON":             "Errors of JSON have one sentence of Umbel's.",
 	"ten years":        "Times that lie more than ten years ahead are refused.",
 	"400":              "Options of a task that cannot be had answer 400: Flower answers 500.",
-	"event counts":     "/workers?json=1 counts the events of tasks by type, as metrics do, but not worker-online, worker-heartbeat and worker-offline; of heartbeats it has the newest only. Umbel keeps neither, since nothing else needs them.",
 	"401":              "Without credentials the answer is 401 with a sentence, and WWW-Authenticate with the realm Umbel: Flower sends an empty body without that header below /api/, and elsewhere the realm flower.",
 	"sign in":          "Pages lead browsers to /login: Flower answers 401, so that the browser asks.",
 	"metrics":          "/metrics needs credentials where there are users, unless --open-metrics: in Flower it is open.",
