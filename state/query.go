@@ -60,9 +60,14 @@ func (c *Cluster) TaskEvents(id string) []TaskEvent {
 	events := make([]TaskEvent, 0, r.count)
 	for _, e := range c.chain(r, nil) {
 		process := c.processes.key(e.process)
-		events = append(events, TaskEvent{
+		v := TaskEvent{
 			Type: c.typeOf(e), Hostname: process.Hostname, PID: process.PID, Clock: e.clock, Stamp: c.stampOf(e),
-		})
+			Kind: e.kind, Name: c.routes.key(e.route).name, OwnParent: e.flags&ownParent != 0,
+		}
+		if e.kind == TaskSent || e.kind == TaskReceived {
+			v.Attempt = int64(e.n)
+		}
+		events = append(events, v)
 	}
 	slices.SortFunc(events, func(a, b TaskEvent) int { return a.Stamp.Compare(b.Stamp) })
 	return events
