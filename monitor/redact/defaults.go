@@ -10,7 +10,7 @@ import (
 func Defaults() []string {
 	return []string{
 		"key *password*", "key *passwd*", "key *passphrase*", "key *pwd", "key pass", "key *secret*", "key *token", "key *api_key*",
-		"key *access_key*", "key *private_key*", "key *signing_key*", "key *encryption_key*", "key *authorization", "key *cookie*",
+		"key *access_key*", "key account_key", "key *private_key*", "key *signing_key*", "key *encryption_key*", "key *authorization", "key *cookie*",
 		"key *credential*", "key session_id", "key session_key", "key jwt", "key bearer", "key cvv", "key cvc", "key card_number",
 		"key dsn", "key connection_string",
 	}

@@ -105,6 +105,7 @@ func (r *Redactor) walk(v any, named []int) any {
 			}
 		}
 	case map[string]any:
+		r.namedValue(v, named)
 		for key, item := range v {
 			if rule := r.keyRule(key, named); rule != nil && !revealsNothing(item) {
 				rule.redacted.Add(1)
@@ -115,6 +116,23 @@ func (r *Redactor) walk(v any, named []int) any {
 		}
 	}
 	return v
+}
+
+// namedValue redacts the value of an object that has the name of a secret: {"name": "password", "value": "x"}.
+func (r *Redactor) namedValue(object map[string]any, named []int) {
+	for label, name := range object {
+		name, ok := name.(string)
+		if !ok || !isLabel(label) || len(name) > maxKey {
+			continue
+		}
+		rule := r.keyRule(name, named)
+		for key, item := range object {
+			if rule != nil && strings.EqualFold(key, "value") && !revealsNothing(item) {
+				rule.redacted.Add(1)
+				object[key] = mask
+			}
+		}
+	}
 }
 
 // revealsNothing reports whether a value reveals nothing, or was redacted already.

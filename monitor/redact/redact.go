@@ -235,7 +235,8 @@ func (r *Redactor) text(s string, named []int) string {
 		if r.forms {
 			s = r.byForms(s)
 		}
-		s = r.keys(s, named)
+		find := func(key string, _ bool) *activeRule { return r.keyRule(key, named) }
+		s = options(keys(s, find), find)
 	}
 	for _, i := range r.expressions {
 		s = r.expression(s, &r.rules[i])
@@ -307,8 +308,11 @@ func (r *Redactor) expression(s string, rule *activeRule) string {
 // long and of no use. What is left then is masked.
 const maxRead = 16
 
+// finder returns the rule for a key, nil if there is none. label is whether it stands before a colon without quotes.
+type finder func(key string, label bool) *activeRule
+
 // keys redacts the values of keys.
-func (r *Redactor) keys(s string, named []int) string {
+func keys(s string, find finder) string {
 	var out strings.Builder
 	done := 0                            // of s
 	left := maxRead * max(len(s), 1<<10) // bytes to read
@@ -318,7 +322,7 @@ func (r *Redactor) keys(s string, named []int) string {
 			break
 		}
 		at += n
-		from, to, with, rule := r.valueOf(s, at, named)
+		from, to, with, rule := valueOf(s, at, find)
 		if left -= max(to-at, 0); left < 0 {
 			out.WriteString(s[done:max(at, done)])
 			out.WriteString(mask)
@@ -341,12 +345,15 @@ func (r *Redactor) keys(s string, named []int) string {
 
 // valueOf returns the value after the separator at s[at], what to write instead, and the rule that says so, nil if none does. Text
 // was read up to to.
-func (r *Redactor) valueOf(s string, at int, named []int) (from, to int, with string, by *activeRule) {
+func valueOf(s string, at int, find finder) (from, to int, with string, by *activeRule) {
 	key, q, start := keyBefore(s, at)
 	if key == "" || q.char == 0 && s[at] == ',' || s[at] == ':' && strings.HasPrefix(s[at:], "://") || s[at] == '=' && strings.HasPrefix(s[at:], "==") {
 		return 0, 0, "", nil
 	}
-	if by = r.keyRule(key, named); by == nil {
+	if by = find(key, q.char == 0 && s[at] == ':'); by == nil && strings.EqualFold(key, "value") {
+		by = ruleOfName(s, start, find)
+	}
+	if by == nil {
 		return 0, 0, "", nil
 	}
 	from = at + 1
@@ -363,10 +370,68 @@ func (r *Redactor) valueOf(s string, at int, named []int) (from, to int, with st
 		stops = stopsLine
 	}
 	to, quotes, empty := valueAt(s, from, q, stops)
-	if empty || s[at] == ',' && !option(s, key, from) && !pair(s, start, to) {
+	if empty || s[at] == ',' && !option(s, key, from) && !pair(s, start, to) || by.random && !random(strings.Trim(s[from:to], `\'"`)) {
 		return 0, to, "", nil
 	}
 	return from, to, quotes.around(mask), by
+}
+
+// ruleOfName returns the rule for the name before s[at], where 'value' begins: {'name': 'password', 'value': 'x'}.
+func ruleOfName(s string, at int, find finder) *activeRule {
+	comma := strings.TrimRight(s[max(0, at-maxKey):at], " \t\r\n")
+	if !strings.HasSuffix(comma, ",") {
+		return nil
+	}
+	name, q, start := keyBefore(s, max(0, at-maxKey)+len(comma)-1)
+	colon := strings.TrimRight(s[:start], " \t")
+	if q.char == 0 || !strings.HasSuffix(colon, ":") {
+		return nil
+	}
+	if label, _, _ := keyBefore(s, len(colon)-1); !isLabel(label) {
+		return nil
+	}
+	return find(name, false)
+}
+
+// isLabel reports whether the member of a dict named key may be the name of a value that is another member.
+func isLabel(key string) bool { return strings.EqualFold(key, "name") || strings.EqualFold(key, "key") }
+
+// options redacts the values of options of commands: --password x.
+func options(s string, find finder) string {
+	var out strings.Builder
+	done := 0
+	for at := 0; ; {
+		n := strings.Index(s[at:], "--")
+		if n < 0 {
+			break
+		}
+		at += n
+		end := at
+		for end < len(s) && end-at < maxKey && isWord(s[end]) {
+			end++
+		}
+		from := end
+		for from < len(s) && s[from] == ' ' {
+			from++
+		}
+		rule := (*activeRule)(nil)
+		if from > end && from < len(s) && s[from] != '-' {
+			rule = find(s[at:end], false)
+		}
+		at = max(end, at+2)
+		if rule == nil {
+			continue
+		}
+		to, quotes, empty := valueAt(s, from, quote{}, stopsWord)
+		if empty {
+			continue
+		}
+		rule.redacted.Add(1)
+		out.WriteString(s[done:from])
+		out.WriteString(quotes.around(mask))
+		at, done = to, to
+	}
+	return out.String() + s[done:]
 }
 
 // option reports whether a key and the string at s[from] are two of the arguments of a command: '--password', 'x'.

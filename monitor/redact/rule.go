@@ -27,6 +27,8 @@ type rule struct {
 	cards    bool           // numbers of payment cards
 	whole    fields
 	position int // of an argument, from 1; 0 is none
+
+	random bool // of the values of keys, only those that look random
 }
 
 // fields are texts of tasks.

@@ -198,6 +198,7 @@ const (
 	stopsEqual  = ",;&)]}> \t\r\n"  // key=
 	stopsColon  = ",;)]}>\r\n"      // key:
 	stopsLine   = "\r\n"            // all of a line
+	stopsWord   = " \t\r\n"         // --key
 	stopsAtEnd  = ""                // all that follows
 	separators  = ":=,"             // between key and value, or the two of a pair
 	maxPrefix   = len("\\\\\\\\b'") // before a string

@@ -24,22 +24,19 @@ func namesSecret(s string) bool {
 // settings hides what may be secret in the settings of workers, whose names are not those of arguments: any that contains KEY
 // or AUTH counts, as for Celery. It is safe for concurrent use.
 type settings struct {
-	pair    *regexp.Regexp // such a name with its = or :, before the value
-	doubt   *regexp.Regexp // the same with a name whose value may be one
 	setting *regexp.Regexp // such a setting in a report, with what follows on the line and below it, indented
 	tokens  []token
 	urls    *regexp.Regexp // between two URLs of a list
 	rules   *Redactor
+	certain *activeRule // for values of names of secrets
+	doubt   *activeRule // for values of names that may be of secrets
 }
 
 func newSettings(r *Redactor) settings {
 	const word = `[\w.\-]*(?:` + secretWords + `)[\w.\-]*`
-	const doubt, assigned = `[\w.\-]*(?:` + suspectWords + `)[\w.\-]*`, `(?:\\*["'][ \t]*[:=]|[ \t]*=)[ \t]*`
 	return settings{
-		pair:    regexp.MustCompile(`(?i)` + word + assigned),
-		doubt:   regexp.MustCompile(`(?i)` + doubt + assigned),
 		setting: regexp.MustCompile(`(?m)^((?i:` + word + `)):[ \t]*\S[^\n]*(?:\n[ \t]+[^\n]*)*`),
-		tokens:  r.tokens, urls: r.urls, rules: r,
+		tokens:  r.tokens, urls: r.urls, rules: r, certain: new(activeRule), doubt: &activeRule{rule: rule{random: true}},
 	}
 }
 
@@ -151,13 +148,10 @@ func (m settings) text(s string) string {
 	if !strings.ContainsAny(s, "=:") {
 		return s
 	}
-	if mayNameSecret(s) {
-		s = pairs(s, m.doubt, func(value string) bool { return random(strings.Trim(value, `\'"`)) })
-	}
+	s = keys(s, m.find)
 	if !namesSecret(s) {
 		return s
 	}
-	s = pairs(s, m.pair, func(string) bool { return true })
 	return m.setting.ReplaceAllStringFunc(s, func(lines string) string {
 		name, _, _ := strings.Cut(lines, ":")
 		if strings.HasSuffix(name, "Error") { // not a setting but an exception
@@ -165,6 +159,19 @@ func (m settings) text(s string) string {
 		}
 		return name + ": " + mask
 	})
+}
+
+// find is a finder of names of settings. Labels are left to the expression for reports, which knows exceptions.
+func (m settings) find(name string, label bool) *activeRule {
+	switch {
+	case label:
+		return nil
+	case namesSecret(name):
+		return m.certain
+	case mayNameSecret(name):
+		return m.doubt
+	}
+	return nil
 }
 
 // passwords masks user:password@ in each word. Where it is not clear how far a password goes, more is masked rather
@@ -210,73 +217,4 @@ func password(word string) string {
 		return word
 	}
 	return word[:from+colon+1] + mask + word[from+at:]
-}
-
-// pairs masks those values of key=value, 'key': value and "key": value, with a key like name, that are secret.
-func pairs(s string, name *regexp.Regexp, secret func(value string) bool) string {
-	var b strings.Builder
-	for {
-		found := name.FindStringIndex(s)
-		if found == nil {
-			b.WriteString(s)
-			return b.String()
-		}
-		b.WriteString(s[:found[1]])
-		s = s[found[1]:]
-		if n := literal(s); n > 0 && secret(s[:n]) {
-			b.WriteString(mask)
-			s = s[n:]
-		}
-	}
-}
-
-// literal is how long the value is that s begins with.
-func literal(s string) int {
-	quote := strings.IndexFunc(s, func(r rune) bool { return r != '\\' })
-	switch {
-	case quote < 0:
-		return len(s)
-	case s[quote] == '\'' || s[quote] == '"':
-		return quotedLiteral(s, s[:quote+1])
-	case s[quote] == '[' || s[quote] == '{' || s[quote] == '(':
-		return bracketed(s)
-	}
-	if end := strings.IndexAny(s, " \t\r\n,;&)}]"); end >= 0 {
-		return end
-	}
-	return len(s)
-}
-
-// quotedLiteral is how long the string is that s begins with, whose quotes may be escaped themselves.
-func quotedLiteral(s, quote string) int {
-	for at := len(quote); at < len(s); {
-		n := strings.Index(s[at:], quote)
-		if n < 0 {
-			return len(s)
-		}
-		at += n
-		if len(quote) > 1 || s[at-1] != '\\' || at == len(quote) {
-			return at + len(quote)
-		}
-		at++
-	}
-	return len(s)
-}
-
-// bracketed is how long the list or dict is that s begins with.
-func bracketed(s string) int {
-	depth := 0
-	for at := 0; at < len(s); at++ {
-		switch s[at] {
-		case '[', '{', '(':
-			depth++
-		case ']', '}', ')':
-			if depth--; depth == 0 {
-				return at + 1
-			}
-		case '\'', '"':
-			at += quotedLiteral(s[at:], s[at:at+1]) - 1
-		}
-	}
-	return len(s)
 }

@@ -24,9 +24,9 @@ func TestMask(t *testing.T) {
 		"list of URLs":    {`"amqp://a:x@h1//;amqp://b:y@h2//"`, `"amqp://a:********@h1//;amqp://b:********@h2//"`},
 		"URL as a key":    {`{"amqp://a:x@h1":1}`, `{"amqp://a:********@h1":1}`},
 		"query":           {`"rediss://h/0?ssl_cert=a&password=x&db=1"`, `"rediss://h/0?ssl_cert=a&password=********&db=1"`},
-		"text of Python":  {`"{'host': 'h', 'password': 'x', 'port': 1}"`, `"{'host': 'h', 'password': ********, 'port': 1}"`},
-		"text of JSON":    {`"{\"api_key\": \"x\"}"`, `"{\"api_key\": ********}"`},
-		"quoted twice":    {`"\"{\\\"token\\\": \\\"x\\\"}\""`, `"\"{\\\"token\\\": ********}\""`},
+		"text of Python":  {`"{'host': 'h', 'password': 'x', 'port': 1}"`, `"{'host': 'h', 'password': '********', 'port': 1}"`},
+		"text of JSON":    {`"{\"api_key\": \"x\"}"`, `"{\"api_key\": \"********\"}"`},
+		"quoted twice":    {`"\"{\\\"token\\\": \\\"x\\\"}\""`, `"\"{\\\"token\\\": \\\"********\\\"}\""`},
 		"nothing":         {`{"a":1,"b":["c@d","1.5"],"broker_url":"amqp://guest@h//"}`, `{"a":1,"b":["c@d","1.5"],"broker_url":"amqp://guest@h//"}`},
 		"big numbers":     {`{"a":123456789012345678901234567890}`, `{"a":123456789012345678901234567890}`},
 		"no JSON":         {`{"a":`, `null`},
@@ -67,6 +67,14 @@ func TestMaskLeaksNothing(t *testing.T) {
 		if got := string(redact.Default().Settings(value)); strings.Contains(got, word) {
 			t.Errorf("%q within JSON becomes %s", secret, got)
 		}
+	}
+}
+
+// TestHostileSettingsTakeNoLonger would take minutes if each name were followed to the end.
+func TestHostileSettingsTakeNoLonger(t *testing.T) {
+	t.Parallel()
+	for _, unit := range []string{"SALT=", "SALT=[", `SALT='\'`, "KEY=SALT=(", "SALT={'x"} {
+		redact.Default().SettingsText(strings.Repeat(unit, 100_000))
 	}
 }
 
