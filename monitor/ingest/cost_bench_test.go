@@ -45,7 +45,7 @@ func BenchmarkShares(b *testing.B) {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			messages := taskMessages(20_000, workers, 20)
 			redactor, recorder := redact.Default(), metrics.New(metrics.Options{})
-			events, changes := make([]state.Event, 0, 24), make([]state.Change, 24)
+			events, changes := make([]state.Event, 0, 120), make([]state.Change, 120)
 			var took [4][]float64 // by part and batch, ns
 			b.ReportAllocs()
 			b.ResetTimer()

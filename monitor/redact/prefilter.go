@@ -203,14 +203,14 @@ func setOf(text string) (set [4]uint64) {
 // found reports whether s contains a fragment.
 func (p *prefilter) found(s string) bool {
 	state, table := p.start, &p.table
-	i := 0 // four at a time, of which few need a second look
+	i := 0 // four at a time, of which few need a second look; the next four wait for no more than a shift and an or
 	for ; i+4 <= len(s); i += 4 {
 		part := s[i : i+4]
-		a := state<<8 | table[part[0]]
-		b := a<<8 | table[part[1]]
-		c := b<<8 | table[part[2]]
-		d := c<<8 | table[part[3]]
-		if a&b&c&d < ends8 && p.foundNear(s[:i+4], state) {
+		one, three := table[part[0]], table[part[2]]
+		two, four := one<<8|table[part[1]], three<<8|table[part[3]]
+		b := state<<16 | two
+		d := state<<32 | two<<16 | four
+		if (state<<8|one)&b&(b<<8|three)&d < ends8 && p.foundNear(s[:i+4], state) {
 			return true
 		}
 		state = d
