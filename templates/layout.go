@@ -14,6 +14,7 @@ type Section string
 const (
 	SectionOverview   Section = "overview"
 	SectionTasks      Section = "tasks"
+	SectionWorkflows  Section = "workflows"
 	SectionFailures   Section = "failures"
 	SectionDuplicates Section = "duplicates"
 	SectionWorkers    Section = "workers"

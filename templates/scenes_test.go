@@ -72,6 +72,7 @@ func scenes() map[string]scene {
 	maps.Copy(all, gapScenes())
 	maps.Copy(all, duplicateScenes())
 	maps.Copy(all, lockScenes())
+	maps.Copy(all, workflowScenes())
 	maps.Copy(all, signInScenes())
 	return all
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/fair"
@@ -24,6 +25,7 @@ type Backend interface {
 	Count(ctx context.Context, q query.Query) (history.Count, error)
 	Duplicates(ctx context.Context, r history.DuplicateRequest) (view.DuplicatePage, error)
 	DuplicateGroup(ctx context.Context, key history.DuplicateKey, limit int) (view.DuplicateGroup, error)
+	Workflow(ctx context.Context, root string) (workflow.Workflow, error)
 	History() view.History
 }
 

@@ -70,12 +70,14 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	repeated := &duplicatePages{p.common}
 	task := &taskPage{p.common, p.failing, repeated, p.results}
 	workers := &workerPages{p.common}
+	workflows := &workflowPages{p.common}
 	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
 	p.settings = settings
 	list := []route{
 		{pattern: "/", action: auth.View, load: overview.load},
 		{pattern: "/tasks", action: auth.View, load: tasks.load},
 		{pattern: "/tasks/*", action: auth.View, load: task.load},
+		{pattern: "/workflows/*", action: auth.View, load: workflows.loadWorkflow},
 		{pattern: "/views", action: auth.View, load: p.views.load},
 		{pattern: "/failures", action: auth.View, load: p.failing.load},
 		{pattern: "/failures/{id}", action: auth.View, load: p.failing.loadGroup},

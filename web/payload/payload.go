@@ -11,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	lang "github.com/umbelhq/umbel/state/query"
@@ -30,6 +31,7 @@ type Backend interface {
 	Count(ctx context.Context, q lang.Query) (history.Count, error)
 	Duplicates(ctx context.Context, r history.DuplicateRequest) (view.DuplicatePage, error)
 	DuplicateGroup(ctx context.Context, key history.DuplicateKey, limit int) (view.DuplicateGroup, error)
+	Workflow(ctx context.Context, root string) (workflow.Workflow, error)
 	History() view.History
 }
 

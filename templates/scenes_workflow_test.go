@@ -1,0 +1,64 @@
+package templates_test
+
+import (
+	"github.com/umbelhq/umbel/monitor/workflow"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/templates"
+)
+
+func workflowScenes() map[string]scene {
+	shown := layout(templates.SectionWorkflows, "/workflows/r")
+	waterfall := func(w workflow.Workflow, open ...string) templates.Workflow {
+		return templates.Workflow{
+			Workflow: w, Tab: templates.NewWaterfall(&w, open),
+			Tabs: []templates.Choice{{Text: "Waterfall", Href: "/ops/workflows/r", Current: true}, {Text: "Graph", Href: "/ops/workflows/r?tab=graph"}},
+		}
+	}
+	cut := workflow.Assemble("r", []workflow.Task{
+		{ID: "a", ParentID: "b", RootID: "r", State: state.Pending}, {ID: "b", ParentID: "a", RootID: "r", State: state.Received, Name: evil},
+	})
+	cut.Size, cut.AtLeast = 10_000, true
+
+	return map[string]scene{
+		"workflow":         {shown, waterfall(order())},
+		"workflow-hostile": {shown, waterfall(cut)},
+	}
+}
+
+// order is a workflow with a chord whose body waits for its slowest header task, a retry, and a task that is running.
+func order() workflow.Workflow {
+	at := func(seconds float64) int64 { return noon + int64(seconds*float64(second)) }
+	run := func(queued, received, started, ended float64) workflow.Execution {
+		e := workflow.Execution{Worker: "celery@a", PID: 7, State: state.Success, QueuedAt: at(queued), ReceivedAt: at(received), StartedAt: at(started)}
+		if ended == 0 {
+			e.State = state.Started
+		} else {
+			e.EndedAt = at(ended)
+		}
+		return e
+	}
+	task := func(id, parent, name string, runs ...workflow.Execution) workflow.Task {
+		t := workflow.Task{ID: id, ParentID: parent, RootID: "r", Name: name, State: state.Pending, Executions: runs}
+		if len(runs) > 0 {
+			t.State, t.SentAt = runs[len(runs)-1].State, runs[0].QueuedAt
+		}
+		return t
+	}
+	retried := run(9, 9.1, 9.2, 9.3)
+	retried.State = state.Retry
+	again := run(9.3, 9.3, 10.5, 11)
+	again.Attempt = 1
+	failed := run(.5, .6, .7, 1)
+	failed.State = state.Failure
+	return workflow.Assemble("r", []workflow.Task{
+		task("r", "", "shop.order", run(0, .1, .2, .6)),
+		task("h1", "r", "shop.price", run(.4, .5, .6, 1)),
+		task("h2", "r", "shop.price", run(.4, .5, 1, 8)),
+		task("h3", "r", "shop.price", run(.4, .5, .6, 1.2)),
+		task("body", "h2", "shop.total", run(8, 8.1, 8.2, 9)),
+		task("mail", "body", "shop.mail", retried, again),
+		task("log", "r", "shop.log", failed),
+		task("last", "mail", "shop.archive", run(11, 11.1, 11.2, 0)),
+		task("sent", "mail", "shop.later"),
+	})
+}
