@@ -45,8 +45,8 @@ func TestEndToEndFlowersAnswers(t *testing.T) {
 	}
 }
 
-// compare asks both and reports how their answers differ, unless they are meant to.
-func (s *shop) compare(t *testing.T, c call) {
+// compare asks both and reports how their answers differ, unless they are meant to. It returns that of Umbel.
+func (s *shop) compare(t *testing.T, c call) answer {
 	t.Helper()
 	p := s.pair(t, c.mode)
 	c.path = strings.ReplaceAll(c.path, "{worker}", s.worker)
@@ -75,9 +75,10 @@ func (s *shop) compare(t *testing.T, c call) {
 		if got := fromUmbel.line(); !strings.HasPrefix(got, c.umbel) {
 			t.Errorf("got %q, want %q", got, c.umbel)
 		}
-		return
+		return fromUmbel
 	}
 	for _, difference := range found {
 		t.Error(difference)
 	}
+	return fromUmbel
 }

@@ -22,7 +22,7 @@ const (
 )
 
 // queueLengths returns the queues that workers consume from: as objects of RabbitMQ's management API where it is configured and
-// answers, else with what else is known, by name.
+// has counted the messages of all, else with what else is known, by name.
 func (a *API) queueLengths(r *request) (any, error) {
 	if a.Commands == nil {
 		return nil, errUnavailable()
@@ -30,7 +30,7 @@ func (a *API) queueLengths(r *request) (any, error) {
 	names := a.activeQueues(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), queueTimeout)
 	defer cancel()
-	if objects, err := a.Commands.Client.QueueObjects(ctx, names); err == nil {
+	if objects, err := a.Commands.Client.QueueObjects(ctx, names); err == nil && !slices.ContainsFunc(objects, uncounted) {
 		return object{{"active_queues", objects}}, nil
 	}
 	s, err := a.Commands.Client.QueueStats(ctx, names)
@@ -48,6 +48,12 @@ func (a *API) queueLengths(r *request) (any, error) {
 		}
 	}
 	return object{{"active_queues", list}}, nil
+}
+
+// uncounted reports whether a queue is too new for the statistics of RabbitMQ.
+func uncounted(queue json.RawMessage) bool {
+	var o struct{ Messages *int64 }
+	return json.Unmarshal(queue, &o) != nil || o.Messages == nil
 }
 
 // redisKind is what broker.Info calls Redis.
