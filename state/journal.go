@@ -30,6 +30,27 @@ func Journal(id string, events []byte) (journal []byte, err error) {
 	return journal, nil
 }
 
+// Receipts returns when the events of a saved task were received, µs, in the order of their receipt where nothing was
+// received twice.
+func Receipts(id string, events []byte) (receipts []int64, err error) {
+	if len(events) < 2 || !readable(events[0]) {
+		return nil, fmt.Errorf("read task: %w", ErrSaved)
+	}
+	r := savedReader{byteReader: byteReader[string]{rest: string(events[1:])}}
+	if events[0] == concludedForm {
+		r.conclusion()
+	}
+	r.begin(id)
+	for len(r.rest) > 0 {
+		var s savedEvent
+		if r.next(&s); r.bad {
+			return nil, fmt.Errorf("read task: %w", ErrSaved)
+		}
+		receipts = append(receipts, s.Event.receipt())
+	}
+	return receipts, nil
+}
+
 // Replay folds in events that AppendEvent wrote, so that events that are known already change nothing, and yields
 // each with its effect. Before an event that NeedsLoad, it calls load, if that is not nil, with the id of the task. Events
 // before the first that cannot be read are folded in beside the error.

@@ -1,6 +1,10 @@
 package state
 
-import "slices"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // Unsaved is a task that has changed since it was last saved.
 type Unsaved struct {
@@ -34,17 +38,19 @@ func (c *Cluster) TakeUnsaved(n int) []Unsaved {
 	return list
 }
 
-// receipts returns the first and the newest receipt of the records of a row, µs, 0 if none is known.
+// receipts returns the first and the newest receipt of the records of a row, µs, 0 if none is known. Records without one
+// count as received when they were sent.
 func (c *Cluster) receipts(r *row) (first, last int64) {
+	first = math.MaxInt64
 	for i := r.head; i != 0; {
 		rec := c.records.at(i)
-		if rec.received != 0 && (first == 0 || rec.received < first) {
-			first = rec.received
-		}
-		last = max(last, rec.received)
+		first, last = min(first, cmp.Or(rec.received, rec.micros)), max(last, rec.received)
 		i = rec.next
 	}
-	return first, last
+	if last == 0 {
+		return 0, 0
+	}
+	return min(first, last), last
 }
 
 // Saved ends what TakeUnsaved began: the tasks are saved or, if ok is false, are first in line to be saved again.

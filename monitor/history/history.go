@@ -22,6 +22,7 @@ var (
 type Store interface {
 	Writer
 	TaskReader
+	PastReader
 	RollupReader
 	FailureGroups
 	Duplicates
@@ -87,6 +88,7 @@ type Checkpoint struct {
 	At      int64             // set by Restore: Batch.At of the newest batch that has one, else 0
 	Clock   int64             // the receiver's clock
 	Workers map[string][]byte // changed ones by node name (state.Cluster.SaveWorkers); nil deletes
+	Counts  state.Counts      // for snapshots; not set by Restore
 	Rollups []Rollup          // added to stored ones (rollup.Recorder.Take); not set by Restore
 }
 
@@ -130,6 +132,8 @@ type TaskRequest struct {
 	From  *state.Position // position that the page starts after; nil is the first page
 	Newer bool            // the page ends before From, towards the top of the list
 	Now   time.Time       // what relative times refer to
+	// Until, if not 0, selects only tasks of which nothing was received, or concluded, after that instant, µs.
+	Until int64
 }
 
 // TaskPage is a part of a list of tasks, in the list's order.

@@ -33,6 +33,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	maps.Copy(tests, outboxes())
 	maps.Copy(tests, outboxSamples())
 	maps.Copy(tests, credentials())
+	maps.Copy(tests, pastTests())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

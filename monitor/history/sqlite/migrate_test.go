@@ -11,8 +11,17 @@ import (
 	"github.com/umbelhq/umbel/state/query"
 )
 
+// schema15 turns a new file into one of schema 15.
+const schema15 = `
+	DROP INDEX tasks_by_block;
+	ALTER TABLE tasks DROP COLUMN block;
+	ALTER TABLE tasks DROP COLUMN first_receipt;
+	DROP TABLE snapshots;
+	DELETE FROM meta WHERE key = 'receipts';
+	DELETE FROM goose_db_version WHERE version_id > 15;`
+
 // schema9 turns a new file into one of schema 9.
-const schema9 = `
+const schema9 = schema15 + `
 	DROP INDEX tasks_by_call;
 	DROP INDEX tasks_by_dup;
 	ALTER TABLE tasks DROP COLUMN call;

@@ -36,6 +36,7 @@ func copiedTables() []struct{ name, columns, key, alone string } {
 		{name: "failures", columns: "failure, name, type, message, place, resolved", key: "failure"},
 		{name: "views", columns: "name, query, sort, cols"},
 		{name: "workers", columns: "name, body"},
+		{name: "snapshots", columns: "at, clock, body", key: "at"},
 		{name: "rollups", columns: "span, at, name, worker, queue, received, succeeded, failed, retried, wait, run"},
 		{name: "outbox_samples", columns: "at, outbox, ready, oldest, dead"},
 		{name: "tokens", alone: "tokens", key: "token", columns: "token, hash, name, identity, role, payload, created, expires, used"},
@@ -259,9 +260,9 @@ func (s *recovery) table(ctx context.Context, name, columns, key string, symbols
 	if name == "rollups" && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = 'minutes'`).Scan(new(int)) == nil {
 		from = "minutes" // as it was called up to schema 10
 	}
-	newer := name == "outbox_samples" || name == "tokens"
+	newer := name == "outbox_samples" || name == "tokens" || name == "snapshots"
 	if newer && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = ?`, name).Scan(new(int)) != nil {
-		return nil // the file is of a schema before 13 or 14
+		return nil // the file is of a schema before 13, 14 or 16
 	}
 	if name == "audit" && s.from.QueryRowContext(ctx, `SELECT 1 FROM pragma_table_info('audit') WHERE name = 'kind'`).Scan(new(int)) != nil {
 		columns = formerAuditColumns

@@ -52,6 +52,9 @@ func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits, 
 		}
 		s.exact = s.exact && compiled[i].exact
 	}
+	if r.Until != 0 {
+		compiled = append(compiled, condition{"+" + lastReceipt + " <= ? AND (lost IS NULL OR lost <= ?)", []any{r.Until, r.Until}, true})
+	}
 	plans, err := c.plans(ctx, conditions)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,9 @@ func (t *tx) write(b history.Batch) (w history.WriteResult, err error) {
 		if err := t.checkpoint(b.Checkpoint); err != nil {
 			return w, err
 		}
+		if err := t.takeSnapshot(b.At, b.Checkpoint); err != nil {
+			return w, err
+		}
 	}
 	if b.TrimJournal > 0 {
 		err = t.exec(`DELETE FROM journal WHERE entry <= ?`, int64(b.TrimJournal))
@@ -102,6 +105,7 @@ const (
 	metaBatchAt    = "written" // history.Batch.At of the newest batch
 	metaClock      = "clock"
 	metaCheckpoint = "checkpoint"
+	metaReceipts   = "receipts" // from when on receipts are kept, if the history is older
 )
 
 // task writes one task, or returns its saved events if it is there although Stored is false.
@@ -192,12 +196,12 @@ func (t *tx) stored(id any) (old callRow, flags int64, indexed bool, err error) 
 // Statements with RETURNING would each need a statement journal.
 const (
 	taskColumns = `clock, micros, origin, state, final, name, worker, queue, client, exchange, routing_key, root, parent,
-		sent, received, started, finished, updated, eta, expires, wait, run, retries, flags, lost, failure, last_receipt, call, dup`
+		sent, received, started, finished, updated, eta, expires, wait, run, retries, flags, lost, failure, last_receipt, first_receipt, block, call, dup`
 	insertTask = `INSERT INTO tasks (` + taskColumns + `, id, indexed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 		ON CONFLICT (id) DO NOTHING`
 	updateTask = `UPDATE tasks SET (` + taskColumns + `, indexed)
-		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, last_receipt), ?, ?, 0) WHERE task = ?`
+		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, last_receipt), ?, ?, ?, ?, 0) WHERE task = ?`
 )
 
 // Classes of tasks, as in the column final.
@@ -221,7 +225,7 @@ func class(s state.State) int64 {
 // columns returns the values of taskColumns.
 func (t *tx) columns(s *history.Task) ([]any, error) {
 	v := &s.View
-	columns := make([]any, 0, 31)
+	columns := make([]any, 0, 33)
 	columns = append(columns, v.Stamp.Clock, v.Stamp.Micros)
 	for _, text := range []string{v.Stamp.Origin, string(v.State)} {
 		n, err := t.symbol(text)
@@ -254,11 +258,20 @@ func (t *tx) columns(s *history.Task) ([]any, error) {
 		}
 	}
 	failure, err := t.failure(v)
-	columns = append(columns, flags(v), lostAt(v), failure, nil)
-	if s.ReceivedAt != 0 {
-		columns[len(columns)-1] = s.ReceivedAt
+	columns = append(columns, flags(v), lostAt(v), failure)
+	return append(columns, receipts(s)...), err
+}
+
+// receipts returns last_receipt, first_receipt and block of a task.
+func receipts(s *history.Task) []any {
+	switch {
+	case s.ReceivedAt == 0:
+		return []any{nil, nil, nil}
+	case s.FirstReceipt == 0 || s.FirstReceipt == s.ReceivedAt:
+		return []any{s.ReceivedAt, s.ReceivedAt, nil}
+	default:
+		return []any{s.ReceivedAt, s.FirstReceipt, blockOf(s.FirstReceipt, s.ReceivedAt)}
 	}
-	return columns, err
 }
 
 // relative returns the key of another task, nil if there is none or it is self.
