@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"context"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 )
@@ -20,6 +19,6 @@ func (noCredentials) CreateToken(_ context.Context, t history.Token) (history.To
 	return t, nil
 }
 
-func (noCredentials) UseTokens(context.Context, map[int64]time.Time) error { return nil }
+func (noCredentials) SaveTokens(context.Context, []history.Token) error { return nil }
 
 func (noCredentials) DeleteToken(context.Context, int64) error { return nil }

@@ -261,7 +261,7 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 	text.mux.Mount(apiPath, resources)
 	text.handle(auth.Route{
 		Method: http.MethodPost, Pattern: mcpPath, Action: auth.View, Refuse: asAPI,
-		Handler: mcp.NewHandler(resources, o.Version),
+		Handler: uncached(mcp.NewHandler(resources, o.Version)),
 	})
 	h.routed = r
 	return r

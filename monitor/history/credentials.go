@@ -22,8 +22,8 @@ type Credentials interface {
 	Tokens(ctx context.Context) ([]Token, error)
 	// CreateToken adds a token and returns it with its ID. The error is ErrTooManyTokens where MaxTokens are kept.
 	CreateToken(ctx context.Context, t Token) (Token, error)
-	// UseTokens saves when tokens were last used, by ID. It ignores those that are gone.
-	UseTokens(ctx context.Context, used map[int64]time.Time) error
+	// SaveTokens saves the owners of tokens and when they were last used. It ignores those that are gone.
+	SaveTokens(ctx context.Context, changed []Token) error
 	// DeleteToken removes a token, ErrNotFound if there is none.
 	DeleteToken(ctx context.Context, id int64) error
 }

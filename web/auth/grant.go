@@ -102,6 +102,8 @@ type Grant struct {
 	Method string // how the user was identified: none, basic, oidc, github, proxy, token or host
 	// Address is where the request was made, on the other side of trusted proxies; empty if the Authenticator does not say.
 	Address string
+	// Until is when the session or token ends by itself, zero if it does not.
+	Until time.Time
 	Audience
 }
 
@@ -110,6 +112,13 @@ type Authenticator interface {
 	// Authenticate returns the grant of a request. One without a role means that nobody is signed in. The error says in one
 	// sentence for the client why credentials were refused; it may be an *Error.
 	Authenticate(r *http.Request) (Grant, error)
+}
+
+// Ender is an Authenticator that tells when credentials have ended, so that what is open with them can be closed.
+type Ender interface {
+	Authenticator
+	// Ended returns a channel that is closed once sessions, tokens or passwords have ended. Whoever waits authenticates again.
+	Ended() <-chan struct{}
 }
 
 // Error is why credentials are refused.

@@ -37,6 +37,7 @@ const (
 type passwords struct {
 	path string
 	log  *slog.Logger
+	tell func() // that passwords have ended
 	list map[string]credential
 	busy chan struct{} // bounds how many are checked at once: each takes a processor for some time
 	salt []byte
@@ -80,9 +81,9 @@ func prepared(password string, digest bool) []byte {
 	return []byte(hex.EncodeToString(sum[:]))
 }
 
-func newPasswords(path string, users []string, log *slog.Logger) (*passwords, error) {
+func newPasswords(path string, users []string, tell func(), log *slog.Logger) (*passwords, error) {
 	p := &passwords{
-		path: path, log: log, list: make(map[string]credential), verified: make(map[[32]byte]verified), cost: bcrypt.DefaultCost,
+		path: path, tell: tell, log: log, list: make(map[string]credential), verified: make(map[[32]byte]verified), cost: bcrypt.DefaultCost,
 		busy: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)), salt: make([]byte, 32),
 	}
 	_, _ = rand.Read(p.salt)
@@ -142,6 +143,7 @@ func (p *passwords) load() error {
 	}
 	p.file, p.modified, p.size, p.cost = users, info.ModTime(), info.Size(), cost
 	clear(p.verified)
+	p.tell()
 	return nil
 }
 

@@ -324,3 +324,16 @@ func TestCookiesAreKeptFromOthers(t *testing.T) {
 		})
 	}
 }
+
+func TestScriptsWithPasswordsAreRecordedOnceAnHour(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, auth.Options{HtpasswdFile: passwordFile(t, "ann", "s3cret")})
+	for range 3 {
+		s.get(browser(t), "/", "Authorization", "Basic YW5uOnMzY3JldA==")
+		s.get(browser(t), "/", "Authorization", "Basic YW5uOnMzY3JldA==")
+		s.clock.pass(time.Hour)
+	}
+	if diff := cmp.Diff([]string{"login  ann", "login  ann", "login  ann"}, s.log.said()); diff != "" {
+		t.Errorf("audit log (-want +got):\n%s", diff)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/web/auth"
@@ -22,7 +21,7 @@ func (noStore) Tokens(context.Context) ([]history.Token, error) { return nil, ni
 
 func (noStore) CreateToken(_ context.Context, t history.Token) (history.Token, error) { return t, nil }
 
-func (noStore) UseTokens(context.Context, map[int64]time.Time) error { return nil }
+func (noStore) SaveTokens(context.Context, []history.Token) error { return nil }
 
 func (noStore) DeleteToken(context.Context, int64) error { return nil }
 

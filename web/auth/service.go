@@ -73,8 +73,10 @@ type Service struct {
 	sealer    *sealer
 	sessions  *sessions
 	tokens    *tokens
+	ended     notice
 
 	addresses, users, known *limiter
+	scripts                 *limiter // of audit records for those who send their password with each request
 }
 
 // New validates o and reads sessions and tokens. Run should follow.
@@ -95,7 +97,7 @@ func New(ctx context.Context, o Options) (*Service, error) {
 		s.o.Client = newClient()
 	}
 	s.addresses, s.users = newLimiter(addressBurst, addressEvery), newLimiter(userBurst, userEvery)
-	s.known = newLimiter(1, 30*24*time.Hour)
+	s.known, s.scripts = newLimiter(1, 30*24*time.Hour), newLimiter(1, time.Hour)
 	var err error
 	if s.roles, err = newRoles(o.Roles); err != nil {
 		return nil, err
@@ -107,17 +109,17 @@ func New(ctx context.Context, o Options) (*Service, error) {
 		return nil, err
 	}
 	if o.HtpasswdFile != "" || len(o.Users) > 0 {
-		if s.passwords, err = newPasswords(o.HtpasswdFile, o.Users, s.log); err != nil {
+		if s.passwords, err = newPasswords(o.HtpasswdFile, o.Users, s.ended.tell, s.log); err != nil {
 			return nil, err
 		}
 	}
 	if o.Proxy.Groups != "" && o.Proxy.User == "" {
 		return nil, errors.New("a header for groups needs one for users")
 	}
-	if s.sessions, err = newSessions(ctx, o.Store, s.o.SessionIdle, s.o.SessionMax, s.now()); err != nil {
+	if s.sessions, err = newSessions(ctx, o.Store, s.o.SessionIdle, s.o.SessionMax, s.ended.tell, s.now()); err != nil {
 		return nil, err
 	}
-	if s.tokens, err = newTokens(ctx, o.Store); err != nil {
+	if s.tokens, err = newTokens(ctx, o.Store, s.ended.tell); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -173,6 +175,9 @@ func (s *Service) save(ctx context.Context) {
 	}
 }
 
+// Ended implements Ender.
+func (s *Service) Ended() <-chan struct{} { return s.ended.wait() }
+
 // Authenticate implements Authenticator. It is called for every request.
 func (s *Service) Authenticate(r *http.Request) (Grant, error) {
 	g, err := s.identified(r)
@@ -201,7 +206,11 @@ func (s *Service) identified(r *http.Request) (Grant, error) {
 		if err != nil {
 			return Grant{}, err
 		}
-		return s.granted(i)
+		g, err := s.granted(i)
+		if err == nil && s.scripts.take(limitedBy(s.address(r))+"\x00"+user, s.now()) == 0 {
+			s.record(r, history.AuditRecord{Kind: history.AuditLogin, Action: "login", Actor: g.User, Method: g.Method, Role: string(g.Role)}, nil)
+		}
+		return g, err
 	case !s.Configured():
 		return Grant{Method: methodNone, Audience: Everything}, nil
 	case proxied != nil:

@@ -25,6 +25,7 @@ const sessionCookie = "umbel_session"
 type sessions struct {
 	store     history.Credentials
 	idle, max time.Duration
+	tell      func() // that sessions have ended
 
 	mu    sync.Mutex
 	all   map[[32]byte]*session
@@ -37,8 +38,8 @@ type session struct {
 	unsaved       bool
 }
 
-func newSessions(ctx context.Context, store history.Credentials, idle, most time.Duration, now time.Time) (*sessions, error) {
-	t := &sessions{store: store, idle: idle, max: most, all: make(map[[32]byte]*session)}
+func newSessions(ctx context.Context, store history.Credentials, idle, most time.Duration, tell func(), now time.Time) (*sessions, error) {
+	t := &sessions{store: store, idle: idle, max: most, tell: tell, all: make(map[[32]byte]*session)}
 	kept, err := store.Sessions(ctx)
 	if err != nil {
 		return nil, err
@@ -60,21 +61,21 @@ func (t *sessions) over(s *session, now time.Time) bool {
 	return now.Sub(s.seen) >= t.idle || now.Sub(s.created) >= t.max
 }
 
-// find returns who is signed in with a cookie, nil if nobody is.
-func (t *sessions) find(hash [32]byte, now time.Time) *identity {
+// find returns who is signed in with a cookie, nil if nobody is, and until when at most.
+func (t *sessions) find(hash [32]byte, now time.Time) (*identity, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.all[hash]
 	if s == nil {
-		return nil
+		return nil, time.Time{}
 	}
 	if t.over(s, now) {
 		t.remove(hash)
-		return nil
+		return nil, time.Time{}
 	}
 	s.seen, s.unsaved = now, true
 	i := s.identity
-	return &i
+	return &i, s.created.Add(t.max)
 }
 
 // remove ends a session. t.mu is held.
@@ -82,6 +83,7 @@ func (t *sessions) remove(hash [32]byte) {
 	if _, ok := t.all[hash]; ok {
 		delete(t.all, hash)
 		t.ended = append(t.ended, hash)
+		t.tell()
 	}
 }
 
@@ -186,11 +188,13 @@ func (s *Service) bySession(r *http.Request) (Grant, error) {
 	if !ok {
 		return Grant{}, nil
 	}
-	i := s.sessions.find(hash, s.now())
+	i, until := s.sessions.find(hash, s.now())
 	if i == nil {
 		return Grant{}, nil
 	}
-	return s.grant(i), nil
+	g := s.grant(i)
+	g.Until = until
+	return g, nil
 }
 
 // signIn begins a session with a new cookie, so that one that somebody else knows is of no use.
@@ -214,5 +218,9 @@ func (s *Service) signIn(w http.ResponseWriter, r *http.Request, i identity) err
 // HasSession reports whether the grant of a request is that of a session, which can be ended.
 func (s *Service) HasSession(r *http.Request) bool {
 	hash, ok := s.cookieHash(r)
-	return ok && r.Header.Get("Authorization") == "" && s.sessions.find(hash, s.now()) != nil
+	if !ok || r.Header.Get("Authorization") != "" {
+		return false
+	}
+	i, _ := s.sessions.find(hash, s.now())
+	return i != nil
 }

@@ -69,7 +69,7 @@ func (s *Service) ServeSignIn(w http.ResponseWriter, r *http.Request, p Pages) {
 		return
 	}
 	if hash, ok := s.cookieHash(r); ok {
-		if i := s.sessions.find(hash, s.now()); i != nil && s.grant(i).Role == "" {
+		if i, _ := s.sessions.find(hash, s.now()); i != nil && s.grant(i).Role == "" {
 			s.showSignIn(w, r, p, http.StatusOK, SignInPage{Next: next, Message: i.User + " may not use this dashboard any more."})
 			return
 		}
@@ -201,6 +201,9 @@ func (s *Service) serveCallback(w http.ResponseWriter, r *http.Request, p Pages)
 		refuse(http.StatusForbidden, i.User, provider.Label+" could not confirm who you are; the log says why.", cut(err.Error(), 300))
 		return
 	}
+	if err := s.tokens.own(r.Context(), i); err != nil {
+		s.log.ErrorContext(r.Context(), "owner of tokens cannot be stored", "error", err)
+	}
 	if s.grant(&i).Role == "" {
 		refuse(http.StatusForbidden, i.User, i.User+" may not use this dashboard.", "not allowed by the options")
 		return
@@ -251,7 +254,7 @@ func (s *Service) ServeSignOut(w http.ResponseWriter, r *http.Request, p Pages, 
 	hash, ok := s.cookieHash(r)
 	var i *identity
 	if ok {
-		i = s.sessions.find(hash, s.now())
+		i, _ = s.sessions.find(hash, s.now())
 	}
 	s.setCookie(w, r, sessionCookie, "", 0)
 	if i != nil {

@@ -24,6 +24,8 @@ const (
 	maxTokenName  = 100 // bytes
 	// MaxTokenAge is how long a token is valid at most.
 	MaxTokenAge = 10 * 366 * 24 * time.Hour
+	// maxProvidedAge is the same for those whom a provider or proxy identifies, and does not tell when they leave.
+	maxProvidedAge = 90 * 24 * time.Hour
 )
 
 // NewToken returns a token to be stored and the secret that is shown once: 256 random bits. The error says in one sentence what
@@ -60,11 +62,13 @@ type tokens struct {
 	store history.Credentials
 	mu    sync.Mutex
 	all   map[[32]byte]*history.Token
-	used  map[int64]time.Time // to be saved
+	tell  func() // that tokens have ended
+
+	unsaved map[[32]byte]bool
 }
 
-func newTokens(ctx context.Context, store history.Credentials) (*tokens, error) {
-	t := &tokens{store: store, all: make(map[[32]byte]*history.Token), used: make(map[int64]time.Time)}
+func newTokens(ctx context.Context, store history.Credentials, tell func()) (*tokens, error) {
+	t := &tokens{store: store, tell: tell, all: make(map[[32]byte]*history.Token), unsaved: make(map[[32]byte]bool)}
 	kept, err := store.Tokens(ctx)
 	for _, k := range kept {
 		t.all[k.Hash] = &k
@@ -80,19 +84,42 @@ func (t *tokens) use(secret string, now time.Time) (history.Token, bool) {
 	if found == nil || !now.Before(found.ExpiresAt) {
 		return history.Token{}, false
 	}
-	found.UsedAt, t.used[found.ID] = now, now
+	found.UsedAt, t.unsaved[found.Hash] = now, true
 	return *found, true
 }
 
 func (t *tokens) save(ctx context.Context) error {
 	t.mu.Lock()
-	used := t.used
-	t.used = make(map[int64]time.Time)
+	var changed []history.Token
+	for hash := range t.unsaved {
+		if token := t.all[hash]; token != nil {
+			changed = append(changed, *token)
+		}
+	}
+	clear(t.unsaved)
 	t.mu.Unlock()
-	if len(used) == 0 {
+	if len(changed) == 0 {
 		return nil
 	}
-	return t.store.UseTokens(ctx, used)
+	return t.store.SaveTokens(ctx, changed)
+}
+
+// own gives the tokens of a user who signs in the groups and addresses that the provider tells now: what the owner may not do any
+// more, they may not either.
+func (t *tokens) own(ctx context.Context, i identity) error {
+	now, changed := i.encode(), false
+	t.mu.Lock()
+	for hash, token := range t.all {
+		if owns(&i, token) && token.Identity != now {
+			token.Identity, t.unsaved[hash], changed = now, true, true
+		}
+	}
+	t.mu.Unlock()
+	if !changed {
+		return nil
+	}
+	t.tell()
+	return t.save(ctx)
 }
 
 // list returns the tokens of an owner, or all.
@@ -127,8 +154,8 @@ func (t *tokens) create(ctx context.Context, token history.Token) error {
 func (t *tokens) revoke(ctx context.Context, token history.Token) error {
 	t.mu.Lock()
 	delete(t.all, token.Hash)
-	delete(t.used, token.ID)
 	t.mu.Unlock()
+	t.tell()
 	err := t.store.DeleteToken(ctx, token.ID)
 	if err != nil && !errors.Is(err, history.ErrNotFound) {
 		t.mu.Lock()
@@ -149,7 +176,7 @@ func (s *Service) byToken(r *http.Request, secret string) (Grant, error) {
 		s.refused(r, "", methodToken, "API token unknown, expired or revoked")
 		return Grant{}, &Error{Status: http.StatusUnauthorized, Message: "The API token is unknown, expired or revoked."}
 	}
-	g := Grant{User: "token " + token.Name, Method: methodToken, Audience: Audience{Role: Role(token.Role), Payload: token.Payload}}
+	g := Grant{User: "token " + token.Name, Method: methodToken, Until: token.ExpiresAt, Audience: Audience{Role: Role(token.Role), Payload: token.Payload}}
 	if token.Identity == "" {
 		return g, nil
 	}

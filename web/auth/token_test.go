@@ -112,6 +112,67 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
+// TestTokensOfProvidersFollowTheirOwners has a user lose a group, which Umbel learns when she signs in again.
+func TestTokensOfProvidersFollowTheirOwners(t *testing.T) {
+	t.Parallel()
+	s, p := newProviderSite(t, auth.KindOIDC, func(o *auth.Options) {
+		o.Roles = auth.Roles{Viewer: []string{"*@example.com"}, Operator: []string{"group:ops"}}
+	})
+	ann := browser(t)
+	s.get(ann, "/login/main")
+	const tooLong = "Tokens: Your tokens are valid for at most 90 days, since Umbel does not learn when you may no longer sign in."
+	if _, got := s.post(ann, "/tokens", "name", "x", "role", "viewer", "days", "91"); !strings.HasPrefix(got, tooLong) {
+		t.Errorf("a token for 91 days: %q", got)
+	}
+	bearer := []string{"Authorization", "Bearer " + s.token(ann, "ci", "operator")}
+	s.shows(browser(t), "ann@example.com (token ci) by token as operator", bearer...)
+	p.claims = map[string]any{"groups": []string{}}
+	ended := s.Ended()
+	s.get(browser(t), "/login/main")
+	s.shows(browser(t), "ann@example.com (token ci) by token as viewer", bearer...)
+	select {
+	case <-ended:
+	default:
+		t.Error("nobody is told that rights have ended")
+	}
+	kept, err := s.store.Tokens(t.Context())
+	if err != nil || len(kept) != 1 || strings.Contains(kept[0].Identity, "ops") {
+		t.Errorf("stored tokens: %v, %v", kept, err)
+	}
+}
+
+// TestEndsAreTold wants those who hold something open to be told of each way to lose access.
+func TestEndsAreTold(t *testing.T) {
+	t.Parallel()
+	path := passwordFile(t, "ann", "s3cret", "bob", "hunter2")
+	s := newSite(t, auth.Options{HtpasswdFile: path})
+	ann := s.signedIn("ann", "s3cret")
+	s.token(ann, "ci", "viewer")
+	for _, end := range []struct {
+		how string
+		do  func()
+	}{
+		{"revoke token", func() { s.post(ann, "/tokens/revoke", "id", "1") }},
+		{"sign out everywhere", func() { s.post(s.signedIn("ann", "s3cret"), "/logout/everywhere") }},
+		{"sign out", func() { s.post(s.signedIn("bob", "hunter2"), "/logout") }},
+		{"other passwords", func() {
+			if err := os.WriteFile(path, []byte(htpasswd(t, "bob", "other word")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.clock.pass(time.Minute)
+			s.get(browser(t), "/", "Authorization", "Basic Ym9iOm90aGVyIHdvcmQ=")
+		}},
+	} {
+		ended := s.Ended()
+		end.do()
+		select {
+		case <-ended:
+		default:
+			t.Errorf("%s: nobody is told", end.how)
+		}
+	}
+}
+
 func TestTokensAreNotGuessed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, auth.Options{HtpasswdFile: passwordFile(t, "ann", "s3cret")})

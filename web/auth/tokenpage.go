@@ -94,6 +94,9 @@ func (s *Service) createToken(r *http.Request, g Grant, v TokensPage) (string, e
 	if err != nil || days < 1 || days > int(MaxTokenAge/(24*time.Hour)) {
 		return "", invalid("a token is valid for 1 to 3,660 days")
 	}
+	if days > maxDays(g) {
+		return "", invalid("your tokens are valid for at most 90 days, since Umbel does not learn when you may no longer sign in")
+	}
 	a := Audience{Role: role, Payload: g.Payload && r.PostFormValue("payload") != ""}
 	token, secret, err := NewToken(v.Name, a, time.Duration(days)*24*time.Hour, s.now())
 	if err != nil {
@@ -116,6 +119,15 @@ func (s *Service) createToken(r *http.Request, g Grant, v TokensPage) (string, e
 	return secret, nil
 }
 
+// maxDays is how long tokens of a user are valid at most.
+func maxDays(g Grant) int {
+	switch g.Method {
+	case methodOIDC, methodGitHub, methodProxy:
+		return int(maxProvidedAge / (24 * time.Hour))
+	}
+	return int(MaxTokenAge / (24 * time.Hour))
+}
+
 // owner returns who makes a token.
 func (s *Service) owner(r *http.Request, g Grant) identity {
 	i := identity{Method: g.Method, User: cmp.Or(g.User, "anybody")}
@@ -126,7 +138,7 @@ func (s *Service) owner(r *http.Request, g Grant) identity {
 		}
 	case methodOIDC, methodGitHub:
 		if hash, ok := s.cookieHash(r); ok {
-			if found := s.sessions.find(hash, s.now()); found != nil {
+			if found, _ := s.sessions.find(hash, s.now()); found != nil {
 				i = *found
 			}
 		}

@@ -33,6 +33,50 @@ func (d *desk) set(g auth.Grant, err error) {
 	d.grant, d.err = g, err
 }
 
+// caller is a desk that tells when something has ended.
+type caller struct {
+	desk
+	ended chan struct{}
+}
+
+func (c *caller) Ended() <-chan struct{} { return c.ended }
+
+func TestSocketsCloseAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		until time.Duration // of the credentials
+		end   func(c *caller)
+	}{
+		"signed out": {time.Hour, func(c *caller) {
+			c.set(auth.Grant{}, nil)
+			close(c.ended)
+		}},
+		"expired": {15 * time.Second, func(c *caller) { c.set(auth.Grant{}, nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				g := auth.Grant{Audience: auth.Everything, Until: time.Now().Add(test.until)}
+				d := &caller{desk{grant: g}, make(chan struct{})}
+				s := newServer(t, live.Options{Auth: d})
+				s.set("t", fragments("a", "1"))
+				c := s.dial("t")
+				c.frame(t.Context())
+				<-time.After(14 * time.Second)
+				test.end(d)
+				began := time.Now()
+				var err error
+				for err == nil {
+					_, err = c.read(t.Context())
+				}
+				if took := time.Since(began); websocket.CloseStatus(err) != 4401 || took > 2*time.Second {
+					t.Errorf("closed after %v: %v", took, err)
+				}
+			})
+		})
+	}
+}
+
 func TestSocketsCloseWhenWhatTheirUsersMaySeeChanges(t *testing.T) {
 	t.Parallel()
 	everything := auth.Grant{Audience: auth.Everything}

@@ -113,6 +113,16 @@ func (s *session) write(ctx context.Context) error {
 	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
 	err := s.send(ctx, beat{V: protocol, Now: time.Now().UnixMilli()})
+	ender, _ := s.hub.opt.Auth.(auth.Ender)
+	var ended <-chan struct{}    // when credentials of anybody have ended
+	var expired <-chan time.Time // when those of the socket end by themselves
+	if ender != nil && err == nil {
+		var until time.Time
+		ended = ender.Ended()
+		if until, err = s.recheck(); !until.IsZero() { //nolint:contextcheck // it authenticates the request that opened the socket
+			expired = time.After(time.Until(until))
+		}
+	}
 	for err == nil {
 		if err = s.advance(ctx); err != nil {
 			break
@@ -120,9 +130,15 @@ func (s *session) write(ctx context.Context) error {
 		select {
 		case <-s.wake:
 		case now := <-tick.C:
-			if err = s.recheck(); err == nil { //nolint:contextcheck // it authenticates the request that opened the socket
+			if _, err = s.recheck(); err == nil { //nolint:contextcheck // as above
 				err = s.send(ctx, beat{V: protocol, Now: now.UnixMilli()})
 			}
+		case <-ended:
+			ended = ender.Ended()
+			_, err = s.recheck() //nolint:contextcheck // as above
+		case <-expired:
+			expired = nil
+			_, err = s.recheck() //nolint:contextcheck // as above
 		case <-s.hub.stop:
 			err = errStopping
 		case <-ctx.Done():
@@ -132,10 +148,10 @@ func (s *session) write(ctx context.Context) error {
 	return err
 }
 
-// recheck returns an error if who opened the socket may no longer see what it shows.
-func (s *session) recheck() error {
+// recheck returns an error if who opened the socket may no longer see what it shows, and else until when they may.
+func (s *session) recheck() (until time.Time, err error) {
 	if s.hub.opt.Auth == nil {
-		return nil
+		return until, nil
 	}
 	g, err := s.hub.opt.Auth.Authenticate(s.opened)
 	ctx := auth.NewContext(s.opened.Context(), g)
@@ -143,12 +159,12 @@ func (s *session) recheck() error {
 		ctx = auth.Refused(ctx, err)
 	}
 	if why := auth.Decide(ctx, s.hub.opt.Source.Action(s.key.topic)); why != nil {
-		return why
+		return until, why
 	}
 	if g.Audience != s.key.audience {
-		return &auth.Error{Status: http.StatusForbidden, Message: "What you may see has changed."}
+		return until, &auth.Error{Status: http.StatusForbidden, Message: "What you may see has changed."}
 	}
-	return nil
+	return g.Until, nil
 }
 
 // Status codes of sockets that are closed because of who opened them.

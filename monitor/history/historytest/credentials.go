@@ -90,8 +90,8 @@ func (c storeTest) tokensKept() {
 	if diff := cmp.Diff([]history.Token{first, second}, c.tokens()); diff != "" {
 		c.Errorf("tokens (-want +got):\n%s", diff)
 	}
-	first.UsedAt = first.CreatedAt.Add(time.Minute)
-	if err := c.UseTokens(c.Context(), map[int64]time.Time{first.ID: first.UsedAt, 99: first.UsedAt}); err != nil {
+	first.UsedAt, first.Identity = first.CreatedAt.Add(time.Minute), `{"user":"ann","groups":["ops"]}`
+	if err := c.SaveTokens(c.Context(), []history.Token{first, {ID: 99}}); err != nil {
 		c.Fatal(err)
 	}
 	if err := c.DeleteToken(c.Context(), second.ID); err != nil {

@@ -81,12 +81,12 @@ func (d *DB) CreateToken(ctx context.Context, token history.Token) (_ history.To
 	return token, err
 }
 
-// UseTokens implements history.Credentials.
-func (d *DB) UseTokens(ctx context.Context, used map[int64]time.Time) (err error) {
-	defer annotate(&err, "save use of tokens")
+// SaveTokens implements history.Credentials.
+func (d *DB) SaveTokens(ctx context.Context, changed []history.Token) (err error) {
+	defer annotate(&err, "save tokens")
 	return d.update(ctx, func(t *tx) error {
-		for id, at := range used {
-			if err := t.exec(`UPDATE tokens SET used = ? WHERE token = ?`, at.UnixMicro(), id); err != nil {
+		for _, c := range changed {
+			if err := t.exec(`UPDATE tokens SET used = ?, identity = ? WHERE token = ?`, micros(c.UsedAt), c.Identity, c.ID); err != nil {
 				return err
 			}
 		}
