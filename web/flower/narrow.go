@@ -1,6 +1,7 @@
 package flower
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -66,23 +67,38 @@ func (n *narrowing) term(t term) query.Expr {
 		return query.Equal(query.State, strings.ToUpper(t.value))
 	case t.field == "":
 		return n.text(t.value)
-	case !ok || t.exact():
+	case !ok || t.exact() || withoutSS(t.value) == "":
 		return nil
 	}
-	return contains(field, t.value)
+	return contains(field, withoutSS(t.value))
+}
+
+// withoutSS returns the longest part of a text that has no ss, which is also what ß is folded to. Empty is none. Other letters
+// that are folded to ASCII, such as the long s, are found only where they are written so.
+func withoutSS(text string) string {
+	text = strings.ToLower(text)
+	if !strings.Contains(text, "ss") {
+		return text
+	}
+	parts := strings.Split(text, "ss")
+	for i, part := range parts {
+		parts[i] = strings.Trim(part, "s")
+	}
+	return slices.MaxFunc(parts, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 }
 
 // text is term for a text that is looked for in all fields.
 func (n *narrowing) text(text string) query.Expr {
 	n.texts++
-	if n.ids == nil || n.texts > maxTexts {
+	part := withoutSS(text)
+	if n.ids == nil || n.texts > maxTexts || part == "" {
 		return nil
 	}
 	ids, ok := n.ids(text)
 	if !ok {
 		return nil
 	}
-	list := query.Or{contains(query.Any, text), contains(query.Worker, text)}
+	list := query.Or{contains(query.Any, part), contains(query.Worker, part)}
 	if len(ids) > 0 {
 		list = append(list, query.Equal(query.ID, ids...))
 	}

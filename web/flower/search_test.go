@@ -138,7 +138,7 @@ func drawSearch(r *rapid.T) string {
 	words := rapid.SliceOfN(rapid.SampledFrom([]string{
 		"abc", "name:shop", "name:SHOP.add", "state:success", "STATE:Failure", "worker:w1@", "args:hello", `args:"lo wor"`, "kwargs:n=1",
 		"kwargs: label = x", `kwargs:"label=some value"`, "kwargs:on=TRUE", "kwargs:none=", "kwargs:f=1.5", "kwargs:l=[1, 2]", `kwargs:"l=[1, 2]"`,
-		"result:42!", "AND", "OR", "NOT", "and", "or", "(", ")", `"`, `\"`, `\\`, "-", "-abc", "x", "é☃ß", "STRASSE", "straße", "uuid:", "\u00a0", "\x1c", "\t",
+		"result:42!", "AND", "OR", "NOT", "and", "or", "(", ")", `"`, `\"`, `\\`, "-", "-abc", "x", "é☃ß", "STRASSE", "straße", "ss", "name:asse", "uuid:", "\u00a0", "\x1c", "\t",
 		"name:", "foo:bar", "a:b:c", "hello", "world", "(abc OR", "def)", "success", "shop.add",
 	}), 0, 9).Draw(r, "words")
 	return strings.Join(words, rapid.SampledFrom([]string{" ", " ", "", "  "}).Draw(r, "between"))
