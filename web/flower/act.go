@@ -19,8 +19,6 @@ const (
 	sendTimeout = 5 * time.Second
 	// expiryGrace is how much longer a client waits for a command that may be in flight when it expires.
 	expiryGrace = 500 * time.Millisecond
-	// defaultReplyTimeout is how long a worker has to reply, that of Celery's control.broadcast.
-	defaultReplyTimeout = time.Second
 )
 
 // Texts of Flower.
@@ -124,7 +122,7 @@ func (a *API) control(r *request, c control) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent, err := a.follow(r.Context(), receipt.Commands[0].ID, max(a.InspectTimeout, defaultReplyTimeout))
+	sent, err := a.follow(r.Context(), receipt.Commands[0].ID, a.InspectTimeout)
 	if err != nil {
 		return nil, err
 	}

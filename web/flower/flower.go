@@ -43,7 +43,7 @@ type Settings struct {
 	// PurgeOffline leaves workers out of /workers?json=1 that are offline and were last heard of that long ago, nil none:
 	// FLOWER_PURGE_OFFLINE_WORKERS.
 	PurgeOffline *time.Duration
-	// InspectTimeout is how long a worker has to reply to a request that acts on it, 1 s if less: FLOWER_INSPECT_TIMEOUT.
+	// InspectTimeout is how long workers have to reply, 1 s if less, as in Celery: FLOWER_INSPECT_TIMEOUT.
 	InspectTimeout time.Duration
 	// Location is the time zone of received_start and the like; nil means time.Local.
 	Location *time.Location
@@ -85,6 +85,7 @@ func New(o Options) (*API, error) {
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Location = cmp.Or(o.Location, time.Local) //nolint:gosmopolitan // as Flower reads them
+	o.InspectTimeout = max(o.InspectTimeout, time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	inspectTimeout = time.Second     // for the replies of workers, as Flower's inspect_timeout
-	inspectPause   = 5 * time.Second // between rounds because of workers that were never inspected
-	maxInspected   = 1_000           // workers of which replies are kept
-	maxReplies     = 64 << 20        // bytes of them; the workers inspected longest ago are forgotten first
-	maxReply       = 4 << 20         // bytes of one
+	connectGrace = time.Second     // to send the requests
+	inspectPause = 5 * time.Second // between rounds because of workers that were never inspected
+	maxInspected = 1_000           // workers of which replies are kept
+	maxReplies   = 64 << 20        // bytes of them; the workers inspected longest ago are forgotten first
+	maxReply     = 4 << 20         // bytes of one
 )
 
 // method is an inspection that Flower makes.
@@ -43,9 +43,10 @@ func methods() []method {
 
 // inspections keep what workers replied until they are inspected again, as Flower does. They are safe for concurrent use.
 type inspections struct {
-	client *remote.Client
-	alive  func() []string
-	now    func() time.Time
+	client  *remote.Client
+	timeout time.Duration // for the replies of workers
+	alive   func() []string
+	now     func() time.Time
 
 	mu      sync.Mutex
 	workers map[string]inspected     // replaced, never changed
@@ -61,7 +62,7 @@ type inspected struct {
 }
 
 func newInspections(a *API) *inspections {
-	i := &inspections{now: a.Now, workers: make(map[string]inspected), rounds: make(map[string]chan struct{})}
+	i := &inspections{timeout: a.InspectTimeout, now: a.Now, workers: make(map[string]inspected), rounds: make(map[string]chan struct{})}
 	if a.Commands != nil {
 		i.client = a.Commands.Client
 	}
@@ -138,7 +139,7 @@ func (i *inspections) refresh(ctx context.Context, name string) {
 
 // round asks everything at once.
 func (i *inspections) round(ctx context.Context, name string) {
-	ctx, cancel := context.WithTimeout(ctx, 2*inspectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, i.timeout+connectGrace)
 	defer cancel()
 	alive := i.alive()
 	var asked sync.WaitGroup
@@ -146,7 +147,7 @@ func (i *inspections) round(ctx context.Context, name string) {
 		if m.alone && name == "" {
 			continue
 		}
-		request := remote.Request{Method: m.name, Arguments: m.arguments, Expect: alive, Timeout: inspectTimeout}
+		request := remote.Request{Method: m.name, Arguments: m.arguments, Expect: alive, Timeout: i.timeout}
 		if name != "" {
 			request.Destination, request.Expect = []string{name}, nil
 		}
