@@ -17,6 +17,7 @@ type View interface {
 	LowWaterMark() *Position
 	Changed(id string) bool
 	UnsavedTasks(from *Position, newer bool, n int) []Task
+	UnsavedEvents(n int) map[string][]byte
 }
 
 var _ View = (*Cluster)(nil)

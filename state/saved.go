@@ -22,22 +22,24 @@ func (s *savedEvent) flags() recordFlags {
 }
 
 // save encodes the events of a row, and reports whether it still has all their text.
-func (c *Cluster) save(r *row) (b []byte, whole bool) {
+func (c *Cluster) save(r *row) (b []byte, whole bool) { return c.saveWith(&c.codec, r) }
+
+func (c *Cluster) saveWith(k *codec, r *row) (b []byte, whole bool) {
 	whole = true
 	b = make([]byte, 1, 256)
 	b[0] = savedForm
-	if k, ok := c.concluded[r.id]; ok {
+	if conclusion, ok := c.concluded[r.id]; ok {
 		b[0] = concludedForm
-		b = appendConclusion(b, k)
+		b = appendConclusion(b, conclusion)
 	}
-	c.codec.begin(c.id(r))
+	k.begin(c.id(r))
 	for i := r.head; i != 0; {
 		rec := c.records.at(i)
 		s := c.event(r, rec)
 		if rec.text != 0 && c.text.get(rec.text) == nil {
 			whole = false
 		}
-		b = c.codec.append(b, &s.Event, s.Repaired, s.Cut, rec.received != 0)
+		b = k.append(b, &s.Event, s.Repaired, s.Cut, rec.received != 0)
 		i = rec.next
 	}
 	return b, whole

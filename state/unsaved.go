@@ -138,6 +138,23 @@ func (c *Cluster) UnsavedTasks(from *Position, newer bool, n int) []Task {
 	return list
 }
 
+// UnsavedEvents returns the events, encoded, of the tasks that have changed since they were saved, at most n.
+func (c *Cluster) UnsavedEvents(n int) map[string][]byte {
+	n = min(n, c.Unsaved())
+	all := make(map[string][]byte, n)
+	var k codec // readers share the lock
+	for _, rows := range [][]uint32{c.saving, c.unsaved.rows[c.unsaved.head:]} {
+		for _, i := range rows {
+			if len(all) >= n {
+				return all
+			}
+			r := c.rows.at(i)
+			all[c.id(r)], _ = c.saveWith(&k, r)
+		}
+	}
+	return all
+}
+
 // fifo is a queue of rows.
 type fifo struct {
 	rows []uint32

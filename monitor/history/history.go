@@ -75,9 +75,9 @@ type Batch struct {
 
 // Task is a task to save.
 type Task struct {
-	View       state.Task // for filters and lists
-	Events     []byte     // its events (state.Unsaved)
-	Stored     bool       // the store has it, and no event of it that Events lacks
+	View   state.Task // for filters and lists
+	Events []byte     // its events (state.Unsaved)
+	Stored bool       // the store has it, and no event of it that Events lacks
 	// FirstReceipt and ReceivedAt are the local receipts of its first and its newest event, µs since 1970 UTC, for times past
 	// and for retention; 0 if unknown.
 	FirstReceipt, ReceivedAt int64

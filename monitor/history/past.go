@@ -15,6 +15,9 @@ type PastReader interface {
 	// ActiveSince calls f with the saved events of the unfinished tasks of which nothing was received after the instant, in
 	// the same way.
 	ActiveSince(ctx context.Context, at int64, limit int, f func(id string, events []byte) error) (more bool, err error)
+	// ChangedBetween calls f with the saved events of the tasks whose newest event was received after from and by to, in the
+	// same way.
+	ChangedBetween(ctx context.Context, from, to int64, limit int, f func(id string, events []byte) error) (more bool, err error)
 	// Snapshot returns what was known at an instant beside tasks.
 	Snapshot(ctx context.Context, at int64) (Snapshot, error)
 	// Steps returns the newest receipt of an event of a task before an instant, and the next after it, 0 if there is none.

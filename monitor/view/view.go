@@ -58,6 +58,7 @@ type History interface {
 // Store is the history that a Reader reads.
 type Store interface {
 	history.TaskReader
+	history.PastReader
 	History
 }
 

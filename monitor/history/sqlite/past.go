@@ -55,6 +55,12 @@ func (d *DB) ActiveSince(ctx context.Context, at int64, limit int, f func(id str
 	return d.eachTask(ctx, active, limit, f, at, at, limit+1)
 }
 
+// ChangedBetween calls f with the saved events of the tasks whose newest event was received after from and by to.
+func (d *DB) ChangedBetween(ctx context.Context, from, to int64, limit int, f func(id string, events []byte) error) (more bool, err error) {
+	const changed = `SELECT task FROM tasks INDEXED BY tasks_by_receipt WHERE final IN (0, 1, 2) AND ` + lastReceipt + ` > ? AND ` + lastReceipt + ` <= ? LIMIT ?`
+	return d.eachTask(ctx, changed, limit, f, from, to, limit+1)
+}
+
 // eachTask calls f with the events of the first tasks that a statement selects, and reports whether it selects more.
 func (d *DB) eachTask(ctx context.Context, selected string, limit int, f func(id string, events []byte) error, args ...any) (more bool, err error) {
 	defer annotate(&err, "read past")

@@ -74,6 +74,7 @@ func writeBench(b *testing.B, d *sqlite.DB) {
 	var late []*state.Event
 	for i := range million {
 		for _, e := range benchTask(rng, i) {
+			e.ReceivedMicros = e.Micros + 1_000
 			if len(late) < 1000 && i%1000 == 7 && e.Kind == state.TaskSucceeded {
 				late = append(late, e)
 				continue
@@ -83,15 +84,18 @@ func writeBench(b *testing.B, d *sqlite.DB) {
 		if len(late) > 200 {
 			e := late[0]
 			late = late[1:]
-			e.Micros, e.Clock = benchMicros(i), 0
+			e.Micros, e.Clock, e.ReceivedMicros = benchMicros(i), 0, benchMicros(i)
 			c.Apply(e)
 		}
 		if i%1000 != 999 {
 			continue
 		}
-		var batch history.Batch
+		batch := history.Batch{At: benchMicros(i + 1), Checkpoint: &history.Checkpoint{Clock: c.Clock(), Counts: c.Counts(), Workers: map[string][]byte{}}}
+		if err := c.SaveWorkers(func(name string, saved []byte) { batch.Checkpoint.Workers[name] = saved }); err != nil {
+			b.Fatal(err)
+		}
 		for _, u := range c.TakeUnsaved(c.Unsaved()) {
-			batch.Tasks = append(batch.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored})
+			batch.Tasks = append(batch.Tasks, history.Task(u))
 		}
 		w, err := d.Write(b.Context(), batch)
 		if err != nil || len(w.Existing) > 0 {

@@ -1,0 +1,80 @@
+package sqlite_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// benchSource is a cluster without tasks that are not saved.
+type benchSource struct{ c *state.Cluster }
+
+func (s benchSource) View(f func(c state.View)) { f(s.c) }
+func (s benchSource) Changed() <-chan struct{}  { return nil }
+func (s benchSource) Notify()                   {}
+func (s benchSource) Restored() bool            { return true }
+func (s benchSource) Health() view.Health       { return view.Health{} }
+func (s benchSource) Rates() view.Rates         { return view.Rates{} }
+
+// BenchmarkPast reads random instants of a million tasks: what every page needs, then what some show.
+func BenchmarkPast(b *testing.B) {
+	d, _ := benchHistory(b)
+	r, err := view.New(benchSource{state.New(state.Options{})}, d, func() time.Time { return benchNow })
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(9, 9))
+	at := func(b *testing.B) (*view.Past, int) {
+		b.Helper()
+		i := rng.IntN(million)
+		p, err := r.At(b.Context(), time.UnixMicro(benchMicros(i)+200_000))
+		if err != nil {
+			b.Fatal(err)
+		}
+		return p, i
+	}
+	for name, read := range map[string]func(b *testing.B, p *view.Past, i int) error{
+		"instant": func(*testing.B, *view.Past, int) error { return nil },
+		"list": func(b *testing.B, p *view.Past, _ int) error {
+			page, err := p.Tasks(b.Context(), history.TaskRequest{Limit: 50})
+			if err == nil && len(page.Tasks) == 0 {
+				b.Error("no tasks")
+			}
+			return err
+		},
+		"failures": func(b *testing.B, p *view.Past, _ int) error {
+			_, err := p.Tasks(b.Context(), history.TaskRequest{Query: query.New(query.Equal(query.State, string(state.Failure))), Limit: 50})
+			return err
+		},
+		"worker": func(b *testing.B, p *view.Past, i int) error {
+			_, err := p.Tasks(b.Context(), history.TaskRequest{Query: query.New(query.Equal(query.Worker, "celery@web-3")), Limit: 50})
+			return err
+		},
+		"task": func(b *testing.B, p *view.Past, i int) error {
+			_, err := p.Task(b.Context(), benchID(max(i-5, 0)))
+			return err
+		},
+		"steps": func(b *testing.B, p *view.Past, _ int) error {
+			_, _, err := p.Steps(b.Context())
+			return err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var longest time.Duration
+			for b.Loop() {
+				start := time.Now()
+				p, i := at(b)
+				if err := read(b, p, i); err != nil {
+					b.Fatal(err)
+				}
+				longest = max(longest, time.Since(start))
+			}
+			b.ReportMetric(float64(longest.Milliseconds()), "longest-ms")
+		})
+	}
+}

@@ -1,0 +1,433 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// Bounds of what is read for one instant.
+const (
+	maxDivided = 10_000 // tasks that the instant divides, and as many that were unfinished
+	maxLately  = 5_000  // tasks that changed since the snapshot before it
+)
+
+// Errors of At and of what a Past cannot tell.
+var (
+	ErrFuture  = errors.New("is in the future")
+	ErrNotPast = errors.New("only what is known now, not how it was")
+)
+
+// Past is a cluster as it was at an instant: a function of what had been received by then, and of what is retained of that.
+// It reads as a Reader does, and is safe for concurrent use.
+type Past struct {
+	*Reader
+	at       int64
+	snapshot history.Snapshot
+	unsaved  map[string][]byte // tasks that the store does not have as they are
+	divided  []state.Task      // tasks of which something was received later, as they were
+	cluster  *state.Cluster    // with the workers, and the tasks that were not finished
+	counts   state.Counts
+	rates    Rates
+	doubts   []string
+}
+
+// At returns the cluster as it was at an instant, to the µs. The error is ErrFuture, or that of the store.
+func (r *Reader) At(ctx context.Context, at time.Time) (*Past, error) {
+	if at.After(r.now()) {
+		return nil, ErrFuture
+	}
+	p := &Past{Reader: r, at: at.UnixMicro(), cluster: state.New(state.Options{MaxTasks: 4 * maxDivided})}
+	more := false
+	r.source.View(func(c state.View) {
+		p.unsaved = c.UnsavedEvents(maxDivided)
+		more = len(p.unsaved) == maxDivided
+	})
+	var err error
+	if p.snapshot, err = r.store.Snapshot(ctx, p.at); err != nil {
+		return nil, fmt.Errorf("read snapshot: %w", err)
+	}
+	for _, w := range p.snapshot.Workers {
+		if err := p.cluster.LoadWorker([]byte(w)); err != nil {
+			return nil, fmt.Errorf("read snapshot: %w", err)
+		}
+	}
+	p.cluster.Expire(p.snapshot.At)
+	cut, err := p.readTasks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read tasks of %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	counted, err := p.count(ctx)
+	if err == nil {
+		p.rates, err = p.readRates(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("count tasks of %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	p.doubt(more || cut, counted)
+	return p, nil
+}
+
+// doubt notes why what is shown may not be all that was known then.
+func (p *Past) doubt(cut, counted bool) {
+	note := func(is bool, text string) {
+		if is {
+			p.doubts = append(p.doubts, text)
+		}
+	}
+	note(p.at < p.snapshot.Since, "Umbel did not keep yet when it received each event")
+	note(cut, "more tasks were unfinished than are read")
+	note(p.snapshot.At == 0, "workers and counts were not kept")
+	note(p.snapshot.At != 0 && !counted, "counts are those of "+clockText(p.snapshot.At))
+	rules := p.store.RetentionRules()
+	for _, keep := range []time.Duration{rules.Succeeded, rules.Failed} {
+		if keep > 0 && p.at < p.now().Add(-keep).UnixMicro() {
+			note(true, "tasks that ended by then may have been removed")
+			break
+		}
+	}
+}
+
+func clockText(micros int64) string { return time.UnixMicro(micros).UTC().Format("15:04:05 UTC") }
+
+// readTasks reads the tasks that the instant divides, and those that have not ended since.
+func (p *Past) readTasks(ctx context.Context) (cut bool, err error) {
+	r := state.Reader{Until: p.at}
+	add := func(id string, events []byte) error {
+		t, err := r.Task(id, events)
+		if errors.Is(err, state.ErrUnknownYet) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		p.divided = append(p.divided, t)
+		return p.hold(id, events, t.State)
+	}
+	for id, events := range p.unsaved {
+		if err := add(id, events); err != nil {
+			return false, err
+		}
+	}
+	saved := func(f func(id string, events []byte) error) func(id string, events []byte) error {
+		return func(id string, events []byte) error {
+			if _, newer := p.unsaved[id]; newer {
+				return nil
+			}
+			return f(id, events)
+		}
+	}
+	more, err := p.store.TasksAround(ctx, p.at, maxDivided, saved(add))
+	if err != nil {
+		return false, err
+	}
+	rest, err := p.store.ActiveSince(ctx, p.at, maxDivided, saved(func(id string, events []byte) error {
+		return p.hold(id, events, state.Pending)
+	}))
+	return more || rest, err
+}
+
+// hold keeps an unfinished task in the cluster, for what is counted of workers.
+func (p *Past) hold(id string, events []byte, s state.State) error {
+	if s.Final() {
+		return nil
+	}
+	_, err := p.cluster.LoadUntil(id, events, p.at)
+	return err
+}
+
+// count counts the tasks: as of the snapshot, and then each that has changed since. It reports false if too many have, and
+// leaves the counts of the snapshot.
+func (p *Past) count(ctx context.Context) (exact bool, err error) {
+	p.counts = p.snapshot.Counts
+	now := p.cluster.Counts()
+	for _, by := range []*map[string]int{&p.counts.ByName, &p.counts.ByWorker, &p.counts.ByQueue} {
+		if *by == nil {
+			*by = map[string]int{}
+		}
+	}
+	if p.counts.ByState == nil {
+		p.counts.ByState = map[state.State]int{}
+	}
+	p.counts.Workers = now.Workers
+	if p.snapshot.At == 0 {
+		return false, nil
+	}
+	then, at := state.Reader{Until: p.snapshot.At}, state.Reader{Until: p.at}
+	type change struct{ before, after *state.Task }
+	var changes []change
+	read := func(id string, events []byte) error {
+		var c change
+		for _, side := range []struct {
+			r    *state.Reader
+			into **state.Task
+		}{{&then, &c.before}, {&at, &c.after}} {
+			switch t, err := side.r.Task(id, events); {
+			case err == nil:
+				*side.into = &t
+			case !errors.Is(err, state.ErrUnknownYet):
+				return err
+			}
+		}
+		changes = append(changes, c)
+		return nil
+	}
+	seen := make(map[string]bool)
+	once := func(id string, events []byte) error {
+		if seen[id] {
+			return nil
+		}
+		seen[id] = true
+		if newer, ok := p.unsaved[id]; ok {
+			events = newer
+		}
+		return read(id, events)
+	}
+	for id, events := range p.unsaved {
+		if err := once(id, events); err != nil {
+			return false, err
+		}
+	}
+	more, err := p.store.ChangedBetween(ctx, p.snapshot.At, p.at, maxLately, once)
+	if err != nil || more {
+		return false, err
+	}
+	if more, err = p.store.TasksAround(ctx, p.at, maxLately, once); err != nil || more {
+		return false, err
+	}
+	for _, c := range changes {
+		bump(&p.counts, c.before, -1)
+		bump(&p.counts, c.after, 1)
+	}
+	p.counts.Running, p.counts.Unreachable = now.Running, now.Unreachable
+	p.counts.Lost, p.counts.Orphaned, p.counts.Returned, p.counts.Dismissed = now.Lost, now.Orphaned, now.Returned, now.Dismissed
+	return true, nil
+}
+
+// bump counts a task, by -1 to take it out.
+func bump(c *state.Counts, t *state.Task, by int) {
+	if t == nil {
+		return
+	}
+	c.Tasks += by
+	add(c.ByState, t.State, by)
+	for _, f := range []struct {
+		counts map[string]int
+		value  *string
+	}{{c.ByName, t.Name}, {c.ByWorker, t.Worker}, {c.ByQueue, t.Queue}} {
+		if f.value != nil && *f.value != "" {
+			add(f.counts, *f.value, by)
+		}
+	}
+}
+
+func add[K comparable](counts map[K]int, k K, by int) {
+	if counts[k] += by; counts[k] <= 0 {
+		delete(counts, k)
+	}
+}
+
+// readRates returns the means of the last whole minute.
+func (p *Past) readRates(ctx context.Context) (rates Rates, err error) {
+	to := time.UnixMicro(p.at).Truncate(time.Minute)
+	observed := false
+	err = p.store.Rollups(ctx, history.RollupRange{From: to.Add(-time.Minute), To: to, Span: time.Minute}, func(m history.Rollup) error {
+		observed = true
+		rates.Received += float64(m.Received) / 60
+		rates.Succeeded += float64(m.Succeeded) / 60
+		rates.Failed += float64(m.Failed) / 60
+		rates.Retried += float64(m.Retried) / 60
+		return nil
+	})
+	if !observed && p.now().Sub(to) < history.RollupSpans()[0].Retention {
+		p.doubts = append(p.doubts, "Umbel received nothing in the minute before")
+	}
+	return rates, err
+}
+
+// Instant is when it was.
+func (p *Past) Instant() time.Time { return time.UnixMicro(p.at).UTC() }
+
+// WorkersAt is when workers were as they are shown, zero if that is not known.
+func (p *Past) WorkersAt() time.Time {
+	if p.snapshot.At == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(p.snapshot.At).UTC()
+}
+
+// Doubts says, in clauses, why what is shown may not be all that was known then. Empty means that it is.
+func (p *Past) Doubts() []string { return p.doubts }
+
+// Steps returns the newest receipt before the instant and the next one after it, zero if there is none.
+func (p *Past) Steps(ctx context.Context) (before, after time.Time, err error) {
+	b, a, err := p.store.Steps(ctx, p.at)
+	for events := range p.eachUnsaved() {
+		for _, r := range events {
+			if r < p.at {
+				b = max(b, r)
+			} else if r > p.at && (a == 0 || r < a) {
+				a = r
+			}
+		}
+	}
+	if b != 0 {
+		before = time.UnixMicro(b).UTC()
+	}
+	if a != 0 {
+		after = time.UnixMicro(a).UTC()
+	}
+	return before, after, err
+}
+
+// eachUnsaved yields the receipts of the tasks that are not saved.
+func (p *Past) eachUnsaved() func(yield func([]int64) bool) {
+	return func(yield func([]int64) bool) {
+		for id, events := range p.unsaved {
+			if receipts, err := state.Receipts(id, events); err == nil && !yield(receipts) {
+				return
+			}
+		}
+	}
+}
+
+// pastView is the cluster as it was, with counts of all tasks.
+type pastView struct {
+	*state.Cluster
+	counts state.Counts
+}
+
+func (v pastView) Counts() state.Counts { return v.counts }
+
+// LowWaterMark says that memory has few of the tasks.
+func (v pastView) LowWaterMark() *state.Position { return &state.Position{} }
+
+// View calls f with the workers as they were, and the tasks that were not finished.
+func (p *Past) View(f func(c state.View)) { f(pastView{p.cluster, p.counts}) }
+
+// Changed returns a channel that is never closed.
+func (p *Past) Changed() <-chan struct{} { return nil }
+
+// Health is that of a connected broker: what is wrong now was not then.
+func (p *Past) Health() Health {
+	return Health{Ready: true, Broker: BrokerHealth{URL: p.source.Health().Broker.URL, Connected: true}}
+}
+
+// Rates are means of the last whole minute before the instant.
+func (p *Past) Rates() Rates { return p.rates }
+
+// Task returns the task as it was, or history.ErrNotFound if nothing of it had been received.
+func (p *Past) Task(ctx context.Context, id string) (state.Task, error) {
+	t, _, err := p.taskEvents(ctx, id)
+	if err != nil {
+		return state.Task{}, err
+	}
+	if held, ok := p.cluster.Task(id); ok { // which knows of workers
+		t = held
+	}
+	t.Children = nil
+	page, err := p.Tasks(ctx, history.TaskRequest{Query: query.New(query.Equal(query.Parent, id)), Limit: maxPage, Now: p.Instant()})
+	for _, child := range slices.Backward(page.Tasks) {
+		t.Children = append(t.Children, child.ID)
+	}
+	return t, err
+}
+
+// TaskEvents returns the events of a task that had been received, by stamp, or history.ErrNotFound.
+func (p *Past) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error) {
+	_, events, err := p.taskEvents(ctx, id)
+	return events, err
+}
+
+func (p *Past) taskEvents(ctx context.Context, id string) (state.Task, []state.TaskEvent, error) {
+	saved, ok := p.unsaved[id]
+	if !ok {
+		var err error
+		if saved, err = p.store.Task(ctx, id); err != nil {
+			return state.Task{}, nil, err
+		}
+	}
+	t, events, err := (&state.Reader{Until: p.at}).TaskEvents(id, saved)
+	if errors.Is(err, state.ErrUnknownYet) {
+		err = history.ErrNotFound
+	}
+	return t, events, err
+}
+
+// Tasks returns a page of the tasks as they were. Those of which nothing was received later are in the store as they were;
+// the others are merged with them.
+func (p *Past) Tasks(ctx context.Context, q history.TaskRequest) (history.TaskPage, error) {
+	q.Limit, q.Until, q.Now = min(max(q.Limit, 1), maxPage), p.at, p.Instant()
+	q.Query = p.resolve(q.Query)
+	l := newList(q)
+	for i := range p.divided {
+		l.add(&p.divided[i])
+	}
+	rest := q
+	if q.From == nil && q.Sort == (query.Sort{}) && !q.Newer && p.snapshot.Clock != 0 {
+		rest.From = &state.Position{} // the list begins below what was received later
+		rest.From.Stamp.Clock = p.snapshot.Clock + 1
+	}
+	for {
+		page, err := p.store.Tasks(ctx, rest)
+		if err != nil {
+			return history.TaskPage{}, err
+		}
+		for i := range page.Tasks {
+			t := &page.Tasks[i]
+			if _, newer := p.unsaved[t.ID]; newer || l.ids[t.ID] {
+				continue
+			}
+			at, _ := l.place(t)
+			l.ids[t.ID] = true
+			l.rows = append(l.rows, row{*t, at})
+		}
+		next := page.Next
+		if q.Newer {
+			next = page.Prev
+		}
+		l.searched += page.Searched
+		if next == nil || page.Searched > 0 || l.count(next) >= q.Limit {
+			return l.page(next), nil
+		}
+		rest.From = next
+	}
+}
+
+// Count returns ErrNotPast: lists of times past tell how many tasks they show.
+func (p *Past) Count(context.Context, query.Query) (history.Count, error) {
+	return history.Count{}, ErrNotPast
+}
+
+// Duplicates returns ErrNotPast.
+func (p *Past) Duplicates(context.Context, history.DuplicateRequest) (DuplicatePage, error) {
+	return DuplicatePage{}, ErrNotPast
+}
+
+// DuplicateGroup returns ErrNotPast.
+func (p *Past) DuplicateGroup(context.Context, history.DuplicateKey, int) (DuplicateGroup, error) {
+	return DuplicateGroup{}, ErrNotPast
+}
+
+// History returns the history, whose rollups end before the span that the instant divides.
+func (p *Past) History() History { return pastHistory{p.Reader.History(), p.at} }
+
+type pastHistory struct {
+	History
+	at int64
+}
+
+func (h pastHistory) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
+	if end := time.UnixMicro(h.at).Truncate(r.Span); r.To.After(end) {
+		r.To = end
+	}
+	return h.History.Rollups(ctx, r, f)
+}
+
+func (h pastHistory) MarkDuplicates(context.Context, []state.Task) error { return nil }

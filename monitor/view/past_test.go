@@ -1,0 +1,135 @@
+package view_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// moment is what was seen at an instant.
+type moment struct {
+	at       time.Time
+	all      []state.Task
+	failures []state.Task
+}
+
+// all reads a list page by page.
+func all(t *testing.T, tasks func(history.TaskRequest) (history.TaskPage, error), q query.Query) (list []state.Task) {
+	t.Helper()
+	r := history.TaskRequest{Query: q, Limit: 7, Now: time.Unix(1_790_000_000, 0)}
+	for {
+		page, err := tasks(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, page.Tasks...)
+		if r.From = page.Next; r.From == nil {
+			return list
+		}
+	}
+}
+
+// TestThePastIsWhatWasSeen looks at a cluster while events arrive, some of them late, then at the same instants again, with
+// some tasks evicted from memory and some not yet saved.
+func TestThePastIsWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, state.Options{MaxTasks: 30})
+	failed := query.New(query.Equal(query.State, string(state.Failure)))
+	read := func(r history.TaskRequest) (history.TaskPage, error) { return c.Tasks(t.Context(), r) }
+	rng := rand.New(rand.NewPCG(5, 5))
+	var kinds []string
+	for i := range 80 {
+		kinds = append(kinds, fmt.Sprint("received ", i), fmt.Sprint("started ", i), fmt.Sprint([]string{"succeeded ", "failed "}[rng.IntN(2)], i))
+	}
+	for i := range kinds { // a task overtakes others, and itself
+		if j := i + rng.IntN(20); j < len(kinds) {
+			kinds[i], kinds[j] = kinds[j], kinds[i]
+		}
+	}
+	var seen []moment
+	for n, k := range kinds {
+		var kind string
+		var i int
+		if _, err := fmt.Sscanf(k, "%s %d", &kind, &i); err != nil {
+			t.Fatal(err)
+		}
+		c.store.full.Store(n > len(kinds)-40)
+		c.publish(event(kind, fmt.Sprintf("t%d", i), 3*i+len(kind), `,"name":"pay"`))
+		if n%17 != 0 {
+			continue
+		}
+		m := moment{all: all(t, read, query.Query{}), failures: all(t, read, failed)}
+		m.at = time.Now()
+		seen = append(seen, m)
+	}
+	same := cmpopts.IgnoreFields(state.Task{}, "Children", "Orphaned", "Returned", "OrphanReason", "Lost")
+	for i, m := range seen {
+		past, err := c.At(t.Context(), m.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		then := func(r history.TaskRequest) (history.TaskPage, error) { return past.Tasks(t.Context(), r) }
+		if diff := cmp.Diff(m.all, all(t, then, query.Query{}), same); diff != "" {
+			t.Fatalf("tasks of moment %d (-then +now):\n%s", i, diff)
+		}
+		if diff := cmp.Diff(m.failures, all(t, then, failed), same); diff != "" {
+			t.Errorf("failures of moment %d (-then +now):\n%s", i, diff)
+		}
+		for _, want := range m.all {
+			if got, err := past.Task(t.Context(), want.ID); err != nil || !cmp.Equal(want, got, same) {
+				t.Errorf("task %s of moment %d: %v\n%s", want.ID, i, err, cmp.Diff(want, got, same))
+			}
+		}
+	}
+	c.store.full.Store(false)
+}
+
+// TestStepsGoFromEventToEvent goes back and forth.
+func TestStepsGoFromEventToEvent(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, state.Options{})
+	c.publish(event("received", "a", 1, ""), event("received", "b", 2, ""), event("succeeded", "a", 3, ""))
+	c.save()
+	c.publish(event("succeeded", "b", 4, ""))
+	at, counts := time.Now(), []int{}
+	for range 4 {
+		past, err := c.At(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := past.Tasks(t.Context(), history.TaskRequest{Query: query.New(query.Equal(query.Is, query.IsFinished)), Limit: 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts = append(counts, len(page.Tasks))
+		if at, _, err = past.Steps(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]int{2, 2, 1, 0}, counts); diff != "" { // the first step is to the newest event itself
+		t.Errorf("finished tasks, step by step backwards (-want +got):\n%s", diff)
+	}
+	past, err := c.At(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before, after, err := past.Steps(t.Context()); err != nil || !before.IsZero() || !after.After(at) {
+		t.Errorf("steps from the first event: %v, %v, %v; want none and the second", before, after, err)
+	}
+	if _, err := past.Task(t.Context(), "b"); !errors.Is(err, history.ErrNotFound) {
+		t.Errorf("a task before its first event: %v, want %v", err, history.ErrNotFound)
+	}
+	if _, err := c.At(t.Context(), time.Now().Add(time.Hour)); !errors.Is(err, view.ErrFuture) {
+		t.Errorf("the future: %v, want %v", err, view.ErrFuture)
+	}
+}
