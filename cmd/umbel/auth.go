@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -25,6 +27,7 @@ type authFlags struct {
 	Allow       []string `env:"UMBEL_ALLOW" placeholder:"PATTERN" help:"E-mail address that may sign in through the provider, such as ann@example.com or *@example.com. Repeatable."`
 	Groups      []string `name:"require-group" env:"UMBEL_REQUIRE_GROUP" placeholder:"GROUP" help:"Group of which users must be in one: organisation or org/team of GitHub, path of a group of GitLab, else a value of --groups-claim. Repeatable."`
 	GroupsClaim string   `env:"UMBEL_GROUPS_CLAIM" placeholder:"NAME" default:"groups" help:"Claim with the groups of a user."`
+	Providers   string   `name:"providers-file" env:"UMBEL_PROVIDERS_FILE" placeholder:"FILE" help:"Further places where users sign in: a JSON list of objects with kind, name, label, issuer, client_id, client_secret, scopes, groups, groups_claim and min_access_level."`
 	GitLabLevel int      `name:"gitlab-min-access-level" env:"UMBEL_GITLAB_MIN_ACCESS_LEVEL" placeholder:"N" default:"20" help:"Access level in GitLab that counts as being in a group: 10 guest to 50 owner."`
 
 	UserHeader     string   `env:"UMBEL_USER_HEADER" placeholder:"NAME" help:"Header in which an authenticating proxy passes the user, such as X-Forwarded-User; it must replace the client's own. Requests without it need another way to sign in."`
@@ -43,7 +46,7 @@ type authFlags struct {
 
 // configured reports whether users have to sign in.
 func (f *authFlags) configured() bool {
-	return f.Htpasswd != "" || len(f.BasicAuth) > 0 || f.Provider != "" || f.UserHeader != ""
+	return f.Htpasswd != "" || len(f.BasicAuth) > 0 || f.Provider != "" || f.Providers != "" || f.UserHeader != ""
 }
 
 // signIn returns the options of package auth.
@@ -68,25 +71,47 @@ func (f *authFlags) signIn() (auth.Options, error) {
 			return o, fmt.Errorf("--trusted-proxies: %w", err)
 		}
 	}
-	if f.Provider == "" {
-		if f.Issuer != "" || f.ClientID != "" || len(f.Allow) > 0 || len(f.Groups) > 0 {
-			return o, errors.New("--issuer, --client-id, --allow and --require-group need --sign-in-with")
+	o.Providers, err = f.providers()
+	if err == nil && len(o.Providers) == 0 && len(f.Allow) > 0 {
+		err = errors.New("--allow needs --sign-in-with")
+	}
+	return o, err
+}
+
+// providers returns where users sign in: the provider of the flags, and those of the file.
+func (f *authFlags) providers() (list []auth.Provider, err error) {
+	if f.Providers != "" {
+		text, err := os.ReadFile(f.Providers)
+		if err != nil {
+			return nil, fmt.Errorf("--providers-file: %w", err)
 		}
-		return o, nil
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&list); err != nil {
+			return nil, fmt.Errorf("--providers-file %s: %w", f.Providers, err)
+		}
+		if len(list) == 0 {
+			return nil, fmt.Errorf("--providers-file %s names no provider", f.Providers)
+		}
+	}
+	if f.Provider == "" {
+		if f.Issuer != "" || f.ClientID != "" || len(f.Groups) > 0 {
+			return nil, errors.New("--issuer, --client-id and --require-group need --sign-in-with")
+		}
+		return list, nil
 	}
 	secret := f.Secret
 	if f.SecretFile != "" {
 		text, err := os.ReadFile(f.SecretFile)
 		if err != nil {
-			return o, fmt.Errorf("--client-secret-file: %w", err)
+			return nil, fmt.Errorf("--client-secret-file: %w", err)
 		}
 		secret = strings.TrimSpace(string(text))
 	}
-	o.Providers = []auth.Provider{{
+	return append([]auth.Provider{{
 		Kind: f.Provider, Issuer: f.Issuer, ClientID: f.ClientID, ClientSecret: secret, Groups: f.Groups,
 		GroupsClaim: f.GroupsClaim, MinAccessLevel: f.GitLabLevel,
-	}}
-	return o, nil
+	}}, list...), nil
 }
 
 // unused refuses what would have no effect, so that nobody believes to be protected.

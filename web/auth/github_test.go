@@ -41,7 +41,7 @@ func TestUsersSignInAtGitHub(t *testing.T) {
 			s, p := newProviderSite(t, auth.KindGitHub, func(o *auth.Options) {
 				o.Providers[0].Groups, o.Roles, o.Allow = test.groups, test.roles, test.allow
 			})
-			p.github = map[string]any{
+			p.API = map[string]any{
 				"/user": map[string]any{"login": "Ann"}, "/user/emails": test.mails,
 				"/user/memberships/orgs/acme": active, "/user/memberships/orgs/invited": map[string]any{"state": "pending"},
 				"/orgs/acme/teams/sre/memberships/Ann": active,
@@ -49,8 +49,8 @@ func TestUsersSignInAtGitHub(t *testing.T) {
 			if _, got := s.get(browser(t), "/login/main"); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
-			if p.refused != "" && strings.HasPrefix(test.want, "Ann") {
-				t.Error(p.refused)
+			if p.Refused != "" && strings.HasPrefix(test.want, "Ann") {
+				t.Error(p.Refused)
 			}
 		})
 	}

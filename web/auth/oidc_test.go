@@ -10,16 +10,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/umbelhq/umbel/internal/testprovider"
 	"github.com/umbelhq/umbel/web/auth"
 )
 
 // newProviderSite is a site at which users sign in through a double of a provider.
-func newProviderSite(t *testing.T, kind string, change func(o *auth.Options)) (*site, *providerDouble) {
+func newProviderSite(t *testing.T, kind string, change func(o *auth.Options)) (*site, *testprovider.Provider) {
 	t.Helper()
 	s := &site{T: t, store: newStore(t), clock: &clock{now: time.Now()}, log: new(auditRecords)}
-	p := newProviderDouble(t, s.clock.Now)
+	p := testprovider.New(t, s.clock.Now)
 	o := auth.Options{
-		Providers: []auth.Provider{{Kind: kind, Name: "main", Label: "Example", Issuer: p.server.URL, ClientID: "umbel", ClientSecret: "client secret"}},
+		Providers: []auth.Provider{{Kind: kind, Name: "main", Label: "Example", Issuer: p.URL(), ClientID: "umbel", ClientSecret: "client secret"}},
 		Allow:     []string{"*@example.com"}, Client: &http.Client{Transport: http.DefaultTransport},
 	}
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
@@ -58,52 +59,61 @@ func TestProvidersAreNotBelievedBlindly(t *testing.T) {
 	t.Parallel()
 	const unconfirmed = "Sign in: Example could not confirm who you are; the log says why. [Example]"
 	for name, test := range map[string]struct {
-		change func(p *providerDouble)
+		change func(p *testprovider.Provider)
 		want   string
 	}{
-		"good":              {func(*providerDouble) {}, ""},
-		"verified as text":  {func(p *providerDouble) { p.claims = map[string]any{"email_verified": "true"} }, ""},
-		"several audiences": {func(p *providerDouble) { p.claims = map[string]any{"aud": []string{"umbel", "b"}, "azp": "umbel"} }, ""},
-		"other case":        {func(p *providerDouble) { p.claims = map[string]any{"email": "Ann@EXAMPLE.com"} }, ""},
-		"userinfo": {func(p *providerDouble) {
-			p.claims = map[string]any{"email": nil}
-			p.info = map[string]any{"sub": "1", "email": "ann@example.com", "email_verified": true}
+		"good":             {func(*testprovider.Provider) {}, ""},
+		"verified as text": {func(p *testprovider.Provider) { p.Claims = map[string]any{"email_verified": "true"} }, ""},
+		"several audiences": {func(p *testprovider.Provider) {
+			p.Claims = map[string]any{"aud": []string{"umbel", "b"}, "azp": "umbel"}
 		}, ""},
-		"wrong nonce":       {func(p *providerDouble) { p.claims = map[string]any{"nonce": "x"} }, unconfirmed},
-		"no nonce":          {func(p *providerDouble) { p.claims = map[string]any{"nonce": nil} }, unconfirmed},
-		"other audience":    {func(p *providerDouble) { p.claims = map[string]any{"aud": "other"} }, unconfirmed},
-		"other party":       {func(p *providerDouble) { p.claims = map[string]any{"azp": "other"} }, unconfirmed},
-		"other issuer":      {func(p *providerDouble) { p.claims = map[string]any{"iss": "https://attacker.example"} }, unconfirmed},
-		"expired":           {func(p *providerDouble) { p.claims = map[string]any{"exp": time.Now().Add(-time.Hour).Unix()} }, unconfirmed},
-		"alg none":          {func(p *providerDouble) { p.header = map[string]any{"alg": "none"} }, unconfirmed},
-		"alg HS256":         {func(p *providerDouble) { p.header = map[string]any{"alg": "HS256"} }, unconfirmed},
-		"key of a stranger": {func(p *providerDouble) { p.header = map[string]any{"kid": "stranger"} }, unconfirmed},
-		"unverified mail":   {func(p *providerDouble) { p.claims = map[string]any{"email_verified": false} }, unconfirmed},
-		"mail of no words":  {func(p *providerDouble) { p.claims = map[string]any{"email_verified": nil} }, unconfirmed},
-		"no mail":           {func(p *providerDouble) { p.claims = map[string]any{"email": nil}; p.info = map[string]any{"sub": "1"} }, unconfirmed},
-		"userinfo of another": {func(p *providerDouble) {
-			p.claims = map[string]any{"email": nil}
-			p.info = map[string]any{"sub": "2", "email": "ann@example.com", "email_verified": true}
+		"other case": {func(p *testprovider.Provider) { p.Claims = map[string]any{"email": "Ann@EXAMPLE.com"} }, ""},
+		"userinfo": {func(p *testprovider.Provider) {
+			p.Claims = map[string]any{"email": nil}
+			p.Info = map[string]any{"sub": "1", "email": "ann@example.com", "email_verified": true}
+		}, ""},
+		"wrong nonce":       {func(p *testprovider.Provider) { p.Claims = map[string]any{"nonce": "x"} }, unconfirmed},
+		"no nonce":          {func(p *testprovider.Provider) { p.Claims = map[string]any{"nonce": nil} }, unconfirmed},
+		"other audience":    {func(p *testprovider.Provider) { p.Claims = map[string]any{"aud": "other"} }, unconfirmed},
+		"other party":       {func(p *testprovider.Provider) { p.Claims = map[string]any{"azp": "other"} }, unconfirmed},
+		"other issuer":      {func(p *testprovider.Provider) { p.Claims = map[string]any{"iss": "https://attacker.example"} }, unconfirmed},
+		"expired":           {func(p *testprovider.Provider) { p.Claims = map[string]any{"exp": time.Now().Add(-time.Hour).Unix()} }, unconfirmed},
+		"alg none":          {func(p *testprovider.Provider) { p.Header = map[string]any{"alg": "none"} }, unconfirmed},
+		"alg HS256":         {func(p *testprovider.Provider) { p.Header = map[string]any{"alg": "HS256"} }, unconfirmed},
+		"key of a stranger": {func(p *testprovider.Provider) { p.Header = map[string]any{"kid": "stranger"} }, unconfirmed},
+		"unverified mail":   {func(p *testprovider.Provider) { p.Claims = map[string]any{"email_verified": false} }, unconfirmed},
+		"mail of no words":  {func(p *testprovider.Provider) { p.Claims = map[string]any{"email_verified": nil} }, unconfirmed},
+		"no mail": {func(p *testprovider.Provider) {
+			p.Claims = map[string]any{"email": nil}
+			p.Info = map[string]any{"sub": "1"}
 		}, unconfirmed},
-		"userinfo, unverified": {func(p *providerDouble) {
-			p.claims = map[string]any{"email": nil}
-			p.info = map[string]any{"sub": "1", "email": "ann@example.com"}
+		"userinfo of another": {func(p *testprovider.Provider) {
+			p.Claims = map[string]any{"email": nil}
+			p.Info = map[string]any{"sub": "2", "email": "ann@example.com", "email_verified": true}
 		}, unconfirmed},
-		"hash of another token": {func(p *providerDouble) { p.claims = map[string]any{"at_hash": "AAAAAAAAAAAAAAAAAAAAAA"} }, unconfirmed},
-		"other domain":          {func(p *providerDouble) { p.claims = map[string]any{"email": "me@example.com.attacker.com"} }, "Sign in: me@example.com.attacker.com may not use this dashboard. [Example]"},
-		"two lines":             {func(p *providerDouble) { p.claims = map[string]any{"email": "eve@attacker.com\n@example.com"} }, unconfirmed},
-		"name of a group":       {func(p *providerDouble) { p.claims = map[string]any{"email": "group:ops@example.com"} }, unconfirmed},
-		"other code":            {func(p *providerDouble) { p.answer = func(v url.Values) { v.Set("code", "stolen") } }, unconfirmed},
-		"refused by the user": {func(p *providerDouble) {
-			p.answer = func(v url.Values) { v.Del("code"); v.Set("error", "access_denied") }
+		"userinfo, unverified": {func(p *testprovider.Provider) {
+			p.Claims = map[string]any{"email": nil}
+			p.Info = map[string]any{"sub": "1", "email": "ann@example.com"}
+		}, unconfirmed},
+		"hash of another token": {func(p *testprovider.Provider) { p.Claims = map[string]any{"at_hash": "AAAAAAAAAAAAAAAAAAAAAA"} }, unconfirmed},
+		"other domain":          {func(p *testprovider.Provider) { p.Claims = map[string]any{"email": "me@example.com.attacker.com"} }, "Sign in: me@example.com.attacker.com may not use this dashboard. [Example]"},
+		"two lines":             {func(p *testprovider.Provider) { p.Claims = map[string]any{"email": "eve@attacker.com\n@example.com"} }, unconfirmed},
+		"name of a group":       {func(p *testprovider.Provider) { p.Claims = map[string]any{"email": "group:ops@example.com"} }, unconfirmed},
+		"other code":            {func(p *testprovider.Provider) { p.Answer = func(v url.Values) { v.Set("code", "stolen") } }, unconfirmed},
+		"refused by the user": {func(p *testprovider.Provider) {
+			p.Answer = func(v url.Values) { v.Del("code"); v.Set("error", "access_denied") }
 		}, "Sign in: Example refused: access_denied. [Example]"},
-		"other provider answers": {func(p *providerDouble) { p.answer = func(v url.Values) { v.Set("iss", "https://attacker.example") } }, "Sign in: Another provider answered than the one that was asked. [Example]"},
-		"other state":            {func(p *providerDouble) { p.answer = func(v url.Values) { v.Set("state", strings.Repeat("A", 26)) } }, "Sign in: This sign-in was not begun in this browser, or it took too long. Try again. [Example]"},
-		"changed state": {func(p *providerDouble) {
-			p.answer = func(v url.Values) { v.Set("state", v.Get("state")[:8]+strings.Repeat("A", 18)) }
+		"other provider answers": {func(p *testprovider.Provider) {
+			p.Answer = func(v url.Values) { v.Set("iss", "https://attacker.example") }
+		}, "Sign in: Another provider answered than the one that was asked. [Example]"},
+		"other state": {func(p *testprovider.Provider) {
+			p.Answer = func(v url.Values) { v.Set("state", strings.Repeat("A", 26)) }
 		}, "Sign in: This sign-in was not begun in this browser, or it took too long. Try again. [Example]"},
-		"no state": {func(p *providerDouble) { p.answer = func(v url.Values) { v.Del("state") } }, "Sign in: This sign-in was not begun in this browser, or it took too long. Try again. [Example]"},
-		"down":     {func(p *providerDouble) { p.down = true }, "Sign in: Example cannot be reached. Try again; the log says why. [Example]"},
+		"changed state": {func(p *testprovider.Provider) {
+			p.Answer = func(v url.Values) { v.Set("state", v.Get("state")[:8]+strings.Repeat("A", 18)) }
+		}, "Sign in: This sign-in was not begun in this browser, or it took too long. Try again. [Example]"},
+		"no state": {func(p *testprovider.Provider) { p.Answer = func(v url.Values) { v.Del("state") } }, "Sign in: This sign-in was not begun in this browser, or it took too long. Try again. [Example]"},
+		"down":     {func(p *testprovider.Provider) { p.Down = true }, "Sign in: Example cannot be reached. Try again; the log says why. [Example]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +171,7 @@ func TestSignInsAreBoundToTheBrowser(t *testing.T) {
 func TestSignInsTakeNoMoreThanTenMinutes(t *testing.T) {
 	t.Parallel()
 	s, p := newProviderSite(t, auth.KindOIDC, nil)
-	p.answer = func(url.Values) { s.clock.pass(11 * time.Minute) }
+	p.Answer = func(url.Values) { s.clock.pass(11 * time.Minute) }
 	if _, got := s.get(browser(t), "/login/main"); !strings.HasPrefix(got, "Sign in: This sign-in was not begun in this browser, or it took too long.") {
 		t.Errorf("got %q", got)
 	}
@@ -199,7 +209,7 @@ func TestOptionsApplyToSessionsAtOnce(t *testing.T) {
 	s.get(c, "/login/main")
 	secret := sessionOf(s, c)
 	o := auth.Options{
-		Providers: []auth.Provider{{Name: "main", Issuer: p.server.URL, ClientID: "umbel", ClientSecret: "client secret"}},
+		Providers: []auth.Provider{{Name: "main", Issuer: p.URL(), ClientID: "umbel", ClientSecret: "client secret"}},
 		Allow:     []string{"bob@example.com"},
 	}
 	s.start(o)
@@ -214,18 +224,21 @@ func TestGroupsAreRequired(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind   string
 		groups []string
-		change func(p *providerDouble)
+		change func(p *testprovider.Provider)
 		in     bool
 	}{
-		"member":            {auth.KindKeycloak, []string{"web", "ops"}, func(*providerDouble) {}, true},
-		"no member":         {auth.KindKeycloak, []string{"web", "op", "opsx"}, func(*providerDouble) {}, false},
-		"claim of one text": {auth.KindOkta, []string{"ops"}, func(p *providerDouble) { p.claims = map[string]any{"groups": "ops"} }, true},
-		"claim of numbers":  {auth.KindOkta, []string{"ops"}, func(p *providerDouble) { p.claims = map[string]any{"groups": []int{1}} }, false},
-		"groups in userinfo": {auth.KindOkta, []string{"ops"}, func(p *providerDouble) {
-			p.claims = map[string]any{"groups": nil}
-			p.info = map[string]any{"sub": "1", "groups": []string{"ops"}}
+		"member":            {auth.KindKeycloak, []string{"web", "ops"}, func(*testprovider.Provider) {}, true},
+		"no member":         {auth.KindKeycloak, []string{"web", "op", "opsx"}, func(*testprovider.Provider) {}, false},
+		"claim of one text": {auth.KindOkta, []string{"ops"}, func(p *testprovider.Provider) { p.Claims = map[string]any{"groups": "ops"} }, true},
+		"claim of numbers":  {auth.KindOkta, []string{"ops"}, func(p *testprovider.Provider) { p.Claims = map[string]any{"groups": []int{1}} }, false},
+		"groups in userinfo": {auth.KindOkta, []string{"ops"}, func(p *testprovider.Provider) {
+			p.Claims = map[string]any{"groups": nil}
+			p.Info = map[string]any{"sub": "1", "groups": []string{"ops"}}
 		}, true},
-		"no groups":           {auth.KindOkta, []string{"ops"}, func(p *providerDouble) { p.claims = map[string]any{"groups": nil}; p.info = map[string]any{"sub": "1"} }, false},
+		"no groups": {auth.KindOkta, []string{"ops"}, func(p *testprovider.Provider) {
+			p.Claims = map[string]any{"groups": nil}
+			p.Info = map[string]any{"sub": "1"}
+		}, false},
 		"GitLab, member":      {auth.KindGitLab, []string{"a/ops"}, gitlab("/api/v4/groups?page=1&level=20", "a/ops"), true},
 		"GitLab, second page": {auth.KindGitLab, []string{"a/ops"}, gitlab("/api/v4/groups?page=2&level=20", "a/ops"), true},
 		"GitLab, other level": {auth.KindGitLab, []string{"a/ops"}, gitlab("/api/v4/groups?page=1&level=10", "a/ops"), false},
@@ -248,10 +261,10 @@ func TestGroupsAreRequired(t *testing.T) {
 }
 
 // gitlab has GitLab answer at one address that the user is in a group, and in none at others.
-func gitlab(address, group string) func(p *providerDouble) {
-	return func(p *providerDouble) {
-		p.github = map[string]any{"/api/v4/groups?page=1&level=20": []any{}}
-		p.github[address] = []any{map[string]any{"full_path": group}}
+func gitlab(address, group string) func(p *testprovider.Provider) {
+	return func(p *testprovider.Provider) {
+		p.API = map[string]any{"/api/v4/groups?page=1&level=20": []any{}}
+		p.API[address] = []any{map[string]any{"full_path": group}}
 	}
 }
 
@@ -306,7 +319,7 @@ func TestRedirectsLeadToTheProvider(t *testing.T) {
 	w := httptest.NewRecorder()
 	s.ServeProvider(w, r, textPages{}, "main")
 	u, err := url.Parse(w.Header().Get("Location"))
-	if err != nil || w.Code != http.StatusSeeOther || !strings.HasPrefix(u.String(), p.server.URL+"/authorize?") {
+	if err != nil || w.Code != http.StatusSeeOther || !strings.HasPrefix(u.String(), p.URL()+"/authorize?") {
 		t.Fatalf("got %d to %v, %v", w.Code, u, err)
 	}
 	q := u.Query()

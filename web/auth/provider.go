@@ -31,21 +31,22 @@ const (
 
 // Provider is where users sign in with OpenID Connect, or with OAuth at GitHub.
 type Provider struct {
-	Kind  string // one of the kinds; empty is KindOIDC
-	Name  string // in addresses: lower-case letters, digits and hyphens; the kind if empty
-	Label string // on the button; the kind's if empty
+	Kind  string `json:"kind"`  // one of the kinds; empty is KindOIDC
+	Name  string `json:"name"`  // in addresses: lower-case letters, digits and hyphens; the kind if empty
+	Label string `json:"label"` // on the button; the kind's if empty
 	// Issuer is the address of the provider. Google, GitLab and GitHub have one of their own, which others of GitLab and GitHub
 	// replace: https://gitlab.example.com. Okta's may be Flower's base URL. Keycloak's ends in /realms/ and a name.
-	Issuer                 string
-	ClientID, ClientSecret string
-	Scopes                 []string // beside those that are needed
+	Issuer       string   `json:"issuer"`
+	ClientID     string   `json:"client_id"`
+	ClientSecret string   `json:"client_secret"`
+	Scopes       []string `json:"scopes"` // beside those that are needed
 	// Groups are those of which users must be in one: organisations and teams (org, org/team) of GitHub, full paths of groups of
 	// GitLab, values of GroupsClaim of others. Empty asks for none.
-	Groups      []string
-	GroupsClaim string // groups if empty
+	Groups      []string `json:"groups"`
+	GroupsClaim string   `json:"groups_claim"` // groups if empty
 	// MinAccessLevel is the level that counts as being in a group of GitLab: 10 guest, 20 reporter, 30 developer, 40 maintainer,
 	// 50 owner; 20 if zero.
-	MinAccessLevel int
+	MinAccessLevel int `json:"min_access_level"`
 }
 
 // provider is a Provider in use.

@@ -126,7 +126,7 @@ func TestTokensOfProvidersFollowTheirOwners(t *testing.T) {
 	}
 	bearer := []string{"Authorization", "Bearer " + s.token(ann, "ci", "operator")}
 	s.shows(browser(t), "ann@example.com (token ci) by token as operator", bearer...)
-	p.claims = map[string]any{"groups": []string{}}
+	p.Claims = map[string]any{"groups": []string{}}
 	ended := s.Ended()
 	s.get(browser(t), "/login/main")
 	s.shows(browser(t), "ann@example.com (token ci) by token as viewer", bearer...)

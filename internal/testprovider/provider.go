@@ -1,4 +1,5 @@
-package auth_test
+// Package testprovider has a provider at which tests sign in.
+package testprovider
 
 import (
 	"crypto"
@@ -19,22 +20,24 @@ import (
 	"time"
 )
 
-// providerDouble is an OpenID Connect provider, and a GitHub, at which one user always signs in.
-type providerDouble struct {
-	*testing.T
+// Provider is an OpenID Connect provider, and a GitHub, at which ann@example.com of the group ops always signs in. Its client is
+// umbel with the secret "client secret".
+type Provider struct {
+	Claims  map[string]any            // of the ID token, over those that are right
+	Header  map[string]any            // of the ID token, over those that are right
+	Info    map[string]any            // of userinfo
+	API     map[string]any            // answers of the APIs of GitHub and GitLab, by path
+	Answer  func(redirect url.Values) // changes what the browser comes back with, unless nil
+	Refused string                    // why a code was not exchanged
+	Down    bool
+
+	tb     testing.TB
 	server *httptest.Server
 	key    *rsa.PrivateKey
 	now    func() time.Time
 
-	mu      sync.Mutex
-	asked   map[string]url.Values // what browsers came with, by the code that they got
-	claims  map[string]any        // of the ID token, over those that are right
-	header  map[string]any        // of the ID token, over those that are right
-	info    map[string]any        // of userinfo
-	github  map[string]any        // answers of GitHub's API, by path
-	answer  func(redirect url.Values)
-	refused string // why a code was not exchanged
-	down    bool
+	mu    sync.Mutex
+	asked map[string]url.Values // what browsers came with, by the code that they got
 }
 
 // Keys take long to make.
@@ -51,9 +54,10 @@ func newKey() *rsa.PrivateKey {
 	return key
 }
 
-func newProviderDouble(t *testing.T, now func() time.Time) *providerDouble {
-	t.Helper()
-	p := &providerDouble{T: t, key: ownKey(), now: now, asked: map[string]url.Values{}}
+// New starts a provider that ends with the test. The clock is that of its tokens.
+func New(tb testing.TB, now func() time.Time) *Provider {
+	tb.Helper()
+	p := &Provider{tb: tb, key: ownKey(), now: now, asked: map[string]url.Values{}}
 	m := http.NewServeMux()
 	m.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
 	m.HandleFunc("GET /keys", p.keys)
@@ -61,15 +65,18 @@ func newProviderDouble(t *testing.T, now func() time.Time) *providerDouble {
 	m.HandleFunc("GET /login/oauth/authorize", p.authorize)
 	m.HandleFunc("POST /token", p.token)
 	m.HandleFunc("POST /login/oauth/access_token", p.token)
-	m.HandleFunc("GET /userinfo", func(w http.ResponseWriter, r *http.Request) { p.bearer(w, r, p.info) })
+	m.HandleFunc("GET /userinfo", func(w http.ResponseWriter, r *http.Request) { p.bearer(w, r, p.Info) })
 	m.HandleFunc("GET /api/", p.api)
 	p.server = httptest.NewServer(m)
-	t.Cleanup(p.server.Close)
+	tb.Cleanup(p.server.Close)
 	return p
 }
 
-func (p *providerDouble) discovery(w http.ResponseWriter, _ *http.Request) {
-	if p.down {
+// URL is the issuer.
+func (p *Provider) URL() string { return p.server.URL }
+
+func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
+	if p.Down {
 		http.Error(w, "down", http.StatusInternalServerError)
 		return
 	}
@@ -80,28 +87,28 @@ func (p *providerDouble) discovery(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-func (p *providerDouble) keys(w http.ResponseWriter, _ *http.Request) {
+func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 	p.json(w, map[string]any{"keys": []any{map[string]any{
 		"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "1", "n": encode(p.key.N.Bytes()), "e": encode(big.NewInt(int64(p.key.E)).Bytes()),
 	}}})
 }
 
 // authorize sends the browser back with a code.
-func (p *providerDouble) authorize(w http.ResponseWriter, r *http.Request) {
+func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	code := rand.Text()
 	p.mu.Lock()
 	p.asked[code] = q
 	p.mu.Unlock()
 	back := url.Values{"code": {code}, "state": {q.Get("state")}}
-	if p.answer != nil {
-		p.answer(back)
+	if p.Answer != nil {
+		p.Answer(back)
 	}
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
 }
 
 // token exchanges a code, once, for those who have the verifier and the secret.
-func (p *providerDouble) token(w http.ResponseWriter, r *http.Request) {
+func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	asked, ok := p.asked[r.FormValue("code")]
 	delete(p.asked, r.FormValue("code"))
@@ -116,13 +123,13 @@ func (p *providerDouble) token(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	switch {
 	case !ok:
-		p.refused = "the code is unknown"
+		p.Refused = "the code is unknown"
 	case user != "umbel" || secret != "client secret":
-		p.refused = "the client is unknown"
+		p.Refused = "the client is unknown"
 	case asked.Get("code_challenge_method") != "S256" || encode(sum[:]) != asked.Get("code_challenge"):
-		p.refused = "the verifier is wrong"
+		p.Refused = "the verifier is wrong"
 	case r.FormValue("redirect_uri") != asked.Get("redirect_uri"):
-		p.refused = "the redirect URI is wrong"
+		p.Refused = "the redirect URI is wrong"
 	default:
 		p.json(w, map[string]any{"access_token": "access", "token_type": "Bearer", "id_token": p.idToken(asked.Get("nonce"))})
 		return
@@ -132,19 +139,19 @@ func (p *providerDouble) token(w http.ResponseWriter, r *http.Request) {
 }
 
 // idToken signs claims.
-func (p *providerDouble) idToken(nonce string) string {
+func (p *Provider) idToken(nonce string) string {
 	claims := map[string]any{
 		"iss": p.server.URL, "aud": "umbel", "sub": "1", "nonce": nonce, "iat": p.now().Unix(), "exp": p.now().Add(time.Hour).Unix(),
 		"email": "ann@example.com", "email_verified": true, "groups": []string{"ops"},
 	}
 	header := map[string]any{"alg": "RS256", "kid": "1", "typ": "JWT"}
-	for k, v := range p.claims {
+	for k, v := range p.Claims {
 		claims[k] = v
 		if v == nil {
 			delete(claims, k)
 		}
 	}
-	maps.Copy(header, p.header)
+	maps.Copy(header, p.Header)
 	text := encode(p.encoded(header)) + "." + encode(p.encoded(claims))
 	if header["alg"] == "none" {
 		return text + "."
@@ -156,20 +163,20 @@ func (p *providerDouble) idToken(nonce string) string {
 	}
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {
-		p.Error(err)
+		p.tb.Error(err)
 	}
 	return text + "." + encode(signature)
 }
 
-func (p *providerDouble) api(w http.ResponseWriter, r *http.Request) {
+func (p *Provider) api(w http.ResponseWriter, r *http.Request) {
 	address := strings.TrimPrefix(r.URL.Path, "/api/v3")
 	if r.URL.Query().Has("page") {
 		address += "?page=" + r.URL.Query().Get("page") + "&level=" + r.URL.Query().Get("min_access_level")
-		if _, more := p.github[fmt.Sprintf("%s?page=2&level=%s", r.URL.Path, r.URL.Query().Get("min_access_level"))]; more && r.URL.Query().Get("page") == "1" {
+		if _, more := p.API[fmt.Sprintf("%s?page=2&level=%s", r.URL.Path, r.URL.Query().Get("min_access_level"))]; more && r.URL.Query().Get("page") == "1" {
 			w.Header().Set("X-Next-Page", "2")
 		}
 	}
-	answer, ok := p.github[address]
+	answer, ok := p.API[address]
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -177,7 +184,7 @@ func (p *providerDouble) api(w http.ResponseWriter, r *http.Request) {
 	p.bearer(w, r, answer)
 }
 
-func (p *providerDouble) bearer(w http.ResponseWriter, r *http.Request, v any) {
+func (p *Provider) bearer(w http.ResponseWriter, r *http.Request, v any) {
 	if r.Header.Get("Authorization") != "Bearer access" {
 		http.Error(w, "no token", http.StatusUnauthorized)
 		return
@@ -185,15 +192,15 @@ func (p *providerDouble) bearer(w http.ResponseWriter, r *http.Request, v any) {
 	p.json(w, v)
 }
 
-func (p *providerDouble) json(w http.ResponseWriter, v any) {
+func (p *Provider) json(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(p.encoded(v))
 }
 
-func (p *providerDouble) encoded(v any) []byte {
+func (p *Provider) encoded(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		p.Error(err)
+		p.tb.Error(err)
 	}
 	return text
 }
