@@ -39,6 +39,7 @@ type webFlags struct {
 	OpenMetrics     bool     `env:"UMBEL_OPEN_METRICS" help:"Let anybody read /metrics, where people have to sign in."`
 	ReadOnly        bool     `env:"UMBEL_READ_ONLY" help:"Disable everything that changes the cluster or the history."`
 	authFlags
+	alertFlags
 	keepFlags
 	metricsFlags
 	notes []string // to log before serving: what has no effect
@@ -111,6 +112,9 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
 	o.ReadOnly, o.Flower.Unauthenticated = f.ReadOnly, f.FlowerAPI
 	if o.Redact, err = f.redactFlags.options(); err != nil {
+		return err
+	}
+	if o.Alerts, err = f.receivers(); err != nil {
 		return err
 	}
 	o.OpenMetrics = f.OpenMetrics

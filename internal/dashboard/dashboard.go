@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/umbelhq/umbel/monitor/alert/evaluate"
+	"github.com/umbelhq/umbel/monitor/alert/receivers"
 	"github.com/umbelhq/umbel/monitor/auditlog"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
@@ -77,6 +79,10 @@ type Options struct {
 
 	Redact redact.Options
 
+	Alerts receivers.Config // who is told of alerts
+	// AlertInterval is the time between evaluations of alerts, a minute if zero.
+	AlertInterval time.Duration
+
 	DataDir   string
 	Retention *history.RetentionRules // DefaultRetention if nil
 	MaxTasks  int
@@ -94,6 +100,7 @@ type Dashboard struct {
 	outboxes   *outboxwatch.Watcher // nil if there is none
 	locks      locks.Source         // nil if there is none
 	commands   *command.Service
+	alerts     *evaluate.Service
 	auditLog   *auditlog.Log
 	signIn     *auth.Service // nil if nobody signs in
 	reconciler *ingest.Reconciler
@@ -213,10 +220,13 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	}
 	d.commands, err = command.New(command.Options{
 		Client: client, Outbox: d.history, Tasks: reader, Forgetter: d.ingester, Reporter: d.ingester, Dismisser: d.ingester, Rules: d.history, Results: d.results, Locks: watcher,
-		Outboxes:      d.outboxes,
+		Outboxes: d.outboxes, Receivers: o.Alerts.Receivers,
 		QueueCounters: d.ingester.QueueCounters, EventSerializer: d.ingester.EventSerializer, HiddenQueues: []string{o.Queue}, ReadOnly: o.ReadOnly, Logger: o.Logger,
 	})
 	if err != nil {
+		return err
+	}
+	if err := d.newAlerts(o, reader); err != nil {
 		return err
 	}
 	inspector := d.commands.Inspector
@@ -334,6 +344,7 @@ func (d *Dashboard) Run(ctx context.Context) error {
 		g.Go(func() error { return d.peers.Run(ctx) })
 	}
 	g.Go(func() error { return d.commands.Run(ctx) })
+	g.Go(func() error { return d.alerts.Run(ctx) })
 	g.Go(func() error { return d.reconciler.Run(ctx) })
 	g.Go(func() error { return d.web.Run(ctx) })
 	g.Go(func() error { return d.auditLog.Run(ctx) })

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/umbelhq/umbel/monitor/alert/receivers"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
@@ -64,6 +65,7 @@ type Options struct {
 	EventSerializer func() celery.Serializer
 	HiddenQueues    []string             // Umbel's own
 	Outboxes        *outboxwatch.Watcher // of applications, nil if there are none; run by whoever made it
+	Receivers       []receivers.Receiver // of notifications
 	ReadOnly        bool                 // nothing is sent, not even what is in the outbox
 	Now             func() time.Time
 	Logger          *slog.Logger // nil discards
@@ -92,6 +94,7 @@ type Service struct {
 	eventSerializer func() celery.Serializer
 	now             func() time.Time
 	log             *slog.Logger
+	receivers       []receivers.Receiver
 	origin          string       // origin header of the messages that it publishes
 	clock           atomic.Int64 // Lamport clock of their task-sent events
 }
@@ -103,8 +106,8 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{
 		CommandReader: o.Outbox, Client: o.Client, results: o.Results, redactor: o.Client.Redactor(), Locks: o.Locks, outbox: o.Outbox, tasks: o.Tasks, forgetter: o.Forgetter, dismisser: o.Dismisser, outboxes: o.Outboxes, rules: o.Rules,
-		eventSerializer: o.EventSerializer,
-		now:             o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		eventSerializer: o.EventSerializer, receivers: o.Receivers,
+		now: o.Now, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if o.Results != nil {
 		s.Results = results.Redact(o.Results, s.redactor)

@@ -49,6 +49,12 @@ func (s *Service) Send(ctx context.Context, c history.Command) (relay.Sent, erro
 		return s.purge(ctx, p)
 	case RequeueDeadLetters, PurgeDeadLetters:
 		return s.changeLetters(ctx, c)
+	case kindNotification:
+		var p notificationPayload
+		if err := decode(c, &p); err != nil {
+			return relay.Sent{}, err
+		}
+		return s.notify(ctx, p)
 	case kindRelease:
 		var p releasePayload
 		if err := decode(c, &p); err != nil {

@@ -30,6 +30,7 @@ type Store interface {
 	Retention
 	Outbox
 	OutboxSamples
+	Alerts
 	Credentials
 
 	// Run maintains the store until ctx ends: it indexes text and removes what the retention rules say, and calls

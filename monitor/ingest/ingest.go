@@ -93,6 +93,7 @@ type Ingester struct {
 	rollups       rollup.Recorder
 	discovery     discovery
 	queueCounters queueCounters
+	receipts      receipts
 	recorder      *metrics.Recorder
 	purgeAfter    time.Duration // after which recorder drops the series of an offline worker, 0 as long as it is known
 	purgedAt      time.Time
@@ -287,6 +288,7 @@ func (in *Ingester) apply(e *state.Event) {
 	in.rates.add(e, ch)
 	in.rollups.Add(e, ch)
 	in.queueCounters.add(e, ch)
+	in.receipts.add(e, ch)
 	in.recorder.Add(e, &ch)
 	in.newest = e.Micros - ch.OffsetMicros
 	in.pending.add(e, ch)
@@ -324,6 +326,8 @@ func (in *Ingester) expire() {
 	in.purgeMetrics(now)
 	if connected {
 		in.rollups.MarkObserved(now)
+	} else {
+		in.receipts.broken = true
 	}
 	concluded := connected && in.reconcile(now, since)
 	if in.cluster.Expire(now.UnixMicro()) || in.rates.active() || concluded {

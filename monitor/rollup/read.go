@@ -437,3 +437,6 @@ func (b *builder) series() Result {
 	}
 	return b.Result
 }
+
+// Countable reports whether rollups tell what matches a query: it asks for names, workers and queues only.
+func Countable(q query.Query) bool { return countedByCells(q.Expr()) }

@@ -34,6 +34,15 @@ func (r *Relay) postpone(c *history.Command, err error) {
 	}
 }
 
+// ended updates the status after a send, and closes the breaker if that reached the broker.
+func (r *Relay) ended(reached bool, f func(s *Status)) {
+	if reached {
+		r.reached(f)
+	} else {
+		r.change(f)
+	}
+}
+
 // reached closes the breaker and updates the status.
 func (r *Relay) reached(f func(s *Status)) {
 	recovered := false

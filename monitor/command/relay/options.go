@@ -37,7 +37,8 @@ type Sender interface {
 
 // Sent is a command that the broker has.
 type Sent struct {
-	Expected []string // who should reply
+	Expected  []string // who should reply
+	Elsewhere bool     // it did not go to the broker, which may be unreachable still
 	// Replies waits for the replies and reports them as they arrive, until all have or ctx ends; nil if none are expected.
 	// complete reports whether everybody replied.
 	Replies func(ctx context.Context, report func([]history.Reply)) (complete bool)

@@ -91,7 +91,7 @@ func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 		done.State = history.CommandSent
 	}
 	r.records.addOutcomes(done)
-	r.reached(func(s *Status) {
+	r.ended(!sent.Elsewhere, func(s *Status) {
 		s.Sent++
 		s.LastError = ""
 	})
@@ -127,7 +127,8 @@ func (r *Relay) failed(c *history.Command, err error, attempts int, dead bool) b
 		o.DueAt = r.o.Now().Add(retry.After(attempts, minBackoff, r.o.MaxBackoff))
 	}
 	r.records.addOutcomes(o)
-	r.reached(func(s *Status) {
+	_, other := errors.AsType[elsewhere](err)
+	r.ended(!other, func(s *Status) {
 		s.LastError = o.Error
 		if dead {
 			s.DeadLettered++

@@ -34,6 +34,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	maps.Copy(tests, outboxSamples())
 	maps.Copy(tests, credentials())
 	maps.Copy(tests, pastTests())
+	maps.Copy(tests, alerts())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -42,6 +42,9 @@ const schema9 = schema15 + `
 	CREATE INDEX tasks_by_eta ON tasks (eta, clock) WHERE eta IS NOT NULL;
 	CREATE INDEX tasks_by_expires ON tasks (expires, clock) WHERE expires IS NOT NULL;
 	DROP TABLE outbox_samples;
+	DROP TABLE alert_rules;
+	DROP TABLE alert_firings;
+	DROP TABLE alert_records;
 	DROP TABLE sessions;
 	DROP TABLE tokens;
 	DROP INDEX audit_by_kind;

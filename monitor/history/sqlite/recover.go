@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -39,6 +40,8 @@ func copiedTables() []struct{ name, columns, key, alone string } {
 		{name: "snapshots", columns: "at, clock, body", key: "at"},
 		{name: "rollups", columns: "span, at, name, worker, queue, received, succeeded, failed, retried, wait, run"},
 		{name: "outbox_samples", columns: "at, outbox, ready, oldest, dead"},
+		{name: "alert_rules", alone: "alert_rules", key: "rule", columns: "rule, name, enabled, definition, receivers, muted, muted_by, saved, saved_by"},
+		{name: "alert_firings", alone: "alert_rules", key: "firing", columns: "firing, rule, name, subject, began, ended, value, evidence, notified, acked, acked_by"},
 		{name: "tokens", alone: "tokens", key: "token", columns: "token, hash, name, identity, role, payload, created, expires, used"},
 		{name: "outbox", alone: "outbox", key: "command", columns: commandColumns},
 		{name: "outbox_nodes", alone: "outbox", columns: "node, command"},
@@ -260,9 +263,9 @@ func (s *recovery) table(ctx context.Context, name, columns, key string, symbols
 	if name == "rollups" && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = 'minutes'`).Scan(new(int)) == nil {
 		from = "minutes" // as it was called up to schema 10
 	}
-	newer := name == "outbox_samples" || name == "tokens" || name == "snapshots"
+	newer := slices.Contains([]string{"outbox_samples", "tokens", "snapshots", "alert_rules", "alert_firings"}, name)
 	if newer && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = ?`, name).Scan(new(int)) != nil {
-		return nil // the file is of a schema before 13, 14 or 16
+		return nil // the file is of a schema before 13, 14, 16 or 17
 	}
 	if name == "audit" && s.from.QueryRowContext(ctx, `SELECT 1 FROM pragma_table_info('audit') WHERE name = 'kind'`).Scan(new(int)) != nil {
 		columns = formerAuditColumns

@@ -1,0 +1,22 @@
+package dashboard
+
+import (
+	"github.com/umbelhq/umbel/monitor/alert/evaluate"
+	"github.com/umbelhq/umbel/monitor/view"
+)
+
+// newAlerts prepares to judge alerts.
+func (d *Dashboard) newAlerts(o Options, reader *view.Reader) (err error) {
+	alerts := evaluate.Options{
+		Store: d.history, Take: d.ingester.TakeRecord, Queues: d.commands.Queues.Peek, Count: reader.Count,
+		Receivers: o.Alerts.Receivers, URL: o.Alerts.URL, ReadOnly: o.ReadOnly, Interval: o.AlertInterval, Logger: o.Logger,
+	}
+	if d.peers != nil {
+		alerts.Leads = d.peers.Leads
+	}
+	if d.commands.Relay != nil {
+		alerts.Wake = d.commands.Relay.Wake
+	}
+	d.alerts, err = evaluate.New(alerts)
+	return err
+}
