@@ -13,6 +13,9 @@ import (
 
 // schema15 turns a new file into one of schema 15.
 const schema15 = `
+	DROP TABLE alert_rules;
+	DROP TABLE alert_firings;
+	DROP TABLE alert_records;
 	DROP INDEX tasks_by_block;
 	ALTER TABLE tasks DROP COLUMN block;
 	ALTER TABLE tasks DROP COLUMN first_receipt;
@@ -42,9 +45,6 @@ const schema9 = schema15 + `
 	CREATE INDEX tasks_by_eta ON tasks (eta, clock) WHERE eta IS NOT NULL;
 	CREATE INDEX tasks_by_expires ON tasks (expires, clock) WHERE expires IS NOT NULL;
 	DROP TABLE outbox_samples;
-	DROP TABLE alert_rules;
-	DROP TABLE alert_firings;
-	DROP TABLE alert_records;
 	DROP TABLE sessions;
 	DROP TABLE tokens;
 	DROP INDEX audit_by_kind;
