@@ -3,6 +3,7 @@ package main_test
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,6 +66,27 @@ func TestContainerVariablesExist(t *testing.T) {
 		for _, variable := range found {
 			if !strings.Contains(help, "$"+variable) {
 				t.Errorf("%s: %s is not one of umbel serve", name, variable)
+			}
+		}
+	}
+}
+
+// Actions of others run what was looked at: tags can be moved, commits cannot.
+func TestActionsArePinned(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("../../.github/workflows/*.yml")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("workflows: %q, %v", names, err)
+	}
+	pinned := regexp.MustCompile(`^[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, use := range regexp.MustCompile(`(?m)^[ -]*uses: *(.*)$`).FindAllStringSubmatch(string(text), -1) {
+			if !pinned.MatchString(use[1]) && !strings.HasPrefix(use[1], "./") {
+				t.Errorf("%s: %s is not owner/name@commit # version", name, use[1])
 			}
 		}
 	}
