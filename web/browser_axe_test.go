@@ -3,7 +3,10 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // axePages are one of each kind of page, as far as their addresses are known beforehand.
@@ -59,6 +63,7 @@ func TestBrowserAccessibility(t *testing.T) {
 	for _, path := range axePages() {
 		pages = append(pages, "http://"+s.address+s.prefix+path)
 	}
+	pages = append(pages, signInPages(t)...)
 	if _, err := chromedp.Call(tb.ctx, page.SetBypassCSP, page.SetBypassCSPParams{Enabled: true}); err != nil {
 		t.Fatal(err) // axe-core adds style sheets, which the policy forbids
 	}
@@ -85,6 +90,34 @@ func TestBrowserAccessibility(t *testing.T) {
 			}
 		}
 	}
+}
+
+// signInPages are the page to sign in and that of tokens, which shows one.
+func signInPages(t *testing.T) []string {
+	t.Helper()
+	cookie, h := "", newSignIn(t, auth.Options{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/ops/login" {
+			r.Header.Set("Cookie", cookie)
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	post := func(path, form string) string {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+path, strings.NewReader(form))
+		r.Header.Set("Content-Type", formType)
+		r.Header.Set("Cookie", cookie)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code >= http.StatusBadRequest {
+			t.Fatalf("POST %s: %d %s", path, w.Code, w.Body)
+		}
+		return w.Header().Get("Set-Cookie")
+	}
+	cookie, _, _ = strings.Cut(post("/ops/login", "user=ann&password=s3cret"), ";")
+	post("/ops/tokens", "name=grafana&role=viewer&days=30")
+	return []string{server.URL + "/ops/login", server.URL + "/ops/tokens"}
 }
 
 // promise waits for a text that the page promises.
