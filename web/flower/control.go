@@ -11,11 +11,11 @@ import (
 func (a *API) controlRoutes() {
 	a.postWorker("/api/worker/shutdown/*", auth.ShutDownWorker, a.shutdown)
 	a.postWorker("/api/worker/pool/restart/*", auth.ShutDownWorker, a.restartPool)
-	a.postWorker("/api/worker/pool/grow/*", auth.ControlWorker, a.growPool)
-	a.postWorker("/api/worker/pool/shrink/*", auth.ControlWorker, a.shrinkPool)
+	a.postWorker("/api/worker/pool/grow/*", auth.ControlWorker, a.resizePool("grow", "Growing"))
+	a.postWorker("/api/worker/pool/shrink/*", auth.ControlWorker, a.resizePool("shrink", "Shrinking"))
 	a.postWorker("/api/worker/pool/autoscale/*", auth.ControlWorker, a.autoscale)
-	a.postWorker("/api/worker/queue/add-consumer/*", auth.ControlWorker, a.addConsumer)
-	a.postWorker("/api/worker/queue/cancel-consumer/*", auth.ControlWorker, a.cancelConsumer)
+	a.postWorker("/api/worker/queue/add-consumer/*", auth.ControlWorker, a.consumer("add", "to"))
+	a.postWorker("/api/worker/queue/cancel-consumer/*", auth.ControlWorker, a.consumer("cancel", "from"))
 	a.post("/api/task/timeout/*", auth.ControlWorker, a.limitTime)
 	a.post("/api/task/rate-limit/*", auth.ControlWorker, a.limitRate)
 	a.post("/api/task/revoke/*", auth.RevokeTask, a.revoke)
@@ -45,28 +45,19 @@ func (a *API) restartPool(r *request) (any, error) {
 	})
 }
 
-func (a *API) growPool(r *request) (any, error) {
-	n, err := r.integer("n", 1)
-	if err != nil {
-		return nil, err
+// resizePool grows or shrinks a pool by n processes.
+func (a *API) resizePool(verb, doing string) handler {
+	return func(r *request) (any, error) {
+		n, err := r.integer("n", 1)
+		if err != nil {
+			return nil, err
+		}
+		return a.control(r, control{
+			worker: r.name, method: "pool_" + verb, arguments: map[string]any{"n": n},
+			failed: fmt.Sprintf("Failed to %s '%s' worker's pool: ", verb, r.name),
+			done:   fmt.Sprintf("%s '%s' worker's pool by %d", doing, r.name, n),
+		})
 	}
-	return a.control(r, control{
-		worker: r.name, method: "pool_grow", arguments: map[string]any{"n": n},
-		failed: fmt.Sprintf("Failed to grow '%s' worker's pool: ", r.name),
-		done:   fmt.Sprintf("Growing '%s' worker's pool by %d", r.name, n),
-	})
-}
-
-func (a *API) shrinkPool(r *request) (any, error) {
-	n, err := r.integer("n", 1)
-	if err != nil {
-		return nil, err
-	}
-	return a.control(r, control{
-		worker: r.name, method: "pool_shrink", arguments: map[string]any{"n": n},
-		failed: fmt.Sprintf("Failed to shrink '%s' worker's pool: ", r.name),
-		done:   fmt.Sprintf("Shrinking '%s' worker's pool by %d", r.name, n),
-	})
 }
 
 func (a *API) autoscale(r *request) (any, error) {
@@ -85,26 +76,18 @@ func (a *API) autoscale(r *request) (any, error) {
 	})
 }
 
-func (a *API) addConsumer(r *request) (any, error) {
-	queue, err := r.required("queue")
-	if err != nil {
-		return nil, err
+// consumer has a worker begin or stop to consume from a queue.
+func (a *API) consumer(verb, preposition string) handler {
+	return func(r *request) (any, error) {
+		queue, err := r.required("queue")
+		if err != nil {
+			return nil, err
+		}
+		return a.control(r, control{
+			worker: r.name, method: verb + "_consumer", arguments: map[string]any{"queue": queue},
+			failed: fmt.Sprintf("Failed to %s '%s' consumer %s '%s' worker: ", verb, queue, preposition, r.name),
+		})
 	}
-	return a.control(r, control{
-		worker: r.name, method: "add_consumer", arguments: map[string]any{"queue": queue},
-		failed: fmt.Sprintf("Failed to add '%s' consumer to '%s' worker: ", queue, r.name),
-	})
-}
-
-func (a *API) cancelConsumer(r *request) (any, error) {
-	queue, err := r.required("queue")
-	if err != nil {
-		return nil, err
-	}
-	return a.control(r, control{
-		worker: r.name, method: "cancel_consumer", arguments: map[string]any{"queue": queue},
-		failed: fmt.Sprintf("Failed to cancel '%s' consumer from '%s' worker: ", queue, r.name),
-	})
 }
 
 func (a *API) limitTime(r *request) (any, error) {
