@@ -57,9 +57,10 @@ func Parse(taskID string, b []byte) (Result, error) {
 	}
 	r := Result{
 		TaskID: taskID, Status: m.Status, Traceback: orEmpty(m.Traceback), ParentID: orEmpty(m.ParentID), GroupID: orEmpty(m.GroupID),
-		Children: children(m.Children), Name: orEmpty(m.Name), Args: known(m.Args), Kwargs: known(m.Kwargs),
+		Name: orEmpty(m.Name), Args: known(m.Args), Kwargs: known(m.Kwargs),
 		Worker: orEmpty(m.Worker), Queue: orEmpty(m.Queue), Retries: m.Retries,
 	}
+	r.setChildren(m.Children)
 	if !whole {
 		r.Args, r.Kwargs = nil, nil // described objects cannot be passed to a task again
 	}
@@ -189,15 +190,14 @@ const (
 	maxChildLevel = 8
 )
 
-// children returns the ids in Celery's result tuples: [[id, parent], [tuples of a group]].
-func children(b json.RawMessage) []string {
-	if len(b) > maxChildBytes {
-		return nil
+// setChildren sets the ids in Celery's result tuples: [[id, parent], [tuples of a group]].
+func (r *Result) setChildren(b json.RawMessage) {
+	if len(b) <= maxChildBytes {
+		r.Children = r.childrenAt(b, 0)
 	}
-	return childrenAt(b, 0)
 }
 
-func childrenAt(b json.RawMessage, level int) []string {
+func (r *Result) childrenAt(b json.RawMessage, level int) []string {
 	var tuples []json.RawMessage
 	if level > maxChildLevel || json.Unmarshal(b, &tuples) != nil {
 		return nil
@@ -217,7 +217,11 @@ func childrenAt(b json.RawMessage, level int) []string {
 			ids = append(ids, id)
 		}
 		if len(pair) > 1 {
-			ids = append(ids, childrenAt(pair[1], level+1)...)
+			members := r.childrenAt(pair[1], level+1)
+			if len(members) > 0 && id != "" {
+				r.Groups = append(r.Groups, Group{ID: id, Members: members})
+			}
+			ids = append(ids, members...)
 		}
 		if len(ids) >= maxChildren {
 			return ids[:maxChildren]

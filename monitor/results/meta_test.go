@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 		},
 		"children and grandchildren": {
 			`{"status":"SUCCESS","result":1,"children":[[["b",null],null],[["g",null],[[["c",null],null],[["d",null],null]]],["e",null]]}`,
-			results.Result{Status: "SUCCESS", Value: json.RawMessage("1"), Children: []string{"b", "g", "c", "d", "e"}},
+			results.Result{Status: "SUCCESS", Value: json.RawMessage("1"), Children: []string{"b", "g", "c", "d", "e"}, Groups: []results.Group{{ID: "g", Members: []string{"c", "d"}}}},
 		},
 		"extended": {
 			`{"status":"SUCCESS","result":1,"name":"t","args":[1,"ü"],"kwargs":{"k":null},"worker":"w1@h","retries":2,"queue":"q"}`,

@@ -36,7 +36,8 @@ type Result struct {
 	NaiveTime bool
 	ParentID  string
 	GroupID   string
-	Children  []string // task ids
+	Children  []string // ids of the tasks that it sent, and of their groups
+	Groups    []Group  // that it sent
 
 	// Set if result_extended is on.
 	Name    string
@@ -45,4 +46,10 @@ type Result struct {
 	Worker  string
 	Queue   string
 	Retries *int64
+}
+
+// Group is a Celery group: ids of tasks, and of groups in it.
+type Group struct {
+	ID      string
+	Members []string
 }
