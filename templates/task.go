@@ -33,6 +33,8 @@ type Task struct {
 	Commands []history.Command     // about it, newest first
 	Stored   *StoredResult         // nil if there is no result backend
 	Outbox   *TaskOutbox           // nil if no application's outbox tells of it
+
+	SpaceTime SpaceTime
 }
 
 // RelatedTask is a task that another one refers to. State is empty and Name nil if it is not held.

@@ -69,6 +69,9 @@ func (all audiences) run(ctx context.Context) error {
 			continue
 		}
 		g.Go(func() error { return p.counts.run(ctx) })
+		if p.groups != nil {
+			g.Go(func() error { return p.groups.run(ctx) })
+		}
 		if a != auth.Everything {
 			continue
 		}

@@ -20,6 +20,7 @@ type pages struct {
 	forms    *forms
 	counts   *background[history.Count] // of the tasks of views
 	results  *storedResults             // nil if there is no result backend
+	groups   *storedGroups              // likewise
 	settings *settingsPage
 	audits   *idempotencyPage // nil if workers cannot be inspected
 }
@@ -50,8 +51,11 @@ func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, cha
 	if o.Commands != nil {
 		p.audits = newIdempotencyPage(c, changed)
 	}
+	if o.Commands != nil && o.Commands.Results != nil {
+		p.groups = newStoredGroups(o.Commands.Results, changed, o.Logger)
+	}
 	if first != nil {
-		p.counts, p.results = first.counts, first.results
+		p.counts, p.results, p.groups = first.counts, first.results, first.groups
 	}
 	if first != nil && p.audits != nil {
 		p.audits.reports = first.audits.reports
@@ -70,7 +74,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	repeated := &duplicatePages{p.common}
 	task := &taskPage{p.common, p.failing, repeated, p.results}
 	workers := &workerPages{p.common}
-	workflows := &workflowPages{p.common}
+	workflows := &workflowPages{p.common, p.groups}
 	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
 	p.settings = settings
 	list := []route{

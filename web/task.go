@@ -45,11 +45,19 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	v.Actions, v.Stored = p.taskActions(&v.Task), p.stored(ctx, &v.Task)
 	v.Alike = p.failures.of(ctx, &v.Task)
 	v.Repeats = p.repeated.of(ctx, id)
+	timed := a.query.Get(paramOrder) == orderByTime
+	if v.SpaceTime, err = p.spaceTime(ctx, &v.Task, timed); err != nil {
+		return page{}, err
+	}
+	path := templates.TaskPath(id)
+	if timed {
+		path += "?" + paramOrder + "=" + orderByTime
+	}
 	for _, child := range t.Children[:min(len(t.Children), maxRelatives)] {
 		v.Children = append(v.Children, p.lookUp(ctx, child))
 	}
 	return page{
-		url:     templates.TaskPath(id),
+		url:     path,
 		title:   taskTitle(t),
 		section: templates.SectionTasks,
 		view:    v,

@@ -12,7 +12,10 @@ import (
 )
 
 // workflowPages are the pages of workflows: the tasks that one root task led to.
-type workflowPages struct{ *common }
+type workflowPages struct {
+	*common
+	groups *storedGroups // nil if there is no result backend
+}
 
 // workflowTab is one way to draw a workflow, at ?tab=name.
 type workflowTab struct {
@@ -26,6 +29,8 @@ type workflowTab struct {
 func (p *workflowPages) tabs() []workflowTab {
 	return []workflowTab{
 		{"", "Waterfall", []string{paramOpen}, p.waterfall},
+		{graphTab, "Graph", []string{paramOpen}, p.graph},
+		{spaceTimeTab, "Space-time", []string{paramOrder, paramFrom}, p.spaceTime},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 const (
 	step    = 24 // from one event to the next, at least
 	digit   = 6  // of a mark
-	lane    = 48 // from one lane to the next
+	lane    = 60 // from one lane to the next
 	left    = 16
 	top     = 28
 	kindMax = 6
@@ -45,7 +45,8 @@ type DrawnLane struct {
 type Row struct {
 	Number           int
 	Lane, Mark, Text string
-	Under, Href      string
+	Under            []string
+	Href             string
 	Sent, Received   []string
 	Interval         string
 	Alert            bool
@@ -110,7 +111,9 @@ func LayOut(d Diagram) (*Drawing, error) {
 func (v *Drawing) spread(d Diagram, n int) {
 	width := step
 	for _, e := range d.Events[:n] {
-		width = max(width, digit*max(len(e.Mark), len(e.Under))+digit)
+		for _, text := range append(e.Under, e.Mark) {
+			width = max(width, digit*len(text)+digit)
+		}
 	}
 	v.middle = width / 2
 	v.place = make([]int, n)
@@ -143,6 +146,7 @@ func (v *Drawing) scale(events []Event, width int) {
 		usual = gaps[len(gaps)/2]
 	}
 	x, labelled := left+v.middle, -1000
+	onLane := make(map[int]int) // the last place on each lane
 	for i, n := range byTime {
 		if i > 0 {
 			gap := events[n].At - events[byTime[i-1]].At
@@ -154,7 +158,10 @@ func (v *Drawing) scale(events []Event, width int) {
 			}
 			x += max(int(wide), step/3)
 		}
-		v.place[n] = x
+		if last, ok := onLane[events[n].Lane]; ok {
+			x = max(x, last+width*3/4) // texts on one lane do not overlap much
+		}
+		onLane[events[n].Lane], v.place[n] = x, x
 		if x-labelled >= 96 {
 			labelled = x
 			v.ticks = append(v.ticks, tick{x, "+" + span(events[n].At-events[byTime[0]].At)})
@@ -179,7 +186,7 @@ func span(micros int64) string {
 
 // arrow adds a, unless it begins after the last event that is drawn.
 func (v *Drawing) arrow(d Diagram, a Arrow, n int) error {
-	if a.From < 0 || a.From >= len(d.Events) || a.To >= len(d.Events) || a.To >= 0 && a.To < a.From {
+	if a.From < 0 || a.From >= len(d.Events) || a.To >= len(d.Events) || a.To >= 0 && a.To < a.From && !a.Weak {
 		return fmt.Errorf("arrow from event %d to %d of %d", a.From, a.To, len(d.Events))
 	}
 	if a.From >= n || a.To < 0 {

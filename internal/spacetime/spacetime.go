@@ -28,13 +28,13 @@ type Diagram struct {
 // Event is one event of a lane.
 type Event struct {
 	Lane  int
-	Mark  string // short text at the event, such as a clock
-	Under string // the same below it
-	Text  string // what happened
-	Class string // of the dot, besides "dot"
-	Href  string // what it leads to, empty for nothing
-	At    int64  // µs; used if the diagram is timed
-	Alert bool   // drawn to stand out
+	Mark  string   // short text above the event, such as a clock
+	Under []string // the same below it, at most 2 lines
+	Text  string   // what happened
+	Class string   // of the dot, besides "dot"
+	Href  string   // what it leads to, empty for nothing
+	At    int64    // µs; used if the diagram is timed
+	Alert bool     // drawn to stand out
 }
 
 // Arrow leads from an event to a later one. Arrows of one Kind look alike; the legend names up to 6 kinds.
