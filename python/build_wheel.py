@@ -77,7 +77,8 @@ def licences(platform: str) -> Iterator[tuple[str, bytes]]:
     listing = go("list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", "./cmd/umbel", platform=platform)
     for line in sorted(set(listing.splitlines()) - {""}):
         module, directory = line.split("\t")
-        found = [p for p in sorted(pathlib.Path(directory).iterdir()) if re.match(r"(?i)(licen[cs]e|copying|notice|patents)", p.name) and p.is_file()]
+        named = re.compile(r"(?i)(licen[cs]e|copying|notice|patents)(?!.*\.go$)")
+        found = [p for p in sorted(pathlib.Path(directory).iterdir()) if named.match(p.name) and p.is_file()]
         if not found:
             raise SystemExit(f"build_wheel: {module} has no licence in {directory}")
         for path in found:

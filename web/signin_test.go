@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -43,6 +44,30 @@ func signIn(t *testing.T, h http.Handler, user, password string) string {
 		t.Fatalf("sign in %s: %d %s", user, w.Code, w.Body)
 	}
 	return cookie
+}
+
+// TestOversizedBodiesAreReadNoFurther sends 20 MB before and after signing in.
+func TestOversizedBodiesAreReadNoFurther(t *testing.T) {
+	t.Parallel()
+	h := newSignIn(t, auth.Options{})
+	session, large := signIn(t, h, "ann", "s3cret"), strings.Repeat("x", 20_000_000)
+	for _, cookie := range []string{"", session} {
+		for path, kind := range map[string]string{"/ops/login": formType, "/ops/tokens": formType, "/ops/api/v1/purge": "application/json", "/ops/mcp": "application/json"} {
+			body := strings.NewReader(large)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, body)
+			r.Header.Set("Content-Type", kind)
+			r.Header.Set("Cookie", cookie)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			read := body.Size() - int64(body.Len())
+			if read > 10<<20 || w.Code < 300 {
+				t.Errorf("POST %s, cookie %q: %d, %d bytes were read", path, cookie, w.Code, read)
+			}
+			if cookie == "" && path != "/ops/login" && read > 0 {
+				t.Errorf("POST %s: %d bytes of a stranger were read", path, read)
+			}
+		}
+	}
 }
 
 func TestSigningInLeadsNowhereElse(t *testing.T) {
