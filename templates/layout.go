@@ -38,6 +38,8 @@ type Layout struct {
 	Health       view.Health
 	HistoryError string // why the history cannot be written or read, empty if it can
 	Outbox       OutboxAlert
+	Past         *Past            // the instant that the page shows, nil for now
+	LookBack     string           // address of the page as it is at this moment, empty if there is none
 	AppOutboxes  []AppOutboxAlert // relays of applications that have stopped; nil if no outbox is watched
 }
 

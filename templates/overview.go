@@ -2,6 +2,7 @@ package templates
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/a-h/templ"
@@ -33,6 +34,9 @@ func rowID(id string) string { return "t-" + id }
 
 // ended returns how many tasks succeeded in the last minute, and how many succeeded or failed.
 func ended(r view.Rates) (succeeded, all float64) {
+	if len(r.Series.Succeeded) == 0 { // of a time past
+		return math.Round(60 * r.Succeeded), math.Round(60 * (r.Succeeded + r.Failed))
+	}
 	succeeded = total(r.Series.Succeeded)
 	return succeeded, succeeded + total(r.Series.Failed)
 }

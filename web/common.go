@@ -41,7 +41,9 @@ type common struct {
 	bare        bool         // pages show nothing of the cluster, for those who are not signed in
 	version     string       // of Umbel
 	remember    func(topic, name string, s live.Snapshot)
-	outbox      outboxStats // which every page shows
+	times       *times          // past; nil if they cannot be read
+	instant     *templates.Past // that pages show, nil for now
+	outbox      outboxStats     // which every page shows
 	now         func() time.Time
 	log         *slog.Logger
 }
@@ -69,6 +71,9 @@ func (p *common) shownCommands(list []history.Command) []history.Command {
 // layout is what surrounds every page.
 func (p *common) layout(ctx context.Context) templates.Layout {
 	h := p.backend.Health()
+	if p.instant != nil {
+		return templates.Layout{URLs: p.urls, Version: p.version, Health: h, Past: p.instant}
+	}
 	return templates.Layout{
 		URLs: p.urls, Version: p.version, Health: h, HistoryError: p.historyError(h), Outbox: p.outboxAlert(ctx),
 		AppOutboxes: p.appOutboxAlerts(),
@@ -176,6 +181,12 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 		l.User = p.user(r)
 	}
 	l.Title, l.Section, l.Theme, l.Path = pg.title, pg.section, theme(r), p.urls.Prefix+pg.url
+	switch {
+	case p.instant != nil:
+		l.Path = p.instant.Here
+	case p.times != nil && !p.bare && pg.status == 0:
+		l.LookBack = lookBack(l.Path)
+	}
 	if !pg.static {
 		l.Topic, l.Page = pg.url, rand.Text()[:12]
 	}
@@ -192,7 +203,11 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(cmp.Or(pg.status, http.StatusOK))
-	if _, err := w.Write(html.Bytes()); err != nil {
+	body := html.Bytes()
+	if p.instant != nil {
+		body = p.pin(body, p.instant.At)
+	}
+	if _, err := w.Write(body); err != nil {
 		p.log.DebugContext(r.Context(), "send page", "error", err)
 	}
 }

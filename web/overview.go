@@ -32,13 +32,18 @@ func (p *overviewPage) load(ctx context.Context, a address) (page, error) {
 	chart, _ := query.ParseChart(a.query.Get("chart")) // a wrong one shows the usual one
 	v := templates.Overview{Rates: p.backend.Rates(), Health: p.backend.Health()}
 	v.Chart = p.charts.chart(ctx, lang.Query{}, chart, func(c query.Chart) string { return withChart(p.urls.Prefix+"/", c) })
-	v.Failing, v.FailuresReadable = p.failures.failing(ctx)
-	v.JustResolved = p.failures.justResolved(ctx, a)
+	if p.instant == nil {
+		v.Failing, v.FailuresReadable = p.failures.failing(ctx)
+		v.JustResolved = p.failures.justResolved(ctx, a)
+	}
+	var err error
+	if v.Failures, err = p.newest(ctx, state.Query{States: []state.State{state.Failure}, Limit: recentFailures}); err != nil {
+		return page{}, err
+	}
 	pg := page{url: withChart("/", chart), title: "Overview", section: templates.SectionOverview}
 	p.backend.View(func(c state.View) {
 		v.Counts = c.Counts()
 		v.Workers = c.Workers()
-		v.Failures = c.Tasks(state.Query{States: []state.State{state.Failure}, Limit: recentFailures}).Tasks
 	})
 	pg.view = v
 	return pg, nil

@@ -124,6 +124,10 @@ func (p *pages) action(topic string) auth.Action {
 // serve handles requests for the pages of a route.
 func (p *pages) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if p.times != nil && r.URL.Query().Has(paramAt) {
+			p.servePast(w, r, rt)
+			return
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), loadTimeout)
 		defer cancel()
 		if a, ok := rt.match(r.URL); ok && rt.visit != nil {

@@ -30,6 +30,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/peers"
 	"github.com/umbelhq/umbel/monitor/redact"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/static"
 	"github.com/umbelhq/umbel/templates"
@@ -53,6 +54,8 @@ type Options struct {
 	Peers *peers.Peers
 	// ReadOnly leaves out every route that changes anything.
 	ReadOnly bool
+	// Past reads the cluster as it was at an instant; nil leaves times past out.
+	Past func(ctx context.Context, at time.Time) (*view.Past, error)
 	// Auth finds who makes a request and what they may do. Nil lets everybody do everything: the host program decides.
 	Auth auth.Authenticator
 	// Identify returns the user who makes a request where Auth is nil, for the audit log, in at most 256 bytes; nil leaves it
@@ -144,7 +147,9 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	past := newTimes(o)
 	for a, shown := range p {
+		shown.times = past
 		shown.remember = func(topic, name string, s live.Snapshot) { hub.Remember(a, topic, name, s) }
 	}
 	nobody := &common{urls: p.any().urls, bare: true, now: o.Now, log: o.Logger}

@@ -106,12 +106,16 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 	var newest []state.Task
 	known := false
 	p.backend.View(func(c state.View) {
-		if v.Worker, known = c.Worker(t.name); known && t.tab == templates.TabHistory {
-			newest = c.Tasks(state.Query{Workers: []string{t.name}, Limit: summedTasks}).Tasks
-		}
+		v.Worker, known = c.Worker(t.name)
 	})
 	if !known {
 		return page{}, unknown(p.unknownWorker(t.name))
+	}
+	if t.tab == templates.TabHistory {
+		var err error
+		if newest, err = p.newest(ctx, state.Query{Workers: []string{t.name}, Limit: summedTasks}); err != nil {
+			return page{}, err
+		}
 	}
 	if v.Worker.Status != state.Offline {
 		v.Actions = p.workerActions()

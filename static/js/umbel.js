@@ -437,7 +437,7 @@ async function swap(url, settleAll) {
   if (!$(".rail", page)) location.assign(url); // nobody is signed in any more
   live.answered = Date.now();
   document.title = page.title;
-  for (const part of ["#banner", "#history-alert", "#outbox-alert", "#broker", "#dead", ".top .search", ".top .theme"]) {
+  for (const part of ["#past", "#look-back", "#banner", "#history-alert", "#outbox-alert", "#broker", "#dead", ".top .search", ".top .theme"]) {
     const [old, now] = [$(part), $(part, page)];
     if (old && now) morph(old, now);
   }
@@ -534,11 +534,15 @@ function span(seconds) {
   return seconds < 86400 ? two(3600, "h", "m") : two(86400, "d", "h");
 }
 
+// Ages are those of the instant that the page shows; that of the instant itself is told by now.
 function age(time) {
-  const seconds = (performance.now() + live.skew - Date.parse(time.dateTime)) / 1000;
+  const instant = $("#past")?.dataset.at;
+  const since = "since" in time.dataset;
+  const now = instant && !since ? Date.parse(instant) : performance.now() + live.skew;
+  const seconds = (now - Date.parse(time.dateTime)) / 1000;
   if (Number.isNaN(seconds)) return;
   // Clocks differ a little: what is due in less than 5 s has just happened.
-  const text = seconds < -5 ? `in ${span(-seconds)}` : span(Math.max(0, seconds));
+  const text = since ? `${span(Math.max(0, seconds))} ago. ` : seconds < -5 ? `in ${span(-seconds)}` : span(Math.max(0, seconds));
   if (time.textContent !== text) time.textContent = text;
 }
 
@@ -591,6 +595,40 @@ document.addEventListener("click", (e) => {
   if (button) copy(button);
 });
 
+// ---- Times past ----
+
+// pinned is the address of the page as it is shown: that of the past has its instant, any other gets the last moment.
+function pinned() {
+  const url = new URL(location.href);
+  if (!$("#past")) url.searchParams.set("at", new Date(performance.now() + live.skew).toISOString());
+  return url;
+}
+
+async function copyLink() {
+  const button = element("button", { className: "hidden" });
+  button.dataset.copy = pinned().href;
+  document.body.append(button);
+  await copy(button);
+  button.remove();
+  say("Copied the link to this instant");
+}
+
+// visit shows another page, as of the same instant.
+function visit(path) {
+  const url = new URL(prefix + path, location.href);
+  if ($("#past")) url.searchParams.set("at", new URL(location.href).searchParams.get("at"));
+  location.assign(url);
+}
+
+function follow(selector) {
+  const link = $(selector);
+  if (link) location.assign(link.href);
+}
+
+document.addEventListener("change", (e) => {
+  if (e.target.id === "scrubber") e.target.form.requestSubmit();
+});
+
 // ---- Keys ----
 
 const keys = {
@@ -599,13 +637,16 @@ const keys = {
   "k": ["row before", () => step(-1)],
   "n": ["show new rows", showNews],
   "p": ["pause and resume", pause],
-  "g o": ["overview", () => location.assign(prefix + "/")],
-  "g t": ["tasks", () => location.assign(prefix + "/tasks")],
-  "g w": ["workers", () => location.assign(prefix + "/workers")],
-  "g q": ["queues", () => location.assign(prefix + "/queues")],
-  "g x": ["outbox", () => location.assign(prefix + "/outbox")],
-  "g d": ["duplicates", () => location.assign(prefix + "/duplicates")],
-  "g e": ["failures", () => location.assign(prefix + "/failures")],
+  "[": ["one event back in time", () => follow("#past-before, #look-back")],
+  "]": ["one event on", () => follow("#past-after")],
+  "Y": ["copy the link to this instant", copyLink],
+  "g o": ["overview", () => visit("/")],
+  "g t": ["tasks", () => visit("/tasks")],
+  "g w": ["workers", () => visit("/workers")],
+  "g q": ["queues", () => visit("/queues")],
+  "g x": ["outbox", () => visit("/outbox")],
+  "g d": ["duplicates", () => visit("/duplicates")],
+  "g e": ["failures", () => visit("/failures")],
   "?": ["this help", () => help().showModal()],
 };
 
