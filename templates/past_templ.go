@@ -216,7 +216,7 @@ func past(u URLs, p *Past) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "\" aria-label=\"Instant, an hour around it\" list=\"past-instant\"> <button class=\"button\">Go</button></form><nav aria-label=\"Instants\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "\" aria-label=\"Instant, an hour around it\"> <button class=\"button\">Go</button></form><nav aria-label=\"Instants\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -25,6 +25,7 @@ type scene struct {
 func scenes() map[string]scene {
 	all := map[string]scene{
 		"overview":            {layout(templates.SectionOverview, "/"), overview()},
+		"overview-past":       {past(layout(templates.SectionOverview, "/")), overview()},
 		"overview-fresh":      {layout(templates.SectionOverview, "/"), templates.Overview{Health: connected()}},
 		"overview-starting":   {starting(layout(templates.SectionOverview, "/")), templates.Overview{Health: starting(layout("", "")).Health}},
 		"overview-down":       {down(layout(templates.SectionOverview, "/")), overviewDown()},

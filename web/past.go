@@ -111,7 +111,7 @@ func (p *pages) servePast(w http.ResponseWriter, r *http.Request, rt route) {
 		return
 	case !rt.lasting():
 		then.notLoaded(w, r, &problem{http.StatusBadRequest, templates.Problem{
-			Title: "Known only as it is now", Message: "Umbel does not keep how this page was.", Back: now.Href + "#now", BackText: now.Text,
+			Title: "Known only as it is now", Message: "Umbel does not keep how this page was.",
 		}})
 		return
 	}

@@ -34,6 +34,7 @@ type Past struct {
 	divided  []state.Task      // tasks of which something was received later, as they were
 	cluster  *state.Cluster    // with the workers, and the tasks that were not finished
 	counts   state.Counts
+	whole    bool // counts are of all tasks
 	rates    Rates
 	doubts   []string
 }
@@ -70,6 +71,7 @@ func (r *Reader) At(ctx context.Context, at time.Time) (*Past, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count tasks of %s: %w", at.UTC().Format(time.RFC3339Nano), err)
 	}
+	p.whole = counted && p.counts.Evicted == 0
 	p.doubt(more || cut, counted)
 	return p, nil
 }
@@ -303,16 +305,21 @@ func (p *Past) eachUnsaved() func(yield func([]int64) bool) {
 // pastView is the cluster as it was, with counts of all tasks.
 type pastView struct {
 	*state.Cluster
-	counts state.Counts
+	p *Past
 }
 
-func (v pastView) Counts() state.Counts { return v.counts }
+func (v pastView) Counts() state.Counts { return v.p.counts }
 
-// LowWaterMark says that memory has few of the tasks.
-func (v pastView) LowWaterMark() *state.Position { return &state.Position{} }
+// LowWaterMark says whether there were other tasks than those that are counted.
+func (v pastView) LowWaterMark() *state.Position {
+	if v.p.whole {
+		return nil
+	}
+	return &state.Position{}
+}
 
 // View calls f with the workers as they were, and the tasks that were not finished.
-func (p *Past) View(f func(c state.View)) { f(pastView{p.cluster, p.counts}) }
+func (p *Past) View(f func(c state.View)) { f(pastView{p.cluster, p}) }
 
 // Changed returns a channel that is never closed.
 func (p *Past) Changed() <-chan struct{} { return nil }
@@ -403,9 +410,12 @@ func (p *Past) Tasks(ctx context.Context, q history.TaskRequest) (history.TaskPa
 	}
 }
 
-// Count returns ErrNotPast: lists of times past tell how many tasks they show.
-func (p *Past) Count(context.Context, query.Query) (history.Count, error) {
-	return history.Count{}, ErrNotPast
+// Count returns how many tasks there were, and ErrNotPast for queries: their lists tell how many tasks they show.
+func (p *Past) Count(_ context.Context, q query.Query) (history.Count, error) {
+	if !q.All() || p.snapshot.At == 0 {
+		return history.Count{}, ErrNotPast
+	}
+	return history.Count{N: p.counts.Tasks, Exact: p.whole}, nil
 }
 
 // Duplicates returns ErrNotPast.
