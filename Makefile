@@ -54,6 +54,9 @@ thorough: ## what make test tries a tenth of: every random case
 	scripts/deps
 	UMBEL_TEST_THOROUGH=1 scripts/services run go test -timeout 60m -count 1 ./...
 
+simulate: ## what Umbel concludes compared with the truth of 10,000 simulated histories
+	UMBEL_TEST_THOROUGH=1 go test -timeout 60m -count 1 -v ./monitor/simulate/truth
+
 e2e: ## only the tests named EndToEnd: real Celery, broker and browser
 	scripts/deps
 	scripts/services run go test $(RACE) -timeout 20m -count 1 -v -run EndToEnd ./...
@@ -104,4 +107,4 @@ clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
 	rm -rf bin dist .services bench.txt
 
-.PHONY: help generate fmt lint test contract thorough e2e rabbitmq4 fuzz bench allocations vulnerabilities build wheels platforms demo verify check clean
+.PHONY: help generate fmt lint test contract thorough simulate e2e rabbitmq4 fuzz bench allocations vulnerabilities build wheels platforms demo verify check clean

@@ -62,7 +62,7 @@ func (c *Cluster) TaskEvents(id string) []TaskEvent {
 		process := c.processes.key(e.process)
 		v := TaskEvent{
 			Type: c.typeOf(e), Hostname: process.Hostname, PID: process.PID, Clock: e.clock, Stamp: c.stampOf(e),
-			Kind: e.kind, Name: c.routes.key(e.route).name, OwnParent: e.flags&ownParent != 0,
+			Kind: e.kind, Name: c.routes.key(e.route).name, OwnParent: e.flags&ownParent != 0, OtherParent: e.flags&otherParent != 0,
 		}
 		if e.kind == TaskSent || e.kind == TaskReceived {
 			v.Attempt = int64(e.n)

@@ -139,10 +139,11 @@ type TaskEvent struct {
 	Clock    int64 // as sent, 0 if none
 	Stamp    clock.Stamp
 
-	Kind      Kind
-	Name      string // of the task, empty if the event had none
-	Attempt   int64  // of task-sent and task-received, 0 for the first
-	OwnParent bool   // the task is its own parent, as a retry or a replacement is
+	Kind        Kind
+	Name        string // of the task, empty if the event had none
+	Attempt     int64  // of task-sent and task-received, 0 for the first
+	OwnParent   bool   // of these: the task is its own parent, as a retry or a replacement is, or
+	OtherParent bool   // it has another one
 }
 
 // Status is the liveness of a worker, from local receive times only.

@@ -161,6 +161,7 @@ func (b *builder) join(from, to Node, kind EdgeKind, grade Grade) {
 
 // task has the events of a task that edges between processes begin or end at, by time.
 type task struct {
+	parent                         string
 	sent, received, started, ended []Node
 }
 
@@ -177,6 +178,9 @@ func (b *builder) tasks() {
 		if t == nil {
 			t = &task{}
 			of[e.Task] = t
+		}
+		if e.Parent != e.Task && e.Parent > t.parent { // those of one task are equal, unless forged
+			t.parent = e.Parent
 		}
 		switch {
 		case e.Kind == state.TaskSent:
@@ -195,10 +199,12 @@ func (b *builder) tasks() {
 		switch {
 		case t == nil:
 		case e.Kind == state.TaskSent:
-			b.called(t, of[e.Parent], Node(i))
+			b.called(of, t, Node(i))
 		case e.Kind == state.TaskReceived:
-			if !b.delivered(t, Node(i)) {
-				b.called(t, of[e.Parent], Node(i))
+			if b.delivered(t, Node(i)) {
+				b.descends(of, t, Node(i))
+			} else {
+				b.called(of, t, Node(i))
 			}
 		case e.Kind == state.TaskStarted:
 			b.begun(t, Node(i))
@@ -210,25 +216,23 @@ func (b *builder) tasks() {
 func (b *builder) delivered(t *task, r Node) bool {
 	g := b.g
 	to := &g.events[r]
-	best, n := Node(-1), 0
+	best := Node(-1)
 	for _, s := range t.sent[:min(len(t.sent), maxLooked)] {
 		from := &g.events[s]
-		if from.Attempt != to.Attempt || (from.Parent == from.Task) != (to.Parent == to.Task) && to.Attempt == 0 ||
-			from.Name != "" && to.Name != "" && from.Name != to.Name {
+		if from.Attempt != to.Attempt || from.Parent != to.Parent || from.Name != "" && to.Name != "" && from.Name != to.Name {
 			continue
 		}
-		n++
 		if best < 0 || from.Stamp.Micros <= to.Stamp.Micros {
 			best = s
 		}
 	}
 	switch {
-	case n == 0:
+	case best < 0:
 		return false
-	case n > 1 || len(t.sent) > maxLooked || b.contradicts(best, r):
-		b.join(best, r, Message, Consistent)
-	default:
+	case b.published(t) == best && to.Attempt == 0 && !b.contradicts(best, r):
 		b.join(best, r, Message, Proved)
+	default:
+		b.join(best, r, Message, Consistent)
 	}
 	return true
 }
@@ -247,12 +251,9 @@ func (b *builder) begun(t *task, s Node) {
 		return
 	}
 	first, last := Node(-1), Node(-1)
-	elsewhere := make(map[int64]bool) // attempts that other processes received
 	for _, r := range t.received[:min(len(t.received), maxLooked)] {
 		switch p := g.place[r]; {
-		case p.lane != own.lane || p.life != own.life:
-			elsewhere[g.events[r].Attempt] = true
-		case p.index > own.index:
+		case p.lane != own.lane || p.life != own.life || p.index > own.index:
 		case first < 0:
 			first, last = r, r
 		case p.index < g.place[first].index:
@@ -267,7 +268,7 @@ func (b *builder) begun(t *task, s Node) {
 	// Whichever execution it is, it began after the first receipt here, unless that of an earlier attempt was missed:
 	// a worker may receive the next attempt before it reports that the last one began.
 	grade := Proved
-	if len(t.received) > maxLooked || int64(len(elsewhere)) < g.events[first].Attempt {
+	if e := &g.events[first]; e.Attempt > 0 || e.Parent == e.Task || len(t.received) > maxLooked {
 		grade = Consistent
 	}
 	b.join(first, s, Execution, grade)
@@ -277,71 +278,109 @@ func (b *builder) begun(t *task, s Node) {
 }
 
 // called joins the caller of a message, which an execution of its parent or of its last attempt is, to the
-// publication or receipt m of the message, and a publication to the end of that execution.
-func (b *builder) called(t, parent *task, m Node) {
+// publication or receipt m of the message, and a publication to the end of that execution. Which execution it was is
+// never proved: there may be another one, of which nothing was seen.
+func (b *builder) called(of map[string]*task, t *task, m Node) {
 	g := b.g
 	e := &g.events[m]
-	kind := Child
+	kind, parent := Child, of[e.Parent]
 	if e.Attempt > 0 || e.Parent == e.Task {
 		kind, parent = Retry, t
 	}
+	b.descends(of, t, m)
 	if parent == nil || parent == t && kind == Child {
 		return
 	}
-	if caller, grade := b.caller(parent.started, m, kind); grade != Unknown {
-		b.join(caller, m, kind, grade)
-		if e.Kind == state.TaskSent {
-			b.returned(parent, caller, m, grade)
-		}
-	} else if caller, grade := b.caller(parent.received, m, kind); grade != Unknown {
-		b.join(caller, m, kind, grade)
+	caller := b.caller(parent.started, m, kind)
+	if caller < 0 {
+		caller = b.caller(parent.received, m, kind)
+	}
+	if caller < 0 {
+		return
+	}
+	b.join(caller, m, kind, Consistent)
+	if e.Kind == state.TaskSent {
+		b.returned(parent, caller, m)
 	}
 }
 
-// caller returns the one of the events of a task that led to the publication or receipt m of a message. It is proved if
-// the clock of the host that sent it says so, and no other execution can have.
-func (b *builder) caller(events []Node, m Node, kind EdgeKind) (Node, Grade) {
+// descends joins the publication of the nearest ancestor of a message that was seen to the publication or receipt m of
+// the message: whichever execution published it came after that.
+func (b *builder) descends(of map[string]*task, t *task, m Node) {
+	e := &b.g.events[m]
+	if s := b.published(t); s >= 0 && s != m {
+		if e.Attempt > 0 || e.Parent != "" {
+			b.join(s, m, Lineage, Proved)
+		}
+		return
+	}
+	for range maxLooked {
+		up := of[t.parent]
+		if t.parent == "" || up == nil || up == t {
+			break
+		}
+		if s := b.published(up); s >= 0 {
+			b.join(s, m, Lineage, Proved)
+			return
+		}
+		t = up
+	}
+	if root := of[e.Root]; root != nil && e.Root != e.Task {
+		if s := b.published(root); s >= 0 {
+			b.join(s, m, Lineage, Proved)
+		}
+	}
+}
+
+// published returns the publication of a task that no task called, negative if it was not seen. Tasks may publish a
+// message twice, where they are executed twice: a chain has the ids of all its tasks, and a retry keeps its id.
+func (b *builder) published(t *task) Node {
+	found := Node(-1)
+	for i, s := range t.sent {
+		e := &b.g.events[s]
+		switch {
+		case e.Attempt > 0 || e.Parent != "":
+		case found >= 0 || i >= maxLooked:
+			return -1
+		default:
+			found = s
+		}
+	}
+	return found
+}
+
+// caller returns the one of the events of a task that most likely led to the publication or receipt m of a message,
+// negative if none can have.
+func (b *builder) caller(events []Node, m Node, kind EdgeKind) Node {
 	g := b.g
 	e := &g.events[m]
-	best, here := Node(-1), 0
+	best, here := Node(-1), false
 	for _, n := range events[:min(len(events), maxLooked)] {
 		c := &g.events[n]
 		switch {
 		case n == m, kind == Retry && c.Kind == state.TaskReceived && c.Attempt >= e.Attempt:
 		case e.Kind != state.TaskSent || host(c.Process.Hostname) != host(e.Process.Hostname):
-			if here == 0 {
+			if !here {
 				best = n
 			}
 		case c.Stamp.Micros > e.Stamp.Micros+Tolerance:
 		default:
-			best = n
-			here++
+			best, here = n, true
 		}
 	}
-	switch {
-	case best < 0:
-		return 0, Unknown
-	case here == 1 && len(events) <= maxLooked && (kind == Child || e.Attempt == 1):
-		return best, Proved
-	default:
-		return best, Consistent
-	}
+	return best
 }
 
 // returned joins a publication to the end of the execution that published it.
-func (b *builder) returned(t *task, caller, m Node, grade Grade) {
+func (b *builder) returned(t *task, caller, m Node) {
 	g := b.g
 	for _, n := range t.ended[:min(len(t.ended), maxLooked)] {
 		p, q := g.place[caller], g.place[n]
-		if p.lane != q.lane || p.life != q.life || p.index >= q.index {
-			continue
+		if p.lane == q.lane && p.life == q.life && p.index < q.index && !b.contradicts(m, n) {
+			g.edges = append(g.edges, Edge{m, n, Return, Consistent})
+			b.arcs = append(b.arcs, arc{g.vertex[m], g.moment[n], Consistent})
+			return
 		}
-		if b.contradicts(m, n) || len(t.ended) > 1 {
-			grade = min(grade, Consistent)
-		}
-		b.g.edges = append(b.g.edges, Edge{m, n, Return, grade})
-		b.arcs = append(b.arcs, arc{g.vertex[m], g.moment[n], grade})
-		return
 	}
 }
 

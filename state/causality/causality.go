@@ -24,8 +24,8 @@
 // # What is taken for granted
 //
 // Proved means: true if each node name and pid is one process at a time, its clock counts, the wall clock of a host
-// is not set back between two lives of a process that have the same pid, and the message of an attempt is published
-// once unless several publications were seen. The clocks of different hosts are never compared. Delivering a message
+// is not set back between two lives of a process that have the same pid, a worker does not receive an attempt again before
+// it has reported that it began, and a client publishes a task once unless several publications were seen. The clocks of different hosts are never compared. Delivering a message
 // again is no violation: an execution that nobody saw, since its events were lost, never makes a proved relation false.
 package causality
 
@@ -67,6 +67,7 @@ type Event struct {
 	Task    string // id; the ticket of a Command or Reply
 	Name    string // of the task, empty if unknown
 	Parent  string // id, empty if none or unknown
+	Root    string // id of the first task of the workflow, empty if unknown
 	Attempt int64  // of task-sent and task-received, 0 for the first
 	Type    string // Celery's name of the event, for those who draw it
 }
@@ -87,6 +88,9 @@ func Of(e *state.Event, repaired int64) Event {
 	if e.Has(state.FieldParentID) {
 		v.Parent = e.ParentID
 	}
+	if e.Has(state.FieldRootID) {
+		v.Root = e.RootID
+	}
 	return v
 }
 
@@ -98,8 +102,11 @@ func OfTask(t *state.Task, events []state.TaskEvent) []Event {
 			Kind: e.Kind, Process: clock.Process{Hostname: e.Hostname, PID: e.PID}, Clock: e.Clock, Stamp: e.Stamp,
 			Task: t.ID, Name: e.Name, Attempt: e.Attempt, Type: e.Type,
 		}
-		if t.ParentID != nil {
+		if e.OtherParent && t.ParentID != nil {
 			v.Parent = *t.ParentID
+		}
+		if t.RootID != nil {
+			v.Root = *t.RootID
 		}
 		if e.OwnParent {
 			v.Parent = t.ID

@@ -65,9 +65,10 @@ func TestRelations(t *testing.T) {
 	}{
 		"message":                              {sent, received, causality.Before, causality.Proved},
 		"execution":                            {received, started, causality.Before, causality.Proved},
-		"parent and child":                     {started, sentC, causality.Before, causality.Proved},
+		"parent and child":                     {started, sentC, causality.Before, causality.Consistent},
 		"across three processes":               {sent, receivedC, causality.Before, causality.Proved},
-		"child and end of parent":              {sentC, succeeded, causality.Before, causality.Proved},
+		"child and end of parent":              {sentC, succeeded, causality.Before, causality.Consistent},
+		"root and child":                       {sent, sentC, causality.Before, causality.Proved},
 		"ends":                                 {succeededC, succeeded, causality.Concurrent, causality.Unknown},
 		"one process":                          {beat, succeeded, causality.Before, causality.Proved},
 		"reports of one process":               {started, beat, causality.After, causality.Proved},
@@ -180,8 +181,8 @@ func TestOrderFollowsCausesAndInversionsAreThoseOfWallClocks(t *testing.T) {
 		}
 	}
 	inverted := g.Inversions()
-	if len(inverted) != 1 || inverted[0].Kind != causality.Message || g.Event(inverted[0].To).Process.Hostname != z {
-		t.Errorf("inversions = %+v, want the message to z", inverted)
+	if len(inverted) != 1 || inverted[0].Kind != causality.Lineage || g.Event(inverted[0].To).Process.Hostname != z {
+		t.Errorf("inversions = %+v, want that to z", inverted)
 	}
 }
 
@@ -233,10 +234,10 @@ func TestForgedParentsProveNothing(t *testing.T) {
 	}
 }
 
-func TestMillionChildrenAreBounded(t *testing.T) {
+func TestMoreChildrenThanFitAreLeftOut(t *testing.T) {
 	t.Parallel()
 	events := []causality.Event{event(state.TaskStarted, a, 1, 0, "P")}
-	for i := range 1_000_000 {
+	for i := range 300_000 {
 		events = append(events, child(event(state.TaskReceived, z, int64(i+1), int64(i), strconv.Itoa(i)), "P"))
 	}
 	g := causality.New(events)

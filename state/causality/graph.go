@@ -25,6 +25,7 @@ const (
 	SameProcess EdgeKind = iota + 1 // one process reported one after the other
 	Message                         // task-sent → task-received of one attempt
 	Execution                       // task-received → task-started of one execution
+	Lineage                         // task-sent that no task published → task-sent and task-received of what came of it
 	Child                           // a task → the task-sent, or else the task-received, of a task that it called
 	Return                          // task-sent of a called task, or of the next attempt → end of the execution that called it
 	Retry                           // an attempt → the task-sent, or else the task-received, of the next
@@ -34,7 +35,7 @@ const (
 
 // String returns a few words, such as "message".
 func (k EdgeKind) String() string {
-	return [...]string{"", "same process", "message", "execution", "child", "return", "retry", "reply", "gossip"}[min(k, Gossip)]
+	return [...]string{"", "same process", "message", "execution", "lineage", "child", "return", "retry", "reply", "gossip"}[min(k, Gossip)]
 }
 
 // Edge says that one event came before another, and why.
